@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+# How every target of gantry is built, so that a folder's CMakeLists.txt only
+# names its sources and what it links.
+
+set(CMAKE_CXX_STANDARD 23)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_SCAN_FOR_MODULES OFF)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+# Paths are made relative to the build folder, so that one compiler cache
+# serves every build folder and every clone.
+find_program(GANTRY_CCACHE ccache)
+if(GANTRY_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+      ${GANTRY_CCACHE})
+endif()
+
+find_package(Threads REQUIRED)
+
+add_library(gantry_options INTERFACE)
+target_compile_options(
+  gantry_options
+  INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
+            -ffunction-sections -fdata-sections)
+target_link_options(gantry_options INTERFACE -Wl,--gc-sections)
+target_include_directories(gantry_options INTERFACE ${CMAKE_SOURCE_DIR})
+if(GANTRY_SANITIZE)
+  target_compile_options(
+    gantry_options INTERFACE -fsanitize=${GANTRY_SANITIZE} -fno-omit-frame-pointer
+                             -fno-sanitize-recover=undefined)
+  target_link_options(gantry_options INTERFACE -fsanitize=${GANTRY_SANITIZE})
+  if(GANTRY_SANITIZE MATCHES "thread")
+    # GCC says that fences are not understood; the tree uses none, libstdc++ does.
+    target_compile_options(gantry_options INTERFACE -Wno-tsan)
+  endif()
+endif()
+if(GANTRY_FUZZ)
+  target_compile_options(gantry_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined)
+  target_link_options(gantry_options INTERFACE -fsanitize=address,undefined)
+endif()
+
+# gantry_library(NAME SOURCES a.cc... [LINK target...])
+function(gantry_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC gantry_options ${ARG_LINK})
+endfunction()
+
+# gantry_program(NAME [STATIC] [DESTINATION dir] SOURCES a.cc... [LINK target...])
+# STATIC programs need nothing on the node but a kernel.
+function(gantry_program name)
+  cmake_parse_arguments(ARG "STATIC" "DESTINATION" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE gantry_options ${ARG_LINK})
+  if(ARG_STATIC AND NOT GANTRY_SANITIZE AND NOT GANTRY_FUZZ)
+    target_link_options(${name} PRIVATE -static)
+  endif()
+  if(ARG_DESTINATION)
+    install(TARGETS ${name} RUNTIME DESTINATION ${ARG_DESTINATION})
+  endif()
+endfunction()
+
+# gantry_plugin(NAME SOURCES a.cc... [LINK target...]): libgantry_NAME.so, which
+# sees the SDK headers and nothing else of core/.
+function(gantry_plugin name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_library(gantry_${name} MODULE ${ARG_SOURCES})
+  target_link_libraries(gantry_${name} PRIVATE gantry_options gantry_sdk ${ARG_LINK})
+  set_target_properties(
+    gantry_${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin/plugins)
+  install(TARGETS gantry_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/gantry/plugins)
+endfunction()
+
+# gantry_unit_test(NAME SOURCES a_test.cc... [LINK target...]): part of the
+# target unit_tests and of ctest's label "unit".
+function(gantry_unit_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE gantry_options ${ARG_LINK} GTest::gmock_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_dependencies(unit_tests ${name})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 120)
+endfunction()
+
+# Folders that a parent names and that exist. (A folder is added by its parent
+# by name; nothing is globbed.)
+function(gantry_add_folders)
+  foreach(folder IN LISTS ARGN)
+    if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/CMakeLists.txt)
+      add_subdirectory(${folder})
+    endif()
+  endforeach()
+endfunction()

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+# Brings the containerd releases that the tests drive into
+# $GANTRY_CACHE/containerd/VERSION/bin. Nothing is installed on the host.
+
+CONTAINERD_DEBIAN=1.7.24
+CONTAINERD_MODULES=(2.1.9 2.3.4)
+
+containerd_bin() { echo "$GANTRY_CACHE/containerd/$1/bin"; }
+
+# Debian's package, unpacked: its service would start on the host if installed.
+containerd_from_debian() {
+  local bin work
+  bin=$(containerd_bin "$CONTAINERD_DEBIAN")
+  work=$(mktemp -d)
+  (
+    set -e
+    chmod 755 "$work"
+    cd "$work"
+    . /etc/os-release
+    retry 3 apt-get -q download $([ "$VERSION_ID" = 12 ] && echo containerd/trixie || echo containerd)
+    dpkg -x containerd_*.deb unpacked
+    mkdir -p "$bin"
+    cp unpacked/usr/bin/{containerd,ctr,containerd-shim-runc-v2} "$bin/"
+  )
+  rm -rf "$work"
+}
+
+go_command() {
+  local go
+  for go in /usr/local/go/bin/go /usr/lib/go-1.24/bin/go "$(command -v go || true)"; do
+    if [ -x "$go" ] && "$go" version | grep -Eq 'go1\.(2[4-9]|[3-9][0-9])'; then
+      echo "$go"
+      return
+    fi
+  done
+  die "no Go of 1.24 or later"
+}
+
+# `go install module@version` refuses 2.1.9, whose go.mod excludes versions;
+# built in a copy of its module instead, which serves every release alike.
+containerd_from_module() {
+  local version="$1" go bin work module program
+  go=$(go_command)
+  bin=$(containerd_bin "$version")
+  module=github.com/containerd/containerd/v2
+  export GOTOOLCHAIN=auto CGO_ENABLED=0 GOFLAGS=-mod=mod
+  work=$(mktemp -d)
+  (
+    set -e
+    cd "$work"
+    retry 3 "$go" mod download -json "$module@v$version" >module.json
+    cp -r "$(sed -n 's/.*"Dir": "\(.*\)".*/\1/p' module.json)" source
+    chmod -R u+w source
+    cd source
+    mkdir -p "$bin"
+    for program in containerd ctr containerd-shim-runc-v2; do
+      retry 3 "$go" build -trimpath -o "$bin/$program.part" \
+        -ldflags "-s -w -X $module/version.Version=v$version" "./cmd/$program"
+      mv "$bin/$program.part" "$bin/$program"
+    done
+  )
+  local status=$?
+  rm -rf "$work"
+  return "$status"
+}
+
+provide_containerds() {
+  local version
+  [ -x "$(containerd_bin "$CONTAINERD_DEBIAN")/containerd-shim-runc-v2" ] ||
+    step "containerd-$CONTAINERD_DEBIAN" "containerd $CONTAINERD_DEBIAN from Debian" \
+      containerd_from_debian
+  for version in "${CONTAINERD_MODULES[@]}"; do
+    [ -x "$(containerd_bin "$version")/containerd-shim-runc-v2" ] ||
+      step "containerd-$version" "containerd $version from its Go module" \
+        containerd_from_module "$version"
+  done
+}
