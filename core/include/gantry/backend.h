@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one interface between the core and a kind of sandbox. One object per
+// backend and engine; it makes sandboxes and finds them again.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gantry/context.h>
+#include <gantry/error.h>
+#include <gantry/sandbox.h>
+
+namespace gantry {
+
+/// Something a backend needs of the node, for `gantryctl doctor`.
+struct NodeNeed {
+  std::string what;
+  bool met = false;
+  /// Where it was found, or how to get it.
+  std::string detail;
+};
+
+struct BackendInfo {
+  std::string name;
+  std::string version;
+  /// Can run pods without a pause container.
+  bool pauseless_pods = false;
+  std::vector<NodeNeed> needs;
+};
+
+/// Implemented by a backend. Thread: workers, any number of calls at a time.
+class SandboxBackend {
+ public:
+  SandboxBackend(const SandboxBackend&) = delete;
+  SandboxBackend& operator=(const SandboxBackend&) = delete;
+  virtual ~SandboxBackend() = default;
+
+  /// What it is and what it finds on this node.
+  virtual BackendInfo Describe() = 0;
+
+  /// Checks a handler's options at start-up. Errors: kInvalidArgument naming
+  /// the key.
+  virtual Status CheckOptions([[maybe_unused]] const std::string& options_json) { return {}; }
+
+  /// Makes a sandbox; nothing runs before its `Start`.
+  virtual Result<std::unique_ptr<Sandbox>> CreateSandbox(const SandboxRequest& request,
+                                                         SandboxContext& context) = 0;
+  /// The sandbox as it was before a restart of the engine. `blob`: what was
+  /// last saved. Its containers are recovered one by one afterwards.
+  virtual Result<std::unique_ptr<Sandbox>> RecoverSandbox(const SandboxRequest& request,
+                                                          SandboxContext& context,
+                                                          const std::string& blob) = 0;
+
+ protected:
+  SandboxBackend() = default;
+};
+
+}  // namespace gantry

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A container in a sandbox, as a backend implements it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gantry/error.h>
+#include <gantry/ids.h>
+#include <gantry/process.h>
+
+namespace gantry {
+
+/// What a backend knows about a process inside a container.
+struct ProcessInfo {
+  /// A host pid, or the backend's own number where there is none.
+  uint32_t pid = 0;
+  /// Set where the process is an exec's.
+  ExecId exec;
+};
+
+/// A typed value as containerd carries it: protobuf bytes or JSON, and its type.
+struct AnyValue {
+  std::string type_url;
+  std::string value;
+};
+
+/// Everything a backend is told about a container to create.
+struct ContainerRequest {
+  ContainerId id;
+  /// Absolute path; holds config.json.
+  std::string bundle;
+  /// config.json as it is, checked by the core to be an OCI spec.
+  std::string spec_json;
+  /// Absolute path of the root file system, mounted.
+  std::string rootfs;
+  bool terminal = false;
+  /// A checkpoint to restore from at Start; empty: none.
+  std::string checkpoint;
+  /// The runtime options that came with this container, as JSON; or empty.
+  std::string options_json;
+};
+
+/// Everything a backend is told about an exec to prepare.
+struct ExecRequest {
+  ExecId id;
+  /// The OCI `process` object, with `terminal` as containerd wants it.
+  std::string process_json;
+  bool terminal = false;
+};
+
+struct CheckpointRequest {
+  /// Directory to fill; exists.
+  std::string path;
+  std::string work_path;
+  bool exit = false;
+  bool open_tcp = false;
+  bool external_unix_sockets = false;
+  bool terminal = false;
+  bool file_locks = false;
+  std::vector<std::string> empty_namespaces;
+  std::string cgroups_mode;
+};
+
+/// Lent by the core to one container. Lives at least until that `Container`
+/// has been destroyed. Thread: any.
+class ContainerContext {
+ public:
+  ContainerContext(const ContainerContext&) = delete;
+  ContainerContext& operator=(const ContainerContext&) = delete;
+  virtual ~ContainerContext() = default;
+
+  /// The init process's own context.
+  virtual ProcessContext& init() = 0;
+  /// The container's processes are in the cgroups of this host process: the
+  /// core does statistics, pause, resume, update, pids, "kill all" and OOM
+  /// there, as far as the backend leaves these calls out.
+  /// Errors: kNotFound when the process is gone. Blocks: reads /proc.
+  virtual Status UseCgroupsOf(const HostProcess& process) = 0;
+  /// The container ran out of memory. For backends without cgroups.
+  virtual void OutOfMemory() = 0;
+  /// Keeps the backend's state of this container; it comes back at recovery.
+  /// On disk when this returns. Errors: kInvalidArgument above 64 KiB.
+  /// Blocks: for a write. Thread: workers.
+  virtual Status Save(std::string blob) = 0;
+
+ protected:
+  ContainerContext() = default;
+};
+
+/// A container; as a `Process` it is the container's init.
+/// Thread: workers, one call at a time; `Kill`, `KillAll`, `Stats` and
+/// `Processes` at any time.
+///
+/// The calls with a default body are optional. Where one is left out and the
+/// container uses cgroups of the host, the core does the work; else the answer
+/// is UNIMPLEMENTED.
+class Container : public Process {
+ public:
+  /// Signals every process of the container.
+  virtual Status KillAll([[maybe_unused]] uint32_t signal) { return LeftOut("kill all"); }
+
+  virtual Status Pause() { return LeftOut("pause"); }
+
+  virtual Status Resume() { return LeftOut("resume"); }
+
+  /// `resources_json`: OCI LinuxResources.
+  virtual Status Update([[maybe_unused]] const std::string& resources_json) {
+    return LeftOut("update");
+  }
+
+  /// containerd's metrics: `io.containerd.cgroups.v1.Metrics` or `.v2.Metrics`.
+  virtual Result<AnyValue> Stats() { return LeftOut("stats"); }
+
+  virtual Result<std::vector<ProcessInfo>> Processes() { return LeftOut("processes"); }
+
+  virtual Status Checkpoint([[maybe_unused]] const CheckpointRequest& request) {
+    return LeftOut("checkpoint");
+  }
+
+  /// Prepares an exec; nothing runs before its `Start`. `context` outlives the
+  /// returned object.
+  virtual Result<std::unique_ptr<Process>> Exec([[maybe_unused]] const ExecRequest& request,
+                                                [[maybe_unused]] ProcessContext& context) {
+    return LeftOut("exec");
+  }
+
+  /// As `Exec`, after a restart of the engine, for an exec that had been
+  /// prepared. `started`: its Start had been called. The backend then binds it
+  /// or says how it ended; a start that never took effect is kAborted, and the
+  /// core may start it again.
+  virtual Result<std::unique_ptr<Process>> RecoverExec([[maybe_unused]] const ExecRequest& request,
+                                                       [[maybe_unused]] ProcessContext& context,
+                                                       [[maybe_unused]] bool started) {
+    return LeftOut("recover exec");
+  }
+
+  /// `Delete` (of `Process`) on a container: kills what still runs and removes
+  /// every trace outside the bundle; for a container half-made too.
+
+ protected:
+  static std::unexpected<Error> LeftOut(std::string_view call) {
+    return Fail(Code::kUnimplemented, "{}: not implemented by this backend", call);
+  }
+};
+
+}  // namespace gantry

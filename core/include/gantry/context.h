@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the core lends to a sandbox of a backend: processes of the host,
+// descriptors that outlive the engine, state, watches, log, counters.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <gantry/error.h>
+#include <gantry/host_process.h>
+#include <gantry/unique_fd.h>
+
+namespace gantry {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+/// Ends the watch when destroyed; its callback is not running and will not run
+/// when the destructor returns, unless it is destroyed by that callback.
+class Watch {
+ public:
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  virtual ~Watch() = default;
+
+ protected:
+  Watch() = default;
+};
+
+/// Outlives its sandbox object. Thread: any. A backend calls no method of it
+/// while holding a lock that the backend's own methods take.
+class SandboxContext {
+ public:
+  SandboxContext(const SandboxContext&) = delete;
+  SandboxContext& operator=(const SandboxContext&) = delete;
+  virtual ~SandboxContext() = default;
+
+  /// The keeper starts a process. Errors name the step that failed; kNotFound
+  /// where the program does not exist. Thread: workers.
+  virtual Result<std::shared_ptr<HostProcess>> Spawn(SpawnRequest request) = 0;
+  /// A process that has become, or will become, the keeper's child because its
+  /// parent ended. Found too when it has ended already.
+  /// Errors: kNotFound: there is and was no such process. Thread: workers.
+  virtual Result<std::shared_ptr<HostProcess>> Adopt(HostPid pid) = 0;
+  /// The same, for a process known from before a restart of the engine.
+  virtual Result<std::shared_ptr<HostProcess>> Recover(HostPid pid, uint64_t start_time) = 0;
+  /// What an engine before this one spawned under `tag`; null: nothing, or its
+  /// end has been seen. Thread: workers.
+  virtual std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) = 0;
+
+  /// Calls `ready` on a worker when `fd` is readable or hung up, one call at a
+  /// time, again as long as that holds. Owner: `fd` stays the caller's and
+  /// must be open as long as the watch.
+  virtual Result<std::unique_ptr<Watch>> WatchReadable(int fd, std::function<void()> ready) = 0;
+
+  /// Puts a descriptor where it outlives the engine. Names are per sandbox, at
+  /// most 64 characters. Again: replaces. Errors: kResourceExhausted.
+  virtual Status Store(std::string_view name, const UniqueFd& fd) = 0;
+  /// A copy of a stored descriptor; it stays stored. Errors: kNotFound.
+  virtual Result<UniqueFd> Take(std::string_view name) = 0;
+  virtual void Drop(std::string_view name) = 0;
+
+  /// Keeps the sandbox's state of the backend, at most 64 KiB; on disk when
+  /// this returns. Thread: workers.
+  virtual Status Save(std::string blob) = 0;
+
+  /// A line in the engine's log, with the sandbox's id.
+  virtual void Log(LogLevel level, std::string_view message) = 0;
+  /// Adds to a counter that operators can read, named `backend.name`.
+  virtual void Count(std::string_view name, uint64_t amount = 1) = 0;
+  /// The engine is about to leave: long calls should come to an end.
+  virtual bool Stopping() const = 0;
+
+ protected:
+  SandboxContext() = default;
+};
+
+}  // namespace gantry

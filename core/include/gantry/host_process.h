@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Processes of the host: how a backend asks for one and what it can do with it.
+// They are children of the keeper, never of the engine: a restart of the
+// engine does not touch them, and no exit status is lost.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gantry/error.h>
+#include <gantry/unique_fd.h>
+
+namespace gantry {
+
+/// A pid in the host's namespace. 0: none.
+struct HostPid {
+  int32_t value = 0;
+
+  explicit operator bool() const { return value > 0; }
+
+  auto operator<=>(const HostPid&) const = default;
+};
+
+/// How the kernel says a process ended. Source: wait(2).
+struct WaitStatus {
+  /// As `waitpid` gives it.
+  int raw = 0;
+  /// Nanoseconds since the epoch at which the keeper reaped it.
+  int64_t exited_at_ns = 0;
+
+  /// The exit code, or 128 + the signal's number.
+  uint32_t code() const;
+};
+
+/// A process to start. The environment is exactly `env`.
+struct SpawnRequest {
+  /// `argv[0]` is the path that is executed; not looked up in PATH.
+  std::vector<std::string> argv;
+  std::vector<std::string> env;
+  /// Empty: `/`.
+  std::string cwd;
+  /// Descriptors, and the numbers they get. 0, 1 and 2 that are not named are
+  /// /dev/null; nothing else is inherited.
+  std::vector<std::pair<UniqueFd, int>> fds;
+  /// A session of its own.
+  bool new_session = true;
+  /// Directories of cgroups to be born in: one of the unified hierarchy, or
+  /// one per v1 controller.
+  std::vector<std::string> cgroups;
+  /// Namespaces to join first: open descriptors with their CLONE_NEW* type.
+  std::vector<std::pair<UniqueFd, int>> namespaces;
+  std::vector<std::pair<int, rlimit>> rlimits;
+  std::optional<int> oom_score_adj;
+  /// Names this spawn for `SandboxContext::FindSpawned` after a restart of the
+  /// engine. Empty: it cannot be found again.
+  std::string tag;
+};
+
+/// A process of the host that the keeper watches.
+/// Thread: any. Outlives the process itself.
+class HostProcess {
+ public:
+  HostProcess(const HostProcess&) = delete;
+  HostProcess& operator=(const HostProcess&) = delete;
+  virtual ~HostProcess() = default;
+
+  virtual HostPid pid() const = 0;
+  /// Clock ticks since boot; with the pid it names the process for ever.
+  /// Source: proc(5), field 22 of /proc/PID/stat.
+  virtual uint64_t start_time() const = 0;
+  /// Sends a signal through the pidfd: never hits a reused pid.
+  /// Errors: kNotFound when it has ended. Blocks: never.
+  virtual Status Signal(int signal) = 0;
+  /// How it ended, if it has.
+  virtual std::optional<WaitStatus> Ended() const = 0;
+  /// Waits for its end. Errors: kDeadlineExceeded; it goes on running.
+  /// Thread: workers. Blocks: up to `limit`.
+  virtual Result<WaitStatus> Wait(std::chrono::milliseconds limit) = 0;
+
+ protected:
+  HostProcess() = default;
+};
+
+}  // namespace gantry

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A process of a container: its init, or an exec. `Process` is what a backend
+// implements; `ProcessContext` is what the core lends it for that one process.
+//
+// A process need not be a process of this host. Where it is one, the backend
+// says so once, with `ProcessContext::Bind`, and the core does its exit, its
+// signals and its statistics. Where it is not (it lives in a sentry, a guest,
+// a Wasm instance), the backend reports its end with `Exited` and implements
+// the rest.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <gantry/error.h>
+#include <gantry/host_process.h>
+#include <gantry/ids.h>
+#include <gantry/unique_fd.h>
+
+namespace gantry {
+
+/// How a process ended, as containerd reads it.
+struct ExitStatus {
+  /// The exit code, or 128 + the signal's number.
+  uint32_t status = 0;
+  /// Nanoseconds since the epoch.
+  int64_t exited_at_ns = 0;
+};
+
+/// A terminal's size in characters.
+struct ConsoleSize {
+  uint16_t width = 0;
+  uint16_t height = 0;
+};
+
+enum class Stream { kStdin, kStdout, kStderr };
+
+/// What one standard stream of a process is connected to.
+struct StreamEnd {
+  /// What the process may have as its own descriptor. None: there is no such
+  /// stream, give it /dev/null.
+  UniqueFd fd;
+  /// The fifo that `fd` came from, for a backend that must open it privately
+  /// (one that sets O_NONBLOCK, for example). Empty where `fd` is no fifo.
+  std::string path;
+};
+
+/// The standard streams of a process. With `terminal` all ends are empty: the
+/// backend makes the terminal and hands its master to `AttachConsole`.
+struct Stdio {
+  bool terminal = false;
+  StreamEnd in;
+  StreamEnd out;
+  StreamEnd err;
+};
+
+/// Lent by the core to one process of a backend. It lives at least until that
+/// `Process` has been destroyed.
+/// Thread: any. Blocks: only where a method says so.
+class ProcessContext {
+ public:
+  ProcessContext(const ProcessContext&) = delete;
+  ProcessContext& operator=(const ProcessContext&) = delete;
+  virtual ~ProcessContext() = default;
+
+  virtual const ContainerId& container() const = 0;
+  /// Empty for the container's init.
+  virtual const ExecId& exec() const = 0;
+
+  /// The streams that the core has opened. To be called once, before the
+  /// process starts. Owner: the caller, who closes his copies as soon as the
+  /// process has its own, so that the reader sees the end.
+  /// Blocks: until the other ends are open or the call's deadline passes.
+  virtual Result<Stdio> TakeStdio() = 0;
+
+  /// This process is that process of the host: from now on the core reports
+  /// its exit, and sends it signals where `Kill` is left out.
+  /// Again: refused with kFailedPrecondition for another process.
+  virtual Status Bind(std::shared_ptr<HostProcess> process) = 0;
+  /// For a process without a host process: the live host pid that stands for
+  /// it in containerd's eyes (the sentry's, the VMM's).
+  virtual void SetPid(HostPid pid) = 0;
+  /// The process has ended. To be called by backends that did not `Bind`.
+  /// Again: a second report is dropped and logged.
+  virtual void Exited(ExitStatus status) = 0;
+
+  /// The terminal's master side. The core copies between it and the stdio that
+  /// containerd gave, resizes it, keeps it over a restart of the engine.
+  virtual Status AttachConsole(UniqueFd master) = 0;
+  /// A byte stream that carries one of the standard streams (a vsock
+  /// connection, a socket): copied by the core until its end, with back
+  /// pressure, over a restart of the engine too.
+  virtual Status AttachStream(Stream stream, UniqueFd fd) = 0;
+
+ protected:
+  ProcessContext() = default;
+};
+
+/// One process of a container, implemented by a backend.
+/// Thread: workers, one call at a time per container; `Kill` at any time.
+/// Each call should end within the deadline that the core sets for it
+/// (`timeouts` in the configuration); a call that does not is reported as
+/// DEADLINE_EXCEEDED and goes on without holding up other containers.
+class Process {
+ public:
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  virtual ~Process() = default;
+
+  /// Runs the process; it is running when this returns, or has ended already.
+  /// Errors: a program that cannot be run is the workload's failure, its text
+  /// is shown to the user as it is.
+  virtual Status Start() = 0;
+
+  /// Sends a signal. Left out: the core signals the bound host process.
+  /// Errors: kNotFound when the process has ended.
+  virtual Status Kill([[maybe_unused]] uint32_t signal) {
+    return Fail(Code::kUnimplemented, "kill: not implemented by this backend");
+  }
+
+  /// Left out: the core sets the size of the attached console.
+  virtual Status Resize([[maybe_unused]] ConsoleSize size) {
+    return Fail(Code::kUnimplemented, "resize: not implemented by this backend");
+  }
+
+  /// The client will send no more input. Left out: the core closes its ends.
+  virtual Status CloseStdin() {
+    return Fail(Code::kUnimplemented, "close stdin: not implemented by this backend");
+  }
+
+  /// Frees what the backend holds for the process; it has ended, or never
+  /// started. Must succeed where nothing is left. Again: allowed.
+  virtual Status Delete() = 0;
+
+ protected:
+  Process() = default;
+};
+
+}  // namespace gantry
