@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Limits for a cgroup: the part of the OCI runtime spec's `LinuxResources` that
+// both hierarchies can carry. What is not set is left as it is.
+// Source: opencontainers/runtime-spec 1.2, config-linux.md#control-groups.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gantry::os {
+
+/// Value type. -1 means "no limit" wherever the spec says so.
+struct CgroupResources {
+  struct {
+    std::optional<int64_t> limit_bytes;
+    std::optional<int64_t> reservation_bytes;
+    /// Memory plus swap, as in cgroup v1 and the spec.
+    std::optional<int64_t> swap_bytes;
+  } memory;
+
+  struct {
+    std::optional<uint64_t> shares;
+    std::optional<int64_t> quota_us;
+    std::optional<uint64_t> period_us;
+    std::optional<uint64_t> burst_us;
+    std::optional<int64_t> idle;
+    std::string cpus;
+    std::string mems;
+  } cpu;
+
+  std::optional<int64_t> pids_limit;
+  /// 10 to 1000, as in the spec.
+  std::optional<uint16_t> blkio_weight;
+  /// Page size ("2MB") and limit in bytes.
+  std::vector<std::pair<std::string, uint64_t>> hugetlb_bytes;
+  /// File name and content, cgroup v2 only.
+  std::map<std::string, std::string> unified;
+};
+
+}  // namespace gantry::os

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tells when the kernel ran out of memory inside a cgroup. v1: an eventfd on
+// memory.oom_control. v2: inotify on memory.events, whose `oom_kill` counter is
+// compared with what was seen before.
+//
+// containerd wants /tasks/oom before the exit of the process that was killed:
+// the one who publishes the exit calls `CheckNow()` first, for the notification
+// may still be on its way. It reports only what was not reported yet.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include <gantry/error.h>
+
+#include "core/os/cgroup.h"
+
+namespace gantry::os {
+
+class Loop;
+
+/// Watches one cgroup from creation to destruction. Thread: the loop's.
+class OomWatch {
+ public:
+  using Callback = std::move_only_function<void()>;
+
+  /// `on_oom` is called on the loop's thread, once per notification; it may
+  /// destroy the watch. OOM kills of before are not reported.
+  /// Errors: kNotFound when the cgroup has no memory controller or is a root.
+  /// Owner: `loop` must outlive the watch.
+  static Result<std::unique_ptr<OomWatch>> Create(Loop& loop, const Cgroup& cgroup,
+                                                  Callback on_oom);
+  OomWatch(const OomWatch&) = delete;
+  OomWatch& operator=(const OomWatch&) = delete;
+  ~OomWatch();
+
+  /// Looks at the kernel's counter once more and calls `on_oom` before it
+  /// returns if something new happened. Says whether it did. A cgroup that is
+  /// gone has no news. Again: false.
+  bool CheckNow();
+
+ private:
+  struct State;
+
+  explicit OomWatch(std::shared_ptr<State> state);
+
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace gantry::os
