@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of a bundle's `gantry.record` that the shim reads when keeper and
+// engine are both gone: what to kill, and how the instance ended if it did. The
+// engine embeds it in its record (a protobuf message) as field
+// `kPeekField`; the shim understands nothing else of that file.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/link/codec.h"
+
+namespace gantry::link {
+
+inline constexpr char kRecordFile[] = "gantry.record";
+inline constexpr uint32_t kPeekField = 15;
+
+struct RecordPeek {
+  /// 0: no process was started yet.
+  int32_t init_pid = 0;
+  /// Clock ticks since boot.
+  uint64_t start_time = 0;
+  /// As Plan::cgroup_dirs.
+  std::vector<std::string> cgroup_dirs;
+  /// Set once init has ended: exit code or 128 + signal.
+  std::optional<uint32_t> exit_status;
+  int64_t exited_at_ns = 0;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.init_pid);
+    field(2, self.start_time);
+    field(3, self.cgroup_dirs);
+    field(4, self.exit_status);
+    field(5, self.exited_at_ns);
+  }
+};
+
+/// The peek in the bytes of a whole record.
+/// Errors: kNotFound where it has none, kInvalidArgument for malformed bytes.
+Result<RecordPeek> PeekRecord(std::string_view record);
+
+}  // namespace gantry::link
