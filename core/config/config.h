@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gantry.yaml: what the operator decides. Everything has a default, and an
+// absent file means all of them; config/gantry.yaml documents every key. What
+// is wrong is said with file:line:column, and nothing of a wrong file is used.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include <gantry/context.h>
+#include <gantry/error.h>
+
+namespace gantry::config {
+
+inline constexpr std::string_view kDefaultPath = "/etc/gantry/gantry.yaml";
+
+using Millis = std::chrono::milliseconds;
+
+/// Options that only a backend understands, with the place of each in the file,
+/// so that the backend's complaint about a key can be shown with its line.
+struct BackendOptions {
+  /// A JSON object.
+  std::string json = "{}";
+  /// Line of each key; nested keys as `outer.inner`.
+  std::map<std::string, int> lines;
+};
+
+struct Handler {
+  std::string backend;
+  BackendOptions options;
+  /// Where it is in the file; 0: built in.
+  int line = 0;
+};
+
+struct Backend {
+  /// The shared object; empty: LIBEXEC/plugins/libgantry_NAME.so.
+  std::string path;
+  BackendOptions options;
+  int line = 0;
+};
+
+struct Limits {
+  size_t max_spec_bytes = size_t{16} << 20;
+  int worker_threads = 8;
+  size_t max_queued_calls = 4096;
+  size_t max_execs_per_container = 1024;
+  size_t max_waits_per_connection = 4096;
+  size_t max_message_bytes = size_t{4} << 20;
+};
+
+struct Timeouts {
+  Millis create{120'000};
+  Millis start{60'000};
+  Millis exec_start{60'000};
+  Millis kill{10'000};
+  Millis remove{30'000};
+  Millis pause{10'000};
+  Millis update{10'000};
+  Millis stats{5'000};
+  Millis checkpoint{600'000};
+  Millis sandbox_start{120'000};
+  Millis sandbox_stop{30'000};
+  Millis recover{30'000};
+  Millis stdio_open{30'000};
+  Millis stdio_drain{10'000};
+};
+
+struct Events {
+  size_t max_queued_per_container = 1024;
+  size_t max_queued = 65'536;
+  Millis forward_timeout{5'000};
+  Millis retry_min{100};
+  Millis retry_max{5'000};
+};
+
+struct Io {
+  size_t fifo_bytes = size_t{256} << 10;
+  int threads = 1;
+  Millis logger_stop{12'000};
+};
+
+struct Config {
+  /// What was read; empty: built-in defaults.
+  std::string file;
+  LogLevel log_level = LogLevel::kInfo;
+  std::string default_handler = "runc";
+  std::map<std::string, Handler> handlers;
+  std::map<std::string, Backend> backends;
+  Limits limits;
+  Timeouts timeouts;
+  Events events;
+  Io io;
+
+  /// Null: no such handler. An empty name is the default handler.
+  const Handler* FindHandler(std::string_view name) const;
+};
+
+/// The built-in configuration: the handler `runc`, run by the backend `runc`.
+Config Defaults();
+
+/// Reads a file. Absent: the defaults.
+/// Errors: kInvalidArgument `read configuration 'FILE:LINE:COLUMN': KEY: CAUSE`;
+/// as `os::ReadFile` else. Blocks: for the file.
+Result<Config> Load(const std::string& path);
+
+/// The same for text at hand; `file` is what errors call it.
+Result<Config> Parse(const std::string& text, std::string file);
+
+/// The place of a backend's option for an error: `FILE:LINE`, of the longest
+/// known prefix of `key`; the file alone when nothing is known.
+std::string PlaceOf(const Config& config, const BackendOptions& options, std::string_view key);
+
+}  // namespace gantry::config

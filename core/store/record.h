@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The record in the bundle: what gantry must know about a sandbox or container
+// after a restart. It is written, atomically, before the effect that it
+// describes is acknowledged. Layout: proto/gantry/record.proto.
+//
+// Plain data: make a copy on the reactor, write it on a worker. Two writers of
+// one record at a time are the caller's mistake; the container's slot prevents it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gantry/error.h>
+#include <gantry/host_process.h>
+#include <gantry/ids.h>
+
+namespace gantry::store {
+
+/// What this build writes. A record with a higher number is refused, not guessed at.
+inline constexpr uint32_t kSchema = 1;
+inline constexpr std::string_view kFileName = "gantry.record";
+/// Largest record that is read: a thousand execs with an environment each.
+inline constexpr size_t kMaxRecordBytes = size_t{16} << 20;
+
+enum class Kind : uint32_t { kContainer = 0, kSandbox = 1 };
+
+/// Of a container, a sandbox or an exec. The numbers are on disk.
+enum class State : uint32_t {
+  kNone = 0,
+  kCreating = 1,
+  kCreated = 2,
+  kStarting = 3,
+  kRunning = 4,
+  kPaused = 5,
+  kStopped = 6,
+  kDeleting = 7,
+};
+
+/// `creating`, `running`, ...
+std::string_view StateName(State state);
+
+struct StdioPaths {
+  std::string in;
+  std::string out;
+  std::string err;
+  bool terminal = false;
+
+  bool operator==(const StdioPaths&) const = default;
+};
+
+struct ProcessRecord {
+  /// The host process; 0: none (yet).
+  HostPid pid;
+  uint64_t start_time = 0;
+  /// What containerd is told where that is not `pid`.
+  HostPid shown_pid;
+  bool exited = false;
+  uint32_t exit_status = 0;
+  int64_t exited_at_ns = 0;
+
+  bool operator==(const ProcessRecord&) const = default;
+};
+
+struct ExecRecord {
+  ExecId id;
+  std::string spec_json;
+  StdioPaths stdio;
+  State state = State::kNone;
+  ProcessRecord process;
+
+  bool operator==(const ExecRecord&) const = default;
+};
+
+struct MountedRecord {
+  std::string type;
+  std::string source;
+  /// Absolute.
+  std::string target;
+
+  bool operator==(const MountedRecord&) const = default;
+};
+
+struct Record {
+  Kind kind = Kind::kContainer;
+  Namespace ns;
+  /// A container's id; a sandbox's id in the same alphabet.
+  std::string id;
+  /// The pod's; empty for a container that stands alone.
+  std::string sandbox_id;
+  std::string bundle;
+  std::string handler;
+  std::string backend;
+  /// What the backend was given: handler's options and the request's, merged.
+  std::string options_json;
+  StdioPaths stdio;
+  State state = State::kNone;
+  ProcessRecord init;
+  std::vector<ExecRecord> execs;
+  /// In the order in which they were mounted.
+  std::vector<MountedRecord> mounts;
+  /// The first is the container's own; v1 has one per controller.
+  std::vector<std::string> cgroups;
+  /// The backend's state, by name: "sandbox", "container".
+  std::map<std::string, std::string> blobs;
+  int64_t created_at_ns = 0;
+  std::string netns_path;
+  std::map<std::string, std::string> annotations;
+  std::string checkpoint;
+  /// `PodSandboxConfig`, of a pod without a pause container.
+  std::string pod_config;
+
+  bool operator==(const Record&) const = default;
+};
+
+/// The record as bytes. Field 15 repeats what the shim's `delete` needs.
+std::string Encode(const Record& record);
+
+/// Errors: kDataLoss: malformed, cut off or checksum wrong; kFailedPrecondition:
+/// written by a later version.
+Result<Record> Decode(std::string_view bytes);
+
+/// `bundle`/gantry.record.
+std::string PathOf(std::string_view bundle);
+
+/// Reads the record of a bundle. Errors: as `Decode`, with the path; kNotFound.
+/// Blocks: for the file. Thread: workers.
+Result<Record> Read(const std::string& bundle);
+
+/// Replaces the record in `record.bundle`: all of it or nothing.
+/// Errors: kResourceExhausted (ENOSPC) and the like; the old one is then still there.
+/// Blocks: for the file. Thread: workers.
+Status Write(const Record& record);
+
+/// Again: allowed. Blocks: for the file. Thread: workers.
+Status Remove(const std::string& bundle);
+
+/// Renames a record that cannot be used to gantry.record.bad, so that it can be
+/// looked at and is not read again. Returns the new path.
+/// Blocks: for the file. Thread: workers.
+Result<std::string> Quarantine(const std::string& bundle);
+
+}  // namespace gantry::store
