@@ -20,6 +20,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,11 +57,14 @@ struct Message {
   }
 };
 
+/// The eight bytes in front of a body.
+std::string EncodeHeader(Type type, size_t body_bytes, size_t fds);
+
 /// Puts the bytes that arrive together to messages. Thread: any, one at a time.
 class Assembler {
  public:
-  /// One recvmsg(2). True: there may be more. False: EAGAIN.
-  /// Errors: kUnavailable at the end of the stream, kInvalidArgument for a frame beyond the limits.
+  /// One recvmsg(2). True: there may be more. False: nothing to read now.
+  /// Errors: kUnavailable at the end of the stream. Blocks: never.
   Result<bool> ReadFrom(int socket);
 
   /// The next whole message, if there is one.

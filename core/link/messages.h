@@ -439,7 +439,7 @@ struct Rlimit {
 struct JoinNamespace {
   /// Index into the message's descriptors.
   uint32_t fd_index = 0;
-  /// CLONE_NEWNET and so on; 0: whatever it is.
+  /// CLONE_NEWNET and so on; no pid namespaces.
   uint32_t kind = 0;
 
   void Each(this auto& self, auto&& field) {
@@ -472,19 +472,18 @@ struct Spawn {
   std::optional<uint32_t> controlling_terminal;
   /// Index of a cgroup v2 directory that the child is born in.
   std::optional<uint32_t> cgroup_fd;
-  /// cgroup v1 (and hybrid): directories the child enters before the program runs.
-  std::vector<std::string> cgroup_dirs;
+  /// cgroup v1 (and hybrid): `cgroup.procs` files that the child writes itself
+  /// into before the program runs.
+  std::vector<std::string> cgroup_procs;
   /// Joined in this order, after the cgroups.
   std::vector<JoinNamespace> join;
-  /// CLONE_NEW* flags for unshare(2), after the joins. CLONE_NEWPID is not supported.
-  uint64_t unshare_flags = 0;
   std::vector<Rlimit> rlimits;
+  /// Unset: as the keeper was started with.
   std::optional<int32_t> oom_score_adj;
   std::optional<uint32_t> uid;
+  /// Set: supplementary groups are dropped.
   std::optional<uint32_t> gid;
-  /// With `gid` set: the supplementary groups (none when empty).
-  std::vector<uint32_t> groups;
-  std::optional<uint32_t> umask;
+  bool no_new_privs = false;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.tag);
@@ -496,15 +495,13 @@ struct Spawn {
     field(7, self.new_session);
     field(8, self.controlling_terminal);
     field(9, self.cgroup_fd);
-    field(10, self.cgroup_dirs);
+    field(10, self.cgroup_procs);
     field(11, self.join);
-    field(12, self.unshare_flags);
-    field(13, self.rlimits);
-    field(14, self.oom_score_adj);
-    field(15, self.uid);
-    field(16, self.gid);
-    field(17, self.groups);
-    field(18, self.umask);
+    field(12, self.rlimits);
+    field(13, self.oom_score_adj);
+    field(14, self.uid);
+    field(15, self.gid);
+    field(16, self.no_new_privs);
   }
 };
 
@@ -690,16 +687,21 @@ struct Plan {
 };
 
 /// engine -> keeper and, in a snapshot, back: how the keeper alone can end the
-/// instance. The newest replaces the one before. No answer.
+/// instance. The newest of a `part` replaces the one before; an empty plan
+/// removes the part. No answer.
 struct Protect {
   static constexpr Type kType = Type::kProtect;
 
   uint64_t instance = 0;
   Plan plan;
+  /// "" for the instance itself. A sandbox that containerd joins containers to
+  /// without announcing them has one part for each, named by the container's id.
+  std::string part;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.instance);
     field(2, self.plan);
+    field(3, self.part);
   }
 };
 
