@@ -17,6 +17,7 @@
 //      ◀────────────────────────────────────  Welcome
 //      ◀────────────────────────────────────  InstanceAdded, Protect for each instance
 //      ◀────────────────────────────────────  StoredNames (in several parts)
+//      ◀────────────────────────────────────  NamedSpawn, each that still runs or is unacknowledged
 //      ◀────────────────────────────────────  Exit, each that was not acknowledged
 //      ◀────────────────────────────────────  SnapshotEnd
 //      ◀────────────────────────────────────  Request with `replay`, those unanswered
@@ -70,6 +71,9 @@ enum class Type : uint16_t {
   kInstanceRemoved = 23,
   kSnapshotEnd = 24,
   kStoredNames = 25,
+  kNamedSpawn = 26,
+  kAddMember = 27,
+  kMemberAdded = 28,
   // Engine link: containerd's requests.
   kRequest = 30,
   kResponse = 31,
@@ -82,6 +86,7 @@ enum class Type : uint16_t {
   kAdopt = 42,
   kExit = 43,
   kExitAck = 44,
+  kAdopted = 45,
   // Engine link: descriptor store.
   kPut = 50,
   kPutDone = 51,
@@ -322,6 +327,44 @@ struct SnapshotEnd {
   void Each(this auto&, auto&&) {}
 };
 
+/// engine -> keeper: a container of the pod at `address` that containerd created without a
+/// `start` of its own (shim version 3). It is an instance like the others, in the group of
+/// that socket, with the rest of the Announce taken from the group's first instance; no
+/// `delete` comes for it, so Forget removes it at once. Answer: MemberAdded.
+/// Again: the instance that is there.
+struct AddMember {
+  static constexpr Type kType = Type::kAddMember;
+
+  uint64_t tag = 0;
+  std::string address;
+  std::string id;
+  std::string bundle;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.tag);
+    field(2, self.address);
+    field(3, self.id);
+    field(4, self.bundle);
+  }
+};
+
+/// keeper -> engine. No InstanceAdded is sent for it until the next snapshot.
+struct MemberAdded {
+  static constexpr Type kType = Type::kMemberAdded;
+
+  uint64_t tag = 0;
+  InstanceAdded instance;
+  int32_t code = 0;
+  std::string message;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.tag);
+    field(2, self.instance);
+    field(3, self.code);
+    field(4, self.message);
+  }
+};
+
 // --- containerd's requests -----------------------------------------------------
 
 /// keeper -> engine: one unary ttrpc request. Kept by the keeper until its
@@ -484,6 +527,8 @@ struct Spawn {
   /// Set: supplementary groups are dropped.
   std::optional<uint32_t> gid;
   bool no_new_privs = false;
+  /// Finds the process again after an engine restart (NamedSpawn). Empty: it cannot be found.
+  std::string name;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.tag);
@@ -502,6 +547,7 @@ struct Spawn {
     field(14, self.uid);
     field(15, self.gid);
     field(16, self.no_new_privs);
+    field(17, self.name);
   }
 };
 
@@ -529,18 +575,54 @@ struct Spawned {
 };
 
 /// engine -> keeper: the exit of this process matters, too. For processes that came
-/// to the keeper as orphans (a container's init started by an OCI runtime). Also right after
-/// its death: the records of the last 1,024 unnamed orphans are kept for that. No answer but the
-/// Exit.
+/// to the keeper as orphans (a container's init started by an OCI runtime). Also right
+/// after its death: the records of the last 1,024 unnamed orphans are kept for that.
+/// Answer: Adopted, and an Exit (before or after it) when it has ended.
 struct Adopt {
   static constexpr Type kType = Type::kAdopt;
 
   int32_t pid = 0;
+  /// 0: the newest process of that pid, alive or just reaped.
   uint64_t start_time = 0;
+  uint64_t tag = 0;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.pid);
     field(2, self.start_time);
+    field(3, self.tag);
+  }
+};
+
+/// keeper -> engine: it is watched, or its Exit is on record; or kNotFound.
+struct Adopted {
+  static constexpr Type kType = Type::kAdopted;
+
+  uint64_t tag = 0;
+  uint64_t start_time = 0;
+  int32_t code = 0;
+  std::string message;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.tag);
+    field(2, self.start_time);
+    field(3, self.code);
+    field(4, self.message);
+  }
+};
+
+/// keeper -> engine, in a snapshot: a process that was spawned with a name and whose exit
+/// was not acknowledged.
+struct NamedSpawn {
+  static constexpr Type kType = Type::kNamedSpawn;
+
+  std::string name;
+  int32_t pid = 0;
+  uint64_t start_time = 0;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.name);
+    field(2, self.pid);
+    field(3, self.start_time);
   }
 };
 

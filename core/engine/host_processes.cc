@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/host_processes.h"
+
+#include <utility>
+
+namespace gantry::engine {
+
+Status WatchedProcess::Signal(int signal) {
+  if (Ended()) {
+    return Fail(Code::kNotFound, "signal process {}: process already finished", id_.pid);
+  }
+  return os::SendSignal(pidfd_.get(), signal);
+}
+
+std::optional<WaitStatus> WatchedProcess::Ended() const {
+  const std::lock_guard lock(mutex_);
+  return ended_;
+}
+
+Result<WaitStatus> WatchedProcess::Wait(std::chrono::milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  if (!changed_.wait_for(lock, limit, [this] { return ended_.has_value(); })) {
+    return Fail(Code::kDeadlineExceeded, "wait for process {}: still running after {} ms", id_.pid,
+                limit.count());
+  }
+  return *ended_;
+}
+
+void WatchedProcess::OnEnd(std::function<void(WaitStatus)> then) {
+  if (const std::optional<WaitStatus> ended = Ended()) {
+    then(*ended);
+    return;
+  }
+  then_ = std::move(then);
+}
+
+void WatchedProcess::End(WaitStatus status) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_) {
+      return;
+    }
+    ended_ = status;
+  }
+  changed_.notify_all();
+  if (auto then = std::exchange(then_, nullptr)) {
+    then(status);
+  }
+}
+
+WatchedProcessPtr HostProcesses::Enter(os::ProcessId id, UniqueFd pidfd) {
+  auto process = processes_[id].lock();
+  if (!process) {
+    process = WatchedProcessPtr(std::make_unique<WatchedProcess>(id, std::move(pidfd)).release(),
+                                [this](WatchedProcess* last) {
+                                  const std::unique_ptr<WatchedProcess> owned(last);
+                                  if (!owned->bound_) {
+                                    loop_.Post([this, gone = owned->id()] { Release(gone); });
+                                  }
+                                });
+    processes_[id] = process;
+  }
+  if (auto end = ends_.extract(id)) {
+    process->End(end.mapped());
+  }
+  return process;
+}
+
+os::Task<Result<WatchedProcessPtr>> HostProcesses::Spawn(SpawnRequest request) {
+  GANTRY_CO_TRY(SpawnedProcess spawned, co_await link_.Spawn(std::move(request)));
+  co_return Enter(spawned.id, std::move(spawned.pidfd));
+}
+
+os::Task<Result<WatchedProcessPtr>> HostProcesses::Adopt(HostPid pid, uint64_t start_time) {
+  const os::ProcessId wanted{pid.value, start_time};
+  if (start_time != 0 && ends_.contains(wanted)) {
+    co_return Enter(wanted, UniqueFd());
+  }
+  GANTRY_CO_TRY(const uint64_t found, co_await link_.Adopt(pid, start_time));
+  const os::ProcessId id{pid.value, found};
+  // A process that has ended has no pidfd, and needs none.
+  UniqueFd pidfd;
+  if (Result<UniqueFd> opened = os::OpenPidfd(id)) {
+    pidfd = std::move(*opened);
+  }
+  co_return Enter(id, std::move(pidfd));
+}
+
+WatchedProcessPtr HostProcesses::FindSpawned(std::string_view name) {
+  const auto found = named_.find(name);
+  if (found == named_.end()) {
+    return nullptr;
+  }
+  const os::ProcessId id = found->second;
+  named_.erase(found);
+  Result<UniqueFd> pidfd = os::OpenPidfd(id);
+  return Enter(id, pidfd ? std::move(*pidfd) : UniqueFd());
+}
+
+void HostProcesses::Release(const os::ProcessId& process) {
+  if (const auto found = processes_.find(process); found != processes_.end()) {
+    if (const auto held = found->second.lock(); held && !held->bound_) {
+      return;  // Somebody asked for it again meanwhile.
+    }
+    processes_.erase(found);
+  }
+  ends_.erase(process);
+  link_.AckExit(process);
+}
+
+void HostProcesses::OnExit(const link::Exit& exit) {
+  const os::ProcessId id{exit.pid, exit.start_time};
+  const WaitStatus status{exit.wait_status, exit.exited_at_ns};
+  const auto found = processes_.find(id);
+  if (const auto process = found == processes_.end() ? nullptr : found->second.lock()) {
+    process->End(status);
+    return;
+  }
+  ends_[id] = status;
+}
+
+void HostProcesses::OnNamedSpawn(const link::NamedSpawn& spawn) {
+  named_[spawn.name] = os::ProcessId{spawn.pid, spawn.start_time};
+}
+
+}  // namespace gantry::engine

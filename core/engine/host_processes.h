@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The host's processes that backends asked for, as the engine sees them: the
+// keeper starts and reaps them, this registry hands each end to whoever holds
+// the process. A process is on record at the keeper until somebody here has
+// said that its end is written down.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <gantry/error.h>
+#include <gantry/host_process.h>
+#include <gantry/unique_fd.h>
+
+#include "core/engine/keeper_link.h"
+#include "core/os/co.h"
+#include "core/os/process.h"
+
+namespace gantry::engine {
+
+class HostProcesses;
+
+/// One process. When the last holder lets go of it, its end is acknowledged,
+/// unless a task is bound to it: then the task does that, once the end is on
+/// record. Thread: any, but for what says loop.
+class WatchedProcess final : public HostProcess {
+ public:
+  explicit WatchedProcess(os::ProcessId id, UniqueFd pidfd) : id_(id), pidfd_(std::move(pidfd)) {}
+
+  HostPid pid() const override { return HostPid{id_.pid}; }
+
+  uint64_t start_time() const override { return id_.start_time; }
+
+  const os::ProcessId& id() const { return id_; }
+
+  Status Signal(int signal) override;
+  std::optional<WaitStatus> Ended() const override;
+  Result<WaitStatus> Wait(std::chrono::milliseconds limit) override;
+
+  /// Calls `then` once with the end, at once where it has ended. One callback
+  /// is kept. Thread: loop.
+  void OnEnd(std::function<void(WaitStatus)> then);
+
+  /// The end is somebody's business: only `HostProcesses::Release` acknowledges it.
+  void MarkBound() { bound_ = true; }
+
+ private:
+  friend class HostProcesses;
+  void End(WaitStatus status);
+
+  const os::ProcessId id_;
+  const UniqueFd pidfd_;
+  std::atomic<bool> bound_ = false;
+  /// Guards `ended_`: workers wait for what the loop sets.
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<WaitStatus> ended_;
+  std::function<void(WaitStatus)> then_;
+};
+
+using WatchedProcessPtr = std::shared_ptr<WatchedProcess>;
+
+/// Thread: loop.
+class HostProcesses {
+ public:
+  HostProcesses(os::Loop& loop, KeeperLink& link) : loop_(loop), link_(link) {}
+
+  os::Task<Result<WatchedProcessPtr>> Spawn(SpawnRequest request);
+  /// With `start_time` 0: the newest process of that pid.
+  os::Task<Result<WatchedProcessPtr>> Adopt(HostPid pid, uint64_t start_time);
+  /// Null where no engine before this one spawned it or its end was seen.
+  WatchedProcessPtr FindSpawned(std::string_view name);
+  /// The end of `process` is written down, or matters no more.
+  void Release(const os::ProcessId& process);
+
+  /// From the keeper.
+  void OnExit(const link::Exit& exit);
+  void OnNamedSpawn(const link::NamedSpawn& spawn);
+
+  size_t size() const { return processes_.size(); }
+
+ private:
+  WatchedProcessPtr Enter(os::ProcessId id, UniqueFd pidfd);
+
+  os::Loop& loop_;
+  KeeperLink& link_;
+  std::map<os::ProcessId, std::weak_ptr<WatchedProcess>> processes_;
+  /// Ends of processes that nobody here has asked for yet: those of an engine
+  /// before this one, and of orphans that are about to be adopted.
+  std::map<os::ProcessId, WaitStatus> ends_;
+  std::map<std::string, os::ProcessId, std::less<>> named_;
+};
+
+}  // namespace gantry::engine

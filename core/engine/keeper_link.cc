@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/keeper_link.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "core/log/log.h"
+
+namespace gantry::engine {
+namespace {
+
+/// The error that an answer carries as code and message.
+template <class Answer>
+Status StatusOf(const Answer& answer) {
+  if (answer.code == 0) {
+    return {};
+  }
+  int sys_errno = 0;
+  if constexpr (requires { answer.sys_errno; }) {
+    sys_errno = answer.sys_errno;
+  }
+  return std::unexpected(Error{static_cast<Code>(answer.code), sys_errno, answer.message, {}});
+}
+
+bool IsUnified(const std::string& dir) {
+  struct statfs fs{};
+  return statfs(dir.c_str(), &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
+}
+
+/// The unified cgroup is where the child is born; it writes itself into others.
+void PlaceInCgroups(const std::vector<std::string>& dirs, link::Spawn& spawn,
+                    std::vector<UniqueFd>& fds) {
+  for (const std::string& dir : dirs) {
+    if (!IsUnified(dir)) {
+      spawn.cgroup_procs.push_back(dir + "/cgroup.procs");
+      continue;
+    }
+    spawn.cgroup_fd = static_cast<uint32_t>(fds.size());
+    fds.emplace_back(open(dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    spawn.fd_targets.push_back(-1);
+  }
+}
+
+/// The request as the link carries it; descriptors go into `fds`.
+link::Spawn ToMessage(SpawnRequest& request, std::vector<UniqueFd>& fds) {
+  link::Spawn spawn;
+  spawn.path = request.argv.empty() ? std::string() : request.argv.front();
+  spawn.argv = std::move(request.argv);
+  spawn.env = std::move(request.env);
+  spawn.cwd = std::move(request.cwd);
+  spawn.name = std::move(request.tag);
+  spawn.new_session = request.new_session;
+  spawn.oom_score_adj = request.oom_score_adj;
+  for (auto& [fd, target] : request.fds) {
+    fds.push_back(std::move(fd));
+    spawn.fd_targets.push_back(target);
+  }
+  PlaceInCgroups(request.cgroups, spawn, fds);
+  for (auto& [fd, kind] : request.namespaces) {
+    spawn.join.push_back({static_cast<uint32_t>(fds.size()), static_cast<uint32_t>(kind)});
+    fds.push_back(std::move(fd));
+    spawn.fd_targets.push_back(-1);
+  }
+  for (const auto& [resource, limit] : request.rlimits) {
+    spawn.rlimits.push_back({resource, limit.rlim_cur, limit.rlim_max});
+  }
+  return spawn;
+}
+
+}  // namespace
+
+/// One question that waits for its answer.
+struct KeeperLink::Pending {
+  os::OneShot<Result<link::Message>> answer;
+};
+
+KeeperLink::KeeperLink(os::Loop& loop, UniqueFd socket, KeeperObserver& observer)
+    : observer_(observer),
+      channel_(std::make_unique<link::Channel>(
+          loop, std::move(socket), [this](link::Message message) { OnMessage(std::move(message)); },
+          [this](Error error) { observer_.OnKeeperLost(std::move(error)); })) {}
+
+KeeperLink::~KeeperLink() = default;
+
+Status KeeperLink::SayHello() {
+  link::Hello hello;
+  hello.version = link::kProtocolVersion;
+  hello.pid = getpid();
+  return channel_->Send(hello);
+}
+
+os::Task<Result<link::Message>> KeeperLink::Ask(uint64_t tag, link::Type type, std::string body,
+                                                std::vector<UniqueFd> fds) {
+  Pending pending;
+  pending_[tag] = &pending;
+  if (Status sent = channel_->Send(type, std::move(body), std::move(fds)); !sent) {
+    pending_.erase(tag);
+    co_return std::unexpected(std::move(sent).error().Within("ask the keeper"));
+  }
+  Result<link::Message> answer = std::move(co_await pending.answer.Wait());
+  co_return answer;
+}
+
+os::Task<Result<SpawnedProcess>> KeeperLink::Spawn(SpawnRequest request) {
+  std::vector<UniqueFd> fds;
+  link::Spawn spawn = ToMessage(request, fds);
+  spawn.tag = next_tag_++;
+  const std::string path = spawn.path;
+  GANTRY_CO_TRY(link::Message answer,
+                co_await Ask(spawn.tag, link::Type::kSpawn, Encode(spawn), std::move(fds)));
+  GANTRY_CO_TRY(const link::Spawned spawned, answer.As<link::Spawned>());
+  if (Status status = StatusOf(spawned); !status) {
+    co_return std::unexpected(std::move(status).error().Within(std::format("start '{}'", path)));
+  }
+  SpawnedProcess process{{spawned.pid, spawned.start_time}, UniqueFd()};
+  if (!answer.fds.empty()) {
+    process.pidfd = std::move(answer.fds.front());
+  }
+  co_return process;
+}
+
+os::Task<Result<uint64_t>> KeeperLink::Adopt(HostPid pid, uint64_t start_time) {
+  link::Adopt adopt;
+  adopt.tag = next_tag_++;
+  adopt.pid = pid.value;
+  adopt.start_time = start_time;
+  GANTRY_CO_TRY(link::Message answer,
+                co_await Ask(adopt.tag, link::Type::kAdopt, Encode(adopt), {}));
+  GANTRY_CO_TRY(const link::Adopted adopted, answer.As<link::Adopted>());
+  GANTRY_CO_CHECK_OK(StatusOf(adopted));
+  co_return adopted.start_time;
+}
+
+void KeeperLink::AckExit(const os::ProcessId& process) {
+  link::ExitAck ack;
+  ack.pid = process.pid;
+  ack.start_time = process.start_time;
+  IgnoreError(channel_->Send(ack), "a keeper that is gone ends the engine by itself");
+}
+
+os::Task<Status> KeeperLink::Put(std::string name, UniqueFd fd) {
+  link::Put put;
+  put.tag = next_tag_++;
+  put.name = std::move(name);
+  std::vector<UniqueFd> fds;
+  fds.push_back(std::move(fd));
+  GANTRY_CO_TRY(link::Message answer,
+                co_await Ask(put.tag, link::Type::kPut, Encode(put), std::move(fds)));
+  GANTRY_CO_TRY(const link::PutDone done, answer.As<link::PutDone>());
+  co_return StatusOf(done);
+}
+
+os::Task<Result<UniqueFd>> KeeperLink::Take(std::string name) {
+  link::Take take;
+  take.tag = next_tag_++;
+  take.name = std::move(name);
+  GANTRY_CO_TRY(link::Message answer, co_await Ask(take.tag, link::Type::kTake, Encode(take), {}));
+  GANTRY_CO_TRY(const link::Taken taken, answer.As<link::Taken>());
+  GANTRY_CO_CHECK_OK(StatusOf(taken));
+  if (answer.fds.empty()) {
+    co_return Fail(Code::kResourceExhausted, "take descriptor '{}': it did not arrive (EMFILE?)",
+                   take.name);
+  }
+  co_return std::move(answer.fds.front());
+}
+
+void KeeperLink::Drop(std::string name) {
+  link::Drop drop;
+  drop.name = std::move(name);
+  IgnoreError(channel_->Send(drop), "a keeper that is gone ends the engine by itself");
+}
+
+os::Task<Result<link::InstanceAdded>> KeeperLink::AddMember(std::string address, std::string id,
+                                                            std::string bundle) {
+  link::AddMember add;
+  add.tag = next_tag_++;
+  add.address = std::move(address);
+  add.id = std::move(id);
+  add.bundle = std::move(bundle);
+  GANTRY_CO_TRY(link::Message answer,
+                co_await Ask(add.tag, link::Type::kAddMember, Encode(add), {}));
+  GANTRY_CO_TRY(link::MemberAdded added, answer.As<link::MemberAdded>());
+  GANTRY_CO_CHECK_OK(StatusOf(added));
+  co_return std::move(added.instance);
+}
+
+void KeeperLink::Protect(uint64_t instance, link::Plan plan) {
+  link::Protect protect;
+  protect.instance = instance;
+  protect.plan = std::move(plan);
+  IgnoreError(channel_->Send(protect), "a keeper that is gone ends the engine by itself");
+}
+
+void KeeperLink::Forget(link::Forget tombstone) {
+  IgnoreError(channel_->Send(tombstone), "a keeper that is gone ends the engine by itself");
+}
+
+void KeeperLink::Respond(uint64_t connection, uint32_t stream, std::string payload) {
+  link::Response response;
+  response.connection = connection;
+  response.stream = stream;
+  response.payload = std::move(payload);
+  IgnoreError(channel_->Send(response), "a keeper that is gone ends the engine by itself");
+}
+
+void KeeperLink::AnswerDelete(const link::DeleteDone& done) {
+  IgnoreError(channel_->Send(done), "a keeper that is gone ends the engine by itself");
+}
+
+void KeeperLink::OnAnswer(uint64_t tag, link::Message message) {
+  auto found = pending_.find(tag);
+  if (found == pending_.end()) {
+    LogWarning("keeper answered question {}, which was not asked", tag);
+    return;
+  }
+  Pending* pending = found->second;
+  pending_.erase(found);
+  pending->answer.Set(std::move(message));
+}
+
+template <class T, class Handler>
+void KeeperLink::Deliver(const link::Message& message, Handler&& handler) {
+  if (Result<T> decoded = message.As<T>(); decoded) {
+    handler(std::move(*decoded));
+  } else {
+    LogError("keeper's message of type {}: {}", static_cast<int>(message.type),
+             decoded.error().message);
+  }
+}
+
+void KeeperLink::OnMessage(link::Message message) {
+  const auto answered = [&]<class T>(std::type_identity<T>) {
+    if (Result<T> decoded = message.As<T>(); decoded) {
+      OnAnswer(decoded->tag, std::move(message));
+    } else {
+      LogError("keeper's answer: {}", decoded.error().message);
+    }
+  };
+  switch (message.type) {
+    case link::Type::kSpawned:
+      return answered(std::type_identity<link::Spawned>());
+    case link::Type::kAdopted:
+      return answered(std::type_identity<link::Adopted>());
+    case link::Type::kPutDone:
+      return answered(std::type_identity<link::PutDone>());
+    case link::Type::kTaken:
+      return answered(std::type_identity<link::Taken>());
+    case link::Type::kMemberAdded:
+      return answered(std::type_identity<link::MemberAdded>());
+    default:
+      if (!Announce(message)) {
+        LogWarning("keeper sent a message of type {}, which this engine does not know",
+                   static_cast<int>(message.type));
+      }
+  }
+}
+
+/// What the keeper says unasked, to the observer. False: not known.
+bool KeeperLink::Announce(link::Message& message) {
+  const auto deliver = [&]<class T>(std::type_identity<T>, auto&& handler) {
+    Deliver<T>(message, handler);
+    return true;
+  };
+  switch (message.type) {
+    case link::Type::kWelcome:
+    case link::Type::kProtect:
+      return true;
+    case link::Type::kInstanceAdded:
+      return deliver(std::type_identity<link::InstanceAdded>(),
+                     [&](auto m) { observer_.OnInstanceAdded(std::move(m)); });
+    case link::Type::kInstanceRemoved:
+      return deliver(std::type_identity<link::InstanceRemoved>(),
+                     [&](auto m) { observer_.OnInstanceRemoved(m.number); });
+    case link::Type::kStoredNames:
+      return deliver(std::type_identity<link::StoredNames>(),
+                     [&](auto m) { observer_.OnStoredNames(std::move(m.names)); });
+    case link::Type::kNamedSpawn:
+      return deliver(std::type_identity<link::NamedSpawn>(),
+                     [&](auto m) { observer_.OnNamedSpawn(m); });
+    case link::Type::kExit:
+      return deliver(std::type_identity<link::Exit>(), [&](auto m) { observer_.OnExit(m); });
+    case link::Type::kSnapshotEnd:
+      observer_.OnSnapshotEnd();
+      return true;
+    case link::Type::kRequest:
+      return deliver(std::type_identity<link::Request>(),
+                     [&](auto m) { observer_.OnRequest(std::move(m)); });
+    case link::Type::kConnectionClosed:
+      return deliver(std::type_identity<link::ConnectionClosed>(),
+                     [&](auto m) { observer_.OnConnectionClosed(m.connection); });
+    case link::Type::kDeleteCall:
+      return deliver(std::type_identity<link::DeleteCall>(),
+                     [&](auto m) { observer_.OnDeleteCall(m); });
+    default:
+      return false;
+  }
+}
+
+}  // namespace gantry::engine

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The engine's end of the link to the keeper: questions with answers as
+// coroutines, and what the keeper says of its own accord through one observer.
+// The messages and their order are in core/link/messages.h.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gantry/error.h>
+#include <gantry/host_process.h>
+#include <gantry/unique_fd.h>
+
+#include "core/link/channel.h"
+#include "core/link/messages.h"
+#include "core/os/co.h"
+#include "core/os/loop.h"
+#include "core/os/process.h"
+
+namespace gantry::engine {
+
+/// What the keeper says unasked. Thread: loop.
+class KeeperObserver {
+ public:
+  virtual ~KeeperObserver() = default;
+
+  virtual void OnInstanceAdded(link::InstanceAdded instance) = 0;
+  virtual void OnInstanceRemoved(uint64_t number) = 0;
+  /// A process ended. Comes again to the next engine until `AckExit`.
+  virtual void OnExit(const link::Exit& exit) = 0;
+  /// What an engine before this one spawned by name and what still runs.
+  virtual void OnNamedSpawn(const link::NamedSpawn& spawn) = 0;
+  /// Names in the descriptor store, as an earlier engine left them.
+  virtual void OnStoredNames(std::vector<std::string> names) = 0;
+  /// Everything from before has been said; requests follow.
+  virtual void OnSnapshotEnd() = 0;
+  virtual void OnRequest(link::Request request) = 0;
+  virtual void OnConnectionClosed(uint64_t connection) = 0;
+  virtual void OnDeleteCall(const link::DeleteCall& call) = 0;
+  /// The keeper is gone: the engine has nothing left to do.
+  virtual void OnKeeperLost(Error error) = 0;
+
+ protected:
+  KeeperObserver() = default;
+};
+
+struct SpawnedProcess {
+  os::ProcessId id;
+  UniqueFd pidfd;
+};
+
+/// Thread: loop. Must outlive every coroutine it has started.
+class KeeperLink {
+ public:
+  /// Owner: takes the socket; `observer` must outlive the link.
+  KeeperLink(os::Loop& loop, UniqueFd socket, KeeperObserver& observer);
+  KeeperLink(const KeeperLink&) = delete;
+  KeeperLink& operator=(const KeeperLink&) = delete;
+  ~KeeperLink();
+
+  /// Says who we are; the snapshot follows.
+  Status SayHello();
+
+  /// Errors: kNotFound where the program is missing; else as the step that
+  /// failed, named in the message.
+  os::Task<Result<SpawnedProcess>> Spawn(SpawnRequest request);
+  /// Makes the end of an orphan known. With `start_time` 0: the newest process
+  /// of that pid, also one that has just been reaped. Answers its start time.
+  /// Errors: kNotFound.
+  os::Task<Result<uint64_t>> Adopt(HostPid pid, uint64_t start_time);
+  /// The end of a process is on record elsewhere, or matters no more.
+  void AckExit(const os::ProcessId& process);
+
+  /// Errors: kResourceExhausted: the store is full.
+  os::Task<Status> Put(std::string name, UniqueFd fd);
+  os::Task<Result<UniqueFd>> Take(std::string name);
+  void Drop(std::string name);
+
+  /// A container that joins the group of `address` without a `start` of its own.
+  os::Task<Result<link::InstanceAdded>> AddMember(std::string address, std::string id,
+                                                  std::string bundle);
+  void Protect(uint64_t instance, link::Plan plan);
+  void Forget(link::Forget tombstone);
+  void Respond(uint64_t connection, uint32_t stream, std::string payload);
+  void AnswerDelete(const link::DeleteDone& done);
+
+ private:
+  struct Pending;
+
+  void OnMessage(link::Message message);
+  void OnAnswer(uint64_t tag, link::Message message);
+  bool Announce(link::Message& message);
+  os::Task<Result<link::Message>> Ask(uint64_t tag, link::Type type, std::string body,
+                                      std::vector<UniqueFd> fds);
+  template <class T, class Handler>
+  void Deliver(const link::Message& message, Handler&& handler);
+
+  KeeperObserver& observer_;
+  uint64_t next_tag_ = 1;
+  std::map<uint64_t, Pending*> pending_;
+  std::unique_ptr<link::Channel> channel_;
+};
+
+}  // namespace gantry::engine

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/sandbox/context.h"
+
+#include <utility>
+
+#include "core/log/log.h"
+#include "core/os/ask.h"
+#include "core/sandbox/watches.h"
+
+namespace gantry::sandbox {
+namespace {
+
+constexpr size_t kMaxStoredName = 64;
+constexpr size_t kMaxBlob = size_t{64} << 10;
+
+using ProcessResult = Result<std::shared_ptr<HostProcess>>;
+
+ProcessResult Upcast(Result<engine::WatchedProcessPtr> process) {
+  if (!process) {
+    return std::unexpected(std::move(process).error());
+  }
+  return std::shared_ptr<HostProcess>(std::move(*process));
+}
+
+}  // namespace
+
+void Counters::Add(std::string name, uint64_t amount) {
+  const std::lock_guard lock(mutex_);
+  values_[std::move(name)] += amount;
+}
+
+std::map<std::string, uint64_t> Counters::All() const {
+  const std::lock_guard lock(mutex_);
+  return values_;
+}
+
+Context::Context(const Services& services, ContextOptions options)
+    : services_(services), options_(std::move(options)) {}
+
+ProcessResult Context::Spawn(SpawnRequest request) {
+  if (!request.tag.empty()) {
+    request.tag = options_.store_prefix + "/" + request.tag;
+  }
+  // The request is handed over by pointer because a coroutine's function object
+  // is kept, and may be moved, until it has run.
+  auto kept = std::make_shared<SpawnRequest>(std::move(request));
+  return Upcast(os::Ask(services_.loop,
+                        [this, kept] { return services_.processes.Spawn(std::move(*kept)); }));
+}
+
+ProcessResult Context::Adopt(HostPid pid) { return Recover(pid, 0); }
+
+ProcessResult Context::Recover(HostPid pid, uint64_t start_time) {
+  return Upcast(os::Ask(services_.loop, [this, pid, start_time] {
+    return services_.processes.Adopt(pid, start_time);
+  }));
+}
+
+std::shared_ptr<HostProcess> Context::FindSpawned(std::string_view tag) {
+  const std::string name = options_.store_prefix + "/" + std::string(tag);
+  return os::Call(services_.loop, [this, name] { return services_.processes.FindSpawned(name); });
+}
+
+Result<std::unique_ptr<Watch>> Context::WatchReadable(int fd, std::function<void()> ready) {
+  if (fd < 0 || !ready) {
+    return Fail(Code::kInvalidArgument, "watch descriptor {}: no descriptor or no callback", fd);
+  }
+  return WatchOnPool(services_.loop, services_.pool, fd, std::move(ready));
+}
+
+Result<std::string> Context::StoredName(std::string_view name) const {
+  if (name.empty() || name.size() > kMaxStoredName) {
+    return Fail(Code::kInvalidArgument, "store descriptor '{}': the name is not 1 to {} characters",
+                name.substr(0, kMaxStoredName), kMaxStoredName);
+  }
+  return std::format("{}/backend/{}", options_.store_prefix, name);
+}
+
+Status Context::Store(std::string_view name, const UniqueFd& fd) {
+  GANTRY_TRY(const std::string full, StoredName(name));
+  GANTRY_TRY(UniqueFd copy, fd.Duplicate());
+  auto kept = std::make_shared<UniqueFd>(std::move(copy));
+  return os::Ask(services_.loop, [this, full, kept] {
+    stored_.insert(full);
+    return services_.link.Put(full, std::move(*kept));
+  });
+}
+
+Result<UniqueFd> Context::Take(std::string_view name) {
+  GANTRY_TRY(const std::string full, StoredName(name));
+  return os::Ask(services_.loop, [this, full] {
+    stored_.insert(full);
+    return services_.link.Take(full);
+  });
+}
+
+void Context::Drop(std::string_view name) {
+  if (const Result<std::string> full = StoredName(name)) {
+    os::Call(services_.loop, [this, &full] {
+      stored_.erase(*full);
+      services_.link.Drop(*full);
+    });
+  }
+}
+
+void Context::DropAll() {
+  for (const std::string& name : std::exchange(stored_, {})) {
+    services_.link.Drop(name);
+  }
+}
+
+Status Context::Save(std::string blob) {
+  if (blob.size() > kMaxBlob) {
+    return Fail(Code::kInvalidArgument, "save the state of sandbox '{}': {} bytes, {} are allowed",
+                options_.id.str(), blob.size(), kMaxBlob);
+  }
+  return options_.save(std::move(blob));
+}
+
+void Context::Log(LogLevel level, std::string_view message) {
+  log::Log(level,
+           {{"backend", options_.backend}, {"ns", options_.ns.str()}, {"id", options_.id.str()}},
+           "{}", message);
+}
+
+void Context::Count(std::string_view name, uint64_t amount) {
+  if (options_.counters != nullptr) {
+    options_.counters->Add(std::format("{}.{}", options_.backend, name), amount);
+  }
+}
+
+}  // namespace gantry::sandbox

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the core lends to one sandbox of a backend, behind the SDK's
+// `SandboxContext`: processes by the keeper, its descriptor store, watches on
+// the worker pool, the log.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include <gantry/context.h>
+#include <gantry/ids.h>
+
+#include "core/sandbox/services.h"
+
+namespace gantry::sandbox {
+
+/// Counters of all backends, `backend.name`. Thread: any.
+class Counters {
+ public:
+  void Add(std::string name, uint64_t amount);
+  std::map<std::string, uint64_t> All() const;
+
+ private:
+  /// Guards `values_`: backends count from workers.
+  mutable std::mutex mutex_;
+  std::map<std::string, uint64_t> values_;
+};
+
+/// Whose context it is, and where its state goes.
+struct ContextOptions {
+  std::string backend;
+  Namespace ns;
+  SandboxId id;
+  /// Names its descriptors in the store: unique on the node.
+  std::string store_prefix;
+  /// Keeps the backend's state of the sandbox. Called on workers.
+  std::function<Status(std::string blob)> save;
+  Counters* counters = nullptr;
+};
+
+class Context final : public SandboxContext {
+ public:
+  Context(const Services& services, ContextOptions options);
+  ~Context() override = default;
+
+  Result<std::shared_ptr<HostProcess>> Spawn(SpawnRequest request) override;
+  Result<std::shared_ptr<HostProcess>> Adopt(HostPid pid) override;
+  Result<std::shared_ptr<HostProcess>> Recover(HostPid pid, uint64_t start_time) override;
+  std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) override;
+  Result<std::unique_ptr<Watch>> WatchReadable(int fd, std::function<void()> ready) override;
+  Status Store(std::string_view name, const UniqueFd& fd) override;
+  Result<UniqueFd> Take(std::string_view name) override;
+  void Drop(std::string_view name) override;
+  Status Save(std::string blob) override;
+  void Log(LogLevel level, std::string_view message) override;
+  void Count(std::string_view name, uint64_t amount) override;
+
+  bool Stopping() const override { return false; }
+
+  /// Drops every descriptor that is still stored. Thread: loop.
+  void DropAll();
+
+ private:
+  Result<std::string> StoredName(std::string_view name) const;
+
+  Services services_;
+  const ContextOptions options_;
+  /// What is in the store, of this engine's doing. Loop only.
+  std::set<std::string> stored_;
+};
+
+}  // namespace gantry::sandbox

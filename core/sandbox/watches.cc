@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/sandbox/watches.h"
+
+#include <sys/epoll.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "core/log/log.h"
+#include "core/os/ask.h"
+#include "core/os/co.h"
+
+namespace gantry::sandbox {
+namespace {
+
+constexpr uint32_t kReadable = EPOLLIN | EPOLLRDHUP;
+
+/// Shared by the watch, the loop and the worker that runs the callback.
+struct State {
+  State(os::Loop& loop_in, os::WorkerPool& pool_in, int fd_in, std::function<void()> ready_in)
+      : loop(loop_in), pool(pool_in), fd(fd_in), ready(std::move(ready_in)) {}
+
+  os::Loop& loop;
+  os::WorkerPool& pool;
+  const int fd;
+  const std::function<void()> ready;
+  /// Loop only.
+  os::WatchId watch;
+
+  /// Guards what follows: the watch may end on any thread.
+  std::mutex mutex;
+  std::condition_variable idle;
+  bool ended = false;
+  std::optional<std::thread::id> running;
+};
+
+Status RunCallback(State& state) {
+  {
+    const std::lock_guard lock(state.mutex);
+    if (state.ended) {
+      return {};
+    }
+    state.running = std::this_thread::get_id();
+  }
+  state.ready();
+  const std::lock_guard lock(state.mutex);
+  state.running.reset();
+  state.idle.notify_all();
+  return {};
+}
+
+os::Task<void> RunOnPool(std::shared_ptr<State> state) {
+  const Status ran = co_await state->pool.Run([state] { return RunCallback(*state); });
+  if (!ran) {
+    LogError("watch of a backend: {}", ran.error().message);
+    const std::lock_guard lock(state->mutex);
+    state->running.reset();
+    state->idle.notify_all();
+  }
+  state->loop.Rearm(state->watch, kReadable);
+}
+
+class PoolWatch final : public Watch {
+ public:
+  explicit PoolWatch(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  PoolWatch(const PoolWatch&) = delete;
+  PoolWatch& operator=(const PoolWatch&) = delete;
+
+  ~PoolWatch() override {
+    {
+      std::unique_lock lock(state_->mutex);
+      state_->ended = true;
+      state_->idle.wait(lock, [this] {
+        return !state_->running || *state_->running == std::this_thread::get_id();
+      });
+    }
+    const auto unwatch = [state = state_] {
+      state->loop.Unwatch(std::exchange(state->watch, os::WatchId()));
+    };
+    if (state_->loop.IsLoopThread()) {
+      unwatch();
+    } else {
+      os::Call(state_->loop, unwatch);
+    }
+  }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace
+
+std::unique_ptr<Watch> WatchOnPool(os::Loop& loop, os::WorkerPool& pool, int fd,
+                                   std::function<void()> ready) {
+  auto state = std::make_shared<State>(loop, pool, fd, std::move(ready));
+  os::Call(loop, [state] {
+    state->watch = state->loop.Watch(state->fd, kReadable, [state](uint32_t) {
+      state->loop.Rearm(state->watch, 0);
+      os::Start(RunOnPool(state));
+    });
+  });
+  return std::make_unique<PoolWatch>(std::move(state));
+}
+
+}  // namespace gantry::sandbox

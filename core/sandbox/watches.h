@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Watches of backends: the loop sees that a descriptor is readable, a worker
+// runs the backend's callback, and only then the loop looks again.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include <gantry/context.h>
+
+#include "core/os/loop.h"
+#include "core/os/worker_pool.h"
+
+namespace gantry::sandbox {
+
+/// Starts a watch. Thread: any but the loop's.
+std::unique_ptr<Watch> WatchOnPool(os::Loop& loop, os::WorkerPool& pool, int fd,
+                                   std::function<void()> ready);
+
+}  // namespace gantry::sandbox
