@@ -9,9 +9,8 @@
 
 namespace gantry::oci {
 
-/// `path` is absolute, without `.` and `..`, and names a directory (not a link
-/// to one) that belongs to root or to the user we run as, and that nobody else
-/// may write to.
+/// `path` is absolute, without `.`, `..` and doubled slashes, and names a
+/// directory, not a link to one, that strangers may not write to.
 /// Errors: kInvalidArgument; kNotFound when nothing is there.
 /// Blocks: for the file system. Thread: workers.
 Status CheckBundle(const std::string& path);

@@ -22,8 +22,6 @@ namespace gantry::oci {
 
 /// Largest config.json that is read unless the configuration says otherwise.
 inline constexpr size_t kMaxSpecBytes = size_t{16} << 20;
-/// Deepest nesting of arrays and objects; a real config.json has seven.
-inline constexpr int kMaxDepth = 64;
 
 struct User {
   uint32_t uid = 0;
@@ -42,7 +40,7 @@ struct ProcessSpec {
   std::vector<std::string> env;
   /// Absolute.
   std::string cwd;
-  /// The object as it came.
+  /// The object as it came; empty in a `Spec`, which has it in its own text.
   std::string json;
 };
 
@@ -66,6 +64,7 @@ struct LinuxNamespace {
   std::string path;
 };
 
+/// Tens of kilobytes: to be used and dropped, not kept per container.
 struct Spec {
   ProcessSpec process;
   Root root;
@@ -74,7 +73,7 @@ struct Spec {
   std::map<std::string, std::string> annotations;
   std::vector<LinuxNamespace> namespaces;
   std::string cgroups_path;
-  LinuxResources resources;
+  os::CgroupResources resources;
   /// `linux.resources` as it came; empty when absent.
   std::string resources_json;
   /// The whole text, byte for byte.
