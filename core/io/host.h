@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the streams of a process need of the engine around them. Written down as
+// an interface so that core/io knows neither the keeper nor the record.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gantry/context.h>
+#include <gantry/error.h>
+#include <gantry/host_process.h>
+#include <gantry/unique_fd.h>
+
+namespace gantry::io {
+
+/// A descriptor and the name that it is kept under. Names are unique within one
+/// process's streams, at most 16 characters of [a-z-]; the engine puts the
+/// container's and the exec's id before them.
+struct StoredFd {
+  std::string name;
+  UniqueFd fd;
+};
+
+/// Implemented by the engine, once per process (init or exec). It must outlive
+/// the `ProcessIo` that uses it.
+/// Thread: any; `Drop` and `Log` also from the IO thread, so they must not block.
+class StdioHost {
+ public:
+  StdioHost(const StdioHost&) = delete;
+  StdioHost& operator=(const StdioHost&) = delete;
+  virtual ~StdioHost() = default;
+
+  /// Keeps descriptors where they outlive the engine. When this returns they
+  /// are safe. Again with the same name: replaces.
+  /// Blocks: until the keeper has them. Thread: workers.
+  virtual Status Put(std::vector<StoredFd> fds) = 0;
+  /// Lets descriptors go. A reader sees the end of its stream only when the
+  /// last copy is closed, so this must not be put off. Unknown names: nothing.
+  virtual void Drop(std::vector<std::string> names) = 0;
+
+  /// Starts a process; `request.tag` is set. Thread: workers.
+  virtual Result<std::shared_ptr<HostProcess>> Spawn(SpawnRequest request) = 0;
+  /// What an engine before this one spawned under `tag`; null: none, or ended.
+  virtual std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) = 0;
+
+  virtual void Log(LogLevel level, std::string_view message) = 0;
+
+ protected:
+  StdioHost() = default;
+};
+
+}  // namespace gantry::io

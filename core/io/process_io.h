@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The standard streams of one process (a container's init or an exec) from
+// Create to Delete: what is handed to the process, what is copied for it, what
+// is held open on its behalf, and when each of these is let go.
+//
+// The life of a process's streams:
+//
+//   Open          opens what containerd named            Create, Exec's Start
+//   Take          the process's own ends                 `TakeStdio`
+//   AttachConsole / AttachStream                         the backend's call
+//   Started       the process has its ends: ours go      after Process::Start
+//   Resize, CloseStdin                                   the RPCs
+//   Ended         the process is dead                    its exit
+//   WhenDrained   all it wrote has been passed on        Delete waits for it
+//   Close         lets everything go                     Delete
+//
+// After a restart of the engine `Recover` takes the place of `Open`; the calls
+// that had been made before need not be repeated.
+//
+// How fifos are held, and why, is in fifo.h.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gantry/error.h>
+#include <gantry/process.h>
+#include <gantry/unique_fd.h>
+
+#include "core/io/host.h"
+#include "core/io/relay.h"
+#include "core/io/uri.h"
+
+namespace gantry::io {
+
+struct StdioOptions {
+  /// What fifos and pipes are widened to; the kernel may give less.
+  size_t pipe_bytes = size_t{256} << 10;
+  /// How long Open waits for containerd to open its ends, and for a logger to
+  /// be ready; for all streams together.
+  std::chrono::milliseconds open_limit{30'000};
+  /// How long a logger may take to end after SIGTERM.
+  std::chrono::milliseconds logger_stop{12'000};
+  /// runc options `io_uid` and `io_gid`: who owns the fifos and pipes.
+  std::optional<uid_t> uid;
+  std::optional<gid_t> gid;
+  /// What a logger reads in CONTAINER_ID (an exec's id for an exec) and
+  /// CONTAINER_NAMESPACE.
+  std::string id;
+  std::string ns;
+  /// Names the logger's process among the engine's spawns.
+  std::string logger_tag;
+};
+
+/// Thread: any; calls for one object may overlap. Dropping the object without
+/// `Close` leaves everything as it is for the next engine.
+class ProcessIo {
+ public:
+  /// Opens the streams. On an error nothing is held, stored or running.
+  /// Errors: kInvalidArgument for a URI or a path that cannot be; kNotFound,
+  /// kPermissionDenied from the file system; kDeadlineExceeded where nobody
+  /// opened the other end, or the logger did not get ready, within
+  /// `open_limit`; kUnavailable where the logger ended.
+  /// Owner: `relay` and `host` must outlive the object.
+  /// Thread: workers. Blocks: up to `open_limit`; not at all where containerd
+  /// has opened its ends already, as it does.
+  static Result<std::unique_ptr<ProcessIo>> Open(Relay& relay, StdioHost& host,
+                                                 const StdioPaths& paths, StdioOptions options);
+
+  /// The streams as an earlier engine left them. `stored`: all that is in the
+  /// store for this process; what is missing was let go. Copying goes on where
+  /// it stopped, without a byte lost or doubled. Blocks: never for long.
+  static Result<std::unique_ptr<ProcessIo>> Recover(Relay& relay, StdioHost& host,
+                                                    const StdioPaths& paths, StdioOptions options,
+                                                    std::vector<StoredFd> stored);
+
+  ProcessIo(const ProcessIo&) = delete;
+  ProcessIo& operator=(const ProcessIo&) = delete;
+  ~ProcessIo();
+
+  bool terminal() const;
+
+  /// The process's ends. Again: kFailedPrecondition.
+  Result<Stdio> Take();
+
+  /// The process has its ends, or never will: closes ours and drops them from
+  /// the store, so that readers see the end when the process closes its own.
+  /// Again: harmless. Blocks: never.
+  void Started();
+
+  /// Copies between the terminal and the streams from now on.
+  /// Errors: kFailedPrecondition without `terminal` and the second time.
+  /// Thread: workers. Blocks: for the store.
+  Status AttachConsole(UniqueFd master);
+
+  /// Copies between `fd` and one of the streams from now on: until its end (or,
+  /// for stdin, until the client has closed it, which half-closes `fd`).
+  /// Errors: kFailedPrecondition the second time or with `terminal`.
+  /// Thread: workers. Blocks: for the store.
+  Status AttachStream(Stream stream, UniqueFd fd);
+
+  /// Without a terminal, and before there is one: nothing to do (a size that
+  /// comes before the console is kept for it).
+  Status Resize(ConsoleSize size);
+
+  /// The client has closed stdin: the process sees its end as soon as the
+  /// client's own end is closed too. Again: harmless. Blocks: never.
+  void CloseStdin();
+
+  /// The process has ended. What its terminal still holds is copied, then the
+  /// terminal is let go even where others keep it open. Again: harmless.
+  void Ended();
+
+  /// Calls `done` when `Ended` was called and all output has been passed on to
+  /// a fifo, pipe or file: at once where nothing is copied.
+  /// `done` runs on the caller's or on the IO thread.
+  void WhenDrained(std::move_only_function<void()> done);
+
+  /// Lets all go: copying stops, names are dropped, a logger is given a second
+  /// to read the rest, then told to end and killed after `logger_stop`.
+  /// `WhenDrained` callbacks that were not called are called. Again: harmless.
+  /// Thread: workers. Blocks: as long as a logger takes.
+  void Close();
+
+ private:
+  class State;
+
+  explicit ProcessIo(std::shared_ptr<State> state);
+
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace gantry::io

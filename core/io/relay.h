@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The engine that copies bytes where a stream cannot be handed over: terminals,
+// streams out of VMs, log files behind a terminal. One thread with its own
+// epoll serves all of them; it shares nothing with the engine's loop, so busy
+// terminals do not slow down RPCs.
+//
+// Every step is one splice(2): bytes leave the source and arrive at the
+// destination in the same system call, and at no time are they only in the
+// memory of this process. So an engine that is killed between any two
+// instructions neither loses nor doubles a byte; the next one goes on with the
+// same descriptors out of the store. Checked on Linux 6.18 for a terminal's
+// master into a fifo, a fifo into a master, sockets into and from fifos, a pipe
+// into a file (one that is not opened O_APPEND). Where the kernel cannot splice
+// a pair (a terminal before Linux 6.5), as many bytes are read as the
+// destination has room for and written at once: then the window for a loss is
+// the time between two system calls.
+//
+// Back pressure is the kernel's: nothing is read while the destination is full.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include <gantry/error.h>
+#include <gantry/unique_fd.h>
+
+#include "core/os/loop.h"
+
+namespace gantry::io {
+
+/// Names one copy for the relay's lifetime. 0: none.
+using CopyId = uint64_t;
+
+/// What the destination is, which decides what happens at the end and when it
+/// refuses.
+enum class SinkKind {
+  /// A fifo or pipe: closed at the end. Readers gone for good (EPIPE): the rest
+  /// is read and dropped, so that the writer is not blocked.
+  kPipe,
+  /// A terminal's master, for input. Nothing is sent at the end.
+  kTerminal,
+  /// A socket: the write side is shut down at the end.
+  kSocket,
+  /// A regular file, written at its end. What it refuses (no space) is dropped.
+  kFile,
+  /// Everything is dropped.
+  kNone,
+};
+
+/// Why a copy ended.
+enum class CopyEnd {
+  /// The source's end was reached, or it was told to finish and was empty.
+  kFinished,
+  /// The destination is gone (input for a process that has ended).
+  kSinkGone,
+  kError,
+};
+
+struct CopySpec {
+  /// Both are taken, and made nonblocking.
+  UniqueFd source;
+  UniqueFd sink;
+  SinkKind sink_kind = SinkKind::kPipe;
+  /// Runs on the IO thread after the copy's descriptors have been closed; not
+  /// after `Stop`. `dropped_bytes`: what the destination refused.
+  std::move_only_function<void(CopyEnd end, uint64_t dropped_bytes)> on_end;
+};
+
+/// Thread: any. Callbacks run on the IO thread.
+class Relay {
+ public:
+  Relay();
+  /// Stops all copies without their callbacks. Nothing is lost: the
+  /// descriptors live on in the store.
+  ~Relay();
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+
+  /// Begins to copy.
+  CopyId Start(CopySpec spec);
+
+  /// Ends the copy as soon as its source is empty, even where it has no end yet
+  /// (a terminal that others keep open). Unknown or ended: nothing.
+  void Finish(CopyId copy);
+
+  /// Ends the copy at once, whatever is left. When this returns its callback is
+  /// not running and will not run, and its descriptors are closed (called by a
+  /// callback: it may be the one running).
+  void Stop(CopyId copy);
+
+  /// Runs `function` on the IO thread.
+  void Post(std::move_only_function<void()> function);
+
+  /// For watches and timers of the IO thread; only to be used there.
+  os::Loop& loop();
+
+ private:
+  class Copies;
+
+  os::Loop loop_;
+  std::unique_ptr<Copies> copies_;
+  std::jthread thread_;
+};
+
+}  // namespace gantry::io
