@@ -55,7 +55,7 @@ WatchedProcessPtr HostProcesses::Enter(os::ProcessId id, UniqueFd pidfd) {
                                 [this](WatchedProcess* last) {
                                   const std::unique_ptr<WatchedProcess> owned(last);
                                   if (!owned->bound_) {
-                                    loop_.Post([this, gone = owned->id()] { Release(gone); });
+                                    loop_.Post([this, gone = owned->id()] { ReleaseUnheld(gone); });
                                   }
                                 });
     processes_[id] = process;
@@ -97,13 +97,15 @@ WatchedProcessPtr HostProcesses::FindSpawned(std::string_view name) {
   return Enter(id, pidfd ? std::move(*pidfd) : UniqueFd());
 }
 
-void HostProcesses::Release(const os::ProcessId& process) {
-  if (const auto found = processes_.find(process); found != processes_.end()) {
-    if (const auto held = found->second.lock(); held && !held->bound_) {
-      return;  // Somebody asked for it again meanwhile.
-    }
-    processes_.erase(found);
+void HostProcesses::ReleaseUnheld(const os::ProcessId& process) {
+  const auto found = processes_.find(process);
+  if (found == processes_.end() || found->second.expired()) {
+    Release(process);
   }
+}
+
+void HostProcesses::Release(const os::ProcessId& process) {
+  processes_.erase(process);
   ends_.erase(process);
   link_.AckExit(process);
 }

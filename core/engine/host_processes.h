@@ -90,6 +90,8 @@ class HostProcesses {
   size_t size() const { return processes_.size(); }
 
  private:
+  /// The last holder of a process that no task is bound to has let go.
+  void ReleaseUnheld(const os::ProcessId& process);
   WatchedProcessPtr Enter(os::ProcessId id, UniqueFd pidfd);
 
   os::Loop& loop_;

@@ -291,6 +291,10 @@ struct InstanceAdded {
   int64_t announced_at_ns = 0;
   /// A Forget was received for it: only containerd's `delete` is outstanding.
   bool forgotten = false;
+  /// With `forgotten`: what that Forget said.
+  uint32_t pid = 0;
+  uint32_t status = 0;
+  int64_t exited_at_ns = 0;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.number);
@@ -298,6 +302,9 @@ struct InstanceAdded {
     field(3, self.address);
     field(4, self.announced_at_ns);
     field(5, self.forgotten);
+    field(6, self.pid);
+    field(7, self.status);
+    field(8, self.exited_at_ns);
   }
 };
 

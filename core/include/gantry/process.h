@@ -99,7 +99,9 @@ class ProcessContext {
 };
 
 /// One process of a container, implemented by a backend.
-/// Thread: workers, one call at a time per container; `Kill` at any time.
+/// Thread: workers, one call at a time per process; `Kill`, `Resize` and
+/// `CloseStdin` at any time. Calls on different processes of a container run
+/// side by side.
 /// Each call should end within the deadline that the core sets for it
 /// (`timeouts` in the configuration); a call that does not is reported as
 /// DEADLINE_EXCEEDED and goes on without holding up other containers.
@@ -110,6 +112,8 @@ class Process {
   virtual ~Process() = default;
 
   /// Runs the process; it is running when this returns, or has ended already.
+  /// Again: after a restart of the engine it may be called for a process that
+  /// an earlier call has started; that is success.
   /// Errors: a program that cannot be run is the workload's failure, its text
   /// is shown to the user as it is.
   virtual Status Start() = 0;
