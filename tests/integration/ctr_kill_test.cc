@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `ctr task kill`: signals, to the init, to an exec, to all.
+
+#include "tests/integration/harness/e2e_test.h"
+
+namespace gantry::e2e {
+namespace {
+
+class CtrKill : public E2eTest {
+ protected:
+  // A foreground `ctr run` of a script, read until it says "up".
+  Program StartScript(const std::string& id, const std::string& script) {
+    Program program =
+        StartCtr(node(), RunWords({"--rm"}, id, {"sh", "-c", script}), Program::Options());
+    EXPECT_TRUE(program.ReadUntil("up\n")) << program.err();
+    return program;
+  }
+
+  static void Kill(const std::string& id, const std::string& signal, const Words& flags = {}) {
+    Words words{"tasks", "kill", "-s", signal};
+    words.insert(words.end(), flags.begin(), flags.end());
+    words.push_back(id);
+    const Output killed = Ctr(words);
+    EXPECT_EQ(killed.status, 0) << killed.Text();
+  }
+};
+
+TEST_F(CtrKill, EndsWith137ByKill) {
+  const std::string id = Id();
+  Program program = StartScript(id, "echo up; sleep 1000");
+  Kill(id, "KILL");
+  EXPECT_EQ(program.Wait(), 137) << program.err();
+}
+
+TEST_F(CtrKill, IsSeenByATrap) {
+  const std::string id = Id();
+  Program program =
+      StartScript(id, "trap 'echo caught; exit 9' TERM; echo up; while :; do sleep 1; done");
+  Kill(id, "TERM");
+  EXPECT_EQ(program.Wait(), 9) << program.err();
+  EXPECT_NE(program.out().find("caught\n"), std::string::npos);
+}
+
+TEST_F(CtrKill, TakesAnySignalByNumber) {
+  const std::string id = Id();
+  Program program = StartScript(
+      id, "trap 'echo usr1' USR1; trap 'exit 4' INT; echo up; while :; do sleep 0.1; done");
+  Kill(id, "10");
+  EXPECT_TRUE(program.ReadUntil("usr1\n")) << program.err();
+  Kill(id, "SIGINT");
+  EXPECT_EQ(program.Wait(), 4) << program.err();
+}
+
+TEST_F(CtrKill, DoesNothingToAnInitThatIgnoresIt) {
+  const std::string id = Id();
+  Program program = StartScript(id,
+                                "trap '' HUP; trap 'echo alive' USR1; echo up; "
+                                "while :; do sleep 0.1; done");
+  Kill(id, "HUP");
+  Kill(id, "USR1");
+  EXPECT_TRUE(program.ReadUntil("alive\n")) << program.err();
+  Kill(id, "KILL");
+  EXPECT_EQ(program.Wait(), 137) << program.err();
+}
+
+TEST_F(CtrKill, SaysNotFoundAfterTheEnd) {
+  const std::string id = Id();
+  StartDetached(id, {"true"});
+  ASSERT_TRUE(WaitForState(id, "STOPPED"));
+  const Output killed = Ctr({"tasks", "kill", "-s", "KILL", id});
+  EXPECT_NE(killed.status, 0);
+  EXPECT_NE(killed.err.find("process already finished"), std::string::npos) << killed.Text();
+  Remove(id);
+}
+
+TEST_F(CtrKill, EndsAnExecAlone) {
+  const std::string id = Id();
+  StartDetached(id, {"sleep", "1000"});
+  const Words words{"tasks", "exec", "--fifo-dir", node().fifo_dir(),         "--exec-id", "victim",
+                    id,      "sh",   "-c",         "echo up; exec sleep 1000"};
+  Program program = StartCtr(node(), words, {});
+  ASSERT_TRUE(program.ReadUntil("up\n")) << program.err();
+  Kill(id, "KILL", {"--exec-id", "victim"});
+  EXPECT_EQ(program.Wait(), 137) << program.err();
+  EXPECT_EQ(FindTask(id).state, "RUNNING");
+  Remove(id);
+}
+
+TEST_F(CtrKill, ReachesAllProcessesWithAll) {
+  const std::string id = Id();
+  Program program = StartScript(id, "sleep 1000 & sleep 1000 & echo up; wait");
+  Kill(id, "KILL", {"--all"});
+  EXPECT_EQ(program.Wait(), 137) << program.err();
+}
+
+TEST_F(CtrKill, IsRefusedForAnUnknownSignal) {
+  const std::string id = Id();
+  StartDetached(id, {"sleep", "1000"});
+  EXPECT_NE(Ctr({"tasks", "kill", "-s", "NOSUCH", id}).status, 0);
+  EXPECT_EQ(FindTask(id).state, "RUNNING");
+  Remove(id);
+}
+
+TEST_F(CtrKill, EndsAPausedContainer) {
+  const std::string id = Id();
+  StartDetached(id, {"sleep", "1000"});
+  ASSERT_EQ(Ctr({"tasks", "pause", id}).status, 0);
+  Kill(id, "KILL");
+  ASSERT_EQ(Ctr({"tasks", "resume", id}).status, 0);
+  ASSERT_TRUE(WaitForState(id, "STOPPED"));
+  Remove(id);
+}
+
+TEST_F(CtrKill, ForwardsTheClientsSignal) {
+  const std::string id = Id();
+  Program program = StartScript(id, "trap 'exit 6' TERM; echo up; while :; do sleep 0.1; done");
+  program.Kill(15);
+  EXPECT_EQ(program.Wait(), 6) << program.err();
+}
+
+TEST_F(CtrKill, IsDoneByAForcedRemoval) {
+  const std::string id = Id();
+  StartDetached(id, {"sleep", "1000"});
+  const Output removed = Ctr({"tasks", "rm", id});
+  EXPECT_NE(removed.err.find("must be stopped"), std::string::npos) << removed.Text();
+  const Output forced = Ctr({"tasks", "rm", "-f", id});
+  EXPECT_NE(forced.err.find("exit code 137"), std::string::npos) << forced.Text();
+  EXPECT_EQ(Ctr({"containers", "rm", id}).status, 0);
+}
+
+}  // namespace
+}  // namespace gantry::e2e

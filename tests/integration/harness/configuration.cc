@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The configuration files of a node: containerd's, whose plugin names differ
+// between 1.7 (version 2) and 2.x (version 3), and gantry's.
+
+#include "tests/integration/harness/node.h"
+
+namespace gantry::e2e {
+namespace {
+
+std::string Quoted(const std::string& text) { return "\"" + text + "\""; }
+
+std::string Base(const Settings& settings, const std::string& address) {
+  return "root = " + Quoted(settings.root + "/root") +
+         "\nstate = " + Quoted(settings.root + "/state") +
+         "\ntemp = " + Quoted(settings.root + "/tmp") + "\n[grpc]\n  address = " + Quoted(address) +
+         "\n";
+}
+
+std::string RuntimeTable(const Settings& settings, const std::string& table) {
+  std::string text = table + ".runtimes.gantry]\n    runtime_type = " + Quoted(settings.runtime) +
+                     "\n    sandboxer = \"podsandbox\"\n";
+  if (settings.stock()) {
+    text += table + ".runtimes.gantry.options]\n    BinaryName = " + Quoted(settings.oci) + "\n";
+  }
+  return text;
+}
+
+std::string Release1(const Settings& settings, const std::string& address) {
+  const std::string cri = "[plugins.\"io.containerd.grpc.v1.cri\"";
+  return "version = 2\n" + Base(settings, address) +
+         "[plugins.\"io.containerd.internal.v1.opt\"]\n  path = " + Quoted(settings.root + "/opt") +
+         "\n" + cri +
+         "]\n  sandbox_image = \"registry.k8s.io/pause:gantry\"\n"
+         "  restrict_oom_score_adj = true\n  disable_apparmor = true\n" +
+         cri + ".containerd]\n    default_runtime_name = \"gantry\"\n" +
+         RuntimeTable(settings, cri + ".containerd") + cri +
+         ".cni]\n    conf_dir = " + Quoted(settings.root + "/cni") +
+         "\n[plugins.\"io.containerd.nri.v1.nri\"]\n"
+         "  disable = true\n";
+}
+
+std::string Release2(const Settings& settings, const std::string& address) {
+  const std::string runtime = "[plugins.'io.containerd.cri.v1.runtime'";
+  return "version = 3\n" + Base(settings, address) +
+         "[plugins.'io.containerd.internal.v1.opt']\n  path = " + Quoted(settings.root + "/opt") +
+         "\n[plugins.'io.containerd.nri.v1.nri']\n  disable = true\n"
+         "[plugins.'io.containerd.cri.v1.images'.pinned_images]\n"
+         "  sandbox = \"registry.k8s.io/pause:gantry\"\n" +
+         runtime + "]\n  restrict_oom_score_adj = true\n  disable_apparmor = true\n" + runtime +
+         ".containerd]\n    default_runtime_name = \"gantry\"\n" +
+         RuntimeTable(settings, runtime + ".containerd") + runtime +
+         ".cni]\n    conf_dir = " + Quoted(settings.root + "/cni") + "\n";
+}
+
+}  // namespace
+
+std::string ContainerdConfiguration(const Settings& settings, const std::string& address) {
+  return settings.release1() ? Release1(settings, address) : Release2(settings, address);
+}
+
+std::string GantryConfiguration(const Settings& settings) {
+  return "handlers:\n  default:\n    backend: runc\n    options:\n      binary: " + settings.oci +
+         "\n";
+}
+
+}  // namespace gantry::e2e

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/integration/harness/e2e_test.h"
+
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <sstream>
+
+#include "tests/integration/harness/environment.h"
+#include "tests/integration/harness/leftovers.h"
+
+namespace gantry::e2e {
+
+void E2eTest::SetUp() {
+  static int counter = 0;
+  std::array<char, 16> text;
+  std::snprintf(text.data(), text.size(), "t%04d", ++counter);
+  prefix_ = text.data();
+  const Environment& environment = Environment::Get();
+  if (!environment.unavailable().empty()) {
+    GTEST_SKIP() << environment.unavailable();
+  }
+  ASSERT_EQ(environment.failure(), "");
+}
+
+void E2eTest::TearDown() {
+  Environment& environment = Environment::Get();
+  if (!environment.unavailable().empty() || !environment.failure().empty() || IsSkipped()) {
+    return;
+  }
+  if (HasFailure()) {
+    Sweep(node());
+    return;
+  }
+  const std::string left = Leftovers(node(), environment.baseline(), prefix_);
+  EXPECT_EQ(left, "") << "left after the test";
+  if (!left.empty()) {
+    Sweep(node());
+  }
+}
+
+Node& E2eTest::node() { return Environment::Get().node(); }
+
+std::string E2eTest::Id(std::string_view suffix) { return prefix_ + std::string(suffix); }
+
+Words E2eTest::RunWords(const Words& flags, const std::string& id, const Words& command) {
+  Words words{"run", "--runtime", settings().runtime, "--fifo-dir", node().fifo_dir()};
+  if (settings().stock()) {
+    words.insert(words.end(), {"--runc-binary", settings().oci});
+  }
+  words.insert(words.end(), flags.begin(), flags.end());
+  words.insert(words.end(), {kImage, id});
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
+Output E2eTest::RunContainer(const Words& flags, const std::string& id, const Words& command,
+                             std::optional<std::string_view> input, Duration deadline) {
+  return node().Ctr(RunWords(flags, id, command), input, deadline);
+}
+
+void E2eTest::StartDetached(const std::string& id, const Words& command, const Words& flags) {
+  Words all{"-d"};
+  all.insert(all.end(), flags.begin(), flags.end());
+  const Output started = RunContainer(all, id, command);
+  ASSERT_EQ(started.status, 0) << started.Text();
+}
+
+Words E2eTest::ExecWords(const Words& flags, const std::string& id, const Words& command) {
+  static int counter = 0;
+  Words words{"tasks",           "exec",      "--fifo-dir",
+              node().fifo_dir(), "--exec-id", "x" + std::to_string(++counter)};
+  words.insert(words.end(), flags.begin(), flags.end());
+  words.push_back(id);
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
+Output E2eTest::Exec(const std::string& id, const Words& command, const Words& flags,
+                     std::optional<std::string_view> input, Duration deadline) {
+  return node().Ctr(ExecWords(flags, id, command), input, deadline);
+}
+
+void E2eTest::Remove(const std::string& id) {
+  const Task task = FindTask(id);
+  if (task.pid != 0) {
+    const Output removed = Ctr({"tasks", "rm", "-f", id});
+    EXPECT_NE(removed.status, Output::kTimedOut) << removed.Text();
+  }
+  EXPECT_EQ(FindTask(id).pid, 0);
+  const Output removed = Ctr({"containers", "rm", id});
+  EXPECT_EQ(removed.status, 0) << removed.Text();
+}
+
+E2eTest::Task E2eTest::FindTask(const std::string& id) {
+  std::istringstream lines(Ctr({"tasks", "ls"}).out);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name;
+    Task task;
+    if (words >> name >> task.pid >> task.state && name == id) {
+      return task;
+    }
+  }
+  return {};
+}
+
+bool E2eTest::WaitForState(const std::string& id, const std::string& state) {
+  return Eventually([&] { return FindTask(id).state == state; });
+}
+
+Program StartCtr(const Node& node, const Words& words, const Program::Options& options) {
+  return Program(node.CtrWords(words), options);
+}
+
+}  // namespace gantry::e2e

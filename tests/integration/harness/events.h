@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `ctr events`: what containerd tells its subscribers, in order.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/integration/harness/node.h"
+
+namespace gantry::e2e {
+
+struct Event {
+  std::string topic;
+  std::string body;  ///< JSON.
+
+  /// The value of a field, a string's quotes taken off; empty when absent.
+  std::string Field(std::string_view name) const;
+};
+
+/// Thread: the test's. Subscribed when the constructor returns.
+class Events {
+ public:
+  explicit Events(const Node& node);
+
+  /// Waits for an event of that topic and of that container (or, with an
+  /// exit, of that `process`) and returns all events of the container so far.
+  /// Empty when it did not come.
+  std::vector<Event> Until(std::string_view topic, const std::string& container,
+                           const std::string& process = "");
+  /// The events of a container seen so far.
+  std::vector<Event> Of(const std::string& container) const;
+  /// Their topics, without "/tasks/"; an exec's exit as "exit(id)".
+  static std::vector<std::string> Topics(const std::vector<Event>& events);
+
+ private:
+  Program program_;
+};
+
+}  // namespace gantry::e2e

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/integration/harness/leftovers.h"
+
+#include <sstream>
+#include <vector>
+
+namespace gantry::e2e {
+namespace {
+
+// A reconnect may happen to be under way when descriptors are counted.
+constexpr int kDescriptorSlack = 3;
+
+void Add(std::string& report, const std::string& what, const std::vector<std::string>& items) {
+  for (const std::string& item : items) {
+    report += what + " " + item + "\n";
+  }
+}
+
+void AddProcesses(std::string& report, const Node& node) {
+  auto left = ProcessesInCgroup("/" + node.settings().ns + "/");
+  const auto shims = Processes([&](const HostProcess& process) {
+    return process.name.starts_with("containerd-shim-") &&
+           process.command.find(node.address()) != std::string::npos;
+  });
+  left.insert(left.end(), shims.begin(), shims.end());
+  if (!left.empty()) {
+    report += "process" + Describe(left) + "\n";
+  }
+}
+
+void AddDescriptors(std::string& report, const Node& node, const Baseline& baseline) {
+  if (node.settings().stock() || baseline.keeper == 0) {
+    return;
+  }
+  const int keeper = CountDescriptors(node.Keeper().pid);
+  const int engine = CountDescriptors(node.Engine().pid);
+  if (keeper > baseline.keeper + kDescriptorSlack || keeper < 0) {
+    report += "keeper descriptors " + std::to_string(keeper) + ", before " +
+              std::to_string(baseline.keeper) + "\n";
+  }
+  if (engine > baseline.engine + kDescriptorSlack || engine < 0) {
+    report += "engine descriptors " + std::to_string(engine) + ", before " +
+              std::to_string(baseline.engine) + "\n";
+  }
+}
+
+std::string Look(const Node& node, const Baseline& baseline, const std::string& id_part) {
+  const Settings& settings = node.settings();
+  std::string report;
+  AddProcesses(report, node);
+  Add(report, "mount", MountsBelow(node.state()));
+  Add(report, "bundle", ListFolder(node.bundles()));
+  Add(report, "work folder",
+      ListFolder(settings.root + "/root/io.containerd.runtime.v2.task/" + settings.ns));
+  for (const std::string& folder : CgroupFolders("/" + settings.ns)) {
+    Add(report, "cgroup", FindNames(folder, id_part));
+  }
+  Add(report, "fifo", ListFolder(node.fifo_dir()));
+  Add(report, "socket", ListFolder(settings.run_dir + "/s"));
+  Add(report, "record", FindNames(settings.run_dir, id_part));
+  Add(report, "OCI state", ListFolder("/run/containerd/runc/" + settings.ns));
+  AddDescriptors(report, node, baseline);
+  return report;
+}
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+}  // namespace
+
+Baseline ReadBaseline(const Node& node) {
+  const HostProcess keeper = node.Keeper();
+  const HostProcess engine = node.Engine();
+  if (keeper.pid == 0 || engine.pid == 0) {
+    return {};
+  }
+  return {CountDescriptors(keeper.pid), CountDescriptors(engine.pid)};
+}
+
+std::string Leftovers(const Node& node, const Baseline& baseline, const std::string& id_part) {
+  std::string report;
+  Eventually(
+      [&] {
+        report = Look(node, baseline, id_part);
+        return report.empty();
+      },
+      std::chrono::seconds(10));
+  for (const std::string& id : Lines(node.Ctr({"containers", "ls", "-q"}).out)) {
+    report += "container " + id + "\n";
+  }
+  return report;
+}
+
+void Sweep(const Node& node) {
+  for (const std::string& id : Lines(node.Ctr({"tasks", "ls", "-q"}).out)) {
+    node.Ctr({"tasks", "rm", "-f", id}, {}, std::chrono::seconds(15));
+  }
+  for (const std::string& id : Lines(node.Ctr({"containers", "ls", "-q"}).out)) {
+    node.Ctr({"containers", "rm", id});
+  }
+  const auto stuck = ProcessesInCgroup("/" + node.settings().ns + "/");
+  for (const HostProcess& process : stuck) {
+    RunProgram({"kill", "-9", std::to_string(process.pid)});
+  }
+  RunProgram({"sh", "-c", "rm -rf '" + node.fifo_dir() + "'/*"});
+}
+
+}  // namespace gantry::e2e

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a test must not leave: processes, mounts, cgroups, fifos, sockets,
+// bundles, records, descriptors of gantry's processes.
+#pragma once
+
+#include <string>
+
+#include "tests/integration/harness/node.h"
+
+namespace gantry::e2e {
+
+/// How many descriptors keeper and engine hold with nothing to do.
+struct Baseline {
+  int keeper = 0;
+  int engine = 0;
+};
+
+Baseline ReadBaseline(const Node& node);
+
+/// Waits until nothing is left (containerd removes some of it after it has
+/// answered) and returns what still is, one item a line; empty = nothing.
+/// `id_part` is part of every id that the test used.
+std::string Leftovers(const Node& node, const Baseline& baseline, const std::string& id_part);
+
+/// Removes every task and container of the run's namespace.
+void Sweep(const Node& node);
+
+}  // namespace gantry::e2e

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/integration/harness/settings.h"
+
+#include <signal.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "tests/integration/harness/host.h"
+
+namespace gantry::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string Env(const char* name, const std::string& otherwise) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): before any thread
+  return value != nullptr && *value != '\0' ? value : otherwise;
+}
+
+std::string Missing(const Settings& settings) {
+  if (geteuid() != 0) {
+    return "needs root";
+  }
+  std::error_code error;
+  if (!fs::exists(settings.containerd_bin + "/containerd", error)) {
+    return "containerd " + settings.release + " is not in " + settings.containerd_bin +
+           ": run ./run setup e2e";
+  }
+  if (!fs::exists(settings.images + "/busybox.tar", error)) {
+    return "no busybox.tar in " + settings.images;
+  }
+  if (RunProgram({"sh", "-c", "command -v " + settings.oci}).status != 0) {
+    return settings.oci + " is not installed";
+  }
+  if (!settings.stock() && !fs::exists(settings.gantry_bin + "/containerd-shim-gantry-v1", error)) {
+    return "containerd-shim-gantry-v1 is not in " + settings.gantry_bin;
+  }
+  return "";
+}
+
+std::vector<HostProcess> Ours(const Settings& settings) {
+  std::vector<HostProcess> found = ProcessesWithEnv("GANTRY_RUN_DIR=" + settings.run_dir);
+  const auto inside = ProcessesInCgroup("/" + settings.ns);
+  found.insert(found.end(), inside.begin(), inside.end());
+  const auto named = Processes([&](const HostProcess& process) {
+    return process.pid != getpid() && process.pid != getppid() &&
+           process.command.find(settings.root + "/") != std::string::npos;
+  });
+  found.insert(found.end(), named.begin(), named.end());
+  return found;
+}
+
+void RemoveCgroups(const Settings& settings) {
+  for (const std::string& top : CgroupFolders("/" + settings.ns)) {
+    for (const std::string& name : ListFolder(top)) {
+      rmdir((top + "/" + name).c_str());
+    }
+    rmdir(top.c_str());
+  }
+}
+
+}  // namespace
+
+Settings ReadSettings() {
+  Settings settings;
+  settings.release = Env("GANTRY_E2E_CONTAINERD", "2.3.4");
+  settings.oci = Env("GANTRY_E2E_OCI", "crun");
+  settings.runtime = Env("GANTRY_E2E_RUNTIME", "io.containerd.gantry.v1");
+  const std::string cache = Env("GANTRY_CACHE", Env("HOME", "/root") + "/.cache/gantry");
+  settings.containerd_bin = cache + "/containerd/" + settings.release + "/bin";
+  const fs::path build = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
+  settings.gantry_bin = Env("GANTRY_E2E_BIN", build / "bin");
+  settings.images = Env("GANTRY_E2E_IMAGES", build.parent_path() / "images");
+  char folder[] = "/tmp/ge-XXXXXX";
+  if (mkdtemp(folder) == nullptr) {
+    settings.unavailable = "no folder below /tmp";
+    return settings;
+  }
+  settings.root = folder;
+  settings.run_dir = settings.root + "/run";
+  settings.ns = "ge" + std::to_string(getpid());
+  settings.unavailable = Missing(settings);
+  return settings;
+}
+
+void CleanUp(const Settings& settings) {
+  if (settings.root.empty()) {
+    return;
+  }
+  Eventually([&] {
+    const auto left = Ours(settings);
+    for (const HostProcess& process : left) {
+      kill(process.pid, SIGKILL);
+    }
+    return left.empty();
+  });
+  for (const std::string& point : MountsBelow(settings.root)) {
+    umount2(point.c_str(), MNT_DETACH);
+  }
+  RemoveCgroups(settings);
+  std::error_code error;
+  fs::remove_all("/run/containerd/runc/" + settings.ns, error);
+  if (Env("GANTRY_E2E_KEEP", "").empty()) {
+    fs::remove_all(settings.root, error);
+  }
+}
+
+}  // namespace gantry::e2e

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a run of the e2e tests is about, from the environment:
+//   GANTRY_E2E_CONTAINERD  release of containerd (2.3.4)
+//   GANTRY_E2E_OCI         crun or runc (crun)
+//   GANTRY_E2E_RUNTIME     runtime_type (io.containerd.gantry.v1); the stock
+//                          io.containerd.runc.v2 shows what the tests ask for
+//                          is what containerd does anyway
+//   GANTRY_E2E_BIN         where gantry's programs are (../bin of the test)
+//   GANTRY_E2E_IMAGES      where busybox.tar is (../../images of the test)
+//   GANTRY_CACHE           holds containerd/RELEASE/bin
+//   GANTRY_E2E_KEEP        set = the private folder stays when the run ends
+#pragma once
+
+#include <string>
+
+namespace gantry::e2e {
+
+struct Settings {
+  std::string release;
+  std::string oci;
+  std::string runtime;
+  std::string containerd_bin;
+  std::string gantry_bin;
+  std::string images;
+  std::string root;         ///< The private folder, short enough for sockets.
+  std::string run_dir;      ///< GANTRY_RUN_DIR.
+  std::string ns;           ///< containerd's namespace, of this run alone.
+  std::string unavailable;  ///< Why the tests cannot run here; empty = they can.
+
+  bool stock() const { return runtime == "io.containerd.runc.v2"; }
+
+  bool release1() const { return release.starts_with("1."); }
+};
+
+/// Reads the environment and makes the private folder.
+Settings ReadSettings();
+
+/// Ends all that a run left: processes, mounts, cgroups, files.
+void CleanUp(const Settings& settings);
+
+}  // namespace gantry::e2e
