@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include <gantry/error.h>
 #include <gantry/ids.h>
 #include <gantry/process.h>
 
@@ -82,6 +83,11 @@ Event TaskCheckpointed(Subject subject, std::string_view checkpoint);
 /// The ForwardRequest that carries `event`.
 /// Source: containerd 2.3.4, api/services/ttrpc/events/v1/events.proto.
 std::string EncodeForward(const Event& event);
+
+/// For the journal: everything that `event` is.
+std::string EncodeEvent(const Event& event);
+/// Errors: kDataLoss for what `EncodeEvent` did not make.
+Result<Event> DecodeEvent(std::string_view bytes);
 
 /// google.protobuf.Timestamp.
 std::string EncodeTimestamp(int64_t since_epoch_ns);

@@ -76,6 +76,8 @@ class Outbox {
 
   /// The oldest event for `address` of a container that has no other one out.
   std::optional<Lease> Take(const std::string& address);
+  /// Whether `Take` would give one.
+  bool Ready(const std::string& address) const;
   /// It was published: gone, here and in the journal.
   void Published(uint64_t seq);
   /// containerd will never take it: gone too.
@@ -94,15 +96,9 @@ class Outbox {
     Event event;
     Journal::Position position;
     bool taken = false;
-    /// May make room: its container has been deleted since.
-    bool droppable = false;
   };
 
-  struct Queue {
-    std::deque<uint64_t> seqs;
-    /// The first so many have been looked at by `MarkDroppable`.
-    size_t marked = 0;
-  };
+  using Queue = std::deque<uint64_t>;
 
   struct Address {
     std::map<Subject, Queue> queues;
@@ -112,9 +108,13 @@ class Outbox {
   };
 
   Outbox(Journal journal, OutboxLimits limits);
+  Status Check(const Event& event) const;
   Status MakeRoom(const Event& event);
+  /// Which limit `event` would pass; empty: none.
+  std::string_view Exceeded(const Event& event) const;
+  bool DropOne(const Event& event, std::string_view limit);
+  void Restore(std::vector<Journal::Record> records);
   void Insert(uint64_t seq, Event event, Journal::Position position);
-  void MarkDroppable(Queue& queue);
   void Remove(uint64_t seq);
   void CompactIfWorthIt();
 
@@ -123,6 +123,7 @@ class Outbox {
   uint64_t next_seq_ = 1;
   std::map<uint64_t, Entry> entries_;
   std::map<std::string, Address> addresses_;
+  /// May make room: their containers have been deleted since.
   std::set<uint64_t> droppable_;
   OutboxCounters counters_;
 };

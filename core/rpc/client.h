@@ -50,6 +50,8 @@ class Client {
  private:
   struct State;
 
+  static os::Task<Result<std::string>> RunCall(std::shared_ptr<State> state, Request request);
+
   std::shared_ptr<State> state_;
 };
 
