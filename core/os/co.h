@@ -249,7 +249,7 @@ class Scope {
 };
 
 /// An event that happens once and has a value. Any number may wait, before and
-/// after. It may be destroyed right after `Set`; destroying it unset strands
+/// after. A copy is the same event. Destroying the last copy unset strands
 /// who waits. Thread: the loop's.
 template <class T>
 class OneShot {

@@ -137,8 +137,8 @@ class Loop {
   bool DispatchTimers();
   bool DispatchPosted();
   void UpdateRegistration(int fd);
+  void Arm(int fd, Registration& registration, uint32_t mask);
   void ForceWatches(const Registration& registration, uint32_t extra);
-  void Bury();
 
   UniqueFd epoll_;
   UniqueFd wake_;
@@ -151,10 +151,6 @@ class Loop {
   std::unordered_map<int, Registration> registrations_;
   std::vector<uint64_t> forced_;
   std::map<TimerId, Function> timers_;
-  /// Functions of watches that ended while a callback ran; one of them may be
-  /// that callback, so they are destroyed at the end of the turn.
-  std::vector<WatchFunction> buried_;
-  bool dispatching_ = false;
 
   Duration slow_threshold_{};
   SlowTurnFunction on_slow_turn_;

@@ -15,6 +15,7 @@
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
+#include "core/os/process_id.h"
 #include "core/os/spawn.h"
 
 namespace gantry::os {

@@ -8,8 +8,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#include <compare>
-#include <cstdint>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,19 +16,12 @@
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
+#include "core/os/process_id.h"
+
 namespace gantry::os {
 
-/// One process for all time: a number is reused, the pair is not.
-struct ProcessId {
-  pid_t pid = 0;
-  /// Clock ticks since boot; 0: unknown.
-  uint64_t start_time = 0;
-
-  auto operator<=>(const ProcessId&) const = default;
-};
-
-/// Descriptors are borrowed. The child's steps are made in the order of the
-/// members below.
+/// Descriptors are borrowed until the call returns. The child's steps are made
+/// in the order of the members below.
 struct SpawnRequest {
   /// The file to execute; a path with a slash. Empty: `argv[0]`. There is no
   /// search of PATH.
@@ -44,6 +36,8 @@ struct SpawnRequest {
   std::vector<std::string> cgroup_procs;
 
   bool new_session = false;
+  /// Becomes the controlling terminal; needs `new_session`.
+  std::optional<int> controlling_tty_fd;
   std::optional<int> oom_score_adj;
 
   struct Limit {
@@ -62,9 +56,6 @@ struct SpawnRequest {
 
   /// Joined in this order. `cwd` and `executable` are looked up after it.
   std::vector<Namespace> namespaces;
-
-  /// Becomes the controlling terminal; needs `new_session`.
-  std::optional<int> controlling_tty_fd;
 
   struct Descriptor {
     int fd;
@@ -90,13 +81,37 @@ struct SpawnResult {
   UniqueFd pidfd;
 };
 
-/// Starts a process. The child has no signal blocked and none ignored.
+/// A child that is on its way to its program.
+struct PendingSpawn {
+  ProcessId process;
+  UniqueFd pidfd;
+  /// Readable when the child has executed its program or failed to.
+  UniqueFd status;
+  /// What each of the child's steps is, for the error.
+  std::vector<std::string> steps;
+};
+
+/// Makes the child and does not wait for it. The child has no signal blocked
+/// and none ignored. For who may not block: a child in a frozen cgroup does
+/// not reach its program before the thaw.
+///
+/// Errors: INVALID_ARGUMENT for a request that contradicts itself;
+/// RESOURCE_EXHAUSTED where the kernel makes no further process.
+/// Blocks: never. Thread: any. Needs Linux 5.3.
+Result<PendingSpawn> BeginSpawn(const SpawnRequest& request);
+
+/// Ends what `BeginSpawn` began, when `status` is readable.
 ///
 /// Errors: the errno's code, with the failed step in the message (`exec '/x/y':
-/// ENOENT`); then there is no child, it has been reaped. INVALID_ARGUMENT for a
-/// request that contradicts itself.
-/// Blocks: until the child has executed the program (a slow disk, a frozen cgroup).
-/// Thread: any. Needs Linux 5.3.
-Result<SpawnResult> SpawnProcess(const SpawnRequest& request);
+/// ENOENT`); then there is no child, it has been reaped. UNAVAILABLE where it
+/// is not known yet; `pending` is as before.
+/// Blocks: never.
+Result<SpawnResult> FinishSpawn(PendingSpawn& pending);
+
+/// Both. Errors: as above; DEADLINE_EXCEEDED where the child has not reached
+/// its program within `deadline`: it has been sent SIGKILL.
+/// Blocks: up to `deadline`.
+Result<SpawnResult> SpawnProcess(const SpawnRequest& request,
+                                 std::chrono::milliseconds deadline = std::chrono::seconds(10));
 
 }  // namespace gantry::os

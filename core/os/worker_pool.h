@@ -120,7 +120,7 @@ class WorkerPool {
 
   Status Submit(internal::PoolJob& job);
 
-  std::shared_ptr<Shared> shared_;
+  std::unique_ptr<Shared> shared_;
 };
 
 }  // namespace gantry::os

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The name of a process that stays right when its number is used again.
+#pragma once
+
+#include <sys/types.h>
+
+#include <compare>
+#include <cstdint>
+
+namespace gantry::os {
+
+/// One process for all time: a number is reused, the pair is not.
+struct ProcessId {
+  pid_t pid = 0;
+  /// Clock ticks since boot; 0: unknown.
+  uint64_t start_time = 0;
+
+  auto operator<=>(const ProcessId&) const = default;
+};
+
+}  // namespace gantry::os
