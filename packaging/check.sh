@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# ./run check: what a reviewer should not have to look for. Formatting, licence
+# lines, the include rule, commit messages, headers that compile alone,
+# clang-tidy. What clang-tidy found clean is remembered by content in
+# $GANTRY_CACHE/tidy, so that only what changed is looked at again.
+set -euo pipefail
+. "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
+. "$GANTRY_ROOT/packaging/lib/build.sh"
+cd "$GANTRY_ROOT"
+
+TIDY_CACHE="$GANTRY_CACHE/tidy"
+TIDY_VERSION=1
+
+tracked() {
+  git -c safe.directory='*' ls-files -- "$@" | while read -r file; do
+    [ ! -e "$file" ] || printf '%s\n' "$file"
+  done
+}
+
+check_format() {
+  tracked '*.cc' '*.h' | xargs -r clang-format-19 --dry-run -Werror
+}
+
+check_licence() {
+  local file bad=0
+  while read -r file; do
+    if ! head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0'; then
+      say "$file: no licence line"
+      bad=1
+    fi
+  done < <(tracked '*.cc' '*.h' '*.proto' '*.sh' '*.cmake' '*CMakeLists.txt' run packaging/setup)
+  return "$bad"
+}
+
+# A plugin sees the SDK and its own folder.
+check_includes() {
+  ! tracked 'plugins/*.cc' 'plugins/*.h' | xargs -r grep -nE '^#include "(core|tests)/' &&
+    ! tracked 'core/include/*.h' | xargs -r grep -nE '^#include "'
+}
+
+# The latest commits: `area: summary` of at most 72, a blank line, a body whose
+# lines are at most 72 unless they cannot be broken.
+check_commits() {
+  local id bad=0
+  while read -r id; do
+    git -c safe.directory='*' log -1 --format=%B "$id" | awk -v id="${id:0:9}" '
+      NR == 1 && length($0) > 72 { print id ": subject longer than 72: " $0; bad = 1 }
+      NR == 1 && !/^[a-zA-Z0-9_.\/, -]+: [^ ]/ { print id ": subject without area: " $0; bad = 1 }
+      NR == 2 && $0 != "" { print id ": no blank line after the subject"; bad = 1 }
+      NR > 2 && length($0) > 72 && / .* / { print id ": line longer than 72: " $0; bad = 1 }
+      NR > 2 && $0 != "" { body = 1 }
+      END { if (!body) { print id ": no body"; bad = 1 } exit bad }' || bad=1
+  done < <(git -c safe.directory='*' log --no-merges --format=%H -n "${GANTRY_CHECK_COMMITS:-20}")
+  return "$bad"
+}
+
+# One file that includes one header, for each header; built like the rest.
+check_headers() {
+  local folder="$GANTRY_ROOT/build/headers" header name flags
+  rm -rf "$folder/src"
+  mkdir -p "$folder/src"
+  flags="-std=c++23 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror"
+  flags="$flags -I$GANTRY_ROOT -I$GANTRY_ROOT/core/include -I$GANTRY_ROOT/build/release"
+  flags="$flags $(include_flags)"
+  {
+    printf 'rule cc\n  command = CCACHE_BASEDIR=%s ccache g++-14 %s -MD -MF $out.d -c $in -o $out\n' \
+      "$GANTRY_ROOT" "$flags"
+    printf '  depfile = $out.d\n  deps = gcc\n  description = $in\n'
+    while read -r header; do
+      name=$(printf '%s' "$header" | tr '/' '_')
+      printf '#include "%s"\n' "$GANTRY_ROOT/$header" >"$folder/src/$name.cc"
+      printf 'build %s.o: cc src/%s.cc\n' "$name" "$name"
+    done < <(tracked 'core/*.h' 'plugins/*.h')
+  } >"$folder/build.ninja"
+  ninja -k 0 -j "$(build_jobs)" -C "$folder"
+}
+
+# The -isystem and -I of the build, for generated code and libraries.
+include_flags() {
+  grep -ohE '(-isystem |-I)[^ "]+' build/release/compile_commands.json | sort -u | tr '\n' ' '
+}
+
+# Prints `KEY SOURCE` for each source of core/ and plugins/: KEY is the hash of
+# every file of the tree that goes into it, and of the checks' configuration.
+tidy_keys() {
+  local base
+  base=$(cat .clang-tidy <(clang-tidy-19 --version) <(echo "$TIDY_VERSION") | sha256sum)
+  {
+    find core plugins proto build/release/proto -name '*.h' -o -name '*.cc' | xargs sha256sum |
+      awk '{ print "hash", $2, $1 }'
+    ninja -C build/release -t deps
+  } | awk -v base="$base" -v root="$GANTRY_ROOT/" '
+    function plain(path) {
+      while (sub(/^\.\.\//, "", path)) up++
+      if (index(path, root) == 1) return substr(path, length(root) + 1)
+      return up >= 2 ? path : "build/release/" path
+    }
+    $1 == "hash" { hash[$2] = $3; next }
+    /#deps/ { source = ""; next }
+    NF == 1 {
+      up = 0; path = plain($1)
+      if (source == "") { source = path; text[source] = base }
+      if (path in hash) text[source] = text[source] hash[path]
+    }
+    END { for (source in text) if (source ~ /^(core|plugins)\//) print text[source], source }' |
+    while read -r text; do
+      printf '%s %s\n' "$(printf '%s' "${text% *}" | sha256sum | cut -d' ' -f1)" "${text##* }"
+    done | sort -k2
+}
+
+tidy_one() {
+  clang-tidy-19 --quiet -p build/release "$2" && touch "$TIDY_CACHE/$1"
+}
+
+check_tidy() {
+  local key source
+  mkdir -p "$TIDY_CACHE"
+  export TIDY_CACHE
+  export -f tidy_one
+  tidy_keys | while read -r key source; do
+    [ -e "$TIDY_CACHE/$key" ] && touch "$TIDY_CACHE/$key" || printf '%s %s\n' "$key" "$source"
+  done >"$LOG_DIR/tidy-todo"
+  say "$(wc -l <"$LOG_DIR/tidy-todo") files changed"
+  find "$TIDY_CACHE" -type f -mtime +30 -delete
+  xargs -r -P "$(build_jobs)" -n 2 bash -c 'tidy_one "$@"' - <"$LOG_DIR/tidy-todo"
+}
+
+[ "${1:-}" = --no-setup ] || "$GANTRY_ROOT/packaging/setup" build unit check
+failed=0
+step check-format "formatting" check_format || failed=1
+step check-licence "licence lines" check_licence || failed=1
+step check-includes "includes" check_includes || failed=1
+if [ -e .git ]; then
+  step check-commits "commit messages" check_commits || failed=1
+fi
+if build_preset release; then
+  step check-headers "headers compile alone" check_headers || failed=1
+  step check-tidy "clang-tidy" check_tidy || failed=1
+else
+  failed=1
+fi
+exit "$failed"

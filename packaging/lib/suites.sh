@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+# Running GoogleTest programs and counting what they say.
+#
+# Each test ends up as one line in $RESULTS: passed|failed|skipped SUITE TEST.
+# A program that ends without its closing line (a crash, a time-out) is one
+# more failed test of its suite.
+
+RESULTS="$GANTRY_ROOT/build/logs/results"
+
+record() { printf '%s %s %s\n' "$1" "$2" "$3" >>"$RESULTS"; }
+
+# count_log SUITE PROGRAM LOG STATUS: reads GoogleTest's own lines.
+count_log() {
+  awk -v suite="$1" -v program="$2" -v status="$4" '
+    function word(line) { sub(/^\[[^]]*\] /, "", line); sub(/[ ,].*/, "", line); return line }
+    /^\[==========\] [0-9]+ tests? from .* ran\./ { closed = 1 }
+    /^\[  PASSED  \]/ { closed = 1 }
+    /^\[       OK \] / { print "passed", suite, word($0) }
+    /^\[  SKIPPED \] .* \([0-9]+ ms\)$/ { print "skipped", suite, word($0) }
+    /^\[  FAILED  \] .* \([0-9]+ ms\)$/ { print "failed", suite, word($0); failed = 1 }
+    END {
+      if (!closed || (status != 0 && !failed))
+        print "failed", suite, program "(ended-with-status-" status ")"
+    }' "$3" >"$3.results"
+  flock "$RESULTS.lock" sh -c 'cat "$1" >>"$2"' - "$3.results" "$RESULTS"
+}
+
+# show_failures LOG: what each failed test printed, its last 40 lines.
+show_failures() {
+  awk '
+    /^\[ RUN      \]/ { n = 0 }
+    { lines[n++] = $0 }
+    /^\[  FAILED  \] .* \([0-9]+ ms\)$/ {
+      for (i = (n > 40 ? n - 40 : 0); i < n; i++) print "      " substr(lines[i], 1, 1500)
+      n = 0
+    }
+    /^\[       OK \]|^\[  SKIPPED \]/ { n = 0 }
+    /^\[  PASSED  \]|^\[==========\]/ { n = 0; closed = 1 }
+    END { if (n > 0) for (i = (n > 40 ? n - 40 : 0); i < n; i++) print "      " lines[i] }' "$1"
+}
+
+# run_gtest SUITE PROGRAM LOG SECONDS [ARGUMENT...]
+run_gtest() {
+  local suite="$1" program="$2" log="$3" seconds="$4" status=0
+  shift 4
+  timeout -k 20 "$seconds" "$program" "$@" >"$log" 2>&1 </dev/null || status=$?
+  count_log "$suite" "$(basename "$program")" "$log" "$status"
+  if [ "$status" -ne 0 ]; then
+    {
+      printf '  --  %s: %s ended with status %s; %s:\n' "$suite" "$(basename "$program")" "$status" "$log"
+      show_failures "$log"
+    } >"$log.failures"
+    cat "$log.failures"
+  fi
+  return 0
+}
+
+count_of() { awk -v kind="$1" -v suite="${2:-}" '$1 == kind && (suite == "" || $2 == suite)' "$RESULTS" | wc -l; }
+
+# suite_line SUITE SECONDS: one line on how it went.
+suite_line() {
+  local mark=ok
+  [ "$(count_of failed "$1")" -eq 0 ] || mark=--
+  printf '  %s  %s: %d passed, %d failed, %d skipped (%d s)\n' "$mark" "$1" \
+    "$(count_of passed "$1")" "$(count_of failed "$1")" "$(count_of skipped "$1")" "$2"
+}
+
+# skip_reasons: each reason that a log gives for skipping, with its count.
+skip_reasons() {
+  grep -h -A1 'Skipped$' "$GANTRY_ROOT"/build/logs/suite-*.log 2>/dev/null |
+    grep -v -e 'Skipped$' -e '^--$' -e '^$' | sort | uniq -c
+}

@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# ./run test [-l | SUITE...]: sets up, builds, runs the suites and ends with one
+# line `summary: N passed, N failed, N skipped`. The status is 0 when nothing
+# failed.
+set -euo pipefail
+. "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
+. "$GANTRY_ROOT/packaging/lib/build.sh"
+. "$GANTRY_ROOT/packaging/lib/images.sh"
+. "$GANTRY_ROOT/packaging/lib/suites.sh"
+
+SUITES=(style unit asan tsan fuzz
+  e2e-2.3.4-crun e2e-2.3.4-runc e2e-1.7.24-crun e2e-1.7.24-runc e2e-2.1.9-runc)
+# One program may hang; the suite does not.
+UNIT_SECONDS=300
+E2E_SECONDS=1200
+FUZZ_SECONDS="${GANTRY_FUZZ_SECONDS:-10}"
+
+known() {
+  local suite
+  for suite in "${SUITES[@]}"; do
+    [ "$suite" != "$1" ] || return 0
+  done
+  return 1
+}
+
+# build_or_fail SUITE PRESET TARGET...: a build that fails is a failed test.
+build_or_fail() {
+  local suite="$1" preset="$2"
+  shift 2
+  build_preset "$preset" "$@" && return 0
+  record failed "$suite" "build-$preset"
+  return 1
+}
+
+# All unit programs of a preset, two at a time.
+unit_suite() {
+  local suite="$1" preset="$2" program
+  build_or_fail "$suite" "$preset" unit_tests || return 0
+  export ASAN_OPTIONS=detect_stack_use_after_return=1:abort_on_error=0
+  export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+  export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+  for program in "$GANTRY_ROOT/build/$preset"/tests/unit_*; do
+    [ -x "$program" ] && [ -f "$program" ] || continue
+    while [ "$(jobs -rp | wc -l)" -ge 2 ]; do
+      wait -n || true
+    done
+    run_gtest "$suite" "$program" "$LOG_DIR/suite-$suite-$(basename "$program").log" \
+      "$UNIT_SECONDS" --gtest_color=no &
+  done
+  wait
+}
+
+style_suite() {
+  if "$GANTRY_ROOT/packaging/check.sh" --no-setup; then
+    record passed style check
+  else
+    record failed style check
+  fi
+}
+
+fuzz_suite() {
+  local target name log status
+  build_or_fail fuzz fuzz fuzz_targets || return 0
+  for target in "$GANTRY_ROOT"/build/fuzz/fuzz/fuzz_*; do
+    [ -x "$target" ] && [ -f "$target" ] || continue
+    name=$(basename "$target")
+    log="$LOG_DIR/suite-fuzz-$name.log"
+    status=0
+    mkdir -p "$GANTRY_ROOT/build/fuzz/corpus/$name" "$GANTRY_ROOT/tests/fuzz/corpus/$name"
+    timeout -k 20 $((FUZZ_SECONDS + 120)) "$target" -max_total_time="$FUZZ_SECONDS" \
+      -artifact_prefix="$GANTRY_ROOT/build/fuzz/" "$GANTRY_ROOT/build/fuzz/corpus/$name" \
+      "$GANTRY_ROOT/tests/fuzz/corpus/$name" >"$log" 2>&1 </dev/null || status=$?
+    if [ "$status" -eq 0 ]; then
+      record passed fuzz "$name"
+    else
+      record failed fuzz "$name"
+      tail -n 40 "$log" | sed 's/^/      /'
+    fi
+  done
+}
+
+# e2e_suite SUITE, named e2e-RELEASE-OCI.
+e2e_suite() {
+  local suite="$1" rest="${1#e2e-}"
+  build_or_fail "$suite" release || return 0
+  provide_images || {
+    record failed "$suite" images
+    return 0
+  }
+  GANTRY_E2E_CONTAINERD="${rest%-*}" GANTRY_E2E_OCI="${rest##*-}" \
+    run_gtest "$suite" "$GANTRY_ROOT/build/release/tests/e2e_tests" \
+    "$LOG_DIR/suite-$suite.log" "$E2E_SECONDS" --gtest_color=no \
+    --gtest_filter="${GANTRY_E2E_FILTER:-*}"
+}
+
+run_suite() {
+  local begin
+  begin=$(date +%s)
+  case "$1" in
+    style) style_suite ;;
+    unit) unit_suite unit release ;;
+    asan) unit_suite asan asan ;;
+    tsan) unit_suite tsan tsan ;;
+    fuzz) fuzz_suite ;;
+    e2e-*) e2e_suite "$1" ;;
+  esac
+  suite_line "$1" $(($(date +%s) - begin))
+}
+
+if [ "${1:-}" = -l ]; then
+  printf '%s\n' "${SUITES[@]}"
+  exit 0
+fi
+[ "$#" -gt 0 ] || set -- "${SUITES[@]}"
+for suite in "$@"; do
+  known "$suite" || die "there is no suite '$suite': ${SUITES[*]}"
+done
+
+rm -f "$LOG_DIR"/suite-*
+: >"$RESULTS"
+parts=(build unit)
+for suite in "$@"; do
+  case "$suite" in
+    style) parts+=(check) ;;
+    fuzz) parts+=(fuzz) ;;
+    e2e-*) parts+=(e2e) ;;
+  esac
+done
+mapfile -t parts < <(printf '%s\n' "${parts[@]}" | sort -u)
+"$GANTRY_ROOT/packaging/setup" "${parts[@]}"
+for suite in "$@"; do
+  run_suite "$suite"
+done
+
+if [ "$(count_of failed)" -gt 0 ]; then
+  say "failed:"
+  awk '$1 == "failed" { print "  " $2, $3 }' "$RESULTS"
+fi
+if [ "$(count_of skipped)" -gt 0 ]; then
+  say "skipped, with the reasons:"
+  skip_reasons
+fi
+printf 'summary: %d passed, %d failed, %d skipped\n' \
+  "$(count_of passed)" "$(count_of failed)" "$(count_of skipped)"
+[ "$(count_of failed)" -eq 0 ] && [ "$(count_of passed)" -gt 0 ]
