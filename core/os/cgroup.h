@@ -53,6 +53,8 @@ class CgroupHierarchy {
   const std::string& proc_dir() const { return proc_dir_; }
 
  private:
+  void AddTree(const std::string& words, Tree tree);
+
   std::map<std::string, Tree> v1_;
   Tree unified_;
   std::string proc_dir_ = "/proc";
@@ -72,10 +74,16 @@ struct CgroupDir {
   bool operator==(const CgroupDir&) const = default;
 };
 
-/// The cgroups that belong together: one per v1 controller and the unified one.
+/// The cgroups that belong together: one per v1 controller, or the one of a pure
+/// v2 node. Of a hybrid node's v2 tree nothing is taken: runtimes make no cgroup
+/// there, so a container's processes are still in their starter's.
+///
 /// Value type: it names directories and owns nothing. Roots of trees are never
 /// frozen, killed, changed or removed: such calls fail with kFailedPrecondition
-/// when there is nothing but roots.
+/// when there is nothing but roots; so do `Freeze`, `Signal` and `Kill` when the
+/// calling process is inside. Whoever takes a cgroup `OfProcess` should know that
+/// a runtime has made it: a process without a cgroup of its own is in that of
+/// its starter, with all of its siblings.
 /// Thread: any; all that waits says `Blocks:`.
 class Cgroup {
  public:
@@ -111,7 +119,7 @@ class Cgroup {
   Result<std::vector<pid_t>> Procs() const;
   /// Moves a process in, on every tree.
   Status AddProcess(pid_t pid) const;
-  /// For CLONE_INTO_CGROUP and openat(). Errors: kUnimplemented without v2.
+  /// For CLONE_INTO_CGROUP and openat(). Errors: kUnimplemented on v1.
   Result<UniqueFd> OpenUnified() const;
 
   /// Stops every process in it; returns when the kernel says all are stopped.
@@ -123,6 +131,8 @@ class Cgroup {
   Status Thaw(Duration timeout) const;
   /// Whether it is frozen (or being frozen) by its own setting.
   Result<bool> Frozen() const;
+  /// Sends a signal to every process in it and below, once. Nothing there: fine.
+  Status Signal(int signal) const;
   /// SIGKILL to every process in it and below, also newly forked ones; returns
   /// when it is empty. Frozen processes are thawed to die. Absent: fine.
   /// Blocks: up to `timeout`, then kDeadlineExceeded.
@@ -144,6 +154,8 @@ class Cgroup {
   bool operator==(const Cgroup&) const = default;
 
  private:
+  Result<std::string> Primary() const;
+
   std::map<std::string, CgroupDir> v1_;
   CgroupDir unified_;
 };

@@ -165,6 +165,10 @@ struct CgroupV2Stats {
 Result<CgroupV1Stats> ReadCgroupV1Stats(const Cgroup& cgroup);
 Result<CgroupV2Stats> ReadCgroupV2Stats(const Cgroup& cgroup);
 
+/// The text of a flat-keyed file taken apart; a line that has no number is left
+/// out.
+CgroupCounters ParseCgroupCounters(std::string_view text);
+
 /// How often the kernel killed in this cgroup for lack of memory, on either
 /// hierarchy. Errors: kNotFound without the memory controller.
 Result<uint64_t> ReadOomKills(const Cgroup& cgroup);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <bit>
 #include <utility>
 
 #include <gantry/protowire.h>
@@ -29,6 +30,14 @@ void ProtoWriter::Raw(uint64_t value) {
 void ProtoWriter::Varint(uint32_t field, uint64_t value) {
   Raw((static_cast<uint64_t>(field) << 3) | kVarint);
   Raw(value);
+}
+
+void ProtoWriter::Double(uint32_t field, double value) {
+  Raw((static_cast<uint64_t>(field) << 3) | kFixed64);
+  const auto bits = std::bit_cast<uint64_t>(value);
+  for (int shift = 0; shift < 64; shift += 8) {
+    out_.push_back(static_cast<char>(bits >> shift));
+  }
 }
 
 void ProtoWriter::Bytes(uint32_t field, std::string_view value) {

@@ -2,14 +2,15 @@
 //
 // A cgroup's statistics as the message that containerd's `Stats` callers decode:
 // `io.containerd.cgroups.v1.Metrics` or `io.containerd.cgroups.v2.Metrics`,
-// whichever hierarchy the node's controllers are on. Written by hand on the wire,
-// so that a call costs no allocation per field.
+// whichever hierarchy the node's controllers are on. Written by hand on the wire:
+// the messages are flat, and gantry has no other use for them.
 // Source: containerd/cgroups v3.1, cgroup{1,2}/stats.
 #pragma once
 
 #include <string>
 #include <string_view>
 
+#include <gantry/container.h>
 #include <gantry/error.h>
 
 #include "core/os/cgroup.h"
@@ -20,14 +21,9 @@ namespace gantry::stats {
 inline constexpr std::string_view kMetricsV1 = "io.containerd.cgroups.v1.Metrics";
 inline constexpr std::string_view kMetricsV2 = "io.containerd.cgroups.v2.Metrics";
 
-/// An encoded message and its type.
-struct AnyBytes {
-  std::string type_url;
-  std::string value;
-};
-
+/// Reads the statistics and encodes them with the type that fits the node.
 /// Errors: kNotFound when the cgroup is gone. Thread: any. Blocks: never for long.
-Result<AnyBytes> ReadMetrics(const os::Cgroup& cgroup);
+Result<AnyValue> ReadMetrics(const os::Cgroup& cgroup);
 
 std::string EncodeMetrics(const os::CgroupV1Stats& stats);
 std::string EncodeMetrics(const os::CgroupV2Stats& stats);

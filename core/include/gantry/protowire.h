@@ -25,6 +25,8 @@ class ProtoWriter {
   /// As protobuf's int32 and int64: negative numbers take ten bytes.
   void Int(uint32_t field, int64_t value) { Varint(field, static_cast<uint64_t>(value)); }
 
+  /// Fixed 64-bit field; written even when 0.
+  void Double(uint32_t field, double value);
   /// string, bytes or an encoded message.
   void Bytes(uint32_t field, std::string_view value);
   /// As `Bytes`, left out when empty.

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/os/cgroup_tree.h"
+
+#include <dirent.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <memory>
+#include <ranges>
+#include <span>
+
+#include "core/os/fs.h"
+
+namespace gantry::os {
+namespace {
+
+constexpr size_t kMaxProcs = 64 << 20;
+// Pidfds held at once; a container with more processes is signalled in batches.
+constexpr size_t kBatch = 256;
+// How long the killed may take before they are looked at again: one of them may
+// be in a system call that cannot be interrupted while others are long gone.
+constexpr std::chrono::milliseconds kRound{500};
+
+Status AddProcs(const std::string& dir, std::vector<pid_t>& procs) {
+  Result<std::string> text = ReadFile(dir + "/cgroup.procs", kMaxProcs);
+  if (!text) {
+    // A threaded cgroup of v2: its processes are listed by the domain above.
+    const bool threaded = text.error().sys_errno == EOPNOTSUPP;
+    return threaded ? Status() : std::unexpected(std::move(text).error());
+  }
+  for (const auto part : std::views::split(*text, '\n')) {
+    pid_t pid = 0;
+    std::from_chars(part.data(), part.data() + part.size(), pid);
+    if (pid > 0) {
+      procs.push_back(pid);
+    }
+  }
+  for (const std::string& name : SubDirs(dir)) {
+    const Status below = AddProcs(dir + "/" + name, procs);
+    if (!below && below.error().code != Code::kNotFound && below.error().sys_errno != ENODEV) {
+      return below;
+    }
+  }
+  return {};
+}
+
+Status SignalBatch(const std::string& dir, int signal, std::span<const pid_t> pids,
+                   std::vector<UniqueFd>& fds) {
+  for (const pid_t pid : pids) {
+    fds.emplace_back(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (!fds.back() && errno != ESRCH) {
+      return FailErrno(errno, "open process {}", pid);
+    }
+  }
+  GANTRY_TRY(const std::vector<pid_t> still, ProcsBelow(dir));
+  for (size_t i = 0; i < pids.size(); ++i) {
+    if (fds[i] && std::ranges::binary_search(still, pids[i]) &&
+        syscall(SYS_pidfd_send_signal, fds[i].get(), signal, nullptr, 0) != 0 && errno != ESRCH) {
+      return FailErrno(errno, "signal process {}", pids[i]);
+    }
+  }
+  std::erase_if(fds, [](const UniqueFd& fd) { return !fd; });
+  return {};
+}
+
+// Until all have ended, or the deadline.
+void WaitForEnds(std::vector<UniqueFd> fds, CgroupDeadline deadline) {
+  while (!fds.empty()) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd last{.fd = fds.back().get(), .events = POLLIN, .revents = 0};
+    if (left.count() <= 0 || poll(&last, 1, static_cast<int>(left.count())) == 0) {
+      return;
+    }
+    if (last.revents != 0) {
+      fds.pop_back();
+    }
+  }
+}
+
+// One try. Gone is what counts, whoever did it.
+Status RemoveOnce(const std::string& dir) {
+  for (const std::string& name : SubDirs(dir)) {
+    GANTRY_CHECK_OK(RemoveOnce(dir + "/" + name));
+  }
+  if (rmdir(dir.c_str()) != 0 && errno != ENOENT) {
+    return FailErrno(errno, "remove cgroup '{}'", dir);
+  }
+  return {};
+}
+
+}  // namespace
+
+bool CgroupBackoff::Wait() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now >= deadline_) {
+    return false;
+  }
+  const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline_ - now);
+  const auto pause = std::min(left, std::chrono::nanoseconds(pause_));
+  const timespec wait{.tv_sec = 0, .tv_nsec = static_cast<long>(pause.count())};
+  ppoll(nullptr, 0, &wait, nullptr);
+  pause_ = std::min(pause_ * 2, std::chrono::microseconds(10'000));
+  return true;
+}
+
+std::vector<std::string> SubDirs(const std::string& dir) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir(dir.c_str()), closedir);
+  if (!open) {
+    return names;
+  }
+  // readdir(3) is safe as long as a DIR is one thread's.
+  while (const dirent* entry = readdir(open.get())) {  // NOLINT(concurrency-mt-unsafe)
+    const std::string_view name(entry->d_name);
+    if (entry->d_type == DT_DIR && name != "." && name != "..") {
+      names.emplace_back(name);
+    }
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+Result<std::vector<pid_t>> ProcsBelow(const std::string& dir) {
+  std::vector<pid_t> procs;
+  GANTRY_CHECK_OK(AddProcs(dir, procs));
+  std::ranges::sort(procs);
+  const auto repeated = std::ranges::unique(procs);
+  procs.erase(repeated.begin(), repeated.end());
+  return procs;
+}
+
+Result<std::vector<UniqueFd>> SignalBelow(const std::string& dir, int signal) {
+  GANTRY_TRY(const std::vector<pid_t> procs, ProcsBelow(dir));
+  std::vector<UniqueFd> fds;
+  for (size_t done = 0; done < procs.size(); done += kBatch) {
+    const std::span<const pid_t> rest = std::span(procs).subspan(done);
+    fds.clear();
+    GANTRY_CHECK_OK(SignalBatch(dir, signal, rest.first(std::min(kBatch, rest.size())), fds));
+  }
+  return fds;
+}
+
+Status KillBelow(const std::string& dir, CgroupDeadline deadline,
+                 const std::function<void(bool)>& set_frozen) {
+  CgroupBackoff backoff(deadline);
+  for (int round = 0;; ++round) {
+    const Result<std::vector<pid_t>> left = ProcsBelow(dir);
+    const bool gone =
+        !left && (left.error().code == Code::kNotFound || left.error().sys_errno == ENODEV);
+    if (gone || (left && left->empty())) {
+      return {};
+    }
+    if (round > 0) {
+      set_frozen(true);
+    }
+    auto signalled = SignalBelow(dir, SIGKILL);
+    set_frozen(false);
+    if (signalled && !signalled->empty()) {
+      WaitForEnds(*std::move(signalled),
+                  std::min(deadline, std::chrono::steady_clock::now() + kRound));
+    }
+    if (!backoff.Wait()) {
+      return Fail(Code::kDeadlineExceeded, "kill cgroup '{}': {} processes are still there", dir,
+                  left ? left->size() : 0);
+    }
+  }
+}
+
+Status RemoveBelow(const std::string& dir, CgroupDeadline deadline) {
+  CgroupBackoff backoff(deadline);
+  for (;;) {
+    Status removed = RemoveOnce(dir);
+    if (removed || removed.error().sys_errno != EBUSY) {
+      return removed;
+    }
+    if (!backoff.Wait()) {
+      return Fail(Code::kFailedPrecondition, "remove cgroup '{}': processes are still in it", dir);
+    }
+  }
+}
+
+}  // namespace gantry::os

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What can be done to a cgroup's directory alike on v1 and v2: walking it,
+// signalling what is in it, removing it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <gantry/error.h>
+#include <gantry/unique_fd.h>
+
+namespace gantry::os {
+
+using CgroupDeadline = std::chrono::steady_clock::time_point;
+
+/// Waits for what the kernel has no event for: each call waits a little longer,
+/// from 100 us to 10 ms. Thread: one.
+class CgroupBackoff {
+ public:
+  explicit CgroupBackoff(CgroupDeadline deadline) : deadline_(deadline) {}
+
+  /// False, at once, when the deadline has passed.
+  bool Wait();
+
+ private:
+  CgroupDeadline deadline_;
+  std::chrono::microseconds pause_{100};
+};
+
+/// The names of the directories in `dir`, sorted; none where it is absent.
+std::vector<std::string> SubDirs(const std::string& dir);
+
+/// The processes in `dir` and in all cgroups below, ascending, each once.
+/// Processes that this process's pid namespace cannot name are left out.
+/// Errors: kNotFound when `dir` is absent; below it, absence is fine.
+Result<std::vector<pid_t>> ProcsBelow(const std::string& dir);
+
+/// Sends `signal` to all processes of `dir`. No process of another cgroup is hit
+/// by a reused pid: what is signalled is a pidfd whose process was still in `dir`
+/// after it had been opened. Gives some of the pidfds, to wait for.
+Result<std::vector<UniqueFd>> SignalBelow(const std::string& dir, int signal);
+
+/// SIGKILL until nothing is left. `set_frozen(true)` is called before a round
+/// where processes were quicker to fork than we to kill, `set_frozen(false)`
+/// after each: frozen processes cannot die. Errors: kDeadlineExceeded.
+Status KillBelow(const std::string& dir, CgroupDeadline deadline,
+                 const std::function<void(bool)>& set_frozen);
+
+/// Removes `dir` and all below it. Errors: kFailedPrecondition when it is still
+/// busy at the deadline.
+Status RemoveBelow(const std::string& dir, CgroupDeadline deadline);
+
+}  // namespace gantry::os

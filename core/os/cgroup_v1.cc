@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/os/cgroup_v1.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <string_view>
+
+#include "core/os/fs.h"
+
+namespace gantry::os::v1 {
+namespace {
+
+constexpr size_t kMaxFile = 64 << 10;
+
+Result<std::string> State(const std::string& freezer) {
+  GANTRY_TRY(std::string state, ReadFile(freezer + "/freezer.state", kMaxFile));
+  while (state.ends_with('\n')) {
+    state.pop_back();
+  }
+  return state;
+}
+
+// The freezer of v1 tells nobody when it is done: its state has to be asked for.
+// It is also written again, for processes that were forked in between.
+Result<bool> SetAndWait(const std::string& freezer, std::string_view wanted,
+                        CgroupDeadline deadline) {
+  CgroupBackoff backoff(deadline);
+  do {
+    GANTRY_CHECK_OK(WriteFile(freezer + "/freezer.state", wanted));
+    GANTRY_TRY(const std::string state, State(freezer));
+    if (state == wanted) {
+      return true;
+    }
+  } while (backoff.Wait());
+  return false;
+}
+
+Status CopyCpuset(const std::string& parent, const std::string& child) {
+  for (const char* name : {"/cpuset.cpus", "/cpuset.mems"}) {
+    GANTRY_TRY(const std::string own, ReadFile(child + name, kMaxFile));
+    if (own.find_first_not_of(" \n") != own.npos) {
+      continue;
+    }
+    GANTRY_TRY(const std::string value, ReadFile(parent + name, kMaxFile));
+    GANTRY_CHECK_OK(WriteFile(child + name, value));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status Freeze(const std::string& freezer, CgroupDeadline deadline) {
+  GANTRY_TRY(const bool frozen, SetAndWait(freezer, "FROZEN", deadline));
+  if (frozen) {
+    return {};
+  }
+  IgnoreError(WriteFile(freezer + "/freezer.state", "THAWED"),
+              "the time-out is what the caller must know");
+  return Fail(Code::kDeadlineExceeded, "freeze cgroup '{}': not all processes stopped in time",
+              freezer);
+}
+
+Status Thaw(const std::string& freezer, CgroupDeadline deadline) {
+  GANTRY_TRY(const bool thawed, SetAndWait(freezer, "THAWED", deadline));
+  if (!thawed) {
+    return Fail(Code::kDeadlineExceeded, "thaw cgroup '{}': a cgroup above it is frozen", freezer);
+  }
+  return {};
+}
+
+Result<bool> Frozen(const std::string& freezer) {
+  GANTRY_TRY(const std::string state, State(freezer));
+  return state != "THAWED";
+}
+
+Status Create(const CgroupDir& cgroup, bool cpuset) {
+  size_t end = 0;
+  std::string parent = cgroup.mount_dir;
+  do {
+    end = cgroup.path.find('/', end + 1);
+    const std::string dir = cgroup.mount_dir + cgroup.path.substr(0, end);
+    if (mkdir(dir.c_str(), 0755) != 0 && errno != EEXIST) {
+      return FailErrno(errno, "create cgroup '{}'", dir);
+    }
+    if (cpuset) {
+      GANTRY_CHECK_OK(CopyCpuset(parent, dir));
+    }
+    parent = dir;
+  } while (end != std::string::npos);
+  return {};
+}
+
+}  // namespace gantry::os::v1

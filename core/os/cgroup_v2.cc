@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/os/cgroup_v2.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ranges>
+
+#include "core/os/cgroup_notify.h"
+#include "core/os/fs.h"
+
+namespace gantry::os::v2 {
+namespace {
+
+constexpr size_t kMaxFile = 64 << 10;
+
+// All at once; where one of them cannot be, each that can.
+Status EnableControllers(const std::string& dir) {
+  GANTRY_TRY(const std::string text, ReadFile(dir + "/cgroup.controllers", kMaxFile));
+  std::vector<std::string> words;
+  std::string all;
+  for (const auto part : std::views::split(text, ' ')) {
+    std::string word(std::string_view{part});
+    std::erase(word, '\n');
+    if (!word.empty()) {
+      words.push_back("+" + word);
+      all += (all.empty() ? "" : " ") + words.back();
+    }
+  }
+  const std::string file = dir + "/cgroup.subtree_control";
+  if (words.empty() || WriteFile(file, all)) {
+    return {};
+  }
+  for (const std::string& word : words) {
+    IgnoreError(WriteFile(file, word), "a limit that needs it will say so");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status Freeze(const std::string& dir, CgroupDeadline deadline) {
+  GANTRY_CHECK_OK(WriteFile(dir + "/cgroup.freeze", "1"));
+  Status frozen = WaitForCgroupFile(dir + "/cgroup.events", deadline, [](std::string_view text) {
+    return KeyedNumber(text, "frozen") == 1;
+  });
+  if (!frozen && frozen.error().code == Code::kDeadlineExceeded) {
+    IgnoreError(WriteFile(dir + "/cgroup.freeze", "0"),
+                "the time-out is what the caller must know");
+    return Fail(Code::kDeadlineExceeded, "freeze cgroup '{}': not all processes stopped in time",
+                dir);
+  }
+  return frozen;
+}
+
+Status Thaw(const std::string& dir, CgroupDeadline deadline) {
+  GANTRY_CHECK_OK(WriteFile(dir + "/cgroup.freeze", "0"));
+  return WaitForCgroupFile(dir + "/cgroup.events", deadline,
+                           [](std::string_view text) { return KeyedNumber(text, "frozen") == 0; });
+}
+
+Result<bool> Frozen(const std::string& dir) {
+  GANTRY_TRY(const std::string text, ReadFile(dir + "/cgroup.freeze", kMaxFile));
+  return text.starts_with('1');
+}
+
+Status Kill(const std::string& dir, CgroupDeadline deadline) {
+  const Status killed = WriteFile(dir + "/cgroup.kill", "1");
+  if (!killed) {
+    // Absent before Linux 5.14, and refused in threaded cgroups.
+    return KillBelow(dir, deadline, [&](bool freeze) {
+      IgnoreError(WriteFile(dir + "/cgroup.freeze", freeze ? "1" : "0"),
+                  "the next round kills what this one missed");
+    });
+  }
+  Status empty = WaitForCgroupFile(dir + "/cgroup.events", deadline, [](std::string_view text) {
+    return KeyedNumber(text, "populated") == 0;
+  });
+  if (!empty && empty.error().code == Code::kDeadlineExceeded) {
+    return Fail(Code::kDeadlineExceeded, "kill cgroup '{}': processes are still there", dir);
+  }
+  const bool gone = !empty && empty.error().code == Code::kNotFound;
+  return gone ? Status() : empty;
+}
+
+Status Create(const CgroupDir& cgroup) {
+  size_t end = 0;
+  std::string parent = cgroup.mount_dir;
+  do {
+    GANTRY_CHECK_OK(EnableControllers(parent));
+    end = cgroup.path.find('/', end + 1);
+    const std::string dir = cgroup.mount_dir + cgroup.path.substr(0, end);
+    if (mkdir(dir.c_str(), 0755) != 0 && errno != EEXIST) {
+      return FailErrno(errno, "create cgroup '{}'", dir);
+    }
+    parent = dir;
+  } while (end != std::string::npos);
+  return {};
+}
+
+uint64_t WeightFromShares(uint64_t shares) {
+  return 1 + ((std::clamp<uint64_t>(shares, 2, 262144) - 2) * 9999) / 262142;
+}
+
+uint64_t WeightFromBlkio(uint16_t weight) {
+  return 1 + (uint64_t{std::clamp<uint16_t>(weight, 10, 1000)} - 10) * 9999 / 990;
+}
+
+}  // namespace gantry::os::v2

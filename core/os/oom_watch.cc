@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/os/oom_watch.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <format>
+#include <optional>
+#include <utility>
+
+#include "core/os/cgroup_notify.h"
+#include "core/os/cgroup_stats.h"
+#include "core/os/fs.h"
+#include "core/os/loop.h"
+
+namespace gantry::os {
+
+// Shared with the callback of the loop, which may end the watch from within.
+struct OomWatch::State {
+  Loop* loop = nullptr;
+  Cgroup cgroup;
+  Callback on_oom;
+  WatchId watch;
+  /// v1: counts the kernel's notifications.
+  UniqueFd eventfd;
+  /// v2.
+  std::optional<CgroupNotify> events;
+  /// OOM kills that were there before or have been reported.
+  uint64_t reported = 0;
+  bool ended = false;
+
+  void Report() {
+    // Not from the member: the callback may destroy the watch, or look again.
+    Callback call = std::exchange(on_oom, nullptr);
+    if (call) {
+      call();
+    }
+    if (!ended) {
+      on_oom = std::move(call);
+    }
+  }
+
+  void End() {
+    if (watch) {
+      loop->Unwatch(std::exchange(watch, {}));
+    }
+    ended = true;
+  }
+
+  // v1. A notification comes when memory has run out, the kill that it leads to
+  // is counted a little later: it is reported now and must not be again.
+  bool LookV1() {
+    uint64_t notified = 0;
+    const bool woken = read(eventfd.get(), &notified, sizeof(notified)) == sizeof(notified);
+    const Result<uint64_t> kills = ReadOomKills(cgroup);
+    if (!kills) {
+      // The last notification of all: the cgroup has been removed.
+      loop->Unwatch(std::exchange(watch, {}));
+      return false;
+    }
+    if (*kills > reported) {
+      reported = *kills;
+      return true;
+    }
+    if (woken) {
+      reported = *kills + 1;
+    }
+    return woken;
+  }
+
+  bool LookV2() {
+    const Result<std::string> text = events->Read();
+    if (!text) {
+      loop->Unwatch(std::exchange(watch, {}));
+      return false;
+    }
+    const uint64_t kills = Counter(ParseCgroupCounters(*text), "oom_kill");
+    return kills > std::exchange(reported, std::max(kills, reported));
+  }
+
+  bool Look() {
+    if (ended || !(events ? LookV2() : LookV1())) {
+      return false;
+    }
+    Report();
+    return true;
+  }
+};
+
+namespace {
+
+// Source: Linux, Documentation/admin-guide/cgroup-v1/memory.rst, section 10.
+Result<UniqueFd> RegisterV1(const std::string& dir) {
+  UniqueFd event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event) {
+    return FailErrno(errno, "make an eventfd");
+  }
+  const UniqueFd control(open((dir + "/memory.oom_control").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!control) {
+    return FailErrno(errno, "open '{}/memory.oom_control'", dir);
+  }
+  GANTRY_CHECK_OK(
+      WriteFile(dir + "/cgroup.event_control", std::format("{} {}", event.get(), control.get())));
+  return event;
+}
+
+}  // namespace
+
+OomWatch::OomWatch(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+OomWatch::~OomWatch() { state_->End(); }
+
+Result<std::unique_ptr<OomWatch>> OomWatch::Create(Loop& loop, const Cgroup& cgroup,
+                                                   Callback on_oom) {
+  auto state = std::make_shared<State>();
+  state->loop = &loop;
+  state->cgroup = cgroup;
+  state->on_oom = std::move(on_oom);
+  const std::string dir = cgroup.DirOf("memory");
+  int fd = -1;
+  uint32_t wanted = EPOLLIN;
+  if (cgroup.is_unified()) {
+    GANTRY_TRY(state->events, CgroupNotify::Open(dir + "/memory.events"));
+    fd = state->events->poll_fd();
+    wanted = state->events->poll_events();
+    GANTRY_TRY(const std::string text, state->events->Read());
+    state->reported = Counter(ParseCgroupCounters(text), "oom_kill");
+  } else {
+    GANTRY_TRY(state->reported, ReadOomKills(cgroup));
+    GANTRY_TRY(state->eventfd, RegisterV1(dir));
+    fd = state->eventfd.get();
+  }
+  state->watch = loop.Watch(fd, wanted, [state](uint32_t) { state->Look(); });
+  return std::unique_ptr<OomWatch>(new OomWatch(std::move(state)));
+}
+
+bool OomWatch::CheckNow() {
+  // The callback may destroy this object.
+  const std::shared_ptr<State> state = state_;
+  return state->Look();
+}
+
+}  // namespace gantry::os

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <memory>
+#include <unordered_map>
+
+#include "core/os/mount.h"
+
+namespace gantry::os {
+namespace {
+
+// A mount is often busy for a moment only: its last process is just ending. The
+// kernel has no event for that.
+constexpr int kBusyTries = 20;
+constexpr int kBusyPauseMs = 5;
+// New mounts may appear while the old ones go; not endlessly.
+constexpr int kMaxRounds = 16;
+
+// `path` with its parents' symlinks resolved but not its own; empty where
+// nothing can be mounted.
+Result<std::string> Canonical(const std::string& path) {
+  const std::filesystem::path whole(path);
+  const std::filesystem::path name =
+      whole.has_filename() ? whole.filename() : whole.parent_path().filename();
+  const std::filesystem::path parent =
+      whole.has_filename() ? whole.parent_path() : whole.parent_path().parent_path();
+  if (!whole.is_absolute() || name == "." || name == "..") {
+    return Fail(Code::kInvalidArgument, "unmount '{}': not an absolute path with a name", path);
+  }
+  char resolved[PATH_MAX];
+  if (realpath(parent.c_str(), resolved) == nullptr) {
+    if (errno == ENOENT || errno == ENOTDIR) {
+      return std::string();
+    }
+    return FailErrno(errno, "unmount '{}'", path);
+  }
+  std::string canonical = std::string(resolved) == "/" ? "/" : std::string(resolved) + "/";
+  canonical += name.string();
+  struct stat info{};
+  if (lstat(canonical.c_str(), &info) == 0 && S_ISLNK(info.st_mode)) {
+    return std::string();
+  }
+  return canonical;
+}
+
+// Children before what they are mounted on; among equals the newest first.
+// (Ids alone are no order: a tree that was moved is older than its parent.)
+void SortForUnmount(std::vector<MountPoint>& mounts) {
+  std::unordered_map<uint64_t, const MountPoint*> by_id;
+  for (const MountPoint& mount : mounts) {
+    by_id[mount.id] = &mount;
+  }
+  std::unordered_map<uint64_t, size_t> depths;
+  for (const MountPoint& mount : mounts) {
+    size_t depth = 0;
+    for (auto at = by_id.find(mount.parent_id); at != by_id.end() && depth < mounts.size();
+         at = by_id.find(at->second->parent_id)) {
+      ++depth;
+    }
+    depths[mount.id] = depth;
+  }
+  std::ranges::reverse(mounts);
+  std::ranges::stable_sort(mounts, std::ranges::greater(),
+                           [&](const MountPoint& mount) { return depths[mount.id]; });
+}
+
+bool UnmountWhileBusy(const char* path) {
+  for (int i = 0; i < kBusyTries; ++i) {
+    poll(nullptr, 0, kBusyPauseMs);
+    if (umount2(path, UMOUNT_NOFOLLOW) == 0 || errno != EBUSY) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Whether it is gone by our doing; by another's doing is fine too.
+Result<bool> UnmountOne(const std::string& path, UnmountReport& report) {
+  if (umount2(path.c_str(), UMOUNT_NOFOLLOW) == 0) {
+    ++report.unmounted;
+    return true;
+  }
+  if (errno == EBUSY) {
+    if (!UnmountWhileBusy(path.c_str())) {
+      if (umount2(path.c_str(), UMOUNT_NOFOLLOW | MNT_DETACH) != 0) {
+        return FailErrno(errno, "unmount '{}'", path);
+      }
+      report.detached.push_back(path);
+    }
+    ++report.unmounted;
+    return true;
+  }
+  if (errno == EINVAL || errno == ENOENT) {
+    return false;
+  }
+  return FailErrno(errno, "unmount '{}'", path);
+}
+
+}  // namespace
+
+Result<UnmountReport> UnmountTree(const std::string& path) {
+  GANTRY_TRY(const std::string top, Canonical(path));
+  UnmountReport report;
+  for (int round = 0; !top.empty() && round < kMaxRounds; ++round) {
+    GANTRY_TRY(auto mounts, ListMounts(top));
+    SortForUnmount(mounts);
+    bool progress = false;
+    for (const MountPoint& mount : mounts) {
+      GANTRY_TRY(const bool gone, UnmountOne(mount.path, report));
+      progress = progress || gone;
+    }
+    if (!progress) {
+      break;
+    }
+  }
+  return report;
+}
+
+}  // namespace gantry::os
