@@ -51,6 +51,8 @@ struct Limits {
   size_t max_execs_per_container = 1024;
   size_t max_waits_per_connection = 4096;
   size_t max_message_bytes = size_t{4} << 20;
+
+  bool operator==(const Limits&) const = default;
 };
 
 struct Timeouts {
@@ -68,6 +70,8 @@ struct Timeouts {
   Millis recover{30'000};
   Millis stdio_open{30'000};
   Millis stdio_drain{10'000};
+
+  bool operator==(const Timeouts&) const = default;
 };
 
 struct Events {
@@ -76,12 +80,16 @@ struct Events {
   Millis forward_timeout{5'000};
   Millis retry_min{100};
   Millis retry_max{5'000};
+
+  bool operator==(const Events&) const = default;
 };
 
 struct Io {
   size_t fifo_bytes = size_t{256} << 10;
   int threads = 1;
   Millis logger_stop{12'000};
+
+  bool operator==(const Io&) const = default;
 };
 
 struct Config {

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/config/yaml.h"
+
+#include <algorithm>
+#include <charconv>
+#include <format>
+#include <set>
+
+namespace gantry::config {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  uint64_t factor;
+};
+
+constexpr Unit kByteUnits[] = {
+    {"", 1}, {"B", 1}, {"KiB", 1ULL << 10}, {"MiB", 1ULL << 20}, {"GiB", 1ULL << 30}};
+constexpr Unit kTimeUnits[] = {{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}};
+
+// A number followed by one of the units, times it; nothing where it is not that.
+template <size_t N>
+std::optional<uint64_t> Scaled(std::string_view text, const Unit (&units)[N]) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) {
+    return std::nullopt;
+  }
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  for (const Unit& unit : units) {
+    uint64_t product = 0;
+    if (unit.name == text && !__builtin_mul_overflow(number, unit.factor, &product)) {
+      return product;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string BytesText(size_t bytes) {
+  if (bytes >= (1U << 20) && bytes % (1U << 20) == 0) {
+    return std::format("{}MiB", bytes >> 20);
+  }
+  if (bytes >= (1U << 10) && bytes % (1U << 10) == 0) {
+    return std::format("{}KiB", bytes >> 10);
+  }
+  return std::format("{}B", bytes);
+}
+
+std::string DurationText(Millis time) {
+  const auto count = time.count();
+  return count >= 1000 && count % 1000 == 0 ? std::format("{}s", count / 1000)
+                                            : std::format("{}ms", count);
+}
+
+}  // namespace
+
+std::unexpected<Error> Yaml::Wrong(std::string_view cause) const {
+  const YAML::Mark mark = node_.Mark().is_null() ? mark_ : node_.Mark();
+  const std::string place =
+      mark.is_null() ? file_ : std::format("{}:{}:{}", file_, mark.line + 1, mark.column + 1);
+  return Fail(Code::kInvalidArgument, "read configuration '{}': {}{}{}", place, key_,
+              key_.empty() ? "" : ": ", cause);
+}
+
+Result<std::string> Yaml::KeyOf(const YAML::Node& key) const {
+  if (!key.IsScalar()) {
+    return Yaml(key, file_, key_, mark_).Wrong("a key that is not text");
+  }
+  return key.Scalar();
+}
+
+Status Yaml::EachMember(size_t most,
+                        const std::function<Status(const std::string&, const Yaml&)>& read) const {
+  if (node_.IsNull()) {
+    return {};
+  }
+  if (!node_.IsMap()) {
+    return Wrong("expected a map of keys and values");
+  }
+  std::set<std::string> seen;
+  for (const auto& member : node_) {
+    GANTRY_TRY(const std::string key, KeyOf(member.first));
+    const std::string full = (key_.empty() ? "" : key_ + ".") + key.substr(0, 80);
+    const Yaml value(member.second, file_, full, member.first.Mark());
+    if (!seen.insert(key).second) {
+      return Yaml(member.first, file_, full, mark_).Wrong("given twice");
+    }
+    if (seen.size() > most) {
+      return Wrong(std::format("more than {} entries", most));
+    }
+    GANTRY_CHECK_OK(read(key, value));
+  }
+  return {};
+}
+
+Status Yaml::ReadMap(std::initializer_list<Member> members) const {
+  return EachMember(members.size() + 1, [&](const std::string& key, const Yaml& value) -> Status {
+    const auto* const found = std::ranges::find(members, key, &Member::first);
+    if (found != members.end()) {
+      return found->second(value);
+    }
+    std::string known;
+    for (const Member& member : members) {
+      known.append(known.empty() ? "" : ", ").append(member.first);
+    }
+    return Yaml(YAML::Node(YAML::NodeType::Undefined), file_, value.key_, value.mark_)
+        .Wrong(std::format("unknown key; known here: {}", known));
+  });
+}
+
+Result<std::string> Yaml::Scalar(std::string_view expected) const {
+  if (!node_.IsScalar() || node_.Scalar().contains('\0')) {
+    return Wrong(std::format("expected {}", expected));
+  }
+  return node_.Scalar();
+}
+
+Status Yaml::ReadText(std::string& out) const {
+  GANTRY_TRY(out, Scalar("text"));
+  return {};
+}
+
+Status Yaml::ReadNumber(uint64_t& out, uint64_t least, uint64_t most) const {
+  GANTRY_TRY(const std::string text, Scalar("a whole number"));
+  const auto value = Scaled(text, {{Unit{"", 1}}});
+  if (!value) {
+    return Wrong(std::format("expected a whole number, found '{}'", text.substr(0, 80)));
+  }
+  if (*value < least || *value > most) {
+    return Wrong(std::format("{} is not within {} to {}", text, least, most));
+  }
+  out = *value;
+  return {};
+}
+
+Status Yaml::ReadBytes(size_t& out, size_t least, size_t most) const {
+  GANTRY_TRY(const std::string text, Scalar("a size such as 256KiB"));
+  const auto value = Scaled(text, kByteUnits);
+  if (!value) {
+    return Wrong(std::format("expected a size such as 256KiB (B, KiB, MiB, GiB), found '{}'",
+                             text.substr(0, 80)));
+  }
+  if (*value < least || *value > most) {
+    return Wrong(std::format("{} is not within {} to {}", text, BytesText(least), BytesText(most)));
+  }
+  out = *value;
+  return {};
+}
+
+Status Yaml::ReadDuration(Millis& out, Millis least, Millis most) const {
+  GANTRY_TRY(const std::string text, Scalar("a time such as 10s"));
+  const auto value = Scaled(text, kTimeUnits);
+  if (!value) {
+    return Wrong(
+        std::format("expected a time such as 10s (ms, s, m, h), found '{}'", text.substr(0, 80)));
+  }
+  if (*value < static_cast<uint64_t>(least.count()) ||
+      *value > static_cast<uint64_t>(most.count())) {
+    return Wrong(
+        std::format("{} is not within {} to {}", text, DurationText(least), DurationText(most)));
+  }
+  out = Millis(*value);
+  return {};
+}
+
+}  // namespace gantry::config
