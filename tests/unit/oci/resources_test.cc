@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/oci/resources.h"
+
+#include <gtest/gtest.h>
+
+namespace gantry::oci {
+namespace {
+
+TEST(ParseResources, ReadsWhatAnUpdateSends) {
+  const auto resources = ParseResources(R"({
+    "memory": {"limit": 67108864, "swap": -1},
+    "cpu": {"shares": 512, "quota": -1, "period": 100000, "cpus": "0-1", "idle": 1},
+    "pids": {"limit": 100}, "blockIO": {"weight": 500},
+    "hugepageLimits": [{"pageSize": "2MB", "limit": 4194304}],
+    "unified": {"memory.high": "max"},
+    "devices": [{"allow": false, "access": "rwm"}]})");
+  ASSERT_TRUE(resources.has_value()) << resources.error().message;
+  EXPECT_EQ(resources->memory.limit_bytes, 67108864);
+  EXPECT_EQ(resources->memory.swap_bytes, -1);
+  EXPECT_FALSE(resources->memory.reservation_bytes.has_value());
+  EXPECT_EQ(resources->cpu.shares, 512U);
+  EXPECT_EQ(resources->cpu.quota_us, -1);
+  EXPECT_EQ(resources->cpu.period_us, 100000U);
+  EXPECT_EQ(resources->cpu.cpus, "0-1");
+  EXPECT_EQ(resources->cpu.idle, 1);
+  EXPECT_EQ(resources->pids_limit, 100);
+  EXPECT_EQ(resources->blkio_weight, 500);
+  ASSERT_EQ(resources->hugetlb_bytes.size(), 1U);
+  EXPECT_EQ(resources->hugetlb_bytes[0].first, "2MB");
+  EXPECT_EQ(resources->unified.at("memory.high"), "max");
+}
+
+TEST(ParseResources, LeavesOutWhatIsAbsentOrNull) {
+  const auto resources = ParseResources(R"({"memory": null, "pids": {}})");
+  ASSERT_TRUE(resources.has_value());
+  EXPECT_FALSE(resources->memory.limit_bytes.has_value());
+  EXPECT_FALSE(resources->pids_limit.has_value());
+}
+
+class ParseResourcesBad : public testing::TestWithParam<const char*> {};
+
+TEST_P(ParseResourcesBad, IsRefused) {
+  const auto resources = ParseResources(GetParam());
+  ASSERT_FALSE(resources.has_value());
+  EXPECT_EQ(resources.error().code, Code::kInvalidArgument);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ParseResourcesBad,
+    testing::Values("", "null", "[]", "{", R"({"memory": []})", R"({"memory": {"limit": "1G"}})",
+                    R"({"cpu": {"shares": -1}})", R"({"pids": 5})",
+                    R"({"blockIO": {"weight": 70000}})",
+                    R"({"hugepageLimits": [{"pageSize": "../x", "limit": 1}]})",
+                    R"({"unified": {"../memory.high": "1"}})", R"({"unified": {"": "1"}})",
+                    R"({"unified": {"memory.high": 1}})"));
+
+}  // namespace
+}  // namespace gantry::oci
