@@ -194,6 +194,12 @@ Status Channel::Send(Type type, std::string body, std::vector<UniqueFd> fds) {
   return {};
 }
 
+void Channel::Drain() {
+  const auto hold = state_;
+  while (!hold->silent && hold->ReadOnce()) {
+  }
+}
+
 size_t Channel::queued_bytes() const { return state_->queued; }
 
 bool Channel::closed() const { return state_->broken; }

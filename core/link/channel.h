@@ -101,6 +101,10 @@ class Channel {
     return Send(T::kType, Encode(message), std::move(fds));
   }
 
+  /// Delivers what has arrived, without limit: for a peer that has ended, so that
+  /// its last messages are not lost.
+  void Drain();
+
   /// Bytes accepted by Send that the socket has not taken yet.
   size_t queued_bytes() const;
 

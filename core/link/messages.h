@@ -308,8 +308,9 @@ struct InstanceAdded {
   }
 };
 
-/// keeper -> engine: the instance is gone for containerd (`delete` was answered, or
-/// it was announced anew). What the engine still has of it is to be freed.
+/// keeper -> engine: the instance is gone for containerd (`delete` was answered,
+/// it was announced anew, or it was a member of a group whose last announced instance is
+/// gone). What the engine still has of it is to be freed.
 struct InstanceRemoved {
   static constexpr Type kType = Type::kInstanceRemoved;
 
@@ -776,21 +777,16 @@ struct Plan {
 };
 
 /// engine -> keeper and, in a snapshot, back: how the keeper alone can end the
-/// instance. The newest of a `part` replaces the one before; an empty plan
-/// removes the part. No answer.
+/// instance. The newest replaces the one before. No answer.
 struct Protect {
   static constexpr Type kType = Type::kProtect;
 
   uint64_t instance = 0;
   Plan plan;
-  /// "" for the instance itself. A sandbox that containerd joins containers to
-  /// without announcing them has one part for each, named by the container's id.
-  std::string part;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.instance);
     field(2, self.plan);
-    field(3, self.part);
   }
 };
 

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/keeper/control.h"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "core/keeper/note.h"
+#include "core/os/unix_socket.h"
+
+namespace gantry::keeper {
+namespace {
+
+constexpr int kAcceptsPerTurn = 64;
+
+}  // namespace
+
+Control::Control(os::Loop& loop, UniqueFd listener, Handler handler)
+    : loop_(loop), listener_(std::move(listener)), handler_(std::move(handler)) {
+  IgnoreError(os::SetNonBlocking(listener_.get(), true), "it came so from ListenUnix");
+  watch_ = loop_.Watch(listener_.get(), EPOLLIN, [this](uint32_t) { Accept(); });
+}
+
+Control::~Control() { loop_.Unwatch(watch_); }
+
+void Control::Accept() {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    auto accepted = os::AcceptUnix(listener_.get());
+    if (!accepted) {
+      // Without descriptors left: the next try in a second, not in a busy loop.
+      Note("accept a control connection: {}", accepted.error().message);
+      loop_.Rearm(watch_, 0);
+      loop_.After(std::chrono::seconds(1), [this] { loop_.Rearm(watch_, EPOLLIN); });
+      return;
+    }
+    if (!*accepted) {
+      return;
+    }
+    const auto peer = os::PeerOf((*accepted)->get());
+    if (!peer || peer->uid != geteuid() || clients_.size() >= kMaxClients) {
+      continue;
+    }
+    const uint64_t id = next_++;
+    clients_[id] = std::make_unique<link::Channel>(
+        loop_, std::move(**accepted),
+        [this, id](link::Message message) { handler_(std::move(message), Reply(*this, id)); },
+        [this, id](const Error&) { clients_.erase(id); });
+  }
+}
+
+void Control::Send(uint64_t client, link::Type type, std::string body) {
+  const auto found = clients_.find(client);
+  if (found != clients_.end()) {
+    IgnoreError(found->second->Send(type, std::move(body)), "a client that has gone needs nothing");
+  }
+}
+
+}  // namespace gantry::keeper

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/keeper/deletes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/keeper/last_resort.h"
+#include "core/keeper/note.h"
+
+namespace gantry::keeper {
+namespace {
+
+constexpr uint32_t kKilled = 128 + 9;
+
+}  // namespace
+
+Deletes::Deletes(os::Loop& loop, Instances& instances, Exits& exits, Supervisor& supervisor,
+                 Timing timing, std::function<void(uint64_t)> removed)
+    : loop_(loop),
+      instances_(instances),
+      exits_(exits),
+      supervisor_(supervisor),
+      timing_(timing),
+      removed_(std::move(removed)) {}
+
+Deletes::~Deletes() {
+  for (const auto& [number, operation] : operations_) {
+    loop_.Cancel(operation.timer);
+  }
+}
+
+void Deletes::Begin(Instance& instance, Done done) {
+  const uint64_t number = instance.told.number;
+  if (instance.told.forgotten) {
+    const link::Deleted answer = Outcome(instance);
+    removed_(number);
+    done(answer);
+    return;
+  }
+  Operation& operation = operations_[number];
+  operation.waiting.push_back(std::move(done));
+  if (operation.waiting.size() > 1) {
+    return;
+  }
+  operation.tag = next_tag_++;
+  operation.since = std::chrono::steady_clock::now();
+  switch (supervisor_.state()) {
+    case link::EngineState::kUp:
+      Ask(number, operation);
+      break;
+    case link::EngineState::kStarting:
+      operation.timer = loop_.After(timing_.engine_starts, [this, number] { LastResort(number); });
+      break;
+    default:
+      LastResort(number);
+  }
+}
+
+void Deletes::Ask(uint64_t number, Operation& operation) {
+  link::Channel* const engine = supervisor_.channel();
+  if (engine == nullptr) {
+    LastResort(number);
+    return;
+  }
+  IgnoreError(engine->Send(link::DeleteCall{operation.tag, number}), "the timer takes over");
+  const auto passed = std::chrono::steady_clock::now() - operation.since;
+  loop_.Cancel(operation.timer);
+  operation.timer =
+      loop_.After(timing_.engine_answers - passed, [this, number] { LastResort(number); });
+}
+
+void Deletes::EngineUp() {
+  std::vector<uint64_t> open;
+  for (const auto& [number, operation] : operations_) {
+    if (!operation.killing) {
+      open.push_back(number);
+    }
+  }
+  for (const uint64_t number : open) {
+    Ask(number, operations_.at(number));
+  }
+}
+
+void Deletes::EngineDone(const link::DeleteDone& done) {
+  const auto found = std::ranges::find_if(
+      operations_, [&](const auto& item) { return item.second.tag == done.tag; });
+  if (found == operations_.end() || found->second.killing) {
+    return;
+  }
+  const uint64_t number = found->first;
+  if (done.code != 0) {
+    Note("delete of instance {}: the engine says: {}", number, done.message);
+    LastResort(number);
+    return;
+  }
+  Finish(number, {done.pid, done.status, done.exited_at_ns, true});
+}
+
+void Deletes::LastResort(uint64_t number) {
+  const Instance* const instance = instances_.Find(number);
+  Operation& operation = operations_.at(number);
+  loop_.Cancel(operation.timer);
+  operation.killing = true;
+  operation.kill_until = std::chrono::steady_clock::now() + timing_.killing;
+  if (instance != nullptr) {
+    Note("delete of '{}' without the engine", instance->told.announce.id);
+  }
+  Pass(number);
+}
+
+void Deletes::Pass(uint64_t number) {
+  Instance* const instance = instances_.Find(number);
+  Operation& operation = operations_.at(number);
+  const bool alive = instance != nullptr && KillAll(*instance);
+  if (alive && std::chrono::steady_clock::now() < operation.kill_until) {
+    // cgroup v1 has no event for "empty"; the end of a child makes a pass, too.
+    operation.timer = loop_.After(timing_.between_passes, [this, number] { Pass(number); });
+    return;
+  }
+  if (alive) {
+    Note("delete of '{}': some processes do not die", instance->told.announce.id);
+  }
+  exits_.ReapAll();
+  Finish(number, instance == nullptr ? link::Deleted{link::kNoPid, kKilled, NowNs(), true}
+                                     : Outcome(*instance));
+}
+
+bool Deletes::KillAll(Instance& instance) {
+  bool alive = KillOnce(instance.plan);
+  if (!instance.member && instances_.AnnouncedAt(instance.socket_path) == 1) {
+    for (const Instance* other : instances_.At(instance.socket_path)) {
+      alive = (other->member && KillOnce(other->plan)) || alive;
+    }
+  }
+  return alive;
+}
+
+void Deletes::OnReaped() {
+  std::vector<uint64_t> due;
+  for (const auto& [number, operation] : operations_) {
+    if (operation.killing && operation.timer) {
+      due.push_back(number);
+    }
+  }
+  for (const uint64_t number : due) {
+    const auto found = operations_.find(number);
+    if (found != operations_.end()) {
+      loop_.Cancel(std::exchange(found->second.timer, {}));
+      found->second.timer =
+          loop_.After(std::chrono::milliseconds(0), [this, number] { Pass(number); });
+    }
+  }
+}
+
+link::Deleted Deletes::Outcome(const Instance& instance) const {
+  if (instance.ended) {
+    return *instance.ended;
+  }
+  link::Deleted answer{link::kNoPid, kKilled, NowNs(), true};
+  if (const auto& init = instance.plan.init) {
+    answer.pid = static_cast<uint32_t>(init->pid);
+    if (const auto exit = exits_.Find({init->pid, init->start_time})) {
+      answer.status = os::ExitCode(exit->wait_status);
+      answer.exited_at_ns = exit->exited_at_ns;
+    }
+  }
+  return answer;
+}
+
+void Deletes::Finish(uint64_t number, const link::Deleted& answer) {
+  auto operation = operations_.extract(number);
+  loop_.Cancel(operation.mapped().timer);
+  removed_(number);
+  for (const Done& done : operation.mapped().waiting) {
+    done(answer);
+  }
+}
+
+}  // namespace gantry::keeper

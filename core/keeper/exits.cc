@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/keeper/exits.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+
+#include "core/keeper/note.h"
+
+namespace gantry::keeper {
+namespace {
+
+os::ProcessId IdOf(const link::Exit& exit) { return {exit.pid, exit.start_time}; }
+
+link::Exit RecordOf(const os::ReapedProcess& reaped) {
+  constexpr int64_t kMicros = 1'000'000;
+  link::Exit exit;
+  exit.pid = reaped.process.pid;
+  exit.start_time = reaped.process.start_time;
+  exit.wait_status = reaped.wait_status;
+  exit.exited_at_ns = NowNs();
+  exit.user_us = reaped.usage.ru_utime.tv_sec * kMicros + reaped.usage.ru_utime.tv_usec;
+  exit.system_us = reaped.usage.ru_stime.tv_sec * kMicros + reaped.usage.ru_stime.tv_usec;
+  exit.max_rss_kib = reaped.usage.ru_maxrss;
+  return exit;
+}
+
+}  // namespace
+
+void Exits::Keep(const link::Exit& exit) {
+  if (kept_.size() >= kMaxKept) {
+    Note("the exit of process {} was dropped: {} are not acknowledged", kept_.begin()->second.pid,
+         kept_.size());
+    order_of_.erase(IdOf(kept_.begin()->second));
+    names_.erase(IdOf(kept_.begin()->second));
+    kept_.erase(kept_.begin());
+  }
+  order_of_[IdOf(exit)] = next_order_;
+  kept_.emplace(next_order_++, exit);
+  on_exit_(exit);
+}
+
+void Exits::Watch(os::ProcessId process, const std::string& name) {
+  watched_.insert(process);
+  if (!name.empty()) {
+    names_[process] = name;
+  }
+}
+
+Result<os::ProcessId> Exits::NewestOf(pid_t pid) const {
+  if (const auto alive = os::Identify(pid)) {
+    return *alive;
+  }
+  // Records of one pid are in the order of their start times, in both lists.
+  const auto kept = order_of_.upper_bound({pid, UINT64_MAX});
+  if (kept != order_of_.begin() && std::prev(kept)->first.pid == pid) {
+    return std::prev(kept)->first;
+  }
+  const auto newest = std::find_if(orphans_.rbegin(), orphans_.rend(),
+                                   [pid](const link::Exit& exit) { return exit.pid == pid; });
+  if (newest == orphans_.rend()) {
+    return Fail(Code::kNotFound, "adopt process {}: it is gone", pid);
+  }
+  return IdOf(*newest);
+}
+
+Result<os::ProcessId> Exits::Adopt(os::ProcessId process) {
+  if (process.start_time == 0) {
+    GANTRY_TRY(process, NewestOf(process.pid));
+  }
+  if (order_of_.contains(process)) {
+    return process;
+  }
+  const auto found = std::ranges::find(orphans_, process, IdOf);
+  if (found != orphans_.end()) {
+    const link::Exit exit = *found;
+    orphans_.erase(found);
+    Keep(exit);
+    return process;
+  }
+  const auto start = os::StartTime(process.pid);
+  if (!start || *start != process.start_time) {
+    return Fail(Code::kNotFound, "adopt process {}: it is gone", process.pid);
+  }
+  watched_.insert(process);
+  return process;
+}
+
+void Exits::Acknowledge(os::ProcessId process) {
+  watched_.erase(process);
+  names_.erase(process);
+  const auto found = order_of_.find(process);
+  if (found != order_of_.end()) {
+    kept_.erase(found->second);
+    order_of_.erase(found);
+  }
+}
+
+void Exits::ReapAll() {
+  while (true) {
+    const auto reaped = os::ReapNext();
+    if (!reaped || !*reaped) {
+      return;
+    }
+    const link::Exit exit = RecordOf(**reaped);
+    on_reaped_(exit);
+    if (watched_.erase(IdOf(exit)) > 0) {
+      Keep(exit);
+      continue;
+    }
+    orphans_.push_back(exit);
+    if (orphans_.size() > kMaxOrphans) {
+      orphans_.pop_front();
+    }
+  }
+}
+
+std::optional<link::Exit> Exits::Find(os::ProcessId process) const {
+  const auto order = order_of_.find(process);
+  if (order != order_of_.end()) {
+    return kept_.at(order->second);
+  }
+  const auto found = std::ranges::find(orphans_, process, IdOf);
+  return found != orphans_.end() ? std::optional(*found) : std::nullopt;
+}
+
+std::vector<link::Exit> Exits::Kept() const {
+  std::vector<link::Exit> all;
+  all.reserve(kept_.size());
+  for (const auto& [order, exit] : kept_) {
+    all.push_back(exit);
+  }
+  return all;
+}
+
+}  // namespace gantry::keeper

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How processes ended. Every child of the keeper that dies is collected here: those
+// it spawned, and orphans that came to it as subreaper. The exit of a watched
+// process is kept until the engine has acknowledged it.
+//
+// An orphan is watched only once the engine says so (Adopt), which may come after
+// its death: a container's init can die while the OCI runtime that made it
+// is still exiting. So the records of the last unnamed orphans are kept, too.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/link/messages.h"
+#include "core/os/process.h"
+
+namespace gantry::keeper {
+
+/// Thread: the keeper's only one. Blocks: never.
+class Exits {
+ public:
+  static constexpr size_t kMaxOrphans = 1024;
+  static constexpr size_t kMaxKept = 65536;
+
+  /// `on_exit`: a watched process ended. `on_reaped`: any child did (before `on_exit`).
+  Exits(std::function<void(const link::Exit&)> on_exit,
+        std::function<void(const link::Exit&)> on_reaped)
+      : on_exit_(std::move(on_exit)), on_reaped_(std::move(on_reaped)) {}
+
+  /// The exit of this child matters. `name` (may be empty) is kept as long as its record.
+  void Watch(os::ProcessId process, const std::string& name);
+
+  /// As `Watch`, for a process that may have ended already. Start time 0: the
+  /// newest of that pid. Errors: kNotFound where it is gone and was not collected here.
+  Result<os::ProcessId> Adopt(os::ProcessId process);
+  /// Forgets a record, or that the process is watched.
+  void Acknowledge(os::ProcessId process);
+  /// Collects every child that has ended.
+  void ReapAll();
+
+  /// The record of a process, be it watched or not.
+  std::optional<link::Exit> Find(os::ProcessId process) const;
+  /// The kept records, oldest first.
+  std::vector<link::Exit> Kept() const;
+
+  const std::map<os::ProcessId, std::string>& names() const { return names_; }
+
+  size_t watched() const { return watched_.size(); }
+
+  size_t kept() const { return kept_.size(); }
+
+ private:
+  void Keep(const link::Exit& exit);
+  Result<os::ProcessId> NewestOf(pid_t pid) const;
+
+  std::function<void(const link::Exit&)> on_exit_;
+  std::function<void(const link::Exit&)> on_reaped_;
+  std::set<os::ProcessId> watched_;
+  std::map<os::ProcessId, std::string> names_;
+  std::map<os::ProcessId, uint64_t> order_of_;
+  std::map<uint64_t, link::Exit> kept_;
+  uint64_t next_order_ = 1;
+  std::deque<link::Exit> orphans_;
+};
+
+}  // namespace gantry::keeper

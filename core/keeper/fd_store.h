@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Descriptors that must outlive an engine, by name.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gantry/error.h>
+#include <gantry/unique_fd.h>
+
+#include "core/link/messages.h"
+
+namespace gantry::keeper {
+
+/// Thread: the keeper's only one. Blocks: never.
+class FdStore {
+ public:
+  explicit FdStore(size_t limit = link::kMaxStoredDescriptors) : limit_(limit) {}
+
+  /// In place of what was there. Errors: kInvalidArgument for a name that is empty or too long,
+  /// kResourceExhausted.
+  Status Put(const std::string& name, UniqueFd fd) {
+    if (name.empty() || name.size() > link::kMaxStoredName) {
+      return Fail(Code::kInvalidArgument, "store a descriptor: its name has {} bytes", name.size());
+    }
+    if (!fd) {
+      return Fail(Code::kInvalidArgument, "store descriptor '{}': none came", name);
+    }
+    if (fds_.size() >= limit_ && !fds_.contains(name)) {
+      return Fail(Code::kResourceExhausted, "store descriptor '{}': {} are stored", name, limit_);
+    }
+    fds_[name] = std::move(fd);
+    return {};
+  }
+
+  /// A second descriptor of it. Errors: kNotFound.
+  Result<UniqueFd> Take(std::string_view name) const {
+    const auto found = fds_.find(name);
+    if (found == fds_.end()) {
+      return Fail(Code::kNotFound, "take descriptor '{}': not stored", name);
+    }
+    return found->second.Duplicate();
+  }
+
+  void Drop(std::string_view name) {
+    const auto found = fds_.find(name);
+    if (found != fds_.end()) {
+      fds_.erase(found);
+    }
+  }
+
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const auto& [name, fd] : fds_) {
+      names.push_back(name);
+    }
+    return names;
+  }
+
+  size_t size() const { return fds_.size(); }
+
+ private:
+  size_t limit_;
+  std::map<std::string, UniqueFd, std::less<>> fds_;
+};
+
+}  // namespace gantry::keeper

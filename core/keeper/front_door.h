@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Containerd's side of the keeper: the listening sockets, the connections, and the
+// requests that are not answered yet.
+//
+// Promises:
+// - A connection is closed only when its client closed it. (Closing one means death
+//   of the container to containerd.) The one exception: with all places taken, the
+//   oldest connection that never sent a byte goes.
+// - A request that was accepted gets one answer: the engine's, be it a later
+//   engine's; or DEADLINE_EXCEEDED when the client's time ran out while there
+//   was no engine.
+// - Nothing grows without end: see `Limits`. Beyond a limit a new request is
+//   answered with RESOURCE_EXHAUSTED, and those accepted before are unharmed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gantry/error.h>
+#include <gantry/unique_fd.h>
+
+#include "core/keeper/frames.h"
+#include "core/link/channel.h"
+#include "core/os/loop.h"
+
+namespace gantry::keeper {
+
+/// What one listening socket stands for. Removed from the file system with the last owner.
+struct Place {
+  std::string path;
+  std::string ns;
+  std::string grpc_address;
+
+  std::string address() const { return "unix://" + path; }
+};
+
+struct Limits {
+  size_t connections = 4096;
+  size_t request_bytes = 64U << 20;
+  size_t request_bytes_per_connection = 16U << 20;
+  size_t requests_per_connection = 4096;
+  /// Past it no more is read from a client that does not read its answers.
+  size_t unread_bytes = 1U << 20;
+  /// Past it an answer is replaced by a short error.
+  size_t unread_bytes_max = 16U << 20;
+  /// A silent connection younger than this is not closed for want of places.
+  std::chrono::milliseconds silence = std::chrono::seconds(10);
+};
+
+/// Thread: the keeper's only one. Blocks: never.
+class FrontDoor {
+ public:
+  struct Counters {
+    uint64_t requests = 0;
+    uint64_t refused = 0;
+    uint64_t replayed = 0;
+  };
+
+  /// `on_parked` is called when a request came and there is no engine.
+  FrontDoor(os::Loop& loop, Limits limits, std::function<void()> on_parked);
+  ~FrontDoor();
+
+  /// Listens at `place.path` (a stale socket there is replaced) until `Close`.
+  Status Listen(Place place);
+  /// Stops listening and removes the socket file. Connections stay.
+  void Close(const std::string& path);
+
+  /// From now on requests go to `engine`; those waiting go first, in their order.
+  void EngineUp(link::Channel& engine);
+  void EngineDown();
+  /// The engine's answer. One that nobody waits for is dropped.
+  void Answer(const link::Response& response);
+
+  const Counters& counters() const { return counters_; }
+
+  size_t connections() const { return connections_.size(); }
+
+  size_t listeners() const { return listeners_.size(); }
+
+  size_t requests_waiting() const { return requests_waiting_; }
+
+  size_t request_bytes() const { return request_bytes_; }
+
+ private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  struct Listener {
+    std::shared_ptr<const Place> place;
+    UniqueFd fd;
+    os::WatchId watch{};
+  };
+
+  struct Waiting {
+    std::string payload;
+    /// Of arrival, over all connections.
+    uint64_t order = 0;
+    TimePoint deadline;
+    /// An engine was given it.
+    bool given = false;
+  };
+
+  struct Connection {
+    uint64_t id = 0;
+    std::shared_ptr<const Place> place;
+    UniqueFd fd;
+    os::WatchId watch{};
+    TimePoint since;
+    FrameSplitter in;
+    size_t held = 0;
+    uint32_t last_stream = 0;
+    std::map<uint32_t, Waiting> waiting;
+    size_t waiting_bytes = 0;
+    std::deque<std::string> out;
+    size_t out_sent = 0;
+    size_t out_bytes = 0;
+    bool spoke = false;
+    bool engine_knows = false;
+    bool closed = false;
+  };
+
+  void Accept(const std::string& path);
+  void AddConnection(UniqueFd fd, std::shared_ptr<const Place> place);
+  bool MakeRoom();
+  void PauseAccepting();
+  void ResumeAccepting();
+
+  void OnReady(Connection& connection, uint32_t events);
+  bool ReadOnce(Connection& connection);
+  void CountHeld(Connection& connection);
+  void OnFrame(Connection& connection, Frame frame);
+  /// The code and text with which a request is refused, if it is.
+  static Status CheckStream(Connection& connection, const Frame& frame);
+  Status CheckRoom(const Connection& connection, const Frame& frame) const;
+  void AcceptRequest(Connection& connection, Frame frame);
+  void Give(Connection& connection, uint32_t stream, Waiting& waiting);
+  void Finish(Connection& connection, uint32_t stream);
+  void Refuse(Connection& connection, uint32_t stream, const Error& error);
+  void Write(Connection& connection, uint32_t stream, std::string_view response);
+  void Flush(Connection& connection);
+  void Rearm(Connection& connection);
+  void CloseConnection(Connection& connection);
+
+  void ArmExpiry(TimePoint deadline);
+  void Expire();
+
+  os::Loop& loop_;
+  Limits limits_;
+  std::function<void()> on_parked_;
+  link::Channel* engine_ = nullptr;
+  std::map<std::string, Listener> listeners_;
+  /// By id, so by age.
+  std::map<uint64_t, std::shared_ptr<Connection>> connections_;
+  uint64_t next_connection_ = 1;
+  uint64_t next_order_ = 1;
+  size_t requests_waiting_ = 0;
+  /// Payloads of waiting requests and of unfinished frames.
+  size_t request_bytes_ = 0;
+  bool accepting_ = true;
+  os::TimerId accept_timer_{};
+  os::TimerId expiry_timer_{};
+  TimePoint expiry_ = TimePoint::max();
+  Counters counters_;
+  std::vector<char> buffer_;
+};
+
+}  // namespace gantry::keeper

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/keeper/instances.h"
+
+#include <algorithm>
+#include <format>
+
+#include "core/keeper/note.h"
+
+namespace gantry::keeper {
+namespace {
+
+/// FNV-1a with the avalanche of splitmix64 behind it.
+uint64_t Hash(uint64_t seed, std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325 ^ seed;
+  for (const char c : text) {
+    hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  }
+  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
+  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
+  return hash ^ (hash >> 31);
+}
+
+}  // namespace
+
+std::string SocketName(const std::string& grpc_address, const std::string& ns,
+                       const std::string& group) {
+  std::string text = grpc_address;
+  text.append(1, '\0').append(ns).append(1, '\0').append(group);
+  return std::format("{:016x}{:016x}", Hash(0, text), Hash(0x9e3779b97f4a7c15, text));
+}
+
+Instance* Instances::Find(const std::string& grpc_address, const std::string& ns,
+                          const std::string& id) {
+  const auto found = numbers_.find({grpc_address, ns, id});
+  return found == numbers_.end() ? nullptr : Find(found->second);
+}
+
+Instance* Instances::Find(uint64_t number) {
+  const auto found = instances_.find(number);
+  return found == instances_.end() ? nullptr : &found->second;
+}
+
+Instance& Instances::Add(link::Announce announce, std::string socket_path, bool member) {
+  const uint64_t number = next_++;
+  numbers_[KeyOf(announce)] = number;
+  at_[socket_path].insert(number);
+  Instance& instance = instances_[number];
+  instance.told.number = number;
+  instance.told.announce = std::move(announce);
+  instance.told.address = "unix://" + socket_path;
+  instance.told.announced_at_ns = NowNs();
+  instance.member = member;
+  instance.socket_path = std::move(socket_path);
+  return instance;
+}
+
+void Instances::Remove(uint64_t number) {
+  const auto found = instances_.find(number);
+  if (found == instances_.end()) {
+    return;
+  }
+  numbers_.erase(KeyOf(found->second.told.announce));
+  const auto at = at_.find(found->second.socket_path);
+  at->second.erase(number);
+  if (at->second.empty()) {
+    at_.erase(at);
+  }
+  instances_.erase(found);
+}
+
+std::vector<Instance*> Instances::At(const std::string& socket_path) {
+  std::vector<Instance*> found;
+  if (const auto at = at_.find(socket_path); at != at_.end()) {
+    for (const uint64_t number : at->second) {
+      found.push_back(&instances_.at(number));
+    }
+  }
+  return found;
+}
+
+size_t Instances::AnnouncedAt(const std::string& socket_path) const {
+  const auto at = at_.find(socket_path);
+  return at == at_.end()
+             ? 0
+             : static_cast<size_t>(std::ranges::count_if(
+                   at->second, [this](uint64_t number) { return !instances_.at(number).member; }));
+}
+
+Instance* Instances::SurplusTombstone() {
+  if (instances_.size() <= kMaxTombstones || tombstones() <= kMaxTombstones) {
+    return nullptr;
+  }
+  const auto oldest =
+      std::ranges::find_if(instances_, [](const auto& item) { return item.second.told.forgotten; });
+  return &oldest->second;
+}
+
+size_t Instances::tombstones() const {
+  return static_cast<size_t>(std::ranges::count_if(
+      instances_, [](const auto& item) { return item.second.told.forgotten; }));
+}
+
+}  // namespace gantry::keeper

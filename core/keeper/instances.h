@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What containerd has announced and not yet deleted. An instance whose
+// Task/Delete was answered ("forgotten") is a tombstone: containerd's `delete`
+// still comes, and gets the values from here.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/link/messages.h"
+#include "core/os/loop.h"
+
+namespace gantry::keeper {
+
+struct Instance {
+  /// Number, announcement, address, `forgotten`: as the engine is told.
+  link::InstanceAdded told;
+  std::string socket_path;
+  link::Plan plan;
+  /// Came by AddMember: containerd knows it only through its group's socket.
+  bool member = false;
+  /// How its init ended, once the keeper has seen that, or the engine has told it.
+  std::optional<link::Deleted> ended;
+  os::TimerId tombstone_timer{};
+};
+
+/// Thread: the keeper's only one.
+class Instances {
+ public:
+  static constexpr size_t kMax = 16384;
+  static constexpr size_t kMaxTombstones = 4096;
+
+  Instance* Find(const std::string& grpc_address, const std::string& ns, const std::string& id);
+  Instance* Find(uint64_t number);
+  Instance& Add(link::Announce announce, std::string socket_path, bool member);
+  /// Errors: none; an unknown number is ignored.
+  void Remove(uint64_t number);
+
+  /// The instances that share this socket.
+  std::vector<Instance*> At(const std::string& socket_path);
+  /// So many of them were announced (are no members).
+  size_t AnnouncedAt(const std::string& socket_path) const;
+
+  /// The tombstone that has waited longest, if there are more than `kMaxTombstones`.
+  Instance* SurplusTombstone();
+
+  const std::map<uint64_t, Instance>& all() const { return instances_; }
+
+  std::map<uint64_t, Instance>& all() { return instances_; }
+
+  size_t tombstones() const;
+
+ private:
+  using Key = std::tuple<std::string, std::string, std::string>;
+
+  static Key KeyOf(const link::Announce& announce) {
+    return {announce.grpc_address, announce.ns, announce.id};
+  }
+
+  uint64_t next_ = 1;
+  std::map<uint64_t, Instance> instances_;
+  std::map<Key, uint64_t> numbers_;
+  std::map<std::string, std::set<uint64_t>> at_;
+};
+
+/// 32 hexadecimal digits for a socket that serves `group` of one namespace of one containerd.
+std::string SocketName(const std::string& grpc_address, const std::string& ns,
+                       const std::string& group);
+
+}  // namespace gantry::keeper

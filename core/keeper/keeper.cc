@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/keeper/keeper.h"
+
+#include <malloc.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <format>
+#include <utility>
+
+#include "core/keeper/last_resort.h"
+#include "core/keeper/note.h"
+#include "core/os/fs.h"
+
+namespace gantry::keeper {
+namespace {
+
+constexpr std::chrono::minutes kTombstoneLife(10);
+constexpr std::chrono::seconds kTrimDelay(2);
+
+}  // namespace
+
+Keeper::Keeper(os::Loop& loop, KeeperOptions options)
+    : loop_(loop),
+      options_(std::move(options)),
+      started_at_ns_(NowNs()),
+      exits_([this](const link::Exit& exit) { TellEngine(exit); },
+             [this](const link::Exit& exit) { OnReaped(exit); }),
+      front_door_(loop, options_.limits, [this] { supervisor_.Ensure(); }),
+      supervisor_(
+          loop, options_.run_dir, options_.engine, options_.child_defaults,
+          {.up = [this](link::Channel& engine) { OnEngineUp(engine); },
+           .down = [this] { front_door_.EngineDown(); },
+           .message = [this](link::Message message) { OnEngineMessage(std::move(message)); }}),
+      deletes_(loop, instances_, exits_, supervisor_, options_.delete_timing,
+               [this](uint64_t number) { Remove(number); }),
+      control_(loop, std::move(options_.control),
+               [this](link::Message message, const Control::Reply& reply) {
+                 OnControl(std::move(message), reply);
+               }) {}
+
+Keeper::~Keeper() {
+  front_door_.EngineDown();
+  loop_.Unwatch(signal_watch_);
+  loop_.Cancel(trim_timer_);
+  for (const auto& [number, instance] : instances_.all()) {
+    loop_.Cancel(instance.tombstone_timer);
+  }
+}
+
+Status Keeper::Start() {
+  GANTRY_CHECK_OK(os::BecomeSubreaper());
+  GANTRY_TRY(signals_, os::OpenSignalFd({SIGCHLD, SIGTERM, SIGINT}));
+  signal_watch_ = loop_.Watch(signals_.get(), EPOLLIN, [this](uint32_t) { OnSignal(); });
+  // Sockets of a keeper before this one: nobody answers there any more.
+  const std::string sockets = options_.run_dir + "/" + kInstanceSockets;
+  GANTRY_CHECK_OK(os::RemoveTree(sockets));
+  GANTRY_CHECK_OK(os::MakeDirs(sockets, 0700));
+  return front_door_.Listen({options_.run_dir + "/" + kOperatorSocket, "", ""});
+}
+
+// --- Processes -----------------------------------------------------------------
+
+void Keeper::OnSignal() {
+  signalfd_siginfo info{};
+  bool end = false;
+  while (read(signals_.get(), &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
+    end = end || info.ssi_signo != SIGCHLD;
+  }
+  exits_.ReapAll();
+  deletes_.OnReaped();
+  if (end && !instances_.all().empty()) {
+    Note("not ending: {} instances are alive", instances_.all().size());
+  } else if (end) {
+    ending_ = true;
+    supervisor_.Shutdown();
+  }
+  if (ending_ && supervisor_.pid() == 0) {
+    loop_.Stop();
+  }
+}
+
+void Keeper::OnReaped(const link::Exit& exit) {
+  supervisor_.OnExit(exit);
+  for (auto& [number, instance] : instances_.all()) {
+    const auto& init = instance.plan.init;
+    if (init && init->pid == exit.pid && init->start_time == exit.start_time) {
+      instance.ended = link::Deleted{static_cast<uint32_t>(exit.pid),
+                                     os::ExitCode(exit.wait_status), exit.exited_at_ns, true};
+    }
+  }
+}
+
+/// The end of its init that came before the plan that names it.
+void Keeper::NoteEnd(Instance& instance) {
+  instance.ended.reset();
+  const auto& init = instance.plan.init;
+  if (!init) {
+    return;
+  }
+  if (const auto exit = exits_.Find({init->pid, init->start_time})) {
+    instance.ended = link::Deleted{static_cast<uint32_t>(exit->pid),
+                                   os::ExitCode(exit->wait_status), exit->exited_at_ns, true};
+  }
+}
+
+// --- Instances ------------------------------------------------------------------
+
+void Keeper::RemoveOne(uint64_t number) {
+  Instance* const instance = instances_.Find(number);
+  if (instance == nullptr) {
+    return;
+  }
+  loop_.Cancel(instance->tombstone_timer);
+  instances_.Remove(number);
+  TellEngine(link::InstanceRemoved{number});
+}
+
+void Keeper::Remove(uint64_t number) {
+  const Instance* const instance = instances_.Find(number);
+  if (instance == nullptr) {
+    return;
+  }
+  const std::string path = instance->socket_path;
+  RemoveOne(number);
+  if (instances_.AnnouncedAt(path) == 0) {
+    for (const Instance* member : instances_.At(path)) {
+      RemoveOne(member->told.number);
+    }
+    front_door_.Close(path);
+  }
+  TrimLater();
+}
+
+void Keeper::OnProtect(const link::Protect& request) {
+  Instance* const instance = instances_.Find(request.instance);
+  if (instance != nullptr) {
+    instance->plan = request.plan;
+    NoteEnd(*instance);
+  }
+}
+
+void Keeper::OnForget(const link::Forget& request) {
+  Instance* const instance = instances_.Find(request.instance);
+  if (instance == nullptr) {
+    return;
+  }
+  if (instance->member) {
+    RemoveOne(request.instance);
+    return;
+  }
+  instance->told.forgotten = true;
+  instance->told.pid = request.pid;
+  instance->told.status = request.status;
+  instance->told.exited_at_ns = request.exited_at_ns;
+  instance->ended = link::Deleted{request.pid, request.status, request.exited_at_ns, true};
+  loop_.Cancel(instance->tombstone_timer);
+  instance->tombstone_timer =
+      loop_.After(kTombstoneLife, [this, number = request.instance] { Remove(number); });
+  if (const Instance* surplus = instances_.SurplusTombstone()) {
+    Remove(surplus->told.number);
+  }
+}
+
+void Keeper::OnAddMember(const link::AddMember& request) {
+  link::MemberAdded answer;
+  answer.tag = request.tag;
+  if (auto added = AddMember(request)) {
+    answer.instance = std::move(*added);
+  } else {
+    answer.code = static_cast<int32_t>(added.error().code);
+    answer.message = added.error().message;
+  }
+  AnswerEngine(answer);
+}
+
+Result<link::InstanceAdded> Keeper::AddMember(const link::AddMember& request) {
+  const std::string prefix = "unix://";
+  const std::string path =
+      request.address.starts_with(prefix) ? request.address.substr(prefix.size()) : "";
+  const auto group = instances_.At(path);
+  if (group.empty()) {
+    return Fail(Code::kNotFound, "add '{}' to the group at '{}': no such group", request.id,
+                request.address);
+  }
+  link::Announce announce = group.front()->told.announce;
+  if (announce.group.empty()) {
+    announce.group = announce.id;
+  }
+  announce.id = request.id;
+  announce.bundle = request.bundle;
+  if (const Instance* there = instances_.Find(announce.grpc_address, announce.ns, announce.id)) {
+    return there->told;
+  }
+  if (instances_.all().size() >= Instances::kMax) {
+    return Fail(Code::kResourceExhausted, "add '{}': {} instances", request.id, Instances::kMax);
+  }
+  return instances_.Add(std::move(announce), path, true).told;
+}
+
+void Keeper::TrimLater() {
+  if (trim_timer_) {
+    return;
+  }
+  trim_timer_ = loop_.After(kTrimDelay, [this] {
+    trim_timer_ = {};
+    malloc_trim(0);
+  });
+}
+
+}  // namespace gantry::keeper

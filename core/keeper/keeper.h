@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The keeper: what must not end while the node's sandboxes live. It holds
+// containerd's connections, collects every exit, keeps descriptors, spawns for the
+// engine, and sees to it that there is an engine. Each of these is a class of
+// its own; this one lets them talk to each other.
+//
+// One thread, one loop, no blocking call, and every list has a limit.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <gantry/error.h>
+#include <gantry/unique_fd.h>
+
+#include "core/keeper/control.h"
+#include "core/keeper/deletes.h"
+#include "core/keeper/exits.h"
+#include "core/keeper/fd_store.h"
+#include "core/keeper/front_door.h"
+#include "core/keeper/instances.h"
+#include "core/keeper/supervisor.h"
+#include "core/os/loop.h"
+
+namespace gantry::keeper {
+
+struct KeeperOptions {
+  std::string run_dir;
+  /// Absolute path of gantryd.
+  std::string engine;
+  /// Already listening at run_dir/keeper.sock.
+  UniqueFd control;
+  Limits limits;
+  Deletes::Timing delete_timing;
+  ChildDefaults child_defaults;
+};
+
+/// Thread: the one that runs the loop.
+class Keeper {
+ public:
+  Keeper(os::Loop& loop, KeeperOptions options);
+  ~Keeper();
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+
+  /// Opens the operator's socket and takes over children. SIGCHLD must be
+  /// blocked, SIGTERM too. Errors: the errno's.
+  Status Start();
+
+ private:
+  // Control socket.
+  void OnControl(link::Message message, const Control::Reply& reply);
+  Result<link::Announced> OnAnnounce(link::Announce announce);
+  Status PlaceSocket(const std::string& path, const link::Announce& announce);
+  void OnDelete(const link::Delete& request, const Control::Reply& reply);
+  void OnUpgrade(const link::Upgrade& request, const Control::Reply& reply);
+  link::KeeperStatus StatusNow() const;
+
+  // Engine link.
+  void OnEngineUp(link::Channel& engine);
+  void SendSnapshot(link::Channel& engine);
+  void OnEngineMessage(link::Message message);
+  template <class T, class Handler>
+  void Dispatch(const link::Message& message, Handler&& handler);
+  void OnSpawn(const link::Spawn& request, const std::vector<UniqueFd>& fds);
+  void OnAdopt(const link::Adopt& request);
+  void OnPut(const link::Put& request, std::vector<UniqueFd> fds);
+  void OnTake(const link::Take& request);
+  void OnProtect(const link::Protect& request);
+  void OnForget(const link::Forget& request);
+  void OnAddMember(const link::AddMember& request);
+  Result<link::InstanceAdded> AddMember(const link::AddMember& request);
+
+  // Processes.
+  void OnSignal();
+  void OnReaped(const link::Exit& exit);
+  void NoteEnd(Instance& instance);
+
+  void Remove(uint64_t number);
+  void RemoveOne(uint64_t number);
+  template <class T>
+  void TellEngine(const T& message, std::vector<UniqueFd> fds = {});
+  template <class T>
+  void AnswerEngine(const T& message, std::vector<UniqueFd> fds = {});
+  void TrimLater();
+
+  os::Loop& loop_;
+  KeeperOptions options_;
+  int64_t started_at_ns_;
+  FdStore fd_store_;
+  Instances instances_;
+  Exits exits_;
+  FrontDoor front_door_;
+  Supervisor supervisor_;
+  Deletes deletes_;
+  Control control_;
+  UniqueFd signals_;
+  os::WatchId signal_watch_{};
+  os::TimerId trim_timer_{};
+  /// SIGTERM or SIGINT came, and there was nothing to guard.
+  bool ending_ = false;
+};
+
+/// The operator's and shims' socket names below the run directory.
+inline constexpr char kControlSocket[] = "keeper.sock";
+inline constexpr char kOperatorSocket[] = "gantry.sock";
+inline constexpr char kInstanceSockets[] = "s";
+
+}  // namespace gantry::keeper

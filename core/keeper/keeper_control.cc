@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Keeper: what shim and gantryctl ask.
+#include <unistd.h>
+
+#include <utility>
+
+#include "core/keeper/keeper.h"
+#include "core/keeper/last_resort.h"
+#include "core/keeper/note.h"
+
+namespace gantry::keeper {
+namespace {
+
+constexpr size_t kMaxAnnounceBytes = 256U << 10;
+constexpr uint32_t kKilled = 128 + 9;
+
+/// Something of the instance is alive, as far as its plan tells.
+bool HasLivingInit(const Instance& instance) {
+  const auto& init = instance.plan.init;
+  if (!init) {
+    return false;
+  }
+  const auto pidfd = os::OpenPidfd({init->pid, init->start_time});
+  return pidfd && !os::HasEnded(pidfd->get());
+}
+
+}  // namespace
+
+void Keeper::OnControl(link::Message message, const Control::Reply& reply) {
+  const auto serve = [&]<class T>(std::type_identity<T>, auto&& handler) {
+    if (auto request = message.As<T>()) {
+      handler(std::move(*request));
+    } else {
+      reply.Fail(request.error());
+    }
+  };
+  switch (message.type) {
+    case link::Type::kAnnounce:
+      if (message.body.size() > kMaxAnnounceBytes) {
+        reply.Fail(Error{Code::kResourceExhausted, 0, "announce: too large", {}});
+        return;
+      }
+      return serve(std::type_identity<link::Announce>(), [&](link::Announce announce) {
+        auto announced = OnAnnounce(std::move(announce));
+        announced ? reply(*announced) : reply.Fail(announced.error());
+      });
+    case link::Type::kDelete:
+      return serve(std::type_identity<link::Delete>(),
+                   [&](const link::Delete& request) { OnDelete(request, reply); });
+    case link::Type::kUpgrade:
+      return serve(std::type_identity<link::Upgrade>(),
+                   [&](const link::Upgrade& request) { OnUpgrade(request, reply); });
+    case link::Type::kQuery:
+      return reply(StatusNow());
+    default:
+      reply.Fail(Error{Code::kUnimplemented, 0, "the keeper does not know this question", {}});
+  }
+}
+
+Status Keeper::PlaceSocket(const std::string& path, const link::Announce& announce) {
+  if (instances_.all().size() >= Instances::kMax) {
+    return Fail(Code::kResourceExhausted, "announce '{}': {} instances", announce.id,
+                Instances::kMax);
+  }
+  return front_door_.Listen({path, announce.ns, announce.grpc_address});
+}
+
+Result<link::Announced> Keeper::OnAnnounce(link::Announce announce) {
+  if (announce.id.empty() || announce.ns.empty()) {
+    return Fail(Code::kInvalidArgument, "announce '{}': no id or no namespace", announce.id);
+  }
+  if (const Instance* old = instances_.Find(announce.grpc_address, announce.ns, announce.id)) {
+    if (!old->told.forgotten && HasLivingInit(*old)) {
+      return Fail(Code::kAlreadyExists, "announce '{}': it runs: already exists", announce.id);
+    }
+    Remove(old->told.number);
+  }
+  const std::string& group = announce.group.empty() ? announce.id : announce.group;
+  const std::string path = options_.run_dir + "/" + kInstanceSockets + "/" +
+                           SocketName(announce.grpc_address, announce.ns, group);
+  GANTRY_CHECK_OK(PlaceSocket(path, announce));
+  const Instance& added = instances_.Add(std::move(announce), path, false);
+  TellEngine(added.told);
+  supervisor_.Ensure();
+  return link::Announced{added.told.address};
+}
+
+void Keeper::OnDelete(const link::Delete& request, const Control::Reply& reply) {
+  Instance* const instance = instances_.Find(request.grpc_address, request.ns, request.id);
+  if (instance == nullptr) {
+    reply(link::Deleted{link::kNoPid, kKilled, NowNs(), false});
+    return;
+  }
+  deletes_.Begin(*instance, reply);
+}
+
+void Keeper::OnUpgrade(const link::Upgrade& request, const Control::Reply& reply) {
+  supervisor_.Upgrade(request.engine, [reply](const Result<pid_t>& done) {
+    done ? reply(link::Upgraded{*done}) : reply.Fail(done.error());
+  });
+}
+
+link::KeeperStatus Keeper::StatusNow() const {
+  link::KeeperStatus status;
+  status.keeper_pid = getpid();
+  status.started_at_ns = started_at_ns_;
+  status.engine_path = supervisor_.path();
+  status.engine_pid = supervisor_.pid();
+  status.engine_state = static_cast<uint32_t>(supervisor_.state());
+  status.engine_starts = supervisor_.starts();
+  for (const auto& [number, instance] : instances_.all()) {
+    status.instances.push_back(instance.told);
+  }
+  status.sockets = front_door_.listeners();
+  status.connections = front_door_.connections();
+  status.requests_waiting = front_door_.requests_waiting();
+  status.request_bytes = front_door_.request_bytes();
+  status.requests_total = front_door_.counters().requests;
+  status.requests_refused = front_door_.counters().refused;
+  status.requests_replayed = front_door_.counters().replayed;
+  status.processes_watched = exits_.watched();
+  status.exits_kept = exits_.kept();
+  status.descriptors_stored = fd_store_.size();
+  status.tombstones = instances_.tombstones();
+  return status;
+}
+
+}  // namespace gantry::keeper

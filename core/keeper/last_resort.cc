@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/keeper/last_resort.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <string>
+#include <vector>
+
+#include "core/os/fs.h"
+#include "core/os/process.h"
+
+namespace gantry::keeper {
+namespace {
+
+constexpr size_t kMaxProcsBytes = 1U << 20;
+constexpr size_t kMaxEntries = 4096;
+constexpr int kMaxDepth = 32;
+
+bool KillProcess(os::ProcessId process) {
+  if (process.pid <= 1 || process.start_time == 0 || process.pid == getpid()) {
+    return false;
+  }
+  const auto pidfd = os::OpenPidfd(process);
+  if (!pidfd || os::HasEnded(pidfd->get())) {
+    return false;
+  }
+  IgnoreError(os::SendSignal(pidfd->get(), SIGKILL), "it ended just now");
+  return true;
+}
+
+std::vector<pid_t> ProcsOf(const std::string& dir) {
+  const auto text = os::ReadFile(dir + "/cgroup.procs", kMaxProcsBytes);
+  std::vector<pid_t> pids;
+  if (!text) {
+    return pids;
+  }
+  const char* at = text->data();
+  const char* const end = at + text->size();
+  while (at < end) {
+    pid_t pid = 0;
+    const auto parsed = std::from_chars(at, end, pid);
+    if (parsed.ec == std::errc() && pid > 0) {
+      pids.push_back(pid);
+    }
+    at = parsed.ptr + 1;
+  }
+  return pids;
+}
+
+/// A tree's root, or no cgroup at all.
+bool IsForbidden(const std::string& dir) {
+  if (!dir.starts_with('/') || !os::Exists(dir + "/cgroup.procs")) {
+    return true;
+  }
+  // v1: only a root has release_agent. v2: only a root has no cgroup.type.
+  const bool unified = os::Exists(dir + "/cgroup.controllers");
+  return unified ? !os::Exists(dir + "/cgroup.type") : os::Exists(dir + "/release_agent");
+}
+
+bool KillTree(const std::string& dir, int depth) {
+  bool alive = false;
+  if (os::Exists(dir + "/freezer.state")) {
+    IgnoreError(os::WriteFile(dir + "/freezer.state", "THAWED"), "then it dies when thawed");
+  }
+  for (const pid_t pid : ProcsOf(dir)) {
+    if (const auto process = os::Identify(pid); process) {
+      alive = KillProcess(*process) || alive;
+    }
+  }
+  const auto entries = os::ListDirectory(dir, kMaxEntries);
+  if (!entries || depth >= kMaxDepth) {
+    return alive;
+  }
+  for (const std::string& entry : *entries) {
+    const std::string below = dir + "/" + entry;
+    if (os::Exists(below + "/cgroup.procs")) {
+      alive = KillTree(below, depth + 1) || alive;
+    }
+  }
+  return alive;
+}
+
+bool IsPopulated(const std::string& dir) {
+  const auto events = os::ReadFile(dir + "/cgroup.events", 4096);
+  return events && events->contains("populated 1");
+}
+
+bool KillCgroup(const std::string& dir) {
+  if (IsForbidden(dir)) {
+    return false;
+  }
+  if (os::Exists(dir + "/cgroup.kill")) {
+    if (!IsPopulated(dir)) {
+      return false;
+    }
+    if (os::WriteFile(dir + "/cgroup.kill", "1")) {
+      return true;
+    }
+  }
+  return KillTree(dir, 0);
+}
+
+}  // namespace
+
+bool KillOnce(const link::Plan& plan) {
+  bool alive = false;
+  // Cgroups first: what is frozen there is thawed, and nothing is born after it.
+  for (const std::string& dir : plan.cgroup_dirs) {
+    alive = KillCgroup(dir) || alive;
+  }
+  if (plan.init) {
+    alive = KillProcess({plan.init->pid, plan.init->start_time}) || alive;
+  }
+  for (const link::ProcessRef& process : plan.processes) {
+    alive = KillProcess({process.pid, process.start_time}) || alive;
+  }
+  return alive;
+}
+
+}  // namespace gantry::keeper

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gantry-keeper: started by the first shim, or by a service manager. At most one
+// per run directory: it holds a lock on DIR/keeper.alive for as long as it lives.
+#include <fcntl.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "core/keeper/keeper.h"
+#include "core/keeper/note.h"
+#include "core/keeper/options.h"
+#include "core/link/paths.h"
+#include "core/os/fs.h"
+#include "core/os/unix_socket.h"
+
+namespace gantry::keeper {
+namespace {
+
+constexpr int64_t kMaxLogBytes = 1 << 20;
+/// The last to be killed when the node runs out of memory, but not immune.
+constexpr char kOwnOomScore[] = "-999";
+constexpr char kOomFile[] = "/proc/self/oom_score_adj";
+/// Descriptors that no connection may take: the store, pidfds, files.
+constexpr uint64_t kReservedFds = 1024;
+
+void SaveMemory() {
+  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_TRIM_THRESHOLD, 64 << 10);
+  mallopt(M_MMAP_THRESHOLD, 64 << 10);
+}
+
+Result<UniqueFd> LockForLife(const std::string& run_dir) {
+  const std::string path = run_dir + "/keeper.alive";
+  UniqueFd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock) {
+    return FailErrno(errno, "open '{}'", path);
+  }
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    return Fail(Code::kFailedPrecondition, "lock '{}': another keeper runs", path);
+  }
+  return lock;
+}
+
+Result<UniqueFd> ControlSocket(const CommandLine& line) {
+  if (line.control_fd >= 0) {
+    UniqueFd given(line.control_fd);
+    if (fcntl(given.get(), F_SETFD, FD_CLOEXEC) != 0) {
+      return FailErrno(errno, "take over control socket {}", line.control_fd);
+    }
+    return given;
+  }
+  const std::string path = line.run_dir + "/" + kControlSocket;
+  GANTRY_CHECK_OK(os::RemoveFile(path));
+  return os::ListenUnix(path);
+}
+
+/// What children get back; then sets what the keeper itself needs.
+ChildDefaults SetUpProcess() {
+  ChildDefaults defaults;
+  getrlimit(RLIMIT_NOFILE, &defaults.open_files);
+  IgnoreError(os::RaiseOpenFileLimit(), "the connection limit follows what there is");
+  if (const auto score = os::ReadFile(kOomFile, 64)) {
+    std::from_chars(score->data(), score->data() + score->size(), defaults.oom_score_adj);
+  }
+  IgnoreError(os::WriteFile(kOomFile, kOwnOomScore), "needs CAP_SYS_RESOURCE");
+  umask(077);
+  os::IgnoreSigpipe();
+  return defaults;
+}
+
+Limits LimitsHere() {
+  Limits limits;
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  const uint64_t half = files.rlim_cur > kReservedFds ? (files.rlim_cur - kReservedFds) / 2 : 64;
+  limits.connections = std::clamp<uint64_t>(half, 64, limits.connections);
+  return limits;
+}
+
+Status RedirectLog(const std::string& run_dir) {
+  GANTRY_TRY(const UniqueFd log, OpenLog(run_dir + "/keeper.log", kMaxLogBytes));
+  if (dup2(log.get(), STDOUT_FILENO) < 0 || dup2(log.get(), STDERR_FILENO) < 0) {
+    return FailErrno(errno, "write the log to '{}/keeper.log'", run_dir);
+  }
+  return {};
+}
+
+Status Serve(CommandLine line) {
+  if (line.run_dir.empty()) {
+    line.run_dir = link::RunDir();
+  }
+  GANTRY_CHECK_OK(os::MakeDirs(line.run_dir, 0700));
+  if (!line.foreground) {
+    GANTRY_CHECK_OK(RedirectLog(line.run_dir));
+  }
+  if (line.engine.empty()) {
+    GANTRY_TRY(line.engine, link::FindProgram("gantryd"));
+  }
+  GANTRY_TRY(const UniqueFd alive, LockForLife(line.run_dir));
+  GANTRY_TRY(UniqueFd control, ControlSocket(line));
+  if (chdir("/") != 0) {
+    return FailErrno(errno, "change to '/'");
+  }
+  os::Loop loop;
+  KeeperOptions options;
+  options.child_defaults = SetUpProcess();
+  options.limits = LimitsHere();
+  options.run_dir = line.run_dir;
+  options.engine = line.engine;
+  options.control = std::move(control);
+  Keeper keeper(loop, std::move(options));
+  GANTRY_CHECK_OK(keeper.Start());
+  loop.Run();
+  return {};
+}
+
+int Main(int argc, char** argv) {
+  SaveMemory();
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  auto line = ParseCommandLine(arguments);
+  const Status served = line ? Serve(std::move(*line)) : std::unexpected(line.error());
+  if (!served) {
+    NoteLine(served.error().message);
+    return EXIT_FAILURE;
+  }
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+}  // namespace gantry::keeper
+
+int main(int argc, char** argv) { return gantry::keeper::Main(argc, argv); }

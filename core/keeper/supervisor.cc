@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/keeper/supervisor.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "core/keeper/note.h"
+#include "core/os/unix_socket.h"
+
+namespace gantry::keeper {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kHelloTimeout = 30s;
+constexpr auto kUpgradeHelloTimeout = 10s;
+constexpr auto kRetireTimeout = 2s;
+constexpr auto kHealthy = 10s;
+constexpr std::chrono::milliseconds kFirstBackoff = 50ms;
+constexpr std::chrono::milliseconds kMaxBackoff = 5s;
+constexpr int64_t kMaxLogBytes = 16 << 20;
+
+std::vector<std::string> Environment(const std::string& run_dir) {
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!std::string_view(*entry).starts_with("GANTRY_RUN_DIR=")) {
+      all.emplace_back(*entry);
+    }
+  }
+  all.push_back("GANTRY_RUN_DIR=" + run_dir);
+  return all;
+}
+
+}  // namespace
+
+Result<UniqueFd> OpenLog(const std::string& path, int64_t max_bytes) {
+  struct stat info{};
+  if (stat(path.c_str(), &info) == 0 && info.st_size > max_bytes) {
+    rename(path.c_str(), (path + ".1").c_str());
+  }
+  UniqueFd log(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!log) {
+    return FailErrno(errno, "open log '{}'", path);
+  }
+  return log;
+}
+
+Supervisor::Supervisor(os::Loop& loop, std::string run_dir, std::string engine,
+                       ChildDefaults defaults, Events events)
+    : loop_(loop),
+      run_dir_(std::move(run_dir)),
+      path_(std::move(engine)),
+      defaults_(defaults),
+      events_(std::move(events)) {}
+
+Supervisor::~Supervisor() {
+  loop_.Cancel(restart_timer_);
+  for (const auto* engine : {current_.get(), next_.get()}) {
+    if (engine != nullptr) {
+      loop_.Cancel(engine->timer);
+    }
+  }
+}
+
+link::Channel* Supervisor::channel() const {
+  return current_ && current_->in_charge ? current_->channel.get() : nullptr;
+}
+
+link::EngineState Supervisor::state() const {
+  if (!current_) {
+    return ever_ ? link::EngineState::kWaiting : link::EngineState::kNever;
+  }
+  return current_->in_charge ? link::EngineState::kUp : link::EngineState::kStarting;
+}
+
+// --- Starting --------------------------------------------------------------------
+
+Result<std::unique_ptr<Supervisor::Engine>> Supervisor::Start(const std::string& path) {
+  GANTRY_TRY(auto pair, os::UnixSocketPair());
+  GANTRY_TRY(const UniqueFd log, OpenLog(run_dir_ + "/gantry.log", kMaxLogBytes));
+  os::SpawnRequest request;
+  request.executable = path;
+  request.argv = {path};
+  request.env = Environment(run_dir_);
+  request.cwd = "/";
+  request.new_session = true;
+  request.oom_score_adj = defaults_.oom_score_adj;
+  request.limits = {{RLIMIT_NOFILE, defaults_.open_files}};
+  request.descriptors = {{log.get(), 1}, {log.get(), 2}, {pair.second.get(), link::kEngineLinkFd}};
+  GANTRY_TRY(os::SpawnResult child, os::SpawnProcess(request));
+  auto engine = std::make_unique<Engine>();
+  Engine* const raw = engine.get();
+  engine->path = path;
+  engine->process = child.process;
+  engine->pidfd = std::move(child.pidfd);
+  engine->channel = std::make_unique<link::Channel>(
+      loop_, std::move(pair.first),
+      [this, raw](link::Message message) { OnMessage(raw, std::move(message)); },
+      [this, raw](const Error&) { OnLinkClosed(raw); });
+  ++starts_;
+  return engine;
+}
+
+void Supervisor::Ensure() {
+  if (!std::exchange(ever_, true)) {
+    StartCurrent();
+  }
+}
+
+void Supervisor::StartCurrent() {
+  auto started = Start(path_);
+  if (!started) {
+    Note("start the engine: {}", started.error().message);
+    Restart();
+    return;
+  }
+  current_ = std::move(*started);
+  current_->timer = loop_.After(
+      kHelloTimeout, [this] { Kill(*current_, SIGKILL, "it did not say Hello in time"); });
+}
+
+void Supervisor::Restart() {
+  if (shutdown_) {
+    return;
+  }
+  const auto delay =
+      failures_ == 0 ? 0ms
+                     : std::min(kMaxBackoff, kFirstBackoff * (1 << std::min(failures_ - 1, 10)));
+  ++failures_;
+  restart_timer_ = loop_.After(delay, [this] {
+    if (!current_) {
+      StartCurrent();
+    }
+  });
+}
+
+// --- The link ----------------------------------------------------------------------
+
+void Supervisor::OnMessage(Engine* engine, link::Message message) {
+  if (message.type == link::Type::kHello && !engine->said_hello) {
+    OnHello(engine, message);
+  } else if (engine->in_charge || engine->retiring) {
+    events_.message(std::move(message));
+  }
+}
+
+void Supervisor::OnHello(Engine* engine, const link::Message& message) {
+  const auto hello = message.As<link::Hello>();
+  if (!hello || hello->version != link::kProtocolVersion) {
+    Kill(*engine, SIGKILL, "it speaks another version of the link");
+    return;
+  }
+  engine->said_hello = true;
+  loop_.Cancel(engine->timer);
+  if (engine == current_.get()) {
+    TakeCharge();
+    return;
+  }
+  if (current_) {
+    RetireCurrent();
+    return;
+  }
+  loop_.Cancel(restart_timer_);
+  CurrentEnded(0);
+}
+
+void Supervisor::TakeCharge() {
+  current_->in_charge = true;
+  current_->in_charge_since = Clock::now();
+  events_.up(*current_->channel);
+}
+
+void Supervisor::OnLinkClosed(Engine* engine) {
+  if (engine == next_.get()) {
+    Kill(*engine, SIGKILL, "it closed its link");
+    return;
+  }
+  LeaveCharge(*engine);
+  // Nothing can be asked of it any more; its exit brings the next one.
+  IgnoreError(os::SendSignal(engine->pidfd.get(), SIGKILL), "it has ended");
+}
+
+void Supervisor::LeaveCharge(Engine& engine) {
+  if (std::exchange(engine.in_charge, false)) {
+    events_.down();
+  }
+}
+
+void Supervisor::Kill(Engine& engine, int signal, const std::string& why) {
+  Note("end engine {}: {}", engine.process.pid, why);
+  IgnoreError(os::SendSignal(engine.pidfd.get(), signal), "it has ended");
+}
+
+// --- Ends ----------------------------------------------------------------------------
+
+void Supervisor::OnExit(const link::Exit& exit) {
+  const os::ProcessId ended{exit.pid, exit.start_time};
+  if (next_ && next_->process == ended) {
+    NextEnded("the new engine ended before it was ready");
+  } else if (current_ && current_->process == ended) {
+    CurrentEnded(exit.wait_status);
+  }
+}
+
+void Supervisor::CurrentEnded(int wait_status) {
+  if (current_) {
+    Bury(wait_status);
+  }
+  if (next_ && next_->said_hello) {
+    Promote();
+  } else {
+    Restart();
+  }
+}
+
+void Supervisor::Bury(int wait_status) {
+  // What it said before it died must not be lost.
+  current_->channel->Drain();
+  LeaveCharge(*current_);
+  loop_.Cancel(current_->timer);
+  previous_wait_status_ = wait_status;
+  if (!current_->retiring) {
+    Note("engine {} ended (wait status {:#x})", current_->process.pid, wait_status);
+  }
+  if (current_->said_hello && Clock::now() - current_->in_charge_since >= kHealthy) {
+    failures_ = 0;
+    fallback_path_.clear();
+  } else if (!fallback_path_.empty() && !next_) {
+    Note("go back to engine '{}'", fallback_path_);
+    path_ = std::exchange(fallback_path_, {});
+  }
+  current_.reset();
+}
+
+void Supervisor::Promote() {
+  ever_ = true;
+  current_ = std::move(next_);
+  fallback_path_ = current_->path != path_ ? path_ : std::string();
+  path_ = current_->path;
+  failures_ = 0;
+  TakeCharge();
+  if (auto done = std::exchange(upgrade_done_, {})) {
+    done(current_->process.pid);
+  }
+}
+
+void Supervisor::NextEnded(const std::string& why) {
+  Note("upgrade: {}", why);
+  loop_.Cancel(next_->timer);
+  // If it ended while the old one was being retired, that one's end starts the old path again.
+  next_.reset();
+  if (auto done = std::exchange(upgrade_done_, {})) {
+    done(Fail(Code::kFailedPrecondition, "upgrade the engine: {}", why));
+  }
+}
+
+void Supervisor::RetireCurrent() {
+  current_->retiring = true;
+  LeaveCharge(*current_);
+  loop_.Cancel(current_->timer);
+  IgnoreError(os::SendSignal(current_->pidfd.get(), SIGTERM), "it has ended");
+  current_->timer = loop_.After(
+      kRetireTimeout, [this] { Kill(*current_, SIGKILL, "it did not end when asked to"); });
+}
+
+void Supervisor::Upgrade(std::string path, UpgradeDone done) {
+  if (next_ || shutdown_) {
+    done(Fail(Code::kFailedPrecondition, "upgrade the engine: another upgrade is going on"));
+    return;
+  }
+  auto started = Start(path.empty() ? path_ : path);
+  if (!started) {
+    done(Fail(Code::kFailedPrecondition, "upgrade the engine: {}", started.error().message));
+    return;
+  }
+  next_ = std::move(*started);
+  upgrade_done_ = std::move(done);
+  next_->timer = loop_.After(kUpgradeHelloTimeout, [this] {
+    Kill(*next_, SIGKILL, "the new engine did not say Hello in time");
+  });
+}
+
+void Supervisor::Shutdown() {
+  shutdown_ = true;
+  loop_.Cancel(restart_timer_);
+  if (current_) {
+    RetireCurrent();
+  }
+  if (next_) {
+    Kill(*next_, SIGKILL, "the keeper ends");
+  }
+}
+
+}  // namespace gantry::keeper

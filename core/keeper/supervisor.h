@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The engine as a process: start, restart after a crash, upgrade.
+//
+// Restart: at once the first time, then after 50 ms, doubling to 5 s; an engine
+// that was in charge for 10 s counts as healthy and the row begins anew.
+//
+// Upgrade: the new engine starts beside the old one and loads what it needs. When it says
+// Hello, the old one is ended (SIGTERM, SIGKILL after 2 s), and only when it
+// is gone the new one gets the state: no two engines act at the same time. If the new
+// one ends before Hello or is silent for 10 s, the old one was never disturbed. If
+// it ends within 10 s of being in charge, the next start is the old path again.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gantry/error.h>
+
+#include "core/link/channel.h"
+#include "core/os/loop.h"
+#include "core/os/process.h"
+
+namespace gantry::keeper {
+
+/// What every child of the keeper starts from, since the keeper has changed its own.
+struct ChildDefaults {
+  rlimit open_files{};
+  int oom_score_adj = 0;
+};
+
+/// Thread: the keeper's only one. Blocks: never (starting: until exec).
+class Supervisor {
+ public:
+  struct Events {
+    /// The engine said Hello: it is in charge.
+    std::function<void(link::Channel&)> up;
+    /// It is no longer.
+    std::function<void()> down;
+    std::function<void(link::Message)> message;
+  };
+
+  using UpgradeDone = std::function<void(Result<pid_t>)>;
+
+  Supervisor(os::Loop& loop, std::string run_dir, std::string engine, ChildDefaults defaults,
+             Events events);
+  ~Supervisor();
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  /// Starts the engine if none was started yet. Again: nothing.
+  void Ensure();
+
+  /// `path` empty: the present one. Errors (through `done`): kFailedPrecondition.
+  void Upgrade(std::string path, UpgradeDone done);
+
+  /// A child ended; it may have been an engine.
+  void OnExit(const link::Exit& exit);
+
+  /// Ends the engine for good: no restart any more.
+  void Shutdown();
+
+  /// The link of the engine in charge; null while there is none.
+  link::Channel* channel() const;
+
+  /// Where answers to an engine's messages go: also that of one on its way out.
+  link::Channel* answer_channel() const { return current_ ? current_->channel.get() : nullptr; }
+
+  link::EngineState state() const;
+
+  pid_t pid() const { return current_ ? current_->process.pid : 0; }
+
+  uint64_t starts() const { return starts_; }
+
+  const std::string& path() const { return path_; }
+
+  std::optional<int> previous_wait_status() const { return previous_wait_status_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Engine {
+    std::string path;
+    os::ProcessId process;
+    UniqueFd pidfd;
+    std::unique_ptr<link::Channel> channel;
+    bool said_hello = false;
+    bool in_charge = false;
+    /// Asked to end: gets nothing new, but what it still says counts.
+    bool retiring = false;
+    Clock::time_point in_charge_since;
+    os::TimerId timer{};
+  };
+
+  Result<std::unique_ptr<Engine>> Start(const std::string& path);
+  void StartCurrent();
+  void Restart();
+  void OnMessage(Engine* engine, link::Message message);
+  void OnHello(Engine* engine, const link::Message& message);
+  void OnLinkClosed(Engine* engine);
+  void TakeCharge();
+  void LeaveCharge(Engine& engine);
+  void RetireCurrent();
+  void Bury(int wait_status);
+  void Promote();
+  void CurrentEnded(int wait_status);
+  void NextEnded(const std::string& why);
+  void Kill(Engine& engine, int signal, const std::string& why);
+
+  os::Loop& loop_;
+  std::string run_dir_;
+  std::string path_;
+  std::string fallback_path_;
+  ChildDefaults defaults_;
+  Events events_;
+  std::unique_ptr<Engine> current_;
+  std::unique_ptr<Engine> next_;
+  UpgradeDone upgrade_done_;
+  std::optional<int> previous_wait_status_;
+  uint64_t starts_ = 0;
+  int failures_ = 0;
+  bool ever_ = false;
+  bool shutdown_ = false;
+  os::TimerId restart_timer_{};
+};
+
+/// A file to append to, made anew when it has grown beyond `max_bytes` (the old one gets
+/// the suffix ".1"). Errors: the errno's.
+Result<UniqueFd> OpenLog(const std::string& path, int64_t max_bytes);
+
+}  // namespace gantry::keeper

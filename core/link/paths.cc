@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/link/paths.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "core/os/fs.h"
+
+namespace gantry::link {
+namespace {
+
+std::string Environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+}  // namespace
+
+std::string RunDir() {
+  std::string dir = Environment("GANTRY_RUN_DIR");
+  while (dir.size() > 1 && dir.ends_with('/')) {
+    dir.pop_back();
+  }
+  return dir.empty() ? "/run/gantry" : dir;
+}
+
+Result<std::string> FindProgram(const std::string& name) {
+  std::string dirs[2];
+  if (std::string dir = Environment("GANTRY_LIBEXEC_DIR"); !dir.empty()) {
+    dirs[0] = std::move(dir);
+  } else {
+    GANTRY_TRY(const std::string self, os::ReadLink("/proc/self/exe"));
+    dirs[0] = self.substr(0, self.rfind('/'));
+    dirs[1] = dirs[0].substr(0, dirs[0].rfind('/')) + "/libexec/gantry";
+  }
+  for (const std::string& dir : dirs) {
+    const std::string path = dir + "/" + name;
+    if (!dir.empty() && access(path.c_str(), X_OK) == 0) {
+      return path;
+    }
+  }
+  return Fail(Code::kNotFound, "find program '{}': not in '{}'{}{}", name, dirs[0],
+              dirs[1].empty() ? "" : " nor in ", dirs[1]);
+}
+
+}  // namespace gantry::link
