@@ -21,12 +21,8 @@
 // How fifos are held, and why, is in fifo.h.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include <gantry/error.h>
@@ -34,29 +30,11 @@
 #include <gantry/unique_fd.h>
 
 #include "core/io/host.h"
+#include "core/io/open_stdio.h"
 #include "core/io/relay.h"
 #include "core/io/uri.h"
 
 namespace gantry::io {
-
-struct StdioOptions {
-  /// What fifos and pipes are widened to; the kernel may give less.
-  size_t pipe_bytes = size_t{256} << 10;
-  /// How long Open waits for containerd to open its ends, and for a logger to
-  /// be ready; for all streams together.
-  std::chrono::milliseconds open_limit{30'000};
-  /// How long a logger may take to end after SIGTERM.
-  std::chrono::milliseconds logger_stop{12'000};
-  /// runc options `io_uid` and `io_gid`: who owns the fifos and pipes.
-  std::optional<uid_t> uid;
-  std::optional<gid_t> gid;
-  /// What a logger reads in CONTAINER_ID (an exec's id for an exec) and
-  /// CONTAINER_NAMESPACE.
-  std::string id;
-  std::string ns;
-  /// Names the logger's process among the engine's spawns.
-  std::string logger_tag;
-};
 
 /// Thread: any; calls for one object may overlap. Dropping the object without
 /// `Close` leaves everything as it is for the next engine.
@@ -94,7 +72,8 @@ class ProcessIo {
   /// Again: harmless. Blocks: never.
   void Started();
 
-  /// Copies between the terminal and the streams from now on.
+  /// Copies between the terminal and the streams from now on. Comes before
+  /// `Ended`: with the call of the backend that makes the process.
   /// Errors: kFailedPrecondition without `terminal` and the second time.
   /// Thread: workers. Blocks: for the store.
   Status AttachConsole(UniqueFd master);
@@ -113,8 +92,9 @@ class ProcessIo {
   /// client's own end is closed too. Again: harmless. Blocks: never.
   void CloseStdin();
 
-  /// The process has ended. What its terminal still holds is copied, then the
-  /// terminal is let go even where others keep it open. Again: harmless.
+  /// The process has ended, and the backend's call that made it has returned.
+  /// What its terminal still holds is copied, then the terminal is let go even
+  /// where others keep it open. Again: harmless. Blocks: never.
   void Ended();
 
   /// Calls `done` when `Ended` was called and all output has been passed on to

@@ -36,10 +36,10 @@ enum class StdioKind {
   kStreaming,
 };
 
-/// The fields understood. Only what belongs to `kind` is set.
+/// The fields understood. Only what belongs to `kind` is set; with a terminal
+/// there is no `err`.
 struct StdioUri {
   StdioKind kind = StdioKind::kNone;
-  bool terminal = false;
   /// kFifo: paths; kStreaming: ids of streams. Empty: there is no such stream.
   std::string in;
   std::string out;

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/io/copy.h"
+
+#include <sys/epoll.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "core/os/fifo.h"
+#include "core/os/poll.h"
+#include "core/os/splice.h"
+
+namespace gantry::io {
+
+namespace {
+
+/// Moves of one copy before the others get their turn.
+constexpr int kMovesPerTurn = 16;
+
+/// A terminal gives no more than a page at once, and a longer splice from it
+/// allocates pages that it does not use. Measured on Linux 6.18: 4 KiB
+/// 281 MB/s, 16 KiB 270 MB/s, 64 KiB 191 MB/s.
+constexpr size_t kTerminalChunk = size_t{4} << 10;
+constexpr size_t kChunk = size_t{64} << 10;
+
+}  // namespace
+
+Copy::Copy(os::Loop& loop, CopySpec spec, std::function<void()> done)
+    : loop_(loop), spec_(std::move(spec)), done_(std::move(done)) {
+  chunk_bytes_ = os::IsTerminal(spec_.source.get()) ? kTerminalChunk : kChunk;
+  IgnoreError(os::SetNonblocking(spec_.source.get(), true), "every kind of source takes it");
+  if (spec_.sink) {
+    IgnoreError(os::SetNonblocking(spec_.sink.get(), true), "every kind of sink takes it");
+  }
+  dropping_ = spec_.sink_kind == SinkKind::kNone;
+}
+
+Copy::~Copy() { Close(); }
+
+void Copy::Run() {
+  const auto self = shared_from_this();
+  for (int i = 0; i < kMovesPerTurn; ++i) {
+    const Step step = Move();
+    if (step == Step::kEnded) {
+      return;
+    }
+    if (step == Step::kSourceEmpty && finishing_) {
+      End(CopyEnd::kFinished);
+      return;
+    }
+    if (step == Step::kSourceEmpty || step == Step::kSinkFull) {
+      WaitFor(step);
+      return;
+    }
+  }
+  WaitFor(pending_.empty() ? Step::kSourceEmpty : Step::kSinkFull);
+}
+
+void Copy::Finish() {
+  finishing_ = true;
+  if (sink_watch_.events == 0) {
+    Run();
+  }
+}
+
+void Copy::Abandon() {
+  spec_.on_end = nullptr;
+  Close();
+}
+
+Copy::Step Copy::Move() {
+  if (dropping_) {
+    return Drop();
+  }
+  if (!pending_.empty()) {
+    return WritePending();
+  }
+  return copying_ ? MoveByCopy() : MoveBySplice();
+}
+
+Copy::Step Copy::MoveBySplice() {
+  if (spec_.sink_kind == SinkKind::kFile) {
+    // Each time anew: others may append, too, or have truncated the file.
+    IgnoreError(os::SeekToEnd(spec_.sink.get()), "a device has no end");
+  }
+  const auto moved = os::Splice(spec_.source.get(), spec_.sink.get(), chunk_bytes_);
+  if (!moved) {
+    return OnError(moved.error());
+  }
+  if (moved->end) {
+    End(CopyEnd::kFinished);
+    return Step::kEnded;
+  }
+  if (moved->would_block) {
+    return OnBlocked();
+  }
+  blocked_in_a_row_ = 0;
+  return Step::kMoved;
+}
+
+Copy::Step Copy::MoveByCopy() {
+  // A pipe that is writable has room for a page, so nothing stays behind in
+  // the buffer; other destinations may take less.
+  if (!SinkWritable()) {
+    return Step::kSinkFull;
+  }
+  const auto got = os::ReadSome(spec_.source.get(), buffer_);
+  if (!got) {
+    return OnError(got.error());
+  }
+  if (got->end) {
+    End(CopyEnd::kFinished);
+    return Step::kEnded;
+  }
+  if (got->would_block) {
+    return Step::kSourceEmpty;
+  }
+  pending_ = std::span(buffer_).first(got->bytes);
+  return WritePending();
+}
+
+Copy::Step Copy::WritePending() {
+  if (spec_.sink_kind == SinkKind::kFile) {
+    IgnoreError(os::SeekToEnd(spec_.sink.get()), "a device has no end");
+  }
+  const auto put = os::WriteSome(spec_.sink.get(), pending_);
+  if (!put) {
+    dropped_bytes_ += std::exchange(pending_, {}).size();
+    return spec_.sink_kind == SinkKind::kFile ? Step::kMoved : OnError(put.error());
+  }
+  if (put->would_block) {
+    return Step::kSinkFull;
+  }
+  pending_ = pending_.subspan(put->bytes);
+  return Step::kMoved;
+}
+
+Copy::Step Copy::Drop() {
+  const auto got = os::ReadSome(spec_.source.get(), buffer_);
+  if (!got || got->end) {
+    End(got ? CopyEnd::kFinished : CopyEnd::kError);
+    return Step::kEnded;
+  }
+  if (got->would_block) {
+    return Step::kSourceEmpty;
+  }
+  dropped_bytes_ += got->bytes;
+  return Step::kMoved;
+}
+
+Copy::Step Copy::OnBlocked() {
+  if (!SinkWritable()) {
+    return Step::kSinkFull;
+  }
+  const auto ready = os::Poll(spec_.source.get(), EPOLLIN, {});
+  if (!ready || *ready == 0) {
+    return Step::kSourceEmpty;
+  }
+  // Something came meanwhile: try again. If that does not help, this kernel's
+  // splice does not see what there is, and reading tells.
+  return ++blocked_in_a_row_ < 3 ? Step::kMoved : MoveByCopy();
+}
+
+Copy::Step Copy::OnError(const Error& error) {
+  if (error.code == Code::kInvalidArgument && !copying_) {
+    copying_ = true;
+    return Step::kMoved;
+  }
+  const bool sink_refused = error.sys_errno == EPIPE || spec_.sink_kind == SinkKind::kFile ||
+                            spec_.sink_kind == SinkKind::kTerminal ||
+                            spec_.sink_kind == SinkKind::kSocket;
+  if (!sink_refused) {
+    // A terminal whose other side is closed gives EIO; a peer that vanished, a reset.
+    const bool source_gone = error.sys_errno == EIO || error.sys_errno == ECONNRESET;
+    End(source_gone ? CopyEnd::kFinished : CopyEnd::kError);
+    return Step::kEnded;
+  }
+  switch (spec_.sink_kind) {
+    case SinkKind::kPipe:
+      dropping_ = true;
+      return Step::kMoved;
+    case SinkKind::kFile:
+      // What comes later may find room again.
+      return Drop();
+    default:
+      End(CopyEnd::kSinkGone);
+      return Step::kEnded;
+  }
+}
+
+bool Copy::SinkWritable() const {
+  const auto ready = os::Poll(spec_.sink.get(), EPOLLOUT, {});
+  return !ready || *ready != 0;
+}
+
+void Copy::WaitFor(Step side) {
+  const bool for_sink = side == Step::kSinkFull;
+  Arm(source_watch_, spec_.source.get(), for_sink ? 0U : uint32_t{EPOLLIN});
+  Arm(sink_watch_, spec_.sink.get(), for_sink ? uint32_t{EPOLLOUT} : 0U);
+}
+
+void Copy::Arm(Side& side, int fd, uint32_t events) {
+  if (side.events == events) {
+    return;
+  }
+  side.events = events;
+  if (side.watch) {
+    loop_.Rearm(side.watch, events);
+    return;
+  }
+  side.watch = loop_.Watch(fd, events, [self = weak_from_this()](uint32_t) {
+    if (const auto copy = self.lock()) {
+      copy->Run();
+    }
+  });
+}
+
+void Copy::End(CopyEnd end) {
+  if (spec_.sink_kind == SinkKind::kSocket && spec_.sink) {
+    IgnoreError(os::ShutDownWriting(spec_.sink.get()), "the peer may be gone");
+  }
+  const auto self = shared_from_this();
+  auto on_end = std::exchange(spec_.on_end, nullptr);
+  Close();
+  if (on_end) {
+    on_end(end, dropped_bytes_);
+  }
+}
+
+void Copy::Close() {
+  loop_.Unwatch(std::exchange(source_watch_, {}).watch);
+  loop_.Unwatch(std::exchange(sink_watch_, {}).watch);
+  spec_.source.reset();
+  spec_.sink.reset();
+  if (auto done = std::exchange(done_, nullptr)) {
+    done();
+  }
+}
+
+}  // namespace gantry::io

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One copy of the relay: a source, a destination, and which of the two is
+// waited for. Internal to core/io; the rules are in relay.h.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include <gantry/unique_fd.h>
+
+#include "core/io/relay.h"
+#include "core/os/loop.h"
+
+namespace gantry::io {
+
+/// Thread: the relay's.
+class Copy : public std::enable_shared_from_this<Copy> {
+ public:
+  /// `done` is called once, last of all, before the callback of `spec`.
+  Copy(os::Loop& loop, CopySpec spec, std::function<void()> done);
+  Copy(const Copy&) = delete;
+  Copy& operator=(const Copy&) = delete;
+  ~Copy();
+
+  /// Moves what there is, then waits. Also called by the watches.
+  void Run();
+  /// Ends as soon as the source is empty.
+  void Finish();
+  /// Ends without a callback.
+  void Abandon();
+
+ private:
+  /// The watch on one of the two; none before its first use.
+  struct Side {
+    os::WatchId watch;
+    uint32_t events = 0;
+  };
+
+  enum class Step { kMoved, kSourceEmpty, kSinkFull, kEnded };
+
+  Step Move();
+  Step MoveBySplice();
+  Step MoveByCopy();
+  Step WritePending();
+  Step Drop();
+  Step OnBlocked();
+  Step OnError(const Error& error);
+  bool SinkWritable() const;
+  void WaitFor(Step side);
+  void Arm(Side& side, int fd, uint32_t events);
+  void End(CopyEnd end);
+  void Close();
+
+  os::Loop& loop_;
+  CopySpec spec_;
+  std::function<void()> done_;
+  Side source_watch_;
+  Side sink_watch_;
+  size_t chunk_bytes_;
+  /// The kernel cannot splice this pair.
+  bool copying_ = false;
+  bool finishing_ = false;
+  bool dropping_ = false;
+  int blocked_in_a_row_ = 0;
+  uint64_t dropped_bytes_ = 0;
+  /// Only with `copying_`: read, and refused by the destination so far.
+  std::array<char, 4096> buffer_;
+  std::span<char> pending_;
+};
+
+}  // namespace gantry::io

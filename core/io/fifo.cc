@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/io/fifo.h"
+
+#include <sys/epoll.h>
+
+#include <format>
+
+#include "core/os/poll.h"
+#include "core/os/splice.h"
+
+namespace gantry::io {
+
+namespace {
+
+/// How often a rest is looked at where the kernel gives no inotify instance
+/// (fs.inotify.max_user_instances).
+constexpr auto kLookAgain = std::chrono::milliseconds(100);
+
+Result<UniqueFd> OpenFifoName(const char* stream, const std::string& path,
+                              const FifoOptions& options) {
+  auto name = os::OpenName(path);
+  if (!name) {
+    return std::unexpected(std::move(name).error().Within(std::format("open {}", stream)));
+  }
+  if (!os::IsFifo(name->get())) {
+    return Fail(Code::kInvalidArgument, "open {} '{}': not a fifo", stream, path);
+  }
+  if (options.uid || options.gid) {
+    GANTRY_CHECK_OK(os::ChangeOwner(name->get(), options.uid, options.gid));
+  }
+  return name;
+}
+
+/// The write end of a fifo whose reader is not there yet, when it is.
+Result<UniqueFd> AwaitReader(const char* stream, const std::string& path, int name,
+                             Deadline deadline) {
+  // Before the write end exists, so that no opening is missed after it.
+  GANTRY_TRY(UniqueFd both, os::OpenPipeEnd(name, os::PipeEnd::kBoth));
+  GANTRY_TRY(UniqueFd write_end, os::OpenPipeEnd(name, os::PipeEnd::kWrite));
+  GANTRY_TRY(os::FileUse use, os::FileUse::Watch(name));
+  both.reset();
+  while (!os::HasReader(write_end.get())) {
+    const auto left = deadline - std::chrono::steady_clock::now();
+    if (left <= std::chrono::nanoseconds::zero()) {
+      return Fail(Code::kDeadlineExceeded, "open {} '{}': nobody opened it for reading", stream,
+                  path);
+    }
+    GANTRY_TRY([[maybe_unused]] uint32_t ready, os::Poll(use.fd(), EPOLLIN, left));
+    use.Clear();
+  }
+  return write_end;
+}
+
+void Widen(int pipe, const FifoOptions& options) {
+  IgnoreError(os::SetPipeSize(pipe, options.pipe_bytes), "a narrow pipe is slower, not wrong");
+}
+
+}  // namespace
+
+Result<FifoEnds> OpenOutputFifo(const char* stream, const std::string& path,
+                                const FifoOptions& options, Deadline deadline) {
+  GANTRY_TRY(const UniqueFd name, OpenFifoName(stream, path, options));
+  FifoEnds ends;
+  auto write_end = os::OpenPipeEnd(name.get(), os::PipeEnd::kWrite);
+  if (!write_end && write_end.error().sys_errno == ENXIO) {
+    write_end = AwaitReader(stream, path, name.get(), deadline);
+  }
+  GANTRY_TRY(ends.process, std::move(write_end));
+  GANTRY_TRY(ends.keeper, os::OpenPipeEnd(name.get(), os::PipeEnd::kRead));
+  Widen(ends.keeper.get(), options);
+  return ends;
+}
+
+Result<FifoEnds> OpenInputFifo(const std::string& path, const FifoOptions& options) {
+  GANTRY_TRY(const UniqueFd name, OpenFifoName("stdin", path, options));
+  FifoEnds ends;
+  GANTRY_TRY(ends.process, os::OpenPipeEnd(name.get(), os::PipeEnd::kRead));
+  GANTRY_TRY(ends.keeper, os::OpenPipeEnd(name.get(), os::PipeEnd::kWrite));
+  Widen(ends.keeper.get(), options);
+  return ends;
+}
+
+void OutputKeeper::Begin() {
+  // EPOLLPRI never comes from a pipe: the watch is for the hang-up alone, so
+  // that data does not wake us.
+  watch_ = relay_.loop().Watch(read_end_.get(), EPOLLPRI,
+                               [self = shared_from_this()](uint32_t) { self->OnWritersGone(); });
+}
+
+void OutputKeeper::Release() {
+  relay_.loop().Unwatch(std::exchange(watch_, {}));
+  relay_.loop().Cancel(std::exchange(timer_, {}));
+  use_.reset();
+  write_end_.reset();
+  read_end_.reset();
+  on_read_out_ = nullptr;
+}
+
+bool OutputKeeper::Empty() const {
+  const auto queued = os::BytesQueued(read_end_.get());
+  return !queued || *queued == 0;
+}
+
+void OutputKeeper::OnWritersGone() {
+  const auto self = shared_from_this();
+  relay_.loop().Unwatch(std::exchange(watch_, {}));
+  if (!Empty()) {
+    auto write_end = os::OpenPipeEnd(read_end_.get(), os::PipeEnd::kWrite);
+    if (write_end) {
+      write_end_ = std::move(*write_end);
+      WatchUse();
+    }
+  }
+  CheckEmpty();
+}
+
+void OutputKeeper::WatchUse() {
+  if (auto use = os::FileUse::Watch(read_end_.get())) {
+    use_ = std::move(*use);
+    watch_ = relay_.loop().Watch(use_->fd(), EPOLLIN, [self = shared_from_this()](uint32_t) {
+      const auto keep = self;
+      keep->use_->Clear();
+      keep->CheckEmpty();
+    });
+    return;
+  }
+  Poll();
+}
+
+void OutputKeeper::Poll() {
+  timer_ = relay_.loop().After(kLookAgain, [self = shared_from_this()] {
+    self->timer_ = {};
+    self->CheckEmpty();
+    if (self->read_end_) {
+      self->Poll();
+    }
+  });
+}
+
+void OutputKeeper::CheckEmpty() {
+  if (write_end_ && !Empty()) {
+    return;
+  }
+  auto on_read_out = std::exchange(on_read_out_, nullptr);
+  Release();
+  if (on_read_out) {
+    on_read_out();
+  }
+}
+
+}  // namespace gantry::io

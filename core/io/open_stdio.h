@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Opening what containerd named: the blocking half of `ProcessIo::Open`. Gives
+// the process's ends and the ends that gantry holds; nothing is stored or
+// watched yet.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <gantry/error.h>
+#include <gantry/process.h>
+#include <gantry/unique_fd.h>
+
+#include "core/io/binary_logger.h"
+#include "core/io/host.h"
+#include "core/io/uri.h"
+
+namespace gantry::io {
+
+struct StdioOptions {
+  /// What fifos and pipes are widened to; the kernel may give less.
+  size_t pipe_bytes = size_t{256} << 10;
+  /// How long Open waits for containerd to open its ends, and for a logger to
+  /// be ready; for all streams together.
+  std::chrono::milliseconds open_limit{30'000};
+  /// How long a logger may take to end after SIGTERM.
+  std::chrono::milliseconds logger_stop{12'000};
+  /// runc options `io_uid` and `io_gid`: who owns the fifos and pipes.
+  std::optional<uid_t> uid;
+  std::optional<gid_t> gid;
+  /// What a logger reads in CONTAINER_ID (an exec's id for an exec) and
+  /// CONTAINER_NAMESPACE.
+  std::string id;
+  std::string ns;
+  /// Names the logger's process among the engine's spawns.
+  std::string logger_tag;
+};
+
+inline constexpr std::array kStreams = {Stream::kStdin, Stream::kStdout, Stream::kStderr};
+
+inline constexpr size_t IndexOf(Stream stream) { return static_cast<size_t>(stream); }
+
+struct OpenedStdio {
+  /// By `IndexOf`. None: there is no such stream.
+  std::array<UniqueFd, 3> process;
+  /// Fifos only: write end of stdin, read ends of stdout and stderr.
+  std::array<UniqueFd, 3> keeper;
+  /// Null: none.
+  std::unique_ptr<BinaryLogger> logger;
+};
+
+/// Errors and blocking: as `ProcessIo::Open`.
+Result<OpenedStdio> OpenStdio(StdioHost& host, const StdioUri& uri, const StdioOptions& options,
+                              bool terminal);
+
+/// The log file of `file://`, its directories made. `append`: for a process;
+/// otherwise for the relay. Errors: the file system's. Thread: workers.
+Result<UniqueFd> OpenLogFile(const std::string& path, bool append);
+
+}  // namespace gantry::io

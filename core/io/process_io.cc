@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/io/process_io.h"
+
+#include <utility>
+
+#include "core/io/stdio_state.h"
+
+namespace gantry::io {
+
+ProcessIo::ProcessIo(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+ProcessIo::~ProcessIo() { state_->Abandon(); }
+
+Result<std::unique_ptr<ProcessIo>> ProcessIo::Open(Relay& relay, StdioHost& host,
+                                                   const StdioPaths& paths, StdioOptions options) {
+  GANTRY_TRY(StdioUri uri, ParseStdio(paths));
+  GANTRY_TRY(OpenedStdio opened, OpenStdio(host, uri, options, paths.terminal));
+  auto state =
+      std::make_shared<State>(relay, host, std::move(uri), std::move(options), paths.terminal);
+  std::unique_ptr<ProcessIo> io(new ProcessIo(state));
+  if (auto status = state->AdoptOpened(std::move(opened)); !status) {
+    state->Close();
+    return std::unexpected(std::move(status).error());
+  }
+  return io;
+}
+
+Result<std::unique_ptr<ProcessIo>> ProcessIo::Recover(Relay& relay, StdioHost& host,
+                                                      const StdioPaths& paths, StdioOptions options,
+                                                      std::vector<StoredFd> stored) {
+  GANTRY_TRY(StdioUri uri, ParseStdio(paths));
+  auto state =
+      std::make_shared<State>(relay, host, std::move(uri), std::move(options), paths.terminal);
+  std::unique_ptr<ProcessIo> io(new ProcessIo(state));
+  GANTRY_CHECK_OK(state->AdoptStored(std::move(stored)));
+  return io;
+}
+
+bool ProcessIo::terminal() const { return state_->terminal(); }
+
+Result<Stdio> ProcessIo::Take() { return state_->Take(); }
+
+void ProcessIo::Started() { state_->Started(); }
+
+Status ProcessIo::AttachConsole(UniqueFd master) {
+  return state_->AttachConsole(std::move(master));
+}
+
+Status ProcessIo::AttachStream(Stream stream, UniqueFd fd) {
+  return state_->AttachStream(stream, std::move(fd));
+}
+
+Status ProcessIo::Resize(ConsoleSize size) { return state_->Resize(size); }
+
+void ProcessIo::CloseStdin() { state_->CloseStdin(); }
+
+void ProcessIo::Ended() { state_->Ended(); }
+
+void ProcessIo::WhenDrained(std::move_only_function<void()> done) {
+  state_->WhenDrained(std::move(done));
+}
+
+void ProcessIo::Close() { state_->Close(); }
+
+}  // namespace gantry::io

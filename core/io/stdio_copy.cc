@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The half of `ProcessIo` that copies: terminals, attached streams, log files.
+#include <format>
+#include <utility>
+
+#include "core/io/stdio_state.h"
+#include "core/os/fifo.h"
+#include "core/os/splice.h"
+
+namespace gantry::io {
+
+Result<ProcessIo::State::FileBuffer> ProcessIo::State::MakeFileBuffer(UniqueFd stored) {
+  FileBuffer buffer;
+  GANTRY_TRY(buffer.file, OpenLogFile(uri_.path, false));
+  if (stored) {
+    buffer.read_end = std::move(stored);
+    GANTRY_TRY(buffer.write_end, os::OpenPipeEnd(buffer.read_end.get(), os::PipeEnd::kWrite));
+    return buffer;
+  }
+  GANTRY_TRY(auto ends, os::MakePipe());
+  buffer.read_end = std::move(ends.first);
+  buffer.write_end = std::move(ends.second);
+  IgnoreError(os::SetPipeSize(buffer.write_end.get(), options_.pipe_bytes), "only slower");
+  return buffer;
+}
+
+Status ProcessIo::State::ClaimAttach(Stream stream, bool console) {
+  const Lock lock(mutex_);
+  if (closed_) {
+    return Fail(Code::kFailedPrecondition, "attach a stream: the process was deleted");
+  }
+  if (console != terminal_) {
+    return Fail(Code::kFailedPrecondition, "attach a {}: the process has {} terminal",
+                console ? "console" : "stream", terminal_ ? "a" : "no");
+  }
+  if (std::exchange(leg(stream).attached, true)) {
+    return Fail(Code::kFailedPrecondition, "attach a {}: there is one already",
+                console ? "console" : "stream");
+  }
+  return {};
+}
+
+Status ProcessIo::State::AttachConsole(UniqueFd master) {
+  GANTRY_CHECK_OK(ClaimAttach(Stream::kStdout, true));
+  GANTRY_TRY(UniqueFd to, master.Duplicate());
+  GANTRY_TRY(UniqueFd kept, master.Duplicate());
+  {
+    const Lock lock(mutex_);
+    leg(Stream::kStdin).attached = true;
+    console_attached_ = true;
+    console_ = std::move(kept);
+    if (size_.width != 0 || size_.height != 0) {
+      IgnoreError(os::SetWindowSize(console_.get(), size_.width, size_.height), "it may be closed");
+    }
+  }
+  GANTRY_CHECK_OK(AttachStored(Stream::kStdout, std::move(master), kConsoleName));
+  const Lock lock(mutex_);
+  if (!ended_) {
+    return BeginLocked(Stream::kStdin, std::move(to), UniqueFd());
+  }
+  relay_.Finish(leg(Stream::kStdout).copy);
+  return {};
+}
+
+Status ProcessIo::State::AttachStream(Stream stream, UniqueFd fd) {
+  GANTRY_CHECK_OK(ClaimAttach(stream, false));
+  return AttachStored(stream, std::move(fd), kStreamNames[IndexOf(stream)]);
+}
+
+Status ProcessIo::State::AttachStored(Stream stream, UniqueFd fd, const char* name) {
+  std::vector<StoredFd> fds;
+  GANTRY_CHECK_OK(AddCopy(fds, name, fd));
+  UniqueFd buffer;
+  if (uri_.kind == StdioKind::kFile && stream != Stream::kStdin) {
+    GANTRY_TRY(auto ends, os::MakePipe());
+    IgnoreError(os::SetPipeSize(ends.first.get(), options_.pipe_bytes), "only slower");
+    GANTRY_CHECK_OK(AddCopy(fds, kBufferNames[IndexOf(stream)], ends.first));
+    buffer = std::move(ends.first);
+  }
+  GANTRY_CHECK_OK(Put(std::move(fds)));
+  const Lock lock(mutex_);
+  auto status = BeginLocked(stream, std::move(fd), std::move(buffer));
+  if (!status) {
+    // Where Close came first it did not see these.
+    host_.Drop({name, kBufferNames[IndexOf(stream)]});
+  }
+  return status;
+}
+
+Status ProcessIo::State::BeginLocked(Stream stream, UniqueFd fd, UniqueFd buffer) {
+  if (closed_) {
+    return Fail(Code::kFailedPrecondition, "attach a stream: the process was deleted");
+  }
+  leg(stream).attached = true;
+  if (stream == Stream::kStdin) {
+    BeginInputLocked(std::move(fd));
+    return {};
+  }
+  FileBuffer file;
+  if (uri_.kind == StdioKind::kFile) {
+    GANTRY_TRY(file, MakeFileBuffer(std::move(buffer)));
+  }
+  BeginOutputLocked(stream, std::move(fd), std::move(file));
+  return {};
+}
+
+void ProcessIo::State::BeginInputLocked(UniqueFd to) {
+  Leg& in = leg(Stream::kStdin);
+  if (!in.process) {
+    // No stdin: what reads from a stream sees its end, a terminal waits.
+    if (!terminal_) {
+      IgnoreError(os::ShutDownWriting(to.get()), "a pipe ends by being closed");
+    }
+    DropLocked({"stream-in"});
+    return;
+  }
+  CopySpec spec;
+  spec.source = std::move(in.process);
+  spec.sink = std::move(to);
+  spec.sink_kind = terminal_ ? SinkKind::kTerminal : SinkKind::kSocket;
+  spec.on_end = [self = weak_from_this()](CopyEnd, uint64_t) {
+    if (const auto state = self.lock()) {
+      state->OnInputEnd();
+    }
+  };
+  in.copy = relay_.Start(std::move(spec));
+}
+
+void ProcessIo::State::OnInputEnd() {
+  const Lock lock(mutex_);
+  leg(Stream::kStdin).copy = 0;
+  StopInputLocked();
+}
+
+void ProcessIo::State::BeginOutputLocked(Stream stream, UniqueFd from, FileBuffer buffer) {
+  Leg& out = leg(stream);
+  out.copying = true;
+  auto on_end = [self = weak_from_this(), stream](CopyEnd, uint64_t dropped_bytes) {
+    if (const auto state = self.lock()) {
+      state->OnOutputEnd(stream, dropped_bytes);
+    }
+  };
+  CopySpec spec;
+  spec.source = std::move(from);
+  if (!buffer.file) {
+    spec.sink = std::move(out.process);
+    spec.sink_kind = spec.sink ? SinkKind::kPipe : SinkKind::kNone;
+    spec.on_end = std::move(on_end);
+    out.copy = relay_.Start(std::move(spec));
+    return;
+  }
+  // The first copy's end closes the pipe, which ends the second.
+  spec.sink = std::move(buffer.write_end);
+  out.copy = relay_.Start(std::move(spec));
+  CopySpec to_file;
+  to_file.source = std::move(buffer.read_end);
+  to_file.sink = std::move(buffer.file);
+  to_file.sink_kind = SinkKind::kFile;
+  to_file.on_end = std::move(on_end);
+  out.file_copy = relay_.Start(std::move(to_file));
+}
+
+void ProcessIo::State::OnOutputEnd(Stream stream, uint64_t dropped_bytes) {
+  Callbacks callbacks;
+  {
+    const Lock lock(mutex_);
+    Leg& out = leg(stream);
+    const bool expected = uri_.kind == StdioKind::kNone || PathOf(uri_, stream).empty();
+    if (dropped_bytes > 0 && !(expected && uri_.path.empty())) {
+      host_.Log(LogLevel::kWarning,
+                std::format("{} bytes of output were dropped: nobody takes them", dropped_bytes));
+    }
+    out.copying = false;
+    out.copy = 0;
+    out.file_copy = 0;
+    const size_t i = IndexOf(stream);
+    std::vector<std::string> names = {kProcessNames[i], kStreamNames[i], kBufferNames[i]};
+    if (terminal_) {
+      names.emplace_back(kConsoleName);
+      console_.reset();
+      StopInputLocked();
+    }
+    DropLocked(std::move(names));
+    callbacks = TakeCallbacksLocked();
+  }
+  for (auto& callback : callbacks) {
+    callback();
+  }
+}
+
+}  // namespace gantry::io

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `ProcessIo` knows. Internal to core/io.
+//
+// Names in the store, and what is lost when one of them is dropped:
+//
+//   stdin-r   stdout-w  stderr-w    the process's ends, until it has them; for
+//                                   a copied stream, until the copy has ended
+//   stdin-w                         until CloseIO or the process's end
+//   stdout-r  stderr-r              until the fifo has been read to its end
+//   console                         the terminal's master
+//   stream-in stream-out stream-err streams that a backend attached
+//   stdout-buf stderr-buf           read end of the pipe before a log file
+//
+// From these alone `Recover` tells how far things had come. A descriptor is put
+// there before anything depends on it and dropped after its effect is over.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gantry/error.h>
+#include <gantry/process.h>
+#include <gantry/unique_fd.h>
+
+#include "core/io/fifo.h"
+#include "core/io/process_io.h"
+
+namespace gantry::io {
+
+/// By `IndexOf`.
+inline constexpr std::array kProcessNames = {"stdin-r", "stdout-w", "stderr-w"};
+inline constexpr std::array kKeeperNames = {"stdin-w", "stdout-r", "stderr-r"};
+inline constexpr std::array kStreamNames = {"stream-in", "stream-out", "stream-err"};
+inline constexpr std::array kBufferNames = {"", "stdout-buf", "stderr-buf"};
+inline constexpr const char* kConsoleName = "console";
+
+/// Adds a copy of `fd`, where there is one, to what will be stored.
+Status AddCopy(std::vector<StoredFd>& fds, const char* name, const UniqueFd& fd);
+
+const std::string& PathOf(const StdioUri& uri, Stream stream);
+
+/// One of the three streams.
+struct Leg {
+  /// The process's end, until it is taken, copied from or to, or let go.
+  UniqueFd process;
+  /// stdin's write end.
+  UniqueFd in_keeper;
+  std::shared_ptr<OutputKeeper> out_keeper;
+  bool attached = false;
+  /// Bytes are on their way through the relay.
+  bool copying = false;
+  CopyId copy = 0;
+  /// The second half of a copy into a file.
+  CopyId file_copy = 0;
+};
+
+/// Thread: any. Shared with the relay's callbacks, which hold it weakly.
+class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
+ public:
+  State(Relay& relay, StdioHost& host, StdioUri uri, StdioOptions options, bool terminal);
+
+  Status AdoptOpened(OpenedStdio opened);
+  Status AdoptStored(std::vector<StoredFd> stored);
+
+  bool terminal() const { return terminal_; }
+
+  Result<Stdio> Take();
+  void Started();
+  Status AttachConsole(UniqueFd master);
+  Status AttachStream(Stream stream, UniqueFd fd);
+  Status Resize(ConsoleSize size);
+  void CloseStdin();
+  void Ended();
+  void WhenDrained(std::move_only_function<void()> done);
+  void Close();
+  /// Stops without dropping anything.
+  void Abandon();
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  using Callbacks = std::vector<std::move_only_function<void()>>;
+
+  /// A pipe before a log file: the write end is the first copy's sink.
+  struct FileBuffer {
+    UniqueFd read_end;
+    UniqueFd write_end;
+    UniqueFd file;
+  };
+
+  Leg& leg(Stream stream) { return legs_[IndexOf(stream)]; }
+
+  Status Put(std::vector<StoredFd> fds);
+  void DropLocked(std::vector<std::string> names);
+  void KeepOutput(Stream stream, UniqueFd read_end);
+  Result<FileBuffer> MakeFileBuffer(UniqueFd stored);
+  Status ClaimAttach(Stream stream, bool console);
+  Status AttachStored(Stream stream, UniqueFd fd, const char* name);
+  Status BeginLocked(Stream stream, UniqueFd fd, UniqueFd buffer);
+  void BeginInputLocked(UniqueFd to);
+  void BeginOutputLocked(Stream stream, UniqueFd from, FileBuffer buffer);
+  void OnInputEnd();
+  void OnOutputEnd(Stream stream, uint64_t dropped_bytes);
+  bool DrainedLocked() const;
+  Callbacks TakeCallbacksLocked();
+  void StopInputLocked();
+  std::vector<CopyId> TakeCopiesLocked();
+
+  Relay& relay_;
+  StdioHost& host_;
+  const StdioUri uri_;
+  const StdioOptions options_;
+  const bool terminal_;
+
+  /// Guards all below. Held while the relay is told to start or finish, never
+  /// while it is waited for.
+  std::mutex mutex_;
+  std::array<Leg, 3> legs_;
+  std::set<std::string> stored_;
+  UniqueFd console_;
+  bool console_attached_ = false;
+  ConsoleSize size_;
+  bool taken_ = false;
+  bool ended_ = false;
+  bool closed_ = false;
+  Callbacks on_drained_;
+  std::unique_ptr<BinaryLogger> logger_;
+};
+
+}  // namespace gantry::io

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/os/fifo.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <format>
+
+namespace gantry::os {
+
+namespace {
+
+std::string ProcPath(int fd) { return std::format("/proc/self/fd/{}", fd); }
+
+}  // namespace
+
+Result<UniqueFd> OpenName(const std::string& path) {
+  UniqueFd fd(open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (!fd) {
+    return FailErrno(errno, "open '{}'", path);
+  }
+  return fd;
+}
+
+bool IsFifo(int fd) {
+  struct stat info;
+  return fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode);
+}
+
+bool IsTerminal(int fd) { return isatty(fd) == 1; }
+
+Result<UniqueFd> OpenPipeEnd(int fd, PipeEnd end) {
+  const int mode = end == PipeEnd::kRead ? O_RDONLY : end == PipeEnd::kWrite ? O_WRONLY : O_RDWR;
+  UniqueFd opened(open(ProcPath(fd).c_str(), mode | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  if (!opened) {
+    return FailErrno(errno, "open a pipe's end again");
+  }
+  return opened;
+}
+
+Status SetNonblocking(int fd, bool nonblocking) {
+  const int flags = fcntl(fd, F_GETFL);
+  if (flags < 0) {
+    return FailErrno(errno, "read the flags of a descriptor");
+  }
+  const int wanted = nonblocking ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+  if (wanted != flags && fcntl(fd, F_SETFL, wanted) < 0) {
+    return FailErrno(errno, "set the flags of a descriptor");
+  }
+  return {};
+}
+
+Status ChangeOwner(int fd, std::optional<uid_t> uid, std::optional<gid_t> gid) {
+  constexpr auto kUnchanged = static_cast<uid_t>(-1);
+  if (fchownat(fd, "", uid.value_or(kUnchanged), gid.value_or(kUnchanged), AT_EMPTY_PATH) < 0) {
+    return FailErrno(errno, "change the owner of a file");
+  }
+  return {};
+}
+
+bool HasReader(int write_end) {
+  pollfd query{.fd = write_end, .events = 0, .revents = 0};
+  return poll(&query, 1, 0) == 0;
+}
+
+Result<UniqueFd> OpenLogFile(const std::string& path, bool append, mode_t mode) {
+  // O_NONBLOCK: a fifo without a reader is an error, not a wait.
+  const int flags =
+      O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (append ? O_APPEND : 0);
+  UniqueFd fd(open(path.c_str(), flags, mode));
+  if (!fd) {
+    return FailErrno(errno, "open '{}'", path);
+  }
+  GANTRY_CHECK_OK(SetNonblocking(fd.get(), false));
+  return fd;
+}
+
+Status SeekToEnd(int fd) {
+  if (lseek(fd, 0, SEEK_END) < 0) {
+    return FailErrno(errno, "seek to the end of a file");
+  }
+  return {};
+}
+
+Status SetWindowSize(int fd, uint16_t columns, uint16_t rows) {
+  const winsize size{.ws_row = rows, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+  if (ioctl(fd, TIOCSWINSZ, &size) < 0) {
+    return FailErrno(errno, "set the size of a terminal");
+  }
+  return {};
+}
+
+Status ShutDownWriting(int socket) {
+  if (shutdown(socket, SHUT_WR) < 0 && errno != ENOTCONN) {
+    return FailErrno(errno, "half-close a socket");
+  }
+  return {};
+}
+
+Result<FileUse> FileUse::Watch(int fd) {
+  UniqueFd notify(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  if (!notify) {
+    return FailErrno(errno, "watch a file's use");
+  }
+  if (inotify_add_watch(notify.get(), ProcPath(fd).c_str(), IN_OPEN | IN_ACCESS) < 0) {
+    return FailErrno(errno, "watch a file's use");
+  }
+  return FileUse(std::move(notify));
+}
+
+void FileUse::Clear() {
+  std::array<char, 4096> events;
+  while (read(fd_.get(), events.data(), events.size()) > 0) {
+  }
+}
+
+void BlockSignals() {
+  sigset_t set;
+  sigfillset(&set);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) {
+    sigdelset(&set, fault);
+  }
+  pthread_sigmask(SIG_SETMASK, &set, nullptr);
+}
+
+}  // namespace gantry::os
