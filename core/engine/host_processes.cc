@@ -110,6 +110,15 @@ void HostProcesses::Release(const os::ProcessId& process) {
   link_.AckExit(process);
 }
 
+bool HostProcesses::IsUnacknowledged(const os::ProcessId& process) const {
+  if (ends_.contains(process)) {
+    return true;
+  }
+  const auto found = processes_.find(process);
+  const auto held = found == processes_.end() ? nullptr : found->second.lock();
+  return held && held->Ended();
+}
+
 void HostProcesses::OnExit(const link::Exit& exit) {
   const os::ProcessId id{exit.pid, exit.start_time};
   const WaitStatus status{exit.wait_status, exit.exited_at_ns};

@@ -83,6 +83,9 @@ class HostProcesses {
   /// The end of `process` is written down, or matters no more.
   void Release(const os::ProcessId& process);
 
+  /// Its end is known to the keeper and has not been acknowledged.
+  bool IsUnacknowledged(const os::ProcessId& process) const;
+
   /// From the keeper.
   void OnExit(const link::Exit& exit);
   void OnNamedSpawn(const link::NamedSpawn& spawn);

@@ -103,19 +103,19 @@ void IgnoreError(const Result<T>& result, [[maybe_unused]] const char* reason) {
     ret ::std::unexpected(::std::move(tmp).error()); \
   }                                                  \
   decl = ::std::move(*tmp)
-#define GANTRY_CHECK_INNER(expr, ret)                            \
-  do {                                                           \
-    if (auto gantry_status = (expr); !gantry_status) {           \
-      ret ::std::unexpected(::std::move(gantry_status).error()); \
-    }                                                            \
+#define GANTRY_CHECK_INNER(tmp, expr, ret)             \
+  do {                                                 \
+    if (auto tmp = (expr); !tmp) {                     \
+      ret ::std::unexpected(::std::move(tmp).error()); \
+    }                                                  \
   } while (false)
+// Names are counted, so that a lambda inside an expression may use the macros too.
+#define GANTRY_TEMPORARY GANTRY_CONCAT(gantry_result_, __COUNTER__)
 
 /// `GANTRY_TRY(auto fd, OpenPidfd(pid));`: the value, or return the error.
-#define GANTRY_TRY(decl, expr) \
-  GANTRY_TRY_INNER(GANTRY_CONCAT(gantry_try_, __LINE__), decl, expr, return)
+#define GANTRY_TRY(decl, expr) GANTRY_TRY_INNER(GANTRY_TEMPORARY, decl, expr, return)
 /// The same in a coroutine; `expr` may contain `co_await`.
-#define GANTRY_CO_TRY(decl, expr) \
-  GANTRY_TRY_INNER(GANTRY_CONCAT(gantry_try_, __LINE__), decl, expr, co_return)
+#define GANTRY_CO_TRY(decl, expr) GANTRY_TRY_INNER(GANTRY_TEMPORARY, decl, expr, co_return)
 /// Return the error of a result whose value is not wanted.
-#define GANTRY_CHECK_OK(expr) GANTRY_CHECK_INNER(expr, return)
-#define GANTRY_CO_CHECK_OK(expr) GANTRY_CHECK_INNER(expr, co_return)
+#define GANTRY_CHECK_OK(expr) GANTRY_CHECK_INNER(GANTRY_TEMPORARY, expr, return)
+#define GANTRY_CO_CHECK_OK(expr) GANTRY_CHECK_INNER(GANTRY_TEMPORARY, expr, co_return)

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/task/container.h"
+
+#include "core/task/contexts.h"
+#include "core/task/stdio_host.h"
+
+namespace gantry::task {
+namespace {
+
+store::ProcessRecord ToProcessRecord(const TaskProcess& process) {
+  store::ProcessRecord record;
+  record.pid = process.host_pid;
+  record.start_time = process.start_time;
+  record.shown_pid = HostPid{static_cast<int32_t>(process.pid)};
+  if (process.exit) {
+    record.exited = true;
+    record.exit_status = process.exit->status;
+    record.exited_at_ns = process.exit->exited_at_ns;
+  }
+  return record;
+}
+
+/// The directories, for the keeper and the shim who kill by them.
+std::vector<std::string> CgroupDirs(const os::Cgroup& cgroup) {
+  std::vector<std::string> dirs;
+  for (const auto& [controller, dir] : cgroup.v1()) {
+    if (!dir.is_root()) {
+      dirs.push_back(dir.dir());
+    }
+  }
+  if (!cgroup.unified().mount_dir.empty() && !cgroup.unified().is_root()) {
+    dirs.push_back(cgroup.unified().dir());
+  }
+  return dirs;
+}
+
+}  // namespace
+
+TaskProcess::TaskProcess(Container& owner, ExecId exec) : container(owner), id(std::move(exec)) {}
+
+TaskProcess::~TaskProcess() = default;
+
+Container::~Container() = default;
+
+store::Record ToRecord(const Container& container) {
+  store::Record record;
+  record.ns = container.group->ns;
+  record.id = container.id.str();
+  record.sandbox_id = container.group->id == container.id.str() ? "" : container.group->id;
+  record.bundle = container.bundle;
+  record.handler = container.handler;
+  record.options_json = container.options_json;
+  record.stdio = container.init->stdio;
+  record.state = container.init->state;
+  record.init = ToProcessRecord(*container.init);
+  for (const auto& [id, exec] : container.execs) {
+    record.execs.push_back({id, exec->spec_json, exec->stdio, exec->state, ToProcessRecord(*exec)});
+  }
+  record.mounts = container.mounts;
+  record.cgroups = CgroupDirs(container.cgroup);
+  record.blobs["container"] = container.blob;
+  if (!container.cgroup.empty()) {
+    record.blobs["cgroup"] = container.cgroup.Encode();
+  }
+  if (container.sandbox) {
+    record.backend = container.sandbox->backend_name;
+    if (container.sandbox->keeper_of_blob == container.id.str()) {
+      record.blobs["sandbox"] = container.sandbox->blob;
+    }
+  }
+  record.created_at_ns = container.created_at_ns;
+  record.annotations = container.annotations;
+  record.checkpoint = container.checkpoint;
+  return record;
+}
+
+link::Plan ToPlan(const Container& container) {
+  link::Plan plan;
+  const TaskProcess& init = *container.init;
+  if (init.host_pid && !init.exit) {
+    plan.init = link::ProcessRef{init.host_pid.value, init.start_time};
+  }
+  plan.cgroup_dirs = CgroupDirs(container.cgroup);
+  if (!container.mounts.empty()) {
+    plan.mounts.push_back(container.rootfs);
+  }
+  return plan;
+}
+
+}  // namespace gantry::task

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the Task service knows of one container: its processes, where it
+// belongs, what must be undone. State only; what happens to it is in the files
+// named after the calls (create.cc, exec.cc, ...).
+//
+// Thread: loop, all of it, but what is handed to a worker by value.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gantry/backend.h>
+#include <gantry/container.h>
+#include <gantry/sandbox.h>
+
+#include "core/engine/host_processes.h"
+#include "core/events/event.h"
+#include "core/io/process_io.h"
+#include "core/link/messages.h"
+#include "core/os/cgroup.h"
+#include "core/os/co.h"
+#include "core/os/oom_watch.h"
+#include "core/store/record.h"
+#include "core/task/record_file.h"
+#include "core/task/state.h"
+
+namespace gantry::task {
+
+struct Container;
+class ContainerContextImpl;
+class ProcessContextImpl;
+class StdioHost;
+
+/// Whose sockets an instance's calls come on: one per pod or stand-alone
+/// container, from the keeper's announcement.
+struct Group {
+  std::string address;
+  std::string grpc_address;
+  std::string ttrpc_address;
+  Namespace ns;
+  /// The pod's id, or the container's own.
+  std::string id;
+  std::string handler;
+  std::string options_type_url;
+  std::string options;
+};
+
+/// A sandbox of a backend and the containers that use it.
+struct SandboxEntry {
+  SandboxId id;
+  std::string backend_name;
+  gantry::SandboxBackend* backend = nullptr;
+  std::unique_ptr<SandboxContext> context;
+  std::unique_ptr<Sandbox> sandbox;
+  std::string options_json;
+  /// The backend's saved state; kept in the record of the first container.
+  std::string blob;
+  /// Who keeps `blob`: the container that the sandbox was made for.
+  std::string keeper_of_blob;
+  size_t containers = 0;
+};
+
+/// A process of a container: its init (empty `id`) or an exec.
+struct TaskProcess {
+  TaskProcess(Container& owner, ExecId exec);
+  ~TaskProcess();
+
+  TaskProcess(const TaskProcess&) = delete;
+  TaskProcess& operator=(const TaskProcess&) = delete;
+
+  bool is_init() const { return id.empty(); }
+
+  Container& container;
+  const ExecId id;
+  State state = State::kNone;
+  store::StdioPaths stdio;
+  /// Of an exec: the OCI process object.
+  std::string spec_json;
+  /// The host process, where it is one.
+  engine::WatchedProcessPtr host;
+  /// For the record, also where `host` is not there any more.
+  HostPid host_pid;
+  uint64_t start_time = 0;
+  /// What containerd is told.
+  uint32_t pid = 0;
+  std::optional<ExitStatus> exit;
+  /// An end that came before the start was published; handled after it.
+  std::optional<ExitStatus> early_exit;
+  bool start_pending = false;
+  /// CloseIO came, perhaps before the streams were open.
+  bool stdin_closed = false;
+  /// Set when the exit is on record and published.
+  os::OneShot<ExitStatus> exited;
+  /// Outlives its container where a Close is under way.
+  std::shared_ptr<io::ProcessIo> io;
+  /// Of an exec; the init's is the container's.
+  std::unique_ptr<Process> backend;
+  std::unique_ptr<StdioHost> stdio_host;
+  std::unique_ptr<ProcessContextImpl> context;
+  /// One start at a time.
+  os::Slot slot;
+};
+
+using TaskProcessPtr = std::shared_ptr<TaskProcess>;
+
+struct Container {
+  Container(ContainerId container_id, std::shared_ptr<const Group> group_in)
+      : id(std::move(container_id)), group(std::move(group_in)) {}
+
+  Container(const Container&) = delete;
+  Container& operator=(const Container&) = delete;
+  ~Container();
+
+  events::Subject subject() const { return {group->ttrpc_address, group->ns, id}; }
+
+  const ContainerId id;
+  const std::shared_ptr<const Group> group;
+  /// The keeper's number for it.
+  uint64_t instance = 0;
+  std::string bundle;
+  std::string rootfs;
+  std::string handler;
+  std::string options_json;
+  std::string checkpoint;
+  std::vector<store::MountedRecord> mounts;
+  std::map<std::string, std::string> annotations;
+  bool private_pids = true;
+  int64_t created_at_ns = 0;
+  std::string blob;
+  os::Cgroup cgroup;
+  std::unique_ptr<os::OomWatch> oom;
+  std::shared_ptr<SandboxEntry> sandbox;
+  std::unique_ptr<ContainerContextImpl> context;
+  /// Null while it is being made.
+  std::unique_ptr<gantry::Container> backend;
+  TaskProcessPtr init;
+  std::map<ExecId, TaskProcessPtr> execs;
+  /// Create, Start, Exec, Delete, Pause, Update and Checkpoint, in the order
+  /// in which they came. Kill, State, Wait and Stats never wait for it.
+  os::Slot slot;
+  /// Set when it has been taken up again after a restart of the engine; at
+  /// once for a new one. Calls wait for it.
+  os::OneShot<void> ready;
+  RecordFile record;
+  /// containerd has given it up and publishes its end itself.
+  bool abandoned = false;
+};
+
+using ContainerPtr = std::shared_ptr<Container>;
+
+/// The container as it goes to disk.
+store::Record ToRecord(const Container& container);
+/// How the keeper alone can end it.
+link::Plan ToPlan(const Container& container);
+
+}  // namespace gantry::task

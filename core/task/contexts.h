@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the core lends to a backend for one container and for one process of
+// it: the SDK's `ContainerContext` and `ProcessContext` on top of the task's
+// state. They are called on workers and do their work on the loop.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <gantry/container.h>
+#include <gantry/process.h>
+
+#include "core/task/container.h"
+#include "core/task/parts.h"
+
+namespace gantry::task {
+
+/// What a process's context tells the service. Thread: loop.
+class ProcessObserver {
+ public:
+  virtual ~ProcessObserver() = default;
+  /// `process` is bound to a host process from now on.
+  virtual Status OnBound(TaskProcess& process, engine::WatchedProcessPtr host) = 0;
+  virtual void OnPid(TaskProcess& process, HostPid pid) = 0;
+  /// `process` has ended, by its backend's word.
+  virtual void OnExited(TaskProcess& process, ExitStatus exit) = 0;
+  virtual void OnCgroup(Container& container, os::Cgroup cgroup) = 0;
+  virtual void OnOutOfMemory(Container& container) = 0;
+
+ protected:
+  ProcessObserver() = default;
+};
+
+class ProcessContextImpl final : public ProcessContext {
+ public:
+  ProcessContextImpl(const Parts& parts, ProcessObserver& observer,
+                     std::weak_ptr<TaskProcess> process);
+
+  const ContainerId& container() const override { return container_id_; }
+
+  const ExecId& exec() const override { return exec_id_; }
+
+  Result<Stdio> TakeStdio() override;
+  Status Bind(std::shared_ptr<HostProcess> process) override;
+  void SetPid(HostPid pid) override;
+  void Exited(ExitStatus status) override;
+  Status AttachConsole(UniqueFd master) override;
+  Status AttachStream(Stream stream, UniqueFd fd) override;
+
+ private:
+  Result<std::shared_ptr<io::ProcessIo>> Streams();
+
+  const Parts& parts_;
+  ProcessObserver& observer_;
+  const std::weak_ptr<TaskProcess> process_;
+  const ContainerId container_id_;
+  const ExecId exec_id_;
+};
+
+class ContainerContextImpl final : public ContainerContext {
+ public:
+  ContainerContextImpl(const Parts& parts, ProcessObserver& observer,
+                       std::weak_ptr<Container> container);
+
+  ProcessContext& init() override { return *init_; }
+
+  Status UseCgroupsOf(const HostProcess& process) override;
+  void OutOfMemory() override;
+  Status Save(std::string blob) override;
+
+ private:
+  const Parts& parts_;
+  ProcessObserver& observer_;
+  const std::weak_ptr<Container> container_;
+  ProcessContext* init_;
+};
+
+}  // namespace gantry::task

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls that act on what runs: Kill, Pause, Resume, Update, Checkpoint,
+// ResizePty, CloseIO. Each goes to the backend first; what it leaves out, the
+// core does through the host process or its cgroups.
+#include <csignal>
+#include <utility>
+
+#include "core/oci/resources.h"
+#include "core/os/fs.h"
+#include "core/plugin/guard.h"
+#include "core/rpc/typed.h"
+#include "core/task/service.h"
+#include "proto/containerd/runc.pb.h"
+
+namespace gantry::task {
+namespace {
+
+bool LeftOut(const Status& status) {
+  return !status && status.error().code == Code::kUnimplemented;
+}
+
+std::string Named(const Container& container) {
+  return std::format("container '{}'", container.id.str());
+}
+
+Status SignalEvery(const os::Cgroup& cgroup, uint32_t signal, std::chrono::milliseconds limit) {
+  if (signal == SIGKILL) {
+    return cgroup.Kill(limit);
+  }
+  GANTRY_TRY(const std::vector<pid_t> pids, cgroup.Procs());
+  for (const pid_t pid : pids) {
+    if (Result<UniqueFd> pidfd = os::OpenPidfd(os::ProcessId{pid, 0})) {
+      IgnoreError(os::SendSignal(pidfd->get(), static_cast<int>(signal)),
+                  "it may have ended since the list was read");
+    }
+  }
+  return {};
+}
+
+Result<CheckpointRequest> DecodeCheckpoint(const pb::CheckpointTaskRequest& request) {
+  containerd::runc::v1::CheckpointOptions options;
+  GANTRY_CHECK_OK(rpc::ParseMessage(request.options().value(), options));
+  CheckpointRequest out;
+  out.path = options.image_path().empty() ? request.path() : options.image_path();
+  out.work_path = options.work_path();
+  out.exit = options.exit();
+  out.open_tcp = options.open_tcp();
+  out.external_unix_sockets = options.external_unix_sockets();
+  out.terminal = options.terminal();
+  out.file_locks = options.file_locks();
+  out.empty_namespaces = {options.empty_namespaces().begin(), options.empty_namespaces().end()};
+  out.cgroups_mode = options.cgroups_mode();
+  return out;
+}
+
+}  // namespace
+
+os::Task<Status> Service::SignalAll(ContainerPtr container, uint32_t signal) {
+  const std::chrono::milliseconds limit = parts_.config.timeouts.kill;
+  co_return co_await parts_.services.pool.Run([container, signal, limit]() -> Status {
+    Status status = Fail(Code::kUnimplemented, "no backend");
+    if (container->backend) {
+      status = plugin::GuardedCall(container->sandbox->backend_name,
+                                   [&] { return container->backend->KillAll(signal); });
+    }
+    if (!LeftOut(status)) {
+      return status;
+    }
+    if (container->cgroup.empty() || !container->cgroup.Exists()) {
+      return {};
+    }
+    return SignalEvery(container->cgroup, signal, limit);
+  });
+}
+
+os::Task<Result<wire::Empty>> Service::Kill(const CallContext& call, pb::KillRequest request) {
+  if (request.signal() > static_cast<uint32_t>(SIGRTMAX)) {
+    co_return Fail(Code::kInvalidArgument, "kill '{}': {} is not a signal", request.id(),
+                   request.signal());
+  }
+  GANTRY_CO_TRY(const TaskProcessPtr process,
+                co_await FindProcess(call, request.id(), request.exec_id()));
+  GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
+  if (request.all() && process->is_init()) {
+    GANTRY_CO_CHECK_OK(co_await SignalAll(container, request.signal()));
+    co_return wire::Empty();
+  }
+  const std::string what =
+      process->is_init() ? Named(*container) : std::format("exec '{}'", process->id.str());
+  GANTRY_CO_CHECK_OK(
+      CheckLegal(Operation::kKill, process->exit ? State::kStopped : process->state, what));
+  gantry::Process* backend = process->is_init() ? container->backend.get() : process->backend.get();
+  if (backend == nullptr && !process->host) {
+    co_return Fail(Code::kFailedPrecondition,
+                   "kill {}: it has not been started: failed precondition", what);
+  }
+  const uint32_t signal = request.signal();
+  GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([&]() -> Status {
+    Status status = Fail(Code::kUnimplemented, "no backend");
+    if (backend != nullptr) {
+      status = plugin::GuardedCall(container->sandbox->backend_name,
+                                   [&] { return backend->Kill(signal); });
+    }
+    if (!LeftOut(status) || !process->host) {
+      return status;
+    }
+    Status sent = process->host->Signal(static_cast<int>(signal));
+    if (!sent && sent.error().code == Code::kNotFound) {
+      return Fail(Code::kNotFound, "process already finished: not found");
+    }
+    return sent;
+  }));
+  co_return wire::Empty();
+}
+
+os::Task<Result<wire::Empty>> Service::Pause(const CallContext& call, pb::PauseRequest request) {
+  GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
+  const os::Slot::Hold hold = co_await container->slot.Acquire();
+  const bool done = call.replay && container->init->state == State::kPaused;
+  if (!done) {
+    GANTRY_CO_CHECK_OK(CheckLegal(Operation::kPause, container->init->state, Named(*container)));
+    const auto limit = parts_.config.timeouts.pause;
+    GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([container, limit]() -> Status {
+      Status status = plugin::GuardedCall(container->sandbox->backend_name,
+                                          [&] { return container->backend->Pause(); });
+      return LeftOut(status) && !container->cgroup.empty() ? container->cgroup.Freeze(limit)
+                                                           : std::move(status);
+    }));
+    if (container->init->state == State::kRunning) {
+      container->init->state = State::kPaused;
+    }
+    GANTRY_CO_CHECK_OK(co_await Save(*container));
+  }
+  Publish(events::TaskPaused(container->subject()));
+  co_return wire::Empty();
+}
+
+os::Task<Result<wire::Empty>> Service::Resume(const CallContext& call, pb::ResumeRequest request) {
+  GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
+  const os::Slot::Hold hold = co_await container->slot.Acquire();
+  const bool done = call.replay && container->init->state == State::kRunning;
+  if (!done) {
+    GANTRY_CO_CHECK_OK(CheckLegal(Operation::kResume, container->init->state, Named(*container)));
+    const auto limit = parts_.config.timeouts.pause;
+    GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([container, limit]() -> Status {
+      Status status = plugin::GuardedCall(container->sandbox->backend_name,
+                                          [&] { return container->backend->Resume(); });
+      return LeftOut(status) && !container->cgroup.empty() ? container->cgroup.Thaw(limit)
+                                                           : std::move(status);
+    }));
+    if (container->init->state == State::kPaused) {
+      container->init->state = State::kRunning;
+    }
+    GANTRY_CO_CHECK_OK(co_await Save(*container));
+  }
+  Publish(events::TaskResumed(container->subject()));
+  co_return wire::Empty();
+}
+
+os::Task<Result<wire::Empty>> Service::Update(const CallContext& call,
+                                              pb::UpdateTaskRequest request) {
+  GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
+  const os::Slot::Hold hold = co_await container->slot.Acquire();
+  GANTRY_CO_CHECK_OK(CheckLegal(Operation::kUpdate, container->init->state, Named(*container)));
+  const std::string json = request.resources().value();
+  GANTRY_CO_TRY(const os::CgroupResources resources, oci::ParseResources(json));
+  GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([&]() -> Status {
+    Status status = plugin::GuardedCall(container->sandbox->backend_name,
+                                        [&] { return container->backend->Update(json); });
+    return LeftOut(status) && !container->cgroup.empty() ? container->cgroup.Update(resources)
+                                                         : std::move(status);
+  }));
+  co_return wire::Empty();
+}
+
+os::Task<Result<wire::Empty>> Service::Checkpoint(const CallContext& call,
+                                                  pb::CheckpointTaskRequest request) {
+  GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
+  const os::Slot::Hold hold = co_await container->slot.Acquire();
+  GANTRY_CO_CHECK_OK(CheckLegal(Operation::kCheckpoint, container->init->state, Named(*container)));
+  GANTRY_CO_TRY(const CheckpointRequest checkpoint, DecodeCheckpoint(request));
+  GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([&]() -> Status {
+    GANTRY_CHECK_OK(os::MakeDirs(checkpoint.path, 0700));
+    return plugin::GuardedCall(container->sandbox->backend_name,
+                               [&] { return container->backend->Checkpoint(checkpoint); });
+  }));
+  co_return wire::Empty();
+}
+
+os::Task<Result<wire::Empty>> Service::ResizePty(const CallContext& call,
+                                                 pb::ResizePtyRequest request) {
+  GANTRY_CO_TRY(const TaskProcessPtr process,
+                co_await FindProcess(call, request.id(), request.exec_id()));
+  GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
+  if (!process->stdio.terminal) {
+    co_return wire::Empty();
+  }
+  GANTRY_CO_CHECK_OK(CheckLegal(Operation::kResize, process->state,
+                                std::format("the terminal of '{}'", request.id())));
+  const ConsoleSize size{static_cast<uint16_t>(request.width()),
+                         static_cast<uint16_t>(request.height())};
+  gantry::Process* backend = process->is_init() ? container->backend.get() : process->backend.get();
+  Status status = Fail(Code::kUnimplemented, "no backend");
+  if (backend != nullptr) {
+    status = co_await parts_.services.pool.Run([&]() -> Status {
+      return plugin::GuardedCall(container->sandbox->backend_name,
+                                 [&] { return backend->Resize(size); });
+    });
+  }
+  if (LeftOut(status)) {
+    status = process->io ? process->io->Resize(size) : Status();
+  }
+  GANTRY_CO_CHECK_OK(std::move(status));
+  co_return wire::Empty();
+}
+
+os::Task<Result<wire::Empty>> Service::CloseIO(const CallContext& call,
+                                               pb::CloseIORequest request) {
+  GANTRY_CO_TRY(const TaskProcessPtr process,
+                co_await FindProcess(call, request.id(), request.exec_id()));
+  GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
+  if (!request.stdin()) {
+    co_return wire::Empty();
+  }
+  process->stdin_closed = true;
+  if (process->io) {
+    process->io->CloseStdin();
+  }
+  gantry::Process* backend = process->is_init() ? container->backend.get() : process->backend.get();
+  if (backend != nullptr && process->state != State::kStopped) {
+    const Status status = co_await parts_.services.pool.Run([&]() -> Status {
+      return plugin::GuardedCall(container->sandbox->backend_name,
+                                 [&] { return backend->CloseStdin(); });
+    });
+    if (!status && !LeftOut(status)) {
+      co_return std::unexpected(status.error());
+    }
+  }
+  co_return wire::Empty();
+}
+
+}  // namespace gantry::task

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Create: checks, record, mounts, streams, sandbox, container. Whatever fails
+// half-way is undone in reverse; the record says what there is to undo, so a
+// restart of the engine in the middle does the same.
+#include <chrono>
+#include <utility>
+
+#include "core/io/uri.h"
+#include "core/log/log.h"
+#include "core/oci/bundle.h"
+#include "core/oci/runtime_options.h"
+#include "core/os/ask.h"
+#include "core/os/mount.h"
+#include "core/plugin/guard.h"
+#include "core/task/service.h"
+#include "core/task/stdio_host.h"
+
+namespace gantry::task {
+namespace {
+
+constexpr std::string_view kContainerType = "io.kubernetes.cri.container-type";
+
+int64_t Now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::vector<os::Mount> MountsOf(const pb::CreateTaskRequest& request) {
+  std::vector<os::Mount> mounts;
+  for (const auto& mount : request.rootfs()) {
+    mounts.push_back({mount.type(),
+                      mount.source(),
+                      mount.target(),
+                      {mount.options().begin(), mount.options().end()}});
+  }
+  return mounts;
+}
+
+events::TaskCreateFields FieldsOf(const pb::CreateTaskRequest& request, uint32_t pid) {
+  events::TaskCreateFields fields;
+  fields.bundle = request.bundle();
+  for (const auto& mount : request.rootfs()) {
+    fields.rootfs.push_back({mount.type(),
+                             mount.source(),
+                             mount.target(),
+                             {mount.options().begin(), mount.options().end()}});
+  }
+  fields.standard_in = request.stdin();
+  fields.standard_out = request.stdout();
+  fields.standard_err = request.stderr();
+  fields.terminal = request.terminal();
+  fields.checkpoint = request.checkpoint();
+  fields.pid = pid;
+  return fields;
+}
+
+/// What is read and decided before anything is made.
+struct Plans {
+  oci::Spec spec;
+  oci::RuntimeOptions options;
+  std::string options_json;
+};
+
+Result<Plans> ReadPlans(const Group& group, const pb::CreateTaskRequest& request,
+                        const config::Config& config) {
+  GANTRY_CHECK_OK(oci::CheckBundle(request.bundle()));
+  Plans plans;
+  GANTRY_TRY(plans.spec, oci::ReadSpec(request.bundle(), config.limits.max_spec_bytes));
+  GANTRY_TRY(oci::RuntimeOptions at_start,
+             oci::DecodeRuntimeOptions(group.options_type_url, group.options));
+  GANTRY_CHECK_OK(oci::ReadConfigPath(at_start));
+  GANTRY_TRY(plans.options,
+             oci::DecodeRuntimeOptions(request.options().type_url(), request.options().value()));
+  GANTRY_CHECK_OK(oci::ReadConfigPath(plans.options));
+  if (plans.options.handler.empty()) {
+    plans.options.handler = at_start.handler;
+  }
+  GANTRY_TRY(plans.options_json, oci::MergeOptions(at_start.json, plans.options.json));
+  return plans;
+}
+
+}  // namespace
+
+/// A Create on its way.
+struct Service::Creation {
+  ContainerPtr container;
+  pb::CreateTaskRequest request;
+  oci::Spec spec;
+  std::string backend;
+};
+
+os::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call,
+                                                         pb::CreateTaskRequest request) {
+  GANTRY_CO_TRY(const ContainerId id, ContainerId::Parse(request.id()));
+  GANTRY_CO_TRY(const std::shared_ptr<const Group> group, GroupOf(call));
+  pb::CreateTaskResponse response;
+  if (Result<ContainerPtr> there = co_await Find(call, request.id())) {
+    const TaskProcess& init = *(*there)->init;
+    if (!call.replay || init.state == State::kCreating) {
+      co_return Fail(Code::kAlreadyExists, "create container '{}': already exists", id.str());
+    }
+    // An earlier engine made it and died before it could say so.
+    Publish(events::TaskCreate((*there)->subject(), FieldsOf(request, init.pid)));
+    response.set_pid(init.pid);
+    co_return response;
+  }
+  auto creation = std::make_shared<Creation>();
+  creation->container = Enter(id, group);
+  creation->container->ready.Set();
+  creation->request = std::move(request);
+  const ContainerPtr container = creation->container;
+  const os::Slot::Hold hold = co_await container->slot.Acquire();
+  if (Status status = co_await DoCreate(creation); !status) {
+    co_await RollBack(container);
+    Leave(*container);
+    co_return std::unexpected(std::move(status).error());
+  }
+  response.set_pid(container->init->pid);
+  Publish(
+      events::TaskCreate(container->subject(), FieldsOf(creation->request, container->init->pid)));
+  StartPublished(*container->init);
+  LogInfo({{"ns", group->ns.str()}, {"id", id.str()}}, "created, pid {}", container->init->pid);
+  co_return response;
+}
+
+os::Task<Status> Service::DoCreate(std::shared_ptr<Creation> creation) {
+  Container& container = *creation->container;
+  if (container.instance == 0) {
+    GANTRY_CO_TRY(link::InstanceAdded added,
+                  co_await parts_.services.link.AddMember(
+                      container.group->address, container.id.str(), creation->request.bundle()));
+    container.instance = added.number;
+    InstanceAdded(std::move(added));
+  }
+  container.init = NewProcess(container, ExecId());
+  container.init->state = State::kCreating;
+  container.context = std::make_unique<ContainerContextImpl>(parts_, *this, creation->container);
+  GANTRY_CO_CHECK_OK(co_await Prepare(*creation));
+  GANTRY_CO_CHECK_OK(co_await JoinSandbox(*creation));
+  GANTRY_CO_CHECK_OK(co_await MakeContainer(*creation));
+  container.init->state = State::kCreated;
+  Protect(container);
+  co_return co_await Save(container);
+}
+
+/// Checks, the first record, mounts and streams.
+os::Task<Status> Service::Prepare(Creation& creation) {
+  Container& container = *creation.container;
+  const pb::CreateTaskRequest& request = creation.request;
+  container.bundle = request.bundle();
+  container.checkpoint = request.checkpoint();
+  container.created_at_ns = Now();
+  container.init->stdio = {request.stdin(), request.stdout(), request.stderr(), request.terminal()};
+  GANTRY_CO_TRY(Plans plans, co_await parts_.services.pool.Run([&]() -> Result<Plans> {
+    return ReadPlans(*container.group, request, parts_.config);
+  }));
+  container.handler =
+      !plans.options.handler.empty() ? plans.options.handler : container.group->handler;
+  const config::Handler* handler = parts_.config.FindHandler(container.handler);
+  if (handler == nullptr) {
+    co_return Fail(Code::kInvalidArgument,
+                   "create container '{}': handler '{}' is not in the configuration '{}'",
+                   container.id.str(), container.handler, parts_.config.file);
+  }
+  creation.backend = handler->backend;
+  GANTRY_CO_TRY(container.options_json,
+                oci::MergeOptions(handler->options.json, plans.options_json));
+  creation.spec = std::move(plans.spec);
+  container.private_pids = creation.spec.has_private_pid_namespace();
+  container.annotations = creation.spec.annotations;
+  const std::vector<os::Mount> mounts = MountsOf(request);
+  container.rootfs =
+      mounts.empty() ? creation.spec.RootPath(container.bundle) : container.bundle + "/rootfs";
+  for (const os::Mount& mount : mounts) {
+    container.mounts.push_back({mount.type, mount.source, container.rootfs});
+  }
+  GANTRY_CO_CHECK_OK(co_await Save(container));
+  if (!mounts.empty()) {
+    GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run(
+        [&]() -> Status { return os::MountAll(container.rootfs, mounts); }));
+  }
+  co_return co_await OpenStreams(container.init);
+}
+
+os::Task<Status> Service::OpenStreams(TaskProcessPtr process) {
+  io::StdioOptions options;
+  options.pipe_bytes = parts_.config.io.fifo_bytes;
+  options.open_limit = parts_.config.timeouts.stdio_open;
+  options.logger_stop = parts_.config.io.logger_stop;
+  options.id = process->is_init() ? process->container.id.str() : process->id.str();
+  options.ns = process->container.group->ns.str();
+  options.logger_tag = "logger";
+  const io::StdioPaths paths{process->stdio.in, process->stdio.out, process->stdio.err,
+                             process->stdio.terminal};
+  GANTRY_CO_TRY(process->io,
+                co_await parts_.services.pool.Run([&]() -> Result<std::shared_ptr<io::ProcessIo>> {
+                  GANTRY_TRY(auto opened, io::ProcessIo::Open(parts_.relay, *process->stdio_host,
+                                                              paths, options));
+                  return std::shared_ptr<io::ProcessIo>(std::move(opened));
+                }));
+  co_return Status();
+}
+
+os::Task<Status> Service::JoinSandbox(Creation& creation) {
+  Container& container = *creation.container;
+  SandboxRequest request;
+  const bool pod = container.group->id != container.id.str() ||
+                   creation.spec.annotation(std::string(kContainerType)) == "sandbox";
+  request.kind = pod ? SandboxKind::kPaused : SandboxKind::kImplied;
+  request.bundle = container.bundle;
+  request.options_json = container.options_json;
+  if (const oci::LinuxNamespace* net = creation.spec.FindNamespace("network")) {
+    request.netns_path = net->path;
+  }
+  request.annotations = creation.spec.annotations;
+  GANTRY_CO_TRY(container.sandbox, co_await OpenSandbox(creation.container, std::move(request),
+                                                        creation.backend, nullptr));
+  ++container.sandbox->containers;
+  co_return Status();
+}
+
+os::Task<Status> Service::MakeContainer(Creation& creation) {
+  Container& container = *creation.container;
+  ContainerRequest request;
+  request.id = container.id;
+  request.bundle = container.bundle;
+  request.spec_json = creation.spec.json;
+  request.rootfs = container.rootfs;
+  request.terminal = container.init->stdio.terminal;
+  request.checkpoint = container.checkpoint;
+  request.options_json = container.options_json;
+  const std::shared_ptr<SandboxEntry> sandbox = container.sandbox;
+  GANTRY_CO_TRY(
+      container.backend,
+      co_await parts_.services.pool.Run([&]() -> Result<std::unique_ptr<gantry::Container>> {
+        return plugin::GuardedCall(sandbox->backend_name, [&] {
+          return sandbox->sandbox->CreateContainer(request, *container.context);
+        });
+      }));
+  container.init->io->Started();
+  co_return Status();
+}
+
+/// A Create that failed: nothing of it may stay.
+os::Task<void> Service::RollBack(ContainerPtr container) {
+  if (!container->init) {
+    co_return;
+  }
+  if (Status removed = co_await Remove(container); !removed) {
+    LogError({{"ns", container->group->ns.str()}, {"id", container->id.str()}},
+             "undo a failed create: {}", removed.error().message);
+  }
+  const Status gone =
+      co_await parts_.services.pool.Run(container->record.Remover(container->bundle));
+  IgnoreError(gone, "containerd removes the bundle, and with it the record");
+  link::Plan nothing;
+  parts_.services.link.Protect(container->instance, std::move(nothing));
+}
+
+}  // namespace gantry::task

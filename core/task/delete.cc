@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Delete, of a container or an exec, and the keeper's call that ends an
+// instance whatever state it is in.
+#include <chrono>
+#include <utility>
+
+#include "core/log/log.h"
+#include "core/os/mount.h"
+#include "core/plugin/guard.h"
+#include "core/task/service.h"
+
+namespace gantry::task {
+namespace {
+
+int64_t Now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+pb::DeleteResponse ResponseOf(const TaskProcess& process) {
+  pb::DeleteResponse response;
+  const ExitStatus exit = process.exit.value_or(ExitStatus{0, Now()});
+  response.set_pid(process.pid);
+  response.set_exit_status(exit.status);
+  SetTimestamp(response.mutable_exited_at(), exit.exited_at_ns);
+  return response;
+}
+
+}  // namespace
+
+os::Task<Result<pb::DeleteResponse>> Service::Delete(const CallContext& call,
+                                                     pb::DeleteRequest request) {
+  Result<TaskProcessPtr> process = co_await FindProcess(call, request.id(), request.exec_id());
+  if (!process && call.replay && request.exec_id().empty()) {
+    // An earlier engine had done it and died before it could say so.
+    for (const auto& [number, instance] : instances_) {
+      if (instance.forgotten && instance.address == call.address &&
+          instance.announce.id == request.id()) {
+        pb::DeleteResponse response;
+        response.set_pid(instance.pid);
+        response.set_exit_status(instance.status);
+        SetTimestamp(response.mutable_exited_at(), instance.exited_at_ns);
+        co_return response;
+      }
+    }
+  }
+  if (!process) {
+    co_return std::unexpected(std::move(process).error());
+  }
+  GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
+  if ((*process)->is_init()) {
+    co_return co_await DeleteInit(container);
+  }
+  co_return co_await DeleteExec(container, *process);
+}
+
+os::Task<Result<pb::DeleteResponse>> Service::DeleteExec(ContainerPtr container,
+                                                         TaskProcessPtr exec) {
+  const os::Slot::Hold hold = co_await exec->slot.Acquire();
+  GANTRY_CO_CHECK_OK(
+      CheckLegal(Operation::kDelete, exec->state, std::format("exec '{}'", exec->id.str())));
+  if (exec->backend) {
+    GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([&]() -> Status {
+      return plugin::GuardedCall(container->sandbox->backend_name,
+                                 [&] { return exec->backend->Delete(); });
+    }));
+  }
+  co_await CloseStreams(exec);
+  if (const auto found = container->execs.find(exec->id);
+      found != container->execs.end() && found->second == exec) {
+    container->execs.erase(found);
+  }
+  GANTRY_CO_CHECK_OK(co_await Save(*container));
+  co_return ResponseOf(*exec);
+}
+
+os::Task<Result<pb::DeleteResponse>> Service::DeleteInit(ContainerPtr container) {
+  const os::Slot::Hold hold = co_await container->slot.Acquire();
+  TaskProcess& init = *container->init;
+  if (init.state == State::kNone) {
+    co_return Fail(Code::kNotFound, "container not created: not found");
+  }
+  GANTRY_CO_CHECK_OK(CheckLegal(Operation::kDelete, init.state,
+                                std::format("container '{}'", container->id.str())));
+  GANTRY_CO_CHECK_OK(co_await Remove(container));
+  const pb::DeleteResponse response = ResponseOf(init);
+  const ExitStatus exit = init.exit.value_or(ExitStatus{0, Now()});
+  link::Forget tombstone;
+  tombstone.instance = container->instance;
+  tombstone.pid = init.pid;
+  tombstone.status = exit.status;
+  tombstone.exited_at_ns = exit.exited_at_ns;
+  parts_.services.link.Forget(tombstone);
+  IgnoreError(co_await parts_.services.pool.Run(container->record.Remover(container->bundle)),
+              "containerd removes the bundle, and with it the record");
+  init.state = State::kNone;
+  Publish(events::TaskDelete(container->subject(), init.pid, exit));
+  Leave(*container);
+  LogInfo({{"ns", container->group->ns.str()}, {"id", container->id.str()}}, "deleted");
+  co_return response;
+}
+
+os::Task<void> Service::CloseStreams(TaskProcessPtr process) {
+  if (!process->io) {
+    co_return;
+  }
+  const std::shared_ptr<io::ProcessIo> streams = std::exchange(process->io, nullptr);
+  streams->Ended();
+  os::OneShot<void> drained;
+  streams->WhenDrained([&loop = parts_.services.loop, drained]() mutable {
+    loop.Post([drained]() mutable { drained.Set(); });
+  });
+  if (!co_await drained.WaitFor(parts_.services.loop, parts_.config.timeouts.stdio_drain)) {
+    LogWarning({{"id", process->container.id.str()}, {"exec", process->id.str()}},
+               "its last output was not read within {} ms",
+               parts_.config.timeouts.stdio_drain.count());
+  }
+  IgnoreError(co_await parts_.services.pool.Run([streams]() -> Status {
+    streams->Close();
+    return {};
+  }),
+              "closing does not fail");
+}
+
+os::Task<Status> Service::Remove(ContainerPtr container) {
+  Status result;
+  if (container->backend) {
+    result = co_await parts_.services.pool.Run([container]() -> Status {
+      return plugin::GuardedCall(container->sandbox->backend_name,
+                                 [&] { return container->backend->Delete(); });
+    });
+    if (!result) {
+      co_return result;
+    }
+  }
+  container->oom.reset();
+  for (const auto& [id, exec] : container->execs) {
+    co_await CloseStreams(exec);
+  }
+  if (container->init) {
+    co_await CloseStreams(container->init);
+    if (container->init->host) {
+      parts_.services.processes.Release(container->init->host->id());
+    }
+  }
+  if (!container->mounts.empty()) {
+    const Result<os::UnmountReport> unmounted = co_await parts_.services.pool.Run(
+        [container]() -> Result<os::UnmountReport> { return os::UnmountTree(container->rootfs); });
+    if (!unmounted) {
+      LogError({{"id", container->id.str()}}, "{}", unmounted.error().message);
+    }
+  }
+  container->backend.reset();
+  co_await LeaveSandbox(*container);
+  co_return Status();
+}
+
+void Service::DeleteCall(const link::DeleteCall& call) { os::Start(AnswerDeleteCall(call)); }
+
+/// containerd has lost the instance: kill it and leave nothing. containerd
+/// itself publishes the exit then.
+os::Task<void> Service::AnswerDeleteCall(link::DeleteCall call) {
+  link::DeleteDone done;
+  done.tag = call.tag;
+  done.pid = link::kNoPid;
+  done.status = 137;
+  done.exited_at_ns = Now();
+  ContainerPtr container;
+  for (const ContainerPtr& one : Containers()) {
+    if (one->instance == call.instance) {
+      container = one;
+    }
+  }
+  if (container) {
+    co_await container->ready.Wait();
+    container->abandoned = true;
+    const os::Slot::Hold hold = co_await container->slot.Acquire();
+    const Status removed = co_await Remove(container);
+    if (!removed) {
+      done.code = static_cast<int32_t>(removed.error().code);
+      done.message = removed.error().message;
+    } else {
+      IgnoreError(co_await parts_.services.pool.Run(container->record.Remover(container->bundle)),
+                  "containerd removes the bundle, and with it the record");
+      Leave(*container);
+    }
+    if (container->init && container->init->pid != 0) {
+      done.pid = container->init->pid;
+    }
+    if (container->init && container->init->exit) {
+      done.status = container->init->exit->status;
+      done.exited_at_ns = container->init->exit->exited_at_ns;
+    }
+  }
+  parts_.services.link.AnswerDelete(done);
+}
+
+}  // namespace gantry::task

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Exec: registers a further process; Start runs it.
+#include <utility>
+
+#include "core/task/service.h"
+
+namespace gantry::task {
+
+os::Task<Result<wire::Empty>> Service::Exec(const CallContext& call,
+                                            pb::ExecProcessRequest request) {
+  const bool replay = call.replay;
+  GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
+  GANTRY_CO_TRY(const ExecId id, ExecId::Parse(request.exec_id()));
+  const os::Slot::Hold hold = co_await container->slot.Acquire();
+  if (container->execs.contains(id)) {
+    if (!replay) {
+      co_return Fail(Code::kAlreadyExists, "exec '{}' in container '{}': id already exists",
+                     id.str(), container->id.str());
+    }
+    Publish(events::TaskExecAdded(container->subject(), id));
+    co_return wire::Empty();
+  }
+  // A paused container takes execs; they start when it goes on.
+  const State state = container->init->state;
+  GANTRY_CO_CHECK_OK(CheckLegal(Operation::kExec, state == State::kPaused ? State::kRunning : state,
+                                std::format("container '{}'", container->id.str())));
+  if (container->execs.size() >= parts_.config.limits.max_execs_per_container) {
+    co_return Fail(Code::kResourceExhausted, "exec '{}' in container '{}': {} are there already",
+                   id.str(), container->id.str(), container->execs.size());
+  }
+  GANTRY_CO_TRY(const oci::ProcessSpec spec, oci::ParseProcess(request.spec().value()));
+  const TaskProcessPtr exec = NewProcess(*container, id);
+  GANTRY_CO_TRY(exec->spec_json, oci::WithTerminal(spec.json, request.terminal()));
+  exec->stdio = {request.stdin(), request.stdout(), request.stderr(), request.terminal()};
+  exec->state = State::kCreated;
+  container->execs[id] = exec;
+  if (Status saved = co_await Save(*container); !saved) {
+    container->execs.erase(id);
+    co_return std::unexpected(std::move(saved).error());
+  }
+  Publish(events::TaskExecAdded(container->subject(), id));
+  co_return wire::Empty();
+}
+
+}  // namespace gantry::task

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the end of a process becomes known to containerd.
+//
+// It comes from the keeper (a bound host process) or from the backend. Then, in
+// this order: a start that is not published yet is waited for; for an init, its
+// execs' ends go first and a last look is taken whether memory ran out; the
+// state goes on record; then, in one go, the event is queued, the keeper told
+// that the end is known, and Wait answered.
+#include <csignal>
+#include <utility>
+
+#include "core/log/log.h"
+#include "core/task/service.h"
+
+namespace gantry::task {
+namespace {
+
+/// How long an init's end waits for those of its execs: they die with it, so
+/// only a broken backend takes this long.
+constexpr auto kExecsEndLimit = std::chrono::seconds(10);
+
+ContainerPtr Owner(const std::vector<ContainerPtr>& all, const Container& container) {
+  for (const ContainerPtr& one : all) {
+    if (one.get() == &container) {
+      return one;
+    }
+  }
+  return nullptr;
+}
+
+bool Runs(const TaskProcess& process) {
+  return process.state == State::kRunning || process.state == State::kStarting ||
+         process.state == State::kPaused;
+}
+
+}  // namespace
+
+Status Service::OnBound(TaskProcess& process, engine::WatchedProcessPtr host) {
+  if (process.host && process.host != host) {
+    return Fail(Code::kFailedPrecondition, "bind process {} of '{}': bound to {} already",
+                host->pid().value, process.container.id.str(), process.host->pid().value);
+  }
+  process.host = host;
+  process.host_pid = host->pid();
+  process.start_time = host->start_time();
+  process.pid = static_cast<uint32_t>(host->pid().value);
+  host->MarkBound();
+  if (process.is_init()) {
+    Protect(process.container);
+  }
+  const TaskProcessPtr self =
+      process.is_init() ? process.container.init : process.container.execs[process.id];
+  host->OnEnd([this, weak = std::weak_ptr(self)](WaitStatus status) {
+    if (const TaskProcessPtr ended = weak.lock()) {
+      OnExited(*ended, ExitStatus{status.code(), status.exited_at_ns});
+    }
+  });
+  return {};
+}
+
+void Service::OnPid(TaskProcess& process, HostPid pid) {
+  process.pid = static_cast<uint32_t>(pid.value);
+}
+
+void Service::OnExited(TaskProcess& process, ExitStatus exit) {
+  if (process.start_pending) {
+    process.early_exit = exit;
+    return;
+  }
+  if (process.exit) {
+    RepeatExit(process);
+    return;
+  }
+  if (process.state == State::kCreating) {
+    // A Create that is under way fails by itself, or looks here when it is done.
+    process.early_exit = exit;
+    return;
+  }
+  const ContainerPtr container = Owner(Containers(), process.container);
+  if (!container) {
+    return;
+  }
+  process.exit = exit;
+  const TaskProcessPtr self = process.is_init() ? container->init : container->execs[process.id];
+  os::Start(HandleExit(container, self));
+}
+
+os::Task<void> Service::HandleExit(ContainerPtr container, TaskProcessPtr process) {
+  if (process->io) {
+    process->io->Ended();
+  }
+  if (process->is_init()) {
+    co_await EndExecsFirst(container);
+    if (container->oom) {
+      container->oom->CheckNow();
+    }
+  }
+  process->state = State::kStopped;
+  if (Status saved = co_await Save(*container); !saved) {
+    LogError({{"ns", container->group->ns.str()}, {"id", container->id.str()}},
+             "record the exit: {}", saved.error().message);
+  }
+  FinishExit(*process);
+}
+
+void Service::FinishExit(TaskProcess& process) {
+  Container& container = process.container;
+  if (!container.abandoned) {
+    Publish(events::TaskExit(container.subject(), process.id, process.pid, *process.exit));
+  }
+  if (process.host) {
+    parts_.services.processes.Release(process.host->id());
+  }
+  if (process.is_init()) {
+    Protect(container);
+  }
+  process.exited.Set(*process.exit);
+  LogInfo(
+      {{"ns", container.group->ns.str()}, {"id", container.id.str()}, {"exec", process.id.str()}},
+      "exited with {}", process.exit->status);
+}
+
+/// Without a pid namespace of its own the kernel does not end what is left.
+os::Task<void> Service::EndExecsFirst(ContainerPtr container) {
+  if (!container->private_pids && !container->cgroup.empty()) {
+    const Status killed = co_await SignalAll(container, SIGKILL);
+    if (!killed && killed.error().code != Code::kNotFound) {
+      LogWarning({{"id", container->id.str()}}, "kill what is left of it: {}",
+                 killed.error().message);
+    }
+  }
+  const auto execs = container->execs;
+  for (const auto& [id, exec] : execs) {
+    if (!Runs(*exec)) {
+      continue;
+    }
+    if (!co_await exec->exited.WaitFor(parts_.services.loop, kExecsEndLimit)) {
+      LogWarning({{"id", container->id.str()}, {"exec", id.str()}},
+                 "its end is not known {} s after its container's", kExecsEndLimit.count());
+    }
+  }
+}
+
+void Service::OnCgroup(Container& container, os::Cgroup cgroup) {
+  container.cgroup = std::move(cgroup);
+  Result<std::unique_ptr<os::OomWatch>> watch = os::OomWatch::Create(
+      parts_.services.loop, container.cgroup, [this, &container] { OnOutOfMemory(container); });
+  if (watch) {
+    container.oom = std::move(*watch);
+  } else {
+    LogDebug({{"id", container.id.str()}}, "no OOM events: {}", watch.error().message);
+  }
+  Protect(container);
+}
+
+void Service::OnOutOfMemory(Container& container) {
+  if (container.init && container.init->state != State::kStopped) {
+    Publish(events::TaskOom(container.subject()));
+  }
+}
+
+}  // namespace gantry::task

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parts of the engine that the Task service works with, made and owned by
+// the daemon.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <gantry/backend.h>
+#include <gantry/error.h>
+
+#include "core/config/config.h"
+#include "core/events/publisher.h"
+#include "core/io/relay.h"
+#include "core/sandbox/context.h"
+#include "core/sandbox/services.h"
+
+namespace gantry::task {
+
+/// A backend that is ready for use.
+struct BackendRef {
+  std::string name;
+  SandboxBackend* backend = nullptr;
+};
+
+struct Parts {
+  sandbox::Services services;
+  const config::Config& config;
+  io::Relay& relay;
+  events::Publishers& publishers;
+  sandbox::Counters& counters;
+  /// The backend of that name, loaded now if it was not. Errors: why it cannot
+  /// be used. Thread: workers.
+  std::function<Result<BackendRef>(std::string_view name)> find_backend;
+};
+
+}  // namespace gantry::task

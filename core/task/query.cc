@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls that only ask: State, Wait, Pids, Stats, Connect; and Shutdown, which
+// has nothing to do.
+#include <unistd.h>
+
+#include <utility>
+
+#include "core/plugin/guard.h"
+#include "core/rpc/typed.h"
+#include "core/stats/metrics.h"
+#include "core/task/service.h"
+#include "proto/containerd/runc.pb.h"
+
+namespace gantry::task {
+namespace {
+
+/// What a Go client takes for "no time": the first of January of the year 1.
+constexpr int64_t kGoZeroTime = -62135596800;
+
+pb::Status StatusOf(State state) {
+  switch (state) {
+    case State::kCreated:
+    case State::kStarting:
+      return pb::CREATED;
+    case State::kRunning:
+      return pb::RUNNING;
+    case State::kPaused:
+      return pb::PAUSED;
+    case State::kStopped:
+    case State::kDeleting:
+      return pb::STOPPED;
+    case State::kNone:
+    case State::kCreating:
+      return pb::UNKNOWN;
+  }
+  return pb::UNKNOWN;
+}
+
+void Fill(pb::StateResponse& response, const TaskProcess& process) {
+  const Container& container = process.container;
+  response.set_id(process.is_init() ? container.id.str() : process.id.str());
+  response.set_bundle(container.bundle);
+  response.set_pid(process.pid);
+  const bool paused = container.init->state == State::kPaused && process.state == State::kRunning;
+  response.set_status(paused ? pb::PAUSED : StatusOf(process.state));
+  response.set_stdin(process.stdio.in);
+  response.set_stdout(process.stdio.out);
+  response.set_stderr(process.stdio.err);
+  response.set_terminal(process.stdio.terminal);
+  if (process.state == State::kStopped && process.exit) {
+    response.set_exit_status(process.exit->status);
+    SetTimestamp(response.mutable_exited_at(), process.exit->exited_at_ns);
+  } else {
+    response.mutable_exited_at()->set_seconds(kGoZeroTime);
+  }
+}
+
+/// The pids of a container, by its backend or its cgroups. Thread: workers.
+Result<std::vector<ProcessInfo>> ListProcesses(const Container& container) {
+  auto listed = plugin::GuardedCall(container.sandbox->backend_name,
+                                    [&] { return container.backend->Processes(); });
+  if (listed || listed.error().code != Code::kUnimplemented || container.cgroup.empty()) {
+    return listed;
+  }
+  std::vector<ProcessInfo> processes;
+  if (container.cgroup.Exists()) {
+    GANTRY_TRY(const std::vector<pid_t> pids, container.cgroup.Procs());
+    for (const pid_t pid : pids) {
+      processes.push_back({static_cast<uint32_t>(pid), ExecId()});
+    }
+  }
+  return processes;
+}
+
+}  // namespace
+
+os::Task<Result<pb::StateResponse>> Service::GetState(const CallContext& call,
+                                                      pb::StateRequest request) {
+  GANTRY_CO_TRY(const TaskProcessPtr process,
+                co_await FindProcess(call, request.id(), request.exec_id()));
+  pb::StateResponse response;
+  Fill(response, *process);
+  co_return response;
+}
+
+os::Task<Result<pb::WaitResponse>> Service::Wait(const CallContext& call, pb::WaitRequest request) {
+  GANTRY_CO_TRY(const TaskProcessPtr process,
+                co_await FindProcess(call, request.id(), request.exec_id()));
+  // Of its own: the process may be deleted meanwhile.
+  os::OneShot<ExitStatus> exited = process->exited;
+  const ExitStatus exit = co_await exited.Wait();
+  pb::WaitResponse response;
+  response.set_exit_status(exit.status);
+  SetTimestamp(response.mutable_exited_at(), exit.exited_at_ns);
+  co_return response;
+}
+
+os::Task<Result<pb::PidsResponse>> Service::Pids(const CallContext& call, pb::PidsRequest request) {
+  GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
+  std::vector<ProcessInfo> processes;
+  if (container->backend && container->init->state != State::kStopped) {
+    GANTRY_CO_TRY(processes, co_await parts_.services.pool.Run(
+                                 [container]() -> Result<std::vector<ProcessInfo>> {
+                                   return ListProcesses(*container);
+                                 }));
+  }
+  if (processes.empty() && container->init->pid != 0) {
+    // Never an empty list for a task that exists: after its own restart
+    // containerd would take it for a leak, and its exit code would be lost.
+    processes.push_back({container->init->pid, ExecId()});
+  }
+  pb::PidsResponse response;
+  for (const ProcessInfo& info : processes) {
+    pb::ProcessInfo* out = response.add_processes();
+    out->set_pid(info.pid);
+    ExecId exec = info.exec;
+    for (const auto& [id, process] : container->execs) {
+      if (process->pid == info.pid && !process->exit) {
+        exec = id;
+      }
+    }
+    if (!exec.empty()) {
+      containerd::runc::v1::ProcessDetails details;
+      details.set_exec_id(exec.str());
+      out->mutable_info()->set_type_url("containerd.runc.v1.ProcessDetails");
+      out->mutable_info()->set_value(details.SerializeAsString());
+    }
+  }
+  co_return response;
+}
+
+os::Task<Result<pb::StatsResponse>> Service::Stats(const CallContext& call,
+                                                   pb::StatsRequest request) {
+  GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
+  GANTRY_CO_TRY(
+      const AnyValue value, co_await parts_.services.pool.Run([container]() -> Result<AnyValue> {
+        Result<AnyValue> stats = Fail(Code::kUnimplemented, "no backend");
+        if (container->backend) {
+          stats = plugin::GuardedCall(container->sandbox->backend_name,
+                                      [&] { return container->backend->Stats(); });
+        }
+        if (stats || stats.error().code != Code::kUnimplemented || container->cgroup.empty()) {
+          return stats;
+        }
+        return stats::ReadMetrics(container->cgroup);
+      }));
+  pb::StatsResponse response;
+  response.mutable_stats()->set_type_url(value.type_url);
+  response.mutable_stats()->set_value(value.value);
+  co_return response;
+}
+
+os::Task<Result<pb::ConnectResponse>> Service::Connect(const CallContext& call,
+                                                       pb::ConnectRequest request) {
+  pb::ConnectResponse response;
+  // The keeper: the process that lives as long as the connection.
+  response.set_shim_pid(static_cast<uint32_t>(getppid()));
+  if (const Result<ContainerPtr> container = co_await Find(call, request.id());
+      container && (*container)->init) {
+    response.set_task_pid((*container)->init->pid);
+  }
+  co_return response;
+}
+
+os::Task<Result<wire::Empty>> Service::Shutdown(const CallContext&, pb::ShutdownRequest) {
+  co_return wire::Empty();
+}
+
+}  // namespace gantry::task

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/task/record_file.h"
+
+namespace gantry::task {
+
+Status RecordFile::Write(Shared& shared, const RecordVersion& version) {
+  const std::lock_guard lock(shared.mutex);
+  if (shared.removed || version.number <= shared.written) {
+    return {};
+  }
+  GANTRY_CHECK_OK(store::Write(version.record));
+  shared.written = version.number;
+  return {};
+}
+
+Status RecordFile::Remove(Shared& shared, const std::string& bundle) {
+  const std::lock_guard lock(shared.mutex);
+  shared.removed = true;
+  return store::Remove(bundle);
+}
+
+}  // namespace gantry::task

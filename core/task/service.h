@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Task service: containerd's 17 methods, served as version 2 and version 3
+// from one implementation. The calls are in files named after them; here is
+// what they share: which containers there are, and which rules hold for all.
+//
+// Rules.
+// - Whose container it is, is told by the socket that the call came on, not by
+//   its metadata.
+// - An effect is on record before it is acknowledged: the answer, the event and
+//   the keeper's acknowledgement follow the record's write, in one go without a
+//   wait in between. So a call that is replayed to the next engine either finds
+//   nothing done, or finds it on record and repeats only answer and event.
+// - Events of one container go out in the order create, start, exit, delete;
+//   an exec's exit before its container's.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gantry/error.h>
+#include <gantry/ids.h>
+
+#include "core/link/messages.h"
+#include "core/oci/spec.h"
+#include "core/os/co.h"
+#include "core/rpc/method_table.h"
+#include "core/task/container.h"
+#include "core/task/contexts.h"
+#include "core/task/parts.h"
+#include "proto/containerd/task/task.pb.h"
+
+namespace gantry::task {
+
+namespace pb = containerd::task;
+using rpc::CallContext;
+
+/// Thread: loop.
+class Service final : public ProcessObserver {
+ public:
+  explicit Service(const Parts& parts);
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+  ~Service() override;
+
+  /// Puts the methods of both versions into `table`.
+  Status Register(rpc::MethodTable& table);
+
+  /// From the keeper.
+  void InstanceAdded(link::InstanceAdded instance);
+  void InstanceRemoved(uint64_t number);
+  /// Everything from before a restart has been told: takes it all up again.
+  /// `stored`: the names in the descriptor store.
+  void SnapshotEnd(std::vector<std::string> stored);
+  void DeleteCall(const link::DeleteCall& call);
+
+  /// For gantryctl.
+  std::vector<ContainerPtr> Containers() const;
+
+  const std::map<uint64_t, link::InstanceAdded>& instances() const { return instances_; }
+
+ private:
+  /// Where a container is looked up: ids repeat across namespaces and containerds.
+  struct Key {
+    std::string grpc_address;
+    std::string ns;
+    std::string id;
+    auto operator<=>(const Key&) const = default;
+  };
+
+  // The calls. Each in the file of its name or, where short, in control.cc and query.cc.
+  os::Task<Result<pb::CreateTaskResponse>> Create(const CallContext& call,
+                                                  pb::CreateTaskRequest request);
+  os::Task<Result<pb::StartResponse>> Start(const CallContext& call, pb::StartRequest request);
+  os::Task<Result<pb::DeleteResponse>> Delete(const CallContext& call, pb::DeleteRequest request);
+  os::Task<Result<pb::StateResponse>> GetState(const CallContext& call, pb::StateRequest request);
+  os::Task<Result<wire::Empty>> Exec(const CallContext& call, pb::ExecProcessRequest request);
+  os::Task<Result<pb::WaitResponse>> Wait(const CallContext& call, pb::WaitRequest request);
+  os::Task<Result<wire::Empty>> Kill(const CallContext& call, pb::KillRequest request);
+  os::Task<Result<pb::PidsResponse>> Pids(const CallContext& call, pb::PidsRequest request);
+  os::Task<Result<wire::Empty>> Pause(const CallContext& call, pb::PauseRequest request);
+  os::Task<Result<wire::Empty>> Resume(const CallContext& call, pb::ResumeRequest request);
+  os::Task<Result<wire::Empty>> ResizePty(const CallContext& call, pb::ResizePtyRequest request);
+  os::Task<Result<wire::Empty>> CloseIO(const CallContext& call, pb::CloseIORequest request);
+  os::Task<Result<wire::Empty>> Update(const CallContext& call, pb::UpdateTaskRequest request);
+  os::Task<Result<wire::Empty>> Checkpoint(const CallContext& call,
+                                           pb::CheckpointTaskRequest request);
+  os::Task<Result<pb::StatsResponse>> Stats(const CallContext& call, pb::StatsRequest request);
+  os::Task<Result<pb::ConnectResponse>> Connect(const CallContext& call,
+                                                pb::ConnectRequest request);
+  os::Task<Result<wire::Empty>> Shutdown(const CallContext& call, pb::ShutdownRequest request);
+
+  // Look-ups (service.cc).
+  Key KeyOf(const Group& group, std::string_view id) const;
+  Result<std::shared_ptr<const Group>> GroupOf(const CallContext& call) const;
+  /// The container, taken up again after a restart.
+  os::Task<Result<ContainerPtr>> Find(const CallContext& call, std::string id);
+  os::Task<Result<TaskProcessPtr>> FindProcess(const CallContext& call, std::string id,
+                                               std::string exec_id);
+  ContainerPtr Enter(const ContainerId& id, std::shared_ptr<const Group> group);
+  TaskProcessPtr NewProcess(Container& container, ExecId id);
+  void Leave(Container& container);
+
+  // Records and events (service.cc).
+  os::Task<Status> Save(Container& container);
+  void Protect(const Container& container);
+  void Publish(events::Event event);
+
+  // Create (create.cc).
+  struct Creation;
+  os::Task<Status> DoCreate(std::shared_ptr<Creation> creation);
+  os::Task<Status> Prepare(Creation& creation);
+  os::Task<Status> OpenStreams(TaskProcessPtr process);
+  os::Task<Status> JoinSandbox(Creation& creation);
+  os::Task<Status> MakeContainer(Creation& creation);
+  os::Task<void> RollBack(ContainerPtr container);
+
+  // Sandboxes (sandboxes.cc).
+  os::Task<Result<std::shared_ptr<SandboxEntry>>> OpenSandbox(ContainerPtr container,
+                                                              SandboxRequest request,
+                                                              std::string backend_name,
+                                                              const std::string* blob);
+  os::Task<void> LeaveSandbox(Container& container);
+
+  // Starts (start.cc).
+  os::Task<Result<pb::StartResponse>> StartInit(ContainerPtr container, bool replay);
+  os::Task<Result<pb::StartResponse>> StartExec(ContainerPtr container, TaskProcessPtr exec,
+                                                bool replay);
+  os::Task<Status> RunExec(ContainerPtr container, TaskProcessPtr exec);
+  void StartPublished(TaskProcess& process);
+
+  // Deletes (delete.cc).
+  os::Task<Result<pb::DeleteResponse>> DeleteInit(ContainerPtr container);
+  os::Task<Result<pb::DeleteResponse>> DeleteExec(ContainerPtr container, TaskProcessPtr exec);
+  /// Removes every trace outside the bundle. Again: allowed.
+  os::Task<Status> Remove(ContainerPtr container);
+  os::Task<void> CloseStreams(TaskProcessPtr process);
+  os::Task<void> AnswerDeleteCall(link::DeleteCall call);
+
+  // Signals (control.cc).
+  os::Task<Status> SignalAll(ContainerPtr container, uint32_t signal);
+
+  // Exits (exits.cc).
+  Status OnBound(TaskProcess& process, engine::WatchedProcessPtr host) override;
+  void OnPid(TaskProcess& process, HostPid pid) override;
+  void OnExited(TaskProcess& process, ExitStatus exit) override;
+  void OnCgroup(Container& container, os::Cgroup cgroup) override;
+  void OnOutOfMemory(Container& container) override;
+  os::Task<void> HandleExit(ContainerPtr container, TaskProcessPtr process);
+  os::Task<void> EndExecsFirst(ContainerPtr container);
+  void FinishExit(TaskProcess& process);
+
+  // After a restart (recovery.cc).
+  os::Task<void> RecoverGroup(std::vector<uint64_t> numbers);
+  os::Task<void> RecoverInstance(uint64_t number);
+  os::Task<Status> Recover(ContainerPtr container, store::Record record);
+  os::Task<void> RecoverStreams(TaskProcessPtr process);
+  os::Task<void> RecoverExecs(ContainerPtr container, const store::Record& record);
+  os::Task<void> AdoptByRecord(TaskProcessPtr process);
+  void RepeatExit(TaskProcess& process);
+
+  const Parts parts_;
+  std::map<uint64_t, link::InstanceAdded> instances_;
+  std::map<Key, uint64_t> instance_of_;
+  std::map<std::string, std::shared_ptr<const Group>> groups_;
+  std::map<Key, ContainerPtr> containers_;
+  /// By group; made by the first container that needs it.
+  std::map<std::string, std::shared_ptr<SandboxEntry>> sandboxes_;
+  /// Serialises the making of a group's sandbox.
+  std::map<std::string, std::shared_ptr<os::Slot>> sandbox_slots_;
+  /// Names in the descriptor store that an earlier engine left.
+  std::vector<std::string> stored_;
+};
+
+/// `containerd.runc.v1`'s Timestamp.
+void SetTimestamp(wire::Timestamp* to, int64_t since_epoch_ns);
+
+}  // namespace gantry::task

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Start, of a container's init and of an exec. An end that comes before the
+// start has been published is held back until it has.
+#include <utility>
+
+#include "core/log/log.h"
+#include "core/plugin/guard.h"
+#include "core/task/service.h"
+
+namespace gantry::task {
+
+os::Task<Result<pb::StartResponse>> Service::Start(const CallContext& call,
+                                                   pb::StartRequest request) {
+  const bool replay = call.replay;
+  GANTRY_CO_TRY(const TaskProcessPtr process,
+                co_await FindProcess(call, request.id(), request.exec_id()));
+  GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
+  if (process->is_init()) {
+    co_return co_await StartInit(container, replay);
+  }
+  co_return co_await StartExec(container, process, replay);
+}
+
+void Service::StartPublished(TaskProcess& process) {
+  process.start_pending = false;
+  if (const auto early = std::exchange(process.early_exit, std::nullopt)) {
+    OnExited(process, *early);
+  }
+}
+
+os::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, bool replay) {
+  const os::Slot::Hold hold = co_await container->slot.Acquire();
+  TaskProcess& init = *container->init;
+  const bool done = replay && (init.state == State::kRunning || init.state == State::kStopped);
+  if (!done) {
+    GANTRY_CO_CHECK_OK(CheckLegal(Operation::kStart, init.state,
+                                  std::format("container '{}'", container->id.str())));
+    init.start_pending = true;
+    const Status started = co_await parts_.services.pool.Run([&]() -> Status {
+      return plugin::GuardedCall(container->sandbox->backend_name,
+                                 [&] { return container->backend->Start(); });
+    });
+    if (!started) {
+      StartPublished(init);
+      co_return std::unexpected(started.error());
+    }
+    init.state = State::kRunning;
+    if (Status saved = co_await Save(*container); !saved) {
+      LogError({{"id", container->id.str()}}, "record the start: {}", saved.error().message);
+    }
+  }
+  Publish(events::TaskStart(container->subject(), init.pid));
+  StartPublished(init);
+  pb::StartResponse response;
+  response.set_pid(init.pid);
+  co_return response;
+}
+
+os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, TaskProcessPtr exec,
+                                                       bool replay) {
+  const os::Slot::Hold hold = co_await exec->slot.Acquire();
+  const bool done = replay && (exec->state == State::kRunning || exec->state == State::kStopped);
+  if (!done) {
+    if (container->init->state == State::kStopped) {
+      co_return Fail(Code::kFailedPrecondition,
+                     "start exec '{}': container {} init process is not running", exec->id.str(),
+                     container->id.str());
+    }
+    GANTRY_CO_CHECK_OK(
+        CheckLegal(Operation::kStart, exec->state, std::format("exec '{}'", exec->id.str())));
+    exec->start_pending = true;
+    if (Status started = co_await RunExec(container, exec); !started) {
+      // It counts as ended: Wait returns, Delete succeeds.
+      exec->start_pending = false;
+      exec->early_exit.reset();
+      exec->state = State::kStopped;
+      exec->exit = ExitStatus{255, 0};
+      co_await CloseStreams(exec);
+      IgnoreError(co_await Save(*container), "the exec never ran; only its id is on record");
+      exec->exited.Set(*exec->exit);
+      co_return std::unexpected(std::move(started).error());
+    }
+  }
+  Publish(events::TaskExecStarted(container->subject(), exec->id, exec->pid));
+  StartPublished(*exec);
+  pb::StartResponse response;
+  response.set_pid(exec->pid);
+  co_return response;
+}
+
+os::Task<Status> Service::RunExec(ContainerPtr container, TaskProcessPtr exec) {
+  GANTRY_CO_CHECK_OK(co_await OpenStreams(exec));
+  exec->state = State::kStarting;
+  GANTRY_CO_CHECK_OK(co_await Save(*container));
+  ExecRequest request;
+  request.id = exec->id;
+  request.process_json = exec->spec_json;
+  request.terminal = exec->stdio.terminal;
+  GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([&]() -> Status {
+    return plugin::GuardedCall(container->sandbox->backend_name, [&]() -> Status {
+      GANTRY_TRY(exec->backend, container->backend->Exec(request, *exec->context));
+      return exec->backend->Start();
+    });
+  }));
+  exec->io->Started();
+  exec->state = State::kRunning;
+  if (Status saved = co_await Save(*container); !saved) {
+    LogError({{"id", container->id.str()}, {"exec", exec->id.str()}}, "record the start: {}",
+             saved.error().message);
+  }
+  co_return Status();
+}
+
+}  // namespace gantry::task
