@@ -106,6 +106,10 @@ os::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call
     response.set_pid(init.pid);
     co_return response;
   }
+  if (!parts_.config_error.empty()) {
+    co_return Fail(Code::kFailedPrecondition, "create container '{}': {}", id.str(),
+                   parts_.config_error);
+  }
   auto creation = std::make_shared<Creation>();
   creation->container = Enter(id, group);
   creation->container->ready.Set();

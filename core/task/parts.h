@@ -35,6 +35,8 @@ struct Parts {
   /// The backend of that name, loaded now if it was not. Errors: why it cannot
   /// be used. Thread: workers.
   std::function<Result<BackendRef>(std::string_view name)> find_backend;
+  /// Why the configuration could not be used; then nothing new is created.
+  std::string config_error;
 };
 
 }  // namespace gantry::task

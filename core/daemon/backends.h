@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The backends of this engine, loaded when first needed. A plugin that has not
+// been seen before is loaded in a process of its own first, so that one that
+// crashes while it is loaded does not take the engine with it again and again.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include <gantry/error.h>
+
+#include "core/config/config.h"
+#include "core/plugin/plugin_host.h"
+#include "core/task/parts.h"
+
+namespace gantry::daemon {
+
+/// What became of a backend, for the operator.
+struct BackendState {
+  std::string name;
+  std::string version;
+  std::string path;
+  /// Empty: in use.
+  std::string error;
+};
+
+/// Thread: any.
+class Backends {
+ public:
+  /// `program`: gantryd itself, to probe with.
+  Backends(const config::Config& config, std::string libexec, std::string run_dir,
+           std::string program);
+
+  /// Errors: why it cannot be used; asked again it is tried again.
+  /// Thread: workers. Blocks: for the disk and the plugin's constructors.
+  Result<task::BackendRef> Find(std::string_view name);
+  std::vector<BackendState> States() const;
+
+ private:
+  std::string PathOf(const std::string& name) const;
+  Status ProbeOnce(const std::string& path, const std::string& name) const;
+  Result<plugin::LoadedPlugin> Load(const std::string& name) const;
+
+  const config::Config& config_;
+  const std::string libexec_;
+  const std::string run_dir_;
+  const std::string program_;
+  /// Guards what follows; held while a plugin is loaded, for each is loaded once.
+  mutable std::mutex mutex_;
+  std::map<std::string, plugin::LoadedPlugin, std::less<>> loaded_;
+  std::map<std::string, BackendState, std::less<>> failed_;
+};
+
+}  // namespace gantry::daemon

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gantryd's command line and environment.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <gantry/error.h>
+
+namespace gantry::daemon {
+
+struct CommandLine {
+  /// The configuration; absent: built-in defaults.
+  std::string config;
+  std::string run_dir;
+  /// Where gantry's own files are: plugins/ below it.
+  std::string libexec;
+  bool help = false;
+  bool version = false;
+  /// `--probe-plugin PATH NAME`: inspect a plugin in a process of its own.
+  std::string probe_path;
+  std::string probe_name;
+};
+
+/// Options win over GANTRY_CONFIG, GANTRY_RUN_DIR, GANTRY_LIBEXEC_DIR.
+/// Errors: kInvalidArgument.
+Result<CommandLine> ParseCommandLine(int argc, char** argv);
+
+std::string Usage();
+
+}  // namespace gantry::daemon

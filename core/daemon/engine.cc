@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/daemon/engine.h"
+
+#include <sys/epoll.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include "core/daemon/operator_service.h"
+#include "core/log/log.h"
+#include "core/os/fs.h"
+#include "core/os/process.h"
+
+namespace gantry::daemon {
+namespace {
+
+constexpr char kOutboxName[] = "events";
+/// A turn of the loop that takes longer holds up everybody; it is logged.
+constexpr auto kSlowTurn = std::chrono::milliseconds(50);
+
+std::string OwnProgram() {
+  Result<std::string> self = os::ReadLink("/proc/self/exe");
+  return self ? std::move(*self) : std::string();
+}
+
+}  // namespace
+
+Engine::Engine(CommandLine line, config::Config config, std::string config_error,
+               os::CgroupHierarchy cgroups, UniqueFd link)
+    : line_(std::move(line)),
+      config_(std::move(config)),
+      config_error_(std::move(config_error)),
+      cgroups_(std::move(cgroups)),
+      pool_(loop_, config_.limits.worker_threads, config_.limits.max_queued_calls),
+      link_(loop_, std::move(link), *this),
+      processes_(loop_, link_),
+      backends_(config_, line_.libexec, line_.run_dir, OwnProgram()) {}
+
+Engine::~Engine() = default;
+
+int Engine::Run() {
+  loop_.SetSlowTurnObserver(kSlowTurn, [](os::Duration took) {
+    LogWarning("a turn of the loop took {} ms",
+               std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
+  });
+  WatchSignals();
+  if (Status hello = link_.SayHello(); !hello) {
+    LogError("say hello to the keeper: {}", hello.error().message);
+    return 1;
+  }
+  loop_.Run();
+  return exit_code_;
+}
+
+void Engine::WatchSignals() {
+  Result<UniqueFd> signals = os::OpenSignalFd({SIGTERM, SIGINT, SIGHUP});
+  if (!signals) {
+    LogWarning("watch signals: {}", signals.error().message);
+    return;
+  }
+  signals_ = std::move(*signals);
+  loop_.Watch(signals_.get(), EPOLLIN, [this](uint32_t) { loop_.Stop(); });
+}
+
+void Engine::WhenUp(std::move_only_function<void()> function) {
+  if (up_) {
+    function();
+  } else {
+    waiting_.push_back(std::move(function));
+  }
+}
+
+os::Task<Result<std::unique_ptr<events::Outbox>>> Engine::OpenOutbox() {
+  UniqueFd memfd;
+  if (Result<UniqueFd> kept = co_await link_.Take(kOutboxName)) {
+    memfd = std::move(*kept);
+  } else {
+    memfd.reset(memfd_create("gantry-events", MFD_CLOEXEC));
+    if (!memfd) {
+      co_return FailErrno(errno, "make the journal of events");
+    }
+    GANTRY_CO_TRY(UniqueFd copy, memfd.Duplicate());
+    GANTRY_CO_CHECK_OK(co_await link_.Put(kOutboxName, std::move(copy)));
+  }
+  events::OutboxLimits limits;
+  limits.per_container = config_.events.max_queued_per_container;
+  limits.total = config_.events.max_queued;
+  co_return events::Outbox::Open(std::move(memfd), limits);
+}
+
+os::Task<void> Engine::ComeUp() {
+  Result<std::unique_ptr<events::Outbox>> outbox = co_await OpenOutbox();
+  if (!outbox) {
+    LogError("come up: {}", outbox.error().message);
+    exit_code_ = 1;
+    loop_.Stop();
+    co_return;
+  }
+  events::PublisherOptions options;
+  options.timeout = config_.events.forward_timeout;
+  options.backoff_min = config_.events.retry_min;
+  options.backoff_max = config_.events.retry_max;
+  publishers_ = std::make_unique<events::Publishers>(loop_, std::move(*outbox), options);
+  const task::Parts parts{{loop_, pool_, link_, processes_, cgroups_},
+                          config_,
+                          relay_,
+                          *publishers_,
+                          counters_,
+                          [this](std::string_view name) { return backends_.Find(name); },
+                          config_error_};
+  tasks_ = std::make_unique<task::Service>(parts);
+  Status registered = tasks_->Register(table_);
+  if (registered) {
+    registered = RegisterOperator(table_, *tasks_, backends_, *publishers_);
+  }
+  if (!registered) {
+    LogError("register the services: {}", registered.error().message);
+  }
+  rpc::DispatcherLimits limits;
+  limits.per_connection = config_.limits.max_waits_per_connection;
+  dispatcher_ = std::make_unique<rpc::Dispatcher>(
+      loop_, table_,
+      [this](uint64_t connection, uint32_t stream, std::string response) {
+        link_.Respond(connection, stream, std::move(response));
+      },
+      limits);
+  up_ = true;
+  while (!waiting_.empty()) {
+    auto next = std::move(waiting_.front());
+    waiting_.pop_front();
+    next();
+  }
+  publishers_->Start();
+  LogInfo("up, {} instances", tasks_->instances().size());
+}
+
+void Engine::OnInstanceAdded(link::InstanceAdded instance) {
+  WhenUp([this, instance = std::move(instance)]() mutable {
+    tasks_->InstanceAdded(std::move(instance));
+  });
+}
+
+void Engine::OnInstanceRemoved(uint64_t number) {
+  WhenUp([this, number] { tasks_->InstanceRemoved(number); });
+}
+
+void Engine::OnExit(const link::Exit& exit) { processes_.OnExit(exit); }
+
+void Engine::OnNamedSpawn(const link::NamedSpawn& spawn) { processes_.OnNamedSpawn(spawn); }
+
+void Engine::OnStoredNames(std::vector<std::string> names) {
+  stored_.insert(stored_.end(), std::make_move_iterator(names.begin()),
+                 std::make_move_iterator(names.end()));
+}
+
+void Engine::OnSnapshotEnd() {
+  WhenUp([this] { tasks_->SnapshotEnd(std::move(stored_)); });
+  os::Start(ComeUp());
+}
+
+void Engine::OnRequest(link::Request request) {
+  WhenUp([this, request = std::move(request)]() mutable {
+    rpc::IncomingRequest incoming;
+    incoming.connection = request.connection;
+    incoming.stream = request.stream;
+    incoming.bytes = std::move(request.payload);
+    incoming.ns = std::move(request.ns);
+    incoming.address = std::move(request.address);
+    incoming.replay = request.replay;
+    dispatcher_->Dispatch(std::move(incoming));
+  });
+}
+
+void Engine::OnConnectionClosed(uint64_t connection) {
+  WhenUp([this, connection] { dispatcher_->ConnectionClosed(connection); });
+}
+
+void Engine::OnDeleteCall(const link::DeleteCall& call) {
+  WhenUp([this, call] { tasks_->DeleteCall(call); });
+}
+
+void Engine::OnKeeperLost(Error error) {
+  LogError("the keeper is gone: {}", error.message);
+  exit_code_ = 1;
+  loop_.Stop();
+}
+
+}  // namespace gantry::daemon

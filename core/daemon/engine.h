@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The engine put together: link, loop, workers, services, and the order in
+// which they come up. Whatever the keeper says before all is ready is kept and
+// handled then, in the order in which it was said.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gantry/error.h>
+#include <gantry/unique_fd.h>
+
+#include "core/config/config.h"
+#include "core/daemon/backends.h"
+#include "core/daemon/command_line.h"
+#include "core/engine/host_processes.h"
+#include "core/engine/keeper_link.h"
+#include "core/events/publisher.h"
+#include "core/io/relay.h"
+#include "core/os/cgroup.h"
+#include "core/os/loop.h"
+#include "core/os/worker_pool.h"
+#include "core/rpc/dispatcher.h"
+#include "core/rpc/method_table.h"
+#include "core/sandbox/context.h"
+#include "core/task/service.h"
+
+namespace gantry::daemon {
+
+/// Thread: the main thread.
+class Engine final : private engine::KeeperObserver {
+ public:
+  /// Owner: takes the link's socket. `config_error`: why the configuration is
+  /// not the operator's; nothing new is created then, what runs goes on.
+  Engine(CommandLine line, config::Config config, std::string config_error,
+         os::CgroupHierarchy cgroups, UniqueFd link);
+  ~Engine() override;
+
+  /// Runs until the keeper is gone or a signal ends it. Returns the exit code.
+  int Run();
+
+ private:
+  os::Task<void> ComeUp();
+  os::Task<Result<std::unique_ptr<events::Outbox>>> OpenOutbox();
+  /// Runs `function` when everything is up: now, or later in its turn.
+  void WhenUp(std::move_only_function<void()> function);
+  void WatchSignals();
+
+  void OnInstanceAdded(link::InstanceAdded instance) override;
+  void OnInstanceRemoved(uint64_t number) override;
+  void OnExit(const link::Exit& exit) override;
+  void OnNamedSpawn(const link::NamedSpawn& spawn) override;
+  void OnStoredNames(std::vector<std::string> names) override;
+  void OnSnapshotEnd() override;
+  void OnRequest(link::Request request) override;
+  void OnConnectionClosed(uint64_t connection) override;
+  void OnDeleteCall(const link::DeleteCall& call) override;
+  void OnKeeperLost(Error error) override;
+
+  const CommandLine line_;
+  const config::Config config_;
+  const std::string config_error_;
+  const os::CgroupHierarchy cgroups_;
+  os::Loop loop_;
+  UniqueFd signals_;
+  os::WorkerPool pool_;
+  engine::KeeperLink link_;
+  engine::HostProcesses processes_;
+  io::Relay relay_;
+  sandbox::Counters counters_;
+  Backends backends_;
+  rpc::MethodTable table_;
+  std::unique_ptr<events::Publishers> publishers_;
+  std::unique_ptr<task::Service> tasks_;
+  std::unique_ptr<rpc::Dispatcher> dispatcher_;
+  std::vector<std::string> stored_;
+  bool up_ = false;
+  std::deque<std::move_only_function<void()>> waiting_;
+  int exit_code_ = 0;
+};
+
+}  // namespace gantry::daemon

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gantryd, the engine. The keeper starts it with their link as descriptor 3.
+#include <malloc.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "core/daemon/command_line.h"
+#include "core/daemon/engine.h"
+#include "core/link/messages.h"
+#include "core/log/log.h"
+#include "core/os/cgroup.h"
+#include "core/os/fs.h"
+#include "core/os/process.h"
+#include "core/plugin/plugin_host.h"
+
+namespace {
+
+using gantry::Code;
+using gantry::daemon::CommandLine;
+
+/// Few arenas and early trimming: an idle engine shall be small, and allocation
+/// is not what its time goes into.
+void KeepMemorySmall() {
+  mallopt(M_ARENA_MAX, 2);
+  mallopt(M_TRIM_THRESHOLD, 128 << 10);
+  mallopt(M_MMAP_THRESHOLD, 128 << 10);
+}
+
+int RunEngine(CommandLine line) {
+  struct stat info{};
+  if (fstat(gantry::link::kEngineLinkFd, &info) != 0 || !S_ISSOCK(info.st_mode)) {
+    std::fputs("gantryd: descriptor 3 is no socket: gantry-keeper starts this program\n", stderr);
+    return 2;
+  }
+  std::string config_error;
+  gantry::Result<gantry::config::Config> config = gantry::config::Load(line.config);
+  if (!config) {
+    config_error = config.error().message;
+    gantry::LogError("{}; nothing new is created until it is mended", config_error);
+    config = gantry::config::Defaults();
+  }
+  gantry::log::SetLevel(config->log_level);
+  gantry::Result<gantry::os::CgroupHierarchy> cgroups = gantry::os::CgroupHierarchy::OfNode();
+  if (!cgroups) {
+    gantry::LogWarning("{}: no statistics, limits, pausing or OOM events", cgroups.error().message);
+    cgroups = gantry::os::CgroupHierarchy();
+  }
+  gantry::daemon::Engine engine(std::move(line), std::move(*config), std::move(config_error),
+                                std::move(*cgroups), gantry::UniqueFd(gantry::link::kEngineLinkFd));
+  const int code = engine.Run();
+  // What runs outlives the engine; taking objects apart would only touch it.
+  std::fflush(stderr);
+  _exit(code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  KeepMemorySmall();
+  gantry::os::IgnoreSigpipe();
+  gantry::Result<CommandLine> line = gantry::daemon::ParseCommandLine(argc, argv);
+  if (!line) {
+    std::fprintf(stderr, "gantryd: %s\n", line.error().message.c_str());
+    return 2;
+  }
+  if (line->help) {
+    std::fputs(gantry::daemon::Usage().c_str(), stdout);
+    return 0;
+  }
+  if (line->version) {
+    std::puts("gantryd " GANTRY_VERSION);
+    return 0;
+  }
+  if (!line->probe_path.empty()) {
+    return gantry::plugin::PluginHost::RunProbe(line->probe_path, line->probe_name);
+  }
+  return RunEngine(std::move(*line));
+}

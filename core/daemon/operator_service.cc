@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/daemon/operator_service.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <utility>
+
+#include "core/os/cgroup_stats.h"
+#include "core/rpc/typed.h"
+#include "proto/gantry/operator.pb.h"
+
+namespace gantry::daemon {
+namespace {
+
+constexpr char kService[] = "gantry.v1.Operator";
+
+int64_t Now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+void Fill(v1::Instance& out, const task::Container& container) {
+  out.set_namespace_(container.group->ns.str());
+  out.set_id(container.id.str());
+  out.set_kind("container");
+  if (container.group->id != container.id.str()) {
+    out.set_sandbox_id(container.group->id);
+  }
+  out.set_handler(container.handler);
+  out.set_created_at_ns(container.created_at_ns);
+  out.set_execs(static_cast<uint32_t>(container.execs.size()));
+  if (container.sandbox) {
+    out.set_backend(container.sandbox->backend_name);
+  }
+  if (container.init) {
+    out.set_state(std::string(store::StateName(container.init->state)));
+    out.set_pid(container.init->pid);
+  }
+}
+
+void Fill(v1::Process& out, const task::TaskProcess& process) {
+  out.set_exec_id(process.id.str());
+  out.set_pid(process.pid);
+  out.set_state(std::string(store::StateName(process.state)));
+  out.set_terminal(process.stdio.terminal);
+  out.set_stdin(process.stdio.in);
+  out.set_stdout(process.stdio.out);
+  out.set_stderr(process.stdio.err);
+  if (process.exit) {
+    out.set_exit_status(process.exit->status);
+    out.set_exited_at_ns(process.exit->exited_at_ns);
+  }
+}
+
+/// The services' state is only read here.
+struct Reader {
+  const task::Service& tasks;
+  const Backends& backends;
+  const events::Publishers& publishers;
+  int64_t started_at_ns = Now();
+
+  os::Task<Result<v1::ListResponse>> List(const rpc::CallContext&, v1::ListRequest request) const {
+    v1::ListResponse response;
+    for (const task::ContainerPtr& container : tasks.Containers()) {
+      if (request.namespace_().empty() || request.namespace_() == container->group->ns.str()) {
+        Fill(*response.add_instances(), *container);
+      }
+    }
+    co_return response;
+  }
+
+  os::Task<Result<v1::InspectResponse>> Inspect(const rpc::CallContext&,
+                                                v1::InspectRequest request) const {
+    task::ContainerPtr found;
+    for (const task::ContainerPtr& container : tasks.Containers()) {
+      if (container->id.str() != request.id() ||
+          (!request.namespace_().empty() && request.namespace_() != container->group->ns.str())) {
+        continue;
+      }
+      if (found) {
+        co_return Fail(Code::kInvalidArgument,
+                       "inspect '{}': it is in several namespaces, name one", request.id());
+      }
+      found = container;
+    }
+    if (!found) {
+      co_return Fail(Code::kNotFound, "inspect '{}': no such container", request.id());
+    }
+    v1::InspectResponse response;
+    Fill(*response.mutable_instance(), *found);
+    response.set_bundle(found->bundle);
+    response.set_options_json(found->options_json);
+    response.set_address(found->group->address);
+    for (const std::string& dir : task::ToRecord(*found).cgroups) {
+      response.add_cgroups(dir);
+    }
+    Fill(*response.add_processes(), *found->init);
+    for (const auto& [id, exec] : found->execs) {
+      Fill(*response.add_processes(), *exec);
+    }
+    co_return response;
+  }
+
+  os::Task<Result<v1::StatusResponse>> GetStatus(const rpc::CallContext&, v1::StatusRequest) const {
+    v1::StatusResponse response;
+    response.set_version(GANTRY_VERSION);
+    response.set_engine_pid(static_cast<uint32_t>(getpid()));
+    response.set_keeper_pid(static_cast<uint32_t>(getppid()));
+    response.set_started_at_ns(started_at_ns);
+    response.set_containers(static_cast<uint32_t>(tasks.Containers().size()));
+    response.set_queued_events(static_cast<uint32_t>(publishers.outbox().counters().queued));
+    for (const BackendState& state : backends.States()) {
+      v1::BackendStatus* out = response.add_backends();
+      out->set_name(state.name);
+      out->set_version(state.version);
+      out->set_path(state.path);
+      out->set_error(state.error);
+    }
+    co_return response;
+  }
+};
+
+}  // namespace
+
+Status RegisterOperator(rpc::MethodTable& table, const task::Service& tasks,
+                        const Backends& backends, const events::Publishers& publishers) {
+  auto reader = std::make_shared<Reader>(tasks, backends, publishers);
+  GANTRY_CHECK_OK((rpc::AddTyped<v1::ListRequest, v1::ListResponse>(
+      table, kService, "List", [reader](const rpc::CallContext& call, v1::ListRequest request) {
+        return reader->List(call, std::move(request));
+      })));
+  GANTRY_CHECK_OK((rpc::AddTyped<v1::InspectRequest, v1::InspectResponse>(
+      table, kService, "Inspect",
+      [reader](const rpc::CallContext& call, v1::InspectRequest request) {
+        return reader->Inspect(call, std::move(request));
+      })));
+  return rpc::AddTyped<v1::StatusRequest, v1::StatusResponse>(
+      table, kService, "Status", [reader](const rpc::CallContext& call, v1::StatusRequest request) {
+        return reader->GetStatus(call, std::move(request));
+      });
+}
+
+}  // namespace gantry::daemon

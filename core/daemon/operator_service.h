@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The operator's API, read by gantryctl: proto/gantry/operator.proto.
+#pragma once
+
+#include <gantry/error.h>
+
+#include "core/daemon/backends.h"
+#include "core/events/publisher.h"
+#include "core/rpc/method_table.h"
+#include "core/task/service.h"
+
+namespace gantry::daemon {
+
+/// Everything given must outlive `table`. Thread: loop.
+Status RegisterOperator(rpc::MethodTable& table, const task::Service& tasks,
+                        const Backends& backends, const events::Publishers& publishers);
+
+}  // namespace gantry::daemon
