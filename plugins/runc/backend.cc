@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/runc/backend.h"
+
+#include <utility>
+
+#include "plugins/runc/needs.h"
+#include "plugins/runc/sandbox.h"
+
+namespace gantry::runc {
+
+BackendInfo RuncBackend::Describe() {
+  BackendInfo info;
+  info.name = kBackendName;
+  info.version = kBackendVersion;
+  info.needs = FindNeeds(options_);
+  return info;
+}
+
+Status RuncBackend::CheckOptions(const std::string& options_json) {
+  GANTRY_TRY([[maybe_unused]] const Options options, ParseOptions(options_json, options_, nullptr));
+  return {};
+}
+
+Result<std::unique_ptr<Sandbox>> RuncBackend::CreateSandbox(const SandboxRequest& request,
+                                                            SandboxContext& context) {
+  return RuncSandbox::Make(request, context, options_);
+}
+
+Result<std::unique_ptr<Sandbox>> RuncBackend::RecoverSandbox(
+    const SandboxRequest& request, SandboxContext& context,
+    [[maybe_unused]] const std::string& blob) {
+  return RuncSandbox::Make(request, context, options_);
+}
+
+Result<std::unique_ptr<SandboxBackend>> MakeBackend(const std::string& options_json) {
+  GANTRY_TRY(Options options, ParseOptions(options_json, DefaultOptions(), nullptr));
+  return std::make_unique<RuncBackend>(std::move(options));
+}
+
+}  // namespace gantry::runc

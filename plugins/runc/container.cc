@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/runc/container.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "plugins/runc/cgroups.h"
+#include "plugins/runc/exec.h"
+#include "plugins/runc/exec_fifo.h"
+#include "plugins/runc/files.h"
+#include "plugins/runc/launch.h"
+
+namespace gantry::runc {
+namespace {
+
+constexpr const char* kInitPrefix = "init";
+/// Memory is written out or read back: a checkpoint may take this many times
+/// the limit of the other calls.
+constexpr int kCheckpointFactor = 10;
+
+
+/// What `Save` keeps: the init, and the binary whose state format was used.
+struct Saved {
+  RecordedProcess init;
+  std::string binary;
+};
+
+Result<Saved> ParseSaved(std::string_view blob) {
+  const size_t first = blob.find(' ');
+  const size_t second = blob.find(' ', first == std::string_view::npos ? first : first + 1);
+  if (second == std::string_view::npos) {
+    return Fail(Code::kInternal, "read the saved state: not of this backend");
+  }
+  GANTRY_TRY(const int64_t pid, ParseNumber(blob.substr(0, first)));
+  GANTRY_TRY(const int64_t start, ParseNumber(blob.substr(first + 1, second - first - 1)));
+  return Saved{{{static_cast<int32_t>(pid)}, static_cast<uint64_t>(start)},
+               std::string(blob.substr(second + 1))};
+}
+
+bool IsRunc(const std::string& binary) {
+  return std::string_view(binary).substr(binary.rfind('/') + 1).starts_with("runc");
+}
+
+void AddFlag(std::vector<std::string>& args, bool set, const char* flag) {
+  if (set) {
+    args.emplace_back(flag);
+  }
+}
+
+std::vector<std::string> CheckpointFlags(const CheckpointRequest& request) {
+  std::vector<std::string> args;
+  AddFlag(args, !request.exit, "--leave-running");
+  AddFlag(args, request.open_tcp, "--tcp-established");
+  AddFlag(args, request.external_unix_sockets, "--ext-unix-sk");
+  AddFlag(args, request.terminal, "--shell-job");
+  AddFlag(args, request.file_locks, "--file-locks");
+  for (const std::string& name : request.empty_namespaces) {
+    args.insert(args.end(), {"--empty-ns", name});
+  }
+  if (!request.cgroups_mode.empty()) {
+    args.insert(args.end(), {"--manage-cgroups-mode", request.cgroups_mode});
+  }
+  return args;
+}
+
+}  // namespace
+
+RuncContainer::RuncContainer(const ContainerRequest& request, ContainerContext& context,
+                             OciCommand command, SandboxContext& sandbox, SpecFacts spec)
+    : remains_{request.id, request.bundle, std::move(spec)},
+      terminal_(request.terminal),
+      checkpoint_(request.checkpoint),
+      command_(std::move(command)),
+      context_(&context),
+      sandbox_(&sandbox) {}
+
+Result<std::unique_ptr<RuncContainer>> RuncContainer::Make(const ContainerRequest& request,
+                                                           ContainerContext& context,
+                                                           OciCommand command,
+                                                           SandboxContext& sandbox) {
+  GANTRY_TRY(SpecFacts spec, ReadSpec(request.spec_json));
+  return std::unique_ptr<RuncContainer>(
+      new RuncContainer(request, context, std::move(command), sandbox, std::move(spec)));
+}
+
+std::string RuncContainer::Tag() const { return "create/" + remains_.id.str(); }
+
+ExecPlace RuncContainer::Place() const {
+  return {remains_.id, remains_.bundle, command_, sandbox_};
+}
+
+Status RuncContainer::ClearStale() {
+  const RuntimeState state = ReadState(StateDirectory());
+  if (state.kind == StateKind::kNone) {
+    return {};
+  }
+  if (state.kind == StateKind::kUnknown || IsAlive(state)) {
+    return Fail(Code::kAlreadyExists,
+                "create container '{}': the OCI runtime has one of that id, in '{}'",
+                remains_.id.str(), StateDirectory());
+  }
+  sandbox_->Log(LogLevel::kWarning,
+                "container '" + remains_.id.str() + "': removing what a dead one of that id left");
+  return TearDown(command_, *sandbox_, remains_, nullptr);
+}
+
+Status RuncContainer::Take(std::shared_ptr<HostProcess> init) {
+  init_ = std::move(init);
+  const Status cgroups = context_->UseCgroupsOf(*init_);
+  if (!cgroups && cgroups.error().code != Code::kNotFound) {
+    return cgroups;
+  }
+  // Not found: it has ended already, and its exit is on its way.
+  return {};
+}
+
+Status RuncContainer::SaveState() {
+  GANTRY_TRY(const std::string binary, command_.Binary());
+  return context_->Save(std::format("{} {} {}", init_->pid().value, init_->start_time(), binary));
+}
+
+Status RuncContainer::LaunchInit(std::string verb, std::vector<std::string> args) {
+  Launch launch;
+  launch.verb = std::move(verb);
+  launch.container = remains_.id;
+  launch.args = std::move(args);
+  AddFlag(launch.args, command_.options().no_pivot_root, "--no-pivot");
+  launch.bundle = remains_.bundle;
+  launch.file_prefix = kInitPrefix;
+  launch.console_name = "tty";
+  launch.tag = Tag();
+  GANTRY_TRY(auto init, LaunchProcess(command_, *sandbox_, context_->init(), std::move(launch)));
+  GANTRY_CHECK_OK(Take(std::move(init)));
+  return SaveState();
+}
+
+Status RuncContainer::Create() {
+  if (restores()) {
+    GANTRY_TRY([[maybe_unused]] const std::string criu, FindCriu(command_.options()));
+  }
+  GANTRY_TRY(const std::string binary, command_.Binary());
+  command_.Pin(binary);
+  GANTRY_CHECK_OK(ClearStale());
+  if (restores()) {
+    return {};
+  }
+  remains_.made_cgroup = CgroupDirectories(remains_.spec.cgroups_path).empty();
+  std::vector<std::string> args = {"--bundle", remains_.bundle};
+  AddFlag(args, command_.options().no_new_keyring, "--no-new-keyring");
+  Status made = LaunchInit("create", std::move(args));
+  if (!made) {
+    const Status undone = TearDown(command_, *sandbox_, remains_, init_.get());
+    if (!undone) {
+      sandbox_->Log(LogLevel::kError, "undo the creation of container '" + remains_.id.str() +
+                                          "': " + undone.error().message);
+    }
+  }
+  return made;
+}
+
+Status RuncContainer::Restore() {
+  GANTRY_TRY(const std::string binary, command_.Binary());
+  std::vector<std::string> args = {"--bundle", remains_.bundle, "--image-path", checkpoint_};
+  const std::string& work = command_.options().criu_work_path;
+  args.insert(args.end(), {"--work-path", work.empty() ? remains_.bundle + "/criu-work" : work});
+  args.emplace_back("--detach");
+  // The keeper is the subreaper; runc would make itself one in passing.
+  AddFlag(args, IsRunc(binary), "--no-subreaper");
+  Status made = LaunchInit("restore", std::move(args));
+  if (!made) {
+    IgnoreError(TearDown(command_, *sandbox_, remains_, init_.get()), "the first error counts");
+  }
+  return made;
+}
+
+Status RuncContainer::Start() {
+  if (restores() && init_ == nullptr) {
+    return Restore();
+  }
+  if (init_ == nullptr) {
+    return Fail(Code::kFailedPrecondition, "start container '{}': it has no init process",
+                remains_.id.str());
+  }
+  return remains_.spec.has_poststart ? RunStart() : Release();
+}
+
+Status RuncContainer::Release() {
+  const std::string fifo = StateDirectory() + "/exec.fifo";
+  if (recovered_ && Exists(fifo) && !HoldsFifo(init_->pid(), fifo)) {
+    // The start before the restart had got this far.
+    return RemoveFile(fifo);
+  }
+  const Deadline deadline = std::chrono::steady_clock::now() + command_.options().timeout;
+  Status released = ReleaseInit(fifo, *init_, deadline);
+  if (released || released.error().code != Code::kNotFound) {
+    return released;
+  }
+  const StateKind kind = ReadState(StateDirectory()).kind;
+  if (recovered_ && (kind == StateKind::kCrun || kind == StateKind::kRunc)) {
+    return {};
+  }
+  // A runtime that waits in another way.
+  return RunStart();
+}
+
+Status RuncContainer::RunStart() {
+  OciCall call;
+  call.verb = "start";
+  call.object = remains_.id.str();
+  call.args = {remains_.id.str()};
+  call.bundle = remains_.bundle;
+  call.log_name = "start.log";
+  call.capture = true;
+  call.limit = command_.options().timeout;
+  return command_.Run(std::move(call));
+}
+
+Status RuncContainer::Delete() { return TearDown(command_, *sandbox_, remains_, init_.get()); }
+
+Status RuncContainer::Checkpoint(const CheckpointRequest& request) {
+  GANTRY_TRY([[maybe_unused]] const std::string criu, FindCriu(command_.options()));
+  const Options& options = command_.options();
+  const std::string& image = request.path.empty() ? options.criu_image_path : request.path;
+  if (image.empty()) {
+    return Fail(Code::kInvalidArgument, "checkpoint container '{}': no path to put it",
+                remains_.id.str());
+  }
+  std::string work = request.work_path.empty() ? options.criu_work_path : request.work_path;
+  if (work.empty()) {
+    work = remains_.bundle + "/criu-work";
+  }
+  OciCall call;
+  call.verb = "checkpoint";
+  call.object = remains_.id.str();
+  call.args = CheckpointFlags(request);
+  call.args.insert(call.args.end(),
+                   {"--image-path", image, "--work-path", work, remains_.id.str()});
+  call.bundle = remains_.bundle;
+  call.log_name = "checkpoint.log";
+  call.capture = true;
+  call.limit = options.timeout * kCheckpointFactor;
+  return command_.Run(std::move(call));
+}
+
+Result<std::unique_ptr<Process>> RuncContainer::Exec(const ExecRequest& request,
+                                                     ProcessContext& context) {
+  return std::make_unique<RuncExec>(Place(), request, context);
+}
+
+Result<std::unique_ptr<Process>> RuncContainer::RecoverExec(const ExecRequest& request,
+                                                            ProcessContext& context, bool started) {
+  auto exec = std::make_unique<RuncExec>(Place(), request, context);
+  if (started) {
+    GANTRY_CHECK_OK(exec->Recover());
+  }
+  return exec;
+}
+
+Status RuncContainer::Recover(const std::string& blob) {
+  recovered_ = true;
+  bool runtime_failed = false;
+  if (const auto runtime = sandbox_->FindSpawned(Tag())) {
+    const auto end = runtime->Wait(command_.options().timeout);
+    runtime_failed = !end || end->raw != 0;
+    if (!end) {
+      EndHanging(*runtime);
+    }
+  }
+  if (!blob.empty()) {
+    return RecoverSaved(blob);
+  }
+  if (restores()) {
+    // To be restored at Start: a restore that was cut short is begun again.
+    return TearDown(command_, *sandbox_, remains_, nullptr);
+  }
+  if (runtime_failed) {
+    return AbortRecovery("its creation failed");
+  }
+  if (terminal_) {
+    return AbortRecovery("its terminal was on the way");
+  }
+  return RecoverUnsaved();
+}
+
+Status RuncContainer::RecoverSaved(const std::string& blob) {
+  GANTRY_TRY(Saved saved, ParseSaved(blob));
+  command_.Pin(std::move(saved.binary));
+  auto init = sandbox_->Recover(saved.init.pid, saved.init.start_time);
+  if (!init) {
+    // It ran, it is gone, and its end is lost with whoever kept it.
+    context_->init().Exited(UnknownExit());
+    return {};
+  }
+  GANTRY_CHECK_OK(context_->init().Bind(*init));
+  return Take(std::move(*init));
+}
+
+Status RuncContainer::RecoverUnsaved() {
+  const RuntimeState state = ReadState(StateDirectory());
+  const auto recorded = ReadPidFile(PidFile(remains_.bundle, kInitPrefix));
+  if (!recorded || state.pid != recorded->pid || state.start_time == 0) {
+    return AbortRecovery("its creation was cut short");
+  }
+  auto init = sandbox_->Recover(state.pid, state.start_time);
+  if (!init) {
+    init = sandbox_->Adopt(state.pid);
+  }
+  if (!init || (*init)->start_time() != state.start_time) {
+    return AbortRecovery("its init process is gone");
+  }
+  GANTRY_CHECK_OK(context_->init().Bind(*init));
+  GANTRY_CHECK_OK(Take(std::move(*init)));
+  return SaveState();
+}
+
+Status RuncContainer::AbortRecovery(const std::string& reason) {
+  GANTRY_CHECK_OK(TearDown(command_, *sandbox_, remains_, nullptr));
+  return Fail(Code::kAborted, "recover container '{}': {}", remains_.id.str(), reason);
+}
+
+}  // namespace gantry::runc

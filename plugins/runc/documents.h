@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What this backend must know out of documents that others wrote: the OCI spec,
+// the state that an OCI runtime keeps of a container, its log. All of it is
+// foreign text: what is not as expected is left out, never trusted.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gantry/error.h>
+#include <gantry/host_process.h>
+
+namespace gantry::runc {
+
+/// The parts of config.json that decide who does a step.
+struct SpecFacts {
+  /// Hooks that the OCI runtime's own `start` and `delete` run.
+  bool has_poststart = false;
+  bool has_poststop = false;
+  /// The kernel ends the rest of the container when its init ends.
+  bool private_pids = false;
+  /// `linux.cgroupsPath`, where it is a path.
+  std::string cgroups_path;
+};
+
+/// Errors: kInvalidArgument.
+Result<SpecFacts> ReadSpec(const std::string& spec_json);
+
+enum class StateKind {
+  /// No state directory.
+  kNone,
+  kCrun,
+  kRunc,
+  /// Another runtime's, or damaged.
+  kUnknown,
+};
+
+/// What ROOT/ID says about a container.
+struct RuntimeState {
+  StateKind kind = StateKind::kNone;
+  HostPid pid;
+  /// Clock ticks since boot; 0: not told.
+  uint64_t start_time = 0;
+  /// crun: the path below every hierarchy. Empty: none.
+  std::string cgroup_path;
+  /// runc: the directories themselves.
+  std::vector<std::string> cgroup_directories;
+  /// Only the runtime itself can take the container apart (a systemd scope,
+  /// resctrl groups).
+  bool needs_runtime = false;
+};
+
+/// Reads the state directory. Blocks: for files.
+/// Source: crun 1.21, src/libcrun/status.c; runc 1.1.15, libcontainer/state_linux.go.
+RuntimeState ReadState(const std::string& directory);
+
+/// The last error in a log of JSON lines; without one the last line's text.
+/// Source: runc(8), crun(1), `--log-format json`.
+std::string LastLogError(const std::string& log);
+
+}  // namespace gantry::runc

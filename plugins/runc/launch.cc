@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/runc/launch.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "plugins/runc/console.h"
+#include "plugins/runc/files.h"
+
+namespace gantry::runc {
+namespace {
+
+/// The container's user must be able to open `/dev/stdout` again, which asks
+/// for the permissions of the fifo behind it.
+Status GiveAway(const UniqueFd& fd, const Options& options) {
+  struct stat info = {};
+  if ((options.io_uid == 0 && options.io_gid == 0) || fstat(fd.get(), &info) != 0 ||
+      !S_ISFIFO(info.st_mode)) {
+    return {};
+  }
+  if (fchown(fd.get(), options.io_uid, options.io_gid) != 0) {
+    return FailErrno(errno, "give a stdio fifo to IoUid {}, IoGid {}", options.io_uid,
+                     options.io_gid);
+  }
+  return {};
+}
+
+Status PassStdio(Stdio stdio, const Options& options, OciCall& call) {
+  const std::pair<StreamEnd*, int> ends[] = {
+      {&stdio.in, STDIN_FILENO}, {&stdio.out, STDOUT_FILENO}, {&stdio.err, STDERR_FILENO}};
+  for (const auto& [end, number] : ends) {
+    if (end->fd) {
+      GANTRY_CHECK_OK(GiveAway(end->fd, options));
+      call.fds.emplace_back(std::move(end->fd), number);
+    }
+  }
+  return {};
+}
+
+OciCall MakeCall(Launch& launch, const std::string& pid_file, const ConsoleSocket* console,
+                 std::chrono::milliseconds limit) {
+  OciCall call;
+  call.verb = launch.verb;
+  call.object = launch.container.str();
+  call.args = std::move(launch.args);
+  call.args.emplace_back("--pid-file");
+  call.args.push_back(pid_file);
+  if (console != nullptr) {
+    call.args.emplace_back("--console-socket");
+    call.args.push_back(console->name());
+  }
+  call.args.push_back(launch.container.str());
+  call.bundle = launch.bundle;
+  call.log_name = launch.file_prefix + ".log";
+  // With a terminal the runtime's own streams are not the container's.
+  call.capture = console != nullptr;
+  call.tag = launch.tag;
+  call.limit = limit;
+  return call;
+}
+
+Result<std::shared_ptr<HostProcess>> AdoptNew(SandboxContext& context, const std::string& pid_file,
+                                              const Launch& launch) {
+  const auto recorded = ReadPidFile(pid_file);
+  if (!recorded) {
+    return Fail(Code::kInternal, "run the OCI runtime's '{}' for '{}': it succeeded, but: {}",
+                launch.verb, launch.container.str(), recorded.error().message);
+  }
+  return context.Adopt(recorded->pid);
+}
+
+Status Connect(ProcessContext& process, std::optional<ConsoleSocket>& console,
+               const std::shared_ptr<HostProcess>& host) {
+  if (console) {
+    GANTRY_TRY(UniqueFd master, console->Receive());
+    GANTRY_CHECK_OK(process.AttachConsole(std::move(master)));
+  }
+  return process.Bind(host);
+}
+
+}  // namespace
+
+std::string PidFile(const std::string& bundle, const std::string& file_prefix) {
+  return bundle + "/" + file_prefix + ".pid";
+}
+
+Result<RecordedProcess> ReadPidFile(const std::string& path) {
+  GANTRY_TRY(std::string text, ReadFile(path, 256));
+  while (text.ends_with('\n')) {
+    text.pop_back();
+  }
+  const size_t space = text.find(' ');
+  const auto pid = ParseNumber(std::string_view(text).substr(0, space));
+  if (!pid || *pid < 2 || *pid > INT32_MAX) {
+    return Fail(Code::kInternal, "read the pid file '{}': no pid in it", path);
+  }
+  RecordedProcess recorded{{static_cast<int32_t>(*pid)}, 0};
+  if (space != std::string::npos) {
+    const auto start_time = ParseNumber(std::string_view(text).substr(space + 1));
+    recorded.start_time = start_time ? static_cast<uint64_t>(*start_time) : 0;
+  }
+  return recorded;
+}
+
+ExitStatus UnknownExit() {
+  constexpr uint32_t kUnknownExitStatus = 255;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return {kUnknownExitStatus, std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()};
+}
+
+Result<std::shared_ptr<HostProcess>> LaunchProcess(const OciCommand& command,
+                                                   SandboxContext& context, ProcessContext& process,
+                                                   Launch launch) {
+  const std::string pid_file = PidFile(launch.bundle, launch.file_prefix);
+  GANTRY_CHECK_OK(RemoveFile(pid_file));
+  GANTRY_TRY(Stdio stdio, process.TakeStdio());
+  std::optional<ConsoleSocket> console;
+  if (stdio.terminal) {
+    GANTRY_TRY(ConsoleSocket listening, ConsoleSocket::Listen(launch.bundle, launch.console_name));
+    console.emplace(std::move(listening));
+  }
+  OciCall call =
+      MakeCall(launch, pid_file, console ? &*console : nullptr, command.options().timeout);
+  GANTRY_CHECK_OK(PassStdio(std::move(stdio), command.options(), call));
+  GANTRY_CHECK_OK(command.Run(std::move(call)));
+  GANTRY_TRY(auto host, AdoptNew(context, pid_file, launch));
+  if (Status connected = Connect(process, console, host); !connected) {
+    IgnoreError(host->Signal(SIGKILL), "it may have ended by itself");
+    return std::unexpected(std::move(connected).error());
+  }
+  return host;
+}
+
+}  // namespace gantry::runc

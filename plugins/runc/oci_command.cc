@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/runc/oci_command.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "plugins/runc/documents.h"
+#include "plugins/runc/files.h"
+
+namespace gantry::runc {
+namespace {
+
+/// Of the runtime's log and of what it prints, the end is kept.
+constexpr size_t kMaxOutputBytes = 64U << 10;
+/// What of it goes into a message that containerd's users read.
+constexpr size_t kMaxShownBytes = 2048;
+
+struct Pipe {
+  UniqueFd read_end;
+  UniqueFd write_end;
+};
+
+Result<Pipe> MakePipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
+    return FailErrno(errno, "make a pipe");
+  }
+  Pipe made{UniqueFd(ends[0]), UniqueFd(ends[1])};
+  // The program that prints must not see O_NONBLOCK; it is per end.
+  if (fcntl(ends[1], F_SETFL, 0) != 0) {
+    return FailErrno(errno, "set up a pipe");
+  }
+  return made;
+}
+
+/// Takes what is in the pipe. False: its writers are gone.
+bool Drain(const UniqueFd& pipe, std::string& output) {
+  std::array<char, 4096> buffer{};
+  for (;;) {
+    const ssize_t n = read(pipe.get(), buffer.data(), buffer.size());
+    if (n > 0) {
+      output.append(buffer.data(), static_cast<size_t>(n));
+      if (output.size() > 2 * kMaxOutputBytes) {
+        output.erase(0, output.size() - kMaxOutputBytes);
+      }
+    } else if (n == 0 || errno != EINTR) {
+      return n < 0 && errno == EAGAIN;
+    }
+  }
+}
+
+/// Reads until the process has ended: a child that it left behind may hold the
+/// pipe open, and a reader that stops would let a chatty program hang.
+std::string Capture(const HostProcess& process, const UniqueFd& pipe, Deadline deadline) {
+  std::string output;
+  const auto pidfd = OpenPidfd(process.pid());
+  bool open = pidfd && !process.Ended();
+  while (open) {
+    std::array<pollfd, 2> fds = {pollfd{pipe.get(), POLLIN, 0}, pollfd{pidfd->get(), POLLIN, 0}};
+    const int ready = poll(fds.data(), fds.size(), PollTimeout(deadline));
+    if (ready == 0 || (ready < 0 && errno != EINTR)) {
+      break;
+    }
+    open = Drain(pipe, output) && fds[1].revents == 0;
+  }
+  Drain(pipe, output);
+  return output;
+}
+
+std::string Shown(std::string_view text) {
+  const size_t start = text.size() > kMaxShownBytes ? text.size() - kMaxShownBytes : 0;
+  std::string shown;
+  for (const char c : text.substr(start)) {
+    const auto byte = static_cast<unsigned char>(c);
+    shown += c == '\n' || c == '\t' ? ' ' : (byte < 0x20 || byte >= 0x7f) ? '?' : c;
+  }
+  const size_t first = shown.find_first_not_of(' ');
+  const size_t last = shown.find_last_not_of(' ');
+  return first == std::string::npos ? std::string() : shown.substr(first, last - first + 1);
+}
+
+std::string SignalName(int number) {
+  const char* name = sigabbrev_np(number);
+  return name != nullptr ? std::format("{} (SIG{})", number, name) : std::format("{}", number);
+}
+
+/// The command as messages name it: `'/usr/bin/crun create' for 'c1'`.
+std::string CommandName(const std::string& binary, const OciCall& call) {
+  return std::format("'{} {}' for '{}'", binary, call.verb, call.object);
+}
+
+/// What the log and the output of a run tell.
+struct Told {
+  std::string reason;
+  std::string detail;
+};
+
+Told ReadTold(const std::string& log_path, const std::string& output) {
+  Told told;
+  const auto log = ReadTail(log_path, kMaxOutputBytes);
+  IgnoreError(RemoveFile(log_path), "it goes with the bundle");
+  if (log) {
+    told.reason = LastLogError(*log);
+    told.detail = *log;
+  }
+  told.detail += output;
+  return told;
+}
+
+std::unexpected<Error> Explain(const std::string& binary, const OciCall& call,
+                               const WaitStatus& end, Told told, const std::string& output) {
+  Error error;
+  error.detail = std::move(told.detail);
+  const std::string name = CommandName(binary, call);
+  if (WIFSIGNALED(end.raw)) {
+    error.message = std::format("run the OCI runtime {}: it was killed by signal {}", name,
+                                SignalName(WTERMSIG(end.raw)));
+  } else if (!told.reason.empty()) {
+    // The runtime's own words, as the user knows them.
+    error.code = BlamesWorkload(told.reason) ? Code::kInvalidArgument : Code::kInternal;
+    error.message = std::format("OCI runtime {} failed: {}", call.verb,
+                                told.reason.substr(0, 2 * kMaxShownBytes));
+  } else if (const std::string shown = Shown(output); !shown.empty()) {
+    error.message =
+        std::format("run the OCI runtime {}: exit code {}, and no error in its log; it printed: {}",
+                    name, WEXITSTATUS(end.raw), shown);
+  } else {
+    error.message = std::format("run the OCI runtime {}: exit code {}, without a word why", name,
+                                WEXITSTATUS(end.raw));
+  }
+  return std::unexpected(std::move(error));
+}
+
+}  // namespace
+
+OciCommand::OciCommand(Options options, const Namespace& ns, SandboxContext& context)
+    : options_(std::move(options)), root_(options_.root + "/" + ns.str()), context_(&context) {}
+
+Result<std::string> OciCommand::Binary() const {
+  if (!binary_.empty()) {
+    return binary_;
+  }
+  return FindRuntime(options_);
+}
+
+std::string OciCommand::StateDirectory(const ContainerId& id) const {
+  return root_ + "/" + id.str();
+}
+
+std::vector<std::string> OciCommand::Arguments(const std::string& binary,
+                                               const OciCall& call) const {
+  std::vector<std::string> argv = {
+      binary, "--root", root_, "--log", call.bundle + "/" + call.log_name, "--log-format", "json"};
+  if (options_.systemd_cgroup) {
+    argv.emplace_back("--systemd-cgroup");
+  }
+  argv.push_back(call.verb);
+  argv.insert(argv.end(), call.args.begin(), call.args.end());
+  return argv;
+}
+
+Status OciCommand::Run(OciCall call) const {
+  GANTRY_TRY(const std::string binary, Binary());
+  const Deadline deadline = std::chrono::steady_clock::now() + call.limit;
+  const std::string log_path = call.bundle + "/" + call.log_name;
+  GANTRY_CHECK_OK(RemoveFile(log_path));
+  SpawnRequest request;
+  request.argv = Arguments(binary, call);
+  request.env = {"PATH=" + SearchPath(options_)};
+  request.cwd = call.bundle;
+  request.fds = std::move(call.fds);
+  request.tag = call.tag;
+  UniqueFd reader;
+  if (call.capture) {
+    GANTRY_TRY(Pipe output_pipe, MakePipe());
+    GANTRY_TRY(UniqueFd second, output_pipe.write_end.Duplicate());
+    request.fds.emplace_back(std::move(output_pipe.write_end), STDOUT_FILENO);
+    request.fds.emplace_back(std::move(second), STDERR_FILENO);
+    reader = std::move(output_pipe.read_end);
+  }
+  auto process = context_->Spawn(std::move(request));
+  if (!process) {
+    return std::unexpected(
+        std::move(process).error().Within("run the OCI runtime " + CommandName(binary, call)));
+  }
+  context_->Count("oci_runs");
+  const std::string output = reader ? Capture(**process, reader, deadline) : std::string();
+  const auto end = (*process)->Wait(Left(deadline));
+  if (!end && end.error().code == Code::kDeadlineExceeded) {
+    EndHanging(**process);
+    IgnoreError(RemoveFile(log_path), "it goes with the bundle");
+    return Fail(Code::kDeadlineExceeded, "run the OCI runtime {}: not done after {} ms, killed",
+                CommandName(binary, call), call.limit.count());
+  }
+  if (!end) {
+    return std::unexpected(end.error());
+  }
+  Told told = ReadTold(log_path, output);
+  if (end->raw == 0) {
+    return {};
+  }
+  return Explain(binary, call, *end, std::move(told), output);
+}
+
+bool BlamesWorkload(std::string_view text) {
+  constexpr std::array kPhrases = {
+      // runc: `exec: "x": executable file not found in $PATH` and its kin.
+      "exec: \"", "exec format error", "unable to find user", "unable to find group",
+      "chdir to cwd",
+      // crun: "executable file `x` not found", "open executable", "exec `x`".
+      "executable file", "open executable", "exec `", "Exec format error", "chdir to `"};
+  return std::ranges::any_of(kPhrases, [&](const char* phrase) { return text.contains(phrase); });
+}
+
+void EndHanging(HostProcess& process) {
+  const auto pidfd = OpenPidfd(process.pid());
+  // While it has not ended, its pid, and so the descriptor, is its own.
+  if (pidfd && !process.Ended()) {
+    KillGroup(*pidfd);
+  }
+  IgnoreError(process.Signal(SIGKILL), "it may have ended by now");
+  IgnoreError(process.Wait(std::chrono::seconds(5)), "the kernel ends it in its time");
+}
+
+}  // namespace gantry::runc

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/runc/options.h"
+
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <map>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "plugins/runc/files.h"
+
+namespace gantry::runc {
+namespace {
+
+using nlohmann::json;
+using Setter = std::function<Status(Options&, const std::string& key, const json&)>;
+
+std::unexpected<Error> WrongType(const std::string& key, std::string_view wanted,
+                                 const json& value) {
+  return Fail(Code::kInvalidArgument, "check option '{}': must be {}, is {}", key, wanted,
+              value.type_name());
+}
+
+Setter Text(std::string Options::* field) {
+  return [field](Options& options, const std::string& key, const json& value) -> Status {
+    if (!value.is_string()) {
+      return WrongType(key, "a string", value);
+    }
+    options.*field = value.get_ref<const std::string&>();
+    return {};
+  };
+}
+
+/// Empty or absolute.
+Setter Path(std::string Options::* field) {
+  return [field](Options& options, const std::string& key, const json& value) -> Status {
+    GANTRY_CHECK_OK(Text(field)(options, key, value));
+    const std::string& text = options.*field;
+    if (!text.empty() && text[0] != '/') {
+      return Fail(Code::kInvalidArgument, "check option '{}': '{}' is no absolute path", key, text);
+    }
+    return {};
+  };
+}
+
+Setter Flag(bool Options::* field) {
+  return [field](Options& options, const std::string& key, const json& value) -> Status {
+    if (!value.is_boolean()) {
+      return WrongType(key, "true or false", value);
+    }
+    options.*field = value.get<bool>();
+    return {};
+  };
+}
+
+Result<uint32_t> Number(const std::string& key, const json& value) {
+  if (!value.is_number_integer()) {
+    return WrongType(key, "a whole number", value);
+  }
+  const auto number = value.get<int64_t>();
+  if (number < 0 || number > std::numeric_limits<uint32_t>::max()) {
+    return Fail(Code::kInvalidArgument, "check option '{}': {} is out of range", key, number);
+  }
+  return static_cast<uint32_t>(number);
+}
+
+Setter Id(uint32_t Options::* field) {
+  return [field](Options& options, const std::string& key, const json& value) -> Status {
+    GANTRY_TRY(options.*field, Number(key, value));
+    return {};
+  };
+}
+
+Setter Duration(std::chrono::milliseconds Options::* field) {
+  return [field](Options& options, const std::string& key, const json& value) -> Status {
+    GANTRY_TRY(const uint32_t ms, Number(key, value));
+    if (ms == 0) {
+      return Fail(Code::kInvalidArgument, "check option '{}': must be above 0", key);
+    }
+    options.*field = std::chrono::milliseconds(ms);
+    return {};
+  };
+}
+
+Status SetRoot(Options& options, const std::string& key, const json& value) {
+  Options changed = options;
+  GANTRY_CHECK_OK(Path(&Options::root)(changed, key, value));
+  if (!changed.root.empty()) {
+    options.root = changed.root;
+  }
+  return {};
+}
+
+Status SetBinary(Options& options, const std::string& key, const json& value) {
+  GANTRY_CHECK_OK(Text(&Options::binary_name)(options, key, value));
+  const std::string& name = options.binary_name;
+  if (!name.empty() && name[0] != '/' && name.contains('/')) {
+    return Fail(Code::kInvalidArgument,
+                "check option '{}': '{}' is neither an absolute path nor a plain name", key, name);
+  }
+  return {};
+}
+
+Status Accept(Options&, const std::string&, const json&) { return {}; }
+
+const std::map<std::string, Setter, std::less<>>& Setters() {
+  static const std::map<std::string, Setter, std::less<>> setters = {
+      {"BinaryName", SetBinary},
+      {"Root", SetRoot},
+      {"CriuPath", Path(&Options::criu_path)},
+      {"CriuImagePath", Path(&Options::criu_image_path)},
+      {"CriuWorkPath", Path(&Options::criu_work_path)},
+      {"ShimCgroup", Text(&Options::shim_cgroup)},
+      {"NoPivotRoot", Flag(&Options::no_pivot_root)},
+      {"NoNewKeyring", Flag(&Options::no_new_keyring)},
+      {"SystemdCgroup", Flag(&Options::systemd_cgroup)},
+      {"IoUid", Id(&Options::io_uid)},
+      {"IoGid", Id(&Options::io_gid)},
+      {"TimeoutMs", Duration(&Options::timeout)},
+      {"DeleteTimeoutMs", Duration(&Options::delete_timeout)},
+      // Parts of the runc message that the core itself answers.
+      {"TaskApiAddress", Accept},
+      {"TaskApiVersion", Accept},
+  };
+  return setters;
+}
+
+Result<std::string> FindInPath(std::string_view path, std::string_view name) {
+  while (!path.empty()) {
+    const size_t colon = path.find(':');
+    std::string candidate(path.substr(0, colon));
+    path.remove_prefix(colon == std::string_view::npos ? path.size() : colon + 1);
+    candidate.append("/").append(name);
+    if (candidate[0] == '/' && candidate[1] != '/' && IsExecutable(candidate)) {
+      return candidate;
+    }
+  }
+  return Fail(Code::kNotFound, "find '{}': not in PATH", name);
+}
+
+}  // namespace
+
+Options DefaultOptions() {
+  Options options;
+  // Read once at start-up, before anyone could change the environment.
+  const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
+  if (path != nullptr && *path != '\0') {
+    options.path = path;
+  }
+  return options;
+}
+
+Result<Options> ParseOptions(const std::string& text, Options base,
+                             std::vector<std::string>* unknown) {
+  if (text.empty()) {
+    return base;
+  }
+  const json parsed = json::parse(text, nullptr, false);
+  if (parsed.is_null()) {
+    return base;
+  }
+  if (!parsed.is_object()) {
+    return Fail(Code::kInvalidArgument, "check the options of the runc backend: no JSON object");
+  }
+  for (const auto& [key, value] : parsed.items()) {
+    const auto setter = Setters().find(key);
+    if (setter != Setters().end()) {
+      GANTRY_CHECK_OK(setter->second(base, key, value));
+    } else if (unknown != nullptr) {
+      unknown->push_back(key.substr(0, 80));
+    } else {
+      return Fail(Code::kInvalidArgument, "check option '{}': the runc backend has no such key",
+                  key.substr(0, 80));
+    }
+  }
+  return base;
+}
+
+Result<std::string> FindRuntime(const Options& options) {
+  const std::string& name = options.binary_name;
+  if (name.empty()) {
+    for (const std::string_view known : {"crun", "runc"}) {
+      if (auto found = FindInPath(options.path, known)) {
+        return found;
+      }
+    }
+    return Fail(Code::kFailedPrecondition,
+                "find an OCI runtime: neither 'crun' nor 'runc' is in PATH; install the package "
+                "crun or runc, or set BinaryName");
+  }
+  if (name[0] == '/') {
+    if (IsExecutable(name)) {
+      return name;
+    }
+    return Fail(Code::kFailedPrecondition,
+                "find the OCI runtime '{}' (BinaryName): no such executable file; install it or "
+                "correct BinaryName",
+                name);
+  }
+  if (auto found = FindInPath(options.path, name)) {
+    return found;
+  }
+  return Fail(Code::kFailedPrecondition,
+              "find the OCI runtime '{}' (BinaryName): not in PATH; install the package {} or "
+              "correct BinaryName",
+              name, name);
+}
+
+Result<std::string> FindCriu(const Options& options) {
+  if (!options.criu_path.empty()) {
+    if (IsExecutable(options.criu_path)) {
+      return options.criu_path;
+    }
+    return Fail(Code::kFailedPrecondition,
+                "find criu '{}' (CriuPath): no such executable file; install the package criu or "
+                "correct CriuPath",
+                options.criu_path);
+  }
+  if (auto found = FindInPath(options.path, "criu")) {
+    return found;
+  }
+  return Fail(Code::kFailedPrecondition,
+              "find criu: not in PATH; install the package criu or set CriuPath");
+}
+
+std::string SearchPath(const Options& options) {
+  const size_t slash = options.criu_path.rfind('/');
+  if (slash == std::string::npos || slash == 0) {
+    return options.path;
+  }
+  return options.criu_path.substr(0, slash) + ":" + options.path;
+}
+
+}  // namespace gantry::runc

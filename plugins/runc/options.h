@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a handler or a request may set for this backend. The keys are those of
+// containerd's runc shim, so that a node moves over by changing its
+// runtime_type.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <gantry/error.h>
+
+namespace gantry::runc {
+
+/// Thread: any; plain data.
+struct Options {
+  /// `BinaryName`: absolute, or a name looked up in PATH. Empty: crun where it
+  /// is installed, else runc.
+  std::string binary_name;
+  /// `Root`: the OCI runtime's state; the containerd namespace is put below it.
+  std::string root = "/run/containerd/runc";
+  /// `CriuPath`: criu where it is not in PATH.
+  std::string criu_path;
+  /// `CriuImagePath`: where checkpoints go when the request names no path.
+  std::string criu_image_path;
+  /// `CriuWorkPath`: criu's logs when the request names no path.
+  std::string criu_work_path;
+  /// `ShimCgroup`: accepted and without effect, there is no shim per container.
+  std::string shim_cgroup;
+  bool no_pivot_root = false;
+  bool no_new_keyring = false;
+  bool systemd_cgroup = false;
+  /// `IoUid`, `IoGid`: owner of the fifos given to the container; 0: as they are.
+  uint32_t io_uid = 0;
+  uint32_t io_gid = 0;
+  /// `TimeoutMs`: how long one run of the OCI runtime may take.
+  std::chrono::milliseconds timeout = std::chrono::seconds(60);
+  /// `DeleteTimeoutMs`: the same for a delete, after which the kernel does it.
+  std::chrono::milliseconds delete_timeout = std::chrono::seconds(10);
+  /// Directories in which programs are looked up; the engine's own PATH.
+  std::string path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+};
+
+/// The defaults, with the engine's PATH.
+Options DefaultOptions();
+
+/// `base` with what `json` sets; empty text sets nothing. Unknown keys are put
+/// into `unknown`; without `unknown` they are an error.
+/// Errors: kInvalidArgument naming the key.
+Result<Options> ParseOptions(const std::string& json, Options base,
+                             std::vector<std::string>* unknown);
+
+/// The OCI runtime's binary. Errors: kFailedPrecondition, saying what to install.
+Result<std::string> FindRuntime(const Options& options);
+/// criu. Errors: kFailedPrecondition, saying what to install.
+Result<std::string> FindCriu(const Options& options);
+/// The PATH with which programs are run: criu's directory first, if it is named.
+std::string SearchPath(const Options& options);
+
+}  // namespace gantry::runc

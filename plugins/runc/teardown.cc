@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/runc/teardown.h"
+
+#include <poll.h>
+#include <signal.h>
+
+#include <utility>
+#include <vector>
+
+#include "plugins/runc/cgroups.h"
+#include "plugins/runc/files.h"
+
+namespace gantry::runc {
+namespace {
+
+constexpr std::chrono::seconds kKillLimit{5};
+
+bool NeedsRuntime(const RuntimeState& state, const Remains& remains, const Options& options,
+                  bool running) {
+  return state.kind == StateKind::kUnknown || state.needs_runtime || options.systemd_cgroup ||
+         remains.spec.has_poststop || running;
+}
+
+void RunDelete(const OciCommand& command, SandboxContext& context, const Remains& remains,
+               bool force) {
+  OciCall call;
+  call.verb = "delete";
+  call.object = remains.id.str();
+  if (force) {
+    call.args.emplace_back("--force");
+  }
+  call.args.push_back(remains.id.str());
+  // A bundle that has gone must not keep the rest from going.
+  call.bundle = Exists(remains.bundle) ? remains.bundle : "/tmp";
+  call.log_name = Exists(remains.bundle) ? "delete.log" : remains.id.str() + "-delete.log";
+  call.capture = true;
+  call.limit = command.options().delete_timeout;
+  if (const Status done = command.Run(std::move(call)); !done) {
+    context.Log(LogLevel::kWarning,
+                done.error().message + "; taking '" + remains.id.str() + "' apart without it");
+  }
+}
+
+void KillRecorded(const RuntimeState& state) {
+  const auto pidfd = OpenPidfd(state.pid);
+  // The check comes after the open: then the descriptor is of that process.
+  if (!pidfd || !IsAlive(state)) {
+    return;
+  }
+  KillProcess(*pidfd);
+  pollfd one = {pidfd->get(), POLLIN, 0};
+  poll(&one, 1, static_cast<int>(std::chrono::milliseconds(kKillLimit).count()));
+}
+
+void KillInit(HostProcess* init, const RuntimeState& state) {
+  if (init == nullptr) {
+    KillRecorded(state);
+    return;
+  }
+  if (!init->Ended()) {
+    IgnoreError(init->Signal(SIGKILL), "it may have ended by itself");
+    IgnoreError(init->Wait(kKillLimit), "its cgroup stays then, which is reported");
+  }
+}
+
+Status RemoveCgroupsOf(const RuntimeState& state, const Remains& remains) {
+  const Deadline deadline = std::chrono::steady_clock::now() + kKillLimit;
+  if (state.kind == StateKind::kCrun || state.kind == StateKind::kRunc) {
+    // With pids of its own nothing of the container is left after its init;
+    // who is still in the cgroup has been put there by somebody else.
+    const Leftovers leftovers = remains.spec.private_pids ? Leftovers::kSpare : Leftovers::kKill;
+    const auto directories = state.kind == StateKind::kRunc ? state.cgroup_directories
+                                                            : CgroupDirectories(state.cgroup_path);
+    return RemoveCgroups(directories, leftovers, deadline);
+  }
+  if (remains.made_cgroup) {
+    return RemoveCgroups(CgroupDirectories(remains.spec.cgroups_path), Leftovers::kKill, deadline);
+  }
+  return {};
+}
+
+}  // namespace
+
+bool IsAlive(const RuntimeState& state) {
+  if (!state.pid) {
+    return false;
+  }
+  const auto start_time = StartTimeOf(state.pid);
+  return start_time && (state.start_time == 0 || *start_time == state.start_time);
+}
+
+Status TearDown(const OciCommand& command, SandboxContext& context, const Remains& remains,
+                HostProcess* init) {
+  const std::string directory = command.StateDirectory(remains.id);
+  const RuntimeState state = ReadState(directory);
+  const bool running = init != nullptr ? !init->Ended() : IsAlive(state);
+  if (state.kind != StateKind::kNone && NeedsRuntime(state, remains, command.options(), running)) {
+    RunDelete(command, context, remains, running || state.kind == StateKind::kUnknown);
+  }
+  KillInit(init, state);
+  Status cgroups = RemoveCgroupsOf(state, remains);
+  if (!cgroups && cgroups.error().code == Code::kFailedPrecondition) {
+    // Not the container's processes: the cgroup is theirs now.
+    context.Log(LogLevel::kWarning, cgroups.error().message);
+    cgroups = {};
+  }
+  GANTRY_CHECK_OK(cgroups);
+  return RemoveTree(directory);
+}
+
+}  // namespace gantry::runc
