@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The only file that includes Boost.DLL. Its exceptions end here.
+#include "core/plugin/plugin_host.h"
+
+#include <cstdio>
+#include <exception>
+#include <string_view>
+#include <utility>
+
+#include <boost/dll/shared_library.hpp>
+
+#include <gantry/plugin.h>
+
+#include "core/plugin/guard.h"
+#include "core/plugin/plugin_file.h"
+
+namespace gantry::plugin {
+
+namespace {
+
+constexpr const char* kSymbol = "gantry_plugin";
+
+/// An object that is never destroyed: with its last `shared_library` gone a
+/// plugin would be unloaded.
+void KeepLoaded(boost::dll::shared_library library) {
+  static_cast<void>(new boost::dll::shared_library(std::move(library)));
+}
+
+Result<const PluginDescriptor*> OpenPlugin(const std::string& path) {
+  // dlopen(3): RTLD_NOW, so that a missing symbol is found here and not in the
+  // middle of a call, and RTLD_LOCAL, so that plugins do not see each other.
+  constexpr auto kMode = boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local;
+  boost::dll::shared_library library;
+  try {
+    // The overload with an error code loses dlerror(3)'s text.
+    library.load(path, kMode);
+  } catch (const std::exception& e) {
+    return Fail(Code::kFailedPrecondition,
+                "load plugin '{}': it does not link: {}: install what it needs (see ldd)", path,
+                e.what());
+  }
+  if (!library.has(kSymbol)) {
+    KeepLoaded(std::move(library));
+    return Fail(Code::kFailedPrecondition,
+                "load plugin '{}': it exports no '{}': it is no gantry plugin, or lacks "
+                "GANTRY_PLUGIN in one of its sources",
+                path, kSymbol);
+  }
+  const PluginDescriptor* descriptor = &library.get<const PluginDescriptor>(kSymbol);
+  KeepLoaded(std::move(library));
+  return descriptor;
+}
+
+std::string_view TextOf(const char* text) { return text != nullptr ? text : ""; }
+
+Status CheckDescriptor(const PluginDescriptor& plugin, const std::string& path,
+                       const std::string& name) {
+  if (plugin.magic != kPluginMagic) {
+    return Fail(Code::kFailedPrecondition,
+                "load plugin '{}': its '{}' is not a plugin descriptor: it is no gantry plugin",
+                path, kSymbol);
+  }
+  if (plugin.interface_version != kInterfaceVersion) {
+    return Fail(Code::kFailedPrecondition,
+                "load plugin '{}': made for interface version {}, this gantry has {}: {}", path,
+                plugin.interface_version, kInterfaceVersion,
+                plugin.interface_version < kInterfaceVersion
+                    ? "build the plugin against this gantry's headers"
+                    : "install a newer gantry or an older plugin");
+  }
+  if (plugin.size != sizeof(PluginDescriptor)) {
+    return Fail(Code::kFailedPrecondition,
+                "load plugin '{}': its descriptor has {} bytes, this gantry's {}: build the plugin "
+                "against this gantry's headers",
+                path, plugin.size, sizeof(PluginDescriptor));
+  }
+  if (TextOf(plugin.fingerprint) != GANTRY_BUILD_FINGERPRINT) {
+    return Fail(Code::kFailedPrecondition,
+                "load plugin '{}': built as '{}', this gantry as '{}': build both with the same "
+                "compiler, standard library and language standard",
+                path, TextOf(plugin.fingerprint), GANTRY_BUILD_FINGERPRINT);
+  }
+  if (TextOf(plugin.name) != name) {
+    return Fail(Code::kFailedPrecondition,
+                "load plugin '{}': it is the backend '{}', not '{}': correct the configuration's "
+                "backends",
+                path, TextOf(plugin.name), name);
+  }
+  if (plugin.create == nullptr) {
+    return Fail(Code::kFailedPrecondition,
+                "load plugin '{}': its descriptor has no factory: report it to its maker", path);
+  }
+  return {};
+}
+
+Result<const PluginDescriptor*> OpenChecked(const std::string& path, const std::string& name) {
+  GANTRY_CHECK_OK(CheckPluginFile(path));
+  GANTRY_TRY(const PluginDescriptor* plugin, GuardedCall(name, [&] { return OpenPlugin(path); }));
+  GANTRY_CHECK_OK(CheckDescriptor(*plugin, path, name));
+  return plugin;
+}
+
+}  // namespace
+
+Result<LoadedPlugin> PluginHost::Load(const std::string& path, const std::string& name,
+                                      const std::string& options_json) {
+  GANTRY_TRY(const PluginDescriptor* plugin, OpenChecked(path, name));
+  auto backend = GuardedCall(name, [&] { return plugin->create(options_json); });
+  if (!backend) {
+    return std::unexpected(std::move(backend).error().Within("make backend '" + name + "'"));
+  }
+  if (*backend == nullptr) {
+    return Fail(Code::kInternal,
+                "make backend '{}': the factory of '{}' gave nothing: report it to its maker", name,
+                path);
+  }
+  return LoadedPlugin{name, std::string(TextOf(plugin->version)), path, std::move(*backend)};
+}
+
+Result<std::string> PluginHost::Inspect(const std::string& path, const std::string& name) {
+  GANTRY_TRY(const PluginDescriptor* plugin, OpenChecked(path, name));
+  return std::format("{} {}", TextOf(plugin->name), TextOf(plugin->version));
+}
+
+int PluginHost::RunProbe(const std::string& path, const std::string& name) {
+  const auto inspected = Inspect(path, name);
+  if (inspected) {
+    std::printf("%s\n", inspected->c_str());
+    return 0;
+  }
+  std::printf("%s\n", inspected.error().message.c_str());
+  // The codes are 1 to 16.
+  return static_cast<int>(inspected.error().code);
+}
+
+}  // namespace gantry::plugin

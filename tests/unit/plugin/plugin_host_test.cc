@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin/plugin_host.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/os/fs.h"
+#include "core/plugin/guard.h"
+
+namespace gantry::plugin {
+namespace {
+
+using ::testing::HasSubstr;
+
+class PluginHostTest : public ::testing::Test {
+ protected:
+  /// A copy that the test may treat as it likes.
+  std::string Install(const std::string& plugin) {
+    const std::string path = dir_.path() + "/" + plugin + ".so";
+    std::filesystem::copy_file(std::string(TEST_PLUGIN_DIR) + "/" + plugin + ".so", path);
+    chmod(path.c_str(), 0755);
+    return path;
+  }
+
+  std::string Write(const std::string& name, const std::string& text) {
+    const std::string path = dir_.path() + "/" + name;
+    std::ofstream(path) << text;
+    chmod(path.c_str(), 0644);
+    return path;
+  }
+
+  void ExpectRefused(const std::string& path, Code code, const std::string& text) {
+    const auto loaded = PluginHost::Load(path, "test", "{}");
+    ASSERT_FALSE(loaded.has_value());
+    EXPECT_EQ(loaded.error().code, code) << loaded.error().message;
+    EXPECT_THAT(loaded.error().message, HasSubstr(text));
+  }
+
+  os::TempDir dir_ = os::TempDir::Create().value();
+};
+
+TEST_F(PluginHostTest, LoadsAGoodPlugin) {
+  const auto loaded = PluginHost::Load(Install("good"), "test", "{}");
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+  EXPECT_EQ(loaded->name, "test");
+  EXPECT_EQ(loaded->version, "1.2.3");
+  EXPECT_EQ(loaded->backend->Describe().version, "1.2.3");
+}
+
+TEST_F(PluginHostTest, PassesTheFactorysErrorOn) {
+  const auto loaded = PluginHost::Load(Install("good"), "test", R"({"x":1})");
+  ASSERT_FALSE(loaded.has_value());
+  EXPECT_EQ(loaded.error().code, Code::kInvalidArgument);
+  EXPECT_EQ(loaded.error().message, "make backend 'test': option 'x': unknown");
+}
+
+TEST_F(PluginHostTest, EndsTheFactorysException) {
+  ExpectRefused(Install("throws"), Code::kInternal, "backend 'test' threw: out of luck");
+}
+
+TEST_F(PluginHostTest, RefusesAFactoryThatGivesNothing) {
+  ExpectRefused(Install("null"), Code::kInternal, "gave nothing");
+}
+
+TEST_F(PluginHostTest, RefusesAFileWithoutADescriptor) {
+  ExpectRefused(Install("no_symbol"), Code::kFailedPrecondition, "exports no 'gantry_plugin'");
+}
+
+TEST_F(PluginHostTest, RefusesADescriptorThatIsNone) {
+  ExpectRefused(Install("magic"), Code::kFailedPrecondition, "not a plugin descriptor");
+}
+
+TEST_F(PluginHostTest, RefusesAnotherInterfaceVersion) {
+  ExpectRefused(Install("version"), Code::kFailedPrecondition, "install a newer gantry");
+}
+
+TEST_F(PluginHostTest, RefusesAnotherDescriptorSize) {
+  ExpectRefused(Install("size"), Code::kFailedPrecondition, "descriptor has 8 bytes");
+}
+
+TEST_F(PluginHostTest, RefusesAnotherFingerprint) {
+  ExpectRefused(Install("fingerprint"), Code::kFailedPrecondition, "another-compiler");
+}
+
+TEST_F(PluginHostTest, RefusesADescriptorWithoutAFactory) {
+  ExpectRefused(Install("no_factory"), Code::kFailedPrecondition, "no factory");
+}
+
+TEST_F(PluginHostTest, NamesTheSymbolThatIsMissing) {
+  ExpectRefused(Install("unresolved"), Code::kFailedPrecondition,
+                "gantry_test_nobody_defines_this");
+}
+
+TEST_F(PluginHostTest, RefusesAnotherName) {
+  const auto loaded = PluginHost::Load(Install("good"), "runc", "{}");
+  ASSERT_FALSE(loaded.has_value());
+  EXPECT_THAT(loaded.error().message, HasSubstr("is the backend 'test', not 'runc'"));
+}
+
+TEST_F(PluginHostTest, RefusesAFileThatOthersMayWrite) {
+  const std::string path = Install("good");
+  chmod(path.c_str(), 0775);
+  ExpectRefused(path, Code::kPermissionDenied, "chmod go-w");
+}
+
+TEST_F(PluginHostTest, RefusesADirectoryThatOthersMayWrite) {
+  const std::string path = Install("good");
+  chmod(dir_.path().c_str(), 0777);
+  ExpectRefused(path, Code::kPermissionDenied, "directory");
+}
+
+TEST_F(PluginHostTest, RefusesAFileOfAnotherUser) {
+  if (geteuid() != 0) {
+    GTEST_SKIP() << "needs root to give a file away";
+  }
+  const std::string path = Install("good");
+  ASSERT_EQ(chown(path.c_str(), 12345, 12345), 0);
+  ExpectRefused(path, Code::kPermissionDenied, "uid 12345");
+}
+
+TEST_F(PluginHostTest, RefusesWhatIsNoSharedObject) {
+  ExpectRefused("good.so", Code::kInvalidArgument, "absolute path");
+  ExpectRefused(dir_.path() + "/absent.so", Code::kNotFound, "ENOENT");
+  ExpectRefused(dir_.path(), Code::kInvalidArgument, "regular file");
+  ExpectRefused(Write("text.so", "#!/bin/sh\n"), Code::kInvalidArgument, "not an ELF file");
+  std::string header =
+      "\x7f"
+      "ELF";
+  header.resize(64, '\0');
+  ExpectRefused(Write("other.so", header), Code::kInvalidArgument, "for this machine");
+}
+
+TEST_F(PluginHostTest, ADefectivePluginLeavesTheOthersAlone) {
+  ExpectRefused(Install("throws"), Code::kInternal, "threw");
+  ExpectRefused(Install("unresolved"), Code::kFailedPrecondition, "link");
+  EXPECT_TRUE(PluginHost::Load(Install("good"), "test", "{}").has_value());
+}
+
+TEST_F(PluginHostTest, ProbeNamesNameAndVersion) {
+  const auto probed = PluginHost::Probe(TEST_PROBE_PROGRAM, Install("good"), "test");
+  ASSERT_TRUE(probed.has_value()) << probed.error().message;
+  EXPECT_EQ(*probed, "test 1.2.3");
+}
+
+TEST_F(PluginHostTest, ProbeSurvivesACrashAtLoad) {
+  const auto probed = PluginHost::Probe(TEST_PROBE_PROGRAM, Install("crashes"), "test");
+  ASSERT_FALSE(probed.has_value());
+  EXPECT_EQ(probed.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(probed.error().message, HasSubstr("crashes when it is loaded (signal 11)"));
+}
+
+TEST_F(PluginHostTest, ProbePassesTheReasonOn) {
+  const auto probed = PluginHost::Probe(TEST_PROBE_PROGRAM, Install("version"), "test");
+  ASSERT_FALSE(probed.has_value());
+  EXPECT_EQ(probed.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(probed.error().message, HasSubstr("interface version"));
+}
+
+TEST_F(PluginHostTest, ProbeThatHangsIsEnded) {
+  const auto probed =
+      PluginHost::Probe(TEST_PROBE_PROGRAM, Install("good"), "hang", std::chrono::milliseconds(50));
+  ASSERT_FALSE(probed.has_value());
+  EXPECT_EQ(probed.error().code, Code::kDeadlineExceeded);
+}
+
+TEST(GuardedCall, TurnsExceptionsIntoErrors) {
+  const auto thrown =
+      GuardedCall("wasm", []() -> Result<int> { throw std::runtime_error("broken"); });
+  ASSERT_FALSE(thrown.has_value());
+  EXPECT_EQ(thrown.error().code, Code::kInternal);
+  EXPECT_EQ(thrown.error().message, "backend 'wasm' threw: broken");
+  const auto odd = GuardedCall("wasm", []() -> Status { throw 42; });
+  EXPECT_FALSE(odd.has_value());
+  EXPECT_EQ(GuardedCall("wasm", []() -> Result<int> { return 3; }).value(), 3);
+}
+
+}  // namespace
+}  // namespace gantry::plugin

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stands in for gantryd's hidden option `--probe-plugin`.
+#include <unistd.h>
+
+#include <cstring>
+
+#include "core/plugin/plugin_host.h"
+
+int main(int argc, char** argv) {
+  if (argc != 4 || std::strcmp(argv[1], "--probe-plugin") != 0) {
+    return 120;
+  }
+  if (std::strcmp(argv[3], "hang") == 0) {
+    pause();
+  }
+  return gantry::plugin::PluginHost::RunProbe(argv[2], argv[3]);
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One source for all the plugins of the test: TEST_PLUGIN_* says what is wrong
+// with this one.
+#include <csignal>
+#include <stdexcept>
+
+#include <gantry/plugin.h>
+
+namespace {
+
+class TestBackend : public gantry::SandboxBackend {
+ public:
+  gantry::BackendInfo Describe() override { return {"test", "1.2.3", false, {}}; }
+
+  gantry::Result<std::unique_ptr<gantry::Sandbox>> CreateSandbox(const gantry::SandboxRequest&,
+                                                                 gantry::SandboxContext&) override {
+    throw std::runtime_error("no sandbox here");
+  }
+
+  gantry::Result<std::unique_ptr<gantry::Sandbox>> RecoverSandbox(const gantry::SandboxRequest&,
+                                                                  gantry::SandboxContext&,
+                                                                  const std::string&) override {
+    throw 42;
+  }
+};
+
+[[maybe_unused]] gantry::Result<std::unique_ptr<gantry::SandboxBackend>> Create(
+    [[maybe_unused]] const std::string& options_json) {
+#if defined(TEST_PLUGIN_THROWS)
+  throw std::runtime_error("out of luck");
+#elif defined(TEST_PLUGIN_NULL)
+  return nullptr;
+#else
+  if (options_json != "{}") {
+    return gantry::Fail(gantry::Code::kInvalidArgument, "option 'x': unknown");
+  }
+  return std::make_unique<TestBackend>();
+#endif
+}
+
+}  // namespace
+
+#if defined(TEST_PLUGIN_GOOD) || defined(TEST_PLUGIN_THROWS) || defined(TEST_PLUGIN_NULL)
+GANTRY_PLUGIN("test", "1.2.3", Create);
+#elif defined(TEST_PLUGIN_CRASHES)
+[[gnu::constructor]] static void Crash() { std::raise(SIGSEGV); }
+
+GANTRY_PLUGIN("test", "1.2.3", Create);
+#elif defined(TEST_PLUGIN_NO_SYMBOL)
+extern "C" __attribute__((visibility("default"))) int something_else;
+int something_else = 1;
+#elif defined(TEST_PLUGIN_UNRESOLVED)
+extern "C" int gantry_test_nobody_defines_this();
+extern "C" __attribute__((visibility("default"))) int gantry_test_call();
+
+int gantry_test_call() { return gantry_test_nobody_defines_this(); }
+
+GANTRY_PLUGIN("test", "1.2.3", Create);
+#else
+extern "C" __attribute__((visibility("default"))) const gantry::PluginDescriptor gantry_plugin;
+const gantry::PluginDescriptor gantry_plugin = {
+#if defined(TEST_PLUGIN_MAGIC)
+    1,
+#else
+    gantry::kPluginMagic,
+#endif
+#if defined(TEST_PLUGIN_VERSION)
+    gantry::kInterfaceVersion + 1,
+#else
+    gantry::kInterfaceVersion,
+#endif
+#if defined(TEST_PLUGIN_SIZE)
+    8,
+#else
+    sizeof(gantry::PluginDescriptor),
+#endif
+#if defined(TEST_PLUGIN_FINGERPRINT)
+    "another-compiler",
+#else
+    GANTRY_BUILD_FINGERPRINT,
+#endif
+    "test",
+    "1.2.3",
+#if defined(TEST_PLUGIN_NO_FACTORY)
+    nullptr,
+#else
+    Create,
+#endif
+};
+#endif
