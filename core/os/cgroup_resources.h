@@ -17,20 +17,20 @@ namespace gantry::os {
 /// Value type. -1 means "no limit" wherever the spec says so.
 struct CgroupResources {
   struct {
-    std::optional<int64_t> limit_bytes;
-    std::optional<int64_t> reservation_bytes;
+    std::optional<int64_t> limit_bytes{};
+    std::optional<int64_t> reservation_bytes{};
     /// Memory plus swap, as in cgroup v1 and the spec.
-    std::optional<int64_t> swap_bytes;
+    std::optional<int64_t> swap_bytes{};
   } memory;
 
   struct {
-    std::optional<uint64_t> shares;
-    std::optional<int64_t> quota_us;
-    std::optional<uint64_t> period_us;
-    std::optional<uint64_t> burst_us;
-    std::optional<int64_t> idle;
-    std::string cpus;
-    std::string mems;
+    std::optional<uint64_t> shares{};
+    std::optional<int64_t> quota_us{};
+    std::optional<uint64_t> period_us{};
+    std::optional<uint64_t> burst_us{};
+    std::optional<int64_t> idle{};
+    std::string cpus{};
+    std::string mems{};
   } cpu;
 
   std::optional<int64_t> pids_limit;

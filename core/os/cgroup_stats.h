@@ -29,14 +29,14 @@ struct CgroupPids {
 };
 
 struct CgroupRdma {
-  std::string device;
+  std::string device{};
   uint32_t hca_handles = 0;
   uint32_t hca_objects = 0;
 };
 
 struct CgroupHugetlb {
   /// As in the file names: "2MB".
-  std::string page_size;
+  std::string page_size{};
   uint64_t usage_bytes = 0;
   /// v1: the highest usage so far. v2: the limit.
   uint64_t max_bytes = 0;
@@ -68,38 +68,38 @@ struct CgroupV1Stats {
     uint64_t total_ns = 0;
     uint64_t kernel_ns = 0;
     uint64_t user_ns = 0;
-    std::vector<uint64_t> per_cpu_ns;
+    std::vector<uint64_t> per_cpu_ns{};
     uint64_t periods = 0;
     uint64_t throttled_periods = 0;
     uint64_t throttled_ns = 0;
   };
 
   struct BlkioEntry {
-    std::string op;
-    std::string device;
+    std::string op{};
+    std::string device{};
     uint64_t major = 0;
     uint64_t minor = 0;
     uint64_t value = 0;
   };
 
   struct Blkio {
-    std::vector<BlkioEntry> service_bytes;
-    std::vector<BlkioEntry> serviced;
-    std::vector<BlkioEntry> queued;
-    std::vector<BlkioEntry> service_time;
-    std::vector<BlkioEntry> wait_time;
-    std::vector<BlkioEntry> merged;
-    std::vector<BlkioEntry> time;
-    std::vector<BlkioEntry> sectors;
+    std::vector<BlkioEntry> service_bytes{};
+    std::vector<BlkioEntry> serviced{};
+    std::vector<BlkioEntry> queued{};
+    std::vector<BlkioEntry> service_time{};
+    std::vector<BlkioEntry> wait_time{};
+    std::vector<BlkioEntry> merged{};
+    std::vector<BlkioEntry> time{};
+    std::vector<BlkioEntry> sectors{};
   };
 
-  std::optional<CgroupPids> pids;
-  std::optional<Cpu> cpu;
-  std::optional<Memory> memory;
-  std::optional<Blkio> blkio;
-  std::vector<CgroupHugetlb> hugetlb;
-  std::vector<CgroupRdma> rdma_current;
-  std::vector<CgroupRdma> rdma_limit;
+  std::optional<CgroupPids> pids{};
+  std::optional<Cpu> cpu{};
+  std::optional<Memory> memory{};
+  std::optional<Blkio> blkio{};
+  std::vector<CgroupHugetlb> hugetlb{};
+  std::vector<CgroupRdma> rdma_current{};
+  std::vector<CgroupRdma> rdma_limit{};
 };
 
 /// cgroup v2. A part whose controller is not enabled is not set.
@@ -119,7 +119,7 @@ struct CgroupV2Stats {
   struct Cpu {
     /// cpu.stat as it is.
     CgroupCounters stat;
-    std::optional<Pressure> pressure;
+    std::optional<Pressure> pressure{};
   };
 
   struct Memory {
@@ -131,7 +131,7 @@ struct CgroupV2Stats {
     uint64_t swap_usage = 0;
     uint64_t swap_limit = 0;
     uint64_t swap_peak = 0;
-    std::optional<Pressure> pressure;
+    std::optional<Pressure> pressure{};
   };
 
   struct IoEntry {
@@ -144,19 +144,19 @@ struct CgroupV2Stats {
   };
 
   struct Io {
-    std::vector<IoEntry> entries;
-    std::optional<Pressure> pressure;
+    std::vector<IoEntry> entries{};
+    std::optional<Pressure> pressure{};
   };
 
-  std::optional<CgroupPids> pids;
-  std::optional<Cpu> cpu;
-  std::optional<Memory> memory;
+  std::optional<CgroupPids> pids{};
+  std::optional<Cpu> cpu{};
+  std::optional<Memory> memory{};
   /// memory.events as it is.
-  std::optional<CgroupCounters> memory_events;
-  std::optional<Io> io;
-  std::vector<CgroupHugetlb> hugetlb;
-  std::vector<CgroupRdma> rdma_current;
-  std::vector<CgroupRdma> rdma_limit;
+  std::optional<CgroupCounters> memory_events{};
+  std::optional<Io> io{};
+  std::vector<CgroupHugetlb> hugetlb{};
+  std::vector<CgroupRdma> rdma_current{};
+  std::vector<CgroupRdma> rdma_limit{};
 };
 
 /// Reads what there is. A file that is absent leaves its part unset; only a

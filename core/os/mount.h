@@ -16,11 +16,11 @@ namespace gantry::os {
 
 /// One mount as containerd describes it: `types.Mount`, options as in mount(8).
 struct Mount {
-  std::string type;
-  std::string source;
+  std::string type{};
+  std::string source{};
   /// Relative to the rootfs, empty for the rootfs itself.
-  std::string target;
-  std::vector<std::string> options;
+  std::string target{};
+  std::vector<std::string> options{};
 };
 
 /// Mounts `mounts` in order on `rootfs_dir`, which is created with mode 0711 if
