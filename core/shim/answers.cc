@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/shim/answers.h"
+
+#include <gantry/protowire.h>
+
+namespace gantry::shim {
+namespace {
+
+constexpr int64_t kNanos = 1'000'000'000;
+constexpr std::string_view kFeaturesType =
+    "types.containerd.io/opencontainers/runtime-spec/1/features/Features";
+constexpr std::string_view kFeatures = R"({"ociVersionMin":"1.0.0","ociVersionMax":"1.2.0"})";
+
+#ifndef GANTRY_VERSION
+#define GANTRY_VERSION "unknown"
+#endif
+
+}  // namespace
+
+AnswerForm ChooseForm(bool has_max_version, uint32_t bootstrap_version) {
+  if (bootstrap_version >= 3) {
+    return AnswerForm::kVersion3;
+  }
+  return has_max_version ? AnswerForm::kVersion2 : AnswerForm::kPlain;
+}
+
+std::string StartAnswer(AnswerForm form, std::string_view address) {
+  if (form == AnswerForm::kPlain) {
+    return std::string(address);
+  }
+  const std::string_view version = form == AnswerForm::kVersion3 ? "3" : "2";
+  // The address is a path that the keeper made: nothing in it needs escaping but what
+  // a run directory may have been called.
+  std::string json = R"({"version":)";
+  json.append(version).append(R"(,"address":")");
+  for (const char c : address) {
+    if (c == '"' || c == '\\') {
+      json.push_back('\\');
+    }
+    json.push_back(c);
+  }
+  return json.append(R"(","protocol":"ttrpc"})");
+}
+
+std::string DeleteAnswer(const link::Deleted& deleted) {
+  ProtoWriter time;
+  time.Int(1, deleted.exited_at_ns / kNanos);
+  time.Int(2, deleted.exited_at_ns % kNanos);
+  ProtoWriter answer;
+  answer.Varint(1, deleted.pid);
+  answer.Varint(2, deleted.status);
+  answer.Bytes(3, time.str());
+  return answer.Take();
+}
+
+std::string InfoAnswer(std::string_view handler) {
+  ProtoWriter version;
+  version.Text(1, GANTRY_VERSION);
+  ProtoWriter features;
+  features.Text(1, kFeaturesType);
+  features.Text(2, kFeatures);
+  ProtoWriter info;
+  std::string name = "io.containerd.gantry";
+  if (!handler.empty()) {
+    name.append("-").append(handler);
+  }
+  info.Bytes(1, name.append(".v1"));
+  info.Bytes(2, version.str());
+  info.Bytes(4, features.str());
+  return info.Take();
+}
+
+std::string VersionAnswer(std::string_view program) {
+  return std::string(program).append(":\n  Version:  " GANTRY_VERSION "\n");
+}
+
+}  // namespace gantry::shim

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the shim prints. containerd takes stdout and stderr of `start` together, so
+// nothing else may be printed on success.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/link/messages.h"
+
+namespace gantry::shim {
+
+/// Which form of answer to `start` this containerd understands.
+enum class AnswerForm {
+  kPlain,     ///< The address: containerd 1.6.
+  kVersion2,  ///< JSON, task API v2: 1.7, and 2.0 to 2.2, which cannot be told from it.
+  kVersion3,  ///< JSON, task API v3: 2.3 and later.
+};
+
+/// The one place that decides it. `has_max_version`: $MAX_SHIM_VERSION is set.
+/// `bootstrap_version`: see Bootstrap. Telling 2.0 from 1.7 would need containerd's
+/// Version service, asked once per containerd by the keeper.
+AnswerForm ChooseForm(bool has_max_version, uint32_t bootstrap_version);
+
+/// The text for stdout. 1.6 and 1.7 need the same in the bundle's file `address`.
+std::string StartAnswer(AnswerForm form, std::string_view address);
+
+/// An encoded containerd.task.v2.DeleteResponse.
+std::string DeleteAnswer(const link::Deleted& deleted);
+
+/// An encoded containerd.types.RuntimeInfo.
+std::string InfoAnswer(std::string_view handler);
+
+/// For people.
+std::string VersionAnswer(std::string_view program);
+
+}  // namespace gantry::shim

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <poll.h>
+#include <time.h>
+
+#include <chrono>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "core/keeper/last_resort.h"
+#include "core/link/channel.h"
+#include "core/link/record_peek.h"
+#include "core/os/fs.h"
+#include "core/os/process.h"
+#include "core/shim/answers.h"
+#include "core/shim/keeper_client.h"
+#include "core/shim/shim.h"
+
+namespace gantry::shim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// The keeper needs 4 s at most; what is left to containerd's 5 s is for killing.
+constexpr std::chrono::milliseconds kKeeperAnswers(4200);
+constexpr std::chrono::milliseconds kInAll(4700);
+constexpr std::chrono::milliseconds kKilling(1500);
+constexpr int kBetweenPassesMs = 10;
+constexpr size_t kMaxRecordBytes = 16U << 20;
+constexpr uint32_t kKilled = 128 + 9;
+
+Result<link::Deleted> AskKeeper(const Arguments& arguments, const Surroundings& around,
+                                const std::string& bundle) {
+  GANTRY_TRY(UniqueFd socket, ConnectKeeper(around.run_dir));
+  link::Delete request;
+  request.id = arguments.id;
+  request.ns = arguments.ns;
+  request.bundle = bundle;
+  request.grpc_address = arguments.address;
+  link::BlockingChannel channel(std::move(socket));
+  return channel.Ask<link::Deleted>(request, Clock::now() + kKeeperAnswers);
+}
+
+/// Removes the socket that a dead keeper has left for this instance.
+void RemoveSocket(const Surroundings& around, const std::string& bundle) {
+  constexpr size_t kMaxAddressBytes = 4096;
+  const auto text = os::ReadFile(bundle + "/address", kMaxAddressBytes);
+  const std::string prefix = "unix://" + around.run_dir + "/s/";
+  const size_t begin = text ? text->find(prefix) : std::string::npos;
+  if (begin == std::string::npos) {
+    return;
+  }
+  const std::string name = text->substr(begin + prefix.size()).substr(0, 32);
+  if (name.find_first_not_of("0123456789abcdef") == std::string::npos) {
+    IgnoreError(os::RemoveFile(around.run_dir + "/s/" + name), "the next keeper removes it");
+  }
+}
+
+int64_t NowNs() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
+
+/// Waits for a process to end; without one, just for the time.
+void WaitALittle(const std::optional<link::ProcessRef>& process) {
+  pollfd wanted{-1, POLLIN, 0};
+  UniqueFd pidfd;
+  if (process) {
+    if (auto opened = os::OpenPidfd({process->pid, process->start_time})) {
+      pidfd = std::move(*opened);
+      wanted.fd = os::HasEnded(pidfd.get()) ? -1 : pidfd.get();
+    }
+  }
+  poll(&wanted, 1, kBetweenPassesMs);
+}
+
+/// Kills what the bundle's record names, and tells how it ended as far as is known.
+link::Deleted KillByRecord(const std::string& bundle, Clock::time_point deadline) {
+  link::Deleted deleted{link::kNoPid, kKilled, NowNs(), false};
+  const auto record = os::ReadFile(bundle + "/" + link::kRecordFile, kMaxRecordBytes);
+  if (!record) {
+    return deleted;
+  }
+  const auto peek = link::PeekRecord(*record);
+  if (!peek) {
+    return deleted;
+  }
+  link::Plan plan;
+  plan.cgroup_dirs = peek->cgroup_dirs;
+  if (peek->init_pid > 0) {
+    plan.init = {peek->init_pid, peek->start_time};
+    deleted.pid = static_cast<uint32_t>(peek->init_pid);
+  }
+  while (keeper::KillOnce(plan) && Clock::now() < deadline) {
+    WaitALittle(plan.init);
+  }
+  if (peek->exit_status) {
+    deleted.status = *peek->exit_status;
+    deleted.exited_at_ns = peek->exited_at_ns;
+  }
+  return deleted;
+}
+
+}  // namespace
+
+Result<std::string> Delete(const Arguments& arguments, const Surroundings& around) {
+  const auto started = Clock::now();
+  const std::string& bundle = arguments.bundle.empty() ? around.bundle : arguments.bundle;
+  const auto answer = AskKeeper(arguments, around, bundle);
+  if (answer && answer->known) {
+    return DeleteAnswer(*answer);
+  }
+  const auto deadline = std::min(started + kInAll, Clock::now() + kKilling);
+  const link::Deleted deleted = KillByRecord(bundle, deadline);
+  if (!answer) {
+    RemoveSocket(around, bundle);
+  }
+  return DeleteAnswer(deleted);
+}
+
+}  // namespace gantry::shim

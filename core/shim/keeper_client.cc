@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/shim/keeper_client.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <vector>
+
+#include "core/os/fs.h"
+#include "core/os/spawn.h"
+#include "core/os/unix_socket.h"
+
+namespace gantry::shim {
+namespace {
+
+constexpr int kControlFd = 3;
+
+/// Of this one container or call, so not for a keeper that serves all.
+constexpr std::array<std::string_view, 9> kNotInherited = {
+    "MAX_SHIM_VERSION=", "TTRPC_ADDRESS=", "GRPC_ADDRESS=", "NAMESPACE=",  "GOMAXPROCS=",
+    "SCHED_CORE=",       "NOTIFY_SOCKET=", "LISTEN_FDS=",   "LISTEN_PID=",
+};
+
+std::vector<std::string> KeeperEnvironment() {
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    if (std::ranges::none_of(kNotInherited, [&](auto name) { return text.starts_with(name); })) {
+      all.emplace_back(text);
+    }
+  }
+  return all;
+}
+
+std::string ControlPath(const std::string& run_dir) { return run_dir + "/keeper.sock"; }
+
+Result<UniqueFd> LockStart(const std::string& run_dir) {
+  const std::string path = run_dir + "/keeper.lock";
+  UniqueFd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock) {
+    return FailErrno(errno, "open '{}'", path);
+  }
+  while (flock(lock.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) {
+      return FailErrno(errno, "lock '{}'", path);
+    }
+  }
+  return lock;
+}
+
+/// Else a keeper is there and only too busy to be reached now.
+bool NobodyListens(const Error& error) {
+  return error.sys_errno == ENOENT || error.sys_errno == ECONNREFUSED;
+}
+
+Status StartKeeper(const std::string& run_dir, const std::string& keeper) {
+  const std::string path = ControlPath(run_dir);
+  GANTRY_CHECK_OK(os::RemoveFile(path));
+  GANTRY_TRY(const UniqueFd listener, os::ListenUnix(path));
+  os::SpawnRequest request;
+  request.executable = keeper;
+  request.argv = {keeper, "--run-dir", run_dir, "--control-fd", std::to_string(kControlFd)};
+  request.env = KeeperEnvironment();
+  request.cwd = "/";
+  request.new_session = true;
+  request.descriptors = {{listener.get(), kControlFd}};
+  auto started = os::SpawnProcess(request);
+  if (!started) {
+    return std::unexpected(std::move(started).error().Within("start the keeper"));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<UniqueFd> ConnectKeeper(const std::string& run_dir) {
+  return os::ConnectUnix(ControlPath(run_dir));
+}
+
+Result<UniqueFd> EnsureKeeper(const std::string& run_dir, const std::string& keeper) {
+  auto connected = ConnectKeeper(run_dir);
+  if (connected || !NobodyListens(connected.error())) {
+    return connected;
+  }
+  GANTRY_CHECK_OK(os::MakeDirs(run_dir, 0700));
+  GANTRY_TRY(const UniqueFd lock, LockStart(run_dir));
+  connected = ConnectKeeper(run_dir);
+  if (connected || !NobodyListens(connected.error())) {
+    return connected;
+  }
+  GANTRY_CHECK_OK(StartKeeper(run_dir, keeper));
+  return ConnectKeeper(run_dir);
+}
+
+}  // namespace gantry::shim

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+#include <utility>
+
+#include "core/link/channel.h"
+#include "core/link/paths.h"
+#include "core/os/fs.h"
+#include "core/shim/answers.h"
+#include "core/shim/bootstrap.h"
+#include "core/shim/group.h"
+#include "core/shim/keeper_client.h"
+#include "core/shim/shim.h"
+
+namespace gantry::shim {
+namespace {
+
+constexpr std::chrono::seconds kKeeperAnswers(10);
+
+std::string FirstOf(const std::string& first, const std::string& second) {
+  return first.empty() ? second : first;
+}
+
+link::Announce MakeAnnounce(const Arguments& arguments, const Surroundings& around,
+                            Bootstrap bootstrap) {
+  link::Announce announce;
+  announce.id = arguments.id;
+  announce.ns = arguments.ns;
+  announce.bundle = around.bundle;
+  announce.group = GroupOfBundle(around.bundle);
+  announce.grpc_address = FirstOf(arguments.address, bootstrap.grpc_address);
+  announce.ttrpc_address = FirstOf(around.ttrpc_address, bootstrap.ttrpc_address);
+  announce.containerd_binary = FirstOf(arguments.publish_binary, bootstrap.containerd_binary);
+  announce.debug = arguments.debug || bootstrap.debug;
+  announce.handler = arguments.handler;
+  announce.options_type_url = std::move(bootstrap.options_type_url);
+  announce.options = std::move(bootstrap.options);
+  announce.bootstrap_version = bootstrap.version;
+  announce.containerd_version = std::move(bootstrap.containerd_version);
+  return announce;
+}
+
+}  // namespace
+
+Result<std::string> Start(const Arguments& arguments, const Surroundings& around) {
+  Bootstrap bootstrap = ParseBootstrap(around.input, arguments.id, arguments.ns);
+  const AnswerForm form = ChooseForm(around.has_max_version, bootstrap.version);
+  const link::Announce announce = MakeAnnounce(arguments, around, std::move(bootstrap));
+  GANTRY_TRY(const std::string keeper, link::FindProgram("gantry-keeper"));
+  GANTRY_TRY(UniqueFd socket, EnsureKeeper(around.run_dir, keeper));
+  link::BlockingChannel channel(std::move(socket));
+  auto announced =
+      channel.Ask<link::Announced>(announce, std::chrono::steady_clock::now() + kKeeperAnswers);
+  if (!announced) {
+    return std::unexpected(std::move(announced).error().Within(
+        "announce to the keeper (its log is " + around.run_dir + "/keeper.log)"));
+  }
+  std::string answer = StartAnswer(form, announced->address);
+  // containerd 1.6 and 1.7 find the socket again by this file after their restart.
+  GANTRY_CHECK_OK(os::WriteFileAtomic(around.bundle + "/address", answer, 0644));
+  return answer;
+}
+
+}  // namespace gantry::shim

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Link messages as bytes.
+#include "core/link/codec.h"
+
+#include <gmock/gmock.h>
+
+#include "core/link/messages.h"
+#include "core/link/record_peek.h"
+
+namespace gantry::link {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Codec, KeepsEveryKindOfField) {
+  Spawn sent;
+  sent.tag = 0xffffffffffffffff;
+  sent.path = "/bin/true";
+  sent.argv = {"true", "", "x"};
+  sent.fd_targets = {0, -1, 2};
+  sent.new_session = true;
+  sent.cgroup_fd = 0;
+  sent.rlimits = {{7, 1024, UINT64_MAX}, {3, 0, 0}};
+  sent.oom_score_adj = -998;
+  const auto got = Decode<Spawn>(Encode(sent));
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->tag, sent.tag);
+  EXPECT_EQ(got->argv, sent.argv);
+  EXPECT_THAT(got->fd_targets, ElementsAre(0, -1, 2));
+  EXPECT_TRUE(got->new_session);
+  EXPECT_EQ(got->cgroup_fd, 0U);
+  EXPECT_EQ(got->controlling_terminal, std::nullopt);
+  ASSERT_EQ(got->rlimits.size(), 2U);
+  EXPECT_EQ(got->rlimits[0].hard, UINT64_MAX);
+  EXPECT_EQ(got->oom_score_adj, -998);
+}
+
+TEST(Codec, KeepsNestedMessages) {
+  InstanceAdded sent;
+  sent.number = 5;
+  sent.announce.id = "c1";
+  sent.announce.options = std::string("\0\xff", 2);
+  const auto got = Decode<InstanceAdded>(Encode(sent));
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->announce.id, "c1");
+  EXPECT_EQ(got->announce.options, sent.announce.options);
+}
+
+TEST(Codec, SkipsFieldsItDoesNotKnow) {
+  ProtoWriter newer;
+  newer.Bytes(99, "later");
+  newer.Varint(1, 7);
+  const auto got = Decode<InstanceRemoved>(newer.str());
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->number, 7U);
+}
+
+TEST(Codec, RefusesTruncatedBytes) {
+  const std::string bytes = Encode(Failed{5, "a message of some length"});
+  for (size_t length = 1; length < bytes.size(); ++length) {
+    const auto got = Decode<Failed>(std::string_view(bytes).substr(0, length));
+    EXPECT_TRUE(!got || length == 2) << length;
+  }
+}
+
+TEST(Codec, RefusesAFieldOfTheWrongKind) {
+  ProtoWriter wrong;
+  wrong.Bytes(1, "text");
+  EXPECT_FALSE(Decode<InstanceRemoved>(wrong.str()));
+}
+
+TEST(Codec, RefusesEndlessLists) {
+  ProtoWriter many;
+  for (size_t i = 0; i <= codec::kMaxElements; ++i) {
+    many.Bytes(1, "");
+  }
+  EXPECT_FALSE(Decode<StoredNames>(many.str()));
+}
+
+TEST(RecordPeek, IsFoundInARecord) {
+  RecordPeek peek;
+  peek.init_pid = 42;
+  peek.cgroup_dirs = {"/sys/fs/cgroup/a"};
+  peek.exit_status = 0;
+  ProtoWriter record;
+  record.Bytes(1, "something else");
+  record.Bytes(kPeekField, Encode(peek));
+  const auto got = PeekRecord(record.str());
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->init_pid, 42);
+  EXPECT_EQ(got->exit_status, 0U);
+  EXPECT_THAT(got->cgroup_dirs, ElementsAre("/sys/fs/cgroup/a"));
+}
+
+TEST(RecordPeek, IsNotFoundInOtherRecords) {
+  EXPECT_EQ(PeekRecord("").error().code, Code::kNotFound);
+  EXPECT_EQ(PeekRecord("\xff\xff\xff").error().code, Code::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace gantry::link
