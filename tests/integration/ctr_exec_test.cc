@@ -56,12 +56,6 @@ TEST_F(CtrExec, PassesStdinAndItsEnd) {
   EXPECT_EQ(output.out, "a line\nand a half");
 }
 
-TEST_F(CtrExec, EndsWithAnEmptyStdin) {
-  const Output output = Exec(id_, {"wc", "-c"}, {}, "");
-  EXPECT_EQ(output.status, 0) << output.Text();
-  EXPECT_EQ(output.out, "0\n");
-}
-
 TEST_F(CtrExec, AnswersWhileItRuns) {
   Program::Options options;
   options.input = true;
@@ -92,17 +86,28 @@ TEST_F(CtrExec, GetsItsWorkingDirectory) {
   EXPECT_EQ(output.out, "/var\n") << output.Text();
 }
 
+TEST_F(CtrExec, GetsItsUser) {
+  const Output output = Exec(id_, {"id", "-u"}, {"--user", "65534:65534"});
+  EXPECT_EQ(output.out, "65534\n") << output.Text();
+}
+
 TEST_F(CtrExec, RunsTwentyAtOnce) {
   std::vector<Program> running;
+  Program::Options options;
+  options.input = true;
   for (int i = 0; i < 20; ++i) {
     const std::string number = std::to_string(i);
     running.push_back(StartCtr(
-        node(), ExecWords({}, id_, {"sh", "-c", "echo " + number + "; exit " + number}), {}));
+        node(),
+        ExecWords({}, id_, {"sh", "-c", "echo up " + number + "; read line; exit " + number}),
+        options));
   }
   for (int i = 0; i < 20; ++i) {
-    const Output output = running[static_cast<size_t>(i)].Finish();
-    EXPECT_EQ(output.status, i) << output.Text();
-    EXPECT_EQ(output.out, std::to_string(i) + "\n");
+    EXPECT_TRUE(running[static_cast<size_t>(i)].ReadUntil("up " + std::to_string(i) + "\n"));
+  }
+  for (int i = 0; i < 20; ++i) {
+    running[static_cast<size_t>(i)].Write("go\n");
+    EXPECT_EQ(running[static_cast<size_t>(i)].Wait(), i);
   }
 }
 

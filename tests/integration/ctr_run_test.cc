@@ -51,11 +51,6 @@ TEST_F(CtrRun, GivesTheProgramItsWorkingDirectory) {
   EXPECT_EQ(output.out, "/var/log\n") << output.Text();
 }
 
-TEST_F(CtrRun, GivesTheProgramItsUser) {
-  const Output output = RunContainer({"--rm", "--user", "65534:65534"}, Id(), {"id", "-u"});
-  EXPECT_EQ(output.out, "65534\n") << output.Text();
-}
-
 TEST_F(CtrRun, MountsWhatTheClientAsksFor) {
   const std::string folder = settings().root + "/shared";
   RunProgram({"mkdir", "-p", folder});

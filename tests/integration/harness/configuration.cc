@@ -60,8 +60,9 @@ std::string ContainerdConfiguration(const Settings& settings, const std::string&
 }
 
 std::string GantryConfiguration(const Settings& settings) {
-  return "handlers:\n  default:\n    backend: runc\n    options:\n      binary: " + settings.oci +
-         "\n";
+  return "version: 1\nlog:\n  level: debug\nhandlers:\n  runc:\n    backend: runc\n    options:\n"
+         "      BinaryName: " +
+         settings.oci + "\n";
 }
 
 }  // namespace gantry::e2e

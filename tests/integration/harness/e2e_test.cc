@@ -113,4 +113,9 @@ Program StartCtr(const Node& node, const Words& words, const Program::Options& o
   return Program(node.CtrWords(words), options);
 }
 
+std::string WithoutReturns(std::string text) {
+  std::erase(text, '\r');
+  return text;
+}
+
 }  // namespace gantry::e2e

@@ -67,4 +67,7 @@ class E2eTest : public ::testing::Test {
 /// A `ctr run` or `ctr exec` that a test talks to.
 Program StartCtr(const Node& node, const Words& words, const Program::Options& options);
 
+/// A terminal's output with its carriage returns taken out.
+std::string WithoutReturns(std::string text);
+
 }  // namespace gantry::e2e

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// kill -9 of the engine at the worst moments: containerd sees no disconnect,
+// no exit code is lost, no byte is lost or doubled, events stay in order.
+
+#include <signal.h>
+
+#include <deque>
+#include <filesystem>
+
+#include <gmock/gmock.h>
+
+#include "tests/integration/harness/e2e_test.h"
+#include "tests/integration/harness/events.h"
+
+namespace gantry::e2e {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr Duration kLong = std::chrono::seconds(120);
+
+class EngineKill : public E2eTest {
+ protected:
+  void SetUp() override {
+    E2eTest::SetUp();
+    if (!IsSkipped() && !HasFatalFailure() && settings().stock()) {
+      GTEST_SKIP() << "the stock runtime has no engine";
+    }
+    keeper_ = IsSkipped() ? 0 : node().Keeper().pid;
+  }
+
+  void TearDown() override {
+    if (!IsSkipped()) {
+      EXPECT_EQ(node().Keeper().pid, keeper_) << "the keeper is another one";
+      EXPECT_TRUE(Eventually([] { return node().Engine().pid != 0; }));
+    }
+    E2eTest::TearDown();
+  }
+
+  static void Kill() {
+    HostProcess engine;
+    ASSERT_TRUE(Eventually([&] {
+      engine = node().Engine();
+      return engine.pid != 0;
+    })) << "no engine runs";
+    kill(engine.pid, SIGKILL);
+    ASSERT_TRUE(WaitGone(engine.pid));
+  }
+
+  static Program::Options Input() {
+    Program::Options options;
+    options.input = true;
+    return options;
+  }
+
+  static Program::Options Terminal() {
+    Program::Options options;
+    options.terminal = true;
+    return options;
+  }
+
+ private:
+  pid_t keeper_ = 0;
+};
+
+TEST_F(EngineKill, WithNothingRunningIsNotNoticed) {
+  Kill();
+  const Output output = RunContainer({"--rm"}, Id(), {"sh", "-c", "echo on; exit 3"});
+  EXPECT_EQ(output.status, 3) << output.Text();
+  EXPECT_EQ(output.out, "on\n");
+}
+
+TEST_F(EngineKill, LeavesAContainerAndItsPipes) {
+  Program program =
+      StartCtr(node(), RunWords({"--rm"}, Id(), {"sh", "-c", "cat; exit 7"}), Input());
+  program.Write("before\n");
+  ASSERT_TRUE(program.ReadUntil("before\n")) << program.err();
+  Kill();
+  program.Write("after\n");
+  EXPECT_TRUE(program.ReadUntil("after\n")) << program.err();
+  program.CloseInput();
+  EXPECT_EQ(program.Wait(), 7) << program.err();
+}
+
+TEST_F(EngineKill, KeepsTheExitCodeOfWhatEndsMeanwhile) {
+  const std::string id = Id();
+  Program program =
+      StartCtr(node(),
+               RunWords({"--rm"}, id,
+                        {"sh", "-c", "trap 'exit 9' TERM; echo up; while :; do sleep 0.05; done"}),
+               {});
+  ASSERT_TRUE(program.ReadUntil("up\n")) << program.err();
+  const pid_t pid = FindTask(id).pid;
+  ASSERT_GT(pid, 0);
+  Kill();
+  kill(pid, SIGTERM);
+  EXPECT_EQ(program.Wait(), 9) << program.err();
+}
+
+TEST_F(EngineKill, LeavesExecs) {
+  const std::string id = Id();
+  StartDetached(id, {"sleep", "1000"});
+  std::vector<Program> execs;
+  for (int i = 0; i < 10; ++i) {
+    execs.push_back(StartCtr(
+        node(), ExecWords({}, id, {"sh", "-c", "echo up; read code; exit $code"}), Input()));
+  }
+  for (Program& exec : execs) {
+    ASSERT_TRUE(exec.ReadUntil("up\n")) << exec.err();
+  }
+  Kill();
+  for (size_t i = 0; i < execs.size(); ++i) {
+    execs[i].Write(std::to_string(i + 10) + "\n");
+  }
+  for (size_t i = 0; i < execs.size(); ++i) {
+    EXPECT_EQ(execs[i].Wait(), static_cast<int>(i + 10)) << execs[i].err();
+  }
+  EXPECT_EQ(Exec(id, {"echo", "new"}).out, "new\n");
+  Remove(id);
+}
+
+TEST_F(EngineKill, LeavesATerminal) {
+  Program program = StartCtr(node(), RunWords({"--rm", "-t"}, Id(), {"sh"}), Terminal());
+  program.Write("echo one-$((40+1))\n");
+  ASSERT_TRUE(program.ReadUntil("one-41")) << program.out();
+  Kill();
+  program.Write("echo two-$((40+2))\n");
+  EXPECT_TRUE(program.ReadUntil("two-42")) << program.out();
+  program.Resize(41, 99);
+  program.Write("until [ \"$(stty size)\" = '41 99' ]; do sleep 0.05; done; exit 6\n");
+  EXPECT_EQ(program.Wait(), 6) << program.out();
+}
+
+TEST_F(EngineKill, LosesAndDoublesNoByteOfATerminal) {
+  // The shell's own counter goes on while the engine dies three times.
+  Program program =
+      StartCtr(node(), RunWords({"--rm", "-t"}, Id(), {"seq", "1", "600000"}), Terminal());
+  for (int round = 1; round <= 3; ++round) {
+    ASSERT_TRUE(program.ReadUntil("\n" + std::to_string(round * 120000) + "\r", kLong));
+    Kill();
+  }
+  EXPECT_EQ(program.Wait(kLong), 0);
+  const std::string shown = WithoutReturns(program.out());
+  EXPECT_TRUE(shown.ends_with(RunProgram({"seq", "1", "600000"}).out)) << shown.size();
+}
+
+TEST_F(EngineKill, LosesAndDoublesNoByteOfAPipe) {
+  Program program = StartCtr(node(), RunWords({"--rm"}, Id(), {"seq", "1", "3000000"}), {});
+  for (int round = 1; round <= 3; ++round) {
+    ASSERT_TRUE(program.ReadUntil("\n" + std::to_string(round * 600000) + "\n", kLong));
+    Kill();
+  }
+  EXPECT_EQ(program.Wait(kLong), 0) << program.err();
+  EXPECT_TRUE(program.out() == RunProgram({"seq", "1", "3000000"}).out) << program.out().size();
+}
+
+TEST_F(EngineKill, LosesNoByteOfALogger) {
+  const std::string path = settings().root + "/" + Id() + ".log";
+  const std::string logger =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "e2e_logger";
+  const std::string id = Id();
+  StartDetached(id,
+                {"sh", "-c", "seq 1 1000; until [ -e /go ]; do sleep 0.05; done; seq 1001 2000"},
+                {"--log-uri", "binary://" + logger + "?file=" + path});
+  ASSERT_TRUE(WaitForText(path, "\n1000\n"));
+  Kill();
+  EXPECT_EQ(Exec(id, {"touch", "/go"}).status, 0);
+  ASSERT_TRUE(WaitForText(path, "end\n")) << ReadText(path).size();
+  EXPECT_TRUE(ReadText(path) == "begin " + settings().ns + " " + id + "\n" +
+                                    RunProgram({"seq", "1", "2000"}).out + "end\n");
+  ASSERT_TRUE(WaitForState(id, "STOPPED"));
+  Remove(id);
+}
+
+TEST_F(EngineKill, KeepsEventsInOrder) {
+  Events events(node());
+  const std::string id = Id();
+  StartDetached(id, {"sleep", "1000"});
+  Kill();
+  const Output exec = node().Ctr({"tasks", "exec", "--fifo-dir", node().fifo_dir(), "--exec-id",
+                                  "one", id, "sh", "-c", "exit 3"});
+  EXPECT_EQ(exec.status, 3) << exec.Text();
+  Kill();
+  ASSERT_EQ(Ctr({"tasks", "kill", "-s", "KILL", id}).status, 0);
+  Kill();
+  ASSERT_TRUE(WaitForState(id, "STOPPED"));
+  Remove(id);
+  EXPECT_THAT(
+      Events::Topics(events.Until("/tasks/delete", id)),
+      ElementsAre("create", "start", "exec-added", "exec-started", "exit(one)", "exit", "delete"));
+}
+
+TEST_F(EngineKill, DuringFiftyRunsLosesNoExitCode) {
+  Events events(node());
+  constexpr int kCount = 50;
+  std::vector<Program> running;
+  for (int i = 0; i < kCount; ++i) {
+    running.push_back(StartCtr(node(),
+                               RunWords({"--rm"}, Id("-" + std::to_string(i)),
+                                        {"sh", "-c", "echo up; read code; exit $code"}),
+                               Input()));
+    if (i % 17 == 16) {
+      Kill();
+    }
+  }
+  for (Program& program : running) {
+    ASSERT_TRUE(program.ReadUntil("up\n", kLong)) << program.err();
+  }
+  for (int i = 0; i < kCount; ++i) {
+    if (i % 20 == 10) {
+      Kill();
+    }
+    running[static_cast<size_t>(i)].Write(std::to_string(i) + "\n");
+    running[static_cast<size_t>(i)].Flush();
+  }
+  Kill();
+  for (int i = 0; i < kCount; ++i) {
+    Program& program = running[static_cast<size_t>(i)];
+    EXPECT_EQ(program.Wait(kLong), i) << program.err();
+  }
+  for (int i = 0; i < kCount; ++i) {
+    EXPECT_THAT(Events::Topics(events.Until("/tasks/delete", Id("-" + std::to_string(i)))),
+                ElementsAre("create", "start", "exit", "delete"));
+  }
+}
+
+TEST_F(EngineKill, DuringCreateFinishesOrUndoesIt) {
+  for (int round = 0; round < 8; ++round) {
+    Program program = StartCtr(
+        node(), RunWords({"--rm"}, Id("-" + std::to_string(round)), {"sh", "-c", "exit 4"}), {});
+    // The moment is another one in each round.
+    Eventually([] { return false; }, std::chrono::milliseconds(20 * round));
+    Kill();
+    EXPECT_EQ(program.Wait(), 4) << program.err();
+  }
+}
+
+TEST_F(EngineKill, LeavesAPausedContainerPaused) {
+  const std::string id = Id();
+  StartDetached(id, {"sleep", "1000"});
+  ASSERT_EQ(Ctr({"tasks", "pause", id}).status, 0);
+  Kill();
+  EXPECT_EQ(FindTask(id).state, "PAUSED");
+  EXPECT_EQ(Ctr({"tasks", "resume", id}).status, 0);
+  EXPECT_EQ(FindTask(id).state, "RUNNING");
+  Remove(id);
+}
+
+TEST_F(EngineKill, StillTellsOfMemory) {
+  Events events(node());
+  const std::string id = Id();
+  StartDetached(id, {"sleep", "1000"}, {"--memory-limit", "16777216"});
+  Kill();
+  Exec(id, {"sh", "-c", "x=$(head -c 60000000 /dev/zero | tr '\\0' x)"});
+  EXPECT_FALSE(events.Until("/tasks/oom", id).empty());
+  Remove(id);
+}
+
+TEST_F(EngineKill, WithContainerdDownTooKeepsTheExitCode) {
+  const std::string id = Id();
+  StartDetached(id, {"sh", "-c", "trap 'exit 7' TERM; >/ready; while :; do sleep 0.05; done"});
+  ASSERT_EQ(Exec(id, {"sh", "-c", "until [ -e /ready ]; do sleep 0.02; done"}).status, 0);
+  const pid_t pid = FindTask(id).pid;
+  node().KillContainerd();
+  Kill();
+  kill(pid, SIGTERM);
+  ASSERT_TRUE(WaitGone(pid));
+  ASSERT_EQ(node().StartContainerd(), "");
+  ASSERT_TRUE(WaitForState(id, "STOPPED"));
+  const Output removed = Ctr({"tasks", "rm", id});
+  EXPECT_NE(removed.err.find("exit code 7"), std::string::npos) << removed.Text();
+  EXPECT_EQ(Ctr({"containers", "rm", id}).status, 0);
+}
+
+}  // namespace
+}  // namespace gantry::e2e
