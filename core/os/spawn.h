@@ -25,27 +25,27 @@ namespace gantry::os {
 struct SpawnRequest {
   /// The file to execute; a path with a slash. Empty: `argv[0]`. There is no
   /// search of PATH.
-  std::string executable;
-  std::vector<std::string> argv;
+  std::string executable{};
+  std::vector<std::string> argv{};
   /// The whole environment, `NAME=value`.
-  std::vector<std::string> env;
+  std::vector<std::string> env{};
 
   /// A v2 cgroup's directory to be born in.
-  std::optional<int> cgroup_fd;
+  std::optional<int> cgroup_fd{};
   /// `cgroup.procs` files (v1) that the child writes itself into.
-  std::vector<std::string> cgroup_procs;
+  std::vector<std::string> cgroup_procs{};
 
   bool new_session = false;
   /// Becomes the controlling terminal; needs `new_session`.
-  std::optional<int> controlling_tty_fd;
-  std::optional<int> oom_score_adj;
+  std::optional<int> controlling_tty_fd{};
+  std::optional<int> oom_score_adj{};
 
   struct Limit {
     int resource;
     rlimit value;
   };
 
-  std::vector<Limit> limits;
+  std::vector<Limit> limits{};
 
   struct Namespace {
     int fd;
@@ -55,7 +55,7 @@ struct SpawnRequest {
   };
 
   /// Joined in this order. `cwd` and `executable` are looked up after it.
-  std::vector<Namespace> namespaces;
+  std::vector<Namespace> namespaces{};
 
   struct Descriptor {
     int fd;
@@ -64,15 +64,15 @@ struct SpawnRequest {
   };
 
   /// All that the child gets. Of 0, 1 and 2 what is not named is /dev/null.
-  std::vector<Descriptor> descriptors;
+  std::vector<Descriptor> descriptors{};
 
   /// Empty: the caller's, or "/" after joining a mount namespace.
-  std::string cwd;
+  std::string cwd{};
   /// Supplementary groups are dropped where `gid` is set.
-  std::optional<gid_t> gid;
-  std::optional<uid_t> uid;
+  std::optional<gid_t> gid{};
+  std::optional<uid_t> uid{};
   /// Sent to the child when the calling *thread* ends.
-  std::optional<int> parent_death_signal;
+  std::optional<int> parent_death_signal{};
   bool no_new_privs = false;
 };
 

@@ -1,1 +1,369 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/os/process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/os/fs.h"
+#include "core/os/spawn.h"
+#include "core/os/splice.h"
+#include "core/os/unix_socket.h"
+
+namespace gantry::os {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+/// Kills and collects its process.
+class Child {
+ public:
+  explicit Child(SpawnResult spawned) : spawned_(std::move(spawned)) {}
+
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  ~Child() {
+    if (spawned_.pidfd) {
+      IgnoreError(SendSignal(pidfd(), SIGKILL), "it may have ended");
+      Wait();
+    }
+  }
+
+  /// Its exit code as containerd sees it; 999 after ten seconds.
+  uint32_t Wait() {
+    pollfd poller{.fd = pidfd(), .events = POLLIN, .revents = 0};
+    int status = 0;
+    if (poll(&poller, 1, 10000) != 1 || waitpid(process().pid, &status, 0) != process().pid) {
+      return 999;
+    }
+    spawned_.pidfd.reset();
+    return ExitCode(status);
+  }
+
+  int pidfd() const { return spawned_.pidfd.get(); }
+
+  ProcessId process() const { return spawned_.process; }
+
+ private:
+  SpawnResult spawned_;
+};
+
+/// Runs a shell script with its output in a pipe, and gives what it wrote.
+struct ScriptResult {
+  uint32_t exit_code = 0;
+  std::string output;
+};
+
+Result<ScriptResult> RunScript(const std::string& script, SpawnRequest request = {}) {
+  GANTRY_TRY(auto pipe, MakePipe());
+  request.argv = {"/bin/sh", "-c", script};
+  if (request.env.empty()) {
+    request.env = {"PATH=/usr/bin:/bin"};
+  }
+  request.descriptors.push_back({.fd = pipe.second.get(), .target = 1});
+  GANTRY_TRY(auto spawned, SpawnProcess(request));
+  Child child(std::move(spawned));
+  pipe.second.reset();
+  ScriptResult result;
+  pollfd poller{.fd = pipe.first.get(), .events = POLLIN, .revents = 0};
+  while (poll(&poller, 1, 10000) == 1) {
+    std::array<char, 4096> buffer{};
+    GANTRY_TRY(const Transfer got, ReadSome(pipe.first.get(), buffer));
+    if (got.end) {
+      break;
+    }
+    result.output.append(buffer.data(), got.bytes);
+  }
+  result.exit_code = child.Wait();
+  return result;
+}
+
+TEST(Spawn, RunsWithTheGivenArgumentsAndEnvironmentAlone) {
+  SpawnRequest request;
+  request.env = {"A=1", "B=two words"};
+  const auto result = RunScript("echo $A-$B-$HOME; exit 7", request);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->output, "1-two words-\n");
+  EXPECT_EQ(result->exit_code, 7U);
+}
+
+TEST(Spawn, ReportsAFailedExecAndLeavesNoChild) {
+  SpawnRequest request{.argv = {"/no/such/program"}};
+  const auto result = SpawnProcess(request);
+  EXPECT_EQ(result.error().code, Code::kNotFound);
+  EXPECT_EQ(result.error().sys_errno, ENOENT);
+  EXPECT_EQ(result.error().message, "exec '/no/such/program': ENOENT");
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
+}
+
+TEST(Spawn, NamesTheStepThatFailed) {
+  SpawnRequest directory{.argv = {"/bin/true"}, .cwd = "/no/such/directory"};
+  EXPECT_EQ(SpawnProcess(directory).error().message,
+            "enter directory '/no/such/directory': ENOENT");
+  SpawnRequest cgroup{.argv = {"/bin/true"}, .cgroup_procs = {"/no/cgroup.procs"}};
+  EXPECT_EQ(SpawnProcess(cgroup).error().message, "write '/no/cgroup.procs': ENOENT");
+  SpawnRequest descriptor{.argv = {"/bin/true"}, .descriptors = {{.fd = 9999, .target = 3}}};
+  EXPECT_EQ(SpawnProcess(descriptor).error().sys_errno, EBADF);
+}
+
+TEST(Spawn, RefusesContradictions) {
+  EXPECT_EQ(SpawnProcess(SpawnRequest{}).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(SpawnProcess({.argv = {"true"}}).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(SpawnProcess({.argv = {"/bin/true"}, .controlling_tty_fd = 0}).error().code,
+            Code::kInvalidArgument);
+  EXPECT_EQ(SpawnProcess({.argv = {"/bin/true"}, .namespaces = {{.fd = 0, .type = CLONE_NEWPID}}})
+                .error()
+                .code,
+            Code::kInvalidArgument);
+  EXPECT_EQ(SpawnProcess({.argv = {"/bin/true"},
+                          .descriptors = {{.fd = 0, .target = 5}, {.fd = 1, .target = 5}}})
+                .error()
+                .code,
+            Code::kInvalidArgument);
+}
+
+TEST(Spawn, PassesTheListedDescriptorsAloneThoughTheyOverlap) {
+  auto one = MakePipe();
+  auto two = MakePipe();
+  ASSERT_EQ(write(one->second.get(), "one\n", 4), 4);
+  ASSERT_EQ(write(two->second.get(), "two\n", 4), 4);
+  one->second.reset();
+  two->second.reset();
+  SpawnRequest request;
+  const int a = one->first.get();
+  const int b = two->first.get();
+  // Each takes the number that the other has here.
+  request.descriptors = {{.fd = a, .target = b}, {.fd = b, .target = a}};
+  const std::string script = "cat <&" + std::to_string(b) + " <&" + std::to_string(b) + "; cat <&" +
+                             std::to_string(a) + "; ls /proc/self/fd | wc -l";
+  const auto result = RunScript(script, request);
+  ASSERT_TRUE(result);
+  // 0, 1, 2, the two, and the one with which `ls` reads the directory.
+  EXPECT_EQ(result->output, "one\ntwo\n6\n");
+}
+
+TEST(Spawn, KeepsADescriptorOnItsOwnNumber) {
+  auto pipe = MakePipe();
+  ASSERT_EQ(write(pipe->second.get(), "same\n", 5), 5);
+  pipe->second.reset();
+  SpawnRequest request;
+  const int fd = pipe->first.get();
+  request.descriptors = {{.fd = fd, .target = fd}};
+  EXPECT_EQ(RunScript("cat <&" + std::to_string(fd), request)->output, "same\n");
+}
+
+TEST(Spawn, GivesDevNullForStdioThatIsNotNamed) {
+  const auto result = RunScript("readlink /proc/self/fd/0 /proc/self/fd/2");
+  EXPECT_EQ(result->output, "/dev/null\n/dev/null\n");
+}
+
+TEST(Spawn, ResetsSignals) {
+  struct sigaction ignore{};
+  ignore.sa_handler = SIG_IGN;
+  struct sigaction old{};
+  sigset_t blocked;
+  sigset_t before;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGUSR1);
+  ASSERT_EQ(sigaction(SIGPIPE, &ignore, &old), 0);
+  ASSERT_EQ(sigprocmask(SIG_BLOCK, &blocked, &before), 0);
+  const auto result = RunScript("grep -E '^Sig(Blk|Ign):' /proc/self/status");
+  sigaction(SIGPIPE, &old, nullptr);
+  sigset_t after;
+  sigprocmask(SIG_SETMASK, &before, &after);
+  EXPECT_EQ(result->output, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+  EXPECT_EQ(sigismember(&after, SIGUSR1), 1);
+}
+
+TEST(Spawn, SetsWhatTheProcessIs) {
+  SpawnRequest request;
+  request.new_session = true;
+  request.cwd = "/usr";
+  request.no_new_privs = true;
+  request.oom_score_adj = 555;
+  request.limits = {{.resource = RLIMIT_NOFILE, .value = {.rlim_cur = 20, .rlim_max = 20}},
+                    {.resource = RLIMIT_CORE, .value = {.rlim_cur = 0, .rlim_max = 0}}};
+  const auto result = RunScript(
+      "pwd; cat /proc/self/oom_score_adj; ulimit -n; ulimit -c; "
+      "grep NoNewPrivs /proc/self/status; cut -d' ' -f1,6 /proc/$$/stat",
+      request);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_THAT(result->output, HasSubstr("/usr\n555\n20\n0\nNoNewPrivs:\t1\n"));
+  // Its own session: the session's number is its pid.
+  const std::string last = result->output.substr(result->output.find("\t1\n") + 3);
+  const size_t blank = last.find(' ');
+  EXPECT_EQ(last.substr(0, blank) + "\n", last.substr(blank + 1));
+}
+
+TEST(Spawn, ChangesTheUser) {
+  if (geteuid() != 0) {
+    GTEST_SKIP() << "needs root";
+  }
+  SpawnRequest request;
+  request.uid = 1234;
+  request.gid = 2345;
+  request.parent_death_signal = SIGKILL;
+  EXPECT_EQ(RunScript("id -u; id -g; id -G", request)->output, "1234\n2345\n2345\n");
+}
+
+TEST(Spawn, JoinsNamespaces) {
+  if (geteuid() != 0) {
+    GTEST_SKIP() << "needs root";
+  }
+  SpawnRequest holder{.argv = {"/usr/bin/unshare", "--uts", "/bin/sleep", "1000"}};
+  auto spawned = SpawnProcess(holder);
+  if (!spawned) {
+    GTEST_SKIP() << spawned.error().message;
+  }
+  const Child child(std::move(*spawned));
+  const std::string own = ReadLink("/proc/self/ns/uts").value();
+  const std::string link = "/proc/" + std::to_string(child.process().pid) + "/ns/uts";
+  std::string other;
+  // `unshare` makes the namespace a moment after it has been executed.
+  for (int i = 0; i < 10000 && (other.empty() || other == own); ++i) {
+    sched_yield();
+    other = ReadLink(link).value_or(own);
+    if (HasEnded(child.pidfd())) {
+      GTEST_SKIP() << "no namespaces here";
+    }
+  }
+  const UniqueFd space(open(link.c_str(), O_RDONLY | O_CLOEXEC));
+  SpawnRequest request;
+  request.namespaces = {{.fd = space.get(), .type = CLONE_NEWUTS}};
+  EXPECT_EQ(RunScript("readlink /proc/self/ns/uts", request)->output, other + "\n");
+}
+
+TEST(Spawn, EntersAVersion1Cgroup) {
+  const std::string parent = "/sys/fs/cgroup/pids";
+  const std::string group = parent + "/gantry-" + RandomName(8);
+  if (mkdir(group.c_str(), 0755) < 0) {
+    GTEST_SKIP() << "no cgroup v1 hierarchy that may be written";
+  }
+  SpawnRequest request;
+  request.cgroup_procs = {group + "/cgroup.procs"};
+  const auto result = RunScript("grep :pids: /proc/self/cgroup", request);
+  EXPECT_EQ(rmdir(group.c_str()), 0);
+  EXPECT_THAT(result->output, HasSubstr(group.substr(parent.size())));
+}
+
+TEST(Spawn, IsBornInAVersion2Cgroup) {
+  for (const std::string root : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
+    const std::string group = root + "/gantry-" + RandomName(8);
+    if (!Exists(root + "/cgroup.procs") || mkdir(group.c_str(), 0755) < 0) {
+      continue;
+    }
+    const UniqueFd dir = OpenDirectory(group).value();
+    SpawnRequest request;
+    request.cgroup_fd = dir.get();
+    const auto result = RunScript("grep ^0:: /proc/self/cgroup", request);
+    EXPECT_EQ(rmdir(group.c_str()), 0);
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_THAT(result->output, HasSubstr(group.substr(root.size())));
+    return;
+  }
+  GTEST_SKIP() << "no cgroup v2 hierarchy that may be written";
+}
+
+TEST(Spawn, GivesAControllingTerminal) {
+  UniqueFd master(open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC));
+  if (!master || grantpt(master.get()) < 0 || unlockpt(master.get()) < 0) {
+    GTEST_SKIP() << "no terminals here";
+  }
+  std::array<char, 64> name{};
+  ASSERT_EQ(ptsname_r(master.get(), name.data(), name.size()), 0);
+  const UniqueFd slave(open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  SpawnRequest request;
+  request.new_session = true;
+  request.controlling_tty_fd = slave.get();
+  EXPECT_EQ(RunScript("(: </dev/tty) && echo yes", request)->output, "yes\n");
+}
+
+TEST(Spawn, DoesNotWaitLongerThanItsDeadline) {
+  SpawnRequest request{.argv = {"/bin/true"}};
+  auto pending = BeginSpawn(request);
+  ASSERT_TRUE(pending);
+  pollfd poller{.fd = pending->status.get(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(poll(&poller, 1, 10000), 1);
+  auto spawned = FinishSpawn(*pending);
+  ASSERT_TRUE(spawned);
+  EXPECT_EQ(Child(std::move(*spawned)).Wait(), 0U);
+}
+
+TEST(Pidfd, SignalsAndTellsTheEnd) {
+  auto spawned = SpawnProcess({.argv = {"/bin/sleep", "1000"}});
+  ASSERT_TRUE(spawned);
+  Child child(std::move(*spawned));
+  EXPECT_FALSE(HasEnded(child.pidfd()));
+  EXPECT_EQ(SendSignal(child.pidfd(), 12345).error().code, Code::kInvalidArgument);
+  const auto pidfd = OpenPidfd(child.process());
+  ASSERT_TRUE(pidfd);
+  EXPECT_TRUE(SendSignal(pidfd->get(), SIGTERM));
+  EXPECT_EQ(child.Wait(), 128U + SIGTERM);
+  EXPECT_TRUE(HasEnded(pidfd->get()));
+  EXPECT_EQ(SendSignal(pidfd->get(), SIGTERM).error().code, Code::kNotFound);
+  EXPECT_EQ(OpenPidfd(child.process()).error().code, Code::kNotFound);
+}
+
+TEST(Pidfd, IsNotOpenedForAReusedNumber) {
+  ProcessId self = Identify(getpid()).value();
+  EXPECT_NE(self.start_time, 0U);
+  EXPECT_TRUE(OpenPidfd(self));
+  ++self.start_time;
+  EXPECT_EQ(OpenPidfd(self).error().code, Code::kNotFound);
+  self.start_time = 0;
+  EXPECT_TRUE(OpenPidfd(self));
+}
+
+TEST(StartTime, IsFoundBehindAnyProgramName) {
+  auto dir = TempDir::Create();
+  const std::string program = dir->path() + "/a) R 1 (b";
+  ASSERT_EQ(symlink("/bin/sleep", program.c_str()), 0);
+  auto spawned = SpawnProcess({.argv = {program, "1000"}});
+  ASSERT_TRUE(spawned);
+  const Child child(std::move(*spawned));
+  EXPECT_EQ(StartTime(child.process().pid).value(), child.process().start_time);
+  EXPECT_GE(child.process().start_time, StartTime(getpid()).value());
+}
+
+TEST(Reaping, GivesWhoEndedAndHow) {
+  EXPECT_EQ(ReapNext().value(), std::nullopt);
+  auto spawned = SpawnProcess({.argv = {"/bin/sh", "-c", "exit 5"}});
+  ASSERT_TRUE(spawned);
+  pollfd poller{.fd = spawned->pidfd.get(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(poll(&poller, 1, 10000), 1);
+  const auto reaped = ReapNext();
+  ASSERT_TRUE(reaped.value());
+  EXPECT_EQ((*reaped)->process, spawned->process);
+  EXPECT_EQ(ExitCode((*reaped)->wait_status), 5U);
+  EXPECT_EQ(ReapNext().value(), std::nullopt);
+}
+
+TEST(SignalFd, ReadsBlockedSignals) {
+  sigset_t before;
+  ASSERT_EQ(sigprocmask(SIG_SETMASK, nullptr, &before), 0);
+  const auto fd = OpenSignalFd({SIGUSR2});
+  ASSERT_TRUE(fd);
+  ASSERT_EQ(raise(SIGUSR2), 0);
+  std::array<char, 512> buffer{};
+  EXPECT_GT(ReadSome(fd->get(), buffer)->bytes, 0U);
+  EXPECT_TRUE(ReadSome(fd->get(), buffer)->would_block);
+  ASSERT_EQ(sigprocmask(SIG_SETMASK, &before, nullptr), 0);
+}
+
+}  // namespace
+}  // namespace gantry::os

@@ -1,1 +1,219 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/os/unix_socket.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "core/os/fs.h"
+#include "core/os/splice.h"
+
+namespace gantry::os {
+namespace {
+
+class UnixSocketTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = TempDir::Create();
+    ASSERT_TRUE(made);
+    dir_ = std::move(*made);
+  }
+
+  std::string Path() const { return dir_.path() + "/s"; }
+
+  TempDir dir_;
+};
+
+using SendFdsTest = UnixSocketTest;
+
+bool IsCloexec(int fd) { return (fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0; }
+
+TEST_F(UnixSocketTest, ConnectsAndTellsThePeer) {
+  const auto listener = ListenUnix(Path());
+  ASSERT_TRUE(listener);
+  EXPECT_EQ(AcceptUnix(listener->get()).value(), std::nullopt);
+  const auto client = ConnectUnix(Path());
+  ASSERT_TRUE(client);
+  const auto server = AcceptUnix(listener->get());
+  ASSERT_TRUE(server.value());
+  EXPECT_TRUE(IsCloexec(listener->get()));
+  EXPECT_TRUE(IsCloexec((*server)->get()));
+  EXPECT_EQ(PeerOf((*server)->get())->pid, getpid());
+  EXPECT_EQ(PeerOf(client->get())->uid, geteuid());
+}
+
+TEST_F(UnixSocketTest, IsForItsOwnerAlone) {
+  const mode_t old = umask(0);
+  const auto listener = ListenUnix(Path());
+  umask(old);
+  struct stat status{};
+  ASSERT_EQ(stat(Path().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, mode_t{0600});
+}
+
+TEST_F(UnixSocketTest, RefusesAPathThatDoesNotFit) {
+  const std::string longest = dir_.path() + "/" + std::string(106 - dir_.path().size(), 'x');
+  ASSERT_EQ(longest.size(), kMaxSocketPath);
+  EXPECT_TRUE(ListenUnix(longest));
+  EXPECT_TRUE(ConnectUnix(longest).error().code == Code::kUnavailable);
+  EXPECT_EQ(ListenUnix(longest + "x").error().code, Code::kInvalidArgument);
+  EXPECT_EQ(ConnectUnix(longest + "x").error().code, Code::kInvalidArgument);
+  EXPECT_EQ(ConnectUnix("").error().code, Code::kInvalidArgument);
+}
+
+TEST_F(UnixSocketTest, TellsMissingFromUnattended) {
+  EXPECT_EQ(ConnectUnix(Path()).error().code, Code::kNotFound);
+  {
+    const auto listener = ListenUnix(Path());
+  }
+  EXPECT_EQ(ConnectUnix(Path()).error().code, Code::kUnavailable);
+  EXPECT_EQ(ListenUnix(Path()).error().code, Code::kFailedPrecondition);
+}
+
+TEST_F(SendFdsTest, PassesDescriptorsWithTheFirstByte) {
+  auto sockets = UnixSocketPair();
+  auto pipe = MakePipe();
+  const std::array fds{pipe->first.get(), pipe->second.get()};
+  ASSERT_EQ(SendWithFds(sockets->first.get(), std::string_view("hello"), fds)->bytes, 5U);
+  std::array<char, 16> buffer{};
+  std::vector<UniqueFd> received;
+  const auto got = RecvWithFds(sockets->second.get(), buffer, received);
+  EXPECT_EQ(std::string_view(buffer.data(), got->bytes), "hello");
+  ASSERT_EQ(received.size(), 2U);
+  EXPECT_TRUE(IsCloexec(received[0].get()));
+  ASSERT_EQ(write(received[1].get(), "x", 1), 1);
+  EXPECT_EQ(BytesQueued(received[0].get()).value(), 1U);
+}
+
+TEST_F(SendFdsTest, CarriesTheMostAllowedAndNoMore) {
+  auto sockets = UnixSocketPair();
+  std::vector<int> fds(kMaxMessageFds, sockets->first.get());
+  EXPECT_EQ(SendWithFds(sockets->first.get(), std::string_view("x"), fds)->bytes, 1U);
+  std::array<char, 1> buffer{};
+  std::vector<UniqueFd> received;
+  EXPECT_EQ(RecvWithFds(sockets->second.get(), buffer, received)->bytes, 1U);
+  EXPECT_EQ(received.size(), kMaxMessageFds);
+  fds.push_back(0);
+  EXPECT_EQ(SendWithFds(sockets->first.get(), std::string_view("x"), fds).error().code,
+            Code::kInvalidArgument);
+  EXPECT_EQ(SendWithFds(sockets->first.get(), {}, std::array{0}).error().code,
+            Code::kInvalidArgument);
+}
+
+TEST_F(SendFdsTest, ReportsDescriptorsThatDidNotFit) {
+  auto sockets = UnixSocketPair();
+  std::array<char, CMSG_SPACE(sizeof(int) * (kMaxMessageFds + 1))> control{};
+  char byte = 'x';
+  iovec part{.iov_base = &byte, .iov_len = 1};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int) * (kMaxMessageFds + 1));
+  ASSERT_EQ(sendmsg(sockets->first.get(), &message, 0), 1);
+  std::array<char, 1> buffer{};
+  std::vector<UniqueFd> received;
+  EXPECT_EQ(RecvWithFds(sockets->second.get(), buffer, received).error().code,
+            Code::kResourceExhausted);
+  EXPECT_TRUE(received.empty());
+}
+
+TEST_F(SendFdsTest, TellsEmptyFromEndFromBroken) {
+  auto sockets = UnixSocketPair();
+  std::array<char, 16> buffer{};
+  std::vector<UniqueFd> received;
+  EXPECT_TRUE(RecvWithFds(sockets->second.get(), buffer, received)->would_block);
+  sockets->first.reset();
+  EXPECT_TRUE(RecvWithFds(sockets->second.get(), buffer, received)->end);
+  EXPECT_EQ(SendWithFds(sockets->second.get(), std::string_view("x"), {}).error().code,
+            Code::kUnavailable);
+}
+
+TEST_F(SendFdsTest, TellsAFullSocket) {
+  auto sockets = UnixSocketPair();
+  const std::string data(1 << 16, 'x');
+  Result<Transfer> sent = Transfer{};
+  for (int i = 0; i < 1000 && sent && !sent->would_block; ++i) {
+    sent = SendWithFds(sockets->first.get(), data, {});
+  }
+  ASSERT_TRUE(sent);
+  EXPECT_TRUE(sent->would_block);
+}
+
+class SpliceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto made_from = MakePipe();
+    auto made_to = MakePipe();
+    ASSERT_TRUE(made_from && made_to);
+    from_ = std::move(*made_from);
+    to_ = std::move(*made_to);
+  }
+
+  std::pair<UniqueFd, UniqueFd> from_;
+  std::pair<UniqueFd, UniqueFd> to_;
+};
+
+TEST_F(SpliceTest, MovesBytesAndTellsEmptyFromEnd) {
+  const int in = from_.first.get();
+  const int out = to_.second.get();
+  EXPECT_TRUE(Splice(in, out, 100)->would_block);
+  EXPECT_EQ(WriteSome(from_.second.get(), std::string_view("hello"))->bytes, 5U);
+  EXPECT_EQ(Splice(in, out, 100)->bytes, 5U);
+  EXPECT_EQ(BytesQueued(to_.first.get()).value(), 5U);
+  from_.second.reset();
+  EXPECT_TRUE(Splice(in, out, 100)->end);
+}
+
+TEST_F(SpliceTest, TeeLeavesTheSourceAsItWas) {
+  EXPECT_EQ(WriteSome(from_.second.get(), std::string_view("hello"))->bytes, 5U);
+  EXPECT_EQ(Tee(from_.first.get(), to_.second.get(), 100)->bytes, 5U);
+  EXPECT_EQ(BytesQueued(from_.first.get()).value(), 5U);
+  std::array<char, 16> buffer{};
+  EXPECT_EQ(ReadSome(to_.first.get(), buffer)->bytes, 5U);
+  EXPECT_TRUE(ReadSome(to_.first.get(), buffer)->would_block);
+}
+
+TEST_F(SpliceTest, SaysWhenTheKernelCannot) {
+  auto sockets = UnixSocketPair();
+  auto others = UnixSocketPair();
+  EXPECT_EQ(Splice(sockets->first.get(), others->first.get(), 10).error().code,
+            Code::kInvalidArgument);
+}
+
+TEST_F(SpliceTest, WidensAPipe) {
+  const auto size = SetPipeSize(from_.first.get(), 256 * 1024);
+  ASSERT_TRUE(size);
+  EXPECT_GE(*size, 4096U);
+  EXPECT_FALSE(SetPipeSize(UnixSocketPair()->first.get(), 4096));
+}
+
+TEST_F(SpliceTest, TreatsATerminalsHangUpAsItsEnd) {
+  UniqueFd master(open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
+  if (!master || grantpt(master.get()) < 0 || unlockpt(master.get()) < 0) {
+    GTEST_SKIP() << "no terminals here";
+  }
+  std::array<char, 64> name{};
+  ASSERT_EQ(ptsname_r(master.get(), name.data(), name.size()), 0);
+  {
+    const UniqueFd slave(open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  }
+  std::array<char, 16> buffer{};
+  EXPECT_TRUE(ReadSome(master.get(), buffer)->end);
+}
+
+}  // namespace
+}  // namespace gantry::os
