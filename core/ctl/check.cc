@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ctl/check.h"
+
+#include <filesystem>
+#include <format>
+#include <system_error>
+
+#include "core/config/config.h"
+#include "core/ctl/output.h"
+#include "core/os/fs.h"
+#include "core/plugin/plugin_host.h"
+
+namespace gantry::ctl {
+namespace {
+
+constexpr std::string_view kPrefix = "libgantry_";
+constexpr std::string_view kSuffix = ".so";
+
+std::string NameOf(const std::string& path) {
+  std::string_view file = path;
+  file.remove_prefix(file.rfind('/') + 1);
+  if (file.starts_with(kPrefix) && file.ends_with(kSuffix)) {
+    file.remove_prefix(kPrefix.size());
+    file.remove_suffix(kSuffix.size());
+    return std::string(file);
+  }
+  return "";
+}
+
+}  // namespace
+
+bool LooksLikePlugin(const std::string& path) {
+  constexpr size_t kMostOfAnything = size_t{64} << 20;
+  if (path.ends_with(kSuffix)) {
+    return true;
+  }
+  const auto bytes = os::ReadFile(path, kMostOfAnything);
+  return bytes && bytes->starts_with(
+                      "\x7f"
+                      "ELF");
+}
+
+Result<std::string> CheckConfig(const std::string& path) {
+  if (!os::Exists(path)) {
+    return Fail(Code::kNotFound, "check configuration '{}': no such file", path);
+  }
+  GANTRY_TRY(const config::Config config, config::Load(path));
+  Table table({"HANDLER", "BACKEND", "PLUGIN", "OPTIONS"});
+  for (const auto& [name, handler] : config.handlers) {
+    const auto backend = config.backends.find(handler.backend);
+    table.Add({name == config.default_handler ? name + " (default)" : name, handler.backend,
+               backend == config.backends.end() || backend->second.path.empty()
+                   ? std::format("plugins/libgantry_{}.so", handler.backend)
+                   : backend->second.path,
+               handler.options.json});
+  }
+  return std::format("{}: in order\n\n{}", path, table.str());
+}
+
+Result<std::string> CheckPlugin(const std::string& probe, const std::string& path,
+                                const std::string& name) {
+  const std::string called = name.empty() ? NameOf(path) : name;
+  if (called.empty()) {
+    return Fail(Code::kInvalidArgument,
+                "check plugin '{}': not called libgantry_NAME.so; say its name with --name", path);
+  }
+  std::error_code error;
+  const std::string absolute = std::filesystem::absolute(path, error);
+  if (error) {
+    return FailErrno(error.value(), "check plugin '{}'", path);
+  }
+  GANTRY_TRY(const std::string found, plugin::PluginHost::Probe(probe, absolute, called));
+  return std::format("{}: in order: {}\n", path, found);
+}
+
+}  // namespace gantry::ctl

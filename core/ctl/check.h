@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `gantryctl check`: would the engine take this file, and if not, why.
+#pragma once
+
+#include <string>
+
+#include <gantry/error.h>
+
+namespace gantry::ctl {
+
+/// What is in the configuration, as a table. Errors: as `config::Load`, and
+/// kNotFound where there is no such file.
+Result<std::string> CheckConfig(const std::string& path);
+
+/// `NAME VERSION` of a plugin. `name` is what the configuration calls it;
+/// empty: NAME of libgantry_NAME.so. The file is looked at in a process of its
+/// own (`probe`: this program, which must handle `--probe-plugin PATH NAME`).
+/// Errors: the reason for which the engine would refuse it.
+Result<std::string> CheckPlugin(const std::string& probe, const std::string& path,
+                                const std::string& name);
+
+/// A file that should be a plugin: by its name, or because it is an ELF object.
+bool LooksLikePlugin(const std::string& path);
+
+}  // namespace gantry::ctl

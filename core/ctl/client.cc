@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ctl/client.h"
+
+#include <format>
+#include <utility>
+
+#include "core/ctl/operator.h"
+
+namespace gantry::ctl {
+namespace {
+
+// An engine that restarts is back within a second; what waits longer hangs.
+constexpr auto kTimeout = std::chrono::seconds(10);
+
+}  // namespace
+
+Result<OperatorClient> OperatorClient::Connect(const std::string& socket) {
+  auto client = rpc::BlockingClient::Connect(socket);
+  if (!client) {
+    Error error = std::move(client).error();
+    const bool denied = error.code == Code::kPermissionDenied;
+    error.code = denied ? error.code : Code::kUnavailable;
+    error.message = std::format(
+        "reach gantry at '{}': {}{}", socket, error.message,
+        denied ? "; only root may" : "; it is started by the first container, or as a service");
+    return std::unexpected(std::move(error));
+  }
+  return OperatorClient(std::move(*client));
+}
+
+Status OperatorClient::Call(const char* method, const google::protobuf::MessageLite& request,
+                            google::protobuf::MessageLite& response) {
+  GANTRY_TRY(const std::string bytes,
+             client_.Call(kService, method, request.SerializeAsString(), kTimeout));
+  if (!response.ParseFromString(bytes)) {
+    return Fail(Code::kInternal, "decode the answer to '{}': malformed", method);
+  }
+  return {};
+}
+
+Result<v1::ListResponse> OperatorClient::List(const std::string& ns) {
+  v1::ListRequest request;
+  v1::ListResponse response;
+  request.set_namespace_(ns);
+  GANTRY_CHECK_OK(Call(kList, request, response));
+  return response;
+}
+
+Result<v1::InspectResponse> OperatorClient::Inspect(const std::string& ns, const std::string& id) {
+  v1::InspectRequest request;
+  v1::InspectResponse response;
+  request.set_namespace_(ns);
+  request.set_id(id);
+  GANTRY_CHECK_OK(Call(kInspect, request, response));
+  return response;
+}
+
+Result<v1::StatusResponse> OperatorClient::EngineStatus() {
+  v1::StatusResponse response;
+  GANTRY_CHECK_OK(Call(kStatus, v1::StatusRequest(), response));
+  return response;
+}
+
+}  // namespace gantry::ctl

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The operator's API, called.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include <gantry/error.h>
+
+#include "core/rpc/blocking_client.h"
+#include "proto/gantry/operator.pb.h"
+
+namespace gantry::ctl {
+
+/// Thread: any, one at a time. Blocks: every call, up to ten seconds.
+class OperatorClient {
+ public:
+  /// Errors: kUnavailable when nobody listens there, with what to do.
+  static Result<OperatorClient> Connect(const std::string& socket);
+
+  /// Errors: as the engine answers, see operator.proto; kDeadlineExceeded.
+  Result<v1::ListResponse> List(const std::string& ns);
+  Result<v1::InspectResponse> Inspect(const std::string& ns, const std::string& id);
+  Result<v1::StatusResponse> EngineStatus();
+
+ private:
+  explicit OperatorClient(rpc::BlockingClient client) : client_(std::move(client)) {}
+
+  Status Call(const char* method, const google::protobuf::MessageLite& request,
+              google::protobuf::MessageLite& response);
+
+  rpc::BlockingClient client_;
+};
+
+}  // namespace gantry::ctl

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ctl/commands.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <format>
+#include <optional>
+#include <ostream>
+#include <utility>
+
+#include <boost/program_options.hpp>
+
+#include "core/config/config.h"
+#include "core/ctl/check.h"
+#include "core/ctl/client.h"
+#include "core/ctl/doctor.h"
+#include "core/ctl/operator.h"
+#include "core/ctl/show.h"
+#include "core/link/paths.h"
+#include "core/os/fs.h"
+#include "core/plugin/plugin_host.h"
+
+namespace gantry::ctl {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+
+constexpr char kHelp[] = R"(usage: gantryctl COMMAND [OPTION...]
+
+  ps              all sandboxes and containers of all backends
+  inspect ID      one of them, with its processes
+  status          the engine, its keeper and its backends
+  check [FILE]    a configuration file, or a plugin (.so); default: the configuration
+  doctor          what this node lacks for which backend, and how to get it
+
+)";
+
+struct Arguments {
+  std::string command;
+  std::vector<std::string> operands;
+  std::string ns;
+  std::string address;
+  std::string config;
+  std::string name;
+  bool json = false;
+};
+
+int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string DefaultConfig() {
+  const char* const path = std::getenv("GANTRY_CONFIG");
+  return path == nullptr || *path == '\0' ? std::string(config::kDefaultPath) : path;
+}
+
+Result<std::string> Ps(const Arguments& arguments) {
+  GANTRY_TRY(auto client, OperatorClient::Connect(arguments.address));
+  GANTRY_TRY(const auto list, client.List(arguments.ns));
+  return arguments.json ? ListJson(list) : ListTable(list, NowNs());
+}
+
+Result<std::string> Inspect(const Arguments& arguments) {
+  GANTRY_TRY(auto client, OperatorClient::Connect(arguments.address));
+  GANTRY_TRY(const auto answer, client.Inspect(arguments.ns, arguments.operands.at(0)));
+  return arguments.json ? InspectJson(answer) : InspectText(answer, NowNs());
+}
+
+Result<std::string> ShowStatus(const Arguments& arguments) {
+  GANTRY_TRY(auto client, OperatorClient::Connect(arguments.address));
+  GANTRY_TRY(const auto answer, client.EngineStatus());
+  return arguments.json ? StatusJson(answer) : StatusText(answer, NowNs());
+}
+
+Result<std::string> Check(const Arguments& arguments) {
+  const std::string file =
+      arguments.operands.empty() ? arguments.config : arguments.operands.front();
+  if (!LooksLikePlugin(file)) {
+    return CheckConfig(file);
+  }
+  GANTRY_TRY(const std::string self, os::ReadLink("/proc/self/exe"));
+  return CheckPlugin(self, file, arguments.name);
+}
+
+// What the engine says about itself, where it can be asked.
+void AskEngine(const std::string& address, std::vector<Finding>& findings) {
+  auto client = OperatorClient::Connect(address);
+  auto status =
+      client ? client->EngineStatus() : Result<v1::StatusResponse>(std::unexpected(client.error()));
+  if (!status) {
+    findings.push_back({"gantry", "optional", "a running engine", status.error().message});
+    return;
+  }
+  findings.push_back({"gantry", "ok", "a running engine",
+                      std::format("version {}, pid {}", status->version(), status->engine_pid())});
+  for (const v1::BackendStatus& backend : status->backends()) {
+    if (!backend.error().empty()) {
+      findings.push_back({backend.name(), "missing", "loaded by the engine", backend.error()});
+    }
+  }
+}
+
+int Doctor(const Arguments& arguments, std::ostream& out) {
+  std::vector<Finding> findings;
+  auto config = config::Load(arguments.config);
+  if (!config) {
+    findings.push_back({"gantry", "missing", "a correct configuration", config.error().message});
+    config = config::Defaults();
+  }
+  for (Finding& finding : Examine(Node::Here(), *config)) {
+    findings.push_back(std::move(finding));
+  }
+  AskEngine(arguments.address, findings);
+  out << (arguments.json ? FindingsJson(findings) : FindingsTable(findings));
+  return Healthy(findings) ? 0 : kFailed;
+}
+
+struct Command {
+  std::string_view name;
+  size_t least_operands;
+  size_t most_operands;
+  Result<std::string> (*run)(const Arguments&);
+};
+
+constexpr Command kCommands[] = {
+    {"ps", 0, 0, Ps},       {"inspect", 1, 1, Inspect}, {"status", 0, 0, ShowStatus},
+    {"check", 0, 1, Check}, {"doctor", 0, 0, nullptr},
+};
+
+po::options_description Options(Arguments& arguments) {
+  po::options_description options("options", 100);
+  options.add_options()("help,h", "this text")("version,v", "the version")(
+      "json", po::bool_switch(&arguments.json), "JSON instead of a table")(
+      "namespace,n", po::value(&arguments.ns)->value_name("NS"),
+      "ps, inspect: of this containerd namespace")(
+      "address", po::value(&arguments.address)->value_name("SOCKET"),
+      "the engine's socket; default $GANTRY_RUN_DIR/gantry.sock")(
+      "config", po::value(&arguments.config)->value_name("FILE"),
+      "the configuration; default $GANTRY_CONFIG, /etc/gantry/gantry.yaml")(
+      "name", po::value(&arguments.name)->value_name("NAME"),
+      "check: what the configuration calls the plugin");
+  return options;
+}
+
+// Parses; returns an exit code where there is nothing more to do.
+std::optional<int> Parse(const std::vector<std::string>& words, Arguments& arguments,
+                         std::ostream& out, std::ostream& err) {
+  std::vector<std::string> operands;
+  const po::options_description visible = Options(arguments);
+  po::options_description all;
+  all.add(visible).add_options()("operand", po::value(&operands));
+  po::variables_map values;
+  // The seam to Boost.
+  try {
+    po::store(po::command_line_parser(words)
+                  .options(all)
+                  .positional(po::positional_options_description().add("operand", -1))
+                  .run(),
+              values);
+    po::notify(values);
+  } catch (const po::error& error) {
+    err << "gantryctl: " << error.what() << "; see gantryctl --help\n";
+    return kUsage;
+  }
+  if (values.contains("version")) {
+    out << "gantryctl " << GANTRY_VERSION << "\n";
+    return 0;
+  }
+  if (values.contains("help") || operands.empty()) {
+    (operands.empty() && !values.contains("help") ? err : out) << kHelp << visible;
+    return values.contains("help") ? 0 : kUsage;
+  }
+  arguments.command = operands.front();
+  arguments.operands.assign(operands.begin() + 1, operands.end());
+  return std::nullopt;
+}
+
+}  // namespace
+
+int RunCommand(const std::vector<std::string>& words, std::ostream& out, std::ostream& err) {
+  if (words.size() == 3 && words[0] == "--probe-plugin") {
+    return plugin::PluginHost::RunProbe(words[1], words[2]);
+  }
+  Arguments arguments;
+  arguments.address = link::RunDir() + "/" + kSocketName;
+  arguments.config = DefaultConfig();
+  if (const auto code = Parse(words, arguments, out, err)) {
+    return *code;
+  }
+  for (const Command& command : kCommands) {
+    const size_t operands = arguments.operands.size();
+    if (command.name != arguments.command) {
+      continue;
+    }
+    if (operands < command.least_operands || operands > command.most_operands) {
+      err << "gantryctl: '" << command.name << "' takes " << command.most_operands
+          << " argument(s); see gantryctl --help\n";
+      return kUsage;
+    }
+    if (command.run == nullptr) {
+      return Doctor(arguments, out);
+    }
+    const auto text = command.run(arguments);
+    if (!text) {
+      err << "gantryctl: " << text.error().message << "\n";
+      return kFailed;
+    }
+    out << *text;
+    return 0;
+  }
+  err << "gantryctl: there is no command '" << arguments.command << "'; see gantryctl --help\n";
+  return kUsage;
+}
+
+}  // namespace gantry::ctl

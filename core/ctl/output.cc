@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ctl/output.h"
+
+#include <algorithm>
+#include <chrono>
+#include <format>
+#include <utility>
+
+#include "core/oci/json.h"
+
+namespace gantry::ctl {
+
+void Table::Add(std::vector<std::string> cells) {
+  for (std::string& cell : cells) {
+    std::ranges::replace_if(cell, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
+    if (cell.empty()) {
+      cell = "-";
+    }
+  }
+  rows_.push_back(std::move(cells));
+}
+
+std::string Table::str() const {
+  std::vector<size_t> widths(rows_.front().size());
+  for (const auto& row : rows_) {
+    for (size_t i = 0; i < widths.size() && i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string out;
+  for (const auto& row : rows_) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      const bool last = i + 1 == row.size();
+      out += last ? row[i] : std::format("{:<{}}", row[i], widths[i] + 2);
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+void JsonWriter::NextItem() {
+  if (std::exchange(after_key_, false)) {
+    return;
+  }
+  if (!open_.empty()) {
+    out_ += first_ ? "\n" : ",\n";
+    out_.append(2 * open_.size(), ' ');
+  }
+  first_ = false;
+}
+
+JsonWriter& JsonWriter::Open(char bracket) {
+  NextItem();
+  out_ += bracket;
+  open_ += bracket == '{' ? '}' : ']';
+  first_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::End() {
+  const char bracket = open_.back();
+  open_.pop_back();
+  if (!first_) {
+    out_ += '\n';
+    out_.append(2 * open_.size(), ' ');
+  }
+  out_ += bracket;
+  first_ = false;
+  return *this;
+}
+
+JsonWriter& JsonWriter::Key(std::string_view name) {
+  NextItem();
+  out_ += oci::Quote(name) + ": ";
+  after_key_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::Value(std::string_view text) { return Raw(oci::Quote(text)); }
+
+JsonWriter& JsonWriter::Raw(std::string_view json) {
+  NextItem();
+  out_ += json;
+  return *this;
+}
+
+std::string JsonWriter::Take() { return std::move(out_) + "\n"; }
+
+std::string BytesText(uint64_t bytes) {
+  constexpr std::string_view kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  if (bytes == 0) {
+    return "";
+  }
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? std::format("{} B", bytes) : std::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string AgeText(int64_t then_ns, int64_t now_ns) {
+  if (then_ns == 0) {
+    return "";
+  }
+  const int64_t seconds = std::max<int64_t>(now_ns - then_ns, 0) / 1'000'000'000;
+  if (seconds < 120) {
+    return std::format("{}s", seconds);
+  }
+  if (seconds < 120 * 60) {
+    return std::format("{}m", seconds / 60);
+  }
+  if (seconds < 48 * 3600) {
+    return std::format("{}h", seconds / 3600);
+  }
+  return std::format("{}d", seconds / 86'400);
+}
+
+std::string TimeText(int64_t ns) {
+  if (ns == 0) {
+    return "";
+  }
+  const std::chrono::sys_time<std::chrono::nanoseconds> time{std::chrono::nanoseconds(ns)};
+  return std::format("{:%FT%T}Z", std::chrono::floor<std::chrono::milliseconds>(time));
+}
+
+std::string NumberText(uint64_t number) { return number == 0 ? "" : std::to_string(number); }
+
+}  // namespace gantry::ctl

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ctl/run_tool.h"
+
+#include <sys/epoll.h>
+
+#include <csignal>
+
+#include "core/os/memfd.h"
+#include "core/os/poll.h"
+#include "core/os/process.h"
+
+namespace gantry::ctl {
+namespace {
+
+constexpr size_t kLongestLine = 200;
+// A tool that writes without end is stopped by the kernel here.
+constexpr rlim_t kMostOutput = 1 << 20;
+
+}  // namespace
+
+Result<std::string> FirstLineOf(const std::vector<std::string>& argv,
+                                std::chrono::milliseconds limit) {
+  GANTRY_TRY(const UniqueFd output, os::CreateMemfd("gantryctl-tool"));
+  os::SpawnRequest request;
+  request.argv = argv;
+  request.env = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"};
+  request.descriptors = {{output.get(), 1}, {output.get(), 2}};
+  request.limits = {{RLIMIT_FSIZE, {kMostOutput, kMostOutput}}};
+  request.parent_death_signal = SIGKILL;
+  GANTRY_TRY(const os::SpawnResult child, os::SpawnProcess(request, limit));
+  GANTRY_TRY(const uint32_t ended, os::Poll(child.pidfd.get(), EPOLLIN, limit));
+  if (ended == 0) {
+    IgnoreError(os::SendSignal(child.pidfd.get(), SIGKILL), "it may end this very moment");
+    IgnoreError(os::Poll(child.pidfd.get(), EPOLLIN, limit), "a kill takes effect by itself");
+  }
+  GANTRY_TRY(const auto reaped, os::ReapNext());
+  if (ended == 0) {
+    return Fail(Code::kDeadlineExceeded, "run '{}': killed, it took too long", argv[0]);
+  }
+  if (!reaped || os::ExitCode(reaped->wait_status) != 0) {
+    return Fail(Code::kFailedPrecondition, "run '{}': it failed with status {}", argv[0],
+                reaped ? os::ExitCode(reaped->wait_status) : 255);
+  }
+  GANTRY_TRY(std::string text, os::ReadAt(output.get(), 0, kLongestLine));
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace gantry::ctl

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ctl/show.h"
+
+#include <algorithm>
+#include <format>
+#include <tuple>
+#include <vector>
+
+#include "core/ctl/output.h"
+#include "core/oci/json.h"
+
+namespace gantry::ctl {
+namespace {
+
+// By namespace, pod, sandbox before its containers, id.
+auto Order(const v1::Instance* instance) {
+  const bool sandbox = instance->kind() == "sandbox";
+  return std::tuple(instance->namespace_(), instance->sandbox_id().empty() && !sandbox,
+                    sandbox ? instance->id() : instance->sandbox_id(), !sandbox, instance->id());
+}
+
+std::vector<const v1::Instance*> Sorted(const v1::ListResponse& list) {
+  std::vector<const v1::Instance*> sorted;
+  for (const v1::Instance& instance : list.instances()) {
+    sorted.push_back(&instance);
+  }
+  std::ranges::sort(sorted, {}, Order);
+  return sorted;
+}
+
+void WriteInstance(JsonWriter& json, const v1::Instance& instance) {
+  json.Object()
+      .Member("namespace", instance.namespace_())
+      .Member("id", instance.id())
+      .Member("kind", instance.kind())
+      .Member("sandbox_id", instance.sandbox_id())
+      .Member("handler", instance.handler())
+      .Member("backend", instance.backend())
+      .Member("state", instance.state())
+      .Member("pid", instance.pid())
+      .Member("created_at", TimeText(instance.created_at_ns()))
+      .Member("memory_bytes", instance.memory_bytes())
+      .Member("execs", instance.execs())
+      .End();
+}
+
+void WriteProcess(JsonWriter& json, const v1::Process& process) {
+  json.Object()
+      .Member("exec_id", process.exec_id())
+      .Member("pid", process.pid())
+      .Member("state", process.state())
+      .Member("terminal", process.terminal());
+  if (process.exited_at_ns() != 0) {
+    json.Member("exit_status", process.exit_status())
+        .Member("exited_at", TimeText(process.exited_at_ns()));
+  }
+  json.Member("stdin", process.stdin())
+      .Member("stdout", process.stdout())
+      .Member("stderr", process.stderr())
+      .End();
+}
+
+std::string Line(std::string_view name, std::string_view value) {
+  return std::format("{:<12}{}\n", name, value.empty() ? "-" : value);
+}
+
+std::string ProcessTable(const v1::InspectResponse& answer) {
+  Table table({"PROCESS", "PID", "STATE", "EXIT", "EXITED", "TTY", "STDOUT"});
+  for (const v1::Process& process : answer.processes()) {
+    const bool exited = process.exited_at_ns() != 0;
+    table.Add({process.exec_id().empty() ? "init" : process.exec_id(), NumberText(process.pid()),
+               process.state(), exited ? std::to_string(process.exit_status()) : "",
+               TimeText(process.exited_at_ns()), process.terminal() ? "yes" : "no",
+               process.stdout()});
+  }
+  return table.str();
+}
+
+}  // namespace
+
+std::string ListTable(const v1::ListResponse& list, int64_t now_ns) {
+  Table table({"NAMESPACE", "ID", "KIND", "SANDBOX", "HANDLER", "BACKEND", "STATE", "PID", "MEMORY",
+               "EXECS", "AGE"});
+  for (const v1::Instance* instance : Sorted(list)) {
+    table.Add({instance->namespace_(), instance->id(), instance->kind(), instance->sandbox_id(),
+               instance->handler(), instance->backend(), instance->state(),
+               NumberText(instance->pid()), BytesText(instance->memory_bytes()),
+               std::to_string(instance->execs()), AgeText(instance->created_at_ns(), now_ns)});
+  }
+  return table.str();
+}
+
+std::string ListJson(const v1::ListResponse& list) {
+  JsonWriter json;
+  json.Array();
+  for (const v1::Instance* instance : Sorted(list)) {
+    WriteInstance(json, *instance);
+  }
+  return json.End().Take();
+}
+
+std::string InspectText(const v1::InspectResponse& answer, int64_t now_ns) {
+  const v1::Instance& instance = answer.instance();
+  std::string out = Line("id", instance.id()) + Line("namespace", instance.namespace_()) +
+                    Line("kind", instance.kind()) + Line("sandbox", instance.sandbox_id()) +
+                    Line("handler", instance.handler()) + Line("backend", instance.backend()) +
+                    Line("state", instance.state()) + Line("pid", NumberText(instance.pid())) +
+                    Line("created", TimeText(instance.created_at_ns())) +
+                    Line("age", AgeText(instance.created_at_ns(), now_ns)) +
+                    Line("memory", BytesText(instance.memory_bytes())) +
+                    Line("bundle", answer.bundle()) + Line("address", answer.address()) +
+                    Line("options", answer.options_json());
+  for (const std::string& cgroup : answer.cgroups()) {
+    out += Line("cgroup", cgroup);
+  }
+  return answer.processes().empty() ? out : out + "\n" + ProcessTable(answer);
+}
+
+std::string InspectJson(const v1::InspectResponse& answer) {
+  JsonWriter json;
+  json.Object().Key("instance");
+  WriteInstance(json, answer.instance());
+  json.Member("bundle", answer.bundle()).Member("address", answer.address()).Key("options");
+  const std::string& options = answer.options_json();
+  json.Raw(oci::Json::Parse(options, "options") ? options : "{}");
+  json.Key("cgroups").Array();
+  for (const std::string& cgroup : answer.cgroups()) {
+    json.Value(cgroup);
+  }
+  json.End().Key("processes").Array();
+  for (const v1::Process& process : answer.processes()) {
+    WriteProcess(json, process);
+  }
+  return json.End().End().Take();
+}
+
+std::string StatusText(const v1::StatusResponse& status, int64_t now_ns) {
+  std::string out = Line("version", status.version()) +
+                    Line("engine", std::format("pid {}, up {}", status.engine_pid(),
+                                               AgeText(status.started_at_ns(), now_ns))) +
+                    Line("keeper", std::format("pid {}, {} engine(s) started", status.keeper_pid(),
+                                               status.engine_starts())) +
+                    Line("sandboxes", std::to_string(status.sandboxes())) +
+                    Line("containers", std::to_string(status.containers())) +
+                    Line("connections", std::to_string(status.connections())) +
+                    Line("events", std::format("{} waiting", status.queued_events())) + "\n";
+  Table table({"BACKEND", "VERSION", "SANDBOXES", "FILE", "ERROR"});
+  for (const v1::BackendStatus& backend : status.backends()) {
+    table.Add({backend.name(), backend.version(), std::to_string(backend.sandboxes()),
+               backend.path(), backend.error()});
+  }
+  return out + table.str();
+}
+
+std::string StatusJson(const v1::StatusResponse& status) {
+  JsonWriter json;
+  json.Object()
+      .Member("version", status.version())
+      .Member("engine_pid", status.engine_pid())
+      .Member("keeper_pid", status.keeper_pid())
+      .Member("started_at", TimeText(status.started_at_ns()))
+      .Member("engine_starts", status.engine_starts())
+      .Member("sandboxes", status.sandboxes())
+      .Member("containers", status.containers())
+      .Member("connections", status.connections())
+      .Member("queued_events", status.queued_events())
+      .Key("backends")
+      .Array();
+  for (const v1::BackendStatus& backend : status.backends()) {
+    json.Object()
+        .Member("name", backend.name())
+        .Member("version", backend.version())
+        .Member("path", backend.path())
+        .Member("sandboxes", backend.sandboxes())
+        .Member("error", backend.error())
+        .End();
+  }
+  return json.End().End().Take();
+}
+
+}  // namespace gantry::ctl

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ctl/check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/ctl/run_tool.h"
+#include "core/os/fs.h"
+
+namespace gantry::ctl {
+namespace {
+
+using testing::HasSubstr;
+
+class CheckTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto dir = os::TempDir::Create();
+    ASSERT_TRUE(dir.has_value());
+    dir_ = std::move(*dir);
+  }
+
+  std::string File(const std::string& name, const std::string& text) {
+    EXPECT_TRUE(os::WriteFileAtomic(dir_.path() + "/" + name, text, 0755).has_value());
+    return dir_.path() + "/" + name;
+  }
+
+  os::TempDir dir_;
+};
+
+TEST_F(CheckTest, ShowsTheHandlersOfAConfiguration) {
+  const auto text = CheckConfig(std::string(GANTRY_SOURCE_DIR) + "/config/gantry.yaml");
+  ASSERT_TRUE(text.has_value()) << text.error().message;
+  EXPECT_THAT(*text, HasSubstr("gantry.yaml: in order"));
+  EXPECT_THAT(*text, HasSubstr("runc (default)  runc     plugins/libgantry_runc.so  {}"));
+}
+
+TEST_F(CheckTest, SaysWhereAConfigurationIsWrong) {
+  const auto text = CheckConfig(File("g.yaml", "log:\n  colour: red\n"));
+  ASSERT_FALSE(text.has_value());
+  EXPECT_THAT(text.error().message, HasSubstr("g.yaml:2:3': log.colour: unknown key"));
+}
+
+TEST_F(CheckTest, MissesAFileThatTheEngineWouldDoWithout) {
+  EXPECT_EQ(CheckConfig(dir_.path() + "/none.yaml").error().code, Code::kNotFound);
+}
+
+TEST_F(CheckTest, TellsPluginsFromConfigurations) {
+  EXPECT_TRUE(LooksLikePlugin("/nonexistent/x.so"));
+  EXPECT_TRUE(LooksLikePlugin(File("elf",
+                                   "\x7f"
+                                   "ELF....")));
+  EXPECT_FALSE(LooksLikePlugin(File("g.yaml", "log: {}\n")));
+}
+
+TEST_F(CheckTest, NeedsThePluginsName) {
+  const auto text = CheckPlugin("/proc/self/exe", File("plugin.so", ""), "");
+  ASSERT_FALSE(text.has_value());
+  EXPECT_THAT(text.error().message, HasSubstr("--name"));
+}
+
+TEST_F(CheckTest, GivesTheFirstLineOfATool) {
+  const auto line = FirstLineOf({File("tool", "#!/bin/sh\necho \"one $1\"\necho two\n"), "x"});
+  ASSERT_TRUE(line.has_value()) << line.error().message;
+  EXPECT_EQ(*line, "one x");
+}
+
+TEST_F(CheckTest, ReportsToolsThatFailHangOrFlood) {
+  EXPECT_EQ(FirstLineOf({File("fails", "#!/bin/sh\nexit 3\n")}).error().code,
+            Code::kFailedPrecondition);
+  EXPECT_EQ(
+      FirstLineOf({File("hangs", "#!/bin/sh\nexec sleep 100\n")}, std::chrono::milliseconds(50))
+          .error()
+          .code,
+      Code::kDeadlineExceeded);
+  EXPECT_FALSE(FirstLineOf({File("floods", "#!/bin/sh\nexec cat /dev/zero\n")}).has_value());
+  EXPECT_FALSE(FirstLineOf({dir_.path() + "/none"}).has_value());
+}
+
+}  // namespace
+}  // namespace gantry::ctl

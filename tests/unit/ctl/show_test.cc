@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ctl/show.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/oci/json.h"
+
+namespace gantry::ctl {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kNow = 1'700'000'000'000'000'000;
+
+void Add(v1::ListResponse& list, const char* ns, const char* id, const char* kind,
+         const char* sandbox) {
+  v1::Instance& instance = *list.add_instances();
+  instance.set_namespace_(ns);
+  instance.set_id(id);
+  instance.set_kind(kind);
+  instance.set_sandbox_id(sandbox);
+  instance.set_handler("runc");
+  instance.set_backend("runc");
+  instance.set_state("running");
+  instance.set_pid(42);
+  instance.set_created_at_ns(kNow - 5'000'000'000);
+  instance.set_memory_bytes(1536);
+}
+
+v1::ListResponse Pod() {
+  v1::ListResponse list;
+  Add(list, "k8s.io", "c2", "container", "pod");
+  Add(list, "k8s.io", "alone", "container", "");
+  Add(list, "k8s.io", "c1", "container", "pod");
+  Add(list, "k8s.io", "pod", "sandbox", "");
+  Add(list, "default", "x", "container", "");
+  return list;
+}
+
+TEST(ListTable, PutsContainersBelowTheirSandbox) {
+  EXPECT_EQ(
+      ListTable(Pod(), kNow),
+      "NAMESPACE  ID     KIND       SANDBOX  HANDLER  BACKEND  STATE    PID  MEMORY   EXECS  AGE\n"
+      "default    x      container  -        runc     runc     running  42   1.5 KiB  0      5s\n"
+      "k8s.io     pod    sandbox    -        runc     runc     running  42   1.5 KiB  0      5s\n"
+      "k8s.io     c1     container  pod      runc     runc     running  42   1.5 KiB  0      5s\n"
+      "k8s.io     c2     container  pod      runc     runc     running  42   1.5 KiB  0      5s\n"
+      "k8s.io     alone  container  -        runc     runc     running  42   1.5 KiB  0      5s\n");
+}
+
+TEST(ListJson, IsAnArrayOfObjects) {
+  EXPECT_EQ(ListJson(v1::ListResponse()), "[]\n");
+  const auto json = oci::Json::Parse(ListJson(Pod()), "list");
+  ASSERT_TRUE(json.has_value()) << json.error().message;
+  const auto items = json->Items();
+  ASSERT_TRUE(items.has_value());
+  ASSERT_EQ(items->size(), 5U);
+  std::string created;
+  EXPECT_TRUE((*items)[0]["created_at"].Read(created).has_value());
+  EXPECT_EQ(created, "2023-11-14T22:13:15.000Z");
+}
+
+v1::InspectResponse OneContainer() {
+  v1::InspectResponse answer;
+  answer.mutable_instance()->set_id("c1");
+  answer.set_bundle("/run/b");
+  answer.set_options_json(R"({"BinaryName":"crun"})");
+  answer.add_cgroups("/sys/fs/cgroup/x");
+  answer.add_processes()->set_pid(42);
+  v1::Process& exec = *answer.add_processes();
+  exec.set_exec_id("e1");
+  exec.set_exit_status(137);
+  exec.set_exited_at_ns(kNow);
+  return answer;
+}
+
+TEST(Inspect, ShowsProcessesAndTheirEnd) {
+  const std::string text = InspectText(OneContainer(), kNow);
+  EXPECT_THAT(text, HasSubstr("bundle      /run/b\n"));
+  EXPECT_THAT(text, HasSubstr("cgroup      /sys/fs/cgroup/x\n"));
+  EXPECT_THAT(text, HasSubstr("init     42"));
+  EXPECT_THAT(text, HasSubstr("137   2023-11-14T22:13:20.000Z"));
+}
+
+TEST(Inspect, EmbedsOptionsAsJson) {
+  const auto json = oci::Json::Parse(InspectJson(OneContainer()), "inspect");
+  ASSERT_TRUE(json.has_value()) << json.error().message;
+  std::string binary;
+  EXPECT_TRUE((*json)["options"]["BinaryName"].Read(binary).has_value());
+  EXPECT_EQ(binary, "crun");
+  v1::InspectResponse broken = OneContainer();
+  broken.set_options_json("{");
+  EXPECT_TRUE(oci::Json::Parse(InspectJson(broken), "inspect").has_value());
+}
+
+TEST(Status, ShowsBackendsThatWereRefused) {
+  v1::StatusResponse status;
+  status.set_version("0.1.0");
+  v1::BackendStatus& backend = *status.add_backends();
+  backend.set_name("gvisor");
+  backend.set_error("writable for everyone");
+  EXPECT_THAT(StatusText(status, kNow), HasSubstr("writable for everyone"));
+  EXPECT_TRUE(oci::Json::Parse(StatusJson(status), "status").has_value());
+}
+
+}  // namespace
+}  // namespace gantry::ctl
