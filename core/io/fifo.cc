@@ -34,19 +34,21 @@ Result<UniqueFd> OpenFifoName(const char* stream, const std::string& path,
 /// The write end of a fifo whose reader is not there yet, when it is.
 Result<UniqueFd> AwaitReader(const char* stream, const std::string& path, int name,
                              Deadline deadline) {
-  // Before the write end exists, so that no opening is missed after it.
+  // O_RDWR, for without a reader O_WRONLY fails. Watched only after our own
+  // openings, so that what is seen is the client's.
   GANTRY_TRY(UniqueFd both, os::OpenPipeEnd(name, os::PipeEnd::kBoth));
   GANTRY_TRY(UniqueFd write_end, os::OpenPipeEnd(name, os::PipeEnd::kWrite));
-  GANTRY_TRY(os::FileUse use, os::FileUse::Watch(name));
+  GANTRY_TRY(const os::FileUse use, os::FileUse::Watch(name));
   both.reset();
-  while (!os::HasReader(write_end.get())) {
-    const auto left = deadline - std::chrono::steady_clock::now();
-    if (left <= std::chrono::nanoseconds::zero()) {
-      return Fail(Code::kDeadlineExceeded, "open {} '{}': nobody opened it for reading", stream,
-                  path);
-    }
-    GANTRY_TRY([[maybe_unused]] uint32_t ready, os::Poll(use.fd(), EPOLLIN, left));
-    use.Clear();
+  if (os::HasReader(write_end.get())) {
+    return write_end;
+  }
+  // It need not be there any more when we look: it was, and that is enough.
+  const auto limit = deadline - std::chrono::steady_clock::now();
+  GANTRY_TRY(const uint32_t opened, os::Poll(use.fd(), EPOLLIN, limit));
+  if (opened == 0) {
+    return Fail(Code::kDeadlineExceeded, "open {} '{}': nobody opened it for reading", stream,
+                path);
   }
   return write_end;
 }

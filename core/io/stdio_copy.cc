@@ -129,6 +129,9 @@ void ProcessIo::State::BeginInputLocked(UniqueFd to) {
 
 void ProcessIo::State::OnInputEnd() {
   const Lock lock(mutex_);
+  if (closed_) {
+    return;
+  }
   leg(Stream::kStdin).copy = 0;
   StopInputLocked();
 }
@@ -165,6 +168,9 @@ void ProcessIo::State::OnOutputEnd(Stream stream, uint64_t dropped_bytes) {
   Callbacks callbacks;
   {
     const Lock lock(mutex_);
+    if (closed_) {
+      return;
+    }
     Leg& out = leg(stream);
     const bool expected = uri_.kind == StdioKind::kNone || PathOf(uri_, stream).empty();
     if (dropped_bytes > 0 && !(expected && uri_.path.empty())) {

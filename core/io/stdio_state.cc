@@ -144,6 +144,9 @@ void ProcessIo::State::KeepOutput(Stream stream, UniqueFd read_end) {
       relay_, std::move(read_end), [self = weak_from_this(), stream] {
         if (const auto state = self.lock()) {
           const Lock lock(state->mutex_);
+          if (state->closed_) {
+            return;
+          }
           state->leg(stream).out_keeper = nullptr;
           state->DropLocked({kKeeperNames[IndexOf(stream)]});
         }
@@ -269,6 +272,8 @@ void ProcessIo::State::Abandon() {
   std::vector<CopyId> copies;
   {
     const Lock lock(mutex_);
+    // What ends while the copies are stopped one by one has not really ended.
+    closed_ = true;
     copies = TakeCopiesLocked();
   }
   for (const CopyId copy : copies) {

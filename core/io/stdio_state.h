@@ -127,6 +127,7 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   ConsoleSize size_;
   bool taken_ = false;
   bool ended_ = false;
+  /// By `Close` or `Abandon`: nothing is dropped for a stream's own end any more.
   bool closed_ = false;
   Callbacks on_drained_;
   std::unique_ptr<BinaryLogger> logger_;

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/io/fakes.h"
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "core/os/poll.h"
+#include "core/os/process.h"
+
+namespace gantry::io {
+
+ChildProcess::~ChildProcess() {
+  if (!Ended()) {
+    IgnoreError(Signal(SIGKILL), "it may have ended");
+    IgnoreError(Wait(std::chrono::seconds(10)), "the test is over");
+  }
+}
+
+Status ChildProcess::Signal(int signal) { return os::SendSignal(child_.pidfd.get(), signal); }
+
+std::optional<WaitStatus> ChildProcess::Ended() const {
+  const std::lock_guard lock(mutex_);
+  int status = 0;
+  if (!ended_ && waitpid(child_.process.pid, &status, WNOHANG) == child_.process.pid) {
+    ended_ = WaitStatus{status, 0};
+  }
+  return ended_;
+}
+
+Result<WaitStatus> ChildProcess::Wait(std::chrono::milliseconds limit) {
+  GANTRY_TRY([[maybe_unused]] uint32_t ready, os::Poll(child_.pidfd.get(), EPOLLIN, limit));
+  if (const auto ended = Ended()) {
+    return *ended;
+  }
+  return Fail(Code::kDeadlineExceeded, "wait for a child");
+}
+
+Status FakeHost::Put(std::vector<StoredFd> fds) {
+  const std::lock_guard lock(mutex_);
+  if (fail_put) {
+    return Fail(Code::kResourceExhausted, "the store is full");
+  }
+  for (StoredFd& fd : fds) {
+    store_[fd.name] = std::move(fd.fd);
+  }
+  return {};
+}
+
+void FakeHost::Drop(std::vector<std::string> names) {
+  const std::lock_guard lock(mutex_);
+  for (const std::string& name : names) {
+    store_.erase(name);
+  }
+}
+
+Result<std::shared_ptr<HostProcess>> FakeHost::Spawn(SpawnRequest request) {
+  os::SpawnRequest spawn;
+  spawn.argv = request.argv;
+  spawn.env = request.env;
+  for (const auto& [fd, target] : request.fds) {
+    spawn.descriptors.push_back({fd.get(), target});
+  }
+  GANTRY_TRY(os::SpawnResult child, os::SpawnProcess(spawn));
+  auto process = std::make_shared<ChildProcess>(std::move(child));
+  const std::lock_guard lock(mutex_);
+  spawned_[request.tag] = process;
+  return process;
+}
+
+std::shared_ptr<HostProcess> FakeHost::FindSpawned(std::string_view tag) {
+  const std::lock_guard lock(mutex_);
+  const auto found = spawned_.find(tag);
+  return found == spawned_.end() ? nullptr : found->second;
+}
+
+void FakeHost::Log(LogLevel, std::string_view message) {
+  const std::lock_guard lock(mutex_);
+  logged_.emplace_back(message);
+}
+
+std::vector<std::string> FakeHost::Names() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (const auto& [name, fd] : store_) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<StoredFd> FakeHost::Copies() {
+  const std::lock_guard lock(mutex_);
+  std::vector<StoredFd> copies;
+  for (const auto& [name, fd] : store_) {
+    copies.push_back({name, fd.Duplicate().value()});
+  }
+  return copies;
+}
+
+bool FakeHost::AwaitNames(std::vector<std::string> names) {
+  std::ranges::sort(names);
+  return Eventually([&] { return Names() == names; });
+}
+
+std::vector<std::string> FakeHost::Logged() {
+  const std::lock_guard lock(mutex_);
+  return logged_;
+}
+
+std::shared_ptr<ChildProcess> Shell(const std::string& script,
+                                    std::vector<std::pair<int, int>> fds) {
+  os::SpawnRequest request;
+  request.argv = {"/bin/sh", "-c", script};
+  request.env = {"PATH=/usr/bin:/bin"};
+  for (const auto& [fd, target] : fds) {
+    request.descriptors.push_back({fd, target});
+  }
+  return std::make_shared<ChildProcess>(os::SpawnProcess(request).value());
+}
+
+}  // namespace gantry::io
