@@ -118,7 +118,6 @@ Status ReadLimits(const Yaml& map, Limits& limits) {
       {"max_queued_calls", Number(limits.max_queued_calls, 16, 1'000'000)},
       {"max_execs_per_container", Number(limits.max_execs_per_container, 1, 65'536)},
       {"max_waits_per_connection", Number(limits.max_waits_per_connection, 16, 1'000'000)},
-      {"max_message_bytes", Bytes(limits.max_message_bytes, 64 * kKiB, 4 * kMiB)},
   });
 }
 
@@ -155,7 +154,6 @@ Status ReadEvents(const Yaml& map, Events& events) {
 Status ReadIo(const Yaml& map, Io& io) {
   return map.ReadMap({
       {"fifo_bytes", Bytes(io.fifo_bytes, 4 * kKiB, kMiB)},
-      {"threads", Number(io.threads, 1, 16)},
       {"logger_stop", Deadline(io.logger_stop)},
   });
 }

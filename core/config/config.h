@@ -50,7 +50,6 @@ struct Limits {
   size_t max_queued_calls = 4096;
   size_t max_execs_per_container = 1024;
   size_t max_waits_per_connection = 4096;
-  size_t max_message_bytes = size_t{4} << 20;
 
   bool operator==(const Limits&) const = default;
 };
@@ -86,7 +85,6 @@ struct Events {
 
 struct Io {
   size_t fifo_bytes = size_t{256} << 10;
-  int threads = 1;
   Millis logger_stop{12'000};
 
   bool operator==(const Io&) const = default;

@@ -78,6 +78,9 @@ Result<std::string> ShowStatus(const Arguments& arguments) {
 }
 
 Result<std::string> Check(const Arguments& arguments) {
+  if (arguments.operands.empty() && !os::Exists(arguments.config)) {
+    return std::format("{}: absent, so all is at its default\n", arguments.config);
+  }
   const std::string file =
       arguments.operands.empty() ? arguments.config : arguments.operands.front();
   if (!LooksLikePlugin(file)) {

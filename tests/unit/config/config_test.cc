@@ -77,7 +77,7 @@ TEST(ConfigParse, NamesThePlaceOfAnUnknownKey) {
   EXPECT_EQ(ErrorOf("limits:\n  worker_threads: 2\n  wroker: 2\n"),
             "read configuration 'g.yaml:3:3': limits.wroker: unknown key; known here: "
             "max_spec_bytes, worker_threads, max_queued_calls, max_execs_per_container, "
-            "max_waits_per_connection, max_message_bytes");
+            "max_waits_per_connection");
   EXPECT_THAT(ErrorOf("\nlimit: {}\n"),
               StartsWith("read configuration 'g.yaml:2:1': limit: unknown key"));
 }
