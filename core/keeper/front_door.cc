@@ -83,6 +83,8 @@ void FrontDoor::CountHeld(Connection& connection) {
 }
 
 void FrontDoor::OnFrame(Connection& connection, Frame frame) {
+  // Its bytes are no longer held as a part; as a request they are counted anew.
+  request_bytes_ -= std::exchange(connection.held, 0);
   // Unknown types are to be ignored; data frames belong to streams, which we refuse.
   if (connection.closed || frame.type != kFrameRequest) {
     return;

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Exit records, through the link of a fake engine.
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include "tests/unit/keeper/node.h"
+
+namespace gantry::keeper {
+namespace {
+
+class ExitsTest : public KeeperTest {
+ protected:
+  void SetUp() override {
+    StartKeeper();
+    Announce("c1");
+  }
+};
+
+TEST_F(ExitsTest, ASpawnedProcessIsReportedWithItsStatus) {
+  FakeEngine& engine = ReadyEngine();
+  const link::Spawned child = Shell(engine, "exit 7");
+  ASSERT_EQ(child.code, 0) << child.message;
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Exit>() == 1; }));
+  const link::Exit exit = engine.All<link::Exit>().front();
+  EXPECT_EQ(exit.pid, child.pid);
+  EXPECT_EQ(exit.start_time, child.start_time);
+  EXPECT_EQ(WEXITSTATUS(exit.wait_status), 7);
+  EXPECT_GT(exit.exited_at_ns, 0);
+}
+
+TEST_F(ExitsTest, AreKeptForTheNextEngineUntilAcknowledged) {
+  const link::Spawned child = Shell(ReadyEngine(), "exit 3", "init");
+  ASSERT_TRUE(Until([&] { return engines[0]->Count<link::Exit>() == 1; }));
+  engines[0]->Crash();
+  FakeEngine& second = ReadyEngine(1);
+  ASSERT_EQ(second.Count<link::Exit>(), 1U);
+  ASSERT_EQ(second.Count<link::NamedSpawn>(), 1U);
+  EXPECT_EQ(second.All<link::NamedSpawn>().front().name, "init");
+  EXPECT_EQ(second.All<link::Exit>().front().pid, child.pid);
+  ASSERT_TRUE(second.channel->Send(link::ExitAck{child.pid, child.start_time}));
+  ASSERT_TRUE(Until([&] { return Status().exits_kept == 0; }));
+  second.Crash();
+  FakeEngine& third = ReadyEngine(2);
+  EXPECT_EQ(third.Count<link::Exit>(), 0U);
+  EXPECT_EQ(third.Count<link::NamedSpawn>(), 0U);
+}
+
+TEST_F(ExitsTest, ThatHappenWithoutAnEngineAreNotLost) {
+  FakeEngine& engine = ReadyEngine();
+  const link::Spawned child = Shell(engine, "sleep 60");
+  engine.Crash();
+  ASSERT_EQ(kill(child.pid, SIGKILL), 0);
+  ASSERT_TRUE(Until([&] { return Status().exits_kept == 1; }));
+  FakeEngine& second = ReadyEngine(1);
+  ASSERT_EQ(second.Count<link::Exit>(), 1U);
+  EXPECT_EQ(WTERMSIG(second.All<link::Exit>().front().wait_status), SIGKILL);
+}
+
+TEST_F(ExitsTest, OfAnOrphanAreFoundAfterItsDeath) {
+  FakeEngine& engine = ReadyEngine();
+  const std::string file = dir_.path() + "/pid";
+  Shell(engine, "sh -c 'echo $$ > " + file + "; exit 9' & exit 0");
+  pid_t orphan = 0;
+  ASSERT_TRUE(Until([&] {
+    const auto text = os::ReadFile(file, 100);
+    orphan = text ? atoi(text->c_str()) : 0;
+    return orphan > 0 && !os::Identify(orphan);
+  }));
+  link::Adopt adopt;
+  adopt.pid = orphan;
+  adopt.tag = 5;
+  ASSERT_TRUE(engine.channel->Send(adopt));
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Adopted>() == 1; }));
+  const link::Adopted adopted = engine.All<link::Adopted>().front();
+  EXPECT_EQ(adopted.code, 0) << adopted.message;
+  EXPECT_EQ(adopted.tag, 5U);
+  ASSERT_EQ(engine.Count<link::Exit>(), 2U);
+  const link::Exit exit = engine.All<link::Exit>().back();
+  EXPECT_EQ(exit.pid, orphan);
+  EXPECT_EQ(exit.start_time, adopted.start_time);
+  EXPECT_EQ(WEXITSTATUS(exit.wait_status), 9);
+}
+
+TEST_F(ExitsTest, OfAStrangerCannotBeAdopted) {
+  FakeEngine& engine = ReadyEngine();
+  ASSERT_TRUE(engine.channel->Send(link::Adopt{getpid(), 1, 6}));
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Adopted>() == 1; }));
+  EXPECT_EQ(engine.All<link::Adopted>().front().code, static_cast<int>(Code::kNotFound));
+}
+
+TEST_F(ExitsTest, AMissingProgramIsAnErrorAndNoProcess) {
+  FakeEngine& engine = ReadyEngine();
+  link::Spawn spawn;
+  spawn.path = "/no/such/program";
+  spawn.argv = {"x"};
+  ASSERT_TRUE(engine.channel->Send(spawn));
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Spawned>() == 1; }));
+  const link::Spawned answer = engine.All<link::Spawned>().front();
+  EXPECT_EQ(answer.sys_errno, ENOENT);
+  EXPECT_NE(answer.code, 0);
+  EXPECT_EQ(Status().processes_watched, 0U);
+}
+
+TEST_F(ExitsTest, SpawnGivesThePidfdAndTheDescriptors) {
+  FakeEngine& engine = ReadyEngine();
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd read_end(ends[0]);
+  link::Spawn spawn;
+  spawn.path = "/bin/sh";
+  spawn.argv = {"sh", "-c", "echo hello"};
+  spawn.fd_targets = {1};
+  std::vector<UniqueFd> fds;
+  fds.emplace_back(ends[1]);
+  ASSERT_TRUE(engine.channel->Send(spawn, std::move(fds)));
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Exit>() == 1; }));
+  char text[16] = {};
+  EXPECT_EQ(read(read_end.get(), text, sizeof(text)), 6);
+  EXPECT_STREQ(text, "hello\n");
+  for (const link::Message& message : engine.got) {
+    EXPECT_EQ(message.fds.size(), message.type == link::Type::kSpawned ? 1U : 0U);
+  }
+}
+
+}  // namespace
+}  // namespace gantry::keeper

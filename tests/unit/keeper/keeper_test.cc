@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Announcing, the descriptor store over a restart, and nonsense on every socket.
+#include <fcntl.h>
+
+#include "tests/unit/keeper/node.h"
+
+namespace gantry::keeper {
+namespace {
+
+class KeeperNodeTest : public KeeperTest {
+ protected:
+  void SetUp() override { StartKeeper(); }
+
+  size_t SocketCount() { return os::ListDirectory(dir_.path() + "/s", 1000)->size(); }
+};
+
+TEST_F(KeeperNodeTest, AGroupSharesASocketUntilItsLastIsGone) {
+  const std::string pod = Announce("pod", "pod");
+  EXPECT_EQ(Announce("c1", "pod"), pod);
+  EXPECT_NE(Announce("other"), pod);
+  EXPECT_EQ(SocketCount(), 2U);
+  FakeEngine& engine = ReadyEngine();
+  for (const link::InstanceAdded& added : engine.All<link::InstanceAdded>()) {
+    ASSERT_TRUE(engine.channel->Send(link::Forget{added.number, 1, 0, 5}));
+  }
+  ASSERT_TRUE(Until([&] { return Status().tombstones == 3; }));
+  ASSERT_TRUE(Ask<link::Deleted>(DeleteOf("pod")));
+  EXPECT_EQ(SocketCount(), 2U);
+  ASSERT_TRUE(Ask<link::Deleted>(DeleteOf("c1")));
+  EXPECT_EQ(SocketCount(), 1U);
+}
+
+TEST_F(KeeperNodeTest, ALivingInstanceIsNotAnnouncedTwice) {
+  Announce("c1");
+  FakeEngine& engine = ReadyEngine();
+  const link::Spawned init = Shell(engine, "exec sleep 60");
+  link::Protect protect;
+  protect.instance = engine.All<link::InstanceAdded>().front().number;
+  protect.plan.init = {init.pid, init.start_time};
+  ASSERT_TRUE(engine.channel->Send(protect));
+  Status();
+  link::Announce again;
+  again.id = "c1";
+  again.ns = "default";
+  again.grpc_address = "/run/containerd.sock";
+  EXPECT_EQ(Ask<link::Announced>(again).error().code, Code::kAlreadyExists);
+  kill(init.pid, SIGKILL);
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Exit>() == 1; }));
+  EXPECT_TRUE(Ask<link::Announced>(again));
+  EXPECT_TRUE(Until([&] { return engine.Count<link::InstanceRemoved>() == 1; }));
+  EXPECT_EQ(engine.All<link::InstanceAdded>().size(), 2U);
+}
+
+TEST_F(KeeperNodeTest, AnAnnounceWithoutAnIdIsRefused) {
+  EXPECT_EQ(Ask<link::Announced>(link::Announce{}).error().code, Code::kInvalidArgument);
+}
+
+TEST_F(KeeperNodeTest, AnUnknownQuestionIsAnswered) {
+  EXPECT_EQ(Ask<link::KeeperStatus>(link::SnapshotEnd{}).error().code, Code::kUnimplemented);
+}
+
+TEST_F(KeeperNodeTest, StoredDescriptorsSurviveTheEngine) {
+  Announce("c1");
+  FakeEngine& first = ReadyEngine();
+  std::vector<UniqueFd> fds;
+  fds.emplace_back(open("/dev/null", O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(first.channel->Send(link::Put{1, "console"}, std::move(fds)));
+  ASSERT_TRUE(first.channel->Send(link::Put{2, "nothing"}));
+  ASSERT_TRUE(Until([&] { return first.Count<link::PutDone>() == 2; }));
+  EXPECT_EQ(first.All<link::PutDone>()[0].code, 0);
+  EXPECT_NE(first.All<link::PutDone>()[1].code, 0);
+  first.Crash();
+  FakeEngine& second = ReadyEngine(1);
+  EXPECT_THAT(second.All<link::StoredNames>().front().names, testing::ElementsAre("console"));
+  ASSERT_TRUE(second.channel->Send(link::Take{3, "console"}));
+  ASSERT_TRUE(second.channel->Send(link::Take{4, "nothing"}));
+  ASSERT_TRUE(Until([&] { return second.Count<link::Taken>() == 2; }));
+  EXPECT_EQ(second.All<link::Taken>()[0].code, 0);
+  EXPECT_EQ(second.All<link::Taken>()[1].code, static_cast<int>(Code::kNotFound));
+  EXPECT_EQ(second.got[second.got.size() - 2].fds.size(), 1U);
+  ASSERT_TRUE(second.channel->Send(link::Drop{"console"}));
+  EXPECT_TRUE(Until([&] { return Status().descriptors_stored == 0; }));
+}
+
+TEST_F(KeeperNodeTest, NonsenseOnAnySocketIsSurvived) {
+  const std::string address = Announce("c1");
+  const std::string control = "unix://" + dir_.path() + "/keeper.sock";
+  unsigned seed = 1;
+  for (int i = 0; i < 200; ++i) {
+    std::string noise(static_cast<size_t>(rand_r(&seed) % 200), '\0');
+    for (char& byte : noise) {
+      byte = static_cast<char>(rand_r(&seed));
+    }
+    Client(loop_, address).SendBytes(noise);
+    Client(loop_, control).SendBytes(noise);
+  }
+  Settle();
+  EXPECT_EQ(Status().instances.size(), 1U);
+}
+
+TEST_F(KeeperNodeTest, NonsenseFromTheEngineIsSurvived) {
+  Announce("c1");
+  FakeEngine& engine = ReadyEngine();
+  unsigned seed = 2;
+  for (uint16_t type = 0; type < 70; ++type) {
+    std::string noise(static_cast<size_t>(rand_r(&seed) % 40), '\0');
+    for (char& byte : noise) {
+      byte = static_cast<char>(rand_r(&seed));
+    }
+    ASSERT_TRUE(engine.channel->Send(static_cast<link::Type>(type), noise));
+    ASSERT_TRUE(engine.channel->Send(static_cast<link::Type>(type), ""));
+  }
+  Settle();
+  EXPECT_EQ(Status().engine_starts, 1U);
+}
+
+TEST_F(KeeperNodeTest, ReportsWhatItHolds) {
+  Announce("c1");
+  const link::KeeperStatus status = Status();
+  EXPECT_EQ(status.keeper_pid, getpid());
+  EXPECT_EQ(status.engine_path, GANTRY_FAKE_ENGINE);
+  ASSERT_EQ(status.instances.size(), 1U);
+  EXPECT_EQ(status.instances[0].announce.id, "c1");
+  EXPECT_EQ(status.sockets, 2U);
+}
+
+}  // namespace
+}  // namespace gantry::keeper

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Killing without the engine, by process and by a cgroup directory made of files.
+#include "core/keeper/last_resort.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+
+#include "core/os/fs.h"
+#include "core/os/process.h"
+
+namespace gantry::keeper {
+namespace {
+
+class LastResortTest : public testing::Test {
+ protected:
+  LastResortTest() {
+    os::SpawnRequest request;
+    request.argv = {"/bin/sleep", "60"};
+    child_ = *os::SpawnProcess(request);
+  }
+
+  ~LastResortTest() override {
+    IgnoreError(os::SendSignal(child_.pidfd.get(), SIGKILL), "the test has killed it");
+    waitpid(child_.process.pid, nullptr, 0);
+  }
+
+  link::ProcessRef Ref() const { return {child_.process.pid, child_.process.start_time}; }
+
+  bool Alive() const { return !os::HasEnded(child_.pidfd.get()); }
+
+  os::SpawnResult child_;
+};
+
+int EndOf(const os::SpawnResult& child) {
+  siginfo_t info{};
+  EXPECT_EQ(waitid(P_PID, static_cast<id_t>(child.process.pid), &info, WEXITED | WNOWAIT), 0);
+  return info.si_status;
+}
+
+TEST_F(LastResortTest, KillsInitAndThenFindsNothing) {
+  link::Plan plan;
+  plan.init = Ref();
+  EXPECT_TRUE(KillOnce(plan));
+  EXPECT_EQ(EndOf(child_), SIGKILL);
+  EXPECT_FALSE(KillOnce(plan));
+}
+
+TEST_F(LastResortTest, SparesALaterProcessOfTheSamePid) {
+  link::Plan plan;
+  plan.init = Ref();
+  plan.init->start_time += 1;
+  plan.processes = {{child_.process.pid, 0}};
+  EXPECT_FALSE(KillOnce(plan));
+  EXPECT_TRUE(Alive());
+}
+
+TEST_F(LastResortTest, KillsWhatACgroupListsAndThatBelowIt) {
+  const auto dir = os::TempDir::Create();
+  ASSERT_TRUE(os::MakeDirs(dir->path() + "/sub", 0700));
+  std::ofstream(dir->path() + "/cgroup.procs");
+  std::ofstream(dir->path() + "/sub/cgroup.procs") << child_.process.pid << "\n";
+  link::Plan plan;
+  plan.cgroup_dirs = {dir->path(), dir->path() + "/absent"};
+  EXPECT_TRUE(KillOnce(plan));
+  EXPECT_EQ(EndOf(child_), SIGKILL);
+}
+
+TEST_F(LastResortTest, SparesTheRootOfATree) {
+  const auto dir = os::TempDir::Create();
+  std::ofstream(dir->path() + "/cgroup.procs") << child_.process.pid << "\n";
+  std::ofstream(dir->path() + "/release_agent");
+  link::Plan plan;
+  plan.cgroup_dirs = {dir->path(), "relative", ""};
+  EXPECT_FALSE(KillOnce(plan));
+  EXPECT_TRUE(Alive());
+}
+
+TEST_F(LastResortTest, SparesItself) {
+  const auto self = os::Identify(getpid());
+  link::Plan plan;
+  plan.init = {self->pid, self->start_time};
+  EXPECT_FALSE(KillOnce(plan));
+}
+
+}  // namespace
+}  // namespace gantry::keeper

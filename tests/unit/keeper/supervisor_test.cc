@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The engine's starts, crashes and upgrades.
+#include "tests/unit/keeper/node.h"
+
+namespace gantry::keeper {
+namespace {
+
+class SupervisorTest : public KeeperTest {
+ protected:
+  void SetUp() override { StartKeeper(); }
+
+  /// Asks for an upgrade without waiting for its end.
+  void BeginUpgrade(const std::string& path) {
+    upgrade_ = std::make_unique<link::Channel>(
+        loop_, *os::ConnectUnix(dir_.path() + "/keeper.sock"),
+        [this](link::Message message) { answer_ = std::move(message); }, [](const Error&) {});
+    ASSERT_TRUE(upgrade_->Send(link::Upgrade{path}));
+  }
+
+  std::unique_ptr<link::Channel> upgrade_;
+  std::optional<link::Message> answer_;
+};
+
+TEST_F(SupervisorTest, StartsNoEngineBeforeTheFirstAnnounce) {
+  Settle();
+  EXPECT_TRUE(engines.empty());
+  EXPECT_EQ(Status().engine_state, static_cast<uint32_t>(link::EngineState::kNever));
+  Announce("c1");
+  Engine();
+  EXPECT_EQ(Status().engine_state, static_cast<uint32_t>(link::EngineState::kStarting));
+  ReadyEngine();
+  EXPECT_EQ(Status().engine_state, static_cast<uint32_t>(link::EngineState::kUp));
+}
+
+TEST_F(SupervisorTest, StartsAnotherForEveryCrash) {
+  Announce("c1");
+  for (size_t i = 0; i < 4; ++i) {
+    ReadyEngine(i).Crash();
+  }
+  EXPECT_EQ(ReadyEngine(4).All<link::Welcome>().front().generation, 5U);
+}
+
+TEST_F(SupervisorTest, WaitsLongerAndLongerWhenItCrashesAtOnce) {
+  Announce("c1");
+  const auto begin = std::chrono::steady_clock::now();
+  for (size_t i = 0; i < 5; ++i) {
+    Engine(i).Crash();
+  }
+  Engine(5);
+  // 0 + 50 + 100 + 200 + 400 ms.
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 750ms);
+}
+
+TEST_F(SupervisorTest, TellsTheNextEngineEverything) {
+  Announce("c1");
+  Announce("c2");
+  FakeEngine& first = ReadyEngine();
+  const auto added = first.All<link::InstanceAdded>();
+  ASSERT_EQ(added.size(), 2U);
+  link::Protect protect;
+  protect.instance = added[0].number;
+  protect.plan.mounts = {"/m"};
+  ASSERT_TRUE(first.channel->Send(protect));
+  ASSERT_TRUE(first.channel->Send(link::Forget{added[1].number, 42, 7, 99}));
+  ASSERT_TRUE(Until([&] { return Status().tombstones == 1; }));
+  first.Crash();
+  FakeEngine& second = ReadyEngine(1);
+  const auto again = second.All<link::InstanceAdded>();
+  ASSERT_EQ(again.size(), 2U);
+  EXPECT_EQ(again[0].announce.id, "c1");
+  EXPECT_FALSE(again[0].forgotten);
+  EXPECT_TRUE(again[1].forgotten);
+  EXPECT_EQ(again[1].status, 7U);
+  EXPECT_EQ(second.All<link::Protect>().front().plan.mounts.front(), "/m");
+  EXPECT_TRUE(second.All<link::Welcome>().front().previous_wait_status.has_value());
+}
+
+TEST_F(SupervisorTest, LosesNothingThatADeadEngineHasSaid) {
+  Announce("c1");
+  FakeEngine& engine = ReadyEngine();
+  const uint64_t number = engine.All<link::InstanceAdded>().front().number;
+  const pid_t pid = Status().engine_pid;
+  // Sent and dead before the keeper looks.
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(engine.channel->Send(link::Drop{"x"}));
+  }
+  ASSERT_TRUE(engine.channel->Send(link::Forget{number, 1, 2, 3}));
+  ASSERT_EQ(engine.channel->queued_bytes(), 0U);
+  ASSERT_EQ(kill(pid, SIGKILL), 0);
+  ReadyEngine(1);
+  EXPECT_EQ(Status().tombstones, 1U);
+}
+
+TEST_F(SupervisorTest, EndsAnEngineOfAnotherVersion) {
+  Announce("c1");
+  ASSERT_TRUE(Engine().channel->Send(link::Hello{link::kProtocolVersion + 1, 1}));
+  ReadyEngine(1);
+}
+
+TEST_F(SupervisorTest, UpgradeSwitchesWhenTheNewOneIsReady) {
+  Announce("c1");
+  ReadyEngine(0);
+  const pid_t old = Status().engine_pid;
+  BeginUpgrade("");
+  FakeEngine& next = Engine(1);
+  EXPECT_EQ(Status().engine_pid, old);
+  ASSERT_TRUE(next.channel->Send(link::Hello{}));
+  ASSERT_TRUE(Until([&] { return answer_.has_value(); }));
+  ASSERT_EQ(answer_->type, link::Type::kUpgraded);
+  EXPECT_EQ(answer_->As<link::Upgraded>()->engine_pid, Status().engine_pid);
+  EXPECT_NE(Status().engine_pid, old);
+  EXPECT_NE(kill(old, 0), 0);
+  EXPECT_EQ(next.Count<link::InstanceAdded>(), 1U);
+}
+
+TEST_F(SupervisorTest, AFailedUpgradeLeavesTheOldOneInCharge) {
+  Announce("c1");
+  FakeEngine& first = ReadyEngine(0);
+  const pid_t old = Status().engine_pid;
+  BeginUpgrade("");
+  Engine(1).Crash();
+  ASSERT_TRUE(Until([&] { return answer_.has_value(); }));
+  EXPECT_EQ(answer_->type, link::Type::kFailed);
+  EXPECT_EQ(Status().engine_pid, old);
+  Announce("c2");
+  EXPECT_TRUE(Until([&] { return first.Count<link::InstanceAdded>() == 2; }));
+}
+
+TEST_F(SupervisorTest, AnUpgradeToNothingFailsAtOnce) {
+  const auto answer = Ask<link::Upgraded>(link::Upgrade{"/no/such/engine"});
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, Code::kFailedPrecondition);
+}
+
+TEST_F(SupervisorTest, GoesBackWhenTheUpgradedEngineCrashes) {
+  const std::string other = dir_.path() + "/other";
+  ASSERT_EQ(symlink(GANTRY_FAKE_ENGINE, other.c_str()), 0);
+  Announce("c1");
+  ReadyEngine(0);
+  BeginUpgrade(other);
+  ReadyEngine(1);
+  ASSERT_TRUE(Until([&] { return answer_.has_value(); }));
+  EXPECT_EQ(Status().engine_path, other);
+  engines[1]->Crash();
+  ReadyEngine(2);
+  EXPECT_EQ(Status().engine_path, GANTRY_FAKE_ENGINE);
+}
+
+}  // namespace
+}  // namespace gantry::keeper
