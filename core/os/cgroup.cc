@@ -83,29 +83,32 @@ Result<Cgroup> Cgroup::OfProcess(const CgroupHierarchy& hierarchy, pid_t pid) {
     const std::string_view line(part);
     const size_t first = line.find(':');
     const size_t second = first == line.npos ? line.npos : line.find(':', first + 1);
-    if (second == line.npos) {
-      continue;
-    }
-    const std::string_view controllers = line.substr(first + 1, second - first - 1);
-    const std::string path(line.substr(second + 1));
-    if (controllers.empty() && hierarchy.mode() == CgroupMode::kUnified) {
-      const std::string seen = SeenFrom(hierarchy.unified(), path);
-      out.unified_ = seen.empty() ? CgroupDir() : CgroupDir{hierarchy.unified().mount_dir, seen};
-    }
-    for (const auto word : std::views::split(controllers, ',')) {
-      const auto tree = hierarchy.v1().find(std::string(std::string_view(word)));
-      if (tree != hierarchy.v1().end()) {
-        const std::string seen = SeenFrom(tree->second, path);
-        if (!seen.empty()) {
-          out.v1_[tree->first] = CgroupDir{tree->second.mount_dir, seen};
-        }
-      }
+    if (second != line.npos) {
+      out.Add(hierarchy, line.substr(first + 1, second - first - 1),
+              std::string(line.substr(second + 1)));
     }
   }
   if (out.empty()) {
     return Fail(Code::kNotFound, "find the cgroups of process {}: none can be seen", pid);
   }
   return out;
+}
+
+// A line of /proc/PID/cgroup; on v2 there are no `controllers` in it.
+void Cgroup::Add(const CgroupHierarchy& hierarchy, std::string_view controllers,
+                 const std::string& path) {
+  if (controllers.empty() && hierarchy.mode() == CgroupMode::kUnified) {
+    const std::string seen = SeenFrom(hierarchy.unified(), path);
+    unified_ = seen.empty() ? CgroupDir() : CgroupDir{hierarchy.unified().mount_dir, seen};
+  }
+  for (const auto word : std::views::split(controllers, ',')) {
+    const auto tree = hierarchy.v1().find(std::string(std::string_view(word)));
+    const std::string seen =
+        tree == hierarchy.v1().end() ? std::string() : SeenFrom(tree->second, path);
+    if (!seen.empty()) {
+      v1_[tree->first] = CgroupDir{tree->second.mount_dir, seen};
+    }
+  }
 }
 
 Result<Cgroup> Cgroup::Named(const CgroupHierarchy& hierarchy, const std::string& path) {

@@ -154,6 +154,7 @@ class Cgroup {
   bool operator==(const Cgroup&) const = default;
 
  private:
+  void Add(const CgroupHierarchy& hierarchy, std::string_view controllers, const std::string& path);
   Result<std::string> Primary() const;
 
   std::map<std::string, CgroupDir> v1_;

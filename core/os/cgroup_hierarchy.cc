@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <format>
 #include <ranges>
 
 #include "core/os/cgroup.h"
@@ -64,7 +65,7 @@ Result<CgroupHierarchy> CgroupHierarchy::At(const std::string& root_dir) {
     return out;
   }
   for (const std::string& name : SubDirs(root_dir)) {
-    const std::string dir = root_dir + "/" + name;
+    const std::string dir = std::format("{}/{}", root_dir, name);
     if (IsUnifiedDir(dir)) {
       out.unified_.mount_dir = dir;
     } else {

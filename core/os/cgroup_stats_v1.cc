@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <format>
 #include <map>
 #include <ranges>
 #include <utility>
@@ -138,7 +139,7 @@ std::optional<Blkio> ReadBlkio(const std::string& dir) {
 std::vector<CgroupHugetlb> ReadHugetlb(const std::string& dir) {
   std::vector<CgroupHugetlb> out;
   for (const std::string& size : HugetlbSizes(dir, ".usage_in_bytes")) {
-    const std::string prefix = dir + "/hugetlb." + size;
+    const std::string prefix = std::format("{}/hugetlb.{}", dir, size);
     out.push_back({.page_size = size,
                    .usage_bytes = ReadCgroupNumber(prefix + ".usage_in_bytes"),
                    .max_bytes = ReadCgroupNumber(prefix + ".max_usage_in_bytes"),

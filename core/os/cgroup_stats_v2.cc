@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <charconv>
+#include <format>
 #include <ranges>
 
 #include "core/os/cgroup_parse.h"
@@ -104,7 +105,7 @@ std::vector<CgroupV2Stats::IoEntry> ParseIo(std::string_view text) {
 std::vector<CgroupHugetlb> ReadHugetlb(const std::string& dir) {
   std::vector<CgroupHugetlb> out;
   for (const std::string& size : HugetlbSizes(dir, ".current")) {
-    const std::string prefix = dir + "/hugetlb." + size;
+    const std::string prefix = std::format("{}/hugetlb.{}", dir, size);
     const auto events = ParseCgroupCounters(ReadCgroupText(prefix + ".events").value_or(""));
     out.push_back({.page_size = size,
                    .usage_bytes = ReadCgroupNumber(prefix + ".current"),

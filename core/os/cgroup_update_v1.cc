@@ -3,6 +3,7 @@
 // Limits on cgroup v1. A 0 means "not given" for everything but `cpu.idle` and
 // `hugetlb`, as with runc: Docker sends zeros for what its user left out.
 #include <charconv>
+#include <format>
 
 #include "core/os/cgroup_update.h"
 #include "core/os/cgroup_v1.h"
@@ -23,9 +24,10 @@ Result<std::string> Dir(const std::map<std::string, CgroupDir>& dirs, const char
   return found->second.dir() + "/";
 }
 
+// The value, 0 where it is not given.
 template <class T>
-bool Given(const std::optional<T>& value) {
-  return value && *value != 0;
+T Or0(const std::optional<T>& value) {
+  return value.value_or(T{0});
 }
 
 Result<uint64_t> ReadNumber(const std::string& file) {
@@ -39,10 +41,10 @@ Result<uint64_t> ReadNumber(const std::string& file) {
 // the other's old value goes second, so the order depends on the old limit.
 Status UpdateMemory(const std::map<std::string, CgroupDir>& dirs, const CgroupResources& all) {
   const auto& memory = all.memory;
-  const bool unlimited = memory.limit_bytes.value_or(0) < 0;
+  const bool unlimited = Or0(memory.limit_bytes) < 0;
   // Lifting the one limit without the other would be refused or have no effect.
-  const int64_t swap = Given(memory.swap_bytes) ? *memory.swap_bytes : (unlimited ? -1 : 0);
-  if (!Given(memory.limit_bytes) && swap == 0 && !Given(memory.reservation_bytes)) {
+  const int64_t swap = Or0(memory.swap_bytes) != 0 ? Or0(memory.swap_bytes) : (unlimited ? -1 : 0);
+  if (Or0(memory.limit_bytes) == 0 && swap == 0 && Or0(memory.reservation_bytes) == 0) {
     return {};
   }
   GANTRY_TRY(const std::string dir, Dir(dirs, "memory"));
@@ -52,9 +54,9 @@ Status UpdateMemory(const std::map<std::string, CgroupDir>& dirs, const CgroupRe
                                       swap < 0);
   };
   const auto set_limit = [&]() -> Status {
-    return !Given(memory.limit_bytes) ? Status()
-                                      : SetCgroupValue(dir + "memory.limit_in_bytes",
-                                                       LimitText(*memory.limit_bytes, false));
+    return Or0(memory.limit_bytes) == 0 ? Status()
+                                        : SetCgroupValue(dir + "memory.limit_in_bytes",
+                                                         LimitText(Or0(memory.limit_bytes), false));
   };
   GANTRY_TRY(const uint64_t old_limit, ReadNumber(dir + "memory.limit_in_bytes"));
   if (swap < 0 || static_cast<uint64_t>(swap) > old_limit) {
@@ -64,9 +66,9 @@ Status UpdateMemory(const std::map<std::string, CgroupDir>& dirs, const CgroupRe
     GANTRY_CHECK_OK(set_limit());
     GANTRY_CHECK_OK(set_swap());
   }
-  if (Given(memory.reservation_bytes)) {
+  if (Or0(memory.reservation_bytes) != 0) {
     return SetCgroupValue(dir + "memory.soft_limit_in_bytes",
-                          LimitText(*memory.reservation_bytes, false));
+                          LimitText(Or0(memory.reservation_bytes), false));
   }
   return {};
 }
@@ -76,18 +78,18 @@ Status UpdateMemory(const std::map<std::string, CgroupDir>& dirs, const CgroupRe
 Status UpdateBandwidth(const std::string& dir, const CgroupResources& all) {
   const auto& cpu = all.cpu;
   const auto burst = [&]() -> Status {
-    return cpu.burst_us ? SetCgroupValue(dir + "cpu.cfs_burst_us", std::to_string(*cpu.burst_us),
-                                         *cpu.burst_us == 0)
+    return cpu.burst_us ? SetCgroupValue(dir + "cpu.cfs_burst_us",
+                                         std::to_string(Or0(cpu.burst_us)), Or0(cpu.burst_us) == 0)
                         : Status();
   };
   const auto period = [&]() -> Status {
-    return Given(cpu.period_us)
-               ? SetCgroupValue(dir + "cpu.cfs_period_us", std::to_string(*cpu.period_us))
+    return Or0(cpu.period_us) != 0
+               ? SetCgroupValue(dir + "cpu.cfs_period_us", std::to_string(Or0(cpu.period_us)))
                : Status();
   };
-  const Status early_burst = burst();
-  const Status early_period = period();
-  const bool quota = Given(cpu.quota_us);
+  Status early_burst = burst();
+  Status early_period = period();
+  const bool quota = Or0(cpu.quota_us) != 0;
   if (!early_burst && !(quota && IsRefusal(early_burst))) {
     return early_burst;
   }
@@ -95,7 +97,7 @@ Status UpdateBandwidth(const std::string& dir, const CgroupResources& all) {
     return early_period;
   }
   if (quota) {
-    GANTRY_CHECK_OK(SetCgroupValue(dir + "cpu.cfs_quota_us", LimitText(*cpu.quota_us, false)));
+    GANTRY_CHECK_OK(SetCgroupValue(dir + "cpu.cfs_quota_us", LimitText(Or0(cpu.quota_us), false)));
   }
   GANTRY_CHECK_OK(early_period ? Status() : period());
   return early_burst ? Status() : burst();
@@ -103,17 +105,18 @@ Status UpdateBandwidth(const std::string& dir, const CgroupResources& all) {
 
 Status UpdateCpu(const std::map<std::string, CgroupDir>& dirs, const CgroupResources& all) {
   const auto& cpu = all.cpu;
-  if (!Given(cpu.shares) && !Given(cpu.quota_us) && !Given(cpu.period_us) && !cpu.burst_us &&
+  if (Or0(cpu.shares) == 0 && Or0(cpu.quota_us) == 0 && Or0(cpu.period_us) == 0 && !cpu.burst_us &&
       !cpu.idle) {
     return {};
   }
   GANTRY_TRY(const std::string dir, Dir(dirs, "cpu"));
   if (cpu.idle) {
-    GANTRY_CHECK_OK(SetCgroupValue(dir + "cpu.idle", std::to_string(*cpu.idle), *cpu.idle == 0));
+    GANTRY_CHECK_OK(
+        SetCgroupValue(dir + "cpu.idle", std::to_string(Or0(cpu.idle)), Or0(cpu.idle) == 0));
   }
   // An idle cgroup has no shares; the kernel refuses them.
-  if (Given(cpu.shares) && cpu.idle.value_or(0) == 0) {
-    GANTRY_CHECK_OK(SetCgroupValue(dir + "cpu.shares", std::to_string(*cpu.shares)));
+  if (Or0(cpu.shares) != 0 && Or0(cpu.idle) == 0) {
+    GANTRY_CHECK_OK(SetCgroupValue(dir + "cpu.shares", std::to_string(Or0(cpu.shares))));
   }
   return UpdateBandwidth(dir, all);
 }
@@ -130,14 +133,14 @@ Status UpdateCpuset(const std::map<std::string, CgroupDir>& dirs, const CgroupRe
 }
 
 Status UpdateBlkio(const std::map<std::string, CgroupDir>& dirs, const CgroupResources& all) {
-  if (!Given(all.blkio_weight)) {
+  if (Or0(all.blkio_weight) == 0) {
     return {};
   }
   GANTRY_TRY(const std::string dir, Dir(dirs, "blkio"));
   // CFQ has the one, BFQ the other.
   const bool bfq = Exists(dir + "blkio.bfq.weight") && !Exists(dir + "blkio.weight");
   return SetCgroupValue(dir + (bfq ? "blkio.bfq.weight" : "blkio.weight"),
-                        std::to_string(*all.blkio_weight));
+                        std::to_string(Or0(all.blkio_weight)));
 }
 
 }  // namespace
@@ -151,15 +154,15 @@ Status Update(const std::map<std::string, CgroupDir>& dirs, const CgroupResource
   GANTRY_CHECK_OK(UpdateCpu(dirs, resources));
   GANTRY_CHECK_OK(UpdateCpuset(dirs, resources));
   GANTRY_CHECK_OK(UpdateBlkio(dirs, resources));
-  if (Given(resources.pids_limit)) {
+  if (Or0(resources.pids_limit) != 0) {
     GANTRY_TRY(const std::string dir, Dir(dirs, "pids"));
     // "max" here as on v2.
-    GANTRY_CHECK_OK(SetCgroupValue(dir + "pids.max", LimitText(*resources.pids_limit, true)));
+    GANTRY_CHECK_OK(SetCgroupValue(dir + "pids.max", LimitText(Or0(resources.pids_limit), true)));
   }
   for (const auto& [size, bytes] : resources.hugetlb_bytes) {
     GANTRY_TRY(const std::string dir, Dir(dirs, "hugetlb"));
-    GANTRY_CHECK_OK(
-        SetCgroupValue(dir + "hugetlb." + size + ".limit_in_bytes", std::to_string(bytes)));
+    GANTRY_CHECK_OK(SetCgroupValue(std::format("{}hugetlb.{}.limit_in_bytes", dir, size),
+                                   std::to_string(bytes)));
   }
   return {};
 }

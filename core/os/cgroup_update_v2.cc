@@ -3,6 +3,7 @@
 // Limits on cgroup v2. The spec speaks of v1; what v2 counts differently is
 // converted. A 0 means "not given", see cgroup_update_v1.cc.
 #include <charconv>
+#include <format>
 
 #include "core/os/cgroup_update.h"
 #include "core/os/cgroup_v2.h"
@@ -13,15 +14,16 @@ namespace {
 
 constexpr size_t kMaxFile = 4096;
 
+// The value, 0 where it is not given.
 template <class T>
-bool Given(const std::optional<T>& value) {
-  return value && *value != 0;
+T Or0(const std::optional<T>& value) {
+  return value.value_or(T{0});
 }
 
 // The memory limit that holds: the new one, or that of the file. -1: none.
 Result<int64_t> MemoryLimit(const std::string& dir, const CgroupResources& all) {
-  if (Given(all.memory.limit_bytes)) {
-    return *all.memory.limit_bytes;
+  if (Or0(all.memory.limit_bytes) != 0) {
+    return Or0(all.memory.limit_bytes);
   }
   GANTRY_TRY(const std::string text, ReadFile(dir + "memory.max", kMaxFile));
   int64_t limit = -1;
@@ -32,30 +34,31 @@ Result<int64_t> MemoryLimit(const std::string& dir, const CgroupResources& all) 
 // The spec's swap is memory plus swap; v2 limits swap alone.
 Status UpdateSwap(const std::string& dir, const CgroupResources& all) {
   int64_t swap = -1;
-  if (!Given(all.memory.swap_bytes)) {
+  if (Or0(all.memory.swap_bytes) == 0) {
     // Nothing is left to be over the limit of, as on v1.
-    if (all.memory.limit_bytes.value_or(0) >= 0) {
+    if (Or0(all.memory.limit_bytes) >= 0) {
       return {};
     }
-  } else if (*all.memory.swap_bytes > 0) {
+  } else if (Or0(all.memory.swap_bytes) > 0) {
     GANTRY_TRY(const int64_t limit, MemoryLimit(dir, all));
-    if (limit < 0 || limit > *all.memory.swap_bytes) {
-      return Fail(Code::kInvalidArgument, "set memory plus swap to {}: {}", *all.memory.swap_bytes,
+    if (limit < 0 || limit > Or0(all.memory.swap_bytes)) {
+      return Fail(Code::kInvalidArgument, "set memory plus swap to {}: {}",
+                  Or0(all.memory.swap_bytes),
                   limit < 0 ? "there is no memory limit" : "it is below the memory limit");
     }
-    swap = *all.memory.swap_bytes - limit;
+    swap = Or0(all.memory.swap_bytes) - limit;
   }
   return SetCgroupValue(dir + "memory.swap.max", LimitText(swap, true), swap <= 0);
 }
 
 Status UpdateMemory(const std::string& dir, const CgroupResources& all) {
   GANTRY_CHECK_OK(UpdateSwap(dir, all));
-  if (Given(all.memory.limit_bytes)) {
-    const int64_t limit = *all.memory.limit_bytes;
+  if (Or0(all.memory.limit_bytes) != 0) {
+    const int64_t limit = Or0(all.memory.limit_bytes);
     GANTRY_CHECK_OK(SetCgroupValue(dir + "memory.max", LimitText(limit, true), limit < 0));
   }
-  if (Given(all.memory.reservation_bytes)) {
-    const int64_t low = *all.memory.reservation_bytes;
+  if (Or0(all.memory.reservation_bytes) != 0) {
+    const int64_t low = Or0(all.memory.reservation_bytes);
     GANTRY_CHECK_OK(SetCgroupValue(dir + "memory.low", LimitText(low, true), low < 0));
   }
   return {};
@@ -64,13 +67,13 @@ Status UpdateMemory(const std::string& dir, const CgroupResources& all) {
 // "QUOTA PERIOD"; a word alone is a quota and keeps the period.
 Result<std::string> BandwidthText(const std::string& dir, const CgroupResources& all) {
   std::string quota;
-  if (Given(all.cpu.quota_us)) {
-    quota = LimitText(*all.cpu.quota_us, true);
+  if (Or0(all.cpu.quota_us) != 0) {
+    quota = LimitText(Or0(all.cpu.quota_us), true);
   } else {
     GANTRY_TRY(const std::string old, ReadFile(dir + "cpu.max", kMaxFile));
     quota = old.substr(0, old.find_first_of(" \n"));
   }
-  return Given(all.cpu.period_us) ? quota + " " + std::to_string(*all.cpu.period_us) : quota;
+  return Or0(all.cpu.period_us) != 0 ? quota + " " + std::to_string(Or0(all.cpu.period_us)) : quota;
 }
 
 // A burst above the quota is refused, so is a quota below the burst: what is
@@ -78,11 +81,11 @@ Result<std::string> BandwidthText(const std::string& dir, const CgroupResources&
 Status UpdateBandwidth(const std::string& dir, const CgroupResources& all) {
   const auto burst = [&]() -> Status {
     return all.cpu.burst_us
-               ? SetCgroupValue(dir + "cpu.max.burst", std::to_string(*all.cpu.burst_us),
-                                *all.cpu.burst_us == 0)
+               ? SetCgroupValue(dir + "cpu.max.burst", std::to_string(Or0(all.cpu.burst_us)),
+                                Or0(all.cpu.burst_us) == 0)
                : Status();
   };
-  if (!Given(all.cpu.quota_us) && !Given(all.cpu.period_us)) {
+  if (Or0(all.cpu.quota_us) == 0 && Or0(all.cpu.period_us) == 0) {
     return burst();
   }
   Status early = burst();
@@ -96,13 +99,13 @@ Status UpdateBandwidth(const std::string& dir, const CgroupResources& all) {
 
 Status UpdateCpu(const std::string& dir, const CgroupResources& all) {
   if (all.cpu.idle) {
-    GANTRY_CHECK_OK(
-        SetCgroupValue(dir + "cpu.idle", std::to_string(*all.cpu.idle), *all.cpu.idle == 0));
+    GANTRY_CHECK_OK(SetCgroupValue(dir + "cpu.idle", std::to_string(Or0(all.cpu.idle)),
+                                   Or0(all.cpu.idle) == 0));
   }
   // An idle cgroup has no weight; the kernel refuses it.
-  if (Given(all.cpu.shares) && all.cpu.idle.value_or(0) == 0) {
+  if (Or0(all.cpu.shares) != 0 && Or0(all.cpu.idle) == 0) {
     GANTRY_CHECK_OK(
-        SetCgroupValue(dir + "cpu.weight", std::to_string(WeightFromShares(*all.cpu.shares))));
+        SetCgroupValue(dir + "cpu.weight", std::to_string(WeightFromShares(Or0(all.cpu.shares)))));
   }
   GANTRY_CHECK_OK(UpdateBandwidth(dir, all));
   if (!all.cpu.cpus.empty()) {
@@ -112,13 +115,13 @@ Status UpdateCpu(const std::string& dir, const CgroupResources& all) {
 }
 
 Status UpdateIo(const std::string& dir, const CgroupResources& all) {
-  if (!Given(all.blkio_weight)) {
+  if (Or0(all.blkio_weight) == 0) {
     return {};
   }
   if (Exists(dir + "io.bfq.weight")) {
-    return SetCgroupValue(dir + "io.bfq.weight", std::to_string(*all.blkio_weight));
+    return SetCgroupValue(dir + "io.bfq.weight", std::to_string(Or0(all.blkio_weight)));
   }
-  return SetCgroupValue(dir + "io.weight", std::to_string(WeightFromBlkio(*all.blkio_weight)));
+  return SetCgroupValue(dir + "io.weight", std::to_string(WeightFromBlkio(Or0(all.blkio_weight))));
 }
 
 }  // namespace
@@ -128,12 +131,13 @@ Status Update(const std::string& cgroup_dir, const CgroupResources& resources) {
   GANTRY_CHECK_OK(UpdateMemory(dir, resources));
   GANTRY_CHECK_OK(UpdateCpu(dir, resources));
   GANTRY_CHECK_OK(UpdateIo(dir, resources));
-  if (Given(resources.pids_limit)) {
-    const int64_t limit = *resources.pids_limit;
+  if (Or0(resources.pids_limit) != 0) {
+    const int64_t limit = Or0(resources.pids_limit);
     GANTRY_CHECK_OK(SetCgroupValue(dir + "pids.max", LimitText(limit, true), limit < 0));
   }
   for (const auto& [size, bytes] : resources.hugetlb_bytes) {
-    GANTRY_CHECK_OK(SetCgroupValue(dir + "hugetlb." + size + ".max", std::to_string(bytes)));
+    GANTRY_CHECK_OK(
+        SetCgroupValue(std::format("{}hugetlb.{}.max", dir, size), std::to_string(bytes)));
   }
   for (const auto& [name, value] : resources.unified) {
     if (name.contains('/') || name.starts_with('.') || !name.contains('.')) {

@@ -48,6 +48,13 @@ Status CopyCpuset(const std::string& parent, const std::string& child) {
   return {};
 }
 
+Status MakeOne(const std::string& parent, const std::string& dir, bool cpuset) {
+  if (mkdir(dir.c_str(), 0755) != 0 && errno != EEXIST) {
+    return FailErrno(errno, "create cgroup '{}'", dir);
+  }
+  return cpuset ? CopyCpuset(parent, dir) : Status();
+}
+
 }  // namespace
 
 Status Freeze(const std::string& freezer, CgroupDeadline deadline) {
@@ -79,14 +86,9 @@ Status Create(const CgroupDir& cgroup, bool cpuset) {
   std::string parent = cgroup.mount_dir;
   do {
     end = cgroup.path.find('/', end + 1);
-    const std::string dir = cgroup.mount_dir + cgroup.path.substr(0, end);
-    if (mkdir(dir.c_str(), 0755) != 0 && errno != EEXIST) {
-      return FailErrno(errno, "create cgroup '{}'", dir);
-    }
-    if (cpuset) {
-      GANTRY_CHECK_OK(CopyCpuset(parent, dir));
-    }
-    parent = dir;
+    std::string dir = cgroup.mount_dir + cgroup.path.substr(0, end);
+    GANTRY_CHECK_OK(MakeOne(parent, dir, cpuset));
+    parent = std::move(dir);
   } while (end != std::string::npos);
   return {};
 }

@@ -88,9 +88,8 @@ void Apply(const std::string& option, MountOptions& out) {
 
 Result<uint32_t> ParseId(std::string_view text, std::string_view whole) {
   uint32_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end) {
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size()) {
     return Fail(Code::kInvalidArgument, "id mapping '{}': not of the form inside:outside:count",
                 whole);
   }

@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <format>
 #include <optional>
@@ -71,8 +72,8 @@ struct OomWatch::State {
     return woken;
   }
 
-  bool LookV2() {
-    const Result<std::string> text = events->Read();
+  bool LookV2(CgroupNotify& file) {
+    const Result<std::string> text = file.Read();
     if (!text) {
       loop->Unwatch(std::exchange(watch, {}));
       return false;
@@ -82,7 +83,7 @@ struct OomWatch::State {
   }
 
   bool Look() {
-    if (ended || !(events ? LookV2() : LookV1())) {
+    if (ended || !(events ? LookV2(*events) : LookV1())) {
       return false;
     }
     Report();
@@ -123,10 +124,11 @@ Result<std::unique_ptr<OomWatch>> OomWatch::Create(Loop& loop, const Cgroup& cgr
   int fd = -1;
   uint32_t wanted = EPOLLIN;
   if (cgroup.is_unified()) {
-    GANTRY_TRY(state->events, CgroupNotify::Open(dir + "/memory.events"));
-    fd = state->events->poll_fd();
-    wanted = state->events->poll_events();
-    GANTRY_TRY(const std::string text, state->events->Read());
+    GANTRY_TRY(CgroupNotify events, CgroupNotify::Open(dir + "/memory.events"));
+    fd = events.poll_fd();
+    wanted = events.poll_events();
+    GANTRY_TRY(const std::string text, events.Read());
+    state->events = std::move(events);
     state->reported = Counter(ParseCgroupCounters(text), "oom_kill");
   } else {
     GANTRY_TRY(state->reported, ReadOomKills(cgroup));

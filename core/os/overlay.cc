@@ -51,12 +51,16 @@ Status SetString(int context, const std::string& key, const std::string& value) 
   return {};
 }
 
+Status SetLowerDirs(int context, std::string_view value) {
+  for (const auto& [dir, data_only] : SplitLowerDirs(value)) {
+    GANTRY_CHECK_OK(SetString(context, data_only ? "datadir+" : "lowerdir+", dir));
+  }
+  return {};
+}
+
 Status SetOption(int context, const std::string& option) {
   if (option.starts_with(kLowerDir)) {
-    for (const auto& [dir, data_only] : SplitLowerDirs(option.substr(kLowerDir.size()))) {
-      GANTRY_CHECK_OK(SetString(context, data_only ? "datadir+" : "lowerdir+", dir));
-    }
-    return {};
+    return SetLowerDirs(context, std::string_view(option).substr(kLowerDir.size()));
   }
   const size_t equals = option.find('=');
   if (equals != option.npos) {
@@ -210,10 +214,12 @@ Status MountLongOverlay(const std::string& source, const std::string& target,
   if (second) {
     return second;
   }
-  // The way that failed for another reason than its own limits tells more.
-  const bool too_long = second.error().code == Code::kInvalidArgument;
-  Error error = too_long ? std::move(first).error() : std::move(second).error();
-  if (too_long && (error.sys_errno == EINVAL || error.sys_errno == ENOSYS)) {
+  if (second.error().code != Code::kInvalidArgument) {
+    return second;
+  }
+  // Too long for the old way; so what the new one said counts.
+  Error error = std::move(first).error();
+  if (error.sys_errno == EINVAL || error.sys_errno == ENOSYS) {
     error.code = Code::kInvalidArgument;
     error.message += "; " + second.error().message;
   }
