@@ -21,7 +21,6 @@ constexpr const char* kInitPrefix = "init";
 /// the limit of the other calls.
 constexpr int kCheckpointFactor = 10;
 
-
 /// What `Save` keeps: the init, and the binary whose state format was used.
 struct Saved {
   RecordedProcess init;

@@ -213,8 +213,8 @@ Status OciCommand::Run(OciCall call) const {
 bool BlamesWorkload(std::string_view text) {
   constexpr std::array kPhrases = {
       // runc: `exec: "x": executable file not found in $PATH` and its kin.
-      "exec: \"", "exec format error", "unable to find user", "unable to find group",
-      "chdir to cwd",
+      "exec: \"", "exec format error", "it is not executable", "unable to find user",
+      "unable to find group", "chdir to cwd",
       // crun: "executable file `x` not found", "open executable", "exec `x`".
       "executable file", "open executable", "exec `", "Exec format error", "chdir to `"};
   return std::ranges::any_of(kPhrases, [&](const char* phrase) { return text.contains(phrase); });

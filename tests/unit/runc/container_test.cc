@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A container's life with an OCI runtime that is a shell script, which does
+// what no real one can be brought to do on demand.
+#include "plugins/runc/container.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plugins/runc/backend.h"
+#include "plugins/runc/sandbox.h"
+#include "tests/unit/runc/fakes.h"
+
+namespace gantry::runc {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// Finds `$ROOT`, `$VERB`, `$PIDFILE` and `$ID` in the arguments. `Made` stands
+/// for what crun leaves behind: a process and its state.
+constexpr const char* kPrologue = R"(#!/bin/sh
+ROOT=$2; LOG=$4; shift 6; [ "$1" = --systemd-cgroup ] && shift; VERB=$1; PIDFILE=
+while [ $# -gt 0 ]; do [ "$1" = --pid-file ] && PIDFILE=$2; ID=$1; shift; done
+made() {
+  [ -n "$PIDFILE" ] || return 0
+  setsid sh -c 'exec sleep 1000' </dev/null >/dev/null 2>&1 & PID=$!
+  mkdir -p $ROOT/$ID; printf $PID > $PIDFILE
+  START=$(cut -d' ' -f22 /proc/$PID/stat)
+  echo '{"pid": '$PID', "process-start-time": '$START', "cgroup-path": ""}' > $ROOT/$ID/status
+}
+)";
+
+class RuncContainerTest : public testing::Test {
+ protected:
+  RuncContainerTest() {
+    MakeDir(dir_ / "bundle");
+    request_.id = ContainerId::Parse("c1").value_or(ContainerId());
+    request_.bundle = dir_ / "bundle";
+    request_.spec_json = R"({"linux": {"namespaces": [{"type": "pid"}]}})";
+    request_.options_json = "{\"BinaryName\": \"" + dir_ / "oci" + "\", \"Root\": \"" +
+                            dir_ / "root" + "\", \"TimeoutMs\": 10000}";
+    SandboxRequest sandbox;
+    sandbox.ns = Namespace::Parse("ns").value_or(Namespace());
+    sandbox_ = *RuncSandbox::Make(sandbox, context_, DefaultOptions());
+  }
+
+  void Script(const std::string& body) { Write(dir_ / "oci", kPrologue + body, 0755); }
+
+  std::string State() const { return dir_ / "root/ns/c1"; }
+
+  Result<std::unique_ptr<Container>> Create() {
+    return sandbox_->CreateContainer(request_, container_);
+  }
+
+  Result<std::unique_ptr<Container>> Recover(const std::string& blob) {
+    return sandbox_->RecoverContainer(request_, container_, blob);
+  }
+
+  TempDir dir_;
+  FakeSandboxContext context_;
+  FakeContainerContext container_{"c1"};
+  ContainerRequest request_;
+  std::unique_ptr<Sandbox> sandbox_;
+};
+
+TEST_F(RuncContainerTest, BindsAndSavesWhatWasMade) {
+  Script("made");
+  auto made = Create();
+  ASSERT_TRUE(made) << made.error().message;
+  ASSERT_NE(container_.process.bound, nullptr);
+  EXPECT_EQ(container_.cgroups_of, container_.process.bound->pid());
+  EXPECT_EQ(container_.blob, std::format("{} {} {}", container_.process.bound->pid().value,
+                                         container_.process.bound->start_time(), dir_ / "oci"));
+  EXPECT_THAT(context_.verbs(), ElementsAre("create"));
+}
+
+TEST_F(RuncContainerTest, DeletesAnEndedOneWithoutTheRuntime) {
+  Script("made");
+  auto made = Create();
+  ASSERT_TRUE(made);
+  ASSERT_TRUE(container_.process.bound->Signal(SIGKILL));
+  ASSERT_TRUE(container_.process.bound->Wait(std::chrono::seconds(10)));
+  EXPECT_TRUE((*made)->Delete());
+  EXPECT_FALSE(IsThere(State()));
+  EXPECT_TRUE((*made)->Delete());
+  EXPECT_THAT(context_.verbs(), ElementsAre("create"));
+}
+
+TEST_F(RuncContainerTest, RunsPoststopHooksByTheRuntimesDelete) {
+  request_.spec_json = R"({"hooks": {"poststop": [{"path": "/x"}]}})";
+  Script("[ $VERB = create ] && made; exit 0");
+  auto made = Create();
+  ASSERT_TRUE(made);
+  ASSERT_TRUE(container_.process.bound->Signal(SIGKILL));
+  ASSERT_TRUE(container_.process.bound->Wait(std::chrono::seconds(10)));
+  EXPECT_TRUE((*made)->Delete());
+  EXPECT_THAT(context_.verbs(), ElementsAre("create", "delete"));
+  EXPECT_THAT(context_.spawned.back(), testing::Not(Contains("--force")));
+  EXPECT_FALSE(IsThere(State()));
+}
+
+TEST_F(RuncContainerTest, ForcesALiveOneAwayEvenWithoutABinary) {
+  Script("made");
+  auto made = Create();
+  ASSERT_TRUE(made);
+  ASSERT_EQ(unlink((dir_ / "oci").c_str()), 0);
+  EXPECT_TRUE((*made)->Delete());
+  EXPECT_THAT(context_.spawned.back(), Contains("--force"));
+  EXPECT_THAT(context_.log, Contains(HasSubstr("taking 'c1' apart without it")));
+  EXPECT_TRUE(container_.process.bound->Ended());
+  EXPECT_FALSE(IsThere(State()));
+}
+
+TEST_F(RuncContainerTest, ForcesAwayWhenTheRuntimeHangs) {
+  request_.options_json.insert(request_.options_json.size() - 1, ", \"DeleteTimeoutMs\": 200");
+  Script("[ $VERB = create ] && made || sleep 1000");
+  auto made = Create();
+  ASSERT_TRUE(made);
+  EXPECT_TRUE((*made)->Delete());
+  EXPECT_TRUE(container_.process.bound->Ended());
+  EXPECT_FALSE(IsThere(State()));
+}
+
+TEST_F(RuncContainerTest, UndoesACreationThatHangs) {
+  request_.options_json = "{\"BinaryName\": \"" + dir_ / "oci" + "\", \"Root\": \"" +
+                          dir_ / "root" + "\", \"TimeoutMs\": 1000}";
+  Script("[ $VERB = create ] && made && sleep 1000; exit 1");
+  auto made = Create();
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Code::kDeadlineExceeded);
+  EXPECT_FALSE(IsThere(State()));
+}
+
+TEST_F(RuncContainerTest, RefusesSuccessWithoutAPid) {
+  for (const char* body :
+       {"exit 0", "echo hello > $PIDFILE", "echo -5 > $PIDFILE", "echo 99999999999 > $PIDFILE"}) {
+    Script(body);
+    auto made = Create();
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code, Code::kInternal) << made.error().message;
+    EXPECT_THAT(made.error().message, HasSubstr("it succeeded, but"));
+  }
+}
+
+TEST_F(RuncContainerTest, UndoesWhatCannotBeBound) {
+  container_.process.refuse_bind = true;
+  Script("made");
+  EXPECT_FALSE(Create());
+  EXPECT_FALSE(IsThere(State()));
+}
+
+TEST_F(RuncContainerTest, RefusesALiveContainerOfSomebodyElse) {
+  const auto other = RunShell("exec sleep 1000");
+  MakeDir(State());
+  Write(State() + "/status",
+        std::format(R"({{"pid": {}, "process-start-time": {}, "cgroup-path": ""}})",
+                    other->pid().value, other->start_time()));
+  Script("made");
+  auto made = Create();
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Code::kAlreadyExists);
+  EXPECT_FALSE(other->Ended());
+  EXPECT_TRUE(IsThere(State() + "/status"));
+}
+
+TEST_F(RuncContainerTest, ClearsWhatADeadOneLeft) {
+  MakeDir(State());
+  Write(State() + "/status", R"({"pid": 4194999, "process-start-time": 1, "cgroup-path": ""})");
+  Script("made");
+  EXPECT_TRUE(Create());
+}
+
+TEST_F(RuncContainerTest, KeepsTheBinaryItWasMadeWith) {
+  Script("made");
+  ASSERT_TRUE(Create());
+  const std::string blob = container_.blob;
+  ASSERT_EQ(rename((dir_ / "oci").c_str(), (dir_ / "old").c_str()), 0);
+  std::string moved = blob;
+  moved.replace(moved.find("/oci"), 4, "/old");
+  auto again = Recover(moved);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE((*again)->Delete());
+  EXPECT_EQ(context_.spawned.back().at(0), dir_ / "old");
+}
+
+TEST_F(RuncContainerTest, PassesStdioOn) {
+  TestPipe out;
+  container_.process.stdio.out.fd = std::move(out.write_end);
+  Script("echo from the runtime; exit 1");
+  EXPECT_FALSE(Create());
+  EXPECT_EQ(ReadAll(out.read_end), "from the runtime\n");
+}
+
+TEST_F(RuncContainerTest, StartsByTheRuntimeWhereThereIsNoFifo) {
+  Script("[ $VERB = create ] && made; exit 0");
+  auto made = Create();
+  ASSERT_TRUE(made);
+  EXPECT_TRUE((*made)->Start());
+  EXPECT_THAT(context_.verbs(), ElementsAre("create", "start"));
+}
+
+TEST_F(RuncContainerTest, StartsByTheRuntimeForPoststartHooks) {
+  request_.spec_json = R"({"hooks": {"poststart": [{"path": "/x"}]}})";
+  Script("[ $VERB = create ] && made && mkfifo $ROOT/$ID/exec.fifo; exit 0");
+  auto made = Create();
+  ASSERT_TRUE(made);
+  EXPECT_TRUE((*made)->Start());
+  EXPECT_THAT(context_.verbs(), ElementsAre("create", "start"));
+}
+
+TEST_F(RuncContainerTest, RestoreAndCheckpointNeedCriu) {
+  request_.options_json.insert(request_.options_json.size() - 1, ", \"CriuPath\": \"/none/criu\"");
+  Script("made");
+  auto made = Create();
+  ASSERT_TRUE(made);
+  EXPECT_EQ((*made)->Checkpoint({}).error().code, Code::kFailedPrecondition);
+  ASSERT_TRUE((*made)->Delete());
+  request_.checkpoint = "/some/where";
+  EXPECT_THAT(Create().error().message, HasSubstr("install the package criu"));
+}
+
+TEST_F(RuncContainerTest, RestoresAtStart) {
+  Write(dir_ / "criu", "", 0755);
+  request_.options_json.insert(request_.options_json.size() - 1,
+                               ", \"CriuPath\": \"" + dir_ / "criu" + "\"");
+  request_.checkpoint = dir_ / "image";
+  Script("made");
+  auto made = Create();
+  ASSERT_TRUE(made);
+  EXPECT_THAT(context_.verbs(), IsEmpty());
+  ASSERT_TRUE((*made)->Start());
+  EXPECT_THAT(context_.verbs(), ElementsAre("restore"));
+  EXPECT_THAT(context_.spawned.back(), Contains(dir_ / "image"));
+  EXPECT_NE(container_.process.bound, nullptr);
+}
+
+TEST_F(RuncContainerTest, PassesCheckpointFlags) {
+  Write(dir_ / "criu", "", 0755);
+  request_.options_json.insert(request_.options_json.size() - 1,
+                               ", \"CriuPath\": \"" + dir_ / "criu" + "\"");
+  Script("[ $VERB = create ] && made; exit 0");
+  auto made = Create();
+  ASSERT_TRUE(made);
+  CheckpointRequest request;
+  request.path = "/image";
+  request.open_tcp = true;
+  request.cgroups_mode = "soft";
+  ASSERT_TRUE((*made)->Checkpoint(request));
+  const auto& argv = context_.spawned.back();
+  const std::vector<std::string> flags(argv.begin() + 7, argv.end());
+  EXPECT_THAT(flags, ElementsAre("checkpoint", "--leave-running", "--tcp-established",
+                                 "--manage-cgroups-mode", "soft", "--image-path", "/image",
+                                 "--work-path", dir_ / "bundle/criu-work", "c1"));
+  EXPECT_THAT(context_.environments.back(), Contains(HasSubstr("PATH=" + dir_.path() + ":")));
+}
+
+TEST_F(RuncContainerTest, RecoversFromItsBlob) {
+  Script("made");
+  ASSERT_TRUE(Create());
+  const auto process = std::exchange(container_.process.bound, nullptr);
+  ASSERT_TRUE(Recover(container_.blob));
+  EXPECT_EQ(container_.process.bound, process);
+  EXPECT_EQ(container_.cgroups_of, process->pid());
+}
+
+TEST_F(RuncContainerTest, ReportsAnEndThatNobodyKnows) {
+  ASSERT_TRUE(Recover("4194999 1 /usr/bin/crun"));
+  ASSERT_TRUE(container_.process.exited);
+  EXPECT_EQ(container_.process.exited->status, 255U);
+}
+
+TEST_F(RuncContainerTest, FinishesACreationThatWasUnderWay) {
+  Script("made");
+  ASSERT_TRUE(Create());
+  container_.process.bound = nullptr;
+  container_.blob.clear();
+  ASSERT_TRUE(Recover(""));
+  EXPECT_NE(container_.process.bound, nullptr);
+  EXPECT_NE(container_.blob, "");
+}
+
+TEST_F(RuncContainerTest, RollsBackWhatCannotBeFinished) {
+  Script("[ $VERB = create ] && made; exit 0");
+  ASSERT_TRUE(Create());
+  const auto process = container_.process.bound;
+  request_.terminal = true;
+  EXPECT_EQ(Recover("").error().code, Code::kAborted);
+  EXPECT_FALSE(IsThere(State()));
+  EXPECT_TRUE(process->Wait(std::chrono::seconds(10)));
+  request_.terminal = false;
+  EXPECT_EQ(Recover("").error().code, Code::kAborted);
+}
+
+TEST_F(RuncContainerTest, WaitsForACreationThatIsUnderWay) {
+  // Ends only when the recovery is waiting, or at its leisure before that.
+  context_.tags["create/c1"] = RunShell("exit 1");
+  EXPECT_THAT(Recover("").error().message, HasSubstr("its creation failed"));
+}
+
+class RuncExecTest : public RuncContainerTest {
+ protected:
+  RuncExecTest() {
+    exec_request_.id = ExecId::Parse("init").value_or(ExecId());
+    exec_request_.process_json = R"({"args": ["x"]})";
+    Script("cp $(dirname $PIDFILE)/exec-init.json " + dir_ / "seen" + " 2>/dev/null; made");
+    made_ = *Create();
+  }
+
+  FakeProcessContext exec_{"c1", "init"};
+  ExecRequest exec_request_;
+  std::unique_ptr<Container> made_;
+};
+
+TEST_F(RuncExecTest, StartsAndBinds) {
+  auto exec = made_->Exec(exec_request_, exec_);
+  ASSERT_TRUE(exec);
+  EXPECT_THAT(context_.verbs(), ElementsAre("create"));
+  ASSERT_TRUE((*exec)->Start());
+  ASSERT_NE(exec_.bound, nullptr);
+  EXPECT_NE(exec_.bound, container_.process.bound);
+  EXPECT_EQ(Slurp(dir_ / "seen"), R"({"args": ["x"]})");
+  EXPECT_EQ(Slurp(dir_ / "bundle/exec-init.pid"),
+            std::format("{} {}", exec_.bound->pid().value, exec_.bound->start_time()));
+  EXPECT_FALSE(IsThere(dir_ / "bundle/exec-init.json"));
+  EXPECT_TRUE(IsThere(dir_ / "bundle/init.pid"));
+  EXPECT_TRUE((*exec)->Delete());
+  EXPECT_TRUE((*exec)->Delete());
+  EXPECT_FALSE(IsThere(dir_ / "bundle/exec-init.pid"));
+}
+
+TEST_F(RuncExecTest, LeavesNoFilesWhenItFails) {
+  Script(R"(echo '{"level":"error","msg":"executable file `x` not found"}' > $LOG; exit 1)");
+  auto exec = made_->Exec(exec_request_, exec_);
+  ASSERT_TRUE(exec);
+  EXPECT_EQ((*exec)->Start().error().code, Code::kInvalidArgument);
+  EXPECT_FALSE(IsThere(dir_ / "bundle/exec-init.json"));
+  EXPECT_FALSE(IsThere(dir_ / "bundle/exec-init.log"));
+}
+
+TEST_F(RuncExecTest, RecoversWhatHasStarted) {
+  ASSERT_TRUE((*made_->Exec(exec_request_, exec_))->Start());
+  const auto process = std::exchange(exec_.bound, nullptr);
+  ASSERT_TRUE(made_->RecoverExec(exec_request_, exec_, true));
+  EXPECT_EQ(exec_.bound, process);
+}
+
+TEST_F(RuncExecTest, RecoversAStartThatWasUnderWay) {
+  ASSERT_TRUE((*made_->Exec(exec_request_, exec_))->Start());
+  const auto process = std::exchange(exec_.bound, nullptr);
+  Write(dir_ / "bundle/exec-init.pid", std::to_string(process->pid().value));
+  ASSERT_TRUE(made_->RecoverExec(exec_request_, exec_, true));
+  EXPECT_EQ(exec_.bound, process);
+}
+
+TEST_F(RuncExecTest, AbortsAStartThatNeverTookEffect) {
+  EXPECT_EQ(made_->RecoverExec(exec_request_, exec_, true).error().code, Code::kAborted);
+  context_.tags["exec/c1/init"] = RunShell("exit 1");
+  EXPECT_EQ(made_->RecoverExec(exec_request_, exec_, true).error().code, Code::kAborted);
+  ASSERT_TRUE(made_->RecoverExec(exec_request_, exec_, false));
+  EXPECT_EQ(exec_.bound, nullptr);
+}
+
+TEST_F(RuncExecTest, AbortsWhenTheTerminalWasOnTheWay) {
+  ASSERT_TRUE((*made_->Exec(exec_request_, exec_))->Start());
+  const auto process = exec_.bound;
+  Write(dir_ / "bundle/exec-init.pid", std::to_string(process->pid().value));
+  exec_request_.terminal = true;
+  EXPECT_EQ(made_->RecoverExec(exec_request_, exec_, true).error().code, Code::kAborted);
+  EXPECT_TRUE(process->Wait(std::chrono::seconds(10)));
+}
+
+TEST_F(RuncExecTest, ReportsAnEndThatNobodyKnows) {
+  Write(dir_ / "bundle/exec-init.pid", "4194999 12");
+  ASSERT_TRUE(made_->RecoverExec(exec_request_, exec_, true));
+  ASSERT_TRUE(exec_.exited);
+  EXPECT_EQ(exec_.exited->status, 255U);
+}
+
+TEST(RuncSandbox, RefusesPodsWithoutAPauseContainer) {
+  FakeSandboxContext context;
+  SandboxRequest request;
+  request.kind = SandboxKind::kPauseless;
+  EXPECT_EQ(RuncSandbox::Make(request, context, Options()).error().code, Code::kUnimplemented);
+}
+
+TEST(RuncSandbox, LogsUnknownOptionsOfARequest) {
+  FakeSandboxContext context;
+  SandboxRequest request;
+  request.options_json = R"({"Colour": 1, "ShimCgroup": "/x"})";
+  ASSERT_TRUE(RuncSandbox::Make(request, context, Options()));
+  EXPECT_THAT(context.log, ElementsAre(HasSubstr("'Colour'"), HasSubstr("'ShimCgroup'")));
+}
+
+}  // namespace
+}  // namespace gantry::runc

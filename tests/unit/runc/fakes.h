@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the core lends to a backend, for the runc backend's tests: processes are
+// started directly and are children of the test, which is a subreaper as the
+// keeper is. One thread only.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gantry/container.h>
+#include <gantry/context.h>
+#include <gantry/sandbox.h>
+
+namespace gantry::runc {
+
+/// A directory below /tmp, removed with all in it.
+class TempDir {
+ public:
+  TempDir();
+  ~TempDir();
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+void MakeDir(const std::string& path);
+void Write(const std::string& path, const std::string& text, int mode = 0644);
+/// The file's text; "(none)" where there is no such file.
+std::string Slurp(const std::string& path);
+bool IsThere(const std::string& path);
+
+/// Reads until the end of the stream or 10 s.
+std::string ReadAll(const UniqueFd& fd);
+/// Reads until `wanted` was seen, the end or 10 s.
+std::string ReadUntil(const UniqueFd& fd, const std::string& wanted);
+
+/// The two ends of a pipe, CLOEXEC.
+struct TestPipe {
+  TestPipe();
+  UniqueFd read_end;
+  UniqueFd write_end;
+};
+
+/// A child of the test.
+class FakeHostProcess : public HostProcess {
+ public:
+  explicit FakeHostProcess(int32_t pid);
+  ~FakeHostProcess() override;
+
+  HostPid pid() const override { return pid_; }
+
+  uint64_t start_time() const override { return start_time_; }
+
+  Status Signal(int signal) override;
+  std::optional<WaitStatus> Ended() const override;
+  Result<WaitStatus> Wait(std::chrono::milliseconds limit) override;
+
+ private:
+  HostPid pid_;
+  uint64_t start_time_ = 0;
+  UniqueFd pidfd_;
+  mutable std::optional<WaitStatus> ended_;
+};
+
+/// A child that runs `sh -c SCRIPT`.
+std::shared_ptr<FakeHostProcess> RunShell(const std::string& script);
+
+class FakeSandboxContext : public SandboxContext {
+ public:
+  FakeSandboxContext();
+
+  Result<std::shared_ptr<HostProcess>> Spawn(SpawnRequest request) override;
+  Result<std::shared_ptr<HostProcess>> Adopt(HostPid pid) override;
+  Result<std::shared_ptr<HostProcess>> Recover(HostPid pid, uint64_t start_time) override;
+  std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) override;
+  Result<std::unique_ptr<Watch>> WatchReadable(int fd, std::function<void()> ready) override;
+  Status Store(std::string_view name, const UniqueFd& fd) override;
+  Result<UniqueFd> Take(std::string_view name) override;
+
+  void Drop(std::string_view) override {}
+
+  Status Save(std::string) override { return {}; }
+
+  void Log(LogLevel, std::string_view message) override { log.emplace_back(message); }
+
+  void Count(std::string_view, uint64_t) override {}
+
+  bool Stopping() const override { return false; }
+
+  /// The sub-commands that have been run, in order.
+  std::vector<std::string> verbs() const;
+
+  std::vector<std::vector<std::string>> spawned;
+  std::vector<std::vector<std::string>> environments;
+  std::vector<std::string> log;
+  std::map<std::string, std::shared_ptr<HostProcess>, std::less<>> tags;
+
+ private:
+  std::map<int32_t, std::shared_ptr<FakeHostProcess>> processes_;
+};
+
+class FakeProcessContext : public ProcessContext {
+ public:
+  explicit FakeProcessContext(const std::string& container, const std::string& exec = "");
+
+  const ContainerId& container() const override { return container_; }
+
+  const ExecId& exec() const override { return exec_; }
+
+  Result<Stdio> TakeStdio() override { return std::move(stdio); }
+
+  Status Bind(std::shared_ptr<HostProcess> process) override;
+
+  void SetPid(HostPid) override {}
+
+  void Exited(ExitStatus status) override { exited = status; }
+
+  Status AttachConsole(UniqueFd master) override;
+  Status AttachStream(Stream stream, UniqueFd fd) override;
+
+  Stdio stdio;
+  std::shared_ptr<HostProcess> bound;
+  std::optional<ExitStatus> exited;
+  UniqueFd console;
+  bool refuse_bind = false;
+
+ private:
+  ContainerId container_;
+  ExecId exec_;
+};
+
+class FakeContainerContext : public ContainerContext {
+ public:
+  explicit FakeContainerContext(const std::string& id) : process(id) {}
+
+  ProcessContext& init() override { return process; }
+
+  Status UseCgroupsOf(const HostProcess& host) override {
+    cgroups_of = host.pid();
+    return {};
+  }
+
+  void OutOfMemory() override {}
+
+  Status Save(std::string text) override {
+    blob = std::move(text);
+    return {};
+  }
+
+  FakeProcessContext process;
+  HostPid cgroups_of;
+  std::string blob;
+};
+
+}  // namespace gantry::runc

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parts that touch the kernel: files, cgroups, the console's socket, the
+// fifo at which a created container waits, the questions of `doctor`.
+#include <fcntl.h>
+#include <pty.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plugins/runc/cgroups.h"
+#include "plugins/runc/console.h"
+#include "plugins/runc/exec_fifo.h"
+#include "plugins/runc/files.h"
+#include "plugins/runc/needs.h"
+#include "tests/unit/runc/fakes.h"
+
+namespace gantry::runc {
+namespace {
+
+using testing::HasSubstr;
+using testing::UnorderedElementsAre;
+
+Deadline Soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(10); }
+
+Deadline Now() { return std::chrono::steady_clock::now(); }
+
+TEST(Files, ReadsWithinTheLimit) {
+  const TempDir dir;
+  Write(dir / "f", std::string(40000, 'x') + "end");
+  EXPECT_EQ(ReadFile(dir / "f", 50000)->size(), 40003U);
+  EXPECT_EQ(ReadFile(dir / "f", 40002).error().code, Code::kResourceExhausted);
+  EXPECT_EQ(ReadTail(dir / "f", 4).value_or(""), "xend");
+  EXPECT_EQ(ReadTail(dir / "f", 90000)->size(), 40003U);
+  EXPECT_EQ(ReadFile(dir / "g", 1).error().code, Code::kNotFound);
+}
+
+TEST(Files, RemovesTreesButFollowsNoLinks) {
+  const TempDir dir;
+  MakeDir(dir / "keep");
+  Write(dir / "keep/file", "");
+  MakeDir(dir / "tree/a/b");
+  Write(dir / "tree/a/f", "");
+  ASSERT_EQ(symlink((dir / "keep").c_str(), (dir / "tree/link").c_str()), 0);
+  EXPECT_TRUE(RemoveTree(dir / "tree"));
+  EXPECT_TRUE(RemoveTree(dir / "tree"));
+  EXPECT_FALSE(IsThere(dir / "tree"));
+  EXPECT_TRUE(IsThere(dir / "keep/file"));
+}
+
+TEST(Files, WriteDoesNotFollowALink) {
+  const TempDir dir;
+  ASSERT_EQ(symlink((dir / "target").c_str(), (dir / "link").c_str()), 0);
+  EXPECT_FALSE(WriteFile(dir / "link", "x", 0600));
+  EXPECT_FALSE(IsThere(dir / "target"));
+}
+
+TEST(Files, KnowsStartTimes) {
+  EXPECT_GT(StartTimeOf({getpid()}).value_or(0), 0U);
+  EXPECT_FALSE(StartTimeOf({0}));
+}
+
+TEST(Cgroups, FindsAPathInEveryHierarchy) {
+  const TempDir root;
+  MakeDir(root / "cpu/a/b");
+  MakeDir(root / "memory/a/b");
+  MakeDir(root / "pids/a");
+  EXPECT_THAT(CgroupDirectories("/a/b", root.path()),
+              UnorderedElementsAre(root / "cpu/a/b", root / "memory/a/b"));
+  EXPECT_TRUE(CgroupDirectories("/", root.path()).empty());
+  EXPECT_TRUE(CgroupDirectories("", root.path()).empty());
+  EXPECT_TRUE(CgroupDirectories("/a/../a/b", root.path()).empty());
+  EXPECT_TRUE(CgroupDirectories("../a", root.path()).empty());
+}
+
+TEST(Cgroups, RemovesWithChildrenAndOnlyBelowAHierarchy) {
+  const TempDir root;
+  MakeDir(root / "cpu/a/b/c");
+  MakeDir(root / "outside");
+  EXPECT_TRUE(
+      RemoveCgroups({root / "cpu/a", root / "cpu/a"}, Leftovers::kSpare, Soon(), root.path()));
+  EXPECT_FALSE(IsThere(root / "cpu/a"));
+  EXPECT_TRUE(RemoveCgroups({root / "cpu", root / "cpu/x/../../outside", "/tmp", root.path()},
+                            Leftovers::kKill, Soon(), root.path()));
+  EXPECT_TRUE(IsThere(root / "cpu"));
+  EXPECT_TRUE(IsThere(root / "outside"));
+}
+
+/// A cgroup of its own in some hierarchy of this machine; empty: not possible.
+std::string RealCgroup() {
+  for (const char* hierarchy : {"/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified", kCgroupRoot}) {
+    const std::string path = std::format("{}/gantry-runc-test-{}", hierarchy, getpid());
+    if (IsThere(std::string(hierarchy) + "/cgroup.procs") && mkdir(path.c_str(), 0755) == 0) {
+      return path;
+    }
+  }
+  return {};
+}
+
+TEST(Cgroups, KillsWhatIsLeft) {
+  const std::string path = RealCgroup();
+  if (path.empty()) {
+    GTEST_SKIP() << "needs root and a writable cgroup";
+  }
+  MakeDir(path + "/sub");
+  auto first = RunShell("exec sleep 1000");
+  auto second = RunShell("exec sleep 1000");
+  ASSERT_TRUE(WriteFile(path + "/cgroup.procs", std::to_string(first->pid().value), 0));
+  ASSERT_TRUE(WriteFile(path + "/sub/cgroup.procs", std::to_string(second->pid().value), 0));
+  const Status spared = RemoveCgroups({path}, Leftovers::kSpare, Soon());
+  EXPECT_EQ(spared.error().code, Code::kFailedPrecondition);
+  EXPECT_FALSE(first->Ended());
+  const Status removed = RemoveCgroups({path}, Leftovers::kKill, Soon());
+  EXPECT_TRUE(removed) << removed.error().message;
+  EXPECT_FALSE(IsThere(path));
+  EXPECT_EQ(first->Wait(std::chrono::seconds(10))->raw, SIGKILL);
+  EXPECT_EQ(second->Wait(std::chrono::seconds(10))->raw, SIGKILL);
+}
+
+/// Connects to a socket in a directory and sends a descriptor, or nothing.
+void SendFd(const std::string& directory, const std::string& name, int fd) {
+  const UniqueFd dir(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  const std::string path = std::format("/proc/self/fd/{}/{}", dir.get(), name);
+  memcpy(address.sun_path, path.data(), path.size());
+  const UniqueFd connection(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(connect(connection.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  if (fd < 0) {
+    return;
+  }
+  char byte = 'x';
+  iovec vector = {&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message = {};
+  message.msg_iov = &vector;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  cmsghdr* part = CMSG_FIRSTHDR(&message);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(sizeof(int));
+  memcpy(CMSG_DATA(part), &fd, sizeof(fd));
+  ASSERT_EQ(sendmsg(connection.get(), &message, 0), 1);
+}
+
+TEST(ConsoleSocket, ReceivesATerminalInADeepBundle) {
+  const TempDir dir;
+  const std::string bundle = dir / std::string(100, 'a') + "/" + std::string(100, 'b');
+  MakeDir(bundle);
+  {
+    auto console = ConsoleSocket::Listen(bundle, "tty");
+    ASSERT_TRUE(console) << console.error().message;
+    int master = -1;
+    int slave = -1;
+    ASSERT_EQ(openpty(&master, &slave, nullptr, nullptr, nullptr), 0);
+    const UniqueFd sent(master);
+    const UniqueFd other(slave);
+    SendFd(bundle, "tty", master);
+    const auto received = console->Receive();
+    ASSERT_TRUE(received) << received.error().message;
+    EXPECT_NE(fcntl(received->get(), F_GETFD) & FD_CLOEXEC, 0);
+  }
+  EXPECT_FALSE(IsThere(bundle + "/tty"));
+}
+
+TEST(ConsoleSocket, RefusesWhatIsNoTerminal) {
+  const TempDir dir;
+  auto console = ConsoleSocket::Listen(dir.path(), "tty");
+  ASSERT_TRUE(console);
+  EXPECT_THAT(console->Receive().error().message, HasSubstr("sent none"));
+  SendFd(dir.path(), "tty", -1);
+  EXPECT_EQ(console->Receive().error().code, Code::kInternal);
+  const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  SendFd(dir.path(), "tty", null.get());
+  EXPECT_EQ(console->Receive().error().code, Code::kInternal);
+}
+
+class Fifo : public testing::Test {
+ protected:
+  Fifo() { mkfifo(path_.c_str(), 0600); }
+
+  FakeSandboxContext context_;
+  TempDir dir_;
+  std::string path_ = dir_ / "exec.fifo";
+};
+
+TEST_F(Fifo, ReleasesAnInitThatReads) {
+  // As crun: the init has it open before anyone writes.
+  const UniqueFd keep(open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  auto init = RunShell("exec sleep 1000");
+  const Status released = ReleaseInit(path_, *init, Soon());
+  ASSERT_TRUE(released) << released.error().message;
+  EXPECT_FALSE(IsThere(path_));
+  char byte = 1;
+  ASSERT_EQ(read(keep.get(), &byte, 1), 1);
+  EXPECT_EQ(byte, 0);
+}
+
+TEST_F(Fifo, ReleasesAnInitThatWrites) {
+  auto init = RunShell("printf 0 > " + path_ + "; exit 7");
+  const Status released = ReleaseInit(path_, *init, Soon());
+  ASSERT_TRUE(released) << released.error().message;
+  EXPECT_FALSE(IsThere(path_));
+  EXPECT_EQ(init->Wait(std::chrono::seconds(10))->code(), 7U);
+}
+
+TEST_F(Fifo, NoticesThatTheInitEnds) {
+  auto init = RunShell("exit 1");
+  EXPECT_EQ(ReleaseInit(path_, *init, Soon()).error().code, Code::kFailedPrecondition);
+  ASSERT_TRUE(init->Wait(std::chrono::seconds(10)));
+  EXPECT_EQ(ReleaseInit(path_, *init, Soon()).error().code, Code::kFailedPrecondition);
+}
+
+TEST_F(Fifo, GivesUpAtTheDeadline) {
+  auto init = RunShell("exec sleep 1000");
+  EXPECT_EQ(ReleaseInit(path_, *init, Now()).error().code, Code::kDeadlineExceeded);
+  EXPECT_EQ(ReleaseInit(dir_ / "none", *init, Soon()).error().code, Code::kNotFound);
+}
+
+TEST_F(Fifo, KnowsWhoHoldsIt) {
+  EXPECT_FALSE(HoldsFifo({getpid()}, path_));
+  const UniqueFd held(open(path_.c_str(), O_PATH | O_CLOEXEC));
+  EXPECT_TRUE(HoldsFifo({getpid()}, path_));
+}
+
+TEST(Needs, NamesTheRuntimesVersion) {
+  const TempDir dir;
+  Write(dir / "crun", "#!/bin/sh\necho crun version 9.9\necho more\n", 0755);
+  Options options;
+  options.path = dir.path();
+  const auto needs = FindNeeds(options, dir / "nothing");
+  ASSERT_EQ(needs.size(), 3U);
+  EXPECT_TRUE(needs[0].met);
+  EXPECT_EQ(needs[0].detail, dir / "crun" + ": crun version 9.9");
+  EXPECT_FALSE(needs[1].met);
+  EXPECT_FALSE(needs[2].met);
+}
+
+TEST(Needs, ReportsARuntimeThatDoesNotAnswer) {
+  const TempDir dir;
+  Options options;
+  options.path = dir.path();
+  EXPECT_THAT(FindNeeds(options)[0].detail, HasSubstr("install the package"));
+  Write(dir / "runc", "#!/bin/sh\nexit 1\n", 0755);
+  const auto need = FindNeeds(options)[0];
+  EXPECT_FALSE(need.met);
+  EXPECT_THAT(need.detail, HasSubstr("does not answer"));
+}
+
+}  // namespace
+}  // namespace gantry::runc
