@@ -67,19 +67,22 @@ class ProcessIo {
   /// The process's ends. Again: kFailedPrecondition.
   Result<Stdio> Take();
 
-  /// The process has its ends, or never will: closes ours and drops them from
-  /// the store, so that readers see the end when the process closes its own.
-  /// Again: harmless. Blocks: never.
+  /// The backend's call that runs the process has returned: it has its ends.
+  /// Closes ours and drops them from the store, so that readers see the end
+  /// when the process closes its own. Where it is left out, only `Close` lets
+  /// them go. Again: harmless. Blocks: never.
   void Started();
 
-  /// Copies between the terminal and the streams from now on. Comes before
-  /// `Ended`: with the call of the backend that makes the process.
+  /// Copies between the terminal and the streams from now on. May come after
+  /// `Ended` (a short-lived process) as long as not both `Ended` and `Started`
+  /// have been called.
   /// Errors: kFailedPrecondition without `terminal` and the second time.
   /// Thread: workers. Blocks: for the store.
   Status AttachConsole(UniqueFd master);
 
   /// Copies between `fd` and one of the streams from now on: until its end (or,
-  /// for stdin, until the client has closed it, which half-closes `fd`).
+  /// for stdin, until the client has closed it, which half-closes `fd`). Comes
+  /// before `Started`.
   /// Errors: kFailedPrecondition the second time or with `terminal`.
   /// Thread: workers. Blocks: for the store.
   Status AttachStream(Stream stream, UniqueFd fd);
@@ -92,9 +95,9 @@ class ProcessIo {
   /// client's own end is closed too. Again: harmless. Blocks: never.
   void CloseStdin();
 
-  /// The process has ended, and the backend's call that made it has returned.
-  /// What its terminal still holds is copied, then the terminal is let go even
-  /// where others keep it open. Again: harmless. Blocks: never.
+  /// The process has ended. What its terminal still holds is copied, then the
+  /// terminal is let go even where others keep it open. May come before
+  /// `Started`. Again: harmless. Blocks: never.
   void Ended();
 
   /// Calls `done` when `Ended` was called and all output has been passed on to

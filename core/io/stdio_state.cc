@@ -186,10 +186,15 @@ Result<Stdio> ProcessIo::State::Take() {
 
 void ProcessIo::State::Started() {
   const Lock lock(mutex_);
+  started_ = true;
+  ReleaseEndsLocked();
+}
+
+void ProcessIo::State::ReleaseEndsLocked() {
   for (const Stream stream : kStreams) {
     // A console may still come, and will need these two.
     const bool for_console = terminal_ && !ended_ && stream != Stream::kStderr;
-    if (!leg(stream).attached && !for_console) {
+    if (started_ && !leg(stream).attached && !for_console) {
       leg(stream).process.reset();
       DropLocked({kProcessNames[IndexOf(stream)]});
     }
@@ -228,9 +233,9 @@ void ProcessIo::State::Ended() {
     if (console_attached_) {
       relay_.Finish(leg(Stream::kStdout).copy);
     }
+    ReleaseEndsLocked();
     callbacks = TakeCallbacksLocked();
   }
-  Started();
   for (auto& callback : callbacks) {
     callback();
   }

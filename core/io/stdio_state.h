@@ -109,6 +109,7 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   bool DrainedLocked() const;
   Callbacks TakeCallbacksLocked();
   void StopInputLocked();
+  void ReleaseEndsLocked();
   std::vector<CopyId> TakeCopiesLocked();
 
   Relay& relay_;
@@ -126,6 +127,7 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   bool console_attached_ = false;
   ConsoleSize size_;
   bool taken_ = false;
+  bool started_ = false;
   bool ended_ = false;
   /// By `Close` or `Abandon`: nothing is dropped for a stream's own end any more.
   bool closed_ = false;

@@ -252,6 +252,7 @@ TEST_F(DirectStdio, AProcessThatNeverCameEndsTheStreams) {
   Reader out(Fifo("out"));
   auto io = Open({Fifo("in"), Path("out"), "", false});
   io->Ended();
+  io->Started();
   EXPECT_TRUE(Drained(*io));
   EXPECT_TRUE(out.AwaitEnd());
   EXPECT_TRUE(host_.AwaitNames({}));

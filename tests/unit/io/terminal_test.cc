@@ -121,6 +121,30 @@ TEST_F(CopiedStdio, EndedTerminalIsDrainedThoughOthersKeepItOpen) {
   EXPECT_TRUE(host_.AwaitNames({}));
 }
 
+TEST_F(CopiedStdio, ConsoleMayComeAfterTheEndOfAShortProcess) {
+  Reader out(Fifo("out"));
+  auto io = Open({Fifo("in"), Path("out"), "", true});
+  Terminal terminal;
+  ASSERT_EQ(write(terminal.slave.get(), "quick", 5), 5);
+  io->Ended();
+  ASSERT_TRUE(io->AttachConsole(std::move(terminal.master)).has_value());
+  io->Started();
+  ASSERT_TRUE(Drained(*io));
+  ASSERT_TRUE(out.AwaitEnd());
+  EXPECT_EQ(out.text(), "quick");
+  EXPECT_TRUE(host_.AwaitNames({}));
+}
+
+TEST_F(CopiedStdio, ATerminalWithoutAConsoleEndsWithItsProcess) {
+  Reader out(Fifo("out"));
+  auto io = Open({Fifo("in"), Path("out"), "", true});
+  io->Started();
+  EXPECT_FALSE(out.at_end());
+  io->Ended();
+  EXPECT_TRUE(out.AwaitEnd());
+  EXPECT_TRUE(host_.AwaitNames({}));
+}
+
 TEST_F(CopiedStdio, DrainedComesAfterTheLastByteOnly) {
   const std::string file = File("data", Pattern(size_t{1} << 20));
   Reader out(Fifo("out"), SIZE_MAX, true);
@@ -286,6 +310,19 @@ TEST_F(CopiedStdio, AttachedStreamsGoOnAfterARestart) {
   ASSERT_TRUE(Drained(*io));
   ASSERT_TRUE(out.AwaitEnd());
   EXPECT_EQ(out.text(), "one two!");
+}
+
+TEST_F(CopiedStdio, AStreamMayComeAfterTheEndOfAShortProcess) {
+  Reader out(Fifo("out"));
+  auto io = Open({"", Path("out"), "", false});
+  Socket socket;
+  ASSERT_EQ(write(socket.theirs.get(), "quick", 5), 5);
+  socket.theirs.reset();
+  io->Ended();
+  ASSERT_TRUE(io->AttachStream(Stream::kStdout, std::move(socket.ours)).has_value());
+  io->Started();
+  ASSERT_TRUE(out.AwaitEnd());
+  EXPECT_EQ(out.text(), "quick");
 }
 
 TEST_F(CopiedStdio, AttachedStreamWithoutStdinSeesTheEnd) {
