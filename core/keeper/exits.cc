@@ -96,6 +96,13 @@ void Exits::Acknowledge(os::ProcessId process) {
   }
 }
 
+void Exits::RecordFailedSpawn(os::ProcessId process) {
+  constexpr int kNotExecuted = 127 << 8;
+  if (watched_.erase(process) > 0) {
+    Keep(link::Exit{process.pid, process.start_time, kNotExecuted, NowNs(), 0, 0, 0});
+  }
+}
+
 void Exits::ReapAll() {
   while (true) {
     const auto reaped = os::ReapNext();

@@ -42,6 +42,9 @@ class Exits {
   Result<os::ProcessId> Adopt(os::ProcessId process);
   /// Forgets a record, or that the process is watched.
   void Acknowledge(os::ProcessId process);
+  /// A watched child did not reach its program, and was collected elsewhere: its record
+  /// says 127, as a shell would.
+  void RecordFailedSpawn(os::ProcessId process);
   /// Collects every child that has ended.
   void ReapAll();
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/keeper/keeper.h"
 
-#include <malloc.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
@@ -10,7 +9,7 @@
 #include <format>
 #include <utility>
 
-#include "core/keeper/last_resort.h"
+#include "core/keeper/memory.h"
 #include "core/keeper/note.h"
 #include "core/os/fs.h"
 
@@ -18,7 +17,8 @@ namespace gantry::keeper {
 namespace {
 
 constexpr std::chrono::minutes kTombstoneLife(10);
-constexpr std::chrono::seconds kTrimDelay(2);
+/// So long after something happened; while much happens, so often.
+constexpr std::chrono::seconds kTrimDelay(3);
 
 }  // namespace
 
@@ -34,6 +34,10 @@ Keeper::Keeper(os::Loop& loop, KeeperOptions options)
           {.up = [this](link::Channel& engine) { OnEngineUp(engine); },
            .down = [this] { front_door_.EngineDown(); },
            .message = [this](link::Message message) { OnEngineMessage(std::move(message)); }}),
+      spawner_(loop, exits_, options_.child_defaults,
+               [this](uint64_t generation, const link::Spawned& answer, UniqueFd pidfd) {
+                 return AnswerSpawn(generation, answer, std::move(pidfd));
+               }),
       deletes_(loop, instances_, exits_, supervisor_, options_.delete_timing,
                [this](uint64_t number) { Remove(number); }),
       control_(loop, std::move(options_.control),
@@ -54,6 +58,7 @@ Status Keeper::Start() {
   GANTRY_CHECK_OK(os::BecomeSubreaper());
   GANTRY_TRY(signals_, os::OpenSignalFd({SIGCHLD, SIGTERM, SIGINT}));
   signal_watch_ = loop_.Watch(signals_.get(), EPOLLIN, [this](uint32_t) { OnSignal(); });
+  TrimLater();
   // Sockets of a keeper before this one: nobody answers there any more.
   const std::string sockets = options_.run_dir + "/" + kInstanceSockets;
   GANTRY_CHECK_OK(os::RemoveTree(sockets));
@@ -64,6 +69,7 @@ Status Keeper::Start() {
 // --- Processes -----------------------------------------------------------------
 
 void Keeper::OnSignal() {
+  TrimLater();
   signalfd_siginfo info{};
   bool end = false;
   while (read(signals_.get(), &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
@@ -83,6 +89,7 @@ void Keeper::OnSignal() {
 }
 
 void Keeper::OnReaped(const link::Exit& exit) {
+  spawner_.OnReaped({exit.pid, exit.start_time});
   supervisor_.OnExit(exit);
   for (auto& [number, instance] : instances_.all()) {
     const auto& init = instance.plan.init;
@@ -131,7 +138,6 @@ void Keeper::Remove(uint64_t number) {
     }
     front_door_.Close(path);
   }
-  TrimLater();
 }
 
 void Keeper::OnProtect(const link::Protect& request) {
@@ -206,7 +212,7 @@ void Keeper::TrimLater() {
   }
   trim_timer_ = loop_.After(kTrimDelay, [this] {
     trim_timer_ = {};
-    malloc_trim(0);
+    ReleaseMemory();
   });
 }
 

@@ -20,6 +20,7 @@
 #include "core/keeper/fd_store.h"
 #include "core/keeper/front_door.h"
 #include "core/keeper/instances.h"
+#include "core/keeper/spawner.h"
 #include "core/keeper/supervisor.h"
 #include "core/os/loop.h"
 
@@ -63,7 +64,7 @@ class Keeper {
   void OnEngineMessage(link::Message message);
   template <class T, class Handler>
   void Dispatch(const link::Message& message, Handler&& handler);
-  void OnSpawn(const link::Spawn& request, const std::vector<UniqueFd>& fds);
+  bool AnswerSpawn(uint64_t generation, const link::Spawned& answer, UniqueFd pidfd);
   void OnAdopt(const link::Adopt& request);
   void OnPut(const link::Put& request, std::vector<UniqueFd> fds);
   void OnTake(const link::Take& request);
@@ -93,6 +94,7 @@ class Keeper {
   Exits exits_;
   FrontDoor front_door_;
   Supervisor supervisor_;
+  Spawner spawner_;
   Deletes deletes_;
   Control control_;
   UniqueFd signals_;

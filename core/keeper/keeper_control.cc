@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/keeper/keeper.h"
-#include "core/keeper/last_resort.h"
 #include "core/keeper/note.h"
 
 namespace gantry::keeper {
@@ -28,6 +27,7 @@ bool HasLivingInit(const Instance& instance) {
 }  // namespace
 
 void Keeper::OnControl(link::Message message, const Control::Reply& reply) {
+  TrimLater();
   const auto serve = [&]<class T>(std::type_identity<T>, auto&& handler) {
     if (auto request = message.As<T>()) {
       handler(std::move(*request));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Keeper: what the engine is told and what it asks.
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,7 +8,6 @@
 
 #include "core/keeper/keeper.h"
 #include "core/keeper/note.h"
-#include "core/os/spawn.h"
 
 namespace gantry::keeper {
 namespace {
@@ -21,64 +19,6 @@ template <class Answer>
 void SetError(Answer& answer, const Error& error) {
   answer.code = static_cast<int32_t>(error.code);
   answer.message = error.message;
-}
-
-Result<int> FdAt(const std::vector<UniqueFd>& fds, uint32_t index) {
-  if (index >= fds.size()) {
-    return Fail(Code::kInvalidArgument, "spawn: no descriptor {} in a message with {}", index,
-                fds.size());
-  }
-  return fds[index].get();
-}
-
-Status SetDescriptors(const link::Spawn& from, const std::vector<UniqueFd>& fds,
-                      os::SpawnRequest& to) {
-  if (from.fd_targets.size() != fds.size()) {
-    return Fail(Code::kInvalidArgument, "spawn '{}': {} descriptors came instead of {}", from.path,
-                fds.size(), from.fd_targets.size());
-  }
-  for (size_t i = 0; i < fds.size(); ++i) {
-    if (from.fd_targets[i] >= 0) {
-      to.descriptors.push_back({fds[i].get(), from.fd_targets[i]});
-    }
-  }
-  if (from.cgroup_fd) {
-    GANTRY_TRY(to.cgroup_fd, FdAt(fds, *from.cgroup_fd));
-  }
-  if (from.controlling_terminal) {
-    GANTRY_TRY(to.controlling_tty_fd, FdAt(fds, *from.controlling_terminal));
-    to.new_session = true;
-  }
-  for (const link::JoinNamespace& join : from.join) {
-    GANTRY_TRY(const int fd, FdAt(fds, join.fd_index));
-    to.namespaces.push_back({fd, static_cast<int>(join.kind)});
-  }
-  return {};
-}
-
-Result<os::SpawnRequest> ToRequest(const link::Spawn& from, const std::vector<UniqueFd>& fds,
-                                   const ChildDefaults& defaults) {
-  os::SpawnRequest to;
-  to.executable = from.path;
-  to.argv = from.argv;
-  to.env = from.env;
-  to.cwd = from.cwd.empty() ? "/" : from.cwd;
-  to.new_session = from.new_session;
-  to.cgroup_procs = from.cgroup_procs;
-  to.oom_score_adj = from.oom_score_adj.value_or(defaults.oom_score_adj);
-  to.limits = {{RLIMIT_NOFILE, defaults.open_files}};
-  for (const link::Rlimit& limit : from.rlimits) {
-    to.limits.push_back({limit.resource, {limit.soft, limit.hard}});
-  }
-  if (from.uid) {
-    to.uid = *from.uid;
-  }
-  if (from.gid) {
-    to.gid = *from.gid;
-  }
-  to.no_new_privs = from.no_new_privs;
-  GANTRY_CHECK_OK(SetDescriptors(from, fds, to));
-  return to;
 }
 
 }  // namespace
@@ -147,11 +87,13 @@ void Keeper::Dispatch(const link::Message& message, Handler&& handler) {
 
 void Keeper::OnEngineMessage(link::Message message) {
   using link::Type;
+  TrimLater();
   switch (message.type) {
     case Type::kResponse:
       return Dispatch<link::Response>(message, [&](auto& m) { front_door_.Answer(m); });
     case Type::kSpawn:
-      return Dispatch<link::Spawn>(message, [&](auto& m) { OnSpawn(m, message.fds); });
+      return Dispatch<link::Spawn>(
+          message, [&](auto& m) { spawner_.Begin(supervisor_.generation(), m, message.fds); });
     case Type::kAdopt:
       return Dispatch<link::Adopt>(message, [&](auto& m) { OnAdopt(m); });
     case Type::kExitAck:
@@ -178,29 +120,17 @@ void Keeper::OnEngineMessage(link::Message message) {
 
 // --- What it asks --------------------------------------------------------------------
 
-void Keeper::OnSpawn(const link::Spawn& request, const std::vector<UniqueFd>& fds) {
-  link::Spawned answer;
-  answer.tag = request.tag;
-  const auto spawn = [&]() -> Result<os::SpawnResult> {
-    if (request.name.size() > link::kMaxStoredName) {
-      return Fail(Code::kInvalidArgument, "spawn '{}': its name has {} bytes", request.path,
-                  request.name.size());
-    }
-    GANTRY_TRY(const os::SpawnRequest ready, ToRequest(request, fds, options_.child_defaults));
-    return os::SpawnProcess(ready);
-  };
-  auto child = spawn();
-  std::vector<UniqueFd> out;
-  if (child) {
-    answer.pid = child->process.pid;
-    answer.start_time = child->process.start_time;
-    exits_.Watch(child->process, request.name);
-    out.push_back(std::move(child->pidfd));
-  } else {
-    SetError(answer, child.error());
-    answer.sys_errno = child.error().sys_errno;
+/// Whether the engine that asked is still the one that listens.
+bool Keeper::AnswerSpawn(uint64_t generation, const link::Spawned& answer, UniqueFd pidfd) {
+  if (generation != supervisor_.generation() || supervisor_.answer_channel() == nullptr) {
+    return false;
   }
-  AnswerEngine(answer, std::move(out));
+  std::vector<UniqueFd> fds;
+  if (pidfd) {
+    fds.push_back(std::move(pidfd));
+  }
+  AnswerEngine(answer, std::move(fds));
+  return true;
 }
 
 void Keeper::OnAdopt(const link::Adopt& request) {

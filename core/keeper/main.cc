@@ -3,7 +3,6 @@
 // gantry-keeper: started by the first shim, or by a service manager. At most one
 // per run directory: it holds a lock on DIR/keeper.alive for as long as it lives.
 #include <fcntl.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "core/keeper/keeper.h"
+#include "core/keeper/memory.h"
 #include "core/keeper/note.h"
 #include "core/keeper/options.h"
 #include "core/link/paths.h"
@@ -31,12 +31,6 @@ constexpr char kOwnOomScore[] = "-999";
 constexpr char kOomFile[] = "/proc/self/oom_score_adj";
 /// Descriptors that no connection may take: the store, pidfds, files.
 constexpr uint64_t kReservedFds = 1024;
-
-void SaveMemory() {
-  mallopt(M_ARENA_MAX, 1);
-  mallopt(M_TRIM_THRESHOLD, 64 << 10);
-  mallopt(M_MMAP_THRESHOLD, 64 << 10);
-}
 
 Result<UniqueFd> LockForLife(const std::string& run_dir) {
   const std::string path = run_dir + "/keeper.alive";

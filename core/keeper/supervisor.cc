@@ -172,6 +172,7 @@ void Supervisor::OnHello(Engine* engine, const link::Message& message) {
 }
 
 void Supervisor::TakeCharge() {
+  ++generation_;
   current_->in_charge = true;
   current_->in_charge_since = Clock::now();
   events_.up(*current_->channel);

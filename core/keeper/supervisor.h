@@ -76,6 +76,9 @@ class Supervisor {
 
   uint64_t starts() const { return starts_; }
 
+  /// Counts the engines that were in charge: tells an answer's engine from a later one.
+  uint64_t generation() const { return generation_; }
+
   const std::string& path() const { return path_; }
 
   std::optional<int> previous_wait_status() const { return previous_wait_status_; }
@@ -122,6 +125,7 @@ class Supervisor {
   UpgradeDone upgrade_done_;
   std::optional<int> previous_wait_status_;
   uint64_t starts_ = 0;
+  uint64_t generation_ = 0;
   int failures_ = 0;
   bool ever_ = false;
   bool shutdown_ = false;

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
+#include <set>
+
 #include "tests/unit/keeper/node.h"
 
 namespace gantry::keeper {
@@ -99,6 +101,28 @@ TEST_F(ExitsTest, AMissingProgramIsAnErrorAndNoProcess) {
   const link::Spawned answer = engine.All<link::Spawned>().front();
   EXPECT_EQ(answer.sys_errno, ENOENT);
   EXPECT_NE(answer.code, 0);
+  EXPECT_EQ(Status().processes_watched, 0U);
+}
+
+TEST_F(ExitsTest, ComeAfterTheAnswerToTheSpawn) {
+  FakeEngine& engine = ReadyEngine();
+  for (uint64_t tag = 1; tag <= 100; ++tag) {
+    link::Spawn spawn;
+    spawn.tag = tag;
+    spawn.path = tag % 2 == 0 ? "/bin/true" : "/no/such/program";
+    spawn.argv = {"x"};
+    ASSERT_TRUE(engine.channel->Send(spawn));
+  }
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Exit>() == 50; }));
+  EXPECT_EQ(engine.Count<link::Spawned>(), 100U);
+  std::set<int32_t> running;
+  for (const link::Message& message : engine.got) {
+    if (message.type == link::Type::kSpawned) {
+      running.insert(message.As<link::Spawned>()->pid);
+    } else if (message.type == link::Type::kExit) {
+      EXPECT_EQ(running.count(message.As<link::Exit>()->pid), 1U);
+    }
+  }
   EXPECT_EQ(Status().processes_watched, 0U);
 }
 

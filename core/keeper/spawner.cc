@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/keeper/spawner.h"
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+
+#include <utility>
+
+namespace gantry::keeper {
+namespace {
+
+Result<int> FdAt(const std::vector<UniqueFd>& fds, uint32_t index) {
+  if (index >= fds.size()) {
+    return Fail(Code::kInvalidArgument, "spawn: no descriptor {} in a message with {}", index,
+                fds.size());
+  }
+  return fds[index].get();
+}
+
+Status SetDescriptors(const link::Spawn& from, const std::vector<UniqueFd>& fds,
+                      os::SpawnRequest& to) {
+  if (from.fd_targets.size() != fds.size()) {
+    return Fail(Code::kInvalidArgument, "spawn '{}': {} descriptors came instead of {}", from.path,
+                fds.size(), from.fd_targets.size());
+  }
+  for (size_t i = 0; i < fds.size(); ++i) {
+    if (from.fd_targets[i] >= 0) {
+      to.descriptors.push_back({fds[i].get(), from.fd_targets[i]});
+    }
+  }
+  if (from.cgroup_fd) {
+    GANTRY_TRY(to.cgroup_fd, FdAt(fds, *from.cgroup_fd));
+  }
+  if (from.controlling_terminal) {
+    GANTRY_TRY(to.controlling_tty_fd, FdAt(fds, *from.controlling_terminal));
+    to.new_session = true;
+  }
+  for (const link::JoinNamespace& join : from.join) {
+    GANTRY_TRY(const int fd, FdAt(fds, join.fd_index));
+    to.namespaces.push_back({fd, static_cast<int>(join.kind)});
+  }
+  return {};
+}
+
+Result<os::SpawnRequest> ToRequest(const link::Spawn& from, const std::vector<UniqueFd>& fds,
+                                   const ChildDefaults& defaults) {
+  os::SpawnRequest to;
+  to.executable = from.path;
+  to.argv = from.argv;
+  to.env = from.env;
+  to.cwd = from.cwd.empty() ? "/" : from.cwd;
+  to.new_session = from.new_session;
+  to.cgroup_procs = from.cgroup_procs;
+  to.oom_score_adj = from.oom_score_adj.value_or(defaults.oom_score_adj);
+  to.limits = {{RLIMIT_NOFILE, defaults.open_files}};
+  for (const link::Rlimit& limit : from.rlimits) {
+    to.limits.push_back({limit.resource, {limit.soft, limit.hard}});
+  }
+  if (from.uid) {
+    to.uid = *from.uid;
+  }
+  if (from.gid) {
+    to.gid = *from.gid;
+  }
+  to.no_new_privs = from.no_new_privs;
+  GANTRY_CHECK_OK(SetDescriptors(from, fds, to));
+  return to;
+}
+
+}  // namespace
+
+Spawner::~Spawner() {
+  for (const auto& [process, pending] : pending_) {
+    loop_.Unwatch(pending.watch);
+    loop_.Cancel(pending.timer);
+  }
+}
+
+Result<os::PendingSpawn> Spawner::Start(const link::Spawn& request,
+                                        const std::vector<UniqueFd>& fds) {
+  if (request.name.size() > link::kMaxStoredName) {
+    return Fail(Code::kInvalidArgument, "spawn '{}': its name has {} bytes", request.path,
+                request.name.size());
+  }
+  if (pending_.size() >= kMaxPending) {
+    return Fail(Code::kResourceExhausted, "spawn '{}': {} are on their way", request.path,
+                kMaxPending);
+  }
+  GANTRY_TRY(const os::SpawnRequest ready, ToRequest(request, fds, defaults_));
+  return os::BeginSpawn(ready);
+}
+
+bool Spawner::AnswerError(uint64_t generation, uint64_t tag, const Error& error) {
+  link::Spawned answer;
+  answer.tag = tag;
+  answer.code = static_cast<int32_t>(error.code);
+  answer.sys_errno = error.sys_errno;
+  answer.message = error.message;
+  return answer_(generation, answer, UniqueFd());
+}
+
+void Spawner::Begin(uint64_t generation, const link::Spawn& request,
+                    const std::vector<UniqueFd>& fds) {
+  auto started = Start(request, fds);
+  if (!started) {
+    AnswerError(generation, request.tag, started.error());
+    return;
+  }
+  const os::ProcessId process = started->process;
+  exits_.Watch(process, request.name);
+  Pending& pending = pending_[process];
+  pending.spawn = std::move(*started);
+  pending.tag = request.tag;
+  pending.generation = generation;
+  pending.watch = loop_.Watch(pending.spawn.status.get(), EPOLLIN,
+                              [this, process](uint32_t) { Finish(process); });
+  pending.timer = loop_.After(kDeadline, [this, process] {
+    // Its end, which may still be far, makes the answer.
+    IgnoreError(os::SendSignal(pending_.at(process).spawn.pidfd.get(), SIGKILL), "it has ended");
+  });
+}
+
+void Spawner::OnReaped(os::ProcessId process) {
+  if (pending_.contains(process)) {
+    Finish(process);
+  }
+}
+
+void Spawner::Finish(os::ProcessId process) {
+  Pending& pending = pending_.at(process);
+  auto finished = os::FinishSpawn(pending.spawn);
+  if (!finished && finished.error().code == Code::kUnavailable) {
+    return;
+  }
+  loop_.Unwatch(pending.watch);
+  loop_.Cancel(pending.timer);
+  auto done = pending_.extract(process);
+  const uint64_t generation = done.mapped().generation;
+  if (finished) {
+    link::Spawned answer;
+    answer.tag = done.mapped().tag;
+    answer.pid = process.pid;
+    answer.start_time = process.start_time;
+    answer_(generation, answer, std::move(finished->pidfd));
+    return;
+  }
+  if (AnswerError(generation, done.mapped().tag, finished.error())) {
+    exits_.Acknowledge(process);
+  } else {
+    // The engine in charge knows it from its snapshot only, and needs an end.
+    exits_.RecordFailedSpawn(process);
+  }
+}
+
+}  // namespace gantry::keeper

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Starting processes for the engine, without waiting for them: a child in a frozen
+// cgroup or on a slow disk does not reach its program for a while.
+//
+// A child is watched (Exits) from its birth on, so that a new engine hears of it even
+// when it was still on its way when the old one died. Its Spawned always comes before its Exit.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gantry/error.h>
+#include <gantry/unique_fd.h>
+
+#include "core/keeper/exits.h"
+#include "core/keeper/supervisor.h"
+#include "core/link/messages.h"
+#include "core/os/loop.h"
+#include "core/os/spawn.h"
+
+namespace gantry::keeper {
+
+/// Thread: the keeper's only one. Blocks: never.
+class Spawner {
+ public:
+  static constexpr size_t kMaxPending = 1024;
+  static constexpr std::chrono::seconds kDeadline{10};
+
+  /// Called once for each `Begin`, at its earliest before that returns. `generation` is
+  /// what `Begin` got. True: the engine that asked heard it.
+  using Answer = std::function<bool(uint64_t generation, const link::Spawned&, UniqueFd pidfd)>;
+
+  Spawner(os::Loop& loop, Exits& exits, ChildDefaults defaults, Answer answer)
+      : loop_(loop), exits_(exits), defaults_(defaults), answer_(std::move(answer)) {}
+
+  ~Spawner();
+  Spawner(const Spawner&) = delete;
+  Spawner& operator=(const Spawner&) = delete;
+
+  /// `fds` are borrowed for the time of the call.
+  void Begin(uint64_t generation, const link::Spawn& request, const std::vector<UniqueFd>& fds);
+
+  /// A child has ended: if it is one on its way, its answer is given now.
+  void OnReaped(os::ProcessId process);
+
+ private:
+  struct Pending {
+    os::PendingSpawn spawn;
+    uint64_t tag = 0;
+    uint64_t generation = 0;
+    os::WatchId watch{};
+    os::TimerId timer{};
+  };
+
+  Result<os::PendingSpawn> Start(const link::Spawn& request, const std::vector<UniqueFd>& fds);
+  void Finish(os::ProcessId process);
+  bool AnswerError(uint64_t generation, uint64_t tag, const Error& error);
+
+  os::Loop& loop_;
+  Exits& exits_;
+  ChildDefaults defaults_;
+  Answer answer_;
+  std::map<os::ProcessId, Pending> pending_;
+};
+
+}  // namespace gantry::keeper
