@@ -204,6 +204,9 @@ os::Task<Status> Service::OpenStreams(TaskProcessPtr process) {
                                                               paths, options));
                   return std::shared_ptr<io::ProcessIo>(std::move(opened));
                 }));
+  if (process->stdin_closed) {
+    process->io->CloseStdin();  // CloseIO came while the streams were being opened.
+  }
   co_return Status();
 }
 
