@@ -40,7 +40,10 @@ if(GANTRY_SANITIZE)
   endif()
 endif()
 if(GANTRY_FUZZ)
-  target_compile_options(gantry_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined)
+  # Warnings are the other presets' business: this compiler has some of its own.
+  target_compile_options(
+    gantry_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined
+                             -fno-sanitize-recover=undefined -fno-omit-frame-pointer -w)
   target_link_options(gantry_options INTERFACE -fsanitize=address,undefined)
 endif()
 
@@ -71,6 +74,9 @@ function(gantry_plugin name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_library(gantry_${name} MODULE ${ARG_SOURCES})
   target_link_libraries(gantry_${name} PRIVATE gantry_options gantry_sdk ${ARG_LINK})
+  if(NOT GANTRY_SANITIZE AND NOT GANTRY_FUZZ)
+    target_link_options(gantry_${name} PRIVATE -Wl,--no-undefined)
+  endif()
   set_target_properties(
     gantry_${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin/plugins)
   install(TARGETS gantry_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/gantry/plugins)

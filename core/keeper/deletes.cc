@@ -118,7 +118,7 @@ void Deletes::Pass(uint64_t number) {
     return;
   }
   if (alive) {
-    Note("delete of '{}': some processes do not die", instance->told.announce.id);
+    Note("delete of '{}': some processes or cgroups do not go", instance->told.announce.id);
   }
   exits_.ReapAll();
   Finish(number, instance == nullptr ? link::Deleted{link::kNoPid, kKilled, NowNs(), true}
@@ -126,10 +126,10 @@ void Deletes::Pass(uint64_t number) {
 }
 
 bool Deletes::KillAll(Instance& instance) {
-  bool alive = KillOnce(instance.plan);
+  bool alive = EndOnce(instance.plan);
   if (!instance.member && instances_.AnnouncedAt(instance.socket_path) == 1) {
     for (const Instance* other : instances_.At(instance.socket_path)) {
-      alive = (other->member && KillOnce(other->plan)) || alive;
+      alive = (other->member && EndOnce(other->plan)) || alive;
     }
   }
   return alive;

@@ -102,11 +102,12 @@ void Keeper::OnReaped(const link::Exit& exit) {
 
 /// The end of its init that came before the plan that names it.
 void Keeper::NoteEnd(Instance& instance) {
-  instance.ended.reset();
   const auto& init = instance.plan.init;
-  if (!init) {
+  // A plan without init: there is none yet, or it has ended and that is known.
+  if (!init || (instance.ended && instance.ended->pid == static_cast<uint32_t>(init->pid))) {
     return;
   }
+  instance.ended.reset();
   if (const auto exit = exits_.Find({init->pid, init->start_time})) {
     instance.ended = link::Deleted{static_cast<uint32_t>(exit->pid),
                                    os::ExitCode(exit->wait_status), exit->exited_at_ns, true};

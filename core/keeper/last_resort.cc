@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <string>
 #include <vector>
@@ -102,7 +104,41 @@ bool KillCgroup(const std::string& dir) {
   return KillTree(dir, 0);
 }
 
+/// Removes the cgroups below `dir` and then `dir`. False: something is busy.
+bool RemoveCgroup(const std::string& dir, int depth) {
+  const auto entries = os::ListDirectory(dir, kMaxEntries);
+  if (!entries || depth >= kMaxDepth) {
+    return !os::Exists(dir);
+  }
+  bool all = true;
+  for (const std::string& entry : *entries) {
+    const std::string below = dir + "/" + entry;
+    if (os::Exists(below + "/cgroup.procs")) {
+      all = RemoveCgroup(below, depth + 1) && all;
+    }
+  }
+  return all && (rmdir(dir.c_str()) == 0 || errno != EBUSY);
+}
+
+bool IsStateDir(const std::string& dir) {
+  return dir.starts_with('/') && !dir.contains("/../") && !dir.ends_with("/..") &&
+         std::ranges::count(dir, '/') >= 3;
+}
+
 }  // namespace
+
+bool CleanOnce(const link::Plan& plan) {
+  bool busy = false;
+  for (const std::string& dir : plan.cgroup_dirs) {
+    busy = (!IsForbidden(dir) && !RemoveCgroup(dir, 0)) || busy;
+  }
+  for (const std::string& dir : plan.state_dirs) {
+    if (IsStateDir(dir)) {
+      IgnoreError(os::RemoveTree(dir), "nobody else would remove it either");
+    }
+  }
+  return busy;
+}
 
 bool KillOnce(const link::Plan& plan) {
   bool alive = false;

@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 constexpr auto kHelloTimeout = 30s;
 constexpr auto kUpgradeHelloTimeout = 10s;
 constexpr auto kRetireTimeout = 2s;
-constexpr auto kHealthy = 10s;
+constexpr auto kHealthy = 1s;
 constexpr std::chrono::milliseconds kFirstBackoff = 50ms;
 constexpr std::chrono::milliseconds kMaxBackoff = 5s;
 constexpr int64_t kMaxLogBytes = 16 << 20;

@@ -767,12 +767,16 @@ struct Plan {
   std::vector<std::string> cgroup_dirs;
   /// Mount points of ours, for the record (containerd unmounts the rootfs itself).
   std::vector<std::string> mounts;
+  /// Removed with all in them once everything is dead: where an OCI runtime keeps
+  /// what it knows of the container. The cgroup directories are removed, too.
+  std::vector<std::string> state_dirs;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.init);
     field(2, self.processes);
     field(3, self.cgroup_dirs);
     field(4, self.mounts);
+    field(5, self.state_dirs);
   }
 };
 

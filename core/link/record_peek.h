@@ -28,6 +28,8 @@ struct RecordPeek {
   /// Set once init has ended: exit code or 128 + signal.
   std::optional<uint32_t> exit_status;
   int64_t exited_at_ns = 0;
+  /// As Plan::state_dirs.
+  std::vector<std::string> state_dirs;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.init_pid);
@@ -35,6 +37,7 @@ struct RecordPeek {
     field(3, self.cgroup_dirs);
     field(4, self.exit_status);
     field(5, self.exited_at_ns);
+    field(6, self.state_dirs);
   }
 };
 

@@ -88,11 +88,12 @@ link::Deleted KillByRecord(const std::string& bundle, Clock::time_point deadline
   }
   link::Plan plan;
   plan.cgroup_dirs = peek->cgroup_dirs;
+  plan.state_dirs = peek->state_dirs;
   if (peek->init_pid > 0) {
     plan.init = {peek->init_pid, peek->start_time};
     deleted.pid = static_cast<uint32_t>(peek->init_pid);
   }
-  while (keeper::KillOnce(plan) && Clock::now() < deadline) {
+  while (keeper::EndOnce(plan) && Clock::now() < deadline) {
     WaitALittle(plan.init);
   }
   if (peek->exit_status) {

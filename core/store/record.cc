@@ -107,6 +107,7 @@ struct RecordWire {
   std::vector<PairWire> annotations;
   std::string checkpoint;
   std::string pod_config;
+  std::vector<std::string> state_dirs;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.schema);
@@ -131,6 +132,7 @@ struct RecordWire {
     field(20, self.annotations);
     field(21, self.checkpoint);
     field(22, self.pod_config);
+    field(23, self.state_dirs);
   }
 };
 
@@ -173,6 +175,7 @@ link::RecordPeek PeekOf(const Record& record) {
   peek.init_pid = record.init.pid.value;
   peek.start_time = record.init.start_time;
   peek.cgroup_dirs = record.cgroups;
+  peek.state_dirs = record.state_dirs;
   if (record.init.exited) {
     peek.exit_status = record.init.exit_status;
     peek.exited_at_ns = record.init.exited_at_ns;
@@ -209,6 +212,7 @@ RecordWire ToWire(const Record& record) {
   wire.annotations = ToWire(record.annotations);
   wire.checkpoint = record.checkpoint;
   wire.pod_config = record.pod_config;
+  wire.state_dirs = record.state_dirs;
   return wire;
 }
 
@@ -265,6 +269,7 @@ Result<Record> FromWire(RecordWire wire) {
   record.annotations = FromWire(std::move(wire.annotations));
   record.checkpoint = std::move(wire.checkpoint);
   record.pod_config = std::move(wire.pod_config);
+  record.state_dirs = std::move(wire.state_dirs);
   return record;
 }
 

@@ -104,6 +104,8 @@ struct Record {
   std::vector<MountedRecord> mounts;
   /// The first is the container's own; v1 has one per controller.
   std::vector<std::string> cgroups;
+  /// Outside the bundle, the container's alone.
+  std::vector<std::string> state_dirs;
   /// The backend's state, by name: "sandbox", "container".
   std::map<std::string, std::string> blobs;
   int64_t created_at_ns = 0;

@@ -58,15 +58,14 @@ store::Record ToRecord(const Container& container) {
   }
   record.mounts = container.mounts;
   record.cgroups = CgroupDirs(container.cgroup);
+  record.state_dirs = container.state_dirs;
+  record.backend = container.backend_name;
   record.blobs["container"] = container.blob;
   if (!container.cgroup.empty()) {
     record.blobs["cgroup"] = container.cgroup.Encode();
   }
-  if (container.sandbox) {
-    record.backend = container.sandbox->backend_name;
-    if (container.sandbox->keeper_of_blob == container.id.str()) {
-      record.blobs["sandbox"] = container.sandbox->blob;
-    }
+  if (container.sandbox && container.sandbox->keeper_of_blob == container.id.str()) {
+    record.blobs["sandbox"] = container.sandbox->blob;
   }
   record.created_at_ns = container.created_at_ns;
   record.annotations = container.annotations;
@@ -81,6 +80,7 @@ link::Plan ToPlan(const Container& container) {
     plan.init = link::ProcessRef{init.host_pid.value, init.start_time};
   }
   plan.cgroup_dirs = CgroupDirs(container.cgroup);
+  plan.state_dirs = container.state_dirs;
   if (!container.mounts.empty()) {
     plan.mounts.push_back(container.rootfs);
   }

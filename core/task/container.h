@@ -126,6 +126,7 @@ struct Container {
   std::string bundle;
   std::string rootfs;
   std::string handler;
+  std::string backend_name;
   std::string options_json;
   std::string checkpoint;
   std::vector<store::MountedRecord> mounts;
@@ -134,6 +135,8 @@ struct Container {
   int64_t created_at_ns = 0;
   std::string blob;
   os::Cgroup cgroup;
+  /// Outside the bundle, this container's alone.
+  std::vector<std::string> state_dirs;
   std::unique_ptr<os::OomWatch> oom;
   std::shared_ptr<SandboxEntry> sandbox;
   std::unique_ptr<ContainerContextImpl> context;

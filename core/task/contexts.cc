@@ -96,6 +96,14 @@ Status ContainerContextImpl::UseCgroupsOf(const HostProcess& process) {
   return {};
 }
 
+void ContainerContextImpl::UseStateDirs(std::vector<std::string> dirs) {
+  os::Call(parts_.services.loop, [&] {
+    if (const ContainerPtr self = container_.lock()) {
+      self->state_dirs = std::move(dirs);
+    }
+  });
+}
+
 void ContainerContextImpl::OutOfMemory() {
   parts_.services.loop.Post([&observer = observer_, container = container_] {
     if (const ContainerPtr self = container.lock()) {

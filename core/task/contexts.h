@@ -66,6 +66,7 @@ class ContainerContextImpl final : public ContainerContext {
   ProcessContext& init() override { return *init_; }
 
   Status UseCgroupsOf(const HostProcess& process) override;
+  void UseStateDirs(std::vector<std::string> dirs) override;
   void OutOfMemory() override;
   Status Save(std::string blob) override;
 

@@ -88,7 +88,6 @@ struct Service::Creation {
   ContainerPtr container;
   pb::CreateTaskRequest request;
   oci::Spec spec;
-  std::string backend;
 };
 
 os::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call,
@@ -168,7 +167,7 @@ os::Task<Status> Service::Prepare(Creation& creation) {
                    "create container '{}': handler '{}' is not in the configuration '{}'",
                    container.id.str(), container.handler, parts_.config.file);
   }
-  creation.backend = handler->backend;
+  container.backend_name = handler->backend;
   GANTRY_CO_TRY(container.options_json,
                 oci::MergeOptions(handler->options.json, plans.options_json));
   creation.spec = std::move(plans.spec);
@@ -223,7 +222,7 @@ os::Task<Status> Service::JoinSandbox(Creation& creation) {
   }
   request.annotations = creation.spec.annotations;
   GANTRY_CO_TRY(container.sandbox, co_await OpenSandbox(creation.container, std::move(request),
-                                                        creation.backend, nullptr));
+                                                        container.backend_name, nullptr));
   ++container.sandbox->containers;
   co_return Status();
 }

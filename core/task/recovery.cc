@@ -102,6 +102,8 @@ os::Task<void> Service::RecoverInstance(uint64_t number) {
 
 os::Task<Status> Service::Recover(ContainerPtr container, store::Record record) {
   container->handler = record.handler;
+  container->backend_name = record.backend;
+  container->state_dirs = record.state_dirs;
   container->options_json = record.options_json;
   container->mounts = record.mounts;
   container->annotations = record.annotations;

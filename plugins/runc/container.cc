@@ -122,6 +122,7 @@ Status RuncContainer::SaveState() {
 }
 
 Status RuncContainer::LaunchInit(std::string verb, std::vector<std::string> args) {
+  context_->UseStateDirs({StateDirectory()});
   Launch launch;
   launch.verb = std::move(verb);
   launch.container = remains_.id;
@@ -183,26 +184,26 @@ Status RuncContainer::Start() {
     return Fail(Code::kFailedPrecondition, "start container '{}': it has no init process",
                 remains_.id.str());
   }
+  if (recovered_ && HasStarted()) {
+    return RemoveFile(FifoPath());
+  }
   return remains_.spec.has_poststart ? RunStart() : Release();
 }
 
-Status RuncContainer::Release() {
-  const std::string fifo = StateDirectory() + "/exec.fifo";
-  if (recovered_ && Exists(fifo) && !HoldsFifo(init_->pid(), fifo)) {
-    // The start before the restart had got this far.
-    return RemoveFile(fifo);
-  }
-  const Deadline deadline = std::chrono::steady_clock::now() + command_.options().timeout;
-  Status released = ReleaseInit(fifo, *init_, deadline);
-  if (released || released.error().code != Code::kNotFound) {
-    return released;
-  }
+bool RuncContainer::HasStarted() const {
   const StateKind kind = ReadState(StateDirectory()).kind;
-  if (recovered_ && (kind == StateKind::kCrun || kind == StateKind::kRunc)) {
-    return {};
+  return (kind == StateKind::kCrun || kind == StateKind::kRunc) &&
+         !HoldsFifo(init_->pid(), FifoPath());
+}
+
+Status RuncContainer::Release() {
+  const Deadline deadline = std::chrono::steady_clock::now() + command_.options().timeout;
+  Status released = ReleaseInit(FifoPath(), *init_, deadline);
+  if (!released && released.error().code == Code::kNotFound) {
+    // A runtime that waits in another way.
+    return RunStart();
   }
-  // A runtime that waits in another way.
-  return RunStart();
+  return released;
 }
 
 Status RuncContainer::RunStart() {

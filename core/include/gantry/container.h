@@ -80,6 +80,9 @@ class ContainerContext {
   /// there, as far as the backend leaves these calls out.
   /// Errors: kNotFound when the process is gone. Blocks: reads /proc.
   virtual Status UseCgroupsOf(const HostProcess& process) = 0;
+  /// Directories outside the bundle that hold this container's state and nothing
+  /// else: they are removed with it where neither backend nor engine can do it.
+  virtual void UseStateDirs(std::vector<std::string> dirs) = 0;
   /// The container ran out of memory. For backends without cgroups.
   virtual void OutOfMemory() = 0;
   /// Keeps the backend's state of this container; it comes back at recovery.

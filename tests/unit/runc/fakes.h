@@ -103,6 +103,9 @@ class FakeSandboxContext : public SandboxContext {
   std::vector<std::vector<std::string>> spawned;
   std::vector<std::vector<std::string>> environments;
   std::vector<std::string> log;
+  /// Nothing may be executed from below /proc.
+  bool refuse_proc = false;
+  bool refuse_all = false;
   std::map<std::string, std::shared_ptr<HostProcess>, std::less<>> tags;
 
  private:
@@ -144,6 +147,10 @@ class FakeContainerContext : public ContainerContext {
   explicit FakeContainerContext(const std::string& id) : process(id) {}
 
   ProcessContext& init() override { return process; }
+
+  void UseStateDirs(std::vector<std::string> dirs) override { state_dirs = std::move(dirs); }
+
+  std::vector<std::string> state_dirs;
 
   Status UseCgroupsOf(const HostProcess& host) override {
     cgroups_of = host.pid();
