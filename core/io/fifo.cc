@@ -95,6 +95,7 @@ void OutputKeeper::Release() {
   use_.reset();
   write_end_.reset();
   read_end_.reset();
+  on_written_ = nullptr;
   on_read_out_ = nullptr;
 }
 
@@ -106,6 +107,9 @@ bool OutputKeeper::Empty() const {
 void OutputKeeper::OnWritersGone() {
   const auto self = shared_from_this();
   relay_.loop().Unwatch(std::exchange(watch_, {}));
+  if (auto on_written = std::exchange(on_written_, nullptr)) {
+    on_written();
+  }
   if (!Empty()) {
     auto write_end = os::OpenPipeEnd(read_end_.get(), os::PipeEnd::kWrite);
     if (write_end) {

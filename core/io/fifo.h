@@ -84,10 +84,15 @@ Result<FifoEnds> OpenInputFifo(const std::string& path, const FifoOptions& optio
 /// Thread: the relay's, but for construction and destruction.
 class OutputKeeper : public std::enable_shared_from_this<OutputKeeper> {
  public:
-  /// `on_read_out` runs once, after the keeper's descriptor was closed, unless
-  /// `Release` came first.
-  OutputKeeper(Relay& relay, UniqueFd read_end, std::function<void()> on_read_out)
-      : relay_(relay), read_end_(std::move(read_end)), on_read_out_(std::move(on_read_out)) {}
+  /// `on_written` runs once, when the process and its heirs have closed their
+  /// ends; `on_read_out` once, after the keeper's descriptor was closed. Neither
+  /// after `Release`.
+  OutputKeeper(Relay& relay, UniqueFd read_end, std::function<void()> on_written,
+               std::function<void()> on_read_out)
+      : relay_(relay),
+        read_end_(std::move(read_end)),
+        on_written_(std::move(on_written)),
+        on_read_out_(std::move(on_read_out)) {}
 
   /// Begins to watch.
   void Begin();
@@ -108,6 +113,7 @@ class OutputKeeper : public std::enable_shared_from_this<OutputKeeper> {
   std::optional<os::FileUse> use_;
   os::WatchId watch_;
   os::TimerId timer_;
+  std::function<void()> on_written_;
   std::function<void()> on_read_out_;
 };
 

@@ -100,8 +100,10 @@ class ProcessIo {
   /// `Started`. Again: harmless. Blocks: never.
   void Ended();
 
-  /// Calls `done` when `Ended` was called and all output has been passed on to
-  /// a fifo, pipe or file: at once where nothing is copied.
+  /// Calls `done` when `Ended` was called, all that is copied has been passed on
+  /// to a fifo, pipe or file, and no heir of the process holds a fifo of its
+  /// output any more: containerd's client stops reading an exec's output when
+  /// Delete has answered.
   /// `done` runs on the caller's or on the IO thread.
   void WhenDrained(std::move_only_function<void()> done);
 

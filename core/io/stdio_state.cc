@@ -140,8 +140,22 @@ void ProcessIo::State::DropLocked(std::vector<std::string> names) {
 }
 
 void ProcessIo::State::KeepOutput(Stream stream, UniqueFd read_end) {
+  leg(stream).writers = true;
+  auto on_written = [self = weak_from_this(), stream] {
+    if (const auto state = self.lock()) {
+      Callbacks callbacks;
+      {
+        const Lock lock(state->mutex_);
+        state->leg(stream).writers = false;
+        callbacks = state->TakeCallbacksLocked();
+      }
+      for (auto& callback : callbacks) {
+        callback();
+      }
+    }
+  };
   auto keeper = std::make_shared<OutputKeeper>(
-      relay_, std::move(read_end), [self = weak_from_this(), stream] {
+      relay_, std::move(read_end), std::move(on_written), [self = weak_from_this(), stream] {
         if (const auto state = self.lock()) {
           const Lock lock(state->mutex_);
           if (state->closed_) {
@@ -242,7 +256,8 @@ void ProcessIo::State::Ended() {
 }
 
 bool ProcessIo::State::DrainedLocked() const {
-  return closed_ || (ended_ && std::ranges::none_of(legs_, &Leg::copying));
+  return closed_ || (ended_ && std::ranges::none_of(legs_, &Leg::copying) &&
+                     std::ranges::none_of(legs_, &Leg::writers));
 }
 
 ProcessIo::State::Callbacks ProcessIo::State::TakeCallbacksLocked() {

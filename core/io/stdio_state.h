@@ -53,6 +53,8 @@ struct Leg {
   UniqueFd in_keeper;
   std::shared_ptr<OutputKeeper> out_keeper;
   bool attached = false;
+  /// The process or an heir of it may still write into the fifo itself.
+  bool writers = false;
   /// Bytes are on their way through the relay.
   bool copying = false;
   CopyId copy = 0;

@@ -25,6 +25,8 @@ constexpr auto kRetireTimeout = 2s;
 constexpr auto kHealthy = 1s;
 constexpr std::chrono::milliseconds kFirstBackoff = 50ms;
 constexpr std::chrono::milliseconds kMaxBackoff = 5s;
+/// After an engine that worked: a caller waits 2 s for the state of a container.
+constexpr std::chrono::milliseconds kMaxBackoffAfterHello = 400ms;
 constexpr int64_t kMaxLogBytes = 16 << 20;
 
 std::vector<std::string> Environment(const std::string& run_dir) {
@@ -130,9 +132,9 @@ void Supervisor::Restart() {
   if (shutdown_) {
     return;
   }
-  const auto delay =
-      failures_ == 0 ? 0ms
-                     : std::min(kMaxBackoff, kFirstBackoff * (1 << std::min(failures_ - 1, 10)));
+  const auto delay = failures_ == 0 ? 0ms
+                                    : std::min(said_hello_ ? kMaxBackoffAfterHello : kMaxBackoff,
+                                               kFirstBackoff * (1 << std::min(failures_ - 1, 10)));
   ++failures_;
   restart_timer_ = loop_.After(delay, [this] {
     if (!current_) {
@@ -227,6 +229,7 @@ void Supervisor::Bury(int wait_status) {
   LeaveCharge(*current_);
   loop_.Cancel(current_->timer);
   previous_wait_status_ = wait_status;
+  said_hello_ = current_->said_hello;
   if (!current_->retiring) {
     Note("engine {} ended (wait status {:#x})", current_->process.pid, wait_status);
   }

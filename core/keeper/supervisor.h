@@ -2,7 +2,8 @@
 //
 // The engine as a process: start, restart after a crash, upgrade.
 //
-// Restart: at once the first time, then after 50 ms, doubling to 5 s; an engine
+// Restart: at once the first time, then after 50 ms, doubling to 5 s, or to 400 ms where
+// the one that ended had said Hello; an engine
 // that was in charge for 1 s counts as healthy and the row begins anew.
 //
 // Upgrade: the new engine starts beside the old one and loads what it needs. When it says
@@ -127,6 +128,8 @@ class Supervisor {
   uint64_t starts_ = 0;
   uint64_t generation_ = 0;
   int failures_ = 0;
+  /// The last one that ended did.
+  bool said_hello_ = false;
   bool ever_ = false;
   bool shutdown_ = false;
   os::TimerId restart_timer_{};

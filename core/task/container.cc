@@ -20,20 +20,6 @@ store::ProcessRecord ToProcessRecord(const TaskProcess& process) {
   return record;
 }
 
-/// The directories, for the keeper and the shim who kill by them.
-std::vector<std::string> CgroupDirs(const os::Cgroup& cgroup) {
-  std::vector<std::string> dirs;
-  for (const auto& [controller, dir] : cgroup.v1()) {
-    if (!dir.is_root()) {
-      dirs.push_back(dir.dir());
-    }
-  }
-  if (!cgroup.unified().mount_dir.empty() && !cgroup.unified().is_root()) {
-    dirs.push_back(cgroup.unified().dir());
-  }
-  return dirs;
-}
-
 }  // namespace
 
 TaskProcess::TaskProcess(Container& owner, ExecId exec) : container(owner), id(std::move(exec)) {}
@@ -57,7 +43,7 @@ store::Record ToRecord(const Container& container) {
     record.execs.push_back({id, exec->spec_json, exec->stdio, exec->state, ToProcessRecord(*exec)});
   }
   record.mounts = container.mounts;
-  record.cgroups = CgroupDirs(container.cgroup);
+  record.cgroups = container.cgroup_dirs;
   record.state_dirs = container.state_dirs;
   record.backend = container.backend_name;
   record.blobs["container"] = container.blob;
@@ -79,7 +65,7 @@ link::Plan ToPlan(const Container& container) {
   if (init.host_pid && !init.exit) {
     plan.init = link::ProcessRef{init.host_pid.value, init.start_time};
   }
-  plan.cgroup_dirs = CgroupDirs(container.cgroup);
+  plan.cgroup_dirs = container.cgroup_dirs;
   plan.state_dirs = container.state_dirs;
   if (!container.mounts.empty()) {
     plan.mounts.push_back(container.rootfs);

@@ -135,6 +135,8 @@ struct Container {
   int64_t created_at_ns = 0;
   std::string blob;
   os::Cgroup cgroup;
+  /// Its directories, for those who can only kill and remove by them.
+  std::vector<std::string> cgroup_dirs;
   /// Outside the bundle, this container's alone.
   std::vector<std::string> state_dirs;
   std::unique_ptr<os::OomWatch> oom;

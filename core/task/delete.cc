@@ -107,6 +107,7 @@ os::Task<void> Service::CloseStreams(TaskProcessPtr process) {
     co_return;
   }
   const std::shared_ptr<io::ProcessIo> streams = std::exchange(process->io, nullptr);
+  streams->Started();
   streams->Ended();
   os::OneShot<void> drained;
   streams->WhenDrained([&loop = parts_.services.loop, drained]() mutable {

@@ -29,6 +29,23 @@ ContainerPtr Owner(const std::vector<ContainerPtr>& all, const Container& contai
   return nullptr;
 }
 
+/// All directories of `cgroup`. On a hybrid node the runtime makes one in the v2
+/// tree, too, which holds nothing but has to go.
+std::vector<std::string> DirsOf(const os::Cgroup& cgroup, const os::CgroupHierarchy& node) {
+  std::vector<std::string> dirs;
+  for (const auto& [controller, dir] : cgroup.v1()) {
+    if (!dir.is_root()) {
+      dirs.push_back(dir.dir());
+    }
+  }
+  if (!cgroup.unified().mount_dir.empty() && !cgroup.unified().is_root()) {
+    dirs.push_back(cgroup.unified().dir());
+  } else if (node.mode() == os::CgroupMode::kHybrid && !dirs.empty()) {
+    dirs.push_back(node.unified().mount_dir + cgroup.v1().begin()->second.path);
+  }
+  return dirs;
+}
+
 bool Runs(const TaskProcess& process) {
   return process.state == State::kRunning || process.state == State::kStarting ||
          process.state == State::kPaused;
@@ -144,6 +161,7 @@ os::Task<void> Service::EndExecsFirst(ContainerPtr container) {
 
 void Service::OnCgroup(Container& container, os::Cgroup cgroup) {
   container.cgroup = std::move(cgroup);
+  container.cgroup_dirs = DirsOf(container.cgroup, parts_.services.cgroups);
   Result<std::unique_ptr<os::OomWatch>> watch = os::OomWatch::Create(
       parts_.services.loop, container.cgroup, [this, &container] { OnOutOfMemory(container); });
   if (watch) {
