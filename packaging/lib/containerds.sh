@@ -7,17 +7,38 @@ CONTAINERD_MODULES=(2.1.9 2.3.4)
 
 containerd_bin() { echo "$GANTRY_CACHE/containerd/$1/bin"; }
 
+# containerd_there VERSION: complete, and of that version indeed.
+containerd_there() {
+  local bin
+  bin=$(containerd_bin "$1")
+  [ -x "$bin/containerd-shim-runc-v2" ] && [ -x "$bin/ctr" ] &&
+    "$bin/containerd" --version 2>/dev/null | grep -Eq "[ v]${1//./\\.}([^0-9]|$)"
+}
+
+# The package's whole version; by its number, for a Debian 12 with packages of
+# 13 offers both releases.
+debian_version() {
+  apt-cache madison containerd | tr -d ' ' | cut -d'|' -f2 |
+    grep -m 1 "^${CONTAINERD_DEBIAN//./\\.}[^0-9]"
+}
+
 # Debian's package, unpacked: its service would start on the host if installed.
 containerd_from_debian() {
-  local bin work
+  local bin work version
   bin=$(containerd_bin "$CONTAINERD_DEBIAN")
+  version=$(debian_version) || {
+    retry 3 apt-get -q update
+    version=$(debian_version) || {
+      say "no package source has containerd $CONTAINERD_DEBIAN"
+      return 1
+    }
+  }
   work=$(mktemp -d)
   (
     set -e
     chmod 755 "$work"
     cd "$work"
-    . /etc/os-release
-    retry 3 apt-get -q download $([ "$VERSION_ID" = 12 ] && echo containerd/trixie || echo containerd)
+    retry 3 apt-get -q download "containerd=$version"
     dpkg -x containerd_*.deb unpacked
     mkdir -p "$bin"
     cp unpacked/usr/bin/{containerd,ctr,containerd-shim-runc-v2} "$bin/"
@@ -66,11 +87,11 @@ containerd_from_module() {
 
 provide_containerds() {
   local version
-  [ -x "$(containerd_bin "$CONTAINERD_DEBIAN")/containerd-shim-runc-v2" ] ||
+  containerd_there "$CONTAINERD_DEBIAN" ||
     step "containerd-$CONTAINERD_DEBIAN" "containerd $CONTAINERD_DEBIAN from Debian" \
       containerd_from_debian
   for version in "${CONTAINERD_MODULES[@]}"; do
-    [ -x "$(containerd_bin "$version")/containerd-shim-runc-v2" ] ||
+    containerd_there "$version" ||
       step "containerd-$version" "containerd $version from its Go module" \
         containerd_from_module "$version"
   done

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+# What packaging/bench.sh does with the results: the machine's description and
+# the tables of docs/performance.md. bench.json and bench-parts.json have one
+# object on each line, so awk is enough to read them.
+
+# bench_machine LOAD_BEFORE: on what, with what and when it was measured.
+bench_machine() {
+  local version=${GANTRY_E2E_CONTAINERD:-2.3.4} commit
+  commit=$(git -c safe.directory='*' -C "$GANTRY_ROOT" rev-parse --short HEAD 2>/dev/null || echo unknown)
+  printf 'Measured %s at commit %s.\n' "$(date -u +%Y-%m-%d)" "$commit"
+  printf '%s x %s, %s GiB; Linux %s, %s; load %s before, %s after.\n' "$(nproc)" \
+    "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" \
+    "$(awk '/^MemTotal:/ { printf "%.0f", $2 / 1048576 }' /proc/meminfo)" "$(uname -r)" \
+    "$([ -e /sys/fs/cgroup/cgroup.controllers ] && echo 'cgroup v2' || echo 'cgroup v1')" \
+    "$1" "$(cut -d' ' -f1 /proc/loadavg)"
+  printf 'containerd %s, %s, %s; %s rounds.\n' "$version" \
+    "$(runc --version | sed -n '1s/ version / /p')" "$(crun --version | sed -n '1s/ version / /p')" \
+    "${GANTRY_BENCH_ROUNDS:-30}"
+}
+
+# bench_cells FILE KEY...: the values of these keys, one line for each object,
+# separated by tabs; null is empty.
+bench_cells() {
+  local file="$1"
+  shift
+  awk -v keys="$*" '
+    function value(line, key, at, rest) {
+      at = index(line, "\"" key "\":")
+      if (!at) return ""
+      rest = substr(line, at + length(key) + 3)
+      if (substr(rest, 1, 1) == "\"") {
+        rest = substr(rest, 2)
+        return substr(rest, 1, index(rest, "\"") - 1)
+      }
+      sub(/[,}].*/, "", rest)
+      return rest == "null" ? "" : rest
+    }
+    /^\{/ {
+      n = split(keys, key, " ")
+      for (i = 1; i <= n; i++) printf "%s%s", value($0, key[i]), i < n ? "\t" : "\n"
+    }' "$file"
+}
+
+# bench_tables: both tables in Markdown, numbers with three digits that matter.
+bench_tables() {
+  printf '| row | gantry | stock | unit | ratio | target | | what |\n|---|--:|--:|---|--:|---|---|---|\n'
+  bench_cells "$GANTRY_ROOT/build/bench.json" id ours peer unit ratio target met what |
+    awk -F '\t' '
+      function number(v) {
+        if (v == "") return ""
+        return sprintf(v >= 100 || v == 0 ? "%.0f" : v >= 10 ? "%.1f" : v >= 1 ? "%.2f" : "%.3f", v)
+      }
+      {
+        verdict = $7 == "true" ? "met" : $7 == "false" ? "**missed**" : ""
+        printf "| %s | %s | %s | %s | %s | %s | %s | %s |\n", $1, number($2), number($3), $4,
+          number($5), $6, verdict, $8
+      }'
+  printf '\nWhere the time of a row goes (medians of the parts, ms):\n\n'
+  printf '| row | part | gantry | stock |\n|---|---|--:|--:|\n'
+  bench_cells "$GANTRY_ROOT/build/bench-parts.json" row part ours peer |
+    awk -F '\t' '{ printf "| %s | %s | %.2f | %.2f |\n", $1, $2, $3, $4 }'
+}
+
+# bench_into FILE: replaces what is between the two marks in it.
+bench_into() {
+  local text
+  text=$(mktemp)
+  {
+    sed 's/$/  /' "$GANTRY_ROOT/build/bench-machine.txt"
+    echo
+    bench_tables
+  } >"$text"
+  awk -v table="$text" '
+    /<!-- table begin -->/ { print; while ((getline line < table) > 0) print line; inside = 1 }
+    /<!-- table end -->/ { inside = 0 }
+    !inside && !/<!-- table begin -->/ { print }' "$1" >"$text.new"
+  cat "$text.new" >"$1"
+  rm -f "$text" "$text.new"
+}

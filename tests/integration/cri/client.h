@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A client of containerd's CRI as small as the tests and the demo need it; what
+// a kubelet does, without one.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gantry/error.h>
+
+#include "tests/integration/cri/cri.grpc.pb.h"
+
+namespace gantry::e2e {
+
+namespace cri = ::runtime::v1;
+
+/// What a pod is made from; the same is needed again for its containers.
+struct PodConfig {
+  std::string name;
+  std::string log_directory;
+  std::string cgroup_parent;
+  std::string runtime_handler = "gantry";
+};
+
+struct ContainerConfig {
+  std::string name;
+  std::string image = "docker.io/library/busybox:gantry";
+  std::vector<std::string> command;
+  /// 0 = none.
+  int64_t memory_limit_bytes = 0;
+};
+
+struct ExecResult {
+  int exit_code = 0;
+  std::string out;
+  std::string err;
+};
+
+/// Thread: any. Blocks: each call up to `deadline`.
+class CriClient {
+ public:
+  /// `address` is a socket's path.
+  explicit CriClient(const std::string& address,
+                     std::chrono::milliseconds deadline = std::chrono::seconds(60));
+  ~CriClient();
+  CriClient(const CriClient&) = delete;
+  CriClient& operator=(const CriClient&) = delete;
+
+  Result<cri::VersionResponse> Version();
+  /// Whether CRI knows the image; it learns of an import a moment later.
+  Result<bool> HasImage(const std::string& image);
+
+  Result<std::string> RunPod(const PodConfig& config);
+  Status StopPod(const std::string& id);
+  Status RemovePod(const std::string& id);
+  Result<cri::PodSandboxStatusResponse> PodStatus(const std::string& id);
+  Result<std::vector<cri::PodSandbox>> Pods();
+
+  Result<std::string> Create(const std::string& pod, const PodConfig& pod_config,
+                             const ContainerConfig& config);
+  Status Start(const std::string& id);
+  Status Stop(const std::string& id, std::chrono::seconds grace);
+  Status Remove(const std::string& id);
+  Result<cri::ContainerStatusResponse> ContainerStatus(const std::string& id);
+  Result<std::vector<cri::Container>> Containers();
+  Result<ExecResult> Exec(const std::string& id, const std::vector<std::string>& command);
+  Result<cri::ContainerStats> Stats(const std::string& id);
+  Status UpdateMemory(const std::string& id, int64_t limit_bytes);
+
+ private:
+  std::chrono::milliseconds deadline_;
+  std::unique_ptr<cri::RuntimeService::Stub> runtime_;
+  std::unique_ptr<cri::ImageService::Stub> images_;
+};
+
+}  // namespace gantry::e2e

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/integration/harness/cri_test.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+namespace gantry::e2e {
+
+void CriTest::SetUp() {
+  E2eTest::SetUp();
+  if (IsSkipped() || HasFatalFailure()) {
+    return;
+  }
+  Connect();
+}
+
+void CriTest::Connect() {
+  client_ = std::make_unique<CriClient>(node().address());
+  ASSERT_TRUE(Eventually([&] {
+    return client_->HasImage("docker.io/library/busybox:gantry").value_or(false) &&
+           client_->HasImage("registry.k8s.io/pause:gantry").value_or(false);
+  })) << "CRI is not ready: "
+      << client_->Version().error_or(Error{}).message;
+}
+
+void CriTest::TearDown() {
+  if (client_ != nullptr) {
+    const auto pods = client_->Pods();
+    EXPECT_TRUE(pods) << pods.error_or(Error{}).message;
+    for (const cri::PodSandbox& pod : pods.value_or(std::vector<cri::PodSandbox>())) {
+      const Status stopped = client_->StopPod(pod.id());
+      EXPECT_TRUE(stopped) << stopped.error().message;
+      const Status removed = client_->RemovePod(pod.id());
+      EXPECT_TRUE(removed) << removed.error().message;
+    }
+    const std::string bundles = node().state() + "/io.containerd.runtime.v2.task/k8s.io";
+    EXPECT_TRUE(Eventually([&] { return ListFolder(bundles).empty(); })) << "bundles are left";
+    RemoveParents();
+  }
+  E2eTest::TearDown();
+}
+
+// The cgroups of pods are the kubelet's, here: ours. Not removed when something
+// is left in one, which then shows.
+void CriTest::RemoveParents() {
+  for (const std::string& parent : parents_) {
+    for (const std::string& folder : CgroupFolders(parent)) {
+      Eventually([&] { return rmdir(folder.c_str()) == 0; }, std::chrono::seconds(2));
+    }
+  }
+}
+
+PodConfig CriTest::Pod(const std::string& suffix) {
+  PodConfig config;
+  config.name = Id(suffix);
+  config.log_directory = settings().root + "/logs/" + config.name;
+  std::filesystem::create_directories(config.log_directory);
+  // Below the run's own cgroup, where leftovers are looked for.
+  config.cgroup_parent = "/" + settings().ns + "/" + config.name;
+  parents_.push_back(config.cgroup_parent);
+  return config;
+}
+
+std::string CriTest::RunPod(const PodConfig& config) {
+  const auto pod = cri().RunPod(config);
+  EXPECT_TRUE(pod) << pod.error_or(Error{}).message;
+  return pod.value_or("");
+}
+
+std::string CriTest::RunContainerIn(const std::string& pod, const PodConfig& config,
+                                    const std::string& name, const Words& command,
+                                    int64_t memory_limit_bytes) {
+  ContainerConfig container;
+  container.name = name;
+  container.command = command;
+  container.memory_limit_bytes = memory_limit_bytes;
+  const auto id = cri().Create(pod, config, container);
+  EXPECT_TRUE(id) << id.error_or(Error{}).message;
+  if (!id) {
+    return "";
+  }
+  const Status started = cri().Start(*id);
+  EXPECT_TRUE(started) << started.error().message;
+  return *id;
+}
+
+ExecResult CriTest::Exec(const std::string& id, const Words& command) {
+  auto result = cri().Exec(id, command);
+  EXPECT_TRUE(result) << result.error_or(Error{}).message;
+  return std::move(result).value_or(ExecResult{-1, "", ""});
+}
+
+cri::ContainerStatus CriTest::StatusOf(const std::string& id) {
+  const auto response = cri().ContainerStatus(id);
+  EXPECT_TRUE(response) << response.error_or(Error{}).message;
+  return response ? response->status() : cri::ContainerStatus();
+}
+
+cri::ContainerStatus CriTest::WaitForEnd(const std::string& id) {
+  EXPECT_TRUE(Eventually([&] { return StatusOf(id).state() == cri::CONTAINER_EXITED; }));
+  return StatusOf(id);
+}
+
+pid_t CriTest::PidOf(const std::string& id) {
+  const auto response = cri().ContainerStatus(id);
+  EXPECT_TRUE(response) << response.error_or(Error{}).message;
+  const std::string info = response ? response->info().at("info") : "";
+  const size_t at = info.find("\"pid\":");
+  return at == std::string::npos ? 0 : static_cast<pid_t>(std::stol(info.substr(at + 6)));
+}
+
+}  // namespace gantry::e2e

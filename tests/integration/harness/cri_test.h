@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The fixture of tests that act as a kubelet does.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/integration/cri/client.h"
+#include "tests/integration/harness/e2e_test.h"
+
+namespace gantry::e2e {
+
+class CriTest : public E2eTest {
+ protected:
+  void SetUp() override;
+  /// Removes every pod and asks that nothing is left of them.
+  void TearDown() override;
+
+  CriClient& cri() { return *client_; }
+
+  /// Connects again, after a restart of containerd.
+  void Connect();
+
+  PodConfig Pod(const std::string& suffix = "");
+  /// Fails the test when it does not run.
+  std::string RunPod(const PodConfig& config);
+  /// Created and started.
+  std::string RunContainerIn(const std::string& pod, const PodConfig& config,
+                             const std::string& name, const Words& command,
+                             int64_t memory_limit_bytes = 0);
+  ExecResult Exec(const std::string& id, const Words& command);
+  cri::ContainerStatus StatusOf(const std::string& id);
+  /// Waits for containerd's word that it has ended.
+  cri::ContainerStatus WaitForEnd(const std::string& id);
+  pid_t PidOf(const std::string& id);
+
+ private:
+  void RemoveParents();
+
+  std::unique_ptr<CriClient> client_;
+  std::vector<std::string> parents_;
+};
+
+}  // namespace gantry::e2e
