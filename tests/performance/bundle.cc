@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/performance/bundle.h"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/integration/harness/host.h"
+
+namespace gantry::bench {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+Result<Json> Parse(const std::string& text) {
+  Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded() || !json.is_object()) {
+    return Fail(Code::kInternal, "read 'ctr oci spec': not JSON");
+  }
+  return json;
+}
+
+Result<UniqueFd> Fifo(const std::string& path, int flags) {
+  if (mkfifo(path.c_str(), 0700) != 0) {
+    return FailErrno(errno, "make fifo '{}'", path);
+  }
+  UniqueFd fd(open(path.c_str(), flags | O_NONBLOCK | O_CLOEXEC));
+  if (!fd) {
+    return FailErrno(errno, "open fifo '{}'", path);
+  }
+  return fd;
+}
+
+void SetProcess(Json& process, const std::vector<std::string>& argv) {
+  process["args"] = argv;
+  process["env"] = {"PATH=/bin"};
+}
+
+}  // namespace
+
+Result<std::string> ContainerSpec(const std::string& default_spec, const std::string& cgroup,
+                                  const std::vector<std::string>& argv) {
+  GANTRY_TRY(Json spec, Parse(default_spec));
+  SetProcess(spec["process"], argv);
+  spec["root"] = {{"path", "rootfs"}};
+  spec["linux"]["cgroupsPath"] = cgroup;
+  return spec.dump();
+}
+
+Result<std::string> ProcessSpec(const std::string& default_spec,
+                                const std::vector<std::string>& argv) {
+  GANTRY_TRY(Json spec, Parse(default_spec));
+  SetProcess(spec["process"], argv);
+  return spec["process"].dump();
+}
+
+Status Stdio::Make(const std::string& prefix) {
+  out_path_ = prefix + "-stdout";
+  err_path_ = prefix + "-stderr";
+  GANTRY_TRY(out_, Fifo(out_path_, O_RDONLY));
+  GANTRY_TRY(err_, Fifo(err_path_, O_RDONLY));
+  return {};
+}
+
+Stdio::~Stdio() {
+  unlink(out_path_.c_str());
+  unlink(err_path_.c_str());
+}
+
+Status Bundle::Make(const std::string& parent, const std::string& id, const std::string& spec) {
+  path_ = parent + "/" + id;
+  std::error_code error;
+  for (const char* folder : {"/rootfs", ".d/upper", ".d/work"}) {
+    fs::create_directories(path_ + folder, error);
+    if (error) {
+      return FailErrno(error.value(), "make folder '{}{}'", path_, folder);
+    }
+  }
+  e2e::WriteText(path_ + "/config.json", spec);
+  GANTRY_TRY(log_, Fifo(path_ + "/log", O_RDWR));
+  return {};
+}
+
+std::vector<std::string> Bundle::MountOptions(const std::string& lower) const {
+  return {"workdir=" + path_ + ".d/work", "upperdir=" + path_ + ".d/upper", "lowerdir=" + lower};
+}
+
+Bundle::~Bundle() {
+  if (path_.empty()) {
+    return;
+  }
+  umount2((path_ + "/rootfs").c_str(), MNT_DETACH);
+  std::error_code error;
+  fs::remove_all(path_, error);
+  fs::remove_all(path_ + ".d", error);
+}
+
+}  // namespace gantry::bench

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/performance/figures.h"
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "tests/integration/harness/host.h"
+
+namespace gantry::bench {
+namespace {
+
+constexpr auto kBetweenLooks = std::chrono::milliseconds(500);
+constexpr int kLooks = 20;
+constexpr double kSettled = 0.005;
+
+std::string Folder(pid_t pid) { return "/proc/" + std::to_string(pid); }
+
+bool RunsFrom(pid_t pid, const std::string& folder) {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink(Folder(pid) + "/exe", error);
+  return !error && program.string().starts_with(folder + "/");
+}
+
+}  // namespace
+
+std::vector<pid_t> Processes(const Lab& lab, const Side& side) {
+  const std::string run_dir = '\0' + std::string("GANTRY_RUN_DIR=") + lab.run_dir() + '\0';
+  const auto found = e2e::Processes([&](const e2e::HostProcess& process) {
+    if (side.stock) {
+      return process.name == "containerd-shim-runc-v2" &&
+             process.command.find("-address " + lab.root() + "/") != std::string::npos;
+    }
+    return RunsFrom(process.pid, lab.programs()) &&
+           ('\0' + e2e::ReadText(Folder(process.pid) + "/environ")).find(run_dir) !=
+               std::string::npos;
+  });
+  std::vector<pid_t> pids;
+  for (const e2e::HostProcess& process : found) {
+    pids.push_back(process.pid);
+  }
+  return pids;
+}
+
+double PssKib(const std::vector<pid_t>& pids) {
+  double sum = 0;
+  for (const pid_t pid : pids) {
+    std::istringstream lines(e2e::ReadText(Folder(pid) + "/smaps_rollup"));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("Pss:")) {
+        sum += std::stod(line.substr(4));
+      }
+    }
+  }
+  return sum;
+}
+
+double SettledPssKib(const Lab& lab, const Side& side) {
+  double last = -1;
+  for (int look = 0; look < kLooks; ++look) {
+    const double now = PssKib(Processes(lab, side));
+    if (std::abs(now - last) <= kSettled * now) {
+      return now;
+    }
+    last = now;
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+  return last;
+}
+
+double CpuMilliseconds(const std::vector<pid_t>& pids) {
+  double sum = 0;
+  for (const pid_t pid : pids) {
+    for (const std::string& thread : e2e::ListFolder(Folder(pid) + "/task")) {
+      std::istringstream words(e2e::ReadText(Folder(pid) + "/task/" + thread + "/schedstat"));
+      double nanoseconds = 0;
+      words >> nanoseconds;
+      sum += nanoseconds / 1e6;
+    }
+  }
+  return sum;
+}
+
+}  // namespace gantry::bench

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the kernel says of a side's processes: memory and processor time.
+#pragma once
+
+#include <sys/types.h>
+
+#include <vector>
+
+#include "tests/performance/lab.h"
+
+namespace gantry::bench {
+
+/// The processes that a side keeps on the node, containers not among them.
+std::vector<pid_t> Processes(const Lab& lab, const Side& side);
+
+/// Sum of their proportional set sizes. Units: KiB.
+/// Source: proc(5), smaps_rollup.
+double PssKib(const std::vector<pid_t>& pids);
+
+/// `PssKib` once two looks in a row agree, after at most ten seconds: memory
+/// that is on its way back to the kernel has arrived then.
+double SettledPssKib(const Lab& lab, const Side& side);
+
+/// What all their threads have run so far. Units: ms.
+/// Source: kernel, Documentation/scheduler/sched-stats.rst.
+double CpuMilliseconds(const std::vector<pid_t>& pids);
+
+}  // namespace gantry::bench

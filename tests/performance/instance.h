@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One container of one side, driven as containerd drives it but without
+// containerd: exec of `start`, the task service over ttrpc, exec of `delete`.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gantry/error.h>
+
+#include "core/rpc/blocking_client.h"
+#include "tests/performance/bundle.h"
+#include "tests/performance/command.h"
+#include "tests/performance/lab.h"
+#include "tests/performance/samples.h"
+
+namespace gantry::bench {
+
+inline constexpr std::string_view kTaskService = "containerd.task.v3.Task";
+
+/// The destructor kills and removes what is left, as well as it can.
+class Instance {
+ public:
+  /// Calls are cut off after this.
+  static constexpr std::chrono::seconds kLimit{30};
+
+  /// Neither is kept beyond the lab.
+  Instance(Lab& lab, const Side& side);
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+  ~Instance();
+
+  /// Bundle and fifos. Not part of what is timed.
+  Status Prepare(const std::vector<std::string>& argv);
+
+  /// Executes `start`; how long that took in ms.
+  Result<double> StartShim();
+  Status Connect();
+  Status Create();
+  Status Start();
+  /// Ends when the process has; its status must be `expected`.
+  Status Wait(uint32_t expected);
+  Status Kill();
+  Status Delete();
+  /// What containerd does after Delete: Shutdown and close.
+  Status Shutdown();
+  /// Executes `delete`; how long that took in ms.
+  Result<double> DeleteShim();
+
+  /// StartShim to Start, for rows that only want a running container.
+  Status Run(const std::vector<std::string>& argv);
+  /// Kill to DeleteShim.
+  Status End();
+
+  /// Exec, Start, Wait, Delete of a process, each timed; `spec` is of ProcessSpec.
+  Status Exec(const std::string& exec_id, const std::string& spec, const Stdio& stdio,
+              Phases& phases);
+
+  Result<std::string> Call(const std::string& method, std::string payload);
+
+  const std::string& id() const { return id_; }
+
+  /// Where the shim's socket is.
+  const std::string& socket() const { return socket_; }
+
+  const Stdio& stdio() const { return stdio_; }
+
+ private:
+  Command ShimCommand(const std::vector<std::string>& action) const;
+  std::string BootstrapParams() const;
+  std::string RuntimeOptions() const;
+  std::string CreateRequest() const;
+  Status TimedCall(const std::string& method, std::string payload, Phases& phases);
+  std::string ProcessRequest(const std::string& exec_id) const;
+
+  Lab& lab_;
+  Side side_;
+  std::string id_;
+  std::string socket_;
+  Bundle bundle_;
+  Stdio stdio_;
+  std::unique_ptr<rpc::BlockingClient> client_;
+  bool started_ = false;
+};
+
+}  // namespace gantry::bench

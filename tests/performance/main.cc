@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// bench [ROW...]: measures gantry against the containerd shim that comes with
+// the same containerd, prints a table and writes bench.json into the folder
+// that GANTRY_BENCH_OUT names (the build's parent). GANTRY_BENCH_ROUNDS says how
+// often what is repeated is repeated (30). The settings of the e2e tests apply.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/performance/rows.h"
+
+namespace gantry::bench {
+namespace {
+
+struct Group {
+  std::vector<std::string> ids;
+  Status (*measure)(Lab&, const Extent&, Report&);
+};
+
+// The memory rows want a gantry that has done nothing yet.
+const std::vector<Group>& Groups() {
+  static const std::vector<Group> groups{
+      {{"memory-1", "memory-10", "memory-100", "memory-slope", "memory-back"}, MemoryRows},
+      {{"executions"}, ExecutionRows},
+      {{"run-runc"}, RunRuncRow},
+      {{"run-crun"}, RunCrunRow},
+      {{"shim-start"}, ShimStartRow},
+      {{"life-runc"}, LifeRuncRow},
+      {{"life-crun"}, LifeCrunRow},
+      {{"exec-runc"}, ExecRuncRow},
+      {{"exec-crun"}, ExecCrunRow},
+      {{"stdout", "stdout-cpu"}, StdoutRows},
+      {{"state-1", "state-8", "state-64"}, StateRows},
+  };
+  return groups;
+}
+
+std::string Env(const char* name, const std::string& otherwise) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): before any thread
+  return value != nullptr && *value != '\0' ? value : otherwise;
+}
+
+bool Wanted(const Group& group, const std::vector<std::string>& rows) {
+  return rows.empty() || std::ranges::any_of(group.ids, [&](const std::string& id) {
+           return std::ranges::contains(rows, id);
+         });
+}
+
+/// A row that no group has; empty = none.
+std::string UnknownRow(const std::vector<std::string>& rows) {
+  for (const std::string& row : rows) {
+    if (std::ranges::none_of(
+            Groups(), [&](const Group& group) { return std::ranges::contains(group.ids, row); })) {
+      return row;
+    }
+  }
+  return "";
+}
+
+Status Measure(const e2e::Settings& settings, const std::vector<std::string>& rows,
+               const Extent& extent, Report& report) {
+  Lab lab(settings);
+  GANTRY_CHECK_OK(lab.SetUp());
+  for (const Group& group : Groups()) {
+    if (!Wanted(group, rows)) {
+      continue;
+    }
+    std::printf("  ... %s\n", group.ids.front().c_str());
+    std::fflush(stdout);
+    if (Status status = group.measure(lab, extent, report); !status) {
+      report.AddFailure(group.ids.front(), status.error());
+    }
+  }
+  return {};
+}
+
+int Complain(const std::string& text) {
+  std::fprintf(stderr, "bench: %s\n", text.c_str());
+  return EXIT_FAILURE;
+}
+
+int Main(const std::vector<std::string>& rows) {
+  if (const std::string row = UnknownRow(rows); !row.empty()) {
+    return Complain("there is no row '" + row + "'");
+  }
+  const e2e::Settings settings = e2e::ReadSettings();
+  if (!settings.unavailable.empty()) {
+    e2e::CleanUp(settings);
+    return Complain(settings.unavailable);
+  }
+  Extent extent;
+  extent.rounds = std::max(1, std::atoi(Env("GANTRY_BENCH_ROUNDS", "30").c_str()));
+  Report report;
+  if (const Status status = Measure(settings, rows, extent, report); !status) {
+    return Complain(status.error().message);
+  }
+  std::printf("\n%s", report.Table().c_str());
+  const auto here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const std::string out = Env("GANTRY_BENCH_OUT", here.parent_path().parent_path());
+  if (const Status status = report.Write(out); !status) {
+    return Complain(status.error().message);
+  }
+  return report.failed() ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+}  // namespace
+}  // namespace gantry::bench
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.size() == 2 && words[0] == "--write") {
+    return gantry::bench::WriteBytes(std::strtoull(words[1].c_str(), nullptr, 10));
+  }
+  return gantry::bench::Main(words);
+}

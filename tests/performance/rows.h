@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rows of the benchmark, in groups that are measured together. Each group
+// adds its rows to the report; an error means that it has added none.
+#pragma once
+
+#include <cstdint>
+
+#include <gantry/error.h>
+
+#include "tests/performance/lab.h"
+#include "tests/performance/report.h"
+
+namespace gantry::bench {
+
+/// What a run is to be like; every count has a sensible share of `rounds`.
+struct Extent {
+  int rounds = 30;
+
+  int warm() const { return rounds < 5 ? 1 : 3; }
+};
+
+/// memory-1, memory-10, memory-100, memory-slope, memory-back
+Status MemoryRows(Lab& lab, const Extent& extent, Report& report);
+/// executions
+Status ExecutionRows(Lab& lab, const Extent& extent, Report& report);
+/// run-runc; run-crun
+Status RunRuncRow(Lab& lab, const Extent& extent, Report& report);
+Status RunCrunRow(Lab& lab, const Extent& extent, Report& report);
+/// shim-start
+Status ShimStartRow(Lab& lab, const Extent& extent, Report& report);
+/// life-runc; life-crun
+Status LifeRuncRow(Lab& lab, const Extent& extent, Report& report);
+Status LifeCrunRow(Lab& lab, const Extent& extent, Report& report);
+/// exec-runc; exec-crun
+Status ExecRuncRow(Lab& lab, const Extent& extent, Report& report);
+Status ExecCrunRow(Lab& lab, const Extent& extent, Report& report);
+/// stdout, stdout-cpu
+Status StdoutRows(Lab& lab, const Extent& extent, Report& report);
+/// state-1, state-8, state-64, each with its -p99
+Status StateRows(Lab& lab, const Extent& extent, Report& report);
+
+/// The other half of the stdout rows: in the container, writes so many bytes.
+int WriteBytes(uint64_t bytes);
+
+}  // namespace gantry::bench
