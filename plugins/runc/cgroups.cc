@@ -193,6 +193,10 @@ std::vector<std::string> CgroupDirectories(const std::string& path, const std::s
   return found;
 }
 
+void ThawCgroups(const std::vector<std::string>& directories) {
+  std::ranges::for_each(directories, Thaw);
+}
+
 Status RemoveCgroups(const std::vector<std::string>& directories, Leftovers leftovers,
                      Deadline deadline, const std::string& root) {
   Status result;
@@ -203,7 +207,7 @@ Status RemoveCgroups(const std::vector<std::string>& directories, Leftovers left
     Status removed = RemoveOnce(directory);
     if (!removed && removed.error().sys_errno == EBUSY) {
       if (leftovers == Leftovers::kKill) {
-        std::ranges::for_each(directories, Thaw);
+        ThawCgroups(directories);
       }
       removed = RemoveBusy(directory, leftovers, deadline);
     }

@@ -25,6 +25,9 @@ CgroupMode DetectCgroups(const std::string& root = kCgroupRoot);
 std::vector<std::string> CgroupDirectories(const std::string& path,
                                            const std::string& root = kCgroupRoot);
 
+/// Lets frozen processes of v1 run, which otherwise take no SIGKILL.
+void ThawCgroups(const std::vector<std::string>& directories);
+
 /// What may be done to processes that are still there.
 enum class Leftovers {
   /// They are the container's: killed.

@@ -54,10 +54,14 @@ class RuncContainer : public Container {
 
   std::string StateDirectory() const { return command_.StateDirectory(remains_.id); }
 
+  std::string FifoPath() const { return StateDirectory() + "/exec.fifo"; }
+
   ExecPlace Place() const;
   Status ClearStale();
   Status LaunchInit(std::string verb, std::vector<std::string> args);
   Status Restore();
+  /// Whether a start before the engine's restart has taken effect.
+  bool HasStarted() const;
   Status Release();
   Status RunStart();
   /// Keeps the bound init, and points the core to its cgroups.

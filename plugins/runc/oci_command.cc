@@ -14,6 +14,7 @@
 
 #include "plugins/runc/documents.h"
 #include "plugins/runc/files.h"
+#include "plugins/runc/sealed_binary.h"
 
 namespace gantry::runc {
 namespace {
@@ -115,6 +116,19 @@ Told ReadTold(const std::string& log_path, const std::string& output) {
   return told;
 }
 
+Result<SpawnRequest> CopyOf(const SpawnRequest& request) {
+  SpawnRequest copy;
+  copy.argv = request.argv;
+  copy.env = request.env;
+  copy.cwd = request.cwd;
+  copy.tag = request.tag;
+  for (const auto& [fd, number] : request.fds) {
+    GANTRY_TRY(UniqueFd second, fd.Duplicate());
+    copy.fds.emplace_back(std::move(second), number);
+  }
+  return copy;
+}
+
 std::unexpected<Error> Explain(const std::string& binary, const OciCall& call,
                                const WaitStatus& end, Told told, const std::string& output) {
   Error error;
@@ -167,6 +181,27 @@ std::vector<std::string> OciCommand::Arguments(const std::string& binary,
   return argv;
 }
 
+Result<std::shared_ptr<HostProcess>> OciCommand::Spawn(const std::string& binary,
+                                                       SpawnRequest request) const {
+  const auto sealed = options_.seal_binary ? Seal(binary) : nullptr;
+  if (!sealed) {
+    return context_->Spawn(std::move(request));
+  }
+  GANTRY_TRY(SpawnRequest plain, CopyOf(request));
+  request.argv[0] = sealed->path();
+  auto process = context_->Spawn(std::move(request));
+  if (process) {
+    return process;
+  }
+  auto second = context_->Spawn(std::move(plain));
+  if (second) {
+    ForgetSealed(binary);
+    context_->Log(LogLevel::kInfo, "'" + binary + "' cannot be run from a sealed copy (" +
+                                       process.error().message + "); it makes its own");
+  }
+  return second;
+}
+
 Status OciCommand::Run(OciCall call) const {
   GANTRY_TRY(const std::string binary, Binary());
   const Deadline deadline = std::chrono::steady_clock::now() + call.limit;
@@ -186,10 +221,13 @@ Status OciCommand::Run(OciCall call) const {
     request.fds.emplace_back(std::move(second), STDERR_FILENO);
     reader = std::move(output_pipe.read_end);
   }
-  auto process = context_->Spawn(std::move(request));
+  auto process = Spawn(binary, std::move(request));
   if (!process) {
-    return std::unexpected(
-        std::move(process).error().Within("run the OCI runtime " + CommandName(binary, call)));
+    Error error =
+        std::move(process).error().Within("run the OCI runtime " + CommandName(binary, call));
+    // "Not found" would tell containerd that there is no such container.
+    error.code = error.code == Code::kNotFound ? Code::kFailedPrecondition : error.code;
+    return std::unexpected(std::move(error));
   }
   context_->Count("oci_runs");
   const std::string output = reader ? Capture(**process, reader, deadline) : std::string();

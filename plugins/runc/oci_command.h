@@ -67,6 +67,7 @@ class OciCommand {
   Status Run(OciCall call) const;
 
  private:
+  Result<std::shared_ptr<HostProcess>> Spawn(const std::string& binary, SpawnRequest request) const;
   std::vector<std::string> Arguments(const std::string& binary, const OciCall& call) const;
 
   Options options_;

@@ -116,6 +116,7 @@ const std::map<std::string, Setter, std::less<>>& Setters() {
       {"NoPivotRoot", Flag(&Options::no_pivot_root)},
       {"NoNewKeyring", Flag(&Options::no_new_keyring)},
       {"SystemdCgroup", Flag(&Options::systemd_cgroup)},
+      {"SealBinary", Flag(&Options::seal_binary)},
       {"IoUid", Id(&Options::io_uid)},
       {"IoGid", Id(&Options::io_gid)},
       {"TimeoutMs", Duration(&Options::timeout)},

@@ -32,6 +32,9 @@ struct Options {
   bool no_pivot_root = false;
   bool no_new_keyring = false;
   bool systemd_cgroup = false;
+  /// `SealBinary`: run crun and runc from a sealed copy in memory, which saves
+  /// them an execution; see sealed_binary.h.
+  bool seal_binary = true;
   /// `IoUid`, `IoGid`: owner of the fifos given to the container; 0: as they are.
   uint32_t io_uid = 0;
   uint32_t io_gid = 0;

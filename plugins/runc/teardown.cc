@@ -63,20 +63,31 @@ void KillInit(HostProcess* init, const RuntimeState& state) {
   }
 }
 
-Status RemoveCgroupsOf(const RuntimeState& state, const Remains& remains) {
-  const Deadline deadline = std::chrono::steady_clock::now() + kKillLimit;
-  if (state.kind == StateKind::kCrun || state.kind == StateKind::kRunc) {
-    // With pids of its own nothing of the container is left after its init;
-    // who is still in the cgroup has been put there by somebody else.
-    const Leftovers leftovers = remains.spec.private_pids ? Leftovers::kSpare : Leftovers::kKill;
-    const auto directories = state.kind == StateKind::kRunc ? state.cgroup_directories
-                                                            : CgroupDirectories(state.cgroup_path);
-    return RemoveCgroups(directories, leftovers, deadline);
+bool IsUnderstood(const RuntimeState& state) {
+  return state.kind == StateKind::kCrun || state.kind == StateKind::kRunc;
+}
+
+std::vector<std::string> CgroupsOf(const RuntimeState& state, const Remains& remains) {
+  switch (state.kind) {
+    case StateKind::kRunc:
+      return state.cgroup_directories;
+    case StateKind::kCrun:
+      return CgroupDirectories(state.cgroup_path);
+    case StateKind::kNone:
+    case StateKind::kUnknown:
+      break;
   }
-  if (remains.made_cgroup) {
-    return RemoveCgroups(CgroupDirectories(remains.spec.cgroups_path), Leftovers::kKill, deadline);
-  }
-  return {};
+  return remains.made_cgroup ? CgroupDirectories(remains.spec.cgroups_path)
+                             : std::vector<std::string>();
+}
+
+Status RemoveCgroupsOf(const RuntimeState& state, const Remains& remains,
+                       const std::vector<std::string>& cgroups) {
+  // With pids of its own nothing of the container is left after its init; who
+  // is still in the cgroup has been put there by somebody else.
+  const bool spare = IsUnderstood(state) && remains.spec.private_pids;
+  return RemoveCgroups(cgroups, spare ? Leftovers::kSpare : Leftovers::kKill,
+                       std::chrono::steady_clock::now() + kKillLimit);
 }
 
 }  // namespace
@@ -97,14 +108,18 @@ Status TearDown(const OciCommand& command, SandboxContext& context, const Remain
   if (state.kind != StateKind::kNone && NeedsRuntime(state, remains, command.options(), running)) {
     RunDelete(command, context, remains, running || state.kind == StateKind::kUnknown);
   }
-  KillInit(init, state);
-  Status cgroups = RemoveCgroupsOf(state, remains);
-  if (!cgroups && cgroups.error().code == Code::kFailedPrecondition) {
-    // Not the container's processes: the cgroup is theirs now.
-    context.Log(LogLevel::kWarning, cgroups.error().message);
-    cgroups = {};
+  const std::vector<std::string> cgroups = CgroupsOf(state, remains);
+  if (running) {
+    ThawCgroups(cgroups);
   }
-  GANTRY_CHECK_OK(cgroups);
+  KillInit(init, state);
+  Status removed = RemoveCgroupsOf(state, remains, cgroups);
+  if (!removed && removed.error().code == Code::kFailedPrecondition) {
+    // Not the container's processes: the cgroup is theirs now.
+    context.Log(LogLevel::kWarning, removed.error().message);
+    removed = {};
+  }
+  GANTRY_CHECK_OK(removed);
   return RemoveTree(directory);
 }
 

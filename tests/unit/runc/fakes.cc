@@ -195,6 +195,9 @@ FakeSandboxContext::FakeSandboxContext() {
 Result<std::shared_ptr<HostProcess>> FakeSandboxContext::Spawn(SpawnRequest request) {
   spawned.push_back(request.argv);
   environments.push_back(request.env);
+  if (refuse_all || (refuse_proc && request.argv[0].starts_with("/proc/"))) {
+    return FailErrno(EACCES, "execute '{}'", request.argv[0]);
+  }
   if (access(request.argv[0].c_str(), X_OK) != 0) {
     return FailErrno(errno, "execute '{}'", request.argv[0]);
   }

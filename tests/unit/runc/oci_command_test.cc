@@ -72,7 +72,7 @@ TEST_F(OciCommandTest, ReportsABinaryThatVanishes) {
   call.limit = std::chrono::seconds(1);
   const Status status = command.Run(std::move(call));
   EXPECT_THAT(status.error().message, HasSubstr("gone exec' for 'c1'"));
-  EXPECT_EQ(status.error().code, Code::kNotFound);
+  EXPECT_EQ(status.error().code, Code::kFailedPrecondition);
 }
 
 TEST_F(OciCommandTest, BlamesTheWorkloadInTheRuntimesWords) {

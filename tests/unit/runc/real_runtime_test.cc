@@ -266,6 +266,22 @@ TEST_P(RealRuntime, KillsWhatSharesThePidsOfTheHost) {
   EXPECT_THAT(context_.verbs(), ElementsAre("create"));
 }
 
+TEST_P(RealRuntime, DeletesAPausedOneEvenWithoutABinary) {
+  WriteSpec(R"(["sleep", "1000"])");
+  ASSERT_TRUE(CreateAndStart());
+  for (const std::string& directory : CgroupDirectories(cgroup_)) {
+    for (const auto& [file, word] :
+         {std::pair("/freezer.state", "FROZEN"), std::pair("/cgroup.freeze", "1")}) {
+      if (IsThere(directory + file)) {
+        ASSERT_TRUE(WriteFile(directory + file, word, 0));
+      }
+    }
+  }
+  context_.refuse_all = true;
+  EXPECT_TRUE(made_->Delete());
+  EXPECT_EQ(ExitCode(), 128U + SIGKILL);
+}
+
 TEST_P(RealRuntime, RunsHooksOfStartAndStop) {
   const std::string hook = R"([{"path": "/usr/bin/touch", "args": ["touch", ")";
   WriteSpec(R"(["sh", "-c", "exit 0"])", R"("hooks": {"poststart": )" + hook + dir_ / "started" +

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/runc/sealed_binary.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plugins/runc/oci_command.h"
+#include "tests/unit/runc/fakes.h"
+
+namespace gantry::runc {
+namespace {
+
+TEST(Seal, CopiesOncePerVersion) {
+  const TempDir dir;
+  std::filesystem::copy_file("/bin/true", dir / "crun");
+  const auto first = Seal(dir / "crun");
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(Seal(dir / "crun"), first);
+  EXPECT_EQ(Slurp(first->path()), Slurp("/bin/true"));
+  const UniqueFd writable(open(first->path().c_str(), O_RDWR | O_CLOEXEC));
+  EXPECT_LT(write(writable.get(), "x", 1), 0);
+  ASSERT_TRUE(std::filesystem::copy_file("/bin/false", dir / "new"));
+  ASSERT_EQ(rename((dir / "new").c_str(), (dir / "crun").c_str()), 0);
+  const auto second = Seal(dir / "crun");
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(Slurp(second->path()), Slurp("/bin/false"));
+}
+
+TEST(Seal, LeavesScriptsOtherNamesAndNothingAlone) {
+  const TempDir dir;
+  Write(dir / "crun", "#!/bin/sh\n", 0755);
+  EXPECT_EQ(Seal(dir / "crun"), nullptr);
+  EXPECT_EQ(Seal("/bin/true"), nullptr);
+  EXPECT_EQ(Seal(dir / "runc"), nullptr);
+}
+
+class SealedRun : public testing::Test {
+ protected:
+  SealedRun() { std::filesystem::copy_file("/bin/true", dir_ / "runc"); }
+
+  Status Run() {
+    Options options;
+    options.binary_name = dir_ / "runc";
+    OciCall call;
+    call.verb = "create";
+    call.object = "c1";
+    call.bundle = dir_.path();
+    call.log_name = "x.log";
+    call.capture = true;
+    call.limit = std::chrono::seconds(10);
+    return OciCommand(options, Namespace(), context_).Run(std::move(call));
+  }
+
+  TempDir dir_;
+  FakeSandboxContext context_;
+};
+
+TEST_F(SealedRun, ExecutesTheCopy) {
+  ASSERT_TRUE(Run());
+  ASSERT_EQ(context_.spawned.size(), 1U);
+  EXPECT_EQ(context_.spawned[0][0], Seal(dir_ / "runc")->path());
+}
+
+TEST_F(SealedRun, FallsBackToTheFileForGood) {
+  context_.refuse_proc = true;
+  ASSERT_TRUE(Run());
+  ASSERT_TRUE(Run());
+  ASSERT_EQ(context_.spawned.size(), 3U);
+  EXPECT_EQ(context_.spawned[1][0], dir_ / "runc");
+  EXPECT_EQ(context_.spawned[2][0], dir_ / "runc");
+}
+
+}  // namespace
+}  // namespace gantry::runc
