@@ -22,14 +22,15 @@ Status Written(const UniqueFd& fifo, const std::string& path) {
   return {};
 }
 
-/// Waits for the init's byte, or for its end.
-Status Awaited(const UniqueFd& fifo, const std::string& path, const HostProcess& init,
+std::unexpected<Error> HasEnded() {
+  return Fail(Code::kFailedPrecondition, "start: the init process has ended");
+}
+
+/// Waits for the init's byte, or for its end. The byte counts first: an init
+/// that is done at once has left it in the fifo.
+Status Awaited(const UniqueFd& fifo, const std::string& path, const UniqueFd& pidfd,
                Deadline deadline) {
-  const auto pidfd = OpenPidfd(init.pid());
-  if (!pidfd || init.Ended()) {
-    return Fail(Code::kFailedPrecondition, "start: the init process has ended");
-  }
-  std::array<pollfd, 2> fds = {pollfd{fifo.get(), POLLIN, 0}, pollfd{pidfd->get(), POLLIN, 0}};
+  std::array<pollfd, 2> fds = {pollfd{fifo.get(), POLLIN, 0}, pollfd{pidfd.get(), POLLIN, 0}};
   for (;;) {
     const int ready = poll(fds.data(), fds.size(), PollTimeout(deadline));
     if (ready == 0) {
@@ -40,7 +41,7 @@ Status Awaited(const UniqueFd& fifo, const std::string& path, const HostProcess&
       return {};
     }
     if (ready > 0 && fds[1].revents != 0) {
-      return Fail(Code::kFailedPrecondition, "start: the init process has ended");
+      return HasEnded();
     }
     if ((fds[0].revents & POLLHUP) != 0) {
       // Opened and closed without a byte: the init is about to end.
@@ -52,8 +53,12 @@ Status Awaited(const UniqueFd& fifo, const std::string& path, const HostProcess&
 }  // namespace
 
 Status ReleaseInit(const std::string& path, const HostProcess& init, Deadline deadline) {
-  if (init.Ended()) {
-    return Fail(Code::kFailedPrecondition, "start: the init process has ended");
+  // Before the fifo is touched: from then on the init may run, and be gone.
+  const auto pidfd = OpenPidfd(init.pid());
+  const auto start_time = StartTimeOf(init.pid());
+  if (!pidfd || init.Ended() || !start_time ||
+      (init.start_time() != 0 && *start_time != init.start_time())) {
+    return HasEnded();
   }
   const UniqueFd writer(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
   if (writer) {
@@ -63,7 +68,7 @@ Status ReleaseInit(const std::string& path, const HostProcess& init, Deadline de
     if (!reader) {
       return FailErrno(errno, "open '{}'", path);
     }
-    GANTRY_CHECK_OK(Awaited(reader, path, init, deadline));
+    GANTRY_CHECK_OK(Awaited(reader, path, *pidfd, deadline));
   } else {
     return FailErrno(errno, "open '{}'", path);
   }
