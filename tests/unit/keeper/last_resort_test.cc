@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -79,6 +80,39 @@ TEST_F(LastResortTest, SparesTheRootOfATree) {
   plan.cgroup_dirs = {dir->path(), "relative", ""};
   EXPECT_FALSE(KillOnce(plan));
   EXPECT_TRUE(Alive());
+}
+
+TEST(CleanOnce, RemovesStateAndNothingNearTheRoot) {
+  const auto dir = os::TempDir::Create();
+  const std::string state = dir->path() + "/state";
+  ASSERT_TRUE(os::MakeDirs(state + "/c1", 0700));
+  std::ofstream(state + "/c1/status") << "x";
+  link::Plan plan;
+  plan.state_dirs = {state + "/c1", "relative", dir->path(), state + "/.."};
+  EXPECT_FALSE(CleanOnce(plan));
+  EXPECT_FALSE(os::Exists(state + "/c1"));
+  EXPECT_TRUE(os::Exists(state));
+}
+
+TEST_F(LastResortTest, EndsARealCgroup) {
+  const std::string root =
+      os::Exists("/sys/fs/cgroup/cgroup.procs") ? "/sys/fs/cgroup" : "/sys/fs/cgroup/pids";
+  const std::string dir = root + "/gantry-test-" + os::RandomName(8);
+  if (!os::MakeDirs(dir + "/below", 0755) ||
+      !os::WriteFile(dir + "/below/cgroup.procs", std::to_string(child_.process.pid))) {
+    rmdir((dir + "/below").c_str());
+    rmdir(dir.c_str());
+    GTEST_SKIP() << "cgroups cannot be made here";
+  }
+  link::Plan plan;
+  plan.cgroup_dirs = {dir};
+  EXPECT_TRUE(KillOnce(plan));
+  EXPECT_EQ(EndOf(child_), SIGKILL);
+  waitpid(child_.process.pid, nullptr, 0);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (EndOnce(plan) && std::chrono::steady_clock::now() < deadline) {
+  }
+  EXPECT_FALSE(os::Exists(dir));
 }
 
 TEST_F(LastResortTest, SparesItself) {
