@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# ./run demo: a container, an exec, a terminal and a pod through gantry on a
+# private containerd, and the engine killed under them. Everything is removed
+# again, also after a failure.
+set -euo pipefail
+. "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
+. "$GANTRY_ROOT/packaging/lib/build.sh"
+. "$GANTRY_ROOT/packaging/lib/images.sh"
+. "$GANTRY_ROOT/packaging/lib/node.sh"
+
+RELEASE=2.3.4
+RUNTIME=io.containerd.gantry.v1
+BUILD="$GANTRY_ROOT/build/release"
+
+headline() { printf '\n== %s\n' "$*"; }
+
+# Prints a command as a person would type it, runs it, indents what it says.
+show() {
+  local status=0
+  printf '  $ %s\n' "$*"
+  "$@" >"$NODE_DIR/said" 2>&1 </dev/null || status=$?
+  sed -e '/DEPRECATION:/d' -e 's/^/    /' "$NODE_DIR/said"
+  [ "$status" -eq 0 ] || printf '    (exit code %s)\n' "$status"
+}
+
+ctr() { node_ctr "$@"; }
+cri() { "$BUILD/tests/cri" --address "unix://$NODE_DIR/c.sock" "${CRI_OPTIONS[@]}" "$@"; }
+run_words() { printf 'run --runtime %s --fifo-dir %s' "$RUNTIME" "$NODE_DIR/fifo"; }
+
+# A terminal of 40 x 100 for a command, with the lines of $1 typed into it.
+with_terminal() {
+  local typed="$1" status=0
+  shift
+  printf '%b' "$typed" | script -qe -E never -c "stty rows 40 cols 100; $*" /dev/null \
+    >"$NODE_DIR/said" 2>&1 || status=$?
+  tr -d '\r' <"$NODE_DIR/said" | sed -e '/DEPRECATION:/d' -e '/^ *$/d' -e 's/^/    /'
+  printf '    (exit code %s)\n' "$status"
+}
+
+processes() {
+  local pid name total=0 pss
+  printf '    %-28s %8s %10s\n' process pid 'PSS'
+  for name in gantry-keeper gantryd; do
+    pid=$(node_process "$name") || continue
+    pss=$(pss_of "$pid")
+    total=$((total + pss))
+    printf '    %-28s %8s %7s KB\n' "$name" "$pid" "$pss"
+  done
+  printf '    %-28s %8s %7s KB\n' 'gantry in all' '' "$total"
+}
+
+demo_container() {
+  headline "a container"
+  show ctr $(run_words) --rm "$BUSYBOX_IMAGE" hello echo "hello from a container"
+  show ctr $(run_words) -d "$BUSYBOX_IMAGE" demo sleep 1000
+  show ctr tasks ls
+  headline "an exec in it"
+  show ctr tasks exec --exec-id look demo sh -c 'echo "pid 1 is: $(cat /proc/1/comm)"; exit 7'
+  headline "a terminal session"
+  printf '  $ ctr run -t ... sh\n'
+  with_terminal 'tty\nstty size\necho $((6*7))\nexit 3\n' \
+    "$NODE_BIN/ctr -a $NODE_DIR/c.sock -n $(node_namespace) $(run_words) --rm -t $BUSYBOX_IMAGE term sh"
+}
+
+demo_pod() {
+  local pod id
+  headline "a pod of two containers, through CRI"
+  CRI_OPTIONS=(--logs "$NODE_DIR/logs" --cgroup-parent "/$(node_namespace)/pod")
+  cri wait "$BUSYBOX_IMAGE" "$PAUSE_IMAGE"
+  pod=$(cri runp demo-pod)
+  for id in web db; do
+    show cri start "$(cri create "$pod" "$id" sh -c "echo $id is up; exec sleep 1000")"
+  done
+  show cri pods
+  show cri ps
+  show cri exec "$(cri ps | awk '/ web$/ { print $1 }')" sh -c 'echo "exec in $(hostname): $(id -u)"'
+  show cat "$NODE_DIR/logs/web.log" "$NODE_DIR/logs/db.log"
+  echo "$pod" >"$NODE_DIR/pod"
+}
+
+demo_overview() {
+  headline "what runs where"
+  show env GANTRY_RUN_DIR="$NODE_DIR/run" "$BUILD/bin/gantryctl" ps
+  headline "what gantry needs for it"
+  processes
+}
+
+counted() { grep -o 'count-[0-9]*' "$NODE_DIR/count.log" 2>/dev/null; }
+
+# A terminal's output goes through the engine: a counter shows what is lost.
+demo_engine_killed() {
+  local counter before after keeper status=0
+  headline "the engine is killed while a terminal counts to 40 and the pod runs"
+  keeper=$(node_process gantry-keeper)
+  before=$(node_process gantryd)
+  script -qec "$NODE_BIN/ctr -a $NODE_DIR/c.sock -n $(node_namespace) $(run_words) --rm -t \
+$BUSYBOX_IMAGE count sh -c 'i=0; while [ \$i -lt 40 ]; do i=\$((i+1)); echo count-\$i; sleep 0.1; done; exit 42'" \
+    /dev/null >"$NODE_DIR/count.log" 2>&1 </dev/null &
+  counter=$!
+  until counted | grep -qx 'count-5'; do sleep 0.05; done
+  say "  the terminal shows $(counted | tail -n 1)"
+  say "  \$ kill -9 $before    # gantryd"
+  kill -9 "$before"
+  until after=$(node_process gantryd) && [ "$after" != "$before" ]; do sleep 0.02; done
+  say "  a new engine runs: $after; the keeper is the same: $keeper"
+  show ctr tasks ls
+  show ctr tasks exec --exec-id again demo echo "exec works"
+  wait "$counter" || status=$?
+  say "  the terminal went on to $(counted | tail -n 1), exit code $status"
+  [ "$status" -eq 42 ] || die "exit code $status instead of 42"
+  [ "$(counted)" = "$(seq -f 'count-%.0f' 1 40)" ] || die "the counter has a gap: $(counted)"
+  say "  40 lines, none lost, none doubled"
+}
+
+demo_end() {
+  headline "the end"
+  show ctr tasks rm -f demo
+  show ctr containers rm demo
+  show cri stopp "$(cat "$NODE_DIR/pod")"
+  show cri rmp "$(cat "$NODE_DIR/pod")"
+  show env GANTRY_RUN_DIR="$NODE_DIR/run" "$BUILD/bin/gantryctl" ps
+  processes
+}
+
+need_root demo
+"$GANTRY_ROOT/packaging/setup" build unit e2e
+build_preset release containerd-shim-gantry-v1 gantry-keeper gantryd gantryctl gantry_runc cri
+provide_images
+trap node_stop EXIT
+trap 'exit 130' INT TERM
+headline "containerd $RELEASE, private, with gantry"
+node_start "$RELEASE" "$BUILD/bin" crun
+say "  everything of it is in $NODE_DIR"
+show ctr images import "$IMAGE_DIR/busybox.tar"
+"$NODE_BIN/ctr" -a "$NODE_DIR/c.sock" -n k8s.io images import "$IMAGE_DIR/busybox.tar" >/dev/null 2>&1
+"$NODE_BIN/ctr" -a "$NODE_DIR/c.sock" -n k8s.io images import "$IMAGE_DIR/pause.tar" >/dev/null 2>&1
+demo_container
+demo_pod
+demo_overview
+demo_engine_killed
+demo_end
+headline "cleaned up; the demo is done"
