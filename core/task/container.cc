@@ -26,6 +26,20 @@ TaskProcess::TaskProcess(Container& owner, ExecId exec) : container(owner), id(s
 
 TaskProcess::~TaskProcess() = default;
 
+void TaskProcess::SetExited() {
+  exited.Set(*exit);
+  for (os::OneShot<void>& wait : waits) {
+    wait.Set();
+  }
+}
+
+void TaskProcess::SetGone() {
+  gone = true;
+  for (os::OneShot<void>& wait : waits) {
+    wait.Set();
+  }
+}
+
 Container::~Container() = default;
 
 store::Record ToRecord(const Container& container) {
@@ -50,7 +64,7 @@ store::Record ToRecord(const Container& container) {
   if (!container.cgroup.empty()) {
     record.blobs["cgroup"] = container.cgroup.Encode();
   }
-  if (container.sandbox && container.sandbox->keeper_of_blob == container.id.str()) {
+  if (container.sandbox && container.sandbox->keeper_of_blob.lock().get() == &container) {
     record.blobs["sandbox"] = container.sandbox->blob;
   }
   record.created_at_ns = container.created_at_ns;

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,12 +58,12 @@ struct SandboxEntry {
   std::string backend_name;
   gantry::SandboxBackend* backend = nullptr;
   std::unique_ptr<SandboxContext> context;
-  std::unique_ptr<Sandbox> sandbox;
+  std::shared_ptr<Sandbox> sandbox;
   std::string options_json;
   /// The backend's saved state; kept in the record of the first container.
   std::string blob;
-  /// Who keeps `blob`: the container that the sandbox was made for.
-  std::string keeper_of_blob;
+  /// Who keeps `blob`: at first the container that the sandbox was made for.
+  std::weak_ptr<Container> keeper_of_blob;
   size_t containers = 0;
 };
 
@@ -75,6 +76,11 @@ struct TaskProcess {
   TaskProcess& operator=(const TaskProcess&) = delete;
 
   bool is_init() const { return id.empty(); }
+
+  /// Its end is on record and published: wakes who waits.
+  void SetExited();
+  /// It is not there any more: wakes who waits, also without an end.
+  void SetGone();
 
   Container& container;
   const ExecId id;
@@ -97,10 +103,13 @@ struct TaskProcess {
   bool stdin_closed = false;
   /// Set when the exit is on record and published.
   os::OneShot<ExitStatus> exited;
+  bool gone = false;
+  /// One for each Wait under way.
+  std::list<os::OneShot<void>> waits;
   /// Outlives its container where a Close is under way.
   std::shared_ptr<io::ProcessIo> io;
-  /// Of an exec; the init's is the container's.
-  std::unique_ptr<Process> backend;
+  /// Of an exec; the init's is the container's. Shared with calls under way.
+  std::shared_ptr<Process> backend;
   std::unique_ptr<StdioHost> stdio_host;
   std::unique_ptr<ProcessContextImpl> context;
   /// One start at a time.
@@ -142,8 +151,8 @@ struct Container {
   std::unique_ptr<os::OomWatch> oom;
   std::shared_ptr<SandboxEntry> sandbox;
   std::unique_ptr<ContainerContextImpl> context;
-  /// Null while it is being made.
-  std::unique_ptr<gantry::Container> backend;
+  /// Null while it is being made. Shared with calls under way.
+  std::shared_ptr<gantry::Container> backend;
   TaskProcessPtr init;
   std::map<ExecId, TaskProcessPtr> execs;
   /// Create, Start, Exec, Delete, Pause, Update and Checkpoint, in the order
@@ -152,6 +161,8 @@ struct Container {
   /// Set when it has been taken up again after a restart of the engine; at
   /// once for a new one. Calls wait for it.
   os::OneShot<void> ready;
+  /// Set when nothing of it is left and its id is free.
+  os::OneShot<void> left;
   RecordFile record;
   /// containerd has given it up and publishes its end itself.
   bool abandoned = false;

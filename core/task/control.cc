@@ -8,8 +8,8 @@
 
 #include "core/oci/resources.h"
 #include "core/os/fs.h"
-#include "core/plugin/guard.h"
 #include "core/rpc/typed.h"
+#include "core/task/backend_call.h"
 #include "core/task/service.h"
 #include "proto/containerd/runc.pb.h"
 
@@ -58,20 +58,21 @@ Result<CheckpointRequest> DecodeCheckpoint(const pb::CheckpointTaskRequest& requ
 
 os::Task<Status> Service::SignalAll(ContainerPtr container, uint32_t signal) {
   const std::chrono::milliseconds limit = parts_.config.timeouts.kill;
-  co_return co_await parts_.services.pool.Run([container, signal, limit]() -> Status {
-    Status status = Fail(Code::kUnimplemented, "no backend");
-    if (container->backend) {
-      status = plugin::GuardedCall(container->sandbox->backend_name,
-                                   [&] { return container->backend->KillAll(signal); });
-    }
-    if (!LeftOut(status)) {
-      return status;
-    }
-    if (container->cgroup.empty() || !container->cgroup.Exists()) {
-      return {};
-    }
-    return SignalEvery(container->cgroup, signal, limit);
-  });
+  co_return co_await parts_.services.pool.Run(
+      [backend = BackendCall(*container), signal, limit]() -> Status {
+        Status status = Fail(Code::kUnimplemented, "no backend");
+        if (backend.container) {
+          status = backend.OnContainer(
+              [signal](gantry::Container& object) { return object.KillAll(signal); });
+        }
+        if (!LeftOut(status)) {
+          return status;
+        }
+        if (backend.cgroup.empty() || !backend.cgroup.Exists()) {
+          return {};
+        }
+        return SignalEvery(backend.cgroup, signal, limit);
+      });
 }
 
 os::Task<Result<wire::Empty>> Service::Kill(const CallContext& call, pb::KillRequest request) {
@@ -90,22 +91,22 @@ os::Task<Result<wire::Empty>> Service::Kill(const CallContext& call, pb::KillReq
       process->is_init() ? Named(*container) : std::format("exec '{}'", process->id.str());
   GANTRY_CO_CHECK_OK(
       CheckLegal(Operation::kKill, process->exit ? State::kStopped : process->state, what));
-  gantry::Process* backend = process->is_init() ? container->backend.get() : process->backend.get();
-  if (backend == nullptr && !process->host) {
+  const BackendCall backend(*container, process.get());
+  const engine::WatchedProcessPtr host = process->host;
+  if (!backend.process && !host) {
     co_return Fail(Code::kFailedPrecondition,
                    "kill {}: it has not been started: failed precondition", what);
   }
   const uint32_t signal = request.signal();
   GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([&]() -> Status {
     Status status = Fail(Code::kUnimplemented, "no backend");
-    if (backend != nullptr) {
-      status = plugin::GuardedCall(container->sandbox->backend_name,
-                                   [&] { return backend->Kill(signal); });
+    if (backend.process) {
+      status = backend.OnProcess([signal](gantry::Process& object) { return object.Kill(signal); });
     }
-    if (!LeftOut(status) || !process->host) {
+    if (!LeftOut(status) || !host) {
       return status;
     }
-    Status sent = process->host->Signal(static_cast<int>(signal));
+    Status sent = host->Signal(static_cast<int>(signal));
     if (!sent && sent.error().code == Code::kNotFound) {
       return Fail(Code::kNotFound, "process already finished: not found");
     }
@@ -121,11 +122,11 @@ os::Task<Result<wire::Empty>> Service::Pause(const CallContext& call, pb::PauseR
   if (!done) {
     GANTRY_CO_CHECK_OK(CheckLegal(Operation::kPause, container->init->state, Named(*container)));
     const auto limit = parts_.config.timeouts.pause;
-    GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([container, limit]() -> Status {
-      Status status = plugin::GuardedCall(container->sandbox->backend_name,
-                                          [&] { return container->backend->Pause(); });
-      return LeftOut(status) && !container->cgroup.empty() ? container->cgroup.Freeze(limit)
-                                                           : std::move(status);
+    GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([backend = BackendCall(*container),
+                                                          limit]() -> Status {
+      Status status = backend.OnContainer([](gantry::Container& object) { return object.Pause(); });
+      return LeftOut(status) && !backend.cgroup.empty() ? backend.cgroup.Freeze(limit)
+                                                        : std::move(status);
     }));
     if (container->init->state == State::kRunning) {
       container->init->state = State::kPaused;
@@ -143,12 +144,13 @@ os::Task<Result<wire::Empty>> Service::Resume(const CallContext& call, pb::Resum
   if (!done) {
     GANTRY_CO_CHECK_OK(CheckLegal(Operation::kResume, container->init->state, Named(*container)));
     const auto limit = parts_.config.timeouts.pause;
-    GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([container, limit]() -> Status {
-      Status status = plugin::GuardedCall(container->sandbox->backend_name,
-                                          [&] { return container->backend->Resume(); });
-      return LeftOut(status) && !container->cgroup.empty() ? container->cgroup.Thaw(limit)
-                                                           : std::move(status);
-    }));
+    GANTRY_CO_CHECK_OK(
+        co_await parts_.services.pool.Run([backend = BackendCall(*container), limit]() -> Status {
+          Status status =
+              backend.OnContainer([](gantry::Container& object) { return object.Resume(); });
+          return LeftOut(status) && !backend.cgroup.empty() ? backend.cgroup.Thaw(limit)
+                                                            : std::move(status);
+        }));
     if (container->init->state == State::kPaused) {
       container->init->state = State::kRunning;
     }
@@ -165,11 +167,12 @@ os::Task<Result<wire::Empty>> Service::Update(const CallContext& call,
   GANTRY_CO_CHECK_OK(CheckLegal(Operation::kUpdate, container->init->state, Named(*container)));
   const std::string json = request.resources().value();
   GANTRY_CO_TRY(const os::CgroupResources resources, oci::ParseResources(json));
+  const BackendCall backend(*container);
   GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([&]() -> Status {
-    Status status = plugin::GuardedCall(container->sandbox->backend_name,
-                                        [&] { return container->backend->Update(json); });
-    return LeftOut(status) && !container->cgroup.empty() ? container->cgroup.Update(resources)
-                                                         : std::move(status);
+    Status status =
+        backend.OnContainer([&](gantry::Container& object) { return object.Update(json); });
+    return LeftOut(status) && !backend.cgroup.empty() ? backend.cgroup.Update(resources)
+                                                      : std::move(status);
   }));
   co_return wire::Empty();
 }
@@ -180,10 +183,11 @@ os::Task<Result<wire::Empty>> Service::Checkpoint(const CallContext& call,
   const os::Slot::Hold hold = co_await container->slot.Acquire();
   GANTRY_CO_CHECK_OK(CheckLegal(Operation::kCheckpoint, container->init->state, Named(*container)));
   GANTRY_CO_TRY(const CheckpointRequest checkpoint, DecodeCheckpoint(request));
+  const BackendCall backend(*container);
   GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([&]() -> Status {
     GANTRY_CHECK_OK(os::MakeDirs(checkpoint.path, 0700));
-    return plugin::GuardedCall(container->sandbox->backend_name,
-                               [&] { return container->backend->Checkpoint(checkpoint); });
+    return backend.OnContainer(
+        [&](gantry::Container& object) { return object.Checkpoint(checkpoint); });
   }));
   co_return wire::Empty();
 }
@@ -200,12 +204,11 @@ os::Task<Result<wire::Empty>> Service::ResizePty(const CallContext& call,
                                 std::format("the terminal of '{}'", request.id())));
   const ConsoleSize size{static_cast<uint16_t>(request.width()),
                          static_cast<uint16_t>(request.height())};
-  gantry::Process* backend = process->is_init() ? container->backend.get() : process->backend.get();
+  const BackendCall backend(*container, process.get());
   Status status = Fail(Code::kUnimplemented, "no backend");
-  if (backend != nullptr) {
+  if (backend.process) {
     status = co_await parts_.services.pool.Run([&]() -> Status {
-      return plugin::GuardedCall(container->sandbox->backend_name,
-                                 [&] { return backend->Resize(size); });
+      return backend.OnProcess([&](gantry::Process& object) { return object.Resize(size); });
     });
   }
   if (LeftOut(status)) {
@@ -227,11 +230,10 @@ os::Task<Result<wire::Empty>> Service::CloseIO(const CallContext& call,
   if (process->io) {
     process->io->CloseStdin();
   }
-  gantry::Process* backend = process->is_init() ? container->backend.get() : process->backend.get();
-  if (backend != nullptr && process->state != State::kStopped) {
+  const BackendCall backend(*container, process.get());
+  if (backend.process && process->state != State::kStopped) {
     const Status status = co_await parts_.services.pool.Run([&]() -> Status {
-      return plugin::GuardedCall(container->sandbox->backend_name,
-                                 [&] { return backend->CloseStdin(); });
+      return backend.OnProcess([](gantry::Process& object) { return object.CloseStdin(); });
     });
     if (!status && !LeftOut(status)) {
       co_return std::unexpected(status.error());

@@ -95,14 +95,14 @@ os::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call
   GANTRY_CO_TRY(const ContainerId id, ContainerId::Parse(request.id()));
   GANTRY_CO_TRY(const std::shared_ptr<const Group> group, GroupOf(call));
   pb::CreateTaskResponse response;
-  if (Result<ContainerPtr> there = co_await Find(call, request.id())) {
-    const TaskProcess& init = *(*there)->init;
-    if (!call.replay || init.state == State::kCreating) {
+  if (const ContainerPtr there = co_await Present(*group, id)) {
+    const TaskProcess* init = there->init.get();
+    if (!call.replay || init == nullptr || init->state == State::kCreating) {
       co_return Fail(Code::kAlreadyExists, "create container '{}': already exists", id.str());
     }
     // An earlier engine made it and died before it could say so.
-    Publish(events::TaskCreate((*there)->subject(), FieldsOf(request, init.pid)));
-    response.set_pid(init.pid);
+    Publish(events::TaskCreate(there->subject(), FieldsOf(request, init->pid)));
+    response.set_pid(init->pid);
     co_return response;
   }
   if (!parts_.config_error.empty()) {
@@ -126,6 +126,26 @@ os::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call
   StartPublished(*container->init);
   LogInfo({{"ns", group->ns.str()}, {"id", id.str()}}, "created, pid {}", container->init->pid);
   co_return response;
+}
+
+/// The container that has this id, if there is one. One that containerd has given
+/// up is waited for until nothing of it is left.
+os::Task<ContainerPtr> Service::Present(const Group& group, ContainerId id) {
+  const Key key = KeyOf(group, id.str());
+  while (true) {
+    const auto found = containers_.find(key);
+    if (found == containers_.end()) {
+      co_return nullptr;
+    }
+    const ContainerPtr there = found->second;
+    co_await there->ready.Wait();
+    if (there->abandoned) {
+      co_await there->left.Wait();
+    }
+    if (!there->left.is_set()) {
+      co_return there;
+    }
+  }
 }
 
 os::Task<Status> Service::DoCreate(std::shared_ptr<Creation> creation) {
@@ -188,6 +208,9 @@ os::Task<Status> Service::Prepare(Creation& creation) {
 }
 
 os::Task<Status> Service::OpenStreams(TaskProcessPtr process) {
+  if (process->io || TakeKeptStreams(*process)) {
+    co_return Status();
+  }
   io::StdioOptions options;
   options.pipe_bytes = parts_.config.io.fifo_bytes;
   options.open_limit = parts_.config.timeouts.stdio_open;
@@ -263,6 +286,8 @@ os::Task<void> Service::RollBack(ContainerPtr container) {
   IgnoreError(gone, "containerd removes the bundle, and with it the record");
   link::Plan nothing;
   parts_.services.link.Protect(container->instance, std::move(nothing));
+  // Calls that waited for the slot find nothing any more.
+  container->init->state = State::kNone;
 }
 
 }  // namespace gantry::task

@@ -7,7 +7,7 @@
 
 #include "core/log/log.h"
 #include "core/os/mount.h"
-#include "core/plugin/guard.h"
+#include "core/task/backend_call.h"
 #include "core/task/service.h"
 
 namespace gantry::task {
@@ -42,6 +42,10 @@ os::Task<Result<pb::DeleteResponse>> Service::Delete(const CallContext& call,
         response.set_pid(instance.pid);
         response.set_exit_status(instance.status);
         SetTimestamp(response.mutable_exited_at(), instance.exited_at_ns);
+        GANTRY_CO_TRY(const std::shared_ptr<const Group> group, GroupOf(call));
+        GANTRY_CO_TRY(const ContainerId id, ContainerId::Parse(request.id()));
+        Publish(events::TaskDelete({group->ttrpc_address, group->ns, id}, instance.pid,
+                                   {instance.status, instance.exited_at_ns}));
         co_return response;
       }
     }
@@ -62,12 +66,15 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteExec(ContainerPtr container,
   GANTRY_CO_CHECK_OK(
       CheckLegal(Operation::kDelete, exec->state, std::format("exec '{}'", exec->id.str())));
   if (exec->backend) {
-    GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([&]() -> Status {
-      return plugin::GuardedCall(container->sandbox->backend_name,
-                                 [&] { return exec->backend->Delete(); });
-    }));
+    GANTRY_CO_CHECK_OK(
+        co_await parts_.services.pool.Run([backend = BackendCall(*container, exec.get())] {
+          return backend.OnProcess([](gantry::Process& object) { return object.Delete(); });
+        }));
   }
   co_await CloseStreams(exec);
+  co_await FreeBackend({std::exchange(exec->backend, nullptr)});
+  exec->state = State::kNone;
+  exec->SetGone();
   if (const auto found = container->execs.find(exec->id);
       found != container->execs.end() && found->second == exec) {
     container->execs.erase(found);
@@ -79,11 +86,12 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteExec(ContainerPtr container,
 os::Task<Result<pb::DeleteResponse>> Service::DeleteInit(ContainerPtr container) {
   const os::Slot::Hold hold = co_await container->slot.Acquire();
   TaskProcess& init = *container->init;
-  if (init.state == State::kNone) {
-    co_return Fail(Code::kNotFound, "container not created: not found");
-  }
   GANTRY_CO_CHECK_OK(CheckLegal(Operation::kDelete, init.state,
                                 std::format("container '{}'", container->id.str())));
+  if (init.exit && !init.exited.is_set()) {
+    // Its end is being recorded: the exit is published before the delete.
+    co_await init.exited.Wait();
+  }
   GANTRY_CO_CHECK_OK(co_await Remove(container));
   const pb::DeleteResponse response = ResponseOf(init);
   const ExitStatus exit = init.exit.value_or(ExitStatus{0, Now()});
@@ -125,27 +133,42 @@ os::Task<void> Service::CloseStreams(TaskProcessPtr process) {
               "closing does not fail");
 }
 
-os::Task<Status> Service::Remove(ContainerPtr container) {
-  Status result;
-  if (container->backend) {
-    result = co_await parts_.services.pool.Run([container]() -> Status {
-      return plugin::GuardedCall(container->sandbox->backend_name,
-                                 [&] { return container->backend->Delete(); });
-    });
-    if (!result) {
-      co_return result;
+/// A backend's objects end on a worker: what they do then is its business.
+os::Task<void> Service::FreeBackend(std::vector<std::shared_ptr<Process>> objects) {
+  IgnoreError(co_await parts_.services.pool.Run([&]() -> Status {
+    for (std::shared_ptr<Process>& object : objects) {
+      object.reset();
     }
+    return {};
+  }),
+              "they then end here");
+}
+
+os::Task<Status> Service::Remove(ContainerPtr container) {
+  if (container->backend) {
+    GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([backend = BackendCall(*container)] {
+      return backend.OnContainer([](gantry::Container& object) { return object.Delete(); });
+    }));
   }
   container->oom.reset();
+  std::vector<TaskProcessPtr> processes;
   for (const auto& [id, exec] : container->execs) {
-    co_await CloseStreams(exec);
+    processes.push_back(exec);
   }
   if (container->init) {
-    co_await CloseStreams(container->init);
-    if (container->init->host) {
-      parts_.services.processes.Release(container->init->host->id());
-    }
+    processes.push_back(container->init);
   }
+  // Execs before the container that they are in.
+  std::vector<std::shared_ptr<Process>> objects;
+  for (const TaskProcessPtr& process : processes) {
+    co_await CloseStreams(process);
+    if (process->host) {
+      parts_.services.processes.Release(process->host->id());
+    }
+    objects.push_back(std::exchange(process->backend, nullptr));
+  }
+  objects.push_back(std::exchange(container->backend, nullptr));
+  co_await FreeBackend(std::move(objects));
   if (!container->mounts.empty()) {
     const Result<os::UnmountReport> unmounted = co_await parts_.services.pool.Run(
         [container]() -> Result<os::UnmountReport> { return os::UnmountTree(container->rootfs); });
@@ -153,9 +176,29 @@ os::Task<Status> Service::Remove(ContainerPtr container) {
       LogError({{"id", container->id.str()}}, "{}", unmounted.error().message);
     }
   }
-  container->backend.reset();
   co_await LeaveSandbox(*container);
   co_return Status();
+}
+
+/// The keeper has ended it without us (we were silent for too long, or containerd
+/// begins anew with the id). What we have of it goes.
+os::Task<void> Service::FreeRemoved(ContainerPtr container) {
+  container->abandoned = true;
+  co_await container->ready.Wait();
+  const os::Slot::Hold hold = co_await container->slot.Acquire();
+  if (container->left.is_set()) {
+    co_return;
+  }
+  if (const Status removed = co_await Remove(container); !removed) {
+    LogError({{"ns", container->group->ns.str()}, {"id", container->id.str()}},
+             "free what the keeper has removed: {}", removed.error().message);
+  }
+  IgnoreError(co_await parts_.services.pool.Run(container->record.Remover(container->bundle)),
+              "containerd removes the bundle, and with it the record");
+  if (container->init) {
+    container->init->state = State::kNone;
+  }
+  Leave(*container);
 }
 
 void Service::DeleteCall(const link::DeleteCall& call) { os::Start(AnswerDeleteCall(call)); }

@@ -46,6 +46,17 @@ std::vector<std::string> DirsOf(const os::Cgroup& cgroup, const os::CgroupHierar
   return dirs;
 }
 
+/// Null: it has been deleted.
+TaskProcessPtr SharedOf(const TaskProcess& process) {
+  const Container& container = process.container;
+  if (process.is_init()) {
+    return container.init;
+  }
+  const auto found = container.execs.find(process.id);
+  return found == container.execs.end() || found->second.get() != &process ? nullptr
+                                                                           : found->second;
+}
+
 bool Runs(const TaskProcess& process) {
   return process.state == State::kRunning || process.state == State::kStarting ||
          process.state == State::kPaused;
@@ -66,9 +77,7 @@ Status Service::OnBound(TaskProcess& process, engine::WatchedProcessPtr host) {
   if (process.is_init()) {
     Protect(process.container);
   }
-  const TaskProcessPtr self =
-      process.is_init() ? process.container.init : process.container.execs[process.id];
-  host->OnEnd([this, weak = std::weak_ptr(self)](WaitStatus status) {
+  host->OnEnd([this, weak = std::weak_ptr(SharedOf(process))](WaitStatus status) {
     if (const TaskProcessPtr ended = weak.lock()) {
       OnExited(*ended, ExitStatus{status.code(), status.exited_at_ns});
     }
@@ -86,7 +95,10 @@ void Service::OnExited(TaskProcess& process, ExitStatus exit) {
     return;
   }
   if (process.exit) {
-    RepeatExit(process);
+    // It is known already, from a record, or from a backend that says it twice.
+    if (process.exited.is_set() && process.host) {
+      parts_.services.processes.Release(process.host->id());
+    }
     return;
   }
   if (process.state == State::kCreating) {
@@ -98,8 +110,11 @@ void Service::OnExited(TaskProcess& process, ExitStatus exit) {
   if (!container) {
     return;
   }
+  const TaskProcessPtr self = SharedOf(process);
+  if (!self) {
+    return;
+  }
   process.exit = exit;
-  const TaskProcessPtr self = process.is_init() ? container->init : container->execs[process.id];
   os::Start(HandleExit(container, self));
 }
 
@@ -132,7 +147,7 @@ void Service::FinishExit(TaskProcess& process) {
   if (process.is_init()) {
     Protect(container);
   }
-  process.exited.Set(*process.exit);
+  process.SetExited();
   LogInfo(
       {{"ns", container.group->ns.str()}, {"id", container.id.str()}, {"exec", process.id.str()}},
       "exited with {}", process.exit->status);

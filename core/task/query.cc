@@ -6,9 +6,9 @@
 
 #include <utility>
 
-#include "core/plugin/guard.h"
 #include "core/rpc/typed.h"
 #include "core/stats/metrics.h"
+#include "core/task/backend_call.h"
 #include "core/task/service.h"
 #include "proto/containerd/runc.pb.h"
 
@@ -57,15 +57,14 @@ void Fill(pb::StateResponse& response, const TaskProcess& process) {
 }
 
 /// The pids of a container, by its backend or its cgroups. Thread: workers.
-Result<std::vector<ProcessInfo>> ListProcesses(const Container& container) {
-  auto listed = plugin::GuardedCall(container.sandbox->backend_name,
-                                    [&] { return container.backend->Processes(); });
-  if (listed || listed.error().code != Code::kUnimplemented || container.cgroup.empty()) {
+Result<std::vector<ProcessInfo>> ListProcesses(const BackendCall& call) {
+  auto listed = call.OnContainer([](gantry::Container& backend) { return backend.Processes(); });
+  if (listed || listed.error().code != Code::kUnimplemented || call.cgroup.empty()) {
     return listed;
   }
   std::vector<ProcessInfo> processes;
-  if (container.cgroup.Exists()) {
-    GANTRY_TRY(const std::vector<pid_t> pids, container.cgroup.Procs());
+  if (call.cgroup.Exists()) {
+    GANTRY_TRY(const std::vector<pid_t> pids, call.cgroup.Procs());
     for (const pid_t pid : pids) {
       processes.push_back({static_cast<uint32_t>(pid), ExecId()});
     }
@@ -87,9 +86,20 @@ os::Task<Result<pb::StateResponse>> Service::GetState(const CallContext& call,
 os::Task<Result<pb::WaitResponse>> Service::Wait(const CallContext& call, pb::WaitRequest request) {
   GANTRY_CO_TRY(const TaskProcessPtr process,
                 co_await FindProcess(call, request.id(), request.exec_id()));
-  // Of its own: the process may be deleted meanwhile.
-  os::OneShot<ExitStatus> exited = process->exited;
-  const ExitStatus exit = co_await exited.Wait();
+  if (!process->exited.is_set() && !process->gone) {
+    os::OneShot<void> woken;
+    call.abandonment->Notify([woken]() mutable { woken.Set(); });
+    const auto here = process->waits.insert(process->waits.end(), woken);
+    co_await woken.Wait();
+    process->waits.erase(here);
+  }
+  if (!process->exited.is_set()) {
+    if (process->gone) {
+      co_return Fail(Code::kNotFound, "container not created: not found");
+    }
+    co_return Fail(Code::kCanceled, "wait for '{}': the caller has gone", request.id());
+  }
+  const ExitStatus exit = process->exited.value();
   pb::WaitResponse response;
   response.set_exit_status(exit.status);
   SetTimestamp(response.mutable_exited_at(), exit.exited_at_ns);
@@ -100,10 +110,14 @@ os::Task<Result<pb::PidsResponse>> Service::Pids(const CallContext& call, pb::Pi
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
   std::vector<ProcessInfo> processes;
   if (container->backend && container->init->state != State::kStopped) {
-    GANTRY_CO_TRY(processes, co_await parts_.services.pool.Run(
-                                 [container]() -> Result<std::vector<ProcessInfo>> {
-                                   return ListProcesses(*container);
-                                 }));
+    Result<std::vector<ProcessInfo>> listed = co_await parts_.services.pool.Run(
+        [backend = BackendCall(*container)] { return ListProcesses(backend); });
+    if (!listed && container->init->pid == 0) {
+      co_return std::unexpected(std::move(listed).error());
+    }
+    if (listed) {
+      processes = std::move(*listed);
+    }
   }
   if (processes.empty() && container->init->pid != 0) {
     // Never an empty list for a task that exists: after its own restart
@@ -134,16 +148,16 @@ os::Task<Result<pb::StatsResponse>> Service::Stats(const CallContext& call,
                                                    pb::StatsRequest request) {
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
   GANTRY_CO_TRY(
-      const AnyValue value, co_await parts_.services.pool.Run([container]() -> Result<AnyValue> {
+      const AnyValue value,
+      co_await parts_.services.pool.Run([backend = BackendCall(*container)]() -> Result<AnyValue> {
         Result<AnyValue> stats = Fail(Code::kUnimplemented, "no backend");
-        if (container->backend) {
-          stats = plugin::GuardedCall(container->sandbox->backend_name,
-                                      [&] { return container->backend->Stats(); });
+        if (backend.container) {
+          stats = backend.OnContainer([](gantry::Container& object) { return object.Stats(); });
         }
-        if (stats || stats.error().code != Code::kUnimplemented || container->cgroup.empty()) {
+        if (stats || stats.error().code != Code::kUnimplemented || backend.cgroup.empty()) {
           return stats;
         }
-        return stats::ReadMetrics(container->cgroup);
+        return stats::ReadMetrics(backend.cgroup);
       }));
   pb::StatsResponse response;
   response.mutable_stats()->set_type_url(value.type_url);

@@ -11,7 +11,7 @@
 
 #include "core/log/log.h"
 #include "core/os/mount.h"
-#include "core/plugin/guard.h"
+#include "core/task/backend_call.h"
 #include "core/task/service.h"
 #include "core/task/stdio_host.h"
 
@@ -28,6 +28,17 @@ void Restore(TaskProcess& process, const store::StdioPaths& stdio, State state,
   if (record.exited) {
     process.exit = ExitStatus{record.exit_status, record.exited_at_ns};
   }
+}
+
+/// Whether the process's ends of all its fifos are there, so that a start which
+/// did not take effect can be made again with them.
+bool AllStored(const store::StdioPaths& paths, const std::vector<io::StoredFd>& stored) {
+  const auto has = [&](const std::string& path, std::string_view name) {
+    return path.empty() ||
+           (path.starts_with('/') && std::ranges::contains(stored, name, &io::StoredFd::name));
+  };
+  return has(paths.in, "stdin-r") && has(paths.out, "stdout-w") &&
+         (paths.terminal || has(paths.err, "stderr-w"));
 }
 
 ContainerRequest RequestOf(const Container& container, std::string spec_json) {
@@ -136,22 +147,31 @@ os::Task<Status> Service::Recover(ContainerPtr container, store::Record record) 
     sandbox.netns_path = net->path;
   }
   if (!record.backend.empty()) {
-    GANTRY_CO_TRY(container->sandbox,
-                  co_await OpenSandbox(container, std::move(sandbox), record.backend,
-                                       &record.blobs["sandbox"]));
-    ++container->sandbox->containers;
+    Result<std::shared_ptr<SandboxEntry>> opened = co_await OpenSandbox(
+        container, std::move(sandbox), record.backend, &record.blobs["sandbox"]);
+    if (opened) {
+      container->sandbox = std::move(*opened);
+      ++container->sandbox->containers;
+    } else {
+      LogError({{"id", container->id.str()}}, "its sandbox cannot be recovered: {}",
+               opened.error().message);
+    }
   }
   co_await RecoverStreams(container->init);
   const bool unfinished = record.state == State::kCreating;
+  // Ends that are known while the rest is not yet are held back.
+  container->init->start_pending = true;
+  if (!container->sandbox && !unfinished) {
+    co_await AdoptByRecord(container->init);
+  }
   if (container->sandbox) {
-    // Ends that are known while the rest is not yet are held back.
-    container->init->start_pending = true;
     const ContainerRequest request = RequestOf(*container, spec.json);
+    const std::shared_ptr<SandboxEntry> entry = container->sandbox;
+    const std::string blob = container->blob;
     Result<std::unique_ptr<gantry::Container>> backend =
         co_await parts_.services.pool.Run([&]() -> Result<std::unique_ptr<gantry::Container>> {
-          return plugin::GuardedCall(container->sandbox->backend_name, [&] {
-            return container->sandbox->sandbox->RecoverContainer(request, *container->context,
-                                                                 container->blob);
+          return plugin::GuardedCall(entry->backend_name, [&] {
+            return entry->sandbox->RecoverContainer(request, *container->context, blob);
           });
         });
     if (backend) {
@@ -163,6 +183,7 @@ os::Task<Status> Service::Recover(ContainerPtr container, store::Record record) 
     }
   }
   if (unfinished) {
+    KeepStreams(*container);
     co_await RollBack(container);
     co_return Fail(Code::kNotFound, "it had not been created");
   }
@@ -176,10 +197,34 @@ os::Task<Status> Service::Recover(ContainerPtr container, store::Record record) 
   co_return Status();
 }
 
+void Service::KeepStreams(Container& container) {
+  TaskProcess& init = *container.init;
+  if (init.io) {
+    kept_streams_[KeyOf(*container.group, container.id.str())] = {
+        init.stdio, std::move(init.stdio_host), std::move(init.io)};
+  }
+}
+
+bool Service::TakeKeptStreams(TaskProcess& process) {
+  const auto found =
+      kept_streams_.find(KeyOf(*process.container.group, process.container.id.str()));
+  if (!process.is_init() || found == kept_streams_.end() || found->second.paths != process.stdio) {
+    return false;
+  }
+  process.stdio_host = std::move(found->second.host);
+  process.io = std::move(found->second.io);
+  kept_streams_.erase(found);
+  return true;
+}
+
 os::Task<void> Service::RecoverStreams(TaskProcessPtr process) {
-  std::vector<io::StoredFd> stored = co_await TakeStored(
-      parts_.services.link, stored_, static_cast<const StdioHost&>(*process->stdio_host).prefix());
-  if (stored.empty() && process->exit) {
+  std::vector<io::StoredFd> stored =
+      co_await TakeStored(parts_.services.link, stored_, process->stdio_host->prefix());
+  const bool begun = process->state != State::kCreating && process->state != State::kStarting;
+  if ((stored.empty() && process->exit) || (!begun && !AllStored(process->stdio, stored))) {
+    for (const io::StoredFd& fd : stored) {
+      process->stdio_host->Drop({fd.name});
+    }
     co_return;
   }
   io::StdioOptions options;
@@ -232,10 +277,11 @@ os::Task<void> Service::RecoverExecs(ContainerPtr container, const store::Record
     Result<std::unique_ptr<gantry::Process>> backend =
         Fail(Code::kUnavailable, "its container was not recovered");
     if (container->backend) {
+      const BackendCall call(*container);
       backend =
           co_await parts_.services.pool.Run([&]() -> Result<std::unique_ptr<gantry::Process>> {
-            return plugin::GuardedCall(container->sandbox->backend_name, [&] {
-              return container->backend->RecoverExec(request, *exec->context, true);
+            return call.OnContainer([&](gantry::Container& object) {
+              return object.RecoverExec(request, *exec->context, true);
             });
           });
     }
@@ -248,7 +294,6 @@ os::Task<void> Service::RecoverExecs(ContainerPtr container, const store::Record
     } else if (exec->state == State::kStarting) {
       // It never ran; the Start that is replayed runs it.
       exec->start_pending = false;
-      co_await CloseStreams(exec);
       exec->state = State::kCreated;
     } else {
       LogError({{"id", container->id.str()}, {"exec", exec->id.str()}},
@@ -280,7 +325,7 @@ void Service::RepeatExit(TaskProcess& process) {
     parts_.services.processes.Release(id);
   }
   process.state = State::kStopped;
-  process.exited.Set(*process.exit);
+  process.SetExited();
 }
 
 }  // namespace gantry::task

@@ -20,7 +20,11 @@ Status Open(SandboxEntry& entry, const SandboxRequest& request, const std::strin
       return {};
     }
     GANTRY_TRY(entry.sandbox, entry.backend->CreateSandbox(request, *entry.context));
-    return entry.sandbox->Start();
+    Status started = entry.sandbox->Start();
+    if (!started) {
+      IgnoreError(entry.sandbox->Shutdown(), "the start's error says more");
+    }
+    return started;
   });
 }
 
@@ -48,7 +52,7 @@ os::Task<Result<std::shared_ptr<SandboxEntry>>> Service::OpenSandbox(ContainerPt
   entry->backend_name = backend.name;
   entry->backend = backend.backend;
   entry->options_json = request.options_json;
-  entry->keeper_of_blob = container->id.str();
+  entry->keeper_of_blob = container;
   if (blob != nullptr) {
     entry->blob = *blob;
   }
@@ -58,16 +62,14 @@ os::Task<Result<std::shared_ptr<SandboxEntry>>> Service::OpenSandbox(ContainerPt
   options.id = entry->id;
   options.store_prefix = std::format("{}/sandbox", container->instance);
   options.counters = &parts_.counters;
-  options.save = [&loop = parts_.services.loop, weak = std::weak_ptr(container),
-                  sandbox = std::weak_ptr(entry)](std::string state) -> Status {
-    auto write = os::Call(loop, [&]() -> std::function<Status()> {
-      const auto owner = weak.lock();
+  options.save = [this, sandbox = std::weak_ptr(entry)](std::string state) -> Status {
+    auto write = os::Call(parts_.services.loop, [&]() -> std::function<Status()> {
       const auto self = sandbox.lock();
-      if (!owner || !self || !owner->init) {
+      const auto owner = self ? self->keeper_of_blob.lock() : nullptr;
+      if (!owner || !owner->init) {
         return [] { return Status(Fail(Code::kNotFound, "the sandbox is not there any more")); };
       }
       self->blob = std::move(state);
-      owner->sandbox = self;
       return owner->record.Writer(owner->record.Next(ToRecord(*owner)));
     });
     return write();
@@ -75,15 +77,44 @@ os::Task<Result<std::shared_ptr<SandboxEntry>>> Service::OpenSandbox(ContainerPt
   entry->context = std::make_unique<sandbox::Context>(parts_.services, std::move(options));
   request.id = entry->id;
   request.ns = container->group->ns;
-  GANTRY_CO_CHECK_OK(
-      co_await parts_.services.pool.Run([&]() -> Status { return Open(*entry, request, blob); }));
+  // What it saves while it comes up is in the container's record already.
+  container->sandbox = entry;
+  Status opened =
+      co_await parts_.services.pool.Run([&]() -> Status { return Open(*entry, request, blob); });
+  if (!opened) {
+    container->sandbox = nullptr;
+    static_cast<sandbox::Context&>(*entry->context).DropAll();
+    co_return std::unexpected(std::move(opened).error());
+  }
   sandboxes_[address] = entry;
   co_return entry;
 }
 
+/// The sandbox's state is in the record of one of its containers. When that one
+/// leaves, it goes to the one that a recovery would take up first.
+os::Task<void> Service::HandOverBlob(const Container& from, SandboxEntry& entry) {
+  if (entry.keeper_of_blob.lock().get() != &from) {
+    co_return;
+  }
+  ContainerPtr next;
+  for (const auto& [key, other] : containers_) {
+    if (other->sandbox.get() == &entry && (!next || other->instance < next->instance)) {
+      next = other;
+    }
+  }
+  entry.keeper_of_blob = next;
+  if (next) {
+    IgnoreError(co_await Save(*next), "a later save repeats it");
+  }
+}
+
 os::Task<void> Service::LeaveSandbox(Container& container) {
   const std::shared_ptr<SandboxEntry> entry = std::exchange(container.sandbox, nullptr);
-  if (!entry || --entry->containers > 0) {
+  if (!entry) {
+    co_return;
+  }
+  if (--entry->containers > 0) {
+    co_await HandOverBlob(container, *entry);
     co_return;
   }
   const std::string address = container.group->address;
@@ -92,7 +123,10 @@ os::Task<void> Service::LeaveSandbox(Container& container) {
     sandboxes_.erase(found);
   }
   const Status ended = co_await parts_.services.pool.Run([entry]() -> Status {
-    return plugin::GuardedCall(entry->backend_name, [&] { return entry->sandbox->Shutdown(); });
+    Status status =
+        plugin::GuardedCall(entry->backend_name, [&] { return entry->sandbox->Shutdown(); });
+    entry->sandbox.reset();
+    return status;
   });
   if (!ended) {
     LogError({{"id", entry->id.str()}}, "shut the sandbox down: {}", ended.error().message);

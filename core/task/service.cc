@@ -9,6 +9,21 @@
 
 namespace gantry::task {
 
+namespace {
+
+os::Task<void> CloseKept(Parts parts, std::unique_ptr<StdioHost> host,
+                         std::shared_ptr<io::ProcessIo> streams) {
+  IgnoreError(co_await parts.services.pool.Run([streams]() -> Status {
+    streams->Close();
+    return {};
+  }),
+              "closing does not fail");
+  streams.reset();
+  host.reset();
+}
+
+}  // namespace
+
 void SetTimestamp(wire::Timestamp* to, int64_t since_epoch_ns) {
   constexpr int64_t kSecond = 1'000'000'000;
   to->set_seconds(since_epoch_ns / kSecond);
@@ -75,7 +90,7 @@ os::Task<Result<ContainerPtr>> Service::Find(const CallContext& call, std::strin
   }
   // Looked up again: the one that was waited for may have turned out gone.
   const auto found = containers_.find(key);
-  if (found == containers_.end()) {
+  if (found == containers_.end() || !found->second->init) {
     co_return Fail(Code::kNotFound, "container not created: not found");
   }
   co_return found->second;
@@ -118,6 +133,13 @@ void Service::Leave(Container& container) {
   if (found != containers_.end() && found->second.get() == &container) {
     containers_.erase(found);
   }
+  if (container.init) {
+    container.init->SetGone();
+  }
+  for (const auto& [id, exec] : container.execs) {
+    exec->SetGone();
+  }
+  container.left.Set();
 }
 
 os::Task<Status> Service::Save(Container& container) {
@@ -166,9 +188,17 @@ void Service::InstanceRemoved(uint64_t number) {
   const std::string address = found->second.address;
   const Key key = KeyOf(*groups_[address], found->second.announce.id);
   instances_.erase(found);
+  if (auto kept = kept_streams_.extract(key)) {
+    // The Create never came again.
+    os::Start(CloseKept(parts_, std::move(kept.mapped().host), std::move(kept.mapped().io)));
+  }
   if (const auto entry = instance_of_.find(key);
       entry != instance_of_.end() && entry->second == number) {
     instance_of_.erase(entry);
+  }
+  if (const auto held = containers_.find(key);
+      held != containers_.end() && held->second->instance == number) {
+    os::Start(FreeRemoved(held->second));
   }
   for (const auto& [other, instance] : instances_) {
     if (instance.address == address) {

@@ -34,6 +34,7 @@
 #include "core/task/container.h"
 #include "core/task/contexts.h"
 #include "core/task/parts.h"
+#include "core/task/stdio_host.h"
 #include "proto/containerd/task/task.pb.h"
 
 namespace gantry::task {
@@ -114,6 +115,7 @@ class Service final : public ProcessObserver {
 
   // Create (create.cc).
   struct Creation;
+  os::Task<ContainerPtr> Present(const Group& group, ContainerId id);
   os::Task<Status> DoCreate(std::shared_ptr<Creation> creation);
   os::Task<Status> Prepare(Creation& creation);
   os::Task<Status> OpenStreams(TaskProcessPtr process);
@@ -127,6 +129,7 @@ class Service final : public ProcessObserver {
                                                               std::string backend_name,
                                                               const std::string* blob);
   os::Task<void> LeaveSandbox(Container& container);
+  os::Task<void> HandOverBlob(const Container& from, SandboxEntry& entry);
 
   // Starts (start.cc).
   os::Task<Result<pb::StartResponse>> StartInit(ContainerPtr container, bool replay);
@@ -141,7 +144,9 @@ class Service final : public ProcessObserver {
   /// Removes every trace outside the bundle. Again: allowed.
   os::Task<Status> Remove(ContainerPtr container);
   os::Task<void> CloseStreams(TaskProcessPtr process);
+  os::Task<void> FreeBackend(std::vector<std::shared_ptr<Process>> objects);
   os::Task<void> AnswerDeleteCall(link::DeleteCall call);
+  os::Task<void> FreeRemoved(ContainerPtr container);
 
   // Signals (control.cc).
   os::Task<Status> SignalAll(ContainerPtr container, uint32_t signal);
@@ -161,6 +166,8 @@ class Service final : public ProcessObserver {
   os::Task<void> RecoverInstance(uint64_t number);
   os::Task<Status> Recover(ContainerPtr container, store::Record record);
   os::Task<void> RecoverStreams(TaskProcessPtr process);
+  void KeepStreams(Container& container);
+  bool TakeKeptStreams(TaskProcess& process);
   os::Task<void> RecoverExecs(ContainerPtr container, const store::Record& record);
   os::Task<void> AdoptByRecord(TaskProcessPtr process);
   void RepeatExit(TaskProcess& process);
@@ -174,6 +181,16 @@ class Service final : public ProcessObserver {
   std::map<std::string, std::shared_ptr<SandboxEntry>> sandboxes_;
   /// Serialises the making of a group's sandbox.
   std::map<std::string, std::shared_ptr<os::Slot>> sandbox_slots_;
+
+  /// Streams of containers whose Create an engine's end interrupted, for the
+  /// Create that is replayed: closed, their reader would see the end and go.
+  struct KeptStreams {
+    store::StdioPaths paths;
+    std::unique_ptr<StdioHost> host;
+    std::shared_ptr<io::ProcessIo> io;
+  };
+
+  std::map<Key, KeptStreams> kept_streams_;
   /// Names in the descriptor store that an earlier engine left.
   std::vector<std::string> stored_;
 };

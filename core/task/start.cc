@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/log/log.h"
-#include "core/plugin/guard.h"
+#include "core/task/backend_call.h"
 #include "core/task/service.h"
 
 namespace gantry::task {
@@ -34,13 +34,14 @@ os::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, b
   TaskProcess& init = *container->init;
   const bool done = replay && (init.state == State::kRunning || init.state == State::kStopped);
   if (!done) {
-    GANTRY_CO_CHECK_OK(CheckLegal(Operation::kStart, init.state,
+    // An end that is being recorded counts, too.
+    GANTRY_CO_CHECK_OK(CheckLegal(Operation::kStart, init.exit ? State::kStopped : init.state,
                                   std::format("container '{}'", container->id.str())));
     init.start_pending = true;
-    const Status started = co_await parts_.services.pool.Run([&]() -> Status {
-      return plugin::GuardedCall(container->sandbox->backend_name,
-                                 [&] { return container->backend->Start(); });
-    });
+    const Status started =
+        co_await parts_.services.pool.Run([backend = BackendCall(*container)]() -> Status {
+          return backend.OnContainer([](gantry::Container& object) { return object.Start(); });
+        });
     if (!started) {
       StartPublished(init);
       co_return std::unexpected(started.error());
@@ -62,7 +63,7 @@ os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, T
   const os::Slot::Hold hold = co_await exec->slot.Acquire();
   const bool done = replay && (exec->state == State::kRunning || exec->state == State::kStopped);
   if (!done) {
-    if (container->init->state == State::kStopped) {
+    if (container->init->exit) {
       co_return Fail(Code::kFailedPrecondition,
                      "start exec '{}': container {} init process is not running", exec->id.str(),
                      container->id.str());
@@ -78,7 +79,10 @@ os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, T
       exec->exit = ExitStatus{255, 0};
       co_await CloseStreams(exec);
       IgnoreError(co_await Save(*container), "the exec never ran; only its id is on record");
-      exec->exited.Set(*exec->exit);
+      exec->SetExited();
+      if (exec->host && exec->host->Ended()) {
+        parts_.services.processes.Release(exec->host->id());
+      }
       co_return std::unexpected(std::move(started).error());
     }
   }
@@ -97,11 +101,15 @@ os::Task<Status> Service::RunExec(ContainerPtr container, TaskProcessPtr exec) {
   request.id = exec->id;
   request.process_json = exec->spec_json;
   request.terminal = exec->stdio.terminal;
+  const BackendCall prepare(*container);
+  GANTRY_CO_TRY(
+      exec->backend, co_await parts_.services.pool.Run([&]() -> Result<std::unique_ptr<Process>> {
+        return prepare.OnContainer(
+            [&](gantry::Container& object) { return object.Exec(request, *exec->context); });
+      }));
+  const BackendCall start(*container, exec.get());
   GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([&]() -> Status {
-    return plugin::GuardedCall(container->sandbox->backend_name, [&]() -> Status {
-      GANTRY_TRY(exec->backend, container->backend->Exec(request, *exec->context));
-      return exec->backend->Start();
-    });
+    return start.OnProcess([](gantry::Process& object) { return object.Start(); });
   }));
   exec->io->Started();
   exec->state = State::kRunning;

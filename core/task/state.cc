@@ -58,6 +58,9 @@ Status CheckLegal(Operation operation, State state, std::string_view what) {
     if (operation == Operation::kKill && state == State::kStopped) {
       return Fail(Code::kNotFound, "process already finished: not found");
     }
+    if (state == State::kNone) {
+      return Fail(Code::kNotFound, "container not created: not found");
+    }
     return Fail(Code::kFailedPrecondition, "{} {}: it is {}: failed precondition", row.verb, what,
                 store::StateName(state));
   }

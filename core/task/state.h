@@ -30,7 +30,7 @@ enum class Operation {
 /// Whether `operation` is legal for a process in `state`; `what` names it in
 /// the error ("container a1", "exec e1 of a1").
 /// Errors: kFailedPrecondition; kNotFound "process already finished: not found"
-/// for a signal to what has ended.
+/// for a signal to what has ended, "container not created: not found" for what is gone.
 /// Source: containerd 2.1.9, cmd/containerd-shim-runc-v2/process, answers measured.
 Status CheckLegal(Operation operation, State state, std::string_view what);
 

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A call into a backend, on a worker: what it works on stays alive while it
+// runs, whatever happens to the container on the loop meanwhile. (Kill, Stats
+// and Pids wait for nobody, so a Delete may come to its end while they run.)
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "core/os/cgroup.h"
+#include "core/plugin/guard.h"
+#include "core/task/container.h"
+
+namespace gantry::task {
+
+/// Thread: made on the loop, used on a worker.
+struct BackendCall {
+  /// Of `exec`, or of the container itself.
+  explicit BackendCall(const Container& from, const TaskProcess* exec = nullptr)
+      : entry(from.sandbox),
+        sandbox(entry ? entry->sandbox : nullptr),
+        container(from.backend),
+        process(exec == nullptr || exec->is_init() ? from.backend : exec->backend),
+        cgroup(from.cgroup) {}
+
+  /// `function(*container)`; exceptions are errors.
+  template <class F>
+  std::invoke_result_t<F, gantry::Container&> OnContainer(F&& function) const {
+    return On(container.get(), std::forward<F>(function));
+  }
+
+  /// `function(*process)`.
+  template <class F>
+  std::invoke_result_t<F, gantry::Process&> OnProcess(F&& function) const {
+    return On(process.get(), std::forward<F>(function));
+  }
+
+  // Destroyed from below: what is inside first.
+  std::shared_ptr<SandboxEntry> entry;
+  std::shared_ptr<Sandbox> sandbox;
+  std::shared_ptr<gantry::Container> container;
+  /// Null: not started, or its backend could not take it up again.
+  std::shared_ptr<gantry::Process> process;
+  os::Cgroup cgroup;
+
+ private:
+  template <class T, class F>
+  std::invoke_result_t<F, T&> On(T* object, F&& function) const {
+    if (!entry || object == nullptr) {
+      return Fail(Code::kUnavailable, "its backend is not there: unavailable");
+    }
+    return plugin::GuardedCall(entry->backend_name,
+                               [&] { return std::forward<F>(function)(*object); });
+  }
+};
+
+}  // namespace gantry::task
