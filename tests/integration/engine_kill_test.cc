@@ -220,8 +220,12 @@ TEST_F(EngineKill, DuringFiftyRunsLosesNoExitCode) {
     EXPECT_EQ(program.Wait(kLong), i) << program.err();
   }
   for (int i = 0; i < kCount; ++i) {
-    EXPECT_THAT(Events::Topics(events.Until("/tasks/delete", Id("-" + std::to_string(i)))),
-                ElementsAre("create", "start", "exit", "delete"));
+    // An event may come again: containerd had it and the engine was killed before it knew.
+    std::vector<std::string> topics =
+        Events::Topics(events.Until("/tasks/delete", Id("-" + std::to_string(i))));
+    const auto repeated = std::ranges::unique(topics);
+    topics.erase(repeated.begin(), repeated.end());
+    EXPECT_THAT(topics, ElementsAre("create", "start", "exit", "delete"));
   }
 }
 
