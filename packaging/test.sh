@@ -69,6 +69,7 @@ fuzz_suite() {
     status=0
     mkdir -p "$GANTRY_ROOT/build/fuzz/corpus/$name" "$GANTRY_ROOT/tests/fuzz/corpus/$name"
     timeout -k 20 $((FUZZ_SECONDS + 120)) "$target" -max_total_time="$FUZZ_SECONDS" \
+      -runs="${GANTRY_FUZZ_RUNS:-2000000}" -timeout=20 -rss_limit_mb=2048 \
       -artifact_prefix="$GANTRY_ROOT/build/fuzz/" "$GANTRY_ROOT/build/fuzz/corpus/$name" \
       "$GANTRY_ROOT/tests/fuzz/corpus/$name" >"$log" 2>&1 </dev/null || status=$?
     if [ "$status" -eq 0 ]; then
