@@ -23,6 +23,8 @@ constexpr auto kHelloTimeout = 30s;
 constexpr auto kUpgradeHelloTimeout = 10s;
 constexpr auto kRetireTimeout = 2s;
 constexpr auto kHealthy = 1s;
+/// An upgraded engine that lasts so long is not taken back any more.
+constexpr auto kProven = 10s;
 constexpr std::chrono::milliseconds kFirstBackoff = 50ms;
 constexpr std::chrono::milliseconds kMaxBackoff = 5s;
 /// After an engine that worked: a caller waits 2 s for the state of a container.
@@ -233,8 +235,12 @@ void Supervisor::Bury(int wait_status) {
   if (!current_->retiring) {
     Note("engine {} ended (wait status {:#x})", current_->process.pid, wait_status);
   }
-  if (current_->said_hello && Clock::now() - current_->in_charge_since >= kHealthy) {
+  const auto served =
+      current_->said_hello ? Clock::now() - current_->in_charge_since : Clock::duration(0);
+  if (served >= kHealthy) {
     failures_ = 0;
+  }
+  if (served >= kProven) {
     fallback_path_.clear();
   } else if (!fallback_path_.empty() && !next_) {
     Note("go back to engine '{}'", fallback_path_);

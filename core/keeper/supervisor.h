@@ -3,14 +3,14 @@
 // The engine as a process: start, restart after a crash, upgrade.
 //
 // Restart: at once the first time, then after 50 ms, doubling to 5 s, or to 400 ms where
-// the one that ended had said Hello; an engine
-// that was in charge for 1 s counts as healthy and the row begins anew.
+// the one that ended had said Hello; an engine that was in charge for 1 s counts as healthy and the
+// row begins anew.
 //
 // Upgrade: the new engine starts beside the old one and loads what it needs. When it says
 // Hello, the old one is ended (SIGTERM, SIGKILL after 2 s), and only when it
 // is gone the new one gets the state: no two engines act at the same time. If the new
 // one ends before Hello or is silent for 10 s, the old one was never disturbed. If
-// it ends within 1 s of being in charge, the next start is the old path again.
+// it ends within 10 s of being in charge, the next start is the old path again.
 #pragma once
 
 #include <chrono>
