@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/task/fake_backend.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <format>
+#include <stdexcept>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+namespace gantry::test {
+namespace {
+
+constexpr int64_t kEndedAt = 1'700'000'000'000'000'000;
+
+/// What the fakes have in common: a name, and a count of calls under way.
+class FakeObject {
+ public:
+  FakeObject(FakeBackend& backend, std::string name) : backend_(backend), name_(std::move(name)) {}
+
+  FakeObject(const FakeObject&) = delete;
+  FakeObject& operator=(const FakeObject&) = delete;
+
+  ~FakeObject() { backend_.Destroyed(name_, calls_); }
+
+  Status Enter(const std::string& verb, const std::string& arguments = "") {
+    ++calls_;
+    Status status = Fail(Code::kInternal, "an exception");
+    try {
+      status = backend_.Enter(verb + " " + name_, arguments);
+    } catch (...) {
+      --calls_;
+      throw;
+    }
+    --calls_;
+    return status;
+  }
+
+  FakeBackend& backend() { return backend_; }
+
+  const std::string& name() const { return name_; }
+
+ private:
+  FakeBackend& backend_;
+  const std::string name_;
+  std::atomic<int> calls_ = 0;
+};
+
+class FakeExec final : public Process {
+ public:
+  FakeExec(FakeBackend& backend, std::string name, ProcessContext& context, SandboxContext& sandbox)
+      : object_(backend, std::move(name)), context_(context), sandbox_(sandbox) {}
+
+  ~FakeExec() override { object_.backend().Remove(object_.name()); }
+
+  Status Start() override {
+    // The process is there before the call has returned.
+    GANTRY_CHECK_OK(object_.backend().ComeUp(object_.name(), context_, sandbox_, false));
+    return object_.Enter("start");
+  }
+
+  Status Recover() {
+    GANTRY_CHECK_OK(object_.Enter("recover"));
+    return object_.backend().ComeUp(object_.name(), context_, sandbox_, true);
+  }
+
+  Status Kill(uint32_t signal) override { return object_.Enter("kill", std::to_string(signal)); }
+
+  Status CloseStdin() override { return object_.Enter("closestdin"); }
+
+  Status Delete() override { return object_.Enter("delete"); }
+
+ private:
+  FakeObject object_;
+  ProcessContext& context_;
+  SandboxContext& sandbox_;
+};
+
+}  // namespace
+
+class FakeContainer final : public Container {
+ public:
+  FakeContainer(FakeBackend& backend, const ContainerRequest& request, ContainerContext& context,
+                SandboxContext& sandbox)
+      : object_(backend, request.id.str()), context_(context), sandbox_(sandbox) {}
+
+  ~FakeContainer() override { object_.backend().Remove(object_.name()); }
+
+  Status Create() {
+    GANTRY_CHECK_OK(object_.backend().ComeUp(object_.name(), context_.init(), sandbox_, false));
+    if (const std::string state = object_.backend().StateFor(false); !state.empty()) {
+      GANTRY_CHECK_OK(context_.Save(state));
+    }
+    return object_.Enter("create");
+  }
+
+  Status Recover(const std::string& blob) {
+    GANTRY_CHECK_OK(object_.Enter("recover", blob));
+    return object_.backend().ComeUp(object_.name(), context_.init(), sandbox_, true);
+  }
+
+  Status Start() override { return object_.Enter("start"); }
+
+  Status Kill(uint32_t signal) override { return object_.Enter("kill", std::to_string(signal)); }
+
+  Status KillAll(uint32_t signal) override {
+    return object_.Enter("killall", std::to_string(signal));
+  }
+
+  Status Pause() override { return object_.Enter("pause"); }
+
+  Status Resume() override { return object_.Enter("resume"); }
+
+  Status Update(const std::string& json) override { return object_.Enter("update", json); }
+
+  Status Resize(ConsoleSize size) override {
+    return object_.Enter("resize", std::format("{}x{}", size.width, size.height));
+  }
+
+  Status CloseStdin() override { return object_.Enter("closestdin"); }
+
+  Result<AnyValue> Stats() override {
+    GANTRY_CHECK_OK(object_.Enter("stats"));
+    return AnyValue{"io.containerd.cgroups.v2.Metrics", "metrics"};
+  }
+
+  Result<std::vector<ProcessInfo>> Processes() override {
+    GANTRY_CHECK_OK(object_.Enter("processes"));
+    return object_.backend().Processes();
+  }
+
+  Status Checkpoint(const CheckpointRequest& request) override {
+    return object_.Enter("checkpoint", request.path);
+  }
+
+  Result<std::unique_ptr<Process>> Exec(const ExecRequest& request,
+                                        ProcessContext& context) override {
+    GANTRY_CHECK_OK(object_.Enter("exec", request.id.str()));
+    return std::make_unique<FakeExec>(object_.backend(), object_.name() + "/" + request.id.str(),
+                                      context, sandbox_);
+  }
+
+  Result<std::unique_ptr<Process>> RecoverExec(const ExecRequest& request, ProcessContext& context,
+                                               [[maybe_unused]] bool started) override {
+    auto exec = std::make_unique<FakeExec>(
+        object_.backend(), object_.name() + "/" + request.id.str(), context, sandbox_);
+    GANTRY_CHECK_OK(exec->Recover());
+    return exec;
+  }
+
+  Status Delete() override { return object_.Enter("delete"); }
+
+ private:
+  FakeObject object_;
+  ContainerContext& context_;
+  SandboxContext& sandbox_;
+};
+
+namespace {
+
+class FakeSandbox final : public Sandbox {
+ public:
+  FakeSandbox(FakeBackend& backend, const SandboxRequest& request, SandboxContext& context)
+      : object_(backend, "sandbox " + request.id.str()), context_(context) {}
+
+  Status Start() override {
+    if (const std::string state = object_.backend().StateFor(true); !state.empty()) {
+      GANTRY_CHECK_OK(context_.Save(state));
+    }
+    return object_.Enter("start");
+  }
+
+  Result<std::unique_ptr<Container>> CreateContainer(const ContainerRequest& request,
+                                                     ContainerContext& context) override {
+    auto container = std::make_unique<FakeContainer>(object_.backend(), request, context, context_);
+    GANTRY_CHECK_OK(container->Create());
+    return container;
+  }
+
+  Result<std::unique_ptr<Container>> RecoverContainer(const ContainerRequest& request,
+                                                      ContainerContext& context,
+                                                      const std::string& blob) override {
+    auto container = std::make_unique<FakeContainer>(object_.backend(), request, context, context_);
+    GANTRY_CHECK_OK(container->Recover(blob));
+    return container;
+  }
+
+  Status Shutdown() override { return object_.Enter("shutdown"); }
+
+ private:
+  FakeObject object_;
+  SandboxContext& context_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Sandbox>> FakeBackend::CreateSandbox(const SandboxRequest& request,
+                                                            SandboxContext& context) {
+  GANTRY_CHECK_OK(Enter("create sandbox " + request.id.str()));
+  return std::make_unique<FakeSandbox>(*this, request, context);
+}
+
+Result<std::unique_ptr<Sandbox>> FakeBackend::RecoverSandbox(const SandboxRequest& request,
+                                                             SandboxContext& context,
+                                                             const std::string& blob) {
+  GANTRY_CHECK_OK(Enter("recover sandbox " + request.id.str(), blob));
+  return std::make_unique<FakeSandbox>(*this, request, context);
+}
+
+std::vector<std::string> FakeBackend::Calls() const {
+  const std::lock_guard lock(mutex_);
+  return calls_;
+}
+
+size_t FakeBackend::Count(const std::string& call) const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<size_t>(std::ranges::count(calls_, call));
+}
+
+void FakeBackend::FailNext(const std::string& call, Error error) {
+  const std::lock_guard lock(mutex_);
+  fail_[call] = std::move(error);
+}
+
+void FakeBackend::Hold(const std::string& call) {
+  const std::lock_guard lock(mutex_);
+  held_.insert(call);
+}
+
+void FakeBackend::Release(const std::string& call) {
+  const std::lock_guard lock(mutex_);
+  held_.erase(call);
+  changed_.notify_all();
+}
+
+bool FakeBackend::Held(const std::string& call) const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.contains(call);
+}
+
+void FakeBackend::ThrowNext(const std::string& call) {
+  const std::lock_guard lock(mutex_);
+  throw_.insert(call);
+}
+
+void FakeBackend::LeaveOut(const std::string& verb) {
+  const std::lock_guard lock(mutex_);
+  left_out_.insert(verb);
+}
+
+void FakeBackend::BindTo(const std::string& name, HostPid pid) {
+  const std::lock_guard lock(mutex_);
+  bind_[name] = pid;
+}
+
+void FakeBackend::SetProcesses(std::vector<ProcessInfo> processes) {
+  const std::lock_guard lock(mutex_);
+  processes_ = std::move(processes);
+}
+
+bool FakeBackend::End(const std::string& name, uint32_t status) {
+  const std::lock_guard lock(mutex_);
+  const auto found = running_.find(name);
+  if (found == running_.end()) {
+    return false;
+  }
+  found->second->Exited({status, kEndedAt});
+  running_.erase(found);
+  return true;
+}
+
+void FakeBackend::EndDuring(const std::string& call, const std::string& name, uint32_t status) {
+  const std::lock_guard lock(mutex_);
+  end_during_[call] = {name, status};
+}
+
+void FakeBackend::SetEnded(const std::string& name, uint32_t status) {
+  const std::lock_guard lock(mutex_);
+  ended_[name] = status;
+}
+
+void FakeBackend::SaveState(const std::string& sandbox, const std::string& container) {
+  const std::lock_guard lock(mutex_);
+  sandbox_state_ = sandbox;
+  container_state_ = container;
+}
+
+void FakeBackend::EndAll() {
+  const std::lock_guard lock(mutex_);
+  held_.clear();
+  changed_.notify_all();
+  for (const auto& [name, context] : std::exchange(running_, {})) {
+    context->Exited({137, kEndedAt});
+  }
+}
+
+Status FakeBackend::Enter(const std::string& call, const std::string& arguments) {
+  std::unique_lock lock(mutex_);
+  calls_.push_back(arguments.empty() ? call : call + " " + arguments);
+  if (held_.contains(call)) {
+    const auto here = waiting_.insert(call);
+    changed_.wait_for(lock, std::chrono::seconds(10), [&] { return !held_.contains(call); });
+    waiting_.erase(here);
+  }
+  if (const auto end = end_during_.extract(call)) {
+    const auto [name, status] = end.mapped();
+    lock.unlock();
+    EXPECT_TRUE(End(name, status)) << name;
+    lock.lock();
+  }
+  if (throw_.erase(call) > 0) {
+    throw std::runtime_error("out of luck");
+  }
+  if (left_out_.contains(call.substr(0, call.find(' ')))) {
+    return Fail(Code::kUnimplemented, "{}: left out", call);
+  }
+  if (auto fail = fail_.extract(call)) {
+    return std::unexpected(std::move(fail.mapped()));
+  }
+  return {};
+}
+
+void FakeBackend::Remove(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  running_.erase(name);
+}
+
+Status FakeBackend::ComeUp(const std::string& name, ProcessContext& context,
+                           SandboxContext& sandbox, bool recovered) {
+  std::unique_lock lock(mutex_);
+  if (const auto host = bind_.find(name); host != bind_.end()) {
+    const HostPid pid = host->second;
+    lock.unlock();
+    GANTRY_TRY(auto process, sandbox.Adopt(pid));
+    return context.Bind(std::move(process));
+  }
+  const HostPid pid{next_pid_++};
+  if (const auto ended = ended_.find(name); recovered && ended != ended_.end()) {
+    context.Exited({ended->second, kEndedAt});
+    return {};
+  }
+  running_[name] = &context;
+  lock.unlock();
+  if (!recovered) {
+    context.SetPid(pid);
+  }
+  return {};
+}
+
+std::string FakeBackend::StateFor(bool sandbox) const {
+  const std::lock_guard lock(mutex_);
+  return sandbox ? sandbox_state_ : container_state_;
+}
+
+std::vector<ProcessInfo> FakeBackend::Processes() const {
+  const std::lock_guard lock(mutex_);
+  return processes_;
+}
+
+void FakeBackend::Destroyed(const std::string& name, int calls_under_way) {
+  EXPECT_EQ(calls_under_way, 0) << name << " was destroyed during a call of it";
+}
+
+}  // namespace gantry::test

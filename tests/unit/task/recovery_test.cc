@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The engine is killed and comes up again: nothing is lost, nothing done twice.
+#include <csignal>
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/task/task_test.h"
+
+namespace gantry::task {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class TaskRecovery : public TaskTest {
+ protected:
+  os::ProcessId RunBound(const std::string& id, int32_t pid) {
+    backend_.BindTo(id, HostPid{pid});
+    const os::ProcessId process = keeper_.AddOrphan(pid);
+    Run(id);
+    return process;
+  }
+
+  uint64_t CountEvents(const std::string& event) {
+    const auto events = Events();
+    return static_cast<uint64_t>(std::ranges::count(events, event));
+  }
+};
+
+TEST_F(TaskRecovery, FindsARunningContainer) {
+  backend_.SaveState("sandbox state", "container state");
+  Run("c1");
+  RestartEngine();
+  const auto state = State("c1");
+  ASSERT_TRUE(state) << state.error().message;
+  EXPECT_EQ(state->status(), pb::RUNNING);
+  EXPECT_EQ(state->pid(), 4001U);
+  EXPECT_EQ(backend_.Count("recover sandbox c1 sandbox state"), 1U);
+  EXPECT_EQ(backend_.Count("recover c1 container state"), 1U);
+  EXPECT_EQ(backend_.Count("create c1"), 1U);
+  End("c1", 3);
+  EXPECT_EQ(Delete("c1")->exit_status(), 3U);
+  EXPECT_THAT(Events(), ElementsAre("create c1", "start c1", "exit c1 3", "delete c1"));
+}
+
+TEST_F(TaskRecovery, FindsACreatedContainer) {
+  Announce("c1");
+  ASSERT_TRUE(Create("c1"));
+  RestartEngine();
+  EXPECT_EQ(State("c1")->status(), pb::CREATED);
+  EXPECT_TRUE(Start("c1"));
+}
+
+TEST_F(TaskRecovery, FindsAPausedContainer) {
+  Run("c1");
+  pb::PauseRequest pause;
+  pause.set_id("c1");
+  ASSERT_TRUE(Ask<wire::Empty>("Pause", pause, "c1"));
+  RestartEngine();
+  EXPECT_EQ(State("c1")->status(), pb::PAUSED);
+}
+
+TEST_F(TaskRecovery, KeepsAnExitThatIsOnRecord) {
+  Run("c1");
+  End("c1", 9);
+  RestartEngine();
+  EXPECT_EQ(State("c1")->status(), pb::STOPPED);
+  EXPECT_EQ(TakeAs<pb::WaitResponse>(SendWait("c1"))->exit_status(), 9U);
+  EXPECT_EQ(CountEvents("exit c1 9"), 1U);
+  EXPECT_EQ(Delete("c1")->exit_status(), 9U);
+}
+
+TEST_F(TaskRecovery, LearnsAnExitThatTheKeeperSawMeanwhile) {
+  const os::ProcessId process = RunBound("c1", 700);
+  keeper_.Hangup();
+  keeper_.End(process, 6 << 8);
+  RestartEngine();
+  EXPECT_EQ(TakeAs<pb::WaitResponse>(SendWait("c1"))->exit_status(), 6U);
+  EXPECT_EQ(CountEvents("exit c1 6"), 1U);
+  EXPECT_TRUE(Until([&] { return keeper_.exits.empty(); }));
+}
+
+TEST_F(TaskRecovery, RepeatsAnExitThatWasRecordedAndNotAcknowledged) {
+  const os::ProcessId process = RunBound("c1", 701);
+  const uint32_t wait = SendWait("c1");
+  keeper_.End(process, 6 << 8);
+  ASSERT_TRUE(Take(wait));
+  // As if the engine had died between the record and the acknowledgement.
+  RestartEngine();
+  keeper_.Hangup();
+  keeper_.End(process, 6 << 8);
+  RestartEngine();
+  EXPECT_EQ(State("c1")->exit_status(), 6U);
+  EXPECT_TRUE(Until([&] { return keeper_.exits.empty(); }));
+  EXPECT_GE(CountEvents("exit c1 6"), 1U);
+}
+
+TEST_F(TaskRecovery, LearnsAnExitThatTheBackendTells) {
+  Run("c1");
+  backend_.SetEnded("c1", 8);
+  RestartEngine();
+  EXPECT_EQ(TakeAs<pb::WaitResponse>(SendWait("c1"))->exit_status(), 8U);
+  EXPECT_THAT(Events(), ElementsAre("create c1", "start c1", "exit c1 8"));
+}
+
+TEST_F(TaskRecovery, FindsExecs) {
+  Run("c1");
+  RunExec("c1/runs");
+  RunExec("c1/ended");
+  ASSERT_TRUE(Exec("c1/added"));
+  End("c1/ended", 5);
+  RestartEngine();
+  EXPECT_EQ(State("c1/runs")->status(), pb::RUNNING);
+  EXPECT_EQ(State("c1/ended")->exit_status(), 5U);
+  EXPECT_EQ(State("c1/added")->status(), pb::CREATED);
+  EXPECT_TRUE(Start("c1/added"));
+  End("c1/runs", 1);
+  EXPECT_TRUE(Delete("c1/runs"));
+  EXPECT_TRUE(Delete("c1/ended"));
+}
+
+TEST_F(TaskRecovery, StartsAnExecWhoseStartNeverTookEffect) {
+  Run("c1");
+  ASSERT_TRUE(Exec("c1/e1"));
+  backend_.Hold("exec c1");
+  SendStart("c1/e1");
+  ASSERT_TRUE(Until([&] { return backend_.Held("exec c1"); }));
+  backend_.FailNext("recover c1/e1", Error{Code::kAborted, 0, "it never ran", {}});
+  RestartEngine();
+  EXPECT_EQ(State("c1/e1")->status(), pb::CREATED);
+  backend_.Release("exec c1");
+  const auto started = Start("c1/e1", true);
+  EXPECT_TRUE(started) << started.error().message;
+}
+
+TEST_F(TaskRecovery, AnswersAReplayedStartOfARunningExec) {
+  Run("c1");
+  ASSERT_TRUE(Exec("c1/e1"));
+  backend_.Hold("start c1/e1");
+  SendStart("c1/e1");
+  ASSERT_TRUE(Until([&] { return backend_.Held("start c1/e1"); }));
+  RestartEngine();
+  backend_.Release("start c1/e1");
+  ASSERT_TRUE(Start("c1/e1", true));
+  End("c1/e1", 2);
+  const auto events = Events();
+  EXPECT_THAT(events, ElementsAre("create c1", "start c1", "exec-added c1/e1", "exec-started c1/e1",
+                                  "exit c1/e1 2"));
+}
+
+TEST_F(TaskRecovery, RollsAnUnfinishedCreateBack) {
+  Announce("c1");
+  backend_.Hold("create c1");
+  Send("Create", CreateRequest("c1"), "c1");
+  ASSERT_TRUE(Until([&] { return backend_.Held("create c1"); }));
+  backend_.FailNext("recover c1", Error{Code::kAborted, 0, "it was never finished", {}});
+  RestartEngine();
+  EXPECT_EQ(CodeOf(State("c1")), Code::kNotFound);
+  EXPECT_FALSE(std::filesystem::exists(store::PathOf(dir_.path() + "/c1")));
+  backend_.Release("create c1");
+  // The request comes again and is done anew.
+  const auto created = Ask<pb::CreateTaskResponse>("Create", CreateRequest("c1"), "c1", true);
+  EXPECT_TRUE(created) << created.error().message;
+}
+
+TEST_F(TaskRecovery, AnswersAReplayedCreateAndStart) {
+  Run("c1");
+  RestartEngine();
+  const auto created = Ask<pb::CreateTaskResponse>("Create", CreateRequest("c1"), "c1", true);
+  ASSERT_TRUE(created);
+  EXPECT_EQ(created->pid(), 4001U);
+  EXPECT_TRUE(Start("c1", true));
+  EXPECT_EQ(backend_.Count("start c1"), 1U);
+}
+
+TEST_F(TaskRecovery, HasNoTaskWhereNoneWasCreated) {
+  Announce("c1");
+  RestartEngine();
+  EXPECT_EQ(CodeOf(State("c1")), Code::kNotFound);
+  EXPECT_TRUE(Create("c1"));
+}
+
+TEST_F(TaskRecovery, LetsCallsWaitUntilTheContainerIsThere) {
+  Run("a");
+  Run("b");
+  backend_.Hold("recover a");
+  RestartEngine();
+  ASSERT_TRUE(Until([&] { return backend_.Held("recover a"); }));
+  pb::StateRequest request;
+  request.set_id("a");
+  const uint32_t waiting = Send("State", request, "a");
+  EXPECT_TRUE(State("b"));
+  EXPECT_FALSE(Answered(waiting));
+  backend_.Release("recover a");
+  EXPECT_TRUE(Take(waiting));
+}
+
+TEST_F(TaskRecovery, TakesTheContainersOfAGroupUpInTheirOrder) {
+  Run("pod");
+  Run("a", "pod");
+  Run("b", "pod");
+  RestartEngine();
+  ASSERT_TRUE(State("b"));
+  std::vector<std::string> recovered;
+  for (const std::string& call : backend_.Calls()) {
+    if (call.starts_with("recover ")) {
+      recovered.push_back(call);
+    }
+  }
+  EXPECT_THAT(recovered,
+              ElementsAre("recover sandbox pod", "recover pod", "recover a", "recover b"));
+}
+
+TEST_F(TaskRecovery, KeepsTheExitOfAContainerThatItsBackendLost) {
+  const os::ProcessId process = RunBound("c1", 702);
+  backend_.FailNext("recover c1", Error{Code::kInternal, 0, "state file is gone", {}});
+  RestartEngine();
+  EXPECT_EQ(State("c1")->status(), pb::RUNNING);
+  const uint32_t wait = SendWait("c1");
+  keeper_.End(process, SIGKILL);
+  EXPECT_EQ(TakeAs<pb::WaitResponse>(wait)->exit_status(), 137U);
+  EXPECT_TRUE(Delete("c1"));
+}
+
+TEST_F(TaskRecovery, KeepsTheExitOfAContainerWhosePluginIsGone) {
+  const os::ProcessId process = RunBound("c1", 703);
+  around_.backend_error = "no such file";
+  RestartEngine();
+  EXPECT_EQ(State("c1")->status(), pb::RUNNING);
+  pb::PauseRequest pause;
+  pause.set_id("c1");
+  EXPECT_EQ(CodeOf(Ask<wire::Empty>("Pause", pause, "c1")), Code::kUnavailable);
+  const uint32_t wait = SendWait("c1");
+  keeper_.End(process, SIGKILL);
+  EXPECT_EQ(TakeAs<pb::WaitResponse>(wait)->exit_status(), 137U);
+  EXPECT_TRUE(Delete("c1"));
+}
+
+TEST_F(TaskRecovery, PutsADamagedRecordAside) {
+  const std::string bundle = dir_.path() + "/c1";
+  Run("c1");
+  ASSERT_TRUE(os::WriteFileAtomic(store::PathOf(bundle), "garbage", 0600));
+  RestartEngine();
+  EXPECT_EQ(CodeOf(State("c1")), Code::kNotFound);
+  EXPECT_TRUE(std::filesystem::exists(store::PathOf(bundle) + ".bad"));
+}
+
+TEST_F(TaskRecovery, ServesADeleteCallOfWhatItTookUp) {
+  Run("c1");
+  RestartEngine();
+  keeper_.AskToDelete(5, 1);
+  ASSERT_TRUE(Until([&] { return !keeper_.deleted.empty(); }));
+  EXPECT_EQ(keeper_.deleted[0].code, 0);
+  EXPECT_EQ(backend_.Count("delete c1"), 1U);
+}
+
+TEST_F(TaskRecovery, SurvivesSeveralInARow) {
+  Run("c1");
+  RunExec("c1/e1");
+  for (int i = 0; i < 3; ++i) {
+    RestartEngine();
+    EXPECT_EQ(State("c1/e1")->status(), pb::RUNNING);
+  }
+  End("c1/e1", 1);
+  End("c1", 2);
+  EXPECT_EQ(Delete("c1")->exit_status(), 2U);
+  EXPECT_THAT(Events(),
+              ElementsAre("create c1", "start c1", "exec-added c1/e1", "exec-started c1/e1",
+                          "exit c1/e1 1", "exit c1 2", "delete c1"));
+}
+
+}  // namespace
+}  // namespace gantry::task
