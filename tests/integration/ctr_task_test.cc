@@ -16,7 +16,10 @@ TEST_F(CtrTask, ListsEachTaskOnce) {
   const std::string second = Id("b");
   StartDetached(first, {"sleep", "1000"});
   StartDetached(second, {"sleep", "1000"});
-  EXPECT_EQ(Ctr({"tasks", "ls", "-q"}).out, first + "\n" + second + "\n");
+  // In no particular order.
+  const std::string listed = Ctr({"tasks", "ls", "-q"}).out;
+  EXPECT_TRUE(listed == first + "\n" + second + "\n" || listed == second + "\n" + first + "\n")
+      << listed;
   EXPECT_NE(FindTask(first).pid, FindTask(second).pid);
   Remove(first);
   Remove(second);
