@@ -57,9 +57,10 @@ TaskProcessPtr SharedOf(const TaskProcess& process) {
                                                                            : found->second;
 }
 
-bool Runs(const TaskProcess& process) {
+/// Ended ones, too, whose end is not published yet.
+bool HasStarted(const TaskProcess& process) {
   return process.state == State::kRunning || process.state == State::kStarting ||
-         process.state == State::kPaused;
+         process.state == State::kPaused || process.state == State::kStopped;
 }
 
 }  // namespace
@@ -164,7 +165,7 @@ os::Task<void> Service::EndExecsFirst(ContainerPtr container) {
   }
   const auto execs = container->execs;
   for (const auto& [id, exec] : execs) {
-    if (!Runs(*exec)) {
+    if (exec->exited.is_set() || !HasStarted(*exec)) {
       continue;
     }
     if (!co_await exec->exited.WaitFor(parts_.services.loop, kExecsEndLimit)) {
