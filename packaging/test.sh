@@ -11,6 +11,12 @@ set -euo pipefail
 
 SUITES=(style unit asan tsan fuzz
   e2e-2.3.4-crun e2e-2.3.4-runc e2e-1.7.24-crun e2e-1.7.24-runc e2e-2.1.9-runc)
+# Suites that a plain `./run test` leaves out, and why; each counts as skipped.
+NOT_YET=("style: clang-tidy has not been cleaned up over the whole tree"
+  "asan: not run over the whole tree yet"
+  "tsan: not run over the whole tree yet"
+  "fuzz: the targets build, their run is not part of this yet"
+  "e2e-2.1.9-runc: the short run on 2.1.9 is not chosen yet")
 # One program may hang; the suite does not.
 UNIT_SECONDS=300
 E2E_SECONDS=1200
@@ -113,7 +119,16 @@ if [ "${1:-}" = -l ]; then
   printf '%s\n' "${SUITES[@]}"
   exit 0
 fi
-[ "$#" -gt 0 ] || set -- "${SUITES[@]}"
+left_out=()
+if [ "$#" -eq 0 ]; then
+  for suite in "${SUITES[@]}"; do
+    for entry in "${NOT_YET[@]}"; do
+      [ "${entry%%:*}" != "$suite" ] || continue 2
+    done
+    set -- "$@" "$suite"
+  done
+  left_out=("${NOT_YET[@]}")
+fi
 for suite in "$@"; do
   known "$suite" || die "there is no suite '$suite': ${SUITES[*]}"
 done
@@ -133,14 +148,22 @@ mapfile -t parts < <(printf '%s\n' "${parts[@]}" | sort -u)
 for suite in "$@"; do
   run_suite "$suite"
 done
+for entry in "${left_out[@]}"; do
+  record skipped "${entry%%:*}" suite
+done
 
 if [ "$(count_of failed)" -gt 0 ]; then
   say "failed:"
   awk '$1 == "failed" { print "  " $2, $3 }' "$RESULTS"
 fi
+if [ "$(count_of unsteady)" -gt 0 ]; then
+  say "unsteady, passed the second time:"
+  awk '$1 == "unsteady" { print "  " $2, $3 }' "$RESULTS"
+fi
 if [ "$(count_of skipped)" -gt 0 ]; then
   say "skipped, with the reasons:"
   skip_reasons
+  [ "${#left_out[@]}" -eq 0 ] || printf '  suite %s\n' "${left_out[@]}"
 fi
 printf 'summary: %d passed, %d failed, %d skipped\n' \
   "$(count_of passed)" "$(count_of failed)" "$(count_of skipped)"
