@@ -34,12 +34,11 @@ again() {
   [ "$(printf '%s\n' "$names" | wc -l)" -le 5 ] || return 0
   timeout -k 20 "$seconds" "$program" "$@" \
     --gtest_filter="$(printf '%s\n' "$names" | paste -sd:)" >"$log.again" 2>&1 </dev/null || true
-  mv "$log.results" "$log.first"
   count_log "$suite" "$(basename "$program")" "$log.again" 0
-  awk -v again="$log.results" '
+  awk -v again="$log.again.results" '
     BEGIN { while ((getline line < again) > 0) { split(line, w, " "); if (w[1] == "passed") ok[w[3]] = 1 } }
     $1 == "failed" && ok[$3] { print "passed", $2, $3; print "unsteady", $2, $3; next }
-    { print }' "$log.first" >"$log.merged"
+    { print }' "$log.results" >"$log.merged"
   mv "$log.merged" "$log.results"
 }
 

@@ -166,7 +166,8 @@ TEST_F(EngineKill, LosesNoByteOfALogger) {
                 {"--log-uri", "binary://" + logger + "?file=" + path});
   ASSERT_TRUE(WaitForText(path, "\n1000\n"));
   Kill();
-  EXPECT_EQ(Exec(id, {"touch", "/go"}).status, 0);
+  // Its exit code says nothing: the container may end, and it with it, before it has.
+  Exec(id, {"touch", "/go"});
   ASSERT_TRUE(WaitForText(path, "end\n")) << ReadText(path).size();
   EXPECT_TRUE(ReadText(path) == "begin " + settings().ns + " " + id + "\n" +
                                     RunProgram({"seq", "1", "2000"}).out + "end\n");
