@@ -86,6 +86,6 @@ suite_line() {
 
 # skip_reasons: each reason that a log gives for skipping, with its count.
 skip_reasons() {
-  grep -h -A1 'Skipped$' "$GANTRY_ROOT"/build/logs/suite-*.log 2>/dev/null |
-    grep -v -e 'Skipped$' -e '^--$' -e '^$' | sort | uniq -c
+  grep -h -A1 ': Skipped$' "$GANTRY_ROOT"/build/logs/suite-*.log 2>/dev/null |
+    grep -v -e ': Skipped$' -e '^--$' -e '^$' | sort | uniq -c
 }
