@@ -4,6 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include <gantry/ids.h>
+
 namespace gantry::shim {
 namespace {
 
@@ -56,6 +58,14 @@ Status CheckAction(const Arguments& out) {
   if (out.ns.empty() || out.id.empty()) {
     return Fail(Code::kInvalidArgument, "run action '{}': -namespace and -id are needed",
                 out.action);
+  }
+  // `delete` takes any, for it must clean up after whatever there is.
+  for (const std::string& name : {out.ns, out.id}) {
+    if (out.action == "start" && !IsValidId(name)) {
+      return Fail(Code::kInvalidArgument,
+                  "run action 'start': '{}' is not 1 to 76 letters, digits, '.', '_', '-'",
+                  name.substr(0, 80));
+    }
   }
   return {};
 }

@@ -75,13 +75,15 @@ Stdio::~Stdio() {
   unlink(err_path_.c_str());
 }
 
-Status Bundle::Make(const std::string& parent, const std::string& id, const std::string& spec) {
+Status Bundle::Make(const std::string& parent, const std::string& disk, const std::string& id,
+                    const std::string& spec) {
   path_ = parent + "/" + id;
+  layers_ = disk + "/" + id;
   std::error_code error;
-  for (const char* folder : {"/rootfs", ".d/upper", ".d/work"}) {
-    fs::create_directories(path_ + folder, error);
+  for (const std::string& folder : {path_ + "/rootfs", layers_ + "/upper", layers_ + "/work"}) {
+    fs::create_directories(folder, error);
     if (error) {
-      return FailErrno(error.value(), "make folder '{}{}'", path_, folder);
+      return FailErrno(error.value(), "make folder '{}'", folder);
     }
   }
   e2e::WriteText(path_ + "/config.json", spec);
@@ -90,7 +92,7 @@ Status Bundle::Make(const std::string& parent, const std::string& id, const std:
 }
 
 std::vector<std::string> Bundle::MountOptions(const std::string& lower) const {
-  return {"workdir=" + path_ + ".d/work", "upperdir=" + path_ + ".d/upper", "lowerdir=" + lower};
+  return {"workdir=" + layers_ + "/work", "upperdir=" + layers_ + "/upper", "lowerdir=" + lower};
 }
 
 Bundle::~Bundle() {
@@ -100,7 +102,7 @@ Bundle::~Bundle() {
   umount2((path_ + "/rootfs").c_str(), MNT_DETACH);
   std::error_code error;
   fs::remove_all(path_, error);
-  fs::remove_all(path_ + ".d", error);
+  fs::remove_all(layers_, error);
 }
 
 }  // namespace gantry::bench

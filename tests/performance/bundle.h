@@ -53,8 +53,9 @@ class Bundle {
   Bundle& operator=(const Bundle&) = delete;
   ~Bundle();
 
-  /// Makes `parent`/`id`, and its overlay's folders in `parent`/`id`.d.
-  Status Make(const std::string& parent, const std::string& id, const std::string& spec);
+  /// Makes `parent`/`id`, and its overlay's folders in `disk`/`id`.
+  Status Make(const std::string& parent, const std::string& disk, const std::string& id,
+              const std::string& spec);
 
   const std::string& path() const { return path_; }
 
@@ -63,6 +64,7 @@ class Bundle {
 
  private:
   std::string path_;
+  std::string layers_;
   UniqueFd log_;
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 /// A container that sleeps, and how many processes it has been given.
 struct Target {
-  Target(Lab& lab, const Side& side) : instance(lab, side), stdio_prefix(lab.root() + "/x") {}
+  Target(Lab& lab, const Side& side) : instance(lab, side), stdio_prefix(lab.bundles() + "/io-") {}
 
   Instance instance;
   std::string stdio_prefix;

@@ -15,7 +15,8 @@ namespace gantry::bench {
 namespace {
 
 constexpr auto kBetweenLooks = std::chrono::milliseconds(500);
-constexpr int kLooks = 20;
+constexpr int kLooks = 80;
+constexpr int kAgree = 10;
 constexpr double kSettled = 0.005;
 
 std::string Folder(pid_t pid) { return "/proc/" + std::to_string(pid); }
@@ -60,16 +61,19 @@ double PssKib(const std::vector<pid_t>& pids) {
 }
 
 double SettledPssKib(const Lab& lab, const Side& side) {
-  double last = -1;
-  for (int look = 0; look < kLooks; ++look) {
+  double settled = 0;
+  int agree = 0;
+  for (int look = 0; look < kLooks && agree < kAgree; ++look) {
     const double now = PssKib(Processes(lab, side));
-    if (std::abs(now - last) <= kSettled * now) {
-      return now;
+    if (std::abs(now - settled) <= kSettled * now) {
+      ++agree;
+    } else {
+      settled = now;
+      agree = 0;
     }
-    last = now;
     std::this_thread::sleep_for(kBetweenLooks);
   }
-  return last;
+  return settled;
 }
 
 double CpuMilliseconds(const std::vector<pid_t>& pids) {

@@ -18,7 +18,7 @@ std::vector<pid_t> Processes(const Lab& lab, const Side& side);
 /// Source: proc(5), smaps_rollup.
 double PssKib(const std::vector<pid_t>& pids);
 
-/// `PssKib` once two looks in a row agree, after at most ten seconds: memory
+/// `PssKib` once it has not changed for five seconds, or after forty: memory
 /// that is on its way back to the kernel has arrived then.
 double SettledPssKib(const Lab& lab, const Side& side);
 

@@ -51,8 +51,8 @@ Instance::~Instance() {
 Status Instance::Prepare(const std::vector<std::string>& argv) {
   GANTRY_TRY(const std::string spec,
              ContainerSpec(lab_.default_spec(), "/" + lab_.ns() + "/" + id_, argv));
-  GANTRY_CHECK_OK(bundle_.Make(lab_.bundles(), id_, spec));
-  return stdio_.Make(bundle_.path() + ".d/io");
+  GANTRY_CHECK_OK(bundle_.Make(lab_.bundles(), lab_.disk(), id_, spec));
+  return stdio_.Make(lab_.bundles() + "/io-" + id_);
 }
 
 std::string Instance::RuntimeOptions() const {

@@ -2,8 +2,10 @@
 #include "tests/performance/lab.h"
 
 #include <signal.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 
@@ -31,6 +33,13 @@ Status Link(const std::string& target, const std::string& name) {
   return {};
 }
 
+Status MountTmpfs(const std::string& path) {
+  if (mount("tmpfs", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0711") != 0) {
+    return FailErrno(errno, "mount tmpfs on '{}'", path);
+  }
+  return {};
+}
+
 Status RunTool(const std::vector<std::string>& argv) {
   const e2e::Output output = e2e::RunProgram(argv);
   if (output.status != 0) {
@@ -50,8 +59,12 @@ Lab::~Lab() {
 }
 
 Status Lab::SetUp() {
-  for (const char* folder : {"/b", "/s", "/bin", "/run", "/rootfs/bin"}) {
+  for (const char* folder : {"/b", "/d", "/s", "/bin", "/run", "/state", "/rootfs/bin"}) {
     fs::create_directories(root() + folder);
+  }
+  // In memory, as /run is on a node: bundles, containerd's state, gantry's.
+  for (const char* folder : {"/b", "/run", "/state"}) {
+    GANTRY_CHECK_OK(MountTmpfs(root() + folder));
   }
   GANTRY_CHECK_OK(LinkPrograms());
   GANTRY_CHECK_OK(MakeRootfs());

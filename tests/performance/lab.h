@@ -54,6 +54,9 @@ class Lab {
 
   std::string bundles() const { return root() + "/b"; }
 
+  /// For what is on disk on a node: upper layers.
+  std::string disk() const { return root() + "/d"; }
+
   std::string rootfs() const { return root() + "/rootfs"; }
 
   std::string socket_dir() const { return root() + "/s"; }

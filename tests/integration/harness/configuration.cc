@@ -60,6 +60,13 @@ std::string ContainerdConfiguration(const Settings& settings, const std::string&
 }
 
 std::string GantryConfiguration(const Settings& settings) {
+  if (settings.remote()) {
+    const std::string folder = settings.remote_plugin.substr(0, settings.remote_plugin.rfind('/'));
+    return "version: 1\nlog:\n  level: debug\ndefault_handler: remote\nhandlers:\n  remote:\n"
+           "    backend: remote\nbackends:\n  remote:\n    path: " +
+           settings.remote_plugin + "\n    options:\n      Server: " + folder +
+           "/fake-remote-sandbox\n";
+  }
   return "version: 1\nlog:\n  level: debug\nhandlers:\n  runc:\n    backend: runc\n    options:\n"
          "      BinaryName: " +
          settings.oci + "\n";

@@ -8,6 +8,7 @@
 
 #include "tests/integration/harness/environment.h"
 #include "tests/integration/harness/leftovers.h"
+#include "tests/integration/harness/not_here.h"
 
 namespace gantry::e2e {
 
@@ -19,6 +20,9 @@ void E2eTest::SetUp() {
   const Environment& environment = Environment::Get();
   if (!environment.unavailable().empty()) {
     GTEST_SKIP() << environment.unavailable();
+  }
+  if (const std::string reason = WhyNotHere(node().settings()); !reason.empty()) {
+    GTEST_SKIP() << reason;
   }
   ASSERT_EQ(environment.failure(), "");
 }
@@ -32,7 +36,8 @@ void E2eTest::TearDown() {
     Sweep(node());
     return;
   }
-  const std::string left = Leftovers(node(), environment.baseline(), prefix_);
+  const std::string left =
+      Leftovers(node(), environment.baseline(), prefix_, environment.known_leftovers());
   EXPECT_EQ(left, "") << "left after the test";
   if (!left.empty()) {
     Sweep(node());

@@ -36,7 +36,7 @@ void Environment::WarmUp() {
         "the first container: " + output.Text() + "\ncontainerd: " + ReadText(node_.log_path());
     return;
   }
-  const std::string left = Leftovers(node_, {}, "warm");
+  const std::string left = Leftovers(node_, {}, "warm", known_leftovers_);
   if (!left.empty()) {
     failure_ = "the first container left " + left;
     return;

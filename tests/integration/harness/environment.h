@@ -4,7 +4,7 @@
 // descriptors that gantry holds when it has nothing to do.
 #pragma once
 
-#include <memory>
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -32,12 +32,16 @@ class Environment : public ::testing::Environment {
 
   const Baseline& baseline() const { return baseline_; }
 
+  /// What earlier tests have left and been told of.
+  std::set<std::string>& known_leftovers() { return known_leftovers_; }
+
  private:
   void WarmUp();
 
   Node node_;
   std::string failure_;
   Baseline baseline_;
+  std::set<std::string> known_leftovers_;
 };
 
 }  // namespace gantry::e2e

@@ -87,16 +87,24 @@ Baseline ReadBaseline(const Node& node) {
   return {CountDescriptors(keeper.pid), CountDescriptors(engine.pid)};
 }
 
-std::string Leftovers(const Node& node, const Baseline& baseline, const std::string& id_part) {
-  std::string report;
+std::string Leftovers(const Node& node, const Baseline& baseline, const std::string& id_part,
+                      std::set<std::string>& known) {
+  std::vector<std::string> left;
+  const auto is_known = [&](const std::string& line) { return known.contains(line); };
   Eventually(
       [&] {
-        report = Look(node, baseline, id_part);
-        return report.empty();
+        left = Lines(Look(node, baseline, id_part));
+        std::erase_if(left, is_known);
+        return left.empty();
       },
       std::chrono::seconds(10));
   for (const std::string& id : Lines(node.Ctr({"containers", "ls", "-q"}).out)) {
-    report += "container " + id + "\n";
+    left.push_back("container " + id);
+  }
+  std::string report;
+  for (const std::string& line : left) {
+    known.insert(line);
+    report += line + "\n";
   }
   return report;
 }

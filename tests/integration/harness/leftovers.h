@@ -4,6 +4,7 @@
 // bundles, records, descriptors of gantry's processes.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "tests/integration/harness/node.h"
@@ -20,8 +21,10 @@ Baseline ReadBaseline(const Node& node);
 
 /// Waits until nothing is left (containerd removes some of it after it has
 /// answered) and returns what still is, one item a line; empty = nothing.
-/// `id_part` is part of every id that the test used.
-std::string Leftovers(const Node& node, const Baseline& baseline, const std::string& id_part);
+/// `id_part` is part of every id that the test used; lines in `known` were left
+/// by earlier tests, and new ones are added to it.
+std::string Leftovers(const Node& node, const Baseline& baseline, const std::string& id_part,
+                      std::set<std::string>& known);
 
 /// Removes every task and container of the run's namespace.
 void Sweep(const Node& node);

@@ -33,7 +33,11 @@ std::string Missing(const Settings& settings) {
   if (!fs::exists(settings.images + "/busybox.tar", error)) {
     return "no busybox.tar in " + settings.images;
   }
-  if (RunProgram({"sh", "-c", "command -v " + settings.oci}).status != 0) {
+  if (settings.remote()) {
+    if (!fs::exists(settings.remote_plugin, error)) {
+      return "the fake remote backend is not built: " + settings.remote_plugin;
+    }
+  } else if (RunProgram({"sh", "-c", "command -v " + settings.oci}).status != 0) {
     return settings.oci + " is not installed";
   }
   if (!settings.stock() && !fs::exists(settings.gantry_bin + "/containerd-shim-gantry-v1", error)) {
@@ -73,6 +77,7 @@ Settings ReadSettings() {
   const std::string cache = Env("GANTRY_CACHE", Env("HOME", "/root") + "/.cache/gantry");
   settings.containerd_bin = cache + "/containerd/" + settings.release + "/bin";
   const fs::path build = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
+  settings.remote_plugin = build / "tests/libgantry_remote.so";
   settings.gantry_bin = Env("GANTRY_E2E_BIN", build / "bin");
   settings.images = Env("GANTRY_E2E_IMAGES", build.parent_path() / "images");
   char folder[] = "/tmp/ge-XXXXXX";

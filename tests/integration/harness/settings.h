@@ -2,7 +2,8 @@
 //
 // What a run of the e2e tests is about, from the environment:
 //   GANTRY_E2E_CONTAINERD  release of containerd (2.3.4)
-//   GANTRY_E2E_OCI         crun or runc (crun)
+//   GANTRY_E2E_OCI         crun or runc (crun); remote: no OCI runtime but the fake
+//                          remote backend of tests/contract
 //   GANTRY_E2E_RUNTIME     runtime_type (io.containerd.gantry.v1); the stock
 //                          io.containerd.runc.v2 shows what the tests ask for
 //                          is what containerd does anyway
@@ -22,6 +23,7 @@ struct Settings {
   std::string runtime;
   std::string containerd_bin;
   std::string gantry_bin;
+  std::string remote_plugin;  ///< libgantry_remote.so beside the test.
   std::string images;
   std::string root;         ///< The private folder, short enough for sockets.
   std::string run_dir;      ///< GANTRY_RUN_DIR.
@@ -29,6 +31,8 @@ struct Settings {
   std::string unavailable;  ///< Why the tests cannot run here; empty = they can.
 
   bool stock() const { return runtime == "io.containerd.runc.v2"; }
+
+  bool remote() const { return oci == "remote"; }
 
   bool release1() const { return release.starts_with("1."); }
 };

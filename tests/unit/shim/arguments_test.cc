@@ -47,6 +47,9 @@ TEST(ShimArguments, AreRefusedWithAReason) {
   EXPECT_FALSE(Parse({"-debug=maybe", "start"}));
   EXPECT_FALSE(Parse({"-id", "a", "start"}));
   EXPECT_FALSE(Parse({"-id", "a", "-namespace", "n", "dance"}));
+  EXPECT_FALSE(Parse({"-id", "../a", "-namespace", "n", "start"}));
+  EXPECT_FALSE(Parse({"-id", "a", "-namespace", "n/m", "start"}));
+  EXPECT_FALSE(Parse({"-id", std::string(10000, 'a'), "-namespace", "n", "start"}));
 }
 
 TEST(HandlerOf, IsInTheNameOfTheProgram) {

@@ -111,6 +111,7 @@ void FakeKeeper::OnAsked(const link::Message& message) {
       const auto ack = message.As<link::ExitAck>();
       acknowledged.push_back({ack->pid, ack->start_time});
       exits.erase(acknowledged.back());
+      std::erase_if(named, [this](const auto& one) { return one.second == acknowledged.back(); });
       return;
     }
     case link::Type::kProtect: {

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// kill -9 of the engine between any two calls, and in the middle of each:
+// every call is answered once, with what it would have answered, and events
+// come once and in order.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include <gmock/gmock.h>
+
+#include "tests/contract/harness/contract_test.h"
+#include "tests/integration/harness/host.h"
+
+namespace gantry::contract {
+namespace {
+
+using ::testing::ElementsAre;
+
+struct Step {
+  const char* name;
+  std::function<Status(const Box&)> call;
+};
+
+template <class T>
+Status Plain(const Result<T>& result) {
+  return result ? Status() : Status(std::unexpected(result.error()));
+}
+
+/// A life with everything in it.
+const std::vector<Step>& Life() {
+  static const std::vector<Step> steps = {
+      {"Create", [](const Box& box) { return Plain(box.Create()); }},
+      {"State", [](const Box& box) { return Plain(box.State()); }},
+      {"Start", [](const Box& box) { return Plain(box.Start()); }},
+      {"Exec", [](const Box& box) { return box.Exec("x1", {"sh", "-c", "exit 5"}); }},
+      {"Start exec", [](const Box& box) { return Plain(box.Start("x1")); }},
+      {"Wait exec",
+       [](const Box& box) -> Status {
+         GANTRY_TRY(const auto ended, box.Wait("x1"));
+         EXPECT_EQ(ended.exit_status(), 5U);
+         return {};
+       }},
+      {"Delete exec",
+       [](const Box& box) -> Status {
+         GANTRY_TRY(const auto deleted, box.Delete("x1"));
+         EXPECT_EQ(deleted.exit_status(), 5U);
+         return {};
+       }},
+      {"Pause", [](const Box& box) { return box.Pause(); }},
+      {"Update", [](const Box& box) { return box.Update("{}"); }},
+      {"Resume", [](const Box& box) { return box.Resume(); }},
+      {"Stats", [](const Box& box) { return Plain(box.Stats()); }},
+      {"Pids", [](const Box& box) { return Plain(box.Pids()); }},
+      {"Kill", [](const Box& box) { return box.Kill(SIGKILL); }},
+      {"Wait",
+       [](const Box& box) -> Status {
+         GANTRY_TRY(const auto ended, box.Wait());
+         EXPECT_EQ(ended.exit_status(), 137U);
+         return {};
+       }},
+      {"Delete",
+       [](const Box& box) -> Status {
+         GANTRY_TRY(const auto deleted, box.Delete());
+         EXPECT_EQ(deleted.exit_status(), 137U);
+         return {};
+       }},
+  };
+  return steps;
+}
+
+class EngineKill : public ContractTest {
+ protected:
+  static void ExpectLifeInOrder(const Box& box) {
+    EXPECT_THAT(node().containerd().WaitForTopics(box.id(), 9),
+                ElementsAre("create", "start", "exec-added(x1)", "exec-started(x1)", "exit(x1)",
+                            "paused", "resumed", "exit", "delete"))
+        << box.id();
+  }
+};
+
+TEST_P(EngineKill, BeforeEachCall) {
+  for (size_t victim = 0; victim < Life().size(); ++victim) {
+    SCOPED_TRACE(std::string("killed before ") + Life()[victim].name);
+    Box& box = Announced({}, "-" + std::to_string(victim));
+    for (size_t i = 0; i < Life().size(); ++i) {
+      if (i == victim) {
+        node().KillEngine();
+      }
+      ASSERT_OK(Life()[i].call(box)) << Life()[i].name;
+    }
+    ExpectLifeInOrder(box);
+    Finish(box);
+  }
+}
+
+TEST_P(EngineKill, BeforeEveryCallOfOneLife) {
+  Box& box = Announced();
+  for (const Step& step : Life()) {
+    node().KillEngine();
+    ASSERT_OK(step.call(box)) << step.name;
+  }
+  ExpectLifeInOrder(box);
+}
+
+/// Sends the call, kills the engine `delay` later, and expects the answer.
+template <class Response, class Request>
+Result<Response> CallAndKill(const Box& box, const char* method, const Request& request,
+                             std::chrono::microseconds delay) {
+  const pid_t engine = box.node().Engine();
+  GANTRY_TRY(auto pending, (box.client().Begin<Response>(method, request)));
+  // Where in the call it dies is another place in each round.
+  timespec pause{0, std::chrono::nanoseconds(delay).count()};
+  nanosleep(&pause, nullptr);
+  kill(engine, SIGKILL);
+  return pending.Get();
+}
+
+std::vector<std::chrono::microseconds> Delays() {
+  std::vector<std::chrono::microseconds> delays;
+  for (const int us : {0, 300, 700, 1200, 2000, 3500, 6000, 10000, 20000, 40000}) {
+    delays.emplace_back(us);
+  }
+  return delays;
+}
+
+TEST_P(EngineKill, DuringCreate) {
+  int round = 0;
+  for (const auto delay : Delays()) {
+    SCOPED_TRACE(delay.count());
+    Box& box = Announced({.args = {"sh", "-c", "exit 4"}}, "-" + std::to_string(++round));
+    ASSERT_OK(CallAndKill<pb::CreateTaskResponse>(box, "Create", box.CreateRequest(), delay));
+    ASSERT_OK(box.Start());
+    const auto ended = box.Wait();
+    ASSERT_OK(ended);
+    EXPECT_EQ(ended->exit_status(), 4U);
+    ASSERT_OK(box.Delete());
+    EXPECT_THAT(node().containerd().WaitForTopics(box.id(), 4),
+                ElementsAre("create", "start", "exit", "delete"));
+    Finish(box);
+  }
+}
+
+TEST_P(EngineKill, DuringStartOfAProgramThatEndsAtOnce) {
+  int round = 0;
+  for (const auto delay : Delays()) {
+    SCOPED_TRACE(delay.count());
+    Box& box = Created({.args = {"sh", "-c", "exit 4"}}, "-" + std::to_string(++round));
+    pb::StartRequest request;
+    request.set_id(box.id());
+    ASSERT_OK(CallAndKill<pb::StartResponse>(box, "Start", request, delay));
+    const auto ended = box.Wait();
+    ASSERT_OK(ended);
+    EXPECT_EQ(ended->exit_status(), 4U);
+    ASSERT_OK(box.Delete());
+    EXPECT_THAT(node().containerd().WaitForTopics(box.id(), 4),
+                ElementsAre("create", "start", "exit", "delete"));
+    Finish(box);
+  }
+}
+
+TEST_P(EngineKill, DuringStartOfAnExecThatEndsAtOnce) {
+  Box& box = Running();
+  int round = 0;
+  for (const auto delay : Delays()) {
+    SCOPED_TRACE(delay.count());
+    const std::string exec = "x" + std::to_string(++round);
+    ASSERT_OK(box.Exec(exec, {"sh", "-c", "exit 6"}));
+    pb::StartRequest request;
+    request.set_id(box.id());
+    request.set_exec_id(exec);
+    ASSERT_OK(CallAndKill<pb::StartResponse>(box, "Start", request, delay));
+    const auto ended = box.Wait(exec);
+    ASSERT_OK(ended);
+    EXPECT_EQ(ended->exit_status(), 6U);
+    ASSERT_OK(box.Delete(exec));
+  }
+  std::vector<std::string> expected = {"create", "start"};
+  for (int i = 1; i <= round; ++i) {
+    for (const char* topic : {"exec-added", "exec-started", "exit"}) {
+      expected.push_back(std::string(topic) + "(x" + std::to_string(i) + ")");
+    }
+  }
+  EXPECT_EQ(node().containerd().WaitForTopics(box.id(), expected.size()), expected);
+}
+
+TEST_P(EngineKill, DuringDelete) {
+  int round = 0;
+  for (const auto delay : Delays()) {
+    SCOPED_TRACE(delay.count());
+    Box& box = Running({.args = {"sh", "-c", "exit 4"}}, "-" + std::to_string(++round));
+    ASSERT_OK(box.Wait());
+    pb::DeleteRequest request;
+    request.set_id(box.id());
+    const auto deleted = CallAndKill<pb::DeleteResponse>(box, "Delete", request, delay);
+    ASSERT_OK(deleted);
+    EXPECT_EQ(deleted->exit_status(), 4U);
+    EXPECT_THAT(node().containerd().WaitForTopics(box.id(), 4),
+                ElementsAre("create", "start", "exit", "delete"));
+    Finish(box);
+  }
+}
+
+TEST_P(EngineKill, DuringWaitAndExit) {
+  int round = 0;
+  for (const auto delay : Delays()) {
+    SCOPED_TRACE(delay.count());
+    Box& box = Running({}, "-" + std::to_string(++round));
+    pb::WaitRequest wait;
+    wait.set_id(box.id());
+    auto waiting = box.client().Begin<pb::WaitResponse>("Wait", wait);
+    ASSERT_OK(waiting);
+    pb::KillRequest request;
+    request.set_id(box.id());
+    request.set_signal(SIGKILL);
+    const auto killed = CallAndKill<wire::Empty>(box, "Kill", request, delay);
+    if (!killed) {
+      // The first engine's signal had done it when the second tried.
+      EXPECT_CODE(killed, kNotFound);
+    }
+    const auto ended = waiting->Get();
+    ASSERT_OK(ended);
+    EXPECT_EQ(ended->exit_status(), 137U);
+    ASSERT_OK(box.Delete());
+    EXPECT_THAT(node().containerd().WaitForTopics(box.id(), 4),
+                ElementsAre("create", "start", "exit", "delete"));
+    Finish(box);
+  }
+}
+
+TEST_P(EngineKill, WhoseCallersHaveGoneLosesNoExit) {
+  Box& box = Created({.args = {"sh", "-c", "exit 4"}});
+  pb::StartRequest request;
+  request.set_id(box.id());
+  // Nobody will ask for the answer, so no request is replayed.
+  kill(node().Engine(), SIGSTOP);
+  {
+    const auto pending = box.client().Begin<pb::StartResponse>("Start", request);
+    ASSERT_OK(pending);
+  }
+  node().KillEngine();
+  const auto state = box.State();
+  ASSERT_OK(state);
+  if (state->status() == pb::CREATED) {
+    ASSERT_OK(box.Start());
+  }
+  const auto ended = box.Wait();
+  ASSERT_OK(ended);
+  EXPECT_EQ(ended->exit_status(), 4U);
+}
+
+TEST_P(EngineKill, KeepsStreamsWhole) {
+  const std::string fifo = node().root() + "/" + Id() + ".out";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  e2e::Program reader({"cat", fifo});
+  Box& box = Running({.args = {"sh", "-c", "seq 1 300000; exit 9"}, .out = fifo});
+  for (int round = 1; round <= 3; ++round) {
+    ASSERT_TRUE(reader.ReadUntil("\n" + std::to_string(round * 50000) + "\n"));
+    node().KillEngine();
+  }
+  const auto ended = box.Wait();
+  ASSERT_OK(ended);
+  EXPECT_EQ(ended->exit_status(), 9U);
+  EXPECT_EQ(reader.Wait(), 0) << "the end of the stream";
+  EXPECT_TRUE(reader.out() == e2e::RunProgram({"seq", "1", "300000"}).out) << reader.out().size();
+  unlink(fifo.c_str());
+}
+
+TEST_P(EngineKill, KeepsATerminal) {
+  const std::string out = node().root() + "/" + Id() + ".out";
+  const std::string in = node().root() + "/" + Id() + ".in";
+  ASSERT_EQ(mkfifo(out.c_str(), 0600), 0);
+  ASSERT_EQ(mkfifo(in.c_str(), 0600), 0);
+  e2e::Program reader({"cat", out});
+  const UniqueFd writer(open(in.c_str(), O_RDWR | O_CLOEXEC));
+  Box& box = Running({.args = {"sh"}, .terminal = true, .in = in, .out = out});
+  const auto type = [&](const std::string& text) {
+    EXPECT_EQ(write(writer.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  };
+  type("echo one-$((40+1))\n");
+  ASSERT_TRUE(reader.ReadUntil("one-41"));
+  node().KillEngine();
+  type("echo two-$((40+2))\n");
+  EXPECT_TRUE(reader.ReadUntil("two-42"));
+  EXPECT_OK(box.Resize());
+  type("stty size\n");
+  EXPECT_TRUE(reader.ReadUntil("40 100"));
+  type("exit 3\n");
+  const auto ended = box.Wait();
+  ASSERT_OK(ended);
+  EXPECT_EQ(ended->exit_status(), 3U);
+  unlink(in.c_str());
+  unlink(out.c_str());
+}
+
+INSTANTIATE_CONTRACT(EngineKill);
+
+}  // namespace
+}  // namespace gantry::contract

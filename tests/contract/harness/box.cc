@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/contract/harness/box.h"
+
+#include <signal.h>
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "tests/integration/harness/host.h"
+
+namespace gantry::contract {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class T>
+Status Plain(const Result<T>& result) {
+  return result ? Status() : Status(std::unexpected(result.error()));
+}
+
+Json Mount(const char* destination, const char* type, std::vector<std::string> options) {
+  return {{"destination", destination}, {"type", type}, {"source", type}, {"options", options}};
+}
+
+}  // namespace
+
+Json MakeProcess(const std::vector<std::string>& args, bool terminal) {
+  return {{"terminal", terminal},
+          {"user", {{"uid", 0}, {"gid", 0}}},
+          {"args", args},
+          {"env", {"PATH=/bin"}},
+          {"cwd", "/"}};
+}
+
+Json MakeSpec(const Node& node, const std::string& id, const BoxOptions& options) {
+  Json spec = {
+      {"ociVersion", "1.0.2"},
+      {"process", MakeProcess(options.args, options.terminal)},
+      {"root", {{"path", "rootfs"}}},
+      {"hostname", "box"},
+      {"mounts",
+       {Mount("/proc", "proc", {"nosuid", "noexec", "nodev"}),
+        Mount("/dev", "tmpfs", {"nosuid", "strictatime", "mode=755", "size=65536k"}),
+        Mount("/dev/pts", "devpts", {"nosuid", "noexec", "newinstance", "ptmxmode=0666"})}},
+      {"linux",
+       {{"cgroupsPath", node.cgroup() + "/" + id},
+        {"namespaces",
+         {{{"type", "pid"}}, {{"type", "ipc"}}, {{"type", "uts"}}, {{"type", "mount"}}}}}}};
+  spec.merge_patch(options.spec);
+  return spec;
+}
+
+Box::Box(Node& node, std::string id, std::string handler, BoxOptions options)
+    : node_(node),
+      id_(std::move(id)),
+      handler_(std::move(handler)),
+      options_(std::move(options)),
+      bundle_(node.root() + "/bundles/" + id_),
+      client_("") {}
+
+bool Box::Announce() {
+  fs::create_directories(bundle_ + "/rootfs");
+  e2e::WriteText(bundle_ + "/config.json", MakeSpec(node_, id_, options_).dump());
+  const auto path = node_.Announce(id_, handler_, bundle_, options_.group);
+  client_ = TaskClient(path.value_or(""));
+  return path.has_value();
+}
+
+pb::CreateTaskRequest Box::CreateRequest() const {
+  pb::CreateTaskRequest request;
+  request.set_id(id_);
+  request.set_bundle(bundle_);
+  request.set_terminal(options_.terminal);
+  request.set_stdin(options_.in);
+  request.set_stdout(options_.out);
+  auto* mount = request.add_rootfs();
+  mount->set_type("bind");
+  mount->set_source(node_.rootfs());
+  mount->add_options("rbind");
+  mount->add_options("rw");
+  return request;
+}
+
+Result<pb::CreateTaskResponse> Box::Create() const {
+  return client_.Call<pb::CreateTaskResponse>("Create", CreateRequest());
+}
+
+Result<pb::StartResponse> Box::Start(const std::string& exec) const {
+  pb::StartRequest request;
+  request.set_id(id_);
+  request.set_exec_id(exec);
+  return client_.Call<pb::StartResponse>("Start", request);
+}
+
+Result<pb::DeleteResponse> Box::Delete(const std::string& exec) const {
+  pb::DeleteRequest request;
+  request.set_id(id_);
+  request.set_exec_id(exec);
+  return client_.Call<pb::DeleteResponse>("Delete", request);
+}
+
+Result<pb::StateResponse> Box::State(const std::string& exec) const {
+  pb::StateRequest request;
+  request.set_id(id_);
+  request.set_exec_id(exec);
+  return client_.Call<pb::StateResponse>("State", request);
+}
+
+Result<pb::WaitResponse> Box::Wait(const std::string& exec) const {
+  pb::WaitRequest request;
+  request.set_id(id_);
+  request.set_exec_id(exec);
+  return client_.Call<pb::WaitResponse>("Wait", request);
+}
+
+Status Box::Kill(uint32_t signal, const std::string& exec, bool all) const {
+  pb::KillRequest request;
+  request.set_id(id_);
+  request.set_exec_id(exec);
+  request.set_signal(signal);
+  request.set_all(all);
+  return Plain(client_.Call<wire::Empty>("Kill", request));
+}
+
+Status Box::Exec(const std::string& exec, const std::vector<std::string>& args,
+                 bool terminal) const {
+  pb::ExecProcessRequest request;
+  request.set_id(id_);
+  request.set_exec_id(exec);
+  request.set_terminal(terminal);
+  request.mutable_spec()->set_type_url("types.containerd.io/opencontainers/runtime-spec/1/Process");
+  request.mutable_spec()->set_value(MakeProcess(args, terminal).dump());
+  return Plain(client_.Call<wire::Empty>("Exec", request));
+}
+
+Status Box::Pause() const {
+  pb::PauseRequest request;
+  request.set_id(id_);
+  return Plain(client_.Call<wire::Empty>("Pause", request));
+}
+
+Status Box::Resume() const {
+  pb::ResumeRequest request;
+  request.set_id(id_);
+  return Plain(client_.Call<wire::Empty>("Resume", request));
+}
+
+Status Box::Resize(const std::string& exec) const {
+  pb::ResizePtyRequest request;
+  request.set_id(id_);
+  request.set_exec_id(exec);
+  request.set_width(100);
+  request.set_height(40);
+  return Plain(client_.Call<wire::Empty>("ResizePty", request));
+}
+
+Status Box::CloseIO(const std::string& exec) const {
+  pb::CloseIORequest request;
+  request.set_id(id_);
+  request.set_exec_id(exec);
+  request.set_stdin(true);
+  return Plain(client_.Call<wire::Empty>("CloseIO", request));
+}
+
+Status Box::Update(const std::string& resources) const {
+  pb::UpdateTaskRequest request;
+  request.set_id(id_);
+  request.mutable_resources()->set_type_url(
+      "types.containerd.io/opencontainers/runtime-spec/1/LinuxResources");
+  request.mutable_resources()->set_value(resources);
+  return Plain(client_.Call<wire::Empty>("Update", request));
+}
+
+Status Box::Checkpoint() const {
+  pb::CheckpointTaskRequest request;
+  request.set_id(id_);
+  request.set_path(bundle_ + "/checkpoint");
+  return Plain(client_.Call<wire::Empty>("Checkpoint", request));
+}
+
+Result<pb::StatsResponse> Box::Stats() const {
+  pb::StatsRequest request;
+  request.set_id(id_);
+  return client_.Call<pb::StatsResponse>("Stats", request);
+}
+
+Result<pb::PidsResponse> Box::Pids() const {
+  pb::PidsRequest request;
+  request.set_id(id_);
+  return client_.Call<pb::PidsResponse>("Pids", request);
+}
+
+Result<pb::ConnectResponse> Box::Connect() const {
+  pb::ConnectRequest request;
+  request.set_id(id_);
+  return client_.Call<pb::ConnectResponse>("Connect", request);
+}
+
+Status Box::Shutdown() const {
+  pb::ShutdownRequest request;
+  request.set_id(id_);
+  return Plain(client_.Call<wire::Empty>("Shutdown", request));
+}
+
+Status Box::Finish() {
+  if (const auto state = State(); state) {
+    if (state->status() == pb::PAUSED || state->status() == pb::RUNNING) {
+      IgnoreError(Kill(SIGKILL), "it may be ending");
+      IgnoreError(Resume(), "only where it was paused");
+      GANTRY_CHECK_OK(Wait());
+    }
+    GANTRY_CHECK_OK(Delete());
+  }
+  GANTRY_CHECK_OK(node_.ShimDelete(id_, bundle_));
+  for (const std::string& name : e2e::ListFolder(bundle_)) {
+    if (name.starts_with("gantry.record")) {
+      return Fail(Code::kInternal, "'{}' is left in the bundle", name);
+    }
+  }
+  for (const std::string& point : e2e::MountsBelow(bundle_)) {
+    return Fail(Code::kInternal, "the mount '{}' is left", point);
+  }
+  std::error_code error;
+  fs::remove_all(bundle_, error);
+  return {};
+}
+
+}  // namespace gantry::contract

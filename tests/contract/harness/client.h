@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Task service as containerd calls it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <gantry/error.h>
+
+#include "core/rpc/blocking_client.h"
+#include "proto/containerd/task/task.pb.h"
+#include "proto/gantry/wire.pb.h"
+
+namespace gantry::contract {
+
+namespace pb = containerd::task;
+
+inline constexpr std::chrono::seconds kCallLimit{30};
+inline constexpr const char* kService = "containerd.task.v3.Task";
+
+/// A request that is on its way. Thread: the test's.
+template <class Response>
+class Pending {
+ public:
+  Pending(rpc::BlockingClient client, uint32_t stream)
+      : client_(std::move(client)), stream_(stream) {}
+
+  Result<Response> Get(std::chrono::nanoseconds limit = kCallLimit) {
+    GANTRY_TRY(const std::string bytes, client_.Receive(stream_, limit));
+    Response response;
+    if (!response.ParseFromString(bytes)) {
+      return Fail(Code::kInternal, "the answer is malformed");
+    }
+    return response;
+  }
+
+ private:
+  rpc::BlockingClient client_;
+  uint32_t stream_;
+};
+
+/// Each call has a connection of its own, so that calls may overlap.
+/// Thread: any.
+class TaskClient {
+ public:
+  explicit TaskClient(std::string path) : path_(std::move(path)) {}
+
+  /// Errors: those of the answer; kUnavailable where there was none.
+  template <class Response, class Request>
+  Result<Response> Call(const std::string& method, const Request& request) const {
+    GANTRY_TRY(auto pending, (Begin<Response>(method, request)));
+    return pending.Get();
+  }
+
+  /// Sends, and does not wait.
+  template <class Response, class Request>
+  Result<Pending<Response>> Begin(const std::string& method, const Request& request) const {
+    GANTRY_TRY(rpc::BlockingClient client, rpc::BlockingClient::Connect(path_));
+    GANTRY_TRY(const uint32_t stream,
+               client.Send(kService, method, request.SerializeAsString(), kCallLimit));
+    return Pending<Response>(std::move(client), stream);
+  }
+
+  /// Bytes for bytes, of any service.
+  Result<std::string> Raw(const std::string& service, const std::string& method,
+                          const std::string& payload) const {
+    GANTRY_TRY(rpc::BlockingClient client, rpc::BlockingClient::Connect(path_));
+    return client.Call(service, method, payload, kCallLimit);
+  }
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace gantry::contract

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/contract/harness/contract_test.h"
+
+#include <signal.h>
+
+#include <array>
+#include <cstdio>
+#include <memory>
+
+#include "tests/integration/harness/host.h"
+
+namespace gantry::contract {
+namespace {
+
+struct Row {
+  std::string_view backend;
+  std::string_view row;
+};
+
+// Every row that a backend does not have. A test asserts that it is refused.
+constexpr std::array kNotSupported = {
+    Row{"remote", "checkpoint"},
+};
+
+/// A connection to the events' socket may come and go.
+constexpr int kDescriptorSlack = 2;
+
+class Environment : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    node_ = std::make_unique<Node>();
+    if (!node_->unavailable().empty()) {
+      return;
+    }
+    failure_ = node_->Start();
+    for (const char* backend : {"runc", "remote"}) {
+      if (failure_.empty()) {
+        failure_ = WarmUp(backend);
+      }
+    }
+    baseline_ = Measure();
+  }
+
+  void TearDown() override { node_.reset(); }
+
+  /// What is opened once and kept is open after the first container.
+  std::string WarmUp(const std::string& backend) {
+    Box box(*node_, "warm-" + backend, backend, {.args = {"true"}});
+    if (!box.Announce()) {
+      return "announce the first container: " + node_->Log();
+    }
+    const auto created = box.Create();
+    const auto started = box.Start();
+    const auto ended = box.Wait();
+    const Status finished = box.Finish();
+    if (!created || !started || !ended || !finished) {
+      return "the first container of '" + backend + "': " + MessageOf(created) +
+             MessageOf(started) + MessageOf(ended) + MessageOf(finished) + "\n" + node_->Log();
+    }
+    node_->containerd().WaitForTopics(box.id(), 4);
+    return "";
+  }
+
+  Baseline Measure() const {
+    Baseline now;
+    if (const auto status = node_->Query()) {
+      now.stored = status->descriptors_stored;
+      now.watched = status->processes_watched;
+      now.keeper_fds = e2e::CountDescriptors(status->keeper_pid);
+      now.engine_fds = e2e::CountDescriptors(status->engine_pid);
+    }
+    return now;
+  }
+
+  std::unique_ptr<Node> node_;
+  std::string failure_;
+  Baseline baseline_;
+};
+
+Environment* const environment = static_cast<Environment*>(
+    ::testing::AddGlobalTestEnvironment(std::make_unique<Environment>().release()));
+
+void Say(std::string& report, const char* what, uint64_t now, uint64_t before) {
+  if (now > before) {
+    report += std::string(what) + ": " + std::to_string(now) + " instead of " +
+              std::to_string(before) + "\n";
+  }
+}
+
+std::string Look(const std::string& prefix) {
+  const Node& node = *environment->node_;
+  const Baseline& before = environment->baseline_;
+  std::string report;
+  const auto status = node.Query();
+  if (!status) {
+    return "the keeper does not answer: " + status.error().message;
+  }
+  Say(report, "instances", status->instances.size(), 0);
+  Say(report, "sockets", status->sockets, 1);
+  Say(report, "requests waiting", status->requests_waiting, 0);
+  Say(report, "exits kept", status->exits_kept, 0);
+  Say(report, "tombstones", status->tombstones, 0);
+  Say(report, "descriptors stored", status->descriptors_stored, before.stored);
+  Say(report, "processes watched", status->processes_watched, before.watched);
+  Say(report, "descriptors of the keeper",
+      static_cast<uint64_t>(e2e::CountDescriptors(status->keeper_pid)),
+      static_cast<uint64_t>(before.keeper_fds + kDescriptorSlack));
+  Say(report, "descriptors of the engine",
+      static_cast<uint64_t>(e2e::CountDescriptors(status->engine_pid)),
+      static_cast<uint64_t>(before.engine_fds + kDescriptorSlack));
+  for (const std::string& point : e2e::MountsBelow(node.root() + "/bundles")) {
+    report += "mount " + point + "\n";
+  }
+  for (const std::string& folder : e2e::CgroupFolders(node.cgroup())) {
+    for (const std::string& path : e2e::FindNames(folder, prefix)) {
+      report += "cgroup " + path + "\n";
+    }
+  }
+  for (const std::string& name : e2e::ListFolder(node.root() + "/oci/" + kNamespace)) {
+    report += "OCI state " + name + "\n";
+  }
+  auto processes = e2e::ProcessesInCgroup(node.cgroup() + "/");
+  const auto sandboxes = e2e::Processes([&](const e2e::HostProcess& process) {
+    return process.parent == node.keeper() && process.name != "gantryd";
+  });
+  processes.insert(processes.end(), sandboxes.begin(), sandboxes.end());
+  if (!processes.empty()) {
+    report += "processes" + e2e::Describe(processes) + "\n";
+  }
+  return report;
+}
+
+}  // namespace
+
+bool IsSupported(std::string_view backend, std::string_view row) {
+  for (const Row& one : kNotSupported) {
+    if (one.backend == backend && one.row == row) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Node& ContractTest::node() { return *environment->node_; }
+
+void ContractTest::SetUp() {
+  static int counter = 0;
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "t%04d", ++counter);
+  prefix_ = text.data();
+  if (!node().unavailable().empty()) {
+    GTEST_SKIP() << node().unavailable();
+  }
+  ASSERT_EQ(environment->failure_, "");
+}
+
+void ContractTest::TearDown() {
+  if (IsSkipped() || !environment->failure_.empty()) {
+    return;
+  }
+  for (Box& box : boxes_) {
+    const Status finished = box.Finish();
+    EXPECT_TRUE(finished.has_value()) << box.id() << ": " << MessageOf(finished);
+  }
+  std::string left;
+  e2e::Eventually(
+      [&] {
+        left = Look(prefix_);
+        return left.empty();
+      },
+      std::chrono::seconds(10));
+  EXPECT_EQ(left, "") << "left after the test";
+  if (HasFailure()) {
+    std::fprintf(stderr, "--- the engine's log:\n%s---\n", node().Log().c_str());
+    // What this test left is not the next one's fault.
+    environment->baseline_ = environment->Measure();
+  }
+}
+
+std::string ContractTest::Id(std::string_view suffix) const {
+  return prefix_ + std::string(suffix);
+}
+
+Box& ContractTest::Announced(BoxOptions options, std::string_view suffix) {
+  Box& box = boxes_.emplace_back(node(), Id(suffix), backend(), std::move(options));
+  EXPECT_TRUE(box.Announce()) << node().Log();
+  return box;
+}
+
+Box& ContractTest::Created(BoxOptions options, std::string_view suffix) {
+  Box& box = Announced(std::move(options), suffix);
+  EXPECT_OK(box.Create());
+  return box;
+}
+
+Box& ContractTest::Running(BoxOptions options, std::string_view suffix) {
+  Box& box = Created(std::move(options), suffix);
+  EXPECT_OK(box.Start());
+  return box;
+}
+
+Box& ContractTest::Paused() {
+  Box& box = Running();
+  EXPECT_OK(box.Pause());
+  return box;
+}
+
+Box& ContractTest::Stopped() {
+  Box& box = Running({.args = {"sh", "-c", "exit 7"}});
+  const auto ended = box.Wait();
+  EXPECT_OK(ended);
+  EXPECT_EQ(ended ? ended->exit_status() : 0U, 7U);
+  return box;
+}
+
+void ContractTest::Finish(Box& box) {
+  const Status finished = box.Finish();
+  EXPECT_TRUE(finished.has_value()) << box.id() << ": " << MessageOf(finished);
+  boxes_.remove_if([&](const Box& one) { return &one == &box; });
+}
+
+}  // namespace gantry::contract

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/contract/harness/node.h"
+
+#include <signal.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "core/link/channel.h"
+#include "core/os/unix_socket.h"
+#include "tests/integration/harness/host.h"
+
+namespace gantry::contract {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array kApplets = {"sh",  "cat",   "echo", "true", "false", "sleep", "kill",
+                                 "seq", "stty",  "tty",  "head", "id",    "pwd",   "test",
+                                 "dd",  "mkdir", "ls",   "env",  "wc",    "read",  "ps"};
+
+fs::path TestFolder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
+
+std::string Missing() {
+  if (geteuid() != 0) {
+    return "needs root";
+  }
+  for (const char* name : {"busybox", "crun"}) {
+    if (e2e::RunProgram({"sh", "-c", std::string("command -v ") + name}).status != 0) {
+      return std::string(name) + " is not installed";
+    }
+  }
+  for (const fs::path& file :
+       {TestFolder() / "../bin/gantry-keeper", TestFolder() / "../bin/gantryd",
+        TestFolder() / "../bin/plugins/libgantry_runc.so", TestFolder() / "libgantry_remote.so",
+        TestFolder() / "fake-remote-sandbox"}) {
+    std::error_code error;
+    if (!fs::exists(file, error)) {
+      return file.lexically_normal().string() + " is not built";
+    }
+  }
+  return "";
+}
+
+std::chrono::steady_clock::time_point Soon() {
+  return std::chrono::steady_clock::now() + e2e::kDeadline;
+}
+
+}  // namespace
+
+Node::Node() : unavailable_(Missing()) {
+  char folder[] = "/tmp/gc-XXXXXX";
+  if (unavailable_.empty() && mkdtemp(folder) == nullptr) {
+    unavailable_ = "no folder below /tmp";
+  }
+  root_ = folder;
+}
+
+Node::~Node() {
+  if (!unavailable_.empty()) {
+    return;
+  }
+  keeper_.reset();
+  containerd_.reset();
+  e2e::Eventually([&] {
+    auto left = e2e::ProcessesWithEnv("GANTRY_RUN_DIR=" + run_dir());
+    const auto inside = e2e::ProcessesInCgroup(cgroup() + "/");
+    left.insert(left.end(), inside.begin(), inside.end());
+    for (const e2e::HostProcess& process : left) {
+      kill(process.pid, SIGKILL);
+    }
+    return left.empty();
+  });
+  for (const std::string& point : e2e::MountsBelow(root_)) {
+    umount2(point.c_str(), MNT_DETACH);
+  }
+  for (const std::string& top : e2e::CgroupFolders(cgroup())) {
+    for (const std::string& name : e2e::ListFolder(top)) {
+      rmdir((top + "/" + name).c_str());
+    }
+    rmdir(top.c_str());
+  }
+  std::error_code error;
+  fs::remove_all(root_ + "/oci", error);
+  const char* keep = std::getenv("GANTRY_CONTRACT_KEEP");  // NOLINT(concurrency-mt-unsafe)
+  if (keep == nullptr) {
+    fs::remove_all(root_, error);
+  }
+}
+
+std::string Node::cgroup() const { return "/" + fs::path(root_).filename().string(); }
+
+void Node::MakeRootfs() const {
+  for (const char* name : {"bin", "dev", "proc", "sys", "tmp", "etc", "mnt"}) {
+    fs::create_directories(rootfs() + "/" + name);
+  }
+  e2e::RunProgram({"sh", "-c", "cp $(command -v busybox) " + rootfs() + "/bin/busybox"});
+  for (const char* applet : kApplets) {
+    std::error_code error;
+    fs::create_symlink("busybox", rootfs() + "/bin/" + applet, error);
+  }
+}
+
+void Node::WriteConfiguration() const {
+  const std::string tests = TestFolder();
+  e2e::WriteText(root_ + "/gantry.yaml",
+                 "version: 1\n"
+                 "log:\n  level: debug\n"
+                 "handlers:\n"
+                 "  runc:\n    backend: runc\n    options:\n"
+                 "      BinaryName: crun\n      Root: " +
+                     root_ +
+                     "/oci\n"
+                     "  remote:\n    backend: remote\n"
+                     "  broken:\n    backend: broken\n"
+                     "backends:\n"
+                     "  remote:\n    path: " +
+                     tests + "/libgantry_remote.so\n    options:\n      Server: " + tests +
+                     "/fake-remote-sandbox\n"
+                     "  broken:\n    path: " +
+                     tests +
+                     "/libgantry_remote.so\n"
+                     "timeouts:\n  stdio_drain: 2s\n  stdio_open: 5s\n");
+}
+
+std::string Node::Start() {
+  fs::create_directories(run_dir());
+  fs::permissions(run_dir(), fs::perms::owner_all);
+  MakeRootfs();
+  WriteConfiguration();
+  containerd_ = std::make_unique<FakeContainerd>(root_ + "/events.sock");
+  e2e::Program::Options options;
+  options.log_path = root_ + "/keeper.out";
+  options.env = {{"GANTRY_RUN_DIR", run_dir()},
+                 {"GANTRY_CONFIG", root_ + "/gantry.yaml"},
+                 {"GANTRY_LIBEXEC_DIR", (TestFolder() / "../bin").lexically_normal().string()}};
+  keeper_ = std::make_unique<e2e::Program>(
+      std::vector<std::string>{(TestFolder() / "../bin/gantry-keeper").lexically_normal().string(),
+                               "--run-dir", run_dir(), "--foreground"},
+      options);
+  const bool listening =
+      e2e::Eventually([&] { return os::ConnectUnix(run_dir() + "/keeper.sock").has_value(); });
+  return listening ? "" : "the keeper does not listen: " + Log();
+}
+
+Result<std::string> Node::Announce(const std::string& id, const std::string& handler,
+                                   const std::string& bundle, const std::string& group) const {
+  link::Announce announce;
+  announce.id = id;
+  announce.ns = kNamespace;
+  announce.bundle = bundle;
+  announce.group = group;
+  announce.grpc_address = root_ + "/containerd.sock";
+  announce.ttrpc_address = containerd_->path();
+  announce.handler = handler;
+  GANTRY_TRY(UniqueFd socket, os::ConnectUnix(run_dir() + "/keeper.sock"));
+  link::BlockingChannel channel(std::move(socket));
+  GANTRY_TRY(const link::Announced announced, channel.Ask<link::Announced>(announce, Soon()));
+  constexpr std::string_view kScheme = "unix://";
+  return announced.address.substr(announced.address.starts_with(kScheme) ? kScheme.size() : 0);
+}
+
+Result<link::Deleted> Node::ShimDelete(const std::string& id, const std::string& bundle) const {
+  link::Delete request;
+  request.id = id;
+  request.ns = kNamespace;
+  request.bundle = bundle;
+  request.grpc_address = root_ + "/containerd.sock";
+  GANTRY_TRY(UniqueFd socket, os::ConnectUnix(run_dir() + "/keeper.sock"));
+  link::BlockingChannel channel(std::move(socket));
+  return channel.Ask<link::Deleted>(request, Soon());
+}
+
+Result<link::KeeperStatus> Node::Query() const {
+  GANTRY_TRY(UniqueFd socket, os::ConnectUnix(run_dir() + "/keeper.sock"));
+  link::BlockingChannel channel(std::move(socket));
+  return channel.Ask<link::KeeperStatus>(link::Query(), Soon());
+}
+
+pid_t Node::Engine() const {
+  pid_t pid = 0;
+  e2e::Eventually([&] {
+    const auto status = Query();
+    pid = status ? status->engine_pid : 0;
+    return status && status->engine_state == static_cast<uint32_t>(link::EngineState::kUp);
+  });
+  return pid;
+}
+
+void Node::KillEngine() const {
+  const pid_t pid = Engine();
+  if (pid > 0) {
+    kill(pid, SIGKILL);
+    e2e::WaitGone(pid);
+  }
+}
+
+std::string Node::Log() const {
+  const std::string text = e2e::ReadText(root_ + "/keeper.out");
+  constexpr size_t kTail = 6000;
+  return text.substr(text.size() > kTail ? text.size() - kTail : 0);
+}
+
+}  // namespace gantry::contract

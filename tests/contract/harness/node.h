@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A private gantry without a containerd: keeper and engine as they are
+// installed, the fake remote backend beside the runc backend, and the questions
+// that a shim asks.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <gantry/error.h>
+
+#include "core/link/messages.h"
+#include "tests/contract/harness/containerd.h"
+#include "tests/integration/harness/program.h"
+
+namespace gantry::contract {
+
+/// What every test's instances are announced with.
+inline constexpr const char* kNamespace = "contract";
+
+/// Thread: the test's.
+class Node {
+ public:
+  Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+  /// Ends all that it has started and removes all it has made.
+  ~Node();
+
+  /// Why the tests cannot run here; empty: they can.
+  const std::string& unavailable() const { return unavailable_; }
+
+  /// Returns what went wrong; empty: it runs.
+  std::string Start();
+
+  const std::string& root() const { return root_; }
+
+  std::string run_dir() const { return root_ + "/run"; }
+
+  /// A root file system with busybox in it.
+  std::string rootfs() const { return root_ + "/rootfs"; }
+
+  /// The cgroup that everything of this run is below.
+  std::string cgroup() const;
+
+  FakeContainerd& containerd() { return *containerd_; }
+
+  /// As the shim's `start`. The path of the socket.
+  Result<std::string> Announce(const std::string& id, const std::string& handler,
+                               const std::string& bundle, const std::string& group = "") const;
+  /// As the shim's `delete`.
+  Result<link::Deleted> ShimDelete(const std::string& id, const std::string& bundle) const;
+  Result<link::KeeperStatus> Query() const;
+
+  pid_t keeper() const { return keeper_->pid(); }
+
+  /// The engine that is up; waits for it.
+  pid_t Engine() const;
+  /// kill -9; returns when it is gone.
+  void KillEngine() const;
+
+  /// The engine's log, for a test that failed.
+  std::string Log() const;
+
+ private:
+  void MakeRootfs() const;
+  void WriteConfiguration() const;
+
+  std::string root_;
+  std::string unavailable_;
+  std::unique_ptr<FakeContainerd> containerd_;
+  std::unique_ptr<e2e::Program> keeper_;
+};
+
+}  // namespace gantry::contract

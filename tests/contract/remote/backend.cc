@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/contract/remote/backend.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "tests/contract/remote/message.h"
+#include "tests/contract/remote/sandbox.h"
+
+namespace gantry::remote {
+
+BackendInfo RemoteBackend::Describe() {
+  BackendInfo info;
+  info.name = "remote";
+  info.version = "0.1.0";
+  info.needs.push_back({"the sandbox program", access(server_.c_str(), X_OK) == 0, server_});
+  return info;
+}
+
+Result<std::unique_ptr<Sandbox>> RemoteBackend::CreateSandbox(const SandboxRequest& request,
+                                                              SandboxContext& context) {
+  if (request.kind == SandboxKind::kPauseless) {
+    return Fail(Code::kUnimplemented, "create sandbox '{}': pause-less pods are not known here",
+                request.id.str());
+  }
+  return std::make_unique<RemoteSandbox>(server_, context);
+}
+
+Result<std::unique_ptr<Sandbox>> RemoteBackend::RecoverSandbox(const SandboxRequest&,
+                                                               SandboxContext& context,
+                                                               const std::string&) {
+  auto sandbox = std::make_unique<RemoteSandbox>(server_, context);
+  GANTRY_CHECK_OK(sandbox->Recover());
+  return sandbox;
+}
+
+Result<std::unique_ptr<SandboxBackend>> MakeBackend(const std::string& options_json) {
+  const Json options = Json::parse(options_json, nullptr, false);
+  if (!options.is_object() || !options.contains("Server") || !options["Server"].is_string()) {
+    return Fail(Code::kInvalidArgument, "read the options of 'remote': Server: missing");
+  }
+  return std::make_unique<RemoteBackend>(options["Server"].get<std::string>());
+}
+
+}  // namespace gantry::remote

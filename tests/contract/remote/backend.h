@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The fake remote backend: a test of the plugin interface. Its sandbox is a
+// process that is reached by a connection only, and the processes inside are no
+// processes of the host as far as the engine can know: they have numbers of
+// their own, their ends come as messages, their streams are sockets.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <gantry/backend.h>
+
+namespace gantry::remote {
+
+class RemoteBackend final : public SandboxBackend {
+ public:
+  /// `server`: the program of the sandbox process.
+  explicit RemoteBackend(std::string server) : server_(std::move(server)) {}
+
+  BackendInfo Describe() override;
+  Result<std::unique_ptr<Sandbox>> CreateSandbox(const SandboxRequest& request,
+                                                 SandboxContext& context) override;
+  Result<std::unique_ptr<Sandbox>> RecoverSandbox(const SandboxRequest& request,
+                                                  SandboxContext& context,
+                                                  const std::string& blob) override;
+
+ private:
+  const std::string server_;
+};
+
+/// `options_json` has `Server`, the path of fake-remote-sandbox.
+Result<std::unique_ptr<SandboxBackend>> MakeBackend(const std::string& options_json);
+
+}  // namespace gantry::remote

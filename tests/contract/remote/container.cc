@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/contract/remote/container.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include <gantry/protowire.h>
+
+namespace gantry::remote {
+namespace {
+
+/// `io.containerd.cgroups.v1.Metrics`, for hosts with cgroup v1.
+std::string MetricsV1(const Json& stats) {
+  ProtoWriter pids;
+  pids.Varint(1, stats.value("processes", uint64_t{0}));
+  ProtoWriter usage;
+  usage.Varint(1, stats.value("cpu_ns", uint64_t{0}));
+  ProtoWriter cpu;
+  cpu.Bytes(1, usage.str());
+  ProtoWriter entry;
+  entry.Varint(1, stats.value("memory_limit", uint64_t{0}));
+  entry.Varint(2, stats.value("memory", uint64_t{0}));
+  ProtoWriter memory;
+  memory.Bytes(33, entry.str());
+  ProtoWriter metrics;
+  metrics.Bytes(2, pids.str());
+  metrics.Bytes(3, cpu.str());
+  metrics.Bytes(4, memory.str());
+  return metrics.Take();
+}
+
+/// `io.containerd.cgroups.v2.Metrics`.
+std::string MetricsV2(const Json& stats) {
+  constexpr uint64_t kNsPerUs = 1000;
+  ProtoWriter pids;
+  pids.Varint(1, stats.value("processes", uint64_t{0}));
+  ProtoWriter cpu;
+  cpu.Varint(1, stats.value("cpu_ns", uint64_t{0}) / kNsPerUs);
+  ProtoWriter memory;
+  memory.Varint(32, stats.value("memory", uint64_t{0}));
+  memory.Varint(33, stats.value("memory_limit", uint64_t{0}));
+  ProtoWriter metrics;
+  metrics.Bytes(1, pids.str());
+  metrics.Bytes(2, cpu.str());
+  metrics.Bytes(4, memory.str());
+  return metrics.Take();
+}
+
+}  // namespace
+
+Status RemoteExec::Start() {
+  Json call = process_.Call("exec");
+  call["process"] = request_.process_json;
+  return process_.Make(call, request_.terminal);
+}
+
+Status RemoteContainer::Create(const ContainerRequest& request) {
+  Json call = init_.Call("create");
+  call["spec"] = request.spec_json;
+  call["rootfs"] = request.rootfs;
+  call["terminal"] = request.terminal;
+  Status made = init_.Make(call, request.terminal);
+  if (!made) {
+    IgnoreError(init_.Delete(), "the first error counts");
+  }
+  return made;
+}
+
+Status RemoteContainer::Start() { return Do("start"); }
+
+Status RemoteContainer::Do(const char* what) {
+  GANTRY_CHECK_OK(init_.Ask(init_.Call(what)));
+  return {};
+}
+
+Status RemoteContainer::KillAll(uint32_t signal) {
+  Json call = init_.Call("kill");
+  call["signal"] = signal;
+  call["all"] = true;
+  const Result<Message> done = init_.Ask(call);
+  const bool gone = !done && done.error().code == Code::kUnavailable;
+  return done || gone ? Status() : std::unexpected(done.error());
+}
+
+Status RemoteContainer::Update(const std::string& resources_json) {
+  Json call = init_.Call("update");
+  call["resources"] = Json::parse(resources_json, nullptr, false);
+  GANTRY_CHECK_OK(init_.Ask(call));
+  return {};
+}
+
+Result<AnyValue> RemoteContainer::Stats() {
+  GANTRY_TRY(const Message answer, init_.Ask(init_.Call("stats")));
+  if (access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0) {
+    return AnyValue{"io.containerd.cgroups.v2.Metrics", MetricsV2(answer.body)};
+  }
+  return AnyValue{"io.containerd.cgroups.v1.Metrics", MetricsV1(answer.body)};
+}
+
+Result<std::vector<ProcessInfo>> RemoteContainer::Processes() {
+  GANTRY_TRY(const Message answer, init_.Ask(init_.Call("processes")));
+  std::vector<ProcessInfo> processes;
+  for (const Json& one : answer.body.value("processes", Json::array())) {
+    ProcessInfo info;
+    info.pid = one.value("number", 0U);
+    if (Result<ExecId> exec = ExecId::Parse(one.value("exec", std::string()))) {
+      info.exec = std::move(*exec);
+    }
+    processes.push_back(std::move(info));
+  }
+  return processes;
+}
+
+Result<std::unique_ptr<Process>> RemoteContainer::Exec(const ExecRequest& request,
+                                                       ProcessContext& context) {
+  return std::make_unique<RemoteExec>(request, context, parts_);
+}
+
+Result<std::unique_ptr<Process>> RemoteContainer::RecoverExec(const ExecRequest& request,
+                                                              ProcessContext& context,
+                                                              bool started) {
+  auto exec = std::make_unique<RemoteExec>(request, context, parts_);
+  if (started) {
+    GANTRY_CHECK_OK(exec->Recover());
+  }
+  return exec;
+}
+
+}  // namespace gantry::remote

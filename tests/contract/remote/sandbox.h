@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One sandbox process and the way to it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <gantry/sandbox.h>
+
+#include "tests/contract/remote/link.h"
+
+namespace gantry::remote {
+
+/// What a sandbox shares with its containers, which may outlive its object.
+struct SandboxParts {
+  std::unique_ptr<Link> link;
+  std::shared_ptr<HostProcess> server;
+};
+
+class RemoteSandbox final : public Sandbox {
+ public:
+  RemoteSandbox(std::string server, SandboxContext& context)
+      : server_(std::move(server)), context_(context), parts_(std::make_shared<SandboxParts>()) {}
+
+  Status Start() override;
+  Status Recover();
+  Status Stop(std::chrono::milliseconds limit) override;
+  Result<SandboxStatus> CurrentStatus() override;
+  Result<std::unique_ptr<Container>> CreateContainer(const ContainerRequest& request,
+                                                     ContainerContext& context) override;
+  Result<std::unique_ptr<Container>> RecoverContainer(const ContainerRequest& request,
+                                                      ContainerContext& context,
+                                                      const std::string& blob) override;
+  Status Shutdown() override;
+
+ private:
+  Status Connect(UniqueFd door);
+
+  const std::string server_;
+  SandboxContext& context_;
+  const std::shared_ptr<SandboxParts> parts_;
+};
+
+}  // namespace gantry::remote

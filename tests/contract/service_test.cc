@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What arrives at a socket and is no call of the Task service.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/os/unix_socket.h"
+#include "tests/contract/harness/contract_test.h"
+#include "tests/integration/harness/host.h"
+
+namespace gantry::contract {
+namespace {
+
+class Services : public ContractTest {};
+
+TEST_P(Services, OfBothVersionsAnswer) {
+  Box& box = Running();
+  pb::StateRequest request;
+  request.set_id(box.id());
+  for (const char* service : {"containerd.task.v2.Task", "containerd.task.v3.Task"}) {
+    const auto bytes = box.client().Raw(service, "State", request.SerializeAsString());
+    ASSERT_OK(bytes);
+    pb::StateResponse response;
+    ASSERT_TRUE(response.ParseFromString(*bytes));
+    EXPECT_EQ(response.status(), pb::RUNNING);
+  }
+}
+
+TEST_P(Services, ThatAreUnknownAreUnimplemented) {
+  Box& box = Running();
+  for (const char* service : {"containerd.task.v1.Task", "containerd.task.v4.Task", "", "x",
+                              "containerd.services.streaming.v1.Streaming"}) {
+    EXPECT_CODE(box.client().Raw(service, "State", ""), kUnimplemented) << service;
+  }
+  EXPECT_OK(box.State());
+}
+
+TEST_P(Services, MethodsThatAreUnknownAreUnimplemented) {
+  Box& box = Running();
+  for (const std::string& method :
+       {std::string("Explode"), std::string("state"), std::string(), std::string(10000, 'x')}) {
+    EXPECT_CODE(box.client().Raw(kService, method, ""), kUnimplemented) << method.substr(0, 80);
+  }
+  EXPECT_OK(box.State());
+}
+
+TEST_P(Services, PayloadsThatAreNoMessagesAreRefused) {
+  Box& box = Running();
+  const std::string garbage = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff";
+  for (const char* method :
+       {"Create", "Start", "Delete", "State", "Exec", "Wait", "Kill", "Pids", "Pause", "Resume",
+        "ResizePty", "CloseIO", "Update", "Checkpoint", "Stats", "Connect", "Shutdown"}) {
+    EXPECT_CODE(box.client().Raw(kService, method, garbage), kInvalidArgument) << method;
+  }
+  EXPECT_OK(box.State());
+}
+
+TEST_P(Services, GarbageOnOneConnectionHarmsNoOther) {
+  Box& box = Running();
+  auto pending = box.client().Begin<pb::WaitResponse>("Wait", [&] {
+    pb::WaitRequest request;
+    request.set_id(box.id());
+    return request;
+  }());
+  ASSERT_OK(pending);
+  const std::vector<std::string> garbage = {
+      "GET / HTTP/1.1\r\n\r\n", std::string(10, '\xff'), std::string(100000, '\0'),
+      std::string("\0\0\0\5\0\0\0\1\1\0", 10), std::string("\0\0\0\0\0\0\0\2\1\0", 10)};
+  for (const std::string& bytes : garbage) {
+    const auto socket = os::ConnectUnix(box.client().path());
+    ASSERT_OK(socket);
+    IgnoreError(os::SendWithFds(socket->get(), bytes, {}), "it may be closed already");
+    EXPECT_OK(box.State());
+  }
+  EXPECT_OK(box.Kill(9));
+  const auto ended = pending->Get();
+  ASSERT_OK(ended);
+  EXPECT_EQ(ended->exit_status(), 137U);
+}
+
+TEST_P(Services, ATaskOfOneSocketIsTheSameOnManyConnections) {
+  Box& box = Running();
+  std::vector<Pending<pb::WaitResponse>> waits;
+  pb::WaitRequest request;
+  request.set_id(box.id());
+  for (int i = 0; i < 50; ++i) {
+    auto pending = box.client().Begin<pb::WaitResponse>("Wait", request);
+    ASSERT_OK(pending);
+    waits.push_back(std::move(*pending));
+  }
+  ASSERT_OK(box.Kill(15));
+  ASSERT_OK(box.Kill(9));
+  for (auto& wait : waits) {
+    const auto ended = wait.Get();
+    ASSERT_OK(ended);
+    EXPECT_EQ(ended->exit_status(), 137U);
+  }
+}
+
+INSTANTIATE_CONTRACT(Services);
+
+}  // namespace
+}  // namespace gantry::contract

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/integration/harness/not_here.h"
+
+#include <gtest/gtest.h>
+
+namespace gantry::e2e {
+namespace {
+
+struct NotHere {
+  const char* suite;
+  const char* test;
+  const char* reason;
+};
+
+constexpr const char* kSandboxPid = "the pid that containerd sees is the sandbox's";
+constexpr const char* kNoMemoryLimit = "the fake sandbox measures memory, it does not limit it";
+
+// Of the fake remote backend.
+constexpr NotHere kNotRemote[] = {
+    {"CtrRun", "RunsDetachedAndIsRemovedLater", kSandboxPid},
+    {"CtrTask", "ShowsTheProcessesOfAContainer", kSandboxPid},
+    {"CtrTask", "IsEndedBeyondItsMemoryLimit", kNoMemoryLimit},
+    {"CtrEvents", "TellOfMemoryBeforeTheEnd", kNoMemoryLimit},
+    {"EngineKill", "StillTellsOfMemory", kNoMemoryLimit},
+    {"CtrRestart", "KeepsTheExitCodeOfAContainerThatEndedMeanwhile", kSandboxPid},
+    {"EngineKill", "WithContainerdDownTooKeepsTheExitCode", kSandboxPid},
+};
+
+}  // namespace
+
+std::string WhyNotHere(const Settings& settings) {
+  const ::testing::TestInfo& test = *::testing::UnitTest::GetInstance()->current_test_info();
+  for (const NotHere& row : kNotRemote) {
+    if (settings.remote() && test.test_suite_name() == std::string(row.suite) &&
+        test.name() == std::string(row.test)) {
+      return row.reason;
+    }
+  }
+  return "";
+}
+
+}  // namespace gantry::e2e

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/host_processes.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <future>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/engine/engine_test.h"
+
+namespace gantry::engine {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class HostProcessesTest : public EngineTest {
+ protected:
+  WatchedProcessPtr Spawn(const std::string& tag = "") {
+    auto process = Await(processes_->Spawn(Request("/bin/x", tag)));
+    EXPECT_TRUE(process);
+    return std::move(*process);
+  }
+
+  WatchedProcessPtr Adopt(int32_t pid, uint64_t start_time = 0) {
+    auto process = Await(processes_->Adopt(HostPid{pid}, start_time));
+    return process ? std::move(*process) : nullptr;
+  }
+
+  bool EndAndSee(os::ProcessId process, int wait_status) {
+    keeper_.End(process, wait_status);
+    return Until([&] { return Saw("exit " + std::to_string(process.pid)); });
+  }
+};
+
+TEST_F(HostProcessesTest, GiveTheEndToTheHolder) {
+  const auto process = Spawn();
+  EXPECT_FALSE(process->Ended());
+  ASSERT_TRUE(EndAndSee(process->id(), 3 << 8));
+  ASSERT_TRUE(process->Ended());
+  EXPECT_EQ(process->Ended()->code(), 3U);
+}
+
+TEST_F(HostProcessesTest, CallBackOnce) {
+  const auto process = Spawn();
+  int calls = 0;
+  process->OnEnd([&](WaitStatus status) {
+    ++calls;
+    EXPECT_EQ(status.code(), 137U);
+  });
+  ASSERT_TRUE(EndAndSee(process->id(), SIGKILL));
+  keeper_.End(process->id(), SIGKILL);
+  keeper_.Announce("mark", "/b");
+  ASSERT_TRUE(Until([this] { return Saw("added mark"); }));
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(HostProcessesTest, CallBackAtOnceForWhatHasEnded) {
+  const auto process = Spawn();
+  ASSERT_TRUE(EndAndSee(process->id(), 0));
+  bool called = false;
+  process->OnEnd([&](WaitStatus) { called = true; });
+  EXPECT_TRUE(called);
+}
+
+TEST_F(HostProcessesTest, WakeAWorkerThatWaits) {
+  const auto process = Spawn();
+  auto waiting =
+      std::async(std::launch::async, [&] { return process->Wait(std::chrono::seconds(10)); });
+  ASSERT_TRUE(EndAndSee(process->id(), 5 << 8));
+  const auto status = waiting.get();
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->code(), 5U);
+}
+
+TEST_F(HostProcessesTest, SayThatAProcessStillRuns) {
+  const auto process = Spawn();
+  const auto status = process->Wait(std::chrono::milliseconds(1));
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, Code::kDeadlineExceeded);
+}
+
+TEST_F(HostProcessesTest, DoNotSignalWhatHasEnded) {
+  const auto process = Spawn();
+  ASSERT_TRUE(EndAndSee(process->id(), 0));
+  const Status sent = process->Signal(SIGTERM);
+  ASSERT_FALSE(sent);
+  EXPECT_EQ(sent.error().code, Code::kNotFound);
+}
+
+TEST_F(HostProcessesTest, SignalARealProcessThroughItsPidfd) {
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  ASSERT_GT(child, 0);
+  const auto start_time = os::StartTime(child);
+  ASSERT_TRUE(start_time);
+  keeper_.AddOrphan(child, *start_time);
+  const auto process = Adopt(child);
+  ASSERT_TRUE(process);
+  EXPECT_EQ(process->start_time(), *start_time);
+  EXPECT_TRUE(process->Signal(SIGKILL));
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+}
+
+TEST_F(HostProcessesTest, AreTheSameForEveryoneWhoAsks) {
+  keeper_.AddOrphan(40, 4);
+  const auto first = Adopt(40);
+  EXPECT_EQ(first, Adopt(40, 4));
+}
+
+TEST_F(HostProcessesTest, GiveAnEndThatCameBeforeTheAdoption) {
+  keeper_.AddOrphan(41, 4);
+  ASSERT_TRUE(EndAndSee({41, 4}, 9 << 8));
+  const auto process = Adopt(41);
+  ASSERT_TRUE(process);
+  ASSERT_TRUE(process->Ended());
+  EXPECT_EQ(process->Ended()->code(), 9U);
+}
+
+TEST_F(HostProcessesTest, TellAReusedPidApart) {
+  keeper_.AddOrphan(42, 4);
+  ASSERT_TRUE(EndAndSee({42, 4}, 9 << 8));
+  keeper_.AddOrphan(42, 5);
+  const auto process = Adopt(42, 5);
+  ASSERT_TRUE(process);
+  EXPECT_FALSE(process->Ended());
+  EXPECT_EQ(Adopt(43), nullptr);
+}
+
+TEST_F(HostProcessesTest, AcknowledgeWhatNobodyHoldsAnyMore) {
+  auto process = Spawn();
+  const os::ProcessId id = process->id();
+  ASSERT_TRUE(EndAndSee(id, 0));
+  EXPECT_THAT(keeper_.acknowledged, IsEmpty());
+  process.reset();
+  EXPECT_TRUE(Until([this] { return !keeper_.acknowledged.empty(); }));
+  EXPECT_THAT(keeper_.acknowledged, ElementsAre(id));
+}
+
+TEST_F(HostProcessesTest, LeaveWhatIsBoundToWhoWritesItDown) {
+  auto process = Spawn();
+  const os::ProcessId id = process->id();
+  process->MarkBound();
+  ASSERT_TRUE(EndAndSee(id, 0));
+  EXPECT_TRUE(processes_->IsUnacknowledged(id));
+  process.reset();
+  test::RunAllReady(loop_);
+  EXPECT_THAT(keeper_.acknowledged, IsEmpty());
+  processes_->Release(id);
+  EXPECT_TRUE(Until([this] { return !keeper_.acknowledged.empty(); }));
+  EXPECT_FALSE(processes_->IsUnacknowledged(id));
+}
+
+TEST_F(HostProcessesTest, AreNotAcknowledgedWhileAnotherHoldsThem) {
+  keeper_.AddOrphan(44, 4);
+  auto first = Adopt(44);
+  const auto second = Adopt(44);
+  first.reset();
+  test::RunAllReady(loop_);
+  EXPECT_THAT(keeper_.acknowledged, IsEmpty());
+}
+
+TEST_F(HostProcessesTest, AreFoundByTheirTagAfterARestart) {
+  const auto process = Spawn("create/c1");
+  Connect();
+  const auto found = processes_->FindSpawned("create/c1");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->id(), process->id());
+  EXPECT_FALSE(processes_->FindSpawned("create/c1"));
+  EXPECT_FALSE(processes_->FindSpawned("create/other"));
+}
+
+TEST_F(HostProcessesTest, AreFoundWithTheEndThatCameMeanwhile) {
+  const auto process = Spawn("tag");
+  keeper_.End(process->id(), 7 << 8);
+  Connect();
+  const auto found = processes_->FindSpawned("tag");
+  ASSERT_TRUE(found);
+  ASSERT_TRUE(found->Ended());
+  EXPECT_EQ(found->Ended()->code(), 7U);
+}
+
+}  // namespace
+}  // namespace gantry::engine

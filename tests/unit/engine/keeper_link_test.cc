@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/keeper_link.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/engine/engine_test.h"
+
+namespace gantry::engine {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+using KeeperLinkTest = EngineTest;
+
+UniqueFd Null() { return UniqueFd(open("/dev/null", O_RDWR | O_CLOEXEC)); }
+
+TEST_F(KeeperLinkTest, TellsTheSnapshotInItsOrder) {
+  keeper_.Announce("c1", "/b/c1");
+  keeper_.stored["x"] = Null();
+  keeper_.named["n"] = {5, 6};
+  keeper_.End({7, 8}, 0);
+  Connect();
+  EXPECT_THAT(seen_, ElementsAre("added c1", "stored x", "spawned n", "exit 7", "snapshot end"));
+}
+
+TEST_F(KeeperLinkTest, TellsWhatComesLater) {
+  keeper_.Announce("c1", "/b/c1");
+  link::Request request;
+  request.connection = 3;
+  request.payload = "p";
+  keeper_.Tell(request);
+  keeper_.Tell(link::ConnectionClosed{3});
+  keeper_.AskToDelete(9, 1);
+  keeper_.RemoveInstance(1);
+  ASSERT_TRUE(Until([this] { return Saw("removed 1"); }));
+  EXPECT_THAT(seen_, ElementsAre("snapshot end", "added c1", "request p", "closed 3", "delete 1",
+                                 "removed 1"));
+}
+
+TEST_F(KeeperLinkTest, SpawnSaysAllThatWasAsked) {
+  SpawnRequest request = Request("/bin/x", "tag");
+  request.argv.push_back("-v");
+  request.env = {"A=b"};
+  request.cwd = "/tmp";
+  request.fds.emplace_back(Null(), 1);
+  request.namespaces.emplace_back(Null(), CLONE_NEWNET);
+  request.rlimits.emplace_back(RLIMIT_NOFILE, rlimit{10, 20});
+  request.oom_score_adj = -5;
+  const auto spawned = Await(link_->Spawn(std::move(request)));
+  ASSERT_TRUE(spawned) << spawned.error().message;
+  ASSERT_EQ(keeper_.spawns.size(), 1U);
+  const link::Spawn& asked = keeper_.spawns[0];
+  EXPECT_EQ(asked.path, "/bin/x");
+  EXPECT_THAT(asked.argv, ElementsAre("/bin/x", "-v"));
+  EXPECT_THAT(asked.env, ElementsAre("A=b"));
+  EXPECT_EQ(asked.cwd, "/tmp");
+  EXPECT_EQ(asked.name, "tag");
+  EXPECT_TRUE(asked.new_session);
+  EXPECT_THAT(asked.fd_targets, ElementsAre(1, -1));
+  ASSERT_EQ(asked.join.size(), 1U);
+  EXPECT_EQ(asked.join[0].fd_index, 1U);
+  EXPECT_EQ(asked.join[0].kind, static_cast<uint32_t>(CLONE_NEWNET));
+  ASSERT_EQ(asked.rlimits.size(), 1U);
+  EXPECT_EQ(asked.rlimits[0].hard, 20U);
+  EXPECT_EQ(asked.oom_score_adj, -5);
+}
+
+TEST_F(KeeperLinkTest, SpawnNamesTheProgramThatFailed) {
+  keeper_.fail_next[link::Type::kSpawn] = Error{Code::kNotFound, 0, "execve: ENOENT", {}};
+  const auto spawned = Await(link_->Spawn(Request("/bin/absent")));
+  ASSERT_FALSE(spawned);
+  EXPECT_EQ(spawned.error().code, Code::kNotFound);
+  EXPECT_EQ(spawned.error().message, "start '/bin/absent': execve: ENOENT");
+}
+
+TEST_F(KeeperLinkTest, AnswersFindTheirQuestions) {
+  std::optional<Result<uint64_t>> first;
+  std::optional<Result<uint64_t>> second;
+  keeper_.AddOrphan(11, 111);
+  keeper_.AddOrphan(22, 222);
+  os::Start(test::Store(link_->Adopt(HostPid{11}, 0), &first));
+  os::Start(test::Store(link_->Adopt(HostPid{22}, 0), &second));
+  ASSERT_TRUE(Until([&] { return first && second; }));
+  EXPECT_EQ(**first, 111U);
+  EXPECT_EQ(**second, 222U);
+}
+
+TEST_F(KeeperLinkTest, AdoptSaysThatThereIsNoSuchProcess) {
+  const auto adopted = Await(link_->Adopt(HostPid{33}, 0));
+  EXPECT_FALSE(adopted);
+  EXPECT_EQ(adopted.error().code, Code::kNotFound);
+}
+
+TEST_F(KeeperLinkTest, PutsTakesAndDropsDescriptors) {
+  ASSERT_TRUE(Await(link_->Put("a", Null())));
+  ASSERT_TRUE(keeper_.stored.contains("a"));
+  const auto taken = Await(link_->Take("a"));
+  ASSERT_TRUE(taken);
+  EXPECT_TRUE(*taken);
+  link_->Drop("a");
+  EXPECT_TRUE(Until([this] { return !keeper_.stored.contains("a"); }));
+  const auto gone = Await(link_->Take("a"));
+  EXPECT_FALSE(gone);
+  EXPECT_EQ(gone.error().code, Code::kNotFound);
+}
+
+TEST_F(KeeperLinkTest, PutSaysThatTheStoreIsFull) {
+  keeper_.fail_next[link::Type::kPut] = Error{Code::kResourceExhausted, 0, "16384 are stored", {}};
+  const Status put = Await(link_->Put("a", Null()));
+  EXPECT_FALSE(put);
+  EXPECT_EQ(put.error().code, Code::kResourceExhausted);
+}
+
+TEST_F(KeeperLinkTest, TakeSaysThatTheDescriptorDidNotArrive) {
+  keeper_.stored["lost"] = UniqueFd();
+  const auto taken = Await(link_->Take("lost"));
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().code, Code::kResourceExhausted);
+}
+
+TEST_F(KeeperLinkTest, AddMemberGivesTheInstance) {
+  keeper_.Announce("pod", "/b/pod");
+  const auto added = Await(link_->AddMember(test::FakeKeeper::AddressOf("pod"), "a", "/b/a"));
+  ASSERT_TRUE(added);
+  EXPECT_EQ(added->announce.id, "a");
+  EXPECT_EQ(added->announce.group, "pod");
+}
+
+TEST_F(KeeperLinkTest, PassesOnWhatNeedsNoAnswer) {
+  link::Plan plan;
+  plan.init = link::ProcessRef{4, 5};
+  link_->Protect(8, plan);
+  link_->AckExit({6, 7});
+  link_->Forget(link::Forget{8, 4, 137, 1});
+  link::DeleteDone done;
+  done.tag = 3;
+  link_->AnswerDelete(done);
+  ASSERT_TRUE(Until([this] { return !keeper_.deleted.empty(); }));
+  EXPECT_EQ(keeper_.plans[8].init->pid, 4);
+  EXPECT_THAT(keeper_.acknowledged, ElementsAre(os::ProcessId{6, 7}));
+  EXPECT_EQ(keeper_.forgotten[0].status, 137U);
+  EXPECT_EQ(keeper_.deleted[0].tag, 3U);
+}
+
+TEST_F(KeeperLinkTest, SaysThatTheKeeperIsGone) {
+  keeper_.Hangup();
+  EXPECT_TRUE(Until([this] { return Saw("lost"); }));
+  const auto spawned = Await(link_->Spawn(Request("/bin/x")));
+  ASSERT_FALSE(spawned);
+  EXPECT_EQ(spawned.error().code, Code::kUnavailable);
+}
+
+TEST_F(KeeperLinkTest, IgnoresAnswersThatNobodyAskedFor) {
+  keeper_.Tell(link::PutDone{12345, 0, ""});
+  keeper_.Tell(link::Announced{"unix:///x"});
+  ASSERT_TRUE(Await(link_->Put("a", Null())));
+}
+
+}  // namespace
+}  // namespace gantry::engine
