@@ -84,8 +84,9 @@ suite_line() {
     "$(count_of passed "$1")" "$(count_of failed "$1")" "$(count_of skipped "$1")" "$2"
 }
 
-# skip_reasons: each reason that a log gives for skipping, with its count.
+# skip_reasons: each reason that a log gives for skipping, with its count;
+# nothing when no test was skipped.
 skip_reasons() {
-  grep -h -A1 ': Skipped$' "$GANTRY_ROOT"/build/logs/suite-*.log 2>/dev/null |
-    grep -v -e ': Skipped$' -e '^--$' -e '^$' | sort | uniq -c
+  cat "$GANTRY_ROOT"/build/logs/suite-*.log 2>/dev/null |
+    awk 'reason && NF { print; reason = 0 } /: Skipped$/ { reason = 1 }' | sort | uniq -c
 }
