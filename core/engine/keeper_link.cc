@@ -143,11 +143,20 @@ void KeeperLink::AckExit(const os::ProcessId& process) {
 }
 
 os::Task<Status> KeeperLink::Put(std::string name, UniqueFd fd) {
+  std::vector<ToStore> one;
+  one.push_back({std::move(name), std::move(fd)});
+  return PutAll(std::move(one));
+}
+
+os::Task<Status> KeeperLink::PutAll(std::vector<ToStore> all) {
   link::Put put;
   put.tag = next_tag_++;
-  put.name = std::move(name);
   std::vector<UniqueFd> fds;
-  fds.push_back(std::move(fd));
+  for (ToStore& one : all) {
+    put.names.push_back(std::move(one.name));
+    put.as.push_back(static_cast<uint32_t>(one.as));
+    fds.push_back(std::move(one.fd));
+  }
   GANTRY_CO_TRY(link::Message answer,
                 co_await Ask(put.tag, link::Type::kPut, Encode(put), std::move(fds)));
   GANTRY_CO_TRY(const link::PutDone done, answer.As<link::PutDone>());

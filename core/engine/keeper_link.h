@@ -53,6 +53,13 @@ struct SpawnedProcess {
   UniqueFd pidfd;
 };
 
+/// A descriptor for the keeper's store.
+struct ToStore {
+  std::string name;
+  UniqueFd fd;
+  link::StoreAs as = link::StoreAs::kItself;
+};
+
 /// Thread: loop. Must outlive every coroutine it has started.
 class KeeperLink {
  public:
@@ -77,6 +84,8 @@ class KeeperLink {
 
   /// Errors: kResourceExhausted: the store is full.
   os::Task<Status> Put(std::string name, UniqueFd fd);
+  /// All in one message. After an error some of them may be stored.
+  os::Task<Status> PutAll(std::vector<ToStore> all);
   os::Task<Result<UniqueFd>> Take(std::string name);
   void Drop(std::string name);
 

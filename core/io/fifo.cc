@@ -16,30 +16,15 @@ namespace {
 /// (fs.inotify.max_user_instances).
 constexpr auto kLookAgain = std::chrono::milliseconds(100);
 
-Result<UniqueFd> OpenFifoName(const char* stream, const std::string& path,
-                              const FifoOptions& options) {
-  auto name = os::OpenName(path);
-  if (!name) {
-    return std::unexpected(std::move(name).error().Within(std::format("open {}", stream)));
-  }
-  if (!os::IsFifo(name->get())) {
-    return Fail(Code::kInvalidArgument, "open {} '{}': not a fifo", stream, path);
-  }
-  if (options.uid || options.gid) {
-    GANTRY_CHECK_OK(os::ChangeOwner(name->get(), options.uid, options.gid));
-  }
-  return name;
+const char* NameOf(Stream stream) {
+  return stream == Stream::kStdin ? "stdin" : stream == Stream::kStdout ? "stdout" : "stderr";
 }
 
 /// The write end of a fifo whose reader is not there yet, when it is.
-Result<UniqueFd> AwaitReader(const char* stream, const std::string& path, int name,
-                             Deadline deadline) {
-  // O_RDWR, for without a reader O_WRONLY fails. Watched only after our own
-  // openings, so that what is seen is the client's.
-  GANTRY_TRY(UniqueFd both, os::OpenPipeEnd(name, os::PipeEnd::kBoth));
-  GANTRY_TRY(UniqueFd write_end, os::OpenPipeEnd(name, os::PipeEnd::kWrite));
-  GANTRY_TRY(const os::FileUse use, os::FileUse::Watch(name));
-  both.reset();
+Result<UniqueFd> AwaitReader(const NamedFifo& fifo, Deadline deadline) {
+  // Watched only after our own openings, so that what is seen is the client's.
+  GANTRY_TRY(UniqueFd write_end, os::OpenWriteEnd(fifo.name.get()));
+  GANTRY_TRY(const os::FileUse use, os::FileUse::Watch(fifo.name.get()));
   if (os::HasReader(write_end.get())) {
     return write_end;
   }
@@ -47,8 +32,8 @@ Result<UniqueFd> AwaitReader(const char* stream, const std::string& path, int na
   const auto limit = deadline - std::chrono::steady_clock::now();
   GANTRY_TRY(const uint32_t opened, os::Poll(use.fd(), EPOLLIN, limit));
   if (opened == 0) {
-    return Fail(Code::kDeadlineExceeded, "open {} '{}': nobody opened it for reading", stream,
-                path);
+    return Fail(Code::kDeadlineExceeded, "open {} '{}': nobody opened it for reading",
+                NameOf(fifo.stream), fifo.path);
   }
   return write_end;
 }
@@ -59,25 +44,37 @@ void Widen(int pipe, const FifoOptions& options) {
 
 }  // namespace
 
-Result<FifoEnds> OpenOutputFifo(const char* stream, const std::string& path,
-                                const FifoOptions& options, Deadline deadline) {
-  GANTRY_TRY(const UniqueFd name, OpenFifoName(stream, path, options));
+Result<NamedFifo> FindFifo(Stream stream, std::string path, const FifoOptions& options) {
+  auto name = os::OpenName(path);
+  if (!name) {
+    return std::unexpected(std::move(name).error().Within(std::format("open {}", NameOf(stream))));
+  }
+  if (!os::IsFifo(name->get())) {
+    return Fail(Code::kInvalidArgument, "open {} '{}': not a fifo", NameOf(stream), path);
+  }
+  if (options.uid || options.gid) {
+    GANTRY_CHECK_OK(os::ChangeOwner(name->get(), options.uid, options.gid));
+  }
+  return NamedFifo{stream, std::move(path), std::move(*name)};
+}
+
+Result<FifoEnds> OpenOutputFifo(const NamedFifo& fifo, const FifoOptions& options,
+                                Deadline deadline) {
   FifoEnds ends;
-  auto write_end = os::OpenPipeEnd(name.get(), os::PipeEnd::kWrite);
+  auto write_end = os::OpenPipeEnd(fifo.name.get(), os::PipeEnd::kWrite);
   if (!write_end && write_end.error().sys_errno == ENXIO) {
-    write_end = AwaitReader(stream, path, name.get(), deadline);
+    write_end = AwaitReader(fifo, deadline);
   }
   GANTRY_TRY(ends.process, std::move(write_end));
-  GANTRY_TRY(ends.keeper, os::OpenPipeEnd(name.get(), os::PipeEnd::kRead));
+  GANTRY_TRY(ends.keeper, os::OpenPipeEnd(fifo.name.get(), os::PipeEnd::kRead));
   Widen(ends.keeper.get(), options);
   return ends;
 }
 
-Result<FifoEnds> OpenInputFifo(const std::string& path, const FifoOptions& options) {
-  GANTRY_TRY(const UniqueFd name, OpenFifoName("stdin", path, options));
+Result<FifoEnds> OpenInputFifo(const NamedFifo& fifo, const FifoOptions& options) {
   FifoEnds ends;
-  GANTRY_TRY(ends.process, os::OpenPipeEnd(name.get(), os::PipeEnd::kRead));
-  GANTRY_TRY(ends.keeper, os::OpenPipeEnd(name.get(), os::PipeEnd::kWrite));
+  GANTRY_TRY(ends.process, os::OpenPipeEnd(fifo.name.get(), os::PipeEnd::kRead));
+  GANTRY_TRY(ends.keeper, os::OpenPipeEnd(fifo.name.get(), os::PipeEnd::kWrite));
   Widen(ends.keeper.get(), options);
   return ends;
 }

@@ -13,7 +13,9 @@
 //    writing with O_NONBLOCK succeeds at once, for a reader counts from the
 //    moment at which it blocks. Where it is not (ENXIO), gantry holds the write
 //    end, which needs O_RDWR once, and waits for the kernel to say that someone
-//    has opened the file (inotify).
+//    has opened the file (inotify). An engine that is killed in between must not
+//    end the stream either: before it opens anything, the keeper process opens the
+//    process's ends (`StdioHost::Hold`), of a fifo that it is only named.
 //
 // 2. A reader that is restarted must neither kill the writer (SIGPIPE) nor lose
 //    what is in the pipe. So a *read* end, the keeper, is held, nonblocking and
@@ -49,6 +51,7 @@
 #include <string>
 
 #include <gantry/error.h>
+#include <gantry/process.h>
 #include <gantry/unique_fd.h>
 
 #include "core/io/relay.h"
@@ -70,15 +73,25 @@ struct FifoEnds {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// Opens the fifo of stdout or stderr; `stream` names it in errors.
-/// Errors: kInvalidArgument: no fifo; kDeadlineExceeded: no reader came;
-/// kNotFound, kPermissionDenied.
+/// A fifo that was found but not opened.
+struct NamedFifo {
+  Stream stream = Stream::kStdin;
+  std::string path;
+  /// Only names it (O_PATH).
+  UniqueFd name;
+};
+
+/// Errors: kInvalidArgument: no fifo; kNotFound, kPermissionDenied. Blocks: never.
+Result<NamedFifo> FindFifo(Stream stream, std::string path, const FifoOptions& options);
+
+/// Opens the fifo of stdout or stderr.
+/// Errors: kDeadlineExceeded: no reader came.
 /// Thread: workers. Blocks: until a reader is there, up to `deadline`.
-Result<FifoEnds> OpenOutputFifo(const char* stream, const std::string& path,
-                                const FifoOptions& options, Deadline deadline);
+Result<FifoEnds> OpenOutputFifo(const NamedFifo& fifo, const FifoOptions& options,
+                                Deadline deadline);
 
 /// Opens the fifo of stdin. Blocks: never.
-Result<FifoEnds> OpenInputFifo(const std::string& path, const FifoOptions& options);
+Result<FifoEnds> OpenInputFifo(const NamedFifo& fifo, const FifoOptions& options);
 
 /// Holds the keeper of an output fifo until it has been read to its end.
 /// Thread: the relay's, but for construction and destruction.

@@ -15,6 +15,8 @@
 #include <gantry/host_process.h>
 #include <gantry/unique_fd.h>
 
+#include "core/os/fifo.h"
+
 namespace gantry::io {
 
 /// A descriptor and the name that it is kept under. Names are unique within one
@@ -23,6 +25,14 @@ namespace gantry::io {
 struct StoredFd {
   std::string name;
   UniqueFd fd;
+};
+
+/// A fifo and the end of it that is to be held.
+struct HeldFifo {
+  std::string name;
+  /// From `os::OpenName`.
+  UniqueFd fifo;
+  os::PipeEnd end;
 };
 
 /// Implemented by the engine, once per process (init or exec). It must outlive
@@ -38,6 +48,11 @@ class StdioHost {
   /// are safe. Again with the same name: replaces.
   /// Blocks: until the keeper has them. Thread: workers.
   virtual Status Put(std::vector<StoredFd> fds) = 0;
+  /// Opens ends of fifos and keeps them where they outlive the engine, in one go:
+  /// no other side sees them open and closed again when the engine is killed.
+  /// Write ends also where nobody reads yet. After an error some may be held.
+  /// Blocks: until the keeper has them. Thread: workers.
+  virtual Status Hold(std::vector<HeldFifo> fifos) = 0;
   /// Lets descriptors go. A reader sees the end of its stream only when the
   /// last copy is closed, so this must not be put off. Unknown names: nothing.
   virtual void Drop(std::vector<std::string> names) = 0;

@@ -11,24 +11,45 @@ namespace {
 constexpr mode_t kLogFileMode = 0644;
 constexpr mode_t kLogDirMode = 0755;
 
-Status OpenFifos(OpenedStdio& opened, const StdioUri& uri, const StdioOptions& options) {
-  const FifoOptions fifo{options.pipe_bytes, options.uid, options.gid};
+/// The client's fifos, found but not opened.
+Result<std::vector<NamedFifo>> FindFifos(const StdioUri& uri, const FifoOptions& options) {
+  std::vector<NamedFifo> found;
+  for (const Stream stream : kStreams) {
+    if (const std::string& path = PathOf(uri, stream); !path.empty()) {
+      GANTRY_TRY(NamedFifo fifo, FindFifo(stream, path, options));
+      found.push_back(std::move(fifo));
+    }
+  }
+  return found;
+}
+
+/// The keeper holds the process's ends: from here on an engine that is killed
+/// ends no stream.
+Status HoldProcessEnds(StdioHost& host, const std::vector<NamedFifo>& fifos) {
+  std::vector<HeldFifo> held;
+  for (const NamedFifo& fifo : fifos) {
+    GANTRY_TRY(UniqueFd name, fifo.name.Duplicate());
+    held.push_back({kProcessNames[IndexOf(fifo.stream)], std::move(name),
+                    fifo.stream == Stream::kStdin ? os::PipeEnd::kRead : os::PipeEnd::kWrite});
+  }
+  return held.empty() ? Status() : host.Hold(std::move(held));
+}
+
+Status OpenFifos(OpenedStdio& opened, StdioHost& host, const StdioUri& uri,
+                 const StdioOptions& options) {
+  const FifoOptions fifo_options{options.pipe_bytes, options.uid, options.gid};
   const Deadline deadline = std::chrono::steady_clock::now() + options.open_limit;
-  const auto put = [&](Stream stream, FifoEnds ends) {
-    opened.process[IndexOf(stream)] = std::move(ends.process);
-    opened.keeper[IndexOf(stream)] = std::move(ends.keeper);
-  };
-  if (!uri.in.empty()) {
-    GANTRY_TRY(FifoEnds ends, OpenInputFifo(uri.in, fifo));
-    put(Stream::kStdin, std::move(ends));
+  GANTRY_TRY(const std::vector<NamedFifo> fifos, FindFifos(uri, fifo_options));
+  for (const NamedFifo& fifo : fifos) {
+    opened.held.emplace_back(kProcessNames[IndexOf(fifo.stream)]);
   }
-  if (!uri.out.empty()) {
-    GANTRY_TRY(FifoEnds ends, OpenOutputFifo("stdout", uri.out, fifo, deadline));
-    put(Stream::kStdout, std::move(ends));
-  }
-  if (!uri.err.empty()) {
-    GANTRY_TRY(FifoEnds ends, OpenOutputFifo("stderr", uri.err, fifo, deadline));
-    put(Stream::kStderr, std::move(ends));
+  GANTRY_CHECK_OK(HoldProcessEnds(host, fifos));
+  for (const NamedFifo& fifo : fifos) {
+    GANTRY_TRY(FifoEnds ends, fifo.stream == Stream::kStdin
+                                  ? OpenInputFifo(fifo, fifo_options)
+                                  : OpenOutputFifo(fifo, fifo_options, deadline));
+    opened.process[IndexOf(fifo.stream)] = std::move(ends.process);
+    opened.keeper[IndexOf(fifo.stream)] = std::move(ends.keeper);
   }
   return {};
 }
@@ -66,6 +87,10 @@ Status StartLogger(OpenedStdio& opened, StdioHost& host, const StdioUri& uri,
 
 }  // namespace
 
+const std::string& PathOf(const StdioUri& uri, Stream stream) {
+  return stream == Stream::kStdin ? uri.in : stream == Stream::kStdout ? uri.out : uri.err;
+}
+
 Result<UniqueFd> OpenLogFile(const std::string& path, bool append) {
   const size_t slash = path.rfind('/');
   if (slash != std::string::npos && slash > 0) {
@@ -81,7 +106,10 @@ Result<OpenedStdio> OpenStdio(StdioHost& host, const StdioUri& uri, const StdioO
     case StdioKind::kNone:
       break;
     case StdioKind::kFifo:
-      GANTRY_CHECK_OK(OpenFifos(opened, uri, options));
+      if (auto status = OpenFifos(opened, host, uri, options); !status) {
+        host.Drop(std::move(opened.held));
+        return std::unexpected(std::move(status).error());
+      }
       break;
     case StdioKind::kFile:
       GANTRY_CHECK_OK(OpenFile(opened, uri, terminal));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Opening what containerd named: the blocking half of `ProcessIo::Open`. Gives
-// the process's ends and the ends that gantry holds; nothing is stored or
-// watched yet.
+// the process's ends and the ends that gantry holds. The process's ends of fifos
+// are held in the store before any is opened here; nothing is watched yet.
 #pragma once
 
 #include <sys/types.h>
@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <gantry/error.h>
 #include <gantry/process.h>
@@ -41,11 +42,17 @@ struct StdioOptions {
   std::string ns;
   /// Names the logger's process among the engine's spawns.
   std::string logger_tag;
+  /// What an attempt that was interrupted left in the store: taken the place of,
+  /// so that the other sides of the fifos notice nothing, or dropped.
+  std::vector<std::string> left;
 };
 
 inline constexpr std::array kStreams = {Stream::kStdin, Stream::kStdout, Stream::kStderr};
 
 inline constexpr size_t IndexOf(Stream stream) { return static_cast<size_t>(stream); }
+
+/// Names in the store of the process's ends, by `IndexOf`.
+inline constexpr std::array kProcessNames = {"stdin-r", "stdout-w", "stderr-w"};
 
 struct OpenedStdio {
   /// By `IndexOf`. None: there is no such stream.
@@ -54,7 +61,12 @@ struct OpenedStdio {
   std::array<UniqueFd, 3> keeper;
   /// Null: none.
   std::unique_ptr<BinaryLogger> logger;
+  /// Names under which ends of the process are in the store already.
+  std::vector<std::string> held;
 };
+
+/// The path of one of the streams; empty: none.
+const std::string& PathOf(const StdioUri& uri, Stream stream);
 
 /// Errors and blocking: as `ProcessIo::Open`.
 Result<OpenedStdio> OpenStdio(StdioHost& host, const StdioUri& uri, const StdioOptions& options,

@@ -13,14 +13,25 @@ ProcessIo::~ProcessIo() { state_->Abandon(); }
 
 Result<std::unique_ptr<ProcessIo>> ProcessIo::Open(Relay& relay, StdioHost& host,
                                                    const StdioPaths& paths, StdioOptions options) {
-  GANTRY_TRY(StdioUri uri, ParseStdio(paths));
-  GANTRY_TRY(OpenedStdio opened, OpenStdio(host, uri, options, paths.terminal));
-  auto state =
-      std::make_shared<State>(relay, host, std::move(uri), std::move(options), paths.terminal);
+  const auto failed = [&](Error error) {
+    if (!options.left.empty()) {
+      host.Drop(options.left);
+    }
+    return std::unexpected(std::move(error));
+  };
+  Result<StdioUri> uri = ParseStdio(paths);
+  if (!uri) {
+    return failed(std::move(uri).error());
+  }
+  Result<OpenedStdio> opened = OpenStdio(host, *uri, options, paths.terminal);
+  if (!opened) {
+    return failed(std::move(opened).error());
+  }
+  auto state = std::make_shared<State>(relay, host, std::move(*uri), options, paths.terminal);
   std::unique_ptr<ProcessIo> io(new ProcessIo(state));
-  if (auto status = state->AdoptOpened(std::move(opened)); !status) {
+  if (auto status = state->AdoptOpened(std::move(*opened)); !status) {
     state->Close();
-    return std::unexpected(std::move(status).error());
+    return failed(std::move(status).error());
   }
   return io;
 }

@@ -38,10 +38,6 @@ Status AddCopy(std::vector<StoredFd>& fds, const char* name, const UniqueFd& fd)
   return {};
 }
 
-const std::string& PathOf(const StdioUri& uri, Stream stream) {
-  return stream == Stream::kStdin ? uri.in : stream == Stream::kStdout ? uri.out : uri.err;
-}
-
 ProcessIo::State::State(Relay& relay, StdioHost& host, StdioUri uri, StdioOptions options,
                         bool terminal)
     : relay_(relay),
@@ -55,16 +51,18 @@ Status ProcessIo::State::AdoptOpened(OpenedStdio opened) {
   {
     const Lock lock(mutex_);
     logger_ = std::move(opened.logger);
+    stored_.insert(opened.held.begin(), opened.held.end());
   }
   for (const Stream stream : kStreams) {
     const size_t i = IndexOf(stream);
-    if (uri_.kind != StdioKind::kFile) {
+    if (IsBinary(uri_)) {
       GANTRY_CHECK_OK(AddCopy(fds, kProcessNames[i], opened.process[i]));
     }
     GANTRY_CHECK_OK(AddCopy(fds, kKeeperNames[i], opened.keeper[i]));
   }
   GANTRY_CHECK_OK(Put(std::move(fds)));
   const Lock lock(mutex_);
+  DropUnusedLocked(options_.left);
   for (const Stream stream : kStreams) {
     const size_t i = IndexOf(stream);
     leg(stream).process = std::move(opened.process[i]);
@@ -130,6 +128,14 @@ Status ProcessIo::State::Put(std::vector<StoredFd> fds) {
     }
   }
   return host_.Put(std::move(fds));
+}
+
+/// What was left from before and did not get another meaning by now.
+void ProcessIo::State::DropUnusedLocked(std::vector<std::string> left) {
+  std::erase_if(left, [this](const std::string& name) { return stored_.contains(name); });
+  if (!left.empty()) {
+    host_.Drop(std::move(left));
+  }
 }
 
 void ProcessIo::State::DropLocked(std::vector<std::string> names) {

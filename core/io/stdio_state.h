@@ -14,6 +14,8 @@
 //
 // From these alone `Recover` tells how far things had come. A descriptor is put
 // there before anything depends on it and dropped after its effect is over.
+// The process's ends of fifos are opened by the keeper itself, before the engine
+// opens any.
 #pragma once
 
 #include <array>
@@ -34,7 +36,6 @@
 namespace gantry::io {
 
 /// By `IndexOf`.
-inline constexpr std::array kProcessNames = {"stdin-r", "stdout-w", "stderr-w"};
 inline constexpr std::array kKeeperNames = {"stdin-w", "stdout-r", "stderr-r"};
 inline constexpr std::array kStreamNames = {"stream-in", "stream-out", "stream-err"};
 inline constexpr std::array kBufferNames = {"", "stdout-buf", "stderr-buf"};
@@ -42,8 +43,6 @@ inline constexpr const char* kConsoleName = "console";
 
 /// Adds a copy of `fd`, where there is one, to what will be stored.
 Status AddCopy(std::vector<StoredFd>& fds, const char* name, const UniqueFd& fd);
-
-const std::string& PathOf(const StdioUri& uri, Stream stream);
 
 /// One of the three streams.
 struct Leg {
@@ -99,6 +98,7 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
 
   Status Put(std::vector<StoredFd> fds);
   void DropLocked(std::vector<std::string> names);
+  void DropUnusedLocked(std::vector<std::string> left);
   void KeepOutput(Stream stream, UniqueFd read_end);
   Result<FileBuffer> MakeFileBuffer(UniqueFd stored);
   Status ClaimAttach(Stream stream, bool console);

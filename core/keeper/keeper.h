@@ -67,6 +67,7 @@ class Keeper {
   bool AnswerSpawn(uint64_t generation, const link::Spawned& answer, UniqueFd pidfd);
   void OnAdopt(const link::Adopt& request);
   void OnPut(const link::Put& request, std::vector<UniqueFd> fds);
+  Status PutOne(const std::string& name, UniqueFd fd, link::StoreAs as);
   void OnTake(const link::Take& request);
   void OnProtect(const link::Protect& request);
   void OnForget(const link::Forget& request);

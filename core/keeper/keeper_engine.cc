@@ -8,6 +8,7 @@
 
 #include "core/keeper/keeper.h"
 #include "core/keeper/note.h"
+#include "core/os/fifo.h"
 
 namespace gantry::keeper {
 namespace {
@@ -147,11 +148,26 @@ void Keeper::OnAdopt(const link::Adopt& request) {
 void Keeper::OnPut(const link::Put& request, std::vector<UniqueFd> fds) {
   link::PutDone answer;
   answer.tag = request.tag;
-  UniqueFd fd = fds.size() == 1 ? std::move(fds.front()) : UniqueFd();
-  if (Status put = fd_store_.Put(request.name, std::move(fd)); !put) {
-    SetError(answer, put.error());
+  fds.resize(request.names.size());
+  for (size_t i = 0; i < fds.size(); ++i) {
+    const uint32_t as = i < request.as.size() ? request.as[i] : 0;
+    if (Status put = PutOne(request.names[i], std::move(fds[i]), link::StoreAs{as}); !put) {
+      SetError(answer, put.error());
+      break;
+    }
   }
   AnswerEngine(answer);
+}
+
+Status Keeper::PutOne(const std::string& name, UniqueFd fd, link::StoreAs as) {
+  if (as != link::StoreAs::kItself) {
+    if (!os::IsFifo(fd.get())) {
+      return Fail(Code::kInvalidArgument, "store descriptor '{}': it names no fifo", name);
+    }
+    GANTRY_TRY(fd, as == link::StoreAs::kReadEnd ? os::OpenPipeEnd(fd.get(), os::PipeEnd::kRead)
+                                                 : os::OpenWriteEnd(fd.get()));
+  }
+  return fd_store_.Put(name, std::move(fd));
 }
 
 void Keeper::OnTake(const link::Take& request) {

@@ -676,18 +676,32 @@ struct ExitAck {
 
 // --- Descriptor store ------------------------------------------------------------
 
-/// engine -> keeper: keep the message's one descriptor under `name`, in place of
-/// what was there. Answer: PutDone.
+/// What the keeper keeps of a descriptor that it is given.
+enum class StoreAs : uint32_t {
+  /// The descriptor itself.
+  kItself = 0,
+  /// An end of the fifo that it names (O_PATH), which the keeper opens: so the
+  /// fifo's other side never sees it open for a moment only, whenever the engine
+  /// is killed. A write end also where nobody reads yet.
+  kReadEnd = 1,
+  kWriteEnd = 2,
+};
+
+/// engine -> keeper: keep the message's descriptors, in place of what was there
+/// under their names. After an error some of them may be kept. Answer: PutDone.
 struct Put {
   static constexpr Type kType = Type::kPut;
 
   uint64_t tag = 0;
-  /// 1 to 256 bytes.
-  std::string name;
+  /// One for each descriptor, of 1 to 256 bytes.
+  std::vector<std::string> names;
+  /// StoreAs, one for each descriptor; those that are missing: kItself.
+  std::vector<uint32_t> as;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.tag);
-    field(2, self.name);
+    field(2, self.names);
+    field(3, self.as);
   }
 };
 

@@ -47,6 +47,15 @@ Result<UniqueFd> OpenPipeEnd(int fd, PipeEnd end) {
   return opened;
 }
 
+Result<UniqueFd> OpenWriteEnd(int fd) {
+  Result<UniqueFd> write_end = OpenPipeEnd(fd, PipeEnd::kWrite);
+  if (write_end || write_end.error().sys_errno != ENXIO) {
+    return write_end;
+  }
+  GANTRY_TRY(const UniqueFd both, OpenPipeEnd(fd, PipeEnd::kBoth));
+  return OpenPipeEnd(fd, PipeEnd::kWrite);
+}
+
 Status SetNonblocking(int fd, bool nonblocking) {
   const int flags = fcntl(fd, F_GETFL);
   if (flags < 0) {

@@ -31,6 +31,10 @@ enum class PipeEnd { kRead, kWrite, kBoth };
 /// Blocks: never.
 Result<UniqueFd> OpenPipeEnd(int fd, PipeEnd end);
 
+/// The write end of the fifo behind `fd`, nonblocking, also where nobody has it
+/// open for reading. Blocks: never.
+Result<UniqueFd> OpenWriteEnd(int fd);
+
 /// Sets or clears O_NONBLOCK on the open file description.
 Status SetNonblocking(int fd, bool nonblocking);
 

@@ -106,6 +106,10 @@ struct TaskProcess {
   bool gone = false;
   /// One for each Wait under way.
   std::list<os::OneShot<void>> waits;
+  /// Names in the descriptor store that an earlier engine left of streams which
+  /// it had only begun to open. Held, so that no client sees the end of its
+  /// stream before the call that is replayed opens them again.
+  std::vector<std::string> left_streams;
   /// Outlives its container where a Close is under way.
   std::shared_ptr<io::ProcessIo> io;
   /// Of an exec; the init's is the container's. Shared with calls under way.

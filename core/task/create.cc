@@ -159,6 +159,9 @@ os::Task<Status> Service::DoCreate(std::shared_ptr<Creation> creation) {
   }
   container.init = NewProcess(container, ExecId());
   container.init->state = State::kCreating;
+  if (auto left = left_streams_.extract(KeyOf(*container.group, container.id.str()))) {
+    container.init->left_streams = std::move(left.mapped());
+  }
   container.context = std::make_unique<ContainerContextImpl>(parts_, *this, creation->container);
   GANTRY_CO_CHECK_OK(co_await Prepare(*creation));
   GANTRY_CO_CHECK_OK(co_await JoinSandbox(*creation));
@@ -208,9 +211,6 @@ os::Task<Status> Service::Prepare(Creation& creation) {
 }
 
 os::Task<Status> Service::OpenStreams(TaskProcessPtr process) {
-  if (process->io || TakeKeptStreams(*process)) {
-    co_return Status();
-  }
   io::StdioOptions options;
   options.pipe_bytes = parts_.config.io.fifo_bytes;
   options.open_limit = parts_.config.timeouts.stdio_open;
@@ -218,6 +218,7 @@ os::Task<Status> Service::OpenStreams(TaskProcessPtr process) {
   options.id = process->is_init() ? process->container.id.str() : process->id.str();
   options.ns = process->container.group->ns.str();
   options.logger_tag = "logger";
+  options.left = std::exchange(process->left_streams, {});
   const io::StdioPaths paths{process->stdio.in, process->stdio.out, process->stdio.err,
                              process->stdio.terminal};
   GANTRY_CO_TRY(process->io,

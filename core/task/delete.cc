@@ -112,6 +112,7 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteInit(ContainerPtr container)
 
 os::Task<void> Service::CloseStreams(TaskProcessPtr process) {
   if (!process->io) {
+    process->stdio_host->Drop(std::exchange(process->left_streams, {}));
     co_return;
   }
   const std::shared_ptr<io::ProcessIo> streams = std::exchange(process->io, nullptr);

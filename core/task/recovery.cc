@@ -30,17 +30,6 @@ void Restore(TaskProcess& process, const store::StdioPaths& stdio, State state,
   }
 }
 
-/// Whether the process's ends of all its fifos are there, so that a start which
-/// did not take effect can be made again with them.
-bool AllStored(const store::StdioPaths& paths, const std::vector<io::StoredFd>& stored) {
-  const auto has = [&](const std::string& path, std::string_view name) {
-    return path.empty() ||
-           (path.starts_with('/') && std::ranges::contains(stored, name, &io::StoredFd::name));
-  };
-  return has(paths.in, "stdin-r") && has(paths.out, "stdout-w") &&
-         (paths.terminal || has(paths.err, "stderr-w"));
-}
-
 ContainerRequest RequestOf(const Container& container, std::string spec_json) {
   ContainerRequest request;
   request.id = container.id;
@@ -183,7 +172,8 @@ os::Task<Status> Service::Recover(ContainerPtr container, store::Record record) 
     }
   }
   if (unfinished) {
-    KeepStreams(*container);
+    left_streams_[KeyOf(*container->group, container->id.str())] =
+        std::exchange(container->init->left_streams, {});
     co_await RollBack(container);
     co_return Fail(Code::kNotFound, "it had not been created");
   }
@@ -197,34 +187,14 @@ os::Task<Status> Service::Recover(ContainerPtr container, store::Record record) 
   co_return Status();
 }
 
-void Service::KeepStreams(Container& container) {
-  TaskProcess& init = *container.init;
-  if (init.io) {
-    kept_streams_[KeyOf(*container.group, container.id.str())] = {
-        init.stdio, std::move(init.stdio_host), std::move(init.io)};
-  }
-}
-
-bool Service::TakeKeptStreams(TaskProcess& process) {
-  const auto found =
-      kept_streams_.find(KeyOf(*process.container.group, process.container.id.str()));
-  if (!process.is_init() || found == kept_streams_.end() || found->second.paths != process.stdio) {
-    return false;
-  }
-  process.stdio_host = std::move(found->second.host);
-  process.io = std::move(found->second.io);
-  kept_streams_.erase(found);
-  return true;
-}
-
 os::Task<void> Service::RecoverStreams(TaskProcessPtr process) {
+  if (process->state == (process->is_init() ? State::kCreating : State::kCreated)) {
+    process->left_streams = NamesBelow(stored_, process->stdio_host->prefix());
+    co_return;
+  }
   std::vector<io::StoredFd> stored =
       co_await TakeStored(parts_.services.link, stored_, process->stdio_host->prefix());
-  const bool begun = process->state != State::kCreating && process->state != State::kStarting;
-  if ((stored.empty() && process->exit) || (!begun && !AllStored(process->stdio, stored))) {
-    for (const io::StoredFd& fd : stored) {
-      process->stdio_host->Drop({fd.name});
-    }
+  if (stored.empty() && process->exit) {
     co_return;
   }
   io::StdioOptions options;
@@ -268,10 +238,10 @@ os::Task<void> Service::RecoverExecs(ContainerPtr container, const store::Record
       RepeatExit(*exec);
       continue;
     }
+    co_await RecoverStreams(exec);
     if (exec->state != State::kStarting && exec->state != State::kRunning) {
       continue;
     }
-    co_await RecoverStreams(exec);
     exec->start_pending = exec->state == State::kStarting;
     ExecRequest request{exec->id, exec->spec_json, exec->stdio.terminal};
     Result<std::unique_ptr<gantry::Process>> backend =
@@ -295,6 +265,8 @@ os::Task<void> Service::RecoverExecs(ContainerPtr container, const store::Record
       // It never ran; the Start that is replayed runs it.
       exec->start_pending = false;
       exec->state = State::kCreated;
+      exec->io.reset();
+      co_await RecoverStreams(exec);
     } else {
       LogError({{"id", container->id.str()}, {"exec", exec->id.str()}},
                "its backend cannot recover it: {}", backend.error().message);

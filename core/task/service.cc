@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/task/service.h"
 
+#include <format>
 #include <utility>
 
 #include "core/log/log.h"
@@ -11,15 +12,9 @@ namespace gantry::task {
 
 namespace {
 
-os::Task<void> CloseKept(Parts parts, std::unique_ptr<StdioHost> host,
-                         std::shared_ptr<io::ProcessIo> streams) {
-  IgnoreError(co_await parts.services.pool.Run([streams]() -> Status {
-    streams->Close();
-    return {};
-  }),
-              "closing does not fail");
-  streams.reset();
-  host.reset();
+/// What the names of a process's streams in the descriptor store begin with.
+std::string StreamPrefix(uint64_t instance, const ExecId& exec) {
+  return std::format("{}/{}/io/", instance, exec.str());
 }
 
 }  // namespace
@@ -112,8 +107,8 @@ os::Task<Result<TaskProcessPtr>> Service::FindProcess(const CallContext& call, s
 
 TaskProcessPtr Service::NewProcess(Container& container, ExecId id) {
   auto process = std::make_shared<TaskProcess>(container, std::move(id));
-  process->stdio_host = std::make_unique<StdioHost>(
-      parts_.services, std::format("{}/{}/io/", container.instance, process->id.str()));
+  process->stdio_host =
+      std::make_unique<StdioHost>(parts_.services, StreamPrefix(container.instance, process->id));
   process->context = std::make_unique<ProcessContextImpl>(parts_, *this, process);
   return process;
 }
@@ -188,9 +183,12 @@ void Service::InstanceRemoved(uint64_t number) {
   const std::string address = found->second.address;
   const Key key = KeyOf(*groups_[address], found->second.announce.id);
   instances_.erase(found);
-  if (auto kept = kept_streams_.extract(key)) {
+  if (const auto left = left_streams_.extract(key)) {
     // The Create never came again.
-    os::Start(CloseKept(parts_, std::move(kept.mapped().host), std::move(kept.mapped().io)));
+    const std::string prefix = StreamPrefix(number, ExecId());
+    for (const std::string& name : left.mapped()) {
+      parts_.services.link.Drop(prefix + name);
+    }
   }
   if (const auto entry = instance_of_.find(key);
       entry != instance_of_.end() && entry->second == number) {

@@ -166,8 +166,6 @@ class Service final : public ProcessObserver {
   os::Task<void> RecoverInstance(uint64_t number);
   os::Task<Status> Recover(ContainerPtr container, store::Record record);
   os::Task<void> RecoverStreams(TaskProcessPtr process);
-  void KeepStreams(Container& container);
-  bool TakeKeptStreams(TaskProcess& process);
   os::Task<void> RecoverExecs(ContainerPtr container, const store::Record& record);
   os::Task<void> AdoptByRecord(TaskProcessPtr process);
   void RepeatExit(TaskProcess& process);
@@ -182,15 +180,9 @@ class Service final : public ProcessObserver {
   /// Serialises the making of a group's sandbox.
   std::map<std::string, std::shared_ptr<os::Slot>> sandbox_slots_;
 
-  /// Streams of containers whose Create an engine's end interrupted, for the
-  /// Create that is replayed: closed, their reader would see the end and go.
-  struct KeptStreams {
-    store::StdioPaths paths;
-    std::unique_ptr<StdioHost> host;
-    std::shared_ptr<io::ProcessIo> io;
-  };
-
-  std::map<Key, KeptStreams> kept_streams_;
+  /// `left_streams` of containers whose Create an engine's end interrupted, for
+  /// the Create that is replayed.
+  std::map<Key, std::vector<std::string>> left_streams_;
   /// Names in the descriptor store that an earlier engine left.
   std::vector<std::string> stored_;
 };

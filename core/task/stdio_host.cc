@@ -9,20 +9,26 @@
 namespace gantry::task {
 namespace {
 
-using Fds = std::shared_ptr<std::vector<io::StoredFd>>;
-
-os::Task<Status> PutAll(engine::KeeperLink& link, std::string prefix, Fds fds) {
-  for (io::StoredFd& stored : *fds) {
-    GANTRY_CO_CHECK_OK(co_await link.Put(prefix + stored.name, std::move(stored.fd)));
-  }
-  co_return Status();
-}
+using All = std::vector<engine::ToStore>;
 
 }  // namespace
 
 Status StdioHost::Put(std::vector<io::StoredFd> fds) {
-  auto kept = std::make_shared<std::vector<io::StoredFd>>(std::move(fds));
-  return os::Ask(services_.loop, [this, kept] { return PutAll(services_.link, prefix_, kept); });
+  auto all = std::make_shared<All>();
+  for (io::StoredFd& stored : fds) {
+    all->push_back({prefix_ + stored.name, std::move(stored.fd)});
+  }
+  return os::Ask(services_.loop, [this, all] { return services_.link.PutAll(std::move(*all)); });
+}
+
+Status StdioHost::Hold(std::vector<io::HeldFifo> fifos) {
+  auto all = std::make_shared<All>();
+  for (io::HeldFifo& held : fifos) {
+    all->push_back(
+        {prefix_ + held.name, std::move(held.fifo),
+         held.end == os::PipeEnd::kRead ? link::StoreAs::kReadEnd : link::StoreAs::kWriteEnd});
+  }
+  return os::Ask(services_.loop, [this, all] { return services_.link.PutAll(std::move(*all)); });
 }
 
 void StdioHost::Drop(std::vector<std::string> names) {
@@ -51,15 +57,23 @@ void StdioHost::Log(LogLevel level, std::string_view message) {
   log::Log(level, {{"stdio", prefix_}}, "{}", message);
 }
 
+std::vector<std::string> NamesBelow(const std::vector<std::string>& names,
+                                    std::string_view prefix) {
+  std::vector<std::string> below;
+  for (const std::string& name : names) {
+    if (name.starts_with(prefix)) {
+      below.push_back(name.substr(prefix.size()));
+    }
+  }
+  return below;
+}
+
 os::Task<std::vector<io::StoredFd>> TakeStored(engine::KeeperLink& link,
                                                std::vector<std::string> names, std::string prefix) {
   std::vector<io::StoredFd> stored;
-  for (const std::string& name : names) {
-    if (!name.starts_with(prefix)) {
-      continue;
-    }
-    if (Result<UniqueFd> fd = co_await link.Take(name)) {
-      stored.push_back({name.substr(prefix.size()), std::move(*fd)});
+  for (const std::string& name : NamesBelow(names, prefix)) {
+    if (Result<UniqueFd> fd = co_await link.Take(prefix + name)) {
+      stored.push_back({name, std::move(*fd)});
     } else {
       LogWarning("{}", fd.error().message);
     }

@@ -23,6 +23,7 @@ class StdioHost final : public io::StdioHost {
   const std::string& prefix() const { return prefix_; }
 
   Status Put(std::vector<io::StoredFd> fds) override;
+  Status Hold(std::vector<io::HeldFifo> fifos) override;
   void Drop(std::vector<std::string> names) override;
   Result<std::shared_ptr<HostProcess>> Spawn(SpawnRequest request) override;
   std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) override;
@@ -33,8 +34,10 @@ class StdioHost final : public io::StdioHost {
   const std::string prefix_;
 };
 
-/// `names` that begin with `prefix`, taken from the store, the prefix cut off.
-/// Thread: loop.
+/// Those of `names` that begin with `prefix`, the prefix cut off.
+std::vector<std::string> NamesBelow(const std::vector<std::string>& names, std::string_view prefix);
+
+/// The same, taken from the store. Thread: loop.
 os::Task<std::vector<io::StoredFd>> TakeStored(engine::KeeperLink& link,
                                                std::vector<std::string> names, std::string prefix);
 

@@ -255,6 +255,48 @@ TEST_F(DirectStdio, ARestartBeforeTheProcessHasItsEndsIsNotSeen) {
   EXPECT_TRUE(host_.AwaitNames({}));
 }
 
+TEST_F(DirectStdio, TheStoreHasTheProcessEndsBeforeAnythingIsOpened) {
+  const StdioPaths paths{Fifo("in"), Fifo("out"), "", false};
+  const UniqueFd name = os::OpenName(paths.out).value();
+  const os::FileUse use = os::FileUse::Watch(name.get()).value();
+  int uses = -1;
+  host_.on_hold = [&] { uses = static_cast<int>(os::BytesQueued(use.fd()).value_or(0)); };
+  Reader out(paths.out);
+  const auto io = Open(paths);
+  EXPECT_EQ(uses, 0);
+  EXPECT_THAT(host_.Names(), ElementsAre("stdin-r", "stdin-w", "stdout-r", "stdout-w"));
+}
+
+TEST_F(DirectStdio, AnOpeningThatWasInterruptedIsNotSeen) {
+  const StdioPaths paths{Fifo("in"), Fifo("out"), "", false};
+  Reader out(paths.out);
+  // As far as an engine came that was killed before it had opened anything.
+  std::vector<HeldFifo> held;
+  held.push_back({"stdin-r", os::OpenName(paths.in).value(), os::PipeEnd::kRead});
+  held.push_back({"stdout-w", os::OpenName(paths.out).value(), os::PipeEnd::kWrite});
+  ASSERT_TRUE(host_.Hold(std::move(held)));
+  Writer client(paths.in);
+  ASSERT_TRUE(client.Write("early "));
+  client.Close();
+  options_.left = {"stdin-r", "stdout-w", "console"};
+  auto io = Open(paths);
+  const auto child = Start(*io, "cat; echo end");
+  io->CloseStdin();
+  ASSERT_TRUE(out.AwaitEnd());
+  EXPECT_EQ(out.text(), "early end\n");
+  io->Ended();
+  EXPECT_TRUE(host_.AwaitNames({}));
+}
+
+TEST_F(DirectStdio, WhatWasLeftGoesWhereTheOpeningFails) {
+  std::vector<HeldFifo> held;
+  held.push_back({"stdout-w", os::OpenName(Fifo("out")).value(), os::PipeEnd::kWrite});
+  ASSERT_TRUE(host_.Hold(std::move(held)));
+  options_.left = {"stdout-w"};
+  EXPECT_FALSE(ProcessIo::Open(*relay_, host_, {"", Path("no"), "", false}, options_));
+  EXPECT_THAT(host_.Names(), IsEmpty());
+}
+
 TEST_F(DirectStdio, AProcessThatNeverCameEndsTheStreams) {
   Reader out(Fifo("out"));
   auto io = Open({Fifo("in"), Path("out"), "", false});

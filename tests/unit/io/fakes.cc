@@ -51,6 +51,20 @@ Status FakeHost::Put(std::vector<StoredFd> fds) {
   return {};
 }
 
+Status FakeHost::Hold(std::vector<HeldFifo> fifos) {
+  if (on_hold) {
+    on_hold();
+  }
+  std::vector<StoredFd> fds;
+  for (HeldFifo& held : fifos) {
+    const bool reads = held.end == os::PipeEnd::kRead;
+    GANTRY_TRY(UniqueFd end, reads ? os::OpenPipeEnd(held.fifo.get(), os::PipeEnd::kRead)
+                                   : os::OpenWriteEnd(held.fifo.get()));
+    fds.push_back({std::move(held.name), std::move(end)});
+  }
+  return Put(std::move(fds));
+}
+
 void FakeHost::Drop(std::vector<std::string> names) {
   const std::lock_guard lock(mutex_);
   for (const std::string& name : names) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -46,6 +47,7 @@ class ChildProcess : public HostProcess {
 class FakeHost : public StdioHost {
  public:
   Status Put(std::vector<StoredFd> fds) override;
+  Status Hold(std::vector<HeldFifo> fifos) override;
   void Drop(std::vector<std::string> names) override;
   Result<std::shared_ptr<HostProcess>> Spawn(SpawnRequest request) override;
   std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) override;
@@ -60,6 +62,8 @@ class FakeHost : public StdioHost {
   std::vector<std::string> Logged();
 
   bool fail_put = false;
+  /// Runs when `Hold` is called, before it does anything.
+  std::function<void()> on_hold;
 
  private:
   std::mutex mutex_;

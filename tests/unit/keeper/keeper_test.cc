@@ -2,7 +2,10 @@
 //
 // Announcing, the descriptor store over a restart, and nonsense on every socket.
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "core/os/fifo.h"
 #include "tests/unit/keeper/node.h"
 
 namespace gantry::keeper {
@@ -65,8 +68,8 @@ TEST_F(KeeperNodeTest, StoredDescriptorsSurviveTheEngine) {
   FakeEngine& first = ReadyEngine();
   std::vector<UniqueFd> fds;
   fds.emplace_back(open("/dev/null", O_RDWR | O_CLOEXEC));
-  ASSERT_TRUE(first.channel->Send(link::Put{1, "console"}, std::move(fds)));
-  ASSERT_TRUE(first.channel->Send(link::Put{2, "nothing"}));
+  ASSERT_TRUE(first.channel->Send(link::Put{1, {"console"}, {}}, std::move(fds)));
+  ASSERT_TRUE(first.channel->Send(link::Put{2, {"nothing"}, {}}));
   ASSERT_TRUE(Until([&] { return first.Count<link::PutDone>() == 2; }));
   EXPECT_EQ(first.All<link::PutDone>()[0].code, 0);
   EXPECT_NE(first.All<link::PutDone>()[1].code, 0);
@@ -81,6 +84,32 @@ TEST_F(KeeperNodeTest, StoredDescriptorsSurviveTheEngine) {
   EXPECT_EQ(second.got[second.got.size() - 2].fds.size(), 1U);
   ASSERT_TRUE(second.channel->Send(link::Drop{"console"}));
   EXPECT_TRUE(Until([&] { return Status().descriptors_stored == 0; }));
+}
+
+TEST_F(KeeperNodeTest, AFifosEndIsOpenedByTheKeeper) {
+  Announce("c1");
+  FakeEngine& engine = ReadyEngine();
+  const std::string path = dir_.path() + "/fifo";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const auto write_end = static_cast<uint32_t>(link::StoreAs::kWriteEnd);
+  std::vector<UniqueFd> fds;
+  fds.push_back(os::OpenName(path).value());
+  ASSERT_TRUE(engine.channel->Send(link::Put{1, {"stdout-w"}, {write_end}}, std::move(fds)));
+  fds.clear();
+  fds.push_back(os::OpenName("/dev/null").value());
+  ASSERT_TRUE(engine.channel->Send(link::Put{2, {"no-fifo"}, {write_end}}, std::move(fds)));
+  ASSERT_TRUE(Until([&] { return engine.Count<link::PutDone>() == 2; }));
+  EXPECT_EQ(engine.All<link::PutDone>()[0].code, 0);
+  EXPECT_EQ(engine.All<link::PutDone>()[1].code, static_cast<int>(Code::kInvalidArgument));
+  const UniqueFd reader(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  char byte;
+  // Somebody writes, but nothing yet; after the drop there is nobody.
+  EXPECT_EQ(read(reader.get(), &byte, 1), -1);
+  engine.Crash();
+  FakeEngine& next = ReadyEngine(1);
+  EXPECT_EQ(read(reader.get(), &byte, 1), -1);
+  ASSERT_TRUE(next.channel->Send(link::Drop{"stdout-w"}));
+  EXPECT_TRUE(Until([&] { return read(reader.get(), &byte, 1) == 0; }));
 }
 
 TEST_F(KeeperNodeTest, NonsenseOnAnySocketIsSurvived) {

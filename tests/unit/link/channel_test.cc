@@ -129,7 +129,7 @@ TEST_F(ChannelTest, DescriptorsStayWithTheirMessages) {
     std::vector<UniqueFd> fds;
     fds.emplace_back(ends[1]);
     ASSERT_TRUE(here.Send(SnapshotEnd{}));
-    ASSERT_TRUE(here.Send(Put{static_cast<uint64_t>(i), "n"}, std::move(fds)));
+    ASSERT_TRUE(here.Send(Put{static_cast<uint64_t>(i), {"n"}, {}}, std::move(fds)));
   }
   ASSERT_TRUE(Until([&] { return there.size() == 40; }));
   for (size_t i = 0; i < 20; ++i) {

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/os/fifo.h"
+
 namespace gantry::test {
 
 UniqueFd FakeKeeper::Connect(os::Loop& loop) {
@@ -188,7 +190,16 @@ void FakeKeeper::OnPut(link::Message& message) {
   if (Refused(link::Type::kPut, answer)) {
     return;
   }
-  stored[put->name] = std::move(message.fds.at(0));
+  for (size_t i = 0; i < put->names.size(); ++i) {
+    const auto as = link::StoreAs{put->as.at(i)};
+    UniqueFd& kept = stored[put->names[i]];
+    kept = std::move(message.fds.at(i));
+    if (as != link::StoreAs::kItself) {
+      kept = (as == link::StoreAs::kReadEnd ? os::OpenPipeEnd(kept.get(), os::PipeEnd::kRead)
+                                            : os::OpenWriteEnd(kept.get()))
+                 .value();
+    }
+  }
   Tell(answer);
 }
 

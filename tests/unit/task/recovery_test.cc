@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The engine is killed and comes up again: nothing is lost, nothing done twice.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <filesystem>
 
@@ -165,6 +169,48 @@ TEST_F(TaskRecovery, RollsAnUnfinishedCreateBack) {
   // The request comes again and is done anew.
   const auto created = Ask<pb::CreateTaskResponse>("Create", CreateRequest("c1"), "c1", true);
   EXPECT_TRUE(created) << created.error().message;
+}
+
+/// A Create with a stdout that somebody reads, held back in the backend.
+class TaskStreamRecovery : public TaskRecovery {
+ protected:
+  void SetUp() override {
+    Announce("c1");
+    request_ = CreateRequest("c1");
+    request_.set_stdout(dir_.path() + "/out");
+    ASSERT_EQ(mkfifo(request_.stdout().c_str(), 0600), 0);
+    reader_.reset(open(request_.stdout().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    backend_.Hold("create c1");
+    Send("Create", request_, "c1");
+    ASSERT_TRUE(Until([&] { return backend_.Held("create c1"); }));
+    backend_.FailNext("recover c1", Error{Code::kAborted, 0, "it was never finished", {}});
+  }
+
+  /// The keeper still holds the process's end, so that the reader sees no end. (The
+  /// engine that was killed holds its own here, being a part of the test.)
+  bool Held() const { return keeper_.stored.contains("1//io/stdout-w"); }
+
+  pb::CreateTaskRequest request_;
+  UniqueFd reader_;
+};
+
+TEST_F(TaskStreamRecovery, AReaderDoesNotSeeThatACreateIsDoneAnew) {
+  RestartEngine();
+  EXPECT_EQ(CodeOf(State("c1")), Code::kNotFound);
+  EXPECT_TRUE(Held());
+  backend_.Release("create c1");
+  ASSERT_TRUE(Ask<pb::CreateTaskResponse>("Create", request_, "c1", true));
+  ASSERT_TRUE(Start("c1"));
+  EXPECT_TRUE(Until([&] { return !Held(); }));
+}
+
+TEST_F(TaskStreamRecovery, StreamsEndWhereTheCreateDoesNotComeAgain) {
+  RestartEngine();
+  EXPECT_EQ(CodeOf(State("c1")), Code::kNotFound);
+  EXPECT_TRUE(Held());
+  backend_.Release("create c1");
+  keeper_.RemoveInstance(1);
+  EXPECT_TRUE(Until([&] { return keeper_.stored.empty(); }));
 }
 
 TEST_F(TaskRecovery, AnswersAReplayedCreateAndStart) {
