@@ -35,9 +35,9 @@ std::vector<std::string> Hierarchies(const std::string& root) {
   }
   std::vector<std::string> found;
   for (const std::string& name : ListDirectory(root)) {
-    const std::string path = root + "/" + name;
+    std::string path = std::format("{}/{}", root, name);
     if (IsDirectory(path)) {
-      found.push_back(path);
+      found.push_back(std::move(path));
     }
   }
   return found;
@@ -46,8 +46,9 @@ std::vector<std::string> Hierarchies(const std::string& root) {
 std::vector<std::string> Children(const std::string& directory) {
   std::vector<std::string> found;
   for (const std::string& name : ListDirectory(directory)) {
-    if (IsDirectory(directory + "/" + name)) {
-      found.push_back(directory + "/" + name);
+    std::string path = std::format("{}/{}", directory, name);
+    if (IsDirectory(path)) {
+      found.push_back(std::move(path));
     }
   }
   return found;
@@ -123,27 +124,35 @@ Status EmptyTree(const std::string& directory, Deadline deadline) {
   return Empty(directory, deadline);
 }
 
+/// How long a busy cgroup is tried. A spared one gets a moment too: its last
+/// process may be on its way out.
+Deadline PatienceFor(Leftovers leftovers, Deadline deadline) {
+  if (leftovers == Leftovers::kKill) {
+    return deadline;
+  }
+  return std::min(deadline, std::chrono::steady_clock::now() + std::chrono::milliseconds(100));
+}
+
+std::unexpected<Error> StillBusy(const std::string& directory, Leftovers leftovers) {
+  return Fail(leftovers == Leftovers::kKill ? Code::kDeadlineExceeded : Code::kFailedPrecondition,
+              "remove cgroup '{}': processes are in it", directory);
+}
+
 /// The kernel lets go of a cgroup a moment after the last process has become a
 /// zombie, and v1 has no event for it: a pause that grows, up to 20 ms.
 Status RemoveBusy(const std::string& directory, Leftovers leftovers, Deadline deadline) {
   constexpr int kLongestPauseMs = 20;
-  // A spared cgroup gets a moment too: its last process may be on its way out.
-  const Deadline patience =
-      leftovers == Leftovers::kKill
-          ? deadline
-          : std::min(deadline, std::chrono::steady_clock::now() + std::chrono::milliseconds(100));
+  const Deadline patience = PatienceFor(leftovers, deadline);
   for (int pause_ms = 1;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
     if (leftovers == Leftovers::kKill) {
       GANTRY_CHECK_OK(EmptyTree(directory, deadline));
     }
-    const Status removed = RemoveOnce(directory);
+    Status removed = RemoveOnce(directory);
     if (removed || removed.error().sys_errno != EBUSY) {
       return removed;
     }
     if (Left(patience).count() == 0) {
-      return Fail(
-          leftovers == Leftovers::kKill ? Code::kDeadlineExceeded : Code::kFailedPrecondition,
-          "remove cgroup '{}': processes are in it", directory);
+      return StillBusy(directory, leftovers);
     }
     poll(nullptr, 0, pause_ms);
   }

@@ -23,6 +23,8 @@ class ConsoleSocket {
   /// of that name is replaced.
   static Result<ConsoleSocket> Listen(const std::string& bundle, const std::string& name);
 
+  ConsoleSocket(const ConsoleSocket&) = delete;
+  ConsoleSocket& operator=(const ConsoleSocket&) = delete;
   ConsoleSocket(ConsoleSocket&&) = default;
   ConsoleSocket& operator=(ConsoleSocket&&) = delete;
   ~ConsoleSocket();

@@ -108,7 +108,7 @@ Status RuncContainer::ClearStale() {
 
 Status RuncContainer::Take(std::shared_ptr<HostProcess> init) {
   init_ = std::move(init);
-  const Status cgroups = context_->UseCgroupsOf(*init_);
+  Status cgroups = context_->UseCgroupsOf(*init_);
   if (!cgroups && cgroups.error().code != Code::kNotFound) {
     return cgroups;
   }

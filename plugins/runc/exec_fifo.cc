@@ -83,8 +83,8 @@ bool HoldsFifo(HostPid pid, const std::string& path) {
   const std::string descriptors = std::format("/proc/{}/fd", pid.value);
   for (const std::string& name : ListDirectory(descriptors)) {
     struct stat held = {};
-    if (stat((descriptors + "/" + name).c_str(), &held) == 0 && held.st_dev == fifo.st_dev &&
-        held.st_ino == fifo.st_ino) {
+    if (stat(std::format("{}/{}", descriptors, name).c_str(), &held) == 0 &&
+        held.st_dev == fifo.st_dev && held.st_ino == fifo.st_ino) {
       return true;
     }
   }

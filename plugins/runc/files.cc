@@ -69,7 +69,7 @@ Status RemoveAt(int parent, const std::string& name, const std::string& shown) {
   }
   const int inner = fd.release();
   for (const std::string& child : NamesIn(dir.get())) {
-    GANTRY_CHECK_OK(RemoveAt(inner, child, shown + "/" + child));
+    GANTRY_CHECK_OK(RemoveAt(inner, child, std::format("{}/{}", shown, child)));
   }
   if (unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
     return FailErrno(errno, "remove '{}'", shown);

@@ -31,16 +31,19 @@ Status GiveAway(const UniqueFd& fd, const Options& options) {
   return {};
 }
 
-Status PassStdio(Stdio stdio, const Options& options, OciCall& call) {
-  const std::pair<StreamEnd*, int> ends[] = {
-      {&stdio.in, STDIN_FILENO}, {&stdio.out, STDOUT_FILENO}, {&stdio.err, STDERR_FILENO}};
-  for (const auto& [end, number] : ends) {
-    if (end->fd) {
-      GANTRY_CHECK_OK(GiveAway(end->fd, options));
-      call.fds.emplace_back(std::move(end->fd), number);
-    }
+Status PassStream(StreamEnd end, int number, const Options& options, OciCall& call) {
+  if (!end.fd) {
+    return {};
   }
+  GANTRY_CHECK_OK(GiveAway(end.fd, options));
+  call.fds.emplace_back(std::move(end.fd), number);
   return {};
+}
+
+Status PassStdio(Stdio stdio, const Options& options, OciCall& call) {
+  GANTRY_CHECK_OK(PassStream(std::move(stdio.in), STDIN_FILENO, options, call));
+  GANTRY_CHECK_OK(PassStream(std::move(stdio.out), STDOUT_FILENO, options, call));
+  return PassStream(std::move(stdio.err), STDERR_FILENO, options, call);
 }
 
 OciCall MakeCall(Launch& launch, const std::string& pid_file, const ConsoleSocket* console,
