@@ -55,6 +55,7 @@ bench_tables() {
         printf "| %s | %s | %s | %s | %s | %s | %s | %s |\n", $1, number($2), number($3), $4,
           number($5), $6, verdict, $8
       }'
+  [ "$(wc -l <"$GANTRY_ROOT/build/bench-parts.json")" -gt 2 ] || return 0
   printf '\nWhere the time of a row goes (medians of the parts, ms):\n\n'
   printf '| row | part | gantry | stock |\n|---|---|--:|--:|\n'
   bench_cells "$GANTRY_ROOT/build/bench-parts.json" row part ours peer |
