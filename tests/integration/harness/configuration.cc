@@ -69,7 +69,10 @@ std::string GantryConfiguration(const Settings& settings) {
   }
   return "version: 1\nlog:\n  level: debug\nhandlers:\n  runc:\n    backend: runc\n    options:\n"
          "      BinaryName: " +
-         settings.oci + "\n";
+         settings.oci +
+         // For the test of an OCI runtime that hangs.
+         "\n  hasty:\n    backend: runc\n    options:\n      BinaryName: " + settings.root +
+         "/hang.sh\n      TimeoutMs: 2000\n";
 }
 
 }  // namespace gantry::e2e

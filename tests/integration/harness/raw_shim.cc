@@ -17,8 +17,18 @@ std::string WorkingSpec(const std::string& cgroup) {
          cgroup + R"(","namespaces":[{"type":"pid"},{"type":"mount"}]}})";
 }
 
-RawShim::RawShim(const Node& node, const std::string& id)
-    : node_(node), id_(id), bundle_(node.settings().root + "/raw/" + id) {
+RawShim::RawShim(const Node& node, const std::string& id, const std::string& handler)
+    : node_(node),
+      id_(id),
+      bundle_(node.settings().root + "/raw/" + id),
+      program_(node.settings().gantry_bin + "/containerd-shim-gantry-v1") {
+  if (!handler.empty()) {
+    // The name by which it is called chooses the handler.
+    const std::string link = node.settings().root + "/containerd-shim-gantry-" + handler + "-v1";
+    std::error_code exists;
+    std::filesystem::create_symlink(program_, link, exists);
+    program_ = link;
+  }
   std::filesystem::create_directories(bundle_ + "/rootfs");
   WriteText(bundle_ + "/config.json", WorkingSpec("/" + node.settings().ns + "/" + id));
 }
@@ -42,7 +52,7 @@ Output RawShim::Execute(const std::string& id, const std::string& action,
   std::vector<std::string> words{"env",
                                  "-C",
                                  bundle_,
-                                 node_.settings().gantry_bin + "/containerd-shim-gantry-v1",
+                                 program_,
                                  "-namespace",
                                  node_.settings().ns,
                                  "-address",

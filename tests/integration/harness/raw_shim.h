@@ -19,7 +19,8 @@ namespace gantry::e2e {
 class RawShim {
  public:
   /// Makes the bundle with a working config.json and an empty rootfs folder.
-  RawShim(const Node& node, const std::string& id);
+  /// `handler` of gantry's configuration; empty = the default one.
+  RawShim(const Node& node, const std::string& id, const std::string& handler = "");
   RawShim(const RawShim&) = delete;
   RawShim& operator=(const RawShim&) = delete;
   ~RawShim();
@@ -52,6 +53,7 @@ class RawShim {
   const Node& node_;
   std::string id_;
   std::string bundle_;
+  std::string program_;
   std::string socket_;
 };
 

@@ -5,6 +5,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
@@ -55,6 +56,17 @@ std::vector<HostProcess> Ours(const Settings& settings) {
            process.command.find(settings.root + "/") != std::string::npos;
   });
   found.insert(found.end(), named.begin(), named.end());
+  // What the keeper has spawned need not have any of these marks.
+  for (size_t i = 0; i < found.size(); ++i) {
+    const pid_t parent = found[i].pid;
+    const auto children =
+        Processes([&](const HostProcess& process) { return process.parent == parent; });
+    for (const HostProcess& child : children) {
+      if (std::ranges::none_of(found, [&](const auto& one) { return one.pid == child.pid; })) {
+        found.push_back(child);
+      }
+    }
+  }
   return found;
 }
 
