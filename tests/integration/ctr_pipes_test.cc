@@ -3,6 +3,7 @@
 // Bytes through pipes: many, both ways, exact, to their end.
 
 #include "tests/integration/harness/e2e_test.h"
+#include "tests/integration/harness/events.h"
 
 namespace gantry::e2e {
 namespace {
@@ -74,8 +75,17 @@ TEST_F(CtrPipes, GiveTheTailOfAProgramThatEndsAtOnce) {
 TEST_F(CtrPipes, StayOpenForTheHeirsOfAnExec) {
   const std::string id = Id();
   StartDetached(id, {"sleep", "1000"});
-  const Output output = Exec(id, {"sh", "-c", "(sleep 0.3; echo late) & echo early"});
-  EXPECT_EQ(output.out, "early\nlate\n") << output.Text();
+  Events events(node());
+  Program exec =
+      StartCtr(node(),
+               {"tasks", "exec", "--fifo-dir", node().fifo_dir(), "--exec-id", "heirs", id, "sh",
+                "-c", "(until [ -e /go ]; do sleep 0.05; done; echo late) & echo early"},
+               {});
+  // The exec itself has ended before its heir may speak.
+  EXPECT_FALSE(events.Until("/tasks/exit", id, "heirs").empty());
+  Exec(id, {"touch", "/go"});
+  EXPECT_EQ(exec.Wait(), 0) << exec.err();
+  EXPECT_EQ(exec.out(), "early\nlate\n");
   Remove(id);
 }
 

@@ -2,6 +2,7 @@
 //
 // `cri`: pods and containers from the command line, for the demo.
 
+#include <algorithm>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "tests/integration/cri/client.h"
+#include "tests/integration/harness/host.h"
 
 namespace gantry::e2e {
 namespace {
@@ -57,19 +59,16 @@ PodConfig PodOf(const Invocation& invocation, const std::string& name) {
 
 int Wait(CriClient& client, const Words& images) {
   // CRI tells nobody when it is ready, nor when it has seen an image.
-  for (int tries = 0; tries < 3000; ++tries) {
-    bool ready = static_cast<bool>(client.Version());
-    for (const std::string& image : images) {
-      ready = ready && client.HasImage(image).value_or(false);
-    }
-    if (ready) {
-      return 0;
-    }
-    const timespec pause{0, 10'000'000};
-    nanosleep(&pause, nullptr);
+  const auto is_ready = [&] {
+    return client.Version() && std::ranges::all_of(images, [&](const std::string& image) {
+             return client.HasImage(image).value_or(false);
+           });
+  };
+  if (!Eventually(is_ready)) {
+    std::cerr << "cri: containerd's CRI did not get ready\n";
+    return 1;
   }
-  std::cerr << "cri: containerd's CRI did not get ready\n";
-  return 1;
+  return 0;
 }
 
 int Create(CriClient& client, const Invocation& invocation) {

@@ -86,4 +86,11 @@ std::vector<std::string> Events::Topics(const std::vector<Event>& events) {
   return topics;
 }
 
+std::vector<std::string> Events::TopicsOnce(const std::vector<Event>& events) {
+  std::vector<std::string> topics = Topics(events);
+  const auto repeated = std::ranges::unique(topics);
+  topics.erase(repeated.begin(), repeated.end());
+  return topics;
+}
+
 }  // namespace gantry::e2e

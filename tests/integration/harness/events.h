@@ -33,6 +33,9 @@ class Events {
   std::vector<Event> Of(const std::string& container) const;
   /// Their topics, without "/tasks/"; an exec's exit as "exit(id)".
   static std::vector<std::string> Topics(const std::vector<Event>& events);
+  /// The same, each once where it came again at once: containerd had an event,
+  /// and the engine was killed before it knew.
+  static std::vector<std::string> TopicsOnce(const std::vector<Event>& events);
 
  private:
   Program program_;
