@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What shim and gantryctl ask the keeper, on its control socket.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/link/codec.h"
+#include "core/link/message_type.h"
+
+namespace gantry::link {
+
+/// shim -> keeper: containerd starts an instance (a container or a sandbox).
+/// Answer: Announced. An instance of the same containerd, namespace and id that
+/// has no living process is replaced; with one the answer is Failed, kAlreadyExists.
+struct Announce {
+  static constexpr Type kType = Type::kAnnounce;
+
+  std::string id;
+  std::string ns;
+  /// Absolute path of the bundle.
+  std::string bundle;
+  /// Instances of one group share a socket. Empty: a group of its own, named `id`.
+  std::string group;
+  /// containerd's gRPC and ttrpc sockets, as it gave them.
+  std::string grpc_address;
+  std::string ttrpc_address;
+  /// containerd's own binary, for `publish`.
+  std::string containerd_binary;
+  bool debug = false;
+  /// From the name the shim was called by: "wasm" for
+  /// containerd-shim-gantry-wasm-v1, "" for containerd-shim-gantry-v1.
+  std::string handler;
+  /// The runtime options (an Any) that came on the shim's stdin, if any.
+  std::string options_type_url;
+  std::string options;
+  /// Which form the shim was started in: 0 plain (containerd 1.6 .. 2.2), 3
+  /// BootstrapParams (2.3 and later).
+  uint32_t bootstrap_version = 0;
+  /// BootstrapParams' containerd_version, else "".
+  std::string containerd_version;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.id);
+    field(2, self.ns);
+    field(3, self.bundle);
+    field(4, self.group);
+    field(5, self.grpc_address);
+    field(6, self.ttrpc_address);
+    field(7, self.containerd_binary);
+    field(8, self.debug);
+    field(9, self.handler);
+    field(10, self.options_type_url);
+    field(11, self.options);
+    field(12, self.bootstrap_version);
+    field(13, self.containerd_version);
+  }
+};
+
+/// keeper -> shim: the instance's socket is listening.
+struct Announced {
+  static constexpr Type kType = Type::kAnnounced;
+
+  /// "unix:///run/gantry/s/0123...".
+  std::string address;
+
+  void Each(this auto& self, auto&& field) { field(1, self.address); }
+};
+
+/// shim -> keeper: end an instance, whatever state it is in. Answered within
+/// 4 s, with the engine or without it. Answer: Deleted.
+struct Delete {
+  static constexpr Type kType = Type::kDelete;
+
+  std::string id;
+  std::string ns;
+  std::string bundle;
+  std::string grpc_address;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.id);
+    field(2, self.ns);
+    field(3, self.bundle);
+    field(4, self.grpc_address);
+  }
+};
+
+/// keeper -> shim: how the instance's init process ended.
+struct Deleted {
+  static constexpr Type kType = Type::kDeleted;
+
+  /// `kNoPid` where there never was a process.
+  uint32_t pid = 0;
+  /// Exit code, or 128 + signal.
+  uint32_t status = 0;
+  /// Nanoseconds since 1970.
+  int64_t exited_at_ns = 0;
+  /// The keeper had such an instance. Otherwise the values are made up (137, now)
+  /// and the shim looks into the bundle's record for what is left to kill.
+  bool known = false;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.pid);
+    field(2, self.status);
+    field(3, self.exited_at_ns);
+    field(4, self.known);
+  }
+};
+
+/// gantryctl -> keeper: what the keeper holds. Answer: KeeperStatus.
+struct Query {
+  static constexpr Type kType = Type::kQuery;
+
+  void Each(this auto&, auto&&) {}
+};
+
+/// gantryctl -> keeper: replace the engine by `engine` (empty: the same path).
+/// The new one is started beside the old, which ends when the new one has said
+/// Hello. Answer: Upgraded once the new engine is in charge, Failed
+/// (kFailedPrecondition) when it ended or did not say Hello in time; then the old one goes on.
+struct Upgrade {
+  static constexpr Type kType = Type::kUpgrade;
+
+  std::string engine;
+
+  void Each(this auto& self, auto&& field) { field(1, self.engine); }
+};
+
+/// keeper -> gantryctl: the new engine is in charge.
+struct Upgraded {
+  static constexpr Type kType = Type::kUpgraded;
+
+  int32_t engine_pid = 0;
+
+  void Each(this auto& self, auto&& field) { field(1, self.engine_pid); }
+};
+
+/// keeper -> anyone: why there is no other answer.
+struct Failed {
+  static constexpr Type kType = Type::kFailed;
+
+  /// A gantry::Code.
+  int32_t code = 0;
+  std::string message;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.code);
+    field(2, self.message);
+  }
+};
+
+}  // namespace gantry::link

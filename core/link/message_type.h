@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which messages there are, and the limits that both sides know.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gantry::link {
+
+/// What Hello and Welcome carry. Raised when one side could misread the other.
+inline constexpr uint32_t kProtocolVersion = 1;
+/// Where an engine finds its end of the link.
+inline constexpr int kEngineLinkFd = 3;
+/// A stored descriptor's name is at most this long.
+inline constexpr size_t kMaxStoredName = 256;
+/// So many descriptors the keeper stores; a Put beyond it is refused.
+inline constexpr size_t kMaxStoredDescriptors = 16384;
+/// The pid in a Deleted that names no process (containerd's -1).
+inline constexpr uint32_t kNoPid = 0xffffffff;
+
+enum class Type : uint16_t {
+  // Control.
+  kAnnounce = 1,
+  kAnnounced = 2,
+  kDelete = 3,
+  kDeleted = 4,
+  kQuery = 5,
+  kKeeperStatus = 6,
+  kUpgrade = 7,
+  kUpgraded = 8,
+  kFailed = 15,
+  // Engine link: hand-over.
+  kHello = 20,
+  kWelcome = 21,
+  kInstanceAdded = 22,
+  kInstanceRemoved = 23,
+  kSnapshotEnd = 24,
+  kStoredNames = 25,
+  kNamedSpawn = 26,
+  kAddMember = 27,
+  kMemberAdded = 28,
+  // Engine link: containerd's requests.
+  kRequest = 30,
+  kResponse = 31,
+  kConnectionClosed = 32,
+  kDeleteCall = 33,
+  kDeleteDone = 34,
+  // Engine link: processes.
+  kSpawn = 40,
+  kSpawned = 41,
+  kAdopt = 42,
+  kExit = 43,
+  kExitAck = 44,
+  kAdopted = 45,
+  // Engine link: descriptor store.
+  kPut = 50,
+  kPutDone = 51,
+  kTake = 52,
+  kTaken = 53,
+  kDrop = 54,
+  // Engine link: last resort.
+  kProtect = 60,
+  kForget = 61,
+};
+
+}  // namespace gantry::link

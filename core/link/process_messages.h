@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Processes that the keeper starts for the engine or watches, and their ends.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/link/codec.h"
+#include "core/link/message_type.h"
+
+namespace gantry::link {
+
+/// One resource limit, as setrlimit(2) takes it.
+struct Rlimit {
+  int32_t resource = 0;
+  uint64_t soft = 0;
+  uint64_t hard = 0;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.resource);
+    field(2, self.soft);
+    field(3, self.hard);
+  }
+};
+
+/// A descriptor of the message that the child joins as a namespace.
+struct JoinNamespace {
+  /// Index into the message's descriptors.
+  uint32_t fd_index = 0;
+  /// CLONE_NEWNET and so on; no pid namespaces.
+  uint32_t kind = 0;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.fd_index);
+    field(2, self.kind);
+  }
+};
+
+/// engine -> keeper: start a program as a child of the keeper. Answer: Spawned.
+/// Its exit is always recorded and reported (see Exit).
+///
+/// The child: signals unblocked and default, only the descriptors named here,
+/// /dev/null on 0, 1, 2 where none is named for them.
+struct Spawn {
+  static constexpr Type kType = Type::kSpawn;
+
+  uint64_t tag = 0;
+  /// Absolute path of the program.
+  std::string path;
+  std::vector<std::string> argv;
+  /// "NAME=value"; the whole environment.
+  std::vector<std::string> env;
+  /// Empty: "/".
+  std::string cwd;
+  /// Parallel to the message's descriptors: the number that each gets in the child,
+  /// -1 for one that is only referred to by an index below.
+  std::vector<int32_t> fd_targets;
+  bool new_session = false;
+  /// Index of the terminal that becomes the controlling one (implies new_session).
+  std::optional<uint32_t> controlling_terminal;
+  /// Index of a cgroup v2 directory that the child is born in.
+  std::optional<uint32_t> cgroup_fd;
+  /// cgroup v1 (and hybrid): `cgroup.procs` files that the child writes itself
+  /// into before the program runs.
+  std::vector<std::string> cgroup_procs;
+  /// Joined in this order, after the cgroups.
+  std::vector<JoinNamespace> join;
+  std::vector<Rlimit> rlimits;
+  /// Unset: as the keeper was started with.
+  std::optional<int32_t> oom_score_adj;
+  std::optional<uint32_t> uid;
+  /// Set: supplementary groups are dropped.
+  std::optional<uint32_t> gid;
+  bool no_new_privs = false;
+  /// Finds the process again after an engine restart (NamedSpawn). Empty: it cannot be found.
+  std::string name;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.tag);
+    field(2, self.path);
+    field(3, self.argv);
+    field(4, self.env);
+    field(5, self.cwd);
+    field(6, self.fd_targets);
+    field(7, self.new_session);
+    field(8, self.controlling_terminal);
+    field(9, self.cgroup_fd);
+    field(10, self.cgroup_procs);
+    field(11, self.join);
+    field(12, self.rlimits);
+    field(13, self.oom_score_adj);
+    field(14, self.uid);
+    field(15, self.gid);
+    field(16, self.no_new_privs);
+    field(17, self.name);
+  }
+};
+
+/// keeper -> engine: the process runs, or why not. Descriptors on success: its pidfd.
+struct Spawned {
+  static constexpr Type kType = Type::kSpawned;
+
+  uint64_t tag = 0;
+  int32_t pid = 0;
+  /// Clock ticks since boot (/proc/PID/stat, field 22).
+  uint64_t start_time = 0;
+  /// Not 0 (a gantry::Code): there is no process.
+  int32_t code = 0;
+  int32_t sys_errno = 0;
+  std::string message;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.tag);
+    field(2, self.pid);
+    field(3, self.start_time);
+    field(4, self.code);
+    field(5, self.sys_errno);
+    field(6, self.message);
+  }
+};
+
+/// engine -> keeper: the exit of this process matters, too. For processes that came
+/// to the keeper as orphans (a container's init started by an OCI runtime). Also right
+/// after its death: the records of the last 1,024 unnamed orphans are kept for that.
+/// Answer: Adopted, and an Exit (before or after it) when it has ended.
+struct Adopt {
+  static constexpr Type kType = Type::kAdopt;
+
+  int32_t pid = 0;
+  /// 0: the newest process of that pid, alive or just reaped.
+  uint64_t start_time = 0;
+  uint64_t tag = 0;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.pid);
+    field(2, self.start_time);
+    field(3, self.tag);
+  }
+};
+
+/// keeper -> engine: it is watched, or its Exit is on record; or kNotFound.
+struct Adopted {
+  static constexpr Type kType = Type::kAdopted;
+
+  uint64_t tag = 0;
+  uint64_t start_time = 0;
+  int32_t code = 0;
+  std::string message;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.tag);
+    field(2, self.start_time);
+    field(3, self.code);
+    field(4, self.message);
+  }
+};
+
+/// keeper -> engine, in a snapshot: a process that was spawned with a name and whose exit
+/// was not acknowledged.
+struct NamedSpawn {
+  static constexpr Type kType = Type::kNamedSpawn;
+
+  std::string name;
+  int32_t pid = 0;
+  uint64_t start_time = 0;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.name);
+    field(2, self.pid);
+    field(3, self.start_time);
+  }
+};
+
+/// keeper -> engine: a spawned or adopted process ended. Kept, and sent again to
+/// the next engine, until ExitAck.
+struct Exit {
+  static constexpr Type kType = Type::kExit;
+
+  int32_t pid = 0;
+  uint64_t start_time = 0;
+  /// As wait(2) gives it.
+  int32_t wait_status = 0;
+  /// When the keeper saw it, nanoseconds since 1970.
+  int64_t exited_at_ns = 0;
+  int64_t user_us = 0;
+  int64_t system_us = 0;
+  int64_t max_rss_kib = 0;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.pid);
+    field(2, self.start_time);
+    field(3, self.wait_status);
+    field(4, self.exited_at_ns);
+    field(5, self.user_us);
+    field(6, self.system_us);
+    field(7, self.max_rss_kib);
+  }
+};
+
+/// engine -> keeper: the Exit of this process is recorded elsewhere; forget it.
+/// For a process that lives: its exit does not matter any more.
+struct ExitAck {
+  static constexpr Type kType = Type::kExitAck;
+
+  int32_t pid = 0;
+  uint64_t start_time = 0;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.pid);
+    field(2, self.start_time);
+  }
+};
+
+}  // namespace gantry::link
