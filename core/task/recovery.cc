@@ -7,6 +7,7 @@
 // order in which they were announced; pods side by side. Calls to a container
 // wait for this; calls to others do not.
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "core/log/log.h"
@@ -44,8 +45,24 @@ ContainerRequest RequestOf(const Container& container, std::string spec_json) {
 
 }  // namespace
 
+/// What is stored for an instance that has gone while no engine was there.
+void Service::DropOrphans() {
+  std::erase_if(stored_, [this](const std::string& name) {
+    uint64_t number = 0;
+    const char* const end = name.data() + name.size();
+    const auto parsed = std::from_chars(name.data(), end, number);
+    const bool orphan = parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == '/' &&
+                        !instances_.contains(number);
+    if (orphan) {
+      parts_.services.link.Drop(name);
+    }
+    return orphan;
+  });
+}
+
 void Service::SnapshotEnd(std::vector<std::string> stored) {
   stored_ = std::move(stored);
+  DropOrphans();
   std::map<std::string, std::vector<uint64_t>> by_group;
   for (const auto& [number, instance] : instances_) {
     const auto group = groups_.find(instance.address);

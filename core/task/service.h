@@ -162,6 +162,7 @@ class Service final : public ProcessObserver {
   void FinishExit(TaskProcess& process);
 
   // After a restart (recovery.cc).
+  void DropOrphans();
   os::Task<void> RecoverGroup(std::vector<uint64_t> numbers);
   os::Task<void> RecoverInstance(uint64_t number);
   os::Task<Status> Recover(ContainerPtr container, store::Record record);

@@ -304,6 +304,21 @@ TEST_F(TaskRecovery, ServesADeleteCallOfWhatItTookUp) {
   EXPECT_EQ(backend_.Count("delete c1"), 1U);
 }
 
+TEST_F(TaskRecovery, DropsWhatIsStoredForInstancesThatAreGone) {
+  Run("c1");
+  for (const char* name : {"1/backend/a", "99//io/console", "99/sandbox/backend/a", "events"}) {
+    keeper_.stored[name] = UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  }
+  RestartEngine();
+  ASSERT_TRUE(State("c1"));
+  EXPECT_TRUE(Until([&] {
+    return !keeper_.stored.contains("99//io/console") &&
+           !keeper_.stored.contains("99/sandbox/backend/a");
+  }));
+  EXPECT_TRUE(keeper_.stored.contains("1/backend/a"));
+  EXPECT_TRUE(keeper_.stored.contains("events"));
+}
+
 TEST_F(TaskRecovery, SurvivesSeveralInARow) {
   Run("c1");
   RunExec("c1/e1");
