@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// containerd-shim-gantry-v1: what containerd executes. It lives for about a
-// millisecond; everything that lasts is the keeper's.
+// containerd-shim-gantry-v1: what containerd executes. It lives for one call;
+// everything that lasts is the keeper's.
 #include <unistd.h>
 
 #include <cerrno>
