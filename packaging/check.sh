@@ -40,7 +40,7 @@ check_includes() {
 }
 
 # The latest commits: `area: summary` of at most 72, a blank line, a body whose
-# lines are at most 72 unless they cannot be broken.
+# lines are at most 76 (git log indents by 4) unless they cannot be broken.
 check_commits() {
   local id bad=0
   while read -r id; do
@@ -48,10 +48,10 @@ check_commits() {
       NR == 1 && length($0) > 72 { print id ": subject longer than 72: " $0; bad = 1 }
       NR == 1 && !/^[a-zA-Z0-9_.\/, -]+: [^ ]/ { print id ": subject without area: " $0; bad = 1 }
       NR == 2 && $0 != "" { print id ": no blank line after the subject"; bad = 1 }
-      NR > 2 && length($0) > 72 && / .* / { print id ": line longer than 72: " $0; bad = 1 }
+      NR > 2 && length($0) > 76 && / .* / { print id ": line longer than 76: " $0; bad = 1 }
       NR > 2 && $0 != "" { body = 1 }
       END { if (!body) { print id ": no body"; bad = 1 } exit bad }' || bad=1
-  done < <(git -c safe.directory='*' log --no-merges --format=%H -n "${GANTRY_CHECK_COMMITS:-20}")
+  done < <(git -c safe.directory='*' log --no-merges --format=%H -n "${GANTRY_CHECK_COMMITS:-10}")
   return "$bad"
 }
 

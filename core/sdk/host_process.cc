@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gantry/host_process.h>
-
 #include <sys/wait.h>
+
+#include <gantry/host_process.h>
 
 namespace gantry {
 
