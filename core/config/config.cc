@@ -129,12 +129,6 @@ Status ReadTimeouts(const Yaml& map, Timeouts& timeouts) {
       {"kill", Deadline(timeouts.kill)},
       {"delete", Deadline(timeouts.remove)},
       {"pause", Deadline(timeouts.pause)},
-      {"update", Deadline(timeouts.update)},
-      {"stats", Deadline(timeouts.stats)},
-      {"checkpoint", Deadline(timeouts.checkpoint)},
-      {"sandbox_start", Deadline(timeouts.sandbox_start)},
-      {"sandbox_stop", Deadline(timeouts.sandbox_stop)},
-      {"recover", Deadline(timeouts.recover)},
       {"stdio_open", Deadline(timeouts.stdio_open)},
       {"stdio_drain", Deadline(timeouts.stdio_drain)},
   });

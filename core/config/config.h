@@ -61,12 +61,6 @@ struct Timeouts {
   Millis kill{10'000};
   Millis remove{30'000};
   Millis pause{10'000};
-  Millis update{10'000};
-  Millis stats{5'000};
-  Millis checkpoint{600'000};
-  Millis sandbox_start{120'000};
-  Millis sandbox_stop{30'000};
-  Millis recover{30'000};
   Millis stdio_open{30'000};
   Millis stdio_drain{10'000};
 

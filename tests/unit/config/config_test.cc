@@ -59,7 +59,7 @@ TEST(ConfigParse, ReadsValuesWithUnits) {
   const auto config = Parse(
       "log: {level: debug}\n"
       "limits: {max_spec_bytes: 1MiB, worker_threads: 3}\n"
-      "timeouts: {create: 90s, kill: 1500ms, checkpoint: 1h, delete: 2 m}\n"
+      "timeouts: {create: 90s, kill: 1500ms, pause: 1h, delete: 2 m}\n"
       "io: {fifo_bytes: 65536}\n",
       "g.yaml");
   ASSERT_TRUE(config.has_value()) << config.error().message;
@@ -68,7 +68,7 @@ TEST(ConfigParse, ReadsValuesWithUnits) {
   EXPECT_EQ(config->limits.worker_threads, 3);
   EXPECT_EQ(config->timeouts.create, std::chrono::seconds(90));
   EXPECT_EQ(config->timeouts.kill, Millis(1500));
-  EXPECT_EQ(config->timeouts.checkpoint, std::chrono::hours(1));
+  EXPECT_EQ(config->timeouts.pause, std::chrono::hours(1));
   EXPECT_EQ(config->timeouts.remove, std::chrono::minutes(2));
   EXPECT_EQ(config->io.fifo_bytes, 65536U);
 }
