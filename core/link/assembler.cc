@@ -68,8 +68,10 @@ std::string EncodeHeader(Type type, size_t body_bytes, size_t fds) {
 }
 
 Result<bool> Assembler::ReadFrom(int socket) {
-  std::array<char, kReadBytes> chunk;
+  // Both are written by the kernel, and read as far as it says.
+  std::array<char, kReadBytes> chunk;  // NOLINT(cppcoreguidelines-pro-type-member-init)
   // Room for more than any message carries: what does not fit would be dropped.
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init)
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * 4 * kMaxFds)> control;
   iovec data{chunk.data(), chunk.size()};
   msghdr message{};

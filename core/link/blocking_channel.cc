@@ -36,7 +36,7 @@ Status BlockingChannel::Send(Type type, std::string_view body, Deadline deadline
   for (size_t done = 0; done < bytes.size();) {
     const ssize_t sent =
         send(socket_.get(), bytes.data() + done, bytes.size() - done, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent > 0) {
+    if (sent >= 0) {
       done += static_cast<size_t>(sent);
     } else if (errno == EAGAIN) {
       GANTRY_CHECK_OK(WaitFor(socket_.get(), POLLOUT, deadline));

@@ -168,7 +168,8 @@ Channel::Channel(os::Loop& loop, UniqueFd socket, OnMessage on_message, OnClosed
   const int fd = state_->socket.get();
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
   state_->watch = loop.Watch(fd, EPOLLIN, [state = state_](uint32_t events) {
-    const auto hold = state;
+    // Ready may take this callback, and its state, away.
+    const auto hold = state;  // NOLINT(performance-unnecessary-copy-initialization)
     hold->Ready(events);
   });
 }
