@@ -59,7 +59,8 @@ demo_container() {
   show ctr tasks exec --exec-id look demo sh -c 'echo "pid 1 is: $(cat /proc/1/comm)"; exit 7'
   headline "a terminal session"
   printf '  $ ctr run -t ... sh\n'
-  with_terminal 'tty\nstty size\necho $((6*7))\nexit 3\n' \
+  # ctr tells the size after the start, perhaps after the first line was typed.
+  with_terminal 'tty\nuntil stty size 2>/dev/null; do sleep 0.1; done\necho $((6*7))\nexit 3\n' \
     "$NODE_BIN/ctr -a $NODE_DIR/c.sock -n $(node_namespace) $(run_words) --rm -t $BUSYBOX_IMAGE term sh"
 }
 
