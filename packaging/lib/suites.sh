@@ -24,24 +24,6 @@ count_log() {
     }' "$3" >"$3.results"
 }
 
-# again SUITE PROGRAM LOG SECONDS ARGUMENT...: a few tests that failed get a
-# second try, alone; those that pass are counted as passed and named as unsteady.
-again() {
-  local suite="$1" program="$2" log="$3" seconds="$4" names
-  shift 4
-  names=$(awk '$1 == "failed" { print $3 }' "$log.results")
-  case "$names" in '' | *'(ended'*) return 0 ;; esac
-  [ "$(printf '%s\n' "$names" | wc -l)" -le 5 ] || return 0
-  timeout -k 20 "$seconds" "$program" "$@" \
-    --gtest_filter="$(printf '%s\n' "$names" | paste -sd:)" >"$log.again" 2>&1 </dev/null || true
-  count_log "$suite" "$(basename "$program")" "$log.again" 0
-  awk -v again="$log.again.results" '
-    BEGIN { while ((getline line < again) > 0) { split(line, w, " "); if (w[1] == "passed") ok[w[3]] = 1 } }
-    $1 == "failed" && ok[$3] { print "passed", $2, $3; print "unsteady", $2, $3; next }
-    { print }' "$log.results" >"$log.merged"
-  mv "$log.merged" "$log.results"
-}
-
 # show_failures LOG: what each failed test printed, its last 40 lines.
 show_failures() {
   awk '
@@ -63,7 +45,6 @@ run_gtest() {
   timeout -k 20 "$seconds" "$program" "$@" >"$log" 2>&1 </dev/null || status=$?
   count_log "$suite" "$(basename "$program")" "$log" "$status"
   if [ "$status" -ne 0 ]; then
-    again "$suite" "$program" "$log" "$seconds" "$@"
     {
       printf '  --  %s: %s ended with status %s; %s:\n' "$suite" "$(basename "$program")" "$status" "$log"
       show_failures "$log"
@@ -76,6 +57,12 @@ run_gtest() {
 
 count_of() { awk -v kind="$1" -v suite="${2:-}" '$1 == kind && (suite == "" || $2 == suite)' "$RESULTS" | wc -l; }
 
+# demand_a_pass SUITE: a suite in which no test passed has shown nothing.
+demand_a_pass() {
+  [ "$(count_of passed "$1")" -gt 0 ] || [ "$(count_of failed "$1")" -gt 0 ] ||
+    record failed "$1" no-test-passed
+}
+
 # suite_line SUITE SECONDS: one line on how it went.
 suite_line() {
   local mark=ok
@@ -87,6 +74,6 @@ suite_line() {
 # skip_reasons: each reason that a log gives for skipping, with its count;
 # nothing when no test was skipped.
 skip_reasons() {
-  cat "$GANTRY_ROOT"/build/logs/suite-*.log 2>/dev/null |
+  find "$GANTRY_ROOT/build/logs" -name 'suite-*.log' -exec cat {} + |
     awk 'reason && NF { print; reason = 0 } /: Skipped$/ { reason = 1 }' | sort | uniq -c
 }
