@@ -114,6 +114,11 @@ Status RemoveOnce(const std::string& directory) {
   if (rmdir(directory.c_str()) == 0 || errno == ENOENT) {
     return {};
   }
+  if (errno == ENOTEMPTY) {
+    // A cgroup can be removed with its files in it: this is none, but what crun
+    // wrote where a hierarchy is not mounted and its empty mount point is there.
+    return RemoveTree(directory);
+  }
   return FailErrno(errno, "remove cgroup '{}'", directory);
 }
 

@@ -93,6 +93,22 @@ TEST(Cgroups, RemovesWithChildrenAndOnlyBelowAHierarchy) {
   EXPECT_TRUE(IsThere(root / "outside"));
 }
 
+TEST(Cgroups, RemovesWhatWasWrittenWhereNoHierarchyIsMounted) {
+  const TempDir root;
+  MakeDir(root / "hugetlb/ns/c/sub");
+  MakeDir(root / "hugetlb/ns/other");
+  auto stranger = RunShell("exec sleep 1000");
+  for (const char* file : {"c/cgroup.procs", "c/sub/hugetlb.2MB.limit_in_bytes", "other/tasks"}) {
+    Write(root / "hugetlb/ns/" + file, std::to_string(stranger->pid().value));
+  }
+  const Status removed =
+      RemoveCgroups({root / "hugetlb/ns/c"}, Leftovers::kKill, Soon(), root.path());
+  EXPECT_TRUE(removed) << removed.error().message;
+  EXPECT_FALSE(IsThere(root / "hugetlb/ns/c"));
+  EXPECT_TRUE(IsThere(root / "hugetlb/ns/other/tasks"));
+  EXPECT_FALSE(stranger->Ended());
+}
+
 /// A cgroup of its own in some hierarchy of this machine; empty: not possible.
 std::string RealCgroup() {
   for (const char* hierarchy : {"/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified", kCgroupRoot}) {
