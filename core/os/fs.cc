@@ -97,7 +97,8 @@ bool IsDots(const char* name) {
 }  // namespace
 
 Result<std::string> ReadFile(const std::string& path, size_t max_bytes) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  // O_NONBLOCK: a fifo that somebody put there would hold the thread for ever.
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!fd) {
     return FailErrno(errno, "open '{}'", path);
   }
@@ -105,7 +106,8 @@ Result<std::string> ReadFile(const std::string& path, size_t max_bytes) {
 }
 
 Result<std::string> ReadFileAt(int dir, const std::string& name, size_t max_bytes) {
-  const UniqueFd fd(openat(dir, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW));
+  const UniqueFd fd(
+      openat(dir, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK));
   if (!fd) {
     return FailErrno(errno, "open '{}'", name);
   }

@@ -17,7 +17,7 @@
 
 namespace gantry::os {
 
-/// The whole file, of /proc and cgroupfs too.
+/// The whole file, of /proc and cgroupfs too. Never waits for a fifo's other end.
 /// Errors: INVALID_ARGUMENT where it is longer than `max_bytes`; the errno's.
 Result<std::string> ReadFile(const std::string& path, size_t max_bytes);
 /// The same below the directory `dir`; a symbolic link at the end is refused.

@@ -63,6 +63,13 @@ TEST_F(ReadFileTest, SaysWhatIsMissing) {
   EXPECT_EQ(missing.error().message, "open '" + At("none") + "': ENOENT");
 }
 
+TEST_F(ReadFileTest, DoesNotWaitForAFifo) {
+  ASSERT_EQ(mkfifo(At("fifo").c_str(), 0600), 0);
+  EXPECT_EQ(ReadFile(At("fifo"), 10).value(), "");
+  const auto dir = OpenDirectory(dir_.path());
+  EXPECT_EQ(ReadFileAt(dir->get(), "fifo", 10).value(), "");
+}
+
 TEST_F(ReadFileTest, BelowADirectoryRefusesALink) {
   ASSERT_TRUE(WriteFileAtomic(At("f"), "data", 0600));
   ASSERT_EQ(symlink("f", At("link").c_str()), 0);
