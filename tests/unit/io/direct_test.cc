@@ -72,6 +72,8 @@ TEST_F(DirectStdio, TheProcessHasAWideBlockingFifo) {
 TEST_F(DirectStdio, TheEndComesWithTheLastHeir) {
   auto gate = os::MakePipe().value();
   ASSERT_TRUE(os::SetNonblocking(gate.first.get(), false));
+  std::promise<void> drained;
+  const std::future<void> told = drained.get_future();
   Reader out(Fifo("out"));
   auto io = Open({"", Path("out"), "", false});
   const auto child =
@@ -79,19 +81,14 @@ TEST_F(DirectStdio, TheEndComesWithTheLastHeir) {
   gate.first.reset();
   EXPECT_EQ(child->Wait(std::chrono::seconds(10)).value().code(), 3U);
   io->Ended();
-  bool drained = false;
-  std::promise<void> told;
-  io->WhenDrained([&] {
-    drained = true;
-    told.set_value();
-  });
+  io->WhenDrained([&] { drained.set_value(); });
   ASSERT_TRUE(out.AwaitText("main\n"));
-  EXPECT_FALSE(drained);
+  EXPECT_EQ(told.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
   EXPECT_FALSE(out.at_end());
   EXPECT_THAT(host_.Names(), ElementsAre("stdout-r"));
   ASSERT_EQ(write(gate.second.get(), "go\n", 3), 3);
   ASSERT_TRUE(out.AwaitEnd());
-  EXPECT_EQ(told.get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  EXPECT_EQ(told.wait_for(std::chrono::seconds(10)), std::future_status::ready);
   EXPECT_EQ(out.text(), "main\nheir\n");
   EXPECT_TRUE(host_.AwaitNames({}));
 }
