@@ -5,6 +5,7 @@
 // the worker pool, the log.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,6 +18,7 @@
 #include <gantry/context.h>
 #include <gantry/ids.h>
 
+#include "core/sandbox/call_deadline.h"
 #include "core/sandbox/services.h"
 
 namespace gantry::sandbox {
@@ -63,6 +65,8 @@ class Context final : public SandboxContext {
   void Count(std::string_view name, uint64_t amount) override;
 
   bool Stopping() const override { return false; }
+
+  std::chrono::milliseconds TimeLeft() const override { return CallDeadline::Left(); }
 
   /// Drops every descriptor that is still stored. Thread: loop.
   void DropAll();

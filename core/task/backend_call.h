@@ -3,16 +3,32 @@
 // A call into a backend, on a worker: what it works on stays alive while it
 // runs, whatever happens to the container on the loop meanwhile. (Kill, Stats
 // and Pids wait for nobody, so a Delete may come to its end while they run.)
+// And it knows by when it should have ended.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <utility>
 
 #include "core/os/cgroup.h"
 #include "core/plugin/guard.h"
+#include "core/rpc/method_table.h"
+#include "core/sandbox/call_deadline.h"
 #include "core/task/container.h"
 
 namespace gantry::task {
+
+using Deadline = sandbox::CallDeadline::Clock::time_point;
+
+inline Deadline DeadlineIn(std::chrono::nanoseconds limit) {
+  return sandbox::CallDeadline::Clock::now() + limit;
+}
+
+/// The configuration's limit, or the caller's own where that is shorter.
+inline Deadline DeadlineOf(const rpc::CallContext& call, std::chrono::nanoseconds limit) {
+  return DeadlineIn(call.timeout.count() > 0 ? std::min(call.timeout, limit) : limit);
+}
 
 /// Thread: made on the loop, used on a worker.
 struct BackendCall {
@@ -23,6 +39,12 @@ struct BackendCall {
         container(from.backend),
         process(exec == nullptr || exec->is_init() ? from.backend : exec->backend),
         cgroup(from.cgroup) {}
+
+  /// The backend is told that it has until then.
+  BackendCall By(Deadline when) && {
+    deadline = when;
+    return std::move(*this);
+  }
 
   /// `function(*container)`; exceptions are errors.
   template <class F>
@@ -43,6 +65,7 @@ struct BackendCall {
   /// Null: not started, or its backend could not take it up again.
   std::shared_ptr<gantry::Process> process;
   os::Cgroup cgroup;
+  Deadline deadline = sandbox::CallDeadline::kNone;
 
  private:
   template <class T, class F>
@@ -50,6 +73,7 @@ struct BackendCall {
     if (!entry || object == nullptr) {
       return Fail(Code::kUnavailable, "its backend is not there: unavailable");
     }
+    const sandbox::CallDeadline limit(deadline);
     return plugin::GuardedCall(entry->backend_name,
                                [&] { return std::forward<F>(function)(*object); });
   }

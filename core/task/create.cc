@@ -87,11 +87,13 @@ Result<Plans> ReadPlans(const Group& group, const pb::CreateTaskRequest& request
 struct Service::Creation {
   ContainerPtr container;
   pb::CreateTaskRequest request;
+  Deadline deadline;
   oci::Spec spec;
 };
 
 os::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call,
                                                          pb::CreateTaskRequest request) {
+  const Deadline deadline = DeadlineOf(call, parts_.config.timeouts.create);
   GANTRY_CO_TRY(const ContainerId id, ContainerId::Parse(request.id()));
   GANTRY_CO_TRY(const std::shared_ptr<const Group> group, GroupOf(call));
   pb::CreateTaskResponse response;
@@ -113,6 +115,7 @@ os::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call
   creation->container = Enter(id, group);
   creation->container->ready.Set();
   creation->request = std::move(request);
+  creation->deadline = deadline;
   const ContainerPtr container = creation->container;
   const os::Slot::Hold hold = co_await container->slot.Acquire();
   if (Status status = co_await DoCreate(creation); !status) {
@@ -265,6 +268,7 @@ os::Task<Status> Service::MakeContainer(Creation& creation) {
   GANTRY_CO_TRY(
       container.backend,
       co_await parts_.services.pool.Run([&]() -> Result<std::unique_ptr<gantry::Container>> {
+        const sandbox::CallDeadline limit(creation.deadline);
         return plugin::GuardedCall(sandbox->backend_name, [&] {
           return sandbox->sandbox->CreateContainer(request, *container.context);
         });

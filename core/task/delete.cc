@@ -32,6 +32,7 @@ pb::DeleteResponse ResponseOf(const TaskProcess& process) {
 
 os::Task<Result<pb::DeleteResponse>> Service::Delete(const CallContext& call,
                                                      pb::DeleteRequest request) {
+  const Deadline deadline = DeadlineOf(call, parts_.config.timeouts.remove);
   Result<TaskProcessPtr> process = co_await FindProcess(call, request.id(), request.exec_id());
   if (!process && call.replay && request.exec_id().empty()) {
     // An earlier engine had done it and died before it could say so.
@@ -55,19 +56,19 @@ os::Task<Result<pb::DeleteResponse>> Service::Delete(const CallContext& call,
   }
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
   if ((*process)->is_init()) {
-    co_return co_await DeleteInit(container);
+    co_return co_await DeleteInit(container, deadline);
   }
-  co_return co_await DeleteExec(container, *process);
+  co_return co_await DeleteExec(container, *process, deadline);
 }
 
 os::Task<Result<pb::DeleteResponse>> Service::DeleteExec(ContainerPtr container,
-                                                         TaskProcessPtr exec) {
+                                                         TaskProcessPtr exec, Deadline deadline) {
   const os::Slot::Hold hold = co_await exec->slot.Acquire();
   GANTRY_CO_CHECK_OK(
       CheckLegal(Operation::kDelete, exec->state, std::format("exec '{}'", exec->id.str())));
   if (exec->backend) {
-    GANTRY_CO_CHECK_OK(
-        co_await parts_.services.pool.Run([backend = BackendCall(*container, exec.get())] {
+    GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run(
+        [backend = BackendCall(*container, exec.get()).By(deadline)] {
           return backend.OnProcess([](gantry::Process& object) { return object.Delete(); });
         }));
   }
@@ -83,7 +84,8 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteExec(ContainerPtr container,
   co_return ResponseOf(*exec);
 }
 
-os::Task<Result<pb::DeleteResponse>> Service::DeleteInit(ContainerPtr container) {
+os::Task<Result<pb::DeleteResponse>> Service::DeleteInit(ContainerPtr container,
+                                                         Deadline deadline) {
   const os::Slot::Hold hold = co_await container->slot.Acquire();
   TaskProcess& init = *container->init;
   GANTRY_CO_CHECK_OK(CheckLegal(Operation::kDelete, init.state,
@@ -92,7 +94,7 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteInit(ContainerPtr container)
     // Its end is being recorded: the exit is published before the delete.
     co_await init.exited.Wait();
   }
-  GANTRY_CO_CHECK_OK(co_await Remove(container));
+  GANTRY_CO_CHECK_OK(co_await Remove(container, deadline));
   const pb::DeleteResponse response = ResponseOf(init);
   const ExitStatus exit = init.exit.value_or(ExitStatus{0, Now()});
   link::Forget tombstone;
@@ -145,11 +147,13 @@ os::Task<void> Service::FreeBackend(std::vector<std::shared_ptr<Process>> object
               "they then end here");
 }
 
-os::Task<Status> Service::Remove(ContainerPtr container) {
+os::Task<Status> Service::Remove(ContainerPtr container, std::optional<Deadline> deadline) {
   if (container->backend) {
-    GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([backend = BackendCall(*container)] {
-      return backend.OnContainer([](gantry::Container& object) { return object.Delete(); });
-    }));
+    const Deadline by = deadline.value_or(DeadlineIn(parts_.config.timeouts.remove));
+    GANTRY_CO_CHECK_OK(
+        co_await parts_.services.pool.Run([backend = BackendCall(*container).By(by)] {
+          return backend.OnContainer([](gantry::Container& object) { return object.Delete(); });
+        }));
   }
   container->oom.reset();
   std::vector<TaskProcessPtr> processes;

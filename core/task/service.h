@@ -19,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,6 +32,7 @@
 #include "core/oci/spec.h"
 #include "core/os/co.h"
 #include "core/rpc/method_table.h"
+#include "core/task/backend_call.h"
 #include "core/task/container.h"
 #include "core/task/contexts.h"
 #include "core/task/parts.h"
@@ -132,17 +134,20 @@ class Service final : public ProcessObserver {
   os::Task<void> HandOverBlob(const Container& from, SandboxEntry& entry);
 
   // Starts (start.cc).
-  os::Task<Result<pb::StartResponse>> StartInit(ContainerPtr container, bool replay);
-  os::Task<Result<pb::StartResponse>> StartExec(ContainerPtr container, TaskProcessPtr exec,
+  os::Task<Result<pb::StartResponse>> StartInit(ContainerPtr container, Deadline deadline,
                                                 bool replay);
-  os::Task<Status> RunExec(ContainerPtr container, TaskProcessPtr exec);
+  os::Task<Result<pb::StartResponse>> StartExec(ContainerPtr container, TaskProcessPtr exec,
+                                                Deadline deadline, bool replay);
+  os::Task<Status> RunExec(ContainerPtr container, TaskProcessPtr exec, Deadline deadline);
   void StartPublished(TaskProcess& process);
 
   // Deletes (delete.cc).
-  os::Task<Result<pb::DeleteResponse>> DeleteInit(ContainerPtr container);
-  os::Task<Result<pb::DeleteResponse>> DeleteExec(ContainerPtr container, TaskProcessPtr exec);
-  /// Removes every trace outside the bundle. Again: allowed.
-  os::Task<Status> Remove(ContainerPtr container);
+  os::Task<Result<pb::DeleteResponse>> DeleteInit(ContainerPtr container, Deadline deadline);
+  os::Task<Result<pb::DeleteResponse>> DeleteExec(ContainerPtr container, TaskProcessPtr exec,
+                                                  Deadline deadline);
+  /// Removes every trace outside the bundle. Again: allowed. `deadline`: the
+  /// backend's; without, the configuration's from now on.
+  os::Task<Status> Remove(ContainerPtr container, std::optional<Deadline> deadline = {});
   os::Task<void> CloseStreams(TaskProcessPtr process);
   os::Task<void> FreeBackend(std::vector<std::shared_ptr<Process>> objects);
   os::Task<void> AnswerDeleteCall(link::DeleteCall call);

@@ -13,13 +13,16 @@ namespace gantry::task {
 os::Task<Result<pb::StartResponse>> Service::Start(const CallContext& call,
                                                    pb::StartRequest request) {
   const bool replay = call.replay;
+  const config::Timeouts& timeouts = parts_.config.timeouts;
+  const Deadline deadline =
+      DeadlineOf(call, request.exec_id().empty() ? timeouts.start : timeouts.exec_start);
   GANTRY_CO_TRY(const TaskProcessPtr process,
                 co_await FindProcess(call, request.id(), request.exec_id()));
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
   if (process->is_init()) {
-    co_return co_await StartInit(container, replay);
+    co_return co_await StartInit(container, deadline, replay);
   }
-  co_return co_await StartExec(container, process, replay);
+  co_return co_await StartExec(container, process, deadline, replay);
 }
 
 void Service::StartPublished(TaskProcess& process) {
@@ -29,7 +32,8 @@ void Service::StartPublished(TaskProcess& process) {
   }
 }
 
-os::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, bool replay) {
+os::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, Deadline deadline,
+                                                       bool replay) {
   const os::Slot::Hold hold = co_await container->slot.Acquire();
   TaskProcess& init = *container->init;
   const bool done = replay && (init.state == State::kRunning || init.state == State::kStopped);
@@ -38,8 +42,8 @@ os::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, b
     GANTRY_CO_CHECK_OK(CheckLegal(Operation::kStart, init.exit ? State::kStopped : init.state,
                                   std::format("container '{}'", container->id.str())));
     init.start_pending = true;
-    const Status started =
-        co_await parts_.services.pool.Run([backend = BackendCall(*container)]() -> Status {
+    const Status started = co_await parts_.services.pool.Run(
+        [backend = BackendCall(*container).By(deadline)]() -> Status {
           return backend.OnContainer([](gantry::Container& object) { return object.Start(); });
         });
     if (!started) {
@@ -59,7 +63,7 @@ os::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, b
 }
 
 os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, TaskProcessPtr exec,
-                                                       bool replay) {
+                                                       Deadline deadline, bool replay) {
   const os::Slot::Hold hold = co_await exec->slot.Acquire();
   const bool done = replay && (exec->state == State::kRunning || exec->state == State::kStopped);
   if (!done) {
@@ -71,7 +75,7 @@ os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, T
     GANTRY_CO_CHECK_OK(
         CheckLegal(Operation::kStart, exec->state, std::format("exec '{}'", exec->id.str())));
     exec->start_pending = true;
-    if (Status started = co_await RunExec(container, exec); !started) {
+    if (Status started = co_await RunExec(container, exec, deadline); !started) {
       // It counts as ended: Wait returns, Delete succeeds.
       exec->start_pending = false;
       exec->early_exit.reset();
@@ -93,7 +97,7 @@ os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, T
   co_return response;
 }
 
-os::Task<Status> Service::RunExec(ContainerPtr container, TaskProcessPtr exec) {
+os::Task<Status> Service::RunExec(ContainerPtr container, TaskProcessPtr exec, Deadline deadline) {
   GANTRY_CO_CHECK_OK(co_await OpenStreams(exec));
   exec->state = State::kStarting;
   GANTRY_CO_CHECK_OK(co_await Save(*container));
@@ -101,13 +105,13 @@ os::Task<Status> Service::RunExec(ContainerPtr container, TaskProcessPtr exec) {
   request.id = exec->id;
   request.process_json = exec->spec_json;
   request.terminal = exec->stdio.terminal;
-  const BackendCall prepare(*container);
+  const BackendCall prepare = BackendCall(*container).By(deadline);
   GANTRY_CO_TRY(
       exec->backend, co_await parts_.services.pool.Run([&]() -> Result<std::unique_ptr<Process>> {
         return prepare.OnContainer(
             [&](gantry::Container& object) { return object.Exec(request, *exec->context); });
       }));
-  const BackendCall start(*container, exec.get());
+  const BackendCall start = BackendCall(*container, exec.get()).By(deadline);
   GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([&]() -> Status {
     return start.OnProcess([](gantry::Process& object) { return object.Start(); });
   }));

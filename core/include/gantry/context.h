@@ -75,6 +75,11 @@ class SandboxContext {
   /// The engine is about to leave: long calls should come to an end.
   virtual bool Stopping() const = 0;
 
+  /// What is left of the time for the backend's call that this thread runs: of
+  /// the core's own limit or of the caller's, whichever is shorter. 0: none. The
+  /// largest value: there is no limit, or the thread runs no call of the core.
+  virtual std::chrono::milliseconds TimeLeft() const { return std::chrono::milliseconds::max(); }
+
  protected:
   SandboxContext() = default;
 };

@@ -96,6 +96,24 @@ TEST_F(ContextTest, AdoptsAndRecovers) {
   EXPECT_EQ(gone.error().code, Code::kNotFound);
 }
 
+TEST_F(ContextTest, TellsWhatIsLeftOfTheCallOnThisThread) {
+  using std::chrono::minutes;
+  constexpr auto kNoLimit = std::chrono::milliseconds::max();
+  EXPECT_EQ(context_->TimeLeft(), kNoLimit);
+  {
+    const CallDeadline outer(CallDeadline::Clock::now() + minutes(30));
+    EXPECT_GT(context_->TimeLeft(), minutes(10));
+    EXPECT_LE(context_->TimeLeft(), minutes(30));
+    EXPECT_EQ(OnWorker([this] { return context_->TimeLeft(); }), kNoLimit);
+    {
+      const CallDeadline passed(CallDeadline::Clock::now() - minutes(1));
+      EXPECT_EQ(context_->TimeLeft().count(), 0);
+    }
+    EXPECT_GT(context_->TimeLeft(), minutes(10));
+  }
+  EXPECT_EQ(context_->TimeLeft(), kNoLimit);
+}
+
 TEST_F(ContextTest, StoresDescriptorsUnderNamesOfItsOwn) {
   const UniqueFd null = Null();
   ASSERT_TRUE(OnWorker([&] { return context_->Store("agent", null); }));

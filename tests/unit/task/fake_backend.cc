@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/sandbox/call_deadline.h"
+
 namespace gantry::test {
 namespace {
 
@@ -219,6 +221,12 @@ size_t FakeBackend::Count(const std::string& call) const {
   return static_cast<size_t>(std::ranges::count(calls_, call));
 }
 
+std::chrono::milliseconds FakeBackend::LeftFor(const std::string& call) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = left_.find(call);
+  return found == left_.end() ? std::chrono::milliseconds(-1) : found->second;
+}
+
 void FakeBackend::FailNext(const std::string& call, Error error) {
   const std::lock_guard lock(mutex_);
   fail_[call] = std::move(error);
@@ -299,6 +307,7 @@ void FakeBackend::EndAll() {
 Status FakeBackend::Enter(const std::string& call, const std::string& arguments) {
   std::unique_lock lock(mutex_);
   calls_.push_back(arguments.empty() ? call : call + " " + arguments);
+  left_[call] = sandbox::CallDeadline::Left();
   if (held_.contains(call)) {
     const auto here = waiting_.insert(call);
     changed_.wait_for(lock, std::chrono::seconds(10), [&] { return !held_.contains(call); });

@@ -4,6 +4,7 @@
 // the host's, unless the test says otherwise; the test ends them.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -36,6 +37,8 @@ class FakeBackend final : public SandboxBackend {
   std::vector<std::string> Calls() const;
   /// How many calls of that name there were.
   size_t Count(const std::string& call) const;
+  /// What the last call of that name was told it had left (`TimeLeft`).
+  std::chrono::milliseconds LeftFor(const std::string& call) const;
   /// The next call of that name fails. "start c1" and so on, without arguments behind it.
   void FailNext(const std::string& call, Error error);
   /// Calls of that name wait until `Release`, at most ten seconds.
@@ -76,6 +79,7 @@ class FakeBackend final : public SandboxBackend {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> calls_;
+  std::map<std::string, std::chrono::milliseconds> left_;
   std::map<std::string, Error> fail_;
   std::set<std::string> throw_;
   std::set<std::string> held_;

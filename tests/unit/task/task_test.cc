@@ -165,6 +165,7 @@ uint32_t TaskTest::Send(const std::string& method, const google::protobuf::Messa
   call.service = next_stream_ % 4 == 1 ? "containerd.task.v2.Task" : "containerd.task.v3.Task";
   call.method = method;
   call.payload = request.SerializeAsString();
+  call.timeout = callers_timeout_;
   rpc::IncomingRequest incoming;
   incoming.connection = kConnection;
   incoming.stream = next_stream_;

@@ -5,6 +5,7 @@
 // of containerd do; events are read from the outbox's journal.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -199,6 +200,8 @@ class TaskTest : public testing::Test {
   test::FakeKeeper keeper_;
   UniqueFd journal_;
   std::unique_ptr<TestEngine> engine_;
+  /// Of all calls from now on; 0: none.
+  std::chrono::nanoseconds callers_timeout_{0};
 
  private:
   void StartEngine();
