@@ -197,7 +197,7 @@ bool RuncContainer::HasStarted() const {
 }
 
 Status RuncContainer::Release() {
-  const Deadline deadline = std::chrono::steady_clock::now() + command_.options().timeout;
+  const Deadline deadline = std::chrono::steady_clock::now() + command_.Limit();
   Status released = ReleaseInit(FifoPath(), *init_, deadline);
   if (!released && released.error().code == Code::kNotFound) {
     // A runtime that waits in another way.
@@ -214,11 +214,13 @@ Status RuncContainer::RunStart() {
   call.bundle = remains_.bundle;
   call.log_name = "start.log";
   call.capture = true;
-  call.limit = command_.options().timeout;
+  call.limit = command_.Limit();
   return command_.Run(std::move(call));
 }
 
-Status RuncContainer::Delete() { return TearDown(command_, *sandbox_, remains_, init_.get()); }
+Status RuncContainer::Delete() {
+  return TearDown(command_, *sandbox_, remains_, init_.get(), sandbox_->TimeLeft());
+}
 
 Status RuncContainer::Checkpoint(const CheckpointRequest& request) {
   GANTRY_TRY([[maybe_unused]] const std::string criu, FindCriu(command_.options()));
@@ -241,7 +243,7 @@ Status RuncContainer::Checkpoint(const CheckpointRequest& request) {
   call.bundle = remains_.bundle;
   call.log_name = "checkpoint.log";
   call.capture = true;
-  call.limit = options.timeout * kCheckpointFactor;
+  call.limit = command_.Limit(kCheckpointFactor);
   return command_.Run(std::move(call));
 }
 
@@ -263,7 +265,7 @@ Status RuncContainer::Recover(const std::string& blob) {
   recovered_ = true;
   bool runtime_failed = false;
   if (const auto runtime = sandbox_->FindSpawned(Tag())) {
-    const auto end = runtime->Wait(command_.options().timeout);
+    const auto end = runtime->Wait(command_.Limit());
     runtime_failed = !end || end->raw != 0;
     if (!end) {
       EndHanging(*runtime);

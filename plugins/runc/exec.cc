@@ -81,7 +81,7 @@ Status RuncExec::BindRecorded() {
 
 Status RuncExec::Recover() {
   if (const auto runtime = place_.sandbox->FindSpawned(Tag())) {
-    const auto end = runtime->Wait(place_.command.options().timeout);
+    const auto end = runtime->Wait(place_.command.Limit());
     if (!end) {
       EndHanging(*runtime);
       return Abort("its start was under way and hangs");

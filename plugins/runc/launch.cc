@@ -128,8 +128,7 @@ Result<std::shared_ptr<HostProcess>> LaunchProcess(const OciCommand& command,
     GANTRY_TRY(ConsoleSocket listening, ConsoleSocket::Listen(launch.bundle, launch.console_name));
     console.emplace(std::move(listening));
   }
-  OciCall call =
-      MakeCall(launch, pid_file, console ? &*console : nullptr, command.options().timeout);
+  OciCall call = MakeCall(launch, pid_file, console ? &*console : nullptr, command.Limit());
   GANTRY_CHECK_OK(PassStdio(std::move(stdio), command.options(), call));
   GANTRY_CHECK_OK(command.Run(std::move(call)));
   GANTRY_TRY(auto host, AdoptNew(context, pid_file, launch));

@@ -165,6 +165,15 @@ Result<std::string> OciCommand::Binary() const {
   return FindRuntime(options_);
 }
 
+std::chrono::milliseconds OciCommand::Limit(int times) const {
+  constexpr std::chrono::milliseconds kWithoutAny = std::chrono::minutes(1);
+  const std::chrono::milliseconds left = context_->TimeLeft();
+  if (options_.timeout) {
+    return std::min(left, *options_.timeout * times);
+  }
+  return left == std::chrono::milliseconds::max() ? kWithoutAny * times : left;
+}
+
 std::string OciCommand::StateDirectory(const ContainerId& id) const {
   return root_ + "/" + id.str();
 }

@@ -57,6 +57,11 @@ class OciCommand {
 
   const Options& options() const { return options_; }
 
+  /// How long a run may take now: `TimeoutMs`, `times` that for slow verbs, and
+  /// what is left of the time for the call that this thread runs. Without
+  /// either: a minute, `times` that.
+  std::chrono::milliseconds Limit(int times = 1) const;
+
   /// Where the runtime keeps its state of a container.
   std::string StateDirectory(const ContainerId& id) const;
 

@@ -73,7 +73,8 @@ Setter Id(uint32_t Options::* field) {
   };
 }
 
-Setter Duration(std::chrono::milliseconds Options::* field) {
+template <class T>
+Setter Duration(T Options::* field) {
   return [field](Options& options, const std::string& key, const json& value) -> Status {
     GANTRY_TRY(const uint32_t ms, Number(key, value));
     if (ms == 0) {

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,8 +39,9 @@ struct Options {
   /// `IoUid`, `IoGid`: owner of the fifos given to the container; 0: as they are.
   uint32_t io_uid = 0;
   uint32_t io_gid = 0;
-  /// `TimeoutMs`: how long one run of the OCI runtime may take.
-  std::chrono::milliseconds timeout = std::chrono::seconds(60);
+  /// `TimeoutMs`: how long one run of the OCI runtime may take, where the core's
+  /// own limit for the call is not shorter. None: only that.
+  std::optional<std::chrono::milliseconds> timeout;
   /// `DeleteTimeoutMs`: the same for a delete, after which the kernel does it.
   std::chrono::milliseconds delete_timeout = std::chrono::seconds(10);
   /// Directories in which programs are looked up; the engine's own PATH.

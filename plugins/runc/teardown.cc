@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -22,7 +23,7 @@ bool NeedsRuntime(const RuntimeState& state, const Remains& remains, const Optio
 }
 
 void RunDelete(const OciCommand& command, SandboxContext& context, const Remains& remains,
-               bool force) {
+               bool force, std::chrono::milliseconds limit) {
   OciCall call;
   call.verb = "delete";
   call.object = remains.id.str();
@@ -34,7 +35,7 @@ void RunDelete(const OciCommand& command, SandboxContext& context, const Remains
   call.bundle = Exists(remains.bundle) ? remains.bundle : "/tmp";
   call.log_name = Exists(remains.bundle) ? "delete.log" : remains.id.str() + "-delete.log";
   call.capture = true;
-  call.limit = command.options().delete_timeout;
+  call.limit = std::min(command.options().delete_timeout, limit);
   if (const Status done = command.Run(std::move(call)); !done) {
     context.Log(LogLevel::kWarning,
                 done.error().message + "; taking '" + remains.id.str() + "' apart without it");
@@ -101,12 +102,12 @@ bool IsAlive(const RuntimeState& state) {
 }
 
 Status TearDown(const OciCommand& command, SandboxContext& context, const Remains& remains,
-                HostProcess* init) {
+                HostProcess* init, std::chrono::milliseconds limit) {
   const std::string directory = command.StateDirectory(remains.id);
   const RuntimeState state = ReadState(directory);
   const bool running = init != nullptr ? !init->Ended() : IsAlive(state);
   if (state.kind != StateKind::kNone && NeedsRuntime(state, remains, command.options(), running)) {
-    RunDelete(command, context, remains, running || state.kind == StateKind::kUnknown);
+    RunDelete(command, context, remains, running || state.kind == StateKind::kUnknown, limit);
   }
   const std::vector<std::string> cgroups = CgroupsOf(state, remains);
   if (running) {

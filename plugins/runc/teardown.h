@@ -9,6 +9,7 @@
 // nothing is left.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include <gantry/context.h>
@@ -31,9 +32,11 @@ struct Remains {
 
 /// `init`: null where it is not known. Again: success. Errors: those of the
 /// first step that left something. Blocks: a few seconds at worst, and for the
-/// OCI runtime. Thread: workers.
+/// OCI runtime, which gets `limit` if `DeleteTimeoutMs` is not shorter: undoing
+/// what took too long has its own time. Thread: workers.
 Status TearDown(const OciCommand& command, SandboxContext& context, const Remains& remains,
-                HostProcess* init);
+                HostProcess* init,
+                std::chrono::milliseconds limit = std::chrono::milliseconds::max());
 
 /// Whether the process that a state names still lives.
 bool IsAlive(const RuntimeState& state);

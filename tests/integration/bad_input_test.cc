@@ -94,6 +94,30 @@ class BadInput : public E2eTest {
   }
 };
 
+/// An OCI binary that never ends.
+class Hanging {
+ public:
+  explicit Hanging(std::string path) : path_(std::move(path)) {
+    WriteText(path_, "#!/bin/sh\nexec " + command_ + "\n");
+    std::filesystem::permissions(path_, std::filesystem::perms::all);
+  }
+
+  const std::string& path() const { return path_; }
+
+  /// Waits until none runs.
+  bool Gone() const {
+    const auto hangs = [&](const HostProcess& process) {
+      return process.command == command_ + " ";
+    };
+    return Eventually([&] { return Processes(hangs).empty(); });
+  }
+
+ private:
+  std::string path_;
+  /// No other run's.
+  std::string command_ = "sleep " + std::to_string(100000 + getpid());
+};
+
 TEST_F(BadInput, OfIdsIsRefusedByTheShim) {
   RawShim shim(node(), Id());
   const std::string ids[] = {"a/b", "..",   ".",  "../../etc",
@@ -204,21 +228,27 @@ TEST_F(BadInput, OfAnOciBinaryIsNamed) {
   ExpectOthersServed();
 }
 
-TEST_F(BadInput, ThatHangsIsKilledAtTheDeadline) {
-  if (settings().remote()) {
-    GTEST_SKIP() << "the remote backend runs no OCI binary";
-  }
-  const std::string path = settings().root + "/hang.sh";
-  const std::string marked = "sleep " + std::to_string(100000 + getpid());
-  WriteText(path, "#!/bin/sh\nexec " + marked + "\n");
-  std::filesystem::permissions(path, std::filesystem::perms::all);
+TEST_F(BadInput, ThatHangsIsKilledAtTheHandlersLimit) {
+  const Hanging binary(settings().root + "/hang.sh");
   RawShim shim(node(), Id(), "hasty");
   ASSERT_EQ(shim.Start().status, 0);
   const Status created = shim.Call("Create", shim.CreateRequest(shim.bundle()));
   EXPECT_EQ(CodeOf(created), Code::kDeadlineExceeded) << TextOf(created);
+  EXPECT_NE(TextOf(created).find("hang.sh"), std::string::npos) << TextOf(created);
   EXPECT_EQ(shim.Delete().status, 0);
-  const auto hangs = [&](const HostProcess& process) { return process.command == marked + " "; };
-  EXPECT_TRUE(Eventually([&] { return Processes(hangs).empty(); }));
+  EXPECT_TRUE(binary.Gone());
+  ExpectOthersServed();
+}
+
+TEST_F(BadInput, ThatHangsIsKilledAtTheCallersDeadline) {
+  const Hanging binary(settings().root + "/" + Id() + ".sh");
+  RawShim shim(node(), Id());
+  ASSERT_EQ(shim.Start().status, 0);
+  const Status created =
+      shim.Call("Create", WithBinary(shim, binary.path()), std::chrono::seconds(1));
+  EXPECT_EQ(CodeOf(created), Code::kDeadlineExceeded) << TextOf(created);
+  EXPECT_TRUE(binary.Gone());
+  EXPECT_EQ(shim.Delete().status, 0);
   ExpectOthersServed();
 }
 

@@ -13,10 +13,14 @@ struct NotHere {
 };
 
 constexpr const char* kSandboxPid = "the pid that containerd sees is the sandbox's";
+constexpr const char* kNoOciBinary = "the remote backend runs no OCI binary";
 constexpr const char* kNoMemoryLimit = "the fake sandbox measures memory, it does not limit it";
 
 // Of the fake remote backend.
 constexpr NotHere kNotRemote[] = {
+    {"BadInput", "OfAnOciBinaryIsNamed", kNoOciBinary},
+    {"BadInput", "ThatHangsIsKilledAtTheHandlersLimit", kNoOciBinary},
+    {"BadInput", "ThatHangsIsKilledAtTheCallersDeadline", kNoOciBinary},
     {"CtrRun", "RunsDetachedAndIsRemovedLater", kSandboxPid},
     {"CtrTask", "ShowsTheProcessesOfAContainer", kSandboxPid},
     {"CtrTask", "IsEndedBeyondItsMemoryLimit", kNoMemoryLimit},

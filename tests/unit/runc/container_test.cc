@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A container's life with an OCI runtime that is a shell script, which does
-// what no real one can be brought to do on demand.
+// A container's life with an OCI runtime that is a shell script.
 #include "plugins/runc/container.h"
 
 #include <fcntl.h>
@@ -12,9 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugins/runc/backend.h"
-#include "plugins/runc/sandbox.h"
-#include "tests/unit/runc/fakes.h"
+#include "tests/unit/runc/container_fixture.h"
 
 namespace gantry::runc {
 namespace {
@@ -23,53 +20,6 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-/// Finds `$ROOT`, `$VERB`, `$PIDFILE` and `$ID` in the arguments. `Made` stands
-/// for what crun leaves behind: a process and its state.
-constexpr const char* kPrologue = R"(#!/bin/sh
-ROOT=$2; LOG=$4; shift 6; [ "$1" = --systemd-cgroup ] && shift; VERB=$1; PIDFILE=
-while [ $# -gt 0 ]; do [ "$1" = --pid-file ] && PIDFILE=$2; ID=$1; shift; done
-made() {
-  [ -n "$PIDFILE" ] || return 0
-  setsid sh -c 'exec sleep 1000' </dev/null >/dev/null 2>&1 & PID=$!
-  mkdir -p $ROOT/$ID; printf $PID > $PIDFILE
-  START=$(cut -d' ' -f22 /proc/$PID/stat)
-  echo '{"pid": '$PID', "process-start-time": '$START', "cgroup-path": ""}' > $ROOT/$ID/status
-}
-)";
-
-class RuncContainerTest : public testing::Test {
- protected:
-  RuncContainerTest() {
-    MakeDir(dir_ / "bundle");
-    request_.id = ContainerId::Parse("c1").value_or(ContainerId());
-    request_.bundle = dir_ / "bundle";
-    request_.spec_json = R"({"linux": {"namespaces": [{"type": "pid"}]}})";
-    request_.options_json = "{\"BinaryName\": \"" + dir_ / "oci" + "\", \"Root\": \"" +
-                            dir_ / "root" + "\", \"TimeoutMs\": 10000}";
-    SandboxRequest sandbox;
-    sandbox.ns = Namespace::Parse("ns").value_or(Namespace());
-    sandbox_ = *RuncSandbox::Make(sandbox, context_, DefaultOptions());
-  }
-
-  void Script(const std::string& body) { Write(dir_ / "oci", kPrologue + body, 0755); }
-
-  std::string State() const { return dir_ / "root/ns/c1"; }
-
-  Result<std::unique_ptr<Container>> Create() {
-    return sandbox_->CreateContainer(request_, container_);
-  }
-
-  Result<std::unique_ptr<Container>> Recover(const std::string& blob) {
-    return sandbox_->RecoverContainer(request_, container_, blob);
-  }
-
-  TempDir dir_;
-  FakeSandboxContext context_;
-  FakeContainerContext container_{"c1"};
-  ContainerRequest request_;
-  std::unique_ptr<Sandbox> sandbox_;
-};
 
 TEST_F(RuncContainerTest, BindsAndSavesWhatWasMade) {
   Script("made");
@@ -136,6 +86,29 @@ TEST_F(RuncContainerTest, UndoesACreationThatHangs) {
   auto made = Create();
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, Code::kDeadlineExceeded);
+  EXPECT_FALSE(IsThere(State()));
+}
+
+TEST_F(RuncContainerTest, GivesItsRunsNoMoreTimeThanTheCallHas) {
+  request_.spec_json = R"({"hooks": {"poststart": [{"path": "/x"}]}})";
+  request_.options_json =
+      "{\"BinaryName\": \"" + dir_ / "oci" + "\", \"Root\": \"" + dir_ / "root" + "\"}";
+  Script("sleep 1000");
+  context_.time_left = std::chrono::milliseconds(100);
+  const auto hangs = Create();
+  ASSERT_FALSE(hangs);
+  EXPECT_EQ(hangs.error().code, Code::kDeadlineExceeded);
+  EXPECT_THAT(hangs.error().message, HasSubstr("not done after 100 ms, killed"));
+
+  Script("[ $VERB = create ] && made || sleep 1000");
+  context_.time_left = std::chrono::seconds(60);
+  const auto made = Create();
+  ASSERT_TRUE(made) << made.error().message;
+  context_.time_left = std::chrono::milliseconds(100);
+  EXPECT_EQ((*made)->Start().error().code, Code::kDeadlineExceeded);
+  EXPECT_TRUE((*made)->Delete());
+  EXPECT_THAT(context_.log, Contains(HasSubstr("delete' for 'c1': not done after 100 ms")));
+  EXPECT_TRUE(container_.process.bound->Ended());
   EXPECT_FALSE(IsThere(State()));
 }
 
@@ -303,85 +276,6 @@ TEST_F(RuncContainerTest, WaitsForACreationThatIsUnderWay) {
   // Ends only when the recovery is waiting, or at its leisure before that.
   context_.tags["create/c1"] = RunShell("exit 1");
   EXPECT_THAT(Recover("").error().message, HasSubstr("its creation failed"));
-}
-
-class RuncExecTest : public RuncContainerTest {
- protected:
-  RuncExecTest() {
-    exec_request_.id = ExecId::Parse("init").value_or(ExecId());
-    exec_request_.process_json = R"({"args": ["x"]})";
-    Script("cp $(dirname $PIDFILE)/exec-init.json " + dir_ / "seen" + " 2>/dev/null; made");
-    made_ = *Create();
-  }
-
-  FakeProcessContext exec_{"c1", "init"};
-  ExecRequest exec_request_;
-  std::unique_ptr<Container> made_;
-};
-
-TEST_F(RuncExecTest, StartsAndBinds) {
-  auto exec = made_->Exec(exec_request_, exec_);
-  ASSERT_TRUE(exec);
-  EXPECT_THAT(context_.verbs(), ElementsAre("create"));
-  ASSERT_TRUE((*exec)->Start());
-  ASSERT_NE(exec_.bound, nullptr);
-  EXPECT_NE(exec_.bound, container_.process.bound);
-  EXPECT_EQ(Slurp(dir_ / "seen"), R"({"args": ["x"]})");
-  EXPECT_EQ(Slurp(dir_ / "bundle/exec-init.pid"),
-            std::format("{} {}", exec_.bound->pid().value, exec_.bound->start_time()));
-  EXPECT_FALSE(IsThere(dir_ / "bundle/exec-init.json"));
-  EXPECT_TRUE(IsThere(dir_ / "bundle/init.pid"));
-  EXPECT_TRUE((*exec)->Delete());
-  EXPECT_TRUE((*exec)->Delete());
-  EXPECT_FALSE(IsThere(dir_ / "bundle/exec-init.pid"));
-}
-
-TEST_F(RuncExecTest, LeavesNoFilesWhenItFails) {
-  Script(R"(echo '{"level":"error","msg":"executable file `x` not found"}' > $LOG; exit 1)");
-  auto exec = made_->Exec(exec_request_, exec_);
-  ASSERT_TRUE(exec);
-  EXPECT_EQ((*exec)->Start().error().code, Code::kInvalidArgument);
-  EXPECT_FALSE(IsThere(dir_ / "bundle/exec-init.json"));
-  EXPECT_FALSE(IsThere(dir_ / "bundle/exec-init.log"));
-}
-
-TEST_F(RuncExecTest, RecoversWhatHasStarted) {
-  ASSERT_TRUE((*made_->Exec(exec_request_, exec_))->Start());
-  const auto process = std::exchange(exec_.bound, nullptr);
-  ASSERT_TRUE(made_->RecoverExec(exec_request_, exec_, true));
-  EXPECT_EQ(exec_.bound, process);
-}
-
-TEST_F(RuncExecTest, RecoversAStartThatWasUnderWay) {
-  ASSERT_TRUE((*made_->Exec(exec_request_, exec_))->Start());
-  const auto process = std::exchange(exec_.bound, nullptr);
-  Write(dir_ / "bundle/exec-init.pid", std::to_string(process->pid().value));
-  ASSERT_TRUE(made_->RecoverExec(exec_request_, exec_, true));
-  EXPECT_EQ(exec_.bound, process);
-}
-
-TEST_F(RuncExecTest, AbortsAStartThatNeverTookEffect) {
-  EXPECT_EQ(made_->RecoverExec(exec_request_, exec_, true).error().code, Code::kAborted);
-  context_.tags["exec/c1/init"] = RunShell("exit 1");
-  EXPECT_EQ(made_->RecoverExec(exec_request_, exec_, true).error().code, Code::kAborted);
-  ASSERT_TRUE(made_->RecoverExec(exec_request_, exec_, false));
-  EXPECT_EQ(exec_.bound, nullptr);
-}
-
-TEST_F(RuncExecTest, AbortsWhenTheTerminalWasOnTheWay) {
-  ASSERT_TRUE((*made_->Exec(exec_request_, exec_))->Start());
-  const auto process = exec_.bound;
-  Write(dir_ / "bundle/exec-init.pid", std::to_string(process->pid().value));
-  exec_request_.terminal = true;
-  EXPECT_EQ(made_->RecoverExec(exec_request_, exec_, true).error().code, Code::kAborted);
-  EXPECT_TRUE(process->Wait(std::chrono::seconds(10)));
-}
-
-TEST_F(RuncExecTest, ReportsAnEndThatNobodyKnows) {
-  Write(dir_ / "bundle/exec-init.pid", "4194999 12");
-  ASSERT_TRUE(made_->RecoverExec(exec_request_, exec_, true));
-  ASSERT_TRUE(exec_.exited);
-  EXPECT_EQ(exec_.exited->status, 255U);
 }
 
 TEST(RuncSandbox, RefusesPodsWithoutAPauseContainer) {

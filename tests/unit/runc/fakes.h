@@ -5,6 +5,7 @@
 // keeper is. One thread only.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -97,6 +98,8 @@ class FakeSandboxContext : public SandboxContext {
 
   bool Stopping() const override { return false; }
 
+  std::chrono::milliseconds TimeLeft() const override { return time_left; }
+
   /// The sub-commands that have been run, in order.
   std::vector<std::string> verbs() const;
 
@@ -106,6 +109,7 @@ class FakeSandboxContext : public SandboxContext {
   /// Nothing may be executed from below /proc.
   bool refuse_proc = false;
   bool refuse_all = false;
+  std::chrono::milliseconds time_left = std::chrono::milliseconds::max();
   std::map<std::string, std::shared_ptr<HostProcess>, std::less<>> tags;
 
  private:
