@@ -74,6 +74,7 @@ TEST_F(CtrEvents, OfExecsEndBeforeTheInits) {
   EXPECT_EQ(
       std::ranges::count_if(seen, [](const Event& event) { return event.topic == "/tasks/exit"; }),
       6);
+  EXPECT_EQ(seen.back().Field("id"), id) << "not the last";
   for (Program& exec : execs) {
     EXPECT_EQ(exec.Wait(), 137);
   }
