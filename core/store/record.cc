@@ -11,6 +11,9 @@
 namespace gantry::store {
 namespace {
 
+// Of a bundle that is searched. It holds a handful; more would be somebody's mischief.
+constexpr size_t kMaxBundleEntries = 4096;
+
 // The messages of proto/gantry/record.proto; a test compares the two.
 
 struct StdioWire {
@@ -34,6 +37,7 @@ struct ProcessWire {
   uint32_t exit_status = 0;
   int64_t exited_at_ns = 0;
   int32_t shown_pid = 0;
+  bool unpublished = false;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.pid);
@@ -42,6 +46,7 @@ struct ProcessWire {
     field(4, self.exit_status);
     field(5, self.exited_at_ns);
     field(6, self.shown_pid);
+    field(7, self.unpublished);
   }
 };
 
@@ -108,6 +113,7 @@ struct RecordWire {
   std::string checkpoint;
   std::string pod_config;
   std::vector<std::string> state_dirs;
+  std::string sandbox_prefix;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.schema);
@@ -133,6 +139,7 @@ struct RecordWire {
     field(21, self.checkpoint);
     field(22, self.pod_config);
     field(23, self.state_dirs);
+    field(24, self.sandbox_prefix);
   }
 };
 
@@ -145,13 +152,13 @@ StdioPaths FromWire(StdioWire wire) {
 }
 
 ProcessWire ToWire(const ProcessRecord& process) {
-  return {process.pid.value,   process.start_time,   process.exited,
-          process.exit_status, process.exited_at_ns, process.shown_pid.value};
+  return {process.pid.value,    process.start_time,      process.exited,     process.exit_status,
+          process.exited_at_ns, process.shown_pid.value, process.unpublished};
 }
 
 ProcessRecord FromWire(const ProcessWire& wire) {
-  return {HostPid{wire.pid}, wire.start_time,  HostPid{wire.shown_pid},
-          wire.exited,       wire.exit_status, wire.exited_at_ns};
+  return {HostPid{wire.pid}, wire.start_time,   HostPid{wire.shown_pid}, wire.exited,
+          wire.exit_status,  wire.exited_at_ns, wire.unpublished};
 }
 
 std::vector<PairWire> ToWire(const std::map<std::string, std::string>& map) {
@@ -213,6 +220,7 @@ RecordWire ToWire(const Record& record) {
   wire.checkpoint = record.checkpoint;
   wire.pod_config = record.pod_config;
   wire.state_dirs = record.state_dirs;
+  wire.sandbox_prefix = record.sandbox_prefix;
   return wire;
 }
 
@@ -270,6 +278,7 @@ Result<Record> FromWire(RecordWire wire) {
   record.checkpoint = std::move(wire.checkpoint);
   record.pod_config = std::move(wire.pod_config);
   record.state_dirs = std::move(wire.state_dirs);
+  record.sandbox_prefix = std::move(wire.sandbox_prefix);
   return record;
 }
 
@@ -339,5 +348,19 @@ Status Write(const Record& record) {
 }
 
 Status Remove(const std::string& bundle) { return os::RemoveFile(PathOf(bundle)); }
+
+void RemoveUnfinished(const std::string& bundle) {
+  const auto names = os::ListDirectory(bundle, kMaxBundleEntries);
+  if (!names) {
+    return;
+  }
+  const std::string prefix = std::string(kFileName) + ".";
+  for (const std::string& name : *names) {
+    if (name.starts_with(prefix) && name.ends_with(".tmp")) {
+      IgnoreError(os::RemoveFile(std::string(bundle).append("/").append(name)),
+                  "containerd removes the bundle in the end");
+    }
+  }
+}
 
 }  // namespace gantry::store

@@ -61,6 +61,9 @@ struct ProcessRecord {
   bool exited = false;
   uint32_t exit_status = 0;
   int64_t exited_at_ns = 0;
+  /// The event of its exit may not be out, and only who reads this would repeat
+  /// it: the keeper has no such process.
+  bool unpublished = false;
 
   bool operator==(const ProcessRecord&) const = default;
 };
@@ -106,6 +109,9 @@ struct Record {
   std::vector<std::string> cgroups;
   /// Outside the bundle, the container's alone.
   std::vector<std::string> state_dirs;
+  /// What the names of its sandbox's descriptors and processes at the keeper begin
+  /// with; the same for all that use the sandbox.
+  std::string sandbox_prefix;
   /// The backend's state, by name: "sandbox", "container".
   std::map<std::string, std::string> blobs;
   int64_t created_at_ns = 0;
@@ -139,6 +145,10 @@ Status Write(const Record& record);
 
 /// Again: allowed. Blocks: for the file. Thread: workers.
 Status Remove(const std::string& bundle);
+
+/// Removes what a `Write` left that was killed half-way. Nobody may be writing.
+/// Blocks: for the files. Thread: workers.
+void RemoveUnfinished(const std::string& bundle);
 
 /// Renames a record that cannot be used to gantry.record.bad, so that it can be
 /// looked at and is not read again. Returns the new path.

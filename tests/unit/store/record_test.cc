@@ -16,6 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::UnorderedElementsAre;
 
 Record Full() {
   Record record;
@@ -29,13 +30,14 @@ Record Full() {
   record.options_json = R"({"BinaryName":"crun"})";
   record.stdio = {"/f/in", "/f/out", "/f/err", false};
   record.state = State::kRunning;
-  record.init = {HostPid{42}, 123456789, HostPid{43}, false, 0, 0};
+  record.init = {HostPid{42}, 123456789, HostPid{43}, false, 0, 0, false};
+  record.sandbox_prefix = "7/sandbox";
   ExecRecord exec;
   exec.id = *ExecId::Parse("e1");
   exec.spec_json = "{}";
   exec.stdio = {"", "/f/e1", "", true};
   exec.state = State::kStopped;
-  exec.process = {HostPid{44}, 5, HostPid{}, true, 137, -1};
+  exec.process = {HostPid{44}, 5, HostPid{}, true, 137, -1, true};
   record.execs = {exec};
   record.mounts = {{"overlay", "overlay", "/run/b/rootfs"}};
   record.cgroups = {"/sys/fs/cgroup/a", "/sys/fs/cgroup/b"};
@@ -75,6 +77,9 @@ TEST(RecordCodec, IsTheLayoutOfTheProto) {
   EXPECT_TRUE(proto.execs(0).process().exited());
   EXPECT_EQ(proto.execs(0).process().exit_status(), 137U);
   EXPECT_EQ(proto.execs(0).process().exited_at_ns(), -1);
+  EXPECT_FALSE(proto.init().unpublished());
+  EXPECT_TRUE(proto.execs(0).process().unpublished());
+  EXPECT_EQ(proto.sandbox_prefix(), "7/sandbox");
   EXPECT_EQ(proto.mounts(0).target(), "/run/b/rootfs");
   EXPECT_THAT(proto.cgroups(), ElementsAre("/sys/fs/cgroup/a", "/sys/fs/cgroup/b"));
   EXPECT_EQ(proto.blobs().at("container"), std::string("\0\xff", 2));
@@ -184,6 +189,19 @@ TEST_F(RecordFileTest, IsNotFoundWhereThereIsNone) {
   EXPECT_EQ(Read(dir_.path()).error().code, Code::kNotFound);
   EXPECT_TRUE(Remove(dir_.path()).has_value());
   EXPECT_FALSE(Quarantine(dir_.path()).has_value());
+}
+
+TEST_F(RecordFileTest, LosesWhatAWriteLeftThatWasKilled) {
+  Record record = Full();
+  record.bundle = dir_.path();
+  ASSERT_TRUE(Write(record).has_value());
+  for (const char* name : {"gantry.record.abc.tmp", "gantry.record.bad", "other.tmp"}) {
+    ASSERT_TRUE(os::WriteFileAtomic(dir_.path() + "/" + name, "x", 0600).has_value());
+  }
+  RemoveUnfinished(dir_.path());
+  RemoveUnfinished(dir_.path() + "/gone");
+  EXPECT_THAT(*os::ListDirectory(dir_.path(), 10),
+              UnorderedElementsAre("gantry.record", "gantry.record.bad", "other.tmp"));
 }
 
 TEST_F(RecordFileTest, CanBePutAsideWhenItIsBad) {
