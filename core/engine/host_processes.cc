@@ -67,7 +67,11 @@ WatchedProcessPtr HostProcesses::Enter(os::ProcessId id, UniqueFd pidfd) {
 }
 
 os::Task<Result<WatchedProcessPtr>> HostProcesses::Spawn(SpawnRequest request) {
+  std::string name = request.tag;
   GANTRY_CO_TRY(SpawnedProcess spawned, co_await link_.Spawn(std::move(request)));
+  if (!name.empty()) {
+    names_[spawned.id] = std::move(name);
+  }
   co_return Enter(spawned.id, std::move(spawned.pidfd));
 }
 
@@ -97,6 +101,16 @@ WatchedProcessPtr HostProcesses::FindSpawned(std::string_view name) {
   return Enter(id, pidfd ? std::move(*pidfd) : UniqueFd());
 }
 
+std::vector<os::ProcessId> HostProcesses::SpawnedBelow(std::string_view prefix) const {
+  std::vector<os::ProcessId> found;
+  for (const auto& [id, name] : names_) {
+    if (name.starts_with(prefix)) {
+      found.push_back(id);
+    }
+  }
+  return found;
+}
+
 void HostProcesses::ReleaseUnheld(const os::ProcessId& process) {
   const auto found = processes_.find(process);
   if (found == processes_.end() || found->second.expired()) {
@@ -107,6 +121,7 @@ void HostProcesses::ReleaseUnheld(const os::ProcessId& process) {
 void HostProcesses::Release(const os::ProcessId& process) {
   processes_.erase(process);
   ends_.erase(process);
+  names_.erase(process);
   link_.AckExit(process);
 }
 
@@ -131,7 +146,9 @@ void HostProcesses::OnExit(const link::Exit& exit) {
 }
 
 void HostProcesses::OnNamedSpawn(const link::NamedSpawn& spawn) {
-  named_[spawn.name] = os::ProcessId{spawn.pid, spawn.start_time};
+  const os::ProcessId id{spawn.pid, spawn.start_time};
+  named_[spawn.name] = id;
+  names_[id] = spawn.name;
 }
 
 }  // namespace gantry::engine

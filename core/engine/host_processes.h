@@ -80,6 +80,13 @@ class HostProcesses {
   os::Task<Result<WatchedProcessPtr>> Adopt(HostPid pid, uint64_t start_time);
   /// Null where no engine before this one spawned it or its end was seen.
   WatchedProcessPtr FindSpawned(std::string_view name);
+  /// What this engine and those before it spawned under names that begin with
+  /// `prefix` and nobody has released.
+  std::vector<os::ProcessId> SpawnedBelow(std::string_view prefix) const;
+
+  /// All of these, with their names.
+  const std::map<os::ProcessId, std::string>& Spawned() const { return names_; }
+
   /// The end of `process` is written down, or matters no more.
   void Release(const os::ProcessId& process);
 
@@ -103,7 +110,10 @@ class HostProcesses {
   /// Ends of processes that nobody here has asked for yet: those of an engine
   /// before this one, and of orphans that are about to be adopted.
   std::map<os::ProcessId, WaitStatus> ends_;
+  /// What `FindSpawned` has not found yet.
   std::map<std::string, os::ProcessId, std::less<>> named_;
+  /// Names of all that have one.
+  std::map<os::ProcessId, std::string> names_;
 };
 
 }  // namespace gantry::engine

@@ -183,6 +183,12 @@ void KeeperLink::Drop(std::string name) {
   IgnoreError(channel_->Send(drop), "a keeper that is gone ends the engine by itself");
 }
 
+os::Task<void> KeeperLink::Sync() {
+  // Any question will do: the keeper answers in order, and nothing is stored under
+  // no name.
+  IgnoreError(co_await Take(std::string()), "that an answer came is all that counts");
+}
+
 os::Task<Result<link::InstanceAdded>> KeeperLink::AddMember(std::string address, std::string id,
                                                             std::string bundle) {
   link::AddMember add;

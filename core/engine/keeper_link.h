@@ -88,6 +88,9 @@ class KeeperLink {
   os::Task<Status> PutAll(std::vector<ToStore> all);
   os::Task<Result<UniqueFd>> Take(std::string name);
   void Drop(std::string name);
+  /// Returns when everything has been taken in that the keeper had sent when it read
+  /// this: the replayed requests, too, where it is called at the snapshot's end.
+  os::Task<void> Sync();
 
   /// A container that joins the group of `address` without a `start` of its own.
   os::Task<Result<link::InstanceAdded>> AddMember(std::string address, std::string id,
