@@ -16,6 +16,7 @@ store::ProcessRecord ToProcessRecord(const TaskProcess& process) {
     record.exited = true;
     record.exit_status = process.exit->status;
     record.exited_at_ns = process.exit->exited_at_ns;
+    record.unpublished = process.unpublished;
   }
   return record;
 }
@@ -59,6 +60,7 @@ store::Record ToRecord(const Container& container) {
   record.mounts = container.mounts;
   record.cgroups = container.cgroup_dirs;
   record.state_dirs = container.state_dirs;
+  record.sandbox_prefix = container.sandbox_prefix;
   record.backend = container.backend_name;
   record.blobs["container"] = container.blob;
   if (!container.cgroup.empty()) {

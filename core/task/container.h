@@ -60,6 +60,8 @@ struct SandboxEntry {
   std::unique_ptr<SandboxContext> context;
   std::shared_ptr<Sandbox> sandbox;
   std::string options_json;
+  /// See Container::sandbox_prefix.
+  std::string prefix;
   /// The backend's saved state; kept in the record of the first container.
   std::string blob;
   /// Who keeps `blob`: at first the container that the sandbox was made for.
@@ -101,6 +103,10 @@ struct TaskProcess {
   bool start_pending = false;
   /// CloseIO came, perhaps before the streams were open.
   bool stdin_closed = false;
+  /// Its exit is on record, and a new engine would have to publish it (again): the
+  /// keeper, who tells of its own processes' ends until they are acknowledged, does
+  /// not know this one.
+  bool unpublished = false;
   /// Set when the exit is on record and published.
   os::OneShot<ExitStatus> exited;
   bool gone = false;
@@ -122,7 +128,7 @@ struct TaskProcess {
 
 using TaskProcessPtr = std::shared_ptr<TaskProcess>;
 
-struct Container {
+struct Container : std::enable_shared_from_this<Container> {
   Container(ContainerId container_id, std::shared_ptr<const Group> group_in)
       : id(std::move(container_id)), group(std::move(group_in)) {}
 
@@ -152,6 +158,10 @@ struct Container {
   std::vector<std::string> cgroup_dirs;
   /// Outside the bundle, this container's alone.
   std::vector<std::string> state_dirs;
+  /// What the names of its sandbox's descriptors and processes at the keeper begin
+  /// with. Of the container that the sandbox was made for, and on record with each:
+  /// whichever is taken up first finds them.
+  std::string sandbox_prefix;
   std::unique_ptr<os::OomWatch> oom;
   std::shared_ptr<SandboxEntry> sandbox;
   std::unique_ptr<ContainerContextImpl> context;

@@ -205,6 +205,9 @@ os::Task<Status> Service::Prepare(Creation& creation) {
   for (const os::Mount& mount : mounts) {
     container.mounts.push_back({mount.type, mount.source, container.rootfs});
   }
+  if (const auto sandbox = sandboxes_.find(container.group->address); sandbox != sandboxes_.end()) {
+    container.sandbox_prefix = sandbox->second->prefix;
+  }
   GANTRY_CO_CHECK_OK(co_await Save(container));
   if (!mounts.empty()) {
     GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run(
@@ -248,9 +251,9 @@ os::Task<Status> Service::JoinSandbox(Creation& creation) {
     request.netns_path = net->path;
   }
   request.annotations = creation.spec.annotations;
-  GANTRY_CO_TRY(container.sandbox, co_await OpenSandbox(creation.container, std::move(request),
-                                                        container.backend_name, nullptr));
-  ++container.sandbox->containers;
+  GANTRY_CO_TRY(auto sandbox, co_await OpenSandbox(creation.container, std::move(request),
+                                                   container.backend_name, nullptr));
+  JoinMembers(container, std::move(sandbox));
   co_return Status();
 }
 

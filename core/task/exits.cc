@@ -116,6 +116,7 @@ void Service::OnExited(TaskProcess& process, ExitStatus exit) {
     return;
   }
   process.exit = exit;
+  process.unpublished = !process.host || !process.host->Ended();
   os::Start(HandleExit(container, self));
 }
 
@@ -134,16 +135,20 @@ os::Task<void> Service::HandleExit(ContainerPtr container, TaskProcessPtr proces
     LogError({{"ns", container->group->ns.str()}, {"id", container->id.str()}},
              "record the exit: {}", saved.error().message);
   }
+  if (!container->abandoned) {
+    Publish(events::TaskExit(container->subject(), process->id, process->pid, *process->exit));
+  }
+  if (std::exchange(process->unpublished, false)) {
+    IgnoreError(co_await Save(*container), "then it is published twice");
+  }
   FinishExit(*process);
 }
 
 void Service::FinishExit(TaskProcess& process) {
   Container& container = process.container;
-  if (!container.abandoned) {
-    Publish(events::TaskExit(container.subject(), process.id, process.pid, *process.exit));
-  }
-  if (process.host) {
-    parts_.services.processes.Release(process.host->id());
+  process.state = State::kStopped;
+  if (process.host_pid) {
+    parts_.services.processes.Release({process.host_pid.value, process.start_time});
   }
   if (process.is_init()) {
     Protect(container);

@@ -3,33 +3,19 @@
 // Taking up what an engine before this one left: for each instance that the
 // keeper names, its record is read, its streams are taken out of the store, its
 // sandbox and container are recovered by their backend, and ends that came
-// meanwhile are handled. Containers of one pod one after the other, in the
-// order in which they were announced; pods side by side. Calls to a container
-// wait for this; calls to others do not.
-#include <algorithm>
+// meanwhile are handled (recovery_processes.cc). Containers of one pod one after
+// the other, in the order in which they were announced; pods side by side. Calls
+// to a container wait for this; calls to others do not.
 #include <charconv>
+#include <set>
 #include <utility>
 
 #include "core/log/log.h"
-#include "core/os/mount.h"
 #include "core/task/backend_call.h"
 #include "core/task/service.h"
-#include "core/task/stdio_host.h"
 
 namespace gantry::task {
 namespace {
-
-void Restore(TaskProcess& process, const store::StdioPaths& stdio, State state,
-             const store::ProcessRecord& record) {
-  process.stdio = stdio;
-  process.state = state;
-  process.host_pid = record.pid;
-  process.start_time = record.start_time;
-  process.pid = static_cast<uint32_t>(record.shown_pid ? record.shown_pid.value : record.pid.value);
-  if (record.exited) {
-    process.exit = ExitStatus{record.exit_status, record.exited_at_ns};
-  }
-}
 
 ContainerRequest RequestOf(const Container& container, std::string spec_json) {
   ContainerRequest request;
@@ -43,21 +29,62 @@ ContainerRequest RequestOf(const Container& container, std::string spec_json) {
   return request;
 }
 
+/// What a name at the keeper begins with if it is a sandbox's: see MakeEntry.
+std::string SandboxOf(std::string_view name) {
+  constexpr std::string_view kSandbox = "/sandbox";
+  const size_t slash = name.find('/');
+  return slash != std::string_view::npos && name.substr(slash).starts_with("/sandbox/")
+             ? std::string(name.substr(0, slash + kSandbox.size()))
+             : std::string();
+}
+
+/// The record of a bundle, and nothing beside it: a write that was killed half-way
+/// leaves no trace, one that cannot be read is put aside. Thread: workers.
+Result<store::Record> ReadRecord(const std::string& bundle) {
+  store::RemoveUnfinished(bundle);
+  Result<store::Record> read = store::Read(bundle);
+  if (!read && read.error().code != Code::kNotFound) {
+    IgnoreError(store::Quarantine(bundle), "it is logged and left where it is");
+  }
+  return read;
+}
+
 }  // namespace
 
-/// What is stored for an instance that has gone while no engine was there.
+/// What is stored for the processes of an instance that has gone while no engine
+/// was there. (A sandbox outlives the instance that it is named after.)
 void Service::DropOrphans() {
   std::erase_if(stored_, [this](const std::string& name) {
     uint64_t number = 0;
     const char* const end = name.data() + name.size();
     const auto parsed = std::from_chars(name.data(), end, number);
     const bool orphan = parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == '/' &&
-                        !instances_.contains(number);
+                        !instances_.contains(number) && SandboxOf(name).empty();
     if (orphan) {
       parts_.services.link.Drop(name);
     }
     return orphan;
   });
+}
+
+/// The same of sandboxes that no container uses, and their processes.
+void Service::DropOrphanedSandboxes() {
+  std::set<std::string> used = {""};
+  for (const auto& [key, container] : containers_) {
+    used.insert(container->sandbox_prefix);
+  }
+  std::set<std::string> orphans;
+  for (const std::string& name : stored_) {
+    orphans.insert(SandboxOf(name));
+  }
+  for (const auto& [process, name] : parts_.services.processes.Spawned()) {
+    orphans.insert(SandboxOf(name));
+  }
+  for (const std::string& prefix : orphans) {
+    if (!used.contains(prefix)) {
+      AbandonSandbox(prefix);
+    }
+  }
 }
 
 void Service::SnapshotEnd(std::vector<std::string> stored) {
@@ -73,9 +100,17 @@ void Service::SnapshotEnd(std::vector<std::string> stored) {
     Enter(*id, group->second);
     by_group[instance.address].push_back(number);
   }
+  os::Start(AwaitReplays());
+  os::Start(RecoverAll(std::move(by_group)));
+}
+
+os::Task<void> Service::RecoverAll(std::map<std::string, std::vector<uint64_t>> by_group) {
+  os::Scope groups;
   for (auto& [address, numbers] : by_group) {
-    os::Start(RecoverGroup(std::move(numbers)));
+    groups.Spawn(address, RecoverGroup(std::move(numbers)));
   }
+  co_await groups.Join();
+  DropOrphanedSandboxes();
 }
 
 os::Task<void> Service::RecoverGroup(std::vector<uint64_t> numbers) {
@@ -94,13 +129,7 @@ os::Task<void> Service::RecoverInstance(uint64_t number) {
       containers_[KeyOf(*groups_[instance.address], instance.announce.id)];
   container->bundle = instance.announce.bundle;
   Result<store::Record> record =
-      co_await parts_.services.pool.Run([container]() -> Result<store::Record> {
-        Result<store::Record> read = store::Read(container->bundle);
-        if (!read && read.error().code != Code::kNotFound) {
-          IgnoreError(store::Quarantine(container->bundle), "it is logged and left where it is");
-        }
-        return read;
-      });
+      co_await parts_.services.pool.Run([container] { return ReadRecord(container->bundle); });
   Status recovered;
   if (record) {
     recovered = co_await Recover(container, std::move(*record));
@@ -118,203 +147,113 @@ os::Task<void> Service::RecoverInstance(uint64_t number) {
 }
 
 os::Task<Status> Service::Recover(ContainerPtr container, store::Record record) {
-  container->handler = record.handler;
-  container->backend_name = record.backend;
-  container->state_dirs = record.state_dirs;
-  container->options_json = record.options_json;
-  container->mounts = record.mounts;
-  container->annotations = record.annotations;
-  container->checkpoint = record.checkpoint;
-  container->created_at_ns = record.created_at_ns;
-  container->blob = record.blobs["container"];
-  container->init = NewProcess(*container, ExecId());
-  Restore(*container->init, record.stdio, record.state, record.init);
-  container->context = std::make_unique<ContainerContextImpl>(parts_, *this, container);
-  oci::Spec spec;
-  if (Result<oci::Spec> read = co_await parts_.services.pool.Run([&]() -> Result<oci::Spec> {
-        return oci::ReadSpec(container->bundle, parts_.config.limits.max_spec_bytes);
-      })) {
-    spec = std::move(*read);
-    container->private_pids = spec.has_private_pid_namespace();
-  }
-  container->rootfs =
-      container->mounts.empty() ? spec.RootPath(container->bundle) : container->bundle + "/rootfs";
+  RestoreContainer(*container, record);
+  const oci::Spec spec = co_await RereadSpec(container);
   if (const std::string& cgroup = record.blobs["cgroup"]; !cgroup.empty()) {
     if (Result<os::Cgroup> decoded = os::Cgroup::Decode(cgroup)) {
       OnCgroup(*container, std::move(*decoded));
     }
   }
-  SandboxRequest sandbox;
-  sandbox.kind = record.sandbox_id.empty() ? SandboxKind::kImplied : SandboxKind::kPaused;
-  sandbox.bundle = container->bundle;
-  sandbox.options_json = container->options_json;
-  sandbox.annotations = container->annotations;
-  if (const oci::LinuxNamespace* net = spec.FindNamespace("network")) {
-    sandbox.netns_path = net->path;
-  }
-  if (!record.backend.empty()) {
-    Result<std::shared_ptr<SandboxEntry>> opened = co_await OpenSandbox(
-        container, std::move(sandbox), record.backend, &record.blobs["sandbox"]);
-    if (opened) {
-      container->sandbox = std::move(*opened);
-      ++container->sandbox->containers;
-    } else {
-      LogError({{"id", container->id.str()}}, "its sandbox cannot be recovered: {}",
-               opened.error().message);
-    }
-  }
+  co_await RecoverSandbox(container, spec, record);
   co_await RecoverStreams(container->init);
-  const bool unfinished = record.state == State::kCreating;
   // Ends that are known while the rest is not yet are held back.
   container->init->start_pending = true;
-  if (!container->sandbox && !unfinished) {
-    co_await AdoptByRecord(container->init);
-  }
-  if (container->sandbox) {
-    const ContainerRequest request = RequestOf(*container, spec.json);
-    const std::shared_ptr<SandboxEntry> entry = container->sandbox;
-    const std::string blob = container->blob;
-    Result<std::unique_ptr<gantry::Container>> backend =
-        co_await parts_.services.pool.Run([&]() -> Result<std::unique_ptr<gantry::Container>> {
-          return plugin::GuardedCall(entry->backend_name, [&] {
-            return entry->sandbox->RecoverContainer(request, *container->context, blob);
-          });
-        });
-    if (backend) {
-      container->backend = std::move(*backend);
-    } else if (!unfinished) {
-      LogError({{"id", container->id.str()}}, "its backend cannot recover it: {}",
-               backend.error().message);
-      co_await AdoptByRecord(container->init);
-    }
-  }
-  if (unfinished) {
+  const Status found = co_await RecoverBackend(container, spec.json);
+  if (record.state == State::kCreating) {
     left_streams_[KeyOf(*container->group, container->id.str())] =
         std::exchange(container->init->left_streams, {});
     co_await RollBack(container);
     co_return Fail(Code::kNotFound, "it had not been created");
   }
-  co_await RecoverExecs(container, record);
-  if (container->init->exit) {
-    RepeatExit(*container->init);
+  if (!found) {
+    LogError({{"id", container->id.str()}}, "its backend cannot recover it: {}",
+             found.error().message);
+    co_await AdoptByRecord(container->init);
   }
-  StartPublished(*container->init);
+  for (const store::ExecRecord& exec : record.execs) {
+    co_await RecoverExec(container, exec);
+  }
+  co_await SettleStarts(container);
   LogInfo({{"ns", container->group->ns.str()}, {"id", container->id.str()}}, "recovered, {}",
           store::StateName(container->init->state));
   co_return Status();
 }
 
-os::Task<void> Service::RecoverStreams(TaskProcessPtr process) {
-  if (process->state == (process->is_init() ? State::kCreating : State::kCreated)) {
-    process->left_streams = NamesBelow(stored_, process->stdio_host->prefix());
-    co_return;
+void Service::RestoreContainer(Container& container, const store::Record& record) {
+  container.handler = record.handler;
+  container.backend_name = record.backend;
+  container.state_dirs = record.state_dirs;
+  container.sandbox_prefix = record.sandbox_prefix;
+  container.options_json = record.options_json;
+  container.mounts = record.mounts;
+  container.annotations = record.annotations;
+  container.checkpoint = record.checkpoint;
+  container.created_at_ns = record.created_at_ns;
+  if (const auto blob = record.blobs.find("container"); blob != record.blobs.end()) {
+    container.blob = blob->second;
   }
-  std::vector<io::StoredFd> stored =
-      co_await TakeStored(parts_.services.link, stored_, process->stdio_host->prefix());
-  if (stored.empty() && process->exit) {
-    co_return;
-  }
-  io::StdioOptions options;
-  options.pipe_bytes = parts_.config.io.fifo_bytes;
-  options.logger_stop = parts_.config.io.logger_stop;
-  options.id = process->is_init() ? process->container.id.str() : process->id.str();
-  options.ns = process->container.group->ns.str();
-  options.logger_tag = "logger";
-  const io::StdioPaths paths{process->stdio.in, process->stdio.out, process->stdio.err,
-                             process->stdio.terminal};
-  auto kept = std::make_shared<std::vector<io::StoredFd>>(std::move(stored));
-  Result<std::shared_ptr<io::ProcessIo>> recovered =
-      co_await parts_.services.pool.Run([&]() -> Result<std::shared_ptr<io::ProcessIo>> {
-        GANTRY_TRY(auto opened, io::ProcessIo::Recover(parts_.relay, *process->stdio_host, paths,
-                                                       options, std::move(*kept)));
-        return std::shared_ptr<io::ProcessIo>(std::move(opened));
-      });
-  if (!recovered) {
-    LogError({{"id", process->container.id.str()}, {"exec", process->id.str()}}, "its streams: {}",
-             recovered.error().message);
-    co_return;
-  }
-  process->io = std::move(*recovered);
-  if (process->state == State::kRunning || process->state == State::kPaused ||
-      process->state == State::kStopped) {
-    process->io->Started();
-  }
-  if (process->exit) {
-    process->io->Ended();
-  }
+  container.init = NewProcess(container, ExecId());
+  Restore(*container.init, record.stdio, record.state, record.init);
+  container.context =
+      std::make_unique<ContainerContextImpl>(parts_, *this, container.weak_from_this());
 }
 
-os::Task<void> Service::RecoverExecs(ContainerPtr container, const store::Record& record) {
-  for (const store::ExecRecord& saved : record.execs) {
-    const TaskProcessPtr exec = NewProcess(*container, saved.id);
-    exec->spec_json = saved.spec_json;
-    Restore(*exec, saved.stdio, saved.state, saved.process);
-    container->execs[saved.id] = exec;
-    if (exec->exit) {
-      co_await RecoverStreams(exec);
-      RepeatExit(*exec);
-      continue;
-    }
-    co_await RecoverStreams(exec);
-    if (exec->state != State::kStarting && exec->state != State::kRunning) {
-      continue;
-    }
-    exec->start_pending = exec->state == State::kStarting;
-    ExecRequest request{exec->id, exec->spec_json, exec->stdio.terminal};
-    Result<std::unique_ptr<gantry::Process>> backend =
-        Fail(Code::kUnavailable, "its container was not recovered");
-    if (container->backend) {
-      const BackendCall call(*container);
-      backend =
-          co_await parts_.services.pool.Run([&]() -> Result<std::unique_ptr<gantry::Process>> {
-            return call.OnContainer([&](gantry::Container& object) {
-              return object.RecoverExec(request, *exec->context, true);
-            });
-          });
-    }
-    if (backend) {
-      exec->backend = std::move(*backend);
-      exec->state = exec->exit ? State::kStopped : State::kRunning;
-      if (exec->io) {
-        exec->io->Started();
-      }
-    } else if (exec->state == State::kStarting) {
-      // It never ran; the Start that is replayed runs it.
-      exec->start_pending = false;
-      exec->state = State::kCreated;
-      exec->io.reset();
-      co_await RecoverStreams(exec);
-    } else {
-      LogError({{"id", container->id.str()}, {"exec", exec->id.str()}},
-               "its backend cannot recover it: {}", backend.error().message);
-      co_await AdoptByRecord(exec);
-    }
+/// The bundle's spec, or none where it cannot be read any more.
+os::Task<oci::Spec> Service::RereadSpec(ContainerPtr container) {
+  oci::Spec spec;
+  Result<oci::Spec> read = co_await parts_.services.pool.Run([&]() -> Result<oci::Spec> {
+    return oci::ReadSpec(container->bundle, parts_.config.limits.max_spec_bytes);
+  });
+  if (read) {
+    spec = std::move(*read);
+    container->private_pids = spec.has_private_pid_namespace();
   }
+  container->rootfs =
+      container->mounts.empty() ? spec.RootPath(container->bundle) : container->bundle + "/rootfs";
+  co_return spec;
 }
 
-/// Without its backend a process still has its exit.
-os::Task<void> Service::AdoptByRecord(TaskProcessPtr process) {
-  if (!process->host_pid || process->exit) {
+os::Task<void> Service::RecoverSandbox(ContainerPtr container, const oci::Spec& spec,
+                                       const store::Record& record) {
+  if (record.backend.empty()) {
     co_return;
   }
-  Result<engine::WatchedProcessPtr> host =
-      co_await parts_.services.processes.Adopt(process->host_pid, process->start_time);
-  if (host) {
-    IgnoreError(OnBound(*process, std::move(*host)), "nothing is bound to it yet");
+  SandboxRequest request;
+  request.kind = record.sandbox_id.empty() ? SandboxKind::kImplied : SandboxKind::kPaused;
+  request.bundle = container->bundle;
+  request.options_json = container->options_json;
+  request.annotations = container->annotations;
+  if (const oci::LinuxNamespace* net = spec.FindNamespace("network")) {
+    request.netns_path = net->path;
+  }
+  const auto saved = record.blobs.find("sandbox");
+  const std::string blob = saved == record.blobs.end() ? std::string() : saved->second;
+  Result<std::shared_ptr<SandboxEntry>> opened =
+      co_await OpenSandbox(container, std::move(request), record.backend, &blob);
+  if (opened) {
+    JoinMembers(*container, std::move(*opened));
   } else {
-    OnExited(*process, ExitStatus{255, 0});
+    LogError({{"id", container->id.str()}}, "its sandbox cannot be recovered: {}",
+             opened.error().message);
+    AbandonSandbox(container->sandbox_prefix);
   }
 }
 
-/// An end that is on record: containerd may not have been told.
-void Service::RepeatExit(TaskProcess& process) {
-  const os::ProcessId id{process.host_pid.value, process.start_time};
-  if (process.host_pid && parts_.services.processes.IsUnacknowledged(id)) {
-    Publish(events::TaskExit(process.container.subject(), process.id, process.pid, *process.exit));
-    parts_.services.processes.Release(id);
+os::Task<Status> Service::RecoverBackend(ContainerPtr container, std::string spec_json) {
+  const std::shared_ptr<SandboxEntry> entry = container->sandbox;
+  if (!entry) {
+    co_return Fail(Code::kUnavailable, "it has no sandbox");
   }
-  process.state = State::kStopped;
-  process.SetExited();
+  const ContainerRequest request = RequestOf(*container, std::move(spec_json));
+  const std::string blob = container->blob;
+  GANTRY_CO_TRY(
+      container->backend,
+      co_await parts_.services.pool.Run([&]() -> Result<std::unique_ptr<gantry::Container>> {
+        return plugin::GuardedCall(entry->backend_name, [&] {
+          return entry->sandbox->RecoverContainer(request, *container->context, blob);
+        });
+      }));
+  co_return Status();
 }
 
 }  // namespace gantry::task

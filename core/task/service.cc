@@ -143,7 +143,14 @@ os::Task<Status> Service::Save(Container& container) {
 }
 
 void Service::Protect(const Container& container) {
-  parts_.services.link.Protect(container.instance, ToPlan(container));
+  link::Plan plan = ToPlan(container);
+  if (EndsWithSandbox(container)) {
+    for (const os::ProcessId& process :
+         parts_.services.processes.SpawnedBelow(container.sandbox_prefix + "/")) {
+      plan.processes.push_back({process.pid, process.start_time});
+    }
+  }
+  parts_.services.link.Protect(container.instance, std::move(plan));
 }
 
 void Service::Publish(events::Event event) { parts_.publishers.Publish(std::move(event)); }

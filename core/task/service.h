@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -130,10 +131,18 @@ class Service final : public ProcessObserver {
                                                               SandboxRequest request,
                                                               std::string backend_name,
                                                               const std::string* blob);
+  Result<std::shared_ptr<SandboxEntry>> MakeEntry(const ContainerPtr& container,
+                                                  const BackendRef& backend,
+                                                  const std::string* blob);
+  void JoinMembers(Container& container, std::shared_ptr<SandboxEntry> entry);
+  void ProtectMembers(const SandboxEntry& entry);
+  bool EndsWithSandbox(const Container& container) const;
   os::Task<void> LeaveSandbox(Container& container);
+  void AbandonSandbox(const std::string& prefix);
   os::Task<void> HandOverBlob(const Container& from, SandboxEntry& entry);
 
   // Starts (start.cc).
+  class ReplayMark;
   os::Task<Result<pb::StartResponse>> StartInit(ContainerPtr container, Deadline deadline,
                                                 bool replay);
   os::Task<Result<pb::StartResponse>> StartExec(ContainerPtr container, TaskProcessPtr exec,
@@ -168,13 +177,30 @@ class Service final : public ProcessObserver {
 
   // After a restart (recovery.cc).
   void DropOrphans();
+  void DropOrphanedSandboxes();
+  os::Task<void> RecoverAll(std::map<std::string, std::vector<uint64_t>> by_group);
   os::Task<void> RecoverGroup(std::vector<uint64_t> numbers);
   os::Task<void> RecoverInstance(uint64_t number);
   os::Task<Status> Recover(ContainerPtr container, store::Record record);
+  void RestoreContainer(Container& container, const store::Record& record);
+  os::Task<oci::Spec> RereadSpec(ContainerPtr container);
+  os::Task<void> RecoverSandbox(ContainerPtr container, const oci::Spec& spec,
+                                const store::Record& record);
+  os::Task<Status> RecoverBackend(ContainerPtr container, std::string spec_json);
+
+  // Its processes (recovery_processes.cc).
+  static void Restore(TaskProcess& process, const store::StdioPaths& stdio, State state,
+                      const store::ProcessRecord& record);
   os::Task<void> RecoverStreams(TaskProcessPtr process);
-  os::Task<void> RecoverExecs(ContainerPtr container, const store::Record& record);
+  os::Task<void> RecoverExec(ContainerPtr container, const store::ExecRecord& saved);
+  os::Task<Status> RecoverExecBackend(ContainerPtr container, TaskProcessPtr exec);
   os::Task<void> AdoptByRecord(TaskProcessPtr process);
-  void RepeatExit(TaskProcess& process);
+  os::Task<void> AwaitReplays();
+  os::Task<void> SettleStarts(ContainerPtr container);
+  void SettleStart(const ContainerPtr& container, const TaskProcessPtr& process);
+  void RepeatExit(const ContainerPtr& container, const TaskProcessPtr& process);
+  /// A Start of it is replayed and waits for the recovery.
+  bool StartComesAgain(const TaskProcess& process) const;
 
   const Parts parts_;
   std::map<uint64_t, link::InstanceAdded> instances_;
@@ -191,6 +217,10 @@ class Service final : public ProcessObserver {
   std::map<Key, std::vector<std::string>> left_streams_;
   /// Names in the descriptor store that an earlier engine left.
   std::vector<std::string> stored_;
+  /// Set when every request that is replayed has come.
+  os::OneShot<void> replayed_;
+  /// Starts that came again, by container and exec id, as long as they run.
+  std::multiset<std::pair<Key, std::string>> replayed_starts_;
 };
 
 /// `containerd.runc.v1`'s Timestamp.

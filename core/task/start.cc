@@ -2,6 +2,7 @@
 //
 // Start, of a container's init and of an exec. An end that comes before the
 // start has been published is held back until it has.
+#include <optional>
 #include <utility>
 
 #include "core/log/log.h"
@@ -10,12 +11,43 @@
 
 namespace gantry::task {
 
+/// Says, as long as it lives, that a Start has come again: before anything waits.
+class Service::ReplayMark {
+ public:
+  ReplayMark(Service& service, const CallContext& call, const pb::StartRequest& request)
+      : service_(service) {
+    if (const auto group = service.GroupOf(call); call.replay && group) {
+      here_ =
+          service.replayed_starts_.emplace(service.KeyOf(**group, request.id()), request.exec_id());
+    }
+  }
+
+  ReplayMark(const ReplayMark&) = delete;
+  ReplayMark& operator=(const ReplayMark&) = delete;
+
+  ~ReplayMark() {
+    if (here_) {
+      service_.replayed_starts_.erase(*here_);
+    }
+  }
+
+ private:
+  Service& service_;
+  std::optional<decltype(replayed_starts_)::iterator> here_;
+};
+
+bool Service::StartComesAgain(const TaskProcess& process) const {
+  const Container& container = process.container;
+  return replayed_starts_.contains({KeyOf(*container.group, container.id.str()), process.id.str()});
+}
+
 os::Task<Result<pb::StartResponse>> Service::Start(const CallContext& call,
                                                    pb::StartRequest request) {
   const bool replay = call.replay;
   const config::Timeouts& timeouts = parts_.config.timeouts;
   const Deadline deadline =
       DeadlineOf(call, request.exec_id().empty() ? timeouts.start : timeouts.exec_start);
+  const ReplayMark mark(*this, call, request);
   GANTRY_CO_TRY(const TaskProcessPtr process,
                 co_await FindProcess(call, request.id(), request.exec_id()));
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
@@ -36,7 +68,8 @@ os::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, D
                                                        bool replay) {
   const os::Slot::Hold hold = co_await container->slot.Acquire();
   TaskProcess& init = *container->init;
-  const bool done = replay && (init.state == State::kRunning || init.state == State::kStopped);
+  const bool done = replay && (init.state == State::kRunning || init.state == State::kPaused ||
+                               init.state == State::kStopped);
   if (!done) {
     // An end that is being recorded counts, too.
     GANTRY_CO_CHECK_OK(CheckLegal(Operation::kStart, init.exit ? State::kStopped : init.state,
@@ -81,6 +114,7 @@ os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, T
       exec->early_exit.reset();
       exec->state = State::kStopped;
       exec->exit = ExitStatus{255, 0};
+      exec->pid = 0;
       co_await CloseStreams(exec);
       IgnoreError(co_await Save(*container), "the exec never ran; only its id is on record");
       exec->SetExited();

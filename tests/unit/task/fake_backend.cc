@@ -168,6 +168,12 @@ class FakeSandbox final : public Sandbox {
       : object_(backend, "sandbox " + request.id.str()), context_(context) {}
 
   Status Start() override {
+    if (object_.backend().HasServers()) {
+      SpawnRequest request;
+      request.argv = {"server"};
+      request.tag = "server";
+      GANTRY_TRY(server_, context_.Spawn(std::move(request)));
+    }
     if (const std::string state = object_.backend().StateFor(true); !state.empty()) {
       GANTRY_CHECK_OK(context_.Save(state));
     }
@@ -189,11 +195,20 @@ class FakeSandbox final : public Sandbox {
     return container;
   }
 
+  Status Recover() {
+    if (object_.backend().HasServers()) {
+      server_ = context_.FindSpawned("server");
+      EXPECT_NE(server_, nullptr) << "its process was not found again";
+    }
+    return {};
+  }
+
   Status Shutdown() override { return object_.Enter("shutdown"); }
 
  private:
   FakeObject object_;
   SandboxContext& context_;
+  std::shared_ptr<HostProcess> server_;
 };
 
 }  // namespace
@@ -208,7 +223,19 @@ Result<std::unique_ptr<Sandbox>> FakeBackend::RecoverSandbox(const SandboxReques
                                                              SandboxContext& context,
                                                              const std::string& blob) {
   GANTRY_CHECK_OK(Enter("recover sandbox " + request.id.str(), blob));
-  return std::make_unique<FakeSandbox>(*this, request, context);
+  auto sandbox = std::make_unique<FakeSandbox>(*this, request, context);
+  GANTRY_CHECK_OK(sandbox->Recover());
+  return sandbox;
+}
+
+void FakeBackend::StartServers() {
+  const std::lock_guard lock(mutex_);
+  servers_ = true;
+}
+
+bool FakeBackend::HasServers() const {
+  const std::lock_guard lock(mutex_);
+  return servers_;
 }
 
 std::vector<std::string> FakeBackend::Calls() const {

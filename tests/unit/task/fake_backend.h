@@ -62,6 +62,8 @@ class FakeBackend final : public SandboxBackend {
   void SetEnded(const std::string& name, uint32_t status);
   /// What sandboxes save when they start, containers when they are created.
   void SaveState(const std::string& sandbox, const std::string& container);
+  /// Sandboxes have a process, spawned as "server".
+  void StartServers();
   void EndAll();
 
   // For its objects.
@@ -72,6 +74,7 @@ class FakeBackend final : public SandboxBackend {
                 bool recovered);
   std::string StateFor(bool sandbox) const;
   std::vector<ProcessInfo> Processes() const;
+  bool HasServers() const;
   /// Objects that exist; "while in a call" is a failure of the test.
   void Destroyed(const std::string& name, int calls_under_way);
 
@@ -90,6 +93,7 @@ class FakeBackend final : public SandboxBackend {
   std::map<std::string, std::pair<std::string, uint32_t>> end_during_;
   std::map<std::string, uint32_t> ended_;
   std::vector<ProcessInfo> processes_;
+  bool servers_ = false;
   std::string sandbox_state_;
   std::string container_state_;
   int32_t next_pid_ = 4001;

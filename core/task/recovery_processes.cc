@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Taking up the processes of a container that an engine before this one left:
+// streams, execs, and the events that it may not have published.
+//
+// What a process's start has published is not on record. So ends are held back
+// until it is known whether the Start comes again: then its event goes first.
+#include <chrono>
+#include <utility>
+
+#include "core/log/log.h"
+#include "core/task/backend_call.h"
+#include "core/task/service.h"
+#include "core/task/stdio_host.h"
+
+namespace gantry::task {
+namespace {
+
+/// Of a process whose end nobody saw.
+constexpr uint32_t kUnknownStatus = 255;
+
+int64_t Now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+void Service::Restore(TaskProcess& process, const store::StdioPaths& stdio, State state,
+                      const store::ProcessRecord& record) {
+  process.stdio = stdio;
+  process.state = state;
+  process.host_pid = record.pid;
+  process.start_time = record.start_time;
+  process.pid = static_cast<uint32_t>(record.shown_pid ? record.shown_pid.value : record.pid.value);
+  if (record.exited) {
+    process.exit = ExitStatus{record.exit_status, record.exited_at_ns};
+    process.unpublished = record.unpublished;
+  }
+}
+
+os::Task<void> Service::RecoverStreams(TaskProcessPtr process) {
+  if (process->state == (process->is_init() ? State::kCreating : State::kCreated)) {
+    process->left_streams = NamesBelow(stored_, process->stdio_host->prefix());
+    co_return;
+  }
+  std::vector<io::StoredFd> stored =
+      co_await TakeStored(parts_.services.link, stored_, process->stdio_host->prefix());
+  if (stored.empty() && process->exit) {
+    co_return;
+  }
+  io::StdioOptions options;
+  options.pipe_bytes = parts_.config.io.fifo_bytes;
+  options.logger_stop = parts_.config.io.logger_stop;
+  options.id = process->is_init() ? process->container.id.str() : process->id.str();
+  options.ns = process->container.group->ns.str();
+  options.logger_tag = "logger";
+  const io::StdioPaths paths{process->stdio.in, process->stdio.out, process->stdio.err,
+                             process->stdio.terminal};
+  auto kept = std::make_shared<std::vector<io::StoredFd>>(std::move(stored));
+  Result<std::shared_ptr<io::ProcessIo>> recovered =
+      co_await parts_.services.pool.Run([&]() -> Result<std::shared_ptr<io::ProcessIo>> {
+        GANTRY_TRY(auto opened, io::ProcessIo::Recover(parts_.relay, *process->stdio_host, paths,
+                                                       options, std::move(*kept)));
+        return std::shared_ptr<io::ProcessIo>(std::move(opened));
+      });
+  if (!recovered) {
+    LogError({{"id", process->container.id.str()}, {"exec", process->id.str()}}, "its streams: {}",
+             recovered.error().message);
+    co_return;
+  }
+  process->io = std::move(*recovered);
+  if (process->state == State::kRunning || process->state == State::kPaused ||
+      process->state == State::kStopped) {
+    process->io->Started();
+  }
+  if (process->exit) {
+    process->io->Ended();
+  }
+}
+
+os::Task<void> Service::RecoverExec(ContainerPtr container, const store::ExecRecord& saved) {
+  const TaskProcessPtr exec = NewProcess(*container, saved.id);
+  exec->spec_json = saved.spec_json;
+  Restore(*exec, saved.stdio, saved.state, saved.process);
+  container->execs[saved.id] = exec;
+  co_await RecoverStreams(exec);
+  if (exec->exit || (exec->state != State::kStarting && exec->state != State::kRunning)) {
+    co_return;
+  }
+  exec->start_pending = true;
+  const Status found = co_await RecoverExecBackend(container, exec);
+  if (found) {
+    if (exec->io) {
+      exec->io->Started();
+    }
+    co_return;
+  }
+  if (exec->state == State::kStarting && found.error().code == Code::kAborted) {
+    // It never ran; the Start that is replayed runs it.
+    exec->start_pending = false;
+    exec->state = State::kCreated;
+    exec->io.reset();
+    co_await RecoverStreams(exec);
+    co_return;
+  }
+  LogError({{"id", container->id.str()}, {"exec", exec->id.str()}},
+           "its backend cannot recover it: {}", found.error().message);
+  co_await AdoptByRecord(exec);
+}
+
+os::Task<Status> Service::RecoverExecBackend(ContainerPtr container, TaskProcessPtr exec) {
+  if (!container->backend) {
+    co_return Fail(Code::kUnavailable, "its container was not recovered");
+  }
+  const ExecRequest request{exec->id, exec->spec_json, exec->stdio.terminal};
+  const BackendCall call(*container);
+  GANTRY_CO_TRY(exec->backend,
+                co_await parts_.services.pool.Run([&]() -> Result<std::unique_ptr<Process>> {
+                  return call.OnContainer([&](gantry::Container& object) {
+                    return object.RecoverExec(request, *exec->context, true);
+                  });
+                }));
+  co_return Status();
+}
+
+/// Without its backend a process still has its exit: its host process's, or, where
+/// it has none, the one that nobody will ever tell.
+os::Task<void> Service::AdoptByRecord(TaskProcessPtr process) {
+  if (process->exit || process->early_exit) {
+    co_return;
+  }
+  Result<engine::WatchedProcessPtr> host = Fail(Code::kNotFound, "it has no host process");
+  if (process->host_pid) {
+    host = co_await parts_.services.processes.Adopt(process->host_pid, process->start_time);
+  }
+  if (host) {
+    IgnoreError(OnBound(*process, std::move(*host)), "nothing is bound to it yet");
+  } else {
+    OnExited(*process, ExitStatus{kUnknownStatus, Now()});
+  }
+}
+
+os::Task<void> Service::AwaitReplays() {
+  co_await parts_.services.link.Sync();
+  replayed_.Set();
+}
+
+/// Publishes what an engine's end may have kept back, in the events' order.
+os::Task<void> Service::SettleStarts(ContainerPtr container) {
+  co_await replayed_.Wait();
+  const auto execs = container->execs;
+  for (const auto& [id, exec] : execs) {
+    SettleStart(container, exec);
+  }
+  SettleStart(container, container->init);
+}
+
+void Service::SettleStart(const ContainerPtr& container, const TaskProcessPtr& process) {
+  if (process->exit) {
+    RepeatExit(container, process);
+    process->start_pending = false;
+    return;
+  }
+  const bool was_starting = process->state == State::kStarting;
+  if (was_starting) {
+    process->state = State::kRunning;
+  }
+  if (!process->start_pending || StartComesAgain(*process)) {
+    return;
+  }
+  if (was_starting) {
+    // Its caller has gone; others may have seen that it was added.
+    Publish(events::TaskExecStarted(container->subject(), process->id, process->pid));
+  }
+  StartPublished(*process);
+}
+
+/// An end that is on record: containerd may not have been told.
+void Service::RepeatExit(const ContainerPtr& container, const TaskProcessPtr& process) {
+  const os::ProcessId id{process->host_pid.value, process->start_time};
+  if (process->unpublished ||
+      (process->host_pid && parts_.services.processes.IsUnacknowledged(id))) {
+    os::Start(HandleExit(container, process));
+    return;
+  }
+  process->state = State::kStopped;
+  process->SetExited();
+}
+
+}  // namespace gantry::task

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The process that a sandbox has: found again by every engine, whichever of its
+// containers are left; named to the keeper, who kills it where the engine hangs;
+// and killed where no backend has it any more.
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/task/task_test.h"
+
+namespace gantry::task {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class SandboxProcess : public TaskTest {
+ protected:
+  SandboxProcess() { backend_.StartServers(); }
+
+  os::ProcessId Server() const { return keeper_.named.at("1/sandbox/server"); }
+
+  /// The pids that the keeper would kill for this instance.
+  std::vector<int32_t> Doomed(uint64_t instance) {
+    Settle();
+    std::vector<int32_t> pids;
+    for (const link::ProcessRef& process : keeper_.plans[instance].processes) {
+      pids.push_back(process.pid);
+    }
+    return pids;
+  }
+};
+
+TEST_F(SandboxProcess, IsNamedToTheKeeper) {
+  Run("c1");
+  EXPECT_THAT(Doomed(1), ElementsAre(Server().pid));
+  RestartEngine();
+  ASSERT_TRUE(State("c1"));
+  EXPECT_THAT(Doomed(1), ElementsAre(Server().pid));
+}
+
+TEST_F(SandboxProcess, DiesWithThePodAndNotWithOneOfItsContainers) {
+  Run("pod");
+  Run("a", "pod");
+  EXPECT_THAT(Doomed(1), ElementsAre(Server().pid));
+  EXPECT_THAT(Doomed(2), IsEmpty());
+  End("pod", 0);
+  ASSERT_TRUE(Delete("pod"));
+  EXPECT_THAT(Doomed(2), ElementsAre(Server().pid)) << "the last one";
+}
+
+TEST_F(SandboxProcess, IsFoundAgainWithoutTheContainerThatItWasMadeFor) {
+  Run("pod");
+  Run("a", "pod");
+  End("pod", 0);
+  ASSERT_TRUE(Delete("pod"));
+  for (int i = 0; i < 2; ++i) {
+    RestartEngine();
+    EXPECT_EQ(State("a")->status(), pb::RUNNING);
+    EXPECT_EQ(RecordOf("a").sandbox_prefix, "1/sandbox");
+  }
+  Run("b", "pod");
+  EXPECT_EQ(RecordOf("b").sandbox_prefix, "1/sandbox");
+}
+
+TEST_F(SandboxProcess, EndsWhereNoBackendHasTheSandboxAnyMore) {
+  Run("c1");
+  const os::ProcessId server = Server();
+  around_.backend_error = "no such file";
+  RestartEngine();
+  EXPECT_EQ(TakeAs<pb::WaitResponse>(SendWait("c1"))->exit_status(), 255U);
+  EXPECT_TRUE(Until([&] { return std::ranges::contains(keeper_.acknowledged, server); }));
+  EXPECT_TRUE(Delete("c1"));
+}
+
+}  // namespace
+}  // namespace gantry::task
