@@ -37,6 +37,9 @@ class Pending {
     return response;
   }
 
+  /// Readable: the answer is there.
+  int fd() const { return client_.fd(); }
+
  private:
   rpc::BlockingClient client_;
   uint32_t stream_;

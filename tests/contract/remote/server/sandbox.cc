@@ -333,6 +333,15 @@ void FakeSandbox::End(Process& process) {
   OnReaped(process.child.pid, status);
 }
 
+/// Execs first: they are of the init's pid namespace, so its end waits until they
+/// have been reaped.
+void FakeSandbox::End(Container& container) {
+  for (auto& [id, exec] : container.execs) {
+    End(exec);
+  }
+  End(container.init);
+}
+
 Status FakeSandbox::Delete(const Json& call) {
   const auto found = containers_.find(call.value("container", std::string()));
   if (found == containers_.end()) {
@@ -346,20 +355,14 @@ Status FakeSandbox::Delete(const Json& call) {
     }
     return {};
   }
-  End(container.init);
-  for (auto& [id, exec] : container.execs) {
-    End(exec);
-  }
+  End(container);
   containers_.erase(found);
   return {};
 }
 
 void FakeSandbox::EndAll() {
   for (auto& [id, container] : containers_) {
-    End(container.init);
-    for (auto& [exec, process] : container.execs) {
-      End(process);
-    }
+    End(container);
   }
   containers_.clear();
 }

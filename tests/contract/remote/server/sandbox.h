@@ -73,6 +73,7 @@ class FakeSandbox {
   Result<Process*> Find(const Json& call);
   void OnReaped(pid_t pid, int wait_status);
   void End(Process& process);
+  void End(Container& container);
   void EndAll();
   void Report(const Json& event);
   static Json ExitOf(const Process& process);
