@@ -154,7 +154,8 @@ TEST_F(EngineKill, LeavesExecs) {
 
 TEST_F(EngineKill, LeavesATerminal) {
   Program program = StartCtr(node(), RunWords({"--rm", "-t"}, Id(), {"sh"}), Terminal());
-  program.Write("echo one-$((40+1))\n");
+  // ctr follows the window only once it has told the first size, after the start.
+  program.Write("until [ \"$(stty size)\" = '24 80' ]; do sleep 0.05; done; echo one-$((40+1))\n");
   ASSERT_TRUE(program.ReadUntil("one-41")) << program.out();
   Kill();
   program.Write("echo two-$((40+2))\n");
