@@ -90,11 +90,10 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteInit(ContainerPtr container,
   TaskProcess& init = *container->init;
   GANTRY_CO_CHECK_OK(CheckLegal(Operation::kDelete, init.state,
                                 std::format("container '{}'", container->id.str())));
-  if (init.exit && !init.exited.is_set()) {
-    // Its end is being recorded: the exit is published before the delete.
-    co_await init.exited.Wait();
-  }
+  co_await AwaitPublishedExit(init);
   GANTRY_CO_CHECK_OK(co_await Remove(container, deadline));
+  // One that was only created has been ended by that.
+  co_await AwaitPublishedExit(init);
   const pb::DeleteResponse response = ResponseOf(init);
   const ExitStatus exit = init.exit.value_or(ExitStatus{0, Now()});
   link::Forget tombstone;
@@ -110,6 +109,14 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteInit(ContainerPtr container,
   Leave(*container);
   LogInfo({{"ns", container->group->ns.str()}, {"id", container->id.str()}}, "deleted");
   co_return response;
+}
+
+/// An end that is known is published before the delete, and whoever waits for it
+/// gets it.
+os::Task<void> Service::AwaitPublishedExit(TaskProcess& init) {
+  if (init.exit && !init.exited.is_set()) {
+    co_await init.exited.Wait();
+  }
 }
 
 os::Task<void> Service::CloseStreams(TaskProcessPtr process) {

@@ -157,6 +157,7 @@ class Service final : public ProcessObserver {
   /// Removes every trace outside the bundle. Again: allowed. `deadline`: the
   /// backend's; without, the configuration's from now on.
   os::Task<Status> Remove(ContainerPtr container, std::optional<Deadline> deadline = {});
+  os::Task<void> AwaitPublishedExit(TaskProcess& init);
   os::Task<void> CloseStreams(TaskProcessPtr process);
   os::Task<void> FreeBackend(std::vector<std::shared_ptr<Process>> objects);
   os::Task<void> AnswerDeleteCall(link::DeleteCall call);
