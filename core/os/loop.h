@@ -124,7 +124,7 @@ class Loop {
   struct Registration {
     /// Tells an event of this registration from one of an earlier owner of
     /// the same number.
-    uint32_t generation;
+    uint32_t generation = 0;
     bool armed = false;
     uint32_t mask = 0;
     std::vector<uint64_t> serials;

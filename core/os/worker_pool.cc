@@ -35,9 +35,9 @@ constexpr std::chrono::seconds kIdleTime{10};
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 // Instrumented frames are several times larger.
-constexpr size_t kStackBytes = 2048 * 1024;
+constexpr size_t kStackBytes = size_t{2048} * 1024;
 #else
-constexpr size_t kStackBytes = 256 * 1024;
+constexpr size_t kStackBytes = size_t{256} * 1024;
 #endif
 
 /// pthread_create with no signal let through to the new thread.

@@ -93,10 +93,11 @@ class WorkerPool {
     bool await_suspend(std::coroutine_handle<> self) {
       waiter = self;
       Status submitted = pool_.Submit(*this);
-      if (!submitted) {
-        Fail(std::move(submitted).error());
+      if (submitted) {
+        return true;
       }
-      return submitted.has_value();
+      Fail(std::move(submitted).error());
+      return false;
     }
 
     Outcome await_resume() { return std::move(*outcome_); }
