@@ -10,8 +10,8 @@
 //
 // Fields may be integers, bool, std::string, such structures, std::optional of
 // these (absent when unset) and std::vector of these (repeated, not packed).
-// Zero and empty are not written; unknown fields are skipped, so that a newer
-// peer may add some.
+// Zero and empty are not written, so no field may start as something else;
+// unknown fields are skipped, so that a newer peer may add some.
 #pragma once
 
 #include <concepts>

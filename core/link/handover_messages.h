@@ -15,11 +15,11 @@
 namespace gantry::link {
 
 /// engine -> keeper, first of all: ready to take over. Everything the keeper
-/// knows follows. A keeper of another `version` closes the link.
+/// knows follows. A keeper of another version than `kProtocolVersion` closes the link.
 struct Hello {
   static constexpr Type kType = Type::kHello;
 
-  uint32_t version = kProtocolVersion;
+  uint32_t version = 0;
   int32_t pid = 0;
 
   void Each(this auto& self, auto&& field) {
@@ -32,7 +32,7 @@ struct Hello {
 struct Welcome {
   static constexpr Type kType = Type::kWelcome;
 
-  uint32_t version = kProtocolVersion;
+  uint32_t version = 0;
   int32_t keeper_pid = 0;
   /// 1 for the first engine of this keeper, then counting up.
   uint64_t generation = 0;

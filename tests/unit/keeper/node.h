@@ -212,7 +212,7 @@ class KeeperTest : public testing::Test {
   /// The same, after its Hello was answered with a whole snapshot.
   FakeEngine& ReadyEngine(size_t index = 0) {
     FakeEngine& engine = Engine(index);
-    EXPECT_TRUE(engine.channel->Send(link::Hello{}));
+    EXPECT_TRUE(engine.channel->Send(link::Hello{link::kProtocolVersion}));
     EXPECT_TRUE(Until([&] { return engine.Count<link::SnapshotEnd>() == 1; }));
     return engine;
   }

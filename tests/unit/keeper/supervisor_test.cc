@@ -95,7 +95,8 @@ TEST_F(SupervisorTest, LosesNothingThatADeadEngineHasSaid) {
 TEST_F(SupervisorTest, EndsAnEngineOfAnotherVersion) {
   Announce("c1");
   ASSERT_TRUE(Engine().channel->Send(link::Hello{link::kProtocolVersion + 1, 1}));
-  ReadyEngine(1);
+  ASSERT_TRUE(Engine(1).channel->Send(link::Hello{}));
+  ReadyEngine(2);
 }
 
 TEST_F(SupervisorTest, UpgradeSwitchesWhenTheNewOneIsReady) {
@@ -105,7 +106,7 @@ TEST_F(SupervisorTest, UpgradeSwitchesWhenTheNewOneIsReady) {
   BeginUpgrade("");
   FakeEngine& next = Engine(1);
   EXPECT_EQ(Status().engine_pid, old);
-  ASSERT_TRUE(next.channel->Send(link::Hello{}));
+  ASSERT_TRUE(next.channel->Send(link::Hello{link::kProtocolVersion}));
   ASSERT_TRUE(Until([&] { return answer_.has_value(); }));
   ASSERT_EQ(answer_->type, link::Type::kUpgraded);
   EXPECT_EQ(answer_->As<link::Upgraded>()->engine_pid, Status().engine_pid);

@@ -56,6 +56,11 @@ TEST(Codec, SkipsFieldsItDoesNotKnow) {
   EXPECT_EQ(got->number, 7U);
 }
 
+TEST(Codec, ReadsAnAbsentFieldAsZero) {
+  EXPECT_EQ(Decode<Hello>("")->version, 0U);
+  EXPECT_EQ(Decode<Welcome>(Encode(Welcome{}))->version, 0U);
+}
+
 TEST(Codec, RefusesTruncatedBytes) {
   const std::string bytes = Encode(Failed{5, "a message of some length"});
   for (size_t length = 1; length < bytes.size(); ++length) {

@@ -66,7 +66,9 @@ void FakeKeeper::AskToDelete(uint64_t tag, uint64_t instance) {
 }
 
 void FakeKeeper::SendSnapshot() {
-  Tell(link::Welcome{});
+  link::Welcome welcome;
+  welcome.version = link::kProtocolVersion;
+  Tell(welcome);
   for (const auto& [number, instance] : instances) {
     Tell(instance);
   }
