@@ -67,6 +67,14 @@ TEST(RuntimeOptions, AsTomlMayNest) {
   EXPECT_EQ(options->json, R"({"a":{"b":[1,2.5],"c":true,"d":"2020-01-02"}})");
 }
 
+// The undefined-behaviour sanitizer ends the process where the parser is wrong.
+TEST(RuntimeOptions, RefuseTomlKeysThatAreNotAscii) {
+  for (const char* const toml : {"\u00e9 = 1\n", "\ufef7Handler = 'x'\n", "a = \u00e9\n"}) {
+    EXPECT_FALSE(DecodeRuntimeOptions(kTomlType, WithBody(toml)).has_value()) << toml;
+  }
+  EXPECT_TRUE(DecodeRuntimeOptions(kTomlType, WithBody("a = '\u00e9' # \ufef7\n")).has_value());
+}
+
 TEST(RuntimeOptions, SayWhereTheTomlIsWrong) {
   const auto options = DecodeRuntimeOptions(kTomlType, WithBody("a = 1\nb = = 2\n"));
   ASSERT_FALSE(options.has_value());
