@@ -39,6 +39,13 @@ build_or_fail() {
   return 1
 }
 
+# Waits until fewer than two of this shell's jobs run.
+wait_for_turn() {
+  while [ "$(jobs -rp | wc -l)" -ge 2 ]; do
+    wait -n || true
+  done
+}
+
 # All unit programs of a preset, two at a time.
 unit_suite() {
   local suite="$1" preset="$2" program
@@ -47,14 +54,12 @@ unit_suite() {
   export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
   # A test of the relay forks engines that it kills; each starts a thread.
   export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0
-  for program in "$GANTRY_ROOT/build/$preset"/tests/unit_*; do
-    [ -x "$program" ] && [ -f "$program" ] || continue
-    while [ "$(jobs -rp | wc -l)" -ge 2 ]; do
-      wait -n || true
-    done
+  # The build names its programs: an earlier one may have left others.
+  while read -r program; do
+    wait_for_turn
     run_gtest "$suite" "$program" "$LOG_DIR/suite-$suite-$(basename "$program").log" \
       "$UNIT_SECONDS" --gtest_color=no &
-  done
+  done <"$GANTRY_ROOT/build/$preset/tests/programs"
   wait
 }
 
@@ -66,26 +71,37 @@ style_suite() {
   fi
 }
 
-fuzz_suite() {
-  local target name log status
-  build_or_fail fuzz fuzz fuzz_targets || return 0
-  for target in "$GANTRY_ROOT"/build/fuzz/fuzz/fuzz_*; do
-    [ -x "$target" ] && [ -f "$target" ] || continue
-    name=$(basename "$target")
-    log="$LOG_DIR/suite-fuzz-$name.log"
-    status=0
-    mkdir -p "$GANTRY_ROOT/build/fuzz/corpus/$name" "$GANTRY_ROOT/tests/fuzz/corpus/$name"
-    timeout -k 20 $((FUZZ_SECONDS + 120)) "$target" -max_total_time="$FUZZ_SECONDS" \
-      -runs="${GANTRY_FUZZ_RUNS:-2000000}" -timeout=20 -rss_limit_mb=2048 \
-      -artifact_prefix="$GANTRY_ROOT/build/fuzz/" "$GANTRY_ROOT/build/fuzz/corpus/$name" \
-      "$GANTRY_ROOT/tests/fuzz/corpus/$name" >"$log" 2>&1 </dev/null || status=$?
-    if [ "$status" -eq 0 ]; then
-      record passed fuzz "$name"
-    else
-      record failed fuzz "$name"
+# run_fuzz PROGRAM: the seeds, then what comes of them for a while. Inputs that
+# reached something new are kept in the build folder for the next run.
+run_fuzz() {
+  local name log status=0 found="$GANTRY_ROOT/build/fuzz/corpus" seeds="$GANTRY_ROOT/tests/fuzz/corpus"
+  name=$(basename "$1")
+  log="$LOG_DIR/suite-fuzz-$name.log"
+  mkdir -p "$found/$name"
+  timeout -k 20 $((FUZZ_SECONDS + 120)) "$1" -max_total_time="$FUZZ_SECONDS" \
+    -runs="${GANTRY_FUZZ_RUNS:-2000000}" -timeout=20 -rss_limit_mb=2048 \
+    -artifact_prefix="$GANTRY_ROOT/build/fuzz/$name-" "$found/$name" "$seeds/$name" \
+    >"$log" 2>&1 </dev/null || status=$?
+  if [ "$status" -eq 0 ]; then
+    record passed fuzz "$name"
+  else
+    record failed fuzz "$name"
+    {
+      printf '  --  fuzz: %s ended with status %s; %s:\n' "$name" "$status" "$log"
       tail -n 40 "$log" | sed 's/^/      /'
-    fi
-  done
+    } >"$log.failures"
+    cat "$log.failures"
+  fi
+}
+
+fuzz_suite() {
+  local program
+  build_or_fail fuzz fuzz fuzz_targets || return 0
+  while read -r program; do
+    wait_for_turn
+    run_fuzz "$program" &
+  done <"$GANTRY_ROOT/build/fuzz/tests/programs"
+  wait
 }
 
 # Keeper and engine as built, without a containerd.
