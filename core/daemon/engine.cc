@@ -113,7 +113,7 @@ os::Task<void> Engine::ComeUp() {
   tasks_ = std::make_unique<task::Service>(parts);
   Status registered = tasks_->Register(table_);
   if (registered) {
-    registered = RegisterOperator(table_, *tasks_, backends_, *publishers_);
+    registered = RegisterOperator(table_, pool_, *tasks_, backends_, *publishers_);
   }
   if (!registered) {
     LogError("register the services: {}", registered.error().message);
@@ -133,20 +133,26 @@ os::Task<void> Engine::ComeUp() {
     next();
   }
   publishers_->Start();
+  trim_.Touch();
   LogInfo("up, {} instances", tasks_->instances().size());
 }
 
 void Engine::OnInstanceAdded(link::InstanceAdded instance) {
+  trim_.Touch();
   WhenUp([this, instance = std::move(instance)]() mutable {
     tasks_->InstanceAdded(std::move(instance));
   });
 }
 
 void Engine::OnInstanceRemoved(uint64_t number) {
+  trim_.Touch();
   WhenUp([this, number] { tasks_->InstanceRemoved(number); });
 }
 
-void Engine::OnExit(const link::Exit& exit) { processes_.OnExit(exit); }
+void Engine::OnExit(const link::Exit& exit) {
+  trim_.Touch();
+  processes_.OnExit(exit);
+}
 
 void Engine::OnNamedSpawn(const link::NamedSpawn& spawn) { processes_.OnNamedSpawn(spawn); }
 
@@ -161,6 +167,7 @@ void Engine::OnSnapshotEnd() {
 }
 
 void Engine::OnRequest(link::Request request) {
+  trim_.Touch();
   WhenUp([this, request = std::move(request)]() mutable {
     rpc::IncomingRequest incoming;
     incoming.connection = request.connection;

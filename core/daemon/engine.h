@@ -17,6 +17,7 @@
 #include "core/config/config.h"
 #include "core/daemon/backends.h"
 #include "core/daemon/command_line.h"
+#include "core/daemon/idle_trim.h"
 #include "core/engine/host_processes.h"
 #include "core/engine/keeper_link.h"
 #include "core/events/publisher.h"
@@ -66,6 +67,7 @@ class Engine final : private engine::KeeperObserver {
   const std::string config_error_;
   const os::CgroupHierarchy cgroups_;
   os::Loop loop_;
+  IdleTrim trim_{loop_};
   UniqueFd signals_;
   os::WorkerPool pool_;
   engine::KeeperLink link_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gantryd, the engine. The keeper starts it with their link as descriptor 3.
-#include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "core/log/log.h"
 #include "core/os/cgroup.h"
 #include "core/os/fs.h"
+#include "core/os/memory.h"
 #include "core/os/process.h"
 #include "core/plugin/plugin_host.h"
 
@@ -21,14 +21,6 @@ namespace {
 
 using gantry::Code;
 using gantry::daemon::CommandLine;
-
-/// Few arenas and early trimming: an idle engine shall be small, and allocation
-/// is not what its time goes into.
-void KeepMemorySmall() {
-  mallopt(M_ARENA_MAX, 2);
-  mallopt(M_TRIM_THRESHOLD, 128 << 10);
-  mallopt(M_MMAP_THRESHOLD, 128 << 10);
-}
 
 int RunEngine(CommandLine line) {
   struct stat info{};
@@ -60,7 +52,7 @@ int RunEngine(CommandLine line) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  KeepMemorySmall();
+  gantry::os::SaveMemory();
   gantry::os::IgnoreSigpipe();
   gantry::Result<CommandLine> line = gantry::daemon::ParseCommandLine(argc, argv);
   if (!line) {

@@ -9,16 +9,16 @@
 #include <format>
 #include <utility>
 
-#include "core/keeper/memory.h"
 #include "core/keeper/note.h"
 #include "core/os/fs.h"
+#include "core/os/memory.h"
 
 namespace gantry::keeper {
 namespace {
 
 constexpr std::chrono::minutes kTombstoneLife(10);
 /// So long after something happened; while much happens, so often.
-constexpr std::chrono::seconds kTrimDelay(3);
+constexpr std::chrono::seconds kTrimDelay(1);
 
 }  // namespace
 
@@ -213,7 +213,7 @@ void Keeper::TrimLater() {
   }
   trim_timer_ = loop_.After(kTrimDelay, [this] {
     trim_timer_ = {};
-    ReleaseMemory();
+    os::ReleaseMemory();
   });
 }
 

@@ -105,8 +105,7 @@ class Keeper {
   bool ending_ = false;
 };
 
-/// The operator's and shims' socket names below the run directory.
-inline constexpr char kControlSocket[] = "keeper.sock";
+/// The names of the operator's socket and of the shims' folder in the run directory.
 inline constexpr char kOperatorSocket[] = "gantry.sock";
 inline constexpr char kInstanceSockets[] = "s";
 

@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "core/keeper/keeper.h"
-#include "core/keeper/memory.h"
 #include "core/keeper/note.h"
 #include "core/keeper/options.h"
 #include "core/link/paths.h"
 #include "core/os/fs.h"
+#include "core/os/memory.h"
 #include "core/os/unix_socket.h"
 
 namespace gantry::keeper {
@@ -52,7 +52,7 @@ Result<UniqueFd> ControlSocket(const CommandLine& line) {
     }
     return given;
   }
-  const std::string path = line.run_dir + "/" + kControlSocket;
+  const std::string path = line.run_dir + "/" + link::kControlSocket;
   GANTRY_CHECK_OK(os::RemoveFile(path));
   return os::ListenUnix(path);
 }
@@ -118,7 +118,7 @@ Status Serve(CommandLine line) {
 }
 
 int Main(int argc, char** argv) {
-  SaveMemory();
+  os::SaveMemory();
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   auto line = ParseCommandLine(arguments);
   const Status served = line ? Serve(std::move(*line)) : std::unexpected(line.error());

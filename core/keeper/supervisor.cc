@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/keeper/note.h"
+#include "core/os/memory.h"
 #include "core/os/unix_socket.h"
 
 namespace gantry::keeper {
@@ -39,6 +40,7 @@ std::vector<std::string> Environment(const std::string& run_dir) {
     }
   }
   all.push_back("GANTRY_RUN_DIR=" + run_dir);
+  os::AddMemoryTunables(all);
   return all;
 }
 

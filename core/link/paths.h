@@ -9,6 +9,9 @@
 
 namespace gantry::link {
 
+/// Where the keeper is asked, in the run directory.
+inline constexpr char kControlSocket[] = "keeper.sock";
+
 /// $GANTRY_RUN_DIR, or /run/gantry. Without a slash at its end.
 std::string RunDir();
 

@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core/link/paths.h"
 #include "core/os/fs.h"
+#include "core/os/memory.h"
 #include "core/os/spawn.h"
 #include "core/os/unix_socket.h"
 
@@ -34,10 +36,11 @@ std::vector<std::string> KeeperEnvironment() {
       all.emplace_back(text);
     }
   }
+  os::AddMemoryTunables(all);
   return all;
 }
 
-std::string ControlPath(const std::string& run_dir) { return run_dir + "/keeper.sock"; }
+std::string ControlPath(const std::string& run_dir) { return run_dir + "/" + link::kControlSocket; }
 
 Result<UniqueFd> LockStart(const std::string& run_dir) {
   const std::string path = run_dir + "/keeper.lock";

@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/keeper/memory.h"
+#include "core/os/memory.h"
 
 #include <link.h>
 #include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <string_view>
 
-namespace gantry::keeper {
+namespace gantry::os {
 namespace {
 
 constexpr int kBlockThreshold = 64 << 10;
 
 /// Read-only segments only: what is written to exists nowhere else.
-int ReleaseSegments(dl_phdr_info* info, size_t, void*) {
+int ReleaseSegments(dl_phdr_info* info, size_t /*size*/, void* /*data*/) {
+  const std::string_view name = info->dlpi_name == nullptr ? "" : info->dlpi_name;
+  if (name.starts_with("linux-vdso")) {
+    return 0;
+  }
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const auto& segment = info->dlpi_phdr[i];
@@ -25,8 +31,7 @@ int ReleaseSegments(dl_phdr_info* info, size_t, void*) {
     const uintptr_t end = info->dlpi_addr + segment.p_vaddr + segment.p_memsz;
     madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
   }
-  // The program itself comes first; libraries are shared with others anyway.
-  return 1;
+  return 0;
 }
 
 }  // namespace
@@ -37,9 +42,18 @@ void SaveMemory() {
   mallopt(M_MMAP_THRESHOLD, kBlockThreshold);
 }
 
+void AddMemoryTunables(std::vector<std::string>& environment) {
+  const auto is_tunables = [](const std::string& entry) {
+    return entry.starts_with("GLIBC_TUNABLES=");
+  };
+  if (std::ranges::none_of(environment, is_tunables)) {
+    environment.emplace_back("GLIBC_TUNABLES=glibc.malloc.tcache_count=0");
+  }
+}
+
 void ReleaseMemory() {
   malloc_trim(0);
   dl_iterate_phdr(ReleaseSegments, nullptr);
 }
 
-}  // namespace gantry::keeper
+}  // namespace gantry::os
