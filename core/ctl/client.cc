@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ctl/client.h"
 
+#include <filesystem>
 #include <format>
 #include <utility>
 
 #include "core/ctl/operator.h"
+#include "core/link/channel.h"
+#include "core/link/control_messages.h"
+#include "core/link/paths.h"
+#include "core/os/unix_socket.h"
 
 namespace gantry::ctl {
 namespace {
@@ -59,6 +64,19 @@ Result<v1::StatusResponse> OperatorClient::EngineStatus() {
   v1::StatusResponse response;
   GANTRY_CHECK_OK(Call(kStatus, v1::StatusRequest(), response));
   return response;
+}
+
+Result<link::KeeperStatus> QueryKeeper(const std::string& socket) {
+  const std::string path =
+      std::filesystem::path(socket).replace_filename(link::kControlSocket).string();
+  auto connected = os::ConnectUnix(path);
+  if (!connected) {
+    return Fail(Code::kUnavailable, "reach the keeper at '{}': {}", path,
+                connected.error().message);
+  }
+  link::BlockingChannel channel(std::move(*connected));
+  return channel.Ask<link::KeeperStatus>(link::Query(),
+                                         std::chrono::steady_clock::now() + kTimeout);
 }
 
 }  // namespace gantry::ctl

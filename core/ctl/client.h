@@ -8,6 +8,7 @@
 
 #include <gantry/error.h>
 
+#include "core/link/status_messages.h"
 #include "core/rpc/blocking_client.h"
 #include "proto/gantry/operator.pb.h"
 
@@ -32,5 +33,10 @@ class OperatorClient {
 
   rpc::BlockingClient client_;
 };
+
+/// What the keeper beside the engine's `socket` says of itself; it answers also
+/// while the engine does not. Blocks: up to ten seconds. Errors: kUnavailable,
+/// kDeadlineExceeded.
+Result<link::KeeperStatus> QueryKeeper(const std::string& socket);
 
 }  // namespace gantry::ctl

@@ -74,7 +74,8 @@ Result<std::string> Inspect(const Arguments& arguments) {
 Result<std::string> ShowStatus(const Arguments& arguments) {
   GANTRY_TRY(auto client, OperatorClient::Connect(arguments.address));
   GANTRY_TRY(const auto answer, client.EngineStatus());
-  return arguments.json ? StatusJson(answer) : StatusText(answer, NowNs());
+  GANTRY_TRY(const auto keeper, QueryKeeper(arguments.address));
+  return arguments.json ? StatusJson(answer, keeper) : StatusText(answer, keeper, NowNs());
 }
 
 Result<std::string> Check(const Arguments& arguments) {

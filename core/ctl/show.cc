@@ -134,16 +134,18 @@ std::string InspectJson(const v1::InspectResponse& answer) {
   return json.End().End().Take();
 }
 
-std::string StatusText(const v1::StatusResponse& status, int64_t now_ns) {
-  std::string out = Line("version", status.version()) +
-                    Line("engine", std::format("pid {}, up {}", status.engine_pid(),
-                                               AgeText(status.started_at_ns(), now_ns))) +
-                    Line("keeper", std::format("pid {}, {} engine(s) started", status.keeper_pid(),
-                                               status.engine_starts())) +
-                    Line("sandboxes", std::to_string(status.sandboxes())) +
-                    Line("containers", std::to_string(status.containers())) +
-                    Line("connections", std::to_string(status.connections())) +
-                    Line("events", std::format("{} waiting", status.queued_events())) + "\n";
+std::string StatusText(const v1::StatusResponse& status, const link::KeeperStatus& keeper,
+                       int64_t now_ns) {
+  std::string out =
+      Line("version", status.version()) +
+      Line("engine", std::format("pid {}, up {}", status.engine_pid(),
+                                 AgeText(status.started_at_ns(), now_ns))) +
+      Line("keeper", std::format("pid {}, up {}, {} engine(s) started", keeper.keeper_pid,
+                                 AgeText(keeper.started_at_ns, now_ns), keeper.engine_starts)) +
+      Line("sandboxes", std::to_string(status.sandboxes())) +
+      Line("containers", std::to_string(status.containers())) +
+      Line("connections", std::to_string(keeper.connections)) +
+      Line("events", std::format("{} waiting", status.queued_events())) + "\n";
   Table table({"BACKEND", "VERSION", "SANDBOXES", "FILE", "ERROR"});
   for (const v1::BackendStatus& backend : status.backends()) {
     table.Add({backend.name(), backend.version(), std::to_string(backend.sandboxes()),
@@ -152,17 +154,19 @@ std::string StatusText(const v1::StatusResponse& status, int64_t now_ns) {
   return out + table.str();
 }
 
-std::string StatusJson(const v1::StatusResponse& status) {
+std::string StatusJson(const v1::StatusResponse& status, const link::KeeperStatus& keeper) {
   JsonWriter json;
   json.Object()
       .Member("version", status.version())
       .Member("engine_pid", status.engine_pid())
-      .Member("keeper_pid", status.keeper_pid())
+      .Member("keeper_pid", keeper.keeper_pid)
       .Member("started_at", TimeText(status.started_at_ns()))
-      .Member("engine_starts", status.engine_starts())
+      .Member("engine_starts", keeper.engine_starts)
       .Member("sandboxes", status.sandboxes())
       .Member("containers", status.containers())
-      .Member("connections", status.connections())
+      .Member("connections", keeper.connections)
+      .Member("requests_waiting", keeper.requests_waiting)
+      .Member("descriptors_stored", keeper.descriptors_stored)
       .Member("queued_events", status.queued_events())
       .Key("backends")
       .Array();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the engine answers, as text.
+// What engine and keeper answer, as text.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "core/link/status_messages.h"
 #include "proto/gantry/operator.pb.h"
 
 namespace gantry::ctl {
@@ -18,7 +19,8 @@ std::string ListJson(const v1::ListResponse& list);
 std::string InspectText(const v1::InspectResponse& answer, int64_t now_ns);
 std::string InspectJson(const v1::InspectResponse& answer);
 
-std::string StatusText(const v1::StatusResponse& status, int64_t now_ns);
-std::string StatusJson(const v1::StatusResponse& status);
+std::string StatusText(const v1::StatusResponse& status, const link::KeeperStatus& keeper,
+                       int64_t now_ns);
+std::string StatusJson(const v1::StatusResponse& status, const link::KeeperStatus& keeper);
 
 }  // namespace gantry::ctl

@@ -4,7 +4,11 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <map>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "core/os/cgroup_stats.h"
 #include "core/rpc/typed.h"
@@ -54,19 +58,41 @@ void Fill(v1::Process& out, const task::TaskProcess& process) {
   }
 }
 
+/// What each of these containers uses; 0 where that is not known.
+os::Task<Result<std::vector<uint64_t>>> MemoryOf(os::WorkerPool& pool,
+                                                 std::vector<task::ContainerPtr> containers) {
+  std::vector<os::Cgroup> cgroups;
+  for (const task::ContainerPtr& container : containers) {
+    cgroups.push_back(container->cgroup);
+  }
+  co_return co_await pool.Run([&cgroups]() -> Result<std::vector<uint64_t>> {
+    std::vector<uint64_t> bytes;
+    for (const os::Cgroup& cgroup : cgroups) {
+      bytes.push_back(os::ReadMemoryUse(cgroup).value_or(0));
+    }
+    return bytes;
+  });
+}
+
 /// The services' state is only read here.
 struct Reader {
+  os::WorkerPool& pool;
   const task::Service& tasks;
   const Backends& backends;
   const events::Publishers& publishers;
   int64_t started_at_ns = Now();
 
   os::Task<Result<v1::ListResponse>> List(const rpc::CallContext&, v1::ListRequest request) const {
+    std::vector<task::ContainerPtr> containers = tasks.Containers();
+    std::erase_if(containers, [&request](const task::ContainerPtr& container) {
+      return !request.namespace_().empty() && request.namespace_() != container->group->ns.str();
+    });
+    GANTRY_CO_TRY(const std::vector<uint64_t> memory, co_await MemoryOf(pool, containers));
     v1::ListResponse response;
-    for (const task::ContainerPtr& container : tasks.Containers()) {
-      if (request.namespace_().empty() || request.namespace_() == container->group->ns.str()) {
-        Fill(*response.add_instances(), *container);
-      }
+    for (size_t i = 0; i < containers.size(); ++i) {
+      v1::Instance& instance = *response.add_instances();
+      Fill(instance, *containers[i]);
+      instance.set_memory_bytes(memory[i]);
     }
     co_return response;
   }
@@ -88,8 +114,10 @@ struct Reader {
     if (!found) {
       co_return Fail(Code::kNotFound, "inspect '{}': no such container", request.id());
     }
+    GANTRY_CO_TRY(const std::vector<uint64_t> memory, co_await MemoryOf(pool, {found}));
     v1::InspectResponse response;
     Fill(*response.mutable_instance(), *found);
+    response.mutable_instance()->set_memory_bytes(memory.front());
     response.set_bundle(found->bundle);
     response.set_options_json(found->options_json);
     response.set_address(found->group->address);
@@ -103,12 +131,28 @@ struct Reader {
     co_return response;
   }
 
+  /// By backend.
+  std::map<std::string, uint32_t> CountSandboxes() const {
+    std::set<const task::SandboxEntry*> seen;
+    std::map<std::string, uint32_t> counts;
+    for (const task::ContainerPtr& container : tasks.Containers()) {
+      if (container->sandbox && seen.insert(container->sandbox.get()).second) {
+        ++counts[container->sandbox->backend_name];
+      }
+    }
+    return counts;
+  }
+
   os::Task<Result<v1::StatusResponse>> GetStatus(const rpc::CallContext&, v1::StatusRequest) const {
     v1::StatusResponse response;
     response.set_version(GANTRY_VERSION);
     response.set_engine_pid(static_cast<uint32_t>(getpid()));
     response.set_keeper_pid(static_cast<uint32_t>(getppid()));
     response.set_started_at_ns(started_at_ns);
+    const std::map<std::string, uint32_t> sandboxes = CountSandboxes();
+    for (const auto& [backend, count] : sandboxes) {
+      response.set_sandboxes(response.sandboxes() + count);
+    }
     response.set_containers(static_cast<uint32_t>(tasks.Containers().size()));
     response.set_queued_events(static_cast<uint32_t>(publishers.outbox().counters().queued));
     for (const BackendState& state : backends.States()) {
@@ -117,6 +161,8 @@ struct Reader {
       out->set_version(state.version);
       out->set_path(state.path);
       out->set_error(state.error);
+      const auto count = sandboxes.find(state.name);
+      out->set_sandboxes(count == sandboxes.end() ? 0 : count->second);
     }
     co_return response;
   }
@@ -124,9 +170,9 @@ struct Reader {
 
 }  // namespace
 
-Status RegisterOperator(rpc::MethodTable& table, const task::Service& tasks,
+Status RegisterOperator(rpc::MethodTable& table, os::WorkerPool& pool, const task::Service& tasks,
                         const Backends& backends, const events::Publishers& publishers) {
-  auto reader = std::make_shared<Reader>(tasks, backends, publishers);
+  auto reader = std::make_shared<Reader>(pool, tasks, backends, publishers);
   GANTRY_CHECK_OK((rpc::AddTyped<v1::ListRequest, v1::ListResponse>(
       table, kService, "List", [reader](const rpc::CallContext& call, v1::ListRequest request) {
         return reader->List(call, std::move(request));

@@ -7,13 +7,14 @@
 
 #include "core/daemon/backends.h"
 #include "core/events/publisher.h"
+#include "core/os/worker_pool.h"
 #include "core/rpc/method_table.h"
 #include "core/task/service.h"
 
 namespace gantry::daemon {
 
 /// Everything given must outlive `table`. Thread: loop.
-Status RegisterOperator(rpc::MethodTable& table, const task::Service& tasks,
+Status RegisterOperator(rpc::MethodTable& table, os::WorkerPool& pool, const task::Service& tasks,
                         const Backends& backends, const events::Publishers& publishers);
 
 }  // namespace gantry::daemon

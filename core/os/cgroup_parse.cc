@@ -117,6 +117,17 @@ CgroupCounters ParseCgroupCounters(std::string_view text) {
   return counters;
 }
 
+Result<uint64_t> ReadMemoryUse(const Cgroup& cgroup) {
+  const std::string dir = cgroup.DirOf("memory");
+  const char* file = cgroup.is_unified() ? "/memory.current" : "/memory.usage_in_bytes";
+  const auto text = dir.empty() ? std::nullopt : ReadCgroupText(dir + file);
+  if (!text) {
+    return Fail(Code::kNotFound, "read the memory of cgroup '{}': it has no memory controller",
+                dir);
+  }
+  return ParseCgroupNumber(*text);
+}
+
 Result<uint64_t> ReadOomKills(const Cgroup& cgroup) {
   const std::string dir = cgroup.DirOf("memory");
   const char* file = cgroup.is_unified() ? "/memory.events" : "/memory.oom_control";

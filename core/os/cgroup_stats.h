@@ -169,6 +169,10 @@ Result<CgroupV2Stats> ReadCgroupV2Stats(const Cgroup& cgroup);
 /// out.
 CgroupCounters ParseCgroupCounters(std::string_view text);
 
+/// Bytes that the cgroup accounts for, on either hierarchy. Errors: kNotFound
+/// without the memory controller. Thread: any.
+Result<uint64_t> ReadMemoryUse(const Cgroup& cgroup);
+
 /// How often the kernel killed in this cgroup for lack of memory, on either
 /// hierarchy. Errors: kNotFound without the memory controller.
 Result<uint64_t> ReadOomKills(const Cgroup& cgroup);

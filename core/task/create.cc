@@ -193,6 +193,9 @@ os::Task<Status> Service::Prepare(Creation& creation) {
                    "create container '{}': handler '{}' is not in the configuration '{}'",
                    container.id.str(), container.handler, parts_.config.file);
   }
+  if (container.handler.empty()) {
+    container.handler = parts_.config.default_handler;
+  }
   container.backend_name = handler->backend;
   GANTRY_CO_TRY(container.options_json,
                 oci::MergeOptions(handler->options.json, plans.options_json));

@@ -100,8 +100,24 @@ TEST(Status, ShowsBackendsThatWereRefused) {
   v1::BackendStatus& backend = *status.add_backends();
   backend.set_name("gvisor");
   backend.set_error("writable for everyone");
-  EXPECT_THAT(StatusText(status, kNow), HasSubstr("writable for everyone"));
-  EXPECT_TRUE(oci::Json::Parse(StatusJson(status), "status").has_value());
+  EXPECT_THAT(StatusText(status, {}, kNow), HasSubstr("writable for everyone"));
+  EXPECT_TRUE(oci::Json::Parse(StatusJson(status, {}), "status").has_value());
+}
+
+TEST(Status, ShowsWhatTheKeeperSays) {
+  link::KeeperStatus keeper;
+  keeper.keeper_pid = 4711;
+  keeper.engine_starts = 3;
+  keeper.connections = 17;
+  const std::string text = StatusText({}, keeper, kNow);
+  EXPECT_THAT(text, HasSubstr("pid 4711"));
+  EXPECT_THAT(text, HasSubstr("3 engine(s) started"));
+  EXPECT_THAT(text, HasSubstr("connections 17"));
+  const auto json = oci::Json::Parse(StatusJson({}, keeper), "status");
+  ASSERT_TRUE(json.has_value());
+  uint64_t connections = 0;
+  EXPECT_TRUE((*json)["connections"].Read(connections).has_value());
+  EXPECT_EQ(connections, 17U);
 }
 
 }  // namespace
