@@ -87,7 +87,7 @@ class Converter {
       }
       json_ += seen.empty() ? "" : ",";
       seen.push_back(name);
-      const std::string key = parent.empty() ? name : parent + "." + name;
+      const std::string key = parent.empty() ? name : std::format("{}.{}", parent, name);
       out_.lines.insert_or_assign(key, member.first.Mark().line + 1);
       json_ += oci::Quote(name) + ":";
       GANTRY_CHECK_OK(Convert(member.second, key, depth + 1));

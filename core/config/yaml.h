@@ -28,7 +28,7 @@ class Yaml {
   using Member = std::pair<std::string_view, Reader>;
 
   /// The root of `file`.
-  Yaml(YAML::Node node, std::string file) : node_(std::move(node)), file_(std::move(file)) {}
+  Yaml(const YAML::Node& node, std::string file) : node_(node), file_(std::move(file)) {}
 
   /// A map with these keys and no others, each at most once. Nothing after the
   /// colon is an empty map.
@@ -54,8 +54,8 @@ class Yaml {
   std::unexpected<Error> Wrong(std::string_view cause) const;
 
  private:
-  Yaml(YAML::Node node, std::string file, std::string key, YAML::Mark mark)
-      : node_(std::move(node)), file_(std::move(file)), key_(std::move(key)), mark_(mark) {}
+  Yaml(const YAML::Node& node, std::string file, std::string key, YAML::Mark mark)
+      : node_(node), file_(std::move(file)), key_(std::move(key)), mark_(mark) {}
 
   Result<std::string> Scalar(std::string_view expected) const;
   Result<std::string> KeyOf(const YAML::Node& key) const;

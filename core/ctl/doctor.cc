@@ -68,7 +68,7 @@ class Examination {
 
   // `program (what it says of itself)`; empty: there is none.
   std::string Version(const std::string& program, const char* flag = "--version") const {
-    const std::string path = node_.Find(program);
+    std::string path = node_.Find(program);
     if (path.empty() || !node_.first_line) {
       return path;
     }
@@ -255,7 +255,7 @@ Node Node::Here() {
 
 std::string Node::Find(const std::string& program) const {
   for (const std::string& dir : path) {
-    if (std::string file = root + dir + "/" + program; IsExecutable(file)) {
+    if (std::string file = std::format("{}{}/{}", root, dir, program); IsExecutable(file)) {
       return file;
     }
   }

@@ -108,10 +108,10 @@ std::string AgeText(int64_t then_ns, int64_t now_ns) {
   if (seconds < 120) {
     return std::format("{}s", seconds);
   }
-  if (seconds < 120 * 60) {
+  if (seconds < int64_t{120} * 60) {
     return std::format("{}m", seconds / 60);
   }
-  if (seconds < 48 * 3600) {
+  if (seconds < int64_t{48} * 3600) {
     return std::format("{}h", seconds / 3600);
   }
   return std::format("{}d", seconds / 86'400);

@@ -86,6 +86,7 @@ Result<task::BackendRef> Backends::Find(std::string_view name) {
 std::vector<BackendState> Backends::States() const {
   const std::lock_guard lock(mutex_);
   std::vector<BackendState> states;
+  states.reserve(loaded_.size() + failed_.size());
   for (const auto& [name, plugin] : loaded_) {
     states.push_back({name, plugin.version, plugin.path, {}});
   }

@@ -15,9 +15,8 @@ namespace {
 
 namespace po = boost::program_options;
 
-std::string FromEnvironment(const char* name, std::string otherwise) {
-  // Read before any thread is started.
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+std::string FromEnvironment(const char* name, const std::string& otherwise) {
+  const char* value = std::getenv(name);
   return value != nullptr && *value != '\0' ? std::string(value) : otherwise;
 }
 

@@ -19,7 +19,8 @@ std::optional<WaitStatus> WatchedProcess::Ended() const {
 
 Result<WaitStatus> WatchedProcess::Wait(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
-  if (!changed_.wait_for(lock, limit, [this] { return ended_.has_value(); })) {
+  changed_.wait_for(lock, limit, [this] { return ended_.has_value(); });
+  if (!ended_) {
     return Fail(Code::kDeadlineExceeded, "wait for process {}: still running after {} ms", id_.pid,
                 limit.count());
   }

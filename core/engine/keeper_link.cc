@@ -97,7 +97,7 @@ os::Task<Result<link::Message>> KeeperLink::Ask(uint64_t tag, link::Type type, s
                                                 std::vector<UniqueFd> fds) {
   Pending pending;
   pending_[tag] = &pending;
-  if (Status sent = channel_->Send(type, std::move(body), std::move(fds)); !sent) {
+  if (Status sent = channel_->Send(type, body, std::move(fds)); !sent) {
     pending_.erase(tag);
     co_return std::unexpected(std::move(sent).error().Within("ask the keeper"));
   }
@@ -295,7 +295,7 @@ bool KeeperLink::Announce(link::Message& message) {
                      [&](auto m) { observer_.OnStoredNames(std::move(m.names)); });
     case link::Type::kNamedSpawn:
       return deliver(std::type_identity<link::NamedSpawn>(),
-                     [&](auto m) { observer_.OnNamedSpawn(m); });
+                     [&](const auto& m) { observer_.OnNamedSpawn(m); });
     case link::Type::kExit:
       return deliver(std::type_identity<link::Exit>(), [&](auto m) { observer_.OnExit(m); });
     case link::Type::kSnapshotEnd:
@@ -309,7 +309,7 @@ bool KeeperLink::Announce(link::Message& message) {
                      [&](auto m) { observer_.OnConnectionClosed(m.connection); });
     case link::Type::kDeleteCall:
       return deliver(std::type_identity<link::DeleteCall>(),
-                     [&](auto m) { observer_.OnDeleteCall(m); });
+                     [&](const auto& m) { observer_.OnDeleteCall(m); });
     default:
       return false;
   }

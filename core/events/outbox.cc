@@ -252,6 +252,7 @@ size_t Outbox::Queued(const std::string& address) const {
 
 std::vector<std::string> Outbox::Addresses() const {
   std::vector<std::string> out;
+  out.reserve(addresses_.size());
   for (const auto& [name, address] : addresses_) {
     out.push_back(name);
   }

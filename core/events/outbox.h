@@ -67,6 +67,7 @@ class Outbox {
   static Result<std::unique_ptr<Outbox>> Open(UniqueFd memfd, OutboxLimits limits = {});
   Outbox(const Outbox&) = delete;
   Outbox& operator=(const Outbox&) = delete;
+  ~Outbox() = default;
 
   /// Queues `event`; it is in the journal when this returns. A journal that
   /// cannot be written is logged, the event is queued all the same.

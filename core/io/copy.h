@@ -69,7 +69,7 @@ class Copy : public std::enable_shared_from_this<Copy> {
   int blocked_in_a_row_ = 0;
   uint64_t dropped_bytes_ = 0;
   /// Only with `copying_`: read, and refused by the destination so far.
-  std::array<char, 4096> buffer_;
+  std::array<char, 4096> buffer_{};
   std::span<char> pending_;
 };
 

@@ -121,7 +121,8 @@ void OutputKeeper::WatchUse() {
   if (auto use = os::FileUse::Watch(read_end_.get())) {
     use_ = std::move(*use);
     watch_ = relay_.loop().Watch(use_->fd(), EPOLLIN, [self = shared_from_this()](uint32_t) {
-      const auto keep = self;
+      // Unwatching frees this callback.
+      const auto keep = self;  // NOLINT(performance-unnecessary-copy-initialization)
       keep->use_->Clear();
       keep->CheckEmpty();
     });

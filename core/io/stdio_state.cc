@@ -110,6 +110,7 @@ Status ProcessIo::State::AdoptStored(std::vector<StoredFd> stored) {
     }
   }
   std::vector<std::string> unknown;
+  unknown.reserve(stored.size());
   for (const StoredFd& fd : stored) {
     unknown.push_back(fd.name);
   }

@@ -12,7 +12,7 @@ namespace gantry::keeper {
 namespace {
 
 constexpr size_t kMaxAnnounceBytes = 256U << 10;
-constexpr uint32_t kKilled = 128 + 9;
+constexpr uint32_t kKilledStatus = 128 + 9;
 
 /// Something of the instance is alive, as far as its plan tells.
 bool HasLivingInit(const Instance& instance) {
@@ -89,7 +89,7 @@ Result<link::Announced> Keeper::OnAnnounce(link::Announce announce) {
 void Keeper::OnDelete(const link::Delete& request, const Control::Reply& reply) {
   Instance* const instance = instances_.Find(request.grpc_address, request.ns, request.id);
   if (instance == nullptr) {
-    reply(link::Deleted{link::kNoPid, kKilled, NowNs(), false});
+    reply(link::Deleted{link::kNoPid, kKilledStatus, NowNs(), false});
     return;
   }
   deletes_.Begin(*instance, reply);

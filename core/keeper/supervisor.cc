@@ -282,7 +282,7 @@ void Supervisor::RetireCurrent() {
       kRetireTimeout, [this] { Kill(*current_, SIGKILL, "it did not end when asked to"); });
 }
 
-void Supervisor::Upgrade(std::string path, UpgradeDone done) {
+void Supervisor::Upgrade(const std::string& path, UpgradeDone done) {
   if (next_ || shutdown_) {
     done(Fail(Code::kFailedPrecondition, "upgrade the engine: another upgrade is going on"));
     return;

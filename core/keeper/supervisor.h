@@ -57,7 +57,7 @@ class Supervisor {
   void Ensure();
 
   /// `path` empty: the present one. Errors (through `done`): kFailedPrecondition.
-  void Upgrade(std::string path, UpgradeDone done);
+  void Upgrade(const std::string& path, UpgradeDone done);
 
   /// A child ended; it may have been an engine.
   void OnExit(const link::Exit& exit);

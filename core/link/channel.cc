@@ -99,15 +99,16 @@ void Channel::State::Close(Error why) {
 
 bool Channel::State::DeliverAll() {
   while (!silent) {
-    auto message = in.Next();
-    if (!message) {
-      Close(std::move(message).error());
+    auto next = in.Next();
+    if (!next) {
+      Close(std::move(next).error());
       return false;
     }
-    if (!*message) {
+    std::optional<Message>& message = *next;
+    if (!message) {
       return true;
     }
-    on_message(std::move(**message));
+    on_message(*std::move(message));
   }
   return false;
 }
@@ -176,7 +177,7 @@ Channel::Channel(os::Loop& loop, UniqueFd socket, OnMessage on_message, OnClosed
 
 Channel::~Channel() { state_->Silence(); }
 
-Status Channel::Send(Type type, std::string body, std::vector<UniqueFd> fds) {
+Status Channel::Send(Type type, std::string_view body, std::vector<UniqueFd> fds) {
   State& state = *state_;
   if (state.broken) {
     return Fail(Code::kUnavailable, "write the link: the other side has closed it");

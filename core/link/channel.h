@@ -94,7 +94,7 @@ class Channel {
   /// Sends now what the socket takes and keeps the rest. Blocks: never.
   /// Errors: kUnavailable when the peer is gone, kResourceExhausted for more
   /// descriptors or bytes than a message may have (nothing is sent then).
-  Status Send(Type type, std::string body, std::vector<UniqueFd> fds = {});
+  Status Send(Type type, std::string_view body, std::vector<UniqueFd> fds = {});
 
   template <class T>
   Status Send(const T& message, std::vector<UniqueFd> fds = {}) {

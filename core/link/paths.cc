@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <format>
 
 #include "core/os/fs.h"
 
@@ -35,7 +36,7 @@ Result<std::string> FindProgram(const std::string& name) {
     dirs[1] = dirs[0].substr(0, dirs[0].rfind('/')) + "/libexec/gantry";
   }
   for (const std::string& dir : dirs) {
-    const std::string path = dir + "/" + name;
+    std::string path = std::format("{}/{}", dir, name);
     if (!dir.empty() && access(path.c_str(), X_OK) == 0) {
       return path;
     }

@@ -16,7 +16,7 @@
 namespace gantry::os {
 namespace {
 
-constexpr size_t kMaxFile = 1 << 20;
+constexpr size_t kMaxProcFile = 1 << 20;
 // The v1 trees in the order in which one is taken to say which processes there
 // are: those that a runtime is surest to have put the container in.
 constexpr auto kPrimary = std::to_array<std::string_view>(
@@ -77,7 +77,7 @@ Status NotOurs(const std::string& dir) {
 
 Result<Cgroup> Cgroup::OfProcess(const CgroupHierarchy& hierarchy, pid_t pid) {
   const std::string file = hierarchy.proc_dir() + "/" + std::to_string(pid) + "/cgroup";
-  GANTRY_TRY(const std::string text, ReadFile(file, kMaxFile));
+  GANTRY_TRY(const std::string text, ReadFile(file, kMaxProcFile));
   Cgroup out;
   for (const auto part : std::views::split(text, '\n')) {
     const std::string_view line(part);

@@ -11,7 +11,7 @@
 namespace gantry::os {
 namespace {
 
-constexpr size_t kMaxFile = 4 << 20;
+constexpr size_t kMaxStatFile = 4 << 20;
 constexpr size_t kMaxNames = 4096;
 
 uint32_t RdmaNumber(std::string_view text) {
@@ -22,7 +22,7 @@ uint32_t RdmaNumber(std::string_view text) {
 }  // namespace
 
 std::optional<std::string> ReadCgroupText(const std::string& file) {
-  Result<std::string> text = ReadFile(file, kMaxFile);
+  Result<std::string> text = ReadFile(file, kMaxStatFile);
   return text ? std::optional(*std::move(text)) : std::nullopt;
 }
 

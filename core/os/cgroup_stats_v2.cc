@@ -57,7 +57,7 @@ std::optional<CgroupV2Stats::Pressure> ReadPressure(const std::string& file) {
   return out;
 }
 
-std::optional<CgroupV2Stats::Memory> ReadMemory(const std::string& dir) {
+std::optional<CgroupV2Stats::Memory> ReadMemoryV2(const std::string& dir) {
   const auto stat = ReadCgroupText(dir + "/memory.stat");
   if (!stat) {
     return std::nullopt;
@@ -102,7 +102,7 @@ std::vector<CgroupV2Stats::IoEntry> ParseIo(std::string_view text) {
   return out;
 }
 
-std::vector<CgroupHugetlb> ReadHugetlb(const std::string& dir) {
+std::vector<CgroupHugetlb> ReadHugetlbV2(const std::string& dir) {
   std::vector<CgroupHugetlb> out;
   for (const std::string& size : HugetlbSizes(dir, ".current")) {
     const std::string prefix = std::format("{}/hugetlb.{}", dir, size);
@@ -134,7 +134,7 @@ Result<CgroupV2Stats> ReadCgroupV2Stats(const Cgroup& cgroup) {
     out.cpu = CgroupV2Stats::Cpu{.stat = ParseCgroupCounters(*stat),
                                  .pressure = ReadPressure(dir + "/cpu.pressure")};
   }
-  out.memory = ReadMemory(dir);
+  out.memory = ReadMemoryV2(dir);
   if (const auto events = ReadCgroupText(dir + "/memory.events")) {
     out.memory_events = ParseCgroupCounters(*events);
   }
@@ -142,7 +142,7 @@ Result<CgroupV2Stats> ReadCgroupV2Stats(const Cgroup& cgroup) {
     out.io =
         CgroupV2Stats::Io{.entries = ParseIo(*io), .pressure = ReadPressure(dir + "/io.pressure")};
   }
-  out.hugetlb = ReadHugetlb(dir);
+  out.hugetlb = ReadHugetlbV2(dir);
   out.rdma_current = ParseCgroupRdma(ReadCgroupText(dir + "/rdma.current").value_or(""));
   out.rdma_limit = ParseCgroupRdma(ReadCgroupText(dir + "/rdma.max").value_or(""));
   return out;

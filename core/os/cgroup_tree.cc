@@ -117,8 +117,7 @@ std::vector<std::string> SubDirs(const std::string& dir) {
   if (!open) {
     return names;
   }
-  // readdir(3) is safe as long as a DIR is one thread's.
-  while (const dirent* entry = readdir(open.get())) {  // NOLINT(concurrency-mt-unsafe)
+  while (const dirent* entry = readdir(open.get())) {
     const std::string_view name(entry->d_name);
     if (entry->d_type == DT_DIR && name != "." && name != "..") {
       names.emplace_back(name);

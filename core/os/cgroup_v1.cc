@@ -11,10 +11,10 @@
 namespace gantry::os::v1 {
 namespace {
 
-constexpr size_t kMaxFile = 64 << 10;
+constexpr size_t kMaxControlFile = 64 << 10;
 
 Result<std::string> State(const std::string& freezer) {
-  GANTRY_TRY(std::string state, ReadFile(freezer + "/freezer.state", kMaxFile));
+  GANTRY_TRY(std::string state, ReadFile(freezer + "/freezer.state", kMaxControlFile));
   while (state.ends_with('\n')) {
     state.pop_back();
   }
@@ -38,11 +38,11 @@ Result<bool> SetAndWait(const std::string& freezer, std::string_view wanted,
 
 Status CopyCpuset(const std::string& parent, const std::string& child) {
   for (const char* name : {"/cpuset.cpus", "/cpuset.mems"}) {
-    GANTRY_TRY(const std::string own, ReadFile(child + name, kMaxFile));
+    GANTRY_TRY(const std::string own, ReadFile(child + name, kMaxControlFile));
     if (own.find_first_not_of(" \n") != own.npos) {
       continue;
     }
-    GANTRY_TRY(const std::string value, ReadFile(parent + name, kMaxFile));
+    GANTRY_TRY(const std::string value, ReadFile(parent + name, kMaxControlFile));
     GANTRY_CHECK_OK(WriteFile(child + name, value));
   }
   return {};

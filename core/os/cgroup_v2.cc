@@ -13,11 +13,11 @@
 namespace gantry::os::v2 {
 namespace {
 
-constexpr size_t kMaxFile = 64 << 10;
+constexpr size_t kMaxControlFile = 64 << 10;
 
 // All at once; where one of them cannot be, each that can.
 Status EnableControllers(const std::string& dir) {
-  GANTRY_TRY(const std::string text, ReadFile(dir + "/cgroup.controllers", kMaxFile));
+  GANTRY_TRY(const std::string text, ReadFile(dir + "/cgroup.controllers", kMaxControlFile));
   std::vector<std::string> words;
   std::string all;
   for (const auto part : std::views::split(text, ' ')) {
@@ -61,7 +61,7 @@ Status Thaw(const std::string& dir, CgroupDeadline deadline) {
 }
 
 Result<bool> Frozen(const std::string& dir) {
-  GANTRY_TRY(const std::string text, ReadFile(dir + "/cgroup.freeze", kMaxFile));
+  GANTRY_TRY(const std::string text, ReadFile(dir + "/cgroup.freeze", kMaxControlFile));
   return text.starts_with('1');
 }
 

@@ -270,7 +270,7 @@ class OneShot {
   bool is_set() const { return state_->value.has_value(); }
 
   /// The value; `is_set()` must hold.
-  Stored& value() const { return *state_->value; }
+  Stored& value() const { return *state_->value; }  // NOLINT(bugprone-unchecked-optional-access)
 
   class Awaiter;
   class DeadlineAwaiter;
@@ -307,7 +307,7 @@ class OneShot<T>::Awaiter {
 
   std::conditional_t<std::is_void_v<T>, void, std::add_lvalue_reference_t<T>> await_resume() const {
     if constexpr (!std::is_void_v<T>) {
-      return *state_->value;
+      return *state_->value;  // NOLINT(bugprone-unchecked-optional-access): it is set by now.
     }
   }
 

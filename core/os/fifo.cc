@@ -32,7 +32,7 @@ Result<UniqueFd> OpenName(const std::string& path) {
 }
 
 bool IsFifo(int fd) {
-  struct stat info;
+  struct stat info{};
   return fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode);
 }
 
@@ -127,7 +127,7 @@ Result<FileUse> FileUse::Watch(int fd) {
 }
 
 void FileUse::Clear() {
-  std::array<char, 4096> events;
+  std::array<char, 4096> events{};
   while (read(fd_.get(), events.data(), events.size()) > 0) {
   }
 }

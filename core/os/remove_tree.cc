@@ -29,10 +29,6 @@ namespace {
 
 constexpr int kOpenFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
 
-struct DirCloser {
-  void operator()(DIR* dir) const { closedir(dir); }
-};
-
 struct Identity {
   dev_t device = 0;
   ino_t inode = 0;
@@ -172,7 +168,8 @@ Status TreeRemover::RemoveOrEnter(int dir, const std::string& name) {
 
 Result<bool> TreeRemover::Sweep() {
   const int reading = openat(current_.get(), ".", kOpenFlags);
-  const std::unique_ptr<DIR, DirCloser> entries(reading < 0 ? nullptr : fdopendir(reading));
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(reading < 0 ? nullptr : fdopendir(reading),
+                                                    closedir);
   if (!entries) {
     return Failed(errno, ".");
   }

@@ -285,7 +285,7 @@ void Plan::AddExec() {
   Add(std::format("exec '{}'", Executable()), [this, path = Executable().c_str()] {
     sigset_t none;
     sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
+    pthread_sigmask(SIG_SETMASK, &none, nullptr);
     return ErrnoOf(execve(path, argv_.data(), env_.data()));
   });
 }

@@ -100,7 +100,10 @@ class WorkerPool {
       return false;
     }
 
-    Outcome await_resume() { return std::move(*outcome_); }
+    Outcome await_resume() {
+      // Resumed by `Execute` or `Fail`, which set it.
+      return std::move(*outcome_);  // NOLINT(bugprone-unchecked-optional-access)
+    }
 
     void Execute() noexcept override {
       // A thread root: the one place where an exception of `function` ends.

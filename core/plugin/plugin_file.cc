@@ -71,7 +71,7 @@ Status CheckPluginFile(const std::string& path) {
   if (!fd) {
     return FailErrno(errno, "load plugin '{}'", path);
   }
-  struct stat info;
+  struct stat info{};
   if (fstat(fd.get(), &info) < 0) {
     return FailErrno(errno, "load plugin '{}'", path);
   }
@@ -80,7 +80,7 @@ Status CheckPluginFile(const std::string& path) {
   }
   GANTRY_CHECK_OK(CheckOwner(info, "file", path));
   const std::string directory = path.substr(0, std::max<size_t>(path.rfind('/'), 1));
-  struct stat directory_info;
+  struct stat directory_info{};
   if (stat(directory.c_str(), &directory_info) < 0) {
     return FailErrno(errno, "load plugin '{}'", path);
   }

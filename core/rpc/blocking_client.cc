@@ -51,7 +51,7 @@ Status BlockingClient::WriteAll(std::string_view bytes, Deadline deadline) {
 Status BlockingClient::ReadSome(Deadline deadline) {
   // Ask before reading, so that a socket in blocking mode will do too.
   GANTRY_CHECK_OK(WaitUntil(socket_.get(), EPOLLIN, deadline));
-  std::array<char, size_t{16} << 10> buffer;
+  std::array<char, size_t{16} << 10> buffer{};
   GANTRY_TRY(const os::Transfer got, os::ReadSome(socket_.get(), buffer));
   if (got.end) {
     return Fail(Code::kUnavailable, "connection closed by the server");

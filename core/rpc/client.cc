@@ -77,7 +77,8 @@ void Client::State::OnReady(uint32_t ready) {
 }
 
 Status Client::State::Read() {
-  std::array<char, kReadBytes> buffer;
+  // Written by the kernel, and read as far as it says.
+  std::array<char, kReadBytes> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init)
   GANTRY_TRY(const os::Transfer got, os::ReadSome(socket.get(), buffer));
   if (got.end) {
     return Fail(Code::kUnavailable, "connection closed by the server");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/rpc/method_table.h"
 
+#include <format>
 #include <utility>
 
 namespace gantry::rpc {
@@ -49,7 +50,7 @@ std::vector<std::string> MethodTable::Names() const {
   std::vector<std::string> names;
   for (const auto& [service, methods] : services_) {
     for (const auto& [method, handler] : methods) {
-      names.push_back(service + "/" + method);
+      names.push_back(std::format("{}/{}", service, method));
     }
   }
   return names;

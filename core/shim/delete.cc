@@ -96,8 +96,8 @@ link::Deleted KillByRecord(const std::string& bundle, Clock::time_point deadline
   while (keeper::EndOnce(plan) && Clock::now() < deadline) {
     WaitALittle(plan.init);
   }
-  if (peek->exit_status) {
-    deleted.status = *peek->exit_status;
+  if (const auto status = peek->exit_status) {
+    deleted.status = *status;
     deleted.exited_at_ns = peek->exited_at_ns;
   }
   return deleted;

@@ -14,7 +14,7 @@
 namespace gantry::shim {
 namespace {
 
-constexpr std::chrono::seconds kKeeperAnswers(10);
+constexpr std::chrono::seconds kKeeperAnnounces(10);
 
 std::string FirstOf(const std::string& first, const std::string& second) {
   return first.empty() ? second : first;
@@ -49,7 +49,7 @@ Result<std::string> Start(const Arguments& arguments, const Surroundings& around
   GANTRY_TRY(UniqueFd socket, EnsureKeeper(around.run_dir, keeper));
   link::BlockingChannel channel(std::move(socket));
   auto announced =
-      channel.Ask<link::Announced>(announce, std::chrono::steady_clock::now() + kKeeperAnswers);
+      channel.Ask<link::Announced>(announce, std::chrono::steady_clock::now() + kKeeperAnnounces);
   if (!announced) {
     return std::unexpected(std::move(announced).error().Within(
         "announce to the keeper (its log is " + around.run_dir + "/keeper.log)"));

@@ -8,7 +8,7 @@ namespace gantry::store {
 
 Result<std::string> Quarantine(const std::string& bundle) {
   const std::string from = PathOf(bundle);
-  const std::string to = from + ".bad";
+  std::string to = from + ".bad";
   std::error_code error;
   std::filesystem::rename(from, to, error);
   if (error) {

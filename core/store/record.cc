@@ -163,6 +163,7 @@ ProcessRecord FromWire(const ProcessWire& wire) {
 
 std::vector<PairWire> ToWire(const std::map<std::string, std::string>& map) {
   std::vector<PairWire> pairs;
+  pairs.reserve(map.size());
   for (const auto& [key, value] : map) {
     pairs.push_back({key, value});
   }

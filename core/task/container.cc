@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/task/container.h"
 
+#include <chrono>
+
 #include "core/task/contexts.h"
 #include "core/task/stdio_host.h"
 
@@ -28,7 +30,8 @@ TaskProcess::TaskProcess(Container& owner, ExecId exec) : container(owner), id(s
 TaskProcess::~TaskProcess() = default;
 
 void TaskProcess::SetExited() {
-  exited.Set(*exit);
+  // Whoever calls has set it.
+  exited.Set(*exit);  // NOLINT(bugprone-unchecked-optional-access)
   for (os::OneShot<void>& wait : waits) {
     wait.Set();
   }
@@ -41,7 +44,16 @@ void TaskProcess::SetGone() {
   }
 }
 
+Container::Container(ContainerId container_id, std::shared_ptr<const Group> group_in)
+    : id(std::move(container_id)), group(std::move(group_in)) {}
+
 Container::~Container() = default;
+
+int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
 
 store::Record ToRecord(const Container& container) {
   store::Record record;

@@ -129,9 +129,7 @@ struct TaskProcess {
 using TaskProcessPtr = std::shared_ptr<TaskProcess>;
 
 struct Container : std::enable_shared_from_this<Container> {
-  Container(ContainerId container_id, std::shared_ptr<const Group> group_in)
-      : id(std::move(container_id)), group(std::move(group_in)) {}
-
+  Container(ContainerId container_id, std::shared_ptr<const Group> group_in);
   Container(const Container&) = delete;
   Container& operator=(const Container&) = delete;
   ~Container();
@@ -184,6 +182,8 @@ struct Container : std::enable_shared_from_this<Container> {
 
 using ContainerPtr = std::shared_ptr<Container>;
 
+/// Nanoseconds since 1970.
+int64_t NowNs();
 /// The container as it goes to disk.
 store::Record ToRecord(const Container& container);
 /// How the keeper alone can end it.

@@ -17,7 +17,7 @@ std::unexpected<Error> Gone(const ContainerId& id) {
 }  // namespace
 
 ProcessContextImpl::ProcessContextImpl(const Parts& parts, ProcessObserver& observer,
-                                       std::weak_ptr<TaskProcess> process)
+                                       const std::weak_ptr<TaskProcess>& process)
     : parts_(parts),
       observer_(observer),
       process_(process),
@@ -79,7 +79,7 @@ Status ProcessContextImpl::AttachStream(Stream stream, UniqueFd fd) {
 }
 
 ContainerContextImpl::ContainerContextImpl(const Parts& parts, ProcessObserver& observer,
-                                           std::weak_ptr<Container> container)
+                                           const std::weak_ptr<Container>& container)
     : parts_(parts),
       observer_(observer),
       container_(container),

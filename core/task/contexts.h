@@ -35,7 +35,7 @@ class ProcessObserver {
 class ProcessContextImpl final : public ProcessContext {
  public:
   ProcessContextImpl(const Parts& parts, ProcessObserver& observer,
-                     std::weak_ptr<TaskProcess> process);
+                     const std::weak_ptr<TaskProcess>& process);
 
   const ContainerId& container() const override { return container_id_; }
 
@@ -61,7 +61,7 @@ class ProcessContextImpl final : public ProcessContext {
 class ContainerContextImpl final : public ContainerContext {
  public:
   ContainerContextImpl(const Parts& parts, ProcessObserver& observer,
-                       std::weak_ptr<Container> container);
+                       const std::weak_ptr<Container>& container);
 
   ProcessContext& init() override { return *init_; }
 

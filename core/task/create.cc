@@ -3,7 +3,6 @@
 // Create: checks, record, mounts, streams, sandbox, container. Whatever fails
 // half-way is undone in reverse; the record says what there is to undo, so a
 // restart of the engine in the middle does the same.
-#include <chrono>
 #include <utility>
 
 #include "core/io/uri.h"
@@ -20,12 +19,6 @@ namespace gantry::task {
 namespace {
 
 constexpr std::string_view kContainerType = "io.kubernetes.cri.container-type";
-
-int64_t Now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 std::vector<os::Mount> MountsOf(const pb::CreateTaskRequest& request) {
   std::vector<os::Mount> mounts;
@@ -180,7 +173,7 @@ os::Task<Status> Service::Prepare(Creation& creation) {
   const pb::CreateTaskRequest& request = creation.request;
   container.bundle = request.bundle();
   container.checkpoint = request.checkpoint();
-  container.created_at_ns = Now();
+  container.created_at_ns = NowNs();
   container.init->stdio = {request.stdin(), request.stdout(), request.stderr(), request.terminal()};
   GANTRY_CO_TRY(Plans plans, co_await parts_.services.pool.Run([&]() -> Result<Plans> {
     return ReadPlans(*container.group, request, parts_.config);

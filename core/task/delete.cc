@@ -2,7 +2,6 @@
 //
 // Delete, of a container or an exec, and the keeper's call that ends an
 // instance whatever state it is in.
-#include <chrono>
 #include <utility>
 
 #include "core/log/log.h"
@@ -13,15 +12,9 @@
 namespace gantry::task {
 namespace {
 
-int64_t Now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 pb::DeleteResponse ResponseOf(const TaskProcess& process) {
   pb::DeleteResponse response;
-  const ExitStatus exit = process.exit.value_or(ExitStatus{0, Now()});
+  const ExitStatus exit = process.exit.value_or(ExitStatus{0, NowNs()});
   response.set_pid(process.pid);
   response.set_exit_status(exit.status);
   SetTimestamp(response.mutable_exited_at(), exit.exited_at_ns);
@@ -95,7 +88,7 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteInit(ContainerPtr container,
   // One that was only created has been ended by that.
   co_await AwaitPublishedExit(init);
   const pb::DeleteResponse response = ResponseOf(init);
-  const ExitStatus exit = init.exit.value_or(ExitStatus{0, Now()});
+  const ExitStatus exit = init.exit.value_or(ExitStatus{0, NowNs()});
   link::Forget tombstone;
   tombstone.instance = container->instance;
   tombstone.pid = init.pid;
@@ -222,7 +215,7 @@ os::Task<void> Service::AnswerDeleteCall(link::DeleteCall call) {
   done.tag = call.tag;
   done.pid = link::kNoPid;
   done.status = 137;
-  done.exited_at_ns = Now();
+  done.exited_at_ns = NowNs();
   ContainerPtr container;
   for (const ContainerPtr& one : Containers()) {
     if (one->instance == call.instance) {
@@ -245,9 +238,9 @@ os::Task<void> Service::AnswerDeleteCall(link::DeleteCall call) {
     if (container->init && container->init->pid != 0) {
       done.pid = container->init->pid;
     }
-    if (container->init && container->init->exit) {
-      done.status = container->init->exit->status;
-      done.exited_at_ns = container->init->exit->exited_at_ns;
+    if (const auto exit = container->init ? container->init->exit : std::nullopt) {
+      done.status = exit->status;
+      done.exited_at_ns = exit->exited_at_ns;
     }
   }
   parts_.services.link.AnswerDelete(done);

@@ -136,6 +136,7 @@ os::Task<void> Service::HandleExit(ContainerPtr container, TaskProcessPtr proces
              "record the exit: {}", saved.error().message);
   }
   if (!container->abandoned) {
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): this is about its exit.
     Publish(events::TaskExit(container->subject(), process->id, process->pid, *process->exit));
   }
   if (std::exchange(process->unpublished, false)) {
@@ -156,6 +157,7 @@ void Service::FinishExit(TaskProcess& process) {
   process.SetExited();
   LogInfo(
       {{"ns", container.group->ns.str()}, {"id", container.id.str()}, {"exec", process.id.str()}},
+      // NOLINTNEXTLINE(bugprone-unchecked-optional-access): this is about its exit.
       "exited with {}", process.exit->status);
 }
 

@@ -5,7 +5,6 @@
 //
 // What a process's start has published is not on record. So ends are held back
 // until it is known whether the Start comes again: then its event goes first.
-#include <chrono>
 #include <utility>
 
 #include "core/log/log.h"
@@ -18,12 +17,6 @@ namespace {
 
 /// Of a process whose end nobody saw.
 constexpr uint32_t kUnknownStatus = 255;
-
-int64_t Now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 }  // namespace
 
@@ -138,7 +131,7 @@ os::Task<void> Service::AdoptByRecord(TaskProcessPtr process) {
   if (host) {
     IgnoreError(OnBound(*process, std::move(*host)), "nothing is bound to it yet");
   } else {
-    OnExited(*process, ExitStatus{kUnknownStatus, Now()});
+    OnExited(*process, ExitStatus{kUnknownStatus, NowNs()});
   }
 }
 

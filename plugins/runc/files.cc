@@ -42,8 +42,7 @@ Result<size_t> ReadInto(int fd, char* out, size_t bytes, const std::string& path
 
 std::vector<std::string> NamesIn(DIR* dir) {
   std::vector<std::string> names;
-  // readdir is safe here: no other thread has this stream.
-  while (const dirent* entry = readdir(dir)) {  // NOLINT(concurrency-mt-unsafe)
+  while (const dirent* entry = readdir(dir)) {
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") {
       names.emplace_back(name);

@@ -147,7 +147,7 @@ Result<std::string> FindInPath(std::string_view path, std::string_view name) {
 Options DefaultOptions() {
   Options options;
   // Read once at start-up, before anyone could change the environment.
-  const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
+  const char* path = std::getenv("PATH");
   if (path != nullptr && *path != '\0') {
     options.path = path;
   }
