@@ -10,7 +10,9 @@ set -euo pipefail
 cd "$GANTRY_ROOT"
 
 TIDY_CACHE="$GANTRY_CACHE/tidy"
-TIDY_VERSION=1
+TIDY_VERSION=2
+# Looked at as one.
+TIDY_SOURCES=8
 
 tracked() {
   git -c safe.directory='*' ls-files -- "$@" | while read -r file; do
@@ -109,21 +111,81 @@ tidy_keys() {
     done | sort -k2
 }
 
-tidy_one() {
-  clang-tidy-19 --quiet -p build/release "$2" && touch "$TIDY_CACHE/$1"
+# tidy_split: reads lines `KEY SOURCE` sorted by SOURCE and writes build/tidy/N/todo,
+# each with some sources of one folder, and beside it the flags they are built
+# with, where clang-tidy looks for them. Prints each N.
+tidy_split() {
+  local unit
+  rm -rf build/tidy
+  mkdir -p build/tidy
+  awk -v most="$TIDY_SOURCES" '
+    { folder = $2; sub(/[^\/]*$/, "", folder) }
+    folder != last || count == most { number++; count = 0; last = folder }
+    { count++; print $1, $2 >"build/tidy/todo." number }'
+  for unit in build/tidy/todo.*; do
+    [ -e "$unit" ] || continue
+    mkdir "build/tidy/${unit##*.}"
+    mv "$unit" "build/tidy/${unit##*.}/todo"
+    tidy_flags "$(awk -F '[ /]' '{ print $2 "/" $3; exit }' "build/tidy/${unit##*.}/todo")" \
+      >"build/tidy/${unit##*.}/compile_flags.txt"
+    echo "${unit##*.}"
+  done
+}
+
+# What the compiler gets for the sources of a folder, a line for each flag; and
+# the static analyzer's to follow what is included too.
+tidy_flags() {
+  grep -E "\"command\": .* -c $GANTRY_ROOT/$1/" build/release/compile_commands.json |
+    sed 's/-isystem /-isystem/g; s/\\//g' | grep -oE -- ' -(isystem|I|D|W|std=)[^ ]+' |
+    sed 's/^ //' | grep -vx -e -Werror | awk '!seen[$0]++'
+  printf '%s\n' -Xclang -analyzer-opt-analyze-headers
+}
+
+# tidy_unit N: what clang-tidy says of the sources in build/tidy/N/todo. Most of
+# its time goes into the headers of libraries, so it gets one file that includes
+# them all. Sources that do not go together, because of equal names in their
+# anonymous namespaces, are halved until they do.
+tidy_unit() {
+  local unit="build/tidy/$1" count
+  awk -v root="$GANTRY_ROOT" '
+    { printf "#include \"%s/%s\"  // NOLINT(bugprone-suspicious-include)\n", root, $2 }
+    ' "$unit/todo" >"$unit/unit.cc"
+  count=$(wc -l <"$unit/todo")
+  if [ "$count" -gt 1 ] &&
+    ! clang-tidy-19 --quiet --checks=-*,misc-header-include-cycle "$unit/unit.cc" >"$unit/apart" 2>&1; then
+    tidy_halves "$1" "$count"
+    return
+  fi
+  clang-tidy-19 --quiet "$unit/unit.cc" || return
+  awk -v cache="$TIDY_CACHE" '{ print cache "/" $1 }' "$unit/todo" | xargs touch
+}
+
+tidy_halves() {
+  local half status=0
+  for half in a b; do
+    mkdir -p "build/tidy/$1$half"
+    cp "build/tidy/$1/compile_flags.txt" "build/tidy/$1$half"
+  done
+  head -n "$(($2 / 2))" "build/tidy/$1/todo" >"build/tidy/${1}a/todo"
+  tail -n "+$(($2 / 2 + 1))" "build/tidy/$1/todo" >"build/tidy/${1}b/todo"
+  for half in a b; do
+    tidy_unit "$1$half" || status=1
+  done
+  return "$status"
 }
 
 check_tidy() {
   local key source
   mkdir -p "$TIDY_CACHE"
-  export TIDY_CACHE
-  export -f tidy_one
+  export TIDY_CACHE GANTRY_ROOT
+  export -f tidy_unit tidy_halves
   tidy_keys | while read -r key source; do
     [ -e "$TIDY_CACHE/$key" ] && touch "$TIDY_CACHE/$key" || printf '%s %s\n' "$key" "$source"
   done >"$LOG_DIR/tidy-todo"
   say "$(wc -l <"$LOG_DIR/tidy-todo") files changed"
   find "$TIDY_CACHE" -type f -mtime +30 -delete
-  xargs -r -P "$(build_jobs)" -n 2 bash -c 'tidy_one "$@"' - <"$LOG_DIR/tidy-todo"
+  tidy_split <"$LOG_DIR/tidy-todo" |
+    xargs -r -P "$(build_jobs)" -n 1 bash -c 'tidy_unit "$1"' -
 }
 
 [ "${1:-}" = --no-setup ] || "$GANTRY_ROOT/packaging/setup" build unit check
