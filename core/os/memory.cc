@@ -37,9 +37,11 @@ int ReleaseSegments(dl_phdr_info* info, size_t /*size*/, void* /*data*/) {
 }  // namespace
 
 void SaveMemory() {
+  // Called before the first thread. NOLINTBEGIN(concurrency-mt-unsafe)
   mallopt(M_ARENA_MAX, 1);
   mallopt(M_TRIM_THRESHOLD, kBlockThreshold);
   mallopt(M_MMAP_THRESHOLD, kBlockThreshold);
+  // NOLINTEND(concurrency-mt-unsafe)
 }
 
 void AddMemoryTunables(std::vector<std::string>& environment) {
