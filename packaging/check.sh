@@ -132,31 +132,31 @@ tidy_split() {
   done
 }
 
-# What the compiler gets for the sources of a folder, a line for each flag; and
-# the static analyzer's to follow what is included too.
+# What the compiler gets for the sources of a folder, a line for each flag.
 tidy_flags() {
   grep -E "\"command\": .* -c $GANTRY_ROOT/$1/" build/release/compile_commands.json |
     sed 's/-isystem /-isystem/g; s/\\//g' | grep -oE -- ' -(isystem|I|D|W|std=)[^ ]+' |
     sed 's/^ //' | grep -vx -e -Werror | awk '!seen[$0]++'
-  printf '%s\n' -Xclang -analyzer-opt-analyze-headers
 }
 
 # tidy_unit N: what clang-tidy says of the sources in build/tidy/N/todo. Most of
 # its time goes into the headers of libraries, so it gets one file that includes
-# them all. Sources that do not go together, because of equal names in their
-# anonymous namespaces, are halved until they do.
+# them all; by a name that begins with UnifiedSource the static analyzer knows
+# that these are sources, not headers. Sources that do not go together, because
+# of equal names in their anonymous namespaces, are halved until they do.
 tidy_unit() {
   local unit="build/tidy/$1" count
   awk -v root="$GANTRY_ROOT" '
     { printf "#include \"%s/%s\"  // NOLINT(bugprone-suspicious-include)\n", root, $2 }
-    ' "$unit/todo" >"$unit/unit.cc"
+    ' "$unit/todo" >"$unit/UnifiedSource.cc"
   count=$(wc -l <"$unit/todo")
   if [ "$count" -gt 1 ] &&
-    ! clang-tidy-19 --quiet --checks=-*,misc-header-include-cycle "$unit/unit.cc" >"$unit/apart" 2>&1; then
+    ! clang-tidy-19 --quiet --checks=-*,misc-header-include-cycle \
+      "$unit/UnifiedSource.cc" >"$unit/apart" 2>&1; then
     tidy_halves "$1" "$count"
     return
   fi
-  clang-tidy-19 --quiet "$unit/unit.cc" || return
+  clang-tidy-19 --quiet "$unit/UnifiedSource.cc" || return
   awk -v cache="$TIDY_CACHE" '{ print cache "/" $1 }' "$unit/todo" | xargs touch
 }
 
