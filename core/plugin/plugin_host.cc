@@ -7,6 +7,7 @@
 #include <exception>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <boost/dll/shared_library.hpp>
 
@@ -21,10 +22,11 @@ namespace {
 
 constexpr const char* kSymbol = "gantry_plugin";
 
-/// An object that is never destroyed: with its last `shared_library` gone a
+/// In a list that is never destroyed: with its last `shared_library` gone a
 /// plugin would be unloaded.
 void KeepLoaded(boost::dll::shared_library library) {
-  static_cast<void>(new boost::dll::shared_library(std::move(library)));
+  static auto* const kept = new std::vector<boost::dll::shared_library>();
+  kept->push_back(std::move(library));
 }
 
 Result<const PluginDescriptor*> OpenPlugin(const std::string& path) {

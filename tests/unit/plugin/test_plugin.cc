@@ -44,7 +44,8 @@ class TestBackend : public gantry::SandboxBackend {
 #if defined(TEST_PLUGIN_GOOD) || defined(TEST_PLUGIN_THROWS) || defined(TEST_PLUGIN_NULL)
 GANTRY_PLUGIN("test", "1.2.3", Create);
 #elif defined(TEST_PLUGIN_CRASHES)
-[[gnu::constructor]] static void Crash() { std::raise(SIGSEGV); }
+// The sanitizers leave this signal alone.
+[[gnu::constructor]] static void Crash() { std::raise(SIGABRT); }
 
 GANTRY_PLUGIN("test", "1.2.3", Create);
 #elif defined(TEST_PLUGIN_NO_SYMBOL)
