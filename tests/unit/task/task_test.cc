@@ -285,13 +285,14 @@ void TaskTest::End(const std::string& name, uint32_t status) {
 }
 
 void TaskTest::Settle() {
-  // A worker's call back may be on its way: nobody is idle while one works.
+  // A worker is idle once its call back to the loop is posted, and what that
+  // resumes may call a worker again.
   EXPECT_TRUE(Until([this] {
     Turn();
     const auto counts = engine_->pool().counts();
-    return counts.queued == 0 && counts.idle == counts.threads;
+    const bool idle = counts.queued == 0 && counts.idle == counts.threads;
+    return idle && !engine_->loop().RunOnce(std::chrono::milliseconds(0));
   }));
-  Turn();
 }
 
 store::Record TaskTest::RecordOf(const std::string& id) {
