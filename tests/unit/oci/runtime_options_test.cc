@@ -75,6 +75,13 @@ TEST(RuntimeOptions, RefuseTomlKeysThatAreNotAscii) {
   EXPECT_TRUE(DecodeRuntimeOptions(kTomlType, WithBody("a = '\u00e9' # \ufef7\n")).has_value());
 }
 
+// The parser's assertion ends the process where it is wrong.
+TEST(RuntimeOptions, RefuseTomlTablesWithoutAName) {
+  for (const char* const toml : {"[(", "[=", "[[(a", "[ (a]"}) {
+    EXPECT_FALSE(DecodeRuntimeOptions(kTomlType, WithBody(toml)).has_value()) << toml;
+  }
+}
+
 TEST(RuntimeOptions, SayWhereTheTomlIsWrong) {
   const auto options = DecodeRuntimeOptions(kTomlType, WithBody("a = 1\nb = = 2\n"));
   ASSERT_FALSE(options.has_value());
