@@ -10,7 +10,8 @@ set -euo pipefail
 . "$GANTRY_ROOT/packaging/lib/suites.sh"
 
 SUITES=(style unit contract asan tsan fuzz
-  e2e-2.3.4-crun e2e-2.3.4-runc e2e-1.7.24-crun e2e-1.7.24-runc e2e-2.1.9-runc)
+  e2e-2.3.4-crun e2e-2.3.4-runc e2e-2.3.4-remote
+  e2e-1.7.24-crun e2e-1.7.24-runc e2e-2.1.9-runc)
 # Suites that a plain `./run test` leaves out, and why; each counts as skipped.
 NOT_YET=("style: clang-tidy has not been cleaned up over the whole tree")
 # One program may hang; the suite does not.

@@ -25,6 +25,10 @@ void E2eTest::SetUp() {
     GTEST_SKIP() << reason;
   }
   ASSERT_EQ(environment.failure(), "");
+  if (!node().has_containerd()) {
+    // A test that failed had taken it away.
+    ASSERT_EQ(node().StartContainerd(), "");
+  }
 }
 
 void E2eTest::TearDown() {

@@ -28,6 +28,8 @@ class Node {
   void KillContainerd();
   std::string RestartContainerd();
 
+  bool has_containerd() const { return containerd_ != nullptr; }
+
   /// `ctr` with this containerd's address and namespace.
   std::vector<std::string> CtrWords(const std::vector<std::string>& words) const;
   Output Ctr(const std::vector<std::string>& words, std::optional<std::string_view> input = {},

@@ -15,6 +15,7 @@ struct NotHere {
 constexpr const char* kSandboxPid = "the pid that containerd sees is the sandbox's";
 constexpr const char* kNoOciBinary = "the remote backend runs no OCI binary";
 constexpr const char* kNoMemoryLimit = "the fake sandbox measures memory, it does not limit it";
+constexpr const char* kOwnNamespaces = "the fake sandbox has no namespaces that containers share";
 
 // Of the fake remote backend.
 constexpr NotHere kNotRemote[] = {
@@ -28,6 +29,10 @@ constexpr NotHere kNotRemote[] = {
     {"EngineKill", "StillTellsOfMemory", kNoMemoryLimit},
     {"CtrRestart", "KeepsTheExitCodeOfAContainerThatEndedMeanwhile", kSandboxPid},
     {"EngineKill", "WithContainerdDownTooKeepsTheExitCode", kSandboxPid},
+    {"CriPod", "KeepsTheExitCodeOfWhatEndedWithoutContainerd", kSandboxPid},
+    {"CriPod", "SharesItsHostNameAndIpc", kOwnNamespaces},
+    {"CriPod", "ChangesAMemoryLimit", kNoMemoryLimit},
+    {"CriPod", "TellsThatMemoryRanOut", kNoMemoryLimit},
 };
 
 }  // namespace

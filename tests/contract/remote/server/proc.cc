@@ -5,7 +5,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <system_error>
 
@@ -51,21 +50,15 @@ uint32_t NumberInside(pid_t pid) {
 Usage UsageOf(const std::vector<pid_t>& pids) {
   Usage sum;
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  const auto tick_ns = 1'000'000'000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
   for (const pid_t pid : pids) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-    std::string text;
-    std::getline(file, text);
-    // Behind the name, which may hold anything: field 3 and those that follow.
-    std::istringstream fields(text.substr(std::min(text.rfind(')') + 2, text.size())));
-    std::vector<std::string> values;
-    for (std::string value; fields >> value;) {
-      values.push_back(value);
-    }
-    if (values.size() > 21) {
-      sum.cpu_ns += (std::stoull(values[11]) + std::stoull(values[12])) * tick_ns;
-      sum.memory_bytes += std::stoull(values[21]) * page;
-    }
+    const std::string folder = "/proc/" + std::to_string(pid);
+    uint64_t cpu_ns = 0;
+    std::ifstream(folder + "/schedstat") >> cpu_ns;
+    uint64_t mapped = 0;
+    uint64_t resident = 0;
+    std::ifstream(folder + "/statm") >> mapped >> resident;
+    sum.cpu_ns += cpu_ns;
+    sum.memory_bytes += resident * page;
   }
   return sum;
 }
