@@ -46,7 +46,7 @@ TEST_F(TaskCreate, IsOnRecordBeforeItIsAcknowledged) {
   const store::Record record = RecordOf("c1");
   EXPECT_EQ(record.state, State::kCreated);
   EXPECT_EQ(record.backend, "runc");
-  EXPECT_EQ(record.handler, "");
+  EXPECT_EQ(record.handler, "runc") << "the default at that time, whatever it will be later";
   EXPECT_EQ(record.init.shown_pid.value, 4001);
 }
 
