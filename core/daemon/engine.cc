@@ -113,7 +113,7 @@ os::Task<void> Engine::ComeUp() {
   tasks_ = std::make_unique<task::Service>(parts);
   Status registered = tasks_->Register(table_);
   if (registered) {
-    registered = RegisterOperator(table_, pool_, *tasks_, backends_, *publishers_);
+    registered = RegisterOperator(table_, {loop_, pool_}, *tasks_, backends_, *publishers_);
   }
   if (!registered) {
     LogError("register the services: {}", registered.error().message);
@@ -185,6 +185,7 @@ void Engine::OnConnectionClosed(uint64_t connection) {
 }
 
 void Engine::OnDeleteCall(const link::DeleteCall& call) {
+  trim_.Touch();
   WhenUp([this, call] { tasks_->DeleteCall(call); });
 }
 

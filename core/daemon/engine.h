@@ -17,12 +17,12 @@
 #include "core/config/config.h"
 #include "core/daemon/backends.h"
 #include "core/daemon/command_line.h"
-#include "core/daemon/idle_trim.h"
 #include "core/engine/host_processes.h"
 #include "core/engine/keeper_link.h"
 #include "core/events/publisher.h"
 #include "core/io/relay.h"
 #include "core/os/cgroup.h"
+#include "core/os/idle_trim.h"
 #include "core/os/loop.h"
 #include "core/os/worker_pool.h"
 #include "core/rpc/dispatcher.h"
@@ -67,7 +67,7 @@ class Engine final : private engine::KeeperObserver {
   const std::string config_error_;
   const os::CgroupHierarchy cgroups_;
   os::Loop loop_;
-  IdleTrim trim_{loop_};
+  os::IdleTrim trim_{loop_};
   UniqueFd signals_;
   os::WorkerPool pool_;
   engine::KeeperLink link_;

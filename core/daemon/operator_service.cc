@@ -5,12 +5,14 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/os/cgroup_stats.h"
+#include "core/os/co.h"
 #include "core/rpc/typed.h"
 #include "proto/gantry/operator.pb.h"
 
@@ -58,25 +60,39 @@ void Fill(v1::Process& out, const task::TaskProcess& process) {
   }
 }
 
-/// What each of these containers uses; 0 where that is not known.
-os::Task<Result<std::vector<uint64_t>>> MemoryOf(os::WorkerPool& pool,
-                                                 std::vector<task::ContainerPtr> containers) {
-  std::vector<os::Cgroup> cgroups;
-  for (const task::ContainerPtr& container : containers) {
-    cgroups.push_back(container->cgroup);
-  }
-  co_return co_await pool.Run([&cgroups]() -> Result<std::vector<uint64_t>> {
-    std::vector<uint64_t> bytes;
+constexpr std::chrono::seconds kMemoryLimit(1);
+
+using Bytes = std::vector<uint64_t>;
+
+os::Task<void> ReadMemory(os::WorkerPool& pool, std::vector<os::Cgroup> cgroups,
+                          os::OneShot<Bytes> done) {
+  auto read = co_await pool.Run([&cgroups]() -> Result<Bytes> {
+    Bytes bytes;
     for (const os::Cgroup& cgroup : cgroups) {
       bytes.push_back(os::ReadMemoryUse(cgroup).value_or(0));
     }
     return bytes;
   });
+  done.Set(read ? std::move(*read) : Bytes(cgroups.size()));
+}
+
+/// What each of these containers uses; 0 where that is not known, as while all
+/// workers are busy: an operator looks when something hangs.
+os::Task<Bytes> MemoryOf(const Workers& workers,
+                         const std::vector<task::ContainerPtr>& containers) {
+  std::vector<os::Cgroup> cgroups;
+  for (const task::ContainerPtr& container : containers) {
+    cgroups.push_back(container->cgroup);
+  }
+  os::OneShot<Bytes> done;
+  os::Start(ReadMemory(workers.pool, std::move(cgroups), done));
+  const std::optional<Bytes> bytes = co_await os::WithDeadline(workers.loop, kMemoryLimit, done);
+  co_return bytes.value_or(Bytes(containers.size()));
 }
 
 /// The services' state is only read here.
 struct Reader {
-  os::WorkerPool& pool;
+  Workers workers;
   const task::Service& tasks;
   const Backends& backends;
   const events::Publishers& publishers;
@@ -87,7 +103,7 @@ struct Reader {
     std::erase_if(containers, [&request](const task::ContainerPtr& container) {
       return !request.namespace_().empty() && request.namespace_() != container->group->ns.str();
     });
-    GANTRY_CO_TRY(const std::vector<uint64_t> memory, co_await MemoryOf(pool, containers));
+    const Bytes memory = co_await MemoryOf(workers, containers);
     v1::ListResponse response;
     for (size_t i = 0; i < containers.size(); ++i) {
       v1::Instance& instance = *response.add_instances();
@@ -111,10 +127,11 @@ struct Reader {
       }
       found = container;
     }
-    if (!found) {
+    // Without an init its creation has not begun.
+    if (!found || !found->init) {
       co_return Fail(Code::kNotFound, "inspect '{}': no such container", request.id());
     }
-    GANTRY_CO_TRY(const std::vector<uint64_t> memory, co_await MemoryOf(pool, {found}));
+    const Bytes memory = co_await MemoryOf(workers, {found});
     v1::InspectResponse response;
     Fill(*response.mutable_instance(), *found);
     response.mutable_instance()->set_memory_bytes(memory.front());
@@ -170,9 +187,9 @@ struct Reader {
 
 }  // namespace
 
-Status RegisterOperator(rpc::MethodTable& table, os::WorkerPool& pool, const task::Service& tasks,
+Status RegisterOperator(rpc::MethodTable& table, const Workers& workers, const task::Service& tasks,
                         const Backends& backends, const events::Publishers& publishers) {
-  auto reader = std::make_shared<Reader>(pool, tasks, backends, publishers);
+  auto reader = std::make_shared<Reader>(workers, tasks, backends, publishers);
   GANTRY_CHECK_OK((rpc::AddTyped<v1::ListRequest, v1::ListResponse>(
       table, kService, "List", [reader](const rpc::CallContext& call, v1::ListRequest request) {
         return reader->List(call, std::move(request));

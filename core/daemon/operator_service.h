@@ -13,8 +13,14 @@
 
 namespace gantry::daemon {
 
+/// What takes time is done there.
+struct Workers {
+  os::Loop& loop;
+  os::WorkerPool& pool;
+};
+
 /// Everything given must outlive `table`. Thread: loop.
-Status RegisterOperator(rpc::MethodTable& table, os::WorkerPool& pool, const task::Service& tasks,
+Status RegisterOperator(rpc::MethodTable& table, const Workers& workers, const task::Service& tasks,
                         const Backends& backends, const events::Publishers& publishers);
 
 }  // namespace gantry::daemon

@@ -11,14 +11,11 @@
 
 #include "core/keeper/note.h"
 #include "core/os/fs.h"
-#include "core/os/memory.h"
 
 namespace gantry::keeper {
 namespace {
 
 constexpr std::chrono::minutes kTombstoneLife(10);
-/// So long after something happened; while much happens, so often.
-constexpr std::chrono::seconds kTrimDelay(1);
 
 }  // namespace
 
@@ -48,7 +45,6 @@ Keeper::Keeper(os::Loop& loop, KeeperOptions options)
 Keeper::~Keeper() {
   front_door_.EngineDown();
   loop_.Unwatch(signal_watch_);
-  loop_.Cancel(trim_timer_);
   for (const auto& [number, instance] : instances_.all()) {
     loop_.Cancel(instance.tombstone_timer);
   }
@@ -58,7 +54,7 @@ Status Keeper::Start() {
   GANTRY_CHECK_OK(os::BecomeSubreaper());
   GANTRY_TRY(signals_, os::OpenSignalFd({SIGCHLD, SIGTERM, SIGINT}));
   signal_watch_ = loop_.Watch(signals_.get(), EPOLLIN, [this](uint32_t) { OnSignal(); });
-  TrimLater();
+  trim_.Touch();
   // Sockets of a keeper before this one: nobody answers there any more.
   const std::string sockets = options_.run_dir + "/" + kInstanceSockets;
   GANTRY_CHECK_OK(os::RemoveTree(sockets));
@@ -69,7 +65,7 @@ Status Keeper::Start() {
 // --- Processes -----------------------------------------------------------------
 
 void Keeper::OnSignal() {
-  TrimLater();
+  trim_.Touch();
   signalfd_siginfo info{};
   bool end = false;
   while (read(signals_.get(), &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
@@ -205,16 +201,6 @@ Result<link::InstanceAdded> Keeper::AddMember(const link::AddMember& request) {
     return Fail(Code::kResourceExhausted, "add '{}': {} instances", request.id, Instances::kMax);
   }
   return instances_.Add(std::move(announce), path, true).told;
-}
-
-void Keeper::TrimLater() {
-  if (trim_timer_) {
-    return;
-  }
-  trim_timer_ = loop_.After(kTrimDelay, [this] {
-    trim_timer_ = {};
-    os::ReleaseMemory();
-  });
 }
 
 }  // namespace gantry::keeper

@@ -22,6 +22,7 @@
 #include "core/keeper/instances.h"
 #include "core/keeper/spawner.h"
 #include "core/keeper/supervisor.h"
+#include "core/os/idle_trim.h"
 #include "core/os/loop.h"
 
 namespace gantry::keeper {
@@ -85,7 +86,6 @@ class Keeper {
   void TellEngine(const T& message, std::vector<UniqueFd> fds = {});
   template <class T>
   void AnswerEngine(const T& message, std::vector<UniqueFd> fds = {});
-  void TrimLater();
 
   os::Loop& loop_;
   KeeperOptions options_;
@@ -100,7 +100,7 @@ class Keeper {
   Control control_;
   UniqueFd signals_;
   os::WatchId signal_watch_{};
-  os::TimerId trim_timer_{};
+  os::IdleTrim trim_{loop_};
   /// SIGTERM or SIGINT came, and there was nothing to guard.
   bool ending_ = false;
 };

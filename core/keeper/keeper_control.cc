@@ -27,7 +27,7 @@ bool HasLivingInit(const Instance& instance) {
 }  // namespace
 
 void Keeper::OnControl(link::Message message, const Control::Reply& reply) {
-  TrimLater();
+  trim_.Touch();
   const auto serve = [&]<class T>(std::type_identity<T>, auto&& handler) {
     if (auto request = message.As<T>()) {
       handler(std::move(*request));

@@ -88,7 +88,7 @@ void Keeper::Dispatch(const link::Message& message, Handler&& handler) {
 
 void Keeper::OnEngineMessage(link::Message message) {
   using link::Type;
-  TrimLater();
+  trim_.Touch();
   switch (message.type) {
     case Type::kResponse:
       return Dispatch<link::Response>(message, [&](auto& m) { front_door_.Answer(m); });

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <format>
 #include <limits>
 #include <ranges>
 
@@ -13,6 +14,17 @@ namespace {
 
 constexpr size_t kMaxStatFile = 4 << 20;
 constexpr size_t kMaxNames = 4096;
+
+/// A file of the memory controller, which each hierarchy calls otherwise.
+Result<std::string> ReadOfMemory(const Cgroup& cgroup, std::string_view v2, std::string_view v1) {
+  const std::string dir = cgroup.DirOf("memory");
+  const std::string_view file = cgroup.is_unified() ? v2 : v1;
+  auto text = dir.empty() ? std::nullopt : ReadCgroupText(std::format("{}/{}", dir, file));
+  if (!text) {
+    return Fail(Code::kNotFound, "read {} of cgroup '{}': it has no memory controller", file, dir);
+  }
+  return *std::move(text);
+}
 
 uint32_t RdmaNumber(std::string_view text) {
   return static_cast<uint32_t>(
@@ -118,25 +130,14 @@ CgroupCounters ParseCgroupCounters(std::string_view text) {
 }
 
 Result<uint64_t> ReadMemoryUse(const Cgroup& cgroup) {
-  const std::string dir = cgroup.DirOf("memory");
-  const char* file = cgroup.is_unified() ? "/memory.current" : "/memory.usage_in_bytes";
-  const auto text = dir.empty() ? std::nullopt : ReadCgroupText(dir + file);
-  if (!text) {
-    return Fail(Code::kNotFound, "read the memory of cgroup '{}': it has no memory controller",
-                dir);
-  }
-  return ParseCgroupNumber(*text);
+  GANTRY_TRY(const std::string text,
+             ReadOfMemory(cgroup, "memory.current", "memory.usage_in_bytes"));
+  return ParseCgroupNumber(text);
 }
 
 Result<uint64_t> ReadOomKills(const Cgroup& cgroup) {
-  const std::string dir = cgroup.DirOf("memory");
-  const char* file = cgroup.is_unified() ? "/memory.events" : "/memory.oom_control";
-  const auto text = dir.empty() ? std::nullopt : ReadCgroupText(dir + file);
-  if (!text) {
-    return Fail(Code::kNotFound, "read the OOM kills of cgroup '{}': it has no memory controller",
-                dir);
-  }
-  return Counter(ParseCgroupCounters(*text), "oom_kill");
+  GANTRY_TRY(const std::string text, ReadOfMemory(cgroup, "memory.events", "memory.oom_control"));
+  return Counter(ParseCgroupCounters(text), "oom_kill");
 }
 
 }  // namespace gantry::os

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/ctl/client.h"
 #include "core/os/unix_socket.h"
 #include "tests/contract/harness/contract_test.h"
 #include "tests/integration/harness/host.h"
@@ -24,6 +25,26 @@ TEST_P(Services, OfBothVersionsAnswer) {
     ASSERT_TRUE(response.ParseFromString(*bytes));
     EXPECT_EQ(response.status(), pb::RUNNING);
   }
+}
+
+TEST_P(Services, OfTheOperatorTellWhatRuns) {
+  Box& box = Running();
+  const std::string socket = node().run_dir() + "/gantry.sock";
+  auto client = ctl::OperatorClient::Connect(socket);
+  ASSERT_OK(client);
+  const auto shown = client->Inspect("", box.id());
+  ASSERT_OK(shown);
+  EXPECT_EQ(shown->instance().state(), "running");
+  EXPECT_NE(shown->instance().handler(), "");
+  const bool has_cgroup = shown->cgroups_size() > 0;
+  EXPECT_EQ(shown->instance().memory_bytes() > 0, has_cgroup);
+  const auto status = client->EngineStatus();
+  ASSERT_OK(status);
+  EXPECT_GE(status->sandboxes(), 1U);
+  const auto keeper = ctl::QueryKeeper(socket);
+  ASSERT_OK(keeper);
+  EXPECT_EQ(static_cast<uint32_t>(keeper->engine_pid), status->engine_pid());
+  EXPECT_GE(keeper->connections, 1U);
 }
 
 TEST_P(Services, ThatAreUnknownAreUnimplemented) {

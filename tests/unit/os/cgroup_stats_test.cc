@@ -61,6 +61,7 @@ TEST(CgroupStatsV2, ReadsWhatThereIs) {
   EXPECT_EQ(stats->hugetlb[0].fail_count, 9U);
   ASSERT_THAT(stats->rdma_current, SizeIs(1));
   EXPECT_EQ(stats->rdma_current[0].hca_objects, UINT32_MAX);
+  EXPECT_EQ(ReadMemoryUse(*Cgroup::Named(*hierarchy, "/c")).value_or(0), 300U);
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().code, Code::kNotFound);
 }
@@ -95,6 +96,7 @@ TEST(CgroupStatsV1, ReadsWhatThereIs) {
   EXPECT_EQ(stats->blkio->service_bytes[1].major, 250U);
   EXPECT_THAT(stats->blkio->serviced, IsEmpty());
   EXPECT_FALSE(stats->pids);
+  EXPECT_EQ(ReadMemoryUse(*Cgroup::Named(*hierarchy, "/c")).value_or(0), 100U);
 }
 
 class FakeOom : public testing::Test {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/daemon/idle_trim.h"
+#include "core/os/idle_trim.h"
 
 #include <chrono>
 #include <utility>
 
 #include "core/os/memory.h"
 
-namespace gantry::daemon {
+namespace gantry::os {
 namespace {
 
 constexpr std::chrono::seconds kQuiet(1);
@@ -26,7 +26,7 @@ void IdleTrim::Look() {
     timer_ = loop_.After(kQuiet, [this] { Look(); });
     return;
   }
-  os::ReleaseMemory();
+  ReleaseMemory();
 }
 
-}  // namespace gantry::daemon
+}  // namespace gantry::os

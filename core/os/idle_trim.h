@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gives memory back once nothing has happened for a while. Costs nothing while
-// nothing happens, and a timer a second while something does.
+// For keeper and engine: gives memory back once nothing has happened for a while. Costs nothing
+// while nothing happens, and a timer a second while something does.
 #pragma once
 
 #include "core/os/loop.h"
 
-namespace gantry::daemon {
+namespace gantry::os {
 
 /// Thread: the loop's.
 class IdleTrim {
  public:
-  explicit IdleTrim(os::Loop& loop) : loop_(loop) {}
+  explicit IdleTrim(Loop& loop) : loop_(loop) {}
 
   IdleTrim(const IdleTrim&) = delete;
   IdleTrim& operator=(const IdleTrim&) = delete;
@@ -24,9 +24,9 @@ class IdleTrim {
  private:
   void Look();
 
-  os::Loop& loop_;
-  os::TimerId timer_;
+  Loop& loop_;
+  TimerId timer_;
   bool touched_ = false;
 };
 
-}  // namespace gantry::daemon
+}  // namespace gantry::os
