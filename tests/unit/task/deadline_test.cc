@@ -26,18 +26,23 @@ class TaskDeadline : public TaskTest {
     RestartEngine();
   }
 
+  /// Of a container and an exec.
+  void LiveAndEnd() {
+    Run("c1");
+    RunExec("c1/e1");
+    End("c1/e1", 0);
+    ASSERT_TRUE(Delete("c1/e1"));
+    End("c1", 0);
+    ASSERT_TRUE(Delete("c1"));
+  }
+
   void ExpectLeft(const std::string& call, minutes limit) {
     EXPECT_THAT(backend_.LeftFor(call), AllOf(Gt(limit - minutes(5)), Le(limit))) << call;
   }
 };
 
 TEST_F(TaskDeadline, IsThatOfTheConfiguration) {
-  Run("c1");
-  RunExec("c1/e1");
-  End("c1/e1", 0);
-  ASSERT_TRUE(Delete("c1/e1"));
-  End("c1", 0);
-  ASSERT_TRUE(Delete("c1"));
+  LiveAndEnd();
   ExpectLeft("create c1", minutes(20));
   ExpectLeft("start c1", minutes(25));
   ExpectLeft("exec c1", minutes(30));
@@ -48,12 +53,7 @@ TEST_F(TaskDeadline, IsThatOfTheConfiguration) {
 
 TEST_F(TaskDeadline, IsTheCallersWhereThatIsShorter) {
   callers_timeout_ = minutes(10);
-  Run("c1");
-  RunExec("c1/e1");
-  End("c1/e1", 0);
-  ASSERT_TRUE(Delete("c1/e1"));
-  End("c1", 0);
-  ASSERT_TRUE(Delete("c1"));
+  LiveAndEnd();
   for (const char* call :
        {"create c1", "start c1", "exec c1", "start c1/e1", "delete c1/e1", "delete c1"}) {
     ExpectLeft(call, minutes(10));
