@@ -223,17 +223,16 @@ Result<Config> Load(const std::string& path) {
   return std::unexpected(std::move(text).error().Within("read configuration"));
 }
 
-std::string PlaceOf(const Config& config, const BackendOptions& options, std::string_view key) {
-  for (;;) {
-    if (const auto found = options.lines.find(std::string(key)); found != options.lines.end()) {
-      return std::format("{}:{}", config.file, found->second);
+std::string PlaceOf(const Config& config, const Handler& handler, std::string_view message) {
+  int line = handler.line;
+  size_t longest = 0;
+  for (const auto& [key, at] : handler.options.lines) {
+    if (key.size() > longest && message.contains("'" + key + "'")) {
+      longest = key.size();
+      line = at;
     }
-    const size_t dot = key.rfind('.');
-    if (dot == std::string_view::npos) {
-      return config.file;
-    }
-    key = key.substr(0, dot);
   }
+  return line == 0 ? config.file : std::format("{}:{}", config.file, line);
 }
 
 }  // namespace gantry::config

@@ -111,8 +111,9 @@ Result<Config> Load(const std::string& path);
 /// The same for text at hand; `file` is what errors call it.
 Result<Config> Parse(const std::string& text, std::string file);
 
-/// The place of a backend's option for an error: `FILE:LINE`, of the longest
-/// known prefix of `key`; the file alone when nothing is known.
-std::string PlaceOf(const Config& config, const BackendOptions& options, std::string_view key);
+/// Where a backend's complaint about a handler's options comes from, `FILE:LINE`:
+/// the option that `message` names in single quotes, else the handler; the file
+/// alone for what is built in.
+std::string PlaceOf(const Config& config, const Handler& handler, std::string_view message);
 
 }  // namespace gantry::config

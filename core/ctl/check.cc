@@ -5,9 +5,9 @@
 #include <format>
 #include <system_error>
 
-#include "core/config/config.h"
 #include "core/ctl/output.h"
 #include "core/os/fs.h"
+#include "core/plugin/backends.h"
 #include "core/plugin/plugin_host.h"
 
 namespace gantry::ctl {
@@ -40,21 +40,17 @@ bool LooksLikePlugin(const std::string& path) {
                       "ELF");
 }
 
-Result<std::string> CheckConfig(const std::string& path) {
-  if (!os::Exists(path)) {
-    return Fail(Code::kNotFound, "check configuration '{}': no such file", path);
-  }
-  GANTRY_TRY(const config::Config config, config::Load(path));
-  Table table({"HANDLER", "BACKEND", "PLUGIN", "OPTIONS"});
+Result<std::string> CheckConfig(const config::Config& config, const Node& node) {
+  Table table({"HANDLER", "BACKEND", "OPTIONS", "CHECKED"});
   for (const auto& [name, handler] : config.handlers) {
-    const auto backend = config.backends.find(handler.backend);
+    const auto backend = node.find_backend(handler.backend);
+    if (backend) {
+      GANTRY_CHECK_OK(plugin::CheckOptions(config, name, handler, **backend));
+    }
     table.Add({name == config.default_handler ? name + " (default)" : name, handler.backend,
-               backend == config.backends.end() || backend->second.path.empty()
-                   ? std::format("plugins/libgantry_{}.so", handler.backend)
-                   : backend->second.path,
-               handler.options.json});
+               handler.options.json, backend ? "yes" : "no: " + backend.error().message});
   }
-  return std::format("{}: in order\n\n{}", path, table.str());
+  return std::format("{}: in order\n\n{}", config.file, table.str());
 }
 
 Result<std::string> CheckPlugin(const std::string& probe, const std::string& path,

@@ -7,11 +7,15 @@
 
 #include <gantry/error.h>
 
+#include "core/config/config.h"
+#include "core/ctl/node.h"
+
 namespace gantry::ctl {
 
-/// What is in the configuration, as a table. Errors: as `config::Load`, and
-/// kNotFound where there is no such file.
-Result<std::string> CheckConfig(const std::string& path);
+/// What is in the configuration, as a table. Options are checked by those
+/// backends that are installed here. Errors: as `config::Load` and
+/// `plugin::CheckOptions`.
+Result<std::string> CheckConfig(const config::Config& config, const Node& node);
 
 /// `NAME VERSION` of a plugin. `name` is what the configuration calls it;
 /// empty: NAME of libgantry_NAME.so. The file is looked at in a process of its

@@ -14,9 +14,11 @@
 #include "core/ctl/check.h"
 #include "core/ctl/client.h"
 #include "core/ctl/doctor.h"
+#include "core/ctl/node.h"
 #include "core/ctl/operator.h"
 #include "core/ctl/show.h"
 #include "core/link/paths.h"
+#include "core/log/log.h"
 #include "core/os/fs.h"
 #include "core/plugin/plugin_host.h"
 
@@ -84,11 +86,15 @@ Result<std::string> Check(const Arguments& arguments) {
   }
   const std::string file =
       arguments.operands.empty() ? arguments.config : arguments.operands.front();
-  if (!LooksLikePlugin(file)) {
-    return CheckConfig(file);
+  if (LooksLikePlugin(file)) {
+    GANTRY_TRY(const std::string self, os::ReadLink("/proc/self/exe"));
+    return CheckPlugin(self, file, arguments.name);
   }
-  GANTRY_TRY(const std::string self, os::ReadLink("/proc/self/exe"));
-  return CheckPlugin(self, file, arguments.name);
+  if (!os::Exists(file)) {
+    return Fail(Code::kNotFound, "check configuration '{}': no such file", file);
+  }
+  GANTRY_TRY(const config::Config config, config::Load(file));
+  return CheckConfig(config, Node::Here(config));
 }
 
 // What the engine says about itself, where it can be asked.
@@ -116,7 +122,7 @@ int Doctor(const Arguments& arguments, std::ostream& out) {
     findings.push_back({"gantry", "missing", "a correct configuration", config.error().message});
     config = config::Defaults();
   }
-  for (Finding& finding : Examine(Node::Here(), *config)) {
+  for (Finding& finding : Examine(Node::Here(*config), *config)) {
     findings.push_back(std::move(finding));
   }
   AskEngine(arguments.address, findings);
@@ -190,6 +196,8 @@ int RunCommand(const std::vector<std::string>& words, std::ostream& out, std::os
   if (words.size() == 3 && words[0] == "--probe-plugin") {
     return plugin::PluginHost::RunProbe(words[1], words[2]);
   }
+  // What it finds is its output.
+  log::SetLevel(LogLevel::kError);
   Arguments arguments;
   arguments.address = link::RunDir() + "/" + kSocketName;
   arguments.config = DefaultConfig();

@@ -3,34 +3,20 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <format>
-#include <initializer_list>
 #include <set>
 #include <sstream>
-#include <system_error>
 #include <utility>
 
 #include "core/ctl/output.h"
-#include "core/ctl/run_tool.h"
-#include "core/link/paths.h"
-#include "core/oci/json.h"
 #include "core/os/cgroup.h"
 #include "core/os/fs.h"
+#include "core/plugin/backends.h"
 
 namespace gantry::ctl {
 namespace {
 
 constexpr size_t kSmallFile = 65'536;
-
-bool IsExecutable(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  constexpr auto kAnyExec = fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec;
-  return fs::is_regular_file(status) && (status.permissions() & kAnyExec) != fs::perms::none;
-}
 
 // Collects what is found. One object per examination.
 class Examination {
@@ -43,12 +29,9 @@ class Examination {
     Gantry();
     Containerd();
     for (const auto& [name, backend] : config_.backends) {
-      Plugin(name, backend);
+      Backend(name);
     }
-    Runc();
-    Gvisor();
-    Vmm();
-    Wasm();
+    Handlers();
     return std::move(findings_);
   }
 
@@ -57,11 +40,6 @@ class Examination {
            std::string_view level_if_missing = "missing") {
     findings_.push_back({std::move(area), std::string(there ? "ok" : level_if_missing),
                          std::move(what), there ? std::move(found) : std::move(remedy)});
-  }
-
-  // Missing tools of a backend that nobody asked for are no fault.
-  std::string_view LevelOf(const std::string& backend) const {
-    return config_.backends.contains(backend) ? "missing" : "unused";
   }
 
   std::string File(const std::string& path) const { return node_.root + path; }
@@ -74,16 +52,6 @@ class Examination {
     }
     const auto line = node_.first_line({path, flag});
     return std::format("{} ({})", path, line ? *line : line.error().message);
-  }
-
-  std::string VersionsOfAny(std::initializer_list<const char*> programs) const {
-    std::string found;
-    for (const char* const program : programs) {
-      if (std::string version = Version(program); !version.empty()) {
-        found += (found.empty() ? "" : ", ") + version;
-      }
-    }
-    return found;
   }
 
   void Kernel() {
@@ -163,65 +131,32 @@ class Examination {
         "systemctl start containerd, if this node's containerd has this socket", "optional");
   }
 
-  void Runc() {
-    const std::string found = VersionsOfAny({"crun", "runc", "youki"});
-    Add("runc", !found.empty(), "an OCI runtime", found, "apt install crun", LevelOf("runc"));
+  // The plugin knows best what it needs.
+  void Backend(const std::string& name) {
+    const auto backend = node_.find_backend(name);
+    Add(name, backend.has_value(), "plugin", "", backend ? "" : backend.error().message);
+    if (!backend) {
+      return;
+    }
+    for (NodeNeed& need : (*backend)->Describe().needs) {
+      findings_.push_back({name,
+                           need.met        ? "ok"
+                           : need.optional ? "optional"
+                                           : "missing",
+                           std::move(need.what), std::move(need.detail)});
+    }
+  }
+
+  void Handlers() {
     for (const auto& [name, handler] : config_.handlers) {
-      const auto options = oci::Json::Parse(handler.options.json, "options");
-      std::string binary;
-      if (handler.backend != "runc" || !options || !(*options)["BinaryName"].Read(binary) ||
-          binary.empty()) {
+      const auto backend = node_.find_backend(handler.backend);
+      if (!backend) {
         continue;
       }
-      const bool there =
-          binary.contains('/') ? IsExecutable(File(binary)) : !node_.Find(binary).empty();
-      Add("runc", there, std::format("'{}' of handler '{}'", binary, name), "",
-          std::format("{}:{}: there is no such program", config_.file, handler.line));
+      const Status checked = plugin::CheckOptions(config_, name, handler, **backend);
+      Add(handler.backend, checked.has_value(), std::format("handler '{}'", name), "",
+          checked ? "" : checked.error().message);
     }
-    const std::string criu = Version("criu");
-    Add("runc", !criu.empty(), "criu", criu, "only for checkpoints: apt install criu",
-        config_.backends.contains("runc") ? "optional" : "unused");
-  }
-
-  void Gvisor() {
-    const std::string found = Version("runsc");
-    Add("gvisor", !found.empty(), "runsc", found, "https://gvisor.dev/docs/user_guide/install/",
-        LevelOf("gvisor"));
-  }
-
-  void Vmm() {
-    Add("vmm", os::Exists(File("/dev/kvm")), "/dev/kvm", "",
-        "modprobe kvm_intel or kvm_amd; in a virtual machine switch nested virtualisation on",
-        LevelOf("vmm"));
-    const std::string found = VersionsOfAny(
-        {"qemu-system-x86_64", "qemu-system-aarch64", "cloud-hypervisor", "firecracker"});
-    Add("vmm", !found.empty(), "a hypervisor", found,
-        "apt install qemu-system-x86, or https://www.cloudhypervisor.org", LevelOf("vmm"));
-    Add("vmm", os::Exists(File("/dev/vhost-vsock")), "/dev/vhost-vsock", "",
-        "only for QEMU: modprobe vhost_vsock",
-        config_.backends.contains("vmm") ? "optional" : "unused");
-  }
-
-  void Wasm() {
-    std::string found;
-    for (const std::string dir : {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
-                                  "/usr/local/lib", "/usr/lib64", "/usr/lib"}) {
-      for (const std::string name : {"/libwasmedge.so.0", "/libwasmedge.so"}) {
-        if (found.empty() && os::Exists(File(dir + name))) {
-          found = dir + name;
-        }
-      }
-    }
-    Add("wasm", !found.empty(), "WasmEdge", found, "https://wasmedge.org/docs/start/install",
-        LevelOf("wasm"));
-  }
-
-  void Plugin(const std::string& name, const config::Backend& backend) {
-    const std::string path = backend.path.empty()
-                                 ? node_.libexec_dir + "/plugins/libgantry_" + name + ".so"
-                                 : backend.path;
-    Add(name, os::Exists(path), "plugin", path,
-        "there is no '" + path + "'; build or install it, or take it out of the configuration");
   }
 
   const Node& node_;
@@ -230,37 +165,6 @@ class Examination {
 };
 
 }  // namespace
-
-Node Node::Here() {
-  Node node;
-  if (const char* const path = std::getenv("PATH"); path != nullptr) {
-    std::vector<std::string> dirs;
-    std::istringstream words(path);
-    for (std::string dir; std::getline(words, dir, ':');) {
-      if (dir.starts_with('/')) {
-        dirs.push_back(dir);
-      }
-    }
-    node.path.insert(node.path.begin(), dirs.begin(), dirs.end());
-  }
-  node.run_dir = link::RunDir();
-  const auto engine = link::FindProgram("gantryd");
-  const char* const libexec = std::getenv("GANTRY_LIBEXEC_DIR");
-  node.libexec_dir = engine               ? engine->substr(0, engine->rfind('/'))
-                     : libexec != nullptr ? libexec
-                                          : "/usr/local/libexec/gantry";
-  node.first_line = [](const std::vector<std::string>& argv) { return FirstLineOf(argv); };
-  return node;
-}
-
-std::string Node::Find(const std::string& program) const {
-  for (const std::string& dir : path) {
-    if (std::string file = std::format("{}{}/{}", root, dir, program); IsExecutable(file)) {
-      return file;
-    }
-  }
-  return "";
-}
 
 std::vector<Finding> Examine(const Node& node, const config::Config& config) {
   return Examination(node, config).Run();

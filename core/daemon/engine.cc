@@ -108,7 +108,11 @@ os::Task<void> Engine::ComeUp() {
                           relay_,
                           *publishers_,
                           counters_,
-                          [this](std::string_view name) { return backends_.Find(name); },
+                          [this](std::string_view name) -> Result<task::BackendRef> {
+                            std::string called(name);
+                            GANTRY_TRY(SandboxBackend* const backend, backends_.Find(called));
+                            return task::BackendRef{std::move(called), backend};
+                          },
                           config_error_};
   tasks_ = std::make_unique<task::Service>(parts);
   Status registered = tasks_->Register(table_);

@@ -15,7 +15,6 @@
 #include <gantry/unique_fd.h>
 
 #include "core/config/config.h"
-#include "core/daemon/backends.h"
 #include "core/daemon/command_line.h"
 #include "core/engine/host_processes.h"
 #include "core/engine/keeper_link.h"
@@ -25,6 +24,7 @@
 #include "core/os/idle_trim.h"
 #include "core/os/loop.h"
 #include "core/os/worker_pool.h"
+#include "core/plugin/backends.h"
 #include "core/rpc/dispatcher.h"
 #include "core/rpc/method_table.h"
 #include "core/sandbox/context.h"
@@ -74,7 +74,7 @@ class Engine final : private engine::KeeperObserver {
   engine::HostProcesses processes_;
   io::Relay relay_;
   sandbox::Counters counters_;
-  Backends backends_;
+  plugin::Backends backends_;
   rpc::MethodTable table_;
   std::unique_ptr<events::Publishers> publishers_;
   std::unique_ptr<task::Service> tasks_;

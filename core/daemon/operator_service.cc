@@ -94,7 +94,7 @@ os::Task<Bytes> MemoryOf(const Workers& workers,
 struct Reader {
   Workers workers;
   const task::Service& tasks;
-  const Backends& backends;
+  const plugin::Backends& backends;
   const events::Publishers& publishers;
   int64_t started_at_ns = Now();
 
@@ -172,7 +172,7 @@ struct Reader {
     }
     response.set_containers(static_cast<uint32_t>(tasks.Containers().size()));
     response.set_queued_events(static_cast<uint32_t>(publishers.outbox().counters().queued));
-    for (const BackendState& state : backends.States()) {
+    for (const plugin::BackendState& state : backends.States()) {
       v1::BackendStatus* out = response.add_backends();
       out->set_name(state.name);
       out->set_version(state.version);
@@ -188,7 +188,7 @@ struct Reader {
 }  // namespace
 
 Status RegisterOperator(rpc::MethodTable& table, const Workers& workers, const task::Service& tasks,
-                        const Backends& backends, const events::Publishers& publishers) {
+                        const plugin::Backends& backends, const events::Publishers& publishers) {
   auto reader = std::make_shared<Reader>(workers, tasks, backends, publishers);
   GANTRY_CHECK_OK((rpc::AddTyped<v1::ListRequest, v1::ListResponse>(
       table, kService, "List", [reader](const rpc::CallContext& call, v1::ListRequest request) {

@@ -5,9 +5,9 @@
 
 #include <gantry/error.h>
 
-#include "core/daemon/backends.h"
 #include "core/events/publisher.h"
 #include "core/os/worker_pool.h"
+#include "core/plugin/backends.h"
 #include "core/rpc/method_table.h"
 #include "core/task/service.h"
 
@@ -21,6 +21,6 @@ struct Workers {
 
 /// Everything given must outlive `table`. Thread: loop.
 Status RegisterOperator(rpc::MethodTable& table, const Workers& workers, const task::Service& tasks,
-                        const Backends& backends, const events::Publishers& publishers);
+                        const plugin::Backends& backends, const events::Publishers& publishers);
 
 }  // namespace gantry::daemon

@@ -69,6 +69,12 @@ Status CheckPluginFile(const std::string& path) {
   // O_NONBLOCK: whatever it is, a fifo for example, opening it must not wait.
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd) {
+    if (errno == ENOENT || errno == ENOTDIR) {
+      return Fail(Code::kNotFound,
+                  "load plugin '{}': no such file: install the plugin, or correct the "
+                  "configuration's backends",
+                  path);
+    }
     return FailErrno(errno, "load plugin '{}'", path);
   }
   struct stat info{};

@@ -17,7 +17,11 @@ BackendInfo RuncBackend::Describe() {
 }
 
 Status RuncBackend::CheckOptions(const std::string& options_json) {
-  GANTRY_TRY([[maybe_unused]] const Options options, ParseOptions(options_json, options_, nullptr));
+  GANTRY_TRY(const Options options, ParseOptions(options_json, options_, nullptr));
+  // Without a name the node's needs say it.
+  if (!options.binary_name.empty()) {
+    GANTRY_TRY([[maybe_unused]] const std::string binary, FindRuntime(options));
+  }
   return {};
 }
 

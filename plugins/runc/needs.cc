@@ -53,7 +53,8 @@ std::string ReadUntil(int pipe_end, Deadline deadline) {
 }
 
 NodeNeed RuntimeNeed(const Options& options) {
-  NodeNeed need{"OCI runtime", false, ""};
+  NodeNeed need;
+  need.what = "an OCI runtime";
   const auto binary = FindRuntime(options);
   if (!binary) {
     need.detail = binary.error().message;
@@ -67,11 +68,13 @@ NodeNeed RuntimeNeed(const Options& options) {
 }
 
 NodeNeed CgroupNeed(const Options& options, const std::string& root) {
-  NodeNeed need{"cgroups", true, ""};
+  NodeNeed need;
+  need.what = "cgroups";
+  need.met = true;
   const CgroupMode mode = DetectCgroups(root);
   switch (mode) {
     case CgroupMode::kNone:
-      return {"cgroups", false, root + ": not mounted; mount cgroup2 there"};
+      return {.what = "cgroups", .detail = root + ": not mounted; mount cgroup2 there"};
     case CgroupMode::kV1:
       need.detail = "v1";
       return need;
@@ -93,8 +96,10 @@ NodeNeed CgroupNeed(const Options& options, const std::string& root) {
 
 NodeNeed CriuNeed(const Options& options) {
   const auto criu = FindCriu(options);
-  return {"criu (only for checkpoint and restore)", criu.has_value(),
-          criu ? *criu : criu.error().message};
+  return {.what = "criu, for checkpoint and restore",
+          .met = criu.has_value(),
+          .optional = true,
+          .detail = criu ? *criu : criu.error().message};
 }
 
 }  // namespace

@@ -196,18 +196,20 @@ Result<std::string> FindRuntime(const Options& options) {
     if (IsExecutable(name)) {
       return name;
     }
-    return Fail(Code::kFailedPrecondition,
-                "find the OCI runtime '{}' (BinaryName): no such executable file; install it or "
-                "correct BinaryName",
-                name);
+    return Fail(
+        Code::kFailedPrecondition,
+        "find the OCI runtime '{}' (option 'BinaryName'): no such executable file; install it or "
+        "correct BinaryName",
+        name);
   }
   if (auto found = FindInPath(options.path, name)) {
     return found;
   }
-  return Fail(Code::kFailedPrecondition,
-              "find the OCI runtime '{}' (BinaryName): not in PATH; install the package {} or "
-              "correct BinaryName",
-              name, name);
+  return Fail(
+      Code::kFailedPrecondition,
+      "find the OCI runtime '{}' (option 'BinaryName'): not in PATH; install the package {} or "
+      "correct BinaryName",
+      name, name);
 }
 
 Result<std::string> FindCriu(const Options& options) {

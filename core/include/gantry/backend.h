@@ -18,6 +18,8 @@ namespace gantry {
 struct NodeNeed {
   std::string what;
   bool met = false;
+  /// Only some calls need it; `what` says which.
+  bool optional = false;
   /// Where it was found, or how to get it.
   std::string detail;
 };
@@ -40,8 +42,11 @@ class SandboxBackend {
   /// What it is and what it finds on this node.
   virtual BackendInfo Describe() = 0;
 
-  /// Checks a handler's options at start-up. Errors: kInvalidArgument naming
-  /// the key.
+  /// Checks a handler's options when the backend is loaded and for `gantryctl
+  /// check` and `doctor`, before any sandbox asks for them. Errors:
+  /// kInvalidArgument naming the key in single quotes, as 'outer.inner' where it
+  /// is nested: the core puts the key's place in the file in front;
+  /// kFailedPrecondition for what the options ask of the node in vain.
   virtual Status CheckOptions([[maybe_unused]] const std::string& options_json) { return {}; }
 
   /// Makes a sandbox; nothing runs before its `Start`.

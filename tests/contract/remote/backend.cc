@@ -14,7 +14,7 @@ BackendInfo RemoteBackend::Describe() {
   BackendInfo info;
   info.name = "remote";
   info.version = "0.1.0";
-  info.needs.push_back({"the sandbox program", access(server_.c_str(), X_OK) == 0, server_});
+  info.needs.push_back({"the sandbox program", access(server_.c_str(), X_OK) == 0, false, server_});
   return info;
 }
 

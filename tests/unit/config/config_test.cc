@@ -175,10 +175,11 @@ TEST(ConfigOptions, ReachTheBackendAsJsonWithTheirTypes) {
   EXPECT_EQ(options.json,
             R"({"BinaryName":"crun","SystemdCgroup":true,"n":5,"f":-1.5e3,"quoted":"5",)"
             R"("mode":"0755","none":null,"list":["a",1],"deep":{"key":"v\n"}})");
-  EXPECT_EQ(PlaceOf(*config, options, "SystemdCgroup"), "g.yaml:6");
-  EXPECT_EQ(PlaceOf(*config, options, "deep.key"), "g.yaml:13");
-  EXPECT_EQ(PlaceOf(*config, options, "deep.key.not.there"), "g.yaml:13");
-  EXPECT_EQ(PlaceOf(*config, options, "else"), "g.yaml");
+  const Handler& handler = *config->FindHandler("x");
+  EXPECT_EQ(PlaceOf(*config, handler, "check option 'SystemdCgroup': no"), "g.yaml:6");
+  EXPECT_EQ(PlaceOf(*config, handler, "check 'n' in 'deep.key': no"), "g.yaml:13");
+  EXPECT_EQ(PlaceOf(*config, handler, "check deep.key: no"), "g.yaml:2");
+  EXPECT_EQ(PlaceOf(*config, *config->FindHandler("runc"), "no"), "g.yaml");
 }
 
 }  // namespace

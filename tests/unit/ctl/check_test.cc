@@ -6,6 +6,7 @@
 
 #include "core/ctl/run_tool.h"
 #include "core/os/fs.h"
+#include "tests/unit/ctl/fake_backend.h"
 
 namespace gantry::ctl {
 namespace {
@@ -18,6 +19,9 @@ class CheckTest : public testing::Test {
     auto dir = os::TempDir::Create();
     ASSERT_TRUE(dir.has_value());
     dir_ = std::move(*dir);
+    node_.find_backend = [this](const std::string&) -> Result<SandboxBackend*> {
+      return &backend_;
+    };
   }
 
   std::string File(const std::string& name, const std::string& text) {
@@ -25,24 +29,39 @@ class CheckTest : public testing::Test {
     return dir_.path() + "/" + name;
   }
 
+  static config::Config ConfigOf(const std::string& text) {
+    auto config = config::Parse(text, "g.yaml");
+    EXPECT_TRUE(config.has_value()) << config.error().message;
+    return config.value_or(config::Defaults());
+  }
+
   os::TempDir dir_;
+  FakeBackend backend_;
+  Node node_;
 };
 
 TEST_F(CheckTest, ShowsTheHandlersOfAConfiguration) {
-  const auto text = CheckConfig(std::string(GANTRY_SOURCE_DIR) + "/config/gantry.yaml");
+  const auto text = CheckConfig(ConfigOf("default_handler: runc\n"), node_);
   ASSERT_TRUE(text.has_value()) << text.error().message;
-  EXPECT_THAT(*text, HasSubstr("gantry.yaml: in order"));
-  EXPECT_THAT(*text, HasSubstr("runc (default)  runc     plugins/libgantry_runc.so  {}"));
+  EXPECT_THAT(*text, HasSubstr("g.yaml: in order"));
+  EXPECT_THAT(*text, HasSubstr("runc (default)  runc     {}       yes"));
 }
 
-TEST_F(CheckTest, SaysWhereAConfigurationIsWrong) {
-  const auto text = CheckConfig(File("g.yaml", "log:\n  colour: red\n"));
+TEST_F(CheckTest, SaysWhereABackendRefusesAnOption) {
+  backend_.refused = R"({"Speed":5})";
+  const auto text =
+      CheckConfig(ConfigOf("handlers: {fast: {backend: x,\n  options: {Speed: 5}}}\n"), node_);
   ASSERT_FALSE(text.has_value());
-  EXPECT_THAT(text.error().message, HasSubstr("g.yaml:2:3': log.colour: unknown key"));
+  EXPECT_EQ(text.error().message, "g.yaml:2: handler 'fast': check option 'Speed': no such key");
 }
 
-TEST_F(CheckTest, MissesAFileThatTheEngineWouldDoWithout) {
-  EXPECT_EQ(CheckConfig(dir_.path() + "/none.yaml").error().code, Code::kNotFound);
+TEST_F(CheckTest, SaysWhatIsNotCheckedForWantOfThePlugin) {
+  node_.find_backend = [](const std::string&) -> Result<SandboxBackend*> {
+    return Fail(Code::kNotFound, "there is none");
+  };
+  const auto text = CheckConfig(config::Defaults(), node_);
+  ASSERT_TRUE(text.has_value()) << text.error().message;
+  EXPECT_THAT(*text, HasSubstr("no: there is none"));
 }
 
 TEST_F(CheckTest, TellsPluginsFromConfigurations) {

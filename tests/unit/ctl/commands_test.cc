@@ -128,6 +128,21 @@ TEST(Commands, SayWhenNobodyIsThere) {
   EXPECT_THAT(outcome.err, HasSubstr("gantryctl: reach gantry at '/nonexistent/s'"));
 }
 
+TEST(CommandCheck, MissesAFileThatTheEngineWouldDoWithout) {
+  const Outcome outcome = OutcomeOf({"check", "/nonexistent/g.yaml"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("'/nonexistent/g.yaml': no such file"));
+}
+
+TEST(CommandCheck, SaysWhereAConfigurationIsWrong) {
+  const auto dir = os::TempDir::Create();
+  const std::string config = dir->path() + "/g.yaml";
+  ASSERT_TRUE(os::WriteFileAtomic(config, "log:\n  colour: red\n", 0600).has_value());
+  const Outcome outcome = OutcomeOf({"check", config});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("g.yaml:2:3': log.colour: unknown key"));
+}
+
 TEST(CommandPs, ListsWhatTheEngineSays) {
   v1::ListResponse list;
   list.add_instances()->set_id("c1");
@@ -165,11 +180,14 @@ TEST(CommandDoctor, ReportsABadConfigurationAndBackendsThatWereRefused) {
   const auto dir = os::TempDir::Create();
   const std::string config = dir->path() + "/g.yaml";
   ASSERT_TRUE(os::WriteFileAtomic(config, "x: 1\n", 0600).has_value());
+  // No plugin is there: whoever asks for one would run this program.
+  setenv("GANTRY_LIBEXEC_DIR", dir->path().c_str(), 1);
   const Outcome outcome =
       OutcomeOf({"doctor", "--json", "--config", config, "--address", engine.address()});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.out, HasSubstr("g.yaml:1:1': x: unknown key"));
   EXPECT_THAT(outcome.out, HasSubstr("is for another gantry"));
+  unsetenv("GANTRY_LIBEXEC_DIR");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "core/oci/json.h"
 #include "core/os/fs.h"
+#include "tests/unit/ctl/fake_backend.h"
 
 namespace gantry::ctl {
 namespace {
@@ -28,6 +29,9 @@ class DoctorTest : public testing::Test {
     node_.libexec_dir = dir_.path() + "/libexec";
     node_.first_line = [](const std::vector<std::string>& argv) -> Result<std::string> {
       return "version of " + argv[0].substr(argv[0].rfind('/') + 1);
+    };
+    node_.find_backend = [this](const std::string&) -> Result<SandboxBackend*> {
+      return &backend_;
     };
     config_ = config::Defaults();
   }
@@ -49,10 +53,14 @@ class DoctorTest : public testing::Test {
 
   os::TempDir dir_;
   Node node_;
+  FakeBackend backend_;
   config::Config config_;
 };
 
 TEST_F(DoctorTest, FindsNothingOnAnEmptyNode) {
+  node_.find_backend = [](const std::string&) -> Result<SandboxBackend*> {
+    return Fail(Code::kNotFound, "there is none");
+  };
   const auto findings = Examine(node_, config_);
   EXPECT_FALSE(Healthy(findings));
   EXPECT_TRUE(std::ranges::none_of(findings, [](const Finding& f) { return f.level == "ok"; }));
@@ -64,9 +72,8 @@ TEST_F(DoctorTest, IsContentWithACompleteNode) {
   File("/proc/sys/kernel/osrelease", "6.1.0-28-amd64\n");
   File("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory pids\n");
   File("/sys/fs/cgroup/cgroup.procs", "");
-  for (const char* const program :
-       {"/libexec/gantryd", "/libexec/gantry-keeper", "/usr/bin/containerd-shim-gantry-v1",
-        "/usr/bin/containerd", "/usr/bin/crun", "/libexec/plugins/libgantry_runc.so"}) {
+  for (const char* const program : {"/libexec/gantryd", "/libexec/gantry-keeper",
+                                    "/usr/bin/containerd-shim-gantry-v1", "/usr/bin/containerd"}) {
     Program(program);
   }
   const auto findings = Examine(node_, config_);
@@ -81,33 +88,42 @@ TEST_F(DoctorTest, ChecksTheKernel) {
   EXPECT_EQ(Find("node", "Linux 5.3 or later").level, "ok");
 }
 
-TEST_F(DoctorTest, NamesTheOciRuntimesWithTheirVersions) {
-  Program("/usr/bin/crun");
-  Program("/usr/sbin/runc");
-  const Finding finding = Find("runc", "an OCI runtime");
-  EXPECT_EQ(finding.level, "ok");
-  EXPECT_THAT(finding.detail, HasSubstr("crun (version of crun)"));
-  EXPECT_THAT(finding.detail, HasSubstr("runc (version of runc)"));
-}
-
 TEST_F(DoctorTest, IgnoresAProgramThatIsNotExecutable) {
-  File("/usr/bin/crun", "");
-  EXPECT_EQ(Find("runc", "an OCI runtime").level, "missing");
+  File("/usr/bin/containerd-shim-gantry-v1", "");
+  EXPECT_EQ(Find("gantry", "containerd-shim-gantry-v1").level, "missing");
+  Program("/usr/bin/containerd-shim-gantry-v1");
+  EXPECT_EQ(Find("gantry", "containerd-shim-gantry-v1").level, "ok");
 }
 
-TEST_F(DoctorTest, ChecksTheBinaryThatAHandlerNames) {
-  config_.handlers["runc"].options.json = R"({"BinaryName":"youki"})";
-  EXPECT_EQ(Find("runc", "'youki' of handler 'runc'").level, "missing");
-  Program("/usr/bin/youki");
-  EXPECT_EQ(Find("runc", "'youki' of handler 'runc'").level, "ok");
+TEST_F(DoctorTest, SaysWhyABackendCannotBeUsed) {
+  config_.backends["mine"];
+  node_.find_backend = [](const std::string& name) -> Result<SandboxBackend*> {
+    return Fail(Code::kNotFound, "load plugin '/x/{}.so': no such file", name);
+  };
+  EXPECT_EQ(Find("mine", "plugin"),
+            (Finding{"mine", "missing", "plugin", "load plugin '/x/mine.so': no such file"}));
 }
 
-TEST_F(DoctorTest, TellsUnusedFromMissing) {
-  EXPECT_EQ(Find("gvisor", "runsc").level, "unused");
-  EXPECT_EQ(Find("gvisor", "plugin").level, "");
-  config_.backends["gvisor"];
-  EXPECT_EQ(Find("gvisor", "runsc").level, "missing");
-  EXPECT_EQ(Find("gvisor", "plugin").level, "missing");
+TEST_F(DoctorTest, AsksABackendForItsNeeds) {
+  backend_.needs = {{"a tool", true, false, "/usr/bin/tool"},
+                    {"a device", false, false, "modprobe device"},
+                    {"another tool, for checkpoints", false, true, "apt install another"}};
+  EXPECT_EQ(Find("runc", "plugin").level, "ok");
+  EXPECT_EQ(Find("runc", "a tool"), (Finding{"runc", "ok", "a tool", "/usr/bin/tool"}));
+  EXPECT_EQ(Find("runc", "a device"), (Finding{"runc", "missing", "a device", "modprobe device"}));
+  EXPECT_EQ(Find("runc", "another tool, for checkpoints").level, "optional");
+}
+
+TEST_F(DoctorTest, ShowsWhereABackendRefusesAnOption) {
+  const auto config = config::Parse(
+      "handlers:\n  fast:\n    backend: runc\n    options:\n      Speed: 5\n", "/g.yaml");
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  config_ = *config;
+  backend_.refused = R"({"Speed":5})";
+  EXPECT_EQ(Find("runc", "handler 'fast'"),
+            (Finding{"runc", "missing", "handler 'fast'",
+                     "/g.yaml:5: handler 'fast': check option 'Speed': no such key"}));
+  EXPECT_EQ(Find("runc", "handler 'runc'").level, "ok");
 }
 
 TEST_F(DoctorTest, RefusesAnOldContainerd) {

@@ -13,6 +13,13 @@ class TestBackend : public gantry::SandboxBackend {
  public:
   gantry::BackendInfo Describe() override { return {"test", "1.2.3", false, {}}; }
 
+  gantry::Status CheckOptions(const std::string& options_json) override {
+    if (options_json != "{}") {
+      return gantry::Fail(gantry::Code::kInvalidArgument, "check option 'Speed': no such key");
+    }
+    return {};
+  }
+
   gantry::Result<std::unique_ptr<gantry::Sandbox>> CreateSandbox(const gantry::SandboxRequest&,
                                                                  gantry::SandboxContext&) override {
     throw std::runtime_error("no sandbox here");

@@ -57,7 +57,8 @@ TEST_F(OciCommandTest, PassesGlobalFlagsAndRootWithNamespace) {
 TEST_F(OciCommandTest, ReportsAMissingBinary) {
   const Status status = Run();
   EXPECT_EQ(status.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(status.error().message, HasSubstr("'" + options_.binary_name + "' (BinaryName)"));
+  EXPECT_THAT(status.error().message,
+              HasSubstr("'" + options_.binary_name + "' (option 'BinaryName')"));
 }
 
 TEST_F(OciCommandTest, ReportsABinaryThatVanishes) {

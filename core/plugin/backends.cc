@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/daemon/backends.h"
+#include "core/plugin/backends.h"
 
 #include <sys/stat.h>
 
@@ -7,8 +7,10 @@
 
 #include "core/log/log.h"
 #include "core/os/fs.h"
+#include "core/plugin/guard.h"
+#include "core/plugin/plugin_file.h"
 
-namespace gantry::daemon {
+namespace gantry::plugin {
 namespace {
 
 /// Tells one build of a file from another.
@@ -22,6 +24,18 @@ std::string IdentityOf(const std::string& path) {
 }
 
 }  // namespace
+
+Status CheckOptions(const config::Config& config, const std::string& name,
+                    const config::Handler& handler, SandboxBackend& backend) {
+  Status checked =
+      GuardedCall(handler.backend, [&] { return backend.CheckOptions(handler.options.json); });
+  if (!checked) {
+    std::string& message = checked.error().message;
+    message = std::format("{}: handler '{}': {}", config::PlaceOf(config, handler, message), name,
+                          message);
+  }
+  return checked;
+}
 
 Backends::Backends(const config::Config& config, std::string libexec, std::string run_dir,
                    std::string program)
@@ -41,6 +55,7 @@ std::string Backends::PathOf(const std::string& name) const {
 /// A plugin that has been probed in this state is not probed again until the
 /// node restarts or the file changes.
 Status Backends::ProbeOnce(const std::string& path, const std::string& name) const {
+  GANTRY_CHECK_OK(CheckPluginFile(path));
   const std::string dir = run_dir_ + "/plugins";
   const std::string mark = std::format("{}/{}.probed", dir, name);
   const std::string identity = IdentityOf(path);
@@ -48,7 +63,7 @@ Status Backends::ProbeOnce(const std::string& path, const std::string& name) con
       probed && !identity.empty() && *probed == identity) {
     return {};
   }
-  GANTRY_TRY(const std::string found, plugin::PluginHost::Probe(program_, path, name));
+  GANTRY_TRY(const std::string found, PluginHost::Probe(program_, path, name));
   LogInfo("plugin '{}' is {}", path, found);
   Status kept = os::MakeDirs(dir, 0700);
   if (kept) {
@@ -58,29 +73,41 @@ Status Backends::ProbeOnce(const std::string& path, const std::string& name) con
   return {};
 }
 
-Result<plugin::LoadedPlugin> Backends::Load(const std::string& name) const {
+Result<LoadedPlugin> Backends::Load(const std::string& name) const {
   const std::string path = PathOf(name);
   GANTRY_CHECK_OK(ProbeOnce(path, name));
   const auto configured = config_.backends.find(name);
-  return plugin::PluginHost::Load(
+  return PluginHost::Load(
       path, name, configured == config_.backends.end() ? "{}" : configured->second.options.json);
 }
 
-Result<task::BackendRef> Backends::Find(std::string_view name) {
+void Backends::WarnOfHandlers(const std::string& name, SandboxBackend& backend) const {
+  for (const auto& [called, handler] : config_.handlers) {
+    if (handler.backend != name) {
+      continue;
+    }
+    if (const Status checked = CheckOptions(config_, called, handler, backend); !checked) {
+      LogWarning("its containers cannot be created: {}", checked.error().message);
+    }
+  }
+}
+
+Result<SandboxBackend*> Backends::Find(const std::string& name) {
   const std::lock_guard lock(mutex_);
-  const std::string key(name);
-  if (const auto found = loaded_.find(key); found != loaded_.end()) {
-    return task::BackendRef{key, found->second.backend.get()};
+  if (const auto found = loaded_.find(name); found != loaded_.end()) {
+    return found->second.backend.get();
   }
-  Result<plugin::LoadedPlugin> loaded = Load(key);
+  Result<LoadedPlugin> loaded = Load(name);
   if (!loaded) {
-    failed_[key] = BackendState{key, {}, PathOf(key), loaded.error().message};
-    return std::unexpected(std::move(loaded).error().Within(std::format("load backend '{}'", key)));
+    failed_[name] = BackendState{name, {}, PathOf(name), loaded.error().message};
+    return std::unexpected(
+        std::move(loaded).error().Within(std::format("load backend '{}'", name)));
   }
-  failed_.erase(key);
-  SandboxBackend* backend = loaded->backend.get();
-  loaded_[key] = std::move(*loaded);
-  return task::BackendRef{key, backend};
+  failed_.erase(name);
+  SandboxBackend* const backend = loaded->backend.get();
+  loaded_[name] = std::move(*loaded);
+  WarnOfHandlers(name, *backend);
+  return backend;
 }
 
 std::vector<BackendState> Backends::States() const {
@@ -96,4 +123,4 @@ std::vector<BackendState> Backends::States() const {
   return states;
 }
 
-}  // namespace gantry::daemon
+}  // namespace gantry::plugin

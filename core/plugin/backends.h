@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The backends of this engine, loaded when first needed. A plugin that has not
+// The backends of a configuration, loaded when first needed. A plugin that has not
 // been seen before is loaded in a process of its own first, so that one that
 // crashes while it is loaded does not take the engine with it again and again.
 #pragma once
@@ -14,9 +14,8 @@
 
 #include "core/config/config.h"
 #include "core/plugin/plugin_host.h"
-#include "core/task/parts.h"
 
-namespace gantry::daemon {
+namespace gantry::plugin {
 
 /// What became of a backend, for the operator.
 struct BackendState {
@@ -27,22 +26,30 @@ struct BackendState {
   std::string error;
 };
 
+/// Has a handler's backend check its options. Errors: as
+/// `SandboxBackend::CheckOptions`, after the option's place and the handler.
+Status CheckOptions(const config::Config& config, const std::string& name,
+                    const config::Handler& handler, SandboxBackend& backend);
+
 /// Thread: any.
 class Backends {
  public:
-  /// `program`: gantryd itself, to probe with.
+  /// `program`: this program itself, to probe with; it must handle
+  /// `--probe-plugin PATH NAME`.
   Backends(const config::Config& config, std::string libexec, std::string run_dir,
            std::string program);
 
-  /// Errors: why it cannot be used; asked again it is tried again.
+  /// The backend lives as long as the process. Handlers whose options it refuses
+  /// are logged. Errors: why it cannot be used; asked again it is tried again.
   /// Thread: workers. Blocks: for the disk and the plugin's constructors.
-  Result<task::BackendRef> Find(std::string_view name);
+  Result<SandboxBackend*> Find(const std::string& name);
   std::vector<BackendState> States() const;
 
  private:
   std::string PathOf(const std::string& name) const;
   Status ProbeOnce(const std::string& path, const std::string& name) const;
-  Result<plugin::LoadedPlugin> Load(const std::string& name) const;
+  Result<LoadedPlugin> Load(const std::string& name) const;
+  void WarnOfHandlers(const std::string& name, SandboxBackend& backend) const;
 
   const config::Config& config_;
   const std::string libexec_;
@@ -50,8 +57,8 @@ class Backends {
   const std::string program_;
   /// Guards what follows; held while a plugin is loaded, for each is loaded once.
   mutable std::mutex mutex_;
-  std::map<std::string, plugin::LoadedPlugin, std::less<>> loaded_;
+  std::map<std::string, LoadedPlugin, std::less<>> loaded_;
   std::map<std::string, BackendState, std::less<>> failed_;
 };
 
-}  // namespace gantry::daemon
+}  // namespace gantry::plugin

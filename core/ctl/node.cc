@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ctl/node.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <format>
+#include <memory>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+
+#include "core/ctl/run_tool.h"
+#include "core/link/paths.h"
+#include "core/os/fs.h"
+#include "core/plugin/backends.h"
+
+namespace gantry::ctl {
+
+bool IsExecutable(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  constexpr auto kAnyExec = fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec;
+  return fs::is_regular_file(status) && (status.permissions() & kAnyExec) != fs::perms::none;
+}
+
+Node Node::Here(const config::Config& config) {
+  Node node;
+  if (const char* const path = std::getenv("PATH"); path != nullptr) {
+    std::vector<std::string> dirs;
+    std::istringstream words(path);
+    for (std::string dir; std::getline(words, dir, ':');) {
+      if (dir.starts_with('/')) {
+        dirs.push_back(dir);
+      }
+    }
+    node.path.insert(node.path.begin(), dirs.begin(), dirs.end());
+  }
+  node.run_dir = link::RunDir();
+  const auto engine = link::FindProgram("gantryd");
+  const char* const libexec = std::getenv("GANTRY_LIBEXEC_DIR");
+  node.libexec_dir = engine               ? engine->substr(0, engine->rfind('/'))
+                     : libexec != nullptr ? libexec
+                                          : "/usr/local/libexec/gantry";
+  node.first_line = [](const std::vector<std::string>& argv) { return FirstLineOf(argv); };
+  const auto self = os::ReadLink("/proc/self/exe");
+  const auto backends = std::make_shared<plugin::Backends>(config, node.libexec_dir, node.run_dir,
+                                                           self ? *self : std::string());
+  node.find_backend = [backends](const std::string& name) { return backends->Find(name); };
+  return node;
+}
+
+std::string Node::Find(const std::string& program) const {
+  for (const std::string& dir : path) {
+    if (std::string file = std::format("{}{}/{}", root, dir, program); IsExecutable(file)) {
+      return file;
+    }
+  }
+  return "";
+}
+
+}  // namespace gantry::ctl
