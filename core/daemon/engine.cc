@@ -90,6 +90,11 @@ os::Task<Result<std::unique_ptr<events::Outbox>>> Engine::OpenOutbox() {
   co_return events::Outbox::Open(std::move(memfd), limits);
 }
 
+Result<task::BackendRef> Engine::FindBackend(std::string name) {
+  GANTRY_TRY(SandboxBackend* const backend, backends_.Find(name));
+  return task::BackendRef{std::move(name), backend};
+}
+
 os::Task<void> Engine::ComeUp() {
   Result<std::unique_ptr<events::Outbox>> outbox = co_await OpenOutbox();
   if (!outbox) {
@@ -108,11 +113,7 @@ os::Task<void> Engine::ComeUp() {
                           relay_,
                           *publishers_,
                           counters_,
-                          [this](std::string_view name) -> Result<task::BackendRef> {
-                            std::string called(name);
-                            GANTRY_TRY(SandboxBackend* const backend, backends_.Find(called));
-                            return task::BackendRef{std::move(called), backend};
-                          },
+                          [this](std::string_view name) { return FindBackend(std::string(name)); },
                           config_error_};
   tasks_ = std::make_unique<task::Service>(parts);
   Status registered = tasks_->Register(table_);

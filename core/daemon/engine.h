@@ -47,6 +47,8 @@ class Engine final : private engine::KeeperObserver {
  private:
   os::Task<void> ComeUp();
   os::Task<Result<std::unique_ptr<events::Outbox>>> OpenOutbox();
+  /// Thread: workers.
+  Result<task::BackendRef> FindBackend(std::string name);
   /// Runs `function` when everything is up: now, or later in its turn.
   void WhenUp(std::move_only_function<void()> function);
   void WatchSignals();

@@ -68,6 +68,7 @@ os::Task<void> ReadMemory(os::WorkerPool& pool, std::vector<os::Cgroup> cgroups,
                           os::OneShot<Bytes> done) {
   auto read = co_await pool.Run([&cgroups]() -> Result<Bytes> {
     Bytes bytes;
+    bytes.reserve(cgroups.size());
     for (const os::Cgroup& cgroup : cgroups) {
       bytes.push_back(os::ReadMemoryUse(cgroup).value_or(0));
     }
@@ -81,6 +82,7 @@ os::Task<void> ReadMemory(os::WorkerPool& pool, std::vector<os::Cgroup> cgroups,
 os::Task<Bytes> MemoryOf(const Workers& workers,
                          const std::vector<task::ContainerPtr>& containers) {
   std::vector<os::Cgroup> cgroups;
+  cgroups.reserve(containers.size());
   for (const task::ContainerPtr& container : containers) {
     cgroups.push_back(container->cgroup);
   }

@@ -4,6 +4,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <optional>
+
 #include "core/keeper/note.h"
 #include "core/os/unix_socket.h"
 
@@ -32,25 +34,26 @@ void Control::Accept() {
       loop_.After(std::chrono::seconds(1), [this] { loop_.Rearm(watch_, EPOLLIN); });
       return;
     }
-    if (!*accepted) {
+    std::optional<UniqueFd>& socket = *accepted;
+    if (!socket) {
       return;
     }
-    const auto peer = os::PeerOf((*accepted)->get());
+    const auto peer = os::PeerOf(socket->get());
     if (!peer || peer->uid != geteuid() || clients_.size() >= kMaxClients) {
       continue;
     }
     const uint64_t id = next_++;
     clients_[id] = std::make_unique<link::Channel>(
-        loop_, std::move(**accepted),
+        loop_, std::move(*socket),
         [this, id](link::Message message) { handler_(std::move(message), Reply(*this, id)); },
         [this, id](const Error&) { clients_.erase(id); });
   }
 }
 
-void Control::Send(uint64_t client, link::Type type, std::string body) {
+void Control::Send(uint64_t client, link::Type type, std::string_view body) {
   const auto found = clients_.find(client);
   if (found != clients_.end()) {
-    IgnoreError(found->second->Send(type, std::move(body)), "a client that has gone needs nothing");
+    IgnoreError(found->second->Send(type, body), "a client that has gone needs nothing");
   }
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string_view>
 
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
@@ -50,7 +51,7 @@ class Control {
 
  private:
   void Accept();
-  void Send(uint64_t client, link::Type type, std::string body);
+  void Send(uint64_t client, link::Type type, std::string_view body);
 
   os::Loop& loop_;
   UniqueFd listener_;

@@ -39,6 +39,8 @@ class Deletes {
   /// `removed`: the instance is to be forgotten by everybody; called before `Done`.
   Deletes(os::Loop& loop, Instances& instances, Exits& exits, Supervisor& supervisor, Timing timing,
           std::function<void(uint64_t)> removed);
+  Deletes(const Deletes&) = delete;
+  Deletes& operator=(const Deletes&) = delete;
   ~Deletes();
 
   /// Again, for an instance that is being deleted: both get the same answer.

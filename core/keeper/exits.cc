@@ -106,10 +106,14 @@ void Exits::RecordFailedSpawn(os::ProcessId process) {
 void Exits::ReapAll() {
   while (true) {
     const auto reaped = os::ReapNext();
-    if (!reaped || !*reaped) {
+    if (!reaped) {
       return;
     }
-    const link::Exit exit = RecordOf(**reaped);
+    const std::optional<os::ReapedProcess>& one = *reaped;
+    if (!one) {
+      return;
+    }
+    const link::Exit exit = RecordOf(*one);
     on_reaped_(exit);
     if (watched_.erase(IdOf(exit)) > 0) {
       Keep(exit);

@@ -55,6 +55,7 @@ class FdStore {
 
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
+    names.reserve(fds_.size());
     for (const auto& [name, fd] : fds_) {
       names.push_back(name);
     }

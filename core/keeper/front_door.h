@@ -65,6 +65,8 @@ class FrontDoor {
 
   /// `on_parked` is called when a request came and there is no engine.
   FrontDoor(os::Loop& loop, Limits limits, std::function<void()> on_parked);
+  FrontDoor(const FrontDoor&) = delete;
+  FrontDoor& operator=(const FrontDoor&) = delete;
   ~FrontDoor();
 
   /// Listens at `place.path` (a stale socket there is replaced) until `Close`.

@@ -76,7 +76,8 @@ bool KillTree(const std::string& dir, int depth) {
     return alive;
   }
   for (const std::string& entry : *entries) {
-    const std::string below = dir + "/" + entry;
+    std::string below = dir;
+    below.append("/").append(entry);
     if (os::Exists(below + "/cgroup.procs")) {
       alive = KillTree(below, depth + 1) || alive;
     }
@@ -112,7 +113,8 @@ bool RemoveCgroup(const std::string& dir, int depth) {
   }
   bool all = true;
   for (const std::string& entry : *entries) {
-    const std::string below = dir + "/" + entry;
+    std::string below = dir;
+    below.append("/").append(entry);
     if (os::Exists(below + "/cgroup.procs")) {
       all = RemoveCgroup(below, depth + 1) && all;
     }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 
 #include "core/keeper/front_door.h"
 #include "core/keeper/note.h"
@@ -59,12 +60,13 @@ void FrontDoor::Accept(const std::string& path) {
       PauseAccepting();
       return;
     }
-    if (!*accepted) {
+    std::optional<UniqueFd>& socket = *accepted;
+    if (!socket) {
       return;
     }
-    const auto peer = os::PeerOf((*accepted)->get());
+    const auto peer = os::PeerOf(socket->get());
     if (peer && peer->uid == geteuid()) {
-      AddConnection(std::move(**accepted), found->second.place);
+      AddConnection(std::move(*socket), found->second.place);
     }
   }
 }

@@ -57,12 +57,8 @@ Result<os::SpawnRequest> ToRequest(const link::Spawn& from, const std::vector<Un
   for (const link::Rlimit& limit : from.rlimits) {
     to.limits.push_back({limit.resource, {limit.soft, limit.hard}});
   }
-  if (from.uid) {
-    to.uid = *from.uid;
-  }
-  if (from.gid) {
-    to.gid = *from.gid;
-  }
+  to.uid = from.uid;
+  to.gid = from.gid;
   to.no_new_privs = from.no_new_privs;
   GANTRY_CHECK_OK(SetDescriptors(from, fds, to));
   return to;

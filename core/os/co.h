@@ -356,6 +356,7 @@ template <class T>
 Task<std::optional<typename OneShot<T>::Stored>> WithDeadline(Loop& loop, Duration deadline,
                                                               OneShot<T>& event) {
   auto awaiter = event.WaitFor(loop, deadline);
+  // Keeps the value. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
   OneShot<T> shared = event;
   if (!co_await awaiter) {
     co_return std::nullopt;

@@ -29,6 +29,7 @@ int ReleaseSegments(dl_phdr_info* info, size_t /*size*/, void* /*data*/) {
     }
     const uintptr_t begin = (info->dlpi_addr + segment.p_vaddr) & ~(page - 1);
     const uintptr_t end = info->dlpi_addr + segment.p_vaddr + segment.p_memsz;
+    // The loader tells numbers. NOLINTNEXTLINE(performance-no-int-to-ptr)
     madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
   }
   return 0;

@@ -46,6 +46,7 @@ std::string Environment(const char* name) {
 }
 
 Result<std::string> WorkingDirectory() {
+  // glibc allocates. NOLINTNEXTLINE(clang-analyzer-unix.StdCLibraryFunctions)
   char* const path = getcwd(nullptr, 0);
   if (path == nullptr) {
     return FailErrno(errno, "find the working directory");
