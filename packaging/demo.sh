@@ -38,8 +38,10 @@ with_terminal() {
   printf '    (exit code %s)\n' "$status"
 }
 
+# As they are when nobody calls: after a second of that they give memory back.
 processes() {
   local pid name total=0 pss
+  sleep 2
   printf '    %-28s %8s %10s\n' process pid 'PSS'
   for name in gantry-keeper gantryd; do
     pid=$(node_process "$name") || continue
