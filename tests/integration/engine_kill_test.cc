@@ -9,6 +9,7 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <span>
 
 #include <gmock/gmock.h>
@@ -20,6 +21,9 @@ namespace gantry::e2e {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr Duration kLong = std::chrono::seconds(120);
 
@@ -306,6 +310,99 @@ TEST_F(EngineKill, WithContainerdDownTooKeepsTheExitCode) {
   const Output removed = Ctr({"tasks", "rm", id});
   EXPECT_NE(removed.err.find("exit code 7"), std::string::npos) << removed.Text();
   EXPECT_EQ(Ctr({"containers", "rm", id}).status, 0);
+}
+
+// Fifty containers, by number: every fifth has an exec, every fifth writes more than fits
+// into its pipe, every fifth does that on a terminal; the others wait.
+class EngineKillInFlight : public EngineKill {
+ protected:
+  static constexpr int kCount = 50;
+  static constexpr char kWaits[] = "echo up; read code; exit $code";
+  // Without a terminal there is no echo to switch off.
+  static constexpr char kWrites[] =
+      "stty -echo 2>/dev/null; echo up; seq 1 200000; read code; exit $code";
+
+  static bool HasExec(int i) { return i % 5 == 0; }
+
+  static bool HasTerminal(int i) { return i % 5 == 2; }
+
+  static bool Writes(int i) { return i % 5 == 1 || HasTerminal(i); }
+
+  std::string IdOf(int i) { return Id("-" + std::to_string(i)); }
+
+  Program& At(int i) { return containers_[static_cast<size_t>(i)]; }
+
+  void StartAll() {
+    for (int i = 0; i < kCount; ++i) {
+      std::vector<std::string> flags = {"--rm"};
+      if (HasTerminal(i)) {
+        flags.emplace_back("-t");
+      }
+      containers_.push_back(
+          StartCtr(node(), RunWords(flags, IdOf(i), {"sh", "-c", Writes(i) ? kWrites : kWaits}),
+                   HasTerminal(i) ? Terminal() : Input()));
+    }
+    for (int i = 0; i < kCount; ++i) {
+      ASSERT_TRUE(At(i).ReadUntil("up", kLong)) << IdOf(i) << ": " << At(i).err();
+      if (HasExec(i)) {
+        execs_.emplace(i, StartCtr(node(), ExecWords({}, IdOf(i), {"sh", "-c", kWaits}), Input()));
+      }
+    }
+    for (auto& [i, exec] : execs_) {
+      ASSERT_TRUE(exec.ReadUntil("up", kLong)) << IdOf(i) << ": " << exec.err();
+    }
+  }
+
+  static void EndWith(Program& program, int code) {
+    program.Write(std::to_string(code) + "\n");
+    program.Flush();
+  }
+
+  std::vector<Program> containers_;
+  std::map<int, Program> execs_;
+};
+
+TEST_F(EngineKillInFlight, LosesNoExitCodeNoByteNoEventAndNoConnection) {
+  Events events(node());
+  StartAll();
+  // What is not read stays on its way: all that write are in the middle of it.
+  const size_t log_before = ReadText(node().log_path()).size();
+  Kill();
+  for (int i = 0; i < kCount; ++i) {
+    EXPECT_EQ(FindTask(IdOf(i)).state, "RUNNING");
+    if (Writes(i)) {
+      EXPECT_TRUE(At(i).ReadUntil("\n100000", kLong)) << IdOf(i);
+    }
+  }
+  Kill();
+  EXPECT_EQ(FindTask(IdOf(0)).state, "RUNNING");
+  EXPECT_THAT(ReadText(node().log_path()).substr(log_before), Not(HasSubstr("shim disconnected")));
+  for (auto& [i, exec] : execs_) {
+    EndWith(exec, i + 1);
+  }
+  Kill();
+  for (auto& [i, exec] : execs_) {
+    EXPECT_EQ(exec.Wait(kLong), i + 1) << exec.err();
+  }
+  for (int i = 0; i < kCount; ++i) {
+    EndWith(At(i), i);
+  }
+  Kill();
+  const std::string written = "up\n" + RunProgram({"seq", "1", "200000"}).out;
+  for (int i = 0; i < kCount; ++i) {
+    EXPECT_EQ(At(i).Wait(kLong), i) << At(i).err();
+    if (Writes(i)) {
+      // On a terminal ctr's own warnings come before it.
+      EXPECT_TRUE(WithoutReturns(At(i).out()).ends_with(written)) << At(i).out().size();
+    }
+    const auto topics = Events::TopicsOnce(events.Until("/tasks/delete", IdOf(i)));
+    if (HasExec(i)) {
+      EXPECT_THAT(topics, ElementsAre("create", "start", "exec-added", "exec-started",
+                                      StartsWith("exit("), "exit", "delete"));
+    } else {
+      EXPECT_THAT(topics, ElementsAre("create", "start", "exit", "delete"));
+    }
+  }
 }
 
 }  // namespace
