@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/config/config.h"
 
-#include <format>
 #include <optional>
 
+#include <gantry/format.h>
 #include <gantry/ids.h>
 
 #include "core/config/yaml.h"
@@ -156,7 +156,7 @@ Status ReadIo(const Yaml& map, Io& io) {
 Status CheckWhole(const Yaml& default_handler, Config& config) {
   if (config.FindHandler("") == nullptr) {
     return default_handler.Wrong(
-        std::format("there is no handler '{}' below 'handlers'", config.default_handler));
+        Format("there is no handler '{}' below 'handlers'", config.default_handler));
   }
   for (const auto& [name, handler] : config.handlers) {
     config.backends.try_emplace(handler.backend);
@@ -232,7 +232,7 @@ std::string PlaceOf(const Config& config, const Handler& handler, std::string_vi
       line = at;
     }
   }
-  return line == 0 ? config.file : std::format("{}:{}", config.file, line);
+  return line == 0 ? config.file : Format("{}:{}", config.file, line);
 }
 
 }  // namespace gantry::config

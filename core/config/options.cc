@@ -3,7 +3,8 @@
 // A backend's own options: YAML to JSON, with the line of every key.
 #include <algorithm>
 #include <cctype>
-#include <format>
+
+#include <gantry/format.h>
 
 #include "core/config/yaml.h"
 #include "core/oci/json.h"
@@ -61,7 +62,7 @@ class Converter {
 
   Status Convert(const YAML::Node& node, const std::string& key, int depth) {
     if (++values_ > kMostValues || depth > kDeepest) {
-      return root_.Wrong(std::format("more than {} values or {} levels", kMostValues, kDeepest));
+      return root_.Wrong(Format("more than {} values or {} levels", kMostValues, kDeepest));
     }
     if (node.IsMap()) {
       return Map(node, key, depth);
@@ -82,12 +83,12 @@ class Converter {
     for (const auto& member : node) {
       const std::string& name = member.first.IsScalar() ? member.first.Scalar() : "";
       if (name.empty() || std::ranges::contains(seen, name)) {
-        return root_.Wrong(std::format("line {}: a key that is empty, not text, or given twice",
-                                       member.first.Mark().line + 1));
+        return root_.Wrong(Format("line {}: a key that is empty, not text, or given twice",
+                                  member.first.Mark().line + 1));
       }
       json_ += seen.empty() ? "" : ",";
       seen.push_back(name);
-      const std::string key = parent.empty() ? name : std::format("{}.{}", parent, name);
+      const std::string key = parent.empty() ? name : Format("{}.{}", parent, name);
       out_.lines.insert_or_assign(key, member.first.Mark().line + 1);
       json_ += oci::Quote(name) + ":";
       GANTRY_CHECK_OK(Convert(member.second, key, depth + 1));
@@ -101,7 +102,7 @@ class Converter {
     size_t index = 0;
     for (const auto& item : node) {
       json_ += index == 0 ? "" : ",";
-      const std::string key = std::format("{}.{}", parent, index++);
+      const std::string key = Format("{}.{}", parent, index++);
       out_.lines.insert_or_assign(key, item.Mark().line + 1);
       GANTRY_CHECK_OK(Convert(item, key, depth + 1));
     }

@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <format>
 #include <set>
+
+#include <gantry/format.h>
 
 namespace gantry::config {
 namespace {
@@ -39,18 +40,17 @@ std::optional<uint64_t> Scaled(std::string_view text, const Unit (&units)[N]) {
 
 std::string BytesText(size_t bytes) {
   if (bytes >= (1U << 20) && bytes % (1U << 20) == 0) {
-    return std::format("{}MiB", bytes >> 20);
+    return Format("{}MiB", bytes >> 20);
   }
   if (bytes >= (1U << 10) && bytes % (1U << 10) == 0) {
-    return std::format("{}KiB", bytes >> 10);
+    return Format("{}KiB", bytes >> 10);
   }
-  return std::format("{}B", bytes);
+  return Format("{}B", bytes);
 }
 
 std::string DurationText(Millis time) {
   const auto count = time.count();
-  return count >= 1000 && count % 1000 == 0 ? std::format("{}s", count / 1000)
-                                            : std::format("{}ms", count);
+  return count >= 1000 && count % 1000 == 0 ? Format("{}s", count / 1000) : Format("{}ms", count);
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ std::string DurationText(Millis time) {
 std::unexpected<Error> Yaml::Wrong(std::string_view cause) const {
   const YAML::Mark mark = node_.Mark().is_null() ? mark_ : node_.Mark();
   const std::string place =
-      mark.is_null() ? file_ : std::format("{}:{}:{}", file_, mark.line + 1, mark.column + 1);
+      mark.is_null() ? file_ : Format("{}:{}:{}", file_, mark.line + 1, mark.column + 1);
   return Fail(Code::kInvalidArgument, "read configuration '{}': {}{}{}", place, key_,
               key_.empty() ? "" : ": ", cause);
 }
@@ -87,7 +87,7 @@ Status Yaml::EachMember(size_t most,
       return Yaml(member.first, file_, full, mark_).Wrong("given twice");
     }
     if (seen.size() > most) {
-      return Wrong(std::format("more than {} entries", most));
+      return Wrong(Format("more than {} entries", most));
     }
     GANTRY_CHECK_OK(read(key, value));
   }
@@ -105,13 +105,13 @@ Status Yaml::ReadMap(std::initializer_list<Member> members) const {
       known.append(known.empty() ? "" : ", ").append(member.first);
     }
     return Yaml(YAML::Node(YAML::NodeType::Undefined), file_, value.key_, value.mark_)
-        .Wrong(std::format("unknown key; known here: {}", known));
+        .Wrong(Format("unknown key; known here: {}", known));
   });
 }
 
 Result<std::string> Yaml::Scalar(std::string_view expected) const {
   if (!node_.IsScalar() || node_.Scalar().contains('\0')) {
-    return Wrong(std::format("expected {}", expected));
+    return Wrong(Format("expected {}", expected));
   }
   return node_.Scalar();
 }
@@ -125,10 +125,10 @@ Status Yaml::ReadNumber(uint64_t& out, uint64_t least, uint64_t most) const {
   GANTRY_TRY(const std::string text, Scalar("a whole number"));
   const auto value = Scaled(text, {{Unit{"", 1}}});
   if (!value) {
-    return Wrong(std::format("expected a whole number, found '{}'", text.substr(0, 80)));
+    return Wrong(Format("expected a whole number, found '{}'", text.substr(0, 80)));
   }
   if (*value < least || *value > most) {
-    return Wrong(std::format("{} is not within {} to {}", text, least, most));
+    return Wrong(Format("{} is not within {} to {}", text, least, most));
   }
   out = *value;
   return {};
@@ -138,11 +138,11 @@ Status Yaml::ReadBytes(size_t& out, size_t least, size_t most) const {
   GANTRY_TRY(const std::string text, Scalar("a size such as 256KiB"));
   const auto value = Scaled(text, kByteUnits);
   if (!value) {
-    return Wrong(std::format("expected a size such as 256KiB (B, KiB, MiB, GiB), found '{}'",
-                             text.substr(0, 80)));
+    return Wrong(Format("expected a size such as 256KiB (B, KiB, MiB, GiB), found '{}'",
+                        text.substr(0, 80)));
   }
   if (*value < least || *value > most) {
-    return Wrong(std::format("{} is not within {} to {}", text, BytesText(least), BytesText(most)));
+    return Wrong(Format("{} is not within {} to {}", text, BytesText(least), BytesText(most)));
   }
   out = *value;
   return {};
@@ -153,12 +153,12 @@ Status Yaml::ReadDuration(Millis& out, Millis least, Millis most) const {
   const auto value = Scaled(text, kTimeUnits);
   if (!value) {
     return Wrong(
-        std::format("expected a time such as 10s (ms, s, m, h), found '{}'", text.substr(0, 80)));
+        Format("expected a time such as 10s (ms, s, m, h), found '{}'", text.substr(0, 80)));
   }
   if (*value < static_cast<uint64_t>(least.count()) ||
       *value > static_cast<uint64_t>(most.count())) {
     return Wrong(
-        std::format("{} is not within {} to {}", text, DurationText(least), DurationText(most)));
+        Format("{} is not within {} to {}", text, DurationText(least), DurationText(most)));
   }
   out = Millis(*value);
   return {};

@@ -2,8 +2,9 @@
 #include "core/ctl/check.h"
 
 #include <filesystem>
-#include <format>
 #include <system_error>
+
+#include <gantry/format.h>
 
 #include "core/ctl/output.h"
 #include "core/os/fs.h"
@@ -50,7 +51,7 @@ Result<std::string> CheckConfig(const config::Config& config, const Node& node) 
     table.Add({name == config.default_handler ? name + " (default)" : name, handler.backend,
                handler.options.json, backend ? "yes" : "no: " + backend.error().message});
   }
-  return std::format("{}: in order\n\n{}", config.file, table.str());
+  return Format("{}: in order\n\n{}", config.file, table.str());
 }
 
 Result<std::string> CheckPlugin(const std::string& probe, const std::string& path,
@@ -66,7 +67,7 @@ Result<std::string> CheckPlugin(const std::string& probe, const std::string& pat
     return FailErrno(error.value(), "check plugin '{}'", path);
   }
   GANTRY_TRY(const std::string found, plugin::PluginHost::Probe(probe, absolute, called));
-  return std::format("{}: in order: {}\n", path, found);
+  return Format("{}: in order: {}\n", path, found);
 }
 
 }  // namespace gantry::ctl

@@ -2,8 +2,9 @@
 #include "core/ctl/client.h"
 
 #include <filesystem>
-#include <format>
 #include <utility>
+
+#include <gantry/format.h>
 
 #include "core/ctl/operator.h"
 #include "core/link/channel.h"
@@ -25,7 +26,7 @@ Result<OperatorClient> OperatorClient::Connect(const std::string& socket) {
     Error error = std::move(client).error();
     const bool denied = error.code == Code::kPermissionDenied;
     error.code = denied ? error.code : Code::kUnavailable;
-    error.message = std::format(
+    error.message = Format(
         "reach gantry at '{}': {}{}", socket, error.message,
         denied ? "; only root may" : "; it is started by the first container, or as a service");
     return std::unexpected(std::move(error));

@@ -3,12 +3,13 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <format>
 #include <optional>
 #include <ostream>
 #include <utility>
 
 #include <boost/program_options.hpp>
+
+#include <gantry/format.h>
 
 #include "core/config/config.h"
 #include "core/ctl/check.h"
@@ -82,7 +83,7 @@ Result<std::string> ShowStatus(const Arguments& arguments) {
 
 Result<std::string> Check(const Arguments& arguments) {
   if (arguments.operands.empty() && !os::Exists(arguments.config)) {
-    return std::format("{}: absent, so all is at its default\n", arguments.config);
+    return Format("{}: absent, so all is at its default\n", arguments.config);
   }
   const std::string file =
       arguments.operands.empty() ? arguments.config : arguments.operands.front();
@@ -107,7 +108,7 @@ void AskEngine(const std::string& address, std::vector<Finding>& findings) {
     return;
   }
   findings.push_back({"gantry", "ok", "a running engine",
-                      std::format("version {}, pid {}", status->version(), status->engine_pid())});
+                      Format("version {}, pid {}", status->version(), status->engine_pid())});
   for (const v1::BackendStatus& backend : status->backends()) {
     if (!backend.error().empty()) {
       findings.push_back({backend.name(), "missing", "loaded by the engine", backend.error()});

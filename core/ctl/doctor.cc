@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <format>
 #include <set>
 #include <sstream>
 #include <utility>
+
+#include <gantry/format.h>
 
 #include "core/ctl/output.h"
 #include "core/os/cgroup.h"
@@ -51,7 +52,7 @@ class Examination {
       return path;
     }
     const auto line = node_.first_line({path, flag});
-    return std::format("{} ({})", path, line ? *line : line.error().message);
+    return Format("{} ({})", path, line ? *line : line.error().message);
   }
 
   void Kernel() {
@@ -80,9 +81,9 @@ class Examination {
     const bool unified = hierarchy->mode() == os::CgroupMode::kUnified;
     for (const std::string name : {"memory", "cpu", "pids", "cpuset", unified ? "io" : "blkio"}) {
       Add("node", controllers.contains(name), "cgroup controller " + name, "",
-          std::format("not enabled; see cgroup_enable={} and cgroup_disable= on the kernel's "
-                      "command line",
-                      name),
+          Format("not enabled; see cgroup_enable={} and cgroup_disable= on the kernel's "
+                 "command line",
+                 name),
           name == "memory" || name == "pids" ? "missing" : "optional");
     }
   }
@@ -154,7 +155,7 @@ class Examination {
         continue;
       }
       const Status checked = plugin::CheckOptions(config_, name, handler, **backend);
-      Add(handler.backend, checked.has_value(), std::format("handler '{}'", name), "",
+      Add(handler.backend, checked.has_value(), Format("handler '{}'", name), "",
           checked ? "" : checked.error().message);
     }
   }

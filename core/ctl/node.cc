@@ -3,11 +3,12 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <format>
 #include <memory>
 #include <sstream>
 #include <string_view>
 #include <system_error>
+
+#include <gantry/format.h>
 
 #include "core/ctl/run_tool.h"
 #include "core/link/paths.h"
@@ -52,7 +53,7 @@ Node Node::Here(const config::Config& config) {
 
 std::string Node::Find(const std::string& program) const {
   for (const std::string& dir : path) {
-    if (std::string file = std::format("{}{}/{}", root, dir, program); IsExecutable(file)) {
+    if (std::string file = Format("{}{}/{}", root, dir, program); IsExecutable(file)) {
       return file;
     }
   }

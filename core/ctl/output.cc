@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <format>
 #include <utility>
+
+#include <gantry/format.h>
 
 #include "core/oci/json.h"
 
@@ -31,7 +32,7 @@ std::string Table::str() const {
   for (const auto& row : rows_) {
     for (size_t i = 0; i < row.size(); ++i) {
       const bool last = i + 1 == row.size();
-      out += last ? row[i] : std::format("{:<{}}", row[i], widths[i] + 2);
+      out += last ? row[i] : Format("{:<{}}", row[i], widths[i] + 2);
     }
     out += '\n';
   }
@@ -97,7 +98,7 @@ std::string BytesText(uint64_t bytes) {
     value /= 1024;
     ++unit;
   }
-  return unit == 0 ? std::format("{} B", bytes) : std::format("{:.1f} {}", value, kUnits[unit]);
+  return unit == 0 ? Format("{} B", bytes) : Format("{:.1f} {}", value, kUnits[unit]);
 }
 
 std::string AgeText(int64_t then_ns, int64_t now_ns) {
@@ -106,15 +107,15 @@ std::string AgeText(int64_t then_ns, int64_t now_ns) {
   }
   const int64_t seconds = std::max<int64_t>(now_ns - then_ns, 0) / 1'000'000'000;
   if (seconds < 120) {
-    return std::format("{}s", seconds);
+    return Format("{}s", seconds);
   }
   if (seconds < int64_t{120} * 60) {
-    return std::format("{}m", seconds / 60);
+    return Format("{}m", seconds / 60);
   }
   if (seconds < int64_t{48} * 3600) {
-    return std::format("{}h", seconds / 3600);
+    return Format("{}h", seconds / 3600);
   }
-  return std::format("{}d", seconds / 86'400);
+  return Format("{}d", seconds / 86'400);
 }
 
 std::string TimeText(int64_t ns) {
@@ -122,7 +123,7 @@ std::string TimeText(int64_t ns) {
     return "";
   }
   const std::chrono::sys_time<std::chrono::nanoseconds> time{std::chrono::nanoseconds(ns)};
-  return std::format("{:%FT%T}Z", std::chrono::floor<std::chrono::milliseconds>(time));
+  return Format("{:%FT%T}Z", std::chrono::floor<std::chrono::milliseconds>(time));
 }
 
 std::string NumberText(uint64_t number) { return number == 0 ? "" : std::to_string(number); }

@@ -2,9 +2,10 @@
 #include "core/ctl/show.h"
 
 #include <algorithm>
-#include <format>
 #include <tuple>
 #include <vector>
+
+#include <gantry/format.h>
 
 #include "core/ctl/output.h"
 #include "core/oci/json.h"
@@ -61,7 +62,7 @@ void WriteProcess(JsonWriter& json, const v1::Process& process) {
 }
 
 std::string Line(std::string_view name, std::string_view value) {
-  return std::format("{:<12}{}\n", name, value.empty() ? "-" : value);
+  return Format("{:<12}{}\n", name, value.empty() ? "-" : value);
 }
 
 std::string ProcessTable(const v1::InspectResponse& answer) {
@@ -138,14 +139,14 @@ std::string StatusText(const v1::StatusResponse& status, const link::KeeperStatu
                        int64_t now_ns) {
   std::string out =
       Line("version", status.version()) +
-      Line("engine", std::format("pid {}, up {}", status.engine_pid(),
-                                 AgeText(status.started_at_ns(), now_ns))) +
-      Line("keeper", std::format("pid {}, up {}, {} engine(s) started", keeper.keeper_pid,
-                                 AgeText(keeper.started_at_ns, now_ns), keeper.engine_starts)) +
+      Line("engine",
+           Format("pid {}, up {}", status.engine_pid(), AgeText(status.started_at_ns(), now_ns))) +
+      Line("keeper", Format("pid {}, up {}, {} engine(s) started", keeper.keeper_pid,
+                            AgeText(keeper.started_at_ns, now_ns), keeper.engine_starts)) +
       Line("sandboxes", std::to_string(status.sandboxes())) +
       Line("containers", std::to_string(status.containers())) +
       Line("connections", std::to_string(keeper.connections)) +
-      Line("events", std::format("{} waiting", status.queued_events())) + "\n";
+      Line("events", Format("{} waiting", status.queued_events())) + "\n";
   Table table({"BACKEND", "VERSION", "SANDBOXES", "FILE", "ERROR"});
   for (const v1::BackendStatus& backend : status.backends()) {
     table.Add({backend.name(), backend.version(), std::to_string(backend.sandboxes()),

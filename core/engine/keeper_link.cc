@@ -8,6 +8,8 @@
 
 #include <utility>
 
+#include <gantry/format.h>
+
 #include "core/log/log.h"
 
 namespace gantry::engine {
@@ -114,7 +116,7 @@ os::Task<Result<SpawnedProcess>> KeeperLink::Spawn(SpawnRequest request) {
                 co_await Ask(spawn.tag, link::Type::kSpawn, Encode(spawn), std::move(fds)));
   GANTRY_CO_TRY(const link::Spawned spawned, answer.As<link::Spawned>());
   if (Status status = StatusOf(spawned); !status) {
-    co_return std::unexpected(std::move(status).error().Within(std::format("start '{}'", path)));
+    co_return std::unexpected(std::move(status).error().Within(Format("start '{}'", path)));
   }
   SpawnedProcess process{{spawned.pid, spawned.start_time}, UniqueFd()};
   if (!answer.fds.empty()) {

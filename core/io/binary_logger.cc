@@ -4,8 +4,9 @@
 #include <signal.h>
 #include <sys/epoll.h>
 
-#include <format>
 #include <utility>
+
+#include <gantry/format.h>
 
 #include "core/os/fifo.h"
 #include "core/os/poll.h"
@@ -78,7 +79,7 @@ Result<BinaryLogger::Started> BinaryLogger::Start(StdioHost& host, const BinaryL
   auto process = host.Spawn(std::move(request));
   if (!process) {
     return std::unexpected(
-        std::move(process).error().Within(std::format("start logger '{}'", spec.uri.path)));
+        std::move(process).error().Within(Format("start logger '{}'", spec.uri.path)));
   }
   Started started;
   started.logger = std::make_unique<BinaryLogger>(std::move(*process));

@@ -3,7 +3,7 @@
 
 #include <sys/epoll.h>
 
-#include <format>
+#include <gantry/format.h>
 
 #include "core/os/poll.h"
 #include "core/os/splice.h"
@@ -47,7 +47,7 @@ void Widen(int pipe, const FifoOptions& options) {
 Result<NamedFifo> FindFifo(Stream stream, std::string path, const FifoOptions& options) {
   auto name = os::OpenName(path);
   if (!name) {
-    return std::unexpected(std::move(name).error().Within(std::format("open {}", NameOf(stream))));
+    return std::unexpected(std::move(name).error().Within(Format("open {}", NameOf(stream))));
   }
   if (!os::IsFifo(name->get())) {
     return Fail(Code::kInvalidArgument, "open {} '{}': not a fifo", NameOf(stream), path);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The half of `ProcessIo` that copies: terminals, attached streams, log files.
-#include <format>
 #include <utility>
+
+#include <gantry/format.h>
 
 #include "core/io/stdio_state.h"
 #include "core/os/fifo.h"
@@ -175,7 +176,7 @@ void ProcessIo::State::OnOutputEnd(Stream stream, uint64_t dropped_bytes) {
     const bool expected = uri_.kind == StdioKind::kNone || PathOf(uri_, stream).empty();
     if (dropped_bytes > 0 && !(expected && uri_.path.empty())) {
       host_.Log(LogLevel::kWarning,
-                std::format("{} bytes of output were dropped: nobody takes them", dropped_bytes));
+                Format("{} bytes of output were dropped: nobody takes them", dropped_bytes));
     }
     out.copying = false;
     out.copy = 0;

@@ -2,7 +2,8 @@
 #include "core/keeper/instances.h"
 
 #include <algorithm>
-#include <format>
+
+#include <gantry/format.h>
 
 #include "core/keeper/note.h"
 
@@ -26,7 +27,7 @@ std::string SocketName(const std::string& grpc_address, const std::string& ns,
                        const std::string& group) {
   std::string text = grpc_address;
   text.append(1, '\0').append(ns).append(1, '\0').append(group);
-  return std::format("{:016x}{:016x}", Hash(0, text), Hash(0x9e3779b97f4a7c15, text));
+  return Format("{:016x}{:016x}", Hash(0, text), Hash(0x9e3779b97f4a7c15, text));
 }
 
 Instance* Instances::Find(const std::string& grpc_address, const std::string& ns,

@@ -6,7 +6,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <format>
 #include <utility>
 
 #include "core/keeper/note.h"

@@ -3,9 +3,10 @@
 // The keeper's log: one line on stderr (a file) for what an operator must know.
 #pragma once
 
-#include <format>
 #include <string>
 #include <string_view>
+
+#include <gantry/format.h>
 
 namespace gantry::keeper {
 
@@ -14,7 +15,7 @@ void NoteLine(std::string_view line);
 
 template <class... Args>
 void Note(std::format_string<Args...> format, Args&&... args) {
-  NoteLine(std::format(format, std::forward<Args>(args)...));
+  NoteLine(Format(format, std::forward<Args>(args)...));
 }
 
 /// Nanoseconds since 1970.

@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <format>
+
+#include <gantry/format.h>
 
 #include "core/os/fs.h"
 
@@ -36,7 +37,7 @@ Result<std::string> FindProgram(const std::string& name) {
     dirs[1] = dirs[0].substr(0, dirs[0].rfind('/')) + "/libexec/gantry";
   }
   for (const std::string& dir : dirs) {
-    std::string path = std::format("{}/{}", dir, name);
+    std::string path = Format("{}/{}", dir, name);
     if (!dir.empty() && access(path.c_str(), X_OK) == 0) {
       return path;
     }

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <mutex>
 
+#include <gantry/format.h>
+
 namespace gantry::log {
 namespace {
 
@@ -72,7 +74,7 @@ void AppendEscaped(std::string& out, char c) {
   } else if (c == '\t') {
     out += "\\t";
   } else if (byte < 0x20 || byte == 0x7f) {
-    out += std::format("\\x{:02x}", byte);
+    out += Format("\\x{:02x}", byte);
   } else {
     out += c;
   }
@@ -101,7 +103,7 @@ void AppendField(std::string& out, std::string_view key, std::string_view value,
 
 std::string MakeLine(Level level, Fields fields, std::string_view message, uint32_t suppressed) {
   const auto now = std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
-  std::string line = std::format("time={:%FT%TZ} level={}", now, LevelName(level));
+  std::string line = Format("time={:%FT%TZ} level={}", now, LevelName(level));
   AppendField(line, "msg", message, kMaxMessage);
   for (const Field& field : fields) {
     if (!field.value.empty() && line.size() + field.key.size() + 64 < kMaxLine) {
@@ -110,7 +112,7 @@ std::string MakeLine(Level level, Fields fields, std::string_view message, uint3
     }
   }
   if (suppressed > 0) {
-    line += std::format(" suppressed={}", suppressed);
+    line += Format(" suppressed={}", suppressed);
   }
   line.push_back('\n');
   return line;

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <format>
 #include <functional>
 #include <initializer_list>
 #include <source_location>
@@ -22,6 +21,7 @@
 
 #include <gantry/context.h>
 #include <gantry/error.h>
+#include <gantry/format.h>
 
 namespace gantry::log {
 
@@ -62,7 +62,7 @@ template <class... Args>
 void Log(Level level, Fields fields, const Site<std::type_identity_t<Args>...>& site,
          Args&&... args) {
   if (level >= CurrentLevel()) {
-    Write(level, site.where, fields, std::format(site.format, std::forward<Args>(args)...));
+    Write(level, site.where, fields, Format(site.format, std::forward<Args>(args)...));
   }
 }
 

@@ -2,10 +2,11 @@
 #include "core/oci/json.h"
 
 #include <algorithm>
-#include <format>
 #include <limits>
 
 #include <nlohmann/json.hpp>
+
+#include <gantry/format.h>
 
 namespace gantry::oci {
 namespace {
@@ -36,7 +37,7 @@ std::string Place(std::string_view text, size_t byte) {
   const auto line = std::ranges::count(before, '\n') + 1;
   const size_t start = before.rfind('\n');
   const size_t column = before.size() - (start == std::string_view::npos ? 0 : start + 1) + 1;
-  return std::format("line {}, column {}", line, column);
+  return Format("line {}, column {}", line, column);
 }
 
 // The library's text begins with its own name and position, and may end with
@@ -229,7 +230,7 @@ Result<uint64_t> Json::Unsigned(uint64_t max) const {
   }
   const auto value = node.get<uint64_t>();
   if (value > max) {
-    return Wrong(std::format("above {}", max));
+    return Wrong(Format("above {}", max));
   }
   return value;
 }
@@ -277,8 +278,8 @@ Result<std::vector<Json>> Json::Items() const {
   }
   items.reserve(As(node_).size());
   for (const Node& item : As(node_)) {
-    items.push_back(Json(document_, item.is_null() ? nullptr : &item,
-                         std::format("{}/{}", pointer_, items.size())));
+    items.push_back(
+        Json(document_, item.is_null() ? nullptr : &item, Format("{}/{}", pointer_, items.size())));
   }
   return items;
 }
@@ -304,8 +305,8 @@ std::unexpected<Error> Json::Wrong(std::string_view cause) const {
 }
 
 std::unexpected<Error> Json::WrongKind(std::string_view expected) const {
-  return Wrong(std::format("expected {}, found {}", expected,
-                           As(node_).is_number_float() ? "a fraction" : KindOf(As(node_))));
+  return Wrong(Format("expected {}, found {}", expected,
+                      As(node_).is_number_float() ? "a fraction" : KindOf(As(node_))));
 }
 
 Result<std::string> WithMember(std::string_view text, std::string_view what, const std::string& key,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <format>
 #include <ranges>
+
+#include <gantry/format.h>
 
 #include "core/os/cgroup.h"
 #include "core/os/cgroup_tree.h"
@@ -65,7 +66,7 @@ Result<CgroupHierarchy> CgroupHierarchy::At(const std::string& root_dir) {
     return out;
   }
   for (const std::string& name : SubDirs(root_dir)) {
-    const std::string dir = std::format("{}/{}", root_dir, name);
+    const std::string dir = Format("{}/{}", root_dir, name);
     if (IsUnifiedDir(dir)) {
       out.unified_.mount_dir = dir;
     } else {

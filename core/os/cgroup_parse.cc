@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <format>
 #include <limits>
 #include <ranges>
+
+#include <gantry/format.h>
 
 #include "core/os/fs.h"
 
@@ -19,7 +20,7 @@ constexpr size_t kMaxNames = 4096;
 Result<std::string> ReadOfMemory(const Cgroup& cgroup, std::string_view v2, std::string_view v1) {
   const std::string dir = cgroup.DirOf("memory");
   const std::string_view file = cgroup.is_unified() ? v2 : v1;
-  auto text = dir.empty() ? std::nullopt : ReadCgroupText(std::format("{}/{}", dir, file));
+  auto text = dir.empty() ? std::nullopt : ReadCgroupText(Format("{}/{}", dir, file));
   if (!text) {
     return Fail(Code::kNotFound, "read {} of cgroup '{}': it has no memory controller", file, dir);
   }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include <format>
 #include <map>
 #include <ranges>
 #include <utility>
+
+#include <gantry/format.h>
 
 #include "core/os/cgroup_parse.h"
 #include "core/os/cgroup_stats.h"
@@ -139,7 +140,7 @@ std::optional<Blkio> ReadBlkio(const std::string& dir) {
 std::vector<CgroupHugetlb> ReadHugetlb(const std::string& dir) {
   std::vector<CgroupHugetlb> out;
   for (const std::string& size : HugetlbSizes(dir, ".usage_in_bytes")) {
-    const std::string prefix = std::format("{}/hugetlb.{}", dir, size);
+    const std::string prefix = Format("{}/hugetlb.{}", dir, size);
     out.push_back({.page_size = size,
                    .usage_bytes = ReadCgroupNumber(prefix + ".usage_in_bytes"),
                    .max_bytes = ReadCgroupNumber(prefix + ".max_usage_in_bytes"),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <charconv>
-#include <format>
 #include <ranges>
+
+#include <gantry/format.h>
 
 #include "core/os/cgroup_parse.h"
 #include "core/os/cgroup_stats.h"
@@ -105,7 +106,7 @@ std::vector<CgroupV2Stats::IoEntry> ParseIo(std::string_view text) {
 std::vector<CgroupHugetlb> ReadHugetlbV2(const std::string& dir) {
   std::vector<CgroupHugetlb> out;
   for (const std::string& size : HugetlbSizes(dir, ".current")) {
-    const std::string prefix = std::format("{}/hugetlb.{}", dir, size);
+    const std::string prefix = Format("{}/hugetlb.{}", dir, size);
     const auto events = ParseCgroupCounters(ReadCgroupText(prefix + ".events").value_or(""));
     out.push_back({.page_size = size,
                    .usage_bytes = ReadCgroupNumber(prefix + ".current"),

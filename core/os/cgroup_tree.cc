@@ -11,10 +11,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <format>
 #include <memory>
 #include <ranges>
 #include <span>
+
+#include <gantry/format.h>
 
 #include "core/os/fs.h"
 
@@ -43,7 +44,7 @@ Status AddProcs(const std::string& dir, std::vector<pid_t>& procs) {
     }
   }
   for (const std::string& name : SubDirs(dir)) {
-    const Status below = AddProcs(std::format("{}/{}", dir, name), procs);
+    const Status below = AddProcs(Format("{}/{}", dir, name), procs);
     if (!below && below.error().code != Code::kNotFound && below.error().sys_errno != ENODEV) {
       return below;
     }
@@ -88,7 +89,7 @@ void WaitForEnds(std::vector<UniqueFd> fds, CgroupDeadline deadline) {
 // One try. Gone is what counts, whoever did it.
 Status RemoveOnce(const std::string& dir) {
   for (const std::string& name : SubDirs(dir)) {
-    GANTRY_CHECK_OK(RemoveOnce(std::format("{}/{}", dir, name)));
+    GANTRY_CHECK_OK(RemoveOnce(Format("{}/{}", dir, name)));
   }
   if (rmdir(dir.c_str()) != 0 && errno != ENOENT) {
     return FailErrno(errno, "remove cgroup '{}'", dir);

@@ -3,7 +3,8 @@
 // Limits on cgroup v1. A 0 means "not given" for everything but `cpu.idle` and
 // `hugetlb`, as with runc: Docker sends zeros for what its user left out.
 #include <charconv>
-#include <format>
+
+#include <gantry/format.h>
 
 #include "core/os/cgroup_update.h"
 #include "core/os/cgroup_v1.h"
@@ -161,8 +162,8 @@ Status Update(const std::map<std::string, CgroupDir>& dirs, const CgroupResource
   }
   for (const auto& [size, bytes] : resources.hugetlb_bytes) {
     GANTRY_TRY(const std::string dir, Dir(dirs, "hugetlb"));
-    GANTRY_CHECK_OK(SetCgroupValue(std::format("{}hugetlb.{}.limit_in_bytes", dir, size),
-                                   std::to_string(bytes)));
+    GANTRY_CHECK_OK(
+        SetCgroupValue(Format("{}hugetlb.{}.limit_in_bytes", dir, size), std::to_string(bytes)));
   }
   return {};
 }

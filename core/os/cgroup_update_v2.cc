@@ -3,7 +3,8 @@
 // Limits on cgroup v2. The spec speaks of v1; what v2 counts differently is
 // converted. A 0 means "not given", see cgroup_update_v1.cc.
 #include <charconv>
-#include <format>
+
+#include <gantry/format.h>
 
 #include "core/os/cgroup_update.h"
 #include "core/os/cgroup_v2.h"
@@ -136,8 +137,7 @@ Status Update(const std::string& cgroup_dir, const CgroupResources& resources) {
     GANTRY_CHECK_OK(SetCgroupValue(dir + "pids.max", LimitText(limit, true), limit < 0));
   }
   for (const auto& [size, bytes] : resources.hugetlb_bytes) {
-    GANTRY_CHECK_OK(
-        SetCgroupValue(std::format("{}hugetlb.{}.max", dir, size), std::to_string(bytes)));
+    GANTRY_CHECK_OK(SetCgroupValue(Format("{}hugetlb.{}.max", dir, size), std::to_string(bytes)));
   }
   for (const auto& [name, value] : resources.unified) {
     if (name.contains('/') || name.starts_with('.') || !name.contains('.')) {

@@ -13,13 +13,14 @@
 
 #include <array>
 #include <cerrno>
-#include <format>
+
+#include <gantry/format.h>
 
 namespace gantry::os {
 
 namespace {
 
-std::string ProcPath(int fd) { return std::format("/proc/self/fd/{}", fd); }
+std::string ProcPath(int fd) { return Format("/proc/self/fd/{}", fd); }
 
 }  // namespace
 

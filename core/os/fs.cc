@@ -12,8 +12,9 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <format>
 #include <memory>
+
+#include <gantry/format.h>
 
 namespace gantry::os {
 
@@ -128,7 +129,7 @@ Status WriteFileAt(int dir, const std::string& name, std::string_view data) {
 
 Status WriteFileAtomic(const std::string& path, std::string_view data, mode_t mode,
                        Durability durability) {
-  const std::string temporary = std::format("{}.{}.tmp", path, RandomName(8));
+  const std::string temporary = Format("{}.{}.tmp", path, RandomName(8));
   const UniqueFd fd(
       open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) {

@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <format>
+
+#include <gantry/format.h>
 
 #include "core/os/fs.h"
 #include "core/os/mount_options.h"
@@ -56,7 +57,7 @@ class Holder {
 
   int error() const { return errno_; }
 
-  std::string proc(std::string_view file) const { return std::format("/proc/{}/{}", pid_, file); }
+  std::string proc(std::string_view file) const { return Format("/proc/{}/{}", pid_, file); }
 
  private:
   int errno_ = 0;
@@ -68,7 +69,7 @@ Result<std::string> MapText(const std::string& map) {
   GANTRY_TRY(const auto ranges, ParseIdRanges(map));
   std::string text;
   for (const IdRange& range : ranges) {
-    text += std::format("{} {} {}\n", range.inside, range.outside, range.count);
+    text += Format("{} {} {}\n", range.inside, range.outside, range.count);
   }
   return text;
 }

@@ -10,8 +10,9 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <format>
 #include <ranges>
+
+#include <gantry/format.h>
 
 #include "core/os/fs.h"
 #include "core/os/idmap.h"
@@ -74,7 +75,7 @@ Result<std::string> ResolveTarget(const std::string& rootfs_dir, const std::stri
   if (!found) {
     return FailErrno(errno, "find target '{}' in '{}'", target, rootfs_dir);
   }
-  return ReadLink(std::format("/proc/self/fd/{}", found.get()));
+  return ReadLink(Format("/proc/self/fd/{}", found.get()));
 }
 
 Status Call(const std::string& source, const std::string& target, const char* type,
@@ -214,8 +215,8 @@ Status MountAll(const std::string& rootfs_dir, const std::vector<Mount>& mounts)
   for (size_t i = 0; i < mounts.size(); ++i) {
     if (Status done = MountOne(rootfs_dir, mounts[i], undo); !done) {
       return std::unexpected(std::move(done).error().Within(
-          std::format("mount rootfs component {} (type '{}', source '{}')", i, mounts[i].type,
-                      mounts[i].source)));
+          Format("mount rootfs component {} (type '{}', source '{}')", i, mounts[i].type,
+                 mounts[i].source)));
     }
   }
   undo.Keep();

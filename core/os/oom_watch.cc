@@ -8,9 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <format>
 #include <optional>
 #include <utility>
+
+#include <gantry/format.h>
 
 #include "core/os/cgroup_notify.h"
 #include "core/os/cgroup_stats.h"
@@ -104,7 +105,7 @@ Result<UniqueFd> RegisterV1(const std::string& dir) {
     return FailErrno(errno, "open '{}/memory.oom_control'", dir);
   }
   GANTRY_CHECK_OK(
-      WriteFile(dir + "/cgroup.event_control", std::format("{} {}", event.get(), control.get())));
+      WriteFile(dir + "/cgroup.event_control", Format("{} {}", event.get(), control.get())));
   return event;
 }
 

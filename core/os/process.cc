@@ -11,9 +11,10 @@
 
 #include <cerrno>
 #include <charconv>
-#include <format>
 #include <string>
 #include <string_view>
+
+#include <gantry/format.h>
 
 #include "core/os/fs.h"
 
@@ -50,7 +51,7 @@ std::unexpected<Error> Gone(pid_t pid) {
 Result<uint64_t> StartTime(pid_t pid) {
   constexpr size_t kMaxStatBytes = 4096;
   constexpr int kStartTimeField = 22;
-  auto line = ReadFile(std::format("/proc/{}/stat", pid), kMaxStatBytes);
+  auto line = ReadFile(Format("/proc/{}/stat", pid), kMaxStatBytes);
   if (!line) {
     // ESRCH where it ended between open and read.
     return line.error().code == Code::kNotFound ? Gone(pid)

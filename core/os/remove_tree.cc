@@ -17,9 +17,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <format>
 #include <memory>
 #include <vector>
+
+#include <gantry/format.h>
 
 #include "core/os/fs.h"
 
@@ -104,7 +105,7 @@ std::unexpected<Error> TreeRemover::Failed(int sys_errno, const std::string& nam
   if (sys_errno == EXDEV || sys_errno == EBUSY) {
     return std::unexpected(Error{Code::kFailedPrecondition,
                                  sys_errno,
-                                 std::format("remove '{}': something is mounted there", path),
+                                 Format("remove '{}': something is mounted there", path),
                                  {}});
   }
   return FailErrno(sys_errno, "remove '{}'", path);

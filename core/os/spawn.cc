@@ -23,9 +23,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <format>
 #include <functional>
 #include <utility>
+
+#include <gantry/format.h>
 
 #include "core/os/process.h"
 
@@ -189,7 +190,7 @@ void Plan::AddCgroups() {
     });
   }
   for (const std::string& path : request_.cgroup_procs) {
-    Add(std::format("write '{}'", path),
+    Add(Format("write '{}'", path),
         [this, &path] { return WriteInto(AT_FDCWD, path.c_str(), self_); });
   }
 }
@@ -204,7 +205,7 @@ void Plan::AddSession() {
   }
   if (request_.oom_score_adj) {
     oom_score_adj_ = std::to_string(*request_.oom_score_adj);
-    Add(std::format("set oom_score_adj '{}'", oom_score_adj_),
+    Add(Format("set oom_score_adj '{}'", oom_score_adj_),
         [this] { return WriteInto(AT_FDCWD, "/proc/self/oom_score_adj", oom_score_adj_); });
   }
 }
@@ -220,7 +221,7 @@ bool Plan::IsLate(const SpawnRequest::Limit& limit) const {
 void Plan::AddLimits(bool late) {
   for (const auto& limit : request_.limits) {
     if (IsLate(limit) == late) {
-      Add(std::format("set limit {}", limit.resource), [&limit] {
+      Add(Format("set limit {}", limit.resource), [&limit] {
         return ErrnoOf(syscall(SYS_prlimit64, 0, limit.resource, &limit.value, nullptr));
       });
     }
@@ -229,7 +230,7 @@ void Plan::AddLimits(bool late) {
 
 void Plan::AddNamespaces() {
   for (const auto& space : request_.namespaces) {
-    Add(std::format("join namespace {:#x}", space.type),
+    Add(Format("join namespace {:#x}", space.type),
         [&space] { return ErrnoOf(setns(space.fd, space.type)); });
   }
 }
@@ -237,7 +238,7 @@ void Plan::AddNamespaces() {
 void Plan::AddDescriptors() {
   // First all sources above all targets, so that no target overwrites a source.
   for (size_t i = 0; i < descriptors_.size(); ++i) {
-    Add(std::format("pass descriptor {}", descriptors_[i].fd), [this, i] {
+    Add(Format("pass descriptor {}", descriptors_[i].fd), [this, i] {
       moved_[i] = fcntl(descriptors_[i].fd, F_DUPFD_CLOEXEC, above_);
       return ErrnoOf(moved_[i]);
     });
@@ -248,24 +249,24 @@ void Plan::AddDescriptors() {
     return 0;
   });
   for (size_t i = 0; i < descriptors_.size(); ++i) {
-    Add(std::format("pass a descriptor as {}", descriptors_[i].target),
+    Add(Format("pass a descriptor as {}", descriptors_[i].target),
         [this, i] { return ErrnoOf(dup2(moved_[i], descriptors_[i].target)); });
   }
 }
 
 void Plan::AddIdentity() {
   if (!request_.cwd.empty()) {
-    Add(std::format("enter directory '{}'", request_.cwd),
+    Add(Format("enter directory '{}'", request_.cwd),
         [this] { return ErrnoOf(chdir(request_.cwd.c_str())); });
   }
   // By number: the C library's functions would reach for other threads.
   if (request_.gid) {
     Add("drop the groups", [] { return ErrnoOf(syscall(SYS_setgroups, 0, nullptr)); });
-    Add(std::format("set gid {}", *request_.gid),
+    Add(Format("set gid {}", *request_.gid),
         [gid = *request_.gid] { return ErrnoOf(syscall(SYS_setresgid, gid, gid, gid)); });
   }
   if (request_.uid) {
-    Add(std::format("set uid {}", *request_.uid),
+    Add(Format("set uid {}", *request_.uid),
         [uid = *request_.uid] { return ErrnoOf(syscall(SYS_setresuid, uid, uid, uid)); });
   }
   // After the change of user, which resets it. Source: prctl(2).
@@ -282,7 +283,7 @@ void Plan::AddIdentity() {
 }
 
 void Plan::AddExec() {
-  Add(std::format("exec '{}'", Executable()), [this, path = Executable().c_str()] {
+  Add(Format("exec '{}'", Executable()), [this, path = Executable().c_str()] {
     sigset_t none;
     sigemptyset(&none);
     pthread_sigmask(SIG_SETMASK, &none, nullptr);
@@ -381,7 +382,7 @@ Result<SpawnResult> FinishSpawn(PendingSpawn& pending) {
     got = read(pending.status.get(), &failure, sizeof(failure));
   } while (got < 0 && errno == EINTR);
   if (got < 0) {
-    Error error = ErrnoError(errno, std::format("wait for process {}", pending.process.pid));
+    Error error = ErrnoError(errno, Format("wait for process {}", pending.process.pid));
     error.code = error.sys_errno == EAGAIN ? Code::kUnavailable : error.code;
     return std::unexpected(std::move(error));
   }

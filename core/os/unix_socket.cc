@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include <gantry/format.h>
+
 namespace gantry::os {
 
 namespace {
@@ -66,7 +68,7 @@ Result<UniqueFd> ListenUnix(const std::string& path) {
     return FailErrno(errno, "set the mode of socket '{}'", path);
   }
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) < 0) {
-    Error error = ErrnoError(errno, std::format("bind socket '{}'", path));
+    Error error = ErrnoError(errno, Format("bind socket '{}'", path));
     if (error.sys_errno == EADDRINUSE) {
       error.code = Code::kFailedPrecondition;
     }
@@ -83,7 +85,7 @@ Result<UniqueFd> ConnectUnix(const std::string& path) {
   GANTRY_TRY(UniqueFd fd, MakeSocket());
   // On a UNIX socket this never waits: it connects or says EAGAIN.
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) < 0) {
-    Error error = ErrnoError(errno, std::format("connect to socket '{}'", path));
+    Error error = ErrnoError(errno, Format("connect to socket '{}'", path));
     if (error.sys_errno == EAGAIN) {
       error.code = Code::kUnavailable;
     }

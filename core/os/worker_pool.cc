@@ -13,6 +13,8 @@
 #include <mutex>
 #include <vector>
 
+#include <gantry/format.h>
+
 namespace gantry::os {
 
 namespace internal {
@@ -21,7 +23,7 @@ Error DescribeCurrentException() {
   try {
     throw;
   } catch (const std::exception& exception) {
-    return Error{Code::kInternal, 0, std::format("worker call threw: {}", exception.what()), {}};
+    return Error{Code::kInternal, 0, Format("worker call threw: {}", exception.what()), {}};
   } catch (...) {
     return Error{Code::kInternal, 0, "worker call threw: not a std::exception", {}};
   }

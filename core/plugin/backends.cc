@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include <gantry/format.h>
+
 #include "core/log/log.h"
 #include "core/os/fs.h"
 #include "core/plugin/guard.h"
@@ -19,8 +21,8 @@ std::string IdentityOf(const std::string& path) {
   if (stat(path.c_str(), &info) != 0) {
     return {};
   }
-  return std::format("{} {}:{} {} {}.{}", path, info.st_dev, info.st_ino, info.st_size,
-                     info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+  return Format("{} {}:{} {} {}.{}", path, info.st_dev, info.st_ino, info.st_size,
+                info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
 }
 
 }  // namespace
@@ -31,8 +33,8 @@ Status CheckOptions(const config::Config& config, const std::string& name,
       GuardedCall(handler.backend, [&] { return backend.CheckOptions(handler.options.json); });
   if (!checked) {
     std::string& message = checked.error().message;
-    message = std::format("{}: handler '{}': {}", config::PlaceOf(config, handler, message), name,
-                          message);
+    message =
+        Format("{}: handler '{}': {}", config::PlaceOf(config, handler, message), name, message);
   }
   return checked;
 }
@@ -49,7 +51,7 @@ std::string Backends::PathOf(const std::string& name) const {
   if (configured != config_.backends.end() && !configured->second.path.empty()) {
     return configured->second.path;
   }
-  return std::format("{}/plugins/libgantry_{}.so", libexec_, name);
+  return Format("{}/plugins/libgantry_{}.so", libexec_, name);
 }
 
 /// A plugin that has been probed in this state is not probed again until the
@@ -57,7 +59,7 @@ std::string Backends::PathOf(const std::string& name) const {
 Status Backends::ProbeOnce(const std::string& path, const std::string& name) const {
   GANTRY_CHECK_OK(CheckPluginFile(path));
   const std::string dir = run_dir_ + "/plugins";
-  const std::string mark = std::format("{}/{}.probed", dir, name);
+  const std::string mark = Format("{}/{}.probed", dir, name);
   const std::string identity = IdentityOf(path);
   if (const Result<std::string> probed = os::ReadFile(mark, 8192);
       probed && !identity.empty() && *probed == identity) {
@@ -100,8 +102,7 @@ Result<SandboxBackend*> Backends::Find(const std::string& name) {
   Result<LoadedPlugin> loaded = Load(name);
   if (!loaded) {
     failed_[name] = BackendState{name, {}, PathOf(name), loaded.error().message};
-    return std::unexpected(
-        std::move(loaded).error().Within(std::format("load backend '{}'", name)));
+    return std::unexpected(std::move(loaded).error().Within(Format("load backend '{}'", name)));
   }
   failed_.erase(name);
   SandboxBackend* const backend = loaded->backend.get();

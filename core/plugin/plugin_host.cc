@@ -11,6 +11,7 @@
 
 #include <boost/dll/shared_library.hpp>
 
+#include <gantry/format.h>
 #include <gantry/plugin.h>
 
 #include "core/plugin/guard.h"
@@ -122,7 +123,7 @@ Result<LoadedPlugin> PluginHost::Load(const std::string& path, const std::string
 
 Result<std::string> PluginHost::Inspect(const std::string& path, const std::string& name) {
   GANTRY_TRY(const PluginDescriptor* plugin, OpenChecked(path, name));
-  return std::format("{} {}", TextOf(plugin->name), TextOf(plugin->version));
+  return Format("{} {}", TextOf(plugin->name), TextOf(plugin->version));
 }
 
 int PluginHost::RunProbe(const std::string& path, const std::string& name) {

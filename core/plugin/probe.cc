@@ -7,9 +7,10 @@
 
 #include <cerrno>
 #include <chrono>
-#include <format>
 #include <string>
 #include <utility>
+
+#include <gantry/format.h>
 
 #include "core/os/fifo.h"
 #include "core/os/poll.h"
@@ -86,7 +87,7 @@ Result<std::string> PluginHost::Probe(const std::string& program, const std::str
   auto ended = text ? Await(child, deadline) : Result<siginfo_t>(std::unexpected(text.error()));
   if (!ended) {
     KillAndReap(child);
-    return std::unexpected(std::move(ended).error().Within(std::format("probe plugin '{}'", path)));
+    return std::unexpected(std::move(ended).error().Within(Format("probe plugin '{}'", path)));
   }
   if (ended->si_code != CLD_EXITED) {
     return Fail(Code::kFailedPrecondition,

@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include <gantry/format.h>
+
 #include "core/log/log.h"
 
 namespace gantry::rpc {
@@ -184,9 +186,8 @@ void Dispatcher::State::Respond(uint64_t connection, uint32_t stream,
   std::string bytes = EncodeResponse(result);
   if (bytes.size() > kMaxFrameBytes) {
     ++counters.errors;
-    bytes = EncodeResponse(Response{Code::kResourceExhausted,
-                                    std::format("answer of {} bytes is too large", bytes.size()),
-                                    {}});
+    bytes = EncodeResponse(Response{
+        Code::kResourceExhausted, Format("answer of {} bytes is too large", bytes.size()), {}});
   }
   if (send) {
     send(connection, stream, std::move(bytes));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/rpc/method_table.h"
 
-#include <format>
 #include <utility>
+
+#include <gantry/format.h>
 
 namespace gantry::rpc {
 
@@ -50,7 +51,7 @@ std::vector<std::string> MethodTable::Names() const {
   std::vector<std::string> names;
   for (const auto& [service, methods] : services_) {
     for (const auto& [method, handler] : methods) {
-      names.push_back(std::format("{}/{}", service, method));
+      names.push_back(Format("{}/{}", service, method));
     }
   }
   return names;

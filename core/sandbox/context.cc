@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <gantry/format.h>
+
 #include "core/log/log.h"
 #include "core/os/ask.h"
 #include "core/sandbox/watches.h"
@@ -73,7 +75,7 @@ Result<std::string> Context::StoredName(std::string_view name) const {
     return Fail(Code::kInvalidArgument, "store descriptor '{}': the name is not 1 to {} characters",
                 name.substr(0, kMaxStoredName), kMaxStoredName);
   }
-  return std::format("{}/backend/{}", options_.store_prefix, name);
+  return Format("{}/backend/{}", options_.store_prefix, name);
 }
 
 Status Context::Store(std::string_view name, const UniqueFd& fd) {
@@ -125,7 +127,7 @@ void Context::Log(LogLevel level, std::string_view message) {
 
 void Context::Count(std::string_view name, uint64_t amount) {
   if (options_.counters != nullptr) {
-    options_.counters->Add(std::format("{}.{}", options_.backend, name), amount);
+    options_.counters->Add(Format("{}.{}", options_.backend, name), amount);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include <gantry/error.h>
+#include <gantry/format.h>
 
 namespace gantry {
 
@@ -47,7 +48,7 @@ std::string_view CodeName(Code code) {
 }
 
 Error Error::Within(std::string_view what) && {
-  message = std::format("{}: {}", what, message);
+  message = Format("{}: {}", what, message);
   return std::move(*this);
 }
 
@@ -87,11 +88,11 @@ Code CodeOfErrno(int sys_errno) {
 
 std::string ErrnoName(int sys_errno) {
   const char* name = strerrorname_np(sys_errno);
-  return name != nullptr ? std::string(name) : std::format("errno {}", sys_errno);
+  return name != nullptr ? std::string(name) : Format("errno {}", sys_errno);
 }
 
 Error ErrnoError(int sys_errno, std::string_view what) {
-  return Error{CodeOfErrno(sys_errno), sys_errno, std::format("{}: {}", what, ErrnoName(sys_errno)),
+  return Error{CodeOfErrno(sys_errno), sys_errno, Format("{}: {}", what, ErrnoName(sys_errno)),
                std::string()};
 }
 

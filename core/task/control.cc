@@ -6,6 +6,8 @@
 #include <csignal>
 #include <utility>
 
+#include <gantry/format.h>
+
 #include "core/oci/resources.h"
 #include "core/os/fs.h"
 #include "core/rpc/typed.h"
@@ -21,7 +23,7 @@ bool LeftOut(const Status& status) {
 }
 
 std::string Named(const Container& container) {
-  return std::format("container '{}'", container.id.str());
+  return Format("container '{}'", container.id.str());
 }
 
 Status SignalEvery(const os::Cgroup& cgroup, uint32_t signal, std::chrono::milliseconds limit) {
@@ -88,7 +90,7 @@ os::Task<Result<wire::Empty>> Service::Kill(const CallContext& call, pb::KillReq
     co_return wire::Empty();
   }
   const std::string what =
-      process->is_init() ? Named(*container) : std::format("exec '{}'", process->id.str());
+      process->is_init() ? Named(*container) : Format("exec '{}'", process->id.str());
   GANTRY_CO_CHECK_OK(
       CheckLegal(Operation::kKill, process->exit ? State::kStopped : process->state, what));
   const BackendCall backend(*container, process.get());
@@ -200,8 +202,8 @@ os::Task<Result<wire::Empty>> Service::ResizePty(const CallContext& call,
   if (!process->stdio.terminal) {
     co_return wire::Empty();
   }
-  GANTRY_CO_CHECK_OK(CheckLegal(Operation::kResize, process->state,
-                                std::format("the terminal of '{}'", request.id())));
+  GANTRY_CO_CHECK_OK(
+      CheckLegal(Operation::kResize, process->state, Format("the terminal of '{}'", request.id())));
   const ConsoleSize size{static_cast<uint16_t>(request.width()),
                          static_cast<uint16_t>(request.height())};
   const BackendCall backend(*container, process.get());

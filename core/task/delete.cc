@@ -4,6 +4,8 @@
 // instance whatever state it is in.
 #include <utility>
 
+#include <gantry/format.h>
+
 #include "core/log/log.h"
 #include "core/os/mount.h"
 #include "core/task/backend_call.h"
@@ -58,7 +60,7 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteExec(ContainerPtr container,
                                                          TaskProcessPtr exec, Deadline deadline) {
   const os::Slot::Hold hold = co_await exec->slot.Acquire();
   GANTRY_CO_CHECK_OK(
-      CheckLegal(Operation::kDelete, exec->state, std::format("exec '{}'", exec->id.str())));
+      CheckLegal(Operation::kDelete, exec->state, Format("exec '{}'", exec->id.str())));
   if (exec->backend) {
     GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run(
         [backend = BackendCall(*container, exec.get()).By(deadline)] {
@@ -81,8 +83,8 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteInit(ContainerPtr container,
                                                          Deadline deadline) {
   const os::Slot::Hold hold = co_await container->slot.Acquire();
   TaskProcess& init = *container->init;
-  GANTRY_CO_CHECK_OK(CheckLegal(Operation::kDelete, init.state,
-                                std::format("container '{}'", container->id.str())));
+  GANTRY_CO_CHECK_OK(
+      CheckLegal(Operation::kDelete, init.state, Format("container '{}'", container->id.str())));
   co_await AwaitPublishedExit(init);
   GANTRY_CO_CHECK_OK(co_await Remove(container, deadline));
   // One that was only created has been ended by that.

@@ -3,6 +3,8 @@
 // Exec: registers a further process; Start runs it.
 #include <utility>
 
+#include <gantry/format.h>
+
 #include "core/task/service.h"
 
 namespace gantry::task {
@@ -24,7 +26,7 @@ os::Task<Result<wire::Empty>> Service::Exec(const CallContext& call,
   // A paused container takes execs; they start when it goes on.
   const State state = container->init->state;
   GANTRY_CO_CHECK_OK(CheckLegal(Operation::kExec, state == State::kPaused ? State::kRunning : state,
-                                std::format("container '{}'", container->id.str())));
+                                Format("container '{}'", container->id.str())));
   if (container->execs.size() >= parts_.config.limits.max_execs_per_container) {
     co_return Fail(Code::kResourceExhausted, "exec '{}' in container '{}': {} are there already",
                    id.str(), container->id.str(), container->execs.size());

@@ -5,6 +5,8 @@
 #include <csignal>
 #include <utility>
 
+#include <gantry/format.h>
+
 #include "core/log/log.h"
 #include "core/os/ask.h"
 #include "core/plugin/guard.h"
@@ -81,7 +83,7 @@ Result<std::shared_ptr<SandboxEntry>> Service::MakeEntry(const ContainerPtr& con
   entry->blob = blob == nullptr ? std::string() : *blob;
   // Numbers of instances never come again, so no sandbox finds another one's things.
   entry->prefix = blob == nullptr || container->sandbox_prefix.empty()
-                      ? std::format("{}/sandbox", container->instance)
+                      ? Format("{}/sandbox", container->instance)
                       : container->sandbox_prefix;
   sandbox::ContextOptions options;
   options.backend = backend.name;

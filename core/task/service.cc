@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/task/service.h"
 
-#include <format>
 #include <utility>
+
+#include <gantry/format.h>
 
 #include "core/log/log.h"
 #include "core/rpc/typed.h"
@@ -14,7 +15,7 @@ namespace {
 
 /// What the names of a process's streams in the descriptor store begin with.
 std::string StreamPrefix(uint64_t instance, const ExecId& exec) {
-  return std::format("{}/{}/io/", instance, exec.str());
+  return Format("{}/{}/io/", instance, exec.str());
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include <gantry/format.h>
+
 #include "core/log/log.h"
 #include "core/task/backend_call.h"
 #include "core/task/service.h"
@@ -73,7 +75,7 @@ os::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, D
   if (!done) {
     // An end that is being recorded counts, too.
     GANTRY_CO_CHECK_OK(CheckLegal(Operation::kStart, init.exit ? State::kStopped : init.state,
-                                  std::format("container '{}'", container->id.str())));
+                                  Format("container '{}'", container->id.str())));
     init.start_pending = true;
     const Status started = co_await parts_.services.pool.Run(
         [backend = BackendCall(*container).By(deadline)]() -> Status {
@@ -106,7 +108,7 @@ os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, T
                      container->id.str());
     }
     GANTRY_CO_CHECK_OK(
-        CheckLegal(Operation::kStart, exec->state, std::format("exec '{}'", exec->id.str())));
+        CheckLegal(Operation::kStart, exec->state, Format("exec '{}'", exec->id.str())));
     exec->start_pending = true;
     if (Status started = co_await RunExec(container, exec, deadline); !started) {
       // It counts as ended: Wait returns, Delete succeeds.

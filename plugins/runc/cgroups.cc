@@ -12,6 +12,8 @@
 #include <string_view>
 #include <utility>
 
+#include <gantry/format.h>
+
 namespace gantry::runc {
 namespace {
 
@@ -35,7 +37,7 @@ std::vector<std::string> Hierarchies(const std::string& root) {
   }
   std::vector<std::string> found;
   for (const std::string& name : ListDirectory(root)) {
-    std::string path = std::format("{}/{}", root, name);
+    std::string path = Format("{}/{}", root, name);
     if (IsDirectory(path)) {
       found.push_back(std::move(path));
     }
@@ -46,7 +48,7 @@ std::vector<std::string> Hierarchies(const std::string& root) {
 std::vector<std::string> Children(const std::string& directory) {
   std::vector<std::string> found;
   for (const std::string& name : ListDirectory(directory)) {
-    std::string path = std::format("{}/{}", directory, name);
+    std::string path = Format("{}/{}", directory, name);
     if (IsDirectory(path)) {
       found.push_back(std::move(path));
     }

@@ -13,6 +13,8 @@
 #include <array>
 #include <cerrno>
 
+#include <gantry/format.h>
+
 namespace gantry::runc {
 namespace {
 
@@ -20,7 +22,7 @@ Result<UniqueFd> Bind(int directory, const std::string& name) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   // The way through /proc keeps the address short; the name stays in the bundle.
-  const std::string path = std::format("/proc/self/fd/{}/{}", directory, name);
+  const std::string path = Format("/proc/self/fd/{}/{}", directory, name);
   if (path.size() >= sizeof(address.sun_path)) {
     return Fail(Code::kInternal, "listen on '{}': the name is too long", name);
   }

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <gantry/format.h>
+
 #include "plugins/runc/cgroups.h"
 #include "plugins/runc/exec.h"
 #include "plugins/runc/exec_fifo.h"
@@ -118,7 +120,7 @@ Status RuncContainer::Take(std::shared_ptr<HostProcess> init) {
 
 Status RuncContainer::SaveState() {
   GANTRY_TRY(const std::string binary, command_.Binary());
-  return context_->Save(std::format("{} {} {}", init_->pid().value, init_->start_time(), binary));
+  return context_->Save(Format("{} {} {}", init_->pid().value, init_->start_time(), binary));
 }
 
 Status RuncContainer::LaunchInit(std::string verb, std::vector<std::string> args) {

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include <gantry/format.h>
+
 #include "plugins/runc/files.h"
 #include "plugins/runc/launch.h"
 
@@ -44,7 +46,7 @@ Status RuncExec::Start() {
   // The start time tells the process from a later one with its pid, and the
   // start from one that was cut short.
   return WriteFile(PidFile(place_.bundle, FilePrefix()),
-                   std::format("{} {}", (*started)->pid().value, (*started)->start_time()), 0600);
+                   Format("{} {}", (*started)->pid().value, (*started)->start_time()), 0600);
 }
 
 Status RuncExec::Delete() {

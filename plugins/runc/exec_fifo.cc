@@ -9,6 +9,8 @@
 #include <array>
 #include <cerrno>
 
+#include <gantry/format.h>
+
 namespace gantry::runc {
 namespace {
 
@@ -80,10 +82,10 @@ bool HoldsFifo(HostPid pid, const std::string& path) {
   if (stat(path.c_str(), &fifo) != 0) {
     return false;
   }
-  const std::string descriptors = std::format("/proc/{}/fd", pid.value);
+  const std::string descriptors = Format("/proc/{}/fd", pid.value);
   for (const std::string& name : ListDirectory(descriptors)) {
     struct stat held = {};
-    if (stat(std::format("{}/{}", descriptors, name).c_str(), &held) == 0 &&
+    if (stat(Format("{}/{}", descriptors, name).c_str(), &held) == 0 &&
         held.st_dev == fifo.st_dev && held.st_ino == fifo.st_ino) {
       return true;
     }

@@ -13,6 +13,8 @@
 #include <charconv>
 #include <memory>
 
+#include <gantry/format.h>
+
 namespace gantry::runc {
 namespace {
 
@@ -68,7 +70,7 @@ Status RemoveAt(int parent, const std::string& name, const std::string& shown) {
   }
   const int inner = fd.release();
   for (const std::string& child : NamesIn(dir.get())) {
-    GANTRY_CHECK_OK(RemoveAt(inner, child, std::format("{}/{}", shown, child)));
+    GANTRY_CHECK_OK(RemoveAt(inner, child, Format("{}/{}", shown, child)));
   }
   if (unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
     return FailErrno(errno, "remove '{}'", shown);
@@ -188,7 +190,7 @@ Result<int64_t> ParseNumber(std::string_view text) {
 }
 
 Result<uint64_t> StartTimeOf(HostPid pid) {
-  GANTRY_TRY(const std::string stat, ReadFile(std::format("/proc/{}/stat", pid.value), 4096));
+  GANTRY_TRY(const std::string stat, ReadFile(Format("/proc/{}/stat", pid.value), 4096));
   // The second field is the program's name in brackets, with any character in
   // it; the fields after it are counted from 3.
   size_t at = stat.rfind(')');

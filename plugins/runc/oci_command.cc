@@ -12,6 +12,8 @@
 #include <array>
 #include <cerrno>
 
+#include <gantry/format.h>
+
 #include "plugins/runc/documents.h"
 #include "plugins/runc/files.h"
 #include "plugins/runc/sealed_binary.h"
@@ -90,12 +92,12 @@ std::string Shown(std::string_view text) {
 
 std::string SignalName(int number) {
   const char* name = sigabbrev_np(number);
-  return name != nullptr ? std::format("{} (SIG{})", number, name) : std::format("{}", number);
+  return name != nullptr ? Format("{} (SIG{})", number, name) : Format("{}", number);
 }
 
 /// The command as messages name it: `'/usr/bin/crun create' for 'c1'`.
 std::string CommandName(const std::string& binary, const OciCall& call) {
-  return std::format("'{} {}' for '{}'", binary, call.verb, call.object);
+  return Format("'{} {}' for '{}'", binary, call.verb, call.object);
 }
 
 /// What the log and the output of a run tell.
@@ -135,20 +137,20 @@ std::unexpected<Error> Explain(const std::string& binary, const OciCall& call,
   error.detail = std::move(told.detail);
   const std::string name = CommandName(binary, call);
   if (WIFSIGNALED(end.raw)) {
-    error.message = std::format("run the OCI runtime {}: it was killed by signal {}", name,
-                                SignalName(WTERMSIG(end.raw)));
+    error.message = Format("run the OCI runtime {}: it was killed by signal {}", name,
+                           SignalName(WTERMSIG(end.raw)));
   } else if (!told.reason.empty()) {
     // The runtime's own words, as the user knows them.
     error.code = BlamesWorkload(told.reason) ? Code::kInvalidArgument : Code::kInternal;
-    error.message = std::format("OCI runtime {} failed: {}", call.verb,
-                                told.reason.substr(0, 2 * kMaxShownBytes));
+    error.message =
+        Format("OCI runtime {} failed: {}", call.verb, told.reason.substr(0, 2 * kMaxShownBytes));
   } else if (const std::string shown = Shown(output); !shown.empty()) {
     error.message =
-        std::format("run the OCI runtime {}: exit code {}, and no error in its log; it printed: {}",
-                    name, WEXITSTATUS(end.raw), shown);
+        Format("run the OCI runtime {}: exit code {}, and no error in its log; it printed: {}",
+               name, WEXITSTATUS(end.raw), shown);
   } else {
-    error.message = std::format("run the OCI runtime {}: exit code {}, without a word why", name,
-                                WEXITSTATUS(end.raw));
+    error.message = Format("run the OCI runtime {}: exit code {}, without a word why", name,
+                           WEXITSTATUS(end.raw));
   }
   return std::unexpected(std::move(error));
 }

@@ -9,11 +9,12 @@
 
 #include <array>
 #include <cstring>
-#include <format>
 #include <map>
 #include <mutex>
 #include <string_view>
 #include <utility>
+
+#include <gantry/format.h>
 
 namespace gantry::runc {
 namespace {
@@ -93,7 +94,7 @@ bool KnownToSealItself(std::string_view binary) {
 
 std::string SealedBinary::path() const {
   // By the engine's pid, not `self`: it is the keeper's child that opens it.
-  return std::format("/proc/{}/fd/{}", getpid(), fd_.get());
+  return Format("/proc/{}/fd/{}", getpid(), fd_.get());
 }
 
 std::shared_ptr<const SealedBinary> Seal(const std::string& binary) {

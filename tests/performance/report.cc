@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <format>
 #include <fstream>
 #include <utility>
 
 #include <nlohmann/json.hpp>
+
+#include <gantry/format.h>
 
 namespace gantry::bench {
 namespace {
@@ -21,7 +22,7 @@ std::string Number(std::optional<double> value) {
   }
   const double size = std::abs(*value);
   const int digits = size >= 100 || size == 0 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3;
-  return std::format("{:.{}f}", *value, digits);
+  return Format("{:.{}f}", *value, digits);
 }
 
 Json Rounded(std::optional<double> value) {
@@ -42,8 +43,8 @@ std::string Line(const std::vector<std::string>& cells, const std::vector<size_t
   std::string line;
   for (size_t i = 0; i < cells.size(); ++i) {
     const bool number = i >= 1 && i <= 3;
-    line += number ? std::format("{:>{}}  ", cells[i], widths[i])
-                   : std::format("{:<{}}  ", cells[i], widths[i]);
+    line +=
+        number ? Format("{:>{}}  ", cells[i], widths[i]) : Format("{:<{}}  ", cells[i], widths[i]);
   }
   line.erase(line.find_last_not_of(' ') + 1);
   return line + "\n";
@@ -87,25 +88,25 @@ std::optional<double> Row::ratio() const {
 }
 
 Row Row::RatioAtMost(double limit) && {
-  target = std::format("ratio <= {}", Number(limit));
+  target = Format("ratio <= {}", Number(limit));
   met = ratio() && *ratio() <= limit;
   return std::move(*this);
 }
 
 Row Row::RatioBelow(double limit) && {
-  target = std::format("ratio < {}", Number(limit));
+  target = Format("ratio < {}", Number(limit));
   met = ratio() && *ratio() < limit;
   return std::move(*this);
 }
 
 Row Row::RatioAtLeast(double limit) && {
-  target = std::format("ratio >= {}", Number(limit));
+  target = Format("ratio >= {}", Number(limit));
   met = ratio() && *ratio() >= limit;
   return std::move(*this);
 }
 
 Row Row::AtMost(double limit) && {
-  target = std::format("<= {} {}", Number(limit), unit);
+  target = Format("<= {} {}", Number(limit), unit);
   met = ours && *ours <= limit;
   return std::move(*this);
 }

@@ -8,10 +8,11 @@
 #pragma once
 
 #include <expected>
-#include <format>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include <gantry/format.h>
 
 namespace gantry {
 
@@ -68,7 +69,7 @@ using Status = Result<void>;
 template <class... Args>
 std::unexpected<Error> Fail(Code code, std::format_string<Args...> format, Args&&... args) {
   return std::unexpected(
-      Error{code, 0, std::format(format, std::forward<Args>(args)...), std::string()});
+      Error{code, 0, Format(format, std::forward<Args>(args)...), std::string()});
 }
 
 /// The code for an errno whose meaning is known, `kInternal` for the others.
@@ -81,7 +82,7 @@ Error ErrnoError(int sys_errno, std::string_view what);
 template <class... Args>
 std::unexpected<Error> FailErrno(int sys_errno, std::format_string<Args...> format,
                                  Args&&... args) {
-  return std::unexpected(ErrnoError(sys_errno, std::format(format, std::forward<Args>(args)...)));
+  return std::unexpected(ErrnoError(sys_errno, Format(format, std::forward<Args>(args)...)));
 }
 
 /// `ENOENT` for 2, and so on.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/config/config.h"
 
-#include <format>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <gantry/format.h>
 
 #include "core/os/fs.h"
 
@@ -132,8 +133,7 @@ TEST(ConfigParse, BoundsWhatAliasesExpandTo) {
   std::string text =
       "handlers:\n  x:\n    backend: b\n    options:\n      a0: &a0 [1,1,1,1,1,1,1,1]\n";
   for (int i = 1; i < 9; ++i) {
-    text +=
-        std::format("      a{0}: &a{0} [*a{1},*a{1},*a{1},*a{1},*a{1},*a{1},*a{1}]\n", i, i - 1);
+    text += Format("      a{0}: &a{0} [*a{1},*a{1},*a{1},*a{1},*a{1},*a{1},*a{1}]\n", i, i - 1);
   }
   EXPECT_THAT(ErrorOf(text), HasSubstr("more than 10000 values"));
 }

@@ -2,7 +2,6 @@
 #include "core/oci/spec.h"
 
 #include <filesystem>
-#include <format>
 #include <string>
 
 #include <gmock/gmock.h>

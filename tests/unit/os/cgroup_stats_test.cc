@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/format.h>
+
 #include "core/os/cgroup_notify.h"
 #include "core/os/loop.h"
 #include "core/os/oom_watch.h"
@@ -108,9 +110,7 @@ class FakeOom : public testing::Test {
     cgroup_ = *Cgroup::Named(*hierarchy, "/c");
   }
 
-  void SetKills(int kills) {
-    fs_.Put("c/memory.events", std::format("oom 9\noom_kill {}\n", kills));
-  }
+  void SetKills(int kills) { fs_.Put("c/memory.events", Format("oom 9\noom_kill {}\n", kills)); }
 
   FakeCgroupFs fs_;
   Cgroup cgroup_;

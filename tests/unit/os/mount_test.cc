@@ -11,11 +11,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <format>
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <gantry/format.h>
 
 #include "core/os/fs.h"
 #include "core/os/mount_options.h"
@@ -161,9 +162,9 @@ class OverlayTest : public MountTest {
   Mount Overlay(int layers) {
     std::string lower;
     for (int i = 0; i < layers; ++i) {
-      const std::string name = std::format("layers/{:0>100}", i);
+      const std::string name = Format("layers/{:0>100}", i);
       const std::string dir = MakeDir(name);
-      MakeFile(name + std::format("/file{}", i));
+      MakeFile(name + Format("/file{}", i));
       MakeFile(name + "/common", std::to_string(i));
       lower += (i == 0 ? "" : ":") + dir;
     }
@@ -176,7 +177,7 @@ class OverlayTest : public MountTest {
 
   void ExpectAllLayers(int layers) const {
     for (int i = 0; i < layers; ++i) {
-      EXPECT_TRUE(Exists(rootfs_ + std::format("/file{}", i))) << i;
+      EXPECT_TRUE(Exists(rootfs_ + Format("/file{}", i))) << i;
     }
     const auto common = ReadFile(rootfs_ + "/common", 16);
     EXPECT_TRUE(common && *common == "0");

@@ -11,6 +11,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/format.h>
+
 #include "tests/unit/runc/container_fixture.h"
 
 namespace gantry::runc {
@@ -27,8 +29,8 @@ TEST_F(RuncContainerTest, BindsAndSavesWhatWasMade) {
   ASSERT_TRUE(made) << made.error().message;
   ASSERT_NE(container_.process.bound, nullptr);
   EXPECT_EQ(container_.cgroups_of, container_.process.bound->pid());
-  EXPECT_EQ(container_.blob, std::format("{} {} {}", container_.process.bound->pid().value,
-                                         container_.process.bound->start_time(), dir_ / "oci"));
+  EXPECT_EQ(container_.blob, Format("{} {} {}", container_.process.bound->pid().value,
+                                    container_.process.bound->start_time(), dir_ / "oci"));
   EXPECT_THAT(context_.verbs(), ElementsAre("create"));
 }
 
@@ -133,9 +135,8 @@ TEST_F(RuncContainerTest, UndoesWhatCannotBeBound) {
 TEST_F(RuncContainerTest, RefusesALiveContainerOfSomebodyElse) {
   const auto other = RunShell("exec sleep 1000");
   MakeDir(State());
-  Write(State() + "/status",
-        std::format(R"({{"pid": {}, "process-start-time": {}, "cgroup-path": ""}})",
-                    other->pid().value, other->start_time()));
+  Write(State() + "/status", Format(R"({{"pid": {}, "process-start-time": {}, "cgroup-path": ""}})",
+                                    other->pid().value, other->start_time()));
   Script("made");
   auto made = Create();
   ASSERT_FALSE(made);

@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/format.h>
+
 #include "tests/unit/runc/container_fixture.h"
 
 namespace gantry::runc {
@@ -39,7 +41,7 @@ TEST_F(RuncExecTest, StartsAndBinds) {
   EXPECT_NE(exec_.bound, container_.process.bound);
   EXPECT_EQ(Slurp(dir_ / "seen"), R"({"args": ["x"]})");
   EXPECT_EQ(Slurp(dir_ / "bundle/exec-init.pid"),
-            std::format("{} {}", exec_.bound->pid().value, exec_.bound->start_time()));
+            Format("{} {}", exec_.bound->pid().value, exec_.bound->start_time()));
   EXPECT_FALSE(IsThere(dir_ / "bundle/exec-init.json"));
   EXPECT_TRUE(IsThere(dir_ / "bundle/init.pid"));
   EXPECT_TRUE((*exec)->Delete());

@@ -15,6 +15,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/format.h>
+
 #include "plugins/runc/cgroups.h"
 #include "plugins/runc/console.h"
 #include "plugins/runc/exec_fifo.h"
@@ -112,7 +114,7 @@ TEST(Cgroups, RemovesWhatWasWrittenWhereNoHierarchyIsMounted) {
 /// A cgroup of its own in some hierarchy of this machine; empty: not possible.
 std::string RealCgroup() {
   for (const char* hierarchy : {"/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified", kCgroupRoot}) {
-    const std::string path = std::format("{}/gantry-runc-test-{}", hierarchy, getpid());
+    const std::string path = Format("{}/gantry-runc-test-{}", hierarchy, getpid());
     if (IsThere(std::string(hierarchy) + "/cgroup.procs") && mkdir(path.c_str(), 0755) == 0) {
       return path;
     }
@@ -145,7 +147,7 @@ void SendFd(const std::string& directory, const std::string& name, int fd) {
   const UniqueFd dir(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
-  const std::string path = std::format("/proc/self/fd/{}/{}", dir.get(), name);
+  const std::string path = Format("/proc/self/fd/{}/{}", dir.get(), name);
   memcpy(address.sun_path, path.data(), path.size());
   const UniqueFd connection(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(connect(connection.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);

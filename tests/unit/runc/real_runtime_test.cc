@@ -12,6 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/format.h>
+
 #include "plugins/runc/backend.h"
 #include "plugins/runc/cgroups.h"
 #include "plugins/runc/documents.h"
@@ -52,7 +54,7 @@ class RealRuntime : public testing::TestWithParam<const char*> {
     sandbox_ = *RuncSandbox::Make(request, context_, options);
     request_.id = ContainerId::Parse("c.1_x-y").value_or(ContainerId());
     request_.bundle = bundle_;
-    cgroup_ = std::format("/gantry-runc-test-{}/{}", getpid(), GetParam());
+    cgroup_ = Format("/gantry-runc-test-{}/{}", getpid(), GetParam());
   }
 
   void TearDown() override {
@@ -64,8 +66,7 @@ class RealRuntime : public testing::TestWithParam<const char*> {
     }
     EXPECT_THAT(CgroupDirectories(cgroup_), IsEmpty());
     EXPECT_FALSE(IsThere(State()));
-    for (const std::string& parent :
-         CgroupDirectories(std::format("/gantry-runc-test-{}", getpid()))) {
+    for (const std::string& parent : CgroupDirectories(Format("/gantry-runc-test-{}", getpid()))) {
       rmdir(parent.c_str());
     }
   }
@@ -84,7 +85,7 @@ class RealRuntime : public testing::TestWithParam<const char*> {
   /// `args` and `extra` are JSON; `namespaces` what the container gets of its own.
   void WriteSpec(const std::string& args, const std::string& extra = "",
                  const std::string& namespaces = R"({"type": "pid"}, )") {
-    request_.spec_json = std::format(
+    request_.spec_json = Format(
         R"({{"ociVersion": "1.0.2", "process": {{"terminal": {}, "user": {{"uid": 0, "gid": 0}},
         "args": {}, "env": ["PATH=/bin"], "cwd": "/"}}, "root": {{"path": "rootfs"}}, {}
         "mounts": [{{"destination": "/proc", "type": "proc", "source": "proc"}},
@@ -209,7 +210,7 @@ class RealExec : public RealRuntime {
     ExecRequest request;
     request.id = ExecId::Parse("e1").value_or(ExecId());
     request.terminal = terminal;
-    request.process_json = std::format(
+    request.process_json = Format(
         R"({{"terminal": {}, "user": {{"uid": 0}}, "args": {}, "env": ["PATH=/bin"], "cwd": "/"}})",
         terminal, args);
     GANTRY_TRY(exec_, made_->Exec(request, context_of_exec_));

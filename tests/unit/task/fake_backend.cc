@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <format>
 #include <stdexcept>
 #include <utility>
 
 #include <gtest/gtest.h>
+
+#include <gantry/format.h>
 
 #include "core/sandbox/call_deadline.h"
 
@@ -118,7 +119,7 @@ class FakeContainer final : public Container {
   Status Update(const std::string& json) override { return object_.Enter("update", json); }
 
   Status Resize(ConsoleSize size) override {
-    return object_.Enter("resize", std::format("{}x{}", size.width, size.height));
+    return object_.Enter("resize", Format("{}x{}", size.width, size.height));
   }
 
   Status CloseStdin() override { return object_.Enter("closestdin"); }

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <format>
+#include <gantry/format.h>
 
 #include "core/events/journal.h"
 #include "core/log/log.h"
@@ -57,7 +57,7 @@ std::string TextOf(const events::Event& event) {
     if (exit.id() != exit.container_id()) {
       text += "/" + exit.id();
     }
-    text += std::format(" {}", exit.exit_status());
+    text += Format(" {}", exit.exit_status());
   } else if (what == "exec-added") {
     containerd::events::TaskExecAdded added;
     EXPECT_TRUE(added.ParseFromString(event.payload));
@@ -151,7 +151,7 @@ std::string TaskTest::MakeBundle(const std::string& id, const std::string& annot
                                  bool private_pids) {
   const std::string bundle = dir_.path() + "/" + id;
   EXPECT_TRUE(os::MakeDirs(bundle + "/rootfs", 0755));
-  const std::string spec = std::format(
+  const std::string spec = Format(
       R"({{"ociVersion":"1.2.0","process":{{"args":["/bin/true"],"cwd":"/"}},"root":{{"path":"rootfs"}},)"
       R"("annotations":{},"linux":{{"namespaces":[{}{{"type":"mount"}}]}}}})",
       annotations, private_pids ? R"({"type":"pid"},)" : "");
