@@ -23,10 +23,12 @@ class BackendsTest : public ::testing::Test {
     Install("good");
   }
 
+  /// As an installation does it: what is loaded stays as it is.
   void Install(const std::string& plugin) {
-    std::filesystem::copy_file(std::string(TEST_PLUGIN_DIR) + "/" + plugin + ".so", file_,
-                               std::filesystem::copy_options::overwrite_existing);
-    chmod(file_.c_str(), 0755);
+    const std::string copy = dir_.path() + "/copy";
+    std::filesystem::copy_file(std::string(TEST_PLUGIN_DIR) + "/" + plugin + ".so", copy);
+    chmod(copy.c_str(), 0755);
+    std::filesystem::rename(copy, file_);
   }
 
   Backends Made(const std::string& probe = TEST_PROBE_PROGRAM) {
