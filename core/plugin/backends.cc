@@ -94,20 +94,32 @@ void Backends::WarnOfHandlers(const std::string& name, SandboxBackend& backend) 
   }
 }
 
-Result<SandboxBackend*> Backends::Find(const std::string& name) {
+/// Null: not yet.
+SandboxBackend* Backends::Loaded(const std::string& name) const {
   const std::lock_guard lock(mutex_);
-  if (const auto found = loaded_.find(name); found != loaded_.end()) {
-    return found->second.backend.get();
+  const auto found = loaded_.find(name);
+  return found == loaded_.end() ? nullptr : found->second.backend.get();
+}
+
+Result<SandboxBackend*> Backends::Find(const std::string& name) {
+  if (SandboxBackend* const backend = Loaded(name)) {
+    return backend;
+  }
+  const std::lock_guard one_load(loading_);
+  if (SandboxBackend* const backend = Loaded(name)) {
+    return backend;
   }
   Result<LoadedPlugin> loaded = Load(name);
   if (!loaded) {
+    const std::lock_guard lock(mutex_);
     failed_[name] = BackendState{name, {}, PathOf(name), loaded.error().message};
     return std::unexpected(std::move(loaded).error().Within(Format("load backend '{}'", name)));
   }
-  failed_.erase(name);
   SandboxBackend* const backend = loaded->backend.get();
-  loaded_[name] = std::move(*loaded);
   WarnOfHandlers(name, *backend);
+  const std::lock_guard lock(mutex_);
+  failed_.erase(name);
+  loaded_[name] = std::move(*loaded);
   return backend;
 }
 

@@ -43,11 +43,13 @@ class Backends {
   /// are logged. Errors: why it cannot be used; asked again it is tried again.
   /// Thread: workers. Blocks: for the disk and the plugin's constructors.
   Result<SandboxBackend*> Find(const std::string& name);
+  /// Blocks: never, also while a plugin is loaded.
   std::vector<BackendState> States() const;
 
  private:
   std::string PathOf(const std::string& name) const;
   Status ProbeOnce(const std::string& path, const std::string& name) const;
+  SandboxBackend* Loaded(const std::string& name) const;
   Result<LoadedPlugin> Load(const std::string& name) const;
   void WarnOfHandlers(const std::string& name, SandboxBackend& backend) const;
 
@@ -55,7 +57,9 @@ class Backends {
   const std::string libexec_;
   const std::string run_dir_;
   const std::string program_;
-  /// Guards what follows; held while a plugin is loaded, for each is loaded once.
+  /// Held while a plugin is loaded, for each is loaded once. Taken before the other.
+  std::mutex loading_;
+  /// Guards what follows.
   mutable std::mutex mutex_;
   std::map<std::string, LoadedPlugin, std::less<>> loaded_;
   std::map<std::string, BackendState, std::less<>> failed_;
