@@ -12,7 +12,7 @@
 namespace gantry::keeper {
 namespace {
 
-constexpr int kAcceptsPerTurn = 64;
+constexpr int kConnectionsPerTurn = 64;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ Control::Control(os::Loop& loop, UniqueFd listener, Handler handler)
 Control::~Control() { loop_.Unwatch(watch_); }
 
 void Control::Accept() {
-  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+  for (int i = 0; i < kConnectionsPerTurn; ++i) {
     auto accepted = os::AcceptUnix(listener_.get());
     if (!accepted) {
       // Without descriptors left: the next try in a second, not in a busy loop.

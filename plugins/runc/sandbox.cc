@@ -10,10 +10,10 @@ namespace gantry::runc {
 namespace {
 
 /// Options as they came with a request: clients send what other runtimes know.
-Result<Options> RequestOptions(const std::string& json, const Options& base,
+Result<Options> RequestOptions(const std::string& document, const Options& base,
                                SandboxContext& context) {
   std::vector<std::string> unknown;
-  GANTRY_TRY(Options options, ParseOptions(json, base, &unknown));
+  GANTRY_TRY(Options options, ParseOptions(document, base, &unknown));
   for (const std::string& key : unknown) {
     context.Log(LogLevel::kInfo, "runtime option '" + key + "': not known to runc, ignored");
   }

@@ -29,11 +29,6 @@ struct Step {
   std::function<Status(const Box&)> call;
 };
 
-template <class T>
-Status Plain(const Result<T>& result) {
-  return result ? Status() : Status(std::unexpected(result.error()));
-}
-
 /// A life with everything in it.
 const std::vector<Step>& Life() {
   static const std::vector<Step> steps = {

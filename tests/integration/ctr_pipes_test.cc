@@ -9,7 +9,6 @@ namespace gantry::e2e {
 namespace {
 
 constexpr size_t kMuch = 100UL * 1000 * 1000;
-constexpr Duration kLong = std::chrono::seconds(120);
 
 // Bytes that repeat nowhere near, so that a lost or doubled block shows.
 std::string Bytes(size_t count) {

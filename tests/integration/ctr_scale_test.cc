@@ -12,7 +12,6 @@ namespace gantry::e2e {
 namespace {
 
 constexpr size_t kAtOnce = 8;
-constexpr Duration kLong = std::chrono::seconds(120);
 
 size_t Scale() {
   const char* value = std::getenv("GANTRY_E2E_SCALE");  // NOLINT(concurrency-mt-unsafe)

@@ -25,8 +25,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr Duration kLong = std::chrono::seconds(120);
-
 class EngineKill : public E2eTest {
  protected:
   void SetUp() override {

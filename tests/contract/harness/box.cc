@@ -14,11 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-template <class T>
-Status Plain(const Result<T>& result) {
-  return result ? Status() : Status(std::unexpected(result.error()));
-}
-
 Json Mount(const char* destination, const char* type, std::vector<std::string> options) {
   return {{"destination", destination}, {"type", type}, {"source", type}, {"options", options}};
 }

@@ -21,6 +21,12 @@ namespace pb = containerd::task;
 inline constexpr std::chrono::seconds kCallLimit{30};
 inline constexpr const char* kService = "containerd.task.v3.Task";
 
+/// How it went, without the value.
+template <class T>
+Status Plain(const Result<T>& result) {
+  return result ? Status() : Status(std::unexpected(result.error()));
+}
+
 /// A request that is on its way. Thread: the test's.
 template <class Response>
 class Pending {

@@ -20,7 +20,7 @@
 namespace gantry::contract {
 namespace {
 
-namespace pb = containerd::events;
+namespace event_pb = containerd::events;
 
 /// What the topics have in common with this test's view of an event.
 Event Decode(const containerd::services::events::ttrpc::v1::Envelope& envelope) {
@@ -29,26 +29,26 @@ Event Decode(const containerd::services::events::ttrpc::v1::Envelope& envelope) 
   event.topic = envelope.topic();
   const std::string& bytes = envelope.event().value();
   if (event.topic == "/tasks/exit") {
-    pb::TaskExit exit;
+    event_pb::TaskExit exit;
     exit.ParseFromString(bytes);
     event.container = exit.container_id();
     event.exec = exit.id() == exit.container_id() ? "" : exit.id();
     event.pid = exit.pid();
     event.status = exit.exit_status();
   } else if (event.topic == "/tasks/delete") {
-    pb::TaskDelete deleted;
+    event_pb::TaskDelete deleted;
     deleted.ParseFromString(bytes);
     event.container = deleted.container_id();
     event.pid = deleted.pid();
     event.status = deleted.exit_status();
   } else if (event.topic == "/tasks/create") {
-    pb::TaskCreate created;
+    event_pb::TaskCreate created;
     created.ParseFromString(bytes);
     event.container = created.container_id();
     event.pid = created.pid();
   } else {
     // The others begin with the container's id, some with the exec's behind it.
-    pb::TaskExecStarted other;
+    event_pb::TaskExecStarted other;
     other.ParseFromString(bytes);
     event.container = other.container_id();
     event.exec = event.topic.starts_with("/tasks/exec-") ? other.exec_id() : "";

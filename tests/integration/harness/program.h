@@ -23,6 +23,8 @@ using Clock = std::chrono::steady_clock;
 
 /// How long a test waits for an event that must come.
 inline constexpr Duration kDeadline = std::chrono::seconds(30);
+/// The same where there is much to do: many containers, much data.
+inline constexpr Duration kLong = std::chrono::seconds(120);
 
 /// What a program left behind. `status` is its exit code, 128 + signal, or
 /// kTimedOut.

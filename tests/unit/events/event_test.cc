@@ -26,7 +26,7 @@ Message Decode(const Event& event, std::string_view topic) {
   return message;
 }
 
-constexpr ExitStatus kExit{137, 1700000000'000000005};
+constexpr ExitStatus kKilled{137, 1700000000'000000005};
 
 TEST(EventTest, Create) {
   TaskCreateFields fields;
@@ -61,7 +61,7 @@ TEST(EventTest, StartExitDelete) {
   EXPECT_EQ(Decode<containerd::events::TaskStart>(TaskStart(SubjectA(), 42), "/tasks/start").pid(),
             42U);
   const auto init =
-      Decode<TaskExit>(events::TaskExit(SubjectA(), ExecId(), 42, kExit), "/tasks/exit");
+      Decode<TaskExit>(events::TaskExit(SubjectA(), ExecId(), 42, kKilled), "/tasks/exit");
   EXPECT_EQ(init.id(), "a1");
   EXPECT_EQ(init.pid(), 42U);
   EXPECT_EQ(init.exit_status(), 137U);
@@ -71,7 +71,8 @@ TEST(EventTest, StartExitDelete) {
       events::TaskExit(SubjectA(), *ExecId::Parse("e1"), 43, ExitStatus{}), "/tasks/exit");
   EXPECT_EQ(exec.id(), "e1");
   EXPECT_TRUE(exec.has_exited_at());
-  const auto gone = Decode<TaskDelete>(events::TaskDelete(SubjectA(), 42, kExit), "/tasks/delete");
+  const auto gone =
+      Decode<TaskDelete>(events::TaskDelete(SubjectA(), 42, kKilled), "/tasks/delete");
   EXPECT_EQ(gone.id(), "");
   EXPECT_EQ(gone.pid(), 42U);
   EXPECT_EQ(gone.exit_status(), 137U);
@@ -117,7 +118,7 @@ TEST(EventTest, TimesBefore1970CountForward) {
 }
 
 TEST(EventTest, SurvivesTheJournal) {
-  const Event event = events::TaskExit(SubjectA(), ExecId(), 42, kExit);
+  const Event event = events::TaskExit(SubjectA(), ExecId(), 42, kKilled);
   const auto decoded = DecodeEvent(EncodeEvent(event));
   ASSERT_TRUE(decoded);
   EXPECT_EQ(decoded->subject, event.subject);

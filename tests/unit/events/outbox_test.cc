@@ -20,7 +20,7 @@ Subject Of(std::string_view container, const std::string& address = kAddress) {
   return {address, *Namespace::Parse("k8s.io"), *ContainerId::Parse(container)};
 }
 
-constexpr ExitStatus kExit{0, 1};
+constexpr ExitStatus kEnded{0, 1};
 
 class OutboxTest : public testing::Test {
  protected:
@@ -85,7 +85,7 @@ TEST_F(OutboxTest, OneContainerInOrderOthersBeside) {
 TEST_F(OutboxTest, EachContainerdHasItsOwnAndSoHasEachNamespace) {
   Add(TaskStart(Of("a"), 1));
   Add(TaskStart(Of("a", kOther), 1));
-  Event event = TaskExit(Of("a"), ExecId(), 1, kExit);
+  Event event = TaskExit(Of("a"), ExecId(), 1, kEnded);
   event.subject.ns = *Namespace::Parse("moby");
   Add(event);
   EXPECT_THAT(Drain(kOther), ElementsAre("a/start"));
@@ -99,13 +99,13 @@ TEST_F(OutboxTest, ANewEngineTakesBackWhatWasNotPublished) {
   Add(TaskCreate(Of("a"), {}));
   Add(TaskStart(Of("a"), 1));
   Add(TaskCreate(Of("b"), {}));
-  Add(TaskExit(Of("a"), ExecId(), 1, kExit));
+  Add(TaskExit(Of("a"), ExecId(), 1, kEnded));
   outbox_->Published(outbox_->Take(kAddress)->seq);
   // Out when the engine dies: it counts as not published.
   ASSERT_TRUE(outbox_->Take(kAddress));
   Open();
   EXPECT_THAT(outbox_->Addresses(), ElementsAre(kAddress));
-  Add(TaskDelete(Of("a"), 1, kExit));
+  Add(TaskDelete(Of("a"), 1, kEnded));
   EXPECT_THAT(Drain(), ElementsAre("a/start", "b/create", "a/exit", "a/delete"));
   Open();
   EXPECT_THAT(Drain(), IsEmpty());
@@ -141,7 +141,7 @@ TEST_F(OutboxTest, AFullQueueRefusesAllButEnds) {
   Add(TaskCreate(Of("d", kOther), {}));
   EXPECT_EQ(outbox_->Add(TaskCreate(Of("e", kOther), {})).error().code, Code::kResourceExhausted);
   EXPECT_EQ(outbox_->counters().refused, 3U);
-  Add(TaskExit(Of("a"), ExecId(), 1, kExit));
+  Add(TaskExit(Of("a"), ExecId(), 1, kEnded));
   EXPECT_THAT(Drain(), ElementsAre("a/create", "a/start", "b/create", "c/create", "a/exit"));
 }
 
@@ -150,8 +150,8 @@ TEST_F(OutboxTest, BeginningsOfDeletedContainersMakeRoom) {
   Add(TaskCreate(Of("a"), {}));
   Add(TaskStart(Of("a"), 1));
   Add(TaskCreate(Of("b"), {}));
-  Add(TaskExit(Of("a"), ExecId(), 1, kExit));
-  Add(TaskDelete(Of("a"), 1, kExit));
+  Add(TaskExit(Of("a"), ExecId(), 1, kEnded));
+  Add(TaskDelete(Of("a"), 1, kEnded));
   // The next one of that id lives.
   Add(TaskCreate(Of("a"), {}));
   Add(TaskStart(Of("a"), 2));
@@ -169,7 +169,7 @@ TEST_F(OutboxTest, WhatIsOnItsWayIsNotDropped) {
   Add(TaskCreate(Of("a"), {}));
   Add(TaskStart(Of("a"), 1));
   const auto create = outbox_->Take(kAddress);
-  Add(TaskDelete(Of("a"), 1, kExit));
+  Add(TaskDelete(Of("a"), 1, kEnded));
   Add(TaskCreate(Of("b"), {}));
   EXPECT_EQ(outbox_->counters().dropped, 1U);
   outbox_->GiveBack(create->seq);

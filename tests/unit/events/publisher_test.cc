@@ -23,7 +23,7 @@ using test::RunUntil;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr ExitStatus kExit{0, 1};
+constexpr ExitStatus kDone{0, 1};
 
 /// A containerd that is there or not, and an engine that can be replaced.
 class PublisherTest : public testing::Test {
@@ -111,9 +111,9 @@ TEST_F(PublisherTest, PublishesInOrderOverOneConnection) {
   containerd_.Listen(address_);
   publishers_->Publish(TaskCreate(Of("a"), {}));
   publishers_->Publish(TaskStart(Of("a"), 1));
-  publishers_->Publish(TaskExit(Of("a"), ExecId(), 1, kExit));
+  publishers_->Publish(TaskExit(Of("a"), ExecId(), 1, kDone));
   ASSERT_TRUE(RunUntilEmpty());
-  publishers_->Publish(TaskDelete(Of("a"), 1, kExit));
+  publishers_->Publish(TaskDelete(Of("a"), 1, kDone));
   ASSERT_TRUE(RunUntilEmpty());
   EXPECT_THAT(taken_, ElementsAre("a/create", "a/start", "a/exit", "a/delete"));
   EXPECT_EQ(containerd_.accepted, 1);
@@ -175,7 +175,7 @@ TEST_F(PublisherTest, ARestartOfContainerdLosesNothing) {
   // It goes away with one event under way and comes back later.
   containerd_.on_request = [this](const FakeServer::Received&) { containerd_.GoAway(); };
   publishers_->Publish(TaskStart(Of("a"), 1));
-  publishers_->Publish(TaskExit(Of("a"), ExecId(), 1, kExit));
+  publishers_->Publish(TaskExit(Of("a"), ExecId(), 1, kDone));
   publishers_->Publish(TaskCreate(Of("b"), {}));
   ASSERT_TRUE(RunUntil(loop_, [&] { return containerd_.requests.size() >= 2; }));
   RunAllReady(loop_);
@@ -199,7 +199,7 @@ TEST_F(PublisherTest, AnEventThatContainerdCallsInvalidIsDroppedAlone) {
   };
   publishers_->Publish(TaskCreate(Of("a"), {}));
   publishers_->Publish(TaskStart(Of("a"), 1));
-  publishers_->Publish(TaskExit(Of("a"), ExecId(), 1, kExit));
+  publishers_->Publish(TaskExit(Of("a"), ExecId(), 1, kDone));
   ASSERT_TRUE(RunUntilEmpty());
   EXPECT_THAT(taken_, ElementsAre("a/create", "a/exit"));
   EXPECT_EQ(publishers_->outbox().counters().rejected, 1U);
@@ -245,7 +245,7 @@ TEST_F(PublisherTest, ANewEnginePublishesWhatTheOldOneCouldNot) {
   StopEngine();
   containerd_.Listen(address_);
   StartEngine();
-  publishers_->Publish(TaskExit(Of("a"), ExecId(), 1, kExit));
+  publishers_->Publish(TaskExit(Of("a"), ExecId(), 1, kDone));
   ASSERT_TRUE(RunUntilEmpty());
   EXPECT_THAT(taken_, ElementsAre("a/create", "a/start", "a/exit"));
   StopEngine();
@@ -266,7 +266,7 @@ TEST_F(PublisherTest, StopWaitsForWhatIsUnderWayAndBeginsNoMore) {
   EXPECT_FALSE(stopped);
   Reply(containerd_.requests[0], std::string());
   ASSERT_TRUE(RunUntil(loop_, [&] { return stopped; }));
-  publishers_->Publish(TaskExit(Of("a"), ExecId(), 1, kExit));
+  publishers_->Publish(TaskExit(Of("a"), ExecId(), 1, kDone));
   RunAllReady(loop_);
   EXPECT_EQ(containerd_.requests.size(), 1U);
   EXPECT_EQ(publishers_->outbox().Queued(address_), 2U);

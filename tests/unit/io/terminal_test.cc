@@ -20,7 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr size_t kMany = size_t{10} << 20;
+constexpr size_t kScreens = size_t{10} << 20;
 
 class CopiedStdio : public IoTest {
  protected:
@@ -31,7 +31,7 @@ class CopiedStdio : public IoTest {
     return child;
   }
 
-  const std::string data_ = Pattern(kMany);
+  const std::string data_ = Pattern(kScreens);
 };
 
 TEST_F(CopiedStdio, TerminalPassesManyBytes) {

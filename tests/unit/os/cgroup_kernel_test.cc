@@ -23,8 +23,6 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 
-constexpr std::chrono::milliseconds kBound{10'000};
-
 Result<CgroupHierarchy> KernelTree(bool v2) {
   GANTRY_TRY(CgroupHierarchy node, CgroupHierarchy::OfNode());
   if (!v2) {

@@ -19,8 +19,6 @@ namespace {
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr std::chrono::milliseconds kBound{10'000};
-
 TEST(CgroupStatsV2, ReadsWhatThereIs) {
   FakeCgroupFs fs;
   fs.Put("cgroup.controllers", "");

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -18,6 +19,9 @@
 #include "core/os/fs.h"
 
 namespace gantry::os {
+
+/// What a tree of the kernel's is waited for before a test gives up.
+constexpr std::chrono::milliseconds kBound{10'000};
 
 class FakeCgroupFs {
  public:
