@@ -83,14 +83,16 @@ void ExecutionCounter::Take(std::string_view message) {
     return;
   }
   proc_event event{};
+  // Inside proc_event or beside it: it has moved from one Linux to another.
+  using What = decltype(event.what);
   std::memcpy(&event, message.data() + kHeaders,
               std::min(sizeof(event), message.size() - kHeaders));
-  if (event.what == proc_event::PROC_EVENT_FORK) {
+  if (event.what == What::PROC_EVENT_FORK) {
     const auto& fork = event.event_data.fork;
     if (family_.contains(fork.parent_tgid)) {
       family_.insert(fork.child_tgid);
     }
-  } else if (event.what == proc_event::PROC_EVENT_EXEC) {
+  } else if (event.what == What::PROC_EVENT_EXEC) {
     const pid_t pid = event.event_data.exec.process_tgid;
     if (family_.contains(pid)) {
       names_.push_back(ProgramOf(pid));
