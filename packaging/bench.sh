@@ -16,7 +16,8 @@ if [ "${1:-}" = -d ]; then
   shift
 fi
 need_root bench
-"$GANTRY_ROOT/packaging/setup" build unit e2e
+GANTRY_NODE_CONTAINERD="${GANTRY_E2E_CONTAINERD:-2.3.4}" "$GANTRY_ROOT/packaging/setup" \
+  build unit node
 build_preset release gantryd gantry-keeper containerd-shim-gantry-v1 gantry_runc bench
 provide_images
 

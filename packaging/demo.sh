@@ -127,7 +127,7 @@ demo_end() {
 }
 
 need_root demo
-"$GANTRY_ROOT/packaging/setup" build unit e2e
+GANTRY_NODE_CONTAINERD="$RELEASE" "$GANTRY_ROOT/packaging/setup" build unit node
 build_preset release containerd-shim-gantry-v1 gantry-keeper gantryd gantryctl gantry_runc cri
 provide_images
 trap node_stop EXIT

@@ -85,14 +85,16 @@ containerd_from_module() {
   return "$status"
 }
 
+# provide_containerds VERSION...
 provide_containerds() {
   local version
-  containerd_there "$CONTAINERD_DEBIAN" ||
-    step "containerd-$CONTAINERD_DEBIAN" "containerd $CONTAINERD_DEBIAN from Debian" \
-      containerd_from_debian
-  for version in "${CONTAINERD_MODULES[@]}"; do
-    containerd_there "$version" ||
+  for version in "$@"; do
+    containerd_there "$version" && continue
+    if [ "$version" = "$CONTAINERD_DEBIAN" ]; then
+      step "containerd-$version" "containerd $version from Debian" containerd_from_debian
+    else
       step "containerd-$version" "containerd $version from its Go module" \
         containerd_from_module "$version"
+    fi
   done
 }
