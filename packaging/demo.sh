@@ -41,7 +41,7 @@ with_terminal() {
 # As they are when nobody calls: after a second of that they give memory back.
 processes() {
   local pid name total=0 pss
-  sleep 2
+  sleep 6  # containerd asks for statistics each second; memory goes back all the same
   printf '    %-28s %8s %10s\n' process pid 'PSS'
   for name in gantry-keeper gantryd; do
     pid=$(node_process "$name") || continue
