@@ -92,8 +92,11 @@ Status RemoteProcess::Kill(uint32_t signal) const {
 
 Status RemoteProcess::Delete() {
   const Result<Message> done = Ask(Call("delete"));
-  if (!done && done.error().code != Code::kUnavailable) {
-    return std::unexpected(done.error());
+  if (!done) {
+    return done.error().code == Code::kUnavailable ? Status() : std::unexpected(done.error());
+  }
+  if (const auto exit = done->body.find("exit"); exit != done->body.end()) {
+    process_.Exited({exit->value("status", 0U), exit->value("at", int64_t{0})});
   }
   return {};
 }

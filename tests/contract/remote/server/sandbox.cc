@@ -189,7 +189,7 @@ Result<Message> FakeSandbox::Handle(Message call) {
     return plain(Kill(call.body));
   }
   if (what == "delete") {
-    return plain(Delete(call.body));
+    return Delete(call.body);
   }
   if (what == "shutdown") {
     EndAll();
@@ -342,22 +342,29 @@ void FakeSandbox::End(Container& container) {
   End(container.init);
 }
 
-Status FakeSandbox::Delete(const Json& call) {
+/// The answer says how it has ended: whoever deletes must not depend on a report
+/// that is still on its way.
+Message FakeSandbox::Delete(const Json& call) {
   const auto found = containers_.find(call.value("container", std::string()));
   if (found == containers_.end()) {
-    return {};
+    return {Json::object(), {}};
   }
   Container& container = found->second;
+  Json ended = Json::object();
   if (const std::string exec = call.value("exec", std::string()); !exec.empty()) {
     if (const auto one = container.execs.find(exec); one != container.execs.end()) {
       End(one->second);
+      ended = ExitOf(one->second);
       container.execs.erase(one);
     }
-    return {};
+    return {std::move(ended), {}};
   }
   End(container);
+  if (container.init.state == State::kEnded) {
+    ended = ExitOf(container.init);
+  }
   containers_.erase(found);
-  return {};
+  return {std::move(ended), {}};
 }
 
 void FakeSandbox::EndAll() {

@@ -65,7 +65,7 @@ class FakeSandbox {
   Result<Message> StateOf(const Json& call);
   Status Kill(const Json& call);
   Status SetPaused(const Json& call, bool paused);
-  Status Delete(const Json& call);
+  Message Delete(const Json& call);
   Json Stats(const Container& container) const;
   Json Processes(const Container& container) const;
 
