@@ -6,7 +6,9 @@
 // second while something does.
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <utility>
 
 #include "core/os/loop.h"
 #include "core/os/memory.h"

@@ -136,8 +136,8 @@ class Process {
 
   /// Frees what the backend holds for the process; it has ended, or never
   /// started. Must succeed where nothing is left. Again: allowed. The end of a
-  /// process that this kills is said (`Exited`, or its host process is reaped)
-  /// before it returns.
+  /// process that this kills is said (`ProcessContext::Exited`, or its bound host
+  /// process has ended) before it returns.
   virtual Status Delete() = 0;
 
  protected:

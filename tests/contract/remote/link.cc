@@ -69,7 +69,7 @@ void Link::OnReadable() {
   }
   const Result<Message> report = ReceiveMessage(fd, kCallLimit);
   if (report) {
-    OnReport(report->body);
+    PassOn(report->body);
     return;
   }
   // It talks to nobody any more: it has ended.
@@ -81,7 +81,7 @@ void Link::OnReadable() {
   SandboxEnded();
 }
 
-void Link::OnReport(const Json& report) {
+void Link::PassOn(const Json& report) {
   const bool is_exit = report.contains("exit");
   const Json& fields = is_exit ? report["exit"] : report.value("oom", Json::object());
   const ProcessName name(fields.value("container", std::string()),

@@ -47,6 +47,8 @@ class Link {
   /// `process` hears no more: when this returns it may go.
   void Unregister(const ProcessName& name);
 
+  /// Tells whom it is about.
+  void PassOn(const Json& report);
   /// Everything that is registered has ended with its sandbox.
   void SandboxEnded();
 
@@ -57,7 +59,6 @@ class Link {
   };
 
   void OnReadable();
-  void OnReport(const Json& report);
 
   SandboxContext& context_;
   const UniqueFd door_;

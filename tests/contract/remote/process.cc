@@ -95,8 +95,8 @@ Status RemoteProcess::Delete() {
   if (!done) {
     return done.error().code == Code::kUnavailable ? Status() : std::unexpected(done.error());
   }
-  if (const auto exit = done->body.find("exit"); exit != done->body.end()) {
-    process_.Exited({exit->value("status", 0U), exit->value("at", int64_t{0})});
+  for (const Json& exit : done->body.value("ended", Json::array())) {
+    parts_->link->PassOn(exit);
   }
   return {};
 }

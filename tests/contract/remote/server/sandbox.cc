@@ -141,17 +141,20 @@ void FakeSandbox::OnReaped(pid_t pid, int wait_status) {
       if (process->child.pid != pid || process->state == State::kEnded) {
         continue;
       }
-      process->state = State::kEnded;
-      process->status = WIFSIGNALED(wait_status)
-                            ? 128U + static_cast<uint32_t>(WTERMSIG(wait_status))
-                            : static_cast<uint32_t>(WEXITSTATUS(wait_status));
-      process->ended_at_ns = Now();
+      Conclude(*process, wait_status);
       if (container.oom_status == process->status) {
         Report({{"oom", {{"container", id}}}});
       }
       Report(ExitOf(*process));
     }
   }
+}
+
+void FakeSandbox::Conclude(Process& process, int wait_status) {
+  process.state = State::kEnded;
+  process.status = WIFSIGNALED(wait_status) ? 128U + static_cast<uint32_t>(WTERMSIG(wait_status))
+                                            : static_cast<uint32_t>(WEXITSTATUS(wait_status));
+  process.ended_at_ns = Now();
 }
 
 Json FakeSandbox::ExitOf(const Process& process) {
@@ -322,7 +325,8 @@ Status FakeSandbox::SetPaused(const Json& call, bool paused) {
   return {};
 }
 
-void FakeSandbox::End(Process& process) {
+/// Its exit is added to `ended`, not reported.
+void FakeSandbox::End(Process& process, Json& ended) {
   if (process.state == State::kEnded || process.child.pid <= 0) {
     return;
   }
@@ -330,48 +334,46 @@ void FakeSandbox::End(Process& process) {
   int status = 0;
   while (waitpid(process.child.pid, &status, 0) < 0 && errno == EINTR) {
   }
-  OnReaped(process.child.pid, status);
+  Conclude(process, status);
+  ended.push_back(ExitOf(process));
 }
 
 /// Execs first: they are of the init's pid namespace, so its end waits until they
 /// have been reaped.
-void FakeSandbox::End(Container& container) {
+void FakeSandbox::End(Container& container, Json& ended) {
   for (auto& [id, exec] : container.execs) {
-    End(exec);
+    End(exec, ended);
   }
-  End(container.init);
+  End(container.init, ended);
 }
 
-/// The answer says how it has ended: whoever deletes must not depend on a report
-/// that is still on its way.
+/// What this ends is in the answer, and in no report: that could come after it.
 Message FakeSandbox::Delete(const Json& call) {
+  Json ended = Json::array();
   const auto found = containers_.find(call.value("container", std::string()));
-  if (found == containers_.end()) {
-    return {Json::object(), {}};
-  }
-  Container& container = found->second;
-  Json ended = Json::object();
-  if (const std::string exec = call.value("exec", std::string()); !exec.empty()) {
-    if (const auto one = container.execs.find(exec); one != container.execs.end()) {
-      End(one->second);
-      ended = ExitOf(one->second);
-      container.execs.erase(one);
+  const std::string exec = call.value("exec", std::string());
+  if (found != containers_.end() && exec.empty()) {
+    End(found->second, ended);
+    containers_.erase(found);
+  } else if (found != containers_.end()) {
+    std::map<std::string, Process>& execs = found->second.execs;
+    if (const auto one = execs.find(exec); one != execs.end()) {
+      End(one->second, ended);
+      execs.erase(one);
     }
-    return {std::move(ended), {}};
   }
-  End(container);
-  if (container.init.state == State::kEnded) {
-    ended = ExitOf(container.init);
-  }
-  containers_.erase(found);
-  return {std::move(ended), {}};
+  return {{{"ended", std::move(ended)}}, {}};
 }
 
 void FakeSandbox::EndAll() {
+  Json ended = Json::array();
   for (auto& [id, container] : containers_) {
-    End(container);
+    End(container, ended);
   }
   containers_.clear();
+  for (const Json& exit : ended) {
+    Report(exit);
+  }
 }
 
 Json FakeSandbox::Stats(const Container& container) const {

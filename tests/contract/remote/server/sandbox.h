@@ -72,8 +72,9 @@ class FakeSandbox {
   Result<Container*> FindContainer(const Json& call);
   Result<Process*> Find(const Json& call);
   void OnReaped(pid_t pid, int wait_status);
-  void End(Process& process);
-  void End(Container& container);
+  static void Conclude(Process& process, int wait_status);
+  static void End(Process& process, Json& ended);
+  static void End(Container& container, Json& ended);
   void EndAll();
   void Report(const Json& event);
   static Json ExitOf(const Process& process);
