@@ -8,6 +8,7 @@ set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
 . "$GANTRY_ROOT/packaging/lib/build.sh"
 . "$GANTRY_ROOT/packaging/lib/images.sh"
+. "$GANTRY_ROOT/packaging/lib/containerds.sh"
 . "$GANTRY_ROOT/packaging/lib/bench.sh"
 
 to_docs=
@@ -16,16 +17,14 @@ if [ "${1:-}" = -d ]; then
   shift
 fi
 need_root bench
-GANTRY_NODE_CONTAINERD="${GANTRY_E2E_CONTAINERD:-2.3.4}" "$GANTRY_ROOT/packaging/setup" \
-  build unit node
+"$GANTRY_ROOT/packaging/setup" build unit node
 build_preset release gantryd gantry-keeper containerd-shim-gantry-v1 gantry_runc bench
 provide_images
 
 say "measuring; anything else that runs on this machine shows in the figures"
 begin=$(cut -d' ' -f1 /proc/loadavg)
 status=0
-GANTRY_BENCH_OUT="$GANTRY_ROOT/build" GANTRY_E2E_CONTAINERD="${GANTRY_E2E_CONTAINERD:-2.3.4}" \
-  "$GANTRY_ROOT/build/release/tests/bench" "$@" || status=$?
+GANTRY_BENCH_OUT="$GANTRY_ROOT/build" "$GANTRY_ROOT/build/release/tests/bench" "$@" || status=$?
 bench_machine "$begin" >"$GANTRY_ROOT/build/bench-machine.txt"
 say
 cat "$GANTRY_ROOT/build/bench-machine.txt"

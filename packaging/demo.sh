@@ -7,9 +7,9 @@ set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
 . "$GANTRY_ROOT/packaging/lib/build.sh"
 . "$GANTRY_ROOT/packaging/lib/images.sh"
+. "$GANTRY_ROOT/packaging/lib/containerds.sh"
 . "$GANTRY_ROOT/packaging/lib/node.sh"
 
-RELEASE=2.3.4
 RUNTIME=io.containerd.gantry.v1
 BUILD="$GANTRY_ROOT/build/release"
 
@@ -127,13 +127,13 @@ demo_end() {
 }
 
 need_root demo
-GANTRY_NODE_CONTAINERD="$RELEASE" "$GANTRY_ROOT/packaging/setup" build unit node
+"$GANTRY_ROOT/packaging/setup" build unit node
 build_preset release containerd-shim-gantry-v1 gantry-keeper gantryd gantryctl gantry_runc cri
 provide_images
 trap node_stop EXIT
 trap 'exit 130' INT TERM
-headline "containerd $RELEASE, private, with gantry"
-node_start "$RELEASE" "$BUILD/bin" crun
+headline "containerd $GANTRY_E2E_CONTAINERD, private, with gantry"
+node_start "$GANTRY_E2E_CONTAINERD" "$BUILD/bin" crun
 say "  everything of it is in $NODE_DIR"
 show ctr images import "$IMAGE_DIR/busybox.tar"
 "$NODE_BIN/ctr" -a "$NODE_DIR/c.sock" -n k8s.io images import "$IMAGE_DIR/busybox.tar" >/dev/null 2>&1

@@ -5,7 +5,7 @@
 
 # bench_machine LOAD_BEFORE: on what, with what and when it was measured.
 bench_machine() {
-  local version=${GANTRY_E2E_CONTAINERD:-2.3.4} commit
+  local commit
   commit=$(git -c safe.directory='*' -C "$GANTRY_ROOT" rev-parse --short HEAD 2>/dev/null || echo unknown)
   printf 'Measured %s at commit %s.\n' "$(date -u +%Y-%m-%d)" "$commit"
   printf '%s x %s, %s GiB; Linux %s, %s; load %s before, %s after.\n' "$(nproc)" \
@@ -13,7 +13,7 @@ bench_machine() {
     "$(awk '/^MemTotal:/ { printf "%.0f", $2 / 1048576 }' /proc/meminfo)" "$(uname -r)" \
     "$([ -e /sys/fs/cgroup/cgroup.controllers ] && echo 'cgroup v2' || echo 'cgroup v1')" \
     "$1" "$(cut -d' ' -f1 /proc/loadavg)"
-  printf 'containerd %s, %s, %s; %s rounds.\n' "$version" \
+  printf 'containerd %s, %s, %s; %s rounds.\n' "$GANTRY_E2E_CONTAINERD" \
     "$(runc --version | sed -n '1s/ version / /p')" "$(crun --version | sed -n '1s/ version / /p')" \
     "${GANTRY_BENCH_ROUNDS:-30}"
 }
