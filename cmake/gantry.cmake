@@ -82,18 +82,17 @@ function(gantry_program name)
   endif()
 endfunction()
 
-# gantry_plugin(NAME SOURCES a.cc... [LINK target...]): libgantry_NAME.so, which
-# sees the SDK headers and nothing else of core/.
+set(GANTRY_PLUGIN_SDK gantry_options gantry_sdk)
+set(GANTRY_PLUGIN_DIR ${CMAKE_INSTALL_LIBEXECDIR}/gantry/plugins)
+set(GANTRY_PLUGIN_MAP ${CMAKE_CURRENT_LIST_DIR}/gantry_plugin.map)
+include(${CMAKE_CURRENT_LIST_DIR}/gantry_add_plugin.cmake)
+
+# gantry_plugin(NAME SOURCES a.cc... [LINK target...]): a plugin of the tree's own,
+# which sees the SDK headers and nothing else of core/.
 function(gantry_plugin name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
-  add_library(gantry_${name} MODULE ${ARG_SOURCES})
-  target_link_libraries(gantry_${name} PRIVATE gantry_options gantry_sdk ${ARG_LINK})
-  if(NOT GANTRY_SANITIZE AND NOT GANTRY_FUZZ)
-    target_link_options(gantry_${name} PRIVATE -Wl,--no-undefined)
-  endif()
+  gantry_add_plugin(${name} ${ARGN})
   set_target_properties(
     gantry_${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin/plugins)
-  install(TARGETS gantry_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/gantry/plugins)
 endfunction()
 
 # gantry_suite_program(TARGET NAME): the target is built with the program, and
