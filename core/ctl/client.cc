@@ -17,6 +17,19 @@ namespace {
 
 // An engine that restarts is back within a second; what waits longer hangs.
 constexpr auto kTimeout = std::chrono::seconds(10);
+// The keeper gives a new engine ten seconds, and the old one two to leave.
+constexpr auto kRestartTimeout = std::chrono::seconds(30);
+
+Result<link::BlockingChannel> ConnectKeeper(const std::string& socket) {
+  const std::string path =
+      std::filesystem::path(socket).replace_filename(link::kControlSocket).string();
+  auto connected = os::ConnectUnix(path);
+  if (!connected) {
+    return Fail(Code::kUnavailable, "reach the keeper at '{}': {}", path,
+                connected.error().message);
+  }
+  return link::BlockingChannel(std::move(*connected));
+}
 
 }  // namespace
 
@@ -68,16 +81,17 @@ Result<v1::StatusResponse> OperatorClient::EngineStatus() {
 }
 
 Result<link::KeeperStatus> QueryKeeper(const std::string& socket) {
-  const std::string path =
-      std::filesystem::path(socket).replace_filename(link::kControlSocket).string();
-  auto connected = os::ConnectUnix(path);
-  if (!connected) {
-    return Fail(Code::kUnavailable, "reach the keeper at '{}': {}", path,
-                connected.error().message);
-  }
-  link::BlockingChannel channel(std::move(*connected));
+  GANTRY_TRY(auto channel, ConnectKeeper(socket));
   return channel.Ask<link::KeeperStatus>(link::Query(),
                                          std::chrono::steady_clock::now() + kTimeout);
+}
+
+Result<int32_t> RestartEngine(const std::string& socket) {
+  GANTRY_TRY(auto channel, ConnectKeeper(socket));
+  GANTRY_TRY(const auto done,
+             channel.Ask<link::Upgraded>(link::Upgrade(),
+                                         std::chrono::steady_clock::now() + kRestartTimeout));
+  return done.engine_pid;
 }
 
 }  // namespace gantry::ctl

@@ -39,4 +39,10 @@ class OperatorClient {
 /// kDeadlineExceeded.
 Result<link::KeeperStatus> QueryKeeper(const std::string& socket);
 
+/// Has the keeper beside `socket` put a newly started engine in the place of the
+/// one that runs, if any; returns its pid. Blocks: up to half a minute. Errors:
+/// kUnavailable; kFailedPrecondition when the new one was given up and the old one
+/// goes on; kDeadlineExceeded.
+Result<int32_t> RestartEngine(const std::string& socket);
+
 }  // namespace gantry::ctl

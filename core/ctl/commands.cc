@@ -38,6 +38,7 @@ constexpr char kHelp[] = R"(usage: gantryctl COMMAND [OPTION...]
   status          the engine, its keeper and its backends
   check [FILE]    a configuration file, or a plugin (.so); default: the configuration
   doctor          what this node lacks for which backend, and how to get it
+  restart         a newly started engine in place of the one that runs
 
 )";
 
@@ -79,6 +80,12 @@ Result<std::string> ShowStatus(const Arguments& arguments) {
   GANTRY_TRY(const auto answer, client.EngineStatus());
   GANTRY_TRY(const auto keeper, QueryKeeper(arguments.address));
   return arguments.json ? StatusJson(answer, keeper) : StatusText(answer, keeper, NowNs());
+}
+
+Result<std::string> Restart(const Arguments& arguments) {
+  GANTRY_TRY(const int32_t pid, RestartEngine(arguments.address));
+  return arguments.json ? Format("{{\"engine_pid\":{}}}\n", pid)
+                        : Format("engine {} is in charge\n", pid);
 }
 
 Result<std::string> Check(const Arguments& arguments) {
@@ -140,7 +147,7 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"ps", 0, 0, Ps},       {"inspect", 1, 1, Inspect}, {"status", 0, 0, ShowStatus},
-    {"check", 0, 1, Check}, {"doctor", 0, 0, nullptr},
+    {"check", 0, 1, Check}, {"doctor", 0, 0, nullptr},  {"restart", 0, 0, Restart},
 };
 
 po::options_description Options(Arguments& arguments) {

@@ -72,8 +72,9 @@ void Keeper::OnSignal() {
   }
   exits_.ReapAll();
   deletes_.OnReaped();
-  if (end && !instances_.all().empty()) {
-    Note("not ending: {} instances are alive", instances_.all().size());
+  const size_t alive = instances_.all().size() - instances_.tombstones();
+  if (end && alive != 0) {
+    Note("not ending: {} instances are alive", alive);
   } else if (end) {
     ending_ = true;
     supervisor_.Shutdown();

@@ -93,6 +93,10 @@ Status Serve(CommandLine line) {
     line.run_dir = link::RunDir();
   }
   GANTRY_CHECK_OK(os::MakeDirs(line.run_dir, 0700));
+  if (line.check) {
+    GANTRY_TRY(const UniqueFd alive, LockForLife(line.run_dir));
+    return {};
+  }
   if (!line.foreground) {
     GANTRY_CHECK_OK(RedirectLog(line.run_dir));
   }

@@ -20,8 +20,8 @@ Result<int> ParseDescriptor(const std::string& text) {
 Result<CommandLine> ParseCommandLine(std::span<const std::string> arguments) {
   CommandLine line;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == "--foreground") {
-      line.foreground = true;
+    if (arguments[i] == "--foreground" || arguments[i] == "--check") {
+      (arguments[i] == "--check" ? line.check : line.foreground) = true;
       continue;
     }
     const size_t equals = arguments[i].find('=');

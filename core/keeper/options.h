@@ -3,11 +3,14 @@
 // The keeper's command line.
 //
 //     gantry-keeper [--run-dir DIR] [--engine PATH] [--control-fd N] [--foreground]
+//     gantry-keeper --check [--run-dir DIR]
 //
 // --run-dir     instead of $GANTRY_RUN_DIR or /run/gantry
 // --engine      instead of the gantryd that is installed with this program
 // --control-fd  an inherited descriptor that listens at DIR/keeper.sock already
 // --foreground  the log goes to stderr, not to DIR/keeper.log
+// --check       ends at once: with 0 where no keeper runs for DIR, with 1 and a
+//               message where one does
 #pragma once
 
 #include <span>
@@ -22,6 +25,7 @@ struct CommandLine {
   std::string engine;
   int control_fd = -1;
   bool foreground = false;
+  bool check = false;
 };
 
 /// `arguments` without the program's name. What is not given stays empty.

@@ -12,6 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/link/channel.h"
+#include "core/link/control_messages.h"
 #include "core/os/fs.h"
 #include "core/os/poll.h"
 #include "core/os/splice.h"
@@ -169,6 +171,44 @@ TEST(CommandStatus, RefusesGarbage) {
   const Outcome outcome = OutcomeOf({"status", "--json", "--address", engine.address()});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("malformed"));
+}
+
+// A keeper beside the address, which answers one question.
+Outcome RestartWith(const auto& answer) {
+  const auto dir = os::TempDir::Create();
+  const UniqueFd listener = *os::ListenUnix(dir->path() + "/keeper.sock");
+  link::Type asked{};
+  std::thread keeper([&] {
+    constexpr auto kLimit = std::chrono::seconds(10);
+    IgnoreError(os::Poll(listener.get(), EPOLLIN, kLimit), "the accept below tells");
+    auto socket = os::AcceptUnix(listener.get());
+    if (!socket || !*socket) {
+      return;
+    }
+    link::BlockingChannel channel(std::move(**socket));
+    const auto until = std::chrono::steady_clock::now() + kLimit;
+    if (const auto question = channel.Receive(until)) {
+      asked = question->type;
+      IgnoreError(channel.Send(answer.kType, link::Encode(answer), until), "the caller sees it");
+    }
+  });
+  Outcome outcome = OutcomeOf({"restart", "--address", dir->path() + "/gantry.sock"});
+  keeper.join();
+  EXPECT_EQ(asked, link::Type::kUpgrade);
+  return outcome;
+}
+
+TEST(CommandRestart, NamesTheNewEngine) {
+  const Outcome outcome = RestartWith(link::Upgraded{.engine_pid = 42});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "engine 42 is in charge\n");
+}
+
+TEST(CommandRestart, FailsWhereTheNewEngineDoes) {
+  const Outcome outcome =
+      RestartWith(link::Failed{static_cast<int32_t>(Code::kFailedPrecondition), "it ended"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "gantryctl: it ended\n");
 }
 
 TEST(CommandDoctor, ReportsABadConfigurationAndBackendsThatWereRefused) {

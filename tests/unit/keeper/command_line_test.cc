@@ -19,6 +19,8 @@ TEST(KeeperCommandLine, TakesBothForms) {
   EXPECT_EQ(line->engine, "/b");
   EXPECT_EQ(line->control_fd, 7);
   EXPECT_TRUE(line->foreground);
+  EXPECT_FALSE(line->check);
+  EXPECT_TRUE(Parse({"--check", "--run-dir=/a"})->check);
 }
 
 TEST(KeeperCommandLine, RefusesWhatItDoesNotKnow) {

@@ -79,6 +79,14 @@ TEST_F(KeeperProgram, IsTheOnlyOneOfItsRunDirectory) {
               testing::HasSubstr("another keeper runs"));
 }
 
+TEST_F(KeeperProgram, ChecksWhetherAnotherRuns) {
+  EXPECT_EQ(CodeOf(Start({"--check"})), 0);
+  const os::SpawnResult& keeper = Start();
+  ASSERT_TRUE(Query());
+  EXPECT_EQ(CodeOf(Start({"--check"})), 1);
+  EXPECT_FALSE(os::HasEnded(keeper.pidfd.get()));
+}
+
 TEST_F(KeeperProgram, EndsOnSigtermWhenItGuardsNothing) {
   const os::SpawnResult& keeper = Start();
   ASSERT_TRUE(Query());
