@@ -17,7 +17,7 @@ if [ "${1:-}" = -d ]; then
   shift
 fi
 need_root bench
-"$GANTRY_ROOT/packaging/setup" build unit node
+"$GANTRY_ROOT/packaging/setup" build unit demo
 build_preset release gantryd gantry-keeper containerd-shim-gantry-v1 gantry_runc bench
 provide_images
 

@@ -8,7 +8,7 @@ set -euo pipefail
 . "$GANTRY_ROOT/packaging/lib/build.sh"
 . "$GANTRY_ROOT/packaging/lib/images.sh"
 . "$GANTRY_ROOT/packaging/lib/containerds.sh"
-. "$GANTRY_ROOT/packaging/lib/node.sh"
+. "$GANTRY_ROOT/packaging/lib/private_containerd.sh"
 
 RUNTIME=io.containerd.gantry.v1
 BUILD="$GANTRY_ROOT/build/release"
@@ -127,7 +127,7 @@ demo_end() {
 }
 
 need_root demo
-"$GANTRY_ROOT/packaging/setup" build unit node
+"$GANTRY_ROOT/packaging/setup" build unit demo
 build_preset release containerd-shim-gantry-v1 gantry-keeper gantryd gantryctl gantry_runc cri
 provide_images
 trap node_stop EXIT

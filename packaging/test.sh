@@ -5,13 +5,12 @@
 # failed.
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
-. "$GANTRY_ROOT/packaging/lib/build.sh"
-. "$GANTRY_ROOT/packaging/lib/images.sh"
 . "$GANTRY_ROOT/packaging/lib/suites.sh"
+. "$GANTRY_ROOT/packaging/lib/node_suite.sh"
 
 SUITES=(style unit contract asan tsan fuzz
   e2e-2.3.4-crun e2e-2.3.4-runc e2e-2.3.4-remote
-  e2e-1.7.24-crun e2e-1.7.24-runc e2e-2.1.9-runc)
+  e2e-1.7.24-crun e2e-1.7.24-runc e2e-2.1.9-runc node)
 # One program may hang; the suite does not.
 UNIT_SECONDS=300
 CONTRACT_SECONDS=400
@@ -144,6 +143,7 @@ run_suite() {
     fuzz) fuzz_suite ;;
     contract) contract_suite ;;
     e2e-*) e2e_suite "$1" ;;
+    node) node_suite ;;
   esac
   demand_a_pass "$1"
   suite_line "$1" $(($(date +%s) - begin))
@@ -166,6 +166,7 @@ for suite in "$@"; do
     style) parts+=(check) ;;
     fuzz) parts+=(fuzz) ;;
     contract | e2e-*) parts+=(e2e) ;;
+    node) parts+=(node) ;;
   esac
 done
 mapfile -t parts < <(printf '%s\n' "${parts[@]}" | sort -u)
@@ -173,20 +174,13 @@ mapfile -t parts < <(printf '%s\n' "${parts[@]}" | sort -u)
 e2e=()
 for suite in "$@"; do
   case "$suite" in
+    node) ;;
     e2e-*) e2e+=("$suite") ;;
     *) run_suite "$suite" ;;
   esac
 done
 [ "${#e2e[@]}" -eq 0 ] || e2e_suites "${e2e[@]}"
+# Alone: without KVM the guest takes all that the machine has.
+[[ " $* " != *" node "* ]] || run_suite node
 
-if [ "$(count_of failed)" -gt 0 ]; then
-  say "failed:"
-  awk '$1 == "failed" { print "  " $2, $3 }' "$RESULTS"
-fi
-if [ "$(count_of skipped)" -gt 0 ]; then
-  say "skipped, with the reasons:"
-  skip_reasons
-fi
-printf 'summary: %d passed, %d failed, %d skipped\n' \
-  "$(count_of passed)" "$(count_of failed)" "$(count_of skipped)"
-[ "$(count_of failed)" -eq 0 ] && [ "$(count_of passed)" -gt 0 ]
+summary

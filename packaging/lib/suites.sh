@@ -43,10 +43,17 @@ run_gtest() {
   local suite="$1" program="$2" log="$3" seconds="$4" status=0
   shift 4
   timeout -k 20 "$seconds" "$program" "$@" >"$log" 2>&1 </dev/null || status=$?
-  count_log "$suite" "$(basename "$program")" "$log" "$status"
+  count_gtest "$suite" "$(basename "$program")" "$log" "$status"
+}
+
+# count_gtest SUITE PROGRAM LOG STATUS: takes the program's tests into the results,
+# and shows what failed.
+count_gtest() {
+  local suite="$1" program="$2" log="$3" status="$4"
+  count_log "$suite" "$program" "$log" "$status"
   if [ "$status" -ne 0 ]; then
     {
-      printf '  --  %s: %s ended with status %s; %s:\n' "$suite" "$(basename "$program")" "$status" "$log"
+      printf '  --  %s: %s ended with status %s; %s:\n' "$suite" "$program" "$status" "$log"
       show_failures "$log"
     } >"$log.failures"
     cat "$log.failures"
@@ -76,4 +83,19 @@ suite_line() {
 skip_reasons() {
   find "$GANTRY_ROOT/build/logs" -name 'suite-*.log' -exec cat {} + |
     awk 'reason && NF { print; reason = 0 } /: Skipped$/ { reason = 1 }' | sort | uniq -c
+}
+
+# summary: the last lines of a run; fails when a test did.
+summary() {
+  if [ "$(count_of failed)" -gt 0 ]; then
+    say "failed:"
+    awk '$1 == "failed" { print "  " $2, $3 }' "$RESULTS"
+  fi
+  if [ "$(count_of skipped)" -gt 0 ]; then
+    say "skipped, with the reasons:"
+    skip_reasons
+  fi
+  printf 'summary: %d passed, %d failed, %d skipped\n' \
+    "$(count_of passed)" "$(count_of failed)" "$(count_of skipped)"
+  [ "$(count_of failed)" -eq 0 ] && [ "$(count_of passed)" -gt 0 ]
 }

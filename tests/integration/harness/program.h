@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <optional>
@@ -21,10 +22,19 @@ namespace gantry::e2e {
 using Duration = std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
+/// `limit` times $GANTRY_TEST_SLOWNESS, which is set where machines are slower than
+/// limits are made for: in a guest without KVM.
+inline Duration Bound(Duration limit) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread
+  const char* const slowness = std::getenv("GANTRY_TEST_SLOWNESS");
+  const int factor = slowness == nullptr ? 1 : std::atoi(slowness);
+  return limit * (factor > 1 ? factor : 1);
+}
+
 /// How long a test waits for an event that must come.
-inline constexpr Duration kDeadline = std::chrono::seconds(30);
+inline const Duration kDeadline = Bound(std::chrono::seconds(30));
 /// The same where there is much to do: many containers, much data.
-inline constexpr Duration kLong = std::chrono::seconds(120);
+inline const Duration kLong = Bound(std::chrono::seconds(120));
 
 /// What a program left behind. `status` is its exit code, 128 + signal, or
 /// kTimedOut.

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# ./run node [-i]: tests of gantry as installed on a node with systemd and cgroup
+# v2, in a guest that is made for it. -i gives a shell on that node instead; it
+# ends with `poweroff`.
+set -euo pipefail
+. "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
+. "$GANTRY_ROOT/packaging/lib/suites.sh"
+. "$GANTRY_ROOT/packaging/lib/node_suite.sh"
+
+[ "$#" -eq 0 ] || [ "$*" = -i ] || die "'$*' is not understood: ./run node [-i]"
+need_root node
+"$GANTRY_ROOT/packaging/setup" build unit node
+if [ "${1:-}" = -i ]; then
+  provide_guest
+  say "  --  a shell on the node; 'poweroff' ends it"
+  guest_command
+  "${GUEST_COMMAND[@]}"
+  exit 0
+fi
+rm -f "$LOG_DIR"/suite-*
+: >"$RESULTS"
+begin=$(date +%s)
+node_suite
+demand_a_pass node
+suite_line node $(($(date +%s) - begin))
+summary

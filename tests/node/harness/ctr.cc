@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/node/harness/ctr.h"
+
+#include <cstdlib>
+#include <sstream>
+#include <string_view>
+
+#include "tests/integration/harness/host.h"
+
+namespace gantry::node {
+
+std::string Oci() {
+  const char* const oci = std::getenv("GANTRY_E2E_OCI");  // NOLINT(concurrency-mt-unsafe)
+  return oci == nullptr ? "crun" : oci;
+}
+
+e2e::Output Ctr(const Words& words) {
+  Words all{"ctr", "-n", kNamespace};
+  all.insert(all.end(), words.begin(), words.end());
+  return e2e::RunProgram(all);
+}
+
+e2e::Output CtrRun(const std::string& id, const Words& command, const Words& flags) {
+  Words words{"run", "--runtime", "io.containerd.gantry-" + Oci() + ".v1"};
+  words.insert(words.end(), flags.begin(), flags.end());
+  words.insert(words.end(), {kImage, id});
+  words.insert(words.end(), command.begin(), command.end());
+  return Ctr(words);
+}
+
+e2e::Output Exec(const std::string& id, const Words& command) {
+  static int counter = 0;
+  Words words{"tasks", "exec", "--exec-id", "x" + std::to_string(++counter), id};
+  words.insert(words.end(), command.begin(), command.end());
+  return Ctr(words);
+}
+
+Task FindTask(const std::string& id) {
+  std::istringstream lines(Ctr({"tasks", "ls"}).out);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name;
+    Task task;
+    if (words >> name >> task.pid >> task.state && name == id) {
+      return task;
+    }
+  }
+  return {};
+}
+
+int DeleteTask(const std::string& id) {
+  constexpr std::string_view kCode = "exit code ";
+  int code = -1;
+  // It is refused until containerd knows of the end.
+  e2e::Eventually([&] {
+    const e2e::Output deleted = Ctr({"tasks", "delete", id});
+    const size_t at = deleted.err.find(kCode);
+    if (at != std::string::npos) {
+      code = std::atoi(&deleted.err[at + kCode.size()]);
+    }
+    return at != std::string::npos;
+  });
+  return code;
+}
+
+std::string Remove(const std::string& id) {
+  // Its status is that of the container; the container goes only when the task has.
+  const e2e::Output killed = Ctr({"tasks", "rm", "-f", id});
+  const e2e::Output removed = Ctr({"containers", "rm", id});
+  return removed.status == 0 ? "" : killed.err + removed.Text();
+}
+
+std::vector<std::string> Containers() {
+  std::vector<std::string> ids;
+  std::istringstream lines(Ctr({"containers", "ls", "-q"}).out);
+  for (std::string line; std::getline(lines, line);) {
+    ids.push_back(line);
+  }
+  return ids;
+}
+
+}  // namespace gantry::node

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gantry-keeper.service and .socket: what ends a keeper, and what starts one.
+#include <signal.h>
+
+#include <gmock/gmock.h>
+
+#include "tests/node/harness/node_test.h"
+
+namespace gantry::node {
+namespace {
+
+class KeeperUnit : public NodeTest {};
+
+TEST_F(KeeperUnit, RefusesAStopAndARestart) {
+  const std::string id = Id();
+  ASSERT_NO_FATAL_FAILURE(Start(id, {"sleep", "1000"}));
+  const pid_t keeper = Keeper();
+  for (const char* verb : {"stop", "restart", "try-restart"}) {
+    const e2e::Output output = Systemctl({verb, kKeeperUnit});
+    EXPECT_NE(output.status, 0) << verb;
+    EXPECT_THAT(output.err, testing::HasSubstr("refused")) << verb;
+  }
+  EXPECT_EQ(Keeper(), keeper);
+  EXPECT_EQ(Exec(id, {"true"}).status, 0);
+}
+
+TEST_F(KeeperUnit, GoesOnAfterASigtermWhileItHasContainers) {
+  const std::string id = Id();
+  ASSERT_NO_FATAL_FAILURE(Start(id, {"sleep", "1000"}));
+  const pid_t keeper = Keeper();
+  ASSERT_EQ(Systemctl({"kill", "--kill-whom=main", kKeeperUnit}).status, 0);
+  EXPECT_EQ(Exec(id, {"true"}).status, 0);
+  EXPECT_EQ(Keeper(), keeper);
+}
+
+TEST_F(KeeperUnit, IsStartedByItsSocketForTheNextContainer) {
+  const pid_t keeper = Keeper();
+  ASSERT_EQ(Systemctl({"kill", "--kill-whom=main", kKeeperUnit}).status, 0);
+  // It keeps what it had to do with containers that are gone for a while.
+  EXPECT_TRUE(e2e::Eventually([&] {
+    if (Keeper() == keeper) {
+      Systemctl({"kill", "--kill-whom=main", kKeeperUnit});
+    }
+    return Keeper() == 0;
+  }));
+  EXPECT_EQ(ActiveState(kKeeperSocket), "active");
+  const std::string id = Id();
+  ASSERT_NO_FATAL_FAILURE(Start(id, {"sleep", "1000"}));
+  EXPECT_NE(Keeper(), 0);
+  EXPECT_NE(Keeper(), keeper);
+  EXPECT_EQ(CgroupOf(Keeper()), "/system.slice/gantry-keeper.service");
+}
+
+TEST_F(KeeperUnit, IsStartedAgainAfterAKillThatEndsItsContainers) {
+  const std::string id = Id();
+  ASSERT_NO_FATAL_FAILURE(Start(id, {"sleep", "1000"}));
+  const pid_t pid = FindTask(id).pid;
+  const pid_t keeper = Keeper();
+  ASSERT_EQ(kill(keeper, SIGKILL), 0);
+  EXPECT_TRUE(e2e::WaitGone(pid));
+  EXPECT_TRUE(e2e::Eventually([&] { return Keeper() != 0 && Keeper() != keeper; }));
+  const std::string next = Id();
+  ASSERT_NO_FATAL_FAILURE(Start(next, {"sleep", "1000"}));
+  EXPECT_EQ(Exec(next, {"sh", "-c", "exit 5"}).status, 5);
+}
+
+}  // namespace
+}  // namespace gantry::node

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a reboot leaves. The tests of BeforeReboot leave containers and a pod; the
+// node is powered off with them and boots again: /run is empty then, and containerd
+// still lists them from its disk. The tests of AfterReboot find them there.
+#include <algorithm>
+#include <filesystem>
+
+#include <gmock/gmock.h>
+
+#include "tests/node/harness/pods.h"
+
+namespace gantry::node {
+namespace {
+
+using testing::Contains;
+using testing::Not;
+
+// For AfterReboot, which is another run of the program.
+std::string StateFolder() { return "/var/lib/gantry-tests/" + Oci(); }
+
+std::string Read(const std::string& name) { return e2e::ReadText(StateFolder() + "/" + name); }
+
+std::string BootId() { return e2e::ReadText("/proc/sys/kernel/random/boot_id"); }
+
+std::string Running() { return Oci() + "running"; }
+
+std::string Ended() { return Oci() + "ended"; }
+
+class BeforeReboot : public PodTest {
+ protected:
+  void SetUp() override {
+    PodTest::SetUp();
+    std::filesystem::create_directories(StateFolder());
+    e2e::WriteText(StateFolder() + "/boot", BootId());
+  }
+};
+
+TEST_F(BeforeReboot, ContainersRunAndHaveEnded) {
+  ASSERT_NO_FATAL_FAILURE(Start(Running(), {"sleep", "100000"}));
+  ASSERT_NO_FATAL_FAILURE(Start(Ended(), {"sh", "-c", "exit 3"}));
+  EXPECT_TRUE(e2e::Eventually([] { return FindTask(Ended()).state == "STOPPED"; }));
+  Keep();
+}
+
+TEST_F(BeforeReboot, APodRuns) {
+  const e2e::PodConfig config = Pod(Oci() + "leftpod");
+  const std::string pod = RunPod(config);
+  e2e::WriteText(StateFolder() + "/pod", pod);
+  e2e::WriteText(StateFolder() + "/container", RunContainer(pod, config, {"sleep", "100000"}));
+  KeepPods();
+}
+
+class AfterReboot : public PodTest {
+ protected:
+  void SetUp() override {
+    const std::string before = Read("boot");
+    ASSERT_NE(before, "") << "the tests of BeforeReboot did not run";
+    ASSERT_NE(before, BootId()) << "there was no reboot";
+    PodTest::SetUp();
+  }
+};
+
+TEST_F(AfterReboot, ContainersAreListedWithoutTaskAndGoAway) {
+  for (const std::string& id : {Running(), Ended()}) {
+    EXPECT_THAT(Containers(), Contains(id));
+    EXPECT_EQ(FindTask(id).state, "");
+    EXPECT_EQ(Remove(id), "");
+    EXPECT_EQ(Leftovers(id), "");
+    EXPECT_THAT(Containers(), Not(Contains(id)));
+  }
+}
+
+TEST_F(AfterReboot, AContainerMayHaveTheIdAgain) {
+  ASSERT_THAT(Containers(), Not(Contains(Running())));
+  ASSERT_NO_FATAL_FAILURE(Start(Running(), {"sleep", "1000"}));
+  EXPECT_EQ(Exec(Running(), {"sh", "-c", "exit 5"}).status, 5);
+}
+
+TEST_F(AfterReboot, APodIsListedAsEndedAndGoesAway) {
+  const std::string pod = Read("pod");
+  const std::string container = Read("container");
+  const auto pod_status = cri().PodStatus(pod);
+  ASSERT_TRUE(pod_status) << pod_status.error().message;
+  EXPECT_EQ(pod_status->status().state(), e2e::cri::SANDBOX_NOTREADY);
+  const auto status = cri().ContainerStatus(container);
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(status->status().state(), e2e::cri::CONTAINER_EXITED);
+  const Status stopped = cri().StopPod(pod);
+  EXPECT_TRUE(stopped) << stopped.error().message;
+  const Status removed = cri().RemovePod(pod);
+  EXPECT_TRUE(removed) << removed.error().message;
+  for (const std::string& id : {pod, container}) {
+    EXPECT_TRUE(e2e::Eventually([&] { return Leftovers(id).empty(); })) << Leftovers(id);
+  }
+  const auto pods = cri().Pods();
+  ASSERT_TRUE(pods);
+  EXPECT_FALSE(std::ranges::any_of(*pods, [&](const auto& one) { return one.id() == pod; }));
+}
+
+TEST_F(AfterReboot, APodOfTheSameNameRuns) {
+  const e2e::PodConfig config = Pod(Oci() + "leftpod");
+  const std::string id = RunContainer(RunPod(config), config, {"sleep", "1000"});
+  const auto said = cri().Exec(id, {"echo", "here"});
+  ASSERT_TRUE(said) << said.error().message;
+  EXPECT_EQ(said->out, "here\n");
+}
+
+}  // namespace
+}  // namespace gantry::node
