@@ -204,6 +204,7 @@ failed=0
 step check-format "formatting" check_format || failed=1
 step check-licence "licence lines" check_licence || failed=1
 step check-includes "includes" check_includes || failed=1
+step check-abi "the plugin interface is the recorded one" packaging/abi.sh || failed=1
 if [ -e .git ]; then
   step check-commits "commit messages" check_commits || failed=1
 fi
