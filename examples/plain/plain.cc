@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small, whole backend. A container is a plain process of the host: it is born in
-// cgroups of its own, unshares its mount, UTS, IPC and network namespaces and has
-// the bundle's rootfs as its root. `unshare` and `nsenter` do that; what is left is
-// to say what to run, and the core does the rest: streams, exits, signals, pause,
-// limits, statistics, memory events, and all of it over a restart of the engine.
+// A small, whole backend. A container is a process in cgroups and in pid, mount, UTS,
+// IPC and network namespaces of its own, with the bundle's rootfs as its root.
+// `unshare` and `nsenter` do that; what is left is to say what to run, and the core
+// does the rest: streams, exits, pause, limits, statistics, memory events, and all of
+// it over a restart of the engine.
 //
-// It shows the interface and is no boundary: seccomp, capabilities, a pid namespace
+// It shows the interface and is no boundary: seccomp, capabilities, user namespaces
 // and most of the spec are left out, and the image's environment reaches `unshare`.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 
@@ -32,23 +34,46 @@ constexpr const char* kUnshare = "/usr/bin/unshare";
 constexpr const char* kNsenter = "/usr/bin/nsenter";
 constexpr std::chrono::seconds kEndLimit{5};
 constexpr int kGate = 3;
-/// What the init is before its Start; then the rest of its arguments takes its place.
+constexpr int kReady = 4;
+/// What the init is before its Start: it mounts what the spec asks for, says so, and
+/// waits. Then the rest of its arguments takes its place.
 constexpr const char* kScript =
-    R"(read -r go <&3 && exec 3<&- && root=$1 && echo "$2" >/proc/sys/kernel/hostname &&
-    mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" && shift 2 && exec "$@")";
+    R"(echo "$1" >/proc/sys/kernel/hostname && shift || exit 126
+    while [ "$1" != -- ]; do
+      mkdir -p "$4" && mount -t "$1" -o "$2" "$3" "$4" || exit 126
+      shift 4
+    done
+    shift
+    echo >&4 && exec 4>&- && read -r go <&3 && exec 3<&- && exec "$@")";
 
-/// `tool`, made to run what the OCI process object asks for.
-SpawnRequest RequestOf(Words tool, const char* directory, const Json& process) {
+/// Looked for before anything runs, so that it can be named.
+Status FindProgram(const std::string& rootfs, const Json& process) {
+  const std::string program = process.at("args").at(0);
+  std::string path = "/bin:/usr/bin";
+  for (const auto& entry : process.value("env", Words())) {
+    path = entry.starts_with("PATH=") ? entry.substr(5) : path;
+  }
+  std::istringstream folders(program.contains('/') ? "/" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (fs::symlink_status(rootfs + folder + "/" + program).type() != fs::file_type::not_found) {
+      return {};
+    }
+  }
+  return Fail(Code::kNotFound, "run '{}': no such file or directory", program);
+}
+
+/// `words`, and after them what the OCI process object asks for, in `rootfs`.
+SpawnRequest RequestOf(Words words, const std::string& rootfs, const Json& process) {
   const Json user = process.value("user", Json::object());
-  tool.push_back(directory + process.value("cwd", std::string("/")));
-  tool.push_back("--setgid=" + std::to_string(user.value("gid", 0)));
-  tool.push_back("--setuid=" + std::to_string(user.value("uid", 0)));
-  tool.push_back("--");
+  words.insert(words.end(),
+               {kUnshare, "--root=" + rootfs, "--wd=" + process.value("cwd", std::string("/")),
+                "--setgid=" + std::to_string(user.value("gid", 0)),
+                "--setuid=" + std::to_string(user.value("uid", 0)), "--"});
   for (const Json& word : process.at("args")) {
-    tool.push_back(word.get<std::string>());
+    words.push_back(word.get<std::string>());
   }
   SpawnRequest request;
-  request.argv = std::move(tool);
+  request.argv = std::move(words);
   request.env = process.value("env", Words());
   return request;
 }
@@ -100,11 +125,32 @@ struct Bound {
     return host != nullptr;
   }
 
-  Status End() const { return host ? EndOf(*host) : Status(); }
+  /// `unshare` and `nsenter` wait for the one child that they have made.
+  HostPid Inner() const {
+    const std::string pid = host ? std::to_string(host->pid().value) : "0";
+    std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
+    HostPid inner;
+    children >> inner.value;
+    return inner;
+  }
 
-  static Status EndOf(HostProcess& process) {
-    IgnoreError(process.Signal(SIGKILL), "it may have ended");
-    GANTRY_CHECK_OK(process.Wait(kEndLimit));
+  Status Kill(uint32_t signal) const {
+    if (!host || host->Ended()) {
+      return Fail(Code::kNotFound, "process already finished: not found");
+    }
+    const HostPid inner = Inner();
+    if (inner && kill(inner.value, static_cast<int>(signal)) == 0) {
+      return {};
+    }
+    return host->Signal(static_cast<int>(signal));
+  }
+
+  Status End() const {
+    if (!host) {
+      return {};
+    }
+    IgnoreError(Kill(SIGKILL), "it may have ended");
+    GANTRY_CHECK_OK(host->Wait(kEndLimit));
     return {};
   }
 };
@@ -115,6 +161,8 @@ class PlainExec final : public Process {
       : bound_(std::move(bound)), request_(std::move(request)) {}
 
   Status Start() override { return bound_.host ? Status() : bound_.Run(std::move(request_)); }
+
+  Status Kill(uint32_t signal) override { return bound_.Kill(signal); }
 
   Status Delete() override { return bound_.End(); }
 
@@ -141,11 +189,12 @@ class PlainContainer final : public Container {
   /// Its init is there from now on, and waits at the gate: a fifo, so that a
   /// restarted engine can open it too.
   Status Create(const std::string& netns) {
-    SpawnRequest request = RequestOf({kUnshare, "--root=" + rootfs_}, "--wd=", spec_["process"]);
-    const Words outer = {
-        kUnshare, "--mount", "--uts", "--ipc", netns.empty() ? "--net" : "--", "/bin/sh",
-        "-c",     kScript,   "gate",  rootfs_, spec_.value("hostname", id_)};
-    request.argv.insert(request.argv.begin(), outer.begin(), outer.end());
+    Words outer = {kUnshare, "--fork", "--kill-child", "--pid", "--mount", "--uts", "--ipc"};
+    outer.push_back(netns.empty() ? "--net" : "--");
+    outer.insert(outer.end(), {"/bin/sh", "-c", kScript, "gate", spec_.value("hostname", id_)});
+    GANTRY_CHECK_OK(FindProgram(rootfs_, spec_["process"]));
+    GANTRY_CHECK_OK(AddMounts(outer));
+    SpawnRequest request = RequestOf(std::move(outer), rootfs_, spec_["process"]);
     if (!netns.empty()) {
       request.namespaces.emplace_back(UniqueFd(open(netns.c_str(), O_RDONLY | O_CLOEXEC)),
                                       CLONE_NEWNET);
@@ -158,7 +207,17 @@ class PlainContainer final : public Container {
     for (const std::string& directory : cgroups_) {
       fs::create_directories(directory);
     }
+    std::array<int, 2> pipe = {-1, -1};
+    if (pipe2(pipe.data(), O_CLOEXEC) != 0) {
+      return FailErrno(errno, "make a pipe");
+    }
+    const UniqueFd ready(pipe[0]);
+    request.fds.emplace_back(UniqueFd(pipe[1]), kReady);
     GANTRY_CHECK_OK(init_.Run(std::move(request)));
+    char byte = 0;
+    if (read(ready.get(), &byte, 1) != 1) {
+      return Fail(Code::kInternal, "create container '{}': its mounts failed", id_);
+    }
     return context_.UseCgroupsOf(*init_.host);
   }
 
@@ -171,6 +230,8 @@ class PlainContainer final : public Container {
     }
     return {};
   }
+
+  Status Kill(uint32_t signal) override { return init_.Kill(signal); }
 
   Status Start() override {
     // Nobody reads any more: it has been started, or has ended.
@@ -193,14 +254,15 @@ class PlainContainer final : public Container {
     return exec;
   }
 
-  /// What the container's processes have left running became the keeper's children.
+  /// With the first process of its pid namespace all in it have ended; an exec's
+  /// `nsenter` is outside.
   Status Delete() override {
     GANTRY_CHECK_OK(init_.End());
     for (const std::string& directory : cgroups_) {
       std::ifstream pids(directory + "/cgroup.procs");
       for (HostPid pid; pids >> pid.value;) {
         if (const auto left = sandbox_.Adopt(pid)) {
-          GANTRY_CHECK_OK(Bound::EndOf(**left));
+          GANTRY_CHECK_OK((*left)->Wait(kEndLimit));
         }
       }
       if (rmdir(directory.c_str()) != 0 && errno != ENOENT) {
@@ -212,14 +274,34 @@ class PlainContainer final : public Container {
   }
 
  private:
+  /// Four words for each mount, and an end.
+  Status AddMounts(Words& words) const {
+    for (const Json& mount : spec_.value("mounts", Json::array())) {
+      const std::string source = mount.value("source", std::string("none"));
+      std::string options;
+      for (const Json& option : mount.value("options", Json::array())) {
+        options += (options.empty() ? "" : ",") + option.get<std::string>();
+      }
+      if (options.contains("bind") && !fs::exists(source)) {
+        return Fail(Code::kInvalidArgument, "create container '{}': no '{}' to mount", id_, source);
+      }
+      words.insert(words.end(), {mount.value("type", std::string("none")),
+                                 options.empty() ? "defaults" : options, source,
+                                 rootfs_ + mount.at("destination").get<std::string>()});
+    }
+    words.push_back("--");
+    return {};
+  }
+
   Result<std::unique_ptr<PlainExec>> MakeExec(const ExecRequest& request, ProcessContext& context) {
     if (request.terminal) {
       return Fail(Code::kUnimplemented, "exec: this backend makes no terminals");
     }
-    const int32_t pid = init_.host ? init_.host->pid().value : 0;
-    SpawnRequest spawn = RequestOf({kNsenter, "--target=" + std::to_string(pid), "--mount", "--uts",
-                                    "--ipc", "--net", "--root"},
-                                   "--wdns=", Json::parse(request.process_json));
+    const Json process = Json::parse(request.process_json);
+    GANTRY_CHECK_OK(FindProgram(rootfs_, process));
+    SpawnRequest spawn = RequestOf({kNsenter, "--target=" + std::to_string(init_.Inner().value),
+                                    "--pid", "--mount", "--uts", "--ipc", "--net", "--"},
+                                   rootfs_, process);
     spawn.cgroups = cgroups_;
     return std::make_unique<PlainExec>(
         Bound{sandbox_, context, "exec/" + id_ + "/" + request.id.str()}, std::move(spawn));
