@@ -55,7 +55,7 @@ Result<std::string> CheckConfig(const config::Config& config, const Node& node) 
 }
 
 Result<std::string> CheckPlugin(const std::string& probe, const std::string& path,
-                                const std::string& name) {
+                                const std::string& name, const config::Config& config) {
   const std::string called = name.empty() ? NameOf(path) : name;
   if (called.empty()) {
     return Fail(Code::kInvalidArgument,
@@ -66,7 +66,11 @@ Result<std::string> CheckPlugin(const std::string& probe, const std::string& pat
   if (error) {
     return FailErrno(error.value(), "check plugin '{}'", path);
   }
-  GANTRY_TRY(const std::string found, plugin::PluginHost::Probe(probe, absolute, called));
+  const auto backend = config.backends.find(called);
+  GANTRY_TRY(const std::string found,
+             plugin::PluginHost::ProbeLoad(
+                 probe, absolute, called,
+                 backend == config.backends.end() ? "{}" : backend->second.options.json));
   return Format("{}: in order: {}\n", path, found);
 }
 

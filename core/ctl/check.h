@@ -18,11 +18,12 @@ namespace gantry::ctl {
 Result<std::string> CheckConfig(const config::Config& config, const Node& node);
 
 /// `NAME VERSION` of a plugin. `name` is what the configuration calls it;
-/// empty: NAME of libgantry_NAME.so. The file is looked at in a process of its
-/// own (`probe`: this program, which must handle `--probe-plugin PATH NAME`).
-/// Errors: the reason for which the engine would refuse it.
+/// empty: NAME of libgantry_NAME.so. The file is loaded and its backend made, with
+/// the options that `config` has for it, in a process of its own (`probe`: this
+/// program, which must handle `--probe-plugin PATH NAME OPTIONS`).
+/// Errors: the reason for which the engine would refuse it, as the engine says it.
 Result<std::string> CheckPlugin(const std::string& probe, const std::string& path,
-                                const std::string& name);
+                                const std::string& name, const config::Config& config);
 
 /// A file that should be a plugin: by its name, or because it is an ELF object.
 bool LooksLikePlugin(const std::string& path);

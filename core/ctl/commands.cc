@@ -96,7 +96,11 @@ Result<std::string> Check(const Arguments& arguments) {
       arguments.operands.empty() ? arguments.config : arguments.operands.front();
   if (LooksLikePlugin(file)) {
     GANTRY_TRY(const std::string self, os::ReadLink("/proc/self/exe"));
-    return CheckPlugin(self, file, arguments.name);
+    config::Config config = config::Defaults();
+    if (os::Exists(arguments.config)) {
+      GANTRY_TRY(config, config::Load(arguments.config));
+    }
+    return CheckPlugin(self, file, arguments.name, config);
   }
   if (!os::Exists(file)) {
     return Fail(Code::kNotFound, "check configuration '{}': no such file", file);
@@ -201,8 +205,9 @@ std::optional<int> Parse(const std::vector<std::string>& words, Arguments& argum
 }  // namespace
 
 int RunCommand(const std::vector<std::string>& words, std::ostream& out, std::ostream& err) {
-  if (words.size() == 3 && words[0] == "--probe-plugin") {
-    return plugin::PluginHost::RunProbe(words[1], words[2]);
+  if ((words.size() == 3 || words.size() == 4) && words[0] == "--probe-plugin") {
+    return plugin::PluginHost::RunProbe(words[1], words[2],
+                                        words.size() == 4 ? &words[3] : nullptr);
   }
   // What it finds is its output.
   log::SetLevel(LogLevel::kError);

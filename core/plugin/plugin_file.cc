@@ -48,12 +48,15 @@ Status CheckElf(int fd, const std::string& path) {
     return Fail(Code::kInvalidArgument,
                 "load plugin '{}': not an ELF file: install the plugin's .so file there", path);
   }
-  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_type != ET_DYN ||
-      header.e_machine != kMachine) {
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != kMachine) {
     return Fail(Code::kInvalidArgument,
-                "load plugin '{}': no shared object for this machine: install the plugin's build "
-                "for it",
-                path);
+                "load plugin '{}': built for another machine (ELF machine {}, this one is {}): "
+                "install the plugin's build for this one",
+                path, header.e_machine, kMachine);
+  }
+  if (header.e_type != ET_DYN) {
+    return Fail(Code::kInvalidArgument,
+                "load plugin '{}': an ELF file, but no shared object: link it with -shared", path);
   }
   return {};
 }

@@ -126,8 +126,16 @@ Result<std::string> PluginHost::Inspect(const std::string& path, const std::stri
   return Format("{} {}", TextOf(plugin->name), TextOf(plugin->version));
 }
 
-int PluginHost::RunProbe(const std::string& path, const std::string& name) {
-  const auto inspected = Inspect(path, name);
+int PluginHost::RunProbe(const std::string& path, const std::string& name,
+                         const std::string* options_json) {
+  Result<std::string> inspected;
+  if (options_json == nullptr) {
+    inspected = Inspect(path, name);
+  } else if (auto loaded = Load(path, name, *options_json); loaded) {
+    inspected = Format("{} {}", loaded->name, loaded->version);
+  } else {
+    inspected = std::unexpected(std::move(loaded).error());
+  }
   if (inspected) {
     std::printf("%s\n", inspected->c_str());
     return 0;

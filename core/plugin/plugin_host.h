@@ -50,9 +50,16 @@ class PluginHost {
   static Result<std::string> Probe(const std::string& program, const std::string& path,
                                    const std::string& name,
                                    std::chrono::milliseconds limit = std::chrono::seconds(10));
+  /// All of `Load`, the factory too, in a process of its own (`PROGRAM --probe-plugin
+  /// PATH NAME OPTIONS`). Errors: as `Load` and `Probe`.
+  static Result<std::string> ProbeLoad(const std::string& program, const std::string& path,
+                                       const std::string& name, const std::string& options_json,
+                                       std::chrono::milliseconds limit = std::chrono::seconds(10));
 
-  /// The other side of `Probe`: inspects, prints one line, returns the exit code.
-  static int RunProbe(const std::string& path, const std::string& name);
+  /// The other side of both: prints one line, returns the exit code. `options_json`:
+  /// null for `Probe`.
+  static int RunProbe(const std::string& path, const std::string& name,
+                      const std::string* options_json = nullptr);
 };
 
 }  // namespace gantry::plugin

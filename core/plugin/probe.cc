@@ -9,6 +9,7 @@
 #include <chrono>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gantry/format.h>
 
@@ -66,22 +67,23 @@ void KillAndReap(const os::SpawnResult& child) {
   }
 }
 
-Result<os::SpawnResult> StartProbe(const std::string& program, const std::string& path,
-                                   const std::string& name, int output) {
+Result<os::SpawnResult> StartProbe(const std::string& program,
+                                   const std::vector<std::string>& words, int output) {
   os::SpawnRequest request;
-  request.argv = {program, "--probe-plugin", path, name};
+  request.argv = {program, "--probe-plugin"};
+  request.argv.insert(request.argv.end(), words.begin(), words.end());
   request.descriptors = {{output, 1}};
   return os::SpawnProcess(request);
 }
 
-}  // namespace
-
-Result<std::string> PluginHost::Probe(const std::string& program, const std::string& path,
-                                      const std::string& name, std::chrono::milliseconds limit) {
+/// `words`: path, name, and what else the probe is told.
+Result<std::string> RunInAnother(const std::string& program, const std::vector<std::string>& words,
+                                 std::chrono::milliseconds limit) {
+  const std::string& path = words[0];
   const Clock::time_point deadline = Clock::now() + limit;
   GANTRY_TRY(auto pipe, os::MakePipe());
   GANTRY_CHECK_OK(os::SetNonblocking(pipe.second.get(), false));
-  GANTRY_TRY(const os::SpawnResult child, StartProbe(program, path, name, pipe.second.get()));
+  GANTRY_TRY(const os::SpawnResult child, StartProbe(program, words, pipe.second.get()));
   pipe.second.reset();
   auto text = ReadOutput(pipe.first.get(), deadline);
   auto ended = text ? Await(child, deadline) : Result<siginfo_t>(std::unexpected(text.error()));
@@ -93,7 +95,7 @@ Result<std::string> PluginHost::Probe(const std::string& program, const std::str
     return Fail(Code::kFailedPrecondition,
                 "load plugin '{}': it crashes when it is loaded (signal {}): report it to its "
                 "maker, or take backend '{}' out of the configuration",
-                path, ended->si_status, name);
+                path, ended->si_status, words[1]);
   }
   // The last line; what the plugin's constructors print comes before it.
   while (text->ends_with('\n')) {
@@ -105,6 +107,19 @@ Result<std::string> PluginHost::Probe(const std::string& program, const std::str
         Error{static_cast<Code>(ended->si_status), 0, std::move(*text), std::string()});
   }
   return std::move(*text);
+}
+
+}  // namespace
+
+Result<std::string> PluginHost::Probe(const std::string& program, const std::string& path,
+                                      const std::string& name, std::chrono::milliseconds limit) {
+  return RunInAnother(program, {path, name}, limit);
+}
+
+Result<std::string> PluginHost::ProbeLoad(const std::string& program, const std::string& path,
+                                          const std::string& name, const std::string& options_json,
+                                          std::chrono::milliseconds limit) {
+  return RunInAnother(program, {path, name, options_json}, limit);
 }
 
 }  // namespace gantry::plugin

@@ -73,7 +73,7 @@ TEST_F(CheckTest, TellsPluginsFromConfigurations) {
 }
 
 TEST_F(CheckTest, NeedsThePluginsName) {
-  const auto text = CheckPlugin("/proc/self/exe", File("plugin.so", ""), "");
+  const auto text = CheckPlugin("/proc/self/exe", File("plugin.so", ""), "", config::Defaults());
   ASSERT_FALSE(text.has_value());
   EXPECT_THAT(text.error().message, HasSubstr("--name"));
 }

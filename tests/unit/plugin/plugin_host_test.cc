@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plugin/plugin_host.h"
 
+#include <elf.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -30,6 +32,8 @@ class PluginHostTest : public ::testing::Test {
     chmod(path.c_str(), 0755);
     return path;
   }
+
+  std::string Path(const std::string& plugin) const { return dir_.path() + "/" + plugin + ".so"; }
 
   std::string Write(const std::string& name, const std::string& text) {
     const std::string path = dir_.path() + "/" + name;
@@ -132,11 +136,42 @@ TEST_F(PluginHostTest, RefusesWhatIsNoSharedObject) {
   ExpectRefused(dir_.path() + "/absent.so", Code::kNotFound, "no such file");
   ExpectRefused(dir_.path(), Code::kInvalidArgument, "regular file");
   ExpectRefused(Write("text.so", "#!/bin/sh\n"), Code::kInvalidArgument, "not an ELF file");
-  std::string header =
-      "\x7f"
-      "ELF";
-  header.resize(64, '\0');
-  ExpectRefused(Write("other.so", header), Code::kInvalidArgument, "for this machine");
+}
+
+TEST_F(PluginHostTest, RefusesAnotherMachine) {
+  std::string file = os::ReadFile(Install("good"), size_t{64} << 20).value();
+  std::string other = file;
+  other[offsetof(Elf64_Ehdr, e_machine)] = '\x7f';
+  ExpectRefused(Write("other.so", other), Code::kInvalidArgument, "built for another machine");
+  file[offsetof(Elf64_Ehdr, e_type)] = ET_EXEC;
+  ExpectRefused(Write("program.so", file), Code::kInvalidArgument, "no shared object");
+}
+
+TEST_F(PluginHostTest, NamesTheLibraryThatIsMissing) {
+  ExpectRefused(Install("needs"), Code::kFailedPrecondition, "libgantry_test_absent.so");
+}
+
+TEST_F(PluginHostTest, ProbeLoadCallsTheFactoryToo) {
+  const auto good = PluginHost::ProbeLoad(TEST_PROBE_PROGRAM, Install("good"), "test", "{}");
+  ASSERT_TRUE(good.has_value()) << good.error().message;
+  EXPECT_EQ(*good, "test 1.2.3");
+  const auto thrown = PluginHost::ProbeLoad(TEST_PROBE_PROGRAM, Install("throws"), "test", "{}");
+  ASSERT_FALSE(thrown.has_value());
+  EXPECT_EQ(thrown.error().code, Code::kInternal);
+  EXPECT_EQ(thrown.error().message, PluginHost::Load(Path("throws"), "test", "{}").error().message);
+}
+
+/// What an author looks up: each refusal is in the documentation, word for word.
+TEST_F(PluginHostTest, RefusalsAreDocumented) {
+  const std::string page = os::ReadFile(TEST_DOCS "/writing-a-backend.md", size_t{1} << 20).value();
+  for (const char* text :
+       {"belongs to uid", "others may write to", "not an absolute path", "no such file",
+        "not a regular file", "not an ELF file", "built for another machine", "no shared object",
+        "it does not link", "it exports no 'gantry_plugin'", "is not a plugin descriptor",
+        "made for interface version", "its descriptor has", "built as", "it is the backend",
+        "its descriptor has no factory", "threw", "gave nothing", "it crashes when it is loaded"}) {
+    EXPECT_THAT(page, HasSubstr(text));
+  }
 }
 
 TEST_F(PluginHostTest, ADefectivePluginLeavesTheOthersAlone) {

@@ -4,15 +4,17 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <string>
 
 #include "core/plugin/plugin_host.h"
 
 int main(int argc, char** argv) {
-  if (argc != 4 || std::strcmp(argv[1], "--probe-plugin") != 0) {
+  if (argc < 4 || argc > 5 || std::strcmp(argv[1], "--probe-plugin") != 0) {
     return 120;
   }
   if (std::strcmp(argv[3], "hang") == 0) {
     pause();
   }
-  return gantry::plugin::PluginHost::RunProbe(argv[2], argv[3]);
+  const std::string options = argc == 5 ? argv[4] : "";
+  return gantry::plugin::PluginHost::RunProbe(argv[2], argv[3], argc == 5 ? &options : nullptr);
 }

@@ -58,6 +58,13 @@ GANTRY_PLUGIN("test", "1.2.3", Create);
 #elif defined(TEST_PLUGIN_NO_SYMBOL)
 extern "C" __attribute__((visibility("default"))) int something_else;
 int something_else = 1;
+#elif defined(TEST_PLUGIN_NEEDS)
+extern "C" int gantry_test_absent();
+extern "C" __attribute__((visibility("default"))) int gantry_test_call();
+
+int gantry_test_call() { return gantry_test_absent(); }
+
+GANTRY_PLUGIN("test", "1.2.3", Create);
 #elif defined(TEST_PLUGIN_UNRESOLVED)
 extern "C" int gantry_test_nobody_defines_this();
 extern "C" __attribute__((visibility("default"))) int gantry_test_call();
