@@ -13,6 +13,7 @@
 
 #include <gantry/error.h>
 #include <gantry/host_process.h>
+#include <gantry/process.h>
 #include <gantry/unique_fd.h>
 
 namespace gantry {
@@ -56,6 +57,19 @@ class SandboxContext {
   /// time, again as long as that holds. Owner: `fd` stays the caller's and
   /// must be open as long as the watch.
   virtual Result<std::unique_ptr<Watch>> WatchReadable(int fd, std::function<void()> ready) = 0;
+
+  /// The sandbox is that process of the host: its pid stands for the sandbox in
+  /// containerd's eyes, and for CRI its namespaces are the pod's; its end is the
+  /// sandbox's. Of a pod without a pause container (`SandboxKind::kPauseless`)
+  /// only. Again: after a restart of the engine. Errors: kFailedPrecondition for
+  /// another kind or another process.
+  virtual Status Bind(std::shared_ptr<HostProcess> process) = 0;
+  /// For such a pod that is no process of the host: the live host pid that stands
+  /// for it.
+  virtual void SetPid(HostPid pid) = 0;
+  /// The sandbox has ended. To be called by backends that did not `Bind`. Again:
+  /// a second report is dropped.
+  virtual void Exited(ExitStatus status) = 0;
 
   /// Puts a descriptor where it outlives the engine. Names are per sandbox, at
   /// most 64 characters. Again: replaces. Errors: kResourceExhausted.

@@ -56,6 +56,10 @@ struct SpawnRequest {
   std::vector<std::string> cgroups;
   /// Namespaces to join first: open descriptors with their CLONE_NEW* type.
   std::vector<std::pair<UniqueFd, int>> namespaces;
+  /// Who it is, in the namespaces that it joins: after a user namespace has been
+  /// joined, 0 is root there. Supplementary groups are dropped where `gid` is set.
+  std::optional<uint32_t> uid;
+  std::optional<uint32_t> gid;
   std::vector<std::pair<int, rlimit>> rlimits;
   std::optional<int> oom_score_adj;
   /// Names this spawn for `SandboxContext::FindSpawned` after a restart of the

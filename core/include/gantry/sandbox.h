@@ -7,11 +7,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <gantry/container.h>
 #include <gantry/context.h>
 #include <gantry/error.h>
 #include <gantry/ids.h>
+#include <gantry/pod_config.h>
 
 namespace gantry {
 
@@ -38,17 +40,18 @@ struct SandboxRequest {
   /// Network namespace that is already set up; empty: the host's or none.
   std::string netns_path;
   std::map<std::string, std::string> annotations;
-  /// `runtime.v1.PodSandboxConfig` as CRI sent it; kPauseless only.
+  /// `runtime.v1.PodSandboxConfig` as CRI sent it; kPauseless only. See
+  /// gantry/pod_config.h.
   std::string pod_config;
+  /// What the processes of such a sandbox itself are to be born in, for
+  /// `SpawnRequest::cgroups`: a cgroup inside the pod's, made and removed by the
+  /// core. Empty: the pod has none.
+  std::vector<std::string> cgroups;
 };
 
-struct SandboxStatus {
-  /// A host process that holds the sandbox's namespaces, if there is one.
-  HostPid pid;
-  bool ready = false;
-  /// Shown by verbose status.
-  std::map<std::string, std::string> info;
-};
+/// What a verbose status shows of a sandbox beside its state, pid and times,
+/// which the core knows.
+using SandboxInfo = std::map<std::string, std::string>;
 
 /// Where containers of a sandbox run. Source: containerd types/platform.proto.
 struct SandboxPlatform {
@@ -66,21 +69,27 @@ class Sandbox {
   virtual ~Sandbox() = default;
 
   /// Brings it up. For an implied or paused sandbox it is called before the
-  /// first container is created.
+  /// first container is created. A pauseless one is bound, or its pid said, when
+  /// this returns (`SandboxContext::Bind`, `SetPid`). On failure nothing runs.
   virtual Status Start() { return {}; }
 
-  /// Ends everything inside within `limit`, politely first.
+  /// Ends a pauseless sandbox within `limit`, politely first. Its containers have
+  /// ended. Again: allowed.
   virtual Status Stop([[maybe_unused]] std::chrono::milliseconds limit) { return {}; }
 
-  virtual Result<SandboxStatus> CurrentStatus() { return SandboxStatus{HostPid{}, true, {}}; }
+  virtual Result<SandboxInfo> Info() { return SandboxInfo(); }
 
+  /// containerd's metrics of all in the sandbox. Left out: the core reads those
+  /// of the pod's cgroup.
   virtual Result<AnyValue> Metrics() {
     return Fail(Code::kUnimplemented, "metrics: not implemented by this backend");
   }
 
   virtual SandboxPlatform Platform() { return {}; }
 
-  virtual Status Update([[maybe_unused]] const std::string& resources_json) {
+  /// New limits of the pod as a whole. Left out: the core writes them into the
+  /// pod's cgroup.
+  virtual Status Update([[maybe_unused]] const PodResources& resources) {
     return Fail(Code::kUnimplemented, "update: not implemented by this backend");
   }
 
