@@ -162,6 +162,19 @@ Result<std::string> Cgroup::Primary() const {
   return OnlyRoots();
 }
 
+std::vector<std::string> Cgroup::Dirs() const {
+  std::vector<std::string> dirs;
+  for (const auto& [controller, dir] : v1_) {
+    if (!dir.is_root()) {
+      dirs.push_back(dir.dir());
+    }
+  }
+  if (!unified_.mount_dir.empty() && !unified_.is_root()) {
+    dirs.push_back(unified_.dir());
+  }
+  return dirs;
+}
+
 bool Cgroup::Exists() const {
   if (is_unified()) {
     return !unified_.mount_dir.empty() && !unified_.is_root() && os::Exists(unified_.dir());
@@ -275,6 +288,17 @@ Status Cgroup::Remove(Duration timeout) const {
     Status removed = dir.is_root() ? Status() : RemoveBelow(dir.dir(), deadline);
     if (first && !removed) {
       first = std::move(removed);
+    }
+  }
+  return first;
+}
+
+Status Cgroup::RemoveIfEmpty() const {
+  Status first;
+  for (const std::string& dir : Dirs()) {
+    if (rmdir(dir.c_str()) != 0 && errno != EBUSY && errno != ENOTEMPTY && errno != ENOENT &&
+        first) {
+      first = FailErrno(errno, "remove cgroup '{}'", dir);
     }
   }
   return first;

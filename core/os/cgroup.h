@@ -113,6 +113,9 @@ class Cgroup {
   /// unified one on v2. Empty where there is none.
   std::string DirOf(std::string_view controller) const;
 
+  /// All directories that are not roots: one, or one for each v1 controller.
+  std::vector<std::string> Dirs() const;
+
   /// At least one of the directories that are not roots is there.
   bool Exists() const;
   /// The processes in it and in all cgroups below, ascending, each once.
@@ -141,6 +144,9 @@ class Cgroup {
   /// fine. A cgroup that is busy because its processes are just dying is retried.
   /// Blocks: up to `timeout`, then kFailedPrecondition.
   Status Remove(Duration timeout) const;
+  /// Removes what has neither processes nor cgroups below; the rest stays.
+  /// Errors: what else keeps it from going.
+  Status RemoveIfEmpty() const;
 
   /// Sets the limits. What the hierarchy lacks a file for is an error only if
   /// the limit is really one (not "max", 0 or -1).
