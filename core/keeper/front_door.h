@@ -80,6 +80,9 @@ class FrontDoor {
   /// The engine's answer. One that nobody waits for is dropped.
   void Answer(const link::Response& response);
 
+  /// Nobody is connected there.
+  bool IsIdle(const std::string& path) const;
+
   const Counters& counters() const { return counters_; }
 
   size_t connections() const { return connections_.size(); }

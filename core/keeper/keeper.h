@@ -55,6 +55,10 @@ class Keeper {
   void OnControl(link::Message message, const Control::Reply& reply);
   Result<link::Announced> OnAnnounce(link::Announce announce);
   Status PlaceSocket(const std::string& path, const link::Announce& announce);
+  /// Deletes what containerd has forgotten, having been killed at the wrong moment:
+  /// nobody is connected and the bundle is gone. Looks at a few, and at the next ones
+  /// the next time.
+  void CollectForsaken();
   void OnDelete(const link::Delete& request, const Control::Reply& reply);
   void OnUpgrade(const link::Upgrade& request, const Control::Reply& reply);
   link::KeeperStatus StatusNow() const;
@@ -90,6 +94,8 @@ class Keeper {
   os::Loop& loop_;
   KeeperOptions options_;
   int64_t started_at_ns_;
+  /// The last instance that CollectForsaken has seen.
+  uint64_t looked_at_ = 0;
   FdStore fd_store_;
   Instances instances_;
   Exits exits_;

@@ -7,6 +7,7 @@
 
 #include "core/keeper/keeper.h"
 #include "core/keeper/note.h"
+#include "core/os/fs.h"
 
 namespace gantry::keeper {
 namespace {
@@ -22,6 +23,14 @@ bool HasLivingInit(const Instance& instance) {
   }
   const auto pidfd = os::OpenPidfd({init->pid, init->start_time});
   return pidfd && !os::HasEnded(pidfd->get());
+}
+
+/// containerd keeps a bundle as long as it knows the instance. Where the folder of
+/// all bundles is gone too, something else is wrong.
+bool IsGone(const std::string& bundle) {
+  const size_t name = bundle.rfind('/');
+  return name != std::string::npos && name > 0 && !os::Exists(bundle) &&
+         os::Exists(bundle.substr(0, name));
 }
 
 }  // namespace
@@ -83,7 +92,33 @@ Result<link::Announced> Keeper::OnAnnounce(link::Announce announce) {
   const Instance& added = instances_.Add(std::move(announce), path, false);
   TellEngine(added.told);
   supervisor_.Ensure();
-  return link::Announced{added.told.address};
+  link::Announced announced{added.told.address};
+  CollectForsaken();
+  return announced;
+}
+
+void Keeper::CollectForsaken() {
+  constexpr int kAtOnce = 16;
+  std::vector<uint64_t> forsaken;
+  auto at = instances_.all().upper_bound(looked_at_);
+  for (int i = 0; i < kAtOnce; ++i, ++at) {
+    if (at == instances_.all().end()) {
+      looked_at_ = 0;
+      break;
+    }
+    looked_at_ = at->first;
+    if (!at->second.told.forgotten && !at->second.member &&
+        front_door_.IsIdle(at->second.socket_path) && IsGone(at->second.told.announce.bundle)) {
+      forsaken.push_back(at->first);
+    }
+  }
+  for (const uint64_t number : forsaken) {
+    if (Instance* const instance = instances_.Find(number)) {
+      Note("'{}': nobody is connected and its bundle is gone: it is deleted",
+           instance->told.announce.id);
+      deletes_.Begin(*instance, [](const link::Deleted&) {});
+    }
+  }
 }
 
 void Keeper::OnDelete(const link::Delete& request, const Control::Reply& reply) {

@@ -2,6 +2,7 @@
 #include "core/keeper/last_resort.h"
 
 #include <signal.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -133,6 +134,11 @@ bool CleanOnce(const link::Plan& plan) {
   bool busy = false;
   for (const std::string& dir : plan.cgroup_dirs) {
     busy = (!IsForbidden(dir) && !RemoveCgroup(dir, 0)) || busy;
+  }
+  for (const std::string& mount : plan.memory_mounts) {
+    if (IsStateDir(mount)) {
+      umount2(mount.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
+    }
   }
   for (const std::string& dir : plan.state_dirs) {
     if (IsStateDir(dir)) {

@@ -14,7 +14,8 @@ namespace gantry::keeper {
 /// time is unknown. Blocks: never.
 bool KillOnce(const link::Plan& plan);
 
-/// Removes what the dead leave behind: the plan's cgroups and state directories.
+/// Removes what the dead leave behind: the plan's cgroups, memory mounts and state
+/// directories.
 /// Returns whether some cgroup is still busy, so that another call may remove it.
 /// Refuses: the root of a cgroup tree, a state directory near the root of the file system.
 /// Blocks: never for long.

@@ -35,6 +35,12 @@ Status FrontDoor::Listen(Place place) {
   return {};
 }
 
+bool FrontDoor::IsIdle(const std::string& path) const {
+  const auto found = listeners_.find(path);
+  // Every connection holds its place, too.
+  return found == listeners_.end() || found->second.place.use_count() == 1;
+}
+
 void FrontDoor::Close(const std::string& path) {
   const auto found = listeners_.find(path);
   if (found == listeners_.end()) {

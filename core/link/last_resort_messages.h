@@ -38,6 +38,9 @@ struct Plan {
   /// Removed with all in them once everything is dead: where an OCI runtime keeps
   /// what it knows of the container. The cgroup directories are removed, too.
   std::vector<std::string> state_dirs;
+  /// Detached once everything is dead: mounts in the bundle that containerd does not
+  /// know of. Of memory only, since the keeper may not wait for a disk.
+  std::vector<std::string> memory_mounts;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.init);
@@ -45,6 +48,7 @@ struct Plan {
     field(3, self.cgroup_dirs);
     field(4, self.mounts);
     field(5, self.state_dirs);
+    field(6, self.memory_mounts);
   }
 };
 

@@ -17,6 +17,10 @@ namespace gantry::link {
 
 inline constexpr char kRecordFile[] = "gantry.record";
 inline constexpr uint32_t kPeekField = 15;
+/// A folder in a pod's bundle: a file for each of its containers, named by the
+/// container's id, a record with nothing but its peek. They end with the pod, whose
+/// bundle may be the only one that is left.
+inline constexpr char kMembersFolder[] = "members";
 
 struct RecordPeek {
   /// 0: no process was started yet.
@@ -30,6 +34,8 @@ struct RecordPeek {
   int64_t exited_at_ns = 0;
   /// As Plan::state_dirs.
   std::vector<std::string> state_dirs;
+  /// As Plan::memory_mounts.
+  std::vector<std::string> memory_mounts;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.init_pid);
@@ -38,6 +44,7 @@ struct RecordPeek {
     field(4, self.exit_status);
     field(5, self.exited_at_ns);
     field(6, self.state_dirs);
+    field(7, self.memory_mounts);
   }
 };
 

@@ -17,8 +17,8 @@ constexpr std::string_view kFeatures = R"({"ociVersionMin":"1.0.0","ociVersionMa
 
 }  // namespace
 
-AnswerForm ChooseForm(bool has_max_version, uint32_t bootstrap_version) {
-  if (bootstrap_version >= 3) {
+AnswerForm ChooseForm(bool has_max_version, uint32_t bootstrap_version, int containerd_major) {
+  if (bootstrap_version >= 3 || containerd_major >= 2) {
     return AnswerForm::kVersion3;
   }
   return has_max_version ? AnswerForm::kVersion2 : AnswerForm::kPlain;

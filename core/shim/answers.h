@@ -15,14 +15,13 @@ namespace gantry::shim {
 /// Which form of answer to `start` this containerd understands.
 enum class AnswerForm {
   kPlain,     ///< The address: containerd 1.6.
-  kVersion2,  ///< JSON, task API v2: 1.7, and 2.0 to 2.2, which cannot be told from it.
-  kVersion3,  ///< JSON, task API v3: 2.3 and later.
+  kVersion2,  ///< JSON, task API v2: 1.7, and whatever cannot be told from it.
+  kVersion3,  ///< JSON, task API v3: 2.0 and later.
 };
 
 /// The one place that decides it. `has_max_version`: $MAX_SHIM_VERSION is set.
-/// `bootstrap_version`: see Bootstrap. Telling 2.0 from 1.7 would need containerd's
-/// Version service, asked once per containerd by the keeper.
-AnswerForm ChooseForm(bool has_max_version, uint32_t bootstrap_version);
+/// `bootstrap_version`: see Bootstrap. `containerd_major`: see ContainerdMajor.
+AnswerForm ChooseForm(bool has_max_version, uint32_t bootstrap_version, int containerd_major);
 
 /// The text for stdout. 1.6 and 1.7 need the same in the bundle's file `address`.
 std::string StartAnswer(AnswerForm form, std::string_view address);

@@ -6,6 +6,9 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+#include <gantry/format.h>
 
 #include "core/keeper/last_resort.h"
 #include "core/link/channel.h"
@@ -27,6 +30,7 @@ constexpr std::chrono::milliseconds kInAll(4700);
 constexpr std::chrono::milliseconds kKilling(1500);
 constexpr int kBetweenPassesMs = 10;
 constexpr size_t kMaxRecordBytes = 16U << 20;
+constexpr size_t kMaxMembers = 4096;
 constexpr uint32_t kKilled = 128 + 9;
 
 Result<link::Deleted> AskKeeper(const Arguments& arguments, const Surroundings& around,
@@ -75,30 +79,57 @@ void WaitALittle(const std::optional<link::ProcessRef>& process) {
   poll(&wanted, 1, kBetweenPassesMs);
 }
 
+/// What the record says. Nothing where there is none.
+std::optional<link::RecordPeek> PeekAt(const std::string& path) {
+  const auto record = os::ReadFile(path, kMaxRecordBytes);
+  const auto peek = record ? link::PeekRecord(*record) : std::unexpected(record.error());
+  return peek ? std::optional(*peek) : std::nullopt;
+}
+
+link::Plan PlanOf(const link::RecordPeek& peek) {
+  link::Plan plan;
+  plan.cgroup_dirs = peek.cgroup_dirs;
+  plan.state_dirs = peek.state_dirs;
+  plan.memory_mounts = peek.memory_mounts;
+  if (peek.init_pid > 0) {
+    plan.init = {peek.init_pid, peek.start_time};
+  }
+  return plan;
+}
+
+/// How the containers of the pod with this bundle can be ended.
+std::vector<link::Plan> PlansOfMembers(const std::string& bundle) {
+  const std::string folder = bundle + "/" + link::kMembersFolder;
+  std::vector<link::Plan> plans;
+  const auto members = os::ListDirectory(folder, kMaxMembers);
+  for (const std::string& id : members.value_or(std::vector<std::string>())) {
+    if (const auto peek = PeekAt(Format("{}/{}", folder, id))) {
+      plans.push_back(PlanOf(*peek));
+    }
+  }
+  return plans;
+}
+
 /// Kills what the bundle's record names, and tells how it ended as far as is known.
 link::Deleted KillByRecord(const std::string& bundle, Clock::time_point deadline) {
   link::Deleted deleted{link::kNoPid, kKilled, NowNs(), false};
-  const auto record = os::ReadFile(bundle + "/" + link::kRecordFile, kMaxRecordBytes);
-  if (!record) {
-    return deleted;
+  std::vector<link::Plan> plans = PlansOfMembers(bundle);
+  const auto peek = PeekAt(bundle + "/" + link::kRecordFile);
+  if (peek) {
+    plans.push_back(PlanOf(*peek));
+    if (peek->init_pid > 0) {
+      deleted.pid = static_cast<uint32_t>(peek->init_pid);
+    }
+    if (peek->exit_status) {
+      deleted.status = *peek->exit_status;
+      deleted.exited_at_ns = peek->exited_at_ns;
+    }
   }
-  const auto peek = link::PeekRecord(*record);
-  if (!peek) {
-    return deleted;
-  }
-  link::Plan plan;
-  plan.cgroup_dirs = peek->cgroup_dirs;
-  plan.state_dirs = peek->state_dirs;
-  if (peek->init_pid > 0) {
-    plan.init = {peek->init_pid, peek->start_time};
-    deleted.pid = static_cast<uint32_t>(peek->init_pid);
-  }
-  while (keeper::EndOnce(plan) && Clock::now() < deadline) {
-    WaitALittle(plan.init);
-  }
-  if (const auto status = peek->exit_status) {
-    deleted.status = *status;
-    deleted.exited_at_ns = peek->exited_at_ns;
+  while (!plans.empty() && Clock::now() < deadline) {
+    std::erase_if(plans, [](const link::Plan& plan) { return !keeper::EndOnce(plan); });
+    if (!plans.empty()) {
+      WaitALittle(plans.back().init);
+    }
   }
   return deleted;
 }

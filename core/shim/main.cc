@@ -13,6 +13,7 @@
 #include "core/link/paths.h"
 #include "core/shim/answers.h"
 #include "core/shim/arguments.h"
+#include "core/shim/containerd_release.h"
 #include "core/shim/shim.h"
 
 namespace gantry::shim {
@@ -72,6 +73,8 @@ Result<std::string> Run(const std::vector<std::string>& all) {
   if (arguments.action == "delete") {
     return Delete(arguments, around);
   }
+  // The program that runs, also where its file has been replaced.
+  around.containerd_major = ContainerdMajor("/proc/" + std::to_string(getppid()) + "/exe");
   GANTRY_TRY(around.input, ReadInput());
   return Start(arguments, around);
 }

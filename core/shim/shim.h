@@ -18,6 +18,8 @@ struct Surroundings {
   std::string run_dir;
   /// $MAX_SHIM_VERSION is set.
   bool has_max_version = false;
+  /// Of who has started this; 0: it cannot be told.
+  int containerd_major = 0;
   std::string ttrpc_address;
   /// All that came on stdin (`start` only).
   std::string input;

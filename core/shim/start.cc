@@ -43,7 +43,8 @@ link::Announce MakeAnnounce(const Arguments& arguments, const Surroundings& arou
 
 Result<std::string> Start(const Arguments& arguments, const Surroundings& around) {
   Bootstrap bootstrap = ParseBootstrap(around.input, arguments.id, arguments.ns);
-  const AnswerForm form = ChooseForm(around.has_max_version, bootstrap.version);
+  const AnswerForm form =
+      ChooseForm(around.has_max_version, bootstrap.version, around.containerd_major);
   const link::Announce announce = MakeAnnounce(arguments, around, std::move(bootstrap));
   GANTRY_TRY(const std::string keeper, link::FindProgram("gantry-keeper"));
   GANTRY_TRY(UniqueFd socket, EnsureKeeper(around.run_dir, keeper));

@@ -184,6 +184,11 @@ link::RecordPeek PeekOf(const Record& record) {
   peek.start_time = record.init.start_time;
   peek.cgroup_dirs = record.cgroups;
   peek.state_dirs = record.state_dirs;
+  for (const MountedRecord& mount : record.mounts) {
+    if (record.kind == Kind::kSandbox && mount.type == "tmpfs") {
+      peek.memory_mounts.push_back(mount.target);
+    }
+  }
   if (record.init.exited) {
     peek.exit_status = record.init.exit_status;
     peek.exited_at_ns = record.init.exited_at_ns;
@@ -314,6 +319,12 @@ std::string_view StateName(State state) {
 }
 
 std::string Encode(const Record& record) { return Seal(link::Encode(ToWire(record))); }
+
+std::string EncodePeek(const Record& record) {
+  ProtoWriter peek;
+  peek.Bytes(link::kPeekField, link::Encode(PeekOf(record)));
+  return peek.Take();
+}
 
 Result<Record> Decode(std::string_view bytes) {
   if (const uint32_t schema = SchemaOf(bytes); schema > kSchema) {

@@ -126,6 +126,8 @@ struct Record {
 
 /// The record as bytes. Field 15 repeats what the shim's `delete` needs.
 std::string Encode(const Record& record);
+/// Nothing but what the shim reads (link::RecordPeek).
+std::string EncodePeek(const Record& record);
 
 /// Errors: kDataLoss: malformed, cut off or checksum wrong; kFailedPrecondition:
 /// written by a later version.

@@ -7,10 +7,12 @@ namespace gantry::shim {
 namespace {
 
 TEST(StartAnswer, HasTheFormOfEachContainerd) {
-  EXPECT_EQ(StartAnswer(ChooseForm(false, 0), "unix:///s"), "unix:///s");
-  EXPECT_EQ(StartAnswer(ChooseForm(true, 0), "unix:///s"),
+  EXPECT_EQ(StartAnswer(ChooseForm(false, 0, 0), "unix:///s"), "unix:///s");
+  EXPECT_EQ(StartAnswer(ChooseForm(true, 0, 1), "unix:///s"),
             R"({"version":2,"address":"unix:///s","protocol":"ttrpc"})");
-  EXPECT_EQ(StartAnswer(ChooseForm(true, 3), "unix:///s"),
+  EXPECT_EQ(ChooseForm(true, 0, 0), AnswerForm::kVersion2) << "every one understands it";
+  EXPECT_EQ(ChooseForm(true, 0, 2), AnswerForm::kVersion3);
+  EXPECT_EQ(StartAnswer(ChooseForm(true, 3, 0), "unix:///s"),
             R"({"version":3,"address":"unix:///s","protocol":"ttrpc"})");
 }
 
