@@ -13,7 +13,7 @@ namespace gantry::io {
 namespace {
 
 /// How often a rest is looked at where the kernel gives no inotify instance
-/// (fs.inotify.max_user_instances).
+/// (fs.inotify.max_user_instances), and whether a wait for a reader is given up.
 constexpr auto kLookAgain = std::chrono::milliseconds(100);
 
 const char* NameOf(Stream stream) {
@@ -21,7 +21,7 @@ const char* NameOf(Stream stream) {
 }
 
 /// The write end of a fifo whose reader is not there yet, when it is.
-Result<UniqueFd> AwaitReader(const NamedFifo& fifo, Deadline deadline) {
+Result<UniqueFd> AwaitReader(const NamedFifo& fifo, const GivenUp& given_up, Deadline deadline) {
   // Watched only after our own openings, so that what is seen is the client's.
   GANTRY_TRY(UniqueFd write_end, os::OpenWriteEnd(fifo.name.get()));
   GANTRY_TRY(const os::FileUse use, os::FileUse::Watch(fifo.name.get()));
@@ -29,13 +29,22 @@ Result<UniqueFd> AwaitReader(const NamedFifo& fifo, Deadline deadline) {
     return write_end;
   }
   // It need not be there any more when we look: it was, and that is enough.
-  const auto limit = deadline - std::chrono::steady_clock::now();
-  GANTRY_TRY(const uint32_t opened, os::Poll(use.fd(), EPOLLIN, limit));
-  if (opened == 0) {
-    return Fail(Code::kDeadlineExceeded, "open {} '{}': nobody opened it for reading",
-                NameOf(fifo.stream), fifo.path);
+  while (true) {
+    const std::chrono::nanoseconds left = deadline - std::chrono::steady_clock::now();
+    GANTRY_TRY(const uint32_t opened,
+               os::Poll(use.fd(), EPOLLIN, std::min<std::chrono::nanoseconds>(left, kLookAgain)));
+    if (opened != 0) {
+      return write_end;
+    }
+    if (given_up && *given_up) {
+      return Fail(Code::kCanceled, "open {} '{}': the caller has gone", NameOf(fifo.stream),
+                  fifo.path);
+    }
+    if (left.count() <= 0) {
+      return Fail(Code::kDeadlineExceeded, "open {} '{}': nobody opened it for reading",
+                  NameOf(fifo.stream), fifo.path);
+    }
   }
-  return write_end;
 }
 
 void Widen(int pipe, const FifoOptions& options) {
@@ -63,7 +72,7 @@ Result<FifoEnds> OpenOutputFifo(const NamedFifo& fifo, const FifoOptions& option
   FifoEnds ends;
   auto write_end = os::OpenPipeEnd(fifo.name.get(), os::PipeEnd::kWrite);
   if (!write_end && write_end.error().sys_errno == ENXIO) {
-    write_end = AwaitReader(fifo, deadline);
+    write_end = AwaitReader(fifo, options.given_up, deadline);
   }
   GANTRY_TRY(ends.process, std::move(write_end));
   GANTRY_TRY(ends.keeper, os::OpenPipeEnd(fifo.name.get(), os::PipeEnd::kRead));

@@ -43,6 +43,7 @@
 // does to its flags (O_NONBLOCK) concerns nobody else.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -59,10 +60,14 @@
 
 namespace gantry::io {
 
+/// Set by whoever does not want it any more. Null: nobody does that.
+using GivenUp = std::shared_ptr<const std::atomic<bool>>;
+
 struct FifoOptions {
   size_t pipe_bytes = size_t{256} << 10;
   std::optional<uid_t> uid;
   std::optional<gid_t> gid;
+  GivenUp given_up;
 };
 
 struct FifoEnds {
@@ -85,7 +90,7 @@ struct NamedFifo {
 Result<NamedFifo> FindFifo(Stream stream, std::string path, const FifoOptions& options);
 
 /// Opens the fifo of stdout or stderr.
-/// Errors: kDeadlineExceeded: no reader came.
+/// Errors: kDeadlineExceeded: no reader came; kCanceled: it was given up.
 /// Thread: workers. Blocks: until a reader is there, up to `deadline`.
 Result<FifoEnds> OpenOutputFifo(const NamedFifo& fifo, const FifoOptions& options,
                                 Deadline deadline);

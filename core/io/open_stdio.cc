@@ -37,7 +37,7 @@ Status HoldProcessEnds(StdioHost& host, const std::vector<NamedFifo>& fifos) {
 
 Status OpenFifos(OpenedStdio& opened, StdioHost& host, const StdioUri& uri,
                  const StdioOptions& options) {
-  const FifoOptions fifo_options{options.pipe_bytes, options.uid, options.gid};
+  const FifoOptions fifo_options{options.pipe_bytes, options.uid, options.gid, options.given_up};
   const Deadline deadline = std::chrono::steady_clock::now() + options.open_limit;
   GANTRY_TRY(const std::vector<NamedFifo> fifos, FindFifos(uri, fifo_options));
   for (const NamedFifo& fifo : fifos) {

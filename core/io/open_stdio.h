@@ -20,6 +20,7 @@
 #include <gantry/unique_fd.h>
 
 #include "core/io/binary_logger.h"
+#include "core/io/fifo.h"
 #include "core/io/host.h"
 #include "core/io/uri.h"
 
@@ -45,6 +46,8 @@ struct StdioOptions {
   /// What an attempt that was interrupted left in the store: taken the place of,
   /// so that the other sides of the fifos notice nothing, or dropped.
   std::vector<std::string> left;
+  /// Ends the wait for containerd's ends: containerd has gone.
+  GivenUp given_up;
 };
 
 inline constexpr std::array kStreams = {Stream::kStdin, Stream::kStdout, Stream::kStderr};

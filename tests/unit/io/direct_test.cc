@@ -171,6 +171,21 @@ TEST_F(DirectStdio, OpenGivesUpWithoutAReader) {
   EXPECT_THAT(host_.Names(), IsEmpty());
 }
 
+TEST_F(DirectStdio, OpenIsGivenUpWhenTheCallerHasGone) {
+  auto gone = std::make_shared<std::atomic<bool>>(false);
+  options_.given_up = gone;
+  const std::string path = Fifo("out");
+  const UniqueFd name = os::OpenName(path).value();
+  const os::FileUse use = os::FileUse::Watch(name.get()).value();
+  auto opening = std::async(std::launch::async, [&] {
+    return ProcessIo::Open(*relay_, host_, {"", path, "", false}, options_);
+  });
+  ASSERT_TRUE(Eventually([&] { return os::BytesQueued(use.fd()).value_or(0) > 0; }));
+  *gone = true;
+  EXPECT_EQ(opening.get().error().code, Code::kCanceled);
+  EXPECT_THAT(host_.Names(), IsEmpty());
+}
+
 TEST_F(DirectStdio, OpenRefusesWhatIsNoFifo) {
   const auto file = ProcessIo::Open(*relay_, host_, {"", File("f", ""), "", false}, options_);
   ASSERT_FALSE(file.has_value());
