@@ -46,6 +46,17 @@ void Fill(v1::Instance& out, const task::Container& container) {
   }
 }
 
+void Fill(v1::Instance& out, const task::Pod& pod) {
+  out.set_namespace_(pod.group->ns.str());
+  out.set_id(pod.id.str());
+  out.set_kind("sandbox");
+  out.set_handler(pod.handler);
+  out.set_backend(pod.backend_name);
+  out.set_created_at_ns(pod.created_at_ns);
+  out.set_state(std::string(store::StateName(pod.state)));
+  out.set_pid(pod.pid);
+}
+
 void Fill(v1::Process& out, const task::TaskProcess& process) {
   out.set_exec_id(process.id.str());
   out.set_pid(process.pid);
@@ -77,19 +88,14 @@ os::Task<void> ReadMemory(os::WorkerPool& pool, std::vector<os::Cgroup> cgroups,
   done.Set(read ? std::move(*read) : Bytes(cgroups.size()));
 }
 
-/// What each of these containers uses; 0 where that is not known, as while all
-/// workers are busy: an operator looks when something hangs.
-os::Task<Bytes> MemoryOf(const Workers& workers,
-                         const std::vector<task::ContainerPtr>& containers) {
-  std::vector<os::Cgroup> cgroups;
-  cgroups.reserve(containers.size());
-  for (const task::ContainerPtr& container : containers) {
-    cgroups.push_back(container->cgroup);
-  }
+/// What each of these uses; 0 where that is not known, as while all workers are
+/// busy: an operator looks when something hangs.
+os::Task<Bytes> MemoryOf(const Workers& workers, std::vector<os::Cgroup> cgroups) {
+  const size_t count = cgroups.size();
   os::OneShot<Bytes> done;
   os::Start(ReadMemory(workers.pool, std::move(cgroups), done));
   const std::optional<Bytes> bytes = co_await os::WithDeadline(workers.loop, kMemoryLimit, done);
-  co_return bytes.value_or(Bytes(containers.size()));
+  co_return bytes.value_or(Bytes(count));
 }
 
 /// The services' state is only read here.
@@ -101,39 +107,61 @@ struct Reader {
   int64_t started_at_ns = Now();
 
   os::Task<Result<v1::ListResponse>> List(const rpc::CallContext&, v1::ListRequest request) const {
-    std::vector<task::ContainerPtr> containers = tasks.Containers();
-    std::erase_if(containers, [&request](const task::ContainerPtr& container) {
-      return !request.namespace_().empty() && request.namespace_() != container->group->ns.str();
-    });
-    const Bytes memory = co_await MemoryOf(workers, containers);
     v1::ListResponse response;
-    for (size_t i = 0; i < containers.size(); ++i) {
-      v1::Instance& instance = *response.add_instances();
-      Fill(instance, *containers[i]);
-      instance.set_memory_bytes(memory[i]);
+    std::vector<os::Cgroup> cgroups;
+    const auto wanted = [&request](const task::Group& group) {
+      return request.namespace_().empty() || request.namespace_() == group.ns.str();
+    };
+    for (const task::PodPtr& pod : tasks.Pods()) {
+      if (wanted(*pod->group)) {
+        Fill(*response.add_instances(), *pod);
+        cgroups.push_back(pod->cgroups.pod);
+      }
+    }
+    for (const task::ContainerPtr& container : tasks.Containers()) {
+      if (wanted(*container->group)) {
+        Fill(*response.add_instances(), *container);
+        cgroups.push_back(container->cgroup);
+      }
+    }
+    const Bytes memory = co_await MemoryOf(workers, std::move(cgroups));
+    for (size_t i = 0; i < memory.size(); ++i) {
+      response.mutable_instances(static_cast<int>(i))->set_memory_bytes(memory[i]);
     }
     co_return response;
   }
 
-  os::Task<Result<v1::InspectResponse>> Inspect(const rpc::CallContext&,
-                                                v1::InspectRequest request) const {
-    task::ContainerPtr found;
-    for (const task::ContainerPtr& container : tasks.Containers()) {
-      if (container->id.str() != request.id() ||
-          (!request.namespace_().empty() && request.namespace_() != container->group->ns.str())) {
+  /// The one of that id. Errors: kNotFound; kInvalidArgument where it is not unique.
+  template <class T>
+  static Result<T> Find(const std::vector<T>& all, const v1::InspectRequest& request) {
+    T found;
+    for (const T& one : all) {
+      if (one->id.str() != request.id() ||
+          (!request.namespace_().empty() && request.namespace_() != one->group->ns.str())) {
         continue;
       }
       if (found) {
-        co_return Fail(Code::kInvalidArgument,
-                       "inspect '{}': it is in several namespaces, name one", request.id());
+        return Fail(Code::kInvalidArgument, "inspect '{}': it is in several namespaces, name one",
+                    request.id());
       }
-      found = container;
+      found = one;
     }
-    // Without an init its creation has not begun.
-    if (!found || !found->init) {
-      co_return Fail(Code::kNotFound, "inspect '{}': no such container", request.id());
+    if (!found) {
+      return Fail(Code::kNotFound, "inspect '{}': no such container or sandbox", request.id());
     }
-    const Bytes memory = co_await MemoryOf(workers, {found});
+    return found;
+  }
+
+  os::Task<Result<v1::InspectResponse>> Inspect(const rpc::CallContext&,
+                                                v1::InspectRequest request) const {
+    if (const Result<task::PodPtr> pod = Find(tasks.Pods(), request)) {
+      co_return co_await InspectPod(*pod);
+    }
+    GANTRY_CO_TRY(const task::ContainerPtr found, Find(tasks.Containers(), request));
+    if (!found->init) {
+      co_return Fail(Code::kNotFound, "inspect '{}': it is only being made", request.id());
+    }
+    const Bytes memory = co_await MemoryOf(workers, {found->cgroup});
     v1::InspectResponse response;
     Fill(*response.mutable_instance(), *found);
     response.mutable_instance()->set_memory_bytes(memory.front());
@@ -150,14 +178,34 @@ struct Reader {
     co_return response;
   }
 
+  os::Task<v1::InspectResponse> InspectPod(task::PodPtr pod) const {
+    const Bytes memory = co_await MemoryOf(workers, {pod->cgroups.pod});
+    v1::InspectResponse response;
+    Fill(*response.mutable_instance(), *pod);
+    response.mutable_instance()->set_memory_bytes(memory.front());
+    response.set_bundle(pod->bundle);
+    response.set_options_json(pod->options_json);
+    response.set_address(pod->group->address);
+    for (const std::string& dir : pod->cgroups.own.Dirs()) {
+      response.add_cgroups(dir);
+    }
+    co_return response;
+  }
+
   /// By backend.
   std::map<std::string, uint32_t> CountSandboxes() const {
     std::set<const task::SandboxEntry*> seen;
     std::map<std::string, uint32_t> counts;
-    for (const task::ContainerPtr& container : tasks.Containers()) {
-      if (container->sandbox && seen.insert(container->sandbox.get()).second) {
-        ++counts[container->sandbox->backend_name];
+    const auto count = [&](const task::SandboxEntryPtr& entry) {
+      if (entry && seen.insert(entry.get()).second) {
+        ++counts[entry->backend_name];
       }
+    };
+    for (const task::PodPtr& pod : tasks.Pods()) {
+      count(pod->entry);
+    }
+    for (const task::ContainerPtr& container : tasks.Containers()) {
+      count(container->sandbox);
     }
     return counts;
   }

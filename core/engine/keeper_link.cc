@@ -67,6 +67,8 @@ link::Spawn ToMessage(SpawnRequest& request, std::vector<UniqueFd>& fds) {
     fds.push_back(std::move(fd));
     spawn.fd_targets.push_back(-1);
   }
+  spawn.uid = request.uid;
+  spawn.gid = request.gid;
   for (const auto& [resource, limit] : request.rlimits) {
     spawn.rlimits.push_back({resource, limit.rlim_cur, limit.rlim_max});
   }

@@ -63,6 +63,31 @@ std::shared_ptr<HostProcess> Context::FindSpawned(std::string_view tag) {
   return os::Call(services_.loop, [this, name] { return services_.processes.FindSpawned(name); });
 }
 
+Status Context::Bind(std::shared_ptr<HostProcess> process) {
+  auto watched = std::dynamic_pointer_cast<engine::WatchedProcess>(std::move(process));
+  if (!watched) {
+    return Fail(Code::kInvalidArgument, "bind sandbox '{}': not a process of the keeper's",
+                options_.id.str());
+  }
+  if (!options_.pod) {
+    return Fail(Code::kFailedPrecondition, "bind sandbox '{}': it is no pod of its own",
+                options_.id.str());
+  }
+  return os::Call(services_.loop, [&] { return options_.pod->bound(std::move(watched)); });
+}
+
+void Context::SetPid(HostPid pid) {
+  if (options_.pod) {
+    os::Call(services_.loop, [&] { options_.pod->pid(pid); });
+  }
+}
+
+void Context::Exited(ExitStatus status) {
+  if (options_.pod) {
+    services_.loop.Post([exited = options_.pod->exited, status] { exited(status); });
+  }
+}
+
 Result<std::unique_ptr<Watch>> Context::WatchReadable(int fd, std::function<void()> ready) {
   if (fd < 0 || !ready) {
     return Fail(Code::kInvalidArgument, "watch descriptor {}: no descriptor or no callback", fd);

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@
 #include <gantry/context.h>
 #include <gantry/ids.h>
 
+#include "core/engine/host_processes.h"
 #include "core/sandbox/call_deadline.h"
 #include "core/sandbox/services.h"
 
@@ -35,6 +37,13 @@ class Counters {
   std::map<std::string, uint64_t> values_;
 };
 
+/// Who is told of a pod's process and its end. Thread: loop.
+struct PodEvents {
+  std::function<Status(engine::WatchedProcessPtr)> bound;
+  std::function<void(HostPid)> pid;
+  std::function<void(ExitStatus)> exited;
+};
+
 /// Whose context it is, and where its state goes.
 struct ContextOptions {
   std::string backend;
@@ -45,6 +54,8 @@ struct ContextOptions {
   /// Keeps the backend's state of the sandbox. Called on workers.
   std::function<Status(std::string blob)> save;
   Counters* counters = nullptr;
+  /// Of a pod without a pause container.
+  std::optional<PodEvents> pod;
 };
 
 class Context final : public SandboxContext {
@@ -56,6 +67,9 @@ class Context final : public SandboxContext {
   Result<std::shared_ptr<HostProcess>> Adopt(HostPid pid) override;
   Result<std::shared_ptr<HostProcess>> Recover(HostPid pid, uint64_t start_time) override;
   std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) override;
+  Status Bind(std::shared_ptr<HostProcess> process) override;
+  void SetPid(HostPid pid) override;
+  void Exited(ExitStatus status) override;
   Result<std::unique_ptr<Watch>> WatchReadable(int fd, std::function<void()> ready) override;
   Status Store(std::string_view name, const UniqueFd& fd) override;
   Result<UniqueFd> Take(std::string_view name) override;

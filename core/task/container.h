@@ -28,7 +28,9 @@
 #include "core/os/co.h"
 #include "core/os/oom_watch.h"
 #include "core/store/record.h"
+#include "core/task/instances.h"
 #include "core/task/record_file.h"
+#include "core/task/sandboxes.h"
 #include "core/task/state.h"
 
 namespace gantry::task {
@@ -37,37 +39,6 @@ struct Container;
 class ContainerContextImpl;
 class ProcessContextImpl;
 class StdioHost;
-
-/// Whose sockets an instance's calls come on: one per pod or stand-alone
-/// container, from the keeper's announcement.
-struct Group {
-  std::string address;
-  std::string grpc_address;
-  std::string ttrpc_address;
-  Namespace ns;
-  /// The pod's id, or the container's own.
-  std::string id;
-  std::string handler;
-  std::string options_type_url;
-  std::string options;
-};
-
-/// A sandbox of a backend and the containers that use it.
-struct SandboxEntry {
-  SandboxId id;
-  std::string backend_name;
-  gantry::SandboxBackend* backend = nullptr;
-  std::unique_ptr<SandboxContext> context;
-  std::shared_ptr<Sandbox> sandbox;
-  std::string options_json;
-  /// See Container::sandbox_prefix.
-  std::string prefix;
-  /// The backend's saved state; kept in the record of the first container.
-  std::string blob;
-  /// Who keeps `blob`: at first the container that the sandbox was made for.
-  std::weak_ptr<Container> keeper_of_blob;
-  size_t containers = 0;
-};
 
 /// A process of a container: its init (empty `id`) or an exec.
 struct TaskProcess {
@@ -129,7 +100,7 @@ struct TaskProcess {
 using TaskProcessPtr = std::shared_ptr<TaskProcess>;
 
 struct Container : std::enable_shared_from_this<Container> {
-  Container(ContainerId container_id, std::shared_ptr<const Group> group_in);
+  Container(ContainerId container_id, GroupPtr group_in);
   Container(const Container&) = delete;
   Container& operator=(const Container&) = delete;
   ~Container();
@@ -137,7 +108,7 @@ struct Container : std::enable_shared_from_this<Container> {
   events::Subject subject() const { return {group->ttrpc_address, group->ns, id}; }
 
   const ContainerId id;
-  const std::shared_ptr<const Group> group;
+  const GroupPtr group;
   /// The keeper's number for it.
   uint64_t instance = 0;
   std::string bundle;
@@ -161,7 +132,7 @@ struct Container : std::enable_shared_from_this<Container> {
   /// whichever is taken up first finds them.
   std::string sandbox_prefix;
   std::unique_ptr<os::OomWatch> oom;
-  std::shared_ptr<SandboxEntry> sandbox;
+  SandboxEntryPtr sandbox;
   std::unique_ptr<ContainerContextImpl> context;
   /// Null while it is being made. Shared with calls under way.
   std::shared_ptr<gantry::Container> backend;

@@ -74,6 +74,13 @@ Result<Plans> ReadPlans(const Group& group, const pb::CreateTaskRequest& request
   return plans;
 }
 
+/// Is set when the caller goes away.
+io::GivenUp WhenAbandoned(const CallContext& call) {
+  auto gone = std::make_shared<std::atomic<bool>>(call.abandonment->happened());
+  call.abandonment->Notify([gone] { *gone = true; });
+  return gone;
+}
+
 }  // namespace
 
 /// A Create on its way.
@@ -82,13 +89,14 @@ struct Service::Creation {
   pb::CreateTaskRequest request;
   Deadline deadline;
   oci::Spec spec;
+  io::GivenUp given_up;
 };
 
 os::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call,
                                                          pb::CreateTaskRequest request) {
   const Deadline deadline = DeadlineOf(call, parts_.config.timeouts.create);
   GANTRY_CO_TRY(const ContainerId id, ContainerId::Parse(request.id()));
-  GANTRY_CO_TRY(const std::shared_ptr<const Group> group, GroupOf(call));
+  GANTRY_CO_TRY(const GroupPtr group, instances_.GroupAt(call.address));
   pb::CreateTaskResponse response;
   if (const ContainerPtr there = co_await Present(*group, id)) {
     const TaskProcess* init = there->init.get();
@@ -109,6 +117,7 @@ os::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call
   creation->container->ready.Set();
   creation->request = std::move(request);
   creation->deadline = deadline;
+  creation->given_up = WhenAbandoned(call);
   const ContainerPtr container = creation->container;
   const os::Slot::Hold hold = co_await container->slot.Acquire();
   if (Status status = co_await DoCreate(creation); !status) {
@@ -146,6 +155,8 @@ os::Task<ContainerPtr> Service::Present(const Group& group, ContainerId id) {
 
 os::Task<Status> Service::DoCreate(std::shared_ptr<Creation> creation) {
   Container& container = *creation->container;
+  // Otherwise it would find no sandbox and make one of its own.
+  co_await AwaitRecovery(container.group->address);
   if (container.instance == 0) {
     GANTRY_CO_TRY(link::InstanceAdded added,
                   co_await parts_.services.link.AddMember(
@@ -162,6 +173,7 @@ os::Task<Status> Service::DoCreate(std::shared_ptr<Creation> creation) {
   GANTRY_CO_CHECK_OK(co_await Prepare(*creation));
   GANTRY_CO_CHECK_OK(co_await JoinSandbox(*creation));
   GANTRY_CO_CHECK_OK(co_await MakeContainer(*creation));
+  GANTRY_CO_CHECK_OK(co_await Enlist(container));
   container.init->state = State::kCreated;
   Protect(container);
   co_return co_await Save(container);
@@ -201,18 +213,18 @@ os::Task<Status> Service::Prepare(Creation& creation) {
   for (const os::Mount& mount : mounts) {
     container.mounts.push_back({mount.type, mount.source, container.rootfs});
   }
-  if (const auto sandbox = sandboxes_.find(container.group->address); sandbox != sandboxes_.end()) {
-    container.sandbox_prefix = sandbox->second->prefix;
+  if (const SandboxEntryPtr sandbox = sandboxes_.Find(container.group->address)) {
+    container.sandbox_prefix = sandbox->prefix;
   }
   GANTRY_CO_CHECK_OK(co_await Save(container));
   if (!mounts.empty()) {
     GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run(
         [&]() -> Status { return os::MountAll(container.rootfs, mounts); }));
   }
-  co_return co_await OpenStreams(container.init);
+  co_return co_await OpenStreams(container.init, creation.given_up);
 }
 
-os::Task<Status> Service::OpenStreams(TaskProcessPtr process) {
+os::Task<Status> Service::OpenStreams(TaskProcessPtr process, io::GivenUp given_up) {
   io::StdioOptions options;
   options.pipe_bytes = parts_.config.io.fifo_bytes;
   options.open_limit = parts_.config.timeouts.stdio_open;
@@ -221,6 +233,7 @@ os::Task<Status> Service::OpenStreams(TaskProcessPtr process) {
   options.ns = process->container.group->ns.str();
   options.logger_tag = "logger";
   options.left = std::exchange(process->left_streams, {});
+  options.given_up = std::move(given_up);
   const io::StdioPaths paths{process->stdio.in, process->stdio.out, process->stdio.err,
                              process->stdio.terminal};
   GANTRY_CO_TRY(process->io,
@@ -237,6 +250,10 @@ os::Task<Status> Service::OpenStreams(TaskProcessPtr process) {
 
 os::Task<Status> Service::JoinSandbox(Creation& creation) {
   Container& container = *creation.container;
+  if (Status can = pods_.CheckJoin(container.group->address); !can) {
+    co_return std::unexpected(
+        std::move(can).error().Within(Format("create container '{}'", container.id.str())));
+  }
   SandboxRequest request;
   const bool pod = container.group->id != container.id.str() ||
                    creation.spec.annotation(std::string(kContainerType)) == "sandbox";
@@ -263,7 +280,7 @@ os::Task<Status> Service::MakeContainer(Creation& creation) {
   request.terminal = container.init->stdio.terminal;
   request.checkpoint = container.checkpoint;
   request.options_json = container.options_json;
-  const std::shared_ptr<SandboxEntry> sandbox = container.sandbox;
+  const SandboxEntryPtr sandbox = container.sandbox;
   GANTRY_CO_TRY(
       container.backend,
       co_await parts_.services.pool.Run([&]() -> Result<std::unique_ptr<gantry::Container>> {

@@ -10,6 +10,7 @@
 #include "core/os/mount.h"
 #include "core/task/backend_call.h"
 #include "core/task/service.h"
+#include "core/task/timestamp.h"
 
 namespace gantry::task {
 namespace {
@@ -31,19 +32,17 @@ os::Task<Result<pb::DeleteResponse>> Service::Delete(const CallContext& call,
   Result<TaskProcessPtr> process = co_await FindProcess(call, request.id(), request.exec_id());
   if (!process && call.replay && request.exec_id().empty()) {
     // An earlier engine had done it and died before it could say so.
-    for (const auto& [number, instance] : instances_) {
-      if (instance.forgotten && instance.address == call.address &&
-          instance.announce.id == request.id()) {
-        pb::DeleteResponse response;
-        response.set_pid(instance.pid);
-        response.set_exit_status(instance.status);
-        SetTimestamp(response.mutable_exited_at(), instance.exited_at_ns);
-        GANTRY_CO_TRY(const std::shared_ptr<const Group> group, GroupOf(call));
-        GANTRY_CO_TRY(const ContainerId id, ContainerId::Parse(request.id()));
-        Publish(events::TaskDelete({group->ttrpc_address, group->ns, id}, instance.pid,
-                                   {instance.status, instance.exited_at_ns}));
-        co_return response;
-      }
+    if (const link::InstanceAdded* ended = instances_.FindForgotten(call.address, request.id())) {
+      const link::InstanceAdded instance = *ended;
+      pb::DeleteResponse response;
+      response.set_pid(instance.pid);
+      response.set_exit_status(instance.status);
+      SetTimestamp(response.mutable_exited_at(), instance.exited_at_ns);
+      GANTRY_CO_TRY(const GroupPtr group, instances_.GroupAt(call.address));
+      GANTRY_CO_TRY(const ContainerId id, ContainerId::Parse(request.id()));
+      Publish(events::TaskDelete({group->ttrpc_address, group->ns, id}, instance.pid,
+                                 {instance.status, instance.exited_at_ns}));
+      co_return response;
     }
   }
   if (!process) {
@@ -213,6 +212,9 @@ void Service::DeleteCall(const link::DeleteCall& call) { os::Start(AnswerDeleteC
 /// containerd has lost the instance: kill it and leave nothing. containerd
 /// itself publishes the exit then.
 os::Task<void> Service::AnswerDeleteCall(link::DeleteCall call) {
+  if (co_await pods_.AnswerDeleteCall(call)) {
+    co_return;
+  }
   link::DeleteDone done;
   done.tag = call.tag;
   done.pid = link::kNoPid;

@@ -32,15 +32,8 @@ ContainerPtr Owner(const std::vector<ContainerPtr>& all, const Container& contai
 /// All directories of `cgroup`. On a hybrid node the runtime makes one in the v2
 /// tree, too, which holds nothing but has to go.
 std::vector<std::string> DirsOf(const os::Cgroup& cgroup, const os::CgroupHierarchy& node) {
-  std::vector<std::string> dirs;
-  for (const auto& [controller, dir] : cgroup.v1()) {
-    if (!dir.is_root()) {
-      dirs.push_back(dir.dir());
-    }
-  }
-  if (!cgroup.unified().mount_dir.empty() && !cgroup.unified().is_root()) {
-    dirs.push_back(cgroup.unified().dir());
-  } else if (node.mode() == os::CgroupMode::kHybrid && !dirs.empty()) {
+  std::vector<std::string> dirs = cgroup.Dirs();
+  if (node.mode() == os::CgroupMode::kHybrid && !cgroup.is_unified() && !dirs.empty()) {
     dirs.push_back(node.unified().mount_dir + cgroup.v1().begin()->second.path);
   }
   return dirs;

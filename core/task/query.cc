@@ -10,6 +10,7 @@
 #include "core/stats/metrics.h"
 #include "core/task/backend_call.h"
 #include "core/task/service.h"
+#include "core/task/timestamp.h"
 #include "proto/containerd/runc.pb.h"
 
 namespace gantry::task {

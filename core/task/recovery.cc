@@ -29,15 +29,6 @@ ContainerRequest RequestOf(const Container& container, std::string spec_json) {
   return request;
 }
 
-/// What a name at the keeper begins with if it is a sandbox's: see MakeEntry.
-std::string SandboxOf(std::string_view name) {
-  constexpr std::string_view kSandbox = "/sandbox";
-  const size_t slash = name.find('/');
-  return slash != std::string_view::npos && name.substr(slash).starts_with("/sandbox/")
-             ? std::string(name.substr(0, slash + kSandbox.size()))
-             : std::string();
-}
-
 /// The record of a bundle, and nothing beside it: a write that was killed half-way
 /// leaves no trace, one that cannot be read is put aside. Thread: workers.
 Result<store::Record> ReadRecord(const std::string& bundle) {
@@ -54,12 +45,12 @@ Result<store::Record> ReadRecord(const std::string& bundle) {
 /// What is stored for the processes of an instance that has gone while no engine
 /// was there. (A sandbox outlives the instance that it is named after.)
 void Service::DropOrphans() {
-  std::erase_if(stored_, [this](const std::string& name) {
+  std::erase_if(sandboxes_.stored(), [this](const std::string& name) {
     uint64_t number = 0;
     const char* const end = name.data() + name.size();
     const auto parsed = std::from_chars(name.data(), end, number);
     const bool orphan = parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == '/' &&
-                        !instances_.contains(number) && SandboxOf(name).empty();
+                        instances_.Find(number) == nullptr && SandboxPrefixOf(name).empty();
     if (orphan) {
       parts_.services.link.Drop(name);
     }
@@ -73,31 +64,23 @@ void Service::DropOrphanedSandboxes() {
   for (const auto& [key, container] : containers_) {
     used.insert(container->sandbox_prefix);
   }
-  std::set<std::string> orphans;
-  for (const std::string& name : stored_) {
-    orphans.insert(SandboxOf(name));
-  }
-  for (const auto& [process, name] : parts_.services.processes.Spawned()) {
-    orphans.insert(SandboxOf(name));
-  }
-  for (const std::string& prefix : orphans) {
-    if (!used.contains(prefix)) {
-      AbandonSandbox(prefix);
-    }
-  }
+  pods_.AddPrefixes(used);
+  sandboxes_.AbandonAllBut(used);
 }
 
 void Service::SnapshotEnd(std::vector<std::string> stored) {
-  stored_ = std::move(stored);
+  sandboxes_.SetStored(std::move(stored));
   DropOrphans();
   std::map<std::string, std::vector<uint64_t>> by_group;
-  for (const auto& [number, instance] : instances_) {
-    const auto group = groups_.find(instance.address);
+  for (const auto& [number, instance] : instances_.all()) {
+    const Result<GroupPtr> group = instances_.GroupAt(instance.address);
     const Result<ContainerId> id = ContainerId::Parse(instance.announce.id);
-    if (instance.forgotten || group == groups_.end() || !id) {
+    if (instance.forgotten || !group || !id) {
       continue;
     }
-    Enter(*id, group->second);
+    // Which of the two it is, its record tells.
+    Enter(*id, *group);
+    pods_.Expect(instance);
     by_group[instance.address].push_back(number);
   }
   os::Start(AwaitReplays());
@@ -107,31 +90,45 @@ void Service::SnapshotEnd(std::vector<std::string> stored) {
 os::Task<void> Service::RecoverAll(std::map<std::string, std::vector<uint64_t>> by_group) {
   os::Scope groups;
   for (auto& [address, numbers] : by_group) {
-    groups.Spawn(address, RecoverGroup(std::move(numbers)));
+    groups.Spawn(address, RecoverGroup(address, std::move(numbers)));
   }
   co_await groups.Join();
   DropOrphanedSandboxes();
 }
 
-os::Task<void> Service::RecoverGroup(std::vector<uint64_t> numbers) {
+os::Task<void> Service::RecoverGroup(std::string address, std::vector<uint64_t> numbers) {
+  const os::OneShot<void> done = recovering_[address];
   for (const uint64_t number : numbers) {
     co_await RecoverInstance(number);
+  }
+  recovering_.erase(address);
+  os::OneShot<void>(done).Set();
+}
+
+os::Task<void> Service::AwaitRecovery(std::string address) const {
+  if (const auto found = recovering_.find(address); found != recovering_.end()) {
+    const os::OneShot<void> done = found->second;
+    co_await done.Wait();
   }
 }
 
 os::Task<void> Service::RecoverInstance(uint64_t number) {
-  const auto found = instances_.find(number);
-  if (found == instances_.end()) {
+  const link::InstanceAdded* const found = instances_.Find(number);
+  if (found == nullptr) {
     co_return;
   }
-  const link::InstanceAdded instance = found->second;
-  const ContainerPtr container =
-      containers_[KeyOf(*groups_[instance.address], instance.announce.id)];
+  const link::InstanceAdded instance = *found;
+  const Result<GroupPtr> group = instances_.GroupAt(instance.address);
+  const ContainerPtr container = containers_[KeyOf(**group, instance.announce.id)];
   container->bundle = instance.announce.bundle;
   Result<store::Record> record =
       co_await parts_.services.pool.Run([container] { return ReadRecord(container->bundle); });
+  const bool is_pod = record && record->kind == store::Kind::kSandbox;
+  co_await pods_.Recover(container->group, instance, is_pod ? &*record : nullptr);
   Status recovered;
-  if (record) {
+  if (is_pod) {
+    recovered = Fail(Code::kNotFound, "it is a pod");
+  } else if (record) {
     recovered = co_await Recover(container, std::move(*record));
   } else {
     recovered = std::unexpected(record.error());
@@ -218,6 +215,12 @@ os::Task<void> Service::RecoverSandbox(ContainerPtr container, const oci::Spec& 
   if (record.backend.empty()) {
     co_return;
   }
+  if (pods_.Has(container->group->address)) {
+    if (SandboxEntryPtr pod = sandboxes_.Find(container->group->address)) {
+      JoinMembers(*container, std::move(pod));
+    }
+    co_return;
+  }
   SandboxRequest request;
   request.kind = record.sandbox_id.empty() ? SandboxKind::kImplied : SandboxKind::kPaused;
   request.bundle = container->bundle;
@@ -228,19 +231,19 @@ os::Task<void> Service::RecoverSandbox(ContainerPtr container, const oci::Spec& 
   }
   const auto saved = record.blobs.find("sandbox");
   const std::string blob = saved == record.blobs.end() ? std::string() : saved->second;
-  Result<std::shared_ptr<SandboxEntry>> opened =
+  Result<SandboxEntryPtr> opened =
       co_await OpenSandbox(container, std::move(request), record.backend, &blob);
   if (opened) {
     JoinMembers(*container, std::move(*opened));
   } else {
     LogError({{"id", container->id.str()}}, "its sandbox cannot be recovered: {}",
              opened.error().message);
-    AbandonSandbox(container->sandbox_prefix);
+    sandboxes_.Abandon(container->sandbox_prefix);
   }
 }
 
 os::Task<Status> Service::RecoverBackend(ContainerPtr container, std::string spec_json) {
-  const std::shared_ptr<SandboxEntry> entry = container->sandbox;
+  const SandboxEntryPtr entry = container->sandbox;
   if (!entry) {
     co_return Fail(Code::kUnavailable, "it has no sandbox");
   }

@@ -35,11 +35,11 @@ void Service::Restore(TaskProcess& process, const store::StdioPaths& stdio, Stat
 
 os::Task<void> Service::RecoverStreams(TaskProcessPtr process) {
   if (process->state == (process->is_init() ? State::kCreating : State::kCreated)) {
-    process->left_streams = NamesBelow(stored_, process->stdio_host->prefix());
+    process->left_streams = NamesBelow(sandboxes_.stored(), process->stdio_host->prefix());
     co_return;
   }
   std::vector<io::StoredFd> stored =
-      co_await TakeStored(parts_.services.link, stored_, process->stdio_host->prefix());
+      co_await TakeStored(parts_.services.link, sandboxes_.stored(), process->stdio_host->prefix());
   if (stored.empty() && process->exit) {
     co_return;
   }

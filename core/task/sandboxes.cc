@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The sandboxes that containers stand in: made by the first container of a
-// group, ended after its last.
+#include "core/task/sandboxes.h"
+
 #include <csignal>
 #include <utility>
 
@@ -10,128 +9,100 @@
 #include "core/log/log.h"
 #include "core/os/ask.h"
 #include "core/plugin/guard.h"
-#include "core/task/service.h"
 #include "core/task/stdio_host.h"
 
 namespace gantry::task {
 namespace {
 
-/// Makes and starts a sandbox, or takes one up again (`blob`). Thread: workers.
-Status Open(SandboxEntry& entry, const SandboxRequest& request, const std::string* blob) {
-  return plugin::GuardedCall(entry.backend_name, [&]() -> Status {
-    if (blob != nullptr) {
-      GANTRY_TRY(entry.sandbox, entry.backend->RecoverSandbox(request, *entry.context, *blob));
-      return {};
+constexpr std::string_view kSandboxPart = "/sandbox";
+
+/// Keeps what the backend of `entry` saves. Thread: workers.
+Status KeepBlob(os::Loop& loop, const std::weak_ptr<SandboxEntry>& entry, std::string blob) {
+  const auto write = os::Call(loop, [&]() -> std::function<Status()> {
+    const SandboxEntryPtr self = entry.lock();
+    if (self) {
+      self->blob = std::move(blob);
     }
-    GANTRY_TRY(entry.sandbox, entry.backend->CreateSandbox(request, *entry.context));
-    Status started = entry.sandbox->Start();
-    if (!started) {
-      IgnoreError(entry.sandbox->Shutdown(), "the start's error says more");
-    }
-    return started;
+    auto writer = self && self->keep_blob ? self->keep_blob() : nullptr;
+    return writer ? writer : [] {
+      return Status(Fail(Code::kNotFound, "the sandbox is not there any more"));
+    };
   });
+  return write();
 }
 
 }  // namespace
 
-os::Task<Result<std::shared_ptr<SandboxEntry>>> Service::OpenSandbox(ContainerPtr container,
-                                                                     SandboxRequest request,
-                                                                     std::string backend_name,
-                                                                     const std::string* blob) {
-  const std::string address = container->group->address;
-  std::shared_ptr<os::Slot>& slot = sandbox_slots_[address];
+std::string SandboxPrefix(uint64_t instance) { return Format("{}{}", instance, kSandboxPart); }
+
+std::string SandboxPrefixOf(std::string_view name) {
+  const size_t slash = name.find('/');
+  return slash != std::string_view::npos && name.substr(slash).starts_with("/sandbox/")
+             ? std::string(name.substr(0, slash + kSandboxPart.size()))
+             : std::string();
+}
+
+SandboxEntryPtr Sandboxes::Find(const std::string& address) const {
+  const auto found = entries_.find(address);
+  return found == entries_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<os::Slot> Sandboxes::SlotOf(const std::string& address) {
+  std::shared_ptr<os::Slot>& slot = slots_[address];
   if (!slot) {
     slot = std::make_shared<os::Slot>();
   }
-  const auto held_slot = slot;
-  const os::Slot::Hold hold = co_await held_slot->Acquire();
-  if (const auto found = sandboxes_.find(address); found != sandboxes_.end()) {
-    co_return found->second;
-  }
-  GANTRY_CO_TRY(const BackendRef backend,
-                co_await parts_.services.pool.Run(
-                    [&]() -> Result<BackendRef> { return parts_.find_backend(backend_name); }));
-  GANTRY_CO_TRY(const std::shared_ptr<SandboxEntry> entry, MakeEntry(container, backend, blob));
-  entry->options_json = request.options_json;
-  request.id = entry->id;
-  request.ns = container->group->ns;
-  // What it saves while it comes up is in the container's record already.
-  container->sandbox = entry;
-  container->sandbox_prefix = entry->prefix;
-  Status opened =
-      co_await parts_.services.pool.Run([&]() -> Status { return Open(*entry, request, blob); });
-  if (!opened) {
-    container->sandbox = nullptr;
-    if (blob == nullptr) {
-      static_cast<sandbox::Context&>(*entry->context).DropAll();
-    }
-    co_return std::unexpected(std::move(opened).error());
-  }
-  sandboxes_[address] = entry;
-  co_return entry;
+  return slot;
 }
 
-/// A sandbox that is to be made for `container`, or (`blob`) taken up again.
-Result<std::shared_ptr<SandboxEntry>> Service::MakeEntry(const ContainerPtr& container,
-                                                         const BackendRef& backend,
-                                                         const std::string* blob) {
+os::Task<Result<SandboxEntryPtr>> Sandboxes::Plan(SandboxPlan plan) {
+  GANTRY_CO_TRY(const BackendRef backend,
+                co_await parts_.services.pool.Run([&]() -> Result<BackendRef> {
+                  return parts_.find_backend(plan.backend_name);
+                }));
   auto entry = std::make_shared<SandboxEntry>();
-  GANTRY_TRY(entry->id, SandboxId::Parse(container->group->id));
+  GANTRY_CO_TRY(entry->id, SandboxId::Parse(plan.group->id));
   entry->backend_name = backend.name;
   entry->backend = backend.backend;
-  entry->keeper_of_blob = container;
-  entry->blob = blob == nullptr ? std::string() : *blob;
-  // Numbers of instances never come again, so no sandbox finds another one's things.
-  entry->prefix = blob == nullptr || container->sandbox_prefix.empty()
-                      ? Format("{}/sandbox", container->instance)
-                      : container->sandbox_prefix;
+  entry->options_json = std::move(plan.options_json);
+  entry->prefix = std::move(plan.prefix);
+  entry->blob = std::move(plan.blob);
+  entry->is_pod = plan.pod.has_value();
   sandbox::ContextOptions options;
   options.backend = backend.name;
-  options.ns = container->group->ns;
+  options.ns = plan.group->ns;
   options.id = entry->id;
   options.store_prefix = entry->prefix;
   options.counters = &parts_.counters;
-  options.save = [this, sandbox = std::weak_ptr(entry)](std::string state) -> Status {
-    auto write = os::Call(parts_.services.loop, [&]() -> std::function<Status()> {
-      const auto self = sandbox.lock();
-      const auto owner = self ? self->keeper_of_blob.lock() : nullptr;
-      if (!owner || !owner->init) {
-        return [] { return Status(Fail(Code::kNotFound, "the sandbox is not there any more")); };
-      }
-      self->blob = std::move(state);
-      return owner->record.Writer(owner->record.Next(ToRecord(*owner)));
-    });
-    return write();
-  };
+  options.pod = std::move(plan.pod);
+  options.save = [&loop = parts_.services.loop, weak = std::weak_ptr(entry)](
+                     std::string blob) -> Status { return KeepBlob(loop, weak, std::move(blob)); };
   entry->context = std::make_unique<sandbox::Context>(parts_.services, std::move(options));
-  return entry;
+  co_return entry;
 }
 
-void Service::JoinMembers(Container& container, std::shared_ptr<SandboxEntry> entry) {
-  ++entry->containers;
-  container.sandbox_prefix = entry->prefix;
-  container.sandbox = std::move(entry);
-  ProtectMembers(*container.sandbox);
+void Sandboxes::Enter(const std::string& address, SandboxEntryPtr entry) {
+  entries_[address] = std::move(entry);
 }
 
-/// Who ends the sandbox changes as containers come and go.
-void Service::ProtectMembers(const SandboxEntry& entry) {
-  for (const auto& [key, member] : containers_) {
-    if (member->sandbox.get() == &entry && member->init) {
-      Protect(*member);
-    }
+os::Task<Status> Sandboxes::Close(const std::string& address, SandboxEntryPtr entry) {
+  if (const auto found = entries_.find(address);
+      found != entries_.end() && found->second == entry) {
+    entries_.erase(found);
   }
+  Status ended = co_await parts_.services.pool.Run([entry]() -> Status {
+    Status status;
+    if (entry->sandbox) {
+      status = plugin::GuardedCall(entry->backend_name, [&] { return entry->sandbox->Shutdown(); });
+    }
+    entry->sandbox.reset();
+    return status;
+  });
+  entry->context->DropAll();
+  co_return ended;
 }
 
-/// With this container its sandbox ends: it is the pod's own, or the only one.
-bool Service::EndsWithSandbox(const Container& container) const {
-  return container.sandbox &&
-         (container.id.str() == container.group->id || container.sandbox->containers <= 1);
-}
-
-/// No backend has the sandbox any more, and its containers count as ended: so do
-/// its processes, and its descriptors go.
-void Service::AbandonSandbox(const std::string& prefix) {
+void Sandboxes::Abandon(const std::string& prefix) {
   if (prefix.empty()) {
     return;
   }
@@ -147,49 +118,19 @@ void Service::AbandonSandbox(const std::string& prefix) {
   }
 }
 
-/// The sandbox's state is in the record of one of its containers. When that one
-/// leaves, it goes to the one that a recovery would take up first.
-os::Task<void> Service::HandOverBlob(const Container& from, SandboxEntry& entry) {
-  if (entry.keeper_of_blob.lock().get() != &from) {
-    co_return;
+void Sandboxes::AbandonAllBut(const std::set<std::string>& used) {
+  std::set<std::string> left;
+  for (const std::string& name : stored_) {
+    left.insert(SandboxPrefixOf(name));
   }
-  ContainerPtr next;
-  for (const auto& [key, other] : containers_) {
-    if (other->sandbox.get() == &entry && (!next || other->instance < next->instance)) {
-      next = other;
+  for (const auto& [process, name] : parts_.services.processes.Spawned()) {
+    left.insert(SandboxPrefixOf(name));
+  }
+  for (const std::string& prefix : left) {
+    if (!used.contains(prefix)) {
+      Abandon(prefix);
     }
   }
-  entry.keeper_of_blob = next;
-  if (next) {
-    IgnoreError(co_await Save(*next), "a later save repeats it");
-  }
-}
-
-os::Task<void> Service::LeaveSandbox(Container& container) {
-  const std::shared_ptr<SandboxEntry> entry = std::exchange(container.sandbox, nullptr);
-  if (!entry) {
-    co_return;
-  }
-  if (--entry->containers > 0) {
-    co_await HandOverBlob(container, *entry);
-    ProtectMembers(*entry);
-    co_return;
-  }
-  const std::string address = container.group->address;
-  if (const auto found = sandboxes_.find(address);
-      found != sandboxes_.end() && found->second == entry) {
-    sandboxes_.erase(found);
-  }
-  const Status ended = co_await parts_.services.pool.Run([entry]() -> Status {
-    Status status =
-        plugin::GuardedCall(entry->backend_name, [&] { return entry->sandbox->Shutdown(); });
-    entry->sandbox.reset();
-    return status;
-  });
-  if (!ended) {
-    LogError({{"id", entry->id.str()}}, "shut the sandbox down: {}", ended.error().message);
-  }
-  static_cast<sandbox::Context&>(*entry->context).DropAll();
 }
 
 }  // namespace gantry::task

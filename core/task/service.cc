@@ -20,13 +20,8 @@ std::string StreamPrefix(uint64_t instance, const ExecId& exec) {
 
 }  // namespace
 
-void SetTimestamp(wire::Timestamp* to, int64_t since_epoch_ns) {
-  constexpr int64_t kSecond = 1'000'000'000;
-  to->set_seconds(since_epoch_ns / kSecond);
-  to->set_nanos(static_cast<int32_t>(since_epoch_ns % kSecond));
-}
-
-Service::Service(const Parts& parts) : parts_(parts) {}
+Service::Service(const Parts& parts)
+    : parts_(parts), sandboxes_(parts_), pods_(parts_, instances_, sandboxes_, *this) {}
 
 Service::~Service() = default;
 
@@ -62,23 +57,11 @@ Status Service::Register(rpc::MethodTable& table) {
     add("Shutdown", &Service::Shutdown);
     GANTRY_CHECK_OK(std::move(status));
   }
-  return {};
-}
-
-Service::Key Service::KeyOf(const Group& group, std::string_view id) const {
-  return Key{group.grpc_address, group.ns.str(), std::string(id)};
-}
-
-Result<std::shared_ptr<const Group>> Service::GroupOf(const CallContext& call) const {
-  const auto found = groups_.find(call.address);
-  if (found == groups_.end()) {
-    return Fail(Code::kInternal, "call on '{}': no instance was announced there", call.address);
-  }
-  return found->second;
+  return pods_.Register(table);
 }
 
 os::Task<Result<ContainerPtr>> Service::Find(const CallContext& call, std::string id) {
-  GANTRY_CO_TRY(const std::shared_ptr<const Group> group, GroupOf(call));
+  GANTRY_CO_TRY(const GroupPtr group, instances_.GroupAt(call.address));
   const Key key = KeyOf(*group, id);
   if (const auto found = containers_.find(key); found != containers_.end()) {
     const ContainerPtr container = found->second;
@@ -114,12 +97,10 @@ TaskProcessPtr Service::NewProcess(Container& container, ExecId id) {
   return process;
 }
 
-ContainerPtr Service::Enter(const ContainerId& id, std::shared_ptr<const Group> group) {
+ContainerPtr Service::Enter(const ContainerId& id, GroupPtr group) {
   const Key key = KeyOf(*group, id.str());
   auto container = std::make_shared<Container>(id, std::move(group));
-  if (const auto instance = instance_of_.find(key); instance != instance_of_.end()) {
-    container->instance = instance->second;
-  }
+  container->instance = instances_.NumberOf(key);
   containers_[key] = container;
   return container;
 }
@@ -157,40 +138,21 @@ void Service::Protect(const Container& container) {
 void Service::Publish(events::Event event) { parts_.publishers.Publish(std::move(event)); }
 
 void Service::InstanceAdded(link::InstanceAdded instance) {
-  const link::Announce& announce = instance.announce;
-  Result<Namespace> ns = Namespace::Parse(announce.ns);
-  if (!ns) {
-    LogError("instance '{}': {}", announce.id, ns.error().message);
+  const std::string id = instance.announce.id;
+  const Result<GroupPtr> group = instances_.Add(std::move(instance));
+  if (!group) {
+    LogError("instance '{}': {}", id, group.error().message);
     return;
   }
-  if (!groups_.contains(instance.address)) {
-    auto group = std::make_shared<Group>();
-    group->address = instance.address;
-    group->grpc_address = announce.grpc_address;
-    group->ttrpc_address = announce.ttrpc_address;
-    group->ns = std::move(*ns);
-    group->id = announce.group.empty() ? announce.id : announce.group;
-    group->handler = announce.handler;
-    group->options_type_url = announce.options_type_url;
-    group->options = announce.options;
-    groups_[instance.address] = std::move(group);
-  }
-  const Group& group = *groups_[instance.address];
-  if (!instance.forgotten) {
-    instance_of_[KeyOf(group, announce.id)] = instance.number;
-  }
-  parts_.publishers.Nudge(group.ttrpc_address);
-  instances_[instance.number] = std::move(instance);
+  parts_.publishers.Nudge((*group)->ttrpc_address);
 }
 
 void Service::InstanceRemoved(uint64_t number) {
-  const auto found = instances_.find(number);
-  if (found == instances_.end()) {
+  const std::optional<Instances::Removed> removed = instances_.Remove(number);
+  if (!removed) {
     return;
   }
-  const std::string address = found->second.address;
-  const Key key = KeyOf(*groups_[address], found->second.announce.id);
-  instances_.erase(found);
+  const Key key = KeyOf(*removed->group, removed->instance.announce.id);
   if (const auto left = left_streams_.extract(key)) {
     // The Create never came again.
     const std::string prefix = StreamPrefix(number, ExecId());
@@ -198,21 +160,14 @@ void Service::InstanceRemoved(uint64_t number) {
       parts_.services.link.Drop(prefix + name);
     }
   }
-  if (const auto entry = instance_of_.find(key);
-      entry != instance_of_.end() && entry->second == number) {
-    instance_of_.erase(entry);
-  }
+  pods_.InstanceRemoved(*removed->group, number);
   if (const auto held = containers_.find(key);
       held != containers_.end() && held->second->instance == number) {
     os::Start(FreeRemoved(held->second));
   }
-  for (const auto& [other, instance] : instances_) {
-    if (instance.address == address) {
-      return;
-    }
+  if (removed->last) {
+    sandboxes_.ForgetGroup(removed->group->address);
   }
-  groups_.erase(address);
-  sandbox_slots_.erase(address);
 }
 
 std::vector<ContainerPtr> Service::Containers() const {

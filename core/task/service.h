@@ -36,7 +36,10 @@
 #include "core/task/backend_call.h"
 #include "core/task/container.h"
 #include "core/task/contexts.h"
+#include "core/task/instances.h"
 #include "core/task/parts.h"
+#include "core/task/sandbox_service.h"
+#include "core/task/sandboxes.h"
 #include "core/task/stdio_host.h"
 #include "proto/containerd/task/task.pb.h"
 
@@ -46,7 +49,7 @@ namespace pb = containerd::task;
 using rpc::CallContext;
 
 /// Thread: loop.
-class Service final : public ProcessObserver {
+class Service final : public ProcessObserver, private SandboxMembers {
  public:
   explicit Service(const Parts& parts);
   Service(const Service&) = delete;
@@ -67,16 +70,12 @@ class Service final : public ProcessObserver {
   /// For gantryctl.
   std::vector<ContainerPtr> Containers() const;
 
-  const std::map<uint64_t, link::InstanceAdded>& instances() const { return instances_; }
+  std::vector<PodPtr> Pods() const { return pods_.Pods(); }
+
+  const std::map<uint64_t, link::InstanceAdded>& instances() const { return instances_.all(); }
 
  private:
-  /// Where a container is looked up: ids repeat across namespaces and containerds.
-  struct Key {
-    std::string grpc_address;
-    std::string ns;
-    std::string id;
-    auto operator<=>(const Key&) const = default;
-  };
+  using Key = InstanceKey;
 
   // The calls. Each in the file of its name or, where short, in control.cc and query.cc.
   os::Task<Result<pb::CreateTaskResponse>> Create(const CallContext& call,
@@ -101,13 +100,11 @@ class Service final : public ProcessObserver {
   os::Task<Result<wire::Empty>> Shutdown(const CallContext& call, pb::ShutdownRequest request);
 
   // Look-ups (service.cc).
-  Key KeyOf(const Group& group, std::string_view id) const;
-  Result<std::shared_ptr<const Group>> GroupOf(const CallContext& call) const;
   /// The container, taken up again after a restart.
   os::Task<Result<ContainerPtr>> Find(const CallContext& call, std::string id);
   os::Task<Result<TaskProcessPtr>> FindProcess(const CallContext& call, std::string id,
                                                std::string exec_id);
-  ContainerPtr Enter(const ContainerId& id, std::shared_ptr<const Group> group);
+  ContainerPtr Enter(const ContainerId& id, GroupPtr group);
   TaskProcessPtr NewProcess(Container& container, ExecId id);
   void Leave(Container& container);
 
@@ -121,25 +118,23 @@ class Service final : public ProcessObserver {
   os::Task<ContainerPtr> Present(const Group& group, ContainerId id);
   os::Task<Status> DoCreate(std::shared_ptr<Creation> creation);
   os::Task<Status> Prepare(Creation& creation);
-  os::Task<Status> OpenStreams(TaskProcessPtr process);
+  os::Task<Status> OpenStreams(TaskProcessPtr process, io::GivenUp given_up = nullptr);
   os::Task<Status> JoinSandbox(Creation& creation);
   os::Task<Status> MakeContainer(Creation& creation);
   os::Task<void> RollBack(ContainerPtr container);
 
-  // Sandboxes (sandboxes.cc).
-  os::Task<Result<std::shared_ptr<SandboxEntry>>> OpenSandbox(ContainerPtr container,
-                                                              SandboxRequest request,
-                                                              std::string backend_name,
-                                                              const std::string* blob);
-  Result<std::shared_ptr<SandboxEntry>> MakeEntry(const ContainerPtr& container,
-                                                  const BackendRef& backend,
-                                                  const std::string* blob);
-  void JoinMembers(Container& container, std::shared_ptr<SandboxEntry> entry);
+  // The sandboxes that they stand in (members.cc).
+  os::Task<Result<SandboxEntryPtr>> OpenSandbox(ContainerPtr container, SandboxRequest request,
+                                                std::string backend_name, const std::string* blob);
+  /// Names the container in its pod's bundle.
+  os::Task<Status> Enlist(const Container& container);
+  void JoinMembers(Container& container, SandboxEntryPtr entry);
   void ProtectMembers(const SandboxEntry& entry);
   bool EndsWithSandbox(const Container& container) const;
   os::Task<void> LeaveSandbox(Container& container);
-  void AbandonSandbox(const std::string& prefix);
   os::Task<void> HandOverBlob(const Container& from, SandboxEntry& entry);
+  os::Task<void> EndMembers(SandboxEntryPtr entry) override;
+  os::Task<void> EndMember(ContainerPtr member);
 
   // Starts (start.cc).
   class ReplayMark;
@@ -180,7 +175,9 @@ class Service final : public ProcessObserver {
   void DropOrphans();
   void DropOrphanedSandboxes();
   os::Task<void> RecoverAll(std::map<std::string, std::vector<uint64_t>> by_group);
-  os::Task<void> RecoverGroup(std::vector<uint64_t> numbers);
+  os::Task<void> RecoverGroup(std::string address, std::vector<uint64_t> numbers);
+  /// After a restart: returns when what was in the group before is taken up again.
+  os::Task<void> AwaitRecovery(std::string address) const;
   os::Task<void> RecoverInstance(uint64_t number);
   os::Task<Status> Recover(ContainerPtr container, store::Record record);
   void RestoreContainer(Container& container, const store::Record& record);
@@ -204,27 +201,19 @@ class Service final : public ProcessObserver {
   bool StartComesAgain(const TaskProcess& process) const;
 
   const Parts parts_;
-  std::map<uint64_t, link::InstanceAdded> instances_;
-  std::map<Key, uint64_t> instance_of_;
-  std::map<std::string, std::shared_ptr<const Group>> groups_;
+  Instances instances_;
+  Sandboxes sandboxes_;
+  SandboxService pods_;
   std::map<Key, ContainerPtr> containers_;
-  /// By group; made by the first container that needs it.
-  std::map<std::string, std::shared_ptr<SandboxEntry>> sandboxes_;
-  /// Serialises the making of a group's sandbox.
-  std::map<std::string, std::shared_ptr<os::Slot>> sandbox_slots_;
-
   /// `left_streams` of containers whose Create an engine's end interrupted, for
   /// the Create that is replayed.
   std::map<Key, std::vector<std::string>> left_streams_;
-  /// Names in the descriptor store that an earlier engine left.
-  std::vector<std::string> stored_;
+  /// Groups, by address, that are being taken up again.
+  std::map<std::string, os::OneShot<void>> recovering_;
   /// Set when every request that is replayed has come.
   os::OneShot<void> replayed_;
   /// Starts that came again, by container and exec id, as long as they run.
   std::multiset<std::pair<Key, std::string>> replayed_starts_;
 };
-
-/// `containerd.runc.v1`'s Timestamp.
-void SetTimestamp(wire::Timestamp* to, int64_t since_epoch_ns);
 
 }  // namespace gantry::task

@@ -18,9 +18,8 @@ class Service::ReplayMark {
  public:
   ReplayMark(Service& service, const CallContext& call, const pb::StartRequest& request)
       : service_(service) {
-    if (const auto group = service.GroupOf(call); call.replay && group) {
-      here_ =
-          service.replayed_starts_.emplace(service.KeyOf(**group, request.id()), request.exec_id());
+    if (const auto group = service.instances_.GroupAt(call.address); call.replay && group) {
+      here_ = service.replayed_starts_.emplace(KeyOf(**group, request.id()), request.exec_id());
     }
   }
 

@@ -17,6 +17,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/contract/harness/contract_test.h"
+#include "tests/contract/harness/interrupt.h"
 #include "tests/integration/harness/host.h"
 
 namespace gantry::contract {
@@ -116,86 +117,11 @@ TEST_P(EngineKill, BeforeEveryCallOfOneLife) {
   ExpectLifeInOrder(box);
 }
 
-/// Sees files that appear in a bundle: a write of the record makes two, the
-/// unfinished one and the one in its place.
-class BundleWatch {
- public:
-  explicit BundleWatch(const Box& box) : inotify_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
-    inotify_add_watch(inotify_.get(), box.bundle().c_str(), IN_CREATE | IN_MOVED_TO);
-  }
-
-  /// Waits for the `count`th; false: `answer` was readable before.
-  bool WaitFor(size_t count, int answer) {
-    while (seen_ < count) {
-      std::array<pollfd, 2> fds = {pollfd{inotify_.get(), POLLIN, 0}, pollfd{answer, POLLIN, 0}};
-      if (poll(fds.data(), fds.size(), kPatience) <= 0) {
-        return false;
-      }
-      Count();
-      if (fds[1].revents != 0) {
-        return seen_ >= count;
-      }
-    }
-    return true;
-  }
-
- private:
-  static constexpr int kPatience = 10'000;
-
-  void Count() {
-    alignas(inotify_event) std::array<char, 4096> buffer;
-    const ssize_t got = read(inotify_.get(), buffer.data(), buffer.size());
-    for (ssize_t at = 0; at < got; ++seen_) {
-      inotify_event event{};
-      std::memcpy(&event, buffer.data() + at, sizeof(event));
-      at += static_cast<ssize_t>(sizeof(event) + event.len);
-    }
-  }
-
-  UniqueFd inotify_;
-  size_t seen_ = 0;
-};
-
-/// What came of a call in the middle of which the engine was killed.
-template <class Response>
-struct Interrupted {
-  Result<Response> answer;
-  /// The engine was still at work when it died.
-  bool in_time = false;
-};
-
-/// Sends the call and kills the engine at the `moment`th change of the bundle; 0:
-/// at once.
-template <class Response, class Request>
-Interrupted<Response> CallAndKill(const Box& box, const char* method, const Request& request,
-                                  size_t moment) {
-  const pid_t engine = box.node().Engine();
-  BundleWatch watch(box);
-  auto pending = box.client().Begin<Response>(method, request);
-  if (!pending) {
-    return {std::unexpected(pending.error()), false};
-  }
-  const bool in_time = watch.WaitFor(moment, pending->fd());
-  kill(engine, SIGKILL);
-  return {pending->Get(), in_time};
-}
-
-/// Runs `round(moment)` for one moment after the other, until the answer comes first.
-void AtEachMoment(const std::function<bool(size_t moment)>& round) {
-  constexpr size_t kMost = 12;
-  for (size_t moment = 0; moment < kMost; ++moment) {
-    SCOPED_TRACE("killed at change " + std::to_string(moment) + " of the bundle");
-    if (!round(moment) || ::testing::Test::HasFatalFailure()) {
-      return;
-    }
-  }
-}
-
 TEST_P(EngineKill, DuringCreate) {
   AtEachMoment([this](size_t moment) {
     Box& box = Announced({.args = {"sh", "-c", "exit 4"}}, "-" + std::to_string(moment));
-    const auto created =
-        CallAndKill<pb::CreateTaskResponse>(box, "Create", box.CreateRequest(), moment);
+    const auto created = CallAndKill<pb::CreateTaskResponse>(node(), box.bundle(), box.client(),
+                                                             "Create", box.CreateRequest(), moment);
     EXPECT_OK(created.answer);
     EXPECT_OK(box.Start());
     ExpectEndOf(box, 4);
@@ -208,7 +134,8 @@ TEST_P(EngineKill, DuringStartOfAProgramThatEndsAtOnce) {
     Box& box = Created({.args = {"sh", "-c", "exit 4"}}, "-" + std::to_string(moment));
     pb::StartRequest request;
     request.set_id(box.id());
-    const auto started = CallAndKill<pb::StartResponse>(box, "Start", request, moment);
+    const auto started = CallAndKill<pb::StartResponse>(node(), box.bundle(), box.client(), "Start",
+                                                        request, moment);
     EXPECT_OK(started.answer);
     ExpectEndOf(box, 4);
     return started.in_time;
@@ -224,7 +151,8 @@ TEST_P(EngineKill, DuringStartOfAnExecThatEndsAtOnce) {
     pb::StartRequest request;
     request.set_id(box.id());
     request.set_exec_id(exec);
-    const auto started = CallAndKill<pb::StartResponse>(box, "Start", request, moment);
+    const auto started = CallAndKill<pb::StartResponse>(node(), box.bundle(), box.client(), "Start",
+                                                        request, moment);
     EXPECT_OK(started.answer);
     const auto ended = box.Wait(exec);
     EXPECT_OK(ended);
@@ -246,7 +174,8 @@ TEST_P(EngineKill, DuringDelete) {
     ASSERT_OK(box.Wait());
     pb::DeleteRequest request;
     request.set_id(box.id());
-    const auto deleted = CallAndKill<pb::DeleteResponse>(box, "Delete", request, moment);
+    const auto deleted = CallAndKill<pb::DeleteResponse>(node(), box.bundle(), box.client(),
+                                                         "Delete", request, moment);
     ASSERT_OK(deleted.answer);
     EXPECT_EQ(deleted.answer->exit_status(), 4U);
     EXPECT_THAT(node().containerd().WaitForTopics(box.id(), 4),
@@ -263,7 +192,7 @@ TEST_P(EngineKill, DuringWaitAndExit) {
     auto waiting = box.client().Begin<pb::WaitResponse>("Wait", wait);
     EXPECT_OK(waiting);
     const pid_t engine = node().Engine();
-    BundleWatch watch(box);
+    BundleWatch watch(box.bundle());
     const Status killed = box.Kill(SIGKILL);
     EXPECT_OK(killed);
     const bool in_time = waiting && watch.WaitFor(moment, waiting->fd());

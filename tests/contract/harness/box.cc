@@ -54,9 +54,19 @@ Box::Box(Node& node, std::string id, std::string handler, BoxOptions options)
       bundle_(node.root() + "/bundles/" + id_),
       client_("") {}
 
-bool Box::Announce() {
+void Box::WriteBundle() const {
   fs::create_directories(bundle_ + "/rootfs");
   e2e::WriteText(bundle_ + "/config.json", MakeSpec(node_, id_, options_).dump());
+}
+
+void Box::Join(const std::string& socket) {
+  WriteBundle();
+  client_ = TaskClient(socket);
+}
+
+bool Box::Announce() {
+  WriteBundle();
+  has_shim_ = true;
   const auto path = node_.Announce(id_, handler_, bundle_, options_.group);
   client_ = TaskClient(path.value_or(""));
   return path.has_value();
@@ -207,7 +217,9 @@ Status Box::Finish() {
     }
     GANTRY_CHECK_OK(Delete());
   }
-  GANTRY_CHECK_OK(node_.ShimDelete(id_, bundle_));
+  if (has_shim_) {
+    GANTRY_CHECK_OK(node_.ShimDelete(id_, bundle_));
+  }
   for (const std::string& name : e2e::ListFolder(bundle_)) {
     if (name.starts_with("gantry.record")) {
       return Fail(Code::kInternal, "'{}' is left in the bundle", name);

@@ -42,6 +42,9 @@ class Box {
 
   /// Writes the bundle and announces the instance; false: it could not.
   bool Announce();
+  /// Writes the bundle only: a container that comes on the socket of its pod,
+  /// without a shim of its own.
+  void Join(const std::string& socket);
   /// A Create with the root file system as a bind mount.
   pb::CreateTaskRequest CreateRequest() const;
 
@@ -78,12 +81,15 @@ class Box {
   Node& node() const { return node_; }
 
  private:
+  void WriteBundle() const;
+
   Node& node_;
   const std::string id_;
   const std::string handler_;
   const BoxOptions options_;
   const std::string bundle_;
   TaskClient client_;
+  bool has_shim_ = false;
 };
 
 }  // namespace gantry::contract

@@ -20,6 +20,7 @@ namespace pb = containerd::task;
 
 inline constexpr std::chrono::seconds kCallLimit{30};
 inline constexpr const char* kService = "containerd.task.v3.Task";
+inline constexpr const char* kSandboxService = "containerd.runtime.sandbox.v1.Sandbox";
 
 /// How it went, without the value.
 template <class T>
@@ -55,7 +56,8 @@ class Pending {
 /// Thread: any.
 class TaskClient {
  public:
-  explicit TaskClient(std::string path) : path_(std::move(path)) {}
+  explicit TaskClient(std::string path, std::string service = kService)
+      : path_(std::move(path)), service_(std::move(service)) {}
 
   /// Errors: those of the answer; kUnavailable where there was none.
   template <class Response, class Request>
@@ -69,7 +71,7 @@ class TaskClient {
   Result<Pending<Response>> Begin(const std::string& method, const Request& request) const {
     GANTRY_TRY(rpc::BlockingClient client, rpc::BlockingClient::Connect(path_));
     GANTRY_TRY(const uint32_t stream,
-               client.Send(kService, method, request.SerializeAsString(), kCallLimit));
+               client.Send(service_, method, request.SerializeAsString(), kCallLimit));
     return Pending<Response>(std::move(client), stream);
   }
 
@@ -84,6 +86,7 @@ class TaskClient {
 
  private:
   std::string path_;
+  std::string service_;
 };
 
 }  // namespace gantry::contract

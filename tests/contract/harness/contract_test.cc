@@ -171,7 +171,7 @@ void ContractTest::TearDown() {
       std::chrono::seconds(10));
   EXPECT_EQ(left, "") << "left after the test";
   if (HasFailure()) {
-    std::fprintf(stderr, "--- the engine's log:\n%s---\n", node().Log().c_str());
+    std::fprintf(stderr, "--- the keeper's and the engine's log:\n%s---\n", node().Log().c_str());
     // What this test left is not the next one's fault.
     environment->baseline_ = environment->Measure();
   }

@@ -201,9 +201,13 @@ void Node::KillEngine() const {
 }
 
 std::string Node::Log() const {
-  const std::string text = e2e::ReadText(root_ + "/keeper.out");
   constexpr size_t kTail = 6000;
-  return text.substr(text.size() > kTail ? text.size() - kTail : 0);
+  std::string log;
+  for (const std::string& file : {root_ + "/keeper.out", run_dir() + "/gantry.log"}) {
+    const std::string text = e2e::ReadText(file);
+    log += text.substr(text.size() > kTail ? text.size() - kTail : 0);
+  }
+  return log;
 }
 
 }  // namespace gantry::contract

@@ -14,23 +14,20 @@ BackendInfo RemoteBackend::Describe() {
   BackendInfo info;
   info.name = "remote";
   info.version = "0.1.0";
+  info.pauseless_pods = true;
   info.needs.push_back({"the sandbox program", access(server_.c_str(), X_OK) == 0, false, server_});
   return info;
 }
 
 Result<std::unique_ptr<Sandbox>> RemoteBackend::CreateSandbox(const SandboxRequest& request,
                                                               SandboxContext& context) {
-  if (request.kind == SandboxKind::kPauseless) {
-    return Fail(Code::kUnimplemented, "create sandbox '{}': pause-less pods are not known here",
-                request.id.str());
-  }
-  return std::make_unique<RemoteSandbox>(server_, context);
+  return std::make_unique<RemoteSandbox>(server_, request.kind, context);
 }
 
-Result<std::unique_ptr<Sandbox>> RemoteBackend::RecoverSandbox(const SandboxRequest&,
+Result<std::unique_ptr<Sandbox>> RemoteBackend::RecoverSandbox(const SandboxRequest& request,
                                                                SandboxContext& context,
                                                                const std::string&) {
-  auto sandbox = std::make_unique<RemoteSandbox>(server_, context);
+  auto sandbox = std::make_unique<RemoteSandbox>(server_, request.kind, context);
   GANTRY_CHECK_OK(sandbox->Recover());
   return sandbox;
 }

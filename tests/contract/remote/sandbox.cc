@@ -31,6 +31,9 @@ Status RemoteSandbox::Start() {
   }
   parts_->server = std::move(*spawned);
   Status connected = Connect(std::move(pair.first));
+  if (connected && is_pod_) {
+    connected = context_.Bind(parts_->server);
+  }
   if (!connected) {
     IgnoreError(Shutdown(), "the first error counts");
   }
@@ -44,6 +47,9 @@ Status RemoteSandbox::Connect(UniqueFd door) {
 
 Status RemoteSandbox::Recover() {
   parts_->server = context_.FindSpawned(kTag);
+  if (parts_->server && is_pod_) {
+    GANTRY_CHECK_OK(context_.Bind(parts_->server));
+  }
   Result<UniqueFd> door = context_.Take(kDoor);
   if (!door) {
     return {};  // It had not been started: nothing to find.
@@ -56,13 +62,8 @@ Status RemoteSandbox::Recover() {
 
 Status RemoteSandbox::Stop(std::chrono::milliseconds) { return Shutdown(); }
 
-Result<SandboxStatus> RemoteSandbox::CurrentStatus() {
-  SandboxStatus status;
-  if (parts_->server && !parts_->server->Ended()) {
-    status.pid = parts_->server->pid();
-    status.ready = true;
-  }
-  return status;
+Result<SandboxInfo> RemoteSandbox::Info() {
+  return SandboxInfo{{"server", parts_->server ? std::to_string(parts_->server->pid().value) : ""}};
 }
 
 Result<std::unique_ptr<Container>> RemoteSandbox::CreateContainer(const ContainerRequest& request,

@@ -20,13 +20,16 @@ struct SandboxParts {
 
 class RemoteSandbox final : public Sandbox {
  public:
-  RemoteSandbox(std::string server, SandboxContext& context)
-      : server_(std::move(server)), context_(context), parts_(std::make_shared<SandboxParts>()) {}
+  RemoteSandbox(std::string server, SandboxKind kind, SandboxContext& context)
+      : server_(std::move(server)),
+        is_pod_(kind == SandboxKind::kPauseless),
+        context_(context),
+        parts_(std::make_shared<SandboxParts>()) {}
 
   Status Start() override;
   Status Recover();
   Status Stop(std::chrono::milliseconds limit) override;
-  Result<SandboxStatus> CurrentStatus() override;
+  Result<SandboxInfo> Info() override;
   Result<std::unique_ptr<Container>> CreateContainer(const ContainerRequest& request,
                                                      ContainerContext& context) override;
   Result<std::unique_ptr<Container>> RecoverContainer(const ContainerRequest& request,
@@ -38,6 +41,7 @@ class RemoteSandbox final : public Sandbox {
   Status Connect(UniqueFd door);
 
   const std::string server_;
+  const bool is_pod_;
   SandboxContext& context_;
   const std::shared_ptr<SandboxParts> parts_;
 };

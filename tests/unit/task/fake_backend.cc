@@ -166,9 +166,16 @@ namespace {
 class FakeSandbox final : public Sandbox {
  public:
   FakeSandbox(FakeBackend& backend, const SandboxRequest& request, SandboxContext& context)
-      : object_(backend, "sandbox " + request.id.str()), context_(context) {}
+      : object_(backend, "sandbox " + request.id.str()),
+        context_(context),
+        is_pod_(request.kind == SandboxKind::kPauseless) {}
+
+  ~FakeSandbox() override { object_.backend().Remove(object_.name()); }
 
   Status Start() override {
+    if (is_pod_) {
+      object_.backend().PodUp(object_.name(), context_, false);
+    }
     if (object_.backend().HasServers()) {
       SpawnRequest request;
       request.argv = {"server"};
@@ -201,14 +208,40 @@ class FakeSandbox final : public Sandbox {
       server_ = context_.FindSpawned("server");
       EXPECT_NE(server_, nullptr) << "its process was not found again";
     }
+    if (is_pod_) {
+      object_.backend().PodUp(object_.name(), context_, true);
+    }
     return {};
   }
+
+  Status Stop(std::chrono::milliseconds) override {
+    GANTRY_CHECK_OK(object_.Enter("stop"));
+    object_.backend().End(object_.name(), 0);
+    return {};
+  }
+
+  Result<SandboxInfo> Info() override {
+    GANTRY_CHECK_OK(object_.Enter("info"));
+    return SandboxInfo{{"colour", "blue"}};
+  }
+
+  Result<AnyValue> Metrics() override {
+    GANTRY_CHECK_OK(object_.Enter("metrics"));
+    return AnyValue{"io.containerd.cgroups.v2.Metrics", "metrics"};
+  }
+
+  Status Update(const PodResources& resources) override {
+    return object_.Enter("update", std::to_string(resources.memory_limit.value_or(0)));
+  }
+
+  SandboxPlatform Platform() override { return {"linux", "amd64", ""}; }
 
   Status Shutdown() override { return object_.Enter("shutdown"); }
 
  private:
   FakeObject object_;
   SandboxContext& context_;
+  const bool is_pod_;
   std::shared_ptr<HostProcess> server_;
 };
 
@@ -298,6 +331,10 @@ void FakeBackend::SetProcesses(std::vector<ProcessInfo> processes) {
 
 bool FakeBackend::End(const std::string& name, uint32_t status) {
   const std::lock_guard lock(mutex_);
+  if (const auto pod = pods_.extract(name)) {
+    pod.mapped()->Exited({status, kEndedAt});
+    return true;
+  }
   const auto found = running_.find(name);
   if (found == running_.end()) {
     return false;
@@ -329,6 +366,25 @@ void FakeBackend::EndAll() {
   changed_.notify_all();
   for (const auto& [name, context] : std::exchange(running_, {})) {
     context->Exited({137, kEndedAt});
+  }
+  for (const auto& [name, context] : std::exchange(pods_, {})) {
+    context->Exited({137, kEndedAt});
+  }
+}
+
+void FakeBackend::PodUp(const std::string& name, SandboxContext& context, bool recovered) {
+  HostPid pid;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto ended = ended_.find(name); recovered && ended != ended_.end()) {
+      context.Exited({ended->second, kEndedAt});
+      return;
+    }
+    pods_[name] = &context;
+    pid.value = next_pid_++;
+  }
+  if (!recovered) {
+    context.SetPid(pid);
   }
 }
 
@@ -362,6 +418,7 @@ Status FakeBackend::Enter(const std::string& call, const std::string& arguments)
 void FakeBackend::Remove(const std::string& name) {
   const std::lock_guard lock(mutex_);
   running_.erase(name);
+  pods_.erase(name);
 }
 
 Status FakeBackend::ComeUp(const std::string& name, ProcessContext& context,

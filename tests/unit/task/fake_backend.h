@@ -54,7 +54,8 @@ class FakeBackend final : public SandboxBackend {
   void BindTo(const std::string& name, HostPid pid);
   /// What `Processes` answers.
   void SetProcesses(std::vector<ProcessInfo> processes);
-  /// Ends a process, as a backend says it. False: there is no such process.
+  /// Ends a process, or a pod ("sandbox p1"), as a backend says it. False: there is
+  /// none.
   bool End(const std::string& name, uint32_t status);
   /// Ends it while `call` is under way, before it returns.
   void EndDuring(const std::string& call, const std::string& name, uint32_t status);
@@ -68,7 +69,7 @@ class FakeBackend final : public SandboxBackend {
 
   // For its objects.
   Status Enter(const std::string& call, const std::string& arguments = "");
-  void Add(const std::string& name, ProcessContext& context);
+  void PodUp(const std::string& name, SandboxContext& context, bool recovered);
   void Remove(const std::string& name);
   Status ComeUp(const std::string& name, ProcessContext& context, SandboxContext& sandbox,
                 bool recovered);
@@ -90,6 +91,7 @@ class FakeBackend final : public SandboxBackend {
   std::set<std::string> left_out_;
   std::map<std::string, HostPid> bind_;
   std::map<std::string, ProcessContext*> running_;
+  std::map<std::string, SandboxContext*> pods_;
   std::map<std::string, std::pair<std::string, uint32_t>> end_during_;
   std::map<std::string, uint32_t> ended_;
   std::vector<ProcessInfo> processes_;

@@ -169,9 +169,22 @@ std::string TaskTest::Announce(const std::string& id, const std::string& group) 
 
 uint32_t TaskTest::Send(const std::string& method, const google::protobuf::MessageLite& request,
                         const std::string& socket, bool replay) {
-  rpc::Request call;
   // Both versions are served by the same code; half of the calls go to each.
-  call.service = next_stream_ % 4 == 1 ? "containerd.task.v2.Task" : "containerd.task.v3.Task";
+  return SendTo(next_stream_ % 4 == 1 ? "containerd.task.v2.Task" : "containerd.task.v3.Task",
+                method, request, socket, replay);
+}
+
+uint32_t TaskTest::SendSandbox(const std::string& method,
+                               const google::protobuf::MessageLite& request,
+                               const std::string& socket, bool replay) {
+  return SendTo("containerd.runtime.sandbox.v1.Sandbox", method, request, socket, replay);
+}
+
+uint32_t TaskTest::SendTo(const std::string& service, const std::string& method,
+                          const google::protobuf::MessageLite& request, const std::string& socket,
+                          bool replay) {
+  rpc::Request call;
+  call.service = service;
   call.method = method;
   call.payload = request.SerializeAsString();
   call.timeout = callers_timeout_;

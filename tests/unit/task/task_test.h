@@ -142,6 +142,10 @@ class TaskTest : public testing::Test {
 
   bool Answered(uint32_t stream) const { return engine_->answers.contains(stream); }
 
+  /// The same to the Sandbox service.
+  uint32_t SendSandbox(const std::string& method, const google::protobuf::MessageLite& request,
+                       const std::string& socket, bool replay = false);
+
   /// Waits for the answer.
   Result<std::string> Take(uint32_t stream);
 
@@ -205,6 +209,9 @@ class TaskTest : public testing::Test {
 
  private:
   void StartEngine();
+  uint32_t SendTo(const std::string& service, const std::string& method,
+                  const google::protobuf::MessageLite& request, const std::string& socket,
+                  bool replay);
 
   uint32_t next_stream_ = 1;
   std::map<std::string, std::string> socket_of_;

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Containers and the sandboxes that they stand in: the first of a group makes
+// one, the last ends it, unless it is a pod's.
+#include <csignal>
+#include <utility>
+
+#include "core/link/record_peek.h"
+#include "core/log/log.h"
+#include "core/os/fs.h"
+#include "core/plugin/guard.h"
+#include "core/sandbox/call_deadline.h"
+#include "core/task/service.h"
+
+namespace gantry::task {
+namespace {
+
+/// Makes and starts a sandbox, or takes one up again (`blob`). Thread: workers.
+Status Open(SandboxEntry& entry, const SandboxRequest& request, const std::string* blob) {
+  return plugin::GuardedCall(entry.backend_name, [&]() -> Status {
+    if (blob != nullptr) {
+      GANTRY_TRY(entry.sandbox, entry.backend->RecoverSandbox(request, *entry.context, *blob));
+      return {};
+    }
+    GANTRY_TRY(entry.sandbox, entry.backend->CreateSandbox(request, *entry.context));
+    Status started = entry.sandbox->Start();
+    if (!started) {
+      IgnoreError(entry.sandbox->Shutdown(), "the start's error says more");
+    }
+    return started;
+  });
+}
+
+std::string EntryOf(const Container& container, const SandboxEntry& pod) {
+  return pod.members_folder + "/" + container.id.str();
+}
+
+}  // namespace
+
+os::Task<Result<SandboxEntryPtr>> Service::OpenSandbox(ContainerPtr container,
+                                                       SandboxRequest request,
+                                                       std::string backend_name,
+                                                       const std::string* blob) {
+  const std::string address = container->group->address;
+  const auto slot = sandboxes_.SlotOf(address);
+  const os::Slot::Hold hold = co_await slot->Acquire();
+  if (SandboxEntryPtr there = sandboxes_.Find(address)) {
+    co_return there;
+  }
+  SandboxPlan plan;
+  plan.group = container->group;
+  plan.backend_name = std::move(backend_name);
+  plan.options_json = request.options_json;
+  plan.prefix = blob == nullptr || container->sandbox_prefix.empty()
+                    ? SandboxPrefix(container->instance)
+                    : container->sandbox_prefix;
+  plan.blob = blob == nullptr ? std::string() : *blob;
+  GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await sandboxes_.Plan(std::move(plan)));
+  entry->keeper_of_blob = container;
+  if (container->id.str() == container->group->id) {
+    // Of a pod's own container: containerd says `delete` of it alone, too.
+    entry->members_folder = container->bundle + "/" + link::kMembersFolder;
+  }
+  entry->keep_blob = [weak = std::weak_ptr(entry)]() -> std::function<Status()> {
+    const SandboxEntryPtr self = weak.lock();
+    const ContainerPtr owner = self ? self->keeper_of_blob.lock() : nullptr;
+    if (!owner || !owner->init) {
+      return nullptr;
+    }
+    return owner->record.Writer(owner->record.Next(ToRecord(*owner)));
+  };
+  request.id = entry->id;
+  request.ns = container->group->ns;
+  // What it saves while it comes up is in the container's record already.
+  container->sandbox = entry;
+  container->sandbox_prefix = entry->prefix;
+  Status opened =
+      co_await parts_.services.pool.Run([&]() -> Status { return Open(*entry, request, blob); });
+  if (!opened) {
+    container->sandbox = nullptr;
+    if (blob == nullptr) {
+      entry->context->DropAll();
+    }
+    co_return std::unexpected(std::move(opened).error());
+  }
+  sandboxes_.Enter(address, entry);
+  co_return entry;
+}
+
+void Service::JoinMembers(Container& container, SandboxEntryPtr entry) {
+  ++entry->containers;
+  container.sandbox_prefix = entry->prefix;
+  container.sandbox = std::move(entry);
+  ProtectMembers(*container.sandbox);
+}
+
+/// For whoever has to end the pod when keeper and engine are gone.
+os::Task<Status> Service::Enlist(const Container& container) {
+  if (container.sandbox->members_folder.empty() || container.id.str() == container.group->id) {
+    co_return Status();
+  }
+  co_return co_await parts_.services.pool.Run(
+      [folder = container.sandbox->members_folder, path = EntryOf(container, *container.sandbox),
+       peek = store::EncodePeek(ToRecord(container))]() -> Status {
+        GANTRY_CHECK_OK(os::MakeDirs(folder, 0700));
+        return os::WriteFileAtomic(path, peek, 0600);
+      });
+}
+
+/// Who ends the sandbox changes as containers come and go.
+void Service::ProtectMembers(const SandboxEntry& entry) {
+  for (const auto& [key, member] : containers_) {
+    if (member->sandbox.get() == &entry && member->init) {
+      Protect(*member);
+    }
+  }
+}
+
+/// With this container its sandbox ends: it is the pod's own, or the only one.
+bool Service::EndsWithSandbox(const Container& container) const {
+  return container.sandbox && !container.sandbox->is_pod &&
+         (container.id.str() == container.group->id || container.sandbox->containers <= 1);
+}
+
+/// The sandbox's state is in the record of one of its containers. When that one
+/// leaves, it goes to the one that a recovery would take up first.
+os::Task<void> Service::HandOverBlob(const Container& from, SandboxEntry& entry) {
+  if (entry.keeper_of_blob.lock().get() != &from) {
+    co_return;
+  }
+  ContainerPtr next;
+  for (const auto& [key, other] : containers_) {
+    if (other->sandbox.get() == &entry && (!next || other->instance < next->instance)) {
+      next = other;
+    }
+  }
+  entry.keeper_of_blob = next;
+  if (next) {
+    IgnoreError(co_await Save(*next), "a later save repeats it");
+  }
+}
+
+/// The pod ends: so do they.
+os::Task<void> Service::EndMembers(SandboxEntryPtr entry) {
+  for (const ContainerPtr& member : Containers()) {
+    if (member->sandbox != entry || !member->init) {
+      continue;
+    }
+    const os::Slot::Hold hold = co_await member->slot.Acquire();
+    if (member->sandbox == entry && member->init->state != State::kNone) {
+      co_await EndMember(member);
+    }
+  }
+}
+
+/// Kills it and removes every trace; its record stays until it is deleted.
+os::Task<void> Service::EndMember(ContainerPtr member) {
+  TaskProcess& init = *member->init;
+  if (init.state == State::kRunning || init.state == State::kPaused) {
+    IgnoreError(co_await SignalAll(member, SIGKILL), "it has ended just now");
+    if (!co_await init.exited.WaitFor(parts_.services.loop, parts_.config.timeouts.kill)) {
+      LogWarning({{"ns", member->group->ns.str()}, {"id", member->id.str()}},
+                 "its end is not known though its sandbox ends");
+    }
+  }
+  if (Status removed = co_await Remove(member); !removed) {
+    LogError({{"ns", member->group->ns.str()}, {"id", member->id.str()}},
+             "end it with its sandbox: {}", removed.error().message);
+  }
+}
+
+os::Task<void> Service::LeaveSandbox(Container& container) {
+  const SandboxEntryPtr entry = std::exchange(container.sandbox, nullptr);
+  if (!entry) {
+    co_return;
+  }
+  --entry->containers;
+  if (!entry->members_folder.empty() && container.id.str() != container.group->id) {
+    IgnoreError(co_await parts_.services.pool.Run([path = EntryOf(container, *entry)]() -> Status {
+      return os::RemoveFile(path);
+    }),
+                "it goes with the pod's bundle");
+  }
+  if (entry->is_pod) {
+    co_return;
+  }
+  if (entry->containers > 0) {
+    co_await HandOverBlob(container, *entry);
+    ProtectMembers(*entry);
+    co_return;
+  }
+  if (const Status ended = co_await sandboxes_.Close(container.group->address, entry); !ended) {
+    LogError({{"id", entry->id.str()}}, "shut the sandbox down: {}", ended.error().message);
+  }
+}
+
+}  // namespace gantry::task

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/task/pod.h"
+
+namespace gantry::task {
+
+void Pod::SetExited() {
+  // Whoever calls has set it.
+  exited.Set(*exit);  // NOLINT(bugprone-unchecked-optional-access)
+  for (os::OneShot<void>& wait : waits) {
+    wait.Set();
+  }
+}
+
+void Pod::SetGone() {
+  gone = true;
+  for (os::OneShot<void>& wait : waits) {
+    wait.Set();
+  }
+}
+
+SandboxRequest ToRequest(const Pod& pod) {
+  SandboxRequest request;
+  request.id = pod.id;
+  request.ns = pod.group->ns;
+  request.kind = SandboxKind::kPauseless;
+  request.bundle = pod.bundle;
+  request.options_json = pod.options_json;
+  request.netns_path = pod.netns_path;
+  request.annotations = pod.annotations;
+  request.pod_config = pod.config;
+  request.cgroups = pod.cgroups.own.Dirs();
+  return request;
+}
+
+store::Record ToRecord(const Pod& pod) {
+  store::Record record;
+  record.kind = store::Kind::kSandbox;
+  record.ns = pod.group->ns;
+  record.id = pod.id.str();
+  record.bundle = pod.bundle;
+  record.handler = pod.handler;
+  record.backend = pod.backend_name;
+  record.options_json = pod.options_json;
+  record.state = pod.state;
+  record.init.pid = pod.host_pid;
+  record.init.start_time = pod.start_time;
+  record.init.shown_pid = HostPid{static_cast<int32_t>(pod.pid)};
+  if (pod.exit) {
+    record.init.exited = true;
+    record.init.exit_status = pod.exit->status;
+    record.init.exited_at_ns = pod.exit->exited_at_ns;
+  }
+  record.mounts = pod.mounts;
+  record.sandbox_prefix = pod.prefix;
+  record.created_at_ns = pod.created_at_ns;
+  record.netns_path = pod.netns_path;
+  record.annotations = pod.annotations;
+  record.pod_config = pod.config;
+  record.cgroups = pod.cgroups.own.Dirs();
+  if (pod.cgroups.made) {
+    record.blobs[std::string(kMadeCgroup)] = "1";
+  }
+  if (pod.entry) {
+    record.blobs["sandbox"] = pod.entry->blob;
+  }
+  if (pod.state == State::kStarting) {
+    record.blobs[std::string(kCreatedBlob)] = pod.created_blob;
+  }
+  return record;
+}
+
+link::Plan ToPlan(const Pod& pod, const engine::HostProcesses& processes) {
+  link::Plan plan;
+  if (pod.host_pid && !pod.exit) {
+    plan.init = link::ProcessRef{pod.host_pid.value, pod.start_time};
+  }
+  for (const os::ProcessId& process : processes.SpawnedBelow(pod.prefix + "/")) {
+    plan.processes.push_back({process.pid, process.start_time});
+  }
+  plan.cgroup_dirs = pod.cgroups.own.Dirs();
+  for (const store::MountedRecord& mount : pod.mounts) {
+    (mount.type == "tmpfs" ? plan.memory_mounts : plan.mounts).push_back(mount.target);
+  }
+  return plan;
+}
+
+}  // namespace gantry::task

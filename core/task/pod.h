@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the Sandbox service knows of one pod without a pause container. State
+// only; what happens to it is in sandbox_service.cc.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gantry/ids.h>
+#include <gantry/process.h>
+#include <gantry/sandbox.h>
+
+#include "core/engine/host_processes.h"
+#include "core/link/messages.h"
+#include "core/os/co.h"
+#include "core/store/record.h"
+#include "core/task/instances.h"
+#include "core/task/pod_cgroup.h"
+#include "core/task/record_file.h"
+#include "core/task/sandboxes.h"
+#include "core/task/state.h"
+
+namespace gantry::task {
+
+/// Its record has such a blob where the pod's cgroup is ours to remove.
+inline constexpr std::string_view kMadeCgroup = "made-cgroup";
+/// And such a one while it starts: see Pod::created_blob.
+inline constexpr std::string_view kCreatedBlob = "sandbox-created";
+
+/// Thread: loop, all of it, but what is handed to a worker by value.
+struct Pod {
+  Pod(SandboxId sandbox, GroupPtr in) : id(std::move(sandbox)), group(std::move(in)) {}
+
+  Pod(const Pod&) = delete;
+  Pod& operator=(const Pod&) = delete;
+  ~Pod() = default;
+
+  /// Its end is on record: wakes who waits.
+  void SetExited();
+  /// It is not there any more: wakes who waits, also without an end.
+  void SetGone();
+
+  const SandboxId id;
+  const GroupPtr group;
+  /// The keeper's number for it.
+  uint64_t instance = 0;
+  std::string bundle;
+  std::string handler;
+  std::string backend_name;
+  std::string options_json;
+  std::string netns_path;
+  /// `runtime.v1.PodSandboxConfig`.
+  std::string config;
+  std::map<std::string, std::string> annotations;
+  std::vector<store::MountedRecord> mounts;
+  PodCgroup cgroups;
+  int64_t created_at_ns = 0;
+  /// kNone: it is only expected, see `ready`. Never paused.
+  State state = State::kNone;
+  /// Null: its backend could not take it up again.
+  SandboxEntryPtr entry;
+  /// What the backend had saved before Start: counts again when that fails.
+  std::string created_blob;
+  /// See SandboxEntry::prefix.
+  std::string prefix;
+  /// The host process, where it is one.
+  engine::WatchedProcessPtr host;
+  /// For the record, also where `host` is not there any more.
+  HostPid host_pid;
+  uint64_t start_time = 0;
+  /// What containerd is told.
+  uint32_t pid = 0;
+  std::optional<ExitStatus> exit;
+  /// Set when the exit is on record.
+  os::OneShot<ExitStatus> exited;
+  bool gone = false;
+  /// One for each WaitSandbox under way.
+  std::list<os::OneShot<void>> waits;
+  /// Create, Start, Stop, Update and Shutdown, in the order in which they came.
+  os::Slot slot;
+  /// Set when it has been taken up again after a restart of the engine, or turned
+  /// out to be none; at once for a new one. Calls wait for it.
+  os::OneShot<void> ready;
+  RecordFile record;
+};
+
+using PodPtr = std::shared_ptr<Pod>;
+
+/// What its backend is told of it.
+SandboxRequest ToRequest(const Pod& pod);
+/// The pod as it goes to disk.
+store::Record ToRecord(const Pod& pod);
+/// How the keeper alone can end it.
+link::Plan ToPlan(const Pod& pod, const engine::HostProcesses& processes);
+
+}  // namespace gantry::task

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CreateSandbox: checks, record, cgroups, mounts, the backend's sandbox. Whatever
+// fails half-way is undone.
+#include <utility>
+
+#include <gantry/pod_config.h>
+
+#include "core/link/record_peek.h"
+#include "core/log/log.h"
+#include "core/oci/bundle.h"
+#include "core/oci/runtime_options.h"
+#include "core/os/mount.h"
+#include "core/plugin/guard.h"
+#include "core/task/container.h"
+#include "core/task/sandbox_service.h"
+
+namespace gantry::task {
+namespace {
+
+constexpr std::string_view kPodSandboxConfig = "runtime.v1.PodSandboxConfig";
+
+/// What is read and decided before anything is made.
+struct Plans {
+  std::string handler;
+  std::string options_json;
+  std::string pod_config;
+  PodConfig config;
+  PodCgroup cgroups;
+};
+
+Result<Plans> ReadPlans(const Group& group, const sandbox_pb::CreateSandboxRequest& request,
+                        const os::CgroupHierarchy& hierarchy) {
+  GANTRY_CHECK_OK(oci::CheckBundle(request.bundle_path()));
+  Plans plans;
+  GANTRY_TRY(oci::RuntimeOptions options,
+             oci::DecodeRuntimeOptions(group.options_type_url, group.options));
+  GANTRY_CHECK_OK(oci::ReadConfigPath(options));
+  const std::string& type = request.options().type_url();
+  if (type.ends_with(kPodSandboxConfig)) {
+    plans.pod_config = request.options().value();
+    GANTRY_TRY(plans.config, ParsePodConfig(plans.pod_config));
+  } else {
+    GANTRY_TRY(oci::RuntimeOptions own, oci::DecodeRuntimeOptions(type, request.options().value()));
+    GANTRY_TRY(options.json, oci::MergeOptions(options.json, own.json));
+    if (!own.handler.empty()) {
+      options.handler = own.handler;
+    }
+  }
+  plans.handler = !options.handler.empty() ? options.handler : group.handler;
+  plans.options_json = std::move(options.json);
+  GANTRY_TRY(plans.cgroups, PodCgroup::Find(hierarchy, plans.config, request.sandbox_id()));
+  return plans;
+}
+
+std::vector<os::Mount> MountsOf(const sandbox_pb::CreateSandboxRequest& request) {
+  std::vector<os::Mount> mounts;
+  for (const auto& mount : request.rootfs()) {
+    mounts.push_back({mount.type(),
+                      mount.source(),
+                      mount.target(),
+                      {mount.options().begin(), mount.options().end()}});
+  }
+  return mounts;
+}
+
+}  // namespace
+
+SandboxService::Answer<sandbox_pb::CreateSandboxResponse> SandboxService::Create(
+    const Call& call, sandbox_pb::CreateSandboxRequest request) {
+  const Deadline deadline = DeadlineOf(call, parts_.config.timeouts.create);
+  GANTRY_CO_TRY(SandboxId id, SandboxId::Parse(request.sandbox_id()));
+  GANTRY_CO_TRY(const GroupPtr group, instances_.GroupAt(call.address));
+  if (id.str() != group->id) {
+    co_return Fail(Code::kInvalidArgument, "create sandbox '{}': this is the socket of '{}'",
+                   id.str(), group->id);
+  }
+  if (const Result<PodPtr> there = co_await Find(call, id.str())) {
+    if (call.replay && (*there)->state != State::kCreating) {
+      // An earlier engine made it and died before it could say so.
+      co_return sandbox_pb::CreateSandboxResponse();
+    }
+    co_return Fail(Code::kAlreadyExists, "create sandbox '{}': already exists", id.str());
+  }
+  if (sandboxes_.Find(group->address)) {
+    co_return Fail(Code::kAlreadyExists, "create sandbox '{}': a container has that id", id.str());
+  }
+  if (!parts_.config_error.empty()) {
+    co_return Fail(Code::kFailedPrecondition, "create sandbox '{}': {}", id.str(),
+                   parts_.config_error);
+  }
+  const auto pod = std::make_shared<Pod>(std::move(id), group);
+  pod->instance = instances_.NumberOf(KeyOf(*group, group->id));
+  pod->ready.Set();
+  pods_[group->address] = pod;
+  const os::Slot::Hold hold = co_await pod->slot.Acquire();
+  if (Status status = co_await DoCreate(pod, std::move(request), deadline); !status) {
+    IgnoreError(co_await Discard(pod, deadline), "the first error counts");
+    co_return std::unexpected(std::move(status).error());
+  }
+  LogInfo({{"ns", group->ns.str()}, {"id", pod->id.str()}}, "sandbox created");
+  co_return sandbox_pb::CreateSandboxResponse();
+}
+
+os::Task<Status> SandboxService::DoCreate(PodPtr pod, sandbox_pb::CreateSandboxRequest request,
+                                          Deadline deadline) {
+  GANTRY_CO_CHECK_OK(co_await PrepareCreate(pod, request));
+  GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await PlanEntry(pod, std::string()));
+  pod->entry = entry;
+  const SandboxRequest plan = ToRequest(*pod);
+  GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([&]() -> Status {
+    const sandbox::CallDeadline limit(deadline);
+    return plugin::GuardedCall(entry->backend_name, [&]() -> Status {
+      GANTRY_TRY(entry->sandbox, entry->backend->CreateSandbox(plan, *entry->context));
+      return {};
+    });
+  }));
+  sandboxes_.Enter(pod->group->address, entry);
+  pod->state = State::kCreated;
+  Protect(*pod);
+  co_return co_await Save(*pod);
+}
+
+/// Checks, the first record, cgroups and mounts.
+os::Task<Status> SandboxService::PrepareCreate(PodPtr pod,
+                                               const sandbox_pb::CreateSandboxRequest& request) {
+  pod->state = State::kCreating;
+  pod->netns_path = request.netns_path();
+  pod->annotations = {request.annotations().begin(), request.annotations().end()};
+  pod->created_at_ns = NowNs();
+  pod->prefix = SandboxPrefix(pod->instance);
+  GANTRY_CO_TRY(Plans plans, co_await parts_.services.pool.Run([&]() -> Result<Plans> {
+    return ReadPlans(*pod->group, request, parts_.services.cgroups);
+  }));
+  pod->bundle = request.bundle_path();
+  pod->config = std::move(plans.pod_config);
+  const config::Handler* handler = parts_.config.FindHandler(plans.handler);
+  if (handler == nullptr) {
+    co_return Fail(Code::kInvalidArgument,
+                   "create sandbox '{}': handler '{}' is not in the configuration '{}'",
+                   pod->id.str(), plans.handler, parts_.config.file);
+  }
+  pod->handler = plans.handler.empty() ? parts_.config.default_handler : plans.handler;
+  pod->backend_name = handler->backend;
+  GANTRY_CO_TRY(pod->options_json, oci::MergeOptions(handler->options.json, plans.options_json));
+  const std::vector<os::Mount> mounts = MountsOf(request);
+  const std::string rootfs = pod->bundle + "/rootfs";
+  for (const os::Mount& mount : mounts) {
+    pod->mounts.push_back({mount.type, mount.source, rootfs});
+  }
+  pod->cgroups = std::move(plans.cgroups);
+  GANTRY_CO_CHECK_OK(co_await Save(*pod));
+  co_return co_await parts_.services.pool.Run([&]() -> Status {
+    GANTRY_CHECK_OK(pod->cgroups.Create(parts_.services.cgroups, plans.config));
+    return mounts.empty() ? Status() : os::MountAll(rootfs, mounts);
+  });
+}
+
+os::Task<Result<SandboxEntryPtr>> SandboxService::PlanEntry(PodPtr pod, std::string blob) {
+  SandboxPlan plan;
+  plan.group = pod->group;
+  plan.backend_name = pod->backend_name;
+  plan.options_json = pod->options_json;
+  plan.prefix = pod->prefix;
+  plan.blob = std::move(blob);
+  const std::weak_ptr<Pod> weak = pod;
+  plan.pod =
+      sandbox::PodEvents{[this, weak](const engine::WatchedProcessPtr& host) -> Status {
+                           const PodPtr self = weak.lock();
+                           return self ? OnBound(self, host)
+                                       : Fail(Code::kNotFound, "the sandbox is not there any more");
+                         },
+                         [weak](HostPid pid) {
+                           if (const PodPtr self = weak.lock()) {
+                             self->pid = static_cast<uint32_t>(pid.value);
+                           }
+                         },
+                         [this, weak](ExitStatus exit) {
+                           if (const PodPtr self = weak.lock()) {
+                             OnExited(self, exit);
+                           }
+                         }};
+  GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await sandboxes_.Plan(std::move(plan)));
+  entry->members_folder = pod->bundle + "/" + link::kMembersFolder;
+  entry->keep_blob = [weak]() -> std::function<Status()> {
+    const PodPtr self = weak.lock();
+    if (!self) {
+      return nullptr;
+    }
+    return self->record.Writer(self->record.Next(ToRecord(*self)));
+  };
+  co_return entry;
+}
+
+}  // namespace gantry::task

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a pod ends: on request, by itself, with its keeper's instance, and what is
+// removed then.
+#include <utility>
+
+#include "core/log/log.h"
+#include "core/os/mount.h"
+#include "core/task/pod_call.h"
+#include "core/task/sandbox_service.h"
+
+namespace gantry::task {
+
+os::Task<Status> SandboxService::End(PodPtr pod, Deadline deadline) {
+  if (pod->state == State::kStopped) {
+    co_return Status();
+  }
+  if (pod->entry) {
+    co_await members_.EndMembers(pod->entry);
+  }
+  if (pod->entry && pod->entry->sandbox) {
+    GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run(
+        OnSandbox(pod->entry, deadline,
+                  [deadline](Sandbox& sandbox) { return sandbox.Stop(LeftUntil(deadline)); })));
+  }
+  if (!pod->host && !pod->exit) {
+    // It was never started, or its backend has said it by returning.
+    pod->exit = ExitStatus{0, NowNs()};
+    co_await HandleExit(pod);
+  } else if (!co_await pod->exited.WaitFor(parts_.services.loop, LeftUntil(deadline))) {
+    co_return Fail(Code::kDeadlineExceeded, "stop sandbox '{}': process {} is still there",
+                   pod->id.str(), pod->host_pid.value);
+  }
+  co_return Status();
+}
+
+void SandboxService::OnExited(const PodPtr& pod, ExitStatus exit) {
+  if (pod->exit) {
+    if (pod->exited.is_set() && pod->host) {
+      parts_.services.processes.Release(pod->host->id());
+    }
+    return;
+  }
+  pod->exit = exit;
+  if (pod->state != State::kStarting) {
+    os::Start(HandleExit(pod));
+  }
+}
+
+os::Task<void> SandboxService::HandleExit(PodPtr pod) {
+  if (pod->entry && !pod->gone) {
+    // Nothing holds their namespaces any more.
+    co_await members_.EndMembers(pod->entry);
+  }
+  pod->state = State::kStopped;
+  if (Status saved = co_await Save(*pod); !saved) {
+    LogError({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "record the exit: {}",
+             saved.error().message);
+  }
+  if (pod->host_pid) {
+    parts_.services.processes.Release({pod->host_pid.value, pod->start_time});
+  }
+  Protect(*pod);
+  pod->SetExited();
+  LogInfo({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "sandbox exited with {}",
+          // NOLINTNEXTLINE(bugprone-unchecked-optional-access): this is about its exit.
+          pod->exit->status);
+}
+
+os::Task<Status> SandboxService::Remove(PodPtr pod, Deadline deadline) {
+  if (pod->state == State::kRunning) {
+    if (const Status ended = co_await End(pod, deadline); !ended) {
+      LogWarning({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "{}",
+                 ended.error().message);
+    }
+  }
+  if (pod->entry) {
+    co_await members_.EndMembers(pod->entry);
+    GANTRY_CO_CHECK_OK(co_await sandboxes_.Close(pod->group->address, pod->entry));
+  }
+  const PodCgroup cgroups = pod->cgroups;
+  const std::string bundle = pod->bundle;
+  co_return co_await parts_.services.pool.Run([&]() -> Status {
+    GANTRY_CHECK_OK(cgroups.Remove(LeftUntil(deadline)));
+    if (!bundle.empty()) {
+      GANTRY_TRY([[maybe_unused]] const os::UnmountReport report, os::UnmountTree(bundle));
+    }
+    return {};
+  });
+}
+
+os::Task<Status> SandboxService::Discard(PodPtr pod, Deadline deadline) {
+  GANTRY_CO_CHECK_OK(co_await Remove(pod, deadline));
+  co_await Drop(pod);
+  co_return Status();
+}
+
+void SandboxService::Forget(const Pod& pod) {
+  const ExitStatus exit = pod.exit.value_or(ExitStatus{0, NowNs()});
+  link::Forget tombstone;
+  tombstone.instance = pod.instance;
+  tombstone.pid = pod.pid;
+  tombstone.status = exit.status;
+  tombstone.exited_at_ns = exit.exited_at_ns;
+  parts_.services.link.Forget(tombstone);
+}
+
+os::Task<void> SandboxService::Drop(PodPtr pod) {
+  if (!pod->bundle.empty()) {
+    IgnoreError(co_await parts_.services.pool.Run(pod->record.Remover(pod->bundle)),
+                "containerd removes the bundle, and with it the record");
+  }
+  pod->state = State::kNone;
+  Leave(*pod);
+  Protect(*pod);
+}
+
+void SandboxService::InstanceRemoved(const Group& group, uint64_t number) {
+  const auto found = pods_.find(group.address);
+  if (found != pods_.end() && found->second->instance == number) {
+    os::Start(FreeRemoved(found->second));
+  }
+}
+
+os::Task<void> SandboxService::FreeRemoved(PodPtr pod) {
+  co_await pod->ready.Wait();
+  const os::Slot::Hold hold = co_await pod->slot.Acquire();
+  if (pod->gone) {
+    co_return;
+  }
+  const Status discarded = co_await Discard(pod, DeadlineIn(parts_.config.timeouts.remove));
+  if (!discarded) {
+    LogError({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}},
+             "free what the keeper has removed: {}", discarded.error().message);
+    Leave(*pod);
+  }
+}
+
+os::Task<bool> SandboxService::AnswerDeleteCall(link::DeleteCall call) {
+  PodPtr pod;
+  for (const auto& [address, one] : pods_) {
+    if (one->instance == call.instance) {
+      pod = one;
+    }
+  }
+  if (!pod) {
+    co_return false;
+  }
+  co_await pod->ready.Wait();
+  if (pod->gone) {
+    co_return false;
+  }
+  const os::Slot::Hold hold = co_await pod->slot.Acquire();
+  link::DeleteDone done;
+  done.tag = call.tag;
+  done.pid = pod->pid != 0 ? pod->pid : link::kNoPid;
+  if (!pod->gone) {
+    const Status removed = co_await Discard(pod, DeadlineIn(parts_.config.timeouts.remove));
+    if (!removed) {
+      done.code = static_cast<int32_t>(removed.error().code);
+      done.message = removed.error().message;
+    }
+  }
+  const ExitStatus exit = pod->exit.value_or(ExitStatus{137, NowNs()});
+  done.status = exit.status;
+  done.exited_at_ns = exit.exited_at_ns;
+  parts_.services.link.AnswerDelete(done);
+  co_return true;
+}
+
+os::Task<Status> SandboxService::Save(Pod& pod) {
+  auto writer = pod.record.Writer(pod.record.Next(ToRecord(pod)));
+  co_return co_await parts_.services.pool.Run(std::move(writer));
+}
+
+void SandboxService::Protect(const Pod& pod) {
+  parts_.services.link.Protect(pod.instance,
+                               pod.gone ? link::Plan() : ToPlan(pod, parts_.services.processes));
+}
+
+void SandboxService::Leave(Pod& pod) {
+  const auto found = pods_.find(pod.group->address);
+  if (found != pods_.end() && found->second.get() == &pod) {
+    pods_.erase(found);
+  }
+  pod.SetGone();
+}
+
+}  // namespace gantry::task

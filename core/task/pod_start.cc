@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StartSandbox, and its undoing.
+#include <signal.h>
+
+#include <utility>
+
+#include "core/log/log.h"
+#include "core/os/mount.h"
+#include "core/task/pod_call.h"
+#include "core/task/sandbox_service.h"
+#include "core/task/timestamp.h"
+
+namespace gantry::task {
+namespace {
+
+constexpr std::chrono::seconds kUndoLimit(30);
+
+}  // namespace
+
+SandboxService::Answer<sandbox_pb::StartSandboxResponse> SandboxService::Start(
+    const Call& call, sandbox_pb::StartSandboxRequest request) {
+  const Deadline deadline = DeadlineOf(call, parts_.config.timeouts.start);
+  GANTRY_CO_TRY(const PodPtr pod, co_await Find(call, request.sandbox_id()));
+  const os::Slot::Hold hold = co_await pod->slot.Acquire();
+  const bool repeated = call.replay && pod->state == State::kRunning;
+  if (!repeated) {
+    if (pod->state != State::kCreated) {
+      co_return Fail(Code::kFailedPrecondition, "start sandbox '{}': it is {}", pod->id.str(),
+                     store::StateName(pod->state));
+    }
+    pod->state = State::kStarting;
+    pod->created_blob = pod->entry ? pod->entry->blob : std::string();
+    GANTRY_CO_CHECK_OK(co_await Save(*pod));
+    Status started = co_await parts_.services.pool.Run(
+        OnSandbox(pod->entry, deadline, [](Sandbox& sandbox) { return sandbox.Start(); }));
+    if (!started) {
+      co_await UndoStart(pod);
+      co_return std::unexpected(std::move(started).error());
+    }
+    pod->state = State::kRunning;
+    pod->mounts = co_await MountsIn(pod->bundle);
+    GANTRY_CO_CHECK_OK(co_await Save(*pod));
+    Protect(*pod);
+    LogInfo({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "sandbox started, pid {}",
+            pod->pid);
+    if (pod->exit) {
+      os::Start(HandleExit(pod));
+    }
+  }
+  sandbox_pb::StartSandboxResponse response;
+  response.set_pid(pod->pid);
+  SetTimestamp(response.mutable_created_at(), pod->created_at_ns);
+  co_return response;
+}
+
+/// What is mounted in the bundle: by containerd's order, or by the backend.
+os::Task<std::vector<store::MountedRecord>> SandboxService::MountsIn(std::string bundle) {
+  const Result<std::vector<os::MountPoint>> there =
+      co_await parts_.services.pool.Run([&] { return os::ListMounts(bundle); });
+  std::vector<store::MountedRecord> mounts;
+  if (there) {
+    for (const os::MountPoint& mount : *there) {
+      mounts.push_back({mount.type, mount.source, mount.path});
+    }
+  }
+  co_return mounts;
+}
+
+os::Task<void> SandboxService::UndoStart(PodPtr pod) {
+  if (const engine::WatchedProcessPtr host = std::move(pod->host)) {
+    const Status ended = co_await parts_.services.pool.Run([&host]() -> Status {
+      IgnoreError(host->Signal(SIGKILL), "it has ended");
+      GANTRY_TRY([[maybe_unused]] const WaitStatus end, host->Wait(kUndoLimit));
+      return {};
+    });
+    if (!ended) {
+      LogWarning({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "undo the start: {}",
+                 ended.error().message);
+    }
+  }
+  if (pod->host_pid) {
+    parts_.services.processes.Release({pod->host_pid.value, pod->start_time});
+  }
+  pod->host.reset();
+  pod->host_pid = {};
+  pod->start_time = 0;
+  pod->pid = 0;
+  pod->exit.reset();
+  if (pod->entry) {
+    pod->entry->blob = pod->created_blob;
+  }
+  pod->state = State::kCreated;
+  if (const Status saved = co_await Save(*pod); !saved) {
+    LogError({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}},
+             "record that it has not started: {}", saved.error().message);
+  }
+  Protect(*pod);
+}
+
+Status SandboxService::OnBound(const PodPtr& pod, const engine::WatchedProcessPtr& host) {
+  if (pod->host && pod->host != host) {
+    return Fail(Code::kFailedPrecondition, "bind process {} of sandbox '{}': bound to {} already",
+                host->pid().value, pod->id.str(), pod->host->pid().value);
+  }
+  pod->host = host;
+  pod->host_pid = host->pid();
+  pod->start_time = host->start_time();
+  pod->pid = static_cast<uint32_t>(host->pid().value);
+  host->MarkBound();
+  Protect(*pod);
+  host->OnEnd([this, weak = std::weak_ptr(pod), own = host.get()](WaitStatus status) {
+    if (const PodPtr ended = weak.lock(); ended && ended->host.get() == own) {
+      OnExited(ended, ExitStatus{status.code(), status.exited_at_ns});
+    }
+  });
+  return {};
+}
+
+}  // namespace gantry::task

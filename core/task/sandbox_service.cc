@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/task/sandbox_service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <gantry/pod_config.h>
+
+#include "core/log/log.h"
+#include "core/oci/resources.h"
+#include "core/os/mount.h"
+#include "core/rpc/typed.h"
+#include "core/stats/metrics.h"
+#include "core/task/container.h"
+#include "core/task/pod_call.h"
+#include "core/task/timestamp.h"
+
+namespace gantry::task {
+namespace {
+
+constexpr std::string_view kReady = "SANDBOX_READY";
+constexpr std::string_view kNotReady = "SANDBOX_NOTREADY";
+
+/// Limits from CRI's message, or from OCI's LinuxResources as JSON.
+Result<PodResources> ReadResources(const wire::Any& any) {
+  if (any.type_url().ends_with("LinuxContainerResources")) {
+    return ParsePodResources(any.value());
+  }
+  GANTRY_TRY(os::CgroupResources from, oci::ParseResources(any.value()));
+  PodResources resources;
+  resources.memory_limit = from.memory.limit_bytes;
+  resources.memory_swap_limit = from.memory.swap_bytes;
+  resources.cpu_quota = from.cpu.quota_us;
+  resources.cpu_period = from.cpu.period_us;
+  resources.cpu_shares = from.cpu.shares;
+  resources.cpuset_cpus = std::move(from.cpu.cpus);
+  resources.cpuset_mems = std::move(from.cpu.mems);
+  resources.unified = std::move(from.unified);
+  return resources;
+}
+
+}  // namespace
+
+SandboxService::SandboxService(const Parts& parts, Instances& instances, Sandboxes& sandboxes,
+                               SandboxMembers& members)
+    : parts_(parts), instances_(instances), sandboxes_(sandboxes), members_(members) {}
+
+SandboxService::~SandboxService() = default;
+
+Status SandboxService::Register(rpc::MethodTable& table) {
+  Status status;
+  const auto add = [&]<class Req, class Resp>(
+                       const char* method,
+                       os::Task<Result<Resp>> (SandboxService::*call)(const Call&, Req)) {
+    if (status) {
+      status = rpc::AddTyped<Req, Resp>(table, "containerd.runtime.sandbox.v1.Sandbox", method,
+                                        [this, call](const Call& context, Req request) {
+                                          return (this->*call)(context, std::move(request));
+                                        });
+    }
+  };
+  add("CreateSandbox", &SandboxService::Create);
+  add("StartSandbox", &SandboxService::Start);
+  add("Platform", &SandboxService::Platform);
+  add("StopSandbox", &SandboxService::Stop);
+  add("UpdateSandbox", &SandboxService::Update);
+  add("WaitSandbox", &SandboxService::Wait);
+  add("SandboxStatus", &SandboxService::GetStatus);
+  add("PingSandbox", &SandboxService::Ping);
+  add("ShutdownSandbox", &SandboxService::Shutdown);
+  add("SandboxMetrics", &SandboxService::Metrics);
+  return status;
+}
+
+std::vector<PodPtr> SandboxService::Pods() const {
+  std::vector<PodPtr> all;
+  for (const auto& [address, pod] : pods_) {
+    if (pod->state != State::kNone) {
+      all.push_back(pod);
+    }
+  }
+  return all;
+}
+
+Status SandboxService::CheckJoin(const std::string& address) const {
+  const auto found = pods_.find(address);
+  if (found == pods_.end()) {
+    return {};
+  }
+  const Pod& pod = *found->second;
+  if (pod.state != State::kRunning || pod.exit) {
+    return Fail(Code::kFailedPrecondition, "sandbox '{}' is {}, not running", pod.id.str(),
+                store::StateName(pod.exit ? State::kStopped : pod.state));
+  }
+  if (!pod.entry || !pod.entry->sandbox) {
+    return Fail(Code::kUnavailable, "sandbox '{}': its backend is not there", pod.id.str());
+  }
+  return {};
+}
+
+void SandboxService::AddPrefixes(std::set<std::string>& used) const {
+  for (const auto& [address, pod] : pods_) {
+    used.insert(pod->prefix);
+  }
+}
+
+os::Task<Result<PodPtr>> SandboxService::Find(const Call& call, std::string id) {
+  if (const auto found = pods_.find(call.address); found != pods_.end()) {
+    const PodPtr pod = found->second;
+    co_await pod->ready.Wait();
+  }
+  // Looked up again: what was waited for may have turned out to be none.
+  const auto found = pods_.find(call.address);
+  if (found == pods_.end() || found->second->id.str() != id) {
+    co_return Fail(Code::kNotFound, "sandbox '{}': not found", id.substr(0, 80));
+  }
+  co_return found->second;
+}
+
+SandboxService::Answer<sandbox_pb::PlatformResponse> SandboxService::Platform(
+    const Call& call, sandbox_pb::PlatformRequest request) {
+  GANTRY_CO_TRY(const PodPtr pod, co_await Find(call, request.sandbox_id()));
+  GANTRY_CO_TRY(
+      const SandboxPlatform platform,
+      co_await parts_.services.pool.Run(OnSandbox(
+          pod->entry, DeadlineOf(call, parts_.config.timeouts.start),
+          [](Sandbox& sandbox) -> Result<SandboxPlatform> { return sandbox.Platform(); })));
+  sandbox_pb::PlatformResponse response;
+  response.mutable_platform()->set_os(platform.os);
+  response.mutable_platform()->set_architecture(platform.architecture);
+  response.mutable_platform()->set_variant(platform.variant);
+  co_return response;
+}
+
+SandboxService::Answer<sandbox_pb::StopSandboxResponse> SandboxService::Stop(
+    const Call& call, sandbox_pb::StopSandboxRequest request) {
+  GANTRY_CO_TRY(const PodPtr pod, co_await Find(call, request.sandbox_id()));
+  std::chrono::nanoseconds limit = parts_.config.timeouts.remove;
+  if (request.timeout_secs() > 0) {
+    limit = std::chrono::seconds(request.timeout_secs());
+  }
+  const os::Slot::Hold hold = co_await pod->slot.Acquire();
+  GANTRY_CO_CHECK_OK(co_await End(pod, DeadlineOf(call, limit)));
+  co_return sandbox_pb::StopSandboxResponse();
+}
+
+SandboxService::Answer<sandbox_pb::UpdateSandboxResponse> SandboxService::Update(
+    const Call& call, sandbox_pb::UpdateSandboxRequest request) {
+  GANTRY_CO_TRY(const PodPtr pod, co_await Find(call, request.sandbox_id()));
+  const os::Slot::Hold hold = co_await pod->slot.Acquire();
+  GANTRY_CO_TRY(const PodResources resources, ReadResources(request.resources()));
+  GANTRY_CO_TRY(const PodConfig config, ParsePodConfig(pod->config));
+  const os::CgroupResources limits = PodLimits(resources, config.overhead);
+  const os::Cgroup cgroup = pod->cgroups.pod;
+  Status updated = co_await parts_.services.pool.Run(
+      OnSandbox(pod->entry, DeadlineOf(call, parts_.config.timeouts.pause),
+                [resources](Sandbox& sandbox) { return sandbox.Update(resources); }));
+  if (!updated && updated.error().code == Code::kUnimplemented && !cgroup.empty()) {
+    updated = co_await parts_.services.pool.Run(
+        [&cgroup, &limits]() -> Status { return cgroup.Update(limits); });
+  }
+  GANTRY_CO_CHECK_OK(std::move(updated));
+  for (const auto& [key, value] : request.annotations()) {
+    pod->annotations[key] = value;
+  }
+  GANTRY_CO_CHECK_OK(co_await Save(*pod));
+  co_return sandbox_pb::UpdateSandboxResponse();
+}
+
+SandboxService::Answer<sandbox_pb::WaitSandboxResponse> SandboxService::Wait(
+    const Call& call, sandbox_pb::WaitSandboxRequest request) {
+  GANTRY_CO_TRY(const PodPtr pod, co_await Find(call, request.sandbox_id()));
+  if (!pod->exited.is_set() && !pod->gone) {
+    os::OneShot<void> woken;
+    call.abandonment->Notify([woken]() mutable { woken.Set(); });
+    const auto here = pod->waits.insert(pod->waits.end(), woken);
+    co_await woken.Wait();
+    pod->waits.erase(here);
+  }
+  if (!pod->exited.is_set()) {
+    if (pod->gone) {
+      co_return Fail(Code::kNotFound, "sandbox '{}': not found", request.sandbox_id());
+    }
+    co_return Fail(Code::kCanceled, "wait for sandbox '{}': the caller has gone",
+                   request.sandbox_id());
+  }
+  const ExitStatus exit = pod->exited.value();
+  sandbox_pb::WaitSandboxResponse response;
+  response.set_exit_status(exit.status);
+  SetTimestamp(response.mutable_exited_at(), exit.exited_at_ns);
+  co_return response;
+}
+
+SandboxService::Answer<sandbox_pb::SandboxStatusResponse> SandboxService::GetStatus(
+    const Call& call, sandbox_pb::SandboxStatusRequest request) {
+  GANTRY_CO_TRY(const PodPtr pod, co_await Find(call, request.sandbox_id()));
+  sandbox_pb::SandboxStatusResponse response;
+  if (request.verbose()) {
+    auto& info = *response.mutable_info();
+    const Result<SandboxInfo> known = co_await parts_.services.pool.Run(
+        OnSandbox(pod->entry, DeadlineOf(call, parts_.config.timeouts.pause),
+                  [](Sandbox& sandbox) { return sandbox.Info(); }));
+    if (known) {
+      info.insert(known->begin(), known->end());
+    }
+    info["handler"] = pod->handler;
+    info["backend"] = pod->backend_name;
+    info["bundle"] = pod->bundle;
+    info["netns"] = pod->netns_path;
+  }
+  response.set_sandbox_id(pod->id.str());
+  response.set_pid(pod->pid);
+  response.set_state(std::string(pod->state == State::kRunning && !pod->exit ? kReady : kNotReady));
+  SetTimestamp(response.mutable_created_at(), pod->created_at_ns);
+  if (const std::optional<ExitStatus> exit = pod->exit) {
+    SetTimestamp(response.mutable_exited_at(), exit->exited_at_ns);
+  }
+  co_return response;
+}
+
+SandboxService::Answer<sandbox_pb::PingResponse> SandboxService::Ping(
+    const Call& call, sandbox_pb::PingRequest request) {
+  GANTRY_CO_TRY([[maybe_unused]] const PodPtr pod, co_await Find(call, request.sandbox_id()));
+  co_return sandbox_pb::PingResponse();
+}
+
+SandboxService::Answer<sandbox_pb::ShutdownSandboxResponse> SandboxService::Shutdown(
+    const Call& call, sandbox_pb::ShutdownSandboxRequest request) {
+  Result<PodPtr> found = co_await Find(call, request.sandbox_id());
+  if (!found) {
+    if (instances_.FindForgotten(call.address, request.sandbox_id()) != nullptr) {
+      // Done before; containerd repeats what it has no answer for.
+      co_return sandbox_pb::ShutdownSandboxResponse();
+    }
+    co_return std::unexpected(std::move(found).error());
+  }
+  const PodPtr pod = *found;
+  const os::Slot::Hold hold = co_await pod->slot.Acquire();
+  if (!pod->gone) {
+    GANTRY_CO_CHECK_OK(co_await Remove(pod, DeadlineOf(call, parts_.config.timeouts.remove)));
+    // Before the record goes: who comes in between knows that it was done.
+    Forget(*pod);
+    co_await Drop(pod);
+    LogInfo({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "sandbox shut down");
+  }
+  co_return sandbox_pb::ShutdownSandboxResponse();
+}
+
+SandboxService::Answer<sandbox_pb::SandboxMetricsResponse> SandboxService::Metrics(
+    const Call& call, sandbox_pb::SandboxMetricsRequest request) {
+  GANTRY_CO_TRY(const PodPtr pod, co_await Find(call, request.sandbox_id()));
+  const os::Cgroup cgroup = pod->cgroups.pod;
+  Result<AnyValue> metrics = co_await parts_.services.pool.Run(
+      OnSandbox(pod->entry, DeadlineOf(call, parts_.config.timeouts.pause),
+                [](Sandbox& sandbox) { return sandbox.Metrics(); }));
+  if (!metrics && metrics.error().code == Code::kUnimplemented && !cgroup.empty()) {
+    metrics = co_await parts_.services.pool.Run(
+        [&cgroup]() -> Result<AnyValue> { return stats::ReadMetrics(cgroup); });
+  }
+  if (!metrics) {
+    co_return std::unexpected(std::move(metrics).error());
+  }
+  sandbox_pb::SandboxMetricsResponse response;
+  auto& metric = *response.mutable_metrics();
+  SetTimestamp(metric.mutable_timestamp(), NowNs());
+  metric.set_id(pod->id.str());
+  metric.mutable_data()->set_type_url(metrics->type_url);
+  metric.mutable_data()->set_value(metrics->value);
+  co_return response;
+}
+
+}  // namespace gantry::task

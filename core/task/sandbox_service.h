@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Sandbox service: pods without a pause container, as containerd's
+// `sandboxer = "shim"` asks for them. The rules are those of the Task service
+// (service.h): the socket tells whose pod it is, and an effect is on record
+// before it is acknowledged.
+//
+// containerd's order: CreateSandbox, StartSandbox, WaitSandbox (open for the
+// pod's life), the containers by the Task service on the same socket,
+// StopSandbox, ShutdownSandbox, and `delete` of the shim.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gantry/error.h>
+
+#include "core/link/messages.h"
+#include "core/os/co.h"
+#include "core/rpc/method_table.h"
+#include "core/task/backend_call.h"
+#include "core/task/instances.h"
+#include "core/task/parts.h"
+#include "core/task/pod.h"
+#include "core/task/sandboxes.h"
+#include "proto/containerd/sandbox.pb.h"
+
+namespace gantry::task {
+
+namespace sandbox_pb = containerd::runtime::sandbox::v1;
+
+/// Who knows the containers of a sandbox. Thread: loop.
+class SandboxMembers {
+ public:
+  virtual ~SandboxMembers() = default;
+  /// Kills what still runs of them, and ends when their exits are on record. The
+  /// containers stay until they are deleted, without a backend.
+  virtual os::Task<void> EndMembers(SandboxEntryPtr entry) = 0;
+
+ protected:
+  SandboxMembers() = default;
+};
+
+/// Thread: loop.
+class SandboxService {
+ public:
+  SandboxService(const Parts& parts, Instances& instances, Sandboxes& sandboxes,
+                 SandboxMembers& members);
+  SandboxService(const SandboxService&) = delete;
+  SandboxService& operator=(const SandboxService&) = delete;
+  ~SandboxService();
+
+  /// Puts the methods into `table`.
+  Status Register(rpc::MethodTable& table);
+
+  /// There is a pod at this address, perhaps one without a backend.
+  bool Has(const std::string& address) const { return pods_.contains(address); }
+
+  /// Whether a container may be made at this address: no pod is there, or one that
+  /// runs. Errors: kFailedPrecondition, kUnavailable.
+  Status CheckJoin(const std::string& address) const;
+
+  /// All that are more than expected. For gantryctl.
+  std::vector<PodPtr> Pods() const;
+
+  /// After a restart of the engine: calls to it wait for `Recover`.
+  void Expect(const link::InstanceAdded& instance);
+  /// Takes the pod up again. `record`: null where the instance is no pod.
+  os::Task<void> Recover(GroupPtr group, link::InstanceAdded instance, const store::Record* record);
+  /// Adds what the pods' names at the keeper begin with.
+  void AddPrefixes(std::set<std::string>& used) const;
+
+  /// The keeper has ended the instance without us.
+  void InstanceRemoved(const Group& group, uint64_t number);
+  /// containerd has lost the pod: ends it and leaves nothing. False: it is none.
+  os::Task<bool> AnswerDeleteCall(link::DeleteCall call);
+
+ private:
+  using Call = rpc::CallContext;
+  template <class T>
+  using Answer = os::Task<Result<T>>;
+
+  Answer<sandbox_pb::CreateSandboxResponse> Create(const Call& call,
+                                                   sandbox_pb::CreateSandboxRequest request);
+  Answer<sandbox_pb::StartSandboxResponse> Start(const Call& call,
+                                                 sandbox_pb::StartSandboxRequest request);
+  Answer<sandbox_pb::PlatformResponse> Platform(const Call& call,
+                                                sandbox_pb::PlatformRequest request);
+  Answer<sandbox_pb::StopSandboxResponse> Stop(const Call& call,
+                                               sandbox_pb::StopSandboxRequest request);
+  Answer<sandbox_pb::UpdateSandboxResponse> Update(const Call& call,
+                                                   sandbox_pb::UpdateSandboxRequest request);
+  Answer<sandbox_pb::WaitSandboxResponse> Wait(const Call& call,
+                                               sandbox_pb::WaitSandboxRequest request);
+  Answer<sandbox_pb::SandboxStatusResponse> GetStatus(const Call& call,
+                                                      sandbox_pb::SandboxStatusRequest request);
+  Answer<sandbox_pb::PingResponse> Ping(const Call& call, sandbox_pb::PingRequest request);
+  Answer<sandbox_pb::ShutdownSandboxResponse> Shutdown(const Call& call,
+                                                       sandbox_pb::ShutdownSandboxRequest request);
+  Answer<sandbox_pb::SandboxMetricsResponse> Metrics(const Call& call,
+                                                     sandbox_pb::SandboxMetricsRequest request);
+
+  /// The pod of the call's socket, taken up again after a restart.
+  os::Task<Result<PodPtr>> Find(const Call& call, std::string id);
+
+  // Create (pod_create.cc).
+  os::Task<Status> DoCreate(PodPtr pod, sandbox_pb::CreateSandboxRequest request,
+                            Deadline deadline);
+  os::Task<Status> PrepareCreate(PodPtr pod, const sandbox_pb::CreateSandboxRequest& request);
+  os::Task<Result<SandboxEntryPtr>> PlanEntry(PodPtr pod, std::string blob);
+
+  // After a restart (pod_create.cc).
+  static void Restore(Pod& pod, const store::Record& record);
+  os::Task<Status> RecoverBackend(PodPtr pod, const store::Record& record);
+  os::Task<void> AdoptByRecord(PodPtr pod);
+  /// Back to created after a Start that failed or was cut short.
+  os::Task<void> UndoStart(PodPtr pod);
+
+  // Ends.
+  Status OnBound(const PodPtr& pod, const engine::WatchedProcessPtr& host);
+  void OnExited(const PodPtr& pod, ExitStatus exit);
+  os::Task<void> HandleExit(PodPtr pod);
+  /// Ends its containers and it. Again: nothing.
+  os::Task<Status> End(PodPtr pod, Deadline deadline);
+  /// Removes every trace but the record.
+  os::Task<Status> Remove(PodPtr pod, Deadline deadline);
+  /// The record goes, and it is not known any more.
+  os::Task<void> Drop(PodPtr pod);
+  /// Tells the keeper what `delete` is to be answered.
+  void Forget(const Pod& pod);
+  /// Remove and Drop.
+  os::Task<Status> Discard(PodPtr pod, Deadline deadline);
+
+  os::Task<std::vector<store::MountedRecord>> MountsIn(std::string bundle);
+  os::Task<void> FreeRemoved(PodPtr pod);
+  os::Task<Status> Save(Pod& pod);
+  void Protect(const Pod& pod);
+  void Leave(Pod& pod);
+
+  const Parts& parts_;
+  Instances& instances_;
+  Sandboxes& sandboxes_;
+  SandboxMembers& members_;
+  /// By the group's address: one each.
+  std::map<std::string, PodPtr> pods_;
+};
+
+}  // namespace gantry::task

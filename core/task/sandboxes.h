@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The sandboxes of the backends: what containers stand in. One is made by the
+// first container of a group and ends with its last, or is a pod of the Sandbox
+// service and ends with that.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gantry/backend.h>
+#include <gantry/error.h>
+#include <gantry/ids.h>
+#include <gantry/sandbox.h>
+
+#include "core/os/co.h"
+#include "core/sandbox/context.h"
+#include "core/task/instances.h"
+#include "core/task/parts.h"
+
+namespace gantry::task {
+
+struct Container;
+
+/// A sandbox of a backend and the containers that use it.
+struct SandboxEntry {
+  SandboxId id;
+  std::string backend_name;
+  gantry::SandboxBackend* backend = nullptr;
+  std::unique_ptr<sandbox::Context> context;
+  std::shared_ptr<Sandbox> sandbox;
+  std::string options_json;
+  /// What the names of its descriptors and processes at the keeper begin with.
+  std::string prefix;
+  /// The backend's saved state. In the record of the pod, or of a container.
+  std::string blob;
+  /// Makes a function that writes the record `blob` is in, for a worker. Null:
+  /// nobody keeps it any more. Thread: loop.
+  std::function<std::function<Status()>()> keep_blob;
+  /// Of a sandbox that containers made: who keeps `blob`, at first the container
+  /// that it was made for.
+  std::weak_ptr<Container> keeper_of_blob;
+  size_t containers = 0;
+  /// It is a pod's, which outlives its containers.
+  bool is_pod = false;
+  /// Of a pod, with or without a pause container: see link::kMembersFolder.
+  std::string members_folder;
+};
+
+using SandboxEntryPtr = std::shared_ptr<SandboxEntry>;
+
+/// What a sandbox is made of.
+struct SandboxPlan {
+  GroupPtr group;
+  std::string backend_name;
+  std::string options_json;
+  std::string prefix;
+  /// What its backend had saved before a restart of the engine.
+  std::string blob;
+  /// Of a pod: who is told of its process and its end.
+  std::optional<sandbox::PodEvents> pod;
+};
+
+/// Thread: loop, but what is for workers.
+class Sandboxes {
+ public:
+  explicit Sandboxes(const Parts& parts) : parts_(parts) {}
+
+  /// The one that stands; null: none. By the group's address.
+  SandboxEntryPtr Find(const std::string& address) const;
+  /// Serialises the making of a group's sandbox.
+  std::shared_ptr<os::Slot> SlotOf(const std::string& address);
+  /// An entry that nobody finds yet and that has no sandbox. Loads the backend
+  /// where it is not loaded.
+  os::Task<Result<SandboxEntryPtr>> Plan(SandboxPlan plan);
+  /// From now on it is found.
+  void Enter(const std::string& address, SandboxEntryPtr entry);
+  /// Ends it: it is not found any more, its backend removes every trace, and
+  /// what it has at the keeper goes.
+  os::Task<Status> Close(const std::string& address, SandboxEntryPtr entry);
+
+  /// Nobody is in the group any more.
+  void ForgetGroup(const std::string& address) { slots_.erase(address); }
+
+  /// After a restart of the engine: the names in the keeper's descriptor store.
+  void SetStored(std::vector<std::string> names) { stored_ = std::move(names); }
+
+  std::vector<std::string>& stored() { return stored_; }
+
+  /// No backend has the sandbox of that prefix any more, and its containers count
+  /// as ended: so do its processes, and its descriptors go.
+  void Abandon(const std::string& prefix);
+  /// The same for those that an earlier engine left and whose prefix is not `used`.
+  void AbandonAllBut(const std::set<std::string>& used);
+
+ private:
+  const Parts& parts_;
+  std::map<std::string, SandboxEntryPtr> entries_;
+  std::map<std::string, std::shared_ptr<os::Slot>> slots_;
+  std::vector<std::string> stored_;
+};
+
+/// The prefix of the sandbox that is made for that instance. (Numbers of instances
+/// never come again, so no sandbox finds another one's things.)
+std::string SandboxPrefix(uint64_t instance);
+/// The prefix that a name at the keeper begins with if it is a sandbox's; else empty.
+std::string SandboxPrefixOf(std::string_view name);
+
+}  // namespace gantry::task

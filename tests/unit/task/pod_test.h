@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls of the Sandbox service on the pod "p1".
+#pragma once
+
+#include <string>
+
+#include "proto/containerd/sandbox.pb.h"
+#include "tests/unit/task/task_test.h"
+
+namespace gantry::task {
+
+class PodTest : public TaskTest {
+ protected:
+  static constexpr const char* kPod = "p1";
+
+  /// A bundle without config.json, and its announced instance.
+  void AnnouncePod() {
+    ASSERT_TRUE(os::MakeDirs(bundle(), 0755));
+    instance_ = keeper_.Announce(kPod, bundle());
+    ASSERT_TRUE(Until([&] { return engine_->tasks().instances().contains(instance_); }));
+  }
+
+  std::string bundle() const { return dir_.path() + "/" + kPod; }
+
+  sandbox_pb::CreateSandboxRequest CreateSandboxRequest() const {
+    sandbox_pb::CreateSandboxRequest request;
+    request.set_sandbox_id(kPod);
+    request.set_bundle_path(bundle());
+    return request;
+  }
+
+  template <class Response>
+  Result<Response> AskSandbox(const std::string& method,
+                              const google::protobuf::MessageLite& request, bool replay = false) {
+    return TakeAs<Response>(SendSandbox(method, request, kPod, replay));
+  }
+
+  auto CreateSandbox(bool replay = false) {
+    return AskSandbox<sandbox_pb::CreateSandboxResponse>("CreateSandbox", CreateSandboxRequest(),
+                                                         replay);
+  }
+
+  /// A request that has nothing but the pod's id.
+  template <class Request>
+  static Request Of(const std::string& id = kPod) {
+    Request request;
+    request.set_sandbox_id(id);
+    return request;
+  }
+
+  auto StartSandbox(bool replay = false) {
+    return AskSandbox<sandbox_pb::StartSandboxResponse>(
+        "StartSandbox", Of<sandbox_pb::StartSandboxRequest>(), replay);
+  }
+
+  auto StopSandbox() {
+    return AskSandbox<sandbox_pb::StopSandboxResponse>("StopSandbox",
+                                                       Of<sandbox_pb::StopSandboxRequest>());
+  }
+
+  auto ShutdownSandbox(bool replay = false) {
+    return AskSandbox<sandbox_pb::ShutdownSandboxResponse>(
+        "ShutdownSandbox", Of<sandbox_pb::ShutdownSandboxRequest>(), replay);
+  }
+
+  auto SandboxStatus(bool verbose = false) {
+    auto request = Of<sandbox_pb::SandboxStatusRequest>();
+    request.set_verbose(verbose);
+    return AskSandbox<sandbox_pb::SandboxStatusResponse>("SandboxStatus", request);
+  }
+
+  uint32_t SendWaitSandbox(bool replay = false) {
+    return SendSandbox("WaitSandbox", Of<sandbox_pb::WaitSandboxRequest>(), kPod, replay);
+  }
+
+  Result<sandbox_pb::WaitSandboxResponse> TakeWait(uint32_t stream) {
+    return TakeAs<sandbox_pb::WaitSandboxResponse>(stream);
+  }
+
+  /// Announced, created and started.
+  void RunPod() {
+    AnnouncePod();
+    const auto created = CreateSandbox();
+    ASSERT_TRUE(created) << created.error().message;
+    const auto started = StartSandbox();
+    ASSERT_TRUE(started) << started.error().message;
+  }
+
+  uint64_t instance_ = 0;
+};
+
+}  // namespace gantry::task
