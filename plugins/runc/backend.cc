@@ -12,6 +12,7 @@ BackendInfo RuncBackend::Describe() {
   BackendInfo info;
   info.name = kBackendName;
   info.version = kBackendVersion;
+  info.pauseless_pods = true;
   info.needs = FindNeeds(options_);
   return info;
 }
@@ -30,10 +31,10 @@ Result<std::unique_ptr<Sandbox>> RuncBackend::CreateSandbox(const SandboxRequest
   return RuncSandbox::Make(request, context, options_);
 }
 
-Result<std::unique_ptr<Sandbox>> RuncBackend::RecoverSandbox(
-    const SandboxRequest& request, SandboxContext& context,
-    [[maybe_unused]] const std::string& blob) {
-  return RuncSandbox::Make(request, context, options_);
+Result<std::unique_ptr<Sandbox>> RuncBackend::RecoverSandbox(const SandboxRequest& request,
+                                                             SandboxContext& context,
+                                                             const std::string& blob) {
+  return RuncSandbox::Recover(request, context, options_, blob);
 }
 
 Result<std::unique_ptr<SandboxBackend>> MakeBackend(const std::string& options_json) {

@@ -147,6 +147,15 @@ Status WriteFile(const std::string& path, std::string_view data, mode_t mode) {
   return {};
 }
 
+Status ReplaceFile(const std::string& path, std::string_view data, mode_t mode) {
+  const std::string part = path + ".gantry";
+  GANTRY_CHECK_OK(WriteFile(part, data, mode));
+  if (rename(part.c_str(), path.c_str()) != 0) {
+    return FailErrno(errno, "replace '{}'", path);
+  }
+  return {};
+}
+
 Status RemoveFile(const std::string& path) {
   if (unlink(path.c_str()) != 0 && errno != ENOENT && errno != ENOTDIR) {
     return FailErrno(errno, "remove '{}'", path);

@@ -32,6 +32,8 @@ Result<std::string> ReadFile(const std::string& path, size_t max_bytes);
 Result<std::string> ReadTail(const std::string& path, size_t max_bytes);
 /// Replaces the file. A link in its last component is not followed.
 Status WriteFile(const std::string& path, std::string_view data, mode_t mode);
+/// The same at once: whoever reads it sees the old text or the new one. Not synced.
+Status ReplaceFile(const std::string& path, std::string_view data, mode_t mode);
 /// Again: success, as for a file that never was.
 Status RemoveFile(const std::string& path);
 /// Removes a directory and what is in it; links are not followed. Again: success.

@@ -279,13 +279,6 @@ TEST_F(RuncContainerTest, WaitsForACreationThatIsUnderWay) {
   EXPECT_THAT(Recover("").error().message, HasSubstr("its creation failed"));
 }
 
-TEST(RuncSandbox, RefusesPodsWithoutAPauseContainer) {
-  FakeSandboxContext context;
-  SandboxRequest request;
-  request.kind = SandboxKind::kPauseless;
-  EXPECT_EQ(RuncSandbox::Make(request, context, Options()).error().code, Code::kUnimplemented);
-}
-
 TEST(RuncSandbox, LogsUnknownOptionsOfARequest) {
   FakeSandboxContext context;
   SandboxRequest request;

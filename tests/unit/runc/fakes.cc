@@ -46,6 +46,11 @@ constexpr int kReadLimitMs = 10'000;
     env.push_back(const_cast<char*>(text.c_str()));
   }
   env.push_back(nullptr);
+  for (const auto& [fd, number] : request.fds) {
+    if (number > 2) {
+      dup2(fd.get(), number);
+    }
+  }
   setsid();
   if (chdir(request.cwd.empty() ? "/" : request.cwd.c_str()) == 0) {
     execve(argv[0], argv.data(), env.data());
@@ -215,10 +220,9 @@ Result<std::shared_ptr<HostProcess>> FakeSandboxContext::Adopt(HostPid pid) {
     return known->second;
   }
   ReapAll();
-  siginfo_t info = {};
-  if (!Reaped().contains(pid.value) &&
-      waitid(P_PID, static_cast<id_t>(pid.value), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
-    return Fail(Code::kNotFound, "adopt {}: no child", pid.value);
+  // A descendant, and a child when the one between has ended.
+  if (!Reaped().contains(pid.value) && kill(pid.value, 0) != 0) {
+    return Fail(Code::kNotFound, "adopt {}: it is gone", pid.value);
   }
   auto process = std::make_shared<FakeHostProcess>(pid.value);
   processes_[pid.value] = process;

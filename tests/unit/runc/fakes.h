@@ -84,13 +84,26 @@ class FakeSandboxContext : public SandboxContext {
   Result<std::shared_ptr<HostProcess>> Adopt(HostPid pid) override;
   Result<std::shared_ptr<HostProcess>> Recover(HostPid pid, uint64_t start_time) override;
   std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) override;
+
+  Status Bind(std::shared_ptr<HostProcess> process) override {
+    bound = std::move(process);
+    return {};
+  }
+
+  void SetPid(HostPid) override {}
+
+  void Exited(ExitStatus status) override { exited = status; }
+
   Result<std::unique_ptr<Watch>> WatchReadable(int fd, std::function<void()> ready) override;
   Status Store(std::string_view name, const UniqueFd& fd) override;
   Result<UniqueFd> Take(std::string_view name) override;
 
   void Drop(std::string_view) override {}
 
-  Status Save(std::string) override { return {}; }
+  Status Save(std::string text) override {
+    blob = std::move(text);
+    return {};
+  }
 
   void Log(LogLevel, std::string_view message) override { log.emplace_back(message); }
 
@@ -103,6 +116,10 @@ class FakeSandboxContext : public SandboxContext {
   /// The sub-commands that have been run, in order.
   std::vector<std::string> verbs() const;
 
+  /// What the sandbox is bound to, how it ended, what it saved.
+  std::shared_ptr<HostProcess> bound;
+  std::optional<ExitStatus> exited;
+  std::string blob;
   std::vector<std::vector<std::string>> spawned;
   std::vector<std::vector<std::string>> environments;
   std::vector<std::string> log;

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/runc/pod/holder.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <linux/nsfs.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <string_view>
+
+#include <gantry/format.h>
+
+namespace gantry::runc {
+namespace {
+
+constexpr const char* kTag = "pause";
+/// The number at which it finds its end of the conversation.
+constexpr int kEngineFd = 3;
+
+/// What of /proc/sys is each namespace's own. Source: namespaces(7),
+/// ipc_namespaces(7), runc 1.3 libcontainer/configs/validate.
+bool IsOfIpc(std::string_view name) {
+  constexpr std::array<std::string_view, 8> kNames = {
+      "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.sem",
+      "kernel.shmall", "kernel.shmmax", "kernel.shmmni", "kernel.shm_rmid_forced"};
+  return std::ranges::contains(kNames, name) || name.starts_with("fs.mqueue.");
+}
+
+Status CheckSysctl(const HolderPlan& plan, const std::string& name) {
+  const bool own = IsOfIpc(name)              ? plan.ipc
+                   : name.starts_with("net.") ? !plan.netns_path.empty()
+                                              : name == "kernel.domainname" && plan.uts;
+  if (!own || name.contains("..") || name.contains('\n')) {
+    return Fail(Code::kInvalidArgument,
+                "sysctl '{}': not of a namespace of the pod's own, it would change the node", name);
+  }
+  return {};
+}
+
+/// `net.ipv4.conf.eth0/1.x` is written either way round. Source: sysctl(8).
+std::string PathOf(std::string name) {
+  const size_t first = name.find_first_of("./");
+  if (first != std::string::npos && name[first] == '.') {
+    for (char& c : name) {
+      c = c == '.' ? '/' : c == '/' ? '.' : c;
+    }
+  }
+  return name;
+}
+
+struct Ends {
+  UniqueFd ours;
+  UniqueFd theirs;
+};
+
+Result<Ends> MakeConversation() {
+  std::array<int, 2> ends = {-1, -1};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return FailErrno(errno, "make a socket for the pod's holder");
+  }
+  return Ends{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+Result<UniqueFd> OpenNamespace(const std::string& path) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) {
+    return FailErrno(errno, "open the pod's network namespace '{}'", path);
+  }
+  return fd;
+}
+
+Status JoinNamespaces(const HolderPlan& plan, SpawnRequest& request) {
+  if (plan.netns_path.empty()) {
+    return {};
+  }
+  GANTRY_TRY(UniqueFd net, OpenNamespace(plan.netns_path));
+  if (plan.user) {
+    // CRI makes the network namespace inside the pod's user namespace.
+    UniqueFd user(ioctl(net.get(), NS_GET_USERNS));
+    if (!user) {
+      return FailErrno(errno, "find the user namespace of '{}'", plan.netns_path);
+    }
+    request.namespaces.emplace_back(std::move(user), CLONE_NEWUSER);
+    request.uid = 0;
+    request.gid = 0;
+  }
+  request.namespaces.emplace_back(std::move(net), CLONE_NEWNET);
+  return {};
+}
+
+SpawnRequest RequestOf(const HolderPlan& plan) {
+  SpawnRequest request;
+  request.argv = {plan.program};
+  if (plan.ipc) {
+    request.argv.emplace_back("-i");
+  }
+  if (plan.uts) {
+    request.argv.insert(request.argv.end(), {"-u", "-h", plan.hostname});
+  }
+  if (plan.pid) {
+    request.argv.emplace_back("-p");
+  }
+  for (const auto& [name, value] : plan.sysctls) {
+    request.argv.insert(request.argv.end(), {"-s", PathOf(name) + "=" + value});
+  }
+  request.cgroups = plan.cgroups;
+  request.tag = kTag;
+  return request;
+}
+
+/// One line. Errors: kDeadlineExceeded; kUnavailable when it ended without one.
+Result<std::string> ReadLine(const UniqueFd& from, Deadline deadline) {
+  std::string line;
+  while (!line.ends_with('\n')) {
+    pollfd look = {from.get(), POLLIN, 0};
+    const int ready = poll(&look, 1, PollTimeout(deadline));
+    if (ready < 0 && errno == EINTR) {
+      continue;
+    }
+    if (ready <= 0) {
+      return Fail(Code::kDeadlineExceeded, "start the pod's holder: it says nothing");
+    }
+    char c = 0;
+    if (read(from.get(), &c, 1) != 1 || line.size() > 200) {
+      return Fail(Code::kUnavailable, "start the pod's holder: it ended");
+    }
+    line += c;
+  }
+  line.pop_back();
+  return line;
+}
+
+/// `PID`, or `!STEP ERRNO`.
+Result<HostPid> ReadPid(const UniqueFd& from, Deadline deadline) {
+  GANTRY_TRY(const std::string line, ReadLine(from, deadline));
+  if (!line.starts_with('!')) {
+    GANTRY_TRY(const int64_t pid, ParseNumber(line));
+    return HostPid{static_cast<int32_t>(pid)};
+  }
+  const size_t space = line.rfind(' ');
+  const auto number = ParseNumber(std::string_view(line).substr(space + 1));
+  return FailErrno(number ? static_cast<int>(*number) : EIO, "start the pod's holder: {}",
+                   line.substr(1, space - 1));
+}
+
+}  // namespace
+
+Result<HolderPlan> PlanHolder(const SandboxRequest& request, const PodConfig& config) {
+  HolderPlan plan;
+  const bool own_network = config.network != NamespaceMode::kNode;
+  if (own_network && request.netns_path.empty()) {
+    return Fail(Code::kInvalidArgument,
+                "create sandbox '{}': the pod has a network of its own and no network namespace "
+                "came with it",
+                request.id.str());
+  }
+  plan.netns_path = own_network ? request.netns_path : "";
+  plan.ipc = config.ipc != NamespaceMode::kNode;
+  // As in Kubernetes: a pod on the node's network has the node's name.
+  plan.uts = own_network;
+  plan.pid = config.pid == NamespaceMode::kPod;
+  plan.user = config.user == NamespaceMode::kPod;
+  if (plan.user && !own_network) {
+    return Fail(Code::kInvalidArgument,
+                "create sandbox '{}': a user namespace of its own and the node's network do not "
+                "go together",
+                request.id.str());
+  }
+  plan.hostname = config.hostname;
+  plan.sysctls = config.sysctls;
+  plan.cgroups = request.cgroups;
+  for (const auto& [name, value] : plan.sysctls) {
+    GANTRY_CHECK_OK(CheckSysctl(plan, name));
+  }
+  if (plan.uts && plan.hostname.empty()) {
+    std::array<char, 65> name = {};
+    if (gethostname(name.data(), name.size() - 1) == 0) {
+      plan.hostname = name.data();
+    }
+  }
+  return plan;
+}
+
+Result<std::string> FindHolder() {
+  Dl_info self = {};
+  std::string folder;
+  if (dladdr(reinterpret_cast<void*>(&FindHolder), &self) != 0 && self.dli_fname != nullptr) {
+    folder = self.dli_fname;
+    folder.resize(std::max<size_t>(folder.rfind('/'), 0));
+  }
+  for (const std::string& place : {folder + "/../gantry-pause", folder + "/gantry-pause"}) {
+    if (IsExecutable(place)) {
+      return place;
+    }
+  }
+  return Fail(Code::kFailedPrecondition,
+              "find gantry-pause, which holds the namespaces of pods: not beside '{}'; install it "
+              "again",
+              folder);
+}
+
+Result<std::shared_ptr<HostProcess>> StartHolder(
+    SandboxContext& context, const HolderPlan& plan, Deadline deadline,
+    const std::function<Status(const std::shared_ptr<HostProcess>&)>& taken) {
+  SpawnRequest request = RequestOf(plan);
+  GANTRY_CHECK_OK(JoinNamespaces(plan, request));
+  GANTRY_TRY(Ends ends, MakeConversation());
+  request.fds.emplace_back(std::move(ends.theirs), kEngineFd);
+  GANTRY_TRY(std::shared_ptr<HostProcess> holder, context.Spawn(std::move(request)));
+  GANTRY_TRY(const HostPid pid, ReadPid(ends.ours, deadline));
+  if (pid != holder->pid()) {
+    // It is the first process of a pid namespace, and the keeper's before long.
+    GANTRY_TRY(holder, context.Adopt(pid));
+  }
+  GANTRY_CHECK_OK(taken(holder));
+  // From here on it stays.
+  if (write(ends.ours.get(), "g", 1) != 1) {
+    return FailErrno(errno, "start the pod's holder");
+  }
+  return holder;
+}
+
+void EndUnsavedHolder(SandboxContext& context, std::chrono::milliseconds limit) {
+  if (const auto holder = context.FindSpawned(kTag)) {
+    IgnoreError(holder->Signal(SIGKILL), "it has ended with the engine that it talked to");
+    if (const auto ended = holder->Wait(limit); !ended) {
+      context.Log(LogLevel::kWarning, ended.error().message);
+    }
+  }
+}
+
+Status StopHolder(HostProcess& holder, std::chrono::milliseconds limit) {
+  IgnoreError(holder.Signal(SIGTERM), "it has ended");
+  if (holder.Wait(limit / 2)) {
+    return {};
+  }
+  IgnoreError(holder.Signal(SIGKILL), "it has ended");
+  GANTRY_TRY([[maybe_unused]] const WaitStatus end, holder.Wait(limit - limit / 2));
+  return {};
+}
+
+}  // namespace gantry::runc

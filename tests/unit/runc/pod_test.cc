@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pods without a pause container: what their containers share, and who holds
+// their namespaces.
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "plugins/runc/pod/files.h"
+#include "plugins/runc/pod/holder.h"
+#include "tests/unit/runc/fakes.h"
+
+namespace gantry::runc {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+SandboxRequest PodRequest() {
+  SandboxRequest request;
+  request.id = *SandboxId::Parse("p1");
+  request.kind = SandboxKind::kPauseless;
+  request.netns_path = "/proc/self/ns/net";
+  return request;
+}
+
+TEST(PodHolder, HasWhatIsNotTheNodes) {
+  PodConfig config;
+  config.hostname = "web";
+  const auto own = PlanHolder(PodRequest(), config);
+  ASSERT_TRUE(own) << own.error().message;
+  EXPECT_TRUE(own->ipc && own->uts && own->pid);
+  EXPECT_EQ(own->hostname, "web");
+  EXPECT_EQ(own->netns_path, "/proc/self/ns/net");
+  config.network = NamespaceMode::kNode;
+  config.ipc = NamespaceMode::kNode;
+  config.pid = NamespaceMode::kContainer;
+  const auto nodes = PlanHolder(PodRequest(), config);
+  ASSERT_TRUE(nodes);
+  EXPECT_FALSE(nodes->ipc || nodes->uts || nodes->pid || nodes->user);
+  EXPECT_EQ(nodes->netns_path, "");
+}
+
+TEST(PodHolder, ANetworkOfItsOwnHasToBeThere) {
+  SandboxRequest request = PodRequest();
+  request.netns_path.clear();
+  EXPECT_EQ(PlanHolder(request, PodConfig()).error().code, Code::kInvalidArgument);
+}
+
+TEST(PodHolder, AUserNamespaceNeedsANetworkOfItsOwn) {
+  PodConfig config;
+  config.user = NamespaceMode::kPod;
+  EXPECT_TRUE(PlanHolder(PodRequest(), config)->user);
+  config.network = NamespaceMode::kNode;
+  EXPECT_EQ(PlanHolder(PodRequest(), config).error().code, Code::kInvalidArgument);
+}
+
+TEST(PodHolder, SysctlsOfTheNodeAreRefused) {
+  for (const char* good :
+       {"net.core.somaxconn", "kernel.shmmax", "fs.mqueue.msg_max", "kernel.domainname"}) {
+    PodConfig config;
+    config.sysctls[good] = "1";
+    EXPECT_TRUE(PlanHolder(PodRequest(), config)) << good;
+  }
+  for (const char* bad : {"vm.swappiness", "kernel.panic", "net..core", "netx", "fs.file-max"}) {
+    PodConfig config;
+    config.sysctls[bad] = "1";
+    const auto refused = PlanHolder(PodRequest(), config);
+    ASSERT_FALSE(refused) << bad;
+    EXPECT_THAT(refused.error().message, HasSubstr(bad));
+  }
+  PodConfig on_node;
+  on_node.network = NamespaceMode::kNode;
+  on_node.sysctls["net.core.somaxconn"] = "1";
+  EXPECT_FALSE(PlanHolder(PodRequest(), on_node)) << "it would be the node's";
+}
+
+class PodHolderProcess : public testing::Test {
+ protected:
+  Result<std::shared_ptr<HostProcess>> Hold(HolderPlan plan) {
+    plan.program = GANTRY_PAUSE;
+    return StartHolder(context_, plan, In(10), [this](const auto& process) -> Status {
+      seen_ = process->pid();
+      return taken_;
+    });
+  }
+
+  static Deadline In(int seconds) {
+    return std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  }
+
+  FakeSandboxContext context_;
+  HostPid seen_;
+  Status taken_;
+};
+
+TEST_F(PodHolderProcess, HoldsUntilItIsStopped) {
+  const auto holder = Hold({});
+  ASSERT_TRUE(holder) << holder.error().message;
+  EXPECT_EQ(seen_, (*holder)->pid());
+  EXPECT_FALSE((*holder)->Ended());
+  EXPECT_TRUE(StopHolder(**holder, std::chrono::seconds(10)));
+  ASSERT_TRUE((*holder)->Ended());
+  EXPECT_EQ((*holder)->Ended()->code(), 0U) << "it obeys";
+  EXPECT_TRUE(StopHolder(**holder, std::chrono::seconds(10)));
+}
+
+TEST_F(PodHolderProcess, IsTheFirstOfItsPidNamespace) {
+  HolderPlan plan;
+  plan.pid = true;
+  const auto holder = Hold(std::move(plan));
+  ASSERT_TRUE(holder) << holder.error().message;
+  const std::string status = Slurp("/proc/" + std::to_string((*holder)->pid().value) + "/status");
+  EXPECT_THAT(status, testing::ContainsRegex("NSpid:\t[0-9]+\t1\n"));
+  EXPECT_TRUE(StopHolder(**holder, std::chrono::seconds(10)));
+}
+
+TEST_F(PodHolderProcess, HasItsOwnNameAndSysctls) {
+  HolderPlan plan;
+  plan.uts = true;
+  plan.ipc = true;
+  plan.hostname = "held";
+  plan.sysctls["kernel.shmmni"] = "1234";
+  const auto holder = Hold(std::move(plan));
+  ASSERT_TRUE(holder) << holder.error().message;
+  const std::string pid = std::to_string((*holder)->pid().value);
+  for (const char* space : {"uts", "ipc"}) {
+    EXPECT_NE(std::filesystem::read_symlink("/proc/" + pid + "/ns/" + space),
+              std::filesystem::read_symlink(std::string("/proc/self/ns/") + space));
+  }
+  const auto look = RunShell("nsenter -t " + pid +
+                             " -u -i sh -c 'test $(hostname) = held && test "
+                             "$(cat /proc/sys/kernel/shmmni) = 1234'");
+  EXPECT_EQ(look->Wait(std::chrono::seconds(10))->code(), 0U);
+  EXPECT_TRUE(StopHolder(**holder, std::chrono::seconds(10)));
+}
+
+TEST_F(PodHolderProcess, SaysWhatDoesNotWork) {
+  HolderPlan plan;
+  plan.sysctls["net.no.such.thing"] = "1";
+  const auto failed = Hold(std::move(plan));
+  ASSERT_FALSE(failed);
+  EXPECT_THAT(failed.error().message, HasSubstr("net/no/such/thing"));
+}
+
+TEST_F(PodHolderProcess, EndsWhenNobodyTakesNoteOfIt) {
+  for (const bool pid : {false, true}) {
+    taken_ = Fail(Code::kUnavailable, "the disk is full");
+    HolderPlan plan;
+    plan.pid = pid;
+    EXPECT_FALSE(Hold(std::move(plan)));
+    const auto gone = context_.Adopt(seen_);
+    ASSERT_TRUE(gone) << gone.error().message;
+    EXPECT_TRUE((*gone)->Wait(std::chrono::seconds(10))) << "pid namespace: " << pid;
+  }
+}
+
+TEST(PodFiles, AreMadeOfTheConfiguration) {
+  TempDir bundle;
+  PodConfig config;
+  config.hostname = "web";
+  config.ipc = NamespaceMode::kNode;  // No mount.
+  config.dns.servers = {"10.0.0.10", "10.0.0.11"};
+  config.dns.searches = {"a.svc", "svc"};
+  config.dns.options = {"ndots:5"};
+  ASSERT_TRUE(MakePodFiles(bundle.path(), config));
+  EXPECT_EQ(Slurp(bundle / "hostname"), "web\n");
+  EXPECT_EQ(Slurp(bundle / "hosts"), Slurp("/etc/hosts"));
+  EXPECT_EQ(Slurp(bundle / "resolv.conf"),
+            "search a.svc svc\nnameserver 10.0.0.10\nnameserver 10.0.0.11\noptions ndots:5\n");
+  ASSERT_TRUE(MakePodFiles(bundle.path(), config)) << "again";
+  ASSERT_TRUE(RemovePodFiles(bundle.path()));
+  EXPECT_FALSE(IsThere(bundle / "hosts"));
+  EXPECT_TRUE(RemovePodFiles(bundle.path())) << "again";
+}
+
+TEST(PodFiles, WithoutDnsTheNodesIsTaken) {
+  TempDir bundle;
+  PodConfig config;
+  config.ipc = NamespaceMode::kNode;
+  ASSERT_TRUE(MakePodFiles(bundle.path(), config));
+  EXPECT_EQ(Slurp(bundle / "resolv.conf"), Slurp("/etc/resolv.conf"));
+}
+
+std::vector<std::string> Targets(const std::string& spec) {
+  std::vector<std::string> targets;
+  const json parsed = json::parse(spec);
+  for (const json& mount : parsed["mounts"]) {
+    targets.push_back(mount["source"].get<std::string>() + " " +
+                      mount["destination"].get<std::string>());
+  }
+  return targets;
+}
+
+SandboxRequest InB() {
+  SandboxRequest request = PodRequest();
+  request.bundle = "/b";
+  return request;
+}
+
+TEST(PodFiles, ArePutIntoTheSpec) {
+  const std::string spec =
+      R"({"root":{"path":"rootfs"},"mounts":[)"
+      R"({"destination":"/dev/shm","type":"tmpfs","source":"shm"},)"
+      R"({"destination":"/etc/hosts","type":"bind","source":"/kubelet/hosts"}],)"
+      R"("x":18446744073709551615})";
+  const auto changed = WithPodFiles(spec, InB(), PodConfig());
+  ASSERT_TRUE(changed);
+  EXPECT_THAT(Targets(*changed),
+              ElementsAre("/b/shm /dev/shm", "/kubelet/hosts /etc/hosts",
+                          "/b/hostname /etc/hostname", "/b/resolv.conf /etc/resolv.conf"));
+  EXPECT_THAT(*changed, HasSubstr("18446744073709551615")) << "nothing else is touched";
+  EXPECT_EQ(*WithPodFiles(*changed, InB(), PodConfig()), *changed) << "again";
+}
+
+TEST(PodFiles, TakeThePlaceOfContainerdsEmptyDirectories) {
+  const std::string spec =
+      R"({"mounts":[{"destination":"/etc/hosts","type":"bind","source":"/c/sandboxes/p1/hosts"},)"
+      R"({"destination":"/dev/shm","type":"bind","source":"/c/sandboxes/p1/shm"},)"
+      R"({"destination":"/etc/hostname","type":"bind","source":"/c/sandboxes/p2/hostname"}]})";
+  EXPECT_THAT(
+      Targets(*WithPodFiles(spec, InB(), PodConfig())),
+      ElementsAre("/b/hosts /etc/hosts", "/b/shm /dev/shm",
+                  "/c/sandboxes/p2/hostname /etc/hostname", "/b/resolv.conf /etc/resolv.conf"));
+}
+
+TEST(PodFiles, AreReadOnlyWhereTheRootIs) {
+  const auto changed = WithPodFiles(R"({"root":{"readonly":true}})", InB(), PodConfig());
+  ASSERT_TRUE(changed);
+  EXPECT_THAT(json::parse(*changed)["mounts"][0]["options"], Contains("ro"));
+}
+
+TEST(PodFiles, TheNodesMemoryIsSharedOnTheNodesIpc) {
+  PodConfig config;
+  config.ipc = NamespaceMode::kNode;
+  EXPECT_THAT(Targets(*WithPodFiles("{}", InB(), config)), Contains("/dev/shm /dev/shm"));
+}
+
+TEST(PodFiles, WantASpec) {
+  EXPECT_EQ(WithPodFiles("[]", InB(), PodConfig()).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(WithPodFiles("{", InB(), PodConfig()).error().code, Code::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace gantry::runc
