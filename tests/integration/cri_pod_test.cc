@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pods through containerd's CRI, with the pause image: what a kubelet does.
+// Pods through containerd's CRI, what a kubelet does: with a pause container, and
+// without one by `sandboxer = "shim"`.
+
+#include "tests/integration/harness/cri_pod.h"
 
 #include <signal.h>
 
 #include <algorithm>
 #include <thread>
 
-#include "tests/integration/harness/cri_test.h"
-
 namespace gantry::e2e {
 namespace {
 
 const Words kEndsWith7{"sh", "-c", "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done"};
 
-class CriPod : public CriTest {};
+class CriPod : public CriPodTest {};
 
-TEST_F(CriPod, IsReadyAndGoesAway) {
+INSTANTIATE_TEST_SUITE_P(Sandboxer, CriPod, kSandboxers, SandboxerName);
+
+TEST_P(CriPod, IsReadyAndGoesAway) {
   const PodConfig config = Pod();
   const std::string pod = RunPod(config);
   const auto status = cri().PodStatus(pod);
@@ -27,7 +30,7 @@ TEST_F(CriPod, IsReadyAndGoesAway) {
   EXPECT_TRUE(cri().RemovePod(pod));
 }
 
-TEST_F(CriPod, OfTwoRunsAndExecsApart) {
+TEST_P(CriPod, OfTwoRunsAndExecsApart) {
   const PodConfig config = Pod();
   const std::string pod = RunPod(config);
   const std::string first = RunContainerIn(pod, config, "first", {"sleep", "1001"});
@@ -40,7 +43,7 @@ TEST_F(CriPod, OfTwoRunsAndExecsApart) {
   EXPECT_EQ(result.err, "err\n");
 }
 
-TEST_F(CriPod, SharesItsHostNameAndIpc) {
+TEST_P(CriPod, SharesItsHostNameAndIpc) {
   const PodConfig config = Pod();
   const std::string pod = RunPod(config);
   const std::string first = RunContainerIn(pod, config, "first", {"sleep", "1000"});
@@ -51,7 +54,7 @@ TEST_F(CriPod, SharesItsHostNameAndIpc) {
             Exec(second, {"readlink", "/proc/self/ns/mnt"}).out);
 }
 
-TEST_F(CriPod, WritesLogs) {
+TEST_P(CriPod, WritesLogs) {
   const PodConfig config = Pod();
   const std::string pod = RunPod(config);
   const std::string id =
@@ -62,7 +65,7 @@ TEST_F(CriPod, WritesLogs) {
   EXPECT_TRUE(WaitForText(path, "stderr F cried\n")) << ReadText(path);
 }
 
-TEST_F(CriPod, MeasuresItsContainers) {
+TEST_P(CriPod, MeasuresItsContainers) {
   const PodConfig config = Pod();
   const std::string pod = RunPod(config);
   const std::string id = RunContainerIn(pod, config, "one", {"sleep", "1000"});
@@ -72,7 +75,7 @@ TEST_F(CriPod, MeasuresItsContainers) {
   EXPECT_GT(stats->memory().working_set_bytes().value(), 0U);
 }
 
-TEST_F(CriPod, ChangesAMemoryLimit) {
+TEST_P(CriPod, ChangesAMemoryLimit) {
   const PodConfig config = Pod();
   const std::string pod = RunPod(config);
   const std::string id = RunContainerIn(pod, config, "one", {"sleep", "1000"}, 64 << 20);
@@ -85,7 +88,7 @@ TEST_F(CriPod, ChangesAMemoryLimit) {
   EXPECT_NE(limits.find(std::to_string(48 << 20)), std::string::npos) << limits;
 }
 
-TEST_F(CriPod, StopsAContainerWithGrace) {
+TEST_P(CriPod, StopsAContainerWithGrace) {
   const PodConfig config = Pod();
   const std::string pod = RunPod(config);
   const std::string id = RunContainerIn(pod, config, "one", kEndsWith7);
@@ -98,7 +101,7 @@ TEST_F(CriPod, StopsAContainerWithGrace) {
   EXPECT_EQ(status.reason(), "Error");
 }
 
-TEST_F(CriPod, KillsAContainerAfterItsGrace) {
+TEST_P(CriPod, KillsAContainerAfterItsGrace) {
   const PodConfig config = Pod();
   const std::string pod = RunPod(config);
   const std::string id =
@@ -109,7 +112,7 @@ TEST_F(CriPod, KillsAContainerAfterItsGrace) {
   EXPECT_EQ(StatusOf(id).exit_code(), 137);
 }
 
-TEST_F(CriPod, TellsHowAContainerEnded) {
+TEST_P(CriPod, TellsHowAContainerEnded) {
   const PodConfig config = Pod();
   const std::string pod = RunPod(config);
   const cri::ContainerStatus good = WaitForEnd(RunContainerIn(pod, config, "good", {"true"}));
@@ -122,7 +125,7 @@ TEST_F(CriPod, TellsHowAContainerEnded) {
   EXPECT_EQ(bad.reason(), "Error");
 }
 
-TEST_F(CriPod, TellsThatMemoryRanOut) {
+TEST_P(CriPod, TellsThatMemoryRanOut) {
   const PodConfig config = Pod();
   const std::string pod = RunPod(config);
   const cri::ContainerStatus status = WaitForEnd(RunContainerIn(
@@ -132,7 +135,7 @@ TEST_F(CriPod, TellsThatMemoryRanOut) {
   EXPECT_EQ(status.reason(), "OOMKilled");
 }
 
-TEST_F(CriPod, RefusesAMissingProgram) {
+TEST_P(CriPod, RefusesAMissingProgram) {
   const PodConfig config = Pod();
   const std::string pod = RunPod(config);
   ContainerConfig container;
@@ -147,7 +150,7 @@ TEST_F(CriPod, RefusesAMissingProgram) {
   EXPECT_EQ(StatusOf(*id).state(), cri::CONTAINER_EXITED);
 }
 
-TEST_F(CriPod, OutlivesARestartOfContainerd) {
+TEST_P(CriPod, OutlivesARestartOfContainerd) {
   const PodConfig config = Pod();
   const std::string pod = RunPod(config);
   const std::string id = RunContainerIn(pod, config, "one", kEndsWith7);
@@ -161,7 +164,7 @@ TEST_F(CriPod, OutlivesARestartOfContainerd) {
   EXPECT_EQ(StatusOf(id).exit_code(), 7);
 }
 
-TEST_F(CriPod, KeepsTheExitCodeOfWhatEndedWithoutContainerd) {
+TEST_P(CriPod, KeepsTheExitCodeOfWhatEndedWithoutContainerd) {
   if (settings().stock()) {
     GTEST_SKIP() << "the stock shim loses it: containerd takes its empty answer for a leak";
   }
@@ -181,7 +184,7 @@ TEST_F(CriPod, KeepsTheExitCodeOfWhatEndedWithoutContainerd) {
   EXPECT_EQ(status.reason(), "Error");
 }
 
-TEST_F(CriPod, OutlivesTheEngine) {
+TEST_P(CriPod, OutlivesTheEngine) {
   if (settings().stock()) {
     GTEST_SKIP() << "the stock runtime has no engine";
   }
@@ -200,7 +203,7 @@ TEST_F(CriPod, OutlivesTheEngine) {
   EXPECT_EQ(StatusOf(id).exit_code(), 7);
 }
 
-TEST_F(CriPod, RunsFiftyContainersAtOnce) {
+TEST_P(CriPod, RunsFiftyContainersAtOnce) {
   constexpr int kPods = 5;
   constexpr int kInEach = 10;
   std::vector<std::thread> threads;

@@ -11,7 +11,7 @@ namespace gantry::e2e {
 namespace {
 
 // Ends with 7 on SIGTERM.
-const Words kEndsWith7{"sh", "-c", "trap 'exit 7' TERM; while :; do sleep 0.05; done"};
+const Words kEndsWith7OnTerm{"sh", "-c", "trap 'exit 7' TERM; while :; do sleep 0.05; done"};
 
 class CtrRestart : public E2eTest {
  protected:
@@ -124,7 +124,7 @@ TEST_F(CtrRestart, LetsNewContainersStart) {
 
 TEST_F(CtrRestart, TwiceInARowChangesNothing) {
   const std::string id = Id();
-  StartDetached(id, kEndsWith7);
+  StartDetached(id, kEndsWith7OnTerm);
   const pid_t pid = FindTask(id).pid;
   Restart();
   Restart();

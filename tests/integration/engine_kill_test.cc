@@ -25,6 +25,14 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
+/// Where two long texts part, for the reader of a failed test.
+std::string FirstDifference(const std::string& wanted, const std::string& got) {
+  const auto at = static_cast<size_t>(std::ranges::mismatch(wanted, got).in1 - wanted.begin());
+  return "of " + std::to_string(wanted.size()) + " bytes " + std::to_string(got.size()) +
+         " came; they part at " + std::to_string(at) + ": wanted '" + wanted.substr(at, 40) +
+         "', got '" + got.substr(std::min(at, got.size()), 40) + "'";
+}
+
 class EngineKill : public E2eTest {
  protected:
   void SetUp() override {
@@ -177,7 +185,8 @@ TEST_F(EngineKill, LosesAndDoublesNoByteOfATerminal) {
   }
   EXPECT_EQ(program.Wait(kLong), 0);
   const std::string shown = WithoutReturns(program.out());
-  EXPECT_TRUE(shown.ends_with(RunProgram({"seq", "1", "600000"}).out)) << shown.size();
+  const std::string all = RunProgram({"seq", "1", "600000"}).out;
+  EXPECT_TRUE(shown.ends_with(all)) << FirstDifference(all, shown.substr(shown.find("1\n2\n3\n")));
 }
 
 TEST_F(EngineKill, LosesAndDoublesNoByteOfAPipe) {

@@ -30,10 +30,17 @@ cri::PodSandboxConfig Pod(const PodConfig& config) {
   pod.mutable_metadata()->set_uid("uid-" + config.name);
   pod.mutable_metadata()->set_namespace_("default");
   pod.set_log_directory(config.log_directory);
-  pod.mutable_linux()->set_cgroup_parent(config.cgroup_parent);
-  // The host's network: no CNI plugin is needed then.
-  pod.mutable_linux()->mutable_security_context()->mutable_namespace_options()->set_network(
-      cri::NODE);
+  auto& on_linux = *pod.mutable_linux();
+  on_linux.set_cgroup_parent(config.cgroup_parent);
+  on_linux.mutable_sysctls()->insert(config.sysctls.begin(), config.sysctls.end());
+  auto& namespaces = *on_linux.mutable_security_context()->mutable_namespace_options();
+  namespaces.set_network(config.hostname.empty() ? cri::NODE : cri::POD);
+  namespaces.set_pid(config.pid);
+  namespaces.set_ipc(config.ipc);
+  pod.set_hostname(config.hostname);
+  for (const std::string& server : config.dns_servers) {
+    pod.mutable_dns_config()->add_servers(server);
+  }
   return pod;
 }
 

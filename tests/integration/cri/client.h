@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,12 @@ struct PodConfig {
   std::string log_directory;
   std::string cgroup_parent;
   std::string runtime_handler = "gantry";
+  /// Empty: the node's network, and with it the node's name.
+  std::string hostname;
+  cri::NamespaceMode pid = cri::CONTAINER;
+  cri::NamespaceMode ipc = cri::POD;
+  std::vector<std::string> dns_servers;
+  std::map<std::string, std::string> sysctls;
 };
 
 struct ContainerConfig {

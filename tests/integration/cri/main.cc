@@ -54,7 +54,12 @@ PodConfig PodOf(const Invocation& invocation, const std::string& name) {
     const auto found = invocation.options.find(key);
     return found == invocation.options.end() ? otherwise : found->second;
   };
-  return {name, option("--logs", ""), option("--cgroup-parent", ""), option("--handler", "gantry")};
+  PodConfig pod;
+  pod.name = name;
+  pod.log_directory = option("--logs", "");
+  pod.cgroup_parent = option("--cgroup-parent", "");
+  pod.runtime_handler = option("--handler", "gantry");
+  return pod;
 }
 
 int Wait(CriClient& client, const Words& images) {

@@ -17,9 +17,12 @@ std::string Base(const Settings& settings, const std::string& address) {
          "\n";
 }
 
-std::string RuntimeTable(const Settings& settings, const std::string& table) {
-  std::string text = table + ".runtimes.gantry]\n    runtime_type = " + Quoted(settings.runtime) +
-                     "\n    sandboxer = \"podsandbox\"\n";
+/// Two handlers: pods with a pause container, and pods that the shim makes.
+std::string RuntimeTables(const Settings& settings, const std::string& table) {
+  const std::string type = "\n    runtime_type = " + Quoted(settings.runtime) + "\n    ";
+  std::string text = table + ".runtimes.gantry]" + type + "sandboxer = \"podsandbox\"\n" + table +
+                     ".runtimes.gantry-shim]" + type +
+                     (settings.release1() ? "sandbox_mode = \"shim\"\n" : "sandboxer = \"shim\"\n");
   if (settings.stock()) {
     text += table + ".runtimes.gantry.options]\n    BinaryName = " + Quoted(settings.oci) + "\n";
   }
@@ -34,8 +37,9 @@ std::string Release1(const Settings& settings, const std::string& address) {
          "]\n  sandbox_image = \"registry.k8s.io/pause:gantry\"\n"
          "  restrict_oom_score_adj = true\n  disable_apparmor = true\n" +
          cri + ".containerd]\n    default_runtime_name = \"gantry\"\n" +
-         RuntimeTable(settings, cri + ".containerd") + cri +
+         RuntimeTables(settings, cri + ".containerd") + cri +
          ".cni]\n    conf_dir = " + Quoted(settings.root + "/cni") +
+         "\n    bin_dir = " + Quoted(settings.root + "/cni/bin") +
          "\n[plugins.\"io.containerd.nri.v1.nri\"]\n"
          "  disable = true\n";
 }
@@ -49,14 +53,33 @@ std::string Release2(const Settings& settings, const std::string& address) {
          "  sandbox = \"registry.k8s.io/pause:gantry\"\n" +
          runtime + "]\n  restrict_oom_score_adj = true\n  disable_apparmor = true\n" + runtime +
          ".containerd]\n    default_runtime_name = \"gantry\"\n" +
-         RuntimeTable(settings, runtime + ".containerd") + runtime +
-         ".cni]\n    conf_dir = " + Quoted(settings.root + "/cni") + "\n";
+         RuntimeTables(settings, runtime + ".containerd") + runtime +
+         ".cni]\n    conf_dir = " + Quoted(settings.root + "/cni") + "\n    " +
+         (settings.release.starts_with("2.1.") ? "bin_dir = " : "bin_dirs = [") +
+         Quoted(settings.root + "/cni/bin") + (settings.release.starts_with("2.1.") ? "\n" : "]\n");
 }
 
 }  // namespace
 
 std::string ContainerdConfiguration(const Settings& settings, const std::string& address) {
   return settings.release1() ? Release1(settings, address) : Release2(settings, address);
+}
+
+std::string NetworkConfiguration() {
+  return R"({"cniVersion":"1.0.0","name":"test","plugins":[{"type":"test"}]})";
+}
+
+std::string NetworkPlugin() {
+  return R"SH(#!/bin/sh
+# A network of nothing but a loopback, which CRI is told has an address.
+case "$CNI_COMMAND" in
+VERSION) echo '{"cniVersion":"1.0.0","supportedVersions":["0.3.1","0.4.0","1.0.0"]}' ;;
+ADD)
+  nsenter --net="$CNI_NETNS" ip link set lo up
+  printf '{"cniVersion":"1.0.0","interfaces":[{"name":"%s","sandbox":"%s"}],"ips":[{"interface":0,"address":"127.0.0.1/8"}]}' \
+    "$CNI_IFNAME" "$CNI_NETNS" ;;
+esac
+)SH";
 }
 
 std::string GantryConfiguration(const Settings& settings) {

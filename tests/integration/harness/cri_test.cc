@@ -6,6 +6,16 @@
 #include <filesystem>
 
 namespace gantry::e2e {
+namespace {
+
+/// containerd gives a bundle such a name before it removes it, and looks at it no more.
+std::vector<std::string> BundlesIn(const std::string& folder) {
+  std::vector<std::string> names = ListFolder(folder);
+  std::erase_if(names, [](const std::string& name) { return name.starts_with('.'); });
+  return names;
+}
+
+}  // namespace
 
 void CriTest::SetUp() {
   E2eTest::SetUp();
@@ -26,19 +36,40 @@ void CriTest::Connect() {
 
 void CriTest::TearDown() {
   if (client_ != nullptr) {
-    const auto pods = client_->Pods();
-    EXPECT_TRUE(pods) << pods.error_or(Error{}).message;
-    for (const cri::PodSandbox& pod : pods.value_or(std::vector<cri::PodSandbox>())) {
-      const Status stopped = client_->StopPod(pod.id());
-      EXPECT_TRUE(stopped) << stopped.error().message;
-      const Status removed = client_->RemovePod(pod.id());
-      EXPECT_TRUE(removed) << removed.error().message;
+    RemovePods();
+    for (const char* plugin : {"runtime.v2.task", "sandbox.controller.v1.shim"}) {
+      const std::string bundles = node().state() + "/io.containerd." + plugin + "/k8s.io";
+      EXPECT_TRUE(Eventually([&] { return BundlesIn(bundles).empty(); })) << "bundles are left";
     }
-    const std::string bundles = node().state() + "/io.containerd.runtime.v2.task/k8s.io";
-    EXPECT_TRUE(Eventually([&] { return ListFolder(bundles).empty(); })) << "bundles are left";
     RemoveParents();
   }
   E2eTest::TearDown();
+}
+
+void CriTest::RemovePods() {
+  Status last;
+  EXPECT_TRUE(Eventually([&] {
+    const auto pods = cri().Pods();
+    bool gone = pods && pods->empty();
+    for (const cri::PodSandbox& pod : pods.value_or(std::vector<cri::PodSandbox>())) {
+      last = cri().StopPod(pod.id());
+      last = last ? cri().RemovePod(pod.id()) : std::move(last);
+    }
+    return gone;
+  })) << last.error_or(Error{}).message;
+}
+
+void CriTest::RemoveContainers() {
+  Status last;
+  EXPECT_TRUE(Eventually([&] {
+    const auto containers = cri().Containers();
+    bool gone = containers && containers->empty();
+    for (const cri::Container& one : containers.value_or(std::vector<cri::Container>())) {
+      last = cri().Stop(one.id(), std::chrono::seconds(0));
+      last = last ? cri().Remove(one.id()) : std::move(last);
+    }
+    return gone;
+  })) << last.error_or(Error{}).message;
 }
 
 // The cgroups of pods are the kubelet's, here: ours. Not removed when something
@@ -54,6 +85,7 @@ void CriTest::RemoveParents() {
 PodConfig CriTest::Pod(const std::string& suffix) {
   PodConfig config;
   config.name = Id(suffix);
+  config.runtime_handler = handler();
   config.log_directory = settings().root + "/logs/" + config.name;
   std::filesystem::create_directories(config.log_directory);
   // Below the run's own cgroup, where leftovers are looked for.

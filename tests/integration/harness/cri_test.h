@@ -23,6 +23,9 @@ class CriTest : public E2eTest {
   /// Connects again, after a restart of containerd.
   void Connect();
 
+  /// CRI's name of the runtime that `Pod` is for.
+  virtual std::string handler() const { return "gantry"; }
+
   PodConfig Pod(const std::string& suffix = "");
   /// Fails the test when it does not run.
   std::string RunPod(const PodConfig& config);
@@ -35,6 +38,11 @@ class CriTest : public E2eTest {
   /// Waits for containerd's word that it has ended.
   cri::ContainerStatus WaitForEnd(const std::string& id);
   pid_t PidOf(const std::string& id);
+
+  /// As the kubelet does it, again and again until there are none: containerd 1.7
+  /// may write to a container's folder while it removes that.
+  void RemovePods();
+  void RemoveContainers();
 
  private:
   void RemoveParents();

@@ -28,11 +28,16 @@ std::string WithoutDeprecations(const std::string& text) {
 Node::Node(Settings settings) : settings_(std::move(settings)) {}
 
 void Node::WriteConfiguration() const {
-  for (const char* name : {"", "/run", "/fifo", "/state", "/root"}) {
+  for (const char* name : {"", "/run", "/fifo", "/state", "/root", "/cni/bin"}) {
     std::filesystem::create_directories(settings_.root + name);
   }
   WriteText(settings_.root + "/containerd.toml", ContainerdConfiguration(settings_, address()));
   WriteText(settings_.root + "/gantry.yaml", GantryConfiguration(settings_));
+  WriteText(settings_.root + "/cni/10-test.conflist", NetworkConfiguration());
+  for (const char* plugin : {"/cni/bin/test", "/cni/bin/loopback"}) {
+    WriteText(settings_.root + plugin, NetworkPlugin());
+    std::filesystem::permissions(settings_.root + plugin, std::filesystem::perms(0755));
+  }
 }
 
 std::string Node::SetUp() {
@@ -65,6 +70,9 @@ std::string Node::StartContainerd() {
       {"GANTRY_CONFIG", settings_.root + "/gantry.yaml"},
       {"TMPDIR", settings_.root},
   };
+  if (settings_.release1() && settings_.sandbox_api()) {
+    options.env["ENABLE_CRI_SANDBOXES"] = "1";
+  }
   containerd_ = std::make_unique<Program>(
       std::vector<std::string>{settings_.containerd_bin + "/containerd", "--config",
                                settings_.root + "/containerd.toml"},

@@ -63,5 +63,8 @@ class Node {
 std::string ContainerdConfiguration(const Settings& settings, const std::string& address);
 /// The text of gantry's.
 std::string GantryConfiguration(const Settings& settings);
+/// CNI, for pods with a network of their own: a list of one plugin, and the plugin.
+std::string NetworkConfiguration();
+std::string NetworkPlugin();
 
 }  // namespace gantry::e2e

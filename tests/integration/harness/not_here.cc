@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/integration/harness/not_here.h"
 
+#include <string_view>
+
 #include <gtest/gtest.h>
 
 namespace gantry::e2e {
@@ -15,6 +17,7 @@ struct NotHere {
 constexpr const char* kSandboxPid = "the pid that containerd sees is the sandbox's";
 constexpr const char* kNoOciBinary = "the remote backend runs no OCI binary";
 constexpr const char* kNoMemoryLimit = "the fake sandbox measures memory, it does not limit it";
+constexpr const char* kNoHolder = "the fake sandbox's namespaces need nothing that holds them";
 constexpr const char* kOwnNamespaces = "the fake sandbox has no namespaces that containers share";
 
 // Of the fake remote backend.
@@ -31,6 +34,17 @@ constexpr NotHere kNotRemote[] = {
     {"EngineKill", "WithContainerdDownTooKeepsTheExitCode", kSandboxPid},
     {"CriPod", "KeepsTheExitCodeOfWhatEndedWithoutContainerd", kSandboxPid},
     {"CriPod", "SharesItsHostNameAndIpc", kOwnNamespaces},
+    {"CriNamespaces", "HaveANameOfTheirOwn", kOwnNamespaces},
+    {"CriNamespaces", "AskTheServersOfThePod", kOwnNamespaces},
+    {"CriNamespaces", "ShareMemory", kOwnNamespaces},
+    {"CriNamespaces", "HaveTheirOwnSysctls", kOwnNamespaces},
+    {"CriNamespaces", "SeeEachOthersProcessesWhenAsked", kOwnNamespaces},
+    {"CriNamespaces", "AreTheNodesWhenAsked", kOwnNamespaces},
+    {"CriShimPod", "NeedsNoPauseContainer", kNoHolder},
+    {"CriShimPod", "IsNotReadyWithoutItsHolder", kNoHolder},
+    {"CriShimPod", "KeepsItsHolderOverTheEngine", kNoHolder},
+    {"CriShimPod", "ThatCannotBeLeavesNothing", kOwnNamespaces},
+    {"CriInterrupt", "ContainerdDiesWhileAContainerEnds", kSandboxPid},
     {"CriPod", "ChangesAMemoryLimit", kNoMemoryLimit},
     {"CriPod", "TellsThatMemoryRanOut", kNoMemoryLimit},
 };
@@ -39,9 +53,13 @@ constexpr NotHere kNotRemote[] = {
 
 std::string WhyNotHere(const Settings& settings) {
   const ::testing::TestInfo& test = *::testing::UnitTest::GetInstance()->current_test_info();
+  // Of a parametrised test: "Instance/Suite" and "Test/parameter".
+  std::string_view suite = test.test_suite_name();
+  suite.remove_prefix(suite.contains('/') ? suite.find('/') + 1 : 0);
+  std::string_view name = test.name();
+  name = name.substr(0, name.find('/'));
   for (const NotHere& row : kNotRemote) {
-    if (settings.remote() && test.test_suite_name() == std::string(row.suite) &&
-        test.name() == std::string(row.test)) {
+    if (settings.remote() && suite == row.suite && name == row.test) {
       return row.reason;
     }
   }

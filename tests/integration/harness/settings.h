@@ -35,6 +35,23 @@ struct Settings {
   bool remote() const { return oci == "remote"; }
 
   bool release1() const { return release.starts_with("1."); }
+
+  /// containerd lets a shim make pods. 1.7 has two CRI servers, and only the newer
+  /// one does; the run with runc takes that one, so that both are seen.
+  bool sandbox_api() const { return no_sandbox_api().empty(); }
+
+  /// Why it does not.
+  std::string no_sandbox_api() const {
+    if (release1() && oci != "runc") {
+      return "without ENABLE_CRI_SANDBOXES, containerd 1.7 asks no shim for pods";
+    }
+    for (const char* old : {"2.0.", "2.1.", "2.2."}) {
+      if (release.starts_with(old)) {
+        return "containerd before 2.3 dies of a pod without a spec (NewBundle, nil pointer)";
+      }
+    }
+    return "";
+  }
 };
 
 /// Reads the environment and makes the private folder.
