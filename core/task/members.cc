@@ -189,6 +189,12 @@ os::Task<void> Service::LeaveSandbox(Container& container) {
     ProtectMembers(*entry);
     co_return;
   }
+  if (!entry->members_folder.empty()) {
+    IgnoreError(co_await parts_.services.pool.Run([folder = entry->members_folder]() -> Status {
+      return os::RemoveTree(folder);
+    }),
+                "it goes with the pod's bundle");
+  }
   if (const Status ended = co_await sandboxes_.Close(container.group->address, entry); !ended) {
     LogError({{"id", entry->id.str()}}, "shut the sandbox down: {}", ended.error().message);
   }

@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kPodSandboxConfig = "runtime.v1.PodSandboxConfig";
 
 /// What is read and decided before anything is made.
-struct Plans {
+struct PodPlans {
   std::string handler;
   std::string options_json;
   std::string pod_config;
@@ -29,10 +29,10 @@ struct Plans {
   PodCgroup cgroups;
 };
 
-Result<Plans> ReadPlans(const Group& group, const sandbox_pb::CreateSandboxRequest& request,
-                        const os::CgroupHierarchy& hierarchy) {
+Result<PodPlans> ReadPodPlans(const Group& group, const sandbox_pb::CreateSandboxRequest& request,
+                              const os::CgroupHierarchy& hierarchy) {
   GANTRY_CHECK_OK(oci::CheckBundle(request.bundle_path()));
-  Plans plans;
+  PodPlans plans;
   GANTRY_TRY(oci::RuntimeOptions options,
              oci::DecodeRuntimeOptions(group.options_type_url, group.options));
   GANTRY_CHECK_OK(oci::ReadConfigPath(options));
@@ -53,7 +53,7 @@ Result<Plans> ReadPlans(const Group& group, const sandbox_pb::CreateSandboxReque
   return plans;
 }
 
-std::vector<os::Mount> MountsOf(const sandbox_pb::CreateSandboxRequest& request) {
+std::vector<os::Mount> PodMountsOf(const sandbox_pb::CreateSandboxRequest& request) {
   std::vector<os::Mount> mounts;
   for (const auto& mount : request.rootfs()) {
     mounts.push_back({mount.type(),
@@ -129,8 +129,8 @@ os::Task<Status> SandboxService::PrepareCreate(PodPtr pod,
   pod->annotations = {request.annotations().begin(), request.annotations().end()};
   pod->created_at_ns = NowNs();
   pod->prefix = SandboxPrefix(pod->instance);
-  GANTRY_CO_TRY(Plans plans, co_await parts_.services.pool.Run([&]() -> Result<Plans> {
-    return ReadPlans(*pod->group, request, parts_.services.cgroups);
+  GANTRY_CO_TRY(PodPlans plans, co_await parts_.services.pool.Run([&]() -> Result<PodPlans> {
+    return ReadPodPlans(*pod->group, request, parts_.services.cgroups);
   }));
   pod->bundle = request.bundle_path();
   pod->config = std::move(plans.pod_config);
@@ -143,7 +143,7 @@ os::Task<Status> SandboxService::PrepareCreate(PodPtr pod,
   pod->handler = plans.handler.empty() ? parts_.config.default_handler : plans.handler;
   pod->backend_name = handler->backend;
   GANTRY_CO_TRY(pod->options_json, oci::MergeOptions(handler->options.json, plans.options_json));
-  const std::vector<os::Mount> mounts = MountsOf(request);
+  const std::vector<os::Mount> mounts = PodMountsOf(request);
   const std::string rootfs = pod->bundle + "/rootfs";
   for (const os::Mount& mount : mounts) {
     pod->mounts.push_back({mount.type, mount.source, rootfs});

@@ -4,7 +4,9 @@
 // removed then.
 #include <utility>
 
+#include "core/link/record_peek.h"
 #include "core/log/log.h"
+#include "core/os/fs.h"
 #include "core/os/mount.h"
 #include "core/task/pod_call.h"
 #include "core/task/sandbox_service.h"
@@ -83,6 +85,7 @@ os::Task<Status> SandboxService::Remove(PodPtr pod, Deadline deadline) {
   co_return co_await parts_.services.pool.Run([&]() -> Status {
     GANTRY_CHECK_OK(cgroups.Remove(LeftUntil(deadline)));
     if (!bundle.empty()) {
+      GANTRY_CHECK_OK(os::RemoveTree(bundle + "/" + link::kMembersFolder));
       GANTRY_TRY([[maybe_unused]] const os::UnmountReport report, os::UnmountTree(bundle));
     }
     return {};
