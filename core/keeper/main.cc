@@ -66,7 +66,7 @@ ChildDefaults SetUpProcess() {
     std::from_chars(score->data(), score->data() + score->size(), defaults.oom_score_adj);
   }
   IgnoreError(os::WriteFile(kOomFile, kOwnOomScore), "needs CAP_SYS_RESOURCE");
-  umask(077);
+  defaults.umask = umask(077);
   os::IgnoreSigpipe();
   return defaults;
 }

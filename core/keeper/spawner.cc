@@ -60,6 +60,7 @@ Result<os::SpawnRequest> ToRequest(const link::Spawn& from, const std::vector<Un
   to.uid = from.uid;
   to.gid = from.gid;
   to.no_new_privs = from.no_new_privs;
+  to.umask = defaults.umask;
   GANTRY_CHECK_OK(SetDescriptors(from, fds, to));
   return to;
 }

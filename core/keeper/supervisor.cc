@@ -99,6 +99,7 @@ Result<std::unique_ptr<Supervisor::Engine>> Supervisor::Start(const std::string&
   request.new_session = true;
   request.oom_score_adj = defaults_.oom_score_adj;
   request.limits = {{RLIMIT_NOFILE, defaults_.open_files}};
+  request.umask = defaults_.umask;
   request.descriptors = {{log.get(), 1}, {log.get(), 2}, {pair.second.get(), link::kEngineLinkFd}};
   GANTRY_TRY(os::SpawnResult child, os::SpawnProcess(request));
   auto engine = std::make_unique<Engine>();

@@ -32,6 +32,8 @@ namespace gantry::keeper {
 struct ChildDefaults {
   rlimit open_files{};
   int oom_score_adj = 0;
+  /// The keeper's own is stricter.
+  mode_t umask = 022;
 };
 
 /// Thread: the keeper's only one. Blocks: never (starting: until exec).

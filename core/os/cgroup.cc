@@ -44,7 +44,7 @@ Status CheckPath(std::string_view path) {
   const bool dots = std::ranges::any_of(std::views::split(path, '/'), [](auto part) {
     return std::string_view(part) == ".." || std::string_view(part) == ".";
   });
-  if (!path.starts_with('/') || dots || path.contains('\n')) {
+  if (!path.starts_with('/') || dots || path.contains('\n') || path.contains('\0')) {
     return Fail(Code::kInvalidArgument, "cgroup path '{}': must be absolute and without dots",
                 path);
   }

@@ -125,6 +125,21 @@ Result<std::optional<ReapedProcess>> ReapNext() {
   return reaped;
 }
 
+Strays ReapStrays() {
+  Strays strays;
+  while (true) {
+    siginfo_t info{};
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | __WNOTHREAD | __WALL) < 0) {
+      return strays;
+    }
+    if (info.si_pid == 0) {
+      strays.running = true;
+      return strays;
+    }
+    strays.reaped.push_back(info.si_pid);
+  }
+}
+
 uint32_t ExitCode(int wait_status) {
   if (WIFSIGNALED(wait_status)) {
     return 128U + static_cast<uint32_t>(WTERMSIG(wait_status));

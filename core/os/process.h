@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <vector>
 
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
@@ -50,6 +51,17 @@ struct ReapedProcess {
 
 /// Collects one child that has ended, if there is one. Blocks: never.
 Result<std::optional<ReapedProcess>> ReapNext();
+
+/// Children of this thread, left by code that should start none.
+struct Strays {
+  /// Had ended, and are collected now.
+  std::vector<pid_t> reaped;
+  bool running = false;
+};
+
+/// Collects the ended children of the calling thread; those of the process's other
+/// threads are left alone. Blocks: never.
+Strays ReapStrays();
 
 /// What containerd calls the exit status: the exit code, or 128 + the signal.
 uint32_t ExitCode(int wait_status);

@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -81,6 +82,7 @@ class Plan {
   void AddCgroups();
   void AddSession();
   void AddLimits(bool late);
+  Status AddProgram();
   void AddNamespaces();
   void AddDescriptors();
   void AddIdentity();
@@ -98,6 +100,9 @@ class Plan {
   /// The first number above all targets.
   int above_ = 3;
   UniqueFd null_;
+  /// Opened before a user namespace is joined, in which the way to it may be barred.
+  UniqueFd program_;
+  int program_number_ = -1;
   std::vector<char*> argv_;
   std::vector<char*> env_;
   std::string oom_score_adj_;
@@ -175,6 +180,7 @@ Status Plan::Prepare() {
   AddCgroups();
   AddSession();
   AddLimits(false);
+  GANTRY_CHECK_OK(AddProgram());
   AddNamespaces();
   AddDescriptors();
   AddLimits(true);
@@ -228,6 +234,22 @@ void Plan::AddLimits(bool late) {
   }
 }
 
+Status Plan::AddProgram() {
+  const auto is_user = [](const auto& space) { return space.type == CLONE_NEWUSER; };
+  if (std::ranges::none_of(request_.namespaces, is_user)) {
+    return {};
+  }
+  program_.reset(open(Executable().c_str(), O_PATH | O_CLOEXEC));
+  if (!program_) {
+    return FailErrno(errno, "spawn '{}': open it", Executable());
+  }
+  Add("keep the program's descriptor", [this] {
+    program_number_ = fcntl(program_.get(), F_DUPFD_CLOEXEC, above_);
+    return ErrnoOf(program_number_);
+  });
+  return {};
+}
+
 void Plan::AddNamespaces() {
   for (const auto& space : request_.namespaces) {
     Add(Format("join namespace {:#x}", space.type),
@@ -259,6 +281,12 @@ void Plan::AddIdentity() {
     Add(Format("enter directory '{}'", request_.cwd),
         [this] { return ErrnoOf(chdir(request_.cwd.c_str())); });
   }
+  if (request_.umask) {
+    Add(Format("set umask {:o}", *request_.umask), [mask = *request_.umask] {
+      umask(mask);
+      return 0;
+    });
+  }
   // By number: the C library's functions would reach for other threads.
   if (request_.gid) {
     Add("drop the groups", [] { return ErrnoOf(syscall(SYS_setgroups, 0, nullptr)); });
@@ -287,6 +315,10 @@ void Plan::AddExec() {
     sigset_t none;
     sigemptyset(&none);
     pthread_sigmask(SIG_SETMASK, &none, nullptr);
+    if (program_number_ >= 0) {
+      // It returns for scripts, whose interpreter would find the descriptor closed.
+      syscall(SYS_execveat, program_number_, "", argv_.data(), env_.data(), AT_EMPTY_PATH);
+    }
     return ErrnoOf(execve(path, argv_.data(), env_.data()));
   });
 }

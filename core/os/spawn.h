@@ -74,6 +74,7 @@ struct SpawnRequest {
   /// Sent to the child when the calling *thread* ends.
   std::optional<int> parent_death_signal{};
   bool no_new_privs = false;
+  std::optional<mode_t> umask{};
 };
 
 struct SpawnResult {

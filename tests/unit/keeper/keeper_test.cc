@@ -55,6 +55,30 @@ TEST_F(KeeperNodeTest, ALivingInstanceIsNotAnnouncedTwice) {
   EXPECT_EQ(engine.All<link::InstanceAdded>().size(), 2U);
 }
 
+TEST_F(KeeperNodeTest, WhatContainerdHasForgottenIsDeletedWhenAnotherComes) {
+  const std::string bundles = dir_.path() + "/bundles/";
+  std::map<std::string, std::string> addresses;
+  for (const std::string id : {"lost", "connected", "kept"}) {
+    ASSERT_TRUE(os::MakeDirs(bundles + id, 0700));
+    addresses[id] = Announce(id, "", bundles + id);
+  }
+  Announce("elsewhere", "", dir_.path() + "/unmounted/elsewhere");
+  Client client(loop_, addresses["connected"]);
+  Settle();
+  FakeEngine& engine = ReadyEngine();
+  ASSERT_TRUE(os::RemoveTree(bundles + "lost"));
+  ASSERT_TRUE(os::RemoveTree(bundles + "connected"));
+  Announce("next");
+  ASSERT_TRUE(Until([&] { return engine.Count<link::DeleteCall>() > 0; }));
+  const link::DeleteCall call = engine.All<link::DeleteCall>().front();
+  EXPECT_EQ(call.instance, engine.All<link::InstanceAdded>().front().number) << "the lost one";
+  link::DeleteDone done;
+  done.tag = call.tag;
+  ASSERT_TRUE(engine.channel->Send(done));
+  EXPECT_TRUE(Until([&] { return engine.Count<link::InstanceRemoved>() == 1; }));
+  EXPECT_EQ(engine.Count<link::DeleteCall>(), 1U);
+}
+
 TEST_F(KeeperNodeTest, AnAnnounceWithoutAnIdIsRefused) {
   EXPECT_EQ(Ask<link::Announced>(link::Announce{}).error().code, Code::kInvalidArgument);
 }

@@ -184,12 +184,14 @@ class KeeperTest : public testing::Test {
     return answer->As<Answer>();
   }
 
-  std::string Announce(const std::string& id, const std::string& group = "") {
+  std::string Announce(const std::string& id, const std::string& group = "",
+                       const std::string& bundle = "") {
     link::Announce announce;
     announce.id = id;
     announce.ns = "default";
     announce.grpc_address = "/run/containerd.sock";
     announce.group = group;
+    announce.bundle = bundle;
     const auto announced = Ask<link::Announced>(announce);
     EXPECT_TRUE(announced) << announced.error().message;
     return announced ? announced->address : "";

@@ -12,12 +12,14 @@
 #include <array>
 #include <cerrno>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/os/fs.h"
+#include "core/os/idmap.h"
 #include "core/os/spawn.h"
 #include "core/os/splice.h"
 #include "core/os/unix_socket.h"
@@ -248,6 +250,28 @@ TEST(Spawn, JoinsNamespaces) {
   EXPECT_EQ(RunScript("readlink /proc/self/ns/uts", request)->output, other + "\n");
 }
 
+TEST(Spawn, ExecutesInAUserNamespaceWhatOnlyTheNodesRootReaches) {
+  if (geteuid() != 0) {
+    GTEST_SKIP() << "needs root";
+  }
+  const auto space = CreateUserNamespace("0:200000:65536", "0:200000:65536");
+  if (!space) {
+    GTEST_SKIP() << space.error().message;
+  }
+  std::string folder = "/tmp/gantry-spawn-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string program = folder + "/true";
+  ASSERT_TRUE(WriteFileAtomic(program, ReadFile("/bin/true", 64U << 20).value(), 0755));
+  SpawnRequest request{.argv = {program}};
+  request.namespaces = {{.fd = space->get(), .type = CLONE_NEWUSER}};
+  request.uid = 0;
+  request.gid = 0;
+  auto spawned = SpawnProcess(request);
+  ASSERT_TRUE(spawned) << spawned.error().message;
+  EXPECT_EQ(Child(std::move(*spawned)).Wait(), 0U);
+  EXPECT_TRUE(RemoveTree(folder));
+}
+
 TEST(Spawn, EntersAVersion1Cgroup) {
   const std::string parent = "/sys/fs/cgroup/pids";
   const std::string group = parent + "/gantry-" + RandomName(8);
@@ -383,6 +407,26 @@ TEST(Reaping, GivesWhoEndedAndHow) {
   EXPECT_EQ((*reaped)->process, spawned->process);
   EXPECT_EQ(ExitCode((*reaped)->wait_status), 5U);
   EXPECT_EQ(ReapNext().value(), std::nullopt);
+}
+
+TEST(Reaping, OfStraysLeavesOtherThreadsChildrenAlone) {
+  auto others = SpawnProcess({.argv = {"/bin/sh", "-c", "exit 5"}});
+  ASSERT_TRUE(others);
+  pollfd poller{.fd = others->pidfd.get(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(poll(&poller, 1, 10000), 1);
+  std::thread([] {
+    EXPECT_TRUE(ReapStrays().reaped.empty());
+    auto own = SpawnProcess({.argv = {"/bin/sleep", "1000"}});
+    ASSERT_TRUE(own);
+    EXPECT_TRUE(ReapStrays().running);
+    ASSERT_TRUE(SendSignal(own->pidfd.get(), SIGKILL));
+    pollfd ended{.fd = own->pidfd.get(), .events = POLLIN, .revents = 0};
+    ASSERT_EQ(poll(&ended, 1, 10000), 1);
+    const Strays strays = ReapStrays();
+    EXPECT_EQ(strays.reaped, std::vector<pid_t>{own->process.pid});
+    EXPECT_FALSE(strays.running);
+  }).join();
+  EXPECT_EQ(ReapStrays().reaped, std::vector<pid_t>{others->process.pid});
 }
 
 TEST(SignalFd, ReadsBlockedSignals) {
