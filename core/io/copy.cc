@@ -23,6 +23,11 @@ constexpr int kMovesPerTurn = 16;
 constexpr size_t kTerminalChunk = size_t{4} << 10;
 constexpr size_t kChunk = size_t{64} << 10;
 
+/// So often in a row may splice(2) find nothing where poll(2) sees something. Bytes that
+/// are read instead are in the engine's memory for a moment, and lost if it is killed
+/// just then: the last resort.
+constexpr int kSpliceTries = 64;
+
 }  // namespace
 
 Copy::Copy(os::Loop& loop, CopySpec spec, std::function<void()> done)
@@ -158,7 +163,7 @@ Copy::Step Copy::OnBlocked() {
   }
   // Something came meanwhile: try again. If that does not help, this kernel's
   // splice does not see what there is, and reading tells.
-  return ++blocked_in_a_row_ < 3 ? Step::kMoved : MoveByCopy();
+  return ++blocked_in_a_row_ < kSpliceTries ? Step::kMoved : MoveByCopy();
 }
 
 Copy::Step Copy::OnError(const Error& error) {
