@@ -12,6 +12,7 @@
 #include "core/log/log.h"
 #include "core/os/fs.h"
 #include "core/os/process.h"
+#include "core/sandbox/retired.h"
 
 namespace gantry::daemon {
 namespace {
@@ -62,6 +63,13 @@ void Engine::WatchSignals() {
   }
   signals_ = std::move(*signals);
   loop_.Watch(signals_.get(), EPOLLIN, [this](uint32_t) { loop_.Stop(); });
+}
+
+void Engine::GiveBack() {
+  if (sandbox::ForgetRetired(sandbox::kRetiredFor) > 0) {
+    loop_.After(sandbox::kRetiredFor, [this] { trim_.Touch(); });
+  }
+  os::ReleaseMemory();
 }
 
 void Engine::WhenUp(std::move_only_function<void()> function) {

@@ -63,13 +63,15 @@ class Engine final : private engine::KeeperObserver {
   void OnConnectionClosed(uint64_t connection) override;
   void OnDeleteCall(const link::DeleteCall& call) override;
   void OnKeeperLost(Error error) override;
+  /// Memory that nothing needs any more.
+  void GiveBack();
 
   const CommandLine line_;
   const config::Config config_;
   const std::string config_error_;
   const os::CgroupHierarchy cgroups_;
   os::Loop loop_;
-  os::IdleTrim trim_{loop_};
+  os::IdleTrim trim_{loop_, {.release = [this] { GiveBack(); }}};
   UniqueFd signals_;
   os::WorkerPool pool_;
   engine::KeeperLink link_;

@@ -154,8 +154,12 @@ struct Reader {
 
   os::Task<Result<v1::InspectResponse>> Inspect(const rpc::CallContext&,
                                                 v1::InspectRequest request) const {
-    if (const Result<task::PodPtr> pod = Find(tasks.Pods(), request)) {
+    Result<task::PodPtr> pod = Find(tasks.Pods(), request);
+    if (pod) {
       co_return co_await InspectPod(*pod);
+    }
+    if (pod.error().code != Code::kNotFound) {
+      co_return std::unexpected(std::move(pod).error());
     }
     GANTRY_CO_TRY(const task::ContainerPtr found, Find(tasks.Containers(), request));
     if (!found->init) {

@@ -101,11 +101,20 @@ SandboxBackend* Backends::Loaded(const std::string& name) const {
   return found == loaded_.end() ? nullptr : found->second.backend.get();
 }
 
+std::mutex& Backends::LoadingOf(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<std::mutex>& loading = loading_[name];
+  if (!loading) {
+    loading = std::make_unique<std::mutex>();
+  }
+  return *loading;
+}
+
 Result<SandboxBackend*> Backends::Find(const std::string& name) {
   if (SandboxBackend* const backend = Loaded(name)) {
     return backend;
   }
-  const std::lock_guard one_load(loading_);
+  const std::lock_guard one_load(LoadingOf(name));
   if (SandboxBackend* const backend = Loaded(name)) {
     return backend;
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -50,6 +51,7 @@ class Backends {
   std::string PathOf(const std::string& name) const;
   Status ProbeOnce(const std::string& path, const std::string& name) const;
   SandboxBackend* Loaded(const std::string& name) const;
+  std::mutex& LoadingOf(const std::string& name);
   Result<LoadedPlugin> Load(const std::string& name) const;
   void WarnOfHandlers(const std::string& name, SandboxBackend& backend) const;
 
@@ -57,10 +59,11 @@ class Backends {
   const std::string libexec_;
   const std::string run_dir_;
   const std::string program_;
-  /// Held while a plugin is loaded, for each is loaded once. Taken before the other.
-  std::mutex loading_;
   /// Guards what follows.
   mutable std::mutex mutex_;
+  /// By name: held while that plugin is loaded, for each is loaded once, and one that
+  /// hangs holds up nobody else. Taken before the other.
+  std::map<std::string, std::unique_ptr<std::mutex>, std::less<>> loading_;
   std::map<std::string, LoadedPlugin, std::less<>> loaded_;
   std::map<std::string, BackendState, std::less<>> failed_;
 };

@@ -109,14 +109,16 @@ Result<const PluginDescriptor*> OpenChecked(const std::string& path, const std::
 Result<LoadedPlugin> PluginHost::Load(const std::string& path, const std::string& name,
                                       const std::string& options_json) {
   GANTRY_TRY(const PluginDescriptor* plugin, OpenChecked(path, name));
-  auto backend = GuardedCall(name, [&] { return plugin->create(options_json); });
+  auto backend = GuardedCall(name, [&]() -> Result<std::unique_ptr<SandboxBackend>> {
+    auto made = plugin->create(options_json);
+    if (made && *made == nullptr) {
+      return Fail(Code::kInternal, "the factory of '{}' gave nothing: report it to its maker",
+                  path);
+    }
+    return made;
+  });
   if (!backend) {
     return std::unexpected(std::move(backend).error().Within("make backend '" + name + "'"));
-  }
-  if (*backend == nullptr) {
-    return Fail(Code::kInternal,
-                "make backend '{}': the factory of '{}' gave nothing: report it to its maker", name,
-                path);
   }
   return LoadedPlugin{name, std::string(TextOf(plugin->version)), path, std::move(*backend)};
 }

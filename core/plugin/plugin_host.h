@@ -25,7 +25,7 @@ struct LoadedPlugin {
   std::unique_ptr<SandboxBackend> backend;
 };
 
-/// Thread: any, one at a time (dlopen runs the constructors of the plugin).
+/// Thread: any; of one plugin one at a time (dlopen runs its constructors).
 class PluginHost {
  public:
   /// Loads the file and makes its backend. `name`: what the configuration

@@ -90,7 +90,8 @@ struct Dispatcher::State : std::enable_shared_from_this<Dispatcher::State> {
   static os::Task<void> Serve(std::shared_ptr<State> self, std::shared_ptr<Connection> connection,
                               uint32_t stream, Prepared prepared);
   void Finish(Connection& connection, uint32_t stream, const Result<std::string>& result);
-  void TimedOut(Connection& connection, uint32_t stream);
+  /// The handler goes on; what it gives is dropped.
+  void AnswerEarly(Connection& connection, uint32_t stream, const Error& error);
   void Forget(uint64_t id);
   static void Abandon(os::Loop& loop, Connection& connection);
 
@@ -139,10 +140,17 @@ void Dispatcher::State::Dispatch(IncomingRequest incoming) {
   Waiting& waiting = connection->waiting[stream];
   waiting.abandonment = prepared->call.abandonment;
   if (prepared->call.timeout.count() > 0) {
-    waiting.timer = loop.After(
-        prepared->call.timeout,
-        [self = shared_from_this(), connection, stream] { self->TimedOut(*connection, stream); });
+    waiting.timer =
+        loop.After(prepared->call.timeout, [self = shared_from_this(), connection, stream] {
+          self->AnswerEarly(*connection, stream,
+                            Error{Code::kDeadlineExceeded, 0, "context deadline exceeded", {}});
+        });
   }
+  prepared->call.answer_early = [weak = weak_from_this(), connection, stream](const Error& error) {
+    if (const auto self = weak.lock()) {
+      self->AnswerEarly(*connection, stream, error);
+    }
+  };
   ++connection->running;
   ++counters.running;
   os::Start(Serve(shared_from_this(), connection, stream, std::move(*prepared)));
@@ -170,13 +178,14 @@ void Dispatcher::State::Finish(Connection& connection, uint32_t stream,
   Forget(connection.id);
 }
 
-void Dispatcher::State::TimedOut(Connection& connection, uint32_t stream) {
+void Dispatcher::State::AnswerEarly(Connection& connection, uint32_t stream, const Error& error) {
   auto waiting = connection.waiting.extract(stream);
   if (!waiting) {
     return;
   }
   ++counters.timeouts;
-  Respond(connection.id, stream, Fail(Code::kDeadlineExceeded, "context deadline exceeded"));
+  loop.Cancel(waiting.mapped().timer);
+  Respond(connection.id, stream, std::unexpected(error));
   waiting.mapped().abandonment->Happen();
 }
 

@@ -53,6 +53,9 @@ struct CallContext {
   bool replay = false;
   /// Never null in a handler.
   std::shared_ptr<Abandonment> abandonment = std::make_shared<Abandonment>();
+  /// Answers the caller now, as if his time had run out; what the handler gives
+  /// later is dropped. Again: nothing. May be null outside of a dispatcher.
+  std::function<void(const Error&)> answer_early;
 };
 
 struct Call : CallContext {

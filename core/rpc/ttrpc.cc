@@ -61,20 +61,6 @@ size_t SequenceLength(std::string_view text) {
   return length;
 }
 
-/// `text` as UTF-8, at most `kMaxMessageBytes` of it, `?` for what is none.
-std::string CleanMessage(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const size_t length = SequenceLength(text);
-    if (out.size() + std::max<size_t>(length, 1) > kMaxMessageBytes) {
-      break;
-    }
-    out.append(length == 0 ? "?" : text.substr(0, length));
-    text.remove_prefix(std::max<size_t>(length, 1));
-  }
-  return out;
-}
-
 std::unexpected<Error> Malformed(std::string_view what) {
   return Fail(Code::kInvalidArgument, "decode {}: malformed message", what);
 }
@@ -146,6 +132,19 @@ Result<Error> DecodeStatus(std::string_view bytes) {
 }
 
 }  // namespace
+
+std::string CleanText(std::string_view text, size_t max_bytes) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t length = SequenceLength(text);
+    if (out.size() + std::max<size_t>(length, 1) > max_bytes) {
+      break;
+    }
+    out.append(length == 0 ? "?" : text.substr(0, length));
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return out;
+}
 
 FrameHeader DecodeFrameHeader(std::string_view bytes) {
   return FrameHeader{BigEndian(bytes), BigEndian(bytes.substr(4)), static_cast<uint8_t>(bytes[8]),
@@ -248,7 +247,7 @@ std::string EncodeResponse(const Response& response) {
   if (response.code != Code::kOk) {
     ProtoWriter status;
     status.Int(kStatusCode, static_cast<int>(response.code));
-    status.Text(kStatusMessage, CleanMessage(response.message));
+    status.Text(kStatusMessage, CleanText(response.message));
     out.Bytes(kStatus, status.str());
     return out.Take();
   }

@@ -31,6 +31,9 @@ constexpr size_t kMaxMetadata = 256;
 /// Longer error messages are cut.
 constexpr size_t kMaxMessageBytes = size_t{16} << 10;
 
+/// `text` as UTF-8, at most `max_bytes` of it, `?` for what is none.
+std::string CleanText(std::string_view text, size_t max_bytes = kMaxMessageBytes);
+
 /// The key under which a namespace travels. Source: containerd 2.3.4, pkg/namespaces/ttrpc.go.
 inline constexpr std::string_view kNamespaceKey = "containerd-namespace-ttrpc";
 

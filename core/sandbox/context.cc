@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/sandbox/context.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <gantry/format.h>
 
 #include "core/log/log.h"
 #include "core/os/ask.h"
+#include "core/sandbox/check.h"
 #include "core/sandbox/watches.h"
 
 namespace gantry::sandbox {
@@ -39,31 +41,70 @@ std::map<std::string, uint64_t> Counters::All() const {
 Context::Context(const Services& services, ContextOptions options)
     : services_(services), options_(std::move(options)) {}
 
+Status Context::CheckLive(std::string_view call) const {
+  if (!ended_) {
+    return {};
+  }
+  LogError({{"backend", options_.backend}, {"id", options_.id.str()}},
+           "backend '{}' calls '{}' of a sandbox that it has shut down", options_.backend, call);
+  return Fail(Code::kNotFound, "{}: sandbox '{}' is not there any more", call, options_.id.str());
+}
+
+os::Task<Result<engine::WatchedProcessPtr>> Context::SpawnOnLoop(
+    std::shared_ptr<SpawnRequest> request) {
+  GANTRY_CO_TRY(engine::WatchedProcessPtr process,
+                co_await services_.processes.Spawn(std::move(*request)));
+  std::erase_if(spawned_, [this](const os::ProcessId& known) { return !IsRunning(known); });
+  spawned_.push_back(process->id());
+  co_return process;
+}
+
+bool Context::IsRunning(const os::ProcessId& process) const {
+  return !services_.processes.IsUnacknowledged(process) && os::OpenPidfd(process).has_value();
+}
+
+std::vector<os::ProcessId> Context::Running() const {
+  std::vector<os::ProcessId> running = spawned_;
+  for (const os::ProcessId& process :
+       services_.processes.SpawnedBelow(options_.store_prefix + "/")) {
+    if (!std::ranges::contains(running, process)) {
+      running.push_back(process);
+    }
+  }
+  std::erase_if(running, [this](const os::ProcessId& process) { return !IsRunning(process); });
+  return running;
+}
+
 ProcessResult Context::Spawn(SpawnRequest request) {
+  GANTRY_CHECK_OK(CheckLive("Spawn"));
   if (!request.tag.empty()) {
     request.tag = options_.store_prefix + "/" + request.tag;
   }
   // The request is handed over by pointer because a coroutine's function object
   // is kept, and may be moved, until it has run.
   auto kept = std::make_shared<SpawnRequest>(std::move(request));
-  return Upcast(os::Ask(services_.loop,
-                        [this, kept] { return services_.processes.Spawn(std::move(*kept)); }));
+  return Upcast(os::Ask(services_.loop, [this, kept] { return SpawnOnLoop(kept); }));
 }
 
 ProcessResult Context::Adopt(HostPid pid) { return Recover(pid, 0); }
 
 ProcessResult Context::Recover(HostPid pid, uint64_t start_time) {
+  GANTRY_CHECK_OK(CheckLive("Recover"));
   return Upcast(os::Ask(services_.loop, [this, pid, start_time] {
     return services_.processes.Adopt(pid, start_time);
   }));
 }
 
 std::shared_ptr<HostProcess> Context::FindSpawned(std::string_view tag) {
+  if (!CheckLive("FindSpawned")) {
+    return nullptr;
+  }
   const std::string name = options_.store_prefix + "/" + std::string(tag);
   return os::Call(services_.loop, [this, name] { return services_.processes.FindSpawned(name); });
 }
 
 Status Context::Bind(std::shared_ptr<HostProcess> process) {
+  GANTRY_CHECK_OK(CheckLive("Bind"));
   auto watched = std::dynamic_pointer_cast<engine::WatchedProcess>(std::move(process));
   if (!watched) {
     return Fail(Code::kInvalidArgument, "bind sandbox '{}': not a process of the keeper's",
@@ -77,22 +118,25 @@ Status Context::Bind(std::shared_ptr<HostProcess> process) {
 }
 
 void Context::SetPid(HostPid pid) {
-  if (options_.pod) {
+  if (options_.pod && CheckLive("SetPid") && CheckPid(options_.backend, options_.id.str(), pid)) {
     os::Call(services_.loop, [&] { options_.pod->pid(pid); });
   }
 }
 
 void Context::Exited(ExitStatus status) {
-  if (options_.pod) {
-    services_.loop.Post([exited = options_.pod->exited, status] { exited(status); });
+  if (options_.pod && CheckLive("Exited")) {
+    services_.loop.Post(
+        [exited = options_.pod->exited,
+         exit = CheckExit(options_.backend, options_.id.str(), status)] { exited(exit); });
   }
 }
 
 Result<std::unique_ptr<Watch>> Context::WatchReadable(int fd, std::function<void()> ready) {
+  GANTRY_CHECK_OK(CheckLive("WatchReadable"));
   if (fd < 0 || !ready) {
     return Fail(Code::kInvalidArgument, "watch descriptor {}: no descriptor or no callback", fd);
   }
-  return WatchOnPool(services_.loop, services_.pool, fd, std::move(ready));
+  return WatchOnPool(services_.loop, services_.pool, options_.backend, fd, std::move(ready));
 }
 
 Result<std::string> Context::StoredName(std::string_view name) const {
@@ -104,6 +148,7 @@ Result<std::string> Context::StoredName(std::string_view name) const {
 }
 
 Status Context::Store(std::string_view name, const UniqueFd& fd) {
+  GANTRY_CHECK_OK(CheckLive("Store"));
   GANTRY_TRY(const std::string full, StoredName(name));
   GANTRY_TRY(UniqueFd copy, fd.Duplicate());
   auto kept = std::make_shared<UniqueFd>(std::move(copy));
@@ -114,6 +159,7 @@ Status Context::Store(std::string_view name, const UniqueFd& fd) {
 }
 
 Result<UniqueFd> Context::Take(std::string_view name) {
+  GANTRY_CHECK_OK(CheckLive("Take"));
   GANTRY_TRY(const std::string full, StoredName(name));
   return os::Ask(services_.loop, [this, full] {
     stored_.insert(full);
@@ -122,7 +168,7 @@ Result<UniqueFd> Context::Take(std::string_view name) {
 }
 
 void Context::Drop(std::string_view name) {
-  if (const Result<std::string> full = StoredName(name)) {
+  if (const Result<std::string> full = StoredName(name); full && CheckLive("Drop")) {
     os::Call(services_.loop, [this, &full] {
       stored_.erase(*full);
       services_.link.Drop(*full);
@@ -137,6 +183,7 @@ void Context::DropAll() {
 }
 
 Status Context::Save(std::string blob) {
+  GANTRY_CHECK_OK(CheckLive("Save"));
   if (blob.size() > kMaxBlob) {
     return Fail(Code::kInvalidArgument, "save the state of sandbox '{}': {} bytes, {} are allowed",
                 options_.id.str(), blob.size(), kMaxBlob);

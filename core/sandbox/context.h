@@ -5,6 +5,7 @@
 // the worker pool, the log.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -15,6 +16,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <gantry/context.h>
 #include <gantry/ids.h>
@@ -85,13 +87,27 @@ class Context final : public SandboxContext {
   /// Drops every descriptor that is still stored. Thread: loop.
   void DropAll();
 
+  /// The sandbox's object has gone: what its backend asks from now on is refused, and
+  /// logged. Thread: any.
+  void End() { ended_ = true; }
+
+  /// Those that it had started, tagged or not, and that still run. Thread: loop.
+  std::vector<os::ProcessId> Running() const;
+
  private:
   Result<std::string> StoredName(std::string_view name) const;
+  bool IsRunning(const os::ProcessId& process) const;
+  /// Errors: kNotFound after the end; `call` is what the backend does then.
+  Status CheckLive(std::string_view call) const;
+  os::Task<Result<engine::WatchedProcessPtr>> SpawnOnLoop(std::shared_ptr<SpawnRequest> request);
 
   Services services_;
   const ContextOptions options_;
   /// What is in the store, of this engine's doing. Loop only.
   std::set<std::string> stored_;
+  /// Loop only.
+  std::vector<os::ProcessId> spawned_;
+  std::atomic<bool> ended_ = false;
 };
 
 }  // namespace gantry::sandbox

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include <gantry/context.h>
 
@@ -15,7 +16,8 @@
 namespace gantry::sandbox {
 
 /// Starts a watch. Thread: any but the loop's.
-std::unique_ptr<Watch> WatchOnPool(os::Loop& loop, os::WorkerPool& pool, int fd,
-                                   std::function<void()> ready);
+/// `backend`: whose it is, for the log.
+std::unique_ptr<Watch> WatchOnPool(os::Loop& loop, os::WorkerPool& pool, std::string backend,
+                                   int fd, std::function<void()> ready);
 
 }  // namespace gantry::sandbox

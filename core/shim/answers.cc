@@ -9,7 +9,12 @@ namespace {
 constexpr int64_t kNanos = 1'000'000'000;
 constexpr std::string_view kFeaturesType =
     "types.containerd.io/opencontainers/runtime-spec/1/features/Features";
-constexpr std::string_view kFeatures = R"({"ociVersionMin":"1.0.0","ociVersionMax":"1.2.0"})";
+/// containerd refuses mounts with id mappings, and the kubelet pods with a user
+/// namespace, where this does not promise them. A backend that cannot says so then.
+constexpr std::string_view kFeatures =
+    R"({"ociVersionMin":"1.0.0","ociVersionMax":"1.2.0","linux":{)"
+    R"("namespaces":["cgroup","ipc","mount","network","pid","user","uts"],)"
+    R"("mountExtensions":{"idmap":{"enabled":true}}}})";
 
 #ifndef GANTRY_VERSION
 #define GANTRY_VERSION "unknown"

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "core/os/cgroup.h"
@@ -38,7 +39,9 @@ struct BackendCall {
         sandbox(entry ? entry->sandbox : nullptr),
         container(from.backend),
         process(exec == nullptr || exec->is_init() ? from.backend : exec->backend),
-        cgroup(from.cgroup) {}
+        cgroup(from.cgroup),
+        whose(exec == nullptr || exec->is_init() ? from.id.str()
+                                                 : from.id.str() + "/" + exec->id.str()) {}
 
   /// The backend is told that it has until then.
   BackendCall By(Deadline when) && {
@@ -65,6 +68,8 @@ struct BackendCall {
   /// Null: not started, or its backend could not take it up again.
   std::shared_ptr<gantry::Process> process;
   os::Cgroup cgroup;
+  /// "c1", or "c1/e1" for an exec.
+  std::string whose;
   Deadline deadline = sandbox::CallDeadline::kNone;
 
  private:

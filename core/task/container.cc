@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "core/sandbox/retired.h"
 #include "core/task/contexts.h"
 #include "core/task/stdio_host.h"
 
@@ -27,7 +28,10 @@ store::ProcessRecord ToProcessRecord(const TaskProcess& process) {
 
 TaskProcess::TaskProcess(Container& owner, ExecId exec) : container(owner), id(std::move(exec)) {}
 
-TaskProcess::~TaskProcess() = default;
+TaskProcess::~TaskProcess() {
+  backend.reset();
+  sandbox::Retire(std::move(context));
+}
 
 void TaskProcess::SetExited() {
   // Whoever calls has set it.
@@ -47,7 +51,10 @@ void TaskProcess::SetGone() {
 Container::Container(ContainerId container_id, std::shared_ptr<const Group> group_in)
     : id(std::move(container_id)), group(std::move(group_in)) {}
 
-Container::~Container() = default;
+Container::~Container() {
+  backend.reset();
+  sandbox::Retire(std::move(context));
+}
 
 int64_t NowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(

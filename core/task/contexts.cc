@@ -3,7 +3,9 @@
 
 #include <utility>
 
+#include "core/log/log.h"
 #include "core/os/ask.h"
+#include "core/sandbox/check.h"
 
 namespace gantry::task {
 namespace {
@@ -24,13 +26,23 @@ ProcessContextImpl::ProcessContextImpl(const Parts& parts, ProcessObserver& obse
       container_id_(process.lock()->container.id),
       exec_id_(process.lock()->id) {}
 
+std::string ProcessContextImpl::Name() const {
+  return exec_id_.empty() ? container_id_.str() : container_id_.str() + "/" + exec_id_.str();
+}
+
+std::unexpected<Error> ProcessContextImpl::Late(std::string_view call) const {
+  LogError({{"backend", backend_}, {"id", Name()}},
+           "backend '{}' calls '{}' of a process that is not there any more", backend_, call);
+  return Gone(container_id_);
+}
+
 Result<std::shared_ptr<io::ProcessIo>> ProcessContextImpl::Streams() {
   auto streams = os::Call(parts_.services.loop, [this]() -> std::shared_ptr<io::ProcessIo> {
     const TaskProcessPtr process = process_.lock();
     return process ? process->io : nullptr;
   });
   if (!streams) {
-    return Gone(container_id_);
+    return Late("AttachStream");
   }
   return streams;
 }
@@ -48,22 +60,30 @@ Status ProcessContextImpl::Bind(std::shared_ptr<HostProcess> process) {
   }
   return os::Call(parts_.services.loop, [&]() -> Status {
     const TaskProcessPtr self = process_.lock();
-    return self ? observer_.OnBound(*self, std::move(watched)) : Gone(container_id_);
+    return self ? observer_.OnBound(*self, std::move(watched)) : Late("Bind");
   });
 }
 
 void ProcessContextImpl::SetPid(HostPid pid) {
   os::Call(parts_.services.loop, [&] {
-    if (const TaskProcessPtr self = process_.lock()) {
+    const TaskProcessPtr self = process_.lock();
+    if (!self) {
+      IgnoreError(Status(Late("SetPid")), "it is logged");
+    } else if (sandbox::CheckPid(backend_, Name(), pid)) {
       observer_.OnPid(*self, pid);
     }
   });
 }
 
 void ProcessContextImpl::Exited(ExitStatus status) {
-  parts_.services.loop.Post([&observer = observer_, process = process_, status] {
+  if (process_.expired()) {
+    IgnoreError(Status(Late("Exited")), "it is logged");
+    return;
+  }
+  parts_.services.loop.Post([&observer = observer_, process = process_,
+                             exit = sandbox::CheckExit(backend_, Name(), status)] {
     if (const TaskProcessPtr self = process.lock()) {
-      observer.OnExited(*self, status);
+      observer.OnExited(*self, exit);
     }
   });
 }
@@ -99,7 +119,8 @@ Status ContainerContextImpl::UseCgroupsOf(const HostProcess& process) {
 void ContainerContextImpl::UseStateDirs(std::vector<std::string> dirs) {
   os::Call(parts_.services.loop, [&] {
     if (const ContainerPtr self = container_.lock()) {
-      self->state_dirs = std::move(dirs);
+      self->state_dirs =
+          sandbox::CheckStateDirs(self->backend_name, self->id.str(), std::move(dirs));
     }
   });
 }

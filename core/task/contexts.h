@@ -7,6 +7,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include <gantry/container.h>
 #include <gantry/process.h>
@@ -41,6 +43,9 @@ class ProcessContextImpl final : public ProcessContext {
 
   const ExecId& exec() const override { return exec_id_; }
 
+  /// Whose fault it is. Before the backend has this. Thread: loop.
+  void SetBackend(std::string backend) { backend_ = std::move(backend); }
+
   Result<Stdio> TakeStdio() override;
   Status Bind(std::shared_ptr<HostProcess> process) override;
   void SetPid(HostPid pid) override;
@@ -50,12 +55,16 @@ class ProcessContextImpl final : public ProcessContext {
 
  private:
   Result<std::shared_ptr<io::ProcessIo>> Streams();
+  /// The backend does `call` when the process is not there any more.
+  std::unexpected<Error> Late(std::string_view call) const;
+  std::string Name() const;
 
   const Parts& parts_;
   ProcessObserver& observer_;
   const std::weak_ptr<TaskProcess> process_;
   const ContainerId container_id_;
   const ExecId exec_id_;
+  std::string backend_;
 };
 
 class ContainerContextImpl final : public ContainerContext {

@@ -60,21 +60,22 @@ Result<CheckpointRequest> DecodeCheckpoint(const pb::CheckpointTaskRequest& requ
 
 os::Task<Status> Service::SignalAll(ContainerPtr container, uint32_t signal) {
   const std::chrono::milliseconds limit = parts_.config.timeouts.kill;
-  co_return co_await parts_.services.pool.Run(
-      [backend = BackendCall(*container), signal, limit]() -> Status {
-        Status status = Fail(Code::kUnimplemented, "no backend");
-        if (backend.container) {
-          status = backend.OnContainer(
-              [signal](gantry::Container& object) { return object.KillAll(signal); });
-        }
-        if (!LeftOut(status)) {
-          return status;
-        }
-        if (backend.cgroup.empty() || !backend.cgroup.Exists()) {
-          return {};
-        }
-        return SignalEvery(backend.cgroup, signal, limit);
-      });
+  const auto kill_all = [signal, limit](const BackendCall& backend) -> Status {
+    Status status = Fail(Code::kUnimplemented, "no backend");
+    if (backend.container) {
+      status = backend.OnContainer(
+          [signal](gantry::Container& object) { return object.KillAll(signal); });
+    }
+    if (!LeftOut(status)) {
+      return status;
+    }
+    if (backend.cgroup.empty() || !backend.cgroup.Exists()) {
+      return {};
+    }
+    return SignalEvery(backend.cgroup, signal, limit);
+  };
+  co_return co_await calls_.Run("kill all of", BackendCall(*container).By(DeadlineIn(limit)),
+                                kill_all);
 }
 
 os::Task<Result<wire::Empty>> Service::Kill(const CallContext& call, pb::KillRequest request) {
@@ -93,27 +94,30 @@ os::Task<Result<wire::Empty>> Service::Kill(const CallContext& call, pb::KillReq
       process->is_init() ? Named(*container) : Format("exec '{}'", process->id.str());
   GANTRY_CO_CHECK_OK(
       CheckLegal(Operation::kKill, process->exit ? State::kStopped : process->state, what));
-  const BackendCall backend(*container, process.get());
+  BackendCall target =
+      BackendCall(*container, process.get()).By(DeadlineOf(call, parts_.config.timeouts.kill));
   const engine::WatchedProcessPtr host = process->host;
-  if (!backend.process && !host) {
+  if (!target.process && !host) {
     co_return Fail(Code::kFailedPrecondition,
                    "kill {}: it has not been started: failed precondition", what);
   }
   const uint32_t signal = request.signal();
-  GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([&]() -> Status {
-    Status status = Fail(Code::kUnimplemented, "no backend");
-    if (backend.process) {
-      status = backend.OnProcess([signal](gantry::Process& object) { return object.Kill(signal); });
-    }
-    if (!LeftOut(status) || !host) {
-      return status;
-    }
-    Status sent = host->Signal(static_cast<int>(signal));
-    if (!sent && sent.error().code == Code::kNotFound) {
-      return Fail(Code::kNotFound, "process already finished: not found");
-    }
-    return sent;
-  }));
+  GANTRY_CO_CHECK_OK(co_await calls_.Run(
+      "kill", std::move(target), [signal, host](const BackendCall& backend) -> Status {
+        Status status = Fail(Code::kUnimplemented, "no backend");
+        if (backend.process) {
+          status =
+              backend.OnProcess([signal](gantry::Process& object) { return object.Kill(signal); });
+        }
+        if (!LeftOut(status) || !host) {
+          return status;
+        }
+        Status sent = host->Signal(static_cast<int>(signal));
+        if (!sent && sent.error().code == Code::kNotFound) {
+          return Fail(Code::kNotFound, "process already finished: not found");
+        }
+        return sent;
+      }));
   co_return wire::Empty();
 }
 
@@ -124,12 +128,14 @@ os::Task<Result<wire::Empty>> Service::Pause(const CallContext& call, pb::PauseR
   if (!done) {
     GANTRY_CO_CHECK_OK(CheckLegal(Operation::kPause, container->init->state, Named(*container)));
     const auto limit = parts_.config.timeouts.pause;
-    GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([backend = BackendCall(*container),
-                                                          limit]() -> Status {
-      Status status = backend.OnContainer([](gantry::Container& object) { return object.Pause(); });
-      return LeftOut(status) && !backend.cgroup.empty() ? backend.cgroup.Freeze(limit)
-                                                        : std::move(status);
-    }));
+    GANTRY_CO_CHECK_OK(co_await calls_.Run(
+        "pause", BackendCall(*container).By(DeadlineOf(call, limit)),
+        [limit](const BackendCall& backend) -> Status {
+          Status status =
+              backend.OnContainer([](gantry::Container& object) { return object.Pause(); });
+          return LeftOut(status) && !backend.cgroup.empty() ? backend.cgroup.Freeze(limit)
+                                                            : std::move(status);
+        }));
     if (container->init->state == State::kRunning) {
       container->init->state = State::kPaused;
     }
@@ -146,8 +152,9 @@ os::Task<Result<wire::Empty>> Service::Resume(const CallContext& call, pb::Resum
   if (!done) {
     GANTRY_CO_CHECK_OK(CheckLegal(Operation::kResume, container->init->state, Named(*container)));
     const auto limit = parts_.config.timeouts.pause;
-    GANTRY_CO_CHECK_OK(
-        co_await parts_.services.pool.Run([backend = BackendCall(*container), limit]() -> Status {
+    GANTRY_CO_CHECK_OK(co_await calls_.Run(
+        "resume", BackendCall(*container).By(DeadlineOf(call, limit)),
+        [limit](const BackendCall& backend) -> Status {
           Status status =
               backend.OnContainer([](gantry::Container& object) { return object.Resume(); });
           return LeftOut(status) && !backend.cgroup.empty() ? backend.cgroup.Thaw(limit)
@@ -169,13 +176,14 @@ os::Task<Result<wire::Empty>> Service::Update(const CallContext& call,
   GANTRY_CO_CHECK_OK(CheckLegal(Operation::kUpdate, container->init->state, Named(*container)));
   const std::string json = request.resources().value();
   GANTRY_CO_TRY(const os::CgroupResources resources, oci::ParseResources(json));
-  const BackendCall backend(*container);
-  GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([&]() -> Status {
-    Status status =
-        backend.OnContainer([&](gantry::Container& object) { return object.Update(json); });
-    return LeftOut(status) && !backend.cgroup.empty() ? backend.cgroup.Update(resources)
-                                                      : std::move(status);
-  }));
+  GANTRY_CO_CHECK_OK(co_await calls_.Run(
+      "update", BackendCall(*container).By(DeadlineOf(call, parts_.config.timeouts.pause)),
+      [&](const BackendCall& backend) -> Status {
+        Status status =
+            backend.OnContainer([&](gantry::Container& object) { return object.Update(json); });
+        return LeftOut(status) && !backend.cgroup.empty() ? backend.cgroup.Update(resources)
+                                                          : std::move(status);
+      }));
   co_return wire::Empty();
 }
 
@@ -185,12 +193,12 @@ os::Task<Result<wire::Empty>> Service::Checkpoint(const CallContext& call,
   const os::Slot::Hold hold = co_await container->slot.Acquire();
   GANTRY_CO_CHECK_OK(CheckLegal(Operation::kCheckpoint, container->init->state, Named(*container)));
   GANTRY_CO_TRY(const CheckpointRequest checkpoint, DecodeCheckpoint(request));
-  const BackendCall backend(*container);
-  GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([&]() -> Status {
-    GANTRY_CHECK_OK(os::MakeDirs(checkpoint.path, 0700));
-    return backend.OnContainer(
-        [&](gantry::Container& object) { return object.Checkpoint(checkpoint); });
-  }));
+  GANTRY_CO_CHECK_OK(co_await calls_.Run(
+      "checkpoint", BackendCall(*container), [&](const BackendCall& backend) -> Status {
+        GANTRY_CHECK_OK(os::MakeDirs(checkpoint.path, 0700));
+        return backend.OnContainer(
+            [&](gantry::Container& object) { return object.Checkpoint(checkpoint); });
+      }));
   co_return wire::Empty();
 }
 
@@ -206,10 +214,11 @@ os::Task<Result<wire::Empty>> Service::ResizePty(const CallContext& call,
       CheckLegal(Operation::kResize, process->state, Format("the terminal of '{}'", request.id())));
   const ConsoleSize size{static_cast<uint16_t>(request.width()),
                          static_cast<uint16_t>(request.height())};
-  const BackendCall backend(*container, process.get());
+  BackendCall target =
+      BackendCall(*container, process.get()).By(DeadlineOf(call, parts_.config.timeouts.kill));
   Status status = Fail(Code::kUnimplemented, "no backend");
-  if (backend.process) {
-    status = co_await parts_.services.pool.Run([&]() -> Status {
+  if (target.process) {
+    status = co_await calls_.Run("resize", std::move(target), [size](const BackendCall& backend) {
       return backend.OnProcess([&](gantry::Process& object) { return object.Resize(size); });
     });
   }
@@ -232,11 +241,13 @@ os::Task<Result<wire::Empty>> Service::CloseIO(const CallContext& call,
   if (process->io) {
     process->io->CloseStdin();
   }
-  const BackendCall backend(*container, process.get());
-  if (backend.process && process->state != State::kStopped) {
-    const Status status = co_await parts_.services.pool.Run([&]() -> Status {
-      return backend.OnProcess([](gantry::Process& object) { return object.CloseStdin(); });
-    });
+  BackendCall target =
+      BackendCall(*container, process.get()).By(DeadlineOf(call, parts_.config.timeouts.kill));
+  if (target.process && process->state != State::kStopped) {
+    const Status status =
+        co_await calls_.Run("close stdin of", std::move(target), [](const BackendCall& backend) {
+          return backend.OnProcess([](gantry::Process& object) { return object.CloseStdin(); });
+        });
     if (!status && !LeftOut(status)) {
       co_return std::unexpected(status.error());
     }

@@ -12,6 +12,7 @@
 #include "core/os/ask.h"
 #include "core/os/mount.h"
 #include "core/plugin/guard.h"
+#include "core/task/mounts.h"
 #include "core/task/service.h"
 #include "core/task/stdio_host.h"
 
@@ -19,17 +20,6 @@ namespace gantry::task {
 namespace {
 
 constexpr std::string_view kContainerType = "io.kubernetes.cri.container-type";
-
-std::vector<os::Mount> MountsOf(const pb::CreateTaskRequest& request) {
-  std::vector<os::Mount> mounts;
-  for (const auto& mount : request.rootfs()) {
-    mounts.push_back({mount.type(),
-                      mount.source(),
-                      mount.target(),
-                      {mount.options().begin(), mount.options().end()}});
-  }
-  return mounts;
-}
 
 events::TaskCreateFields FieldsOf(const pb::CreateTaskRequest& request, uint32_t pid) {
   events::TaskCreateFields fields;
@@ -54,6 +44,8 @@ struct Plans {
   oci::Spec spec;
   oci::RuntimeOptions options;
   std::string options_json;
+  /// By the container's own options, not by its group's.
+  std::string asked_handler;
 };
 
 Result<Plans> ReadPlans(const Group& group, const pb::CreateTaskRequest& request,
@@ -67,6 +59,7 @@ Result<Plans> ReadPlans(const Group& group, const pb::CreateTaskRequest& request
   GANTRY_TRY(plans.options,
              oci::DecodeRuntimeOptions(request.options().type_url(), request.options().value()));
   GANTRY_CHECK_OK(oci::ReadConfigPath(plans.options));
+  plans.asked_handler = plans.options.handler;
   if (plans.options.handler.empty()) {
     plans.options.handler = at_start.handler;
   }
@@ -123,6 +116,11 @@ os::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call
   if (Status status = co_await DoCreate(creation); !status) {
     co_await RollBack(container);
     Leave(*container);
+    if (status.error().code == Code::kUnimplemented) {
+      // To containerd this would say that the whole service is an older one.
+      status.error().code = Code::kFailedPrecondition;
+      status.error().message += ": not implemented";
+    }
     co_return std::unexpected(std::move(status).error());
   }
   response.set_pid(container->init->pid);
@@ -190,31 +188,30 @@ os::Task<Status> Service::Prepare(Creation& creation) {
   GANTRY_CO_TRY(Plans plans, co_await parts_.services.pool.Run([&]() -> Result<Plans> {
     return ReadPlans(*container.group, request, parts_.config);
   }));
-  container.handler =
-      !plans.options.handler.empty() ? plans.options.handler : container.group->handler;
+  container.handler = ChooseHandler(container, plans.asked_handler, plans.options.handler);
   const config::Handler* handler = parts_.config.FindHandler(container.handler);
   if (handler == nullptr) {
     co_return Fail(Code::kInvalidArgument,
                    "create container '{}': handler '{}' is not in the configuration '{}'",
                    container.id.str(), container.handler, parts_.config.file);
   }
-  if (container.handler.empty()) {
-    container.handler = parts_.config.default_handler;
+  const SandboxEntryPtr sandbox = sandboxes_.Find(container.group->address);
+  if (sandbox) {
+    GANTRY_CO_CHECK_OK(CheckHandler(container, *sandbox));
+    container.sandbox_prefix = sandbox->prefix;
   }
   container.backend_name = handler->backend;
+  container.init->context->SetBackend(container.backend_name);
   GANTRY_CO_TRY(container.options_json,
                 oci::MergeOptions(handler->options.json, plans.options_json));
   creation.spec = std::move(plans.spec);
   container.private_pids = creation.spec.has_private_pid_namespace();
   container.annotations = creation.spec.annotations;
-  const std::vector<os::Mount> mounts = MountsOf(request);
+  const std::vector<os::Mount> mounts = MountsOf(request.rootfs());
   container.rootfs =
       mounts.empty() ? creation.spec.RootPath(container.bundle) : container.bundle + "/rootfs";
   for (const os::Mount& mount : mounts) {
     container.mounts.push_back({mount.type, mount.source, container.rootfs});
-  }
-  if (const SandboxEntryPtr sandbox = sandboxes_.Find(container.group->address)) {
-    container.sandbox_prefix = sandbox->prefix;
   }
   GANTRY_CO_CHECK_OK(co_await Save(container));
   if (!mounts.empty()) {
@@ -283,12 +280,13 @@ os::Task<Status> Service::MakeContainer(Creation& creation) {
   const SandboxEntryPtr sandbox = container.sandbox;
   GANTRY_CO_TRY(
       container.backend,
-      co_await parts_.services.pool.Run([&]() -> Result<std::unique_ptr<gantry::Container>> {
-        const sandbox::CallDeadline limit(creation.deadline);
-        return plugin::GuardedCall(sandbox->backend_name, [&] {
-          return sandbox->sandbox->CreateContainer(request, *container.context);
-        });
-      }));
+      co_await calls_.Run(BackendCalls::NameOf(*sandbox, "create", container.id.str()),
+                          creation.deadline, [&]() -> Result<std::unique_ptr<gantry::Container>> {
+                            const sandbox::CallDeadline limit(creation.deadline);
+                            return plugin::GuardedCall(sandbox->backend_name, [&] {
+                              return sandbox->sandbox->CreateContainer(request, *container.context);
+                            });
+                          }));
   container.init->io->Started();
   co_return Status();
 }

@@ -61,13 +61,13 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteExec(ContainerPtr container,
   GANTRY_CO_CHECK_OK(
       CheckLegal(Operation::kDelete, exec->state, Format("exec '{}'", exec->id.str())));
   if (exec->backend) {
-    GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run(
-        [backend = BackendCall(*container, exec.get()).By(deadline)] {
+    GANTRY_CO_CHECK_OK(co_await calls_.Run(
+        "delete", BackendCall(*container, exec.get()).By(deadline), [](const BackendCall& backend) {
           return backend.OnProcess([](gantry::Process& object) { return object.Delete(); });
         }));
   }
   co_await CloseStreams(exec);
-  co_await FreeBackend({std::exchange(exec->backend, nullptr)});
+  co_await FreeBackend(*container, {std::exchange(exec->backend, nullptr)});
   exec->state = State::kNone;
   exec->SetGone();
   if (const auto found = container->execs.find(exec->id);
@@ -138,21 +138,28 @@ os::Task<void> Service::CloseStreams(TaskProcessPtr process) {
 }
 
 /// A backend's objects end on a worker: what they do then is its business.
-os::Task<void> Service::FreeBackend(std::vector<std::shared_ptr<Process>> objects) {
-  IgnoreError(co_await parts_.services.pool.Run([&]() -> Status {
-    for (std::shared_ptr<Process>& object : objects) {
-      object.reset();
-    }
-    return {};
-  }),
-              "they then end here");
+os::Task<void> Service::FreeBackend(const Container& container,
+                                    std::vector<std::shared_ptr<Process>> objects) {
+  if (!container.sandbox) {
+    co_return;
+  }
+  IgnoreError(
+      co_await calls_.Run(BackendCalls::NameOf(*container.sandbox, "free", container.id.str()),
+                          DeadlineIn(parts_.config.timeouts.remove),
+                          [&]() -> Status {
+                            for (std::shared_ptr<Process>& object : objects) {
+                              object.reset();
+                            }
+                            return {};
+                          }),
+      "they then end here");
 }
 
 os::Task<Status> Service::Remove(ContainerPtr container, std::optional<Deadline> deadline) {
   if (container->backend) {
     const Deadline by = deadline.value_or(DeadlineIn(parts_.config.timeouts.remove));
-    GANTRY_CO_CHECK_OK(
-        co_await parts_.services.pool.Run([backend = BackendCall(*container).By(by)] {
+    GANTRY_CO_CHECK_OK(co_await calls_.Run(
+        "delete", BackendCall(*container).By(by), [](const BackendCall& backend) {
           return backend.OnContainer([](gantry::Container& object) { return object.Delete(); });
         }));
   }
@@ -174,7 +181,7 @@ os::Task<Status> Service::Remove(ContainerPtr container, std::optional<Deadline>
     objects.push_back(std::exchange(process->backend, nullptr));
   }
   objects.push_back(std::exchange(container->backend, nullptr));
-  co_await FreeBackend(std::move(objects));
+  co_await FreeBackend(*container, std::move(objects));
   if (!container->mounts.empty()) {
     const Result<os::UnmountReport> unmounted = co_await parts_.services.pool.Run(
         [container]() -> Result<os::UnmountReport> { return os::UnmountTree(container->rootfs); });

@@ -84,8 +84,9 @@ void Service::OnPid(TaskProcess& process, HostPid pid) {
 }
 
 void Service::OnExited(TaskProcess& process, ExitStatus exit) {
+  const bool known = process.early_exit.has_value();
   if (process.start_pending) {
-    process.early_exit = exit;
+    process.early_exit = known ? process.early_exit : exit;
     return;
   }
   if (process.exit) {
@@ -97,7 +98,7 @@ void Service::OnExited(TaskProcess& process, ExitStatus exit) {
   }
   if (process.state == State::kCreating) {
     // A Create that is under way fails by itself, or looks here when it is done.
-    process.early_exit = exit;
+    process.early_exit = known ? process.early_exit : exit;
     return;
   }
   const ContainerPtr container = Owner(Containers(), process.container);

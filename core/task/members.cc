@@ -17,18 +17,21 @@ namespace {
 
 /// Makes and starts a sandbox, or takes one up again (`blob`). Thread: workers.
 Status Open(SandboxEntry& entry, const SandboxRequest& request, const std::string* blob) {
-  return plugin::GuardedCall(entry.backend_name, [&]() -> Status {
-    if (blob != nullptr) {
-      GANTRY_TRY(entry.sandbox, entry.backend->RecoverSandbox(request, *entry.context, *blob));
-      return {};
-    }
-    GANTRY_TRY(entry.sandbox, entry.backend->CreateSandbox(request, *entry.context));
-    Status started = entry.sandbox->Start();
-    if (!started) {
-      IgnoreError(entry.sandbox->Shutdown(), "the start's error says more");
-    }
-    return started;
-  });
+  GANTRY_TRY(entry.sandbox, plugin::GuardedCall(entry.backend_name, [&] {
+               return blob != nullptr
+                          ? entry.backend->RecoverSandbox(request, *entry.context, *blob)
+                          : entry.backend->CreateSandbox(request, *entry.context);
+             }));
+  if (blob != nullptr) {
+    return {};
+  }
+  Status started = plugin::GuardedCall(entry.backend_name, [&] { return entry.sandbox->Start(); });
+  if (!started) {
+    IgnoreError(plugin::GuardedCall(entry.backend_name, [&] { return entry.sandbox->Shutdown(); }),
+                "the start's error says more");
+    entry.sandbox.reset();
+  }
+  return started;
 }
 
 std::string EntryOf(const Container& container, const SandboxEntry& pod) {
@@ -36,6 +39,40 @@ std::string EntryOf(const Container& container, const SandboxEntry& pod) {
 }
 
 }  // namespace
+
+/// Strongest first: its own options, the link that was executed for it alone, the
+/// sandbox that it joins, what its group came with.
+std::string Service::ChooseHandler(const Container& container, const std::string& asked,
+                                   const std::string& asked_of_group) const {
+  const Group& group = *container.group;
+  const link::InstanceAdded* const own = instances_.Find(container.instance);
+  const std::string by_link = own == nullptr ? "" : own->announce.handler;
+  std::string handler = asked;
+  if (handler.empty() && by_link != group.handler) {
+    handler = by_link;
+  }
+  if (handler.empty()) {
+    const SandboxEntryPtr sandbox = sandboxes_.Find(group.address);
+    handler = sandbox ? sandbox->handler : asked_of_group;
+  }
+  if (handler.empty()) {
+    handler = group.handler;
+  }
+  return handler.empty() ? parts_.config.default_handler : handler;
+}
+
+/// A sandbox is its backend's: another's container would be made by the wrong one.
+Status Service::CheckHandler(const Container& container, const SandboxEntry& sandbox) {
+  // An older engine's record may name none.
+  if (sandbox.handler.empty() || container.handler == sandbox.handler) {
+    return {};
+  }
+  return Fail(Code::kInvalidArgument,
+              "create container '{}': it is for handler '{}', and sandbox '{}' is of handler '{}' "
+              "(backend '{}')",
+              container.id.str(), container.handler, sandbox.id.str(), sandbox.handler,
+              sandbox.backend_name);
+}
 
 os::Task<Result<SandboxEntryPtr>> Service::OpenSandbox(ContainerPtr container,
                                                        SandboxRequest request,
@@ -45,10 +82,14 @@ os::Task<Result<SandboxEntryPtr>> Service::OpenSandbox(ContainerPtr container,
   const auto slot = sandboxes_.SlotOf(address);
   const os::Slot::Hold hold = co_await slot->Acquire();
   if (SandboxEntryPtr there = sandboxes_.Find(address)) {
+    if (blob == nullptr) {
+      GANTRY_CO_CHECK_OK(CheckHandler(*container, *there));
+    }
     co_return there;
   }
   SandboxPlan plan;
   plan.group = container->group;
+  plan.handler = container->handler;
   plan.backend_name = std::move(backend_name);
   plan.options_json = request.options_json;
   plan.prefix = blob == nullptr || container->sandbox_prefix.empty()
@@ -74,8 +115,12 @@ os::Task<Result<SandboxEntryPtr>> Service::OpenSandbox(ContainerPtr container,
   // What it saves while it comes up is in the container's record already.
   container->sandbox = entry;
   container->sandbox_prefix = entry->prefix;
-  Status opened =
-      co_await parts_.services.pool.Run([&]() -> Status { return Open(*entry, request, blob); });
+  const Deadline deadline = DeadlineIn(parts_.config.timeouts.create);
+  Status opened = co_await calls_.Run(BackendCalls::NameOf(*entry, "open", entry->id.str()),
+                                      deadline, [&]() -> Status {
+                                        const sandbox::CallDeadline limit(deadline);
+                                        return Open(*entry, request, blob);
+                                      });
   if (!opened) {
     container->sandbox = nullptr;
     if (blob == nullptr) {

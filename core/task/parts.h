@@ -4,6 +4,7 @@
 // the daemon.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -37,6 +38,8 @@ struct Parts {
   std::function<Result<BackendRef>(std::string_view name)> find_backend;
   /// Why the configuration could not be used; then nothing new is created.
   std::string config_error;
+  /// How long after its deadline a backend's call counts as one that hangs.
+  std::chrono::milliseconds overdue_after = std::chrono::seconds(3);
 };
 
 }  // namespace gantry::task

@@ -11,22 +11,26 @@
 #include <gantry/sandbox.h>
 
 #include "core/plugin/guard.h"
-#include "core/task/backend_call.h"
+#include "core/task/backend_calls.h"
 #include "core/task/sandboxes.h"
 
 namespace gantry::task {
 
-/// `function(sandbox)` for a worker, with a deadline; exceptions are errors.
+/// `function(sandbox)` on a worker, with a deadline; exceptions are errors.
 template <class F>
-auto OnSandbox(const SandboxEntryPtr& entry, Deadline deadline, F function) {
-  return [entry, sandbox = entry ? entry->sandbox : nullptr, deadline,
-          function = std::move(function)]() -> std::invoke_result_t<F, Sandbox&> {
-    if (!sandbox) {
-      return Fail(Code::kUnavailable, "its backend is not there: unavailable");
-    }
-    const sandbox::CallDeadline limit(deadline);
-    return plugin::GuardedCall(entry->backend_name, [&] { return function(*sandbox); });
-  };
+os::Task<std::invoke_result_t<F&, Sandbox&>> CallSandbox(BackendCalls& calls, std::string_view verb,
+                                                         SandboxEntryPtr entry, Deadline deadline,
+                                                         F function) {
+  const std::shared_ptr<Sandbox> sandbox = entry ? entry->sandbox : nullptr;
+  if (!sandbox) {
+    co_return Fail(Code::kUnavailable, "its backend is not there: unavailable");
+  }
+  co_return co_await calls.Run(BackendCalls::NameOf(*entry, verb, entry->id.str()), deadline,
+                               [&]() -> std::invoke_result_t<F&, Sandbox&> {
+                                 const sandbox::CallDeadline limit(deadline);
+                                 return plugin::GuardedCall(entry->backend_name,
+                                                            [&] { return function(*sandbox); });
+                               });
 }
 
 inline std::chrono::milliseconds LeftUntil(Deadline deadline) {

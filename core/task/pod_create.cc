@@ -13,6 +13,7 @@
 #include "core/os/mount.h"
 #include "core/plugin/guard.h"
 #include "core/task/container.h"
+#include "core/task/mounts.h"
 #include "core/task/sandbox_service.h"
 
 namespace gantry::task {
@@ -40,6 +41,10 @@ Result<PodPlans> ReadPodPlans(const Group& group, const sandbox_pb::CreateSandbo
   if (type.ends_with(kPodSandboxConfig)) {
     plans.pod_config = request.options().value();
     GANTRY_TRY(plans.config, ParsePodConfig(plans.pod_config));
+  } else if (type.ends_with(".PodSandboxConfig")) {
+    // Read as no configuration at all it would make another pod than was asked for.
+    return Fail(Code::kInvalidArgument, "read the pod's configuration: it is a '{}', not a '{}'",
+                type, kPodSandboxConfig);
   } else {
     GANTRY_TRY(oci::RuntimeOptions own, oci::DecodeRuntimeOptions(type, request.options().value()));
     GANTRY_TRY(options.json, oci::MergeOptions(options.json, own.json));
@@ -51,17 +56,6 @@ Result<PodPlans> ReadPodPlans(const Group& group, const sandbox_pb::CreateSandbo
   plans.options_json = std::move(options.json);
   GANTRY_TRY(plans.cgroups, PodCgroup::Find(hierarchy, plans.config, request.sandbox_id()));
   return plans;
-}
-
-std::vector<os::Mount> PodMountsOf(const sandbox_pb::CreateSandboxRequest& request) {
-  std::vector<os::Mount> mounts;
-  for (const auto& mount : request.rootfs()) {
-    mounts.push_back({mount.type(),
-                      mount.source(),
-                      mount.target(),
-                      {mount.options().begin(), mount.options().end()}});
-  }
-  return mounts;
 }
 
 }  // namespace
@@ -108,13 +102,14 @@ os::Task<Status> SandboxService::DoCreate(PodPtr pod, sandbox_pb::CreateSandboxR
   GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await PlanEntry(pod, std::string()));
   pod->entry = entry;
   const SandboxRequest plan = ToRequest(*pod);
-  GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([&]() -> Status {
-    const sandbox::CallDeadline limit(deadline);
-    return plugin::GuardedCall(entry->backend_name, [&]() -> Status {
-      GANTRY_TRY(entry->sandbox, entry->backend->CreateSandbox(plan, *entry->context));
-      return {};
-    });
-  }));
+  GANTRY_CO_CHECK_OK(co_await calls_.Run(
+      BackendCalls::NameOf(*entry, "create sandbox", pod->id.str()), deadline, [&]() -> Status {
+        const sandbox::CallDeadline limit(deadline);
+        GANTRY_TRY(entry->sandbox, plugin::GuardedCall(entry->backend_name, [&] {
+                     return entry->backend->CreateSandbox(plan, *entry->context);
+                   }));
+        return {};
+      }));
   sandboxes_.Enter(pod->group->address, entry);
   pod->state = State::kCreated;
   Protect(*pod);
@@ -143,7 +138,7 @@ os::Task<Status> SandboxService::PrepareCreate(PodPtr pod,
   pod->handler = plans.handler.empty() ? parts_.config.default_handler : plans.handler;
   pod->backend_name = handler->backend;
   GANTRY_CO_TRY(pod->options_json, oci::MergeOptions(handler->options.json, plans.options_json));
-  const std::vector<os::Mount> mounts = PodMountsOf(request);
+  const std::vector<os::Mount> mounts = MountsOf(request.rootfs());
   const std::string rootfs = pod->bundle + "/rootfs";
   for (const os::Mount& mount : mounts) {
     pod->mounts.push_back({mount.type, mount.source, rootfs});
@@ -159,6 +154,7 @@ os::Task<Status> SandboxService::PrepareCreate(PodPtr pod,
 os::Task<Result<SandboxEntryPtr>> SandboxService::PlanEntry(PodPtr pod, std::string blob) {
   SandboxPlan plan;
   plan.group = pod->group;
+  plan.handler = pod->handler;
   plan.backend_name = pod->backend_name;
   plan.options_json = pod->options_json;
   plan.prefix = pod->prefix;

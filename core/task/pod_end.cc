@@ -2,6 +2,7 @@
 //
 // How a pod ends: on request, by itself, with its keeper's instance, and what is
 // removed then.
+#include <csignal>
 #include <utility>
 
 #include "core/link/record_peek.h"
@@ -21,9 +22,13 @@ os::Task<Status> SandboxService::End(PodPtr pod, Deadline deadline) {
     co_await members_.EndMembers(pod->entry);
   }
   if (pod->entry && pod->entry->sandbox) {
-    GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run(
-        OnSandbox(pod->entry, deadline,
-                  [deadline](Sandbox& sandbox) { return sandbox.Stop(LeftUntil(deadline)); })));
+    GANTRY_CO_CHECK_OK(co_await CallSandbox(
+        calls_, "stop", pod->entry, deadline,
+        [deadline](Sandbox& sandbox) { return sandbox.Stop(LeftUntil(deadline)); }));
+  }
+  if (pod->host && !(pod->entry && pod->entry->sandbox)) {
+    // Its backend could not take it up again.
+    IgnoreError(pod->host->Signal(SIGKILL), "it has ended");
   }
   if (!pod->host && !pod->exit) {
     // It was never started, or its backend has said it by returning.
@@ -76,6 +81,8 @@ os::Task<Status> SandboxService::Remove(PodPtr pod, Deadline deadline) {
                  ended.error().message);
     }
   }
+  // Whoever comes now would get a sandbox of his own.
+  pod->state = State::kDeleting;
   if (pod->entry) {
     co_await members_.EndMembers(pod->entry);
     GANTRY_CO_CHECK_OK(co_await sandboxes_.Close(pod->group->address, pod->entry));
@@ -131,10 +138,14 @@ os::Task<void> SandboxService::FreeRemoved(PodPtr pod) {
   if (pod->gone) {
     co_return;
   }
+  co_await DiscardAnyway(pod, "free what the keeper has removed");
+}
+
+os::Task<void> SandboxService::DiscardAnyway(PodPtr pod, std::string_view why) {
   const Status discarded = co_await Discard(pod, DeadlineIn(parts_.config.timeouts.remove));
   if (!discarded) {
-    LogError({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}},
-             "free what the keeper has removed: {}", discarded.error().message);
+    LogError({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "{}: {}", why,
+             discarded.error().message);
     Leave(*pod);
   }
 }

@@ -43,8 +43,7 @@ os::Task<void> SandboxService::Recover(GroupPtr group, link::InstanceAdded insta
   }
   if (record->state == State::kCreating) {
     // The CreateSandbox that is replayed begins anew.
-    IgnoreError(co_await Discard(pod, DeadlineIn(parts_.config.timeouts.remove)),
-                "what is left is in the log");
+    co_await DiscardAnyway(pod, "undo the creation");
   } else if (!recovered) {
     co_await AdoptByRecord(pod);
   }
@@ -97,12 +96,14 @@ os::Task<Status> SandboxService::RecoverBackend(PodPtr pod, const store::Record&
   GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await PlanEntry(pod, blob));
   pod->entry = entry;
   const SandboxRequest plan = ToRequest(*pod);
-  GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([&]() -> Status {
-    return plugin::GuardedCall(entry->backend_name, [&]() -> Status {
-      GANTRY_TRY(entry->sandbox, entry->backend->RecoverSandbox(plan, *entry->context, blob));
-      return {};
-    });
-  }));
+  GANTRY_CO_CHECK_OK(co_await calls_.Run(
+      BackendCalls::NameOf(*entry, "recover sandbox", pod->id.str()),
+      DeadlineIn(parts_.config.timeouts.create), [&]() -> Status {
+        GANTRY_TRY(entry->sandbox, plugin::GuardedCall(entry->backend_name, [&] {
+                     return entry->backend->RecoverSandbox(plan, *entry->context, blob);
+                   }));
+        return {};
+      }));
   sandboxes_.Enter(pod->group->address, entry);
   co_return Status();
 }

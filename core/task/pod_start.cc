@@ -31,9 +31,16 @@ SandboxService::Answer<sandbox_pb::StartSandboxResponse> SandboxService::Start(
     }
     pod->state = State::kStarting;
     pod->created_blob = pod->entry ? pod->entry->blob : std::string();
-    GANTRY_CO_CHECK_OK(co_await Save(*pod));
-    Status started = co_await parts_.services.pool.Run(
-        OnSandbox(pod->entry, deadline, [](Sandbox& sandbox) { return sandbox.Start(); }));
+    if (Status saved = co_await Save(*pod); !saved) {
+      pod->state = State::kCreated;
+      co_return std::unexpected(std::move(saved).error());
+    }
+    Status started = co_await CallSandbox(calls_, "start", pod->entry, deadline,
+                                          [](Sandbox& sandbox) { return sandbox.Start(); });
+    if (started && pod->pid == 0) {
+      started = Fail(Code::kInternal, "backend '{}' does not say which process sandbox '{}' is",
+                     pod->backend_name, pod->id.str());
+    }
     if (!started) {
       co_await UndoStart(pod);
       co_return std::unexpected(std::move(started).error());

@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "core/rpc/ttrpc.h"
 #include "core/rpc/typed.h"
 #include "core/stats/metrics.h"
 #include "core/task/backend_call.h"
@@ -111,8 +112,10 @@ os::Task<Result<pb::PidsResponse>> Service::Pids(const CallContext& call, pb::Pi
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
   std::vector<ProcessInfo> processes;
   if (container->backend && container->init->state != State::kStopped) {
-    Result<std::vector<ProcessInfo>> listed = co_await parts_.services.pool.Run(
-        [backend = BackendCall(*container)] { return ListProcesses(backend); });
+    Result<std::vector<ProcessInfo>> listed = co_await calls_.Run(
+        "list processes of",
+        BackendCall(*container).By(DeadlineOf(call, parts_.config.timeouts.pause)),
+        [](const BackendCall& backend) { return ListProcesses(backend); });
     if (!listed && container->init->pid == 0) {
       co_return std::unexpected(std::move(listed).error());
     }
@@ -150,18 +153,20 @@ os::Task<Result<pb::StatsResponse>> Service::Stats(const CallContext& call,
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
   GANTRY_CO_TRY(
       const AnyValue value,
-      co_await parts_.services.pool.Run([backend = BackendCall(*container)]() -> Result<AnyValue> {
-        Result<AnyValue> stats = Fail(Code::kUnimplemented, "no backend");
-        if (backend.container) {
-          stats = backend.OnContainer([](gantry::Container& object) { return object.Stats(); });
-        }
-        if (stats || stats.error().code != Code::kUnimplemented || backend.cgroup.empty()) {
-          return stats;
-        }
-        return stats::ReadMetrics(backend.cgroup);
-      }));
+      co_await calls_.Run(
+          "measure", BackendCall(*container).By(DeadlineOf(call, parts_.config.timeouts.pause)),
+          [](const BackendCall& backend) -> Result<AnyValue> {
+            Result<AnyValue> stats = Fail(Code::kUnimplemented, "no backend");
+            if (backend.container) {
+              stats = backend.OnContainer([](gantry::Container& object) { return object.Stats(); });
+            }
+            if (stats || stats.error().code != Code::kUnimplemented || backend.cgroup.empty()) {
+              return stats;
+            }
+            return stats::ReadMetrics(backend.cgroup);
+          }));
   pb::StatsResponse response;
-  response.mutable_stats()->set_type_url(value.type_url);
+  response.mutable_stats()->set_type_url(rpc::CleanText(value.type_url));
   response.mutable_stats()->set_value(value.value);
   co_return response;
 }

@@ -249,13 +249,15 @@ os::Task<Status> Service::RecoverBackend(ContainerPtr container, std::string spe
   }
   const ContainerRequest request = RequestOf(*container, std::move(spec_json));
   const std::string blob = container->blob;
-  GANTRY_CO_TRY(
-      container->backend,
-      co_await parts_.services.pool.Run([&]() -> Result<std::unique_ptr<gantry::Container>> {
-        return plugin::GuardedCall(entry->backend_name, [&] {
-          return entry->sandbox->RecoverContainer(request, *container->context, blob);
-        });
-      }));
+  GANTRY_CO_TRY(container->backend,
+                co_await calls_.Run(BackendCalls::NameOf(*entry, "recover", container->id.str()),
+                                    DeadlineIn(parts_.config.timeouts.create),
+                                    [&]() -> Result<std::unique_ptr<gantry::Container>> {
+                                      return plugin::GuardedCall(entry->backend_name, [&] {
+                                        return entry->sandbox->RecoverContainer(
+                                            request, *container->context, blob);
+                                      });
+                                    }));
   co_return Status();
 }
 

@@ -108,13 +108,15 @@ os::Task<Status> Service::RecoverExecBackend(ContainerPtr container, TaskProcess
     co_return Fail(Code::kUnavailable, "its container was not recovered");
   }
   const ExecRequest request{exec->id, exec->spec_json, exec->stdio.terminal};
-  const BackendCall call(*container);
-  GANTRY_CO_TRY(exec->backend,
-                co_await parts_.services.pool.Run([&]() -> Result<std::unique_ptr<Process>> {
-                  return call.OnContainer([&](gantry::Container& object) {
-                    return object.RecoverExec(request, *exec->context, true);
-                  });
-                }));
+  GANTRY_CO_TRY(
+      exec->backend,
+      co_await calls_.Run("recover exec in",
+                          BackendCall(*container).By(DeadlineIn(parts_.config.timeouts.create)),
+                          [&](const BackendCall& call) -> Result<std::unique_ptr<Process>> {
+                            return call.OnContainer([&](gantry::Container& object) {
+                              return object.RecoverExec(request, *exec->context, true);
+                            });
+                          }));
   co_return Status();
 }
 

@@ -9,14 +9,18 @@
 #include "core/log/log.h"
 #include "core/oci/resources.h"
 #include "core/os/mount.h"
-#include "core/rpc/typed.h"
+#include "core/rpc/ttrpc.h"
 #include "core/stats/metrics.h"
 #include "core/task/container.h"
 #include "core/task/pod_call.h"
+#include "core/task/registrar.h"
 #include "core/task/timestamp.h"
 
 namespace gantry::task {
 namespace {
+
+/// Of one entry of the verbose status.
+constexpr size_t kMaxInfoBytes = size_t{256} << 10;
 
 constexpr std::string_view kReady = "SANDBOX_READY";
 constexpr std::string_view kNotReady = "SANDBOX_NOTREADY";
@@ -41,35 +45,30 @@ Result<PodResources> ReadResources(const wire::Any& any) {
 
 }  // namespace
 
-SandboxService::SandboxService(const Parts& parts, Instances& instances, Sandboxes& sandboxes,
-                               SandboxMembers& members)
-    : parts_(parts), instances_(instances), sandboxes_(sandboxes), members_(members) {}
+SandboxService::SandboxService(const Parts& parts, BackendCalls& calls, Instances& instances,
+                               Sandboxes& sandboxes, SandboxMembers& members)
+    : parts_(parts),
+      calls_(calls),
+      instances_(instances),
+      sandboxes_(sandboxes),
+      members_(members) {}
 
 SandboxService::~SandboxService() = default;
 
 Status SandboxService::Register(rpc::MethodTable& table) {
-  Status status;
-  const auto add = [&]<class Req, class Resp>(
-                       const char* method,
-                       os::Task<Result<Resp>> (SandboxService::*call)(const Call&, Req)) {
-    if (status) {
-      status = rpc::AddTyped<Req, Resp>(table, "containerd.runtime.sandbox.v1.Sandbox", method,
-                                        [this, call](const Call& context, Req request) {
-                                          return (this->*call)(context, std::move(request));
-                                        });
-    }
-  };
-  add("CreateSandbox", &SandboxService::Create);
-  add("StartSandbox", &SandboxService::Start);
-  add("Platform", &SandboxService::Platform);
-  add("StopSandbox", &SandboxService::Stop);
-  add("UpdateSandbox", &SandboxService::Update);
-  add("WaitSandbox", &SandboxService::Wait);
-  add("SandboxStatus", &SandboxService::GetStatus);
-  add("PingSandbox", &SandboxService::Ping);
-  add("ShutdownSandbox", &SandboxService::Shutdown);
-  add("SandboxMetrics", &SandboxService::Metrics);
-  return status;
+  Registrar<SandboxService> methods(table, "containerd.runtime.sandbox.v1.Sandbox", *this, calls_);
+  const config::Timeouts& limits = parts_.config.timeouts;
+  methods.Add("CreateSandbox", &SandboxService::Create, limits.create);
+  methods.Add("StartSandbox", &SandboxService::Start, limits.start);
+  methods.Add("Platform", &SandboxService::Platform, limits.start);
+  methods.Add("StopSandbox", &SandboxService::Stop, limits.remove);
+  methods.Add("UpdateSandbox", &SandboxService::Update, limits.pause);
+  methods.Add("WaitSandbox", &SandboxService::Wait);
+  methods.Add("SandboxStatus", &SandboxService::GetStatus, limits.pause);
+  methods.Add("PingSandbox", &SandboxService::Ping, limits.pause);
+  methods.Add("ShutdownSandbox", &SandboxService::Shutdown, limits.remove);
+  methods.Add("SandboxMetrics", &SandboxService::Metrics, limits.pause);
+  return methods.status();
 }
 
 std::vector<PodPtr> SandboxService::Pods() const {
@@ -122,13 +121,13 @@ SandboxService::Answer<sandbox_pb::PlatformResponse> SandboxService::Platform(
   GANTRY_CO_TRY(const PodPtr pod, co_await Find(call, request.sandbox_id()));
   GANTRY_CO_TRY(
       const SandboxPlatform platform,
-      co_await parts_.services.pool.Run(OnSandbox(
-          pod->entry, DeadlineOf(call, parts_.config.timeouts.start),
-          [](Sandbox& sandbox) -> Result<SandboxPlatform> { return sandbox.Platform(); })));
+      co_await CallSandbox(
+          calls_, "ask the platform of", pod->entry, DeadlineOf(call, parts_.config.timeouts.start),
+          [](Sandbox& sandbox) -> Result<SandboxPlatform> { return sandbox.Platform(); }));
   sandbox_pb::PlatformResponse response;
-  response.mutable_platform()->set_os(platform.os);
-  response.mutable_platform()->set_architecture(platform.architecture);
-  response.mutable_platform()->set_variant(platform.variant);
+  response.mutable_platform()->set_os(rpc::CleanText(platform.os));
+  response.mutable_platform()->set_architecture(rpc::CleanText(platform.architecture));
+  response.mutable_platform()->set_variant(rpc::CleanText(platform.variant));
   co_return response;
 }
 
@@ -152,9 +151,9 @@ SandboxService::Answer<sandbox_pb::UpdateSandboxResponse> SandboxService::Update
   GANTRY_CO_TRY(const PodConfig config, ParsePodConfig(pod->config));
   const os::CgroupResources limits = PodLimits(resources, config.overhead);
   const os::Cgroup cgroup = pod->cgroups.pod;
-  Status updated = co_await parts_.services.pool.Run(
-      OnSandbox(pod->entry, DeadlineOf(call, parts_.config.timeouts.pause),
-                [resources](Sandbox& sandbox) { return sandbox.Update(resources); }));
+  Status updated = co_await CallSandbox(
+      calls_, "update", pod->entry, DeadlineOf(call, parts_.config.timeouts.pause),
+      [resources](Sandbox& sandbox) { return sandbox.Update(resources); });
   if (!updated && updated.error().code == Code::kUnimplemented && !cgroup.empty()) {
     updated = co_await parts_.services.pool.Run(
         [&cgroup, &limits]() -> Status { return cgroup.Update(limits); });
@@ -197,11 +196,13 @@ SandboxService::Answer<sandbox_pb::SandboxStatusResponse> SandboxService::GetSta
   sandbox_pb::SandboxStatusResponse response;
   if (request.verbose()) {
     auto& info = *response.mutable_info();
-    const Result<SandboxInfo> known = co_await parts_.services.pool.Run(
-        OnSandbox(pod->entry, DeadlineOf(call, parts_.config.timeouts.pause),
-                  [](Sandbox& sandbox) { return sandbox.Info(); }));
+    const Result<SandboxInfo> known = co_await CallSandbox(
+        calls_, "ask about", pod->entry, DeadlineOf(call, parts_.config.timeouts.pause),
+        [](Sandbox& sandbox) { return sandbox.Info(); });
     if (known) {
-      info.insert(known->begin(), known->end());
+      for (const auto& [key, value] : *known) {
+        info[rpc::CleanText(key)] = rpc::CleanText(value, kMaxInfoBytes);
+      }
     }
     info["handler"] = pod->handler;
     info["backend"] = pod->backend_name;
@@ -250,9 +251,9 @@ SandboxService::Answer<sandbox_pb::SandboxMetricsResponse> SandboxService::Metri
     const Call& call, sandbox_pb::SandboxMetricsRequest request) {
   GANTRY_CO_TRY(const PodPtr pod, co_await Find(call, request.sandbox_id()));
   const os::Cgroup cgroup = pod->cgroups.pod;
-  Result<AnyValue> metrics = co_await parts_.services.pool.Run(
-      OnSandbox(pod->entry, DeadlineOf(call, parts_.config.timeouts.pause),
-                [](Sandbox& sandbox) { return sandbox.Metrics(); }));
+  Result<AnyValue> metrics = co_await CallSandbox(
+      calls_, "measure", pod->entry, DeadlineOf(call, parts_.config.timeouts.pause),
+      [](Sandbox& sandbox) { return sandbox.Metrics(); });
   if (!metrics && metrics.error().code == Code::kUnimplemented && !cgroup.empty()) {
     metrics = co_await parts_.services.pool.Run(
         [&cgroup]() -> Result<AnyValue> { return stats::ReadMetrics(cgroup); });
@@ -264,7 +265,7 @@ SandboxService::Answer<sandbox_pb::SandboxMetricsResponse> SandboxService::Metri
   auto& metric = *response.mutable_metrics();
   SetTimestamp(metric.mutable_timestamp(), NowNs());
   metric.set_id(pod->id.str());
-  metric.mutable_data()->set_type_url(metrics->type_url);
+  metric.mutable_data()->set_type_url(rpc::CleanText(metrics->type_url));
   metric.mutable_data()->set_value(metrics->value);
   co_return response;
 }

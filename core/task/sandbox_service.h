@@ -22,7 +22,7 @@
 #include "core/link/messages.h"
 #include "core/os/co.h"
 #include "core/rpc/method_table.h"
-#include "core/task/backend_call.h"
+#include "core/task/backend_calls.h"
 #include "core/task/instances.h"
 #include "core/task/parts.h"
 #include "core/task/pod.h"
@@ -48,8 +48,8 @@ class SandboxMembers {
 /// Thread: loop.
 class SandboxService {
  public:
-  SandboxService(const Parts& parts, Instances& instances, Sandboxes& sandboxes,
-                 SandboxMembers& members);
+  SandboxService(const Parts& parts, BackendCalls& calls, Instances& instances,
+                 Sandboxes& sandboxes, SandboxMembers& members);
   SandboxService(const SandboxService&) = delete;
   SandboxService& operator=(const SandboxService&) = delete;
   ~SandboxService();
@@ -134,6 +134,8 @@ class SandboxService {
   void Forget(const Pod& pod);
   /// Remove and Drop.
   os::Task<Status> Discard(PodPtr pod, Deadline deadline);
+  /// The same; what does not go is in the log, and nothing is known of it any more.
+  os::Task<void> DiscardAnyway(PodPtr pod, std::string_view why);
 
   os::Task<std::vector<store::MountedRecord>> MountsIn(std::string bundle);
   os::Task<void> FreeRemoved(PodPtr pod);
@@ -142,6 +144,7 @@ class SandboxService {
   void Leave(Pod& pod);
 
   const Parts& parts_;
+  BackendCalls& calls_;
   Instances& instances_;
   Sandboxes& sandboxes_;
   SandboxMembers& members_;

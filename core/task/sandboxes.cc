@@ -9,6 +9,8 @@
 #include "core/log/log.h"
 #include "core/os/ask.h"
 #include "core/plugin/guard.h"
+#include "core/sandbox/retired.h"
+#include "core/task/backend_calls.h"
 #include "core/task/stdio_host.h"
 
 namespace gantry::task {
@@ -33,6 +35,14 @@ Status KeepBlob(os::Loop& loop, const std::weak_ptr<SandboxEntry>& entry, std::s
 
 }  // namespace
 
+SandboxEntry::~SandboxEntry() {
+  sandbox.reset();
+  if (context) {
+    context->End();
+  }
+  sandbox::Retire(std::move(context));
+}
+
 std::string SandboxPrefix(uint64_t instance) { return Format("{}{}", instance, kSandboxPart); }
 
 std::string SandboxPrefixOf(std::string_view name) {
@@ -56,13 +66,18 @@ std::shared_ptr<os::Slot> Sandboxes::SlotOf(const std::string& address) {
 }
 
 os::Task<Result<SandboxEntryPtr>> Sandboxes::Plan(SandboxPlan plan) {
+  BackendCalls::Name loading{plan.backend_name, plan.group->address,
+                             Format("load for '{}'", plan.group->id)};
   GANTRY_CO_TRY(const BackendRef backend,
-                co_await parts_.services.pool.Run([&]() -> Result<BackendRef> {
-                  return parts_.find_backend(plan.backend_name);
-                }));
+                co_await calls_.Run(std::move(loading), DeadlineIn(parts_.config.timeouts.create),
+                                    [&]() -> Result<BackendRef> {
+                                      return parts_.find_backend(plan.backend_name);
+                                    }));
   auto entry = std::make_shared<SandboxEntry>();
   GANTRY_CO_TRY(entry->id, SandboxId::Parse(plan.group->id));
+  entry->handler = std::move(plan.handler);
   entry->backend_name = backend.name;
+  entry->address = plan.group->address;
   entry->backend = backend.backend;
   entry->options_json = std::move(plan.options_json);
   entry->prefix = std::move(plan.prefix);
@@ -77,7 +92,10 @@ os::Task<Result<SandboxEntryPtr>> Sandboxes::Plan(SandboxPlan plan) {
   options.pod = std::move(plan.pod);
   options.save = [&loop = parts_.services.loop, weak = std::weak_ptr(entry)](
                      std::string blob) -> Status { return KeepBlob(loop, weak, std::move(blob)); };
-  entry->context = std::make_unique<sandbox::Context>(parts_.services, std::move(options));
+  const sandbox::Services& all = parts_.services;
+  const sandbox::Services services{all.loop, calls_.PoolOf(backend.name), all.link, all.processes,
+                                   all.cgroups};
+  entry->context = std::make_unique<sandbox::Context>(services, std::move(options));
   co_return entry;
 }
 
@@ -90,16 +108,35 @@ os::Task<Status> Sandboxes::Close(const std::string& address, SandboxEntryPtr en
       found != entries_.end() && found->second == entry) {
     entries_.erase(found);
   }
-  Status ended = co_await parts_.services.pool.Run([entry]() -> Status {
-    Status status;
-    if (entry->sandbox) {
-      status = plugin::GuardedCall(entry->backend_name, [&] { return entry->sandbox->Shutdown(); });
-    }
-    entry->sandbox.reset();
-    return status;
-  });
+  const Deadline deadline = DeadlineIn(parts_.config.timeouts.remove);
+  Status ended = co_await calls_.Run(
+      BackendCalls::NameOf(*entry, "shut down", entry->id.str()), deadline, [&]() -> Status {
+        const sandbox::CallDeadline limit(deadline);
+        Status status;
+        if (entry->sandbox) {
+          status =
+              plugin::GuardedCall(entry->backend_name, [&] { return entry->sandbox->Shutdown(); });
+        }
+        entry->sandbox.reset();
+        entry->context->End();
+        return status;
+      });
+  EndForgotten(*entry);
   entry->context->DropAll();
   co_return ended;
+}
+
+/// Who spawns a process ends it before the sandbox does.
+void Sandboxes::EndForgotten(const SandboxEntry& entry) {
+  for (const os::ProcessId& process : entry.context->Running()) {
+    LogError({{"backend", entry.backend_name}, {"id", entry.id.str()}},
+             "backend '{}' left process {} of its sandbox behind: killed", entry.backend_name,
+             process.pid);
+    if (const Result<UniqueFd> pidfd = os::OpenPidfd(process)) {
+      IgnoreError(os::SendSignal(pidfd->get(), SIGKILL), "it has ended just now");
+    }
+    parts_.services.processes.Release(process);
+  }
 }
 
 void Sandboxes::Abandon(const std::string& prefix) {

@@ -27,12 +27,22 @@
 
 namespace gantry::task {
 
+class BackendCalls;
 struct Container;
 
 /// A sandbox of a backend and the containers that use it.
 struct SandboxEntry {
+  SandboxEntry() = default;
+  SandboxEntry(const SandboxEntry&) = delete;
+  SandboxEntry& operator=(const SandboxEntry&) = delete;
+  ~SandboxEntry();
+
   SandboxId id;
+  /// All its containers are of this one.
+  std::string handler;
   std::string backend_name;
+  /// Of its group.
+  std::string address;
   gantry::SandboxBackend* backend = nullptr;
   std::unique_ptr<sandbox::Context> context;
   std::shared_ptr<Sandbox> sandbox;
@@ -59,6 +69,7 @@ using SandboxEntryPtr = std::shared_ptr<SandboxEntry>;
 /// What a sandbox is made of.
 struct SandboxPlan {
   GroupPtr group;
+  std::string handler;
   std::string backend_name;
   std::string options_json;
   std::string prefix;
@@ -71,7 +82,7 @@ struct SandboxPlan {
 /// Thread: loop, but what is for workers.
 class Sandboxes {
  public:
-  explicit Sandboxes(const Parts& parts) : parts_(parts) {}
+  Sandboxes(const Parts& parts, BackendCalls& calls) : parts_(parts), calls_(calls) {}
 
   /// The one that stands; null: none. By the group's address.
   SandboxEntryPtr Find(const std::string& address) const;
@@ -101,7 +112,10 @@ class Sandboxes {
   void AbandonAllBut(const std::set<std::string>& used);
 
  private:
+  void EndForgotten(const SandboxEntry& entry);
+
   const Parts& parts_;
+  BackendCalls& calls_;
   std::map<std::string, SandboxEntryPtr> entries_;
   std::map<std::string, std::shared_ptr<os::Slot>> slots_;
   std::vector<std::string> stored_;

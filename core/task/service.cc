@@ -6,7 +6,7 @@
 #include <gantry/format.h>
 
 #include "core/log/log.h"
-#include "core/rpc/typed.h"
+#include "core/task/registrar.h"
 #include "core/task/stdio_host.h"
 
 namespace gantry::task {
@@ -21,41 +21,35 @@ std::string StreamPrefix(uint64_t instance, const ExecId& exec) {
 }  // namespace
 
 Service::Service(const Parts& parts)
-    : parts_(parts), sandboxes_(parts_), pods_(parts_, instances_, sandboxes_, *this) {}
+    : parts_(parts),
+      calls_(parts_),
+      sandboxes_(parts_, calls_),
+      pods_(parts_, calls_, instances_, sandboxes_, *this) {}
 
 Service::~Service() = default;
 
 Status Service::Register(rpc::MethodTable& table) {
   for (const std::string service : {"containerd.task.v2.Task", "containerd.task.v3.Task"}) {
-    Status status;
-    const auto add = [&]<class Req, class Resp>(
-                         const char* method,
-                         os::Task<Result<Resp>> (Service::*call)(const CallContext&, Req)) {
-      if (status) {
-        status = rpc::AddTyped<Req, Resp>(table, service, method,
-                                          [this, call](const CallContext& context, Req request) {
-                                            return (this->*call)(context, std::move(request));
-                                          });
-      }
-    };
-    add("Create", &Service::Create);
-    add("Start", &Service::Start);
-    add("Delete", &Service::Delete);
-    add("State", &Service::GetState);
-    add("Exec", &Service::Exec);
-    add("Wait", &Service::Wait);
-    add("Kill", &Service::Kill);
-    add("Pids", &Service::Pids);
-    add("Pause", &Service::Pause);
-    add("Resume", &Service::Resume);
-    add("ResizePty", &Service::ResizePty);
-    add("CloseIO", &Service::CloseIO);
-    add("Update", &Service::Update);
-    add("Checkpoint", &Service::Checkpoint);
-    add("Stats", &Service::Stats);
-    add("Connect", &Service::Connect);
-    add("Shutdown", &Service::Shutdown);
-    GANTRY_CHECK_OK(std::move(status));
+    Registrar<Service> methods(table, service, *this, calls_);
+    const config::Timeouts& limits = parts_.config.timeouts;
+    methods.Add("Create", &Service::Create, limits.create);
+    methods.Add("Start", &Service::Start, limits.start);
+    methods.Add("Delete", &Service::Delete, limits.remove);
+    methods.Add("State", &Service::GetState, limits.pause);
+    methods.Add("Exec", &Service::Exec, limits.exec_start);
+    methods.Add("Wait", &Service::Wait);
+    methods.Add("Kill", &Service::Kill, limits.kill);
+    methods.Add("Pids", &Service::Pids, limits.pause);
+    methods.Add("Pause", &Service::Pause, limits.pause);
+    methods.Add("Resume", &Service::Resume, limits.pause);
+    methods.Add("ResizePty", &Service::ResizePty, limits.kill);
+    methods.Add("CloseIO", &Service::CloseIO, limits.kill);
+    methods.Add("Update", &Service::Update, limits.pause);
+    methods.Add("Checkpoint", &Service::Checkpoint);
+    methods.Add("Stats", &Service::Stats, limits.pause);
+    methods.Add("Connect", &Service::Connect, limits.pause);
+    methods.Add("Shutdown", &Service::Shutdown);
+    GANTRY_CHECK_OK(methods.status());
   }
   return pods_.Register(table);
 }
@@ -94,6 +88,7 @@ TaskProcessPtr Service::NewProcess(Container& container, ExecId id) {
   process->stdio_host =
       std::make_unique<StdioHost>(parts_.services, StreamPrefix(container.instance, process->id));
   process->context = std::make_unique<ProcessContextImpl>(parts_, *this, process);
+  process->context->SetBackend(container.backend_name);
   return process;
 }
 

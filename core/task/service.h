@@ -33,7 +33,7 @@
 #include "core/oci/spec.h"
 #include "core/os/co.h"
 #include "core/rpc/method_table.h"
-#include "core/task/backend_call.h"
+#include "core/task/backend_calls.h"
 #include "core/task/container.h"
 #include "core/task/contexts.h"
 #include "core/task/instances.h"
@@ -73,6 +73,8 @@ class Service final : public ProcessObserver, private SandboxMembers {
   std::vector<PodPtr> Pods() const { return pods_.Pods(); }
 
   const std::map<uint64_t, link::InstanceAdded>& instances() const { return instances_.all(); }
+
+  const BackendCalls& backend_calls() const { return calls_; }
 
  private:
   using Key = InstanceKey;
@@ -124,6 +126,9 @@ class Service final : public ProcessObserver, private SandboxMembers {
   os::Task<void> RollBack(ContainerPtr container);
 
   // The sandboxes that they stand in (members.cc).
+  std::string ChooseHandler(const Container& container, const std::string& asked,
+                            const std::string& asked_of_group) const;
+  static Status CheckHandler(const Container& container, const SandboxEntry& sandbox);
   os::Task<Result<SandboxEntryPtr>> OpenSandbox(ContainerPtr container, SandboxRequest request,
                                                 std::string backend_name, const std::string* blob);
   /// Names the container in its pod's bundle.
@@ -154,7 +159,8 @@ class Service final : public ProcessObserver, private SandboxMembers {
   os::Task<Status> Remove(ContainerPtr container, std::optional<Deadline> deadline = {});
   os::Task<void> AwaitPublishedExit(TaskProcess& init);
   os::Task<void> CloseStreams(TaskProcessPtr process);
-  os::Task<void> FreeBackend(std::vector<std::shared_ptr<Process>> objects);
+  os::Task<void> FreeBackend(const Container& container,
+                             std::vector<std::shared_ptr<Process>> objects);
   os::Task<void> AnswerDeleteCall(link::DeleteCall call);
   os::Task<void> FreeRemoved(ContainerPtr container);
 
@@ -201,6 +207,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   bool StartComesAgain(const TaskProcess& process) const;
 
   const Parts parts_;
+  BackendCalls calls_;
   Instances instances_;
   Sandboxes sandboxes_;
   SandboxService pods_;

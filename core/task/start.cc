@@ -76,8 +76,8 @@ os::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, D
     GANTRY_CO_CHECK_OK(CheckLegal(Operation::kStart, init.exit ? State::kStopped : init.state,
                                   Format("container '{}'", container->id.str())));
     init.start_pending = true;
-    const Status started = co_await parts_.services.pool.Run(
-        [backend = BackendCall(*container).By(deadline)]() -> Status {
+    const Status started = co_await calls_.Run(
+        "start", BackendCall(*container).By(deadline), [](const BackendCall& backend) {
           return backend.OnContainer([](gantry::Container& object) { return object.Start(); });
         });
     if (!started) {
@@ -140,16 +140,17 @@ os::Task<Status> Service::RunExec(ContainerPtr container, TaskProcessPtr exec, D
   request.id = exec->id;
   request.process_json = exec->spec_json;
   request.terminal = exec->stdio.terminal;
-  const BackendCall prepare = BackendCall(*container).By(deadline);
-  GANTRY_CO_TRY(
-      exec->backend, co_await parts_.services.pool.Run([&]() -> Result<std::unique_ptr<Process>> {
-        return prepare.OnContainer(
-            [&](gantry::Container& object) { return object.Exec(request, *exec->context); });
+  GANTRY_CO_TRY(exec->backend,
+                co_await calls_.Run("exec in", BackendCall(*container).By(deadline),
+                                    [&](const BackendCall& prepare) {
+                                      return prepare.OnContainer([&](gantry::Container& object) {
+                                        return object.Exec(request, *exec->context);
+                                      });
+                                    }));
+  GANTRY_CO_CHECK_OK(co_await calls_.Run(
+      "start", BackendCall(*container, exec.get()).By(deadline), [](const BackendCall& start) {
+        return start.OnProcess([](gantry::Process& object) { return object.Start(); });
       }));
-  const BackendCall start = BackendCall(*container, exec.get()).By(deadline);
-  GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([&]() -> Status {
-    return start.OnProcess([](gantry::Process& object) { return object.Start(); });
-  }));
   exec->io->Started();
   exec->state = State::kRunning;
   if (Status saved = co_await Save(*container); !saved) {

@@ -71,6 +71,8 @@ class Sandbox {
   /// Brings it up. For an implied or paused sandbox it is called before the
   /// first container is created. A pauseless one is bound, or its pid said, when
   /// this returns (`SandboxContext::Bind`, `SetPid`). On failure nothing runs.
+  /// It comes again after a failure, and after RecoverSandbox when the engine died in
+  /// it: what it had bound is dead by then, and what it saved is what it was before.
   virtual Status Start() { return {}; }
 
   /// Ends a pauseless sandbox within `limit`, politely first. Its containers have

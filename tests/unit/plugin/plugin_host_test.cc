@@ -218,5 +218,25 @@ TEST(GuardedCall, TurnsExceptionsIntoErrors) {
   EXPECT_EQ(GuardedCall("wasm", []() -> Result<int> { return 3; }).value(), 3);
 }
 
+TEST(GuardedCall, RefusesWhatIsNoResult) {
+  const auto nothing =
+      GuardedCall("wasm", []() -> Result<std::unique_ptr<int>> { return nullptr; });
+  ASSERT_FALSE(nothing.has_value());
+  EXPECT_EQ(nothing.error().code, Code::kInternal);
+  EXPECT_EQ(nothing.error().message, "backend 'wasm' reported success and gave nothing");
+  for (const int code : {0, -1, 17, 4711}) {
+    const auto odd = GuardedCall("wasm", [code]() -> Status {
+      return std::unexpected(Error{static_cast<Code>(code), 0, "odd", {}});
+    });
+    ASSERT_FALSE(odd.has_value());
+    EXPECT_EQ(odd.error().code, Code::kInternal);
+    EXPECT_THAT(odd.error().message, HasSubstr("backend 'wasm'"));
+  }
+  const auto silent = GuardedCall(
+      "wasm", []() -> Status { return std::unexpected(Error{Code::kNotFound, 0, "", {}}); });
+  EXPECT_EQ(silent.error().code, Code::kNotFound);
+  EXPECT_THAT(silent.error().message, HasSubstr("backend 'wasm'"));
+}
+
 }  // namespace
 }  // namespace gantry::plugin

@@ -36,5 +36,11 @@ TEST(InfoAnswer, NamesTheRuntime) {
   EXPECT_THAT(InfoAnswer(""), testing::HasSubstr("io.containerd.gantry.v1"));
 }
 
+TEST(InfoAnswer, PromisesWhatUserNamespacesNeed) {
+  EXPECT_THAT(InfoAnswer(""),
+              testing::HasSubstr(R"("mountExtensions":{"idmap":{"enabled":true}})"));
+  EXPECT_THAT(InfoAnswer(""), testing::HasSubstr(R"("user")"));
+}
+
 }  // namespace
 }  // namespace gantry::shim

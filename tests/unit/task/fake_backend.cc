@@ -174,7 +174,7 @@ class FakeSandbox final : public Sandbox {
 
   Status Start() override {
     if (is_pod_) {
-      object_.backend().PodUp(object_.name(), context_, false);
+      GANTRY_CHECK_OK(object_.backend().PodUp(object_.name(), context_, false));
     }
     if (object_.backend().HasServers()) {
       SpawnRequest request;
@@ -209,7 +209,7 @@ class FakeSandbox final : public Sandbox {
       EXPECT_NE(server_, nullptr) << "its process was not found again";
     }
     if (is_pod_) {
-      object_.backend().PodUp(object_.name(), context_, true);
+      GANTRY_CHECK_OK(object_.backend().PodUp(object_.name(), context_, true));
     }
     return {};
   }
@@ -372,20 +372,25 @@ void FakeBackend::EndAll() {
   }
 }
 
-void FakeBackend::PodUp(const std::string& name, SandboxContext& context, bool recovered) {
-  HostPid pid;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto ended = ended_.find(name); recovered && ended != ended_.end()) {
-      context.Exited({ended->second, kEndedAt});
-      return;
-    }
-    pods_[name] = &context;
-    pid.value = next_pid_++;
+Status FakeBackend::PodUp(const std::string& name, SandboxContext& context, bool recovered) {
+  std::unique_lock lock(mutex_);
+  if (const auto host = bind_.find(name); host != bind_.end()) {
+    const HostPid pid = host->second;
+    lock.unlock();
+    GANTRY_TRY(auto process, context.Adopt(pid));
+    return context.Bind(std::move(process));
   }
+  if (const auto ended = ended_.find(name); recovered && ended != ended_.end()) {
+    context.Exited({ended->second, kEndedAt});
+    return {};
+  }
+  pods_[name] = &context;
+  const HostPid pid{next_pid_++};
+  lock.unlock();
   if (!recovered) {
     context.SetPid(pid);
   }
+  return {};
 }
 
 Status FakeBackend::Enter(const std::string& call, const std::string& arguments) {

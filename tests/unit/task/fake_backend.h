@@ -69,7 +69,7 @@ class FakeBackend final : public SandboxBackend {
 
   // For its objects.
   Status Enter(const std::string& call, const std::string& arguments = "");
-  void PodUp(const std::string& name, SandboxContext& context, bool recovered);
+  Status PodUp(const std::string& name, SandboxContext& context, bool recovered);
   void Remove(const std::string& name);
   Status ComeUp(const std::string& name, ProcessContext& context, SandboxContext& sandbox,
                 bool recovered);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/task/child.h"
 #include "tests/unit/task/pod_test.h"
 
 namespace gantry::task {
@@ -118,6 +119,21 @@ TEST_F(PodRecovery, WithoutABackendItIsStillToldAndRemoved) {
   EXPECT_EQ(backend_.Count("create sandbox p1"), 1U) << "no new one in its place";
   EXPECT_TRUE(ShutdownSandbox());
   EXPECT_EQ(CodeOf(SandboxStatus()), Code::kNotFound);
+}
+
+TEST_F(PodRecovery, WithoutABackendItsProcessIsKilled) {
+  Child child;
+  const os::ProcessId process = keeper_.AddOrphan(child.pid(), child.start_time());
+  backend_.BindTo("sandbox p1", HostPid{child.pid()});
+  RunPod();
+  around_.backend_error = "libgantry_x.so: gone";
+  RestartEngine();
+  const uint32_t stop =
+      SendSandbox("StopSandbox", Of<sandbox_pb::StopSandboxRequest>(), kPod, false);
+  ASSERT_TRUE(Until([&] { return child.Ended().has_value(); }));
+  keeper_.End(process, *child.Ended());
+  EXPECT_TRUE(TakeAs<sandbox_pb::StopSandboxResponse>(stop));
+  EXPECT_EQ(TakeWait(SendWaitSandbox())->exit_status(), 137U);
 }
 
 TEST_F(PodRecovery, AContainerIsNoPod) {

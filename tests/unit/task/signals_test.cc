@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kill, Pause, Resume, Update, Checkpoint, ResizePty, CloseIO.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <csignal>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/os/process.h"
+#include "tests/unit/task/child.h"
 #include "tests/unit/task/task_test.h"
 
 namespace gantry::task {
@@ -52,24 +49,16 @@ TEST_F(TaskSignals, GoToTheBackend) {
 }
 
 TEST_F(TaskSignals, GoToTheHostProcessWhereTheBackendLeavesThemOut) {
-  const pid_t child = fork();
-  if (child == 0) {
-    pause();
-    _exit(0);
-  }
-  ASSERT_GT(child, 0);
-  const auto start_time = os::StartTime(child);
-  ASSERT_TRUE(start_time);
-  const os::ProcessId process = keeper_.AddOrphan(child, *start_time);
-  backend_.BindTo("c1", HostPid{child});
+  Child child;
+  const os::ProcessId process = keeper_.AddOrphan(child.pid(), child.start_time());
+  backend_.BindTo("c1", HostPid{child.pid()});
   backend_.LeaveOut("kill");
   Run("c1");
   EXPECT_TRUE(Kill("c1", SIGKILL));
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFSIGNALED(status));
+  ASSERT_TRUE(Until([&] { return child.Ended().has_value(); }));
+  EXPECT_TRUE(WIFSIGNALED(*child.Ended()));
   const uint32_t wait = SendWait("c1");
-  keeper_.End(process, status);
+  keeper_.End(process, *child.Ended());
   EXPECT_EQ(TakeAs<pb::WaitResponse>(wait)->exit_status(), 137U);
 }
 

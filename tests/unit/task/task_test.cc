@@ -98,7 +98,8 @@ Parts TestEngine::MakeParts() {
                  }
                  return BackendRef{std::string(name), around_.backend.get()};
                },
-               around_.config_error};
+               around_.config_error,
+               around_.overdue_after};
 }
 
 std::vector<std::string> ReadEvents(int journal) {
@@ -117,7 +118,8 @@ std::vector<std::string> ReadEvents(int journal) {
 }
 
 TaskTest::TaskTest()
-    : around_{config::Defaults(), std::make_shared<test::FakeBackend>(), "", ""},
+    : around_{config::Defaults(), std::make_shared<test::FakeBackend>(), "", "",
+              std::chrono::seconds(3)},
       backend_(*around_.backend) {
   log::SetSinkForTest([](std::string_view) {});
   dir_ = *os::TempDir::Create();
@@ -312,7 +314,8 @@ void TaskTest::Settle() {
   EXPECT_TRUE(Until([this] {
     Turn();
     const auto counts = engine_->pool().counts();
-    const bool idle = counts.queued == 0 && counts.idle == counts.threads;
+    const bool idle = counts.queued == 0 && counts.idle == counts.threads &&
+                      engine_->tasks().backend_calls().under_way() == 0;
     return idle && !engine_->loop().RunOnce(std::chrono::milliseconds(0));
   }));
 }

@@ -47,6 +47,8 @@ class TestEngine final : private engine::KeeperObserver {
     /// Why the backend cannot be used.
     std::string backend_error;
     std::string config_error;
+    /// As Parts has it, where nothing hangs.
+    std::chrono::milliseconds overdue_after = std::chrono::seconds(3);
   };
 
   TestEngine(Surroundings around, test::FakeKeeper& keeper, UniqueFd journal);

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where calls into backends run, and what becomes of one that does not return.
+//
+// Each backend has workers of its own, so one that blocks in every call takes
+// nobody else's. A call that is still under way some time after its deadline is
+// logged, and whoever waits for an answer about its sandbox gets DEADLINE_EXCEEDED
+// once the limit of his own call has passed, with the backend's name. The call
+// itself goes on, and what waits for it goes on when it returns: a backend's
+// object gets one call at a time, whatever the callers were told.
+#pragma once
+
+#include <chrono>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <gantry/format.h>
+
+#include "core/os/co.h"
+#include "core/os/worker_pool.h"
+#include "core/rpc/method_table.h"
+#include "core/task/backend_call.h"
+#include "core/task/parts.h"
+
+namespace gantry::task {
+
+/// Of calls that may take as long as they take.
+inline constexpr std::chrono::nanoseconds kNoLimit = std::chrono::nanoseconds::max();
+
+/// Thread: loop.
+class BackendCalls {
+ public:
+  explicit BackendCalls(const Parts& parts) : parts_(parts) {}
+
+  BackendCalls(const BackendCalls&) = delete;
+  BackendCalls& operator=(const BackendCalls&) = delete;
+  ~BackendCalls() = default;
+
+  /// That backend's workers. They live as long as this.
+  os::WorkerPool& PoolOf(const std::string& backend);
+
+  /// Which call it is, for who wants to know what hangs.
+  struct Name {
+    std::string backend;
+    /// Of the group that its sandbox belongs to.
+    std::string address;
+    /// "start 'c1'".
+    std::string what;
+  };
+
+  /// Calls `function` on a worker of the backend.
+  template <class F>
+  os::Task<std::invoke_result_t<F&>> Run(Name name, Deadline deadline, F function) {
+    os::WorkerPool& pool = PoolOf(name.backend);
+    const std::string backend = name.backend;
+    const std::string what = name.what;
+    const Ticket ticket(*this, std::move(name), deadline);
+    co_return co_await pool.Run([&] {
+      const StrayCheck check(backend, what);
+      return function();
+    });
+  }
+
+  /// `function(call)`, by the call's deadline; `verb` as in "start".
+  template <class F>
+  os::Task<std::invoke_result_t<F&, const BackendCall&>> Run(std::string_view verb,
+                                                             BackendCall call, F function) {
+    const BackendCall kept = std::move(call);
+    Name name = kept.entry ? NameOf(*kept.entry, verb, kept.whose) : Name();
+    co_return co_await Run(std::move(name), kept.deadline,
+                           [&kept, &function] { return function(kept); });
+  }
+
+  /// How many calls of backends run, or wait for a worker.
+  size_t under_way() const { return tickets_.size(); }
+
+  /// Of a call of that sandbox, or of a container in it; `verb` as in "start".
+  static Name NameOf(const SandboxEntry& entry, std::string_view verb, std::string_view object);
+
+  /// Runs what serves `call`. The caller is answered when that has taken `limit` (or
+  /// his own, where that is shorter) and a backend hangs in his sandbox. `call` lives
+  /// as long as the task.
+  template <class T>
+  os::Task<T> Watched(os::Task<T> task, const rpc::CallContext& call,
+                      std::chrono::nanoseconds limit) {
+    const Watch watch(*this, call, limit);
+    co_return co_await std::move(task);
+  }
+
+ private:
+  class Ticket;
+
+  /// Of the processes that a backend starts by itself, on its worker, and leaves to
+  /// the engine, which knows nothing of them.
+  class StrayCheck {
+   public:
+    StrayCheck(const std::string& backend, const std::string& what);
+    StrayCheck(const StrayCheck&) = delete;
+    StrayCheck& operator=(const StrayCheck&) = delete;
+    ~StrayCheck();
+
+   private:
+    const std::string& backend_;
+    const std::string& what_;
+  };
+
+  class Watch {
+   public:
+    Watch(BackendCalls& calls, const rpc::CallContext& call, std::chrono::nanoseconds limit);
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+    ~Watch();
+
+   private:
+    friend class BackendCalls;
+    /// A call of a backend hangs in its sandbox.
+    void OnOverdue(const Ticket& ticket);
+    void Expire();
+    void Answer(const Ticket& ticket) const;
+
+    BackendCalls& calls_;
+    const rpc::CallContext& call_;
+    /// When the caller is answered, if a backend hangs then.
+    Deadline due_ = sandbox::CallDeadline::kNone;
+    /// Only while one hangs.
+    os::TimerId timer_;
+    std::list<Watch*>::iterator here_;
+  };
+
+  /// A call under way.
+  class Ticket {
+   public:
+    Ticket(BackendCalls& calls, Name name, Deadline deadline);
+    Ticket(const Ticket&) = delete;
+    Ticket& operator=(const Ticket&) = delete;
+    ~Ticket();
+
+    std::string Complaint() const;
+
+   private:
+    friend class BackendCalls;
+    void Expire();
+
+    BackendCalls& calls_;
+    const Name name_;
+    const Deadline since_;
+    os::TimerId timer_;
+    bool overdue_ = false;
+    std::list<Ticket*>::iterator here_;
+  };
+
+  /// When a backend that keeps to `deadline` has had time to say so.
+  os::Duration UntilOverdue(Deadline deadline) const;
+  /// A call that hangs in that group's sandbox; null: none.
+  const Ticket* FindOverdue(const std::string& address) const;
+
+  const Parts& parts_;
+  std::map<std::string, std::unique_ptr<os::WorkerPool>, std::less<>> pools_;
+  std::list<Ticket*> tickets_;
+  std::list<Watch*> watches_;
+};
+
+}  // namespace gantry::task

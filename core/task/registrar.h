@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Enters a service's methods into the table, each watched for a backend that hangs.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "core/rpc/typed.h"
+#include "core/task/backend_calls.h"
+
+namespace gantry::task {
+
+/// Thread: loop. `self` and `calls` live as long as the table.
+template <class Self>
+class Registrar {
+ public:
+  Registrar(rpc::MethodTable& table, std::string service, Self& self, BackendCalls& calls)
+      : table_(table), service_(std::move(service)), self_(self), calls_(calls) {}
+
+  /// `limit`: as of `BackendCalls::Watched`.
+  template <class Req, class Resp>
+  void Add(const char* method, os::Task<Result<Resp>> (Self::*call)(const rpc::CallContext&, Req),
+           std::chrono::nanoseconds limit = kNoLimit) {
+    if (status_) {
+      status_ = rpc::AddTyped<Req, Resp>(
+          table_, service_, method,
+          [&self = self_, &calls = calls_, call, limit](const rpc::CallContext& context,
+                                                        Req request) {
+            return calls.Watched((self.*call)(context, std::move(request)), context, limit);
+          });
+    }
+  }
+
+  /// The first error; methods after it were not added.
+  const Status& status() const { return status_; }
+
+ private:
+  rpc::MethodTable& table_;
+  const std::string service_;
+  Self& self_;
+  BackendCalls& calls_;
+  Status status_;
+};
+
+}  // namespace gantry::task

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls of a backend that do not return.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/task/task_test.h"
+
+namespace gantry::task {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class TaskHanging : public TaskTest {
+ protected:
+  TaskHanging() {
+    config::Timeouts& timeouts = around_.config.timeouts;
+    timeouts.start = timeouts.remove = milliseconds(20);
+    around_.overdue_after = milliseconds(20);
+    around_.config.limits.worker_threads = 1;
+    config::Handler other;
+    other.backend = "other";
+    around_.config.handlers["other"] = other;
+    RestartEngine();
+  }
+
+  /// By another backend than all others are.
+  Result<pb::CreateTaskResponse> CreateElsewhere(const std::string& id) {
+    pb::CreateTaskRequest request = CreateRequest(id);
+    request.mutable_options()->set_type_url("runtimeoptions.v1.Options");
+    // Field 3, the table.
+    const std::string table = "Handler = 'other'\n";
+    request.mutable_options()->set_value(std::string("\x1a") + static_cast<char>(table.size()) +
+                                         table);
+    return Ask<pb::CreateTaskResponse>("Create", request, id);
+  }
+
+  /// The answer names backend, call and container.
+  static void ExpectBlamed(const Result<pb::StartResponse>& answer) {
+    EXPECT_EQ(CodeOf(answer), Code::kDeadlineExceeded);
+    EXPECT_THAT(MessageOf(answer), AllOf(HasSubstr("backend 'runc'"), HasSubstr("start 'c1'")));
+  }
+};
+
+TEST_F(TaskHanging, IsAnsweredAndGoesOn) {
+  Announce("c1");
+  ASSERT_TRUE(Create("c1"));
+  backend_.Hold("start c1");
+  ExpectBlamed(Start("c1"));
+  EXPECT_TRUE(backend_.Held("start c1"));
+  EXPECT_EQ(State("c1")->status(), pb::CREATED);
+  backend_.Release("start c1");
+  ASSERT_TRUE(Until([&] { return State("c1")->status() == pb::RUNNING; }));
+  End("c1", 0);
+}
+
+TEST_F(TaskHanging, IsSaidToWhoWaitsForIt) {
+  Announce("c1");
+  ASSERT_TRUE(Create("c1"));
+  backend_.Hold("start c1");
+  const uint32_t start = SendStart("c1");
+  ASSERT_TRUE(Until([&] { return backend_.Held("start c1"); }));
+  const auto deleted = Delete("c1");
+  EXPECT_EQ(CodeOf(deleted), Code::kDeadlineExceeded);
+  EXPECT_THAT(MessageOf(deleted), HasSubstr("start 'c1'"));
+  EXPECT_EQ(backend_.Count("delete c1"), 0U) << "one call at a time";
+  ASSERT_TRUE(Until([&] { return Answered(start); }));
+  backend_.Release("start c1");
+}
+
+TEST_F(TaskHanging, LeavesOtherBackendsTheirWorkers) {
+  Announce("c1");
+  Announce("c2");
+  ASSERT_TRUE(Create("c1"));
+  backend_.Hold("start c1");
+  const uint32_t start = SendStart("c1");
+  ASSERT_TRUE(Until([&] { return backend_.Held("start c1"); }));
+  ASSERT_TRUE(CreateElsewhere("c2"));
+  EXPECT_TRUE(Start("c2"));
+  EXPECT_TRUE(backend_.Held("start c1"));
+  ExpectBlamed(TakeAs<pb::StartResponse>(start));
+}
+
+}  // namespace
+}  // namespace gantry::task
