@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -22,6 +24,7 @@ constexpr const char* kInitPrefix = "init";
 /// Memory is written out or read back: a checkpoint may take this many times
 /// the limit of the other calls.
 constexpr int kCheckpointFactor = 10;
+constexpr size_t kMaxCriuLogBytes = 4U << 20;
 
 /// What `Save` keeps: the init, and the binary whose state format was used.
 struct Saved {
@@ -49,6 +52,14 @@ void AddFlag(std::vector<std::string>& args, bool set, const char* flag) {
   if (set) {
     args.emplace_back(flag);
   }
+}
+
+/// For criu's logs; crun makes none.
+Status MakeWorkDirectory(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  return error ? Status(FailErrno(error.value(), "make criu's work directory '{}'", path))
+               : Status();
 }
 
 std::vector<std::string> CheckpointFlags(const CheckpointRequest& request) {
@@ -91,6 +102,30 @@ std::string RuncContainer::Tag() const { return "create/" + remains_.id.str(); }
 
 ExecPlace RuncContainer::Place() const {
   return {remains_.id, remains_.bundle, command_, sandbox_};
+}
+
+Status RuncContainer::CheckMounts() const {
+  if (remains_.spec.idmapped_mount.empty()) {
+    return {};
+  }
+  std::string features;
+  OciCall call;
+  call.verb = "features";
+  call.object = remains_.id.str();
+  call.bundle = remains_.bundle;
+  call.log_name = "features.log";
+  call.capture = true;
+  call.output = &features;
+  call.limit = command_.Limit();
+  const Status asked = command_.Run(std::move(call));
+  if (asked && PromisesIdmappedMounts(features)) {
+    return {};
+  }
+  GANTRY_TRY(const std::string binary, command_.Binary());
+  return Fail(Code::kFailedPrecondition,
+              "create container '{}': the mount at '{}' is to be id-mapped, and '{}' does not do "
+              "that; crun and runc from 1.2 on do",
+              remains_.id.str(), remains_.spec.idmapped_mount, binary);
 }
 
 Status RuncContainer::ClearStale() {
@@ -145,6 +180,7 @@ Status RuncContainer::Create() {
   }
   GANTRY_TRY(const std::string binary, command_.Binary());
   command_.Pin(binary);
+  GANTRY_CHECK_OK(CheckMounts());
   GANTRY_CHECK_OK(ClearStale());
   if (restores()) {
     return {};
@@ -166,12 +202,14 @@ Status RuncContainer::Create() {
 Status RuncContainer::Restore() {
   GANTRY_TRY(const std::string binary, command_.Binary());
   std::vector<std::string> args = {"--bundle", remains_.bundle, "--image-path", checkpoint_};
-  const std::string& work = command_.options().criu_work_path;
-  args.insert(args.end(), {"--work-path", work.empty() ? remains_.bundle + "/criu-work" : work});
+  const std::string& asked = command_.options().criu_work_path;
+  const std::string work = asked.empty() ? remains_.bundle + "/criu-work" : asked;
+  GANTRY_CHECK_OK(MakeWorkDirectory(work));
+  args.insert(args.end(), {"--work-path", work});
   args.emplace_back("--detach");
   // The keeper is the subreaper; runc would make itself one in passing.
   AddFlag(args, IsRunc(binary), "--no-subreaper");
-  Status made = LaunchInit("restore", std::move(args));
+  Status made = WithCriusWords(LaunchInit("restore", std::move(args)), work + "/restore.log");
   if (!made) {
     IgnoreError(TearDown(command_, *sandbox_, remains_, init_.get()), "the first error counts");
   }
@@ -236,6 +274,7 @@ Status RuncContainer::Checkpoint(const CheckpointRequest& request) {
   if (work.empty()) {
     work = remains_.bundle + "/criu-work";
   }
+  GANTRY_CHECK_OK(MakeWorkDirectory(work));
   OciCall call;
   call.verb = "checkpoint";
   call.object = remains_.id.str();
@@ -246,7 +285,17 @@ Status RuncContainer::Checkpoint(const CheckpointRequest& request) {
   call.log_name = "checkpoint.log";
   call.capture = true;
   call.limit = command_.Limit(kCheckpointFactor);
-  return command_.Run(std::move(call));
+  return WithCriusWords(command_.Run(std::move(call)), work + "/dump.log");
+}
+
+Status RuncContainer::WithCriusWords(Status status, const std::string& log) {
+  if (!status) {
+    const std::string text = ReadTail(log, kMaxCriuLogBytes).value_or(std::string());
+    if (const std::string words = FirstCriuError(text); !words.empty()) {
+      status.error().message += Format("; criu: {}", words);
+    }
+  }
+  return status;
 }
 
 Result<std::unique_ptr<Process>> RuncContainer::Exec(const ExecRequest& request,

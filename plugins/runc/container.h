@@ -57,6 +57,10 @@ class RuncContainer : public Container {
   std::string FifoPath() const { return StateDirectory() + "/exec.fifo"; }
 
   ExecPlace Place() const;
+  /// An OCI runtime that cannot map mounts leaves the mappings out, and says nothing.
+  Status CheckMounts() const;
+  /// What the OCI runtime says of criu is but the name of its log.
+  static Status WithCriusWords(Status status, const std::string& log);
   Status ClearStale();
   Status LaunchInit(std::string verb, std::vector<std::string> args);
   Status Restore();

@@ -102,6 +102,28 @@ LogLine ReadLogLine(std::string_view line) {
   return {level == "error" || level == "fatal" || level == "panic", TextOf(Member(entry, "msg"))};
 }
 
+bool IsIdmapped(const json& mount) {
+  bool asked =
+      HasElements(Member(mount, "uidMappings")) || HasElements(Member(mount, "gidMappings"));
+  if (const json& options = Member(mount, "options"); options.is_array()) {
+    for (const json& option : options) {
+      asked = asked || option == "idmap" || option == "ridmap";
+    }
+  }
+  return asked;
+}
+
+std::string FirstIdmapped(const json& mounts) {
+  if (mounts.is_array()) {
+    for (const json& mount : mounts) {
+      if (IsIdmapped(mount)) {
+        return TextOf(Member(mount, "destination"));
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<SpecFacts> ReadSpec(const std::string& spec_json) {
@@ -120,7 +142,14 @@ Result<SpecFacts> ReadSpec(const std::string& spec_json) {
     // Relative to wherever the runtime runs, or systemd's `slice:prefix:name`.
     facts.cgroups_path.clear();
   }
+  facts.idmapped_mount = FirstIdmapped(Member(spec, "mounts"));
   return facts;
+}
+
+bool PromisesIdmappedMounts(const std::string& features_json) {
+  const json features = json::parse(features_json, nullptr, false);
+  const json& mounts = Member(Member(features, "linux"), "mountExtensions");
+  return Member(Member(mounts, "idmap"), "enabled") == true;
 }
 
 RuntimeState ReadState(const std::string& directory) {
@@ -153,6 +182,19 @@ std::string LastLogError(const std::string& log) {
     }
   }
   return last;
+}
+
+std::string FirstCriuError(const std::string& log) {
+  constexpr std::string_view kError = "Error (";
+  for (size_t at = log.find(kError); at != std::string::npos; at = log.find(kError, at + 1)) {
+    const std::string line = log.substr(at, log.find('\n', at) - at);
+    const size_t text = line.find("): ");
+    // It goes on without more descriptors.
+    if (text != std::string::npos && !line.contains("RLIMIT_NOFILE")) {
+      return line.substr(text + 3);
+    }
+  }
+  return {};
 }
 
 }  // namespace gantry::runc

@@ -24,10 +24,16 @@ struct SpecFacts {
   bool private_pids = false;
   /// `linux.cgroupsPath`, where it is a path.
   std::string cgroups_path;
+  /// The destination of the first mount whose owners are to be mapped. Empty: none.
+  std::string idmapped_mount;
 };
 
 /// Errors: kInvalidArgument.
 Result<SpecFacts> ReadSpec(const std::string& spec_json);
+
+/// Whether what `features` printed promises id-mapped mounts. Source: OCI
+/// runtime-spec 1.2, features-linux.md, "mountExtensions".
+bool PromisesIdmappedMounts(const std::string& features_json);
 
 enum class StateKind {
   /// No state directory.
@@ -60,5 +66,9 @@ RuntimeState ReadState(const std::string& directory);
 /// The last error in a log of JSON lines; without one the last line's text.
 /// Source: runc(8), crun(1), `--log-format json`.
 std::string LastLogError(const std::string& log);
+
+/// What criu's log, `dump.log` or `restore.log`, says went wrong first. Empty: nothing.
+/// Source: criu 4.1, "(SECONDS) Error (FILE:LINE): TEXT".
+std::string FirstCriuError(const std::string& log);
 
 }  // namespace gantry::runc

@@ -137,6 +137,10 @@ Status WriteFile(const std::string& path, std::string_view data, mode_t mode) {
   if (!fd) {
     return FailErrno(errno, "create '{}'", path);
   }
+  // The mode is meant as it is, whatever the umask.
+  if (fchmod(fd.get(), mode) != 0) {
+    return FailErrno(errno, "set the mode of '{}'", path);
+  }
   while (!data.empty()) {
     const ssize_t n = write(fd.get(), data.data(), data.size());
     if (n < 0 && errno != EINTR) {

@@ -241,7 +241,7 @@ Status OciCommand::Run(OciCall call) const {
     return std::unexpected(std::move(error));
   }
   context_->Count("oci_runs");
-  const std::string output = reader ? Capture(**process, reader, deadline) : std::string();
+  std::string output = reader ? Capture(**process, reader, deadline) : std::string();
   const auto end = (*process)->Wait(Left(deadline));
   if (!end && end.error().code == Code::kDeadlineExceeded) {
     EndHanging(**process);
@@ -254,6 +254,9 @@ Status OciCommand::Run(OciCall call) const {
   }
   Told told = ReadTold(log_path, output);
   if (end->raw == 0) {
+    if (call.output != nullptr) {
+      *call.output = std::move(output);
+    }
     return {};
   }
   return Explain(binary, call, *end, std::move(told), output);

@@ -38,6 +38,8 @@ struct OciCall {
   std::vector<std::pair<UniqueFd, int>> fds;
   /// 1 and 2 are not the container's: what is printed there is kept for the error.
   bool capture = false;
+  /// What it printed when it succeeded; with `capture`. May be null.
+  std::string* output = nullptr;
   /// For `FindSpawned`; may be empty.
   std::string tag;
   std::chrono::milliseconds limit{};

@@ -72,9 +72,12 @@ Result<Ends> MakeConversation() {
 }
 
 Result<UniqueFd> OpenNamespace(const std::string& path) {
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) {
     return FailErrno(errno, "open the pod's network namespace '{}'", path);
+  }
+  if (ioctl(fd.get(), NS_GET_NSTYPE) != CLONE_NEWNET) {
+    return Fail(Code::kInvalidArgument, "open the pod's network namespace '{}': it is none", path);
   }
   return fd;
 }

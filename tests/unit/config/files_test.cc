@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
 
 #include "core/config/config.h"
 #include "core/oci/toml.h"
@@ -59,8 +61,39 @@ TEST(ConfigFiles, ContainerdSnippetsAreToml) {
   }
 }
 
+/// The blocks of TOML in a page.
+std::vector<std::string> TomlOf(const std::string& page) {
+  const std::string begin = "```toml\n";
+  std::vector<std::string> blocks;
+  for (size_t at = page.find(begin); at != std::string::npos; at = page.find(begin, at)) {
+    at += begin.size();
+    blocks.push_back(page.substr(at, page.find("```", at) - at));
+  }
+  return blocks;
+}
+
+TEST(ConfigFiles, RuntimeClassesNameTheRuntimesOfThePage) {
+  const auto page = os::ReadFile(std::string(GANTRY_SOURCE_DIR) + "/docs/kubernetes.md", 1 << 20);
+  ASSERT_TRUE(page.has_value()) << page.error().message;
+  const std::vector<std::string> blocks = TomlOf(*page);
+  EXPECT_EQ(blocks.size(), 2U) << "containerd 2.x and 1.7";
+  const std::vector<YAML::Node> classes = YAML::LoadAllFromFile(kFolder + "runtimeclass.yaml");
+  EXPECT_EQ(classes.size(), 2U);
+  for (const YAML::Node& one : classes) {
+    EXPECT_EQ(one["apiVersion"].as<std::string>(), "node.k8s.io/v1");
+    EXPECT_EQ(one["kind"].as<std::string>(), "RuntimeClass");
+    EXPECT_NE(one["metadata"]["name"].as<std::string>(), "");
+    for (const std::string& block : blocks) {
+      const auto json = oci::TomlToJson(block, "kubernetes.md");
+      ASSERT_TRUE(json.has_value()) << json.error().message;
+      EXPECT_THAT(*json, testing::HasSubstr('"' + one["handler"].as<std::string>() + "\" : {"));
+    }
+  }
+}
+
 TEST(ConfigFiles, AreAllKnownToThisTest) {
-  const std::set<std::string> loaded = {"gantry.yaml", "containerd-1.7.toml", "containerd-2.toml"};
+  const std::set<std::string> loaded = {"gantry.yaml", "containerd-1.7.toml", "containerd-2.toml",
+                                        "runtimeclass.yaml"};
   for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
     const std::string name = entry.path().filename();
     if (name.ends_with(".yaml") || name.ends_with(".toml")) {

@@ -81,6 +81,25 @@ TEST(LastLogError, PrefersTheLastError) {
             "second");
 }
 
+TEST(FirstCriuError, LeavesOutWhatCriuGoesOnWithout) {
+  EXPECT_EQ(FirstCriuError("(00.1) Dumping\n"
+                           "(00.2) Error (criu/util.c:1533): rlimit: Can't setup RLIMIT_NOFILE\n"
+                           "(00.3) Error (criu/files-reg.c:1790): Can't lookup mount=27\n"
+                           "(00.4) Error (criu/cr-dump.c:2111): Dumping FAILED.\n"),
+            "Can't lookup mount=27");
+  EXPECT_EQ(FirstCriuError("(00.1) Error (cut"), "");
+  EXPECT_EQ(FirstCriuError("(00.1) Error (cut\n(00.2) Note (here): not an error\n"), "");
+  EXPECT_EQ(FirstCriuError(""), "");
+}
+
+TEST(Features, PromiseIdmappedMounts) {
+  EXPECT_TRUE(
+      PromisesIdmappedMounts(R"({"linux":{"mountExtensions":{"idmap":{"enabled":true}}}})"));
+  EXPECT_FALSE(
+      PromisesIdmappedMounts(R"({"linux":{"mountExtensions":{"idmap":{"enabled":false}}}})"));
+  EXPECT_FALSE(PromisesIdmappedMounts("no JSON"));
+}
+
 TEST(LastLogError, FallsBackToTheLastText) {
   EXPECT_EQ(LastLogError("{\"level\":\"warning\",\"msg\":\"one\"}\n{\"level\":\"info\",\"msg\":"
                          "\"two\"}\nnot json\n"),
