@@ -196,7 +196,7 @@ TEST_P(EngineKill, DuringWaitAndExit) {
     const Status killed = box.Kill(SIGKILL);
     EXPECT_OK(killed);
     const bool in_time = waiting && watch.WaitFor(moment, waiting->fd());
-    kill(engine, SIGKILL);
+    EXPECT_TRUE(Signal(engine, SIGKILL));
     const auto ended = waiting ? waiting->Get() : std::unexpected(waiting.error());
     EXPECT_OK(ended);
     EXPECT_EQ(ended ? ended->exit_status() : 0, 137U);
@@ -210,7 +210,7 @@ TEST_P(EngineKill, WhoseCallersHaveGoneLosesNoExit) {
   pb::StartRequest request;
   request.set_id(box.id());
   // Nobody will ask for the answer, so no request is replayed.
-  kill(node().Engine(), SIGSTOP);
+  EXPECT_TRUE(Signal(node().Engine(), SIGSTOP));
   {
     const auto pending = box.client().Begin<pb::StartResponse>("Start", request);
     ASSERT_OK(pending);

@@ -62,14 +62,14 @@ TEST_P(LastResort, WithAnEngineThatHangs) {
   Box& box = Running();
   const pid_t pid = PidOf(box);
   const pid_t engine = node().Engine();
-  kill(engine, SIGSTOP);
+  EXPECT_TRUE(Signal(engine, SIGSTOP));
   const auto begin = std::chrono::steady_clock::now();
   const auto deleted = node().ShimDelete(box.id(), box.bundle());
   const auto took = std::chrono::steady_clock::now() - begin;
   ASSERT_OK(deleted);
   EXPECT_LT(took, std::chrono::seconds(5)) << "containerd waits no longer";
   EXPECT_TRUE(e2e::WaitGone(pid)) << "its processes must not outlive it";
-  kill(engine, SIGCONT);
+  EXPECT_TRUE(Signal(engine, SIGCONT));
   EXPECT_OK(Running({.args = {"true"}}, "-after").Wait());
 }
 
@@ -77,14 +77,14 @@ TEST_P(LastResort, TheDeathOfThePidEndsTheContainer) {
   Box& box = Running();
   ASSERT_OK(box.Exec("x1", {"sleep", "1000"}));
   ASSERT_OK(box.Start("x1"));
-  kill(PidOf(box), SIGKILL);
+  EXPECT_TRUE(Signal(PidOf(box), SIGKILL));
   const auto exec = box.Wait("x1");
   ASSERT_OK(exec);
   EXPECT_EQ(exec->exit_status(), 137U);
   const auto ended = box.Wait();
   ASSERT_OK(ended);
   EXPECT_EQ(ended->exit_status(), 137U);
-  EXPECT_EQ(box.State()->status(), pb::STOPPED);
+  EXPECT_EQ(Got(box.State()).status(), pb::STOPPED);
   EXPECT_CODE(box.Kill(SIGKILL), kNotFound);
   EXPECT_OK(box.Kill(SIGKILL, "", true));
   EXPECT_OK(box.Delete("x1"));
@@ -97,8 +97,8 @@ TEST_P(LastResort, TheDeathOfThePidEndsTheContainer) {
 TEST_P(LastResort, TheDeathOfThePidWhileTheEngineIsAwayIsSeen) {
   Box& box = Running();
   const pid_t pid = PidOf(box);
-  kill(node().Engine(), SIGSTOP);
-  kill(pid, SIGKILL);
+  EXPECT_TRUE(Signal(node().Engine(), SIGSTOP));
+  EXPECT_TRUE(Signal(pid, SIGKILL));
   node().KillEngine();
   const auto ended = box.Wait();
   ASSERT_OK(ended);
@@ -108,7 +108,7 @@ TEST_P(LastResort, TheDeathOfThePidWhileTheEngineIsAwayIsSeen) {
 
 TEST_P(LastResort, TheDeathOfThePidBeforeStartIsSeen) {
   Box& box = Created();
-  kill(PidOf(box), SIGKILL);
+  EXPECT_TRUE(Signal(PidOf(box), SIGKILL));
   const auto ended = box.Wait();
   ASSERT_OK(ended);
   EXPECT_EQ(ended->exit_status(), 137U);
@@ -132,9 +132,9 @@ TEST_P(Groups, ShareASocketAndEndApart) {
   EXPECT_EQ(first.client().path(), second.client().path());
   ASSERT_OK(first.Kill(SIGKILL));
   ASSERT_OK(first.Wait());
-  EXPECT_EQ(second.State()->status(), pb::RUNNING);
+  EXPECT_EQ(Got(second.State()).status(), pb::RUNNING);
   ASSERT_OK(first.Delete());
-  EXPECT_EQ(second.State()->status(), pb::RUNNING);
+  EXPECT_EQ(Got(second.State()).status(), pb::RUNNING);
   ASSERT_OK(second.Exec("x1", {"true"}));
   ASSERT_OK(second.Start("x1"));
   ASSERT_OK(second.Wait("x1"));
@@ -145,7 +145,7 @@ TEST_P(Groups, AreRecoveredTogether) {
   Box& second = Member("-b", Id("-a"));
   node().KillEngine();
   for (Box* box : {&first, &second}) {
-    EXPECT_EQ(box->State()->status(), pb::RUNNING);
+    EXPECT_EQ(Got(box->State()).status(), pb::RUNNING);
     ASSERT_OK(box->Kill(SIGKILL));
     const auto ended = box->Wait();
     ASSERT_OK(ended);
@@ -161,7 +161,7 @@ TEST_P(Groups, AreRecoveredWithoutTheirFirst) {
   ASSERT_OK(first.Delete());
   ASSERT_OK(node().ShimDelete(first.id(), first.bundle()));
   node().KillEngine();
-  EXPECT_EQ(second.State()->status(), pb::RUNNING);
+  EXPECT_EQ(Got(second.State()).status(), pb::RUNNING);
   ASSERT_OK(second.Exec("x1", {"true"}));
   ASSERT_OK(second.Start("x1"));
   ASSERT_OK(second.Wait("x1"));

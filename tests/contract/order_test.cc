@@ -53,7 +53,7 @@ class Order : public ContractTest {
 
 TEST_P(Order, OfALife) {
   Box& box = Stopped();
-  const uint32_t pid = box.State()->pid();
+  const uint32_t pid = Got(box.State()).pid();
   ASSERT_OK(box.Delete());
   EXPECT_THAT(node().containerd().WaitForTopics(box.id(), 4),
               ElementsAre("create", "start", "exit", "delete"));
@@ -186,7 +186,7 @@ TEST_P(Order, CallsDuringCreateHarmNothing) {
   IgnoreError(box.Kill(SIGKILL, "", true), "any");
   slow.Open();
   EXPECT_OK(slow.pending->Get());
-  EXPECT_EQ(box.State()->status(), pb::CREATED);
+  EXPECT_EQ(Got(box.State()).status(), pb::CREATED);
 }
 
 TEST_P(Order, DeleteDuringCreateWaitsForIt) {

@@ -5,58 +5,17 @@
 #include <signal.h>
 
 #include <functional>
-#include <list>
 
 #include <gmock/gmock.h>
 
-#include "tests/contract/harness/contract_test.h"
 #include "tests/contract/harness/interrupt.h"
-#include "tests/contract/harness/pod_box.h"
+#include "tests/contract/harness/pod_contract.h"
 #include "tests/integration/harness/host.h"
 
 namespace gantry::contract {
 namespace {
 
 using ::testing::ElementsAre;
-
-class PodContract : public ContractTest {
- protected:
-  void TearDown() override {
-    for (Box& box : members_) {
-      EXPECT_OK(box.Finish()) << box.id();
-    }
-    for (PodBox& pod : pods_) {
-      EXPECT_OK(pod.Finish()) << pod.id();
-    }
-    ContractTest::TearDown();
-  }
-
-  PodBox& AnnouncedPod(std::string_view suffix = "") {
-    PodBox& pod = pods_.emplace_back(node(), Id("-pod" + std::string(suffix)), backend());
-    EXPECT_TRUE(pod.Announce());
-    return pod;
-  }
-
-  PodBox& RunningPod(std::string_view suffix = "") {
-    PodBox& pod = AnnouncedPod(suffix);
-    EXPECT_OK(pod.Create());
-    EXPECT_OK(pod.Start());
-    return pod;
-  }
-
-  /// A container in the pod, as containerd 2.x makes it: without a shim of its own.
-  Box& Member(const PodBox& pod, BoxOptions options = {}, std::string_view suffix = "") {
-    options.group = pod.id();
-    Box& box = members_.emplace_back(node(), Id("-in" + std::string(suffix)), backend(),
-                                     std::move(options));
-    box.Join(pod.client().path());
-    return box;
-  }
-
- private:
-  std::list<PodBox> pods_;
-  std::list<Box> members_;
-};
 
 INSTANTIATE_CONTRACT(PodContract);
 
@@ -65,15 +24,15 @@ TEST_P(PodContract, LivesAndEnds) {
   ASSERT_OK(pod.Create());
   const auto started = pod.Start();
   ASSERT_OK(started);
-  EXPECT_EQ(kill(static_cast<pid_t>(started->pid()), 0), 0) << "CRI wants a live process";
-  const auto ready = pod.GetStatus();
-  EXPECT_EQ(ready->state(), "SANDBOX_READY");
-  EXPECT_EQ(ready->pid(), started->pid());
+  EXPECT_TRUE(Signal(static_cast<pid_t>(started->pid()), 0)) << "CRI wants a live process";
+  const auto ready = Got(pod.GetStatus());
+  EXPECT_EQ(ready.state(), "SANDBOX_READY");
+  EXPECT_EQ(ready.pid(), started->pid());
   EXPECT_OK(pod.Platform());
   EXPECT_OK(pod.Metrics());
   ASSERT_OK(pod.Stop());
   EXPECT_OK(pod.Wait());
-  EXPECT_EQ(pod.GetStatus()->state(), "SANDBOX_NOTREADY");
+  EXPECT_EQ(Got(pod.GetStatus()).state(), "SANDBOX_NOTREADY");
   ASSERT_OK(pod.Shutdown());
   EXPECT_CODE(pod.GetStatus(), kNotFound);
 }
@@ -86,12 +45,12 @@ TEST_P(PodContract, HoldsContainers) {
     ASSERT_OK(box->Create());
     ASSERT_OK(box->Start());
   }
-  EXPECT_EQ(first.Wait()->exit_status(), 3U);
-  EXPECT_EQ(first.Delete()->exit_status(), 3U);
+  EXPECT_EQ(Got(first.Wait()).exit_status(), 3U);
+  EXPECT_EQ(Got(first.Delete()).exit_status(), 3U);
   EXPECT_THAT(node().containerd().WaitForTopics(first.id(), 4),
               ElementsAre("create", "start", "exit", "delete"));
-  EXPECT_EQ(second.State()->status(), pb::RUNNING);
-  EXPECT_EQ(pod.GetStatus()->state(), "SANDBOX_READY");
+  EXPECT_EQ(Got(second.State()).status(), pb::RUNNING);
+  EXPECT_EQ(Got(pod.GetStatus()).state(), "SANDBOX_READY");
 }
 
 TEST_P(PodContract, ThatEndsByItselfEndsItsContainers) {
@@ -99,18 +58,19 @@ TEST_P(PodContract, ThatEndsByItselfEndsItsContainers) {
   const Box& box = Member(pod);
   ASSERT_OK(box.Create());
   ASSERT_OK(box.Start());
-  ASSERT_EQ(kill(static_cast<pid_t>(pod.GetStatus()->pid()), SIGKILL), 0);
-  EXPECT_EQ(pod.Wait()->exit_status(), 137U);
+  const auto pid = static_cast<pid_t>(Got(pod.GetStatus()).pid());
+  ASSERT_TRUE(Signal(pid, SIGKILL));
+  EXPECT_EQ(Got(pod.Wait()).exit_status(), 137U);
   EXPECT_OK(box.Wait());
-  EXPECT_EQ(box.State()->status(), pb::STOPPED);
+  EXPECT_EQ(Got(box.State()).status(), pb::STOPPED);
 }
 
 TEST_P(PodContract, IsEndedByTheShimsDelete) {
   PodBox& pod = RunningPod();
-  const auto pid = static_cast<pid_t>(pod.GetStatus()->pid());
+  const auto pid = static_cast<pid_t>(Got(pod.GetStatus()).pid());
   const auto deleted = node().ShimDelete(pod.id(), pod.bundle());
   ASSERT_OK(deleted);
-  EXPECT_NE(kill(pid, 0), 0);
+  EXPECT_FALSE(Signal(pid, 0));
 }
 
 struct PodStep {
@@ -143,17 +103,17 @@ TEST_P(PodContract, OutlivesTheEngineBeforeEachCall) {
 
 TEST_P(PodContract, OutlivesTheEngineWithAContainerInIt) {
   const PodBox& pod = RunningPod();
-  const uint32_t pid = pod.GetStatus()->pid();
+  const uint32_t pid = Got(pod.GetStatus()).pid();
   const Box& box = Member(pod);
   node().KillEngine();
   ASSERT_OK(box.Create());
   node().KillEngine();
   ASSERT_OK(box.Start());
   node().KillEngine();
-  EXPECT_EQ(pod.GetStatus()->pid(), pid);
-  EXPECT_EQ(box.State()->status(), pb::RUNNING);
+  EXPECT_EQ(Got(pod.GetStatus()).pid(), pid);
+  EXPECT_EQ(Got(box.State()).status(), pb::RUNNING);
   EXPECT_OK(box.Kill(SIGKILL));
-  EXPECT_EQ(box.Wait()->exit_status(), 137U);
+  EXPECT_EQ(Got(box.Wait()).exit_status(), 137U);
 }
 
 TEST_P(PodContract, OutlivesTheEngineDuringCreate) {
@@ -163,7 +123,7 @@ TEST_P(PodContract, OutlivesTheEngineDuringCreate) {
         node(), pod.bundle(), pod.client(), "CreateSandbox", pod.CreateRequest(), moment);
     EXPECT_OK(created.answer);
     EXPECT_OK(pod.Start());
-    EXPECT_EQ(pod.GetStatus()->state(), "SANDBOX_READY");
+    EXPECT_EQ(Got(pod.GetStatus()).state(), "SANDBOX_READY");
     return created.in_time;
   });
 }
@@ -176,11 +136,10 @@ TEST_P(PodContract, OutlivesTheEngineDuringStart) {
     request.set_sandbox_id(pod.id());
     const auto started = CallAndKill<sandbox_pb::StartSandboxResponse>(
         node(), pod.bundle(), pod.client(), "StartSandbox", request, moment);
-    EXPECT_OK(started.answer);
-    const auto status = pod.GetStatus();
-    EXPECT_EQ(status->state(), "SANDBOX_READY");
-    EXPECT_EQ(started.answer->pid(), status->pid());
-    EXPECT_EQ(kill(static_cast<pid_t>(status->pid()), 0), 0);
+    const auto status = Got(pod.GetStatus());
+    EXPECT_EQ(status.state(), "SANDBOX_READY");
+    EXPECT_EQ(Got(started.answer).pid(), status.pid());
+    EXPECT_TRUE(Signal(static_cast<pid_t>(status.pid()), 0));
     return started.in_time;
   });
 }

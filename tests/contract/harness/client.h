@@ -13,6 +13,7 @@
 #include "core/rpc/blocking_client.h"
 #include "proto/containerd/task/task.pb.h"
 #include "proto/gantry/wire.pb.h"
+#include "tests/contract/harness/setup.h"
 
 namespace gantry::contract {
 
@@ -32,13 +33,21 @@ Status Plain(const Result<T>& result) {
 template <class Response>
 class Pending {
  public:
-  Pending(rpc::BlockingClient client, uint32_t stream)
-      : client_(std::move(client)), stream_(stream) {}
+  Pending(rpc::BlockingClient client, uint32_t stream, std::string method)
+      : client_(std::move(client)), stream_(stream), method_(std::move(method)) {}
 
   Result<Response> Get(std::chrono::nanoseconds limit = kCallLimit) {
-    GANTRY_TRY(const std::string bytes, client_.Receive(stream_, limit));
+    const Result<std::string> bytes = client_.Receive(stream_, limit);
+    if (!bytes) {
+      // A Create that is none says so in words.
+      if (bytes.error().code == Code::kUnimplemented ||
+          bytes.error().message.ends_with(": not implemented")) {
+        NoteUnimplemented(method_, bytes.error().message);
+      }
+      return std::unexpected(bytes.error());
+    }
     Response response;
-    if (!response.ParseFromString(bytes)) {
+    if (!response.ParseFromString(*bytes)) {
       return Fail(Code::kInternal, "the answer is malformed");
     }
     return response;
@@ -50,6 +59,7 @@ class Pending {
  private:
   rpc::BlockingClient client_;
   uint32_t stream_;
+  std::string method_;
 };
 
 /// Each call has a connection of its own, so that calls may overlap.
@@ -72,7 +82,7 @@ class TaskClient {
     GANTRY_TRY(rpc::BlockingClient client, rpc::BlockingClient::Connect(path_));
     GANTRY_TRY(const uint32_t stream,
                client.Send(service_, method, request.SerializeAsString(), kCallLimit));
-    return Pending<Response>(std::move(client), stream);
+    return Pending<Response>(std::move(client), stream, method);
   }
 
   /// Bytes for bytes, of any service.

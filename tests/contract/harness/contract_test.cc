@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 
 #include "tests/integration/harness/host.h"
 
@@ -27,13 +28,18 @@ constexpr int kDescriptorSlack = 2;
 
 class Environment : public ::testing::Environment {
  public:
-  void SetUp() override {
+  void SetUp() override { Renew(); }
+
+  /// A gantry that nobody has used.
+  void Renew() {
+    const std::lock_guard lock(mutex_);
+    node_.reset();
     node_ = std::make_unique<Node>();
     if (!node_->unavailable().empty()) {
       return;
     }
     failure_ = node_->Start();
-    for (const char* backend : {"runc", "remote"}) {
+    for (const std::string& backend : BackendNames()) {
       if (failure_.empty()) {
         failure_ = WarmUp(backend);
       }
@@ -41,7 +47,10 @@ class Environment : public ::testing::Environment {
     baseline_ = Measure();
   }
 
-  void TearDown() override { node_.reset(); }
+  void TearDown() override {
+    const std::lock_guard lock(mutex_);
+    node_.reset();
+  }
 
   /// What is opened once and kept is open after the first container.
   std::string WarmUp(const std::string& backend) {
@@ -72,6 +81,8 @@ class Environment : public ::testing::Environment {
     return now;
   }
 
+  /// Whoever makes or removes the node.
+  std::mutex mutex_;
   std::unique_ptr<Node> node_;
   std::string failure_;
   Baseline baseline_;
@@ -132,6 +143,13 @@ std::string Look(const std::string& prefix) {
 
 }  // namespace
 
+void EndAllTests() {
+  environment->mutex_.lock();  // For good.
+  if (environment->node_) {
+    environment->node_->Clean();
+  }
+}
+
 bool IsSupported(std::string_view backend, std::string_view row) {
   for (const Row& one : kNotSupported) {
     if (one.backend == backend && one.row == row) {
@@ -141,6 +159,8 @@ bool IsSupported(std::string_view backend, std::string_view row) {
   return true;
 }
 
+bool Signal(pid_t pid, int signal) { return pid > 0 && kill(pid, signal) == 0; }
+
 Node& ContractTest::node() { return *environment->node_; }
 
 void ContractTest::SetUp() {
@@ -148,6 +168,7 @@ void ContractTest::SetUp() {
   std::array<char, 16> text{};
   std::snprintf(text.data(), text.size(), "t%04d", ++counter);
   prefix_ = text.data();
+  TheObserved() = {};
   if (!node().unavailable().empty()) {
     GTEST_SKIP() << node().unavailable();
   }
@@ -155,12 +176,13 @@ void ContractTest::SetUp() {
 }
 
 void ContractTest::TearDown() {
-  if (IsSkipped() || !environment->failure_.empty()) {
+  if (!node().unavailable().empty() || !environment->failure_.empty()) {
     return;
   }
   for (Box& box : boxes_) {
     const Status finished = box.Finish();
     EXPECT_TRUE(finished.has_value()) << box.id() << ": " << MessageOf(finished);
+    TheObserved().left |= !finished.has_value();
   }
   std::string left;
   e2e::Eventually(
@@ -170,10 +192,13 @@ void ContractTest::TearDown() {
       },
       std::chrono::seconds(10));
   EXPECT_EQ(left, "") << "left after the test";
+  TheObserved().left |= !left.empty();
   if (HasFailure()) {
-    std::fprintf(stderr, "--- the keeper's and the engine's log:\n%s---\n", node().Log().c_str());
+    if (!TheSetup().anybodys || TheSetup().verbose) {
+      std::fprintf(stderr, "--- the keeper's and the engine's log:\n%s---\n", node().Log().c_str());
+    }
     // What this test left is not the next one's fault.
-    environment->baseline_ = environment->Measure();
+    environment->Renew();
   }
 }
 

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The fixture of all contract tests: one gantry for the program, a test for
-// each backend, and after each test nothing may be left.
+// each backend of `TheSetup`, and after each test nothing may be left.
 #pragma once
 
 #include <list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "tests/contract/harness/box.h"
 #include "tests/contract/harness/node.h"
+#include "tests/contract/harness/setup.h"
 
 namespace gantry::contract {
 
@@ -24,11 +26,15 @@ struct Baseline {
   int engine_fds = 0;
 };
 
+/// Kills and removes all that the tests have made, and keeps them from making more:
+/// for a program that is interrupted and ends at once. Any thread.
+void EndAllTests();
+
 /// A row of the contract that a backend does not have; it must say so with
 /// UNIMPLEMENTED.
 bool IsSupported(std::string_view backend, std::string_view row);
 
-class ContractTest : public ::testing::TestWithParam<const char*> {
+class ContractTest : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override;
   void TearDown() override;
@@ -67,6 +73,16 @@ std::string MessageOf(const Result<T>& result) {
   return result ? "" : result.error().message;
 }
 
+/// What a call that must not fail gives; where it fails, the test does, with nothing.
+template <class T>
+T Got(Result<T> result) {
+  EXPECT_TRUE(result.has_value()) << MessageOf(result);
+  return result ? std::move(*result) : T();
+}
+
+/// kill(2), but never with 0, for which a pid that could not be had stands.
+bool Signal(pid_t pid, int signal);
+
 template <class T>
 ::testing::AssertionResult HasCode(const Result<T>& result, Code code) {
   if (CodeOf(result) == code) {
@@ -84,7 +100,8 @@ template <class T>
 #define EXPECT_OK(call) EXPECT_CODE(call, kOk)
 #define ASSERT_OK(call) ASSERT_TRUE(::gantry::contract::HasCode((call), ::gantry::Code::kOk))
 
-/// Both backends; the name of the backend is part of the test's.
-#define INSTANTIATE_CONTRACT(suite)                                              \
-  INSTANTIATE_TEST_SUITE_P(Backends, suite, ::testing::Values("runc", "remote"), \
-                           [](const auto& parameter) { return std::string(parameter.param); })
+/// All backends; the name of the backend is part of the test's.
+#define INSTANTIATE_CONTRACT(suite)                                                 \
+  INSTANTIATE_TEST_SUITE_P(Backends, suite,                                         \
+                           ::testing::ValuesIn(::gantry::contract::BackendNames()), \
+                           [](const auto& parameter) { return parameter.param; })

@@ -13,6 +13,7 @@
 
 #include "core/link/channel.h"
 #include "core/os/unix_socket.h"
+#include "tests/contract/harness/setup.h"
 #include "tests/integration/harness/host.h"
 
 namespace gantry::contract {
@@ -24,27 +25,41 @@ constexpr std::array kApplets = {"sh",  "cat",   "echo", "true", "false", "sleep
                                  "seq", "stty",  "tty",  "head", "id",    "pwd",   "test",
                                  "dd",  "mkdir", "ls",   "env",  "wc",    "read",  "ps"};
 
-fs::path TestFolder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
+bool InPath(const std::string& program) {
+  return e2e::RunProgram({"sh", "-c", "command -v " + program}).status == 0;
+}
 
 std::string Missing() {
   if (geteuid() != 0) {
     return "needs root";
   }
-  for (const char* name : {"busybox", "crun"}) {
-    if (e2e::RunProgram({"sh", "-c", std::string("command -v ") + name}).status != 0) {
-      return std::string(name) + " is not installed";
+  if (!InPath("busybox")) {
+    return "busybox is not installed";
+  }
+  const Setup& setup = TheSetup();
+  std::vector<std::string> files = {setup.programs + "/gantry-keeper", setup.programs + "/gantryd"};
+  for (const Subject& subject : setup.subjects) {
+    files.push_back(subject.plugin);
+    for (const std::string& program : subject.programs) {
+      if (!InPath(program)) {
+        return program + " is not installed";
+      }
     }
   }
-  for (const fs::path& file :
-       {TestFolder() / "../bin/gantry-keeper", TestFolder() / "../bin/gantryd",
-        TestFolder() / "../bin/plugins/libgantry_runc.so", TestFolder() / "libgantry_remote.so",
-        TestFolder() / "fake-remote-sandbox"}) {
+  for (const std::string& file : files) {
     std::error_code error;
     if (!fs::exists(file, error)) {
-      return file.lexically_normal().string() + " is not built";
+      return file + " is not there";
     }
   }
   return "";
+}
+
+std::string Replaced(std::string text, std::string_view what, const std::string& with) {
+  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size()) {
+    text.replace(at, what.size(), with);
+  }
+  return text;
 }
 
 std::chrono::steady_clock::time_point Soon() {
@@ -67,6 +82,13 @@ Node::~Node() {
   }
   keeper_.reset();
   containerd_.reset();
+  Clean();
+}
+
+void Node::Clean() const {
+  if (!unavailable_.empty()) {
+    return;
+  }
   e2e::Eventually([&] {
     auto left = e2e::ProcessesWithEnv("GANTRY_RUN_DIR=" + run_dir());
     const auto inside = e2e::ProcessesInCgroup(cgroup() + "/");
@@ -106,42 +128,37 @@ void Node::MakeRootfs() const {
   }
 }
 
-void Node::WriteConfiguration() const {
-  const std::string tests = TestFolder();
-  e2e::WriteText(root_ + "/gantry.yaml",
-                 "version: 1\n"
-                 "log:\n  level: debug\n"
-                 "handlers:\n"
-                 "  runc:\n    backend: runc\n    options:\n"
-                 "      BinaryName: crun\n      Root: " +
-                     root_ +
-                     "/oci\n"
-                     "  remote:\n    backend: remote\n"
-                     "  broken:\n    backend: broken\n"
-                     "backends:\n"
-                     "  remote:\n    path: " +
-                     tests + "/libgantry_remote.so\n    options:\n      Server: " + tests +
-                     "/fake-remote-sandbox\n"
-                     "  broken:\n    path: " +
-                     tests +
-                     "/libgantry_remote.so\n"
-                     "timeouts:\n  stdio_drain: 2s\n  stdio_open: 5s\n");
+void Node::WriteConfiguration(const NodeAdditions& more) const {
+  std::string handlers = "handlers:\n  broken: {backend: broken}\n" + more.handlers;
+  // A plugin that is another one.
+  std::string backends =
+      "backends:\n  broken: {path: '" + TheSetup().subjects.front().plugin + "'}\n" + more.backends;
+  for (const Subject& subject : TheSetup().subjects) {
+    handlers += "  " + subject.name + ": {backend: " + subject.name +
+                ", options: " + subject.handler_options + "}\n";
+    backends += "  " + subject.name + ": {path: '" + subject.plugin +
+                "', options: " + subject.backend_options + "}\n";
+  }
+  e2e::WriteText(root_ + "/gantry.yaml", "version: 1\nlog: {level: debug}\n" +
+                                             Replaced(handlers + backends, "@ROOT@", root_) +
+                                             "timeouts: {stdio_drain: 2s, stdio_open: 5s" +
+                                             more.timeouts + "}\n");
 }
 
-std::string Node::Start() {
+std::string Node::Start(const NodeAdditions& more) {
   fs::create_directories(run_dir());
   fs::permissions(run_dir(), fs::perms::owner_all);
   MakeRootfs();
-  WriteConfiguration();
+  WriteConfiguration(more);
   containerd_ = std::make_unique<FakeContainerd>(root_ + "/events.sock");
   e2e::Program::Options options;
   options.log_path = root_ + "/keeper.out";
   options.env = {{"GANTRY_RUN_DIR", run_dir()},
                  {"GANTRY_CONFIG", root_ + "/gantry.yaml"},
-                 {"GANTRY_LIBEXEC_DIR", (TestFolder() / "../bin").lexically_normal().string()}};
+                 {"GANTRY_LIBEXEC_DIR", TheSetup().programs}};
   keeper_ = std::make_unique<e2e::Program>(
-      std::vector<std::string>{(TestFolder() / "../bin/gantry-keeper").lexically_normal().string(),
-                               "--run-dir", run_dir(), "--foreground"},
+      std::vector<std::string>{TheSetup().programs + "/gantry-keeper", "--run-dir", run_dir(),
+                               "--foreground"},
       options);
   const bool listening =
       e2e::Eventually([&] { return os::ConnectUnix(run_dir() + "/keeper.sock").has_value(); });

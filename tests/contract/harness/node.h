@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A private gantry without a containerd: keeper and engine as they are
-// installed, the fake remote backend beside the runc backend, and the questions
-// that a shim asks.
+// installed, the backends of `TheSetup`, and the questions that a shim asks.
 #pragma once
 
 #include <memory>
@@ -19,6 +18,16 @@ namespace gantry::contract {
 /// What every test's instances are announced with.
 inline constexpr const char* kNamespace = "contract";
 
+/// What a node has beside the backends of `TheSetup`, as lines of gantry.yaml.
+struct NodeAdditions {
+  /// Below `handlers`.
+  std::string handlers;
+  /// Below `backends`.
+  std::string backends;
+  /// Behind others, in `timeouts`.
+  std::string timeouts;
+};
+
 /// Thread: the test's.
 class Node {
  public:
@@ -28,11 +37,15 @@ class Node {
   /// Ends all that it has started and removes all it has made.
   ~Node();
 
+  /// Kills what runs for it, and removes all it has made. For a program that is
+  /// about to end; any thread.
+  void Clean() const;
+
   /// Why the tests cannot run here; empty: they can.
   const std::string& unavailable() const { return unavailable_; }
 
   /// Returns what went wrong; empty: it runs.
-  std::string Start();
+  std::string Start(const NodeAdditions& more = {});
 
   const std::string& root() const { return root_; }
 
@@ -63,9 +76,11 @@ class Node {
   /// The engine's log, for a test that failed.
   std::string Log() const;
 
+  std::string log_path() const { return run_dir() + "/gantry.log"; }
+
  private:
   void MakeRootfs() const;
-  void WriteConfiguration() const;
+  void WriteConfiguration(const NodeAdditions& more) const;
 
   std::string root_;
   std::string unavailable_;

@@ -13,14 +13,6 @@
 namespace gantry::contract {
 namespace {
 
-/// A request that has nothing but the pod's id.
-template <class Request>
-Request Of(const std::string& id) {
-  Request request;
-  request.set_sandbox_id(id);
-  return request;
-}
-
 /// `runtime.v1.PodSandboxConfig`.
 std::string Config(const std::string& cgroup) {
   ProtoWriter namespaces;
@@ -53,7 +45,7 @@ bool PodBox::Announce() {
 }
 
 sandbox_pb::CreateSandboxRequest PodBox::CreateRequest() const {
-  auto request = Of<sandbox_pb::CreateSandboxRequest>(id_);
+  auto request = OfPod<sandbox_pb::CreateSandboxRequest>(id_);
   request.set_bundle_path(bundle_);
   request.mutable_options()->set_type_url("runtime.v1.PodSandboxConfig");
   request.mutable_options()->set_value(Config(cgroup()));
@@ -65,43 +57,43 @@ Status PodBox::Create() const {
 }
 
 Result<sandbox_pb::StartSandboxResponse> PodBox::Start() const {
-  return client_.Call<sandbox_pb::StartSandboxResponse>("StartSandbox",
-                                                        Of<sandbox_pb::StartSandboxRequest>(id_));
+  return client_.Call<sandbox_pb::StartSandboxResponse>(
+      "StartSandbox", OfPod<sandbox_pb::StartSandboxRequest>(id_));
 }
 
 Status PodBox::Stop() const {
   return Plain(client_.Call<sandbox_pb::StopSandboxResponse>(
-      "StopSandbox", Of<sandbox_pb::StopSandboxRequest>(id_)));
+      "StopSandbox", OfPod<sandbox_pb::StopSandboxRequest>(id_)));
 }
 
 Result<sandbox_pb::WaitSandboxResponse> PodBox::Wait() const {
   return client_.Call<sandbox_pb::WaitSandboxResponse>("WaitSandbox",
-                                                       Of<sandbox_pb::WaitSandboxRequest>(id_));
+                                                       OfPod<sandbox_pb::WaitSandboxRequest>(id_));
 }
 
 Result<sandbox_pb::SandboxStatusResponse> PodBox::GetStatus() const {
-  return client_.Call<sandbox_pb::SandboxStatusResponse>("SandboxStatus",
-                                                         Of<sandbox_pb::SandboxStatusRequest>(id_));
+  return client_.Call<sandbox_pb::SandboxStatusResponse>(
+      "SandboxStatus", OfPod<sandbox_pb::SandboxStatusRequest>(id_));
 }
 
 Status PodBox::Ping() const {
   return Plain(
-      client_.Call<sandbox_pb::PingResponse>("PingSandbox", Of<sandbox_pb::PingRequest>(id_)));
+      client_.Call<sandbox_pb::PingResponse>("PingSandbox", OfPod<sandbox_pb::PingRequest>(id_)));
 }
 
 Status PodBox::Shutdown() const {
   return Plain(client_.Call<sandbox_pb::ShutdownSandboxResponse>(
-      "ShutdownSandbox", Of<sandbox_pb::ShutdownSandboxRequest>(id_)));
+      "ShutdownSandbox", OfPod<sandbox_pb::ShutdownSandboxRequest>(id_)));
 }
 
 Result<sandbox_pb::SandboxMetricsResponse> PodBox::Metrics() const {
   return client_.Call<sandbox_pb::SandboxMetricsResponse>(
-      "SandboxMetrics", Of<sandbox_pb::SandboxMetricsRequest>(id_));
+      "SandboxMetrics", OfPod<sandbox_pb::SandboxMetricsRequest>(id_));
 }
 
 Result<sandbox_pb::PlatformResponse> PodBox::Platform() const {
   return client_.Call<sandbox_pb::PlatformResponse>("Platform",
-                                                    Of<sandbox_pb::PlatformRequest>(id_));
+                                                    OfPod<sandbox_pb::PlatformRequest>(id_));
 }
 
 Status PodBox::Finish() {

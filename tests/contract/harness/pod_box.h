@@ -13,6 +13,14 @@ namespace gantry::contract {
 
 namespace sandbox_pb = containerd::runtime::sandbox::v1;
 
+/// A request that has nothing but the pod's id.
+template <class Request>
+Request OfPod(const std::string& id) {
+  Request request;
+  request.set_sandbox_id(id);
+  return request;
+}
+
 /// On the node's network: nobody makes one here. Thread: the test's.
 class PodBox {
  public:

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What no client should ask of the Sandbox service: a clear error, nothing left,
+// and the pod can be made after it.
+#include <signal.h>
+
+#include <array>
+#include <filesystem>
+#include <functional>
+#include <random>
+
+#include <gmock/gmock.h>
+
+#include <gantry/pod_config.h>
+#include <gantry/protowire.h>
+
+#include "tests/contract/harness/interrupt.h"
+#include "tests/contract/harness/pod_contract.h"
+#include "tests/integration/harness/host.h"
+
+namespace gantry::contract {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+constexpr const char* kConfigType = "runtime.v1.PodSandboxConfig";
+
+/// A network namespace; gone with this.
+class Network {
+ public:
+  Network() : holder_({"unshare", "-n", "sleep", "1000"}) {
+    e2e::Eventually([this] { return IdOf(path()) != IdOf("/proc/self/ns/net"); });
+  }
+
+  std::string path() const { return "/proc/" + std::to_string(holder_.pid()) + "/ns/net"; }
+
+ private:
+  static std::string IdOf(const std::string& path) {
+    std::error_code error;
+    return std::filesystem::read_symlink(path, error).string();
+  }
+
+  e2e::Program holder_;
+};
+
+/// What a `PodSandboxConfig` is made of here.
+struct ConfigParts {
+  std::string name = "pod";
+  std::string hostname = "host";
+  std::string cgroup_parent{};
+  std::string sysctl{};
+  std::string annotation{};
+  NamespaceMode network = NamespaceMode::kNode;
+};
+
+std::string Entry(std::string_view key, std::string_view value) {
+  ProtoWriter entry;
+  entry.Bytes(1, key);
+  entry.Bytes(2, value);
+  return entry.Take();
+}
+
+std::string Encode(const ConfigParts& parts) {
+  ProtoWriter metadata;
+  metadata.Text(1, parts.name);
+  metadata.Text(2, parts.name);
+  metadata.Text(3, parts.name);
+  ProtoWriter namespaces;
+  namespaces.Varint(1, static_cast<uint64_t>(parts.network));
+  namespaces.Varint(2, static_cast<uint64_t>(NamespaceMode::kContainer));
+  ProtoWriter security;
+  security.Bytes(1, namespaces.str());
+  ProtoWriter on_linux;
+  on_linux.Text(1, parts.cgroup_parent);
+  on_linux.Bytes(2, security.str());
+  if (!parts.sysctl.empty()) {
+    on_linux.Bytes(3, Entry(parts.sysctl, "1"));
+  }
+  ProtoWriter config;
+  config.Bytes(1, metadata.str());
+  config.Text(2, parts.hostname);
+  config.Text(3, parts.name);
+  if (!parts.annotation.empty()) {
+    config.Bytes(7, Entry("filler", parts.annotation));
+  }
+  config.Bytes(8, on_linux.str());
+  return config.Take();
+}
+
+const std::vector<std::string>& Escapes() {
+  static const std::vector<std::string> names = {
+      "../../escape",
+      "/escape",
+      "a/../../../escape",
+      "..",
+      ".",
+      "a\nb",
+      std::string("a\0b", 3),
+      std::string(10'000, 'x'),
+      "a/b",
+      "\xff\xfe",
+      "a.slice/../../b.service",
+  };
+  return names;
+}
+
+class PodInput : public PodContract {
+ protected:
+  static Status CreateWith(const PodBox& pod, const sandbox_pb::CreateSandboxRequest& request) {
+    return Plain(pod.client().Call<sandbox_pb::CreateSandboxResponse>("CreateSandbox", request));
+  }
+
+  static sandbox_pb::CreateSandboxRequest With(const PodBox& pod, const std::string& config) {
+    sandbox_pb::CreateSandboxRequest request = pod.CreateRequest();
+    request.mutable_options()->set_value(config);
+    return request;
+  }
+
+  /// Either is right; and nothing came of what was refused.
+  static void ExpectRefusedOrRuns(const PodBox& pod,
+                                  const sandbox_pb::CreateSandboxRequest& request,
+                                  const std::string& what) {
+    SCOPED_TRACE(what.substr(0, 40));
+    Status made = CreateWith(pod, request);
+    if (made) {
+      made = Plain(pod.Start());
+      EXPECT_OK(pod.Shutdown());
+    } else {
+      EXPECT_CODE(made, kInvalidArgument);
+    }
+    EXPECT_LT(MessageOf(made).size(), 20'000U);
+    ExpectNothing(pod);
+  }
+
+  static void ExpectNothing(const PodBox& pod) {
+    EXPECT_CODE(pod.GetStatus(), kNotFound);
+    EXPECT_TRUE(e2e::MountsBelow(pod.bundle()).empty());
+    for (const std::string& name : e2e::ListFolder(pod.bundle())) {
+      EXPECT_THAT(name, AnyOf("rootfs", "address"));
+    }
+  }
+};
+
+INSTANTIATE_CONTRACT(PodInput);
+
+TEST_P(PodInput, WithoutAConfig) {
+  const PodBox& pod = AnnouncedPod();
+  sandbox_pb::CreateSandboxRequest request = pod.CreateRequest();
+  request.clear_options();
+  ExpectRefusedOrRuns(pod, request, "no options");
+  ExpectRefusedOrRuns(pod, With(pod, ""), "no bytes");
+  EXPECT_OK(pod.Create());
+}
+
+TEST_P(PodInput, WithAConfigThatIsCutOff) {
+  const PodBox& pod = AnnouncedPod();
+  const std::string whole = Encode({});
+  for (size_t length = 0; length < whole.size(); ++length) {
+    ExpectRefusedOrRuns(pod, With(pod, whole.substr(0, length)), std::to_string(length));
+  }
+  EXPECT_CODE(CreateWith(pod, With(pod, whole.substr(0, whole.size() - 1))), kInvalidArgument);
+  EXPECT_OK(pod.Create());
+}
+
+TEST_P(PodInput, WithAConfigOfAnotherVersion) {
+  const PodBox& pod = AnnouncedPod();
+  sandbox_pb::CreateSandboxRequest request = pod.CreateRequest();
+  for (const char* type : {"runtime.v9.PodSandboxConfig", "runtime.v1alpha2.PodSandboxConfig"}) {
+    request.mutable_options()->set_type_url(type);
+    EXPECT_CODE(CreateWith(pod, request), kInvalidArgument) << type;
+    ExpectNothing(pod);
+  }
+  // Of a later minor version: fields that nobody knows here.
+  ProtoWriter later;
+  later.Varint(100, 7);
+  later.Bytes(101, "text");
+  later.Double(102, 0.5);
+  request = With(pod, pod.CreateRequest().options().value() + later.str());
+  request.mutable_options()->set_type_url(std::string("types.googleapis.com/") + kConfigType);
+  EXPECT_OK(CreateWith(pod, request));
+  EXPECT_OK(pod.Start());
+}
+
+TEST_P(PodInput, WithNamesThatEscape) {
+  const PodBox& pod = AnnouncedPod();
+  const Network network;
+  for (const std::string& name : Escapes()) {
+    for (const ConfigParts& parts :
+         {ConfigParts{.name = name}, ConfigParts{.hostname = name, .network = NamespaceMode::kPod},
+          ConfigParts{.sysctl = name, .network = NamespaceMode::kPod}}) {
+      sandbox_pb::CreateSandboxRequest request = With(pod, Encode(parts));
+      request.set_netns_path(network.path());
+      ExpectRefusedOrRuns(pod, request, name);
+    }
+  }
+  EXPECT_TRUE(e2e::FindNames(node().root(), "escape").empty());
+  EXPECT_FALSE(std::filesystem::exists("/escape"));
+  EXPECT_OK(pod.Create());
+}
+
+TEST_P(PodInput, WithCgroupsThatEscape) {
+  const PodBox& pod = AnnouncedPod();
+  for (const std::string& name : Escapes()) {
+    // Below what this test cleans up, where it may be made.
+    for (const std::string& parent : {node().cgroup() + "/" + name, "/" + name + "/../../escape"}) {
+      if (parent.contains("..") || parent.contains('\0')) {
+        EXPECT_CODE(CreateWith(pod, With(pod, Encode({.cgroup_parent = parent}))), kInvalidArgument)
+            << parent.substr(0, 80);
+        ExpectNothing(pod);
+      }
+    }
+  }
+  for (const std::string& folder : e2e::CgroupFolders("/")) {
+    EXPECT_FALSE(std::filesystem::exists(folder + "/escape")) << folder;
+  }
+  EXPECT_OK(pod.Create());
+}
+
+TEST_P(PodInput, OfAMegabyteWorks) {
+  const PodBox& pod = AnnouncedPod();
+  const std::string filler(size_t{1} << 20, 'x');
+  sandbox_pb::CreateSandboxRequest request = With(pod, Encode({.annotation = filler}));
+  (*request.mutable_annotations())["filler"] = filler;
+  ASSERT_OK(CreateWith(pod, request));
+  ASSERT_OK(pod.Start());
+  node().KillEngine();
+  EXPECT_EQ(Got(pod.GetStatus()).state(), "SANDBOX_READY");
+  const Box& box = Member(pod, {.args = {"true"}});
+  EXPECT_OK(box.Create());
+  EXPECT_OK(box.Start());
+  EXPECT_OK(box.Wait());
+}
+
+TEST_P(PodInput, WithANetworkThatIsGone) {
+  std::string gone;
+  {
+    const Network network;
+    gone = network.path();
+  }
+  const PodBox& pod = AnnouncedPod();
+  for (const std::string& path : {gone, std::string("/no/such/net"), node().root(), gone + "/x"}) {
+    sandbox_pb::CreateSandboxRequest request = With(pod, Encode({.network = NamespaceMode::kPod}));
+    request.set_netns_path(path);
+    ASSERT_OK(CreateWith(pod, request));
+    const auto started = pod.Start();
+    if (backend() == "runc") {
+      EXPECT_FALSE(started.has_value()) << path;
+      EXPECT_THAT(MessageOf(started), HasSubstr(path));
+    }
+    ASSERT_OK(pod.Shutdown());
+    ExpectNothing(pod);
+  }
+}
+
+TEST_P(PodInput, WithABundleThatIsNone) {
+  const PodBox& pod = AnnouncedPod();
+  for (const std::string& path :
+       {std::string(), std::string("relative"), pod.bundle() + "/../x", std::string("/"),
+        "/" + std::string(10'000, 'x'), pod.bundle() + std::string("\0x", 2)}) {
+    sandbox_pb::CreateSandboxRequest request = pod.CreateRequest();
+    request.set_bundle_path(path);
+    EXPECT_CODE(CreateWith(pod, request), kInvalidArgument) << path.substr(0, 80);
+    ExpectNothing(pod);
+  }
+}
+
+struct Method {
+  const char* name;
+  /// Of whatever pod has this id, on the socket of `pod`.
+  std::function<Status(const PodBox& pod, const std::string& id)> call;
+};
+
+template <class Request, class Response>
+Method MethodOf(const char* name) {
+  return {name, [name](const PodBox& pod, const std::string& id) {
+            return Plain(pod.client().Call<Response>(name, OfPod<Request>(id)));
+          }};
+}
+
+const std::vector<Method>& Methods() {
+  namespace s = sandbox_pb;
+  static const std::vector<Method> all = {
+      MethodOf<s::StartSandboxRequest, s::StartSandboxResponse>("StartSandbox"),
+      MethodOf<s::PlatformRequest, s::PlatformResponse>("Platform"),
+      MethodOf<s::StopSandboxRequest, s::StopSandboxResponse>("StopSandbox"),
+      MethodOf<s::WaitSandboxRequest, s::WaitSandboxResponse>("WaitSandbox"),
+      MethodOf<s::SandboxStatusRequest, s::SandboxStatusResponse>("SandboxStatus"),
+      MethodOf<s::PingRequest, s::PingResponse>("PingSandbox"),
+      MethodOf<s::SandboxMetricsRequest, s::SandboxMetricsResponse>("SandboxMetrics"),
+      MethodOf<s::ShutdownSandboxRequest, s::ShutdownSandboxResponse>("ShutdownSandbox"),
+  };
+  return all;
+}
+
+TEST_P(PodInput, OfUnknownIdsIsNotFound) {
+  const PodBox& pod = RunningPod();
+  const PodBox& other = RunningPod("-other");
+  std::vector<std::string> ids = Escapes();
+  std::erase(ids, "\xff\xfe");  // It is no message.
+  ids.insert(ids.end(), {"", "nobody", other.id()});
+  for (const std::string& id : ids) {
+    for (const Method& method : Methods()) {
+      const Status answer = method.call(pod, id);
+      EXPECT_CODE(answer, kNotFound) << method.name << " " << id.substr(0, 40);
+      EXPECT_LT(MessageOf(answer).size(), 1000U);
+    }
+    sandbox_pb::CreateSandboxRequest request = pod.CreateRequest();
+    request.set_sandbox_id(id);
+    EXPECT_CODE(CreateWith(pod, request), kInvalidArgument) << id.substr(0, 40);
+  }
+  EXPECT_EQ(Got(pod.GetStatus()).state(), "SANDBOX_READY");
+  EXPECT_EQ(Got(other.GetStatus()).state(), "SANDBOX_READY");
+}
+
+TEST_P(PodInput, OfWhatIsShutDownIsNotFound) {
+  const PodBox& pod = RunningPod();
+  EXPECT_OK(pod.Shutdown());
+  for (const Method& method : Methods()) {
+    for (int twice = 0; twice < 2; ++twice) {
+      EXPECT_CODE(method.call(pod, pod.id()), kNotFound) << method.name;
+    }
+  }
+}
+
+TEST_P(PodInput, TwiceIsAnsweredByItsState) {
+  const PodBox& pod = AnnouncedPod();
+  EXPECT_OK(pod.Create());
+  EXPECT_CODE(pod.Create(), kAlreadyExists);
+  EXPECT_OK(pod.Start());
+  EXPECT_CODE(pod.Start(), kFailedPrecondition);
+  EXPECT_CODE(pod.Create(), kAlreadyExists);
+  EXPECT_OK(pod.Stop());
+  EXPECT_OK(pod.Stop());
+  EXPECT_CODE(pod.Start(), kFailedPrecondition);
+  EXPECT_OK(pod.Wait());
+  EXPECT_OK(pod.Wait());
+  EXPECT_OK(pod.Shutdown());
+  EXPECT_CODE(pod.Shutdown(), kNotFound);
+}
+
+TEST_P(PodInput, InAnyOrderLeavesNothing) {
+  // The same numbers each time.
+  std::minstd_rand random(7);  // NOLINT(bugprone-random-generator-seed,cert-msc51-cpp)
+  const PodBox& pod = AnnouncedPod();
+  for (int i = 0; i < 80; ++i) {
+    const size_t choice = random() % (Methods().size() + 1);
+    if (choice == Methods().size()) {
+      IgnoreError(pod.Create(), "any answer");
+      continue;
+    }
+    const Method& method = Methods().at(choice);
+    if (std::string(method.name) != "WaitSandbox") {
+      EXPECT_NE(CodeOf(method.call(pod, pod.id())), Code::kInternal) << method.name;
+    }
+  }
+  IgnoreError(pod.Create(), "it may be there");
+  EXPECT_OK(pod.Shutdown());
+}
+
+TEST_P(PodInput, IsRemovedWhileAContainerIsMade) {
+  AtEachMoment([this](size_t moment) {
+    const std::string suffix = "-" + std::to_string(moment);
+    const PodBox& pod = RunningPod(suffix);
+    const Box& box = Member(pod, {}, suffix);
+    BundleWatch watch(box.bundle());
+    auto created = box.client().Begin<pb::CreateTaskResponse>("Create", box.CreateRequest());
+    EXPECT_OK(created);
+    const bool in_time = watch.WaitFor(moment, created->fd());
+    EXPECT_OK(pod.Shutdown());
+    const auto answer = created->Get();
+    EXPECT_THAT(CodeOf(answer),
+                AnyOf(Code::kOk, Code::kFailedPrecondition, Code::kUnavailable, Code::kNotFound))
+        << MessageOf(answer);
+    EXPECT_CODE(pod.GetStatus(), kNotFound);
+    return in_time;
+  });
+}
+
+}  // namespace
+}  // namespace gantry::contract
