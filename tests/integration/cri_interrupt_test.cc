@@ -15,6 +15,11 @@
 namespace gantry::e2e {
 namespace {
 
+// Killed between the shim's `delete` and its own removal of the pod, or before it has
+// read what `start` has answered, it says "not found" to each StopPodSandbox.
+constexpr const char* kNeverRemoved =
+    "containerd 1.7 never removes a pod whose shim it does not know";
+
 class CriInterrupt : public CriPodTest {
  protected:
   using Operation = std::function<Status()>;
@@ -28,6 +33,7 @@ class CriInterrupt : public CriPodTest {
       if (engine > 0) {
         kill(engine, SIGKILL);
         EXPECT_TRUE(WaitGone(engine));
+        ++kills_;
       }
       EXPECT_TRUE(Eventually([&] { return IsReady(done) || node().Engine().pid > 0; }));
     }
@@ -77,6 +83,8 @@ class CriInterrupt : public CriPodTest {
     }
   }
 
+  int kills_ = 0;
+
  private:
   static Status Take(Result<std::string> got, std::string& into) {
     GANTRY_TRY(into, std::move(got));
@@ -114,11 +122,12 @@ TEST_P(CriInterrupt, TheEngineDiesInEachOperation) {
       EXPECT_EQ(StatusOf(id).exit_code(), 137);
     }
   }
+  EXPECT_GE(kills_, 4) << "they were over before the engine could be killed";
 }
 
 TEST_P(CriInterrupt, ContainerdDiesWhileAPodIsMade) {
   if (settings().release1() && !is_podsandbox()) {
-    GTEST_SKIP() << "containerd 1.7 never removes a pod whose shim it has not come to know";
+    GTEST_SKIP() << kNeverRemoved;
   }
   const PodConfig config = Pod();
   std::string pod;
@@ -161,6 +170,9 @@ TEST_P(CriInterrupt, ContainerdDiesWhileAContainerEnds) {
 }
 
 TEST_P(CriInterrupt, ContainerdDiesWhileAPodEnds) {
+  if (settings().release1() && !is_podsandbox()) {
+    GTEST_SKIP() << kNeverRemoved;
+  }
   const PodConfig config = Pod();
   const std::string pod = RunPod(config);
   const pid_t pid = PidOf(RunContainerIn(pod, config, "one", {"sleep", "1000"}));

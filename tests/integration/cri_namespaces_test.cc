@@ -38,6 +38,17 @@ TEST_P(CriNamespaces, HaveANameOfTheirOwn) {
   EXPECT_NE(Link(first, "uts"), NodesLink("uts"));
 }
 
+TEST_P(CriNamespaces, LetAnyUserReadTheirFiles) {
+  PodConfig config = Pod();
+  config.hostname = "web-0";
+  const std::string pod = RunPod(config);
+  const std::string id = RunContainerIn(pod, config, "one", {"sleep", "1000"});
+  for (const char* file : {"/etc/hosts", "/etc/hostname", "/etc/resolv.conf"}) {
+    EXPECT_EQ(Exec(id, {"stat", "-c", "%a", file}).out, "644\n") << file;
+  }
+  EXPECT_EQ(Exec(id, {"sh", "-c", "umask"}).out, "0022\n");
+}
+
 TEST_P(CriNamespaces, AskTheServersOfThePod) {
   PodConfig config = Pod();
   config.dns_servers = {"10.9.8.7"};

@@ -24,6 +24,16 @@ Result<Response> Invoke(Stub& stub, Method<Stub, Request, Response> method, cons
   return response;
 }
 
+/// A container says the same of its namespaces as its pod.
+void SetUserNamespace(cri::NamespaceOption& namespaces, const PodConfig& config) {
+  if (config.user_namespace.length() > 0) {
+    cri::UserNamespace& user = *namespaces.mutable_userns_options();
+    user.set_mode(cri::POD);
+    *user.add_uids() = config.user_namespace;
+    *user.add_gids() = config.user_namespace;
+  }
+}
+
 cri::PodSandboxConfig Pod(const PodConfig& config) {
   cri::PodSandboxConfig pod;
   pod.mutable_metadata()->set_name(config.name);
@@ -37,6 +47,13 @@ cri::PodSandboxConfig Pod(const PodConfig& config) {
   namespaces.set_network(config.hostname.empty() ? cri::NODE : cri::POD);
   namespaces.set_pid(config.pid);
   namespaces.set_ipc(config.ipc);
+  SetUserNamespace(namespaces, config);
+  if (config.memory.overhead > 0) {
+    on_linux.mutable_overhead()->set_memory_limit_in_bytes(config.memory.overhead);
+  }
+  if (config.memory.resources > 0) {
+    on_linux.mutable_resources()->set_memory_limit_in_bytes(config.memory.resources);
+  }
   pod.set_hostname(config.hostname);
   for (const std::string& server : config.dns_servers) {
     pod.mutable_dns_config()->add_servers(server);
@@ -115,8 +132,17 @@ Result<std::string> CriClient::Create(const std::string& pod, const PodConfig& p
   container.mutable_image()->set_image(config.image);
   container.mutable_command()->Assign(config.command.begin(), config.command.end());
   container.set_log_path(config.name + ".log");
-  container.mutable_linux()->mutable_security_context()->mutable_namespace_options()->set_network(
-      cri::NODE);
+  container.set_stdin(config.input);
+  container.set_stdin_once(config.input_once);
+  container.set_tty(config.terminal);
+  auto& namespaces =
+      *container.mutable_linux()->mutable_security_context()->mutable_namespace_options();
+  namespaces.set_network(pod_config.hostname.empty() ? cri::NODE : cri::POD);
+  namespaces.set_pid(config.pid == cri::POD ? pod_config.pid : config.pid);
+  namespaces.set_target_id(config.pid_target);
+  namespaces.set_ipc(pod_config.ipc);
+  SetUserNamespace(namespaces, pod_config);
+  container.mutable_mounts()->Assign(config.mounts.begin(), config.mounts.end());
   if (config.memory_limit_bytes > 0) {
     container.mutable_linux()->mutable_resources()->set_memory_limit_in_bytes(
         config.memory_limit_bytes);
@@ -132,6 +158,13 @@ Status CriClient::Start(const std::string& id) {
   GANTRY_CHECK_OK(
       Invoke(*runtime_, &cri::RuntimeService::Stub::StartContainer, request, deadline_));
   return {};
+}
+
+Result<std::string> CriClient::Run(const std::string& pod, const PodConfig& pod_config,
+                                   const ContainerConfig& config) {
+  GANTRY_TRY(std::string id, Create(pod, pod_config, config));
+  GANTRY_CHECK_OK(Start(id));
+  return id;
 }
 
 Status CriClient::Stop(const std::string& id, std::chrono::seconds grace) {
@@ -173,6 +206,50 @@ Result<ExecResult> CriClient::Exec(const std::string& id, const std::vector<std:
   return ExecResult{response.exit_code(), response.stdout(), response.stderr()};
 }
 
+Result<std::string> CriClient::ExecStream(const std::string& id,
+                                          const std::vector<std::string>& command, bool terminal) {
+  cri::ExecRequest request;
+  request.set_container_id(id);
+  request.mutable_cmd()->Assign(command.begin(), command.end());
+  request.set_tty(terminal);
+  request.set_stdin(true);
+  request.set_stdout(true);
+  request.set_stderr(!terminal);
+  GANTRY_TRY(const auto response,
+             Invoke(*runtime_, &cri::RuntimeService::Stub::Exec, request, deadline_));
+  return response.url();
+}
+
+Result<std::string> CriClient::AttachStream(const std::string& id, bool terminal) {
+  cri::AttachRequest request;
+  request.set_container_id(id);
+  request.set_tty(terminal);
+  request.set_stdin(true);
+  request.set_stdout(true);
+  request.set_stderr(!terminal);
+  GANTRY_TRY(const auto response,
+             Invoke(*runtime_, &cri::RuntimeService::Stub::Attach, request, deadline_));
+  return response.url();
+}
+
+Result<std::string> CriClient::PortStream(const std::string& pod, uint16_t port) {
+  cri::PortForwardRequest request;
+  request.set_pod_sandbox_id(pod);
+  request.add_port(port);
+  GANTRY_TRY(const auto response,
+             Invoke(*runtime_, &cri::RuntimeService::Stub::PortForward, request, deadline_));
+  // What the request says of the port, SPDY's clients say on the stream.
+  return response.url() + "?port=" + std::to_string(port);
+}
+
+Status CriClient::ReopenLog(const std::string& id) {
+  cri::ReopenContainerLogRequest request;
+  request.set_container_id(id);
+  GANTRY_CHECK_OK(
+      Invoke(*runtime_, &cri::RuntimeService::Stub::ReopenContainerLog, request, deadline_));
+  return {};
+}
+
 Result<cri::ContainerStats> CriClient::Stats(const std::string& id) {
   cri::ContainerStatsRequest request;
   request.set_container_id(id);
@@ -187,6 +264,25 @@ Status CriClient::UpdateMemory(const std::string& id, int64_t limit_bytes) {
   request.mutable_linux()->set_memory_limit_in_bytes(limit_bytes);
   GANTRY_CHECK_OK(
       Invoke(*runtime_, &cri::RuntimeService::Stub::UpdateContainerResources, request, deadline_));
+  return {};
+}
+
+Status CriClient::UpdatePodMemory(const std::string& pod, const PodMemory& memory) {
+  cri::UpdatePodSandboxResourcesRequest request;
+  request.set_pod_sandbox_id(pod);
+  request.mutable_overhead()->set_memory_limit_in_bytes(memory.overhead);
+  request.mutable_resources()->set_memory_limit_in_bytes(memory.resources);
+  GANTRY_CHECK_OK(
+      Invoke(*runtime_, &cri::RuntimeService::Stub::UpdatePodSandboxResources, request, deadline_));
+  return {};
+}
+
+Status CriClient::Checkpoint(const std::string& id, const std::string& location) {
+  cri::CheckpointContainerRequest request;
+  request.set_container_id(id);
+  request.set_location(location);
+  GANTRY_CHECK_OK(
+      Invoke(*runtime_, &cri::RuntimeService::Stub::CheckpointContainer, request, deadline_));
   return {};
 }
 

@@ -18,6 +18,12 @@ namespace gantry::e2e {
 
 namespace cri = ::runtime::v1;
 
+/// Bytes; 0 = none.
+struct PodMemory {
+  int64_t overhead = 0;
+  int64_t resources = 0;
+};
+
 /// What a pod is made from; the same is needed again for its containers.
 struct PodConfig {
   std::string name;
@@ -30,6 +36,9 @@ struct PodConfig {
   cri::NamespaceMode ipc = cri::POD;
   std::vector<std::string> dns_servers;
   std::map<std::string, std::string> sysctls;
+  PodMemory memory;
+  /// length 0: the node's user namespace. The same for users and groups.
+  cri::IDMapping user_namespace;
 };
 
 struct ContainerConfig {
@@ -38,6 +47,14 @@ struct ContainerConfig {
   std::vector<std::string> command;
   /// 0 = none.
   int64_t memory_limit_bytes = 0;
+  bool input = false;
+  /// The input ends with the first client that was attached.
+  bool input_once = false;
+  bool terminal = false;
+  cri::NamespaceMode pid = cri::POD;
+  /// The container whose processes it sees, for TARGET.
+  std::string pid_target;
+  std::vector<cri::Mount> mounts;
 };
 
 struct ExecResult {
@@ -69,13 +86,25 @@ class CriClient {
   Result<std::string> Create(const std::string& pod, const PodConfig& pod_config,
                              const ContainerConfig& config);
   Status Start(const std::string& id);
+  /// Creates and starts it. After an error it may be there.
+  Result<std::string> Run(const std::string& pod, const PodConfig& pod_config,
+                          const ContainerConfig& config);
   Status Stop(const std::string& id, std::chrono::seconds grace);
   Status Remove(const std::string& id);
   Result<cri::ContainerStatusResponse> ContainerStatus(const std::string& id);
   Result<std::vector<cri::Container>> Containers();
   Result<ExecResult> Exec(const std::string& id, const std::vector<std::string>& command);
+  /// Where the stream is. With input; on a terminal, all output is one stream.
+  Result<std::string> ExecStream(const std::string& id, const std::vector<std::string>& command,
+                                 bool terminal);
+  Result<std::string> AttachStream(const std::string& id, bool terminal);
+  Result<std::string> PortStream(const std::string& pod, uint16_t port);
+  Status ReopenLog(const std::string& id);
   Result<cri::ContainerStats> Stats(const std::string& id);
   Status UpdateMemory(const std::string& id, int64_t limit_bytes);
+  Status UpdatePodMemory(const std::string& pod, const PodMemory& memory);
+  /// `location` is the archive's path.
+  Status Checkpoint(const std::string& id, const std::string& location);
 
  private:
   std::chrono::milliseconds deadline_;

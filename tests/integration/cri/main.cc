@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/integration/cri/client.h"
+#include "tests/integration/cri/rounds.h"
 #include "tests/integration/harness/host.h"
 
 namespace gantry::e2e {
@@ -23,6 +24,7 @@ constexpr const char* kUsage = R"(usage: cri --address unix:///PATH [OPTION...] 
   exec ID CMD...          shows the output, ends with the program's exit code
   ps | pods
   stopp ID | rmp ID
+  rounds                  for the benchmark, see rounds.h
 options: --handler NAME, --logs FOLDER, --cgroup-parent PATH, --image IMAGE
 )";
 
@@ -149,6 +151,7 @@ const std::map<std::string, Command>& Commands() {
       {"ps", {1, [](auto& c, auto&) { return ListContainers(c); }}},
       {"pods", {1, [](auto& c, auto&) { return ListPods(c); }}},
       {"stopp", {2, [](auto& c, auto& i) { return Show(c.StopPod(i.words[1])); }}},
+      {"rounds", {1, [](auto& c, auto&) { return ServeRounds(c); }}},
       {"rmp", {2, [](auto& c, auto& i) { return Show(c.RemovePod(i.words[1])); }}},
   };
   return commands;

@@ -17,14 +17,36 @@ std::string Base(const Settings& settings, const std::string& address) {
          "\n";
 }
 
-/// Two handlers: pods with a pause container, and pods that the shim makes.
+std::string RuntimeTable(const Settings& settings, const std::string& table,
+                         const CriRuntime& runtime) {
+  const std::string begin = table + ".runtimes." + runtime.name;
+  const char* const key = settings.release1() ? "sandbox_mode" : "sandboxer";
+  std::string text = begin + "]\n    runtime_type = " + Quoted(runtime.type) + "\n    " + key +
+                     " = " + (runtime.shim_makes_pods ? "\"shim\"\n" : "\"podsandbox\"\n");
+  if (!runtime.oci.empty()) {
+    text += begin + ".options]\n    BinaryName = " + Quoted(runtime.oci) + "\n";
+  }
+  return text;
+}
+
+/// Two handlers, pods with a pause container and pods that the shim makes, and what
+/// else the settings have.
 std::string RuntimeTables(const Settings& settings, const std::string& table) {
-  const std::string type = "\n    runtime_type = " + Quoted(settings.runtime) + "\n    ";
-  std::string text = table + ".runtimes.gantry]" + type + "sandboxer = \"podsandbox\"\n" + table +
-                     ".runtimes.gantry-shim]" + type +
-                     (settings.release1() ? "sandbox_mode = \"shim\"\n" : "sandboxer = \"shim\"\n");
-  if (settings.stock()) {
-    text += table + ".runtimes.gantry.options]\n    BinaryName = " + Quoted(settings.oci) + "\n";
+  std::vector<CriRuntime> runtimes = settings.more_runtimes;
+  runtimes.push_back({"gantry", settings.runtime, false, settings.stock() ? settings.oci : ""});
+  runtimes.push_back({"gantry-shim", settings.runtime, true, ""});
+  if (settings.two_backends) {
+    // The other backend's handler is named by a link to the shim, and by an option.
+    runtimes.push_back({"gantry-remote", "io.containerd.gantry-remote.v1", false, ""});
+    runtimes.push_back({"gantry-remote-shim", "io.containerd.gantry-remote.v1", true, ""});
+    runtimes.push_back({"gantry-asked", settings.runtime, false, ""});
+  }
+  std::string text;
+  for (const CriRuntime& runtime : runtimes) {
+    text += RuntimeTable(settings, table, runtime);
+  }
+  if (settings.two_backends) {
+    text += table + ".runtimes.gantry-asked.options]\n    Handler = \"remote\"\n";
   }
   return text;
 }
@@ -83,19 +105,19 @@ esac
 }
 
 std::string GantryConfiguration(const Settings& settings) {
+  const std::string folder = settings.remote_plugin.substr(0, settings.remote_plugin.rfind('/'));
+  const std::string remote =
+      "  remote:\n    backend: remote\nbackends:\n  remote:\n    path: " + settings.remote_plugin +
+      "\n    options:\n      Server: " + folder + "/fake-remote-sandbox\n";
   if (settings.remote()) {
-    const std::string folder = settings.remote_plugin.substr(0, settings.remote_plugin.rfind('/'));
-    return "version: 1\nlog:\n  level: debug\ndefault_handler: remote\nhandlers:\n  remote:\n"
-           "    backend: remote\nbackends:\n  remote:\n    path: " +
-           settings.remote_plugin + "\n    options:\n      Server: " + folder +
-           "/fake-remote-sandbox\n";
+    return "version: 1\nlog:\n  level: debug\ndefault_handler: remote\nhandlers:\n" + remote;
   }
   return "version: 1\nlog:\n  level: debug\nhandlers:\n  runc:\n    backend: runc\n    options:\n"
          "      BinaryName: " +
          settings.oci +
          // For the test of an OCI runtime that hangs.
          "\n  hasty:\n    backend: runc\n    options:\n      BinaryName: " + settings.root +
-         "/hang.sh\n      TimeoutMs: 2000\n";
+         "/hang.sh\n      TimeoutMs: 2000\n" + (settings.two_backends ? remote : "");
 }
 
 }  // namespace gantry::e2e

@@ -15,6 +15,16 @@ std::vector<std::string> BundlesIn(const std::string& folder) {
   return names;
 }
 
+std::optional<CriStream> OpenStream(const Result<std::string>& url) {
+  EXPECT_TRUE(url) << url.error_or(Error{}).message;
+  if (!url) {
+    return std::nullopt;
+  }
+  auto opened = ChannelSocket::Open(*url);
+  EXPECT_TRUE(opened) << opened.error_or(Error{}).message;
+  return opened ? std::optional(CriStream(std::move(*opened))) : std::nullopt;
+}
+
 }  // namespace
 
 void CriTest::SetUp() {
@@ -107,20 +117,29 @@ std::string CriTest::RunContainerIn(const std::string& pod, const PodConfig& con
   container.name = name;
   container.command = command;
   container.memory_limit_bytes = memory_limit_bytes;
-  const auto id = cri().Create(pod, config, container);
+  return RunContainerIn(pod, config, container);
+}
+
+std::string CriTest::RunContainerIn(const std::string& pod, const PodConfig& config,
+                                    const ContainerConfig& container) {
+  const auto id = cri().Run(pod, config, container);
   EXPECT_TRUE(id) << id.error_or(Error{}).message;
-  if (!id) {
-    return "";
-  }
-  const Status started = cri().Start(*id);
-  EXPECT_TRUE(started) << started.error().message;
-  return *id;
+  return id.value_or("");
 }
 
 ExecResult CriTest::Exec(const std::string& id, const Words& command) {
   auto result = cri().Exec(id, command);
   EXPECT_TRUE(result) << result.error_or(Error{}).message;
   return std::move(result).value_or(ExecResult{-1, "", ""});
+}
+
+std::optional<CriStream> CriTest::OpenExec(const std::string& id, const Words& command,
+                                           bool terminal) {
+  return OpenStream(cri().ExecStream(id, command, terminal));
+}
+
+std::optional<CriStream> CriTest::OpenAttach(const std::string& id, bool terminal) {
+  return OpenStream(cri().AttachStream(id, terminal));
 }
 
 cri::ContainerStatus CriTest::StatusOf(const std::string& id) {

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tests/integration/cri/client.h"
+#include "tests/integration/harness/cri_stream.h"
 #include "tests/integration/harness/e2e_test.h"
 
 namespace gantry::e2e {
@@ -33,7 +35,13 @@ class CriTest : public E2eTest {
   std::string RunContainerIn(const std::string& pod, const PodConfig& config,
                              const std::string& name, const Words& command,
                              int64_t memory_limit_bytes = 0);
+  std::string RunContainerIn(const std::string& pod, const PodConfig& config,
+                             const ContainerConfig& container);
   ExecResult Exec(const std::string& id, const Words& command);
+  /// Fails the test when they do not open; then there is none.
+  std::optional<CriStream> OpenExec(const std::string& id, const Words& command,
+                                    bool terminal = false);
+  std::optional<CriStream> OpenAttach(const std::string& id, bool terminal = false);
   cri::ContainerStatus StatusOf(const std::string& id);
   /// Waits for containerd's word that it has ended.
   cri::ContainerStatus WaitForEnd(const std::string& id);

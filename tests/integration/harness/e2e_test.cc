@@ -101,18 +101,7 @@ void E2eTest::Remove(const std::string& id) {
   EXPECT_EQ(removed.status, 0) << removed.Text();
 }
 
-E2eTest::Task E2eTest::FindTask(const std::string& id) {
-  std::istringstream lines(Ctr({"tasks", "ls"}).out);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string name;
-    Task task;
-    if (words >> name >> task.pid >> task.state && name == id) {
-      return task;
-    }
-  }
-  return {};
-}
+Task E2eTest::FindTask(const std::string& id) { return TaskIn(Ctr({"tasks", "ls"}).out, id); }
 
 bool E2eTest::WaitForState(const std::string& id, const std::string& state) {
   return Eventually([&] { return FindTask(id).state == state; });

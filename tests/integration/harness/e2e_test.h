@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/integration/harness/node.h"
+#include "tests/integration/harness/task_list.h"
 
 namespace gantry::e2e {
 
@@ -51,11 +52,6 @@ class E2eTest : public ::testing::Test {
   static Output Ctr(const Words& words) { return node().Ctr(words); }
 
   /// From `ctr task ls`: pid of init and state; pid 0 when there is no task.
-  struct Task {
-    pid_t pid = 0;
-    std::string state;
-  };
-
   static Task FindTask(const std::string& id);
   /// Waits for containerd's word that the task has this state.
   static bool WaitForState(const std::string& id, const std::string& state);

@@ -28,12 +28,15 @@ std::string WithoutDeprecations(const std::string& text) {
 Node::Node(Settings settings) : settings_(std::move(settings)) {}
 
 void Node::WriteConfiguration() const {
-  for (const char* name : {"", "/run", "/fifo", "/state", "/root", "/cni/bin"}) {
+  for (const char* name : {"", "/run", "/fifo", "/state", "/root", "/cni/bin", "/bin"}) {
     std::filesystem::create_directories(settings_.root + name);
   }
   WriteText(settings_.root + "/containerd.toml", ContainerdConfiguration(settings_, address()));
   WriteText(settings_.root + "/gantry.yaml", GantryConfiguration(settings_));
   WriteText(settings_.root + "/cni/10-test.conflist", NetworkConfiguration());
+  // The name by which the shim is called chooses the handler.
+  std::filesystem::create_symlink(settings_.gantry_bin + "/containerd-shim-gantry-v1",
+                                  settings_.root + "/bin/containerd-shim-gantry-remote-v1");
   for (const char* plugin : {"/cni/bin/test", "/cni/bin/loopback"}) {
     WriteText(settings_.root + plugin, NetworkPlugin());
     std::filesystem::permissions(settings_.root + plugin, std::filesystem::perms(0755));
@@ -64,15 +67,13 @@ std::string Node::StartContainerd() {
   options.log_path = log_path();
   const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): one thread
   options.env = {
-      {"PATH",
-       settings_.gantry_bin + ":" + (path != nullptr ? path : "/usr/sbin:/usr/bin:/sbin:/bin")},
+      {"PATH", settings_.root + "/bin:" + settings_.gantry_bin + ":" +
+                   (path != nullptr ? path : "/usr/sbin:/usr/bin:/sbin:/bin")},
       {"GANTRY_RUN_DIR", settings_.run_dir},
       {"GANTRY_CONFIG", settings_.root + "/gantry.yaml"},
       {"TMPDIR", settings_.root},
   };
-  if (settings_.release1() && settings_.sandbox_api()) {
-    options.env["ENABLE_CRI_SANDBOXES"] = "1";
-  }
+  options.env["ENABLE_CRI_SANDBOXES"] = settings_.newer_cri ? "1" : "";
   containerd_ = std::make_unique<Program>(
       std::vector<std::string>{settings_.containerd_bin + "/containerd", "--config",
                                settings_.root + "/containerd.toml"},

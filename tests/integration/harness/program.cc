@@ -56,7 +56,7 @@ std::vector<char*> Pointers(std::vector<std::string>& words) {
   return pointers;
 }
 
-std::vector<std::string> Environment(const std::map<std::string, std::string>& added) {
+std::vector<std::string> EnvironmentOf(const std::map<std::string, std::string>& added) {
   std::vector<std::string> words;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view word(*entry);
@@ -172,7 +172,7 @@ Program::Program(const std::vector<std::string>& argv, const Options& options)
   SetNonblocking(in_);
   SetNonblocking(out_fd_);
   SetNonblocking(err_fd_);
-  pid_ = spawner.Start(argv, Environment(options.env));
+  pid_ = spawner.Start(argv, EnvironmentOf(options.env));
   pidfd_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
 }
 

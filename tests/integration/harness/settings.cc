@@ -85,6 +85,7 @@ Settings ReadSettings() {
   Settings settings;
   settings.release = Env("GANTRY_E2E_CONTAINERD", "2.3.4");
   settings.oci = Env("GANTRY_E2E_OCI", "crun");
+  settings.newer_cri = Env("ENABLE_CRI_SANDBOXES", "") == "1";
   settings.runtime = Env("GANTRY_E2E_RUNTIME", "io.containerd.gantry.v1");
   const std::string cache = Env("GANTRY_CACHE", Env("HOME", "/root") + "/.cache/gantry");
   settings.containerd_bin = cache + "/containerd/" + settings.release + "/bin";
@@ -97,9 +98,13 @@ Settings ReadSettings() {
     settings.unavailable = "no folder below /tmp";
     return settings;
   }
+  // As /run is: a container's root may be nobody here, and has to get to its bundle.
+  fs::permissions(folder, fs::perms(0711));
   settings.root = folder;
   settings.run_dir = settings.root + "/run";
   settings.ns = "ge" + std::to_string(getpid());
+  settings.two_backends =
+      !settings.stock() && !settings.remote() && fs::exists(settings.remote_plugin);
   settings.unavailable = Missing(settings);
   return settings;
 }

@@ -14,8 +14,18 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace gantry::e2e {
+
+/// A handler of CRI's beside `gantry` and `gantry-shim`.
+struct CriRuntime {
+  std::string name;
+  std::string type;
+  bool shim_makes_pods = false;
+  /// Of the stock shim: its option BinaryName.
+  std::string oci;
+};
 
 struct Settings {
   std::string release;
@@ -24,10 +34,14 @@ struct Settings {
   std::string containerd_bin;
   std::string gantry_bin;
   std::string remote_plugin;  ///< libgantry_remote.so beside the test.
+  /// Beside the OCI runtime, handlers of the fake remote backend.
+  bool two_backends = false;
   std::string images;
-  std::string root;         ///< The private folder, short enough for sockets.
-  std::string run_dir;      ///< GANTRY_RUN_DIR.
-  std::string ns;           ///< containerd's namespace, of this run alone.
+  std::string root;        ///< The private folder, short enough for sockets.
+  std::string run_dir;     ///< GANTRY_RUN_DIR.
+  std::string ns;          ///< containerd's namespace, of this run alone.
+  bool newer_cri = false;  ///< Of containerd 1.7: ENABLE_CRI_SANDBOXES is set.
+  std::vector<CriRuntime> more_runtimes;
   std::string unavailable;  ///< Why the tests cannot run here; empty = they can.
 
   bool stock() const { return runtime == "io.containerd.runc.v2"; }
@@ -37,12 +51,12 @@ struct Settings {
   bool release1() const { return release.starts_with("1."); }
 
   /// containerd lets a shim make pods. 1.7 has two CRI servers, and only the newer
-  /// one does; the run with runc takes that one, so that both are seen.
+  /// one does.
   bool sandbox_api() const { return no_sandbox_api().empty(); }
 
   /// Why it does not.
   std::string no_sandbox_api() const {
-    if (release1() && oci != "runc") {
+    if (release1() && !newer_cri) {
       return "without ENABLE_CRI_SANDBOXES, containerd 1.7 asks no shim for pods";
     }
     for (const char* old : {"2.0.", "2.1.", "2.2."}) {

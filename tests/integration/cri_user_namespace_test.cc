@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pods with a user namespace: root in them is nobody on the node.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "core/os/idmap.h"
+#include "tests/integration/harness/cri_pod.h"
+
+namespace gantry::e2e {
+namespace {
+
+constexpr uint32_t kFirstId = 200000;
+constexpr uint32_t kIds = 65536;
+
+cri::IDMapping Mapping() {
+  cri::IDMapping mapping;
+  mapping.set_host_id(kFirstId);
+  mapping.set_container_id(0);
+  mapping.set_length(kIds);
+  return mapping;
+}
+
+std::string MapText() { return "0:" + std::to_string(kFirstId) + ":" + std::to_string(kIds); }
+
+uid_t OwnerOf(const std::string& path) {
+  struct stat status = {};
+  return stat(path.c_str(), &status) == 0 ? status.st_uid : static_cast<uid_t>(-1);
+}
+
+class CriUserNamespace : public CriPodTest {
+ protected:
+  void SetUp() override {
+    CriPodTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) {
+      return;
+    }
+    if (const auto space = os::CreateUserNamespace(MapText(), MapText()); !space) {
+      GTEST_SKIP() << "the kernel: " << space.error().message;
+    }
+  }
+
+  /// containerd 2 has the pod's own files id-mapped in the containers, too.
+  std::string WhyNoMappedMounts() {
+    const Output features = RunProgram({"sh", "-c", settings().oci + " features"});
+    const size_t at = features.out.find("\"mountExtensions\"");
+    const bool can = at != std::string::npos &&
+                     features.out.substr(at, 100).find("\"enabled\": true") != std::string::npos;
+    return can ? "" : settings().oci + " features: no id-mapped mounts";
+  }
+
+  PodConfig Config() {
+    PodConfig config = Pod();
+    config.hostname = "mapped";
+    config.user_namespace = Mapping();
+    return config;
+  }
+
+  /// Of a process of the node, "  0  200000  65536" with one blank each.
+  std::string MapOf(pid_t pid) {
+    std::string text = ReadText("/proc/" + std::to_string(pid) + "/uid_map");
+    std::erase(text, '\n');
+    std::string words;
+    for (const char c : text) {
+      if (c != ' ' || (!words.empty() && words.back() != ' ')) {
+        words += c;
+      }
+    }
+    return words;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Sandboxer, CriUserNamespace, kSandboxers, SandboxerName);
+
+TEST_P(CriUserNamespace, MapsRoot) {
+  if (settings().release1() && !is_podsandbox()) {
+    GTEST_SKIP() << "containerd 1.7 makes the network namespace outside of the user namespace";
+  }
+  if (settings().release1() && settings().oci == "runc") {
+    GTEST_SKIP() << "runc 1.1 refuses what containerd 1.7 asks for: 'both namespace path and "
+                    "non-matching mapping specified'";
+  }
+  if (const std::string why = WhyNoMappedMounts();
+      is_podsandbox() && !settings().release1() && !why.empty()) {
+    GTEST_SKIP() << why;
+  }
+  const PodConfig config = Config();
+  const std::string pod = RunPod(config);
+  const std::string id = RunContainerIn(pod, config, "one", {"sleep", "1000"});
+  const std::string second = RunContainerIn(pod, config, "two", {"sleep", "1000"});
+  EXPECT_EQ(MapOf(PidOf(id)), "0 200000 65536");
+  EXPECT_EQ(OwnerOf("/proc/" + std::to_string(PidOf(id))), kFirstId);
+  EXPECT_EQ(Exec(id, {"id", "-u"}).out, "0\n");
+  EXPECT_EQ(Exec(id, {"readlink", "/proc/self/ns/user"}).out,
+            Exec(second, {"readlink", "/proc/self/ns/user"}).out);
+  EXPECT_EQ(Exec(id, {"hostname"}).out, "mapped\n");
+  EXPECT_EQ(Exec(id, {"sh", "-c", "echo seen > /dev/shm/note && echo made > /file"}).exit_code, 0)
+      << "its root file system and shared memory are its own";
+  EXPECT_EQ(Exec(second, {"cat", "/dev/shm/note"}).out, "seen\n");
+}
+
+TEST_P(CriUserNamespace, MapsAVolume) {
+  if (settings().release1()) {
+    GTEST_SKIP() << "containerd 1.7: idmap mounts not yet supported";
+  }
+  if (const std::string why = WhyNoMappedMounts(); !why.empty()) {
+    GTEST_SKIP() << why;
+  }
+  const std::string volume = settings().root + "/volume-" + Id();
+  std::filesystem::create_directories(volume);
+  WriteText(volume + "/there", "there\n");
+  if (const auto space = os::CreateUserNamespace(MapText(), MapText())) {
+    if (const auto mapped = os::CloneIdmapped(volume, space->get(), false); !mapped) {
+      GTEST_SKIP() << "the kernel: " << mapped.error().message;
+    }
+  }
+  const PodConfig config = Config();
+  const std::string pod = RunPod(config);
+  ContainerConfig container;
+  container.name = "one";
+  container.command = {"sleep", "1000"};
+  cri::Mount& mount = container.mounts.emplace_back();
+  mount.set_container_path("/volume");
+  mount.set_host_path(volume);
+  *mount.add_uidmappings() = Mapping();
+  *mount.add_gidmappings() = Mapping();
+  const auto id = cri().Create(pod, config, container);
+  ASSERT_TRUE(id) << id.error().message;
+  const Status started = cri().Start(*id);
+  ASSERT_TRUE(started) << started.error().message;
+  EXPECT_EQ(Exec(*id, {"stat", "-c", "%u", "/volume/there"}).out, "0\n");
+  EXPECT_EQ(Exec(*id, {"sh", "-c", "echo made > /volume/made"}).exit_code, 0);
+  EXPECT_EQ(OwnerOf(volume + "/made"), 0U) << "on the node its owner is not mapped";
+  std::filesystem::remove_all(volume);
+}
+
+}  // namespace
+}  // namespace gantry::e2e
