@@ -78,7 +78,7 @@ guest_choose_accelerator() {
   else
     GUEST_ACCELERATOR=(-accel "tcg,thread=multi" -cpu max)
     GUEST_SLOWNESS=8
-    say "  --  the guest runs without KVM, about 15 times slower"
+    say "  --  the guest runs without KVM, many times slower"
   fi
 }
 

@@ -10,7 +10,9 @@ namespace {
 
 class SystemdPod : public PodTest {};
 
-TEST_F(SystemdPod, HasItsContainersInScopesOfItsSlice) {
+INSTANTIATE_PODS(SystemdPod);
+
+TEST_P(SystemdPod, HasItsContainersInScopesOfItsSlice) {
   const e2e::PodConfig config = Pod(Id("pod"));
   const std::string pod = RunPod(config);
   const std::string id = RunContainer(pod, config, {"sleep", "1000"});
@@ -25,7 +27,7 @@ TEST_F(SystemdPod, HasItsContainersInScopesOfItsSlice) {
   EXPECT_GT(stats->memory().working_set_bytes().value(), 0U);
 }
 
-TEST_F(SystemdPod, OutlivesRestartsOfContainerdAndEngine) {
+TEST_P(SystemdPod, OutlivesRestartsOfContainerdAndEngine) {
   const e2e::PodConfig config = Pod(Id("pod"));
   const std::string pod = RunPod(config);
   const std::string id = RunContainer(pod, config, {"sleep", "1000"});

@@ -26,16 +26,38 @@ std::string BootId() { return e2e::ReadText("/proc/sys/kernel/random/boot_id"); 
 
 std::string Running() { return Oci() + "running"; }
 
+std::string LeftPod(const std::string& sandboxer) { return Oci() + sandboxer; }
+
 std::string Ended() { return Oci() + "ended"; }
 
-class BeforeReboot : public PodTest {
+void NoteTheBoot() {
+  std::filesystem::create_directories(StateFolder());
+  e2e::WriteText(StateFolder() + "/boot", BootId());
+}
+
+void FindAnotherBoot() {
+  const std::string before = Read("boot");
+  ASSERT_NE(before, "") << "the tests of BeforeReboot did not run";
+  ASSERT_NE(before, BootId()) << "there was no reboot";
+}
+
+class BeforeReboot : public NodeTest {
+ protected:
+  void SetUp() override {
+    NodeTest::SetUp();
+    NoteTheBoot();
+  }
+};
+
+class PodBeforeReboot : public PodTest {
  protected:
   void SetUp() override {
     PodTest::SetUp();
-    std::filesystem::create_directories(StateFolder());
-    e2e::WriteText(StateFolder() + "/boot", BootId());
+    NoteTheBoot();
   }
 };
+
+INSTANTIATE_PODS(PodBeforeReboot);
 
 TEST_F(BeforeReboot, ContainersRunAndHaveEnded) {
   ASSERT_NO_FATAL_FAILURE(Start(Running(), {"sleep", "100000"}));
@@ -44,11 +66,12 @@ TEST_F(BeforeReboot, ContainersRunAndHaveEnded) {
   Keep();
 }
 
-TEST_F(BeforeReboot, APodRuns) {
-  const e2e::PodConfig config = Pod(Oci() + "leftpod");
+TEST_P(PodBeforeReboot, Runs) {
+  const e2e::PodConfig config = Pod(LeftPod(GetParam()));
   const std::string pod = RunPod(config);
-  e2e::WriteText(StateFolder() + "/pod", pod);
-  e2e::WriteText(StateFolder() + "/container", RunContainer(pod, config, {"sleep", "100000"}));
+  e2e::WriteText(StateFolder() + "/pod-" + GetParam(), pod);
+  e2e::WriteText(StateFolder() + "/container-" + GetParam(),
+                 RunContainer(pod, config, {"sleep", "100000"}));
   KeepPods();
 }
 
@@ -63,15 +86,23 @@ std::string LeftoversAfterReboot(const std::string& id) {
   return left;
 }
 
-class AfterReboot : public PodTest {
+class AfterReboot : public NodeTest {
  protected:
   void SetUp() override {
-    const std::string before = Read("boot");
-    ASSERT_NE(before, "") << "the tests of BeforeReboot did not run";
-    ASSERT_NE(before, BootId()) << "there was no reboot";
+    ASSERT_NO_FATAL_FAILURE(FindAnotherBoot());
+    NodeTest::SetUp();
+  }
+};
+
+class PodAfterReboot : public PodTest {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(FindAnotherBoot());
     PodTest::SetUp();
   }
 };
+
+INSTANTIATE_PODS(PodAfterReboot);
 
 TEST_F(AfterReboot, ContainersAreListedWithoutTaskAndGoAway) {
   for (const std::string& id : {Running(), Ended()}) {
@@ -89,9 +120,9 @@ TEST_F(AfterReboot, AContainerMayHaveTheIdAgain) {
   EXPECT_EQ(Exec(Running(), {"sh", "-c", "exit 5"}).status, 5);
 }
 
-TEST_F(AfterReboot, APodIsListedAsEndedAndGoesAway) {
-  const std::string pod = Read("pod");
-  const std::string container = Read("container");
+TEST_P(PodAfterReboot, IsListedAsEndedAndGoesAway) {
+  const std::string pod = Read("pod-" + GetParam());
+  const std::string container = Read("container-" + GetParam());
   const auto pod_status = cri().PodStatus(pod);
   ASSERT_TRUE(pod_status) << pod_status.error().message;
   EXPECT_EQ(pod_status->status().state(), e2e::cri::SANDBOX_NOTREADY);
@@ -111,8 +142,8 @@ TEST_F(AfterReboot, APodIsListedAsEndedAndGoesAway) {
   EXPECT_FALSE(std::ranges::any_of(*pods, [&](const auto& one) { return one.id() == pod; }));
 }
 
-TEST_F(AfterReboot, APodOfTheSameNameRuns) {
-  const e2e::PodConfig config = Pod(Oci() + "leftpod");
+TEST_P(PodAfterReboot, MayHaveTheNameAgain) {
+  const e2e::PodConfig config = Pod(LeftPod(GetParam()));
   const std::string id = RunContainer(RunPod(config), config, {"sleep", "1000"});
   const auto said = cri().Exec(id, {"echo", "here"});
   ASSERT_TRUE(said) << said.error().message;

@@ -35,18 +35,7 @@ e2e::Output Exec(const std::string& id, const Words& command) {
   return Ctr(words);
 }
 
-Task FindTask(const std::string& id) {
-  std::istringstream lines(Ctr({"tasks", "ls"}).out);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string name;
-    Task task;
-    if (words >> name >> task.pid >> task.state && name == id) {
-      return task;
-    }
-  }
-  return {};
-}
+e2e::Task FindTask(const std::string& id) { return e2e::TaskIn(Ctr({"tasks", "ls"}).out, id); }
 
 int DeleteTask(const std::string& id) {
   constexpr std::string_view kCode = "exit code ";

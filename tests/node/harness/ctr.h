@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/integration/harness/program.h"
+#include "tests/integration/harness/task_list.h"
 
 namespace gantry::node {
 
@@ -25,12 +26,7 @@ e2e::Output Ctr(const Words& words);
 e2e::Output CtrRun(const std::string& id, const Words& command, const Words& flags);
 e2e::Output Exec(const std::string& id, const Words& command);
 
-struct Task {
-  pid_t pid = 0;      ///< 0: there is no such task.
-  std::string state;  ///< RUNNING, STOPPED, ...
-};
-
-Task FindTask(const std::string& id);
+e2e::Task FindTask(const std::string& id);
 /// Waits until the task has ended and deletes it; returns the container's exit code,
 /// which must not be 0, and -1 where it does not end.
 int DeleteTask(const std::string& id);

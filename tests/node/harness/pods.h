@@ -14,7 +14,9 @@
 
 namespace gantry::node {
 
-class PodTest : public NodeTest {
+/// Each test for pods with a pause container and for those that the shim makes; the
+/// parameter is the sandboxer.
+class PodTest : public NodeTest, public testing::WithParamInterface<std::string> {
  protected:
   void SetUp() override;
   /// Removes the test's pods.
@@ -23,6 +25,12 @@ class PodTest : public NodeTest {
   e2e::CriClient& cri() { return *client_; }
 
   void Connect();
+
+  /// Of containerd's configuration.
+  static std::string Handler() {
+    return GetParam() == "shim" ? std::string(Oci()) + "-shim" : std::string(Oci());
+  }
+
   e2e::PodConfig Pod(const std::string& name);
   /// Fails the test where it does not run. Both are removed at the test's end.
   std::string RunPod(const e2e::PodConfig& config);
@@ -43,5 +51,10 @@ class PodTest : public NodeTest {
   std::unique_ptr<e2e::CriClient> client_;
   std::vector<std::pair<std::string, std::string>> pods_;  ///< Id and name.
 };
+
+/// `suite`, a PodTest, with both sandboxers.
+#define INSTANTIATE_PODS(suite)                                                       \
+  INSTANTIATE_TEST_SUITE_P(Sandboxer, suite, ::testing::Values("podsandbox", "shim"), \
+                           [](const auto& parameter) { return parameter.param; })
 
 }  // namespace gantry::node
