@@ -18,7 +18,7 @@ if [ "${1:-}" = -d ]; then
 fi
 need_root bench
 "$GANTRY_ROOT/packaging/setup" build unit demo
-build_preset release gantryd gantry-keeper containerd-shim-gantry-v1 gantry_runc bench
+build_preset release gantryd gantry-keeper containerd-shim-gantry-v1 gantry_runc bench cri
 provide_images
 
 say "measuring; anything else that runs on this machine shows in the figures"

@@ -117,4 +117,12 @@ ExecutionCounter::~ExecutionCounter() {
   }
 }
 
+std::string Named(const std::string& what, const std::vector<std::string>& names) {
+  std::string text = what + ":";
+  for (const std::string& name : names) {
+    text += (text.ends_with(':') ? " " : ", ") + name;
+  }
+  return text;
+}
+
 }  // namespace gantry::bench

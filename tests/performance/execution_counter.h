@@ -49,4 +49,7 @@ class ExecutionCounter {
   bool lost_ = false;
 };
 
+/// A note for the report: `what: name, name`.
+std::string Named(const std::string& what, const std::vector<std::string>& names);
+
 }  // namespace gantry::bench

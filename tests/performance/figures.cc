@@ -47,6 +47,13 @@ std::vector<pid_t> Processes(const Lab& lab, const Side& side) {
   return pids;
 }
 
+pid_t ContainerdOf(const Lab& lab) {
+  const auto found = e2e::Processes([&](const e2e::HostProcess& process) {
+    return process.command.find(lab.root() + "/containerd.toml") != std::string::npos;
+  });
+  return found.empty() ? -1 : found.front().pid;
+}
+
 double PssKib(const std::vector<pid_t>& pids) {
   double sum = 0;
   for (const pid_t pid : pids) {

@@ -14,6 +14,9 @@ namespace gantry::bench {
 /// The processes that a side keeps on the node, containers not among them.
 std::vector<pid_t> Processes(const Lab& lab, const Side& side);
 
+/// The lab's containerd; -1 where it does not run.
+pid_t ContainerdOf(const Lab& lab);
+
 /// Sum of their proportional set sizes. Units: KiB.
 /// Source: proc(5), smaps_rollup.
 double PssKib(const std::vector<pid_t>& pids);

@@ -80,6 +80,9 @@ Status Lab::SetUp() {
 // One name for each OCI runtime, as docs/configuration.md tells users to do it.
 Status Lab::LinkPrograms() {
   settings_.gantry_bin = root() + "/bin";
+  settings_.more_runtimes = {{"stock", "io.containerd.runc.v2", false, "runc"},
+                             {"gantry-crun", "io.containerd.gantry-crun.v1", true, ""},
+                             {"gantry-runc", "io.containerd.gantry-runc.v1", true, ""}};
   const std::string shim = programs_ + "/containerd-shim-gantry-v1";
   GANTRY_CHECK_OK(Link(shim, root() + "/bin/containerd-shim-gantry-crun-v1"));
   return Link(shim, root() + "/bin/containerd-shim-gantry-runc-v1");

@@ -35,6 +35,10 @@ const std::vector<Group>& Groups() {
       {{"exec-crun"}, ExecCrunRow},
       {{"stdout", "stdout-cpu"}, StdoutRows},
       {{"state-1", "state-8", "state-64"}, StateRows},
+      {{"pod-sandbox", "pod-start", "pod-batch"}, PodRows},
+      {{"pod-memory", "pod-holder"}, PodMemoryRows},
+      {{"pod-executions"}, PodExecutionRow},
+      {{"plugin-call"}, PluginCallRow},
   };
   return groups;
 }

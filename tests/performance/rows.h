@@ -40,6 +40,15 @@ Status StdoutRows(Lab& lab, const Extent& extent, Report& report);
 /// state-1, state-8, state-64, each with its -p99
 Status StateRows(Lab& lab, const Extent& extent, Report& report);
 
+/// pod-sandbox, pod-start, pod-batch
+Status PodRows(Lab& lab, const Extent& extent, Report& report);
+/// pod-memory, pod-holder
+Status PodMemoryRows(Lab& lab, const Extent& extent, Report& report);
+/// pod-executions
+Status PodExecutionRow(Lab& lab, const Extent& extent, Report& report);
+/// plugin-call
+Status PluginCallRow(Lab& lab, const Extent& extent, Report& report);
+
 /// The other half of the stdout rows: in the container, writes so many bytes.
 int WriteBytes(uint64_t bytes);
 

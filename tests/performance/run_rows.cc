@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tests/performance/execution_counter.h"
+#include "tests/performance/figures.h"
 #include "tests/performance/rows.h"
 
 namespace gantry::bench {
@@ -54,21 +55,6 @@ Status RunRow(Lab& lab, const Extent& extent, Report& report, const std::string&
   return {};
 }
 
-pid_t ContainerdOf(const Lab& lab) {
-  const auto found = e2e::Processes([&](const e2e::HostProcess& process) {
-    return process.command.find(lab.root() + "/containerd.toml") != std::string::npos;
-  });
-  return found.empty() ? -1 : found.front().pid;
-}
-
-std::string Joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) {
-    text += (text.empty() ? "" : ", ") + word;
-  }
-  return text;
-}
-
 /// Executions of one run, the median of a few; names of the last one's.
 Result<double> Executions(Lab& lab, const Side& side, const e2e::Node& node, int rounds,
                           std::vector<std::string>& names) {
@@ -115,8 +101,8 @@ Status ExecutionRows(Lab& lab, const Extent& extent, Report& report) {
       .peer = peer,
       .target = "",
       .met = {}}.AtMost(4));
-  report.AddNote("executions, gantry: " + Joined(our_names));
-  report.AddNote("executions, stock: " + Joined(peer_names));
+  report.AddNote(Named("executions, gantry", our_names));
+  report.AddNote(Named("executions, stock", peer_names));
   return {};
 }
 
