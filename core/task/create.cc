@@ -287,7 +287,9 @@ os::Task<Status> Service::MakeContainer(Creation& creation) {
                               return sandbox->sandbox->CreateContainer(request, *container.context);
                             });
                           }));
-  container.init->io->Started();
+  if (container.checkpoint.empty()) {  // Else it takes its streams at Start.
+    container.init->io->Started();
+  }
   co_return Status();
 }
 

@@ -3,15 +3,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <gantry/format.h>
 
 #include "plugins/runc/cgroups.h"
+#include "plugins/runc/criu.h"
 #include "plugins/runc/exec.h"
 #include "plugins/runc/exec_fifo.h"
 #include "plugins/runc/files.h"
@@ -24,7 +23,6 @@ constexpr const char* kInitPrefix = "init";
 /// Memory is written out or read back: a checkpoint may take this many times
 /// the limit of the other calls.
 constexpr int kCheckpointFactor = 10;
-constexpr size_t kMaxCriuLogBytes = 4U << 20;
 
 /// What `Save` keeps: the init, and the binary whose state format was used.
 struct Saved {
@@ -52,30 +50,6 @@ void AddFlag(std::vector<std::string>& args, bool set, const char* flag) {
   if (set) {
     args.emplace_back(flag);
   }
-}
-
-/// For criu's logs; crun makes none.
-Status MakeWorkDirectory(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  return error ? Status(FailErrno(error.value(), "make criu's work directory '{}'", path))
-               : Status();
-}
-
-std::vector<std::string> CheckpointFlags(const CheckpointRequest& request) {
-  std::vector<std::string> args;
-  AddFlag(args, !request.exit, "--leave-running");
-  AddFlag(args, request.open_tcp, "--tcp-established");
-  AddFlag(args, request.external_unix_sockets, "--ext-unix-sk");
-  AddFlag(args, request.terminal, "--shell-job");
-  AddFlag(args, request.file_locks, "--file-locks");
-  for (const std::string& name : request.empty_namespaces) {
-    args.insert(args.end(), {"--empty-ns", name});
-  }
-  if (!request.cgroups_mode.empty()) {
-    args.insert(args.end(), {"--manage-cgroups-mode", request.cgroups_mode});
-  }
-  return args;
 }
 
 }  // namespace
@@ -158,12 +132,16 @@ Status RuncContainer::SaveState() {
   return context_->Save(Format("{} {} {}", init_->pid().value, init_->start_time(), binary));
 }
 
-Status RuncContainer::LaunchInit(std::string verb, std::vector<std::string> args) {
+Status RuncContainer::LaunchInit(std::string verb, std::vector<std::string> args,
+                                 std::vector<std::string> env, const StreamNames& saved) {
   context_->UseStateDirs({StateDirectory()});
   Launch launch;
   launch.verb = std::move(verb);
   launch.container = remains_.id;
   launch.args = std::move(args);
+  launch.env = std::move(env);
+  std::ranges::transform(saved, launch.needed_streams.begin(),
+                         [](const std::string& name) { return !name.empty(); });
   AddFlag(launch.args, command_.options().no_pivot_root, "--no-pivot");
   launch.bundle = remains_.bundle;
   launch.file_prefix = kInitPrefix;
@@ -207,9 +185,13 @@ Status RuncContainer::Restore() {
   GANTRY_CHECK_OK(MakeWorkDirectory(work));
   args.insert(args.end(), {"--work-path", work});
   args.emplace_back("--detach");
+  GANTRY_TRY(const StreamNames streams, ReadStreams(checkpoint_));
+  GANTRY_TRY(std::vector<std::string> env,
+             ConfigureCriu(CriuVerb::kRestore, CriuConfigPath(), streams));
   // The keeper is the subreaper; runc would make itself one in passing.
   AddFlag(args, IsRunc(binary), "--no-subreaper");
-  Status made = WithCriusWords(LaunchInit("restore", std::move(args)), work + "/restore.log");
+  Status made = WithCriusWords(LaunchInit("restore", std::move(args), std::move(env), streams),
+                               work + "/restore.log");
   if (!made) {
     IgnoreError(TearDown(command_, *sandbox_, remains_, init_.get()), "the first error counts");
   }
@@ -275,7 +257,9 @@ Status RuncContainer::Checkpoint(const CheckpointRequest& request) {
     work = remains_.bundle + "/criu-work";
   }
   GANTRY_CHECK_OK(MakeWorkDirectory(work));
+  const StreamNames streams = init_ == nullptr ? StreamNames() : StreamNamesOf(init_->pid());
   OciCall call;
+  GANTRY_TRY(call.env, ConfigureCriu(CriuVerb::kDump, CriuConfigPath(), streams));
   call.verb = "checkpoint";
   call.object = remains_.id.str();
   call.args = CheckpointFlags(request);
@@ -285,17 +269,8 @@ Status RuncContainer::Checkpoint(const CheckpointRequest& request) {
   call.log_name = "checkpoint.log";
   call.capture = true;
   call.limit = command_.Limit(kCheckpointFactor);
-  return WithCriusWords(command_.Run(std::move(call)), work + "/dump.log");
-}
-
-Status RuncContainer::WithCriusWords(Status status, const std::string& log) {
-  if (!status) {
-    const std::string text = ReadTail(log, kMaxCriuLogBytes).value_or(std::string());
-    if (const std::string words = FirstCriuError(text); !words.empty()) {
-      status.error().message += Format("; criu: {}", words);
-    }
-  }
-  return status;
+  GANTRY_CHECK_OK(WithCriusWords(command_.Run(std::move(call)), work + "/dump.log"));
+  return SaveStreams(image, streams);
 }
 
 Result<std::unique_ptr<Process>> RuncContainer::Exec(const ExecRequest& request,

@@ -7,11 +7,13 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <gantry/container.h>
 #include <gantry/context.h>
 #include <gantry/error.h>
 
+#include "plugins/runc/criu.h"
 #include "plugins/runc/documents.h"
 #include "plugins/runc/exec.h"
 #include "plugins/runc/oci_command.h"
@@ -56,13 +58,14 @@ class RuncContainer : public Container {
 
   std::string FifoPath() const { return StateDirectory() + "/exec.fifo"; }
 
+  std::string CriuConfigPath() const { return remains_.bundle + "/criu.conf"; }
+
   ExecPlace Place() const;
   /// An OCI runtime that cannot map mounts leaves the mappings out, and says nothing.
   Status CheckMounts() const;
-  /// What the OCI runtime says of criu is but the name of its log.
-  static Status WithCriusWords(Status status, const std::string& log);
   Status ClearStale();
-  Status LaunchInit(std::string verb, std::vector<std::string> args);
+  Status LaunchInit(std::string verb, std::vector<std::string> args,
+                    std::vector<std::string> env = {}, const StreamNames& saved = {});
   Status Restore();
   /// Whether a start before the engine's restart has taken effect.
   bool HasStarted() const;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <string_view>
@@ -46,12 +47,27 @@ Status PassStdio(Stdio stdio, const Options& options, OciCall& call) {
   return PassStream(std::move(stdio.err), STDERR_FILENO, options, call);
 }
 
+Status CheckStreams(const OciCall& call, const std::array<bool, 3>& needed) {
+  constexpr std::array kNames = {"stdin", "stdout", "stderr"};
+  for (size_t i = 0; i < needed.size(); ++i) {
+    const auto is_it = [i](const auto& fd) { return static_cast<size_t>(fd.second) == i; };
+    if (needed[i] && std::ranges::none_of(call.fds, is_it)) {
+      return Fail(Code::kFailedPrecondition,
+                  "{} container '{}': it was saved with a {}, and is to have none: criu cannot "
+                  "leave it out",
+                  call.verb, call.object, kNames[i]);
+    }
+  }
+  return {};
+}
+
 OciCall MakeCall(Launch& launch, const std::string& pid_file, const ConsoleSocket* console,
                  std::chrono::milliseconds limit) {
   OciCall call;
   call.verb = launch.verb;
   call.object = launch.container.str();
   call.args = std::move(launch.args);
+  call.env = std::move(launch.env);
   call.args.emplace_back("--pid-file");
   call.args.push_back(pid_file);
   if (console != nullptr) {
@@ -130,6 +146,7 @@ Result<std::shared_ptr<HostProcess>> LaunchProcess(const OciCommand& command,
   }
   OciCall call = MakeCall(launch, pid_file, console ? &*console : nullptr, command.Limit());
   GANTRY_CHECK_OK(PassStdio(std::move(stdio), command.options(), call));
+  GANTRY_CHECK_OK(CheckStreams(call, launch.needed_streams));
   GANTRY_CHECK_OK(command.Run(std::move(call)));
   GANTRY_TRY(auto host, AdoptNew(context, pid_file, launch));
   if (Status connected = Connect(process, console, host); !connected) {

@@ -6,6 +6,7 @@
 // the keeper.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -25,12 +26,15 @@ struct Launch {
   ContainerId container;
   /// Flags of the verb; the pid file, the console and the id are added.
   std::vector<std::string> args;
+  std::vector<std::string> env{};
   std::string bundle;
   /// Prefix of the files in the bundle: "init", "exec-x".
   std::string file_prefix;
   /// File name of the console's socket in the bundle.
   std::string console_name;
   std::string tag;
+  /// Of 0, 1 and 2 those without which criu cannot restore it.
+  std::array<bool, 3> needed_streams{};
 };
 
 std::string PidFile(const std::string& bundle, const std::string& file_prefix);

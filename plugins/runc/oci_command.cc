@@ -220,7 +220,8 @@ Status OciCommand::Run(OciCall call) const {
   GANTRY_CHECK_OK(RemoveFile(log_path));
   SpawnRequest request;
   request.argv = Arguments(binary, call);
-  request.env = {"PATH=" + SearchPath(options_)};
+  request.env = std::move(call.env);
+  request.env.push_back("PATH=" + SearchPath(options_));
   request.cwd = call.bundle;
   request.fds = std::move(call.fds);
   request.tag = call.tag;

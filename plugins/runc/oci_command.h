@@ -30,6 +30,8 @@ struct OciCall {
   std::string object;
   /// Its flags and operands.
   std::vector<std::string> args;
+  /// `NAME=value`, beside PATH.
+  std::vector<std::string> env{};
   /// Existing directory in which it runs and in which its log is put.
   std::string bundle;
   /// Name of the log file there; removed afterwards.

@@ -73,8 +73,11 @@ std::string Release2(const Settings& settings, const std::string& address) {
          "\n[plugins.'io.containerd.nri.v1.nri']\n  disable = true\n"
          "[plugins.'io.containerd.cri.v1.images'.pinned_images]\n"
          "  sandbox = \"registry.k8s.io/pause:gantry\"\n" +
-         runtime + "]\n  restrict_oom_score_adj = true\n  disable_apparmor = true\n" + runtime +
-         ".containerd]\n    default_runtime_name = \"gantry\"\n" +
+         runtime + "]\n  restrict_oom_score_adj = true\n  disable_apparmor = true\n" +
+         (settings.release.starts_with("2.1.")
+              ? ""
+              : "  enable_experimental_restore_via_create = true\n") +
+         runtime + ".containerd]\n    default_runtime_name = \"gantry\"\n" +
          RuntimeTables(settings, runtime + ".containerd") + runtime +
          ".cni]\n    conf_dir = " + Quoted(settings.root + "/cni") + "\n    " +
          (settings.release.starts_with("2.1.") ? "bin_dir = " : "bin_dirs = [") +

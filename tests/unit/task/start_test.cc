@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Start of containers and execs, and Exec itself.
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +15,19 @@ namespace {
 using testing::ElementsAre;
 
 using TaskStart = TaskTest;
+
+TEST_F(TaskStart, GivesItsStreamsToWhatIsRestored) {
+  Announce("c1");
+  pb::CreateTaskRequest request = CreateRequest("c1");
+  request.set_checkpoint(dir_.path() + "/image");
+  request.set_stdout(dir_.path() + "/out");
+  ASSERT_EQ(mkfifo(request.stdout().c_str(), 0600), 0);
+  const UniqueFd reader(open(request.stdout().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_TRUE(Ask<pb::CreateTaskResponse>("Create", request, "c1"));
+  EXPECT_TRUE(keeper_.stored.contains("1//io/stdout-w")) << "the process's end";
+  ASSERT_TRUE(Start("c1"));
+  EXPECT_TRUE(Until([&] { return !keeper_.stored.contains("1//io/stdout-w"); }));
+}
 
 TEST_F(TaskStart, RunsTheContainerOnce) {
   Run("c1");
