@@ -16,6 +16,7 @@ struct NotHere {
 
 constexpr const char* kSandboxPid = "the pid that containerd sees is the sandbox's";
 constexpr const char* kNoOciBinary = "the remote backend runs no OCI binary";
+constexpr const char* kNoCheckpoint = "the fake sandbox saves nothing";
 constexpr const char* kNoMemoryLimit = "the fake sandbox measures memory, it does not limit it";
 constexpr const char* kNoHolder = "the fake sandbox's namespaces need nothing that holds them";
 constexpr const char* kOwnNamespaces = "the fake sandbox has no namespaces that containers share";
@@ -25,6 +26,11 @@ constexpr NotHere kNotRemote[] = {
     {"BadInput", "OfAnOciBinaryIsNamed", kNoOciBinary},
     {"BadInput", "ThatHangsIsKilledAtTheHandlersLimit", kNoOciBinary},
     {"BadInput", "ThatHangsIsKilledAtTheCallersDeadline", kNoOciBinary},
+    {"CtrCheckpoint", "GoesOnWhereItWas", kNoCheckpoint},
+    {"CtrCheckpoint", "GoesOnWithoutStreams", kNoCheckpoint},
+    {"CtrCheckpoint", "SaysWhatCriuCouldNotSave", kNoCheckpoint},
+    {"CtrCheckpoint", "SaysThatCriuIsNotThere", kNoCheckpoint},
+    {"CriCheckpoint", "GoesOnInAnotherPod", kNoCheckpoint},
     {"CtrRun", "RunsDetachedAndIsRemovedLater", kSandboxPid},
     {"CtrTask", "ShowsTheProcessesOfAContainer", kSandboxPid},
     {"CtrTask", "IsEndedBeyondItsMemoryLimit", kNoMemoryLimit},
@@ -49,6 +55,11 @@ constexpr NotHere kNotRemote[] = {
     {"CriShimPod", "KeepsItsHolderOverTheEngine", kNoHolder},
     {"CriShimPod", "ThatCannotBeLeavesNothing", kOwnNamespaces},
     {"CriInterrupt", "ContainerdDiesWhileAContainerEnds", kSandboxPid},
+    {"CriNamespaces", "LetAnyUserReadTheirFiles", kOwnNamespaces},
+    {"CriUserNamespace", "MapsRoot", kOwnNamespaces},
+    {"CriResources", "OfTheKubeletsCgroupAreItsOwn", kNoMemoryLimit},
+    {"CriResources", "OfThePodStopWhatIsWithinItsContainersLimits", kNoMemoryLimit},
+    {"CriResources", "AreChangedWhileThePodRuns", kNoMemoryLimit},
     {"CriPod", "ChangesAMemoryLimit", kNoMemoryLimit},
     {"CriPod", "TellsThatMemoryRanOut", kNoMemoryLimit},
 };
