@@ -10,6 +10,7 @@ set -euo pipefail
 . "$GANTRY_ROOT/packaging/lib/images.sh"
 . "$GANTRY_ROOT/packaging/lib/containerds.sh"
 . "$GANTRY_ROOT/packaging/lib/bench.sh"
+. "$GANTRY_ROOT/packaging/lib/cgroups.sh"
 
 to_docs=
 if [ "${1:-}" = -d ]; then
@@ -18,6 +19,7 @@ if [ "${1:-}" = -d ]; then
 fi
 need_root bench
 "$GANTRY_ROOT/packaging/setup" build unit demo
+claim_controllers
 build_preset release gantryd gantry-keeper containerd-shim-gantry-v1 gantry_runc bench cri
 provide_images
 

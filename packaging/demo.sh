@@ -6,6 +6,7 @@
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
 . "$GANTRY_ROOT/packaging/lib/build.sh"
+. "$GANTRY_ROOT/packaging/lib/cgroups.sh"
 . "$GANTRY_ROOT/packaging/lib/images.sh"
 . "$GANTRY_ROOT/packaging/lib/containerds.sh"
 . "$GANTRY_ROOT/packaging/lib/private_containerd.sh"
@@ -133,7 +134,9 @@ provide_images
 trap node_stop EXIT
 trap 'exit 130' INT TERM
 headline "containerd $GANTRY_E2E_CONTAINERD, private, with gantry"
-node_start "$GANTRY_E2E_CONTAINERD" "$BUILD/bin" crun
+oci=crun
+[ -z "$(unclaimed_controllers)" ] || oci=runc
+node_start "$GANTRY_E2E_CONTAINERD" "$BUILD/bin" "$oci"
 say "  everything of it is in $NODE_DIR"
 show ctr images import "$IMAGE_DIR/busybox.tar"
 "$NODE_BIN/ctr" -a "$NODE_DIR/c.sock" -n k8s.io images import "$IMAGE_DIR/busybox.tar" >/dev/null 2>&1

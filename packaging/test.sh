@@ -9,6 +9,7 @@ set -euo pipefail
 . "$GANTRY_ROOT/packaging/lib/node_suite.sh"
 . "$GANTRY_ROOT/packaging/lib/private_containerd.sh"
 . "$GANTRY_ROOT/packaging/lib/kit.sh"
+. "$GANTRY_ROOT/packaging/lib/cgroups.sh"
 
 SUITES=(style unit asan tsan fuzz node contract kit
   e2e-2.3.4-crun e2e-2.3.4-runc e2e-2.3.4-remote
@@ -36,9 +37,9 @@ build_or_fail() {
   return 1
 }
 
-# Waits until fewer than two of this shell's jobs run.
+# wait_for_turn N: waits until fewer than N of this shell's jobs run.
 wait_for_turn() {
-  while [ "$(jobs -rp | wc -l)" -ge 2 ]; do
+  while [ "$(jobs -rp | wc -l)" -ge "$1" ]; do
     wait -n || true
   done
 }
@@ -53,7 +54,7 @@ unit_suite() {
   export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0
   # The build names its programs: an earlier one may have left others.
   while read -r program; do
-    wait_for_turn
+    wait_for_turn 2
     run_gtest "$suite" "$program" "$LOG_DIR/suite-$suite-$(basename "$program").log" \
       "$UNIT_SECONDS" --gtest_color=no &
   done <"$GANTRY_ROOT/build/$preset/tests/programs"
@@ -95,7 +96,7 @@ fuzz_suite() {
   local program
   build_or_fail fuzz fuzz fuzz_targets || return 0
   while read -r program; do
-    wait_for_turn
+    wait_for_turn 2
     run_fuzz "$program" &
   done <"$GANTRY_ROOT/build/fuzz/tests/programs"
   wait
@@ -122,8 +123,8 @@ e2e_suite() {
     --gtest_filter="${GANTRY_E2E_FILTER:-$filter}"
 }
 
-# Two at a time: each has a gantry of its own, and they wait a lot.
-pairs_of_suites() {
+# Four at a time: each has a gantry of its own, and they wait a lot.
+suites_of_nodes() {
   local suite
   if ! build_or_fail "$1" release; then
     return 0
@@ -133,7 +134,7 @@ pairs_of_suites() {
     return 0
   fi
   for suite in "$@"; do
-    wait_for_turn
+    wait_for_turn 4
     run_suite "$suite" &
   done
   wait
@@ -179,13 +180,14 @@ for suite in "$@"; do
 done
 mapfile -t parts < <(printf '%s\n' "${parts[@]}" | sort -u)
 "$GANTRY_ROOT/packaging/setup" "${parts[@]}"
-pairs=()
+[ "$(id -u)" -ne 0 ] || claim_controllers
+nodes=()
 for suite in "$@"; do
   case "$suite" in
-    contract | kit | node | e2e-*) pairs+=("$suite") ;;
+    contract | kit | node | e2e-*) nodes+=("$suite") ;;
     *) run_suite "$suite" ;;
   esac
 done
-[ "${#pairs[@]}" -eq 0 ] || pairs_of_suites "${pairs[@]}"
+[ "${#nodes[@]}" -eq 0 ] || suites_of_nodes "${nodes[@]}"
 
 summary
