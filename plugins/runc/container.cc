@@ -46,12 +46,6 @@ bool IsRunc(const std::string& binary) {
   return std::string_view(binary).substr(binary.rfind('/') + 1).starts_with("runc");
 }
 
-void AddFlag(std::vector<std::string>& args, bool set, const char* flag) {
-  if (set) {
-    args.emplace_back(flag);
-  }
-}
-
 }  // namespace
 
 RuncContainer::RuncContainer(const ContainerRequest& request, ContainerContext& context,

@@ -14,6 +14,7 @@
 
 #include "plugins/runc/documents.h"
 #include "plugins/runc/files.h"
+#include "plugins/runc/oci_command.h"
 
 namespace gantry::runc {
 namespace {
@@ -60,12 +61,6 @@ bool IsStreamName(std::string_view text) {
     return !part.empty() && part.find_first_not_of("0123456789abcdef") == part.npos;
   };
   return colon != text.npos && is_hex(text.substr(0, colon)) && is_hex(text.substr(colon + 1));
-}
-
-void AddFlag(std::vector<std::string>& args, bool set, const char* flag) {
-  if (set) {
-    args.emplace_back(flag);
-  }
 }
 
 }  // namespace

@@ -157,6 +157,12 @@ std::unexpected<Error> Explain(const std::string& binary, const OciCall& call,
 
 }  // namespace
 
+void AddFlag(std::vector<std::string>& args, bool set, const char* flag) {
+  if (set) {
+    args.emplace_back(flag);
+  }
+}
+
 OciCommand::OciCommand(Options options, const Namespace& ns, SandboxContext& context)
     : options_(std::move(options)), root_(options_.root + "/" + ns.str()), context_(&context) {}
 

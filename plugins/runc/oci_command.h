@@ -47,6 +47,9 @@ struct OciCall {
   std::chrono::milliseconds limit{};
 };
 
+/// Adds `flag` where it is `set`.
+void AddFlag(std::vector<std::string>& args, bool set, const char* flag);
+
 /// Thread: workers. Copies are cheap enough; holds nothing of the kernel's.
 class OciCommand {
  public:
