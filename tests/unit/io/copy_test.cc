@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/io/copy.h"
+
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "core/os/splice.h"
+
+namespace gantry::io {
+namespace {
+
+TEST(Copy, EndsWhenItIsEmptyHoweverMuchThereWas) {
+  // As much as is moved before others get their turn.
+  constexpr size_t kBytes = size_t{64} << 10;
+  auto from = os::MakePipe().value();
+  const std::string data(kBytes, 'x');
+  ASSERT_EQ(write(from.second.get(), data.data(), data.size()), static_cast<ssize_t>(kBytes));
+  os::Loop loop;
+  std::optional<uint64_t> dropped;
+  CopySpec spec;
+  spec.source = std::move(from.first);
+  spec.sink_kind = SinkKind::kNone;
+  spec.on_end = [&](CopyEnd end, uint64_t bytes) {
+    EXPECT_EQ(end, CopyEnd::kFinished);
+    dropped = bytes;
+  };
+  const auto copy = std::make_shared<Copy>(loop, std::move(spec), [] {});
+  // The other end is still open: nothing else will come, and no end either.
+  copy->Finish();
+  for (int turn = 0; turn < 100 && !dropped; ++turn) {
+    loop.RunOnce(std::chrono::milliseconds(100));
+  }
+  EXPECT_EQ(dropped, kBytes);
+}
+
+}  // namespace
+}  // namespace gantry::io
