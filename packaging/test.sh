@@ -123,7 +123,7 @@ e2e_suite() {
     --gtest_filter="${GANTRY_E2E_FILTER:-$filter}"
 }
 
-# Four at a time: each has a gantry of its own, and they wait a lot.
+# Three at a time: each has a gantry of its own, and they wait a lot.
 suites_of_nodes() {
   local suite
   if ! build_or_fail "$1" release; then
@@ -134,7 +134,7 @@ suites_of_nodes() {
     return 0
   fi
   for suite in "$@"; do
-    wait_for_turn 4
+    wait_for_turn 3
     run_suite "$suite" &
   done
   wait

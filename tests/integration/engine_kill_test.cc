@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <span>
+#include <thread>
 
 #include <gmock/gmock.h>
 
@@ -395,6 +396,12 @@ TEST_F(EngineKillInFlight, LosesNoExitCodeNoByteNoEventAndNoConnection) {
     EndWith(At(i), i);
   }
   Kill();
+  // What nobody reads for long is given up, so all are read at once.
+  std::vector<std::jthread> readers;
+  for (Program& container : containers_) {
+    readers.emplace_back([&container] { container.Wait(kLong); });
+  }
+  readers.clear();
   const std::string written = "up\n" + RunProgram({"seq", "1", "200000"}).out;
   for (int i = 0; i < kCount; ++i) {
     EXPECT_EQ(At(i).Wait(kLong), i) << At(i).err();

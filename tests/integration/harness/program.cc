@@ -207,8 +207,10 @@ void Program::Reap() {
 }
 
 void Program::ReadFrom(UniqueFd& fd, std::string& to) {
+  // Of a terminal, Linux (6.18, seen) may lose the end of what is read in larger pieces.
+  constexpr size_t kTerminalChunk = 4096;
   std::array<char, 65536> buffer;
-  const ssize_t count = read(fd.get(), buffer.data(), buffer.size());
+  const ssize_t count = read(fd.get(), buffer.data(), terminal_ ? kTerminalChunk : buffer.size());
   if (count > 0) {
     to.append(buffer.data(), static_cast<size_t>(count));
   } else if (count == 0 || (errno != EAGAIN && errno != EINTR)) {
