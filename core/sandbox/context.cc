@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/sandbox/context.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -54,6 +56,12 @@ os::Task<Result<engine::WatchedProcessPtr>> Context::SpawnOnLoop(
     std::shared_ptr<SpawnRequest> request) {
   GANTRY_CO_TRY(engine::WatchedProcessPtr process,
                 co_await services_.processes.Spawn(std::move(*request)));
+  if (Status live = CheckLive("Spawn"); !live) {
+    // The sandbox ended meanwhile, and what it had left behind with it.
+    IgnoreError(process->Signal(SIGKILL), "it has ended by itself");
+    services_.processes.Release(process->id());
+    co_return std::unexpected(std::move(live).error());
+  }
   std::erase_if(spawned_, [this](const os::ProcessId& known) { return !IsRunning(known); });
   spawned_.push_back(process->id());
   co_return process;

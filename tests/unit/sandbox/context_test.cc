@@ -69,6 +69,18 @@ TEST_F(ContextTest, SpawnsUnderATagOfItsOwn) {
   EXPECT_EQ((*process)->pid().value, keeper_.named["7/sandbox/create/c1"].pid);
 }
 
+TEST_F(ContextTest, KeepsNothingThatIsBornAfterTheEnd) {
+  keeper_.when_spawned = [this] { context_->End(); };
+  const auto process = OnWorker([this] { return context_->Spawn(Request("/bin/x")); });
+  ASSERT_FALSE(process);
+  EXPECT_EQ(process.error().code, Code::kNotFound);
+  ASSERT_TRUE(Until([this] { return !keeper_.acknowledged.empty(); }));
+  EXPECT_TRUE(context_->Running().empty());
+  EXPECT_EQ(OnWorker([this] { return context_->Spawn(Request("/bin/x")); }).error().code,
+            Code::kNotFound);
+  EXPECT_EQ(keeper_.spawns.size(), 1U);
+}
+
 TEST_F(ContextTest, SpawnsWithoutATagLeaveNoName) {
   ASSERT_TRUE(OnWorker([this] { return context_->Spawn(Request("/bin/x")); }));
   EXPECT_EQ(keeper_.spawns[0].name, "");

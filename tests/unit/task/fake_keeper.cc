@@ -166,6 +166,9 @@ void FakeKeeper::OnSpawn(link::Spawn spawn) {
     named[spawn.name] = {answer.pid, answer.start_time};
   }
   spawns.push_back(std::move(spawn));
+  if (when_spawned) {
+    when_spawned();
+  }
   Tell(answer);
 }
 

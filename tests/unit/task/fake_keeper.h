@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -53,6 +54,9 @@ class FakeKeeper {
   std::vector<link::Type> silent;
   /// Instead of a good answer, to the next such question.
   std::map<link::Type, Error> fail_next;
+
+  /// Called between a spawn and its answer.
+  std::function<void()> when_spawned;
 
   // What it was told.
   std::vector<link::Spawn> spawns;
