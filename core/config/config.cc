@@ -131,6 +131,7 @@ Status ReadTimeouts(const Yaml& map, Timeouts& timeouts) {
       {"pause", Deadline(timeouts.pause)},
       {"stdio_open", Deadline(timeouts.stdio_open)},
       {"stdio_drain", Deadline(timeouts.stdio_drain)},
+      {"stdio_unread", Duration(timeouts.stdio_unread, Millis(0), Millis(60'000))},
   });
 }
 

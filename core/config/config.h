@@ -63,6 +63,7 @@ struct Timeouts {
   Millis pause{10'000};
   Millis stdio_open{30'000};
   Millis stdio_drain{10'000};
+  Millis stdio_unread{1'000};
 
   bool operator==(const Timeouts&) const = default;
 };

@@ -100,15 +100,20 @@ void OutputKeeper::Release() {
   relay_.loop().Cancel(std::exchange(timer_, {}));
   use_.reset();
   write_end_.reset();
-  read_end_.reset();
+  {
+    const std::lock_guard lock(mutex_);
+    read_end_.reset();
+  }
   on_written_ = nullptr;
   on_read_out_ = nullptr;
 }
 
-bool OutputKeeper::Empty() const {
-  const auto queued = os::BytesQueued(read_end_.get());
-  return !queued || *queued == 0;
+size_t OutputKeeper::UnreadBytes() const {
+  const std::lock_guard lock(mutex_);
+  return read_end_ ? os::BytesQueued(read_end_.get()).value_or(0) : 0;
 }
+
+bool OutputKeeper::Empty() const { return UnreadBytes() == 0; }
 
 void OutputKeeper::OnWritersGone() {
   const auto self = shared_from_this();

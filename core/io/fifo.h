@@ -48,6 +48,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -116,6 +117,8 @@ class OutputKeeper : public std::enable_shared_from_this<OutputKeeper> {
   void Begin();
   /// Closes all at once. Again: harmless.
   void Release();
+  /// What was written and not read yet. Thread: any.
+  size_t UnreadBytes() const;
 
  private:
   void OnWritersGone();
@@ -125,6 +128,8 @@ class OutputKeeper : public std::enable_shared_from_this<OutputKeeper> {
   bool Empty() const;
 
   Relay& relay_;
+  /// Guards against closing `read_end_`, which only the relay's thread changes.
+  mutable std::mutex mutex_;
   UniqueFd read_end_;
   /// Held while there is a rest to read and no writer.
   UniqueFd write_end_;

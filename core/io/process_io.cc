@@ -67,6 +67,8 @@ void ProcessIo::CloseStdin() { state_->CloseStdin(); }
 
 void ProcessIo::Ended() { state_->Ended(); }
 
+size_t ProcessIo::UnreadBytes() const { return state_->UnreadBytes(); }
+
 void ProcessIo::WhenDrained(std::move_only_function<void()> done) {
   state_->WhenDrained(std::move(done));
 }

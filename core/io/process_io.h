@@ -12,6 +12,7 @@
 //   Started       the process has its ends: ours go      after Process::Start
 //   Resize, CloseStdin                                   the RPCs
 //   Ended         the process is dead                    its exit
+//   UnreadBytes   what its client has still to read      before the exit is told
 //   WhenDrained   all it wrote has been passed on        Delete waits for it
 //   Close         lets everything go                     Delete
 //
@@ -106,6 +107,11 @@ class ProcessIo {
   /// Delete has answered.
   /// `done` runs on the caller's or on the IO thread.
   void WhenDrained(std::move_only_function<void()> done);
+
+  /// What the process has written and its client not read yet; copies under way
+  /// count one each. 0 where the output goes to no fifo.
+  /// Blocks: never.
+  size_t UnreadBytes() const;
 
   /// Lets all go: copying stops, names are dropped, a logger is given a second
   /// to read the rest, then told to end and killed after `logger_stop`.

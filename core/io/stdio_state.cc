@@ -283,6 +283,19 @@ void ProcessIo::State::WhenDrained(std::move_only_function<void()> done) {
   }
 }
 
+size_t ProcessIo::State::UnreadBytes() {
+  if (uri_.kind != StdioKind::kFifo) {
+    return 0;
+  }
+  const Lock lock(mutex_);
+  size_t unread = 0;
+  for (const Leg& one : legs_) {
+    unread += one.copying ? 1 : 0;
+    unread += one.out_keeper ? one.out_keeper->UnreadBytes() : 0;
+  }
+  return unread;
+}
+
 std::vector<CopyId> ProcessIo::State::TakeCopiesLocked() {
   std::vector<CopyId> copies;
   for (Leg& one : legs_) {

@@ -79,6 +79,7 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   void CloseStdin();
   void Ended();
   void WhenDrained(std::move_only_function<void()> done);
+  size_t UnreadBytes();
   void Close();
   /// Stops without dropping anything.
   void Abandon();

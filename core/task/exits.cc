@@ -5,8 +5,11 @@
 // It comes from the keeper (a bound host process) or from the backend. Then, in
 // this order: a start that is not published yet is waited for; for an init, its
 // execs' ends go first and a last look is taken whether memory ran out; the
-// state goes on record; then, in one go, the event is queued, the keeper told
-// that the end is known, and Wait answered.
+// state goes on record; a client that reads is given the time to read the rest;
+// then, in one go, the event is queued, the keeper told that the end is known, and
+// Wait answered.
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <utility>
 
@@ -19,6 +22,10 @@ namespace {
 /// How long an init's end waits for those of its execs: they die with it, so
 /// only a broken backend takes this long.
 constexpr auto kExecsEndLimit = std::chrono::seconds(10);
+
+/// Between two looks whether a client has read the last output; doubled each time.
+constexpr auto kFirstLook = std::chrono::microseconds(200);
+constexpr auto kLastLook = std::chrono::milliseconds(10);
 
 ContainerPtr Owner(const std::vector<ContainerPtr>& all, const Container& container) {
   for (const ContainerPtr& one : all) {
@@ -129,6 +136,9 @@ os::Task<void> Service::HandleExit(ContainerPtr container, TaskProcessPtr proces
     LogError({{"ns", container->group->ns.str()}, {"id", container->id.str()}},
              "record the exit: {}", saved.error().message);
   }
+  if (process->io) {
+    co_await AwaitReader(process);
+  }
   if (!container->abandoned) {
     // NOLINTNEXTLINE(bugprone-unchecked-optional-access): this is about its exit.
     Publish(events::TaskExit(container->subject(), process->id, process->pid, *process->exit));
@@ -137,6 +147,30 @@ os::Task<void> Service::HandleExit(ContainerPtr container, TaskProcessPtr proces
     IgnoreError(co_await Save(*container), "then it is published twice");
   }
   FinishExit(*process);
+}
+
+/// containerd's client (`Cancel` in its cio package) closes its ends of the fifos as
+/// soon as it hears of the exit: what it has not read by then is lost.
+os::Task<void> Service::AwaitReader(TaskProcessPtr process) {
+  const std::shared_ptr<io::ProcessIo> streams = process->io;
+  const config::Timeouts& timeouts = parts_.config.timeouts;
+  const auto begin = std::chrono::steady_clock::now();
+  auto last_read = begin;
+  os::Duration look = kFirstLook;
+  for (size_t left = streams->UnreadBytes(); left > 0;) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_read >= timeouts.stdio_unread || now - begin >= timeouts.stdio_drain) {
+      LogInfo({{"id", process->container.id.str()}, {"exec", process->id.str()}},
+              "its client has {} bytes of output still to read, and reads none", left);
+      co_return;
+    }
+    co_await os::Sleep(parts_.services.loop, look);
+    look = std::min<os::Duration>(2 * look, kLastLook);
+    if (const size_t unread = streams->UnreadBytes(); unread != left) {
+      left = unread;
+      last_read = std::chrono::steady_clock::now();
+    }
+  }
 }
 
 void Service::FinishExit(TaskProcess& process) {

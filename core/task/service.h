@@ -175,6 +175,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   void OnOutOfMemory(Container& container) override;
   os::Task<void> HandleExit(ContainerPtr container, TaskProcessPtr process);
   os::Task<void> EndExecsFirst(ContainerPtr container);
+  os::Task<void> AwaitReader(TaskProcessPtr process);
   void FinishExit(TaskProcess& process);
 
   // After a restart (recovery.cc).

@@ -138,6 +138,18 @@ TEST_F(DirectStdio, ATailWaitsOverARestartToo) {
   EXPECT_TRUE(host_.AwaitNames({}));
 }
 
+TEST_F(DirectStdio, SaysWhatIsUnread) {
+  auto first = std::make_unique<Reader>(Fifo("out"), SIZE_MAX, true);
+  auto io = Open({"", Path("out"), "", false});
+  EXPECT_EQ(io->UnreadBytes(), 0U);
+  const auto child = Start(*io, "echo last words");
+  EXPECT_EQ(child->Wait(std::chrono::seconds(10)).value().code(), 0U);
+  io->Ended();
+  EXPECT_EQ(io->UnreadBytes(), 11U);
+  const Reader second(Path("out"));
+  EXPECT_TRUE(Eventually([&] { return io->UnreadBytes() == 0; }));
+}
+
 TEST_F(DirectStdio, CloseLetsAnUnreadTailGo) {
   auto first = std::make_unique<Reader>(Fifo("out"), SIZE_MAX, true);
   auto io = Open({"", Path("out"), "", false});

@@ -158,6 +158,7 @@ TEST_F(CopiedStdio, DrainedComesAfterTheLastByteOnly) {
   const UniqueFd end = os::OpenPipeEnd(name.get(), os::PipeEnd::kWrite).value();
   ASSERT_TRUE(Eventually([&] { return os::Poll(end.get(), EPOLLOUT, {}).value() == 0; }));
   EXPECT_FALSE(drained->load());
+  EXPECT_GT(io->UnreadBytes(), 1U);
   // Delete does not wait for ever.
   io->Close();
   EXPECT_TRUE(drained->load());

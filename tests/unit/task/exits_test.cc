@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How ends become known, and in which order.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <csignal>
 
 #include <gmock/gmock.h>
@@ -24,6 +28,48 @@ class TaskExits : public TaskTest {
     return process;
   }
 };
+
+/// A container that has ended, and its last words.
+class TaskExitsWithOutput : public TaskExits {
+ protected:
+  void Begin(std::chrono::milliseconds unread) {
+    around_.config.timeouts.stdio_unread = unread;
+    around_.config.timeouts.stdio_drain = std::chrono::minutes(1);
+    RestartEngine();
+    Announce("c1");
+    pb::CreateTaskRequest request = CreateRequest("c1");
+    request.set_stdout(dir_.path() + "/out");
+    ASSERT_EQ(mkfifo(request.stdout().c_str(), 0600), 0);
+    reader_.reset(open(request.stdout().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    // Of the process, too: the fake backend's does not exist.
+    const UniqueFd process(open(request.stdout().c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    ASSERT_TRUE(Ask<pb::CreateTaskResponse>("Create", request, "c1"));
+    ASSERT_TRUE(Start("c1"));
+    wait_ = SendWait("c1");
+    ASSERT_EQ(write(process.get(), "bye", 3), 3);
+    ASSERT_TRUE(backend_.End("c1", 3));
+  }
+
+  UniqueFd reader_;
+  uint32_t wait_ = 0;
+};
+
+TEST_F(TaskExitsWithOutput, AreToldWhenItIsRead) {
+  Begin(std::chrono::minutes(1));
+  ASSERT_TRUE(Until([&] { return State("c1")->status() == pb::STOPPED; }));
+  ASSERT_TRUE(Until([&] { return RecordOf("c1").init.exited; }));
+  EXPECT_FALSE(Answered(wait_));
+  EXPECT_THAT(Events(), ElementsAre("create c1", "start c1"));
+  char text[8];
+  EXPECT_EQ(read(reader_.get(), text, sizeof(text)), 3);
+  EXPECT_EQ(TakeAs<pb::WaitResponse>(wait_)->exit_status(), 3U);
+  EXPECT_THAT(Events(), ElementsAre("create c1", "start c1", "exit c1 3"));
+}
+
+TEST_F(TaskExitsWithOutput, DoNotWaitForAReaderThatDoesNotRead) {
+  Begin(std::chrono::milliseconds(1));
+  EXPECT_EQ(TakeAs<pb::WaitResponse>(wait_)->exit_status(), 3U);
+}
 
 TEST_F(TaskExits, AreAnsweredToEveryWait) {
   Run("c1");
