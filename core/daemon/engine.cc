@@ -157,9 +157,9 @@ void Engine::OnInstanceAdded(link::InstanceAdded instance) {
   });
 }
 
-void Engine::OnInstanceRemoved(uint64_t number) {
+void Engine::OnInstanceRemoved(link::InstanceRemoved removed) {
   trim_.Touch();
-  WhenUp([this, number] { tasks_->InstanceRemoved(number); });
+  WhenUp([this, removed] { tasks_->InstanceRemoved(removed); });
 }
 
 void Engine::OnExit(const link::Exit& exit) {

@@ -54,7 +54,7 @@ class Engine final : private engine::KeeperObserver {
   void WatchSignals();
 
   void OnInstanceAdded(link::InstanceAdded instance) override;
-  void OnInstanceRemoved(uint64_t number) override;
+  void OnInstanceRemoved(link::InstanceRemoved removed) override;
   void OnExit(const link::Exit& exit) override;
   void OnNamedSpawn(const link::NamedSpawn& spawn) override;
   void OnStoredNames(std::vector<std::string> names) override;

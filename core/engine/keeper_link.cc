@@ -293,7 +293,7 @@ bool KeeperLink::Announce(link::Message& message) {
                      [&](auto m) { observer_.OnInstanceAdded(std::move(m)); });
     case link::Type::kInstanceRemoved:
       return deliver(std::type_identity<link::InstanceRemoved>(),
-                     [&](auto m) { observer_.OnInstanceRemoved(m.number); });
+                     [&](auto m) { observer_.OnInstanceRemoved(m); });
     case link::Type::kStoredNames:
       return deliver(std::type_identity<link::StoredNames>(),
                      [&](auto m) { observer_.OnStoredNames(std::move(m.names)); });

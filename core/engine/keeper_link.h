@@ -29,7 +29,7 @@ class KeeperObserver {
   virtual ~KeeperObserver() = default;
 
   virtual void OnInstanceAdded(link::InstanceAdded instance) = 0;
-  virtual void OnInstanceRemoved(uint64_t number) = 0;
+  virtual void OnInstanceRemoved(link::InstanceRemoved removed) = 0;
   /// A process ended. Comes again to the next engine until `AckExit`.
   virtual void OnExit(const link::Exit& exit) = 0;
   /// What an engine before this one spawned by name and what still runs.

@@ -112,14 +112,14 @@ void Keeper::NoteEnd(Instance& instance) {
 
 // --- Instances ------------------------------------------------------------------
 
-void Keeper::RemoveOne(uint64_t number) {
+void Keeper::RemoveOne(uint64_t number, bool with_group) {
   Instance* const instance = instances_.Find(number);
   if (instance == nullptr) {
     return;
   }
   loop_.Cancel(instance->tombstone_timer);
   instances_.Remove(number);
-  TellEngine(link::InstanceRemoved{number});
+  TellEngine(link::InstanceRemoved{number, with_group});
 }
 
 void Keeper::Remove(uint64_t number) {
@@ -128,10 +128,10 @@ void Keeper::Remove(uint64_t number) {
     return;
   }
   const std::string path = instance->socket_path;
-  RemoveOne(number);
+  RemoveOne(number, false);
   if (instances_.AnnouncedAt(path) == 0) {
     for (const Instance* member : instances_.At(path)) {
-      RemoveOne(member->told.number);
+      RemoveOne(member->told.number, true);
     }
     front_door_.Close(path);
   }
@@ -151,7 +151,7 @@ void Keeper::OnForget(const link::Forget& request) {
     return;
   }
   if (instance->member) {
-    RemoveOne(request.instance);
+    RemoveOne(request.instance, false);
     return;
   }
   instance->told.forgotten = true;

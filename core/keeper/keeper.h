@@ -85,7 +85,7 @@ class Keeper {
   void NoteEnd(Instance& instance);
 
   void Remove(uint64_t number);
-  void RemoveOne(uint64_t number);
+  void RemoveOne(uint64_t number, bool with_group);
   template <class T>
   void TellEngine(const T& message, std::vector<UniqueFd> fds = {});
   template <class T>

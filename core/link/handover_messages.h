@@ -88,8 +88,13 @@ struct InstanceRemoved {
   static constexpr Type kType = Type::kInstanceRemoved;
 
   uint64_t number = 0;
+  /// It was such a member: containerd still holds it, and hears of its end from us only.
+  bool with_group = false;
 
-  void Each(this auto& self, auto&& field) { field(1, self.number); }
+  void Each(this auto& self, auto&& field) {
+    field(1, self.number);
+    field(2, self.with_group);
+  }
 };
 
 /// keeper -> engine: names in the descriptor store.

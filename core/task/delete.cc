@@ -194,15 +194,19 @@ os::Task<Status> Service::Remove(ContainerPtr container, std::optional<Deadline>
 }
 
 /// The keeper has ended it without us (we were silent for too long, or containerd
-/// begins anew with the id). What we have of it goes.
-os::Task<void> Service::FreeRemoved(ContainerPtr container) {
-  container->abandoned = true;
+/// begins anew with the id), or it was in a pod that has gone. What we have of it
+/// goes; of a pod's containers' ends nobody else would tell.
+os::Task<void> Service::FreeRemoved(ContainerPtr container, bool with_group) {
+  container->abandoned = !with_group;
   co_await container->ready.Wait();
   const os::Slot::Hold hold = co_await container->slot.Acquire();
   if (container->left.is_set()) {
     co_return;
   }
-  if (const Status removed = co_await Remove(container); !removed) {
+  if (with_group && container->init) {
+    co_await EndMember(container);
+    co_await AwaitPublishedExit(*container->init);
+  } else if (const Status removed = co_await Remove(container); !removed) {
     LogError({{"ns", container->group->ns.str()}, {"id", container->id.str()}},
              "free what the keeper has removed: {}", removed.error().message);
   }

@@ -60,7 +60,8 @@ std::optional<Instances::Removed> Instances::Remove(uint64_t number) {
 Result<GroupPtr> Instances::GroupAt(const std::string& address) const {
   const auto found = groups_.find(address);
   if (found == groups_.end()) {
-    return Fail(Code::kInternal, "call on '{}': no instance was announced there", address);
+    // containerd may still hold a container whose pod it has removed.
+    return Fail(Code::kNotFound, "call on '{}': nothing is there any more: not found", address);
   }
   return found->second;
 }

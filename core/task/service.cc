@@ -142,7 +142,8 @@ void Service::InstanceAdded(link::InstanceAdded instance) {
   parts_.publishers.Nudge((*group)->ttrpc_address);
 }
 
-void Service::InstanceRemoved(uint64_t number) {
+void Service::InstanceRemoved(link::InstanceRemoved gone) {
+  const uint64_t number = gone.number;
   const std::optional<Instances::Removed> removed = instances_.Remove(number);
   if (!removed) {
     return;
@@ -158,7 +159,7 @@ void Service::InstanceRemoved(uint64_t number) {
   pods_.InstanceRemoved(*removed->group, number);
   if (const auto held = containers_.find(key);
       held != containers_.end() && held->second->instance == number) {
-    os::Start(FreeRemoved(held->second));
+    os::Start(FreeRemoved(held->second, gone.with_group));
   }
   if (removed->last) {
     sandboxes_.ForgetGroup(removed->group->address);

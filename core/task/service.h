@@ -61,7 +61,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
 
   /// From the keeper.
   void InstanceAdded(link::InstanceAdded instance);
-  void InstanceRemoved(uint64_t number);
+  void InstanceRemoved(link::InstanceRemoved gone);
   /// Everything from before a restart has been told: takes it all up again.
   /// `stored`: the names in the descriptor store.
   void SnapshotEnd(std::vector<std::string> stored);
@@ -162,7 +162,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   os::Task<void> FreeBackend(const Container& container,
                              std::vector<std::shared_ptr<Process>> objects);
   os::Task<void> AnswerDeleteCall(link::DeleteCall call);
-  os::Task<void> FreeRemoved(ContainerPtr container);
+  os::Task<void> FreeRemoved(ContainerPtr container, bool with_group);
 
   // Signals (control.cc).
   os::Task<Status> SignalAll(ContainerPtr container, uint32_t signal);

@@ -55,8 +55,8 @@ class EngineTest : public testing::Test, public KeeperObserver {
     seen_.push_back("added " + instance.announce.id);
   }
 
-  void OnInstanceRemoved(uint64_t number) override {
-    seen_.push_back("removed " + std::to_string(number));
+  void OnInstanceRemoved(link::InstanceRemoved removed) override {
+    seen_.push_back("removed " + std::to_string(removed.number));
   }
 
   void OnExit(const link::Exit& exit) override {

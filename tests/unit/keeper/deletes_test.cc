@@ -182,6 +182,8 @@ TEST_F(DeletesTest, ASandboxTakesItsMembersAlong) {
   EXPECT_FALSE(os::Identify(child.pid));
   EXPECT_TRUE(Status().instances.empty());
   EXPECT_TRUE(Until([&] { return engine.Count<link::InstanceRemoved>() == 2; }));
+  EXPECT_FALSE(engine.All<link::InstanceRemoved>()[0].with_group);
+  EXPECT_TRUE(engine.All<link::InstanceRemoved>()[1].with_group);
 }
 
 TEST_F(DeletesTest, AForgottenMemberIsGoneAtOnce) {

@@ -115,6 +115,23 @@ TEST_F(TaskDelete, EndsTheSandboxWithItsLastContainer) {
   EXPECT_EQ(backend_.Count("shutdown sandbox pod"), 1U);
 }
 
+TEST_F(TaskDelete, TellsOfTheEndOfWhatGoesWithItsPod) {
+  Run("pod");
+  Run("a", "pod");
+  End("pod", 137);
+  ASSERT_TRUE(Delete("pod"));
+  keeper_.RemoveInstance(1);
+  keeper_.RemoveInstance(2, true);
+  ASSERT_TRUE(Until([&] { return backend_.Count("killall a 9") == 1; }));
+  ASSERT_TRUE(backend_.End("a", 137));
+  EXPECT_TRUE(Until([&] { return Events().back() == "exit a 137"; })) << Events().back();
+  EXPECT_TRUE(Until([&] { return backend_.Count("shutdown sandbox pod") == 1; }));
+  EXPECT_EQ(backend_.Count("delete a"), 1U);
+  EXPECT_EQ(CodeOf(State("a")), Code::kNotFound);
+  EXPECT_EQ(CodeOf(Kill("a")), Code::kNotFound);
+  EXPECT_EQ(CodeOf(Delete("a")), Code::kNotFound);
+}
+
 TEST_F(TaskDelete, HandsTheSandboxesStateToAnotherContainer) {
   backend_.SaveState("sandbox state", "");
   Run("pod");

@@ -39,9 +39,9 @@ uint64_t FakeKeeper::Announce(const std::string& id, const std::string& bundle,
   return added.number;
 }
 
-void FakeKeeper::RemoveInstance(uint64_t number) {
+void FakeKeeper::RemoveInstance(uint64_t number, bool with_group) {
   instances.erase(number);
-  Tell(link::InstanceRemoved{number});
+  Tell(link::InstanceRemoved{number, with_group});
 }
 
 os::ProcessId FakeKeeper::AddOrphan(int32_t pid, uint64_t start_time) {

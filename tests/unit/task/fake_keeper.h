@@ -33,7 +33,7 @@ class FakeKeeper {
   /// An instance, as the shim announces it; the engine is told. `group`: the pod's id.
   uint64_t Announce(const std::string& id, const std::string& bundle,
                     const std::string& group = "");
-  void RemoveInstance(uint64_t number);
+  void RemoveInstance(uint64_t number, bool with_group = false);
 
   /// The socket of an instance's group.
   static std::string AddressOf(const std::string& group) { return "unix:///s/" + group; }

@@ -36,7 +36,7 @@ TEST(Instances, TheLastOneEndsTheGroup) {
   ASSERT_TRUE(removed);
   EXPECT_TRUE(removed->last);
   EXPECT_EQ(removed->group->id, "p");
-  EXPECT_EQ(instances.GroupAt("unix:///s/p").error().code, Code::kInternal);
+  EXPECT_EQ(instances.GroupAt("unix:///s/p").error().code, Code::kNotFound);
   EXPECT_FALSE(instances.Remove(2)) << "it is gone";
 }
 

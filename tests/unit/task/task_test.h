@@ -78,7 +78,9 @@ class TestEngine final : private engine::KeeperObserver {
     tasks_.InstanceAdded(std::move(instance));
   }
 
-  void OnInstanceRemoved(uint64_t number) override { tasks_.InstanceRemoved(number); }
+  void OnInstanceRemoved(link::InstanceRemoved removed) override {
+    tasks_.InstanceRemoved(removed);
+  }
 
   void OnExit(const link::Exit& exit) override { processes_.OnExit(exit); }
 
