@@ -195,17 +195,23 @@ TEST_P(CriInterrupt, WhateverIsKilledThePodCanBeRemoved) {
     bool engine;
     bool keeper;
     bool holder;
+    cri::NamespaceMode pid = cri::POD;
   };
 
   constexpr Victims kVictims[] = {{"engine", true, false, false},
                                   {"keeper", false, true, false},
                                   {"holder", false, false, true},
+                                  {"holder of others", false, false, true, cri::CONTAINER},
                                   {"all", true, true, true}};
   for (const Victims& victims : kVictims) {
     SCOPED_TRACE(victims.name);
-    const PodConfig config = Pod(std::string("-") + victims.name);
+    const PodConfig config = Pod("-" + std::to_string(&victims - kVictims));
     const std::string pod = RunPod(config);
-    const pid_t pid = PidOf(RunContainerIn(pod, config, "one", {"sleep", "1000"}));
+    ContainerConfig one;
+    one.name = "one";
+    one.command = {"sleep", "1000"};
+    one.pid = victims.pid;
+    const pid_t pid = PidOf(RunContainerIn(pod, config, one));
     std::vector<pid_t> killed;
     if (victims.keeper) {
       // First: it would start another engine.
