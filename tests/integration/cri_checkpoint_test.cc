@@ -28,7 +28,15 @@ class CriCheckpoint : public CriPodTest {
     return checked.status == 0 ? "" : "criu check: " + checked.Text();
   }
 
-  int Count(const std::string& id) { return std::atoi(Exec(id, {"cat", "/count"}).out.c_str()); }
+  int Count(const std::string& id) {
+    std::string text;
+    // Empty between the shell's opening and its writing.
+    EXPECT_TRUE(Eventually([&] {
+      text = Exec(id, {"cat", "/count"}).out;
+      return !text.empty();
+    }));
+    return std::atoi(text.c_str());
+  }
 
   std::string Archive() { return settings().root + "/" + Id() + ".tar"; }
 };
