@@ -51,7 +51,7 @@ unit_suite() {
   export ASAN_OPTIONS=detect_stack_use_after_return=1:abort_on_error=0
   export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
   # A test of the relay forks engines that it kills; each starts a thread.
-  export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0
+  export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:suppressions="$GANTRY_ROOT/tests/tsan.supp"
   # The build names its programs: an earlier one may have left others.
   while read -r program; do
     wait_for_turn 2
