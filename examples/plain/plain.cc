@@ -45,6 +45,9 @@ constexpr const char* kScript =
     done
     shift
     echo >&4 && exec 4>&- && read -r go <&3 && exec 3<&- && exec "$@")";
+/// What an exec is first: it says that it is in the container's namespaces, and goes
+/// on where an engine that has been killed does not hear it.
+constexpr const char* kExecScript = R"((echo >&4); exec 4>&- && exec "$@")";
 
 /// Looked for before anything runs, so that it can be named.
 Status FindProgram(const std::string& rootfs, const Json& process) {
@@ -116,6 +119,22 @@ struct Bound {
     return context.Bind(host);
   }
 
+  /// Returns when its script has said that it is ready.
+  Status RunUntilReady(SpawnRequest request) {
+    std::array<int, 2> pipe = {-1, -1};
+    if (pipe2(pipe.data(), O_CLOEXEC) != 0) {
+      return FailErrno(errno, "make a pipe");
+    }
+    const UniqueFd ready(pipe[0]);
+    request.fds.emplace_back(UniqueFd(pipe[1]), kReady);
+    GANTRY_CHECK_OK(Run(std::move(request)));
+    char byte = 0;
+    if (read(ready.get(), &byte, 1) != 1) {
+      return Fail(Code::kInternal, "run '{}': its namespaces or mounts failed", tag);
+    }
+    return {};
+  }
+
   /// False: no engine has spawned it, or its end is known.
   Result<bool> Recover() {
     host = sandbox.FindSpawned(tag);
@@ -160,7 +179,9 @@ class PlainExec final : public Process {
   PlainExec(Bound bound, SpawnRequest request)
       : bound_(std::move(bound)), request_(std::move(request)) {}
 
-  Status Start() override { return bound_.host ? Status() : bound_.Run(std::move(request_)); }
+  Status Start() override {
+    return bound_.host ? Status() : bound_.RunUntilReady(std::move(request_));
+  }
 
   Status Kill(uint32_t signal) override { return bound_.Kill(signal); }
 
@@ -207,17 +228,7 @@ class PlainContainer final : public Container {
     for (const std::string& directory : cgroups_) {
       fs::create_directories(directory);
     }
-    std::array<int, 2> pipe = {-1, -1};
-    if (pipe2(pipe.data(), O_CLOEXEC) != 0) {
-      return FailErrno(errno, "make a pipe");
-    }
-    const UniqueFd ready(pipe[0]);
-    request.fds.emplace_back(UniqueFd(pipe[1]), kReady);
-    GANTRY_CHECK_OK(init_.Run(std::move(request)));
-    char byte = 0;
-    if (read(ready.get(), &byte, 1) != 1) {
-      return Fail(Code::kInternal, "create container '{}': its mounts failed", id_);
-    }
+    GANTRY_CHECK_OK(init_.RunUntilReady(std::move(request)));
     return context_.UseCgroupsOf(*init_.host);
   }
 
@@ -299,9 +310,10 @@ class PlainContainer final : public Container {
     }
     const Json process = Json::parse(request.process_json);
     GANTRY_CHECK_OK(FindProgram(rootfs_, process));
-    SpawnRequest spawn = RequestOf({kNsenter, "--target=" + std::to_string(init_.Inner().value),
-                                    "--pid", "--mount", "--uts", "--ipc", "--net", "--"},
-                                   rootfs_, process);
+    SpawnRequest spawn =
+        RequestOf({kNsenter, "--target=" + std::to_string(init_.Inner().value), "--pid", "--mount",
+                   "--uts", "--ipc", "--net", "--", "/bin/sh", "-c", kExecScript, "exec"},
+                  rootfs_, process);
     spawn.cgroups = cgroups_;
     return std::make_unique<PlainExec>(
         Bound{sandbox_, context, "exec/" + id_ + "/" + request.id.str()}, std::move(spawn));
