@@ -229,8 +229,10 @@ SandboxService::Answer<sandbox_pb::ShutdownSandboxResponse> SandboxService::Shut
     const Call& call, sandbox_pb::ShutdownSandboxRequest request) {
   Result<PodPtr> found = co_await Find(call, request.sandbox_id());
   if (!found) {
-    if (instances_.FindForgotten(call.address, request.sandbox_id()) != nullptr) {
-      // Done before; containerd repeats what it has no answer for.
+    // Shut down before, or never made: containerd was killed before CreateSandbox. From
+    // NOT_FOUND it would take that the shim is gone too, and keep it and its bundle.
+    const auto group = instances_.GroupAt(call.address);
+    if (group && (*group)->id == request.sandbox_id() && !sandboxes_.Find(call.address)) {
       co_return sandbox_pb::ShutdownSandboxResponse();
     }
     co_return std::unexpected(std::move(found).error());
