@@ -40,16 +40,26 @@ class CriInterrupt : public CriPodTest {
     return done.get();
   }
 
-  /// Kills containerd as soon as a bundle comes or goes, and starts it again.
-  void WithoutContainerd(const Operation& operation) {
+  /// Kills containerd as soon as bundles have come, gone or changed so often, and starts
+  /// it again.
+  void WithoutContainerd(const Operation& operation, int changes = 1) {
     FolderWatch bundles;
+    std::vector<std::string> folders;
     for (const char* plugin : {"runtime.v2.task", "sandbox.controller.v1.shim"}) {
-      const std::string folder = node().state() + "/io.containerd." + plugin + "/k8s.io";
-      std::filesystem::create_directories(folder);
-      bundles.Add(folder);
+      folders.push_back(node().state() + "/io.containerd." + plugin + "/k8s.io");
+      std::filesystem::create_directories(folders.back());
+      bundles.Add(folders.back());
     }
     auto done = std::async(std::launch::async, operation);
-    Eventually([&] { return bundles.Changed() || IsReady(done); });
+    Eventually([&] {
+      changes -= bundles.Changes();
+      for (const std::string& folder : folders) {
+        for (const std::string& bundle : ListFolder(folder)) {
+          bundles.Add((folder + "/").append(bundle));  // Again: the same watch.
+        }
+      }
+      return changes <= 0 || IsReady(done);
+    });
     node().KillContainerd();
     IgnoreError(done.get(), "whoever is to tell has been killed");
     ASSERT_EQ(node().StartContainerd(), "");
@@ -135,6 +145,22 @@ TEST_P(CriInterrupt, ContainerdDiesWhileAPodIsMade) {
   // The kubelet makes another one of the same name, after it has removed the first.
   ASSERT_NO_FATAL_FAILURE(RemovePods());
   EXPECT_NE(RunPod(config), "");
+}
+
+TEST_P(CriInterrupt, ContainerdDiesAtEachStepOfAPod) {
+  if (settings().release1() && !is_podsandbox()) {
+    GTEST_SKIP() << kNeverRemoved;
+  }
+  constexpr int kLastStep = 26;
+  constexpr int kStride = 4;
+  const PodConfig config = Pod();
+  for (int step = 2; step <= kLastStep; step += kStride) {
+    SCOPED_TRACE("after change " + std::to_string(step));
+    std::string pod;
+    WithoutContainerd(Running(config, pod), step);
+    ASSERT_NO_FATAL_FAILURE(RemovePods());
+    ASSERT_NO_FATAL_FAILURE(ExpectNoBundles());
+  }
 }
 
 TEST_P(CriInterrupt, ContainerdDiesWhileAContainerIsMade) {

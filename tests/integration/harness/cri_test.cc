@@ -15,6 +15,17 @@ std::vector<std::string> BundlesIn(const std::string& folder) {
   return names;
 }
 
+std::string DescribeBundles(const std::string& folder) {
+  std::string text;
+  for (const std::string& id : BundlesIn(folder)) {
+    text += "\n  " + id + ":";
+    for (const std::string& name : ListFolder((folder + "/").append(id))) {
+      text += " " + name;
+    }
+  }
+  return text;
+}
+
 std::optional<CriStream> OpenStream(const Result<std::string>& url) {
   EXPECT_TRUE(url) << url.error_or(Error{}).message;
   if (!url) {
@@ -47,13 +58,18 @@ void CriTest::Connect() {
 void CriTest::TearDown() {
   if (client_ != nullptr) {
     RemovePods();
-    for (const char* plugin : {"runtime.v2.task", "sandbox.controller.v1.shim"}) {
-      const std::string bundles = node().state() + "/io.containerd." + plugin + "/k8s.io";
-      EXPECT_TRUE(Eventually([&] { return BundlesIn(bundles).empty(); })) << "bundles are left";
-    }
+    ExpectNoBundles();
     RemoveParents();
   }
   E2eTest::TearDown();
+}
+
+void CriTest::ExpectNoBundles() {
+  for (const char* plugin : {"runtime.v2.task", "sandbox.controller.v1.shim"}) {
+    const std::string bundles = node().state() + "/io.containerd." + plugin + "/k8s.io";
+    ASSERT_TRUE(Eventually([&] { return BundlesIn(bundles).empty(); }))
+        << "left: " << DescribeBundles(bundles);
+  }
 }
 
 void CriTest::RemovePods() {

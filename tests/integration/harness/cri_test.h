@@ -51,6 +51,7 @@ class CriTest : public E2eTest {
   /// may write to a container's folder while it removes that.
   void RemovePods();
   void RemoveContainers();
+  void ExpectNoBundles();
 
  private:
   void RemoveParents();

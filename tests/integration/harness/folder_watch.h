@@ -19,15 +19,21 @@ class FolderWatch {
     inotify_add_watch(inotify_.get(), folder.c_str(), IN_CREATE | IN_DELETE | IN_MOVE);
   }
 
-  /// Since the last time this was asked.
-  bool Changed() {
-    std::array<char, 4096> events{};
-    bool changed = false;
-    while (read(inotify_.get(), events.data(), events.size()) > 0) {
-      changed = true;
+  /// Names that came or went since the last time this was asked.
+  int Changes() {
+    alignas(inotify_event) std::array<char, 4096> events{};
+    int changes = 0;
+    ssize_t bytes = 0;
+    while ((bytes = read(inotify_.get(), events.data(), events.size())) > 0) {
+      const char* const end = events.data() + bytes;
+      for (const char* at = events.data(); at < end; ++changes) {
+        at += sizeof(inotify_event) + reinterpret_cast<const inotify_event*>(at)->len;
+      }
     }
-    return changed;
+    return changes;
   }
+
+  bool Changed() { return Changes() > 0; }
 
  private:
   UniqueFd inotify_{inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};
