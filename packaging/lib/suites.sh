@@ -24,13 +24,15 @@ count_log() {
     }' "$3" >"$3.results"
 }
 
-# show_failures LOG: what each failed test printed, its last 40 lines.
+# show_failures LOG: what each failed test printed, its first 12 lines and last 40.
 show_failures() {
   awk '
     /^\[ RUN      \]/ { n = 0 }
     { lines[n++] = $0 }
     /^\[  FAILED  \] .* \([0-9]+ ms\)$/ {
-      for (i = (n > 40 ? n - 40 : 0); i < n; i++) print "      " substr(lines[i], 1, 1500)
+      for (i = 0; i < n; i++)
+        if (i < 12 || i >= n - 40) print "      " substr(lines[i], 1, 1500)
+        else if (i == 12) print "      ..."
       n = 0
     }
     /^\[       OK \]|^\[  SKIPPED \]/ { n = 0 }

@@ -250,8 +250,12 @@ TEST_F(EngineKill, DuringFiftyRunsLosesNoExitCode) {
       Kill();
     }
   }
-  for (Program& program : running) {
-    ASSERT_TRUE(program.ReadUntil("up\n", kLong)) << program.err();
+  for (int i = 0; i < kCount; ++i) {
+    Program& program = running[static_cast<size_t>(i)];
+    ASSERT_TRUE(program.ReadUntil("up\n", kLong))
+        << Id("-" + std::to_string(i)) << " is " << FindTask(Id("-" + std::to_string(i))).state
+        << "\n"
+        << program.err();
   }
   for (int i = 0; i < kCount; ++i) {
     if (i % 20 == 10) {

@@ -2,6 +2,8 @@
 //
 // The configuration files of a node: containerd's, whose plugin names differ
 // between 1.7 (version 2) and 2.x (version 3), and gantry's.
+#include <chrono>
+#include <utility>
 
 #include "tests/integration/harness/node.h"
 
@@ -84,10 +86,28 @@ std::string Release2(const Settings& settings, const std::string& address) {
          Quoted(settings.root + "/cni/bin") + (settings.release.starts_with("2.1.") ? "\n" : "]\n");
 }
 
+/// containerd's own, longer by as much as the machine is slower.
+std::string Timeouts() {
+  constexpr std::pair<const char*, std::chrono::seconds> kDefaults[] = {
+      {"shim.cleanup", std::chrono::seconds(5)},
+      {"shim.load", std::chrono::seconds(5)},
+      {"shim.shutdown", std::chrono::seconds(3)},
+      {"task.state", std::chrono::seconds(2)},
+  };
+  std::string text = "[timeouts]\n";
+  for (const auto& [name, limit] : kDefaults) {
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(Bound(limit)).count();
+    text += "  \"io.containerd.timeout." + std::string(name) + "\" = \"" + std::to_string(seconds) +
+            "s\"\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string ContainerdConfiguration(const Settings& settings, const std::string& address) {
-  return settings.release1() ? Release1(settings, address) : Release2(settings, address);
+  return (settings.release1() ? Release1(settings, address) : Release2(settings, address)) +
+         Timeouts();
 }
 
 std::string NetworkConfiguration() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/integration/harness/e2e_test.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -25,6 +26,10 @@ void E2eTest::SetUp() {
     GTEST_SKIP() << reason;
   }
   ASSERT_EQ(environment.failure(), "");
+  const auto paths = LogPaths();
+  for (size_t i = 0; i < paths.size(); ++i) {
+    log_begins_[i] = ReadText(paths[i]).size();
+  }
   if (!node().has_containerd()) {
     // A test that failed had taken it away.
     ASSERT_EQ(node().StartContainerd(), "");
@@ -37,6 +42,7 @@ void E2eTest::TearDown() {
     return;
   }
   if (HasFailure()) {
+    ShowLogs();
     Sweep(node());
     return;
   }
@@ -45,6 +51,22 @@ void E2eTest::TearDown() {
   EXPECT_EQ(left, "") << "left after the test";
   if (!left.empty()) {
     Sweep(node());
+  }
+}
+
+std::array<std::string, 3> E2eTest::LogPaths() {
+  return {node().log_path(), settings().run_dir + "/keeper.log",
+          settings().run_dir + "/gantry.log"};
+}
+
+void E2eTest::ShowLogs() const {
+  constexpr size_t kMost = 256 << 10;
+  const auto paths = LogPaths();
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const std::string text = ReadText(paths[i]);
+    const size_t begin = std::max(std::min<size_t>(log_begins_[i], text.size()),
+                                  text.size() > kMost ? text.size() - kMost : size_t{0});
+    std::fprintf(stderr, "--- %s:\n%s---\n", paths[i].c_str(), text.c_str() + begin);
   }
 }
 

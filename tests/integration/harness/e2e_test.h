@@ -4,6 +4,8 @@
 // gantry serve the whole program; after each test nothing of it may be left.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -57,7 +59,11 @@ class E2eTest : public ::testing::Test {
   static bool WaitForState(const std::string& id, const std::string& state);
 
  private:
+  static std::array<std::string, 3> LogPaths();
+  void ShowLogs() const;
+
   std::string prefix_;
+  std::array<size_t, 3> log_begins_ = {};
 };
 
 /// A `ctr run` or `ctr exec` that a test talks to.
