@@ -174,7 +174,13 @@ os::Task<Status> Service::DoCreate(std::shared_ptr<Creation> creation) {
   GANTRY_CO_CHECK_OK(co_await Enlist(container));
   container.init->state = State::kCreated;
   Protect(container);
-  co_return co_await Save(container);
+  GANTRY_CO_CHECK_OK(co_await Save(container));
+  // Not before: until the record says that it is there, an engine that is killed leaves
+  // it to be undone and made again, and its end must not be that of the client's stream.
+  if (container.checkpoint.empty()) {  // Else it takes its streams at Start.
+    container.init->io->Started();
+  }
+  co_return Status();
 }
 
 /// Checks, the first record, mounts and streams.
@@ -287,9 +293,6 @@ os::Task<Status> Service::MakeContainer(Creation& creation) {
                               return sandbox->sandbox->CreateContainer(request, *container.context);
                             });
                           }));
-  if (container.checkpoint.empty()) {  // Else it takes its streams at Start.
-    container.init->io->Started();
-  }
   co_return Status();
 }
 

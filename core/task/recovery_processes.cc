@@ -64,7 +64,9 @@ os::Task<void> Service::RecoverStreams(TaskProcessPtr process) {
     co_return;
   }
   process->io = std::move(*recovered);
-  if (process->state == State::kRunning || process->state == State::kPaused ||
+  const bool made = process->state == State::kCreated && process->is_init() &&
+                    process->container.checkpoint.empty();
+  if (made || process->state == State::kRunning || process->state == State::kPaused ||
       process->state == State::kStopped) {
     process->io->Started();
   }

@@ -84,12 +84,12 @@ os::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, D
       StartPublished(init);
       co_return std::unexpected(started.error());
     }
-    if (!container->checkpoint.empty() && init.io) {
-      init.io->Started();
-    }
     init.state = State::kRunning;
     if (Status saved = co_await Save(*container); !saved) {
       LogError({{"id", container->id.str()}}, "record the start: {}", saved.error().message);
+    }
+    if (!container->checkpoint.empty() && init.io) {
+      init.io->Started();
     }
   }
   Publish(events::TaskStart(container->subject(), init.pid));
