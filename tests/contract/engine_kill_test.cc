@@ -13,6 +13,7 @@
 #include <array>
 #include <cstring>
 #include <functional>
+#include <future>
 
 #include <gmock/gmock.h>
 
@@ -124,6 +125,37 @@ TEST_P(EngineKill, DuringCreate) {
                                                              "Create", box.CreateRequest(), moment);
     EXPECT_OK(created.answer);
     EXPECT_OK(box.Start());
+    ExpectEndOf(box, 4);
+    return created.in_time;
+  });
+}
+
+// What its client reads: to the end, once, as containerd's client does.
+std::string ReadToEnd(const std::string& fifo) {
+  std::string text;
+  std::array<char, 4096> buffer{};
+  const UniqueFd reader(open(fifo.c_str(), O_RDONLY | O_CLOEXEC));
+  for (ssize_t bytes = 0; (bytes = read(reader.get(), buffer.data(), buffer.size())) > 0;) {
+    text.append(buffer.data(), static_cast<size_t>(bytes));
+  }
+  return text;
+}
+
+TEST_P(EngineKill, DuringCreateEndsNoStream) {
+  AtEachMoment([this](size_t moment) {
+    Box& box = Announced({.args = {"sh", "-c", "echo out; exit 4"}}, "-" + std::to_string(moment));
+    const std::string fifo = box.bundle() + "/out";
+    EXPECT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+    auto text = std::async(std::launch::async, [&] { return ReadToEnd(fifo); });
+    pb::CreateTaskRequest request = box.CreateRequest();
+    request.set_stdout(fifo);
+    const auto created = CallAndKill<pb::CreateTaskResponse>(node(), box.bundle(), box.client(),
+                                                             "Create", request, moment);
+    EXPECT_OK(created.answer);
+    EXPECT_OK(box.Start());
+    // A reader that nothing came for does not wait for ever.
+    UniqueFd(open(fifo.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)).reset();
+    EXPECT_EQ(text.get(), "out\n");
     ExpectEndOf(box, 4);
     return created.in_time;
   });
