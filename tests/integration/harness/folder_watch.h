@@ -33,8 +33,6 @@ class FolderWatch {
     return changes;
   }
 
-  bool Changed() { return Changes() > 0; }
-
  private:
   UniqueFd inotify_{inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};
 };
