@@ -50,23 +50,35 @@ Status ReadVersion(const Yaml& value) {
   return value.ReadNumber(version, kVersion, kVersion);
 }
 
+template <class T>
+struct Word {
+  std::string_view text;
+  T value;
+};
+
+// One of a few words; `expected` names them.
+template <class T, size_t N>
+Yaml::Reader OneOf(T& out, const Word<T> (&words)[N], const char* expected) {
+  return [&out, &words, expected](const Yaml& value) -> Status {
+    std::string text;
+    GANTRY_CHECK_OK(value.ReadText(text));
+    for (const Word<T>& word : words) {
+      if (word.text == text) {
+        out = word.value;
+        return {};
+      }
+    }
+    return value.Wrong(Format("expected {}", expected));
+  };
+}
+
 Status ReadLog(const Yaml& log, Config& config) {
-  return log.ReadMap({{"level", [&](const Yaml& value) -> Status {
-                         std::string name;
-                         GANTRY_CHECK_OK(value.ReadText(name));
-                         constexpr std::pair<std::string_view, LogLevel> kLevels[] = {
-                             {"debug", LogLevel::kDebug},
-                             {"info", LogLevel::kInfo},
-                             {"warning", LogLevel::kWarning},
-                             {"error", LogLevel::kError}};
-                         for (const auto& [text, level] : kLevels) {
-                           if (text == name) {
-                             config.log_level = level;
-                             return {};
-                           }
-                         }
-                         return value.Wrong("expected debug, info, warning or error");
-                       }}});
+  static constexpr Word<LogLevel> kLevels[] = {{"debug", LogLevel::kDebug},
+                                               {"info", LogLevel::kInfo},
+                                               {"warning", LogLevel::kWarning},
+                                               {"error", LogLevel::kError}};
+  return log.ReadMap(
+      {{"level", OneOf(config.log_level, kLevels, "debug, info, warning or error")}});
 }
 
 Status CheckName(const std::string& name, const Yaml& at) {
@@ -153,6 +165,14 @@ Status ReadIo(const Yaml& map, Io& io) {
   });
 }
 
+Status ReadHang(const Yaml& map, Hang& hang) {
+  static constexpr Word<bool> kPolicies[] = {{"restart", true}, {"report", false}};
+  return map.ReadMap({
+      {"after", Duration(hang.after, Millis(1'000), Millis(600'000))},
+      {"policy", OneOf(hang.restart, kPolicies, "restart or report")},
+  });
+}
+
 // What no single key can tell.
 Status CheckWhole(const Yaml& default_handler, Config& config) {
   if (config.FindHandler("") == nullptr) {
@@ -182,6 +202,7 @@ Result<Config> ReadRoot(const Yaml& root, Config config) {
       {"timeouts", [&](const Yaml& value) { return ReadTimeouts(value, config.timeouts); }},
       {"events", [&](const Yaml& value) { return ReadEvents(value, config.events); }},
       {"io", [&](const Yaml& value) { return ReadIo(value, config.io); }},
+      {"hang", [&](const Yaml& value) { return ReadHang(value, config.hang); }},
   }));
   GANTRY_CHECK_OK(CheckWhole(default_handler ? *default_handler : root, config));
   return config;

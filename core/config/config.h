@@ -85,6 +85,15 @@ struct Io {
   bool operator==(const Io&) const = default;
 };
 
+/// When the engine's loop stands still.
+struct Hang {
+  Millis after{10'000};
+  /// Else it is noted in the keeper's log, and left as it is.
+  bool restart = true;
+
+  bool operator==(const Hang&) const = default;
+};
+
 struct Config {
   /// What was read; empty: built-in defaults.
   std::string file;
@@ -96,6 +105,7 @@ struct Config {
   Timeouts timeouts;
   Events events;
   Io io;
+  Hang hang;
 
   /// Null: no such handler. An empty name is the default handler.
   const Handler* FindHandler(std::string_view name) const;

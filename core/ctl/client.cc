@@ -86,10 +86,10 @@ Result<link::KeeperStatus> QueryKeeper(const std::string& socket) {
                                          std::chrono::steady_clock::now() + kTimeout);
 }
 
-Result<int32_t> RestartEngine(const std::string& socket) {
+Result<int32_t> UpgradeEngine(const std::string& socket, const std::string& program) {
   GANTRY_TRY(auto channel, ConnectKeeper(socket));
   GANTRY_TRY(const auto done,
-             channel.Ask<link::Upgraded>(link::Upgrade(),
+             channel.Ask<link::Upgraded>(link::Upgrade{program},
                                          std::chrono::steady_clock::now() + kRestartTimeout));
   return done.engine_pid;
 }

@@ -40,9 +40,10 @@ class OperatorClient {
 Result<link::KeeperStatus> QueryKeeper(const std::string& socket);
 
 /// Has the keeper beside `socket` put a newly started engine in the place of the
-/// one that runs, if any; returns its pid. Blocks: up to half a minute. Errors:
+/// one that runs, if any; returns its pid. `program`: an absolute path; empty: that of
+/// the present one. Blocks: up to half a minute. Errors:
 /// kUnavailable; kFailedPrecondition when the new one was given up and the old one
 /// goes on; kDeadlineExceeded.
-Result<int32_t> RestartEngine(const std::string& socket);
+Result<int32_t> UpgradeEngine(const std::string& socket, const std::string& program);
 
 }  // namespace gantry::ctl

@@ -3,8 +3,10 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <ostream>
+#include <system_error>
 #include <utility>
 
 #include <boost/program_options.hpp>
@@ -39,6 +41,7 @@ constexpr char kHelp[] = R"(usage: gantryctl COMMAND [OPTION...]
   check [FILE]    a configuration file, or a plugin (.so); default: the configuration
   doctor          what this node lacks for which backend, and how to get it
   restart         a newly started engine in place of the one that runs
+  upgrade         the same, with --engine of another program; what runs goes on
 
 )";
 
@@ -49,6 +52,7 @@ struct Arguments {
   std::string address;
   std::string config;
   std::string name;
+  std::string engine;
   bool json = false;
 };
 
@@ -82,10 +86,31 @@ Result<std::string> ShowStatus(const Arguments& arguments) {
   return arguments.json ? StatusJson(answer, keeper) : StatusText(answer, keeper, NowNs());
 }
 
-Result<std::string> Restart(const Arguments& arguments) {
-  GANTRY_TRY(const int32_t pid, RestartEngine(arguments.address));
-  return arguments.json ? Format("{{\"engine_pid\":{}}}\n", pid)
-                        : Format("engine {} is in charge\n", pid);
+Result<std::string> Replace(const Arguments& arguments, const std::string& program) {
+  GANTRY_TRY(const int32_t pid, UpgradeEngine(arguments.address, program));
+  auto client = OperatorClient::Connect(arguments.address);
+  const auto now =
+      client ? client->EngineStatus() : Result<v1::StatusResponse>(std::unexpected(client.error()));
+  if (arguments.json) {
+    return Format("{{\"engine_pid\":{},\"version\":\"{}\"}}\n", pid, now ? now->version() : "");
+  }
+  return now ? Format("engine {}, version {}, is in charge: {} sandbox(es), {} container(s)\n", pid,
+                      now->version(), now->sandboxes(), now->containers())
+             : Format("engine {} is in charge\n", pid);
+}
+
+Result<std::string> Restart(const Arguments& arguments) { return Replace(arguments, ""); }
+
+Result<std::string> Upgrade(const Arguments& arguments) {
+  if (arguments.engine.empty()) {
+    return Replace(arguments, "");
+  }
+  std::error_code error;
+  const std::string program = std::filesystem::absolute(arguments.engine, error).string();
+  if (!IsExecutable(program)) {
+    return Fail(Code::kInvalidArgument, "upgrade the engine: '{}' is no executable file", program);
+  }
+  return Replace(arguments, program);
 }
 
 Result<std::string> Check(const Arguments& arguments) {
@@ -150,8 +175,9 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {"ps", 0, 0, Ps},       {"inspect", 1, 1, Inspect}, {"status", 0, 0, ShowStatus},
-    {"check", 0, 1, Check}, {"doctor", 0, 0, nullptr},  {"restart", 0, 0, Restart},
+    {"ps", 0, 0, Ps},           {"inspect", 1, 1, Inspect}, {"status", 0, 0, ShowStatus},
+    {"check", 0, 1, Check},     {"doctor", 0, 0, nullptr},  {"restart", 0, 0, Restart},
+    {"upgrade", 0, 0, Upgrade},
 };
 
 po::options_description Options(Arguments& arguments) {
@@ -165,7 +191,9 @@ po::options_description Options(Arguments& arguments) {
       "config", po::value(&arguments.config)->value_name("FILE"),
       "the configuration; default $GANTRY_CONFIG, /etc/gantry/gantry.yaml")(
       "name", po::value(&arguments.name)->value_name("NAME"),
-      "check: what the configuration calls the plugin");
+      "check: what the configuration calls the plugin")(
+      "engine", po::value(&arguments.engine)->value_name("PROGRAM"),
+      "upgrade: the new gantryd; default: the one that is installed");
   return options;
 }
 

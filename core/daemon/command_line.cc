@@ -8,6 +8,7 @@
 #include <boost/program_options.hpp>
 
 #include "core/config/config.h"
+#include "core/link/message_type.h"
 #include "core/os/fs.h"
 
 namespace gantry::daemon {
@@ -49,6 +50,7 @@ po::options_description Describe(CommandLine& line) {
 
 Result<CommandLine> ParseCommandLine(int argc, char** argv) {
   CommandLine line;
+  line.standby = FromEnvironment(link::kStandbyVariable, "") == "1";
   // Boost's seam: it reports errors by exceptions.
   try {
     po::variables_map values;

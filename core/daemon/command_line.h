@@ -16,6 +16,8 @@ struct CommandLine {
   std::string run_dir;
   /// Where gantry's own files are: plugins/ below it.
   std::string libexec;
+  /// Another engine is in charge, and this one is to take its place.
+  bool standby = false;
   bool help = false;
   bool version = false;
   /// `--probe-plugin PATH NAME`: inspect a plugin in a process of its own.
@@ -23,7 +25,8 @@ struct CommandLine {
   std::string probe_name;
 };
 
-/// Options win over GANTRY_CONFIG, GANTRY_RUN_DIR, GANTRY_LIBEXEC_DIR.
+/// Options win over GANTRY_CONFIG, GANTRY_RUN_DIR, GANTRY_LIBEXEC_DIR. The keeper sets
+/// GANTRY_STANDBY.
 /// Errors: kInvalidArgument.
 Result<CommandLine> ParseCommandLine(int argc, char** argv);
 

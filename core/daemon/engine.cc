@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "core/daemon/operator_service.h"
+#include "core/daemon/takeover.h"
+#include "core/link/channel.h"
 #include "core/log/log.h"
 #include "core/os/fs.h"
 #include "core/os/process.h"
@@ -34,6 +36,7 @@ Engine::Engine(CommandLine line, config::Config config, std::string config_error
       config_(std::move(config)),
       config_error_(std::move(config_error)),
       cgroups_(std::move(cgroups)),
+      early_link_(line_.standby ? link.Duplicate().value_or(UniqueFd()) : UniqueFd()),
       pool_(loop_, config_.limits.worker_threads, config_.limits.max_queued_calls),
       link_(loop_, std::move(link), *this),
       processes_(loop_, link_),
@@ -47,7 +50,11 @@ int Engine::Run() {
                std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
   });
   WatchSignals();
-  if (Status hello = link_.SayHello(); !hello) {
+  if (Status can = CheckStandby(); !can) {
+    LogError("take the other engine's place: {}", can.error().message);
+    return 1;
+  }
+  if (Status hello = link_.SayHello(config_.hang.after, !config_.hang.restart); !hello) {
     LogError("say hello to the keeper: {}", hello.error().message);
     return 1;
   }
@@ -63,6 +70,21 @@ void Engine::WatchSignals() {
   }
   signals_ = std::move(*signals);
   loop_.Watch(signals_.get(), EPOLLIN, [this](uint32_t) { loop_.Stop(); });
+}
+
+Status Engine::CheckStandby() {
+  if (!line_.standby) {
+    return {};
+  }
+  link::BlockingChannel keeper(std::move(early_link_));
+  Status can = config_error_.empty() ? CheckTakeover(keeper, backends_)
+                                     : Fail(Code::kFailedPrecondition, "{}", config_error_);
+  if (!can) {
+    IgnoreError(keeper.Send(link::Type::kRefuse, link::Encode(link::Refuse{can.error().message}),
+                            std::chrono::steady_clock::now() + std::chrono::seconds(1)),
+                "it ends, which says enough");
+  }
+  return can;
 }
 
 void Engine::GiveBack() {

@@ -52,6 +52,8 @@ class Engine final : private engine::KeeperObserver {
   /// Runs `function` when everything is up: now, or later in its turn.
   void WhenUp(std::move_only_function<void()> function);
   void WatchSignals();
+  /// Of one that is to take another's place. Blocks: for files and plugins.
+  Status CheckStandby();
 
   void OnInstanceAdded(link::InstanceAdded instance) override;
   void OnInstanceRemoved(link::InstanceRemoved removed) override;
@@ -70,6 +72,8 @@ class Engine final : private engine::KeeperObserver {
   const config::Config config_;
   const std::string config_error_;
   const os::CgroupHierarchy cgroups_;
+  /// Until it has said Hello. Valid with `line_.standby` only.
+  UniqueFd early_link_;
   os::Loop loop_;
   os::IdleTrim trim_{loop_, {.release = [this] { GiveBack(); }}};
   UniqueFd signals_;

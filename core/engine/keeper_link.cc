@@ -90,10 +90,12 @@ KeeperLink::KeeperLink(os::Loop& loop, UniqueFd socket, KeeperObserver& observer
 
 KeeperLink::~KeeperLink() = default;
 
-Status KeeperLink::SayHello() {
+Status KeeperLink::SayHello(std::chrono::milliseconds answers_within, bool keep_hanging) {
   link::Hello hello;
   hello.version = link::kProtocolVersion;
   hello.pid = getpid();
+  hello.answers_within_ms = static_cast<uint64_t>(answers_within.count());
+  hello.keep_hanging = keep_hanging;
   return channel_->Send(hello);
 }
 
@@ -268,6 +270,10 @@ void KeeperLink::OnMessage(link::Message message) {
       return answered(std::type_identity<link::PutDone>());
     case link::Type::kTaken:
       return answered(std::type_identity<link::Taken>());
+    case link::Type::kPing:
+      return Deliver<link::Ping>(message, [&](const link::Ping& ping) {
+        IgnoreError(channel_->Send(link::Pong{ping.number}), "a keeper that is gone asks no more");
+      });
     case link::Type::kMemberAdded:
       return answered(std::type_identity<link::MemberAdded>());
     default:

@@ -5,6 +5,7 @@
 // The messages and their order are in core/link/messages.h.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -69,8 +70,9 @@ class KeeperLink {
   KeeperLink& operator=(const KeeperLink&) = delete;
   ~KeeperLink();
 
-  /// Says who we are; the snapshot follows.
-  Status SayHello();
+  /// Says who we are; the snapshot follows. The keeper ends an engine that does not
+  /// turn its loop for `answers_within` (zero: it does not look), or notes it.
+  Status SayHello(std::chrono::milliseconds answers_within, bool keep_hanging);
 
   /// Errors: kNotFound where the program is missing; else as the step that
   /// failed, named in the message.

@@ -29,7 +29,8 @@ Keeper::Keeper(os::Loop& loop, KeeperOptions options)
           loop, options_.run_dir, options_.engine, options_.child_defaults,
           {.up = [this](link::Channel& engine) { OnEngineUp(engine); },
            .down = [this] { front_door_.EngineDown(); },
-           .message = [this](link::Message message) { OnEngineMessage(std::move(message)); }}),
+           .message = [this](link::Message message) { OnEngineMessage(std::move(message)); },
+           .inquired = [this](link::Channel& engine) { SendInventory(engine); }}),
       spawner_(loop, exits_, options_.child_defaults,
                [this](uint64_t generation, const link::Spawned& answer, UniqueFd pidfd) {
                  return AnswerSpawn(generation, answer, std::move(pidfd));

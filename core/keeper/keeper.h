@@ -66,6 +66,7 @@ class Keeper {
   // Engine link.
   void OnEngineUp(link::Channel& engine);
   void SendSnapshot(link::Channel& engine);
+  void SendInventory(link::Channel& engine) const;
   void OnEngineMessage(link::Message message);
   template <class T, class Handler>
   void Dispatch(const link::Message& message, Handler&& handler);

@@ -158,6 +158,7 @@ link::KeeperStatus Keeper::StatusNow() const {
   status.exits_kept = exits_.kept();
   status.descriptors_stored = fd_store_.size();
   status.tombstones = instances_.tombstones();
+  status.engine_hangs = supervisor_.hangs();
   return status;
 }
 

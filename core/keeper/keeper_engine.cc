@@ -77,6 +77,22 @@ void Keeper::SendSnapshot(link::Channel& engine) {
   send(link::SnapshotEnd{});
 }
 
+void Keeper::SendInventory(link::Channel& engine) const {
+  constexpr size_t kBundlesPerMessage = 256;
+  link::Inventory part;
+  for (const auto& [number, instance] : instances_.all()) {
+    if (part.bundles.size() == kBundlesPerMessage) {
+      part.more = true;
+      IgnoreError(engine.Send(part), "its end is reported");
+      part = {};
+    }
+    if (!instance.told.forgotten) {
+      part.bundles.push_back(instance.told.announce.bundle);
+    }
+  }
+  IgnoreError(engine.Send(part), "its end is reported");
+}
+
 template <class T, class Handler>
 void Keeper::Dispatch(const link::Message& message, Handler&& handler) {
   if (auto request = message.As<T>()) {

@@ -32,14 +32,19 @@ constexpr std::chrono::milliseconds kMaxBackoff = 5s;
 constexpr std::chrono::milliseconds kMaxBackoffAfterHello = 400ms;
 constexpr int64_t kMaxLogBytes = 16 << 20;
 
-std::vector<std::string> Environment(const std::string& run_dir) {
+std::vector<std::string> Environment(const std::string& run_dir, bool standby) {
+  const std::string kept_back = std::string(link::kStandbyVariable) + "=";
   std::vector<std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (!std::string_view(*entry).starts_with("GANTRY_RUN_DIR=")) {
-      all.emplace_back(*entry);
+    const std::string_view text = *entry;
+    if (!text.starts_with("GANTRY_RUN_DIR=") && !text.starts_with(kept_back)) {
+      all.emplace_back(text);
     }
   }
   all.push_back("GANTRY_RUN_DIR=" + run_dir);
+  if (standby) {
+    all.push_back(kept_back + "1");
+  }
   os::AddMemoryTunables(all);
   return all;
 }
@@ -64,7 +69,13 @@ Supervisor::Supervisor(os::Loop& loop, std::string run_dir, std::string engine,
       run_dir_(std::move(run_dir)),
       path_(std::move(engine)),
       defaults_(defaults),
-      events_(std::move(events)) {}
+      events_(std::move(events)),
+      heartbeat_(loop, {.ping =
+                            [this](uint64_t number) {
+                              IgnoreError(current_->channel->Send(link::Ping{number}),
+                                          "its end is reported");
+                            },
+                        .silent = [this](std::chrono::milliseconds time) { OnSilent(time); }}) {}
 
 Supervisor::~Supervisor() {
   loop_.Cancel(restart_timer_);
@@ -88,13 +99,14 @@ link::EngineState Supervisor::state() const {
 
 // --- Starting --------------------------------------------------------------------
 
-Result<std::unique_ptr<Supervisor::Engine>> Supervisor::Start(const std::string& path) {
+Result<std::unique_ptr<Supervisor::Engine>> Supervisor::Start(const std::string& path,
+                                                              bool standby) {
   GANTRY_TRY(auto pair, os::UnixSocketPair());
   GANTRY_TRY(const UniqueFd log, OpenLog(run_dir_ + "/gantry.log", kMaxLogBytes));
   os::SpawnRequest request;
   request.executable = path;
   request.argv = {path};
-  request.env = Environment(run_dir_);
+  request.env = Environment(run_dir_, standby);
   request.cwd = "/";
   request.new_session = true;
   request.oom_score_adj = defaults_.oom_score_adj;
@@ -122,7 +134,7 @@ void Supervisor::Ensure() {
 }
 
 void Supervisor::StartCurrent() {
-  auto started = Start(path_);
+  auto started = Start(path_, false);
   if (!started) {
     Note("start the engine: {}", started.error().message);
     Restart();
@@ -153,8 +165,22 @@ void Supervisor::Restart() {
 void Supervisor::OnMessage(Engine* engine, link::Message message) {
   if (message.type == link::Type::kHello && !engine->said_hello) {
     OnHello(engine, message);
+  } else if (engine == next_.get() && !engine->said_hello) {
+    OnStandby(*engine, message);
+  } else if (message.type == link::Type::kPong && engine->in_charge) {
+    if (const auto pong = message.As<link::Pong>()) {
+      heartbeat_.OnPong(pong->number);
+    }
   } else if (engine->in_charge || engine->retiring) {
     events_.message(std::move(message));
+  }
+}
+
+void Supervisor::OnStandby(Engine& engine, const link::Message& message) {
+  if (message.type == link::Type::kInquire) {
+    events_.inquired(*engine.channel);
+  } else if (const auto refuse = message.As<link::Refuse>()) {
+    engine.refusal = refuse->message;
   }
 }
 
@@ -165,6 +191,8 @@ void Supervisor::OnHello(Engine* engine, const link::Message& message) {
     return;
   }
   engine->said_hello = true;
+  engine->answers_within = std::chrono::milliseconds(hello->answers_within_ms);
+  engine->keep_hanging = hello->keep_hanging;
   loop_.Cancel(engine->timer);
   if (engine == current_.get()) {
     TakeCharge();
@@ -183,6 +211,17 @@ void Supervisor::TakeCharge() {
   current_->in_charge = true;
   current_->in_charge_since = Clock::now();
   events_.up(*current_->channel);
+  heartbeat_.Begin(current_->answers_within);
+}
+
+void Supervisor::OnSilent(std::chrono::milliseconds time) {
+  ++hangs_;
+  const std::string what = Format("it has not answered for {} ms, and hangs", time.count());
+  if (current_->keep_hanging) {
+    Note("engine {}: {}; it is left as it is", current_->process.pid, what);
+  } else {
+    Kill(*current_, SIGKILL, what);
+  }
 }
 
 void Supervisor::OnLinkClosed(Engine* engine) {
@@ -197,6 +236,7 @@ void Supervisor::OnLinkClosed(Engine* engine) {
 
 void Supervisor::LeaveCharge(Engine& engine) {
   if (std::exchange(engine.in_charge, false)) {
+    heartbeat_.End();
     events_.down();
   }
 }
@@ -211,7 +251,9 @@ void Supervisor::Kill(Engine& engine, int signal, const std::string& why) {
 void Supervisor::OnExit(const link::Exit& exit) {
   const os::ProcessId ended{exit.pid, exit.start_time};
   if (next_ && next_->process == ended) {
-    NextEnded("the new engine ended before it was ready");
+    next_->channel->Drain();
+    NextEnded(next_->refusal.empty() ? "the new engine ended before it was ready"
+                                     : "the new engine refuses: " + next_->refusal);
   } else if (current_ && current_->process == ended) {
     CurrentEnded(exit.wait_status);
   }
@@ -288,7 +330,7 @@ void Supervisor::Upgrade(const std::string& path, UpgradeDone done) {
     done(Fail(Code::kFailedPrecondition, "upgrade the engine: another upgrade is going on"));
     return;
   }
-  auto started = Start(path.empty() ? path_ : path);
+  auto started = Start(path.empty() ? path_ : path, true);
   if (!started) {
     done(Fail(Code::kFailedPrecondition, "upgrade the engine: {}", started.error().message));
     return;

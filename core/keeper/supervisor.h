@@ -6,11 +6,14 @@
 // the one that ended had said Hello; an engine that was in charge for 1 s counts as healthy and the
 // row begins anew.
 //
-// Upgrade: the new engine starts beside the old one and loads what it needs. When it says
-// Hello, the old one is ended (SIGTERM, SIGKILL after 2 s), and only when it
-// is gone the new one gets the state: no two engines act at the same time. If the new
-// one ends before Hello or is silent for 10 s, the old one was never disturbed. If
-// it ends within 10 s of being in charge, the next start is the old path again.
+// Hang: one whose loop does not answer in the time that it has given in its Hello is
+// ended, and the next one started; or, if it wants that, only noted.
+//
+// Upgrade: the new engine starts beside the old one, is told what there is, and loads what
+// it needs, or says why it cannot. When it says Hello, the old one is ended (SIGTERM, SIGKILL after
+// 2 s), and only when it is gone the new one gets the state: no two engines act at the same time.
+// If the new one ends before Hello or is silent for 10 s, the old one was never disturbed. If it
+// ends within 10 s of being in charge, the next start is the old path again.
 #pragma once
 
 #include <chrono>
@@ -22,6 +25,7 @@
 
 #include <gantry/error.h>
 
+#include "core/keeper/heartbeat.h"
 #include "core/link/channel.h"
 #include "core/os/loop.h"
 #include "core/os/process.h"
@@ -45,6 +49,8 @@ class Supervisor {
     /// It is no longer.
     std::function<void()> down;
     std::function<void(link::Message)> message;
+    /// An engine that is to take another's place asks what there is.
+    std::function<void(link::Channel&)> inquired;
   };
 
   using UpgradeDone = std::function<void(Result<pid_t>)>;
@@ -79,6 +85,9 @@ class Supervisor {
 
   uint64_t starts() const { return starts_; }
 
+  /// How often an engine was found hanging.
+  uint64_t hangs() const { return hangs_; }
+
   /// Counts the engines that were in charge: tells an answer's engine from a later one.
   uint64_t generation() const { return generation_; }
 
@@ -95,17 +104,22 @@ class Supervisor {
     UniqueFd pidfd;
     std::unique_ptr<link::Channel> channel;
     bool said_hello = false;
+    /// Why it will not take another's place.
+    std::string refusal;
     bool in_charge = false;
     /// Asked to end: gets nothing new, but what it still says counts.
     bool retiring = false;
+    std::chrono::milliseconds answers_within{};
+    bool keep_hanging = false;
     Clock::time_point in_charge_since;
     os::TimerId timer{};
   };
 
-  Result<std::unique_ptr<Engine>> Start(const std::string& path);
+  Result<std::unique_ptr<Engine>> Start(const std::string& path, bool standby);
   void StartCurrent();
   void Restart();
   void OnMessage(Engine* engine, link::Message message);
+  void OnStandby(Engine& engine, const link::Message& message);
   void OnHello(Engine* engine, const link::Message& message);
   void OnLinkClosed(Engine* engine);
   void TakeCharge();
@@ -115,6 +129,7 @@ class Supervisor {
   void Promote();
   void CurrentEnded(int wait_status);
   void NextEnded(const std::string& why);
+  void OnSilent(std::chrono::milliseconds time);
   void Kill(Engine& engine, int signal, const std::string& why);
 
   os::Loop& loop_;
@@ -128,6 +143,7 @@ class Supervisor {
   UpgradeDone upgrade_done_;
   std::optional<int> previous_wait_status_;
   uint64_t starts_ = 0;
+  uint64_t hangs_ = 0;
   uint64_t generation_ = 0;
   int failures_ = 0;
   /// The last one that ended did.
@@ -135,6 +151,8 @@ class Supervisor {
   bool ever_ = false;
   bool shutdown_ = false;
   os::TimerId restart_timer_{};
+  /// Of the engine in charge.
+  Heartbeat heartbeat_;
 };
 
 /// A file to append to, made anew when it has grown beyond `max_bytes` (the old one gets

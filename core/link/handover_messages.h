@@ -14,17 +14,55 @@
 
 namespace gantry::link {
 
-/// engine -> keeper, first of all: ready to take over. Everything the keeper
+/// engine -> keeper, of one that is to take another's place, before its Hello: what
+/// will it have to take up? Answer: Inventory.
+struct Inquire {
+  static constexpr Type kType = Type::kInquire;
+
+  void Each(this auto&, auto&&) {}
+};
+
+/// keeper -> engine: the bundles of all instances, in several parts.
+struct Inventory {
+  static constexpr Type kType = Type::kInventory;
+
+  std::vector<std::string> bundles;
+  /// Another part follows.
+  bool more = false;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.bundles);
+    field(2, self.more);
+  }
+};
+
+/// engine -> keeper, instead of Hello: it cannot take that up, and ends.
+struct Refuse {
+  static constexpr Type kType = Type::kRefuse;
+
+  /// For the operator.
+  std::string message;
+
+  void Each(this auto& self, auto&& field) { field(1, self.message); }
+};
+
+/// engine -> keeper, first of all but those: ready to take over. Everything the keeper
 /// knows follows. A keeper of another version than `kProtocolVersion` closes the link.
 struct Hello {
   static constexpr Type kType = Type::kHello;
 
   uint32_t version = 0;
   int32_t pid = 0;
+  /// Its loop answers a Ping within this time, else it hangs. 0: it is not asked.
+  uint64_t answers_within_ms = 0;
+  /// A hanging one is left as it is; else it is ended, and another one started.
+  bool keep_hanging = false;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.version);
     field(2, self.pid);
+    field(3, self.answers_within_ms);
+    field(4, self.keep_hanging);
   }
 };
 

@@ -12,6 +12,8 @@ namespace gantry::link {
 inline constexpr uint32_t kProtocolVersion = 1;
 /// Where an engine finds its end of the link.
 inline constexpr int kEngineLinkFd = 3;
+/// Set to 1 for an engine that is started beside another one.
+inline constexpr char kStandbyVariable[] = "GANTRY_STANDBY";
 /// A stored descriptor's name is at most this long.
 inline constexpr size_t kMaxStoredName = 256;
 /// So many descriptors the keeper stores; a Put beyond it is refused.
@@ -62,6 +64,13 @@ enum class Type : uint16_t {
   // Engine link: last resort.
   kProtect = 60,
   kForget = 61,
+  // Engine link: before Hello, of an engine that is to take another's place.
+  kInquire = 65,
+  kInventory = 66,
+  kRefuse = 67,
+  // Engine link: heartbeat.
+  kPing = 70,
+  kPong = 71,
 };
 
 }  // namespace gantry::link

@@ -28,6 +28,9 @@
 // answers each tagged one exactly once. So a Protect sent before a Spawn is in
 // force when the process is born.
 //
+// Of an engine that is started beside another (kStandbyVariable), Inquire, answered by
+// Inventory, may come before Hello, and Refuse in its place.
+//
 // Descriptors travel with a message in the order that its comment says.
 // Numbers of messages and fields are never used again for something else: an
 // older keeper serves a newer engine.
@@ -35,6 +38,7 @@
 
 #include "core/link/control_messages.h"      // IWYU pragma: export
 #include "core/link/handover_messages.h"     // IWYU pragma: export
+#include "core/link/heartbeat_messages.h"    // IWYU pragma: export
 #include "core/link/last_resort_messages.h"  // IWYU pragma: export
 #include "core/link/message_type.h"          // IWYU pragma: export
 #include "core/link/process_messages.h"      // IWYU pragma: export

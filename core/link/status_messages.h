@@ -46,6 +46,8 @@ struct KeeperStatus {
   uint64_t exits_kept = 0;
   uint64_t descriptors_stored = 0;
   uint64_t tombstones = 0;
+  /// How often an engine did not answer its Ping in time, since the keeper's start.
+  uint64_t engine_hangs = 0;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.keeper_pid);
@@ -66,6 +68,7 @@ struct KeeperStatus {
     field(16, self.exits_kept);
     field(17, self.descriptors_stored);
     field(18, self.tombstones);
+    field(19, self.engine_hangs);
   }
 };
 

@@ -34,7 +34,9 @@ ContainerRequest RequestOf(const Container& container, std::string spec_json) {
 Result<store::Record> ReadRecord(const std::string& bundle) {
   store::RemoveUnfinished(bundle);
   Result<store::Record> read = store::Read(bundle);
-  if (!read && read.error().code != Code::kNotFound) {
+  const Code code = read ? Code::kOk : read.error().code;
+  // One of a later version is for that version, which may come back.
+  if (!read && code != Code::kNotFound && code != Code::kFailedPrecondition) {
     IgnoreError(store::Quarantine(bundle), "it is logged and left where it is");
   }
   return read;

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/ctl/client.h"
 #include "core/link/channel.h"
 #include "core/os/unix_socket.h"
 #include "tests/contract/harness/setup.h"
@@ -142,7 +143,7 @@ void Node::WriteConfiguration(const NodeAdditions& more) const {
   e2e::WriteText(root_ + "/gantry.yaml", "version: 1\nlog: {level: debug}\n" +
                                              Replaced(handlers + backends, "@ROOT@", root_) +
                                              "timeouts: {stdio_drain: 2s, stdio_open: 5s" +
-                                             more.timeouts + "}\n");
+                                             more.timeouts + "}\n" + more.sections);
 }
 
 std::string Node::Start(const NodeAdditions& more) {
@@ -191,6 +192,10 @@ Result<link::Deleted> Node::ShimDelete(const std::string& id, const std::string&
   GANTRY_TRY(UniqueFd socket, os::ConnectUnix(run_dir() + "/keeper.sock"));
   link::BlockingChannel channel(std::move(socket));
   return channel.Ask<link::Deleted>(request, Soon());
+}
+
+Result<pid_t> Node::Upgrade(const std::string& program) const {
+  return ctl::UpgradeEngine(run_dir() + "/gantry.sock", program);
 }
 
 Result<link::KeeperStatus> Node::Query() const {

@@ -26,6 +26,8 @@ struct NodeAdditions {
   std::string backends;
   /// Behind others, in `timeouts`.
   std::string timeouts;
+  /// Other sections.
+  std::string sections{};
 };
 
 /// Thread: the test's.
@@ -65,6 +67,8 @@ class Node {
   /// As the shim's `delete`.
   Result<link::Deleted> ShimDelete(const std::string& id, const std::string& bundle) const;
   Result<link::KeeperStatus> Query() const;
+  /// As `gantryctl upgrade`. The new engine's pid.
+  Result<pid_t> Upgrade(const std::string& program = "") const;
 
   pid_t keeper() const { return keeper_->pid(); }
 

@@ -25,6 +25,8 @@ class EngineTest : public testing::Test, public KeeperObserver {
     Connect();
   }
 
+  static constexpr std::chrono::seconds kAnswersWithin{7};
+
   ~EngineTest() override {
     keeper_.Hangup();
     log::SetSinkForTest({});
@@ -38,7 +40,7 @@ class EngineTest : public testing::Test, public KeeperObserver {
     link_ = std::make_unique<KeeperLink>(loop_, keeper_.Connect(loop_), *this);
     processes_ = std::make_unique<HostProcesses>(loop_, *link_);
     seen_.clear();
-    EXPECT_TRUE(link_->SayHello());
+    EXPECT_TRUE(link_->SayHello(kAnswersWithin, true));
     EXPECT_TRUE(Until([this] { return Saw("snapshot end"); }));
   }
 

@@ -44,6 +44,18 @@ TEST_F(KeeperLinkTest, TellsWhatComesLater) {
                                  "removed 1"));
 }
 
+TEST_F(KeeperLinkTest, SaysWhatAHangIs) {
+  EXPECT_EQ(keeper_.hello.answers_within_ms, 7000U);
+  EXPECT_TRUE(keeper_.hello.keep_hanging);
+}
+
+TEST_F(KeeperLinkTest, AnswersAPing) {
+  keeper_.Tell(link::Ping{1});
+  keeper_.Tell(link::Ping{2});
+  ASSERT_TRUE(Until([this] { return keeper_.pongs.size() == 2; }));
+  EXPECT_THAT(keeper_.pongs, ElementsAre(1U, 2U));
+}
+
 TEST_F(KeeperLinkTest, SpawnSaysAllThatWasAsked) {
   SpawnRequest request = Request("/bin/x", "tag");
   request.argv.push_back("-v");

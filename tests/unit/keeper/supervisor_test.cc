@@ -99,6 +99,48 @@ TEST_F(SupervisorTest, EndsAnEngineOfAnotherVersion) {
   ReadyEngine(2);
 }
 
+constexpr uint64_t kSoon = 200;
+
+TEST_F(SupervisorTest, EndsAnEngineThatHangs) {
+  Announce("c1");
+  ASSERT_TRUE(Engine().channel->Send(link::Hello{link::kProtocolVersion, 1, kSoon}));
+  ASSERT_TRUE(Until([&] { return engines[0]->Count<link::Ping>() == 1; }));
+  const auto begin = std::chrono::steady_clock::now();
+  // It does not answer.
+  ReadyEngine(1);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(kSoon / 2));
+  EXPECT_EQ(Status().engine_hangs, 1U);
+}
+
+TEST_F(SupervisorTest, LeavesOneThatAnswers) {
+  Announce("c1");
+  FakeEngine& engine = Engine();
+  ASSERT_TRUE(engine.channel->Send(link::Hello{link::kProtocolVersion, 1, kSoon}));
+  for (size_t i = 1; i <= 6; ++i) {
+    ASSERT_TRUE(Until([&] { return engine.Count<link::Ping>() == i; }));
+    ASSERT_TRUE(engine.channel->Send(link::Pong{engine.All<link::Ping>().back().number}));
+  }
+  EXPECT_EQ(Status().engine_hangs, 0U);
+  EXPECT_EQ(engines.size(), 1U);
+}
+
+TEST_F(SupervisorTest, LeavesOneThatHangsWhereItIsAskedTo) {
+  Announce("c1");
+  FakeEngine& engine = Engine();
+  ASSERT_TRUE(engine.channel->Send(link::Hello{link::kProtocolVersion, 1, kSoon, true}));
+  ASSERT_TRUE(Until([&] { return Status().engine_hangs == 1; }));
+  Announce("c2");
+  EXPECT_TRUE(Until([&] { return engine.Count<link::InstanceAdded>() == 2; }));
+  EXPECT_EQ(engines.size(), 1U);
+}
+
+TEST_F(SupervisorTest, AsksNoEngineThatDoesNotAskForIt) {
+  Announce("c1");
+  FakeEngine& engine = ReadyEngine();
+  Settle();
+  EXPECT_EQ(engine.Count<link::Ping>(), 0U);
+}
+
 TEST_F(SupervisorTest, UpgradeSwitchesWhenTheNewOneIsReady) {
   Announce("c1");
   ReadyEngine(0);
@@ -126,6 +168,41 @@ TEST_F(SupervisorTest, AFailedUpgradeLeavesTheOldOneInCharge) {
   EXPECT_EQ(Status().engine_pid, old);
   Announce("c2");
   EXPECT_TRUE(Until([&] { return first.Count<link::InstanceAdded>() == 2; }));
+}
+
+TEST_F(SupervisorTest, TellsTheNewEngineWhatThereIsBeforeItMustDecide) {
+  for (int i = 0; i < 300; ++i) {
+    Announce("c" + std::to_string(i));
+  }
+  ReadyEngine(0);
+  BeginUpgrade("");
+  FakeEngine& next = Engine(1);
+  ASSERT_TRUE(next.channel->Send(link::Inquire{}));
+  ASSERT_TRUE(Until([&] { return next.Count<link::Inventory>() == 2; }));
+  const auto parts = next.All<link::Inventory>();
+  EXPECT_TRUE(parts[0].more);
+  EXPECT_FALSE(parts[1].more);
+  EXPECT_EQ(parts[0].bundles.size() + parts[1].bundles.size(), 300U);
+  EXPECT_EQ(next.Count<link::InstanceAdded>(), 0U);
+  ASSERT_TRUE(next.channel->Send(link::Hello{link::kProtocolVersion}));
+  ASSERT_TRUE(Until([&] { return answer_.has_value(); }));
+  EXPECT_EQ(answer_->type, link::Type::kUpgraded);
+}
+
+TEST_F(SupervisorTest, TellsWhyTheNewEngineRefuses) {
+  Announce("c1");
+  ReadyEngine(0);
+  const pid_t old = Status().engine_pid;
+  BeginUpgrade("");
+  FakeEngine& next = Engine(1);
+  ASSERT_TRUE(next.channel->Send(link::Refuse{"backend 'x' is missing"}));
+  next.Crash();
+  ASSERT_TRUE(Until([&] { return answer_.has_value(); }));
+  const auto failed = answer_->As<link::Failed>();
+  ASSERT_TRUE(failed);
+  EXPECT_THAT(failed->message,
+              testing::HasSubstr("the new engine refuses: backend 'x' is missing"));
+  EXPECT_EQ(Status().engine_pid, old);
 }
 
 TEST_F(SupervisorTest, AnUpgradeToNothingFailsAtOnce) {

@@ -99,7 +99,11 @@ void FakeKeeper::OnMessage(link::Message message) {
 void FakeKeeper::OnAsked(const link::Message& message) {
   switch (message.type) {
     case link::Type::kHello:
+      hello = *message.As<link::Hello>();
       return SendSnapshot();
+    case link::Type::kPong:
+      pongs.push_back(message.As<link::Pong>()->number);
+      return;
     case link::Type::kSpawn:
       return OnSpawn(*message.As<link::Spawn>());
     case link::Type::kAdopt:

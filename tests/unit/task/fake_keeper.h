@@ -59,6 +59,8 @@ class FakeKeeper {
   std::function<void()> when_spawned;
 
   // What it was told.
+  link::Hello hello;
+  std::vector<uint64_t> pongs;
   std::vector<link::Spawn> spawns;
   std::vector<os::ProcessId> acknowledged;
   std::map<uint64_t, link::Plan> plans;

@@ -83,7 +83,7 @@ TestEngine::TestEngine(Surroundings around, test::FakeKeeper& keeper, UniqueFd j
         answers.emplace(stream, rpc::DecodeResponse(response));
       }) {
   EXPECT_TRUE(tasks_.Register(table_));
-  EXPECT_TRUE(link_.SayHello());
+  EXPECT_TRUE(link_.SayHello({}, false));
 }
 
 Parts TestEngine::MakeParts() {

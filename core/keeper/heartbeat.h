@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Finds an engine that lives and does not turn its loop: it is asked now and then, and
+// its loop answers. A worker that hangs in a backend's call is not the loop.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+
+#include "core/os/loop.h"
+
+namespace gantry::keeper {
+
+/// Thread: the keeper's only one.
+class Heartbeat {
+ public:
+  struct Events {
+    /// Ask it, with this number.
+    std::function<void(uint64_t)> ping;
+    /// It has not answered for this long, at least the limit. Called once.
+    std::function<void(std::chrono::milliseconds)> silent;
+  };
+
+  Heartbeat(os::Loop& loop, Events events);
+  ~Heartbeat();
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+
+  /// Asks at once, and again at half the limit. Zero: asks nothing.
+  void Begin(std::chrono::milliseconds limit);
+  void End();
+  void OnPong(uint64_t number);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void Ask();
+  void Look();
+
+  os::Loop& loop_;
+  Events events_;
+  std::chrono::milliseconds limit_{};
+  uint64_t number_ = 0;
+  bool answered_ = true;
+  Clock::time_point asked_at_;
+  Clock::time_point looked_at_;
+  os::TimerId timer_{};
+};
+
+}  // namespace gantry::keeper
