@@ -94,4 +94,12 @@ Result<int32_t> UpgradeEngine(const std::string& socket, const std::string& prog
   return done.engine_pid;
 }
 
+Result<int32_t> UpgradeKeeper(const std::string& socket, const std::string& program) {
+  GANTRY_TRY(auto channel, ConnectKeeper(socket));
+  GANTRY_TRY(const auto done,
+             channel.Ask<link::KeeperUpgraded>(link::UpgradeKeeper{program},
+                                               std::chrono::steady_clock::now() + kRestartTimeout));
+  return done.keeper_pid;
+}
+
 }  // namespace gantry::ctl

@@ -46,4 +46,8 @@ Result<link::KeeperStatus> QueryKeeper(const std::string& socket);
 /// goes on; kDeadlineExceeded.
 Result<int32_t> UpgradeEngine(const std::string& socket, const std::string& program);
 
+/// The keeper becomes `program`, an absolute path. Gives its pid, which stays the same.
+/// Errors: kFailedPrecondition with the reason: the old program goes on.
+Result<int32_t> UpgradeKeeper(const std::string& socket, const std::string& program);
+
 }  // namespace gantry::ctl

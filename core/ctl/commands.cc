@@ -41,7 +41,8 @@ constexpr char kHelp[] = R"(usage: gantryctl COMMAND [OPTION...]
   check [FILE]    a configuration file, or a plugin (.so); default: the configuration
   doctor          what this node lacks for which backend, and how to get it
   restart         a newly started engine in place of the one that runs
-  upgrade         the same, with --engine of another program; what runs goes on
+  upgrade         the same, with --engine of another program; what runs goes on;
+                  with --keeper: the keeper becomes that program
 
 )";
 
@@ -53,6 +54,7 @@ struct Arguments {
   std::string config;
   std::string name;
   std::string engine;
+  std::string keeper;
   bool json = false;
 };
 
@@ -101,15 +103,37 @@ Result<std::string> Replace(const Arguments& arguments, const std::string& progr
 
 Result<std::string> Restart(const Arguments& arguments) { return Replace(arguments, ""); }
 
+/// The absolute path of what somebody named. Errors: kInvalidArgument.
+Result<std::string> ProgramNamed(const std::string& name, std::string_view what) {
+  std::error_code error;
+  std::string program = std::filesystem::absolute(name, error).string();
+  if (!IsExecutable(program)) {
+    return Fail(Code::kInvalidArgument, "upgrade the {}: '{}' is no executable file", what,
+                program);
+  }
+  return program;
+}
+
+Result<std::string> ReplaceKeeper(const Arguments& arguments) {
+  if (!arguments.engine.empty()) {
+    return Fail(Code::kInvalidArgument,
+                "upgrade: --keeper and --engine are two steps: the engine "
+                "follows when the new keeper runs");
+  }
+  GANTRY_TRY(const std::string program, ProgramNamed(arguments.keeper, "keeper"));
+  GANTRY_TRY(const int32_t pid, UpgradeKeeper(arguments.address, program));
+  return arguments.json ? Format("{{\"keeper_pid\":{}}}\n", pid)
+                        : Format("keeper {} is '{}' now\n", pid, program);
+}
+
 Result<std::string> Upgrade(const Arguments& arguments) {
+  if (!arguments.keeper.empty()) {
+    return ReplaceKeeper(arguments);
+  }
   if (arguments.engine.empty()) {
     return Replace(arguments, "");
   }
-  std::error_code error;
-  const std::string program = std::filesystem::absolute(arguments.engine, error).string();
-  if (!IsExecutable(program)) {
-    return Fail(Code::kInvalidArgument, "upgrade the engine: '{}' is no executable file", program);
-  }
+  GANTRY_TRY(const std::string program, ProgramNamed(arguments.engine, "engine"));
   return Replace(arguments, program);
 }
 
@@ -193,7 +217,9 @@ po::options_description Options(Arguments& arguments) {
       "name", po::value(&arguments.name)->value_name("NAME"),
       "check: what the configuration calls the plugin")(
       "engine", po::value(&arguments.engine)->value_name("PROGRAM"),
-      "upgrade: the new gantryd; default: the one that is installed");
+      "upgrade: the new gantryd; default: the one that is installed")(
+      "keeper", po::value(&arguments.keeper)->value_name("PROGRAM"),
+      "upgrade: the keeper becomes this gantry-keeper");
   return options;
 }
 

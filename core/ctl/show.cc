@@ -137,16 +137,17 @@ std::string InspectJson(const v1::InspectResponse& answer) {
 
 std::string StatusText(const v1::StatusResponse& status, const link::KeeperStatus& keeper,
                        int64_t now_ns) {
-  std::string out = Line("version", status.version()) +
-                    Line("engine", Format("pid {}, up {}", status.engine_pid(),
-                                          AgeText(status.started_at_ns(), now_ns))) +
-                    Line("keeper", Format("pid {}, up {}, {} engine(s) started, {} hung",
-                                          keeper.keeper_pid, AgeText(keeper.started_at_ns, now_ns),
-                                          keeper.engine_starts, keeper.engine_hangs)) +
-                    Line("sandboxes", std::to_string(status.sandboxes())) +
-                    Line("containers", std::to_string(status.containers())) +
-                    Line("connections", std::to_string(keeper.connections)) +
-                    Line("events", Format("{} waiting", status.queued_events())) + "\n";
+  std::string out =
+      Line("version", status.version()) +
+      Line("engine",
+           Format("pid {}, up {}", status.engine_pid(), AgeText(status.started_at_ns(), now_ns))) +
+      Line("keeper", Format("pid {}, up {}, {} engine(s) started, {} hung, upgraded {} time(s)",
+                            keeper.keeper_pid, AgeText(keeper.started_at_ns, now_ns),
+                            keeper.engine_starts, keeper.engine_hangs, keeper.keeper_upgrades)) +
+      Line("sandboxes", std::to_string(status.sandboxes())) +
+      Line("containers", std::to_string(status.containers())) +
+      Line("connections", std::to_string(keeper.connections)) +
+      Line("events", Format("{} waiting", status.queued_events())) + "\n";
   Table table({"BACKEND", "VERSION", "SANDBOXES", "FILE", "ERROR"});
   for (const v1::BackendStatus& backend : status.backends()) {
     table.Add({backend.name(), backend.version(), std::to_string(backend.sandboxes()),
@@ -164,6 +165,7 @@ std::string StatusJson(const v1::StatusResponse& status, const link::KeeperStatu
       .Member("started_at", TimeText(status.started_at_ns()))
       .Member("engine_starts", keeper.engine_starts)
       .Member("engine_hangs", keeper.engine_hangs)
+      .Member("keeper_upgrades", keeper.keeper_upgrades)
       .Member("sandboxes", status.sandboxes())
       .Member("containers", status.containers())
       .Member("connections", keeper.connections)

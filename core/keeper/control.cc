@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "core/keeper/note.h"
@@ -42,12 +43,44 @@ void Control::Accept() {
     if (!peer || peer->uid != geteuid() || clients_.size() >= kMaxClients) {
       continue;
     }
-    const uint64_t id = next_++;
-    clients_[id] = std::make_unique<link::Channel>(
-        loop_, std::move(*socket),
-        [this, id](link::Message message) { handler_(std::move(message), Reply(*this, id)); },
-        [this, id](const Error&) { clients_.erase(id); });
+    Add(std::move(*socket));
   }
+}
+
+uint64_t Control::Add(UniqueFd socket) {
+  const uint64_t id = next_++;
+  clients_[id] = std::make_unique<link::Channel>(
+      loop_, std::move(socket),
+      [this, id](link::Message message) { handler_(std::move(message), Reply(*this, id)); },
+      [this, id](const Error&) { clients_.erase(id); });
+  return id;
+}
+
+bool Control::idle() const {
+  return std::ranges::all_of(clients_, [](const auto& client) { return client.second->idle(); });
+}
+
+state::Control Control::Save(uint64_t asker) const {
+  state::Control state;
+  state.listener = listener_.get();
+  for (const auto& [id, client] : clients_) {
+    if (id == asker) {
+      state.asker = client->fd();
+    } else {
+      state.clients.push_back(client->fd());
+    }
+  }
+  return state;
+}
+
+std::optional<Control::Reply> Control::Restore(const state::Control& state) {
+  for (const int32_t client : state.clients) {
+    Add(UniqueFd(client));
+  }
+  if (!state.asker) {
+    return std::nullopt;
+  }
+  return Reply(*this, Add(UniqueFd(*state.asker)));
 }
 
 void Control::Send(uint64_t client, link::Type type, std::string_view body) {

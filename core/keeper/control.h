@@ -7,11 +7,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
+#include "core/keeper/state.h"
 #include "core/link/channel.h"
 #include "core/os/loop.h"
 
@@ -36,6 +38,8 @@ class Control {
       (*this)(link::Failed{static_cast<int32_t>(error.code), error.message});
     }
 
+    uint64_t client() const { return client_; }
+
    private:
     Control* control_;
     uint64_t client_;
@@ -49,8 +53,17 @@ class Control {
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
+  /// No client is in the middle of a message.
+  bool idle() const;
+
+  /// `asker`: the client that the next program is to answer.
+  state::Control Save(uint64_t asker) const;
+  /// Takes the clients over. The asker's answer, where it is still there.
+  std::optional<Reply> Restore(const state::Control& state);
+
  private:
   void Accept();
+  uint64_t Add(UniqueFd socket);
   void Send(uint64_t client, link::Type type, std::string_view body);
 
   os::Loop& loop_;

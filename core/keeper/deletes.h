@@ -52,6 +52,9 @@ class Deletes {
   /// Some child ended.
   void OnReaped();
 
+  /// None is under way.
+  bool idle() const { return operations_.empty(); }
+
  private:
   struct Operation {
     uint64_t tag = 0;

@@ -135,6 +135,33 @@ std::optional<link::Exit> Exits::Find(os::ProcessId process) const {
   return found != orphans_.end() ? std::optional(*found) : std::nullopt;
 }
 
+state::Exits Exits::Save() const {
+  state::Exits state;
+  for (const os::ProcessId& process : watched_) {
+    state.watched.push_back({process.pid, process.start_time});
+  }
+  for (const auto& [process, name] : names_) {
+    state.named.push_back({{process.pid, process.start_time}, name});
+  }
+  state.kept = Kept();
+  state.orphans.assign(orphans_.begin(), orphans_.end());
+  return state;
+}
+
+void Exits::Restore(const state::Exits& state) {
+  for (const link::ProcessRef& process : state.watched) {
+    watched_.insert({process.pid, process.start_time});
+  }
+  for (const state::Named& one : state.named) {
+    names_[{one.process.pid, one.process.start_time}] = one.name;
+  }
+  for (const link::Exit& exit : state.kept) {
+    order_of_[IdOf(exit)] = next_order_;
+    kept_.emplace(next_order_++, exit);
+  }
+  orphans_.assign(state.orphans.begin(), state.orphans.end());
+}
+
 std::vector<link::Exit> Exits::Kept() const {
   std::vector<link::Exit> all;
   all.reserve(kept_.size());

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "core/keeper/state.h"
 #include "core/link/messages.h"
 #include "core/os/process.h"
 
@@ -54,6 +55,10 @@ class Exits {
   std::vector<link::Exit> Kept() const;
 
   const std::map<os::ProcessId, std::string>& names() const { return names_; }
+
+  state::Exits Save() const;
+  /// Only into an empty one. Tells nobody: the engine was told.
+  void Restore(const state::Exits& state);
 
   size_t watched() const { return watched_.size(); }
 

@@ -12,6 +12,7 @@
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
+#include "core/keeper/state.h"
 #include "core/link/messages.h"
 
 namespace gantry::keeper {
@@ -63,6 +64,22 @@ class FdStore {
   }
 
   size_t size() const { return fds_.size(); }
+
+  std::vector<state::Stored> Save() const {
+    std::vector<state::Stored> all;
+    all.reserve(fds_.size());
+    for (const auto& [name, fd] : fds_) {
+      all.push_back({name, fd.get()});
+    }
+    return all;
+  }
+
+  /// Owner: takes the descriptors.
+  void Restore(const std::vector<state::Stored>& all) {
+    for (const state::Stored& one : all) {
+      fds_[one.name] = UniqueFd(one.fd);
+    }
+  }
 
  private:
   size_t limit_;

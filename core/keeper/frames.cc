@@ -63,6 +63,20 @@ void FrameSplitter::Feed(std::string_view bytes, const OnFrame& on_frame) {
   }
 }
 
+state::Partial FrameSplitter::Save() const {
+  return {std::string(header_.data(), header_got_), frame_.payload, payload_got_, frame_.skipped};
+}
+
+void FrameSplitter::Restore(const state::Partial& partial) {
+  std::string_view header = partial.header;
+  if (!TakeHeader(header)) {
+    return;
+  }
+  frame_.payload = partial.payload;
+  frame_.skipped = partial.skipped;
+  payload_got_ = partial.payload_got;
+}
+
 void FrameSplitter::SkipCurrent() {
   std::string().swap(frame_.payload);
   frame_.skipped = true;

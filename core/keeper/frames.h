@@ -15,6 +15,8 @@
 
 #include <gantry/error.h>
 
+#include "core/keeper/state.h"
+
 namespace gantry::keeper {
 
 inline constexpr size_t kFrameHeaderBytes = 10;
@@ -47,6 +49,11 @@ class FrameSplitter {
 
   /// Bytes kept of a frame that is not complete.
   size_t held() const { return frame_.payload.size(); }
+
+  /// What there is of a frame that is not complete, for another splitter.
+  state::Partial Save() const;
+  /// Only before the first `Feed`.
+  void Restore(const state::Partial& partial);
 
   /// Drops what is held; the rest of that frame will be skipped.
   void SkipCurrent();

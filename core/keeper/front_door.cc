@@ -13,8 +13,6 @@ namespace {
 constexpr size_t kReadBytes = 16384;
 /// So many reads in one turn, so that one client does not starve the others.
 constexpr int kReadsPerTurn = 16;
-/// What a waiting request costs besides its payload.
-constexpr size_t kRequestOverhead = 128;
 
 Error Refusal(Code code, std::string_view message) {
   return Error{code, 0, std::string(message), {}};

@@ -27,6 +27,7 @@
 #include <gantry/unique_fd.h>
 
 #include "core/keeper/frames.h"
+#include "core/keeper/state.h"
 #include "core/link/channel.h"
 #include "core/os/loop.h"
 
@@ -80,6 +81,12 @@ class FrontDoor {
   /// The engine's answer. One that nobody waits for is dropped.
   void Answer(const link::Response& response);
 
+  /// For the next program, which must have the descriptors.
+  state::FrontDoor Save() const;
+  /// Only into an empty one. `engine`: null where there is none; it is not given again
+  /// what it was given. Owner: takes the descriptors.
+  void Restore(const state::FrontDoor& all, link::Channel* engine);
+
   /// Nobody is connected there.
   bool IsIdle(const std::string& path) const;
 
@@ -130,8 +137,14 @@ class FrontDoor {
     bool closed = false;
   };
 
+  /// What a waiting request costs besides its payload.
+  static constexpr size_t kRequestOverhead = 128;
+
   void Accept(const std::string& path);
+  void Enter(Place place, UniqueFd listening);
+  Connection& Enter(std::shared_ptr<Connection> connection);
   void AddConnection(UniqueFd fd, std::shared_ptr<const Place> place);
+  void RestoreConnection(const state::Connection& one);
   bool MakeRoom();
   void PauseAccepting();
   void ResumeAccepting();

@@ -87,6 +87,25 @@ size_t Instances::AnnouncedAt(const std::string& socket_path) const {
                    at->second, [this](uint64_t number) { return !instances_.at(number).member; }));
 }
 
+state::Instances Instances::Save() const {
+  state::Instances state;
+  state.next = next_;
+  for (const auto& [number, one] : instances_) {
+    state.all.push_back({one.told, one.socket_path, one.plan, one.member, one.ended});
+  }
+  return state;
+}
+
+void Instances::Restore(const state::Instances& state) {
+  next_ = state.next;
+  for (const state::Instance& one : state.all) {
+    const uint64_t number = one.told.number;
+    numbers_[KeyOf(one.told.announce)] = number;
+    at_[one.socket_path].insert(number);
+    instances_[number] = {one.told, one.socket_path, one.plan, one.member, one.ended, {}};
+  }
+}
+
 Instance* Instances::SurplusTombstone() {
   if (instances_.size() <= kMaxTombstones || tombstones() <= kMaxTombstones) {
     return nullptr;

@@ -13,6 +13,7 @@
 #include <tuple>
 #include <vector>
 
+#include "core/keeper/state.h"
 #include "core/link/messages.h"
 #include "core/os/loop.h"
 
@@ -55,6 +56,10 @@ class Instances {
   std::map<uint64_t, Instance>& all() { return instances_; }
 
   size_t tombstones() const;
+
+  state::Instances Save() const;
+  /// Only into an empty one. Tombstones have no timers then.
+  void Restore(const state::Instances& state);
 
  private:
   using Key = std::tuple<std::string, std::string, std::string>;

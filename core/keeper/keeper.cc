@@ -40,7 +40,9 @@ Keeper::Keeper(os::Loop& loop, KeeperOptions options)
       control_(loop, std::move(options_.control),
                [this](link::Message message, const Control::Reply& reply) {
                  OnControl(std::move(message), reply);
-               }) {}
+               }),
+      reexec_(loop, {.idle = [this] { return IsIdle(); },
+                     .save = [this](uint64_t asker) { return Save(asker); }}) {}
 
 Keeper::~Keeper() {
   front_door_.EngineDown();
@@ -55,6 +57,10 @@ Status Keeper::Start() {
   GANTRY_TRY(signals_, os::OpenSignalFd({SIGCHLD, SIGTERM, SIGINT}));
   signal_watch_ = loop_.Watch(signals_.get(), EPOLLIN, [this](uint32_t) { OnSignal(); });
   trim_.Touch();
+  if (options_.state) {
+    Restore();
+    return {};
+  }
   // Sockets of a keeper before this one: nobody answers there any more.
   const std::string sockets = options_.run_dir + "/" + kInstanceSockets;
   GANTRY_CHECK_OK(os::RemoveTree(sockets));
@@ -88,6 +94,7 @@ void Keeper::OnSignal() {
 void Keeper::OnReaped(const link::Exit& exit) {
   spawner_.OnReaped({exit.pid, exit.start_time});
   supervisor_.OnExit(exit);
+  reexec_.OnExit(exit);
   for (auto& [number, instance] : instances_.all()) {
     const auto& init = instance.plan.init;
     if (init && init->pid == exit.pid && init->start_time == exit.start_time) {
@@ -146,6 +153,12 @@ void Keeper::OnProtect(const link::Protect& request) {
   }
 }
 
+void Keeper::BuryLater(Instance& tombstone) {
+  loop_.Cancel(tombstone.tombstone_timer);
+  tombstone.tombstone_timer =
+      loop_.After(kTombstoneLife, [this, number = tombstone.told.number] { Remove(number); });
+}
+
 void Keeper::OnForget(const link::Forget& request) {
   Instance* const instance = instances_.Find(request.instance);
   if (instance == nullptr) {
@@ -160,9 +173,7 @@ void Keeper::OnForget(const link::Forget& request) {
   instance->told.status = request.status;
   instance->told.exited_at_ns = request.exited_at_ns;
   instance->ended = link::Deleted{request.pid, request.status, request.exited_at_ns, true};
-  loop_.Cancel(instance->tombstone_timer);
-  instance->tombstone_timer =
-      loop_.After(kTombstoneLife, [this, number = request.instance] { Remove(number); });
+  BuryLater(*instance);
   if (const Instance* surplus = instances_.SurplusTombstone()) {
     Remove(surplus->told.number);
   }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <gantry/error.h>
@@ -20,7 +21,9 @@
 #include "core/keeper/fd_store.h"
 #include "core/keeper/front_door.h"
 #include "core/keeper/instances.h"
+#include "core/keeper/reexec.h"
 #include "core/keeper/spawner.h"
+#include "core/keeper/state.h"
 #include "core/keeper/supervisor.h"
 #include "core/os/idle_trim.h"
 #include "core/os/loop.h"
@@ -36,6 +39,10 @@ struct KeeperOptions {
   Limits limits;
   Deletes::Timing delete_timing;
   ChildDefaults child_defaults;
+  /// The lock on run_dir/keeper.alive.
+  UniqueFd alive;
+  /// Of the program whose place this one takes. Its descriptors are taken, but those above.
+  std::optional<state::Keeper> state;
 };
 
 /// Thread: the one that runs the loop.
@@ -61,6 +68,7 @@ class Keeper {
   void CollectForsaken();
   void OnDelete(const link::Delete& request, const Control::Reply& reply);
   void OnUpgrade(const link::Upgrade& request, const Control::Reply& reply);
+  void OnUpgradeKeeper(const link::UpgradeKeeper& request, const Control::Reply& reply);
   link::KeeperStatus StatusNow() const;
 
   // Engine link.
@@ -77,8 +85,14 @@ class Keeper {
   void OnTake(const link::Take& request);
   void OnProtect(const link::Protect& request);
   void OnForget(const link::Forget& request);
+  void BuryLater(Instance& tombstone);
   void OnAddMember(const link::AddMember& request);
   Result<link::InstanceAdded> AddMember(const link::AddMember& request);
+
+  // Another program in this one's place (keeper_state.cc).
+  bool IsIdle() const;
+  state::Keeper Save(uint64_t asker) const;
+  void Restore();
 
   // Processes.
   void OnSignal();
@@ -105,6 +119,9 @@ class Keeper {
   Spawner spawner_;
   Deletes deletes_;
   Control control_;
+  Reexec reexec_;
+  /// So many programs had this process before.
+  uint64_t upgrades_ = 0;
   UniqueFd signals_;
   os::WatchId signal_watch_{};
   os::IdleTrim trim_{loop_};

@@ -60,6 +60,9 @@ void Keeper::OnControl(link::Message message, const Control::Reply& reply) {
     case link::Type::kUpgrade:
       return serve(std::type_identity<link::Upgrade>(),
                    [&](const link::Upgrade& request) { OnUpgrade(request, reply); });
+    case link::Type::kUpgradeKeeper:
+      return serve(std::type_identity<link::UpgradeKeeper>(),
+                   [&](const auto& request) { OnUpgradeKeeper(request, reply); });
     case link::Type::kQuery:
       return reply(StatusNow());
     default:
@@ -136,6 +139,14 @@ void Keeper::OnUpgrade(const link::Upgrade& request, const Control::Reply& reply
   });
 }
 
+void Keeper::OnUpgradeKeeper(const link::UpgradeKeeper& request, const Control::Reply& reply) {
+  if (!request.keeper.starts_with('/')) {
+    reply.Fail(Error{Code::kInvalidArgument, 0, "upgrade the keeper: not an absolute path", {}});
+    return;
+  }
+  reexec_.Begin(request.keeper, reply.client(), [reply](const Error& error) { reply.Fail(error); });
+}
+
 link::KeeperStatus Keeper::StatusNow() const {
   link::KeeperStatus status;
   status.keeper_pid = getpid();
@@ -159,6 +170,7 @@ link::KeeperStatus Keeper::StatusNow() const {
   status.descriptors_stored = fd_store_.size();
   status.tombstones = instances_.tombstones();
   status.engine_hangs = supervisor_.hangs();
+  status.keeper_upgrades = upgrades_;
   return status;
 }
 

@@ -26,13 +26,17 @@ Status FrontDoor::Listen(Place place) {
   }
   IgnoreError(os::RemoveFile(place.path), "listening tells why it is still there");
   GANTRY_TRY(UniqueFd fd, os::ListenUnix(place.path));
+  Enter(std::move(place), std::move(fd));
+  return {};
+}
+
+void FrontDoor::Enter(Place place, UniqueFd listening) {
   const std::string path = place.path;
   Listener& listener = listeners_[path];
   listener.place = std::make_shared<const Place>(std::move(place));
-  listener.fd = std::move(fd);
+  listener.fd = std::move(listening);
   listener.watch = loop_.Watch(listener.fd.get(), accepting_ ? EPOLLIN : 0U,
                                [this, path](uint32_t) { Accept(path); });
-  return {};
 }
 
 bool FrontDoor::IsIdle(const std::string& path) const {
@@ -83,6 +87,10 @@ void FrontDoor::AddConnection(UniqueFd fd, std::shared_ptr<const Place> place) {
   connection->place = std::move(place);
   connection->fd = std::move(fd);
   connection->since = std::chrono::steady_clock::now();
+  Enter(std::move(connection));
+}
+
+FrontDoor::Connection& FrontDoor::Enter(std::shared_ptr<Connection> connection) {
   connection->watch =
       loop_.Watch(connection->fd.get(), EPOLLIN, [this, id = connection->id](uint32_t events) {
         const auto found = connections_.find(id);
@@ -91,7 +99,8 @@ void FrontDoor::AddConnection(UniqueFd fd, std::shared_ptr<const Place> place) {
           OnReady(*hold, events);
         }
       });
-  connections_.emplace(connection->id, std::move(connection));
+  const uint64_t id = connection->id;
+  return *connections_.emplace(id, std::move(connection)).first->second;
 }
 
 bool FrontDoor::MakeRoom() {

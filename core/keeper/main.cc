@@ -88,7 +88,49 @@ Status RedirectLog(const std::string& run_dir) {
   return {};
 }
 
+Status Run(KeeperOptions options) {
+  options.limits = LimitsHere();
+  os::Loop loop;
+  Keeper keeper(loop, std::move(options));
+  GANTRY_CHECK_OK(keeper.Start());
+  loop.Run();
+  return {};
+}
+
+/// In the place of another program in this process.
+Status TakeOver(const CommandLine& line) {
+  UniqueFd memfd(line.state_fd);
+  auto state = state::Read(memfd.get());
+  if (!state) {
+    NoteLine(state.error().message);
+    return line.previous_fd < 0 ? std::unexpected(state.error())
+                                : ExecutePrevious(memfd.release(), line.previous_fd);
+  }
+  memfd.reset();
+  UniqueFd previous(line.previous_fd);
+  previous.reset();
+  KeepForChildren(*state, false);
+  KeeperOptions options;
+  options.run_dir = state->run_dir;
+  options.engine = state->supervisor.path;
+  options.control = UniqueFd(state->control.listener);
+  options.alive = UniqueFd(state->alive);
+  options.child_defaults = {
+      {state->child_defaults.open_files_soft, state->child_defaults.open_files_hard},
+      state->child_defaults.oom_score_adj,
+      state->child_defaults.umask};
+  options.state = std::move(*state);
+  os::IgnoreSigpipe();
+  return Run(std::move(options));
+}
+
 Status Serve(CommandLine line) {
+  if (line.check_state_fd >= 0) {
+    return CheckState(line.check_state_fd);
+  }
+  if (line.state_fd >= 0) {
+    return TakeOver(line);
+  }
   if (line.run_dir.empty()) {
     line.run_dir = link::RunDir();
   }
@@ -103,22 +145,18 @@ Status Serve(CommandLine line) {
   if (line.engine.empty()) {
     GANTRY_TRY(line.engine, link::FindProgram("gantryd"));
   }
-  GANTRY_TRY(const UniqueFd alive, LockForLife(line.run_dir));
+  GANTRY_TRY(UniqueFd alive, LockForLife(line.run_dir));
   GANTRY_TRY(UniqueFd control, ControlSocket(line));
   if (chdir("/") != 0) {
     return FailErrno(errno, "change to '/'");
   }
-  os::Loop loop;
   KeeperOptions options;
   options.child_defaults = SetUpProcess();
-  options.limits = LimitsHere();
   options.run_dir = line.run_dir;
   options.engine = line.engine;
   options.control = std::move(control);
-  Keeper keeper(loop, std::move(options));
-  GANTRY_CHECK_OK(keeper.Start());
-  loop.Run();
-  return {};
+  options.alive = std::move(alive);
+  return Run(std::move(options));
 }
 
 int Main(int argc, char** argv) {

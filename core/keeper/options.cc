@@ -2,15 +2,16 @@
 #include "core/keeper/options.h"
 
 #include <charconv>
+#include <map>
 
 namespace gantry::keeper {
 namespace {
 
-Result<int> ParseDescriptor(const std::string& text) {
+Result<int> ParseDescriptor(const std::string& option, const std::string& text) {
   int fd = -1;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), fd);
   if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || fd < 3) {
-    return Fail(Code::kInvalidArgument, "read option --control-fd: '{}' is no descriptor", text);
+    return Fail(Code::kInvalidArgument, "read option {}: '{}' is no descriptor", option, text);
   }
   return fd;
 }
@@ -26,7 +27,12 @@ Result<CommandLine> ParseCommandLine(std::span<const std::string> arguments) {
     }
     const size_t equals = arguments[i].find('=');
     const std::string name = arguments[i].substr(0, equals);
-    if (name != "--run-dir" && name != "--engine" && name != "--control-fd") {
+    const std::map<std::string, int*> descriptors = {{"--control-fd", &line.control_fd},
+                                                     {"--check-state-fd", &line.check_state_fd},
+                                                     {"--state-fd", &line.state_fd},
+                                                     {"--previous-fd", &line.previous_fd}};
+    const auto descriptor = descriptors.find(name);
+    if (name != "--run-dir" && name != "--engine" && descriptor == descriptors.end()) {
       return Fail(Code::kInvalidArgument, "read option '{}': not known", arguments[i]);
     }
     if (equals == std::string::npos && i + 1 == arguments.size()) {
@@ -34,8 +40,8 @@ Result<CommandLine> ParseCommandLine(std::span<const std::string> arguments) {
     }
     const std::string value =
         equals == std::string::npos ? arguments[++i] : arguments[i].substr(equals + 1);
-    if (name == "--control-fd") {
-      GANTRY_TRY(line.control_fd, ParseDescriptor(value));
+    if (descriptor != descriptors.end()) {
+      GANTRY_TRY(*descriptor->second, ParseDescriptor(name, value));
     } else {
       (name == "--run-dir" ? line.run_dir : line.engine) = value;
     }

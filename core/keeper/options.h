@@ -5,6 +5,11 @@
 //     gantry-keeper [--run-dir DIR] [--engine PATH] [--control-fd N] [--foreground]
 //     gantry-keeper --check [--run-dir DIR]
 //
+// and, by a keeper only (reexec.h):
+//
+//     gantry-keeper --check-state-fd N
+//     gantry-keeper [--run-dir DIR] --state-fd N [--previous-fd M]
+//
 // --run-dir     instead of $GANTRY_RUN_DIR or /run/gantry
 // --engine      instead of the gantryd that is installed with this program
 // --control-fd  an inherited descriptor that listens at DIR/keeper.sock already
@@ -24,6 +29,9 @@ struct CommandLine {
   std::string run_dir;
   std::string engine;
   int control_fd = -1;
+  int check_state_fd = -1;
+  int state_fd = -1;
+  int previous_fd = -1;
   bool foreground = false;
   bool check = false;
 };

@@ -44,6 +44,9 @@ class Spawner {
   /// `fds` are borrowed for the time of the call.
   void Begin(uint64_t generation, const link::Spawn& request, const std::vector<UniqueFd>& fds);
 
+  /// None is on its way.
+  bool idle() const { return pending_.empty(); }
+
   /// A child has ended: if it is one on its way, its answer is given now.
   void OnReaped(os::ProcessId process);
 

@@ -115,16 +115,19 @@ Result<std::unique_ptr<Supervisor::Engine>> Supervisor::Start(const std::string&
   request.descriptors = {{log.get(), 1}, {log.get(), 2}, {pair.second.get(), link::kEngineLinkFd}};
   GANTRY_TRY(os::SpawnResult child, os::SpawnProcess(request));
   auto engine = std::make_unique<Engine>();
-  Engine* const raw = engine.get();
   engine->path = path;
   engine->process = child.process;
   engine->pidfd = std::move(child.pidfd);
-  engine->channel = std::make_unique<link::Channel>(
-      loop_, std::move(pair.first),
-      [this, raw](link::Message message) { OnMessage(raw, std::move(message)); },
-      [this, raw](const Error&) { OnLinkClosed(raw); });
+  Connect(*engine, std::move(pair.first));
   ++starts_;
   return engine;
+}
+
+void Supervisor::Connect(Engine& engine, UniqueFd link) {
+  engine.channel = std::make_unique<link::Channel>(
+      loop_, std::move(link),
+      [this, raw = &engine](link::Message message) { OnMessage(raw, std::move(message)); },
+      [this, raw = &engine](const Error&) { OnLinkClosed(raw); });
 }
 
 void Supervisor::Ensure() {
@@ -340,6 +343,63 @@ void Supervisor::Upgrade(const std::string& path, UpgradeDone done) {
   next_->timer = loop_.After(kUpgradeHelloTimeout, [this] {
     Kill(*next_, SIGKILL, "the new engine did not say Hello in time");
   });
+}
+
+bool Supervisor::idle() const {
+  return !next_ && !shutdown_ &&
+         (!current_ || (current_->in_charge && !current_->retiring && current_->channel->idle()));
+}
+
+state::Supervisor Supervisor::Save() const {
+  state::Supervisor state;
+  state.path = path_;
+  state.fallback_path = fallback_path_;
+  state.previous_wait_status = previous_wait_status_;
+  state.starts = starts_;
+  state.hangs = hangs_;
+  state.generation = generation_;
+  state.failures = failures_;
+  state.said_hello = said_hello_;
+  state.ever = ever_;
+  if (current_) {
+    state.engine = state::Engine{current_->path,
+                                 {current_->process.pid, current_->process.start_time},
+                                 current_->pidfd.get(),
+                                 current_->channel->fd(),
+                                 current_->answers_within.count(),
+                                 current_->keep_hanging,
+                                 current_->in_charge_since.time_since_epoch().count()};
+  }
+  return state;
+}
+
+void Supervisor::Restore(const state::Supervisor& state) {
+  path_ = state.path;
+  fallback_path_ = state.fallback_path;
+  previous_wait_status_ = state.previous_wait_status;
+  starts_ = state.starts;
+  hangs_ = state.hangs;
+  generation_ = state.generation;
+  failures_ = state.failures;
+  said_hello_ = state.said_hello;
+  ever_ = state.ever;
+  if (!state.engine) {
+    if (ever_) {
+      Restart();
+    }
+    return;
+  }
+  current_ = std::make_unique<Engine>();
+  current_->path = state.engine->path;
+  current_->process = {state.engine->process.pid, state.engine->process.start_time};
+  current_->pidfd = UniqueFd(state.engine->pidfd);
+  current_->said_hello = true;
+  current_->in_charge = true;
+  current_->answers_within = std::chrono::milliseconds(state.engine->answers_within_ms);
+  current_->keep_hanging = state.engine->keep_hanging;
+  current_->in_charge_since = Clock::time_point(Clock::duration(state.engine->in_charge_since_ns));
+  Connect(*current_, UniqueFd(state.engine->link));
+  heartbeat_.Begin(current_->answers_within);
 }
 
 void Supervisor::Shutdown() {

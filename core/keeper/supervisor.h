@@ -26,6 +26,7 @@
 #include <gantry/error.h>
 
 #include "core/keeper/heartbeat.h"
+#include "core/keeper/state.h"
 #include "core/link/channel.h"
 #include "core/os/loop.h"
 #include "core/os/process.h"
@@ -73,6 +74,14 @@ class Supervisor {
   /// Ends the engine for good: no restart any more.
   void Shutdown();
 
+  /// No engine is on its way, in or out, and that in charge is between two messages.
+  bool idle() const;
+
+  /// Only while idle.
+  state::Supervisor Save() const;
+  /// Takes over the engine in charge, which does not notice, or starts one where there was none.
+  void Restore(const state::Supervisor& state);
+
   /// The link of the engine in charge; null while there is none.
   link::Channel* channel() const;
 
@@ -116,6 +125,7 @@ class Supervisor {
   };
 
   Result<std::unique_ptr<Engine>> Start(const std::string& path, bool standby);
+  void Connect(Engine& engine, UniqueFd link);
   void StartCurrent();
   void Restart();
   void OnMessage(Engine* engine, link::Message message);

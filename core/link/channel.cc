@@ -206,4 +206,8 @@ size_t Channel::queued_bytes() const { return state_->queued; }
 
 bool Channel::closed() const { return state_->broken; }
 
+bool Channel::idle() const { return !state_->broken && state_->out.empty() && state_->in.empty(); }
+
+int Channel::fd() const { return state_->socket.get(); }
+
 }  // namespace gantry::link

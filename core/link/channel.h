@@ -71,6 +71,9 @@ class Assembler {
   /// Errors: kInvalidArgument for a header beyond the limits; the stream is then of no more use.
   Result<std::optional<Message>> Next();
 
+  /// Nothing of a message is kept.
+  bool empty() const { return begin_ == buffer_.size() && sets_.empty(); }
+
  private:
   std::string buffer_;
   size_t begin_ = 0;
@@ -109,6 +112,13 @@ class Channel {
   size_t queued_bytes() const;
 
   bool closed() const;
+
+  /// Between two messages in both directions: another channel on this socket goes on
+  /// where this one ends.
+  bool idle() const;
+
+  /// The socket, which stays the channel's.
+  int fd() const;
 
  private:
   struct State;

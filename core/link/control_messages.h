@@ -136,6 +136,26 @@ struct Upgraded {
   void Each(this auto& self, auto&& field) { field(1, self.engine_pid); }
 };
 
+/// gantryctl -> keeper: become the program `keeper` (an absolute path). Nothing ends, and no
+/// connection closes. Answer: KeeperUpgraded, by the new program; Failed
+/// (kFailedPrecondition) where the old one stays.
+struct UpgradeKeeper {
+  static constexpr Type kType = Type::kUpgradeKeeper;
+
+  std::string keeper;
+
+  void Each(this auto& self, auto&& field) { field(1, self.keeper); }
+};
+
+/// keeper -> gantryctl: the new program runs, and holds what the old one held.
+struct KeeperUpgraded {
+  static constexpr Type kType = Type::kKeeperUpgraded;
+
+  int32_t keeper_pid = 0;
+
+  void Each(this auto& self, auto&& field) { field(1, self.keeper_pid); }
+};
+
 /// keeper -> anyone: why there is no other answer.
 struct Failed {
   static constexpr Type kType = Type::kFailed;

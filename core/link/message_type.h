@@ -31,6 +31,8 @@ enum class Type : uint16_t {
   kKeeperStatus = 6,
   kUpgrade = 7,
   kUpgraded = 8,
+  kUpgradeKeeper = 9,
+  kKeeperUpgraded = 10,
   kFailed = 15,
   // Engine link: hand-over.
   kHello = 20,

@@ -48,6 +48,8 @@ struct KeeperStatus {
   uint64_t tombstones = 0;
   /// How often an engine did not answer its Ping in time, since the keeper's start.
   uint64_t engine_hangs = 0;
+  /// So many programs had its process before.
+  uint64_t keeper_upgrades = 0;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.keeper_pid);
@@ -69,6 +71,7 @@ struct KeeperStatus {
     field(17, self.descriptors_stored);
     field(18, self.tombstones);
     field(19, self.engine_hangs);
+    field(20, self.keeper_upgrades);
   }
 };
 

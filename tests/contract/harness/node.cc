@@ -198,6 +198,10 @@ Result<pid_t> Node::Upgrade(const std::string& program) const {
   return ctl::UpgradeEngine(run_dir() + "/gantry.sock", program);
 }
 
+Result<pid_t> Node::UpgradeKeeper(const std::string& program) const {
+  return ctl::UpgradeKeeper(run_dir() + "/gantry.sock", program);
+}
+
 Result<link::KeeperStatus> Node::Query() const {
   GANTRY_TRY(UniqueFd socket, os::ConnectUnix(run_dir() + "/keeper.sock"));
   link::BlockingChannel channel(std::move(socket));

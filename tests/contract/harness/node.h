@@ -70,6 +70,9 @@ class Node {
   /// As `gantryctl upgrade`. The new engine's pid.
   Result<pid_t> Upgrade(const std::string& program = "") const;
 
+  /// As `gantryctl upgrade --keeper`. The keeper's pid.
+  Result<pid_t> UpgradeKeeper(const std::string& program) const;
+
   pid_t keeper() const { return keeper_->pid(); }
 
   /// The engine that is up; waits for it.

@@ -109,10 +109,11 @@ TEST(Status, ShowsWhatTheKeeperSays) {
   keeper.keeper_pid = 4711;
   keeper.engine_starts = 3;
   keeper.engine_hangs = 1;
+  keeper.keeper_upgrades = 2;
   keeper.connections = 17;
   const std::string text = StatusText({}, keeper, kNow);
   EXPECT_THAT(text, HasSubstr("pid 4711"));
-  EXPECT_THAT(text, HasSubstr("3 engine(s) started, 1 hung"));
+  EXPECT_THAT(text, HasSubstr("3 engine(s) started, 1 hung, upgraded 2 time(s)"));
   EXPECT_THAT(text, HasSubstr("connections 17"));
   const auto json = oci::Json::Parse(StatusJson({}, keeper), "status");
   ASSERT_TRUE(json.has_value());

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FrontDoor: over a change of the keeper's program.
+#include <sys/epoll.h>
+
+#include "core/keeper/front_door.h"
+
+namespace gantry::keeper {
+namespace {
+
+using TimePoint = std::chrono::steady_clock::time_point;
+
+int64_t Nanoseconds(TimePoint time) { return time.time_since_epoch().count(); }
+
+TimePoint At(int64_t ns) { return TimePoint(TimePoint::duration(ns)); }
+
+state::Place Save(const Place& place) { return {place.path, place.ns, place.grpc_address}; }
+
+}  // namespace
+
+state::FrontDoor FrontDoor::Save() const {
+  state::FrontDoor all;
+  all.next_connection = next_connection_;
+  all.next_order = next_order_;
+  all.requests = counters_.requests;
+  all.refused = counters_.refused;
+  all.replayed = counters_.replayed;
+  for (const auto& [path, listener] : listeners_) {
+    all.listeners.push_back({keeper::Save(*listener.place), listener.fd.get()});
+  }
+  for (const auto& [id, connection] : connections_) {
+    state::Connection one;
+    one.id = id;
+    one.fd = connection->fd.get();
+    one.place = keeper::Save(*connection->place);
+    one.since_ns = Nanoseconds(connection->since);
+    one.in = connection->in.Save();
+    one.last_stream = connection->last_stream;
+    one.spoke = connection->spoke;
+    one.engine_knows = connection->engine_knows;
+    for (const auto& [stream, waiting] : connection->waiting) {
+      one.waiting.push_back(
+          {stream, waiting.payload, waiting.order, Nanoseconds(waiting.deadline), waiting.given});
+    }
+    for (const std::string& frame : connection->out) {
+      one.out += frame;
+    }
+    one.out.erase(0, connection->out_sent);
+    all.connections.push_back(std::move(one));
+  }
+  return all;
+}
+
+void FrontDoor::Restore(const state::FrontDoor& all, link::Channel* engine) {
+  engine_ = engine;
+  next_connection_ = all.next_connection;
+  next_order_ = all.next_order;
+  counters_ = {all.requests, all.refused, all.replayed};
+  for (const state::Listener& one : all.listeners) {
+    Enter({one.place.path, one.place.ns, one.place.grpc_address}, UniqueFd(one.fd));
+  }
+  for (const state::Connection& one : all.connections) {
+    RestoreConnection(one);
+  }
+  if (engine_ == nullptr) {
+    EngineDown();
+  }
+}
+
+void FrontDoor::RestoreConnection(const state::Connection& one) {
+  auto connection = std::make_shared<Connection>();
+  connection->id = one.id;
+  const auto listener = listeners_.find(one.place.path);
+  connection->place =
+      listener != listeners_.end()
+          ? listener->second.place
+          : std::make_shared<const Place>(one.place.path, one.place.ns, one.place.grpc_address);
+  connection->fd = UniqueFd(one.fd);
+  connection->since = At(one.since_ns);
+  connection->in.Restore(one.in);
+  connection->held = connection->in.held();
+  connection->last_stream = one.last_stream;
+  connection->spoke = one.spoke;
+  connection->engine_knows = one.engine_knows;
+  request_bytes_ += connection->held;
+  for (const state::Waiting& waiting : one.waiting) {
+    connection->waiting[waiting.stream] = {waiting.payload, waiting.order, At(waiting.deadline_ns),
+                                           waiting.given};
+    const size_t cost = waiting.payload.size() + kRequestOverhead;
+    connection->waiting_bytes += cost;
+    request_bytes_ += cost;
+    ++requests_waiting_;
+  }
+  if (!one.out.empty()) {
+    connection->out_bytes = one.out.size();
+    connection->out.push_back(one.out);
+  }
+  Connection& entered = Enter(std::move(connection));
+  Rearm(entered);
+}
+
+}  // namespace gantry::keeper

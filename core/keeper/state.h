@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a keeper hands to the program that takes its place (same process, other
+// program: reexec.h). Written in the link's encoding, so a newer program may add fields.
+// Descriptors are numbers of the process's own table, and stay open over execve(2).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/link/codec.h"
+#include "core/link/messages.h"
+
+namespace gantry::keeper::state {
+
+/// Raised when an older program would misread it. A program takes its own and lower ones.
+inline constexpr uint32_t kSchema = 1;
+
+struct Place {
+  std::string path;
+  std::string ns;
+  std::string grpc_address;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.path);
+    field(2, self.ns);
+    field(3, self.grpc_address);
+  }
+};
+
+struct Listener {
+  Place place;
+  int32_t fd = 0;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.place);
+    field(2, self.fd);
+  }
+};
+
+/// A request that is not answered.
+struct Waiting {
+  uint32_t stream = 0;
+  std::string payload;
+  uint64_t order = 0;
+  /// CLOCK_MONOTONIC, nanoseconds; INT64_MAX: none.
+  int64_t deadline_ns = 0;
+  bool given = false;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.stream);
+    field(2, self.payload);
+    field(3, self.order);
+    field(4, self.deadline_ns);
+    field(5, self.given);
+  }
+};
+
+/// A frame of which a part has come.
+struct Partial {
+  /// Of its header, where that is not complete; else the whole header.
+  std::string header;
+  std::string payload;
+  /// Bytes of the payload that came; more than are in `payload` where they are skipped.
+  uint64_t payload_got = 0;
+  bool skipped = false;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.header);
+    field(2, self.payload);
+    field(3, self.payload_got);
+    field(4, self.skipped);
+  }
+};
+
+struct Connection {
+  uint64_t id = 0;
+  int32_t fd = 0;
+  Place place;
+  /// CLOCK_MONOTONIC, nanoseconds.
+  int64_t since_ns = 0;
+  Partial in;
+  uint32_t last_stream = 0;
+  std::vector<Waiting> waiting;
+  /// What the client has not taken yet.
+  std::string out;
+  bool spoke = false;
+  bool engine_knows = false;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.id);
+    field(2, self.fd);
+    field(3, self.place);
+    field(4, self.since_ns);
+    field(5, self.in);
+    field(6, self.last_stream);
+    field(7, self.waiting);
+    field(8, self.out);
+    field(9, self.spoke);
+    field(10, self.engine_knows);
+  }
+};
+
+struct FrontDoor {
+  std::vector<Listener> listeners;
+  std::vector<Connection> connections;
+  uint64_t next_connection = 0;
+  uint64_t next_order = 0;
+  uint64_t requests = 0;
+  uint64_t refused = 0;
+  uint64_t replayed = 0;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.listeners);
+    field(2, self.connections);
+    field(3, self.next_connection);
+    field(4, self.next_order);
+    field(5, self.requests);
+    field(6, self.refused);
+    field(7, self.replayed);
+  }
+};
+
+struct Instance {
+  link::InstanceAdded told;
+  std::string socket_path;
+  link::Plan plan;
+  bool member = false;
+  std::optional<link::Deleted> ended;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.told);
+    field(2, self.socket_path);
+    field(3, self.plan);
+    field(4, self.member);
+    field(5, self.ended);
+  }
+};
+
+struct Instances {
+  std::vector<Instance> all;
+  uint64_t next = 0;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.all);
+    field(2, self.next);
+  }
+};
+
+struct Named {
+  link::ProcessRef process;
+  std::string name;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.process);
+    field(2, self.name);
+  }
+};
+
+struct Exits {
+  /// Their ends matter.
+  std::vector<link::ProcessRef> watched;
+  /// Of these, and of those whose ends are in `kept`.
+  std::vector<Named> named;
+  std::vector<link::Exit> kept;
+  std::vector<link::Exit> orphans;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.watched);
+    field(2, self.named);
+    field(3, self.kept);
+    field(4, self.orphans);
+  }
+};
+
+struct Stored {
+  std::string name;
+  int32_t fd = 0;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.name);
+    field(2, self.fd);
+  }
+};
+
+/// The engine in charge.
+struct Engine {
+  std::string path;
+  link::ProcessRef process;
+  int32_t pidfd = 0;
+  int32_t link = 0;
+  int64_t answers_within_ms = 0;
+  bool keep_hanging = false;
+  /// CLOCK_MONOTONIC, nanoseconds.
+  int64_t in_charge_since_ns = 0;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.path);
+    field(2, self.process);
+    field(3, self.pidfd);
+    field(4, self.link);
+    field(5, self.answers_within_ms);
+    field(6, self.keep_hanging);
+    field(7, self.in_charge_since_ns);
+  }
+};
+
+struct Supervisor {
+  std::string path;
+  std::string fallback_path;
+  /// Absent: none runs; one is to be started where `ever`.
+  std::optional<Engine> engine;
+  std::optional<int32_t> previous_wait_status;
+  uint64_t starts = 0;
+  uint64_t hangs = 0;
+  uint64_t generation = 0;
+  int32_t failures = 0;
+  bool said_hello = false;
+  bool ever = false;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.path);
+    field(2, self.fallback_path);
+    field(3, self.engine);
+    field(4, self.previous_wait_status);
+    field(5, self.starts);
+    field(6, self.hangs);
+    field(7, self.generation);
+    field(8, self.failures);
+    field(9, self.said_hello);
+    field(10, self.ever);
+  }
+};
+
+/// Shim and gantryctl, at the control socket.
+struct Control {
+  int32_t listener = 0;
+  std::vector<int32_t> clients;
+  /// The one that asked for the change, and waits for its answer.
+  std::optional<int32_t> asker;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.listener);
+    field(2, self.clients);
+    field(3, self.asker);
+  }
+};
+
+/// What a child gets back of what the keeper has changed for itself.
+struct ChildDefaults {
+  uint64_t open_files_soft = 0;
+  uint64_t open_files_hard = 0;
+  int32_t oom_score_adj = 0;
+  uint32_t umask = 0;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.open_files_soft);
+    field(2, self.open_files_hard);
+    field(3, self.oom_score_adj);
+    field(4, self.umask);
+  }
+};
+
+struct Keeper {
+  uint32_t schema = 0;
+  std::string run_dir;
+  /// Holds the lock on keeper.alive.
+  int32_t alive = 0;
+  int64_t started_at_ns = 0;
+  ChildDefaults child_defaults;
+  FrontDoor front_door;
+  Instances instances;
+  Exits exits;
+  std::vector<Stored> stored;
+  Supervisor supervisor;
+  Control control;
+  /// So many times one program took another's place.
+  uint64_t upgrades = 0;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.schema);
+    field(2, self.run_dir);
+    field(3, self.alive);
+    field(4, self.started_at_ns);
+    field(5, self.child_defaults);
+    field(6, self.front_door);
+    field(7, self.instances);
+    field(8, self.exits);
+    field(9, self.stored);
+    field(10, self.supervisor);
+    field(11, self.control);
+    field(12, self.upgrades);
+  }
+};
+
+/// All descriptors in it.
+std::vector<int> DescriptorsOf(const Keeper& keeper);
+
+/// Bytes in a memfd, as they are read back. `Read` refuses what is no such state, or of
+/// a later schema. Errors: kInvalidArgument, kFailedPrecondition; the errno's.
+Result<UniqueFd> Write(const Keeper& keeper);
+Result<Keeper> Read(int memfd);
+
+}  // namespace gantry::keeper::state

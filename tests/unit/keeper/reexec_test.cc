@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gantry-keeper becomes another program. Here without an engine that lives; with one and
+// with containers: tests/contract/keeper_upgrade_test.cc.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include <gantry/protowire.h>
+
+#include "core/keeper/frames.h"
+#include "core/keeper/state.h"
+#include "core/link/channel.h"
+#include "core/os/fs.h"
+#include "core/os/memfd.h"
+#include "core/os/process.h"
+#include "core/os/spawn.h"
+#include "core/os/unix_socket.h"
+
+namespace gantry::keeper {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+class KeeperReexec : public testing::Test {
+ protected:
+  KeeperReexec() : dir_(*os::TempDir::Create()) {
+    os::SpawnRequest request;
+    request.argv = {GANTRY_KEEPER, "--run-dir", dir_.path() + "/run", "--engine", "/bin/false"};
+    keeper_ = *os::SpawnProcess(request);
+  }
+
+  ~KeeperReexec() override {
+    IgnoreError(os::SendSignal(keeper_.pidfd.get(), SIGKILL), "it has ended");
+    waitpid(keeper_.process.pid, nullptr, 0);
+  }
+
+  static std::chrono::steady_clock::time_point Soon() {
+    return std::chrono::steady_clock::now() + 20s;
+  }
+
+  template <class Answer, class Question>
+  Result<Answer> Ask(const Question& question) {
+    const std::string path = dir_.path() + "/run/keeper.sock";
+    auto socket = os::ConnectUnix(path);
+    while (!socket && !os::HasEnded(keeper_.pidfd.get())) {
+      socket = os::ConnectUnix(path);
+    }
+    GANTRY_TRY(UniqueFd fd, std::move(socket));
+    link::BlockingChannel channel(std::move(fd));
+    return channel.Ask<Answer>(question, Soon());
+  }
+
+  Result<link::KeeperStatus> Status() { return Ask<link::KeeperStatus>(link::Query{}); }
+
+  Result<link::KeeperUpgraded> Become(const std::string& program) {
+    return Ask<link::KeeperUpgraded>(link::UpgradeKeeper{program});
+  }
+
+  /// A file that a shell runs.
+  std::string Script(const std::string& text) {
+    std::string path = dir_.path() + "/script";
+    EXPECT_TRUE(os::WriteFile(path, "#!/bin/sh\n" + text + "\n"));
+    chmod(path.c_str(), 0755);
+    return path;
+  }
+
+  /// Announces `id`; a connection to its socket.
+  UniqueFd ConnectTo(const std::string& id) {
+    link::Announce announce;
+    announce.id = id;
+    announce.ns = "default";
+    const auto announced = Ask<link::Announced>(announce);
+    EXPECT_TRUE(announced);
+    return *os::ConnectUnix(announced->address.substr(std::string("unix://").size()));
+  }
+
+  static std::string ReadAll(const UniqueFd& socket, size_t bytes) {
+    std::string all;
+    pollfd wanted{socket.get(), POLLIN, 0};
+    while (all.size() < bytes && poll(&wanted, 1, 20'000) == 1) {
+      char buffer[4096];
+      const ssize_t got = recv(socket.get(), buffer, sizeof(buffer), 0);
+      if (got <= 0) {
+        break;
+      }
+      all.append(buffer, static_cast<size_t>(got));
+    }
+    return all;
+  }
+
+  os::TempDir dir_;
+  os::SpawnResult keeper_;
+};
+
+TEST_F(KeeperReexec, IsTheSameProcessWithAllItHeld) {
+  const UniqueFd silent = ConnectTo("c1");
+  const auto before = Status();
+  ASSERT_TRUE(before);
+  const auto upgraded = Become(GANTRY_KEEPER);
+  ASSERT_TRUE(upgraded) << upgraded.error().message;
+  EXPECT_EQ(upgraded->keeper_pid, keeper_.process.pid);
+  const auto after = Status();
+  ASSERT_TRUE(after);
+  EXPECT_EQ(after->keeper_upgrades, 1U);
+  EXPECT_EQ(after->keeper_pid, keeper_.process.pid);
+  EXPECT_EQ(after->started_at_ns, before->started_at_ns);
+  ASSERT_EQ(after->instances.size(), 1U);
+  EXPECT_EQ(after->instances.front().announce.id, "c1");
+  EXPECT_EQ(after->connections, 1U);
+  EXPECT_EQ(after->sockets, 2U);
+  EXPECT_GE(after->engine_starts, before->engine_starts);
+  EXPECT_TRUE(Become(GANTRY_KEEPER));
+  EXPECT_EQ(Status()->keeper_upgrades, 2U);
+}
+
+TEST_F(KeeperReexec, KeepsTheLockAndTheLog) {
+  ASSERT_TRUE(Become(GANTRY_KEEPER));
+  os::SpawnRequest request;
+  request.argv = {GANTRY_KEEPER, "--check", "--run-dir", dir_.path() + "/run"};
+  const os::SpawnResult check = *os::SpawnProcess(request);
+  siginfo_t info{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(check.process.pid), &info, WEXITED), 0);
+  EXPECT_EQ(info.si_status, 1);
+  EXPECT_THAT(*os::ReadFile(dir_.path() + "/run/keeper.log", 65536),
+              HasSubstr("took over from another program"));
+}
+
+TEST_F(KeeperReexec, LeavesNoDescriptorBehind) {
+  ASSERT_TRUE(Become(GANTRY_KEEPER));
+  const auto count = [&] {
+    const std::filesystem::path fds = "/proc/" + std::to_string(keeper_.process.pid) + "/fd";
+    return std::distance(std::filesystem::directory_iterator(fds), {});
+  };
+  const auto once = count();
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(Become(GANTRY_KEEPER));
+  }
+  EXPECT_EQ(count(), once);
+}
+
+/// A request whose client gives up after a second, cut in two by the change of programs.
+TEST_F(KeeperReexec, GoesOnInTheMiddleOfARequest) {
+  const UniqueFd client = ConnectTo("c1");
+  ProtoWriter request;
+  request.Text(1, "containerd.task.v2.Task");
+  request.Text(2, "State");
+  request.Int(4, 1'000'000'000);
+  std::string frame = ResponseFrame(1, request.Take());
+  frame[8] = static_cast<char>(kFrameRequest);
+  for (size_t cut = 1; cut < frame.size(); cut += 9) {
+    frame[7] = static_cast<char>(2 * cut + 1);
+    ASSERT_EQ(send(client.get(), frame.data(), cut, 0), static_cast<ssize_t>(cut));
+    ASSERT_TRUE(Become(GANTRY_KEEPER));
+    ASSERT_GT(send(client.get(), frame.data() + cut, frame.size() - cut, 0), 0);
+  }
+  ASSERT_TRUE(Become(GANTRY_KEEPER));
+  std::vector<uint32_t> answered;
+  FrameSplitter in;
+  in.Feed(ReadAll(client, kFrameHeaderBytes), [&](Frame answer) {
+    answered.push_back(answer.stream);
+    EXPECT_THAT(answer.payload, HasSubstr("context deadline exceeded"));
+  });
+  EXPECT_FALSE(answered.empty());
+}
+
+TEST_F(KeeperReexec, RefusesWhatIsNoKeeper) {
+  for (const std::string& program : {std::string("/bin/true"), dir_.path() + "/absent", dir_.path(),
+                                     Script("exit 3"), Script("echo gantry-keeper understands")}) {
+    SCOPED_TRACE(program);
+    const auto refused = Become(program);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
+    EXPECT_THAT(refused.error().message, HasSubstr(program));
+  }
+  EXPECT_EQ(Become("gantry-keeper").error().code, Code::kInvalidArgument);
+  EXPECT_EQ(Status()->keeper_upgrades, 0U);
+  EXPECT_TRUE(Become(GANTRY_KEEPER));
+}
+
+TEST_F(KeeperReexec, StaysWhenTheProgramDoesNotUnderstand) {
+  const auto refused = Become(Script("printf 'only of schema 0' > /proc/self/fd/3"));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("only of schema 0"));
+  EXPECT_TRUE(Status());
+}
+
+/// Started as by a keeper, with a state that it cannot take.
+TEST(KeeperTakeOver, GoesBackToThePreviousProgram) {
+  const UniqueFd memfd = *os::CreateMemfd("other");
+  const UniqueFd previous(open("/bin/true", O_PATH | O_CLOEXEC));
+  const auto code_with = [&](const std::vector<std::string>& more) {
+    os::SpawnRequest request;
+    request.argv = {GANTRY_KEEPER, "--state-fd=3"};
+    request.argv.insert(request.argv.end(), more.begin(), more.end());
+    request.descriptors = {{memfd.get(), 3}, {previous.get(), 4}};
+    const os::SpawnResult child = *os::SpawnProcess(request);
+    siginfo_t info{};
+    waitid(P_PID, static_cast<id_t>(child.process.pid), &info, WEXITED);
+    return info.si_status;
+  };
+  EXPECT_EQ(code_with({}), 1);
+  EXPECT_EQ(code_with({"--previous-fd=4"}), 0);
+}
+
+TEST(KeeperState, IsReadBack) {
+  state::Keeper keeper;
+  keeper.schema = state::kSchema;
+  keeper.run_dir = "/run/x";
+  keeper.front_door.connections.resize(2);
+  keeper.front_door.connections[1].waiting.push_back({3, "payload", 9, 10, true});
+  const UniqueFd memfd = *state::Write(keeper);
+  const auto back = state::Read(memfd.get());
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->run_dir, "/run/x");
+  ASSERT_EQ(back->front_door.connections.size(), 2U);
+  EXPECT_EQ(back->front_door.connections[1].waiting.at(0).payload, "payload");
+}
+
+TEST(KeeperState, OfALaterSchemaIsRefused) {
+  state::Keeper keeper;
+  keeper.schema = state::kSchema + 1;
+  const auto back = state::Read(state::Write(keeper)->get());
+  ASSERT_FALSE(back);
+  EXPECT_EQ(back.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(back.error().message, HasSubstr("take a later gantry-keeper"));
+}
+
+TEST(KeeperState, OfNobodyIsRefused) {
+  const UniqueFd memfd = *os::CreateMemfd("other");
+  EXPECT_EQ(state::Read(memfd.get()).error().code, Code::kInvalidArgument);
+  ASSERT_TRUE(os::WriteAt(memfd.get(), 0, "gantry-keeper state\n\xff\xff\xff"));
+  EXPECT_EQ(state::Read(memfd.get()).error().code, Code::kInvalidArgument);
+}
+
+TEST(KeeperState, OfAFrameGoesOnAtEachByte) {
+  const std::string frame = ResponseFrame(7, "some payload");
+  for (size_t cut = 0; cut < frame.size(); ++cut) {
+    FrameSplitter first;
+    const auto none = [](const Frame&) { FAIL(); };
+    first.Feed(std::string_view(frame).substr(0, cut), none);
+    FrameSplitter second;
+    second.Restore(first.Save());
+    std::vector<Frame> got;
+    second.Feed(frame.substr(cut) + frame, [&](Frame one) { got.push_back(std::move(one)); });
+    ASSERT_EQ(got.size(), 2U) << cut;
+    EXPECT_EQ(got[0].payload, "some payload");
+    EXPECT_EQ(got[1].payload, "some payload");
+  }
+}
+
+}  // namespace
+}  // namespace gantry::keeper
