@@ -10,6 +10,9 @@
 #include <string>
 #include <vector>
 
+#include <gantry/error.h>
+#include <gantry/unique_fd.h>
+
 #include "core/link/codec.h"
 #include "core/link/messages.h"
 
