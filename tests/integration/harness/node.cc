@@ -73,6 +73,7 @@ std::string Node::StartContainerd() {
       {"GANTRY_CONFIG", settings_.root + "/gantry.yaml"},
       {"TMPDIR", settings_.root},
   };
+  options.env.insert(settings_.env.begin(), settings_.env.end());
   options.env["ENABLE_CRI_SANDBOXES"] = settings_.newer_cri ? "1" : "";
   containerd_ = std::make_unique<Program>(
       std::vector<std::string>{settings_.containerd_bin + "/containerd", "--config",

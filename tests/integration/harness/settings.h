@@ -13,6 +13,7 @@
 //   GANTRY_E2E_KEEP        set = the private folder stays when the run ends
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,8 @@ struct Settings {
   std::string ns;          ///< containerd's namespace, of this run alone.
   bool newer_cri = false;  ///< Of containerd 1.7: ENABLE_CRI_SANDBOXES is set.
   std::vector<CriRuntime> more_runtimes;
+  /// For containerd, and with that for gantry.
+  std::map<std::string, std::string> env;
   std::string unavailable;  ///< Why the tests cannot run here; empty = they can.
 
   bool stock() const { return runtime == "io.containerd.runc.v2"; }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The tests run in a child; this process cleans up after it however it ends,
-// so that a crashed test leaves neither containers nor a containerd behind.
+#include "tests/integration/harness/run_tests.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -15,8 +13,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/integration/harness/environment.h"
-#include "tests/integration/harness/settings.h"
 
+namespace gantry::e2e {
 namespace {
 
 volatile sig_atomic_t tests_pid = 0;
@@ -27,21 +25,20 @@ void EndTests(int) {
   }
 }
 
-int RunTests(const gantry::e2e::Settings& settings, int argc, char** argv) {
+int InChild(const Settings& settings, int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   signal(SIGPIPE, SIG_IGN);
   ::testing::InitGoogleTest(&argc, argv);
-  ::testing::AddGlobalTestEnvironment(new gantry::e2e::Environment(settings));
+  ::testing::AddGlobalTestEnvironment(new Environment(settings));
   return RUN_ALL_TESTS();
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const gantry::e2e::Settings settings = gantry::e2e::ReadSettings();
+int RunTests(const Settings& settings, int argc, char** argv) {
   tests_pid = fork();
   if (tests_pid == 0) {
-    const int status = RunTests(settings, argc, argv);
+    const int status = InChild(settings, argc, argv);
     std::fflush(nullptr);
     _exit(status);
   }
@@ -50,10 +47,12 @@ int main(int argc, char** argv) {
   int raw = 0;
   while (waitpid(tests_pid, &raw, 0) < 0 && errno == EINTR) {
   }
-  gantry::e2e::CleanUp(settings);
+  CleanUp(settings);
   if (WIFSIGNALED(raw)) {
     std::cerr << "the tests were ended by signal " << WTERMSIG(raw) << "\n";
     return 128 + WTERMSIG(raw);
   }
   return WEXITSTATUS(raw);
 }
+
+}  // namespace gantry::e2e

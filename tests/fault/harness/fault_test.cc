@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/fault/harness/fault_test.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "tests/fault/harness/report.h"
+
+namespace gantry::fault {
+namespace {
+
+/// So often a point that is not passed again is tried.
+constexpr int kTries = 3;
+
+/// Once at each time that it was passed, and what else can go wrong there once.
+void AddFaults(const PassedPoint& point, std::vector<Fault>& plan) {
+  for (uint32_t nth = 1; (point.kinds & kEffect) != 0 && nth <= point.times; ++nth) {
+    plan.push_back({point.name, nth, 0});
+  }
+  if ((point.kinds & kSpace) != 0) {
+    plan.push_back({point.name, 1, ENOSPC});
+  }
+  if ((point.kinds & kDescriptor) != 0) {
+    plan.push_back({point.name, 1, EMFILE});
+  }
+}
+
+}  // namespace
+
+void FaultTest::SetUp() {
+  CriTest::SetUp();
+  if (IsSkipped() || HasFatalFailure()) {
+    return;
+  }
+  events_ = std::make_unique<e2e::Events>(node());
+  witness_ = std::make_unique<Witness>(node(), settings(), Id("witness"));
+}
+
+void FaultTest::TearDown() {
+  Faults::Get().Disarm();
+  if (witness_ != nullptr) {
+    witness_->Testify();
+  }
+  events_.reset();
+  CriTest::TearDown();
+}
+
+void FaultTest::WaitForEngine() {
+  // For each task, containerd asks for its state.
+  for (const char* ns : {settings().ns.c_str(), "k8s.io"}) {
+    const e2e::Output listed = e2e::RunProgram(
+        {settings().containerd_bin + "/ctr", "-a", node().address(), "-n", ns, "tasks", "ls"});
+    EXPECT_EQ(listed.status, 0) << listed.Text();
+  }
+}
+
+std::vector<FaultTest::Plan> FaultTest::Look(const MakeLife& make) {
+  const Life life = make("-" + std::to_string(++lives_));
+  std::vector<Plan> plans;
+  for (const Step& step : life.steps) {
+    Faults::Get().Record();
+    const Status done = step.run();
+    EXPECT_TRUE(done) << step.operation << ": " << done.error_or(Error{}).message;
+    step.check();
+    Plan& plan = plans.emplace_back();
+    for (const PassedPoint& point : Faults::Get().Recorded()) {
+      AddFaults(point, plan);
+    }
+    std::ranges::reverse(plan);
+  }
+  life.end(true);
+  return plans;
+}
+
+void FaultTest::RunStep(const std::string& operation, const Step& step, Plan& plan,
+                        bool& undisturbed) {
+  const Fault fault = plan.empty() ? Fault() : plan.back();
+  SCOPED_TRACE(operation + ", " + (plan.empty() ? std::string("as it is") : Describe(fault)));
+  if (!plan.empty()) {
+    plan.pop_back();
+    Faults::Get().Arm(fault);
+  }
+  Status done = step.run();
+  const bool happened = Faults::Get().Disarm();
+  if (!fault.point.empty()) {
+    Report::Get().Add(operation, fault, happened);
+  }
+  if (!done && happened && fault.failure != 0) {
+    // It may fail then. It may not be in the way of another one.
+    undisturbed = false;
+    step.undo();
+    done = step.run();
+  }
+  EXPECT_TRUE(done) << done.error_or(Error{}).message;
+  if (happened) {
+    WaitForEngine();
+  }
+  step.check();
+}
+
+void FaultTest::LiveWith(const std::string& name, const Life& life, std::vector<Plan>& plans) {
+  bool undisturbed = true;
+  for (size_t i = 0; i < life.steps.size() && !HasFailure(); ++i) {
+    const Step& step = life.steps[i];
+    if (!step.optional || !plans[i].empty()) {
+      RunStep(name + ": " + step.operation, step, plans[i], undisturbed);
+    }
+  }
+  if (!HasFailure()) {
+    life.end(undisturbed);
+  }
+}
+
+void FaultTest::Sweep(const std::string& name, const MakeLife& make) {
+  std::vector<Plan> plans = Look(make);
+  const auto more = [&] {
+    return std::ranges::any_of(plans, [](auto& plan) { return !plan.empty(); });
+  };
+  while (more() && !HasFailure()) {
+    LiveWith(name, make("-" + std::to_string(++lives_)), plans);
+  }
+}
+
+}  // namespace gantry::fault

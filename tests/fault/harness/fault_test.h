@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The fixture: lives of containers and pods, and what goes wrong in each of their steps.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/fault/harness/faults.h"
+#include "tests/fault/harness/life.h"
+#include "tests/fault/harness/witness.h"
+#include "tests/integration/harness/cri_test.h"
+#include "tests/integration/harness/events.h"
+
+namespace gantry::fault {
+
+class FaultTest : public e2e::CriTest {
+ protected:
+  void SetUp() override;
+  void TearDown() override;
+
+  /// Makes a life of its own: `suffix` is for the names in it.
+  using MakeLife = std::function<Life(const std::string& suffix)>;
+
+  /// Lives such lives: once to see which points each step passes; then, until each has had
+  /// its turn, with something that goes wrong at one point of each step.
+  void Sweep(const std::string& name, const MakeLife& make);
+
+  e2e::Events& events() { return *events_; }
+
+ private:
+  /// What may go wrong in one step.
+  using Plan = std::vector<Fault>;
+
+  std::vector<Plan> Look(const MakeLife& make);
+  void LiveWith(const std::string& name, const Life& life, std::vector<Plan>& plans);
+  void RunStep(const std::string& operation, const Step& step, Plan& plan, bool& undisturbed);
+  /// Waits until an engine answers for all there is.
+  static void WaitForEngine();
+
+  std::unique_ptr<Witness> witness_;
+  std::unique_ptr<e2e::Events> events_;
+  int lives_ = 0;
+};
+
+}  // namespace gantry::fault

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A life: the operations from the first to the last of one container or pod.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <gantry/error.h>
+
+namespace gantry::fault {
+
+struct Step {
+  /// As the report names it.
+  std::string operation;
+  /// What a client does. The error is the client's.
+  std::function<Status()> run;
+  /// What must hold then: fails the test where it does not.
+  std::function<void()> check = [] {};
+  /// Makes room for another `run` after one that failed.
+  std::function<void()> undo = [] {};
+  /// A life without it is one, too.
+  bool optional = false;
+};
+
+struct Life {
+  std::vector<Step> steps;
+  /// What must hold after the last one. `undisturbed`: no step had to be run again.
+  std::function<void(bool undisturbed)> end = [](bool) {};
+};
+
+}  // namespace gantry::fault

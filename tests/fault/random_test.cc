@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Anything, at any moment: random operations on some containers, with random faults, also
+// while an engine that was killed comes back.
+#include <cerrno>
+#include <cstdlib>
+#include <iostream>
+#include <random>
+
+#include "tests/fault/harness/fault_test.h"
+#include "tests/fault/harness/report.h"
+
+namespace gantry::fault {
+namespace {
+
+using e2e::Output;
+using e2e::Words;
+
+constexpr size_t kContainers = 4;
+constexpr int kOperations = 120;
+/// An operation passes some tens of points.
+constexpr uint32_t kFarthest = 60;
+
+/// What a container should be like. Empty: there is none.
+struct Expected {
+  std::string id;
+  std::string state;
+};
+
+struct Operation {
+  const char* name;
+  const char* from;
+  const char* to;
+  Words words;
+  int status = 0;
+};
+
+std::vector<Operation> OperationsOn(const std::string& id) {
+  return {
+      {"Exec",
+       "RUNNING",
+       "RUNNING",
+       {"tasks", "exec", "--exec-id", "x", id, "sh", "-c", "exit 5"},
+       5},
+      {"Stats", "RUNNING", "RUNNING", {"tasks", "metrics", id}},
+      {"Pause", "RUNNING", "PAUSED", {"tasks", "pause", id}},
+      {"Resume", "PAUSED", "RUNNING", {"tasks", "resume", id}},
+      {"Kill", "RUNNING", "STOPPED", {"tasks", "kill", "-s", "TERM", id}},
+      {"Delete", "STOPPED", "", {"tasks", "rm", id}, 7},
+  };
+}
+
+class FaultRandom : public FaultTest {
+ protected:
+  void SetUp() override {
+    FaultTest::SetUp();
+    const char* const given = std::getenv("GANTRY_FAULT_SEED");
+    const unsigned seed = given != nullptr ? static_cast<unsigned>(std::atoi(given))
+                                           : std::random_device()() % 1'000'000;
+    std::cout << "GANTRY_FAULT_SEED=" << seed << "\n";
+    random_.seed(seed);
+    for (size_t i = 0; i < kContainers; ++i) {
+      containers_.push_back({Id("-" + std::to_string(i)), ""});
+    }
+  }
+
+  size_t Below(size_t end) { return std::uniform_int_distribution<size_t>(0, end - 1)(random_); }
+
+  Operation Choose(const Expected& container) {
+    if (container.state.empty()) {
+      Words words = RunWords({"-d"}, container.id,
+                             {"sh", "-c", "trap 'exit 7' TERM; while :; do usleep 5000; done"});
+      return {"Create and Start", "", "RUNNING", std::move(words)};
+    }
+    std::vector<Operation> possible = OperationsOn(container.id);
+    std::erase_if(possible, [&](const Operation& one) { return one.from != container.state; });
+    return possible[Below(possible.size())];
+  }
+
+  /// Kills most of the time.
+  Fault ChooseFault() {
+    constexpr int kFailures[] = {0, 0, 0, ENOSPC, EMFILE};
+    return {"", static_cast<uint32_t>(1 + Below(kFarthest)),
+            kFailures[Below(std::size(kFailures))]};
+  }
+
+  void Forget(Expected& container) {
+    Ctr({"tasks", "rm", "-f", container.id});
+    Ctr({"containers", "rm", container.id});
+    container.state = "";
+  }
+
+  /// One operation, with what may go wrong.
+  void Act() {
+    Expected& container = containers_[Below(containers_.size())];
+    const Operation operation = Choose(container);
+    const Fault fault = ChooseFault();
+    SCOPED_TRACE(std::string(operation.name) + " of " + container.id + ", " + Describe(fault));
+    Faults::Get().Arm(fault);
+    const Output done = Ctr(operation.words);
+    // Not disarmed: it may happen while what the operation has begun goes on.
+    if (done.status == operation.status) {
+      container.state = operation.to;
+    } else {
+      EXPECT_TRUE(Faults::Get().happened() && fault.failure != 0) << done.Text();
+      Forget(container);
+    }
+    if (container.state.empty()) {
+      Ctr({"containers", "rm", container.id});
+    }
+    CheckStates();
+    Report::Get().Add(std::string("random: ") + operation.name, {"any", fault.nth, fault.failure},
+                      Faults::Get().Disarm());
+  }
+
+  void CheckStates() {
+    const auto as_expected = [&] {
+      const std::string listed = Ctr({"tasks", "ls"}).out;
+      return std::ranges::all_of(containers_, [&](const Expected& one) {
+        return e2e::TaskIn(listed, one.id).state == one.state;
+      });
+    };
+    EXPECT_TRUE(e2e::Eventually(as_expected)) << Ctr({"tasks", "ls"}).Text();
+  }
+
+  std::mt19937 random_;
+  std::vector<Expected> containers_;
+};
+
+TEST_F(FaultRandom, LosesNothing) {
+  for (int i = 0; i < kOperations && !HasFailure(); ++i) {
+    SCOPED_TRACE("operation " + std::to_string(i));
+    Act();
+  }
+  for (Expected& container : containers_) {
+    Forget(container);
+  }
+}
+
+}  // namespace
+}  // namespace gantry::fault
