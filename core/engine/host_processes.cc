@@ -9,6 +9,11 @@ Status WatchedProcess::Signal(int signal) {
   if (Ended()) {
     return Fail(Code::kNotFound, "signal process {}: process already finished", id_.pid);
   }
+  if (!pidfd_) {
+    // There was none to be had.
+    GANTRY_TRY(const UniqueFd now, os::OpenPidfd(id_));
+    return os::SendSignal(now.get(), signal);
+  }
   return os::SendSignal(pidfd_.get(), signal);
 }
 

@@ -8,24 +8,6 @@
 #include "core/task/stdio_host.h"
 
 namespace gantry::task {
-namespace {
-
-store::ProcessRecord ToProcessRecord(const TaskProcess& process) {
-  store::ProcessRecord record;
-  record.pid = process.host_pid;
-  record.start_time = process.start_time;
-  record.shown_pid = HostPid{static_cast<int32_t>(process.pid)};
-  if (process.exit) {
-    record.exited = true;
-    record.exit_status = process.exit->status;
-    record.exited_at_ns = process.exit->exited_at_ns;
-    record.unpublished = process.unpublished;
-  }
-  return record;
-}
-
-}  // namespace
-
 TaskProcess::TaskProcess(Container& owner, ExecId exec) : container(owner), id(std::move(exec)) {}
 
 TaskProcess::~TaskProcess() {
@@ -62,6 +44,20 @@ int64_t NowNs() {
       .count();
 }
 
+store::ProcessRecord ToProcessRecord(const TaskProcess& process) {
+  store::ProcessRecord record;
+  record.pid = process.host_pid;
+  record.start_time = process.start_time;
+  record.shown_pid = HostPid{static_cast<int32_t>(process.pid)};
+  if (process.exit) {
+    record.exited = true;
+    record.exit_status = process.exit->status;
+    record.exited_at_ns = process.exit->exited_at_ns;
+    record.unpublished = process.unpublished;
+  }
+  return record;
+}
+
 store::Record ToRecord(const Container& container) {
   store::Record record;
   record.ns = container.group->ns;
@@ -75,6 +71,9 @@ store::Record ToRecord(const Container& container) {
   record.init = ToProcessRecord(*container.init);
   for (const auto& [id, exec] : container.execs) {
     record.execs.push_back({id, exec->spec_json, exec->stdio, exec->state, ToProcessRecord(*exec)});
+  }
+  for (const auto& [id, process] : container.deleted_execs) {
+    record.execs.push_back({id, "", {}, State::kDeleting, process});
   }
   record.mounts = container.mounts;
   record.cgroups = container.cgroup_dirs;

@@ -138,6 +138,8 @@ struct Container : std::enable_shared_from_this<Container> {
   std::shared_ptr<gantry::Container> backend;
   TaskProcessPtr init;
   std::map<ExecId, TaskProcessPtr> execs;
+  /// Whose Delete may not have been answered yet: for the one that is replayed.
+  std::map<ExecId, store::ProcessRecord> deleted_execs;
   /// Create, Start, Exec, Delete, Pause, Update and Checkpoint, in the order
   /// in which they came. Kill, State, Wait and Stats never wait for it.
   os::Slot slot;
@@ -155,6 +157,7 @@ using ContainerPtr = std::shared_ptr<Container>;
 
 /// Nanoseconds since 1970.
 int64_t NowNs();
+store::ProcessRecord ToProcessRecord(const TaskProcess& process);
 /// The container as it goes to disk.
 store::Record ToRecord(const Container& container);
 /// How the keeper alone can end it.

@@ -8,6 +8,7 @@
 
 #include <gantry/format.h>
 
+#include "core/log/log.h"
 #include "core/oci/resources.h"
 #include "core/os/fs.h"
 #include "core/rpc/typed.h"
@@ -90,19 +91,28 @@ os::Task<Result<wire::Empty>> Service::Kill(const CallContext& call, pb::KillReq
     GANTRY_CO_CHECK_OK(co_await SignalAll(container, request.signal()));
     co_return wire::Empty();
   }
+  Status sent = co_await SignalOne(container, process, request.signal(),
+                                   DeadlineOf(call, parts_.config.timeouts.kill));
+  // The engine before this one may have sent the signal that has ended it.
+  if (!sent && !(call.replay && sent.error().code == Code::kNotFound)) {
+    co_return std::unexpected(std::move(sent).error());
+  }
+  co_return wire::Empty();
+}
+
+os::Task<Status> Service::SignalOne(ContainerPtr container, TaskProcessPtr process, uint32_t signal,
+                                    Deadline deadline) {
   const std::string what =
       process->is_init() ? Named(*container) : Format("exec '{}'", process->id.str());
   GANTRY_CO_CHECK_OK(
       CheckLegal(Operation::kKill, process->exit ? State::kStopped : process->state, what));
-  BackendCall target =
-      BackendCall(*container, process.get()).By(DeadlineOf(call, parts_.config.timeouts.kill));
+  BackendCall target = BackendCall(*container, process.get()).By(deadline);
   const engine::WatchedProcessPtr host = process->host;
   if (!target.process && !host) {
     co_return Fail(Code::kFailedPrecondition,
                    "kill {}: it has not been started: failed precondition", what);
   }
-  const uint32_t signal = request.signal();
-  GANTRY_CO_CHECK_OK(co_await calls_.Run(
+  co_return co_await calls_.Run(
       "kill", std::move(target), [signal, host](const BackendCall& backend) -> Status {
         Status status = Fail(Code::kUnimplemented, "no backend");
         if (backend.process) {
@@ -117,29 +127,52 @@ os::Task<Result<wire::Empty>> Service::Kill(const CallContext& call, pb::KillReq
           return Fail(Code::kNotFound, "process already finished: not found");
         }
         return sent;
-      }));
-  co_return wire::Empty();
+      });
+}
+
+os::Task<Status> Service::CallPauseOrResume(ContainerPtr container, bool pause, Deadline deadline) {
+  const auto limit = parts_.config.timeouts.pause;
+  co_return co_await calls_.Run(
+      pause ? "pause" : "resume", BackendCall(*container).By(deadline),
+      [limit, pause](const BackendCall& backend) -> Status {
+        Status status = backend.OnContainer([pause](gantry::Container& object) {
+          return pause ? object.Pause() : object.Resume();
+        });
+        if (!LeftOut(status) || backend.cgroup.empty()) {
+          return status;
+        }
+        return pause ? backend.cgroup.Freeze(limit) : backend.cgroup.Thaw(limit);
+      });
+}
+
+/// Done and on record, or neither.
+os::Task<Status> Service::SetPaused(ContainerPtr container, bool paused, Deadline deadline) {
+  const State from = paused ? State::kRunning : State::kPaused;
+  const State to = paused ? State::kPaused : State::kRunning;
+  GANTRY_CO_CHECK_OK(co_await CallPauseOrResume(container, paused, deadline));
+  State& state = container->init->state;
+  if (state == from) {
+    state = to;
+  }
+  Status saved = co_await Save(*container);
+  if (!saved && state == to) {
+    if (const Status undone = co_await CallPauseOrResume(container, !paused, deadline); !undone) {
+      LogError({{"id", container->id.str()}}, "it stays {}: {}", paused ? "paused" : "resumed",
+               undone.error().message);
+    } else if (state == to) {
+      state = from;
+    }
+  }
+  co_return saved;
 }
 
 os::Task<Result<wire::Empty>> Service::Pause(const CallContext& call, pb::PauseRequest request) {
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
   const os::Slot::Hold hold = co_await container->slot.Acquire();
-  const bool done = call.replay && container->init->state == State::kPaused;
-  if (!done) {
+  if (!call.replay || container->init->state != State::kPaused) {
     GANTRY_CO_CHECK_OK(CheckLegal(Operation::kPause, container->init->state, Named(*container)));
-    const auto limit = parts_.config.timeouts.pause;
-    GANTRY_CO_CHECK_OK(co_await calls_.Run(
-        "pause", BackendCall(*container).By(DeadlineOf(call, limit)),
-        [limit](const BackendCall& backend) -> Status {
-          Status status =
-              backend.OnContainer([](gantry::Container& object) { return object.Pause(); });
-          return LeftOut(status) && !backend.cgroup.empty() ? backend.cgroup.Freeze(limit)
-                                                            : std::move(status);
-        }));
-    if (container->init->state == State::kRunning) {
-      container->init->state = State::kPaused;
-    }
-    GANTRY_CO_CHECK_OK(co_await Save(*container));
+    GANTRY_CO_CHECK_OK(
+        co_await SetPaused(container, true, DeadlineOf(call, parts_.config.timeouts.pause)));
   }
   Publish(events::TaskPaused(container->subject()));
   co_return wire::Empty();
@@ -148,22 +181,10 @@ os::Task<Result<wire::Empty>> Service::Pause(const CallContext& call, pb::PauseR
 os::Task<Result<wire::Empty>> Service::Resume(const CallContext& call, pb::ResumeRequest request) {
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
   const os::Slot::Hold hold = co_await container->slot.Acquire();
-  const bool done = call.replay && container->init->state == State::kRunning;
-  if (!done) {
+  if (!call.replay || container->init->state != State::kRunning) {
     GANTRY_CO_CHECK_OK(CheckLegal(Operation::kResume, container->init->state, Named(*container)));
-    const auto limit = parts_.config.timeouts.pause;
-    GANTRY_CO_CHECK_OK(co_await calls_.Run(
-        "resume", BackendCall(*container).By(DeadlineOf(call, limit)),
-        [limit](const BackendCall& backend) -> Status {
-          Status status =
-              backend.OnContainer([](gantry::Container& object) { return object.Resume(); });
-          return LeftOut(status) && !backend.cgroup.empty() ? backend.cgroup.Thaw(limit)
-                                                            : std::move(status);
-        }));
-    if (container->init->state == State::kPaused) {
-      container->init->state = State::kRunning;
-    }
-    GANTRY_CO_CHECK_OK(co_await Save(*container));
+    GANTRY_CO_CHECK_OK(
+        co_await SetPaused(container, false, DeadlineOf(call, parts_.config.timeouts.pause)));
   }
   Publish(events::TaskResumed(container->subject()));
   co_return wire::Empty();

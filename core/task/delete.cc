@@ -15,13 +15,28 @@
 namespace gantry::task {
 namespace {
 
-pb::DeleteResponse ResponseOf(const TaskProcess& process) {
+pb::DeleteResponse ResponseOf(uint32_t pid, ExitStatus exit) {
   pb::DeleteResponse response;
-  const ExitStatus exit = process.exit.value_or(ExitStatus{0, NowNs()});
-  response.set_pid(process.pid);
+  response.set_pid(pid);
   response.set_exit_status(exit.status);
   SetTimestamp(response.mutable_exited_at(), exit.exited_at_ns);
   return response;
+}
+
+pb::DeleteResponse ResponseOf(const TaskProcess& process) {
+  return ResponseOf(process.pid, process.exit.value_or(ExitStatus{0, NowNs()}));
+}
+
+/// What an earlier engine deleted and died before it could say so.
+std::optional<pb::DeleteResponse> DeletedExec(const Container& container,
+                                              const std::string& exec_id) {
+  for (const auto& [id, process] : container.deleted_execs) {
+    if (id.str() == exec_id) {
+      return ResponseOf(static_cast<uint32_t>(process.shown_pid.value),
+                        {process.exit_status, process.exited_at_ns});
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -34,21 +49,23 @@ os::Task<Result<pb::DeleteResponse>> Service::Delete(const CallContext& call,
     // An earlier engine had done it and died before it could say so.
     if (const link::InstanceAdded* ended = instances_.FindForgotten(call.address, request.id())) {
       const link::InstanceAdded instance = *ended;
-      pb::DeleteResponse response;
-      response.set_pid(instance.pid);
-      response.set_exit_status(instance.status);
-      SetTimestamp(response.mutable_exited_at(), instance.exited_at_ns);
       GANTRY_CO_TRY(const GroupPtr group, instances_.GroupAt(call.address));
       GANTRY_CO_TRY(const ContainerId id, ContainerId::Parse(request.id()));
       Publish(events::TaskDelete({group->ttrpc_address, group->ns, id}, instance.pid,
                                  {instance.status, instance.exited_at_ns}));
-      co_return response;
+      co_return ResponseOf(instance.pid, {instance.status, instance.exited_at_ns});
     }
   }
-  if (!process) {
+  if (!process && !(call.replay && !request.exec_id().empty())) {
     co_return std::unexpected(std::move(process).error());
   }
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
+  if (!process) {
+    if (auto deleted = DeletedExec(*container, request.exec_id())) {
+      co_return *std::move(deleted);
+    }
+    co_return std::unexpected(std::move(process).error());
+  }
   if ((*process)->is_init()) {
     co_return co_await DeleteInit(container, deadline);
   }
@@ -68,13 +85,20 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteExec(ContainerPtr container,
   }
   co_await CloseStreams(exec);
   co_await FreeBackend(*container, {std::exchange(exec->backend, nullptr)});
+  container->execs.erase(exec->id);
+  container->deleted_execs[exec->id] = ToProcessRecord(*exec);
+  if (Status saved = co_await Save(*container); !saved) {
+    container->deleted_execs.erase(exec->id);
+    container->execs.try_emplace(exec->id, exec);
+    co_return std::unexpected(std::move(saved).error());
+  }
   exec->state = State::kNone;
   exec->SetGone();
-  if (const auto found = container->execs.find(exec->id);
-      found != container->execs.end() && found->second == exec) {
-    container->execs.erase(found);
+  if (exec->host_pid) {
+    parts_.services.processes.Release({exec->host_pid.value, exec->start_time});
   }
-  GANTRY_CO_CHECK_OK(co_await Save(*container));
+  // By the next turn the answer is on its way.
+  parts_.services.loop.Post([container, id = exec->id] { container->deleted_execs.erase(id); });
   co_return ResponseOf(*exec);
 }
 

@@ -37,6 +37,7 @@ os::Task<Result<wire::Empty>> Service::Exec(const CallContext& call,
   exec->stdio = {request.stdin(), request.stdout(), request.stderr(), request.terminal()};
   exec->state = State::kCreated;
   container->execs[id] = exec;
+  container->deleted_execs.erase(id);
   if (Status saved = co_await Save(*container); !saved) {
     container->execs.erase(id);
     co_return std::unexpected(std::move(saved).error());

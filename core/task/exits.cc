@@ -132,7 +132,8 @@ os::Task<void> Service::HandleExit(ContainerPtr container, TaskProcessPtr proces
     }
   }
   process->state = State::kStopped;
-  if (Status saved = co_await Save(*container); !saved) {
+  const Status saved = co_await Save(*container);
+  if (!saved) {
     LogError({{"ns", container->group->ns.str()}, {"id", container->id.str()}},
              "record the exit: {}", saved.error().message);
   }
@@ -146,7 +147,7 @@ os::Task<void> Service::HandleExit(ContainerPtr container, TaskProcessPtr proces
   if (std::exchange(process->unpublished, false)) {
     IgnoreError(co_await Save(*container), "then it is published twice");
   }
-  FinishExit(*process);
+  FinishExit(*process, saved.has_value());
 }
 
 /// containerd's client (`Cancel` in its cio package) closes its ends of the fifos as
@@ -173,10 +174,11 @@ os::Task<void> Service::AwaitReader(TaskProcessPtr process) {
   }
 }
 
-void Service::FinishExit(TaskProcess& process) {
+void Service::FinishExit(TaskProcess& process, bool on_record) {
   Container& container = process.container;
   process.state = State::kStopped;
-  if (process.host_pid) {
+  // What is on no record the keeper keeps until the Delete.
+  if (process.host_pid && on_record) {
     parts_.services.processes.Release({process.host_pid.value, process.start_time});
   }
   if (process.is_init()) {

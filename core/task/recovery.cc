@@ -170,12 +170,30 @@ os::Task<Status> Service::Recover(ContainerPtr container, store::Record record) 
     co_await AdoptByRecord(container->init);
   }
   for (const store::ExecRecord& exec : record.execs) {
-    co_await RecoverExec(container, exec);
+    if (exec.state == State::kDeleting) {
+      container->deleted_execs[exec.id] = exec.process;
+    } else {
+      co_await RecoverExec(container, exec);
+    }
   }
+  co_await SeeWhetherPaused(container);
   co_await SettleStarts(container);
   LogInfo({{"ns", container->group->ns.str()}, {"id", container->id.str()}}, "recovered, {}",
           store::StateName(container->init->state));
   co_return Status();
+}
+
+/// An engine may have been killed between a pause and its record, and nobody ask again.
+os::Task<void> Service::SeeWhetherPaused(ContainerPtr container) {
+  State& state = container->init->state;
+  if (state != State::kRunning || container->cgroup.empty()) {
+    co_return;
+  }
+  const os::Cgroup cgroup = container->cgroup;
+  const Result<bool> frozen = co_await parts_.services.pool.Run([&] { return cgroup.Frozen(); });
+  if (frozen && *frozen && state == State::kRunning) {
+    state = State::kPaused;
+  }
 }
 
 void Service::RestoreContainer(Container& container, const store::Record& record) {

@@ -154,6 +154,8 @@ class Service final : public ProcessObserver, private SandboxMembers {
   os::Task<Result<pb::DeleteResponse>> DeleteInit(ContainerPtr container, Deadline deadline);
   os::Task<Result<pb::DeleteResponse>> DeleteExec(ContainerPtr container, TaskProcessPtr exec,
                                                   Deadline deadline);
+  os::Task<Status> CallPauseOrResume(ContainerPtr container, bool pause, Deadline deadline);
+  os::Task<Status> SetPaused(ContainerPtr container, bool paused, Deadline deadline);
   /// Removes every trace outside the bundle. Again: allowed. `deadline`: the
   /// backend's; without, the configuration's from now on.
   os::Task<Status> Remove(ContainerPtr container, std::optional<Deadline> deadline = {});
@@ -166,6 +168,8 @@ class Service final : public ProcessObserver, private SandboxMembers {
 
   // Signals (control.cc).
   os::Task<Status> SignalAll(ContainerPtr container, uint32_t signal);
+  os::Task<Status> SignalOne(ContainerPtr container, TaskProcessPtr process, uint32_t signal,
+                             Deadline deadline);
 
   // Exits (exits.cc).
   Status OnBound(TaskProcess& process, engine::WatchedProcessPtr host) override;
@@ -176,7 +180,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   os::Task<void> HandleExit(ContainerPtr container, TaskProcessPtr process);
   os::Task<void> EndExecsFirst(ContainerPtr container);
   os::Task<void> AwaitReader(TaskProcessPtr process);
-  void FinishExit(TaskProcess& process);
+  void FinishExit(TaskProcess& process, bool on_record);
 
   // After a restart (recovery.cc).
   void DropOrphans();
@@ -191,6 +195,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   os::Task<oci::Spec> RereadSpec(ContainerPtr container);
   os::Task<void> RecoverSandbox(ContainerPtr container, const oci::Spec& spec,
                                 const store::Record& record);
+  os::Task<void> SeeWhetherPaused(ContainerPtr container);
   os::Task<Status> RecoverBackend(ContainerPtr container, std::string spec_json);
 
   // Its processes (recovery_processes.cc).

@@ -29,25 +29,10 @@ bool IsDirectory(const std::string& path) {
   return lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/// The mount points of all hierarchies. `cpu` and `cpu,cpuacct` may be links to
-/// each other; only the directory counts.
-std::vector<std::string> Hierarchies(const std::string& root) {
-  if (IsCgroup2(root)) {
-    return {root};
-  }
+Result<std::vector<std::string>> Children(const std::string& directory) {
+  GANTRY_TRY(const std::vector<std::string> names, ListDirectory(directory));
   std::vector<std::string> found;
-  for (const std::string& name : ListDirectory(root)) {
-    std::string path = Format("{}/{}", root, name);
-    if (IsDirectory(path)) {
-      found.push_back(std::move(path));
-    }
-  }
-  return found;
-}
-
-std::vector<std::string> Children(const std::string& directory) {
-  std::vector<std::string> found;
-  for (const std::string& name : ListDirectory(directory)) {
+  for (const std::string& name : names) {
     std::string path = Format("{}/{}", directory, name);
     if (IsDirectory(path)) {
       found.push_back(std::move(path));
@@ -56,10 +41,26 @@ std::vector<std::string> Children(const std::string& directory) {
   return found;
 }
 
-std::vector<HostPid> ProcessesIn(const std::string& directory) {
+/// The mount points of all hierarchies. `cpu` and `cpu,cpuacct` may be links to
+/// each other; only the directory counts.
+Result<std::vector<std::string>> Hierarchies(const std::string& root) {
+  if (IsCgroup2(root)) {
+    return std::vector<std::string>{root};
+  }
+  return Children(root);
+}
+
+Result<std::vector<HostPid>> ProcessesIn(const std::string& directory) {
   std::vector<HostPid> found;
-  const auto text = ReadFile(directory + "/cgroup.procs", kMaxProcsBytes);
-  std::string_view rest = text ? std::string_view(*text) : std::string_view();
+  auto text = ReadFile(directory + "/cgroup.procs", kMaxProcsBytes);
+  if (!text) {
+    const int why = text.error().sys_errno;
+    if (why != ENOENT && why != ENODEV && why != ENOTDIR && why != EOPNOTSUPP) {
+      return std::unexpected(std::move(text).error());
+    }
+    return found;
+  }
+  std::string_view rest = *text;
   while (!rest.empty()) {
     const size_t end = std::min(rest.find('\n'), rest.size());
     const auto number = ParseNumber(rest.substr(0, end));
@@ -82,14 +83,17 @@ void Thaw(const std::string& directory) {
 /// Kills what is in one cgroup and waits until it has ended.
 Status Empty(const std::string& directory, Deadline deadline) {
   std::vector<std::pair<HostPid, UniqueFd>> found;
-  for (const HostPid pid : ProcessesIn(directory)) {
+  GANTRY_TRY(const std::vector<HostPid> listed, ProcessesIn(directory));
+  for (const HostPid pid : listed) {
     if (auto fd = OpenPidfd(pid)) {
       found.emplace_back(pid, std::move(*fd));
+    } else if (fd.error().code != Code::kNotFound) {
+      return std::unexpected(std::move(fd).error());
     }
   }
   // A pid may have been reused between the list and the open. One that is in
   // the list again is the process that was opened.
-  const std::vector<HostPid> again = ProcessesIn(directory);
+  GANTRY_TRY(const std::vector<HostPid> again, ProcessesIn(directory));
   std::erase_if(found,
                 [&](const auto& entry) { return !std::ranges::contains(again, entry.first); });
   for (const auto& [pid, fd] : found) {
@@ -110,7 +114,8 @@ Status RemoveOnce(const std::string& directory) {
   if (rmdir(directory.c_str()) == 0 || errno == ENOENT) {
     return {};
   }
-  for (const std::string& child : Children(directory)) {
+  GANTRY_TRY(const std::vector<std::string> children, Children(directory));
+  for (const std::string& child : children) {
     GANTRY_CHECK_OK(RemoveOnce(child));
   }
   if (rmdir(directory.c_str()) == 0 || errno == ENOENT) {
@@ -125,7 +130,8 @@ Status RemoveOnce(const std::string& directory) {
 }
 
 Status EmptyTree(const std::string& directory, Deadline deadline) {
-  for (const std::string& child : Children(directory)) {
+  GANTRY_TRY(const std::vector<std::string> children, Children(directory));
+  for (const std::string& child : children) {
     GANTRY_CHECK_OK(EmptyTree(child, deadline));
   }
   return Empty(directory, deadline);
@@ -188,19 +194,21 @@ CgroupMode DetectCgroups(const std::string& root) {
   if (IsCgroup2(root)) {
     return CgroupMode::kV2;
   }
-  if (Hierarchies(root).empty()) {
+  if (Hierarchies(root).value_or(std::vector<std::string>()).empty()) {
     return CgroupMode::kNone;
   }
   return IsCgroup2(root + "/unified") ? CgroupMode::kHybrid : CgroupMode::kV1;
 }
 
-std::vector<std::string> CgroupDirectories(const std::string& path, const std::string& root) {
+Result<std::vector<std::string>> CgroupDirectories(const std::string& path,
+                                                   const std::string& root) {
+  std::vector<std::string> found;
   const size_t first = path.find_first_not_of('/');
   if (first == std::string::npos || (path + "/").contains("/../") || path.starts_with("../")) {
-    return {};
+    return found;
   }
-  std::vector<std::string> found;
-  for (const std::string& hierarchy : Hierarchies(root)) {
+  GANTRY_TRY(const std::vector<std::string> hierarchies, Hierarchies(root));
+  for (const std::string& hierarchy : hierarchies) {
     const std::string directory = hierarchy + "/" + path.substr(first);
     if (IsDirectory(directory)) {
       found.push_back(directory);

@@ -22,8 +22,8 @@ CgroupMode DetectCgroups(const std::string& root = kCgroupRoot);
 
 /// The directories of `path` in every hierarchy mounted below `root` that exist.
 /// Empty for `/` and for paths with `..`.
-std::vector<std::string> CgroupDirectories(const std::string& path,
-                                           const std::string& root = kCgroupRoot);
+Result<std::vector<std::string>> CgroupDirectories(const std::string& path,
+                                                   const std::string& root = kCgroupRoot);
 
 /// Lets frozen processes of v1 run, which otherwise take no SIGKILL.
 void ThawCgroups(const std::vector<std::string>& directories);

@@ -66,6 +66,8 @@ Result<std::unique_ptr<RuncContainer>> RuncContainer::Make(const ContainerReques
       new RuncContainer(request, context, std::move(command), sandbox, std::move(spec)));
 }
 
+std::string RuncContainer::ReaderName() const { return Format("exec.fifo/{}", init_->pid().value); }
+
 std::string RuncContainer::Tag() const { return "create/" + remains_.id.str(); }
 
 ExecPlace RuncContainer::Place() const {
@@ -157,7 +159,8 @@ Status RuncContainer::Create() {
   if (restores()) {
     return {};
   }
-  remains_.made_cgroup = CgroupDirectories(remains_.spec.cgroups_path).empty();
+  GANTRY_TRY(const std::vector<std::string> cgroups, CgroupDirectories(remains_.spec.cgroups_path));
+  remains_.made_cgroup = cgroups.empty();
   std::vector<std::string> args = {"--bundle", remains_.bundle};
   AddFlag(args, command_.options().no_new_keyring, "--no-new-keyring");
   Status made = LaunchInit("create", std::move(args));
@@ -200,21 +203,38 @@ Status RuncContainer::Start() {
     return Fail(Code::kFailedPrecondition, "start container '{}': it has no init process",
                 remains_.id.str());
   }
-  if (recovered_ && HasStarted()) {
-    return RemoveFile(FifoPath());
+  if (recovered_) {
+    GANTRY_TRY(const bool started, HasStarted());
+    if (started) {
+      sandbox_->Drop(ReaderName());
+      return RemoveFile(FifoPath());
+    }
   }
   return remains_.spec.has_poststart ? RunStart() : Release();
 }
 
-bool RuncContainer::HasStarted() const {
+Result<bool> RuncContainer::HasStarted() const {
   const StateKind kind = ReadState(StateDirectory()).kind;
-  return (kind == StateKind::kCrun || kind == StateKind::kRunc) &&
-         !HoldsFifo(init_->pid(), FifoPath());
+  GANTRY_TRY(const bool waits, HoldsFifo(init_->pid(), FifoPath()));
+  return (kind == StateKind::kCrun || kind == StateKind::kRunc) && !waits;
 }
 
 Status RuncContainer::Release() {
   const Deadline deadline = std::chrono::steady_clock::now() + command_.Limit();
-  Status released = ReleaseInit(FifoPath(), *init_, deadline);
+  ReleaseAids aids;
+  aids.again = recovered_;
+  if (recovered_) {
+    aids.reader = sandbox_->Take(ReaderName()).value_or(UniqueFd());
+  }
+  bool kept = recovered_;
+  aids.keep_reader = [&](const UniqueFd& reader) {
+    kept = true;
+    return sandbox_->Store(ReaderName(), reader);
+  };
+  Status released = ReleaseInit(FifoPath(), *init_, deadline, aids);
+  if (kept) {
+    sandbox_->Drop(ReaderName());
+  }
   if (!released && released.error().code == Code::kNotFound) {
     // A runtime that waits in another way.
     return RunStart();
@@ -235,6 +255,9 @@ Status RuncContainer::RunStart() {
 }
 
 Status RuncContainer::Delete() {
+  if (recovered_ && init_ != nullptr) {
+    sandbox_->Drop(ReaderName());
+  }
   return TearDown(command_, *sandbox_, remains_, init_.get(), sandbox_->TimeLeft());
 }
 

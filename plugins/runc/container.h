@@ -68,7 +68,9 @@ class RuncContainer : public Container {
                     std::vector<std::string> env = {}, const StreamNames& saved = {});
   Status Restore();
   /// Whether a start before the engine's restart has taken effect.
-  bool HasStarted() const;
+  Result<bool> HasStarted() const;
+  /// What is kept of a release, in the sandbox's store.
+  std::string ReaderName() const;
   Status Release();
   Status RunStart();
   /// Keeps the bound init, and points the core to its cgroups.

@@ -45,13 +45,21 @@ Status RuncExec::Start() {
   }
   // The start time tells the process from a later one with its pid, and the
   // start from one that was cut short.
-  return WriteFile(PidFile(place_.bundle, FilePrefix()),
-                   Format("{} {}", (*started)->pid().value, (*started)->start_time()), 0600);
+  const std::string pid_file = PidFile(place_.bundle, FilePrefix());
+  Status recorded = ReplaceFile(
+      pid_file, Format("{} {}", (*started)->pid().value, (*started)->start_time()), 0600);
+  if (!recorded) {
+    // Nobody could take it up again.
+    IgnoreError((*started)->Signal(SIGKILL), "it may have ended by itself");
+    IgnoreError(RemoveFile(pid_file), "it goes with the bundle");
+  }
+  return recorded;
 }
 
 Status RuncExec::Delete() {
   const std::string prefix = place_.bundle + "/" + FilePrefix();
   GANTRY_CHECK_OK(RemoveFile(prefix + ".pid"));
+  GANTRY_CHECK_OK(RemoveFile(UnfinishedOf(prefix + ".pid")));
   GANTRY_CHECK_OK(RemoveFile(prefix + ".json"));
   GANTRY_CHECK_OK(RemoveFile(prefix + ".log"));
   return RemoveFile(place_.bundle + "/tty-" + request_.id.str());

@@ -3,9 +3,12 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -27,6 +30,62 @@ Status Written(const UniqueFd& fifo, const std::string& path) {
 std::unexpected<Error> HasEnded() {
   return Fail(Code::kFailedPrecondition, "start: the init process has ended");
 }
+
+/// Whether all threads of the process stand still. True, too, when it has gone.
+bool StandsStill(HostPid pid) {
+  const std::string threads = Format("/proc/{}/task", pid.value);
+  const auto names = ListDirectory(threads);
+  return names && std::ranges::all_of(*names, [&](const std::string& thread) {
+           const auto stat = ReadFile(Format("{}/{}/stat", threads, thread), 4096);
+           if (!stat) {
+             return stat.error().sys_errno == ENOENT || stat.error().sys_errno == ESRCH;
+           }
+           // The state is behind the name, which is in brackets.
+           const size_t name_end = stat->rfind(')');
+           return name_end + 2 < stat->size() &&
+                  std::string_view("TXZ").contains((*stat)[name_end + 2]);
+         });
+}
+
+/// Has a process stand still, until this object goes.
+class Halt {
+ public:
+  Halt(HostPid pid, const UniqueFd& pidfd) : pid_(pid), pidfd_(pidfd) {}
+
+  Halt(const Halt&) = delete;
+  Halt& operator=(const Halt&) = delete;
+
+  ~Halt() {
+    if (begun_) {
+      End();
+    }
+  }
+
+  /// Again: fine.
+  Status Begin(Deadline deadline) {
+    begun_ = true;
+    SignalProcess(pidfd_, SIGSTOP);
+    constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 50'000};
+    while (!StandsStill(pid_)) {
+      if (Left(deadline).count() == 0) {
+        return Fail(Code::kDeadlineExceeded, "start: the init process cannot be halted");
+      }
+      nanosleep(&kPause, nullptr);
+    }
+    return {};
+  }
+
+  /// Also of a halt that an engine before this one has begun.
+  void End() {
+    begun_ = false;
+    SignalProcess(pidfd_, SIGCONT);
+  }
+
+ private:
+  HostPid pid_;
+  const UniqueFd& pidfd_;
+  bool begun_ = false;
+};
 
 /// Waits for the init's byte, or for its end. The byte counts first: an init
 /// that is done at once has left it in the fifo.
@@ -54,7 +113,8 @@ Status Awaited(const UniqueFd& fifo, const std::string& path, const UniqueFd& pi
 
 }  // namespace
 
-Status ReleaseInit(const std::string& path, const HostProcess& init, Deadline deadline) {
+Status ReleaseInit(const std::string& path, const HostProcess& init, Deadline deadline,
+                   const ReleaseAids& aids) {
   // Before the fifo is touched: from then on the init may run, and be gone.
   const auto pidfd = OpenPidfd(init.pid());
   const auto start_time = StartTimeOf(init.pid());
@@ -62,14 +122,26 @@ Status ReleaseInit(const std::string& path, const HostProcess& init, Deadline de
       (init.start_time() != 0 && *start_time != init.start_time())) {
     return HasEnded();
   }
+  Halt halt(init.pid(), *pidfd);
+  if (aids.reader) {
+    halt.End();
+    GANTRY_CHECK_OK(Awaited(aids.reader, path, *pidfd, deadline));
+    return RemoveFile(path);
+  }
+  if (aids.again) {
+    GANTRY_CHECK_OK(halt.Begin(deadline));
+  }
   const UniqueFd writer(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
   if (writer) {
     GANTRY_CHECK_OK(Written(writer, path));
   } else if (errno == ENXIO) {
+    GANTRY_CHECK_OK(halt.Begin(deadline));
     const UniqueFd reader(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
     if (!reader) {
       return FailErrno(errno, "open '{}'", path);
     }
+    GANTRY_CHECK_OK(aids.keep_reader(reader));
+    halt.End();
     GANTRY_CHECK_OK(Awaited(reader, path, *pidfd, deadline));
   } else {
     return FailErrno(errno, "open '{}'", path);
@@ -77,13 +149,14 @@ Status ReleaseInit(const std::string& path, const HostProcess& init, Deadline de
   return RemoveFile(path);
 }
 
-bool HoldsFifo(HostPid pid, const std::string& path) {
+Result<bool> HoldsFifo(HostPid pid, const std::string& path) {
   struct stat fifo = {};
   if (stat(path.c_str(), &fifo) != 0) {
     return false;
   }
   const std::string descriptors = Format("/proc/{}/fd", pid.value);
-  for (const std::string& name : ListDirectory(descriptors)) {
+  GANTRY_TRY(const std::vector<std::string> names, ListDirectory(descriptors));
+  for (const std::string& name : names) {
     struct stat held = {};
     if (stat(Format("{}/{}", descriptors, name).c_str(), &held) == 0 &&
         held.st_dev == fifo.st_dev && held.st_ino == fifo.st_ino) {

@@ -13,20 +13,37 @@
 // keeps "running" in its state: a live init without a fifo is a running one.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include <gantry/error.h>
 #include <gantry/host_process.h>
+#include <gantry/unique_fd.h>
 
 #include "plugins/runc/files.h"
 
 namespace gantry::runc {
 
+/// What lets an engine die in the middle of a release and the next one end it. An init
+/// that reads and finds that its writer has gone spins, and ends when it then sees one that
+/// has not written yet; an init that writes ends when its reader has gone. So in the
+/// first case who comes second, and in the other everybody, has the init stand still
+/// until all is ready.
+struct ReleaseAids {
+  /// An engine before this one may have begun.
+  bool again = false;
+  /// What that one kept; may be empty.
+  UniqueFd reader{};
+  /// Keeps a reader where it outlives the engine, until the release is over.
+  std::function<Status(const UniqueFd&)> keep_reader = [](const UniqueFd&) { return Status(); };
+};
+
 /// Releases `init`. Errors: kNotFound: no such fifo; kFailedPrecondition: the
 /// init has ended; kDeadlineExceeded. Blocks: until `deadline`.
-Status ReleaseInit(const std::string& fifo, const HostProcess& init, Deadline deadline);
+Status ReleaseInit(const std::string& fifo, const HostProcess& init, Deadline deadline,
+                   const ReleaseAids& aids);
 
 /// Whether the process has the fifo open, so that it still waits.
-bool HoldsFifo(HostPid pid, const std::string& fifo);
+Result<bool> HoldsFifo(HostPid pid, const std::string& fifo);
 
 }  // namespace gantry::runc

@@ -151,13 +151,18 @@ Status WriteFile(const std::string& path, std::string_view data, mode_t mode) {
   return {};
 }
 
+std::string UnfinishedOf(const std::string& path) { return path + ".gantry"; }
+
 Status ReplaceFile(const std::string& path, std::string_view data, mode_t mode) {
-  const std::string part = path + ".gantry";
-  GANTRY_CHECK_OK(WriteFile(part, data, mode));
-  if (rename(part.c_str(), path.c_str()) != 0) {
-    return FailErrno(errno, "replace '{}'", path);
+  const std::string part = UnfinishedOf(path);
+  Status done = WriteFile(part, data, mode);
+  if (done && rename(part.c_str(), path.c_str()) != 0) {
+    done = FailErrno(errno, "replace '{}'", path);
   }
-  return {};
+  if (!done) {
+    unlink(part.c_str());
+  }
+  return done;
 }
 
 Status RemoveFile(const std::string& path) {
@@ -179,14 +184,14 @@ bool IsExecutable(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(path.c_str(), X_OK) == 0;
 }
 
-std::vector<std::string> ListDirectory(const std::string& path) {
+Result<std::vector<std::string>> ListDirectory(const std::string& path) {
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) {
-    return {};
-  }
-  const Directory dir(fdopendir(fd.get()));
+  const Directory dir(fd ? fdopendir(fd.get()) : nullptr);
   if (!dir) {
-    return {};
+    if (errno == ENOENT || errno == ENOTDIR || errno == ESRCH) {
+      return std::vector<std::string>();
+    }
+    return FailErrno(errno, "list '{}'", path);
   }
   // The stream owns the descriptor from here on.
   static_cast<void>(fd.release());
@@ -226,10 +231,12 @@ Result<UniqueFd> OpenPidfd(HostPid pid) {
   return fd;
 }
 
-void KillProcess(const UniqueFd& pidfd) {
+void SignalProcess(const UniqueFd& pidfd, int signal) {
   // It fails only for a process that has ended.
-  syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
+  syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0);
 }
+
+void KillProcess(const UniqueFd& pidfd) { SignalProcess(pidfd, SIGKILL); }
 
 void KillGroup(const UniqueFd& pidfd) {
   // An older kernel refuses the flag; then the process itself has to do.

@@ -34,6 +34,8 @@ Result<std::string> ReadTail(const std::string& path, size_t max_bytes);
 Status WriteFile(const std::string& path, std::string_view data, mode_t mode);
 /// The same at once: whoever reads it sees the old text or the new one. Not synced.
 Status ReplaceFile(const std::string& path, std::string_view data, mode_t mode);
+/// What a `ReplaceFile` that was killed half-way leaves.
+std::string UnfinishedOf(const std::string& path);
 /// Again: success, as for a file that never was.
 Status RemoveFile(const std::string& path);
 /// Removes a directory and what is in it; links are not followed. Again: success.
@@ -41,7 +43,7 @@ Status RemoveTree(const std::string& path);
 bool Exists(const std::string& path);
 bool IsExecutable(const std::string& path);
 /// Names in a directory, without `.` and `..`; empty where there is none.
-std::vector<std::string> ListDirectory(const std::string& path);
+Result<std::vector<std::string>> ListDirectory(const std::string& path);
 
 /// A number in decimal digits and nothing else. Errors: kInvalidArgument.
 Result<int64_t> ParseNumber(std::string_view text);
@@ -49,6 +51,7 @@ Result<int64_t> ParseNumber(std::string_view text);
 Result<uint64_t> StartTimeOf(HostPid pid);
 /// Errors: kNotFound when there is no such process.
 Result<UniqueFd> OpenPidfd(HostPid pid);
+void SignalProcess(const UniqueFd& pidfd, int signal);
 void KillProcess(const UniqueFd& pidfd);
 /// Ends the process and, from Linux 6.9 on, its whole process group.
 void KillGroup(const UniqueFd& pidfd);

@@ -68,7 +68,7 @@ bool IsUnderstood(const RuntimeState& state) {
   return state.kind == StateKind::kCrun || state.kind == StateKind::kRunc;
 }
 
-std::vector<std::string> CgroupsOf(const RuntimeState& state, const Remains& remains) {
+Result<std::vector<std::string>> CgroupsOf(const RuntimeState& state, const Remains& remains) {
   switch (state.kind) {
     case StateKind::kRunc:
       return state.cgroup_directories;
@@ -109,7 +109,7 @@ Status TearDown(const OciCommand& command, SandboxContext& context, const Remain
   if (state.kind != StateKind::kNone && NeedsRuntime(state, remains, command.options(), running)) {
     RunDelete(command, context, remains, running || state.kind == StateKind::kUnknown, limit);
   }
-  const std::vector<std::string> cgroups = CgroupsOf(state, remains);
+  GANTRY_TRY(const std::vector<std::string> cgroups, CgroupsOf(state, remains));
   if (running) {
     ThawCgroups(cgroups);
   }

@@ -133,6 +133,7 @@ class FaultPod : public FaultTest, public testing::WithParamInterface<const char
       EXPECT_TRUE(pods && pods->empty());
       ExpectNoBundles();
     };
+    life.give_up = [this] { RemovePods(); };
     return life;
   }
 

@@ -46,7 +46,7 @@ std::vector<Operation> OperationsOn(const std::string& id) {
       {"Pause", "RUNNING", "PAUSED", {"tasks", "pause", id}},
       {"Resume", "PAUSED", "RUNNING", {"tasks", "resume", id}},
       {"Kill", "RUNNING", "STOPPED", {"tasks", "kill", "-s", "TERM", id}},
-      {"Delete", "STOPPED", "", {"tasks", "rm", id}, 7},
+      {"Delete", "STOPPED", "", {"tasks", "rm", id}},
   };
 }
 

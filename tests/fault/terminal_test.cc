@@ -60,7 +60,8 @@ class FaultStream : public FaultTest {
                              (*client)->Write("exit 3\n");
                              return EndsWith(client, 3);
                            }}},
-            .end = [=, this](bool) { Forget(id); }};
+            .end = [=, this](bool) { Forget(id); },
+            .give_up = [=, this] { Forget(id); }};
   }
 
   Life Input(const std::string& id, const std::string& container) {

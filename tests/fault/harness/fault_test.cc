@@ -3,14 +3,21 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iostream>
 
 #include "tests/fault/harness/report.h"
+#include "tests/integration/harness/leftovers.h"
 
 namespace gantry::fault {
 namespace {
 
-/// So often a point that is not passed again is tried.
-constexpr int kTries = 3;
+/// Then it is enough.
+constexpr int kMostFailures = 8;
+
+int Failures() {
+  const auto& result = *::testing::UnitTest::GetInstance()->current_test_info()->result();
+  return result.total_part_count();
+}
 
 /// Once at each time that it was passed, and what else can go wrong there once.
 void AddFaults(const PassedPoint& point, std::vector<Fault>& plan) {
@@ -60,10 +67,11 @@ std::vector<FaultTest::Plan> FaultTest::Look(const MakeLife& make) {
   for (const Step& step : life.steps) {
     Faults::Get().Record();
     const Status done = step.run();
+    const std::vector<PassedPoint> passed = Faults::Get().Recorded();
     EXPECT_TRUE(done) << step.operation << ": " << done.error_or(Error{}).message;
     step.check();
     Plan& plan = plans.emplace_back();
-    for (const PassedPoint& point : Faults::Get().Recorded()) {
+    for (const PassedPoint& point : passed) {
       AddFaults(point, plan);
     }
     std::ranges::reverse(plan);
@@ -84,6 +92,8 @@ void FaultTest::RunStep(const std::string& operation, const Step& step, Plan& pl
   const bool happened = Faults::Get().Disarm();
   if (!fault.point.empty()) {
     Report::Get().Add(operation, fault, happened);
+    std::cout << lives_ << ". " << operation << ": " << Describe(fault)
+              << (happened ? "" : ", which was not passed") << std::endl;
   }
   if (!done && happened && fault.failure != 0) {
     // It may fail then. It may not be in the way of another one.
@@ -98,26 +108,43 @@ void FaultTest::RunStep(const std::string& operation, const Step& step, Plan& pl
   step.check();
 }
 
+void FaultTest::ExpectNothingLeft() {
+  EXPECT_EQ(e2e::Leftovers(node(), {}, Id("-" + std::to_string(lives_)), known_), "")
+      << "left after life " << lives_;
+}
+
 void FaultTest::LiveWith(const std::string& name, const Life& life, std::vector<Plan>& plans) {
   bool undisturbed = true;
-  for (size_t i = 0; i < life.steps.size() && !HasFailure(); ++i) {
+  const int before = Failures();
+  bool with_last = false;
+  for (size_t i = 0; i < life.steps.size() && Failures() == before; ++i) {
     const Step& step = life.steps[i];
-    if (!step.optional || !plans[i].empty()) {
+    const bool has_turn = !plans[i].empty() || (step.with_next && !plans[i + 1].empty());
+    if (!step.optional || has_turn || (i > 0 && life.steps[i - 1].with_next && with_last)) {
+      with_last = true;
       RunStep(name + ": " + step.operation, step, plans[i], undisturbed);
+    } else {
+      with_last = false;
     }
   }
-  if (!HasFailure()) {
+  if (Failures() == before) {
     life.end(undisturbed);
+    ExpectNothingLeft();
+  } else {
+    life.give_up();
   }
 }
 
 void FaultTest::Sweep(const std::string& name, const MakeLife& make) {
+  known_ = e2e::WhatIsThere(node(), Id());
   std::vector<Plan> plans = Look(make);
   const auto more = [&] {
     return std::ranges::any_of(plans, [](auto& plan) { return !plan.empty(); });
   };
-  while (more() && !HasFailure()) {
+  for (int failed = 0; more() && failed < kMostFailures;) {
+    const int before = Failures();
     LiveWith(name, make("-" + std::to_string(++lives_)), plans);
+    failed += Failures() > before ? 1 : 0;
   }
 }
 

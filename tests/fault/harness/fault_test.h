@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,11 @@ class FaultTest : public e2e::CriTest {
   /// Waits until an engine answers for all there is.
   static void WaitForEngine();
 
+  void ExpectNothingLeft();
+
   std::unique_ptr<Witness> witness_;
+  /// Of the witness.
+  std::set<std::string> known_;
   std::unique_ptr<e2e::Events> events_;
   int lives_ = 0;
 };

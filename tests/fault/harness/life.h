@@ -22,12 +22,16 @@ struct Step {
   std::function<void()> undo = [] {};
   /// A life without it is one, too.
   bool optional = false;
+  /// The one after it is done exactly when this one is.
+  bool with_next = false;
 };
 
 struct Life {
   std::vector<Step> steps;
   /// What must hold after the last one. `undisturbed`: no step had to be run again.
   std::function<void(bool undisturbed)> end = [](bool) {};
+  /// Removes what is left of one that failed.
+  std::function<void()> give_up = [] {};
 };
 
 }  // namespace gantry::fault

@@ -18,10 +18,29 @@
 namespace gantry::fault {
 namespace {
 
+/// Of the kernel's files, which there are many of, one stands for all.
+std::string_view ReadObjectOf(std::string_view path) {
+  for (const std::string_view kernel : {"/sys/fs/cgroup", "/proc"}) {
+    if (path.starts_with(kernel)) {
+      return kernel;
+    }
+  }
+  return ObjectOf(path);
+}
+
 bool OpenFails(const char* path, int flags) {
   const bool makes = (flags & (O_CREAT | O_TMPFILE)) != 0 && (flags & O_DIRECTORY) == 0;
   return makes ? Fails("create", ObjectOf(path), kEffect | kSpace | kDescriptor)
-               : Fails("open", ObjectOf(path), kDescriptor);
+               : Fails("open", ReadObjectOf(path), kDescriptor);
+}
+
+/// A fifo's other end sees that it was opened.
+int Opened(int fd, const char* path) {
+  struct stat info{};
+  if (fd >= 0 && fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode)) {
+    Pass("opened", ObjectOf(path), kEffect);
+  }
+  return fd;
 }
 
 mode_t ModeOf(int flags, va_list more) {
@@ -69,7 +88,9 @@ int open(const char* path, int flags, ...) {
   const mode_t mode = gantry::fault::ModeOf(flags, more);
   va_end(more);
   static const auto real = Real<int (*)(const char*, int, ...)>("open");
-  return gantry::fault::OpenFails(path, flags) ? -1 : real(path, flags, mode);
+  return gantry::fault::OpenFails(path, flags)
+             ? -1
+             : gantry::fault::Opened(real(path, flags, mode), path);
 }
 
 int open64(const char* path, int flags, ...) {
@@ -78,7 +99,9 @@ int open64(const char* path, int flags, ...) {
   const mode_t mode = gantry::fault::ModeOf(flags, more);
   va_end(more);
   static const auto real = Real<int (*)(const char*, int, ...)>("open64");
-  return gantry::fault::OpenFails(path, flags) ? -1 : real(path, flags, mode);
+  return gantry::fault::OpenFails(path, flags)
+             ? -1
+             : gantry::fault::Opened(real(path, flags, mode), path);
 }
 
 int openat(int dir, const char* path, int flags, ...) {
@@ -87,7 +110,9 @@ int openat(int dir, const char* path, int flags, ...) {
   const mode_t mode = gantry::fault::ModeOf(flags, more);
   va_end(more);
   static const auto real = Real<int (*)(int, const char*, int, ...)>("openat");
-  return gantry::fault::OpenFails(path, flags) ? -1 : real(dir, path, flags, mode);
+  return gantry::fault::OpenFails(path, flags)
+             ? -1
+             : gantry::fault::Opened(real(dir, path, flags, mode), path);
 }
 
 int mkdir(const char* path, mode_t mode) noexcept {

@@ -16,8 +16,8 @@ void Add(std::string& report, const std::string& what, const std::vector<std::st
   }
 }
 
-void AddProcesses(std::string& report, const Node& node) {
-  auto left = ProcessesInCgroup("/" + node.settings().ns + "/");
+void AddProcesses(std::string& report, const Node& node, const std::string& id_part) {
+  auto left = ProcessesInCgroup("/" + node.settings().ns + "/" + id_part);
   const auto shims = Processes([&](const HostProcess& process) {
     return process.name.starts_with("containerd-shim-") &&
            process.command.find(node.address()) != std::string::npos;
@@ -51,7 +51,7 @@ void AddDescriptors(std::string& report, const Node& node, const Baseline& basel
 std::string Look(const Node& node, const Baseline& baseline, const std::string& id_part) {
   const Settings& settings = node.settings();
   std::string report;
-  AddProcesses(report, node);
+  AddProcesses(report, node, id_part);
   Add(report, "mount", MountsBelow(node.state()));
   Add(report, "bundle", ListFolder(node.bundles()));
   Add(report, "work folder",
@@ -59,7 +59,11 @@ std::string Look(const Node& node, const Baseline& baseline, const std::string& 
   for (const std::string& folder : CgroupFolders("/" + settings.ns)) {
     Add(report, "cgroup", FindNames(folder, id_part));
   }
-  Add(report, "fifo", ListFolder(node.fifo_dir()));
+  for (const std::string& folder : ListFolder(node.fifo_dir())) {
+    for (const std::string& name : ListFolder(node.fifo_dir() + "/" + folder)) {
+      report += "fifo " + folder + "/" + name + "\n";
+    }
+  }
   Add(report, "socket", ListFolder(settings.run_dir + "/s"));
   Add(report, "record", FindNames(settings.run_dir, id_part));
   Add(report, "OCI state", ListFolder("/run/containerd/runc/" + settings.ns));
@@ -76,7 +80,23 @@ std::vector<std::string> Lines(const std::string& text) {
   return lines;
 }
 
+std::vector<std::string> Containers(const Node& node) {
+  std::vector<std::string> lines = Lines(node.Ctr({"containers", "ls", "-q"}).out);
+  for (std::string& line : lines) {
+    line.insert(0, "container ");
+  }
+  return lines;
+}
+
 }  // namespace
+
+std::set<std::string> WhatIsThere(const Node& node, const std::string& id_part) {
+  const std::vector<std::string> found = Lines(Look(node, {}, id_part));
+  std::set<std::string> lines(found.begin(), found.end());
+  const std::vector<std::string> containers = Containers(node);
+  lines.insert(containers.begin(), containers.end());
+  return lines;
+}
 
 Baseline ReadBaseline(const Node& node) {
   const HostProcess keeper = node.Keeper();
@@ -98,8 +118,10 @@ std::string Leftovers(const Node& node, const Baseline& baseline, const std::str
         return left.empty();
       },
       std::chrono::seconds(10));
-  for (const std::string& id : Lines(node.Ctr({"containers", "ls", "-q"}).out)) {
-    left.push_back("container " + id);
+  for (const std::string& container : Containers(node)) {
+    if (!is_known(container)) {
+      left.push_back(container);
+    }
   }
   std::string report;
   for (const std::string& line : left) {

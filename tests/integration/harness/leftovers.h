@@ -19,6 +19,9 @@ struct Baseline {
 
 Baseline ReadBaseline(const Node& node);
 
+/// What `Leftovers` would find now, descriptors excepted: of a container that is to stay.
+std::set<std::string> WhatIsThere(const Node& node, const std::string& id_part);
+
 /// Waits until nothing is left (containerd removes some of it after it has
 /// answered) and returns what still is, one item a line; empty = nothing.
 /// `id_part` is part of every id that the test used; lines in `known` were left

@@ -74,12 +74,12 @@ TEST(Cgroups, FindsAPathInEveryHierarchy) {
   MakeDir(root / "cpu/a/b");
   MakeDir(root / "memory/a/b");
   MakeDir(root / "pids/a");
-  EXPECT_THAT(CgroupDirectories("/a/b", root.path()),
+  EXPECT_THAT(*CgroupDirectories("/a/b", root.path()),
               UnorderedElementsAre(root / "cpu/a/b", root / "memory/a/b"));
-  EXPECT_TRUE(CgroupDirectories("/", root.path()).empty());
-  EXPECT_TRUE(CgroupDirectories("", root.path()).empty());
-  EXPECT_TRUE(CgroupDirectories("/a/../a/b", root.path()).empty());
-  EXPECT_TRUE(CgroupDirectories("../a", root.path()).empty());
+  EXPECT_TRUE(CgroupDirectories("/", root.path())->empty());
+  EXPECT_TRUE(CgroupDirectories("", root.path())->empty());
+  EXPECT_TRUE(CgroupDirectories("/a/../a/b", root.path())->empty());
+  EXPECT_TRUE(CgroupDirectories("../a", root.path())->empty());
 }
 
 TEST(Cgroups, RemovesWithChildrenAndOnlyBelowAHierarchy) {
@@ -215,7 +215,7 @@ TEST_F(Fifo, ReleasesAnInitThatReads) {
   // As crun: the init has it open before anyone writes.
   const UniqueFd keep(open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   auto init = RunShell("exec sleep 1000");
-  const Status released = ReleaseInit(path_, *init, Soon());
+  const Status released = ReleaseInit(path_, *init, Soon(), {});
   ASSERT_TRUE(released) << released.error().message;
   EXPECT_FALSE(IsThere(path_));
   char byte = 1;
@@ -225,29 +225,59 @@ TEST_F(Fifo, ReleasesAnInitThatReads) {
 
 TEST_F(Fifo, ReleasesAnInitThatWrites) {
   auto init = RunShell("printf 0 > " + path_ + "; exit 7");
-  const Status released = ReleaseInit(path_, *init, Soon());
+  const Status released = ReleaseInit(path_, *init, Soon(), {});
   ASSERT_TRUE(released) << released.error().message;
   EXPECT_FALSE(IsThere(path_));
   EXPECT_EQ(init->Wait(std::chrono::seconds(10))->code(), 7U);
 }
 
+TEST_F(Fifo, ReleasesAnInitWhoseWriterHasGone) {
+  // As crun, which spins then.
+  auto init = RunShell("exec 3<" + path_ + "; until dd bs=1 count=1 <&3 >" + (dir_ / "byte") +
+                       " 2>/dev/null && [ -s " + (dir_ / "byte") + " ]; do :; done; exit 7");
+  UniqueFd writer;
+  while (!writer) {
+    writer.reset(open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  }
+  writer.reset();
+  const Status released = ReleaseInit(path_, *init, Soon(), {.again = true});
+  ASSERT_TRUE(released) << released.error().message;
+  EXPECT_EQ(init->Wait(std::chrono::seconds(10))->code(), 7U);
+}
+
+TEST_F(Fifo, KeepsAReaderForAnInitThatWrites) {
+  auto init = RunShell("printf 0 > " + path_ + "; exit 7");
+  UniqueFd kept;
+  ReleaseAids first;
+  // The engine dies when the reader is kept.
+  first.keep_reader = [&](const UniqueFd& reader) -> Status {
+    kept = reader.Duplicate().value();
+    return Fail(Code::kUnavailable, "it has died");
+  };
+  EXPECT_FALSE(ReleaseInit(path_, *init, Soon(), first));
+  const Status released =
+      ReleaseInit(path_, *init, Soon(), {.again = true, .reader = std::move(kept)});
+  ASSERT_TRUE(released) << released.error().message;
+  EXPECT_EQ(init->Wait(std::chrono::seconds(10))->code(), 7U);
+}
+
 TEST_F(Fifo, NoticesThatTheInitEnds) {
   auto init = RunShell("exit 1");
-  EXPECT_EQ(ReleaseInit(path_, *init, Soon()).error().code, Code::kFailedPrecondition);
+  EXPECT_EQ(ReleaseInit(path_, *init, Soon(), {}).error().code, Code::kFailedPrecondition);
   ASSERT_TRUE(init->Wait(std::chrono::seconds(10)));
-  EXPECT_EQ(ReleaseInit(path_, *init, Soon()).error().code, Code::kFailedPrecondition);
+  EXPECT_EQ(ReleaseInit(path_, *init, Soon(), {}).error().code, Code::kFailedPrecondition);
 }
 
 TEST_F(Fifo, GivesUpAtTheDeadline) {
   auto init = RunShell("exec sleep 1000");
-  EXPECT_EQ(ReleaseInit(path_, *init, Now()).error().code, Code::kDeadlineExceeded);
-  EXPECT_EQ(ReleaseInit(dir_ / "none", *init, Soon()).error().code, Code::kNotFound);
+  EXPECT_EQ(ReleaseInit(path_, *init, Now(), {}).error().code, Code::kDeadlineExceeded);
+  EXPECT_EQ(ReleaseInit(dir_ / "none", *init, Soon(), {}).error().code, Code::kNotFound);
 }
 
 TEST_F(Fifo, KnowsWhoHoldsIt) {
-  EXPECT_FALSE(HoldsFifo({getpid()}, path_));
+  EXPECT_FALSE(*HoldsFifo({getpid()}, path_));
   const UniqueFd held(open(path_.c_str(), O_PATH | O_CLOEXEC));
-  EXPECT_TRUE(HoldsFifo({getpid()}, path_));
+  EXPECT_TRUE(*HoldsFifo({getpid()}, path_));
 }
 
 TEST(Needs, NamesTheRuntimesVersion) {

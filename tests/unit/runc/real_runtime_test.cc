@@ -64,9 +64,10 @@ class RealRuntime : public testing::TestWithParam<const char*> {
     if (made_) {
       EXPECT_TRUE(made_->Delete());
     }
-    EXPECT_THAT(CgroupDirectories(cgroup_), IsEmpty());
+    EXPECT_THAT(*CgroupDirectories(cgroup_), IsEmpty());
     EXPECT_FALSE(IsThere(State()));
-    for (const std::string& parent : CgroupDirectories(Format("/gantry-runc-test-{}", getpid()))) {
+    const auto parents = CgroupDirectories(Format("/gantry-runc-test-{}", getpid()));
+    for (const std::string& parent : *parents) {
       rmdir(parent.c_str());
     }
   }
@@ -145,7 +146,7 @@ TEST_P(RealRuntime, DoesNotRunBeforeStart) {
   WriteSpec(R"(["sh", "-c", "exit 7"])");
   ASSERT_TRUE(Create());
   EXPECT_FALSE(container_.process.bound->Ended());
-  EXPECT_THAT(CgroupDirectories(cgroup_), Not(IsEmpty()));
+  EXPECT_THAT(*CgroupDirectories(cgroup_), Not(IsEmpty()));
   ASSERT_TRUE(made_->Delete());
   EXPECT_EQ(ExitCode(), 128U + SIGKILL);
 }
@@ -263,14 +264,15 @@ TEST_P(RealRuntime, KillsWhatSharesThePidsOfTheHost) {
   ASSERT_TRUE(started) << started.error().message;
   EXPECT_EQ(ExitCode(), 0U);
   EXPECT_TRUE(made_->Delete());
-  EXPECT_THAT(CgroupDirectories(cgroup_), IsEmpty());
+  EXPECT_THAT(*CgroupDirectories(cgroup_), IsEmpty());
   EXPECT_THAT(context_.verbs(), ElementsAre("create"));
 }
 
 TEST_P(RealRuntime, DeletesAPausedOneEvenWithoutABinary) {
   WriteSpec(R"(["sleep", "1000"])");
   ASSERT_TRUE(CreateAndStart());
-  for (const std::string& directory : CgroupDirectories(cgroup_)) {
+  const auto directories = CgroupDirectories(cgroup_);
+  for (const std::string& directory : *directories) {
     for (const auto& [file, word] :
          {std::pair("/freezer.state", "FROZEN"), std::pair("/cgroup.freeze", "1")}) {
       if (IsThere(directory + file)) {
