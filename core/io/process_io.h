@@ -74,7 +74,8 @@ class ProcessIo {
   /// them go. Again: harmless. Blocks: never.
   void Started();
 
-  /// Copies between the terminal and the streams from now on. May come after
+  /// Copies between the terminal and the streams from now on; input from `Started` on. May
+  /// come after
   /// `Ended` (a short-lived process) as long as not both `Ended` and `Started`
   /// have been called.
   /// Errors: kFailedPrecondition without `terminal` and the second time.

@@ -57,11 +57,11 @@ Status ProcessIo::State::AttachConsole(UniqueFd master) {
   }
   GANTRY_CHECK_OK(AttachStored(Stream::kStdout, std::move(master), kConsoleName));
   const Lock lock(mutex_);
-  if (!ended_) {
-    return BeginLocked(Stream::kStdin, std::move(to), UniqueFd());
+  if (ended_) {
+    relay_.Finish(leg(Stream::kStdout).copy);
+    return {};
   }
-  relay_.Finish(leg(Stream::kStdout).copy);
-  return {};
+  return BeginConsoleInputLocked(std::move(to));
 }
 
 Status ProcessIo::State::AttachStream(Stream stream, UniqueFd fd) {
@@ -103,6 +103,16 @@ Status ProcessIo::State::BeginLocked(Stream stream, UniqueFd fd, UniqueFd buffer
     GANTRY_TRY(file, MakeFileBuffer(std::move(buffer)));
   }
   BeginOutputLocked(stream, std::move(fd), std::move(file));
+  return {};
+}
+
+/// What a client types before the process is on record stays in its fifo: until then the
+/// process may be undone and made again, and its terminal with what it was given be lost.
+Status ProcessIo::State::BeginConsoleInputLocked(UniqueFd to) {
+  if (started_) {
+    return BeginLocked(Stream::kStdin, std::move(to), UniqueFd());
+  }
+  waiting_input_ = std::move(to);
   return {};
 }
 

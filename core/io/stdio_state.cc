@@ -100,7 +100,7 @@ Status ProcessIo::State::AdoptStored(std::vector<StoredFd> stored) {
     GANTRY_TRY(UniqueFd to, console_.Duplicate());
     GANTRY_CHECK_OK(BeginLocked(Stream::kStdout, std::move(from),
                                 Extract(stored, kBufferNames[IndexOf(Stream::kStdout)])));
-    GANTRY_CHECK_OK(BeginLocked(Stream::kStdin, std::move(to), UniqueFd()));
+    GANTRY_CHECK_OK(BeginConsoleInputLocked(std::move(to)));
   }
   for (const Stream stream : kStreams) {
     UniqueFd buffer = Extract(stored, kBufferNames[IndexOf(stream)]);
@@ -208,6 +208,9 @@ Result<Stdio> ProcessIo::State::Take() {
 void ProcessIo::State::Started() {
   const Lock lock(mutex_);
   started_ = true;
+  if (waiting_input_ && !ended_ && !closed_) {
+    BeginInputLocked(std::move(waiting_input_));
+  }
   ReleaseEndsLocked();
 }
 
@@ -250,6 +253,7 @@ void ProcessIo::State::Ended() {
   {
     const Lock lock(mutex_);
     ended_ = true;
+    waiting_input_.reset();
     StopInputLocked();
     if (console_attached_) {
       relay_.Finish(leg(Stream::kStdout).copy);

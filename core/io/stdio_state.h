@@ -105,6 +105,7 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   Status ClaimAttach(Stream stream, bool console);
   Status AttachStored(Stream stream, UniqueFd fd, const char* name);
   Status BeginLocked(Stream stream, UniqueFd fd, UniqueFd buffer);
+  Status BeginConsoleInputLocked(UniqueFd to);
   void BeginInputLocked(UniqueFd to);
   void BeginOutputLocked(Stream stream, UniqueFd from, FileBuffer buffer);
   void OnInputEnd();
@@ -127,6 +128,8 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   std::array<Leg, 3> legs_;
   std::set<std::string> stored_;
   UniqueFd console_;
+  /// The console, where input begins with `Started`.
+  UniqueFd waiting_input_;
   bool console_attached_ = false;
   ConsoleSize size_;
   bool taken_ = false;

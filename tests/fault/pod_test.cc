@@ -129,6 +129,7 @@ class FaultPod : public FaultTest, public testing::WithParamInterface<const char
       std::ranges::move(part, std::back_inserter(life.steps));
     }
     life.end = [this](bool) {
+      RemoveParents();
       const auto pods = cri().Pods();
       EXPECT_TRUE(pods && pods->empty());
       ExpectNoBundles();

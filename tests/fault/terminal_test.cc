@@ -10,6 +10,13 @@ namespace {
 
 using e2e::Program;
 
+/// Without the editing of lines, which forgets what was typed early.
+constexpr const char* kObeys = "while read -r line; do eval \"$line\"; done";
+
+constexpr const char* kUntilResized =
+    "until [ \"$(stty size)\" = '50 132' ]; do usleep 5000; done; echo is-$((50+2))\n";
+constexpr std::chrono::milliseconds kLook{300};
+
 class FaultStream : public FaultTest {
  protected:
   using Client = std::shared_ptr<std::unique_ptr<Program>>;
@@ -40,26 +47,31 @@ class FaultStream : public FaultTest {
     return {.steps = {{.operation = "Create and Start",
                        .run =
                            [=, this] {
-                             Open(client, RunWords({"-t"}, id, {"sh"}), true);
+                             Open(client, RunWords({"-t"}, id, {"sh", "-c", kObeys}), true);
                              return Says(client, "echo is-$((40+2))\n", "is-42");
                            },
                        .undo = [=, this] { Forget(id); }},
                       {.operation = "ResizePty",
-                       .run =
-                           [=] {
-                             (*client)->Resize(50, 132);
-                             return Says(
-                                 client,
-                                 "until [ \"$(stty size)\" = '50 132' ]; do usleep 5000; done; "
-                                 "echo is-$((50+2))\n",
-                                 "is-52");
-                           }},
+                       .run = [=]() -> Status {
+                         (*client)->Write(kUntilResized);
+                         // ctr may not listen yet, and does not say when it does.
+                         for (unsigned short rows = 51; rows < 150; ++rows) {
+                           (*client)->Resize(rows, 132);
+                           (*client)->Resize(50, 132);
+                           if ((*client)->ReadUntil("is-52", kLook)) {
+                             return Status();
+                           }
+                         }
+                         return Ended(client);
+                       }},
                       {.operation = "the end",
                        .run =
                            [=] {
                              (*client)->Write("exit 3\n");
                              return EndsWith(client, 3);
-                           }}},
+                           },
+                       .undo = [=, this] { Forget(id); },
+                       .again = [] { return Status(); }}},
             .end = [=, this](bool) { Forget(id); },
             .give_up = [=, this] { Forget(id); }};
   }

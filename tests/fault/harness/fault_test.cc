@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <iostream>
 
 #include "tests/fault/harness/report.h"
@@ -74,6 +75,10 @@ std::vector<FaultTest::Plan> FaultTest::Look(const MakeLife& make) {
     for (const PassedPoint& point : passed) {
       AddFaults(point, plan);
     }
+    // To look at one again: GANTRY_FAULT_ONLY is what the log says of it.
+    if (const char* const only = std::getenv("GANTRY_FAULT_ONLY"); only != nullptr) {
+      std::erase_if(plan, [&](const Fault& fault) { return Describe(fault) != only; });
+    }
     std::ranges::reverse(plan);
   }
   life.end(true);
@@ -99,7 +104,7 @@ void FaultTest::RunStep(const std::string& operation, const Step& step, Plan& pl
     // It may fail then. It may not be in the way of another one.
     undisturbed = false;
     step.undo();
-    done = step.run();
+    done = step.again ? step.again() : step.run();
   }
   EXPECT_TRUE(done) << done.error_or(Error{}).message;
   if (happened) {

@@ -20,6 +20,8 @@ struct Step {
   std::function<void()> check = [] {};
   /// Makes room for another `run` after one that failed.
   std::function<void()> undo = [] {};
+  /// The other `run`, where it is not the same.
+  std::function<Status()> again{};
   /// A life without it is one, too.
   bool optional = false;
   /// The one after it is done exactly when this one is.

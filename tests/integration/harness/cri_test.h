@@ -52,10 +52,10 @@ class CriTest : public E2eTest {
   void RemovePods();
   void RemoveContainers();
   void ExpectNoBundles();
-
- private:
+  /// The cgroups of the pods so far, which are the kubelet's.
   void RemoveParents();
 
+ private:
   std::unique_ptr<CriClient> client_;
   std::vector<std::string> parents_;
 };

@@ -68,6 +68,7 @@ TEST_F(CopiedStdio, TerminalGetsInput) {
   auto io = Open({Fifo("in"), Path("out"), "", true});
   Terminal terminal;
   ASSERT_TRUE(io->AttachConsole(std::move(terminal.master)).has_value());
+  io->Started();
   const auto child = StartOn(terminal, "head -c 1000000");
   const std::string input = Pattern(1'000'000);
   Writer client(Path("in"));
@@ -77,11 +78,29 @@ TEST_F(CopiedStdio, TerminalGetsInput) {
   EXPECT_TRUE(host_.AwaitNames({}));
 }
 
+TEST_F(CopiedStdio, InputOfATerminalIsForTheProcessThatStays) {
+  Reader out(Fifo("out"));
+  const StdioPaths paths{Fifo("in"), Path("out"), "", true};
+  auto undone = Open(paths);
+  Writer client(paths.in);
+  Terminal lost;
+  ASSERT_TRUE(undone->AttachConsole(std::move(lost.master)).has_value());
+  ASSERT_TRUE(client.Write("text"));
+  undone.reset();
+  auto io = Open(paths);
+  Terminal terminal;
+  ASSERT_TRUE(io->AttachConsole(std::move(terminal.master)).has_value());
+  io->Started();
+  const auto child = StartOn(terminal, "head -c 4");
+  EXPECT_TRUE(out.AwaitText("text"));
+}
+
 TEST_F(CopiedStdio, CloseStdinSendsNothingToATerminal) {
   Reader out(Fifo("out"));
   auto io = Open({Fifo("in"), Path("out"), "", true});
   Terminal terminal;
   ASSERT_TRUE(io->AttachConsole(std::move(terminal.master)).has_value());
+  io->Started();
   const auto child = StartOn(terminal, "head -c 4; cat");
   Writer client(Path("in"));
   ASSERT_TRUE(client.Write("text"));
@@ -218,6 +237,7 @@ TEST_F(CopiedStdio, RestartsLoseNothing) {
     ASSERT_TRUE(client.Write("x"));
     ASSERT_TRUE(Eventually([&] { return out.size() >= (part == 5 ? size_t{1} << 20 : part); }));
     Restart(io, paths);
+    io->Started();
   }
   EXPECT_EQ(child->Wait(std::chrono::seconds(10)).value().code(), 0U);
   io->Ended();
