@@ -24,6 +24,8 @@ constexpr auto kIdleTimeout = 5s;
 constexpr auto kBetweenLooks = 1ms;
 /// What the check leaves in place of the state.
 constexpr std::string_view kUnderstood = "gantry-keeper understands\n";
+/// Or this, and why.
+constexpr std::string_view kRefused = "gantry-keeper refuses: ";
 /// The check's own number for the state.
 constexpr int kCheckFd = 3;
 constexpr size_t kMaxAnswer = 4096;
@@ -102,11 +104,11 @@ void Reexec::OnExit(const link::Exit& exit) {
     change_->timer = loop_.After(0ms, [this] { AwaitIdle(); });
     return;
   }
-  Fail(answer.empty()
-           ? Format("'{}' did not say that it understands the state (wait status {:#x}); "
+  Fail(answer.starts_with(kRefused)
+           ? Format("'{}' refuses: {}", change_->program, answer.substr(kRefused.size()))
+           : Format("'{}' did not say that it understands the state (wait status {:#x}); "
                     "is it a gantry-keeper?",
-                    change_->program, exit.wait_status)
-           : answer);
+                    change_->program, exit.wait_status));
 }
 
 void Reexec::AwaitIdle() {
@@ -151,7 +153,8 @@ Status Reexec::Execute() {
 Status CheckState(int memfd) {
   const auto read = state::Read(memfd);
   GANTRY_CHECK_OK(os::Truncate(memfd, 0));
-  GANTRY_CHECK_OK(os::WriteAt(memfd, 0, read ? std::string(kUnderstood) : read.error().message));
+  GANTRY_CHECK_OK(os::WriteAt(
+      memfd, 0, read ? std::string(kUnderstood) : Format("{}{}", kRefused, read.error().message)));
   return read ? Status() : std::unexpected(read.error());
 }
 

@@ -2,9 +2,11 @@
 #include "core/os/cgroup_parse.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <limits>
 #include <ranges>
+#include <utility>
 
 #include <gantry/format.h>
 
@@ -15,6 +17,8 @@ namespace {
 
 constexpr size_t kMaxStatFile = 4 << 20;
 constexpr size_t kMaxNames = 4096;
+
+thread_local CgroupReadWatch* newest = nullptr;
 
 /// A file of the memory controller, which each hierarchy calls otherwise.
 Result<std::string> ReadOfMemory(const Cgroup& cgroup, std::string_view v2, std::string_view v1) {
@@ -34,9 +38,24 @@ uint32_t RdmaNumber(std::string_view text) {
 
 }  // namespace
 
+CgroupReadWatch::CgroupReadWatch() : outer_(std::exchange(newest, this)) {}
+
+CgroupReadWatch::~CgroupReadWatch() { newest = outer_; }
+
+void CgroupReadWatch::Note(const Error& error) {
+  const int why = error.sys_errno;
+  if (newest != nullptr && !newest->failed_ && (why == EMFILE || why == ENFILE || why == ENOMEM)) {
+    newest->failed_ = error;
+  }
+}
+
 std::optional<std::string> ReadCgroupText(const std::string& file) {
   Result<std::string> text = ReadFile(file, kMaxStatFile);
-  return text ? std::optional(*std::move(text)) : std::nullopt;
+  if (!text) {
+    CgroupReadWatch::Note(text.error());
+    return std::nullopt;
+  }
+  return *std::move(text);
 }
 
 uint64_t ParseCgroupNumber(std::string_view text) {

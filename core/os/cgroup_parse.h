@@ -9,9 +9,31 @@
 #include <string_view>
 #include <vector>
 
+#include <gantry/error.h>
+
 #include "core/os/cgroup_stats.h"
 
 namespace gantry::os {
+
+/// Notes that a file could not be read for want of descriptors or memory: what is left
+/// out then is not absent, and what is 0 not known. Of the calls of this thread, while it
+/// is the newest.
+class CgroupReadWatch {
+ public:
+  CgroupReadWatch();
+  CgroupReadWatch(const CgroupReadWatch&) = delete;
+  CgroupReadWatch& operator=(const CgroupReadWatch&) = delete;
+  ~CgroupReadWatch();
+
+  /// The first such error.
+  Status status() const { return failed_ ? Status(std::unexpected(*failed_)) : Status(); }
+
+  static void Note(const Error& error);
+
+ private:
+  CgroupReadWatch* outer_;
+  std::optional<Error> failed_;
+};
 
 /// The text of a cgroup's file, nothing where it is absent or unreadable.
 std::optional<std::string> ReadCgroupText(const std::string& file);

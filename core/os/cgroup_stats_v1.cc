@@ -159,6 +159,7 @@ Result<CgroupV1Stats> ReadCgroupV1Stats(const Cgroup& cgroup) {
     return Fail(Code::kNotFound, "read the statistics of cgroup '{}': it is gone",
                 cgroup.DirOf("memory"));
   }
+  const CgroupReadWatch watch;
   CgroupV1Stats out;
   if (const std::string dir = cgroup.DirOf("memory"); !dir.empty()) {
     out.memory = ReadMemory(dir);
@@ -180,6 +181,7 @@ Result<CgroupV1Stats> ReadCgroupV1Stats(const Cgroup& cgroup) {
     out.rdma_current = ParseCgroupRdma(ReadCgroupText(dir + "/rdma.current").value_or(""));
     out.rdma_limit = ParseCgroupRdma(ReadCgroupText(dir + "/rdma.max").value_or(""));
   }
+  GANTRY_CHECK_OK(watch.status());
   return out;
 }
 

@@ -126,6 +126,7 @@ Result<CgroupV2Stats> ReadCgroupV2Stats(const Cgroup& cgroup) {
   if (!Exists(dir)) {
     return Fail(Code::kNotFound, "read the statistics of cgroup '{}': it is gone", dir);
   }
+  const CgroupReadWatch watch;
   CgroupV2Stats out;
   if (const auto current = ReadCgroupText(dir + "/pids.current")) {
     out.pids = CgroupPids{.current = ParseCgroupNumber(*current),
@@ -146,6 +147,7 @@ Result<CgroupV2Stats> ReadCgroupV2Stats(const Cgroup& cgroup) {
   out.hugetlb = ReadHugetlbV2(dir);
   out.rdma_current = ParseCgroupRdma(ReadCgroupText(dir + "/rdma.current").value_or(""));
   out.rdma_limit = ParseCgroupRdma(ReadCgroupText(dir + "/rdma.max").value_or(""));
+  GANTRY_CHECK_OK(watch.status());
   return out;
 }
 

@@ -71,8 +71,7 @@ class KeeperReexec : public testing::Test {
   /// A file that a shell runs.
   std::string Script(const std::string& text) {
     std::string path = dir_.path() + "/script";
-    EXPECT_TRUE(os::WriteFile(path, "#!/bin/sh\n" + text + "\n"));
-    chmod(path.c_str(), 0755);
+    EXPECT_TRUE(os::WriteFileAtomic(path, "#!/bin/sh\n" + text + "\n", 0755));
     return path;
   }
 
@@ -147,7 +146,11 @@ TEST_F(KeeperReexec, LeavesNoDescriptorBehind) {
   for (int i = 0; i < 5; ++i) {
     ASSERT_TRUE(Become(GANTRY_KEEPER));
   }
-  EXPECT_EQ(count(), once);
+  // The last question's connection may just be closed.
+  for (int look = 0; look < 5000 && count() > once; ++look) {
+    poll(nullptr, 0, 1);
+  }
+  EXPECT_LE(count(), once);
 }
 
 /// A request whose client gives up after a second, cut in two by the change of programs.
@@ -190,7 +193,7 @@ TEST_F(KeeperReexec, RefusesWhatIsNoKeeper) {
 }
 
 TEST_F(KeeperReexec, StaysWhenTheProgramDoesNotUnderstand) {
-  const auto refused = Become(Script("printf 'only of schema 0' > /proc/self/fd/3"));
+  const auto refused = Become(Script("printf 'gantry-keeper refuses: only of schema 0' > /proc/self/fd/3"));
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("only of schema 0"));
   EXPECT_TRUE(Status());
