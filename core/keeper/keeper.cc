@@ -57,8 +57,8 @@ Status Keeper::Start() {
   GANTRY_TRY(signals_, os::OpenSignalFd({SIGCHLD, SIGTERM, SIGINT}));
   signal_watch_ = loop_.Watch(signals_.get(), EPOLLIN, [this](uint32_t) { OnSignal(); });
   trim_.Touch();
-  if (options_.state) {
-    Restore();
+  if (const std::optional<state::Keeper> state = std::exchange(options_.state, std::nullopt)) {
+    Restore(*state);
     return {};
   }
   // Sockets of a keeper before this one: nobody answers there any more.

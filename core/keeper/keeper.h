@@ -92,7 +92,7 @@ class Keeper {
   // Another program in this one's place (keeper_state.cc).
   bool IsIdle() const;
   state::Keeper Save(uint64_t asker) const;
-  void Restore();
+  void Restore(const state::Keeper& state);
 
   // Processes.
   void OnSignal();

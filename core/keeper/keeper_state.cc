@@ -33,8 +33,7 @@ state::Keeper Keeper::Save(uint64_t asker) const {
   return state;
 }
 
-void Keeper::Restore() {
-  const state::Keeper state = *std::exchange(options_.state, std::nullopt);
+void Keeper::Restore(const state::Keeper& state) {
   started_at_ns_ = state.started_at_ns;
   upgrades_ = state.upgrades + 1;
   fd_store_.Restore(state.stored);

@@ -193,7 +193,8 @@ TEST_F(KeeperReexec, RefusesWhatIsNoKeeper) {
 }
 
 TEST_F(KeeperReexec, StaysWhenTheProgramDoesNotUnderstand) {
-  const auto refused = Become(Script("printf 'gantry-keeper refuses: only of schema 0' > /proc/self/fd/3"));
+  const auto refused =
+      Become(Script("printf 'gantry-keeper refuses: only of schema 0' > /proc/self/fd/3"));
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("only of schema 0"));
   EXPECT_TRUE(Status());
