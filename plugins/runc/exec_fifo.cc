@@ -87,6 +87,12 @@ class Halt {
   bool begun_ = false;
 };
 
+/// Whether the init has left its byte.
+bool TakeByte(const UniqueFd& fifo) {
+  char byte = 0;
+  return read(fifo.get(), &byte, 1) == 1;
+}
+
 /// Waits for the init's byte, or for its end. The byte counts first: an init
 /// that is done at once has left it in the fifo.
 Status Awaited(const UniqueFd& fifo, const std::string& path, const UniqueFd& pidfd,
@@ -97,8 +103,7 @@ Status Awaited(const UniqueFd& fifo, const std::string& path, const UniqueFd& pi
     if (ready == 0) {
       return Fail(Code::kDeadlineExceeded, "start: the init process does not open '{}'", path);
     }
-    char byte = 0;
-    if (ready > 0 && read(fifo.get(), &byte, 1) == 1) {
+    if (ready > 0 && TakeByte(fifo)) {
       return {};
     }
     if (ready > 0 && fds[1].revents != 0) {
@@ -115,6 +120,10 @@ Status Awaited(const UniqueFd& fifo, const std::string& path, const UniqueFd& pi
 
 Status ReleaseInit(const std::string& path, const HostProcess& init, Deadline deadline,
                    const ReleaseAids& aids) {
+  if (aids.reader && TakeByte(aids.reader)) {
+    // The init has run since, and may be gone.
+    return RemoveFile(path);
+  }
   // Before the fifo is touched: from then on the init may run, and be gone.
   const auto pidfd = OpenPidfd(init.pid());
   const auto start_time = StartTimeOf(init.pid());

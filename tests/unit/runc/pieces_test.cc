@@ -261,6 +261,16 @@ TEST_F(Fifo, KeepsAReaderForAnInitThatWrites) {
   EXPECT_EQ(init->Wait(std::chrono::seconds(10))->code(), 7U);
 }
 
+TEST_F(Fifo, KeepsWhatAnInitThatHasEndedWrote) {
+  auto init = RunShell("printf 0 > " + path_ + "; exit 7");
+  UniqueFd kept(open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  EXPECT_EQ(init->Wait(std::chrono::seconds(10))->code(), 7U);
+  const Status released =
+      ReleaseInit(path_, *init, Soon(), {.again = true, .reader = std::move(kept)});
+  ASSERT_TRUE(released) << released.error().message;
+  EXPECT_FALSE(IsThere(path_));
+}
+
 TEST_F(Fifo, NoticesThatTheInitEnds) {
   auto init = RunShell("exit 1");
   EXPECT_EQ(ReleaseInit(path_, *init, Soon(), {}).error().code, Code::kFailedPrecondition);
