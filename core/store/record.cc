@@ -252,7 +252,7 @@ Status TakeExecs(std::vector<ExecWire> wires, Record& record) {
 
 Result<Record> FromWire(RecordWire wire) {
   Record record;
-  if (wire.schema != kSchema) {
+  if (wire.schema < kOldestSchema || wire.schema > kSchema) {
     return Fail(Code::kDataLoss, "unknown schema {}", wire.schema);
   }
   GANTRY_TRY(record.ns, Namespace::Parse(wire.ns));

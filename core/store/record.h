@@ -21,7 +21,11 @@
 namespace gantry::store {
 
 /// What this build writes. A record with a higher number is refused, not guessed at.
-inline constexpr uint32_t kSchema = 1;
+/// 1: an exec on record is one that is there.
+/// 2: an exec in kDeleting is gone, and only kept for a Delete that is asked again.
+inline constexpr uint32_t kSchema = 2;
+/// The oldest that is read: of the version before.
+inline constexpr uint32_t kOldestSchema = 1;
 inline constexpr std::string_view kFileName = "gantry.record";
 /// Largest record that is read: a thousand execs with an environment each.
 inline constexpr size_t kMaxRecordBytes = size_t{16} << 20;

@@ -4,17 +4,56 @@
 // and a new one that cannot take it up changes nothing.
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include <gmock/gmock.h>
 
+#include "core/os/fs.h"
+#include "core/store/checksum.h"
+#include "core/store/record.h"
+#include "proto/gantry/record.pb.h"
 #include "tests/contract/harness/contract_test.h"
+#include "tests/contract/harness/pod_box.h"
 #include "tests/integration/harness/host.h"
 
 namespace gantry::contract {
 namespace {
 
 using ::testing::HasSubstr;
+
+Result<record::v1::Record> ReadRaw(const std::string& bundle) {
+  GANTRY_TRY(const std::string bytes, os::ReadFile(store::PathOf(bundle), store::kMaxRecordBytes));
+  record::v1::Record record;
+  if (!record.ParseFromString(bytes)) {
+    return Fail(Code::kDataLoss, "parse {}", store::PathOf(bundle));
+  }
+  return record;
+}
+
+/// The schema of the record as it is on disk; 0: it cannot be read.
+uint32_t SchemaOf(const std::string& bundle) {
+  const auto record = ReadRaw(bundle);
+  EXPECT_OK(record);
+  return record ? record->schema() : 0;
+}
+
+/// Has the record be as an engine with another schema leaves it.
+Status SetSchema(const std::string& bundle, uint32_t schema) {
+  GANTRY_TRY(record::v1::Record record, ReadRaw(bundle));
+  record.set_schema(schema);
+  record.clear_checksum();
+  if (schema < 2) {
+    auto& execs = *record.mutable_execs();
+    execs.erase(std::remove_if(execs.begin(), execs.end(),
+                               [](const record::v1::Exec& exec) {
+                                 return exec.state() ==
+                                        static_cast<uint32_t>(store::State::kDeleting);
+                               }),
+                execs.end());
+  }
+  return os::WriteFileAtomic(store::PathOf(bundle), store::Seal(record.SerializeAsString()), 0600);
+}
 
 /// Keeper and engine of this test alone, whose configuration it changes.
 class UpgradeTest : public ::testing::Test {
@@ -90,6 +129,61 @@ TEST_F(UpgradeTest, IsRefusedWithoutTheBackendOfWhatRuns) {
   EXPECT_THAT(MessageOf(refused), HasSubstr("none.so"));
   EXPECT_EQ(node_.Engine(), old);
   ExpectAllIsWell(box);
+  EXPECT_OK(box.Finish());
+}
+
+TEST_F(UpgradeTest, TakesUpRecordsOfTheSchemaBefore) {
+  PodBox pod(node_, "pod", "runc");
+  ASSERT_TRUE(pod.Announce());
+  ASSERT_OK(pod.Create());
+  ASSERT_OK(pod.Start());
+  Box member(node_, "member", "runc", BoxOptions{.group = pod.id()});
+  member.Join(pod.client().path());
+  ASSERT_OK(member.Create());
+  ASSERT_OK(member.Start());
+  Box& box = Running();
+  ASSERT_OK(box.Exec("lives", {"sh", "-c", "trap 'exit 9' TERM; while :; do sleep 0.01; done"}));
+  ASSERT_OK(box.Start("lives"));
+  ASSERT_OK(box.Exec("gone", {"sh", "-c", "exit 5"}));
+  ASSERT_OK(box.Start("gone"));
+  ASSERT_OK(box.Wait("gone"));
+  ASSERT_OK(box.Delete("gone"));
+  for (const std::string& bundle : {pod.bundle(), member.bundle(), box.bundle()}) {
+    ASSERT_EQ(SchemaOf(bundle), store::kSchema);
+    ASSERT_OK(SetSchema(bundle, store::kOldestSchema));
+  }
+  ASSERT_OK(node_.Upgrade());
+
+  EXPECT_OK(box.Kill(SIGTERM, "lives"));
+  const auto ended = box.Wait("lives");
+  EXPECT_OK(ended);
+  EXPECT_EQ(ended ? ended->exit_status() : 0, 9U);
+  EXPECT_OK(box.Delete("lives"));
+  ExpectAllIsWell(box);
+  EXPECT_EQ(SchemaOf(box.bundle()), store::kSchema) << "what is written next is of today";
+  ExpectAllIsWell(member);
+  const auto status = pod.GetStatus();
+  EXPECT_OK(status);
+  EXPECT_EQ(status ? status->state() : "", "SANDBOX_READY");
+  EXPECT_OK(member.Finish());
+  EXPECT_OK(box.Finish());
+  EXPECT_OK(pod.Finish());
+}
+
+TEST_F(UpgradeTest, IsRefusedWithRecordsOfALaterSchema) {
+  // What an older gantryd sees where a newer one has been.
+  Box& box = Running();
+  const pid_t old = node_.Engine();
+  ASSERT_OK(SetSchema(box.bundle(), store::kSchema + 1));
+  const auto refused = node_.Upgrade();
+  EXPECT_CODE(refused, kFailedPrecondition);
+  EXPECT_THAT(MessageOf(refused), HasSubstr("the new engine refuses"));
+  EXPECT_THAT(MessageOf(refused), HasSubstr(store::PathOf(box.bundle())));
+  EXPECT_THAT(MessageOf(refused),
+              HasSubstr("schema 3 is of a later gantry, this one reads up to 2"));
+  EXPECT_EQ(node_.Engine(), old);
+  ExpectAllIsWell(box);
+  EXPECT_OK(node_.Upgrade()) << "the record is of today again";
   EXPECT_OK(box.Finish());
 }
 

@@ -59,7 +59,7 @@ TEST(RecordCodec, GivesBackWhatItWasGiven) {
 TEST(RecordCodec, IsTheLayoutOfTheProto) {
   record::v1::Record proto;
   ASSERT_TRUE(proto.ParseFromString(Encode(Full())));
-  EXPECT_EQ(proto.schema(), 1U);
+  EXPECT_EQ(proto.schema(), 2U);
   EXPECT_EQ(proto.namespace_(), "k8s.io");
   EXPECT_EQ(proto.id(), "c1");
   EXPECT_EQ(proto.sandbox_id(), "pod1");
@@ -124,11 +124,62 @@ TEST(RecordDecode, RefusesEveryTruncationAndEveryFlippedByte) {
 
 TEST(RecordDecode, RefusesALaterSchema) {
   std::string bytes = Encode(Full());
-  bytes[1] = 2;
+  bytes[1] = 3;
   const auto record = Decode(bytes);
   ASSERT_FALSE(record.has_value());
   EXPECT_EQ(record.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(record.error().message, HasSubstr("schema 2 is of a later gantry"));
+  EXPECT_THAT(record.error().message, HasSubstr("schema 3 is of a later gantry, this one reads up to 2"));
+}
+
+// Records of engines of that time. They stay as they are.
+
+Result<Record> OfSchema1(const std::string& name) {
+  auto bytes = os::ReadFile(std::string(TEST_RECORDS) + "/schema-1/" + name, kMaxRecordBytes);
+  return bytes ? Decode(*bytes) : std::unexpected(bytes.error());
+}
+
+TEST(RecordOfSchema1, OfAContainerWithAnExec) {
+  const auto record = OfSchema1("container");
+  ASSERT_TRUE(record.has_value()) << record.error().message;
+  EXPECT_EQ(record->ns.str(), "ge24753");
+  EXPECT_EQ(record->id, "t0034-35");
+  EXPECT_EQ(record->kind, Kind::kContainer);
+  EXPECT_EQ(record->state, State::kRunning);
+  EXPECT_EQ(record->init.pid.value, 28155);
+  EXPECT_EQ(record->init.start_time, 5196285U);
+  ASSERT_EQ(record->execs.size(), 1U);
+  EXPECT_EQ(record->execs[0].id.str(), "x33");
+  EXPECT_EQ(record->execs[0].state, State::kRunning);
+  EXPECT_EQ(record->execs[0].process.pid.value, 28573);
+  EXPECT_THAT(record->execs[0].stdio.out, HasSubstr("x33-stdout"));
+  EXPECT_EQ(record->mounts.size(), 1U);
+  EXPECT_EQ(record->cgroups.size(), 11U);
+  EXPECT_EQ(record->blobs.at("container"), "28155 5196285 /usr/bin/crun");
+  EXPECT_EQ(record->sandbox_prefix, "101/sandbox");
+}
+
+TEST(RecordOfSchema1, OfAPodAndItsContainer) {
+  const auto pod = OfSchema1("pod");
+  ASSERT_TRUE(pod.has_value()) << pod.error().message;
+  EXPECT_EQ(pod->kind, Kind::kSandbox);
+  EXPECT_EQ(pod->init.pid.value, 32485);
+  EXPECT_EQ(pod->blobs.at("made-cgroup"), "1");
+  EXPECT_FALSE(pod->pod_config.empty());
+  const auto member = OfSchema1("pod-member");
+  ASSERT_TRUE(member.has_value()) << member.error().message;
+  EXPECT_EQ(member->sandbox_id, "t0007-pod");
+  EXPECT_EQ(member->state, State::kRunning);
+}
+
+TEST(RecordOfSchema1, IsWrittenAsTheNewOne) {
+  const auto record = OfSchema1("container");
+  ASSERT_TRUE(record.has_value());
+  record::v1::Record proto;
+  ASSERT_TRUE(proto.ParseFromString(Encode(*record)));
+  EXPECT_EQ(proto.schema(), kSchema);
+  const auto again = Decode(Encode(*record));
+  ASSERT_TRUE(again.has_value());
+  EXPECT_TRUE(*again == *record);
 }
 
 TEST(RecordDecode, RefusesValuesThatMakeNoSense) {
