@@ -22,6 +22,9 @@ namespace {
 constexpr char kOutboxName[] = "events";
 /// A turn of the loop that takes longer holds up everybody; it is logged.
 constexpr auto kSlowTurn = std::chrono::milliseconds(50);
+/// What an engine that is to end gives the calls under way. Others wait meanwhile.
+constexpr auto kLastCalls = std::chrono::milliseconds(20);
+constexpr auto kRetirePace = std::chrono::milliseconds(1);
 
 std::string OwnProgram() {
   Result<std::string> self = os::ReadLink("/proc/self/exe");
@@ -69,7 +72,19 @@ void Engine::WatchSignals() {
     return;
   }
   signals_ = std::move(*signals);
-  loop_.Watch(signals_.get(), EPOLLIN, [this](uint32_t) { loop_.Stop(); });
+  signal_watch_ = loop_.Watch(signals_.get(), EPOLLIN, [this](uint32_t) {
+    loop_.Rearm(signal_watch_, 0);
+    Retire(std::chrono::steady_clock::now() + kLastCalls);
+  });
+}
+
+void Engine::Retire(os::TimePoint until) {
+  const bool busy = (dispatcher_ && dispatcher_->IsBusy()) || !link_.flushed();
+  if (!busy || std::chrono::steady_clock::now() >= until) {
+    loop_.Stop();
+  } else {
+    loop_.After(kRetirePace, [this, until] { Retire(until); });
+  }
 }
 
 Status Engine::CheckStandby() {

@@ -52,6 +52,9 @@ class Engine final : private engine::KeeperObserver {
   /// Runs `function` when everything is up: now, or later in its turn.
   void WhenUp(std::move_only_function<void()> function);
   void WatchSignals();
+  /// Ends as soon as the calls that are under way are answered, at `until` at the latest.
+  /// What has no answer then, the keeper gives to the next engine.
+  void Retire(os::TimePoint until);
   /// Of one that is to take another's place. Blocks: for files and plugins.
   Status CheckStandby();
 
@@ -77,6 +80,7 @@ class Engine final : private engine::KeeperObserver {
   os::Loop loop_;
   os::IdleTrim trim_{loop_, {.release = [this] { GiveBack(); }}};
   UniqueFd signals_;
+  os::WatchId signal_watch_{};
   os::WorkerPool pool_;
   engine::KeeperLink link_;
   engine::HostProcesses processes_;

@@ -102,6 +102,9 @@ class KeeperLink {
   void Respond(uint64_t connection, uint32_t stream, std::string payload);
   void AnswerDelete(const link::DeleteDone& done);
 
+  /// All that was said has left this process.
+  bool flushed() const { return channel_->queued_bytes() == 0; }
+
  private:
   struct Pending;
 

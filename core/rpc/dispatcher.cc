@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/rpc/dispatcher.h"
 
+#include <algorithm>
 #include <exception>
 #include <unordered_map>
 #include <utility>
@@ -235,6 +236,14 @@ void Dispatcher::ConnectionClosed(uint64_t connection) {
   if (auto found = state_->connections.extract(connection)) {
     State::Abandon(state_->loop, *found.mapped());
   }
+}
+
+bool Dispatcher::IsBusy() const {
+  return std::ranges::any_of(state_->connections, [](const auto& connection) {
+    return std::ranges::any_of(connection.second->waiting, [](const auto& waiting) {
+      return !waiting.second.abandonment->parked();
+    });
+  });
 }
 
 DispatcherCounters Dispatcher::counters() const { return state_->counters; }

@@ -82,6 +82,10 @@ class Dispatcher {
   /// The connection is gone: its answers are dropped, its handlers told.
   void ConnectionClosed(uint64_t connection);
 
+  /// Somebody waits for the answer of a call that has something to do: one that is not
+  /// parked (Abandonment::Park). Costs a look at each unanswered call.
+  bool IsBusy() const;
+
   DispatcherCounters counters() const;
 
  private:

@@ -15,6 +15,11 @@ void Abandonment::Notify(std::move_only_function<void()> then) {
   }
 }
 
+void Abandonment::Park(std::move_only_function<void()> then) {
+  parked_ = true;
+  Notify(std::move(then));
+}
+
 void Abandonment::Happen() {
   if (std::exchange(happened_, true) || !then_) {
     return;

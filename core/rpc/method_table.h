@@ -30,11 +30,18 @@ class Abandonment {
   /// Calls `then` when it happens; at once if it has. At most one callback is
   /// kept, the last one set; an empty one takes it away.
   void Notify(std::move_only_function<void()> then);
+  /// The same, by a call that now waits for something that may never come, and does
+  /// nothing meanwhile: it can as well wait in another engine.
+  void Park(std::move_only_function<void()> then);
+
+  bool parked() const { return parked_; }
+
   /// Again: nothing.
   void Happen();
 
  private:
   bool happened_ = false;
+  bool parked_ = false;
   std::move_only_function<void()> then_;
 };
 

@@ -90,7 +90,7 @@ os::Task<Result<pb::WaitResponse>> Service::Wait(const CallContext& call, pb::Wa
                 co_await FindProcess(call, request.id(), request.exec_id()));
   if (!process->exited.is_set() && !process->gone) {
     os::OneShot<void> woken;
-    call.abandonment->Notify([woken]() mutable { woken.Set(); });
+    call.abandonment->Park([woken]() mutable { woken.Set(); });
     const auto here = process->waits.insert(process->waits.end(), woken);
     co_await woken.Wait();
     process->waits.erase(here);

@@ -171,7 +171,7 @@ SandboxService::Answer<sandbox_pb::WaitSandboxResponse> SandboxService::Wait(
   GANTRY_CO_TRY(const PodPtr pod, co_await Find(call, request.sandbox_id()));
   if (!pod->exited.is_set() && !pod->gone) {
     os::OneShot<void> woken;
-    call.abandonment->Notify([woken]() mutable { woken.Set(); });
+    call.abandonment->Park([woken]() mutable { woken.Set(); });
     const auto here = pod->waits.insert(pod->waits.end(), woken);
     co_await woken.Wait();
     pod->waits.erase(here);

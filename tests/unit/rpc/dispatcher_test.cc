@@ -196,6 +196,24 @@ TEST_F(DispatcherTest, ParkedCallsAreBounded) {
   EXPECT_EQ(*answers_[7], "again");
 }
 
+TEST_F(DispatcherTest, IsBusyWithCallsThatAreNotParked) {
+  Add("Park", [](rpc::Call call) -> os::Task<Result<std::string>> {
+    os::OneShot<std::string> end;
+    call.abandonment->Park([end]() mutable { end.Set("abandoned"); });
+    co_return co_await end.Wait();
+  });
+  Make();
+  EXPECT_FALSE(dispatcher_->IsBusy());
+  dispatcher_->Dispatch(Incoming(1, "Park", ""));
+  EXPECT_FALSE(dispatcher_->IsBusy());
+  dispatcher_->Dispatch(Incoming(3, "Wait", ""));
+  EXPECT_TRUE(dispatcher_->IsBusy());
+  end_.Set("end");
+  ASSERT_TRUE(RunUntil(loop_, [&] { return answers_.contains(3); }));
+  EXPECT_FALSE(dispatcher_->IsBusy());
+  EXPECT_FALSE(answers_.contains(1));
+}
+
 TEST_F(DispatcherTest, MayGoWhileHandlersRun) {
   Make();
   dispatcher_->Dispatch(Incoming(1, "Wait", "", 1h));
