@@ -10,8 +10,13 @@ namespace gantry::os {
 
 namespace {
 
+struct Woken {
+  std::coroutine_handle<> handle;
+  AccountPtr account;
+};
+
 struct ResumeQueue {
-  std::deque<std::coroutine_handle<>> ready;
+  std::deque<Woken> ready;
   int scopes = 0;
 };
 
@@ -59,9 +64,11 @@ Detached RunRoot(Task<void> task, std::move_only_function<void()> done) {
 
 }  // namespace
 
-void ResumeSoon(std::coroutine_handle<> handle) {
+void ResumeSoon(std::coroutine_handle<> handle) { ResumeSoon(handle, Charged::Current()); }
+
+void ResumeSoon(std::coroutine_handle<> handle, AccountPtr account) {
   const ResumeScope scope;
-  ThisThreadsQueue().ready.push_back(handle);
+  ThisThreadsQueue().ready.push_back({handle, std::move(account)});
 }
 
 ResumeScope::ResumeScope() { ++ThisThreadsQueue().scopes; }
@@ -70,9 +77,10 @@ ResumeScope::~ResumeScope() {
   ResumeQueue& queue = ThisThreadsQueue();
   if (queue.scopes == 1) {
     while (!queue.ready.empty()) {
-      const std::coroutine_handle<> next = queue.ready.front();
+      Woken next = std::move(queue.ready.front());
       queue.ready.pop_front();
-      next.resume();
+      const Charged charged(std::move(next.account));
+      next.handle.resume();
     }
   }
   --queue.scopes;

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -62,17 +63,40 @@ int StartThread(pthread_t& thread, void* (*function)(void*), void* argument) {
 /// What the threads and the pool share. The pool joins every thread before it
 /// goes, so a plain pointer is enough for them.
 struct WorkerPool::Shared {
+  /// The calls for one account, or those for nobody.
+  struct Lane {
+    std::deque<internal::PoolJob*> queue;
+    size_t running = 0;
+    /// So many of them at a time.
+    size_t most = 0;
+    /// In `turns`.
+    bool waits = false;
+
+    /// So many could be taken now.
+    size_t takeable() const { return std::min(queue.size(), most - std::min(most, running)); }
+  };
+
+  Shared(Loop& loop_in, PoolLimits limits_in) : loop(loop_in), limits(limits_in) {
+    limits.threads = std::max(limits.threads, 1);
+    limits.threads_of_one = std::clamp(limits.threads_of_one, 1, std::max(limits.threads - 1, 1));
+  }
+
   Loop& loop;
-  const size_t max_threads;
-  const size_t max_queued;
+  PoolLimits limits;
 
   /// Guards all below.
   mutable std::mutex mutex;
   std::condition_variable changed;
-  std::deque<internal::PoolJob*> queue;
+  /// Those with calls that wait or run.
+  std::map<const Account*, Lane> lanes;
+  /// Those with calls that could be taken; the first is next.
+  std::deque<const Account*> turns;
+  /// Calls that wait, and how many of them could be taken.
+  size_t queued = 0;
+  size_t takeable = 0;
   size_t threads = 0;
   size_t idle = 0;
-  /// Jobs that threads work on.
+  /// Calls that threads work on.
   size_t running = 0;
   bool stopping = false;
   /// Threads that have ended, or are about to, and were not joined. One that
@@ -82,6 +106,11 @@ struct WorkerPool::Shared {
   static void* Main(void* shared);
   void Work();
   internal::PoolJob* Next(std::unique_lock<std::mutex>& lock);
+  Status CheckRoom(const internal::PoolJob& job) const;
+  void Enqueue(internal::PoolJob& job);
+  internal::PoolJob* Dequeue();
+  void Done(const Account* account);
+  void TakeTurn(const Account* account, Lane& lane);
   static void JoinAll(const std::vector<pthread_t>& threads);
 };
 
@@ -94,11 +123,18 @@ void WorkerPool::Shared::Work() {
   std::unique_lock lock(mutex);
   while (internal::PoolJob* job = Next(lock)) {
     lock.unlock();
-    job->Execute();
+    AccountPtr account = job->account;
+    {
+      const Charged charged(account);
+      job->Execute();
+    }
+    const Account* const whose = account.get();
     // Nothing touches `job` from here on: its frame may be gone.
-    loop.Post([waiter = job->waiter] { ResumeSoon(waiter); });
+    loop.Post([waiter = job->waiter, account = std::move(account)]() mutable {
+      ResumeSoon(waiter, std::move(account));
+    });
     lock.lock();
-    --running;
+    Done(whose);
   }
   const std::vector<pthread_t> earlier = std::exchange(left, {pthread_self()});
   --threads;
@@ -111,15 +147,74 @@ void WorkerPool::Shared::Work() {
 internal::PoolJob* WorkerPool::Shared::Next(std::unique_lock<std::mutex>& lock) {
   ++idle;
   const bool called =
-      changed.wait_for(lock, kIdleTime, [this] { return stopping || !queue.empty(); });
+      changed.wait_for(lock, kIdleTime, [this] { return stopping || takeable > 0; });
   --idle;
-  if (!called || queue.empty()) {
-    return nullptr;
+  return called && takeable > 0 ? Dequeue() : nullptr;
+}
+
+Status WorkerPool::Shared::CheckRoom(const internal::PoolJob& job) const {
+  if (job.refusable == Refusable::kNo) {
+    return {};
   }
-  internal::PoolJob* job = queue.front();
-  queue.pop_front();
+  if (queued + running >= static_cast<size_t>(limits.threads) + limits.queued) {
+    return Fail(Code::kResourceExhausted,
+                "worker call: {} calls wait already (limits.max_queued_calls)", queued);
+  }
+  const auto lane = job.account ? lanes.find(job.account.get()) : lanes.end();
+  if (lane != lanes.end() && lane->second.queue.size() >= limits.queued_of_one) {
+    return Fail(Code::kResourceExhausted,
+                "worker call: {} calls of sandbox '{}' wait already "
+                "(limits.max_queued_calls_per_sandbox)",
+                lane->second.queue.size(), job.account->name);
+  }
+  return {};
+}
+
+void WorkerPool::Shared::TakeTurn(const Account* account, Lane& lane) {
+  if (!lane.waits && lane.takeable() > 0) {
+    lane.waits = true;
+    turns.push_back(account);
+  }
+}
+
+void WorkerPool::Shared::Enqueue(internal::PoolJob& job) {
+  const Account* const account = job.account.get();
+  Lane& lane = lanes[account];
+  lane.most = static_cast<size_t>(account == nullptr ? limits.threads : limits.threads_of_one);
+  takeable -= lane.takeable();
+  lane.queue.push_back(&job);
+  takeable += lane.takeable();
+  ++queued;
+  TakeTurn(account, lane);
+}
+
+internal::PoolJob* WorkerPool::Shared::Dequeue() {
+  const Account* const account = turns.front();
+  turns.pop_front();
+  Lane& lane = lanes.at(account);
+  lane.waits = false;
+  takeable -= lane.takeable();
+  internal::PoolJob* const job = lane.queue.front();
+  lane.queue.pop_front();
+  ++lane.running;
+  takeable += lane.takeable();
+  --queued;
   ++running;
+  TakeTurn(account, lane);
   return job;
+}
+
+void WorkerPool::Shared::Done(const Account* account) {
+  --running;
+  const auto found = lanes.find(account);
+  Lane& lane = found->second;
+  takeable -= lane.takeable();
+  --lane.running;
+  takeable += lane.takeable();
+  TakeTurn(account, lane);
+  if (lane.running == 0 && lane.queue.empty()) {
+    lanes.erase(found);
+  }
 }
 
 void WorkerPool::Shared::JoinAll(const std::vector<pthread_t>& threads) {
@@ -128,9 +223,8 @@ void WorkerPool::Shared::JoinAll(const std::vector<pthread_t>& threads) {
   }
 }
 
-WorkerPool::WorkerPool(Loop& loop, int threads, size_t max_queued)
-    : shared_(
-          std::make_unique<Shared>(loop, static_cast<size_t>(std::max(threads, 1)), max_queued)) {}
+WorkerPool::WorkerPool(Loop& loop, PoolLimits limits)
+    : shared_(std::make_unique<Shared>(loop, limits)) {}
 
 WorkerPool::~WorkerPool() {
   std::deque<internal::PoolJob*> waiting;
@@ -138,7 +232,13 @@ WorkerPool::~WorkerPool() {
   {
     std::unique_lock lock(shared_->mutex);
     shared_->stopping = true;
-    waiting.swap(shared_->queue);
+    for (auto& [account, lane] : shared_->lanes) {
+      waiting.insert(waiting.end(), lane.queue.begin(), lane.queue.end());
+      lane.queue.clear();
+    }
+    shared_->turns.clear();
+    shared_->queued = 0;
+    shared_->takeable = 0;
     shared_->changed.notify_all();
     shared_->changed.wait(lock, [this] { return shared_->threads == 0; });
     left.swap(shared_->left);
@@ -153,11 +253,9 @@ WorkerPool::~WorkerPool() {
 Status WorkerPool::Submit(internal::PoolJob& job) {
   Shared& shared = *shared_;
   std::unique_lock lock(shared.mutex);
-  const size_t waiting = shared.queue.size();
-  if (waiting + shared.running >= shared.max_threads + shared.max_queued) {
-    return Fail(Code::kResourceExhausted, "worker call: {} calls wait already", waiting);
-  }
-  if (waiting >= shared.idle && shared.threads < shared.max_threads) {
+  GANTRY_CHECK_OK(shared.CheckRoom(job));
+  const size_t takeable = shared.takeable;
+  if (takeable >= shared.idle && shared.threads < static_cast<size_t>(shared.limits.threads)) {
     pthread_t thread{};
     const int result = StartThread(thread, &Shared::Main, &shared);
     if (result == 0) {
@@ -166,14 +264,17 @@ Status WorkerPool::Submit(internal::PoolJob& job) {
       return FailErrno(result, "start a worker thread");
     }
   }
-  shared.queue.push_back(&job);
+  shared.Enqueue(job);
   shared.changed.notify_one();
   return {};
 }
 
 WorkerPool::Counts WorkerPool::counts() const {
   std::unique_lock lock(shared_->mutex);
-  return {.threads = shared_->threads, .idle = shared_->idle, .queued = shared_->queue.size()};
+  return {.threads = shared_->threads,
+          .idle = shared_->idle,
+          .queued = shared_->queued,
+          .running = shared_->running};
 }
 
 }  // namespace gantry::os

@@ -2,10 +2,15 @@
 //
 // Threads for calls that block: mounts, recursive deletes, backends. A
 // coroutine waits for such a call without holding up its loop.
+//
+// Nobody gets all of the threads. Calls are made for somebody (an account) or for
+// nobody; those of each wait in a queue of their own, of which there is a limit, and so
+// many threads at most work for one account. Where several have calls waiting, they take turns.
 #pragma once
 
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -15,10 +20,15 @@
 
 #include <gantry/error.h>
 
+#include "core/os/account.h"
 #include "core/os/co.h"
 #include "core/os/loop.h"
 
 namespace gantry::os {
+
+/// Whether a call may be refused for want of room. What must not be follows from something
+/// that has a limit of its own.
+enum class Refusable { kYes, kNo };
 
 namespace internal {
 
@@ -35,6 +45,9 @@ class PoolJob {
   virtual void Fail(Error error) = 0;
 
   std::coroutine_handle<> waiter;
+  /// For whom; null: for nobody.
+  AccountPtr account;
+  Refusable refusable = Refusable::kYes;
 
  protected:
   ~PoolJob() = default;
@@ -45,12 +58,25 @@ Error DescribeCurrentException();
 
 }  // namespace internal
 
+struct PoolLimits {
+  int threads = 1;
+  /// Calls that wait, of all.
+  size_t queued = 0;
+  /// Of these, for one account. One thread at least is left to the others.
+  int threads_of_one = 256;
+  size_t queued_of_one = SIZE_MAX;
+};
+
 /// Threads start when there is work, up to a maximum, with all signals blocked
 /// and stacks of 256 KiB; one that had no work for ten seconds ends.
 /// Thread: the loop's; functions run on the pool's threads.
 class WorkerPool {
  public:
-  WorkerPool(Loop& loop, int threads, size_t max_queued);
+  WorkerPool(Loop& loop, PoolLimits limits);
+
+  /// For calls that are for nobody.
+  WorkerPool(Loop& loop, int threads, size_t max_queued)
+      : WorkerPool(loop, PoolLimits{.threads = threads, .queued = max_queued}) {}
 
   /// Waits for the functions that run; who waits for one that had not begun
   /// gets CANCELED in the loop's next turn. The loop must outlive the pool.
@@ -65,7 +91,17 @@ class WorkerPool {
   /// Owner: `function` is destroyed on the loop's thread, with the task.
   template <class F>
   Task<std::invoke_result_t<F&>> Run(F function) {
+    return RunFor(Charged::Current(), std::move(function));
+  }
+
+  /// The same on behalf of `account`, not of whom the caller works for. So does the caller from
+  /// then on.
+  template <class F>
+  Task<std::invoke_result_t<F&>> RunFor(AccountPtr account, F function,
+                                        Refusable refusable = Refusable::kYes) {
     Job<F> job(*this, std::move(function));
+    job.account = std::move(account);
+    job.refusable = refusable;
     co_return co_await job;
   }
 
@@ -74,6 +110,8 @@ class WorkerPool {
     size_t threads = 0;
     size_t idle = 0;
     size_t queued = 0;
+    /// Calls that threads work on.
+    size_t running = 0;
   };
 
   Counts counts() const;
