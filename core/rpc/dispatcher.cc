@@ -16,6 +16,7 @@ namespace {
 struct Prepared {
   const Handler* handler = nullptr;
   Call call;
+  os::HeldBytes held;
 };
 
 /// The namespace that a call is for. The socket knows it; the metadata may only agree.
@@ -40,6 +41,8 @@ Result<Prepared> Prepare(const MethodTable& table, IncomingRequest incoming) {
   call.payload = std::move(request.payload);
   call.address = std::move(incoming.address);
   call.replay = incoming.replay;
+  call.account = incoming.account;
+  prepared.held = os::HeldBytes(std::move(incoming.account), call.payload.size());
   GANTRY_CHECK_OK(SetNamespace(call, std::move(incoming.ns)));
   if (request.timeout.count() != 0) {
     call.timeout = request.timeout - incoming.age;
@@ -87,6 +90,7 @@ struct Dispatcher::State : std::enable_shared_from_this<Dispatcher::State> {
 
   void Dispatch(IncomingRequest request);
   Status CheckLimits(const Connection& connection, uint32_t stream);
+  Status CheckAccount(const os::Account& account, size_t request_bytes);
   void Respond(uint64_t connection, uint32_t stream, const Result<std::string>& result);
   static os::Task<void> Serve(std::shared_ptr<State> self, std::shared_ptr<Connection> connection,
                               uint32_t stream, Prepared prepared);
@@ -114,12 +118,32 @@ Status Dispatcher::State::CheckLimits(const Connection& connection, uint32_t str
     LogWarning("too many calls at a time: {} on this connection, {} in all", connection.running,
                counters.running);
     return Fail(Code::kResourceExhausted,
-                "take request: {} calls on this connection are unanswered", connection.running);
+                "take request: {} calls on this connection are unanswered "
+                "(limits.max_waits_per_connection)",
+                connection.running);
   }
   return {};
 }
 
+Status Dispatcher::State::CheckAccount(const os::Account& account, size_t request_bytes) {
+  Status status;
+  if (account.calls >= limits.per_account) {
+    status = Fail(Code::kResourceExhausted,
+                  "take request: {} calls of sandbox '{}' are unanswered "
+                  "(limits.max_calls_per_sandbox)",
+                  account.calls, account.name);
+  } else if (account.bytes + request_bytes > limits.bytes_per_account) {
+    status = Fail(Code::kResourceExhausted,
+                  "take request of {} bytes: {} are held for sandbox '{}' "
+                  "(limits.max_bytes_per_sandbox)",
+                  request_bytes, account.bytes, account.name);
+  }
+  counters.refused += status ? 0 : 1;
+  return status;
+}
+
 void Dispatcher::State::Dispatch(IncomingRequest incoming) {
+  const os::Charged charged(incoming.account);
   ++counters.requests;
   const uint64_t id = incoming.connection;
   const uint32_t stream = incoming.stream;
@@ -129,8 +153,13 @@ void Dispatcher::State::Dispatch(IncomingRequest incoming) {
     slot->id = id;
   }
   const std::shared_ptr<Connection> connection = slot;
+  Status limit =
+      incoming.account ? CheckAccount(*incoming.account, incoming.bytes.size()) : Status();
+  if (limit) {
+    limit = CheckLimits(*connection, stream);
+  }
   Result<Prepared> prepared = Prepare(table, std::move(incoming));
-  if (Status limit = CheckLimits(*connection, stream); prepared && !limit) {
+  if (prepared && !limit) {
     prepared = std::unexpected(std::move(limit).error());
   }
   if (!prepared) {
@@ -154,14 +183,21 @@ void Dispatcher::State::Dispatch(IncomingRequest incoming) {
   };
   ++connection->running;
   ++counters.running;
+  if (prepared->call.account) {
+    ++prepared->call.account->calls;
+  }
   os::Start(Serve(shared_from_this(), connection, stream, std::move(*prepared)));
 }
 
 os::Task<void> Dispatcher::State::Serve(std::shared_ptr<State> self,
                                         std::shared_ptr<Connection> connection, uint32_t stream,
                                         Prepared prepared) {
+  const os::AccountPtr account = prepared.call.account;
   const Result<std::string> result =
       co_await RunHandler(prepared.handler, std::move(prepared.call));
+  if (account) {
+    --account->calls;
+  }
   self->Finish(*connection, stream, result);
 }
 

@@ -16,6 +16,7 @@
 #include <memory>
 #include <string>
 
+#include "core/os/account.h"
 #include "core/os/loop.h"
 #include "core/rpc/method_table.h"
 
@@ -34,6 +35,8 @@ struct IncomingRequest {
   bool replay = false;
   /// How long ago it arrived (a replay): taken off its timeout.
   std::chrono::nanoseconds age{0};
+  /// On whose behalf it is; null: on nobody's.
+  os::AccountPtr account{};
 };
 
 /// Takes the data of a Response frame, at most `kMaxFrameBytes`. Called on the
@@ -44,6 +47,9 @@ using SendResponse =
 struct DispatcherLimits {
   /// Handlers running for one connection, most of them parked Waits.
   size_t per_connection = 16384;
+  /// On behalf of one account, over all connections; and the bytes that it may hold.
+  size_t per_account = 8192;
+  size_t bytes_per_account = size_t{64} << 20;
   size_t total = 131072;
 };
 

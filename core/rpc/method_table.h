@@ -15,6 +15,7 @@
 
 #include <gantry/error.h>
 
+#include "core/os/account.h"
 #include "core/os/co.h"
 #include "core/rpc/ttrpc.h"
 
@@ -56,6 +57,8 @@ struct CallContext {
   std::string ns;
   /// The socket that it came on; empty for transports without.
   std::string address;
+  /// On whose behalf it is. Null for those of nobody (the operator's).
+  os::AccountPtr account;
   /// An earlier engine may have begun, or even finished, this call.
   bool replay = false;
   /// Never null in a handler.

@@ -214,6 +214,51 @@ TEST_F(DispatcherTest, IsBusyWithCallsThatAreNotParked) {
   EXPECT_FALSE(answers_.contains(1));
 }
 
+TEST_F(DispatcherTest, CallsOfOneAccountAreBounded) {
+  Make({.per_account = 2});
+  const auto account = std::make_shared<os::Account>("pod");
+  const auto of = [&](uint32_t stream, const std::string& method, const os::AccountPtr& whose) {
+    IncomingRequest request = Incoming(stream, method, "x");
+    request.account = whose;
+    dispatcher_->Dispatch(std::move(request));
+  };
+  of(1, "Wait", account);
+  of(3, "Wait", account);
+  EXPECT_EQ(account->calls, 2U);
+  of(5, "Echo", account);
+  EXPECT_EQ(CodeOf(5), Code::kResourceExhausted);
+  EXPECT_THAT(answers_[5].error().message,
+              testing::HasSubstr("2 calls of sandbox 'pod' are unanswered "
+                                 "(limits.max_calls_per_sandbox)"));
+  of(7, "Echo", std::make_shared<os::Account>("other"));
+  of(9, "Echo", nullptr);
+  EXPECT_EQ(*answers_[7], "x");
+  EXPECT_EQ(*answers_[9], "x");
+  end_.Set("end");
+  ASSERT_TRUE(RunUntil(loop_, [&] { return dispatcher_->counters().running == 0; }));
+  EXPECT_EQ(account->calls, 0U);
+  EXPECT_EQ(account->bytes, 0U);
+  EXPECT_GT(account->cpu_ns, 0U);
+}
+
+TEST_F(DispatcherTest, BytesOfOneAccountAreBounded) {
+  Make({.bytes_per_account = 1000});
+  const auto account = std::make_shared<os::Account>("pod");
+  for (const uint32_t stream : {1U, 3U}) {
+    IncomingRequest request = Incoming(stream, "Wait", std::string(600, 'x'));
+    request.account = account;
+    dispatcher_->Dispatch(std::move(request));
+  }
+  EXPECT_EQ(account->bytes, 600U);
+  EXPECT_EQ(CodeOf(3), Code::kResourceExhausted);
+  EXPECT_THAT(answers_[3].error().message,
+              testing::HasSubstr("600 are held for sandbox 'pod' (limits.max_bytes_per_sandbox)"));
+  IncomingRequest request = Incoming(5, "Echo", "small");
+  request.account = account;
+  dispatcher_->Dispatch(std::move(request));
+  EXPECT_EQ(*answers_[5], "small");
+}
+
 TEST_F(DispatcherTest, MayGoWhileHandlersRun) {
   Make();
   dispatcher_->Dispatch(Incoming(1, "Wait", "", 1h));
