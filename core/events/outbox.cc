@@ -9,9 +9,10 @@
 namespace gantry::events {
 namespace {
 
-constexpr std::string_view kPerContainer = "per container";
-constexpr std::string_view kPerAddress = "per containerd";
-constexpr std::string_view kTotal = "in all";
+constexpr std::string_view kPerContainer = "of one container (events.max_queued_per_container)";
+constexpr std::string_view kBytesPerContainer = "of one container (events.max_bytes_per_container)";
+constexpr std::string_view kPerAddress = "of one containerd";
+constexpr std::string_view kTotal = "in all (events.max_queued)";
 
 /// Never refused, never dropped.
 bool TellsEnd(std::string_view topic) { return topic == kTaskExit || topic == kTaskDelete; }
@@ -83,9 +84,14 @@ std::string_view Outbox::Exceeded(const Event& event) const {
     return kPerAddress;
   }
   const auto queue = address->second.queues.find(event.subject);
-  const bool full =
-      queue != address->second.queues.end() && queue->second.size() >= limits_.per_container;
-  return full ? kPerContainer : std::string_view();
+  if (queue == address->second.queues.end()) {
+    return {};
+  }
+  if (queue->second.events.size() >= limits_.per_container) {
+    return kPerContainer;
+  }
+  return queue->second.bytes + SizeOf(event) > limits_.bytes_per_container ? kBytesPerContainer
+                                                                           : std::string_view();
 }
 
 bool Outbox::DropOne(const Event& event, std::string_view limit) {
@@ -118,7 +124,7 @@ Status Outbox::MakeRoom(const Event& event) {
     }
     ++counters_.refused;
     return Fail(Code::kResourceExhausted,
-                "queue event '{}' for '{}': too many events {} wait for it (refused so far: {})",
+                "queue event '{}' for '{}': too many events {} wait (refused so far: {})",
                 event.topic, event.subject.address, limit, counters_.refused);
   }
 }
@@ -142,14 +148,15 @@ void Outbox::Insert(uint64_t seq, Event event, Journal::Position position) {
   Address& address = addresses_[event.subject.address];
   Queue& queue = address.queues[event.subject];
   if (event.topic == kTaskDelete) {
-    std::ranges::copy_if(queue, std::inserter(droppable_, droppable_.end()), [this](uint64_t old) {
-      return TellsBeginning(entries_.at(old).event.topic);
-    });
+    std::ranges::copy_if(
+        queue.events, std::inserter(droppable_, droppable_.end()),
+        [this](uint64_t old) { return TellsBeginning(entries_.at(old).event.topic); });
   }
-  if (queue.empty()) {
+  if (queue.events.empty()) {
     address.ready.insert(seq);
   }
-  queue.push_back(seq);
+  queue.events.push_back(seq);
+  queue.bytes += SizeOf(event);
   ++address.count;
   ++counters_.queued;
   counters_.queued_bytes += SizeOf(event);
@@ -209,13 +216,15 @@ void Outbox::Remove(uint64_t seq) {
   counters_.queued_bytes -= SizeOf(entry.event);
   const auto address = addresses_.find(subject.address);
   const auto queue = address->second.queues.find(subject);
-  const bool was_first = queue->second.front() == seq;
-  std::erase(queue->second, seq);
+  std::deque<uint64_t>& events = queue->second.events;
+  const bool was_first = events.front() == seq;
+  std::erase(events, seq);
+  queue->second.bytes -= SizeOf(entry.event);
   address->second.ready.erase(seq);
-  if (queue->second.empty()) {
+  if (events.empty()) {
     address->second.queues.erase(queue);
   } else if (was_first) {
-    address->second.ready.insert(queue->second.front());
+    address->second.ready.insert(events.front());
   }
   if (--address->second.count == 0) {
     addresses_.erase(address);
@@ -248,6 +257,15 @@ void Outbox::CompactIfWorthIt() {
 size_t Outbox::Queued(const std::string& address) const {
   const auto found = addresses_.find(address);
   return found == addresses_.end() ? 0 : found->second.count;
+}
+
+size_t Outbox::QueuedBytes(const Subject& subject) const {
+  const auto address = addresses_.find(subject.address);
+  if (address == addresses_.end()) {
+    return 0;
+  }
+  const auto queue = address->second.queues.find(subject);
+  return queue == address->second.queues.end() ? 0 : queue->second.bytes;
 }
 
 std::vector<std::string> Outbox::Addresses() const {

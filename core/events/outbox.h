@@ -31,6 +31,7 @@ namespace gantry::events {
 
 struct OutboxLimits {
   size_t per_container = 1024;
+  size_t bytes_per_container = size_t{4} << 20;
   /// Per containerd, so that one that never comes back leaves room to the others.
   size_t per_address = 16384;
   size_t total = 65536;
@@ -88,6 +89,8 @@ class Outbox {
 
   /// Events for `address`, those handed out included.
   size_t Queued(const std::string& address) const;
+  /// Of the events for a container.
+  size_t QueuedBytes(const Subject& subject) const;
   /// Where events are for.
   std::vector<std::string> Addresses() const;
   OutboxCounters counters() const;
@@ -99,7 +102,11 @@ class Outbox {
     bool taken = false;
   };
 
-  using Queue = std::deque<uint64_t>;
+  /// Of one container.
+  struct Queue {
+    std::deque<uint64_t> events;
+    size_t bytes = 0;
+  };
 
   struct Address {
     std::map<Subject, Queue> queues;

@@ -63,6 +63,25 @@ class OutboxTest : public testing::Test {
   std::unique_ptr<Outbox> outbox_;
 };
 
+TEST_F(OutboxTest, BytesOfOneContainerAreBounded) {
+  constexpr size_t kMost = 2000;
+  Open({.bytes_per_container = kMost});
+  Status status;
+  while (status && outbox_->counters().queued < 100) {
+    status = outbox_->Add(TaskStart(Of("a"), 1));
+  }
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, Code::kResourceExhausted);
+  EXPECT_THAT(status.error().message, testing::HasSubstr("events.max_bytes_per_container"));
+  EXPECT_GT(outbox_->QueuedBytes(Of("a")), 0U);
+  EXPECT_LE(outbox_->QueuedBytes(Of("a")), kMost);
+  Add(TaskStart(Of("b"), 1));
+  // An end is never refused.
+  Add(TaskExit(Of("a"), ExecId(), 1, kEnded));
+  Drain();
+  EXPECT_EQ(outbox_->QueuedBytes(Of("a")), 0U);
+}
+
 TEST_F(OutboxTest, OneContainerInOrderOthersBeside) {
   Add(TaskCreate(Of("a"), {}));
   Add(TaskStart(Of("a"), 1));
