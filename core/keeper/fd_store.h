@@ -17,10 +17,11 @@
 
 namespace gantry::keeper {
 
-/// Thread: the keeper's only one. Blocks: never.
+/// No container gets more than a part of it. Thread: the keeper's only one. Blocks: never.
 class FdStore {
  public:
-  explicit FdStore(size_t limit = link::kMaxStoredDescriptors) : limit_(limit) {}
+  explicit FdStore(size_t limit = link::kMaxStoredDescriptors, size_t limit_of_one = 0)
+      : limit_(limit), limit_of_one_(limit_of_one == 0 ? limit / 4 : limit_of_one) {}
 
   /// In place of what was there. Errors: kInvalidArgument for a name that is empty or too long,
   /// kResourceExhausted.
@@ -31,10 +32,19 @@ class FdStore {
     if (!fd) {
       return Fail(Code::kInvalidArgument, "store descriptor '{}': none came", name);
     }
-    if (fds_.size() >= limit_ && !fds_.contains(name)) {
+    const auto found = fds_.find(name);
+    if (found != fds_.end()) {
+      found->second = std::move(fd);
+      return {};
+    }
+    if (fds_.size() >= limit_) {
       return Fail(Code::kResourceExhausted, "store descriptor '{}': {} are stored", name, limit_);
     }
-    fds_[name] = std::move(fd);
+    if (Of(name) >= limit_of_one_) {
+      return Fail(Code::kResourceExhausted,
+                  "store descriptor '{}': {} of this container are stored", name, limit_of_one_);
+    }
+    Enter(name, std::move(fd));
     return {};
   }
 
@@ -49,8 +59,13 @@ class FdStore {
 
   void Drop(std::string_view name) {
     const auto found = fds_.find(name);
-    if (found != fds_.end()) {
-      fds_.erase(found);
+    if (found == fds_.end()) {
+      return;
+    }
+    fds_.erase(found);
+    const auto owner = of_.find(OwnerOf(name));
+    if (--owner->second == 0) {
+      of_.erase(owner);
     }
   }
 
@@ -77,12 +92,28 @@ class FdStore {
   /// Owner: takes the descriptors.
   void Restore(const std::vector<state::Stored>& all) {
     for (const state::Stored& one : all) {
-      fds_[one.name] = UniqueFd(one.fd);
+      Enter(one.name, UniqueFd(one.fd));
     }
   }
 
  private:
+  /// What names of one container, or one sandbox, begin with: its number.
+  static std::string_view OwnerOf(std::string_view name) { return name.substr(0, name.find('/')); }
+
+  size_t Of(std::string_view name) const {
+    const auto found = of_.find(OwnerOf(name));
+    return found == of_.end() ? 0 : found->second;
+  }
+
+  void Enter(const std::string& name, UniqueFd fd) {
+    fds_.emplace(name, std::move(fd));
+    ++of_[std::string(OwnerOf(name))];
+  }
+
   size_t limit_;
+  /// Of one owner.
+  size_t limit_of_one_;
+  std::map<std::string, size_t, std::less<>> of_;
   std::map<std::string, UniqueFd, std::less<>> fds_;
 };
 

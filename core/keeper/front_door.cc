@@ -72,17 +72,29 @@ void FrontDoor::CountHeld(Connection& connection) {
   if (connection.closed) {
     return;
   }
-  request_bytes_ += connection.in.held();
-  request_bytes_ -= std::exchange(connection.held, connection.in.held());
-  if (connection.held > 0 && request_bytes_ > limits_.request_bytes) {
+  AddBytes(connection, connection.in.held());
+  DropBytes(connection, std::exchange(connection.held, connection.in.held()));
+  if (connection.held > 0 &&
+      (request_bytes_ > limits_.request_bytes ||
+       connection.place->use.request_bytes > limits_.request_bytes_per_place)) {
     connection.in.SkipCurrent();
-    request_bytes_ -= std::exchange(connection.held, 0);
+    DropBytes(connection, std::exchange(connection.held, 0));
   }
+}
+
+void FrontDoor::AddBytes(const Connection& connection, size_t bytes) {
+  request_bytes_ += bytes;
+  connection.place->use.request_bytes += bytes;
+}
+
+void FrontDoor::DropBytes(const Connection& connection, size_t bytes) {
+  request_bytes_ -= bytes;
+  connection.place->use.request_bytes -= bytes;
 }
 
 void FrontDoor::OnFrame(Connection& connection, Frame frame) {
   // Its bytes are no longer held as a part; as a request they are counted anew.
-  request_bytes_ -= std::exchange(connection.held, 0);
+  DropBytes(connection, std::exchange(connection.held, 0));
   // Unknown types are to be ignored; data frames belong to streams, which we refuse.
   if (connection.closed || frame.type != kFrameRequest) {
     return;
@@ -121,6 +133,11 @@ Status FrontDoor::CheckRoom(const Connection& connection, const Frame& frame) co
                 kMaxPayload);
   }
   const size_t cost = frame.length + kRequestOverhead;
+  if (connection.place->use.request_bytes + cost > limits_.request_bytes_per_place) {
+    return Fail(Code::kResourceExhausted,
+                "take a request: those of this sandbox that wait for their answer have {} bytes",
+                connection.place->use.request_bytes);
+  }
   if (frame.skipped || request_bytes_ + cost > limits_.request_bytes ||
       connection.waiting_bytes + cost > limits_.request_bytes_per_connection ||
       connection.waiting.size() >= limits_.requests_per_connection) {
@@ -142,7 +159,7 @@ void FrontDoor::AcceptRequest(Connection& connection, Frame frame) {
                          ? now + timeout
                          : TimePoint::max();
   connection.waiting_bytes += cost;
-  request_bytes_ += cost;
+  AddBytes(connection, cost);
   ++requests_waiting_;
   ++counters_.requests;
   if (engine_ != nullptr) {
@@ -172,7 +189,7 @@ void FrontDoor::Finish(Connection& connection, uint32_t stream) {
   const auto found = connection.waiting.find(stream);
   const size_t cost = found->second.payload.size() + kRequestOverhead;
   connection.waiting_bytes -= cost;
-  request_bytes_ -= cost;
+  DropBytes(connection, cost);
   --requests_waiting_;
   connection.waiting.erase(found);
 }
@@ -268,13 +285,14 @@ void FrontDoor::Expire() {
 void FrontDoor::Write(Connection& connection, uint32_t stream, std::string_view response) {
   std::string frame;
   if (response.size() > kMaxPayload ||
-      connection.out_bytes + response.size() > limits_.unread_bytes_max) {
+      connection.place->use.unread_bytes + response.size() > limits_.unread_bytes_max) {
     frame = ResponseFrame(
         stream, ErrorResponse(Code::kResourceExhausted, "answer: larger than what is allowed"));
   } else {
     frame = ResponseFrame(stream, response);
   }
   connection.out_bytes += frame.size();
+  connection.place->use.unread_bytes += frame.size();
   connection.out.push_back(std::move(frame));
   if (connection.out.size() == 1) {
     Flush(connection);
@@ -294,6 +312,7 @@ void FrontDoor::Flush(Connection& connection) {
     }
     connection.out_sent += static_cast<size_t>(sent);
     connection.out_bytes -= static_cast<size_t>(sent);
+    connection.place->use.unread_bytes -= static_cast<size_t>(sent);
     if (connection.out_sent == frame.size()) {
       connection.out.pop_front();
       connection.out_sent = 0;
@@ -314,7 +333,10 @@ void FrontDoor::CloseConnection(Connection& connection) {
   while (!connection.waiting.empty()) {
     Finish(connection, connection.waiting.begin()->first);
   }
-  request_bytes_ -= std::exchange(connection.held, 0);
+  DropBytes(connection, std::exchange(connection.held, 0));
+  const std::shared_ptr<const Place> place = connection.place;
+  --place->use.connections;
+  place->use.unread_bytes -= std::exchange(connection.out_bytes, 0);
   if (engine_ != nullptr && connection.engine_knows) {
     IgnoreError(engine_->Send(link::ConnectionClosed{connection.id}),
                 "then there is no one to tell");
@@ -323,6 +345,9 @@ void FrontDoor::CloseConnection(Connection& connection) {
   connection.fd.reset();
   connections_.erase(connection.id);
   ResumeAccepting();
+  if (const auto listener = listeners_.find(place->path); listener != listeners_.end()) {
+    loop_.Rearm(listener->second.watch, EPOLLIN);
+  }
 }
 
 }  // namespace gantry::keeper

@@ -39,17 +39,30 @@ struct Place {
   std::string ns;
   std::string grpc_address;
 
+  /// What its connections take together.
+  struct Use {
+    size_t connections = 0;
+    size_t request_bytes = 0;
+    size_t unread_bytes = 0;
+  };
+
+  mutable Use use{};
+
   std::string address() const { return "unix://" + path; }
 };
 
 struct Limits {
   size_t connections = 4096;
+  /// Of one place, so that no sandbox takes what the others need. Past it the next one
+  /// waits until another one there has closed.
+  size_t connections_per_place = 1024;
   size_t request_bytes = 64U << 20;
+  size_t request_bytes_per_place = 24U << 20;
   size_t request_bytes_per_connection = 16U << 20;
   size_t requests_per_connection = 4096;
   /// Past it no more is read from a client that does not read its answers.
   size_t unread_bytes = 1U << 20;
-  /// Past it an answer is replaced by a short error.
+  /// Past it, in one place, an answer is replaced by a short error.
   size_t unread_bytes_max = 16U << 20;
   /// A silent connection younger than this is not closed for want of places.
   std::chrono::milliseconds silence = std::chrono::seconds(10);
@@ -152,6 +165,8 @@ class FrontDoor {
   void OnReady(Connection& connection, uint32_t events);
   bool ReadOnce(Connection& connection);
   void CountHeld(Connection& connection);
+  void AddBytes(const Connection& connection, size_t bytes);
+  void DropBytes(const Connection& connection, size_t bytes);
   void OnFrame(Connection& connection, Frame frame);
   /// The code and text with which a request is refused, if it is.
   static Status CheckStream(Connection& connection, const Frame& frame);

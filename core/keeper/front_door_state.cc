@@ -82,17 +82,18 @@ void FrontDoor::RestoreConnection(const state::Connection& one) {
   connection->last_stream = one.last_stream;
   connection->spoke = one.spoke;
   connection->engine_knows = one.engine_knows;
-  request_bytes_ += connection->held;
+  AddBytes(*connection, connection->held);
   for (const state::Waiting& waiting : one.waiting) {
     connection->waiting[waiting.stream] = {waiting.payload, waiting.order, At(waiting.deadline_ns),
                                            waiting.given};
     const size_t cost = waiting.payload.size() + kRequestOverhead;
     connection->waiting_bytes += cost;
-    request_bytes_ += cost;
+    AddBytes(*connection, cost);
     ++requests_waiting_;
   }
   if (!one.out.empty()) {
     connection->out_bytes = one.out.size();
+    connection->place->use.unread_bytes += one.out.size();
     connection->out.push_back(one.out);
   }
   Connection& entered = Enter(std::move(connection));

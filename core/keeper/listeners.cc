@@ -60,6 +60,10 @@ void FrontDoor::Close(const std::string& path) {
 void FrontDoor::Accept(const std::string& path) {
   const auto found = listeners_.find(path);
   for (int i = 0; found != listeners_.end() && accepting_ && i < kAcceptsPerTurn; ++i) {
+    if (found->second.place->use.connections >= limits_.connections_per_place) {
+      loop_.Rearm(found->second.watch, 0);
+      return;
+    }
     if (connections_.size() >= limits_.connections && !MakeRoom()) {
       PauseAccepting();
       return;
@@ -91,6 +95,7 @@ void FrontDoor::AddConnection(UniqueFd fd, std::shared_ptr<const Place> place) {
 }
 
 FrontDoor::Connection& FrontDoor::Enter(std::shared_ptr<Connection> connection) {
+  ++connection->place->use.connections;
   connection->watch =
       loop_.Watch(connection->fd.get(), EPOLLIN, [this, id = connection->id](uint32_t events) {
         const auto found = connections_.find(id);

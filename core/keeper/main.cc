@@ -77,6 +77,7 @@ Limits LimitsHere() {
   getrlimit(RLIMIT_NOFILE, &files);
   const uint64_t half = files.rlim_cur > kReservedFds ? (files.rlim_cur - kReservedFds) / 2 : 64;
   limits.connections = std::clamp<uint64_t>(half, 64, limits.connections);
+  limits.connections_per_place = limits.connections / 4;
   return limits;
 }
 

@@ -19,6 +19,7 @@ class ConnectionsTest : public KeeperTest {
     options.limits.request_bytes_per_connection = 2U << 20;
     options.limits.requests_per_connection = 10;
     options.limits.connections = 1200;
+    options.limits.connections_per_place = 1300;
     options.limits.silence = 0ms;
     return options;
   }
@@ -264,6 +265,54 @@ TEST_F(ConnectionsTest, TheOperatorsSocketHasNoNamespace) {
   client.Call(1, "list");
   ASSERT_TRUE(Until([&] { return engine.Count<link::Request>() == 1; }));
   EXPECT_EQ(engine.All<link::Request>().front().ns, "");
+}
+
+class PlacesTest : public ConnectionsTest {
+ protected:
+  KeeperOptions MakeOptions() override {
+    KeeperOptions options = ConnectionsTest::MakeOptions();
+    options.limits.request_bytes_per_place = 2'000'000;
+    options.limits.connections_per_place = kMostOfOne;
+    return options;
+  }
+
+  static constexpr size_t kMostOfOne = 3;
+};
+
+TEST_F(PlacesTest, BytesOfOneSandboxLeaveRoomToAnother) {
+  const std::string other = Announce("c2");
+  std::vector<std::unique_ptr<Client>> many;
+  const std::string much(900'000, 'x');
+  for (int i = 0; i < 3; ++i) {
+    many.push_back(std::make_unique<Client>(loop_, address_));
+    many.back()->Call(1, much);
+    Settle();
+  }
+  ASSERT_TRUE(Answered(*many[2], 1));
+  EXPECT_EQ(many[2]->CodeOf(0), 8);
+  Client two(loop_, other);
+  two.Call(1, much);
+  FakeEngine& engine = ReadyEngine();
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Request>() == 3; }));
+  EXPECT_EQ(engine.All<link::Request>().back().address, other);
+}
+
+TEST_F(PlacesTest, ConnectionsOfOneSandboxWaitForOneAnother) {
+  FakeEngine& engine = ReadyEngine();
+  const std::string other = Announce("c2");
+  std::vector<std::unique_ptr<Client>> many;
+  for (size_t i = 0; i <= kMostOfOne; ++i) {
+    many.push_back(std::make_unique<Client>(loop_, address_));
+    many.back()->Call(1, "x");
+    loop_.RunOnce(0ms);
+  }
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Request>() == kMostOfOne; }));
+  Client two(loop_, other);
+  two.Call(1, "two");
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Request>() == kMostOfOne + 1; }));
+  EXPECT_EQ(engine.All<link::Request>().back().payload, "two");
+  many.erase(many.begin());
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Request>() == kMostOfOne + 2; }));
 }
 
 }  // namespace

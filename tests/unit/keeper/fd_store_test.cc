@@ -30,12 +30,23 @@ TEST(FdStore, KnowsNothingDropped) {
 }
 
 TEST(FdStore, RefusesWhenFullButReplaces) {
-  FdStore store(2);
+  FdStore store(2, 2);
   ASSERT_TRUE(store.Put("a", Null()));
   ASSERT_TRUE(store.Put("b", Null()));
   EXPECT_EQ(store.Put("c", Null()).error().code, Code::kResourceExhausted);
   EXPECT_TRUE(store.Put("a", Null()));
   EXPECT_THAT(store.Names(), testing::ElementsAre("a", "b"));
+}
+
+TEST(FdStore, LeavesRoomToTheOthers) {
+  FdStore store(8);
+  ASSERT_TRUE(store.Put("7/a", Null()));
+  ASSERT_TRUE(store.Put("7/sandbox/b", Null()));
+  EXPECT_EQ(store.Put("7/c", Null()).error().code, Code::kResourceExhausted);
+  EXPECT_TRUE(store.Put("7/a", Null()));
+  EXPECT_TRUE(store.Put("77/c", Null()));
+  store.Drop("7/a");
+  EXPECT_TRUE(store.Put("7/c", Null()));
 }
 
 TEST(FdStore, RefusesBadNamesAndNoDescriptor) {
