@@ -45,6 +45,7 @@ Copy::~Copy() { Close(); }
 
 void Copy::Run() {
   const auto self = shared_from_this();
+  const os::Charged charged(spec_.account);
   for (int i = 0; i < kMovesPerTurn; ++i) {
     const Step step = Move();
     if (step == Step::kEnded) {

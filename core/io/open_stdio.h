@@ -23,6 +23,7 @@
 #include "core/io/fifo.h"
 #include "core/io/host.h"
 #include "core/io/uri.h"
+#include "core/os/account.h"
 
 namespace gantry::io {
 
@@ -48,6 +49,8 @@ struct StdioOptions {
   std::vector<std::string> left;
   /// Ends the wait for containerd's ends: containerd has gone.
   GivenUp given_up;
+  /// On whose behalf bytes are copied.
+  os::AccountPtr account;
 };
 
 inline constexpr std::array kStreams = {Stream::kStdin, Stream::kStdout, Stream::kStderr};

@@ -28,6 +28,7 @@
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
+#include "core/os/account.h"
 #include "core/os/loop.h"
 
 namespace gantry::io {
@@ -65,6 +66,8 @@ struct CopySpec {
   UniqueFd source;
   UniqueFd sink;
   SinkKind sink_kind = SinkKind::kPipe;
+  /// On whose behalf; null: on nobody's.
+  os::AccountPtr account{};
   /// Runs on the IO thread after the copy's descriptors have been closed; not
   /// after `Stop`. `dropped_bytes`: what the destination refused.
   std::move_only_function<void(CopyEnd end, uint64_t dropped_bytes)> on_end;

@@ -127,6 +127,7 @@ void ProcessIo::State::BeginInputLocked(UniqueFd to) {
     return;
   }
   CopySpec spec;
+  spec.account = options_.account;
   spec.source = std::move(in.process);
   spec.sink = std::move(to);
   spec.sink_kind = terminal_ ? SinkKind::kTerminal : SinkKind::kSocket;
@@ -156,6 +157,7 @@ void ProcessIo::State::BeginOutputLocked(Stream stream, UniqueFd from, FileBuffe
     }
   };
   CopySpec spec;
+  spec.account = options_.account;
   spec.source = std::move(from);
   if (!buffer.file) {
     spec.sink = std::move(out.process);
@@ -168,6 +170,7 @@ void ProcessIo::State::BeginOutputLocked(Stream stream, UniqueFd from, FileBuffe
   spec.sink = std::move(buffer.write_end);
   out.copy = relay_.Start(std::move(spec));
   CopySpec to_file;
+  to_file.account = options_.account;
   to_file.source = std::move(buffer.read_end);
   to_file.sink = std::move(buffer.file);
   to_file.sink_kind = SinkKind::kFile;
