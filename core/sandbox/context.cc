@@ -41,7 +41,9 @@ std::map<std::string, uint64_t> Counters::All() const {
 }
 
 Context::Context(const Services& services, ContextOptions options)
-    : services_(services), options_(std::move(options)) {}
+    : services_(services),
+      options_(std::move(options)),
+      watches_(std::make_shared<os::Account>(options_.id.str())) {}
 
 Status Context::CheckLive(std::string_view call) const {
   if (!ended_) {
@@ -144,7 +146,8 @@ Result<std::unique_ptr<Watch>> Context::WatchReadable(int fd, std::function<void
   if (fd < 0 || !ready) {
     return Fail(Code::kInvalidArgument, "watch descriptor {}: no descriptor or no callback", fd);
   }
-  return WatchOnPool(services_.loop, services_.pool, options_.backend, fd, std::move(ready));
+  return WatchOnPool(services_.loop, services_.pool, {options_.backend, options_.account, watches_},
+                     fd, std::move(ready));
 }
 
 Result<std::string> Context::StoredName(std::string_view name) const {
@@ -160,10 +163,18 @@ Status Context::Store(std::string_view name, const UniqueFd& fd) {
   GANTRY_TRY(const std::string full, StoredName(name));
   GANTRY_TRY(UniqueFd copy, fd.Duplicate());
   auto kept = std::make_shared<UniqueFd>(std::move(copy));
-  return os::Ask(services_.loop, [this, full, kept] {
-    stored_.insert(full);
-    return services_.link.Put(full, std::move(*kept));
-  });
+  return os::Ask(services_.loop, [this, full, kept] { return StoreOnLoop(full, kept); });
+}
+
+os::Task<Status> Context::StoreOnLoop(std::string name, std::shared_ptr<UniqueFd> fd) {
+  if (stored_.size() >= options_.max_stored && !stored_.contains(name)) {
+    co_return Fail(Code::kResourceExhausted,
+                   "store descriptor '{}': {} of sandbox '{}' are stored "
+                   "(limits.max_descriptors_per_sandbox)",
+                   name, stored_.size(), options_.id.str());
+  }
+  stored_.insert(name);
+  co_return co_await services_.link.Put(std::move(name), std::move(*fd));
 }
 
 Result<UniqueFd> Context::Take(std::string_view name) {

@@ -22,6 +22,7 @@
 #include <gantry/ids.h>
 
 #include "core/engine/host_processes.h"
+#include "core/os/account.h"
 #include "core/sandbox/call_deadline.h"
 #include "core/sandbox/services.h"
 
@@ -56,6 +57,10 @@ struct ContextOptions {
   /// Keeps the backend's state of the sandbox. Called on workers.
   std::function<Status(std::string blob)> save;
   Counters* counters = nullptr;
+  /// What is done on its behalf goes there.
+  os::AccountPtr account;
+  /// Descriptors that its backend may keep in the store.
+  size_t max_stored = SIZE_MAX;
   /// Of a pod without a pause container.
   std::optional<PodEvents> pod;
 };
@@ -99,6 +104,7 @@ class Context final : public SandboxContext {
   bool IsRunning(const os::ProcessId& process) const;
   /// Errors: kNotFound after the end; `call` is what the backend does then.
   Status CheckLive(std::string_view call) const;
+  os::Task<Status> StoreOnLoop(std::string name, std::shared_ptr<UniqueFd> fd);
   os::Task<Result<engine::WatchedProcessPtr>> SpawnOnLoop(std::shared_ptr<SpawnRequest> request);
 
   Services services_;
@@ -108,6 +114,8 @@ class Context final : public SandboxContext {
   /// Loop only.
   std::vector<os::ProcessId> spawned_;
   std::atomic<bool> ended_ = false;
+  /// Its watches have workers beside those of its calls, which may wait for what a watch tells.
+  const os::AccountPtr watches_;
 };
 
 }  // namespace gantry::sandbox

@@ -20,17 +20,17 @@ constexpr uint32_t kReadable = EPOLLIN | EPOLLRDHUP;
 
 /// Shared by the watch, the loop and the worker that runs the callback.
 struct State {
-  State(os::Loop& loop_in, os::WorkerPool& pool_in, std::string backend_in, int fd_in,
+  State(os::Loop& loop_in, os::WorkerPool& pool_in, WatchOwner owner_in, int fd_in,
         std::function<void()> ready_in)
       : loop(loop_in),
         pool(pool_in),
-        backend(std::move(backend_in)),
+        owner(std::move(owner_in)),
         fd(fd_in),
         ready(std::move(ready_in)) {}
 
   os::Loop& loop;
   os::WorkerPool& pool;
-  const std::string backend;
+  const WatchOwner owner;
   const int fd;
   const std::function<void()> ready;
   /// Loop only.
@@ -51,7 +51,10 @@ Status RunCallback(State& state) {
     }
     state.running = std::this_thread::get_id();
   }
-  state.ready();
+  {
+    const os::Charged charged(state.owner.account);
+    state.ready();
+  }
   const std::lock_guard lock(state.mutex);
   state.running.reset();
   state.idle.notify_all();
@@ -59,9 +62,10 @@ Status RunCallback(State& state) {
 }
 
 os::Task<void> RunOnPool(std::shared_ptr<State> state) {
-  const Status ran = co_await state->pool.Run([state] { return RunCallback(*state); });
+  const Status ran = co_await state->pool.RunFor(
+      state->owner.turns, [state] { return RunCallback(*state); }, os::Refusable::kNo);
   if (!ran) {
-    LogError({{"backend", state->backend}}, "watch of backend '{}': {}", state->backend,
+    LogError({{"backend", state->owner.backend}}, "watch of backend '{}': {}", state->owner.backend,
              ran.error().message);
     const std::lock_guard lock(state->mutex);
     state->running.reset();
@@ -101,9 +105,9 @@ class PoolWatch final : public Watch {
 
 }  // namespace
 
-std::unique_ptr<Watch> WatchOnPool(os::Loop& loop, os::WorkerPool& pool, std::string backend,
-                                   int fd, std::function<void()> ready) {
-  auto state = std::make_shared<State>(loop, pool, std::move(backend), fd, std::move(ready));
+std::unique_ptr<Watch> WatchOnPool(os::Loop& loop, os::WorkerPool& pool, WatchOwner owner, int fd,
+                                   std::function<void()> ready) {
+  auto state = std::make_shared<State>(loop, pool, std::move(owner), fd, std::move(ready));
   os::Call(loop, [state] {
     state->watch = state->loop.Watch(state->fd, kReadable, [state](uint32_t) {
       state->loop.Rearm(state->watch, 0);

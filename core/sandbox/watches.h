@@ -10,14 +10,24 @@
 
 #include <gantry/context.h>
 
+#include "core/os/account.h"
 #include "core/os/loop.h"
 #include "core/os/worker_pool.h"
 
 namespace gantry::sandbox {
 
+/// Whose a watch is.
+struct WatchOwner {
+  /// For the log.
+  std::string backend;
+  /// What its calls cost goes there. Null: to nobody.
+  os::AccountPtr account{};
+  /// Whose turn it takes at the workers. Null: nobody's.
+  os::AccountPtr turns{};
+};
+
 /// Starts a watch. Thread: any but the loop's.
-/// `backend`: whose it is, for the log.
-std::unique_ptr<Watch> WatchOnPool(os::Loop& loop, os::WorkerPool& pool, std::string backend,
-                                   int fd, std::function<void()> ready);
+std::unique_ptr<Watch> WatchOnPool(os::Loop& loop, os::WorkerPool& pool, WatchOwner owner, int fd,
+                                   std::function<void()> ready);
 
 }  // namespace gantry::sandbox

@@ -39,7 +39,7 @@ class WatchOnPoolTest : public testing::Test {
 
   std::unique_ptr<Watch> Start(std::function<void()> ready) {
     return OnWorker(
-        [&] { return WatchOnPool(loop_, pool_, "fake", reader_.get(), std::move(ready)); });
+        [&] { return WatchOnPool(loop_, pool_, {"fake"}, reader_.get(), std::move(ready)); });
   }
 
   void End(std::unique_ptr<Watch> watch) {
