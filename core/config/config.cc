@@ -127,9 +127,14 @@ Status ReadLimits(const Yaml& map, Limits& limits) {
   return map.ReadMap({
       {"max_spec_bytes", Bytes(limits.max_spec_bytes, 64 * kKiB, 64 * kMiB)},
       {"worker_threads", Number(limits.worker_threads, 1, 256)},
+      {"max_workers_per_sandbox", Number(limits.max_workers_per_sandbox, 1, 256)},
       {"max_queued_calls", Number(limits.max_queued_calls, 16, 1'000'000)},
+      {"max_queued_calls_per_sandbox", Number(limits.max_queued_calls_per_sandbox, 16, 1'000'000)},
+      {"max_calls_per_sandbox", Number(limits.max_calls_per_sandbox, 64, 1'000'000)},
+      {"max_bytes_per_sandbox", Bytes(limits.max_bytes_per_sandbox, 8 * kMiB, 1024 * kMiB)},
       {"max_execs_per_container", Number(limits.max_execs_per_container, 1, 65'536)},
       {"max_waits_per_connection", Number(limits.max_waits_per_connection, 16, 1'000'000)},
+      {"max_descriptors_per_sandbox", Number(limits.max_descriptors_per_sandbox, 1, 16'384)},
   });
 }
 
@@ -150,6 +155,7 @@ Status ReadTimeouts(const Yaml& map, Timeouts& timeouts) {
 Status ReadEvents(const Yaml& map, Events& events) {
   GANTRY_CHECK_OK(map.ReadMap({
       {"max_queued_per_container", Number(events.max_queued_per_container, 16, 65'536)},
+      {"max_bytes_per_container", Bytes(events.max_bytes_per_container, 64 * kKiB, 32 * kMiB)},
       {"max_queued", Number(events.max_queued, 256, 10'000'000)},
       {"forward_timeout", Deadline(events.forward_timeout)},
       {"retry_min", Duration(events.retry_min, Millis(10), Millis(60'000))},

@@ -47,9 +47,14 @@ struct Backend {
 struct Limits {
   size_t max_spec_bytes = size_t{16} << 20;
   int worker_threads = 8;
+  int max_workers_per_sandbox = 4;
   size_t max_queued_calls = 4096;
+  size_t max_queued_calls_per_sandbox = 1024;
+  size_t max_calls_per_sandbox = 8192;
+  size_t max_bytes_per_sandbox = size_t{64} << 20;
   size_t max_execs_per_container = 1024;
   size_t max_waits_per_connection = 4096;
+  size_t max_descriptors_per_sandbox = 256;
 
   bool operator==(const Limits&) const = default;
 };
@@ -70,6 +75,7 @@ struct Timeouts {
 
 struct Events {
   size_t max_queued_per_container = 1024;
+  size_t max_bytes_per_container = size_t{4} << 20;
   size_t max_queued = 65'536;
   Millis forward_timeout{5'000};
   Millis retry_min{100};
