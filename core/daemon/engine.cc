@@ -40,7 +40,7 @@ Engine::Engine(CommandLine line, config::Config config, std::string config_error
       config_error_(std::move(config_error)),
       cgroups_(std::move(cgroups)),
       early_link_(line_.standby ? link.Duplicate().value_or(UniqueFd()) : UniqueFd()),
-      pool_(loop_, config_.limits.worker_threads, config_.limits.max_queued_calls),
+      pool_(loop_, task::PoolLimitsOf(config_.limits)),
       link_(loop_, std::move(link), *this),
       processes_(loop_, link_),
       backends_(config_, line_.libexec, line_.run_dir, OwnProgram()) {}
@@ -131,6 +131,7 @@ os::Task<Result<std::unique_ptr<events::Outbox>>> Engine::OpenOutbox() {
   }
   events::OutboxLimits limits;
   limits.per_container = config_.events.max_queued_per_container;
+  limits.bytes_per_container = config_.events.max_bytes_per_container;
   limits.total = config_.events.max_queued;
   co_return events::Outbox::Open(std::move(memfd), limits);
 }
@@ -170,6 +171,8 @@ os::Task<void> Engine::ComeUp() {
   }
   rpc::DispatcherLimits limits;
   limits.per_connection = config_.limits.max_waits_per_connection;
+  limits.per_account = config_.limits.max_calls_per_sandbox;
+  limits.bytes_per_account = config_.limits.max_bytes_per_sandbox;
   dispatcher_ = std::make_unique<rpc::Dispatcher>(
       loop_, table_,
       [this](uint64_t connection, uint32_t stream, std::string response) {
@@ -224,6 +227,7 @@ void Engine::OnRequest(link::Request request) {
     incoming.stream = request.stream;
     incoming.bytes = std::move(request.payload);
     incoming.ns = std::move(request.ns);
+    incoming.account = tasks_->AccountAt(request.address);
     incoming.address = std::move(request.address);
     incoming.replay = request.replay;
     dispatcher_->Dispatch(std::move(incoming));

@@ -9,6 +9,9 @@
 namespace gantry::task {
 namespace {
 
+/// Who waits for a client costs no CPU time.
+constexpr int kStreamThreads = 4;
+
 int64_t MillisSince(Deadline since) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(sandbox::CallDeadline::Clock::now() -
                                                                since)
@@ -23,16 +26,39 @@ os::WorkerPool& BackendCalls::PoolOf(const std::string& backend) {
   }
   std::unique_ptr<os::WorkerPool>& pool = pools_[backend];
   if (!pool) {
-    const config::Limits& limits = parts_.config.limits;
-    pool = std::make_unique<os::WorkerPool>(parts_.services.loop, limits.worker_threads,
-                                            limits.max_queued_calls);
+    pool =
+        std::make_unique<os::WorkerPool>(parts_.services.loop, PoolLimitsOf(parts_.config.limits));
   }
   return *pool;
 }
 
+os::WorkerPool& BackendCalls::StreamPool() {
+  if (!streams_) {
+    os::PoolLimits limits = PoolLimitsOf(parts_.config.limits);
+    limits.threads *= kStreamThreads;
+    streams_ = std::make_unique<os::WorkerPool>(parts_.services.loop, limits);
+  }
+  return *streams_;
+}
+
+size_t BackendCalls::under_way() const {
+  const os::WorkerPool::Counts streams = streams_ ? streams_->counts() : os::WorkerPool::Counts();
+  return under_way_ + streams.queued + streams.running;
+}
+
+template <class T>
+void BackendCalls::Remove(ByGroup<T>& all, const std::string& address,
+                          typename std::list<T*>::iterator here) {
+  const auto found = all.find(address);
+  found->second.erase(here);
+  if (found->second.empty()) {
+    all.erase(found);
+  }
+}
+
 BackendCalls::Name BackendCalls::NameOf(const SandboxEntry& entry, std::string_view verb,
                                         std::string_view object) {
-  return {entry.backend_name, entry.address, Format("{} '{}'", verb, object)};
+  return {entry.backend_name, entry.address, Format("{} '{}'", verb, object), entry.account};
 }
 
 os::Duration BackendCalls::UntilOverdue(Deadline deadline) const {
@@ -41,10 +67,8 @@ os::Duration BackendCalls::UntilOverdue(Deadline deadline) const {
 }
 
 const BackendCalls::Ticket* BackendCalls::FindOverdue(const std::string& address) const {
-  const auto found = std::ranges::find_if(tickets_, [&](const Ticket* ticket) {
-    return ticket->overdue_ && ticket->name_.address == address;
-  });
-  return found == tickets_.end() ? nullptr : *found;
+  const auto found = overdue_.find(address);
+  return found == overdue_.end() ? nullptr : found->second.front();
 }
 
 BackendCalls::StrayCheck::StrayCheck(const std::string& backend, const std::string& what)
@@ -67,7 +91,7 @@ BackendCalls::StrayCheck::~StrayCheck() {
 
 BackendCalls::Ticket::Ticket(BackendCalls& calls, Name name, Deadline deadline)
     : calls_(calls), name_(std::move(name)), since_(sandbox::CallDeadline::Clock::now()) {
-  here_ = calls_.tickets_.insert(calls_.tickets_.end(), this);
+  ++calls_.under_way_;
   if (deadline != sandbox::CallDeadline::kNone) {
     timer_ = calls_.parts_.services.loop.After(calls_.UntilOverdue(deadline), [this] { Expire(); });
   }
@@ -75,8 +99,9 @@ BackendCalls::Ticket::Ticket(BackendCalls& calls, Name name, Deadline deadline)
 
 BackendCalls::Ticket::~Ticket() {
   calls_.parts_.services.loop.Cancel(timer_);
-  calls_.tickets_.erase(here_);
+  --calls_.under_way_;
   if (overdue_) {
+    Remove(calls_.overdue_, name_.address, here_);
     LogWarning({{"backend", name_.backend}}, "its call '{}' has returned after {} ms", name_.what,
                MillisSince(since_));
   }
@@ -89,18 +114,23 @@ std::string BackendCalls::Ticket::Complaint() const {
 
 void BackendCalls::Ticket::Expire() {
   overdue_ = true;
+  std::list<Ticket*>& all = calls_.overdue_[name_.address];
+  here_ = all.insert(all.end(), this);
   LogError({{"backend", name_.backend}}, "{}", Complaint());
-  for (Watch* const watch : calls_.watches_) {
-    if (watch->call_.address == name_.address) {
-      watch->OnOverdue(*this);
-    }
+  const auto watches = calls_.watches_.find(name_.address);
+  if (watches == calls_.watches_.end()) {
+    return;
+  }
+  for (Watch* const watch : watches->second) {
+    watch->OnOverdue(*this);
   }
 }
 
 BackendCalls::Watch::Watch(BackendCalls& calls, const rpc::CallContext& call,
                            std::chrono::nanoseconds limit)
     : calls_(calls), call_(call) {
-  here_ = calls_.watches_.insert(calls_.watches_.end(), this);
+  std::list<Watch*>& all = calls_.watches_[call.address];
+  here_ = all.insert(all.end(), this);
   if (limit != kNoLimit || call.timeout.count() > 0) {
     due_ = DeadlineOf(call, limit) + calls.parts_.overdue_after;
     if (const Ticket* const ticket = calls.FindOverdue(call.address)) {
@@ -111,7 +141,7 @@ BackendCalls::Watch::Watch(BackendCalls& calls, const rpc::CallContext& call,
 
 BackendCalls::Watch::~Watch() {
   calls_.parts_.services.loop.Cancel(timer_);
-  calls_.watches_.erase(here_);
+  Remove(calls_.watches_, call_.address, here_);
 }
 
 void BackendCalls::Watch::OnOverdue(const Ticket& ticket) {

@@ -3,9 +3,11 @@
 // Where calls into backends run, and what becomes of one that does not return.
 //
 // Each backend has workers of its own, so one that blocks in every call takes
-// nobody else's. A call that is still under way some time after its deadline is
-// logged, and whoever waits for an answer about its sandbox gets DEADLINE_EXCEEDED
-// once the limit of his own call has passed, with the backend's name. The call
+// nobody else's; and of these one sandbox gets a part only, so that one that hangs leaves
+// some to the others (`limits.max_workers_per_sandbox`). What waits for the clients of
+// streams and for loggers has workers of its own, too. A call that is still under way some time
+// after its deadline is logged, and whoever waits for an answer about its sandbox gets
+// DEADLINE_EXCEEDED once the limit of his own call has passed, with the backend's name. The call
 // itself goes on, and what waits for it goes on when it returns: a backend's
 // object gets one call at a time, whatever the callers were told.
 #pragma once
@@ -17,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 
 #include <gantry/format.h>
@@ -44,6 +47,9 @@ class BackendCalls {
   /// That backend's workers. They live as long as this.
   os::WorkerPool& PoolOf(const std::string& backend);
 
+  /// For what opens and closes the streams of processes, which may wait for others.
+  os::WorkerPool& StreamPool();
+
   /// Which call it is, for who wants to know what hangs.
   struct Name {
     std::string backend;
@@ -51,33 +57,42 @@ class BackendCalls {
     std::string address;
     /// "start 'c1'".
     std::string what;
+    /// Of that sandbox.
+    os::AccountPtr account;
   };
 
   /// Calls `function` on a worker of the backend.
   template <class F>
-  os::Task<std::invoke_result_t<F&>> Run(Name name, Deadline deadline, F function) {
+  os::Task<std::invoke_result_t<F&>> Run(Name name, Deadline deadline, F function,
+                                         os::Refusable refusable = os::Refusable::kYes) {
     os::WorkerPool& pool = PoolOf(name.backend);
     const std::string backend = name.backend;
     const std::string what = name.what;
+    os::AccountPtr account = name.account;
     const Ticket ticket(*this, std::move(name), deadline);
-    co_return co_await pool.Run([&] {
-      const StrayCheck check(backend, what);
-      return function();
-    });
+    co_return co_await pool.RunFor(
+        std::move(account),
+        [&] {
+          const StrayCheck check(backend, what);
+          return function();
+        },
+        refusable);
   }
 
   /// `function(call)`, by the call's deadline; `verb` as in "start".
   template <class F>
-  os::Task<std::invoke_result_t<F&, const BackendCall&>> Run(std::string_view verb,
-                                                             BackendCall call, F function) {
+  os::Task<std::invoke_result_t<F&, const BackendCall&>> Run(
+      std::string_view verb, BackendCall call, F function,
+      os::Refusable refusable = os::Refusable::kYes) {
     const BackendCall kept = std::move(call);
     Name name = kept.entry ? NameOf(*kept.entry, verb, kept.whose) : Name();
-    co_return co_await Run(std::move(name), kept.deadline,
-                           [&kept, &function] { return function(kept); });
+    co_return co_await Run(
+        std::move(name), kept.deadline, [&kept, &function] { return function(kept); }, refusable);
   }
 
-  /// How many calls of backends run, or wait for a worker.
-  size_t under_way() const { return tickets_.size(); }
+  /// How many calls, of backends and of what has to do with streams, run or wait for a
+  /// worker.
+  size_t under_way() const;
 
   /// Of a call of that sandbox, or of a container in it; `verb` as in "start".
   static Name NameOf(const SandboxEntry& entry, std::string_view verb, std::string_view object);
@@ -151,6 +166,7 @@ class BackendCalls {
     const Deadline since_;
     os::TimerId timer_;
     bool overdue_ = false;
+    /// Only where it is overdue.
     std::list<Ticket*>::iterator here_;
   };
 
@@ -159,10 +175,20 @@ class BackendCalls {
   /// A call that hangs in that group's sandbox; null: none.
   const Ticket* FindOverdue(const std::string& address) const;
 
+  /// By the address of the group: nobody looks through another's.
+  template <class T>
+  using ByGroup = std::unordered_map<std::string, std::list<T*>>;
+
+  template <class T>
+  static void Remove(ByGroup<T>& all, const std::string& address,
+                     typename std::list<T*>::iterator here);
+
   const Parts& parts_;
   std::map<std::string, std::unique_ptr<os::WorkerPool>, std::less<>> pools_;
-  std::list<Ticket*> tickets_;
-  std::list<Watch*> watches_;
+  std::unique_ptr<os::WorkerPool> streams_;
+  size_t under_way_ = 0;
+  ByGroup<Ticket> overdue_;
+  ByGroup<Watch> watches_;
 };
 
 }  // namespace gantry::task

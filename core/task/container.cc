@@ -15,6 +15,11 @@ TaskProcess::~TaskProcess() {
   sandbox::Retire(std::move(context));
 }
 
+void TaskProcess::SetSpec(std::string json) {
+  spec_json = std::move(json);
+  held = os::HeldBytes(container.group->account, sizeof(TaskProcess) + spec_json.size());
+}
+
 void TaskProcess::SetExited() {
   // Whoever calls has set it.
   exited.Set(*exit);  // NOLINT(bugprone-unchecked-optional-access)

@@ -24,6 +24,7 @@
 #include "core/events/event.h"
 #include "core/io/process_io.h"
 #include "core/link/messages.h"
+#include "core/os/account.h"
 #include "core/os/cgroup.h"
 #include "core/os/co.h"
 #include "core/os/oom_watch.h"
@@ -50,6 +51,8 @@ struct TaskProcess {
 
   bool is_init() const { return id.empty(); }
 
+  /// Of an exec: what it is made of.
+  void SetSpec(std::string json);
   /// Its end is on record and published: wakes who waits.
   void SetExited();
   /// It is not there any more: wakes who waits, also without an end.
@@ -61,6 +64,7 @@ struct TaskProcess {
   store::StdioPaths stdio;
   /// Of an exec: the OCI process object.
   std::string spec_json;
+  os::HeldBytes held;
   /// The host process, where it is one.
   engine::WatchedProcessPtr host;
   /// For the record, also where `host` is not there any more.

@@ -76,7 +76,7 @@ os::Task<Status> Service::SignalAll(ContainerPtr container, uint32_t signal) {
     return SignalEvery(backend.cgroup, signal, limit);
   };
   co_return co_await calls_.Run("kill all of", BackendCall(*container).By(DeadlineIn(limit)),
-                                kill_all);
+                                kill_all, os::Refusable::kNo);
 }
 
 os::Task<Result<wire::Empty>> Service::Kill(const CallContext& call, pb::KillRequest request) {
@@ -113,7 +113,8 @@ os::Task<Status> Service::SignalOne(ContainerPtr container, TaskProcessPtr proce
                    "kill {}: it has not been started: failed precondition", what);
   }
   co_return co_await calls_.Run(
-      "kill", std::move(target), [signal, host](const BackendCall& backend) -> Status {
+      "kill", std::move(target),
+      [signal, host](const BackendCall& backend) -> Status {
         Status status = Fail(Code::kUnimplemented, "no backend");
         if (backend.process) {
           status =
@@ -127,7 +128,8 @@ os::Task<Status> Service::SignalOne(ContainerPtr container, TaskProcessPtr proce
           return Fail(Code::kNotFound, "process already finished: not found");
         }
         return sent;
-      });
+      },
+      os::Refusable::kNo);
 }
 
 os::Task<Status> Service::CallPauseOrResume(ContainerPtr container, bool pause, Deadline deadline) {

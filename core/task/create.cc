@@ -239,12 +239,13 @@ os::Task<Status> Service::OpenStreams(TaskProcessPtr process, io::GivenUp given_
   options.given_up = std::move(given_up);
   const io::StdioPaths paths{process->stdio.in, process->stdio.out, process->stdio.err,
                              process->stdio.terminal};
-  GANTRY_CO_TRY(process->io,
-                co_await parts_.services.pool.Run([&]() -> Result<std::shared_ptr<io::ProcessIo>> {
-                  GANTRY_TRY(auto opened, io::ProcessIo::Open(parts_.relay, *process->stdio_host,
-                                                              paths, options));
-                  return std::shared_ptr<io::ProcessIo>(std::move(opened));
-                }));
+  options.account = process->container.group->account;
+  const auto open = [&]() -> Result<std::shared_ptr<io::ProcessIo>> {
+    GANTRY_TRY(auto opened,
+               io::ProcessIo::Open(parts_.relay, *process->stdio_host, paths, options));
+    return std::shared_ptr<io::ProcessIo>(std::move(opened));
+  };
+  GANTRY_CO_TRY(process->io, co_await calls_.StreamPool().RunFor(options.account, open));
   if (process->stdin_closed) {
     process->io->CloseStdin();  // CloseIO came while the streams were being opened.
   }
@@ -305,8 +306,8 @@ os::Task<void> Service::RollBack(ContainerPtr container) {
     LogError({{"ns", container->group->ns.str()}, {"id", container->id.str()}},
              "undo a failed create: {}", removed.error().message);
   }
-  const Status gone =
-      co_await parts_.services.pool.Run(container->record.Remover(container->bundle));
+  const Status gone = co_await parts_.services.pool.RunFor(
+      container->group->account, container->record.Remover(container->bundle), os::Refusable::kNo);
   IgnoreError(gone, "containerd removes the bundle, and with it the record");
   link::Plan nothing;
   parts_.services.link.Protect(container->instance, std::move(nothing));

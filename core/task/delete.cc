@@ -79,9 +79,11 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteExec(ContainerPtr container,
       CheckLegal(Operation::kDelete, exec->state, Format("exec '{}'", exec->id.str())));
   if (exec->backend) {
     GANTRY_CO_CHECK_OK(co_await calls_.Run(
-        "delete", BackendCall(*container, exec.get()).By(deadline), [](const BackendCall& backend) {
+        "delete", BackendCall(*container, exec.get()).By(deadline),
+        [](const BackendCall& backend) {
           return backend.OnProcess([](gantry::Process& object) { return object.Delete(); });
-        }));
+        },
+        os::Refusable::kNo));
   }
   co_await CloseStreams(exec);
   co_await FreeBackend(*container, {std::exchange(exec->backend, nullptr)});
@@ -120,7 +122,9 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteInit(ContainerPtr container,
   tombstone.status = exit.status;
   tombstone.exited_at_ns = exit.exited_at_ns;
   parts_.services.link.Forget(tombstone);
-  IgnoreError(co_await parts_.services.pool.Run(container->record.Remover(container->bundle)),
+  IgnoreError(co_await parts_.services.pool.RunFor(container->group->account,
+                                                   container->record.Remover(container->bundle),
+                                                   os::Refusable::kNo),
               "containerd removes the bundle, and with it the record");
   init.state = State::kNone;
   Publish(events::TaskDelete(container->subject(), init.pid, exit));
@@ -154,10 +158,12 @@ os::Task<void> Service::CloseStreams(TaskProcessPtr process) {
                "its last output was not read within {} ms",
                parts_.config.timeouts.stdio_drain.count());
   }
-  IgnoreError(co_await parts_.services.pool.Run([streams]() -> Status {
+  const auto close = [streams]() -> Status {
     streams->Close();
     return {};
-  }),
+  };
+  IgnoreError(co_await calls_.StreamPool().RunFor(process->container.group->account, close,
+                                                  os::Refusable::kNo),
               "closing does not fail");
 }
 
@@ -167,25 +173,28 @@ os::Task<void> Service::FreeBackend(const Container& container,
   if (!container.sandbox) {
     co_return;
   }
-  IgnoreError(
-      co_await calls_.Run(BackendCalls::NameOf(*container.sandbox, "free", container.id.str()),
-                          DeadlineIn(parts_.config.timeouts.remove),
-                          [&]() -> Status {
-                            for (std::shared_ptr<Process>& object : objects) {
-                              object.reset();
-                            }
-                            return {};
-                          }),
-      "they then end here");
+  IgnoreError(co_await calls_.Run(
+                  BackendCalls::NameOf(*container.sandbox, "free", container.id.str()),
+                  DeadlineIn(parts_.config.timeouts.remove),
+                  [&]() -> Status {
+                    for (std::shared_ptr<Process>& object : objects) {
+                      object.reset();
+                    }
+                    return {};
+                  },
+                  os::Refusable::kNo),
+              "they then end here");
 }
 
 os::Task<Status> Service::Remove(ContainerPtr container, std::optional<Deadline> deadline) {
   if (container->backend) {
     const Deadline by = deadline.value_or(DeadlineIn(parts_.config.timeouts.remove));
     GANTRY_CO_CHECK_OK(co_await calls_.Run(
-        "delete", BackendCall(*container).By(by), [](const BackendCall& backend) {
+        "delete", BackendCall(*container).By(by),
+        [](const BackendCall& backend) {
           return backend.OnContainer([](gantry::Container& object) { return object.Delete(); });
-        }));
+        },
+        os::Refusable::kNo));
   }
   container->oom.reset();
   std::vector<TaskProcessPtr> processes;
@@ -207,8 +216,11 @@ os::Task<Status> Service::Remove(ContainerPtr container, std::optional<Deadline>
   objects.push_back(std::exchange(container->backend, nullptr));
   co_await FreeBackend(*container, std::move(objects));
   if (!container->mounts.empty()) {
-    const Result<os::UnmountReport> unmounted = co_await parts_.services.pool.Run(
-        [container]() -> Result<os::UnmountReport> { return os::UnmountTree(container->rootfs); });
+    const auto unmount = [container]() -> Result<os::UnmountReport> {
+      return os::UnmountTree(container->rootfs);
+    };
+    const Result<os::UnmountReport> unmounted = co_await parts_.services.pool.RunFor(
+        container->group->account, unmount, os::Refusable::kNo);
     if (!unmounted) {
       LogError({{"id", container->id.str()}}, "{}", unmounted.error().message);
     }
@@ -234,7 +246,9 @@ os::Task<void> Service::FreeRemoved(ContainerPtr container, bool with_group) {
     LogError({{"ns", container->group->ns.str()}, {"id", container->id.str()}},
              "free what the keeper has removed: {}", removed.error().message);
   }
-  IgnoreError(co_await parts_.services.pool.Run(container->record.Remover(container->bundle)),
+  IgnoreError(co_await parts_.services.pool.RunFor(container->group->account,
+                                                   container->record.Remover(container->bundle),
+                                                   os::Refusable::kNo),
               "containerd removes the bundle, and with it the record");
   if (container->init) {
     container->init->state = State::kNone;
@@ -242,7 +256,12 @@ os::Task<void> Service::FreeRemoved(ContainerPtr container, bool with_group) {
   Leave(*container);
 }
 
-void Service::DeleteCall(const link::DeleteCall& call) { os::Start(AnswerDeleteCall(call)); }
+void Service::DeleteCall(const link::DeleteCall& call) {
+  const link::InstanceAdded* const instance = instances_.Find(call.instance);
+  const os::Charged charged(instance == nullptr ? nullptr
+                                                : instances_.AccountAt(instance->address));
+  os::Start(AnswerDeleteCall(call));
+}
 
 /// containerd has lost the instance: kill it and leave nothing. containerd
 /// itself publishes the exit then.
@@ -270,7 +289,9 @@ os::Task<void> Service::AnswerDeleteCall(link::DeleteCall call) {
       done.code = static_cast<int32_t>(removed.error().code);
       done.message = removed.error().message;
     } else {
-      IgnoreError(co_await parts_.services.pool.Run(container->record.Remover(container->bundle)),
+      IgnoreError(co_await parts_.services.pool.RunFor(container->group->account,
+                                                       container->record.Remover(container->bundle),
+                                                       os::Refusable::kNo),
                   "containerd removes the bundle, and with it the record");
       Leave(*container);
     }

@@ -28,12 +28,22 @@ os::Task<Result<wire::Empty>> Service::Exec(const CallContext& call,
   GANTRY_CO_CHECK_OK(CheckLegal(Operation::kExec, state == State::kPaused ? State::kRunning : state,
                                 Format("container '{}'", container->id.str())));
   if (container->execs.size() >= parts_.config.limits.max_execs_per_container) {
-    co_return Fail(Code::kResourceExhausted, "exec '{}' in container '{}': {} are there already",
+    co_return Fail(Code::kResourceExhausted,
+                   "exec '{}' in container '{}': {} are there already "
+                   "(limits.max_execs_per_container)",
                    id.str(), container->id.str(), container->execs.size());
   }
   GANTRY_CO_TRY(const oci::ProcessSpec spec, oci::ParseProcess(request.spec().value()));
   const TaskProcessPtr exec = NewProcess(*container, id);
-  GANTRY_CO_TRY(exec->spec_json, oci::WithTerminal(spec.json, request.terminal()));
+  GANTRY_CO_TRY(std::string spec_json, oci::WithTerminal(spec.json, request.terminal()));
+  const size_t held = container->group->account->bytes;
+  if (held + spec_json.size() > parts_.config.limits.max_bytes_per_sandbox) {
+    co_return Fail(Code::kResourceExhausted,
+                   "exec '{}' in container '{}': {} bytes are held for sandbox '{}' "
+                   "(limits.max_bytes_per_sandbox)",
+                   id.str(), container->id.str(), held, container->group->id);
+  }
+  exec->SetSpec(std::move(spec_json));
   exec->stdio = {request.stdin(), request.stdout(), request.stderr(), request.terminal()};
   exec->state = State::kCreated;
   container->execs[id] = exec;

@@ -116,6 +116,7 @@ void Service::OnExited(TaskProcess& process, ExitStatus exit) {
   if (!self) {
     return;
   }
+  const os::Charged charged(container->group->account);
   process.exit = exit;
   process.unpublished = !process.host || !process.host->Ended();
   os::Start(HandleExit(container, self));
@@ -201,11 +202,14 @@ os::Task<void> Service::EndExecsFirst(ContainerPtr container) {
     }
   }
   const auto execs = container->execs;
+  const Deadline until = DeadlineIn(kExecsEndLimit);
   for (const auto& [id, exec] : execs) {
     if (exec->exited.is_set() || !HasStarted(*exec)) {
       continue;
     }
-    if (!co_await exec->exited.WaitFor(parts_.services.loop, kExecsEndLimit)) {
+    const os::Duration left = until - sandbox::CallDeadline::Clock::now();
+    if (left <= os::Duration::zero() ||
+        !co_await exec->exited.WaitFor(parts_.services.loop, left)) {
       LogWarning({{"id", container->id.str()}, {"exec", id.str()}},
                  "its end is not known {} s after its container's", kExecsEndLimit.count());
     }

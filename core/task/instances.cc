@@ -25,6 +25,7 @@ Result<GroupPtr> Instances::Add(link::InstanceAdded instance) {
     made->handler = announce.handler;
     made->options_type_url = announce.options_type_url;
     made->options = announce.options;
+    made->account = std::make_shared<os::Account>(made->id);
     group = std::move(made);
   }
   if (!instance.forgotten) {
@@ -64,6 +65,11 @@ Result<GroupPtr> Instances::GroupAt(const std::string& address) const {
     return Fail(Code::kNotFound, "call on '{}': nothing is there any more: not found", address);
   }
   return found->second;
+}
+
+os::AccountPtr Instances::AccountAt(const std::string& address) const {
+  const auto found = groups_.find(address);
+  return found == groups_.end() ? nullptr : found->second->account;
 }
 
 const link::InstanceAdded* Instances::Find(uint64_t number) const {

@@ -16,6 +16,7 @@
 #include <gantry/ids.h>
 
 #include "core/link/messages.h"
+#include "core/os/account.h"
 
 namespace gantry::task {
 
@@ -31,6 +32,8 @@ struct Group {
   std::string handler;
   std::string options_type_url;
   std::string options;
+  /// What the engine does and holds for its sandbox.
+  os::AccountPtr account;
 };
 
 using GroupPtr = std::shared_ptr<const Group>;
@@ -63,6 +66,8 @@ class Instances {
 
   /// Errors: kInternal: no instance was announced at that address.
   Result<GroupPtr> GroupAt(const std::string& address) const;
+  /// Of its group; null: there is none.
+  os::AccountPtr AccountAt(const std::string& address) const;
   /// Null: there is none.
   const link::InstanceAdded* Find(uint64_t number) const;
   /// The number of the one that is not forgotten. 0: there is none.

@@ -16,6 +16,7 @@
 #include "core/config/config.h"
 #include "core/events/publisher.h"
 #include "core/io/relay.h"
+#include "core/os/worker_pool.h"
 #include "core/sandbox/context.h"
 #include "core/sandbox/services.h"
 
@@ -26,6 +27,14 @@ struct BackendRef {
   std::string name;
   SandboxBackend* backend = nullptr;
 };
+
+/// Of the workers, and of those of each backend.
+inline os::PoolLimits PoolLimitsOf(const config::Limits& limits) {
+  return {.threads = limits.worker_threads,
+          .queued = limits.max_queued_calls,
+          .threads_of_one = limits.max_workers_per_sandbox,
+          .queued_of_one = limits.max_queued_calls_per_sandbox};
+}
 
 struct Parts {
   sandbox::Services services;

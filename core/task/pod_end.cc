@@ -89,14 +89,15 @@ os::Task<Status> SandboxService::Remove(PodPtr pod, Deadline deadline) {
   }
   const PodCgroup cgroups = pod->cgroups;
   const std::string bundle = pod->bundle;
-  co_return co_await parts_.services.pool.Run([&]() -> Status {
+  const auto remove = [&]() -> Status {
     GANTRY_CHECK_OK(cgroups.Remove(LeftUntil(deadline)));
     if (!bundle.empty()) {
       GANTRY_CHECK_OK(os::RemoveTree(bundle + "/" + link::kMembersFolder));
       GANTRY_TRY([[maybe_unused]] const os::UnmountReport report, os::UnmountTree(bundle));
     }
     return {};
-  });
+  };
+  co_return co_await parts_.services.pool.RunFor(pod->group->account, remove, os::Refusable::kNo);
 }
 
 os::Task<Status> SandboxService::Discard(PodPtr pod, Deadline deadline) {
@@ -117,7 +118,8 @@ void SandboxService::Forget(const Pod& pod) {
 
 os::Task<void> SandboxService::Drop(PodPtr pod) {
   if (!pod->bundle.empty()) {
-    IgnoreError(co_await parts_.services.pool.Run(pod->record.Remover(pod->bundle)),
+    IgnoreError(co_await parts_.services.pool.RunFor(
+                    pod->group->account, pod->record.Remover(pod->bundle), os::Refusable::kNo),
                 "containerd removes the bundle, and with it the record");
   }
   pod->state = State::kNone;
@@ -184,7 +186,8 @@ os::Task<bool> SandboxService::AnswerDeleteCall(link::DeleteCall call) {
 
 os::Task<Status> SandboxService::Save(Pod& pod) {
   auto writer = pod.record.Writer(pod.record.Next(ToRecord(pod)));
-  co_return co_await parts_.services.pool.Run(std::move(writer));
+  co_return co_await parts_.services.pool.RunFor(pod.group->account, std::move(writer),
+                                                 os::Refusable::kNo);
 }
 
 void SandboxService::Protect(const Pod& pod) {

@@ -123,8 +123,9 @@ os::Task<void> Service::RecoverInstance(uint64_t number) {
   const Result<GroupPtr> group = instances_.GroupAt(instance.address);
   const ContainerPtr container = containers_[KeyOf(**group, instance.announce.id)];
   container->bundle = instance.announce.bundle;
-  Result<store::Record> record =
-      co_await parts_.services.pool.Run([container] { return ReadRecord(container->bundle); });
+  Result<store::Record> record = co_await parts_.services.pool.RunFor(
+      container->group->account, [container] { return ReadRecord(container->bundle); },
+      os::Refusable::kNo);
   const bool is_pod = record && record->kind == store::Kind::kSandbox;
   co_await pods_.Recover(container->group, instance, is_pod ? &*record : nullptr);
   Status recovered;

@@ -52,12 +52,14 @@ os::Task<void> Service::RecoverStreams(TaskProcessPtr process) {
   const io::StdioPaths paths{process->stdio.in, process->stdio.out, process->stdio.err,
                              process->stdio.terminal};
   auto kept = std::make_shared<std::vector<io::StoredFd>>(std::move(stored));
+  options.account = process->container.group->account;
+  const auto recover = [&]() -> Result<std::shared_ptr<io::ProcessIo>> {
+    GANTRY_TRY(auto opened, io::ProcessIo::Recover(parts_.relay, *process->stdio_host, paths,
+                                                   options, std::move(*kept)));
+    return std::shared_ptr<io::ProcessIo>(std::move(opened));
+  };
   Result<std::shared_ptr<io::ProcessIo>> recovered =
-      co_await parts_.services.pool.Run([&]() -> Result<std::shared_ptr<io::ProcessIo>> {
-        GANTRY_TRY(auto opened, io::ProcessIo::Recover(parts_.relay, *process->stdio_host, paths,
-                                                       options, std::move(*kept)));
-        return std::shared_ptr<io::ProcessIo>(std::move(opened));
-      });
+      co_await parts_.services.pool.RunFor(options.account, recover, os::Refusable::kNo);
   if (!recovered) {
     LogError({{"id", process->container.id.str()}, {"exec", process->id.str()}}, "its streams: {}",
              recovered.error().message);
@@ -77,7 +79,7 @@ os::Task<void> Service::RecoverStreams(TaskProcessPtr process) {
 
 os::Task<void> Service::RecoverExec(ContainerPtr container, const store::ExecRecord& saved) {
   const TaskProcessPtr exec = NewProcess(*container, saved.id);
-  exec->spec_json = saved.spec_json;
+  exec->SetSpec(saved.spec_json);
   Restore(*exec, saved.stdio, saved.state, saved.process);
   container->execs[saved.id] = exec;
   co_await RecoverStreams(exec);

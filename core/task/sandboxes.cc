@@ -67,7 +67,7 @@ std::shared_ptr<os::Slot> Sandboxes::SlotOf(const std::string& address) {
 
 os::Task<Result<SandboxEntryPtr>> Sandboxes::Plan(SandboxPlan plan) {
   BackendCalls::Name loading{plan.backend_name, plan.group->address,
-                             Format("load for '{}'", plan.group->id)};
+                             Format("load for '{}'", plan.group->id), plan.group->account};
   GANTRY_CO_TRY(const BackendRef backend,
                 co_await calls_.Run(std::move(loading), DeadlineIn(parts_.config.timeouts.create),
                                     [&]() -> Result<BackendRef> {
@@ -78,6 +78,7 @@ os::Task<Result<SandboxEntryPtr>> Sandboxes::Plan(SandboxPlan plan) {
   entry->handler = std::move(plan.handler);
   entry->backend_name = backend.name;
   entry->address = plan.group->address;
+  entry->account = plan.group->account;
   entry->backend = backend.backend;
   entry->options_json = std::move(plan.options_json);
   entry->prefix = std::move(plan.prefix);
@@ -89,6 +90,8 @@ os::Task<Result<SandboxEntryPtr>> Sandboxes::Plan(SandboxPlan plan) {
   options.id = entry->id;
   options.store_prefix = entry->prefix;
   options.counters = &parts_.counters;
+  options.account = plan.group->account;
+  options.max_stored = parts_.config.limits.max_descriptors_per_sandbox;
   options.pod = std::move(plan.pod);
   options.save = [&loop = parts_.services.loop, weak = std::weak_ptr(entry)](
                      std::string blob) -> Status { return KeepBlob(loop, weak, std::move(blob)); };
@@ -110,7 +113,8 @@ os::Task<Status> Sandboxes::Close(const std::string& address, SandboxEntryPtr en
   }
   const Deadline deadline = DeadlineIn(parts_.config.timeouts.remove);
   Status ended = co_await calls_.Run(
-      BackendCalls::NameOf(*entry, "shut down", entry->id.str()), deadline, [&]() -> Status {
+      BackendCalls::NameOf(*entry, "shut down", entry->id.str()), deadline,
+      [&]() -> Status {
         const sandbox::CallDeadline limit(deadline);
         Status status;
         if (entry->sandbox) {
@@ -120,7 +124,8 @@ os::Task<Status> Sandboxes::Close(const std::string& address, SandboxEntryPtr en
         entry->sandbox.reset();
         entry->context->End();
         return status;
-      });
+      },
+      os::Refusable::kNo);
   EndForgotten(*entry);
   entry->context->DropAll();
   co_return ended;

@@ -43,6 +43,7 @@ struct SandboxEntry {
   std::string backend_name;
   /// Of its group.
   std::string address;
+  os::AccountPtr account;
   gantry::SandboxBackend* backend = nullptr;
   std::unique_ptr<sandbox::Context> context;
   std::shared_ptr<Sandbox> sandbox;

@@ -116,7 +116,8 @@ void Service::Leave(Container& container) {
 
 os::Task<Status> Service::Save(Container& container) {
   auto writer = container.record.Writer(container.record.Next(ToRecord(container)));
-  co_return co_await parts_.services.pool.Run(std::move(writer));
+  co_return co_await parts_.services.pool.RunFor(container.group->account, std::move(writer),
+                                                 os::Refusable::kNo);
 }
 
 void Service::Protect(const Container& container) {

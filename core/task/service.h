@@ -74,6 +74,11 @@ class Service final : public ProcessObserver, private SandboxMembers {
 
   const std::map<uint64_t, link::InstanceAdded>& instances() const { return instances_.all(); }
 
+  /// Of the sandbox whose calls come on that socket; null: there is none.
+  os::AccountPtr AccountAt(const std::string& address) const {
+    return instances_.AccountAt(address);
+  }
+
   const BackendCalls& backend_calls() const { return calls_; }
 
  private:

@@ -83,5 +83,49 @@ TEST_F(TaskHanging, LeavesOtherBackendsTheirWorkers) {
   ExpectBlamed(TakeAs<pb::StartResponse>(start));
 }
 
+class TaskShare : public TaskTest {
+ protected:
+  TaskShare() {
+    around_.config.limits.worker_threads = 2;
+    around_.config.limits.max_queued_calls_per_sandbox = 1;
+    RestartEngine();
+  }
+};
+
+TEST_F(TaskShare, OneSandboxLeavesAWorkerToTheOthers) {
+  Run("c1");
+  Run("c2");
+  ASSERT_TRUE(Exec("c1/e1"));
+  ASSERT_TRUE(Exec("c1/e2"));
+  ASSERT_TRUE(Exec("c1/e3"));
+  backend_.Hold("start c1/e1");
+  const uint32_t first = SendStart("c1/e1");
+  ASSERT_TRUE(Until([&] { return backend_.Held("start c1/e1"); }));
+  const uint32_t second = SendStart("c1/e2");
+  ASSERT_TRUE(Until([&] { return engine_->tasks().backend_calls().under_way() == 2; }));
+  EXPECT_EQ(backend_.Count("exec c1 e2"), 0U);
+  const auto refused = Start("c1/e3");
+  EXPECT_EQ(CodeOf(refused), Code::kResourceExhausted);
+  EXPECT_THAT(MessageOf(refused), HasSubstr("limits.max_queued_calls_per_sandbox"));
+  RunExec("c2/e1");
+  EXPECT_FALSE(Answered(first) || Answered(second));
+  EXPECT_TRUE(State("c1"));
+  backend_.Release("start c1/e1");
+  EXPECT_TRUE(TakeAs<pb::StartResponse>(first));
+  EXPECT_TRUE(TakeAs<pb::StartResponse>(second));
+}
+
+TEST_F(TaskShare, ExecsAboveTheBytesOfASandboxAreRefused) {
+  Run("c1");
+  Run("c2");
+  around_.config.limits.max_bytes_per_sandbox = 300;
+  RestartEngine();
+  ASSERT_TRUE(Exec("c1/e1"));
+  const auto refused = Exec("c1/e2");
+  EXPECT_EQ(CodeOf(refused), Code::kResourceExhausted);
+  EXPECT_THAT(MessageOf(refused), HasSubstr("limits.max_bytes_per_sandbox"));
+  EXPECT_TRUE(Exec("c2/e1"));
+}
+
 }  // namespace
 }  // namespace gantry::task
