@@ -56,6 +56,7 @@ struct Arguments {
   std::string engine;
   std::string keeper;
   bool json = false;
+  bool costs = false;
 };
 
 int64_t NowNs() {
@@ -72,7 +73,10 @@ std::string DefaultConfig() {
 Result<std::string> Ps(const Arguments& arguments) {
   GANTRY_TRY(auto client, OperatorClient::Connect(arguments.address));
   GANTRY_TRY(const auto list, client.List(arguments.ns));
-  return arguments.json ? ListJson(list) : ListTable(list, NowNs());
+  if (arguments.json) {
+    return ListJson(list);
+  }
+  return arguments.costs ? CostTable(list) : ListTable(list, NowNs());
 }
 
 Result<std::string> Inspect(const Arguments& arguments) {
@@ -208,6 +212,8 @@ po::options_description Options(Arguments& arguments) {
   po::options_description options("options", 100);
   options.add_options()("help,h", "this text")("version,v", "the version")(
       "json", po::bool_switch(&arguments.json), "JSON instead of a table")(
+      "costs", po::bool_switch(&arguments.costs),
+      "ps: what the engine does and holds for each sandbox")(
       "namespace,n", po::value(&arguments.ns)->value_name("NS"),
       "ps, inspect: of this containerd namespace")(
       "address", po::value(&arguments.address)->value_name("SOCKET"),

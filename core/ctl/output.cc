@@ -126,6 +126,10 @@ std::string TimeText(int64_t ns) {
   return Format("{:%FT%T}Z", std::chrono::floor<std::chrono::milliseconds>(time));
 }
 
+std::string CpuText(uint64_t ns) {
+  return ns == 0 ? "" : Format("{:.3f}s", static_cast<double>(ns) / 1e9);
+}
+
 std::string NumberText(uint64_t number) { return number == 0 ? "" : std::to_string(number); }
 
 }  // namespace gantry::ctl

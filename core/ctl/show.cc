@@ -42,6 +42,10 @@ void WriteInstance(JsonWriter& json, const v1::Instance& instance) {
       .Member("created_at", TimeText(instance.created_at_ns()))
       .Member("memory_bytes", instance.memory_bytes())
       .Member("execs", instance.execs())
+      .Member("engine_cpu_ns", instance.engine_cpu_ns())
+      .Member("calls", instance.calls())
+      .Member("buffered_bytes", instance.buffered_bytes())
+      .Member("unread_bytes", instance.unread_bytes())
       .End();
 }
 
@@ -91,6 +95,18 @@ std::string ListTable(const v1::ListResponse& list, int64_t now_ns) {
   return table.str();
 }
 
+std::string CostTable(const v1::ListResponse& list) {
+  Table table({"NAMESPACE", "ID", "KIND", "SANDBOX", "STATE", "EXECS", "CALLS", "ENGINE-CPU",
+               "BUFFERED", "UNREAD"});
+  for (const v1::Instance* instance : Sorted(list)) {
+    table.Add({instance->namespace_(), instance->id(), instance->kind(), instance->sandbox_id(),
+               instance->state(), std::to_string(instance->execs()), NumberText(instance->calls()),
+               CpuText(instance->engine_cpu_ns()), BytesText(instance->buffered_bytes()),
+               BytesText(instance->unread_bytes())});
+  }
+  return table.str();
+}
+
 std::string ListJson(const v1::ListResponse& list) {
   JsonWriter json;
   json.Array();
@@ -109,6 +125,10 @@ std::string InspectText(const v1::InspectResponse& answer, int64_t now_ns) {
                     Line("created", TimeText(instance.created_at_ns())) +
                     Line("age", AgeText(instance.created_at_ns(), now_ns)) +
                     Line("memory", BytesText(instance.memory_bytes())) +
+                    Line("calls", NumberText(instance.calls())) +
+                    Line("engine cpu", CpuText(instance.engine_cpu_ns())) +
+                    Line("buffered", BytesText(instance.buffered_bytes())) +
+                    Line("unread", BytesText(instance.unread_bytes())) +
                     Line("bundle", answer.bundle()) + Line("address", answer.address()) +
                     Line("options", answer.options_json());
   for (const std::string& cgroup : answer.cgroups()) {

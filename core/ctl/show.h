@@ -13,6 +13,8 @@ namespace gantry::ctl {
 
 /// Sandboxes with their containers below them, then those that stand alone.
 std::string ListTable(const v1::ListResponse& list, int64_t now_ns);
+/// The same, with what the engine does and holds for each sandbox.
+std::string CostTable(const v1::ListResponse& list);
 /// An array of objects with the fields of `Instance`.
 std::string ListJson(const v1::ListResponse& list);
 

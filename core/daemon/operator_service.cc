@@ -71,6 +71,43 @@ void Fill(v1::Process& out, const task::TaskProcess& process) {
   }
 }
 
+/// What the engine holds for each sandbox beside what its account says.
+class Sums {
+ public:
+  Sums(const std::vector<task::ContainerPtr>& containers, const events::Outbox& outbox) {
+    for (const task::ContainerPtr& container : containers) {
+      Sum& sum = sums_[container->group->account.get()];
+      sum.events += outbox.QueuedBytes(container->subject());
+      sum.unread += UnreadOf(container->init);
+      for (const auto& [id, exec] : container->execs) {
+        sum.unread += UnreadOf(exec);
+      }
+    }
+  }
+
+  void Fill(v1::Instance& out, const os::Account& account) const {
+    out.set_engine_cpu_ns(account.cpu_ns.load(std::memory_order_relaxed));
+    out.set_calls(static_cast<uint32_t>(account.calls));
+    out.set_buffered_bytes(account.bytes);
+    if (const auto found = sums_.find(&account); found != sums_.end()) {
+      out.set_buffered_bytes(account.bytes + found->second.events);
+      out.set_unread_bytes(found->second.unread);
+    }
+  }
+
+ private:
+  struct Sum {
+    size_t events = 0;
+    size_t unread = 0;
+  };
+
+  static size_t UnreadOf(const task::TaskProcessPtr& process) {
+    return process && process->io ? process->io->UnreadBytes() : 0;
+  }
+
+  std::map<const os::Account*, Sum> sums_;
+};
+
 constexpr std::chrono::seconds kMemoryLimit(1);
 
 using Bytes = std::vector<uint64_t>;
@@ -112,15 +149,23 @@ struct Reader {
     const auto wanted = [&request](const task::Group& group) {
       return request.namespace_().empty() || request.namespace_() == group.ns.str();
     };
+    const std::vector<task::ContainerPtr> containers = tasks.Containers();
+    const Sums sums(containers, publishers.outbox());
     for (const task::PodPtr& pod : tasks.Pods()) {
       if (wanted(*pod->group)) {
-        Fill(*response.add_instances(), *pod);
+        v1::Instance& out = *response.add_instances();
+        Fill(out, *pod);
+        sums.Fill(out, *pod->group->account);
         cgroups.push_back(pod->cgroups.pod);
       }
     }
-    for (const task::ContainerPtr& container : tasks.Containers()) {
+    for (const task::ContainerPtr& container : containers) {
       if (wanted(*container->group)) {
-        Fill(*response.add_instances(), *container);
+        v1::Instance& out = *response.add_instances();
+        Fill(out, *container);
+        if (container->group->id == container->id.str()) {
+          sums.Fill(out, *container->group->account);
+        }
         cgroups.push_back(container->cgroup);
       }
     }
@@ -168,6 +213,8 @@ struct Reader {
     const Bytes memory = co_await MemoryOf(workers, {found->cgroup});
     v1::InspectResponse response;
     Fill(*response.mutable_instance(), *found);
+    Sums(tasks.Containers(), publishers.outbox())
+        .Fill(*response.mutable_instance(), *found->group->account);
     response.mutable_instance()->set_memory_bytes(memory.front());
     response.set_bundle(found->bundle);
     response.set_options_json(found->options_json);
@@ -186,6 +233,8 @@ struct Reader {
     const Bytes memory = co_await MemoryOf(workers, {pod->cgroups.pod});
     v1::InspectResponse response;
     Fill(*response.mutable_instance(), *pod);
+    Sums(tasks.Containers(), publishers.outbox())
+        .Fill(*response.mutable_instance(), *pod->group->account);
     response.mutable_instance()->set_memory_bytes(memory.front());
     response.set_bundle(pod->bundle);
     response.set_options_json(pod->options_json);

@@ -49,6 +49,30 @@ TEST(ListTable, PutsContainersBelowTheirSandbox) {
       "k8s.io     alone  container  -        runc     runc     running  42   1.5 KiB  0      5s\n");
 }
 
+TEST(CostTable, ShowsWhatASandboxCosts) {
+  v1::ListResponse list;
+  Add(list, "k8s.io", "c1", "container", "pod");
+  Add(list, "k8s.io", "pod", "sandbox", "");
+  v1::Instance& pod = *list.mutable_instances(1);
+  pod.set_engine_cpu_ns(1'234'500'000);
+  pod.set_calls(7);
+  pod.set_buffered_bytes(2048);
+  pod.set_unread_bytes(65'536);
+  EXPECT_EQ(CostTable(list),
+            "NAMESPACE  ID   KIND       SANDBOX  STATE    EXECS  CALLS  ENGINE-CPU  BUFFERED  "
+            "UNREAD\n"
+            "k8s.io     pod  sandbox    -        running  0      7      1.234s      2.0 KiB   "
+            "64.0 KiB\n"
+            "k8s.io     c1   container  pod      running  0      -      -           -         -\n");
+  const auto json = oci::Json::Parse(ListJson(list), "list");
+  ASSERT_TRUE(json.has_value());
+  const auto items = json->Items();
+  ASSERT_TRUE(items.has_value());
+  uint64_t cpu = 0;
+  EXPECT_TRUE((*items)[0]["engine_cpu_ns"].Read(cpu).has_value());
+  EXPECT_EQ(cpu, 1'234'500'000U);
+}
+
 TEST(ListJson, IsAnArrayOfObjects) {
   EXPECT_EQ(ListJson(v1::ListResponse()), "[]\n");
   const auto json = oci::Json::Parse(ListJson(Pod()), "list");
