@@ -140,10 +140,11 @@ void Node::WriteConfiguration(const NodeAdditions& more) const {
     backends += "  " + subject.name + ": {path: '" + subject.plugin +
                 "', options: " + subject.backend_options + "}\n";
   }
-  e2e::WriteText(root_ + "/gantry.yaml", "version: 1\nlog: {level: debug}\n" +
-                                             Replaced(handlers + backends, "@ROOT@", root_) +
-                                             "timeouts: {stdio_drain: 2s, stdio_open: 5s" +
-                                             more.timeouts + "}\n" + more.sections);
+  e2e::WriteText(root_ + "/gantry.yaml",
+                 "version: 1\nlog: {level: debug}\n" +
+                     Replaced(handlers + backends, "@ROOT@", root_) +
+                     "timeouts: {stdio_drain: 2s, stdio_open: " + more.stdio_open + more.timeouts +
+                     "}\n" + more.sections);
 }
 
 std::string Node::Start(const NodeAdditions& more) {

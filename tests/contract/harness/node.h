@@ -28,6 +28,7 @@ struct NodeAdditions {
   std::string timeouts;
   /// Other sections.
   std::string sections{};
+  std::string stdio_open = "5s";
 };
 
 /// Thread: the test's.
