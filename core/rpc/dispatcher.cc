@@ -153,8 +153,10 @@ void Dispatcher::State::Dispatch(IncomingRequest incoming) {
     slot->id = id;
   }
   const std::shared_ptr<Connection> connection = slot;
-  Status limit =
-      incoming.account ? CheckAccount(*incoming.account, incoming.bytes.size()) : Status();
+  // A replay was accepted before.
+  Status limit = incoming.account && !incoming.replay
+                     ? CheckAccount(*incoming.account, incoming.bytes.size())
+                     : Status();
   if (limit) {
     limit = CheckLimits(*connection, stream);
   }

@@ -234,6 +234,12 @@ TEST_F(DispatcherTest, CallsOfOneAccountAreBounded) {
   of(9, "Echo", nullptr);
   EXPECT_EQ(*answers_[7], "x");
   EXPECT_EQ(*answers_[9], "x");
+  // Accepted before a restart of the engine, perhaps by another limit.
+  IncomingRequest replayed = Incoming(11, "Echo", "x");
+  replayed.account = account;
+  replayed.replay = true;
+  dispatcher_->Dispatch(std::move(replayed));
+  EXPECT_EQ(*answers_[11], "x");
   end_.Set("end");
   ASSERT_TRUE(RunUntil(loop_, [&] { return dispatcher_->counters().running == 0; }));
   EXPECT_EQ(account->calls, 0U);
