@@ -42,7 +42,8 @@ Keeper::Keeper(os::Loop& loop, KeeperOptions options)
                  OnControl(std::move(message), reply);
                }),
       reexec_(loop, {.idle = [this] { return IsIdle(); },
-                     .save = [this](uint64_t asker) { return Save(asker); }}) {}
+                     .save = [this](uint64_t asker) { return Save(asker); }}),
+      service_manager_(loop, options_.service_manager) {}
 
 Keeper::~Keeper() {
   front_door_.EngineDown();
@@ -59,13 +60,16 @@ Status Keeper::Start() {
   trim_.Touch();
   if (const std::optional<state::Keeper> state = std::exchange(options_.state, std::nullopt)) {
     Restore(*state);
+    service_manager_.Ready();
     return {};
   }
   // Sockets of a keeper before this one: nobody answers there any more.
   const std::string sockets = options_.run_dir + "/" + kInstanceSockets;
   GANTRY_CHECK_OK(os::RemoveTree(sockets));
   GANTRY_CHECK_OK(os::MakeDirs(sockets, 0700));
-  return front_door_.Listen({options_.run_dir + "/" + kOperatorSocket, "", ""});
+  GANTRY_CHECK_OK(front_door_.Listen({options_.run_dir + "/" + kOperatorSocket, "", ""}));
+  service_manager_.Ready();
+  return {};
 }
 
 // --- Processes -----------------------------------------------------------------
@@ -84,6 +88,7 @@ void Keeper::OnSignal() {
     Note("not ending: {} instances are alive", alive);
   } else if (end) {
     ending_ = true;
+    service_manager_.Stopping();
     supervisor_.Shutdown();
   }
   if (ending_ && supervisor_.pid() == 0) {

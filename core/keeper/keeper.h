@@ -22,6 +22,7 @@
 #include "core/keeper/front_door.h"
 #include "core/keeper/instances.h"
 #include "core/keeper/reexec.h"
+#include "core/keeper/service_manager.h"
 #include "core/keeper/spawner.h"
 #include "core/keeper/state.h"
 #include "core/keeper/supervisor.h"
@@ -39,6 +40,7 @@ struct KeeperOptions {
   Limits limits;
   Deletes::Timing delete_timing;
   ChildDefaults child_defaults;
+  state::ServiceManager service_manager;
   /// The lock on run_dir/keeper.alive.
   UniqueFd alive;
   /// Of the program whose place this one takes. Its descriptors are taken, but those above.
@@ -120,6 +122,7 @@ class Keeper {
   Deletes deletes_;
   Control control_;
   Reexec reexec_;
+  ServiceManager service_manager_;
   /// So many programs had this process before.
   uint64_t upgrades_ = 0;
   UniqueFd signals_;

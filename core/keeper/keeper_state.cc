@@ -30,6 +30,7 @@ state::Keeper Keeper::Save(uint64_t asker) const {
   state.supervisor = supervisor_.Save();
   state.control = control_.Save(asker);
   state.upgrades = upgrades_;
+  state.service_manager = service_manager_.state();
   return state;
 }
 

@@ -57,7 +57,9 @@ Result<UniqueFd> ControlSocket(const CommandLine& line) {
   return os::ListenUnix(path);
 }
 
-/// What children get back; then sets what the keeper itself needs.
+/// What children get back; then sets what the keeper itself needs. Protection from the OOM
+/// killer that the keeper was started with was meant for it, or for containerd, and not for
+/// containers.
 ChildDefaults SetUpProcess() {
   ChildDefaults defaults;
   getrlimit(RLIMIT_NOFILE, &defaults.open_files);
@@ -65,6 +67,7 @@ ChildDefaults SetUpProcess() {
   if (const auto score = os::ReadFile(kOomFile, 64)) {
     std::from_chars(score->data(), score->data() + score->size(), defaults.oom_score_adj);
   }
+  defaults.oom_score_adj = std::max(defaults.oom_score_adj, 0);
   IgnoreError(os::WriteFile(kOomFile, kOwnOomScore), "needs CAP_SYS_RESOURCE");
   defaults.umask = umask(077);
   os::IgnoreSigpipe();
@@ -120,6 +123,7 @@ Status TakeOver(const CommandLine& line) {
       {state->child_defaults.open_files_soft, state->child_defaults.open_files_hard},
       state->child_defaults.oom_score_adj,
       state->child_defaults.umask};
+  options.service_manager = state->service_manager;
   options.state = std::move(*state);
   os::IgnoreSigpipe();
   return Run(std::move(options));
@@ -153,6 +157,7 @@ Status Serve(CommandLine line) {
   }
   KeeperOptions options;
   options.child_defaults = SetUpProcess();
+  options.service_manager = TakeServiceManager();
   options.run_dir = line.run_dir;
   options.engine = line.engine;
   options.control = std::move(control);

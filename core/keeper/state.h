@@ -266,6 +266,19 @@ struct ChildDefaults {
   }
 };
 
+/// Who has started this process and wants to know how it is.
+struct ServiceManager {
+  /// Empty: nobody.
+  std::string socket;
+  /// To be told of a turning loop within so many microseconds; 0: need not be.
+  int64_t watchdog_us = 0;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.socket);
+    field(2, self.watchdog_us);
+  }
+};
+
 struct Keeper {
   uint32_t schema = 0;
   std::string run_dir;
@@ -281,6 +294,7 @@ struct Keeper {
   Control control;
   /// So many times one program took another's place.
   uint64_t upgrades = 0;
+  ServiceManager service_manager;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.schema);
@@ -295,6 +309,7 @@ struct Keeper {
     field(10, self.supervisor);
     field(11, self.control);
     field(12, self.upgrades);
+    field(13, self.service_manager);
   }
 };
 

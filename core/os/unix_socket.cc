@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 #include <gantry/format.h>
@@ -92,6 +93,24 @@ Result<UniqueFd> ConnectUnix(const std::string& path) {
     return std::unexpected(std::move(error));
   }
   return fd;
+}
+
+Status SendDatagram(const std::string& path, std::string_view data) {
+  GANTRY_TRY(sockaddr_un address, AddressOf(path));
+  // An abstract name ends where the address does.
+  const size_t size = offsetof(sockaddr_un, sun_path) + path.size() + (path[0] == '@' ? 0 : 1);
+  if (path[0] == '@') {
+    address.sun_path[0] = '\0';
+  }
+  const UniqueFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) {
+    return FailErrno(errno, "make a socket");
+  }
+  if (sendto(fd.get(), data.data(), data.size(), MSG_NOSIGNAL,
+             reinterpret_cast<const sockaddr*>(&address), static_cast<socklen_t>(size)) < 0) {
+    return FailErrno(errno, "send to socket '{}'", path);
+  }
+  return {};
 }
 
 Result<std::optional<UniqueFd>> AcceptUnix(int listener) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,11 @@ Result<UniqueFd> ListenUnix(const std::string& path);
 /// UNAVAILABLE where nobody listens or the listener's queue is full.
 /// Blocks: never.
 Result<UniqueFd> ConnectUnix(const std::string& path);
+
+/// One datagram to whoever has bound `path`; of an abstract name the first byte is written
+/// '@', as sd_notify(3) does. Errors: INVALID_ARGUMENT for a path that is too long; UNAVAILABLE
+/// where nobody is there; the errno's. Blocks: never (EAGAIN).
+Status SendDatagram(const std::string& path, std::string_view data);
 
 /// The next connection, nonblocking; nothing where none waits.
 Result<std::optional<UniqueFd>> AcceptUnix(int listener);
