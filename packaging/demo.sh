@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # ./run demo: a container, an exec, a terminal and a pod through gantry on a
-# private containerd, and the engine killed under them. Everything is removed
-# again, also after a failure.
+# private containerd; engine and keeper upgraded and the engine killed under them.
+# Everything is removed again, also after a failure.
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
 . "$GANTRY_ROOT/packaging/lib/build.sh"
@@ -85,36 +85,69 @@ demo_pod() {
 
 demo_overview() {
   headline "what runs where"
-  show env GANTRY_RUN_DIR="$NODE_DIR/run" "$BUILD/bin/gantryctl" ps
+  show gantryctl ps
   headline "what gantry needs for it"
   processes
 }
 
+gantryctl() { env GANTRY_RUN_DIR="$NODE_DIR/run" "$BUILD/bin/gantryctl" "$@"; }
 counted() { grep -o 'count-[0-9]*' "$NODE_DIR/count.log" 2>/dev/null; }
+count() { counted | tail -n 1 | cut -d- -f2; }
+pid_of() { ctr tasks ls 2>/dev/null | awk -v id="$1" '$1 == id { print $2 }'; }
 
-# A terminal's output goes through the engine: a counter shows what is lost.
-demo_engine_killed() {
-  local counter before after keeper status=0
-  headline "the engine is killed while a terminal counts to 40 and the pod runs"
-  keeper=$(node_process gantry-keeper)
-  before=$(node_process gantryd)
+# The sockets of containerd's connections, by their numbers in the kernel.
+connections() {
+  awk -v dir="$NODE_DIR/run/s/" 'index($8, dir) == 1 && $6 == "03" { print $7 }' /proc/net/unix |
+    sort
+}
+
+# Waits for five more lines: what was done has lost none, or there are none.
+count_on() {
+  local until=$(($(count) + 5))
+  until [ "$(count)" -ge "$until" ]; do
+    kill -0 "$counter" 2>/dev/null || die "the counter ended at $(count)"
+    sleep 0.05
+  done
+  say "    the terminal shows count-$(count)"
+}
+
+# A terminal's output goes through the engine, its descriptors lie with the keeper: a
+# counter shows what is lost.
+demo_upgrade() {
+  local counter engine killed keeper pid held status=0
+  headline "two upgrades and a kill -9 while a terminal counts and the pod runs"
   script -qec "$NODE_BIN/ctr -a $NODE_DIR/c.sock -n $(node_namespace) $(run_words) --rm -t \
-$BUSYBOX_IMAGE count sh -c 'i=0; while [ \$i -lt 40 ]; do i=\$((i+1)); echo count-\$i; sleep 0.1; done; exit 42'" \
+$BUSYBOX_IMAGE count sh -c 'i=0; until [ -e /stop ]; do i=\$((i+1)); echo count-\$i; sleep 0.1; done; exit 42'" \
     /dev/null >"$NODE_DIR/count.log" 2>&1 </dev/null &
   counter=$!
   until counted | grep -qx 'count-5'; do sleep 0.05; done
-  say "  the terminal shows $(counted | tail -n 1)"
-  say "  \$ kill -9 $before    # gantryd"
-  kill -9 "$before"
-  until after=$(node_process gantryd) && [ "$after" != "$before" ]; do sleep 0.02; done
-  say "  a new engine runs: $after; the keeper is the same: $keeper"
-  show ctr tasks ls
-  show ctr tasks exec --exec-id again demo echo "exec works"
+  keeper=$(node_process gantry-keeper)
+  engine=$(node_process gantryd)
+  pid=$(pid_of count)
+  held=$(connections)
+  say "  keeper $keeper holds $(wc -l <<<"$held") connections of containerd, engine $engine, container $pid"
+  show gantryctl upgrade
+  count_on
+  show gantryctl upgrade --keeper "$BUILD/bin/gantry-keeper"
+  count_on
+  killed=$(node_process gantryd)
+  [ "$killed" != "$engine" ] || die "the engine was not replaced"
+  say "  \$ kill -9 $killed    # gantryd"
+  kill -9 "$killed"
+  until engine=$(node_process gantryd) && [ "$engine" != "$killed" ]; do sleep 0.02; done
+  say "    a new engine runs: $engine"
+  count_on
+  show gantryctl status
+  [ "$(pid_of count)" = "$pid" ] || die "the container is another process: $(pid_of count)"
+  [ "$(node_process gantry-keeper)" = "$keeper" ] || die "the keeper is another process"
+  [ -z "$(comm -23 <(echo "$held") <(connections))" ] || die "containerd lost a connection"
+  show ctr tasks exec --exec-id stop count touch /stop
   wait "$counter" || status=$?
-  say "  the terminal went on to $(counted | tail -n 1), exit code $status"
+  say "  the terminal went on to count-$(count), exit code $status"
   [ "$status" -eq 42 ] || die "exit code $status instead of 42"
-  [ "$(counted)" = "$(seq -f 'count-%.0f' 1 40)" ] || die "the counter has a gap: $(counted)"
-  say "  40 lines, none lost, none doubled"
+  [ "$(counted)" = "$(seq -f 'count-%.0f' 1 "$(count)")" ] || die "the counter has a gap: $(counted)"
+  say "  $(count) lines, none lost, none doubled; container $pid, keeper $keeper and each of its"
+  say "  connections were the same all the time"
 }
 
 demo_end() {
@@ -123,7 +156,7 @@ demo_end() {
   show ctr containers rm demo
   show cri stopp "$(cat "$NODE_DIR/pod")"
   show cri rmp "$(cat "$NODE_DIR/pod")"
-  show env GANTRY_RUN_DIR="$NODE_DIR/run" "$BUILD/bin/gantryctl" ps
+  show gantryctl ps
   processes
 }
 
@@ -144,6 +177,6 @@ show ctr images import "$IMAGE_DIR/busybox.tar"
 demo_container
 demo_pod
 demo_overview
-demo_engine_killed
+demo_upgrade
 demo_end
 headline "cleaned up; the demo is done"
