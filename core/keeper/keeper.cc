@@ -88,10 +88,11 @@ void Keeper::OnSignal() {
     Note("not ending: {} instances are alive", alive);
   } else if (end) {
     ending_ = true;
-    service_manager_.Stopping();
     supervisor_.Shutdown();
   }
   if (ending_ && supervisor_.pid() == 0) {
+    // Not before: it is given little time from then on, and the engine may need some.
+    service_manager_.Stopping();
     loop_.Stop();
   }
 }

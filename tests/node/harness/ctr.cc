@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/node/harness/ctr.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <sstream>
 #include <string_view>
@@ -14,22 +15,28 @@ std::string Oci() {
   return oci == nullptr ? "crun" : oci;
 }
 
-e2e::Output Ctr(const Words& words) {
+Words CtrWords(const Words& words) {
   Words all{"ctr", "-n", kNamespace};
   all.insert(all.end(), words.begin(), words.end());
-  return e2e::RunProgram(all);
+  return all;
 }
 
-e2e::Output CtrRun(const std::string& id, const Words& command, const Words& flags) {
+e2e::Output Ctr(const Words& words) { return e2e::RunProgram(CtrWords(words)); }
+
+Words CtrRunWords(const std::string& id, const Words& command, const Words& flags) {
   Words words{"run", "--runtime", "io.containerd.gantry-" + Oci() + ".v1"};
   words.insert(words.end(), flags.begin(), flags.end());
   words.insert(words.end(), {kImage, id});
   words.insert(words.end(), command.begin(), command.end());
-  return Ctr(words);
+  return words;
+}
+
+e2e::Output CtrRun(const std::string& id, const Words& command, const Words& flags) {
+  return Ctr(CtrRunWords(id, command, flags));
 }
 
 e2e::Output Exec(const std::string& id, const Words& command) {
-  static int counter = 0;
+  static std::atomic<int> counter = 0;
   Words words{"tasks", "exec", "--exec-id", "x" + std::to_string(++counter), id};
   words.insert(words.end(), command.begin(), command.end());
   return Ctr(words);

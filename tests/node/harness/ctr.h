@@ -21,9 +21,13 @@ inline constexpr char kImage[] = "docker.io/library/busybox:gantry";
 /// crun or runc, from GANTRY_E2E_OCI; both are handlers of the node's gantry.yaml.
 std::string Oci();
 
+/// `ctr -n node WORDS`; both threads and tests may run them.
+Words CtrWords(const Words& words);
 e2e::Output Ctr(const Words& words);
-/// `ctr run FLAGS --runtime io.containerd.gantry-OCI.v1 IMAGE ID COMMAND`
+/// `run FLAGS --runtime io.containerd.gantry-OCI.v1 IMAGE ID COMMAND`
+Words CtrRunWords(const std::string& id, const Words& command, const Words& flags);
 e2e::Output CtrRun(const std::string& id, const Words& command, const Words& flags);
+/// Thread: any.
 e2e::Output Exec(const std::string& id, const Words& command);
 
 e2e::Task FindTask(const std::string& id);

@@ -22,12 +22,18 @@ void NodeTest::SetUp() {
 }
 
 void NodeTest::TearDown() {
-  while (!started_.empty()) {
-    End(started_.back());
-  }
+  EndAll();
   EXPECT_NE(Engine(), 0);
   const std::string failed = Systemctl({"list-units", "--failed", "--plain", "--no-legend"}).out;
   EXPECT_EQ(failed.find("gantry"), std::string::npos) << failed;
+}
+
+void NodeTest::EndAll() {
+  while (!started_.empty()) {
+    // A copy: the element goes.
+    const std::string id = started_.back();
+    End(id);
+  }
 }
 
 void NodeTest::End(const std::string& id) {
@@ -70,6 +76,15 @@ pid_t NodeTest::Engine() {
     return engine != 0;
   });
   return engine;
+}
+
+bool NodeTest::EndKeeper() {
+  return e2e::Eventually([keeper = Keeper()] {
+    if (Keeper() == keeper) {
+      Systemctl({"kill", "--kill-whom=main", kKeeperUnit});
+    }
+    return Keeper() == 0;
+  });
 }
 
 std::string Leftovers(const std::string& prefix) {

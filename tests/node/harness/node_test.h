@@ -28,6 +28,7 @@ class NodeTest : public ::testing::Test {
 
   /// Removes it now, and asks that nothing is left.
   void End(const std::string& id);
+  void EndAll();
 
   static std::string Scope(const std::string& id) { return "gantry-" + id + ".scope"; }
 
@@ -42,6 +43,10 @@ class NodeTest : public ::testing::Test {
   static pid_t Keeper() { return MainPid(kKeeperUnit); }
 
   static pid_t Engine();
+
+  /// SIGTERM until none runs: of a keeper that guards nothing. It keeps what it had to
+  /// do with containers that are gone for a while.
+  static bool EndKeeper();
 
   /// Of a test that leaves them for the next boot.
   void Keep() { started_.clear(); }
