@@ -24,10 +24,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The keeper needs 4 s at most; what is left to containerd's 5 s is for killing.
+/// The keeper needs 4 s at most; what is left to containerd's 5 s is for killing. Killing
+/// takes as long as the node's init does to reap: without a keeper the dead are its children,
+/// and a container's init ends only when each process of its pid namespace has been reaped.
 constexpr std::chrono::milliseconds kKeeperAnswers(4200);
 constexpr std::chrono::milliseconds kInAll(4700);
-constexpr std::chrono::milliseconds kKilling(1500);
 constexpr int kBetweenPassesMs = 10;
 constexpr size_t kMaxRecordBytes = 16U << 20;
 constexpr size_t kMaxMembers = 4096;
@@ -131,6 +132,10 @@ link::Deleted KillByRecord(const std::string& bundle, Clock::time_point deadline
       WaitALittle(plans.back().init);
     }
   }
+  // In the time that there is not all has ended: nobody comes again for what can go now.
+  for (const link::Plan& plan : plans) {
+    keeper::CleanOnce(plan);
+  }
   return deleted;
 }
 
@@ -143,8 +148,7 @@ Result<std::string> Delete(const Arguments& arguments, const Surroundings& aroun
   if (answer && answer->known) {
     return DeleteAnswer(*answer);
   }
-  const auto deadline = std::min(started + kInAll, Clock::now() + kKilling);
-  const link::Deleted deleted = KillByRecord(bundle, deadline);
+  const link::Deleted deleted = KillByRecord(bundle, started + kInAll);
   if (!answer) {
     RemoveSocket(around, bundle);
   }

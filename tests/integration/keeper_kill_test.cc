@@ -2,11 +2,14 @@
 //
 // kill -9 of the process that containerd is connected to (the keeper, or the
 // stock shim): containerd takes its containers for dead, so they must be, and
-// all of them must be gone.
+// all of them must be gone. With pods: keeper_kill_pod_test.cc.
 
 #include <signal.h>
 
+#include <filesystem>
+
 #include "tests/integration/harness/e2e_test.h"
+#include "tests/integration/harness/events.h"
 
 namespace gantry::e2e {
 namespace {
@@ -25,6 +28,24 @@ class KeeperKill : public E2eTest {
     ASSERT_GT(pid, 0);
     kill(pid, SIGKILL);
     ASSERT_TRUE(WaitGone(pid));
+  }
+
+  /// Prints `up` and goes on, whatever hangs up.
+  static Words Stubborn(const std::string& up) {
+    return {"sh", "-c", "trap '' HUP TERM PIPE; echo " + up + "; while :; do sleep 0.1; done"};
+  }
+
+  /// They are the clients', and ctr leaves them where it cannot delete a task or process.
+  static void RemoveFifos() {
+    for (const std::string& folder : ListFolder(node().fifo_dir())) {
+      std::filesystem::remove_all(node().fifo_dir() + "/" + folder);
+    }
+  }
+
+  static Program::Options Terminal() {
+    Program::Options options;
+    options.terminal = true;
+    return options;
   }
 };
 
@@ -47,6 +68,78 @@ TEST_F(KeeperKill, LetsNewContainersStart) {
   EXPECT_EQ(Ctr({"containers", "rm", id}).status, 0);
   const Output output = RunContainer({"--rm"}, Id("new"), {"sh", "-c", "exit 5"});
   EXPECT_EQ(output.status, 5) << output.Text();
+}
+
+TEST_F(KeeperKill, EndsATerminalAndItsExecs) {
+  const std::string id = Id();
+  Program init = StartCtr(node(), RunWords({"-t"}, id, Stubborn("init-up")), Terminal());
+  ASSERT_TRUE(init.ReadUntil("init-up")) << init.out();
+  Program pipes = StartCtr(node(), ExecWords({}, id, Stubborn("pipes-up")), {});
+  ASSERT_TRUE(pipes.ReadUntil("pipes-up")) << pipes.err();
+  Program terminal = StartCtr(node(), ExecWords({"-t"}, id, Stubborn("terminal-up")), Terminal());
+  ASSERT_TRUE(terminal.ReadUntil("terminal-up")) << terminal.out();
+  const std::string cgroup = "/" + settings().ns + "/" + id;
+  ASSERT_GE(ProcessesInCgroup(cgroup).size(), 3U);
+  Kill();
+  EXPECT_TRUE(Eventually([&] { return ProcessesInCgroup(cgroup).empty(); }))
+      << Describe(ProcessesInCgroup(cgroup));
+  EXPECT_TRUE(Eventually([&] { return FindTask(id).pid == 0; }));
+  for (Program* client : {&init, &pipes, &terminal}) {
+    const int status = client->Wait();
+    EXPECT_NE(status, 0) << client->out();
+    EXPECT_NE(status, Output::kTimedOut) << client->out();
+  }
+  EXPECT_EQ(Ctr({"containers", "rm", id}).status, 0);
+  RemoveFifos();
+}
+
+TEST_F(KeeperKill, TellsTheExitCodeThatIsOnRecord) {
+  if (settings().stock()) {
+    GTEST_SKIP() << "the stock shim has no record";
+  }
+  const std::string id = Id();
+  StartDetached(id, {"sh", "-c", "exit 7"}, {"--null-io"});
+  ASSERT_TRUE(WaitForState(id, "STOPPED"));
+  Events events(node());
+  Kill();
+  const auto told = events.Until("/tasks/exit", id);
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told.back().Field("exit_status"), "7");
+  EXPECT_TRUE(Eventually([&] { return FindTask(id).pid == 0; }));
+  EXPECT_EQ(Ctr({"containers", "rm", id}).status, 0);
+}
+
+// Who is to call `delete` is not there: containers go on without anyone until it is.
+TEST_F(KeeperKill, WithoutContainerdIsCleanedWhenItComes) {
+  if (settings().stock()) {
+    GTEST_SKIP() << "of the stock shim's commands, none tells its containerd when that is away";
+  }
+  const std::string id = Id();
+  StartDetached(id, Stubborn("up"), {"--null-io"});
+  const pid_t pid = FindTask(id).pid;
+  const pid_t engine = node().Engine().pid;
+  node().KillContainerd();
+  Kill();
+  EXPECT_TRUE(WaitGone(engine)) << "it does not outlive its keeper";
+  EXPECT_EQ(kill(pid, 0), 0) << "a process outlives its keeper";
+  ASSERT_EQ(node().StartContainerd(), "");
+  EXPECT_TRUE(WaitGone(pid));
+  EXPECT_TRUE(Eventually([&] { return FindTask(id).pid == 0; }));
+  EXPECT_EQ(Ctr({"containers", "rm", id}).status, 0);
+}
+
+TEST_F(KeeperKill, LetsTheSameIdStartAgain) {
+  const std::string id = Id();
+  for (int life = 0; life < 3; ++life) {
+    SCOPED_TRACE(life);
+    StartDetached(id, Stubborn("up"), {"--null-io"});
+    const pid_t pid = FindTask(id).pid;
+    ASSERT_GT(pid, 0);
+    Kill();
+    EXPECT_TRUE(WaitGone(pid));
+    EXPECT_TRUE(Eventually([&] { return FindTask(id).pid == 0; }));
+    EXPECT_EQ(Ctr({"containers", "rm", id}).status, 0);
+  }
 }
 
 }  // namespace
