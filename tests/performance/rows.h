@@ -40,6 +40,9 @@ Status StdoutRows(Lab& lab, const Extent& extent, Report& report);
 /// state-1, state-8, state-64, each with its -p99
 Status StateRows(Lab& lab, const Extent& extent, Report& report);
 
+/// gap-crash-N, gap-upgrade-N, gap-keeper-N with N = 1, 100, 500; recovery-slope
+Status GapRows(Lab& lab, const Extent& extent, Report& report);
+
 /// pod-sandbox, pod-start, pod-batch
 Status PodRows(Lab& lab, const Extent& extent, Report& report);
 /// pod-memory, pod-holder
