@@ -3,7 +3,8 @@
 // bench [ROW...]: measures gantry against the containerd shim that comes with
 // the same containerd, prints a table and writes bench.json into the folder
 // that GANTRY_BENCH_OUT names (the build's parent). GANTRY_BENCH_ROUNDS says how
-// often what is repeated is repeated (30). The settings of the e2e tests apply.
+// often what is repeated is repeated (30), GANTRY_BENCH_LIVES how many lives
+// churn-growth has (5000). The settings of the e2e tests apply.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -38,6 +39,7 @@ const std::vector<Group>& Groups() {
       {{"gap-crash-1", "gap-crash-100", "gap-crash-500", "gap-upgrade-1", "gap-upgrade-100",
         "gap-upgrade-500", "gap-keeper-1", "gap-keeper-100", "gap-keeper-500", "recovery-slope"},
        GapRows},
+      {{"churn-growth"}, ChurnRow},
       {{"pod-sandbox", "pod-start", "pod-batch"}, PodRows},
       {{"pod-memory", "pod-holder"}, PodMemoryRows},
       {{"pod-executions"}, PodExecutionRow},

@@ -43,6 +43,9 @@ Status StateRows(Lab& lab, const Extent& extent, Report& report);
 /// gap-crash-N, gap-upgrade-N, gap-keeper-N with N = 1, 100, 500; recovery-slope
 Status GapRows(Lab& lab, const Extent& extent, Report& report);
 
+/// churn-growth
+Status ChurnRow(Lab& lab, const Extent& extent, Report& report);
+
 /// pod-sandbox, pod-start, pod-batch
 Status PodRows(Lab& lab, const Extent& extent, Report& report);
 /// pod-memory, pod-holder
