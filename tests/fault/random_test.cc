@@ -3,12 +3,11 @@
 // Anything, at any moment: random operations on some containers, with random faults, also
 // while an engine that was killed comes back.
 #include <cerrno>
-#include <cstdlib>
-#include <iostream>
 #include <random>
 
 #include "tests/fault/harness/fault_test.h"
 #include "tests/fault/harness/report.h"
+#include "tests/fault/harness/seed.h"
 
 namespace gantry::fault {
 namespace {
@@ -54,11 +53,7 @@ class FaultRandom : public FaultTest {
  protected:
   void SetUp() override {
     FaultTest::SetUp();
-    const char* const given = std::getenv("GANTRY_FAULT_SEED");
-    const unsigned seed = given != nullptr ? static_cast<unsigned>(std::atoi(given))
-                                           : std::random_device()() % 1'000'000;
-    std::cout << "GANTRY_FAULT_SEED=" << seed << "\n";
-    random_.seed(seed);
+    random_.seed(Seed());
     for (size_t i = 0; i < kContainers; ++i) {
       containers_.push_back({Id("-" + std::to_string(i)), ""});
     }

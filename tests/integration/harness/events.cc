@@ -43,14 +43,9 @@ Events::Events(const Node& node) : program_(node.CtrWords({"events"})) {
 }
 
 std::vector<Event> Events::Of(const std::string& container) const {
-  std::vector<Event> found;
-  std::istringstream lines(program_.out());
-  for (std::string line; std::getline(lines, line);) {
-    Event event = Parse(line);
-    if (event.topic.starts_with("/tasks/") && event.Field("container_id") == container) {
-      found.push_back(std::move(event));
-    }
-  }
+  std::vector<Event> found = All();
+  std::erase_if(found,
+                [&](const Event& event) { return event.Field("container_id") != container; });
   return found;
 }
 
@@ -71,6 +66,32 @@ std::vector<Event> Events::Until(std::string_view topic, const std::string& cont
     return false;
   });
   return came ? Of(container) : std::vector<Event>();
+}
+
+bool Events::Heard(std::string_view topic, const std::string& container) {
+  const std::pair<std::string, std::string> wanted{topic, container};
+  return program_.ReadWhile([&] {
+    const std::string& out = program_.out();
+    for (size_t end = out.find('\n', heard_); end != std::string::npos;
+         end = out.find('\n', heard_)) {
+      const Event event = Parse(out.substr(heard_, end - heard_));
+      heard_ = end + 1;
+      heard_of_.insert({event.topic, event.Field("container_id")});
+    }
+    return heard_of_.contains(wanted);
+  });
+}
+
+std::vector<Event> Events::All() const {
+  std::vector<Event> found;
+  std::istringstream lines(program_.out());
+  for (std::string line; std::getline(lines, line);) {
+    Event event = Parse(line);
+    if (event.topic.starts_with("/tasks/")) {
+      found.push_back(std::move(event));
+    }
+  }
+  return found;
 }
 
 std::vector<std::string> Events::Topics(const std::vector<Event>& events) {

@@ -3,8 +3,10 @@
 // `ctr events`: what containerd tells its subscribers, in order.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/integration/harness/node.h"
@@ -29,6 +31,10 @@ class Events {
   /// Empty when it did not come.
   std::vector<Event> Until(std::string_view topic, const std::string& container,
                            const std::string& process = "");
+  /// The same for very many containers: whether it came, no more.
+  bool Heard(std::string_view topic, const std::string& container);
+  /// All of tasks seen so far.
+  std::vector<Event> All() const;
   /// The events of a container seen so far.
   std::vector<Event> Of(const std::string& container) const;
   /// Their topics, without "/tasks/"; an exec's exit as "exit(id)".
@@ -39,6 +45,9 @@ class Events {
 
  private:
   Program program_;
+  /// What `Heard` has looked at.
+  size_t heard_ = 0;
+  std::set<std::pair<std::string, std::string>> heard_of_;
 };
 
 }  // namespace gantry::e2e
