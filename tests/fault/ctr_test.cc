@@ -114,5 +114,11 @@ TEST_F(FaultCtr, InEachStep) {
   Sweep("container", [this](const std::string& suffix) { return Detached(Id(suffix)); });
 }
 
+TEST_F(FaultCtr, UpgradedInEachStep) {
+  Sweep(
+      "container", [this](const std::string& suffix) { return Detached(Id(suffix)); },
+      Of::kUpgrades);
+}
+
 }  // namespace
 }  // namespace gantry::fault

@@ -157,5 +157,11 @@ TEST_P(FaultPod, InEachStep) {
         [this](const std::string& suffix) { return Whole(suffix); });
 }
 
+TEST_P(FaultPod, UpgradedInEachStep) {
+  Sweep(
+      std::string("pod of ") + GetParam(),
+      [this](const std::string& suffix) { return Whole(suffix); }, Of::kUpgrades);
+}
+
 }  // namespace
 }  // namespace gantry::fault

@@ -2,7 +2,6 @@
 //
 // Anything, at any moment: random operations on some containers, with random faults, also
 // while an engine that was killed comes back.
-#include <cerrno>
 #include <random>
 
 #include "tests/fault/harness/fault_test.h"
@@ -74,7 +73,8 @@ class FaultRandom : public FaultTest {
 
   /// Kills most of the time.
   Fault ChooseFault() {
-    constexpr int kFailures[] = {0, 0, 0, ENOSPC, EMFILE};
+    constexpr Trouble kFailures[] = {Trouble::kKill, Trouble::kKill, Trouble::kKill,
+                                     Trouble::kNoSpace, Trouble::kNoDescriptors};
     return {"", static_cast<uint32_t>(1 + Below(kFarthest)),
             kFailures[Below(std::size(kFailures))]};
   }
@@ -97,14 +97,14 @@ class FaultRandom : public FaultTest {
     if (done.status == operation.status) {
       container.state = operation.to;
     } else {
-      EXPECT_TRUE(Faults::Get().happened() && fault.failure != 0) << done.Text();
+      EXPECT_TRUE(Faults::Get().happened() && MayFail(fault.trouble)) << done.Text();
       Forget(container);
     }
     if (container.state.empty()) {
       Ctr({"containers", "rm", container.id});
     }
     CheckStates();
-    Report::Get().Add(std::string("random: ") + operation.name, {"any", fault.nth, fault.failure},
+    Report::Get().Add(std::string("random: ") + operation.name, {"any", fault.nth, fault.trouble},
                       Faults::Get().Disarm());
   }
 

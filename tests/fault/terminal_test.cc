@@ -104,6 +104,12 @@ TEST_F(FaultStream, OfATerminalInEachStep) {
   Sweep("terminal", [this](const std::string& suffix) { return Terminal(Id(suffix)); });
 }
 
+TEST_F(FaultStream, OfATerminalUpgradedInEachStep) {
+  Sweep(
+      "terminal", [this](const std::string& suffix) { return Terminal(Id(suffix)); },
+      Of::kUpgrades);
+}
+
 TEST_F(FaultStream, OfAnInputInEachStep) {
   const std::string container = Id("-reader");
   StartDetached(container, {"sleep", "1000"});

@@ -2,11 +2,14 @@
 #include "tests/fault/harness/fault_test.h"
 
 #include <algorithm>
-#include <cerrno>
+#include <array>
 #include <cstdlib>
 #include <iostream>
+#include <numeric>
 
+#include "tests/fault/harness/disturbance.h"
 #include "tests/fault/harness/report.h"
+#include "tests/fault/harness/seed.h"
 #include "tests/integration/harness/leftovers.h"
 
 namespace gantry::fault {
@@ -20,16 +23,48 @@ int Failures() {
   return result.total_part_count();
 }
 
+using Faultlist = std::vector<Fault>;
+
 /// Once at each time that it was passed, and what else can go wrong there once.
-void AddFaults(const PassedPoint& point, std::vector<Fault>& plan) {
+void AddFailures(const PassedPoint& point, Faultlist& plan) {
   for (uint32_t nth = 1; (point.kinds & kEffect) != 0 && nth <= point.times; ++nth) {
-    plan.push_back({point.name, nth, 0});
+    plan.push_back({point.name, nth, Trouble::kKill});
   }
   if ((point.kinds & kSpace) != 0) {
-    plan.push_back({point.name, 1, ENOSPC});
+    plan.push_back({point.name, 1, Trouble::kNoSpace});
   }
   if ((point.kinds & kDescriptor) != 0) {
-    plan.push_back({point.name, 1, EMFILE});
+    plan.push_back({point.name, 1, Trouble::kNoDescriptors});
+  }
+}
+
+/// Each that succeeds at each time that it was passed, and one of those that are given up.
+void AddUpgrades(const PassedPoint& point, Faultlist& plan) {
+  constexpr Trouble kGivenUp[] = {Trouble::kCrashingUpgrade, Trouble::kRefusedUpgrade,
+                                  Trouble::kSilentUpgrade};
+  for (uint32_t nth = 1; (point.kinds & kEffect) != 0 && nth <= point.times; ++nth) {
+    const Trouble given_up = kGivenUp[plan.size() / 3 % std::size(kGivenUp)];
+    for (const Trouble trouble : {Trouble::kUpgrade, Trouble::kKeeperUpgrade, given_up}) {
+      plan.push_back({point.name, nth, trouble});
+    }
+  }
+}
+
+/// GANTRY_FAULT_EVERY=N: every Nth of all, another one with another seed. And to look at one
+/// again: GANTRY_FAULT_ONLY is what the log says of it.
+void Choose(std::vector<Faultlist>& plans) {
+  const char* const only = std::getenv("GANTRY_FAULT_ONLY");
+  const char* const every = std::getenv("GANTRY_FAULT_EVERY");
+  const unsigned step = every != nullptr ? static_cast<unsigned>(std::max(1, std::atoi(every))) : 1;
+  std::array<unsigned, kTroubles> numbers;
+  // Of each kind another one: a point has several.
+  std::iota(numbers.begin(), numbers.end(), step > 1 ? Seed() : 0);
+  for (Faultlist& plan : plans) {
+    std::erase_if(plan, [&](const Fault& fault) {
+      return only != nullptr ? Describe(fault) != only
+                             : numbers[static_cast<size_t>(fault.trouble)]++ % step != 0;
+    });
+    std::ranges::reverse(plan);
   }
 }
 
@@ -62,7 +97,7 @@ void FaultTest::WaitForEngine() {
   }
 }
 
-std::vector<FaultTest::Plan> FaultTest::Look(const MakeLife& make) {
+std::vector<FaultTest::Plan> FaultTest::Look(const MakeLife& make, Of of) {
   const Life life = make("-" + std::to_string(++lives_));
   std::vector<Plan> plans;
   for (const Step& step : life.steps) {
@@ -73,14 +108,10 @@ std::vector<FaultTest::Plan> FaultTest::Look(const MakeLife& make) {
     step.check();
     Plan& plan = plans.emplace_back();
     for (const PassedPoint& point : passed) {
-      AddFaults(point, plan);
+      of == Of::kFailures ? AddFailures(point, plan) : AddUpgrades(point, plan);
     }
-    // To look at one again: GANTRY_FAULT_ONLY is what the log says of it.
-    if (const char* const only = std::getenv("GANTRY_FAULT_ONLY"); only != nullptr) {
-      std::erase_if(plan, [&](const Fault& fault) { return Describe(fault) != only; });
-    }
-    std::ranges::reverse(plan);
   }
+  Choose(plans);
   life.end(true);
   return plans;
 }
@@ -89,18 +120,19 @@ void FaultTest::RunStep(const std::string& operation, const Step& step, Plan& pl
                         bool& undisturbed) {
   const Fault fault = plan.empty() ? Fault() : plan.back();
   SCOPED_TRACE(operation + ", " + (plan.empty() ? std::string("as it is") : Describe(fault)));
+  std::unique_ptr<Disturbance> disturbance;
   if (!plan.empty()) {
     plan.pop_back();
-    Faults::Get().Arm(fault);
+    disturbance = std::make_unique<Disturbance>(node(), fault);
   }
   Status done = step.run();
-  const bool happened = Faults::Get().Disarm();
+  const bool happened = disturbance != nullptr && disturbance->End();
   if (!fault.point.empty()) {
     Report::Get().Add(operation, fault, happened);
     std::cout << lives_ << ". " << operation << ": " << Describe(fault)
               << (happened ? "" : ", which was not passed") << std::endl;
   }
-  if (!done && happened && fault.failure != 0) {
+  if (!done && happened && MayFail(fault.trouble)) {
     // It may fail then. It may not be in the way of another one.
     undisturbed = false;
     step.undo();
@@ -140,9 +172,9 @@ void FaultTest::LiveWith(const std::string& name, const Life& life, std::vector<
   }
 }
 
-void FaultTest::Sweep(const std::string& name, const MakeLife& make) {
+void FaultTest::Sweep(const std::string& name, const MakeLife& make, Of of) {
   known_ = e2e::WhatIsThere(node(), Id());
-  std::vector<Plan> plans = Look(make);
+  std::vector<Plan> plans = Look(make, of);
   const auto more = [&] {
     return std::ranges::any_of(plans, [](auto& plan) { return !plan.empty(); });
   };

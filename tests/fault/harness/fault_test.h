@@ -25,9 +25,15 @@ class FaultTest : public e2e::CriTest {
   /// Makes a life of its own: `suffix` is for the names in it.
   using MakeLife = std::function<Life(const std::string& suffix)>;
 
+  /// What a sweep does at each point.
+  enum class Of {
+    kFailures,  ///< The engine is killed, or a call fails.
+    kUpgrades,  ///< Engine and keeper are changed, or the change is given up.
+  };
+
   /// Lives such lives: once to see which points each step passes; then, until each has had
   /// its turn, with something that goes wrong at one point of each step.
-  void Sweep(const std::string& name, const MakeLife& make);
+  void Sweep(const std::string& name, const MakeLife& make, Of of = Of::kFailures);
 
   e2e::Events& events() { return *events_; }
 
@@ -35,7 +41,7 @@ class FaultTest : public e2e::CriTest {
   /// What may go wrong in one step.
   using Plan = std::vector<Fault>;
 
-  std::vector<Plan> Look(const MakeLife& make);
+  std::vector<Plan> Look(const MakeLife& make, Of of);
   void LiveWith(const std::string& name, const Life& life, std::vector<Plan>& plans);
   void RunStep(const std::string& operation, const Step& step, Plan& plan, bool& undisturbed);
   /// Waits until an engine answers for all there is.

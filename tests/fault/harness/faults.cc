@@ -2,12 +2,17 @@
 #include "tests/fault/harness/faults.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
@@ -15,15 +20,56 @@
 namespace gantry::fault {
 namespace {
 
+constexpr timespec kBetweenLooks{0, 20'000'000};
+
 Faults* instance = nullptr;
+
+int32_t FailureOf(Trouble trouble) {
+  switch (trouble) {
+    case Trouble::kKill:
+      return 0;
+    case Trouble::kNoSpace:
+      return ENOSPC;
+    case Trouble::kNoDescriptors:
+      return EMFILE;
+    default:
+      return kStand;
+  }
+}
 
 std::string TextOf(const NameBytes& name) { return {name.data()}; }
 
 }  // namespace
 
+const char* NameOf(Trouble trouble) {
+  switch (trouble) {
+    case Trouble::kKill:
+      return "kill";
+    case Trouble::kNoSpace:
+      return "ENOSPC";
+    case Trouble::kNoDescriptors:
+      return "EMFILE";
+    case Trouble::kUpgrade:
+      return "upgrade";
+    case Trouble::kCrashingUpgrade:
+      return "crashing upgrade";
+    case Trouble::kRefusedUpgrade:
+      return "refused upgrade";
+    case Trouble::kSilentUpgrade:
+      return "silent upgrade";
+    case Trouble::kKeeperUpgrade:
+      return "keeper upgrade";
+  }
+  return "";
+}
+
+bool MayFail(Trouble trouble) {
+  return trouble == Trouble::kNoSpace || trouble == Trouble::kNoDescriptors;
+}
+
 std::string Describe(const Fault& fault) {
-  const std::string what = fault.failure == 0 ? "kill" : ErrnoName(fault.failure);
-  return what + " at \"" + fault.point + "\" no. " + std::to_string(fault.nth);
+  return std::string(NameOf(fault.trouble)) + " at \"" + fault.point + "\" no. " +
+         std::to_string(fault.nth);
 }
 
 Faults::Faults(const std::string& path) {
@@ -76,13 +122,26 @@ void Faults::Arm(const Fault& fault) {
   control_->name = {};
   std::ranges::copy(fault.point.substr(0, kMaxName), control_->name.begin());
   control_->nth = fault.nth;
-  control_->failure = fault.failure;
+  control_->failure = FailureOf(fault.trouble);
   control_->hits = 0;
   control_->fired = 0;
+  control_->released = 0;
   control_->armed.store(1, std::memory_order_release);
 }
 
 bool Faults::happened() const { return control_->fired != 0; }
+
+bool Faults::WaitUntilHappened(const std::stop_token& stop) const {
+  while (!happened() && !stop.stop_requested()) {
+    syscall(SYS_futex, &control_->fired, FUTEX_WAIT, 0, &kBetweenLooks, nullptr, 0);
+  }
+  return happened();
+}
+
+void Faults::Release() {
+  control_->released = 1;
+  syscall(SYS_futex, &control_->released, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
 
 bool Faults::Disarm() {
   control_->armed = 0;

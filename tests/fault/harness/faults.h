@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -11,18 +12,40 @@
 
 namespace gantry::fault {
 
+/// What can go wrong, or only change.
+enum class Trouble {
+  // In the engine, at a point.
+  kKill,
+  kNoSpace,
+  kNoDescriptors,
+  // While a thread of the engine stands still at a point.
+  /// It is upgraded, and so ended.
+  kUpgrade,
+  /// The new engine ends at once; refuses; says nothing.
+  kCrashingUpgrade,
+  kRefusedUpgrade,
+  kSilentUpgrade,
+  /// The keeper executes its program again.
+  kKeeperUpgrade,
+};
+inline constexpr int kTroubles = 8;
+
+/// `kill`, as the report calls it.
+const char* NameOf(Trouble trouble);
+/// The client may get an error.
+bool MayFail(Trouble trouble);
+
 /// One thing that goes wrong.
 struct Fault {
   std::string point;
   /// 1: the first time that it is passed.
   uint32_t nth = 1;
-  /// 0: SIGKILL.
-  int failure = 0;
+  Trouble trouble = Trouble::kKill;
 
   bool operator==(const Fault&) const = default;
 };
 
-/// `kill at the 2nd "rename to gantry.record"`.
+/// `kill at "rename to gantry.record" no. 2`.
 std::string Describe(const Fault& fault);
 
 struct PassedPoint {
@@ -50,6 +73,10 @@ class Faults {
   void Arm(const Fault& fault);
   /// Whether it has happened.
   bool happened() const;
+  /// Waits for it. False: `stop` was asked for before.
+  bool WaitUntilHappened(const std::stop_token& stop) const;
+  /// What stands still at the point goes on.
+  void Release();
   /// The same; it will not happen any more.
   bool Disarm();
 

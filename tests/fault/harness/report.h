@@ -3,6 +3,7 @@
 // Which points were reached in which operation, and how often what went wrong there.
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
 #include <utility>
@@ -24,9 +25,7 @@ class Report {
 
  private:
   struct Row {
-    int kills = 0;
-    int no_space = 0;
-    int no_descriptors = 0;
+    std::array<int, kTroubles> happened{};
     int missed = 0;
   };
 

@@ -26,6 +26,9 @@ enum Kind : uint32_t {
   kDescriptor = 4,
 };
 
+/// As a failure: the thread stands still right before the step.
+inline constexpr int32_t kStand = -1;
+
 using NameBytes = std::array<char, kMaxName + 1>;
 
 struct Passed {
@@ -44,10 +47,13 @@ struct Control {
   NameBytes name;
   /// 1: the first time that such a point is passed.
   uint32_t nth;
-  /// What the call fails with; 0: SIGKILL.
+  /// What the call fails with; 0: SIGKILL; or kStand.
   int32_t failure;
   std::atomic<uint32_t> hits;
+  /// A futex(2).
   std::atomic<uint32_t> fired;
+  /// A futex(2): what stands goes on when it is not 0.
+  std::atomic<uint32_t> released;
   std::array<Passed, kMaxPassed> trace;
 };
 

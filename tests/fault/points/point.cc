@@ -2,6 +2,7 @@
 #include "tests/fault/points/point.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -9,6 +10,7 @@
 
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 
@@ -52,9 +54,19 @@ void Record(Control& control, const Name& name, uint32_t kinds) {
   std::abort();
 }
 
+/// Others of the process go on, but for what needs this thread.
+void Stand(Control& control) {
+  const auto call = Real<decltype(&syscall)>("syscall");
+  call(SYS_futex, &control.fired, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  while (control.released.load(std::memory_order_acquire) == 0) {
+    call(SYS_futex, &control.released, FUTEX_WAIT, 0, nullptr, nullptr, 0);
+  }
+}
+
 bool IsFor(int32_t failure, uint32_t kinds) {
   switch (failure) {
     case 0:
+    case kStand:
       return (kinds & kEffect) != 0;
     case EMFILE:
       return (kinds & kDescriptor) != 0;
@@ -85,6 +97,10 @@ int Pass(std::string_view verb, std::string_view object, uint32_t kinds) {
   }
   if (control->failure == 0) {
     Die();
+  }
+  if (control->failure == kStand) {
+    Stand(*control);
+    return 0;
   }
   return control->failure;
 }
