@@ -7,6 +7,7 @@
 // the other, in the order in which they were announced; pods side by side. Calls
 // to a container wait for this; calls to others do not.
 #include <charconv>
+#include <chrono>
 #include <set>
 #include <utility>
 
@@ -29,14 +30,22 @@ ContainerRequest RequestOf(const Container& container, std::string spec_json) {
   return request;
 }
 
+/// What is short now, a descriptor or memory, may be there soon: others that are being
+/// taken up need it for a moment.
+constexpr auto kReadAgainAfter = std::chrono::milliseconds(50);
+constexpr int kMostReads = 40;
+
+/// The system could not read it; it may be as good as ever.
+bool IsUnread(const Result<store::Record>& read) { return !read && read.error().sys_errno != 0; }
+
 /// The record of a bundle, and nothing beside it: a write that was killed half-way
-/// leaves no trace, one that cannot be read is put aside. Thread: workers.
+/// leaves no trace, one that is damaged is put aside. Thread: workers.
 Result<store::Record> ReadRecord(const std::string& bundle) {
   store::RemoveUnfinished(bundle);
   Result<store::Record> read = store::Read(bundle);
   const Code code = read ? Code::kOk : read.error().code;
   // One of a later version is for that version, which may come back.
-  if (!read && code != Code::kNotFound && code != Code::kFailedPrecondition) {
+  if (!read && !IsUnread(read) && code != Code::kNotFound && code != Code::kFailedPrecondition) {
     IgnoreError(store::Quarantine(bundle), "it is logged and left where it is");
   }
   return read;
@@ -123,9 +132,7 @@ os::Task<void> Service::RecoverInstance(uint64_t number) {
   const Result<GroupPtr> group = instances_.GroupAt(instance.address);
   const ContainerPtr container = containers_[KeyOf(**group, instance.announce.id)];
   container->bundle = instance.announce.bundle;
-  Result<store::Record> record = co_await parts_.services.pool.RunFor(
-      container->group->account, [container] { return ReadRecord(container->bundle); },
-      os::Refusable::kNo);
+  Result<store::Record> record = co_await ReadRecordOf(container);
   const bool is_pod = record && record->kind == store::Kind::kSandbox;
   co_await pods_.Recover(container->group, instance, is_pod ? &*record : nullptr);
   Status recovered;
@@ -144,6 +151,19 @@ os::Task<void> Service::RecoverInstance(uint64_t number) {
     }
   }
   container->ready.Set();
+}
+
+os::Task<Result<store::Record>> Service::ReadRecordOf(ContainerPtr container) {
+  for (int reads = 1;; ++reads) {
+    Result<store::Record> record = co_await parts_.services.pool.RunFor(
+        container->group->account, [container] { return ReadRecord(container->bundle); },
+        os::Refusable::kNo);
+    if (!IsUnread(record) || record.error().code != Code::kResourceExhausted ||
+        reads == kMostReads) {
+      co_return record;
+    }
+    co_await os::Sleep(parts_.services.loop, kReadAgainAfter);
+  }
 }
 
 os::Task<Status> Service::Recover(ContainerPtr container, store::Record record) {

@@ -195,6 +195,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   /// After a restart: returns when what was in the group before is taken up again.
   os::Task<void> AwaitRecovery(std::string address) const;
   os::Task<void> RecoverInstance(uint64_t number);
+  os::Task<Result<store::Record>> ReadRecordOf(ContainerPtr container);
   os::Task<Status> Recover(ContainerPtr container, store::Record record);
   void RestoreContainer(Container& container, const store::Record& record);
   os::Task<oci::Spec> RereadSpec(ContainerPtr container);

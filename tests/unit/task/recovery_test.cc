@@ -295,6 +295,19 @@ TEST_F(TaskRecovery, PutsADamagedRecordAside) {
   EXPECT_TRUE(std::filesystem::exists(store::PathOf(bundle) + ".bad"));
 }
 
+TEST_F(TaskRecovery, LeavesARecordThatCannotBeRead) {
+  const std::string record = store::PathOf(dir_.path() + "/c1");
+  Run("c1");
+  std::filesystem::rename(record, record + ".good");
+  std::filesystem::create_symlink(record, record);
+  RestartEngine();
+  EXPECT_EQ(CodeOf(State("c1")), Code::kNotFound);
+  EXPECT_FALSE(std::filesystem::exists(record + ".bad"));
+  std::filesystem::rename(record + ".good", record);
+  RestartEngine();
+  EXPECT_EQ(State("c1")->status(), pb::RUNNING);
+}
+
 TEST_F(TaskRecovery, ServesADeleteCallOfWhatItTookUp) {
   Run("c1");
   RestartEngine();
