@@ -9,9 +9,9 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -20,6 +20,7 @@
 
 #include "tests/fault/churn/disturber.h"
 #include "tests/fault/churn/holdings.h"
+#include "tests/fault/churn/image_mount.h"
 #include "tests/fault/churn/life.h"
 #include "tests/fault/harness/seed.h"
 #include "tests/integration/harness/e2e_test.h"
@@ -55,17 +56,12 @@ class Churn : public e2e::E2eTest {
     if (IsSkipped() || HasFatalFailure()) {
       return;
     }
-    rootfs_ = settings().root + "/rootfs";
-    std::filesystem::create_directories(rootfs_);
-    const e2e::Output mounted = Ctr({"images", "mount", e2e::kImage, rootfs_});
-    ASSERT_EQ(mounted.status, 0) << mounted.Text();
+    image_ = std::make_unique<ImageMount>(node());
     known_ = e2e::WhatIsThere(node(), Id("-"));
   }
 
   void TearDown() override {
-    if (!rootfs_.empty()) {
-      Ctr({"images", "unmount", "--rm", rootfs_});
-    }
+    image_.reset();
     E2eTest::TearDown();
   }
 
@@ -80,7 +76,7 @@ class Churn : public e2e::E2eTest {
     for (int i = 0; i < kAtOnce; ++i) {
       clients.emplace_back([&] {
         for (int number = next++; number < end && !HasFailure(); number = next++) {
-          Live(node(), rootfs_, PlanOf(number), step);
+          Live(node(), image_->path(), PlanOf(number), step);
         }
       });
     }
@@ -123,7 +119,7 @@ class Churn : public e2e::E2eTest {
     }
   }
 
-  std::string rootfs_;
+  std::unique_ptr<ImageMount> image_;
   /// Of the image that is mounted.
   std::set<std::string> known_;
 };

@@ -112,6 +112,11 @@ Status ChurnTask::Create() {
 
 Status ChurnTask::Start(const std::string& exec) { return Call("Start", Named(exec)); }
 
+Result<int> ChurnTask::State() {
+  GANTRY_TRY(const std::string answer, Ask("State", Named()));
+  return static_cast<int>(ReadEnded(answer, 4).status);
+}
+
 Status ChurnTask::Exec(const std::string& exec, const std::vector<std::string>& command,
                        const TaskStreams& streams) {
   ProtoWriter spec;

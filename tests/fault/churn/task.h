@@ -42,6 +42,8 @@ class ChurnTask {
   Status Announce();
   Status Create();
   Status Start(const std::string& exec = "");
+  /// As task.proto numbers them: 1 is created.
+  Result<int> State();
   Status Exec(const std::string& exec, const std::vector<std::string>& command,
               const TaskStreams& streams);
   Status Kill(int signal);

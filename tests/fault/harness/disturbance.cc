@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <filesystem>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
@@ -15,6 +16,17 @@ namespace {
 bool Stands(Trouble trouble) {
   return trouble != Trouble::kKill && trouble != Trouble::kNoSpace &&
          trouble != Trouble::kNoDescriptors;
+}
+
+/// SIGTERM is on its way to it, or it has gone.
+bool IsAskedToEnd(pid_t pid) {
+  std::istringstream lines(e2e::ReadText("/proc/" + std::to_string(pid) + "/status"));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("ShdPnd:")) {
+      return (std::stoull(line.substr(7), nullptr, 16) >> (SIGTERM - 1) & 1) != 0;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -63,10 +75,14 @@ void Disturbance::Run(const std::stop_token& stop) {
   Faults::Get().Release();
 }
 
+/// It stands until it has been asked to end. (One that does not end then is killed after
+/// 2 s; as long as that, containerd waits for the state of a container.)
 void Disturbance::UpgradeEngine() {
   const pid_t old = node_.Engine().pid;
-  const e2e::Output done = Upgrade({});
-  EXPECT_EQ(done.status, 0) << done.Text();
+  e2e::Program upgrade(UpgradeWords({}));
+  EXPECT_TRUE(e2e::Eventually([&] { return IsAskedToEnd(old); }));
+  Faults::Get().Release();
+  EXPECT_EQ(upgrade.Wait(), 0) << upgrade.err();
   EXPECT_TRUE(e2e::WaitGone(old)) << "the old engine is still there";
 }
 
@@ -81,8 +97,7 @@ void Disturbance::UpgradeRefused() {
 /// It is silent all the time that the operation takes, and then ended.
 void Disturbance::UpgradeToSilent(const std::stop_token& stop) {
   const std::string program = Script("silent-engine", "exec sleep 1234");
-  e2e::Program upgrade({node_.settings().gantry_bin + "/gantryctl", "--address",
-                        node_.settings().run_dir + "/gantry.sock", "upgrade", "--engine", program});
+  e2e::Program upgrade(UpgradeWords({"--engine", program}));
   const pid_t keeper = node_.Keeper().pid;
   e2e::HostProcess silent;
   EXPECT_TRUE(e2e::Eventually([&] {
@@ -109,11 +124,15 @@ void Disturbance::ExpectGivenUp(const std::string& program, const std::string& w
   EXPECT_EQ(node_.Engine().pid, old);
 }
 
-e2e::Output Disturbance::Upgrade(const std::vector<std::string>& words) const {
+std::vector<std::string> Disturbance::UpgradeWords(const std::vector<std::string>& words) const {
   std::vector<std::string> all = {node_.settings().gantry_bin + "/gantryctl", "--address",
                                   node_.settings().run_dir + "/gantry.sock", "upgrade"};
   all.insert(all.end(), words.begin(), words.end());
-  return e2e::RunProgram(all);
+  return all;
+}
+
+e2e::Output Disturbance::Upgrade(const std::vector<std::string>& words) const {
+  return e2e::RunProgram(UpgradeWords(words));
 }
 
 std::string Disturbance::Script(const std::string& name, const std::string& text) const {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/fault/harness/faults.h"
 #include "tests/integration/harness/node.h"
@@ -33,6 +34,7 @@ class Disturbance {
   void UpgradeToSilent(const std::stop_token& stop);
   void UpgradeRefused();
   void ExpectGivenUp(const std::string& program, const std::string& why) const;
+  std::vector<std::string> UpgradeWords(const std::vector<std::string>& words) const;
   e2e::Output Upgrade(const std::vector<std::string>& words) const;
   std::string Script(const std::string& name, const std::string& text) const;
 

@@ -2,14 +2,10 @@
 #include "tests/fault/harness/fault_test.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <iostream>
-#include <numeric>
 
 #include "tests/fault/harness/disturbance.h"
 #include "tests/fault/harness/report.h"
-#include "tests/fault/harness/seed.h"
 #include "tests/integration/harness/leftovers.h"
 
 namespace gantry::fault {
@@ -21,51 +17,6 @@ constexpr int kMostFailures = 8;
 int Failures() {
   const auto& result = *::testing::UnitTest::GetInstance()->current_test_info()->result();
   return result.total_part_count();
-}
-
-using Faultlist = std::vector<Fault>;
-
-/// Once at each time that it was passed, and what else can go wrong there once.
-void AddFailures(const PassedPoint& point, Faultlist& plan) {
-  for (uint32_t nth = 1; (point.kinds & kEffect) != 0 && nth <= point.times; ++nth) {
-    plan.push_back({point.name, nth, Trouble::kKill});
-  }
-  if ((point.kinds & kSpace) != 0) {
-    plan.push_back({point.name, 1, Trouble::kNoSpace});
-  }
-  if ((point.kinds & kDescriptor) != 0) {
-    plan.push_back({point.name, 1, Trouble::kNoDescriptors});
-  }
-}
-
-/// Each that succeeds at each time that it was passed, and one of those that are given up.
-void AddUpgrades(const PassedPoint& point, Faultlist& plan) {
-  constexpr Trouble kGivenUp[] = {Trouble::kCrashingUpgrade, Trouble::kRefusedUpgrade,
-                                  Trouble::kSilentUpgrade};
-  for (uint32_t nth = 1; (point.kinds & kEffect) != 0 && nth <= point.times; ++nth) {
-    const Trouble given_up = kGivenUp[plan.size() / 3 % std::size(kGivenUp)];
-    for (const Trouble trouble : {Trouble::kUpgrade, Trouble::kKeeperUpgrade, given_up}) {
-      plan.push_back({point.name, nth, trouble});
-    }
-  }
-}
-
-/// GANTRY_FAULT_EVERY=N: every Nth of all, another one with another seed. And to look at one
-/// again: GANTRY_FAULT_ONLY is what the log says of it.
-void Choose(std::vector<Faultlist>& plans) {
-  const char* const only = std::getenv("GANTRY_FAULT_ONLY");
-  const char* const every = std::getenv("GANTRY_FAULT_EVERY");
-  const unsigned step = every != nullptr ? static_cast<unsigned>(std::max(1, std::atoi(every))) : 1;
-  std::array<unsigned, kTroubles> numbers;
-  // Of each kind another one: a point has several.
-  std::iota(numbers.begin(), numbers.end(), step > 1 ? Seed() : 0);
-  for (Faultlist& plan : plans) {
-    std::erase_if(plan, [&](const Fault& fault) {
-      return only != nullptr ? Describe(fault) != only
-                             : numbers[static_cast<size_t>(fault.trouble)]++ % step != 0;
-    });
-    std::ranges::reverse(plan);
-  }
 }
 
 }  // namespace
@@ -97,7 +48,7 @@ void FaultTest::WaitForEngine() {
   }
 }
 
-std::vector<FaultTest::Plan> FaultTest::Look(const MakeLife& make, Of of) {
+std::vector<Plan> FaultTest::Look(const MakeLife& make, Of of) {
   const Life life = make("-" + std::to_string(++lives_));
   std::vector<Plan> plans;
   for (const Step& step : life.steps) {

@@ -11,6 +11,7 @@
 
 #include "tests/fault/harness/faults.h"
 #include "tests/fault/harness/life.h"
+#include "tests/fault/harness/plan.h"
 #include "tests/fault/harness/witness.h"
 #include "tests/integration/harness/cri_test.h"
 #include "tests/integration/harness/events.h"
@@ -37,16 +38,13 @@ class FaultTest : public e2e::CriTest {
 
   e2e::Events& events() { return *events_; }
 
- private:
-  /// What may go wrong in one step.
-  using Plan = std::vector<Fault>;
-
-  std::vector<Plan> Look(const MakeLife& make, Of of);
-  void LiveWith(const std::string& name, const Life& life, std::vector<Plan>& plans);
-  void RunStep(const std::string& operation, const Step& step, Plan& plan, bool& undisturbed);
   /// Waits until an engine answers for all there is.
   static void WaitForEngine();
 
+ private:
+  std::vector<Plan> Look(const MakeLife& make, Of of);
+  void LiveWith(const std::string& name, const Life& life, std::vector<Plan>& plans);
+  void RunStep(const std::string& operation, const Step& step, Plan& plan, bool& undisturbed);
   void ExpectNothingLeft();
 
   std::unique_ptr<Witness> witness_;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The test image as a folder, for containers that no containerd makes.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/integration/harness/e2e_test.h"
+
+namespace gantry::fault {
+
+/// Thread: the test's.
+class ImageMount {
+ public:
+  explicit ImageMount(const e2e::Node& node) : node_(node), path_(node.settings().root + "/image") {
+    std::filesystem::create_directories(path_);
+    const e2e::Output mounted = node_.Ctr({"images", "mount", e2e::kImage, path_});
+    EXPECT_EQ(mounted.status, 0) << mounted.Text();
+  }
+
+  ~ImageMount() { node_.Ctr({"images", "unmount", "--rm", path_}); }
+
+  ImageMount(const ImageMount&) = delete;
+  ImageMount& operator=(const ImageMount&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  const e2e::Node& node_;
+  std::string path_;
+};
+
+}  // namespace gantry::fault

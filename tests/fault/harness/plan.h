@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which faults a sweep tries.
+#pragma once
+
+#include <vector>
+
+#include "tests/fault/harness/faults.h"
+
+namespace gantry::fault {
+
+/// What may go wrong in one step; its last one first.
+using Plan = std::vector<Fault>;
+
+/// Once at each time that it was passed, and what else can go wrong there once.
+void AddFailures(const PassedPoint& point, Plan& plan);
+
+/// Each that succeeds at each time that it was passed, and one of those that are given up.
+void AddUpgrades(const PassedPoint& point, Plan& plan);
+
+/// GANTRY_FAULT_EVERY=N: leaves every Nth of each kind in all plans, another one with
+/// another seed. And to look at one again: GANTRY_FAULT_ONLY is what the log says of it.
+void Choose(std::vector<Plan>& plans);
+
+}  // namespace gantry::fault
