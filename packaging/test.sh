@@ -11,13 +11,14 @@ set -euo pipefail
 . "$GANTRY_ROOT/packaging/lib/kit.sh"
 . "$GANTRY_ROOT/packaging/lib/cgroups.sh"
 
-SUITES=(style unit asan tsan fuzz node contract kit
+SUITES=(style unit asan tsan fuzz node contract kit faults
   e2e-2.3.4-crun e2e-2.3.4-runc e2e-2.3.4-remote
   e2e-1.7.24-crun e2e-1.7.24-runc e2e-1.7.24-shim-crun e2e-2.1.9-runc)
 # One program may hang; the suite does not.
 UNIT_SECONDS=300
 CONTRACT_SECONDS=900
 E2E_SECONDS=1800
+FAULT_SECONDS=1200
 FUZZ_SECONDS="${GANTRY_FUZZ_SECONDS:-10}"
 
 known() {
@@ -127,6 +128,13 @@ e2e_suite() {
     --gtest_filter="${GANTRY_E2E_FILTER:-$filter}"
 }
 
+# A sample of what ./run faults does, another one each time.
+faults_suite() {
+  ENABLE_CRI_SANDBOXES=1 GANTRY_FAULT_EVERY="${GANTRY_FAULT_EVERY:-16}" \
+    run_gtest faults "$GANTRY_ROOT/build/release/tests/fault_tests" \
+    "$LOG_DIR/suite-faults.log" "$FAULT_SECONDS" --gtest_color=no
+}
+
 # Three at a time: each has a gantry of its own, and they wait a lot.
 suites_of_nodes() {
   local suite
@@ -156,6 +164,7 @@ run_suite() {
     contract) contract_suite ;;
     kit) kit_suite ;;
     e2e-*) e2e_suite "$1" ;;
+    faults) faults_suite ;;
     node) node_suite ;;
   esac
   demand_a_pass "$1"
@@ -178,7 +187,7 @@ for suite in "$@"; do
   case "$suite" in
     style) parts+=(check) ;;
     fuzz) parts+=(fuzz) ;;
-    contract | kit | e2e-*) parts+=(e2e) ;;
+    contract | kit | faults | e2e-*) parts+=(e2e) ;;
     node) parts+=(node) ;;
   esac
 done
@@ -188,7 +197,7 @@ mapfile -t parts < <(printf '%s\n' "${parts[@]}" | sort -u)
 nodes=()
 for suite in "$@"; do
   case "$suite" in
-    contract | kit | node | e2e-*) nodes+=("$suite") ;;
+    contract | kit | faults | node | e2e-*) nodes+=("$suite") ;;
     *) run_suite "$suite" ;;
   esac
 done
