@@ -213,7 +213,15 @@ void KeeperLink::Protect(uint64_t instance, link::Plan plan) {
   link::Protect protect;
   protect.instance = instance;
   protect.plan = std::move(plan);
-  IgnoreError(channel_->Send(protect), "a keeper that is gone ends the engine by itself");
+  const std::string body = Encode(protect);
+  const size_t digest = std::hash<std::string>()(body);
+  if (const auto known = protected_.find(instance);
+      known != protected_.end() && known->second == digest) {
+    return;
+  }
+  protected_[instance] = digest;
+  IgnoreError(channel_->Send(link::Type::kProtect, body),
+              "a keeper that is gone ends the engine by itself");
 }
 
 void KeeperLink::Forget(link::Forget tombstone) {
@@ -292,14 +300,19 @@ bool KeeperLink::Announce(link::Message& message) {
   };
   switch (message.type) {
     case link::Type::kWelcome:
-    case link::Type::kProtect:
       return true;
+    case link::Type::kProtect:
+      return deliver(std::type_identity<link::Protect>(), [&](const auto& m) {
+        protected_[m.instance] = std::hash<std::string>()(message.body);
+      });
     case link::Type::kInstanceAdded:
       return deliver(std::type_identity<link::InstanceAdded>(),
                      [&](auto m) { observer_.OnInstanceAdded(std::move(m)); });
     case link::Type::kInstanceRemoved:
-      return deliver(std::type_identity<link::InstanceRemoved>(),
-                     [&](auto m) { observer_.OnInstanceRemoved(m); });
+      return deliver(std::type_identity<link::InstanceRemoved>(), [&](auto m) {
+        protected_.erase(m.number);
+        observer_.OnInstanceRemoved(m);
+      });
     case link::Type::kStoredNames:
       return deliver(std::type_identity<link::StoredNames>(),
                      [&](auto m) { observer_.OnStoredNames(std::move(m.names)); });

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <gantry/error.h>
@@ -97,6 +98,7 @@ class KeeperLink {
   /// A container that joins the group of `address` without a `start` of its own.
   os::Task<Result<link::InstanceAdded>> AddMember(std::string address, std::string id,
                                                   std::string bundle);
+  /// Says nothing where the keeper has this very plan.
   void Protect(uint64_t instance, link::Plan plan);
   void Forget(link::Forget tombstone);
   void Respond(uint64_t connection, uint32_t stream, std::string payload);
@@ -119,6 +121,8 @@ class KeeperLink {
   KeeperObserver& observer_;
   uint64_t next_tag_ = 1;
   std::map<uint64_t, Pending*> pending_;
+  /// A digest of what the keeper has, by instance.
+  std::unordered_map<uint64_t, size_t> protected_;
   std::unique_ptr<link::Channel> channel_;
 };
 

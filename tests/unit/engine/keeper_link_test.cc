@@ -161,6 +161,24 @@ TEST_F(KeeperLinkTest, PassesOnWhatNeedsNoAnswer) {
   EXPECT_EQ(keeper_.deleted[0].tag, 3U);
 }
 
+TEST_F(KeeperLinkTest, ProtectsAnewOnlyWhatHasChanged) {
+  link::Plan plan;
+  plan.cgroup_dirs = {"/cg/a"};
+  const auto protect = [this](const link::Plan& with) {
+    link_->Protect(8, with);
+    link_->Protect(9, with);
+  };
+  protect(plan);
+  ASSERT_TRUE(Until([this] { return keeper_.plans.size() == 2; }));
+  keeper_.plans.clear();
+  protect(plan);
+  plan.cgroup_dirs = {"/cg/b"};
+  link_->Protect(9, plan);
+  ASSERT_TRUE(Until([this] { return keeper_.plans.contains(9); }));
+  EXPECT_FALSE(keeper_.plans.contains(8)) << "the keeper has it";
+  EXPECT_THAT(keeper_.plans[9].cgroup_dirs, ElementsAre("/cg/b"));
+}
+
 TEST_F(KeeperLinkTest, SaysThatTheKeeperIsGone) {
   keeper_.Hangup();
   EXPECT_TRUE(Until([this] { return Saw("lost"); }));
