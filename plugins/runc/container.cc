@@ -49,22 +49,13 @@ bool IsRunc(const std::string& binary) {
 }  // namespace
 
 RuncContainer::RuncContainer(const ContainerRequest& request, ContainerContext& context,
-                             OciCommand command, SandboxContext& sandbox, SpecFacts spec)
-    : remains_{request.id, request.bundle, std::move(spec)},
+                             OciCommand command, SandboxContext& sandbox)
+    : remains_{request.id, request.bundle, {}},
       terminal_(request.terminal),
       checkpoint_(request.checkpoint),
       command_(std::move(command)),
       context_(&context),
       sandbox_(&sandbox) {}
-
-Result<std::unique_ptr<RuncContainer>> RuncContainer::Make(const ContainerRequest& request,
-                                                           ContainerContext& context,
-                                                           OciCommand command,
-                                                           SandboxContext& sandbox) {
-  GANTRY_TRY(SpecFacts spec, ReadSpec(request.spec_json));
-  return std::unique_ptr<RuncContainer>(
-      new RuncContainer(request, context, std::move(command), sandbox, std::move(spec)));
-}
 
 std::string RuncContainer::ReaderName() const { return Format("exec.fifo/{}", init_->pid().value); }
 
@@ -75,7 +66,7 @@ ExecPlace RuncContainer::Place() const {
 }
 
 Status RuncContainer::CheckMounts() const {
-  if (remains_.spec.idmapped_mount.empty()) {
+  if (remains_.Spec().idmapped_mount.empty()) {
     return {};
   }
   std::string features;
@@ -95,7 +86,7 @@ Status RuncContainer::CheckMounts() const {
   return Fail(Code::kFailedPrecondition,
               "create container '{}': the mount at '{}' is to be id-mapped, and '{}' does not do "
               "that; crun and runc from 1.2 on do",
-              remains_.id.str(), remains_.spec.idmapped_mount, binary);
+              remains_.id.str(), remains_.Spec().idmapped_mount, binary);
 }
 
 Status RuncContainer::ClearStale() {
@@ -148,7 +139,8 @@ Status RuncContainer::LaunchInit(std::string verb, std::vector<std::string> args
   return SaveState();
 }
 
-Status RuncContainer::Create() {
+Status RuncContainer::Create(const std::string& spec_json) {
+  GANTRY_TRY(remains_.spec, ReadSpec(spec_json));
   if (restores()) {
     GANTRY_TRY([[maybe_unused]] const std::string criu, FindCriu(command_.options()));
   }
@@ -159,7 +151,8 @@ Status RuncContainer::Create() {
   if (restores()) {
     return {};
   }
-  GANTRY_TRY(const std::vector<std::string> cgroups, CgroupDirectories(remains_.spec.cgroups_path));
+  GANTRY_TRY(const std::vector<std::string> cgroups,
+             CgroupDirectories(remains_.Spec().cgroups_path));
   remains_.made_cgroup = cgroups.empty();
   std::vector<std::string> args = {"--bundle", remains_.bundle};
   AddFlag(args, command_.options().no_new_keyring, "--no-new-keyring");
@@ -210,7 +203,7 @@ Status RuncContainer::Start() {
       return RemoveFile(FifoPath());
     }
   }
-  return remains_.spec.has_poststart ? RunStart() : Release();
+  return remains_.Spec().has_poststart ? RunStart() : Release();
 }
 
 Result<bool> RuncContainer::HasStarted() const {
@@ -306,6 +299,10 @@ Result<std::unique_ptr<Process>> RuncContainer::RecoverExec(const ExecRequest& r
 
 Status RuncContainer::Recover(const std::string& blob) {
   recovered_ = true;
+  if (!blob.empty()) {
+    // Saved when the OCI runtime had ended.
+    return RecoverSaved(blob);
+  }
   bool runtime_failed = false;
   if (const auto runtime = sandbox_->FindSpawned(Tag())) {
     const auto end = runtime->Wait(command_.Limit());
@@ -313,9 +310,6 @@ Status RuncContainer::Recover(const std::string& blob) {
     if (!end) {
       EndHanging(*runtime);
     }
-  }
-  if (!blob.empty()) {
-    return RecoverSaved(blob);
   }
   if (restores()) {
     // To be restored at Start: a restore that was cut short is begun again.

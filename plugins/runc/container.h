@@ -24,15 +24,14 @@ namespace gantry::runc {
 /// Thread: workers, one call at a time.
 class RuncContainer : public Container {
  public:
-  /// Errors: kInvalidArgument for a spec that is none.
-  static Result<std::unique_ptr<RuncContainer>> Make(const ContainerRequest& request,
-                                                     ContainerContext& context, OciCommand command,
-                                                     SandboxContext& sandbox);
+  RuncContainer(const ContainerRequest& request, ContainerContext& context, OciCommand command,
+                SandboxContext& sandbox);
 
   /// Makes the container, which then waits for `Start`; one to be restored is
   /// made there. On failure nothing is left. Errors: kAlreadyExists: the
-  /// runtime has a live container of that id, somebody else's.
-  Status Create();
+  /// runtime has a live container of that id, somebody else's; kInvalidArgument for a
+  /// spec that is none.
+  Status Create(const std::string& spec_json);
   /// Takes the container up after a restart of the engine. `blob`: what this
   /// class saved, or empty. Errors: kAborted: it was never finished, and what
   /// there was of it has been removed.
@@ -47,9 +46,6 @@ class RuncContainer : public Container {
                                                bool started) override;
 
  private:
-  RuncContainer(const ContainerRequest& request, ContainerContext& context, OciCommand command,
-                SandboxContext& sandbox, SpecFacts spec);
-
   bool restores() const { return !checkpoint_.empty(); }
 
   std::string Tag() const;

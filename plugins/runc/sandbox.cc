@@ -143,8 +143,8 @@ Result<SandboxInfo> RuncSandbox::Info() {
 Result<std::unique_ptr<RuncContainer>> RuncSandbox::MakeContainer(const ContainerRequest& request,
                                                                   ContainerContext& context) {
   GANTRY_TRY(Options options, RequestOptions(request.options_json, options_, *context_));
-  return RuncContainer::Make(request, context, OciCommand(std::move(options), ns_, *context_),
-                             *context_);
+  return std::make_unique<RuncContainer>(request, context,
+                                         OciCommand(std::move(options), ns_, *context_), *context_);
 }
 
 Result<std::unique_ptr<Container>> RuncSandbox::CreateContainer(const ContainerRequest& request,
@@ -155,7 +155,7 @@ Result<std::unique_ptr<Container>> RuncSandbox::CreateContainer(const ContainerR
                WithPodFiles(request.spec_json, pod_->request, pod_->config));
     GANTRY_CHECK_OK(ReplaceFile(request.bundle + "/config.json", spec, 0600));
   }
-  GANTRY_CHECK_OK(container->Create());
+  GANTRY_CHECK_OK(container->Create(request.spec_json));
   return container;
 }
 

@@ -15,11 +15,13 @@ namespace gantry::runc {
 namespace {
 
 constexpr std::chrono::seconds kKillLimit{5};
+/// gantry has taken it before; its own limit is less.
+constexpr size_t kMaxSpecBytes = size_t{64} << 20;
 
 bool NeedsRuntime(const RuntimeState& state, const Remains& remains, const Options& options,
                   bool running) {
   return state.kind == StateKind::kUnknown || state.needs_runtime || options.systemd_cgroup ||
-         remains.spec.has_poststop || running;
+         remains.Spec().has_poststop || running;
 }
 
 void RunDelete(const OciCommand& command, SandboxContext& context, const Remains& remains,
@@ -78,7 +80,7 @@ Result<std::vector<std::string>> CgroupsOf(const RuntimeState& state, const Rema
     case StateKind::kUnknown:
       break;
   }
-  return remains.made_cgroup ? CgroupDirectories(remains.spec.cgroups_path)
+  return remains.made_cgroup ? CgroupDirectories(remains.Spec().cgroups_path)
                              : std::vector<std::string>();
 }
 
@@ -86,12 +88,20 @@ Status RemoveCgroupsOf(const RuntimeState& state, const Remains& remains,
                        const std::vector<std::string>& cgroups) {
   // With pids of its own nothing of the container is left after its init; who
   // is still in the cgroup has been put there by somebody else.
-  const bool spare = IsUnderstood(state) && remains.spec.private_pids;
+  const bool spare = IsUnderstood(state) && remains.Spec().private_pids;
   return RemoveCgroups(cgroups, spare ? Leftovers::kSpare : Leftovers::kKill,
                        std::chrono::steady_clock::now() + kKillLimit);
 }
 
 }  // namespace
+
+SpecFacts Remains::Spec() const {
+  if (spec) {
+    return *spec;
+  }
+  const auto text = ReadFile(bundle + "/config.json", kMaxSpecBytes);
+  return text ? ReadSpec(*text).value_or(SpecFacts()) : SpecFacts();
+}
 
 bool IsAlive(const RuntimeState& state) {
   if (!state.pid) {

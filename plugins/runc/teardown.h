@@ -10,6 +10,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include <gantry/context.h>
@@ -25,9 +26,13 @@ namespace gantry::runc {
 struct Remains {
   ContainerId id;
   std::string bundle;
-  SpecFacts spec;
+  /// None: of one that is taken up again, whose config.json is read when it is needed.
+  std::optional<SpecFacts> spec;
   /// The spec's cgroup was made by this container, for one without readable state.
   bool made_cgroup = false;
+
+  /// Nothing known where config.json cannot be read any more.
+  SpecFacts Spec() const;
 };
 
 /// `init`: null where it is not known. Again: success. Errors: those of the
