@@ -265,6 +265,8 @@ Status WorkerPool::Submit(internal::PoolJob& job) {
     }
   }
   shared.Enqueue(job);
+  // Whoever wakes shall not wait for the lock.
+  lock.unlock();
   shared.changed.notify_one();
   return {};
 }
