@@ -121,6 +121,11 @@ const LinuxNamespace* Spec::FindNamespace(std::string_view type) const {
   return found == namespaces.end() ? nullptr : &*found;
 }
 
+std::string Spec::network_namespace_path() const {
+  const LinuxNamespace* space = FindNamespace("network");
+  return space == nullptr ? std::string() : space->path;
+}
+
 std::string_view Spec::annotation(const std::string& key) const {
   const auto found = annotations.find(key);
   return found == annotations.end() ? std::string_view() : std::string_view(found->second);

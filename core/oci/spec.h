@@ -82,6 +82,8 @@ struct Spec {
   /// The container gets a pid namespace of its own, so that the kernel ends
   /// every process of it with its init.
   bool has_private_pid_namespace() const;
+  /// The path of the network namespace that the container joins; empty: none.
+  std::string network_namespace_path() const;
   /// Null when the type is not listed: the host's is used.
   const LinuxNamespace* FindNamespace(std::string_view type) const;
   /// Empty when absent.

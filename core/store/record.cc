@@ -114,6 +114,8 @@ struct RecordWire {
   std::string pod_config;
   std::vector<std::string> state_dirs;
   std::string sandbox_prefix;
+  std::string rootfs;
+  bool shared_pids = false;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.schema);
@@ -140,6 +142,8 @@ struct RecordWire {
     field(22, self.pod_config);
     field(23, self.state_dirs);
     field(24, self.sandbox_prefix);
+    field(25, self.rootfs);
+    field(26, self.shared_pids);
   }
 };
 
@@ -227,6 +231,8 @@ RecordWire ToWire(const Record& record) {
   wire.pod_config = record.pod_config;
   wire.state_dirs = record.state_dirs;
   wire.sandbox_prefix = record.sandbox_prefix;
+  wire.rootfs = record.rootfs;
+  wire.shared_pids = !record.private_pids;
   return wire;
 }
 
@@ -285,6 +291,8 @@ Result<Record> FromWire(RecordWire wire) {
   record.pod_config = std::move(wire.pod_config);
   record.state_dirs = std::move(wire.state_dirs);
   record.sandbox_prefix = std::move(wire.sandbox_prefix);
+  record.rootfs = std::move(wire.rootfs);
+  record.private_pids = !wire.shared_pids;
   return record;
 }
 

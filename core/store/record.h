@@ -22,7 +22,8 @@ namespace gantry::store {
 
 /// What this build writes. A record with a higher number is refused, not guessed at.
 /// 1: an exec on record is one that is there.
-/// 2: an exec in kDeleting is gone, and only kept for a Delete that is asked again.
+/// 2: an exec in kDeleting is gone, and only kept for a Delete that is asked again;
+///    what config.json said that is needed to take a container up again.
 inline constexpr uint32_t kSchema = 2;
 /// The oldest that is read: of the version before.
 inline constexpr uint32_t kOldestSchema = 1;
@@ -119,7 +120,12 @@ struct Record {
   /// The backend's state, by name: "sandbox", "container".
   std::map<std::string, std::string> blobs;
   int64_t created_at_ns = 0;
+  /// The network namespace that it shall be in; empty: not any that has a path.
   std::string netns_path;
+  /// Absolute; empty in a record of schema 1.
+  std::string rootfs;
+  /// The kernel ends all processes of it with the first.
+  bool private_pids = true;
   std::map<std::string, std::string> annotations;
   std::string checkpoint;
   /// `PodSandboxConfig`, of a pod without a pause container.

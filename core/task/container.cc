@@ -95,6 +95,9 @@ store::Record ToRecord(const Container& container) {
   record.created_at_ns = container.created_at_ns;
   record.annotations = container.annotations;
   record.checkpoint = container.checkpoint;
+  record.rootfs = container.rootfs;
+  record.netns_path = container.netns_path;
+  record.private_pids = container.private_pids;
   return record;
 }
 

@@ -123,6 +123,8 @@ struct Container : std::enable_shared_from_this<Container> {
   std::string checkpoint;
   std::vector<store::MountedRecord> mounts;
   std::map<std::string, std::string> annotations;
+  /// The network namespace that its spec names; empty: none, or a new one.
+  std::string netns_path;
   bool private_pids = true;
   int64_t created_at_ns = 0;
   std::string blob;

@@ -108,11 +108,13 @@ ContainerContextImpl::ContainerContextImpl(const Parts& parts, ProcessObserver& 
 Status ContainerContextImpl::UseCgroupsOf(const HostProcess& process) {
   GANTRY_TRY(os::Cgroup cgroup,
              os::Cgroup::OfProcess(parts_.services.cgroups, process.pid().value));
-  os::Call(parts_.services.loop, [&] {
-    if (const ContainerPtr self = container_.lock()) {
-      observer_.OnCgroup(*self, std::move(cgroup));
-    }
-  });
+  // What the backend does next is behind it in the loop's queue.
+  parts_.services.loop.Post(
+      [&observer = observer_, container = container_, used = std::move(cgroup)]() mutable {
+        if (const ContainerPtr self = container.lock()) {
+          observer.OnCgroup(*self, std::move(used));
+        }
+      });
   return {};
 }
 

@@ -212,6 +212,7 @@ os::Task<Status> Service::Prepare(Creation& creation) {
                 oci::MergeOptions(handler->options.json, plans.options_json));
   creation.spec = std::move(plans.spec);
   container.private_pids = creation.spec.has_private_pid_namespace();
+  container.netns_path = creation.spec.network_namespace_path();
   container.annotations = creation.spec.annotations;
   const std::vector<os::Mount> mounts = MountsOf(request.rootfs());
   container.rootfs =
@@ -264,9 +265,7 @@ os::Task<Status> Service::JoinSandbox(Creation& creation) {
   request.kind = pod ? SandboxKind::kPaused : SandboxKind::kImplied;
   request.bundle = container.bundle;
   request.options_json = container.options_json;
-  if (const oci::LinuxNamespace* net = creation.spec.FindNamespace("network")) {
-    request.netns_path = net->path;
-  }
+  request.netns_path = container.netns_path;
   request.annotations = creation.spec.annotations;
   GANTRY_CO_TRY(auto sandbox, co_await OpenSandbox(creation.container, std::move(request),
                                                    container.backend_name, nullptr));

@@ -217,6 +217,9 @@ os::Task<void> Service::EndExecsFirst(ContainerPtr container) {
 }
 
 void Service::OnCgroup(Container& container, os::Cgroup cgroup) {
+  if (container.oom && container.cgroup == cgroup) {
+    return;
+  }
   container.cgroup = std::move(cgroup);
   container.cgroup_dirs = DirsOf(container.cgroup, parts_.services.cgroups);
   Result<std::unique_ptr<os::OomWatch>> watch = os::OomWatch::Create(

@@ -4,14 +4,16 @@
 // keeper names, its record is read, its streams are taken out of the store, its
 // sandbox and container are recovered by their backend, and ends that came
 // meanwhile are handled (recovery_processes.cc). Containers of one pod one after
-// the other, in the order in which they were announced; pods side by side. Calls
-// to a container wait for this; calls to others do not.
+// the other, in the order in which they were announced; pods side by side, a few at a
+// time, those first that somebody has called. Calls to a container wait for this;
+// calls to others do not.
 #include <charconv>
 #include <chrono>
 #include <set>
 #include <utility>
 
 #include "core/log/log.h"
+#include "core/os/fs.h"
 #include "core/task/backend_call.h"
 #include "core/task/service.h"
 
@@ -29,6 +31,12 @@ ContainerRequest RequestOf(const Container& container, std::string spec_json) {
   request.options_json = container.options_json;
   return request;
 }
+
+/// So many groups at a time. More would only share the same processors, and all would
+/// be there at the end, not one after the other.
+constexpr int kGroupsAtOnce = 8;
+/// Who takes longer lets the next one begin beside it.
+constexpr auto kOfOneGroup = std::chrono::milliseconds(100);
 
 /// What is short now, a descriptor or memory, may be there soon: others that are being
 /// taken up need it for a moment.
@@ -51,7 +59,48 @@ Result<store::Record> ReadRecord(const std::string& bundle) {
   return read;
 }
 
+/// What config.json says and the record does not, in one of schema 1.
+void AddFromSpec(const oci::Spec& spec, store::Record& record) {
+  record.private_pids = spec.has_private_pid_namespace();
+  record.netns_path = spec.network_namespace_path();
+  record.rootfs = record.mounts.empty() ? spec.RootPath(record.bundle) : record.bundle + "/rootfs";
+}
+
 }  // namespace
+
+/// What there is of a container.
+struct Service::Found {
+  Result<store::Record> record = Fail(Code::kNotFound, "no record");
+  /// Of the bundle; empty where it cannot be read any more.
+  std::string spec_json;
+  bool frozen = false;
+
+  bool is_pod() const { return record && record->kind == store::Kind::kSandbox; }
+
+  /// Thread: workers.
+  static Found In(const std::string& bundle, size_t max_spec_bytes);
+};
+
+Service::Found Service::Found::In(const std::string& bundle, size_t max_spec_bytes) {
+  Found found;
+  found.record = ReadRecord(bundle);
+  if (!found.record || found.is_pod()) {
+    return found;
+  }
+  store::Record& record = *found.record;
+  if (!record.rootfs.empty()) {
+    found.spec_json = os::ReadFile(bundle + "/config.json", max_spec_bytes).value_or("");
+  } else if (auto spec = oci::ReadSpec(bundle, max_spec_bytes)) {
+    AddFromSpec(*spec, record);
+    found.spec_json = std::move(spec->json);
+  } else {
+    AddFromSpec({}, record);
+  }
+  if (const auto cgroup = os::Cgroup::Decode(record.blobs["cgroup"]); cgroup && !cgroup->empty()) {
+    found.frozen = cgroup->Frozen().value_or(false);
+  }
+  return found;
+}
 
 /// What is stored for the processes of an instance that has gone while no engine
 /// was there. (A sandbox outlives the instance that it is named after.)
@@ -82,7 +131,7 @@ void Service::DropOrphanedSandboxes() {
 void Service::SnapshotEnd(std::vector<std::string> stored) {
   sandboxes_.SetStored(std::move(stored));
   DropOrphans();
-  std::map<std::string, std::vector<uint64_t>> by_group;
+  Groups by_group;
   for (const auto& [number, instance] : instances_.all()) {
     const Result<GroupPtr> group = instances_.GroupAt(instance.address);
     const Result<ContainerId> id = ContainerId::Parse(instance.announce.id);
@@ -93,22 +142,34 @@ void Service::SnapshotEnd(std::vector<std::string> stored) {
     Enter(*id, *group);
     pods_.Expect(instance);
     by_group[instance.address].push_back(number);
+    recovering_.try_emplace(instance.address);
+    order_.Add(instance.address);
   }
   os::Start(AwaitReplays());
   os::Start(RecoverAll(std::move(by_group)));
 }
 
-os::Task<void> Service::RecoverAll(std::map<std::string, std::vector<uint64_t>> by_group) {
+os::Task<void> Service::RecoverAll(Groups by_group) {
+  os::Scope turns;
   os::Scope groups;
-  for (auto& [address, numbers] : by_group) {
-    groups.Spawn(address, RecoverGroup(address, std::move(numbers)));
+  for (int i = 0; i < kGroupsAtOnce; ++i) {
+    turns.Spawn("recover", RecoverInTurn(by_group, groups));
   }
+  co_await turns.Join();
   co_await groups.Join();
   DropOrphanedSandboxes();
 }
 
+os::Task<void> Service::RecoverInTurn(Groups& by_group, os::Scope& groups) {
+  while (const std::optional<std::string> address = order_.Next()) {
+    const os::OneShot<void> done = recovering_.at(*address);
+    groups.Spawn(*address, RecoverGroup(*address, std::move(by_group.at(*address))));
+    co_await done.WaitFor(parts_.services.loop, kOfOneGroup);
+  }
+}
+
 os::Task<void> Service::RecoverGroup(std::string address, std::vector<uint64_t> numbers) {
-  const os::OneShot<void> done = recovering_[address];
+  const os::OneShot<void> done = recovering_.at(address);
   for (const uint64_t number : numbers) {
     co_await RecoverInstance(number);
   }
@@ -132,16 +193,15 @@ os::Task<void> Service::RecoverInstance(uint64_t number) {
   const Result<GroupPtr> group = instances_.GroupAt(instance.address);
   const ContainerPtr container = containers_[KeyOf(**group, instance.announce.id)];
   container->bundle = instance.announce.bundle;
-  Result<store::Record> record = co_await ReadRecordOf(container);
-  const bool is_pod = record && record->kind == store::Kind::kSandbox;
-  co_await pods_.Recover(container->group, instance, is_pod ? &*record : nullptr);
+  Found left = co_await Look(container);
+  co_await pods_.Recover(container->group, instance, left.is_pod() ? &*left.record : nullptr);
   Status recovered;
-  if (is_pod) {
+  if (left.is_pod()) {
     recovered = Fail(Code::kNotFound, "it is a pod");
-  } else if (record) {
-    recovered = co_await Recover(container, std::move(*record));
+  } else if (left.record) {
+    recovered = co_await Recover(container, std::move(left));
   } else {
-    recovered = std::unexpected(record.error());
+    recovered = std::unexpected(left.record.error());
   }
   if (!recovered) {
     Leave(*container);
@@ -151,43 +211,54 @@ os::Task<void> Service::RecoverInstance(uint64_t number) {
     }
   }
   container->ready.Set();
+  if (recovered) {
+    Protect(*container);
+  }
 }
 
-os::Task<Result<store::Record>> Service::ReadRecordOf(ContainerPtr container) {
-  for (int reads = 1;; ++reads) {
-    Result<store::Record> record = co_await parts_.services.pool.RunFor(
-        container->group->account, [container] { return ReadRecord(container->bundle); },
-        os::Refusable::kNo);
-    if (!IsUnread(record) || record.error().code != Code::kResourceExhausted ||
-        reads == kMostReads) {
-      co_return record;
+os::Task<Service::Found> Service::Look(ContainerPtr container) {
+  const auto look = [container, most = parts_.config.limits.max_spec_bytes]() -> Result<Found> {
+    return Found::In(container->bundle, most);
+  };
+  for (int looks = 1;; ++looks) {
+    Result<Found> looked =
+        co_await parts_.services.pool.RunFor(container->group->account, look, os::Refusable::kNo);
+    Found found;
+    if (looked) {
+      found = std::move(*looked);
+    } else {
+      found.record = std::unexpected(std::move(looked).error());
+    }
+    if (!IsUnread(found.record) || found.record.error().code != Code::kResourceExhausted ||
+        looks == kMostReads) {
+      co_return found;
     }
     co_await os::Sleep(parts_.services.loop, kReadAgainAfter);
   }
 }
 
-os::Task<Status> Service::Recover(ContainerPtr container, store::Record record) {
+os::Task<Status> Service::Recover(ContainerPtr container, Found found) {
+  store::Record& record = *found.record;
   RestoreContainer(*container, record);
-  const oci::Spec spec = co_await RereadSpec(container);
   if (const std::string& cgroup = record.blobs["cgroup"]; !cgroup.empty()) {
     if (Result<os::Cgroup> decoded = os::Cgroup::Decode(cgroup)) {
       OnCgroup(*container, std::move(*decoded));
     }
   }
-  co_await RecoverSandbox(container, spec, record);
+  co_await RecoverSandbox(container, record);
   co_await RecoverStreams(container->init);
   // Ends that are known while the rest is not yet are held back.
   container->init->start_pending = true;
-  const Status found = co_await RecoverBackend(container, spec.json);
+  const Status backend = co_await RecoverBackend(container, std::move(found.spec_json));
   if (record.state == State::kCreating) {
     left_streams_[KeyOf(*container->group, container->id.str())] =
         std::exchange(container->init->left_streams, {});
     co_await RollBack(container);
     co_return Fail(Code::kNotFound, "it had not been created");
   }
-  if (!found) {
+  if (!backend) {
     LogError({{"id", container->id.str()}}, "its backend cannot recover it: {}",
-             found.error().message);
+             backend.error().message);
     co_await AdoptByRecord(container->init);
   }
   for (const store::ExecRecord& exec : record.execs) {
@@ -197,24 +268,14 @@ os::Task<Status> Service::Recover(ContainerPtr container, store::Record record) 
       co_await RecoverExec(container, exec);
     }
   }
-  co_await SeeWhetherPaused(container);
+  if (found.frozen && container->init->state == State::kRunning) {
+    // An engine may have been killed between a pause and its record, and nobody ask again.
+    container->init->state = State::kPaused;
+  }
   co_await SettleStarts(container);
   LogInfo({{"ns", container->group->ns.str()}, {"id", container->id.str()}}, "recovered, {}",
           store::StateName(container->init->state));
   co_return Status();
-}
-
-/// An engine may have been killed between a pause and its record, and nobody ask again.
-os::Task<void> Service::SeeWhetherPaused(ContainerPtr container) {
-  State& state = container->init->state;
-  if (state != State::kRunning || container->cgroup.empty()) {
-    co_return;
-  }
-  const os::Cgroup cgroup = container->cgroup;
-  const Result<bool> frozen = co_await parts_.services.pool.Run([&] { return cgroup.Frozen(); });
-  if (frozen && *frozen && state == State::kRunning) {
-    state = State::kPaused;
-  }
 }
 
 void Service::RestoreContainer(Container& container, const store::Record& record) {
@@ -227,6 +288,9 @@ void Service::RestoreContainer(Container& container, const store::Record& record
   container.annotations = record.annotations;
   container.checkpoint = record.checkpoint;
   container.created_at_ns = record.created_at_ns;
+  container.rootfs = record.rootfs;
+  container.netns_path = record.netns_path;
+  container.private_pids = record.private_pids;
   if (const auto blob = record.blobs.find("container"); blob != record.blobs.end()) {
     container.blob = blob->second;
   }
@@ -236,23 +300,7 @@ void Service::RestoreContainer(Container& container, const store::Record& record
       std::make_unique<ContainerContextImpl>(parts_, *this, container.weak_from_this());
 }
 
-/// The bundle's spec, or none where it cannot be read any more.
-os::Task<oci::Spec> Service::RereadSpec(ContainerPtr container) {
-  oci::Spec spec;
-  Result<oci::Spec> read = co_await parts_.services.pool.Run([&]() -> Result<oci::Spec> {
-    return oci::ReadSpec(container->bundle, parts_.config.limits.max_spec_bytes);
-  });
-  if (read) {
-    spec = std::move(*read);
-    container->private_pids = spec.has_private_pid_namespace();
-  }
-  container->rootfs =
-      container->mounts.empty() ? spec.RootPath(container->bundle) : container->bundle + "/rootfs";
-  co_return spec;
-}
-
-os::Task<void> Service::RecoverSandbox(ContainerPtr container, const oci::Spec& spec,
-                                       const store::Record& record) {
+os::Task<void> Service::RecoverSandbox(ContainerPtr container, const store::Record& record) {
   if (record.backend.empty()) {
     co_return;
   }
@@ -267,9 +315,7 @@ os::Task<void> Service::RecoverSandbox(ContainerPtr container, const oci::Spec& 
   request.bundle = container->bundle;
   request.options_json = container->options_json;
   request.annotations = container->annotations;
-  if (const oci::LinuxNamespace* net = spec.FindNamespace("network")) {
-    request.netns_path = net->path;
-  }
+  request.netns_path = container->netns_path;
   const auto saved = record.blobs.find("sandbox");
   const std::string blob = saved == record.blobs.end() ? std::string() : saved->second;
   Result<SandboxEntryPtr> opened =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Enters a service's methods into the table, each watched for a backend that hangs.
+// Enters a service's methods into the table, each watched for a backend that hangs. What a
+// call is about is taken up first, after a restart of the engine.
 #pragma once
 
 #include <chrono>
@@ -9,25 +10,31 @@
 
 #include "core/rpc/typed.h"
 #include "core/task/backend_calls.h"
+#include "core/task/recovery_order.h"
 
 namespace gantry::task {
 
-/// Thread: loop. `self` and `calls` live as long as the table.
+/// Thread: loop. `self`, `calls` and `order` live as long as the table.
 template <class Self>
 class Registrar {
  public:
-  Registrar(rpc::MethodTable& table, std::string service, Self& self, BackendCalls& calls)
-      : table_(table), service_(std::move(service)), self_(self), calls_(calls) {}
+  Registrar(rpc::MethodTable& table, std::string service, Self& self, BackendCalls& calls,
+            RecoveryOrder& order)
+      : table_(table), service_(std::move(service)), self_(self), calls_(calls), order_(order) {}
 
-  /// `limit`: as of `BackendCalls::Watched`.
+  /// `limit`: as of `BackendCalls::Watched`. A call without one is in no hurry: containerd
+  /// waits for every container.
   template <class Req, class Resp>
   void Add(const char* method, os::Task<Result<Resp>> (Self::*call)(const rpc::CallContext&, Req),
            std::chrono::nanoseconds limit = kNoLimit) {
     if (status_) {
       status_ = rpc::AddTyped<Req, Resp>(
           table_, service_, method,
-          [&self = self_, &calls = calls_, call, limit](const rpc::CallContext& context,
-                                                        Req request) {
+          [&self = self_, &calls = calls_, &order = order_, call, limit](
+              const rpc::CallContext& context, Req request) {
+            if (limit != kNoLimit) {
+              order.Hurry(context.address);
+            }
             return calls.Watched((self.*call)(context, std::move(request)), context, limit);
           });
     }
@@ -41,6 +48,7 @@ class Registrar {
   const std::string service_;
   Self& self_;
   BackendCalls& calls_;
+  RecoveryOrder& order_;
   Status status_;
 };
 

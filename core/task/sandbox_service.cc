@@ -46,17 +46,19 @@ Result<PodResources> ReadResources(const wire::Any& any) {
 }  // namespace
 
 SandboxService::SandboxService(const Parts& parts, BackendCalls& calls, Instances& instances,
-                               Sandboxes& sandboxes, SandboxMembers& members)
+                               Sandboxes& sandboxes, RecoveryOrder& order, SandboxMembers& members)
     : parts_(parts),
       calls_(calls),
       instances_(instances),
       sandboxes_(sandboxes),
+      order_(order),
       members_(members) {}
 
 SandboxService::~SandboxService() = default;
 
 Status SandboxService::Register(rpc::MethodTable& table) {
-  Registrar<SandboxService> methods(table, "containerd.runtime.sandbox.v1.Sandbox", *this, calls_);
+  Registrar<SandboxService> methods(table, "containerd.runtime.sandbox.v1.Sandbox", *this, calls_,
+                                    order_);
   const config::Timeouts& limits = parts_.config.timeouts;
   methods.Add("CreateSandbox", &SandboxService::Create, limits.create);
   methods.Add("StartSandbox", &SandboxService::Start, limits.start);

@@ -26,6 +26,7 @@
 #include "core/task/instances.h"
 #include "core/task/parts.h"
 #include "core/task/pod.h"
+#include "core/task/recovery_order.h"
 #include "core/task/sandboxes.h"
 #include "proto/containerd/sandbox.pb.h"
 
@@ -49,7 +50,7 @@ class SandboxMembers {
 class SandboxService {
  public:
   SandboxService(const Parts& parts, BackendCalls& calls, Instances& instances,
-                 Sandboxes& sandboxes, SandboxMembers& members);
+                 Sandboxes& sandboxes, RecoveryOrder& order, SandboxMembers& members);
   SandboxService(const SandboxService&) = delete;
   SandboxService& operator=(const SandboxService&) = delete;
   ~SandboxService();
@@ -147,6 +148,7 @@ class SandboxService {
   BackendCalls& calls_;
   Instances& instances_;
   Sandboxes& sandboxes_;
+  RecoveryOrder& order_;
   SandboxMembers& members_;
   /// By the group's address: one each.
   std::map<std::string, PodPtr> pods_;

@@ -65,7 +65,10 @@ std::shared_ptr<os::Slot> Sandboxes::SlotOf(const std::string& address) {
   return slot;
 }
 
-os::Task<Result<SandboxEntryPtr>> Sandboxes::Plan(SandboxPlan plan) {
+os::Task<Result<BackendRef>> Sandboxes::FindBackend(const SandboxPlan& plan) {
+  if (const auto known = backends_.find(plan.backend_name); known != backends_.end()) {
+    co_return known->second;
+  }
   BackendCalls::Name loading{plan.backend_name, plan.group->address,
                              Format("load for '{}'", plan.group->id), plan.group->account};
   GANTRY_CO_TRY(const BackendRef backend,
@@ -73,6 +76,12 @@ os::Task<Result<SandboxEntryPtr>> Sandboxes::Plan(SandboxPlan plan) {
                                     [&]() -> Result<BackendRef> {
                                       return parts_.find_backend(plan.backend_name);
                                     }));
+  backends_[plan.backend_name] = backend;
+  co_return backend;
+}
+
+os::Task<Result<SandboxEntryPtr>> Sandboxes::Plan(SandboxPlan plan) {
+  GANTRY_CO_TRY(const BackendRef backend, co_await FindBackend(plan));
   auto entry = std::make_shared<SandboxEntry>();
   GANTRY_CO_TRY(entry->id, SandboxId::Parse(plan.group->id));
   entry->handler = std::move(plan.handler);

@@ -113,12 +113,15 @@ class Sandboxes {
   void AbandonAllBut(const std::set<std::string>& used);
 
  private:
+  os::Task<Result<BackendRef>> FindBackend(const SandboxPlan& plan);
   void EndForgotten(const SandboxEntry& entry);
 
   const Parts& parts_;
   BackendCalls& calls_;
   std::map<std::string, SandboxEntryPtr> entries_;
   std::map<std::string, std::shared_ptr<os::Slot>> slots_;
+  /// Those that were needed; a backend lives as long as the process.
+  std::map<std::string, BackendRef> backends_;
   std::vector<std::string> stored_;
 };
 

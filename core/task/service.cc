@@ -24,13 +24,13 @@ Service::Service(const Parts& parts)
     : parts_(parts),
       calls_(parts_),
       sandboxes_(parts_, calls_),
-      pods_(parts_, calls_, instances_, sandboxes_, *this) {}
+      pods_(parts_, calls_, instances_, sandboxes_, order_, *this) {}
 
 Service::~Service() = default;
 
 Status Service::Register(rpc::MethodTable& table) {
   for (const std::string service : {"containerd.task.v2.Task", "containerd.task.v3.Task"}) {
-    Registrar<Service> methods(table, service, *this, calls_);
+    Registrar<Service> methods(table, service, *this, calls_, order_);
     const config::Timeouts& limits = parts_.config.timeouts;
     methods.Add("Create", &Service::Create, limits.create);
     methods.Add("Start", &Service::Start, limits.start);
@@ -121,6 +121,10 @@ os::Task<Status> Service::Save(Container& container) {
 }
 
 void Service::Protect(const Container& container) {
+  if (!container.ready.is_set()) {
+    // The keeper has the plan of the engine before, which is whole.
+    return;
+  }
   link::Plan plan = ToPlan(container);
   if (EndsWithSandbox(container)) {
     for (const os::ProcessId& process :

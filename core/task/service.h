@@ -38,6 +38,7 @@
 #include "core/task/contexts.h"
 #include "core/task/instances.h"
 #include "core/task/parts.h"
+#include "core/task/recovery_order.h"
 #include "core/task/sandbox_service.h"
 #include "core/task/sandboxes.h"
 #include "core/task/stdio_host.h"
@@ -190,18 +191,18 @@ class Service final : public ProcessObserver, private SandboxMembers {
   // After a restart (recovery.cc).
   void DropOrphans();
   void DropOrphanedSandboxes();
-  os::Task<void> RecoverAll(std::map<std::string, std::vector<uint64_t>> by_group);
+  struct Found;
+  using Groups = std::map<std::string, std::vector<uint64_t>>;
+  os::Task<void> RecoverAll(Groups by_group);
+  os::Task<void> RecoverInTurn(Groups& by_group, os::Scope& groups);
   os::Task<void> RecoverGroup(std::string address, std::vector<uint64_t> numbers);
   /// After a restart: returns when what was in the group before is taken up again.
   os::Task<void> AwaitRecovery(std::string address) const;
   os::Task<void> RecoverInstance(uint64_t number);
-  os::Task<Result<store::Record>> ReadRecordOf(ContainerPtr container);
-  os::Task<Status> Recover(ContainerPtr container, store::Record record);
+  os::Task<Found> Look(ContainerPtr container);
+  os::Task<Status> Recover(ContainerPtr container, Found found);
   void RestoreContainer(Container& container, const store::Record& record);
-  os::Task<oci::Spec> RereadSpec(ContainerPtr container);
-  os::Task<void> RecoverSandbox(ContainerPtr container, const oci::Spec& spec,
-                                const store::Record& record);
-  os::Task<void> SeeWhetherPaused(ContainerPtr container);
+  os::Task<void> RecoverSandbox(ContainerPtr container, const store::Record& record);
   os::Task<Status> RecoverBackend(ContainerPtr container, std::string spec_json);
 
   // Its processes (recovery_processes.cc).
@@ -222,6 +223,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   BackendCalls calls_;
   Instances instances_;
   Sandboxes sandboxes_;
+  RecoveryOrder order_;
   SandboxService pods_;
   std::map<Key, ContainerPtr> containers_;
   /// `left_streams` of containers whose Create an engine's end interrupted, for

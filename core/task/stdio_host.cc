@@ -11,6 +11,15 @@ namespace {
 
 using All = std::vector<engine::ToStore>;
 
+os::Task<void> TakeOne(engine::KeeperLink& link, std::string prefix, std::string name,
+                       std::vector<io::StoredFd>& stored) {
+  if (Result<UniqueFd> fd = co_await link.Take(prefix + name)) {
+    stored.push_back({name, std::move(*fd)});
+  } else {
+    LogWarning("{}", fd.error().message);
+  }
+}
+
 }  // namespace
 
 Status StdioHost::Put(std::vector<io::StoredFd> fds) {
@@ -71,13 +80,11 @@ std::vector<std::string> NamesBelow(const std::vector<std::string>& names,
 os::Task<std::vector<io::StoredFd>> TakeStored(engine::KeeperLink& link,
                                                std::vector<std::string> names, std::string prefix) {
   std::vector<io::StoredFd> stored;
+  os::Scope all;
   for (const std::string& name : NamesBelow(names, prefix)) {
-    if (Result<UniqueFd> fd = co_await link.Take(prefix + name)) {
-      stored.push_back({name, std::move(*fd)});
-    } else {
-      LogWarning("{}", fd.error().message);
-    }
+    all.Spawn(name, TakeOne(link, prefix, name, stored));
   }
+  co_await all.Join();
   co_return stored;
 }
 

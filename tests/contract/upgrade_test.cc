@@ -44,6 +44,9 @@ Status SetSchema(const std::string& bundle, uint32_t schema) {
   record.set_schema(schema);
   record.clear_checksum();
   if (schema < 2) {
+    record.clear_rootfs();
+    record.clear_shared_pids();
+    record.clear_netns_path();
     auto& execs = *record.mutable_execs();
     execs.erase(std::remove_if(execs.begin(), execs.end(),
                                [](const record::v1::Exec& exec) {

@@ -44,6 +44,8 @@ Record Full() {
   record.blobs = {{"container", std::string("\0\xff", 2)}, {"sandbox", ""}};
   record.created_at_ns = 1'700'000'000'000'000'000;
   record.netns_path = "/var/run/netns/x";
+  record.rootfs = "/run/b/rootfs";
+  record.private_pids = false;
   record.annotations = {{"a", "b"}};
   record.checkpoint = "/cp";
   record.pod_config = std::string("\x01\x00", 2);
@@ -80,6 +82,8 @@ TEST(RecordCodec, IsTheLayoutOfTheProto) {
   EXPECT_FALSE(proto.init().unpublished());
   EXPECT_TRUE(proto.execs(0).process().unpublished());
   EXPECT_EQ(proto.sandbox_prefix(), "7/sandbox");
+  EXPECT_EQ(proto.rootfs(), "/run/b/rootfs");
+  EXPECT_TRUE(proto.shared_pids());
   EXPECT_EQ(proto.mounts(0).target(), "/run/b/rootfs");
   EXPECT_THAT(proto.cgroups(), ElementsAre("/sys/fs/cgroup/a", "/sys/fs/cgroup/b"));
   EXPECT_EQ(proto.blobs().at("container"), std::string("\0\xff", 2));
@@ -128,7 +132,8 @@ TEST(RecordDecode, RefusesALaterSchema) {
   const auto record = Decode(bytes);
   ASSERT_FALSE(record.has_value());
   EXPECT_EQ(record.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(record.error().message, HasSubstr("schema 3 is of a later gantry, this one reads up to 2"));
+  EXPECT_THAT(record.error().message,
+              HasSubstr("schema 3 is of a later gantry, this one reads up to 2"));
 }
 
 // Records of engines of that time. They stay as they are.
@@ -156,6 +161,7 @@ TEST(RecordOfSchema1, OfAContainerWithAnExec) {
   EXPECT_EQ(record->cgroups.size(), 11U);
   EXPECT_EQ(record->blobs.at("container"), "28155 5196285 /usr/bin/crun");
   EXPECT_EQ(record->sandbox_prefix, "101/sandbox");
+  EXPECT_EQ(record->rootfs, "") << "config.json has to be read";
 }
 
 TEST(RecordOfSchema1, OfAPodAndItsContainer) {
