@@ -37,7 +37,9 @@ const std::vector<Group>& Groups() {
       {{"stdout", "stdout-cpu"}, StdoutRows},
       {{"state-1", "state-8", "state-64"}, StateRows},
       {{"gap-crash-1", "gap-crash-100", "gap-crash-500", "gap-upgrade-1", "gap-upgrade-100",
-        "gap-upgrade-500", "gap-keeper-1", "gap-keeper-100", "gap-keeper-500", "recovery-slope"},
+        "gap-upgrade-500", "gap-keeper-1", "gap-keeper-100", "gap-keeper-500", "gap-exec-crash-100",
+        "gap-exec-upgrade-100", "gap-exec-keeper-100", "gap-stream-crash-100",
+        "gap-stream-upgrade-100", "gap-stream-keeper-100", "recovery-slope"},
        GapRows},
       {{"churn-growth"}, ChurnRow},
       {{"pod-sandbox", "pod-start", "pod-batch"}, PodRows},
@@ -123,6 +125,9 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() == 2 && words[0] == "--write") {
     return gantry::bench::WriteBytes(std::strtoull(words[1].c_str(), nullptr, 10));
+  }
+  if (words.size() == 1 && words[0] == "--tick") {
+    return gantry::bench::WriteTicks();
   }
   return gantry::bench::Main(words);
 }

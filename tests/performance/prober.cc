@@ -2,55 +2,37 @@
 #include "tests/performance/prober.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
-#include <gantry/protowire.h>
-
-#include "core/rpc/blocking_client.h"
-#include "tests/performance/instance.h"
 #include "tests/performance/samples.h"
 
 namespace gantry::bench {
-namespace {
 
-constexpr std::chrono::milliseconds kPace{1};
+Prober::Prober(std::chrono::microseconds pace, std::function<Status()> once)
+    : thread_([this, pace, call = std::move(once)] { Main(pace, call); }) {}
 
-}  // namespace
+Prober::~Prober() { End(); }
 
-Status Prober::Start(const std::string& socket, const std::string& id, const std::string& ns) {
-  GANTRY_TRY(rpc::BlockingClient connected, rpc::BlockingClient::Connect(socket));
-  ProtoWriter request;
-  request.Text(1, id);
-  thread_ =
-      std::thread([this, ns, client = std::move(connected), payload = request.Take()] mutable {
-        while (!stop_ && failed_) {
-          const auto sent = Clock::now();
-          const auto answer =
-              client.Call(std::string(kTaskService), "State", payload, Instance::kLimit,
-                          {{std::string(rpc::kNamespaceKey), ns}});
-          if (!answer) {
-            failed_ = std::unexpected(answer.error());
-          }
-          longest_ = std::max(longest_, MillisecondsSince(sent));
-          std::this_thread::sleep_until(sent + kPace);
-        }
-      });
-  return {};
+void Prober::Main(std::chrono::microseconds pace, const std::function<Status()>& once) {
+  while (!stop_ && failed_) {
+    const auto begin = Clock::now();
+    failed_ = once();
+    longest_ = std::max(longest_, MillisecondsSince(begin));
+    std::this_thread::sleep_until(begin + pace);
+  }
 }
 
-Result<double> Prober::Stop() {
-  stop_ = true;
-  thread_.join();
-  GANTRY_CHECK_OK(failed_);
-  return longest_;
-}
-
-Prober::~Prober() {
+void Prober::End() {
   stop_ = true;
   if (thread_.joinable()) {
     thread_.join();
   }
+}
+
+Result<double> Prober::Stop() {
+  End();
+  GANTRY_CHECK_OK(failed_);
+  return longest_;
 }
 
 }  // namespace gantry::bench

@@ -1,36 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A client that asks for a container's State every millisecond, and notes how
-// long the longest answer took.
+// Clients that do the same again and again, and note how long the longest wait was.
 #pragma once
 
 #include <atomic>
-#include <string>
+#include <chrono>
+#include <functional>
 #include <thread>
 
 #include <gantry/error.h>
 
 namespace gantry::bench {
 
-/// Thread: any; it runs one of its own, with one connection.
+/// Does one thing at a time, and never more often than the pace. Thread: any; it runs one
+/// of its own.
 class Prober {
  public:
-  Prober() = default;
+  /// `once` returns when it is done; the first error ends it all.
+  Prober(std::chrono::microseconds pace, std::function<Status()> once);
   Prober(const Prober&) = delete;
   Prober& operator=(const Prober&) = delete;
   ~Prober();
 
-  /// Asks from now on. Errors: as connect(2).
-  Status Start(const std::string& socket, const std::string& id, const std::string& ns);
-  /// The longest time from sending a State to its answer; a call that is under
-  /// way is waited for. Units: ms. Errors: of the first call that failed.
+  /// The longest time that `once` took; one that is under way is waited for.
+  /// Units: ms. Errors: the first of `once`.
   Result<double> Stop();
 
  private:
-  std::thread thread_;
+  void Main(std::chrono::microseconds pace, const std::function<Status()>& once);
+  void End();
+
   std::atomic<bool> stop_ = false;
   Status failed_;
   double longest_ = 0;
+  std::thread thread_;
 };
 
 }  // namespace gantry::bench

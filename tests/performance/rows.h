@@ -40,7 +40,8 @@ Status StdoutRows(Lab& lab, const Extent& extent, Report& report);
 /// state-1, state-8, state-64, each with its -p99
 Status StateRows(Lab& lab, const Extent& extent, Report& report);
 
-/// gap-crash-N, gap-upgrade-N, gap-keeper-N with N = 1, 100, 500; recovery-slope
+/// gap-crash-N, gap-upgrade-N, gap-keeper-N with N = 1, 100, 500; the same of gap-exec-
+/// and gap-stream- with 100; recovery-slope
 Status GapRows(Lab& lab, const Extent& extent, Report& report);
 
 /// churn-growth
@@ -57,5 +58,7 @@ Status PluginCallRow(Lab& lab, const Extent& extent, Report& report);
 
 /// The other half of the stdout rows: in the container, writes so many bytes.
 int WriteBytes(uint64_t bytes);
+/// Of the gap-stream rows: writes a byte every millisecond until nobody reads.
+int WriteTicks();
 
 }  // namespace gantry::bench
