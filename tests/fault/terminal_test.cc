@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A client that stays: a terminal, and an input that ends.
+#include <chrono>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "tests/fault/harness/fault_test.h"
+#include "tests/integration/harness/host.h"
 
 namespace gantry::fault {
 namespace {
@@ -27,6 +31,16 @@ class FaultStream : public FaultTest {
     return (*client)->ReadUntil(answer) ? Status() : Ended(client);
   }
 
+  /// Its Start has been answered, which may be after its first word. The error is the
+  /// client's, which ends then.
+  Status HasStarted(const Client& client, std::string_view topic, const std::string& container,
+                    const std::string& exec = "") {
+    const auto started = [&] { return events().HasCome(topic, container, exec); };
+    e2e::Eventually(
+        [&] { return started() || e2e::WaitGone((*client)->pid(), std::chrono::milliseconds(0)); });
+    return started() ? Status() : Ended(client);
+  }
+
   static Status Ended(const Client& client) {
     return Fail(Code::kUnknown, "{}", (*client)->Finish().Text());
   }
@@ -45,11 +59,11 @@ class FaultStream : public FaultTest {
   Life Terminal(const std::string& id) {
     const auto client = std::make_shared<std::unique_ptr<Program>>();
     return {.steps = {{.operation = "Create and Start",
-                       .run =
-                           [=, this] {
-                             Open(client, RunWords({"-t"}, id, {"sh", "-c", kObeys}), true);
-                             return Says(client, "echo is-$((40+2))\n", "is-42");
-                           },
+                       .run = [=, this]() -> Status {
+                         Open(client, RunWords({"-t"}, id, {"sh", "-c", kObeys}), true);
+                         GANTRY_CHECK_OK(Says(client, "echo is-$((40+2))\n", "is-42"));
+                         return HasStarted(client, "/tasks/start", id);
+                       },
                        .undo = [=, this] { Forget(id); }},
                       {.operation = "ResizePty",
                        .run = [=]() -> Status {
@@ -79,14 +93,14 @@ class FaultStream : public FaultTest {
   Life Input(const std::string& id, const std::string& container) {
     const auto client = std::make_shared<std::unique_ptr<Program>>();
     return {.steps = {{.operation = "Exec and its Start",
-                       .run =
-                           [=, this] {
-                             Open(client,
-                                  {"tasks", "exec", "--fifo-dir", node().fifo_dir(), "--exec-id",
-                                   id, container, "sh", "-c", "cat; exit 6"},
-                                  false);
-                             return Says(client, "word\n", "word\n");
-                           }},
+                       .run = [=, this]() -> Status {
+                         Open(client,
+                              {"tasks", "exec", "--fifo-dir", node().fifo_dir(), "--exec-id", id,
+                               container, "sh", "-c", "cat; exit 6"},
+                              false);
+                         GANTRY_CHECK_OK(Says(client, "word\n", "word\n"));
+                         return HasStarted(client, "/tasks/exec-started", container, id);
+                       }},
                       {.operation = "CloseIO, Wait and Delete", .run = [=] {
                          (*client)->CloseInput();
                          return EndsWith(client, 6);

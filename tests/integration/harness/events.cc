@@ -42,6 +42,14 @@ Events::Events(const Node& node) : program_(node.CtrWords({"events"})) {
   });
 }
 
+bool Events::HasCome(std::string_view topic, const std::string& container,
+                     const std::string& exec) {
+  program_.ReadWhile([] { return false; }, std::chrono::milliseconds(10));
+  return std::ranges::any_of(Of(container), [&](const Event& event) {
+    return event.topic == topic && (exec.empty() || event.Field("exec_id") == exec);
+  });
+}
+
 std::vector<Event> Events::Of(const std::string& container) const {
   std::vector<Event> found = All();
   std::erase_if(found,

@@ -33,6 +33,8 @@ class Events {
                            const std::string& process = "");
   /// The same for very many containers: whether it came, no more.
   bool Heard(std::string_view topic, const std::string& container);
+  /// Whether it has come by now; `exec`: of that process, where it is not empty.
+  bool HasCome(std::string_view topic, const std::string& container, const std::string& exec = "");
   /// All of tasks seen so far.
   std::vector<Event> All() const;
   /// The events of a container seen so far.

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -113,9 +114,11 @@ Output Node::Ctr(const std::vector<std::string>& words, std::optional<std::strin
 }
 
 HostProcess Node::Keeper() const {
-  const auto found = ProcessesWithEnv("GANTRY_RUN_DIR=" + settings_.run_dir);
+  auto found = ProcessesWithEnv("GANTRY_RUN_DIR=" + settings_.run_dir);
+  std::erase_if(found, [](const HostProcess& process) { return process.name != "gantry-keeper"; });
+  // What it forks has its name until it executes something.
   for (const HostProcess& process : found) {
-    if (process.name == "gantry-keeper") {
+    if (!std::ranges::contains(found, process.parent, &HostProcess::pid)) {
       return process;
     }
   }

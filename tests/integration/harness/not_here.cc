@@ -19,6 +19,8 @@ constexpr const char* kNoOciBinary = "the remote backend runs no OCI binary";
 constexpr const char* kNoCheckpoint = "the fake sandbox saves nothing";
 constexpr const char* kNoMemoryLimit = "the fake sandbox measures memory, it does not limit it";
 constexpr const char* kNoHolder = "the fake sandbox's namespaces need nothing that holds them";
+constexpr const char* kNoCgroup =
+    "the fake sandbox's processes are in no cgroup of the container's";
 constexpr const char* kOwnNamespaces = "the fake sandbox has no namespaces that containers share";
 
 // Of the fake remote backend.
@@ -36,6 +38,7 @@ constexpr NotHere kNotRemote[] = {
     {"CtrTask", "IsEndedBeyondItsMemoryLimit", kNoMemoryLimit},
     {"CtrEvents", "TellOfMemoryBeforeTheEnd", kNoMemoryLimit},
     {"EngineKill", "StillTellsOfMemory", kNoMemoryLimit},
+    {"KeeperKill", "EndsATerminalAndItsExecs", kNoCgroup},
     {"CtrRestart", "KeepsTheExitCodeOfAContainerThatEndedMeanwhile", kSandboxPid},
     {"EngineKill", "WithContainerdDownTooKeepsTheExitCode", kSandboxPid},
     {"CriPod", "KeepsTheExitCodeOfWhatEndedWithoutContainerd", kSandboxPid},
