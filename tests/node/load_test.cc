@@ -60,7 +60,10 @@ class UnitsUnderLoad : public NodeTest {
   static e2e::Program Counter(const std::string& id, bool terminal) {
     e2e::Program::Options options;
     options.terminal = terminal;
-    const Words flags = terminal ? Words{"--rm", "-t"} : Words{"--rm"};
+    Words flags{"--rm", "--cgroup", "system.slice:gantry:" + id};
+    if (terminal) {
+      flags.emplace_back("-t");
+    }
     return {CtrWords(CtrRunWords(id,
                                  {"sh", "-c",
                                   "i=0; until [ -e /stop ]; do i=$((i+1)); echo \"line $i.\"; "
