@@ -3,6 +3,9 @@
 // Descriptors that must outlive an engine, by name.
 #pragma once
 
+#include <fcntl.h>
+#include <sys/socket.h>
+
 #include <functional>
 #include <map>
 #include <string>
@@ -48,13 +51,19 @@ class FdStore {
     return {};
   }
 
-  /// A second descriptor of it. Errors: kNotFound.
-  Result<UniqueFd> Take(std::string_view name) const {
+  /// A second descriptor of it. Of a socket that listens: of the connection that waits on
+  /// it, which then takes its place; an engine that accepted it and died would have lost
+  /// what was sent. Errors: kNotFound.
+  Result<UniqueFd> Take(std::string_view name) {
     const auto found = fds_.find(name);
     if (found == fds_.end()) {
       return Fail(Code::kNotFound, "take descriptor '{}': not stored", name);
     }
-    return found->second.Duplicate();
+    UniqueFd& stored = found->second;
+    if (UniqueFd connection = AcceptFrom(stored)) {
+      stored = std::move(connection);
+    }
+    return stored.Duplicate();
   }
 
   void Drop(std::string_view name) {
@@ -97,6 +106,17 @@ class FdStore {
   }
 
  private:
+  /// Empty: it does not listen, nobody has connected, or one would wait for it.
+  static UniqueFd AcceptFrom(const UniqueFd& socket) {
+    int listens = 0;
+    socklen_t size = sizeof(listens);
+    if (getsockopt(socket.get(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0 ||
+        (fcntl(socket.get(), F_GETFL) & O_NONBLOCK) == 0) {
+      return UniqueFd();
+    }
+    return UniqueFd(accept4(socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  }
+
   /// What names of one container, or one sandbox, begin with: its number.
   static std::string_view OwnerOf(std::string_view name) { return name.substr(0, name.find('/')); }
 

@@ -38,7 +38,7 @@ Result<UniqueFd> Bind(int directory, const std::string& name) {
   return listener;
 }
 
-/// The descriptors of one message; all but the first are closed.
+/// The descriptors of the first message, which stays; all but the first are closed.
 UniqueFd FirstDescriptor(const UniqueFd& connection) {
   std::array<char, 4096> data{};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * 8)> control{};
@@ -49,7 +49,7 @@ UniqueFd FirstDescriptor(const UniqueFd& connection) {
   message.msg_control = control.data();
   message.msg_controllen = control.size();
   UniqueFd first;
-  if (recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) < 0) {
+  if (recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT | MSG_PEEK) < 0) {
     return first;
   }
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
@@ -94,12 +94,13 @@ ConsoleSocket::~ConsoleSocket() {
   }
 }
 
-Result<UniqueFd> ConsoleSocket::Receive() {
-  const UniqueFd connection(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!connection) {
+Result<UniqueFd> ReceiveTerminal(const UniqueFd& socket) {
+  // A keeper of before gives the one that listens.
+  const UniqueFd accepted(accept4(socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!accepted && errno == EAGAIN) {
     return Fail(Code::kInternal, "receive the terminal: the OCI runtime sent none");
   }
-  UniqueFd master = FirstDescriptor(connection);
+  UniqueFd master = FirstDescriptor(accepted ? accepted : socket);
   if (!master || !IsTerminalMaster(master)) {
     return Fail(Code::kInternal, "receive the terminal: what the OCI runtime sent is none");
   }

@@ -6,7 +6,9 @@
 // absolute path there is easily longer than the 107 bytes of a socket's
 // address; the runtime runs with the bundle as its directory. The runtime
 // connects, sends one descriptor and waits for nothing, so it is enough to
-// look after it has ended: what it sent is in the socket's queue.
+// look after it has ended: what it sent is in the socket's queue. There it stays: the
+// socket lies in the descriptor store, so that an engine which dies with the terminal in
+// its hands has lost nothing.
 #pragma once
 
 #include <string>
@@ -32,9 +34,7 @@ class ConsoleSocket {
   /// For `--console-socket`, relative to the bundle.
   const std::string& name() const { return name_; }
 
-  /// The terminal's master. To be called when the runtime has ended.
-  /// Errors: kInternal: it sent none, or something else. Blocks: never.
-  Result<UniqueFd> Receive();
+  const UniqueFd& listener() const { return listener_; }
 
  private:
   ConsoleSocket(UniqueFd directory, UniqueFd listener, std::string name)
@@ -44,5 +44,10 @@ class ConsoleSocket {
   UniqueFd listener_;
   std::string name_;
 };
+
+/// The terminal's master. To be called when the runtime has ended. `socket`: the one that
+/// listens, or the connection that waited on it; of the latter it is had again and again.
+/// Errors: kInternal: it sent none, or something else. Blocks: never.
+Result<UniqueFd> ReceiveTerminal(const UniqueFd& socket);
 
 }  // namespace gantry::runc

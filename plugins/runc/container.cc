@@ -136,7 +136,11 @@ Status RuncContainer::LaunchInit(std::string verb, std::vector<std::string> args
   launch.tag = Tag();
   GANTRY_TRY(auto init, LaunchProcess(command_, *sandbox_, context_->init(), std::move(launch)));
   GANTRY_CHECK_OK(Take(std::move(init)));
-  return SaveState();
+  GANTRY_CHECK_OK(SaveState());
+  if (terminal_) {
+    ForgetTerminal(*sandbox_, Tag());
+  }
+  return {};
 }
 
 Status RuncContainer::Create(const std::string& spec_json) {
@@ -158,6 +162,7 @@ Status RuncContainer::Create(const std::string& spec_json) {
   AddFlag(args, command_.options().no_new_keyring, "--no-new-keyring");
   Status made = LaunchInit("create", std::move(args));
   if (!made) {
+    ForgetTerminal(*sandbox_, Tag());
     const Status undone = TearDown(command_, *sandbox_, remains_, init_.get());
     if (!undone) {
       sandbox_->Log(LogLevel::kError, "undo the creation of container '" + remains_.id.str() +
@@ -196,7 +201,10 @@ Status RuncContainer::Start() {
     return Fail(Code::kFailedPrecondition, "start container '{}': it has no init process",
                 remains_.id.str());
   }
-  if (recovered_) {
+  // One of runc that has ended at the fifo may have left its byte there.
+  const bool ended_there = init_->Ended().has_value() && Exists(FifoPath()) &&
+                           ReadState(StateDirectory()).kind == StateKind::kRunc;
+  if (recovered_ && !ended_there) {
     GANTRY_TRY(const bool started, HasStarted());
     if (started) {
       sandbox_->Drop(ReaderName());
@@ -250,6 +258,9 @@ Status RuncContainer::RunStart() {
 Status RuncContainer::Delete() {
   if (recovered_ && init_ != nullptr) {
     sandbox_->Drop(ReaderName());
+  }
+  if (terminal_) {
+    ForgetTerminal(*sandbox_, Tag());
   }
   return TearDown(command_, *sandbox_, remains_, init_.get(), sandbox_->TimeLeft());
 }
@@ -333,8 +344,8 @@ Status RuncContainer::RecoverSaved(const std::string& blob) {
     context_->init().Exited(UnknownExit());
     return {};
   }
-  GANTRY_CHECK_OK(context_->init().Bind(*init));
-  return Take(std::move(*init));
+  init_ = std::move(*init);
+  return context_->init().Bind(init_);
 }
 
 Status RuncContainer::RecoverUnsaved() {
@@ -356,6 +367,7 @@ Status RuncContainer::RecoverUnsaved() {
 }
 
 Status RuncContainer::AbortRecovery(const std::string& reason) {
+  ForgetTerminal(*sandbox_, Tag());
   GANTRY_CHECK_OK(TearDown(command_, *sandbox_, remains_, nullptr));
   return Fail(Code::kAborted, "recover container '{}': {}", remains_.id.str(), reason);
 }

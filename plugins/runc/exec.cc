@@ -43,20 +43,30 @@ Status RuncExec::Start() {
     IgnoreError(RemoveFile(PidFile(place_.bundle, FilePrefix())), "it goes with the bundle");
     return std::unexpected(std::move(started).error());
   }
-  // The start time tells the process from a later one with its pid, and the
-  // start from one that was cut short.
+  return Keep(**started);
+}
+
+/// The start time tells the process from a later one with its pid, and the start from
+/// one that was cut short.
+Status RuncExec::Keep(HostProcess& process) {
   const std::string pid_file = PidFile(place_.bundle, FilePrefix());
-  Status recorded = ReplaceFile(
-      pid_file, Format("{} {}", (*started)->pid().value, (*started)->start_time()), 0600);
-  if (!recorded) {
+  Status kept =
+      ReplaceFile(pid_file, Format("{} {}", process.pid().value, process.start_time()), 0600);
+  if (!kept) {
     // Nobody could take it up again.
-    IgnoreError((*started)->Signal(SIGKILL), "it may have ended by itself");
+    IgnoreError(process.Signal(SIGKILL), "it may have ended by itself");
     IgnoreError(RemoveFile(pid_file), "it goes with the bundle");
   }
-  return recorded;
+  if (request_.terminal) {
+    ForgetTerminal(*place_.sandbox, Tag());
+  }
+  return kept;
 }
 
 Status RuncExec::Delete() {
+  if (request_.terminal) {
+    ForgetTerminal(*place_.sandbox, Tag());
+  }
   const std::string prefix = place_.bundle + "/" + FilePrefix();
   GANTRY_CHECK_OK(RemoveFile(prefix + ".pid"));
   GANTRY_CHECK_OK(RemoveFile(UnfinishedOf(prefix + ".pid")));
@@ -86,7 +96,8 @@ Status RuncExec::BindRecorded() {
     context_->Exited(UnknownExit());
     return {};
   }
-  return context_->Bind(*process);
+  GANTRY_CHECK_OK(context_->Bind(*process));
+  return recorded.start_time != 0 ? Status() : Keep(**process);
 }
 
 Status RuncExec::Recover() {
@@ -105,7 +116,11 @@ Status RuncExec::Recover() {
     return Abort("it had not been started");
   }
   if (request_.terminal && recorded->start_time == 0) {
-    return Abort("its terminal was on the way");
+    const Status attached = AttachTerminal(*place_.sandbox, *context_, Tag());
+    // The engine before may have done so.
+    if (!attached && attached.error().code != Code::kFailedPrecondition) {
+      return Abort("its terminal was on the way: " + attached.error().message);
+    }
   }
   IgnoreError(RemoveFile(place_.bundle + "/" + FilePrefix() + ".json"), "it goes with the bundle");
   return BindRecorded();

@@ -44,6 +44,7 @@ class RuncExec : public Process {
   std::string FilePrefix() const;
   std::string Tag() const;
   Status Abort(std::string reason);
+  Status Keep(HostProcess& process);
   Status BindRecorded();
 
   ExecPlace place_;

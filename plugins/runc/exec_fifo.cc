@@ -87,10 +87,10 @@ class Halt {
   bool begun_ = false;
 };
 
-/// Whether the init has left its byte.
-bool TakeByte(const UniqueFd& fifo) {
-  char byte = 0;
-  return read(fifo.get(), &byte, 1) == 1;
+/// Whether the init has left its byte. It stays there, for the engine after this one.
+bool HasByte(const UniqueFd& fifo) {
+  pollfd fd{fifo.get(), POLLIN, 0};
+  return poll(&fd, 1, 0) == 1 && (fd.revents & POLLIN) != 0;
 }
 
 /// Waits for the init's byte, or for its end. The byte counts first: an init
@@ -103,7 +103,7 @@ Status Awaited(const UniqueFd& fifo, const std::string& path, const UniqueFd& pi
     if (ready == 0) {
       return Fail(Code::kDeadlineExceeded, "start: the init process does not open '{}'", path);
     }
-    if (ready > 0 && TakeByte(fifo)) {
+    if (ready > 0 && HasByte(fifo)) {
       return {};
     }
     if (ready > 0 && fds[1].revents != 0) {
@@ -120,7 +120,7 @@ Status Awaited(const UniqueFd& fifo, const std::string& path, const UniqueFd& pi
 
 Status ReleaseInit(const std::string& path, const HostProcess& init, Deadline deadline,
                    const ReleaseAids& aids) {
-  if (aids.reader && TakeByte(aids.reader)) {
+  if (aids.reader && HasByte(aids.reader)) {
     // The init has run since, and may be gone.
     return RemoveFile(path);
   }

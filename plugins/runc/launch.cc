@@ -94,13 +94,42 @@ Result<std::shared_ptr<HostProcess>> AdoptNew(SandboxContext& context, const std
   return context.Adopt(recorded->pid);
 }
 
-Status Connect(ProcessContext& process, std::optional<ConsoleSocket>& console,
-               const std::shared_ptr<HostProcess>& host) {
-  if (console) {
-    GANTRY_TRY(UniqueFd master, console->Receive());
-    GANTRY_CHECK_OK(process.AttachConsole(std::move(master)));
+/// What the terminal's socket is called in the store, whose names are short. The same in
+/// each build: FNV-1a.
+std::string StoredName(const std::string& tag) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : tag) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   }
-  return process.Bind(host);
+  return Format("console/{:016x}", hash);
+}
+
+Result<std::shared_ptr<HostProcess>> LaunchAndConnect(const OciCommand& command,
+                                                      SandboxContext& context,
+                                                      ProcessContext& process, Launch launch) {
+  const std::string pid_file = PidFile(launch.bundle, launch.file_prefix);
+  GANTRY_CHECK_OK(RemoveFile(pid_file));
+  GANTRY_TRY(Stdio stdio, process.TakeStdio());
+  std::optional<ConsoleSocket> console;
+  if (stdio.terminal) {
+    GANTRY_TRY(ConsoleSocket listening, ConsoleSocket::Listen(launch.bundle, launch.console_name));
+    console.emplace(std::move(listening));
+    GANTRY_CHECK_OK(context.Store(StoredName(launch.tag), console->listener()));
+  }
+  OciCall call = MakeCall(launch, pid_file, console ? &*console : nullptr, command.Limit());
+  GANTRY_CHECK_OK(PassStdio(std::move(stdio), command.options(), call));
+  GANTRY_CHECK_OK(CheckStreams(call, launch.needed_streams));
+  GANTRY_CHECK_OK(command.Run(std::move(call)));
+  GANTRY_TRY(auto host, AdoptNew(context, pid_file, launch));
+  Status connected = console ? AttachTerminal(context, process, launch.tag) : Status();
+  if (connected) {
+    connected = process.Bind(host);
+  }
+  if (!connected) {
+    IgnoreError(host->Signal(SIGKILL), "it may have ended by itself");
+    return std::unexpected(std::move(connected).error());
+  }
+  return host;
 }
 
 }  // namespace
@@ -133,27 +162,25 @@ ExitStatus UnknownExit() {
   return {kUnknownExitStatus, std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()};
 }
 
+Status AttachTerminal(SandboxContext& context, ProcessContext& process, const std::string& tag) {
+  GANTRY_TRY(const UniqueFd socket, context.Take(StoredName(tag)));
+  GANTRY_TRY(UniqueFd master, ReceiveTerminal(socket));
+  return process.AttachConsole(std::move(master));
+}
+
+void ForgetTerminal(SandboxContext& context, const std::string& tag) {
+  context.Drop(StoredName(tag));
+}
+
 Result<std::shared_ptr<HostProcess>> LaunchProcess(const OciCommand& command,
                                                    SandboxContext& context, ProcessContext& process,
                                                    Launch launch) {
-  const std::string pid_file = PidFile(launch.bundle, launch.file_prefix);
-  GANTRY_CHECK_OK(RemoveFile(pid_file));
-  GANTRY_TRY(Stdio stdio, process.TakeStdio());
-  std::optional<ConsoleSocket> console;
-  if (stdio.terminal) {
-    GANTRY_TRY(ConsoleSocket listening, ConsoleSocket::Listen(launch.bundle, launch.console_name));
-    console.emplace(std::move(listening));
+  const std::string tag = launch.tag;
+  auto launched = LaunchAndConnect(command, context, process, std::move(launch));
+  if (!launched) {
+    ForgetTerminal(context, tag);
   }
-  OciCall call = MakeCall(launch, pid_file, console ? &*console : nullptr, command.Limit());
-  GANTRY_CHECK_OK(PassStdio(std::move(stdio), command.options(), call));
-  GANTRY_CHECK_OK(CheckStreams(call, launch.needed_streams));
-  GANTRY_CHECK_OK(command.Run(std::move(call)));
-  GANTRY_TRY(auto host, AdoptNew(context, pid_file, launch));
-  if (Status connected = Connect(process, console, host); !connected) {
-    IgnoreError(host->Signal(SIGKILL), "it may have ended by itself");
-    return std::unexpected(std::move(connected).error());
-  }
-  return host;
+  return launched;
 }
 
 }  // namespace gantry::runc

@@ -52,7 +52,15 @@ Result<RecordedProcess> ReadPidFile(const std::string& path);
 /// that, now. Source: containerd 2.3.4, client/task.go, UnknownExitStatus.
 ExitStatus UnknownExit();
 
-/// Runs it, takes the terminal if there is one, adopts and binds the process.
+/// Attaches the terminal that the OCI runtime has sent for the launch of that tag. Again,
+/// also in the next engine: nothing, until `ForgetTerminal`. Errors: kNotFound: none is on
+/// its way; as `ReceiveTerminal`.
+Status AttachTerminal(SandboxContext& context, ProcessContext& process, const std::string& tag);
+/// It is where it belongs, and the process on record. Again: nothing.
+void ForgetTerminal(SandboxContext& context, const std::string& tag);
+
+/// Runs it, takes the terminal if there is one, adopts and binds the process. Of a
+/// terminal: until `ForgetTerminal` the next engine can attach it, too.
 /// Errors: as `OciCommand::Run`. When it fails after the process had been made,
 /// that process is killed. Blocks: for the stdio, then for the runtime.
 Result<std::shared_ptr<HostProcess>> LaunchProcess(const OciCommand& command,

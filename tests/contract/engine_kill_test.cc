@@ -198,6 +198,30 @@ TEST_P(EngineKill, DuringStartOfAnExecThatEndsAtOnce) {
   EXPECT_EQ(node().containerd().WaitForTopics(box.id(), expected.size()), expected);
 }
 
+TEST_P(EngineKill, DuringStartOfAnExecWithATerminalRunsItOnce) {
+  Box& box = Running();
+  AtEachMoment([&](size_t moment) {
+    const std::string exec = "x" + std::to_string(moment);
+    const std::string file = Id("-ran-") + exec;
+    EXPECT_OK(
+        box.Exec(exec, {"sh", "-c", "test -t 1 && echo ran >>/tmp/" + file + "; exit 6"}, true));
+    pb::StartRequest request;
+    request.set_id(box.id());
+    request.set_exec_id(exec);
+    const auto started = CallAndKill<pb::StartResponse>(node(), box.bundle(), box.client(), "Start",
+                                                        request, moment);
+    EXPECT_OK(started.answer);
+    const auto ended = box.Wait(exec);
+    EXPECT_OK(ended);
+    EXPECT_EQ(ended ? ended->exit_status() : 0, 6U);
+    EXPECT_OK(box.Delete(exec));
+    const std::string path = node().rootfs() + "/tmp/" + file;
+    EXPECT_EQ(e2e::ReadText(path), "ran\n");
+    unlink(path.c_str());
+    return started.in_time;
+  });
+}
+
 TEST_P(EngineKill, DuringDelete) {
   // Delete removes the record and makes no file: the moments are those of the exit.
   for (const size_t moment : {0, 1}) {

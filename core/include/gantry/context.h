@@ -74,7 +74,10 @@ class SandboxContext {
   /// Puts a descriptor where it outlives the engine. Names are per sandbox, at
   /// most 64 characters. Again: replaces. Errors: kResourceExhausted.
   virtual Status Store(std::string_view name, const UniqueFd& fd) = 0;
-  /// A copy of a stored descriptor; it stays stored. Errors: kNotFound.
+  /// A copy of a stored descriptor; it stays stored. Of a non-blocking socket that listens
+  /// and on which a connection waits: of that connection, which from then on is what is
+  /// stored.
+  /// Errors: kNotFound.
   virtual Result<UniqueFd> Take(std::string_view name) = 0;
   virtual void Drop(std::string_view name) = 0;
 

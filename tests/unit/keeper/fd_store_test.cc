@@ -2,9 +2,13 @@
 #include "core/keeper/fd_store.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <gmock/gmock.h>
+
+#include "core/os/fs.h"
+#include "core/os/unix_socket.h"
 
 namespace gantry::keeper {
 namespace {
@@ -19,6 +23,48 @@ TEST(FdStore, GivesASecondDescriptorAndKeepsItsOwn) {
   ASSERT_TRUE(first && second);
   EXPECT_NE(first->get(), second->get());
   EXPECT_EQ(store.size(), 1U);
+}
+
+TEST(FdStore, GivesTheConnectionThatWaitsOnASocket) {
+  const auto dir = os::TempDir::Create();
+  ASSERT_TRUE(dir);
+  FdStore store;
+  Result<UniqueFd> listener = os::ListenUnix(dir->path() + "/s");
+  ASSERT_TRUE(listener);
+  ASSERT_TRUE(store.Put("s", std::move(*listener)));
+  const auto listens = [](const UniqueFd& fd) {
+    int yes = 0;
+    socklen_t size = sizeof(yes);
+    getsockopt(fd.get(), SOL_SOCKET, SO_ACCEPTCONN, &yes, &size);
+    return yes != 0;
+  };
+  EXPECT_TRUE(listens(*store.Take("s"))) << "nobody has connected";
+  const auto client = os::ConnectUnix(dir->path() + "/s");
+  ASSERT_TRUE(client);
+  ASSERT_EQ(write(client->get(), "x", 1), 1);
+  for (int time = 0; time < 2; ++time) {
+    const auto connection = store.Take("s");
+    ASSERT_TRUE(connection);
+    char byte = 0;
+    EXPECT_EQ(recv(connection->get(), &byte, 1, MSG_PEEK), 1);
+    EXPECT_EQ(byte, 'x');
+  }
+}
+
+TEST(FdStore, WaitsForNobodyOnASocketThatWould) {
+  const auto dir = os::TempDir::Create();
+  ASSERT_TRUE(dir);
+  FdStore store;
+  Result<UniqueFd> listener = os::ListenUnix(dir->path() + "/s");
+  ASSERT_TRUE(listener);
+  ASSERT_EQ(fcntl(listener->get(), F_SETFL, 0), 0);
+  ASSERT_TRUE(store.Put("s", std::move(*listener)));
+  const auto client = os::ConnectUnix(dir->path() + "/s");
+  ASSERT_TRUE(client);
+  const auto taken = store.Take("s");
+  ASSERT_TRUE(taken);
+  EXPECT_TRUE(UniqueFd(accept(taken->get(), nullptr, nullptr)))
+      << "it is still the one that listens";
 }
 
 TEST(FdStore, KnowsNothingDropped) {

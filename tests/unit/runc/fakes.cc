@@ -246,10 +246,17 @@ Result<std::unique_ptr<Watch>> FakeSandboxContext::WatchReadable(int, std::funct
   return Fail(Code::kUnimplemented, "watch: not in this fake");
 }
 
-Status FakeSandboxContext::Store(std::string_view, const UniqueFd&) { return {}; }
+Status FakeSandboxContext::Store(std::string_view name, const UniqueFd& fd) {
+  GANTRY_TRY(stored[std::string(name)], fd.Duplicate());
+  return {};
+}
 
-Result<UniqueFd> FakeSandboxContext::Take(std::string_view) {
-  return Fail(Code::kNotFound, "take: not in this fake");
+Result<UniqueFd> FakeSandboxContext::Take(std::string_view name) {
+  const auto found = stored.find(name);
+  if (found == stored.end()) {
+    return Fail(Code::kNotFound, "take '{}': not stored", name);
+  }
+  return found->second.Duplicate();
 }
 
 std::vector<std::string> FakeSandboxContext::verbs() const {

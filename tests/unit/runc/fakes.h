@@ -98,7 +98,11 @@ class FakeSandboxContext : public SandboxContext {
   Status Store(std::string_view name, const UniqueFd& fd) override;
   Result<UniqueFd> Take(std::string_view name) override;
 
-  void Drop(std::string_view) override {}
+  void Drop(std::string_view name) override {
+    if (const auto found = stored.find(name); found != stored.end()) {
+      stored.erase(found);
+    }
+  }
 
   Status Save(std::string text) override {
     blob = std::move(text);
@@ -120,6 +124,7 @@ class FakeSandboxContext : public SandboxContext {
   std::shared_ptr<HostProcess> bound;
   std::optional<ExitStatus> exited;
   std::string blob;
+  std::map<std::string, UniqueFd, std::less<>> stored;
   std::vector<std::vector<std::string>> spawned;
   std::vector<std::vector<std::string>> environments;
   std::vector<std::string> log;

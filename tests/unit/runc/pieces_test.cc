@@ -183,23 +183,41 @@ TEST(ConsoleSocket, ReceivesATerminalInADeepBundle) {
     const UniqueFd sent(master);
     const UniqueFd other(slave);
     SendFd(bundle, "tty", master);
-    const auto received = console->Receive();
+    const auto received = ReceiveTerminal(console->listener());
     ASSERT_TRUE(received) << received.error().message;
     EXPECT_NE(fcntl(received->get(), F_GETFD) & FD_CLOEXEC, 0);
   }
   EXPECT_FALSE(IsThere(bundle + "/tty"));
 }
 
+TEST(ConsoleSocket, GivesTheTerminalAgainAndAgain) {
+  const TempDir dir;
+  auto console = ConsoleSocket::Listen(dir.path(), "tty");
+  ASSERT_TRUE(console);
+  int master = -1;
+  int slave = -1;
+  ASSERT_EQ(openpty(&master, &slave, nullptr, nullptr, nullptr), 0);
+  const UniqueFd sent(master);
+  const UniqueFd other(slave);
+  SendFd(dir.path(), "tty", master);
+  const UniqueFd connection(accept4(console->listener().get(), nullptr, nullptr, SOCK_CLOEXEC));
+  for (int time = 0; time < 2; ++time) {
+    const auto received = ReceiveTerminal(connection);
+    ASSERT_TRUE(received) << received.error().message;
+    EXPECT_STREQ(ptsname(received->get()), ptsname(master));
+  }
+}
+
 TEST(ConsoleSocket, RefusesWhatIsNoTerminal) {
   const TempDir dir;
   auto console = ConsoleSocket::Listen(dir.path(), "tty");
   ASSERT_TRUE(console);
-  EXPECT_THAT(console->Receive().error().message, HasSubstr("sent none"));
+  EXPECT_THAT(ReceiveTerminal(console->listener()).error().message, HasSubstr("sent none"));
   SendFd(dir.path(), "tty", -1);
-  EXPECT_EQ(console->Receive().error().code, Code::kInternal);
+  EXPECT_EQ(ReceiveTerminal(console->listener()).error().code, Code::kInternal);
   const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   SendFd(dir.path(), "tty", null.get());
-  EXPECT_EQ(console->Receive().error().code, Code::kInternal);
+  EXPECT_EQ(ReceiveTerminal(console->listener()).error().code, Code::kInternal);
 }
 
 class Fifo : public testing::Test {
@@ -265,10 +283,13 @@ TEST_F(Fifo, KeepsWhatAnInitThatHasEndedWrote) {
   auto init = RunShell("printf 0 > " + path_ + "; exit 7");
   UniqueFd kept(open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   EXPECT_EQ(init->Wait(std::chrono::seconds(10))->code(), 7U);
-  const Status released =
-      ReleaseInit(path_, *init, Soon(), {.again = true, .reader = std::move(kept)});
-  ASSERT_TRUE(released) << released.error().message;
-  EXPECT_FALSE(IsThere(path_));
+  // The engine may die after it has seen the byte, too.
+  for (int time = 0; time < 2; ++time) {
+    const Status released =
+        ReleaseInit(path_, *init, Soon(), {.again = true, .reader = kept.Duplicate().value()});
+    ASSERT_TRUE(released) << released.error().message;
+    EXPECT_FALSE(IsThere(path_));
+  }
 }
 
 TEST_F(Fifo, NoticesThatTheInitEnds) {
