@@ -83,10 +83,9 @@ void Loop::Post(Function function) {
   bool wake = false;
   {
     std::lock_guard lock(mutex_);
-    // The loop looks at the queue before it waits, so its own thread need not
-    // wake it, and neither need anyone who finds the queue filled.
-    wake = posted_.empty() && !IsLoopThread();
     posted_.push_back(std::move(function));
+    // It looks at the queue before it waits: only one that waits has to be woken, once.
+    wake = waits_.exchange(false);
   }
   if (wake) {
     const uint64_t one = 1;
@@ -207,6 +206,7 @@ int Loop::WaitMillis(std::chrono::milliseconds max) {
     if (!posted_.empty()) {
       return 0;
     }
+    waits_ = true;
   }
   if (!forced_.empty() || stop_) {
     return 0;
@@ -227,6 +227,7 @@ bool Loop::RunOnce(std::chrono::milliseconds max) {
   thread_ = std::this_thread::get_id();
   epoll_event events[kEventsPerTurn];
   const int count = epoll_wait(epoll_.get(), events, kEventsPerTurn, WaitMillis(max));
+  waits_ = false;
   const TimePoint begin = on_slow_turn_ ? Now() : TimePoint{};
   bool called = DispatchEvents(events, count);
   called |= DispatchForced();

@@ -155,9 +155,11 @@ class Loop {
   Duration slow_threshold_{};
   SlowTurnFunction on_slow_turn_;
 
-  /// Guards `posted_`, the one member that other threads write.
+  /// Guards `posted_`, and `waits_` while it is set.
   mutable std::mutex mutex_;
   std::vector<Function> posted_;
+  /// It waits, or is about to, and has seen that nothing is posted.
+  std::atomic<bool> waits_ = false;
 };
 
 }  // namespace gantry::os

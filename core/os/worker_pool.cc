@@ -96,6 +96,10 @@ struct WorkerPool::Shared {
   size_t takeable = 0;
   size_t threads = 0;
   size_t idle = 0;
+  /// A thread is being woken that has not looked yet. It wakes the next one where there is
+  /// more to take: who makes many calls need not wake one for each, and short calls are
+  /// made by few threads.
+  bool waking = false;
   /// Calls that threads work on.
   size_t running = 0;
   bool stopping = false;
@@ -105,6 +109,7 @@ struct WorkerPool::Shared {
 
   static void* Main(void* shared);
   void Work();
+  bool MustWake();
   internal::PoolJob* Next(std::unique_lock<std::mutex>& lock);
   Status CheckRoom(const internal::PoolJob& job) const;
   void Enqueue(internal::PoolJob& job);
@@ -122,7 +127,11 @@ void* WorkerPool::Shared::Main(void* shared) {
 void WorkerPool::Shared::Work() {
   std::unique_lock lock(mutex);
   while (internal::PoolJob* job = Next(lock)) {
+    const bool wake = MustWake();
     lock.unlock();
+    if (wake) {
+      changed.notify_one();
+    }
     AccountPtr account = job->account;
     {
       const Charged charged(account);
@@ -149,7 +158,13 @@ internal::PoolJob* WorkerPool::Shared::Next(std::unique_lock<std::mutex>& lock) 
   const bool called =
       changed.wait_for(lock, kIdleTime, [this] { return stopping || takeable > 0; });
   --idle;
+  waking = false;
   return called && takeable > 0 ? Dequeue() : nullptr;
+}
+
+/// Whether the caller has to wake a thread, once it has let go of the lock.
+bool WorkerPool::Shared::MustWake() {
+  return takeable > 0 && idle > 0 && !std::exchange(waking, true);
 }
 
 Status WorkerPool::Shared::CheckRoom(const internal::PoolJob& job) const {
@@ -265,9 +280,12 @@ Status WorkerPool::Submit(internal::PoolJob& job) {
     }
   }
   shared.Enqueue(job);
+  const bool wake = shared.MustWake();
   // Whoever wakes shall not wait for the lock.
   lock.unlock();
-  shared.changed.notify_one();
+  if (wake) {
+    shared.changed.notify_one();
+  }
   return {};
 }
 

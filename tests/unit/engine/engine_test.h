@@ -13,7 +13,7 @@
 #include "core/engine/host_processes.h"
 #include "core/engine/keeper_link.h"
 #include "core/log/log.h"
-#include "tests/unit/rpc/loop_driver.h"
+#include "tests/unit/os/loop_driver.h"
 #include "tests/unit/task/fake_keeper.h"
 
 namespace gantry::engine {

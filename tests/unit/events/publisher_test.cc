@@ -8,8 +8,8 @@
 #include "core/os/fs.h"
 #include "core/os/memfd.h"
 #include "proto/containerd/forward.pb.h"
+#include "tests/unit/os/loop_driver.h"
 #include "tests/unit/rpc/fake_server.h"
-#include "tests/unit/rpc/loop_driver.h"
 
 namespace gantry::events {
 namespace {

@@ -26,6 +26,7 @@
 #include "core/os/process.h"
 #include "core/os/spawn.h"
 #include "core/os/unix_socket.h"
+#include "tests/unit/keeper/keeper_process.h"
 
 namespace gantry::keeper {
 namespace {
@@ -33,34 +34,9 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-class KeeperReexec : public testing::Test {
+class KeeperReexec : public KeeperProcessTest {
  protected:
-  KeeperReexec() : dir_(*os::TempDir::Create()) {
-    os::SpawnRequest request;
-    request.argv = {GANTRY_KEEPER, "--run-dir", dir_.path() + "/run", "--engine", "/bin/false"};
-    keeper_ = *os::SpawnProcess(request);
-  }
-
-  ~KeeperReexec() override {
-    IgnoreError(os::SendSignal(keeper_.pidfd.get(), SIGKILL), "it has ended");
-    waitpid(keeper_.process.pid, nullptr, 0);
-  }
-
-  static std::chrono::steady_clock::time_point Soon() {
-    return std::chrono::steady_clock::now() + 20s;
-  }
-
-  template <class Answer, class Question>
-  Result<Answer> Ask(const Question& question) {
-    const std::string path = dir_.path() + "/run/keeper.sock";
-    auto socket = os::ConnectUnix(path);
-    while (!socket && !os::HasEnded(keeper_.pidfd.get())) {
-      socket = os::ConnectUnix(path);
-    }
-    GANTRY_TRY(UniqueFd fd, std::move(socket));
-    link::BlockingChannel channel(std::move(fd));
-    return channel.Ask<Answer>(question, Soon());
-  }
+  KeeperReexec() { StartKeeper("/bin/false"); }
 
   Result<link::KeeperStatus> Status() { return Ask<link::KeeperStatus>(link::Query{}); }
 
@@ -98,9 +74,6 @@ class KeeperReexec : public testing::Test {
     }
     return all;
   }
-
-  os::TempDir dir_;
-  os::SpawnResult keeper_;
 };
 
 TEST_F(KeeperReexec, IsTheSameProcessWithAllItHeld) {

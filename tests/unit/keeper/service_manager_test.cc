@@ -21,6 +21,7 @@
 #include "core/os/process.h"
 #include "core/os/spawn.h"
 #include "core/os/unix_socket.h"
+#include "tests/unit/keeper/keeper_process.h"
 
 namespace gantry::keeper {
 namespace {
@@ -76,17 +77,8 @@ class Manager {
   UniqueFd fd_;
 };
 
-class KeeperServiceManager : public testing::Test {
+class KeeperServiceManager : public KeeperProcessTest {
  protected:
-  KeeperServiceManager() : dir_(*os::TempDir::Create()) {}
-
-  ~KeeperServiceManager() override {
-    if (keeper_.pidfd) {
-      IgnoreError(os::SendSignal(keeper_.pidfd.get(), SIGKILL), "it has ended");
-      waitpid(keeper_.process.pid, nullptr, 0);
-    }
-  }
-
   /// An engine that leaves its environment in a file.
   std::string Engine() {
     std::string path = dir_.path() + "/engine";
@@ -99,28 +91,10 @@ class KeeperServiceManager : public testing::Test {
 
   std::string EnvironmentFile() const { return dir_.path() + "/environment"; }
 
-  void Start(const std::vector<std::string>& environment) {
-    os::SpawnRequest request;
-    request.argv = {GANTRY_KEEPER, "--run-dir", dir_.path() + "/run", "--engine", Engine()};
-    request.env = environment;
-    request.env.emplace_back("PATH=/usr/bin:/bin");
-    keeper_ = *os::SpawnProcess(request);
+  void Start(std::vector<std::string> environment) {
+    environment.emplace_back("PATH=/usr/bin:/bin");
+    StartKeeper(Engine(), std::move(environment));
   }
-
-  template <class Answer, class Question>
-  Result<Answer> Ask(const Question& question) {
-    const std::string path = dir_.path() + "/run/keeper.sock";
-    auto socket = os::ConnectUnix(path);
-    while (!socket && !os::HasEnded(keeper_.pidfd.get())) {
-      socket = os::ConnectUnix(path);
-    }
-    GANTRY_TRY(UniqueFd fd, std::move(socket));
-    link::BlockingChannel channel(std::move(fd));
-    return channel.Ask<Answer>(question, std::chrono::steady_clock::now() + 20s);
-  }
-
-  os::TempDir dir_;
-  os::SpawnResult keeper_;
 };
 
 TEST_F(KeeperServiceManager, IsToldOfStartAndEnd) {

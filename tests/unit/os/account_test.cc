@@ -17,12 +17,13 @@
 #include <gtest/gtest.h>
 
 #include "core/os/worker_pool.h"
+#include "tests/unit/os/loop_driver.h"
 
 namespace gantry::os {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
+using test::RunUntil;
 using Outcome = std::optional<Result<int>>;
 
 /// Works until its thread's clock has moved: it ticks finer than this takes.
@@ -77,15 +78,6 @@ class SharedPoolTest : public testing::Test {
  protected:
   ~SharedPoolTest() override { Open(); }
 
-  template <class Done>
-  bool TurnUntil(Done done) {
-    const auto end = std::chrono::steady_clock::now() + seconds(10);
-    while (!done() && std::chrono::steady_clock::now() < end) {
-      loop_.RunOnce(milliseconds(1));
-    }
-    return done();
-  }
-
   static Task<void> RunInto(WorkerPool& pool, AccountPtr account, std::function<Result<int>()> call,
                             Refusable refusable, Outcome& out) {
     out = co_await pool.RunFor(std::move(account), std::move(call), refusable);
@@ -117,7 +109,7 @@ class SharedPoolTest : public testing::Test {
   /// Opens, and waits for every call.
   void EndAll() {
     Open();
-    EXPECT_TRUE(TurnUntil([this] {
+    EXPECT_TRUE(RunUntil(loop_, [this] {
       return std::ranges::all_of(outcomes_, [](const Outcome& one) { return one.has_value(); });
     }));
   }
@@ -138,14 +130,14 @@ TEST_F(SharedPoolTest, WhoseCallsBlockLeavesThreadsToOthers) {
   for (int i = 0; i < 10; ++i) {
     Block(pool, a_);
   }
-  ASSERT_TRUE(TurnUntil([&] { return pool.counts().running == 3; }));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return pool.counts().running == 3; }));
   for (int i = 0; i < 20; ++i) {
     Outcome& passed = Pass(pool, i % 2 == 0 ? b_ : nullptr);
-    ASSERT_TRUE(TurnUntil([&] { return passed.has_value(); }));
+    ASSERT_TRUE(RunUntil(loop_, [&] { return passed.has_value(); }));
     EXPECT_EQ(passed->value(), 2);
   }
   // A call has an outcome before its thread is free.
-  EXPECT_TRUE(TurnUntil([&] { return pool.counts().running == 3; }));
+  EXPECT_TRUE(RunUntil(loop_, [&] { return pool.counts().running == 3; }));
   EXPECT_EQ(pool.counts().queued, 7U);
   EndAll();
 }
@@ -155,7 +147,7 @@ TEST_F(SharedPoolTest, OneThreadIsAlwaysLeft) {
   Block(pool, a_);
   Block(pool, a_);
   Outcome& passed = Pass(pool, b_);
-  EXPECT_TRUE(TurnUntil([&] { return passed.has_value(); }));
+  EXPECT_TRUE(RunUntil(loop_, [&] { return passed.has_value(); }));
   EXPECT_EQ(pool.counts().queued, 1U);
   EndAll();
 }
@@ -171,7 +163,7 @@ TEST_F(SharedPoolTest, TheyTakeTurns) {
     Start(RunInto(pool, account, call, Refusable::kYes, outcomes_.emplace_back()));
   };
   Block(pool, nullptr);
-  ASSERT_TRUE(TurnUntil([&] { return pool.counts().running == 1; }));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return pool.counts().running == 1; }));
   for (int i = 0; i < 3; ++i) {
     run(a_);
   }
@@ -185,7 +177,7 @@ TEST_F(SharedPoolTest, AFullQueueOfOneRefusesOnlyItsCalls) {
   WorkerPool pool(loop_,
                   PoolLimits{.threads = 2, .queued = 100, .threads_of_one = 1, .queued_of_one = 3});
   Block(pool, a_);
-  ASSERT_TRUE(TurnUntil([&] { return pool.counts().running == 1; }));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return pool.counts().running == 1; }));
   for (int i = 0; i < 3; ++i) {
     EXPECT_FALSE(Block(pool, a_));
   }
@@ -197,7 +189,7 @@ TEST_F(SharedPoolTest, AFullQueueOfOneRefusesOnlyItsCalls) {
             "(limits.max_queued_calls_per_sandbox)");
   EXPECT_FALSE(Block(pool, a_, Refusable::kNo)) << "it was refused";
   Outcome& passed = Pass(pool, b_);
-  EXPECT_TRUE(TurnUntil([&] { return passed.has_value(); }));
+  EXPECT_TRUE(RunUntil(loop_, [&] { return passed.has_value(); }));
   EXPECT_EQ(passed->value(), 2);
   EndAll();
 }
@@ -218,7 +210,7 @@ TEST_F(SharedPoolTest, ChargesTheCallAndWhatFollows) {
     EXPECT_TRUE(co_await workers.Run(call));
     out = true;
   }(pool, a_, done));
-  EXPECT_TRUE(TurnUntil([&] { return done; }));
+  EXPECT_TRUE(RunUntil(loop_, [&] { return done; }));
   EXPECT_EQ(Charged::Current(), nullptr);
 }
 

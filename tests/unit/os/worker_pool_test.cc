@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/os/worker_pool.h"
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <memory>
@@ -12,23 +13,16 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/os/loop_driver.h"
+
 namespace gantry::os {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
+using test::RunUntil;
 
 class WorkerPoolTest : public testing::Test {
  protected:
-  template <class Done>
-  bool TurnUntil(Done done) {
-    const auto end = std::chrono::steady_clock::now() + seconds(10);
-    while (!done() && std::chrono::steady_clock::now() < end) {
-      loop_.RunOnce(milliseconds(1));
-    }
-    return done();
-  }
-
   Loop loop_;
 };
 
@@ -69,7 +63,7 @@ TEST_F(WorkerPoolTest, CallsElsewhereAndResumesOnTheLoopsThread) {
     EXPECT_EQ(**result, 3);
     r = std::this_thread::get_id();
   }(pool, worker, resumed));
-  EXPECT_TRUE(TurnUntil([&] { return resumed != std::thread::id(); }));
+  EXPECT_TRUE(RunUntil(loop_, [&] { return resumed != std::thread::id(); }));
   EXPECT_EQ(resumed, std::this_thread::get_id());
   EXPECT_NE(worker, resumed);
 }
@@ -82,7 +76,7 @@ TEST_F(WorkerPoolTest, GivesErrorsAndTurnsExceptionsIntoThem) {
   Start(RunInto(pool, []() -> Result<int> { return Fail(Code::kNotFound, "no"); }, failed));
   Start(RunInto(pool, []() -> Result<int> { throw std::runtime_error("oops"); }, thrown));
   Start(RunInto(pool, []() -> Result<int> { throw 5; }, odd));
-  EXPECT_TRUE(TurnUntil([&] { return failed && thrown && odd; }));
+  EXPECT_TRUE(RunUntil(loop_, [&] { return failed && thrown && odd; }));
   EXPECT_EQ(failed->error().code, Code::kNotFound);
   EXPECT_EQ(thrown->error().code, Code::kInternal);
   EXPECT_EQ(thrown->error().message, "worker call threw: oops");
@@ -106,7 +100,7 @@ TEST_F(WorkerPoolTest, RefusesWhatDoesNotFitItsQueue) {
   EXPECT_EQ(outcomes[3]->error().code, Code::kResourceExhausted);
   EXPECT_EQ(pool.counts().threads, 2U);
   barrier.Open();
-  EXPECT_TRUE(TurnUntil([&] { return outcomes[0] && outcomes[1] && outcomes[2]; }));
+  EXPECT_TRUE(RunUntil(loop_, [&] { return outcomes[0] && outcomes[1] && outcomes[2]; }));
   EXPECT_EQ(outcomes[2]->value(), 1);
 }
 
@@ -115,11 +109,29 @@ TEST_F(WorkerPoolTest, UsesAnIdleThreadAgain) {
   for (int i = 0; i < 20; ++i) {
     Outcome outcome;
     // A call that has returned leaves its thread idle a moment later.
-    ASSERT_TRUE(TurnUntil([&] { return pool.counts().idle == pool.counts().threads; }));
+    ASSERT_TRUE(RunUntil(loop_, [&] { return pool.counts().idle == pool.counts().threads; }));
     Start(RunInto(pool, []() -> Result<int> { return 1; }, outcome));
-    ASSERT_TRUE(TurnUntil([&] { return outcome.has_value(); }));
+    ASSERT_TRUE(RunUntil(loop_, [&] { return outcome.has_value(); }));
   }
   EXPECT_EQ(pool.counts().threads, 1U);
+}
+
+TEST_F(WorkerPoolTest, WakesAThreadForEachCallOfABurst) {
+  WorkerPool pool(loop_, 4, 10);
+  for (int burst = 0; burst < 3; ++burst) {
+    Barrier barrier;
+    std::vector<Outcome> outcomes(4);
+    for (Outcome& outcome : outcomes) {
+      Start(RunInto(pool, [&] { return barrier.Pass(); }, outcome));
+    }
+    EXPECT_TRUE(RunUntil(loop_, [&] { return barrier.waiting == 4; })) << "in burst " << burst;
+    barrier.Open();
+    EXPECT_TRUE(RunUntil(loop_, [&] {
+      return std::ranges::all_of(outcomes, [](const Outcome& one) { return one.has_value(); }) &&
+             pool.counts().idle == 4;
+    }));
+  }
+  EXPECT_EQ(pool.counts().threads, 4U);
 }
 
 TEST_F(WorkerPoolTest, DestructionEndsWhatRunsAndCancelsWhatWaits) {
@@ -130,7 +142,7 @@ TEST_F(WorkerPoolTest, DestructionEndsWhatRunsAndCancelsWhatWaits) {
   {
     WorkerPool pool(loop_, 1, 5);
     Start(RunInto(pool, [&] { return barrier.Pass(); }, running));
-    ASSERT_TRUE(TurnUntil([&] { return barrier.waiting == 1; }));
+    ASSERT_TRUE(RunUntil(loop_, [&] { return barrier.waiting == 1; }));
     Start(RunInto(pool, []() -> Result<int> { return 2; }, waiting));
     // Opens when the destructor has taken the queue; until then it cannot end.
     opener = std::thread([&] {
@@ -141,7 +153,7 @@ TEST_F(WorkerPoolTest, DestructionEndsWhatRunsAndCancelsWhatWaits) {
     });
   }
   opener.join();
-  EXPECT_TRUE(TurnUntil([&] { return running && waiting; }));
+  EXPECT_TRUE(RunUntil(loop_, [&] { return running && waiting; }));
   EXPECT_EQ(running->value(), 1);
   EXPECT_EQ(waiting->error().code, Code::kCanceled);
 }
@@ -156,7 +168,7 @@ TEST_F(WorkerPoolTest, CarriesManyCalls) {
       out += result.value();
     }(pool, sum));
   }
-  EXPECT_TRUE(TurnUntil([&] { return sum == kCalls; }));
+  EXPECT_TRUE(RunUntil(loop_, [&] { return sum == kCalls; }));
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/os/loop_driver.h"
 #include "tests/unit/rpc/fake_server.h"
-#include "tests/unit/rpc/loop_driver.h"
 
 namespace gantry::rpc {
 namespace {

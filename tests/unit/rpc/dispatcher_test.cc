@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "core/log/log.h"
-#include "tests/unit/rpc/loop_driver.h"
+#include "tests/unit/os/loop_driver.h"
 
 namespace gantry::rpc {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "core/rpc/typed.h"
 #include "proto/containerd/task/task.pb.h"
-#include "tests/unit/rpc/loop_driver.h"
+#include "tests/unit/os/loop_driver.h"
 
 namespace gantry::rpc {
 namespace {
