@@ -10,7 +10,6 @@ Status WatchedProcess::Signal(int signal) {
     return Fail(Code::kNotFound, "signal process {}: process already finished", id_.pid);
   }
   if (!pidfd_) {
-    // There was none to be had.
     GANTRY_TRY(const UniqueFd now, os::OpenPidfd(id_));
     return os::SendSignal(now.get(), signal);
   }
@@ -55,7 +54,7 @@ void WatchedProcess::End(WaitStatus status) {
 }
 
 WatchedProcessPtr HostProcesses::Enter(os::ProcessId id, UniqueFd pidfd) {
-  auto process = processes_[id].lock();
+  WatchedProcessPtr process = FindHeld(id);
   if (!process) {
     process = WatchedProcessPtr(std::make_unique<WatchedProcess>(id, std::move(pidfd)).release(),
                                 [this](WatchedProcess* last) {
@@ -64,12 +63,19 @@ WatchedProcessPtr HostProcesses::Enter(os::ProcessId id, UniqueFd pidfd) {
                                     loop_.Post([this, gone = owned->id()] { ReleaseUnheld(gone); });
                                   }
                                 });
+    const std::lock_guard lock(mutex_);
     processes_[id] = process;
   }
   if (auto end = ends_.extract(id)) {
     process->End(end.mapped());
   }
   return process;
+}
+
+WatchedProcessPtr HostProcesses::FindHeld(const os::ProcessId& process) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = processes_.find(process);
+  return found == processes_.end() ? nullptr : found->second.lock();
 }
 
 os::Task<Result<WatchedProcessPtr>> HostProcesses::Spawn(SpawnRequest request) {
@@ -83,17 +89,14 @@ os::Task<Result<WatchedProcessPtr>> HostProcesses::Spawn(SpawnRequest request) {
 
 os::Task<Result<WatchedProcessPtr>> HostProcesses::Adopt(HostPid pid, uint64_t start_time) {
   const os::ProcessId wanted{pid.value, start_time};
+  if (WatchedProcessPtr held = FindHeld(wanted)) {
+    co_return held;
+  }
   if (start_time != 0 && ends_.contains(wanted)) {
     co_return Enter(wanted, UniqueFd());
   }
   GANTRY_CO_TRY(const uint64_t found, co_await link_.Adopt(pid, start_time));
-  const os::ProcessId id{pid.value, found};
-  // A process that has ended has no pidfd, and needs none.
-  UniqueFd pidfd;
-  if (Result<UniqueFd> opened = os::OpenPidfd(id)) {
-    pidfd = std::move(*opened);
-  }
-  co_return Enter(id, std::move(pidfd));
+  co_return Enter({pid.value, found}, UniqueFd());
 }
 
 WatchedProcessPtr HostProcesses::FindSpawned(std::string_view name) {
@@ -118,14 +121,16 @@ std::vector<os::ProcessId> HostProcesses::SpawnedBelow(std::string_view prefix) 
 }
 
 void HostProcesses::ReleaseUnheld(const os::ProcessId& process) {
-  const auto found = processes_.find(process);
-  if (found == processes_.end() || found->second.expired()) {
+  if (!FindHeld(process)) {
     Release(process);
   }
 }
 
 void HostProcesses::Release(const os::ProcessId& process) {
-  processes_.erase(process);
+  {
+    const std::lock_guard lock(mutex_);
+    processes_.erase(process);
+  }
   ends_.erase(process);
   names_.erase(process);
   link_.AckExit(process);
@@ -135,16 +140,14 @@ bool HostProcesses::IsUnacknowledged(const os::ProcessId& process) const {
   if (ends_.contains(process)) {
     return true;
   }
-  const auto found = processes_.find(process);
-  const auto held = found == processes_.end() ? nullptr : found->second.lock();
+  const auto held = FindHeld(process);
   return held && held->Ended();
 }
 
 void HostProcesses::OnExit(const link::Exit& exit) {
   const os::ProcessId id{exit.pid, exit.start_time};
   const WaitStatus status{exit.wait_status, exit.exited_at_ns};
-  const auto found = processes_.find(id);
-  if (const auto process = found == processes_.end() ? nullptr : found->second.lock()) {
+  if (const auto process = FindHeld(id)) {
     process->End(status);
     return;
   }

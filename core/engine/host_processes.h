@@ -20,6 +20,7 @@
 
 #include <gantry/error.h>
 #include <gantry/host_process.h>
+#include <gantry/process.h>
 #include <gantry/unique_fd.h>
 
 #include "core/engine/keeper_link.h"
@@ -52,15 +53,23 @@ class WatchedProcess final : public HostProcess {
   void OnEnd(std::function<void(WaitStatus)> then);
 
   /// The end is somebody's business: only `HostProcesses::Release` acknowledges it.
-  void MarkBound() { bound_ = true; }
+  /// `by`: through whom it was bound, where that matters. Thread: loop.
+  void MarkBound(const ProcessContext* by = nullptr) {
+    bound_ = true;
+    bound_by_ = by;
+  }
+
+  bool IsBoundBy(const ProcessContext* context) const { return bound_by_ == context; }
 
  private:
   friend class HostProcesses;
   void End(WaitStatus status);
 
   const os::ProcessId id_;
+  /// Of an adopted one: none, who signals it opens one.
   const UniqueFd pidfd_;
   std::atomic<bool> bound_ = false;
+  std::atomic<const ProcessContext*> bound_by_ = nullptr;
   /// Guards `ended_`: workers wait for what the loop sets.
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -78,6 +87,8 @@ class HostProcesses {
   os::Task<Result<WatchedProcessPtr>> Spawn(SpawnRequest request);
   /// With `start_time` 0: the newest process of that pid.
   os::Task<Result<WatchedProcessPtr>> Adopt(HostPid pid, uint64_t start_time);
+  /// Null where nobody holds it: then it has to be adopted. Thread: any.
+  WatchedProcessPtr FindHeld(const os::ProcessId& process) const;
   /// Null where no engine before this one spawned it or its end was seen.
   WatchedProcessPtr FindSpawned(std::string_view name);
   /// What this engine and those before it spawned under names that begin with
@@ -106,6 +117,8 @@ class HostProcesses {
 
   os::Loop& loop_;
   KeeperLink& link_;
+  /// Guards `processes_`, which workers look into. What changes it is on the loop.
+  mutable std::mutex mutex_;
   std::map<os::ProcessId, std::weak_ptr<WatchedProcess>> processes_;
   /// Ends of processes that nobody here has asked for yet: those of an engine
   /// before this one, and of orphans that are about to be adopted.

@@ -47,6 +47,12 @@ Result<std::unique_ptr<ProcessIo>> ProcessIo::Recover(Relay& relay, StdioHost& h
   return io;
 }
 
+bool ProcessIo::RecoverBlocks(const StdioPaths& paths) {
+  const Result<StdioUri> uri = ParseStdio(paths);
+  return uri && (uri->kind == StdioKind::kFile || uri->kind == StdioKind::kBinary ||
+                 uri->kind == StdioKind::kBinaryV2);
+}
+
 bool ProcessIo::terminal() const { return state_->terminal(); }
 
 Result<Stdio> ProcessIo::Take() { return state_->Take(); }

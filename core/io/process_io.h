@@ -54,10 +54,12 @@ class ProcessIo {
 
   /// The streams as an earlier engine left them. `stored`: all that is in the
   /// store for this process; what is missing was let go. Copying goes on where
-  /// it stopped, without a byte lost or doubled. Blocks: never for long.
+  /// it stopped, without a byte lost or doubled. Thread: workers; the loop's too, where
+  /// `RecoverBlocks` says no. Blocks: for a log file's file system, or a logger's end.
   static Result<std::unique_ptr<ProcessIo>> Recover(Relay& relay, StdioHost& host,
                                                     const StdioPaths& paths, StdioOptions options,
                                                     std::vector<StoredFd> stored);
+  static bool RecoverBlocks(const StdioPaths& paths);
 
   ProcessIo(const ProcessIo&) = delete;
   ProcessIo& operator=(const ProcessIo&) = delete;

@@ -135,6 +135,10 @@ std::string Spec::RootPath(std::string_view bundle) const {
   return root.path.starts_with('/') ? root.path : std::string(bundle) + "/" + root.path;
 }
 
+std::string Spec::RootfsIn(const std::string& bundle, bool mounted) const {
+  return mounted ? bundle + "/rootfs" : RootPath(bundle);
+}
+
 Result<Spec> ParseSpec(std::string text, std::string_view file) {
   Spec out;
   GANTRY_TRY(const Json document, Json::Parse(text, file));

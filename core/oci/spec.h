@@ -90,6 +90,8 @@ struct Spec {
   std::string_view annotation(const std::string& key) const;
   /// Absolute path of the root file system of a container with this bundle.
   std::string RootPath(std::string_view bundle) const;
+  /// Where its root file system is; `mounted`: the request brought it.
+  std::string RootfsIn(const std::string& bundle, bool mounted) const;
 };
 
 /// Reads and checks `bundle`/config.json.

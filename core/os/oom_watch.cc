@@ -22,8 +22,9 @@ namespace gantry::os {
 
 // Shared with the callback of the loop, which may end the watch from within.
 struct OomWatch::State {
-  Loop* loop = nullptr;
   Cgroup cgroup;
+  /// Where it has begun.
+  Loop* loop = nullptr;
   Callback on_oom;
   WatchId watch;
   /// v1: counts the kernel's notifications.
@@ -115,29 +116,29 @@ OomWatch::OomWatch(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 OomWatch::~OomWatch() { state_->End(); }
 
-Result<std::unique_ptr<OomWatch>> OomWatch::Create(Loop& loop, const Cgroup& cgroup,
-                                                   Callback on_oom) {
+Result<std::unique_ptr<OomWatch>> OomWatch::Open(const Cgroup& cgroup) {
   auto state = std::make_shared<State>();
-  state->loop = &loop;
   state->cgroup = cgroup;
-  state->on_oom = std::move(on_oom);
   const std::string dir = cgroup.DirOf("memory");
-  int fd = -1;
-  uint32_t wanted = EPOLLIN;
   if (cgroup.is_unified()) {
     GANTRY_TRY(CgroupNotify events, CgroupNotify::Open(dir + "/memory.events"));
-    fd = events.poll_fd();
-    wanted = events.poll_events();
     GANTRY_TRY(const std::string text, events.Read());
     state->events = std::move(events);
     state->reported = Counter(ParseCgroupCounters(text), "oom_kill");
   } else {
     GANTRY_TRY(state->reported, ReadOomKills(cgroup));
     GANTRY_TRY(state->eventfd, RegisterV1(dir));
-    fd = state->eventfd.get();
   }
-  state->watch = loop.Watch(fd, wanted, [state](uint32_t) { state->Look(); });
   return std::unique_ptr<OomWatch>(new OomWatch(std::move(state)));
+}
+
+void OomWatch::Begin(Loop& loop, Callback on_oom) {
+  State& state = *state_;
+  state.loop = &loop;
+  state.on_oom = std::move(on_oom);
+  const int fd = state.events ? state.events->poll_fd() : state.eventfd.get();
+  const uint32_t wanted = state.events ? state.events->poll_events() : EPOLLIN;
+  state.watch = loop.Watch(fd, wanted, [state = state_](uint32_t) { state->Look(); });
 }
 
 bool OomWatch::CheckNow() {

@@ -25,15 +25,18 @@ class OomWatch {
  public:
   using Callback = std::move_only_function<void()>;
 
-  /// `on_oom` is called on the loop's thread, once per notification; it may
-  /// destroy the watch. OOM kills of before are not reported.
+  /// A watch that does not tell anybody yet. OOM kills of before are not reported.
   /// Errors: kNotFound when the cgroup has no memory controller or is a root.
-  /// Owner: `loop` must outlive the watch.
-  static Result<std::unique_ptr<OomWatch>> Create(Loop& loop, const Cgroup& cgroup,
-                                                  Callback on_oom);
+  /// Thread: any. Blocks: on the cgroup's files.
+  static Result<std::unique_ptr<OomWatch>> Open(const Cgroup& cgroup);
   OomWatch(const OomWatch&) = delete;
   OomWatch& operator=(const OomWatch&) = delete;
   ~OomWatch();
+
+  /// From now on `on_oom` is called on the loop's thread, once per notification; it may
+  /// destroy the watch. Once. Owner: `loop` must outlive the watch. Thread: the loop's,
+  /// as for all below.
+  void Begin(Loop& loop, Callback on_oom);
 
   /// Looks at the kernel's counter once more and calls `on_oom` before it
   /// returns if something new happened. Says whether it did. A cgroup that is

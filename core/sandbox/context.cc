@@ -100,6 +100,9 @@ ProcessResult Context::Adopt(HostPid pid) { return Recover(pid, 0); }
 
 ProcessResult Context::Recover(HostPid pid, uint64_t start_time) {
   GANTRY_CHECK_OK(CheckLive("Recover"));
+  if (auto held = services_.processes.FindHeld({pid.value, start_time})) {
+    return held;
+  }
   return Upcast(os::Ask(services_.loop, [this, pid, start_time] {
     return services_.processes.Adopt(pid, start_time);
   }));

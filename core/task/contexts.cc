@@ -18,6 +18,15 @@ std::unexpected<Error> Gone(const ContainerId& id) {
 
 }  // namespace
 
+Result<std::unique_ptr<os::OomWatch>> OpenOomWatch(const ContainerId& id,
+                                                   const os::Cgroup& cgroup) {
+  Result<std::unique_ptr<os::OomWatch>> watch = os::OomWatch::Open(cgroup);
+  if (!watch) {
+    LogDebug({{"id", id.str()}}, "no OOM events: {}", watch.error().message);
+  }
+  return watch;
+}
+
 ProcessContextImpl::ProcessContextImpl(const Parts& parts, ProcessObserver& observer,
                                        const std::weak_ptr<TaskProcess>& process)
     : parts_(parts),
@@ -57,6 +66,9 @@ Status ProcessContextImpl::Bind(std::shared_ptr<HostProcess> process) {
   if (!watched) {
     return Fail(Code::kInvalidArgument, "bind a process of '{}': it is not one of the keeper's",
                 container_id_.str());
+  }
+  if (watched->IsBoundBy(this)) {
+    return {};
   }
   return os::Call(parts_.services.loop, [&]() -> Status {
     const TaskProcessPtr self = process_.lock();
@@ -108,13 +120,15 @@ ContainerContextImpl::ContainerContextImpl(const Parts& parts, ProcessObserver& 
 Status ContainerContextImpl::UseCgroupsOf(const HostProcess& process) {
   GANTRY_TRY(os::Cgroup cgroup,
              os::Cgroup::OfProcess(parts_.services.cgroups, process.pid().value));
+  std::unique_ptr<os::OomWatch> oom =
+      OpenOomWatch(init_->container(), cgroup).value_or(std::unique_ptr<os::OomWatch>());
   // What the backend does next is behind it in the loop's queue.
-  parts_.services.loop.Post(
-      [&observer = observer_, container = container_, used = std::move(cgroup)]() mutable {
-        if (const ContainerPtr self = container.lock()) {
-          observer.OnCgroup(*self, std::move(used));
-        }
-      });
+  parts_.services.loop.Post([&observer = observer_, container = container_,
+                             used = std::move(cgroup), oom = std::move(oom)]() mutable {
+    if (const ContainerPtr self = container.lock()) {
+      observer.OnCgroup(*self, std::move(used), std::move(oom));
+    }
+  });
   return {};
 }
 

@@ -18,6 +18,9 @@
 
 namespace gantry::task {
 
+/// Of a container's OOM events; an error is logged. Thread: workers.
+Result<std::unique_ptr<os::OomWatch>> OpenOomWatch(const ContainerId& id, const os::Cgroup& cgroup);
+
 /// What a process's context tells the service. Thread: loop.
 class ProcessObserver {
  public:
@@ -27,7 +30,9 @@ class ProcessObserver {
   virtual void OnPid(TaskProcess& process, HostPid pid) = 0;
   /// `process` has ended, by its backend's word.
   virtual void OnExited(TaskProcess& process, ExitStatus exit) = 0;
-  virtual void OnCgroup(Container& container, os::Cgroup cgroup) = 0;
+  /// Its cgroups are known. `oom`: null where they tell no OOM events.
+  virtual void OnCgroup(Container& container, os::Cgroup cgroup,
+                        std::unique_ptr<os::OomWatch> oom) = 0;
   virtual void OnOutOfMemory(Container& container) = 0;
 
  protected:

@@ -215,8 +215,7 @@ os::Task<Status> Service::Prepare(Creation& creation) {
   container.netns_path = creation.spec.network_namespace_path();
   container.annotations = creation.spec.annotations;
   const std::vector<os::Mount> mounts = MountsOf(request.rootfs());
-  container.rootfs =
-      mounts.empty() ? creation.spec.RootPath(container.bundle) : container.bundle + "/rootfs";
+  container.rootfs = creation.spec.RootfsIn(container.bundle, !mounts.empty());
   for (const os::Mount& mount : mounts) {
     container.mounts.push_back({mount.type, mount.source, container.rootfs});
   }

@@ -74,7 +74,7 @@ Status Service::OnBound(TaskProcess& process, engine::WatchedProcessPtr host) {
   process.host_pid = host->pid();
   process.start_time = host->start_time();
   process.pid = static_cast<uint32_t>(host->pid().value);
-  host->MarkBound();
+  host->MarkBound(process.context.get());
   if (process.is_init()) {
     Protect(process.container);
   }
@@ -216,18 +216,15 @@ os::Task<void> Service::EndExecsFirst(ContainerPtr container) {
   }
 }
 
-void Service::OnCgroup(Container& container, os::Cgroup cgroup) {
+void Service::OnCgroup(Container& container, os::Cgroup cgroup, std::unique_ptr<os::OomWatch> oom) {
   if (container.oom && container.cgroup == cgroup) {
     return;
   }
   container.cgroup = std::move(cgroup);
   container.cgroup_dirs = DirsOf(container.cgroup, parts_.services.cgroups);
-  Result<std::unique_ptr<os::OomWatch>> watch = os::OomWatch::Create(
-      parts_.services.loop, container.cgroup, [this, &container] { OnOutOfMemory(container); });
-  if (watch) {
-    container.oom = std::move(*watch);
-  } else {
-    LogDebug({{"id", container.id.str()}}, "no OOM events: {}", watch.error().message);
+  if (oom) {
+    oom->Begin(parts_.services.loop, [this, &container] { OnOutOfMemory(container); });
+    container.oom = std::move(oom);
   }
   Protect(container);
 }

@@ -16,7 +16,9 @@ namespace gantry::task {
 namespace {
 
 /// Makes and starts a sandbox, or takes one up again (`blob`). Thread: workers.
-Status Open(SandboxEntry& entry, const SandboxRequest& request, const std::string* blob) {
+Status Open(SandboxEntry& entry, const SandboxRequest& request, const std::string* blob,
+            Deadline deadline) {
+  const sandbox::CallDeadline limit(deadline);
   GANTRY_TRY(entry.sandbox, plugin::GuardedCall(entry.backend_name, [&] {
                return blob != nullptr
                           ? entry.backend->RecoverSandbox(request, *entry.context, *blob)
@@ -77,7 +79,8 @@ Status Service::CheckHandler(const Container& container, const SandboxEntry& san
 os::Task<Result<SandboxEntryPtr>> Service::OpenSandbox(ContainerPtr container,
                                                        SandboxRequest request,
                                                        std::string backend_name,
-                                                       const std::string* blob) {
+                                                       const std::string* blob,
+                                                       std::function<void()> then) {
   const std::string address = container->group->address;
   const auto slot = sandboxes_.SlotOf(address);
   const os::Slot::Hold hold = co_await slot->Acquire();
@@ -116,11 +119,16 @@ os::Task<Result<SandboxEntryPtr>> Service::OpenSandbox(ContainerPtr container,
   container->sandbox = entry;
   container->sandbox_prefix = entry->prefix;
   const Deadline deadline = DeadlineIn(parts_.config.timeouts.create);
-  Status opened = co_await calls_.Run(BackendCalls::NameOf(*entry, "open", entry->id.str()),
-                                      deadline, [&]() -> Status {
-                                        const sandbox::CallDeadline limit(deadline);
-                                        return Open(*entry, request, blob);
-                                      });
+  Status opened = co_await calls_.Run(
+      BackendCalls::NameOf(*entry, blob == nullptr ? "open" : "recover", entry->id.str()), deadline,
+      [&]() -> Status {
+        GANTRY_CHECK_OK(Open(*entry, request, blob, deadline));
+        if (then) {
+          then();
+        }
+        return {};
+      },
+      blob == nullptr ? os::Refusable::kYes : os::Refusable::kNo);
   if (!opened) {
     container->sandbox = nullptr;
     if (blob == nullptr) {
@@ -136,7 +144,12 @@ void Service::JoinMembers(Container& container, SandboxEntryPtr entry) {
   ++entry->containers;
   container.sandbox_prefix = entry->prefix;
   container.sandbox = std::move(entry);
-  ProtectMembers(*container.sandbox);
+  const SandboxEntry& joined = *container.sandbox;
+  // One that is being taken up is protected at the end of that; the first one of its sandbox
+  // has been by then, as if it were the only one.
+  if (container.ready.is_set() || (!joined.is_pod && joined.containers == 2)) {
+    ProtectMembers(joined);
+  }
 }
 
 /// For whoever has to end the pod when keeper and engine are gone.

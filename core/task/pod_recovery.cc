@@ -60,6 +60,7 @@ os::Task<void> SandboxService::Recover(GroupPtr group, link::InstanceAdded insta
 }
 
 void SandboxService::Restore(Pod& pod, const store::Record& record) {
+  pod.record.SetInherited();
   pod.handler = record.handler;
   pod.backend_name = record.backend;
   pod.options_json = record.options_json;

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/task/record_file.h"
 
+#include <utility>
+
 namespace gantry::task {
 
 Status RecordFile::Write(Shared& shared, const RecordVersion& version) {
   const std::lock_guard lock(shared.mutex);
   if (shared.removed || version.number <= shared.written) {
     return {};
+  }
+  if (std::exchange(shared.inherited, false)) {
+    store::RemoveUnfinished(version.record.bundle);
   }
   GANTRY_CHECK_OK(store::Write(version.record));
   shared.written = version.number;
@@ -16,6 +21,9 @@ Status RecordFile::Write(Shared& shared, const RecordVersion& version) {
 Status RecordFile::Remove(Shared& shared, const std::string& bundle) {
   const std::lock_guard lock(shared.mutex);
   shared.removed = true;
+  if (std::exchange(shared.inherited, false)) {
+    store::RemoveUnfinished(bundle);
+  }
   return store::Remove(bundle);
 }
 

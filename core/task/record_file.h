@@ -27,6 +27,11 @@ class RecordFile {
  public:
   RecordFile() : shared_(std::make_shared<Shared>()) {}
 
+  /// An engine before this one wrote it, and may have been killed half-way. What that left
+  /// goes with the next write, or the removal: so there is never more of it. Thread: loop,
+  /// before anything is written.
+  void SetInherited() { shared_->inherited = true; }
+
   /// Numbers a state; writes of lower numbers that come later are skipped.
   RecordVersion Next(store::Record record) {
     return RecordVersion{++shared_->next, std::move(record)};
@@ -49,6 +54,7 @@ class RecordFile {
     std::mutex mutex;
     uint64_t written = 0;
     bool removed = false;
+    bool inherited = false;
   };
 
   static Status Write(Shared& shared, const RecordVersion& version);

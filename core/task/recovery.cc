@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "core/log/log.h"
-#include "core/os/fs.h"
 #include "core/task/backend_call.h"
 #include "core/task/service.h"
 
@@ -34,73 +33,12 @@ ContainerRequest RequestOf(const Container& container, std::string spec_json) {
 
 /// So many groups at a time. More would only share the same processors, and all would
 /// be there at the end, not one after the other.
-constexpr int kGroupsAtOnce = 8;
-/// Who takes longer lets the next one begin beside it.
-constexpr auto kOfOneGroup = std::chrono::milliseconds(100);
-
-/// What is short now, a descriptor or memory, may be there soon: others that are being
-/// taken up need it for a moment.
-constexpr auto kReadAgainAfter = std::chrono::milliseconds(50);
-constexpr int kMostReads = 40;
-
-/// The system could not read it; it may be as good as ever.
-bool IsUnread(const Result<store::Record>& read) { return !read && read.error().sys_errno != 0; }
-
-/// The record of a bundle, and nothing beside it: a write that was killed half-way
-/// leaves no trace, one that is damaged is put aside. Thread: workers.
-Result<store::Record> ReadRecord(const std::string& bundle) {
-  store::RemoveUnfinished(bundle);
-  Result<store::Record> read = store::Read(bundle);
-  const Code code = read ? Code::kOk : read.error().code;
-  // One of a later version is for that version, which may come back.
-  if (!read && !IsUnread(read) && code != Code::kNotFound && code != Code::kFailedPrecondition) {
-    IgnoreError(store::Quarantine(bundle), "it is logged and left where it is");
-  }
-  return read;
-}
-
-/// What config.json says and the record does not, in one of schema 1.
-void AddFromSpec(const oci::Spec& spec, store::Record& record) {
-  record.private_pids = spec.has_private_pid_namespace();
-  record.netns_path = spec.network_namespace_path();
-  record.rootfs = record.mounts.empty() ? spec.RootPath(record.bundle) : record.bundle + "/rootfs";
-}
+constexpr int kTurnsAtOnce = 4;
+constexpr size_t kGroupsOfATurn = 8;
+/// Who takes longer lets the next ones begin beside it.
+constexpr auto kOfOneTurn = std::chrono::milliseconds(100);
 
 }  // namespace
-
-/// What there is of a container.
-struct Service::Found {
-  Result<store::Record> record = Fail(Code::kNotFound, "no record");
-  /// Of the bundle; empty where it cannot be read any more.
-  std::string spec_json;
-  bool frozen = false;
-
-  bool is_pod() const { return record && record->kind == store::Kind::kSandbox; }
-
-  /// Thread: workers.
-  static Found In(const std::string& bundle, size_t max_spec_bytes);
-};
-
-Service::Found Service::Found::In(const std::string& bundle, size_t max_spec_bytes) {
-  Found found;
-  found.record = ReadRecord(bundle);
-  if (!found.record || found.is_pod()) {
-    return found;
-  }
-  store::Record& record = *found.record;
-  if (!record.rootfs.empty()) {
-    found.spec_json = os::ReadFile(bundle + "/config.json", max_spec_bytes).value_or("");
-  } else if (auto spec = oci::ReadSpec(bundle, max_spec_bytes)) {
-    AddFromSpec(*spec, record);
-    found.spec_json = std::move(spec->json);
-  } else {
-    AddFromSpec({}, record);
-  }
-  if (const auto cgroup = os::Cgroup::Decode(record.blobs["cgroup"]); cgroup && !cgroup->empty()) {
-    found.frozen = cgroup->Frozen().value_or(false);
-  }
-  return found;
-}
 
 /// What is stored for the processes of an instance that has gone while no engine
 /// was there. (A sandbox outlives the instance that it is named after.)
@@ -139,9 +77,10 @@ void Service::SnapshotEnd(std::vector<std::string> stored) {
       continue;
     }
     // Which of the two it is, its record tells.
-    Enter(*id, *group);
+    const ContainerPtr container = Enter(*id, *group);
+    container->bundle = instance.announce.bundle;
     pods_.Expect(instance);
-    by_group[instance.address].push_back(number);
+    by_group[instance.address].push_back(container);
     recovering_.try_emplace(instance.address);
     order_.Add(instance.address);
   }
@@ -150,28 +89,50 @@ void Service::SnapshotEnd(std::vector<std::string> stored) {
 }
 
 os::Task<void> Service::RecoverAll(Groups by_group) {
+  const auto begin = sandbox::CallDeadline::Clock::now();
+  const size_t count = by_group.size();
   os::Scope turns;
   os::Scope groups;
-  for (int i = 0; i < kGroupsAtOnce; ++i) {
+  for (int i = 0; i < kTurnsAtOnce; ++i) {
     turns.Spawn("recover", RecoverInTurn(by_group, groups));
   }
   co_await turns.Join();
   co_await groups.Join();
   DropOrphanedSandboxes();
-}
-
-os::Task<void> Service::RecoverInTurn(Groups& by_group, os::Scope& groups) {
-  while (const std::optional<std::string> address = order_.Next()) {
-    const os::OneShot<void> done = recovering_.at(*address);
-    groups.Spawn(*address, RecoverGroup(*address, std::move(by_group.at(*address))));
-    co_await done.WaitFor(parts_.services.loop, kOfOneGroup);
+  if (count > 0) {
+    LogInfo(
+        "took up what {} sockets had, in {} ms", count,
+        std::chrono::ceil<std::chrono::milliseconds>(sandbox::CallDeadline::Clock::now() - begin)
+            .count());
   }
 }
 
-os::Task<void> Service::RecoverGroup(std::string address, std::vector<uint64_t> numbers) {
+os::Task<void> Service::RecoverInTurn(Groups& by_group, os::Scope& groups) {
+  for (auto next = order_.Next(kGroupsOfATurn); !next.empty(); next = order_.Next(kGroupsOfATurn)) {
+    std::vector<os::OneShot<void>> done;
+    std::vector<Look> turn;
+    for (const std::string& address : next) {
+      std::vector<ToRecover> group;
+      for (const ContainerPtr& container : by_group.at(address)) {
+        turn.push_back({container->id, container->bundle, container->group->account, {}});
+        group.push_back({container, turn.back().found});
+      }
+      done.push_back(recovering_.at(address));
+      groups.Spawn(address, RecoverGroup(address, std::move(group)));
+    }
+    groups.Spawn("look", LookAt(parts_.services.loop, parts_.services.pool, std::move(turn),
+                                parts_.config.limits.max_spec_bytes));
+    const auto until = sandbox::CallDeadline::Clock::now() + kOfOneTurn;
+    for (const os::OneShot<void>& group : done) {
+      co_await group.WaitFor(parts_.services.loop, until - sandbox::CallDeadline::Clock::now());
+    }
+  }
+}
+
+os::Task<void> Service::RecoverGroup(std::string address, std::vector<ToRecover> group) {
   const os::OneShot<void> done = recovering_.at(address);
-  for (const uint64_t number : numbers) {
-    co_await RecoverInstance(number);
+  for (const ToRecover& one : group) {
+    co_await RecoverInstance(one);
   }
   recovering_.erase(address);
   os::OneShot<void>(done).Set();
@@ -184,16 +145,18 @@ os::Task<void> Service::AwaitRecovery(std::string address) const {
   }
 }
 
-os::Task<void> Service::RecoverInstance(uint64_t number) {
-  const link::InstanceAdded* const found = instances_.Find(number);
-  if (found == nullptr) {
-    co_return;
+os::Task<void> Service::RecoverInstance(ToRecover one) {
+  const ContainerPtr container = one.container;
+  Found left = std::move(co_await one.found.Wait());
+  const link::InstanceAdded* const found = instances_.Find(container->instance);
+  link::InstanceAdded instance;
+  if (found != nullptr) {
+    instance = *found;
+  } else {
+    // The keeper has removed it meanwhile, with all there was.
+    instance.number = container->instance;
+    left.record = Fail(Code::kNotFound, "it has been removed");
   }
-  const link::InstanceAdded instance = *found;
-  const Result<GroupPtr> group = instances_.GroupAt(instance.address);
-  const ContainerPtr container = containers_[KeyOf(**group, instance.announce.id)];
-  container->bundle = instance.announce.bundle;
-  Found left = co_await Look(container);
   co_await pods_.Recover(container->group, instance, left.is_pod() ? &*left.record : nullptr);
   Status recovered;
   if (left.is_pod()) {
@@ -216,40 +179,22 @@ os::Task<void> Service::RecoverInstance(uint64_t number) {
   }
 }
 
-os::Task<Service::Found> Service::Look(ContainerPtr container) {
-  const auto look = [container, most = parts_.config.limits.max_spec_bytes]() -> Result<Found> {
-    return Found::In(container->bundle, most);
-  };
-  for (int looks = 1;; ++looks) {
-    Result<Found> looked =
-        co_await parts_.services.pool.RunFor(container->group->account, look, os::Refusable::kNo);
-    Found found;
-    if (looked) {
-      found = std::move(*looked);
-    } else {
-      found.record = std::unexpected(std::move(looked).error());
-    }
-    if (!IsUnread(found.record) || found.record.error().code != Code::kResourceExhausted ||
-        looks == kMostReads) {
-      co_return found;
-    }
-    co_await os::Sleep(parts_.services.loop, kReadAgainAfter);
-  }
-}
-
 os::Task<Status> Service::Recover(ContainerPtr container, Found found) {
   store::Record& record = *found.record;
   RestoreContainer(*container, record);
-  if (const std::string& cgroup = record.blobs["cgroup"]; !cgroup.empty()) {
-    if (Result<os::Cgroup> decoded = os::Cgroup::Decode(cgroup)) {
-      OnCgroup(*container, std::move(*decoded));
-    }
+  if (!found.cgroup.empty()) {
+    OnCgroup(*container, std::move(found.cgroup), std::move(found.oom));
   }
-  co_await RecoverSandbox(container, record);
-  co_await RecoverStreams(container->init);
   // Ends that are known while the rest is not yet are held back.
   container->init->start_pending = true;
-  const Status backend = co_await RecoverBackend(container, std::move(found.spec_json));
+  os::Scope parts;
+  if (container->checkpoint.empty() || container->init->state != State::kCreated) {
+    // Else its Start, which restores it, may have been cut short, and begins again.
+    parts.Spawn("process", BindByRecord(container->init));
+  }
+  parts.Spawn("streams", RecoverStreams(container->init));
+  co_await parts.Join();
+  const Status backend = co_await RecoverBackend(container, record, std::move(found.spec_json));
   if (record.state == State::kCreating) {
     left_streams_[KeyOf(*container->group, container->id.str())] =
         std::exchange(container->init->left_streams, {});
@@ -279,6 +224,7 @@ os::Task<Status> Service::Recover(ContainerPtr container, Found found) {
 }
 
 void Service::RestoreContainer(Container& container, const store::Record& record) {
+  container.record.SetInherited();
   container.handler = record.handler;
   container.backend_name = record.backend;
   container.state_dirs = record.state_dirs;
@@ -300,15 +246,49 @@ void Service::RestoreContainer(Container& container, const store::Record& record
       std::make_unique<ContainerContextImpl>(parts_, *this, container.weak_from_this());
 }
 
-os::Task<void> Service::RecoverSandbox(ContainerPtr container, const store::Record& record) {
+/// Its sandbox, where no container before it has it, and itself: mostly by one call.
+os::Task<Status> Service::RecoverBackend(ContainerPtr container, const store::Record& record,
+                                         std::string spec_json) {
+  const ContainerRequest request = RequestOf(*container, std::move(spec_json));
+  const std::string blob = container->blob;
+  bool asked = false;
+  Result<std::unique_ptr<gantry::Container>> recovered = nullptr;
+  // On a worker: `container->sandbox` is there by then.
+  const auto recover = [&] {
+    asked = true;
+    const SandboxEntry& entry = *container->sandbox;
+    recovered = plugin::GuardedCall(entry.backend_name, [&] {
+      return entry.sandbox->RecoverContainer(request, *container->context, blob);
+    });
+  };
+  GANTRY_CO_CHECK_OK(co_await RecoverSandbox(container, record, recover));
+  if (!asked) {
+    const SandboxEntryPtr entry = container->sandbox;
+    GANTRY_CO_CHECK_OK(co_await calls_.Run(
+        BackendCalls::NameOf(*entry, "recover", container->id.str()),
+        DeadlineIn(parts_.config.timeouts.create),
+        [&]() -> Status {
+          recover();
+          return {};
+        },
+        os::Refusable::kNo));
+  }
+  GANTRY_CO_TRY(container->backend, std::move(recovered));
+  co_return Status();
+}
+
+os::Task<Status> Service::RecoverSandbox(ContainerPtr container, const store::Record& record,
+                                         std::function<void()> then) {
   if (record.backend.empty()) {
-    co_return;
+    co_return Fail(Code::kUnavailable, "it has no sandbox");
   }
   if (pods_.Has(container->group->address)) {
-    if (SandboxEntryPtr pod = sandboxes_.Find(container->group->address)) {
-      JoinMembers(*container, std::move(pod));
+    SandboxEntryPtr pod = sandboxes_.Find(container->group->address);
+    if (!pod) {
+      co_return Fail(Code::kUnavailable, "it has no sandbox");
     }
-    co_return;
+    JoinMembers(*container, std::move(pod));
+    co_return Status();
   }
   SandboxRequest request;
   request.kind = record.sandbox_id.empty() ? SandboxKind::kImplied : SandboxKind::kPaused;
@@ -319,32 +299,12 @@ os::Task<void> Service::RecoverSandbox(ContainerPtr container, const store::Reco
   const auto saved = record.blobs.find("sandbox");
   const std::string blob = saved == record.blobs.end() ? std::string() : saved->second;
   Result<SandboxEntryPtr> opened =
-      co_await OpenSandbox(container, std::move(request), record.backend, &blob);
-  if (opened) {
-    JoinMembers(*container, std::move(*opened));
-  } else {
-    LogError({{"id", container->id.str()}}, "its sandbox cannot be recovered: {}",
-             opened.error().message);
+      co_await OpenSandbox(container, std::move(request), record.backend, &blob, std::move(then));
+  if (!opened) {
     sandboxes_.Abandon(container->sandbox_prefix);
+    co_return std::unexpected(std::move(opened).error().Within("its sandbox"));
   }
-}
-
-os::Task<Status> Service::RecoverBackend(ContainerPtr container, std::string spec_json) {
-  const SandboxEntryPtr entry = container->sandbox;
-  if (!entry) {
-    co_return Fail(Code::kUnavailable, "it has no sandbox");
-  }
-  const ContainerRequest request = RequestOf(*container, std::move(spec_json));
-  const std::string blob = container->blob;
-  GANTRY_CO_TRY(container->backend,
-                co_await calls_.Run(BackendCalls::NameOf(*entry, "recover", container->id.str()),
-                                    DeadlineIn(parts_.config.timeouts.create),
-                                    [&]() -> Result<std::unique_ptr<gantry::Container>> {
-                                      return plugin::GuardedCall(entry->backend_name, [&] {
-                                        return entry->sandbox->RecoverContainer(
-                                            request, *container->context, blob);
-                                      });
-                                    }));
+  JoinMembers(*container, std::move(*opened));
   co_return Status();
 }
 

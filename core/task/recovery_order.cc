@@ -17,13 +17,13 @@ void RecoveryOrder::Hurry(const std::string& address) {
   }
 }
 
-std::optional<std::string> RecoveryOrder::Next() {
-  if (order_.empty()) {
-    return std::nullopt;
+std::vector<std::string> RecoveryOrder::Next(size_t most) {
+  std::vector<std::string> next;
+  while (next.size() < most && !order_.empty()) {
+    next.push_back(std::move(order_.front()));
+    order_.pop_front();
+    places_.erase(next.back());
   }
-  std::string next = std::move(order_.front());
-  order_.pop_front();
-  places_.erase(next);
   return next;
 }
 

@@ -4,10 +4,11 @@
 // them, but those that somebody waits for first.
 #pragma once
 
+#include <cstddef>
 #include <list>
-#include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace gantry::task {
 
@@ -18,8 +19,8 @@ class RecoveryOrder {
   void Add(const std::string& address);
   /// Somebody waits for this one: it is next. One that is not here: nothing.
   void Hurry(const std::string& address);
-  /// Takes the next one out. None: all have had their turn.
-  std::optional<std::string> Next();
+  /// Takes the next ones out, `most` of them. None: all have had their turn.
+  std::vector<std::string> Next(size_t most);
 
  private:
   std::list<std::string> order_;

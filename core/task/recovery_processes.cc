@@ -38,8 +38,9 @@ os::Task<void> Service::RecoverStreams(TaskProcessPtr process) {
     process->left_streams = NamesBelow(sandboxes_.stored(), process->stdio_host->prefix());
     co_return;
   }
+  const std::string& prefix = process->stdio_host->prefix();
   std::vector<io::StoredFd> stored =
-      co_await TakeStored(parts_.services.link, sandboxes_.stored(), process->stdio_host->prefix());
+      co_await TakeStored(parts_.services.link, prefix, NamesBelow(sandboxes_.stored(), prefix));
   if (stored.empty() && process->exit) {
     co_return;
   }
@@ -51,15 +52,16 @@ os::Task<void> Service::RecoverStreams(TaskProcessPtr process) {
   options.logger_tag = "logger";
   const io::StdioPaths paths{process->stdio.in, process->stdio.out, process->stdio.err,
                              process->stdio.terminal};
-  auto kept = std::make_shared<std::vector<io::StoredFd>>(std::move(stored));
   options.account = process->container.group->account;
   const auto recover = [&]() -> Result<std::shared_ptr<io::ProcessIo>> {
     GANTRY_TRY(auto opened, io::ProcessIo::Recover(parts_.relay, *process->stdio_host, paths,
-                                                   options, std::move(*kept)));
+                                                   options, std::move(stored)));
     return std::shared_ptr<io::ProcessIo>(std::move(opened));
   };
   Result<std::shared_ptr<io::ProcessIo>> recovered =
-      co_await parts_.services.pool.RunFor(options.account, recover, os::Refusable::kNo);
+      io::ProcessIo::RecoverBlocks(paths)
+          ? co_await parts_.services.pool.RunFor(options.account, recover, os::Refusable::kNo)
+          : recover();
   if (!recovered) {
     LogError({{"id", process->container.id.str()}, {"exec", process->id.str()}}, "its streams: {}",
              recovered.error().message);
@@ -82,11 +84,18 @@ os::Task<void> Service::RecoverExec(ContainerPtr container, const store::ExecRec
   exec->SetSpec(saved.spec_json);
   Restore(*exec, saved.stdio, saved.state, saved.process);
   container->execs[saved.id] = exec;
-  co_await RecoverStreams(exec);
-  if (exec->exit || (exec->state != State::kStarting && exec->state != State::kRunning)) {
+  exec->start_pending = exec->state == State::kStarting || exec->state == State::kRunning;
+  os::Scope parts;
+  if (exec->state == State::kRunning) {
+    // Else its backend may find that it never ran.
+    parts.Spawn("process", BindByRecord(exec));
+  }
+  parts.Spawn("streams", RecoverStreams(exec));
+  co_await parts.Join();
+  if (exec->exit || !exec->start_pending) {
+    exec->start_pending = false;
     co_return;
   }
-  exec->start_pending = true;
   const Status found = co_await RecoverExecBackend(container, exec);
   if (found) {
     if (exec->io) {
@@ -98,6 +107,10 @@ os::Task<void> Service::RecoverExec(ContainerPtr container, const store::ExecRec
     // It never ran; the Start that is replayed runs it.
     exec->start_pending = false;
     exec->state = State::kCreated;
+    exec->host_pid = {};
+    exec->start_time = 0;
+    exec->pid = 0;
+    exec->early_exit.reset();
     exec->io.reset();
     co_await RecoverStreams(exec);
     co_return;
@@ -114,29 +127,36 @@ os::Task<Status> Service::RecoverExecBackend(ContainerPtr container, TaskProcess
   const ExecRequest request{exec->id, exec->spec_json, exec->stdio.terminal};
   GANTRY_CO_TRY(
       exec->backend,
-      co_await calls_.Run("recover exec in",
-                          BackendCall(*container).By(DeadlineIn(parts_.config.timeouts.create)),
-                          [&](const BackendCall& call) -> Result<std::unique_ptr<Process>> {
-                            return call.OnContainer([&](gantry::Container& object) {
-                              return object.RecoverExec(request, *exec->context, true);
-                            });
-                          }));
+      co_await calls_.Run(
+          "recover exec in", BackendCall(*container).By(DeadlineIn(parts_.config.timeouts.create)),
+          [&](const BackendCall& call) -> Result<std::unique_ptr<Process>> {
+            return call.OnContainer([&](gantry::Container& object) {
+              return object.RecoverExec(request, *exec->context, true);
+            });
+          },
+          os::Refusable::kNo));
   co_return Status();
+}
+
+/// What is on record is watched before its backend is asked, which then finds it so.
+os::Task<void> Service::BindByRecord(TaskProcessPtr process) {
+  if (process->exit || !process->host_pid) {
+    co_return;
+  }
+  auto host = co_await parts_.services.processes.Adopt(process->host_pid, process->start_time);
+  if (host) {
+    IgnoreError(OnBound(*process, std::move(*host)), "nothing is bound to it yet");
+  }
 }
 
 /// Without its backend a process still has its exit: its host process's, or, where
 /// it has none, the one that nobody will ever tell.
 os::Task<void> Service::AdoptByRecord(TaskProcessPtr process) {
-  if (process->exit || process->early_exit) {
+  if (process->host || process->exit || process->early_exit) {
     co_return;
   }
-  Result<engine::WatchedProcessPtr> host = Fail(Code::kNotFound, "it has no host process");
-  if (process->host_pid) {
-    host = co_await parts_.services.processes.Adopt(process->host_pid, process->start_time);
-  }
-  if (host) {
-    IgnoreError(OnBound(*process, std::move(*host)), "nothing is bound to it yet");
-  } else {
+  co_await BindByRecord(process);
+  if (!process->host) {
     OnExited(*process, ExitStatus{kUnknownStatus, NowNs()});
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/task/sandboxes.h"
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -50,6 +51,11 @@ std::string SandboxPrefixOf(std::string_view name) {
   return slash != std::string_view::npos && name.substr(slash).starts_with("/sandbox/")
              ? std::string(name.substr(0, slash + kSandboxPart.size()))
              : std::string();
+}
+
+void Sandboxes::SetStored(std::vector<std::string> names) {
+  stored_ = std::move(names);
+  std::ranges::sort(stored_);
 }
 
 SandboxEntryPtr Sandboxes::Find(const std::string& address) const {

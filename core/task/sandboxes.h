@@ -102,8 +102,9 @@ class Sandboxes {
   void ForgetGroup(const std::string& address) { slots_.erase(address); }
 
   /// After a restart of the engine: the names in the keeper's descriptor store.
-  void SetStored(std::vector<std::string> names) { stored_ = std::move(names); }
+  void SetStored(std::vector<std::string> names);
 
+  /// In order.
   std::vector<std::string>& stored() { return stored_; }
 
   /// No backend has the sandbox of that prefix any more, and its containers count

@@ -38,6 +38,7 @@
 #include "core/task/contexts.h"
 #include "core/task/instances.h"
 #include "core/task/parts.h"
+#include "core/task/recovery_look.h"
 #include "core/task/recovery_order.h"
 #include "core/task/sandbox_service.h"
 #include "core/task/sandboxes.h"
@@ -135,8 +136,10 @@ class Service final : public ProcessObserver, private SandboxMembers {
   std::string ChooseHandler(const Container& container, const std::string& asked,
                             const std::string& asked_of_group) const;
   static Status CheckHandler(const Container& container, const SandboxEntry& sandbox);
+  /// `then`: called on the worker that has opened it; not where it stands already.
   os::Task<Result<SandboxEntryPtr>> OpenSandbox(ContainerPtr container, SandboxRequest request,
-                                                std::string backend_name, const std::string* blob);
+                                                std::string backend_name, const std::string* blob,
+                                                std::function<void()> then = {});
   /// Names the container in its pod's bundle.
   os::Task<Status> Enlist(const Container& container);
   void JoinMembers(Container& container, SandboxEntryPtr entry);
@@ -181,7 +184,8 @@ class Service final : public ProcessObserver, private SandboxMembers {
   Status OnBound(TaskProcess& process, engine::WatchedProcessPtr host) override;
   void OnPid(TaskProcess& process, HostPid pid) override;
   void OnExited(TaskProcess& process, ExitStatus exit) override;
-  void OnCgroup(Container& container, os::Cgroup cgroup) override;
+  void OnCgroup(Container& container, os::Cgroup cgroup,
+                std::unique_ptr<os::OomWatch> oom) override;
   void OnOutOfMemory(Container& container) override;
   os::Task<void> HandleExit(ContainerPtr container, TaskProcessPtr process);
   os::Task<void> EndExecsFirst(ContainerPtr container);
@@ -191,19 +195,26 @@ class Service final : public ProcessObserver, private SandboxMembers {
   // After a restart (recovery.cc).
   void DropOrphans();
   void DropOrphanedSandboxes();
-  struct Found;
-  using Groups = std::map<std::string, std::vector<uint64_t>>;
+  using Groups = std::map<std::string, std::vector<ContainerPtr>>;
+
+  /// It or a pod of its name, and what there is of it.
+  struct ToRecover {
+    ContainerPtr container;
+    os::OneShot<Found> found;
+  };
+
   os::Task<void> RecoverAll(Groups by_group);
   os::Task<void> RecoverInTurn(Groups& by_group, os::Scope& groups);
-  os::Task<void> RecoverGroup(std::string address, std::vector<uint64_t> numbers);
+  os::Task<void> RecoverGroup(std::string address, std::vector<ToRecover> group);
   /// After a restart: returns when what was in the group before is taken up again.
   os::Task<void> AwaitRecovery(std::string address) const;
-  os::Task<void> RecoverInstance(uint64_t number);
-  os::Task<Found> Look(ContainerPtr container);
+  os::Task<void> RecoverInstance(ToRecover one);
   os::Task<Status> Recover(ContainerPtr container, Found found);
   void RestoreContainer(Container& container, const store::Record& record);
-  os::Task<void> RecoverSandbox(ContainerPtr container, const store::Record& record);
-  os::Task<Status> RecoverBackend(ContainerPtr container, std::string spec_json);
+  os::Task<Status> RecoverBackend(ContainerPtr container, const store::Record& record,
+                                  std::string spec_json);
+  os::Task<Status> RecoverSandbox(ContainerPtr container, const store::Record& record,
+                                  std::function<void()> then);
 
   // Its processes (recovery_processes.cc).
   static void Restore(TaskProcess& process, const store::StdioPaths& stdio, State state,
@@ -211,6 +222,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   os::Task<void> RecoverStreams(TaskProcessPtr process);
   os::Task<void> RecoverExec(ContainerPtr container, const store::ExecRecord& saved);
   os::Task<Status> RecoverExecBackend(ContainerPtr container, TaskProcessPtr exec);
+  os::Task<void> BindByRecord(TaskProcessPtr process);
   os::Task<void> AdoptByRecord(TaskProcessPtr process);
   os::Task<void> AwaitReplays();
   os::Task<void> SettleStarts(ContainerPtr container);

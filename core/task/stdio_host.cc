@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/task/stdio_host.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/log/log.h"
@@ -69,19 +70,18 @@ void StdioHost::Log(LogLevel level, std::string_view message) {
 std::vector<std::string> NamesBelow(const std::vector<std::string>& names,
                                     std::string_view prefix) {
   std::vector<std::string> below;
-  for (const std::string& name : names) {
-    if (name.starts_with(prefix)) {
-      below.push_back(name.substr(prefix.size()));
-    }
+  for (auto name = std::ranges::lower_bound(names, prefix);
+       name != names.end() && name->starts_with(prefix); ++name) {
+    below.push_back(name->substr(prefix.size()));
   }
   return below;
 }
 
-os::Task<std::vector<io::StoredFd>> TakeStored(engine::KeeperLink& link,
-                                               std::vector<std::string> names, std::string prefix) {
+os::Task<std::vector<io::StoredFd>> TakeStored(engine::KeeperLink& link, std::string prefix,
+                                               std::vector<std::string> names) {
   std::vector<io::StoredFd> stored;
   os::Scope all;
-  for (const std::string& name : NamesBelow(names, prefix)) {
+  for (const std::string& name : names) {
     all.Spawn(name, TakeOne(link, prefix, name, stored));
   }
   co_await all.Join();

@@ -34,11 +34,11 @@ class StdioHost final : public io::StdioHost {
   const std::string prefix_;
 };
 
-/// Those of `names` that begin with `prefix`, the prefix cut off.
+/// Those of `names`, which are in order, that begin with `prefix`, the prefix cut off.
 std::vector<std::string> NamesBelow(const std::vector<std::string>& names, std::string_view prefix);
 
-/// The same, taken from the store. Thread: loop.
-os::Task<std::vector<io::StoredFd>> TakeStored(engine::KeeperLink& link,
-                                               std::vector<std::string> names, std::string prefix);
+/// What is stored as `prefix` and each of `names`. Thread: loop.
+os::Task<std::vector<io::StoredFd>> TakeStored(engine::KeeperLink& link, std::string prefix,
+                                               std::vector<std::string> names);
 
 }  // namespace gantry::task

@@ -324,7 +324,7 @@ TEST_F(Blocking, InItsFactoryHoldsNobodyElseUp) {
   auto pending = box.client().Begin<pb::CreateTaskResponse>("Create", box.CreateRequest());
   ASSERT_OK(pending);
   // Another plugin is loaded meanwhile.
-  EXPECT_OK(Running("late-End").State());
+  EXPECT_OK(Running("throw-Stats").State());
   ExpectOthersWork("while it blocks");
   const auto created = pending->Get();
   EXPECT_CODE(created, kDeadlineExceeded);

@@ -77,7 +77,8 @@ class ContainerContext {
   virtual ProcessContext& init() = 0;
   /// The container's processes are in the cgroups of this host process: the
   /// core does statistics, pause, resume, update, pids, "kill all" and OOM
-  /// there, as far as the backend leaves these calls out.
+  /// there, as far as the backend leaves these calls out. On record: not needed again
+  /// after a restart of the engine, where the backend has saved something since.
   /// Errors: kNotFound when the process is gone. Blocks: reads /proc.
   virtual Status UseCgroupsOf(const HostProcess& process) = 0;
   /// Directories outside the bundle that hold this container's state and nothing

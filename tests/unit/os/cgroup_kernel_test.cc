@@ -246,8 +246,9 @@ TEST_P(KernelCgroupV1, ReportsThatMemoryRanOutOnce) {
   ASSERT_TRUE(cgroup_.Update(limits));
   Loop loop;
   int reports = 0;
-  const auto watch = OomWatch::Create(loop, cgroup_, [&] { ++reports; });
+  const auto watch = OomWatch::Open(cgroup_);
   ASSERT_TRUE(watch) << watch.error().message;
+  (*watch)->Begin(loop, [&] { ++reports; });
   EXPECT_FALSE((*watch)->CheckNow());
   GreedyProcess process(cgroup_);
 
@@ -270,8 +271,9 @@ TEST_P(KernelCgroupV1, ReportsThroughTheLoopAndEndsWithTheCgroup) {
   ASSERT_TRUE(cgroup_.Update(limits));
   Loop loop;
   int reports = 0;
-  const auto watch = OomWatch::Create(loop, cgroup_, [&] { ++reports; });
+  const auto watch = OomWatch::Open(cgroup_);
   ASSERT_TRUE(watch) << watch.error().message;
+  (*watch)->Begin(loop, [&] { ++reports; });
   GreedyProcess process(cgroup_);
   if (!WIFSIGNALED(process.Run())) {
     GTEST_SKIP() << "the kernel found memory after all";

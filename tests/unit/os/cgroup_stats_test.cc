@@ -117,8 +117,9 @@ class FakeOom : public testing::Test {
 
 TEST_F(FakeOom, IsReportedWhenTheCounterGrew) {
   int reports = 0;
-  const auto watch = OomWatch::Create(loop_, cgroup_, [&] { ++reports; });
+  const auto watch = OomWatch::Open(cgroup_);
   ASSERT_TRUE(watch) << watch.error().message;
+  (*watch)->Begin(loop_, [&] { ++reports; });
 
   fs_.Put("c/memory.events", "oom 10\noom_kill 4\n");
   EXPECT_FALSE((*watch)->CheckNow());
@@ -132,8 +133,9 @@ TEST_F(FakeOom, IsReportedWhenTheCounterGrew) {
 
 TEST_F(FakeOom, IsReportedByTheLastLookAndNotAgain) {
   int reports = 0;
-  const auto watch = OomWatch::Create(loop_, cgroup_, [&] { ++reports; });
+  const auto watch = OomWatch::Open(cgroup_);
   ASSERT_TRUE(watch);
+  (*watch)->Begin(loop_, [&] { ++reports; });
 
   SetKills(6);
   EXPECT_TRUE((*watch)->CheckNow());
@@ -145,9 +147,10 @@ TEST_F(FakeOom, IsReportedByTheLastLookAndNotAgain) {
 
 TEST_F(FakeOom, MayEndItsWatch) {
   std::unique_ptr<OomWatch> watch;
-  auto made = OomWatch::Create(loop_, cgroup_, [&] { watch.reset(); });
+  auto made = OomWatch::Open(cgroup_);
   ASSERT_TRUE(made);
   watch = *std::move(made);
+  watch->Begin(loop_, [&] { watch.reset(); });
 
   SetKills(6);
   while (watch && loop_.RunOnce(kBound)) {
@@ -159,7 +162,7 @@ TEST_F(FakeOom, MayEndItsWatch) {
 
 TEST_F(FakeOom, NeedsTheMemoryController) {
   const auto hierarchy = CgroupHierarchy::At(fs_.path());
-  const auto watch = OomWatch::Create(loop_, *Cgroup::Named(*hierarchy, "/without"), [] {});
+  const auto watch = OomWatch::Open(*Cgroup::Named(*hierarchy, "/without"));
 
   ASSERT_FALSE(watch);
   EXPECT_EQ(watch.error().code, Code::kNotFound);

@@ -7,11 +7,13 @@ namespace gantry::task {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 std::vector<std::string> TakeAll(RecoveryOrder& order) {
   std::vector<std::string> all;
-  while (auto next = order.Next()) {
-    all.push_back(*next);
+  for (auto next = order.Next(2); !next.empty(); next = order.Next(2)) {
+    EXPECT_LE(next.size(), 2U);
+    all.insert(all.end(), next.begin(), next.end());
   }
   return all;
 }
@@ -22,7 +24,7 @@ TEST(RecoveryOrder, IsThatOfTheKeeper) {
     order.Add(address);
   }
   EXPECT_THAT(TakeAll(order), ElementsAre("a", "b", "c"));
-  EXPECT_EQ(order.Next(), std::nullopt);
+  EXPECT_THAT(order.Next(1), IsEmpty());
 }
 
 TEST(RecoveryOrder, PutsThoseFirstThatSomebodyWaitsFor) {
@@ -35,7 +37,7 @@ TEST(RecoveryOrder, PutsThoseFirstThatSomebodyWaitsFor) {
   order.Hurry("none");
   EXPECT_THAT(TakeAll(order), ElementsAre("d", "c", "a", "b"));
   order.Hurry("a");
-  EXPECT_EQ(order.Next(), std::nullopt) << "it has had its turn";
+  EXPECT_THAT(order.Next(1), IsEmpty()) << "it has had its turn";
 }
 
 }  // namespace

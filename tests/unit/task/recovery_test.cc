@@ -141,6 +141,31 @@ TEST_F(TaskRecovery, StartsAnExecWhoseStartNeverTookEffect) {
   EXPECT_TRUE(started) << started.error().message;
 }
 
+TEST_F(TaskRecovery, StartsAnExecWhoseProcessIsOnRecordAndNeverRan) {
+  Run("c1");
+  ASSERT_TRUE(Exec("c1/e1"));
+  const os::ProcessId process = keeper_.AddOrphan(750);
+  backend_.BindTo("c1/e1", HostPid{750});
+  backend_.Hold("start c1/e1");
+  SendStart("c1/e1");
+  ASSERT_TRUE(Until([&] { return backend_.Held("start c1/e1"); }));
+  // What is saved meanwhile has the process, too.
+  RunExec("c1/e2");
+  backend_.FailNext("recover c1/e1", Error{Code::kAborted, 0, "it never ran", {}});
+  RestartEngine();
+  EXPECT_EQ(State("c1/e1")->status(), pb::CREATED);
+  keeper_.End(process, 9);
+  backend_.Release("start c1/e1");
+  const os::ProcessId again = keeper_.AddOrphan(751);
+  backend_.BindTo("c1/e1", HostPid{751});
+  const auto started = Start("c1/e1", true);
+  EXPECT_TRUE(started) << started.error().message;
+  EXPECT_EQ(State("c1/e1")->status(), pb::RUNNING);
+  const uint32_t wait = SendWait("c1/e1");
+  keeper_.End(again, 9);
+  EXPECT_TRUE(Take(wait));
+}
+
 TEST_F(TaskRecovery, AnswersAReplayedStartOfARunningExec) {
   Run("c1");
   ASSERT_TRUE(Exec("c1/e1"));
@@ -243,6 +268,19 @@ TEST_F(TaskRecovery, LetsCallsWaitUntilTheContainerIsThere) {
   EXPECT_FALSE(Answered(waiting));
   backend_.Release("recover a");
   EXPECT_TRUE(Take(waiting));
+}
+
+TEST_F(TaskRecovery, FreesTheIdOfOneThatIsRemovedBeforeItsTurn) {
+  Run("pod");
+  Run("a", "pod");
+  backend_.Hold("recover pod");
+  RestartEngine();
+  ASSERT_TRUE(Until([&] { return backend_.Held("recover pod"); }));
+  keeper_.RemoveInstance(2);
+  Announce("a", "pod");
+  const uint32_t created = Send("Create", CreateRequest("a"), "pod");
+  backend_.Release("recover pod");
+  EXPECT_TRUE(TakeAs<pb::CreateTaskResponse>(created));
 }
 
 TEST_F(TaskRecovery, TakesTheContainersOfAGroupUpInTheirOrder) {

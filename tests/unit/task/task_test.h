@@ -30,7 +30,7 @@
 #include "core/sandbox/context.h"
 #include "core/task/service.h"
 #include "proto/containerd/task/task.pb.h"
-#include "tests/unit/rpc/loop_driver.h"
+#include "tests/unit/os/loop_driver.h"
 #include "tests/unit/task/fake_backend.h"
 #include "tests/unit/task/fake_keeper.h"
 

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/task/recovery_look.h"
+
+#include <atomic>
+#include <chrono>
+#include <utility>
+
+#include "core/oci/spec.h"
+#include "core/os/fs.h"
+#include "core/task/contexts.h"
+
+namespace gantry::task {
+namespace {
+
+/// What is short now, a descriptor or memory, may be there soon: others that are being
+/// taken up need it for a moment.
+constexpr auto kLookAgainAfter = std::chrono::milliseconds(50);
+constexpr int kMostLooks = 40;
+/// A worker that takes longer hangs at something, and another one goes on behind it.
+constexpr auto kOfOneWalk = std::chrono::milliseconds(100);
+
+/// The system could not read it; it may be as good as ever.
+bool IsUnread(const Result<store::Record>& read) { return !read && read.error().sys_errno != 0; }
+
+/// The record of a bundle; one that is damaged is put aside. Where there is none, its first
+/// write may have been killed half-way; of later ones the next write removes what is left.
+/// Thread: workers.
+Result<store::Record> ReadRecord(const std::string& bundle) {
+  Result<store::Record> read = store::Read(bundle);
+  const Code code = read ? Code::kOk : read.error().code;
+  if (code == Code::kNotFound) {
+    store::RemoveUnfinished(bundle);
+  }
+  // One of a later version is for that version, which may come back.
+  if (!read && !IsUnread(read) && code != Code::kNotFound && code != Code::kFailedPrecondition) {
+    IgnoreError(store::Quarantine(bundle), "it is logged and left where it is");
+  }
+  return read;
+}
+
+/// What config.json says and the record does not, in one of schema 1.
+void AddFromSpec(const oci::Spec& spec, store::Record& record) {
+  record.private_pids = spec.has_private_pid_namespace();
+  record.netns_path = spec.network_namespace_path();
+  record.rootfs = spec.RootfsIn(record.bundle, !record.mounts.empty());
+}
+
+Found FindIn(const ContainerId& id, const std::string& bundle, size_t max_spec_bytes) {
+  Found found;
+  found.record = ReadRecord(bundle);
+  found.lacks = IsUnread(found.record) && found.record.error().code == Code::kResourceExhausted;
+  if (!found.record || found.is_pod()) {
+    return found;
+  }
+  store::Record& record = *found.record;
+  if (!record.rootfs.empty()) {
+    found.spec_json = os::ReadFile(bundle + "/config.json", max_spec_bytes).value_or("");
+  } else if (auto spec = oci::ReadSpec(bundle, max_spec_bytes)) {
+    AddFromSpec(*spec, record);
+    found.spec_json = std::move(spec->json);
+  } else {
+    AddFromSpec({}, record);
+  }
+  if (auto cgroup = os::Cgroup::Decode(record.blobs["cgroup"]); cgroup && !cgroup->empty()) {
+    found.cgroup = std::move(*cgroup);
+    found.frozen = found.cgroup.Frozen().value_or(false);
+    if (auto oom = OpenOomWatch(id, found.cgroup)) {
+      found.oom = std::move(*oom);
+    } else {
+      found.lacks = oom.error().code == Code::kResourceExhausted;
+    }
+  }
+  return found;
+}
+
+/// The same; what goes wrong with one is no other's business.
+Found FindSafely(const Look& look, size_t max_spec_bytes) {
+  try {
+    return FindIn(look.id, look.bundle, max_spec_bytes);
+  } catch (...) {
+    Found none;
+    none.record = std::unexpected(os::internal::DescribeCurrentException());
+    return none;
+  }
+}
+
+/// Several workers may go through it: one that hangs at a bundle has taken that one only.
+struct Turn {
+  Turn(std::vector<Look> all_in, size_t most, int tries_in)
+      : all(std::move(all_in)), max_spec_bytes(most), tries(tries_in) {}
+
+  const std::vector<Look> all;
+  const size_t max_spec_bytes;
+  /// How often what is short is looked at again.
+  const int tries;
+  std::atomic<size_t> next = 0;
+};
+
+/// Returns those that could not be read for want of something. Thread: workers.
+std::vector<Look> GoThrough(os::Loop& loop, Turn& turn) {
+  std::vector<Look> left;
+  for (size_t i = turn.next++; i < turn.all.size(); i = turn.next++) {
+    const Look& one = turn.all[i];
+    const os::Charged charged(one.account);
+    Found found = FindSafely(one, turn.max_spec_bytes);
+    if (turn.tries > 0 && found.lacks) {
+      left.push_back(one);
+      continue;
+    }
+    loop.Post([event = one.found, found = std::move(found), account = one.account]() mutable {
+      const os::Charged for_it(std::move(account));
+      event.Set(std::move(found));
+    });
+  }
+  return left;
+}
+
+os::Task<void> LookThrough(os::Loop& loop, os::WorkerPool& pool, std::vector<Look> all,
+                           size_t max_spec_bytes, int tries);
+
+/// Those that nobody has looked at.
+std::vector<Look> TakeRest(Turn& turn) {
+  std::vector<Look> rest;
+  for (size_t i = turn.next++; i < turn.all.size(); i = turn.next++) {
+    rest.push_back(turn.all[i]);
+  }
+  return rest;
+}
+
+/// One worker's way through it; `ended` is set at its end.
+os::Task<void> Walk(os::Loop& loop, os::WorkerPool& pool, std::shared_ptr<Turn> turn,
+                    os::OneShot<void> ended) {
+  const auto walk = [&]() -> Result<std::vector<Look>> { return GoThrough(loop, *turn); };
+  auto walked = co_await pool.RunFor(nullptr, walk, os::Refusable::kNo);
+  std::vector<Look> left = walked ? std::move(*walked) : TakeRest(*turn);
+  ended.Set();
+  if (!walked && (walked.error().code == Code::kCanceled || turn->tries == 0)) {
+    // There is no worker for it.
+    for (Look& one : left) {
+      Found none;
+      none.record = std::unexpected(walked.error());
+      one.found.Set(std::move(none));
+    }
+  } else if (!left.empty()) {
+    co_await os::Sleep(loop, kLookAgainAfter);
+    co_await LookThrough(loop, pool, std::move(left), turn->max_spec_bytes, turn->tries - 1);
+  }
+}
+
+os::Task<void> LookThrough(os::Loop& loop, os::WorkerPool& pool, std::vector<Look> all,
+                           size_t max_spec_bytes, int tries) {
+  const auto turn = std::make_shared<Turn>(std::move(all), max_spec_bytes, tries);
+  os::Scope walks;
+  while (turn->next < turn->all.size()) {
+    const os::OneShot<void> ended;
+    walks.Spawn("look", Walk(loop, pool, turn, ended));
+    co_await ended.WaitFor(loop, kOfOneWalk);
+  }
+  co_await walks.Join();
+}
+
+}  // namespace
+
+os::Task<void> LookAt(os::Loop& loop, os::WorkerPool& pool, std::vector<Look> all,
+                      size_t max_spec_bytes) {
+  co_await LookThrough(loop, pool, std::move(all), max_spec_bytes, kMostLooks);
+}
+
+}  // namespace gantry::task
