@@ -209,6 +209,8 @@ void Engine::OnExit(const link::Exit& exit) {
 
 void Engine::OnNamedSpawn(const link::NamedSpawn& spawn) { processes_.OnNamedSpawn(spawn); }
 
+void Engine::OnWatched(const link::Watched& watched) { processes_.OnWatched(watched); }
+
 void Engine::OnStoredNames(std::vector<std::string> names) {
   stored_.insert(stored_.end(), std::make_move_iterator(names.begin()),
                  std::make_move_iterator(names.end()));

@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/host_processes.h"
 
+#include <cerrno>
+#include <csignal>
 #include <utility>
 
 namespace gantry::engine {
+namespace {
+
+/// One that has ended is there until the keeper has collected it. One that was no child of the
+/// keeper's may have gone unseen: then the keeper has to be asked.
+bool MayBeThere(const os::ProcessId& process) {
+  return kill(process.pid, 0) == 0 || errno != ESRCH;
+}
+
+}  // namespace
 
 Status WatchedProcess::Signal(int signal) {
   if (Ended()) {
@@ -59,13 +70,14 @@ WatchedProcessPtr HostProcesses::Enter(os::ProcessId id, UniqueFd pidfd) {
     process = WatchedProcessPtr(std::make_unique<WatchedProcess>(id, std::move(pidfd)).release(),
                                 [this](WatchedProcess* last) {
                                   const std::unique_ptr<WatchedProcess> owned(last);
-                                  if (!owned->bound_) {
+                                  if (owned->IsBoundBy(nullptr)) {
                                     loop_.Post([this, gone = owned->id()] { ReleaseUnheld(gone); });
                                   }
                                 });
     const std::lock_guard lock(mutex_);
     processes_[id] = process;
   }
+  watched_.erase(id);
   if (auto end = ends_.extract(id)) {
     process->End(end.mapped());
   }
@@ -92,7 +104,7 @@ os::Task<Result<WatchedProcessPtr>> HostProcesses::Adopt(HostPid pid, uint64_t s
   if (WatchedProcessPtr held = FindHeld(wanted)) {
     co_return held;
   }
-  if (start_time != 0 && ends_.contains(wanted)) {
+  if (ends_.contains(wanted) || (watched_.contains(wanted) && MayBeThere(wanted))) {
     co_return Enter(wanted, UniqueFd());
   }
   GANTRY_CO_TRY(const uint64_t found, co_await link_.Adopt(pid, start_time));
@@ -132,6 +144,7 @@ void HostProcesses::Release(const os::ProcessId& process) {
     processes_.erase(process);
   }
   ends_.erase(process);
+  watched_.erase(process);
   names_.erase(process);
   link_.AckExit(process);
 }
@@ -151,7 +164,14 @@ void HostProcesses::OnExit(const link::Exit& exit) {
     process->End(status);
     return;
   }
+  watched_.erase(id);
   ends_[id] = status;
+}
+
+void HostProcesses::OnWatched(const link::Watched& watched) {
+  for (const link::ProcessRef& process : watched.processes) {
+    watched_.insert({process.pid, process.start_time});
+  }
 }
 
 void HostProcesses::OnNamedSpawn(const link::NamedSpawn& spawn) {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -53,13 +54,11 @@ class WatchedProcess final : public HostProcess {
   void OnEnd(std::function<void(WaitStatus)> then);
 
   /// The end is somebody's business: only `HostProcesses::Release` acknowledges it.
-  /// `by`: through whom it was bound, where that matters. Thread: loop.
-  void MarkBound(const ProcessContext* by = nullptr) {
-    bound_ = true;
-    bound_by_ = by;
-  }
+  /// `by`: whose process it is; never looked into. Thread: loop.
+  void MarkBound(const void* by) { bound_by_ = by; }
 
-  bool IsBoundBy(const ProcessContext* context) const { return bound_by_ == context; }
+  /// Thread: any.
+  bool IsBoundBy(const void* other) const { return bound_by_ == other; }
 
  private:
   friend class HostProcesses;
@@ -68,8 +67,7 @@ class WatchedProcess final : public HostProcess {
   const os::ProcessId id_;
   /// Of an adopted one: none, who signals it opens one.
   const UniqueFd pidfd_;
-  std::atomic<bool> bound_ = false;
-  std::atomic<const ProcessContext*> bound_by_ = nullptr;
+  std::atomic<const void*> bound_by_ = nullptr;
   /// Guards `ended_`: workers wait for what the loop sets.
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -107,6 +105,7 @@ class HostProcesses {
   /// From the keeper.
   void OnExit(const link::Exit& exit);
   void OnNamedSpawn(const link::NamedSpawn& spawn);
+  void OnWatched(const link::Watched& watched);
 
   size_t size() const { return processes_.size(); }
 
@@ -123,6 +122,8 @@ class HostProcesses {
   /// Ends of processes that nobody here has asked for yet: those of an engine
   /// before this one, and of orphans that are about to be adopted.
   std::map<os::ProcessId, WaitStatus> ends_;
+  /// What the keeper watches since an engine before this one, and nobody here has asked for.
+  std::set<os::ProcessId> watched_;
   /// What `FindSpawned` has not found yet.
   std::map<std::string, os::ProcessId, std::less<>> named_;
   /// Names of all that have one.

@@ -6,6 +6,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <gantry/format.h>
@@ -183,6 +184,32 @@ os::Task<Result<UniqueFd>> KeeperLink::Take(std::string name) {
   co_return std::move(answer.fds.front());
 }
 
+os::Task<std::vector<Result<UniqueFd>>> KeeperLink::TakeAll(std::vector<std::string> names) {
+  std::map<std::string, UniqueFd> taken;
+  if (names.size() > 1) {
+    link::Take take;
+    take.tag = next_tag_++;
+    take.name = names.front();
+    take.others.assign(names.begin() + 1, names.end());
+    auto answer = co_await Ask(take.tag, link::Type::kTake, Encode(take), {});
+    if (const auto said = answer ? answer->As<link::Taken>() : Result<link::Taken>()) {
+      for (size_t i = 0; i < std::min(said->names.size(), answer->fds.size()); ++i) {
+        taken[said->names[i]] = std::move(answer->fds[i]);
+      }
+    }
+  }
+  std::vector<Result<UniqueFd>> all;
+  for (const std::string& name : names) {
+    if (const auto found = taken.find(name); found != taken.end()) {
+      all.emplace_back(std::move(found->second));
+    } else {
+      // This one says why; or the keeper is of before there were several.
+      all.push_back(co_await Take(name));
+    }
+  }
+  co_return all;
+}
+
 void KeeperLink::Drop(std::string name) {
   link::Drop drop;
   drop.name = std::move(name);
@@ -319,6 +346,9 @@ bool KeeperLink::Announce(link::Message& message) {
     case link::Type::kNamedSpawn:
       return deliver(std::type_identity<link::NamedSpawn>(),
                      [&](const auto& m) { observer_.OnNamedSpawn(m); });
+    case link::Type::kWatched:
+      return deliver(std::type_identity<link::Watched>(),
+                     [&](const auto& m) { observer_.OnWatched(m); });
     case link::Type::kExit:
       return deliver(std::type_identity<link::Exit>(), [&](auto m) { observer_.OnExit(m); });
     case link::Type::kSnapshotEnd:

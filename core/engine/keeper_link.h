@@ -36,6 +36,8 @@ class KeeperObserver {
   virtual void OnExit(const link::Exit& exit) = 0;
   /// What an engine before this one spawned by name and what still runs.
   virtual void OnNamedSpawn(const link::NamedSpawn& spawn) = 0;
+  /// Those whose ends the keeper waits for: they need no `Adopt`.
+  virtual void OnWatched(const link::Watched& watched) = 0;
   /// Names in the descriptor store, as an earlier engine left them.
   virtual void OnStoredNames(std::vector<std::string> names) = 0;
   /// Everything from before has been said; requests follow.
@@ -90,6 +92,8 @@ class KeeperLink {
   /// All in one message. After an error some of them may be stored.
   os::Task<Status> PutAll(std::vector<ToStore> all);
   os::Task<Result<UniqueFd>> Take(std::string name);
+  /// Several with one question; one result for each, in their order.
+  os::Task<std::vector<Result<UniqueFd>>> TakeAll(std::vector<std::string> names);
   void Drop(std::string name);
   /// Returns when everything has been taken in that the keeper had sent when it read
   /// this: the replayed requests, too, where it is called at the snapshot's end.

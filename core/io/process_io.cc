@@ -49,8 +49,7 @@ Result<std::unique_ptr<ProcessIo>> ProcessIo::Recover(Relay& relay, StdioHost& h
 
 bool ProcessIo::RecoverBlocks(const StdioPaths& paths) {
   const Result<StdioUri> uri = ParseStdio(paths);
-  return uri && (uri->kind == StdioKind::kFile || uri->kind == StdioKind::kBinary ||
-                 uri->kind == StdioKind::kBinaryV2);
+  return uri && (uri->kind == StdioKind::kFile || IsBinary(*uri));
 }
 
 bool ProcessIo::terminal() const { return state_->terminal(); }

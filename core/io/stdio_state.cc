@@ -24,10 +24,6 @@ UniqueFd Extract(std::vector<StoredFd>& stored, std::string_view name) {
   return fd;
 }
 
-bool IsBinary(const StdioUri& uri) {
-  return uri.kind == StdioKind::kBinary || uri.kind == StdioKind::kBinaryV2;
-}
-
 }  // namespace
 
 Status AddCopy(std::vector<StoredFd>& fds, const char* name, const UniqueFd& fd) {

@@ -51,6 +51,11 @@ struct StdioUri {
   std::vector<std::pair<std::string, std::string>> query;
 };
 
+/// Whether a program of the operator's reads the output.
+inline bool IsBinary(const StdioUri& uri) {
+  return uri.kind == StdioKind::kBinary || uri.kind == StdioKind::kBinaryV2;
+}
+
 /// Errors: kInvalidArgument for a scheme that is none of the above, a malformed
 /// escape, a relative path, a NUL byte, or a text longer than 4096 characters.
 Result<StdioUri> ParseStdio(const StdioPaths& paths);

@@ -137,9 +137,7 @@ std::optional<link::Exit> Exits::Find(os::ProcessId process) const {
 
 state::Exits Exits::Save() const {
   state::Exits state;
-  for (const os::ProcessId& process : watched_) {
-    state.watched.push_back({process.pid, process.start_time});
-  }
+  state.watched = Watched();
   for (const auto& [process, name] : names_) {
     state.named.push_back({{process.pid, process.start_time}, name});
   }
@@ -160,6 +158,15 @@ void Exits::Restore(const state::Exits& state) {
     kept_.emplace(next_order_++, exit);
   }
   orphans_.assign(state.orphans.begin(), state.orphans.end());
+}
+
+std::vector<link::ProcessRef> Exits::Watched() const {
+  std::vector<link::ProcessRef> all;
+  all.reserve(watched_.size());
+  for (const os::ProcessId& process : watched_) {
+    all.push_back({process.pid, process.start_time});
+  }
+  return all;
 }
 
 std::vector<link::Exit> Exits::Kept() const {

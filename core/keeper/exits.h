@@ -54,6 +54,9 @@ class Exits {
   /// The kept records, oldest first.
   std::vector<link::Exit> Kept() const;
 
+  /// Those whose exits are waited for.
+  std::vector<link::ProcessRef> Watched() const;
+
   const std::map<os::ProcessId, std::string>& names() const { return names_; }
 
   state::Exits Save() const;

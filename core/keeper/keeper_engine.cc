@@ -13,7 +13,19 @@
 namespace gantry::keeper {
 namespace {
 
-constexpr size_t kNamesPerMessage = 256;
+constexpr size_t kMostPerMessage = 256;
+
+/// Parts of at most so many.
+template <class T>
+std::vector<std::vector<T>> InParts(const std::vector<T>& all) {
+  std::vector<std::vector<T>> parts;
+  for (size_t i = 0; i < all.size(); i += kMostPerMessage) {
+    const auto from = all.begin() + static_cast<ptrdiff_t>(i);
+    parts.emplace_back(from,
+                       from + static_cast<ptrdiff_t>(std::min(kMostPerMessage, all.size() - i)));
+  }
+  return parts;
+}
 
 /// What an answer's code and message fields say of an error.
 template <class Answer>
@@ -62,11 +74,11 @@ void Keeper::SendSnapshot(link::Channel& engine) {
     send(instance.told);
     send(link::Protect{number, instance.plan});
   }
-  std::vector<std::string> names = fd_store_.Names();
-  for (size_t i = 0; i < names.size(); i += kNamesPerMessage) {
-    const auto from = names.begin() + static_cast<ptrdiff_t>(i);
-    const auto count = static_cast<ptrdiff_t>(std::min(kNamesPerMessage, names.size() - i));
-    send(link::StoredNames{{from, from + count}});
+  for (std::vector<std::string>& names : InParts(fd_store_.Names())) {
+    send(link::StoredNames{std::move(names)});
+  }
+  for (std::vector<link::ProcessRef>& processes : InParts(exits_.Watched())) {
+    send(link::Watched{std::move(processes)});
   }
   for (const auto& [process, name] : exits_.names()) {
     send(link::NamedSpawn{name, process.pid, process.start_time});
@@ -190,10 +202,19 @@ void Keeper::OnTake(const link::Take& request) {
   link::Taken answer;
   answer.tag = request.tag;
   std::vector<UniqueFd> out;
-  if (auto fd = fd_store_.Take(request.name)) {
-    out.push_back(std::move(*fd));
-  } else {
-    SetError(answer, fd.error());
+  const auto take = [&](const std::string& name) -> Status {
+    GANTRY_TRY(UniqueFd fd, fd_store_.Take(name));
+    out.push_back(std::move(fd));
+    answer.names.push_back(name);
+    return {};
+  };
+  if (const Status first = take(request.name); !first) {
+    SetError(answer, first.error());
+  }
+  for (const std::string& other : request.others) {
+    if (out.size() < link::kMaxFds) {
+      IgnoreError(take(other), "the answer does not name it");
+    }
   }
   AnswerEngine(answer, std::move(out));
 }

@@ -10,19 +10,9 @@
 
 #include "core/link/codec.h"
 #include "core/link/message_type.h"
+#include "core/link/process_messages.h"
 
 namespace gantry::link {
-
-/// A process that is not confused with a later one of the same pid.
-struct ProcessRef {
-  int32_t pid = 0;
-  uint64_t start_time = 0;
-
-  void Each(this auto& self, auto&& field) {
-    field(1, self.pid);
-    field(2, self.start_time);
-  }
-};
 
 /// What must die for an instance to have ended.
 struct Plan {

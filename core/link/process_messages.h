@@ -13,6 +13,17 @@
 
 namespace gantry::link {
 
+/// A process that is not confused with a later one of the same pid.
+struct ProcessRef {
+  int32_t pid = 0;
+  uint64_t start_time = 0;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.pid);
+    field(2, self.start_time);
+  }
+};
+
 /// One resource limit, as setrlimit(2) takes it.
 struct Rlimit {
   int32_t resource = 0;
@@ -172,6 +183,16 @@ struct NamedSpawn {
     field(2, self.pid);
     field(3, self.start_time);
   }
+};
+
+/// keeper -> engine, in a snapshot, in several parts: the processes whose exits the keeper
+/// waits for. An Adopt of one of these says nothing new to it.
+struct Watched {
+  static constexpr Type kType = Type::kWatched;
+
+  std::vector<ProcessRef> processes;
+
+  void Each(this auto& self, auto&& field) { field(1, self.processes); }
 };
 
 /// keeper -> engine: a spawned or adopted process ended. Kept, and sent again to

@@ -62,25 +62,31 @@ struct Take {
 
   uint64_t tag = 0;
   std::string name;
+  /// More of them with the same answer. A keeper of before knows only the first.
+  std::vector<std::string> others;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.tag);
     field(2, self.name);
+    field(3, self.others);
   }
 };
 
-/// keeper -> engine: with the descriptor, which stays stored; or kNotFound.
+/// keeper -> engine: with the descriptors, which stay stored; or why there is none of `name`.
 struct Taken {
   static constexpr Type kType = Type::kTaken;
 
   uint64_t tag = 0;
   int32_t code = 0;
   std::string message;
+  /// Of each descriptor. Who is not named was not stored, or there was no room for it.
+  std::vector<std::string> names;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.tag);
     field(2, self.code);
     field(3, self.message);
+    field(4, self.names);
   }
 };
 

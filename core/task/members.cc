@@ -76,25 +76,15 @@ Status Service::CheckHandler(const Container& container, const SandboxEntry& san
               sandbox.backend_name);
 }
 
-os::Task<Result<SandboxEntryPtr>> Service::OpenSandbox(ContainerPtr container,
-                                                       SandboxRequest request,
+os::Task<Result<SandboxEntryPtr>> Service::PlanSandbox(ContainerPtr container,
                                                        std::string backend_name,
-                                                       const std::string* blob,
-                                                       std::function<void()> then) {
-  const std::string address = container->group->address;
-  const auto slot = sandboxes_.SlotOf(address);
-  const os::Slot::Hold hold = co_await slot->Acquire();
-  if (SandboxEntryPtr there = sandboxes_.Find(address)) {
-    if (blob == nullptr) {
-      GANTRY_CO_CHECK_OK(CheckHandler(*container, *there));
-    }
-    co_return there;
-  }
+                                                       std::string options_json,
+                                                       const std::string* blob) {
   SandboxPlan plan;
   plan.group = container->group;
   plan.handler = container->handler;
   plan.backend_name = std::move(backend_name);
-  plan.options_json = request.options_json;
+  plan.options_json = std::move(options_json);
   plan.prefix = blob == nullptr || container->sandbox_prefix.empty()
                     ? SandboxPrefix(container->instance)
                     : container->sandbox_prefix;
@@ -113,6 +103,26 @@ os::Task<Result<SandboxEntryPtr>> Service::OpenSandbox(ContainerPtr container,
     }
     return owner->record.Writer(owner->record.Next(ToRecord(*owner)));
   };
+  co_return entry;
+}
+
+os::Task<Result<SandboxEntryPtr>> Service::OpenSandbox(ContainerPtr container,
+                                                       SandboxRequest request,
+                                                       std::string backend_name,
+                                                       const std::string* blob,
+                                                       std::function<void()> then) {
+  const std::string address = container->group->address;
+  const auto slot = sandboxes_.SlotOf(address);
+  const os::Slot::Hold hold = co_await slot->Acquire();
+  if (SandboxEntryPtr there = sandboxes_.Find(address)) {
+    if (blob == nullptr) {
+      GANTRY_CO_CHECK_OK(CheckHandler(*container, *there));
+    }
+    co_return there;
+  }
+  GANTRY_CO_TRY(
+      const SandboxEntryPtr entry,
+      co_await PlanSandbox(container, std::move(backend_name), request.options_json, blob));
   request.id = entry->id;
   request.ns = container->group->ns;
   // What it saves while it comes up is in the container's record already.

@@ -114,7 +114,7 @@ Status SandboxService::OnBound(const PodPtr& pod, const engine::WatchedProcessPt
   pod->host_pid = host->pid();
   pod->start_time = host->start_time();
   pod->pid = static_cast<uint32_t>(host->pid().value);
-  host->MarkBound();
+  host->MarkBound(pod.get());
   Protect(*pod);
   host->OnEnd([this, weak = std::weak_ptr(pod), own = host.get()](WaitStatus status) {
     if (const PodPtr ended = weak.lock(); ended && ended->host.get() == own) {

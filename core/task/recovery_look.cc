@@ -15,7 +15,6 @@ namespace {
 /// What is short now, a descriptor or memory, may be there soon: others that are being
 /// taken up need it for a moment.
 constexpr auto kLookAgainAfter = std::chrono::milliseconds(50);
-constexpr int kMostLooks = 40;
 /// A worker that takes longer hangs at something, and another one goes on behind it.
 constexpr auto kOfOneWalk = std::chrono::milliseconds(100);
 
@@ -115,9 +114,6 @@ std::vector<Look> GoThrough(os::Loop& loop, Turn& turn) {
   return left;
 }
 
-os::Task<void> LookThrough(os::Loop& loop, os::WorkerPool& pool, std::vector<Look> all,
-                           size_t max_spec_bytes, int tries);
-
 /// Those that nobody has looked at.
 std::vector<Look> TakeRest(Turn& turn) {
   std::vector<Look> rest;
@@ -143,12 +139,14 @@ os::Task<void> Walk(os::Loop& loop, os::WorkerPool& pool, std::shared_ptr<Turn> 
     }
   } else if (!left.empty()) {
     co_await os::Sleep(loop, kLookAgainAfter);
-    co_await LookThrough(loop, pool, std::move(left), turn->max_spec_bytes, turn->tries - 1);
+    co_await LookAt(loop, pool, std::move(left), turn->max_spec_bytes, turn->tries - 1);
   }
 }
 
-os::Task<void> LookThrough(os::Loop& loop, os::WorkerPool& pool, std::vector<Look> all,
-                           size_t max_spec_bytes, int tries) {
+}  // namespace
+
+os::Task<void> LookAt(os::Loop& loop, os::WorkerPool& pool, std::vector<Look> all,
+                      size_t max_spec_bytes, int tries) {
   const auto turn = std::make_shared<Turn>(std::move(all), max_spec_bytes, tries);
   os::Scope walks;
   while (turn->next < turn->all.size()) {
@@ -157,13 +155,6 @@ os::Task<void> LookThrough(os::Loop& loop, os::WorkerPool& pool, std::vector<Loo
     co_await ended.WaitFor(loop, kOfOneWalk);
   }
   co_await walks.Join();
-}
-
-}  // namespace
-
-os::Task<void> LookAt(os::Loop& loop, os::WorkerPool& pool, std::vector<Look> all,
-                      size_t max_spec_bytes) {
-  co_await LookThrough(loop, pool, std::move(all), max_spec_bytes, kMostLooks);
 }
 
 }  // namespace gantry::task

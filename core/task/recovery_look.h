@@ -45,10 +45,13 @@ struct Look {
   os::OneShot<Found> found;
 };
 
+/// How often what is short just then, descriptors or memory, is looked at again.
+constexpr int kMostLooks = 40;
+
 /// Looks at them one after the other, on one worker; where that hangs at one, another goes on
-/// with the rest. What is short just then, descriptors or memory, is waited for, two seconds
-/// at most. A record that is damaged is put aside. Thread: loop.
+/// with the rest. What is short is waited for, two seconds at most. A record that is damaged is put
+/// aside. Thread: loop.
 os::Task<void> LookAt(os::Loop& loop, os::WorkerPool& pool, std::vector<Look> all,
-                      size_t max_spec_bytes);
+                      size_t max_spec_bytes, int tries = kMostLooks);
 
 }  // namespace gantry::task

@@ -136,7 +136,11 @@ class Service final : public ProcessObserver, private SandboxMembers {
   std::string ChooseHandler(const Container& container, const std::string& asked,
                             const std::string& asked_of_group) const;
   static Status CheckHandler(const Container& container, const SandboxEntry& sandbox);
-  /// `then`: called on the worker that has opened it; not where it stands already.
+  /// The place for one, before anything of it is made. `blob`: as in `OpenSandbox`.
+  os::Task<Result<SandboxEntryPtr>> PlanSandbox(ContainerPtr container, std::string backend_name,
+                                                std::string options_json, const std::string* blob);
+  /// `blob`: of one that is taken up again; null: it is made. `then`: called on the worker that has
+  /// opened it; not where it stands already.
   os::Task<Result<SandboxEntryPtr>> OpenSandbox(ContainerPtr container, SandboxRequest request,
                                                 std::string backend_name, const std::string* blob,
                                                 std::function<void()> then = {});

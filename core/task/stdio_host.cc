@@ -12,15 +12,6 @@ namespace {
 
 using All = std::vector<engine::ToStore>;
 
-os::Task<void> TakeOne(engine::KeeperLink& link, std::string prefix, std::string name,
-                       std::vector<io::StoredFd>& stored) {
-  if (Result<UniqueFd> fd = co_await link.Take(prefix + name)) {
-    stored.push_back({name, std::move(*fd)});
-  } else {
-    LogWarning("{}", fd.error().message);
-  }
-}
-
 }  // namespace
 
 Status StdioHost::Put(std::vector<io::StoredFd> fds) {
@@ -79,12 +70,19 @@ std::vector<std::string> NamesBelow(const std::vector<std::string>& names,
 
 os::Task<std::vector<io::StoredFd>> TakeStored(engine::KeeperLink& link, std::string prefix,
                                                std::vector<std::string> names) {
-  std::vector<io::StoredFd> stored;
-  os::Scope all;
+  std::vector<std::string> full;
   for (const std::string& name : names) {
-    all.Spawn(name, TakeOne(link, prefix, name, stored));
+    full.push_back(prefix + name);
   }
-  co_await all.Join();
+  std::vector<Result<UniqueFd>> taken = co_await link.TakeAll(std::move(full));
+  std::vector<io::StoredFd> stored;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (taken[i]) {
+      stored.push_back({names[i], std::move(*taken[i])});
+    } else {
+      LogWarning("{}", taken[i].error().message);
+    }
+  }
   co_return stored;
 }
 

@@ -259,9 +259,6 @@ Status RuncContainer::Delete() {
   if (recovered_ && init_ != nullptr) {
     sandbox_->Drop(ReaderName());
   }
-  if (terminal_) {
-    ForgetTerminal(*sandbox_, Tag());
-  }
   return TearDown(command_, *sandbox_, remains_, init_.get(), sandbox_->TimeLeft());
 }
 
@@ -338,6 +335,9 @@ Status RuncContainer::Recover(const std::string& blob) {
 Status RuncContainer::RecoverSaved(const std::string& blob) {
   GANTRY_TRY(Saved saved, ParseSaved(blob));
   command_.Pin(std::move(saved.binary));
+  if (terminal_) {
+    ForgetTerminal(*sandbox_, Tag());
+  }
   auto init = sandbox_->Recover(saved.init.pid, saved.init.start_time);
   if (!init) {
     // It ran, it is gone, and its end is lost with whoever kept it.

@@ -64,9 +64,6 @@ Status RuncExec::Keep(HostProcess& process) {
 }
 
 Status RuncExec::Delete() {
-  if (request_.terminal) {
-    ForgetTerminal(*place_.sandbox, Tag());
-  }
   const std::string prefix = place_.bundle + "/" + FilePrefix();
   GANTRY_CHECK_OK(RemoveFile(prefix + ".pid"));
   GANTRY_CHECK_OK(RemoveFile(UnfinishedOf(prefix + ".pid")));
@@ -82,22 +79,28 @@ Status RuncExec::Abort(std::string reason) {
       IgnoreError((*process)->Signal(SIGKILL), "it may have ended by itself");
     }
   }
+  if (request_.terminal) {
+    ForgetTerminal(*place_.sandbox, Tag());
+  }
   GANTRY_CHECK_OK(Delete());
   return Fail(Code::kAborted, "recover exec '{}': {}", request_.id.str(), reason);
 }
 
 Status RuncExec::BindRecorded() {
   GANTRY_TRY(const RecordedProcess recorded, ReadPidFile(PidFile(place_.bundle, FilePrefix())));
-  auto process = recorded.start_time != 0
-                     ? place_.sandbox->Recover(recorded.pid, recorded.start_time)
-                     : place_.sandbox->Adopt(recorded.pid);
+  const bool on_record = recorded.start_time != 0;
+  auto process = on_record ? place_.sandbox->Recover(recorded.pid, recorded.start_time)
+                           : place_.sandbox->Adopt(recorded.pid);
+  if (request_.terminal && (on_record || !process)) {
+    ForgetTerminal(*place_.sandbox, Tag());
+  }
   if (!process) {
     // It ran, it is gone, and its end is lost with whoever kept it.
     context_->Exited(UnknownExit());
     return {};
   }
   GANTRY_CHECK_OK(context_->Bind(*process));
-  return recorded.start_time != 0 ? Status() : Keep(**process);
+  return on_record ? Status() : Keep(**process);
 }
 
 Status RuncExec::Recover() {

@@ -82,6 +82,21 @@ class EngineKill : public ContractTest {
         << box.id();
   }
 
+  /// The start of the exec, which ends at once with 6, does; what `AtEachMoment` asks for.
+  static bool LivesThrough(const Box& box, const std::string& exec, size_t moment) {
+    pb::StartRequest request;
+    request.set_id(box.id());
+    request.set_exec_id(exec);
+    const auto started = CallAndKill<pb::StartResponse>(node(), box.bundle(), box.client(), "Start",
+                                                        request, moment);
+    EXPECT_OK(started.answer);
+    const auto ended = box.Wait(exec);
+    EXPECT_OK(ended);
+    EXPECT_EQ(ended ? ended->exit_status() : 0, 6U);
+    EXPECT_OK(box.Delete(exec));
+    return started.in_time;
+  }
+
   /// Its end is known and told, once and in order; then it goes.
   void ExpectEndOf(Box& box, uint32_t status) {
     const auto ended = box.Wait();
@@ -180,20 +195,11 @@ TEST_P(EngineKill, DuringStartOfAnExecThatEndsAtOnce) {
   AtEachMoment([&](size_t moment) {
     const std::string exec = "x" + std::to_string(moment);
     EXPECT_OK(box.Exec(exec, {"sh", "-c", "exit 6"}));
-    pb::StartRequest request;
-    request.set_id(box.id());
-    request.set_exec_id(exec);
-    const auto started = CallAndKill<pb::StartResponse>(node(), box.bundle(), box.client(), "Start",
-                                                        request, moment);
-    EXPECT_OK(started.answer);
-    const auto ended = box.Wait(exec);
-    EXPECT_OK(ended);
-    EXPECT_EQ(ended ? ended->exit_status() : 0, 6U);
-    EXPECT_OK(box.Delete(exec));
+    const bool in_time = LivesThrough(box, exec, moment);
     for (const char* topic : {"exec-added", "exec-started", "exit"}) {
       expected.push_back(std::string(topic) + "(" + exec + ")");
     }
-    return started.in_time;
+    return in_time;
   });
   EXPECT_EQ(node().containerd().WaitForTopics(box.id(), expected.size()), expected);
 }
@@ -205,20 +211,11 @@ TEST_P(EngineKill, DuringStartOfAnExecWithATerminalRunsItOnce) {
     const std::string file = Id("-ran-") + exec;
     EXPECT_OK(
         box.Exec(exec, {"sh", "-c", "test -t 1 && echo ran >>/tmp/" + file + "; exit 6"}, true));
-    pb::StartRequest request;
-    request.set_id(box.id());
-    request.set_exec_id(exec);
-    const auto started = CallAndKill<pb::StartResponse>(node(), box.bundle(), box.client(), "Start",
-                                                        request, moment);
-    EXPECT_OK(started.answer);
-    const auto ended = box.Wait(exec);
-    EXPECT_OK(ended);
-    EXPECT_EQ(ended ? ended->exit_status() : 0, 6U);
-    EXPECT_OK(box.Delete(exec));
+    const bool in_time = LivesThrough(box, exec, moment);
     const std::string path = node().rootfs() + "/tmp/" + file;
     EXPECT_EQ(e2e::ReadText(path), "ran\n");
     unlink(path.c_str());
-    return started.in_time;
+    return in_time;
   });
 }
 

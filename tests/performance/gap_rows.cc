@@ -68,10 +68,15 @@ Status GrowTo(Lab& lab, Instances& instances, size_t count) {
   return {};
 }
 
-Status AskState(Instance& instance) {
+Status SendState(Instance& instance) {
   ProtoWriter request;
   request.Text(1, instance.id());
-  GANTRY_TRY([[maybe_unused]] const std::string state, instance.Call("State", request.Take()));
+  return instance.Send("State", request.Take());
+}
+
+Status AskState(Instance& instance) {
+  GANTRY_CHECK_OK(SendState(instance));
+  GANTRY_TRY([[maybe_unused]] const std::string state, instance.Receive());
   return {};
 }
 
@@ -155,7 +160,7 @@ Status AddRows(const Lab& lab, const Client& client, std::chrono::microseconds p
 
 std::optional<double> NoLimit(const Kind& /*kind*/) { return std::nullopt; }
 
-/// The time until each has answered a State, from a moment on when `what` happened.
+/// The time until each has answered a State, all asked when `what` happened.
 Result<double> UntilAllAnswer(const Lab& lab, const Instances& instances, Disturbance what,
                               int rounds) {
   std::vector<double> times;
@@ -163,7 +168,10 @@ Result<double> UntilAllAnswer(const Lab& lab, const Instances& instances, Distur
     const auto begin = Clock::now();
     GANTRY_CHECK_OK(Disturb(lab, what));
     for (const auto& instance : instances) {
-      GANTRY_CHECK_OK(AskState(*instance));
+      GANTRY_CHECK_OK(SendState(*instance));
+    }
+    for (const auto& instance : instances) {
+      GANTRY_TRY([[maybe_unused]] const std::string state, instance->Receive());
     }
     times.push_back(MillisecondsSince(begin));
     std::this_thread::sleep_for(kAfter);

@@ -122,14 +122,25 @@ Status Instance::Connect() {
 }
 
 Result<std::string> Instance::Call(const std::string& method, std::string payload) {
+  GANTRY_CHECK_OK(Send(method, std::move(payload)));
+  return Receive();
+}
+
+Status Instance::Send(const std::string& method, std::string payload) {
   if (client_ == nullptr) {
     return Fail(Code::kUnavailable, "call '{}': not connected", method);
   }
-  auto answer = client_->Call(std::string(kTaskService), method, std::move(payload), kLimit,
-                              {{std::string(rpc::kNamespaceKey), lab_.ns()}});
+  sent_ = method;
+  GANTRY_TRY(stream_, client_->Send(std::string(kTaskService), method, std::move(payload), kLimit,
+                                    {{std::string(rpc::kNamespaceKey), lab_.ns()}}));
+  return {};
+}
+
+Result<std::string> Instance::Receive() {
+  auto answer = client_->Receive(stream_, kLimit);
   if (!answer) {
     return std::unexpected(
-        std::move(answer).error().Within((side_.stock ? "stock shim: " : "gantry: ") + method));
+        std::move(answer).error().Within((side_.stock ? "stock shim: " : "gantry: ") + sent_));
   }
   return answer;
 }

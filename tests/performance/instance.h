@@ -60,6 +60,9 @@ class Instance {
               Phases& phases);
 
   Result<std::string> Call(const std::string& method, std::string payload);
+  /// The same in two steps; one call at a time.
+  Status Send(const std::string& method, std::string payload);
+  Result<std::string> Receive();
 
   const std::string& id() const { return id_; }
 
@@ -83,6 +86,8 @@ class Instance {
   Bundle bundle_;
   Stdio stdio_;
   std::unique_ptr<rpc::BlockingClient> client_;
+  std::string sent_;
+  uint32_t stream_ = 0;
   bool started_ = false;
 };
 

@@ -71,6 +71,8 @@ class EngineTest : public testing::Test, public KeeperObserver {
     processes_->OnNamedSpawn(spawn);
   }
 
+  void OnWatched(const link::Watched& watched) override { processes_->OnWatched(watched); }
+
   void OnStoredNames(std::vector<std::string> names) override {
     for (const std::string& name : names) {
       seen_.push_back("stored " + name);

@@ -18,6 +18,9 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
+/// Above what the kernel gives (PID_MAX_LIMIT).
+constexpr int32_t kNobody = 1 << 23;
+
 class HostProcessesTest : public EngineTest {
  protected:
   WatchedProcessPtr Spawn(const std::string& tag = "") {
@@ -126,6 +129,24 @@ TEST_F(HostProcessesTest, GiveAnEndThatCameBeforeTheAdoption) {
   EXPECT_EQ(process->Ended()->code(), 9U);
 }
 
+TEST_F(HostProcessesTest, AreThereWithoutAQuestionWhereTheKeeperWatchesThem) {
+  const os::ProcessId own{getpid(), 4};
+  keeper_.Tell(link::Watched{{{own.pid, own.start_time}}});
+  Await(link_->Sync());
+  keeper_.silent = {link::Type::kAdopt};
+  const auto process = Adopt(own.pid, own.start_time);
+  ASSERT_TRUE(process);
+  EXPECT_FALSE(process->Ended());
+  ASSERT_TRUE(EndAndSee(own, 9 << 8));
+  EXPECT_EQ(process->Ended()->code(), 9U);
+}
+
+TEST_F(HostProcessesTest, AreAskedForWhereTheyAreGone) {
+  keeper_.Tell(link::Watched{{{kNobody, 4}}});
+  Await(link_->Sync());
+  EXPECT_EQ(Adopt(kNobody, 4), nullptr) << "the keeper does not know it";
+}
+
 TEST_F(HostProcessesTest, TellAReusedPidApart) {
   keeper_.AddOrphan(42, 4);
   ASSERT_TRUE(EndAndSee({42, 4}, 9 << 8));
@@ -149,7 +170,7 @@ TEST_F(HostProcessesTest, AcknowledgeWhatNobodyHoldsAnyMore) {
 TEST_F(HostProcessesTest, LeaveWhatIsBoundToWhoWritesItDown) {
   auto process = Spawn();
   const os::ProcessId id = process->id();
-  process->MarkBound();
+  process->MarkBound(this);
   ASSERT_TRUE(EndAndSee(id, 0));
   EXPECT_TRUE(processes_->IsUnacknowledged(id));
   process.reset();

@@ -137,6 +137,22 @@ TEST_F(KeeperLinkTest, TakeSaysThatTheDescriptorDidNotArrive) {
   EXPECT_EQ(taken.error().code, Code::kResourceExhausted);
 }
 
+TEST_F(KeeperLinkTest, TakesSeveralAtOnce) {
+  for (const bool of_before : {false, true}) {
+    SCOPED_TRACE(of_before);
+    keeper_.of_before = of_before;
+    for (const char* name : {"a", "b", "c"}) {
+      ASSERT_TRUE(Await(link_->Put(name, Null())));
+    }
+    const auto taken = Await(link_->TakeAll({"a", "none", "c"}));
+    ASSERT_EQ(taken.size(), 3U);
+    EXPECT_TRUE(taken[0] && *taken[0]);
+    EXPECT_EQ(taken[1].error().code, Code::kNotFound);
+    EXPECT_TRUE(taken[2] && *taken[2]);
+  }
+  EXPECT_TRUE(Await(link_->TakeAll({})).empty());
+}
+
 TEST_F(KeeperLinkTest, AddMemberGivesTheInstance) {
   keeper_.Announce("pod", "/b/pod");
   const auto added = Await(link_->AddMember(test::FakeKeeper::AddressOf("pod"), "a", "/b/a"));

@@ -48,6 +48,21 @@ TEST_F(ExitsTest, AreKeptForTheNextEngineUntilAcknowledged) {
   EXPECT_EQ(third.Count<link::NamedSpawn>(), 0U);
 }
 
+TEST_F(ExitsTest, AreWaitedForOfWhatTheNextEngineIsTold) {
+  FakeEngine& engine = ReadyEngine();
+  EXPECT_EQ(engine.Count<link::Watched>(), 0U);
+  const link::Spawned child = Shell(engine, "sleep 60");
+  engine.Crash();
+  FakeEngine& second = ReadyEngine(1);
+  ASSERT_EQ(second.Count<link::Watched>(), 1U);
+  const std::vector<link::ProcessRef> watched = second.All<link::Watched>().front().processes;
+  ASSERT_EQ(watched.size(), 1U);
+  EXPECT_EQ(watched[0].pid, child.pid);
+  EXPECT_EQ(watched[0].start_time, child.start_time);
+  ASSERT_EQ(kill(child.pid, SIGKILL), 0);
+  EXPECT_TRUE(Until([&] { return second.Count<link::Exit>() == 1; }));
+}
+
 TEST_F(ExitsTest, ThatHappenWithoutAnEngineAreNotLost) {
   FakeEngine& engine = ReadyEngine();
   const link::Spawned child = Shell(engine, "sleep 60");

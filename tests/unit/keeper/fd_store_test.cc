@@ -25,25 +25,33 @@ TEST(FdStore, GivesASecondDescriptorAndKeepsItsOwn) {
   EXPECT_EQ(store.size(), 1U);
 }
 
-TEST(FdStore, GivesTheConnectionThatWaitsOnASocket) {
-  const auto dir = os::TempDir::Create();
-  ASSERT_TRUE(dir);
-  FdStore store;
-  Result<UniqueFd> listener = os::ListenUnix(dir->path() + "/s");
-  ASSERT_TRUE(listener);
-  ASSERT_TRUE(store.Put("s", std::move(*listener)));
+/// A store with a socket "s" that listens.
+class ListeningFdStore : public testing::Test {
+ protected:
+  void SetUp() override {
+    Result<UniqueFd> listener = os::ListenUnix(path_);
+    ASSERT_TRUE(listener);
+    ASSERT_TRUE(store_.Put("s", std::move(*listener)));
+  }
+
+  const os::TempDir dir_ = *os::TempDir::Create();
+  const std::string path_ = dir_.path() + "/s";
+  FdStore store_;
+};
+
+TEST_F(ListeningFdStore, GivesTheConnectionThatWaits) {
   const auto listens = [](const UniqueFd& fd) {
     int yes = 0;
     socklen_t size = sizeof(yes);
     getsockopt(fd.get(), SOL_SOCKET, SO_ACCEPTCONN, &yes, &size);
     return yes != 0;
   };
-  EXPECT_TRUE(listens(*store.Take("s"))) << "nobody has connected";
-  const auto client = os::ConnectUnix(dir->path() + "/s");
+  EXPECT_TRUE(listens(*store_.Take("s"))) << "nobody has connected";
+  const auto client = os::ConnectUnix(path_);
   ASSERT_TRUE(client);
   ASSERT_EQ(write(client->get(), "x", 1), 1);
   for (int time = 0; time < 2; ++time) {
-    const auto connection = store.Take("s");
+    const auto connection = store_.Take("s");
     ASSERT_TRUE(connection);
     char byte = 0;
     EXPECT_EQ(recv(connection->get(), &byte, 1, MSG_PEEK), 1);
@@ -51,17 +59,12 @@ TEST(FdStore, GivesTheConnectionThatWaitsOnASocket) {
   }
 }
 
-TEST(FdStore, WaitsForNobodyOnASocketThatWould) {
-  const auto dir = os::TempDir::Create();
-  ASSERT_TRUE(dir);
-  FdStore store;
-  Result<UniqueFd> listener = os::ListenUnix(dir->path() + "/s");
-  ASSERT_TRUE(listener);
-  ASSERT_EQ(fcntl(listener->get(), F_SETFL, 0), 0);
-  ASSERT_TRUE(store.Put("s", std::move(*listener)));
-  const auto client = os::ConnectUnix(dir->path() + "/s");
+TEST_F(ListeningFdStore, WaitsForNobodyOnASocketThatWould) {
+  // The flags are the file's, not the descriptor's.
+  ASSERT_EQ(fcntl(store_.Take("s")->get(), F_SETFL, 0), 0);
+  const auto client = os::ConnectUnix(path_);
   ASSERT_TRUE(client);
-  const auto taken = store.Take("s");
+  const auto taken = store_.Take("s");
   ASSERT_TRUE(taken);
   EXPECT_TRUE(UniqueFd(accept(taken->get(), nullptr, nullptr)))
       << "it is still the one that listens";

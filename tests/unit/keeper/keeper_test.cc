@@ -100,14 +100,31 @@ TEST_F(KeeperNodeTest, StoredDescriptorsSurviveTheEngine) {
   first.Crash();
   FakeEngine& second = ReadyEngine(1);
   EXPECT_THAT(second.All<link::StoredNames>().front().names, testing::ElementsAre("console"));
-  ASSERT_TRUE(second.channel->Send(link::Take{3, "console"}));
-  ASSERT_TRUE(second.channel->Send(link::Take{4, "nothing"}));
+  ASSERT_TRUE(second.channel->Send(link::Take{3, "console", {}}));
+  ASSERT_TRUE(second.channel->Send(link::Take{4, "nothing", {}}));
   ASSERT_TRUE(Until([&] { return second.Count<link::Taken>() == 2; }));
   EXPECT_EQ(second.All<link::Taken>()[0].code, 0);
   EXPECT_EQ(second.All<link::Taken>()[1].code, static_cast<int>(Code::kNotFound));
   EXPECT_EQ(second.got[second.got.size() - 2].fds.size(), 1U);
   ASSERT_TRUE(second.channel->Send(link::Drop{"console"}));
   EXPECT_TRUE(Until([&] { return Status().descriptors_stored == 0; }));
+}
+
+TEST_F(KeeperNodeTest, GivesSeveralStoredDescriptorsAtOnce) {
+  Announce("c1");
+  FakeEngine& engine = ReadyEngine();
+  std::vector<UniqueFd> fds;
+  fds.emplace_back(open("/dev/null", O_RDWR | O_CLOEXEC));
+  fds.emplace_back(open("/dev/zero", O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(engine.channel->Send(link::Put{1, {"null", "zero"}, {}}, std::move(fds)));
+  ASSERT_TRUE(engine.channel->Send(link::Take{2, "zero", {"none", "null"}}));
+  ASSERT_TRUE(engine.channel->Send(link::Take{3, "none", {"null"}}));
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Taken>() == 2; }));
+  const std::vector<link::Taken> taken = engine.All<link::Taken>();
+  EXPECT_THAT(taken[0].names, testing::ElementsAre("zero", "null"));
+  EXPECT_EQ(engine.got[engine.got.size() - 2].fds.size(), 2U);
+  EXPECT_EQ(taken[1].code, static_cast<int>(Code::kNotFound));
+  EXPECT_THAT(taken[1].names, testing::ElementsAre("null"));
 }
 
 TEST_F(KeeperNodeTest, AFifosEndIsOpenedByTheKeeper) {

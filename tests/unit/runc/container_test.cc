@@ -203,6 +203,29 @@ TEST_F(RuncContainerTest, StartsByTheRuntimeWhereThereIsNoFifo) {
   EXPECT_THAT(context_.verbs(), ElementsAre("create", "start"));
 }
 
+TEST_F(RuncContainerTest, HasStartedACrunInitThatHasEndedSince) {
+  Script("made; mkfifo $ROOT/$ID/exec.fifo");
+  ASSERT_TRUE(Create());
+  auto again = Recover(container_.blob);
+  ASSERT_TRUE(again);
+  const auto init = container_.process.bound;
+  ASSERT_TRUE(init->Signal(SIGKILL));
+  ASSERT_TRUE(init->Wait(std::chrono::seconds(10)));
+  const Status started = (*again)->Start();
+  EXPECT_TRUE(started) << started.error().message;
+  EXPECT_FALSE(IsThere(State() + "/exec.fifo"));
+}
+
+TEST_F(RuncContainerTest, LeavesNoTerminalBehindThatNeverCame) {
+  container_.process.stdio.terminal = true;
+  Script("made; exit 1");
+  EXPECT_FALSE(Create());
+  EXPECT_THAT(context_.stored, IsEmpty());
+  Script("made");
+  EXPECT_THAT(Create().error().message, HasSubstr("sent none"));
+  EXPECT_THAT(context_.stored, IsEmpty());
+}
+
 TEST_F(RuncContainerTest, StartsByTheRuntimeForPoststartHooks) {
   request_.spec_json = R"({"hooks": {"poststart": [{"path": "/x"}]}})";
   Script("[ $VERB = create ] && made && mkfifo $ROOT/$ID/exec.fifo; exit 0");

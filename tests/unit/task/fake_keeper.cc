@@ -219,13 +219,22 @@ void FakeKeeper::OnTake(const link::Take& take) {
     return;
   }
   std::vector<UniqueFd> fds;
-  if (const auto found = stored.find(take.name); found != stored.end()) {
-    if (found->second) {
+  const auto add = [&](const std::string& name) {
+    const auto found = stored.find(name);
+    if (found != stored.end() && found->second) {
       fds.push_back(*found->second.Duplicate());
+      answer.names.push_back(name);
     }
-  } else {
+    return found != stored.end();
+  };
+  if (!add(take.name)) {
     answer.code = static_cast<int32_t>(Code::kNotFound);
     answer.message = "not stored";
+  }
+  if (of_before) {
+    answer.names.clear();
+  } else {
+    std::ranges::for_each(take.others, add);
   }
   IgnoreError(channel_->Send(answer, std::move(fds)), "a test that ends the link asks for it");
 }

@@ -55,6 +55,9 @@ class FakeKeeper {
   /// Instead of a good answer, to the next such question.
   std::map<link::Type, Error> fail_next;
 
+  /// It knows no Watched, and of a Take only the first name.
+  bool of_before = false;
+
   /// Called between a spawn and its answer.
   std::function<void()> when_spawned;
 

@@ -65,6 +65,20 @@ TEST_F(SandboxProcess, IsFoundAgainWithoutTheContainerThatItWasMadeFor) {
   EXPECT_EQ(RecordOf("b").sandbox_prefix, "1/sandbox");
 }
 
+TEST_F(SandboxProcess, DiesWithTheLastOfAGroupThatIsNoPod) {
+  Run("a", "group");
+  Run("b", "group");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(Doomed(1), IsEmpty());
+    EXPECT_THAT(Doomed(2), IsEmpty());
+    RestartEngine();
+    ASSERT_TRUE(State("a") && State("b"));
+  }
+  End("a", 0);
+  ASSERT_TRUE(Delete("a"));
+  EXPECT_THAT(Doomed(2), ElementsAre(Server().pid));
+}
+
 TEST_F(SandboxProcess, EndsWhereNoBackendHasTheSandboxAnyMore) {
   Run("c1");
   const os::ProcessId server = Server();

@@ -86,6 +86,8 @@ class TestEngine final : private engine::KeeperObserver {
 
   void OnNamedSpawn(const link::NamedSpawn& spawn) override { processes_.OnNamedSpawn(spawn); }
 
+  void OnWatched(const link::Watched& watched) override { processes_.OnWatched(watched); }
+
   void OnStoredNames(std::vector<std::string> names) override { stored_ = std::move(names); }
 
   void OnSnapshotEnd() override {
