@@ -217,6 +217,7 @@ void Engine::OnStoredNames(std::vector<std::string> names) {
 }
 
 void Engine::OnSnapshotEnd() {
+  processes_.OnSnapshotEnd();
   WhenUp([this] { tasks_->SnapshotEnd(std::move(stored_)); });
   os::Start(ComeUp());
 }

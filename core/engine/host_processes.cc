@@ -21,7 +21,7 @@ Status WatchedProcess::Signal(int signal) {
     return Fail(Code::kNotFound, "signal process {}: process already finished", id_.pid);
   }
   if (!pidfd_) {
-    GANTRY_TRY(const UniqueFd now, os::OpenPidfd(id_));
+    GANTRY_TRY(const UniqueFd now, spares_->Run([this] { return os::OpenPidfd(id_); }));
     return os::SendSignal(now.get(), signal);
   }
   return os::SendSignal(pidfd_.get(), signal);
@@ -67,17 +67,19 @@ void WatchedProcess::End(WaitStatus status) {
 WatchedProcessPtr HostProcesses::Enter(os::ProcessId id, UniqueFd pidfd) {
   WatchedProcessPtr process = FindHeld(id);
   if (!process) {
-    process = WatchedProcessPtr(std::make_unique<WatchedProcess>(id, std::move(pidfd)).release(),
-                                [this](WatchedProcess* last) {
-                                  const std::unique_ptr<WatchedProcess> owned(last);
-                                  if (owned->IsBoundBy(nullptr)) {
-                                    loop_.Post([this, gone = owned->id()] { ReleaseUnheld(gone); });
-                                  }
-                                });
+    process =
+        WatchedProcessPtr(std::make_unique<WatchedProcess>(id, std::move(pidfd), spares_).release(),
+                          [this](WatchedProcess* last) {
+                            const std::unique_ptr<WatchedProcess> owned(last);
+                            if (owned->IsBoundBy(nullptr)) {
+                              loop_.Post([this, gone = owned->id()] { ReleaseUnheld(gone); });
+                            }
+                          });
     const std::lock_guard lock(mutex_);
     processes_[id] = process;
   }
   watched_.erase(id);
+  unclaimed_.erase(id);
   if (auto end = ends_.extract(id)) {
     process->End(end.mapped());
   }
@@ -145,8 +147,15 @@ void HostProcesses::Release(const os::ProcessId& process) {
   }
   ends_.erase(process);
   watched_.erase(process);
+  unclaimed_.erase(process);
   names_.erase(process);
   link_.AckExit(process);
+}
+
+void HostProcesses::ReleaseUnclaimed() {
+  while (!unclaimed_.empty()) {
+    Release(os::ProcessId(*unclaimed_.begin()));
+  }
 }
 
 bool HostProcesses::IsUnacknowledged(const os::ProcessId& process) const {
@@ -172,6 +181,14 @@ void HostProcesses::OnWatched(const link::Watched& watched) {
   for (const link::ProcessRef& process : watched.processes) {
     watched_.insert({process.pid, process.start_time});
   }
+}
+
+void HostProcesses::OnSnapshotEnd() {
+  for (const auto& [id, status] : ends_) {
+    unclaimed_.insert(id);
+  }
+  unclaimed_.insert(watched_.begin(), watched_.end());
+  std::erase_if(unclaimed_, [this](const os::ProcessId& id) { return names_.contains(id); });
 }
 
 void HostProcesses::OnNamedSpawn(const link::NamedSpawn& spawn) {

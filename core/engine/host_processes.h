@@ -27,6 +27,7 @@
 #include "core/engine/keeper_link.h"
 #include "core/os/co.h"
 #include "core/os/process.h"
+#include "core/os/spare_fds.h"
 
 namespace gantry::engine {
 
@@ -37,7 +38,8 @@ class HostProcesses;
 /// record. Thread: any, but for what says loop.
 class WatchedProcess final : public HostProcess {
  public:
-  explicit WatchedProcess(os::ProcessId id, UniqueFd pidfd) : id_(id), pidfd_(std::move(pidfd)) {}
+  WatchedProcess(os::ProcessId id, UniqueFd pidfd, std::shared_ptr<os::SpareFds> spares)
+      : id_(id), pidfd_(std::move(pidfd)), spares_(std::move(spares)) {}
 
   HostPid pid() const override { return HostPid{id_.pid}; }
 
@@ -67,6 +69,7 @@ class WatchedProcess final : public HostProcess {
   const os::ProcessId id_;
   /// Of an adopted one: none, who signals it opens one.
   const UniqueFd pidfd_;
+  const std::shared_ptr<os::SpareFds> spares_;
   std::atomic<const void*> bound_by_ = nullptr;
   /// Guards `ended_`: workers wait for what the loop sets.
   mutable std::mutex mutex_;
@@ -99,6 +102,13 @@ class HostProcesses {
   /// The end of `process` is written down, or matters no more.
   void Release(const os::ProcessId& process);
 
+  /// Somebody here sees to that end, though he asks for no process.
+  void Claim(const os::ProcessId& process) { unclaimed_.erase(process); }
+
+  /// All that engines before this one left has been taken up: what they had without a name,
+  /// and nobody has asked for, matters no more.
+  void ReleaseUnclaimed();
+
   /// Its end is known to the keeper and has not been acknowledged.
   bool IsUnacknowledged(const os::ProcessId& process) const;
 
@@ -106,6 +116,7 @@ class HostProcesses {
   void OnExit(const link::Exit& exit);
   void OnNamedSpawn(const link::NamedSpawn& spawn);
   void OnWatched(const link::Watched& watched);
+  void OnSnapshotEnd();
 
   size_t size() const { return processes_.size(); }
 
@@ -116,6 +127,7 @@ class HostProcesses {
 
   os::Loop& loop_;
   KeeperLink& link_;
+  const std::shared_ptr<os::SpareFds> spares_ = std::make_shared<os::SpareFds>();
   /// Guards `processes_`, which workers look into. What changes it is on the loop.
   mutable std::mutex mutex_;
   std::map<os::ProcessId, std::weak_ptr<WatchedProcess>> processes_;
@@ -124,6 +136,8 @@ class HostProcesses {
   std::map<os::ProcessId, WaitStatus> ends_;
   /// What the keeper watches since an engine before this one, and nobody here has asked for.
   std::set<os::ProcessId> watched_;
+  /// Of both, those that were there before this engine and have no name.
+  std::set<os::ProcessId> unclaimed_;
   /// What `FindSpawned` has not found yet.
   std::map<std::string, os::ProcessId, std::less<>> named_;
   /// Names of all that have one.

@@ -51,17 +51,22 @@ Result<os::ProcessId> Exits::NewestOf(pid_t pid) const {
   if (const auto alive = os::Identify(pid)) {
     return *alive;
   }
-  // Records of one pid are in the order of their start times, in both lists.
+  // Pids are used again: either list may have the newer one. In both, those of one pid are in the
+  // order of their start times.
+  os::ProcessId newest;
   const auto kept = order_of_.upper_bound({pid, UINT64_MAX});
   if (kept != order_of_.begin() && std::prev(kept)->first.pid == pid) {
-    return std::prev(kept)->first;
+    newest = std::prev(kept)->first;
   }
-  const auto newest = std::find_if(orphans_.rbegin(), orphans_.rend(),
+  const auto orphan = std::find_if(orphans_.rbegin(), orphans_.rend(),
                                    [pid](const link::Exit& exit) { return exit.pid == pid; });
-  if (newest == orphans_.rend()) {
+  if (orphan != orphans_.rend() && orphan->start_time > newest.start_time) {
+    newest = IdOf(*orphan);
+  }
+  if (newest.pid == 0) {
     return Fail(Code::kNotFound, "adopt process {}: it is gone", pid);
   }
-  return IdOf(*newest);
+  return newest;
 }
 
 Result<os::ProcessId> Exits::Adopt(os::ProcessId process) {

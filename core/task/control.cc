@@ -33,9 +33,12 @@ Status SignalEvery(const os::Cgroup& cgroup, uint32_t signal, std::chrono::milli
   }
   GANTRY_TRY(const std::vector<pid_t> pids, cgroup.Procs());
   for (const pid_t pid : pids) {
-    if (Result<UniqueFd> pidfd = os::OpenPidfd(os::ProcessId{pid, 0})) {
+    const Result<UniqueFd> pidfd = os::OpenPidfd(os::ProcessId{pid, 0});
+    if (pidfd) {
       IgnoreError(os::SendSignal(pidfd->get(), static_cast<int>(signal)),
                   "it may have ended since the list was read");
+    } else if (pidfd.error().code != Code::kNotFound) {
+      return std::unexpected(pidfd.error());
     }
   }
   return {};

@@ -99,6 +99,9 @@ os::Task<void> Service::RecoverAll(Groups by_group) {
   co_await turns.Join();
   co_await groups.Join();
   DropOrphanedSandboxes();
+  if (!left_out_) {
+    parts_.services.processes.ReleaseUnclaimed();
+  }
   if (count > 0) {
     LogInfo(
         "took up what {} sockets had, in {} ms", count,
@@ -171,6 +174,7 @@ os::Task<void> Service::RecoverInstance(ToRecover one) {
     if (recovered.error().code != Code::kNotFound) {
       LogError({{"ns", container->group->ns.str()}, {"id", container->id.str()}}, "recover: {}",
                recovered.error().message);
+      left_out_ = true;
     }
   }
   container->ready.Set();
@@ -205,6 +209,9 @@ os::Task<Status> Service::Recover(ContainerPtr container, Found found) {
     LogError({{"id", container->id.str()}}, "its backend cannot recover it: {}",
              backend.error().message);
     co_await AdoptByRecord(container->init);
+  }
+  if (container->backend && container->init->state == State::kCreated) {
+    co_await LookWhetherStarted(container);
   }
   for (const store::ExecRecord& exec : record.execs) {
     if (exec.state == State::kDeleting) {
@@ -275,6 +282,25 @@ os::Task<Status> Service::RecoverBackend(ContainerPtr container, const store::Re
   }
   GANTRY_CO_TRY(container->backend, std::move(recovered));
   co_return Status();
+}
+
+/// Its Start may have been answered and its record not have been written: a full disk.
+os::Task<void> Service::LookWhetherStarted(ContainerPtr container) {
+  const Result<bool> started = co_await calls_.Run(
+      "look after", BackendCall(*container).By(DeadlineIn(parts_.config.timeouts.create)),
+      [](const BackendCall& call) -> Result<bool> {
+        return call.OnContainer([](gantry::Container& object) { return object.HasStarted(); });
+      },
+      os::Refusable::kNo);
+  if (!started) {
+    LogWarning({{"id", container->id.str()}}, "whether it has started: {}; its record says no",
+               started.error().message);
+  } else if (*started) {
+    container->init->state = State::kRunning;
+    if (!container->checkpoint.empty() && container->init->io) {
+      container->init->io->Started();
+    }
+  }
 }
 
 os::Task<Status> Service::RecoverSandbox(ContainerPtr container, const store::Record& record,

@@ -5,6 +5,7 @@
 //
 // What a process's start has published is not on record. So ends are held back
 // until it is known whether the Start comes again: then its event goes first.
+#include <chrono>
 #include <utility>
 
 #include "core/log/log.h"
@@ -17,6 +18,10 @@ namespace {
 
 /// Of a process whose end nobody saw.
 constexpr uint32_t kUnknownStatus = 255;
+
+/// What is short, a descriptor or memory, others may give back soon.
+constexpr int kTriesWhenShort = 20;
+constexpr auto kTryAgainAfter = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -125,17 +130,21 @@ os::Task<Status> Service::RecoverExecBackend(ContainerPtr container, TaskProcess
     co_return Fail(Code::kUnavailable, "its container was not recovered");
   }
   const ExecRequest request{exec->id, exec->spec_json, exec->stdio.terminal};
-  GANTRY_CO_TRY(
-      exec->backend,
-      co_await calls_.Run(
-          "recover exec in", BackendCall(*container).By(DeadlineIn(parts_.config.timeouts.create)),
-          [&](const BackendCall& call) -> Result<std::unique_ptr<Process>> {
-            return call.OnContainer([&](gantry::Container& object) {
-              return object.RecoverExec(request, *exec->context, true);
-            });
-          },
-          os::Refusable::kNo));
-  co_return Status();
+  const Deadline deadline = DeadlineIn(parts_.config.timeouts.create);
+  const auto recover = [&](const BackendCall& call) -> Result<std::unique_ptr<Process>> {
+    return call.OnContainer([&](gantry::Container& object) {
+      return object.RecoverExec(request, *exec->context, true);
+    });
+  };
+  for (int tries = kTriesWhenShort;; --tries) {
+    Result<std::unique_ptr<Process>> recovered = co_await calls_.Run(
+        "recover exec in", BackendCall(*container).By(deadline), recover, os::Refusable::kNo);
+    if (recovered || tries == 1 || recovered.error().code != Code::kResourceExhausted) {
+      GANTRY_CO_TRY(exec->backend, std::move(recovered));
+      co_return Status();
+    }
+    co_await os::Sleep(parts_.services.loop, kTryAgainAfter);
+  }
 }
 
 /// What is on record is watched before its backend is asked, which then finds it so.
@@ -201,6 +210,7 @@ void Service::RepeatExit(const ContainerPtr& container, const TaskProcessPtr& pr
   const os::ProcessId id{process->host_pid.value, process->start_time};
   if (process->unpublished ||
       (process->host_pid && parts_.services.processes.IsUnacknowledged(id))) {
+    parts_.services.processes.Claim(id);
     os::Start(HandleExit(container, process));
     return;
   }

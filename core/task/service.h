@@ -220,6 +220,8 @@ class Service final : public ProcessObserver, private SandboxMembers {
   os::Task<Status> RecoverSandbox(ContainerPtr container, const store::Record& record,
                                   std::function<void()> then);
 
+  os::Task<void> LookWhetherStarted(ContainerPtr container);
+
   // Its processes (recovery_processes.cc).
   static void Restore(TaskProcess& process, const store::StdioPaths& stdio, State state,
                       const store::ProcessRecord& record);
@@ -247,6 +249,9 @@ class Service final : public ProcessObserver, private SandboxMembers {
   std::map<Key, std::vector<std::string>> left_streams_;
   /// Groups, by address, that are being taken up again.
   std::map<std::string, os::OneShot<void>> recovering_;
+  /// Of some container there is no telling which processes are its own: its record could not be
+  /// read.
+  bool left_out_ = false;
   /// Set when every request that is replayed has come.
   os::OneShot<void> replayed_;
   /// Starts that came again, by container and exec id, as long as they run.

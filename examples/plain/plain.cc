@@ -244,6 +244,10 @@ class PlainContainer final : public Container {
 
   Status Kill(uint32_t signal) override { return init_.Kill(signal); }
 
+  Result<bool> HasStarted() override {
+    return !UniqueFd(open(gate_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  }
+
   Status Start() override {
     // Nobody reads any more: it has been started, or has ended.
     const UniqueFd gate(open(gate_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));

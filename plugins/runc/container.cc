@@ -214,7 +214,10 @@ Status RuncContainer::Start() {
   return remains_.Spec().has_poststart ? RunStart() : Release();
 }
 
-Result<bool> RuncContainer::HasStarted() const {
+Result<bool> RuncContainer::HasStarted() {
+  if (init_ == nullptr) {
+    return false;
+  }
   const StateKind kind = ReadState(StateDirectory()).kind;
   GANTRY_TRY(const bool waits, HoldsFifo(init_->pid(), FifoPath()));
   return (kind == StateKind::kCrun || kind == StateKind::kRunc) && !waits;
@@ -339,6 +342,9 @@ Status RuncContainer::RecoverSaved(const std::string& blob) {
     ForgetTerminal(*sandbox_, Tag());
   }
   auto init = sandbox_->Recover(saved.init.pid, saved.init.start_time);
+  if (!init && init.error().code != Code::kNotFound) {
+    return std::unexpected(std::move(init).error());
+  }
   if (!init) {
     // It ran, it is gone, and its end is lost with whoever kept it.
     context_->init().Exited(UnknownExit());

@@ -37,6 +37,7 @@ class RuncContainer : public Container {
   /// there was of it has been removed.
   Status Recover(const std::string& blob);
 
+  Result<bool> HasStarted() override;
   Status Start() override;
   Status Delete() override;
   Status Checkpoint(const CheckpointRequest& request) override;
@@ -63,8 +64,6 @@ class RuncContainer : public Container {
   Status LaunchInit(std::string verb, std::vector<std::string> args,
                     std::vector<std::string> env = {}, const StreamNames& saved = {});
   Status Restore();
-  /// Whether a start before the engine's restart has taken effect.
-  Result<bool> HasStarted() const;
   /// What is kept of a release, in the sandbox's store.
   std::string ReaderName() const;
   Status Release();

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <cerrno>
 #include <utility>
 
 #include <gantry/format.h>
@@ -11,6 +12,13 @@
 #include "plugins/runc/launch.h"
 
 namespace gantry::runc {
+
+namespace {
+
+/// The system could not read a file that is there: nothing is known of the exec.
+bool IsUnread(const Error& error) { return error.sys_errno != 0 && error.sys_errno != ENOENT; }
+
+}  // namespace
 
 RuncExec::RuncExec(ExecPlace place, ExecRequest request, ProcessContext& context)
     : place_(std::move(place)), request_(std::move(request)), context_(&context) {}
@@ -94,6 +102,9 @@ Status RuncExec::BindRecorded() {
   if (request_.terminal && (on_record || !process)) {
     ForgetTerminal(*place_.sandbox, Tag());
   }
+  if (!process && process.error().code != Code::kNotFound) {
+    return std::unexpected(std::move(process).error());
+  }
   if (!process) {
     // It ran, it is gone, and its end is lost with whoever kept it.
     context_->Exited(UnknownExit());
@@ -115,6 +126,9 @@ Status RuncExec::Recover() {
     }
   }
   const auto recorded = ReadPidFile(PidFile(place_.bundle, FilePrefix()));
+  if (!recorded && IsUnread(recorded.error())) {
+    return std::unexpected(recorded.error());
+  }
   if (!recorded) {
     return Abort("it had not been started");
   }

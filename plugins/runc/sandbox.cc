@@ -113,6 +113,9 @@ Status RuncSandbox::TakeUp(const std::string& blob) {
   GANTRY_TRY(const int64_t pid, ParseNumber(std::string_view(blob).substr(0, space)));
   GANTRY_TRY(const int64_t start, ParseNumber(std::string_view(blob).substr(space + 1)));
   auto holder = context_->Recover({static_cast<int32_t>(pid)}, static_cast<uint64_t>(start));
+  if (!holder && holder.error().code != Code::kNotFound) {
+    return std::unexpected(std::move(holder).error());
+  }
   if (!holder) {
     // It held, it is gone, and its end is lost with whoever kept it.
     context_->Exited(UnknownExit());

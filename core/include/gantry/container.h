@@ -104,6 +104,10 @@ class ContainerContext {
 /// is UNIMPLEMENTED.
 class Container : public Process {
  public:
+  /// Of one that is taken up again, and was created as far as its record tells: whether its
+  /// Start took effect all the same. The record follows the start, and a disk may be full.
+  virtual Result<bool> HasStarted() { return false; }
+
   /// Signals every process of the container.
   virtual Status KillAll([[maybe_unused]] uint32_t signal) { return LeftOut("kill all"); }
 

@@ -79,7 +79,10 @@ class EngineTest : public testing::Test, public KeeperObserver {
     }
   }
 
-  void OnSnapshotEnd() override { seen_.push_back("snapshot end"); }
+  void OnSnapshotEnd() override {
+    processes_->OnSnapshotEnd();
+    seen_.push_back("snapshot end");
+  }
 
   void OnRequest(link::Request request) override { seen_.push_back("request " + request.payload); }
 

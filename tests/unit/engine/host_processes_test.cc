@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/engine/engine_test.h"
+#include "tests/unit/os/few_descriptors.h"
 
 namespace gantry::engine {
 namespace {
@@ -114,6 +115,17 @@ TEST_F(HostProcessesTest, SignalARealProcessThroughItsPidfd) {
   EXPECT_EQ(WTERMSIG(status), SIGKILL);
 }
 
+TEST_F(HostProcessesTest, AreSignalledWhereThereAreNoDescriptors) {
+  const os::ProcessId own{getpid(), os::StartTime(getpid()).value_or(0)};
+  keeper_.AddOrphan(own.pid, own.start_time);
+  const auto process = Adopt(own.pid, own.start_time);
+  ASSERT_TRUE(process);
+  const int next = UniqueFd(dup(0)).get();
+  const test::FewDescriptors few(static_cast<rlim_t>(next));
+  const Status sent = process->Signal(0);
+  EXPECT_TRUE(sent) << sent.error().message;
+}
+
 TEST_F(HostProcessesTest, AreTheSameForEveryoneWhoAsks) {
   keeper_.AddOrphan(40, 4);
   const auto first = Adopt(40);
@@ -188,6 +200,34 @@ TEST_F(HostProcessesTest, AreNotAcknowledgedWhileAnotherHoldsThem) {
   first.reset();
   test::RunAllReady(loop_);
   EXPECT_THAT(keeper_.acknowledged, IsEmpty());
+}
+
+TEST_F(HostProcessesTest, OfAnEngineBeforeAreForgottenWhereNobodyAsks) {
+  const auto named = Spawn("create/c1");
+  keeper_.End(named->id(), 0);
+  for (const int32_t pid : {50, 51, 52}) {
+    keeper_.End({pid, 4}, 0);
+  }
+  Connect();
+  const auto asked = Adopt(50, 4);
+  processes_->Claim({51, 4});
+  ASSERT_TRUE(EndAndSee({53, 4}, 0)) << "of this engine";
+  keeper_.acknowledged.clear();
+  processes_->ReleaseUnclaimed();
+  Await(link_->Sync());
+  EXPECT_THAT(keeper_.acknowledged, ElementsAre(os::ProcessId{52, 4}));
+  EXPECT_EQ(asked->Ended()->code(), 0U);
+  EXPECT_TRUE(processes_->IsUnacknowledged({51, 4}));
+}
+
+TEST_F(HostProcessesTest, OfAnEngineBeforeAreForgottenWhileTheyRun) {
+  keeper_.watched = {{getpid(), 4}, {getppid(), 4}};
+  Connect();
+  const auto asked = Adopt(getpid(), 4);
+  ASSERT_TRUE(asked);
+  processes_->ReleaseUnclaimed();
+  Await(link_->Sync());
+  EXPECT_THAT(keeper_.acknowledged, ElementsAre(os::ProcessId{getppid(), 4}));
 }
 
 TEST_F(HostProcessesTest, AreFoundByTheirTagAfterARestart) {

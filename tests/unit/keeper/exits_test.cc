@@ -99,6 +99,30 @@ TEST_F(ExitsTest, OfAnOrphanAreFoundAfterItsDeath) {
   EXPECT_EQ(WEXITSTATUS(exit.wait_status), 9);
 }
 
+/// Which of two records of one pid is meant where only the pid is known.
+uint64_t NewestOf(uint64_t kept, uint64_t orphan) {
+  /// Above what the kernel gives (PID_MAX_LIMIT).
+  constexpr int32_t kPid = 1 << 23;
+  const auto record = [](uint64_t start_time) {
+    link::Exit exit;
+    exit.pid = kPid;
+    exit.start_time = start_time;
+    return exit;
+  };
+  state::Exits state;
+  state.kept = {record(kept)};
+  state.orphans = {record(orphan)};
+  const auto ignore = [](const link::Exit&) {};
+  Exits exits(ignore, ignore);
+  exits.Restore(state);
+  return exits.Adopt({kPid, 0})->start_time;
+}
+
+TEST(Exits, OfAPidThatWasUsedAgainAreTheNewerOnes) {
+  EXPECT_EQ(NewestOf(10, 20), 20U);
+  EXPECT_EQ(NewestOf(20, 10), 20U);
+}
+
 TEST_F(ExitsTest, OfAStrangerCannotBeAdopted) {
   FakeEngine& engine = ReadyEngine();
   ASSERT_TRUE(engine.channel->Send(link::Adopt{getpid(), 1, 6}));

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +11,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "tests/unit/os/few_descriptors.h"
 
 namespace gantry::os {
 namespace {
@@ -148,12 +149,8 @@ TEST_F(RemoveTreeTest, NeedsNoDescriptorPerLevel) {
     current.reset(openat(current.get(), "deep", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   }
   current.reset();
-  rlimit old{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
-  const rlimit few{.rlim_cur = 64, .rlim_max = old.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const test::FewDescriptors few(64);
   const Status removed = RemoveTree(At("deep"));
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
   EXPECT_TRUE(removed) << removed.error().message;
   EXPECT_FALSE(Exists(At("deep")));
 }
@@ -218,13 +215,8 @@ TEST(RandomName, HasTheLengthAndDiffers) {
 }
 
 TEST(OpenFileLimit, IsRaisedToTheHardOne) {
-  rlimit old{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
-  const rlimit few{.rlim_cur = 100, .rlim_max = old.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
-  const auto raised = RaiseOpenFileLimit();
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
-  EXPECT_EQ(raised.value(), old.rlim_max);
+  const test::FewDescriptors few(100);
+  EXPECT_EQ(RaiseOpenFileLimit().value(), few.before().rlim_max);
 }
 
 }  // namespace

@@ -216,6 +216,16 @@ TEST_F(RuncContainerTest, HasStartedACrunInitThatHasEndedSince) {
   EXPECT_FALSE(IsThere(State() + "/exec.fifo"));
 }
 
+TEST_F(RuncContainerTest, TellsWhetherItHasStarted) {
+  Script("F=$ROOT/$ID/exec.fifo; mkdir -p $ROOT/$ID; mkfifo $F; exec 8<>$F; made");
+  ASSERT_TRUE(Create());
+  const auto recovered = Recover(container_.blob);
+  ASSERT_TRUE(recovered);
+  EXPECT_FALSE((*recovered)->HasStarted().value()) << "its init waits at the fifo";
+  ASSERT_EQ(unlink((State() + "/exec.fifo").c_str()), 0);
+  EXPECT_TRUE((*recovered)->HasStarted().value());
+}
+
 TEST_F(RuncContainerTest, LeavesNoTerminalBehindThatNeverCame) {
   container_.process.stdio.terminal = true;
   Script("made; exit 1");

@@ -4,12 +4,14 @@
 #include "plugins/runc/exec.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
 
+#include "tests/unit/os/few_descriptors.h"
 #include "tests/unit/runc/container_fixture.h"
 
 namespace gantry::runc {
@@ -91,6 +93,20 @@ TEST_F(RuncExecTest, AbortsAStartThatNeverTookEffect) {
   EXPECT_EQ(made_->RecoverExec(exec_request_, exec_, true).error().code, Code::kAborted);
   ASSERT_TRUE(made_->RecoverExec(exec_request_, exec_, false));
   EXPECT_EQ(exec_.bound, nullptr);
+}
+
+TEST_F(RuncExecTest, LeavesAloneWhatCannotBeRead) {
+  ASSERT_TRUE((*made_->Exec(exec_request_, exec_))->Start());
+  const auto process = std::exchange(exec_.bound, nullptr);
+  {
+    const int next = UniqueFd(dup(0)).get();
+    const test::FewDescriptors few(static_cast<rlim_t>(next));
+    EXPECT_EQ(made_->RecoverExec(exec_request_, exec_, true).error().code,
+              Code::kResourceExhausted);
+  }
+  EXPECT_FALSE(process->Ended());
+  ASSERT_TRUE(made_->RecoverExec(exec_request_, exec_, true));
+  EXPECT_EQ(exec_.bound, process);
 }
 
 TEST_F(RuncExecTest, AbortsWhenTheTerminalWasOnTheWay) {

@@ -104,6 +104,11 @@ class FakeContainer final : public Container {
     return object_.backend().ComeUp(object_.name(), context_.init(), sandbox_, true);
   }
 
+  Result<bool> HasStarted() override {
+    GANTRY_CHECK_OK(object_.Enter("has started"));
+    return object_.backend().HasStarted(object_.name());
+  }
+
   Status Start() override { return object_.Enter("start"); }
 
   Status Kill(uint32_t signal) override { return object_.Enter("kill", std::to_string(signal)); }
@@ -265,6 +270,16 @@ Result<std::unique_ptr<Sandbox>> FakeBackend::RecoverSandbox(const SandboxReques
 void FakeBackend::StartServers() {
   const std::lock_guard lock(mutex_);
   servers_ = true;
+}
+
+void FakeBackend::SetStarted(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  started_.insert(name);
+}
+
+bool FakeBackend::HasStarted(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  return started_.contains(name);
 }
 
 bool FakeBackend::HasServers() const {

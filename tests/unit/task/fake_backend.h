@@ -59,6 +59,8 @@ class FakeBackend final : public SandboxBackend {
   bool End(const std::string& name, uint32_t status);
   /// Ends it while `call` is under way, before it returns.
   void EndDuring(const std::string& call, const std::string& name, uint32_t status);
+  /// Of a container whose Start took effect.
+  void SetStarted(const std::string& name);
   /// How a recovered process ended; without, it runs.
   void SetEnded(const std::string& name, uint32_t status);
   /// What sandboxes save when they start, containers when they are created.
@@ -76,6 +78,7 @@ class FakeBackend final : public SandboxBackend {
   std::string StateFor(bool sandbox) const;
   std::vector<ProcessInfo> Processes() const;
   bool HasServers() const;
+  bool HasStarted(const std::string& name) const;
   /// Objects that exist; "while in a call" is a failure of the test.
   void Destroyed(const std::string& name, int calls_under_way);
 
@@ -93,6 +96,7 @@ class FakeBackend final : public SandboxBackend {
   std::map<std::string, ProcessContext*> running_;
   std::map<std::string, SandboxContext*> pods_;
   std::map<std::string, std::pair<std::string, uint32_t>> end_during_;
+  std::set<std::string> started_;
   std::map<std::string, uint32_t> ended_;
   std::vector<ProcessInfo> processes_;
   bool servers_ = false;

@@ -80,6 +80,9 @@ void FakeKeeper::SendSnapshot() {
   for (const auto& [name, process] : named) {
     Tell(link::NamedSpawn{name, process.pid, process.start_time});
   }
+  if (!watched.empty()) {
+    Tell(link::Watched{watched});
+  }
   for (const auto& [process, exit] : exits) {
     Tell(exit);
   }

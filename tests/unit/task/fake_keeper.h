@@ -73,6 +73,8 @@ class FakeKeeper {
   std::map<uint64_t, link::InstanceAdded> instances;
   /// Processes whose end nobody has acknowledged.
   std::map<os::ProcessId, link::Exit> exits;
+  /// Processes that it waits for since an engine before.
+  std::vector<link::ProcessRef> watched;
   /// What was spawned under a name.
   std::map<std::string, os::ProcessId> named;
 

@@ -59,6 +59,39 @@ TEST_F(TaskRecovery, FindsACreatedContainer) {
   EXPECT_TRUE(Start("c1"));
 }
 
+TEST_F(TaskRecovery, FindsAStartThatIsNotOnRecord) {
+  Announce("c1");
+  ASSERT_TRUE(Create("c1"));
+  backend_.SetStarted("c1");
+  RestartEngine();
+  EXPECT_EQ(State("c1")->status(), pb::RUNNING);
+  EXPECT_TRUE(Exec("c1/e1"));
+  EXPECT_EQ(CodeOf(Start("c1")), Code::kFailedPrecondition);
+  End("c1", 3);
+  EXPECT_EQ(Delete("c1")->exit_status(), 3U);
+}
+
+TEST_F(TaskRecovery, TakesTheRecordsWordWhereTheBackendHasNone) {
+  Announce("c1");
+  ASSERT_TRUE(Create("c1"));
+  backend_.FailNext("has started c1", Error{Code::kInternal, 0, "no idea", {}});
+  RestartEngine();
+  EXPECT_EQ(State("c1")->status(), pb::CREATED);
+  EXPECT_TRUE(Start("c1"));
+}
+
+TEST_F(TaskRecovery, AcknowledgesEndsThatAreNobodys) {
+  const os::ProcessId own = RunBound("c1", 700);
+  keeper_.Hangup();
+  keeper_.End({4242, 5}, 0);
+  RestartEngine();
+  EXPECT_TRUE(Until([&] { return keeper_.exits.empty(); }));
+  EXPECT_THAT(keeper_.acknowledged, ElementsAre(os::ProcessId{4242, 5}));
+  const uint32_t wait = SendWait("c1");
+  keeper_.End(own, 9 << 8);
+  EXPECT_EQ(TakeAs<pb::WaitResponse>(wait)->exit_status(), 9U);
+}
+
 TEST_F(TaskRecovery, FindsAPausedContainer) {
   Run("c1");
   pb::PauseRequest pause;
@@ -125,6 +158,17 @@ TEST_F(TaskRecovery, FindsExecs) {
   End("c1/runs", 1);
   EXPECT_TRUE(Delete("c1/runs"));
   EXPECT_TRUE(Delete("c1/ended"));
+}
+
+TEST_F(TaskRecovery, AsksAgainForAnExecWhereSomethingIsShort) {
+  Run("c1");
+  RunExec("c1/e1");
+  backend_.FailNext("recover c1/e1", Error{Code::kResourceExhausted, 0, "no descriptors", {}});
+  RestartEngine();
+  EXPECT_EQ(State("c1/e1")->status(), pb::RUNNING);
+  EXPECT_EQ(backend_.Count("recover c1/e1"), 2U);
+  End("c1/e1", 5);
+  EXPECT_EQ(Delete("c1/e1")->exit_status(), 5U);
 }
 
 TEST_F(TaskRecovery, StartsAnExecWhoseStartNeverTookEffect) {
@@ -338,12 +382,16 @@ TEST_F(TaskRecovery, LeavesARecordThatCannotBeRead) {
   Run("c1");
   std::filesystem::rename(record, record + ".good");
   std::filesystem::create_symlink(record, record);
+  keeper_.Hangup();
+  keeper_.End({4242, 5}, 0);
   RestartEngine();
   EXPECT_EQ(CodeOf(State("c1")), Code::kNotFound);
   EXPECT_FALSE(std::filesystem::exists(record + ".bad"));
+  EXPECT_EQ(keeper_.exits.size(), 1U) << "it may be one of its own";
   std::filesystem::rename(record + ".good", record);
   RestartEngine();
   EXPECT_EQ(State("c1")->status(), pb::RUNNING);
+  EXPECT_TRUE(Until([&] { return keeper_.exits.empty(); }));
 }
 
 TEST_F(TaskRecovery, ServesADeleteCallOfWhatItTookUp) {

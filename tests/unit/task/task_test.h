@@ -91,6 +91,7 @@ class TestEngine final : private engine::KeeperObserver {
   void OnStoredNames(std::vector<std::string> names) override { stored_ = std::move(names); }
 
   void OnSnapshotEnd() override {
+    processes_.OnSnapshotEnd();
     tasks_.SnapshotEnd(std::move(stored_));
     up_ = true;
   }
