@@ -4,11 +4,16 @@
 #include <sstream>
 #include <vector>
 
+#include "core/link/channel.h"
+#include "core/link/messages.h"
+#include "core/os/unix_socket.h"
+
 namespace gantry::e2e {
 namespace {
 
 // A reconnect may happen to be under way when descriptors are counted.
 constexpr int kDescriptorSlack = 3;
+constexpr auto kLimit = std::chrono::seconds(10);
 
 void Add(std::string& report, const std::string& what, const std::vector<std::string>& items) {
   for (const std::string& item : items) {
@@ -48,6 +53,25 @@ void AddDescriptors(std::string& report, const Node& node, const Baseline& basel
   }
 }
 
+/// Ends of processes that nobody has acknowledged.
+void AddKeptExits(std::string& report, const Node& node) {
+  if (node.settings().stock() || node.Keeper().pid == 0) {
+    return;
+  }
+  Result<UniqueFd> socket = os::ConnectUnix(node.settings().run_dir + "/keeper.sock");
+  if (!socket) {
+    report += "no answer of the keeper: " + socket.error().message + "\n";
+    return;
+  }
+  link::BlockingChannel channel(std::move(*socket));
+  const auto status = channel.Ask<link::KeeperStatus>(link::Query(), Clock::now() + kLimit);
+  if (!status) {
+    report += "no answer of the keeper: " + status.error().message + "\n";
+  } else if (status->exits_kept > 0) {
+    report += "exits kept " + std::to_string(status->exits_kept) + "\n";
+  }
+}
+
 std::string Look(const Node& node, const Baseline& baseline, const std::string& id_part) {
   const Settings& settings = node.settings();
   std::string report;
@@ -68,6 +92,7 @@ std::string Look(const Node& node, const Baseline& baseline, const std::string& 
   Add(report, "record", FindNames(settings.run_dir, id_part));
   Add(report, "OCI state", ListFolder("/run/containerd/runc/" + settings.ns));
   AddDescriptors(report, node, baseline);
+  AddKeptExits(report, node);
   return report;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a test must not leave: processes, mounts, cgroups, fifos, sockets,
-// bundles, records, descriptors of gantry's processes.
+// bundles, records, descriptors of gantry's processes, ends that the keeper keeps.
 #pragma once
 
 #include <set>
