@@ -71,6 +71,7 @@ std::vector<std::string> NamesBelow(const std::vector<std::string>& names,
 os::Task<std::vector<io::StoredFd>> TakeStored(engine::KeeperLink& link, std::string prefix,
                                                std::vector<std::string> names) {
   std::vector<std::string> full;
+  full.reserve(names.size());
   for (const std::string& name : names) {
     full.push_back(prefix + name);
   }
