@@ -69,6 +69,9 @@ class Engine final : private engine::KeeperObserver {
   void OnConnectionClosed(uint64_t connection) override;
   void OnDeleteCall(const link::DeleteCall& call) override;
   void OnKeeperLost(Error error) override;
+
+  void OnPinged() override { trim_.Tick(); }
+
   /// Memory that nothing needs any more.
   void GiveBack();
 

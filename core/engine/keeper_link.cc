@@ -308,6 +308,7 @@ void KeeperLink::OnMessage(link::Message message) {
     case link::Type::kPing:
       return Deliver<link::Ping>(message, [&](const link::Ping& ping) {
         IgnoreError(channel_->Send(link::Pong{ping.number}), "a keeper that is gone asks no more");
+        observer_.OnPinged();
       });
     case link::Type::kMemberAdded:
       return answered(std::type_identity<link::MemberAdded>());

@@ -48,6 +48,9 @@ class KeeperObserver {
   /// The keeper is gone: the engine has nothing left to do.
   virtual void OnKeeperLost(Error error) = 0;
 
+  /// The keeper wanted to know whether the loop turns, and was told.
+  virtual void OnPinged() {}
+
  protected:
   KeeperObserver() = default;
 };

@@ -30,6 +30,7 @@ Keeper::Keeper(os::Loop& loop, KeeperOptions options)
           {.up = [this](link::Channel& engine) { OnEngineUp(engine); },
            .down = [this] { front_door_.EngineDown(); },
            .message = [this](link::Message message) { OnEngineMessage(std::move(message)); },
+           .pong = [this] { trim_.Tick(); },
            .inquired = [this](link::Channel& engine) { SendInventory(engine); }}),
       spawner_(loop, exits_, options_.child_defaults,
                [this](uint64_t generation, const link::Spawned& answer, UniqueFd pidfd) {

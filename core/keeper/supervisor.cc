@@ -173,6 +173,7 @@ void Supervisor::OnMessage(Engine* engine, link::Message message) {
   } else if (message.type == link::Type::kPong && engine->in_charge) {
     if (const auto pong = message.As<link::Pong>()) {
       heartbeat_.OnPong(pong->number);
+      events_.pong();
     }
   } else if (engine->in_charge || engine->retiring) {
     events_.message(std::move(message));

@@ -50,6 +50,8 @@ class Supervisor {
     /// It is no longer.
     std::function<void()> down;
     std::function<void(link::Message)> message;
+    /// It was asked whether it turns its loop, and answered.
+    std::function<void()> pong;
     /// An engine that is to take another's place asks what there is.
     std::function<void(link::Channel&)> inquired;
   };

@@ -12,6 +12,12 @@ void IdleTrim::Touch() {
   }
 }
 
+void IdleTrim::Tick() {
+  if (!timer_) {
+    timer_ = loop_.After(Duration::zero(), [this] { Look(); });
+  }
+}
+
 void IdleTrim::Look() {
   timer_ = {};
   const bool busy = std::exchange(touched_, false);

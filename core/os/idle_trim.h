@@ -37,6 +37,9 @@ class IdleTrim {
 
   /// Something happened.
   void Touch();
+  /// Something small happened where nothing else does, and will again: what it has touched is
+  /// given back at once.
+  void Tick();
 
  private:
   void Look();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether lives leave anything behind in keeper and engine: their PSS after
-// many containers have come and gone.
+// Whether lives leave anything behind in keeper and engine: what they have written to
+// memory after many containers have come and gone.
 #include <algorithm>
 #include <cstdlib>
 #include <future>
@@ -65,17 +65,17 @@ Status ChurnRow(Lab& lab, const Extent& /*extent*/, Report& report) {
     GANTRY_CHECK_OK(LivesAtOnce(lab, now));
     done += now;
     if (done <= kFirst && done % kSampleEvery == 0) {
-      first.push_back(SettledPssKib(lab, side));
+      first.push_back(SettledPssKib(lab, side, Pages::kWritten));
     }
   }
   // The very first sample still has what is allocated once.
   const auto [least, most] = std::ranges::minmax(std::vector(first.begin() + 1, first.end()));
   report.Add(Row{
       .id = "churn-growth",
-      .what = "PSS of keeper and engine gained from life 500 to life " + std::to_string(lives) +
+      .what = "memory of keeper and engine gained from life 500 to life " + std::to_string(lives) +
               ", 20 at a time; spread of it in lives 200 to 500 (as peer)",
       .unit = "KiB",
-      .ours = SettledPssKib(lab, side) - first.back(),
+      .ours = SettledPssKib(lab, side, Pages::kWritten) - first.back(),
       .peer = most - least,
       .target = "",
       .met = {}}.RatioAtMost(1));

@@ -54,24 +54,27 @@ pid_t ContainerdOf(const Lab& lab) {
   return found.empty() ? -1 : found.front().pid;
 }
 
-double PssKib(const std::vector<pid_t>& pids) {
+double PssKib(const std::vector<pid_t>& pids, Pages pages) {
+  const std::vector<std::string> fields = pages == Pages::kAll
+                                              ? std::vector<std::string>{"Pss:"}
+                                              : std::vector<std::string>{"Pss_Anon:", "Pss_Shmem:"};
   double sum = 0;
   for (const pid_t pid : pids) {
     std::istringstream lines(e2e::ReadText(Folder(pid) + "/smaps_rollup"));
     for (std::string line; std::getline(lines, line);) {
-      if (line.starts_with("Pss:")) {
-        sum += std::stod(line.substr(4));
+      for (const std::string& field : fields) {
+        sum += line.starts_with(field) ? std::stod(line.substr(field.size())) : 0;
       }
     }
   }
   return sum;
 }
 
-double SettledPssKib(const Lab& lab, const Side& side) {
+double SettledPssKib(const Lab& lab, const Side& side, Pages pages) {
   double settled = 0;
   int agree = 0;
   for (int look = 0; look < kLooks && agree < kAgree; ++look) {
-    const double now = PssKib(Processes(lab, side));
+    const double now = PssKib(Processes(lab, side), pages);
     if (std::abs(now - settled) <= kSettled * now) {
       ++agree;
     } else {

@@ -17,13 +17,20 @@ std::vector<pid_t> Processes(const Lab& lab, const Side& side);
 /// The lab's containerd; -1 where it does not run.
 pid_t ContainerdOf(const Lab& lab);
 
+enum class Pages {
+  kAll,
+  /// What a process has written: its heap, stacks, files in memory. Not its programs' text,
+  /// which the kernel maps and takes back by the 64 KiB.
+  kWritten,
+};
+
 /// Sum of their proportional set sizes. Units: KiB.
 /// Source: proc(5), smaps_rollup.
-double PssKib(const std::vector<pid_t>& pids);
+double PssKib(const std::vector<pid_t>& pids, Pages pages = Pages::kAll);
 
 /// `PssKib` once it has not changed for five seconds, or after forty: memory
 /// that is on its way back to the kernel has arrived then.
-double SettledPssKib(const Lab& lab, const Side& side);
+double SettledPssKib(const Lab& lab, const Side& side, Pages pages = Pages::kAll);
 
 /// What all their threads have run so far. Units: ms.
 /// Source: kernel, Documentation/scheduler/sched-stats.rst.

@@ -41,6 +41,18 @@ TEST_F(IdleTrimTest, ReleasesNowAndThenWhileItIsBusy) {
   EXPECT_EQ(released_, 2);
 }
 
+TEST_F(IdleTrimTest, ReleasesAtOnceWhatATickHasTouched) {
+  IdleTrim trim(loop_, {std::chrono::hours(1), 3, [this] { ++released_; }});
+  trim.Tick();
+  EXPECT_EQ(released_, 0) << "not before it is done";
+  loop_.RunOnce(std::chrono::milliseconds(10));
+  EXPECT_EQ(released_, 1);
+  trim.Touch();
+  trim.Tick();
+  loop_.RunOnce(std::chrono::milliseconds(10));
+  EXPECT_EQ(released_, 1) << "it waits until all is quiet";
+}
+
 TEST_F(IdleTrimTest, IsQuietAfterItsEnd) {
   {
     IdleTrim(loop_, Options(1)).Touch();
