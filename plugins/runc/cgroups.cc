@@ -12,7 +12,11 @@
 #include <string_view>
 #include <utility>
 
+#include <gantry/deadline.h>
+#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/number.h>
+#include <gantry/pidfd.h>
 
 namespace gantry::runc {
 namespace {

@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <gantry/deadline.h>
 #include <gantry/error.h>
-
-#include "plugins/runc/files.h"
 
 namespace gantry::runc {
 

@@ -7,13 +7,15 @@
 #include <utility>
 #include <vector>
 
+#include <gantry/deadline.h>
+#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/number.h>
 
 #include "plugins/runc/cgroups.h"
 #include "plugins/runc/criu.h"
 #include "plugins/runc/exec.h"
 #include "plugins/runc/exec_fifo.h"
-#include "plugins/runc/files.h"
 #include "plugins/runc/launch.h"
 
 namespace gantry::runc {

@@ -10,10 +10,11 @@
 #include <string_view>
 #include <system_error>
 
+#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/number.h>
 
 #include "plugins/runc/documents.h"
-#include "plugins/runc/files.h"
 #include "plugins/runc/oci_command.h"
 
 namespace gantry::runc {

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "plugins/runc/files.h"
+#include <gantry/files.h>
 
 namespace gantry::runc {
 namespace {

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <utility>
 
+#include <gantry/files.h>
 #include <gantry/format.h>
 
-#include "plugins/runc/files.h"
 #include "plugins/runc/launch.h"
 
 namespace gantry::runc {

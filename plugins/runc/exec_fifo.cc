@@ -12,7 +12,10 @@
 #include <array>
 #include <cerrno>
 
+#include <gantry/deadline.h>
+#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/pidfd.h>
 
 namespace gantry::runc {
 namespace {

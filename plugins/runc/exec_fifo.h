@@ -16,11 +16,10 @@
 #include <functional>
 #include <string>
 
+#include <gantry/deadline.h>
 #include <gantry/error.h>
 #include <gantry/host_process.h>
 #include <gantry/unique_fd.h>
-
-#include "plugins/runc/files.h"
 
 namespace gantry::runc {
 

@@ -11,8 +11,10 @@
 #include <string_view>
 #include <utility>
 
+#include <gantry/files.h>
+#include <gantry/number.h>
+
 #include "plugins/runc/console.h"
-#include "plugins/runc/files.h"
 
 namespace gantry::runc {
 namespace {

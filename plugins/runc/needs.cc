@@ -13,7 +13,8 @@
 #include <chrono>
 #include <string_view>
 
-#include "plugins/runc/files.h"
+#include <gantry/deadline.h>
+#include <gantry/files.h>
 
 namespace gantry::runc {
 namespace {

@@ -12,10 +12,12 @@
 #include <array>
 #include <cerrno>
 
+#include <gantry/deadline.h>
+#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/pidfd.h>
 
 #include "plugins/runc/documents.h"
-#include "plugins/runc/files.h"
 #include "plugins/runc/sealed_binary.h"
 
 namespace gantry::runc {

@@ -8,9 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include <gantry/deadline.h>
+#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/number.h>
 
-#include "plugins/runc/files.h"
 #include "plugins/runc/launch.h"
 #include "plugins/runc/pod/files.h"
 #include "plugins/runc/pod/holder.h"

@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include <gantry/files.h>
+#include <gantry/pidfd.h>
+
 #include "plugins/runc/cgroups.h"
-#include "plugins/runc/files.h"
 
 namespace gantry::runc {
 namespace {

@@ -13,9 +13,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <gantry/files.h>
 #include <gantry/format.h>
-
-#include "plugins/runc/files.h"
 
 namespace gantry::runc {
 namespace {

@@ -18,7 +18,10 @@
 #include <functional>
 #include <string_view>
 
+#include <gantry/deadline.h>
+#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/number.h>
 
 namespace gantry::runc {
 namespace {

@@ -13,12 +13,11 @@
 #include <vector>
 
 #include <gantry/context.h>
+#include <gantry/deadline.h>
 #include <gantry/error.h>
 #include <gantry/host_process.h>
 #include <gantry/pod_config.h>
 #include <gantry/sandbox.h>
-
-#include "plugins/runc/files.h"
 
 namespace gantry::runc {
 

@@ -21,7 +21,9 @@
 
 #include <gtest/gtest.h>
 
-#include "plugins/runc/files.h"
+#include <gantry/deadline.h>
+#include <gantry/files.h>
+#include <gantry/pidfd.h>
 
 namespace gantry::runc {
 namespace {

@@ -15,12 +15,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/deadline.h>
+#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/pidfd.h>
 
 #include "plugins/runc/cgroups.h"
 #include "plugins/runc/console.h"
 #include "plugins/runc/exec_fifo.h"
-#include "plugins/runc/files.h"
 #include "plugins/runc/needs.h"
 #include "tests/unit/runc/fakes.h"
 

@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <gantry/deadline.h>
+
 #include "plugins/runc/pod/files.h"
 #include "plugins/runc/pod/holder.h"
 #include "tests/unit/runc/fakes.h"

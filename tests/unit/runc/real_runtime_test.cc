@@ -12,12 +12,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/files.h>
 #include <gantry/format.h>
 
 #include "plugins/runc/backend.h"
 #include "plugins/runc/cgroups.h"
 #include "plugins/runc/documents.h"
-#include "plugins/runc/files.h"
 #include "plugins/runc/sandbox.h"
 #include "tests/unit/runc/fakes.h"
 

@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/runc/files.h"
-
 #include <dirent.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <memory>
 
+#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/unique_fd.h>
 
-namespace gantry::runc {
+namespace gantry {
 namespace {
-
-/// Source: Linux 6.9, include/uapi/linux/pidfd.h; older headers lack it.
-constexpr unsigned kPidfdSignalProcessGroup = 1U << 2;
 
 struct CloseDirectory {
   void operator()(DIR* dir) const { closedir(dir); }
@@ -79,17 +73,6 @@ Status RemoveAt(int parent, const std::string& name, const std::string& shown) {
 }
 
 }  // namespace
-
-std::chrono::milliseconds Left(Deadline deadline) {
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-  return std::max(left, std::chrono::milliseconds(0));
-}
-
-int PollTimeout(Deadline deadline) {
-  constexpr int64_t kLongest = 1'000'000'000;
-  return static_cast<int>(std::min<int64_t>(Left(deadline).count(), kLongest));
-}
 
 Result<std::string> ReadFile(const std::string& path, size_t max_bytes) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
@@ -198,52 +181,4 @@ Result<std::vector<std::string>> ListDirectory(const std::string& path) {
   return NamesIn(dir.get());
 }
 
-Result<int64_t> ParseNumber(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) {
-    return Fail(Code::kInvalidArgument, "read a number: '{}' is none", text.substr(0, 40));
-  }
-  return value;
-}
-
-Result<uint64_t> StartTimeOf(HostPid pid) {
-  GANTRY_TRY(const std::string stat, ReadFile(Format("/proc/{}/stat", pid.value), 4096));
-  // The second field is the program's name in brackets, with any character in
-  // it; the fields after it are counted from 3.
-  size_t at = stat.rfind(')');
-  for (int field = 2; field < 22 && at != std::string::npos; ++field) {
-    at = stat.find(' ', at + 1);
-  }
-  if (at == std::string::npos) {
-    return Fail(Code::kInternal, "read '/proc/{}/stat': too short", pid.value);
-  }
-  const size_t end = stat.find(' ', at + 1);
-  GANTRY_TRY(const int64_t ticks, ParseNumber(std::string_view(stat).substr(at + 1, end - at - 1)));
-  return static_cast<uint64_t>(ticks);
-}
-
-Result<UniqueFd> OpenPidfd(HostPid pid) {
-  UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid.value, 0)));
-  if (!fd) {
-    return FailErrno(errno, "open process '{}'", pid.value);
-  }
-  return fd;
-}
-
-void SignalProcess(const UniqueFd& pidfd, int signal) {
-  // It fails only for a process that has ended.
-  syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0);
-}
-
-void KillProcess(const UniqueFd& pidfd) { SignalProcess(pidfd, SIGKILL); }
-
-void KillGroup(const UniqueFd& pidfd) {
-  // An older kernel refuses the flag; then the process itself has to do.
-  if (syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, kPidfdSignalProcessGroup) !=
-      0) {
-    KillProcess(pidfd);
-  }
-}
-
-}  // namespace gantry::runc
+}  // namespace gantry
