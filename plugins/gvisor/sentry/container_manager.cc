@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/sentry/container_manager.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include <gantry/format.h>
+
+namespace gantry::gvisor {
+namespace {
+
+using Json = nlohmann::json;
+
+/// "containerManager" is how Go's registry calls the type.
+constexpr std::string_view kWait = "containerManager.Wait";
+
+std::string Quoted(const std::string& text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// Foreign JSON: a number where there is one, else what stands for none.
+uint64_t NumberIn(const Json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return found != object.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
+}
+
+const Json& MemberOf(const Json& object, const char* name) {
+  static const Json none;
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return found == object.end() ? none : *found;
+}
+
+std::unexpected<urpc::Failure> NotUnderstood(std::string_view method) {
+  return std::unexpected(urpc::Failure{urpc::Cause::kProtocol, Code::kInternal, std::string(method),
+                                       "the sentry's result is not as expected", 0});
+}
+
+Json ToJson(const ExecArgs::Capabilities& all) {
+  return {{"PermittedCaps", all.permitted},
+          {"InheritableCaps", all.inheritable},
+          {"EffectiveCaps", all.effective},
+          {"BoundingCaps", all.bounding},
+          {"AmbientCaps", all.ambient}};
+}
+
+Json ToJson(const ExecArgs& args) {
+  return {{"filename", ""},
+          {"argv", args.argv},
+          {"envv", args.env},
+          {"wd", args.cwd},
+          {"KUID", args.uid},
+          {"KGID", args.gid},
+          {"ExtraKGIDs", args.additional_gids},
+          {"Capabilities", args.capabilities ? ToJson(*args.capabilities) : Json()},
+          {"NoNewPrivileges", args.no_new_privileges},
+          {"StdioIsPty", args.terminal},
+          {"GuestFDs", {0, 1, 2}},
+          {"ContainerID", args.container}};
+}
+
+std::string TextOf(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+uint32_t WaitWord::status() const {
+  constexpr uint32_t kSignalMask = 0x7f;
+  const uint32_t signal = raw & kSignalMask;
+  return signal != 0 ? 128 + signal : (raw >> 8) & 0xff;
+}
+
+std::string MountConf::Text() const {
+  constexpr std::array<const char*, 3> kLower = {"none", "lisafs", "erofs"};
+  constexpr std::array<const char*, 4> kUpper = {"none", "memory", "self", "anon"};
+  return Format("{}:{}", kLower.at(static_cast<size_t>(lower)),
+                kUpper.at(static_cast<size_t>(upper)));
+}
+
+Outcome<urpc::Answer> ContainerManager::Call(std::string_view method, std::string_view arg,
+                                             Deadline deadline, std::span<const int> fds) {
+  return client_.Call({.method = method, .arg = arg, .fds = fds}, deadline);
+}
+
+Outcome<void> ContainerManager::Order(std::string_view method, std::string_view arg,
+                                      Deadline deadline, std::span<const int> fds) {
+  GANTRY_TRY([[maybe_unused]] const urpc::Answer done, Call(method, arg, deadline, fds));
+  return {};
+}
+
+Outcome<void> ContainerManager::StartRoot(const std::string& id, Deadline deadline) {
+  return Order("containerManager.StartRoot", Quoted(id), deadline);
+}
+
+Outcome<void> ContainerManager::CreateSubcontainer(const std::string& id, const UniqueFd* terminal,
+                                                   Deadline deadline) {
+  const int replica = terminal == nullptr ? -1 : terminal->get();
+  return Order("containerManager.CreateSubcontainer", TextOf({{"CID", id}}), deadline,
+               std::span(&replica, terminal == nullptr ? 0 : 1));
+}
+
+Outcome<void> ContainerManager::StartSubcontainer(const Subcontainer& container,
+                                                  Deadline deadline) {
+  Json mounts = Json::array();
+  for (const MountConf& one : container.mounts) {
+    mounts.push_back(
+        {{"upper", static_cast<int>(one.upper)}, {"lower", static_cast<int>(one.lower)}});
+  }
+  const std::string arg = Format(
+      R"({{"Spec":{},"Conf":{},"CID":{},"NumGoferFilestoreFDs":{},"IsDevIoFilePresent":false,)"
+      R"("IsRootfsUpperTarFilePresent":false,"GoferMountConfs":{}}})",
+      container.spec_json, container.conf_json, Quoted(container.id), container.filestores,
+      TextOf(mounts));
+  return Order("containerManager.StartSubcontainer", arg, deadline, container.fds);
+}
+
+Outcome<void> ContainerManager::DestroySubcontainer(const std::string& id, Deadline deadline) {
+  return Order("containerManager.DestroySubcontainer", Quoted(id), deadline);
+}
+
+Outcome<void> ContainerManager::SendWait(urpc::Connection& connection, const std::string& id,
+                                         Deadline deadline) {
+  const std::string arg = Quoted(id);
+  return connection.Send({.method = kWait, .arg = arg}, deadline);
+}
+
+Outcome<void> ContainerManager::SendWaitPid(urpc::Connection& connection, const std::string& id,
+                                            int32_t pid, Deadline deadline) {
+  const std::string arg = TextOf({{"PID", pid}, {"CID", id}});
+  return connection.Send({.method = "containerManager.WaitPID", .arg = arg}, deadline);
+}
+
+Outcome<WaitWord> ContainerManager::ReadWait(urpc::Connection& connection, Deadline deadline) {
+  GANTRY_TRY(const urpc::Answer answer, connection.Receive(kWait, deadline));
+  const Json word = Json::parse(answer.result, nullptr, false);
+  if (!word.is_number_unsigned()) {
+    return NotUnderstood(kWait);
+  }
+  return WaitWord{word.get<uint32_t>()};
+}
+
+Outcome<int32_t> ContainerManager::Execute(const ExecArgs& args, std::span<const int> stdio,
+                                           Deadline deadline) {
+  constexpr std::string_view kMethod = "containerManager.ExecuteAsync";
+  GANTRY_TRY(const urpc::Answer answer, Call(kMethod, TextOf(ToJson(args)), deadline, stdio));
+  const Json pid = Json::parse(answer.result, nullptr, false);
+  if (!pid.is_number_integer()) {
+    return NotUnderstood(kMethod);
+  }
+  return pid.get<int32_t>();
+}
+
+Outcome<void> ContainerManager::Signal(const SignalTarget& target, uint32_t signal,
+                                       Deadline deadline) {
+  return Order("containerManager.Signal",
+               TextOf({{"CID", target.container},
+                       {"Signo", signal},
+                       {"PID", target.pid},
+                       {"Mode", static_cast<int>(target.mode)}}),
+               deadline);
+}
+
+Outcome<std::vector<ProcessLine>> ContainerManager::Processes(const std::string& id,
+                                                              Deadline deadline) {
+  GANTRY_TRY(const urpc::Answer answer, Call("containerManager.Processes", Quoted(id), deadline));
+  const Json all = Json::parse(answer.result, nullptr, false);
+  std::vector<ProcessLine> lines;
+  for (const Json& one : all.is_array() ? all : Json::array()) {
+    const Json& command = MemberOf(one, "cmd");
+    lines.push_back({static_cast<uint32_t>(NumberIn(one, "pid")),
+                     static_cast<uint32_t>(NumberIn(one, "ppid")),
+                     command.is_string() ? command.get<std::string>() : ""});
+  }
+  return lines;
+}
+
+Outcome<Usage> ContainerManager::Event(const std::string& id, Deadline deadline) {
+  GANTRY_TRY(const urpc::Answer answer, Call("containerManager.Event", Quoted(id), deadline));
+  const Json event = Json::parse(answer.result, nullptr, false);
+  const Json& data = MemberOf(MemberOf(event, "event"), "data");
+  Usage usage;
+  usage.memory_bytes = NumberIn(MemberOf(MemberOf(data, "memory"), "usage"), "usage");
+  usage.processes = NumberIn(MemberOf(data, "pids"), "current");
+  // A newer one has the times of all containers beside it, an older one this container's inside.
+  const Json& by_container = MemberOf(event, "containerUsage");
+  const Json& inside = MemberOf(MemberOf(data, "cpu"), "usage");
+  if (by_container.is_object() && by_container.contains(id)) {
+    usage.cpu_ns = NumberIn(by_container, id.c_str());
+  } else if (inside.is_object() && inside.contains("total")) {
+    usage.cpu_ns = NumberIn(inside, "total");
+  }
+  return usage;
+}
+
+Outcome<RuntimeState> ContainerManager::State(const std::string& id, Deadline deadline) {
+  constexpr std::string_view kMethod = "containerManager.ContainerRuntimeState";
+  GANTRY_TRY(const urpc::Answer answer, Call(kMethod, Quoted(id), deadline));
+  const Json state = Json::parse(answer.result, nullptr, false);
+  if (!state.is_number_unsigned() || state.get<uint64_t>() > 3) {
+    return NotUnderstood(kMethod);
+  }
+  return static_cast<RuntimeState>(state.get<int>());
+}
+
+Outcome<void> ContainerManager::Pause(Deadline deadline) {
+  return Order("containerManager.Pause", "null", deadline);
+}
+
+Outcome<void> ContainerManager::Resume(Deadline deadline) {
+  return Order("containerManager.Resume", "null", deadline);
+}
+
+Outcome<void> ContainerManager::PortForward(const std::string& id, uint16_t port, int socket,
+                                            Deadline deadline) {
+  return Order("containerManager.PortForward", TextOf({{"ContainerID", id}, {"Port", port}}),
+               deadline, std::span(&socket, 1));
+}
+
+}  // namespace gantry::gvisor

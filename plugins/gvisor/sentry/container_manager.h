@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The calls of a sentry that serve containers, by the names that they have there. One
+// sentry has one root container and any number of sub-containers; their processes are in one
+// pid namespace, whose numbers are used throughout.
+//
+// Nothing here guards against calls that kill or hang a sentry; see guard.h.
+// Source: runsc 20240729 and 2026-09, runsc/boot/controller.go, pkg/sentry/control/proc.go.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <gantry/deadline.h>
+
+#include "plugins/gvisor/urpc/client.h"
+
+namespace gantry::gvisor {
+
+using urpc::Outcome;
+
+/// As wait(2) gives it: the exit code shifted by eight, or the signal's number.
+struct WaitWord {
+  uint32_t raw = 0;
+
+  /// The exit code, or 128 + the signal's number.
+  uint32_t status() const;
+};
+
+enum class RuntimeState { kInvalid = 0, kCreated = 1, kRunning = 2, kStopped = 3 };
+
+/// Whom a signal reaches.
+enum class SignalMode {
+  kProcess = 0,
+  /// Every process of the container.
+  kAll = 1,
+  /// The foreground process group of the process's terminal.
+  kForeground = 2,
+};
+
+struct SignalTarget {
+  std::string container;
+  /// 0: the container's init.
+  int32_t pid = 0;
+  SignalMode mode = SignalMode::kProcess;
+};
+
+struct ProcessLine {
+  uint32_t pid = 0;
+  uint32_t parent = 0;
+  std::string command;
+};
+
+/// A process in a container that runs.
+struct ExecArgs {
+  std::string container;
+  std::vector<std::string> argv;
+  std::vector<std::string> env;
+  std::string cwd;
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  std::vector<uint32_t> additional_gids;
+
+  /// Bit N: Linux capability N. None: as a process without any privilege has them.
+  struct Capabilities {
+    uint64_t permitted = 0;
+    uint64_t inheritable = 0;
+    uint64_t effective = 0;
+    uint64_t bounding = 0;
+    uint64_t ambient = 0;
+  };
+
+  std::optional<Capabilities> capabilities;
+  bool no_new_privileges = false;
+  bool terminal = false;
+};
+
+/// How the file system of a mount is served. Source: runsc/boot/gofer_conf.go.
+struct MountConf {
+  enum class Upper { kNone = 0, kMemory = 1, kSelf = 2, kAnon = 3 };
+  enum class Lower { kNone = 0, kGofer = 1, kErofs = 2 };
+  Lower lower = Lower::kGofer;
+  Upper upper = Upper::kNone;
+
+  /// As the flag `--gofer-mount-confs` takes it: "lisafs:self".
+  std::string Text() const;
+};
+
+struct Subcontainer {
+  std::string id;
+  /// The OCI spec, as JSON, with the mounts that the gofer has resolved.
+  std::string spec_json;
+  /// The flags that sentry and gofer were started with, as JSON.
+  std::string conf_json;
+  std::vector<MountConf> mounts;
+  /// Standard streams (none with a terminal), files of the writable layers, gofer connections, in
+  /// this order. Stay the caller's.
+  std::vector<int> fds;
+  size_t filestores = 0;
+};
+
+/// What a container uses, by the sentry's own accounts.
+struct Usage {
+  /// Without a mount of type `cgroup` in its spec the sentry gives each container an equal
+  /// part of all.
+  uint64_t memory_bytes = 0;
+  uint64_t processes = 0;
+  /// Of this container; none: the sentry has not said.
+  std::optional<uint64_t> cpu_ns;
+};
+
+/// Thread: any. Each call blocks up to its deadline. Errors: as `urpc::Client::Call`.
+class ContainerManager {
+ public:
+  explicit ContainerManager(std::string socket) : client_(std::move(socket)) {}
+
+  urpc::Client& client() { return client_; }
+
+  /// Once. `id` is not looked at by any release.
+  Outcome<void> StartRoot(const std::string& id, Deadline deadline);
+  /// Keeps the id. `terminal`: the replica of its terminal.
+  Outcome<void> CreateSubcontainer(const std::string& id, const UniqueFd* terminal,
+                                   Deadline deadline);
+  /// Returns when its process runs.
+  Outcome<void> StartSubcontainer(const Subcontainer& container, Deadline deadline);
+  /// Ends every process of it and forgets how they ended. Not for the root.
+  Outcome<void> DestroySubcontainer(const std::string& id, Deadline deadline);
+
+  /// Asks how a container's init ends, on a connection for that alone. Again: the answer is the
+  /// same until it is destroyed. The root's is to be opened before it is started: once it has
+  /// ended, the sentry takes no new ones.
+  static Outcome<void> SendWait(urpc::Connection& connection, const std::string& id,
+                                Deadline deadline);
+  /// The same of a process that `Execute` has started. The first who gets an answer is the only
+  /// one.
+  static Outcome<void> SendWaitPid(urpc::Connection& connection, const std::string& id, int32_t pid,
+                                   Deadline deadline);
+  /// The answer, once there is one.
+  static Outcome<WaitWord> ReadWait(urpc::Connection& connection, Deadline deadline);
+
+  /// Starts a process; its number. `stdio`: in, out, err, or the terminal's replica three times.
+  Outcome<int32_t> Execute(const ExecArgs& args, std::span<const int> stdio, Deadline deadline);
+  Outcome<void> Signal(const SignalTarget& target, uint32_t signal, Deadline deadline);
+  Outcome<std::vector<ProcessLine>> Processes(const std::string& id, Deadline deadline);
+  Outcome<Usage> Event(const std::string& id, Deadline deadline);
+  /// Of an id that it does not know: kStopped. Of one that is paused: kRunning.
+  Outcome<RuntimeState> State(const std::string& id, Deadline deadline);
+  /// The whole sandbox.
+  Outcome<void> Pause(Deadline deadline);
+  Outcome<void> Resume(Deadline deadline);
+  /// Connects `socket` with a port of the pod's; it stays the caller's.
+  Outcome<void> PortForward(const std::string& id, uint16_t port, int socket, Deadline deadline);
+
+ private:
+  Outcome<urpc::Answer> Call(std::string_view method, std::string_view arg, Deadline deadline,
+                             std::span<const int> fds = {});
+  Outcome<void> Order(std::string_view method, std::string_view arg, Deadline deadline,
+                      std::span<const int> fds = {});
+
+  urpc::Client client_;
+};
+
+}  // namespace gantry::gvisor

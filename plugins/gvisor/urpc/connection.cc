@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/urpc/connection.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include <gantry/format.h>
+
+#include "plugins/gvisor/urpc/json_end.h"
+
+namespace gantry::urpc {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kFirstRead = 4096;
+constexpr size_t kLaterRead = size_t{64} << 10;
+/// Between two tries where the server's queue of connections is full: nothing tells when it
+/// is not (unix(7)).
+constexpr std::chrono::milliseconds kFullQueuePause{2};
+
+std::unexpected<Failure> Fails(Cause cause, std::string_view method, std::string text,
+                               int sys_errno = 0) {
+  Code code = Code::kInternal;
+  if (cause == Cause::kGone) {
+    code = Code::kUnavailable;
+  } else if (cause == Cause::kDeadline) {
+    code = Code::kDeadlineExceeded;
+  } else if (cause == Cause::kLocal) {
+    code = CodeOfErrno(sys_errno);
+  }
+  if (sys_errno != 0) {
+    text += ": " + ErrnoName(sys_errno);
+  }
+  return std::unexpected(Failure{cause, code, std::string(method), std::move(text), sys_errno});
+}
+
+/// Of a socket call that failed: the peer's fault or this process's.
+std::unexpected<Failure> FailsErrno(std::string_view method, const char* what, int sys_errno) {
+  const bool peer = sys_errno == EPIPE || sys_errno == ECONNRESET || sys_errno == ECONNREFUSED ||
+                    sys_errno == ENOENT || sys_errno == ENOTCONN || sys_errno == ESHUTDOWN;
+  return Fails(peer ? Cause::kGone : Cause::kLocal, method, what, sys_errno);
+}
+
+Outcome<void> Await(int fd, int16_t events, std::string_view method, Deadline deadline) {
+  while (true) {
+    pollfd one{fd, events, 0};
+    const int ready = poll(&one, 1, PollTimeout(deadline));
+    if (ready > 0) {
+      return {};
+    }
+    if (ready == 0 && std::chrono::steady_clock::now() >= deadline) {
+      return Fails(Cause::kDeadline, method,
+                   events == POLLIN ? "the sentry has not answered in time"
+                                    : "the sentry does not take the request");
+    }
+    if (ready < 0 && errno != EINTR) {
+      return FailsErrno(method, "wait for the sentry", errno);
+    }
+  }
+}
+
+/// The text of a request, built from its two parts.
+std::string TextOf(const Request& request) {
+  return Format(R"({{"method":{},"arg":{}}})", Json(request.method).dump(), request.arg);
+}
+
+struct ControlBuffer {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxFds * sizeof(int))> bytes{};
+};
+
+/// Sends what it can of `text`, with `fds`.
+ssize_t SendPart(int fd, std::string_view text, std::span<const int> fds) {
+  ControlBuffer control;
+  iovec part{const_cast<char*>(text.data()), text.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (!fds.empty()) {
+    message.msg_control = control.bytes.data();
+    message.msg_controllen = CMSG_SPACE(fds.size_bytes());
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(fds.size_bytes());
+    std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
+  }
+  return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+struct Received {
+  ssize_t bytes = 0;
+  /// Descriptors were lost: too many, or none free.
+  bool truncated = false;
+};
+
+Received ReceivePart(int fd, std::span<char> into, std::vector<UniqueFd>& fds) {
+  ControlBuffer control;
+  iovec part{into.data(), into.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes.data();
+  message.msg_controllen = control.bytes.size();
+  Received received;
+  received.bytes = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (received.bytes < 0) {
+    return received;
+  }
+  received.truncated = (message.msg_flags & MSG_CTRUNC) != 0;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
+      continue;
+    }
+    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int one = -1;
+      std::memcpy(&one, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+      fds.emplace_back(one);
+    }
+  }
+  return received;
+}
+
+Outcome<Answer> Parse(std::string_view method, std::string_view text, std::vector<UniqueFd> fds) {
+  const Json answer = Json::parse(text, nullptr, false);
+  if (!answer.is_object()) {
+    return Fails(Cause::kProtocol, method, "the sentry's answer is no JSON");
+  }
+  const auto success = answer.find("success");
+  if (success == answer.end() || !success->is_boolean()) {
+    return Fails(Cause::kProtocol, method, "the sentry's answer does not say whether it did it");
+  }
+  if (!success->get<bool>()) {
+    const auto err = answer.find("err");
+    return std::unexpected(Refusal(method, err != answer.end() && err->is_string()
+                                               ? err->get<std::string>()
+                                               : "the sentry does not say why"));
+  }
+  const auto result = answer.find("result");
+  return Answer{result == answer.end() ? "null" : result->dump(), std::move(fds)};
+}
+
+/// An address of at most 108 bytes: of the path itself, or by its directory's descriptor.
+struct Address {
+  sockaddr_un name{};
+  UniqueFd directory;
+};
+
+Outcome<Address> AddressOf(const std::string& path) {
+  Address address;
+  address.name.sun_family = AF_UNIX;
+  std::string text = path;
+  if (text.size() >= sizeof(address.name.sun_path)) {
+    const size_t slash = path.rfind('/');
+    const std::string folder = path.substr(0, slash == std::string::npos ? 0 : slash);
+    address.directory.reset(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!address.directory) {
+      return FailsErrno("connect", "open the folder of the sentry's socket", errno);
+    }
+    text = Format("/proc/self/fd/{}/{}", address.directory.get(), path.substr(slash + 1));
+  }
+  if (text.size() >= sizeof(address.name.sun_path)) {
+    return Fails(Cause::kLocal, "connect", "the name of the sentry's socket is too long",
+                 ENAMETOOLONG);
+  }
+  std::ranges::copy(text, address.name.sun_path);
+  return address;
+}
+
+}  // namespace
+
+Outcome<Connection> Connection::Open(const std::string& path, Deadline deadline) {
+  GANTRY_TRY(const Address address, AddressOf(path));
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) {
+    return FailsErrno("connect", "make a socket", errno);
+  }
+  const auto* const name = reinterpret_cast<const sockaddr*>(&address.name);
+  while (connect(fd.get(), name, sizeof(address.name)) != 0) {
+    if (errno != EAGAIN && errno != EINTR) {
+      return FailsErrno("connect", "connect to the sentry", errno);
+    }
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return Fails(Cause::kDeadline, "connect", "the sentry does not take the connection");
+    }
+    poll(nullptr, 0, static_cast<int>(kFullQueuePause.count()));
+  }
+  return Connection(std::move(fd));
+}
+
+Outcome<void> Connection::Send(const Request& request, Deadline deadline) {
+  if (request.fds.size() > kMaxFds) {
+    return Fails(Cause::kLocal, request.method,
+                 Format("{} descriptors, {} are possible", request.fds.size(), kMaxFds), E2BIG);
+  }
+  const std::string text = TextOf(request);
+  std::string_view left = text;
+  std::span<const int> fds = request.fds;
+  while (!left.empty()) {
+    const ssize_t sent = SendPart(fd_.get(), left, fds);
+    if (sent >= 0) {
+      left.remove_prefix(static_cast<size_t>(sent));
+      fds = {};
+    } else if (errno == EAGAIN) {
+      GANTRY_CHECK_OK(Await(fd_.get(), POLLOUT, request.method, deadline));
+    } else if (errno != EINTR) {
+      return FailsErrno(request.method, "send to the sentry", errno);
+    }
+  }
+  return {};
+}
+
+Outcome<Answer> Connection::Receive(std::string_view method, Deadline deadline) {
+  std::string text;
+  std::vector<UniqueFd> fds;
+  JsonEnd end;
+  while (end.state() != JsonEnd::State::kEnded) {
+    const size_t before = text.size();
+    text.resize(before + (before == 0 ? kFirstRead : kLaterRead));
+    const Received received = ReceivePart(fd_.get(), std::span(text).subspan(before), fds);
+    const int error = errno;
+    text.resize(before + static_cast<size_t>(std::max<ssize_t>(received.bytes, 0)));
+    if (received.bytes < 0 && error == EAGAIN) {
+      GANTRY_CHECK_OK(Await(fd_.get(), POLLIN, method, deadline));
+      continue;
+    }
+    if (received.bytes < 0 && error == EINTR) {
+      continue;
+    }
+    if (received.bytes < 0) {
+      return FailsErrno(method, "receive from the sentry", error);
+    }
+    if (received.bytes == 0) {
+      return Fails(Cause::kGone, method, "the sentry left before it had answered");
+    }
+    if (received.truncated || fds.size() > kMaxFds) {
+      return Fails(Cause::kLocal, method, "descriptors of the answer are lost", EMFILE);
+    }
+    end.Feed(std::string_view(text).substr(before));
+    if (end.state() == JsonEnd::State::kNoObject) {
+      return Fails(Cause::kProtocol, method, "the sentry's answer is no JSON object");
+    }
+    if (text.size() > kMaxAnswerBytes) {
+      return Fails(Cause::kProtocol, method,
+                   Format("the sentry's answer has more than {} bytes", kMaxAnswerBytes));
+    }
+  }
+  return Parse(method, text, std::move(fds));
+}
+
+}  // namespace gantry::urpc

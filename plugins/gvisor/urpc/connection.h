@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One connection to the control server of a sentry ("urpc": gVisor's own protocol).
+//
+// A request is {"method": "Type.Method", "arg": ...}, an answer {"success": ..., "err": ...,
+// "result": ...}, each one JSON object without a frame; descriptors go with the first byte.
+// The server reads the next request only when it has answered the one before, and throws
+// away what came with it: so there is one request at a time, and a call that waits for a
+// workload (Wait, WaitPID) needs a connection for itself. The answer waits in the socket: it
+// may be read by another process that holds the descriptor.
+// Source: runsc 20240729 and 2026-09, pkg/urpc/urpc.go, pkg/unet/unet.go.
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gantry/deadline.h>
+#include <gantry/error.h>
+#include <gantry/unique_fd.h>
+
+#include "plugins/gvisor/urpc/failure.h"
+
+namespace gantry::urpc {
+
+/// Waits as long as it takes.
+inline constexpr Deadline kNoDeadline = Deadline::max();
+
+/// More go unseen, or are cut off. Source: pkg/urpc/urpc.go, maxFiles.
+inline constexpr size_t kMaxFds = 128;
+/// Of an answer. A snapshot of /proc of a large pod has about 1 MiB.
+inline constexpr size_t kMaxAnswerBytes = size_t{16} << 20;
+
+struct Request {
+  /// "containerManager.Signal"
+  std::string_view method;
+  /// One JSON value, as text.
+  std::string_view arg = "null";
+  /// Stay the caller's.
+  std::span<const int> fds = {};
+};
+
+struct Answer {
+  /// The JSON text of `result`.
+  std::string result;
+  std::vector<UniqueFd> fds;
+};
+
+/// Thread: one at a time.
+class Connection {
+ public:
+  /// Of a path of any length. Errors: kGone where nobody listens; kLocal; kDeadline.
+  /// Blocks: up to `deadline`, where too many wait to be accepted.
+  static Outcome<Connection> Open(const std::string& path, Deadline deadline);
+
+  /// Owner: takes `fd`, of a connection on which nothing is under way, or a request that has
+  /// been sent, perhaps by another process.
+  explicit Connection(UniqueFd fd) : fd_(std::move(fd)) {}
+
+  /// Errors: kGone, kLocal, kDeadline. After one the connection is of no use.
+  Outcome<void> Send(const Request& request, Deadline deadline);
+  /// The answer to what was sent. `method` is for errors. Errors: all. After one other than
+  /// kRefused and kWorkload the connection is of no use.
+  Outcome<Answer> Receive(std::string_view method, Deadline deadline);
+
+  const UniqueFd& fd() const { return fd_; }
+
+  UniqueFd Release() && { return std::move(fd_); }
+
+ private:
+  UniqueFd fd_;
+};
+
+}  // namespace gantry::urpc

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What goes to a sentry and what is made of its answers.
+#include "plugins/gvisor/sentry/container_manager.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/os/fs.h"
+#include "tests/unit/gvisor/fake_sentry.h"
+
+namespace gantry::gvisor {
+namespace {
+
+using testing::IsEmpty;
+using testing::SizeIs;
+using urpc::FakeAnswer;
+using urpc::FakeSentry;
+using urpc::Json;
+using urpc::Soon;
+
+class ContainerManagerTest : public testing::Test {
+ protected:
+  os::TempDir folder_ = os::TempDir::Create().value();
+  ContainerManager manager_{folder_.path() + "/control.sock"};
+  /// The next answer, and what was asked last.
+  FakeAnswer answer_ = FakeAnswer::Of(Json::object());
+  Json asked_;
+  size_t fds_ = 0;
+  FakeSentry sentry_{manager_.client().path(),
+                     [this](const Json& request, std::vector<UniqueFd>& fds) {
+                       asked_ = request;
+                       fds_ = fds.size();
+                       return answer_;
+                     }};
+};
+
+TEST_F(ContainerManagerTest, StartsARoot) {
+  ASSERT_TRUE(manager_.StartRoot("p1", Soon()));
+  EXPECT_EQ(asked_, Json::parse(R"({"method":"containerManager.StartRoot","arg":"p1"})"));
+}
+
+TEST_F(ContainerManagerTest, StartsASubcontainer) {
+  ASSERT_TRUE(manager_.CreateSubcontainer("k1", nullptr, Soon()));
+  EXPECT_EQ(asked_["arg"], Json::parse(R"({"CID":"k1"})"));
+  Subcontainer container;
+  container.id = "k1";
+  container.spec_json = R"({"ociVersion":"1.0"})";
+  container.conf_json = R"({"DirectFS":true})";
+  container.mounts = {{MountConf::Lower::kGofer, MountConf::Upper::kSelf},
+                      {MountConf::Lower::kErofs, MountConf::Upper::kMemory}};
+  container.fds = {0, 1, 2, 1};
+  container.filestores = 1;
+  ASSERT_TRUE(manager_.StartSubcontainer(container, Soon()));
+  EXPECT_EQ(asked_["arg"]["Spec"]["ociVersion"], "1.0");
+  EXPECT_EQ(asked_["arg"]["Conf"]["DirectFS"], true);
+  EXPECT_EQ(asked_["arg"]["NumGoferFilestoreFDs"], 1);
+  EXPECT_EQ(asked_["arg"]["GoferMountConfs"],
+            Json::parse(R"([{"upper":2,"lower":1},{"upper":1,"lower":2}])"));
+  EXPECT_EQ(fds_, 4U);
+}
+
+TEST_F(ContainerManagerTest, WritesMountConfsAsTheFlagHasThem) {
+  EXPECT_EQ((MountConf{MountConf::Lower::kGofer, MountConf::Upper::kSelf}).Text(), "lisafs:self");
+  EXPECT_EQ((MountConf{MountConf::Lower::kErofs, MountConf::Upper::kMemory}).Text(),
+            "erofs:memory");
+  EXPECT_EQ((MountConf{MountConf::Lower::kGofer, MountConf::Upper::kNone}).Text(), "lisafs:none");
+}
+
+TEST_F(ContainerManagerTest, ExecutesAProcess) {
+  answer_ = FakeAnswer::Of(7);
+  ExecArgs args;
+  args.container = "k1";
+  args.argv = {"sh", "-c", "id"};
+  args.uid = 1000;
+  const auto pid = manager_.Execute(args, std::array{0, 1, 2}, Soon());
+  ASSERT_TRUE(pid) << pid.error().text;
+  EXPECT_EQ(*pid, 7);
+  EXPECT_EQ(asked_["method"], "containerManager.ExecuteAsync");
+  EXPECT_EQ(asked_["arg"]["argv"], Json::parse(R"(["sh","-c","id"])"));
+  EXPECT_EQ(asked_["arg"]["KUID"], 1000);
+  EXPECT_TRUE(asked_["arg"]["Capabilities"].is_null());
+  EXPECT_EQ(fds_, 3U);
+}
+
+TEST_F(ContainerManagerTest, TellsHowSomethingEnded) {
+  for (const auto& [word, status] : std::vector<std::pair<uint32_t, uint32_t>>{
+           {0, 0}, {0x700, 7}, {0x9, 137}, {0x8b, 139}, {0xff00, 255}}) {
+    EXPECT_EQ(WaitWord{word}.status(), status) << word;
+  }
+  answer_ = FakeAnswer::Of(0x700);
+  auto connection = urpc::Connection::Open(manager_.client().path(), Soon());
+  ASSERT_TRUE(connection);
+  ASSERT_TRUE(ContainerManager::SendWaitPid(*connection, "k1", 9, Soon()));
+  EXPECT_EQ(ContainerManager::ReadWait(*connection, Soon())->status(), 7U);
+  EXPECT_EQ(asked_["arg"], Json::parse(R"({"PID":9,"CID":"k1"})"));
+}
+
+TEST_F(ContainerManagerTest, SendsSignals) {
+  ASSERT_TRUE(manager_.Signal({"k1", 9, SignalMode::kForeground}, 28, Soon()));
+  EXPECT_EQ(asked_["arg"], Json::parse(R"({"CID":"k1","Signo":28,"PID":9,"Mode":2})"));
+}
+
+TEST_F(ContainerManagerTest, ListsProcesses) {
+  answer_ = FakeAnswer::Of(Json::parse(R"([{"uid":0,"pid":1,"ppid":0,"cmd":"sleep"}, 7])"));
+  const auto two = manager_.Processes("k1", Soon());
+  ASSERT_TRUE(two);
+  ASSERT_THAT(*two, SizeIs(2));
+  EXPECT_EQ(two->front().command, "sleep");
+  answer_ = FakeAnswer::Of(nullptr);
+  EXPECT_THAT(*manager_.Processes("k1", Soon()), IsEmpty());
+}
+
+// As runsc 20240729 and 2026-09 answer, with and without a cgroup mount.
+TEST_F(ContainerManagerTest, ReadsWhatIsUsed) {
+  answer_ = FakeAnswer::Of(Json::parse(
+      R"({"event":{"type":"stats","id":"c1","data":{"cpu":{"usage":{}},
+          "memory":{"usage":{"limit":0,"usage":2031616}},"pids":{"current":1}}},
+          "containerUsage":{"c1":20000000}})"));
+  const auto newer = manager_.Event("c1", Soon());
+  ASSERT_TRUE(newer);
+  EXPECT_EQ(newer->memory_bytes, 2031616U);
+  EXPECT_EQ(newer->processes, 1U);
+  EXPECT_EQ(newer->cpu_ns, 20000000U);
+  answer_ = FakeAnswer::Of(Json::parse(
+      R"({"event":{"data":{"cpu":{"usage":{"total":5}},"memory":{"usage":{}}}},
+          "containerUsage":null})"));
+  const auto older = manager_.Event("c1", Soon());
+  ASSERT_TRUE(older);
+  EXPECT_EQ(older->cpu_ns, 5U);
+  EXPECT_EQ(older->memory_bytes, 0U);
+  answer_ = FakeAnswer::Of(7);
+  EXPECT_FALSE(manager_.Event("c1", Soon())->cpu_ns);
+}
+
+TEST_F(ContainerManagerTest, TellsStates) {
+  answer_ = FakeAnswer::Of(3);
+  EXPECT_EQ(*manager_.State("k1", Soon()), RuntimeState::kStopped);
+  answer_ = FakeAnswer::Of(9);
+  EXPECT_EQ(manager_.State("k1", Soon()).error().cause, urpc::Cause::kProtocol);
+}
+
+}  // namespace
+}  // namespace gantry::gvisor
