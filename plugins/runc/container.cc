@@ -203,14 +203,10 @@ Status RuncContainer::Start() {
     return Fail(Code::kFailedPrecondition, "start container '{}': it has no init process",
                 remains_.id.str());
   }
-  // One of runc that has ended at the fifo may have left its byte there.
-  const bool ended_there = init_->Ended().has_value() && Exists(FifoPath()) &&
-                           ReadState(StateDirectory()).kind == StateKind::kRunc;
-  if (recovered_ && !ended_there) {
+  if (recovered_) {
     GANTRY_TRY(const bool started, HasStarted());
     if (started) {
-      sandbox_->Drop(ReaderName());
-      return RemoveFile(FifoPath());
+      return {};
     }
   }
   return remains_.Spec().has_poststart ? RunStart() : Release();
@@ -221,8 +217,18 @@ Result<bool> RuncContainer::HasStarted() {
     return false;
   }
   const StateKind kind = ReadState(StateDirectory()).kind;
+  if (kind == StateKind::kRunc && init_->Ended() && Exists(FifoPath())) {
+    // It has ended there, and may have left its byte: `Release` finds out.
+    return false;
+  }
   GANTRY_TRY(const bool waits, HoldsFifo(init_->pid(), FifoPath()));
-  return (kind == StateKind::kCrun || kind == StateKind::kRunc) && !waits;
+  if (waits || (kind != StateKind::kCrun && kind != StateKind::kRunc)) {
+    return false;
+  }
+  // What the start would have done next.
+  sandbox_->Drop(ReaderName());
+  GANTRY_CHECK_OK(RemoveFile(FifoPath()));
+  return true;
 }
 
 Status RuncContainer::Release() {

@@ -11,7 +11,6 @@
 // Source: runsc 20240729 and 2026-09, pkg/urpc/urpc.go, pkg/unet/unet.go.
 #pragma once
 
-#include <chrono>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,9 +23,6 @@
 #include "plugins/gvisor/urpc/failure.h"
 
 namespace gantry::urpc {
-
-/// Waits as long as it takes.
-inline constexpr Deadline kNoDeadline = Deadline::max();
 
 /// More go unseen, or are cut off. Source: pkg/urpc/urpc.go, maxFiles.
 inline constexpr size_t kMaxFds = 128;
@@ -66,8 +62,6 @@ class Connection {
   Outcome<Answer> Receive(std::string_view method, Deadline deadline);
 
   const UniqueFd& fd() const { return fd_; }
-
-  UniqueFd Release() && { return std::move(fd_); }
 
  private:
   UniqueFd fd_;

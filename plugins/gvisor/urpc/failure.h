@@ -55,17 +55,4 @@ Failure Refusal(std::string_view method, std::string text);
 /// For who knows nothing of urpc: `<method>: <text>`.
 Error ToError(const Failure& failure);
 
-/// The same of a whole outcome.
-template <class T>
-Result<T> ToResult(Outcome<T> outcome) {
-  if (!outcome) {
-    return std::unexpected(ToError(outcome.error()));
-  }
-  if constexpr (std::is_void_v<T>) {
-    return {};
-  } else {
-    return std::move(*outcome);
-  }
-}
-
 }  // namespace gantry::urpc

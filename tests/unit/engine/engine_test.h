@@ -96,6 +96,8 @@ class EngineTest : public testing::Test, public KeeperObserver {
 
   void OnKeeperLost(Error) override { seen_.push_back("lost"); }
 
+  void OnPinged() override { seen_.push_back("pinged"); }
+
   static SpawnRequest Request(const std::string& program, const std::string& tag = "") {
     SpawnRequest request;
     request.argv = {program};

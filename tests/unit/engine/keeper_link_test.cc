@@ -54,6 +54,7 @@ TEST_F(KeeperLinkTest, AnswersAPing) {
   keeper_.Tell(link::Ping{2});
   ASSERT_TRUE(Until([this] { return keeper_.pongs.size() == 2; }));
   EXPECT_THAT(keeper_.pongs, ElementsAre(1U, 2U));
+  EXPECT_TRUE(Saw("pinged"));
 }
 
 TEST_F(KeeperLinkTest, SpawnSaysAllThatWasAsked) {

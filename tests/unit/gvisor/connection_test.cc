@@ -102,6 +102,11 @@ TEST_F(ConnectionTest, TellsARefusalFromAWorkloadThatCannotRun) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().cause, Cause::kRefused);
   EXPECT_EQ(refused.error().code, Code::kNotFound);
+  const auto cannot_run = CallOne(
+      [](const Json&, auto&) { return FakeAnswer::Refusing("failed to load /no: no such file"); },
+      {.method = "T.M"});
+  ASSERT_FALSE(cannot_run);
+  EXPECT_EQ(cannot_run.error().cause, Cause::kWorkload);
 }
 
 TEST_F(ConnectionTest, SaysWhatIsNoAnswer) {

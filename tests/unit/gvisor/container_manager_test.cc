@@ -3,6 +3,8 @@
 // What goes to a sentry and what is made of its answers.
 #include "plugins/gvisor/sentry/container_manager.h"
 
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -94,6 +96,21 @@ TEST_F(ContainerManagerTest, TellsHowSomethingEnded) {
   ASSERT_TRUE(ContainerManager::SendWaitPid(*connection, "k1", 9, Soon()));
   EXPECT_EQ(ContainerManager::ReadWait(*connection, Soon())->status(), 7U);
   EXPECT_EQ(asked_["arg"], Json::parse(R"({"PID":9,"CID":"k1"})"));
+}
+
+TEST_F(ContainerManagerTest, KnowsTheCallsByTheirNames) {
+  const UniqueFd replica(dup(0));
+  ASSERT_TRUE(manager_.CreateSubcontainer("k1", &replica, Soon()));
+  EXPECT_EQ(fds_, 1U);
+  ASSERT_TRUE(manager_.DestroySubcontainer("k1", Soon()));
+  EXPECT_EQ(asked_, Json::parse(R"({"method":"containerManager.DestroySubcontainer","arg":"k1"})"));
+  ASSERT_TRUE(manager_.Pause(Soon()));
+  EXPECT_EQ(asked_, Json::parse(R"({"method":"containerManager.Pause","arg":null})"));
+  ASSERT_TRUE(manager_.Resume(Soon()));
+  EXPECT_EQ(asked_, Json::parse(R"({"method":"containerManager.Resume","arg":null})"));
+  ASSERT_TRUE(manager_.PortForward("k1", 8080, replica.get(), Soon()));
+  EXPECT_EQ(asked_["arg"], Json::parse(R"({"ContainerID":"k1","Port":8080})"));
+  EXPECT_EQ(fds_, 1U);
 }
 
 TEST_F(ContainerManagerTest, SendsSignals) {

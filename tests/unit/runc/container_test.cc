@@ -222,8 +222,11 @@ TEST_F(RuncContainerTest, TellsWhetherItHasStarted) {
   const auto recovered = Recover(container_.blob);
   ASSERT_TRUE(recovered);
   EXPECT_FALSE((*recovered)->HasStarted().value()) << "its init waits at the fifo";
-  ASSERT_EQ(unlink((State() + "/exec.fifo").c_str()), 0);
-  EXPECT_TRUE((*recovered)->HasStarted().value());
+  const auto init = container_.process.bound;
+  ASSERT_TRUE(init->Signal(SIGKILL));
+  ASSERT_TRUE(init->Wait(std::chrono::seconds(10)));
+  EXPECT_TRUE((*recovered)->HasStarted().value()) << "crun's has gone on from there, and ended";
+  EXPECT_FALSE(IsThere(State() + "/exec.fifo")) << "nothing of the start is left";
 }
 
 TEST_F(RuncContainerTest, LeavesNoTerminalBehindThatNeverCame) {
