@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Brings the containerd releases that the tests drive into
 # $GANTRY_CACHE/containerd/VERSION/bin. Nothing is installed on the host.
+. "$GANTRY_ROOT/packaging/lib/programs.sh"
 
 CONTAINERD_DEBIAN=1.7.24
 CONTAINERD_MODULES=(2.1.9 2.3.4)
@@ -17,46 +18,9 @@ containerd_there() {
     "$bin/containerd" --version 2>/dev/null | grep -Eq "[ v]${1//./\\.}([^0-9]|$)"
 }
 
-# The package's whole version; by its number, for a Debian 12 with packages of
-# 13 offers both releases.
-debian_version() {
-  apt-cache madison containerd | tr -d ' ' | cut -d'|' -f2 |
-    grep -m 1 "^${CONTAINERD_DEBIAN//./\\.}[^0-9]"
-}
-
-# Debian's package, unpacked: its service would start on the host if installed.
 containerd_from_debian() {
-  local bin work version
-  bin=$(containerd_bin "$CONTAINERD_DEBIAN")
-  version=$(debian_version) || {
-    retry 3 apt-get -q update
-    version=$(debian_version) || {
-      say "no package source has containerd $CONTAINERD_DEBIAN"
-      return 1
-    }
-  }
-  work=$(mktemp -d)
-  (
-    set -e
-    chmod 755 "$work"
-    cd "$work"
-    retry 3 apt-get -q download "containerd=$version"
-    dpkg -x containerd_*.deb unpacked
-    mkdir -p "$bin"
-    cp unpacked/usr/bin/{containerd,ctr,containerd-shim-runc-v2} "$bin/"
-  )
-  rm -rf "$work"
-}
-
-go_command() {
-  local go
-  for go in /usr/local/go/bin/go /usr/lib/go-1.24/bin/go "$(command -v go || true)"; do
-    if [ -x "$go" ] && "$go" version | grep -Eq 'go1\.(2[4-9]|[3-9][0-9])'; then
-      echo "$go"
-      return
-    fi
-  done
-  die "no Go of 1.24 or later"
+  from_debian containerd "$CONTAINERD_DEBIAN" "$(containerd_bin "$CONTAINERD_DEBIAN")" \
+    containerd ctr containerd-shim-runc-v2
 }
 
 # `go install module@version` refuses 2.1.9, whose go.mod excludes versions;
