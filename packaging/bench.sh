@@ -18,7 +18,7 @@ if [ "${1:-}" = -d ]; then
   shift
 fi
 need_root bench
-"$GANTRY_ROOT/packaging/setup" build unit demo
+"$GANTRY_ROOT/packaging/setup" build unit bench
 claim_controllers
 build_preset release gantryd gantry-keeper containerd-shim-gantry-v1 gantry_runc bench cri
 provide_images
