@@ -25,6 +25,7 @@ class CriHandlers : public CriTest {
     if (!settings().two_backends) {
       GTEST_SKIP() << (settings().stock()    ? "the stock runtime has no backends"
                        : settings().remote() ? "this run is of the fake remote backend alone"
+                       : settings().gvisor() ? "this run is of the gvisor backend alone"
                                              : "not built: " + settings().remote_plugin);
     }
     CriTest::SetUp();

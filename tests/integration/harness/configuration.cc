@@ -128,16 +128,23 @@ esac
 }
 
 std::string GantryConfiguration(const Settings& settings) {
+  const std::string begin = "version: 1\nlog:\n  level: debug\n";
   const std::string folder = settings.remote_plugin.substr(0, settings.remote_plugin.rfind('/'));
   const std::string remote =
       "  remote:\n    backend: remote\nbackends:\n  remote:\n    path: " + settings.remote_plugin +
       "\n    options:\n      Server: " + folder + "/fake-remote-sandbox\n";
   if (settings.remote()) {
-    return "version: 1\nlog:\n  level: debug\ndefault_handler: remote\nhandlers:\n" + remote;
+    return begin + "default_handler: remote\nhandlers:\n" + remote;
   }
-  return "version: 1\nlog:\n  level: debug\nhandlers:\n  runc:\n    backend: runc\n    options:\n"
-         "      BinaryName: " +
-         settings.oci +
+  if (settings.gvisor()) {
+    return begin +
+           "default_handler: gvisor\nhandlers:\n  gvisor:\n    backend: gvisor\n    options:\n"
+           "      binary_name: " +
+           settings.RunscOf(settings.runsc_release) +
+           "\n      runsc_config:\n        platform: systrap\n";
+  }
+  return begin +
+         "handlers:\n  runc:\n    backend: runc\n    options:\n      BinaryName: " + settings.oci +
          // For the test of an OCI runtime that hangs.
          "\n  hasty:\n    backend: runc\n    options:\n      BinaryName: " + settings.root +
          "/hang.sh\n      TimeoutMs: 2000\n" + (settings.two_backends ? remote : "");

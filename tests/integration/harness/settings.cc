@@ -22,6 +22,23 @@ std::string Env(const char* name, const std::string& otherwise) {
   return value != nullptr && *value != '\0' ? value : otherwise;
 }
 
+/// Of what runs the containers.
+std::string MissingBackend(const Settings& settings) {
+  std::error_code error;
+  if (settings.remote()) {
+    return fs::exists(settings.remote_plugin, error)
+               ? ""
+               : "the fake remote backend is not built: " + settings.remote_plugin;
+  }
+  if (settings.gvisor()) {
+    const std::string plugin = settings.gantry_bin + "/plugins/libgantry_gvisor.so";
+    return fs::exists(plugin, error) ? settings.no_runsc(settings.runsc_release)
+                                     : "the gvisor backend is not built: " + plugin;
+  }
+  const bool installed = RunProgram({"sh", "-c", "command -v " + settings.oci}).status == 0;
+  return installed ? "" : settings.oci + " is not installed";
+}
+
 std::string Missing(const Settings& settings) {
   if (geteuid() != 0) {
     return "needs root";
@@ -34,12 +51,8 @@ std::string Missing(const Settings& settings) {
   if (!fs::exists(settings.images + "/busybox.tar", error)) {
     return "no busybox.tar in " + settings.images;
   }
-  if (settings.remote()) {
-    if (!fs::exists(settings.remote_plugin, error)) {
-      return "the fake remote backend is not built: " + settings.remote_plugin;
-    }
-  } else if (RunProgram({"sh", "-c", "command -v " + settings.oci}).status != 0) {
-    return settings.oci + " is not installed";
+  if (std::string missing = MissingBackend(settings); !missing.empty()) {
+    return missing;
   }
   if (!settings.stock() && !fs::exists(settings.gantry_bin + "/containerd-shim-gantry-v1", error)) {
     return "containerd-shim-gantry-v1 is not in " + settings.gantry_bin;
@@ -81,14 +94,23 @@ void RemoveCgroups(const Settings& settings) {
 
 }  // namespace
 
+std::string Settings::no_runsc(const std::string& release_of_runsc) const {
+  const std::string path = RunscOf(release_of_runsc);
+  std::error_code error;
+  return fs::exists(path, error)
+             ? ""
+             : "runsc " + release_of_runsc + " is not at " + path + ": run ./run setup e2e";
+}
+
 Settings ReadSettings() {
   Settings settings;
   settings.release = Env("GANTRY_E2E_CONTAINERD", "2.3.4");
   settings.oci = Env("GANTRY_E2E_OCI", "crun");
   settings.newer_cri = Env("ENABLE_CRI_SANDBOXES", "") == "1";
   settings.runtime = Env("GANTRY_E2E_RUNTIME", "io.containerd.gantry.v1");
-  const std::string cache = Env("GANTRY_CACHE", Env("HOME", "/root") + "/.cache/gantry");
-  settings.containerd_bin = cache + "/containerd/" + settings.release + "/bin";
+  settings.runsc_release = Env("GANTRY_E2E_RUNSC", "20260905");
+  settings.cache = Env("GANTRY_CACHE", Env("HOME", "/root") + "/.cache/gantry");
+  settings.containerd_bin = settings.cache + "/containerd/" + settings.release + "/bin";
   const fs::path build = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
   settings.remote_plugin = build / "tests/libgantry_remote.so";
   settings.gantry_bin = Env("GANTRY_E2E_BIN", build / "bin");
@@ -103,8 +125,8 @@ Settings ReadSettings() {
   settings.root = folder;
   settings.run_dir = settings.root + "/run";
   settings.ns = "ge" + std::to_string(getpid());
-  settings.two_backends =
-      !settings.stock() && !settings.remote() && fs::exists(settings.remote_plugin);
+  settings.two_backends = !settings.stock() && !settings.remote() && !settings.gvisor() &&
+                          fs::exists(settings.remote_plugin);
   settings.unavailable = Missing(settings);
   return settings;
 }

@@ -3,13 +3,14 @@
 // What a run of the e2e tests is about, from the environment:
 //   GANTRY_E2E_CONTAINERD  release of containerd (2.3.4)
 //   GANTRY_E2E_OCI         crun or runc (crun); remote: no OCI runtime but the fake
-//                          remote backend of tests/contract
+//                          remote backend of tests/contract; gvisor: that backend
+//   GANTRY_E2E_RUNSC       release of gVisor's runsc for it (20260905)
 //   GANTRY_E2E_RUNTIME     runtime_type (io.containerd.gantry.v1); the stock
 //                          io.containerd.runc.v2 shows what the tests ask for
 //                          is what containerd does anyway
 //   GANTRY_E2E_BIN         where gantry's programs are (../bin of the test)
 //   GANTRY_E2E_IMAGES      where busybox.tar is (../../images of the test)
-//   GANTRY_CACHE           holds containerd/RELEASE/bin
+//   GANTRY_CACHE           holds containerd/RELEASE/bin and runsc/RELEASE/bin
 //   GANTRY_E2E_KEEP        set = the private folder stays when the run ends
 #pragma once
 
@@ -32,6 +33,8 @@ struct Settings {
   std::string release;
   std::string oci;
   std::string runtime;
+  std::string runsc_release;
+  std::string cache;  ///< GANTRY_CACHE.
   std::string containerd_bin;
   std::string gantry_bin;
   std::string remote_plugin;  ///< libgantry_remote.so beside the test.
@@ -50,6 +53,16 @@ struct Settings {
   bool stock() const { return runtime == "io.containerd.runc.v2"; }
 
   bool remote() const { return oci == "remote"; }
+
+  bool gvisor() const { return oci == "gvisor"; }
+
+  /// The runsc of a release, where set-up puts it.
+  std::string RunscOf(const std::string& release_of_runsc) const {
+    return cache + "/runsc/" + release_of_runsc + "/bin/runsc";
+  }
+
+  /// Why there is none; empty = it is there.
+  std::string no_runsc(const std::string& release_of_runsc) const;
 
   bool release1() const { return release.starts_with("1."); }
 
