@@ -181,4 +181,17 @@ Result<std::vector<std::string>> ListDirectory(const std::string& path) {
   return NamesIn(dir.get());
 }
 
+Result<std::string> FindInPath(std::string_view path, std::string_view name) {
+  while (!path.empty()) {
+    const size_t colon = path.find(':');
+    std::string candidate(path.substr(0, colon));
+    path.remove_prefix(colon == std::string_view::npos ? path.size() : colon + 1);
+    candidate.append("/").append(name);
+    if (candidate[0] == '/' && candidate[1] != '/' && IsExecutable(candidate)) {
+      return candidate;
+    }
+  }
+  return Fail(Code::kNotFound, "find '{}': not in PATH", name);
+}
+
 }  // namespace gantry

@@ -1,57 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/runc/needs.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <array>
-#include <cerrno>
-#include <chrono>
 #include <string_view>
 
-#include <gantry/deadline.h>
+#include <gantry/ask_program.h>
 #include <gantry/files.h>
 
 namespace gantry::runc {
 namespace {
 
-constexpr std::chrono::seconds kVersionLimit{2};
 constexpr size_t kMaxVersionBytes = 4096;
-
-/// The child's process id, or -1.
-pid_t SpawnVersion(const std::string& binary, int output) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  std::string program = binary;
-  std::string flag = "--version";
-  std::array<char*, 3> argv = {program.data(), flag.data(), nullptr};
-  std::array<char*, 1> env = {nullptr};
-  pid_t pid = -1;
-  const int error = posix_spawn(&pid, binary.c_str(), &actions, nullptr, argv.data(), env.data());
-  posix_spawn_file_actions_destroy(&actions);
-  return error == 0 ? pid : -1;
-}
-
-std::string ReadUntil(int pipe_end, Deadline deadline) {
-  std::string text;
-  std::array<char, 512> buffer{};
-  pollfd one = {pipe_end, POLLIN, 0};
-  while (text.size() < kMaxVersionBytes && poll(&one, 1, PollTimeout(deadline)) > 0) {
-    const ssize_t n = read(pipe_end, buffer.data(), buffer.size());
-    if (n <= 0) {
-      break;
-    }
-    text.append(buffer.data(), static_cast<size_t>(n));
-  }
-  return text;
-}
 
 NodeNeed RuntimeNeed(const Options& options) {
   NodeNeed need;
@@ -106,24 +64,7 @@ NodeNeed CriuNeed(const Options& options) {
 }  // namespace
 
 std::string AskVersion(const std::string& binary) {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return {};
-  }
-  const UniqueFd reader(ends[0]);
-  UniqueFd writer(ends[1]);
-  const pid_t pid = SpawnVersion(binary, writer.get());
-  writer.reset();
-  if (pid < 0) {
-    return {};
-  }
-  const std::string text =
-      ReadUntil(reader.get(), std::chrono::steady_clock::now() + kVersionLimit);
-  // Our own child, not yet reaped: the pid is its own. It has said what it
-  // has to say.
-  kill(pid, SIGKILL);
-  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  const std::string text = AskProgram({.program = binary, .arguments = {"--version"}}).value_or("");
   return text.substr(0, text.find('\n'));
 }
 

@@ -31,6 +31,9 @@ Status RemoveFile(const std::string& path);
 Status RemoveTree(const std::string& path);
 bool Exists(const std::string& path);
 bool IsExecutable(const std::string& path);
+/// The first program `name` in `path`, directories with colons between; only absolute ones
+/// count. Errors: kNotFound.
+Result<std::string> FindInPath(std::string_view path, std::string_view name);
 /// Names in a directory, without `.` and `..`; empty where there is none.
 Result<std::vector<std::string>> ListDirectory(const std::string& path);
 
