@@ -48,8 +48,32 @@ void PlaceInCgroups(const std::vector<std::string>& dirs, link::Spawn& spawn,
   }
 }
 
+std::vector<link::IdRange> ToRanges(const std::vector<IdMapping>& map) {
+  std::vector<link::IdRange> ranges;
+  ranges.reserve(map.size());
+  for (const IdMapping& mapping : map) {
+    ranges.push_back({mapping.container_id, mapping.host_id, mapping.length});
+  }
+  return ranges;
+}
+
+/// Where the terminal is among the descriptors.
+Status SetTerminal(const SpawnRequest& request, link::Spawn& spawn) {
+  if (!request.controlling_terminal) {
+    return {};
+  }
+  const auto found = std::ranges::find(spawn.fd_targets, *request.controlling_terminal);
+  if (found == spawn.fd_targets.end() || *found < 0) {
+    return Fail(Code::kInvalidArgument,
+                "start '{}': its controlling terminal, {}, is none of its descriptors", spawn.path,
+                *request.controlling_terminal);
+  }
+  spawn.controlling_terminal = static_cast<uint32_t>(found - spawn.fd_targets.begin());
+  return {};
+}
+
 /// The request as the link carries it; descriptors go into `fds`.
-link::Spawn ToMessage(SpawnRequest& request, std::vector<UniqueFd>& fds) {
+Result<link::Spawn> ToMessage(SpawnRequest& request, std::vector<UniqueFd>& fds) {
   link::Spawn spawn;
   spawn.path = request.argv.empty() ? std::string() : request.argv.front();
   spawn.argv = std::move(request.argv);
@@ -62,12 +86,16 @@ link::Spawn ToMessage(SpawnRequest& request, std::vector<UniqueFd>& fds) {
     fds.push_back(std::move(fd));
     spawn.fd_targets.push_back(target);
   }
+  GANTRY_CHECK_OK(SetTerminal(request, spawn));
   PlaceInCgroups(request.cgroups, spawn, fds);
   for (auto& [fd, kind] : request.namespaces) {
     spawn.join.push_back({static_cast<uint32_t>(fds.size()), static_cast<uint32_t>(kind)});
     fds.push_back(std::move(fd));
     spawn.fd_targets.push_back(-1);
   }
+  spawn.new_namespaces = static_cast<uint32_t>(request.new_namespaces);
+  spawn.uid_map = ToRanges(request.uid_map);
+  spawn.gid_map = ToRanges(request.gid_map);
   spawn.uid = request.uid;
   spawn.gid = request.gid;
   for (const auto& [resource, limit] : request.rlimits) {
@@ -114,7 +142,7 @@ os::Task<Result<link::Message>> KeeperLink::Ask(uint64_t tag, link::Type type, s
 
 os::Task<Result<SpawnedProcess>> KeeperLink::Spawn(SpawnRequest request) {
   std::vector<UniqueFd> fds;
-  link::Spawn spawn = ToMessage(request, fds);
+  GANTRY_CO_TRY(link::Spawn spawn, ToMessage(request, fds));
   spawn.tag = next_tag_++;
   const std::string path = spawn.path;
   GANTRY_CO_TRY(link::Message answer,

@@ -32,10 +32,11 @@ Keeper::Keeper(os::Loop& loop, KeeperOptions options)
            .message = [this](link::Message message) { OnEngineMessage(std::move(message)); },
            .pong = [this] { trim_.Tick(); },
            .inquired = [this](link::Channel& engine) { SendInventory(engine); }}),
-      spawner_(loop, exits_, options_.child_defaults,
-               [this](uint64_t generation, const link::Spawned& answer, UniqueFd pidfd) {
-                 return AnswerSpawn(generation, answer, std::move(pidfd));
-               }),
+      spawner_(
+          loop, exits_, options_.child_defaults, [this] { return supervisor_.generation(); },
+          [this](uint64_t generation, const link::Spawned& answer, UniqueFd pidfd) {
+            return AnswerSpawn(generation, answer, std::move(pidfd));
+          }),
       deletes_(loop, instances_, exits_, supervisor_, options_.delete_timing,
                [this](uint64_t number) { Remove(number); }),
       control_(loop, std::move(options_.control),

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace gantry::keeper {
@@ -43,6 +44,15 @@ Status SetDescriptors(const link::Spawn& from, const std::vector<UniqueFd>& fds,
   return {};
 }
 
+std::vector<IdMapping> ToMap(const std::vector<link::IdRange>& ranges) {
+  std::vector<IdMapping> map;
+  map.reserve(ranges.size());
+  for (const link::IdRange& range : ranges) {
+    map.push_back({.host_id = range.outside, .container_id = range.inside, .length = range.length});
+  }
+  return map;
+}
+
 Result<os::SpawnRequest> ToRequest(const link::Spawn& from, const std::vector<UniqueFd>& fds,
                                    const ChildDefaults& defaults) {
   os::SpawnRequest to;
@@ -57,6 +67,9 @@ Result<os::SpawnRequest> ToRequest(const link::Spawn& from, const std::vector<Un
   for (const link::Rlimit& limit : from.rlimits) {
     to.limits.push_back({limit.resource, {limit.soft, limit.hard}});
   }
+  to.new_namespaces = static_cast<int>(from.new_namespaces);
+  to.uid_map = ToMap(from.uid_map);
+  to.gid_map = ToMap(from.gid_map);
   to.uid = from.uid;
   to.gid = from.gid;
   to.no_new_privs = from.no_new_privs;
@@ -104,36 +117,54 @@ void Spawner::Begin(uint64_t generation, const link::Spawn& request,
     AnswerError(generation, request.tag, started.error());
     return;
   }
-  const os::ProcessId process = started->process;
-  exits_.Watch(process, request.name);
-  Pending& pending = pending_[process];
+  const os::ProcessId key = started->process;
+  if (started->born()) {
+    exits_.Watch(key, request.name);
+  }
+  Pending& pending = pending_[key];
   pending.spawn = std::move(*started);
+  pending.name = request.name;
   pending.tag = request.tag;
   pending.generation = generation;
-  pending.watch = loop_.Watch(pending.spawn.status.get(), EPOLLIN,
-                              [this, process](uint32_t) { Finish(process); });
-  pending.timer = loop_.After(kDeadline, [this, process] {
+  pending.watch =
+      loop_.Watch(pending.spawn.status.get(), EPOLLIN, [this, key](uint32_t) { Finish(key); });
+  pending.timer = loop_.After(kDeadline, [this, key] {
+    Pending& late = pending_.at(key);
+    late.late = true;
     // Its end, which may still be far, makes the answer.
-    IgnoreError(os::SendSignal(pending_.at(process).spawn.pidfd.get(), SIGKILL), "it has ended");
+    IgnoreError(os::SendSignal(late.spawn.pidfd.get(), SIGKILL), "it has ended");
   });
 }
 
 void Spawner::OnReaped(os::ProcessId process) {
-  if (pending_.contains(process)) {
-    Finish(process);
+  const auto found = std::ranges::find_if(pending_, [process](const auto& one) {
+    return one.first == process || one.second.spawn.process == process;
+  });
+  if (found != pending_.end()) {
+    Finish(found->first);
   }
 }
 
-void Spawner::Finish(os::ProcessId process) {
-  Pending& pending = pending_.at(process);
-  auto finished = os::FinishSpawn(pending.spawn);
+/// Asked at a birth, which comes after the request.
+bool Spawner::MayLive(const Pending& pending) {
+  if (pending.late || pending.generation != generation_()) {
+    return false;
+  }
+  exits_.Watch(pending.spawn.process, pending.name);
+  return true;
+}
+
+void Spawner::Finish(os::ProcessId key) {
+  Pending& pending = pending_.at(key);
+  auto finished = os::FinishSpawn(pending.spawn, [&] { return MayLive(pending); });
   if (!finished && finished.error().code == Code::kUnavailable) {
     return;
   }
   loop_.Unwatch(pending.watch);
   loop_.Cancel(pending.timer);
-  auto done = pending_.extract(process);
+  auto done = pending_.extract(key);
   const uint64_t generation = done.mapped().generation;
+  const os::ProcessId process = done.mapped().spawn.process;
   if (finished) {
     link::Spawned answer;
     answer.tag = done.mapped().tag;

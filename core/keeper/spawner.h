@@ -5,6 +5,10 @@
 //
 // A child is watched (Exits) from its birth on, so that a new engine hears of it even
 // when it was still on its way when the old one died. Its Spawned always comes before its Exit.
+//
+// A child with new namespaces is born a while after its Spawn came (see `os::BeginSpawn`).
+// Where another engine has had its snapshot by then, nobody would hear of it, so it is given
+// up. The process that makes it is nobody's business: it ends as an unnamed orphan.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +38,16 @@ class Spawner {
   /// what `Begin` got. True: the engine that asked heard it.
   using Answer = std::function<bool(uint64_t generation, const link::Spawned&, UniqueFd pidfd)>;
 
-  Spawner(os::Loop& loop, Exits& exits, ChildDefaults defaults, Answer answer)
-      : loop_(loop), exits_(exits), defaults_(defaults), answer_(std::move(answer)) {}
+  /// The generation of the engine that has the latest snapshot.
+  using Generation = std::function<uint64_t()>;
+
+  Spawner(os::Loop& loop, Exits& exits, ChildDefaults defaults, Generation generation,
+          Answer answer)
+      : loop_(loop),
+        exits_(exits),
+        defaults_(defaults),
+        generation_(std::move(generation)),
+        answer_(std::move(answer)) {}
 
   ~Spawner();
   Spawner(const Spawner&) = delete;
@@ -53,20 +65,26 @@ class Spawner {
  private:
   struct Pending {
     os::PendingSpawn spawn;
+    std::string name;
     uint64_t tag = 0;
     uint64_t generation = 0;
+    /// Its time was up.
+    bool late = false;
     os::WatchId watch{};
     os::TimerId timer{};
   };
 
   Result<os::PendingSpawn> Start(const link::Spawn& request, const std::vector<UniqueFd>& fds);
-  void Finish(os::ProcessId process);
+  void Finish(os::ProcessId key);
+  bool MayLive(const Pending& pending);
   bool AnswerError(uint64_t generation, uint64_t tag, const Error& error);
 
   os::Loop& loop_;
   Exits& exits_;
   ChildDefaults defaults_;
+  Generation generation_;
   Answer answer_;
+  /// By what `os::BeginSpawn` gave; one that makes another process stays its key.
   std::map<os::ProcessId, Pending> pending_;
 };
 

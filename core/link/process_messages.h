@@ -50,6 +50,19 @@ struct JoinNamespace {
   }
 };
 
+/// A range of ids of a new user namespace.
+struct IdRange {
+  uint32_t inside = 0;
+  uint32_t outside = 0;
+  uint32_t length = 0;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.inside);
+    field(2, self.outside);
+    field(3, self.length);
+  }
+};
+
 /// engine -> keeper: start a program as a child of the keeper. Answer: Spawned.
 /// Its exit is always recorded and reported (see Exit).
 ///
@@ -77,7 +90,7 @@ struct Spawn {
   /// cgroup v1 (and hybrid): `cgroup.procs` files that the child writes itself
   /// into before the program runs.
   std::vector<std::string> cgroup_procs;
-  /// Joined in this order, after the cgroups.
+  /// Joined in this order, after the cgroups and limits.
   std::vector<JoinNamespace> join;
   std::vector<Rlimit> rlimits;
   /// Unset: as the keeper was started with.
@@ -88,6 +101,11 @@ struct Spawn {
   bool no_new_privs = false;
   /// Finds the process again after an engine restart (NamedSpawn). Empty: it cannot be found.
   std::string name;
+  /// CLONE_NEW* flags: made after all in `join` are joined.
+  uint32_t new_namespaces = 0;
+  /// Of a new user namespace. Empty: the keeper's own ids, each mapped to itself.
+  std::vector<IdRange> uid_map;
+  std::vector<IdRange> gid_map;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.tag);
@@ -107,6 +125,9 @@ struct Spawn {
     field(15, self.gid);
     field(16, self.no_new_privs);
     field(17, self.name);
+    field(18, self.new_namespaces);
+    field(19, self.uid_map);
+    field(20, self.gid_map);
   }
 };
 

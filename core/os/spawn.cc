@@ -1,350 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The child is made as fork makes it, with a copy of the caller's memory, and
-// not as vfork does: nothing that it does can harm the caller, and the keeper,
-// which spawns, is so small that the copy costs little. Another thread of the
-// caller may have held any lock at that moment, so between clone and exec there
-// are only system calls: all that needs memory is prepared before, as a list
-// of steps, and a failed step is reported by its number through a pipe that
-// exec closes.
+// The caller's part of a spawn; the child's is in `spawn_plan.cc`.
 #include "core/os/spawn.h"
 
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <functional>
+#include <sstream>
 #include <utility>
 
 #include <gantry/format.h>
 
+#include "core/os/fs.h"
 #include "core/os/process.h"
+#include "core/os/spawn_plan.h"
+#include "core/os/unix_socket.h"
 
 namespace gantry::os {
 
 namespace {
 
-/// One thing that the child does: 0 or the errno. System calls only.
-using StepFunction = std::move_only_function<int()>;
-
-/// What the child writes when a step fails.
-struct Failure {
-  int step;
-  int sys_errno;
+/// The socket between caller and child.
+struct Ends {
+  UniqueFd callers;
+  UniqueFd childs;
 };
 
-int ErrnoOf(long result) { return result < 0 ? errno : 0; }
-
-/// Writes a short text into a file that exists.
-int WriteInto(int dir, const char* path, const std::string& text) {
-  const int fd = openat(dir, path, O_WRONLY | O_CLOEXEC);
-  if (fd < 0) {
-    return errno;
+Result<Ends> MakeEnds() {
+  int fds[2];
+  // Messages arrive whole or not at all.
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0) {
+    return FailErrno(errno, "spawn: make a socket");
   }
-  const int failed = ErrnoOf(write(fd, text.data(), text.size()));
-  close(fd);
-  return failed;
-}
-
-/// The child's steps and what they use.
-class Plan {
- public:
-  explicit Plan(const SpawnRequest& request) : request_(request) {}
-
-  Status Prepare();
-  /// The child's part, from clone on.
-  [[noreturn]] void RunChild(int status);
-
-  std::vector<std::string> TakeLabels() { return std::move(labels_); }
-
-  /// For a kernel that cannot make a process in a cgroup: the child moves.
-  void EnterCgroupByWriting() { cgroup_by_writing_ = true; }
-
- private:
-  void Add(std::string label, StepFunction function) {
-    labels_.push_back(std::move(label));
-    steps_.push_back(std::move(function));
-  }
-
-  Status Check() const;
-  Status PrepareDescriptors();
-  void AddCgroups();
-  void AddSession();
-  void AddLimits(bool late);
-  Status AddProgram();
-  void AddNamespaces();
-  void AddDescriptors();
-  void AddIdentity();
-  void AddExec();
-
-  bool IsLate(const SpawnRequest::Limit& limit) const;
-  const std::string& Executable() const;
-
-  const SpawnRequest& request_;
-  std::vector<std::string> labels_;
-  std::vector<StepFunction> steps_;
-  std::vector<SpawnRequest::Descriptor> descriptors_;
-  /// The descriptors' numbers above all targets, while they are put in place.
-  std::vector<int> moved_;
-  /// The first number above all targets.
-  int above_ = 3;
-  UniqueFd null_;
-  /// Opened before a user namespace is joined, in which the way to it may be barred.
-  UniqueFd program_;
-  int program_number_ = -1;
-  std::vector<char*> argv_;
-  std::vector<char*> env_;
-  std::string oom_score_adj_;
-  std::string self_ = "0";
-  bool cgroup_by_writing_ = false;
-};
-
-const std::string& Plan::Executable() const {
-  return request_.executable.empty() ? request_.argv.front() : request_.executable;
-}
-
-std::vector<char*> Pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  pointers.reserve(strings.size() + 1);
-  for (const std::string& text : strings) {
-    // execve takes pointers to mutable text and does not write to it.
-    pointers.push_back(const_cast<char*>(text.c_str()));
-  }
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-Status Plan::Check() const {
-  if (request_.argv.empty()) {
-    return Fail(Code::kInvalidArgument, "spawn: no arguments");
-  }
-  if (!Executable().contains('/')) {
-    return Fail(Code::kInvalidArgument, "spawn '{}': not a path", Executable());
-  }
-  if (request_.controlling_tty_fd && !request_.new_session) {
-    return Fail(Code::kInvalidArgument, "spawn '{}': a terminal needs a session", Executable());
-  }
-  for (const auto& space : request_.namespaces) {
-    if (space.type == CLONE_NEWPID) {
-      return Fail(Code::kInvalidArgument, "spawn '{}': cannot join a pid namespace", Executable());
-    }
-  }
-  std::vector<int> targets;
-  for (const auto& descriptor : request_.descriptors) {
-    if (descriptor.target < 0 || std::ranges::contains(targets, descriptor.target)) {
-      return Fail(Code::kInvalidArgument, "spawn '{}': bad or repeated descriptor number {}",
-                  Executable(), descriptor.target);
-    }
-    targets.push_back(descriptor.target);
-  }
-  return {};
-}
-
-Status Plan::PrepareDescriptors() {
-  descriptors_ = request_.descriptors;
-  for (int target = 0; target <= 2; ++target) {
-    if (std::ranges::contains(descriptors_, target, &SpawnRequest::Descriptor::target)) {
-      continue;
-    }
-    if (!null_) {
-      null_.reset(open("/dev/null", O_RDWR | O_CLOEXEC));
-    }
-    if (!null_) {
-      return FailErrno(errno, "open '/dev/null'");
-    }
-    descriptors_.push_back({.fd = null_.get(), .target = target});
-  }
-  for (const auto& descriptor : descriptors_) {
-    above_ = std::max(above_, descriptor.target + 1);
-  }
-  moved_.resize(descriptors_.size());
-  return {};
-}
-
-Status Plan::Prepare() {
-  GANTRY_CHECK_OK(Check());
-  GANTRY_CHECK_OK(PrepareDescriptors());
-  argv_ = Pointers(request_.argv);
-  env_ = Pointers(request_.env);
-  AddCgroups();
-  AddSession();
-  AddLimits(false);
-  GANTRY_CHECK_OK(AddProgram());
-  AddNamespaces();
-  AddDescriptors();
-  AddLimits(true);
-  AddIdentity();
-  AddExec();
-  return {};
-}
-
-void Plan::AddCgroups() {
-  if (request_.cgroup_fd) {
-    Add("enter the cgroup", [this] {
-      return cgroup_by_writing_ ? WriteInto(*request_.cgroup_fd, "cgroup.procs", self_) : 0;
-    });
-  }
-  for (const std::string& path : request_.cgroup_procs) {
-    Add(Format("write '{}'", path),
-        [this, &path] { return WriteInto(AT_FDCWD, path.c_str(), self_); });
-  }
-}
-
-void Plan::AddSession() {
-  if (request_.new_session) {
-    Add("start a session", [] { return ErrnoOf(setsid()); });
-  }
-  if (request_.controlling_tty_fd) {
-    Add("set the controlling terminal",
-        [fd = *request_.controlling_tty_fd] { return ErrnoOf(ioctl(fd, TIOCSCTTY, 0)); });
-  }
-  if (request_.oom_score_adj) {
-    oom_score_adj_ = std::to_string(*request_.oom_score_adj);
-    Add(Format("set oom_score_adj '{}'", oom_score_adj_),
-        [this] { return WriteInto(AT_FDCWD, "/proc/self/oom_score_adj", oom_score_adj_); });
-  }
-}
-
-/// Fewer open files than now: only after the descriptors are in place. All
-/// other limits go first, before a user namespace takes the right to set them.
-bool Plan::IsLate(const SpawnRequest::Limit& limit) const {
-  rlimit now{};
-  return limit.resource == RLIMIT_NOFILE && getrlimit(RLIMIT_NOFILE, &now) == 0 &&
-         limit.value.rlim_cur < now.rlim_cur;
-}
-
-void Plan::AddLimits(bool late) {
-  for (const auto& limit : request_.limits) {
-    if (IsLate(limit) == late) {
-      Add(Format("set limit {}", limit.resource), [&limit] {
-        return ErrnoOf(syscall(SYS_prlimit64, 0, limit.resource, &limit.value, nullptr));
-      });
-    }
-  }
-}
-
-Status Plan::AddProgram() {
-  const auto is_user = [](const auto& space) { return space.type == CLONE_NEWUSER; };
-  if (std::ranges::none_of(request_.namespaces, is_user)) {
-    return {};
-  }
-  program_.reset(open(Executable().c_str(), O_PATH | O_CLOEXEC));
-  if (!program_) {
-    return FailErrno(errno, "spawn '{}': open it", Executable());
-  }
-  Add("keep the program's descriptor", [this] {
-    program_number_ = fcntl(program_.get(), F_DUPFD_CLOEXEC, above_);
-    return ErrnoOf(program_number_);
-  });
-  return {};
-}
-
-void Plan::AddNamespaces() {
-  for (const auto& space : request_.namespaces) {
-    Add(Format("join namespace {:#x}", space.type),
-        [&space] { return ErrnoOf(setns(space.fd, space.type)); });
-  }
-}
-
-void Plan::AddDescriptors() {
-  // First all sources above all targets, so that no target overwrites a source.
-  for (size_t i = 0; i < descriptors_.size(); ++i) {
-    Add(Format("pass descriptor {}", descriptors_[i].fd), [this, i] {
-      moved_[i] = fcntl(descriptors_[i].fd, F_DUPFD_CLOEXEC, above_);
-      return ErrnoOf(moved_[i]);
-    });
-  }
-  Add("close other descriptors", [] {
-    // A second line of defence: all of ours are CLOEXEC. Linux 5.11 can do it.
-    syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
-    return 0;
-  });
-  for (size_t i = 0; i < descriptors_.size(); ++i) {
-    Add(Format("pass a descriptor as {}", descriptors_[i].target),
-        [this, i] { return ErrnoOf(dup2(moved_[i], descriptors_[i].target)); });
-  }
-}
-
-void Plan::AddIdentity() {
-  if (!request_.cwd.empty()) {
-    Add(Format("enter directory '{}'", request_.cwd),
-        [this] { return ErrnoOf(chdir(request_.cwd.c_str())); });
-  }
-  if (request_.umask) {
-    Add(Format("set umask {:o}", *request_.umask), [mask = *request_.umask] {
-      umask(mask);
-      return 0;
-    });
-  }
-  // By number: the C library's functions would reach for other threads.
-  if (request_.gid) {
-    Add("drop the groups", [] { return ErrnoOf(syscall(SYS_setgroups, 0, nullptr)); });
-    Add(Format("set gid {}", *request_.gid),
-        [gid = *request_.gid] { return ErrnoOf(syscall(SYS_setresgid, gid, gid, gid)); });
-  }
-  if (request_.uid) {
-    Add(Format("set uid {}", *request_.uid),
-        [uid = *request_.uid] { return ErrnoOf(syscall(SYS_setresuid, uid, uid, uid)); });
-  }
-  // After the change of user, which resets it. Source: prctl(2).
-  if (request_.parent_death_signal) {
-    Add("set the parent's death signal",
-        [signal = *request_.parent_death_signal, parent = getpid()] {
-          const int failed = ErrnoOf(prctl(PR_SET_PDEATHSIG, signal));
-          return failed == 0 && getppid() != parent ? ESRCH : failed;
-        });
-  }
-  if (request_.no_new_privs) {
-    Add("set no_new_privs", [] { return ErrnoOf(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)); });
-  }
-}
-
-void Plan::AddExec() {
-  Add(Format("exec '{}'", Executable()), [this, path = Executable().c_str()] {
-    sigset_t none;
-    sigemptyset(&none);
-    pthread_sigmask(SIG_SETMASK, &none, nullptr);
-    if (program_number_ >= 0) {
-      // It returns for scripts, whose interpreter would find the descriptor closed.
-      syscall(SYS_execveat, program_number_, "", argv_.data(), env_.data(), AT_EMPTY_PATH);
-    }
-    return ErrnoOf(execve(path, argv_.data(), env_.data()));
-  });
-}
-
-void Plan::RunChild(int status) {
-  // What is ignored stays so over exec; what has a handler must not run it.
-  struct sigaction action{};
-  action.sa_handler = SIG_DFL;
-  for (int signal = 1; signal < NSIG; ++signal) {
-    sigaction(signal, &action, nullptr);
-  }
-  if (const int moved = fcntl(status, F_DUPFD_CLOEXEC, above_); moved >= 0) {
-    status = moved;
-  }
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    if (const int failed = steps_[i](); failed != 0) {
-      const Failure failure{.step = static_cast<int>(i), .sys_errno = failed};
-      [[maybe_unused]] const ssize_t written = write(status, &failure, sizeof(failure));
-      break;
-    }
-  }
-  _exit(127);
+  Ends ends{.callers = UniqueFd(fds[0]), .childs = UniqueFd(fds[1])};
+  GANTRY_CHECK_OK(SetNonBlocking(ends.callers.get(), true));
+  return ends;
 }
 
 /// fork with a pidfd. 0 in the child, -1 with errno on failure.
-pid_t Clone(Plan& plan, std::optional<int> cgroup_fd, int& pidfd) {
+pid_t Clone(SpawnPlan& plan, std::optional<int> cgroup_fd, int& pidfd) {
   clone_args args{};
   args.flags = CLONE_PIDFD;
   args.pidfd = reinterpret_cast<uintptr_t>(&pidfd);
@@ -365,14 +68,14 @@ pid_t Clone(Plan& plan, std::optional<int> cgroup_fd, int& pidfd) {
 }
 
 /// Makes the child with all signals blocked, lest a handler of ours run in it.
-pid_t CloneAndRun(Plan& plan, std::optional<int> cgroup_fd, int status, int& pidfd) {
+pid_t CloneAndRun(SpawnPlan& plan, std::optional<int> cgroup_fd, const Ends& ends, int& pidfd) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t pid = Clone(plan, cgroup_fd, pidfd);
   if (pid == 0) {
-    plan.RunChild(status);
+    plan.RunChild(ends.childs.get(), ends.callers.get());
   }
   const int saved = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -380,19 +83,129 @@ pid_t CloneAndRun(Plan& plan, std::optional<int> cgroup_fd, int status, int& pid
   return pid;
 }
 
+/// As the kernel takes it. Empty maps: all ids that this process has.
+Result<std::string> MapText(const std::vector<IdMapping>& map, const char* own) {
+  constexpr size_t kMaxMapBytes = 65536;
+  std::string text;
+  for (const IdMapping& range : map) {
+    text += Format("{} {} {}\n", range.container_id, range.host_id, range.length);
+  }
+  if (map.empty()) {
+    GANTRY_TRY(const std::string ranges, ReadFile(own, kMaxMapBytes));
+    std::istringstream in(ranges);
+    uint32_t inside = 0;
+    uint32_t outside = 0;
+    uint32_t length = 0;
+    while (in >> inside >> outside >> length) {
+      text += Format("{} {} {}\n", inside, inside, length);
+    }
+  }
+  return text;
+}
+
+Result<PendingSpawn::Birth> PrepareBirth(const SpawnRequest& request, size_t release_step) {
+  PendingSpawn::Birth birth;
+  birth.release_step = release_step;
+  if ((request.new_namespaces & CLONE_NEWUSER) != 0) {
+    GANTRY_TRY(birth.uid_map, MapText(request.uid_map, "/proc/self/uid_map"));
+    GANTRY_TRY(birth.gid_map, MapText(request.gid_map, "/proc/self/gid_map"));
+  }
+  return birth;
+}
+
+/// 0 or the errno, and what failed as the label of the step at which the child waits.
+int WriteMap(PendingSpawn& pending, const char* name, const std::string& text) {
+  const Status written =
+      text.empty() ? Status() : WriteFile(Format("/proc/{}/{}", pending.process.pid, name), text);
+  if (written) {
+    return 0;
+  }
+  pending.steps.at(pending.birth->release_step) =
+      Format("write {} of process {}", name, pending.process.pid);
+  return written.error().sys_errno != 0 ? written.error().sys_errno : EIO;
+}
+
+void Release(PendingSpawn& pending) {
+  SpawnRelease release = WriteMap(pending, "uid_map", pending.birth->uid_map);
+  if (release == 0) {
+    release = WriteMap(pending, "gid_map", pending.birth->gid_map);
+  }
+  // Where the child is gone, its status says so.
+  send(pending.status.get(), &release, sizeof(release), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/// Where it has ended.
+void Collect(const UniqueFd& pidfd) {
+  siginfo_t info{};
+  if (pidfd) {
+    waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd.get()), &info,
+           WEXITED | WNOHANG);
+  }
+}
+
+std::unexpected<Error> Lost(const PendingSpawn& pending) {
+  Collect(pending.pidfd);
+  return Fail(Code::kAborted, "spawn: process {} was killed on its way", pending.process.pid);
+}
+
+/// The second child is there: `pending` is about it from here on.
+Status OnBirth(PendingSpawn& pending, pid_t pid, UniqueFd pidfd,
+               const std::function<bool()>& may_live) {
+  pending.birth->done = true;
+  pending.birth->maker = std::exchange(pending.pidfd, std::move(pidfd));
+  pending.process = {.pid = pid, .start_time = StartTime(pid).value_or(0)};
+  // Only an unreaped process is sure to be the one that has this number.
+  if (HasEnded(pending.pidfd.get())) {
+    return Lost(pending);
+  }
+  if (may_live && !may_live()) {
+    IgnoreError(SendSignal(pending.pidfd.get(), SIGKILL), "it has ended");
+    return Fail(Code::kAborted, "spawn: process {} was given up at its birth", pid);
+  }
+  Release(pending);
+  return {};
+}
+
+/// What the child says; nothing at its end. Errors: UNAVAILABLE: nothing yet.
+Result<std::optional<SpawnReport>> ReadReport(PendingSpawn& pending, std::vector<UniqueFd>& fds) {
+  // Asked first: what it said before its end is read then.
+  const bool lost = !pending.born() && HasEnded(pending.pidfd.get());
+  SpawnReport report;
+  const auto got =
+      RecvWithFds(pending.status.get(), {reinterpret_cast<char*>(&report), sizeof(report)}, fds);
+  if (!got && got.error().sys_errno != ECONNRESET) {
+    return std::unexpected(got.error());
+  }
+  if (got && got->would_block && !lost) {
+    return Fail(Code::kUnavailable, "spawn: process {} is on its way", pending.process.pid);
+  }
+  const bool said = got && got->bytes == sizeof(report);
+  return said ? std::optional(report) : std::nullopt;
+}
+
+Error ErrorOf(const PendingSpawn& pending, const SpawnReport& report) {
+  const auto step = static_cast<size_t>(report.step);
+  Error error =
+      ErrnoError(report.sys_errno, step < pending.steps.size() ? pending.steps[step] : "spawn");
+  if (pending.birth && step == pending.birth->release_step && error.sys_errno == EINVAL) {
+    // A map that the kernel refuses is the request's.
+    error.code = Code::kInvalidArgument;
+  }
+  return error;
+}
+
 }  // namespace
 
 Result<PendingSpawn> BeginSpawn(const SpawnRequest& request) {
-  Plan plan(request);
+  SpawnPlan plan(request);
   GANTRY_CHECK_OK(plan.Prepare());
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) {
-    return FailErrno(errno, "spawn: make a pipe");
+  PendingSpawn pending;
+  if (request.new_namespaces != 0) {
+    GANTRY_TRY(pending.birth, PrepareBirth(request, plan.release_step()));
   }
-  UniqueFd status(ends[0]);
-  const UniqueFd childs_end(ends[1]);
+  GANTRY_TRY(Ends ends, MakeEnds());
   int pidfd = -1;
-  const pid_t pid = CloneAndRun(plan, request.cgroup_fd, childs_end.get(), pidfd);
+  const pid_t pid = CloneAndRun(plan, request.cgroup_fd, ends, pidfd);
   if (pid < 0) {
     Error error = ErrnoError(errno, "clone");
     if (error.sys_errno == EAGAIN) {
@@ -400,47 +213,51 @@ Result<PendingSpawn> BeginSpawn(const SpawnRequest& request) {
     }
     return std::unexpected(std::move(error));
   }
+  pending.pidfd.reset(pidfd);
   // Fails only where the caller ignores SIGCHLD; then the number must do.
-  return PendingSpawn{.process = {.pid = pid, .start_time = StartTime(pid).value_or(0)},
-                      .pidfd = UniqueFd(pidfd),
-                      .status = std::move(status),
-                      .steps = plan.TakeLabels()};
+  pending.process = {.pid = pid, .start_time = StartTime(pid).value_or(0)};
+  pending.status = std::move(ends.callers);
+  pending.steps = plan.TakeLabels();
+  return pending;
 }
 
-Result<SpawnResult> FinishSpawn(PendingSpawn& pending) {
-  Failure failure{};
-  ssize_t got = 0;
-  do {
-    got = read(pending.status.get(), &failure, sizeof(failure));
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) {
-    Error error = ErrnoError(errno, Format("wait for process {}", pending.process.pid));
-    error.code = error.sys_errno == EAGAIN ? Code::kUnavailable : error.code;
-    return std::unexpected(std::move(error));
+Result<SpawnResult> FinishSpawn(PendingSpawn& pending, const std::function<bool()>& may_live) {
+  std::vector<UniqueFd> fds;
+  GANTRY_TRY(const std::optional<SpawnReport> report, ReadReport(pending, fds));
+  if (!report && !pending.born()) {
+    return Lost(pending);
   }
-  if (got < static_cast<ssize_t>(sizeof(failure))) {
+  if (report && report->pid != 0 && !fds.empty() && !pending.born()) {
+    GANTRY_CHECK_OK(OnBirth(pending, report->pid, std::move(fds.front()), may_live));
+    return Fail(Code::kUnavailable, "spawn: process {} is on its way", pending.process.pid);
+  }
+  if (pending.birth) {
+    Collect(pending.birth->maker);
+  }
+  if (!report) {
     return SpawnResult{.process = pending.process, .pidfd = std::move(pending.pidfd)};
   }
   // It is in _exit; this does not wait.
   siginfo_t info{};
   waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pending.pidfd.get()), &info, WEXITED);
-  const auto step = static_cast<size_t>(failure.step);
-  return std::unexpected(
-      ErrnoError(failure.sys_errno, step < pending.steps.size() ? pending.steps[step] : "spawn"));
+  return std::unexpected(ErrorOf(pending, *report));
 }
 
 Result<SpawnResult> SpawnProcess(const SpawnRequest& request, std::chrono::milliseconds deadline) {
   GANTRY_TRY(PendingSpawn pending, BeginSpawn(request));
   const auto end = std::chrono::steady_clock::now() + deadline;
-  pollfd poller{.fd = pending.status.get(), .events = POLLIN, .revents = 0};
-  int ready = 0;
-  do {
+  while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(
         std::max(end - std::chrono::steady_clock::now(), std::chrono::steady_clock::duration(0)));
-    ready = poll(&poller, 1, static_cast<int>(left.count()));
-  } while (ready < 0 && errno == EINTR);
-  if (ready > 0) {
-    return FinishSpawn(pending);
+    pollfd poller{.fd = pending.status.get(), .events = POLLIN, .revents = 0};
+    const int ready = poll(&poller, 1, static_cast<int>(left.count()));
+    if (ready == 0) {
+      break;
+    }
+    auto finished = ready > 0 ? FinishSpawn(pending) : Fail(Code::kUnavailable, "interrupted");
+    if (finished || finished.error().code != Code::kUnavailable) {
+      return finished;
+    }
   }
   IgnoreError(SendSignal(pending.pidfd.get(), SIGKILL), "it may have just ended");
   return Fail(Code::kDeadlineExceeded, "spawn '{}': process {} did not reach its program in time",

@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Starting a process. One call does it all: the child is born in its cgroup,
-// joins namespaces, gets its descriptors, limits and identity, and the caller
-// learns which step failed and why, or that the new program runs.
+// joins namespaces, gets new ones, its descriptors, limits and identity, and the
+// caller learns which step failed and why, or that the new program runs.
+//
+// With new namespaces there are two children. The first does what needs the
+// caller's privileges, makes the second, tells of it and ends: a pid namespace is
+// for a child only, and what is joined has to be joined before the new user
+// namespace takes the right to. CLONE_PARENT makes the second a child of the
+// caller, too. It waits until the caller has written its maps and released it, and
+// ends by itself where the caller gives it up.
 #pragma once
 
 #include <sys/resource.h>
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/id_mapping.h>
 #include <gantry/unique_fd.h>
 
 #include "core/os/process_id.h"
@@ -35,9 +44,6 @@ struct SpawnRequest {
   /// `cgroup.procs` files (v1) that the child writes itself into.
   std::vector<std::string> cgroup_procs{};
 
-  bool new_session = false;
-  /// Becomes the controlling terminal; needs `new_session`.
-  std::optional<int> controlling_tty_fd{};
   std::optional<int> oom_score_adj{};
 
   struct Limit {
@@ -54,8 +60,22 @@ struct SpawnRequest {
     int type;
   };
 
-  /// Joined in this order. `cwd` and `executable` are looked up after it.
+  /// Joined in this order. `cwd` and `executable` are looked up after it; the
+  /// latter before a user namespace is joined or made, in which the way to it may
+  /// be barred.
   std::vector<Namespace> namespaces{};
+
+  /// CLONE_NEW* flags but CLONE_NEWTIME, none of a type that is joined. With
+  /// CLONE_NEWUSER all others of them belong to the new user namespace.
+  int new_namespaces = 0;
+  /// Of a new user namespace; `host_id` is in the caller's ids. Both or neither:
+  /// then the caller's ids are mapped to themselves.
+  std::vector<IdMapping> uid_map{};
+  std::vector<IdMapping> gid_map{};
+
+  bool new_session = false;
+  /// Becomes the controlling terminal; needs `new_session`.
+  std::optional<int> controlling_tty_fd{};
 
   struct Descriptor {
     int fd;
@@ -84,12 +104,30 @@ struct SpawnResult {
 
 /// A child that is on its way to its program.
 struct PendingSpawn {
+  /// Of a child with new namespaces.
+  struct Birth {
+    /// It is born, and `process` is it.
+    bool done = false;
+    /// The first child, after the birth.
+    UniqueFd maker;
+    /// What goes into its `uid_map` and `gid_map`; empty: nothing.
+    std::string uid_map;
+    std::string gid_map;
+    /// The step at which it waits for that.
+    size_t release_step = 0;
+  };
+
+  /// Before the birth of a child with new namespaces: the first child.
   ProcessId process;
   UniqueFd pidfd;
-  /// Readable when the child has executed its program or failed to.
+  /// Readable when the child is born, has executed its program or failed to.
   UniqueFd status;
   /// What each of the child's steps is, for the error.
   std::vector<std::string> steps;
+  std::optional<Birth> birth;
+
+  /// `process` is the one that was asked for.
+  bool born() const { return !birth || birth->done; }
 };
 
 /// Makes the child and does not wait for it. The child has no signal blocked
@@ -101,13 +139,17 @@ struct PendingSpawn {
 /// Blocks: never. Thread: any. Needs Linux 5.3.
 Result<PendingSpawn> BeginSpawn(const SpawnRequest& request);
 
-/// Ends what `BeginSpawn` began, when `status` is readable.
+/// Goes on with what `BeginSpawn` began, when `status` is readable or `process`
+/// has ended. `may_live` is called when a child with new namespaces is born, before
+/// it does anything; false: it is killed.
 ///
 /// Errors: the errno's code, with the failed step in the message (`exec '/x/y':
 /// ENOENT`); then there is no child, it has been reaped. UNAVAILABLE where it
-/// is not known yet; `pending` is as before.
+/// is not known yet; `pending` may have been born. ABORTED where it was killed
+/// before its birth or by `may_live`: what is left of it ends when `pending` does,
+/// and who collects all children collects that.
 /// Blocks: never.
-Result<SpawnResult> FinishSpawn(PendingSpawn& pending);
+Result<SpawnResult> FinishSpawn(PendingSpawn& pending, const std::function<bool()>& may_live = {});
 
 /// Both. Errors: as above; DEADLINE_EXCEEDED where the child has not reached
 /// its program within `deadline`: it has been sent SIGKILL.

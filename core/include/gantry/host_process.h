@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/id_mapping.h>
 #include <gantry/unique_fd.h>
 
 namespace gantry {
@@ -51,13 +52,28 @@ struct SpawnRequest {
   std::vector<std::pair<UniqueFd, int>> fds;
   /// A session of its own.
   bool new_session = true;
+  /// The number in `fds` of a terminal, open for reading, that becomes the
+  /// controlling one; in a session of its own. Source: ioctl_tty(2), TIOCSCTTY.
+  std::optional<int> controlling_terminal;
   /// Directories of cgroups to be born in: one of the unified hierarchy, or
   /// one per v1 controller.
   std::vector<std::string> cgroups;
   /// Namespaces to join first: open descriptors with their CLONE_NEW* type.
   std::vector<std::pair<UniqueFd, int>> namespaces;
-  /// Who it is, in the namespaces that it joins: after a user namespace has been
-  /// joined, 0 is root there. Supplementary groups are dropped where `gid` is set.
+  /// CLONE_NEW* flags, without CLONE_NEWTIME: namespaces that are made for it,
+  /// after others were joined; none of a type that is joined. They belong to the
+  /// user namespace made here or joined, else to the node's. Mounts are as
+  /// clone(2) leaves them: without a user namespace they are still shared with
+  /// the node. With CLONE_NEWPID it is pid 1 there: of signals it gets those
+  /// that it handles, SIGKILL and SIGSTOP, and all others in it end with it.
+  int new_namespaces = 0;
+  /// Of CLONE_NEWUSER, and both or neither; `host_id` is in the node's ids.
+  /// Empty: every id is mapped to itself.
+  std::vector<IdMapping> uid_map;
+  std::vector<IdMapping> gid_map;
+  /// Who it is, in the namespaces that it joins or gets: 0 is root in its user
+  /// namespace. Unset where that maps its ids away from the node's root: it has
+  /// no capabilities there. Supplementary groups are dropped where `gid` is set.
   std::optional<uint32_t> uid;
   std::optional<uint32_t> gid;
   std::vector<std::pair<int, rlimit>> rlimits;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/id_mapping.h>
 
 namespace gantry {
 
@@ -27,13 +28,6 @@ enum class NamespaceMode : uint8_t {
   kNode = 2,
   /// Another container's.
   kTarget = 3,
-};
-
-/// Ids from `container_id` on are those from `host_id` on, `length` of them.
-struct IdMapping {
-  uint32_t host_id = 0;
-  uint32_t container_id = 0;
-  uint32_t length = 0;
 };
 
 /// resolv.conf of the pod.

@@ -85,6 +85,34 @@ TEST_F(KeeperLinkTest, SpawnSaysAllThatWasAsked) {
   EXPECT_EQ(asked.oom_score_adj, -5);
 }
 
+TEST_F(KeeperLinkTest, SpawnSaysWhichNamespacesAndTerminalItGets) {
+  SpawnRequest request = Request("/bin/x");
+  request.fds.emplace_back(Null(), 4);
+  request.fds.emplace_back(Null(), 5);
+  request.controlling_terminal = 5;
+  request.new_namespaces = CLONE_NEWUSER | CLONE_NEWPID;
+  request.uid_map = {{.host_id = 100000, .container_id = 0, .length = 65536}};
+  request.gid_map = {{.host_id = 200000, .container_id = 1, .length = 2}};
+  ASSERT_TRUE(Await(link_->Spawn(std::move(request))));
+  const link::Spawn& asked = keeper_.spawns.at(0);
+  EXPECT_EQ(asked.controlling_terminal, 1U);
+  EXPECT_EQ(asked.new_namespaces, static_cast<uint32_t>(CLONE_NEWUSER | CLONE_NEWPID));
+  ASSERT_EQ(asked.uid_map.size(), 1U);
+  EXPECT_EQ(asked.uid_map[0].inside, 0U);
+  EXPECT_EQ(asked.uid_map[0].outside, 100000U);
+  EXPECT_EQ(asked.uid_map[0].length, 65536U);
+  ASSERT_EQ(asked.gid_map.size(), 1U);
+  EXPECT_EQ(asked.gid_map[0].inside, 1U);
+}
+
+TEST_F(KeeperLinkTest, SpawnRefusesATerminalThatIsNotPassed) {
+  SpawnRequest request = Request("/bin/x");
+  request.fds.emplace_back(Null(), 4);
+  request.controlling_terminal = 0;
+  EXPECT_EQ(Await(link_->Spawn(std::move(request))).error().code, Code::kInvalidArgument);
+  EXPECT_TRUE(keeper_.spawns.empty());
+}
+
 TEST_F(KeeperLinkTest, SpawnNamesTheProgramThatFailed) {
   keeper_.fail_next[link::Type::kSpawn] = Error{Code::kNotFound, 0, "execve: ENOENT", {}};
   const auto spawned = Await(link_->Spawn(Request("/bin/absent")));

@@ -23,6 +23,8 @@ TEST(Codec, KeepsEveryKindOfField) {
   sent.cgroup_fd = 0;
   sent.rlimits = {{7, 1024, UINT64_MAX}, {3, 0, 0}};
   sent.oom_score_adj = -998;
+  sent.new_namespaces = 0x7e020000;
+  sent.uid_map = {{0, 100000, 65536}, {65536, UINT32_MAX, 1}};
   const auto got = Decode<Spawn>(Encode(sent));
   ASSERT_TRUE(got);
   EXPECT_EQ(got->tag, sent.tag);
@@ -34,6 +36,11 @@ TEST(Codec, KeepsEveryKindOfField) {
   ASSERT_EQ(got->rlimits.size(), 2U);
   EXPECT_EQ(got->rlimits[0].hard, UINT64_MAX);
   EXPECT_EQ(got->oom_score_adj, -998);
+  EXPECT_EQ(got->new_namespaces, 0x7e020000U);
+  ASSERT_EQ(got->uid_map.size(), 2U);
+  EXPECT_EQ(got->uid_map[0].outside, 100000U);
+  EXPECT_EQ(got->uid_map[1].outside, UINT32_MAX);
+  EXPECT_TRUE(got->gid_map.empty());
 }
 
 TEST(Codec, KeepsNestedMessages) {

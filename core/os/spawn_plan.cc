@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/os/spawn_plan.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <gantry/format.h>
+
+namespace gantry::os {
+
+namespace {
+
+/// What clone(2) can make. CLONE_NEWTIME is for clone3 and unshare.
+constexpr int kKnownNamespaces = CLONE_NEWCGROUP | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS |
+                                 CLONE_NEWPID | CLONE_NEWUSER | CLONE_NEWUTS;
+
+int ErrnoOf(long result) { return result < 0 ? errno : 0; }
+
+/// Writes a short text into a file that exists.
+int WriteInto(int dir, const char* path, const std::string& text) {
+  const int fd = openat(dir, path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return errno;
+  }
+  const int failed = ErrnoOf(write(fd, text.data(), text.size()));
+  close(fd);
+  return failed;
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  pointers.reserve(strings.size() + 1);
+  for (const std::string& text : strings) {
+    // execve takes pointers to mutable text and does not write to it.
+    pointers.push_back(const_cast<char*>(text.c_str()));
+  }
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// A message with one descriptor.
+int SendWithFd(int socket, const SpawnReport& report, int fd) {
+  iovec part{.iov_base = const_cast<SpawnReport*>(&report), .iov_len = sizeof(report)};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+  return ErrnoOf(sendmsg(socket, &message, MSG_NOSIGNAL));
+}
+
+/// Until the process of a pidfd has ended, reaped or not.
+void AwaitEnd(int pidfd) {
+  pollfd poller{.fd = pidfd, .events = POLLIN, .revents = 0};
+  while (poll(&poller, 1, -1) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+const std::string& SpawnPlan::Executable() const {
+  return request_.executable.empty() ? request_.argv.front() : request_.executable;
+}
+
+Status SpawnPlan::Check() const {
+  if (request_.argv.empty()) {
+    return Fail(Code::kInvalidArgument, "spawn: no arguments");
+  }
+  if (!Executable().contains('/')) {
+    return Fail(Code::kInvalidArgument, "spawn '{}': not a path", Executable());
+  }
+  if (request_.controlling_tty_fd && !request_.new_session) {
+    return Fail(Code::kInvalidArgument, "spawn '{}': a terminal needs a session", Executable());
+  }
+  GANTRY_CHECK_OK(CheckNamespaces());
+  std::vector<int> targets;
+  for (const auto& descriptor : request_.descriptors) {
+    if (descriptor.target < 0 || std::ranges::contains(targets, descriptor.target)) {
+      return Fail(Code::kInvalidArgument, "spawn '{}': bad or repeated descriptor number {}",
+                  Executable(), descriptor.target);
+    }
+    targets.push_back(descriptor.target);
+  }
+  return {};
+}
+
+Status SpawnPlan::CheckNamespaces() const {
+  if ((request_.new_namespaces & ~kKnownNamespaces) != 0) {
+    return Fail(Code::kInvalidArgument, "spawn '{}': no flags of namespaces: {:#x}", Executable(),
+                request_.new_namespaces & ~kKnownNamespaces);
+  }
+  for (const auto& space : request_.namespaces) {
+    if (space.type == CLONE_NEWPID) {
+      return Fail(Code::kInvalidArgument, "spawn '{}': cannot join a pid namespace", Executable());
+    }
+    if ((space.type & request_.new_namespaces) != 0) {
+      return Fail(Code::kInvalidArgument, "spawn '{}': joins and makes a namespace of type {:#x}",
+                  Executable(), space.type);
+    }
+  }
+  const bool maps = !request_.uid_map.empty();
+  if (maps != !request_.gid_map.empty() ||
+      (maps && (request_.new_namespaces & CLONE_NEWUSER) == 0)) {
+    return Fail(Code::kInvalidArgument,
+                "spawn '{}': maps of uids and of gids go with each other and with a new user "
+                "namespace",
+                Executable());
+  }
+  return {};
+}
+
+bool SpawnPlan::Joins(int type) const {
+  return std::ranges::contains(request_.namespaces, type, &SpawnRequest::Namespace::type);
+}
+
+Status SpawnPlan::PrepareDescriptors() {
+  descriptors_ = request_.descriptors;
+  for (int target = 0; target <= 2; ++target) {
+    if (std::ranges::contains(descriptors_, target, &SpawnRequest::Descriptor::target)) {
+      continue;
+    }
+    if (!null_) {
+      null_.reset(open("/dev/null", O_RDWR | O_CLOEXEC));
+    }
+    if (!null_) {
+      return FailErrno(errno, "open '/dev/null'");
+    }
+    descriptors_.push_back({.fd = null_.get(), .target = target});
+  }
+  for (const auto& descriptor : descriptors_) {
+    above_ = std::max(above_, descriptor.target + 1);
+  }
+  moved_.resize(descriptors_.size());
+  return {};
+}
+
+Status SpawnPlan::Prepare() {
+  GANTRY_CHECK_OK(Check());
+  GANTRY_CHECK_OK(PrepareDescriptors());
+  argv_ = Pointers(request_.argv);
+  env_ = Pointers(request_.env);
+  AddCgroups();
+  AddOomScore();
+  AddLimits(false);
+  GANTRY_CHECK_OK(AddParent());
+  AddJoins();
+  AddBirth();
+  AddSession();
+  AddDescriptors();
+  AddLimits(true);
+  AddIdentity();
+  AddPrivileges();
+  AddExec();
+  return {};
+}
+
+void SpawnPlan::AddCgroups() {
+  if (request_.cgroup_fd) {
+    Add("enter the cgroup", [this] {
+      return cgroup_by_writing_ ? WriteInto(*request_.cgroup_fd, "cgroup.procs", self_) : 0;
+    });
+  }
+  for (const std::string& path : request_.cgroup_procs) {
+    Add(Format("write '{}'", path),
+        [this, &path] { return WriteInto(AT_FDCWD, path.c_str(), self_); });
+  }
+}
+
+void SpawnPlan::AddOomScore() {
+  if (request_.oom_score_adj) {
+    oom_score_adj_ = std::to_string(*request_.oom_score_adj);
+    Add(Format("set oom_score_adj '{}'", oom_score_adj_),
+        [this] { return WriteInto(AT_FDCWD, "/proc/self/oom_score_adj", oom_score_adj_); });
+  }
+}
+
+void SpawnPlan::AddSession() {
+  if (request_.new_session) {
+    Add("start a session", [] { return ErrnoOf(setsid()); });
+  }
+  if (request_.controlling_tty_fd) {
+    Add("set the controlling terminal",
+        [fd = *request_.controlling_tty_fd] { return ErrnoOf(ioctl(fd, TIOCSCTTY, 0)); });
+  }
+}
+
+/// Fewer open files than now: only after the descriptors are in place. All
+/// other limits go first, before a user namespace takes the right to set them.
+bool SpawnPlan::IsLate(const SpawnRequest::Limit& limit) const {
+  rlimit now{};
+  return limit.resource == RLIMIT_NOFILE && getrlimit(RLIMIT_NOFILE, &now) == 0 &&
+         limit.value.rlim_cur < now.rlim_cur;
+}
+
+void SpawnPlan::AddLimits(bool late) {
+  for (const auto& limit : request_.limits) {
+    if (IsLate(limit) == late) {
+      Add(Format("set limit {}", limit.resource), [&limit] {
+        return ErrnoOf(syscall(SYS_prlimit64, 0, limit.resource, &limit.value, nullptr));
+      });
+    }
+  }
+}
+
+Status SpawnPlan::AddParent() {
+  if (!request_.parent_death_signal) {
+    return {};
+  }
+  parent_.reset(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0U)));
+  if (!parent_) {
+    return FailErrno(errno, "spawn '{}': open the parent", Executable());
+  }
+  Add("keep the parent's descriptor", [this] {
+    parent_number_ = fcntl(parent_.get(), F_DUPFD_CLOEXEC, above_);
+    return ErrnoOf(parent_number_);
+  });
+  return {};
+}
+
+void SpawnPlan::AddProgram() {
+  Add(Format("open '{}'", Executable()), [this, path = Executable().c_str()] {
+    const int fd = open(path, O_PATH | O_CLOEXEC);
+    program_number_ = fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, above_);
+    return ErrnoOf(program_number_);
+  });
+}
+
+void SpawnPlan::AddJoins() {
+  if (Joins(CLONE_NEWUSER)) {
+    AddProgram();
+  }
+  for (const auto& space : request_.namespaces) {
+    Add(Format("join namespace {:#x}", space.type),
+        [&space] { return ErrnoOf(setns(space.fd, space.type)); });
+  }
+  if ((request_.new_namespaces & CLONE_NEWUSER) != 0) {
+    AddProgram();
+  }
+}
+
+void SpawnPlan::AddBirth() {
+  if (request_.new_namespaces != 0) {
+    Add(Format("make namespaces {:#x}", request_.new_namespaces), [this] { return MakeSecond(); });
+    release_step_ = steps_.size();
+    Add("be released", [this] { return AwaitRelease(); });
+  }
+}
+
+/// Returns in the second child, and where there is none.
+int SpawnPlan::MakeSecond() {
+  const long self = syscall(SYS_pidfd_open, getpid(), 0U);
+  if (self < 0) {
+    return errno;
+  }
+  // clone3 would give no more, and is not everywhere.
+  const auto flags =
+      static_cast<unsigned long>(request_.new_namespaces | CLONE_PARENT | CLONE_PIDFD | SIGCHLD);
+  int pidfd = -1;
+  const long pid = syscall(SYS_clone, flags, nullptr, &pidfd, nullptr, nullptr);
+  if (pid < 0) {
+    return errno;
+  }
+  if (pid == 0) {
+    // What the second one reports tells the caller that the first can be reaped.
+    AwaitEnd(static_cast<int>(self));
+    close(static_cast<int>(self));
+    return 0;
+  }
+  const int failed = SendWithFd(status_, {.pid = static_cast<pid_t>(pid)}, pidfd);
+  if (failed == 0) {
+    _exit(0);
+  }
+  syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0U);
+  return failed;
+}
+
+int SpawnPlan::AwaitRelease() const {
+  SpawnRelease release = 0;
+  return read(status_, &release, sizeof(release)) == sizeof(release) ? release : ECANCELED;
+}
+
+void SpawnPlan::AddDescriptors() {
+  // First all sources above all targets, so that no target overwrites a source.
+  for (size_t i = 0; i < descriptors_.size(); ++i) {
+    Add(Format("pass descriptor {}", descriptors_[i].fd), [this, i] {
+      moved_[i] = fcntl(descriptors_[i].fd, F_DUPFD_CLOEXEC, above_);
+      return ErrnoOf(moved_[i]);
+    });
+  }
+  Add("close other descriptors", [] {
+    // A second line of defence: all of ours are CLOEXEC. Linux 5.11 can do it.
+    syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
+    return 0;
+  });
+  for (size_t i = 0; i < descriptors_.size(); ++i) {
+    Add(Format("pass a descriptor as {}", descriptors_[i].target),
+        [this, i] { return ErrnoOf(dup2(moved_[i], descriptors_[i].target)); });
+  }
+}
+
+void SpawnPlan::AddIdentity() {
+  if (!request_.cwd.empty()) {
+    Add(Format("enter directory '{}'", request_.cwd),
+        [this] { return ErrnoOf(chdir(request_.cwd.c_str())); });
+  }
+  if (request_.umask) {
+    Add(Format("set umask {:o}", *request_.umask), [mask = *request_.umask] {
+      umask(mask);
+      return 0;
+    });
+  }
+  // By number: the C library's functions would reach for other threads.
+  if (request_.gid) {
+    Add("drop the groups", [] { return ErrnoOf(syscall(SYS_setgroups, 0, nullptr)); });
+    Add(Format("set gid {}", *request_.gid),
+        [gid = *request_.gid] { return ErrnoOf(syscall(SYS_setresgid, gid, gid, gid)); });
+  }
+  if (request_.uid) {
+    Add(Format("set uid {}", *request_.uid),
+        [uid = *request_.uid] { return ErrnoOf(syscall(SYS_setresuid, uid, uid, uid)); });
+  }
+}
+
+void SpawnPlan::AddPrivileges() {
+  // After the change of user, which resets it. Source: prctl(2).
+  if (request_.parent_death_signal) {
+    Add("set the parent's death signal", [this] { return SetDeathSignal(); });
+  }
+  if (request_.no_new_privs) {
+    Add("set no_new_privs", [] { return ErrnoOf(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)); });
+  }
+}
+
+int SpawnPlan::SetDeathSignal() const {
+  const int failed = ErrnoOf(prctl(PR_SET_PDEATHSIG, *request_.parent_death_signal));
+  // It may have ended before.
+  pollfd parent{.fd = parent_number_, .events = POLLIN, .revents = 0};
+  return failed == 0 && poll(&parent, 1, 0) == 1 ? ESRCH : failed;
+}
+
+void SpawnPlan::AddExec() {
+  Add(Format("exec '{}'", Executable()), [this, path = Executable().c_str()] {
+    sigset_t none;
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, nullptr);
+    if (program_number_ >= 0) {
+      // It returns for scripts, whose interpreter would find the descriptor closed.
+      syscall(SYS_execveat, program_number_, "", argv_.data(), env_.data(), AT_EMPTY_PATH);
+    }
+    return ErrnoOf(execve(path, argv_.data(), env_.data()));
+  });
+}
+
+void SpawnPlan::RunChild(int status, int callers_end) {
+  // What is ignored stays so over exec; what has a handler must not run it.
+  struct sigaction action{};
+  action.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) {
+    sigaction(signal, &action, nullptr);
+  }
+  // Else a child that waits would not learn that the caller is gone.
+  close(callers_end);
+  const int moved = fcntl(status, F_DUPFD_CLOEXEC, above_);
+  status_ = moved >= 0 ? moved : status;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    if (const int failed = steps_[i](); failed != 0) {
+      const SpawnReport report{.step = static_cast<int32_t>(i), .sys_errno = failed};
+      [[maybe_unused]] const ssize_t sent = send(status_, &report, sizeof(report), MSG_NOSIGNAL);
+      break;
+    }
+  }
+  _exit(127);
+}
+
+}  // namespace gantry::os
