@@ -87,6 +87,11 @@ Result<link::Spawn> ToMessage(SpawnRequest& request, std::vector<UniqueFd>& fds)
     spawn.fd_targets.push_back(target);
   }
   GANTRY_CHECK_OK(SetTerminal(request, spawn));
+  if (request.program) {
+    spawn.program = static_cast<uint32_t>(fds.size());
+    fds.push_back(std::move(request.program));
+    spawn.fd_targets.push_back(-1);
+  }
   PlaceInCgroups(request.cgroups, spawn, fds);
   for (auto& [fd, kind] : request.namespaces) {
     spawn.join.push_back({static_cast<uint32_t>(fds.size()), static_cast<uint32_t>(kind)});

@@ -33,6 +33,9 @@ Status SetDescriptors(const link::Spawn& from, const std::vector<UniqueFd>& fds,
   if (from.cgroup_fd) {
     GANTRY_TRY(to.cgroup_fd, FdAt(fds, *from.cgroup_fd));
   }
+  if (from.program) {
+    GANTRY_TRY(to.program_fd, FdAt(fds, *from.program));
+  }
   if (from.controlling_terminal) {
     GANTRY_TRY(to.controlling_tty_fd, FdAt(fds, *from.controlling_terminal));
     to.new_session = true;

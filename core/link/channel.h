@@ -36,7 +36,7 @@ namespace gantry::link {
 inline constexpr size_t kHeaderBytes = 8;
 /// 4 MiB for the largest ttrpc message and room for what is around it.
 inline constexpr size_t kMaxBody = (4U << 20) + (64U << 10);
-inline constexpr size_t kMaxFds = 64;
+inline constexpr size_t kMaxFds = 192;
 
 /// A message as it was received.
 struct Message {

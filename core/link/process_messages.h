@@ -106,6 +106,8 @@ struct Spawn {
   /// Of a new user namespace. Empty: the keeper's own ids, each mapped to itself.
   std::vector<IdRange> uid_map;
   std::vector<IdRange> gid_map;
+  /// Index of the program, open: executed in place of `path`.
+  std::optional<uint32_t> program;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.tag);
@@ -128,6 +130,7 @@ struct Spawn {
     field(18, self.new_namespaces);
     field(19, self.uid_map);
     field(20, self.gid_map);
+    field(21, self.program);
   }
 };
 

@@ -35,6 +35,8 @@ struct SpawnRequest {
   /// The file to execute; a path with a slash. Empty: `argv[0]`. There is no
   /// search of PATH.
   std::string executable{};
+  /// Open, and executed in place of a path, which then is but a name.
+  std::optional<int> program_fd{};
   std::vector<std::string> argv{};
   /// The whole environment, `NAME=value`.
   std::vector<std::string> env{};

@@ -86,7 +86,7 @@ Status SpawnPlan::Check() const {
   if (request_.argv.empty()) {
     return Fail(Code::kInvalidArgument, "spawn: no arguments");
   }
-  if (!Executable().contains('/')) {
+  if (!request_.program_fd && !Executable().contains('/')) {
     return Fail(Code::kInvalidArgument, "spawn '{}': not a path", Executable());
   }
   if (request_.controlling_tty_fd && !request_.new_session) {
@@ -239,21 +239,22 @@ Status SpawnPlan::AddParent() {
 
 void SpawnPlan::AddProgram() {
   Add(Format("open '{}'", Executable()), [this, path = Executable().c_str()] {
-    const int fd = open(path, O_PATH | O_CLOEXEC);
+    const int fd = request_.program_fd ? *request_.program_fd : open(path, O_PATH | O_CLOEXEC);
     program_number_ = fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, above_);
     return ErrnoOf(program_number_);
   });
 }
 
 void SpawnPlan::AddJoins() {
-  if (Joins(CLONE_NEWUSER)) {
+  const bool makes_user = (request_.new_namespaces & CLONE_NEWUSER) != 0;
+  if (request_.program_fd || Joins(CLONE_NEWUSER)) {
     AddProgram();
   }
   for (const auto& space : request_.namespaces) {
     Add(Format("join namespace {:#x}", space.type),
         [&space] { return ErrnoOf(setns(space.fd, space.type)); });
   }
-  if ((request_.new_namespaces & CLONE_NEWUSER) != 0) {
+  if (!request_.program_fd && makes_user) {
     AddProgram();
   }
 }
@@ -366,6 +367,9 @@ void SpawnPlan::AddExec() {
     if (program_number_ >= 0) {
       // It returns for scripts, whose interpreter would find the descriptor closed.
       syscall(SYS_execveat, program_number_, "", argv_.data(), env_.data(), AT_EMPTY_PATH);
+    }
+    if (request_.program_fd) {
+      return errno;
     }
     return ErrnoOf(execve(path, argv_.data(), env_.data()));
   });

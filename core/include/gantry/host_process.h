@@ -44,6 +44,9 @@ struct WaitStatus {
 struct SpawnRequest {
   /// `argv[0]` is the path that is executed; not looked up in PATH.
   std::vector<std::string> argv;
+  /// A program, open, executed in place of `argv[0]`, which then is but a name: for one that may
+  /// be replaced. Not a script.
+  UniqueFd program;
   std::vector<std::string> env;
   /// Empty: `/`.
   std::string cwd;

@@ -13,6 +13,8 @@ struct IdMapping {
   uint32_t host_id = 0;
   uint32_t container_id = 0;
   uint32_t length = 0;
+
+  bool operator==(const IdMapping&) const = default;
 };
 
 }  // namespace gantry

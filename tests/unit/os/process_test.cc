@@ -187,6 +187,17 @@ TEST(Spawn, JoinsNamespaces) {
   EXPECT_EQ(RunScript("readlink /proc/self/ns/uts", request)->output, other + "\n");
 }
 
+TEST(Spawn, RunsAProgramThatIsGoneFromItsPlace) {
+  const auto dir = TempDir::Create();
+  const std::string path = dir->path() + "/sh";
+  ASSERT_TRUE(WriteFileAtomic(path, ReadFile("/bin/sh", 64U << 20).value(), 0755));
+  const UniqueFd program(open(path.c_str(), O_PATH | O_CLOEXEC));
+  ASSERT_EQ(unlink(path.c_str()), 0);
+  auto spawned = SpawnProcess({.program_fd = program.get(), .argv = {"a name", "-c", "exit 7"}});
+  ASSERT_TRUE(spawned) << spawned.error().message;
+  EXPECT_EQ(Child(std::move(*spawned)).Wait(), 7U);
+}
+
 TEST(Spawn, ExecutesInAUserNamespaceWhatOnlyTheNodesRootReaches) {
   if (geteuid() != 0) {
     GTEST_SKIP() << "needs root";
