@@ -12,7 +12,9 @@
 namespace gantry::gvisor {
 
 /// The program /pause, built for this machine: pid 1 that reaps, and that ends with status 0
-/// on SIGTERM or SIGINT.
+/// on SIGTERM or SIGINT. As another process of its pod, `/pause NAME`, root with CAP_SYS_ADMIN, it
+/// gives the pod a host name and ends with status 0 or the errno: how a sandbox that was
+/// booted before its pod was known gets the pod's.
 std::span<const unsigned char> PauseProgram();
 
 /// An EROFS image with /pause and the four directories that every sentry mounts upon, to be

@@ -29,8 +29,8 @@
 namespace gantry::gvisor {
 namespace {
 
+using testing::AnyOf;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::Key;
 
 constexpr size_t kMostBytes = 1 << 20;
@@ -182,6 +182,13 @@ TEST(PauseProgram, EndsForNoOtherSignal) {
   }
   pause.Signal(SIGTERM);
   EXPECT_EQ(pause.Wait(), 0);
+}
+
+TEST(PauseProgram, SaysWhyItCannotNameThePod) {
+  // Longer than a host name may be: refused before and after it is asked who asks.
+  const std::string name(65, 'n');
+  Child pause({GANTRY_SENTRY_PAUSE, name.c_str()}, {});
+  EXPECT_THAT(WEXITSTATUS(pause.Wait()), AnyOf(EINVAL, EPERM));
 }
 
 TEST(PauseProgram, ReapsItsChildren) {
