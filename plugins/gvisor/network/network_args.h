@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A pod's network as a sentry takes it, by `containerManager.SetNetworkArgs` or, older ones,
+// by `Network.CreateLinksAndRoutes`: one JSON for both.
+// Source: runsc 20240729 and 2026-09, runsc/boot/network.go, runsc/config/flags.go.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "plugins/gvisor/network/pod_network.h"
+
+namespace gantry::gvisor {
+
+/// As the sentry numbers them.
+enum class QueueingDiscipline { kNone = 0, kFifo = 1 };
+
+/// The flags of `runsc` that speak of the network, with its own defaults.
+struct NetworkOptions {
+  /// `-gso`: large segments go through the host's devices that take them.
+  bool host_gso = true;
+  /// `-software-gso`: they go through the sentry's stack where they do not through the device.
+  bool gvisor_gso = true;
+  /// `-gvisor-gro`
+  bool gvisor_gro = false;
+  bool tx_checksum_offload = false;
+  bool rx_checksum_offload = true;
+  QueueingDiscipline qdisc = QueueingDiscipline::kFifo;
+  /// `-num-network-channels`: sockets for each interface, at least one.
+  uint32_t channels = 1;
+  /// Not a flag: a spec whose sysctl `net.ipv6.conf.all.disable_ipv6` is not 0 goes without.
+  bool ipv6 = true;
+};
+
+/// The argument of the call. Where no loopback is up in the namespace there is one
+/// nevertheless, with the usual addresses. It goes with `OpenSockets` of the same options.
+std::string NetworkArgs(const PodNetwork& network, const NetworkOptions& options);
+
+}  // namespace gantry::gvisor
