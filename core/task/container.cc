@@ -8,6 +8,15 @@
 #include "core/task/stdio_host.h"
 
 namespace gantry::task {
+namespace {
+
+/// Of records whose cgroups we make: they are ours to remove.
+constexpr auto kMadeCgroups = "made-cgroups";
+constexpr std::string_view kMaking = "making";
+constexpr std::string_view kMade = "made";
+
+}  // namespace
+
 TaskProcess::TaskProcess(Container& owner, ExecId exec) : container(owner), id(std::move(exec)) {}
 
 TaskProcess::~TaskProcess() {
@@ -63,6 +72,14 @@ store::ProcessRecord ToProcessRecord(const TaskProcess& process) {
   return record;
 }
 
+CgroupOrigin OriginOf(const store::Record& record) {
+  const auto blob = record.blobs.find(kMadeCgroups);
+  if (blob == record.blobs.end()) {
+    return CgroupOrigin::kForeign;
+  }
+  return blob->second == kMade ? CgroupOrigin::kMade : CgroupOrigin::kMaking;
+}
+
 store::Record ToRecord(const Container& container) {
   store::Record record;
   record.ns = container.group->ns;
@@ -88,6 +105,9 @@ store::Record ToRecord(const Container& container) {
   record.blobs["container"] = container.blob;
   if (!container.cgroup.empty()) {
     record.blobs["cgroup"] = container.cgroup.Encode();
+  }
+  if (IsOurs(container.cgroup_origin)) {
+    record.blobs[kMadeCgroups] = container.cgroup_origin == CgroupOrigin::kMade ? kMade : kMaking;
   }
   if (container.sandbox && container.sandbox->keeper_of_blob.lock().get() == &container) {
     record.blobs["sandbox"] = container.sandbox->blob;

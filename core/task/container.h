@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gantry/backend.h>
@@ -35,6 +36,23 @@
 #include "core/task/state.h"
 
 namespace gantry::task {
+
+/// Who has made a container's cgroups.
+enum class CgroupOrigin {
+  /// A runtime, or nobody; the backend removes them.
+  kForeign,
+  /// We do, just now. An engine that finds this on record was killed at it.
+  kMaking,
+  /// We did.
+  kMade,
+  /// What there was is removed, with the container: no more are made.
+  kRemoved,
+};
+
+/// They are ours to remove.
+inline bool IsOurs(CgroupOrigin origin) {
+  return origin == CgroupOrigin::kMaking || origin == CgroupOrigin::kMade;
+}
 
 struct Container;
 class ContainerContextImpl;
@@ -129,6 +147,7 @@ struct Container : std::enable_shared_from_this<Container> {
   int64_t created_at_ns = 0;
   std::string blob;
   os::Cgroup cgroup;
+  CgroupOrigin cgroup_origin = CgroupOrigin::kForeign;
   /// Its directories, for those who can only kill and remove by them.
   std::vector<std::string> cgroup_dirs;
   /// Outside the bundle, this container's alone.
@@ -164,6 +183,8 @@ using ContainerPtr = std::shared_ptr<Container>;
 /// Nanoseconds since 1970.
 int64_t NowNs();
 store::ProcessRecord ToProcessRecord(const TaskProcess& process);
+/// By its record.
+CgroupOrigin OriginOf(const store::Record& record);
 /// The container as it goes to disk.
 store::Record ToRecord(const Container& container);
 /// How the keeper alone can end it.

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <gantry/container.h>
 #include <gantry/process.h>
@@ -33,6 +34,9 @@ class ProcessObserver {
   /// Its cgroups are known. `oom`: null where they tell no OOM events.
   virtual void OnCgroup(Container& container, os::Cgroup cgroup,
                         std::unique_ptr<os::OomWatch> oom) = 0;
+  /// They are about to be made, by us; empty: they could not be. To be recorded before they
+  /// are. Errors: kFailedPrecondition: they are another container's; kNotFound: it is removed.
+  virtual Status OnMakingCgroup(Container& container, os::Cgroup cgroup) = 0;
   virtual void OnOutOfMemory(Container& container) = 0;
 
  protected:
@@ -80,11 +84,24 @@ class ContainerContextImpl final : public ContainerContext {
   ProcessContext& init() override { return *init_; }
 
   Status UseCgroupsOf(const HostProcess& process) override;
+  Result<std::vector<std::string>> MakeCgroups() override;
   void UseStateDirs(std::vector<std::string> dirs) override;
   void OutOfMemory() override;
   Status Save(std::string blob) override;
 
  private:
+  /// What is known of its cgroups before they are made.
+  struct Known {
+    std::string bundle;
+    os::Cgroup cgroup;
+    CgroupOrigin origin = CgroupOrigin::kForeign;
+  };
+
+  Result<Known> AskForCgroup() const;
+  /// Those that are being made, or none.
+  Status RecordCgroup(const os::Cgroup& cgroup);
+  Status UseMade(const os::Cgroup& cgroup);
+
   const Parts& parts_;
   ProcessObserver& observer_;
   const std::weak_ptr<Container> container_;

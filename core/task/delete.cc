@@ -9,6 +9,8 @@
 #include "core/log/log.h"
 #include "core/os/mount.h"
 #include "core/task/backend_call.h"
+#include "core/task/container_cgroup.h"
+#include "core/task/pod_call.h"
 #include "core/task/service.h"
 #include "core/task/timestamp.h"
 
@@ -186,9 +188,26 @@ os::Task<void> Service::FreeBackend(const Container& container,
               "they then end here");
 }
 
+/// Where its spec's cgroups were made for the backend.
+os::Task<Status> Service::RemoveMadeCgroup(Container& container, Deadline deadline) {
+  if (!IsOurs(container.cgroup_origin)) {
+    container.cgroup_origin = CgroupOrigin::kRemoved;
+    co_return Status();
+  }
+  const auto remove = [cgroup = container.cgroup, limit = LeftUntil(deadline)]() -> Status {
+    return RemoveContainerCgroup(cgroup, limit);
+  };
+  GANTRY_CO_CHECK_OK(
+      co_await parts_.services.pool.RunFor(container.group->account, remove, os::Refusable::kNo));
+  container.cgroup_origin = CgroupOrigin::kRemoved;
+  container.cgroup = {};
+  container.cgroup_dirs.clear();
+  co_return Status();
+}
+
 os::Task<Status> Service::Remove(ContainerPtr container, std::optional<Deadline> deadline) {
+  const Deadline by = deadline.value_or(DeadlineIn(parts_.config.timeouts.remove));
   if (container->backend) {
-    const Deadline by = deadline.value_or(DeadlineIn(parts_.config.timeouts.remove));
     GANTRY_CO_CHECK_OK(co_await calls_.Run(
         "delete", BackendCall(*container).By(by),
         [](const BackendCall& backend) {
@@ -197,6 +216,8 @@ os::Task<Status> Service::Remove(ContainerPtr container, std::optional<Deadline>
         os::Refusable::kNo));
   }
   container->oom.reset();
+  // What is left in there may hold the streams.
+  GANTRY_CO_CHECK_OK(co_await RemoveMadeCgroup(*container, by));
   std::vector<TaskProcessPtr> processes;
   for (const auto& [id, exec] : container->execs) {
     processes.push_back(exec);

@@ -220,13 +220,40 @@ void Service::OnCgroup(Container& container, os::Cgroup cgroup, std::unique_ptr<
   if (container.oom && container.cgroup == cgroup) {
     return;
   }
+  const bool ours = IsOurs(container.cgroup_origin);
+  if (ours && !container.cgroup.empty() && container.cgroup != cgroup) {
+    LogError({{"backend", container.backend_name}, {"id", container.id.str()}},
+             "backend '{}' names cgroups of a container that has those made for it",
+             container.backend_name);
+    return;
+  }
   container.cgroup = std::move(cgroup);
-  container.cgroup_dirs = DirsOf(container.cgroup, parts_.services.cgroups);
+  container.cgroup_dirs =
+      ours ? container.cgroup.Dirs() : DirsOf(container.cgroup, parts_.services.cgroups);
   if (oom) {
     oom->Begin(parts_.services.loop, [this, &container] { OnOutOfMemory(container); });
     container.oom = std::move(oom);
   }
   Protect(container);
+}
+
+Status Service::OnMakingCgroup(Container& container, os::Cgroup cgroup) {
+  if (container.cgroup_origin == CgroupOrigin::kRemoved) {
+    return Fail(Code::kNotFound, "container '{}' is not there any more", container.id.str());
+  }
+  std::vector<std::string> dirs = cgroup.Dirs();
+  for (const auto& [key, other] : containers_) {
+    if (other.get() != &container && !dirs.empty() &&
+        std::ranges::contains(other->cgroup_dirs, dirs.front())) {
+      return Fail(Code::kFailedPrecondition, "make cgroup '{}': it is that of container '{}'",
+                  dirs.front(), other->id.str());
+    }
+  }
+  container.cgroup_origin = cgroup.empty() ? CgroupOrigin::kForeign : CgroupOrigin::kMaking;
+  container.cgroup = std::move(cgroup);
+  container.cgroup_dirs = std::move(dirs);
+  Protect(container);
+  return {};
 }
 
 void Service::OnOutOfMemory(Container& container) {

@@ -231,9 +231,14 @@ os::Task<void> Service::EndMember(ContainerPtr member) {
                  "its end is not known though its sandbox ends");
     }
   }
+  const bool had_cgroup = IsOurs(member->cgroup_origin);
   if (Status removed = co_await Remove(member); !removed) {
     LogError({{"ns", member->group->ns.str()}, {"id", member->id.str()}},
              "end it with its sandbox: {}", removed.error().message);
+  } else if (had_cgroup) {
+    // Of that name there may be another's before this one is deleted.
+    Protect(*member);
+    IgnoreError(co_await Save(*member), "then its removal is asked for again");
   }
 }
 

@@ -172,6 +172,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   /// Removes every trace outside the bundle. Again: allowed. `deadline`: the
   /// backend's; without, the configuration's from now on.
   os::Task<Status> Remove(ContainerPtr container, std::optional<Deadline> deadline = {});
+  os::Task<Status> RemoveMadeCgroup(Container& container, Deadline deadline);
   os::Task<void> AwaitPublishedExit(TaskProcess& init);
   os::Task<void> CloseStreams(TaskProcessPtr process);
   os::Task<void> FreeBackend(const Container& container,
@@ -190,6 +191,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   void OnExited(TaskProcess& process, ExitStatus exit) override;
   void OnCgroup(Container& container, os::Cgroup cgroup,
                 std::unique_ptr<os::OomWatch> oom) override;
+  Status OnMakingCgroup(Container& container, os::Cgroup cgroup) override;
   void OnOutOfMemory(Container& container) override;
   os::Task<void> HandleExit(ContainerPtr container, TaskProcessPtr process);
   os::Task<void> EndExecsFirst(ContainerPtr container);

@@ -81,6 +81,17 @@ class ContainerContext {
   /// after a restart of the engine, where the backend has saved something since.
   /// Errors: kNotFound when the process is gone. Blocks: reads /proc.
   virtual Status UseCgroupsOf(const HostProcess& process) = 0;
+  /// Makes the cgroups that the container's spec names (`linux.cgroupsPath`), with its limits
+  /// (`linux.resources`, but for devices), for a backend whose processes no OCI runtime places.
+  /// Gives their directories, for `SpawnRequest::cgroups`; none: the spec names no cgroup.
+  /// From now on as after `UseCgroupsOf`, and the core removes them with the container: what
+  /// is in them after its `Delete` is killed. To be called in `CreateContainer`. On record
+  /// before they are made. Again, also after a restart of the engine: the same ones, as they are.
+  /// Errors: kInvalidArgument: no such path can be, or the kernel refuses a limit;
+  /// kFailedPrecondition: they are another container's, have processes or are frozen, or the
+  /// node has no cgroups; kNotFound, kUnimplemented: it lacks what a limit needs. Nothing stays
+  /// made then. Blocks: on files. Thread: workers.
+  virtual Result<std::vector<std::string>> MakeCgroups() = 0;
   /// Directories outside the bundle that hold this container's state and nothing
   /// else: they are removed with it where neither backend nor engine can do it.
   virtual void UseStateDirs(std::vector<std::string> dirs) = 0;

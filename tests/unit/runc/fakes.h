@@ -183,6 +183,8 @@ class FakeContainerContext : public ContainerContext {
     return {};
   }
 
+  Result<std::vector<std::string>> MakeCgroups() override { return std::vector<std::string>(); }
+
   void OutOfMemory() override {}
 
   Status Save(std::string text) override {

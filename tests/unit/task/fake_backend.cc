@@ -92,6 +92,7 @@ class FakeContainer final : public Container {
   ~FakeContainer() override { object_.backend().Remove(object_.name()); }
 
   Status Create() {
+    GANTRY_CHECK_OK(object_.backend().Use(context_, false));
     GANTRY_CHECK_OK(object_.backend().ComeUp(object_.name(), context_.init(), sandbox_, false));
     if (const std::string state = object_.backend().StateFor(false); !state.empty()) {
       GANTRY_CHECK_OK(context_.Save(state));
@@ -101,6 +102,7 @@ class FakeContainer final : public Container {
 
   Status Recover(const std::string& blob) {
     GANTRY_CHECK_OK(object_.Enter("recover", blob));
+    GANTRY_CHECK_OK(object_.backend().Use(context_, true));
     return object_.backend().ComeUp(object_.name(), context_.init(), sandbox_, true);
   }
 
@@ -270,6 +272,18 @@ Result<std::unique_ptr<Sandbox>> FakeBackend::RecoverSandbox(const SandboxReques
 void FakeBackend::StartServers() {
   const std::lock_guard lock(mutex_);
   servers_ = true;
+}
+
+void FakeBackend::UseContext(std::function<Status(ContainerContext&, bool)> use) {
+  const std::lock_guard lock(mutex_);
+  use_context_ = std::move(use);
+}
+
+Status FakeBackend::Use(ContainerContext& context, bool recovered) const {
+  std::unique_lock lock(mutex_);
+  const auto use = use_context_;
+  lock.unlock();
+  return use ? use(context, recovered) : Status();
 }
 
 void FakeBackend::SetStarted(const std::string& name) {

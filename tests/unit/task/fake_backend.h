@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -67,6 +68,9 @@ class FakeBackend final : public SandboxBackend {
   void SaveState(const std::string& sandbox, const std::string& container);
   /// Sandboxes have a process, spawned as "server".
   void StartServers();
+  /// What a container does with its context before it is there, and before it is there
+  /// again: `recovered`.
+  void UseContext(std::function<Status(ContainerContext&, bool recovered)> use);
   void EndAll();
 
   // For its objects.
@@ -77,6 +81,7 @@ class FakeBackend final : public SandboxBackend {
                 bool recovered);
   std::string StateFor(bool sandbox) const;
   std::vector<ProcessInfo> Processes() const;
+  Status Use(ContainerContext& context, bool recovered) const;
   bool HasServers() const;
   bool HasStarted(const std::string& name) const;
   /// Objects that exist; "while in a call" is a failure of the test.
@@ -99,6 +104,7 @@ class FakeBackend final : public SandboxBackend {
   std::set<std::string> started_;
   std::map<std::string, uint32_t> ended_;
   std::vector<ProcessInfo> processes_;
+  std::function<Status(ContainerContext&, bool)> use_context_;
   bool servers_ = false;
   std::string sandbox_state_;
   std::string container_state_;

@@ -87,7 +87,7 @@ TestEngine::TestEngine(Surroundings around, test::FakeKeeper& keeper, UniqueFd j
 }
 
 Parts TestEngine::MakeParts() {
-  return Parts{{loop_, pool_, link_, processes_, cgroups_},
+  return Parts{{loop_, pool_, link_, processes_, around_.cgroups},
                around_.config,
                relay_,
                publishers_,
@@ -118,8 +118,12 @@ std::vector<std::string> ReadEvents(int journal) {
 }
 
 TaskTest::TaskTest()
-    : around_{config::Defaults(), std::make_shared<test::FakeBackend>(), "", "",
-              std::chrono::seconds(3)},
+    : around_{config::Defaults(),
+              std::make_shared<test::FakeBackend>(),
+              "",
+              "",
+              std::chrono::seconds(3),
+              {}},
       backend_(*around_.backend) {
   log::SetSinkForTest([](std::string_view) {});
   dir_ = *os::TempDir::Create();

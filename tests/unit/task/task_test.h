@@ -49,6 +49,7 @@ class TestEngine final : private engine::KeeperObserver {
     std::string config_error;
     /// As Parts has it, where nothing hangs.
     std::chrono::milliseconds overdue_after = std::chrono::seconds(3);
+    os::CgroupHierarchy cgroups{};
   };
 
   TestEngine(Surroundings around, test::FakeKeeper& keeper, UniqueFd journal);
@@ -107,7 +108,6 @@ class TestEngine final : private engine::KeeperObserver {
   Parts MakeParts();
 
   const Surroundings around_;
-  const os::CgroupHierarchy cgroups_;
   os::Loop loop_;
   os::WorkerPool pool_{loop_, 8, 256};
   engine::KeeperLink link_;

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/task/container_cgroup.h"
+
+#include <sys/types.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include <gantry/format.h>
+
+#include "core/os/cgroup_tree.h"
+#include "core/task/pod_cgroup.h"
+
+namespace gantry::task {
+namespace {
+
+constexpr std::string_view kSliceEnd = ".slice";
+constexpr std::string_view kSystemSlice = "system.slice";
+/// How long the removal of one that has no processes may take.
+constexpr auto kEmptyLimit = std::chrono::milliseconds(1000);
+
+std::unexpected<Error> Wrong(std::string_view cgroups_path, std::string_view why) {
+  return Fail(Code::kInvalidArgument, "/linux/cgroupsPath: '{}': {}", cgroups_path, why);
+}
+
+/// Of `slice:prefix:name`.
+Result<std::string> ScopePath(std::string_view cgroups_path) {
+  const size_t first = cgroups_path.find(':');
+  const size_t second = cgroups_path.find(':', first + 1);
+  if (second == std::string_view::npos || cgroups_path.find(':', second + 1) != cgroups_path.npos) {
+    return Wrong(cgroups_path, "neither a path nor slice:prefix:name");
+  }
+  const std::string_view slice = first == 0 ? kSystemSlice : cgroups_path.substr(0, first);
+  const std::string_view prefix = cgroups_path.substr(first + 1, second - first - 1);
+  const std::string_view name = cgroups_path.substr(second + 1);
+  if (name.empty() || cgroups_path.contains('/')) {
+    return Wrong(cgroups_path, "no name of a scope");
+  }
+  if (!slice.ends_with(kSliceEnd)) {
+    return Wrong(cgroups_path, "its first part is no slice");
+  }
+  auto parent = PodCgroupPath(slice);
+  if (!parent) {
+    return Wrong(cgroups_path, "its first part is no slice");
+  }
+  return Format("{}/{}{}{}.scope", *parent == "/" ? "" : *parent, prefix, prefix.empty() ? "" : "-",
+                name);
+}
+
+bool IsGone(const Error& error) {
+  return error.code == Code::kNotFound || error.sys_errno == ENODEV;
+}
+
+}  // namespace
+
+Result<std::string> ContainerCgroupPath(std::string_view cgroups_path) {
+  if (cgroups_path.starts_with('/')) {
+    return std::string(cgroups_path);
+  }
+  return cgroups_path.contains(':') ? ScopePath(cgroups_path)
+                                    : Result<std::string>(Format("/{}", cgroups_path));
+}
+
+Result<ContainerCgroup> ContainerCgroup::Find(const os::CgroupHierarchy& hierarchy,
+                                              const std::string& cgroups_path) {
+  ContainerCgroup found;
+  if (cgroups_path.empty()) {
+    return found;
+  }
+  GANTRY_TRY(found.path, ContainerCgroupPath(cgroups_path));
+  auto cgroup = os::Cgroup::Named(hierarchy, found.path);
+  if (!cgroup) {
+    return Wrong(cgroups_path, cgroup.error().message);
+  }
+  if (cgroup->empty()) {
+    return Fail(Code::kFailedPrecondition, "make cgroup '{}': the node has no cgroups", found.path);
+  }
+  if (cgroup->Dirs().empty()) {
+    return Wrong(cgroups_path, "the root of the cgroups is no container's");
+  }
+  found.cgroup = std::move(*cgroup);
+  return found;
+}
+
+Status ContainerCgroup::CheckFree() const {
+  for (const std::string& dir : cgroup.Dirs()) {
+    const Result<std::vector<pid_t>> inside = os::ProcsBelow(dir);
+    if (!inside && !IsGone(inside.error())) {
+      return std::unexpected(inside.error());
+    }
+    if (inside && !inside->empty()) {
+      return Fail(
+          Code::kFailedPrecondition,
+          "make cgroup '{}': it is there, and has {} processes that are not the container's", dir,
+          inside->size());
+    }
+  }
+  if (cgroup.Exists() && cgroup.Frozen().value_or(false)) {
+    return Fail(Code::kFailedPrecondition, "make cgroup '{}': it is there, and frozen", path);
+  }
+  return {};
+}
+
+Status ContainerCgroup::Create(const os::CgroupHierarchy& hierarchy,
+                               const os::CgroupResources& limits) const {
+  const auto same = os::Cgroup::Create(hierarchy, path);
+  Status made = same ? cgroup.Update(limits) : std::unexpected(same.error());
+  if (!made) {
+    IgnoreError(cgroup.Remove(kEmptyLimit), "the container's removal tries again");
+    return std::unexpected(std::move(made).error().Within(Format("make cgroup '{}'", path)));
+  }
+  return made;
+}
+
+Status RemoveContainerCgroup(const os::Cgroup& cgroup, std::chrono::milliseconds limit) {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  GANTRY_CHECK_OK(cgroup.Kill(limit));
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      until - std::chrono::steady_clock::now());
+  return cgroup.Remove(std::max(left, std::chrono::milliseconds(0)));
+}
+
+}  // namespace gantry::task

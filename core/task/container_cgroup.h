@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The cgroups that a container's spec names, for a backend whose processes no OCI
+// runtime places: the core makes them as such a runtime would.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include <gantry/error.h>
+
+#include "core/os/cgroup.h"
+
+namespace gantry::task {
+
+/// The path that `linux.cgroupsPath` names, from the root of the hierarchy on; one that does
+/// not begin with `/` begins there, too. `slice:prefix:name` is the scope `prefix-name.scope`
+/// where systemd keeps the slice (`PodCgroupPath`; empty: `system.slice`). systemd is not
+/// asked for it: it has no unit of that name.
+/// Errors: kInvalidArgument. Source: OCI runtime-spec 1.2, config-linux.md#cgroups-path; runc
+/// 1.1, docs/systemd.md.
+Result<std::string> ContainerCgroupPath(std::string_view cgroups_path);
+
+struct ContainerCgroup {
+  /// Empty: the spec names none.
+  os::Cgroup cgroup;
+  std::string path;
+
+  /// Nothing is made. Errors: kInvalidArgument; kFailedPrecondition: the node has no cgroups.
+  static Result<ContainerCgroup> Find(const os::CgroupHierarchy& hierarchy,
+                                      const std::string& cgroups_path);
+  /// That it may become the container's: it is not there, or nobody's. Errors:
+  /// kFailedPrecondition: processes are in it, or it is frozen, as what is born there would be.
+  Status CheckFree() const;
+  /// Makes it, and the cgroups above it that are missing; these stay, as those that a runtime
+  /// makes: others may be about to use them. An error leaves nothing else. Again: fine.
+  /// Blocks: never for long. Thread: workers.
+  Status Create(const os::CgroupHierarchy& hierarchy, const os::CgroupResources& limits) const;
+};
+
+/// Kills what is in it and removes it, with all below. Absent: fine.
+/// Blocks: up to `limit`. Thread: workers.
+Status RemoveContainerCgroup(const os::Cgroup& cgroup, std::chrono::milliseconds limit);
+
+}  // namespace gantry::task
