@@ -66,7 +66,9 @@ Result<os::SpawnRequest> ToRequest(const link::Spawn& from, const std::vector<Un
   to.new_session = from.new_session;
   to.cgroup_procs = from.cgroup_procs;
   to.oom_score_adj = from.oom_score_adj.value_or(defaults.oom_score_adj);
-  to.limits = {{RLIMIT_NOFILE, defaults.open_files}};
+  if (!std::ranges::contains(from.rlimits, RLIMIT_NOFILE, &link::Rlimit::resource)) {
+    to.limits = {{RLIMIT_NOFILE, defaults.open_files}};
+  }
   for (const link::Rlimit& limit : from.rlimits) {
     to.limits.push_back({limit.resource, {limit.soft, limit.hard}});
   }
@@ -121,7 +123,7 @@ void Spawner::Begin(uint64_t generation, const link::Spawn& request,
     return;
   }
   const os::ProcessId key = started->process;
-  if (started->born()) {
+  if (!started->birth.due) {
     exits_.Watch(key, request.name);
   }
   Pending& pending = pending_[key];

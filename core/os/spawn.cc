@@ -105,6 +105,7 @@ Result<std::string> MapText(const std::vector<IdMapping>& map, const char* own) 
 
 Result<PendingSpawn::Birth> PrepareBirth(const SpawnRequest& request, size_t release_step) {
   PendingSpawn::Birth birth;
+  birth.due = true;
   birth.release_step = release_step;
   if ((request.new_namespaces & CLONE_NEWUSER) != 0) {
     GANTRY_TRY(birth.uid_map, MapText(request.uid_map, "/proc/self/uid_map"));
@@ -120,15 +121,15 @@ int WriteMap(PendingSpawn& pending, const char* name, const std::string& text) {
   if (written) {
     return 0;
   }
-  pending.steps.at(pending.birth->release_step) =
+  pending.steps.at(pending.birth.release_step) =
       Format("write {} of process {}", name, pending.process.pid);
   return written.error().sys_errno != 0 ? written.error().sys_errno : EIO;
 }
 
 void Release(PendingSpawn& pending) {
-  SpawnRelease release = WriteMap(pending, "uid_map", pending.birth->uid_map);
+  SpawnRelease release = WriteMap(pending, "uid_map", pending.birth.uid_map);
   if (release == 0) {
-    release = WriteMap(pending, "gid_map", pending.birth->gid_map);
+    release = WriteMap(pending, "gid_map", pending.birth.gid_map);
   }
   // Where the child is gone, its status says so.
   send(pending.status.get(), &release, sizeof(release), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -137,10 +138,7 @@ void Release(PendingSpawn& pending) {
 /// Where it has ended.
 void Collect(const UniqueFd& pidfd) {
   siginfo_t info{};
-  if (pidfd) {
-    waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd.get()), &info,
-           WEXITED | WNOHANG);
-  }
+  waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd.get()), &info, WEXITED | WNOHANG);
 }
 
 std::unexpected<Error> Lost(const PendingSpawn& pending) {
@@ -151,8 +149,8 @@ std::unexpected<Error> Lost(const PendingSpawn& pending) {
 /// The second child is there: `pending` is about it from here on.
 Status OnBirth(PendingSpawn& pending, pid_t pid, UniqueFd pidfd,
                const std::function<bool()>& may_live) {
-  pending.birth->done = true;
-  pending.birth->maker = std::exchange(pending.pidfd, std::move(pidfd));
+  pending.birth.due = false;
+  pending.birth.maker = std::exchange(pending.pidfd, std::move(pidfd));
   pending.process = {.pid = pid, .start_time = StartTime(pid).value_or(0)};
   // Only an unreaped process is sure to be the one that has this number.
   if (HasEnded(pending.pidfd.get())) {
@@ -169,7 +167,7 @@ Status OnBirth(PendingSpawn& pending, pid_t pid, UniqueFd pidfd,
 /// What the child says; nothing at its end. Errors: UNAVAILABLE: nothing yet.
 Result<std::optional<SpawnReport>> ReadReport(PendingSpawn& pending, std::vector<UniqueFd>& fds) {
   // Asked first: what it said before its end is read then.
-  const bool lost = !pending.born() && HasEnded(pending.pidfd.get());
+  const bool lost = pending.birth.due && HasEnded(pending.pidfd.get());
   SpawnReport report;
   const auto got =
       RecvWithFds(pending.status.get(), {reinterpret_cast<char*>(&report), sizeof(report)}, fds);
@@ -187,7 +185,7 @@ Error ErrorOf(const PendingSpawn& pending, const SpawnReport& report) {
   const auto step = static_cast<size_t>(report.step);
   Error error =
       ErrnoError(report.sys_errno, step < pending.steps.size() ? pending.steps[step] : "spawn");
-  if (pending.birth && step == pending.birth->release_step && error.sys_errno == EINVAL) {
+  if (pending.birth.maker && step == pending.birth.release_step && error.sys_errno == EINVAL) {
     // A map that the kernel refuses is the request's.
     error.code = Code::kInvalidArgument;
   }
@@ -224,15 +222,15 @@ Result<PendingSpawn> BeginSpawn(const SpawnRequest& request) {
 Result<SpawnResult> FinishSpawn(PendingSpawn& pending, const std::function<bool()>& may_live) {
   std::vector<UniqueFd> fds;
   GANTRY_TRY(const std::optional<SpawnReport> report, ReadReport(pending, fds));
-  if (!report && !pending.born()) {
+  if (!report && pending.birth.due) {
     return Lost(pending);
   }
-  if (report && report->pid != 0 && !fds.empty() && !pending.born()) {
+  if (report && report->pid != 0 && !fds.empty() && pending.birth.due) {
     GANTRY_CHECK_OK(OnBirth(pending, report->pid, std::move(fds.front()), may_live));
     return Fail(Code::kUnavailable, "spawn: process {} is on its way", pending.process.pid);
   }
-  if (pending.birth) {
-    Collect(pending.birth->maker);
+  if (pending.birth.maker) {
+    Collect(pending.birth.maker);
   }
   if (!report) {
     return SpawnResult{.process = pending.process, .pidfd = std::move(pending.pidfd)};
@@ -260,6 +258,9 @@ Result<SpawnResult> SpawnProcess(const SpawnRequest& request, std::chrono::milli
     }
   }
   IgnoreError(SendSignal(pending.pidfd.get(), SIGKILL), "it may have just ended");
+  if (pending.birth.maker) {
+    Collect(pending.birth.maker);
+  }
   return Fail(Code::kDeadlineExceeded, "spawn '{}': process {} did not reach its program in time",
               request.argv.front(), pending.process.pid);
 }

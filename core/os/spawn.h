@@ -108,9 +108,9 @@ struct SpawnResult {
 struct PendingSpawn {
   /// Of a child with new namespaces.
   struct Birth {
-    /// It is born, and `process` is it.
-    bool done = false;
-    /// The first child, after the birth.
+    /// It is still to come: `process` is the first child.
+    bool due = false;
+    /// The first child, afterwards.
     UniqueFd maker;
     /// What goes into its `uid_map` and `gid_map`; empty: nothing.
     std::string uid_map;
@@ -119,17 +119,13 @@ struct PendingSpawn {
     size_t release_step = 0;
   };
 
-  /// Before the birth of a child with new namespaces: the first child.
   ProcessId process;
   UniqueFd pidfd;
   /// Readable when the child is born, has executed its program or failed to.
   UniqueFd status;
   /// What each of the child's steps is, for the error.
   std::vector<std::string> steps;
-  std::optional<Birth> birth;
-
-  /// `process` is the one that was asked for.
-  bool born() const { return !birth || birth->done; }
+  Birth birth;
 };
 
 /// Makes the child and does not wait for it. The child has no signal blocked

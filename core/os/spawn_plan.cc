@@ -20,13 +20,11 @@
 
 #include <gantry/format.h>
 
+#include "core/os/spawn_check.h"
+
 namespace gantry::os {
 
 namespace {
-
-/// What clone(2) can make. CLONE_NEWTIME is for clone3 and unshare.
-constexpr int kKnownNamespaces = CLONE_NEWCGROUP | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS |
-                                 CLONE_NEWPID | CLONE_NEWUSER | CLONE_NEWUTS;
 
 int ErrnoOf(long result) { return result < 0 ? errno : 0; }
 
@@ -76,58 +74,12 @@ void AwaitEnd(int pidfd) {
   }
 }
 
+/// Fewer open files than now: only after the descriptors are in place.
+bool IsLate(const SpawnRequest::Limit& limit, const rlimit& now) {
+  return limit.resource == RLIMIT_NOFILE && limit.value.rlim_cur < now.rlim_cur;
+}
+
 }  // namespace
-
-const std::string& SpawnPlan::Executable() const {
-  return request_.executable.empty() ? request_.argv.front() : request_.executable;
-}
-
-Status SpawnPlan::Check() const {
-  if (request_.argv.empty()) {
-    return Fail(Code::kInvalidArgument, "spawn: no arguments");
-  }
-  if (!request_.program_fd && !Executable().contains('/')) {
-    return Fail(Code::kInvalidArgument, "spawn '{}': not a path", Executable());
-  }
-  if (request_.controlling_tty_fd && !request_.new_session) {
-    return Fail(Code::kInvalidArgument, "spawn '{}': a terminal needs a session", Executable());
-  }
-  GANTRY_CHECK_OK(CheckNamespaces());
-  std::vector<int> targets;
-  for (const auto& descriptor : request_.descriptors) {
-    if (descriptor.target < 0 || std::ranges::contains(targets, descriptor.target)) {
-      return Fail(Code::kInvalidArgument, "spawn '{}': bad or repeated descriptor number {}",
-                  Executable(), descriptor.target);
-    }
-    targets.push_back(descriptor.target);
-  }
-  return {};
-}
-
-Status SpawnPlan::CheckNamespaces() const {
-  if ((request_.new_namespaces & ~kKnownNamespaces) != 0) {
-    return Fail(Code::kInvalidArgument, "spawn '{}': no flags of namespaces: {:#x}", Executable(),
-                request_.new_namespaces & ~kKnownNamespaces);
-  }
-  for (const auto& space : request_.namespaces) {
-    if (space.type == CLONE_NEWPID) {
-      return Fail(Code::kInvalidArgument, "spawn '{}': cannot join a pid namespace", Executable());
-    }
-    if ((space.type & request_.new_namespaces) != 0) {
-      return Fail(Code::kInvalidArgument, "spawn '{}': joins and makes a namespace of type {:#x}",
-                  Executable(), space.type);
-    }
-  }
-  const bool maps = !request_.uid_map.empty();
-  if (maps != !request_.gid_map.empty() ||
-      (maps && (request_.new_namespaces & CLONE_NEWUSER) == 0)) {
-    return Fail(Code::kInvalidArgument,
-                "spawn '{}': maps of uids and of gids go with each other and with a new user "
-                "namespace",
-                Executable());
-  }
-  return {};
-}
 
 bool SpawnPlan::Joins(int type) const {
   return std::ranges::contains(request_.namespaces, type, &SpawnRequest::Namespace::type);
@@ -155,7 +107,7 @@ Status SpawnPlan::PrepareDescriptors() {
 }
 
 Status SpawnPlan::Prepare() {
-  GANTRY_CHECK_OK(Check());
+  GANTRY_CHECK_OK(CheckSpawn(request_));
   GANTRY_CHECK_OK(PrepareDescriptors());
   argv_ = Pointers(request_.argv);
   env_ = Pointers(request_.env);
@@ -204,19 +156,21 @@ void SpawnPlan::AddSession() {
   }
 }
 
-/// Fewer open files than now: only after the descriptors are in place. All
-/// other limits go first, before a user namespace takes the right to set them.
-bool SpawnPlan::IsLate(const SpawnRequest::Limit& limit) const {
-  rlimit now{};
-  return limit.resource == RLIMIT_NOFILE && getrlimit(RLIMIT_NOFILE, &now) == 0 &&
-         limit.value.rlim_cur < now.rlim_cur;
-}
-
+/// All limits go first, before a user namespace takes the right to raise them and takes
+/// them as its own; of a late one then what it needs that right for.
 void SpawnPlan::AddLimits(bool late) {
+  rlimit now{};
+  if (getrlimit(RLIMIT_NOFILE, &now) < 0) {
+    now = {};
+  }
   for (const auto& limit : request_.limits) {
-    if (IsLate(limit) == late) {
-      Add(Format("set limit {}", limit.resource), [&limit] {
-        return ErrnoOf(syscall(SYS_prlimit64, 0, limit.resource, &limit.value, nullptr));
+    rlimit value = limit.value;
+    if (IsLate(limit, now) && !late) {
+      value = {.rlim_cur = now.rlim_cur, .rlim_max = std::max(value.rlim_max, now.rlim_cur)};
+    }
+    if (!late || IsLate(limit, now)) {
+      Add(Format("set limit {}", limit.resource), [resource = limit.resource, value] {
+        return ErrnoOf(syscall(SYS_prlimit64, 0, resource, &value, nullptr));
       });
     }
   }
@@ -228,7 +182,7 @@ Status SpawnPlan::AddParent() {
   }
   parent_.reset(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0U)));
   if (!parent_) {
-    return FailErrno(errno, "spawn '{}': open the parent", Executable());
+    return FailErrno(errno, "spawn '{}': open the parent", ProgramOf(request_));
   }
   Add("keep the parent's descriptor", [this] {
     parent_number_ = fcntl(parent_.get(), F_DUPFD_CLOEXEC, above_);
@@ -238,7 +192,7 @@ Status SpawnPlan::AddParent() {
 }
 
 void SpawnPlan::AddProgram() {
-  Add(Format("open '{}'", Executable()), [this, path = Executable().c_str()] {
+  Add(Format("open '{}'", ProgramOf(request_)), [this, path = ProgramOf(request_).c_str()] {
     const int fd = request_.program_fd ? *request_.program_fd : open(path, O_PATH | O_CLOEXEC);
     program_number_ = fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, above_);
     return ErrnoOf(program_number_);
@@ -345,22 +299,23 @@ void SpawnPlan::AddIdentity() {
 void SpawnPlan::AddPrivileges() {
   // After the change of user, which resets it. Source: prctl(2).
   if (request_.parent_death_signal) {
-    Add("set the parent's death signal", [this] { return SetDeathSignal(); });
+    Add("set the parent's death signal",
+        [this, signal = *request_.parent_death_signal] { return SetDeathSignal(signal); });
   }
   if (request_.no_new_privs) {
     Add("set no_new_privs", [] { return ErrnoOf(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)); });
   }
 }
 
-int SpawnPlan::SetDeathSignal() const {
-  const int failed = ErrnoOf(prctl(PR_SET_PDEATHSIG, *request_.parent_death_signal));
+int SpawnPlan::SetDeathSignal(int signal) const {
+  const int failed = ErrnoOf(prctl(PR_SET_PDEATHSIG, signal));
   // It may have ended before.
   pollfd parent{.fd = parent_number_, .events = POLLIN, .revents = 0};
   return failed == 0 && poll(&parent, 1, 0) == 1 ? ESRCH : failed;
 }
 
 void SpawnPlan::AddExec() {
-  Add(Format("exec '{}'", Executable()), [this, path = Executable().c_str()] {
+  Add(Format("exec '{}'", ProgramOf(request_)), [this, path = ProgramOf(request_).c_str()] {
     sigset_t none;
     sigemptyset(&none);
     pthread_sigmask(SIG_SETMASK, &none, nullptr);

@@ -68,8 +68,6 @@ class SpawnPlan {
     steps_.push_back(std::move(step));
   }
 
-  Status Check() const;
-  Status CheckNamespaces() const;
   Status PrepareDescriptors();
   void AddCgroups();
   void AddOomScore();
@@ -86,11 +84,9 @@ class SpawnPlan {
 
   int MakeSecond();
   int AwaitRelease() const;
-  int SetDeathSignal() const;
+  int SetDeathSignal(int signal) const;
 
   bool Joins(int type) const;
-  bool IsLate(const SpawnRequest::Limit& limit) const;
-  const std::string& Executable() const;
 
   const SpawnRequest& request_;
   std::vector<std::string> labels_;

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <set>
@@ -137,6 +138,28 @@ TEST_F(SpawnerTest, AnswersComeBeforeExits) {
     }
   }
   EXPECT_EQ(Status().processes_watched, 0U);
+}
+
+TEST_F(SpawnerTest, ALimitThatIsAskedForReplacesTheDefault) {
+  FakeEngine& engine = ReadyEngine();
+  const char* const script = "exit $(($(ulimit -n) / 100))";
+  for (const uint32_t spaces : {0U, kSpaces}) {
+    link::Spawn spawn = Script(script);
+    spawn.new_namespaces = spaces;
+    if (spaces == 0) {
+      spawn.uid_map.clear();
+      spawn.gid_map.clear();
+    }
+    Ask(engine, spawn);
+    spawn.rlimits = {{.resource = RLIMIT_NOFILE, .soft = 2000, .hard = 2000}};
+    Ask(engine, spawn);
+  }
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Exit>() == 4; }));
+  std::multiset<int> codes;
+  for (const link::Exit& exit : engine.All<link::Exit>()) {
+    codes.insert(WEXITSTATUS(exit.wait_status));
+  }
+  EXPECT_THAT(codes, testing::ElementsAre(10, 10, 20, 20));
 }
 
 TEST_F(SpawnerTest, GivesAControllingTerminal) {

@@ -321,6 +321,15 @@ TEST_F(SpawnNamespaces, GoWithAControllingTerminal) {
   EXPECT_EQ(child.Wait(), 128U + SIGINT);
 }
 
+TEST_F(SpawnNamespaces, EndWithTheThreadThatMadeThem) {
+  SpawnRequest request = Sleeper(Root(kAll, kMapped));
+  request.parent_death_signal = SIGKILL;
+  Result<SpawnResult> spawned = Fail(Code::kInternal, "not begun");
+  std::thread([&] { spawned = SpawnProcess(request); }).join();
+  ASSERT_TRUE(spawned) << spawned.error().message;
+  EXPECT_EQ(Child(std::move(*spawned)).Wait(), 128U + SIGKILL);
+}
+
 TEST_F(SpawnNamespaces, AreRefusedWhereTheyContradict) {
   const auto code = [](const SpawnRequest& request) { return SpawnProcess(request).error().code; };
   SpawnRequest joined = Sleeper(Root(CLONE_NEWUSER));
@@ -370,7 +379,7 @@ TEST_F(SpawnNamespaces, MayBeGivenUpAtTheirBirth) {
   auto pending = BeginSpawn(Sleeper(Root(kAll)));
   ASSERT_TRUE(pending);
   const ProcessId first = pending->process;
-  EXPECT_FALSE(pending->born());
+  EXPECT_TRUE(pending->birth.due);
   ASSERT_TRUE(IsReadable(pending->status));
   ProcessId second;
   const auto result = FinishSpawn(*pending, [&] {
@@ -378,7 +387,7 @@ TEST_F(SpawnNamespaces, MayBeGivenUpAtTheirBirth) {
     return false;
   });
   EXPECT_EQ(result.error().code, Code::kAborted);
-  EXPECT_TRUE(pending->born());
+  EXPECT_FALSE(pending->birth.due);
   EXPECT_NE(second, first);
   int status = 0;
   EXPECT_EQ(waitpid(second.pid, &status, 0), second.pid);
