@@ -75,8 +75,9 @@ struct SpawnRequest {
   std::vector<IdMapping> uid_map;
   std::vector<IdMapping> gid_map;
   /// Who it is, in the namespaces that it joins or gets: 0 is root in its user
-  /// namespace. Unset where that maps its ids away from the node's root: it has
-  /// no capabilities there. Supplementary groups are dropped where `gid` is set.
+  /// namespace. Unset: the node's root still, and nobody, without capabilities,
+  /// where the maps do not have that. Supplementary groups are dropped where
+  /// `gid` is set.
   std::optional<uint32_t> uid;
   std::optional<uint32_t> gid;
   std::vector<std::pair<int, rlimit>> rlimits;
