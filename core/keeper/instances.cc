@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <gantry/fingerprint.h>
 #include <gantry/format.h>
 
 #include "core/keeper/note.h"
@@ -10,12 +11,9 @@
 namespace gantry::keeper {
 namespace {
 
-/// FNV-1a with the avalanche of splitmix64 behind it.
+/// With the avalanche of splitmix64 behind it.
 uint64_t Hash(uint64_t seed, std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325 ^ seed;
-  for (const char c : text) {
-    hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  }
+  uint64_t hash = Fingerprint(text, seed);
   hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
   hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
   return hash ^ (hash >> 31);

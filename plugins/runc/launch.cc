@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <gantry/files.h>
+#include <gantry/fingerprint.h>
 #include <gantry/number.h>
 
 #include "plugins/runc/console.h"
@@ -96,14 +97,9 @@ Result<std::shared_ptr<HostProcess>> AdoptNew(SandboxContext& context, const std
   return context.Adopt(recorded->pid);
 }
 
-/// What the terminal's socket is called in the store, whose names are short. The same in
-/// each build: FNV-1a.
+/// What the terminal's socket is called in the store, whose names are short.
 std::string StoredName(const std::string& tag) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : tag) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
-  return Format("console/{:016x}", hash);
+  return Format("console/{:016x}", Fingerprint(tag));
 }
 
 Result<std::shared_ptr<HostProcess>> LaunchAndConnect(const OciCommand& command,

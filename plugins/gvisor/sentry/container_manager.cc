@@ -81,6 +81,31 @@ std::string MountConf::Text() const {
                 kUpper.at(static_cast<size_t>(upper)));
 }
 
+std::string StartRootArg(const std::string& id) { return Quoted(id); }
+
+std::string StartSubcontainerArg(const Subcontainer& container) {
+  Json mounts = Json::array();
+  for (const MountConf& one : container.mounts) {
+    mounts.push_back(
+        {{"upper", static_cast<int>(one.upper)}, {"lower", static_cast<int>(one.lower)}});
+  }
+  return Format(
+      R"({{"Spec":{},"Conf":{},"CID":{},"NumGoferFilestoreFDs":{},"IsDevIoFilePresent":false,)"
+      R"("IsRootfsUpperTarFilePresent":false,"GoferMountConfs":{}}})",
+      container.spec_json, container.conf_json, Quoted(container.id), container.filestores,
+      TextOf(mounts));
+}
+
+std::string ExecuteArg(const ExecArgs& args) { return TextOf(ToJson(args)); }
+
+Outcome<int32_t> ReadPid(const urpc::Answer& answer) {
+  const Json pid = Json::parse(answer.result, nullptr, false);
+  if (!pid.is_number_integer()) {
+    return NotUnderstood(kExecuteAsync);
+  }
+  return pid.get<int32_t>();
+}
+
 Outcome<urpc::Answer> ContainerManager::Call(std::string_view method, std::string_view arg,
                                              Deadline deadline, std::span<const int> fds) {
   return client_.Call({.method = method, .arg = arg, .fds = fds}, deadline);
@@ -92,30 +117,11 @@ Outcome<void> ContainerManager::Order(std::string_view method, std::string_view 
   return {};
 }
 
-Outcome<void> ContainerManager::StartRoot(const std::string& id, Deadline deadline) {
-  return Order("containerManager.StartRoot", Quoted(id), deadline);
-}
-
 Outcome<void> ContainerManager::CreateSubcontainer(const std::string& id, const UniqueFd* terminal,
                                                    Deadline deadline) {
   const int replica = terminal == nullptr ? -1 : terminal->get();
   return Order("containerManager.CreateSubcontainer", TextOf({{"CID", id}}), deadline,
                std::span(&replica, terminal == nullptr ? 0 : 1));
-}
-
-Outcome<void> ContainerManager::StartSubcontainer(const Subcontainer& container,
-                                                  Deadline deadline) {
-  Json mounts = Json::array();
-  for (const MountConf& one : container.mounts) {
-    mounts.push_back(
-        {{"upper", static_cast<int>(one.upper)}, {"lower", static_cast<int>(one.lower)}});
-  }
-  const std::string arg = Format(
-      R"({{"Spec":{},"Conf":{},"CID":{},"NumGoferFilestoreFDs":{},"IsDevIoFilePresent":false,)"
-      R"("IsRootfsUpperTarFilePresent":false,"GoferMountConfs":{}}})",
-      container.spec_json, container.conf_json, Quoted(container.id), container.filestores,
-      TextOf(mounts));
-  return Order("containerManager.StartSubcontainer", arg, deadline, container.fds);
 }
 
 Outcome<void> ContainerManager::DestroySubcontainer(const std::string& id, Deadline deadline) {
@@ -134,24 +140,13 @@ Outcome<void> ContainerManager::SendWaitPid(urpc::Connection& connection, const 
   return connection.Send({.method = "containerManager.WaitPID", .arg = arg}, deadline);
 }
 
-Outcome<WaitWord> ContainerManager::ReadWait(urpc::Connection& connection, Deadline deadline) {
-  GANTRY_TRY(const urpc::Answer answer, connection.Receive(kWait, deadline));
+Outcome<WaitWord> ContainerManager::PeekWait(urpc::Connection& connection, Deadline deadline) {
+  GANTRY_TRY(const urpc::Answer answer, connection.Peek(kWait, deadline));
   const Json word = Json::parse(answer.result, nullptr, false);
   if (!word.is_number_unsigned()) {
     return NotUnderstood(kWait);
   }
   return WaitWord{word.get<uint32_t>()};
-}
-
-Outcome<int32_t> ContainerManager::Execute(const ExecArgs& args, std::span<const int> stdio,
-                                           Deadline deadline) {
-  constexpr std::string_view kMethod = "containerManager.ExecuteAsync";
-  GANTRY_TRY(const urpc::Answer answer, Call(kMethod, TextOf(ToJson(args)), deadline, stdio));
-  const Json pid = Json::parse(answer.result, nullptr, false);
-  if (!pid.is_number_integer()) {
-    return NotUnderstood(kMethod);
-  }
-  return pid.get<int32_t>();
 }
 
 Outcome<void> ContainerManager::Signal(const SignalTarget& target, uint32_t signal,
@@ -206,12 +201,14 @@ Outcome<RuntimeState> ContainerManager::State(const std::string& id, Deadline de
   return static_cast<RuntimeState>(state.get<int>());
 }
 
-Outcome<void> ContainerManager::Pause(Deadline deadline) {
-  return Order("containerManager.Pause", "null", deadline);
-}
-
-Outcome<void> ContainerManager::Resume(Deadline deadline) {
-  return Order("containerManager.Resume", "null", deadline);
+Outcome<void> ContainerManager::SetNetwork(const std::string& args, std::span<const int> sockets,
+                                           Deadline deadline) {
+  const auto set = Order("containerManager.SetNetworkArgs", args, deadline, sockets);
+  if (set || set.error().text != "unknown method") {
+    return set;
+  }
+  // Releases before 2026-07.
+  return Order("Network.CreateLinksAndRoutes", args, deadline, sockets);
 }
 
 Outcome<void> ContainerManager::PortForward(const std::string& id, uint16_t port, int socket,

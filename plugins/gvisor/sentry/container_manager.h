@@ -95,10 +95,9 @@ struct Subcontainer {
   std::string spec_json;
   /// The flags that sentry and gofer were started with, as JSON.
   std::string conf_json;
+  /// With the call go: standard streams (none with a terminal), files of the writable layers,
+  /// gofer connections, in this order.
   std::vector<MountConf> mounts;
-  /// Standard streams (none with a terminal), files of the writable layers, gofer connections, in
-  /// this order. Stay the caller's.
-  std::vector<int> fds;
   size_t filestores = 0;
 };
 
@@ -112,6 +111,19 @@ struct Usage {
   std::optional<uint64_t> cpu_ns;
 };
 
+/// Calls that start something, for whoever makes them durably: their arguments as JSON.
+inline constexpr std::string_view kStartRoot = "containerManager.StartRoot";
+inline constexpr std::string_view kStartSubcontainer = "containerManager.StartSubcontainer";
+inline constexpr std::string_view kExecuteAsync = "containerManager.ExecuteAsync";
+inline constexpr std::string_view kPause = "containerManager.Pause";
+inline constexpr std::string_view kResume = "containerManager.Resume";
+std::string StartRootArg(const std::string& id);
+std::string StartSubcontainerArg(const Subcontainer& container);
+/// With it go in, out, err, or the terminal's replica three times.
+std::string ExecuteArg(const ExecArgs& args);
+/// The new process's number.
+Outcome<int32_t> ReadPid(const urpc::Answer& answer);
+
 /// Thread: any. Each call blocks up to its deadline. Errors: as `urpc::Client::Call`.
 class ContainerManager {
  public:
@@ -119,13 +131,9 @@ class ContainerManager {
 
   urpc::Client& client() { return client_; }
 
-  /// Once. `id` is not looked at by any release.
-  Outcome<void> StartRoot(const std::string& id, Deadline deadline);
   /// Keeps the id. `terminal`: the replica of its terminal.
   Outcome<void> CreateSubcontainer(const std::string& id, const UniqueFd* terminal,
                                    Deadline deadline);
-  /// Returns when its process runs.
-  Outcome<void> StartSubcontainer(const Subcontainer& container, Deadline deadline);
   /// Ends every process of it and forgets how they ended. Not for the root.
   Outcome<void> DestroySubcontainer(const std::string& id, Deadline deadline);
 
@@ -138,19 +146,17 @@ class ContainerManager {
   /// one.
   static Outcome<void> SendWaitPid(urpc::Connection& connection, const std::string& id, int32_t pid,
                                    Deadline deadline);
-  /// The answer, once there is one.
-  static Outcome<WaitWord> ReadWait(urpc::Connection& connection, Deadline deadline);
+  /// The answer, once there is one; it stays in the connection.
+  static Outcome<WaitWord> PeekWait(urpc::Connection& connection, Deadline deadline);
 
-  /// Starts a process; its number. `stdio`: in, out, err, or the terminal's replica three times.
-  Outcome<int32_t> Execute(const ExecArgs& args, std::span<const int> stdio, Deadline deadline);
   Outcome<void> Signal(const SignalTarget& target, uint32_t signal, Deadline deadline);
   Outcome<std::vector<ProcessLine>> Processes(const std::string& id, Deadline deadline);
   Outcome<Usage> Event(const std::string& id, Deadline deadline);
   /// Of an id that it does not know: kStopped. Of one that is paused: kRunning.
   Outcome<RuntimeState> State(const std::string& id, Deadline deadline);
-  /// The whole sandbox.
-  Outcome<void> Pause(Deadline deadline);
-  Outcome<void> Resume(Deadline deadline);
+  /// The pod's network, as `NetworkArgs` says it, with its sockets; before the root is started.
+  Outcome<void> SetNetwork(const std::string& args, std::span<const int> sockets,
+                           Deadline deadline);
   /// Connects `socket` with a port of the pod's; it stays the caller's.
   Outcome<void> PortForward(const std::string& id, uint16_t port, int socket, Deadline deadline);
 

@@ -180,6 +180,20 @@ Outcome<Address> AddressOf(const std::string& path) {
   return address;
 }
 
+/// What lies in the socket; it stays there. Empty: nothing yet.
+Outcome<std::string> PeekText(int fd, std::string_view method) {
+  std::string text(kFirstRead, '\0');
+  const ssize_t n = recv(fd, text.data(), text.size(), MSG_PEEK | MSG_DONTWAIT);
+  if (n == 0) {
+    return Fails(Cause::kGone, method, "the sentry left before it had answered");
+  }
+  if (n < 0 && errno != EAGAIN && errno != EINTR) {
+    return FailsErrno(method, "receive from the sentry", errno);
+  }
+  text.resize(static_cast<size_t>(std::max<ssize_t>(n, 0)));
+  return text;
+}
+
 }  // namespace
 
 Outcome<Connection> Connection::Open(const std::string& path, Deadline deadline) {
@@ -259,6 +273,30 @@ Outcome<Answer> Connection::Receive(std::string_view method, Deadline deadline) 
     }
   }
   return Parse(method, text, std::move(fds));
+}
+
+Outcome<Answer> Connection::Peek(std::string_view method, Deadline deadline) {
+  std::string text;
+  while (true) {
+    GANTRY_CHECK_OK(Await(fd_.get(), POLLIN, method, deadline));
+    const size_t before = text.size();
+    GANTRY_TRY(text, PeekText(fd_.get(), method));
+    JsonEnd end;
+    end.Feed(text);
+    if (end.state() == JsonEnd::State::kEnded) {
+      return Parse(method, text, {});
+    }
+    if (end.state() == JsonEnd::State::kNoObject || text.size() >= kFirstRead) {
+      return Fails(Cause::kProtocol, method, "the sentry's answer is no short JSON object");
+    }
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return Fails(Cause::kDeadline, method, "the sentry's answer has no end");
+    }
+    if (text.size() == before) {
+      // What is there keeps the socket readable: nothing tells of the rest.
+      poll(nullptr, 0, static_cast<int>(kFullQueuePause.count()));
+    }
+  }
 }
 
 }  // namespace gantry::urpc

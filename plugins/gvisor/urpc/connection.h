@@ -61,6 +61,10 @@ class Connection {
   /// kRefused and kWorkload the connection is of no use.
   Outcome<Answer> Receive(std::string_view method, Deadline deadline);
 
+  /// The same, and the answer stays: whoever holds the descriptor can read it once more. For
+  /// short answers without descriptors. Errors: as `Receive`.
+  Outcome<Answer> Peek(std::string_view method, Deadline deadline);
+
   const UniqueFd& fd() const { return fd_; }
 
  private:

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The gvisor backend: containers in sentries, which gantry starts itself and talks to
+// directly.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <gantry/backend.h>
+#include <gantry/error.h>
+
+#include "plugins/gvisor/options.h"
+#include "plugins/gvisor/runscs.h"
+
+namespace gantry::gvisor {
+
+inline constexpr const char* kBackendName = "gvisor";
+inline constexpr const char* kBackendVersion = "0.1.0";
+
+/// Thread: workers, any number of calls at a time.
+class GvisorBackend : public SandboxBackend {
+ public:
+  explicit GvisorBackend(Options options)
+      : options_(std::move(options)), runscs_(std::make_shared<Runscs>()) {}
+
+  BackendInfo Describe() override;
+  Status CheckOptions(const std::string& options_json) override;
+  Result<std::unique_ptr<Sandbox>> CreateSandbox(const SandboxRequest& request,
+                                                 SandboxContext& context) override;
+  Result<std::unique_ptr<Sandbox>> RecoverSandbox(const SandboxRequest& request,
+                                                  SandboxContext& context,
+                                                  const std::string& blob) override;
+
+ private:
+  const Options options_;
+  const std::shared_ptr<Runscs> runscs_;
+};
+
+/// The descriptor's factory. Errors: kInvalidArgument naming the option.
+Result<std::unique_ptr<SandboxBackend>> MakeBackend(const std::string& options_json);
+
+}  // namespace gantry::gvisor

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/container.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include <gantry/format.h>
+
+#include "plugins/gvisor/exec.h"
+
+namespace gantry::gvisor {
+
+void ExecTable::Put(int32_t pid, const ExecId& exec) {
+  const std::lock_guard lock(mutex_);
+  execs_[pid] = exec;
+}
+
+void ExecTable::Remove(const ExecId& exec) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(execs_, [&](const auto& one) { return one.second == exec; });
+}
+
+ExecId ExecTable::Find(int32_t pid) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = execs_.find(pid);
+  return found == execs_.end() ? ExecId() : found->second;
+}
+
+Status SendSignal(Pod& pod, const SignalTarget& target, uint32_t signal) {
+  const auto sentry = pod.sentry();
+  if (!sentry || !pod.IsAlive()) {
+    return Fail(Code::kNotFound, "signal container '{}': process already finished",
+                target.container);
+  }
+  const auto sent = sentry->manager().Signal(target, signal, pod.StepDeadline());
+  if (sent) {
+    return {};
+  }
+  Error error = ToError(sent.error(), Format("signal container '{}'", target.container));
+  if (error.code == Code::kNotFound || sent.error().cause == urpc::Cause::kGone) {
+    error.code = Code::kNotFound;
+    error.message += ": process already finished";
+  }
+  return std::unexpected(std::move(error));
+}
+
+bool Ends(uint32_t signal) {
+  constexpr std::array<uint32_t, 8> kHarmless = {SIGCHLD, SIGCONT, SIGURG,  SIGWINCH,
+                                                 SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
+  return signal != 0 && !std::ranges::contains(kHarmless, signal);
+}
+
+ExitStatus ExitedNow(uint32_t status) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return {status, std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()};
+}
+
+Result<std::shared_ptr<Sentry>> GvisorContainer::RunningSentry() const {
+  auto sentry = pod_->sentry();
+  if (!sentry || !pod_->IsAlive()) {
+    return Fail(Code::kUnavailable, "container '{}': its sandbox has ended", id_.str());
+  }
+  return sentry;
+}
+
+Status GvisorContainer::Signal(const SignalTarget& target, uint32_t signal) {
+  return SendSignal(*pod_, target, signal);
+}
+
+Status GvisorContainer::KillAll(uint32_t signal) {
+  return Signal({.container = id_.str(), .mode = SignalMode::kAll}, signal);
+}
+
+Status GvisorContainer::Pause() {
+  GANTRY_TRY(const auto sentry, RunningSentry());
+  return sentry->Pause(id_.str(), pod_->StepDeadline());
+}
+
+Status GvisorContainer::Resume() {
+  GANTRY_TRY(const auto sentry, RunningSentry());
+  return sentry->Resume(id_.str(), pod_->StepDeadline());
+}
+
+Result<AnyValue> GvisorContainer::Stats() { return LeftOut("stats"); }
+
+Status GvisorContainer::Checkpoint(const CheckpointRequest&) { return LeftOut("checkpoint"); }
+
+Result<std::vector<ProcessInfo>> GvisorContainer::Processes() {
+  GANTRY_TRY(const auto sentry, RunningSentry());
+  const auto lines = sentry->manager().Processes(id_.str(), pod_->StepDeadline());
+  if (!lines) {
+    return std::unexpected(
+        ToError(lines.error(), Format("list the processes of container '{}'", id_.str())));
+  }
+  std::vector<ProcessInfo> processes;
+  for (const ProcessLine& line : *lines) {
+    processes.push_back({line.pid, execs_->Find(static_cast<int32_t>(line.pid))});
+  }
+  return processes;
+}
+
+Result<std::unique_ptr<Process>> GvisorContainer::Exec(const ExecRequest& request,
+                                                       ProcessContext& context) {
+  return std::make_unique<GvisorExec>(ExecPlace{id_, bundle_, pod_, execs_}, request, context);
+}
+
+Result<std::unique_ptr<Process>> GvisorContainer::RecoverExec(const ExecRequest& request,
+                                                              ProcessContext& context,
+                                                              bool started) {
+  auto exec = std::make_unique<GvisorExec>(ExecPlace{id_, bundle_, pod_, execs_}, request, context);
+  if (started) {
+    GANTRY_CHECK_OK(exec->Recover());
+  }
+  return exec;
+}
+
+}  // namespace gantry::gvisor

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the containers of a sandbox have in common: they run in the sentry, which is asked for
+// all that concerns their processes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <gantry/container.h>
+#include <gantry/error.h>
+
+#include "plugins/gvisor/pod.h"
+
+namespace gantry::gvisor {
+
+/// Which process of the sentry's is which exec. Thread: any.
+class ExecTable {
+ public:
+  void Put(int32_t pid, const ExecId& exec);
+  void Remove(const ExecId& exec);
+  ExecId Find(int32_t pid) const;
+
+ private:
+  /// Guards what follows.
+  mutable std::mutex mutex_;
+  std::map<int32_t, ExecId> execs_;
+};
+
+/// Thread: workers, as `Container`.
+class GvisorContainer : public Container {
+ public:
+  GvisorContainer(const ContainerRequest& request, ContainerContext& context,
+                  std::shared_ptr<Pod> pod)
+      : id_(request.id),
+        bundle_(request.bundle),
+        context_(context),
+        pod_(std::move(pod)),
+        execs_(std::make_shared<ExecTable>()) {}
+
+  Status KillAll(uint32_t signal) override;
+  Status Pause() override;
+  Status Resume() override;
+  Result<AnyValue> Stats() override;
+  Result<std::vector<ProcessInfo>> Processes() override;
+  Status Checkpoint(const CheckpointRequest& request) override;
+  Result<std::unique_ptr<Process>> Exec(const ExecRequest& request,
+                                        ProcessContext& context) override;
+  Result<std::unique_ptr<Process>> RecoverExec(const ExecRequest& request, ProcessContext& context,
+                                               bool started) override;
+
+ protected:
+  const ContainerId& id() const { return id_; }
+
+  const std::string& bundle() const { return bundle_; }
+
+  ContainerContext& context() { return context_; }
+
+  Pod& pod() { return *pod_; }
+
+  const std::shared_ptr<Pod>& shared_pod() const { return pod_; }
+
+  /// Errors: kUnavailable: there is no sentry.
+  Result<std::shared_ptr<Sentry>> RunningSentry() const;
+  Status Signal(const SignalTarget& target, uint32_t signal);
+
+ private:
+  const ContainerId id_;
+  const std::string bundle_;
+  ContainerContext& context_;
+  const std::shared_ptr<Pod> pod_;
+  const std::shared_ptr<ExecTable> execs_;
+};
+
+/// Sends a signal in a sandbox. Errors: kNotFound: the process has ended, perhaps with its
+/// sentry.
+Status SendSignal(Pod& pod, const SignalTarget& target, uint32_t signal);
+
+/// Whether a process that handles no signal would end by it. For what has not been started.
+bool Ends(uint32_t signal);
+
+/// Now, as the time of an exit.
+ExitStatus ExitedNow(uint32_t status);
+
+}  // namespace gantry::gvisor

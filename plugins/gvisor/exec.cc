@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/exec.h"
+
+#include <signal.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gantry/files.h>
+#include <gantry/format.h>
+
+#include "plugins/gvisor/process_spec.h"
+#include "plugins/gvisor/sentry/durable_call.h"
+#include "plugins/gvisor/stdio/streams.h"
+
+namespace gantry::gvisor {
+GvisorExec::GvisorExec(ExecPlace place, ExecRequest request, ProcessContext& context)
+    : place_(std::move(place)),
+      request_(std::move(request)),
+      context_(context),
+      report_(std::make_shared<EndReport>(context)) {}
+
+std::string GvisorExec::Path() const {
+  // With a prefix, because an exec may be called "config".
+  return Format("{}/exec-{}.pid", place_.bundle, request_.id.str());
+}
+
+std::string GvisorExec::Name() const {
+  return StoreName("exec", place_.container.str(), request_.id.str());
+}
+
+std::string GvisorExec::StreamsName() const {
+  return StoreName("exec-tty", place_.container.str(), request_.id.str());
+}
+
+Status GvisorExec::Start() {
+  const Deadline deadline = place_.pod->StepDeadline();
+  const auto sentry = place_.pod->sentry();
+  if (!sentry || !place_.pod->IsAlive()) {
+    return Fail(Code::kFailedPrecondition, "exec '{}' in container '{}': its sandbox has ended",
+                request_.id.str(), place_.container.str());
+  }
+  GANTRY_TRY(ExecArgs args, ReadProcess(request_.process_json, place_.container.str()));
+  args.terminal = request_.terminal;
+  SandboxContext& sandbox = place_.pod->context();
+  GANTRY_TRY(const Streams streams, TakeStreamsDurably(sandbox, context_, StreamsName()));
+  const std::array<int, 3> fds = {streams.ends[0].get(), streams.ends[1].get(),
+                                  streams.ends[2].get()};
+  const std::string arg = ExecuteArg(args);
+  auto call = CallDurably(sandbox, sentry->socket(), Name(),
+                          {.method = kExecuteAsync, .arg = arg, .fds = fds}, deadline);
+  const auto answer = call ? call->Peek(kExecuteAsync, deadline)
+                           : urpc::Outcome<urpc::Answer>(std::unexpected(call.error()));
+  if (!answer) {
+    sandbox.Drop(Name());
+    ForgetStreams(sandbox, StreamsName());
+    return std::unexpected(
+        ToError(answer.error(),
+                Format("exec '{}' in container '{}'", request_.id.str(), place_.container.str())));
+  }
+  return Keep(std::move(*call), deadline);
+}
+
+Status GvisorExec::Keep(urpc::Connection call, Deadline deadline) {
+  const std::string what = Format("exec '{}'", request_.id.str());
+  const auto answer = call.Peek(kExecuteAsync, deadline);
+  const auto pid =
+      answer ? ReadPid(*answer) : urpc::Outcome<int32_t>(std::unexpected(answer.error()));
+  if (!pid) {
+    return std::unexpected(ToError(pid.error(), what));
+  }
+  pid_ = *pid;
+  if (Status kept = KnownProcess{pid_, {}}.Write(Path()); !kept) {
+    // Nobody could take it up again.
+    IgnoreError(Kill(SIGKILL), "it may have ended by itself");
+    place_.pod->context().Drop(Name());
+    return kept;
+  }
+  // From here on the connection is for the next question.
+  const auto taken = call.Receive(kExecuteAsync, deadline);
+  if (!taken) {
+    return std::unexpected(ToError(taken.error(), what));
+  }
+  place_.table->Put(pid_, request_.id);
+  if (const auto process = place_.pod->process()) {
+    context_.SetPid(process->pid());
+  }
+  ForgetStreams(place_.pod->context(), StreamsName());
+  if (const auto sent = ContainerManager::SendWaitPid(call, place_.container.str(), pid_, deadline);
+      !sent) {
+    report_->Tell(ExitedNow(kKilledStatus));
+    return {};
+  }
+  std::vector<urpc::Connection> waits;
+  waits.push_back(std::move(call));
+  return Watch(std::move(waits));
+}
+
+Status GvisorExec::Watch(std::vector<urpc::Connection> waits) {
+  GANTRY_TRY(wait_,
+             ExitWait::Begin(place_.pod->context(), std::move(waits),
+                             TellEnd(report_, {place_.pod, Path(), Name(), pid_, std::string()})));
+  return {};
+}
+
+Status GvisorExec::Kill(uint32_t signal) {
+  return SendSignal(*place_.pod, {.container = place_.container.str(), .pid = pid_}, signal);
+}
+
+Status GvisorExec::Delete() {
+  SandboxContext& sandbox = place_.pod->context();
+  if (wait_ && !report_->told()) {
+    IgnoreError(Kill(SIGKILL), "it may have ended by itself");
+    wait_->Settle(place_.pod->StepDeadline());
+  }
+  place_.table->Remove(request_.id);
+  sandbox.Drop(Name());
+  ForgetStreams(sandbox, StreamsName());
+  GANTRY_CHECK_OK(RemoveFile(UnfinishedOf(Path())));
+  return RemoveFile(Path());
+}
+
+Status GvisorExec::Abort(std::string_view reason) {
+  GANTRY_CHECK_OK(Delete());
+  return Fail(Code::kAborted, "recover exec '{}': {}", request_.id.str(), reason);
+}
+
+Status GvisorExec::Recover() {
+  const auto known = KnownProcess::Read(Path());
+  if (known && known->exit) {
+    pid_ = known->pid;
+    report_->Tell(*known->exit);
+    return {};
+  }
+  if (known) {
+    pid_ = known->pid;
+    return TakeUp();
+  }
+  if (known.error().code != Code::kNotFound) {
+    return std::unexpected(known.error());
+  }
+  const Deadline deadline = place_.pod->StepDeadline();
+  auto call = TakeUpCall(place_.pod->context(), Name(), deadline);
+  if (!call) {
+    return Abort(call.error().text);
+  }
+  if (!*call) {
+    return Abort("it had not been started");
+  }
+  if (const auto answer = (*call)->Peek(kExecuteAsync, deadline); !answer) {
+    return Abort(answer.error().text);
+  }
+  return Keep(std::move(**call), deadline);
+}
+
+/// Its pid is on record; whether the question how it ends had been sent is not. So it is sent
+/// once more: two who ask at a time are both answered, and if the first one was answered
+/// already, the answer is there.
+Status GvisorExec::TakeUp() {
+  const Deadline deadline = place_.pod->StepDeadline();
+  place_.table->Put(pid_, request_.id);
+  if (const auto process = place_.pod->process()) {
+    context_.SetPid(process->pid());
+  }
+  std::vector<urpc::Connection> waits;
+  if (auto stored = place_.pod->context().Take(Name())) {
+    waits.emplace_back(std::move(*stored));
+  }
+  const auto sentry = place_.pod->sentry();
+  if (sentry && place_.pod->IsAlive()) {
+    auto again = urpc::Connection::Open(sentry->socket(), deadline);
+    if (again && ContainerManager::SendWaitPid(*again, place_.container.str(), pid_, deadline)) {
+      waits.push_back(std::move(*again));
+    }
+  }
+  if (waits.empty()) {
+    report_->Tell(ExitedNow(kKilledStatus));
+    return {};
+  }
+  return Watch(std::move(waits));
+}
+
+}  // namespace gantry::gvisor

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/launch/boot.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <gantry/files.h>
+#include <gantry/format.h>
+
+#include "plugins/gvisor/launch/gofer.h"
+#include "plugins/gvisor/launch/host_limits.h"
+
+namespace gantry::gvisor {
+namespace {
+
+constexpr mode_t kSocketMode = 0600;
+
+/// Bound and not listening, which is the sentry's part. The way leads over the folder's
+/// descriptor: a bundle's path may be longer than a socket's may be.
+Result<UniqueFd> BindSocket(const std::string& path) {
+  GANTRY_CHECK_OK(RemoveFile(path));
+  const size_t slash = path.rfind('/');
+  const UniqueFd folder(open(path.substr(0, slash).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!folder || !socket) {
+    return FailErrno(errno, "make the control socket '{}'", path);
+  }
+  const std::string way = Format("/proc/self/fd/{}{}", folder.get(), path.substr(slash));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (way.size() >= sizeof(address.sun_path)) {
+    return Fail(Code::kInvalidArgument, "bind the control socket '{}': its name is too long", path);
+  }
+  std::memcpy(address.sun_path, way.c_str(), way.size() + 1);
+  // The file gets the socket's own rights.
+  if (fchmod(socket.get(), kSocketMode) != 0 ||
+      bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return FailErrno(errno, "bind the control socket '{}'", path);
+  }
+  return socket;
+}
+
+Result<UniqueFd> OpenNull() {
+  UniqueFd fd(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!fd) {
+    return FailErrno(errno, "open '/dev/null'");
+  }
+  return fd;
+}
+
+Status AddPlatform(const Flags& flags, ChildPlan& child) {
+  if (flags.platform != "kvm") {
+    return {};
+  }
+  UniqueFd device(open("/dev/kvm", O_RDWR | O_CLOEXEC));
+  if (!device) {
+    return FailErrno(errno, "open '/dev/kvm' (runsc_config.platform)");
+  }
+  child.AddFd("device-fd", std::move(device));
+  return {};
+}
+
+void AddLimits(const BootPlan& plan, ChildPlan& child) {
+  const HostLimits limits = ReadHostLimits(plan.place.cgroups);
+  child.Add(Format("--total-host-memory={}", limits.host_memory_bytes));
+  child.Add(Format("--total-memory={}", limits.memory_bytes));
+  if (limits.cpus > 0) {
+    child.Add(Format("--cpu-num={}", limits.cpus));
+  }
+}
+
+void AddFiles(BootPlan& plan, ChildPlan& child) {
+  child.Add("--gofer-mount-confs=" + MountConfs(plan.spec));
+  for (UniqueFd& file : plan.files) {
+    child.AddFd("io-fds", std::move(file));
+  }
+  for (UniqueFd& file : plan.filestores) {
+    child.AddFd("gofer-filestore-fds", std::move(file));
+  }
+  if (plan.mounts) {
+    child.AddFd("mounts-fd", std::move(plan.mounts));
+  }
+}
+
+/// Gives the number of the first of them.
+Result<int> AddStdio(BootPlan& plan, ChildPlan& child) {
+  int first = 0;
+  for (UniqueFd& end : plan.stdio) {
+    if (!end) {
+      GANTRY_TRY(end, OpenNull());
+    }
+    const int number = child.Pass(std::move(end));
+    child.Add(Format("--stdio-fds={}", number));
+    first = first == 0 ? number : first;
+  }
+  return first;
+}
+
+void Place(BootPlan& plan, int terminal, SpawnRequest& request) {
+  if (plan.netns) {
+    request.namespaces.emplace_back(std::move(plan.netns), CLONE_NEWNET);
+  }
+  if (plan.terminal) {
+    request.controlling_terminal = terminal;
+  }
+  request.cgroups = plan.place.cgroups;
+  request.tag = plan.tag;
+}
+
+}  // namespace
+
+Result<Boot> StartBoot(SandboxContext& context, BootPlan plan) {
+  Boot boot;
+  ChildPlan child;
+  child.Add(plan.place.flags);
+  GANTRY_TRY(UniqueFd log, OpenLog(plan.place.bundle, plan.log));
+  GANTRY_TRY(UniqueFd panics, log.Duplicate());
+  child.AddFd("log-fd", std::move(log));
+  child.AddFd("panic-log-fd", std::move(panics));
+  child.Add("boot");
+  child.Add("--bundle=" + plan.place.bundle);
+  AddLimits(plan, child);
+  AddFiles(plan, child);
+  child.Add("--setup-root");
+  child.Add("--apply-caps=true");
+  GANTRY_CHECK_OK(AddPlatform(plan.flags, child));
+  GANTRY_TRY(auto pipe, Pipe());
+  boot.started = std::move(pipe.first);
+  child.AddFd("start-sync-fd", std::move(pipe.second));
+  GANTRY_TRY(UniqueFd socket, BindSocket(plan.socket));
+  child.AddFd("controller-fd", std::move(socket));
+  GANTRY_TRY(UniqueFd spec, MemoryFile("spec", plan.spec.json));
+  child.AddFd("spec-fd", std::move(spec));
+  GANTRY_TRY(const int terminal, AddStdio(plan, child));
+  child.Add(plan.id);
+  GANTRY_TRY(SpawnRequest request, child.Finish("runsc-sandbox", plan.program));
+  GANTRY_CHECK_OK(Isolate(plan.spec, !plan.netns && !plan.node_network, request));
+  Place(plan, terminal, request);
+  GANTRY_TRY(boot.process, context.Spawn(std::move(request)));
+  return boot;
+}
+
+Status AwaitBoot(const Boot& boot, const std::string& bundle, const std::string& log,
+                 Deadline deadline) {
+  pollfd one = {boot.started.get(), POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = poll(&one, 1, PollTimeout(deadline));
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 0) {
+    return Fail(Code::kDeadlineExceeded, "boot the sentry: it is not ready in time: {}",
+                LastWords(bundle, log));
+  }
+  char byte = 0;
+  if (read(boot.started.get(), &byte, 1) == 1) {
+    return {};
+  }
+  constexpr std::chrono::seconds kEndLimit{2};
+  const auto end = boot.process->Wait(kEndLimit);
+  return Fail(Code::kInternal, "boot the sentry: it ended with {}: {}",
+              end ? std::to_string(end->code()) : "a status that is not known",
+              LastWords(bundle, log));
+}
+
+}  // namespace gantry::gvisor

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/launch/child.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include <nlohmann/json.hpp>
+
+#include <gantry/files.h>
+#include <gantry/format.h>
+
+namespace gantry::gvisor {
+namespace {
+
+constexpr size_t kMaxWords = 4096;
+constexpr rlim_t kOpenFiles = 1 << 20;
+
+std::string LogPath(const std::string& bundle, std::string_view name) {
+  return Format("{}/{}.log", bundle, name);
+}
+
+/// A line is JSON with the text as `msg`, or, of a panic, the text.
+std::string WordsOf(const std::string& line) {
+  const nlohmann::json entry = nlohmann::json::parse(line, nullptr, false);
+  if (entry.is_object() && entry.contains("msg") && entry["msg"].is_string()) {
+    return entry["msg"].get<std::string>();
+  }
+  return line;
+}
+
+}  // namespace
+
+int ChildPlan::Pass(UniqueFd fd) {
+  const int number = kFirst + static_cast<int>(fds_.size());
+  fds_.emplace_back(std::move(fd), number);
+  return number;
+}
+
+void ChildPlan::AddFd(std::string_view flag, UniqueFd fd) {
+  const int number = Pass(std::move(fd));
+  arguments_.push_back(Format("--{}={}", flag, number));
+}
+
+Result<SpawnRequest> ChildPlan::Finish(std::string name, const UniqueFd& program) {
+  SpawnRequest request;
+  GANTRY_TRY(request.program, program.Duplicate());
+  request.argv = std::move(arguments_);
+  request.argv.insert(request.argv.begin(), std::move(name));
+  request.fds = std::move(fds_);
+  return request;
+}
+
+Status Isolate(const Spec& spec, bool network, SpawnRequest& request) {
+  request.new_namespaces =
+      CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | (network ? CLONE_NEWNET : 0);
+  if (spec.userns_path.empty()) {
+    request.new_namespaces |= CLONE_NEWUSER;
+    request.uid_map = spec.uids;
+    request.gid_map = spec.gids;
+  } else {
+    UniqueFd space(open(spec.userns_path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!space) {
+      return FailErrno(errno, "open the user namespace '{}'", spec.userns_path);
+    }
+    request.namespaces.emplace_back(std::move(space), CLONE_NEWUSER);
+  }
+  request.uid = 0;
+  request.gid = 0;
+  request.rlimits = {{RLIMIT_MEMLOCK, {RLIM_INFINITY, RLIM_INFINITY}},
+                     {RLIMIT_NOFILE, {kOpenFiles, kOpenFiles}}};
+  return {};
+}
+
+Result<UniqueFd> MemoryFile(const char* name, std::string_view text) {
+  const UniqueFd file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file) {
+    return FailErrno(errno, "make a file in memory");
+  }
+  while (!text.empty()) {
+    const ssize_t n = write(file.get(), text.data(), text.size());
+    if (n < 0) {
+      return FailErrno(errno, "write a file in memory");
+    }
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  const std::string path = Format("/proc/self/fd/{}", file.get());
+  UniqueFd reader(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!reader) {
+    return FailErrno(errno, "open '{}'", path);
+  }
+  return reader;
+}
+
+Result<std::pair<UniqueFd, UniqueFd>> SocketPair() {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return FailErrno(errno, "make a socket pair");
+  }
+  return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
+}
+
+Result<std::pair<UniqueFd, UniqueFd>> Pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return FailErrno(errno, "make a pipe");
+  }
+  return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
+}
+
+Result<UniqueFd> OpenLog(const std::string& bundle, std::string_view name) {
+  const std::string path = LogPath(bundle, name);
+  constexpr mode_t kMode = 0600;
+  UniqueFd log(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, kMode));
+  if (!log) {
+    return FailErrno(errno, "open the log '{}'", path);
+  }
+  return log;
+}
+
+std::string LastWords(const std::string& bundle, std::string_view name) {
+  std::string text = ReadTail(LogPath(bundle, name), kMaxWords).value_or("");
+  while (text.ends_with('\n')) {
+    text.pop_back();
+  }
+  const size_t newline = text.rfind('\n');
+  return WordsOf(newline == std::string::npos ? text : text.substr(newline + 1));
+}
+
+}  // namespace gantry::gvisor

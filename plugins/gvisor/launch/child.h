@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a sentry and a gofer have in common as processes of the host.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gantry/context.h>
+#include <gantry/error.h>
+#include <gantry/host_process.h>
+#include <gantry/unique_fd.h>
+
+#include "plugins/gvisor/spec.h"
+
+namespace gantry::gvisor {
+
+/// Its descriptors, numbered from 3 on in the order in which they come, and its arguments.
+/// Thread: one.
+class ChildPlan {
+ public:
+  /// An argument as it is.
+  void Add(std::string argument) { arguments_.push_back(std::move(argument)); }
+
+  void Add(const std::vector<std::string>& arguments) {
+    arguments_.insert(arguments_.end(), arguments.begin(), arguments.end());
+  }
+
+  /// A descriptor; gives its number.
+  int Pass(UniqueFd fd);
+  /// `--NAME=NUMBER` with a descriptor.
+  void AddFd(std::string_view flag, UniqueFd fd);
+
+  /// To be done last. `name` is what `ps` shows; `program` is executed.
+  /// Errors: as `UniqueFd::Duplicate`.
+  Result<SpawnRequest> Finish(std::string name, const UniqueFd& program);
+
+ private:
+  static constexpr int kFirst = 3;
+  std::vector<std::string> arguments_;
+  std::vector<std::pair<UniqueFd, int>> fds_;
+};
+
+/// What the launch of each process of a sandbox needs.
+struct LaunchPlace {
+  /// Absolute; their logs are there.
+  std::string bundle;
+  /// Directories to be born in.
+  std::vector<std::string> cgroups;
+  /// Of runsc, from `Flags::Arguments`.
+  std::vector<std::string> flags;
+};
+
+/// New namespaces of its own, user namespace and ids as the spec has them, and the limits that
+/// gVisor wants. `network`: it gets an empty one, else the starter's, or one that it joins.
+/// Errors: kNotFound: there is no user namespace at the spec's path.
+Status Isolate(const Spec& spec, bool network, SpawnRequest& request);
+
+/// A file in memory with that text, open for reading alone.
+Result<UniqueFd> MemoryFile(const char* name, std::string_view text);
+/// Both ends of a stream socket.
+Result<std::pair<UniqueFd, UniqueFd>> SocketPair();
+/// Read end, then write end.
+Result<std::pair<UniqueFd, UniqueFd>> Pipe();
+
+/// A new, empty log in the bundle.
+Result<UniqueFd> OpenLog(const std::string& bundle, std::string_view name);
+/// Why a program of gVisor's ended, by the log that it has left; empty where it says nothing.
+std::string LastWords(const std::string& bundle, std::string_view name);
+
+}  // namespace gantry::gvisor

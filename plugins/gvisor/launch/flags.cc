@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/launch/flags.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include <gantry/number.h>
+
+namespace gantry::gvisor {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kFlagAnnotation = "dev.gvisor.flag.";
+
+/// What a pod may set though the operator has not allowed it to set all.
+/// Source: runsc/config/flags.go, isFlagExplicitlyAllowed and its list.
+bool IsHarmless(std::string_view name, std::string_view value) {
+  constexpr std::array<std::string_view, 7> kNames = {
+      "debug",           "debug-to-user-log", "strace",           "strace-syscalls",
+      "strace-log-size", "host-uds",          "net-disconnect-ok"};
+  return std::ranges::contains(kNames, name) || (name == "oci-seccomp" && value == "true");
+}
+
+/// As Go reads a truth value. Source: strconv.ParseBool.
+std::optional<bool> Truth(std::string_view text) {
+  constexpr std::array<std::string_view, 6> kTrue = {"1", "t", "T", "TRUE", "true", "True"};
+  constexpr std::array<std::string_view, 6> kFalse = {"0", "f", "F", "FALSE", "false", "False"};
+  if (std::ranges::contains(kTrue, text)) {
+    return true;
+  }
+  return std::ranges::contains(kFalse, text) ? std::optional(false) : std::nullopt;
+}
+
+/// Those that gantry gives itself, or that are only for runsc's command line.
+bool IsOurs(std::string_view name) {
+  constexpr std::array<std::string_view, 11> kNames = {"root",
+                                                       "log",
+                                                       "log-fd",
+                                                       "debug-log",
+                                                       "debug-log-fd",
+                                                       "panic-log",
+                                                       "panic-log-fd",
+                                                       "debug-command",
+                                                       "network",
+                                                       "ignore-cgroups",
+                                                       "allow-flag-override"};
+  return std::ranges::contains(kNames, name);
+}
+
+class Reader {
+ public:
+  explicit Reader(const Flags& flags) : flags_(flags) {}
+
+  const std::string* Find(const std::string& name) const {
+    const auto found = flags_.all.find(name);
+    return found == flags_.all.end() ? nullptr : &found->second;
+  }
+
+  /// False: it is set to something that is no truth value.
+  bool Is(const std::string& name, bool otherwise) const {
+    const std::string* text = Find(name);
+    return text == nullptr ? otherwise : Truth(*text).value_or(otherwise);
+  }
+
+  int64_t Number(const std::string& name, int64_t otherwise) const {
+    const std::string* text = Find(name);
+    return text == nullptr ? otherwise : ParseNumber(*text).value_or(otherwise);
+  }
+
+ private:
+  const Flags& flags_;
+};
+
+std::unexpected<Error> Bad(std::string_view name, std::string_view value, std::string_view why) {
+  return Fail(Code::kInvalidArgument, "check option 'runsc_config.{}': '{}': {}", name, value, why);
+}
+
+Result<Network> ReadNetwork(const Flags& flags) {
+  const std::string* text = Reader(flags).Find("network");
+  if (text == nullptr || *text == "sandbox") {
+    return Network::kSandbox;
+  }
+  if (*text == "host") {
+    return Network::kHost;
+  }
+  if (*text == "none") {
+    return Network::kNone;
+  }
+  return Bad("network", *text, "must be sandbox, host or none");
+}
+
+/// `root:self`, `all:memory`, `root:dir=/x`, `none`; a size may follow.
+Result<Overlay> ReadOverlay(const Flags& flags) {
+  const std::string* text = Reader(flags).Find("overlay2");
+  Overlay overlay;
+  if (text == nullptr || text->empty()) {
+    return overlay;
+  }
+  if (*text == "none") {
+    overlay.medium = Overlay::Medium::kNone;
+    return overlay;
+  }
+  std::string_view medium(*text);
+  overlay.mounts = medium.starts_with("all:");
+  if (!overlay.mounts && !medium.starts_with("root:")) {
+    return Bad("overlay2", *text, "must be none, or root: or all: with a medium");
+  }
+  medium.remove_prefix(medium.find(':') + 1);
+  medium = medium.substr(0, medium.find(','));
+  if (medium == "self") {
+    overlay.medium = Overlay::Medium::kSelf;
+  } else if (medium == "memory") {
+    overlay.medium = Overlay::Medium::kMemory;
+  } else if (medium.starts_with("dir=/")) {
+    overlay.medium = Overlay::Medium::kDirectory;
+    overlay.directory = medium.substr(4);
+  } else {
+    return Bad("overlay2", *text, "the medium must be self, memory or dir=PATH");
+  }
+  return overlay;
+}
+
+/// What would ask for more than is given to sentry and gofer here.
+Status CheckPossible(const Flags& flags) {
+  const Reader read(flags);
+  if (!read.Is("directfs", true)) {
+    return Bad("directfs", "false", "this backend gives sentries the files directly");
+  }
+  for (const char* name : {"nvproxy", "tpuproxy", "rootless", "rdmaproxy"}) {
+    if (read.Is(name, false)) {
+      return Bad(name, "true", "this backend cannot do that");
+    }
+  }
+  const std::string* stop = read.Find("control-rpc-stop-timeout");
+  if (stop != nullptr && (*stop == "0" || *stop == "0s")) {
+    return Bad("control-rpc-stop-timeout", *stop, "exit codes would be lost");
+  }
+  return {};
+}
+
+Status Override(Flags& flags, const Annotations& annotations) {
+  const bool all = Reader(flags).Is("allow-flag-override", false);
+  for (const auto& [key, value] : annotations) {
+    if (!key.starts_with(kFlagAnnotation)) {
+      continue;
+    }
+    const std::string name = key.substr(kFlagAnnotation.size());
+    if (!all && !IsHarmless(name, value)) {
+      return Fail(Code::kInvalidArgument,
+                  "check annotation '{}': the handler's runsc_config does not allow it "
+                  "(allow-flag-override)",
+                  key);
+    }
+    flags.all[name] = value;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Flags> MakeFlags(const std::map<std::string, std::string>& given,
+                        const Annotations& annotations) {
+  Flags flags;
+  flags.all = given;
+  GANTRY_CHECK_OK(Override(flags, annotations));
+  GANTRY_CHECK_OK(CheckPossible(flags));
+  GANTRY_TRY(flags.network, ReadNetwork(flags));
+  GANTRY_TRY(flags.overlay, ReadOverlay(flags));
+  const Reader read(flags);
+  if (const std::string* platform = read.Find("platform")) {
+    flags.platform = *platform;
+  }
+  if (const std::string* log = read.Find("debug-log")) {
+    flags.debug_log = *log;
+  }
+  return flags;
+}
+
+std::vector<std::string> Flags::Arguments() const {
+  std::vector<std::string> arguments;
+  for (const auto& [name, value] : all) {
+    if (!IsOurs(name)) {
+      arguments.push_back("--" + name + "=" + value);
+    }
+  }
+  constexpr std::array<const char*, 3> kNetworks = {"sandbox", "host", "none"};
+  arguments.push_back(std::string("--network=") + kNetworks.at(static_cast<size_t>(network)));
+  return arguments;
+}
+
+NetworkOptions Flags::NetworkFlags() const {
+  const Reader read(*this);
+  NetworkOptions options;
+  options.host_gso = read.Is("gso", options.host_gso);
+  options.gvisor_gso = read.Is("software-gso", options.gvisor_gso);
+  options.gvisor_gro = read.Is("gvisor-gro", options.gvisor_gro);
+  options.tx_checksum_offload = read.Is("tx-checksum-offload", options.tx_checksum_offload);
+  options.rx_checksum_offload = read.Is("rx-checksum-offload", options.rx_checksum_offload);
+  if (const std::string* qdisc = read.Find("qdisc"); qdisc && *qdisc == "none") {
+    options.qdisc = QueueingDiscipline::kNone;
+  }
+  options.channels = static_cast<uint32_t>(read.Number("num-network-channels", 1));
+  return options;
+}
+
+std::string Flags::ConfJson() const {
+  const Reader read(*this);
+  const auto shared = [&](const char* name, bool otherwise) {
+    const std::string* text = read.Find(name);
+    return static_cast<int>(text == nullptr ? otherwise : *text == "shared");
+  };
+  Json conf = {{"Platform", platform},
+               {"Network", static_cast<int>(network)},
+               {"FileAccess", shared("file-access", false)},
+               {"FileAccessMounts", shared("file-access-mounts", true)},
+               {"DirectFS", true},
+               {"EnableRaw", read.Is("net-raw", false)},
+               {"OCISeccomp", read.Is("oci-seccomp", false)},
+               {"DCache", read.Number("dcache", -1)},
+               {"FDLimit", read.Number("fdlimit", -1)}};
+  if (const std::string* version = read.Find("in-sandbox-cgroup"); version && *version == "v2") {
+    conf["InSandboxCgroup"] = 1;
+  }
+  return conf.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace gantry::gvisor

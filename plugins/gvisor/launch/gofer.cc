@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/launch/gofer.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include <gantry/format.h>
+
+#include "plugins/gvisor/launch/gofer_mounts.h"
+
+namespace gantry::gvisor {
+namespace {
+
+constexpr size_t kMaxMounts = size_t{4} << 20;
+
+/// What it has said so far; false: it has said all.
+Result<bool> ReadSome(const UniqueFd& from, std::string& text) {
+  std::array<char, 16384> buffer{};
+  const ssize_t n = read(from.get(), buffer.data(), buffer.size());
+  if (n < 0) {
+    if (errno == EINTR) {
+      return true;
+    }
+    return FailErrno(errno, "read the gofer's mounts");
+  }
+  text.append(buffer.data(), static_cast<size_t>(n));
+  if (text.size() > kMaxMounts) {
+    return Fail(Code::kResourceExhausted, "read the gofer's mounts: more than {} bytes",
+                kMaxMounts);
+  }
+  return n > 0;
+}
+
+std::unexpected<Error> Ended(const GoferPlan& plan) {
+  return Fail(Code::kInternal, "start the gofer of '{}': it ended: {}", plan.id,
+              LastWords(plan.place.bundle, plan.log));
+}
+
+std::unexpected<Error> Late(const GoferPlan& plan) {
+  return Fail(Code::kDeadlineExceeded, "start the gofer of '{}': it has not told its mounts",
+              plan.id);
+}
+
+}  // namespace
+
+std::string MountConfs(const Spec& spec) {
+  std::string text;
+  for (const FileMount& mount : spec.mounts) {
+    text += (text.empty() ? "" : ",") + mount.conf.Text();
+  }
+  return text;
+}
+
+Result<Gofer> StartGofer(SandboxContext& context, const GoferPlan& plan) {
+  Gofer gofer;
+  ChildPlan child;
+  child.Add(plan.place.flags);
+  GANTRY_TRY(UniqueFd log, OpenLog(plan.place.bundle, plan.log));
+  child.AddFd("log-fd", std::move(log));
+  child.Add("gofer");
+  child.Add("--bundle=" + plan.place.bundle);
+  child.Add("--gofer-mount-confs=" + MountConfs(plan.spec));
+  GANTRY_TRY(UniqueFd spec, MemoryFile("spec", plan.spec.json));
+  child.AddFd("spec-fd", std::move(spec));
+  GANTRY_TRY(auto pipe, Pipe());
+  gofer.mounts = std::move(pipe.first);
+  child.AddFd("mounts-fd", std::move(pipe.second));
+  if (plan.asks_for_mounts) {
+    GANTRY_TRY(auto sockets, SocketPair());
+    gofer.questions = std::move(sockets.first);
+    child.AddFd("rpc-fd", std::move(sockets.second));
+  }
+  for (const FileMount& mount : plan.spec.mounts) {
+    if (mount.conf.lower == MountConf::Lower::kGofer) {
+      GANTRY_TRY(auto sockets, SocketPair());
+      gofer.connections.push_back(std::move(sockets.first));
+      child.AddFd("io-fds", std::move(sockets.second));
+    }
+  }
+  child.Add(plan.id);
+  GANTRY_TRY(SpawnRequest request, child.Finish("runsc-gofer", plan.program));
+  GANTRY_CHECK_OK(Isolate(plan.spec, true, request));
+  request.cgroups = plan.place.cgroups;
+  request.tag = plan.tag;
+  GANTRY_TRY(gofer.process, context.Spawn(std::move(request)));
+  return gofer;
+}
+
+Status AnswerQuestions(const Gofer& gofer, const GoferPlan& plan, Deadline deadline) {
+  if (!gofer.questions) {
+    return {};
+  }
+  return ServeMounts(gofer.questions, gofer.process->pid(), plan.spec, deadline);
+}
+
+Result<std::string> ReadMounts(const Gofer& gofer, const GoferPlan& plan, Deadline deadline) {
+  GANTRY_CHECK_OK(AnswerQuestions(gofer, plan, deadline));
+  std::string text;
+  for (bool more = true; more;) {
+    pollfd one = {gofer.mounts.get(), POLLIN, 0};
+    if (poll(&one, 1, PollTimeout(deadline)) == 0) {
+      return Late(plan);
+    }
+    GANTRY_TRY(more, ReadSome(gofer.mounts, text));
+  }
+  if (text.empty()) {
+    return Ended(plan);
+  }
+  return text;
+}
+
+}  // namespace gantry::gvisor

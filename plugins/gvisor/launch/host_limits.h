@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How large a sentry is to believe its machine to be: as its cgroup is.
+// Source: runsc 2026-09, runsc/sandbox/sandbox.go; kernel, admin-guide/cgroup-v1/memory.rst,
+// admin-guide/cgroup-v2.rst.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gantry::gvisor {
+
+struct HostLimits {
+  uint64_t host_memory_bytes = 0;
+  /// Of the host, or the lowest limit of the cgroups and those above.
+  uint64_t memory_bytes = 0;
+  /// As many as the quota of time is worth, but two; 0: no quota.
+  uint32_t cpus = 0;
+};
+
+/// Of a process in these directories. What cannot be read is no limit.
+/// Blocks: on files. Thread: any.
+HostLimits ReadHostLimits(const std::vector<std::string>& cgroups);
+
+/// How often the kernel has killed a process in these cgroups, or below, for want of memory.
+uint64_t OomKills(const std::vector<std::string>& cgroups);
+
+}  // namespace gantry::gvisor

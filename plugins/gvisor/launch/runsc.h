@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A build of runsc: its programs, and what their internal commands `boot` and `gofer` take.
+// These are not for others' use and change from release to release; so nothing is decided by
+// version, which a build need not even tell, but by the flags that a binary lists.
+// Source: gvisor, runsc/cmd/boot.go and gofer.go of the releases from 2024-07 to 2026-09.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include <gantry/error.h>
+#include <gantry/unique_fd.h>
+
+namespace gantry::gvisor {
+
+/// Which file it is: a replaced one differs.
+struct FileIdentity {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  int64_t size = 0;
+  int64_t changed_ns = 0;
+
+  /// Errors: kNotFound.
+  static Result<FileIdentity> Of(const std::string& path);
+
+  bool operator==(const FileIdentity&) const = default;
+};
+
+/// The flags that a binary lists, without dashes.
+struct Dialect {
+  std::set<std::string> global;
+  std::set<std::string> boot;
+  std::set<std::string> gofer;
+
+  /// Of those that each launch needs the first that is missing; empty: none is.
+  std::string Missing() const;
+};
+
+/// A program, open: it can be run after it has been replaced.
+struct Program {
+  std::string path;
+  UniqueFd file;
+};
+
+/// Thread: any; does not change.
+struct Runsc {
+  Program runsc;
+  /// The sentry on its own where the release has one, else `runsc` again.
+  Program sentry;
+  FileIdentity identity;
+  std::string version;
+  Dialect dialect;
+};
+
+/// Asks the binary. Errors: kFailedPrecondition: it does not answer. Blocks: up to some
+/// seconds, mostly 0.1. Thread: any.
+Result<std::shared_ptr<const Runsc>> ProbeRunsc(const std::string& path);
+
+/// Every ` -name` in a help text. For tests.
+std::set<std::string> FlagsIn(std::string_view help);
+
+}  // namespace gantry::gvisor

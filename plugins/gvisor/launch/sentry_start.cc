@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/launch/sentry_start.h"
+
+#include <fcntl.h>
+#include <signal.h>
+
+#include <cerrno>
+#include <utility>
+
+#include <gantry/files.h>
+#include <gantry/format.h>
+
+#include "plugins/gvisor/launch/boot.h"
+#include "plugins/gvisor/launch/filestore.h"
+#include "plugins/gvisor/launch/gofer.h"
+#include "plugins/gvisor/sentry/durable_call.h"
+
+namespace gantry::gvisor {
+namespace {
+
+constexpr const char* kSocketName = "sentry.sock";
+constexpr const char* kGoferLog = "gofer";
+
+class Starter {
+ public:
+  Starter(Pod& pod, SentryPlan plan) : pod_(pod), plan_(std::move(plan)) {}
+
+  Result<GoferProcess> Start() {
+    const Status started = TryStart();
+    if (!started) {
+      Undo();
+      return std::unexpected(started.error());
+    }
+    return gofer_.process;
+  }
+
+ private:
+  Status TryStart() {
+    GANTRY_CHECK_OK(Prepare());
+    GANTRY_TRY(auto filestores, MakeFilestores(plan_.spec, pod_.flags().overlay, pod_.id().str()));
+    const GoferPlan gofer_plan = PlanGofer();
+    if (plan_.spec.NeedsGofer()) {
+      GANTRY_TRY(gofer_, StartGofer(pod_.context(), gofer_plan));
+    }
+    GANTRY_TRY(BootPlan boot_plan, PlanBoot(std::move(filestores)));
+    GANTRY_TRY(boot_, StartBoot(pod_.context(), std::move(boot_plan)));
+    if (gofer_.process) {
+      GANTRY_CHECK_OK(AnswerQuestions(gofer_, gofer_plan, pod_.StepDeadline()));
+    }
+    GANTRY_CHECK_OK(AwaitBoot(boot_, plan_.bundle, "sentry", pod_.StepDeadline()));
+    return Keep();
+  }
+
+  void Undo() {
+    for (const auto& process : {boot_.process, gofer_.process}) {
+      if (process) {
+        IgnoreError(process->Signal(SIGKILL), "it may have ended by itself");
+        IgnoreError(process->Wait(pod_.options().timeout), "the sandbox's end kills what is left");
+      }
+    }
+    IgnoreError(RemoveFilestores(FilestorePaths(plan_.spec, pod_.id().str())),
+                "they go with the snapshot");
+    pod_.context().Drop(kRunscName);
+    pod_.Have(nullptr, nullptr);
+  }
+
+  Status Prepare() {
+    if (!plan_.spec.has_netns && pod_.flags().network == Network::kSandbox) {
+      pod_.UseHostNetwork();
+    }
+    record_.root = plan_.container;
+    record_.socket = plan_.bundle + "/" + kSocketName;
+    record_.place = {plan_.bundle, plan_.cgroups, {}};
+    GANTRY_TRY(record_.place.flags, FlagsFor(plan_.runsc, pod_.flags(), plan_.bundle));
+    record_.runsc = plan_.runsc.runsc.path;
+    record_.asks_for_mounts = plan_.runsc.dialect.gofer.contains("rpc-fd");
+    record_.conf = pod_.flags().ConfJson();
+    record_.host_network = pod_.flags().network == Network::kHost;
+    record_.netns = plan_.spec.netns_path;
+    return pod_.context().Store(kRunscName, plan_.runsc.runsc.file);
+  }
+
+  GoferPlan PlanGofer() const {
+    return {.place = record_.place,
+            .spec = plan_.spec,
+            .program = plan_.runsc.runsc.file,
+            .asks_for_mounts = record_.asks_for_mounts,
+            .id = RootId(),
+            .log = kGoferLog,
+            .tag = GoferTag(plan_.container)};
+  }
+
+  std::string RootId() const { return plan_.container.empty() ? pod_.id().str() : plan_.container; }
+
+  /// What serves each mount: the image, or a gofer's connection.
+  Result<std::vector<UniqueFd>> Files() {
+    std::vector<UniqueFd> files;
+    size_t next = 0;
+    for (const FileMount& mount : plan_.spec.mounts) {
+      if (mount.conf.lower == MountConf::Lower::kGofer) {
+        files.push_back(std::move(gofer_.connections[next++]));
+      } else if (plan_.image) {
+        files.push_back(std::move(plan_.image));
+      } else {
+        GANTRY_TRY(UniqueFd image, OpenImage(mount.source));
+        files.push_back(std::move(image));
+      }
+    }
+    return files;
+  }
+
+  static Result<UniqueFd> OpenImage(const std::string& path) {
+    UniqueFd image(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!image) {
+      return FailErrno(errno, "open the image '{}'", path);
+    }
+    return image;
+  }
+
+  Result<BootPlan> PlanBoot(std::vector<UniqueFd> filestores) {
+    BootPlan boot{.place = record_.place,
+                  .spec = plan_.spec,
+                  .program = plan_.runsc.sentry.file,
+                  .flags = pod_.flags(),
+                  .id = RootId(),
+                  .socket = record_.socket,
+                  .tag = kBootTag};
+    GANTRY_TRY(boot.files, Files());
+    boot.filestores = std::move(filestores);
+    boot.mounts = std::move(gofer_.mounts);
+    boot.stdio = std::move(plan_.stdio);
+    boot.terminal = plan_.terminal;
+    boot.node_network = pod_.flags().network == Network::kHost && !plan_.spec.has_netns;
+    if (pod_.flags().network != Network::kNone && !plan_.spec.netns_path.empty()) {
+      boot.netns.reset(open(plan_.spec.netns_path.c_str(), O_RDONLY | O_CLOEXEC));
+      if (!boot.netns) {
+        return FailErrno(errno, "open the network namespace '{}'", plan_.spec.netns_path);
+      }
+    }
+    return boot;
+  }
+
+  Status Keep() {
+    record_.pid = boot_.process->pid().value;
+    record_.start_time = boot_.process->start_time();
+    GANTRY_CHECK_OK(pod_.Change([&](PodRecord& record) { record = record_; }));
+    pod_.Have(boot_.process, std::make_shared<Sentry>(pod_.context(), RootId(), record_.socket,
+                                                      pod_.PauseSaver()));
+    return {};
+  }
+
+  Pod& pod_;
+  SentryPlan plan_;
+  PodRecord record_;
+  Gofer gofer_;
+  Boot boot_;
+};
+
+Status End(HostProcess* process, std::chrono::milliseconds limit) {
+  if (process == nullptr || process->Ended()) {
+    return {};
+  }
+  IgnoreError(process->Signal(SIGKILL), "it may have ended by itself");
+  GANTRY_TRY([[maybe_unused]] const WaitStatus end, process->Wait(limit));
+  return {};
+}
+
+}  // namespace
+
+std::string GoferTag(const std::string& container) { return StoreName("gofer", container); }
+
+Result<std::vector<std::string>> FlagsFor(const Runsc& runsc, const Flags& flags,
+                                          const std::string& root) {
+  std::vector<std::string> arguments = flags.Arguments();
+  for (const std::string& argument : arguments) {
+    const std::string name = argument.substr(2, argument.find('=') - 2);
+    if (!runsc.dialect.global.contains(name)) {
+      return Fail(Code::kInvalidArgument, "check option 'runsc_config.{}': '{}' has no such flag",
+                  name, runsc.runsc.path);
+    }
+  }
+  arguments.push_back("--root=" + root);
+  return arguments;
+}
+
+Result<GoferProcess> StartSentry(Pod& pod, SentryPlan plan) {
+  return Starter(pod, std::move(plan)).Start();
+}
+
+Status RemoveSentry(Pod& pod, const GoferProcess& gofer) {
+  SandboxContext& context = pod.context();
+  const auto limit = std::min<std::chrono::milliseconds>(context.TimeLeft(), pod.options().timeout);
+  if (const auto sentry = pod.sentry()) {
+    sentry->Hangup();
+  }
+  GANTRY_CHECK_OK(End(pod.process().get(), limit));
+  // Of an engine before, or of a start that failed half-way.
+  GANTRY_CHECK_OK(End(context.FindSpawned(kBootTag).get(), limit));
+  GANTRY_CHECK_OK(End(gofer.get(), limit));
+  GANTRY_CHECK_OK(End(context.FindSpawned(GoferTag(pod.record().root)).get(), limit));
+  context.Drop(kRunscName);
+  const std::string socket = pod.record().socket;
+  return socket.empty() ? Status() : RemoveFile(socket);
+}
+
+}  // namespace gantry::gvisor

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Starting the sentry of a sandbox, with the gofer of its root container where it needs one.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gantry/error.h>
+#include <gantry/unique_fd.h>
+
+#include "plugins/gvisor/launch/runsc.h"
+#include "plugins/gvisor/pod.h"
+#include "plugins/gvisor/spec.h"
+
+namespace gantry::gvisor {
+
+struct SentryPlan {
+  const Runsc& runsc;
+  const Spec& spec;
+  /// The root container's; empty: gantry's own root.
+  std::string container;
+  std::string bundle;
+  std::vector<std::string> cgroups{};
+  std::array<UniqueFd, 3> stdio{};
+  bool terminal = false;
+  /// In place of the root's files: an image.
+  UniqueFd image{};
+};
+
+/// The process that serves the root container's files; null: it needs none.
+using GoferProcess = std::shared_ptr<HostProcess>;
+
+/// When it fails nothing is left of it. Blocks: for a tenth of a second, or up to the pod's
+/// deadline for a step.
+Result<GoferProcess> StartSentry(Pod& pod, SentryPlan plan);
+
+/// Ends what `StartSentry` has started, in this engine or the one before. `gofer`: as it gave
+/// it. Again: success. Errors: kDeadlineExceeded: the kernel has not ended it yet.
+/// Blocks: until they have ended.
+Status RemoveSentry(Pod& pod, const GoferProcess& gofer);
+
+/// The name of a gofer's spawn. For one of an engine before.
+std::string GoferTag(const std::string& container);
+inline constexpr const char* kBootTag = "boot";
+
+/// runsc's flags as this build takes them. Errors: kInvalidArgument naming one that it does
+/// not have.
+Result<std::vector<std::string>> FlagsFor(const Runsc& runsc, const Flags& flags,
+                                          const std::string& root);
+
+}  // namespace gantry::gvisor

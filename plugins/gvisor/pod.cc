@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/pod.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace gantry::gvisor {
+namespace {
+
+using Json = nlohmann::json;
+
+}  // namespace
+
+std::string PodRecord::ToJson() const {
+  const Json json = {{"root", root},
+                     {"pid", pid},
+                     {"start_time", start_time},
+                     {"socket", socket},
+                     {"bundle", place.bundle},
+                     {"cgroups", place.cgroups},
+                     {"flags", place.flags},
+                     {"runsc", runsc},
+                     {"asks_for_mounts", asks_for_mounts},
+                     {"conf", conf},
+                     {"host_network", host_network},
+                     {"netns", netns},
+                     {"network", network},
+                     {"paused", paused.wanted},
+                     {"stopped", paused.stopped}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<PodRecord> PodRecord::FromJson(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  PodRecord record;
+  // The one seam to a library that throws: a record that was damaged.
+  try {
+    json.at("root").get_to(record.root);
+    json.at("pid").get_to(record.pid);
+    json.at("start_time").get_to(record.start_time);
+    json.at("socket").get_to(record.socket);
+    json.at("bundle").get_to(record.place.bundle);
+    json.at("cgroups").get_to(record.place.cgroups);
+    json.at("flags").get_to(record.place.flags);
+    json.at("runsc").get_to(record.runsc);
+    json.at("asks_for_mounts").get_to(record.asks_for_mounts);
+    json.at("conf").get_to(record.conf);
+    json.at("host_network").get_to(record.host_network);
+    json.at("netns").get_to(record.netns);
+    json.at("network").get_to(record.network);
+    json.at("paused").get_to(record.paused.wanted);
+    json.at("stopped").get_to(record.paused.stopped);
+  } catch (const Json::exception& e) {
+    return Fail(Code::kDataLoss, "read the state of a sandbox: {}", e.what());
+  }
+  return record;
+}
+
+Deadline Pod::StepDeadline() const {
+  return std::chrono::steady_clock::now() + std::min(context_.TimeLeft(), options_.timeout);
+}
+
+PodRecord Pod::record() const {
+  const std::lock_guard lock(mutex_);
+  return record_;
+}
+
+Status Pod::Change(const std::function<void(PodRecord&)>& change) {
+  std::string text;
+  PodRecord before;
+  {
+    const std::lock_guard lock(mutex_);
+    before = record_;
+    change(record_);
+    text = record_.ToJson();
+  }
+  Status saved = context_.Save(std::move(text));
+  if (!saved) {
+    const std::lock_guard lock(mutex_);
+    record_ = std::move(before);
+  }
+  return saved;
+}
+
+void Pod::Load(PodRecord record) {
+  const std::lock_guard lock(mutex_);
+  record_ = std::move(record);
+}
+
+std::shared_ptr<Sentry> Pod::sentry() const {
+  const std::lock_guard lock(mutex_);
+  return sentry_;
+}
+
+std::shared_ptr<HostProcess> Pod::process() const {
+  const std::lock_guard lock(mutex_);
+  return process_;
+}
+
+void Pod::Have(std::shared_ptr<HostProcess> process, std::shared_ptr<Sentry> sentry) {
+  const std::lock_guard lock(mutex_);
+  process_ = std::move(process);
+  sentry_ = std::move(sentry);
+}
+
+Sentry::Save Pod::PauseSaver() {
+  return [this](const PauseState& paused) {
+    return Change([&](PodRecord& record) { record.paused = paused; });
+  };
+}
+
+bool Pod::IsAlive() const {
+  const auto here = process();
+  return here && !here->Ended();
+}
+
+Result<UniqueFd> Pod::Runsc() { return context_.Take(kRunscName); }
+
+}  // namespace gantry::gvisor

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a sandbox, its containers and their execs share.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <gantry/context.h>
+#include <gantry/deadline.h>
+#include <gantry/error.h>
+#include <gantry/ids.h>
+
+#include "plugins/gvisor/launch/child.h"
+#include "plugins/gvisor/launch/flags.h"
+#include "plugins/gvisor/options.h"
+#include "plugins/gvisor/sentry/sentry.h"
+
+namespace gantry::gvisor {
+
+/// What of a sandbox is saved, and of the sentry that was started for it.
+struct PodRecord {
+  /// The container that is the sentry's root; empty: a root of gantry's own.
+  std::string root;
+  int32_t pid = 0;
+  uint64_t start_time = 0;
+  std::string socket;
+  /// Where it was launched, and with what: containers that come later need the same.
+  LaunchPlace place;
+  std::string runsc;
+  bool asks_for_mounts = false;
+  std::string conf;
+  bool host_network = false;
+  /// What was in the pod's network namespace before it was taken.
+  std::string netns;
+  std::string network;
+  PauseState paused;
+
+  std::string ToJson() const;
+  /// Errors: kDataLoss.
+  static Result<PodRecord> FromJson(const std::string& text);
+};
+
+/// Thread: any, where nothing else is said.
+class Pod {
+ public:
+  Pod(SandboxId id, Namespace ns, SandboxContext& context, Options options, Flags flags)
+      : id_(std::move(id)),
+        ns_(std::move(ns)),
+        context_(context),
+        options_(std::move(options)),
+        flags_(std::move(flags)) {}
+
+  const SandboxId& id() const { return id_; }
+
+  SandboxContext& context() { return context_; }
+
+  const Options& options() const { return options_; }
+
+  const Flags& flags() const { return flags_; }
+
+  /// The pod has no network namespace of its own. Before its sentry is started, or taken up.
+  void UseHostNetwork() { flags_.network = Network::kHost; }
+
+  /// Of the call under way, and of a step of it.
+  Deadline StepDeadline() const;
+
+  /// A copy of what is saved.
+  PodRecord record() const;
+  /// Changes it and saves it. Errors: as `SandboxContext::Save`; then it is as before.
+  Status Change(const std::function<void(PodRecord&)>& change);
+  /// As it was saved.
+  void Load(PodRecord record);
+
+  /// The sentry; null: none has been started.
+  std::shared_ptr<Sentry> sentry() const;
+  std::shared_ptr<HostProcess> process() const;
+  void Have(std::shared_ptr<HostProcess> process, std::shared_ptr<Sentry> sentry);
+  /// For `Sentry`.
+  Sentry::Save PauseSaver();
+
+  /// Is there and has not ended.
+  bool IsAlive() const;
+
+  /// runsc as this pod was started with, from the store.
+  Result<UniqueFd> Runsc();
+
+ private:
+  const SandboxId id_;
+  const Namespace ns_;
+  SandboxContext& context_;
+  const Options options_;
+  Flags flags_;
+  /// Guards what follows.
+  mutable std::mutex mutex_;
+  PodRecord record_;
+  std::shared_ptr<HostProcess> process_;
+  std::shared_ptr<Sentry> sentry_;
+};
+
+inline constexpr const char* kRunscName = "runsc";
+
+}  // namespace gantry::gvisor

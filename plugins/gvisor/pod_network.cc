@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/pod_network.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gantry/format.h>
+
+#include "plugins/gvisor/network/network.h"
+
+namespace gantry::gvisor {
+namespace {
+
+/// Of the sentry's own, where the spec named none.
+std::string PathOf(const Pod& pod, const PodRecord& record) {
+  if (pod.flags().network == Network::kNone) {
+    return {};
+  }
+  return record.netns.empty() ? Format("/proc/{}/ns/net", record.pid) : record.netns;
+}
+
+/// What was there before, as it was saved; else as it is, and from now on saved.
+Result<PodNetwork> FindOut(Pod& pod, const std::string& path) {
+  const PodRecord record = pod.record();
+  if (!record.network.empty()) {
+    return PodNetwork::FromJson(record.network);
+  }
+  GANTRY_TRY(PodNetwork found, ReadNetwork(path));
+  if (found.HasInterfaces()) {
+    GANTRY_CHECK_OK(pod.Change([&](PodRecord& changed) { changed.network = found.ToJson(); }));
+  }
+  return found;
+}
+
+}  // namespace
+
+Status HandOverNetwork(Pod& pod, Deadline deadline) {
+  if (pod.flags().network == Network::kHost) {
+    return {};
+  }
+  const auto sentry = pod.sentry();
+  if (!sentry) {
+    return Fail(Code::kUnavailable, "hand over the network: there is no sentry");
+  }
+  const std::string path = PathOf(pod, pod.record());
+  GANTRY_TRY(const PodNetwork network, FindOut(pod, path));
+  const NetworkOptions options = pod.flags().NetworkFlags();
+  std::vector<UniqueFd> sockets;
+  if (network.HasInterfaces()) {
+    GANTRY_TRY(sockets, OpenSockets(path, network, options));
+    GANTRY_CHECK_OK(TakeAddresses(path, network));
+  }
+  std::vector<int> fds;
+  for (const UniqueFd& socket : sockets) {
+    fds.push_back(socket.get());
+  }
+  const auto set = sentry->manager().SetNetwork(NetworkArgs(network, options), fds, deadline);
+  return set ? Status() : Status(std::unexpected(ToError(set.error(), "hand over the network")));
+}
+
+Status GiveBackNetwork(Pod& pod) {
+  const PodRecord record = pod.record();
+  if (record.network.empty()) {
+    return {};
+  }
+  GANTRY_TRY(const PodNetwork network, PodNetwork::FromJson(record.network));
+  const Status given = GiveBackAddresses(PathOf(pod, record), network);
+  // A namespace that is gone took all with it; one that is another by now is not ours.
+  if (!given && given.error().code != Code::kNotFound &&
+      given.error().code != Code::kFailedPrecondition) {
+    return given;
+  }
+  return {};
+}
+
+}  // namespace gantry::gvisor

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/process_end.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gantry/files.h>
+#include <gantry/format.h>
+#include <gantry/number.h>
+
+#include "plugins/gvisor/container.h"
+
+namespace gantry::gvisor {
+namespace {
+
+constexpr mode_t kMode = 0600;
+constexpr size_t kMaxFile = 256;
+
+}  // namespace
+
+Status KnownProcess::Write(const std::string& path) const {
+  std::string text = std::to_string(pid);
+  if (exit) {
+    text += Format(" {} {}", exit->status, exit->exited_at_ns);
+  }
+  return ReplaceFile(path, text, kMode);
+}
+
+Result<KnownProcess> KnownProcess::Read(const std::string& path) {
+  GANTRY_TRY(const std::string text, ReadFile(path, kMaxFile));
+  std::vector<int64_t> numbers;
+  for (std::string_view rest = text; !rest.empty();) {
+    const size_t space = std::min(rest.find(' '), rest.size());
+    const auto number = ParseNumber(rest.substr(0, space));
+    if (!number) {
+      return Fail(Code::kInternal, "read the file of a process '{}': '{}'", path, text);
+    }
+    numbers.push_back(*number);
+    rest.remove_prefix(std::min(space + 1, rest.size()));
+  }
+  if (numbers.size() != 1 && numbers.size() != 3) {
+    return Fail(Code::kInternal, "read the file of a process '{}': '{}'", path, text);
+  }
+  KnownProcess known;
+  known.pid = static_cast<int32_t>(numbers[0]);
+  if (numbers.size() == 3) {
+    known.exit = {static_cast<uint32_t>(numbers[1]), numbers[2]};
+  }
+  return known;
+}
+
+void EndReport::Tell(ExitStatus exit) {
+  const std::lock_guard lock(mutex_);
+  if (context_ != nullptr && !told_) {
+    context_->Exited(exit);
+  }
+  told_ = true;
+}
+
+void EndReport::Retire() {
+  const std::lock_guard lock(mutex_);
+  context_ = nullptr;
+}
+
+bool EndReport::told() const {
+  const std::lock_guard lock(mutex_);
+  return told_;
+}
+
+std::function<void(uint32_t)> TellEnd(std::shared_ptr<EndReport> report, EndPlan plan) {
+  return [report = std::move(report), plan = std::move(plan)](uint32_t status) {
+    const ExitStatus exit = ExitedNow(status);
+    if (!plan.container.empty()) {
+      // A pid namespace that it shared has no init to end with.
+      IgnoreError(
+          SendSignal(*plan.pod, {.container = plan.container, .mode = SignalMode::kAll}, SIGKILL),
+          "mostly nothing is left");
+    }
+    const Status kept = KnownProcess{plan.pid, exit}.Write(plan.path);
+    report->Tell(exit);
+    if (kept) {
+      // A sentry that ends waits for those that are connected with it.
+      plan.pod->context().Drop(plan.name);
+    }
+  };
+}
+
+}  // namespace gantry::gvisor

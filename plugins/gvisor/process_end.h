@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the end of a process of a sentry is kept and told: into a file of the bundle first, so
+// that the sentry's answer can be let go, then to the core.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include <gantry/error.h>
+#include <gantry/process.h>
+
+#include "plugins/gvisor/pod.h"
+
+namespace gantry::gvisor {
+
+/// What is known of a process.
+struct KnownProcess {
+  /// In the sentry; 0: a container's init.
+  int32_t pid = 0;
+  std::optional<ExitStatus> exit;
+
+  /// Replaces the file. Errors: as `ReplaceFile`.
+  Status Write(const std::string& path) const;
+  /// Errors: kNotFound: no file; kInternal: something else is in it.
+  static Result<KnownProcess> Read(const std::string& path);
+};
+
+/// Tells the core, as long as the object it is about is there. Thread: any.
+class EndReport {
+ public:
+  explicit EndReport(ProcessContext& context) : context_(&context) {}
+
+  /// Again: nothing.
+  void Tell(ExitStatus exit);
+  /// Its `Process` is being destroyed.
+  void Retire();
+  bool told() const;
+
+ private:
+  /// Guards what follows; held while the core takes note.
+  mutable std::mutex mutex_;
+  ProcessContext* context_;
+  bool told_ = false;
+};
+
+struct EndPlan {
+  std::shared_ptr<Pod> pod;
+  /// Of the `KnownProcess`.
+  std::string path;
+  /// Of the question's connection, in the store.
+  std::string name;
+  int32_t pid = 0;
+  /// A container whose init this is: what is left of it is killed. Empty: it is an exec.
+  std::string container;
+};
+
+/// For `ExitWait`.
+std::function<void(uint32_t)> TellEnd(std::shared_ptr<EndReport> report, EndPlan plan);
+
+}  // namespace gantry::gvisor

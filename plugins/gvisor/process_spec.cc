@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/process_spec.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+namespace gantry::gvisor {
+namespace {
+
+using Json = nlohmann::json;
+
+/// By number. Source: linux/capability.h.
+constexpr std::array<std::string_view, 41> kCapabilities = {"CAP_CHOWN",
+                                                            "CAP_DAC_OVERRIDE",
+                                                            "CAP_DAC_READ_SEARCH",
+                                                            "CAP_FOWNER",
+                                                            "CAP_FSETID",
+                                                            "CAP_KILL",
+                                                            "CAP_SETGID",
+                                                            "CAP_SETUID",
+                                                            "CAP_SETPCAP",
+                                                            "CAP_LINUX_IMMUTABLE",
+                                                            "CAP_NET_BIND_SERVICE",
+                                                            "CAP_NET_BROADCAST",
+                                                            "CAP_NET_ADMIN",
+                                                            "CAP_NET_RAW",
+                                                            "CAP_IPC_LOCK",
+                                                            "CAP_IPC_OWNER",
+                                                            "CAP_SYS_MODULE",
+                                                            "CAP_SYS_RAWIO",
+                                                            "CAP_SYS_CHROOT",
+                                                            "CAP_SYS_PTRACE",
+                                                            "CAP_SYS_PACCT",
+                                                            "CAP_SYS_ADMIN",
+                                                            "CAP_SYS_BOOT",
+                                                            "CAP_SYS_NICE",
+                                                            "CAP_SYS_RESOURCE",
+                                                            "CAP_SYS_TIME",
+                                                            "CAP_SYS_TTY_CONFIG",
+                                                            "CAP_MKNOD",
+                                                            "CAP_LEASE",
+                                                            "CAP_AUDIT_WRITE",
+                                                            "CAP_AUDIT_CONTROL",
+                                                            "CAP_SETFCAP",
+                                                            "CAP_MAC_OVERRIDE",
+                                                            "CAP_MAC_ADMIN",
+                                                            "CAP_SYSLOG",
+                                                            "CAP_WAKE_ALARM",
+                                                            "CAP_BLOCK_SUSPEND",
+                                                            "CAP_AUDIT_READ",
+                                                            "CAP_PERFMON",
+                                                            "CAP_BPF",
+                                                            "CAP_CHECKPOINT_RESTORE"};
+
+const Json& Member(const Json& object, const char* name) {
+  static const Json none;
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return object.is_object() && found != object.end() ? *found : none;
+}
+
+std::vector<std::string> Texts(const Json& array) {
+  std::vector<std::string> texts;
+  for (const Json& one : array.is_array() ? array : Json::array()) {
+    if (one.is_string()) {
+      texts.push_back(one.get<std::string>());
+    }
+  }
+  return texts;
+}
+
+uint32_t Number(const Json& number) {
+  return number.is_number_unsigned() ? number.get<uint32_t>() : 0;
+}
+
+Result<uint64_t> Mask(const Json& names) {
+  uint64_t mask = 0;
+  for (const std::string& name : Texts(names)) {
+    const auto found = std::ranges::find(kCapabilities, name);
+    if (found == kCapabilities.end()) {
+      return Fail(Code::kInvalidArgument, "read a process: '{}' is no capability",
+                  name.substr(0, 80));
+    }
+    mask |= uint64_t{1} << (found - kCapabilities.begin());
+  }
+  return mask;
+}
+
+Status ReadCapabilities(const Json& all, ExecArgs& args) {
+  if (!all.is_object()) {
+    return {};
+  }
+  ExecArgs::Capabilities& to = args.capabilities.emplace();
+  GANTRY_TRY(to.permitted, Mask(Member(all, "permitted")));
+  GANTRY_TRY(to.inheritable, Mask(Member(all, "inheritable")));
+  GANTRY_TRY(to.effective, Mask(Member(all, "effective")));
+  GANTRY_TRY(to.bounding, Mask(Member(all, "bounding")));
+  GANTRY_TRY(to.ambient, Mask(Member(all, "ambient")));
+  return {};
+}
+
+}  // namespace
+
+Result<ExecArgs> ReadProcess(const std::string& process_json, const std::string& container) {
+  const Json process = Json::parse(process_json, nullptr, false);
+  ExecArgs args;
+  args.container = container;
+  args.argv = Texts(Member(process, "args"));
+  if (args.argv.empty()) {
+    return Fail(Code::kInvalidArgument, "read a process: it has no args");
+  }
+  args.env = Texts(Member(process, "env"));
+  const Json& cwd = Member(process, "cwd");
+  args.cwd = cwd.is_string() && !cwd.get<std::string>().empty() ? cwd.get<std::string>() : "/";
+  const Json& user = Member(process, "user");
+  args.uid = Number(Member(user, "uid"));
+  args.gid = Number(Member(user, "gid"));
+  const Json& groups = Member(user, "additionalGids");
+  for (const Json& group : groups.is_array() ? groups : Json::array()) {
+    args.additional_gids.push_back(Number(group));
+  }
+  args.no_new_privileges = Member(process, "noNewPrivileges") == true;
+  args.terminal = Member(process, "terminal") == true;
+  GANTRY_CHECK_OK(ReadCapabilities(Member(process, "capabilities"), args));
+  return args;
+}
+
+}  // namespace gantry::gvisor

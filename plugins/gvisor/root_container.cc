@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/root_container.h"
+
+#include <signal.h>
+
+#include <utility>
+#include <vector>
+
+#include <gantry/files.h>
+#include <gantry/format.h>
+
+#include "plugins/gvisor/launch/filestore.h"
+#include "plugins/gvisor/pod_network.h"
+#include "plugins/gvisor/stdio/streams.h"
+
+namespace gantry::gvisor {
+namespace {
+
+constexpr const char* kBlob = "root";
+
+}  // namespace
+
+Status RootContainer::ReadRequest(const ContainerRequest& request) {
+  GANTRY_TRY(
+      spec_,
+      MakeSpec({.json = request.spec_json, .rootfs = request.rootfs, .bundle = request.bundle},
+               pod().flags().overlay));
+  if (!spec_.mapped_mount.empty()) {
+    return Fail(Code::kFailedPrecondition,
+                "create container '{}': the mount at '{}' is to be id-mapped otherwise than the "
+                "container, which gVisor cannot do",
+                id().str(), spec_.mapped_mount);
+  }
+  return {};
+}
+
+Status RootContainer::Create(const ContainerRequest& request, const Runsc& runsc) {
+  GANTRY_CHECK_OK(ReadRequest(request));
+  SentryPlan plan{.runsc = runsc, .spec = spec_, .container = id().str(), .bundle = bundle()};
+  GANTRY_TRY(plan.cgroups, context().MakeCgroups());
+  GANTRY_TRY(Streams streams, TakeStreams(context().init(), false));
+  plan.terminal = streams.terminal;
+  plan.stdio = std::move(streams.ends);
+  GANTRY_TRY(gofer_, StartSentry(pod(), std::move(plan)));
+  Status made = context().init().Bind(pod().process());
+  if (made) {
+    made = context().Save(kBlob);
+  }
+  if (!made) {
+    IgnoreError(Delete(), "the first error counts");
+    return made;
+  }
+  SetOomScore();
+  return {};
+}
+
+/// A process without CAP_SYS_RESOURCE cannot lower it, and works nevertheless.
+void RootContainer::SetOomScore() {
+  if (!spec_.oom_score_adj) {
+    return;
+  }
+  for (const auto& process : {pod().process(), gofer_}) {
+    if (!process) {
+      continue;
+    }
+    const std::string path = Format("/proc/{}/oom_score_adj", process->pid().value);
+    const Status set = WriteFile(path, std::to_string(*spec_.oom_score_adj), 0);
+    if (!set && set.error().code != Code::kNotFound) {
+      pod().context().Log(LogLevel::kWarning, set.error().message);
+    }
+  }
+}
+
+Result<bool> RootContainer::HasStarted() {
+  const auto sentry = pod().sentry();
+  return sentry && sentry->root_started();
+}
+
+Status StartPod(Pod& pod) {
+  const auto sentry = pod.sentry();
+  if (!sentry || !pod.IsAlive()) {
+    return Fail(Code::kFailedPrecondition, "start sandbox '{}': its sentry has ended",
+                pod.id().str());
+  }
+  const Deadline deadline = pod.StepDeadline();
+  return sentry->StartRoot([&] { return HandOverNetwork(pod, deadline); }, deadline);
+}
+
+Status RootContainer::Start() { return StartPod(pod()); }
+
+Status RootContainer::Kill(uint32_t signal) {
+  const auto sentry = pod().sentry();
+  const auto process = pod().process();
+  if (!process || process->Ended()) {
+    return Fail(Code::kNotFound, "signal container '{}': process already finished", id().str());
+  }
+  if (sentry && sentry->root_started()) {
+    return Signal({.container = id().str()}, signal);
+  }
+  if (!Ends(signal)) {
+    return Fail(Code::kFailedPrecondition, "signal container '{}': it has not been started",
+                id().str());
+  }
+  return process->Signal(SIGKILL);
+}
+
+Status RootContainer::Delete() {
+  GANTRY_CHECK_OK(RemoveSentry(pod(), gofer_));
+  GANTRY_CHECK_OK(GiveBackNetwork(pod()));
+  return RemoveFilestores(FilestorePaths(spec_, pod().id().str()));
+}
+
+Status RootContainer::Recover(const ContainerRequest& request, const std::string& blob) {
+  GANTRY_CHECK_OK(ReadRequest(request));
+  if (blob.empty()) {
+    GANTRY_CHECK_OK(Delete());
+    return Fail(Code::kAborted, "recover container '{}': its creation was cut short", id().str());
+  }
+  gofer_ = pod().context().FindSpawned(GoferTag(id().str()));
+  const auto process = pod().process();
+  if (!process) {
+    // It ran, it is gone, and its end is lost with whoever kept it.
+    constexpr uint32_t kUnknownExitStatus = 255;
+    context().init().Exited(ExitedNow(kUnknownExitStatus));
+    return {};
+  }
+  return context().init().Bind(process);
+}
+
+}  // namespace gantry::gvisor

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The container that a sentry is booted with: one that stands alone, or a pod's pause
+// container. Its end is the sentry's, so the core gets it from the keeper.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "plugins/gvisor/container.h"
+#include "plugins/gvisor/launch/runsc.h"
+#include "plugins/gvisor/launch/sentry_start.h"
+
+namespace gantry::gvisor {
+
+/// Thread: workers, as `Container`.
+class RootContainer : public GvisorContainer {
+ public:
+  using GvisorContainer::GvisorContainer;
+
+  /// Boots the sentry. On failure nothing is left.
+  Status Create(const ContainerRequest& request, const Runsc& runsc);
+  /// After a restart of the engine. `blob`: what was saved, or empty. Errors: kAborted: it was
+  /// never finished, and what there was of it has been removed.
+  Status Recover(const ContainerRequest& request, const std::string& blob);
+
+  Result<bool> HasStarted() override;
+  Status Start() override;
+  Status Kill(uint32_t signal) override;
+  Status Delete() override;
+
+ private:
+  Status ReadRequest(const ContainerRequest& request);
+  void SetOomScore();
+
+  Spec spec_;
+  GoferProcess gofer_;
+};
+
+/// Hands the sandbox its network and starts its root: of any kind of sandbox.
+/// Errors: as `Sentry::StartRoot`. What had been taken is given back when it is removed.
+Status StartPod(Pod& pod);
+
+}  // namespace gantry::gvisor

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A sandbox: one sentry. Its root is the first container, or, of a pod without a pause
+// container, a program of gantry's own.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <gantry/sandbox.h>
+
+#include "plugins/gvisor/launch/sentry_start.h"
+#include "plugins/gvisor/pod.h"
+#include "plugins/gvisor/runscs.h"
+
+namespace gantry::gvisor {
+
+/// Thread: workers, as `Sandbox`.
+class GvisorSandbox : public Sandbox {
+ public:
+  /// `base`: the backend's options, overridden by the request's.
+  static Result<std::unique_ptr<Sandbox>> Make(const SandboxRequest& request,
+                                               SandboxContext& context, const Options& base,
+                                               std::shared_ptr<Runscs> runscs);
+  /// After a restart of the engine. `blob`: what was saved, or empty.
+  static Result<std::unique_ptr<Sandbox>> Recover(const SandboxRequest& request,
+                                                  SandboxContext& context, const Options& base,
+                                                  std::shared_ptr<Runscs> runscs,
+                                                  const std::string& blob);
+
+  Status Start() override;
+  Status Stop(std::chrono::milliseconds limit) override;
+  Status Shutdown() override;
+  Result<SandboxInfo> Info() override;
+  Result<std::unique_ptr<Container>> CreateContainer(const ContainerRequest& request,
+                                                     ContainerContext& context) override;
+  Result<std::unique_ptr<Container>> RecoverContainer(const ContainerRequest& request,
+                                                      ContainerContext& context,
+                                                      const std::string& blob) override;
+
+ private:
+  GvisorSandbox(SandboxRequest request, std::shared_ptr<Pod> pod, std::shared_ptr<Runscs> runscs)
+      : request_(std::move(request)), pod_(std::move(pod)), runscs_(std::move(runscs)) {}
+
+  static Result<std::unique_ptr<GvisorSandbox>> Build(const SandboxRequest& request,
+                                                      SandboxContext& context, const Options& base,
+                                                      std::shared_ptr<Runscs> runscs);
+  Status TakeUp(const std::string& blob);
+
+  bool is_own_root() const { return request_.kind == SandboxKind::kPauseless; }
+
+  const SandboxRequest request_;
+  const std::shared_ptr<Pod> pod_;
+  const std::shared_ptr<Runscs> runscs_;
+};
+
+}  // namespace gantry::gvisor

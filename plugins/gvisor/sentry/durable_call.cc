@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/sentry/durable_call.h"
+
+#include <poll.h>
+
+#include <utility>
+
+#include <gantry/fingerprint.h>
+#include <gantry/format.h>
+
+namespace gantry::gvisor {
+namespace {
+
+using urpc::Cause;
+using urpc::Connection;
+using urpc::Outcome;
+
+constexpr const char* kNoMethod = "gantry.HasAnythingBeenSent";
+
+std::unexpected<urpc::Failure> Local(std::string_view method, Error error) {
+  return std::unexpected(urpc::Failure{Cause::kLocal, error.code, std::string(method),
+                                       std::move(error.message), error.sys_errno});
+}
+
+bool IsReadable(const Connection& connection) {
+  pollfd one = {connection.fd().get(), POLLIN, 0};
+  return poll(&one, 1, 0) > 0;
+}
+
+/// No other call is answered so: each sentry knows those that are made durably.
+bool IsAnswerToTheQuestion(const Outcome<urpc::Answer>& answer) {
+  return !answer && answer.error().cause == Cause::kRefused &&
+         answer.error().text == "unknown method";
+}
+
+}  // namespace
+
+Outcome<Connection> CallDurably(SandboxContext& context, const std::string& socket,
+                                const std::string& name, const urpc::Request& request,
+                                Deadline deadline) {
+  GANTRY_TRY(Connection connection, Connection::Open(socket, deadline));
+  if (Status stored = context.Store(name, connection.fd()); !stored) {
+    return Local(request.method, std::move(stored).error());
+  }
+  const auto sent = connection.Send(request, deadline);
+  if (!sent) {
+    context.Drop(name);
+    return std::unexpected(sent.error());
+  }
+  return connection;
+}
+
+Outcome<std::optional<Connection>> TakeUpCall(SandboxContext& context, const std::string& name,
+                                              Deadline deadline) {
+  auto stored = context.Take(name);
+  if (!stored && stored.error().code == Code::kNotFound) {
+    return std::nullopt;
+  }
+  if (!stored) {
+    return Local(name, std::move(stored).error());
+  }
+  Connection connection(std::move(*stored));
+  if (!IsReadable(connection)) {
+    GANTRY_CHECK_OK(connection.Send({.method = kNoMethod}, deadline));
+  }
+  const auto answer = connection.Peek(kNoMethod, deadline);
+  if (IsAnswerToTheQuestion(answer)) {
+    context.Drop(name);
+    return std::nullopt;
+  }
+  if (!answer && answer.error().cause != Cause::kRefused &&
+      answer.error().cause != Cause::kWorkload) {
+    return std::unexpected(answer.error());
+  }
+  return connection;
+}
+
+std::string StoreName(std::string_view what, std::string_view container, std::string_view exec) {
+  return Format("{}/{:016x}", what, Fingerprint(exec, Fingerprint(container)));
+}
+
+}  // namespace gantry::gvisor

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/sentry/exit_wait.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gantry::gvisor {
+namespace {
+
+/// It is readable: the answer is there, or the rest of it is on its way.
+constexpr std::chrono::seconds kReadLimit{5};
+
+}  // namespace
+
+Result<std::shared_ptr<ExitWait>> ExitWait::Begin(SandboxContext& context,
+                                                  std::vector<urpc::Connection> connections,
+                                                  std::function<void(uint32_t)> ended) {
+  std::shared_ptr<ExitWait> wait(new ExitWait(std::move(ended)));
+  for (urpc::Connection& connection : connections) {
+    wait->branches_.push_back({std::move(connection), nullptr});
+  }
+  for (size_t i = 0; i < wait->branches_.size(); ++i) {
+    const std::weak_ptr<ExitWait> weak = wait;
+    const int fd = wait->branches_[i].connection.fd().get();
+    GANTRY_TRY(std::unique_ptr<Watch> watch, context.WatchReadable(fd, [weak, i] {
+      if (const auto self = weak.lock()) {
+        self->OnReadable(i);
+      }
+    }));
+    // Until then its callback does nothing, and comes again.
+    const std::lock_guard lock(wait->mutex_);
+    wait->branches_[i].watch = std::move(watch);
+  }
+  return wait;
+}
+
+void ExitWait::OnReadable(size_t branch) {
+  std::unique_ptr<Watch> done;
+  std::unique_lock lock(mutex_);
+  if (!ended_ || branches_[branch].watch == nullptr) {
+    return;
+  }
+  Branch& here = branches_[branch];
+  const auto word =
+      ContainerManager::PeekWait(here.connection, std::chrono::steady_clock::now() + kReadLimit);
+  here.failed = !word;
+  if (word || std::ranges::all_of(branches_, &Branch::failed)) {
+    Tell(std::move(lock), word ? word->status() : kKilledStatus);
+    return;
+  }
+  done = std::move(here.watch);
+  lock.unlock();
+}
+
+void ExitWait::Settle(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  if (!ended_) {
+    return;
+  }
+  uint32_t status = kKilledStatus;
+  for (Branch& branch : branches_) {
+    if (const auto word = ContainerManager::PeekWait(branch.connection, deadline)) {
+      status = word->status();
+      break;
+    }
+  }
+  Tell(std::move(lock), status);
+}
+
+void ExitWait::Tell(std::unique_lock<std::mutex> lock, uint32_t status) {
+  const auto ended = std::exchange(ended_, nullptr);
+  // A watch may wait for its callback, which may wait for the lock.
+  std::vector<Branch> closing = std::exchange(branches_, {});
+  lock.unlock();
+  ended(status);
+  for (Branch& branch : closing) {
+    branch.watch.reset();
+  }
+}
+
+}  // namespace gantry::gvisor

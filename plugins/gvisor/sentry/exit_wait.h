@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Waits for the end of a process in a sentry, without a thread: the answer to a Wait is
+// watched, and looked at without being taken, so that an engine that is killed before the end
+// is on record leaves it for the next.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <gantry/context.h>
+#include <gantry/deadline.h>
+
+#include "plugins/gvisor/sentry/container_manager.h"
+
+namespace gantry::gvisor {
+
+/// 128 + SIGKILL: the end of a process whose sentry is gone.
+inline constexpr uint32_t kKilledStatus = 137;
+
+/// Thread: any.
+class ExitWait : public std::enable_shared_from_this<ExitWait> {
+ public:
+  /// `ended` is called once, with the status as containerd reads it: from a worker, or within
+  /// `Settle`. The connections are closed when it returns: a sentry waits for that at its end.
+  /// `connections`: each with a Wait under way; what one of them answers counts, a refusal or a
+  /// sentry that is gone only when it is the last.
+  static Result<std::shared_ptr<ExitWait>> Begin(SandboxContext& context,
+                                                 std::vector<urpc::Connection> connections,
+                                                 std::function<void(uint32_t)> ended);
+
+  /// Returns when the end has been told. The process has been killed; where no answer comes
+  /// until `deadline`, it counts as that.
+  void Settle(Deadline deadline);
+
+ private:
+  struct Branch {
+    urpc::Connection connection;
+    std::unique_ptr<Watch> watch;
+    bool failed = false;
+  };
+
+  explicit ExitWait(std::function<void(uint32_t)> ended) : ended_(std::move(ended)) {}
+
+  void OnReadable(size_t branch);
+  void Tell(std::unique_lock<std::mutex> lock, uint32_t status);
+
+  /// Guards all below.
+  std::mutex mutex_;
+  std::vector<Branch> branches_;
+  std::function<void(uint32_t)> ended_;
+};
+
+}  // namespace gantry::gvisor

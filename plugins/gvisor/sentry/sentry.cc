@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/sentry/sentry.h"
+
+#include <utility>
+
+#include <gantry/format.h>
+
+#include "plugins/gvisor/sentry/durable_call.h"
+
+namespace gantry::gvisor {
+namespace {
+
+constexpr const char* kRootName = "start-root";
+constexpr const char* kPauseName = "pause";
+constexpr const char* kResumeName = "resume";
+
+}  // namespace
+
+Error ToError(const urpc::Failure& failure, std::string_view what) {
+  Error error = urpc::ToError(failure);
+  const bool workload = failure.cause == urpc::Cause::kWorkload;
+  error.message = Format("{}: {}", what, workload ? failure.text : error.message);
+  return error;
+}
+
+Status Sentry::Recover(PauseState paused, Deadline deadline) {
+  const std::lock_guard lock(mutex_);
+  paused_ = std::move(paused);
+  auto root = TakeUpCall(context_, kRootName, deadline);
+  if (!root) {
+    return std::unexpected(ToError(root.error(), "take up the start of the sandbox"));
+  }
+  if (*root) {
+    root_started_ = (*root)->Peek(kStartRoot, deadline).has_value();
+    context_.Drop(kRootName);
+  } else {
+    const auto state = manager_.State(id_, deadline);
+    if (!state) {
+      return std::unexpected(ToError(state.error(), "look at the sandbox"));
+    }
+    root_started_ = *state != RuntimeState::kCreated;
+  }
+  if (root_started_) {
+    if (auto connection = urpc::Connection::Open(socket(), deadline)) {
+      WatchRoot(std::move(*connection));
+    }
+  }
+  GANTRY_CHECK_OK(TakeUpSwitch(kPauseName, true, deadline));
+  GANTRY_CHECK_OK(TakeUpSwitch(kResumeName, false, deadline));
+  if (paused_.stopped && paused_.wanted.empty()) {
+    // Who had asked for it never heard that it was done; if he asks again, it is done again.
+    return Switch(kResume, false, deadline);
+  }
+  return {};
+}
+
+Status Sentry::TakeUpSwitch(std::string_view name, bool stopped, Deadline deadline) {
+  auto call = TakeUpCall(context_, std::string(name), deadline);
+  if (!call) {
+    return std::unexpected(ToError(call.error(), "take up the pause of the sandbox"));
+  }
+  if (!*call) {
+    return {};
+  }
+  if ((*call)->Peek(name, deadline)) {
+    paused_.stopped = stopped;
+  }
+  return SaveAndDrop(name);
+}
+
+Status Sentry::SaveAndDrop(std::string_view name) {
+  GANTRY_CHECK_OK(save_(paused_));
+  context_.Drop(name);
+  return {};
+}
+
+bool Sentry::root_started() const {
+  const std::lock_guard lock(mutex_);
+  return root_started_;
+}
+
+Status Sentry::StartRoot(const std::function<Status()>& prepare, Deadline deadline) {
+  const std::lock_guard lock(mutex_);
+  if (root_started_) {
+    return {};
+  }
+  GANTRY_CHECK_OK(prepare());
+  // Once the root has ended, the sentry takes no new connection.
+  auto wait = urpc::Connection::Open(socket(), deadline);
+  if (!wait) {
+    return std::unexpected(ToError(wait.error(), "start the sandbox"));
+  }
+  auto call = CallDurably(context_, socket(), kRootName,
+                          {.method = kStartRoot, .arg = StartRootArg(id_)}, deadline);
+  if (!call) {
+    return std::unexpected(ToError(call.error(), "start the sandbox"));
+  }
+  const auto answer = call->Peek(kStartRoot, deadline);
+  if (!answer) {
+    // Of one that came too late nobody knows: it is not asked again.
+    root_started_ = answer.error().cause == urpc::Cause::kDeadline;
+    context_.Drop(kRootName);
+    return std::unexpected(ToError(answer.error(), "start the sandbox"));
+  }
+  root_started_ = true;
+  context_.Drop(kRootName);
+  WatchRoot(std::move(*wait));
+  return {};
+}
+
+/// As soon as it answers, nobody may be connected any more.
+void Sentry::WatchRoot(urpc::Connection connection) {
+  constexpr std::chrono::seconds kSendLimit{5};
+  const Deadline deadline = std::chrono::steady_clock::now() + kSendLimit;
+  if (!ContainerManager::SendWait(connection, id_, deadline)) {
+    return;
+  }
+  const int fd = connection.fd().get();
+  root_wait_.emplace(std::move(connection));
+  auto watch = context_.WatchReadable(fd, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) {
+      self->Hangup();
+    }
+  });
+  if (watch) {
+    root_watch_ = std::move(*watch);
+  }
+}
+
+void Sentry::Hangup() {
+  std::unique_ptr<Watch> watch;
+  {
+    const std::lock_guard lock(mutex_);
+    watch = std::move(root_watch_);
+  }
+  // Its descriptor is open until the watch is gone.
+  watch.reset();
+  const std::lock_guard lock(mutex_);
+  root_wait_.reset();
+  manager_.client().Hangup();
+}
+
+Status Sentry::Start(const Subcontainer& container, std::span<const int> fds,
+                     const std::string& name, Deadline deadline) {
+  const std::string what = Format("start container '{}'", container.id);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!root_started_) {
+      return Fail(Code::kFailedPrecondition, "{}: its sandbox has not been started", what);
+    }
+    if (paused_.stopped) {
+      return Fail(Code::kFailedPrecondition, "{}: its sandbox is paused", what);
+    }
+  }
+  const std::string arg = StartSubcontainerArg(container);
+  auto call = CallDurably(context_, socket(), name,
+                          {.method = kStartSubcontainer, .arg = arg, .fds = fds}, deadline);
+  if (!call) {
+    return std::unexpected(ToError(call.error(), what));
+  }
+  if (const auto answer = call->Peek(kStartSubcontainer, deadline); !answer) {
+    return std::unexpected(ToError(answer.error(), what));
+  }
+  return {};
+}
+
+Status Sentry::Switch(std::string_view method, bool stopped, Deadline deadline) {
+  const char* name = stopped ? kPauseName : kResumeName;
+  const std::string what = Format("{} the sandbox", name);
+  auto call = CallDurably(context_, socket(), name, {.method = method}, deadline);
+  if (!call) {
+    return std::unexpected(ToError(call.error(), what));
+  }
+  const auto answer = call->Peek(method, deadline);
+  if (answer || answer.error().cause == urpc::Cause::kDeadline) {
+    paused_.stopped = stopped;
+  }
+  GANTRY_CHECK_OK(SaveAndDrop(name));
+  return answer ? Status() : Status(std::unexpected(ToError(answer.error(), what)));
+}
+
+Status Sentry::Pause(const std::string& container, Deadline deadline) {
+  const std::lock_guard lock(mutex_);
+  if (!root_started_) {
+    return Fail(Code::kFailedPrecondition, "pause container '{}': its sandbox has not been started",
+                container);
+  }
+  const bool first = paused_.wanted.insert(container).second;
+  Status paused =
+      paused_.stopped ? (first ? save_(paused_) : Status()) : Switch(kPause, true, deadline);
+  if (!paused) {
+    paused_.wanted.erase(container);
+  }
+  return paused;
+}
+
+Status Sentry::Resume(const std::string& container, Deadline deadline) {
+  const std::lock_guard lock(mutex_);
+  if (paused_.wanted.erase(container) == 0) {
+    return {};
+  }
+  if (!paused_.wanted.empty() || !paused_.stopped) {
+    return save_(paused_);
+  }
+  Status resumed = Switch(kResume, false, deadline);
+  if (!resumed && paused_.stopped) {
+    paused_.wanted.insert(container);
+  }
+  return resumed;
+}
+
+}  // namespace gantry::gvisor

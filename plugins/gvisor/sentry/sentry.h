@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One running sentry, as its containers use it. The calls that kill or hang a sentry when
+// they come in a wrong state are made here only:
+//   StartSubcontainer before StartRoot has succeeded ends a sentry of 20240729;
+//   StartRoot a second time never returns there;
+//   Resume without a Pause ends every sentry, and each Pause needs a Resume of its own.
+// What has been done is kept over a restart of the engine (durable_call.h), so that none of
+// them comes by a repetition either.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gantry/context.h>
+#include <gantry/deadline.h>
+#include <gantry/error.h>
+
+#include "plugins/gvisor/sentry/container_manager.h"
+
+namespace gantry::gvisor {
+
+/// Which containers want the sandbox to stand still, and whether it does.
+struct PauseState {
+  std::set<std::string> wanted;
+  bool stopped = false;
+};
+
+/// Thread: any.
+class Sentry : public std::enable_shared_from_this<Sentry> {
+ public:
+  /// `save` is called with a lock held when the pause state has changed; it must not call back.
+  using Save = std::function<Status(const PauseState&)>;
+
+  /// `id`: of the root container, as it was booted.
+  Sentry(SandboxContext& context, std::string id, std::string socket, Save save)
+      : context_(context),
+        id_(std::move(id)),
+        socket_(std::move(socket)),
+        manager_(socket_),
+        save_(std::move(save)) {}
+
+  ContainerManager& manager() { return manager_; }
+
+  const std::string& socket() const { return socket_; }
+
+  /// After a restart of the engine: finds out what has been done. `paused`: as saved last.
+  /// Errors: kUnavailable: it has ended.
+  Status Recover(PauseState paused, Deadline deadline);
+
+  /// Starts the root container. Again: success. `prepare` runs before, as often as it has not
+  /// been started. Errors: kUnavailable: it has ended.
+  Status StartRoot(const std::function<Status()>& prepare, Deadline deadline);
+  bool root_started() const;
+
+  /// Starts a sub-container. `name`: of the durable call; to be dropped by the caller once he
+  /// has kept what comes of it. Errors: kFailedPrecondition before the root has started.
+  Status Start(const Subcontainer& container, std::span<const int> fds, const std::string& name,
+               Deadline deadline);
+
+  /// The whole sandbox stands still as long as one container is to. Again: success.
+  Status Pause(const std::string& container, Deadline deadline);
+  Status Resume(const std::string& container, Deadline deadline);
+
+  /// The root has ended: the sentry leaves as soon as nobody is connected.
+  void Hangup();
+
+ private:
+  Status Switch(std::string_view method, bool stopped, Deadline deadline);
+  Status TakeUpSwitch(std::string_view name, bool stopped, Deadline deadline);
+  Status SaveAndDrop(std::string_view name);
+  void WatchRoot(urpc::Connection connection);
+
+  SandboxContext& context_;
+  const std::string id_;
+  const std::string socket_;
+  ContainerManager manager_;
+  const Save save_;
+  /// Guards what follows, and is held during the guarded calls.
+  mutable std::mutex mutex_;
+  bool root_started_ = false;
+  PauseState paused_;
+  std::optional<urpc::Connection> root_wait_;
+  std::unique_ptr<Watch> root_watch_;
+};
+
+/// For an answer of the sentry's: `what` is what was attempted, as `start container 'x'`.
+Error ToError(const urpc::Failure& failure, std::string_view what);
+
+}  // namespace gantry::gvisor

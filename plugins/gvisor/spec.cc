@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/spec.h"
+
+#include <algorithm>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace gantry::gvisor {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kCgroupMount = "/sys/fs/cgroup";
+
+std::string TextOf(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// The member of that name if it has the type, else null.
+const Json* Member(const Json& object, const char* name, Json::value_t type) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return object.is_object() && found != object.end() && found->type() == type ? &*found : nullptr;
+}
+
+std::string Text(const Json& object, const char* name) {
+  const Json* text = Member(object, name, Json::value_t::string);
+  return text == nullptr ? std::string() : text->get<std::string>();
+}
+
+bool Truth(const Json& object, const char* name) {
+  const Json* value = Member(object, name, Json::value_t::boolean);
+  return value != nullptr && value->get<bool>();
+}
+
+const Json& Elements(const Json& object, const char* name) {
+  static const Json none = Json::array();
+  const Json* array = Member(object, name, Json::value_t::array);
+  return array == nullptr ? none : *array;
+}
+
+bool HasOption(const Json& mount, std::string_view option) {
+  return std::ranges::any_of(Elements(mount, "options"),
+                             [&](const Json& one) { return one == option; });
+}
+
+/// Source: runsc/specutils, IsGoferMount.
+bool IsBind(const Json& mount) {
+  return (Text(mount, "type") == "bind" || HasOption(mount, "bind") || HasOption(mount, "rbind")) &&
+         !Text(mount, "source").empty();
+}
+
+std::string Absolute(const std::string& path, const std::string& base) {
+  return path.starts_with('/') ? path : base + "/" + path;
+}
+
+MountConf::Upper UpperOf(Overlay::Medium medium) {
+  switch (medium) {
+    case Overlay::Medium::kNone:
+      return MountConf::Upper::kNone;
+    case Overlay::Medium::kSelf:
+      return MountConf::Upper::kSelf;
+    case Overlay::Medium::kMemory:
+      return MountConf::Upper::kMemory;
+    case Overlay::Medium::kDirectory:
+      return MountConf::Upper::kAnon;
+  }
+  return MountConf::Upper::kNone;
+}
+
+/// An image instead of the root's directory. Source: runsc/boot/gofer_conf.go, RootfsHint.
+Status UseImage(const Annotations& annotations, FileMount& root) {
+  const auto text = [&](const char* name) {
+    const auto found = annotations.find(std::string("dev.gvisor.spec.rootfs.") + name);
+    return found == annotations.end() ? std::string() : found->second;
+  };
+  const std::string type = text("type");
+  if (type.empty()) {
+    return {};
+  }
+  const std::string source = text("source");
+  if (type != "erofs" || !source.starts_with('/')) {
+    return Fail(Code::kInvalidArgument,
+                "check annotation 'dev.gvisor.spec.rootfs.type': '{}' of '{}': must be erofs, of "
+                "an absolute path",
+                type, source);
+  }
+  const std::string overlay = text("overlay");
+  if (!overlay.empty() && overlay != "memory" && overlay != "none") {
+    return Fail(Code::kInvalidArgument,
+                "check annotation 'dev.gvisor.spec.rootfs.overlay': '{}': must be memory or none",
+                overlay);
+  }
+  root.source = source;
+  root.conf = {MountConf::Lower::kErofs,
+               overlay == "none" ? MountConf::Upper::kNone : MountConf::Upper::kMemory};
+  return {};
+}
+
+std::vector<IdMapping> Mappings(const Json& object, const char* name) {
+  std::vector<IdMapping> mappings;
+  for (const Json& one : Elements(object, name)) {
+    const auto number = [&](const char* field) {
+      const Json* value = Member(one, field, Json::value_t::number_unsigned);
+      return value == nullptr ? 0 : value->get<uint32_t>();
+    };
+    mappings.push_back({number("hostID"), number("containerID"), number("size")});
+  }
+  return mappings;
+}
+
+class Maker {
+ public:
+  Maker(const SpecRequest& request, const Overlay& overlay)
+      : request_(request), overlay_(overlay) {}
+
+  Result<Spec> Make() {
+    document_ = Json::parse(request_.json, nullptr, false);
+    if (!document_.is_object()) {
+      return Fail(Code::kInvalidArgument, "read config.json: no JSON object");
+    }
+    ReadAnnotations();
+    FixProcess();
+    GANTRY_CHECK_OK(FixRoot());
+    FixNamespaces();
+    spec_.uids = Mappings(document_["linux"], "uidMappings");
+    spec_.gids = Mappings(document_["linux"], "gidMappings");
+    FixMounts();
+    spec_.json = TextOf(document_);
+    return std::move(spec_);
+  }
+
+ private:
+  void ReadAnnotations() {
+    const Json* all = Member(document_, "annotations", Json::value_t::object);
+    if (all == nullptr) {
+      return;
+    }
+    for (const auto& [key, value] : all->items()) {
+      if (value.is_string()) {
+        spec_.annotations[key] = value.get<std::string>();
+      }
+    }
+  }
+
+  /// A sentry has no labels, and refuses a spec that has one.
+  void FixProcess() {
+    const auto process = document_.find("process");
+    if (process == document_.end() || !process->is_object()) {
+      return;
+    }
+    process->erase("selinuxLabel");
+    const auto score = process->find("oomScoreAdj");
+    if (score != process->end() && score->is_number_integer()) {
+      spec_.oom_score_adj = score->get<int>();
+    }
+  }
+
+  Status FixRoot() {
+    Json& root = document_["root"];
+    if (!root.is_object()) {
+      root = Json::object();
+    }
+    root["path"] = request_.rootfs;
+    FileMount mount{.conf = {}, .source = request_.rootfs};
+    mount.conf.upper = Truth(root, "readonly") ? MountConf::Upper::kNone : UpperOf(overlay_.medium);
+    if (request_.is_own_root) {
+      mount.conf = {MountConf::Lower::kErofs, MountConf::Upper::kNone};
+    } else {
+      GANTRY_CHECK_OK(UseImage(spec_.annotations, mount));
+    }
+    spec_.mounts.push_back(std::move(mount));
+    return {};
+  }
+
+  void FixMounts() {
+    Json& mounts = document_["mounts"];
+    if (!mounts.is_array()) {
+      mounts = Json::array();
+    }
+    bool has_cgroups = false;
+    for (Json& mount : mounts) {
+      has_cgroups = has_cgroups || Text(mount, "destination") == kCgroupMount;
+      if (!IsBind(mount)) {
+        continue;
+      }
+      mount["source"] = Absolute(Text(mount, "source"), request_.bundle);
+      const auto uids = Mappings(mount, "uidMappings");
+      const auto gids = Mappings(mount, "gidMappings");
+      if ((!uids.empty() || !gids.empty()) && (uids != spec_.uids || gids != spec_.gids)) {
+        spec_.mapped_mount = Text(mount, "destination");
+      }
+      FileMount file{.conf = {}, .source = Text(mount, "source")};
+      const bool writable = !HasOption(mount, "ro");
+      file.conf.upper =
+          overlay_.mounts && writable ? UpperOf(overlay_.medium) : MountConf::Upper::kNone;
+      spec_.mounts.push_back(std::move(file));
+    }
+    if (!has_cgroups && !request_.is_own_root) {
+      // With it the sentry's accounts are this container's own.
+      mounts.push_back({{"destination", kCgroupMount},
+                        {"type", "cgroup"},
+                        {"source", "cgroup"},
+                        {"options", {"nosuid", "noexec", "nodev", "relatime", "ro"}}});
+    }
+  }
+
+  void FixNamespaces() {
+    Json& linux_part = document_["linux"];
+    if (!linux_part.is_object()) {
+      linux_part = Json::object();
+    }
+    Json kept = Json::array();
+    for (const Json& one : Elements(linux_part, "namespaces")) {
+      const std::string type = Text(one, "type");
+      const std::string path = Text(one, "path");
+      if (type == "network") {
+        spec_.has_netns = true;
+        spec_.netns_path = path;
+      } else if (type == "user") {
+        spec_.userns_path = path;
+      }
+      // The pod's: the container is to share the sentry's, which is the one without an entry.
+      const bool shares_pids = request_.is_sub && type == "pid" && !path.empty();
+      if (!shares_pids && type != "user") {
+        kept.push_back(one);
+      }
+    }
+    linux_part["namespaces"] = std::move(kept);
+  }
+
+  const SpecRequest& request_;
+  const Overlay& overlay_;
+  Json document_;
+  Spec spec_;
+};
+
+}  // namespace
+
+bool Spec::NeedsGofer() const {
+  return std::ranges::any_of(
+      mounts, [](const FileMount& one) { return one.conf.lower == MountConf::Lower::kGofer; });
+}
+
+size_t Spec::Filestores() const {
+  return static_cast<size_t>(std::ranges::count_if(mounts, [](const FileMount& one) {
+    return one.conf.upper == MountConf::Upper::kSelf || one.conf.upper == MountConf::Upper::kAnon;
+  }));
+}
+
+Result<Spec> MakeSpec(const SpecRequest& request, const Overlay& overlay) {
+  return Maker(request, overlay).Make();
+}
+
+Result<std::string> WithMounts(const std::string& spec_json, const std::string& mounts_json) {
+  Json document = Json::parse(spec_json, nullptr, false);
+  Json mounts = Json::parse(mounts_json, nullptr, false);
+  if (!document.is_object() || !mounts.is_array()) {
+    return Fail(Code::kInternal, "read the mounts that the gofer has resolved: no JSON array");
+  }
+  document["mounts"] = std::move(mounts);
+  return TextOf(document);
+}
+
+}  // namespace gantry::gvisor

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/stdio/streams.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include <gantry/format.h>
+
+#include "plugins/gvisor/stdio/terminal.h"
+
+namespace gantry::gvisor {
+namespace {
+
+Result<UniqueFd> PrivateEnd(StreamEnd end) {
+  if (!end.fd) {
+    UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+    if (!null) {
+      return FailErrno(errno, "open '/dev/null'");
+    }
+    return null;
+  }
+  if (end.path.empty()) {
+    return std::move(end.fd);
+  }
+  const int mode = fcntl(end.fd.get(), F_GETFL) & O_ACCMODE;
+  const std::string path = Format("/proc/self/fd/{}", end.fd.get());
+  UniqueFd own(open(path.c_str(), mode | O_NONBLOCK | O_CLOEXEC));
+  // Without a reader there is none to be had for writing; then nobody else minds the flag.
+  return own ? std::move(own) : std::move(end.fd);
+}
+
+Result<Streams> FromTerminal(const UniqueFd& replica) {
+  Streams streams;
+  streams.terminal = true;
+  for (UniqueFd& end : streams.ends) {
+    GANTRY_TRY(end, replica.Duplicate());
+  }
+  return streams;
+}
+
+Result<Streams> FromEnds(Stdio stdio) {
+  Streams streams;
+  GANTRY_TRY(streams.ends[0], PrivateEnd(std::move(stdio.in)));
+  GANTRY_TRY(streams.ends[1], PrivateEnd(std::move(stdio.out)));
+  GANTRY_TRY(streams.ends[2], PrivateEnd(std::move(stdio.err)));
+  return streams;
+}
+
+std::string MasterName(const std::string& name) { return name + "/m"; }
+
+/// The one that an engine before this one made, or a new one, both sides stored.
+Result<Terminal> StoredTerminal(SandboxContext& sandbox, const std::string& name) {
+  auto replica = sandbox.Take(name);
+  auto master = sandbox.Take(MasterName(name));
+  if (replica && master) {
+    return Terminal{std::move(*master), std::move(*replica)};
+  }
+  GANTRY_TRY(Terminal made, Terminal::Open());
+  GANTRY_CHECK_OK(sandbox.Store(MasterName(name), made.master));
+  GANTRY_CHECK_OK(sandbox.Store(name, made.replica));
+  return made;
+}
+
+}  // namespace
+
+Result<Streams> TakeStreams(ProcessContext& process, bool foreign) {
+  GANTRY_TRY(Stdio stdio, process.TakeStdio());
+  if (!stdio.terminal) {
+    return FromEnds(std::move(stdio));
+  }
+  GANTRY_TRY(Terminal terminal, Terminal::Open());
+  GANTRY_TRY(Streams streams, FromTerminal(terminal.replica));
+  static_cast<void>(foreign);
+  GANTRY_CHECK_OK(process.AttachConsole(std::move(terminal.master)));
+  return streams;
+}
+
+Result<Streams> TakeStreamsDurably(SandboxContext& sandbox, ProcessContext& process,
+                                   const std::string& name) {
+  GANTRY_TRY(Stdio stdio, process.TakeStdio());
+  if (!stdio.terminal) {
+    return FromEnds(std::move(stdio));
+  }
+  GANTRY_TRY(Terminal terminal, StoredTerminal(sandbox, name));
+  GANTRY_TRY(Streams streams, FromTerminal(terminal.replica));
+  const Status attached = process.AttachConsole(std::move(terminal.master));
+  // It may have been attached by the engine before.
+  if (!attached && attached.error().code != Code::kFailedPrecondition) {
+    return std::unexpected(attached.error());
+  }
+  return streams;
+}
+
+void ForgetStreams(SandboxContext& sandbox, const std::string& name) {
+  sandbox.Drop(name);
+  sandbox.Drop(MasterName(name));
+}
+
+}  // namespace gantry::gvisor

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The standard streams of a process as a sentry gets them: it reads and writes them itself,
+// and sets O_NONBLOCK for everybody who has the same open file. So it gets one of its own.
+// Source: runsc 20240729 and 2026-09, pkg/sentry/fsimpl/host/host.go.
+#pragma once
+
+#include <array>
+
+#include <gantry/context.h>
+#include <gantry/error.h>
+#include <gantry/process.h>
+#include <gantry/unique_fd.h>
+
+namespace gantry::gvisor {
+
+struct Streams {
+  bool terminal = false;
+  /// In, out, err: where there is none, /dev/null. Of a terminal its replica, three times.
+  std::array<UniqueFd, 3> ends;
+};
+
+/// Takes what the core has opened; of a terminal it makes one, whose master goes to the core.
+/// `foreign`: the terminal will be nobody's controlling terminal on this host.
+/// Errors: as `ProcessContext::TakeStdio` and `AttachConsole`. Blocks: as they do.
+Result<Streams> TakeStreams(ProcessContext& process, bool foreign);
+
+/// The same for a process whose start is tried again: the terminal that it has already lies
+/// in the sandbox's store under `name`, with what the core is to get.
+Result<Streams> TakeStreamsDurably(SandboxContext& sandbox, ProcessContext& process,
+                                   const std::string& name);
+/// It has started, or never will.
+void ForgetStreams(SandboxContext& sandbox, const std::string& name);
+
+}  // namespace gantry::gvisor

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/sub_container.h"
+
+#include <fcntl.h>
+#include <signal.h>
+
+#include <cerrno>
+#include <utility>
+
+#include <gantry/files.h>
+#include <gantry/format.h>
+
+#include "plugins/gvisor/launch/filestore.h"
+#include "plugins/gvisor/launch/sentry_start.h"
+#include "plugins/gvisor/sentry/durable_call.h"
+#include "plugins/gvisor/stdio/streams.h"
+
+namespace gantry::gvisor {
+namespace {
+
+constexpr const char* kBlob = "sub";
+constexpr const char* kGoferLog = "gofer";
+
+}  // namespace
+
+SubContainer::SubContainer(const ContainerRequest& request, ContainerContext& context,
+                           std::shared_ptr<Pod> pod)
+    : GvisorContainer(request, context, std::move(pod)),
+      request_(request),
+      report_(std::make_shared<EndReport>(context.init())) {}
+
+std::string SubContainer::Name(std::string_view what) const { return StoreName(what, id().str()); }
+
+std::string SubContainer::ExitPath() const { return bundle() + "/init.exit"; }
+
+Status SubContainer::ReadSpec() {
+  GANTRY_TRY(spec_, MakeSpec({.json = request_.spec_json,
+                              .rootfs = request_.rootfs,
+                              .bundle = request_.bundle,
+                              .is_sub = true},
+                             pod().flags().overlay));
+  if (!spec_.mapped_mount.empty()) {
+    return Fail(Code::kFailedPrecondition,
+                "create container '{}': the mount at '{}' is to be id-mapped otherwise than the "
+                "container, which gVisor cannot do",
+                id().str(), spec_.mapped_mount);
+  }
+  return {};
+}
+
+GoferPlan SubContainer::PlanGofer(const PodRecord& record, const UniqueFd& runsc) const {
+  return {.place = record.place,
+          .spec = spec_,
+          .program = runsc,
+          .asks_for_mounts = record.asks_for_mounts,
+          .id = id().str(),
+          .log = kGoferLog,
+          .tag = GoferTag(id().str())};
+}
+
+Status SubContainer::OpenFiles() {
+  GANTRY_TRY(filestores_, MakeFilestores(spec_, pod().flags().overlay, pod().id().str()));
+  resolved_ = spec_.json;
+  if (!spec_.NeedsGofer()) {
+    return {};
+  }
+  PodRecord record = pod().record();
+  record.place.bundle = bundle();
+  GANTRY_TRY(const UniqueFd runsc, pod().Runsc());
+  const GoferPlan plan = PlanGofer(record, runsc);
+  GANTRY_TRY(gofer_, StartGofer(pod().context(), plan));
+  GANTRY_TRY(const std::string mounts, ReadMounts(gofer_, plan, pod().StepDeadline()));
+  GANTRY_TRY(resolved_, WithMounts(spec_.json, mounts));
+  return {};
+}
+
+Status SubContainer::Create() {
+  GANTRY_TRY([[maybe_unused]] const auto sentry, RunningSentry());
+  GANTRY_CHECK_OK(ReadSpec());
+  GANTRY_TRY([[maybe_unused]] const auto cgroups, context().MakeCgroups());
+  Status made = OpenFiles();
+  if (made) {
+    context().init().SetPid(pod().process()->pid());
+    made = context().Save(kBlob);
+  }
+  if (!made) {
+    IgnoreError(Delete(), "the first error counts");
+  }
+  return made;
+}
+
+Result<bool> SubContainer::HasStarted() { return started_; }
+
+Status SubContainer::Start() {
+  if (started_) {
+    return {};
+  }
+  if (report_->told()) {
+    return Fail(Code::kFailedPrecondition, "start container '{}': it has been killed", id().str());
+  }
+  const Deadline deadline = pod().StepDeadline();
+  GANTRY_TRY(const Streams streams,
+             TakeStreamsDurably(pod().context(), context().init(), Name("tty")));
+  GANTRY_CHECK_OK(SendStart(streams, deadline));
+  return Watch(deadline);
+}
+
+Status SubContainer::SendStart(const Streams& streams, Deadline deadline) {
+  GANTRY_TRY(const auto sentry, RunningSentry());
+  const UniqueFd* terminal = streams.terminal ? &streams.ends[0] : nullptr;
+  const auto made = sentry->manager().CreateSubcontainer(id().str(), terminal, deadline);
+  // An engine before this one may have come as far.
+  if (!made && made.error().code != Code::kAlreadyExists) {
+    return std::unexpected(ToError(made.error(), Format("start container '{}'", id().str())));
+  }
+  Subcontainer container{.id = id().str(),
+                         .spec_json = resolved_,
+                         .conf_json = pod().record().conf,
+                         .mounts = {},
+                         .filestores = filestores_.size()};
+  std::vector<int> fds;
+  for (const UniqueFd& end : streams.ends) {
+    if (!streams.terminal) {
+      fds.push_back(end.get());
+    }
+  }
+  for (const UniqueFd& file : filestores_) {
+    fds.push_back(file.get());
+  }
+  std::vector<UniqueFd> images;
+  size_t next = 0;
+  for (const FileMount& mount : spec_.mounts) {
+    container.mounts.push_back(mount.conf);
+    if (mount.conf.lower == MountConf::Lower::kGofer) {
+      fds.push_back(gofer_.connections[next++].get());
+      continue;
+    }
+    images.emplace_back(open(mount.source.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!images.back()) {
+      return FailErrno(errno, "open the image '{}'", mount.source);
+    }
+    fds.push_back(images.back().get());
+  }
+  return sentry->Start(container, fds, Name("start"), deadline);
+}
+
+/// The sentry has started it.
+Status SubContainer::Watch(Deadline deadline) {
+  started_ = true;
+  // The sentry has its own: of a gofer's connection that one side keeps no end is seen.
+  gofer_.connections.clear();
+  filestores_.clear();
+  SandboxContext& sandbox = pod().context();
+  std::vector<urpc::Connection> waits;
+  if (auto stored = sandbox.Take(Name("wait"))) {
+    waits.emplace_back(std::move(*stored));
+  }
+  const auto sentry = pod().sentry();
+  auto wait = sentry ? urpc::Connection::Open(sentry->socket(), deadline)
+                     : urpc::Outcome<urpc::Connection>(std::unexpected(urpc::Failure{}));
+  if (wait) {
+    if (waits.empty()) {
+      GANTRY_CHECK_OK(sandbox.Store(Name("wait"), wait->fd()));
+    }
+    if (ContainerManager::SendWait(*wait, id().str(), deadline)) {
+      waits.push_back(std::move(*wait));
+    }
+  }
+  sandbox.Drop(Name("start"));
+  ForgetStreams(sandbox, Name("tty"));
+  auto tell = TellEnd(report_, {shared_pod(), ExitPath(), Name("wait"), 0, id().str()});
+  if (waits.empty()) {
+    tell(kKilledStatus);
+    return {};
+  }
+  GANTRY_TRY(wait_, ExitWait::Begin(sandbox, std::move(waits), std::move(tell)));
+  return {};
+}
+
+Status SubContainer::Kill(uint32_t signal) {
+  if (started_) {
+    return Signal({.container = id().str()}, signal);
+  }
+  if (report_->told()) {
+    return Fail(Code::kNotFound, "signal container '{}': process already finished", id().str());
+  }
+  if (!Ends(signal)) {
+    return Fail(Code::kFailedPrecondition, "signal container '{}': it has not been started",
+                id().str());
+  }
+  report_->Tell(ExitedNow(128 + signal));
+  return {};
+}
+
+void SubContainer::EndGofer() {
+  gofer_.connections.clear();
+  if (gofer_.process) {
+    IgnoreError(gofer_.process->Signal(SIGKILL), "it may have ended by itself");
+    IgnoreError(gofer_.process->Wait(pod().options().timeout), "the sandbox's end kills it");
+  }
+}
+
+Status SubContainer::Delete() {
+  const Deadline deadline = pod().StepDeadline();
+  const auto sentry = pod().sentry();
+  const bool alive = sentry && pod().IsAlive();
+  if (alive) {
+    // A container that stands still does not end.
+    IgnoreError(sentry->Resume(id().str(), deadline), "then it ends when the sandbox does");
+  }
+  if (wait_ && !report_->told()) {
+    IgnoreError(KillAll(SIGKILL), "it may have ended by itself");
+    wait_->Settle(deadline);
+  }
+  if (alive) {
+    const auto destroyed = sentry->manager().DestroySubcontainer(id().str(), deadline);
+    if (!destroyed && destroyed.error().code != Code::kNotFound &&
+        destroyed.error().cause != urpc::Cause::kGone) {
+      return std::unexpected(
+          ToError(destroyed.error(), Format("delete container '{}'", id().str())));
+    }
+  }
+  EndGofer();
+  SandboxContext& sandbox = pod().context();
+  for (const char* what : {"start", "wait"}) {
+    sandbox.Drop(Name(what));
+  }
+  ForgetStreams(sandbox, Name("tty"));
+  return RemoveFilestores(FilestorePaths(spec_, pod().id().str()));
+}
+
+Result<bool> SubContainer::TakeUpStart(Deadline deadline) {
+  if (pod().context().Take(Name("wait"))) {
+    return true;
+  }
+  auto call = TakeUpCall(pod().context(), Name("start"), deadline);
+  if (!call) {
+    // Its sentry is gone.
+    return true;
+  }
+  return *call && (*call)->Peek(kStartSubcontainer, deadline).has_value();
+}
+
+Status SubContainer::Recover(const std::string& blob) {
+  GANTRY_CHECK_OK(ReadSpec());
+  gofer_.process = pod().context().FindSpawned(GoferTag(id().str()));
+  if (blob.empty()) {
+    GANTRY_CHECK_OK(Delete());
+    return Fail(Code::kAborted, "recover container '{}': its creation was cut short", id().str());
+  }
+  if (const auto known = KnownProcess::Read(ExitPath()); known && known->exit) {
+    started_ = true;
+    report_->Tell(*known->exit);
+    return {};
+  }
+  if (!pod().process()) {
+    report_->Tell(ExitedNow(kKilledStatus));
+    return {};
+  }
+  context().init().SetPid(pod().process()->pid());
+  const Deadline deadline = pod().StepDeadline();
+  GANTRY_TRY(const bool started, TakeUpStart(deadline));
+  if (started) {
+    return Watch(deadline);
+  }
+  // The connections with its gofer are gone, and nobody else has them.
+  EndGofer();
+  return OpenFiles();
+}
+
+}  // namespace gantry::gvisor

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A further container of a pod. Its gofer is started when it is made, so that its start is one
+// call of the sentry.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plugins/gvisor/container.h"
+#include "plugins/gvisor/launch/gofer.h"
+#include "plugins/gvisor/process_end.h"
+#include "plugins/gvisor/sentry/exit_wait.h"
+#include "plugins/gvisor/spec.h"
+#include "plugins/gvisor/stdio/streams.h"
+
+namespace gantry::gvisor {
+
+/// Thread: workers, as `Container`.
+class SubContainer : public GvisorContainer {
+ public:
+  SubContainer(const ContainerRequest& request, ContainerContext& context,
+               std::shared_ptr<Pod> pod);
+  SubContainer(const SubContainer&) = delete;
+  SubContainer& operator=(const SubContainer&) = delete;
+
+  ~SubContainer() override { report_->Retire(); }
+
+  /// On failure nothing is left.
+  Status Create();
+  /// After a restart of the engine. `blob`: what was saved, or empty. Errors: kAborted: it was
+  /// never finished, and what there was of it has been removed.
+  Status Recover(const std::string& blob);
+
+  Result<bool> HasStarted() override;
+  Status Start() override;
+  Status Kill(uint32_t signal) override;
+  Status Delete() override;
+
+ private:
+  std::string Name(std::string_view what) const;
+  std::string ExitPath() const;
+  GoferPlan PlanGofer(const PodRecord& record, const UniqueFd& runsc) const;
+  Status ReadSpec();
+  /// What serves its files: gofer, images, writable layers.
+  Status OpenFiles();
+  Status SendStart(const Streams& streams, Deadline deadline);
+  Status Watch(Deadline deadline);
+  Result<bool> TakeUpStart(Deadline deadline);
+  void EndGofer();
+
+  const ContainerRequest request_;
+  Spec spec_;
+  /// With the mounts as they were resolved.
+  std::string resolved_;
+  Gofer gofer_;
+  std::vector<UniqueFd> filestores_;
+  const std::shared_ptr<EndReport> report_;
+  std::shared_ptr<ExitWait> wait_;
+  /// The sentry has been told to start it, or may have been.
+  bool started_ = false;
+};
+
+}  // namespace gantry::gvisor
