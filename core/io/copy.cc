@@ -3,6 +3,7 @@
 
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -91,7 +92,38 @@ Copy::Step Copy::Move() {
   if (!pending_.empty()) {
     return WritePending();
   }
+  if (spec_.signals) {
+    if (const std::optional<Step> step = LookForSignals()) {
+      return *step;
+    }
+  }
   return copying_ ? MoveByCopy() : MoveBySplice();
+}
+
+/// None: `chunk_bytes_` may be moved now.
+std::optional<Copy::Step> Copy::LookForSignals() {
+  const auto next = spec_.signals->Look(spec_.source.get(), spec_.sink.get());
+  if (!next) {
+    return OnError(next.error());
+  }
+  if (next->end) {
+    End(CopyEnd::kFinished);
+    return Step::kEnded;
+  }
+  if (next->would_block) {
+    return Step::kSourceEmpty;
+  }
+  chunk_bytes_ = next->bytes;
+  return std::nullopt;
+}
+
+void Copy::Moved(size_t bytes) {
+  if (!spec_.signals) {
+    return;
+  }
+  if (const int signal = spec_.signals->Moved(bytes); signal != 0) {
+    spec_.on_signal(signal);
+  }
 }
 
 Copy::Step Copy::MoveBySplice() {
@@ -111,6 +143,7 @@ Copy::Step Copy::MoveBySplice() {
     return OnBlocked();
   }
   blocked_in_a_row_ = 0;
+  Moved(moved->bytes);
   return Step::kMoved;
 }
 
@@ -120,7 +153,8 @@ Copy::Step Copy::MoveByCopy() {
   if (!SinkWritable()) {
     return Step::kSinkFull;
   }
-  const auto got = os::ReadSome(spec_.source.get(), buffer_);
+  const auto got = os::ReadSome(spec_.source.get(),
+                                std::span(buffer_).first(std::min(chunk_bytes_, buffer_.size())));
   if (!got) {
     return OnError(got.error());
   }
@@ -148,6 +182,7 @@ Copy::Step Copy::WritePending() {
     return Step::kSinkFull;
   }
   pending_ = pending_.subspan(put->bytes);
+  Moved(put->bytes);
   return Step::kMoved;
 }
 

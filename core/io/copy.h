@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include <gantry/unique_fd.h>
@@ -44,9 +45,11 @@ class Copy : public std::enable_shared_from_this<Copy> {
   enum class Step { kMoved, kSourceEmpty, kSinkFull, kEnded };
 
   Step Move();
+  std::optional<Step> LookForSignals();
   Step MoveBySplice();
   Step MoveByCopy();
   Step WritePending();
+  void Moved(size_t bytes);
   Step Drop();
   Step OnBlocked();
   Step OnError(const Error& error);
@@ -61,6 +64,7 @@ class Copy : public std::enable_shared_from_this<Copy> {
   std::function<void()> done_;
   Side source_watch_;
   Side sink_watch_;
+  /// So much is moved at once.
   size_t chunk_bytes_;
   /// The kernel cannot splice this pair.
   bool copying_ = false;

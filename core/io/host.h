@@ -4,6 +4,7 @@
 // an interface so that core/io knows neither the keeper nor the record.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -37,7 +38,8 @@ struct HeldFifo {
 
 /// Implemented by the engine, once per process (init or exec). It must outlive
 /// the `ProcessIo` that uses it.
-/// Thread: any; `Drop` and `Log` also from the IO thread, so they must not block.
+/// Thread: any; `Drop`, `ConsoleSignal` and `Log` also from the IO thread, so they must
+/// not block.
 class StdioHost {
  public:
   StdioHost(const StdioHost&) = delete;
@@ -61,6 +63,9 @@ class StdioHost {
   virtual Result<std::shared_ptr<HostProcess>> Spawn(SpawnRequest request) = 0;
   /// What an engine before this one spawned under `tag`; null: none, or ended.
   virtual std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) = 0;
+
+  /// The foreground processes of the foreign console are to get this signal.
+  virtual void ConsoleSignal(uint32_t signal) = 0;
 
   virtual void Log(LogLevel level, std::string_view message) = 0;
 

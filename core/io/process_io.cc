@@ -58,8 +58,8 @@ Result<Stdio> ProcessIo::Take() { return state_->Take(); }
 
 void ProcessIo::Started() { state_->Started(); }
 
-Status ProcessIo::AttachConsole(UniqueFd master) {
-  return state_->AttachConsole(std::move(master));
+Status ProcessIo::AttachConsole(UniqueFd master, ConsoleKind kind) {
+  return state_->AttachConsole(std::move(master), kind);
 }
 
 Status ProcessIo::AttachStream(Stream stream, UniqueFd fd) {

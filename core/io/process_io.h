@@ -80,9 +80,10 @@ class ProcessIo {
   /// come after
   /// `Ended` (a short-lived process) as long as not both `Ended` and `Started`
   /// have been called.
+  /// Of a foreign console the host is told the signals that are typed and each `Resize`.
   /// Errors: kFailedPrecondition without `terminal` and the second time.
   /// Thread: workers. Blocks: for the store.
-  Status AttachConsole(UniqueFd master);
+  Status AttachConsole(UniqueFd master, ConsoleKind kind = ConsoleKind::kControlling);
 
   /// Copies between `fd` and one of the streams from now on: until its end (or,
   /// for stdin, until the client has closed it, which half-closes `fd`). Comes

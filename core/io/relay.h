@@ -16,6 +16,9 @@
 // destination has room for and written at once: then the window for a loss is
 // the time between two system calls.
 //
+// Input for a terminal that is nobody's controlling terminal here is looked at before it
+// moves: see typed_signals.h.
+//
 // Back pressure is the kernel's: nothing is read while the destination is full.
 #pragma once
 
@@ -28,6 +31,7 @@
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
+#include "core/io/typed_signals.h"
 #include "core/os/account.h"
 #include "core/os/loop.h"
 
@@ -66,6 +70,12 @@ struct CopySpec {
   UniqueFd source;
   UniqueFd sink;
   SinkKind sink_kind = SinkKind::kPipe;
+  /// From a fifo to a terminal that is nobody's controlling terminal here; null: nobody
+  /// looks for signals.
+  std::unique_ptr<TypedSignals> signals{};
+  /// Only with `signals`: the character has been moved, what follows it has not. Must not
+  /// block.
+  std::move_only_function<void(int signal)> on_signal{};
   /// On whose behalf; null: on nobody's.
   os::AccountPtr account{};
   /// Runs on the IO thread after the copy's descriptors have been closed; not

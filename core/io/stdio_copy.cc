@@ -42,8 +42,14 @@ Status ProcessIo::State::ClaimAttach(Stream stream, bool console) {
   return {};
 }
 
-Status ProcessIo::State::AttachConsole(UniqueFd master) {
+Status ProcessIo::State::AttachConsole(UniqueFd master, ConsoleKind kind) {
   GANTRY_CHECK_OK(ClaimAttach(Stream::kStdout, true));
+  std::unique_ptr<TypedSignals> typed;
+  std::vector<StoredFd> before;
+  if (kind == ConsoleKind::kForeign) {
+    GANTRY_TRY(typed, TypedSignals::Make());
+    GANTRY_CHECK_OK(AddCopy(before, kForeignName, master));
+  }
   GANTRY_TRY(UniqueFd to, master.Duplicate());
   GANTRY_TRY(UniqueFd kept, master.Duplicate());
   {
@@ -51,11 +57,14 @@ Status ProcessIo::State::AttachConsole(UniqueFd master) {
     leg(Stream::kStdin).attached = true;
     console_attached_ = true;
     console_ = std::move(kept);
+    console_foreign_ = kind == ConsoleKind::kForeign;
+    typed_ = std::move(typed);
     if (size_.width != 0 || size_.height != 0) {
       IgnoreError(os::SetWindowSize(console_.get(), size_.width, size_.height), "it may be closed");
     }
   }
-  GANTRY_CHECK_OK(AttachStored(Stream::kStdout, std::move(master), kConsoleName));
+  GANTRY_CHECK_OK(
+      AttachStored(Stream::kStdout, std::move(master), kConsoleName, std::move(before)));
   const Lock lock(mutex_);
   if (ended_) {
     relay_.Finish(leg(Stream::kStdout).copy);
@@ -69,8 +78,9 @@ Status ProcessIo::State::AttachStream(Stream stream, UniqueFd fd) {
   return AttachStored(stream, std::move(fd), kStreamNames[IndexOf(stream)]);
 }
 
-Status ProcessIo::State::AttachStored(Stream stream, UniqueFd fd, const char* name) {
-  std::vector<StoredFd> fds;
+Status ProcessIo::State::AttachStored(Stream stream, UniqueFd fd, const char* name,
+                                      std::vector<StoredFd> before) {
+  std::vector<StoredFd> fds = std::move(before);
   GANTRY_CHECK_OK(AddCopy(fds, name, fd));
   UniqueFd buffer;
   if (uri_.kind == StdioKind::kFile && stream != Stream::kStdin) {
@@ -84,7 +94,7 @@ Status ProcessIo::State::AttachStored(Stream stream, UniqueFd fd, const char* na
   auto status = BeginLocked(stream, std::move(fd), std::move(buffer));
   if (!status) {
     // Where Close came first it did not see these.
-    host_.Drop({name, kBufferNames[IndexOf(stream)]});
+    host_.Drop({name, kBufferNames[IndexOf(stream)], kForeignName});
   }
   return status;
 }
@@ -131,12 +141,27 @@ void ProcessIo::State::BeginInputLocked(UniqueFd to) {
   spec.source = std::move(in.process);
   spec.sink = std::move(to);
   spec.sink_kind = terminal_ ? SinkKind::kTerminal : SinkKind::kSocket;
+  if (typed_) {
+    spec.signals = std::move(typed_);
+    spec.on_signal = [self = weak_from_this()](int signal) {
+      if (const auto state = self.lock()) {
+        state->OnTyped(signal);
+      }
+    };
+  }
   spec.on_end = [self = weak_from_this()](CopyEnd, uint64_t) {
     if (const auto state = self.lock()) {
       state->OnInputEnd();
     }
   };
   in.copy = relay_.Start(std::move(spec));
+}
+
+void ProcessIo::State::OnTyped(int signal) {
+  const Lock lock(mutex_);
+  if (!closed_) {
+    host_.ConsoleSignal(static_cast<uint32_t>(signal));
+  }
 }
 
 void ProcessIo::State::OnInputEnd() {
@@ -198,6 +223,7 @@ void ProcessIo::State::OnOutputEnd(Stream stream, uint64_t dropped_bytes) {
     std::vector<std::string> names = {kProcessNames[i], kStreamNames[i], kBufferNames[i]};
     if (terminal_) {
       names.emplace_back(kConsoleName);
+      names.emplace_back(kForeignName);
       console_.reset();
       StopInputLocked();
     }

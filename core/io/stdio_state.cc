@@ -2,6 +2,7 @@
 #include "core/io/stdio_state.h"
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "core/os/fifo.h"
@@ -92,6 +93,10 @@ Status ProcessIo::State::AdoptStored(std::vector<StoredFd> stored) {
   if (UniqueFd master = Extract(stored, kConsoleName)) {
     console_attached_ = true;
     console_ = std::move(master);
+    if (Extract(stored, kForeignName)) {
+      console_foreign_ = true;
+      GANTRY_TRY(typed_, TypedSignals::Make());
+    }
     GANTRY_TRY(UniqueFd from, console_.Duplicate());
     GANTRY_TRY(UniqueFd to, console_.Duplicate());
     GANTRY_CHECK_OK(BeginLocked(Stream::kStdout, std::move(from),
@@ -224,7 +229,14 @@ void ProcessIo::State::ReleaseEndsLocked() {
 Status ProcessIo::State::Resize(ConsoleSize size) {
   const Lock lock(mutex_);
   size_ = size;
-  return console_ ? os::SetWindowSize(console_.get(), size.width, size.height) : Status();
+  if (!console_) {
+    return {};
+  }
+  GANTRY_CHECK_OK(os::SetWindowSize(console_.get(), size.width, size.height));
+  if (console_foreign_) {
+    host_.ConsoleSignal(SIGWINCH);
+  }
+  return {};
 }
 
 void ProcessIo::State::CloseStdin() {
@@ -309,6 +321,13 @@ std::vector<CopyId> ProcessIo::State::TakeCopiesLocked() {
 }
 
 void ProcessIo::State::Abandon() {
+  CopyId input = 0;
+  {
+    const Lock lock(mutex_);
+    input = std::exchange(leg(Stream::kStdin).copy, 0);
+  }
+  // First, and while signals are still passed on: their characters have been moved.
+  relay_.Stop(input);
   std::vector<CopyId> copies;
   {
     const Lock lock(mutex_);

@@ -9,6 +9,9 @@
 //   stdin-w                         until CloseIO or the process's end
 //   stdout-r  stderr-r              until the fifo has been read to its end
 //   console                         the terminal's master
+//   console-foreign                 the same again, which says that the terminal is
+//                                   nobody's controlling terminal here. An engine that
+//                                   does not know it drops it and tells no signals
 //   stream-in stream-out stream-err streams that a backend attached
 //   stdout-buf stderr-buf           read end of the pipe before a log file
 //
@@ -32,6 +35,7 @@
 
 #include "core/io/fifo.h"
 #include "core/io/process_io.h"
+#include "core/io/typed_signals.h"
 
 namespace gantry::io {
 
@@ -40,6 +44,7 @@ inline constexpr std::array kKeeperNames = {"stdin-w", "stdout-r", "stderr-r"};
 inline constexpr std::array kStreamNames = {"stream-in", "stream-out", "stream-err"};
 inline constexpr std::array kBufferNames = {"", "stdout-buf", "stderr-buf"};
 inline constexpr const char* kConsoleName = "console";
+inline constexpr const char* kForeignName = "console-foreign";
 
 /// Adds a copy of `fd`, where there is one, to what will be stored.
 Status AddCopy(std::vector<StoredFd>& fds, const char* name, const UniqueFd& fd);
@@ -73,7 +78,7 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
 
   Result<Stdio> Take();
   void Started();
-  Status AttachConsole(UniqueFd master);
+  Status AttachConsole(UniqueFd master, ConsoleKind kind);
   Status AttachStream(Stream stream, UniqueFd fd);
   Status Resize(ConsoleSize size);
   void CloseStdin();
@@ -103,11 +108,13 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   void KeepOutput(Stream stream, UniqueFd read_end);
   Result<FileBuffer> MakeFileBuffer(UniqueFd stored);
   Status ClaimAttach(Stream stream, bool console);
-  Status AttachStored(Stream stream, UniqueFd fd, const char* name);
+  Status AttachStored(Stream stream, UniqueFd fd, const char* name,
+                      std::vector<StoredFd> before = {});
   Status BeginLocked(Stream stream, UniqueFd fd, UniqueFd buffer);
   Status BeginConsoleInputLocked(UniqueFd to);
   void BeginInputLocked(UniqueFd to);
   void BeginOutputLocked(Stream stream, UniqueFd from, FileBuffer buffer);
+  void OnTyped(int signal);
   void OnInputEnd();
   void OnOutputEnd(Stream stream, uint64_t dropped_bytes);
   bool DrainedLocked() const;
@@ -131,6 +138,9 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   /// The console, where input begins with `Started`.
   UniqueFd waiting_input_;
   bool console_attached_ = false;
+  bool console_foreign_ = false;
+  /// Of a foreign console, until its input begins.
+  std::unique_ptr<TypedSignals> typed_;
   ConsoleSize size_;
   bool taken_ = false;
   bool started_ = false;

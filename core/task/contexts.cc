@@ -102,9 +102,9 @@ void ProcessContextImpl::Exited(ExitStatus status) {
   });
 }
 
-Status ProcessContextImpl::AttachConsole(UniqueFd master) {
+Status ProcessContextImpl::AttachConsole(UniqueFd master, ConsoleKind kind) {
   GANTRY_TRY(const auto streams, Streams());
-  return streams->AttachConsole(std::move(master));
+  return streams->AttachConsole(std::move(master), kind);
 }
 
 Status ProcessContextImpl::AttachStream(Stream stream, UniqueFd fd) {

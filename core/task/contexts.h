@@ -59,7 +59,7 @@ class ProcessContextImpl final : public ProcessContext {
   Status Bind(std::shared_ptr<HostProcess> process) override;
   void SetPid(HostPid pid) override;
   void Exited(ExitStatus status) override;
-  Status AttachConsole(UniqueFd master) override;
+  Status AttachConsole(UniqueFd master, ConsoleKind kind) override;
   Status AttachStream(Stream stream, UniqueFd fd) override;
 
  private:

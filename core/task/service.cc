@@ -85,8 +85,11 @@ os::Task<Result<TaskProcessPtr>> Service::FindProcess(const CallContext& call, s
 
 TaskProcessPtr Service::NewProcess(Container& container, ExecId id) {
   auto process = std::make_shared<TaskProcess>(container, std::move(id));
-  process->stdio_host =
-      std::make_unique<StdioHost>(parts_.services, StreamPrefix(container.instance, process->id));
+  process->stdio_host = std::make_unique<StdioHost>(
+      parts_.services, StreamPrefix(container.instance, process->id),
+      [this, owner = container.weak_from_this(), weak = std::weak_ptr(process)] {
+        OnConsoleSignals(owner.lock(), weak.lock());
+      });
   process->context = std::make_unique<ProcessContextImpl>(parts_, *this, process);
   process->context->SetBackend(container.backend_name);
   return process;

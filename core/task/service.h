@@ -185,6 +185,11 @@ class Service final : public ProcessObserver, private SandboxMembers {
   os::Task<Status> SignalOne(ContainerPtr container, TaskProcessPtr process, uint32_t signal,
                              Deadline deadline);
 
+  // Signals of foreign consoles (console_signals.cc).
+  void OnConsoleSignals(ContainerPtr container, TaskProcessPtr process);
+  os::Task<void> SendConsoleSignals(ContainerPtr container, TaskProcessPtr process);
+  os::Task<void> SendConsoleSignal(ContainerPtr container, TaskProcessPtr process, uint32_t signal);
+
   // Exits (exits.cc).
   Status OnBound(TaskProcess& process, engine::WatchedProcessPtr host) override;
   void OnPid(TaskProcess& process, HostPid pid) override;

@@ -12,6 +12,10 @@ namespace {
 
 using All = std::vector<engine::ToStore>;
 
+/// Beyond these, of a user who leans on a key or a client that sends nothing else, more of
+/// the same change nothing.
+constexpr size_t kMaxConsoleSignals = 16;
+
 }  // namespace
 
 Status StdioHost::Put(std::vector<io::StoredFd> fds) {
@@ -52,6 +56,32 @@ Result<std::shared_ptr<HostProcess>> StdioHost::Spawn(SpawnRequest request) {
 std::shared_ptr<HostProcess> StdioHost::FindSpawned(std::string_view tag) {
   const std::string name = prefix_ + std::string(tag);
   return os::Call(services_.loop, [this, name] { return services_.processes.FindSpawned(name); });
+}
+
+void StdioHost::ConsoleSignal(uint32_t signal) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (console_signals_.size() >= kMaxConsoleSignals &&
+        std::ranges::contains(console_signals_, signal)) {
+      return;
+    }
+    console_signals_.push_back(signal);
+    if (std::exchange(taking_, true)) {
+      return;
+    }
+  }
+  services_.loop.Post(on_signals_);
+}
+
+uint32_t StdioHost::TakeConsoleSignal() {
+  const std::lock_guard lock(mutex_);
+  taking_ = !console_signals_.empty();
+  if (!taking_) {
+    return 0;
+  }
+  const uint32_t signal = console_signals_.front();
+  console_signals_.pop_front();
+  return signal;
 }
 
 void StdioHost::Log(LogLevel level, std::string_view message) {

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the streams of one process need of the engine: the keeper's descriptor
-// store under names of their own, and spawns for log programs.
+// store under names of their own, spawns for log programs, and a way out for the
+// signals that are typed into a foreign console.
 #pragma once
 
+#include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,9 +21,10 @@ namespace gantry::task {
 
 class StdioHost final : public io::StdioHost {
  public:
-  /// `prefix` is unique on the node: no other process's begins with it.
-  StdioHost(const sandbox::Services& services, std::string prefix)
-      : services_(services), prefix_(std::move(prefix)) {}
+  /// `prefix` is unique on the node: no other process's begins with it. `on_signals`: runs on
+  /// the loop where there are console signals to be taken until there are none.
+  StdioHost(const sandbox::Services& services, std::string prefix, std::function<void()> on_signals)
+      : services_(services), prefix_(std::move(prefix)), on_signals_(std::move(on_signals)) {}
 
   const std::string& prefix() const { return prefix_; }
 
@@ -27,11 +33,22 @@ class StdioHost final : public io::StdioHost {
   void Drop(std::vector<std::string> names) override;
   Result<std::shared_ptr<HostProcess>> Spawn(SpawnRequest request) override;
   std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) override;
+  void ConsoleSignal(uint32_t signal) override;
   void Log(LogLevel level, std::string_view message) override;
+
+  /// The oldest console signal that has not been taken; 0: there is none.
+  uint32_t TakeConsoleSignal();
 
  private:
   const sandbox::Services services_;
   const std::string prefix_;
+  const std::function<void()> on_signals_;
+
+  /// Guards what follows: the IO thread adds, and must not flood the loop.
+  std::mutex mutex_;
+  std::deque<uint32_t> console_signals_;
+  /// From `on_signals` until there are none.
+  bool taking_ = false;
 };
 
 /// Those of `names`, which are in order, that begin with `prefix`, the prefix cut off.

@@ -35,6 +35,15 @@ struct ConsoleSize {
   uint16_t height = 0;
 };
 
+/// Who makes the signals of a terminal.
+enum class ConsoleKind {
+  /// The kernel: it is the controlling terminal of the process's session.
+  kControlling,
+  /// Nobody here: its other side was given to what is no process of this host, a sentry
+  /// for example. `Process::ConsoleSignal` is called with them.
+  kForeign,
+};
+
 enum class Stream { kStdin, kStdout, kStderr };
 
 /// What one standard stream of a process is connected to.
@@ -87,8 +96,8 @@ class ProcessContext {
   virtual void Exited(ExitStatus status) = 0;
 
   /// The terminal's master side. The core copies between it and the stdio that
-  /// containerd gave, resizes it, keeps it over a restart of the engine.
-  virtual Status AttachConsole(UniqueFd master) = 0;
+  /// containerd gave, resizes it, keeps it and its kind over a restart of the engine.
+  virtual Status AttachConsole(UniqueFd master, ConsoleKind kind = ConsoleKind::kControlling) = 0;
   /// A byte stream that carries one of the standard streams (a vsock
   /// connection, a socket): copied by the core until its end, with back
   /// pressure, over a restart of the engine too.
@@ -99,8 +108,8 @@ class ProcessContext {
 };
 
 /// One process of a container, implemented by a backend.
-/// Thread: workers, one call at a time per process; `Kill`, `Resize` and
-/// `CloseStdin` at any time. Calls on different processes of a container run
+/// Thread: workers, one call at a time per process; `Kill`, `Resize`, `ConsoleSignal`
+/// and `CloseStdin` at any time. Calls on different processes of a container run
 /// side by side.
 /// Each call should end within the deadline that the core sets for it
 /// (`timeouts` in the configuration); a call that does not is reported as
@@ -127,6 +136,21 @@ class Process {
   /// Left out: the core sets the size of the attached console.
   virtual Status Resize([[maybe_unused]] ConsoleSize size) {
     return Fail(Code::kUnimplemented, "resize: not implemented by this backend");
+  }
+
+  /// Of a process whose console is `kForeign`, running or in its `Start`: sends a signal to
+  /// the foreground process group of the terminal. SIGINT, SIGQUIT or SIGTSTP when the user
+  /// has typed the character for it: the one that the terminal's settings name, with ISIG, and
+  /// not behind VLNEXT. SIGWINCH each time when the core has set the size, even to what it was.
+  /// The character itself and what was typed before it have been written to the terminal by
+  /// then; what is typed after it does not wait for this call.
+  /// Again: one call at a time, in the order in which they were typed; what comes while 16
+  /// wait is dropped where an equal one waits. The end of an engine may lose one that was
+  /// typed just before.
+  /// Errors: kNotFound when the process has ended; others are logged. Left out: nothing
+  /// happens.
+  virtual Status ConsoleSignal([[maybe_unused]] uint32_t signal) {
+    return Fail(Code::kUnimplemented, "console signal: not implemented by this backend");
   }
 
   /// The client will send no more input. Left out: the core closes its ends.

@@ -92,6 +92,19 @@ std::shared_ptr<HostProcess> FakeHost::FindSpawned(std::string_view tag) {
   return found == spawned_.end() ? nullptr : found->second;
 }
 
+void FakeHost::ConsoleSignal(uint32_t signal) {
+  if (on_signal) {
+    on_signal();
+  }
+  const std::lock_guard lock(mutex_);
+  signals_.push_back(signal);
+}
+
+std::vector<uint32_t> FakeHost::Signals() {
+  const std::lock_guard lock(mutex_);
+  return signals_;
+}
+
 void FakeHost::Log(LogLevel, std::string_view message) {
   const std::lock_guard lock(mutex_);
   logged_.emplace_back(message);

@@ -51,6 +51,7 @@ class FakeHost : public StdioHost {
   void Drop(std::vector<std::string> names) override;
   Result<std::shared_ptr<HostProcess>> Spawn(SpawnRequest request) override;
   std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) override;
+  void ConsoleSignal(uint32_t signal) override;
   void Log(LogLevel level, std::string_view message) override;
 
   /// The names that are stored now.
@@ -60,16 +61,21 @@ class FakeHost : public StdioHost {
   /// Waits until exactly these names are stored.
   bool AwaitNames(std::vector<std::string> names);
   std::vector<std::string> Logged();
+  /// All console signals so far.
+  std::vector<uint32_t> Signals();
 
   bool fail_put = false;
   /// Runs when `Hold` is called, before it does anything.
   std::function<void()> on_hold;
+  /// Runs on the IO thread with each console signal.
+  std::function<void()> on_signal;
 
  private:
   std::mutex mutex_;
   std::map<std::string, UniqueFd> store_;
   std::map<std::string, std::shared_ptr<HostProcess>, std::less<>> spawned_;
   std::vector<std::string> logged_;
+  std::vector<uint32_t> signals_;
 };
 
 /// Starts `/bin/sh -c script`; `fds` as in `SpawnRequest`.

@@ -285,7 +285,7 @@ Status FakeProcessContext::Bind(std::shared_ptr<HostProcess> process) {
   return {};
 }
 
-Status FakeProcessContext::AttachConsole(UniqueFd master) {
+Status FakeProcessContext::AttachConsole(UniqueFd master, ConsoleKind) {
   console = std::move(master);
   return {};
 }

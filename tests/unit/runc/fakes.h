@@ -154,7 +154,7 @@ class FakeProcessContext : public ProcessContext {
 
   void Exited(ExitStatus status) override { exited = status; }
 
-  Status AttachConsole(UniqueFd master) override;
+  Status AttachConsole(UniqueFd master, ConsoleKind kind) override;
   Status AttachStream(Stream stream, UniqueFd fd) override;
 
   Stdio stdio;

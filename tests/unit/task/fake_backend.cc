@@ -71,6 +71,10 @@ class FakeExec final : public Process {
 
   Status Kill(uint32_t signal) override { return object_.Enter("kill", std::to_string(signal)); }
 
+  Status ConsoleSignal(uint32_t signal) override {
+    return object_.Enter("console", std::to_string(signal));
+  }
+
   Status CloseStdin() override { return object_.Enter("closestdin"); }
 
   Status Delete() override { return object_.Enter("delete"); }
@@ -114,6 +118,10 @@ class FakeContainer final : public Container {
   Status Start() override { return object_.Enter("start"); }
 
   Status Kill(uint32_t signal) override { return object_.Enter("kill", std::to_string(signal)); }
+
+  Status ConsoleSignal(uint32_t signal) override {
+    return object_.Enter("console", std::to_string(signal));
+  }
 
   Status KillAll(uint32_t signal) override {
     return object_.Enter("killall", std::to_string(signal));
@@ -353,6 +361,11 @@ void FakeBackend::BindTo(const std::string& name, HostPid pid) {
   bind_[name] = pid;
 }
 
+void FakeBackend::GiveConsole(const std::string& name, UniqueFd master, ConsoleKind kind) {
+  const std::lock_guard lock(mutex_);
+  consoles_[name] = {std::move(master), kind};
+}
+
 void FakeBackend::SetProcesses(std::vector<ProcessInfo> processes) {
   const std::lock_guard lock(mutex_);
   processes_ = std::move(processes);
@@ -470,11 +483,13 @@ Status FakeBackend::ComeUp(const std::string& name, ProcessContext& context,
     return {};
   }
   running_[name] = &context;
+  auto console = consoles_.extract(name);
   lock.unlock();
   if (!recovered) {
     context.SetPid(pid);
   }
-  return {};
+  return console ? context.AttachConsole(std::move(console.mapped().first), console.mapped().second)
+                 : Status();
 }
 
 std::string FakeBackend::StateFor(bool sandbox) const {

@@ -53,6 +53,8 @@ class FakeBackend final : public SandboxBackend {
   void LeaveOut(const std::string& verb);
   /// `name` is bound to this process of the host, when it comes up.
   void BindTo(const std::string& name, HostPid pid);
+  /// `name` gets this console when it comes up.
+  void GiveConsole(const std::string& name, UniqueFd master, ConsoleKind kind);
   /// What `Processes` answers.
   void SetProcesses(std::vector<ProcessInfo> processes);
   /// Ends a process, or a pod ("sandbox p1"), as a backend says it. False: there is
@@ -98,6 +100,7 @@ class FakeBackend final : public SandboxBackend {
   std::multiset<std::string> waiting_;
   std::set<std::string> left_out_;
   std::map<std::string, HostPid> bind_;
+  std::map<std::string, std::pair<UniqueFd, ConsoleKind>> consoles_;
   std::map<std::string, ProcessContext*> running_;
   std::map<std::string, SandboxContext*> pods_;
   std::map<std::string, std::pair<std::string, uint32_t>> end_during_;

@@ -89,7 +89,7 @@ TestEngine::TestEngine(Surroundings around, test::FakeKeeper& keeper, UniqueFd j
 Parts TestEngine::MakeParts() {
   return Parts{{loop_, pool_, link_, processes_, around_.cgroups},
                around_.config,
-               relay_,
+               *relay_,
                publishers_,
                counters_,
                [this](std::string_view name) -> Result<BackendRef> {
@@ -149,6 +149,7 @@ void TaskTest::StartEngine() {
 
 void TaskTest::RestartEngine() {
   Turn();
+  engine_->StopRelay();
   Graveyard().push_back(std::move(engine_));
   StartEngine();
 }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,6 +73,9 @@ class TestEngine final : private engine::KeeperObserver {
 
   const Service& tasks() const { return tasks_; }
 
+  /// It copies nothing any more, as after kill -9.
+  void StopRelay() { relay_.reset(); }
+
   std::map<uint32_t, Result<std::string>> answers;
 
  private:
@@ -112,7 +116,7 @@ class TestEngine final : private engine::KeeperObserver {
   os::WorkerPool pool_{loop_, 8, 256};
   engine::KeeperLink link_;
   engine::HostProcesses processes_;
-  io::Relay relay_;
+  std::optional<io::Relay> relay_{std::in_place};
   sandbox::Counters counters_;
   events::Publishers publishers_;
   Service tasks_;
