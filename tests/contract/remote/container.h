@@ -23,6 +23,8 @@ class RemoteExec final : public Process {
 
   Status Kill(uint32_t signal) override { return process_.Kill(signal); }
 
+  Status ConsoleSignal(uint32_t signal) override { return process_.ConsoleSignal(signal); }
+
   Status Delete() override { return process_.Delete(); }
 
  private:
@@ -44,6 +46,8 @@ class RemoteContainer final : public Container {
   Status Start() override;
 
   Status Kill(uint32_t signal) override { return init_.Kill(signal); }
+
+  Status ConsoleSignal(uint32_t signal) override { return init_.ConsoleSignal(signal); }
 
   Status KillAll(uint32_t signal) override;
 

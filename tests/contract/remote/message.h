@@ -16,15 +16,19 @@
 //                                              acknowledged before comes first
 //     create  container spec rootfs            fds: the process's 0, 1, 2
 //     exec    container exec process           the same
-//       -> number                              fd with a terminal: its master
+//       -> number foreign                      fd with a terminal: its master
 //     start   container
-//     state   container exec -> state number status at
+//     state   container exec -> state number foreign status at
 //                                              fd: a master that is not confirmed
 //     console container exec                   the master has arrived
-//     kill    container exec signal [all]
+//     kill    container exec signal [all | foreground]
 //     pause, resume, update{resources}, stats, processes   container
 //     delete  container exec                   ends it and acknowledges its end
 //     shutdown
+//
+// `foreign`: the terminal is the controlling terminal of nobody, as that of a process
+// in a sentry is. So are those of containers with the annotation
+// `remote.test/foreign-console`, and of their execs.
 //
 // An answer with `code` is an error. An exit is reported again on each new
 // events connection until its process is deleted.

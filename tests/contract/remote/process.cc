@@ -57,7 +57,9 @@ Status RemoteProcess::PassConsole(Message answer) {
   if (answer.fds.empty()) {
     return {};
   }
-  const Status attached = process_.AttachConsole(std::move(answer.fds.front()));
+  const ConsoleKind kind =
+      answer.body.value("foreign", false) ? ConsoleKind::kForeign : ConsoleKind::kControlling;
+  const Status attached = process_.AttachConsole(std::move(answer.fds.front()), kind);
   // An engine before this one may have got this far.
   if (!attached && attached.error().code != Code::kFailedPrecondition) {
     return attached;
@@ -86,6 +88,14 @@ Status RemoteProcess::Recover() {
 Status RemoteProcess::Kill(uint32_t signal) const {
   Json call = Call("kill");
   call["signal"] = signal;
+  GANTRY_CHECK_OK(Ask(call));
+  return {};
+}
+
+Status RemoteProcess::ConsoleSignal(uint32_t signal) const {
+  Json call = Call("kill");
+  call["signal"] = signal;
+  call["foreground"] = true;
   GANTRY_CHECK_OK(Ask(call));
   return {};
 }

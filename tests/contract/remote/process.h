@@ -33,6 +33,7 @@ class RemoteProcess {
   /// Errors: kAborted: the sandbox does not know it.
   Status Recover();
   Status Kill(uint32_t signal) const;
+  Status ConsoleSignal(uint32_t signal) const;
   /// Again: allowed.
   Status Delete();
 

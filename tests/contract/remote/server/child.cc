@@ -57,7 +57,7 @@ void BecomeClean(const Plan& plan, int report) {
   _exit(kNotExecuted);
 }
 
-Result<UniqueFd> MakeTerminal(const Json& process) {
+Result<UniqueFd> MakeTerminal(const Json& process, bool foreign) {
   UniqueFd master(open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (!master || unlockpt(master.get()) != 0) {
     return FailErrno(errno, "open '/dev/ptmx'");
@@ -67,7 +67,7 @@ Result<UniqueFd> MakeTerminal(const Json& process) {
     return FailErrno(errno, "name the terminal");
   }
   const UniqueFd slave(open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
-  if (!slave || ioctl(slave.get(), TIOCSCTTY, 0) != 0) {
+  if (!slave || (!foreign && ioctl(slave.get(), TIOCSCTTY, 0) != 0)) {
     return FailErrno(errno, "open the terminal '{}'", name.data());
   }
   if (process.contains("consoleSize")) {
@@ -177,13 +177,13 @@ const Json* FindNamespace(const Json& spec, std::string_view type) {
 }
 
 /// The terminal where one is wanted, and the file to execute.
-Result<std::pair<UniqueFd, std::string>> GetReady(const Json& process) {
+Result<std::pair<UniqueFd, std::string>> GetReady(const Json& process, bool foreign_console) {
   if (setsid() < 0) {
     return FailErrno(errno, "begin a session");
   }
   UniqueFd master;
   if (process.value("terminal", false)) {
-    GANTRY_TRY(master, MakeTerminal(process));
+    GANTRY_TRY(master, MakeTerminal(process, foreign_console));
   }
   GANTRY_TRY(std::string program, FindProgram(process));
   return std::pair(std::move(master), std::move(program));
@@ -194,7 +194,7 @@ Status ReportReady(UniqueFd master) {
                      master ? std::vector<int>{master.get()} : std::vector<int>(), kLimit);
 }
 
-Status RunInit(const Json& spec, const std::string& rootfs, const Json& process) {
+Status RunInit(const Json& spec, const std::string& rootfs, const Plan& plan) {
   if (const Json* net = FindNamespace(spec, "network"); net != nullptr && net->contains("path")) {
     const UniqueFd fd(open((*net)["path"].get<std::string>().c_str(), O_RDONLY | O_CLOEXEC));
     if (!fd || setns(fd.get(), CLONE_NEWNET) != 0) {
@@ -205,13 +205,13 @@ Status RunInit(const Json& spec, const std::string& rootfs, const Json& process)
     sethostname(name.data(), name.size());
   }
   GANTRY_CHECK_OK(EnterRootfs(spec, rootfs));
-  GANTRY_TRY(auto ready, GetReady(process));
+  GANTRY_TRY(auto ready, GetReady(plan.process, plan.foreign_console));
   GANTRY_CHECK_OK(ReportReady(std::move(ready.first)));
   char go = 0;
   if (read(kReportFd, &go, 1) != 1) {
     _exit(kNotExecuted);  // It will not be started.
   }
-  return Execute(process, ready.second);
+  return Execute(plan.process, ready.second);
 }
 
 Status JoinNamespaces(pid_t init) {
@@ -235,7 +235,7 @@ Status JoinNamespaces(pid_t init) {
 
 /// Joins, then runs the program in a child of its parent's: only a child is in
 /// the pid namespace that was joined.
-Status RunExec(pid_t init, const Json& process) {
+Status RunExec(pid_t init, const Plan& plan) {
   GANTRY_CHECK_OK(JoinNamespaces(init));
   const pid_t pid = Clone(CLONE_PARENT);
   if (pid < 0) {
@@ -245,9 +245,9 @@ Status RunExec(pid_t init, const Json& process) {
     const Status told = SendMessage(kReportFd, {{"pid", pid}}, {}, kLimit);
     _exit(told ? 0 : kNotExecuted);
   }
-  GANTRY_TRY(auto ready, GetReady(process));
+  GANTRY_TRY(auto ready, GetReady(plan.process, plan.foreign_console));
   GANTRY_CHECK_OK(ReportReady(std::move(ready.first)));
-  return Execute(process, ready.second);
+  return Execute(plan.process, ready.second);
 }
 
 void Reap(pid_t pid) {
@@ -286,7 +286,7 @@ Result<Child> SpawnInit(const Json& spec, const std::string& rootfs, Plan plan) 
   }
   if (child.pid == 0) {
     BecomeClean(plan, pair.second.get());
-    Refuse(RunInit(spec, rootfs, plan.process).error());
+    Refuse(RunInit(spec, rootfs, plan).error());
   }
   pair.second.reset();
   child.control = std::move(pair.first);
@@ -322,7 +322,7 @@ Result<Child> SpawnExec(pid_t init, Plan plan) {
   }
   if (helper == 0) {
     BecomeClean(plan, pair.second.get());
-    Refuse(RunExec(init, plan.process).error());
+    Refuse(RunExec(init, plan).error());
   }
   pair.second.reset();
   Child child;

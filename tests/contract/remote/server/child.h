@@ -18,6 +18,8 @@ namespace gantry::remote {
 
 /// A process to be made.
 struct Plan {
+  /// A terminal is nobody's controlling terminal.
+  bool foreign_console = false;
   /// The OCI process object.
   Json process;
   /// 0, 1, 2; none with a terminal.

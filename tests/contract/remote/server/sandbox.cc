@@ -19,6 +19,11 @@ namespace {
 
 constexpr std::chrono::seconds kLimit{5};
 constexpr const char* kOomAnnotation = "remote.test/oom-exit";
+constexpr const char* kForeignAnnotation = "remote.test/foreign-console";
+
+std::string AnnotationOf(const Json& spec, const char* name) {
+  return spec.value("annotations", Json::object()).value(name, std::string());
+}
 
 int64_t Now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -230,9 +235,10 @@ Result<Message> FakeSandbox::Create(Message call) {
   if (!spec.is_object() || !spec.contains("process")) {
     return Fail(Code::kInvalidArgument, "create '{}': no spec with a process", id);
   }
-  Plan plan{spec["process"], std::move(call.fds)};
+  Plan plan{!AnnotationOf(spec, kForeignAnnotation).empty(), spec["process"], std::move(call.fds)};
   plan.process["terminal"] = call.body.value("terminal", false);
   Container container;
+  container.foreign_console = plan.foreign_console;
   GANTRY_TRY(container.init.child,
              SpawnInit(spec, call.body.value("rootfs", std::string()), std::move(plan)));
   container.init.container = id;
@@ -240,12 +246,12 @@ Result<Message> FakeSandbox::Create(Message call) {
   if (spec.contains("linux")) {
     container.memory_limit = MemoryLimitOf(spec["linux"].value("resources", Json::object()));
   }
-  if (spec.contains("annotations") && spec["annotations"].contains(kOomAnnotation)) {
-    container.oom_status =
-        static_cast<uint32_t>(std::stoul(spec["annotations"][kOomAnnotation].get<std::string>()));
+  if (const std::string status = AnnotationOf(spec, kOomAnnotation); !status.empty()) {
+    container.oom_status = static_cast<uint32_t>(std::stoul(status));
   }
   Container& kept = containers_[id] = std::move(container);
-  return WithConsole({{"number", kept.init.number}}, kept.init.child);
+  return WithConsole({{"number", kept.init.number}, {"foreign", kept.foreign_console}},
+                     kept.init.child);
 }
 
 Result<Message> FakeSandbox::Exec(Message call) {
@@ -265,11 +271,13 @@ Result<Message> FakeSandbox::Exec(Message call) {
   exec.container = container->init.container;
   exec.exec = id;
   GANTRY_TRY(exec.child,
-             SpawnExec(container->init.child.pid, Plan{std::move(process), std::move(call.fds)}));
+             SpawnExec(container->init.child.pid,
+                       Plan{container->foreign_console, std::move(process), std::move(call.fds)}));
   exec.number = NumberInside(exec.child.pid);
   exec.state = State::kRunning;
   Process& kept = container->execs[id] = std::move(exec);
-  return WithConsole({{"number", kept.number}}, kept.child);
+  return WithConsole({{"number", kept.number}, {"foreign", container->foreign_console}},
+                     kept.child);
 }
 
 Status FakeSandbox::Start(const Json& call) {
@@ -283,10 +291,12 @@ Status FakeSandbox::Start(const Json& call) {
 }
 
 Result<Message> FakeSandbox::StateOf(const Json& call) {
+  GANTRY_TRY(Container * container, FindContainer(call));
   GANTRY_TRY(Process * process, Find(call));
   constexpr std::array kNames = {"created", "running", "ended"};
   return WithConsole({{"state", kNames.at(static_cast<size_t>(process->state))},
                       {"number", process->number},
+                      {"foreign", container->foreign_console},
                       {"status", process->status},
                       {"at", process->ended_at_ns}},
                      process->child);
@@ -304,7 +314,9 @@ Status FakeSandbox::Kill(const Json& call) {
     return {};
   }
   GANTRY_TRY(Process * process, Find(call));
-  if (process->state == State::kEnded || kill(process->child.pid, signal) != 0) {
+  // Who has no controlling terminal has no job control: all of its session is one group.
+  const pid_t to = call.value("foreground", false) ? -process->child.pid : process->child.pid;
+  if (process->state == State::kEnded || kill(to, signal) != 0) {
     return Finished();
   }
   return {};

@@ -52,6 +52,8 @@ class FakeSandbox {
     std::map<std::string, Process> execs;
     bool paused = false;
     uint64_t memory_limit = 0;
+    /// The annotation `remote.test/foreign-console`.
+    bool foreign_console = false;
     /// The annotation `remote.test/oom-exit`.
     std::optional<uint32_t> oom_status;
   };
