@@ -109,6 +109,12 @@ Status GvisorExec::Kill(uint32_t signal) {
   return SendSignal(*place_.pod, {.container = place_.container.str(), .pid = pid_}, signal);
 }
 
+Status GvisorExec::ConsoleSignal(uint32_t signal) {
+  return SendSignal(
+      *place_.pod,
+      {.container = place_.container.str(), .pid = pid_, .mode = SignalMode::kForeground}, signal);
+}
+
 Status GvisorExec::Delete() {
   SandboxContext& sandbox = place_.pod->context();
   if (wait_ && !report_->told()) {

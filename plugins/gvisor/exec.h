@@ -37,6 +37,7 @@ class GvisorExec : public Process {
 
   Status Start() override;
   Status Kill(uint32_t signal) override;
+  Status ConsoleSignal(uint32_t signal) override;
   Status Delete() override;
   /// After a restart of the engine, where `Start` had been called. Errors: kAborted: it did not
   /// take effect.

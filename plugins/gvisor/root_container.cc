@@ -38,7 +38,7 @@ Status RootContainer::Create(const ContainerRequest& request, const Runsc& runsc
   GANTRY_CHECK_OK(ReadRequest(request));
   SentryPlan plan{.runsc = runsc, .spec = spec_, .container = id().str(), .bundle = bundle()};
   GANTRY_TRY(plan.cgroups, context().MakeCgroups());
-  GANTRY_TRY(Streams streams, TakeStreams(context().init(), false));
+  GANTRY_TRY(Streams streams, TakeStreams(context().init()));
   plan.terminal = streams.terminal;
   plan.stdio = std::move(streams.ends);
   GANTRY_TRY(gofer_, StartSentry(pod(), std::move(plan)));

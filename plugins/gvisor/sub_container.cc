@@ -192,6 +192,10 @@ Status SubContainer::Kill(uint32_t signal) {
   return {};
 }
 
+Status SubContainer::ConsoleSignal(uint32_t signal) {
+  return Signal({.container = id().str(), .mode = SignalMode::kForeground}, signal);
+}
+
 void SubContainer::EndGofer() {
   gofer_.connections.clear();
   if (gofer_.process) {

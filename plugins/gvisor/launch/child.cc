@@ -2,14 +2,17 @@
 #include "plugins/gvisor/launch/child.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 
 #include <nlohmann/json.hpp>
 
@@ -33,6 +36,28 @@ std::string WordsOf(const std::string& line) {
     return entry["msg"].get<std::string>();
   }
   return line;
+}
+
+/// Whether hard limits can be raised. Source: capabilities(7), proc(5).
+bool HasSysResource() {
+  constexpr size_t kMaxStatus = 16384;
+  constexpr std::string_view kLine = "\nCapEff:\t";
+  const std::string status = ReadFile("/proc/self/status", kMaxStatus).value_or("");
+  const size_t at = status.find(kLine);
+  if (at == std::string::npos) {
+    return false;
+  }
+  const uint64_t mask = std::strtoull(status.c_str() + at + kLine.size(), nullptr, 16);
+  return ((mask >> CAP_SYS_RESOURCE) & 1) != 0;
+}
+
+/// As much as is wanted, or as may be: without the privilege a sentry works, too.
+rlimit Raised(int resource, rlim_t wanted) {
+  rlimit now{};
+  if (!HasSysResource() && getrlimit(static_cast<__rlimit_resource>(resource), &now) == 0) {
+    wanted = std::min(wanted, now.rlim_max);
+  }
+  return {wanted, wanted};
 }
 
 }  // namespace
@@ -73,8 +98,8 @@ Status Isolate(const Spec& spec, bool network, SpawnRequest& request) {
   }
   request.uid = 0;
   request.gid = 0;
-  request.rlimits = {{RLIMIT_MEMLOCK, {RLIM_INFINITY, RLIM_INFINITY}},
-                     {RLIMIT_NOFILE, {kOpenFiles, kOpenFiles}}};
+  request.rlimits = {{RLIMIT_MEMLOCK, Raised(RLIMIT_MEMLOCK, RLIM_INFINITY)},
+                     {RLIMIT_NOFILE, Raised(RLIMIT_NOFILE, kOpenFiles)}};
   return {};
 }
 

@@ -66,14 +66,13 @@ Result<Terminal> StoredTerminal(SandboxContext& sandbox, const std::string& name
 
 }  // namespace
 
-Result<Streams> TakeStreams(ProcessContext& process, bool foreign) {
+Result<Streams> TakeStreams(ProcessContext& process) {
   GANTRY_TRY(Stdio stdio, process.TakeStdio());
   if (!stdio.terminal) {
     return FromEnds(std::move(stdio));
   }
   GANTRY_TRY(Terminal terminal, Terminal::Open());
   GANTRY_TRY(Streams streams, FromTerminal(terminal.replica));
-  static_cast<void>(foreign);
   GANTRY_CHECK_OK(process.AttachConsole(std::move(terminal.master)));
   return streams;
 }
@@ -86,7 +85,7 @@ Result<Streams> TakeStreamsDurably(SandboxContext& sandbox, ProcessContext& proc
   }
   GANTRY_TRY(Terminal terminal, StoredTerminal(sandbox, name));
   GANTRY_TRY(Streams streams, FromTerminal(terminal.replica));
-  const Status attached = process.AttachConsole(std::move(terminal.master));
+  const Status attached = process.AttachConsole(std::move(terminal.master), ConsoleKind::kForeign);
   // It may have been attached by the engine before.
   if (!attached && attached.error().code != Code::kFailedPrecondition) {
     return std::unexpected(attached.error());

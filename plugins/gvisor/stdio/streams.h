@@ -21,12 +21,12 @@ struct Streams {
 };
 
 /// Takes what the core has opened; of a terminal it makes one, whose master goes to the core.
-/// `foreign`: the terminal will be nobody's controlling terminal on this host.
+/// It is to become the sentry's controlling terminal.
 /// Errors: as `ProcessContext::TakeStdio` and `AttachConsole`. Blocks: as they do.
-Result<Streams> TakeStreams(ProcessContext& process, bool foreign);
+Result<Streams> TakeStreams(ProcessContext& process);
 
-/// The same for a process whose start is tried again: the terminal that it has already lies
-/// in the sandbox's store under `name`, with what the core is to get.
+/// The same for a process whose start may be tried again: its terminal, nobody's controlling
+/// terminal on this host, lies in the sandbox's store under `name` with what the core is to get.
 Result<Streams> TakeStreamsDurably(SandboxContext& sandbox, ProcessContext& process,
                                    const std::string& name);
 /// It has started, or never will.
