@@ -83,7 +83,12 @@ Status StartPod(Pod& pod) {
                 pod.id().str());
   }
   const Deadline deadline = pod.StepDeadline();
-  return sentry->StartRoot([&] { return HandOverNetwork(pod, deadline); }, deadline);
+  Status started = sentry->StartRoot([&] { return HandOverNetwork(pod, deadline); }, deadline);
+  if (!started) {
+    // It would wait for ever, and there is no second start.
+    IgnoreError(pod.process()->Signal(SIGKILL), "it may have ended by itself");
+  }
+  return started;
 }
 
 Status RootContainer::Start() { return StartPod(pod()); }
@@ -112,11 +117,11 @@ Status RootContainer::Delete() {
 
 Status RootContainer::Recover(const ContainerRequest& request, const std::string& blob) {
   GANTRY_CHECK_OK(ReadRequest(request));
+  gofer_ = pod().context().FindSpawned(GoferTag(id().str()));
   if (blob.empty()) {
     GANTRY_CHECK_OK(Delete());
     return Fail(Code::kAborted, "recover container '{}': its creation was cut short", id().str());
   }
-  gofer_ = pod().context().FindSpawned(GoferTag(id().str()));
   const auto process = pod().process();
   if (!process) {
     // It ran, it is gone, and its end is lost with whoever kept it.

@@ -194,10 +194,11 @@ Status RemoveSentry(Pod& pod, const GoferProcess& gofer) {
     sentry->Hangup();
   }
   GANTRY_CHECK_OK(End(pod.process().get(), limit));
-  // Of an engine before, or of a start that failed half-way.
-  GANTRY_CHECK_OK(End(context.FindSpawned(kBootTag).get(), limit));
+  if (pod.record().pid == 0) {
+    // An engine before may have come as far, and not have kept it.
+    GANTRY_CHECK_OK(End(context.FindSpawned(kBootTag).get(), limit));
+  }
   GANTRY_CHECK_OK(End(gofer.get(), limit));
-  GANTRY_CHECK_OK(End(context.FindSpawned(GoferTag(pod.record().root)).get(), limit));
   context.Drop(kRunscName);
   const std::string socket = pod.record().socket;
   return socket.empty() ? Status() : RemoveFile(socket);

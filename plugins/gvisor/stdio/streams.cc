@@ -28,8 +28,15 @@ Result<UniqueFd> PrivateEnd(StreamEnd end) {
   const int mode = fcntl(end.fd.get(), F_GETFL) & O_ACCMODE;
   const std::string path = Format("/proc/self/fd/{}", end.fd.get());
   UniqueFd own(open(path.c_str(), mode | O_NONBLOCK | O_CLOEXEC));
-  // Without a reader there is none to be had for writing; then nobody else minds the flag.
-  return own ? std::move(own) : std::move(end.fd);
+  if (!own) {
+    // Without a reader there is none to be had for writing; then nobody else minds the flag.
+    return std::move(end.fd);
+  }
+  // What the sentry finds set when it gets it is what the program sees.
+  if (fcntl(own.get(), F_SETFL, mode) != 0) {
+    return FailErrno(errno, "open '{}'", end.path);
+  }
+  return own;
 }
 
 Result<Streams> FromTerminal(const UniqueFd& replica) {
