@@ -12,9 +12,9 @@
 #include <gantry/files.h>
 #include <gantry/format.h>
 #include <gantry/number.h>
+#include <gantry/pod_files.h>
 
 #include "plugins/runc/launch.h"
-#include "plugins/runc/pod/files.h"
 #include "plugins/runc/pod/holder.h"
 
 namespace gantry::runc {

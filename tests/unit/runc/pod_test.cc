@@ -1,31 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pods without a pause container: what their containers share, and who holds
-// their namespaces.
+// Pods without a pause container: who holds their namespaces.
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <gantry/deadline.h>
 
-#include "plugins/runc/pod/files.h"
 #include "plugins/runc/pod/holder.h"
 #include "tests/unit/runc/fakes.h"
 
 namespace gantry::runc {
 namespace {
 
-using nlohmann::json;
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
 
 SandboxRequest PodRequest() {
   SandboxRequest request;
@@ -164,92 +155,6 @@ TEST_F(PodHolderProcess, EndsWhenNobodyTakesNoteOfIt) {
     ASSERT_TRUE(gone) << gone.error().message;
     EXPECT_TRUE((*gone)->Wait(std::chrono::seconds(10))) << "pid namespace: " << pid;
   }
-}
-
-TEST(PodFiles, AreMadeOfTheConfiguration) {
-  TempDir bundle;
-  PodConfig config;
-  config.hostname = "web";
-  config.ipc = NamespaceMode::kNode;  // No mount.
-  config.dns.servers = {"10.0.0.10", "10.0.0.11"};
-  config.dns.searches = {"a.svc", "svc"};
-  config.dns.options = {"ndots:5"};
-  ASSERT_TRUE(MakePodFiles(bundle.path(), config));
-  EXPECT_EQ(Slurp(bundle / "hostname"), "web\n");
-  EXPECT_EQ(Slurp(bundle / "hosts"), Slurp("/etc/hosts"));
-  EXPECT_EQ(Slurp(bundle / "resolv.conf"),
-            "search a.svc svc\nnameserver 10.0.0.10\nnameserver 10.0.0.11\noptions ndots:5\n");
-  ASSERT_TRUE(MakePodFiles(bundle.path(), config)) << "again";
-  ASSERT_TRUE(RemovePodFiles(bundle.path()));
-  EXPECT_FALSE(IsThere(bundle / "hosts"));
-  EXPECT_TRUE(RemovePodFiles(bundle.path())) << "again";
-}
-
-TEST(PodFiles, WithoutDnsTheNodesIsTaken) {
-  TempDir bundle;
-  PodConfig config;
-  config.ipc = NamespaceMode::kNode;
-  ASSERT_TRUE(MakePodFiles(bundle.path(), config));
-  EXPECT_EQ(Slurp(bundle / "resolv.conf"), Slurp("/etc/resolv.conf"));
-}
-
-std::vector<std::string> Targets(const std::string& spec) {
-  std::vector<std::string> targets;
-  const json parsed = json::parse(spec);
-  for (const json& mount : parsed["mounts"]) {
-    targets.push_back(mount["source"].get<std::string>() + " " +
-                      mount["destination"].get<std::string>());
-  }
-  return targets;
-}
-
-SandboxRequest InB() {
-  SandboxRequest request = PodRequest();
-  request.bundle = "/b";
-  return request;
-}
-
-TEST(PodFiles, ArePutIntoTheSpec) {
-  const std::string spec =
-      R"({"root":{"path":"rootfs"},"mounts":[)"
-      R"({"destination":"/dev/shm","type":"tmpfs","source":"shm"},)"
-      R"({"destination":"/etc/hosts","type":"bind","source":"/kubelet/hosts"}],)"
-      R"("x":18446744073709551615})";
-  const auto changed = WithPodFiles(spec, InB(), PodConfig());
-  ASSERT_TRUE(changed);
-  EXPECT_THAT(Targets(*changed),
-              ElementsAre("/b/shm /dev/shm", "/kubelet/hosts /etc/hosts",
-                          "/b/hostname /etc/hostname", "/b/resolv.conf /etc/resolv.conf"));
-  EXPECT_THAT(*changed, HasSubstr("18446744073709551615")) << "nothing else is touched";
-  EXPECT_EQ(*WithPodFiles(*changed, InB(), PodConfig()), *changed) << "again";
-}
-
-TEST(PodFiles, TakeThePlaceOfContainerdsEmptyDirectories) {
-  const std::string spec =
-      R"({"mounts":[{"destination":"/etc/hosts","type":"bind","source":"/c/sandboxes/p1/hosts"},)"
-      R"({"destination":"/dev/shm","type":"bind","source":"/c/sandboxes/p1/shm"},)"
-      R"({"destination":"/etc/hostname","type":"bind","source":"/c/sandboxes/p2/hostname"}]})";
-  EXPECT_THAT(
-      Targets(*WithPodFiles(spec, InB(), PodConfig())),
-      ElementsAre("/b/hosts /etc/hosts", "/b/shm /dev/shm",
-                  "/c/sandboxes/p2/hostname /etc/hostname", "/b/resolv.conf /etc/resolv.conf"));
-}
-
-TEST(PodFiles, AreReadOnlyWhereTheRootIs) {
-  const auto changed = WithPodFiles(R"({"root":{"readonly":true}})", InB(), PodConfig());
-  ASSERT_TRUE(changed);
-  EXPECT_THAT(json::parse(*changed)["mounts"][0]["options"], Contains("ro"));
-}
-
-TEST(PodFiles, TheNodesMemoryIsSharedOnTheNodesIpc) {
-  PodConfig config;
-  config.ipc = NamespaceMode::kNode;
-  EXPECT_THAT(Targets(*WithPodFiles("{}", InB(), config)), Contains("/dev/shm /dev/shm"));
-}
-
-TEST(PodFiles, WantASpec) {
-  EXPECT_EQ(WithPodFiles("[]", InB(), PodConfig()).error().code, Code::kInvalidArgument);
-  EXPECT_EQ(WithPodFiles("{", InB(), PodConfig()).error().code, Code::kInvalidArgument);
 }
 
 }  // namespace

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/runc/pod/files.h"
-
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,8 +13,9 @@
 
 #include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/pod_files.h>
 
-namespace gantry::runc {
+namespace gantry {
 namespace {
 
 /// Keeps the order of the keys: it is somebody's document.
@@ -76,11 +75,16 @@ Json Bind(const std::string& source, std::string_view target, bool readonly) {
               {"options", {"rbind", "rprivate", readonly ? "ro" : "rw"}}};
 }
 
+/// The member of that name; empty where there is none, or no text.
+std::string TextOf(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
 /// What containerd 1.7 mounts in place of a file of the pod that it did not make.
 /// Source: containerd 1.7, pkg/cri/sbserver/container_create.go.
 bool IsStandIn(const Json& mount, const SandboxRequest& pod, std::string_view name) {
-  return mount.value("source", std::string())
-      .ends_with(Format("/sandboxes/{}/{}", pod.id.str(), name));
+  return TextOf(mount, "source").ends_with(Format("/sandboxes/{}/{}", pod.id.str(), name));
 }
 
 /// Adds it, in place of one with the same target that `replaces` says yes to. Another
@@ -149,7 +153,7 @@ Result<std::string> WithPodFiles(const std::string& spec_json, const SandboxRequ
     mounts = Json::array();
   }
   const Json root = spec.value("root", Json::object());
-  const bool readonly = root.is_object() && root.value("readonly", false);
+  const bool readonly = root.is_object() && root.value("readonly", Json()) == true;
   for (const PodFile& file : kFiles) {
     PutMount(mounts, Bind(pod.bundle + "/" + file.name, file.target, readonly),
              [&](const Json& there) { return IsStandIn(there, pod, file.name); });
@@ -157,9 +161,9 @@ Result<std::string> WithPodFiles(const std::string& spec_json, const SandboxRequ
   const std::string shm = config.ipc == NamespaceMode::kNode ? kShm : pod.bundle + "/shm";
   PutMount(mounts, Bind(shm, kShm, false), [&](const Json& there) {
     // With a tmpfs each container would have one of its own.
-    return there.value("type", std::string()) == "tmpfs" || IsStandIn(there, pod, "shm");
+    return TextOf(there, "type") == "tmpfs" || IsStandIn(there, pod, "shm");
   });
   return spec.dump();
 }
 
-}  // namespace gantry::runc
+}  // namespace gantry

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The files that the containers of a pod without a pause container share: hosts,
+// hostname, resolv.conf, and the memory behind /dev/shm. containerd makes none of
+// them for such a pod; they lie in the pod's bundle. For backends whose containers
+// get files of the host. Thread: any.
+#pragma once
+
+#include <string>
+
+#include <gantry/error.h>
+#include <gantry/pod_config.h>
+#include <gantry/sandbox.h>
+
+namespace gantry {
+
+/// Makes them. `bundle`: absolute, and the caller's. Again: fine, the files are made
+/// anew, the memory stays. Errors: what could not be written or mounted; the rest is
+/// there. Blocks: for the file system.
+Status MakePodFiles(const std::string& bundle, const PodConfig& config);
+
+/// Removes them. Again: fine. Errors: what could not be unmounted or removed.
+/// Blocks: for the file system.
+Status RemovePodFiles(const std::string& bundle);
+
+/// resolv.conf(5) of a pod that has one of its own. Blocks: never.
+std::string ResolvConf(const DnsConfig& dns);
+
+/// config.json of a container in the pod, with the pod's files mounted where the
+/// spec has nothing else, or what containerd 1.7 puts there for want of them: empty
+/// directories below `sandboxes/ID` of its own. Nothing else of it is changed.
+/// Again: the same. Errors: kInvalidArgument: no JSON object. Blocks: never.
+Result<std::string> WithPodFiles(const std::string& spec_json, const SandboxRequest& pod,
+                                 const PodConfig& config);
+
+}  // namespace gantry
