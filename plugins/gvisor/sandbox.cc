@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include <gantry/files.h>
 #include <gantry/format.h>
-#include <gantry/pod_config.h>
+#include <gantry/platform.h>
+#include <gantry/pod_files.h>
 
 #include "plugins/gvisor/pause/pause_image.h"
 #include "plugins/gvisor/pause/pause_spec.h"
@@ -49,10 +51,14 @@ Result<std::unique_ptr<GvisorSandbox>> GvisorSandbox::Build(const SandboxRequest
                                                             std::shared_ptr<Runscs> runscs) {
   GANTRY_TRY(Options options, RequestOptions(request.options_json, base, context));
   GANTRY_TRY(Flags flags, MakeFlags(FlagsOf(options), request.annotations));
+  PodConfig config;
+  if (request.kind == SandboxKind::kPauseless) {
+    GANTRY_TRY(config, ParsePodConfig(request.pod_config));
+  }
   auto pod =
       std::make_shared<Pod>(request.id, request.ns, context, std::move(options), std::move(flags));
   return std::unique_ptr<GvisorSandbox>(
-      new GvisorSandbox(request, std::move(pod), std::move(runscs)));
+      new GvisorSandbox(request, std::move(config), std::move(pod), std::move(runscs)));
 }
 
 Result<std::unique_ptr<Sandbox>> GvisorSandbox::Make(const SandboxRequest& request,
@@ -105,36 +111,64 @@ Status GvisorSandbox::TakeUp(const std::string& blob) {
   return is_own_root() ? context.Bind(*process) : Status();
 }
 
-Status GvisorSandbox::Start() {
-  if (!is_own_root()) {
-    return {};
+void GvisorSandbox::SayWhatIsIgnored() {
+  const auto say = [&](const std::string& what) {
+    pod_->context().Log(LogLevel::kWarning, what + ", ignored: the sentry has its own");
+  };
+  if (config_.pid == NamespaceMode::kNode) {
+    say("the node's pid namespace is asked for");
   }
-  GANTRY_TRY(const PodConfig config, ParsePodConfig(request_.pod_config));
-  GANTRY_TRY(const std::string binary, FindRunsc(pod_->options()));
-  GANTRY_TRY(const auto runsc, runscs_->Get(binary));
+  if (config_.ipc == NamespaceMode::kNode) {
+    say("the node's ipc namespace is asked for");
+  }
+  for (const auto& [name, value] : config_.sysctls) {
+    if (name != "fs.nr_open") {
+      say(Format("sysctl '{}'", name));
+    }
+  }
+}
+
+Result<Spec> GvisorSandbox::MakeRootSpec() const {
   PauseSpecRequest asked;
   asked.root = request_.bundle;
-  asked.hostname = config.hostname;
-  if (config.network == NamespaceMode::kNode) {
+  asked.hostname = config_.hostname;
+  if (config_.network == NamespaceMode::kNode) {
     asked.network.reset();
   } else {
     asked.network = request_.netns_path;
   }
-  asked.sysctls = config.sysctls;
+  asked.sysctls = config_.sysctls;
+  if (config_.user == NamespaceMode::kPod) {
+    asked.uids = config_.uids;
+    asked.gids = config_.gids;
+  }
   asked.annotations = request_.annotations;
-  GANTRY_TRY(const Spec spec, MakeSpec({.json = PauseSpec(asked),
-                                        .rootfs = request_.bundle,
-                                        .bundle = request_.bundle,
-                                        .is_own_root = true},
-                                       pod_->flags().overlay));
+  return MakeSpec({.json = PauseSpec(asked),
+                   .rootfs = request_.bundle,
+                   .bundle = request_.bundle,
+                   .is_own_root = true},
+                  pod_->flags().overlay);
+}
+
+Status GvisorSandbox::StartOwnRoot() {
+  GANTRY_TRY(const std::string binary, FindRunsc(pod_->options()));
+  GANTRY_TRY(const auto runsc, runscs_->Get(binary));
+  GANTRY_TRY(const Spec spec, MakeRootSpec());
+  GANTRY_CHECK_OK(MakePodFiles(request_.bundle, config_));
   SentryPlan plan{.runsc = *runsc, .spec = spec, .container = "", .bundle = request_.bundle};
   plan.cgroups = request_.cgroups;
   GANTRY_TRY(plan.image, PauseImage());
   GANTRY_TRY([[maybe_unused]] const GoferProcess none, StartSentry(*pod_, std::move(plan)));
-  Status started = StartPod(*pod_);
-  if (started) {
-    started = pod_->context().Bind(pod_->process());
+  GANTRY_CHECK_OK(StartPod(*pod_));
+  return pod_->context().Bind(pod_->process());
+}
+
+Status GvisorSandbox::Start() {
+  if (!is_own_root()) {
+    return {};
   }
+  SayWhatIsIgnored();
+  Status started = StartOwnRoot();
   if (!started) {
     IgnoreError(Shutdown(), "the first error counts");
   }
@@ -159,7 +193,8 @@ Status GvisorSandbox::Stop(std::chrono::milliseconds limit) {
 
 Status GvisorSandbox::Shutdown() {
   GANTRY_CHECK_OK(RemoveSentry(*pod_, nullptr));
-  return GiveBackNetwork(*pod_);
+  GANTRY_CHECK_OK(GiveBackNetwork(*pod_));
+  return is_own_root() ? RemovePodFiles(request_.bundle) : Status();
 }
 
 Result<SandboxInfo> GvisorSandbox::Info() {
@@ -168,12 +203,23 @@ Result<SandboxInfo> GvisorSandbox::Info() {
   return info;
 }
 
+SandboxPlatform GvisorSandbox::Platform() { return HostPlatform(); }
+
+Result<std::unique_ptr<Container>> GvisorSandbox::CreateSubContainer(ContainerRequest request,
+                                                                     ContainerContext& context) {
+  if (is_own_root()) {
+    GANTRY_TRY(request.spec_json, WithPodFiles(request.spec_json, request_, config_));
+    GANTRY_CHECK_OK(ReplaceFile(request.bundle + "/config.json", request.spec_json, 0600));
+  }
+  auto container = std::make_unique<SubContainer>(request, context, pod_);
+  GANTRY_CHECK_OK(container->Create());
+  return container;
+}
+
 Result<std::unique_ptr<Container>> GvisorSandbox::CreateContainer(const ContainerRequest& request,
                                                                   ContainerContext& context) {
   if (is_own_root() || pod_->sentry()) {
-    auto container = std::make_unique<SubContainer>(request, context, pod_);
-    GANTRY_CHECK_OK(container->Create());
-    return container;
+    return CreateSubContainer(request, context);
   }
   GANTRY_TRY(const std::string binary, FindRunsc(pod_->options()));
   GANTRY_TRY(const auto runsc, runscs_->Get(binary));

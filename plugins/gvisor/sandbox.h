@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include <gantry/pod_config.h>
 #include <gantry/sandbox.h>
 
 #include "plugins/gvisor/launch/sentry_start.h"
@@ -37,19 +38,32 @@ class GvisorSandbox : public Sandbox {
   Result<std::unique_ptr<Container>> RecoverContainer(const ContainerRequest& request,
                                                       ContainerContext& context,
                                                       const std::string& blob) override;
+  SandboxPlatform Platform() override;
 
  private:
-  GvisorSandbox(SandboxRequest request, std::shared_ptr<Pod> pod, std::shared_ptr<Runscs> runscs)
-      : request_(std::move(request)), pod_(std::move(pod)), runscs_(std::move(runscs)) {}
+  GvisorSandbox(SandboxRequest request, PodConfig config, std::shared_ptr<Pod> pod,
+                std::shared_ptr<Runscs> runscs)
+      : request_(std::move(request)),
+        config_(std::move(config)),
+        pod_(std::move(pod)),
+        runscs_(std::move(runscs)) {}
 
   static Result<std::unique_ptr<GvisorSandbox>> Build(const SandboxRequest& request,
                                                       SandboxContext& context, const Options& base,
                                                       std::shared_ptr<Runscs> runscs);
   Status TakeUp(const std::string& blob);
+  /// What the pod asks for and a sentry does not have is said in the log.
+  void SayWhatIsIgnored();
+  Result<Spec> MakeRootSpec() const;
+  Status StartOwnRoot();
+  Result<std::unique_ptr<Container>> CreateSubContainer(ContainerRequest request,
+                                                        ContainerContext& context);
 
   bool is_own_root() const { return request_.kind == SandboxKind::kPauseless; }
 
   const SandboxRequest request_;
+  /// Of a pod without a pause container.
+  const PodConfig config_;
   const std::shared_ptr<Pod> pod_;
   const std::shared_ptr<Runscs> runscs_;
 };

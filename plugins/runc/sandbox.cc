@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/runc/sandbox.h"
 
-#include <sys/utsname.h>
-
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -12,6 +10,7 @@
 #include <gantry/files.h>
 #include <gantry/format.h>
 #include <gantry/number.h>
+#include <gantry/platform.h>
 #include <gantry/pod_files.h>
 
 #include "plugins/runc/launch.h"
@@ -37,17 +36,6 @@ Result<Options> RequestOptions(const std::string& document, const Options& base,
 
 /// A holder starts in a millisecond.
 constexpr std::chrono::milliseconds kStartLimit = std::chrono::seconds(30);
-
-/// Go's name of this machine, which containerd's platforms use.
-std::string GoArchitecture(std::string_view machine) {
-  if (machine == "x86_64") {
-    return "amd64";
-  }
-  if (machine == "aarch64") {
-    return "arm64";
-  }
-  return std::string(machine.starts_with("arm") ? "arm" : machine);
-}
 
 }  // namespace
 
@@ -172,12 +160,6 @@ Result<std::unique_ptr<Container>> RuncSandbox::RecoverContainer(const Container
   return container;
 }
 
-SandboxPlatform RuncSandbox::Platform() {
-  utsname names = {};
-  if (uname(&names) != 0) {
-    return {};
-  }
-  return {"linux", GoArchitecture(names.machine), ""};
-}
+SandboxPlatform RuncSandbox::Platform() { return HostPlatform(); }
 
 }  // namespace gantry::runc

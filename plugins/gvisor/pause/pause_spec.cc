@@ -37,6 +37,15 @@ Json Namespaces(const std::optional<std::string>& network) {
   return all;
 }
 
+Json Mappings(const std::vector<IdMapping>& mappings) {
+  Json all = Json::array();
+  for (const IdMapping& one : mappings) {
+    all.push_back(
+        {{"hostID", one.host_id}, {"containerID", one.container_id}, {"size", one.length}});
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string PauseSpec(const PauseSpecRequest& request) {
@@ -51,6 +60,10 @@ std::string PauseSpec(const PauseSpecRequest& request) {
   }
   if (!request.sysctls.empty()) {
     spec["linux"]["sysctl"] = request.sysctls;
+  }
+  if (!request.uids.empty()) {
+    spec["linux"]["uidMappings"] = Mappings(request.uids);
+    spec["linux"]["gidMappings"] = Mappings(request.gids);
   }
   return spec.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -6,6 +6,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include <gantry/id_mapping.h>
 
 namespace gantry::gvisor {
 
@@ -17,6 +20,9 @@ struct PauseSpecRequest {
   /// The path of the pod's network namespace; empty: a new one. Unset: the node's.
   std::optional<std::string> network = "";
   std::map<std::string, std::string> sysctls;
+  /// Of the pod's user namespace, which the sentry makes; both or neither.
+  std::vector<IdMapping> uids{};
+  std::vector<IdMapping> gids{};
   /// Those that sentries and the runsc command go by, and any others.
   std::map<std::string, std::string> annotations;
 };
