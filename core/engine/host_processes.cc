@@ -149,6 +149,8 @@ void HostProcesses::Release(const os::ProcessId& process) {
   watched_.erase(process);
   unclaimed_.erase(process);
   names_.erase(process);
+  // Nobody would tell its end to who finds it by its name from now on.
+  std::erase_if(named_, [&](const auto& one) { return one.second == process; });
   link_.AckExit(process);
 }
 

@@ -240,6 +240,15 @@ TEST_F(HostProcessesTest, AreFoundByTheirTagAfterARestart) {
   EXPECT_FALSE(processes_->FindSpawned("create/other"));
 }
 
+TEST_F(HostProcessesTest, AreNotFoundByTheirTagOnceReleased) {
+  const os::ProcessId id = Spawn("tag")->id();
+  keeper_.End(id, 0);
+  Connect();
+  EXPECT_TRUE(Adopt(id.pid, id.start_time)) << "by its number";
+  processes_->Release(id);
+  EXPECT_FALSE(processes_->FindSpawned("tag")) << "its end has been seen";
+}
+
 TEST_F(HostProcessesTest, AreFoundWithTheEndThatCameMeanwhile) {
   const auto process = Spawn("tag");
   keeper_.End(process->id(), 7 << 8);
