@@ -24,10 +24,13 @@ class CriShimPod : public CriTest {
 
   std::string handler() const override { return "gantry-shim"; }
 
-  /// The processes of this run that hold namespaces.
+  /// The processes of this run that hold namespaces, or are the pod's kernel.
   std::vector<HostProcess> Holders() {
     std::vector<HostProcess> holders = ProcessesInCgroup(settings().ns);
-    std::erase_if(holders, [](const HostProcess& one) { return one.name != "gantry-pause"; });
+    std::erase_if(holders, [this](const HostProcess& one) {
+      return settings().gvisor() ? !one.command.starts_with("runsc-sandbox ")
+                                 : one.name != "gantry-pause";
+    });
     return holders;
   }
 };
