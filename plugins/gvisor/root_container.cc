@@ -109,6 +109,11 @@ Status RootContainer::Kill(uint32_t signal) {
   return process->Signal(SIGKILL);
 }
 
+Status RootContainer::KillAll(uint32_t signal) {
+  const auto sentry = pod().sentry();
+  return sentry && sentry->root_started() ? GvisorContainer::KillAll(signal) : Kill(signal);
+}
+
 Status RootContainer::Delete() {
   GANTRY_CHECK_OK(RemoveSentry(pod(), gofer_));
   GANTRY_CHECK_OK(GiveBackNetwork(pod()));

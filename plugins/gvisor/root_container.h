@@ -27,6 +27,7 @@ class RootContainer : public GvisorContainer {
   Result<bool> HasStarted() override;
   Status Start() override;
   Status Kill(uint32_t signal) override;
+  Status KillAll(uint32_t signal) override;
   Status Delete() override;
 
  private:

@@ -196,6 +196,10 @@ Status SubContainer::ConsoleSignal(uint32_t signal) {
   return Signal({.container = id().str(), .mode = SignalMode::kForeground}, signal);
 }
 
+Status SubContainer::KillAll(uint32_t signal) {
+  return started_ ? GvisorContainer::KillAll(signal) : Kill(signal);
+}
+
 void SubContainer::EndGofer() {
   gofer_.connections.clear();
   if (gofer_.process) {

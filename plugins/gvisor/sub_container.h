@@ -36,6 +36,7 @@ class SubContainer : public GvisorContainer {
   Result<bool> HasStarted() override;
   Status Start() override;
   Status Kill(uint32_t signal) override;
+  Status KillAll(uint32_t signal) override;
   Status ConsoleSignal(uint32_t signal) override;
   Status Delete() override;
 
