@@ -20,6 +20,7 @@ namespace {
 
 constexpr const char* kBlob = "sub";
 constexpr const char* kGoferLog = "gofer";
+constexpr const char* kStreams = "stdio";
 
 }  // namespace
 
@@ -78,7 +79,10 @@ Status SubContainer::Create() {
   GANTRY_TRY([[maybe_unused]] const auto sentry, RunningSentry());
   GANTRY_CHECK_OK(ReadSpec());
   GANTRY_TRY([[maybe_unused]] const auto cgroups, context().MakeCgroups());
-  Status made = OpenFiles();
+  Status made = KeepOwnStreams();
+  if (made) {
+    made = OpenFiles();
+  }
   if (made) {
     context().init().SetPid(pod().process()->pid());
     made = context().Save(kBlob);
@@ -87,6 +91,24 @@ Status SubContainer::Create() {
     IgnoreError(Delete(), "the first error counts");
   }
   return made;
+}
+
+Status SubContainer::KeepOwnStreams() {
+  GANTRY_TRY(streams_, KeepStreams(pod().context(), context().init(), Name(kStreams)));
+  return {};
+}
+
+/// From the store where an engine before this one has made the container.
+Status SubContainer::HaveStreams() {
+  if (!streams_.ends[0]) {
+    GANTRY_TRY(streams_, KeptStreams(pod().context(), Name(kStreams), request_.terminal));
+  }
+  return {};
+}
+
+void SubContainer::LetStreamsGo() {
+  streams_ = {};
+  ForgetKept(pod().context(), Name(kStreams));
 }
 
 Result<bool> SubContainer::HasStarted() { return started_; }
@@ -99,9 +121,8 @@ Status SubContainer::Start() {
     return Fail(Code::kFailedPrecondition, "start container '{}': it has been killed", id().str());
   }
   const Deadline deadline = pod().StepDeadline();
-  GANTRY_TRY(const Streams streams,
-             TakeStreamsDurably(pod().context(), context().init(), Name("tty")));
-  GANTRY_CHECK_OK(SendStart(streams, deadline));
+  GANTRY_CHECK_OK(HaveStreams());
+  GANTRY_CHECK_OK(SendStart(streams_, deadline));
   return Watch(deadline);
 }
 
@@ -167,7 +188,7 @@ Status SubContainer::Watch(Deadline deadline) {
     }
   }
   sandbox.Drop(Name("start"));
-  ForgetStreams(sandbox, Name("tty"));
+  LetStreamsGo();
   auto tell = TellEnd(report_, {shared_pod(), ExitPath(), Name("wait"), 0, id().str()});
   if (waits.empty()) {
     tell(kKilledStatus);
@@ -188,6 +209,8 @@ Status SubContainer::Kill(uint32_t signal) {
     return Fail(Code::kFailedPrecondition, "signal container '{}': it has not been started",
                 id().str());
   }
+  // Who reads them waits for their end.
+  LetStreamsGo();
   report_->Tell(ExitedNow(128 + signal));
   return {};
 }
@@ -233,7 +256,7 @@ Status SubContainer::Delete() {
   for (const char* what : {"start", "wait"}) {
     sandbox.Drop(Name(what));
   }
-  ForgetStreams(sandbox, Name("tty"));
+  LetStreamsGo();
   return RemoveFilestores(FilestorePaths(spec_, pod().id().str()));
 }
 

@@ -47,6 +47,9 @@ class SubContainer : public GvisorContainer {
   Status ReadSpec();
   /// What serves its files: gofer, images, writable layers.
   Status OpenFiles();
+  Status KeepOwnStreams();
+  Status HaveStreams();
+  void LetStreamsGo();
   Status SendStart(const Streams& streams, Deadline deadline);
   Status Watch(Deadline deadline);
   Result<bool> TakeUpStart(Deadline deadline);
@@ -58,6 +61,8 @@ class SubContainer : public GvisorContainer {
   std::string resolved_;
   Gofer gofer_;
   std::vector<UniqueFd> filestores_;
+  /// From when it is made until it is started.
+  Streams streams_;
   const std::shared_ptr<EndReport> report_;
   std::shared_ptr<ExitWait> wait_;
   /// The sentry has been told to start it, or may have been.

@@ -58,6 +58,10 @@ Result<Streams> FromEnds(Stdio stdio) {
 
 std::string MasterName(const std::string& name) { return name + "/m"; }
 
+std::string EndName(const std::string& name, size_t number) {
+  return Format("{}/{}", name, number);
+}
+
 /// The one that an engine before this one made, or a new one, both sides stored.
 Result<Terminal> StoredTerminal(SandboxContext& sandbox, const std::string& name) {
   auto replica = sandbox.Take(name);
@@ -98,6 +102,34 @@ Result<Streams> TakeStreamsDurably(SandboxContext& sandbox, ProcessContext& proc
     return std::unexpected(attached.error());
   }
   return streams;
+}
+
+Result<Streams> KeepStreams(SandboxContext& sandbox, ProcessContext& process,
+                            const std::string& name) {
+  GANTRY_TRY(Streams streams, TakeStreamsDurably(sandbox, process, name));
+  for (size_t i = 0; i < streams.ends.size() && !streams.terminal; ++i) {
+    GANTRY_CHECK_OK(sandbox.Store(EndName(name, i), streams.ends[i]));
+  }
+  return streams;
+}
+
+Result<Streams> KeptStreams(SandboxContext& sandbox, const std::string& name, bool terminal) {
+  if (terminal) {
+    GANTRY_TRY(const UniqueFd replica, sandbox.Take(name));
+    return FromTerminal(replica);
+  }
+  Streams streams;
+  for (size_t i = 0; i < streams.ends.size(); ++i) {
+    GANTRY_TRY(streams.ends[i], sandbox.Take(EndName(name, i)));
+  }
+  return streams;
+}
+
+void ForgetKept(SandboxContext& sandbox, const std::string& name) {
+  ForgetStreams(sandbox, name);
+  for (size_t i = 0; i < Streams().ends.size(); ++i) {
+    sandbox.Drop(EndName(name, i));
+  }
 }
 
 void ForgetStreams(SandboxContext& sandbox, const std::string& name) {

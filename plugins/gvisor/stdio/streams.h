@@ -29,7 +29,15 @@ Result<Streams> TakeStreams(ProcessContext& process);
 /// terminal on this host, lies in the sandbox's store under `name` with what the core is to get.
 Result<Streams> TakeStreamsDurably(SandboxContext& sandbox, ProcessContext& process,
                                    const std::string& name);
+/// What the core opens for an init is to be taken when its container is made: taken like that,
+/// and kept under `name` until the start, which may be in the next engine.
+Result<Streams> KeepStreams(SandboxContext& sandbox, ProcessContext& process,
+                            const std::string& name);
+/// What is kept. Errors: kNotFound: nothing is.
+Result<Streams> KeptStreams(SandboxContext& sandbox, const std::string& name, bool terminal);
 /// It has started, or never will.
+void ForgetKept(SandboxContext& sandbox, const std::string& name);
+/// The same for what `TakeStreamsDurably` has stored.
 void ForgetStreams(SandboxContext& sandbox, const std::string& name);
 
 }  // namespace gantry::gvisor
