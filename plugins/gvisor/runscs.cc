@@ -4,12 +4,20 @@
 #include <utility>
 
 namespace gantry::gvisor {
+namespace {
+
+bool IsStill(const FileIdentity& known, const std::string& path) {
+  const auto now = FileIdentity::Of(path);
+  return now.has_value() && *now == known;
+}
+
+}  // namespace
 
 Result<std::shared_ptr<const Runsc>> Runscs::Get(const std::string& path) {
   const std::lock_guard lock(mutex_);
-  GANTRY_TRY(const FileIdentity now, FileIdentity::Of(path));
   const auto found = known_.find(path);
-  if (found != known_.end() && found->second->identity == now) {
+  if (found != known_.end() && IsStill(found->second->identity, path) &&
+      IsStill(found->second->sentry_identity, found->second->sentry.path)) {
     return found->second;
   }
   GANTRY_TRY(auto probed, ProbeRunsc(path));
@@ -20,6 +28,15 @@ Result<std::shared_ptr<const Runsc>> Runscs::Get(const std::string& path) {
   }
   known_[path] = probed;
   return probed;
+}
+
+Result<std::shared_ptr<const Runsc>> Runscs::GetProven(const std::string& path,
+                                                       SandboxContext& context,
+                                                       const std::string& root,
+                                                       const CanaryPlan& plan) {
+  GANTRY_TRY(auto runsc, Get(path));
+  GANTRY_CHECK_OK(proofs_.Require(context, *runsc, root, plan));
+  return runsc;
 }
 
 }  // namespace gantry::gvisor

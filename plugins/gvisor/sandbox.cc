@@ -43,6 +43,16 @@ std::map<std::string, std::string> FlagsOf(const Options& options) {
   return flags;
 }
 
+Result<std::shared_ptr<const Runsc>> ProvenRunsc(Pod& pod, Runscs& runscs,
+                                                 const std::string& bundle) {
+  const Options& options = pod.options();
+  GANTRY_TRY(const std::string binary, FindRunsc(options));
+  return runscs.GetProven(binary, pod.context(), options.root,
+                          {.platform = pod.flags().platform,
+                           .directories = CanaryDirectories(bundle, options.root),
+                           .limit = options.timeout});
+}
+
 }  // namespace
 
 Result<std::unique_ptr<GvisorSandbox>> GvisorSandbox::Build(const SandboxRequest& request,
@@ -151,8 +161,7 @@ Result<Spec> GvisorSandbox::MakeRootSpec() const {
 }
 
 Status GvisorSandbox::StartOwnRoot() {
-  GANTRY_TRY(const std::string binary, FindRunsc(pod_->options()));
-  GANTRY_TRY(const auto runsc, runscs_->Get(binary));
+  GANTRY_TRY(const auto runsc, ProvenRunsc(*pod_, *runscs_, request_.bundle));
   GANTRY_TRY(const Spec spec, MakeRootSpec());
   GANTRY_CHECK_OK(MakePodFiles(request_.bundle, config_));
   SentryPlan plan{.runsc = *runsc, .spec = spec, .container = "", .bundle = request_.bundle};
@@ -221,8 +230,7 @@ Result<std::unique_ptr<Container>> GvisorSandbox::CreateContainer(const Containe
   if (is_own_root() || pod_->sentry()) {
     return CreateSubContainer(request, context);
   }
-  GANTRY_TRY(const std::string binary, FindRunsc(pod_->options()));
-  GANTRY_TRY(const auto runsc, runscs_->Get(binary));
+  GANTRY_TRY(const auto runsc, ProvenRunsc(*pod_, *runscs_, request.bundle));
   auto container = std::make_unique<RootContainer>(request, context, pod_);
   GANTRY_CHECK_OK(container->Create(request, *runsc));
   return container;

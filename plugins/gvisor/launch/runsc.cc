@@ -128,6 +128,7 @@ Result<std::shared_ptr<const Runsc>> ProbeRunsc(const std::string& path) {
   GANTRY_TRY(const std::string global, Ask(path, {"flags"}));
   found->dialect = {FlagsIn(global), FlagsIn(boot), FlagsIn(gofer)};
   GANTRY_TRY(found->sentry, FindSentry(path, found->dialect.boot));
+  GANTRY_TRY(found->sentry_identity, FileIdentity::Of(found->sentry.path));
   if (found->dialect.global.empty() && found->dialect.boot.empty()) {
     return Fail(Code::kFailedPrecondition,
                 "ask '{}' for its flags: it lists none; is it runsc? It says: {}", path,

@@ -50,6 +50,7 @@ struct Runsc {
   /// The sentry on its own where the release has one, else `runsc` again.
   Program sentry;
   FileIdentity identity;
+  FileIdentity sentry_identity;
   std::string version;
   Dialect dialect;
 };

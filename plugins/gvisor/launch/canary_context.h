@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A sandbox within a sandbox: lends a canary the processes and watches of the one that it is
+// run for, and keeps all else from it. It is not taken up by another engine; what is left of it
+// then ends with the sandbox.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <gantry/context.h>
+
+namespace gantry::gvisor {
+
+/// Thread: as `SandboxContext`; must not outlive `host`.
+class CanaryContext : public SandboxContext {
+ public:
+  explicit CanaryContext(SandboxContext& host) : host_(host) {}
+
+  /// From now on there is time, whatever the call that it is run for has left.
+  void BeginRemoval() { removing_ = true; }
+
+  Result<std::shared_ptr<HostProcess>> Spawn(SpawnRequest request) override {
+    request.tag = TagOf(request.tag);
+    return host_.Spawn(std::move(request));
+  }
+
+  Result<std::shared_ptr<HostProcess>> Adopt(HostPid pid) override { return host_.Adopt(pid); }
+
+  Result<std::shared_ptr<HostProcess>> Recover(HostPid pid, uint64_t start_time) override {
+    return host_.Recover(pid, start_time);
+  }
+
+  std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) override {
+    return host_.FindSpawned(TagOf(tag));
+  }
+
+  Result<std::unique_ptr<Watch>> WatchReadable(int fd, std::function<void()> ready) override {
+    return host_.WatchReadable(fd, std::move(ready));
+  }
+
+  Status Bind(std::shared_ptr<HostProcess>) override { return {}; }
+
+  void SetPid(HostPid) override {}
+
+  void Exited(ExitStatus) override {}
+
+  Status Store(std::string_view, const UniqueFd&) override { return {}; }
+
+  Result<UniqueFd> Take(std::string_view name) override {
+    return Fail(Code::kNotFound, "take '{}': a canary stores nothing", name);
+  }
+
+  void Drop(std::string_view) override {}
+
+  Status Save(std::string) override { return {}; }
+
+  void Log(LogLevel level, std::string_view message) override {
+    host_.Log(level, "canary: " + std::string(message));
+  }
+
+  void Count(std::string_view, uint64_t) override {}
+
+  bool Stopping() const override { return host_.Stopping(); }
+
+  std::chrono::milliseconds TimeLeft() const override {
+    return removing_ ? std::chrono::milliseconds::max() : host_.TimeLeft();
+  }
+
+ private:
+  static std::string TagOf(std::string_view tag) { return "canary/" + std::string(tag); }
+
+  SandboxContext& host_;
+  bool removing_ = false;
+};
+
+}  // namespace gantry::gvisor

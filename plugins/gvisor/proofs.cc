@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/proofs.h"
+
+#include <algorithm>
+
+namespace gantry::gvisor {
+namespace {
+
+/// Longer than a canary takes that fails at each step.
+constexpr std::chrono::seconds kMostWaited{60};
+
+void Note(SandboxContext& context, const Status& shown, const Status& written) {
+  if (!shown) {
+    context.Log(LogLevel::kError, shown.error().message);
+  }
+  if (!written) {
+    context.Log(LogLevel::kWarning,
+                "the next engine will run a canary again: " + written.error().message);
+  }
+}
+
+}  // namespace
+
+bool Proofs::Knows(const Entry& entry, const Runsc& runsc) const {
+  return entry.known && entry.runsc == runsc.identity && entry.sentry == runsc.sentry_identity &&
+         (entry.shown || clock_() < entry.at + kNextCanary);
+}
+
+Status Proofs::FindOut(SandboxContext& context, const Runsc& runsc, const std::string& root,
+                       const CanaryPlan& plan) const {
+  const auto proof = ReadProof(root, runsc, plan.platform);
+  if (proof && proof->failure.empty()) {
+    return {};
+  }
+  Status shown = prove_(context, runsc, plan);
+  if (shown || shown.error().code == Code::kFailedPrecondition) {
+    Note(context, shown,
+         WriteProof(root, runsc, plan.platform, shown ? "" : shown.error().message));
+  }
+  return shown;
+}
+
+Status Proofs::Require(SandboxContext& context, const Runsc& runsc, const std::string& root,
+                       const CanaryPlan& plan) {
+  const auto limit = std::min<std::chrono::milliseconds>(context.TimeLeft(), kMostWaited);
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  std::unique_lock lock(mutex_);
+  Entry& entry = entries_[{runsc.runsc.path, plan.platform}];
+  while (!Knows(entry, runsc) && entry.running) {
+    if (ended_.wait_until(lock, deadline) == std::cv_status::timeout) {
+      return Fail(Code::kDeadlineExceeded,
+                  "prove '{}' by a canary sandbox: the one of another sandbox is under way",
+                  runsc.runsc.path);
+    }
+  }
+  if (Knows(entry, runsc)) {
+    return entry.shown;
+  }
+  entry.running = true;
+  lock.unlock();
+  const Status shown = FindOut(context, runsc, root, plan);
+  lock.lock();
+  entry.running = false;
+  if (shown || shown.error().code == Code::kFailedPrecondition) {
+    entry.known = true;
+    entry.runsc = runsc.identity;
+    entry.sentry = runsc.sentry_identity;
+    entry.shown = shown;
+    entry.at = clock_();
+  }
+  ended_.notify_all();
+  return shown;
+}
+
+}  // namespace gantry::gvisor

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Canaries with programs that stand for runsc, and with runsc itself where it is there. Needs
+// root.
+#include "plugins/gvisor/launch/canary.h"
+
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <gantry/format.h>
+
+#include "plugins/gvisor/runscs.h"
+#include "tests/unit/gvisor/fakes.h"
+
+namespace gantry::gvisor {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+/// The real ones need a tenth of it.
+constexpr std::chrono::seconds kLimit{20};
+/// Of programs that hang.
+constexpr std::chrono::milliseconds kShort{200};
+
+constexpr const char* kGoodGofer = "say mounts-fd '[]'; exec sleep 1000";
+
+class Canary : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) {
+      GTEST_SKIP() << "needs root";
+    }
+    auto made = os::TempDir::Create();
+    ASSERT_TRUE(made);
+    dir_ = std::move(*made);
+    plan_ = {.platform = "systrap", .directories = {dir_.path()}, .limit = kLimit};
+  }
+
+  /// What is said of it; empty: it works.
+  std::string Prove(const std::string& path) {
+    const auto runsc = ProbeRunsc(path);
+    if (!runsc) {
+      return runsc.error().message;
+    }
+    const auto before = NamesIn(dir_.path());
+    const Status proved = ProveRunsc(context_, **runsc, plan_);
+    EXPECT_EQ(context_.Alive(), 0U);
+    EXPECT_EQ(NamesIn(dir_.path()), before);
+    EXPECT_THAT(context_.stored, IsEmpty());
+    EXPECT_EQ(context_.blob, "");
+    code_ = proved ? Code::kOk : proved.error().code;
+    return proved ? "" : proved.error().message;
+  }
+
+  os::TempDir dir_;
+  FakeSandboxContext context_;
+  CanaryPlan plan_;
+  Code code_ = Code::kOk;
+};
+
+TEST_F(Canary, SaysWhatASentrySaidThatDoesNotBoot) {
+  const FakeRunsc fake{
+      .boot = R"(say log-fd '{"msg":"flag provided but not defined: -spec-fd"}'; exit 128)",
+      .gofer = kGoodGofer};
+  const std::string path = fake.WriteTo(dir_.path());
+  EXPECT_EQ(Prove(path), "prove '" + path +
+                             "' by a canary sandbox: boot the sentry: it ended with 128: flag "
+                             "provided but not defined: -spec-fd");
+  EXPECT_EQ(code_, Code::kFailedPrecondition);
+  EXPECT_THAT(context_.tags, AllOf(Each(StartsWith("canary/")), testing::SizeIs(2)));
+}
+
+TEST_F(Canary, SaysWhatAGoferSaidThatEnds) {
+  const FakeRunsc fake{.boot = R"(read -r mounts </proc/self/fd/$(fd mounts-fd)
+say log-fd '{"msg":"unexpected end of JSON input"}'; exit 128)",
+                       .gofer = R"(say log-fd '{"msg":"needs a container id"}'; exit 128)"};
+  EXPECT_THAT(Prove(fake.WriteTo(dir_.path())),
+              AllOf(HasSubstr("boot the sentry: it ended with 128: unexpected end of JSON input"),
+                    HasSubstr("its gofer says: needs a container id")));
+  EXPECT_EQ(code_, Code::kFailedPrecondition);
+}
+
+TEST_F(Canary, GivesUpASentryThatHangs) {
+  plan_.limit = kShort;
+  const FakeRunsc fake{.boot = "say log-fd 'thinks'; exec sleep 1000", .gofer = kGoodGofer};
+  EXPECT_THAT(Prove(fake.WriteTo(dir_.path())),
+              HasSubstr("boot the sentry: it is not ready in time: thinks"));
+  EXPECT_EQ(code_, Code::kFailedPrecondition);
+}
+
+TEST_F(Canary, GivesUpASentryThatDoesNotListen) {
+  const FakeRunsc fake{.boot = "say start-sync-fd x; exec sleep 1000", .gofer = kGoodGofer};
+  EXPECT_THAT(Prove(fake.WriteTo(dir_.path())), HasSubstr("connect to the sentry"));
+  EXPECT_EQ(code_, Code::kFailedPrecondition);
+}
+
+TEST_F(Canary, ShowsNothingWhereTheCallHasNoTime) {
+  context_.time_left = std::chrono::milliseconds(0);
+  const FakeRunsc fake{.boot = "exec sleep 1000", .gofer = kGoodGofer};
+  EXPECT_THAT(Prove(fake.WriteTo(dir_.path())), HasSubstr("not ready in time"));
+  EXPECT_EQ(code_, Code::kDeadlineExceeded);
+}
+
+TEST_F(Canary, NeedsADirectoryForPrograms) {
+  plan_.directories = {"/proc", dir_.path() + "/none"};
+  const FakeRunsc fake;
+  EXPECT_THAT(Prove(fake.WriteTo(dir_.path())),
+              HasSubstr("in none of '/proc' and so on can it be written"));
+  EXPECT_THAT(context_.spawned, IsEmpty());
+}
+
+TEST_F(Canary, IsNotRunWithAProgramThatListsNoFlags) {
+  Runscs runscs;
+  const std::string path = FakeRunsc{.lists_flags = false}.WriteTo(dir_.path());
+  const auto runsc = runscs.GetProven(path, context_, dir_.path() + "/root", plan_);
+  ASSERT_FALSE(runsc);
+  EXPECT_THAT(runsc.error().message, HasSubstr("it lists none; is it runsc?"));
+  EXPECT_THAT(context_.spawned, IsEmpty());
+  EXPECT_THAT(NamesIn(dir_.path()), ElementsAre("runsc"));
+}
+
+class RealCanary : public Canary, public testing::WithParamInterface<const char*> {};
+
+TEST_P(RealCanary, ProvesTheRelease) {
+  const auto path = RealRunsc(GetParam());
+  if (!path) {
+    GTEST_SKIP() << "runsc " << GetParam() << " is not in the cache: run ./run setup e2e";
+  }
+  EXPECT_EQ(Prove(*path), "");
+  EXPECT_THAT(context_.tags, ElementsAre(StartsWith("canary/gofer/"), "canary/boot"));
+}
+
+TEST_P(RealCanary, RunsOnceForAllEngines) {
+  const auto path = RealRunsc(GetParam());
+  if (!path) {
+    GTEST_SKIP() << "runsc " << GetParam() << " is not in the cache: run ./run setup e2e";
+  }
+  const std::string root = dir_.path() + "/root";
+  for (int engine = 0; engine < 2; ++engine) {
+    Runscs runscs;
+    const auto runsc = runscs.GetProven(*path, context_, root, plan_);
+    ASSERT_TRUE(runsc) << runsc.error().message;
+  }
+  EXPECT_EQ(context_.spawned.size(), 2U);
+  EXPECT_THAT(NamesIn(root), ElementsAre(StartsWith("gantry-proof-")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Releases, RealCanary, testing::Values("20240729", "20260905"));
+
+}  // namespace
+}  // namespace gantry::gvisor
