@@ -4,8 +4,11 @@
 // directly.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include <gantry/backend.h>
 #include <gantry/error.h>
@@ -24,6 +27,7 @@ class GvisorBackend : public SandboxBackend {
   explicit GvisorBackend(Options options)
       : options_(std::move(options)), runscs_(std::make_shared<Runscs>()) {}
 
+  /// Of the options of handlers that have been checked, else of the backend's own.
   BackendInfo Describe() override;
   Status CheckOptions(const std::string& options_json) override;
   Result<std::unique_ptr<Sandbox>> CreateSandbox(const SandboxRequest& request,
@@ -33,8 +37,16 @@ class GvisorBackend : public SandboxBackend {
                                                   const std::string& blob) override;
 
  private:
+  static constexpr size_t kMaxHandlers = 64;
+
+  void Remember(const Options& options);
+  std::vector<Options> Handlers() const;
+
   const Options options_;
   const std::shared_ptr<Runscs> runscs_;
+  /// Guards what follows.
+  mutable std::mutex mutex_;
+  std::vector<Options> handlers_;
 };
 
 /// The descriptor's factory. Errors: kInvalidArgument naming the option.

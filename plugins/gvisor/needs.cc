@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/needs.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <gantry/files.h>
+#include <gantry/format.h>
+#include <gantry/number.h>
+
+#include "plugins/gvisor/launch/flags.h"
+#include "plugins/gvisor/launch/proof.h"
+
+namespace gantry::gvisor {
+namespace {
+
+std::string TextOf(const Runsc& runsc) {
+  const bool asks = runsc.dialect.gofer.contains("rpc-fd");
+  const bool sidecar = runsc.sentry.path != runsc.runsc.path;
+  return Format("{}: {}; rpc-fd: {}; sidecar: {}", runsc.runsc.path, runsc.version,
+                asks ? "yes" : "no", sidecar ? runsc.sentry.path : "none");
+}
+
+NodeNeed NeedOfCanary(const Options& options, const Runsc& runsc, const std::string& platform) {
+  NodeNeed need{
+      .what = Format("canary ({})", platform), .met = false, .optional = false, .detail = {}};
+  const auto proof = ReadProof(options.root, runsc, platform);
+  if (!proof) {
+    need.optional = true;
+    need.detail = "not run yet; it runs with the first sandbox";
+  } else {
+    need.met = proof->failure.empty();
+    need.detail = need.met ? runsc.runsc.path + " starts sandboxes" : proof->failure;
+  }
+  return need;
+}
+
+/// Each sandbox is in one of its own.
+NodeNeed NeedOfUserNamespaces() {
+  constexpr const char* kPath = "/proc/sys/user/max_user_namespaces";
+  constexpr size_t kMaxBytes = 64;
+  NodeNeed need{.what = "user namespaces", .met = false, .optional = false, .detail = {}};
+  const auto text = ReadFile(kPath, kMaxBytes);
+  const std::string number = text ? text->substr(0, text->find('\n')) : "";
+  need.met = ParseNumber(number).value_or(0) > 0;
+  if (need.met) {
+    need.detail = Format("up to {}", number);
+  } else if (text) {
+    need.detail = "none may be made; set the sysctl user.max_user_namespaces";
+  } else {
+    need.detail = "this kernel has none (CONFIG_USER_NS)";
+  }
+  return need;
+}
+
+NodeNeed NeedOfKvm() {
+  constexpr const char* kDevice = "/dev/kvm";
+  NodeNeed need{.what = kDevice, .met = Exists(kDevice), .optional = false, .detail = {}};
+  need.detail = need.met ? "for platform kvm"
+                         : "for platform kvm; load kvm_intel or kvm_amd, or set platform systrap";
+  return need;
+}
+
+class Search {
+ public:
+  explicit Search(Runscs& runscs) : runscs_(runscs) {}
+
+  void Look(const Options& options) {
+    const auto flags = MakeFlags(options.runsc_config, {});
+    const std::string platform = flags ? flags->platform : Flags().platform;
+    if (const auto runsc = LookAtRunsc(options)) {
+      Add(NeedOfCanary(options, *runsc, platform));
+    }
+    if (platform == "kvm") {
+      Add(NeedOfKvm());
+    }
+  }
+
+  std::vector<NodeNeed> Take() {
+    Add(NeedOfUserNamespaces());
+    return std::move(needs_);
+  }
+
+ private:
+  std::shared_ptr<const Runsc> LookAtRunsc(const Options& options) {
+    NodeNeed need{.what = "runsc", .met = false, .optional = false, .detail = {}};
+    const auto binary = FindRunsc(options);
+    auto runsc = binary ? runscs_.Get(*binary) : std::unexpected(binary.error());
+    need.met = runsc.has_value();
+    need.detail = runsc ? TextOf(**runsc) : runsc.error().message;
+    Add(std::move(need));
+    return runsc ? *runsc : nullptr;
+  }
+
+  void Add(NodeNeed need) {
+    const bool known = std::ranges::any_of(needs_, [&](const NodeNeed& one) {
+      return one.what == need.what && one.detail == need.detail;
+    });
+    if (!known) {
+      needs_.push_back(std::move(need));
+    }
+  }
+
+  Runscs& runscs_;
+  std::vector<NodeNeed> needs_;
+};
+
+}  // namespace
+
+std::vector<NodeNeed> FindNeeds(const std::vector<Options>& handlers, Runscs& runscs) {
+  Search search(runscs);
+  for (const Options& options : handlers) {
+    search.Look(options);
+  }
+  return search.Take();
+}
+
+}  // namespace gantry::gvisor
