@@ -3,20 +3,17 @@
 
 #include <algorithm>
 
+#include <gantry/format.h>
+
 namespace gantry::gvisor {
 namespace {
 
 /// Longer than a canary takes that fails at each step.
 constexpr std::chrono::seconds kMostWaited{60};
 
-void Note(SandboxContext& context, const Status& shown, const Status& written) {
-  if (!shown) {
-    context.Log(LogLevel::kError, shown.error().message);
-  }
-  if (!written) {
-    context.Log(LogLevel::kWarning,
-                "the next engine will run a canary again: " + written.error().message);
-  }
+/// Else it was for want of time or memory.
+bool ShowsSomething(const Status& shown) {
+  return shown || shown.error().code == Code::kFailedPrecondition;
 }
 
 }  // namespace
@@ -32,10 +29,20 @@ Status Proofs::FindOut(SandboxContext& context, const Runsc& runsc, const std::s
   if (proof && proof->failure.empty()) {
     return {};
   }
+  const auto begin = clock_();
   Status shown = prove_(context, runsc, plan);
-  if (shown || shown.error().code == Code::kFailedPrecondition) {
-    Note(context, shown,
-         WriteProof(root, runsc, plan.platform, shown ? "" : shown.error().message));
+  if (!ShowsSomething(shown)) {
+    return shown;
+  }
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(clock_() - begin);
+  context.Log(
+      shown ? LogLevel::kInfo : LogLevel::kError,
+      shown ? Format("'{}' starts sandboxes: a canary took {} ms", runsc.runsc.path, took.count())
+            : shown.error().message);
+  const Status written = WriteProof(root, runsc, plan.platform, shown ? "" : shown.error().message);
+  if (!written) {
+    context.Log(LogLevel::kWarning,
+                "the next engine will run a canary again: " + written.error().message);
   }
   return shown;
 }
@@ -61,7 +68,7 @@ Status Proofs::Require(SandboxContext& context, const Runsc& runsc, const std::s
   const Status shown = FindOut(context, runsc, root, plan);
   lock.lock();
   entry.running = false;
-  if (shown || shown.error().code == Code::kFailedPrecondition) {
+  if (ShowsSomething(shown)) {
     entry.known = true;
     entry.runsc = runsc.identity;
     entry.sentry = runsc.sentry_identity;
