@@ -5,6 +5,8 @@
 #include <sys/mount.h>
 #include <sys/wait.h>
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
