@@ -135,14 +135,9 @@ Status GvisorExec::Abort(std::string_view reason) {
 
 Status GvisorExec::Recover() {
   const auto known = KnownProcess::Read(Path());
-  if (known && known->exit) {
-    pid_ = known->pid;
-    report_->Tell(*known->exit);
-    return {};
-  }
   if (known) {
     pid_ = known->pid;
-    return TakeUp();
+    return report_->TellKnown(*known) ? Status() : TakeUp();
   }
   if (known.error().code != Code::kNotFound) {
     return std::unexpected(known.error());

@@ -83,7 +83,7 @@ Status SetFlags(Options& options, const std::string& key, const Json& value) {
   }
   for (const auto& [name, flag] : value.items()) {
     if (!flag.is_string() && !flag.is_boolean() && !flag.is_number()) {
-      return WrongType(key + "." + name, "a string, a number, true or false", flag);
+      return WrongType(Format("{}.{}", key, name), "a string, a number, true or false", flag);
     }
     options.runsc_config[name] = flag.is_string() ? flag.get<std::string>() : flag.dump();
   }

@@ -52,6 +52,7 @@ Status HandOverNetwork(Pod& pod, Deadline deadline) {
     GANTRY_CHECK_OK(TakeAddresses(path, network));
   }
   std::vector<int> fds;
+  fds.reserve(sockets.size());
   for (const UniqueFd& socket : sockets) {
     fds.push_back(socket.get());
   }
@@ -65,7 +66,7 @@ Status GiveBackNetwork(Pod& pod) {
     return {};
   }
   GANTRY_TRY(const PodNetwork network, PodNetwork::FromJson(record.network));
-  const Status given = GiveBackAddresses(PathOf(pod, record), network);
+  Status given = GiveBackAddresses(PathOf(pod, record), network);
   // A namespace that is gone took all with it; one that is another by now is not ours.
   if (!given && given.error().code != Code::kNotFound &&
       given.error().code != Code::kFailedPrecondition) {

@@ -61,6 +61,14 @@ void EndReport::Tell(ExitStatus exit) {
   told_ = true;
 }
 
+bool EndReport::TellKnown(const KnownProcess& known) {
+  if (!known.exit) {
+    return false;
+  }
+  Tell(*known.exit);
+  return true;
+}
+
 void EndReport::Retire() {
   const std::lock_guard lock(mutex_);
   context_ = nullptr;

@@ -36,6 +36,8 @@ class EndReport {
 
   /// Again: nothing.
   void Tell(ExitStatus exit);
+  /// Tells what is known already. False: it is not known.
+  bool TellKnown(const KnownProcess& known);
   /// Its `Process` is being destroyed.
   void Retire();
   bool told() const;

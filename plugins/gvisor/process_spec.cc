@@ -92,12 +92,13 @@ Status ReadCapabilities(const Json& all, ExecArgs& args) {
   if (!all.is_object()) {
     return {};
   }
-  ExecArgs::Capabilities& to = args.capabilities.emplace();
+  Capabilities to;
   GANTRY_TRY(to.permitted, Mask(Member(all, "permitted")));
   GANTRY_TRY(to.inheritable, Mask(Member(all, "inheritable")));
   GANTRY_TRY(to.effective, Mask(Member(all, "effective")));
   GANTRY_TRY(to.bounding, Mask(Member(all, "bounding")));
   GANTRY_TRY(to.ambient, Mask(Member(all, "ambient")));
+  args.capabilities = to;
   return {};
 }
 

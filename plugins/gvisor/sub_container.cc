@@ -279,9 +279,8 @@ Status SubContainer::Recover(const std::string& blob) {
     GANTRY_CHECK_OK(Delete());
     return Fail(Code::kAborted, "recover container '{}': its creation was cut short", id().str());
   }
-  if (const auto known = KnownProcess::Read(ExitPath()); known && known->exit) {
+  if (const auto known = KnownProcess::Read(ExitPath()); known && report_->TellKnown(*known)) {
     started_ = true;
-    report_->Tell(*known->exit);
     return {};
   }
   if (!pod().process()) {

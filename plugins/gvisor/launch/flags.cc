@@ -187,7 +187,7 @@ std::vector<std::string> Flags::Arguments() const {
   std::vector<std::string> arguments;
   for (const auto& [name, value] : all) {
     if (!IsOurs(name)) {
-      arguments.push_back("--" + name + "=" + value);
+      arguments.push_back(Format("--{}={}", name, value));
     }
   }
   constexpr std::array<const char*, 3> kNetworks = {"sandbox", "host", "none"};

@@ -39,7 +39,7 @@ std::unexpected<urpc::Failure> NotUnderstood(std::string_view method) {
                                        "the sentry's result is not as expected", 0});
 }
 
-Json ToJson(const ExecArgs::Capabilities& all) {
+Json ToJson(const Capabilities& all) {
   return {{"PermittedCaps", all.permitted},
           {"InheritableCaps", all.inheritable},
           {"EffectiveCaps", all.effective},
@@ -203,7 +203,7 @@ Outcome<RuntimeState> ContainerManager::State(const std::string& id, Deadline de
 
 Outcome<void> ContainerManager::SetNetwork(const std::string& args, std::span<const int> sockets,
                                            Deadline deadline) {
-  const auto set = Order("containerManager.SetNetworkArgs", args, deadline, sockets);
+  auto set = Order("containerManager.SetNetworkArgs", args, deadline, sockets);
   if (set || set.error().text != "unknown method") {
     return set;
   }

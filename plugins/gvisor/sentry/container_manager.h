@@ -54,6 +54,15 @@ struct ProcessLine {
   std::string command;
 };
 
+/// Bit N: Linux capability N.
+struct Capabilities {
+  uint64_t permitted = 0;
+  uint64_t inheritable = 0;
+  uint64_t effective = 0;
+  uint64_t bounding = 0;
+  uint64_t ambient = 0;
+};
+
 /// A process in a container that runs.
 struct ExecArgs {
   std::string container;
@@ -64,15 +73,7 @@ struct ExecArgs {
   uint32_t gid = 0;
   std::vector<uint32_t> additional_gids;
 
-  /// Bit N: Linux capability N. None: as a process without any privilege has them.
-  struct Capabilities {
-    uint64_t permitted = 0;
-    uint64_t inheritable = 0;
-    uint64_t effective = 0;
-    uint64_t bounding = 0;
-    uint64_t ambient = 0;
-  };
-
+  /// None: as a process without any privilege has them.
   std::optional<Capabilities> capabilities;
   bool no_new_privileges = false;
   bool terminal = false;

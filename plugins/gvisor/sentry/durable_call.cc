@@ -50,11 +50,11 @@ Outcome<Connection> CallDurably(SandboxContext& context, const std::string& sock
   return connection;
 }
 
-Outcome<std::optional<Connection>> TakeUpCall(SandboxContext& context, const std::string& name,
-                                              Deadline deadline) {
+Outcome<std::unique_ptr<Connection>> TakeUpCall(SandboxContext& context, const std::string& name,
+                                                Deadline deadline) {
   auto stored = context.Take(name);
   if (!stored && stored.error().code == Code::kNotFound) {
-    return std::nullopt;
+    return nullptr;
   }
   if (!stored) {
     return Local(name, std::move(stored).error());
@@ -66,13 +66,13 @@ Outcome<std::optional<Connection>> TakeUpCall(SandboxContext& context, const std
   const auto answer = connection.Peek(kNoMethod, deadline);
   if (IsAnswerToTheQuestion(answer)) {
     context.Drop(name);
-    return std::nullopt;
+    return nullptr;
   }
   if (!answer && answer.error().cause != Cause::kRefused &&
       answer.error().cause != Cause::kWorkload) {
     return std::unexpected(answer.error());
   }
-  return connection;
+  return std::make_unique<Connection>(std::move(connection));
 }
 
 std::string StoreName(std::string_view what, std::string_view container, std::string_view exec) {

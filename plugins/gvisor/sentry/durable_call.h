@@ -7,7 +7,7 @@
 // answer of the call comes first.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 
 #include <gantry/context.h>
@@ -24,12 +24,12 @@ urpc::Outcome<urpc::Connection> CallDurably(SandboxContext& context, const std::
                                             const std::string& name, const urpc::Request& request,
                                             Deadline deadline);
 
-/// A call that an engine before this one has sent: its answer has come, or will. None: it had
+/// A call that an engine before this one has sent: its answer has come, or will. Null: it had
 /// not been sent, and `name` is in the store no more.
 /// Errors: kGone: the sentry has ended; kDeadline; kLocal.
-urpc::Outcome<std::optional<urpc::Connection>> TakeUpCall(SandboxContext& context,
-                                                          const std::string& name,
-                                                          Deadline deadline);
+urpc::Outcome<std::unique_ptr<urpc::Connection>> TakeUpCall(SandboxContext& context,
+                                                            const std::string& name,
+                                                            Deadline deadline);
 
 /// A name for the store, where ids would be too long: `start/0123456789abcdef`.
 std::string StoreName(std::string_view what, std::string_view container,
