@@ -17,7 +17,7 @@
 namespace gantry::gvisor {
 namespace {
 
-constexpr mode_t kMode = 0600;
+constexpr mode_t kFileMode = 0600;
 constexpr size_t kMaxFile = 256;
 
 }  // namespace
@@ -27,7 +27,7 @@ Status KnownProcess::Write(const std::string& path) const {
   if (exit) {
     text += Format(" {} {}", exit->status, exit->exited_at_ns);
   }
-  return ReplaceFile(path, text, kMode);
+  return ReplaceFile(path, text, kFileMode);
 }
 
 Result<KnownProcess> KnownProcess::Read(const std::string& path) {

@@ -14,7 +14,7 @@ namespace gantry::gvisor {
 namespace {
 
 // The sentry keeps the file's own rights out of the container's sight.
-constexpr mode_t kMode = 0666;
+constexpr mode_t kFilestoreMode = 0666;
 
 std::string PathIn(const FileMount& mount, const std::string& sandbox_id) {
   return Format("{}/.gvisor.filestore.{}", mount.source, sandbox_id);
@@ -22,7 +22,7 @@ std::string PathIn(const FileMount& mount, const std::string& sandbox_id) {
 
 Result<UniqueFd> MakeNamed(const std::string& path) {
   GANTRY_CHECK_OK(RemoveFile(path));
-  UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kMode));
+  UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kFilestoreMode));
   if (!file) {
     return FailErrno(errno, "make the file of the writable layer '{}'", path);
   }
@@ -30,7 +30,7 @@ Result<UniqueFd> MakeNamed(const std::string& path) {
 }
 
 Result<UniqueFd> MakeUnnamed(const std::string& directory) {
-  UniqueFd file(open(directory.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, kMode));
+  UniqueFd file(open(directory.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, kFilestoreMode));
   if (!file) {
     return FailErrno(errno, "make the file of a writable layer in '{}' (runsc_config.overlay2)",
                      directory);
