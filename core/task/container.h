@@ -94,6 +94,8 @@ struct TaskProcess {
   /// An end that came before the start was published; handled after it.
   std::optional<ExitStatus> early_exit;
   bool start_pending = false;
+  /// Its start has failed: nothing comes out of its streams, whoever may hold them.
+  bool never_ran = false;
   /// CloseIO came, perhaps before the streams were open.
   bool stdin_closed = false;
   /// Its exit is on record, and a new engine would have to publish it (again): the

@@ -155,7 +155,8 @@ os::Task<void> Service::CloseStreams(TaskProcessPtr process) {
   streams->WhenDrained([&loop = parts_.services.loop, drained]() mutable {
     loop.Post([drained]() mutable { drained.Set(); });
   });
-  if (!co_await drained.WaitFor(parts_.services.loop, parts_.config.timeouts.stdio_drain)) {
+  if (!process->never_ran &&
+      !co_await drained.WaitFor(parts_.services.loop, parts_.config.timeouts.stdio_drain)) {
     LogWarning({{"id", process->container.id.str()}, {"exec", process->id.str()}},
                "its last output was not read within {} ms",
                parts_.config.timeouts.stdio_drain.count());

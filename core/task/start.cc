@@ -81,6 +81,7 @@ os::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, D
           return backend.OnContainer([](gantry::Container& object) { return object.Start(); });
         });
     if (!started) {
+      init.never_ran = started.error().code != Code::kDeadlineExceeded;
       StartPublished(init);
       co_return std::unexpected(started.error());
     }
@@ -119,6 +120,7 @@ os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, T
       exec->state = State::kStopped;
       exec->exit = ExitStatus{255, 0};
       exec->pid = 0;
+      exec->never_ran = started.error().code != Code::kDeadlineExceeded;
       co_await CloseStreams(exec);
       IgnoreError(co_await Save(*container), "the exec never ran; only its id is on record");
       exec->SetExited();

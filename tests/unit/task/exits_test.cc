@@ -71,6 +71,21 @@ TEST_F(TaskExitsWithOutput, DoNotWaitForAReaderThatDoesNotRead) {
   EXPECT_EQ(TakeAs<pb::WaitResponse>(wait_)->exit_status(), 3U);
 }
 
+TEST_F(TaskExitsWithOutput, AreNotWaitedForWhereNothingRan) {
+  around_.config.timeouts.stdio_drain = std::chrono::minutes(1);
+  RestartEngine();
+  Announce("c1");
+  pb::CreateTaskRequest request = CreateRequest("c1");
+  request.set_stdout(dir_.path() + "/out");
+  ASSERT_EQ(mkfifo(request.stdout().c_str(), 0600), 0);
+  reader_.reset(open(request.stdout().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const UniqueFd heir(open(request.stdout().c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_TRUE(Ask<pb::CreateTaskResponse>("Create", request, "c1"));
+  backend_.FailNext("start c1", Error{Code::kNotFound, 0, "no such program", {}});
+  EXPECT_FALSE(Start("c1"));
+  EXPECT_TRUE(Delete("c1")) << "though somebody holds the fifo";
+}
+
 TEST_F(TaskExits, AreAnsweredToEveryWait) {
   Run("c1");
   const uint32_t first = SendWait("c1");
