@@ -201,9 +201,11 @@ TEST(PauseProgram, ReapsItsChildren) {
   const UniqueFd out_reader(out[0]);
   const UniqueFd out_writer(out[1]);
   // One child that has ended by the time the program begins, and one that ends at the end of
-  // its input.
-  Child pause({"/bin/sh", "-c", "true & cat <&0 & echo $!; exec " GANTRY_SENTRY_PAUSE}, {SIGTERM},
-              in_reader.get(), out_writer.get());
+  // its input. Not descriptor 0: a shell gives what it does not wait for an empty one.
+  Child pause({"/bin/sh", "-c",
+               "exec 3<&0 </dev/null; true & cat <&3 & echo $!; exec 3<&-; "
+               "exec " GANTRY_SENTRY_PAUSE},
+              {SIGTERM}, in_reader.get(), out_writer.get());
   std::array<char, 16> line{};
   ASSERT_GT(read(out_reader.get(), line.data(), line.size() - 1), 0);
   const pid_t child = static_cast<pid_t>(strtol(line.data(), nullptr, 10));
