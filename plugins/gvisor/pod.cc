@@ -27,8 +27,9 @@ std::string PodRecord::ToJson() const {
                      {"host_network", host_network},
                      {"netns", netns},
                      {"network", network},
-                     {"paused", paused.wanted},
-                     {"stopped", paused.stopped}};
+                     {"started", state.started},
+                     {"paused", state.wanted},
+                     {"stopped", state.stopped}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -50,8 +51,9 @@ Result<PodRecord> PodRecord::FromJson(const std::string& text) {
     json.at("host_network").get_to(record.host_network);
     json.at("netns").get_to(record.netns);
     json.at("network").get_to(record.network);
-    json.at("paused").get_to(record.paused.wanted);
-    json.at("stopped").get_to(record.paused.stopped);
+    json.at("started").get_to(record.state.started);
+    json.at("paused").get_to(record.state.wanted);
+    json.at("stopped").get_to(record.state.stopped);
   } catch (const Json::exception& e) {
     return Fail(Code::kDataLoss, "read the state of a sandbox: {}", e.what());
   }
@@ -105,9 +107,9 @@ void Pod::Have(std::shared_ptr<HostProcess> process, std::shared_ptr<Sentry> sen
   sentry_ = std::move(sentry);
 }
 
-Sentry::Save Pod::PauseSaver() {
-  return [this](const PauseState& paused) {
-    return Change([&](PodRecord& record) { record.paused = paused; });
+Sentry::Save Pod::StateSaver() {
+  return [this](const SentryState& state) {
+    return Change([&](PodRecord& record) { record.state = state; });
   };
 }
 

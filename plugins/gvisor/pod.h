@@ -17,6 +17,7 @@
 #include "plugins/gvisor/launch/child.h"
 #include "plugins/gvisor/launch/flags.h"
 #include "plugins/gvisor/options.h"
+#include "plugins/gvisor/pid_namespaces.h"
 #include "plugins/gvisor/sentry/sentry.h"
 
 namespace gantry::gvisor {
@@ -37,7 +38,7 @@ struct PodRecord {
   /// What was in the pod's network namespace before it was taken.
   std::string netns;
   std::string network;
-  PauseState paused;
+  SentryState state;
 
   std::string ToJson() const;
   /// Errors: kDataLoss.
@@ -62,6 +63,8 @@ class Pod {
 
   const Flags& flags() const { return flags_; }
 
+  PidNamespaces& pid_namespaces() { return pid_namespaces_; }
+
   /// The pod has no network namespace of its own. Before its sentry is started, or taken up.
   void UseHostNetwork() { flags_.network = Network::kHost; }
 
@@ -80,7 +83,7 @@ class Pod {
   std::shared_ptr<HostProcess> process() const;
   void Have(std::shared_ptr<HostProcess> process, std::shared_ptr<Sentry> sentry);
   /// For `Sentry`.
-  Sentry::Save PauseSaver();
+  Sentry::Save StateSaver();
 
   /// Is there and has not ended.
   bool IsAlive() const;
@@ -94,6 +97,7 @@ class Pod {
   SandboxContext& context_;
   const Options options_;
   Flags flags_;
+  PidNamespaces pid_namespaces_;
   /// Guards what follows.
   mutable std::mutex mutex_;
   PodRecord record_;

@@ -222,9 +222,12 @@ class Maker {
       } else if (type == "user") {
         spec_.userns_path = path;
       }
-      // The pod's: the container is to share the sentry's, which is the one without an entry.
-      const bool shares_pids = request_.is_sub && type == "pid" && !path.empty();
-      if (!shares_pids && type != "user") {
+      // Without an entry a container shares the sentry's.
+      const bool is_later = request_.is_sub && type == "pid";
+      if (is_later) {
+        spec_.pids = path.empty() ? PidNamespace::kOwn : PidNamespace::kShared;
+      }
+      if (!is_later && type != "user") {
         kept.push_back(one);
       }
     }
@@ -261,6 +264,18 @@ Result<std::string> WithMounts(const std::string& spec_json, const std::string& 
     return Fail(Code::kInternal, "read the mounts that the gofer has resolved: no JSON array");
   }
   document["mounts"] = std::move(mounts);
+  return TextOf(document);
+}
+
+Result<std::string> WithPidNamespace(const std::string& spec_json, const std::string& name) {
+  if (name.empty()) {
+    return spec_json;
+  }
+  Json document = Json::parse(spec_json, nullptr, false);
+  if (!document.is_object() || !document["linux"]["namespaces"].is_array()) {
+    return Fail(Code::kInternal, "name the pid namespace: no list of namespaces");
+  }
+  document["linux"]["namespaces"].push_back({{"type", "pid"}, {"path", name}});
   return TextOf(document);
 }
 

@@ -15,6 +15,7 @@
 #include <gantry/id_mapping.h>
 
 #include "plugins/gvisor/launch/flags.h"
+#include "plugins/gvisor/pid_namespaces.h"
 #include "plugins/gvisor/sentry/container_manager.h"
 
 namespace gantry::gvisor {
@@ -40,6 +41,8 @@ struct Spec {
   std::string userns_path;
   std::vector<IdMapping> uids;
   std::vector<IdMapping> gids;
+  /// Of a further container of a sentry: taken out of `json`, `WithPidNamespace` puts it back.
+  PidNamespace pids = PidNamespace::kPods;
   std::optional<int> oom_score_adj;
   /// The destination of a mount whose ids are to be mapped otherwise than the container's;
   /// empty: there is none.
@@ -69,5 +72,8 @@ Result<Spec> MakeSpec(const SpecRequest& request, const Overlay& overlay);
 /// The document with the mounts as the gofer has resolved them: `mounts_json` is an array.
 /// Errors: kInternal.
 Result<std::string> WithMounts(const std::string& spec_json, const std::string& mounts_json);
+
+/// The document with the pid namespace of that name; empty: as it is. Errors: kInternal.
+Result<std::string> WithPidNamespace(const std::string& spec_json, const std::string& name);
 
 }  // namespace gantry::gvisor

@@ -19,7 +19,6 @@ namespace gantry::gvisor {
 namespace {
 
 constexpr const char* kBlob = "sub";
-constexpr const char* kGoferLog = "gofer";
 constexpr const char* kStreams = "stdio";
 
 }  // namespace
@@ -29,6 +28,11 @@ SubContainer::SubContainer(const ContainerRequest& request, ContainerContext& co
     : GvisorContainer(request, context, std::move(pod)),
       request_(request),
       report_(std::make_shared<EndReport>(context.init())) {}
+
+SubContainer::~SubContainer() {
+  pod().pid_namespaces().Remove(id());
+  report_->Retire();
+}
 
 std::string SubContainer::Name(std::string_view what) const { return StoreName(what, id().str()); }
 
@@ -57,6 +61,28 @@ GoferPlan SubContainer::PlanGofer(const PodRecord& record, const UniqueFd& runsc
           .id = id().str(),
           .log = kGoferLog,
           .tag = GoferTag(id().str())};
+}
+
+void SubContainer::HavePidNamespace() {
+  if (spec_.pids == PidNamespace::kOwn) {
+    pod().pid_namespaces().Add(id(), [report = report_] { return !report->told(); });
+  }
+}
+
+Result<std::string> SubContainer::SpecToSend() {
+  std::string name;
+  if (spec_.pids == PidNamespace::kOwn) {
+    name = PidNamespaces::NameOf(id());
+  } else if (spec_.pids == PidNamespace::kShared) {
+    auto shared = pod().pid_namespaces().Shared();
+    if (!shared) {
+      pod().context().Log(LogLevel::kWarning,
+                          Format("start container '{}': {}; it sees those of all", id().str(),
+                                 shared.error().message));
+    }
+    name = std::move(shared).value_or("");
+  }
+  return WithPidNamespace(resolved_, name);
 }
 
 Status SubContainer::OpenFiles() {
@@ -134,8 +160,9 @@ Status SubContainer::SendStart(const Streams& streams, Deadline deadline) {
   if (!made && made.error().code != Code::kAlreadyExists) {
     return std::unexpected(ToError(made.error(), Format("start container '{}'", id().str())));
   }
+  GANTRY_TRY(std::string spec, SpecToSend());
   Subcontainer container{.id = id().str(),
-                         .spec_json = resolved_,
+                         .spec_json = std::move(spec),
                          .conf_json = pod().record().conf,
                          .mounts = {},
                          .filestores = filestores_.size()};
@@ -168,6 +195,7 @@ Status SubContainer::SendStart(const Streams& streams, Deadline deadline) {
 /// The sentry has started it.
 Status SubContainer::Watch(Deadline deadline) {
   started_ = true;
+  HavePidNamespace();
   // The sentry has its own: of a gofer's connection that one side keeps no end is seen.
   gofer_.connections.clear();
   filestores_.clear();
@@ -257,6 +285,7 @@ Status SubContainer::Delete() {
     sandbox.Drop(Name(what));
   }
   LetStreamsGo();
+  GANTRY_CHECK_OK(RemoveLog(bundle(), kGoferLog));
   return RemoveFilestores(FilestorePaths(spec_, pod().id().str()));
 }
 

@@ -25,7 +25,7 @@ class SubContainer : public GvisorContainer {
   SubContainer(const SubContainer&) = delete;
   SubContainer& operator=(const SubContainer&) = delete;
 
-  ~SubContainer() override { report_->Retire(); }
+  ~SubContainer() override;
 
   /// On failure nothing is left.
   Status Create();
@@ -45,11 +45,15 @@ class SubContainer : public GvisorContainer {
   std::string ExitPath() const;
   GoferPlan PlanGofer(const PodRecord& record, const UniqueFd& runsc) const;
   Status ReadSpec();
+  /// It is there from now on.
+  void HavePidNamespace();
   /// What serves its files: gofer, images, writable layers.
   Status OpenFiles();
   Status KeepOwnStreams();
   Status HaveStreams();
   void LetStreamsGo();
+  /// The spec as it is sent, with the pid namespace that is known by now.
+  Result<std::string> SpecToSend();
   Status SendStart(const Streams& streams, Deadline deadline);
   Status Watch(Deadline deadline);
   Result<bool> TakeUpStart(Deadline deadline);

@@ -78,7 +78,7 @@ TEST_P(CriAttach, IsTheContainersTerminal) {
     auto client = OpenAttach(id, true);
     ASSERT_TRUE(client);
     client->Resize(33, 101);
-    EXPECT_TRUE(Ask(*client, "tty", "/dev/pts/")) << client->out();
+    EXPECT_TRUE(Ask(*client, "[ -t 0 ] && echo is-$((30+2))", "is-32")) << client->out();
     client->Write(
         "until [ \"$(stty size)\" = '33 101' ]; do sleep 0.05; done; echo is-$((40+2))\n");
     ASSERT_TRUE(client->ReadUntil("is-42")) << client->out();

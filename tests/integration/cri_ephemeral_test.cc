@@ -17,7 +17,6 @@ class CriEphemeral : public CriPodTest {
     config_ = Pod();
     pod_ = RunPod(config_);
     target_ = RunContainerIn(pod_, config_, Sleeper("target", "1001"));
-    other_ = RunContainerIn(pod_, config_, Sleeper("other", "1002"));
   }
 
   /// One with processes of its own.
@@ -42,13 +41,10 @@ class CriEphemeral : public CriPodTest {
 
   const std::string& target() const { return target_; }
 
-  const std::string& other() const { return other_; }
-
  private:
   PodConfig config_;
   std::string pod_;
   std::string target_;
-  std::string other_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Sandboxer, CriEphemeral, kSandboxers, SandboxerName);
@@ -57,15 +53,30 @@ TEST_P(CriEphemeral, SeesTheProcessesOfItsTarget) {
   const std::string id = RunContainerIn(pod(), config(), Debugger(target()));
   EXPECT_EQ(Exec(id, {"readlink", "/proc/self/ns/pid"}).out,
             Exec(target(), {"readlink", "/proc/self/ns/pid"}).out);
+  const std::string seen = Exec(id, {"ps"}).out;
+  EXPECT_NE(seen.find("sleep 1001"), std::string::npos) << seen;
+  EXPECT_NE(seen.find("sleep 1003"), std::string::npos) << seen;
+  EXPECT_NE(Exec(id, {"sh", "-c", "tr '\\0' ' ' < /proc/1/cmdline"}).out.find("sleep 1001"),
+            std::string::npos);
+}
+
+TEST_P(CriEphemeral, SeesTheFilesOfItsTarget) {
+  const std::string id = RunContainerIn(pod(), config(), Debugger(target()));
+  EXPECT_EQ(Exec(id, {"touch", "/proc/1/root/left-by-the-debugger"}).exit_code, 0);
+  EXPECT_EQ(Exec(target(), {"ls", "/left-by-the-debugger"}).exit_code, 0);
+}
+
+TEST_P(CriEphemeral, OfSeveralSeesTheProcessesOfItsTarget) {
+  const std::string other = RunContainerIn(pod(), config(), Sleeper("other", "1002"));
+  const std::string id = RunContainerIn(pod(), config(), Debugger(target()));
   EXPECT_NE(Exec(id, {"readlink", "/proc/self/ns/pid"}).out,
-            Exec(other(), {"readlink", "/proc/self/ns/pid"}).out);
+            Exec(other, {"readlink", "/proc/self/ns/pid"}).out);
   const std::string seen = Exec(id, {"ps"}).out;
   EXPECT_NE(seen.find("sleep 1001"), std::string::npos) << seen;
   EXPECT_EQ(seen.find("sleep 1002"), std::string::npos) << seen;
-  EXPECT_NE(Exec(id, {"sh", "-c", "tr '\\0' ' ' < /proc/1/cmdline"}).out.find("sleep 1001"),
-            std::string::npos);
-  EXPECT_EQ(Exec(id, {"touch", "/proc/1/root/left-by-the-debugger"}).exit_code, 0);
-  EXPECT_EQ(Exec(target(), {"ls", "/left-by-the-debugger"}).exit_code, 0);
+  EXPECT_TRUE(cri().Stop(target(), std::chrono::seconds(0)));
+  EXPECT_EQ(WaitForEnd(id).exit_code(), 137);
+  EXPECT_EQ(StatusOf(other).state(), cri::CONTAINER_RUNNING);
 }
 
 TEST_P(CriEphemeral, GoesWithoutItsTarget) {
@@ -81,7 +92,6 @@ TEST_P(CriEphemeral, EndsWithItsTarget) {
   const std::string id = RunContainerIn(pod(), config(), Debugger(target()));
   EXPECT_TRUE(cri().Stop(target(), std::chrono::seconds(0)));
   EXPECT_EQ(WaitForEnd(id).exit_code(), 137) << "its processes were the target's";
-  EXPECT_EQ(StatusOf(other()).state(), cri::CONTAINER_RUNNING);
 }
 
 TEST_P(CriEphemeral, NeedsATargetThatRuns) {

@@ -48,10 +48,13 @@ constexpr NotHere kNotRemote[] = {
     {"CriNamespaces", "HaveANameOfTheirOwn", kOwnNamespaces},
     {"CriNamespaces", "AskTheServersOfThePod", kOwnNamespaces},
     {"CriNamespaces", "ShareMemory", kOwnNamespaces},
+    {"CriNamespaces", "HaveOneMountOfTheirMemory", kOwnNamespaces},
     {"CriNamespaces", "HaveTheirOwnSysctls", kOwnNamespaces},
     {"CriNamespaces", "SeeEachOthersProcessesWhenAsked", kOwnNamespaces},
     {"CriNamespaces", "AreTheNodesWhenAsked", kOwnNamespaces},
     {"CriEphemeral", "SeesTheProcessesOfItsTarget", kOwnNamespaces},
+    {"CriEphemeral", "SeesTheFilesOfItsTarget", kOwnNamespaces},
+    {"CriEphemeral", "OfSeveralSeesTheProcessesOfItsTarget", kOwnNamespaces},
     {"CriEphemeral", "EndsWithItsTarget", kOwnNamespaces},
     {"CriForward", "ReachesAPodWithItsOwnNetwork", kOwnNamespaces},
     {"CriForward", "KeepsTheSamePortOfTwoPodsApart", kOwnNamespaces},
@@ -70,10 +73,36 @@ constexpr NotHere kNotRemote[] = {
 };
 
 constexpr const char* kOwnSysctls = "a sentry takes no sysctls, and changes none of the node's";
+constexpr const char* kOwnKernel =
+    "a sentry is in none of the node's namespaces that a process sees";
+constexpr const char* kOnePid = "the pid that containerd sees is the sentry's, of all containers";
+constexpr const char* kNoTtyName =
+    "tty(1) does not find a terminal of the host (google/gvisor #13535)";
+constexpr const char* kOneMemory =
+    "the memory of a pod's processes is its sentry's, and ends with it: see GvisorMemory";
+constexpr const char* kGoferMount = "what a gofer serves is of no other type in /proc/mounts";
+constexpr const char* kNoOciHandler = "the gvisor backend runs no OCI binary: see GvisorRefused";
+constexpr const char* kNoCriu = "a sentry saves itself, without criu";
 
 // Of gVisor.
 constexpr NotHere kNotGvisor[] = {
+    {"BadInput", "OfAnOciBinaryIsNamed", kNoOciHandler},
+    {"BadInput", "ThatHangsIsKilledAtTheHandlersLimit", kNoOciHandler},
+    {"BadInput", "ThatHangsIsKilledAtTheCallersDeadline", kNoOciHandler},
+    {"CtrCheckpoint", "SaysWhatCriuCouldNotSave", kNoCriu},
+    {"CtrCheckpoint", "SaysThatCriuIsNotThere", kNoCriu},
+    {"CtrRun", "RunsDetachedAndIsRemovedLater", kOnePid},
+    {"CtrTask", "ShowsTheProcessesOfAContainer", kOnePid},
+    {"CriPod", "KeepsTheExitCodeOfWhatEndedWithoutContainerd", kOnePid},
+    {"CriInterrupt", "ContainerdDiesWhileAContainerEnds", kOnePid},
+    {"CriEphemeral", "OfSeveralSeesTheProcessesOfItsTarget", kOnePid},
+    {"CriNamespaces", "HaveTheirOwnSysctls", kOwnSysctls},
+    {"CriNamespaces", "AreTheNodesWhenAsked", kOwnKernel},
+    {"CriNamespaces", "HaveOneMountOfTheirMemory", kGoferMount},
+    {"CriPod", "TellsThatMemoryRanOut", kOneMemory},
+    {"CriResources", "OfThePodStopWhatIsWithinItsContainersLimits", kOneMemory},
     {"CriShimPod", "ThatCannotBeLeavesNothing", kOwnSysctls},
+    {"CtrTerminal", "IsATerminalInside", kNoTtyName},
 };
 
 std::string Find(std::span<const NotHere> rows, std::string_view suite, std::string_view test) {

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/spec.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+namespace gantry::gvisor {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Json Parsed(const std::string& text) { return Json::parse(text); }
+
+Json Bind(const std::string& destination, const std::string& source, Json options) {
+  return {{"destination", destination},
+          {"type", "bind"},
+          {"source", source},
+          {"options", std::move(options)}};
+}
+
+Result<Spec> Made(const Json& document, bool is_sub = true, const Overlay& overlay = {}) {
+  return MakeSpec(
+      {.json = document.dump(), .rootfs = "/rootfs", .bundle = "/bundle", .is_sub = is_sub},
+      overlay);
+}
+
+Json WithNamespaces(Json namespaces) {
+  return {{"linux", {{"namespaces", std::move(namespaces)}}}};
+}
+
+std::vector<std::string> Types(const Spec& spec) {
+  std::vector<std::string> types;
+  const Json document = Parsed(spec.json);
+  for (const Json& one : document["linux"]["namespaces"]) {
+    types.push_back(one["type"]);
+  }
+  return types;
+}
+
+TEST(GvisorSpec, OfALaterContainerLeavesItsPidNamespaceToItsStart) {
+  const Json ipc = {{"type", "ipc"}};
+  const auto own = Made(WithNamespaces({{{"type", "pid"}}, ipc}));
+  ASSERT_TRUE(own);
+  EXPECT_EQ(own->pids, PidNamespace::kOwn);
+  EXPECT_THAT(Types(*own), ElementsAre("ipc"));
+  const auto shared = Made(WithNamespaces({{{"type", "pid"}, {"path", "/proc/7/ns/pid"}}, ipc}));
+  ASSERT_TRUE(shared);
+  EXPECT_EQ(shared->pids, PidNamespace::kShared);
+  EXPECT_THAT(Types(*shared), ElementsAre("ipc"));
+  const auto pods = Made(WithNamespaces({ipc}));
+  ASSERT_TRUE(pods);
+  EXPECT_EQ(pods->pids, PidNamespace::kPods);
+}
+
+TEST(GvisorSpec, OfARootKeepsItsPidNamespace) {
+  const auto spec = Made(WithNamespaces({{{"type", "pid"}}}), false);
+  ASSERT_TRUE(spec);
+  EXPECT_THAT(Types(*spec), ElementsAre("pid"));
+}
+
+TEST(GvisorSpec, NamesAPidNamespace) {
+  const auto spec = Made(WithNamespaces({{{"type", "pid"}}}));
+  ASSERT_TRUE(spec);
+  const auto named = WithPidNamespace(spec->json, "container:one");
+  ASSERT_TRUE(named);
+  EXPECT_EQ(Parsed(*named)["linux"]["namespaces"],
+            Json({{{"type", "pid"}, {"path", "container:one"}}}));
+  EXPECT_EQ(WithPidNamespace(spec->json, ""), spec->json);
+  EXPECT_EQ(WithPidNamespace("7", "one").error().code, Code::kInternal);
+}
+
+TEST(GvisorSpec, TellsWhereItsNetworkIs) {
+  const auto spec = Made(WithNamespaces({{{"type", "network"}, {"path", "/run/netns/one"}}}));
+  ASSERT_TRUE(spec);
+  EXPECT_TRUE(spec->has_netns);
+  EXPECT_EQ(spec->netns_path, "/run/netns/one");
+  EXPECT_FALSE(Made(WithNamespaces(Json::array()))->has_netns);
+}
+
+TEST(GvisorSpec, ListsTheRootAndItsBindMounts) {
+  const auto spec = Made({{"mounts",
+                           {{{"destination", "/proc"}, {"type", "proc"}, {"source", "proc"}},
+                            Bind("/data", "/srv/data", {"rbind", "rw"}),
+                            Bind("/etc/hosts", "hosts", {"ro"})}}});
+  ASSERT_TRUE(spec);
+  ASSERT_EQ(spec->mounts.size(), 3U);
+  EXPECT_EQ(spec->mounts[0].source, "/rootfs");
+  EXPECT_EQ(spec->mounts[1].source, "/srv/data");
+  EXPECT_EQ(spec->mounts[2].source, "/bundle/hosts") << "relative to the bundle";
+  EXPECT_TRUE(spec->NeedsGofer());
+}
+
+TEST(GvisorSpec, OfAnImageNeedsNoGofer) {
+  const auto spec = Made({{"annotations",
+                           {{"dev.gvisor.spec.rootfs.type", "erofs"},
+                            {"dev.gvisor.spec.rootfs.source", "/images/one.erofs"}}}});
+  ASSERT_TRUE(spec);
+  EXPECT_FALSE(spec->NeedsGofer());
+  EXPECT_EQ(spec->mounts[0].source, "/images/one.erofs");
+  EXPECT_EQ(spec->mounts[0].conf.upper, MountConf::Upper::kMemory);
+}
+
+TEST(GvisorSpec, RefusesAnImageThatNoneCanBe) {
+  for (const char* type : {"ext4", "EROFS"}) {
+    const auto spec = Made({{"annotations",
+                             {{"dev.gvisor.spec.rootfs.type", type},
+                              {"dev.gvisor.spec.rootfs.source", "/images/one"}}}});
+    ASSERT_FALSE(spec);
+    EXPECT_EQ(spec.error().code, Code::kInvalidArgument);
+    EXPECT_THAT(spec.error().message,
+                HasSubstr("'dev.gvisor.spec.rootfs.type': '" + std::string(type) + "'"));
+  }
+  EXPECT_FALSE(Made({{"annotations",
+                      {{"dev.gvisor.spec.rootfs.type", "erofs"},
+                       {"dev.gvisor.spec.rootfs.source", "relative"}}}}));
+}
+
+TEST(GvisorSpec, HasNoLabelOfSelinux) {
+  const auto spec =
+      Made({{"process", {{"selinuxLabel", "system_u:object_r:x:s0"}, {"args", {"true"}}}}});
+  ASSERT_TRUE(spec);
+  EXPECT_EQ(Parsed(spec->json)["process"], Json({{"args", {"true"}}}));
+}
+
+TEST(GvisorSpec, TellsOfAMountWithOtherIds) {
+  const Json one = {{{"hostID", 1000}, {"containerID", 0}, {"size", 10}}};
+  const Json other = {{{"hostID", 2000}, {"containerID", 0}, {"size", 10}}};
+  Json document = {{"linux", {{"uidMappings", one}, {"gidMappings", one}}},
+                   {"mounts", {Bind("/data", "/srv/data", {"rbind"})}}};
+  document["mounts"][0]["uidMappings"] = one;
+  document["mounts"][0]["gidMappings"] = one;
+  EXPECT_THAT(Made(document)->mapped_mount, IsEmpty());
+  document["mounts"][0]["gidMappings"] = other;
+  EXPECT_EQ(Made(document)->mapped_mount, "/data");
+}
+
+TEST(GvisorSpec, RefusesWhatIsNoObject) {
+  for (const char* text : {"", "[]", "7", "{"}) {
+    const auto spec = MakeSpec({.json = text, .rootfs = "/r", .bundle = "/b"}, {});
+    ASSERT_FALSE(spec) << text;
+    EXPECT_EQ(spec.error().code, Code::kInvalidArgument);
+  }
+}
+
+TEST(GvisorSpec, StandsWhatHasAnotherType) {
+  for (const char* text :
+       {R"({"mounts": 7, "linux": [], "annotations": "x", "process": null, "root": []})",
+        R"({"mounts": [7, null], "linux": {"namespaces": [1, {"type": 2}]}})",
+        R"({"linux": {"uidMappings": [{"hostID": "x"}], "gidMappings": {}}})"}) {
+    EXPECT_TRUE(MakeSpec({.json = text, .rootfs = "/r", .bundle = "/b"}, {})) << text;
+  }
+}
+
+}  // namespace
+}  // namespace gantry::gvisor
