@@ -72,7 +72,9 @@ Status GvisorContainer::Signal(const SignalTarget& target, uint32_t signal) {
 }
 
 Status GvisorContainer::KillAll(uint32_t signal) {
-  return Signal({.container = id_.str(), .mode = SignalMode::kAll}, signal);
+  Status sent = Signal({.container = id_.str(), .mode = SignalMode::kAll}, signal);
+  // All that is none has had it, as with `runc kill --all`.
+  return !sent && sent.error().code == Code::kNotFound ? Status() : sent;
 }
 
 Status GvisorContainer::Pause() {

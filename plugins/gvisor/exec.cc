@@ -31,6 +31,10 @@ std::string GvisorExec::Name() const {
   return StoreName("exec", place_.container.str(), request_.id.str());
 }
 
+std::string GvisorExec::WaitName() const {
+  return StoreName("exec-wait", place_.container.str(), request_.id.str());
+}
+
 std::string GvisorExec::StreamsName() const {
   return StoreName("exec-tty", place_.container.str(), request_.id.str());
 }
@@ -72,36 +76,47 @@ Status GvisorExec::Keep(urpc::Connection call, Deadline deadline) {
     return std::unexpected(ToError(pid.error(), what));
   }
   pid_ = *pid;
+  SandboxContext& sandbox = place_.pod->context();
   if (Status kept = KnownProcess{pid_, {}}.Write(Path()); !kept) {
     // Nobody could take it up again.
     IgnoreError(Kill(SIGKILL), "it may have ended by itself");
-    place_.pod->context().Drop(Name());
+    sandbox.Drop(Name());
     return kept;
-  }
-  // From here on the connection is for the next question.
-  const auto taken = call.Receive(kExecuteAsync, deadline);
-  if (!taken) {
-    return std::unexpected(ToError(taken.error(), what));
   }
   place_.table->Put(pid_, request_.id);
   if (const auto process = place_.pod->process()) {
     context_.SetPid(process->pid());
   }
-  ForgetStreams(place_.pod->context(), StreamsName());
-  if (const auto sent = ContainerManager::SendWaitPid(call, place_.container.str(), pid_, deadline);
-      !sent) {
-    report_->Tell(ExitedNow(kKilledStatus));
-    return {};
+  ForgetStreams(sandbox, StreamsName());
+  auto wait = AskForEnd(deadline);
+  sandbox.Drop(Name());
+  if (!wait && wait.error().cause != urpc::Cause::kGone) {
+    IgnoreError(Kill(SIGKILL), "it may have ended by itself");
+    return std::unexpected(ToError(wait.error(), what));
   }
   std::vector<urpc::Connection> waits;
-  waits.push_back(std::move(call));
+  if (wait) {
+    waits.push_back(*std::move(wait));
+  }
   return Watch(std::move(waits));
 }
 
+/// Not on the connection of the start: what lies in the store shall be the answer to one
+/// question only.
+urpc::Outcome<urpc::Connection> GvisorExec::AskForEnd(Deadline deadline) {
+  const std::string arg = WaitPidArg(place_.container.str(), pid_);
+  return CallDurably(place_.pod->context(), place_.pod->sentry()->socket(), WaitName(),
+                     {.method = kWaitPid, .arg = arg}, deadline);
+}
+
 Status GvisorExec::Watch(std::vector<urpc::Connection> waits) {
-  GANTRY_TRY(wait_,
-             ExitWait::Begin(place_.pod->context(), std::move(waits),
-                             TellEnd(report_, {place_.pod, Path(), Name(), pid_, std::string()})));
+  if (waits.empty()) {
+    report_->Tell(ExitedNow(kKilledStatus));
+    return {};
+  }
+  GANTRY_TRY(wait_, ExitWait::Begin(
+                        place_.pod->context(), std::move(waits),
+                        TellEnd(report_, {place_.pod, Path(), WaitName(), pid_, std::string()})));
   return {};
 }
 
@@ -123,6 +138,7 @@ Status GvisorExec::Delete() {
   }
   place_.table->Remove(request_.id);
   sandbox.Drop(Name());
+  sandbox.Drop(WaitName());
   ForgetStreams(sandbox, StreamsName());
   GANTRY_CHECK_OK(RemoveFile(UnfinishedOf(Path())));
   return RemoveFile(Path());
@@ -157,28 +173,27 @@ Status GvisorExec::Recover() {
 }
 
 /// Its pid is on record; whether the question how it ends had been sent is not. So it is sent
-/// once more: two who ask at a time are both answered, and if the first one was answered
-/// already, the answer is there.
+/// once more: whichever of the two a sentry takes first has the answer, and of another, or of
+/// one that it reads half, nobody reads what comes.
 Status GvisorExec::TakeUp() {
   const Deadline deadline = place_.pod->StepDeadline();
   place_.table->Put(pid_, request_.id);
   if (const auto process = place_.pod->process()) {
     context_.SetPid(process->pid());
   }
+  SandboxContext& sandbox = place_.pod->context();
+  sandbox.Drop(Name());
   std::vector<urpc::Connection> waits;
-  if (auto stored = place_.pod->context().Take(Name())) {
-    waits.emplace_back(std::move(*stored));
-  }
-  const auto sentry = place_.pod->sentry();
-  if (sentry && place_.pod->IsAlive()) {
-    auto again = urpc::Connection::Open(sentry->socket(), deadline);
-    if (again && ContainerManager::SendWaitPid(*again, place_.container.str(), pid_, deadline)) {
-      waits.push_back(std::move(*again));
+  if (auto stored = sandbox.Take(WaitName())) {
+    urpc::Connection& wait = waits.emplace_back(std::move(*stored));
+    const std::string arg = WaitPidArg(place_.container.str(), pid_);
+    if (const auto sent = wait.Send({.method = kWaitPid, .arg = arg}, deadline); !sent) {
+      sandbox.Log(LogLevel::kDebug, Format("exec '{}': {}", request_.id.str(), sent.error().text));
     }
-  }
-  if (waits.empty()) {
-    report_->Tell(ExitedNow(kKilledStatus));
-    return {};
+  } else if (place_.pod->sentry() && place_.pod->IsAlive()) {
+    if (auto wait = AskForEnd(deadline)) {
+      waits.push_back(*std::move(wait));
+    }
   }
   return Watch(std::move(waits));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A further process in a container. The sentry tells how it ended once, to whoever asks first:
-// so the question lies in the keeper's store from before the process is started, and what was
+// so the call that starts it and the question lie in the keeper's store, and what was
 // answered goes into a file of the bundle before it is let go.
 #pragma once
 
@@ -46,9 +46,11 @@ class GvisorExec : public Process {
  private:
   std::string Path() const;
   std::string Name() const;
+  std::string WaitName() const;
   std::string StreamsName() const;
   /// The sentry has answered how it started; `call` has the answer.
   Status Keep(urpc::Connection call, Deadline deadline);
+  urpc::Outcome<urpc::Connection> AskForEnd(Deadline deadline);
   Status Watch(std::vector<urpc::Connection> waits);
   Status Abort(std::string_view reason);
   Status TakeUp();

@@ -111,11 +111,13 @@ Status RootContainer::Kill(uint32_t signal) {
 
 Status RootContainer::KillAll(uint32_t signal) {
   const auto sentry = pod().sentry();
-  return sentry && sentry->root_started() ? GvisorContainer::KillAll(signal) : Kill(signal);
+  const bool ended = pod().process() && !pod().IsAlive();
+  return ended || (sentry && sentry->root_started()) ? GvisorContainer::KillAll(signal)
+                                                     : Kill(signal);
 }
 
 Status RootContainer::Delete() {
-  GANTRY_CHECK_OK(RemoveSentry(pod(), gofer_));
+  GANTRY_CHECK_OK(RemoveSentry(pod(), gofer_, bundle()));
   GANTRY_CHECK_OK(GiveBackNetwork(pod()));
   return RemoveFilestores(FilestorePaths(spec_, pod().id().str()));
 }

@@ -92,7 +92,7 @@ Result<std::unique_ptr<Sandbox>> GvisorSandbox::Recover(const SandboxRequest& re
 Status GvisorSandbox::TakeUp(const std::string& blob) {
   if (blob.empty()) {
     // What was begun is removed with the container that had begun it, or here.
-    return is_own_root() ? RemoveSentry(*pod_, nullptr) : Status();
+    return is_own_root() ? RemoveSentry(*pod_, nullptr, request_.bundle) : Status();
   }
   GANTRY_TRY(PodRecord record, PodRecord::FromJson(blob));
   pod_->Load(record);
@@ -112,9 +112,9 @@ Status GvisorSandbox::TakeUp(const std::string& blob) {
     return {};
   }
   const std::string root = record.root.empty() ? pod_->id().str() : record.root;
-  auto sentry = std::make_shared<Sentry>(context, root, record.socket, pod_->PauseSaver());
+  auto sentry = std::make_shared<Sentry>(context, root, record.socket, pod_->StateSaver());
   pod_->Have(*process, sentry);
-  const Status recovered = sentry->Recover(record.paused, pod_->StepDeadline());
+  const Status recovered = sentry->Recover(record.state, pod_->StepDeadline());
   if (!recovered && !(*process)->Ended()) {
     context.Log(LogLevel::kWarning, "take up the sentry: " + recovered.error().message);
   }
@@ -201,7 +201,7 @@ Status GvisorSandbox::Stop(std::chrono::milliseconds limit) {
 }
 
 Status GvisorSandbox::Shutdown() {
-  GANTRY_CHECK_OK(RemoveSentry(*pod_, nullptr));
+  GANTRY_CHECK_OK(RemoveSentry(*pod_, nullptr, request_.bundle));
   GANTRY_CHECK_OK(GiveBackNetwork(*pod_));
   return is_own_root() ? RemovePodFiles(request_.bundle) : Status();
 }

@@ -29,7 +29,7 @@ struct BootPlan {
   /// Of the sandbox.
   std::string id;
   /// Its log's name in the bundle.
-  std::string log = "sentry";
+  std::string log = kSentryLog;
   /// Of the control server.
   std::string socket;
   std::string tag;

@@ -127,14 +127,11 @@ class Canary {
   Status Run() {
     GANTRY_CHECK_OK(directory_.Make(plan_.directories));
     Status ran = Launch();
-    if (!ran) {
-      AddWords(ran.error());
-    }
     if (ran) {
       ran = RunProgram();
     }
     context_.BeginRemoval();
-    Status removed = RemoveSentry(*pod_, gofer_);
+    Status removed = RemoveSentry(*pod_, gofer_, directory_.path());
     return ran ? removed : ran;
   }
 
@@ -156,14 +153,6 @@ class Canary {
     return {};
   }
 
-  /// A sentry whose gofer has ended only says that it has told no mounts.
-  void AddWords(Error& error) const {
-    const std::string words = LastWords(directory_.path(), "gofer");
-    if (!words.empty() && !error.message.contains(words)) {
-      error.message += "; its gofer says: " + words;
-    }
-  }
-
   Status RunProgram() {
     const auto sentry = pod_->sentry();
     const auto process = pod_->process();
@@ -178,7 +167,7 @@ class Canary {
     GANTRY_TRY(const WaitStatus end, process->Wait(Left(pod_->StepDeadline())));
     if (end.code() != 0) {
       return Fail(Code::kInternal, "await the sentry's end: it ended with {}: {}", end.code(),
-                  LastWords(directory_.path(), "sentry"));
+                  LastWords(directory_.path(), kSentryLog));
     }
     return {};
   }

@@ -150,6 +150,10 @@ Result<UniqueFd> OpenLog(const std::string& bundle, std::string_view name) {
   return log;
 }
 
+Status RemoveLog(const std::string& bundle, std::string_view name) {
+  return RemoveFile(LogPath(bundle, name));
+}
+
 std::string LastWords(const std::string& bundle, std::string_view name) {
   std::string text = ReadTail(LogPath(bundle, name), kMaxWords).value_or("");
   while (text.ends_with('\n')) {

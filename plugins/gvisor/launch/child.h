@@ -68,6 +68,11 @@ Result<std::pair<UniqueFd, UniqueFd>> Pipe();
 
 /// A new, empty log in the bundle.
 Result<UniqueFd> OpenLog(const std::string& bundle, std::string_view name);
+/// Again: success.
+Status RemoveLog(const std::string& bundle, std::string_view name);
+/// The logs of the two programs.
+inline constexpr const char* kSentryLog = "sentry";
+inline constexpr const char* kGoferLog = "gofer";
 /// Why a program of gVisor's ended, by the log that it has left; empty where it says nothing.
 std::string LastWords(const std::string& bundle, std::string_view name);
 

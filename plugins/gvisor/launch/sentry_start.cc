@@ -13,21 +13,29 @@
 #include "plugins/gvisor/launch/boot.h"
 #include "plugins/gvisor/launch/filestore.h"
 #include "plugins/gvisor/launch/gofer.h"
+#include "plugins/gvisor/network/netns.h"
 #include "plugins/gvisor/sentry/durable_call.h"
 
 namespace gantry::gvisor {
 namespace {
 
 constexpr const char* kSocketName = "sentry.sock";
-constexpr const char* kGoferLog = "gofer";
+
+/// What sentry and gofer leave in the bundle.
+Status RemoveFiles(const std::string& bundle) {
+  GANTRY_CHECK_OK(RemoveFile(bundle + "/" + kSocketName));
+  GANTRY_CHECK_OK(RemoveLog(bundle, kSentryLog));
+  return RemoveLog(bundle, kGoferLog);
+}
 
 class Starter {
  public:
   Starter(Pod& pod, SentryPlan plan) : pod_(pod), plan_(std::move(plan)) {}
 
   Result<GoferProcess> Start() {
-    const Status started = TryStart();
+    Status started = TryStart();
     if (!started) {
+      AddWords(started.error());
       Undo();
       return std::unexpected(started.error());
     }
@@ -47,8 +55,16 @@ class Starter {
     if (gofer_.process) {
       GANTRY_CHECK_OK(AnswerQuestions(gofer_, gofer_plan, pod_.StepDeadline()));
     }
-    GANTRY_CHECK_OK(AwaitBoot(boot_, plan_.bundle, "sentry", pod_.StepDeadline()));
+    GANTRY_CHECK_OK(AwaitBoot(boot_, plan_.bundle, kSentryLog, pod_.StepDeadline()));
     return Keep();
+  }
+
+  /// A sentry whose gofer has ended only says that it has told no mounts.
+  void AddWords(Error& error) const {
+    const std::string words = LastWords(plan_.bundle, kGoferLog);
+    if (!words.empty() && !error.message.contains(words)) {
+      error.message += "; its gofer says: " + words;
+    }
   }
 
   void Undo() {
@@ -60,6 +76,7 @@ class Starter {
     }
     IgnoreError(RemoveFilestores(FilestorePaths(plan_.spec, pod_.id().str())),
                 "they go with the snapshot");
+    IgnoreError(RemoveFiles(plan_.bundle), "they go with the bundle");
     pod_.context().Drop(kRunscName);
     pod_.Have(nullptr, nullptr);
   }
@@ -132,10 +149,8 @@ class Starter {
     boot.terminal = plan_.terminal;
     boot.node_network = pod_.flags().network == Network::kHost && !plan_.spec.has_netns;
     if (pod_.flags().network != Network::kNone && !plan_.spec.netns_path.empty()) {
-      boot.netns.reset(open(plan_.spec.netns_path.c_str(), O_RDONLY | O_CLOEXEC));
-      if (!boot.netns) {
-        return FailErrno(errno, "open the network namespace '{}'", plan_.spec.netns_path);
-      }
+      const std::string& path = plan_.spec.netns_path;
+      GANTRY_TRY(boot.netns, About("open the network namespace", path, OpenNetns(path)));
     }
     return boot;
   }
@@ -145,7 +160,7 @@ class Starter {
     record_.start_time = boot_.process->start_time();
     GANTRY_CHECK_OK(pod_.Change([&](PodRecord& record) { record = record_; }));
     pod_.Have(boot_.process, std::make_shared<Sentry>(pod_.context(), RootId(), record_.socket,
-                                                      pod_.PauseSaver()));
+                                                      pod_.StateSaver()));
     return {};
   }
 
@@ -187,7 +202,7 @@ Result<GoferProcess> StartSentry(Pod& pod, SentryPlan plan) {
   return Starter(pod, std::move(plan)).Start();
 }
 
-Status RemoveSentry(Pod& pod, const GoferProcess& gofer) {
+Status RemoveSentry(Pod& pod, const GoferProcess& gofer, const std::string& bundle) {
   SandboxContext& context = pod.context();
   const auto limit = std::min<std::chrono::milliseconds>(context.TimeLeft(), pod.options().timeout);
   if (const auto sentry = pod.sentry()) {
@@ -200,8 +215,8 @@ Status RemoveSentry(Pod& pod, const GoferProcess& gofer) {
   }
   GANTRY_CHECK_OK(End(gofer.get(), limit));
   context.Drop(kRunscName);
-  const std::string socket = pod.record().socket;
-  return socket.empty() ? Status() : RemoveFile(socket);
+  const std::string place = pod.record().place.bundle;
+  return RemoveFiles(place.empty() ? bundle : place);
 }
 
 }  // namespace gantry::gvisor

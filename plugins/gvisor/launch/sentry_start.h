@@ -38,9 +38,9 @@ using GoferProcess = std::shared_ptr<HostProcess>;
 Result<GoferProcess> StartSentry(Pod& pod, SentryPlan plan);
 
 /// Ends what `StartSentry` has started, in this engine or the one before. `gofer`: as it gave
-/// it. Again: success. Errors: kDeadlineExceeded: the kernel has not ended it yet.
-/// Blocks: until they have ended.
-Status RemoveSentry(Pod& pod, const GoferProcess& gofer);
+/// it. `bundle`: where it was started, unless the pod knows another. Again: success. Errors:
+/// kDeadlineExceeded: the kernel has not ended it yet. Blocks: until they have ended.
+Status RemoveSentry(Pod& pod, const GoferProcess& gofer, const std::string& bundle);
 
 /// The name of a gofer's spawn. For one of an engine before.
 std::string GoferTag(const std::string& container);

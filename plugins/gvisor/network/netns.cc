@@ -45,7 +45,7 @@ Result<std::vector<UniqueFd>> SocketsHere(int domain, int type, int protocol, si
 
 }  // namespace
 
-Result<Netns> Netns::Open(const std::string& path) {
+Result<UniqueFd> OpenNetns(const std::string& path) {
   // A fifo of that name is not waited for.
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!fd) {
@@ -54,6 +54,11 @@ Result<Netns> Netns::Open(const std::string& path) {
   if (ioctl(fd.get(), NS_GET_NSTYPE) != CLONE_NEWNET) {
     return Fail(Code::kInvalidArgument, "it is no network namespace");
   }
+  return fd;
+}
+
+Result<Netns> Netns::Open(const std::string& path) {
+  GANTRY_TRY(UniqueFd fd, OpenNetns(path));
   struct stat info{};
   if (fstat(fd.get(), &info) != 0) {
     return FailErrno(errno, "look at it");

@@ -18,6 +18,10 @@
 
 namespace gantry::gvisor {
 
+/// For setns(2); whose it is is not asked. Errors: kNotFound; kInvalidArgument: it is something
+/// else.
+Result<UniqueFd> OpenNetns(const std::string& path);
+
 /// Thread: any.
 class Netns {
  public:

@@ -117,6 +117,10 @@ Outcome<void> ContainerManager::Order(std::string_view method, std::string_view 
   return {};
 }
 
+std::string WaitPidArg(const std::string& id, int32_t pid) {
+  return TextOf({{"PID", pid}, {"CID", id}});
+}
+
 Outcome<void> ContainerManager::CreateSubcontainer(const std::string& id, const UniqueFd* terminal,
                                                    Deadline deadline) {
   const int replica = terminal == nullptr ? -1 : terminal->get();
@@ -132,12 +136,6 @@ Outcome<void> ContainerManager::SendWait(urpc::Connection& connection, const std
                                          Deadline deadline) {
   const std::string arg = Quoted(id);
   return connection.Send({.method = kWait, .arg = arg}, deadline);
-}
-
-Outcome<void> ContainerManager::SendWaitPid(urpc::Connection& connection, const std::string& id,
-                                            int32_t pid, Deadline deadline) {
-  const std::string arg = TextOf({{"PID", pid}, {"CID", id}});
-  return connection.Send({.method = "containerManager.WaitPID", .arg = arg}, deadline);
 }
 
 Outcome<WaitWord> ContainerManager::PeekWait(urpc::Connection& connection, Deadline deadline) {

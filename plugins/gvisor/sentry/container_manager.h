@@ -122,6 +122,10 @@ std::string StartRootArg(const std::string& id);
 std::string StartSubcontainerArg(const Subcontainer& container);
 /// With it go in, out, err, or the terminal's replica three times.
 std::string ExecuteArg(const ExecArgs& args);
+/// How a process ends that `kExecuteAsync` has started; for `PeekWait`. The first who gets an
+/// answer is the only one.
+inline constexpr std::string_view kWaitPid = "containerManager.WaitPID";
+std::string WaitPidArg(const std::string& id, int32_t pid);
 /// The new process's number.
 Outcome<int32_t> ReadPid(const urpc::Answer& answer);
 
@@ -143,10 +147,6 @@ class ContainerManager {
   /// ended, the sentry takes no new ones.
   static Outcome<void> SendWait(urpc::Connection& connection, const std::string& id,
                                 Deadline deadline);
-  /// The same of a process that `Execute` has started. The first who gets an answer is the only
-  /// one.
-  static Outcome<void> SendWaitPid(urpc::Connection& connection, const std::string& id, int32_t pid,
-                                   Deadline deadline);
   /// The answer, once there is one; it stays in the connection.
   static Outcome<WaitWord> PeekWait(urpc::Connection& connection, Deadline deadline);
 

@@ -23,35 +23,38 @@ Error ToError(const urpc::Failure& failure, std::string_view what) {
   return error;
 }
 
-Status Sentry::Recover(PauseState paused, Deadline deadline) {
+Status Sentry::Recover(SentryState state, Deadline deadline) {
   const std::lock_guard lock(mutex_);
-  paused_ = std::move(paused);
-  auto root = TakeUpCall(context_, kRootName, deadline);
-  if (!root) {
-    return std::unexpected(ToError(root.error(), "take up the start of the sandbox"));
+  state_ = std::move(state);
+  if (!state_.started) {
+    GANTRY_CHECK_OK(TakeUpStart(deadline));
   }
-  if (*root) {
-    root_started_ = (*root)->Peek(kStartRoot, deadline).has_value();
-    context_.Drop(kRootName);
-  } else {
-    const auto state = manager_.State(id_, deadline);
-    if (!state) {
-      return std::unexpected(ToError(state.error(), "look at the sandbox"));
-    }
-    root_started_ = *state != RuntimeState::kCreated;
-  }
-  if (root_started_) {
+  if (state_.started) {
     if (auto connection = urpc::Connection::Open(socket(), deadline)) {
       WatchRoot(std::move(*connection));
     }
   }
   GANTRY_CHECK_OK(TakeUpSwitch(kPauseName, true, deadline));
   GANTRY_CHECK_OK(TakeUpSwitch(kResumeName, false, deadline));
-  if (paused_.stopped && paused_.wanted.empty()) {
+  if (state_.stopped && state_.wanted.empty()) {
     // Who had asked for it never heard that it was done; if he asks again, it is done again.
     return Switch(kResume, false, deadline);
   }
   return {};
+}
+
+Status Sentry::TakeUpStart(Deadline deadline) {
+  auto root = TakeUpCall(context_, kRootName, deadline);
+  if (!root && root.error().cause != urpc::Cause::kGone) {
+    return std::unexpected(ToError(root.error(), "take up the start of the sandbox"));
+  }
+  if (root && !*root) {
+    return {};
+  }
+  // One that has ended since, and has not answered: whether it was asked nobody knows, and what
+  // there is to tell is its end.
+  state_.started = !root || (*root)->Peek(kStartRoot, deadline).has_value();
+  return SaveAndDrop(kRootName);
 }
 
 Status Sentry::TakeUpSwitch(std::string_view name, bool stopped, Deadline deadline) {
@@ -63,25 +66,25 @@ Status Sentry::TakeUpSwitch(std::string_view name, bool stopped, Deadline deadli
     return {};
   }
   if ((*call)->Peek(name, deadline)) {
-    paused_.stopped = stopped;
+    state_.stopped = stopped;
   }
   return SaveAndDrop(name);
 }
 
 Status Sentry::SaveAndDrop(std::string_view name) {
-  GANTRY_CHECK_OK(save_(paused_));
+  GANTRY_CHECK_OK(save_(state_));
   context_.Drop(name);
   return {};
 }
 
 bool Sentry::root_started() const {
   const std::lock_guard lock(mutex_);
-  return root_started_;
+  return state_.started;
 }
 
 Status Sentry::StartRoot(const std::function<Status()>& prepare, Deadline deadline) {
   const std::lock_guard lock(mutex_);
-  if (root_started_) {
+  if (state_.started) {
     return {};
   }
   GANTRY_CHECK_OK(prepare());
@@ -98,12 +101,15 @@ Status Sentry::StartRoot(const std::function<Status()>& prepare, Deadline deadli
   const auto answer = call->Peek(kStartRoot, deadline);
   if (!answer) {
     // Of one that came too late nobody knows: it is not asked again.
-    root_started_ = answer.error().cause == urpc::Cause::kDeadline;
+    state_.started = answer.error().cause == urpc::Cause::kDeadline;
     context_.Drop(kRootName);
     return std::unexpected(ToError(answer.error(), "start the sandbox"));
   }
-  root_started_ = true;
-  context_.Drop(kRootName);
+  state_.started = true;
+  // If it cannot be saved now, the answer is there for the next engine.
+  if (save_(state_)) {
+    context_.Drop(kRootName);
+  }
   WatchRoot(std::move(*wait));
   return {};
 }
@@ -135,6 +141,8 @@ void Sentry::Hangup() {
   }
   // Its descriptor is open until the watch is gone.
   watch.reset();
+  // It is there yet where the start could not be saved.
+  context_.Drop(kRootName);
   const std::lock_guard lock(mutex_);
   root_wait_.reset();
   manager_.client().Hangup();
@@ -145,10 +153,10 @@ Status Sentry::Start(const Subcontainer& container, std::span<const int> fds,
   const std::string what = Format("start container '{}'", container.id);
   {
     const std::lock_guard lock(mutex_);
-    if (!root_started_) {
+    if (!state_.started) {
       return Fail(Code::kFailedPrecondition, "{}: its sandbox has not been started", what);
     }
-    if (paused_.stopped) {
+    if (state_.stopped) {
       return Fail(Code::kFailedPrecondition, "{}: its sandbox is paused", what);
     }
   }
@@ -173,7 +181,7 @@ Status Sentry::Switch(std::string_view method, bool stopped, Deadline deadline) 
   }
   const auto answer = call->Peek(method, deadline);
   if (answer || answer.error().cause == urpc::Cause::kDeadline) {
-    paused_.stopped = stopped;
+    state_.stopped = stopped;
   }
   GANTRY_CHECK_OK(SaveAndDrop(name));
   return answer ? Status() : Status(std::unexpected(ToError(answer.error(), what)));
@@ -181,30 +189,30 @@ Status Sentry::Switch(std::string_view method, bool stopped, Deadline deadline) 
 
 Status Sentry::Pause(const std::string& container, Deadline deadline) {
   const std::lock_guard lock(mutex_);
-  if (!root_started_) {
+  if (!state_.started) {
     return Fail(Code::kFailedPrecondition, "pause container '{}': its sandbox has not been started",
                 container);
   }
-  const bool first = paused_.wanted.insert(container).second;
+  const bool first = state_.wanted.insert(container).second;
   Status paused =
-      paused_.stopped ? (first ? save_(paused_) : Status()) : Switch(kPause, true, deadline);
+      state_.stopped ? (first ? save_(state_) : Status()) : Switch(kPause, true, deadline);
   if (!paused) {
-    paused_.wanted.erase(container);
+    state_.wanted.erase(container);
   }
   return paused;
 }
 
 Status Sentry::Resume(const std::string& container, Deadline deadline) {
   const std::lock_guard lock(mutex_);
-  if (paused_.wanted.erase(container) == 0) {
+  if (state_.wanted.erase(container) == 0) {
     return {};
   }
-  if (!paused_.wanted.empty() || !paused_.stopped) {
-    return save_(paused_);
+  if (!state_.wanted.empty() || !state_.stopped) {
+    return save_(state_);
   }
   Status resumed = Switch(kResume, false, deadline);
-  if (!resumed && paused_.stopped) {
-    paused_.wanted.insert(container);
+  if (!resumed && state_.stopped) {
+    state_.wanted.insert(container);
   }
   return resumed;
 }

@@ -25,8 +25,11 @@
 
 namespace gantry::gvisor {
 
-/// Which containers want the sandbox to stand still, and whether it does.
-struct PauseState {
+/// What a sentry cannot be asked, once it has ended or at all.
+struct SentryState {
+  /// Its root container.
+  bool started = false;
+  /// Which containers want the sandbox to stand still, and whether it does.
   std::set<std::string> wanted;
   bool stopped = false;
 };
@@ -34,8 +37,8 @@ struct PauseState {
 /// Thread: any.
 class Sentry : public std::enable_shared_from_this<Sentry> {
  public:
-  /// `save` is called with a lock held when the pause state has changed; it must not call back.
-  using Save = std::function<Status(const PauseState&)>;
+  /// `save` is called with a lock held when the state has changed; it must not call back.
+  using Save = std::function<Status(const SentryState&)>;
 
   /// `id`: of the root container, as it was booted.
   Sentry(SandboxContext& context, std::string id, std::string socket, Save save)
@@ -49,9 +52,9 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
 
   const std::string& socket() const { return socket_; }
 
-  /// After a restart of the engine: finds out what has been done. `paused`: as saved last.
+  /// After a restart of the engine: finds out what has been done. `state`: as saved last.
   /// Errors: kUnavailable: it has ended.
-  Status Recover(PauseState paused, Deadline deadline);
+  Status Recover(SentryState state, Deadline deadline);
 
   /// Starts the root container. Again: success. `prepare` runs before, as often as it has not
   /// been started. Errors: kUnavailable: it has ended.
@@ -72,6 +75,7 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
 
  private:
   Status Switch(std::string_view method, bool stopped, Deadline deadline);
+  Status TakeUpStart(Deadline deadline);
   Status TakeUpSwitch(std::string_view name, bool stopped, Deadline deadline);
   Status SaveAndDrop(std::string_view name);
   void WatchRoot(urpc::Connection connection);
@@ -83,8 +87,7 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   const Save save_;
   /// Guards what follows, and is held during the guarded calls.
   mutable std::mutex mutex_;
-  bool root_started_ = false;
-  PauseState paused_;
+  SentryState state_;
   std::optional<urpc::Connection> root_wait_;
   std::unique_ptr<Watch> root_watch_;
 };

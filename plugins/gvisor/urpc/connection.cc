@@ -282,9 +282,9 @@ Outcome<Answer> Connection::Peek(std::string_view method, Deadline deadline) {
     const size_t before = text.size();
     GANTRY_TRY(text, PeekText(fd_.get(), method));
     JsonEnd end;
-    end.Feed(text);
+    const size_t taken = end.Feed(text);
     if (end.state() == JsonEnd::State::kEnded) {
-      return Parse(method, text, {});
+      return Parse(method, std::string_view(text).substr(0, taken), {});
     }
     if (end.state() == JsonEnd::State::kNoObject || text.size() >= kFirstRead) {
       return Fails(Cause::kProtocol, method, "the sentry's answer is no short JSON object");

@@ -62,7 +62,7 @@ class Connection {
   Outcome<Answer> Receive(std::string_view method, Deadline deadline);
 
   /// The same, and the answer stays: whoever holds the descriptor can read it once more. For
-  /// short answers without descriptors. Errors: as `Receive`.
+  /// short answers without descriptors; of several that there are, the first. Errors: as `Receive`.
   Outcome<Answer> Peek(std::string_view method, Deadline deadline);
 
   const UniqueFd& fd() const { return fd_; }

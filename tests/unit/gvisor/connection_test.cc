@@ -170,6 +170,19 @@ TEST_F(ConnectionTest, ReachesAPathThatIsTooLongForAnAddress) {
   EXPECT_EQ(named.error().sys_errno, ENAMETOOLONG);
 }
 
+TEST_F(ConnectionTest, ShowsTheFirstOfTwoAnswers) {
+  std::string both = FakeAnswer::Of(0x700).bytes + FakeAnswer::Refusing("no such process").bytes;
+  const FakeSentry sentry(Path(), [&](const Json&, auto&) { return FakeAnswer{both, {}, true}; });
+  auto connection = Connection::Open(Path(), Soon());
+  ASSERT_TRUE(connection);
+  ASSERT_TRUE(connection->Send({.method = "containerManager.WaitPID"}, Soon()));
+  for (int i = 0; i < 2; ++i) {
+    const auto answer = connection->Peek("containerManager.WaitPID", Soon());
+    ASSERT_TRUE(answer) << answer.error().text;
+    EXPECT_EQ(answer->result, "1792");
+  }
+}
+
 TEST_F(ConnectionTest, ItsAnswerWaitsForWhoeverHoldsIt) {
   std::promise<void> ends;
   auto end = ends.get_future().share();

@@ -98,7 +98,8 @@ TEST_F(ContainerManagerTest, TellsHowSomethingEnded) {
   answer_ = FakeAnswer::Of(0x700);
   auto connection = urpc::Connection::Open(manager_.client().path(), Soon());
   ASSERT_TRUE(connection);
-  ASSERT_TRUE(ContainerManager::SendWaitPid(*connection, "k1", 9, Soon()));
+  const std::string arg = WaitPidArg("k1", 9);
+  ASSERT_TRUE(connection->Send({.method = kWaitPid, .arg = arg}, Soon()));
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(ContainerManager::PeekWait(*connection, Soon())->status(), 7U) << "it stays";
   }
