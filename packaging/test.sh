@@ -11,9 +11,9 @@ set -euo pipefail
 . "$GANTRY_ROOT/packaging/lib/kit.sh"
 . "$GANTRY_ROOT/packaging/lib/cgroups.sh"
 
-SUITES=(style unit node asan tsan fuzz contract kit faults
-  e2e-2.3.4-crun e2e-2.3.4-runc e2e-2.3.4-remote
-  e2e-1.7.24-crun e2e-1.7.24-runc e2e-1.7.24-shim-crun e2e-2.1.9-runc)
+SUITES=(style unit node asan tsan fuzz contract contract-gvisor kit faults
+  e2e-2.3.4-crun e2e-2.3.4-runc e2e-2.3.4-remote e2e-2.3.4-gvisor e2e-2.3.4-gvisor-20240729
+  e2e-1.7.24-crun e2e-1.7.24-runc e2e-1.7.24-shim-crun e2e-1.7.24-gvisor e2e-2.1.9-runc)
 # One program may hang; the suite does not.
 UNIT_SECONDS=300
 CONTRACT_SECONDS=900
@@ -103,19 +103,25 @@ fuzz_suite() {
   wait
 }
 
-# Keeper and engine as built, without a containerd.
+# Keeper and engine as built, without a containerd. contract_suite SUITE [BACKEND]
 contract_suite() {
-  run_gtest contract "$GANTRY_ROOT/build/release/tests/contract_tests" \
-    "$LOG_DIR/suite-contract.log" "$CONTRACT_SECONDS" --gtest_color=no
+  GANTRY_CONTRACT_BACKENDS="${2:-}" \
+    run_gtest "$1" "$GANTRY_ROOT/build/release/tests/contract_tests" \
+    "$LOG_DIR/suite-$1.log" "$CONTRACT_SECONDS" --gtest_color=no --gtest_filter="*${2:+/$2}"
 }
 
-# e2e_suite SUITE, named e2e-RELEASE-OCI. The newest release with crun has all tests, the
-# others those that could differ. containerd 1.7 has two CRI servers: the run with runc
-# has the newer one, that with crun the other, and e2e-RELEASE-shim-OCI what only the
-# newer one can, pods that the shim makes.
+# e2e_suite SUITE, named e2e-RELEASE-OCI, or -gvisor[-RUNSC] for that backend. The newest
+# release with crun has all tests, the others those that could differ. containerd 1.7 has
+# two CRI servers: the runs with runc and gvisor have the newer one, that with crun the
+# other, and e2e-RELEASE-shim-OCI what only the newer one can, pods that the shim makes.
 e2e_suite() {
-  local suite="$1" rest="${1#e2e-}" filter='-CtrScale.*' newer=
+  local suite="$1" rest="${1#e2e-}" filter='-CtrScale.*' newer= runsc=
   case "$rest" in
+    *-gvisor-*)
+      runsc="${rest##*-}" rest="${rest%-*}"
+      filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:Gvisor*'
+      ;;
+    1.*-gvisor) newer=1 filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*Cri*' ;;
     2.3.4-crun) filter='*' ;;
     2.1.*) filter='CtrRun.*:CtrExec.*:CtrTerminal.*:CtrEvents.*:EngineKill*:*CriPod.*' ;;
     1.*-shim-*) newer=1 filter='*Cri*/shim:CriShimPod.*' ;;
@@ -123,7 +129,7 @@ e2e_suite() {
     1.*-runc) newer=1 ;;
   esac
   ENABLE_CRI_SANDBOXES="$newer" GANTRY_E2E_CONTAINERD="${rest%%-*}" GANTRY_E2E_OCI="${rest##*-}" \
-    run_gtest "$suite" "$GANTRY_ROOT/build/release/tests/e2e_tests" \
+    GANTRY_E2E_RUNSC="$runsc" run_gtest "$suite" "$GANTRY_ROOT/build/release/tests/e2e_tests" \
     "$LOG_DIR/suite-$suite.log" "$E2E_SECONDS" --gtest_color=no \
     --gtest_filter="${GANTRY_E2E_FILTER:-$filter}"
 }
@@ -171,7 +177,8 @@ run_suite() {
     asan) unit_suite asan asan ;;
     tsan) unit_suite tsan tsan ;;
     fuzz) fuzz_suite ;;
-    contract) contract_suite ;;
+    contract) contract_suite contract ;;
+    contract-*) contract_suite "$1" "${1#contract-}" ;;
     kit) kit_suite ;;
     e2e-*) e2e_suite "$1" ;;
     faults) faults_suite ;;
@@ -197,7 +204,7 @@ for suite in "$@"; do
   case "$suite" in
     style) parts+=(check) ;;
     fuzz) parts+=(fuzz) ;;
-    contract | kit | faults | e2e-*) parts+=(e2e) ;;
+    contract* | kit | faults | e2e-*) parts+=(e2e) ;;
     node) parts+=(node) ;;
   esac
 done
@@ -208,7 +215,7 @@ nodes=()
 node_pid=
 for suite in "$@"; do
   case "$suite" in
-    contract | kit | faults | e2e-*) nodes+=("$suite") ;;
+    contract* | kit | faults | e2e-*) nodes+=("$suite") ;;
     node) start_node ;;
     *) run_suite "$suite" ;;
   esac

@@ -210,9 +210,9 @@ TEST_P(EngineKill, DuringStartOfAnExecWithATerminalRunsItOnce) {
     const std::string exec = "x" + std::to_string(moment);
     const std::string file = Id("-ran-") + exec;
     EXPECT_OK(
-        box.Exec(exec, {"sh", "-c", "test -t 1 && echo ran >>/tmp/" + file + "; exit 6"}, true));
+        box.Exec(exec, {"sh", "-c", "test -t 1 && echo ran >>/mnt/" + file + "; exit 6"}, true));
     const bool in_time = LivesThrough(box, exec, moment);
-    const std::string path = node().rootfs() + "/tmp/" + file;
+    const std::string path = node().rootfs() + "/mnt/" + file;
     EXPECT_EQ(e2e::ReadText(path), "ran\n");
     unlink(path.c_str());
     return in_time;

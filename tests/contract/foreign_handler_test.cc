@@ -27,7 +27,9 @@ class ForeignHandlers : public ContractTest {
     ContractTest::TearDown();
   }
 
-  static std::string Other() { return backend() == "runc" ? "remote" : "runc"; }
+  static std::string Other() {
+    return backend() == "runc" ? TheSetup().subjects.back().name : "runc";
+  }
 
   PodBox& RunningPod() {
     PodBox& pod = pods_.emplace_back(node(), Id("-pod"), backend());

@@ -124,6 +124,16 @@ class Groups : public ContractTest {
     annotations["annotations"]["io.containerd.runc.v2.group"] = group;
     return Running({.group = group, .spec = annotations}, suffix);
   }
+
+  /// Where the sandbox is the first container's, its end is that of all.
+  static bool EndsWithTheFirst(const Box& second) {
+    if (IsSupported(backend(), kWithoutTheFirst)) {
+      return false;
+    }
+    EXPECT_EQ(Got(second.Wait()).exit_status(), 137U);
+    EXPECT_EQ(Got(second.State()).status(), pb::STOPPED);
+    return true;
+  }
 };
 
 TEST_P(Groups, ShareASocketAndEndApart) {
@@ -132,6 +142,9 @@ TEST_P(Groups, ShareASocketAndEndApart) {
   EXPECT_EQ(first.client().path(), second.client().path());
   ASSERT_OK(first.Kill(SIGKILL));
   ASSERT_OK(first.Wait());
+  if (EndsWithTheFirst(second)) {
+    return;
+  }
   EXPECT_EQ(Got(second.State()).status(), pb::RUNNING);
   ASSERT_OK(first.Delete());
   EXPECT_EQ(Got(second.State()).status(), pb::RUNNING);
@@ -144,7 +157,7 @@ TEST_P(Groups, AreRecoveredTogether) {
   Box& first = Member("-a", Id("-a"));
   Box& second = Member("-b", Id("-a"));
   node().KillEngine();
-  for (Box* box : {&first, &second}) {
+  for (Box* box : {&second, &first}) {
     EXPECT_EQ(Got(box->State()).status(), pb::RUNNING);
     ASSERT_OK(box->Kill(SIGKILL));
     const auto ended = box->Wait();
@@ -161,6 +174,9 @@ TEST_P(Groups, AreRecoveredWithoutTheirFirst) {
   ASSERT_OK(first.Delete());
   ASSERT_OK(node().ShimDelete(first.id(), first.bundle()));
   node().KillEngine();
+  if (EndsWithTheFirst(second)) {
+    return;
+  }
   EXPECT_EQ(Got(second.State()).status(), pb::RUNNING);
   ASSERT_OK(second.Exec("x1", {"true"}));
   ASSERT_OK(second.Start("x1"));

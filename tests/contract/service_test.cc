@@ -109,7 +109,6 @@ TEST_P(Services, ATaskOfOneSocketIsTheSameOnManyConnections) {
     ASSERT_OK(pending);
     waits.push_back(std::move(*pending));
   }
-  ASSERT_OK(box.Kill(15));
   ASSERT_OK(box.Kill(9));
   for (auto& wait : waits) {
     const auto ended = wait.Get();

@@ -30,9 +30,12 @@ struct Baseline {
 /// for a program that is interrupted and ends at once. Any thread.
 void EndAllTests();
 
-/// A row of the contract that a backend does not have; it must say so with
-/// UNIMPLEMENTED.
+/// A row of the contract that a backend has. Of checkpoint it must say with UNIMPLEMENTED that
+/// it has not.
 bool IsSupported(std::string_view backend, std::string_view row);
+
+/// What was first in a sandbox may end before the others.
+inline constexpr std::string_view kWithoutTheFirst = "without the first";
 
 class ContractTest : public ::testing::TestWithParam<std::string> {
  protected:

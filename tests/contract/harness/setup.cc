@@ -12,6 +12,9 @@ Setup& TheSetup() {
 }
 
 std::vector<std::string> BackendNames() {
+  if (!TheSetup().tested.empty()) {
+    return TheSetup().tested;
+  }
   std::vector<std::string> names;
   for (const Subject& subject : TheSetup().subjects) {
     names.push_back(subject.name);

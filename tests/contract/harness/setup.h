@@ -27,6 +27,8 @@ struct Setup {
   /// Where gantryd and gantry-keeper are.
   std::string programs;
   std::vector<Subject> subjects;
+  /// Those that are tested; empty: all.
+  std::vector<std::string> tested{};
   /// The backend is anybody's: what is optional it may lack, and the log of the
   /// engine is shown only to who asks.
   bool anybodys = false;
@@ -35,7 +37,7 @@ struct Setup {
 
 Setup& TheSetup();
 
-/// The names of the backends, for the tests' parameter.
+/// The names of those that are tested, for the tests' parameter.
 std::vector<std::string> BackendNames();
 
 /// What was seen of the backend while a test ran. Thread: the test's.
