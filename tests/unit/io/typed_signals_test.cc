@@ -125,6 +125,8 @@ TEST_F(ForeignConsole, MovesNothingThatFollowsBeforeTheSignalIsTold) {
   EXPECT_EQ(Waiting(), 20U) << "it has not been started";
   io_->Started();
   EXPECT_EQ(Take(18), "beforebetweenafter");
+  // Each is noted under a lock after `on_signal`, which orders the two threads.
+  ASSERT_TRUE(AwaitSignals(2));
   EXPECT_THAT(waiting, ElementsAre(13, 5));
 }
 
