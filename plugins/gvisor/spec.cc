@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/gvisor/spec.h"
 
+#include <sys/statvfs.h>
+
 #include <algorithm>
 #include <functional>
 #include <string_view>
@@ -56,7 +58,16 @@ std::string Absolute(const std::string& path, const std::string& base) {
   return path.starts_with('/') ? path : base + "/" + path;
 }
 
-MountConf::Upper UpperOf(Overlay::Medium medium) {
+bool IsOnAReadOnlyFileSystem(const std::string& path) {
+  struct statvfs info{};
+  return statvfs(path.c_str(), &info) == 0 && (info.f_flag & ST_RDONLY) != 0;
+}
+
+/// Of the mount of `source`. What cannot be in the mount itself is in the pod's memory.
+MountConf::Upper UpperOf(Overlay::Medium medium, const std::string& source) {
+  if (medium == Overlay::Medium::kSelf && IsOnAReadOnlyFileSystem(source)) {
+    return MountConf::Upper::kMemory;
+  }
   switch (medium) {
     case Overlay::Medium::kNone:
       return MountConf::Upper::kNone;
@@ -165,7 +176,8 @@ class Maker {
     }
     root["path"] = request_.rootfs;
     FileMount mount{.conf = {}, .source = request_.rootfs};
-    mount.conf.upper = Truth(root, "readonly") ? MountConf::Upper::kNone : UpperOf(overlay_.medium);
+    mount.conf.upper = Truth(root, "readonly") ? MountConf::Upper::kNone
+                                               : UpperOf(overlay_.medium, request_.rootfs);
     if (request_.is_own_root) {
       mount.conf = {MountConf::Lower::kErofs, MountConf::Upper::kNone};
     } else {
@@ -194,8 +206,8 @@ class Maker {
       }
       FileMount file{.conf = {}, .source = Text(mount, "source")};
       const bool writable = !HasOption(mount, "ro");
-      file.conf.upper =
-          overlay_.mounts && writable ? UpperOf(overlay_.medium) : MountConf::Upper::kNone;
+      file.conf.upper = overlay_.mounts && writable ? UpperOf(overlay_.medium, file.source)
+                                                    : MountConf::Upper::kNone;
       spec_.mounts.push_back(std::move(file));
     }
     if (!has_cgroups && !request_.is_own_root) {
