@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <filesystem>
 
 #include <gmock/gmock.h>
 
@@ -17,6 +18,8 @@
 
 namespace gantry::e2e {
 namespace {
+
+namespace fs = std::filesystem;
 
 using ::testing::ElementsAre;
 
@@ -162,6 +165,27 @@ TEST_F(GvisorEnds, OfTheRootsGoferEndThePod) {
   EXPECT_EQ(second.Wait(), 137) << second.err();
   ExpectNoRunsc(root);
   ExpectNoRunsc(further);
+}
+
+TEST_F(GvisorEnds, WithoutContainerdKeepTheirCodeInAPod) {
+  const std::string root = Id("-root");
+  const std::string further = Id("-further");
+  const std::string asked = settings().root + "/" + Id("-asked");
+  fs::create_directory(asked);
+  StartDetached(root, {"sleep", "1000"}, AsRoot(root));
+  StartDetached(
+      further, {"sh", "-c", "until [ -e /asked/end ]; do sleep 0.05; done; exit 7"},
+      Joined(AsFurther(root), {"--mount", "type=bind,src=" + asked + ",dst=/asked,options=rbind"}));
+  node().KillContainerd();
+  WriteText(asked + "/end", "");
+  EXPECT_TRUE(
+      Eventually([&] { return fs::exists(node().bundles() + "/" + further + "/init.exit"); }));
+  ASSERT_EQ(node().StartContainerd(), "");
+  ASSERT_TRUE(WaitForState(further, "STOPPED"));
+  const Output removed = Ctr({"tasks", "rm", further});
+  EXPECT_NE(removed.err.find("exit code 7"), std::string::npos) << removed.Text();
+  EXPECT_EQ(Ctr({"containers", "rm", further}).status, 0);
+  Remove(root);
 }
 
 TEST_F(GvisorEnds, AreToldToThreeHundredWhoWait) {
