@@ -11,7 +11,7 @@ set -euo pipefail
 . "$GANTRY_ROOT/packaging/lib/kit.sh"
 . "$GANTRY_ROOT/packaging/lib/cgroups.sh"
 
-SUITES=(style unit node asan tsan fuzz contract contract-gvisor kit faults
+SUITES=(style unit node asan tsan fuzz contract contract-gvisor kit faults faults-gvisor
   e2e-2.3.4-crun e2e-2.3.4-runc e2e-2.3.4-remote e2e-2.3.4-gvisor e2e-2.3.4-gvisor-20240729
   e2e-1.7.24-crun e2e-1.7.24-runc e2e-1.7.24-shim-crun e2e-1.7.24-gvisor e2e-2.1.9-runc)
 # One program may hang; the suite does not.
@@ -134,12 +134,13 @@ e2e_suite() {
     --gtest_filter="${GANTRY_E2E_FILTER:-$filter}"
 }
 
-# A sample of what ./run faults does, the same each time: what it finds shall be of a change.
+# A sample of what ./run faults does, the same each time: what it finds shall be of a
+# change. faults_suite SUITE EVERY [OCI]
 faults_suite() {
-  ENABLE_CRI_SANDBOXES=1 GANTRY_FAULT_EVERY="${GANTRY_FAULT_EVERY:-16}" \
-    GANTRY_FAULT_SEED="${GANTRY_FAULT_SEED:-1}" \
-    run_gtest faults "$GANTRY_ROOT/build/release/tests/fault_tests" \
-    "$LOG_DIR/suite-faults.log" "$FAULT_SECONDS" --gtest_color=no
+  ENABLE_CRI_SANDBOXES=1 GANTRY_FAULT_EVERY="${GANTRY_FAULT_EVERY:-$2}" \
+    GANTRY_FAULT_SEED="${GANTRY_FAULT_SEED:-1}" GANTRY_E2E_OCI="${3:-}" \
+    run_gtest "$1" "$GANTRY_ROOT/build/release/tests/fault_tests" \
+    "$LOG_DIR/suite-$1.log" "$FAULT_SECONDS" --gtest_color=no
 }
 
 # start_node: the suite that takes longest, beside those that build, which wait for its
@@ -181,7 +182,8 @@ run_suite() {
     contract-*) contract_suite "$1" "${1#contract-}" ;;
     kit) kit_suite ;;
     e2e-*) e2e_suite "$1" ;;
-    faults) faults_suite ;;
+    faults) faults_suite faults 16 ;;
+    faults-gvisor) faults_suite faults-gvisor 32 gvisor ;;
     node) node_suite ;;
   esac
   demand_a_pass "$1"
@@ -204,7 +206,7 @@ for suite in "$@"; do
   case "$suite" in
     style) parts+=(check) ;;
     fuzz) parts+=(fuzz) ;;
-    contract* | kit | faults | e2e-*) parts+=(e2e) ;;
+    contract* | kit | faults* | e2e-*) parts+=(e2e) ;;
     node) parts+=(node) ;;
   esac
 done
@@ -215,7 +217,7 @@ nodes=()
 node_pid=
 for suite in "$@"; do
   case "$suite" in
-    contract* | kit | faults | e2e-*) nodes+=("$suite") ;;
+    contract* | kit | faults* | e2e-*) nodes+=("$suite") ;;
     node) start_node ;;
     *) run_suite "$suite" ;;
   esac
