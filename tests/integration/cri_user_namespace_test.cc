@@ -78,6 +78,9 @@ TEST_P(CriUserNamespace, MapsRoot) {
   if (settings().release1() && !is_podsandbox()) {
     GTEST_SKIP() << "containerd 1.7 makes the network namespace outside of the user namespace";
   }
+  if (settings().release1() && settings().newer_cri) {
+    GTEST_SKIP() << "the newer CRI server of containerd 1.7 makes the pause container without one";
+  }
   if (settings().release1() && settings().oci == "runc") {
     GTEST_SKIP() << "runc 1.1 refuses what containerd 1.7 asks for: 'both namespace path and "
                     "non-matching mapping specified'";

@@ -140,8 +140,7 @@ std::string GantryConfiguration(const Settings& settings) {
     return begin +
            "default_handler: gvisor\nhandlers:\n  gvisor:\n    backend: gvisor\n    options:\n"
            "      binary_name: " +
-           settings.RunscOf(settings.runsc_release) +
-           "\n      root: " + settings.root + "/runsc" +
+           settings.RunscOf(settings.runsc_release) + "\n      root: " + settings.root + "/runsc" +
            "\n      runsc_config:\n        platform: systrap\n";
   }
   return begin +
