@@ -9,6 +9,8 @@
 #include <gantry/format.h>
 #include <gantry/number.h>
 
+#include "plugins/gvisor/forward/loopback.h"
+#include "plugins/gvisor/forward/relay.h"
 #include "plugins/gvisor/launch/flags.h"
 #include "plugins/gvisor/launch/proof.h"
 
@@ -62,6 +64,16 @@ NodeNeed NeedOfKvm() {
   return need;
 }
 
+/// Without it pods run, and nothing of theirs can be reached by forwarding.
+NodeNeed NeedOfForwarding() {
+  NodeNeed need{.what = "port forward", .met = false, .optional = true, .detail = {}};
+  const auto program = FindForwardProgram();
+  const Status can = program ? CanLeadLoopback() : Status(std::unexpected(program.error()));
+  need.met = can.has_value();
+  need.detail = can ? "BPF programs of type sk_lookup" : can.error().message;
+  return need;
+}
+
 class Search {
  public:
   explicit Search(Runscs& runscs) : runscs_(runscs) {}
@@ -79,6 +91,7 @@ class Search {
 
   std::vector<NodeNeed> Take() {
     Add(NeedOfUserNamespaces());
+    Add(NeedOfForwarding());
     return std::move(needs_);
   }
 

@@ -113,6 +113,16 @@ Sentry::Save Pod::StateSaver() {
   };
 }
 
+std::shared_ptr<PortForward> Pod::forward() const {
+  const std::lock_guard lock(mutex_);
+  return forward_;
+}
+
+void Pod::Have(std::shared_ptr<PortForward> forward) {
+  const std::lock_guard lock(mutex_);
+  forward_ = std::move(forward);
+}
+
 bool Pod::IsAlive() const {
   const auto here = process();
   return here && !here->Ended();

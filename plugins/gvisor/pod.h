@@ -22,6 +22,8 @@
 
 namespace gantry::gvisor {
 
+class PortForward;
+
 /// What of a sandbox is saved, and of the sentry that was started for it.
 struct PodRecord {
   /// The container that is the sentry's root; empty: a root of gantry's own.
@@ -85,6 +87,10 @@ class Pod {
   /// For `Sentry`.
   Sentry::Save StateSaver();
 
+  /// Null: no ports are forwarded.
+  std::shared_ptr<PortForward> forward() const;
+  void Have(std::shared_ptr<PortForward> forward);
+
   /// Is there and has not ended.
   bool IsAlive() const;
 
@@ -103,6 +109,7 @@ class Pod {
   PodRecord record_;
   std::shared_ptr<HostProcess> process_;
   std::shared_ptr<Sentry> sentry_;
+  std::shared_ptr<PortForward> forward_;
 };
 
 inline constexpr const char* kRunscName = "runsc";

@@ -10,6 +10,7 @@
 #include <gantry/format.h>
 
 #include "plugins/gvisor/launch/filestore.h"
+#include "plugins/gvisor/pod_forward.h"
 #include "plugins/gvisor/pod_network.h"
 #include "plugins/gvisor/stdio/streams.h"
 
@@ -87,8 +88,10 @@ Status StartPod(Pod& pod) {
   if (!started) {
     // It would wait for ever, and there is no second start.
     IgnoreError(pod.process()->Signal(SIGKILL), "it may have ended by itself");
+    return started;
   }
-  return started;
+  ForwardPorts(pod);
+  return {};
 }
 
 Status RootContainer::Start() { return StartPod(pod()); }
@@ -118,6 +121,7 @@ Status RootContainer::KillAll(uint32_t signal) {
 
 Status RootContainer::Delete() {
   GANTRY_CHECK_OK(RemoveSentry(pod(), gofer_, bundle()));
+  GANTRY_CHECK_OK(StopForwarding(pod()));
   GANTRY_CHECK_OK(GiveBackNetwork(pod()));
   return RemoveFilestores(FilestorePaths(spec_, pod().id().str()));
 }

@@ -14,6 +14,7 @@
 
 #include "plugins/gvisor/pause/pause_image.h"
 #include "plugins/gvisor/pause/pause_spec.h"
+#include "plugins/gvisor/pod_forward.h"
 #include "plugins/gvisor/pod_network.h"
 #include "plugins/gvisor/root_container.h"
 #include "plugins/gvisor/sub_container.h"
@@ -118,6 +119,9 @@ Status GvisorSandbox::TakeUp(const std::string& blob) {
   if (!recovered && !(*process)->Ended()) {
     context.Log(LogLevel::kWarning, "take up the sentry: " + recovered.error().message);
   }
+  if (sentry->root_started()) {
+    ForwardPorts(*pod_);
+  }
   return is_own_root() ? context.Bind(*process) : Status();
 }
 
@@ -202,6 +206,7 @@ Status GvisorSandbox::Stop(std::chrono::milliseconds limit) {
 
 Status GvisorSandbox::Shutdown() {
   GANTRY_CHECK_OK(RemoveSentry(*pod_, nullptr, request_.bundle));
+  GANTRY_CHECK_OK(StopForwarding(*pod_));
   GANTRY_CHECK_OK(GiveBackNetwork(*pod_));
   return is_own_root() ? RemovePodFiles(request_.bundle) : Status();
 }

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 constexpr const char* kCgroupMount = "/sys/fs/cgroup";
 
-std::string TextOf(const Json& json) {
+std::string JsonText(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -139,7 +139,7 @@ class Maker {
     spec_.uids = Mappings(document_["linux"], "uidMappings");
     spec_.gids = Mappings(document_["linux"], "gidMappings");
     FixMounts();
-    spec_.json = TextOf(document_);
+    spec_.json = JsonText(document_);
     return std::move(spec_);
   }
 
@@ -276,7 +276,7 @@ Result<std::string> WithMounts(const std::string& spec_json, const std::string& 
     return Fail(Code::kInternal, "read the mounts that the gofer has resolved: no JSON array");
   }
   document["mounts"] = std::move(mounts);
-  return TextOf(document);
+  return JsonText(document);
 }
 
 Result<std::string> WithPidNamespace(const std::string& spec_json, const std::string& name) {
@@ -288,7 +288,7 @@ Result<std::string> WithPidNamespace(const std::string& spec_json, const std::st
     return Fail(Code::kInternal, "name the pid namespace: no list of namespaces");
   }
   document["linux"]["namespaces"].push_back({{"type", "pid"}, {"path", name}});
-  return TextOf(document);
+  return JsonText(document);
 }
 
 }  // namespace gantry::gvisor

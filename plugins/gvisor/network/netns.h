@@ -38,6 +38,8 @@ class Netns {
   /// Tells it from all others that there are.
   uint64_t inode() const { return inode_; }
 
+  const UniqueFd& fd() const { return fd_; }
+
  private:
   Netns(UniqueFd fd, uint64_t inode) : fd_(std::move(fd)), inode_(inode) {}
 

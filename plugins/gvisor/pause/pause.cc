@@ -11,38 +11,14 @@
 //
 // Freestanding: no C library, no data, one page of code. Only the system calls of this file.
 #include <signal.h>
-#include <sys/syscall.h>
 
+#include "plugins/gvisor/freestanding.h"
+
+namespace gantry::freestanding {
 namespace {
 
 constexpr long kSignalSetSize = 8;
 constexpr long kNoWait = 1;  // WNOHANG
-
-#if defined(__x86_64__)
-long Call(long number, long a = 0, long b = 0, long c = 0, long d = 0) {
-  long result = number;
-  register long r10 asm("r10") = d;
-  asm volatile("syscall"
-               : "+a"(result)
-               : "D"(a), "S"(b), "d"(c), "r"(r10)
-               : "rcx", "r11", "memory");
-  return result;
-}
-#elif defined(__aarch64__)
-long Call(long number, long a = 0, long b = 0, long c = 0, long d = 0) {
-  register long x8 asm("x8") = number;
-  register long x0 asm("x0") = a;
-  register long x1 asm("x1") = b;
-  register long x2 asm("x2") = c;
-  register long x3 asm("x3") = d;
-  asm volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
-  return x0;
-}
-#else
-#error "which machine is this?"
-#endif
-
-long Address(const void* pointer) { return reinterpret_cast<long>(pointer); }
 
 unsigned long Bit(int signal) { return 1UL << (signal - 1); }
 
@@ -52,12 +28,6 @@ unsigned long LengthOf(const char* text) {
     ++length;
   }
   return length;
-}
-
-[[noreturn]] void End(long status) {
-  for (;;) {
-    Call(SYS_exit_group, status);
-  }
 }
 
 /// Signals are blocked and fetched, never delivered. Whoever is pid 1 never gets one that has
@@ -81,18 +51,12 @@ unsigned long LengthOf(const char* text) {
 
 }  // namespace
 
-extern "C" [[noreturn, gnu::used]] void Main(const long* stack) {
-  // argc, then argv. Source: System V ABI, process initialization.
-  const char* const* const arguments = reinterpret_cast<const char* const*>(stack + 1);
-  if (*stack > 1) {
+[[noreturn]] void Run(long count, const char* const* arguments) {
+  if (count > 1) {
     const char* const name = arguments[1];
     End(-Call(SYS_sethostname, Address(name), static_cast<long>(LengthOf(name))));
   }
   Reap();
 }
 
-#if defined(__x86_64__)
-asm(".globl _start\n_start:\n  xor %ebp, %ebp\n  mov %rsp, %rdi\n  and $-16, %rsp\n  call Main\n");
-#else
-asm(".globl _start\n_start:\n  mov x0, sp\n  bl Main\n");
-#endif
+}  // namespace gantry::freestanding

@@ -58,7 +58,7 @@ Json ToJson(const ExecArgs& args) {
           {"Capabilities", args.capabilities ? ToJson(*args.capabilities) : Json()},
           {"NoNewPrivileges", args.no_new_privileges},
           {"StdioIsPty", args.terminal},
-          {"GuestFDs", {0, 1, 2}},
+          {"GuestFDs", args.guest_fds},
           {"ContainerID", args.container}};
 }
 
@@ -207,12 +207,6 @@ Outcome<void> ContainerManager::SetNetwork(const std::string& args, std::span<co
   }
   // Releases before 2026-07.
   return Order("Network.CreateLinksAndRoutes", args, deadline, sockets);
-}
-
-Outcome<void> ContainerManager::PortForward(const std::string& id, uint16_t port, int socket,
-                                            Deadline deadline) {
-  return Order("containerManager.PortForward", TextOf({{"ContainerID", id}, {"Port", port}}),
-               deadline, std::span(&socket, 1));
 }
 
 }  // namespace gantry::gvisor

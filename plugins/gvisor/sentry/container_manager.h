@@ -77,6 +77,9 @@ struct ExecArgs {
   std::optional<Capabilities> capabilities;
   bool no_new_privileges = false;
   bool terminal = false;
+  /// The numbers of the descriptors that go with it. One descriptor more is the program, and
+  /// `argv[0]` then but a name.
+  std::vector<int> guest_fds = {0, 1, 2};
 };
 
 /// How the file system of a mount is served. Source: runsc/boot/gofer_conf.go.
@@ -120,7 +123,7 @@ inline constexpr std::string_view kPause = "containerManager.Pause";
 inline constexpr std::string_view kResume = "containerManager.Resume";
 std::string StartRootArg(const std::string& id);
 std::string StartSubcontainerArg(const Subcontainer& container);
-/// With it go in, out, err, or the terminal's replica three times.
+/// With it go its descriptors: in, out, err, or the terminal's replica three times.
 std::string ExecuteArg(const ExecArgs& args);
 /// How a process ends that `kExecuteAsync` has started; for `PeekWait`. The first who gets an
 /// answer is the only one.
@@ -158,8 +161,6 @@ class ContainerManager {
   /// The pod's network, as `NetworkArgs` says it, with its sockets; before the root is started.
   Outcome<void> SetNetwork(const std::string& args, std::span<const int> sockets,
                            Deadline deadline);
-  /// Connects `socket` with a port of the pod's; it stays the caller's.
-  Outcome<void> PortForward(const std::string& id, uint16_t port, int socket, Deadline deadline);
 
  private:
   Outcome<urpc::Answer> Call(std::string_view method, std::string_view arg, Deadline deadline,

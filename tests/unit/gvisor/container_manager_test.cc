@@ -75,6 +75,7 @@ TEST_F(ContainerManagerTest, ExecutesAProcess) {
   EXPECT_EQ(arg["argv"], Json::parse(R"(["sh","-c","id"])"));
   EXPECT_EQ(arg["KUID"], 1000);
   EXPECT_TRUE(arg["Capabilities"].is_null());
+  EXPECT_EQ(arg["GuestFDs"], Json::parse("[0,1,2]"));
   EXPECT_EQ(*ReadPid({.result = "7", .fds = {}}), 7);
   EXPECT_EQ(ReadPid({.result = "{}", .fds = {}}).error().cause, urpc::Cause::kProtocol);
 }
@@ -112,9 +113,6 @@ TEST_F(ContainerManagerTest, KnowsTheCallsByTheirNames) {
   EXPECT_EQ(fds_, 1U);
   ASSERT_TRUE(manager_.DestroySubcontainer("k1", Soon()));
   EXPECT_EQ(asked_, Json::parse(R"({"method":"containerManager.DestroySubcontainer","arg":"k1"})"));
-  ASSERT_TRUE(manager_.PortForward("k1", 8080, replica.get(), Soon()));
-  EXPECT_EQ(asked_["arg"], Json::parse(R"({"ContainerID":"k1","Port":8080})"));
-  EXPECT_EQ(fds_, 1U);
 }
 
 TEST_F(ContainerManagerTest, SendsSignals) {

@@ -79,6 +79,14 @@ TEST_F(Needs, SayWhetherThereAreUserNamespaces) {
   EXPECT_THAT(need.detail, testing::Not(IsEmpty()));
 }
 
+TEST_F(Needs, SayWhyPortsCannotBeForwarded) {
+  // The program is beside the plugins, and none of them is beside this test.
+  const NodeNeed need = Find("port forward");
+  EXPECT_FALSE(need.met);
+  EXPECT_TRUE(need.optional);
+  EXPECT_THAT(need.detail, HasSubstr("gantry-forward"));
+}
+
 TEST_F(Needs, AskForKvmOnlyWhereItIsThePlatform) {
   EXPECT_EQ(Find("/dev/kvm").what, "(none)");
   options_.runsc_config["platform"] = "kvm";

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/forward/port_forward.h"
+
+#include <fcntl.h>
+
+#include <array>
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include <gantry/format.h>
+
+#include "plugins/gvisor/launch/child.h"
+#include "plugins/gvisor/network/netns.h"
+
+namespace gantry::gvisor {
+namespace {
+
+constexpr const char* kListenerName = "forward-listener";
+/// Kept last: where it is, all is.
+constexpr const char* kLinkName = "forward-link";
+constexpr uint32_t kNobodyInside = 65534;
+
+}  // namespace
+
+Result<std::shared_ptr<PortForward>> PortForward::Begin(SandboxContext& context,
+                                                        const std::string& netns,
+                                                        PortForwardPlan plan) {
+  GANTRY_TRY(const Netns space, About("open network namespace", netns, Netns::Open(netns)));
+  GANTRY_TRY(UniqueFd listener, ListenOnLoopback(space));
+  GANTRY_TRY(const UniqueFd link, LeadLoopback(space, listener));
+  GANTRY_CHECK_OK(context.Store(kListenerName, listener));
+  if (Status stored = context.Store(kLinkName, link); !stored) {
+    context.Drop(kListenerName);
+    return std::unexpected(std::move(stored).error());
+  }
+  std::shared_ptr<PortForward> forward(
+      new PortForward(context, std::move(listener), std::move(plan)));
+  GANTRY_CHECK_OK(forward->Watch());
+  return forward;
+}
+
+Result<std::shared_ptr<PortForward>> PortForward::Recover(SandboxContext& context,
+                                                          PortForwardPlan plan) {
+  GANTRY_TRY([[maybe_unused]] const UniqueFd link, context.Take(kLinkName));
+  GANTRY_TRY(UniqueFd listener, context.Take(kListenerName));
+  std::shared_ptr<PortForward> forward(
+      new PortForward(context, std::move(listener), std::move(plan)));
+  forward->relay_ = Relay::Recover(context, forward->OnFailure());
+  GANTRY_CHECK_OK(forward->Watch());
+  return forward;
+}
+
+Status PortForward::End(SandboxContext& context, const std::shared_ptr<PortForward>& forward,
+                        std::chrono::milliseconds limit) {
+  if (forward) {
+    forward->EndWatch();
+  }
+  context.Drop(kLinkName);
+  context.Drop(kListenerName);
+  const std::unique_ptr<Relay> relay = forward ? std::exchange(forward->relay_, nullptr)
+                                               : Relay::Recover(context, [](uint16_t, int) {});
+  return relay ? relay->End(context, limit) : Status();
+}
+
+PortForward::~PortForward() {
+  EndWatch();
+  // It may be telling of a failure.
+  relay_.reset();
+}
+
+Status PortForward::Watch() {
+  auto watch = context_.WatchReadable(listener_.get(), [this] { OnConnection(); });
+  if (!watch) {
+    return std::unexpected(std::move(watch).error());
+  }
+  // Until then its callback does nothing, and comes again.
+  const std::lock_guard lock(mutex_);
+  watch_ = std::move(*watch);
+  return {};
+}
+
+/// It waits for a callback that runs on another thread, which may wait for the lock.
+void PortForward::EndWatch() {
+  std::unique_ptr<gantry::Watch> done;
+  const std::lock_guard lock(mutex_);
+  done = std::move(watch_);
+}
+
+void PortForward::OnConnection() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!watch_) {
+      return;
+    }
+  }
+  auto accepted = AcceptOnLoopback(listener_);
+  if (!accepted) {
+    // It would come again at once, and for ever.
+    context_.Log(LogLevel::kError, "forward ports: " + accepted.error().message +
+                                       "; no more are forwarded until the engine is restarted");
+    EndWatch();
+    return;
+  }
+  std::optional<Arrival>& found = *accepted;
+  if (!found) {
+    return;
+  }
+  Arrival arrival = std::move(*found);
+  const Status forwarded = Forward(arrival);
+  if (forwarded) {
+    context_.Count("forwarded_connections");
+    return;
+  }
+  Say(arrival.port, forwarded.error().message);
+  ResetConnection(std::move(arrival.socket));
+}
+
+Status PortForward::Forward(const Arrival& arrival) {
+  GANTRY_TRY(const UniqueFd program, OpenProgram());
+  GANTRY_TRY(const UniqueFd sentry, Execute(arrival.port, program));
+  return HandToRelay(arrival, sentry, program);
+}
+
+Result<UniqueFd> PortForward::OpenProgram() const {
+  UniqueFd program(open(plan_.program.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!program) {
+    return FailErrno(errno, "open '{}'", plan_.program);
+  }
+  return program;
+}
+
+Status PortForward::HandToRelay(const Arrival& arrival, const UniqueFd& sentry,
+                                const UniqueFd& program) {
+  if (relay_) {
+    Status taken = relay_->Take(arrival.socket, sentry, arrival.port);
+    if (taken || taken.error().code != Code::kUnavailable) {
+      return taken;
+    }
+  }
+  GANTRY_TRY(relay_, Relay::Start(context_, program, plan_.cgroups, OnFailure()));
+  return relay_->Take(arrival.socket, sentry, arrival.port);
+}
+
+Result<UniqueFd> PortForward::Execute(uint16_t port, const UniqueFd& program) {
+  GANTRY_TRY(auto ends, SocketPair());
+  ExecArgs args;
+  args.container = plan_.root;
+  args.argv = {"gantry-forward", std::to_string(port)};
+  // Without it the sentry reads the container's /etc/passwd.
+  args.env = {"HOME=/"};
+  args.cwd = "/";
+  args.uid = kNobodyInside;
+  args.gid = kNobodyInside;
+  args.no_new_privileges = true;
+  args.guest_fds = {0};
+  const std::array fds = {ends.second.get(), program.get()};
+  const Deadline deadline = std::chrono::steady_clock::now() + plan_.limit;
+  const std::string arg = ExecuteArg(args);
+  const auto answer = plan_.sentry->manager().client().Call(
+      {.method = kExecuteAsync, .arg = arg, .fds = fds}, deadline);
+  if (!answer) {
+    return std::unexpected(ToError(answer.error(), "execute gantry-forward"));
+  }
+  const auto pid = ReadPid(*answer);
+  if (!pid) {
+    return std::unexpected(ToError(pid.error(), "execute gantry-forward"));
+  }
+  ForgetWhenEnded(*pid, deadline);
+  return std::move(ends.first);
+}
+
+/// The sentry keeps how a process ended until somebody has waited for it. It does not matter
+/// whether he is still there then.
+void PortForward::ForgetWhenEnded(int32_t pid, Deadline deadline) {
+  auto connection = urpc::Connection::Open(plan_.sentry->socket(), deadline);
+  const std::string arg = WaitPidArg(plan_.root, pid);
+  const auto sent = connection ? connection->Send({.method = kWaitPid, .arg = arg}, deadline)
+                               : std::unexpected(connection.error());
+  if (!sent) {
+    context_.Log(LogLevel::kDebug, ToError(sent.error(), "wait for gantry-forward").message);
+  }
+}
+
+Relay::Failed PortForward::OnFailure() {
+  return [this](uint16_t port, int sys_errno) { Say(port, "connect: " + ErrnoName(sys_errno)); };
+}
+
+void PortForward::Say(uint16_t port, const std::string& cause) {
+  context_.Count("forward_failures");
+  context_.Log(LogLevel::kInfo,
+               Format("forward a connection to port {} of the pod: {}", port, cause));
+}
+
+}  // namespace gantry::gvisor

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the engine and gantry-forward on the host say to each other. It is the same from release
+// to release: a process that has begun goes on when the engine is upgraded. A message is one
+// packet of a SOCK_SEQPACKET socket; numbers are the machine's.
+#pragma once
+
+#include <stdint.h>
+
+namespace gantry::forward {
+
+/// The number of gantry-forward's end. When nobody holds the other one any more, it ends.
+inline constexpr int kControlNumber = 3;
+/// At once; more are reset.
+inline constexpr int kMaxConnections = 128;
+
+/// From the engine, with two descriptors: the client's TCP socket, and the other end of what
+/// the process in the sentry has as its descriptor 0.
+struct Handover {
+  uint16_t port;
+};
+
+/// To the engine: the connection could not be made, and its client's was reset.
+struct Report {
+  uint16_t port;
+  /// The errno of the process in the sentry; ECONNABORTED: it ended without a word; EUSERS:
+  /// there are too many.
+  uint16_t error;
+};
+
+}  // namespace gantry::forward

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/pod_forward.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include "plugins/gvisor/forward/port_forward.h"
+
+namespace gantry::gvisor {
+namespace {
+
+Result<PortForwardPlan> PlanForward(Pod& pod, const PodRecord& record) {
+  PortForwardPlan plan;
+  plan.sentry = pod.sentry();
+  plan.root = record.root.empty() ? pod.id().str() : record.root;
+  GANTRY_TRY(plan.program, FindForwardProgram());
+  plan.cgroups = record.place.cgroups;
+  plan.limit = pod.options().timeout;
+  return plan;
+}
+
+Result<std::shared_ptr<PortForward>> BeginForward(Pod& pod, const PodRecord& record) {
+  GANTRY_TRY(const PortForwardPlan plan, PlanForward(pod, record));
+  auto recovered = PortForward::Recover(pod.context(), plan);
+  if (recovered || recovered.error().code != Code::kNotFound) {
+    return recovered;
+  }
+  return PortForward::Begin(pod.context(), record.netns, plan);
+}
+
+/// What a node cannot do for one pod it cannot do for the next: once is enough.
+void SayThatItCannot(SandboxContext& context, const Error& error) {
+  static std::atomic<bool> said = false;
+  context.Count("forward_unavailable");
+  context.Log(said.exchange(true) ? LogLevel::kDebug : LogLevel::kWarning,
+              "ports cannot be forwarded into this sandbox: " + error.message);
+}
+
+}  // namespace
+
+void ForwardPorts(Pod& pod) {
+  const PodRecord record = pod.record();
+  if (pod.flags().network != Network::kSandbox || record.netns.empty() || pod.forward()) {
+    return;
+  }
+  auto forward = BeginForward(pod, record);
+  if (!forward) {
+    SayThatItCannot(pod.context(), forward.error());
+    return;
+  }
+  pod.Have(std::move(*forward));
+}
+
+Status StopForwarding(Pod& pod) {
+  const auto limit =
+      std::min<std::chrono::milliseconds>(pod.context().TimeLeft(), pod.options().timeout);
+  // What it holds keeps the namespace.
+  const auto forward = pod.forward();
+  pod.Have(std::shared_ptr<PortForward>());
+  return PortForward::End(pod.context(), forward, limit);
+}
+
+}  // namespace gantry::gvisor

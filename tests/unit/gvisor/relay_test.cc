@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The process that carries the bytes of a pod's connections, started and recovered.
+#include "plugins/gvisor/forward/relay.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <future>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "plugins/gvisor/forward/program/protocol.h"
+#include "plugins/gvisor/launch/child.h"
+#include "tests/unit/gvisor/forward_fixture.h"
+
+namespace gantry::gvisor {
+namespace {
+
+constexpr std::chrono::seconds kRelayLimit{20};
+
+/// A client, connected by TCP, and whoever serves it.
+struct Parties {
+  UniqueFd client;
+  UniqueFd server;
+};
+
+class RelayTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) {
+      GTEST_SKIP() << "needs root to become nobody";
+    }
+    program_.reset(open(GANTRY_FORWARD, O_RDONLY | O_CLOEXEC));
+    relay_ = Relay::Start(context_, program_, {}, failed()).value();
+  }
+
+  Relay::Failed failed() {
+    return [this](uint16_t port, int error) {
+      context_.Log(LogLevel::kInfo, Format("{}: {}", port, error));
+    };
+  }
+
+  /// Handed over; the server has not said anything.
+  Parties Connect(uint16_t port) {
+    Parties parties;
+    const auto [listener, listens] = ListenIn(nullptr, "127.0.0.1");
+    parties.client = ConnectIn(nullptr, "127.0.0.1", listens).first;
+    const UniqueFd accepted = AcceptFrom(listener);
+    auto ends = SocketPair();
+    parties.server = std::move(ends->second);
+    EXPECT_TRUE(relay_->Take(accepted, ends->first, port));
+    return parties;
+  }
+
+  Parties Established() {
+    Parties parties = Connect(80);
+    EXPECT_TRUE(SendText(parties.server, std::string(1, '\0')));
+    return parties;
+  }
+
+  static void ExpectCarries(const Parties& parties) {
+    ASSERT_TRUE(SendText(parties.client, "question"));
+    EXPECT_EQ(ReadSome(parties.server, 8), "question");
+    ASSERT_TRUE(SendText(parties.server, "answer"));
+    EXPECT_EQ(ReadSome(parties.client, 6), "answer");
+  }
+
+  WatchingContext context_;
+  UniqueFd program_;
+  std::unique_ptr<Relay> relay_;
+};
+
+TEST_F(RelayTest, CarriesOnceTheServerIsThere) {
+  const Parties parties = Connect(80);
+  ASSERT_TRUE(SendText(parties.client, "early"));
+  ASSERT_TRUE(SendText(parties.server, std::string(1, '\0')));
+  EXPECT_EQ(ReadSome(parties.server, 5), "early");
+  ExpectCarries(parties);
+}
+
+TEST_F(RelayTest, PassesEachEndByItself) {
+  const Parties parties = Established();
+  ASSERT_TRUE(SendText(parties.client, "all of it"));
+  ASSERT_EQ(shutdown(parties.client.get(), SHUT_WR), 0);
+  EXPECT_EQ(ReadAll(parties.server), "all of it");
+  ASSERT_TRUE(SendText(parties.server, "answer"));
+  ASSERT_EQ(shutdown(parties.server.get(), SHUT_WR), 0);
+  EXPECT_EQ(ReadAll(parties.client), "answer");
+}
+
+TEST_F(RelayTest, ResetsAndTellsWhatCouldNotBeConnected) {
+  const Parties parties = Connect(8080);
+  ASSERT_TRUE(SendText(parties.server, std::string(1, static_cast<char>(ECONNREFUSED))));
+  int error = 0;
+  EXPECT_EQ(ReadAll(parties.client, &error), "");
+  EXPECT_EQ(error, ECONNRESET);
+  EXPECT_TRUE(context_.Said(Format("8080: {}", ECONNREFUSED)));
+}
+
+TEST_F(RelayTest, ResetsWhatEndsWithoutAWord) {
+  Parties parties = Connect(8080);
+  parties.server.reset();
+  int error = 0;
+  EXPECT_EQ(ReadAll(parties.client, &error), "");
+  EXPECT_EQ(error, ECONNRESET);
+  EXPECT_TRUE(context_.Said(Format("8080: {}", ECONNABORTED)));
+}
+
+TEST_F(RelayTest, LetsTheServerKnowThatAClientLeftWhileItWaited) {
+  Parties parties = Connect(8080);
+  const linger at_once = {1, 0};
+  ASSERT_EQ(setsockopt(parties.client.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
+  parties.client.reset();
+  EXPECT_EQ(ReadAll(parties.server), "");
+}
+
+TEST_F(RelayTest, EndsAConnectionWhoseServerIsGone) {
+  Parties parties = Established();
+  ASSERT_TRUE(SendText(parties.server, "last words"));
+  parties.server.reset();
+  EXPECT_EQ(ReadAll(parties.client), "last words");
+}
+
+TEST_F(RelayTest, CarriesAsManyAsItMayAndResetsTheNext) {
+  std::vector<Parties> all;
+  for (int i = 0; i < forward::kMaxConnections; ++i) {
+    all.push_back(Established());
+    ExpectCarries(all.back());
+  }
+  const Parties further = Connect(99);
+  int error = 0;
+  EXPECT_EQ(ReadAll(further.client, &error), "");
+  EXPECT_EQ(error, ECONNRESET);
+  EXPECT_TRUE(context_.Said(Format("99: {}", EUSERS)));
+  for (const Parties& one : all) {
+    ExpectCarries(one);
+  }
+  // A place that was given up is another's.
+  ASSERT_EQ(shutdown(all.back().client.get(), SHUT_WR), 0);
+  EXPECT_EQ(ReadAll(all.back().server), "");
+  all.back().server.reset();
+  EXPECT_EQ(ReadAll(all.back().client), "");
+  all.pop_back();
+  all.push_back(Established());
+  ExpectCarries(all.back());
+}
+
+TEST_F(RelayTest, GoesOnWithoutTheEngineAndForTheNext) {
+  const Parties before = Established();
+  ExpectCarries(before);
+  relay_.reset();
+  ExpectCarries(before);
+  relay_ = Relay::Recover(context_, failed());
+  ASSERT_TRUE(relay_);
+  ExpectCarries(before);
+  ExpectCarries(Established());
+}
+
+TEST_F(RelayTest, TellsThatItHasEnded) {
+  const auto process = context_.FindSpawned("forward");
+  ASSERT_TRUE(process);
+  ASSERT_TRUE(process->Signal(SIGKILL));
+  ASSERT_TRUE(process->Wait(kRelayLimit));
+  const auto ends = SocketPair();
+  EXPECT_EQ(relay_->Take(ends->first, ends->second, 80).error().code, Code::kUnavailable);
+}
+
+TEST_F(RelayTest, EndsWithThePod) {
+  const Parties parties = Established();
+  ASSERT_TRUE(relay_->End(context_, kRelayLimit));
+  EXPECT_EQ(context_.Alive(), 0U);
+  EXPECT_TRUE(context_.StoredNames().empty());
+  EXPECT_EQ(ReadAll(parties.client), "");
+  EXPECT_TRUE(relay_->End(context_, kRelayLimit)) << "once more is no error";
+  EXPECT_EQ(Relay::Recover(context_, failed()), nullptr);
+}
+
+TEST_F(RelayTest, EndsWhenNobodyCanReachIt) {
+  relay_.reset();
+  const auto process = context_.FindSpawned("forward");
+  EXPECT_FALSE(process->Ended());
+  context_.Drop("forward-relay");
+  EXPECT_EQ(process->Wait(kRelayLimit).value_or(WaitStatus{-1, 0}).code(), 0U);
+}
+
+}  // namespace
+}  // namespace gantry::gvisor
