@@ -119,7 +119,7 @@ e2e_suite() {
   case "$rest" in
     *-gvisor-*)
       runsc="${rest##*-}" rest="${rest%-*}"
-      filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:Gvisor*'
+      filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:*Gvisor*'
       ;;
     1.*-gvisor) newer=1 filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*Cri*' ;;
     2.3.4-crun) filter='*' ;;

@@ -159,6 +159,8 @@ struct Container : std::enable_shared_from_this<Container> {
   /// whichever is taken up first finds them.
   std::string sandbox_prefix;
   std::unique_ptr<os::OomWatch> oom;
+  /// By that watch, in the time of this engine.
+  bool oom_told = false;
   SandboxEntryPtr sandbox;
   std::unique_ptr<ContainerContextImpl> context;
   /// Null while it is being made. Shared with calls under way.

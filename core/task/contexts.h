@@ -37,6 +37,7 @@ class ProcessObserver {
   /// They are about to be made, by us; empty: they could not be. To be recorded before they
   /// are. Errors: kFailedPrecondition: they are another container's; kNotFound: it is removed.
   virtual Status OnMakingCgroup(Container& container, os::Cgroup cgroup) = 0;
+  /// By its backend's word. What its cgroups have told is not told again.
   virtual void OnOutOfMemory(Container& container) = 0;
 
  protected:

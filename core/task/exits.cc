@@ -231,7 +231,10 @@ void Service::OnCgroup(Container& container, os::Cgroup cgroup, std::unique_ptr<
   container.cgroup_dirs =
       ours ? container.cgroup.Dirs() : DirsOf(container.cgroup, parts_.services.cgroups);
   if (oom) {
-    oom->Begin(parts_.services.loop, [this, &container] { OnOutOfMemory(container); });
+    oom->Begin(parts_.services.loop, [this, &container] {
+      container.oom_told = true;
+      TellOutOfMemory(container);
+    });
     container.oom = std::move(oom);
   }
   Protect(container);
@@ -256,7 +259,18 @@ Status Service::OnMakingCgroup(Container& container, os::Cgroup cgroup) {
   return {};
 }
 
+/// Where the limit is one above, cgroup v1 notifies all below it: the container's own too, in
+/// which there may be nothing.
 void Service::OnOutOfMemory(Container& container) {
+  if (container.oom) {
+    container.oom->CheckNow();
+  }
+  if (!container.oom_told) {
+    TellOutOfMemory(container);
+  }
+}
+
+void Service::TellOutOfMemory(const Container& container) {
   if (container.init && container.init->state != State::kStopped) {
     Publish(events::TaskOom(container.subject()));
   }

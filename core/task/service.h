@@ -198,6 +198,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
                 std::unique_ptr<os::OomWatch> oom) override;
   Status OnMakingCgroup(Container& container, os::Cgroup cgroup) override;
   void OnOutOfMemory(Container& container) override;
+  void TellOutOfMemory(const Container& container);
   os::Task<void> HandleExit(ContainerPtr container, TaskProcessPtr process);
   os::Task<void> EndExecsFirst(ContainerPtr container);
   os::Task<void> AwaitReader(TaskProcessPtr process);

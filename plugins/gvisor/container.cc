@@ -11,6 +11,7 @@
 #include <gantry/format.h>
 
 #include "plugins/gvisor/exec.h"
+#include "plugins/gvisor/out_of_memory.h"
 
 namespace gantry::gvisor {
 
@@ -87,7 +88,25 @@ Status GvisorContainer::Resume() {
   return sentry->Resume(id_.str(), pod_->StepDeadline());
 }
 
-Result<AnyValue> GvisorContainer::Stats() { return LeftOut("stats"); }
+Result<AnyValue> GvisorContainer::Stats() {
+  const Deadline deadline = pod_->StepDeadline();
+  const StatsPlace place{.cgroups = pod_->record().place.cgroups, .is_alone = pod_->is_alone()};
+  const auto sentry = pod_->IsAlive() ? pod_->sentry() : nullptr;
+  const auto end = End();
+  if (sentry && !end) {
+    GANTRY_TRY(const bool started, HasStarted());
+    if (!started) {
+      return Fail(Code::kFailedPrecondition, "measure container '{}': it has not been started",
+                  id_.str());
+    }
+    auto measured = stats_.Measure(sentry->manager(), place, deadline);
+    if (measured || measured.error().code != Code::kNotFound) {
+      return measured;
+    }
+  }
+  const bool out_of_memory = end ? end->out_of_memory : KilledForMemory(*pod_, pod_->process());
+  return stats_.MeasureEnded(sentry ? &sentry->manager() : nullptr, place, out_of_memory, deadline);
+}
 
 Status GvisorContainer::Checkpoint(const CheckpointRequest&) { return LeftOut("checkpoint"); }
 

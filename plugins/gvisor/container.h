@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include <gantry/error.h>
 
 #include "plugins/gvisor/pod.h"
+#include "plugins/gvisor/stats/container_stats.h"
 
 namespace gantry::gvisor {
 
@@ -30,6 +32,11 @@ class ExecTable {
   std::map<int32_t, ExecId> execs_;
 };
 
+/// Why a container has ended.
+struct ContainerEnd {
+  bool out_of_memory = false;
+};
+
 /// Thread: workers, as `Container`.
 class GvisorContainer : public Container {
  public:
@@ -39,7 +46,8 @@ class GvisorContainer : public Container {
         bundle_(request.bundle),
         context_(context),
         pod_(std::move(pod)),
-        execs_(std::make_shared<ExecTable>()) {}
+        execs_(std::make_shared<ExecTable>()),
+        stats_(id_.str(), bundle_) {}
 
   Status KillAll(uint32_t signal) override;
   Status Pause() override;
@@ -59,9 +67,15 @@ class GvisorContainer : public Container {
 
   ContainerContext& context() { return context_; }
 
-  Pod& pod() { return *pod_; }
+  Pod& pod() const { return *pod_; }
 
   const std::shared_ptr<Pod>& shared_pod() const { return pod_; }
+
+  /// Of one that has ended; none: it has not, as far as this knows.
+  virtual std::optional<ContainerEnd> End() const = 0;
+
+  /// What is kept of what it has used.
+  Status ForgetStats() const { return stats_.Forget(); }
 
   /// Errors: kUnavailable: there is no sentry.
   Result<std::shared_ptr<Sentry>> RunningSentry() const;
@@ -73,6 +87,7 @@ class GvisorContainer : public Container {
   ContainerContext& context_;
   const std::shared_ptr<Pod> pod_;
   const std::shared_ptr<ExecTable> execs_;
+  ContainerStats stats_;
 };
 
 /// Sends a signal in a sandbox. Errors: kNotFound: the process has ended, perhaps with its

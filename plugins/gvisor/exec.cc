@@ -114,9 +114,8 @@ Status GvisorExec::Watch(std::vector<urpc::Connection> waits) {
     report_->Tell(ExitedNow(kKilledStatus));
     return {};
   }
-  GANTRY_TRY(wait_, ExitWait::Begin(
-                        place_.pod->context(), std::move(waits),
-                        TellEnd(report_, {place_.pod, Path(), WaitName(), pid_, std::string()})));
+  GANTRY_TRY(wait_, ExitWait::Begin(place_.pod->context(), std::move(waits),
+                                    TellEnd(report_, {place_.pod, Path(), WaitName(), pid_})));
   return {};
 }
 

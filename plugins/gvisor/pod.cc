@@ -29,7 +29,9 @@ std::string PodRecord::ToJson() const {
                      {"network", network},
                      {"started", state.started},
                      {"paused", state.wanted},
-                     {"stopped", state.stopped}};
+                     {"stopped", state.stopped},
+                     {"oom_kills", oom_kills},
+                     {"out_of_memory", out_of_memory}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -54,6 +56,9 @@ Result<PodRecord> PodRecord::FromJson(const std::string& text) {
     json.at("started").get_to(record.state.started);
     json.at("paused").get_to(record.state.wanted);
     json.at("stopped").get_to(record.state.stopped);
+    // Not there where an engine before these has saved it.
+    record.oom_kills = json.value("oom_kills", uint64_t{0});
+    record.out_of_memory = json.value("out_of_memory", false);
   } catch (const Json::exception& e) {
     return Fail(Code::kDataLoss, "read the state of a sandbox: {}", e.what());
   }
@@ -126,6 +131,12 @@ void Pod::Have(std::shared_ptr<PortForward> forward) {
 bool Pod::IsAlive() const {
   const auto here = process();
   return here && !here->Ended();
+}
+
+void Pod::ApplyOomScores() {
+  if (const auto here = process()) {
+    SetOomScore(context_, *here, oom_scores_.OfSentry());
+  }
 }
 
 Result<UniqueFd> Pod::Runsc() { return context_.Take(kRunscName); }

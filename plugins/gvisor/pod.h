@@ -16,6 +16,7 @@
 
 #include "plugins/gvisor/launch/child.h"
 #include "plugins/gvisor/launch/flags.h"
+#include "plugins/gvisor/oom_score.h"
 #include "plugins/gvisor/options.h"
 #include "plugins/gvisor/pid_namespaces.h"
 #include "plugins/gvisor/sentry/sentry.h"
@@ -41,6 +42,10 @@ struct PodRecord {
   std::string netns;
   std::string network;
   SentryState state;
+  /// What the kernel had killed in its cgroups for want of memory when it was made.
+  uint64_t oom_kills = 0;
+  /// Memory has ended it. Its cgroups, which tell it, go before the last of its containers.
+  bool out_of_memory = false;
 
   std::string ToJson() const;
   /// Errors: kDataLoss.
@@ -70,6 +75,12 @@ class Pod {
   /// The pod has no network namespace of its own. Before its sentry is started, or taken up.
   void UseHostNetwork() { flags_.network = Network::kHost; }
 
+  /// It is there for one container, and gets no other. Before its sentry is started, or taken
+  /// up.
+  void UseForOne() { is_alone_ = true; }
+
+  bool is_alone() const { return is_alone_; }
+
   /// Of the call under way, and of a step of it.
   Deadline StepDeadline() const;
 
@@ -94,6 +105,11 @@ class Pod {
   /// Is there and has not ended.
   bool IsAlive() const;
 
+  OomScores& oom_scores() { return oom_scores_; }
+
+  /// Gives its sentry what its containers are to have, after a change of them.
+  void ApplyOomScores();
+
   /// runsc as this pod was started with, from the store.
   Result<UniqueFd> Runsc();
 
@@ -104,6 +120,8 @@ class Pod {
   const Options options_;
   Flags flags_;
   PidNamespaces pid_namespaces_;
+  bool is_alone_ = false;
+  OomScores oom_scores_;
   /// Guards what follows.
   mutable std::mutex mutex_;
   PodRecord record_;

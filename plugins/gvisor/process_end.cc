@@ -13,6 +13,7 @@
 #include <gantry/number.h>
 
 #include "plugins/gvisor/container.h"
+#include "plugins/gvisor/out_of_memory.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -20,12 +21,20 @@ namespace {
 constexpr mode_t kFileMode = 0600;
 constexpr size_t kMaxFile = 256;
 
+/// Its sentry is gone, or its gofer, whose end is that of its container alone.
+bool WasForMemory(const EndPlan& plan, std::optional<uint32_t> status) {
+  if (!status) {
+    return KilledForMemory(*plan.pod, plan.pod->process());
+  }
+  return *status == kKilledStatus && plan.gofer && KilledForMemory(*plan.pod, plan.gofer);
+}
+
 }  // namespace
 
 Status KnownProcess::Write(const std::string& path) const {
   std::string text = std::to_string(pid);
   if (exit) {
-    text += Format(" {} {}", exit->status, exit->exited_at_ns);
+    text += Format(" {} {} {}", exit->status, exit->exited_at_ns, out_of_memory ? 1 : 0);
   }
   return ReplaceFile(path, text, kFileMode);
 }
@@ -42,21 +51,27 @@ Result<KnownProcess> KnownProcess::Read(const std::string& path) {
     numbers.push_back(*number);
     rest.remove_prefix(std::min(space + 1, rest.size()));
   }
-  if (numbers.size() != 1 && numbers.size() != 3) {
+  // Without the last one: as engines before this one have written it.
+  if (numbers.size() != 1 && numbers.size() != 3 && numbers.size() != 4) {
     return Fail(Code::kInternal, "read the file of a process '{}': '{}'", path, text);
   }
   KnownProcess known;
   known.pid = static_cast<int32_t>(numbers[0]);
-  if (numbers.size() == 3) {
+  if (numbers.size() > 1) {
     known.exit = {static_cast<uint32_t>(numbers[1]), numbers[2]};
+    known.out_of_memory = numbers.size() > 3 && numbers[3] != 0;
   }
   return known;
 }
 
-void EndReport::Tell(ExitStatus exit) {
+void EndReport::Tell(ExitStatus exit, bool out_of_memory) {
   const std::lock_guard lock(mutex_);
   if (context_ != nullptr && !told_) {
+    if (out_of_memory && container_ != nullptr) {
+      container_->OutOfMemory();
+    }
     context_->Exited(exit);
+    out_of_memory_ = out_of_memory;
   }
   told_ = true;
 }
@@ -65,7 +80,7 @@ bool EndReport::TellKnown(const KnownProcess& known) {
   if (!known.exit) {
     return false;
   }
-  Tell(*known.exit);
+  Tell(*known.exit, known.out_of_memory);
   return true;
 }
 
@@ -79,17 +94,23 @@ bool EndReport::told() const {
   return told_;
 }
 
-std::function<void(uint32_t)> TellEnd(std::shared_ptr<EndReport> report, EndPlan plan) {
-  return [report = std::move(report), plan = std::move(plan)](uint32_t status) {
-    const ExitStatus exit = ExitedNow(status);
+bool EndReport::out_of_memory() const {
+  const std::lock_guard lock(mutex_);
+  return out_of_memory_;
+}
+
+ExitWait::Ended TellEnd(std::shared_ptr<EndReport> report, EndPlan plan) {
+  return [report = std::move(report), plan = std::move(plan)](std::optional<uint32_t> status) {
+    const ExitStatus exit = ExitedNow(status.value_or(kKilledStatus));
+    const bool out_of_memory = !plan.container.empty() && WasForMemory(plan, status);
     if (!plan.container.empty()) {
       // A pid namespace that it shared has no init to end with.
       IgnoreError(
           SendSignal(*plan.pod, {.container = plan.container, .mode = SignalMode::kAll}, SIGKILL),
           "mostly nothing is left");
     }
-    const Status kept = KnownProcess{plan.pid, exit}.Write(plan.path);
-    report->Tell(exit);
+    const Status kept = KnownProcess{plan.pid, exit, out_of_memory}.Write(plan.path);
+    report->Tell(exit, out_of_memory);
     if (kept) {
       // A sentry that ends waits for those that are connected with it.
       plan.pod->context().Drop(plan.name);

@@ -4,16 +4,17 @@
 // that the sentry's answer can be let go, then to the core.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 
+#include <gantry/container.h>
 #include <gantry/error.h>
 #include <gantry/process.h>
 
 #include "plugins/gvisor/pod.h"
+#include "plugins/gvisor/sentry/exit_wait.h"
 
 namespace gantry::gvisor {
 
@@ -21,7 +22,9 @@ namespace gantry::gvisor {
 struct KnownProcess {
   /// In the sentry; 0: a container's init.
   int32_t pid = 0;
-  std::optional<ExitStatus> exit;
+  std::optional<ExitStatus> exit{};
+  /// Of a container's init: that is why it has ended.
+  bool out_of_memory = false;
 
   /// Replaces the file. Errors: as `ReplaceFile`.
   Status Write(const std::string& path) const;
@@ -34,19 +37,27 @@ class EndReport {
  public:
   explicit EndReport(ProcessContext& context) : context_(&context) {}
 
-  /// Again: nothing.
-  void Tell(ExitStatus exit);
+  /// Of a container's init.
+  explicit EndReport(ContainerContext& container)
+      : context_(&container.init()), container_(&container) {}
+
+  /// `out_of_memory`: that is why its container has ended. Again: nothing.
+  void Tell(ExitStatus exit, bool out_of_memory = false);
   /// Tells what is known already. False: it is not known.
   bool TellKnown(const KnownProcess& known);
   /// Its `Process` is being destroyed.
   void Retire();
   bool told() const;
+  bool out_of_memory() const;
 
  private:
   /// Guards what follows; held while the core takes note.
   mutable std::mutex mutex_;
   ProcessContext* context_;
+  /// Null: it is an exec.
+  ContainerContext* container_ = nullptr;
   bool told_ = false;
+  bool out_of_memory_ = false;
 };
 
 struct EndPlan {
@@ -57,10 +68,11 @@ struct EndPlan {
   std::string name;
   int32_t pid = 0;
   /// A container whose init this is: what is left of it is killed. Empty: it is an exec.
-  std::string container;
+  std::string container{};
+  /// Of that container. Null: it has none.
+  std::shared_ptr<HostProcess> gofer{};
 };
 
-/// For `ExitWait`.
-std::function<void(uint32_t)> TellEnd(std::shared_ptr<EndReport> report, EndPlan plan);
+ExitWait::Ended TellEnd(std::shared_ptr<EndReport> report, EndPlan plan);
 
 }  // namespace gantry::gvisor

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
 
 #include "plugins/gvisor/launch/filestore.h"
 #include "plugins/gvisor/pod_forward.h"
+#include "plugins/gvisor/out_of_memory.h"
 #include "plugins/gvisor/pod_network.h"
 #include "plugins/gvisor/stdio/streams.h"
 
@@ -32,6 +32,7 @@ Status RootContainer::ReadRequest(const ContainerRequest& request) {
                 "container, which gVisor cannot do",
                 id().str(), spec_.mapped_mount);
   }
+  pod().oom_scores().SetRoot(spec_.oom_score_adj);
   return {};
 }
 
@@ -51,25 +52,11 @@ Status RootContainer::Create(const ContainerRequest& request, const Runsc& runsc
     IgnoreError(Delete(), "the first error counts");
     return made;
   }
-  SetOomScore();
+  pod().ApplyOomScores();
+  if (gofer_) {
+    SetOomScore(pod().context(), *gofer_, spec_.oom_score_adj);
+  }
   return {};
-}
-
-/// A process without CAP_SYS_RESOURCE cannot lower it, and works nevertheless.
-void RootContainer::SetOomScore() {
-  if (!spec_.oom_score_adj) {
-    return;
-  }
-  for (const auto& process : {pod().process(), gofer_}) {
-    if (!process) {
-      continue;
-    }
-    const std::string path = Format("/proc/{}/oom_score_adj", process->pid().value);
-    const Status set = WriteFile(path, std::to_string(*spec_.oom_score_adj), 0);
-    if (!set && set.error().code != Code::kNotFound) {
-      pod().context().Log(LogLevel::kWarning, set.error().message);
-    }
-  }
 }
 
 Result<bool> RootContainer::HasStarted() {
@@ -119,10 +106,19 @@ Status RootContainer::KillAll(uint32_t signal) {
                                                      : Kill(signal);
 }
 
+std::optional<ContainerEnd> RootContainer::End() const {
+  const auto process = pod().process();
+  if (process && !process->Ended()) {
+    return std::nullopt;
+  }
+  return ContainerEnd{.out_of_memory = KilledForMemory(pod(), process)};
+}
+
 Status RootContainer::Delete() {
   GANTRY_CHECK_OK(RemoveSentry(pod(), gofer_, bundle()));
   GANTRY_CHECK_OK(StopForwarding(pod()));
   GANTRY_CHECK_OK(GiveBackNetwork(pod()));
+  GANTRY_CHECK_OK(ForgetStats());
   return RemoveFilestores(FilestorePaths(spec_, pod().id().str()));
 }
 
@@ -139,6 +135,10 @@ Status RootContainer::Recover(const ContainerRequest& request, const std::string
     constexpr uint32_t kUnknownExitStatus = 255;
     context().init().Exited(ExitedNow(kUnknownExitStatus));
     return {};
+  }
+  // The core watches its cgroup from now on.
+  if (process->Ended() && KilledForMemory(pod(), process)) {
+    context().OutOfMemory();
   }
   return context().init().Bind(process);
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "plugins/gvisor/container.h"
@@ -30,9 +31,11 @@ class RootContainer : public GvisorContainer {
   Status KillAll(uint32_t signal) override;
   Status Delete() override;
 
+ protected:
+  std::optional<ContainerEnd> End() const override;
+
  private:
   Status ReadRequest(const ContainerRequest& request);
-  void SetOomScore();
 
   Spec spec_;
   GoferProcess gofer_;

@@ -68,6 +68,9 @@ Result<std::unique_ptr<GvisorSandbox>> GvisorSandbox::Build(const SandboxRequest
   }
   auto pod =
       std::make_shared<Pod>(request.id, request.ns, context, std::move(options), std::move(flags));
+  if (request.kind == SandboxKind::kImplied) {
+    pod->UseForOne();
+  }
   return std::unique_ptr<GvisorSandbox>(
       new GvisorSandbox(request, std::move(config), std::move(pod), std::move(runscs)));
 }

@@ -12,6 +12,7 @@
 
 #include "plugins/gvisor/launch/filestore.h"
 #include "plugins/gvisor/launch/sentry_start.h"
+#include "plugins/gvisor/out_of_memory.h"
 #include "plugins/gvisor/sentry/durable_call.h"
 #include "plugins/gvisor/stdio/streams.h"
 
@@ -27,7 +28,7 @@ SubContainer::SubContainer(const ContainerRequest& request, ContainerContext& co
                            std::shared_ptr<Pod> pod)
     : GvisorContainer(request, context, std::move(pod)),
       request_(request),
-      report_(std::make_shared<EndReport>(context.init())) {}
+      report_(std::make_shared<EndReport>(context)) {}
 
 SubContainer::~SubContainer() {
   pod().pid_namespaces().Remove(id());
@@ -96,6 +97,7 @@ Status SubContainer::OpenFiles() {
   GANTRY_TRY(const UniqueFd runsc, pod().Runsc());
   const GoferPlan plan = PlanGofer(record, runsc);
   GANTRY_TRY(gofer_, StartGofer(pod().context(), plan));
+  SetOomScore(pod().context(), *gofer_.process, spec_.oom_score_adj);
   GANTRY_TRY(const std::string mounts, ReadMounts(gofer_, plan, pod().StepDeadline()));
   GANTRY_TRY(resolved_, WithMounts(spec_.json, mounts));
   return {};
@@ -137,7 +139,7 @@ void SubContainer::LetStreamsGo() {
   ForgetKept(pod().context(), Name(kStreams));
 }
 
-Result<bool> SubContainer::HasStarted() { return started_; }
+Result<bool> SubContainer::HasStarted() { return started_.load(); }
 
 Status SubContainer::Start() {
   if (started_) {
@@ -196,6 +198,8 @@ Status SubContainer::SendStart(const Streams& streams, Deadline deadline) {
 Status SubContainer::Watch(Deadline deadline) {
   started_ = true;
   HavePidNamespace();
+  pod().oom_scores().Add(id().str(), spec_.oom_score_adj);
+  pod().ApplyOomScores();
   // The sentry has its own: of a gofer's connection that one side keeps no end is seen.
   gofer_.connections.clear();
   filestores_.clear();
@@ -217,9 +221,13 @@ Status SubContainer::Watch(Deadline deadline) {
   }
   sandbox.Drop(Name("start"));
   LetStreamsGo();
-  auto tell = TellEnd(report_, {shared_pod(), ExitPath(), Name("wait"), 0, id().str()});
+  auto tell = TellEnd(report_, {.pod = shared_pod(),
+                                .path = ExitPath(),
+                                .name = Name("wait"),
+                                .container = id().str(),
+                                .gofer = gofer_.process});
   if (waits.empty()) {
-    tell(kKilledStatus);
+    tell(std::nullopt);
     return {};
   }
   GANTRY_TRY(wait_, ExitWait::Begin(sandbox, std::move(waits), std::move(tell)));
@@ -251,6 +259,10 @@ Status SubContainer::KillAll(uint32_t signal) {
   return started_ ? GvisorContainer::KillAll(signal) : Kill(signal);
 }
 
+std::optional<ContainerEnd> SubContainer::End() const {
+  return report_->told() ? std::optional(ContainerEnd{report_->out_of_memory()}) : std::nullopt;
+}
+
 void SubContainer::EndGofer() {
   gofer_.connections.clear();
   if (gofer_.process) {
@@ -263,6 +275,8 @@ Status SubContainer::Delete() {
   const Deadline deadline = pod().StepDeadline();
   const auto sentry = pod().sentry();
   const bool alive = sentry && pod().IsAlive();
+  pod().oom_scores().Remove(id().str());
+  pod().ApplyOomScores();
   if (alive) {
     // A container that stands still does not end.
     IgnoreError(sentry->Resume(id().str(), deadline), "then it ends when the sandbox does");
@@ -286,6 +300,7 @@ Status SubContainer::Delete() {
   }
   LetStreamsGo();
   GANTRY_CHECK_OK(RemoveLog(bundle(), kGoferLog));
+  GANTRY_CHECK_OK(ForgetStats());
   return RemoveFilestores(FilestorePaths(spec_, pod().id().str()));
 }
 
@@ -313,7 +328,7 @@ Status SubContainer::Recover(const std::string& blob) {
     return {};
   }
   if (!pod().process()) {
-    report_->Tell(ExitedNow(kKilledStatus));
+    report_->Tell(ExitedNow(kKilledStatus), KilledForMemory(pod(), nullptr));
     return {};
   }
   context().init().SetPid(pod().process()->pid());

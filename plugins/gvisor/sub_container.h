@@ -4,7 +4,9 @@
 // call of the sentry.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,9 @@ class SubContainer : public GvisorContainer {
   Status ConsoleSignal(uint32_t signal) override;
   Status Delete() override;
 
+ protected:
+  std::optional<ContainerEnd> End() const override;
+
  private:
   std::string Name(std::string_view what) const;
   std::string ExitPath() const;
@@ -69,8 +74,8 @@ class SubContainer : public GvisorContainer {
   Streams streams_;
   const std::shared_ptr<EndReport> report_;
   std::shared_ptr<ExitWait> wait_;
-  /// The sentry has been told to start it, or may have been.
-  bool started_ = false;
+  /// The sentry has been told to start it, or may have been. Asked at any time.
+  std::atomic<bool> started_ = false;
 };
 
 }  // namespace gantry::gvisor

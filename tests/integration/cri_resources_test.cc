@@ -3,8 +3,6 @@
 // What the pod as a whole may use: the limits of its containers and the overhead of
 // its RuntimeClass, in the pod's cgroup. A kubelet makes that cgroup; where nobody
 // did, the pods that the shim makes have one made.
-#include <filesystem>
-
 #include "tests/integration/harness/cri_pod.h"
 
 namespace gantry::e2e {
@@ -12,20 +10,7 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-/// `cgroup`'s memory folder, of v1 or v2; made where it is not there.
-std::string MemoryFolder(const std::string& cgroup) {
-  const std::string v1 = "/sys/fs/cgroup/memory";
-  const std::string folder = (std::filesystem::exists(v1) ? v1 : "/sys/fs/cgroup") + cgroup;
-  std::filesystem::create_directories(folder);
-  return folder;
-}
-
-std::string LimitFile(const std::string& folder) {
-  const std::string v1 = folder + "/memory.limit_in_bytes";
-  return std::filesystem::exists(v1) ? v1 : folder + "/memory.max";
-}
-
-std::string LimitOf(const std::string& cgroup) { return ReadText(LimitFile(MemoryFolder(cgroup))); }
+std::string LimitOf(const std::string& cgroup) { return ReadText(MemoryLimitFile(cgroup)); }
 
 std::string Text(int64_t bytes) { return std::to_string(bytes) + "\n"; }
 
@@ -42,7 +27,7 @@ INSTANTIATE_TEST_SUITE_P(Sandboxer, CriResources, kSandboxers, SandboxerName);
 
 TEST_P(CriResources, OfTheKubeletsCgroupAreItsOwn) {
   const PodConfig config = PodOf({.overhead = 16 * kMiB, .resources = 64 * kMiB});
-  WriteText(LimitFile(MemoryFolder(config.cgroup_parent)), std::to_string(96 * kMiB));
+  WriteText(MemoryLimitFile(config.cgroup_parent), std::to_string(96 * kMiB));
   const std::string pod = RunPod(config);
   const std::string id = RunContainerIn(pod, config, "one", {"sleep", "1000"}, 32 * kMiB);
   EXPECT_EQ(LimitOf(config.cgroup_parent), Text(96 * kMiB)) << "what it had before the pod";

@@ -95,7 +95,8 @@ class ContainerContext {
   /// Directories outside the bundle that hold this container's state and nothing
   /// else: they are removed with it where neither backend nor engine can do it.
   virtual void UseStateDirs(std::vector<std::string> dirs) = 0;
-  /// The container ran out of memory. For backends without cgroups.
+  /// The container ran out of memory, as its cgroups cannot tell: it has none, or its processes
+  /// are elsewhere. Before its end is said. Where they have told it, it is not told again.
   virtual void OutOfMemory() = 0;
   /// Keeps the backend's state of this container; it comes back at recovery.
   /// On disk when this returns. Errors: kInvalidArgument above 64 KiB.

@@ -23,7 +23,4 @@ struct HostLimits {
 /// Blocks: on files. Thread: any.
 HostLimits ReadHostLimits(const std::vector<std::string>& cgroups);
 
-/// How often the kernel has killed a process in these cgroups, or below, for want of memory.
-uint64_t OomKills(const std::vector<std::string>& cgroups);
-
 }  // namespace gantry::gvisor

@@ -14,7 +14,9 @@
 #include "plugins/gvisor/launch/filestore.h"
 #include "plugins/gvisor/launch/gofer.h"
 #include "plugins/gvisor/network/netns.h"
+#include "plugins/gvisor/out_of_memory.h"
 #include "plugins/gvisor/sentry/durable_call.h"
+#include "plugins/gvisor/stats/host_cgroup.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -94,6 +96,7 @@ class Starter {
     record_.conf = pod_.flags().ConfJson();
     record_.host_network = pod_.flags().network == Network::kHost;
     record_.netns = plan_.spec.netns_path;
+    record_.oom_kills = OomKills(plan_.cgroups);
     return pod_.context().Store(kRunscName, plan_.runsc.runsc.file);
   }
 
@@ -208,6 +211,7 @@ Status RemoveSentry(Pod& pod, const GoferProcess& gofer, const std::string& bund
   if (const auto sentry = pod.sentry()) {
     sentry->Hangup();
   }
+  KeepWhetherMemoryEndedIt(pod);
   GANTRY_CHECK_OK(End(pod.process().get(), limit));
   if (pod.record().pid == 0) {
     // An engine before may have come as far, and not have kept it.

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <gantry/format.h>
+#include <gantry/number.h>
 
 namespace gantry::gvisor {
 namespace {
@@ -64,6 +65,38 @@ Json ToJson(const ExecArgs& args) {
 
 std::string TextOf(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+uint64_t SumOf(const Json& numbers) {
+  uint64_t sum = 0;
+  for (const Json& one : numbers) {
+    sum += one.is_number_unsigned() ? one.get<uint64_t>() : 0;
+  }
+  return sum;
+}
+
+/// Those of cgroups v1 and v2.
+constexpr std::array<std::pair<const char*, const char*>, 2> kCpuFiles = {
+    {{"cpuacct", "cpuacct.usage"}, {"cpu", "cpu.stat"}}};
+
+/// Nanoseconds in what was read from one of them; none: it was not there.
+std::optional<uint64_t> CpuTimeIn(const Json& result) {
+  const Json& failed = MemberOf(result, "is_error");
+  const Json& value = MemberOf(result, "value");
+  if (!failed.is_boolean() || failed.get<bool>() || !value.is_string()) {
+    return std::nullopt;
+  }
+  constexpr std::string_view kInMicroseconds = "usage_usec ";
+  std::string_view text = value.get_ref<const std::string&>();
+  const bool is_v2 = text.starts_with(kInMicroseconds);
+  if (is_v2) {
+    text.remove_prefix(kInMicroseconds.size());
+  }
+  const auto number = ParseNumber(text.substr(0, text.find('\n')));
+  if (!number || *number < 0) {
+    return std::nullopt;
+  }
+  return static_cast<uint64_t>(*number) * (is_v2 ? 1000 : 1);
 }
 
 }  // namespace
@@ -172,21 +205,53 @@ Outcome<std::vector<ProcessLine>> ContainerManager::Processes(const std::string&
 }
 
 Outcome<Usage> ContainerManager::Event(const std::string& id, Deadline deadline) {
-  GANTRY_TRY(const urpc::Answer answer, Call("containerManager.Event", Quoted(id), deadline));
+  constexpr std::string_view kMethod = "containerManager.Event";
+  GANTRY_TRY(const urpc::Answer answer, Call(kMethod, Quoted(id), deadline));
   const Json event = Json::parse(answer.result, nullptr, false);
   const Json& data = MemberOf(MemberOf(event, "event"), "data");
+  const Json& memory = MemberOf(MemberOf(data, "memory"), "usage");
+  const Json& processes = MemberOf(data, "pids");
+  if (!memory.is_object() || !processes.is_object()) {
+    return NotUnderstood(kMethod);
+  }
   Usage usage;
-  usage.memory_bytes = NumberIn(MemberOf(MemberOf(data, "memory"), "usage"), "usage");
-  usage.processes = NumberIn(MemberOf(data, "pids"), "current");
+  usage.memory_bytes = NumberIn(memory, "usage");
+  usage.processes = NumberIn(processes, "current");
   // A newer one has the times of all containers beside it, an older one this container's inside.
   const Json& by_container = MemberOf(event, "containerUsage");
   const Json& inside = MemberOf(MemberOf(data, "cpu"), "usage");
   if (by_container.is_object() && by_container.contains(id)) {
-    usage.cpu_ns = NumberIn(by_container, id.c_str());
+    usage.cpu = {.own_ns = NumberIn(by_container, id.c_str()), .all_ns = SumOf(by_container)};
   } else if (inside.is_object() && inside.contains("total")) {
-    usage.cpu_ns = NumberIn(inside, "total");
+    const uint64_t own = NumberIn(inside, "total");
+    usage.cpu = {.own_ns = own, .all_ns = own};
   }
   return usage;
+}
+
+Outcome<CpuTimes> ContainerManager::ReadCpuTimes(const std::string& id, Deadline deadline) {
+  constexpr std::string_view kMethod = "Cgroups.ReadControlFiles";
+  Json files = Json::array();
+  for (const auto& [controller, name] : kCpuFiles) {
+    for (const std::string& path : {std::string("/"), "/" + id}) {
+      files.push_back({{"file", {{"controller", controller}, {"path", path}, {"name", name}}}});
+    }
+  }
+  GANTRY_TRY(const urpc::Answer answer, Call(kMethod, TextOf({{"Args", files}}), deadline));
+  const Json parsed = Json::parse(answer.result, nullptr, false);
+  const Json& results = MemberOf(parsed, "results");
+  if (!results.is_array() || results.size() != files.size()) {
+    return NotUnderstood(kMethod);
+  }
+  for (size_t i = 0; i < results.size(); i += 2) {
+    const auto all = CpuTimeIn(results[i]);
+    const auto own = CpuTimeIn(results[i + 1]);
+    if (all && own) {
+      return CpuTimes{.own_ns = *own, .all_ns = *all};
+    }
+  }
+  return std::unexpected(urpc::Failure{urpc::Cause::kRefused, Code::kNotFound, std::string(kMethod),
+                                       "it has no cgroup that counts time", 0});
 }
 
 Outcome<RuntimeState> ContainerManager::State(const std::string& id, Deadline deadline) {

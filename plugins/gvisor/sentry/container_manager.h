@@ -105,14 +105,24 @@ struct Subcontainer {
   size_t filestores = 0;
 };
 
+/// What processes have spent, by the sentry's own accounts, which count in ticks of 10 ms and
+/// may count more than the host has given them.
+struct CpuTimes {
+  /// Of the container.
+  uint64_t own_ns = 0;
+  /// Of all containers.
+  uint64_t all_ns = 0;
+};
+
 /// What a container uses, by the sentry's own accounts.
 struct Usage {
   /// Without a mount of type `cgroup` in its spec the sentry gives each container an equal
-  /// part of all.
+  /// part of all, and that also to one that has not been started.
   uint64_t memory_bytes = 0;
+  /// 0: it has ended.
   uint64_t processes = 0;
-  /// Of this container; none: the sentry has not said.
-  std::optional<uint64_t> cpu_ns;
+  /// Of processes that run: it falls when one ends. None: the sentry has not said.
+  std::optional<CpuTimes> cpu;
 };
 
 /// Calls that start something, for whoever makes them durably: their arguments as JSON.
@@ -156,6 +166,10 @@ class ContainerManager {
   Outcome<void> Signal(const SignalTarget& target, uint32_t signal, Deadline deadline);
   Outcome<std::vector<ProcessLine>> Processes(const std::string& id, Deadline deadline);
   Outcome<Usage> Event(const std::string& id, Deadline deadline);
+  /// Of all processes that there are and were, from the sentry's cgroups: v1, or v2 where it
+  /// was started with that. Errors: kRefused: it has none of that container.
+  /// Source: pkg/sentry/control/cgroups.go, pkg/sentry/fsimpl/cgroupfs.
+  Outcome<CpuTimes> ReadCpuTimes(const std::string& id, Deadline deadline);
   /// Of an id that it does not know: kStopped. Of one that is paused: kRunning.
   Outcome<RuntimeState> State(const std::string& id, Deadline deadline);
   /// The pod's network, as `NetworkArgs` says it, with its sockets; before the root is started.

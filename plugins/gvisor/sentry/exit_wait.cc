@@ -14,7 +14,7 @@ constexpr std::chrono::seconds kReadLimit{5};
 
 Result<std::shared_ptr<ExitWait>> ExitWait::Begin(SandboxContext& context,
                                                   std::vector<urpc::Connection> connections,
-                                                  std::function<void(uint32_t)> ended) {
+                                                  Ended ended) {
   std::shared_ptr<ExitWait> wait(new ExitWait(std::move(ended)));
   for (urpc::Connection& connection : connections) {
     wait->branches_.push_back({std::move(connection), nullptr});
@@ -45,7 +45,7 @@ void ExitWait::OnReadable(size_t branch) {
       ContainerManager::PeekWait(here.connection, std::chrono::steady_clock::now() + kReadLimit);
   here.failed = !word;
   if (word || std::ranges::all_of(branches_, &Branch::failed)) {
-    Tell(std::move(lock), word ? word->status() : kKilledStatus);
+    Tell(std::move(lock), word ? std::optional(word->status()) : std::nullopt);
     return;
   }
   done = std::move(here.watch);
@@ -57,7 +57,7 @@ void ExitWait::Settle(Deadline deadline) {
   if (!ended_) {
     return;
   }
-  uint32_t status = kKilledStatus;
+  std::optional<uint32_t> status;
   for (Branch& branch : branches_) {
     if (const auto word = ContainerManager::PeekWait(branch.connection, deadline)) {
       status = word->status();
@@ -67,7 +67,7 @@ void ExitWait::Settle(Deadline deadline) {
   Tell(std::move(lock), status);
 }
 
-void ExitWait::Tell(std::unique_lock<std::mutex> lock, uint32_t status) {
+void ExitWait::Tell(std::unique_lock<std::mutex> lock, std::optional<uint32_t> status) {
   const auto ended = std::exchange(ended_, nullptr);
   // A watch may wait for its callback, which may wait for the lock.
   std::vector<Branch> closing = std::exchange(branches_, {});

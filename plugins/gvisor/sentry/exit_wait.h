@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include <gantry/context.h>
@@ -23,16 +24,19 @@ inline constexpr uint32_t kKilledStatus = 137;
 /// Thread: any.
 class ExitWait : public std::enable_shared_from_this<ExitWait> {
  public:
-  /// `ended` is called once, with the status as containerd reads it: from a worker, or within
-  /// `Settle`. The connections are closed when it returns: a sentry waits for that at its end.
-  /// `connections`: each with a Wait under way; what one of them answers counts, a refusal or a
-  /// sentry that is gone only when it is the last.
+  /// How it ended, as containerd reads it. None: its sentry has gone and not said it, and it
+  /// counts as killed.
+  using Ended = std::function<void(std::optional<uint32_t> status)>;
+
+  /// `ended` is called once: from a worker, or within `Settle`. The connections are closed when it
+  /// returns: a sentry waits for that at its end. `connections`: each with a Wait under way; what
+  /// one of them answers counts, a refusal or a sentry that is gone only when it is the last.
   static Result<std::shared_ptr<ExitWait>> Begin(SandboxContext& context,
                                                  std::vector<urpc::Connection> connections,
-                                                 std::function<void(uint32_t)> ended);
+                                                 Ended ended);
 
   /// Returns when the end has been told. The process has been killed; where no answer comes
-  /// until `deadline`, it counts as that.
+  /// until `deadline`, it counts as that: as where its sentry has gone.
   void Settle(Deadline deadline);
 
  private:
@@ -42,15 +46,15 @@ class ExitWait : public std::enable_shared_from_this<ExitWait> {
     bool failed = false;
   };
 
-  explicit ExitWait(std::function<void(uint32_t)> ended) : ended_(std::move(ended)) {}
+  explicit ExitWait(Ended ended) : ended_(std::move(ended)) {}
 
   void OnReadable(size_t branch);
-  void Tell(std::unique_lock<std::mutex> lock, uint32_t status);
+  void Tell(std::unique_lock<std::mutex> lock, std::optional<uint32_t> status);
 
   /// Guards all below.
   std::mutex mutex_;
   std::vector<Branch> branches_;
-  std::function<void(uint32_t)> ended_;
+  Ended ended_;
 };
 
 }  // namespace gantry::gvisor

@@ -147,6 +147,9 @@ Result<std::string> CriClient::Create(const std::string& pod, const PodConfig& p
     container.mutable_linux()->mutable_resources()->set_memory_limit_in_bytes(
         config.memory_limit_bytes);
   }
+  if (config.oom_score_adj != 0) {
+    container.mutable_linux()->mutable_resources()->set_oom_score_adj(config.oom_score_adj);
+  }
   GANTRY_TRY(const auto response,
              Invoke(*runtime_, &cri::RuntimeService::Stub::CreateContainer, request, deadline_));
   return response.container_id();

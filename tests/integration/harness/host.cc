@@ -185,6 +185,14 @@ std::vector<std::string> CgroupFolders(const std::string& relative) {
   return found;
 }
 
+std::string MemoryLimitFile(const std::string& relative) {
+  const std::string tree = "/sys/fs/cgroup/memory";
+  const std::string folder = (std::filesystem::exists(tree) ? tree : "/sys/fs/cgroup") + relative;
+  std::filesystem::create_directories(folder);
+  const std::string v1 = folder + "/memory.limit_in_bytes";
+  return std::filesystem::exists(v1) ? v1 : folder + "/memory.max";
+}
+
 bool Eventually(const std::function<bool()>& condition, Duration deadline) {
   const auto until = Clock::now() + deadline;
   while (!condition()) {

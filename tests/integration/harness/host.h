@@ -47,6 +47,9 @@ std::vector<std::string> MountsBelow(const std::string& path);
 /// Folders of every hierarchy that hold the cgroup `relative` ("/a/b").
 std::vector<std::string> CgroupFolders(const std::string& relative);
 
+/// The file that limits the memory of the cgroup `relative`, which is made where it is not there.
+std::string MemoryLimitFile(const std::string& relative);
+
 /// Waits until `condition` holds, for what offers no event: it is looked at
 /// again every few milliseconds. True when it held before the deadline.
 bool Eventually(const std::function<bool()>& condition, Duration deadline = kDeadline);

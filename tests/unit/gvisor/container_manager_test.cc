@@ -135,21 +135,72 @@ TEST_F(ContainerManagerTest, ReadsWhatIsUsed) {
   answer_ = FakeAnswer::Of(Json::parse(
       R"({"event":{"type":"stats","id":"c1","data":{"cpu":{"usage":{}},
           "memory":{"usage":{"limit":0,"usage":2031616}},"pids":{"current":1}}},
-          "containerUsage":{"c1":20000000}})"));
+          "containerUsage":{"c1":20000000,"c2":5}})"));
   const auto newer = manager_.Event("c1", Soon());
   ASSERT_TRUE(newer);
   EXPECT_EQ(newer->memory_bytes, 2031616U);
   EXPECT_EQ(newer->processes, 1U);
-  EXPECT_EQ(newer->cpu_ns, 20000000U);
+  ASSERT_TRUE(newer->cpu);
+  EXPECT_EQ(newer->cpu->own_ns, 20000000U);
+  EXPECT_EQ(newer->cpu->all_ns, 20000005U);
+  EXPECT_FALSE(manager_.Event("c3", Soon())->cpu);
   answer_ = FakeAnswer::Of(Json::parse(
-      R"({"event":{"data":{"cpu":{"usage":{"total":5}},"memory":{"usage":{}}}},
+      R"({"event":{"data":{"cpu":{"usage":{"total":5}},"memory":{"usage":{}},"pids":{}}},
           "containerUsage":null})"));
   const auto older = manager_.Event("c1", Soon());
   ASSERT_TRUE(older);
-  EXPECT_EQ(older->cpu_ns, 5U);
+  ASSERT_TRUE(older->cpu);
+  EXPECT_EQ(older->cpu->own_ns, 5U);
   EXPECT_EQ(older->memory_bytes, 0U);
-  answer_ = FakeAnswer::Of(7);
-  EXPECT_FALSE(manager_.Event("c1", Soon())->cpu_ns);
+  EXPECT_EQ(older->processes, 0U);
+}
+
+TEST_F(ContainerManagerTest, TakesNothingElseForWhatIsUsed) {
+  for (const char* text : {"7", "null", "{}", R"({"event":{"data":{"memory":{"usage":{}}}}})",
+                           R"({"event":{"data":{"memory":{"usage":3},"pids":{}}}})"}) {
+    answer_ = FakeAnswer::Of(Json::parse(text));
+    const auto usage = manager_.Event("c1", Soon());
+    ASSERT_FALSE(usage) << text;
+    EXPECT_EQ(usage.error().cause, urpc::Cause::kProtocol);
+  }
+}
+
+Json FileResults(std::initializer_list<const char*> values) {
+  Json results = Json::array();
+  for (const char* value : values) {
+    results.push_back({{"value", value == nullptr ? "no such control file" : value},
+                       {"is_error", value == nullptr}});
+  }
+  return {{"results", results}};
+}
+
+TEST_F(ContainerManagerTest, ReadsTheTimesOfTheSentrysCgroups) {
+  answer_ = FakeAnswer::Of(FileResults({"5020000000", "1530000000", nullptr, nullptr}));
+  const auto v1 = manager_.ReadCpuTimes("c1", Soon());
+  ASSERT_TRUE(v1);
+  EXPECT_EQ(v1->own_ns, 1530000000U);
+  EXPECT_EQ(v1->all_ns, 5020000000U);
+  const Json files = asked_["arg"]["Args"];
+  ASSERT_THAT(files, SizeIs(4));
+  EXPECT_EQ(files[1], Json::parse(R"({"file":{"controller":"cpuacct","path":"/c1",
+                                              "name":"cpuacct.usage"}})"));
+  answer_ = FakeAnswer::Of(FileResults(
+      {nullptr, nullptr, "usage_usec 1030000\nuser_usec 9", "usage_usec 7\nuser_usec 9"}));
+  const auto v2 = manager_.ReadCpuTimes("c1", Soon());
+  ASSERT_TRUE(v2);
+  EXPECT_EQ(v2->own_ns, 7000U);
+  EXPECT_EQ(v2->all_ns, 1030000000U);
+}
+
+TEST_F(ContainerManagerTest, SaysThatThereAreNoSuchCgroups) {
+  answer_ = FakeAnswer::Of(FileResults({"5020000000", nullptr, nullptr, nullptr}));
+  EXPECT_EQ(manager_.ReadCpuTimes("c1", Soon()).error().cause, urpc::Cause::kRefused);
+  answer_ = FakeAnswer::Of(FileResults({"-1", "x", "usage_usec", ""}));
+  EXPECT_EQ(manager_.ReadCpuTimes("c1", Soon()).error().cause, urpc::Cause::kRefused);
+  for (const char* text : {"7", "null", R"({"results":null})", R"({"results":[7]})"}) {
+    answer_ = FakeAnswer::Of(Json::parse(text));
+    EXPECT_EQ(manager_.ReadCpuTimes("c1", Soon()).error().cause, urpc::Cause::kProtocol) << text;
+  }
 }
 
 TEST_F(ContainerManagerTest, TellsStates) {

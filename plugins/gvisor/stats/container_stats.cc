@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/stats/container_stats.h"
+
+#include <utility>
+
+#include <gantry/files.h>
+#include <gantry/format.h>
+
+#include "plugins/gvisor/sentry/sentry.h"
+
+namespace gantry::gvisor {
+namespace {
+
+constexpr size_t kMaxLedger = 256;
+constexpr mode_t kLedgerMode = 0600;
+
+std::string What(const std::string& id) { return Format("measure container '{}'", id); }
+
+std::unexpected<Error> Ended(const std::string& id) {
+  return Fail(Code::kNotFound, "{}: it has ended", What(id));
+}
+
+std::unexpected<Error> Refused(const std::string& id, const urpc::Failure& failure) {
+  return failure.cause == urpc::Cause::kGone ? Ended(id)
+                                             : std::unexpected<Error>(ToError(failure, What(id)));
+}
+
+AnyValue InMessage(ContainerMetrics metrics, const StatsPlace& place) {
+  metrics.memory_limit_bytes = MemoryLimitBytes(place.cgroups);
+  return IsV2(place.cgroups) ? MetricsV2(metrics) : MetricsV1(metrics);
+}
+
+}  // namespace
+
+Result<std::unique_lock<std::timed_mutex>> ContainerStats::Lock(Deadline deadline) {
+  std::unique_lock lock(mutex_, deadline);
+  if (!lock.owns_lock()) {
+    return Fail(Code::kDeadlineExceeded, "{}: another look at it has not ended", What(id_));
+  }
+  return lock;
+}
+
+Result<CpuTimes> ContainerStats::AskForCpu(ContainerManager& sentry, const Usage& usage,
+                                           Deadline deadline) const {
+  const auto times = sentry.ReadCpuTimes(id_, deadline);
+  if (times) {
+    return *times;
+  }
+  if (times.error().cause != urpc::Cause::kRefused || !usage.cpu) {
+    return Refused(id_, times.error());
+  }
+  return *usage.cpu;
+}
+
+/// A file that is damaged is none: it is this class that writes it.
+CpuLedger& ContainerStats::Ledger() {
+  if (!ledger_) {
+    const std::string kept = ReadFile(path_, kMaxLedger).value_or("");
+    ledger_ = CpuLedger::FromText(kept).value_or(CpuLedger());
+  }
+  return *ledger_;
+}
+
+uint64_t ContainerStats::Charge(const CpuTimes& times, const StatsPlace& place) {
+  CpuLedger& ledger = Ledger();
+  ledger.Add({.host_ns = CpuTimeNs(place.cgroups), .sentry = times}, place.is_alone);
+  IgnoreError(ReplaceFile(path_, ledger.ToText(), kLedgerMode),
+              "only the next engine would begin from less");
+  return ledger.total_ns();
+}
+
+Status ContainerStats::Forget() const {
+  GANTRY_CHECK_OK(RemoveFile(UnfinishedOf(path_)));
+  return RemoveFile(path_);
+}
+
+Result<AnyValue> ContainerStats::Measure(ContainerManager& sentry, const StatsPlace& place,
+                                         Deadline deadline) {
+  GANTRY_TRY(const auto lock, Lock(deadline));
+  const auto usage = sentry.Event(id_, deadline);
+  if (!usage) {
+    return Refused(id_, usage.error());
+  }
+  if (usage->processes == 0) {
+    return Ended(id_);
+  }
+  GANTRY_TRY(const CpuTimes times, AskForCpu(sentry, *usage, deadline));
+  return InMessage({.cpu_ns = Charge(times, place),
+                    .memory_bytes = usage->memory_bytes,
+                    .processes = usage->processes},
+                   place);
+}
+
+Result<AnyValue> ContainerStats::MeasureEnded(ContainerManager* sentry, const StatsPlace& place,
+                                              bool out_of_memory, Deadline deadline) {
+  GANTRY_TRY(const auto lock, Lock(deadline));
+  CpuTimes times = Ledger().sentry();
+  if (sentry != nullptr) {
+    // Its cgroup outlives it.
+    times = sentry->ReadCpuTimes(id_, deadline).value_or(times);
+  }
+  return InMessage(
+      {.cpu_ns = Charge(times, place), .oom_kills = out_of_memory ? uint64_t{1} : uint64_t{0}},
+      place);
+}
+
+}  // namespace gantry::gvisor

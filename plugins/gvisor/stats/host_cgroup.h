@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the kernel counts for a sandbox as a whole, sentry, gofers and all: of its cgroups on v1
+// or v2, by their directories. Source: Linux, admin-guide/cgroup-v1/{cpuacct,memory}.rst,
+// admin-guide/cgroup-v2.rst.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::gvisor {
+
+/// One directory for each v1 controller, or the one of v2; none: it is in no cgroup.
+using CgroupDirs = std::vector<std::string>;
+
+/// A number with a line's end at most. None: something else, as "max".
+std::optional<uint64_t> NumberAlone(std::string_view text);
+/// The same in a file. None also: no file.
+std::optional<uint64_t> ReadNumber(const std::string& path);
+/// The number behind `name` in a file of lines.
+std::optional<uint64_t> ReadField(const std::string& path, const std::string& name);
+
+/// CPU time used so far. None: it is not counted.
+/// Blocks: on files, as all here. Thread: any.
+std::optional<uint64_t> CpuTimeNs(const CgroupDirs& dirs);
+/// The lowest limit of these cgroups and those above; the largest number: there is none.
+uint64_t MemoryLimitBytes(const CgroupDirs& dirs);
+/// How often the kernel has killed a process in them, or below, for want of memory.
+uint64_t OomKills(const CgroupDirs& dirs);
+/// Whether the node's controllers are on v2; where there is no directory, whether v2 is all it
+/// has.
+bool IsV2(const CgroupDirs& dirs);
+
+/// The directory itself and those above that are cgroups.
+std::vector<std::string> UpToRoot(std::string dir);
+
+}  // namespace gantry::gvisor

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Measuring one container, with a sentry that answers as the test says and cgroups of plain
+// files.
+#include "plugins/gvisor/stats/container_stats.h"
+
+#include <atomic>
+#include <future>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/gvisor/fake_sentry.h"
+#include "tests/unit/gvisor/metrics_reader.h"
+#include "tests/unit/os/fake_cgroupfs.h"
+
+namespace gantry::gvisor {
+namespace {
+
+using urpc::FakeAnswer;
+using urpc::FakeSentry;
+using urpc::Json;
+using urpc::Soon;
+
+class ContainerStatsTest : public testing::Test {
+ protected:
+  ContainerStatsTest() {
+    files_.Put("pod/cgroup.procs", "");
+    SetHost(8'000'000);
+  }
+
+  void SetHost(uint64_t ns) { files_.Put("pod/cpuacct.usage", std::to_string(ns)); }
+
+  FakeAnswer Answer(const Json& request) {
+    return request["method"] == "containerManager.Event" ? event_ : times_;
+  }
+
+  static Json Event(uint64_t memory, uint64_t processes, uint64_t own, uint64_t other) {
+    return {{"event",
+             {{"data",
+               {{"memory", {{"usage", {{"usage", memory}}}}},
+                {"pids", {{"current", processes}}},
+                {"cpu", {{"usage", Json::object()}}}}}}},
+            {"containerUsage", {{"c1", own}, {"c2", other}}}};
+  }
+
+  static Json Times(uint64_t all, uint64_t own) {
+    const Json none = {{"value", "no such control file"}, {"is_error", true}};
+    return {{"results",
+             {{{"value", std::to_string(all)}, {"is_error", false}},
+              {{"value", std::to_string(own)}, {"is_error", false}},
+              none,
+              none}}};
+  }
+
+  Result<AnyValue> Measure(ContainerStats& stats, bool is_alone = false) {
+    return stats.Measure(manager_, Place(is_alone), Soon());
+  }
+
+  StatsPlace Place(bool is_alone = false) const {
+    return {.cgroups = {files_.path() + "/pod"}, .is_alone = is_alone};
+  }
+
+  Code CodeOfFailure() {
+    const auto measured = Measure(stats_);
+    EXPECT_FALSE(measured);
+    if (!measured) {
+      EXPECT_NE(measured.error().message.find("measure container 'c1': "), std::string::npos)
+          << measured.error().message;
+    }
+    return measured ? Code::kUnknown : measured.error().code;
+  }
+
+  os::FakeCgroupFs files_;
+  FakeAnswer event_ = FakeAnswer::Of(Event(40'000, 3, 0, 0));
+  FakeAnswer times_ = FakeAnswer::Of(Times(4'000'000, 1'000'000));
+  ContainerManager manager_{files_.path() + "/control.sock"};
+  FakeSentry sentry_{manager_.client().path(),
+                     [this](const Json& request, auto&) { return Answer(request); }};
+  ContainerStats stats_{"c1", files_.path()};
+};
+
+TEST_F(ContainerStatsTest, AreWhatSentryAndHostSay) {
+  files_.Put("pod/memory.limit_in_bytes", "64000\n");
+  const auto v1 = Measure(stats_);
+  ASSERT_TRUE(v1) << v1.error().message;
+  EXPECT_EQ(v1->type_url, "io.containerd.cgroups.v1.Metrics");
+  EXPECT_EQ(NumberAt(*v1, {3, 1, 1}), 2'000'000U) << "a fourth of the host's";
+  EXPECT_EQ(NumberAt(*v1, {4, 33, 2}), 40'000U);
+  EXPECT_EQ(NumberAt(*v1, {4, 33, 1}), 64'000U);
+  EXPECT_EQ(NumberAt(*v1, {2, 1}), 3U);
+}
+
+TEST_F(ContainerStatsTest, AreOfTheVersionThatTheNodeHas) {
+  files_.Put("pod/cgroup.controllers", "memory\n");
+  const auto v2 = Measure(stats_);
+  ASSERT_TRUE(v2) << v2.error().message;
+  EXPECT_EQ(v2->type_url, "io.containerd.cgroups.v2.Metrics");
+  EXPECT_EQ(NumberAt(*v2, {2, 1}), 2'000U);
+}
+
+TEST_F(ContainerStatsTest, HaveAllTimeOfOneThatIsAlone) {
+  EXPECT_EQ(NumberAt(*Measure(stats_, true), {3, 1, 1}), 8'000'000U);
+}
+
+TEST_F(ContainerStatsTest, DoNotRunBackwardsOverARestart) {
+  ASSERT_TRUE(Measure(stats_));
+  SetHost(10'000'000);
+  times_ = FakeAnswer::Of(Times(6'000'000, 3'000'000));
+  EXPECT_EQ(NumberAt(*Measure(stats_), {3, 1, 1}), 4'000'000U);
+  ContainerStats again("c1", files_.path());
+  EXPECT_EQ(NumberAt(*Measure(again), {3, 1, 1}), 4'000'000U);
+  SetHost(11'000'000);
+  times_ = FakeAnswer::Of(Times(7'000'000, 4'000'000));
+  EXPECT_EQ(NumberAt(*Measure(again), {3, 1, 1}), 5'000'000U);
+}
+
+TEST_F(ContainerStatsTest, BeginAnewWithADamagedFile) {
+  files_.Put("cpu", "x");
+  EXPECT_EQ(NumberAt(*Measure(stats_), {3, 1, 1}), 2'000'000U);
+}
+
+TEST_F(ContainerStatsTest, LeaveNothing) {
+  ASSERT_TRUE(Measure(stats_));
+  EXPECT_TRUE(os::Exists(files_.path() + "/cpu"));
+  EXPECT_TRUE(stats_.Forget());
+  EXPECT_FALSE(os::Exists(files_.path() + "/cpu"));
+  EXPECT_TRUE(stats_.Forget());
+}
+
+TEST_F(ContainerStatsTest, AreGivenWhereNothingCanBeWritten) {
+  ContainerStats stats("c1", "/nowhere/at/all");
+  EXPECT_EQ(NumberAt(*Measure(stats), {3, 1, 1}), 2'000'000U);
+}
+
+TEST_F(ContainerStatsTest, DoWithoutTheSentrysCgroups) {
+  event_ = FakeAnswer::Of(Event(40'000, 3, 2'000'000, 6'000'000));
+  for (const FakeAnswer& times :
+       {FakeAnswer::Refusing("unknown method"),
+        FakeAnswer::Of({{"results",
+                         {{{"value", "no such file or directory"}, {"is_error", true}},
+                          {{"value", ""}, {"is_error", true}},
+                          {{"value", ""}, {"is_error", true}},
+                          {{"value", ""}, {"is_error", true}}}}})}) {
+    times_ = times;
+    ContainerStats stats("c1", "/nowhere/at/all");
+    const auto measured = Measure(stats);
+    ASSERT_TRUE(measured) << measured.error().message;
+    EXPECT_EQ(NumberAt(*measured, {3, 1, 1}), 2'000'000U);
+  }
+}
+
+TEST_F(ContainerStatsTest, OfOneThatHasEndedAreNotThere) {
+  event_ = FakeAnswer::Of(Event(0, 0, 0, 0));
+  EXPECT_EQ(CodeOfFailure(), Code::kNotFound);
+  event_ = FakeAnswer::Refusing("container \"c1\" not found");
+  EXPECT_EQ(CodeOfFailure(), Code::kNotFound);
+}
+
+TEST_F(ContainerStatsTest, OfOneThatHasEndedAreWhatItHadUsed) {
+  files_.Put("pod/memory.limit_in_bytes", "64000\n");
+  ASSERT_TRUE(Measure(stats_));
+  SetHost(9'000'000);
+  times_ = FakeAnswer::Of(Times(5'000'000, 2'000'000));
+  const auto ended = stats_.MeasureEnded(&manager_, Place(), false, Soon());
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(NumberAt(*ended, {3, 1, 1}), 3'000'000U) << "the sentry's cgroup outlives it";
+  EXPECT_EQ(NumberAt(*ended, {4, 33, 2}), 0U);
+  EXPECT_EQ(NumberAt(*ended, {4, 33, 1}), 64'000U);
+  EXPECT_EQ(NumberAt(*ended, {2, 1}), 0U);
+  EXPECT_EQ(NumberAt(*ended, {9, 3}), 0U);
+}
+
+TEST_F(ContainerStatsTest, OfASentryThatHasEndedAreWhatTheyWere) {
+  ASSERT_TRUE(Measure(stats_));
+  SetHost(9'000'000);
+  const auto ended = stats_.MeasureEnded(nullptr, Place(), true, Soon());
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(NumberAt(*ended, {3, 1, 1}), 2'000'000U);
+  EXPECT_EQ(NumberAt(*ended, {9, 3}), 1U) << "memory has ended it";
+  ContainerStats alone("c1", "/nowhere/at/all");
+  EXPECT_EQ(NumberAt(*alone.MeasureEnded(nullptr, Place(true), false, Soon()), {3, 1, 1}),
+            9'000'000U);
+}
+
+TEST_F(ContainerStatsTest, OfOneThatHasEndedSayInV2TooWhatEndedIt) {
+  files_.Put("pod/cgroup.controllers", "memory\n");
+  EXPECT_EQ(NumberAt(*stats_.MeasureEnded(nullptr, Place(), true, Soon()), {8, 5}), 1U);
+  EXPECT_EQ(NumberAt(*stats_.MeasureEnded(nullptr, Place(), false, Soon()), {8, 5}), 0U);
+}
+
+TEST_F(ContainerStatsTest, OfASentryThatLeavesAreNotThere) {
+  event_ = {"", {}, true};
+  EXPECT_EQ(CodeOfFailure(), Code::kNotFound);
+  event_ = FakeAnswer::Of(Event(40'000, 3, 0, 0));
+  times_ = {"", {}, true};
+  EXPECT_EQ(CodeOfFailure(), Code::kNotFound);
+}
+
+TEST_F(ContainerStatsTest, OfAnAnswerThatIsNoneAreAnError) {
+  event_ = FakeAnswer::Of(7);
+  EXPECT_EQ(CodeOfFailure(), Code::kInternal);
+  event_ = FakeAnswer{"{]", {}, true};
+  EXPECT_EQ(CodeOfFailure(), Code::kInternal);
+  event_ = FakeAnswer::Of(Event(40'000, 3, 0, 0));
+  times_ = FakeAnswer::Of(7);
+  EXPECT_EQ(CodeOfFailure(), Code::kInternal);
+}
+
+TEST_F(ContainerStatsTest, WaitForNobodyLongerThanTheyMay) {
+  std::promise<void> asked;
+  std::promise<void> go_on;
+  std::atomic<int> questions = 0;
+  ContainerManager manager(files_.path() + "/slow.sock");
+  FakeSentry slow(manager.client().path(), [&](const Json& request, auto&) {
+    if (questions++ == 0) {
+      asked.set_value();
+      go_on.get_future().wait();
+    }
+    return Answer(request);
+  });
+  auto first =
+      std::async(std::launch::async, [&] { return stats_.Measure(manager, Place(), Soon()); });
+  asked.get_future().wait();
+  const auto second = stats_.Measure(manager, Place(), std::chrono::steady_clock::now());
+  go_on.set_value();
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Code::kDeadlineExceeded);
+  EXPECT_TRUE(first.get());
+}
+
+}  // namespace
+}  // namespace gantry::gvisor

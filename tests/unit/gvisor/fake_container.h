@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the core lends to one container, for the tests: it remembers what it is told.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <gantry/container.h>
+#include <gantry/format.h>
+
+namespace gantry::gvisor {
+
+/// What has been said, in its order. Thread: any.
+class Heard {
+ public:
+  void Add(std::string word) {
+    const std::lock_guard lock(mutex_);
+    words_.push_back(std::move(word));
+  }
+
+  std::vector<std::string> words() const {
+    const std::lock_guard lock(mutex_);
+    return words_;
+  }
+
+ private:
+  /// Guards what follows.
+  mutable std::mutex mutex_;
+  std::vector<std::string> words_;
+};
+
+/// Of an init, in its container's words.
+class FakeProcessContext : public ProcessContext {
+ public:
+  FakeProcessContext(const std::string& id, Heard& heard)
+      : id_(*ContainerId::Parse(id)), heard_(heard) {}
+
+  const ContainerId& container() const override { return id_; }
+
+  const ExecId& exec() const override { return exec_; }
+
+  Result<Stdio> TakeStdio() override { return Stdio(); }
+
+  Status Bind(std::shared_ptr<HostProcess>) override {
+    heard_.Add("bound");
+    return {};
+  }
+
+  void SetPid(HostPid) override {}
+
+  void Exited(ExitStatus exit) override { heard_.Add(Format("exited {}", exit.status)); }
+
+  Status AttachConsole(UniqueFd, ConsoleKind) override { return {}; }
+
+  Status AttachStream(Stream, UniqueFd) override { return {}; }
+
+ private:
+  const ContainerId id_;
+  const ExecId exec_;
+  Heard& heard_;
+};
+
+class FakeContainerContext : public ContainerContext {
+ public:
+  explicit FakeContainerContext(const std::string& id) : init_(id, heard) {}
+
+  ProcessContext& init() override { return init_; }
+
+  Status UseCgroupsOf(const HostProcess&) override { return {}; }
+
+  Result<std::vector<std::string>> MakeCgroups() override { return std::vector<std::string>(); }
+
+  void UseStateDirs(std::vector<std::string>) override {}
+
+  void OutOfMemory() override { heard.Add("out of memory"); }
+
+  Status Save(std::string) override { return {}; }
+
+  Heard heard;
+
+ private:
+  FakeProcessContext init_;
+};
+
+}  // namespace gantry::gvisor

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the end of a container is told, and whether memory is told for the reason: with
+// processes of the host that stand for sentry and gofer, and a cgroup of plain files.
+#include "plugins/gvisor/process_end.h"
+
+#include <signal.h>
+
+#include <chrono>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plugins/gvisor/out_of_memory.h"
+#include "tests/unit/gvisor/fake_container.h"
+#include "tests/unit/gvisor/fakes.h"
+#include "tests/unit/os/fake_cgroupfs.h"
+
+namespace gantry::gvisor {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr std::chrono::seconds kEndLimit{10};
+
+class ProcessEndTest : public testing::Test {
+ protected:
+  ProcessEndTest() {
+    SetKills(3);
+    PodRecord record;
+    record.place.cgroups = {files_.path()};
+    record.oom_kills = 3;
+    pod_->Load(std::move(record));
+    pod_->Have(sentry_, nullptr);
+  }
+
+  void SetKills(int kills) {
+    files_.Put("memory.oom_control", "oom_kill " + std::to_string(kills) + "\n");
+  }
+
+  std::shared_ptr<HostProcess> Sleep() {
+    SpawnRequest request;
+    request.argv = {"/bin/sleep", "1000"};
+    return *sandbox_.Spawn(std::move(request));
+  }
+
+  /// As the keeper sees it.
+  static void End(HostProcess& process, int signal) {
+    ASSERT_TRUE(process.Signal(signal));
+    ASSERT_TRUE(process.Wait(kEndLimit));
+  }
+
+  ExitWait::Ended Teller(const std::string& container = "c1") {
+    return TellEnd(report_, {.pod = pod_,
+                             .path = files_.path() + "/init.exit",
+                             .name = "wait",
+                             .container = container,
+                             .gofer = gofer_});
+  }
+
+  os::FakeCgroupFs files_;
+  FakeSandboxContext sandbox_;
+  std::shared_ptr<HostProcess> sentry_ = Sleep();
+  std::shared_ptr<HostProcess> gofer_ = Sleep();
+  std::shared_ptr<Pod> pod_ =
+      std::make_shared<Pod>(*SandboxId::Parse("p1"), Namespace(), sandbox_, Options(), Flags());
+  FakeContainerContext container_{"c1"};
+  std::shared_ptr<EndReport> report_ = std::make_shared<EndReport>(container_);
+};
+
+TEST_F(ProcessEndTest, IsTheSentrysWord) {
+  Teller()(7);
+  EXPECT_THAT(container_.heard.words(), ElementsAre("exited 7"));
+  const auto known = KnownProcess::Read(files_.path() + "/init.exit");
+  ASSERT_TRUE(known && known->exit);
+  EXPECT_EQ(known->exit->status, 7U);
+}
+
+TEST_F(ProcessEndTest, OfASentryThatIsKilledIsAKilledOne) {
+  End(*sentry_, SIGKILL);
+  Teller()(std::nullopt);
+  EXPECT_THAT(container_.heard.words(), ElementsAre("exited 137"));
+}
+
+TEST_F(ProcessEndTest, OfASentryThatMemoryHasEndedSaysSoFirst) {
+  SetKills(4);
+  End(*sentry_, SIGKILL);
+  Teller()(std::nullopt);
+  EXPECT_THAT(container_.heard.words(), ElementsAre("out of memory", "exited 137"));
+}
+
+TEST_F(ProcessEndTest, OfASentryThatIsKilledAwaitsTheKeepersWord) {
+  SetKills(4);
+  // Not reaped yet.
+  ASSERT_TRUE(sentry_->Signal(SIGKILL));
+  Teller()(std::nullopt);
+  EXPECT_THAT(container_.heard.words(), ElementsAre("out of memory", "exited 137"));
+}
+
+TEST_F(ProcessEndTest, OfASentryThatHasEndedOtherwiseIsNotForMemory) {
+  SetKills(4);
+  End(*sentry_, SIGTERM);
+  Teller()(std::nullopt);
+  EXPECT_THAT(container_.heard.words(), ElementsAre("exited 137"));
+}
+
+TEST_F(ProcessEndTest, OfASentryOfWhichNothingIsKnownIsByTheCounter) {
+  pod_->Have(nullptr, nullptr);
+  SetKills(4);
+  Teller()(std::nullopt);
+  EXPECT_THAT(container_.heard.words(), ElementsAre("out of memory", "exited 137"));
+}
+
+TEST_F(ProcessEndTest, OfAGoferThatMemoryHasEndedSaysSoFirst) {
+  SetKills(4);
+  End(*gofer_, SIGKILL);
+  constexpr uint32_t kKilledWith9 = 137;
+  Teller()(kKilledWith9);
+  EXPECT_THAT(container_.heard.words(), ElementsAre("out of memory", "exited 137"));
+}
+
+TEST_F(ProcessEndTest, ByASignalIsNotForMemory) {
+  SetKills(4);
+  constexpr uint32_t kKilledWith9 = 137;
+  Teller()(kKilledWith9);
+  EXPECT_THAT(container_.heard.words(), ElementsAre("exited 137")) << "its gofer runs";
+}
+
+TEST_F(ProcessEndTest, WithACodeIsNotForMemory) {
+  SetKills(4);
+  End(*gofer_, SIGKILL);
+  Teller()(1);
+  EXPECT_THAT(container_.heard.words(), ElementsAre("exited 1"));
+}
+
+TEST_F(ProcessEndTest, OfAnExecIsNoWordAboutItsContainer) {
+  report_ = std::make_shared<EndReport>(container_.init());
+  SetKills(4);
+  End(*sentry_, SIGKILL);
+  Teller("")(std::nullopt);
+  EXPECT_THAT(container_.heard.words(), ElementsAre("exited 137"));
+}
+
+TEST_F(ProcessEndTest, IsToldFromItsFileAsItWas) {
+  SetKills(4);
+  End(*sentry_, SIGKILL);
+  Teller()(std::nullopt);
+  EXPECT_TRUE(report_->out_of_memory());
+  const auto known = KnownProcess::Read(files_.path() + "/init.exit");
+  ASSERT_TRUE(known) << known.error().message;
+  FakeContainerContext again("c1");
+  EndReport report(again);
+  EXPECT_TRUE(report.TellKnown(*known));
+  EXPECT_THAT(again.heard.words(), ElementsAre("out of memory", "exited 137"));
+}
+
+TEST_F(ProcessEndTest, IsReadFromAFileOfBefore) {
+  files_.Put("init.exit", "0 137 5");
+  const auto known = KnownProcess::Read(files_.path() + "/init.exit");
+  ASSERT_TRUE(known) << known.error().message;
+  EXPECT_EQ(known->exit->status, 137U);
+  EXPECT_FALSE(known->out_of_memory);
+}
+
+TEST_F(ProcessEndTest, IsKnownWhenTheCgroupHasGone) {
+  SetKills(4);
+  KeepWhetherMemoryEndedIt(*pod_);
+  EXPECT_FALSE(pod_->record().out_of_memory) << "its sentry runs";
+  End(*sentry_, SIGKILL);
+  KeepWhetherMemoryEndedIt(*pod_);
+  SetKills(0);
+  Teller()(std::nullopt);
+  EXPECT_THAT(container_.heard.words(), ElementsAre("out of memory", "exited 137"));
+  EXPECT_TRUE(PodRecord::FromJson(sandbox_.blob)->out_of_memory) << "to the next engine too";
+}
+
+TEST_F(ProcessEndTest, IsToldOnce) {
+  SetKills(4);
+  End(*sentry_, SIGKILL);
+  Teller()(std::nullopt);
+  Teller()(std::nullopt);
+  EXPECT_THAT(container_.heard.words(), ElementsAre("out of memory", "exited 137"));
+}
+
+TEST_F(ProcessEndTest, IsToldNobodyWhoHasGone) {
+  SetKills(4);
+  End(*sentry_, SIGKILL);
+  report_->Retire();
+  Teller()(std::nullopt);
+  EXPECT_THAT(container_.heard.words(), ElementsAre());
+}
+
+TEST_F(ProcessEndTest, KeepsTheCountOverARestart) {
+  const auto again = PodRecord::FromJson(pod_->record().ToJson());
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->oom_kills, 3U);
+}
+
+}  // namespace
+}  // namespace gantry::gvisor
