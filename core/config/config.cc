@@ -2,11 +2,13 @@
 #include "core/config/config.h"
 
 #include <optional>
+#include <set>
 
 #include <gantry/format.h>
 #include <gantry/ids.h>
 
 #include "core/config/yaml.h"
+#include "core/oci/json.h"
 #include "core/os/fs.h"
 
 namespace gantry::config {
@@ -214,11 +216,29 @@ Result<Config> ReadRoot(const Yaml& root, Config config) {
   return config;
 }
 
+bool IsWarm(const BackendOptions& options) {
+  const auto json = oci::Json::Parse(options.json, "options");
+  uint64_t number = 0;
+  return json && (*json)["warm"].Read(number) && number > 0;
+}
+
 }  // namespace
 
 const Handler* Config::FindHandler(std::string_view name) const {
   const auto found = handlers.find(std::string(name.empty() ? default_handler : name));
   return found == handlers.end() ? nullptr : &found->second;
+}
+
+std::vector<std::string> WarmBackends(const Config& config) {
+  std::set<std::string> names;
+  for (const auto& [name, handler] : config.handlers) {
+    const auto backend = config.backends.find(handler.backend);
+    if (IsWarm(handler.options) ||
+        (backend != config.backends.end() && IsWarm(backend->second.options))) {
+      names.insert(handler.backend);
+    }
+  }
+  return {names.begin(), names.end()};
 }
 
 Config Defaults() {

@@ -11,6 +11,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <gantry/context.h>
 #include <gantry/error.h>
@@ -119,6 +120,11 @@ struct Config {
 
 /// The built-in configuration: the handler `runc`, run by the backend `runc`.
 Config Defaults();
+
+/// The backends, each once, that have a handler whose options, or their own, say `warm` and a
+/// number above 0. This key alone means something to gantry itself: they are loaded when the
+/// engine starts, else when they are needed.
+std::vector<std::string> WarmBackends(const Config& config);
 
 /// Reads a file. Absent: the defaults.
 /// Errors: kInvalidArgument `read configuration 'FILE:LINE:COLUMN': KEY: CAUSE`;

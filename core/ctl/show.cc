@@ -2,6 +2,8 @@
 #include "core/ctl/show.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -155,6 +157,28 @@ std::string InspectJson(const v1::InspectResponse& answer) {
   return json.End().End().Take();
 }
 
+namespace {
+
+// A table of what backends count, where there is any: a line for each handler.
+std::string CountsText(const v1::StatusResponse& status) {
+  Table table({"BACKEND", "HANDLER", "COUNTS"});
+  bool any = false;
+  for (const v1::BackendStatus& backend : status.backends()) {
+    std::map<std::string, std::string> by_handler;
+    for (const v1::BackendCount& count : backend.counts()) {
+      std::string& text = by_handler[count.handler()];
+      text += Format("{}{} {}", text.empty() ? "" : ", ", count.name(), count.value());
+    }
+    for (const auto& [handler, text] : by_handler) {
+      table.Add({backend.name(), handler, text});
+      any = true;
+    }
+  }
+  return any ? "\n" + table.str() : std::string();
+}
+
+}  // namespace
+
 std::string StatusText(const v1::StatusResponse& status, const link::KeeperStatus& keeper,
                        int64_t now_ns) {
   std::string out =
@@ -173,7 +197,7 @@ std::string StatusText(const v1::StatusResponse& status, const link::KeeperStatu
     table.Add({backend.name(), backend.version(), std::to_string(backend.sandboxes()),
                backend.path(), backend.error()});
   }
-  return out + table.str();
+  return out + table.str() + CountsText(status);
 }
 
 std::string StatusJson(const v1::StatusResponse& status, const link::KeeperStatus& keeper) {
@@ -201,7 +225,16 @@ std::string StatusJson(const v1::StatusResponse& status, const link::KeeperStatu
         .Member("path", backend.path())
         .Member("sandboxes", backend.sandboxes())
         .Member("error", backend.error())
-        .End();
+        .Key("counts")
+        .Array();
+    for (const v1::BackendCount& count : backend.counts()) {
+      json.Object()
+          .Member("handler", count.handler())
+          .Member("name", count.name())
+          .Member("value", count.value())
+          .End();
+    }
+    json.End().End();
   }
   return json.End().End().Take();
 }

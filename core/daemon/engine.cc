@@ -62,6 +62,7 @@ int Engine::Run() {
     return 1;
   }
   loop_.Run();
+  backends_.Leave();
   return exit_code_;
 }
 

@@ -135,6 +135,33 @@ os::Task<Bytes> MemoryOf(const Workers& workers, std::vector<os::Cgroup> cgroups
   co_return bytes.value_or(Bytes(count));
 }
 
+using Counts = std::map<std::string, std::vector<BackendCount>>;
+
+constexpr std::chrono::seconds kCountsLimit(1);
+
+os::Task<void> ReadCounts(os::WorkerPool& pool, const plugin::Backends& backends,
+                          os::OneShot<Counts> done) {
+  auto read = co_await pool.Run([&backends]() -> Result<Counts> { return backends.Counts(); });
+  done.Set(read ? std::move(*read) : Counts());
+}
+
+/// What backends count; nothing while all workers are busy, or where one does not answer.
+os::Task<Counts> CountsOf(const Workers& workers, const plugin::Backends& backends) {
+  os::OneShot<Counts> done;
+  os::Start(ReadCounts(workers.pool, backends, done));
+  const std::optional<Counts> counts = co_await os::WithDeadline(workers.loop, kCountsLimit, done);
+  co_return counts.value_or(Counts());
+}
+
+void Fill(v1::BackendStatus& out, const std::vector<BackendCount>& counts) {
+  for (const BackendCount& count : counts) {
+    v1::BackendCount* one = out.add_counts();
+    one->set_handler(count.handler);
+    one->set_name(count.name);
+    one->set_value(count.value);
+  }
+}
+
 /// The services' state is only read here.
 struct Reader {
   Workers workers;
@@ -275,6 +302,7 @@ struct Reader {
     }
     response.set_containers(static_cast<uint32_t>(tasks.Containers().size()));
     response.set_queued_events(static_cast<uint32_t>(publishers.outbox().counters().queued));
+    const Counts counts = co_await CountsOf(workers, backends);
     for (const plugin::BackendState& state : backends.States()) {
       v1::BackendStatus* out = response.add_backends();
       out->set_name(state.name);
@@ -283,6 +311,9 @@ struct Reader {
       out->set_error(state.error);
       const auto count = sandboxes.find(state.name);
       out->set_sandboxes(count == sandboxes.end() ? 0 : count->second);
+      if (const auto counted = counts.find(state.name); counted != counts.end()) {
+        Fill(*out, counted->second);
+      }
     }
     co_return response;
   }

@@ -132,6 +132,41 @@ Result<SandboxBackend*> Backends::Find(const std::string& name) {
   return backend;
 }
 
+std::map<std::string, SandboxBackend*> Backends::InUse() const {
+  const std::lock_guard lock(mutex_);
+  std::map<std::string, SandboxBackend*> backends;
+  for (const auto& [name, plugin] : loaded_) {
+    backends[name] = plugin.backend.get();
+  }
+  return backends;
+}
+
+std::map<std::string, std::vector<BackendCount>> Backends::Counts() const {
+  std::map<std::string, std::vector<BackendCount>> all;
+  for (const auto& [name, backend] : InUse()) {
+    auto counts = GuardedCall(
+        name, [backend]() -> Result<std::vector<BackendCount>> { return backend->Counts(); });
+    if (counts) {
+      all[name] = std::move(*counts);
+    } else {
+      LogWarning("count of backend '{}': {}", name, counts.error().message);
+    }
+  }
+  return all;
+}
+
+void Backends::Leave() const {
+  for (const auto& [name, backend] : InUse()) {
+    const Status left = GuardedCall(name, [backend]() -> Status {
+      backend->Leave();
+      return {};
+    });
+    if (!left) {
+      LogWarning("leave backend '{}': {}", name, left.error().message);
+    }
+  }
+}
+
 std::vector<BackendState> Backends::States() const {
   const std::lock_guard lock(mutex_);
   std::vector<BackendState> states;

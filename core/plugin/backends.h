@@ -47,10 +47,17 @@ class Backends {
   /// Blocks: never, also while a plugin is loaded.
   std::vector<BackendState> States() const;
 
+  /// What each backend in use counts, by its name. Thread: workers.
+  std::map<std::string, std::vector<BackendCount>> Counts() const;
+  /// The engine ends: tells all that are in use. Thread: the engine's main one. Blocks: as
+  /// they do.
+  void Leave() const;
+
  private:
   std::string PathOf(const std::string& name) const;
   Status ProbeOnce(const std::string& path, const std::string& name) const;
   SandboxBackend* Loaded(const std::string& name) const;
+  std::map<std::string, SandboxBackend*> InUse() const;
   std::mutex& LoadingOf(const std::string& name);
   Result<LoadedPlugin> Load(const std::string& name) const;
   void WarnOfHandlers(const std::string& name, SandboxBackend& backend) const;

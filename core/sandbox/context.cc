@@ -214,6 +214,10 @@ Status Context::Save(std::string blob) {
 }
 
 void Context::Log(LogLevel level, std::string_view message) {
+  if (options_.id.empty()) {
+    log::Log(level, {{"backend", options_.backend}}, "{}", message);
+    return;
+  }
   log::Log(level,
            {{"backend", options_.backend}, {"ns", options_.ns.str()}, {"id", options_.id.str()}},
            "{}", message);

@@ -47,7 +47,7 @@ struct PodEvents {
   std::function<void(ExitStatus)> exited;
 };
 
-/// Whose context it is, and where its state goes.
+/// Whose context it is, and where its state goes. Without an id: a backend's own.
 struct ContextOptions {
   std::string backend;
   Namespace ns;

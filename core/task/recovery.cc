@@ -108,6 +108,16 @@ os::Task<void> Service::RecoverAll(Groups by_group) {
         std::chrono::ceil<std::chrono::milliseconds>(sandbox::CallDeadline::Clock::now() - begin)
             .count());
   }
+  co_await LoadWarm();
+}
+
+/// Backends that are to have something ready before anybody asks for it.
+os::Task<void> Service::LoadWarm() {
+  for (const std::string& name : config::WarmBackends(parts_.config)) {
+    if (const Status loaded = co_await sandboxes_.Load(name); !loaded) {
+      LogWarning("{}", loaded.error().message);
+    }
+  }
 }
 
 os::Task<void> Service::RecoverInTurn(Groups& by_group, os::Scope& groups) {

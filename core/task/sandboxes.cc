@@ -71,23 +71,34 @@ std::shared_ptr<os::Slot> Sandboxes::SlotOf(const std::string& address) {
   return slot;
 }
 
-os::Task<Result<BackendRef>> Sandboxes::FindBackend(const SandboxPlan& plan) {
-  if (const auto known = backends_.find(plan.backend_name); known != backends_.end()) {
+os::Task<Result<BackendRef>> Sandboxes::FindBackend(std::string name, const SandboxPlan* plan) {
+  if (const auto known = backends_.find(name); known != backends_.end()) {
     co_return known->second;
   }
-  BackendCalls::Name loading{plan.backend_name, plan.group->address,
-                             Format("load for '{}'", plan.group->id), plan.group->account};
-  GANTRY_CO_TRY(const BackendRef backend,
-                co_await calls_.Run(std::move(loading), DeadlineIn(parts_.config.timeouts.create),
-                                    [&]() -> Result<BackendRef> {
-                                      return parts_.find_backend(plan.backend_name);
-                                    }));
-  backends_[plan.backend_name] = backend;
+  BackendCalls::Name loading{name, {}, "load", {}};
+  if (plan != nullptr) {
+    loading.address = plan->group->address;
+    loading.what = Format("load for '{}'", plan->group->id);
+    loading.account = plan->group->account;
+  }
+  GANTRY_CO_TRY(
+      const BackendRef backend,
+      co_await calls_.Run(std::move(loading), DeadlineIn(parts_.config.timeouts.create),
+                          [&]() -> Result<BackendRef> { return parts_.find_backend(name); }));
+  if (backends_.try_emplace(name, backend).second) {
+    co_await own_contexts_.Attach(backend);
+  }
   co_return backend;
 }
 
+os::Task<Status> Sandboxes::Load(std::string backend) {
+  GANTRY_CO_TRY([[maybe_unused]] const BackendRef loaded,
+                co_await FindBackend(std::move(backend), nullptr));
+  co_return Status();
+}
+
 os::Task<Result<SandboxEntryPtr>> Sandboxes::Plan(SandboxPlan plan) {
-  GANTRY_CO_TRY(const BackendRef backend, co_await FindBackend(plan));
+  GANTRY_CO_TRY(const BackendRef backend, co_await FindBackend(plan.backend_name, &plan));
   auto entry = std::make_shared<SandboxEntry>();
   GANTRY_CO_TRY(entry->id, SandboxId::Parse(plan.group->id));
   entry->handler = std::move(plan.handler);
@@ -188,6 +199,7 @@ void Sandboxes::AbandonAllBut(const std::set<std::string>& used) {
       Abandon(prefix);
     }
   }
+  own_contexts_.EndLeft();
 }
 
 }  // namespace gantry::task

@@ -23,6 +23,7 @@
 #include "core/os/co.h"
 #include "core/sandbox/context.h"
 #include "core/task/instances.h"
+#include "core/task/own_contexts.h"
 #include "core/task/parts.h"
 
 namespace gantry::task {
@@ -83,7 +84,11 @@ struct SandboxPlan {
 /// Thread: loop, but what is for workers.
 class Sandboxes {
  public:
-  Sandboxes(const Parts& parts, BackendCalls& calls) : parts_(parts), calls_(calls) {}
+  Sandboxes(const Parts& parts, BackendCalls& calls)
+      : parts_(parts), calls_(calls), own_contexts_(parts, calls) {}
+
+  /// Loads the backend where it is not loaded.
+  os::Task<Status> Load(std::string backend);
 
   /// The one that stands; null: none. By the group's address.
   SandboxEntryPtr Find(const std::string& address) const;
@@ -110,15 +115,18 @@ class Sandboxes {
   /// No backend has the sandbox of that prefix any more, and its containers count
   /// as ended: so do its processes, and its descriptors go.
   void Abandon(const std::string& prefix);
-  /// The same for those that an earlier engine left and whose prefix is not `used`.
+  /// The same for those that an earlier engine left and whose prefix is not `used`, and for
+  /// what backends had for no sandbox.
   void AbandonAllBut(const std::set<std::string>& used);
 
  private:
-  os::Task<Result<BackendRef>> FindBackend(const SandboxPlan& plan);
+  /// `plan`: for which sandbox; null: for none.
+  os::Task<Result<BackendRef>> FindBackend(std::string name, const SandboxPlan* plan);
   void EndForgotten(const SandboxEntry& entry);
 
   const Parts& parts_;
   BackendCalls& calls_;
+  OwnContexts own_contexts_;
   std::map<std::string, SandboxEntryPtr> entries_;
   std::map<std::string, std::shared_ptr<os::Slot>> slots_;
   /// Those that were needed; a backend lives as long as the process.

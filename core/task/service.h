@@ -216,6 +216,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   };
 
   os::Task<void> RecoverAll(Groups by_group);
+  os::Task<void> LoadWarm();
   os::Task<void> RecoverInTurn(Groups& by_group, os::Scope& groups);
   os::Task<void> RecoverGroup(std::string address, std::vector<ToRecover> group);
   /// After a restart: returns when what was in the group before is taken up again.

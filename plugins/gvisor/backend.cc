@@ -6,7 +6,6 @@
 
 #include "plugins/gvisor/launch/flags.h"
 #include "plugins/gvisor/needs.h"
-#include "plugins/gvisor/sandbox.h"
 
 namespace gantry::gvisor {
 
@@ -22,7 +21,12 @@ BackendInfo GvisorBackend::Describe() {
 Status GvisorBackend::CheckOptions(const std::string& options_json) {
   GANTRY_TRY(const Options options, ParseOptions(options_json, options_, nullptr));
   Remember(options);
-  GANTRY_TRY([[maybe_unused]] const Flags flags, MakeFlags(options.runsc_config, {}));
+  GANTRY_TRY(const Flags flags, MakeFlags(options.runsc_config, {}));
+  if (options.warm > 0 && flags.network == Network::kHost) {
+    return Fail(Code::kInvalidArgument,
+                "check option 'warm': with runsc_config.network 'host' a sandbox is booted in its "
+                "pod's network namespace, so none can be booted beforehand: set it to 0");
+  }
   if (options.binary_name != Options().binary_name) {
     GANTRY_TRY([[maybe_unused]] const std::string binary, FindRunsc(options));
   }
@@ -45,15 +49,48 @@ std::vector<Options> GvisorBackend::Handlers() const {
   return handlers_.empty() ? std::vector<Options>{options_} : handlers_;
 }
 
+void GvisorBackend::Attach(SandboxContext& context, const std::vector<BackendHandler>& handlers) {
+  std::vector<WarmHandler> warm;
+  for (const BackendHandler& handler : handlers) {
+    // What is wrong with its options has been said when they were checked.
+    auto options = ParseOptions(handler.options_json, options_, nullptr);
+    auto flags = options ? MakeFlags(RunscFlags(*options), {})
+                         : Result<Flags>(std::unexpected(options.error()));
+    if (flags && options->warm > 0 && flags->network != Network::kHost) {
+      warm.push_back({handler.name, std::move(*options), std::move(*flags)});
+    }
+  }
+  if (!warm.empty()) {
+    const std::lock_guard lock(mutex_);
+    warm_ = std::make_shared<WarmPool>(context, std::move(warm), MakeWarmMaker(context, runscs_));
+  }
+}
+
+GvisorShared GvisorBackend::Shared() const {
+  const std::lock_guard lock(mutex_);
+  return {runscs_, warm_};
+}
+
+void GvisorBackend::Leave() {
+  if (const auto warm = Shared().warm) {
+    warm->Leave();
+  }
+}
+
+std::vector<BackendCount> GvisorBackend::Counts() {
+  const auto warm = Shared().warm;
+  return warm ? warm->Counts() : std::vector<BackendCount>();
+}
+
 Result<std::unique_ptr<Sandbox>> GvisorBackend::CreateSandbox(const SandboxRequest& request,
                                                               SandboxContext& context) {
-  return GvisorSandbox::Make(request, context, options_, runscs_);
+  return GvisorSandbox::Make(request, context, options_, Shared());
 }
 
 Result<std::unique_ptr<Sandbox>> GvisorBackend::RecoverSandbox(const SandboxRequest& request,
                                                                SandboxContext& context,
                                                                const std::string& blob) {
-  return GvisorSandbox::Recover(request, context, options_, runscs_, blob);
+  return GvisorSandbox::Recover(request, context, options_, Shared(), blob);
 }
 
 Result<std::unique_ptr<SandboxBackend>> MakeBackend(const std::string& options_json) {

@@ -15,6 +15,8 @@
 
 #include "plugins/gvisor/options.h"
 #include "plugins/gvisor/runscs.h"
+#include "plugins/gvisor/sandbox.h"
+#include "plugins/gvisor/warm/warm_pool.h"
 
 namespace gantry::gvisor {
 
@@ -30,6 +32,9 @@ class GvisorBackend : public SandboxBackend {
   /// Of the options of handlers that have been checked, else of the backend's own.
   BackendInfo Describe() override;
   Status CheckOptions(const std::string& options_json) override;
+  void Attach(SandboxContext& context, const std::vector<BackendHandler>& handlers) override;
+  void Leave() override;
+  std::vector<BackendCount> Counts() override;
   Result<std::unique_ptr<Sandbox>> CreateSandbox(const SandboxRequest& request,
                                                  SandboxContext& context) override;
   Result<std::unique_ptr<Sandbox>> RecoverSandbox(const SandboxRequest& request,
@@ -41,12 +46,14 @@ class GvisorBackend : public SandboxBackend {
 
   void Remember(const Options& options);
   std::vector<Options> Handlers() const;
+  GvisorShared Shared() const;
 
   const Options options_;
   const std::shared_ptr<Runscs> runscs_;
   /// Guards what follows.
   mutable std::mutex mutex_;
   std::vector<Options> handlers_;
+  std::shared_ptr<WarmPool> warm_;
 };
 
 /// The descriptor's factory. Errors: kInvalidArgument naming the option.

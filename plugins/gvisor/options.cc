@@ -147,6 +147,17 @@ Result<Options> ParseOptions(const std::string& text, Options base,
   return base;
 }
 
+std::map<std::string, std::string> RunscFlags(const Options& options) {
+  std::map<std::string, std::string> flags = options.runsc_config;
+  if (!options.log_path.empty()) {
+    flags.emplace("debug-log", options.log_path);
+  }
+  if (options.log_level == "debug") {
+    flags.emplace("debug", "true");
+  }
+  return flags;
+}
+
 Result<std::string> FindRunsc(const Options& options) {
   const std::string& name = options.binary_name;
   if (name.starts_with('/')) {

@@ -37,7 +37,7 @@ struct Options {
 };
 
 /// Of sandboxes for each handler.
-inline constexpr uint32_t kMaxWarm = 256;
+inline constexpr uint32_t kMaxWarm = 64;
 
 /// The defaults, with the engine's PATH.
 Options DefaultOptions();
@@ -47,6 +47,9 @@ Options DefaultOptions();
 /// Errors: kInvalidArgument naming the key.
 Result<Options> ParseOptions(const std::string& json, Options base,
                              std::vector<std::string>* unknown);
+
+/// All that they set of runsc's flags.
+std::map<std::string, std::string> RunscFlags(const Options& options);
 
 /// runsc's binary. Errors: kFailedPrecondition, saying what to install.
 Result<std::string> FindRunsc(const Options& options);

@@ -13,8 +13,16 @@ using Json = nlohmann::json;
 
 }  // namespace
 
+std::string PodRecord::RootId(const SandboxId& sandbox) const {
+  if (!root.empty()) {
+    return root;
+  }
+  return own_id.empty() ? sandbox.str() : own_id;
+}
+
 std::string PodRecord::ToJson() const {
   const Json json = {{"root", root},
+                     {"own_id", own_id},
                      {"pid", pid},
                      {"start_time", start_time},
                      {"socket", socket},
@@ -41,6 +49,7 @@ Result<PodRecord> PodRecord::FromJson(const std::string& text) {
   // The one seam to a library that throws: a record that was damaged.
   try {
     json.at("root").get_to(record.root);
+    record.own_id = json.value("own_id", std::string());
     json.at("pid").get_to(record.pid);
     json.at("start_time").get_to(record.start_time);
     json.at("socket").get_to(record.socket);

@@ -29,6 +29,8 @@ class PortForward;
 struct PodRecord {
   /// The container that is the sentry's root; empty: a root of gantry's own.
   std::string root;
+  /// What a root of gantry's own is called in the sentry; empty: as the sandbox.
+  std::string own_id;
   int32_t pid = 0;
   uint64_t start_time = 0;
   std::string socket;
@@ -46,6 +48,9 @@ struct PodRecord {
   uint64_t oom_kills = 0;
   /// Memory has ended it. Its cgroups, which tell it, go before the last of its containers.
   bool out_of_memory = false;
+
+  /// What the root is called in the sentry of that sandbox.
+  std::string RootId(const SandboxId& sandbox) const;
 
   std::string ToJson() const;
   /// Errors: kDataLoss.
@@ -83,6 +88,9 @@ class Pod {
 
   /// Of the call under way, and of a step of it.
   Deadline StepDeadline() const;
+
+  /// What the sentry's root is called there.
+  std::string RootId() const { return record().RootId(id_); }
 
   /// A copy of what is saved.
   PodRecord record() const;

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <future>
 #include <utility>
 #include <vector>
 
@@ -12,12 +13,13 @@
 #include <gantry/platform.h>
 #include <gantry/pod_files.h>
 
+#include "plugins/gvisor/own_root.h"
 #include "plugins/gvisor/pause/pause_image.h"
-#include "plugins/gvisor/pause/pause_spec.h"
 #include "plugins/gvisor/pod_forward.h"
 #include "plugins/gvisor/pod_network.h"
 #include "plugins/gvisor/root_container.h"
 #include "plugins/gvisor/sub_container.h"
+#include "plugins/gvisor/warm/cgroup_move.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -31,17 +33,6 @@ Result<Options> RequestOptions(const std::string& document, const Options& base,
     context.Log(LogLevel::kInfo, "runtime option '" + key + "': not known to gvisor, ignored");
   }
   return options;
-}
-
-std::map<std::string, std::string> FlagsOf(const Options& options) {
-  std::map<std::string, std::string> flags = options.runsc_config;
-  if (!options.log_path.empty()) {
-    flags.emplace("debug-log", options.log_path);
-  }
-  if (options.log_level == "debug") {
-    flags.emplace("debug", "true");
-  }
-  return flags;
 }
 
 Result<std::shared_ptr<const Runsc>> ProvenRunsc(Pod& pod, Runscs& runscs,
@@ -59,9 +50,9 @@ Result<std::shared_ptr<const Runsc>> ProvenRunsc(Pod& pod, Runscs& runscs,
 Result<std::unique_ptr<GvisorSandbox>> GvisorSandbox::Build(const SandboxRequest& request,
                                                             SandboxContext& context,
                                                             const Options& base,
-                                                            std::shared_ptr<Runscs> runscs) {
+                                                            GvisorShared shared) {
   GANTRY_TRY(Options options, RequestOptions(request.options_json, base, context));
-  GANTRY_TRY(Flags flags, MakeFlags(FlagsOf(options), request.annotations));
+  GANTRY_TRY(Flags flags, MakeFlags(RunscFlags(options), request.annotations));
   PodConfig config;
   if (request.kind == SandboxKind::kPauseless) {
     GANTRY_TRY(config, ParsePodConfig(request.pod_config));
@@ -72,23 +63,22 @@ Result<std::unique_ptr<GvisorSandbox>> GvisorSandbox::Build(const SandboxRequest
     pod->UseForOne();
   }
   return std::unique_ptr<GvisorSandbox>(
-      new GvisorSandbox(request, std::move(config), std::move(pod), std::move(runscs)));
+      new GvisorSandbox(request, std::move(config), std::move(pod), std::move(shared)));
 }
 
 Result<std::unique_ptr<Sandbox>> GvisorSandbox::Make(const SandboxRequest& request,
                                                      SandboxContext& context, const Options& base,
-                                                     std::shared_ptr<Runscs> runscs) {
-  GANTRY_TRY(auto sandbox, Build(request, context, base, std::move(runscs)));
+                                                     GvisorShared shared) {
+  GANTRY_TRY(auto sandbox, Build(request, context, base, std::move(shared)));
   GANTRY_TRY([[maybe_unused]] const std::string binary, FindRunsc(sandbox->pod_->options()));
   return sandbox;
 }
 
 Result<std::unique_ptr<Sandbox>> GvisorSandbox::Recover(const SandboxRequest& request,
                                                         SandboxContext& context,
-                                                        const Options& base,
-                                                        std::shared_ptr<Runscs> runscs,
+                                                        const Options& base, GvisorShared shared,
                                                         const std::string& blob) {
-  GANTRY_TRY(auto sandbox, Build(request, context, base, std::move(runscs)));
+  GANTRY_TRY(auto sandbox, Build(request, context, base, std::move(shared)));
   GANTRY_CHECK_OK(sandbox->TakeUp(blob));
   return sandbox;
 }
@@ -115,8 +105,8 @@ Status GvisorSandbox::TakeUp(const std::string& blob) {
     }
     return {};
   }
-  const std::string root = record.root.empty() ? pod_->id().str() : record.root;
-  auto sentry = std::make_shared<Sentry>(context, root, record.socket, pod_->StateSaver());
+  auto sentry =
+      std::make_shared<Sentry>(context, pod_->RootId(), record.socket, pod_->StateSaver());
   pod_->Have(*process, sentry);
   const Status recovered = sentry->Recover(record.state, pod_->StepDeadline());
   if (!recovered && !(*process)->Ended()) {
@@ -145,37 +135,64 @@ void GvisorSandbox::SayWhatIsIgnored() {
   }
 }
 
-Result<Spec> GvisorSandbox::MakeRootSpec() const {
-  PauseSpecRequest asked;
-  asked.root = request_.bundle;
-  asked.hostname = config_.hostname;
-  if (config_.network == NamespaceMode::kNode) {
-    asked.network.reset();
-  } else {
-    asked.network = request_.netns_path;
-  }
-  asked.sysctls = config_.sysctls;
-  if (config_.user == NamespaceMode::kPod) {
-    asked.uids = config_.uids;
-    asked.gids = config_.gids;
-  }
-  asked.annotations = request_.annotations;
-  return MakeSpec({.json = PauseSpec(asked),
-                   .rootfs = request_.bundle,
-                   .bundle = request_.bundle,
-                   .is_own_root = true},
-                  pod_->flags().overlay);
-}
-
-Status GvisorSandbox::StartOwnRoot() {
-  GANTRY_TRY(const auto runsc, ProvenRunsc(*pod_, *runscs_, request_.bundle));
-  GANTRY_TRY(const Spec spec, MakeRootSpec());
-  GANTRY_CHECK_OK(MakePodFiles(request_.bundle, config_));
-  SentryPlan plan{.runsc = *runsc, .spec = spec, .container = "", .bundle = request_.bundle};
+Status GvisorSandbox::StartCold(const Runsc& runsc) {
+  GANTRY_TRY(const Spec spec,
+             MakeOwnRootSpec(OwnRootOf(request_, config_), request_.bundle, pod_->flags().overlay));
+  SentryPlan plan{.runsc = runsc, .spec = spec, .container = "", .bundle = request_.bundle};
   plan.cgroups = request_.cgroups;
   GANTRY_TRY(plan.image, PauseImage());
   GANTRY_TRY([[maybe_unused]] const GoferProcess none, StartSentry(*pod_, std::move(plan)));
-  GANTRY_CHECK_OK(StartPod(*pod_));
+  return StartPod(*pod_);
+}
+
+Status GvisorSandbox::StartIn(const WarmEntry& entry) {
+  const Status given = GiveTo(
+      *pod_, entry,
+      {.bundle = request_.bundle, .cgroups = request_.cgroups, .netns = request_.netns_path});
+  if (!given) {
+    Discard(entry);
+    return given;
+  }
+  // The kernel is to be waited for, and nothing of the pod's own runs before this returns.
+  auto moved = std::async(MoveIntoCgroups, entry.process->pid(), request_.cgroups);
+  Status started = StartPod(*pod_);
+  if (started && !config_.hostname.empty()) {
+    started = SetHostname(*pod_, config_.hostname, pod_->StepDeadline());
+  }
+  Status in_place = moved.get();
+  return started ? in_place : started;
+}
+
+/// In a sentry that waits for a pod like this, if there is one.
+bool GvisorSandbox::StartWarm(const Runsc& runsc, WarmPool::Starting& starting) {
+  if (!shared_.warm) {
+    return false;
+  }
+  SandboxContext& context = pod_->context();
+  const WarmPool::Taken taken = starting.Take(
+      MakeWarmKey(runsc, pod_->flags(), OwnRootOf(request_, config_), request_.cgroups));
+  if (!taken.entry) {
+    context.Log(LogLevel::kInfo, Format("no pre-booted sandbox for it: {}", taken.missing));
+    return false;
+  }
+  const Status started = StartIn(*taken.entry);
+  starting.Report(taken.handler, started.has_value());
+  if (!started) {
+    context.Log(LogLevel::kWarning,
+                "a pre-booted sandbox was of no use, it gets another: " + started.error().message);
+    IgnoreError(RemoveSentry(*pod_, nullptr, request_.bundle), "it is replaced");
+    IgnoreError(GiveBackNetwork(*pod_), "who takes it next says what is wrong");
+  }
+  return started.has_value();
+}
+
+Status GvisorSandbox::StartOwnRoot() {
+  GANTRY_TRY(const auto runsc, ProvenRunsc(*pod_, *shared_.runscs, request_.bundle));
+  GANTRY_CHECK_OK(MakePodFiles(request_.bundle, config_));
+  WarmPool::Starting starting(shared_.warm.get());
+  if (!StartWarm(*runsc, starting)) {
+    GANTRY_CHECK_OK(StartCold(*runsc));
+  }
   return pod_->context().Bind(pod_->process());
 }
 
@@ -198,7 +215,7 @@ Status GvisorSandbox::Stop(std::chrono::milliseconds limit) {
     return {};
   }
   const Deadline deadline = std::chrono::steady_clock::now() + limit;
-  const auto asked = sentry->manager().Signal({.container = pod_->id().str()}, SIGTERM, deadline);
+  const auto asked = sentry->manager().Signal({.container = pod_->RootId()}, SIGTERM, deadline);
   const auto politely = std::min<std::chrono::milliseconds>(limit, std::chrono::seconds(2));
   if (!asked || !process->Wait(politely)) {
     IgnoreError(process->Signal(SIGKILL), "it may have ended by itself");
@@ -235,10 +252,11 @@ Result<std::unique_ptr<Container>> GvisorSandbox::CreateSubContainer(ContainerRe
 
 Result<std::unique_ptr<Container>> GvisorSandbox::CreateContainer(const ContainerRequest& request,
                                                                   ContainerContext& context) {
+  const WarmPool::Starting starting(shared_.warm.get());
   if (is_own_root() || pod_->sentry()) {
     return CreateSubContainer(request, context);
   }
-  GANTRY_TRY(const auto runsc, ProvenRunsc(*pod_, *runscs_, request.bundle));
+  GANTRY_TRY(const auto runsc, ProvenRunsc(*pod_, *shared_.runscs, request.bundle));
   auto container = std::make_unique<RootContainer>(request, context, pod_);
   GANTRY_CHECK_OK(container->Create(request, *runsc));
   return container;

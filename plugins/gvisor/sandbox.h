@@ -13,8 +13,16 @@
 #include "plugins/gvisor/launch/sentry_start.h"
 #include "plugins/gvisor/pod.h"
 #include "plugins/gvisor/runscs.h"
+#include "plugins/gvisor/warm/warm_pool.h"
 
 namespace gantry::gvisor {
+
+/// What all sandboxes share.
+struct GvisorShared {
+  std::shared_ptr<Runscs> runscs;
+  /// Null: no handler has any.
+  std::shared_ptr<WarmPool> warm;
+};
 
 /// Thread: workers, as `Sandbox`.
 class GvisorSandbox : public Sandbox {
@@ -22,12 +30,11 @@ class GvisorSandbox : public Sandbox {
   /// `base`: the backend's options, overridden by the request's.
   static Result<std::unique_ptr<Sandbox>> Make(const SandboxRequest& request,
                                                SandboxContext& context, const Options& base,
-                                               std::shared_ptr<Runscs> runscs);
+                                               GvisorShared shared);
   /// After a restart of the engine. `blob`: what was saved, or empty.
   static Result<std::unique_ptr<Sandbox>> Recover(const SandboxRequest& request,
                                                   SandboxContext& context, const Options& base,
-                                                  std::shared_ptr<Runscs> runscs,
-                                                  const std::string& blob);
+                                                  GvisorShared shared, const std::string& blob);
 
   Status Start() override;
   Status Stop(std::chrono::milliseconds limit) override;
@@ -42,20 +49,22 @@ class GvisorSandbox : public Sandbox {
 
  private:
   GvisorSandbox(SandboxRequest request, PodConfig config, std::shared_ptr<Pod> pod,
-                std::shared_ptr<Runscs> runscs)
+                GvisorShared shared)
       : request_(std::move(request)),
         config_(std::move(config)),
         pod_(std::move(pod)),
-        runscs_(std::move(runscs)) {}
+        shared_(std::move(shared)) {}
 
   static Result<std::unique_ptr<GvisorSandbox>> Build(const SandboxRequest& request,
                                                       SandboxContext& context, const Options& base,
-                                                      std::shared_ptr<Runscs> runscs);
+                                                      GvisorShared shared);
   Status TakeUp(const std::string& blob);
   /// What the pod asks for and a sentry does not have is said in the log.
   void SayWhatIsIgnored();
-  Result<Spec> MakeRootSpec() const;
   Status StartOwnRoot();
+  Status StartCold(const Runsc& runsc);
+  bool StartWarm(const Runsc& runsc, WarmPool::Starting& starting);
+  Status StartIn(const WarmEntry& entry);
   Result<std::unique_ptr<Container>> CreateSubContainer(ContainerRequest request,
                                                         ContainerContext& context);
 
@@ -65,7 +74,7 @@ class GvisorSandbox : public Sandbox {
   /// Of a pod without a pause container.
   const PodConfig config_;
   const std::shared_ptr<Pod> pod_;
-  const std::shared_ptr<Runscs> runscs_;
+  const GvisorShared shared_;
 };
 
 }  // namespace gantry::gvisor

@@ -4,6 +4,7 @@
 // backend and engine; it makes sandboxes and finds them again.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,22 @@ struct NodeNeed {
   bool optional = false;
   /// Where it was found, or how to get it.
   std::string detail;
+};
+
+/// A handler of the configuration that is run by the backend.
+struct BackendHandler {
+  std::string name;
+  /// The options that it has there, a JSON object, without those that come with a request.
+  std::string options_json;
+};
+
+/// A number for `gantryctl status`.
+struct BackendCount {
+  /// The handler that it is about; empty: the backend as a whole.
+  std::string handler;
+  /// A word: `warm_ready`.
+  std::string name;
+  uint64_t value = 0;
 };
 
 struct BackendInfo {
@@ -48,6 +65,24 @@ class SandboxBackend {
   /// is nested: the core puts the key's place in the file in front;
   /// kFailedPrecondition for what the options ask of the node in vain.
   virtual Status CheckOptions([[maybe_unused]] const std::string& options_json) { return {}; }
+
+  /// Once, after the backend was loaded by an engine; never by gantryctl. `context`, which
+  /// lives as long as the backend, is of no sandbox: what is spawned by it is the backend's own
+  /// until a sandbox of its takes it over, which is when the sandbox has saved what it needs
+  /// to `Recover` it. The engine after this one kills what no sandbox has recovered. It stores,
+  /// saves and binds nothing. `handlers`: all of the configuration's that name this backend.
+  /// Blocks: briefly; what takes longer is for a thread of the backend's.
+  virtual void Attach([[maybe_unused]] SandboxContext& context,
+                      [[maybe_unused]] const std::vector<BackendHandler>& handlers) {}
+
+  /// The engine ends, be it that another one takes its place or that its keeper is gone: of
+  /// what the backend has for itself, no sandbox's, nothing should stay. Calls of other threads
+  /// may be under way. Thread: the engine's main one, which waits for nobody any more: no call
+  /// of a context. Blocks: for some milliseconds. Not called where an engine is killed.
+  virtual void Leave() {}
+
+  /// What is to be shown of it. Blocks: never.
+  virtual std::vector<BackendCount> Counts() { return {}; }
 
   /// Makes a sandbox; nothing runs before its `Start`.
   virtual Result<std::unique_ptr<Sandbox>> CreateSandbox(const SandboxRequest& request,

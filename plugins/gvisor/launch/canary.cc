@@ -18,8 +18,8 @@
 #include <gantry/files.h>
 #include <gantry/format.h>
 
-#include "plugins/gvisor/launch/canary_context.h"
 #include "plugins/gvisor/launch/child.h"
+#include "plugins/gvisor/launch/lent_context.h"
 #include "plugins/gvisor/launch/sentry_start.h"
 #include "plugins/gvisor/pause/pause_image.h"
 #include "plugins/gvisor/pod.h"
@@ -117,7 +117,7 @@ class Canary {
  public:
   Canary(SandboxContext& host, const Runsc& runsc, const CanaryPlan& plan, Flags flags,
          SandboxId id)
-      : context_(host), runsc_(runsc), plan_(plan) {
+      : context_(host, "canary"), runsc_(runsc), plan_(plan) {
     Options options;
     options.timeout = plan.limit;
     pod_ = std::make_unique<Pod>(std::move(id), Namespace(), context_, std::move(options),
@@ -188,7 +188,7 @@ class Canary {
     return {};
   }
 
-  CanaryContext context_;
+  LentContext context_;
   const Runsc& runsc_;
   const CanaryPlan& plan_;
   Directory directory_;

@@ -25,10 +25,6 @@ namespace {
 constexpr size_t kMaxWords = 4096;
 constexpr rlim_t kOpenFiles = 1 << 20;
 
-std::string LogPath(const std::string& bundle, std::string_view name) {
-  return Format("{}/{}.log", bundle, name);
-}
-
 /// A line is JSON with the text as `msg`, or, of a panic, the text.
 std::string WordsOf(const std::string& line) {
   const nlohmann::json entry = nlohmann::json::parse(line, nullptr, false);
@@ -137,6 +133,10 @@ Result<std::pair<UniqueFd, UniqueFd>> Pipe() {
     return FailErrno(errno, "make a pipe");
   }
   return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
+}
+
+std::string LogPath(const std::string& bundle, std::string_view name) {
+  return Format("{}/{}.log", bundle, name);
 }
 
 Result<UniqueFd> OpenLog(const std::string& bundle, std::string_view name) {

@@ -66,6 +66,8 @@ Result<std::pair<UniqueFd, UniqueFd>> SocketPair();
 /// Read end, then write end.
 Result<std::pair<UniqueFd, UniqueFd>> Pipe();
 
+/// Of a process's log in the bundle.
+std::string LogPath(const std::string& bundle, std::string_view name);
 /// A new, empty log in the bundle.
 Result<UniqueFd> OpenLog(const std::string& bundle, std::string_view name);
 /// Again: success.

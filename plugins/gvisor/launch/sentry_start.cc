@@ -21,8 +21,6 @@
 namespace gantry::gvisor {
 namespace {
 
-constexpr const char* kSocketName = "sentry.sock";
-
 /// What sentry and gofer leave in the bundle.
 Status RemoveFiles(const std::string& bundle) {
   GANTRY_CHECK_OK(RemoveFile(bundle + "/" + kSocketName));
@@ -88,6 +86,7 @@ class Starter {
       pod_.UseHostNetwork();
     }
     record_.root = plan_.container;
+    record_.own_id = plan_.own_id;
     record_.socket = plan_.bundle + "/" + kSocketName;
     record_.place = {plan_.bundle, plan_.cgroups, {}};
     GANTRY_TRY(record_.place.flags, FlagsFor(plan_.runsc, pod_.flags(), plan_.bundle));
@@ -110,7 +109,7 @@ class Starter {
             .tag = GoferTag(plan_.container)};
   }
 
-  std::string RootId() const { return plan_.container.empty() ? pod_.id().str() : plan_.container; }
+  std::string RootId() const { return record_.RootId(pod_.id()); }
 
   /// What serves each mount: the image, or a gofer's connection.
   Result<std::vector<UniqueFd>> Files() {

@@ -22,6 +22,8 @@ struct SentryPlan {
   const Spec& spec;
   /// The root container's; empty: gantry's own root.
   std::string container;
+  /// What gantry's own root is called in the sentry; empty: as the sandbox.
+  std::string own_id{};
   std::string bundle;
   std::vector<std::string> cgroups{};
   std::array<UniqueFd, 3> stdio{};
@@ -45,6 +47,8 @@ Status RemoveSentry(Pod& pod, const GoferProcess& gofer, const std::string& bund
 /// The name of a gofer's spawn. For one of an engine before.
 std::string GoferTag(const std::string& container);
 inline constexpr const char* kBootTag = "boot";
+/// In the bundle.
+inline constexpr const char* kSocketName = "sentry.sock";
 
 /// runsc's flags as this build takes them. Errors: kInvalidArgument naming one that it does
 /// not have.

@@ -187,5 +187,23 @@ TEST(ConfigOptions, ReachTheBackendAsJsonWithTheirTypes) {
   EXPECT_EQ(PlaceOf(*config, *config->FindHandler("runc"), "no"), "g.yaml");
 }
 
+TEST(ConfigParse, KnowsWhoIsToHaveSomethingReady) {
+  const auto config = Parse(
+      "handlers:\n"
+      "  a: {backend: one, options: {warm: 2}}\n"
+      "  b: {backend: one, options: {warm: 1}}\n"
+      "  c: {backend: two, options: {warm: 0}}\n"
+      "  d: {backend: three, options: {warm: many}}\n"
+      "  e: {backend: four}\n"
+      "  f: {backend: five, options: {deep: {warm: 1}}}\n"
+      "backends:\n"
+      "  four: {options: {warm: 1}}\n"
+      "  six: {options: {warm: 1}}\n",
+      "g.yaml");
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  EXPECT_EQ(WarmBackends(*config), (std::vector<std::string>{"four", "one"}));
+  EXPECT_TRUE(WarmBackends(Defaults()).empty());
+}
+
 }  // namespace
 }  // namespace gantry::config

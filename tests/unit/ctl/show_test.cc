@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ctl/show.h"
 
+#include <tuple>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +12,7 @@ namespace gantry::ctl {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr int64_t kNow = 1'700'000'000'000'000'000;
 
@@ -126,6 +129,33 @@ TEST(Status, ShowsBackendsThatWereRefused) {
   backend.set_error("writable for everyone");
   EXPECT_THAT(StatusText(status, {}, kNow), HasSubstr("writable for everyone"));
   EXPECT_TRUE(oci::Json::Parse(StatusJson(status, {}), "status").has_value());
+}
+
+TEST(Status, ShowsWhatBackendsCount) {
+  v1::StatusResponse status;
+  v1::BackendStatus& backend = *status.add_backends();
+  backend.set_name("gvisor");
+  EXPECT_THAT(StatusText(status, {}, kNow), Not(HasSubstr("COUNTS")));
+  for (const auto& [handler, name, value] :
+       {std::tuple("slow", "ready", 0), std::tuple("fast", "ready", 2),
+        std::tuple("fast", "taken", 17)}) {
+    v1::BackendCount& count = *backend.add_counts();
+    count.set_handler(handler);
+    count.set_name(name);
+    count.set_value(static_cast<uint64_t>(value));
+  }
+  EXPECT_THAT(StatusText(status, {}, kNow), HasSubstr("BACKEND  HANDLER  COUNTS\n"
+                                                      "gvisor   fast     ready 2, taken 17\n"
+                                                      "gvisor   slow     ready 0\n"));
+  const auto json = oci::Json::Parse(StatusJson(status, {}), "status");
+  ASSERT_TRUE(json.has_value());
+  const auto backends = (*json)["backends"].Items();
+  ASSERT_TRUE(backends && backends->size() == 1);
+  const auto counts = (*backends)[0]["counts"].Items();
+  ASSERT_TRUE(counts && counts->size() == 3);
+  uint64_t taken = 0;
+  EXPECT_TRUE((*counts)[2]["value"].Read(taken).has_value());
+  EXPECT_EQ(taken, 17U);
 }
 
 TEST(Status, ShowsWhatTheKeeperSays) {

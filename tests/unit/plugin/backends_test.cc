@@ -74,6 +74,19 @@ TEST_F(BackendsTest, OutlivesAPluginThatCrashesWhenItIsLoaded) {
   EXPECT_THAT(Made().Find("test").error().message, HasSubstr("it crashes when it is loaded"));
 }
 
+TEST_F(BackendsTest, AsksThoseInUseForTheirCounts) {
+  Backends backends = Made();
+  EXPECT_TRUE(backends.Counts().empty());
+  ASSERT_TRUE(backends.Find("test").has_value());
+  const auto counts = backends.Counts();
+  ASSERT_EQ(counts.size(), 1U);
+  ASSERT_EQ(counts.at("test").size(), 1U);
+  EXPECT_EQ(counts.at("test")[0].handler, "fast");
+  EXPECT_EQ(counts.at("test")[0].value, 3U);
+  EXPECT_TRUE(backends.Counts().empty()) << "one that throws counts nothing";
+  backends.Leave();
+}
+
 TEST_F(BackendsTest, SaysWhereAnOptionIsRefused) {
   const auto config =
       config::Parse("handlers:\n  x:\n    backend: test\n    options: {Speed: 5}\n", "g.yaml");

@@ -20,6 +20,17 @@ class TestBackend : public gantry::SandboxBackend {
     return {};
   }
 
+  /// The second time it throws, as `Leave` does.
+  std::vector<gantry::BackendCount> Counts() override {
+    if (counted_) {
+      throw std::runtime_error("cannot count");
+    }
+    counted_ = true;
+    return {{"fast", "ready", 3}};
+  }
+
+  void Leave() override { throw std::runtime_error("stays"); }
+
   gantry::Result<std::unique_ptr<gantry::Sandbox>> CreateSandbox(const gantry::SandboxRequest&,
                                                                  gantry::SandboxContext&) override {
     throw std::runtime_error("no sandbox here");
@@ -30,6 +41,9 @@ class TestBackend : public gantry::SandboxBackend {
                                                                   const std::string&) override {
     throw 42;
   }
+
+ private:
+  bool counted_ = false;
 };
 
 [[maybe_unused]] gantry::Result<std::unique_ptr<gantry::SandboxBackend>> Create(

@@ -435,6 +435,21 @@ Status FakeBackend::PodUp(const std::string& name, SandboxContext& context, bool
   return {};
 }
 
+void FakeBackend::Attach(SandboxContext& context, const std::vector<BackendHandler>& handlers) {
+  std::unique_lock lock(mutex_);
+  const auto attached = attached_;
+  lock.unlock();
+  if (attached) {
+    attached(context, handlers);
+  }
+}
+
+void FakeBackend::WhenAttached(
+    std::function<void(SandboxContext&, const std::vector<BackendHandler>&)> attached) {
+  const std::lock_guard lock(mutex_);
+  attached_ = std::move(attached);
+}
+
 Status FakeBackend::Enter(const std::string& call, const std::string& arguments) {
   std::unique_lock lock(mutex_);
   calls_.push_back(arguments.empty() ? call : call + " " + arguments);

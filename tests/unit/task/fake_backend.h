@@ -25,6 +25,8 @@ class FakeBackend final : public SandboxBackend {
  public:
   BackendInfo Describe() override { return {"fake", "1", false, {}}; }
 
+  void Attach(SandboxContext& context, const std::vector<BackendHandler>& handlers) override;
+
   Result<std::unique_ptr<Sandbox>> CreateSandbox(const SandboxRequest& request,
                                                  SandboxContext& context) override;
   Result<std::unique_ptr<Sandbox>> RecoverSandbox(const SandboxRequest& request,
@@ -73,6 +75,9 @@ class FakeBackend final : public SandboxBackend {
   /// What a container does with its context before it is there, and before it is there
   /// again: `recovered`.
   void UseContext(std::function<Status(ContainerContext&, bool recovered)> use);
+  /// What each engine that loads it has it do.
+  void WhenAttached(
+      std::function<void(SandboxContext&, const std::vector<BackendHandler>&)> attached);
   void EndAll();
 
   // For its objects.
@@ -108,6 +113,7 @@ class FakeBackend final : public SandboxBackend {
   std::map<std::string, uint32_t> ended_;
   std::vector<ProcessInfo> processes_;
   std::function<Status(ContainerContext&, bool)> use_context_;
+  std::function<void(SandboxContext&, const std::vector<BackendHandler>&)> attached_;
   bool servers_ = false;
   std::string sandbox_state_;
   std::string container_state_;

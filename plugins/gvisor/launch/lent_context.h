@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sandbox within a sandbox: lends a canary the processes and watches of the one that it is
-// run for, and keeps all else from it. It is not taken up by another engine; what is left of it
-// then ends with the sandbox.
+// For a sandbox that is none of the core's: lends it the processes and watches of the one that it
+// is run for, or of the backend itself, and keeps all else from it. It is not taken up by another
+// engine; what is left of it then ends.
 #pragma once
 
 #include <chrono>
@@ -17,9 +17,10 @@
 namespace gantry::gvisor {
 
 /// Thread: as `SandboxContext`; must not outlive `host`.
-class CanaryContext : public SandboxContext {
+class LentContext : public SandboxContext {
  public:
-  explicit CanaryContext(SandboxContext& host) : host_(host) {}
+  /// `name`: what its spawns are called, and who speaks in the log.
+  LentContext(SandboxContext& host, std::string name) : host_(host), name_(std::move(name)) {}
 
   /// From now on there is time, whatever the call that it is run for has left.
   void BeginRemoval() { removing_ = true; }
@@ -52,7 +53,7 @@ class CanaryContext : public SandboxContext {
   Status Store(std::string_view, const UniqueFd&) override { return {}; }
 
   Result<UniqueFd> Take(std::string_view name) override {
-    return Fail(Code::kNotFound, "take '{}': a canary stores nothing", name);
+    return Fail(Code::kNotFound, "take '{}': {} stores nothing", name, name_);
   }
 
   void Drop(std::string_view) override {}
@@ -60,7 +61,7 @@ class CanaryContext : public SandboxContext {
   Status Save(std::string) override { return {}; }
 
   void Log(LogLevel level, std::string_view message) override {
-    host_.Log(level, "canary: " + std::string(message));
+    host_.Log(level, name_ + ": " + std::string(message));
   }
 
   void Count(std::string_view, uint64_t) override {}
@@ -72,9 +73,10 @@ class CanaryContext : public SandboxContext {
   }
 
  private:
-  static std::string TagOf(std::string_view tag) { return "canary/" + std::string(tag); }
+  std::string TagOf(std::string_view tag) const { return name_ + "/" + std::string(tag); }
 
   SandboxContext& host_;
+  const std::string name_;
   bool removing_ = false;
 };
 

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/task/own_contexts.h"
+
+#include <csignal>
+#include <utility>
+
+#include <gantry/format.h>
+
+#include "core/log/log.h"
+#include "core/os/process.h"
+#include "core/plugin/guard.h"
+#include "core/task/backend_calls.h"
+
+namespace gantry::task {
+namespace {
+
+/// No number of an instance is like it.
+constexpr std::string_view kPrefix = "backend:";
+
+}  // namespace
+
+std::vector<BackendHandler> OwnContexts::HandlersOf(const std::string& backend) const {
+  std::vector<BackendHandler> handlers;
+  for (const auto& [name, handler] : parts_.config.handlers) {
+    if (handler.backend == backend) {
+      handlers.push_back({name, handler.options.json});
+    }
+  }
+  return handlers;
+}
+
+os::Task<void> OwnContexts::Attach(BackendRef backend) {
+  sandbox::ContextOptions options;
+  options.backend = backend.name;
+  options.store_prefix = Format("{}{}/own", kPrefix, backend.name);
+  options.counters = &parts_.counters;
+  options.max_stored = 0;
+  options.save = [name = backend.name](const std::string&) -> Status {
+    return Fail(Code::kFailedPrecondition, "backend '{}' saves the state of no sandbox", name);
+  };
+  const sandbox::Services& all = parts_.services;
+  contexts_.push_back(
+      std::make_unique<sandbox::Context>(sandbox::Services{all.loop, calls_.PoolOf(backend.name),
+                                                           all.link, all.processes, all.cgroups},
+                                         std::move(options)));
+  sandbox::Context& context = *contexts_.back();
+  const std::vector<BackendHandler> handlers = HandlersOf(backend.name);
+  const Status attached =
+      co_await calls_.Run({backend.name, {}, "attach", {}},
+                          DeadlineIn(parts_.config.timeouts.create), [&]() -> Status {
+                            return plugin::GuardedCall(backend.name, [&]() -> Status {
+                              backend.backend->Attach(context, handlers);
+                              return {};
+                            });
+                          });
+  if (!attached) {
+    LogError("attach backend '{}': {}", backend.name, attached.error().message);
+  }
+}
+
+void OwnContexts::EndLeft() {
+  engine::HostProcesses& processes = parts_.services.processes;
+  for (const os::ProcessId& process : processes.SpawnedBelow(kPrefix)) {
+    if (processes.FindHeld(process)) {
+      continue;
+    }
+    if (const Result<UniqueFd> pidfd = os::OpenPidfd(process)) {
+      IgnoreError(os::SendSignal(pidfd->get(), SIGKILL), "it has ended just now");
+    }
+    processes.Release(process);
+  }
+}
+
+}  // namespace gantry::task

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/own_root.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <gantry/format.h>
+
+namespace gantry::gvisor {
+
+PauseSpecRequest OwnRootOf(const SandboxRequest& request, const PodConfig& config) {
+  PauseSpecRequest asked;
+  asked.hostname = config.hostname;
+  if (config.network == NamespaceMode::kNode) {
+    asked.network.reset();
+  } else {
+    asked.network = request.netns_path;
+  }
+  asked.sysctls = config.sysctls;
+  if (config.user == NamespaceMode::kPod) {
+    asked.uids = config.uids;
+    asked.gids = config.gids;
+  }
+  asked.annotations = request.annotations;
+  return asked;
+}
+
+Result<Spec> MakeOwnRootSpec(PauseSpecRequest asked, const std::string& bundle,
+                             const Overlay& overlay) {
+  asked.root = bundle;
+  return MakeSpec(
+      {.json = PauseSpec(asked), .rootfs = bundle, .bundle = bundle, .is_own_root = true}, overlay);
+}
+
+Status SetHostname(Pod& pod, const std::string& name, Deadline deadline) {
+  const std::string what = Format("name the sandbox '{}'", name);
+  const UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null) {
+    return FailErrno(errno, "open '/dev/null'");
+  }
+  const std::string root = pod.RootId();
+  ExecArgs args;
+  args.container = root;
+  args.argv = {"/pause", name};
+  args.cwd = "/";
+  const uint64_t admin = uint64_t{1} << CAP_SYS_ADMIN;
+  args.capabilities = {.permitted = admin, .effective = admin, .bounding = admin};
+  auto call = urpc::Connection::Open(pod.record().socket, deadline);
+  if (!call) {
+    return std::unexpected(ToError(call.error(), what));
+  }
+  const std::string arg = ExecuteArg(args);
+  const std::array<int, 3> fds = {null.get(), null.get(), null.get()};
+  const auto sent = call->Send({.method = kExecuteAsync, .arg = arg, .fds = fds}, deadline);
+  const auto answer = sent ? call->Receive(kExecuteAsync, deadline)
+                           : urpc::Outcome<urpc::Answer>(std::unexpected(sent.error()));
+  const auto pid =
+      answer ? ReadPid(*answer) : urpc::Outcome<int32_t>(std::unexpected(answer.error()));
+  if (!pid) {
+    return std::unexpected(ToError(pid.error(), what));
+  }
+  const std::string whose = WaitPidArg(root, *pid);
+  if (const auto asked = call->Send({.method = kWaitPid, .arg = whose}, deadline); !asked) {
+    return std::unexpected(ToError(asked.error(), what));
+  }
+  const auto word = ContainerManager::PeekWait(*call, deadline);
+  if (!word) {
+    return std::unexpected(ToError(word.error(), what));
+  }
+  if (word->status() != 0) {
+    return Fail(Code::kInternal, "{}: its program ended with {}", what, word->status());
+  }
+  return {};
+}
+
+}  // namespace gantry::gvisor

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sentries of runsc itself that are booted before there is a pod, and become one's. Needs root.
+#include "plugins/gvisor/warm/warm_entry.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <gantry/files.h>
+#include <gantry/format.h>
+
+#include "plugins/gvisor/own_root.h"
+#include "plugins/gvisor/root_container.h"
+#include "plugins/gvisor/warm/cgroup_move.h"
+#include "tests/unit/gvisor/fakes.h"
+
+namespace gantry::gvisor {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsSupersetOf;
+using testing::Not;
+using testing::UnorderedElementsAre;
+
+constexpr std::chrono::seconds kEntryLimit{20};
+
+class WarmEntryTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) {
+      GTEST_SKIP() << "needs root";
+    }
+    const auto binary = RealRunsc(GetParam());
+    if (!binary) {
+      GTEST_SKIP() << "runsc " << GetParam() << " is not in the cache: run ./run setup e2e";
+    }
+    auto made = os::TempDir::Create();
+    ASSERT_TRUE(made);
+    dir_ = std::move(*made);
+    for (const char* name : {"/folder", "/bundle"}) {
+      ASSERT_TRUE(os::MakeDirs(dir_.path() + name, 0700));
+    }
+    handler_.options.binary_name = *binary;
+    handler_.options.root = dir_.path() + "/root";
+    handler_.options.timeout = kEntryLimit;
+    const auto id = SandboxId::Parse("pod");
+    ASSERT_TRUE(id);
+    pod_ = std::make_unique<Pod>(*id, Namespace(), context_, handler_.options, handler_.flags);
+  }
+
+  void TearDown() override {
+    if (pod_ && pod_->process()) {
+      IgnoreError(pod_->process()->Signal(SIGKILL), "it has ended");
+    }
+  }
+
+  std::string Folder() const { return dir_.path() + "/folder"; }
+
+  std::string Bundle() const { return dir_.path() + "/bundle"; }
+
+  Result<WarmEntry> Boot() {
+    return BootWarm(own_, runscs_, handler_, Folder(),
+                    [this](const auto& process) { spawned_.push_back(process); });
+  }
+
+  void BootAndGive() {
+    auto entry = Boot();
+    ASSERT_TRUE(entry) << entry.error().message;
+    const Status given = GiveTo(*pod_, *entry, {.bundle = Bundle(), .cgroups = {}, .netns = {}});
+    ASSERT_TRUE(given) << given.error().message;
+  }
+
+  os::TempDir dir_;
+  FakeSandboxContext own_;
+  FakeSandboxContext context_;
+  Runscs runscs_;
+  WarmHandler handler_{.name = "a", .options = {}, .flags = {}};
+  std::vector<std::shared_ptr<HostProcess>> spawned_;
+  std::unique_ptr<Pod> pod_;
+};
+
+TEST_P(WarmEntryTest, WaitsInItsFolder) {
+  auto entry = Boot();
+  ASSERT_TRUE(entry) << entry.error().message;
+  EXPECT_FALSE(entry->process->Ended());
+  EXPECT_THAT(spawned_, ElementsAre(entry->process));
+  EXPECT_THAT(own_.tags, Contains("warm/boot"));
+  EXPECT_THAT(NamesIn(Folder()), UnorderedElementsAre("process", "sentry.log", "sentry.sock"));
+  ContainerManager manager(entry->record.socket);
+  const auto state = manager.State("gantry--root", std::chrono::steady_clock::now() + kEntryLimit);
+  ASSERT_TRUE(state) << state.error().text;
+  EXPECT_EQ(*state, RuntimeState::kCreated);
+  Discard(*entry);
+  EXPECT_TRUE(entry->process->Ended());
+  EXPECT_FALSE(Exists(Folder()));
+}
+
+TEST_P(WarmEntryTest, BecomesThePods) {
+  BootAndGive();
+  EXPECT_FALSE(Exists(Folder()));
+  EXPECT_THAT(NamesIn(Bundle()), UnorderedElementsAre("sentry.log", "sentry.sock"));
+  EXPECT_THAT(context_.stored, Contains(testing::Key("runsc")));
+  EXPECT_THAT(own_.stored, testing::IsEmpty());
+  const auto saved = PodRecord::FromJson(context_.blob);
+  ASSERT_TRUE(saved);
+  EXPECT_EQ(saved->pid, pod_->process()->pid().value);
+  EXPECT_EQ(saved->start_time, pod_->process()->start_time());
+  EXPECT_EQ(saved->socket, Bundle() + "/sentry.sock");
+  EXPECT_EQ(saved->place.bundle, Bundle());
+  EXPECT_THAT(saved->place.flags, Contains("--root=" + Bundle()));
+  EXPECT_EQ(saved->RootId(pod_->id()), "gantry--root");
+}
+
+TEST_P(WarmEntryTest, RunsItsRootFromThePodsPlace) {
+  BootAndGive();
+  const Status started = StartPod(*pod_);
+  ASSERT_TRUE(started) << started.error().message;
+  const Status named = SetHostname(*pod_, "web-0", pod_->StepDeadline());
+  EXPECT_TRUE(named) << named.error().message;
+  const auto sentry = pod_->sentry();
+  ASSERT_TRUE(
+      sentry->manager().Signal({.container = pod_->RootId()}, SIGTERM, pod_->StepDeadline()));
+  sentry->Hangup();
+  const auto end = pod_->process()->Wait(kEntryLimit);
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->code(), 0U);
+}
+
+TEST_P(WarmEntryTest, SaysThatANameCannotBe) {
+  BootAndGive();
+  ASSERT_TRUE(StartPod(*pod_));
+  const Status named = SetHostname(*pod_, std::string(65, 'x'), pod_->StepDeadline());
+  ASSERT_FALSE(named);
+  EXPECT_THAT(named.error().message, HasSubstr("its program ended with 22"));
+}
+
+TEST_P(WarmEntryTest, StaysWhatItIsOverAnEngine) {
+  BootAndGive();
+  ASSERT_TRUE(StartPod(*pod_));
+  const auto process = pod_->process();
+  auto saved = PodRecord::FromJson(context_.blob);
+  ASSERT_TRUE(saved);
+  Pod next(pod_->id(), Namespace(), context_, handler_.options, handler_.flags);
+  next.Load(*saved);
+  next.Have(process,
+            std::make_shared<Sentry>(context_, next.RootId(), saved->socket, next.StateSaver()));
+  ASSERT_TRUE(next.sentry()->Recover({}, next.StepDeadline()));
+  EXPECT_TRUE(next.sentry()->root_started());
+}
+
+TEST_P(WarmEntryTest, HasTheKeyOfAnOrdinaryPod) {
+  auto entry = Boot();
+  ASSERT_TRUE(entry) << entry.error().message;
+  PauseSpecRequest pod;
+  pod.hostname = "web-0";
+  pod.network = "/run/netns/x";
+  EXPECT_EQ(DifferenceOf(entry->key, MakeWarmKey(*entry->runsc, handler_.flags, pod, {})), "");
+  Discard(*entry);
+}
+
+TEST_P(WarmEntryTest, IsNobodysWhereItCannotBeGiven) {
+  auto entry = Boot();
+  ASSERT_TRUE(entry) << entry.error().message;
+  const Status given =
+      GiveTo(*pod_, *entry, {.bundle = dir_.path() + "/none", .cgroups = {}, .netns = {}});
+  ASSERT_FALSE(given);
+  EXPECT_THAT(given.error().message, HasSubstr("/none/sentry.sock"));
+  EXPECT_EQ(pod_->process(), nullptr);
+  EXPECT_EQ(context_.blob, "");
+  Discard(*entry);
+  EXPECT_EQ(own_.Alive(), 0U);
+}
+
+TEST_P(WarmEntryTest, SaysThatItIsOnAnotherFileSystem) {
+  auto other = os::TempDir::Create("/dev/shm/gantry-");
+  struct stat here{};
+  struct stat there{};
+  if (!other || stat(Bundle().c_str(), &here) != 0 || stat(other->path().c_str(), &there) != 0 ||
+      here.st_dev == there.st_dev) {
+    GTEST_SKIP() << "/dev/shm is no file system of its own here";
+  }
+  auto entry = Boot();
+  ASSERT_TRUE(entry) << entry.error().message;
+  const Status given = GiveTo(*pod_, *entry, {.bundle = other->path(), .cgroups = {}, .netns = {}});
+  ASSERT_FALSE(given);
+  EXPECT_EQ(given.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(given.error().message, HasSubstr("set the option 'root'"));
+  Discard(*entry);
+}
+
+TEST_P(WarmEntryTest, NeedsABuildThatStartsSandboxes) {
+  handler_.options.binary_name = FakeRunsc{.boot = "exit 3"}.WriteTo(dir_.path());
+  const auto entry = Boot();
+  ASSERT_FALSE(entry);
+  EXPECT_THAT(entry.error().message, HasSubstr("by a canary sandbox"));
+  EXPECT_THAT(own_.tags, Not(Contains("warm/boot")));
+  EXPECT_EQ(own_.Alive(), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Releases, WarmEntryTest, testing::Values("20240729", "20260905"));
+
+/// A cgroup of the test's, of either version.
+class CgroupMove : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string mount = "/sys/fs/cgroup";
+    const std::string top = Exists(mount + "/cgroup.controllers") ? mount : mount + "/pids";
+    dir_ = Format("{}/gantry-move-{}", top, getpid());
+    if (mkdir(dir_.c_str(), 0755) != 0) {
+      dir_.clear();
+      GTEST_SKIP() << "no cgroup can be made below " << top;
+    }
+  }
+
+  void TearDown() override {
+    if (dir_.empty()) {
+      return;
+    }
+    KillAll();
+    const auto until = std::chrono::steady_clock::now() + kEntryLimit;
+    while (rmdir(dir_.c_str()) != 0 && std::chrono::steady_clock::now() < until) {
+    }
+  }
+
+  void KillAll() const {
+    for (const int32_t pid : Members()) {
+      kill(pid, SIGKILL);
+    }
+  }
+
+  std::vector<int32_t> Members() const {
+    std::vector<int32_t> pids;
+    std::istringstream lines(ReadFile(dir_ + "/cgroup.procs", 65536).value_or(""));
+    for (int32_t pid = 0; lines >> pid;) {
+      pids.push_back(pid);
+    }
+    return pids;
+  }
+
+  std::string dir_;
+  FakeSandboxContext context_;
+};
+
+TEST_F(CgroupMove, TakesAllThatItHasStarted) {
+  auto out = Pipe();
+  ASSERT_TRUE(out);
+  SpawnRequest request;
+  request.argv = {"/bin/sh", "-c",
+                  "sleep 1000 & echo $!; sh -c 'sleep 1001 & echo $!; wait' & echo $!; wait"};
+  request.fds.emplace_back(std::move(out->second), 1);
+  const auto parent = context_.Spawn(std::move(request));
+  ASSERT_TRUE(parent) << parent.error().message;
+  std::vector<int32_t> started = {(*parent)->pid().value};
+  std::string text;
+  for (char c = 0; std::ranges::count(text, '\n') < 3 && read(out->first.get(), &c, 1) == 1;) {
+    text += c;
+  }
+  std::istringstream lines(text);
+  for (int32_t pid = 0; lines >> pid;) {
+    started.push_back(pid);
+  }
+  ASSERT_EQ(started.size(), 4U);
+  const Status moved = MoveIntoCgroups((*parent)->pid(), {dir_});
+  ASSERT_TRUE(moved) << moved.error().message;
+  EXPECT_THAT(Members(), IsSupersetOf(started));
+}
+
+TEST_F(CgroupMove, SaysThatAProcessHasEnded) {
+  SpawnRequest request;
+  request.argv = {"/bin/true"};
+  const auto process = context_.Spawn(std::move(request));
+  ASSERT_TRUE(process);
+  ASSERT_TRUE((*process)->Wait(kEntryLimit));
+  const Status moved = MoveIntoCgroups((*process)->pid(), {dir_});
+  ASSERT_FALSE(moved);
+  EXPECT_EQ(moved.error().code, Code::kNotFound);
+}
+
+TEST_F(CgroupMove, DoesNothingWithoutCgroups) { EXPECT_TRUE(MoveIntoCgroups({1}, {})); }
+
+}  // namespace
+}  // namespace gantry::gvisor
