@@ -10,6 +10,7 @@
 
 #include <gantry/format.h>
 
+#include "plugins/gvisor/checkpoint/checkpoint.h"
 #include "plugins/gvisor/exec.h"
 #include "plugins/gvisor/out_of_memory.h"
 
@@ -108,7 +109,10 @@ Result<AnyValue> GvisorContainer::Stats() {
   return stats_.MeasureEnded(sentry ? &sentry->manager() : nullptr, place, out_of_memory, deadline);
 }
 
-Status GvisorContainer::Checkpoint(const CheckpointRequest&) { return LeftOut("checkpoint"); }
+Status GvisorContainer::Checkpoint(const CheckpointRequest& request) {
+  return pod_->record().root == id_.str() ? SaveSandbox(*pod_, request)
+                                          : NotTheRoot(*pod_, "checkpoint", id_);
+}
 
 Result<std::vector<ProcessInfo>> GvisorContainer::Processes() {
   GANTRY_TRY(const auto sentry, RunningSentry());

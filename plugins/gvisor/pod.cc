@@ -74,8 +74,8 @@ Result<PodRecord> PodRecord::FromJson(const std::string& text) {
   return record;
 }
 
-Deadline Pod::StepDeadline() const {
-  return std::chrono::steady_clock::now() + std::min(context_.TimeLeft(), options_.timeout);
+Deadline Pod::StepDeadline(int steps) const {
+  return std::chrono::steady_clock::now() + std::min(context_.TimeLeft(), steps * options_.timeout);
 }
 
 PodRecord Pod::record() const {

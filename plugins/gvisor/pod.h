@@ -86,8 +86,8 @@ class Pod {
 
   bool is_alone() const { return is_alone_; }
 
-  /// Of the call under way, and of a step of it.
-  Deadline StepDeadline() const;
+  /// Of the call under way, and of so many steps of it.
+  Deadline StepDeadline(int steps = 1) const;
 
   /// What the sentry's root is called there.
   std::string RootId() const { return record().RootId(id_); }

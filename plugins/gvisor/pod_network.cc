@@ -35,7 +35,7 @@ Result<PodNetwork> FindOut(Pod& pod, const std::string& path) {
 
 }  // namespace
 
-Status HandOverNetwork(Pod& pod, Deadline deadline) {
+Status HandOverNetwork(Pod& pod, Deadline deadline, bool is_restore) {
   if (pod.flags().network == Network::kHost) {
     return {};
   }
@@ -45,7 +45,8 @@ Status HandOverNetwork(Pod& pod, Deadline deadline) {
   }
   const std::string path = PathOf(pod, pod.record());
   GANTRY_TRY(const PodNetwork network, FindOut(pod, path));
-  const NetworkOptions options = pod.flags().NetworkFlags();
+  NetworkOptions options = pod.flags().NetworkFlags();
+  options.is_restore = is_restore;
   std::vector<UniqueFd> sockets;
   if (network.HasInterfaces()) {
     GANTRY_TRY(sockets, OpenSockets(path, network, options));

@@ -2,12 +2,14 @@
 #include "plugins/gvisor/root_container.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <utility>
 #include <vector>
 
 #include <gantry/format.h>
 
+#include "plugins/gvisor/checkpoint/checkpoint.h"
 #include "plugins/gvisor/launch/filestore.h"
 #include "plugins/gvisor/pod_forward.h"
 #include "plugins/gvisor/out_of_memory.h"
@@ -19,9 +21,23 @@ namespace {
 
 constexpr const char* kBlob = "root";
 
+/// Of a sentry that has ended by itself: what it has answered nobody, an image that it cannot
+/// read for example.
+void AddLastWords(Pod& pod, Error& error) {
+  const auto end = pod.process()->Wait(pod.options().timeout);
+  if (!end || (WIFSIGNALED(end->raw) && WTERMSIG(end->raw) == SIGKILL)) {
+    return;
+  }
+  const std::string words = LastWords(pod.record().place.bundle, kSentryLog);
+  if (!words.empty() && !error.message.contains(words)) {
+    error.message += "; its sentry says: " + words;
+  }
+}
+
 }  // namespace
 
 Status RootContainer::ReadRequest(const ContainerRequest& request) {
+  checkpoint_ = request.checkpoint;
   GANTRY_TRY(
       spec_,
       MakeSpec({.json = request.spec_json, .rootfs = request.rootfs, .bundle = request.bundle},
@@ -38,6 +54,9 @@ Status RootContainer::ReadRequest(const ContainerRequest& request) {
 
 Status RootContainer::Create(const ContainerRequest& request, const Runsc& runsc) {
   GANTRY_CHECK_OK(ReadRequest(request));
+  if (!checkpoint_.empty()) {
+    GANTRY_CHECK_OK(CheckImage(checkpoint_, runsc));
+  }
   SentryPlan plan{.runsc = runsc, .spec = spec_, .container = id().str(), .bundle = bundle()};
   GANTRY_TRY(plan.cgroups, context().MakeCgroups());
   GANTRY_TRY(Streams streams, TakeStreams(context().init()));
@@ -64,24 +83,33 @@ Result<bool> RootContainer::HasStarted() {
   return sentry && sentry->root_started();
 }
 
-Status StartPod(Pod& pod) {
+Status StartPod(Pod& pod, const std::string& checkpoint) {
   const auto sentry = pod.sentry();
   if (!sentry || !pod.IsAlive()) {
     return Fail(Code::kFailedPrecondition, "start sandbox '{}': its sentry has ended",
                 pod.id().str());
   }
-  const Deadline deadline = pod.StepDeadline();
-  Status started = sentry->StartRoot([&] { return HandOverNetwork(pod, deadline); }, deadline);
+  const bool restores = !checkpoint.empty();
+  const Deadline deadline = pod.StepDeadline(restores ? kImageSteps : 1);
+  Status started = [&]() -> Status {
+    const auto prepare = [&] { return HandOverNetwork(pod, deadline, restores); };
+    if (!restores) {
+      return sentry->StartRoot(prepare, deadline);
+    }
+    GANTRY_TRY(const Image image, OpenImage(checkpoint));
+    return sentry->StartRoot(prepare, deadline, image.Fds());
+  }();
   if (!started) {
     // It would wait for ever, and there is no second start.
     IgnoreError(pod.process()->Signal(SIGKILL), "it may have ended by itself");
+    AddLastWords(pod, started.error());
     return started;
   }
   ForwardPorts(pod);
   return {};
 }
 
-Status RootContainer::Start() { return StartPod(pod()); }
+Status RootContainer::Start() { return StartPod(pod(), checkpoint_); }
 
 Status RootContainer::Kill(uint32_t signal) {
   const auto sentry = pod().sentry();

@@ -38,11 +38,14 @@ class RootContainer : public GvisorContainer {
   Status ReadRequest(const ContainerRequest& request);
 
   Spec spec_;
+  /// The directory that it is restored from; or empty.
+  std::string checkpoint_;
   GoferProcess gofer_;
 };
 
-/// Hands the sandbox its network and starts its root: of any kind of sandbox.
+/// Hands the sandbox its network and starts its root: of any kind of sandbox. `checkpoint`: the
+/// directory that it is to be restored from in place of that; empty: none.
 /// Errors: as `Sentry::StartRoot`. What had been taken is given back when it is removed.
-Status StartPod(Pod& pod);
+Status StartPod(Pod& pod, const std::string& checkpoint = {});
 
 }  // namespace gantry::gvisor

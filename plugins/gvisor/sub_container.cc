@@ -10,6 +10,7 @@
 #include <gantry/files.h>
 #include <gantry/format.h>
 
+#include "plugins/gvisor/checkpoint/checkpoint.h"
 #include "plugins/gvisor/launch/filestore.h"
 #include "plugins/gvisor/launch/sentry_start.h"
 #include "plugins/gvisor/out_of_memory.h"
@@ -104,6 +105,9 @@ Status SubContainer::OpenFiles() {
 }
 
 Status SubContainer::Create() {
+  if (!request_.checkpoint.empty()) {
+    return NotTheRoot(pod(), "restore", id());
+  }
   GANTRY_TRY([[maybe_unused]] const auto sentry, RunningSentry());
   GANTRY_CHECK_OK(ReadSpec());
   GANTRY_TRY([[maybe_unused]] const auto cgroups, context().MakeCgroups());

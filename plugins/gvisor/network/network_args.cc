@@ -168,6 +168,9 @@ std::string NetworkArgs(const PodNetwork& network, const NetworkOptions& options
     loopbacks.push_back(writer.LoopbackOf(UsualLoopback()));
   }
   Json args = {{"LoopbackLinks", std::move(loopbacks)}, {"FDBasedLinks", std::move(interfaces)}};
+  if (options.is_restore) {
+    args["IsRestore"] = true;
+  }
   if (Json v4 = writer.DefaultOf(network, kV4Bytes); !v4.is_null()) {
     args["Defaultv4Gateway"] = std::move(v4);
   }

@@ -30,6 +30,8 @@ struct NetworkOptions {
   uint32_t channels = 1;
   /// Not a flag: a spec whose sysctl `net.ipv6.conf.all.disable_ipv6` is not 0 goes without.
   bool ipv6 = true;
+  /// Not a flag: the sentry is to be restored, not started. Releases before 2026-07 need not know.
+  bool is_restore = false;
 };
 
 /// The argument of the call. Where no loopback is up in the namespace there is one

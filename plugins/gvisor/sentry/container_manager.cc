@@ -11,6 +11,8 @@
 #include <gantry/format.h>
 #include <gantry/number.h>
 
+#include "plugins/gvisor/checkpoint/image.h"
+
 namespace gantry::gvisor {
 namespace {
 
@@ -115,6 +117,12 @@ std::string MountConf::Text() const {
 }
 
 std::string StartRootArg(const std::string& id) { return Quoted(id); }
+
+std::string CheckpointArg(const std::string& build) {
+  return TextOf({{"metadata", {{"compression", "none"}, {kBuildKey, build}}},
+                 {"have_pages_file", true},
+                 {"Resume", true}});
+}
 
 std::string StartSubcontainerArg(const Subcontainer& container) {
   Json mounts = Json::array();
@@ -262,6 +270,11 @@ Outcome<RuntimeState> ContainerManager::State(const std::string& id, Deadline de
     return NotUnderstood(kMethod);
   }
   return static_cast<RuntimeState>(state.get<int>());
+}
+
+Outcome<void> ContainerManager::Checkpoint(std::string_view arg, std::span<const int> files,
+                                           Deadline deadline) {
+  return Order("containerManager.Checkpoint", arg, deadline, files);
 }
 
 Outcome<void> ContainerManager::SetNetwork(const std::string& args, std::span<const int> sockets,

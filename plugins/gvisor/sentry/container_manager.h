@@ -127,11 +127,17 @@ struct Usage {
 
 /// Calls that start something, for whoever makes them durably: their arguments as JSON.
 inline constexpr std::string_view kStartRoot = "containerManager.StartRoot";
+/// In place of `kStartRoot`, with the three files of a saved sandbox.
+inline constexpr std::string_view kRestore = "containerManager.Restore";
+inline constexpr std::string_view kRestoreArg = R"({"HavePagesFile":true,"HaveDeviceFile":false})";
 inline constexpr std::string_view kStartSubcontainer = "containerManager.StartSubcontainer";
 inline constexpr std::string_view kExecuteAsync = "containerManager.ExecuteAsync";
 inline constexpr std::string_view kPause = "containerManager.Pause";
 inline constexpr std::string_view kResume = "containerManager.Resume";
 std::string StartRootArg(const std::string& id);
+/// `build`: kept in the image for who reads it (`ImageInfo`). It goes on when it is saved: where
+/// it is told to end with that, it ends, too, when it could not be saved.
+std::string CheckpointArg(const std::string& build);
 std::string StartSubcontainerArg(const Subcontainer& container);
 /// With it go its descriptors: in, out, err, or the terminal's replica three times.
 std::string ExecuteArg(const ExecArgs& args);
@@ -170,6 +176,8 @@ class ContainerManager {
   /// was started with that. Errors: kRefused: it has none of that container.
   /// Source: pkg/sentry/control/cgroups.go, pkg/sentry/fsimpl/cgroupfs.
   Outcome<CpuTimes> ReadCpuTimes(const std::string& id, Deadline deadline);
+  /// Saves the whole sandbox, into three files. `arg`: `CheckpointArg`.
+  Outcome<void> Checkpoint(std::string_view arg, std::span<const int> files, Deadline deadline);
   /// Of an id that it does not know: kStopped. Of one that is paused: kRunning.
   Outcome<RuntimeState> State(const std::string& id, Deadline deadline);
   /// The pod's network, as `NetworkArgs` says it, with its sockets; before the root is started.

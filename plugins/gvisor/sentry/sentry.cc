@@ -13,6 +13,10 @@ namespace {
 constexpr const char* kRootName = "start-root";
 constexpr const char* kPauseName = "pause";
 constexpr const char* kResumeName = "resume";
+/// No container's id: who wants the sandbox to stand still while it is saved.
+constexpr const char* kSaver = "";
+/// It is to go on also where the call has no time left.
+constexpr std::chrono::seconds kResumeLimit{10};
 
 }  // namespace
 
@@ -26,6 +30,8 @@ Error ToError(const urpc::Failure& failure, std::string_view what) {
 Status Sentry::Recover(SentryState state, Deadline deadline) {
   const std::lock_guard lock(mutex_);
   state_ = std::move(state);
+  // Whoever had it saved is gone.
+  state_.wanted.erase(kSaver);
   if (!state_.started) {
     GANTRY_CHECK_OK(TakeUpStart(deadline));
   }
@@ -82,7 +88,22 @@ bool Sentry::root_started() const {
   return state_.started;
 }
 
-Status Sentry::StartRoot(const std::function<Status()>& prepare, Deadline deadline) {
+urpc::Outcome<void> Sentry::SendStart(std::span<const int> image, Deadline deadline) {
+  const std::string root = StartRootArg(id_);
+  const urpc::Request request{.method = image.empty() ? kStartRoot : kRestore,
+                              .arg = image.empty() ? std::string_view(root) : kRestoreArg,
+                              .fds = image};
+  GANTRY_TRY(urpc::Connection call, CallDurably(context_, socket(), kRootName, request, deadline));
+  const auto answer = call.Peek(request.method, deadline);
+  if (!answer) {
+    context_.Drop(kRootName);
+    return std::unexpected(answer.error());
+  }
+  return {};
+}
+
+Status Sentry::StartRoot(const std::function<Status()>& prepare, Deadline deadline,
+                         std::span<const int> image) {
   const std::lock_guard lock(mutex_);
   if (state_.started) {
     return {};
@@ -93,24 +114,27 @@ Status Sentry::StartRoot(const std::function<Status()>& prepare, Deadline deadli
   if (!wait) {
     return std::unexpected(ToError(wait.error(), "start the sandbox"));
   }
-  auto call = CallDurably(context_, socket(), kRootName,
-                          {.method = kStartRoot, .arg = StartRootArg(id_)}, deadline);
-  if (!call) {
-    return std::unexpected(ToError(call.error(), "start the sandbox"));
-  }
-  const auto answer = call->Peek(kStartRoot, deadline);
-  if (!answer) {
+  if (const auto done = SendStart(image, deadline); !done) {
     // Of one that came too late nobody knows: it is not asked again.
-    state_.started = answer.error().cause == urpc::Cause::kDeadline;
-    context_.Drop(kRootName);
-    return std::unexpected(ToError(answer.error(), "start the sandbox"));
+    state_.started = done.error().cause == urpc::Cause::kDeadline;
+    return std::unexpected(
+        ToError(done.error(), image.empty() ? "start the sandbox" : "restore the sandbox"));
   }
   state_.started = true;
   // If it cannot be saved now, the answer is there for the next engine.
   if (save_(state_)) {
     context_.Drop(kRootName);
   }
-  WatchRoot(std::move(*wait));
+  if (!image.empty()) {
+    // A sentry that has been restored serves no connection from before.
+    wait = urpc::Connection::Open(socket(), deadline);
+  }
+  if (wait) {
+    WatchRoot(std::move(*wait));
+  } else {
+    // It has ended since, and leaves as soon as nobody is connected.
+    manager_.client().Hangup();
+  }
   return {};
 }
 
@@ -193,6 +217,10 @@ Status Sentry::Pause(const std::string& container, Deadline deadline) {
     return Fail(Code::kFailedPrecondition, "pause container '{}': its sandbox has not been started",
                 container);
   }
+  return PauseFor(container, deadline);
+}
+
+Status Sentry::PauseFor(const std::string& container, Deadline deadline) {
   const bool first = state_.wanted.insert(container).second;
   Status paused =
       state_.stopped ? (first ? save_(state_) : Status()) : Switch(kPause, true, deadline);
@@ -215,6 +243,29 @@ Status Sentry::Resume(const std::string& container, Deadline deadline) {
     state_.wanted.insert(container);
   }
   return resumed;
+}
+
+Status Sentry::Checkpoint(std::string_view arg, std::span<const int> files,
+                          const std::function<Status()>& saved, bool ends, Deadline deadline) {
+  const std::string what = Format("checkpoint container '{}'", id_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!state_.started) {
+      return Fail(Code::kFailedPrecondition, "{}: its sandbox has not been started", what);
+    }
+    if (state_.wanted.contains(kSaver)) {
+      return Fail(Code::kFailedPrecondition, "{}: its sandbox is being saved", what);
+    }
+    GANTRY_CHECK_OK(PauseFor(kSaver, deadline));
+  }
+  // Not with the lock held: it takes as long as there is memory, and signals need not wait.
+  const auto written = manager_.Checkpoint(arg, files, deadline);
+  Status done = written ? saved() : Status(std::unexpected(ToError(written.error(), what)));
+  if (done && ends) {
+    return done;
+  }
+  Status resumed = Resume(kSaver, std::chrono::steady_clock::now() + kResumeLimit);
+  return done ? resumed : done;
 }
 
 }  // namespace gantry::gvisor

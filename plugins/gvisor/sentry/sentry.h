@@ -4,7 +4,8 @@
 // they come in a wrong state are made here only:
 //   StartSubcontainer before StartRoot has succeeded ends a sentry of 20240729;
 //   StartRoot a second time never returns there;
-//   Resume without a Pause ends every sentry, and each Pause needs a Resume of its own.
+//   Resume without a Pause ends every sentry, and each Pause needs a Resume of its own;
+//   Restore comes in place of StartRoot, as once as that.
 // What has been done is kept over a restart of the engine (durable_call.h), so that none of
 // them comes by a repetition either.
 #pragma once
@@ -58,7 +59,9 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
 
   /// Starts the root container. Again: success. `prepare` runs before, as often as it has not
   /// been started. Errors: kUnavailable: it has ended.
-  Status StartRoot(const std::function<Status()>& prepare, Deadline deadline);
+  /// `image`: the files of a saved sandbox that it is to be restored from in place of that.
+  Status StartRoot(const std::function<Status()>& prepare, Deadline deadline,
+                   std::span<const int> image = {});
   bool root_started() const;
 
   /// Starts a sub-container. `name`: of the durable call; to be dropped by the caller once he
@@ -70,11 +73,20 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   Status Pause(const std::string& container, Deadline deadline);
   Status Resume(const std::string& container, Deadline deadline);
 
+  /// Saves the sandbox into `files`, and calls `saved` then; it stands still until both are
+  /// done, and then does what it did. `arg`: `CheckpointArg`. `ends`: `saved` kills it, so that
+  /// it does not go on; where the call fails, it does.
+  /// Errors: kFailedPrecondition: not started, or it is being saved; of `saved`; the sentry's.
+  Status Checkpoint(std::string_view arg, std::span<const int> files,
+                    const std::function<Status()>& saved, bool ends, Deadline deadline);
+
   /// The root has ended: the sentry leaves as soon as nobody is connected.
   void Hangup();
 
  private:
   Status Switch(std::string_view method, bool stopped, Deadline deadline);
+  Status PauseFor(const std::string& container, Deadline deadline);
+  urpc::Outcome<void> SendStart(std::span<const int> image, Deadline deadline);
   Status TakeUpStart(Deadline deadline);
   Status TakeUpSwitch(std::string_view name, bool stopped, Deadline deadline);
   Status SaveAndDrop(std::string_view name);

@@ -24,6 +24,8 @@ constexpr std::array kMeanings = {
     Meaning{"not started", Cause::kRefused, Code::kFailedPrecondition},
     Meaning{"not in started state", Cause::kRefused, Code::kFailedPrecondition},
     Meaning{"has stopped", Cause::kRefused, Code::kFailedPrecondition},
+    Meaning{"checkpoint not supported", Cause::kRefused, Code::kFailedPrecondition},
+    Meaning{"runsc version does not match", Cause::kRefused, Code::kFailedPrecondition},
     Meaning{"no TTY attached", Cause::kRefused, Code::kFailedPrecondition},
     Meaning{"trying to start a deleted container", Cause::kRefused, Code::kNotFound},
     Meaning{"no such process", Cause::kRefused, Code::kNotFound},
@@ -50,7 +52,9 @@ Failure Refusal(std::string_view method, std::string text) {
 }
 
 Error ToError(const Failure& failure) {
-  return {failure.code, failure.sys_errno, failure.method + ": " + failure.text, {}};
+  // Of what has gone wrong inside a sentry comes Go's stack with it.
+  const std::string text = failure.text.substr(0, failure.text.find(":\ngoroutine "));
+  return {failure.code, failure.sys_errno, failure.method + ": " + text, {}};
 }
 
 }  // namespace gantry::urpc

@@ -52,7 +52,7 @@ class [[nodiscard]] Outcome : public std::expected<T, Failure> {
 /// runsc/boot/controller.go, runsc/boot/loader.go, pkg/sentry/kernel, pkg/urpc/urpc.go.
 Failure Refusal(std::string_view method, std::string text);
 
-/// For who knows nothing of urpc: `<method>: <text>`.
+/// For who knows nothing of urpc: `<method>: <text>`, without a stack where the text has one.
 Error ToError(const Failure& failure);
 
 }  // namespace gantry::urpc

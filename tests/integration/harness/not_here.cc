@@ -83,12 +83,15 @@ constexpr const char* kOneMemory =
 constexpr const char* kGoferMount = "what a gofer serves is of no other type in /proc/mounts";
 constexpr const char* kNoOciHandler = "the gvisor backend runs no OCI binary: see GvisorRefused";
 constexpr const char* kNoCriu = "a sentry saves itself, without criu";
+constexpr const char* kWholeSandbox =
+    "CRI saves one container of a pod, a sentry all: see GvisorCheckpoint";
 
 // Of gVisor.
 constexpr NotHere kNotGvisor[] = {
     {"BadInput", "OfAnOciBinaryIsNamed", kNoOciHandler},
     {"BadInput", "ThatHangsIsKilledAtTheHandlersLimit", kNoOciHandler},
     {"BadInput", "ThatHangsIsKilledAtTheCallersDeadline", kNoOciHandler},
+    {"CriCheckpoint", "GoesOnInAnotherPod", kWholeSandbox},
     {"CtrCheckpoint", "SaysWhatCriuCouldNotSave", kNoCriu},
     {"CtrCheckpoint", "SaysThatCriuIsNotThere", kNoCriu},
     {"CtrRun", "RunsDetachedAndIsRemovedLater", kOnePid},

@@ -51,5 +51,11 @@ TEST(ToError, SaysWhichCallItWas) {
   EXPECT_EQ(error.message, R"(containerManager.Wait: container "x" not found)");
 }
 
+TEST(ToError, LeavesOutAStack) {
+  const Failure failure =
+      Refusal("m", "nil pointer:\ngoroutine 14 [running]:\nstate.go:309 +0x170");
+  EXPECT_EQ(ToError(failure).message, "m: nil pointer");
+}
+
 }  // namespace
 }  // namespace gantry::urpc
