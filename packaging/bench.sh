@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # ./run bench [-d] [ROW...]: builds, measures gantry against the stock shim of
-# the same containerd, prints the table and writes build/bench.json; with row
-# names, just these. -d also puts the table into docs/performance.md.
+# the same containerd, and with gVisor against runsc's command line, prints the
+# table and writes build/bench.json; with row names, just these. -d also puts the table into docs/performance.md.
 # GANTRY_BENCH_ROUNDS says how often things are repeated (30).
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
 . "$GANTRY_ROOT/packaging/lib/build.sh"
 . "$GANTRY_ROOT/packaging/lib/images.sh"
 . "$GANTRY_ROOT/packaging/lib/containerds.sh"
+. "$GANTRY_ROOT/packaging/lib/runscs.sh"
 . "$GANTRY_ROOT/packaging/lib/bench.sh"
 . "$GANTRY_ROOT/packaging/lib/cgroups.sh"
 
@@ -20,7 +21,8 @@ fi
 need_root bench
 "$GANTRY_ROOT/packaging/setup" build unit bench
 claim_controllers
-build_preset release gantryd gantry-keeper containerd-shim-gantry-v1 gantry_runc bench cri
+build_preset release gantryd gantry-keeper containerd-shim-gantry-v1 gantry_runc gantry_gvisor \
+  bench cri
 provide_images
 
 say "measuring; anything else that runs on this machine shows in the figures"

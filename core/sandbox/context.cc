@@ -170,13 +170,13 @@ Status Context::Store(std::string_view name, const UniqueFd& fd) {
 }
 
 os::Task<Status> Context::StoreOnLoop(std::string name, std::shared_ptr<UniqueFd> fd) {
-  if (stored_.size() >= options_.max_stored && !stored_.contains(name)) {
+  if (stored_->size() >= options_.max_stored && !stored_->contains(name)) {
     co_return Fail(Code::kResourceExhausted,
                    "store descriptor '{}': {} of sandbox '{}' are stored "
                    "(limits.max_descriptors_per_sandbox)",
-                   name, stored_.size(), options_.id.str());
+                   name, stored_->size(), options_.id.str());
   }
-  stored_.insert(name);
+  stored_->insert(name);
   co_return co_await services_.link.Put(std::move(name), std::move(*fd));
 }
 
@@ -184,22 +184,23 @@ Result<UniqueFd> Context::Take(std::string_view name) {
   GANTRY_CHECK_OK(CheckLive("Take"));
   GANTRY_TRY(const std::string full, StoredName(name));
   return os::Ask(services_.loop, [this, full] {
-    stored_.insert(full);
+    stored_->insert(full);
     return services_.link.Take(full);
   });
 }
 
 void Context::Drop(std::string_view name) {
   if (const Result<std::string> full = StoredName(name); full && CheckLive("Drop")) {
-    os::Call(services_.loop, [this, &full] {
-      stored_.erase(*full);
-      services_.link.Drop(*full);
+    // Nobody waits for it: what is asked next is behind it in the loop's queue.
+    services_.loop.Post([stored = stored_, &link = services_.link, name = *full] {
+      stored->erase(name);
+      link.Drop(name);
     });
   }
 }
 
 void Context::DropAll() {
-  for (const std::string& name : std::exchange(stored_, {})) {
+  for (const std::string& name : std::exchange(*stored_, {})) {
     services_.link.Drop(name);
   }
 }

@@ -110,7 +110,7 @@ class Context final : public SandboxContext {
   Services services_;
   const ContextOptions options_;
   /// What is in the store, of this engine's doing. Loop only.
-  std::set<std::string> stored_;
+  const std::shared_ptr<std::set<std::string>> stored_ = std::make_shared<std::set<std::string>>();
   /// Loop only.
   std::vector<os::ProcessId> spawned_;
   std::atomic<bool> ended_ = false;

@@ -45,14 +45,13 @@ os::Task<void> OwnContexts::Attach(BackendRef backend) {
                                          std::move(options)));
   sandbox::Context& context = *contexts_.back();
   const std::vector<BackendHandler> handlers = HandlersOf(backend.name);
-  const Status attached =
-      co_await calls_.Run({backend.name, {}, "attach", {}},
-                          DeadlineIn(parts_.config.timeouts.create), [&]() -> Status {
-                            return plugin::GuardedCall(backend.name, [&]() -> Status {
-                              backend.backend->Attach(context, handlers);
-                              return {};
-                            });
-                          });
+  const Status attached = co_await calls_.Run(
+      {backend.name, {}, "attach", {}}, DeadlineIn(parts_.config.timeouts.create), [&]() -> Status {
+        return plugin::GuardedCall(backend.name, [&]() -> Status {
+          backend.backend->Attach(context, handlers);
+          return {};
+        });
+      });
   if (!attached) {
     LogError("attach backend '{}': {}", backend.name, attached.error().message);
   }

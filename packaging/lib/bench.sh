@@ -13,9 +13,9 @@ bench_machine() {
     "$(awk '/^MemTotal:/ { printf "%.0f", $2 / 1048576 }' /proc/meminfo)" "$(uname -r)" \
     "$([ -e /sys/fs/cgroup/cgroup.controllers ] && echo 'cgroup v2' || echo 'cgroup v1')" \
     "$1" "$(cut -d' ' -f1 /proc/loadavg)"
-  printf 'containerd %s, %s, %s; %s rounds.\n' "$GANTRY_E2E_CONTAINERD" \
+  printf 'containerd %s, %s, %s, runsc %s and %s; %s rounds.\n' "$GANTRY_E2E_CONTAINERD" \
     "$(runc --version | sed -n '1s/ version / /p')" "$(crun --version | sed -n '1s/ version / /p')" \
-    "${GANTRY_BENCH_ROUNDS:-30}"
+    "$RUNSC_MODULE" "$RUNSC_DEBIAN" "${GANTRY_BENCH_ROUNDS:-30}"
 }
 
 # bench_cells FILE KEY...: the values of these keys, one line for each object,

@@ -39,6 +39,12 @@ std::string GvisorExec::StreamsName() const {
   return StoreName("exec-tty", place_.container.str(), request_.id.str());
 }
 
+void GvisorExec::ForgetTerminal() {
+  if (request_.terminal) {
+    ForgetStreams(place_.pod->context(), StreamsName());
+  }
+}
+
 Status GvisorExec::Start() {
   const Deadline deadline = place_.pod->StepDeadline();
   const auto sentry = place_.pod->sentry();
@@ -59,7 +65,7 @@ Status GvisorExec::Start() {
                            : urpc::Outcome<urpc::Answer>(std::unexpected(call.error()));
   if (!answer) {
     sandbox.Drop(Name());
-    ForgetStreams(sandbox, StreamsName());
+    ForgetTerminal();
     return std::unexpected(
         ToError(answer.error(),
                 Format("exec '{}' in container '{}'", request_.id.str(), place_.container.str())));
@@ -87,7 +93,7 @@ Status GvisorExec::Keep(urpc::Connection call, Deadline deadline) {
   if (const auto process = place_.pod->process()) {
     context_.SetPid(process->pid());
   }
-  ForgetStreams(sandbox, StreamsName());
+  ForgetTerminal();
   auto wait = AskForEnd(deadline);
   sandbox.Drop(Name());
   if (!wait && wait.error().cause != urpc::Cause::kGone) {
@@ -138,7 +144,7 @@ Status GvisorExec::Delete() {
   place_.table->Remove(request_.id);
   sandbox.Drop(Name());
   sandbox.Drop(WaitName());
-  ForgetStreams(sandbox, StreamsName());
+  ForgetTerminal();
   GANTRY_CHECK_OK(RemoveFile(UnfinishedOf(Path())));
   return RemoveFile(Path());
 }

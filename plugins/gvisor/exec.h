@@ -48,6 +48,7 @@ class GvisorExec : public Process {
   std::string Name() const;
   std::string WaitName() const;
   std::string StreamsName() const;
+  void ForgetTerminal();
   /// The sentry has answered how it started; `call` has the answer.
   Status Keep(urpc::Connection call, Deadline deadline);
   urpc::Outcome<urpc::Connection> AskForEnd(Deadline deadline);

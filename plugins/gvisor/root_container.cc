@@ -11,8 +11,8 @@
 
 #include "plugins/gvisor/checkpoint/checkpoint.h"
 #include "plugins/gvisor/launch/filestore.h"
-#include "plugins/gvisor/pod_forward.h"
 #include "plugins/gvisor/out_of_memory.h"
+#include "plugins/gvisor/pod_forward.h"
 #include "plugins/gvisor/pod_network.h"
 #include "plugins/gvisor/stdio/streams.h"
 

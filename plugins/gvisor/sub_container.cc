@@ -87,11 +87,11 @@ Result<std::string> SubContainer::SpecToSend() {
   return WithPidNamespace(resolved_, name);
 }
 
-Status SubContainer::OpenFiles() {
+Status SubContainer::OpenFiles(bool fresh) {
   GANTRY_TRY(filestores_, MakeFilestores(spec_, pod().flags().overlay, pod().id().str()));
   resolved_ = spec_.json;
   if (!spec_.NeedsGofer()) {
-    return {};
+    return fresh ? MakeReady() : Status();
   }
   PodRecord record = pod().record();
   record.place.bundle = bundle();
@@ -99,6 +99,9 @@ Status SubContainer::OpenFiles() {
   const GoferPlan plan = PlanGofer(record, runsc);
   GANTRY_TRY(gofer_, StartGofer(pod().context(), plan));
   SetOomScore(pod().context(), *gofer_.process, spec_.oom_score_adj);
+  if (fresh) {
+    GANTRY_CHECK_OK(MakeReady());
+  }
   GANTRY_TRY(const std::string mounts, ReadMounts(gofer_, plan, pod().StepDeadline()));
   GANTRY_TRY(resolved_, WithMounts(spec_.json, mounts));
   return {};
@@ -111,10 +114,7 @@ Status SubContainer::Create() {
   GANTRY_TRY([[maybe_unused]] const auto sentry, RunningSentry());
   GANTRY_CHECK_OK(ReadSpec());
   GANTRY_TRY([[maybe_unused]] const auto cgroups, context().MakeCgroups());
-  Status made = KeepOwnStreams();
-  if (made) {
-    made = OpenFiles();
-  }
+  Status made = OpenFiles(true);
   if (made) {
     context().init().SetPid(pod().process()->pid());
     made = context().Save(kBlob);
@@ -123,6 +123,12 @@ Status SubContainer::Create() {
     IgnoreError(Delete(), "the first error counts");
   }
   return made;
+}
+
+Status SubContainer::MakeReady() {
+  GANTRY_CHECK_OK(KeepOwnStreams());
+  const auto sentry = pod().sentry();
+  return sentry && sentry->root_started() ? Announce(pod().StepDeadline()) : Status();
 }
 
 Status SubContainer::KeepOwnStreams() {
@@ -140,7 +146,7 @@ Status SubContainer::HaveStreams() {
 
 void SubContainer::LetStreamsGo() {
   streams_ = {};
-  ForgetKept(pod().context(), Name(kStreams));
+  ForgetKept(pod().context(), Name(kStreams), request_.terminal);
 }
 
 Result<bool> SubContainer::HasStarted() { return started_.load(); }
@@ -155,17 +161,27 @@ Status SubContainer::Start() {
   const Deadline deadline = pod().StepDeadline();
   GANTRY_CHECK_OK(HaveStreams());
   GANTRY_CHECK_OK(SendStart(streams_, deadline));
-  return Watch(deadline);
+  return Watch(false, deadline);
+}
+
+Status SubContainer::Announce(Deadline deadline) {
+  if (announced_) {
+    return {};
+  }
+  GANTRY_TRY(const auto sentry, RunningSentry());
+  const UniqueFd* terminal = streams_.terminal ? &streams_.ends[0] : nullptr;
+  const auto made = sentry->manager().CreateSubcontainer(id().str(), terminal, deadline);
+  // An engine before this one may have come as far.
+  if (!made && made.error().code != Code::kAlreadyExists) {
+    return std::unexpected(ToError(made.error(), Format("announce container '{}'", id().str())));
+  }
+  announced_ = true;
+  return {};
 }
 
 Status SubContainer::SendStart(const Streams& streams, Deadline deadline) {
   GANTRY_TRY(const auto sentry, RunningSentry());
-  const UniqueFd* terminal = streams.terminal ? &streams.ends[0] : nullptr;
-  const auto made = sentry->manager().CreateSubcontainer(id().str(), terminal, deadline);
-  // An engine before this one may have come as far.
-  if (!made && made.error().code != Code::kAlreadyExists) {
-    return std::unexpected(ToError(made.error(), Format("start container '{}'", id().str())));
-  }
+  GANTRY_CHECK_OK(Announce(deadline));
   GANTRY_TRY(std::string spec, SpecToSend());
   Subcontainer container{.id = id().str(),
                          .spec_json = std::move(spec),
@@ -199,7 +215,7 @@ Status SubContainer::SendStart(const Streams& streams, Deadline deadline) {
 }
 
 /// The sentry has started it.
-Status SubContainer::Watch(Deadline deadline) {
+Status SubContainer::Watch(bool again, Deadline deadline) {
   started_ = true;
   HavePidNamespace();
   pod().oom_scores().Add(id().str(), spec_.oom_score_adj);
@@ -209,8 +225,10 @@ Status SubContainer::Watch(Deadline deadline) {
   filestores_.clear();
   SandboxContext& sandbox = pod().context();
   std::vector<urpc::Connection> waits;
-  if (auto stored = sandbox.Take(Name("wait"))) {
-    waits.emplace_back(std::move(*stored));
+  if (again) {
+    if (auto stored = sandbox.Take(Name("wait"))) {
+      waits.emplace_back(std::move(*stored));
+    }
   }
   const auto sentry = pod().sentry();
   auto wait = sentry ? urpc::Connection::Open(sentry->socket(), deadline)
@@ -339,11 +357,11 @@ Status SubContainer::Recover(const std::string& blob) {
   const Deadline deadline = pod().StepDeadline();
   GANTRY_TRY(const bool started, TakeUpStart(deadline));
   if (started) {
-    return Watch(deadline);
+    return Watch(true, deadline);
   }
   // The connections with its gofer are gone, and nobody else has them.
   EndGofer();
-  return OpenFiles();
+  return OpenFiles(false);
 }
 
 }  // namespace gantry::gvisor

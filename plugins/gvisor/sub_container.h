@@ -52,15 +52,20 @@ class SubContainer : public GvisorContainer {
   Status ReadSpec();
   /// It is there from now on.
   void HavePidNamespace();
-  /// What serves its files: gofer, images, writable layers.
-  Status OpenFiles();
+  /// What serves its files: gofer, images, writable layers. `fresh`: it is being made, and what
+  /// else is to be there for its start is made while the gofer starts.
+  Status OpenFiles(bool fresh);
+  Status MakeReady();
   Status KeepOwnStreams();
   Status HaveStreams();
   void LetStreamsGo();
+  /// Its id and terminal are the sentry's to know. Again: success.
+  Status Announce(Deadline deadline);
   /// The spec as it is sent, with the pid namespace that is known by now.
   Result<std::string> SpecToSend();
   Status SendStart(const Streams& streams, Deadline deadline);
-  Status Watch(Deadline deadline);
+  /// `again`: an engine before this one may have done as much.
+  Status Watch(bool again, Deadline deadline);
   Result<bool> TakeUpStart(Deadline deadline);
   void EndGofer();
 
@@ -74,6 +79,8 @@ class SubContainer : public GvisorContainer {
   Streams streams_;
   const std::shared_ptr<EndReport> report_;
   std::shared_ptr<ExitWait> wait_;
+  /// The sentry knows of it, by this engine.
+  bool announced_ = false;
   /// The sentry has been told to start it, or may have been. Asked at any time.
   std::atomic<bool> started_ = false;
 };

@@ -30,7 +30,8 @@ bool RunsFrom(pid_t pid, const std::string& folder) {
 }  // namespace
 
 std::vector<pid_t> Processes(const Lab& lab, const Side& side) {
-  const std::string run_dir = '\0' + std::string("GANTRY_RUN_DIR=") + lab.run_dir() + '\0';
+  const std::string run_dir =
+      side.stock ? "" : '\0' + ("GANTRY_RUN_DIR=" + side.env.at("GANTRY_RUN_DIR")) + '\0';
   const auto found = e2e::Processes([&](const e2e::HostProcess& process) {
     if (side.stock) {
       return process.name == "containerd-shim-runc-v2" &&
@@ -71,10 +72,14 @@ double PssKib(const std::vector<pid_t>& pids, Pages pages) {
 }
 
 double SettledPssKib(const Lab& lab, const Side& side, Pages pages) {
+  return SettledPssKib([&] { return Processes(lab, side); }, pages);
+}
+
+double SettledPssKib(const std::function<std::vector<pid_t>()>& pids, Pages pages) {
   double settled = 0;
   int agree = 0;
   for (int look = 0; look < kLooks && agree < kAgree; ++look) {
-    const double now = PssKib(Processes(lab, side), pages);
+    const double now = PssKib(pids(), pages);
     if (std::abs(now - settled) <= kSettled * now) {
       ++agree;
     } else {

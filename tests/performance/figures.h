@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <vector>
 
 #include "tests/performance/lab.h"
@@ -31,6 +32,7 @@ double PssKib(const std::vector<pid_t>& pids, Pages pages = Pages::kAll);
 /// `PssKib` once it has not changed for five seconds, or after forty: memory
 /// that is on its way back to the kernel has arrived then.
 double SettledPssKib(const Lab& lab, const Side& side, Pages pages = Pages::kAll);
+double SettledPssKib(const std::function<std::vector<pid_t>()>& pids, Pages pages = Pages::kAll);
 
 /// What all their threads have run so far. Units: ms.
 /// Source: kernel, Documentation/scheduler/sched-stats.rst.

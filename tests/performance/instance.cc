@@ -9,7 +9,6 @@
 namespace gantry::bench {
 namespace {
 
-constexpr uint32_t kSigkill = 9;
 constexpr uint32_t kKilled = 137;
 
 std::string Any(std::string_view type, std::string_view value) {
@@ -52,10 +51,14 @@ Status Instance::Prepare(const std::vector<std::string>& argv) {
   GANTRY_TRY(const std::string spec,
              ContainerSpec(lab_.default_spec(), "/" + lab_.ns() + "/" + id_, argv));
   GANTRY_CHECK_OK(bundle_.Make(lab_.bundles(), lab_.disk(), id_, spec));
+  bundle_path_ = bundle_.path();
   return stdio_.Make(lab_.bundles() + "/io-" + id_);
 }
 
 std::string Instance::RuntimeOptions() const {
+  if (side_.oci.empty()) {
+    return "";
+  }
   ProtoWriter options;
   options.Text(6, side_.oci);
   return Any("containerd.runc.v1.Options", options.str());
@@ -63,7 +66,7 @@ std::string Instance::RuntimeOptions() const {
 
 std::string Instance::BootstrapParams() const {
   ProtoWriter extension;
-  extension.Bytes(1, RuntimeOptions());
+  extension.Text(1, RuntimeOptions());
   ProtoWriter params;
   params.Text(1, id_);
   params.Text(2, lab_.ns());
@@ -71,7 +74,7 @@ std::string Instance::BootstrapParams() const {
   params.Text(5, lab_.address() + ".ttrpc");
   params.Text(6, lab_.address());
   params.Text(7, lab_.containerd_program());
-  params.Bytes(8, extension.str());
+  params.Text(8, extension.str());
   params.Text(9, lab_.socket_dir());
   return params.Take();
 }
@@ -89,7 +92,7 @@ Command Instance::ShimCommand(const std::vector<std::string>& action) const {
                   "-id",
                   id_};
   command.argv.insert(command.argv.end(), action.begin(), action.end());
-  command.folder = bundle_.path();
+  command.folder = bundle_path_;
   command.env = side_.env;
   command.env.insert({{"GOMAXPROCS", "2"},
                       {"MAX_SHIM_VERSION", "2"},
@@ -110,8 +113,7 @@ Result<double> Instance::StartShim() {
 
 Result<double> Instance::DeleteShim() {
   started_ = false;
-  GANTRY_TRY(const Finished finished,
-             bench::Run(ShimCommand({"-bundle", bundle_.path(), "delete"})));
+  GANTRY_TRY(const Finished finished, bench::Run(ShimCommand({"-bundle", bundle_path_, "delete"})));
   return finished.milliseconds;
 }
 
@@ -121,17 +123,24 @@ Status Instance::Connect() {
   return {};
 }
 
-Result<std::string> Instance::Call(const std::string& method, std::string payload) {
-  GANTRY_CHECK_OK(Send(method, std::move(payload)));
+Status Instance::ConnectTo(const Instance& other) {
+  id_ = other.id_;
+  socket_ = other.socket_;
+  return Connect();
+}
+
+Result<std::string> Instance::Call(const std::string& method, std::string payload,
+                                   std::string_view service) {
+  GANTRY_CHECK_OK(Send(method, std::move(payload), service));
   return Receive();
 }
 
-Status Instance::Send(const std::string& method, std::string payload) {
+Status Instance::Send(const std::string& method, std::string payload, std::string_view service) {
   if (client_ == nullptr) {
     return Fail(Code::kUnavailable, "call '{}': not connected", method);
   }
   sent_ = method;
-  GANTRY_TRY(stream_, client_->Send(std::string(kTaskService), method, std::move(payload), kLimit,
+  GANTRY_TRY(stream_, client_->Send(std::string(service), method, std::move(payload), kLimit,
                                     {{std::string(rpc::kNamespaceKey), lab_.ns()}}));
   return {};
 }
@@ -147,18 +156,20 @@ Result<std::string> Instance::Receive() {
 
 std::string Instance::CreateRequest() const {
   ProtoWriter mount;
-  mount.Text(1, "overlay");
-  mount.Text(2, "overlay");
-  for (const std::string& option : bundle_.MountOptions(lab_.rootfs())) {
-    mount.Text(4, option);
+  if (!bundle_.path().empty()) {
+    mount.Text(1, "overlay");
+    mount.Text(2, "overlay");
+    for (const std::string& option : bundle_.MountOptions(lab_.rootfs())) {
+      mount.Text(4, option);
+    }
   }
   ProtoWriter request;
   request.Text(1, id_);
-  request.Text(2, bundle_.path());
-  request.Bytes(3, mount.str());
+  request.Text(2, bundle_path_);
+  request.Text(3, mount.str());
   request.Text(6, stdio_.out_path());
   request.Text(7, stdio_.err_path());
-  request.Bytes(10, RuntimeOptions());
+  request.Text(10, RuntimeOptions());
   return request.Take();
 }
 
@@ -192,10 +203,10 @@ Status Instance::Wait(uint32_t expected) {
   return {};
 }
 
-Status Instance::Kill() {
+Status Instance::Kill(uint32_t signal) {
   ProtoWriter request;
   request.Text(1, id_);
-  request.Varint(3, kSigkill);
+  request.Varint(3, signal);
   GANTRY_CHECK_OK(Call("Kill", request.Take()));
   return {};
 }

@@ -36,14 +36,19 @@ class Instance {
   /// Bundle and fifos. Not part of what is timed.
   Status Prepare(const std::vector<std::string>& argv);
 
+  /// In place of that: a bundle of the caller's whose rootfs is there, and no streams.
+  void PrepareIn(const std::string& bundle) { bundle_path_ = bundle; }
+
   /// Executes `start`; how long that took in ms.
   Result<double> StartShim();
   Status Connect();
+  /// One more connection to a container that is another's, for calls alone.
+  Status ConnectTo(const Instance& other);
   Status Create();
   Status Start();
   /// Ends when the process has; its status must be `expected`.
   Status Wait(uint32_t expected);
-  Status Kill();
+  Status Kill(uint32_t signal = 9);
   Status Delete();
   /// What containerd does after Delete: Shutdown and close.
   Status Shutdown();
@@ -59,9 +64,11 @@ class Instance {
   Status Exec(const std::string& exec_id, const std::string& spec, const Stdio& stdio,
               Phases& phases);
 
-  Result<std::string> Call(const std::string& method, std::string payload);
+  Result<std::string> Call(const std::string& method, std::string payload,
+                           std::string_view service = kTaskService);
   /// The same in two steps; one call at a time.
-  Status Send(const std::string& method, std::string payload);
+  Status Send(const std::string& method, std::string payload,
+              std::string_view service = kTaskService);
   Result<std::string> Receive();
 
   const std::string& id() const { return id_; }
@@ -84,6 +91,7 @@ class Instance {
   std::string id_;
   std::string socket_;
   Bundle bundle_;
+  std::string bundle_path_;
   Stdio stdio_;
   std::unique_ptr<rpc::BlockingClient> client_;
   std::string sent_;

@@ -131,9 +131,9 @@ Result<e2e::Node*> Lab::Containerd() {
   return node_.get();
 }
 
-void Lab::EndGantry() const {
+void Lab::EndGantry(const Side& side) const {
   e2e::Eventually([&] {
-    const auto left = Processes(*this, Gantry("runc"));
+    const auto left = Processes(*this, side);
     for (const pid_t pid : left) {
       kill(pid, SIGKILL);
     }

@@ -21,7 +21,7 @@ namespace gantry::bench {
 struct Side {
   bool stock = false;
   std::string shim;     ///< The binary that containerd executes.
-  std::string oci;      ///< Name of the OCI runtime.
+  std::string oci;      ///< Name of the OCI runtime; empty: none.
   std::string runtime;  ///< The runtime type that means this with containerd.
   std::map<std::string, std::string> env;
 };
@@ -43,8 +43,8 @@ class Lab {
   /// Started at the first call, with one container of each side run on it.
   Result<e2e::Node*> Containerd();
 
-  /// Ends gantry's keeper and engine; the next shim starts new ones.
-  void EndGantry() const;
+  /// Ends keeper and engine of a side of gantry's; the next shim starts new ones.
+  void EndGantry(const Side& side) const;
 
   std::string NewId(const Side& side);
 
@@ -74,6 +74,8 @@ class Lab {
   std::string containerd_program() const { return settings_.containerd_bin + "/containerd"; }
 
   const std::string& release() const { return settings_.release; }
+
+  const e2e::Settings& settings() const { return settings_; }
 
  private:
   Status LinkPrograms();

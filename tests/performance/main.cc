@@ -9,9 +9,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tests/performance/gvisor_rows.h"
 #include "tests/performance/rows.h"
 
 namespace gantry::bench {
@@ -19,12 +22,26 @@ namespace {
 
 struct Group {
   std::vector<std::string> ids;
-  Status (*measure)(Lab&, const Extent&, Report&);
+  std::function<Status(Lab&, const Extent&, Report&)> measure;
 };
 
+void AddGvisor(std::vector<Group>& groups) {
+  for (const GvisorRelease& release : GvisorReleases()) {
+    for (const GvisorGroup& one : GvisorGroups()) {
+      std::vector<std::string> ids;
+      for (const std::string& row : one.rows) {
+        ids.push_back(release.RowId(row));
+      }
+      groups.push_back({std::move(ids), [&](Lab& lab, const Extent& extent, Report& report) {
+                          return MeasureGvisor(lab, one, release, extent, report);
+                        }});
+    }
+  }
+}
+
 // The memory rows want a gantry that has done nothing yet.
-const std::vector<Group>& Groups() {
-  static const std::vector<Group> groups{
+std::vector<Group> MakeGroups() {
+  std::vector<Group> groups{
       {{"memory-1", "memory-10", "memory-100", "memory-slope", "memory-back"}, MemoryRows},
       {{"executions"}, ExecutionRows},
       {{"run-runc"}, RunRuncRow},
@@ -47,6 +64,12 @@ const std::vector<Group>& Groups() {
       {{"pod-executions"}, PodExecutionRow},
       {{"plugin-call"}, PluginCallRow},
   };
+  AddGvisor(groups);
+  return groups;
+}
+
+const std::vector<Group>& Groups() {
+  static const std::vector<Group> groups = MakeGroups();
   return groups;
 }
 
@@ -125,6 +148,9 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() == 2 && words[0] == "--write") {
     return gantry::bench::WriteBytes(std::strtoull(words[1].c_str(), nullptr, 10));
+  }
+  if (words.size() == 2 && words[0] == "--runsc-host") {
+    return gantry::bench::ServeRunsc(words[1]);
   }
   if (words.size() == 1 && words[0] == "--tick") {
     return gantry::bench::WriteTicks();

@@ -59,7 +59,7 @@ Row MemoryRow(const std::string& id, const std::string& what, double ours, doubl
 }  // namespace
 
 Status MemoryRows(Lab& lab, const Extent& /*extent*/, Report& report) {
-  lab.EndGantry();
+  lab.EndGantry(lab.Gantry("runc"));
   GANTRY_TRY(const Memory ours, Climb(lab, lab.Gantry("runc")));
   GANTRY_TRY(const Memory peer, Climb(lab, lab.Stock("runc")));
   for (const int count : {1, kSome, kMost}) {

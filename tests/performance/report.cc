@@ -118,7 +118,11 @@ void Report::AddPart(const std::string& row, const std::string& part, double our
 }
 
 void Report::AddPhases(const std::string& row, const Pair& pair) {
-  std::vector<std::string> names = pair.ours.names();
+  AddPhases(row, pair, pair.ours.names());
+}
+
+void Report::AddPhases(const std::string& row, const Pair& pair,
+                       const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     AddPart(row, name, pair.ours.MedianOf(name), pair.peer.MedianOf(name));
   }

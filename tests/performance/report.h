@@ -40,6 +40,8 @@ class Report {
   void Add(Row row);
   /// A part of a row's figure, in its unit.
   void AddPhases(const std::string& row, const Pair& pair);
+  /// Of these parts alone.
+  void AddPhases(const std::string& row, const Pair& pair, const std::vector<std::string>& names);
   void AddPart(const std::string& row, const std::string& part, double ours, double peer);
 
   /// A line under the table.

@@ -44,6 +44,17 @@ double Phases::MedianOf(const std::string& name) const {
   return found == values_.end() ? 0 : Median(found->second);
 }
 
+double Phases::MedianOf(const std::vector<std::string>& names) const {
+  std::vector<double> sums(totals_.size());
+  for (const std::string& name : names) {
+    const auto found = values_.find(name);
+    for (size_t run = 0; found != values_.end() && run < sums.size(); ++run) {
+      sums[run] += found->second.at(run);
+    }
+  }
+  return Median(sums);
+}
+
 Result<Pair> Alternate(int warm, int rounds, const Measure& ours, const Measure& peer) {
   Pair pair;
   for (int round = -warm; round < rounds; ++round) {

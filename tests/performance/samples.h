@@ -36,6 +36,8 @@ class Phases {
   const std::vector<std::string>& names() const { return names_; }
 
   double MedianOf(const std::string& name) const;
+  /// Of what these parts of a run are together; every run must have each of them once.
+  double MedianOf(const std::vector<std::string>& names) const;
 
  private:
   std::vector<std::string> names_;

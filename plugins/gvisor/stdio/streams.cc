@@ -125,8 +125,11 @@ Result<Streams> KeptStreams(SandboxContext& sandbox, const std::string& name, bo
   return streams;
 }
 
-void ForgetKept(SandboxContext& sandbox, const std::string& name) {
-  ForgetStreams(sandbox, name);
+void ForgetKept(SandboxContext& sandbox, const std::string& name, bool terminal) {
+  if (terminal) {
+    ForgetStreams(sandbox, name);
+    return;
+  }
   for (size_t i = 0; i < Streams().ends.size(); ++i) {
     sandbox.Drop(EndName(name, i));
   }

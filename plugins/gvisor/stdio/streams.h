@@ -36,7 +36,7 @@ Result<Streams> KeepStreams(SandboxContext& sandbox, ProcessContext& process,
 /// What is kept. Errors: kNotFound: nothing is.
 Result<Streams> KeptStreams(SandboxContext& sandbox, const std::string& name, bool terminal);
 /// It has started, or never will.
-void ForgetKept(SandboxContext& sandbox, const std::string& name);
+void ForgetKept(SandboxContext& sandbox, const std::string& name, bool terminal);
 /// The same for what `TakeStreamsDurably` has stored.
 void ForgetStreams(SandboxContext& sandbox, const std::string& name);
 

@@ -132,7 +132,8 @@ TEST_P(WarmEntryTest, RunsItsRootFromThePodsPlace) {
   sentry->Hangup();
   const auto end = pod_->process()->Wait(kEntryLimit);
   ASSERT_TRUE(end) << end.error().message;
-  EXPECT_EQ(end->code(), 0U);
+  // It may not wait for the signal yet.
+  EXPECT_THAT(end->code(), testing::AnyOf(0U, 128U + SIGTERM));
 }
 
 TEST_P(WarmEntryTest, SaysThatANameCannotBe) {
@@ -153,7 +154,7 @@ TEST_P(WarmEntryTest, StaysWhatItIsOverAnEngine) {
   next.Load(*saved);
   next.Have(process,
             std::make_shared<Sentry>(context_, next.RootId(), saved->socket, next.StateSaver()));
-  ASSERT_TRUE(next.sentry()->Recover({}, next.StepDeadline()));
+  ASSERT_TRUE(next.sentry()->Recover(saved->state, next.StepDeadline()));
   EXPECT_TRUE(next.sentry()->root_started());
 }
 

@@ -33,6 +33,7 @@ class WarmKeyTest : public testing::Test {
 
   void Limit(const std::string& file, const std::string& text) {
     cgroups_ = {dir_.path()};
+    ASSERT_TRUE(WriteFile(dir_.path() + "/cgroup.procs", "", 0600));
     ASSERT_TRUE(WriteFile(dir_.path() + "/" + file, text + "\n", 0600));
   }
 
