@@ -13,9 +13,9 @@ namespace {
 
 /// A log file must not fill the disk of a node whose engine crashes for days.
 void KeepSmall() {
-  constexpr off_t kMaxLogBytes = 4 << 20;
+  constexpr off_t kMostBytes = 4 << 20;
   struct stat info{};
-  if (fstat(STDERR_FILENO, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > kMaxLogBytes) {
+  if (fstat(STDERR_FILENO, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > kMostBytes) {
     // The file is open for appending: it goes on at its new end.
     [[maybe_unused]] const int cut = ftruncate(STDERR_FILENO, 0);
   }

@@ -146,7 +146,7 @@ Status GvisorSandbox::StartCold(const Runsc& runsc) {
 }
 
 Status GvisorSandbox::StartIn(const WarmEntry& entry) {
-  const Status given = GiveTo(
+  Status given = GiveTo(
       *pod_, entry,
       {.bundle = request_.bundle, .cgroups = request_.cgroups, .netns = request_.netns_path});
   if (!given) {

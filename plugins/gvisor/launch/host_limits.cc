@@ -22,11 +22,10 @@ uint32_t Cpus(const std::string& dir) {
     quota = NumberAlone(both->substr(0, space));
     period = NumberAlone(both->substr(space + 1));
   }
-  if (quota.value_or(0) == 0 || period.value_or(0) == 0) {
-    return 0;
-  }
+  const uint64_t spent = quota.value_or(0);
+  const uint64_t of = period.value_or(0);
   constexpr uint64_t kLeast = 2;
-  return static_cast<uint32_t>(std::max(kLeast, (*quota + *period - 1) / *period));
+  return spent == 0 || of == 0 ? 0 : static_cast<uint32_t>(std::max(kLeast, (spent + of - 1) / of));
 }
 
 uint64_t HostMemory() {

@@ -9,7 +9,7 @@
 namespace gantry::gvisor {
 namespace {
 
-constexpr std::string_view kCgroupMount = "/sys/fs/cgroup";
+constexpr std::string_view kCgroupsOfNode = "/sys/fs/cgroup";
 constexpr size_t kMaxCgroupFile = 4096;
 /// Every cgroup has it, on v1 and v2.
 constexpr const char* kProcs = "/cgroup.procs";
@@ -86,7 +86,8 @@ uint64_t OomKills(const CgroupDirs& dirs) {
 }
 
 bool IsV2(const CgroupDirs& dirs) {
-  return Exists((dirs.empty() ? std::string(kCgroupMount) : dirs.front()) + "/cgroup.controllers");
+  return Exists((dirs.empty() ? std::string(kCgroupsOfNode) : dirs.front()) +
+                "/cgroup.controllers");
 }
 
 }  // namespace gantry::gvisor

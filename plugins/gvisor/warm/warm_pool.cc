@@ -14,7 +14,7 @@
 
 namespace gantry::gvisor {
 
-WarmMaker MakeWarmMaker(SandboxContext& context, std::shared_ptr<Runscs> runscs) {
+WarmMaker MakeWarmMaker(SandboxContext& context, const std::shared_ptr<Runscs>& runscs) {
   return {.boot =
               [&context, runscs](const WarmHandler& handler, const std::string& folder,
                                  const WarmSpawned& spawned) {

@@ -56,8 +56,8 @@ struct WarmMaker {
   std::function<Result<std::string>(const WarmHandler&)> build;
 };
 
-/// The real one. `context` and `runscs` must outlive it.
-WarmMaker MakeWarmMaker(SandboxContext& context, std::shared_ptr<Runscs> runscs);
+/// The real one. `context` must outlive it.
+WarmMaker MakeWarmMaker(SandboxContext& context, const std::shared_ptr<Runscs>& runscs);
 
 /// Thread: any.
 class WarmPool {
