@@ -33,7 +33,7 @@ AnyValue InMessage(ContainerMetrics metrics, const StatsPlace& place) {
 }  // namespace
 
 Result<std::unique_lock<std::timed_mutex>> ContainerStats::Lock(Deadline deadline) {
-  std::unique_lock lock(mutex_, deadline);
+  std::unique_lock lock(mutex_, Left(deadline));
   if (!lock.owns_lock()) {
     return Fail(Code::kDeadlineExceeded, "{}: another look at it has not ended", What(id_));
   }
