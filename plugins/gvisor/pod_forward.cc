@@ -14,7 +14,7 @@ namespace {
 Result<PortForwardPlan> PlanForward(Pod& pod, const PodRecord& record) {
   PortForwardPlan plan;
   plan.sentry = pod.sentry();
-  plan.root = record.root.empty() ? pod.id().str() : record.root;
+  plan.root = record.RootId(pod.id());
   GANTRY_TRY(plan.program, FindForwardProgram());
   plan.cgroups = record.place.cgroups;
   plan.limit = pod.options().timeout;

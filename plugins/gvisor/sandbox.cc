@@ -181,6 +181,8 @@ bool GvisorSandbox::StartWarm(const Runsc& runsc, WarmPool::Starting& starting) 
     context.Log(LogLevel::kWarning,
                 "a pre-booted sandbox was of no use, it gets another: " + started.error().message);
     IgnoreError(RemoveSentry(*pod_, nullptr, request_.bundle), "it is replaced");
+    // Else what is forwarded would go on to this one.
+    IgnoreError(StopForwarding(*pod_), "its namespace goes with the pod");
     IgnoreError(GiveBackNetwork(*pod_), "who takes it next says what is wrong");
   }
   return started.has_value();
