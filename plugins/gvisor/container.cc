@@ -97,8 +97,8 @@ Result<AnyValue> GvisorContainer::Stats() {
   if (sentry && !end) {
     GANTRY_TRY(const bool started, HasStarted());
     if (!started) {
-      return Fail(Code::kFailedPrecondition, "measure container '{}': it has not been started",
-                  id_.str());
+      // The sentry has no processes of it, and refuses to be asked.
+      return stats_.MeasureIdle(nullptr, place, false, deadline);
     }
     auto measured = stats_.Measure(sentry->manager(), place, deadline);
     if (measured || measured.error().code != Code::kNotFound) {
@@ -106,7 +106,7 @@ Result<AnyValue> GvisorContainer::Stats() {
     }
   }
   const bool out_of_memory = end ? end->out_of_memory : KilledForMemory(*pod_, pod_->process());
-  return stats_.MeasureEnded(sentry ? &sentry->manager() : nullptr, place, out_of_memory, deadline);
+  return stats_.MeasureIdle(sentry ? &sentry->manager() : nullptr, place, out_of_memory, deadline);
 }
 
 Status GvisorContainer::Checkpoint(const CheckpointRequest& request) {

@@ -91,7 +91,7 @@ Result<AnyValue> ContainerStats::Measure(ContainerManager& sentry, const StatsPl
                    place);
 }
 
-Result<AnyValue> ContainerStats::MeasureEnded(ContainerManager* sentry, const StatsPlace& place,
+Result<AnyValue> ContainerStats::MeasureIdle(ContainerManager* sentry, const StatsPlace& place,
                                               bool out_of_memory, Deadline deadline) {
   GANTRY_TRY(const auto lock, Lock(deadline));
   CpuTimes times = Ledger().sentry();

@@ -39,10 +39,11 @@ class ContainerStats {
   /// kInternal: the sentry's answer is none; kDeadlineExceeded. Blocks: up to `deadline`.
   Result<AnyValue> Measure(ContainerManager& sentry, const StatsPlace& place, Deadline deadline);
 
-  /// Of one that has ended: what it had used. `sentry`: null: it has ended too.
+  /// Of one without processes, because it has ended or was not started yet: what it had used
+  /// until now. `sentry`: null: it has ended too, or has not heard of the container.
   /// Errors: kDeadlineExceeded. Blocks: up to `deadline`.
-  Result<AnyValue> MeasureEnded(ContainerManager* sentry, const StatsPlace& place,
-                                bool out_of_memory, Deadline deadline);
+  Result<AnyValue> MeasureIdle(ContainerManager* sentry, const StatsPlace& place,
+                               bool out_of_memory, Deadline deadline);
 
   /// Removes its file. Again: success.
   Status Forget() const;

@@ -162,7 +162,7 @@ TEST_F(ContainerStatsTest, OfOneThatHasEndedAreWhatItHadUsed) {
   ASSERT_TRUE(Measure(stats_));
   SetHost(9'000'000);
   times_ = FakeAnswer::Of(Times(5'000'000, 2'000'000));
-  const auto ended = stats_.MeasureEnded(&manager_, Place(), false, Soon());
+  const auto ended = stats_.MeasureIdle(&manager_, Place(), false, Soon());
   ASSERT_TRUE(ended) << ended.error().message;
   EXPECT_EQ(NumberAt(*ended, {3, 1, 1}), 3'000'000U) << "the sentry's cgroup outlives it";
   EXPECT_EQ(NumberAt(*ended, {4, 33, 2}), 0U);
@@ -174,19 +174,19 @@ TEST_F(ContainerStatsTest, OfOneThatHasEndedAreWhatItHadUsed) {
 TEST_F(ContainerStatsTest, OfASentryThatHasEndedAreWhatTheyWere) {
   ASSERT_TRUE(Measure(stats_));
   SetHost(9'000'000);
-  const auto ended = stats_.MeasureEnded(nullptr, Place(), true, Soon());
+  const auto ended = stats_.MeasureIdle(nullptr, Place(), true, Soon());
   ASSERT_TRUE(ended) << ended.error().message;
   EXPECT_EQ(NumberAt(*ended, {3, 1, 1}), 2'000'000U);
   EXPECT_EQ(NumberAt(*ended, {9, 3}), 1U) << "memory has ended it";
   ContainerStats alone("c1", "/nowhere/at/all");
-  EXPECT_EQ(NumberAt(*alone.MeasureEnded(nullptr, Place(true), false, Soon()), {3, 1, 1}),
+  EXPECT_EQ(NumberAt(*alone.MeasureIdle(nullptr, Place(true), false, Soon()), {3, 1, 1}),
             9'000'000U);
 }
 
 TEST_F(ContainerStatsTest, OfOneThatHasEndedSayInV2TooWhatEndedIt) {
   files_.Put("pod/cgroup.controllers", "memory\n");
-  EXPECT_EQ(NumberAt(*stats_.MeasureEnded(nullptr, Place(), true, Soon()), {8, 5}), 1U);
-  EXPECT_EQ(NumberAt(*stats_.MeasureEnded(nullptr, Place(), false, Soon()), {8, 5}), 0U);
+  EXPECT_EQ(NumberAt(*stats_.MeasureIdle(nullptr, Place(), true, Soon()), {8, 5}), 1U);
+  EXPECT_EQ(NumberAt(*stats_.MeasureIdle(nullptr, Place(), false, Soon()), {8, 5}), 0U);
 }
 
 TEST_F(ContainerStatsTest, OfASentryThatLeavesAreNotThere) {
