@@ -8,6 +8,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/integration/harness/events.h"
 #include "tests/integration/harness/gvisor_test.h"
 
 namespace gantry::e2e {
@@ -118,10 +119,16 @@ TEST_F(GvisorCheckpoint, LeavesTheContainerAsItWas) {
 TEST_F(GvisorCheckpoint, WithExitEndsItAsAKilledOne) {
   const std::string id = Id();
   const std::string directory = Directory();
-  Program program = StartScript({}, id, "while :; do sleep 1; done");
+  // Detached: who waits for it would remove it while `ctr` still compares its snapshots.
+  Events events(node());
+  StartDetached(id, kCounts);
   const Output saved = Save(id, directory, {"--exit"});
   ASSERT_EQ(saved.status, 0) << saved.Text();
-  EXPECT_EQ(program.Wait(), 137) << program.err();
+  const std::vector<Event> seen = events.Until("/tasks/exit", id);
+  ASSERT_FALSE(seen.empty());
+  EXPECT_EQ(seen.back().Field("exit_status"), "137") << seen.back().body;
+  EXPECT_EQ(FindTask(id).state, "STOPPED");
+  Remove(id);
   EXPECT_TRUE(fs::exists(directory + "/checkpoint.img"));
 }
 
