@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pods of CRI, of both kinds: each operation, with each step that goes wrong.
+#include <filesystem>
 #include <memory>
 
 #include "tests/fault/harness/fault_test.h"
@@ -47,7 +48,9 @@ class FaultPod : public FaultTest, public testing::WithParamInterface<const char
   Status Create(const MadePtr& made) {
     ContainerConfig config;
     config.name = "one";
-    config.command = {"sh", "-c", "trap 'exit 7' TERM; while :; do usleep 5000; done"};
+    config.command = {"sh", "-c", "trap 'exit 7' TERM; echo ready; while :; do usleep 5000; done"};
+    std::error_code error;
+    std::filesystem::remove(LogOf(made), error);
     return Take(cri().Create(made->pod, made->config, config), made->container);
   }
 
@@ -60,7 +63,12 @@ class FaultPod : public FaultTest, public testing::WithParamInterface<const char
   Step Starting(const MadePtr& made) {
     return {.operation = "StartContainer",
             .run = [=, this] { return cri().Start(made->container); },
-            .check = IsIn(made, e2e::cri::CONTAINER_RUNNING),
+            .check =
+                [=, this] {
+                  // One that is stopped sooner ends as whoever handles no signal.
+                  EXPECT_TRUE(e2e::WaitForText(LogOf(made), "ready"));
+                  IsIn(made, e2e::cri::CONTAINER_RUNNING)();
+                },
             .undo =
                 [=, this] {
                   // containerd tries to start a container once.
@@ -143,6 +151,8 @@ class FaultPod : public FaultTest, public testing::WithParamInterface<const char
     GANTRY_TRY(into, std::move(got));
     return {};
   }
+
+  static std::string LogOf(const MadePtr& made) { return made->config.log_directory + "/one.log"; }
 
   std::function<void()> IsIn(const MadePtr& made, e2e::cri::ContainerState state) {
     return [=, this] { EXPECT_EQ(StatusOf(made->container).state(), state); };
