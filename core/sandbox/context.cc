@@ -17,6 +17,7 @@ namespace gantry::sandbox {
 namespace {
 
 constexpr size_t kMaxStoredName = 64;
+constexpr size_t kMaxStoredAtOnce = 16;
 constexpr size_t kMaxBlob = size_t{64} << 10;
 
 using ProcessResult = Result<std::shared_ptr<HostProcess>>;
@@ -162,22 +163,36 @@ Result<std::string> Context::StoredName(std::string_view name) const {
 }
 
 Status Context::Store(std::string_view name, const UniqueFd& fd) {
-  GANTRY_CHECK_OK(CheckLive("Store"));
-  GANTRY_TRY(const std::string full, StoredName(name));
-  GANTRY_TRY(UniqueFd copy, fd.Duplicate());
-  auto kept = std::make_shared<UniqueFd>(std::move(copy));
-  return os::Ask(services_.loop, [this, full, kept] { return StoreOnLoop(full, kept); });
+  const NamedFd one{name, fd};
+  return StoreAll({&one, 1});
 }
 
-os::Task<Status> Context::StoreOnLoop(std::string name, std::shared_ptr<UniqueFd> fd) {
-  if (stored_->size() >= options_.max_stored && !stored_->contains(name)) {
-    co_return Fail(Code::kResourceExhausted,
-                   "store descriptor '{}': {} of sandbox '{}' are stored "
-                   "(limits.max_descriptors_per_sandbox)",
-                   name, stored_->size(), options_.id.str());
+Status Context::StoreAll(std::span<const NamedFd> all) {
+  GANTRY_CHECK_OK(CheckLive("Store"));
+  if (all.size() > kMaxStoredAtOnce) {
+    return Fail(Code::kInvalidArgument, "store {} descriptors: {} at once are allowed", all.size(),
+                kMaxStoredAtOnce);
   }
-  stored_->insert(name);
-  co_return co_await services_.link.Put(std::move(name), std::move(*fd));
+  auto kept = std::make_shared<std::vector<engine::ToStore>>();
+  for (const NamedFd& one : all) {
+    GANTRY_TRY(std::string full, StoredName(one.name));
+    GANTRY_TRY(UniqueFd copy, one.fd.Duplicate());
+    kept->push_back({std::move(full), std::move(copy)});
+  }
+  return os::Ask(services_.loop, [this, kept] { return StoreOnLoop(kept); });
+}
+
+os::Task<Status> Context::StoreOnLoop(std::shared_ptr<std::vector<engine::ToStore>> all) {
+  for (const engine::ToStore& one : *all) {
+    if (stored_->size() >= options_.max_stored && !stored_->contains(one.name)) {
+      co_return Fail(Code::kResourceExhausted,
+                     "store descriptor '{}': {} of sandbox '{}' are stored "
+                     "(limits.max_descriptors_per_sandbox)",
+                     one.name, stored_->size(), options_.id.str());
+    }
+    stored_->insert(one.name);
+  }
+  co_return co_await services_.link.PutAll(std::move(*all));
 }
 
 Result<UniqueFd> Context::Take(std::string_view name) {

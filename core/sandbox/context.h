@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,6 +80,7 @@ class Context final : public SandboxContext {
   void Exited(ExitStatus status) override;
   Result<std::unique_ptr<Watch>> WatchReadable(int fd, std::function<void()> ready) override;
   Status Store(std::string_view name, const UniqueFd& fd) override;
+  Status StoreAll(std::span<const NamedFd> all) override;
   Result<UniqueFd> Take(std::string_view name) override;
   void Drop(std::string_view name) override;
   Status Save(std::string blob) override;
@@ -104,7 +106,7 @@ class Context final : public SandboxContext {
   bool IsRunning(const os::ProcessId& process) const;
   /// Errors: kNotFound after the end; `call` is what the backend does then.
   Status CheckLive(std::string_view call) const;
-  os::Task<Status> StoreOnLoop(std::string name, std::shared_ptr<UniqueFd> fd);
+  os::Task<Status> StoreOnLoop(std::shared_ptr<std::vector<engine::ToStore>> all);
   os::Task<Result<engine::WatchedProcessPtr>> SpawnOnLoop(std::shared_ptr<SpawnRequest> request);
 
   Services services_;

@@ -54,26 +54,36 @@ Status GvisorExec::Start() {
   }
   GANTRY_TRY(ExecArgs args, ReadProcess(request_.process_json, place_.container.str()));
   args.terminal = request_.terminal;
+  // Of one before it with that id, which an engine has deleted that had only its record.
+  GANTRY_CHECK_OK(RemoveFile(Path()));
   SandboxContext& sandbox = place_.pod->context();
   GANTRY_TRY(const Streams streams, TakeStreamsDurably(sandbox, context_, StreamsName()));
   const std::array<int, 3> fds = {streams.ends[0].get(), streams.ends[1].get(),
                                   streams.ends[2].get()};
   const std::string arg = ExecuteArg(args);
-  auto call = CallDurably(sandbox, sentry->socket(), Name(),
-                          {.method = kExecuteAsync, .arg = arg, .fds = fds}, deadline);
-  const auto answer = call ? call->Peek(kExecuteAsync, deadline)
-                           : urpc::Outcome<urpc::Answer>(std::unexpected(call.error()));
+  const std::array<std::string, 2> names = {Name(), WaitName()};
+  auto opened = OpenDurably(sandbox, sentry->socket(), names, deadline);
+  const auto answer = [&]() -> urpc::Outcome<urpc::Answer> {
+    if (!opened) {
+      return std::unexpected(opened.error());
+    }
+    GANTRY_CHECK_OK(
+        opened->front().Send({.method = kExecuteAsync, .arg = arg, .fds = fds}, deadline));
+    return opened->front().Peek(kExecuteAsync, deadline);
+  }();
   if (!answer) {
     sandbox.Drop(Name());
+    sandbox.Drop(WaitName());
     ForgetTerminal();
     return std::unexpected(
         ToError(answer.error(),
                 Format("exec '{}' in container '{}'", request_.id.str(), place_.container.str())));
   }
-  return Keep(std::move(*call), deadline);
+  return Keep(std::move(opened->front()), std::move(opened->back()), deadline);
 }
 
-Status GvisorExec::Keep(urpc::Connection call, Deadline deadline) {
+Status GvisorExec::Keep(urpc::Connection call, std::optional<urpc::Connection> wait,
+                        Deadline deadline) {
   const std::string what = Format("exec '{}'", request_.id.str());
   const auto answer = call.Peek(kExecuteAsync, deadline);
   const auto pid =
@@ -87,6 +97,7 @@ Status GvisorExec::Keep(urpc::Connection call, Deadline deadline) {
     // Nobody could take it up again.
     IgnoreError(Kill(SIGKILL), "it may have ended by itself");
     sandbox.Drop(Name());
+    sandbox.Drop(WaitName());
     return kept;
   }
   place_.table->Put(pid_, request_.id);
@@ -94,23 +105,28 @@ Status GvisorExec::Keep(urpc::Connection call, Deadline deadline) {
     context_.SetPid(process->pid());
   }
   ForgetTerminal();
-  auto wait = AskForEnd(deadline);
+  auto asked = AskForEnd(std::move(wait), deadline);
   sandbox.Drop(Name());
-  if (!wait && wait.error().cause != urpc::Cause::kGone) {
+  if (!asked && asked.error().cause != urpc::Cause::kGone) {
     IgnoreError(Kill(SIGKILL), "it may have ended by itself");
-    return std::unexpected(ToError(wait.error(), what));
+    return std::unexpected(ToError(asked.error(), what));
   }
   std::vector<urpc::Connection> waits;
-  if (wait) {
-    waits.push_back(*std::move(wait));
+  if (asked) {
+    waits.push_back(*std::move(asked));
   }
   return Watch(std::move(waits));
 }
 
 /// Not on the connection of the start: what lies in the store shall be the answer to one
 /// question only.
-urpc::Outcome<urpc::Connection> GvisorExec::AskForEnd(Deadline deadline) {
+urpc::Outcome<urpc::Connection> GvisorExec::AskForEnd(std::optional<urpc::Connection> wait,
+                                                      Deadline deadline) {
   const std::string arg = WaitPidArg(place_.container.str(), pid_);
+  if (wait) {
+    GANTRY_CHECK_OK(wait->Send({.method = kWaitPid, .arg = arg}, deadline));
+    return *std::move(wait);
+  }
   return CallDurably(place_.pod->context(), place_.pod->sentry()->socket(), WaitName(),
                      {.method = kWaitPid, .arg = arg}, deadline);
 }
@@ -174,7 +190,7 @@ Status GvisorExec::Recover() {
   if (const auto answer = (*call)->Peek(kExecuteAsync, deadline); !answer) {
     return Abort(answer.error().text);
   }
-  return Keep(std::move(**call), deadline);
+  return Keep(std::move(**call), std::nullopt, deadline);
 }
 
 /// Its pid is on record; whether the question how it ends had been sent is not. So it is sent
@@ -196,7 +212,7 @@ Status GvisorExec::TakeUp() {
       sandbox.Log(LogLevel::kDebug, Format("exec '{}': {}", request_.id.str(), sent.error().text));
     }
   } else if (place_.pod->sentry() && place_.pod->IsAlive()) {
-    if (auto wait = AskForEnd(deadline)) {
+    if (auto wait = AskForEnd(std::nullopt, deadline)) {
       waits.push_back(*std::move(wait));
     }
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <gantry/container.h>
@@ -49,9 +50,11 @@ class GvisorExec : public Process {
   std::string WaitName() const;
   std::string StreamsName() const;
   void ForgetTerminal();
-  /// The sentry has answered how it started; `call` has the answer.
-  Status Keep(urpc::Connection call, Deadline deadline);
-  urpc::Outcome<urpc::Connection> AskForEnd(Deadline deadline);
+  /// The sentry has answered how it started; `call` has the answer. `wait`: stored, nothing has
+  /// been sent on it; none: there is none yet.
+  Status Keep(urpc::Connection call, std::optional<urpc::Connection> wait, Deadline deadline);
+  urpc::Outcome<urpc::Connection> AskForEnd(std::optional<urpc::Connection> wait,
+                                            Deadline deadline);
   Status Watch(std::vector<urpc::Connection> waits);
   Status Abort(std::string_view reason);
   Status TakeUp();

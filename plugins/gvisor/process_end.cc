@@ -109,12 +109,12 @@ ExitWait::Ended TellEnd(std::shared_ptr<EndReport> report, EndPlan plan) {
           SendSignal(*plan.pod, {.container = plan.container, .mode = SignalMode::kAll}, SIGKILL),
           "mostly nothing is left");
     }
-    const Status kept = KnownProcess{plan.pid, exit, out_of_memory}.Write(plan.path);
-    report->Tell(exit, out_of_memory);
-    if (kept) {
-      // A sentry that ends waits for those that are connected with it.
+    if (KnownProcess{plan.pid, exit, out_of_memory}.Write(plan.path)) {
+      // A sentry that ends waits for those that are connected with it. Before it is told: of an
+      // exec whose end is on record the next engine asks nothing here.
       plan.pod->context().Drop(plan.name);
     }
+    report->Tell(exit, out_of_memory);
   };
 }
 

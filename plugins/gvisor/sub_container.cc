@@ -160,8 +160,8 @@ Status SubContainer::Start() {
   }
   const Deadline deadline = pod().StepDeadline();
   GANTRY_CHECK_OK(HaveStreams());
-  GANTRY_CHECK_OK(SendStart(streams_, deadline));
-  return Watch(false, deadline);
+  GANTRY_TRY(urpc::Connection wait, SendStart(streams_, deadline));
+  return Watch(std::move(wait), deadline);
 }
 
 Status SubContainer::Announce(Deadline deadline) {
@@ -179,7 +179,7 @@ Status SubContainer::Announce(Deadline deadline) {
   return {};
 }
 
-Status SubContainer::SendStart(const Streams& streams, Deadline deadline) {
+Result<urpc::Connection> SubContainer::SendStart(const Streams& streams, Deadline deadline) {
   GANTRY_TRY(const auto sentry, RunningSentry());
   GANTRY_CHECK_OK(Announce(deadline));
   GANTRY_TRY(std::string spec, SpecToSend());
@@ -211,11 +211,33 @@ Status SubContainer::SendStart(const Streams& streams, Deadline deadline) {
     }
     fds.push_back(images.back().get());
   }
-  return sentry->Start(container, fds, Name("start"), deadline);
+  return sentry->Start(container, fds, {.start = Name("start"), .wait = Name("wait")}, deadline);
+}
+
+/// Of several the first answer counts: whether that on which an engine before this one has
+/// asked is among them cannot be told.
+std::vector<urpc::Connection> SubContainer::AskForEnd(std::optional<urpc::Connection> wait,
+                                                      Deadline deadline) {
+  std::vector<urpc::Connection> waits;
+  if (!wait) {
+    if (auto stored = pod().context().Take(Name("wait"))) {
+      waits.emplace_back(std::move(*stored));
+    }
+    const auto sentry = pod().sentry();
+    auto opened = sentry ? urpc::Connection::Open(sentry->socket(), deadline)
+                         : urpc::Outcome<urpc::Connection>(std::unexpected(urpc::Failure{}));
+    if (opened) {
+      wait = std::move(*opened);
+    }
+  }
+  if (wait && ContainerManager::SendWait(*wait, id().str(), deadline)) {
+    waits.push_back(*std::move(wait));
+  }
+  return waits;
 }
 
 /// The sentry has started it.
-Status SubContainer::Watch(bool again, Deadline deadline) {
+Status SubContainer::Watch(std::optional<urpc::Connection> wait, Deadline deadline) {
   started_ = true;
   HavePidNamespace();
   pod().oom_scores().Add(id().str(), spec_.oom_score_adj);
@@ -224,23 +246,7 @@ Status SubContainer::Watch(bool again, Deadline deadline) {
   gofer_.connections.clear();
   filestores_.clear();
   SandboxContext& sandbox = pod().context();
-  std::vector<urpc::Connection> waits;
-  if (again) {
-    if (auto stored = sandbox.Take(Name("wait"))) {
-      waits.emplace_back(std::move(*stored));
-    }
-  }
-  const auto sentry = pod().sentry();
-  auto wait = sentry ? urpc::Connection::Open(sentry->socket(), deadline)
-                     : urpc::Outcome<urpc::Connection>(std::unexpected(urpc::Failure{}));
-  if (wait) {
-    if (waits.empty()) {
-      GANTRY_CHECK_OK(sandbox.Store(Name("wait"), wait->fd()));
-    }
-    if (ContainerManager::SendWait(*wait, id().str(), deadline)) {
-      waits.push_back(std::move(*wait));
-    }
-  }
+  std::vector<urpc::Connection> waits = AskForEnd(std::move(wait), deadline);
   sandbox.Drop(Name("start"));
   LetStreamsGo();
   auto tell = TellEnd(report_, {.pod = shared_pod(),
@@ -327,15 +333,21 @@ Status SubContainer::Delete() {
 }
 
 Result<bool> SubContainer::TakeUpStart(Deadline deadline) {
-  if (pod().context().Take(Name("wait"))) {
-    return true;
+  SandboxContext& sandbox = pod().context();
+  if (!sandbox.Take(Name("start"))) {
+    // What it had come to is known, and the question how it ends is left, if it was started.
+    return sandbox.Take(Name("wait")).has_value();
   }
-  auto call = TakeUpCall(pod().context(), Name("start"), deadline);
+  auto call = TakeUpCall(sandbox, Name("start"), deadline);
   if (!call) {
     // Its sentry is gone.
     return true;
   }
-  return *call && (*call)->Peek(kStartSubcontainer, deadline).has_value();
+  if (*call && (*call)->Peek(kStartSubcontainer, deadline)) {
+    return true;
+  }
+  sandbox.Drop(Name("wait"));
+  return false;
 }
 
 Status SubContainer::Recover(const std::string& blob) {
@@ -357,7 +369,7 @@ Status SubContainer::Recover(const std::string& blob) {
   const Deadline deadline = pod().StepDeadline();
   GANTRY_TRY(const bool started, TakeUpStart(deadline));
   if (started) {
-    return Watch(true, deadline);
+    return Watch(std::nullopt, deadline);
   }
   // The connections with its gofer are gone, and nobody else has them.
   EndGofer();

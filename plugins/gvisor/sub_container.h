@@ -63,9 +63,11 @@ class SubContainer : public GvisorContainer {
   Status Announce(Deadline deadline);
   /// The spec as it is sent, with the pid namespace that is known by now.
   Result<std::string> SpecToSend();
-  Status SendStart(const Streams& streams, Deadline deadline);
-  /// `again`: an engine before this one may have done as much.
-  Status Watch(bool again, Deadline deadline);
+  /// Gives a connection to ask how it ends, which is stored.
+  Result<urpc::Connection> SendStart(const Streams& streams, Deadline deadline);
+  /// `wait`: from `SendStart`; none: an engine before this one has started it.
+  Status Watch(std::optional<urpc::Connection> wait, Deadline deadline);
+  std::vector<urpc::Connection> AskForEnd(std::optional<urpc::Connection> wait, Deadline deadline);
   Result<bool> TakeUpStart(Deadline deadline);
   void EndGofer();
 

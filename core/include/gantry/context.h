@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,12 @@ class Watch {
 
  protected:
   Watch() = default;
+};
+
+/// A descriptor, and the name that it is to be stored under.
+struct NamedFd {
+  std::string_view name;
+  const UniqueFd& fd;
 };
 
 /// Outlives its sandbox object. Thread: any. A backend calls no method of it
@@ -74,6 +81,18 @@ class SandboxContext {
   /// Puts a descriptor where it outlives the engine. Names are per sandbox, at
   /// most 64 characters. Again: replaces. Errors: kResourceExhausted.
   virtual Status Store(std::string_view name, const UniqueFd& fd) = 0;
+
+  /// The same of several, at most 16, in the time of one. Errors: as `Store`; some may be
+  /// stored then.
+  virtual Status StoreAll(std::span<const NamedFd> all) {
+    for (const NamedFd& one : all) {
+      if (Status stored = Store(one.name, one.fd); !stored) {
+        return stored;
+      }
+    }
+    return {};
+  }
+
   /// A copy of a stored descriptor; it stays stored. Of a non-blocking socket that listens
   /// and on which a connection waits: of that connection, which from then on is what is
   /// stored.

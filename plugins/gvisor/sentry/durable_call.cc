@@ -35,19 +35,37 @@ bool IsAnswerToTheQuestion(const Outcome<urpc::Answer>& answer) {
 
 }  // namespace
 
+Outcome<std::vector<Connection>> OpenDurably(SandboxContext& context, const std::string& socket,
+                                             std::span<const std::string> names,
+                                             Deadline deadline) {
+  std::vector<Connection> connections;
+  for (size_t i = 0; i < names.size(); ++i) {
+    GANTRY_TRY(Connection one, Connection::Open(socket, deadline));
+    connections.push_back(std::move(one));
+  }
+  std::vector<NamedFd> all;
+  for (size_t i = 0; i < names.size(); ++i) {
+    all.push_back({names[i], connections[i].fd()});
+  }
+  if (Status stored = context.StoreAll(all); !stored) {
+    for (const std::string& name : names) {
+      context.Drop(name);
+    }
+    return Local("Open", std::move(stored).error());
+  }
+  return connections;
+}
+
 Outcome<Connection> CallDurably(SandboxContext& context, const std::string& socket,
                                 const std::string& name, const urpc::Request& request,
                                 Deadline deadline) {
-  GANTRY_TRY(Connection connection, Connection::Open(socket, deadline));
-  if (Status stored = context.Store(name, connection.fd()); !stored) {
-    return Local(request.method, std::move(stored).error());
-  }
-  const auto sent = connection.Send(request, deadline);
+  GANTRY_TRY(std::vector<Connection> opened, OpenDurably(context, socket, {&name, 1}, deadline));
+  const auto sent = opened.front().Send(request, deadline);
   if (!sent) {
     context.Drop(name);
     return std::unexpected(sent.error());
   }
-  return connection;
+  return std::move(opened.front());
 }
 
 Outcome<std::unique_ptr<Connection>> TakeUpCall(SandboxContext& context, const std::string& name,

@@ -8,7 +8,9 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <gantry/context.h>
 #include <gantry/deadline.h>
@@ -16,6 +18,14 @@
 #include "plugins/gvisor/urpc/connection.h"
 
 namespace gantry::gvisor {
+
+/// Connections on which nothing has been sent, one for each name, in the sandbox's store: for
+/// what has to be asked together, in the time of one. Errors: kLocal: nothing stays stored; as
+/// `urpc::Connection::Open`.
+urpc::Outcome<std::vector<urpc::Connection>> OpenDurably(SandboxContext& context,
+                                                         const std::string& socket,
+                                                         std::span<const std::string> names,
+                                                         Deadline deadline);
 
 /// Sends the request; its answer is to be peeked at (`urpc::Connection::Peek`), and `name`
 /// to be dropped from the store when what it says has been acted on. `name`: in the sandbox's

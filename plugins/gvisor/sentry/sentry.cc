@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/gvisor/sentry/sentry.h"
 
+#include <array>
 #include <utility>
 
 #include <gantry/format.h>
@@ -172,8 +173,8 @@ void Sentry::Hangup() {
   manager_.client().Hangup();
 }
 
-Status Sentry::Start(const Subcontainer& container, std::span<const int> fds,
-                     const std::string& name, Deadline deadline) {
+Result<urpc::Connection> Sentry::Start(const Subcontainer& container, std::span<const int> fds,
+                                       const StartNames& names, Deadline deadline) {
   const std::string what = Format("start container '{}'", container.id);
   {
     const std::lock_guard lock(mutex_);
@@ -185,15 +186,20 @@ Status Sentry::Start(const Subcontainer& container, std::span<const int> fds,
     }
   }
   const std::string arg = StartSubcontainerArg(container);
-  auto call = CallDurably(context_, socket(), name,
-                          {.method = kStartSubcontainer, .arg = arg, .fds = fds}, deadline);
-  if (!call) {
-    return std::unexpected(ToError(call.error(), what));
+  const std::array<std::string, 2> both = {names.start, names.wait};
+  auto opened = OpenDurably(context_, socket(), both, deadline);
+  if (!opened) {
+    return std::unexpected(ToError(opened.error(), what));
   }
-  if (const auto answer = call->Peek(kStartSubcontainer, deadline); !answer) {
+  const auto answer = [&]() -> urpc::Outcome<urpc::Answer> {
+    urpc::Connection& call = opened->front();
+    GANTRY_CHECK_OK(call.Send({.method = kStartSubcontainer, .arg = arg, .fds = fds}, deadline));
+    return call.Peek(kStartSubcontainer, deadline);
+  }();
+  if (!answer) {
     return std::unexpected(ToError(answer.error(), what));
   }
-  return {};
+  return std::move(opened->back());
 }
 
 Status Sentry::Switch(std::string_view method, bool stopped, Deadline deadline) {

@@ -64,10 +64,17 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
                    std::span<const int> image = {});
   bool root_started() const;
 
-  /// Starts a sub-container. `name`: of the durable call; to be dropped by the caller once he
-  /// has kept what comes of it. Errors: kFailedPrecondition before the root has started.
-  Status Start(const Subcontainer& container, std::span<const int> fds, const std::string& name,
-               Deadline deadline);
+  /// In the sandbox's store: the durable call, and a connection on which nothing has been sent.
+  struct StartNames {
+    std::string start;
+    std::string wait;
+  };
+
+  /// Starts a sub-container. Gives the second connection, to ask how it ends. The first one is
+  /// to be dropped by the caller once he has kept what comes of it.
+  /// Errors: kFailedPrecondition before the root has started; both may be stored then.
+  Result<urpc::Connection> Start(const Subcontainer& container, std::span<const int> fds,
+                                 const StartNames& names, Deadline deadline);
 
   /// The whole sandbox stands still as long as one container is to. Again: success.
   Status Pause(const std::string& container, Deadline deadline);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include <array>
 #include <cerrno>
 #include <string>
 #include <utility>
@@ -70,8 +71,9 @@ Result<Terminal> StoredTerminal(SandboxContext& sandbox, const std::string& name
     return Terminal{std::move(*master), std::move(*replica)};
   }
   GANTRY_TRY(Terminal made, Terminal::Open());
-  GANTRY_CHECK_OK(sandbox.Store(MasterName(name), made.master));
-  GANTRY_CHECK_OK(sandbox.Store(name, made.replica));
+  const std::string master_name = MasterName(name);
+  const std::array<NamedFd, 2> both = {NamedFd{master_name, made.master}, NamedFd{name, made.replica}};
+  GANTRY_CHECK_OK(sandbox.StoreAll(both));
   return made;
 }
 
@@ -107,9 +109,14 @@ Result<Streams> TakeStreamsDurably(SandboxContext& sandbox, ProcessContext& proc
 Result<Streams> KeepStreams(SandboxContext& sandbox, ProcessContext& process,
                             const std::string& name) {
   GANTRY_TRY(Streams streams, TakeStreamsDurably(sandbox, process, name));
-  for (size_t i = 0; i < streams.ends.size() && !streams.terminal; ++i) {
-    GANTRY_CHECK_OK(sandbox.Store(EndName(name, i), streams.ends[i]));
+  if (streams.terminal) {
+    return streams;
   }
+  const std::array<std::string, 3> names = {EndName(name, 0), EndName(name, 1), EndName(name, 2)};
+  const std::array<NamedFd, 3> all = {NamedFd{names[0], streams.ends[0]},
+                                      NamedFd{names[1], streams.ends[1]},
+                                      NamedFd{names[2], streams.ends[2]}};
+  GANTRY_CHECK_OK(sandbox.StoreAll(all));
   return streams;
 }
 

@@ -3,6 +3,7 @@
 // What the core lends to one container, for the tests: it remembers what it is told.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,6 +18,9 @@ namespace gantry::gvisor {
 class Heard {
  public:
   void Add(std::string word) {
+    if (on_word) {
+      on_word(word);
+    }
     const std::lock_guard lock(mutex_);
     words_.push_back(std::move(word));
   }
@@ -25,6 +29,9 @@ class Heard {
     const std::lock_guard lock(mutex_);
     return words_;
   }
+
+  /// To be set before there is another thread.
+  std::function<void(const std::string& word)> on_word;
 
  private:
   /// Guards what follows.

@@ -5,6 +5,7 @@
 #include "plugins/gvisor/process_end.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <utility>
@@ -75,6 +76,14 @@ TEST_F(ProcessEndTest, IsTheSentrysWord) {
   const auto known = KnownProcess::Read(files_.path() + "/init.exit");
   ASSERT_TRUE(known && known->exit);
   EXPECT_EQ(known->exit->status, 7U);
+}
+
+TEST_F(ProcessEndTest, LeavesNothingStoredWhenItIsTold) {
+  ASSERT_TRUE(sandbox_.Store("wait", UniqueFd(dup(0))));
+  bool stored = true;
+  container_.heard.on_word = [&](const std::string&) { stored = sandbox_.stored.contains("wait"); };
+  Teller()(7);
+  EXPECT_FALSE(stored);
 }
 
 TEST_F(ProcessEndTest, OfASentryThatIsKilledIsAKilledOne) {

@@ -141,6 +141,24 @@ TEST_F(ContextTest, StoresDescriptorsUnderNamesOfItsOwn) {
   EXPECT_EQ(OnWorker([this] { return context_->Take("agent"); }).error().code, Code::kNotFound);
 }
 
+TEST_F(ContextTest, StoresSeveralDescriptorsAtOnce) {
+  const UniqueFd null = Null();
+  const std::vector<NamedFd> all{{"a", null}, {"b", null}, {"c", null}};
+  ASSERT_TRUE(OnWorker([&] { return context_->StoreAll(all); }));
+  for (const char* name : {"a", "b", "c"}) {
+    EXPECT_TRUE(OnWorker([&] { return context_->Take(name); })) << name;
+  }
+}
+
+TEST_F(ContextTest, StoresNothingWhereOneHasNoName) {
+  const UniqueFd null = Null();
+  const std::vector<NamedFd> all{{"a", null}, {"", null}};
+  EXPECT_EQ(context_->StoreAll(all).error().code, Code::kInvalidArgument);
+  const std::vector<NamedFd> many(17, NamedFd{"a", null});
+  EXPECT_EQ(context_->StoreAll(many).error().code, Code::kInvalidArgument);
+  EXPECT_TRUE(keeper_.stored.empty());
+}
+
 TEST_F(ContextTest, RefusesNamesThatAreNone) {
   const UniqueFd null = Null();
   EXPECT_EQ(context_->Store("", null).error().code, Code::kInvalidArgument);
