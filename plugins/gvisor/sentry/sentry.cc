@@ -16,7 +16,7 @@ constexpr const char* kPauseName = "pause";
 constexpr const char* kResumeName = "resume";
 /// No container's id: who wants the sandbox to stand still while it is saved.
 constexpr const char* kSaver = "";
-/// It is to go on also where the call has no time left.
+/// It is to be as it was also where the call has no time left.
 constexpr std::chrono::seconds kResumeLimit{10};
 
 }  // namespace
@@ -46,6 +46,10 @@ Status Sentry::Recover(SentryState state, Deadline deadline) {
   if (state_.stopped && state_.wanted.empty()) {
     // Who had asked for it never heard that it was done; if he asks again, it is done again.
     return Switch(kResume, false, deadline);
+  }
+  if (!state_.stopped && !state_.wanted.empty()) {
+    // `WhileItRuns` was cut short.
+    return Switch(kPause, true, deadline);
   }
   return {};
 }
@@ -232,6 +236,7 @@ Status Sentry::PauseFor(const std::string& container, Deadline deadline) {
       state_.stopped ? (first ? save_(state_) : Status()) : Switch(kPause, true, deadline);
   if (!paused) {
     state_.wanted.erase(container);
+    IgnoreError(save_(state_), "then the next engine pauses it, and who asks again finds it so");
   }
   return paused;
 }
@@ -249,6 +254,27 @@ Status Sentry::Resume(const std::string& container, Deadline deadline) {
     state_.wanted.insert(container);
   }
   return resumed;
+}
+
+Status Sentry::WhileItRuns(const std::function<Status()>& act, Deadline deadline) {
+  bool stood = false;
+  Status done;
+  {
+    const std::lock_guard lock(mutex_);
+    stood = state_.stopped;
+    if (stood) {
+      done = Switch(kResume, false, deadline);
+    }
+  }
+  if (done) {
+    done = act();
+  }
+  const std::lock_guard lock(mutex_);
+  if (!stood || state_.stopped || state_.wanted.empty()) {
+    return done;
+  }
+  Status stands = Switch(kPause, true, std::chrono::steady_clock::now() + kResumeLimit);
+  return done ? stands : done;
 }
 
 Status Sentry::Checkpoint(std::string_view arg, std::span<const int> files,

@@ -80,6 +80,10 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   Status Pause(const std::string& container, Deadline deadline);
   Status Resume(const std::string& container, Deadline deadline);
 
+  /// Does something for which it must not stand still: if it does, it runs meanwhile.
+  /// Errors: of that; the sentry's.
+  Status WhileItRuns(const std::function<Status()>& act, Deadline deadline);
+
   /// Saves the sandbox into `files`, and calls `saved` then; it stands still until both are
   /// done, and then does what it did. `arg`: `CheckpointArg`. `ends`: `saved` kills it, so that
   /// it does not go on; where the call fails, it does.

@@ -151,6 +151,48 @@ TEST_F(CheckpointTest, CutShortIsUndoneByTheNextEngine) {
   EXPECT_THAT(asked_, IsEmpty());
 }
 
+TEST_F(CheckpointTest, RunsForAMomentWhereThatIsNeeded) {
+  const auto act = [this] {
+    asked_.emplace_back("act");
+    return Status();
+  };
+  ASSERT_TRUE(Recovered(Started())->WhileItRuns(act, Soon()));
+  EXPECT_THAT(asked_, ElementsAre("act")) << "it does not stand still";
+  const auto paused = Recovered({.started = true, .wanted = {"root"}, .stopped = true});
+  ASSERT_TRUE(paused->WhileItRuns(act, Soon()));
+  EXPECT_THAT(asked_, ElementsAre("Resume", "act", "Pause"));
+  EXPECT_TRUE(saved_.stopped);
+  EXPECT_THAT(saved_.wanted, ElementsAre("root"));
+}
+
+TEST_F(CheckpointTest, StandsStillAgainWhereThatHasFailed) {
+  const auto sentry = Recovered({.started = true, .wanted = {"root"}, .stopped = true});
+  const Status failed =
+      sentry->WhileItRuns([] { return Status(Fail(Code::kDeadlineExceeded, "late")); }, Soon());
+  EXPECT_EQ(failed.error().message, "late");
+  EXPECT_THAT(asked_, ElementsAre("Resume", "Pause"));
+}
+
+TEST_F(CheckpointTest, StandsStillAgainInTheNextEngine) {
+  const auto sentry = Recovered({.started = true, .wanted = {"root"}, .stopped = true});
+  std::optional<SentryState> meanwhile;
+  const auto look = [&] {
+    meanwhile = saved_;
+    return Status();
+  };
+  ASSERT_TRUE(sentry->WhileItRuns(look, Soon()));
+  asked_.clear();
+  ASSERT_TRUE(Make()->Recover(*meanwhile, Soon()));
+  EXPECT_THAT(asked_, ElementsAre("Pause"));
+  EXPECT_TRUE(saved_.stopped);
+}
+
+TEST_F(CheckpointTest, NoPauseThatFailedIsMadeUpForByTheNextEngine) {
+  refused_ = "Pause";
+  EXPECT_FALSE(Recovered(Started())->Pause("root", Soon()));
+  EXPECT_THAT(saved_.wanted, IsEmpty());
+}
+
 TEST_F(CheckpointTest, RestoresInPlaceOfTheStart) {
   const auto sentry = Recovered({});
   const auto prepare = [this] {
