@@ -2,25 +2,16 @@
 //
 // What forwards a port into a sentry, by connections to where containerd makes them: to the
 // loopback of the pod's network namespace on the host.
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <thread>
 
 #include "tests/integration/harness/cri_pod.h"
+#include "tests/integration/harness/forwarded.h"
 
 namespace gantry::e2e {
 namespace {
-
-/// In the pod: answers each line, and when there are no more says so.
-constexpr const char* kEcho = "while read x; do echo got $x; done; echo end";
 
 class GvisorForward : public CriPodTest {
  protected:
@@ -45,60 +36,13 @@ class GvisorForward : public CriPodTest {
       const auto looked = cri().Exec(id, {"sh", "-c", listens});
       return looked && looked->exit_code == 0;
     }));
-    netns_.reset(
-        open(("/proc/" + std::to_string(PidOf(id)) + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC));
+    netns_ = OpenNetns(PidOf(id));
     return id;
   }
 
-  std::string RunEcho() {
-    return RunServer(std::string("nc -ll -p 8080 -e sh -c '") + kEcho + "'", 8080);
-  }
+  std::string RunEcho() { return RunServer(EchoScript(8080), 8080); }
 
-  UniqueFd Connect(uint16_t port) const {
-    UniqueFd made;
-    std::thread([&] {
-      if (setns(netns_.get(), CLONE_NEWNET) == 0) {
-        made.reset(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-      }
-    }).join();
-    const timeval limit = {kSecondsOfAWait, 0};
-    setsockopt(made.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0)
-        << errno;
-    return made;
-  }
-
-  static void Say(const UniqueFd& client, const std::string& text) {
-    EXPECT_EQ(send(client.get(), text.data(), text.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(text.size()));
-  }
-
-  static std::string Hear(const UniqueFd& client, size_t size) {
-    std::string text(size, '\0');
-    const ssize_t n = recv(client.get(), text.data(), text.size(), MSG_WAITALL);
-    text.resize(n < 0 ? 0 : static_cast<size_t>(n));
-    return text;
-  }
-
-  /// Up to the end, and the errno of that.
-  static std::pair<std::string, int> HearAll(const UniqueFd& client) {
-    std::string text;
-    std::array<char, 4096> part{};
-    ssize_t n = 0;
-    while ((n = recv(client.get(), part.data(), part.size(), 0)) > 0) {
-      text.append(part.data(), static_cast<size_t>(n));
-    }
-    return {text, n < 0 ? errno : 0};
-  }
-
-  static void ExpectAnswer(const UniqueFd& client, const std::string& word) {
-    Say(client, word + "\n");
-    EXPECT_EQ(Hear(client, word.size() + 5), "got " + word + "\n");
-  }
+  UniqueFd Connect(uint16_t port) const { return ConnectIn(netns_, port); }
 
   /// The processes on the host that carry bytes.
   static std::vector<HostProcess> Carriers() {
@@ -107,7 +51,6 @@ class GvisorForward : public CriPodTest {
     });
   }
 
-  static constexpr time_t kSecondsOfAWait = 30;
   PodConfig config_;
   std::string pod_;
   UniqueFd netns_;
@@ -158,9 +101,8 @@ TEST_P(GvisorForward, GoesOnWithoutTheEngine) {
 }
 
 TEST_P(GvisorForward, IsHeldUpByNoServerThatTakesNobody) {
-  const std::string id = RunServer(
-      "nc -ll -p 8080 -e cat & kill -STOP $!; nc -ll -p 8081 -e sh -c '" + std::string(kEcho) + "'",
-      8081);
+  const std::string id =
+      RunServer("nc -ll -p 8080 -e cat & kill -STOP $!; " + EchoScript(8081), 8081);
   std::vector<UniqueFd> clients;
   for (int i = 0; i < 30; ++i) {
     // More than wait in its queue; the sentry drops the others and they try again.
