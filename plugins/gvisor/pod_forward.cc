@@ -5,6 +5,9 @@
 #include <atomic>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include <gantry/format.h>
 
 #include "plugins/gvisor/forward/port_forward.h"
 
@@ -51,6 +54,31 @@ void ForwardPorts(Pod& pod) {
     return;
   }
   pod.Have(std::move(*forward));
+}
+
+Status SuspendForwarding(Pod& pod, Deadline deadline) {
+  const auto forward = pod.forward();
+  if (!forward) {
+    return {};
+  }
+  GANTRY_CHECK_OK(forward->Suspend(Left(deadline)));
+  GANTRY_TRY(const std::vector<int32_t> pids, forward->InSentry(deadline));
+  if (pids.empty()) {
+    return {};
+  }
+  pod.context().Log(LogLevel::kInfo,
+                    Format("{} forwarded connections end, as the sandbox is saved", pids.size()));
+  return pod.sentry()->WhileItRuns([&] { return forward->EndInSentry(pids, deadline); }, deadline);
+}
+
+void ContinueForwarding(Pod& pod) {
+  const auto forward = pod.forward();
+  const Status continued = forward ? forward->Continue() : Status();
+  if (!continued) {
+    pod.context().Log(LogLevel::kError,
+                      "forward ports: " + continued.error().message +
+                          "; no more are forwarded until the engine is restarted");
+  }
 }
 
 Status StopForwarding(Pod& pod) {

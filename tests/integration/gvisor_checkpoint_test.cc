@@ -4,11 +4,13 @@
 // then; and that one that was restored is as good as any other.
 #include <signal.h>
 
+#include <cerrno>
 #include <filesystem>
 
 #include <gmock/gmock.h>
 
 #include "tests/integration/harness/events.h"
+#include "tests/integration/harness/forwarded.h"
 #include "tests/integration/harness/gvisor_test.h"
 
 namespace gantry::e2e {
@@ -18,6 +20,7 @@ namespace fs = std::filesystem;
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// Counts in its memory, and shows it in a file; ends with 7 when it is told to.
 const Words kCounts{"sh", "-c",
@@ -245,6 +248,118 @@ TEST_F(GvisorCheckpoint, CutShortByTheEnginesEndLeavesItRunning) {
   ASSERT_NO_FATAL_FAILURE(KillEngine());
   EXPECT_EQ(save.Wait(), 0) << "it is asked again: " << save.err();
   ExpectGoesOn(id);
+  Remove(id);
+}
+
+/// In a network namespace with a loopback, where its ports are forwarded.
+class GvisorForwardedCheckpoint : public GvisorCheckpoint {
+ protected:
+  void SetUp() override {
+    GvisorCheckpoint::SetUp();
+    if (IsSkipped()) {
+      return;
+    }
+    outside_.emplace(
+        Words{"unshare", "--net", "sh", "-c", "ip link set lo up && echo up && exec sleep 1000"});
+    if (!outside_->ReadUntil("up\n")) {
+      GTEST_SKIP() << "no network namespaces here: " << outside_->err();
+    }
+    netns_ = OpenNetns(outside_->pid());
+  }
+
+  void StartServer(const std::string& id) const {
+    const std::string path = "/proc/" + std::to_string(outside_->pid()) + "/ns/net";
+    // accept(2) is interrupted in a sentry of 20240729 that stood still, and nc ends with that.
+    StartDetached(id, {"sh", "-c", "while :; do " + EchoScript(8080) + "; done"},
+                  {"--with-ns", "network:" + path, "--null-io"});
+    ExpectListens(id);
+  }
+
+  static void ExpectListens(const std::string& id) {
+    EXPECT_TRUE(Eventually(
+        [&] { return Exec(id, {"sh", "-c", "netstat -ltn | grep -q ':8080 '"}).status == 0; }));
+  }
+
+  UniqueFd Connect() const { return ConnectIn(netns_, 8080); }
+
+  static void ExpectEnded(const UniqueFd& client) {
+    const auto [text, error] = HearAll(client);
+    EXPECT_EQ(text, "");
+    EXPECT_TRUE(error == 0 || error == ECONNRESET) << error;
+  }
+
+  /// Of the container's processes.
+  static std::string InSentry(const std::string& id) { return Exec(id, {"ps"}).out; }
+
+  std::optional<Program> outside_;
+  UniqueFd netns_;
+};
+
+TEST_F(GvisorForwardedCheckpoint, EndsConnectionsAndTakesNewOnes) {
+  const std::string id = Id();
+  const std::string directory = Directory();
+  StartServer(id);
+  const UniqueFd client = Connect();
+  const UniqueFd idle = Connect();
+  ExpectAnswer(client, "before");
+  EXPECT_THAT(InSentry(id), HasSubstr("gantry-forward"));
+  const Output saved = Save(id, directory);
+  ASSERT_EQ(saved.status, 0) << saved.Text();
+  EXPECT_TRUE(fs::exists(directory + "/checkpoint.img"));
+  ExpectEnded(client);
+  ExpectEnded(idle);
+  EXPECT_EQ(FindTask(id).state, "RUNNING");
+  EXPECT_THAT(InSentry(id), Not(HasSubstr("gantry-forward")));
+  ExpectListens(id);
+  ExpectAnswer(Connect(), "after");
+  Remove(id);
+}
+
+TEST_F(GvisorForwardedCheckpoint, OfAPausedOneLeavesItPaused) {
+  const std::string id = Id();
+  const std::string directory = Directory();
+  StartServer(id);
+  const UniqueFd client = Connect();
+  ExpectAnswer(client, "before");
+  ASSERT_EQ(Ctr({"tasks", "pause", id}).status, 0);
+  const Output saved = Save(id, directory);
+  EXPECT_EQ(saved.status, 0) << saved.Text();
+  ExpectEnded(client);
+  EXPECT_EQ(FindTask(id).state, "PAUSED");
+  EXPECT_EQ(Ctr({"tasks", "resume", id}).status, 0);
+  ExpectListens(id);
+  ExpectAnswer(Connect(), "after");
+  Remove(id);
+}
+
+TEST_F(GvisorForwardedCheckpoint, ThatFailsTakesNewOnes) {
+  const std::string id = Id();
+  const std::string directory = Directory();
+  ASSERT_EQ(RunProgram({"mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", directory}).status, 0);
+  StartServer(id);
+  const UniqueFd client = Connect();
+  ExpectAnswer(client, "before");
+  EXPECT_THAT(Save(id, directory).err, HasSubstr("no space left on device"));
+  ExpectEnded(client);
+  ExpectListens(id);
+  ExpectAnswer(Connect(), "after");
+  Remove(id);
+  EXPECT_EQ(RunProgram({"umount", directory}).status, 0);
+}
+
+TEST_F(GvisorForwardedCheckpoint, CutShortByTheEnginesEndTakesNewOnes) {
+  const std::string id = Id();
+  const std::string directory = Directory();
+  StartServer(id);
+  const UniqueFd client = Connect();
+  ExpectAnswer(client, "before");
+  Program save = StartCtr(node(), {"tasks", "checkpoint", "--image-path", directory, id}, {});
+  ExpectEnded(client);
+  ASSERT_NO_FATAL_FAILURE(KillEngine());
+  EXPECT_EQ(save.Wait(), 0) << "it is asked again: " << save.err();
+  EXPECT_EQ(FindTask(id).state, "RUNNING");
+  ExpectListens(id);
+  ExpectAnswer(Connect(), "after");
   Remove(id);
 }
 

@@ -6,6 +6,8 @@
 
 #include <gantry/format.h>
 
+#include "plugins/gvisor/pod_forward.h"
+
 namespace gantry::gvisor {
 namespace {
 
@@ -42,7 +44,13 @@ Status SaveTo(Pod& pod, const Image& image, bool exit, std::string_view what) {
     GANTRY_CHECK_OK(CheckCount(info, what, Code::kFailedPrecondition));
     return exit ? pod.process()->Signal(SIGKILL) : Status();
   };
-  return sentry->Checkpoint(CheckpointArg(build), fds, saved, exit, pod.StepDeadline(kImageSteps));
+  Status done = SuspendForwarding(pod, pod.StepDeadline());
+  if (done) {
+    done =
+        sentry->Checkpoint(CheckpointArg(build), fds, saved, exit, pod.StepDeadline(kImageSteps));
+  }
+  ContinueForwarding(pod);
+  return done;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "plugins/gvisor/forward/port_forward.h"
 
 #include <fcntl.h>
+#include <signal.h>
 
 #include <array>
 #include <cerrno>
@@ -19,7 +20,21 @@ namespace {
 constexpr const char* kListenerName = "forward-listener";
 /// Kept last: where it is, all is.
 constexpr const char* kLinkName = "forward-link";
+/// Both its `argv[0]` and what it calls itself.
+constexpr const char* kProgramName = "gantry-forward";
+/// What the sentry calls a program that came as a descriptor, until it has named itself.
+/// Source: runsc 2026-09, pkg/sentry/fsimpl/host/host.go.
+constexpr const char* kUnnamed = "host:[";
 constexpr uint32_t kNobodyInside = 65534;
+
+/// What a container has started itself has a parent.
+bool IsOurs(const ProcessLine& one) {
+  return one.parent == 0 && one.uid == kNobodyInside &&
+         (one.command == kProgramName || one.command.starts_with(kUnnamed));
+}
+
+/// The sentry's word for a process that it does not know any more.
+bool HasEnded(const urpc::Failure& failure) { return failure.cause == urpc::Cause::kRefused; }
 
 }  // namespace
 
@@ -61,6 +76,54 @@ Status PortForward::End(SandboxContext& context, const std::shared_ptr<PortForwa
   const std::unique_ptr<Relay> relay = forward ? std::exchange(forward->relay_, nullptr)
                                                : Relay::Recover(context, [](uint16_t, int) {});
   return relay ? relay->End(context, limit) : Status();
+}
+
+Status PortForward::Suspend(std::chrono::milliseconds limit) {
+  EndWatch();
+  const std::unique_ptr<Relay> relay = std::exchange(relay_, nullptr);
+  return relay ? relay->End(context_, limit) : Status();
+}
+
+Status PortForward::Continue() { return Watch(); }
+
+Result<std::vector<int32_t>> PortForward::InSentry(Deadline deadline) {
+  const auto all = plan_.sentry->manager().Processes(plan_.root, deadline);
+  if (!all) {
+    return std::unexpected(ToError(all.error(), "look for gantry-forward in the sandbox"));
+  }
+  std::vector<int32_t> pids;
+  for (const ProcessLine& one : *all) {
+    if (IsOurs(one)) {
+      pids.push_back(static_cast<int32_t>(one.pid));
+    }
+  }
+  return pids;
+}
+
+Status PortForward::EndInSentry(const std::vector<int32_t>& pids, Deadline deadline) {
+  constexpr const char* kWhat = "end gantry-forward in the sandbox";
+  ContainerManager& manager = plan_.sentry->manager();
+  for (const int32_t pid : pids) {
+    // It ends with its connection by itself, unless the server takes nothing of what is left.
+    const auto sent = manager.Signal({.container = plan_.root, .pid = pid}, SIGKILL, deadline);
+    if (!sent && !HasEnded(sent.error())) {
+      return std::unexpected(ToError(sent.error(), kWhat));
+    }
+  }
+  auto waits = urpc::Connection::Open(plan_.sentry->socket(), deadline);
+  if (!waits) {
+    return std::unexpected(ToError(waits.error(), kWhat));
+  }
+  for (const int32_t pid : pids) {
+    const std::string arg = WaitPidArg(plan_.root, pid);
+    const auto sent = waits->Send({.method = kWaitPid, .arg = arg}, deadline);
+    const auto ended = sent ? waits->Receive(kWaitPid, deadline)
+                            : urpc::Outcome<urpc::Answer>(std::unexpected(sent.error()));
+    if (!ended && !HasEnded(ended.error())) {
+      return std::unexpected(ToError(ended.error(), kWhat));
+    }
+  }
+  return {};
 }
 
 PortForward::~PortForward() {
@@ -146,7 +209,7 @@ Result<UniqueFd> PortForward::Execute(uint16_t port, const UniqueFd& program) {
   GANTRY_TRY(auto ends, SocketPair());
   ExecArgs args;
   args.container = plan_.root;
-  args.argv = {"gantry-forward", std::to_string(port)};
+  args.argv = {kProgramName, std::to_string(port)};
   // Without it the sentry reads the container's /etc/passwd.
   args.env = {"HOME=/"};
   args.cwd = "/";

@@ -11,7 +11,7 @@
 // stopped for two minutes. Seen with runsc 2026-09, runsc/boot/loader.go, portForward.
 //
 // A checkpoint of the sentry fails while there is such a process, as its program is a file of
-// the host's. Whoever makes one ends the connections before.
+// the host's. Whoever makes one ends the connections before: `Suspend`, `EndInSentry`.
 #pragma once
 
 #include <chrono>
@@ -60,6 +60,19 @@ class PortForward {
   static Status End(SandboxContext& context, const std::shared_ptr<PortForward>& forward,
                     std::chrono::milliseconds limit);
 
+  /// Ends all connections on the host, and takes no more until `Continue`: what is new waits.
+  /// Again: success. Errors: kDeadlineExceeded. Blocks: up to `limit`, and as long as it takes to
+  /// execute one process.
+  Status Suspend(std::chrono::milliseconds limit);
+  /// The processes in the sentry whose connections were, also those of an engine before.
+  /// Errors: the sentry's. While it is suspended.
+  Result<std::vector<int32_t>> InSentry(Deadline deadline);
+  /// Ends these, once their connections have ended: the sentry has to run. Errors:
+  /// kDeadlineExceeded; the sentry's. Blocks: up to `deadline`.
+  Status EndInSentry(const std::vector<int32_t>& pids, Deadline deadline);
+  /// Errors: as `SandboxContext::WatchReadable`; then it stays suspended.
+  Status Continue();
+
   PortForward(const PortForward&) = delete;
   PortForward& operator=(const PortForward&) = delete;
   ~PortForward();
@@ -83,7 +96,8 @@ class PortForward {
   SandboxContext& context_;
   const UniqueFd listener_;
   const PortForwardPlan plan_;
-  /// Of the watch's callback alone, once that has begun, and of `End` when that has ended.
+  /// Of the watch's callback alone, once that has begun, and of `End` and `Suspend` when that
+  /// has ended.
   std::unique_ptr<Relay> relay_;
   /// Guards `watch_`.
   std::mutex mutex_;

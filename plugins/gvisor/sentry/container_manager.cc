@@ -207,6 +207,7 @@ Outcome<std::vector<ProcessLine>> ContainerManager::Processes(const std::string&
     const Json& command = MemberOf(one, "cmd");
     lines.push_back({static_cast<uint32_t>(NumberIn(one, "pid")),
                      static_cast<uint32_t>(NumberIn(one, "ppid")),
+                     static_cast<uint32_t>(NumberIn(one, "uid")),
                      command.is_string() ? command.get<std::string>() : ""});
   }
   return lines;

@@ -50,7 +50,9 @@ struct SignalTarget {
 
 struct ProcessLine {
   uint32_t pid = 0;
+  /// 0: it was executed from outside.
   uint32_t parent = 0;
+  uint32_t uid = 0;
   std::string command;
 };
 

@@ -121,10 +121,13 @@ TEST_F(ContainerManagerTest, SendsSignals) {
 }
 
 TEST_F(ContainerManagerTest, ListsProcesses) {
-  answer_ = FakeAnswer::Of(Json::parse(R"([{"uid":0,"pid":1,"ppid":0,"cmd":"sleep"}, 7])"));
+  answer_ = FakeAnswer::Of(Json::parse(R"([{"uid":65534,"pid":9,"ppid":1,"cmd":"sleep"}, 7])"));
   const auto two = manager_.Processes("k1", Soon());
   ASSERT_TRUE(two);
   ASSERT_THAT(*two, SizeIs(2));
+  EXPECT_EQ(two->front().pid, 9U);
+  EXPECT_EQ(two->front().parent, 1U);
+  EXPECT_EQ(two->front().uid, 65534U);
   EXPECT_EQ(two->front().command, "sleep");
   answer_ = FakeAnswer::Of(nullptr);
   EXPECT_THAT(*manager_.Processes("k1", Soon()), IsEmpty());

@@ -49,6 +49,24 @@ class ExecutingSentry {
     return asked_;
   }
 
+  /// Of what it has executed.
+  size_t Alive() {
+    const std::lock_guard lock(mutex_);
+    return context_.Alive();
+  }
+
+  /// Others that it names when it is asked for processes.
+  void List(const Json& line) {
+    const std::lock_guard lock(mutex_);
+    others_.push_back(line);
+  }
+
+  /// No answer comes from now on.
+  void Hang() {
+    const std::lock_guard lock(mutex_);
+    hangs_ = true;
+  }
+
   void Refuse(const std::string& words) {
     const std::lock_guard lock(mutex_);
     refusal_ = words;
@@ -59,12 +77,24 @@ class ExecutingSentry {
     const std::lock_guard lock(mutex_);
     asked_.push_back(request);
     asking_.notify_all();
+    if (hangs_) {
+      return {};
+    }
     if (!refusal_.empty()) {
       return FakeAnswer::Refusing(refusal_);
     }
-    if (request["method"] != "containerManager.ExecuteAsync" || fds.size() != 2) {
-      return FakeAnswer::Of(0);
+    const std::string method = request["method"];
+    if (method == "containerManager.Processes") {
+      return FakeAnswer::Of(Lines());
     }
+    if (method == "containerManager.Signal") {
+      return FakeAnswer::Of(End(request["arg"]));
+    }
+    return method == "containerManager.ExecuteAsync" && fds.size() == 2 ? Execute(request, fds)
+                                                                        : FakeAnswer::Of(0);
+  }
+
+  FakeAnswer Execute(const Json& request, std::vector<UniqueFd>& fds) {
     SpawnRequest spawn;
     spawn.argv = request["arg"]["argv"].get<std::vector<std::string>>();
     spawn.fds.emplace_back(std::move(fds[0]), 0);
@@ -75,12 +105,39 @@ class ExecutingSentry {
                    : FakeAnswer::Refusing(process.error().message);
   }
 
+  Json Lines() const {
+    Json lines = others_;
+    for (const auto& process : context_.spawned) {
+      if (!process->Ended()) {
+        lines.push_back({{"pid", process->pid().value},
+                         {"ppid", 0},
+                         {"uid", 65534},
+                         {"cmd", "gantry-forward"}});
+      }
+    }
+    return lines;
+  }
+
+  /// At once: who waits for it then is told the truth.
+  int End(const Json& arg) const {
+    constexpr std::chrono::seconds kEndLimit{20};
+    for (const auto& process : context_.spawned) {
+      if (process->pid().value == arg["PID"]) {
+        IgnoreError(process->Signal(arg["Signo"].get<int>()), "it may have ended by itself");
+        EXPECT_TRUE(process->Wait(kEndLimit));
+      }
+    }
+    return 0;
+  }
+
   const UniqueFd inside_ = NetnsWithLoopback();
   FakeSandboxContext context_;
   std::mutex mutex_;
   std::condition_variable asking_;
   std::vector<Json> asked_;
+  Json others_ = Json::array();
   std::string refusal_;
+  bool hangs_ = false;
   urpc::FakeSentry server_;
 };
 
@@ -225,6 +282,62 @@ TEST_F(PortForwardTest, GoesOnInTheNextEngine) {
   EXPECT_EQ(ReadSome(next, 1), "3");
   ASSERT_TRUE(SendText(before, "4"));
   EXPECT_EQ(ReadSome(server, 1), "4");
+}
+
+TEST_F(PortForwardTest, SuspendedEndsAllConnectionsAndTakesOthersLater) {
+  const auto [listener, port] = ListenIn(&sentry_.inside(), "127.0.0.1", 8080);
+  const UniqueFd client = Connect(8080);
+  const UniqueFd server = AcceptFrom(listener);
+  ASSERT_TRUE(SendText(client, "1"));
+  ASSERT_EQ(ReadSome(server, 1), "1");
+  ASSERT_TRUE(forward_->Suspend(kLimit));
+  EXPECT_EQ(ReadAll(client), "");
+  EXPECT_EQ(context_.Alive(), 0U);
+  const UniqueFd meanwhile = Connect(8080);
+  ASSERT_TRUE(SendText(meanwhile, "2"));
+  const auto inside = forward_->InSentry(urpc::Soon());
+  ASSERT_TRUE(inside) << inside.error().message;
+  ASSERT_TRUE(forward_->EndInSentry(*inside, urpc::Soon()));
+  EXPECT_EQ(sentry_.Alive(), 0U) << "what waits is not executed";
+  EXPECT_THAT(*forward_->InSentry(urpc::Soon()), IsEmpty());
+  EXPECT_EQ(ReadAll(server), "");
+  ASSERT_TRUE(forward_->Suspend(kLimit)) << "again";
+  ASSERT_TRUE(forward_->Continue());
+  const UniqueFd next = AcceptFrom(listener);
+  EXPECT_EQ(ReadSome(next, 1), "2");
+}
+
+TEST_F(PortForwardTest, SuspendedAfterARestartOfTheEngineEndsThoseFromBefore) {
+  const auto [listener, port] = ListenIn(&sentry_.inside(), "127.0.0.1", 8080);
+  const UniqueFd client = Connect(8080);
+  const UniqueFd server = AcceptFrom(listener);
+  forward_.reset();
+  forward_ = PortForward::Recover(context_, Plan()).value();
+  ASSERT_TRUE(forward_->Suspend(kLimit));
+  EXPECT_EQ(ReadAll(client), "");
+  ASSERT_TRUE(forward_->EndInSentry(forward_->InSentry(urpc::Soon()).value(), urpc::Soon()));
+  EXPECT_EQ(sentry_.Alive(), 0U);
+}
+
+TEST_F(PortForwardTest, EndsNobodyElseInTheSentry) {
+  const auto list = [this](int pid, int parent, int uid, const char* name) {
+    sentry_.List({{"pid", pid}, {"ppid", parent}, {"uid", uid}, {"cmd", name}});
+  };
+  list(1, 0, 0, "gantry-forward");
+  list(7, 1, 65534, "gantry-forward");
+  list(8, 0, 65534, "sleep");
+  list(9, 0, 65534, "gantry-forward");
+  // It has just been executed.
+  list(10, 0, 65534, "host:[17]");
+  EXPECT_THAT(forward_->InSentry(urpc::Soon()).value(), ElementsAre(9, 10));
+}
+
+TEST_F(PortForwardTest, SaysWhatInTheSentryHasNotEnded) {
+  sentry_.Hang();
+  const Status failed = forward_->EndInSentry({9}, std::chrono::steady_clock::now());
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, Code::kDeadlineExceeded);
+  EXPECT_THAT(failed.error().message, testing::HasSubstr("end gantry-forward in the sandbox"));
 }
 
 TEST_F(PortForwardTest, EndsWithoutATrace) {
