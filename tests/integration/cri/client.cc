@@ -37,9 +37,10 @@ void SetUserNamespace(cri::NamespaceOption& namespaces, const PodConfig& config)
 cri::PodSandboxConfig Pod(const PodConfig& config) {
   cri::PodSandboxConfig pod;
   pod.mutable_metadata()->set_name(config.name);
-  pod.mutable_metadata()->set_uid("uid-" + config.name);
+  pod.mutable_metadata()->set_uid(config.uid.empty() ? "uid-" + config.name : config.uid);
   pod.mutable_metadata()->set_namespace_("default");
   pod.set_log_directory(config.log_directory);
+  pod.mutable_annotations()->insert(config.annotations.begin(), config.annotations.end());
   auto& on_linux = *pod.mutable_linux();
   on_linux.set_cgroup_parent(config.cgroup_parent);
   on_linux.mutable_sysctls()->insert(config.sysctls.begin(), config.sysctls.end());

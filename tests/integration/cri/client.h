@@ -27,6 +27,8 @@ struct PodMemory {
 /// What a pod is made from; the same is needed again for its containers.
 struct PodConfig {
   std::string name;
+  /// Empty: made of the name.
+  std::string uid;
   std::string log_directory;
   std::string cgroup_parent;
   std::string runtime_handler = "gantry";
@@ -36,6 +38,7 @@ struct PodConfig {
   cri::NamespaceMode ipc = cri::POD;
   std::vector<std::string> dns_servers;
   std::map<std::string, std::string> sysctls;
+  std::map<std::string, std::string> annotations;
   PodMemory memory;
   /// length 0: the node's user namespace. The same for users and groups.
   cri::IDMapping user_namespace;

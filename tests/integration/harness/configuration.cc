@@ -24,7 +24,8 @@ std::string RuntimeTable(const Settings& settings, const std::string& table,
   const std::string begin = table + ".runtimes." + runtime.name;
   const char* const key = settings.release1() ? "sandbox_mode" : "sandboxer";
   std::string text = begin + "]\n    runtime_type = " + Quoted(runtime.type) + "\n    " + key +
-                     " = " + (runtime.shim_makes_pods ? "\"shim\"\n" : "\"podsandbox\"\n");
+                     " = " + (runtime.shim_makes_pods ? "\"shim\"\n" : "\"podsandbox\"\n") +
+                     "    pod_annotations = [\"dev.gvisor.*\"]\n";
   if (!runtime.oci.empty()) {
     text += begin + ".options]\n    BinaryName = " + Quoted(runtime.oci) + "\n";
   }
