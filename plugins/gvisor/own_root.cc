@@ -27,6 +27,12 @@ PauseSpecRequest OwnRootOf(const SandboxRequest& request, const PodConfig& confi
     asked.gids = config.gids;
   }
   asked.annotations = request.annotations;
+  for (const auto& [key, value] : config.annotations) {
+    if (IsOfVolumes(key)) {
+      asked.annotations[key] = value;
+      asked.annotations[kPodUid] = config.uid;
+    }
+  }
   return asked;
 }
 

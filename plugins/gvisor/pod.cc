@@ -32,6 +32,7 @@ std::string PodRecord::ToJson() const {
                      {"runsc", runsc},
                      {"asks_for_mounts", asks_for_mounts},
                      {"conf", conf},
+                     {"volumes", volumes},
                      {"host_network", host_network},
                      {"netns", netns},
                      {"network", network},
@@ -66,6 +67,7 @@ Result<PodRecord> PodRecord::FromJson(const std::string& text) {
     json.at("paused").get_to(record.state.wanted);
     json.at("stopped").get_to(record.state.stopped);
     // Not there where an engine before these has saved it.
+    record.volumes = json.value("volumes", std::vector<Volume>());
     record.oom_kills = json.value("oom_kills", uint64_t{0});
     record.out_of_memory = json.value("out_of_memory", false);
   } catch (const Json::exception& e) {

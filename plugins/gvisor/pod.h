@@ -20,6 +20,7 @@
 #include "plugins/gvisor/options.h"
 #include "plugins/gvisor/pid_namespaces.h"
 #include "plugins/gvisor/sentry/sentry.h"
+#include "plugins/gvisor/volumes.h"
 
 namespace gantry::gvisor {
 
@@ -39,6 +40,8 @@ struct PodRecord {
   std::string runsc;
   bool asks_for_mounts = false;
   std::string conf;
+  /// Those that its sentry knows, of all its containers.
+  std::vector<Volume> volumes;
   bool host_network = false;
   /// What was in the pod's network namespace before it was taken.
   std::string netns;

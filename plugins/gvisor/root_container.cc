@@ -36,12 +36,15 @@ void AddLastWords(Pod& pod, Error& error) {
 
 }  // namespace
 
-Status RootContainer::ReadRequest(const ContainerRequest& request) {
+Status RootContainer::ReadRequest(const ContainerRequest& request,
+                                  std::optional<std::vector<Volume>> volumes) {
   checkpoint_ = request.checkpoint;
-  GANTRY_TRY(
-      spec_,
-      MakeSpec({.json = request.spec_json, .rootfs = request.rootfs, .bundle = request.bundle},
-               pod().flags().overlay));
+  GANTRY_TRY(spec_, MakeSpec({.json = request.spec_json,
+                              .rootfs = request.rootfs,
+                              .bundle = request.bundle,
+                              .volumes = std::move(volumes),
+                              .shares_memory = !pod().is_alone()},
+                             pod().flags().overlay));
   if (!spec_.mapped_mount.empty()) {
     return Fail(Code::kFailedPrecondition,
                 "create container '{}': the mount at '{}' is to be id-mapped otherwise than the "
@@ -147,11 +150,21 @@ Status RootContainer::Delete() {
   GANTRY_CHECK_OK(StopForwarding(pod()));
   GANTRY_CHECK_OK(GiveBackNetwork(pod()));
   GANTRY_CHECK_OK(ForgetStats());
+  GANTRY_CHECK_OK(RemoveFilestores(VolumeFiles(spec_.volumes, pod().id().str())));
   return RemoveFilestores(FilestorePaths(spec_, pod().id().str()));
 }
 
+/// With the volumes that its sentry knows. An engine before may not have kept them; where they
+/// are not to be found any more, nothing of it can be in them.
+Status RootContainer::ReadAgain(const ContainerRequest& request) {
+  if (const PodRecord record = pod().record(); record.pid != 0) {
+    return ReadRequest(request, record.volumes);
+  }
+  return ReadRequest(request) ? Status() : ReadRequest(request, std::vector<Volume>());
+}
+
 Status RootContainer::Recover(const ContainerRequest& request, const std::string& blob) {
-  GANTRY_CHECK_OK(ReadRequest(request));
+  GANTRY_CHECK_OK(ReadAgain(request));
   gofer_ = pod().context().FindSpawned(GoferTag(id().str()));
   if (blob.empty()) {
     GANTRY_CHECK_OK(Delete());

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "plugins/gvisor/container.h"
 #include "plugins/gvisor/launch/runsc.h"
@@ -35,7 +36,10 @@ class RootContainer : public GvisorContainer {
   std::optional<ContainerEnd> End() const override;
 
  private:
-  Status ReadRequest(const ContainerRequest& request);
+  /// `volumes`: those of the pod, where they are known.
+  Status ReadRequest(const ContainerRequest& request,
+                     std::optional<std::vector<Volume>> volumes = {});
+  Status ReadAgain(const ContainerRequest& request);
 
   Spec spec_;
   /// The directory that it is restored from; or empty.

@@ -13,6 +13,7 @@
 #include <gantry/platform.h>
 #include <gantry/pod_files.h>
 
+#include "plugins/gvisor/launch/filestore.h"
 #include "plugins/gvisor/own_root.h"
 #include "plugins/gvisor/pause/pause_image.h"
 #include "plugins/gvisor/pod_forward.h"
@@ -230,6 +231,7 @@ Status GvisorSandbox::Shutdown() {
   GANTRY_CHECK_OK(RemoveSentry(*pod_, nullptr, request_.bundle));
   GANTRY_CHECK_OK(StopForwarding(*pod_));
   GANTRY_CHECK_OK(GiveBackNetwork(*pod_));
+  GANTRY_CHECK_OK(RemoveFilestores(VolumeFiles(pod_->record().volumes, pod_->id().str())));
   return is_own_root() ? RemovePodFiles(request_.bundle) : Status();
 }
 

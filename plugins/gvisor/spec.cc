@@ -133,6 +133,7 @@ class Maker {
       return Fail(Code::kInvalidArgument, "read config.json: no JSON object");
     }
     ReadAnnotations();
+    GANTRY_CHECK_OK(FixVolumes());
     FixProcess();
     GANTRY_CHECK_OK(FixRoot());
     FixNamespaces();
@@ -152,6 +153,30 @@ class Maker {
     for (const auto& [key, value] : all->items()) {
       if (value.is_string()) {
         spec_.annotations[key] = value.get<std::string>();
+      }
+    }
+  }
+
+  /// The sentry knows them by its root's annotations.
+  Status FixVolumes() {
+    if (request_.volumes) {
+      spec_.volumes = *request_.volumes;
+    } else if (!request_.is_sub) {
+      GANTRY_TRY(spec_.volumes, FindVolumes(spec_.annotations));
+      AddSharedMemory();
+    }
+    if (!request_.is_sub && !spec_.volumes.empty()) {
+      spec_.annotations = WithVolumes(std::move(spec_.annotations), spec_.volumes);
+      document_["annotations"] = spec_.annotations;
+    }
+    return {};
+  }
+
+  void AddSharedMemory() {
+    for (const Json& mount : Elements(document_, "mounts")) {
+      if (request_.shares_memory && Text(mount, "destination") == kSharedMemory && IsBind(mount)) {
+        spec_.volumes.push_back(SharedMemory(Absolute(Text(mount, "source"), request_.bundle)));
+        return;
       }
     }
   }
@@ -195,21 +220,11 @@ class Maker {
     bool has_cgroups = false;
     for (Json& mount : mounts) {
       has_cgroups = has_cgroups || Text(mount, "destination") == kCgroupMount;
-      if (!IsBind(mount)) {
-        continue;
+      if (IsBind(mount)) {
+        FixBind(mount);
       }
-      mount["source"] = Absolute(Text(mount, "source"), request_.bundle);
-      const auto uids = Mappings(mount, "uidMappings");
-      const auto gids = Mappings(mount, "gidMappings");
-      if ((!uids.empty() || !gids.empty()) && (uids != spec_.uids || gids != spec_.gids)) {
-        spec_.mapped_mount = Text(mount, "destination");
-      }
-      FileMount file{.conf = {}, .source = Text(mount, "source")};
-      const bool writable = !HasOption(mount, "ro");
-      file.conf.upper = overlay_.mounts && writable ? UpperOf(overlay_.medium, file.source)
-                                                    : MountConf::Upper::kNone;
-      spec_.mounts.push_back(std::move(file));
     }
+    RemoveDoubles(spec_.volumes, mounts);
     if (!has_cgroups && !request_.is_own_root) {
       // With it the sentry's accounts are this container's own.
       mounts.push_back({{"destination", kCgroupMount},
@@ -217,6 +232,31 @@ class Maker {
                         {"source", "cgroup"},
                         {"options", {"nosuid", "noexec", "nodev", "relatime", "ro"}}});
     }
+  }
+
+  void FixBind(Json& mount) {
+    mount["source"] = Absolute(Text(mount, "source"), request_.bundle);
+    const Volume* const volume = VolumeAt(spec_.volumes, Text(mount, "source"));
+    const auto kind = volume == nullptr ? Volume::Kind::kHost : volume->kind;
+    if (kind == Volume::Kind::kMemory) {
+      UseMemory(mount);
+      return;
+    }
+    const auto uids = Mappings(mount, "uidMappings");
+    const auto gids = Mappings(mount, "gidMappings");
+    if ((!uids.empty() || !gids.empty()) && (uids != spec_.uids || gids != spec_.gids)) {
+      spec_.mapped_mount = Text(mount, "destination");
+    }
+    FileMount file{.conf = {}, .source = Text(mount, "source")};
+    const bool writable = !HasOption(mount, "ro");
+    file.conf.upper = overlay_.mounts && writable ? UpperOf(overlay_.medium, file.source)
+                                                  : MountConf::Upper::kNone;
+    if (kind == Volume::Kind::kFile) {
+      // Also where this container only reads it: it may be the first that has it.
+      file.conf = {MountConf::Lower::kNone, MountConf::Upper::kSelf};
+      file.is_pods = true;
+    }
+    spec_.mounts.push_back(std::move(file));
   }
 
   void FixNamespaces() {

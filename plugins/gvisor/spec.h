@@ -17,6 +17,7 @@
 #include "plugins/gvisor/launch/flags.h"
 #include "plugins/gvisor/pid_namespaces.h"
 #include "plugins/gvisor/sentry/container_manager.h"
+#include "plugins/gvisor/volumes.h"
 
 namespace gantry::gvisor {
 
@@ -25,6 +26,8 @@ struct FileMount {
   MountConf conf;
   /// On the host. Of an EROFS root the image.
   std::string source;
+  /// Its file is the pod's, and stays when the container goes.
+  bool is_pods = false;
 };
 
 /// Thread: any; plain data.
@@ -34,6 +37,8 @@ struct Spec {
   /// The root file system first, then the bind mounts in their order.
   std::vector<FileMount> mounts;
   Annotations annotations;
+  /// Of the pod.
+  std::vector<Volume> volumes;
   /// A network namespace of its own, at `netns_path` or, where that is empty, a new one.
   bool has_netns = false;
   std::string netns_path;
@@ -64,9 +69,14 @@ struct SpecRequest {
   bool is_sub = false;
   /// Is gantry's own root, in an image.
   bool is_own_root = false;
+  /// Those of the pod, for a further container and after a restart. None: a root's annotations
+  /// tell them.
+  std::optional<std::vector<Volume>> volumes{};
+  /// A root with which others share the /dev/shm that it gets from the host.
+  bool shares_memory = false;
 };
 
-/// Errors: kInvalidArgument for a document that none can be, naming the field.
+/// Errors: kInvalidArgument for a document that none can be, naming the field; as `FindVolumes`.
 Result<Spec> MakeSpec(const SpecRequest& request, const Overlay& overlay);
 
 /// The document with the mounts as the gofer has resolved them: `mounts_json` is an array.

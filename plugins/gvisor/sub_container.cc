@@ -44,7 +44,8 @@ Status SubContainer::ReadSpec() {
   GANTRY_TRY(spec_, MakeSpec({.json = request_.spec_json,
                               .rootfs = request_.rootfs,
                               .bundle = request_.bundle,
-                              .is_sub = true},
+                              .is_sub = true,
+                              .volumes = pod().record().volumes},
                              pod().flags().overlay));
   if (!spec_.mapped_mount.empty()) {
     return Fail(Code::kFailedPrecondition,
@@ -201,6 +202,9 @@ Result<urpc::Connection> SubContainer::SendStart(const Streams& streams, Deadlin
   size_t next = 0;
   for (const FileMount& mount : spec_.mounts) {
     container.mounts.push_back(mount.conf);
+    if (mount.conf.lower == MountConf::Lower::kNone) {
+      continue;
+    }
     if (mount.conf.lower == MountConf::Lower::kGofer) {
       fds.push_back(gofer_.connections[next++].get());
       continue;

@@ -212,6 +212,25 @@ TEST_F(GvisorCheckpoint, IsSavedAndRestoredOnceMore) {
   Remove(id);
 }
 
+TEST_F(GvisorCheckpoint, TakesAVolumeOfTheSentrysWithIt) {
+  const std::string id = Id();
+  const std::string volume = Directory();
+  const std::string hint = "dev.gvisor.spec.mount.data.";
+  StartDetached(id, {"sh", "-c", "echo text > /data/note; " + kCounts.back()},
+                {"--null-io", "--annotation", hint + "type=tmpfs", "--annotation",
+                 hint + "share=container", "--annotation", hint + "source=" + volume, "--mount",
+                 "type=bind,src=" + volume + ",dst=/data,options=rbind:rw"});
+  EXPECT_GT(Count(id), 0);
+  ASSERT_NO_FATAL_FAILURE(SaveAndRemove(id));
+  EXPECT_TRUE(fs::is_empty(volume));
+  const Output restored = Restore(id);
+  ASSERT_EQ(restored.status, 0) << restored.Text();
+  EXPECT_EQ(Exec(id, {"cat", "/data/note"}).out, "text\n");
+  ExpectGoesOn(id);
+  Remove(id);
+  EXPECT_TRUE(fs::is_empty(volume));
+}
+
 TEST_F(GvisorCheckpoint, RestoredOutlivesTheEngine) {
   const std::string id = Id();
   ASSERT_NO_FATAL_FAILURE(MakeRestored(id));

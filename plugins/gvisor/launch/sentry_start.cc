@@ -76,6 +76,8 @@ class Starter {
     }
     IgnoreError(RemoveFilestores(FilestorePaths(plan_.spec, pod_.id().str())),
                 "they go with the snapshot");
+    IgnoreError(RemoveFilestores(VolumeFiles(plan_.spec.volumes, pod_.id().str())),
+                "they go with the volumes");
     IgnoreError(RemoveFiles(plan_.bundle), "they go with the bundle");
     pod_.context().Drop(kRunscName);
     pod_.Have(nullptr, nullptr);
@@ -93,9 +95,12 @@ class Starter {
     record_.runsc = plan_.runsc.runsc.path;
     record_.asks_for_mounts = plan_.runsc.dialect.gofer.contains("rpc-fd");
     record_.conf = pod_.flags().ConfJson();
+    record_.volumes = plan_.spec.volumes;
     record_.host_network = pod_.flags().network == Network::kHost;
     record_.netns = plan_.spec.netns_path;
     record_.oom_kills = OomKills(plan_.cgroups);
+    // What one of that name has left is nobody's.
+    GANTRY_CHECK_OK(RemoveFilestores(VolumeFiles(record_.volumes, pod_.id().str())));
     return pod_.context().Store(kRunscName, plan_.runsc.runsc.file);
   }
 
@@ -116,6 +121,9 @@ class Starter {
     std::vector<UniqueFd> files;
     size_t next = 0;
     for (const FileMount& mount : plan_.spec.mounts) {
+      if (mount.conf.lower == MountConf::Lower::kNone) {
+        continue;
+      }
       if (mount.conf.lower == MountConf::Lower::kGofer) {
         files.push_back(std::move(gofer_.connections[next++]));
       } else if (plan_.image) {

@@ -156,5 +156,103 @@ TEST(GvisorSpec, StandsWhatHasAnotherType) {
   }
 }
 
+Volume VolumeOf(Volume::Kind kind, const std::string& source) {
+  return {.name = "data",
+          .kind = kind,
+          .fields = {{"type", kind == Volume::Kind::kHost ? "bind" : "tmpfs"},
+                     {"share", "pod"},
+                     {"source", source}}};
+}
+
+Result<Spec> MadeWith(const Json& document, std::vector<Volume> volumes, bool is_sub = true) {
+  return MakeSpec({.json = document.dump(),
+                   .rootfs = "/rootfs",
+                   .bundle = "/bundle",
+                   .is_sub = is_sub,
+                   .volumes = std::move(volumes)},
+                  {});
+}
+
+TEST(GvisorSpec, HasAVolumeInMemoryAsATmpfs) {
+  const auto spec = MadeWith(
+      {{"mounts", {Bind("/data", "/v/data", {"rbind", "ro"}), Bind("/other", "/v/other", {"rw"})}}},
+      {VolumeOf(Volume::Kind::kMemory, "/v/data")});
+  ASSERT_TRUE(spec);
+  EXPECT_EQ(Parsed(spec->json)["mounts"][0], Json({{"destination", "/data"},
+                                                   {"type", "tmpfs"},
+                                                   {"source", "/v/data"},
+                                                   {"options", Json::array({"ro"})}}))
+      << "by its source the sentry knows which it is";
+  ASSERT_EQ(spec->mounts.size(), 2U) << "no file of the host's";
+  EXPECT_EQ(spec->mounts[1].source, "/v/other");
+}
+
+TEST(GvisorSpec, HasAVolumeOnDiskAsAFileInIt) {
+  const Json mount = Bind("/data", "/v/data", {"rbind", "ro"});
+  const auto spec = MadeWith({{"mounts", {mount}}}, {VolumeOf(Volume::Kind::kFile, "/v/data")});
+  ASSERT_TRUE(spec);
+  EXPECT_EQ(Parsed(spec->json)["mounts"][0], mount);
+  ASSERT_EQ(spec->mounts.size(), 2U);
+  EXPECT_EQ(spec->mounts[1].conf.Text(), "none:self");
+  EXPECT_TRUE(spec->mounts[1].is_pods);
+  EXPECT_EQ(spec->Filestores(), 2U) << "the root's, too";
+}
+
+TEST(GvisorSpec, HasTheHostsVolumesFromAGofer) {
+  const auto spec = MadeWith({{"mounts", {Bind("/data", "/v/data", {"rw"})}}},
+                             {VolumeOf(Volume::Kind::kHost, "/v/data")});
+  ASSERT_TRUE(spec);
+  EXPECT_EQ(spec->mounts[1].conf.Text(), "lisafs:none") << "what is written is in the volume";
+  EXPECT_FALSE(spec->mounts[1].is_pods);
+}
+
+TEST(GvisorSpec, OfARootTellsTheSentryOfVolumes) {
+  const std::vector<Volume> volumes = {VolumeOf(Volume::Kind::kMemory, "/v/data")};
+  const Json document = {
+      {"annotations", {{"dev.gvisor.spec.mount.data.type", "bind"}, {"a", "b"}}}};
+  const auto root = MadeWith(document, volumes, false);
+  ASSERT_TRUE(root);
+  EXPECT_EQ(Parsed(root->json)["annotations"],
+            Json({{"a", "b"},
+                  {"dev.gvisor.spec.mount.data.type", "tmpfs"},
+                  {"dev.gvisor.spec.mount.data.share", "pod"},
+                  {"dev.gvisor.spec.mount.data.source", "/v/data"}}));
+  const auto further = MadeWith(document, volumes);
+  ASSERT_TRUE(further);
+  EXPECT_EQ(Parsed(further->json)["annotations"], document["annotations"]) << "nobody reads them";
+}
+
+TEST(GvisorSpec, OfARootRefusesVolumesThatNoneCanBe) {
+  const Json document = {{"annotations", {{"dev.gvisor.spec.mount.data.type", "ext4"}}}};
+  const auto root = Made(document, false);
+  ASSERT_FALSE(root);
+  EXPECT_THAT(root.error().message, HasSubstr("'dev.gvisor.spec.mount.data.type': 'ext4'"));
+  EXPECT_TRUE(Made(document)) << "those of a further container are the pod's";
+}
+
+TEST(GvisorSpec, OfARootThatSharesItsMemoryHasItInTheSentry) {
+  const Json tmpfs = {{"destination", "/dev/shm"}, {"type", "tmpfs"}, {"source", "shm"}};
+  const Json document = {{"mounts", {tmpfs, Bind("/dev/shm", "/run/shm", {"rbind", "ro"})}}};
+  const auto made = [&](bool shares) {
+    return MakeSpec(
+               {.json = document.dump(), .rootfs = "/r", .bundle = "/b", .shares_memory = shares},
+               {})
+        .value();
+  };
+  const Spec alone = made(false);
+  EXPECT_THAT(alone.volumes, IsEmpty());
+  EXPECT_EQ(alone.mounts.size(), 2U);
+  const Spec shared = made(true);
+  ASSERT_EQ(shared.volumes.size(), 1U);
+  EXPECT_EQ(shared.mounts.size(), 1U);
+  const Json root = Parsed(shared.json);
+  EXPECT_EQ(root["mounts"][0]["source"], "/run/shm") << "and no other is there";
+  EXPECT_EQ(root["mounts"][0]["type"], "tmpfs");
+  EXPECT_EQ(root["annotations"]["dev.gvisor.spec.mount.gvisorinternaldevshm.source"], "/run/shm");
+  const auto further = MadeWith(document, shared.volumes);
+  ASSERT_TRUE(further);
+  EXPECT_EQ(Parsed(further->json)["mounts"], root["mounts"]);
+}
+
 }  // namespace
 }  // namespace gantry::gvisor
