@@ -21,11 +21,18 @@ BackendInfo GvisorBackend::Describe() {
 Status GvisorBackend::CheckOptions(const std::string& options_json) {
   GANTRY_TRY(const Options options, ParseOptions(options_json, options_, nullptr));
   Remember(options);
-  GANTRY_TRY(const Flags flags, MakeFlags(options.runsc_config, {}));
+  GANTRY_TRY(const Flags flags, MakeFlags(RunscFlags(options), {}));
   if (options.warm > 0 && flags.network == Network::kHost) {
     return Fail(Code::kInvalidArgument,
                 "check option 'warm': with runsc_config.network 'host' a sandbox is booted in its "
                 "pod's network namespace, so none can be booted beforehand: set it to 0");
+  }
+  if (options.warm > 0 && flags.logs.NamePods()) {
+    return Fail(Code::kInvalidArgument,
+                "check option 'warm': the logs of sandboxes are named by their pods (%ID% or %CID% "
+                "in runsc_config.debug-log, panic-log or coverage-report, in log_path, or "
+                "debug-to-user-log), which one that is booted beforehand does not have: set it to "
+                "0, or leave that out");
   }
   if (options.binary_name != Options().binary_name) {
     GANTRY_TRY([[maybe_unused]] const std::string binary, FindRunsc(options));
@@ -56,7 +63,7 @@ void GvisorBackend::Attach(SandboxContext& context, const std::vector<BackendHan
     auto options = ParseOptions(handler.options_json, options_, nullptr);
     auto flags = options ? MakeFlags(RunscFlags(*options), {})
                          : Result<Flags>(std::unexpected(options.error()));
-    if (flags && options->warm > 0 && flags->network != Network::kHost) {
+    if (flags && options->warm > 0 && flags->network != Network::kHost && !flags->logs.NamePods()) {
       warm.push_back({handler.name, std::move(*options), std::move(*flags)});
     }
   }

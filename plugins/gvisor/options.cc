@@ -149,10 +149,9 @@ Result<Options> ParseOptions(const std::string& text, Options base,
 
 std::map<std::string, std::string> RunscFlags(const Options& options) {
   std::map<std::string, std::string> flags = options.runsc_config;
-  if (!options.log_path.empty()) {
-    flags.emplace("debug-log", options.log_path);
-  }
-  if (options.log_level == "debug") {
+  const bool used =
+      !options.log_path.empty() && flags.emplace("debug-log", options.log_path).second;
+  if (used && (options.log_level == "debug" || options.log_level == "trace")) {
     flags.emplace("debug", "true");
   }
   return flags;

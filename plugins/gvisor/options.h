@@ -21,9 +21,10 @@ struct Options {
   std::string binary_name = "runsc";
   /// `root`: where what belongs to no bundle lies; the containerd namespace is put below it.
   std::string root = "/run/containerd/runsc";
-  /// `log_path`: a pattern for the logs of sentries and gofers, as runsc's `debug-log`.
+  /// `log_path`: where `runsc_config` has no `debug-log`, that, for sentries and gofers. (With the
+  /// other shim it is that shim's own log.)
   std::string log_path;
-  /// `log_level`: "debug" makes the sentries log more.
+  /// `log_level`: "debug" or "trace" makes what is logged there more.
   std::string log_level;
   /// `runsc_config`: flags of runsc by name, without dashes.
   std::map<std::string, std::string> runsc_config;

@@ -57,6 +57,7 @@ Result<std::unique_ptr<GvisorSandbox>> GvisorSandbox::Build(const SandboxRequest
   PodConfig config;
   if (request.kind == SandboxKind::kPauseless) {
     GANTRY_TRY(config, ParsePodConfig(request.pod_config));
+    flags.logs.user = UserLogIn(LogFolderOf(request.pod_config));
   }
   auto pod =
       std::make_shared<Pod>(request.id, request.ns, context, std::move(options), std::move(flags));

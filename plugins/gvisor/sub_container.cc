@@ -63,6 +63,8 @@ GoferPlan SubContainer::PlanGofer(const PodRecord& record, const UniqueFd& runsc
           .asks_for_mounts = record.asks_for_mounts,
           .id = id().str(),
           .log = kGoferLog,
+          .logs = pod().flags().logs,
+          .log_owner = {.sandbox = pod().id().str(), .container = id().str()},
           .tag = GoferTag(id().str())};
 }
 

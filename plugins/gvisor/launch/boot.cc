@@ -23,6 +23,8 @@ namespace gantry::gvisor {
 namespace {
 
 constexpr mode_t kSocketMode = 0600;
+constexpr const char* kBoot = "boot";
+constexpr const char* kPanic = "panic";
 
 /// Bound and not listening, which is the sentry's part. The way leads over the folder's
 /// descriptor: a bundle's path may be longer than a socket's may be.
@@ -66,6 +68,36 @@ Status AddPlatform(const Flags& flags, ChildPlan& child) {
     return FailErrno(errno, "open '/dev/kvm' (runsc_config.platform)");
   }
   child.AddFd("device-fd", std::move(device));
+  return {};
+}
+
+/// Its own log in the bundle, which errors are read from, and those that are asked for.
+Status AddLogs(const BootPlan& plan, ChildPlan& child) {
+  const LogFlags& logs = plan.flags.logs;
+  GANTRY_TRY(UniqueFd log, OpenLog(plan.place.bundle, plan.log));
+  GANTRY_TRY(UniqueFd panics,
+             OpenLogFile("runsc_config.panic-log", logs.panic, plan.log_owner, kPanic));
+  if (!panics) {
+    GANTRY_TRY(panics, log.Duplicate());
+  }
+  child.AddFd("log-fd", std::move(log));
+  child.AddFd("panic-log-fd", std::move(panics));
+  GANTRY_CHECK_OK(AddDebugLog(logs, plan.log_owner, kBoot, child));
+  GANTRY_TRY(UniqueFd coverage,
+             OpenLogFile("runsc_config.coverage-report", logs.coverage, plan.log_owner, "cov"));
+  if (coverage) {
+    child.AddFd("coverage-fd", std::move(coverage));
+  }
+  return {};
+}
+
+/// A flag of the command, where the others are of all commands.
+Status AddUserLog(const BootPlan& plan, ChildPlan& child) {
+  GANTRY_TRY(UniqueFd user,
+             OpenLogFile(kLogFolderAnnotation, plan.flags.logs.user, plan.log_owner, kBoot));
+  if (user) {
+    child.AddFd("user-log-fd", std::move(user));
+  }
   return {};
 }
 
@@ -122,12 +154,13 @@ Result<Boot> StartBoot(SandboxContext& context, BootPlan plan) {
   Boot boot;
   ChildPlan child;
   child.Add(plan.place.flags);
-  GANTRY_TRY(UniqueFd log, OpenLog(plan.place.bundle, plan.log));
-  GANTRY_TRY(UniqueFd panics, log.Duplicate());
-  child.AddFd("log-fd", std::move(log));
-  child.AddFd("panic-log-fd", std::move(panics));
-  child.Add("boot");
+  GANTRY_CHECK_OK(AddLogs(plan, child));
+  if (const std::string& pattern = plan.flags.logs.panic; !pattern.empty()) {
+    boot.panic_log = LogFilePath(pattern, plan.log_owner, kPanic);
+  }
+  child.Add(kBoot);
   child.Add("--bundle=" + plan.place.bundle);
+  GANTRY_CHECK_OK(AddUserLog(plan, child));
   AddLimits(plan, child);
   AddFiles(plan, child);
   child.Add("--setup-root");
@@ -166,9 +199,12 @@ Status AwaitBoot(const Boot& boot, const std::string& bundle, const std::string&
   }
   constexpr std::chrono::seconds kEndLimit{2};
   const auto end = boot.process->Wait(kEndLimit);
+  std::string words = LastWords(bundle, log);
+  if (words.empty() && !boot.panic_log.empty()) {
+    words = Format("see '{}'", boot.panic_log);
+  }
   return Fail(Code::kInternal, "boot the sentry: it ended with {}: {}",
-              end ? std::to_string(end->code()) : "a status that is not known",
-              LastWords(bundle, log));
+              end ? std::to_string(end->code()) : "a status that is not known", words);
 }
 
 }  // namespace gantry::gvisor

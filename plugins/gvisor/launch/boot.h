@@ -30,6 +30,8 @@ struct BootPlan {
   std::string id;
   /// Its log's name in the bundle.
   std::string log = kSentryLog;
+  /// Of what an operator has asked for.
+  LogOwner log_owner{};
   /// Of the control server.
   std::string socket;
   std::string tag;
@@ -51,6 +53,8 @@ struct Boot {
   std::shared_ptr<HostProcess> process;
   /// A byte comes when its control server is up.
   UniqueFd started;
+  /// Where its panics go, if not to its log in the bundle.
+  std::string panic_log{};
 };
 
 /// Errors: as `SandboxContext::Spawn`; kAlreadyExists for the socket. When it fails no

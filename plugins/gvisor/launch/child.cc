@@ -135,6 +135,19 @@ Result<std::pair<UniqueFd, UniqueFd>> Pipe() {
   return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
 
+Status AddDebugLog(const LogFlags& logs, const LogOwner& owner, std::string_view command,
+                   ChildPlan& child) {
+  if (!logs.Debugs(command)) {
+    return {};
+  }
+  GANTRY_TRY(UniqueFd log,
+             OpenLogFile("runsc_config.debug-log or log_path", logs.debug, owner, command));
+  if (log) {
+    child.AddFd("debug-log-fd", std::move(log));
+  }
+  return {};
+}
+
 std::string LogPath(const std::string& bundle, std::string_view name) {
   return Format("{}/{}.log", bundle, name);
 }

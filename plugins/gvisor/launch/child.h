@@ -14,6 +14,7 @@
 #include <gantry/host_process.h>
 #include <gantry/unique_fd.h>
 
+#include "plugins/gvisor/launch/log_files.h"
 #include "plugins/gvisor/spec.h"
 
 namespace gantry::gvisor {
@@ -65,6 +66,11 @@ Result<UniqueFd> MemoryFile(const char* name, std::string_view text);
 Result<std::pair<UniqueFd, UniqueFd>> SocketPair();
 /// Read end, then write end.
 Result<std::pair<UniqueFd, UniqueFd>> Pipe();
+
+/// The debug log of the command `boot` or `gofer`, where one is asked for. Errors: it cannot be
+/// opened.
+Status AddDebugLog(const LogFlags& logs, const LogOwner& owner, std::string_view command,
+                   ChildPlan& child);
 
 /// Of a process's log in the bundle.
 std::string LogPath(const std::string& bundle, std::string_view name);

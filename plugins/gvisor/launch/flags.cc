@@ -22,9 +22,9 @@ constexpr std::string_view kFlagAnnotation = "dev.gvisor.flag.";
 /// What a pod may set though the operator has not allowed it to set all.
 /// Source: runsc/config/flags.go, isFlagExplicitlyAllowed and its list.
 bool IsHarmless(std::string_view name, std::string_view value) {
-  constexpr std::array<std::string_view, 7> kNames = {
-      "debug",           "debug-to-user-log", "strace",           "strace-syscalls",
-      "strace-log-size", "host-uds",          "net-disconnect-ok"};
+  constexpr std::array<std::string_view, 8> kNames = {
+      "debug",           "debug-command",   "debug-to-user-log", "strace",
+      "strace-syscalls", "strace-log-size", "host-uds",          "net-disconnect-ok"};
   return std::ranges::contains(kNames, name) || (name == "oci-seccomp" && value == "true");
 }
 
@@ -40,17 +40,10 @@ std::optional<bool> Truth(std::string_view text) {
 
 /// Those that gantry gives itself, or that are only for runsc's command line.
 bool IsOurs(std::string_view name) {
-  constexpr std::array<std::string_view, 11> kNames = {"root",
-                                                       "log",
-                                                       "log-fd",
-                                                       "debug-log",
-                                                       "debug-log-fd",
-                                                       "panic-log",
-                                                       "panic-log-fd",
-                                                       "debug-command",
-                                                       "network",
-                                                       "ignore-cgroups",
-                                                       "allow-flag-override"};
+  constexpr std::array<std::string_view, 12> kNames = {
+      "root",         "log",       "log-fd",         "debug-log",
+      "debug-log-fd", "panic-log", "panic-log-fd",   "coverage-report",
+      "coverage-fd",  "network",   "ignore-cgroups", "allow-flag-override"};
   return std::ranges::contains(kNames, name);
 }
 
@@ -127,6 +120,26 @@ Result<Overlay> ReadOverlay(const Flags& flags) {
   return overlay;
 }
 
+/// `annotations`: of the pod.
+Result<LogFlags> ReadLogs(const Flags& flags, const Annotations& annotations) {
+  const Reader read(flags);
+  LogFlags logs;
+  for (const auto& [name, field] :
+       {std::pair("debug-log", &LogFlags::debug), std::pair("debug-command", &LogFlags::commands),
+        std::pair("panic-log", &LogFlags::panic),
+        std::pair("coverage-report", &LogFlags::coverage)}) {
+    if (const std::string* text = read.Find(name)) {
+      logs.*field = *text;
+    }
+  }
+  logs.debug_to_user = read.Is("debug-to-user-log", false);
+  if (const auto folder = annotations.find(kLogFolderAnnotation); folder != annotations.end()) {
+    logs.user = UserLogIn(folder->second);
+  }
+  GANTRY_CHECK_OK(logs.Check());
+  return logs;
+}
+
 /// What would ask for more than is given to sentry and gofer here.
 Status CheckPossible(const Flags& flags) {
   const Reader read(flags);
@@ -173,12 +186,10 @@ Result<Flags> MakeFlags(const std::map<std::string, std::string>& given,
   GANTRY_CHECK_OK(CheckPossible(flags));
   GANTRY_TRY(flags.network, ReadNetwork(flags));
   GANTRY_TRY(flags.overlay, ReadOverlay(flags));
+  GANTRY_TRY(flags.logs, ReadLogs(flags, annotations));
   const Reader read(flags);
   if (const std::string* platform = read.Find("platform")) {
     flags.platform = *platform;
-  }
-  if (const std::string* log = read.Find("debug-log")) {
-    flags.debug_log = *log;
   }
   return flags;
 }
@@ -206,6 +217,7 @@ NetworkOptions Flags::NetworkFlags() const {
   if (const std::string* qdisc = read.Find("qdisc"); qdisc && *qdisc == "none") {
     options.qdisc = QueueingDiscipline::kNone;
   }
+  options.log_packets = read.Is("log-packets", false);
   options.channels = static_cast<uint32_t>(read.Number("num-network-channels", 1));
   return options;
 }

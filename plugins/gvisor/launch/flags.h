@@ -12,6 +12,7 @@
 
 #include <gantry/error.h>
 
+#include "plugins/gvisor/launch/log_files.h"
 #include "plugins/gvisor/network/network_args.h"
 
 namespace gantry::gvisor {
@@ -42,8 +43,7 @@ struct Flags {
   Network network = Network::kSandbox;
   Overlay overlay;
   std::string platform = "systrap";
-  /// A pattern; empty: no log.
-  std::string debug_log;
+  LogFlags logs;
 
   /// `--name=value` of those that are handed on as they are.
   std::vector<std::string> Arguments() const;

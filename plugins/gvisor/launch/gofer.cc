@@ -61,7 +61,9 @@ Result<Gofer> StartGofer(SandboxContext& context, const GoferPlan& plan) {
   child.Add(plan.place.flags);
   GANTRY_TRY(UniqueFd log, OpenLog(plan.place.bundle, plan.log));
   child.AddFd("log-fd", std::move(log));
-  child.Add("gofer");
+  constexpr const char* kCommand = "gofer";
+  GANTRY_CHECK_OK(AddDebugLog(plan.logs, plan.log_owner, kCommand, child));
+  child.Add(kCommand);
   child.Add("--bundle=" + plan.place.bundle);
   child.Add("--gofer-mount-confs=" + MountConfs(plan.spec));
   GANTRY_TRY(UniqueFd spec, MemoryFile("spec", plan.spec.json));

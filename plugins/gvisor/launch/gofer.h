@@ -30,6 +30,9 @@ struct GoferPlan {
   std::string id;
   /// Its log's name in the bundle.
   std::string log;
+  /// What an operator has asked for.
+  const LogFlags& logs;
+  LogOwner log_owner;
   std::string tag;
 };
 

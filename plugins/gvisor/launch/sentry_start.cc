@@ -111,7 +111,14 @@ class Starter {
             .asks_for_mounts = record_.asks_for_mounts,
             .id = RootId(),
             .log = kGoferLog,
+            .logs = pod_.flags().logs,
+            .log_owner = LogOwnerOf(RootId()),
             .tag = GoferTag(plan_.container)};
+  }
+
+  /// The files of both begin with the same time.
+  LogOwner LogOwnerOf(std::string container) const {
+    return {pod_.id().str(), std::move(container), started_};
   }
 
   std::string RootId() const { return record_.RootId(pod_.id()); }
@@ -150,6 +157,7 @@ class Starter {
                   .program = plan_.runsc.sentry.file,
                   .flags = pod_.flags(),
                   .id = RootId(),
+                  .log_owner = LogOwnerOf(pod_.id().str()),
                   .socket = record_.socket,
                   .tag = kBootTag};
     GANTRY_TRY(boot.files, Files());
@@ -176,6 +184,7 @@ class Starter {
 
   Pod& pod_;
   SentryPlan plan_;
+  const std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
   PodRecord record_;
   Gofer gofer_;
   Boot boot_;

@@ -168,6 +168,9 @@ std::string NetworkArgs(const PodNetwork& network, const NetworkOptions& options
     loopbacks.push_back(writer.LoopbackOf(UsualLoopback()));
   }
   Json args = {{"LoopbackLinks", std::move(loopbacks)}, {"FDBasedLinks", std::move(interfaces)}};
+  if (options.log_packets) {
+    args["LogPackets"] = true;
+  }
   if (options.is_restore) {
     args["IsRestore"] = true;
   }

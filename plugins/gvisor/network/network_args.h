@@ -28,6 +28,8 @@ struct NetworkOptions {
   QueueingDiscipline qdisc = QueueingDiscipline::kFifo;
   /// `-num-network-channels`: sockets for each interface, at least one.
   uint32_t channels = 1;
+  /// `-log-packets`: each of them is a line in the sentry's debug log.
+  bool log_packets = false;
   /// Not a flag: a spec whose sysctl `net.ipv6.conf.all.disable_ipv6` is not 0 goes without.
   bool ipv6 = true;
   /// Not a flag: the sentry is to be restored, not started. Releases before 2026-07 need not know.

@@ -60,6 +60,9 @@ WarmKey MakeWarmKey(const Runsc& runsc, const Flags& flags, const PauseSpecReque
   WarmKey key;
   key.build = BuildOf(runsc);
   key.flags = flags.Arguments();
+  // Those that name no pod go on where it has begun them. It tells nobody else's user anything.
+  key.logs = flags.logs;
+  key.logs.user.clear();
   PauseSpecRequest fixed = root;
   fixed.root = "/";
   fixed.hostname.clear();
@@ -80,6 +83,9 @@ std::string_view DifferenceOf(const WarmKey& one, const WarmKey& other) {
   }
   if (one.flags != other.flags) {
     return "runsc's flags";
+  }
+  if (one.logs != other.logs) {
+    return "where its logs are";
   }
   if (one.root != other.root) {
     return "the user namespace, network namespace, sysctls or annotations";

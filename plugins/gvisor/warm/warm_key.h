@@ -21,6 +21,8 @@ struct WarmKey {
   /// runsc's and the sentry's files.
   std::string build;
   std::vector<std::string> flags;
+  /// With what it logs to.
+  LogFlags logs{};
   /// The spec of its root: user namespace, sysctls, what annotations ask of a sentry, whether
   /// there is a network namespace.
   std::string root;

@@ -77,6 +77,16 @@ TEST_F(WarmKeyTest, IsAnotherWithOtherFlags) {
   EXPECT_EQ(Difference({}), "runsc's flags");
 }
 
+TEST_F(WarmKeyTest, IsAnotherWhereItsLogsAreElsewhere) {
+  flags_.logs.debug = "/l/";
+  warm_ = Key();
+  EXPECT_EQ(Difference({}), "");
+  flags_.logs.user = "/var/log/pods/one/gvisor.log";
+  EXPECT_EQ(Difference({}), "");
+  flags_.logs.debug = "/m/";
+  EXPECT_EQ(Difference({}), "where its logs are");
+}
+
 TEST_F(WarmKeyTest, IsAnotherOfAPodWithAUserNamespace) {
   warm_ = Key();
   PauseSpecRequest pod;
