@@ -19,9 +19,8 @@ namespace {
 
 std::string TextOf(const Runsc& runsc) {
   const bool asks = runsc.dialect.gofer.contains("rpc-fd");
-  const bool sidecar = runsc.sentry.path != runsc.runsc.path;
   return Format("{}: {}; rpc-fd: {}; sidecar: {}", runsc.runsc.path, runsc.version,
-                asks ? "yes" : "no", sidecar ? runsc.sentry.path : "none");
+                asks ? "yes" : "no", runsc.has_sidecar() ? runsc.sentry.path : "none");
 }
 
 NodeNeed NeedOfCanary(const Options& options, const Runsc& runsc, const std::string& platform) {
@@ -34,6 +33,20 @@ NodeNeed NeedOfCanary(const Options& options, const Runsc& runsc, const std::str
   } else {
     need.met = proof->failure.empty();
     need.detail = need.met ? runsc.runsc.path + " starts sandboxes" : proof->failure;
+  }
+  return need;
+}
+
+/// Where the sentry is a program of its own: whether it is of the same release.
+NodeNeed NeedOfSidecar(const Runsc& runsc, bool same_release) {
+  NodeNeed need{
+      .what = "sidecar", .met = !runsc.IsMixed(), .optional = !same_release, .detail = {}};
+  if (runsc.IsMixed()) {
+    need.detail = Format("'{}': {}", runsc.runsc.path, WhyMixed(runsc));
+  } else if (runsc.release.empty() || runsc.sentry_release.empty()) {
+    need.detail = runsc.sentry.path + ": of a release that cannot be told";
+  } else {
+    need.detail = Format("{}: of release '{}', as runsc", runsc.sentry.path, runsc.sentry_release);
   }
   return need;
 }
@@ -82,6 +95,9 @@ class Search {
     const auto flags = MakeFlags(options.runsc_config, {});
     const std::string platform = flags ? flags->platform : Flags().platform;
     if (const auto runsc = LookAtRunsc(options)) {
+      if (runsc->has_sidecar()) {
+        Add(NeedOfSidecar(*runsc, flags ? flags->same_release : Flags().same_release));
+      }
       Add(NeedOfCanary(options, *runsc, platform));
     }
     if (platform == "kvm") {

@@ -11,6 +11,7 @@ namespace gantry::e2e {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class GvisorRefused : public GvisorTest {
  protected:
@@ -86,6 +87,30 @@ TEST_F(GvisorRefused, WithARunscThatFails) {
 TEST_F(GvisorRefused, WithARunscOfAnotherGeneration) {
   const std::string id = Id();
   ExpectRefused(RunWithRunsc(id, "#!/bin/sh\necho ' -bundle x'\n"), id, "this build has no");
+}
+
+TEST_F(GvisorRefused, WithASentryOfAnotherRelease) {
+  if (!std::filesystem::exists(OtherRunsc())) {
+    GTEST_SKIP() << "needs the other release, " << OtherRunsc();
+  }
+  const std::string id = Id();
+  const std::string folder = settings().root + "/" + id + "-release";
+  std::filesystem::create_directories(folder + "/gvisor-bin");
+  const std::string sidecar = folder + "/gvisor-bin/gvisor_sentry";
+  std::filesystem::copy_file(Runsc(), folder + "/runsc");
+  std::filesystem::copy_file(OtherRunsc(), sidecar);
+  const Words flags = WithOptions("binary_name = \"" + folder + "/runsc\"\n");
+  ExpectRefused(RunContainer(flags, id, {"true"}), id,
+                "its sentry '" + sidecar + "' is of release");
+  // One of the same release is booted, told that it has to be.
+  std::filesystem::remove(sidecar);
+  std::filesystem::copy_file(Runsc(), sidecar);
+  StartDetached(id, {"sleep", "1000"}, flags);
+  const std::string proc = "/proc/" + std::to_string(FindTask(id).pid);
+  EXPECT_EQ(std::filesystem::read_symlink(proc + "/exe"), sidecar);
+  EXPECT_THAT(ReadText(proc + "/environ"), StartsWith("GVISOR_ENFORCE_RELEASE="));
+  Remove(id);
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(GvisorRefused, WithASentryThatDoesNotBoot) {

@@ -144,6 +144,9 @@ void Place(BootPlan& plan, int terminal, SpawnRequest& request) {
   if (plan.terminal) {
     request.controlling_terminal = terminal;
   }
+  if (!plan.environment.empty()) {
+    request.env.push_back(std::move(plan.environment));
+  }
   request.cgroups = plan.place.cgroups;
   request.tag = plan.tag;
 }

@@ -35,6 +35,8 @@ struct BootPlan {
   /// Of the control server.
   std::string socket;
   std::string tag;
+  /// `NAME=VALUE`; empty: it has none.
+  std::string environment{};
   /// For each mount: a gofer's connection or an image, in the mounts' order.
   std::vector<UniqueFd> files{};
   std::vector<UniqueFd> filestores{};

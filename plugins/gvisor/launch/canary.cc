@@ -110,7 +110,10 @@ Status WriteProgram(const std::string& path) {
 }
 
 Result<Flags> FlagsOf(const std::string& platform) {
-  return MakeFlags({{"network", "none"}, {"platform", platform}}, {});
+  GANTRY_TRY(Flags flags, MakeFlags({{"network", "none"}, {"platform", platform}}, {}));
+  // Whether a mixed installation may be used is each handler's to say, not whether it starts.
+  flags.same_release = false;
+  return flags;
 }
 
 class Canary {

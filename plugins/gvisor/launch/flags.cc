@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -190,6 +191,11 @@ Result<Flags> MakeFlags(const std::map<std::string, std::string>& given,
   const Reader read(flags);
   if (const std::string* platform = read.Find("platform")) {
     flags.platform = *platform;
+  }
+  if (const std::string* policy = read.Find("sidecar-release-enforcement-policy")) {
+    std::string upper = *policy;
+    std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });
+    flags.same_release = upper != "NEVER";
   }
   return flags;
 }

@@ -44,6 +44,9 @@ struct Flags {
   Overlay overlay;
   std::string platform = "systrap";
   LogFlags logs;
+  /// A sentry on its own must be of runsc's release. `sidecar-release-enforcement-policy`, but that
+  /// releases without a label count, too.
+  bool same_release = true;
 
   /// `--name=value` of those that are handed on as they are.
   std::vector<std::string> Arguments() const;

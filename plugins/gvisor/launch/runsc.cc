@@ -12,6 +12,7 @@
 
 #include <gantry/ask_program.h>
 #include <gantry/files.h>
+#include <gantry/format.h>
 
 namespace gantry::gvisor {
 namespace {
@@ -39,6 +40,15 @@ Result<Program> Open(const std::string& path) {
     return FailErrno(errno, "open '{}'", path);
   }
   return Program{path, std::move(file)};
+}
+
+/// `runsc version release-20260907.0`
+std::string ReleaseIn(std::string_view version) {
+  constexpr std::string_view kWord = " version ";
+  const size_t at = version.find(kWord);
+  const std::string_view label =
+      at == std::string_view::npos ? std::string_view() : version.substr(at + kWord.size());
+  return std::string(label.substr(0, label.find_first_of(" \n")));
 }
 
 /// Beside the binary as it is called, or as its links lead to it.
@@ -117,6 +127,24 @@ std::string Dialect::Missing() const {
   return {};
 }
 
+bool Runsc::IsMixed() const {
+  return !release.empty() && !sentry_release.empty() && release != sentry_release;
+}
+
+std::string WhyMixed(const Runsc& runsc) {
+  return Format(
+      "its sentry '{}' is of release '{}', it is of '{}': install both of one release, or set "
+      "runsc_config.sidecar-release-enforcement-policy to NEVER",
+      runsc.sentry.path, runsc.sentry_release, runsc.release);
+}
+
+std::string ReleaseEnvironment(const Runsc& runsc, bool same) {
+  if (!runsc.has_sidecar() || runsc.release.empty()) {
+    return {};
+  }
+  return Format("GVISOR_ENFORCE_RELEASE={}{}", same ? "" : "SKIP:", runsc.release);
+}
+
 Result<std::shared_ptr<const Runsc>> ProbeRunsc(const std::string& path) {
   auto found = std::make_shared<Runsc>();
   GANTRY_TRY(found->identity, FileIdentity::Of(path));
@@ -128,6 +156,12 @@ Result<std::shared_ptr<const Runsc>> ProbeRunsc(const std::string& path) {
   GANTRY_TRY(const std::string global, Ask(path, {"flags"}));
   found->dialect = {FlagsIn(global), FlagsIn(boot), FlagsIn(gofer)};
   GANTRY_TRY(found->sentry, FindSentry(path, found->dialect.boot));
+  found->release = ReleaseIn(version);
+  found->sentry_release = found->release;
+  if (found->has_sidecar()) {
+    GANTRY_TRY(const std::string sentry, Ask(found->sentry.path, {"--version"}));
+    found->sentry_release = ReleaseIn(sentry);
+  }
   GANTRY_TRY(found->sentry_identity, FileIdentity::Of(found->sentry.path));
   if (found->dialect.global.empty() && found->dialect.boot.empty()) {
     return Fail(Code::kFailedPrecondition,

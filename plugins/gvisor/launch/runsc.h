@@ -52,8 +52,26 @@ struct Runsc {
   FileIdentity identity;
   FileIdentity sentry_identity;
   std::string version;
+  /// The label of its release, and that of the sentry; empty: it tells none.
+  std::string release;
+  std::string sentry_release;
   Dialect dialect;
+
+  bool has_sidecar() const { return sentry.path != runsc.path; }
+
+  /// Its sentry is of another release, as far as they tell.
+  bool IsMixed() const;
 };
+
+/// What is wrong with a mixed one.
+std::string WhyMixed(const Runsc& runsc);
+
+/// What sets the release that a sidecar has to be of, `NAME=VALUE`; empty: nothing does. Sentry and
+/// gofer speak a protocol of their release's, and two that differ may go wrong in any way, much
+/// later too; so one that differs is refused where it begins. `same`: false: it only complains, in
+/// its debug log. A gofer gets none: it is runsc itself.
+/// Source: runsc 2026-09, runsc/gvisorbinaries/gvisorbinaries.go.
+std::string ReleaseEnvironment(const Runsc& runsc, bool same);
 
 /// Asks the binary. Errors: kFailedPrecondition: it does not answer. Blocks: up to some
 /// seconds, mostly 0.1. Thread: any.

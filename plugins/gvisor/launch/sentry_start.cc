@@ -84,6 +84,10 @@ class Starter {
   }
 
   Status Prepare() {
+    if (plan_.runsc.IsMixed() && pod_.flags().same_release) {
+      return Fail(Code::kFailedPrecondition, "use '{}': {}", plan_.runsc.runsc.path,
+                  WhyMixed(plan_.runsc));
+    }
     if (!plan_.spec.has_netns && pod_.flags().network == Network::kSandbox) {
       pod_.UseHostNetwork();
     }
@@ -160,6 +164,7 @@ class Starter {
                   .log_owner = LogOwnerOf(pod_.id().str()),
                   .socket = record_.socket,
                   .tag = kBootTag};
+    boot.environment = ReleaseEnvironment(plan_.runsc, pod_.flags().same_release);
     GANTRY_TRY(boot.files, Files());
     boot.filestores = std::move(filestores);
     boot.mounts = std::move(gofer_.mounts);

@@ -77,6 +77,14 @@ TEST_F(Canary, SaysWhatASentrySaidThatDoesNotBoot) {
   EXPECT_THAT(context_.tags, AllOf(Each(StartsWith("canary/")), testing::SizeIs(2)));
 }
 
+TEST_F(Canary, LetsASentryOfAnotherReleaseShowWhetherItStarts) {
+  const std::string path = FakeRunsc{.gofer = kGoodGofer}.WriteTo(dir_.path());
+  FakeRunsc{.boot = R"(say log-fd "{\"msg\":\"told $GVISOR_ENFORCE_RELEASE\"}"; exit 128)",
+            .version = "next"}
+      .WriteAsSidecar(dir_.path());
+  EXPECT_THAT(Prove(path), HasSubstr("boot the sentry: it ended with 128: told SKIP:fake"));
+}
+
 TEST_F(Canary, SaysWhatAGoferSaidThatEnds) {
   const FakeRunsc fake{.boot = R"(read -r mounts </proc/self/fd/$(fd mounts-fd)
 say log-fd '{"msg":"unexpected end of JSON input"}'; exit 128)",

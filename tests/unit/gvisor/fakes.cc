@@ -156,7 +156,7 @@ all="$*"
 fd() {{ for one in $all; do case $one in --$1=*) echo "${{one#*=}}";; esac; done; }}
 say() {{ echo "$2" >>/proc/self/fd/$(fd "$1"); }}
 case " $all " in
-*" --version "*) echo "runsc version fake";;
+*" --version "*) echo "runsc version {}";;
 *" help boot "*) echo "{}";;
 *" help gofer "*) echo "{}";;
 *" flags "*) echo "{}" >&2;;
@@ -164,11 +164,17 @@ case " $all " in
 *" gofer "*) {};;
 esac
 )SH",
-                                lists_flags ? kBoot : "", lists_flags ? kGofer : "",
+                                version, lists_flags ? kBoot : "", lists_flags ? kGofer : "",
                                 lists_flags ? kGlobal : "", boot, gofer);
   constexpr mode_t kMode = 0755;
   chmod(path.c_str(), kMode);
   return path;
+}
+
+void FakeRunsc::WriteAsSidecar(const std::string& directory) const {
+  const std::string folder = directory + "/gvisor-bin";
+  std::filesystem::create_directory(folder);
+  std::filesystem::rename(WriteTo(folder), folder + "/gvisor_sentry");
 }
 
 std::optional<std::string> RealRunsc(const std::string& release) {

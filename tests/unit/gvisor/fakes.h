@@ -96,9 +96,12 @@ struct FakeRunsc {
   std::string boot = "exit 0";
   std::string gofer = "exit 0";
   bool lists_flags = true;
+  std::string version = "fake";
 
   /// Gives its path.
   std::string WriteTo(const std::string& directory) const;
+  /// As the sentry on its own beside the runsc in that directory.
+  void WriteAsSidecar(const std::string& directory) const;
 };
 
 /// runsc of a release for the tests, if it is there: `20260905`.

@@ -52,6 +52,27 @@ TEST_F(Needs, SayWhichRunscThereIs) {
   EXPECT_EQ(need.detail, options_.binary_name + ": runsc version fake; rpc-fd: no; sidecar: none");
 }
 
+TEST_F(Needs, SayWhetherTheSentryIsOfTheSameRelease) {
+  EXPECT_EQ(Find("sidecar").what, "(none)");
+  FakeRunsc().WriteAsSidecar(dir_.path());
+  const std::string sentry = dir_.path() + "/gvisor-bin/gvisor_sentry";
+  Runscs seen;
+  EXPECT_TRUE(FindNeeds({options_}, seen)[1].met);
+  EXPECT_EQ(FindNeeds({options_}, seen)[1].detail, sentry + ": of release 'fake', as runsc");
+  FakeRunsc{.version = "next"}.WriteAsSidecar(dir_.path());
+  const NodeNeed mixed = FindNeeds({options_}, seen)[1];
+  EXPECT_FALSE(mixed.met);
+  EXPECT_FALSE(mixed.optional);
+  EXPECT_EQ(mixed.detail,
+            "'" + options_.binary_name + "': its sentry '" + sentry +
+                "' is of release 'next', it is of 'fake': install both of one release, or set "
+                "runsc_config.sidecar-release-enforcement-policy to NEVER");
+  options_.runsc_config["sidecar-release-enforcement-policy"] = "never";
+  EXPECT_TRUE(FindNeeds({options_}, seen)[1].optional);
+  FakeRunsc{.version = ""}.WriteAsSidecar(dir_.path());
+  EXPECT_EQ(FindNeeds({options_}, seen)[1].detail, sentry + ": of a release that cannot be told");
+}
+
 TEST_F(Needs, SayWhatIsWrongWithRunsc) {
   options_.binary_name = "/nonexistent/runsc";
   EXPECT_FALSE(Find("runsc").met);
