@@ -14,6 +14,7 @@
 #include <gantry/container.h>
 #include <gantry/error.h>
 
+#include "plugins/gvisor/container_hooks.h"
 #include "plugins/gvisor/pod.h"
 #include "plugins/gvisor/stats/container_stats.h"
 
@@ -47,7 +48,8 @@ class GvisorContainer : public Container {
         context_(context),
         pod_(std::move(pod)),
         execs_(std::make_shared<ExecTable>()),
-        stats_(id_.str(), bundle_) {}
+        stats_(id_.str(), bundle_),
+        hooks_(id_, bundle_, pod_->context()) {}
 
   Status KillAll(uint32_t signal) override;
   Status Pause() override;
@@ -74,6 +76,8 @@ class GvisorContainer : public Container {
   /// Of one that has ended; none: it has not, as far as this knows.
   virtual std::optional<ContainerEnd> End() const = 0;
 
+  ContainerHooks& hooks() { return hooks_; }
+
   /// What is kept of what it has used.
   Status ForgetStats() const { return stats_.Forget(); }
 
@@ -88,6 +92,7 @@ class GvisorContainer : public Container {
   const std::shared_ptr<Pod> pod_;
   const std::shared_ptr<ExecTable> execs_;
   ContainerStats stats_;
+  ContainerHooks hooks_;
 };
 
 /// Sends a signal in a sandbox. Errors: kNotFound: the process has ended, perhaps with its

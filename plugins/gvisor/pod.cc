@@ -31,6 +31,7 @@ std::string PodRecord::ToJson() const {
                      {"flags", place.flags},
                      {"runsc", runsc},
                      {"asks_for_mounts", asks_for_mounts},
+                     {"runs_hooks", runs_hooks},
                      {"conf", conf},
                      {"volumes", volumes},
                      {"host_network", host_network},
@@ -68,6 +69,7 @@ Result<PodRecord> PodRecord::FromJson(const std::string& text) {
     json.at("stopped").get_to(record.state.stopped);
     // Not there where an engine before these has saved it.
     record.volumes = json.value("volumes", std::vector<Volume>());
+    record.runs_hooks = json.value("runs_hooks", false);
     record.oom_kills = json.value("oom_kills", uint64_t{0});
     record.out_of_memory = json.value("out_of_memory", false);
   } catch (const Json::exception& e) {

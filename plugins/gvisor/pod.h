@@ -39,6 +39,7 @@ struct PodRecord {
   LaunchPlace place;
   std::string runsc;
   bool asks_for_mounts = false;
+  bool runs_hooks = false;
   std::string conf;
   /// Those that its sentry knows, of all its containers.
   std::vector<Volume> volumes;

@@ -39,6 +39,7 @@ void AddLastWords(Pod& pod, Error& error) {
 Status RootContainer::ReadRequest(const ContainerRequest& request,
                                   std::optional<std::vector<Volume>> volumes) {
   checkpoint_ = request.checkpoint;
+  GANTRY_CHECK_OK(hooks().Read(request.spec_json));
   GANTRY_TRY(spec_, MakeSpec({.json = request.spec_json,
                               .rootfs = request.rootfs,
                               .bundle = request.bundle,
@@ -57,6 +58,7 @@ Status RootContainer::ReadRequest(const ContainerRequest& request,
 
 Status RootContainer::Create(const ContainerRequest& request, const Runsc& runsc) {
   GANTRY_CHECK_OK(ReadRequest(request));
+  GANTRY_CHECK_OK(hooks().Begin());
   if (!checkpoint_.empty()) {
     GANTRY_CHECK_OK(CheckImage(checkpoint_, runsc));
   }
@@ -65,8 +67,17 @@ Status RootContainer::Create(const ContainerRequest& request, const Runsc& runsc
   GANTRY_TRY(Streams streams, TakeStreams(context().init()));
   plan.terminal = streams.terminal;
   plan.stdio = std::move(streams.ends);
-  GANTRY_TRY(gofer_, StartSentry(pod(), std::move(plan)));
-  Status made = context().init().Bind(pod().process());
+  auto gofer = StartSentry(pod(), std::move(plan));
+  if (!gofer) {
+    hooks().Delete();
+    return std::unexpected(std::move(gofer).error());
+  }
+  gofer_ = *std::move(gofer);
+  hooks().SayWhatIsLeftOut(pod().record().runs_hooks && spec_.HasRootOfGofer());
+  Status made = hooks().Create(pod().process()->pid());
+  if (made) {
+    made = context().init().Bind(pod().process());
+  }
   if (made) {
     made = context().Save(kBlob);
   }
@@ -112,7 +123,11 @@ Status StartPod(Pod& pod, const std::string& checkpoint) {
   return {};
 }
 
-Status RootContainer::Start() { return StartPod(pod(), checkpoint_); }
+Status RootContainer::Start() {
+  GANTRY_CHECK_OK(StartPod(pod(), checkpoint_));
+  hooks().Start(pod().process()->pid());
+  return {};
+}
 
 Status RootContainer::Kill(uint32_t signal) {
   const auto sentry = pod().sentry();
@@ -151,7 +166,9 @@ Status RootContainer::Delete() {
   GANTRY_CHECK_OK(GiveBackNetwork(pod()));
   GANTRY_CHECK_OK(ForgetStats());
   GANTRY_CHECK_OK(RemoveFilestores(VolumeFiles(spec_.volumes, pod().id().str())));
-  return RemoveFilestores(FilestorePaths(spec_, pod().id().str()));
+  GANTRY_CHECK_OK(RemoveFilestores(FilestorePaths(spec_, pod().id().str())));
+  hooks().Delete();
+  return {};
 }
 
 /// With the volumes that its sentry knows. An engine before may not have kept them; where they
@@ -166,6 +183,7 @@ Status RootContainer::ReadAgain(const ContainerRequest& request) {
 Status RootContainer::Recover(const ContainerRequest& request, const std::string& blob) {
   GANTRY_CHECK_OK(ReadAgain(request));
   gofer_ = pod().context().FindSpawned(GoferTag(id().str()));
+  hooks().Recover();
   if (blob.empty()) {
     GANTRY_CHECK_OK(Delete());
     return Fail(Code::kAborted, "recover container '{}': its creation was cut short", id().str());

@@ -53,6 +53,9 @@ struct Spec {
   /// empty: there is none.
   std::string mapped_mount;
 
+  /// A gofer serves the root, too.
+  bool HasRootOfGofer() const { return mounts.front().conf.lower == MountConf::Lower::kGofer; }
+
   /// A gofer is needed to serve its files.
   bool NeedsGofer() const;
   /// How many files of writable layers lie in the mounts themselves or in a directory.

@@ -41,6 +41,7 @@ std::string SubContainer::Name(std::string_view what) const { return StoreName(w
 std::string SubContainer::ExitPath() const { return bundle() + "/init.exit"; }
 
 Status SubContainer::ReadSpec() {
+  GANTRY_CHECK_OK(hooks().Read(request_.spec_json));
   GANTRY_TRY(spec_, MakeSpec({.json = request_.spec_json,
                               .rootfs = request_.rootfs,
                               .bundle = request_.bundle,
@@ -116,8 +117,13 @@ Status SubContainer::Create() {
   }
   GANTRY_TRY([[maybe_unused]] const auto sentry, RunningSentry());
   GANTRY_CHECK_OK(ReadSpec());
+  GANTRY_CHECK_OK(hooks().Begin());
   GANTRY_TRY([[maybe_unused]] const auto cgroups, context().MakeCgroups());
   Status made = OpenFiles(true);
+  if (made) {
+    hooks().SayWhatIsLeftOut(pod().record().runs_hooks && spec_.HasRootOfGofer());
+    made = hooks().Create(pod().process()->pid());
+  }
   if (made) {
     context().init().SetPid(pod().process()->pid());
     made = context().Save(kBlob);
@@ -164,7 +170,9 @@ Status SubContainer::Start() {
   const Deadline deadline = pod().StepDeadline();
   GANTRY_CHECK_OK(HaveStreams());
   GANTRY_TRY(urpc::Connection wait, SendStart(streams_, deadline));
-  return Watch(std::move(wait), deadline);
+  GANTRY_CHECK_OK(Watch(std::move(wait), deadline));
+  hooks().Start(pod().process()->pid());
+  return {};
 }
 
 Status SubContainer::Announce(Deadline deadline) {
@@ -335,7 +343,9 @@ Status SubContainer::Delete() {
   LetStreamsGo();
   GANTRY_CHECK_OK(RemoveLog(bundle(), kGoferLog));
   GANTRY_CHECK_OK(ForgetStats());
-  return RemoveFilestores(FilestorePaths(spec_, pod().id().str()));
+  GANTRY_CHECK_OK(RemoveFilestores(FilestorePaths(spec_, pod().id().str())));
+  hooks().Delete();
+  return {};
 }
 
 Result<bool> SubContainer::TakeUpStart(Deadline deadline) {
@@ -359,6 +369,7 @@ Result<bool> SubContainer::TakeUpStart(Deadline deadline) {
 Status SubContainer::Recover(const std::string& blob) {
   GANTRY_CHECK_OK(ReadSpec());
   gofer_.process = pod().context().FindSpawned(GoferTag(id().str()));
+  hooks().Recover();
   if (blob.empty()) {
     GANTRY_CHECK_OK(Delete());
     return Fail(Code::kAborted, "recover container '{}': its creation was cut short", id().str());

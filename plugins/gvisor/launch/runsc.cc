@@ -154,7 +154,7 @@ Result<std::shared_ptr<const Runsc>> ProbeRunsc(const std::string& path) {
   GANTRY_TRY(const std::string gofer, Ask(path, {"help", "gofer"}));
   GANTRY_TRY(const std::string boot, Ask(path, {"help", "boot"}));
   GANTRY_TRY(const std::string global, Ask(path, {"flags"}));
-  found->dialect = {FlagsIn(global), FlagsIn(boot), FlagsIn(gofer)};
+  found->dialect = {FlagsIn(global), FlagsIn(boot), FlagsIn(gofer), gofer.contains("<container")};
   GANTRY_TRY(found->sentry, FindSentry(path, found->dialect.boot));
   found->release = ReleaseIn(version);
   found->sentry_release = found->release;

@@ -33,6 +33,8 @@ struct Dialect {
   std::set<std::string> global;
   std::set<std::string> boot;
   std::set<std::string> gofer;
+  /// A gofer runs the hooks of createContainer: it is what it wants to be told its container for.
+  bool gofer_runs_hooks = false;
 
   /// Of those that each launch needs the first that is missing; empty: none is.
   std::string Missing() const;

@@ -98,6 +98,7 @@ class Starter {
     GANTRY_TRY(record_.place.flags, FlagsFor(plan_.runsc, pod_.flags(), plan_.bundle));
     record_.runsc = plan_.runsc.runsc.path;
     record_.asks_for_mounts = plan_.runsc.dialect.gofer.contains("rpc-fd");
+    record_.runs_hooks = plan_.runsc.dialect.gofer_runs_hooks;
     record_.conf = pod_.flags().ConfJson();
     record_.volumes = plan_.spec.volumes;
     record_.host_network = pod_.flags().network == Network::kHost;

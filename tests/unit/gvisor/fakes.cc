@@ -108,6 +108,16 @@ Result<std::shared_ptr<HostProcess>> FakeSandboxContext::Spawn(SpawnRequest requ
   return process;
 }
 
+std::shared_ptr<HostProcess> FakeSandboxContext::FindSpawned(std::string_view tag) {
+  const auto found = left.find(tag);
+  if (found == left.end()) {
+    return nullptr;
+  }
+  auto process = std::move(found->second);
+  left.erase(found);
+  return process;
+}
+
 Result<std::shared_ptr<HostProcess>> FakeSandboxContext::Adopt(HostPid pid) {
   return Fail(Code::kNotFound, "adopt {}: not in this fake", pid.value);
 }

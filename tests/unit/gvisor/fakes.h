@@ -48,7 +48,7 @@ class FakeSandboxContext : public SandboxContext {
   Result<std::shared_ptr<HostProcess>> Adopt(HostPid pid) override;
   Result<std::shared_ptr<HostProcess>> Recover(HostPid pid, uint64_t start_time) override;
 
-  std::shared_ptr<HostProcess> FindSpawned(std::string_view) override { return nullptr; }
+  std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) override;
 
   Result<std::unique_ptr<Watch>> WatchReadable(int fd, std::function<void()> ready) override;
 
@@ -82,6 +82,8 @@ class FakeSandboxContext : public SandboxContext {
   std::map<std::string, UniqueFd, std::less<>> stored;
   std::vector<std::string> log;
   std::vector<std::string> tags;
+  /// By their tags, what an engine before this one has started.
+  std::map<std::string, std::shared_ptr<HostProcess>, std::less<>> left;
   std::vector<std::shared_ptr<HostProcess>> spawned;
   std::chrono::milliseconds time_left = std::chrono::milliseconds::max();
 
