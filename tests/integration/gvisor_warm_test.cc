@@ -49,6 +49,27 @@ TEST_F(GvisorWarm, TakesOneThatWaits) {
   EXPECT_TRUE(WaitGone(sentry));
 }
 
+TEST_F(GvisorWarm, GoesOnWithTheLogThatItHasBegun) {
+  const std::string folder = settings().root + "/" + Id("-logs");
+  Restart(1, "        debug-log: " + folder + "/%COMMAND%.log\n");
+  const std::string log = folder + "/boot.log";
+  const size_t before = ReadText(log).size();
+  EXPECT_GT(before, 0U);
+  const PodConfig config = NamedPod();
+  RunPodOf(config);
+  ExpectItWorks(config);
+  EXPECT_EQ(Count("warm_taken"), 1U);
+  EXPECT_TRUE(WaitForText(log, config.hostname, before)) << ReadText(log);
+  EXPECT_GT(ReadText(folder + "/gofer.log").size(), 0U);
+  // A pod that boots its own has a user log, which this one could not be given.
+  EXPECT_FALSE(std::filesystem::exists(config.log_directory + "/gvisor.log"));
+  Restart(0);
+  const PodConfig cold = NamedPod("-cold");
+  RunPod(cold);
+  EXPECT_TRUE(std::filesystem::exists(cold.log_directory + "/gvisor.log"));
+  std::filesystem::remove_all(folder);
+}
+
 TEST_F(GvisorWarm, IsReplacedWhenTaken) {
   Restart(2);
   const std::vector<pid_t> before = Waiting();

@@ -47,9 +47,9 @@ PodConfig GvisorWarmTest::NamedPod(const std::string& suffix) {
   return config;
 }
 
-void GvisorWarmTest::Restart(uint32_t warm) {
+void GvisorWarmTest::Restart(uint32_t warm, const std::string& flags) {
   WriteText(settings().root + "/gantry.yaml",
-            GantryConfiguration(settings()) + "      warm: " + std::to_string(warm) + "\n");
+            GantryConfiguration(settings()) + flags + "      warm: " + std::to_string(warm) + "\n");
   if (node().Keeper().pid == 0) {
     // A test before has killed it; this brings another.
     ASSERT_EQ(RunContainer({"--rm"}, Id("-first"), {"true"}).status, 0);

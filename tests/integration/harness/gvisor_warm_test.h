@@ -24,8 +24,9 @@ class GvisorWarmTest : public CriTest {
   /// With a name, and with that a network, of its own.
   PodConfig NamedPod(const std::string& suffix = "");
 
-  /// An engine whose handler has so many. Fails the test where they are not ready.
-  void Restart(uint32_t warm);
+  /// An engine whose handler has so many. Fails the test where they are not ready. `flags`: of
+  /// runsc, beside the platform: lines of YAML.
+  void Restart(uint32_t warm, const std::string& flags = "");
   void AwaitReady(uint32_t warm);
 
   /// Of `gantryctl status`; none: it says nothing of the kind.
