@@ -18,8 +18,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kFlagAnnotation = "dev.gvisor.flag.";
-
 /// What a pod may set though the operator has not allowed it to set all.
 /// Source: runsc/config/flags.go, isFlagExplicitlyAllowed and its list.
 bool IsHarmless(std::string_view name, std::string_view value) {

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gantry/error.h>
@@ -57,6 +58,9 @@ struct Flags {
 };
 
 using Annotations = std::map<std::string, std::string>;
+
+/// What an annotation that sets a flag begins with.
+inline constexpr std::string_view kFlagAnnotation = "dev.gvisor.flag.";
 
 /// `flags`: of the handler. Errors: kInvalidArgument naming the flag, as an option or an
 /// annotation, for a value that none can be, for what may not be overridden and for what
