@@ -86,7 +86,11 @@ void GvisorBackend::Leave() {
 
 std::vector<BackendCount> GvisorBackend::Counts() {
   const auto warm = Shared().warm;
-  return warm ? warm->Counts() : std::vector<BackendCount>();
+  std::vector<BackendCount> counts = warm ? warm->Counts() : std::vector<BackendCount>();
+  if (const uint64_t creates = runscs_->creates(); creates > 0) {
+    counts.push_back({"", "runsc_creates", creates});
+  }
+  return counts;
 }
 
 Result<std::unique_ptr<Sandbox>> GvisorBackend::CreateSandbox(const SandboxRequest& request,

@@ -26,14 +26,19 @@ std::string TextOf(const Runsc& runsc) {
 NodeNeed NeedOfCanary(const Options& options, const Runsc& runsc, const std::string& platform) {
   NodeNeed need{
       .what = Format("canary ({})", platform), .met = false, .optional = false, .detail = {}};
-  const auto proof = ReadProof(options.root, runsc, platform);
-  if (!proof) {
-    need.optional = true;
-    need.detail = "not run yet; it runs with the first sandbox";
-  } else {
-    need.met = proof->failure.empty();
-    need.detail = need.met ? runsc.runsc.path + " starts sandboxes" : proof->failure;
+  need.optional = true;
+  std::string failure = WhatIsMissing(runsc);
+  if (failure.empty()) {
+    auto proof = ReadProof(options.root, runsc, platform);
+    if (!proof) {
+      need.detail = "not run yet; it runs with the first sandbox";
+      return need;
+    }
+    failure = std::move(proof->failure);
   }
+  need.met = failure.empty();
+  need.detail = need.met ? runsc.runsc.path + " starts sandboxes"
+                         : "pods are started by 'runsc create', none is pre-booted: " + failure;
   return need;
 }
 

@@ -25,6 +25,9 @@ std::string PodRecord::ToJson() const {
                      {"own_id", own_id},
                      {"pid", pid},
                      {"start_time", start_time},
+                     {"by_create", by_create},
+                     {"gofer_pid", gofer_pid},
+                     {"gofer_start_time", gofer_start_time},
                      {"socket", socket},
                      {"bundle", place.bundle},
                      {"cgroups", place.cgroups},
@@ -71,6 +74,9 @@ Result<PodRecord> PodRecord::FromJson(const std::string& text) {
     record.volumes = json.value("volumes", std::vector<Volume>());
     record.runs_hooks = json.value("runs_hooks", false);
     record.oom_kills = json.value("oom_kills", uint64_t{0});
+    record.by_create = json.value("by_create", false);
+    record.gofer_pid = json.value("gofer_pid", 0);
+    record.gofer_start_time = json.value("gofer_start_time", uint64_t{0});
     record.out_of_memory = json.value("out_of_memory", false);
   } catch (const Json::exception& e) {
     return Fail(Code::kDataLoss, "read the state of a sandbox: {}", e.what());

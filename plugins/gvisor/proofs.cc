@@ -36,7 +36,7 @@ Status Proofs::FindOut(SandboxContext& context, const Runsc& runsc, const std::s
   }
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(clock_() - begin);
   context.Log(
-      shown ? LogLevel::kInfo : LogLevel::kError,
+      shown ? LogLevel::kInfo : LogLevel::kDebug,
       shown ? Format("'{}' starts sandboxes: a canary took {} ms", runsc.runsc.path, took.count())
             : shown.error().message);
   const Status written = WriteProof(root, runsc, plan.platform, shown ? "" : shown.error().message);

@@ -20,8 +20,9 @@
 
 namespace gantry::gvisor {
 
-/// A build that failed is tried again after that time: what was wrong may have been the node.
-inline constexpr std::chrono::seconds kNextCanary{30};
+/// A build that failed is tried again after that time: what was wrong may have been the node. Pods
+/// do not wait for it but one, whose start it delays.
+inline constexpr std::chrono::minutes kNextCanary{5};
 
 /// Thread: workers.
 class Proofs {

@@ -56,15 +56,19 @@ Status RootContainer::ReadRequest(const ContainerRequest& request,
   return {};
 }
 
-Status RootContainer::Create(const ContainerRequest& request, const Runsc& runsc) {
+Status RootContainer::Create(const ContainerRequest& request, const Launcher& launcher) {
   GANTRY_CHECK_OK(ReadRequest(request));
   GANTRY_CHECK_OK(hooks().Begin());
   if (!checkpoint_.empty()) {
-    GANTRY_CHECK_OK(CheckImage(checkpoint_, runsc));
+    GANTRY_CHECK_OK(CheckImage(checkpoint_, *launcher.runsc));
   }
-  SentryPlan plan{.runsc = runsc, .spec = spec_, .container = id().str(), .bundle = bundle()};
+  SentryPlan plan{
+      .runsc = *launcher.runsc, .spec = spec_, .container = id().str(), .bundle = bundle()};
+  plan.by_create = launcher.by_create;
   GANTRY_TRY(plan.cgroups, context().MakeCgroups());
-  GANTRY_TRY(Streams streams, TakeStreams(context().init()));
+  // What `runsc create` gets as its own streams is nobody's controlling terminal.
+  const auto kind = launcher.by_create.empty() ? ConsoleKind::kControlling : ConsoleKind::kForeign;
+  GANTRY_TRY(Streams streams, TakeStreams(context().init(), kind));
   plan.terminal = streams.terminal;
   plan.stdio = std::move(streams.ends);
   auto gofer = StartSentry(pod(), std::move(plan));
@@ -152,6 +156,10 @@ Status RootContainer::KillAll(uint32_t signal) {
                                                      : Kill(signal);
 }
 
+Status RootContainer::ConsoleSignal(uint32_t signal) {
+  return Signal({.container = id().str(), .mode = SignalMode::kForeground}, signal);
+}
+
 std::optional<ContainerEnd> RootContainer::End() const {
   const auto process = pod().process();
   if (process && !process->Ended()) {
@@ -180,9 +188,18 @@ Status RootContainer::ReadAgain(const ContainerRequest& request) {
   return ReadRequest(request) ? Status() : ReadRequest(request, std::vector<Volume>());
 }
 
+GoferProcess RootContainer::FindGofer() {
+  SandboxContext& sandbox = pod().context();
+  const PodRecord record = pod().record();
+  if (record.gofer_pid == 0) {
+    return sandbox.FindSpawned(GoferTag(id().str()));
+  }
+  return sandbox.Recover({record.gofer_pid}, record.gofer_start_time).value_or(nullptr);
+}
+
 Status RootContainer::Recover(const ContainerRequest& request, const std::string& blob) {
   GANTRY_CHECK_OK(ReadAgain(request));
-  gofer_ = pod().context().FindSpawned(GoferTag(id().str()));
+  gofer_ = FindGofer();
   hooks().Recover();
   if (blob.empty()) {
     GANTRY_CHECK_OK(Delete());

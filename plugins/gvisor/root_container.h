@@ -21,7 +21,7 @@ class RootContainer : public GvisorContainer {
   using GvisorContainer::GvisorContainer;
 
   /// Boots the sentry. On failure nothing is left.
-  Status Create(const ContainerRequest& request, const Runsc& runsc);
+  Status Create(const ContainerRequest& request, const Launcher& launcher);
   /// After a restart of the engine. `blob`: what was saved, or empty. Errors: kAborted: it was
   /// never finished, and what there was of it has been removed.
   Status Recover(const ContainerRequest& request, const std::string& blob);
@@ -30,6 +30,7 @@ class RootContainer : public GvisorContainer {
   Status Start() override;
   Status Kill(uint32_t signal) override;
   Status KillAll(uint32_t signal) override;
+  Status ConsoleSignal(uint32_t signal) override;
   Status Delete() override;
 
  protected:
@@ -40,6 +41,7 @@ class RootContainer : public GvisorContainer {
   Status ReadRequest(const ContainerRequest& request,
                      std::optional<std::vector<Volume>> volumes = {});
   Status ReadAgain(const ContainerRequest& request);
+  GoferProcess FindGofer();
 
   Spec spec_;
   /// The directory that it is restored from; or empty.

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <gantry/format.h>
+
 namespace gantry::gvisor {
 namespace {
 
@@ -21,22 +23,56 @@ Result<std::shared_ptr<const Runsc>> Runscs::Get(const std::string& path) {
     return found->second;
   }
   GANTRY_TRY(auto probed, ProbeRunsc(path));
-  if (const std::string missing = probed->dialect.Missing(); !missing.empty()) {
-    return Fail(Code::kFailedPrecondition,
-                "use '{}': this build has no '{}', which gantry needs; install a release that has",
-                path, missing);
-  }
   known_[path] = probed;
   return probed;
+}
+
+void Runscs::WarnOnce(SandboxContext& context, const Launcher& launcher,
+                      const std::string& platform) {
+  const Runsc& runsc = *launcher.runsc;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& told = told_[{runsc.runsc.path, platform}];
+    const std::pair build(runsc.identity, runsc.sentry_identity);
+    if (told == build) {
+      return;
+    }
+    told = build;
+  }
+  context.Log(LogLevel::kWarning,
+              Format("pods are started by '{} create' (platform {}), which takes longer, and none "
+                     "is pre-booted: {}",
+                     runsc.runsc.path, platform, launcher.by_create));
+}
+
+Result<Launcher> Runscs::GetLauncher(const std::string& path, SandboxContext& context,
+                                     const std::string& root, const CanaryPlan& plan) {
+  Launcher launcher;
+  GANTRY_TRY(launcher.runsc, Get(path));
+  launcher.by_create = WhatIsMissing(*launcher.runsc);
+  if (launcher.by_create.empty()) {
+    const Status proved = proofs_.Require(context, *launcher.runsc, root, plan);
+    if (!proved && proved.error().code != Code::kFailedPrecondition) {
+      return std::unexpected(proved.error());
+    }
+    launcher.by_create = proved ? std::string() : proved.error().message;
+  }
+  if (!launcher.by_create.empty()) {
+    WarnOnce(context, launcher, plan.platform);
+  }
+  return launcher;
 }
 
 Result<std::shared_ptr<const Runsc>> Runscs::GetProven(const std::string& path,
                                                        SandboxContext& context,
                                                        const std::string& root,
                                                        const CanaryPlan& plan) {
-  GANTRY_TRY(auto runsc, Get(path));
-  GANTRY_CHECK_OK(proofs_.Require(context, *runsc, root, plan));
-  return runsc;
+  GANTRY_TRY(Launcher launcher, GetLauncher(path, context, root, plan));
+  if (!launcher.by_create.empty()) {
+    return Fail(Code::kFailedPrecondition, "use '{}' without 'runsc create': {}", path,
+                launcher.by_create);
+  }
+  return launcher.runsc;
 }
 
 }  // namespace gantry::gvisor

@@ -4,10 +4,13 @@
 // its file has been replaced.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include <gantry/error.h>
 
@@ -19,18 +22,35 @@ namespace gantry::gvisor {
 /// Thread: any.
 class Runscs {
  public:
+  explicit Runscs(Proofs::Prove prove = ProveRunsc) : proofs_(std::move(prove)) {}
+
   /// Of the program at `path`. Errors: kFailedPrecondition saying what is wrong with it.
   /// Blocks: where it is new, for its answers.
   Result<std::shared_ptr<const Runsc>> Get(const std::string& path);
-  /// The same, of a build that starts sandboxes. Errors: as `Proofs::Require`.
+  /// The same, and how it starts sandboxes: where they are by `runsc create`, the log says so
+  /// once for each build and platform. Errors: those of `Proofs::Require` that show nothing.
   /// Blocks: where it is new, for a canary. Thread: workers.
+  Result<Launcher> GetLauncher(const std::string& path, SandboxContext& context,
+                               const std::string& root, const CanaryPlan& plan);
+  /// The same, of a build whose processes gantry starts itself. Errors: kFailedPrecondition for
+  /// another one.
   Result<std::shared_ptr<const Runsc>> GetProven(const std::string& path, SandboxContext& context,
                                                  const std::string& root, const CanaryPlan& plan);
 
+  /// How many sandboxes were to be started by `runsc create`.
+  uint64_t creates() const { return creates_; }
+
+  void CountCreate() { ++creates_; }
+
  private:
+  void WarnOnce(SandboxContext& context, const Launcher& launcher, const std::string& platform);
+
+  std::atomic<uint64_t> creates_ = 0;
   /// Guards what follows; held while one is asked.
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const Runsc>> known_;
+  /// Builds and platforms that the log has told of.
+  std::map<std::pair<std::string, std::string>, std::pair<FileIdentity, FileIdentity>> told_;
   Proofs proofs_;
 };
 

@@ -36,14 +36,18 @@ Result<Options> RequestOptions(const std::string& document, const Options& base,
   return options;
 }
 
-Result<std::shared_ptr<const Runsc>> ProvenRunsc(Pod& pod, Runscs& runscs,
-                                                 const std::string& bundle) {
+Result<Launcher> LauncherFor(Pod& pod, Runscs& runscs, const std::string& bundle) {
   const Options& options = pod.options();
   GANTRY_TRY(const std::string binary, FindRunsc(options));
-  return runscs.GetProven(binary, pod.context(), options.root,
-                          {.platform = pod.flags().platform,
-                           .directories = CanaryDirectories(bundle, options.root),
-                           .limit = options.timeout});
+  GANTRY_TRY(Launcher launcher,
+             runscs.GetLauncher(binary, pod.context(), options.root,
+                                {.platform = pod.flags().platform,
+                                 .directories = CanaryDirectories(bundle, options.root),
+                                 .limit = options.timeout}));
+  if (!launcher.by_create.empty()) {
+    runscs.CountCreate();
+  }
+  return launcher;
 }
 
 }  // namespace
@@ -137,10 +141,12 @@ void GvisorSandbox::SayWhatIsIgnored() {
   }
 }
 
-Status GvisorSandbox::StartCold(const Runsc& runsc) {
+Status GvisorSandbox::StartCold(const Launcher& launcher) {
   GANTRY_TRY(const Spec spec,
              MakeOwnRootSpec(OwnRootOf(request_, config_), request_.bundle, pod_->flags().overlay));
-  SentryPlan plan{.runsc = runsc, .spec = spec, .container = "", .bundle = request_.bundle};
+  SentryPlan plan{
+      .runsc = *launcher.runsc, .spec = spec, .container = "", .bundle = request_.bundle};
+  plan.by_create = launcher.by_create;
   plan.cgroups = request_.cgroups;
   GANTRY_TRY(plan.image, PauseImage());
   GANTRY_TRY([[maybe_unused]] const GoferProcess none, StartSentry(*pod_, std::move(plan)));
@@ -191,11 +197,12 @@ bool GvisorSandbox::StartWarm(const Runsc& runsc, WarmPool::Starting& starting) 
 }
 
 Status GvisorSandbox::StartOwnRoot() {
-  GANTRY_TRY(const auto runsc, ProvenRunsc(*pod_, *shared_.runscs, request_.bundle));
+  GANTRY_TRY(const Launcher launcher, LauncherFor(*pod_, *shared_.runscs, request_.bundle));
   GANTRY_CHECK_OK(MakePodFiles(request_.bundle, config_));
   WarmPool::Starting starting(shared_.warm.get());
-  if (!StartWarm(*runsc, starting)) {
-    GANTRY_CHECK_OK(StartCold(*runsc));
+  const bool is_warm = launcher.by_create.empty() && StartWarm(*launcher.runsc, starting);
+  if (!is_warm) {
+    GANTRY_CHECK_OK(StartCold(launcher));
   }
   return pod_->context().Bind(pod_->process());
 }
@@ -261,9 +268,9 @@ Result<std::unique_ptr<Container>> GvisorSandbox::CreateContainer(const Containe
   if (is_own_root() || pod_->sentry()) {
     return CreateSubContainer(request, context);
   }
-  GANTRY_TRY(const auto runsc, ProvenRunsc(*pod_, *shared_.runscs, request.bundle));
+  GANTRY_TRY(const Launcher launcher, LauncherFor(*pod_, *shared_.runscs, request.bundle));
   auto container = std::make_unique<RootContainer>(request, context, pod_);
-  GANTRY_CHECK_OK(container->Create(request, *runsc));
+  GANTRY_CHECK_OK(container->Create(request, launcher));
   return container;
 }
 

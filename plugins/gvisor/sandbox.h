@@ -62,7 +62,7 @@ class GvisorSandbox : public Sandbox {
   /// What the pod asks for and a sentry does not have is said in the log.
   void SayWhatIsIgnored();
   Status StartOwnRoot();
-  Status StartCold(const Runsc& runsc);
+  Status StartCold(const Launcher& launcher);
   bool StartWarm(const Runsc& runsc, WarmPool::Starting& starting);
   Status StartIn(const WarmEntry& entry);
   Result<std::unique_ptr<Container>> CreateSubContainer(ContainerRequest request,

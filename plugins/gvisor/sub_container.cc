@@ -54,6 +54,11 @@ Status SubContainer::ReadSpec() {
                 "container, which gVisor cannot do",
                 id().str(), spec_.mapped_mount);
   }
+  if (pod().record().by_create && !spec_.uids.empty()) {
+    // In the one that runsc has made nobody can drop his groups, so the gofer gets another one,
+    // with the same ids, as those that gantry starts itself do.
+    spec_.userns_path.clear();
+  }
   return {};
 }
 

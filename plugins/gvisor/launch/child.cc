@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -94,8 +95,21 @@ Status Isolate(const Spec& spec, bool network, SpawnRequest& request) {
   }
   request.uid = 0;
   request.gid = 0;
-  request.rlimits = {{RLIMIT_MEMLOCK, Raised(RLIMIT_MEMLOCK, RLIM_INFINITY)},
-                     {RLIMIT_NOFILE, Raised(RLIMIT_NOFILE, kOpenFiles)}};
+  request.rlimits = SentryLimits();
+  return {};
+}
+
+std::vector<std::pair<int, rlimit>> SentryLimits() {
+  return {{RLIMIT_MEMLOCK, Raised(RLIMIT_MEMLOCK, RLIM_INFINITY)},
+          {RLIMIT_NOFILE, Raised(RLIMIT_NOFILE, kOpenFiles)}};
+}
+
+Status EndProcess(HostProcess* process, std::chrono::milliseconds limit) {
+  if (process == nullptr || process->Ended()) {
+    return {};
+  }
+  IgnoreError(process->Signal(SIGKILL), "it may have ended by itself");
+  GANTRY_TRY([[maybe_unused]] const WaitStatus end, process->Wait(limit));
   return {};
 }
 

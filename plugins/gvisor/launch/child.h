@@ -3,6 +3,9 @@
 // What a sentry and a gofer have in common as processes of the host.
 #pragma once
 
+#include <sys/resource.h>
+
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -59,6 +62,13 @@ struct LaunchPlace {
 /// gVisor wants. `network`: it gets an empty one, else the starter's, or one that it joins.
 /// Errors: kNotFound: there is no user namespace at the spec's path.
 Status Isolate(const Spec& spec, bool network, SpawnRequest& request);
+
+/// The limits that gVisor wants, as far as they may be raised.
+std::vector<std::pair<int, rlimit>> SentryLimits();
+
+/// Kills it. Null, or ended: success. Errors: kDeadlineExceeded: the kernel has not ended it yet.
+/// Blocks: up to `limit`.
+Status EndProcess(HostProcess* process, std::chrono::milliseconds limit);
 
 /// A file in memory with that text, open for reading alone.
 Result<UniqueFd> MemoryFile(const char* name, std::string_view text);

@@ -72,7 +72,7 @@ Result<Program> FindSentry(const std::string& runsc, std::set<std::string>& boot
       return Open(sidecar);
     }
   }
-  return Open(runsc);
+  return Program{runsc, UniqueFd()};
 }
 
 }  // namespace
@@ -143,6 +143,13 @@ std::string ReleaseEnvironment(const Runsc& runsc, bool same) {
     return {};
   }
   return Format("GVISOR_ENFORCE_RELEASE={}{}", same ? "" : "SKIP:", runsc.release);
+}
+
+std::string WhatIsMissing(const Runsc& runsc) {
+  const std::string missing = runsc.dialect.Missing();
+  return missing.empty() ? std::string()
+                         : Format("'{}': this build has no '{}', which gantry needs",
+                                  runsc.runsc.path, missing);
 }
 
 Result<std::shared_ptr<const Runsc>> ProbeRunsc(const std::string& path) {

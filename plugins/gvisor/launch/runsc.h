@@ -49,7 +49,8 @@ struct Program {
 /// Thread: any; does not change.
 struct Runsc {
   Program runsc;
-  /// The sentry on its own where the release has one, else `runsc` again.
+  /// The sentry on its own where the release has one, else `runsc` again, which is not opened
+  /// twice.
   Program sentry;
   FileIdentity identity;
   FileIdentity sentry_identity;
@@ -63,6 +64,15 @@ struct Runsc {
 
   /// Its sentry is of another release, as far as they tell.
   bool IsMixed() const;
+
+  const UniqueFd& sentry_file() const { return sentry.file ? sentry.file : runsc.file; }
+};
+
+/// How sandboxes are started with a build.
+struct Launcher {
+  std::shared_ptr<const Runsc> runsc;
+  /// Why it is by `runsc create`; empty: gantry starts its processes itself.
+  std::string by_create;
 };
 
 /// What is wrong with a mixed one.
@@ -78,6 +88,9 @@ std::string ReleaseEnvironment(const Runsc& runsc, bool same);
 /// Asks the binary. Errors: kFailedPrecondition: it does not answer. Blocks: up to some
 /// seconds, mostly 0.1. Thread: any.
 Result<std::shared_ptr<const Runsc>> ProbeRunsc(const std::string& path);
+
+/// Why gantry cannot run its internal commands, as far as its help tells; empty: it may.
+std::string WhatIsMissing(const Runsc& runsc);
 
 /// Every ` -name` in a help text. For tests.
 std::set<std::string> FlagsIn(std::string_view help);

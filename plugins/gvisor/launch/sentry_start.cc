@@ -11,6 +11,7 @@
 #include <gantry/format.h>
 
 #include "plugins/gvisor/launch/boot.h"
+#include "plugins/gvisor/launch/create.h"
 #include "plugins/gvisor/launch/filestore.h"
 #include "plugins/gvisor/launch/gofer.h"
 #include "plugins/gvisor/network/netns.h"
@@ -22,7 +23,9 @@ namespace gantry::gvisor {
 namespace {
 
 /// What sentry and gofer leave in the bundle.
-Status RemoveFiles(const std::string& bundle) {
+Status RemoveFiles(SandboxContext& context, const std::string& bundle,
+                   std::chrono::milliseconds limit) {
+  GANTRY_CHECK_OK(RemoveCreated(context, bundle, limit));
   GANTRY_CHECK_OK(RemoveFile(bundle + "/" + kSocketName));
   GANTRY_CHECK_OK(RemoveLog(bundle, kSentryLog));
   return RemoveLog(bundle, kGoferLog);
@@ -36,6 +39,7 @@ class Starter {
     Status started = TryStart();
     if (!started) {
       AddWords(started.error());
+      AddReason(started.error());
       Undo();
       return std::unexpected(started.error());
     }
@@ -45,6 +49,11 @@ class Starter {
  private:
   Status TryStart() {
     GANTRY_CHECK_OK(Prepare());
+    GANTRY_CHECK_OK(record_.by_create ? StartByCreate() : StartProcesses());
+    return Keep();
+  }
+
+  Status StartProcesses() {
     GANTRY_TRY(auto filestores, MakeFilestores(plan_.spec, pod_.flags().overlay, pod_.id().str()));
     const GoferPlan gofer_plan = PlanGofer();
     if (plan_.spec.NeedsGofer()) {
@@ -55,8 +64,29 @@ class Starter {
     if (gofer_.process) {
       GANTRY_CHECK_OK(AnswerQuestions(gofer_, gofer_plan, pod_.StepDeadline()));
     }
-    GANTRY_CHECK_OK(AwaitBoot(boot_, plan_.bundle, kSentryLog, pod_.StepDeadline()));
-    return Keep();
+    return AwaitBoot(boot_, plan_.bundle, kSentryLog, pod_.StepDeadline());
+  }
+
+  Status StartByCreate() {
+    // The command makes them itself, where there is none.
+    GANTRY_CHECK_OK(RemoveFilestores(FilestorePaths(plan_.spec, pod_.id().str())));
+    CreatePlan create{.runsc = plan_.runsc,
+                      .spec = plan_.spec,
+                      .flags = pod_.flags(),
+                      .id = RootId(),
+                      .bundle = plan_.bundle,
+                      .cgroups = plan_.cgroups,
+                      .stdio = std::move(plan_.stdio),
+                      .image = std::move(plan_.image)};
+    GANTRY_TRY(Created created, RunCreate(pod_.context(), std::move(create), pod_.StepDeadline()));
+    boot_.process = std::move(created.sentry);
+    gofer_.process = std::move(created.gofer);
+    record_.socket = std::move(created.socket);
+    if (gofer_.process) {
+      record_.gofer_pid = gofer_.process->pid().value;
+      record_.gofer_start_time = gofer_.process->start_time();
+    }
+    return {};
   }
 
   /// A sentry whose gofer has ended only says that it has told no mounts.
@@ -64,6 +94,13 @@ class Starter {
     const std::string words = LastWords(plan_.bundle, kGoferLog);
     if (!words.empty() && !error.message.contains(words)) {
       error.message += "; its gofer says: " + words;
+    }
+  }
+
+  /// Else it would not be understood why it was tried that way.
+  void AddReason(Error& error) const {
+    if (record_.by_create) {
+      error.message += "; it was started so because: " + plan_.by_create;
     }
   }
 
@@ -78,7 +115,8 @@ class Starter {
                 "they go with the snapshot");
     IgnoreError(RemoveFilestores(VolumeFiles(plan_.spec.volumes, pod_.id().str())),
                 "they go with the volumes");
-    IgnoreError(RemoveFiles(plan_.bundle), "they go with the bundle");
+    IgnoreError(RemoveFiles(pod_.context(), plan_.bundle, pod_.options().timeout),
+                "they go with the bundle");
     pod_.context().Drop(kRunscName);
     pod_.Have(nullptr, nullptr);
   }
@@ -88,6 +126,7 @@ class Starter {
       return Fail(Code::kFailedPrecondition, "use '{}': {}", plan_.runsc.runsc.path,
                   WhyMixed(plan_.runsc));
     }
+    record_.by_create = !plan_.by_create.empty();
     if (!plan_.spec.has_netns && pod_.flags().network == Network::kSandbox) {
       pod_.UseHostNetwork();
     }
@@ -159,7 +198,7 @@ class Starter {
   Result<BootPlan> PlanBoot(std::vector<UniqueFd> filestores) {
     BootPlan boot{.place = record_.place,
                   .spec = plan_.spec,
-                  .program = plan_.runsc.sentry.file,
+                  .program = plan_.runsc.sentry_file(),
                   .flags = pod_.flags(),
                   .id = RootId(),
                   .log_owner = LogOwnerOf(pod_.id().str()),
@@ -196,15 +235,6 @@ class Starter {
   Boot boot_;
 };
 
-Status End(HostProcess* process, std::chrono::milliseconds limit) {
-  if (process == nullptr || process->Ended()) {
-    return {};
-  }
-  IgnoreError(process->Signal(SIGKILL), "it may have ended by itself");
-  GANTRY_TRY([[maybe_unused]] const WaitStatus end, process->Wait(limit));
-  return {};
-}
-
 }  // namespace
 
 std::string GoferTag(const std::string& container) { return StoreName("gofer", container); }
@@ -234,15 +264,15 @@ Status RemoveSentry(Pod& pod, const GoferProcess& gofer, const std::string& bund
     sentry->Hangup();
   }
   KeepWhetherMemoryEndedIt(pod);
-  GANTRY_CHECK_OK(End(pod.process().get(), limit));
+  GANTRY_CHECK_OK(EndProcess(pod.process().get(), limit));
   if (pod.record().pid == 0) {
     // An engine before may have come as far, and not have kept it.
-    GANTRY_CHECK_OK(End(context.FindSpawned(kBootTag).get(), limit));
+    GANTRY_CHECK_OK(EndProcess(context.FindSpawned(kBootTag).get(), limit));
   }
-  GANTRY_CHECK_OK(End(gofer.get(), limit));
+  GANTRY_CHECK_OK(EndProcess(gofer.get(), limit));
   context.Drop(kRunscName);
   const std::string place = pod.record().place.bundle;
-  return RemoveFiles(place.empty() ? bundle : place);
+  return RemoveFiles(context, place.empty() ? bundle : place, limit);
 }
 
 }  // namespace gantry::gvisor

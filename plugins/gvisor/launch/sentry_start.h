@@ -11,6 +11,7 @@
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
+#include "plugins/gvisor/launch/flags.h"
 #include "plugins/gvisor/launch/runsc.h"
 #include "plugins/gvisor/pod.h"
 #include "plugins/gvisor/spec.h"
@@ -19,6 +20,8 @@ namespace gantry::gvisor {
 
 struct SentryPlan {
   const Runsc& runsc;
+  /// Why it is started by `runsc create`; empty: directly.
+  std::string by_create{};
   const Spec& spec;
   /// The root container's; empty: gantry's own root.
   std::string container;

@@ -79,14 +79,14 @@ Result<Terminal> StoredTerminal(SandboxContext& sandbox, const std::string& name
 
 }  // namespace
 
-Result<Streams> TakeStreams(ProcessContext& process) {
+Result<Streams> TakeStreams(ProcessContext& process, ConsoleKind kind) {
   GANTRY_TRY(Stdio stdio, process.TakeStdio());
   if (!stdio.terminal) {
     return FromEnds(std::move(stdio));
   }
   GANTRY_TRY(Terminal terminal, Terminal::Open());
   GANTRY_TRY(Streams streams, FromTerminal(terminal.replica));
-  GANTRY_CHECK_OK(process.AttachConsole(std::move(terminal.master)));
+  GANTRY_CHECK_OK(process.AttachConsole(std::move(terminal.master), kind));
   return streams;
 }
 

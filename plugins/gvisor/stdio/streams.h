@@ -21,9 +21,9 @@ struct Streams {
 };
 
 /// Takes what the core has opened; of a terminal it makes one, whose master goes to the core.
-/// It is to become the sentry's controlling terminal.
+/// `kind`: whether it is to become the sentry's controlling terminal.
 /// Errors: as `ProcessContext::TakeStdio` and `AttachConsole`. Blocks: as they do.
-Result<Streams> TakeStreams(ProcessContext& process);
+Result<Streams> TakeStreams(ProcessContext& process, ConsoleKind kind);
 
 /// The same for a process whose start may be tried again: its terminal, nobody's controlling
 /// terminal on this host, lies in the sandbox's store under `name` with what the core is to get.

@@ -155,11 +155,14 @@ size_t FakeSandboxContext::Alive() const {
 }
 
 std::string FakeRunsc::WriteTo(const std::string& directory) const {
-  constexpr const char* kBoot =
+  std::string boot_flags =
       "--bundle --gofer-mount-confs --io-fds --mounts-fd --start-sync-fd --controller-fd "
       "--spec-fd --stdio-fds";
   constexpr const char* kGofer = "--bundle --gofer-mount-confs --spec-fd --mounts-fd --io-fds";
   constexpr const char* kGlobal = "--network --platform --root";
+  if (!lacks.empty()) {
+    boot_flags.replace(boot_flags.find(lacks), lacks.size(), "");
+  }
   const std::string path = directory + "/runsc";
   std::ofstream(path) << Format(R"SH(#!/bin/sh
 all="$*"
@@ -174,7 +177,7 @@ case " $all " in
 *" gofer "*) {};;
 esac
 )SH",
-                                version, lists_flags ? kBoot : "", lists_flags ? kGofer : "",
+                                version, lists_flags ? boot_flags : "", lists_flags ? kGofer : "",
                                 lists_flags ? kGlobal : "", boot, gofer);
   constexpr mode_t kMode = 0755;
   chmod(path.c_str(), kMode);

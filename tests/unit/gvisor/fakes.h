@@ -99,6 +99,8 @@ struct FakeRunsc {
   std::string gofer = "exit 0";
   bool lists_flags = true;
   std::string version = "fake";
+  /// A flag of `boot` that it does not list.
+  std::string lacks{};
 
   /// Gives its path.
   std::string WriteTo(const std::string& directory) const;

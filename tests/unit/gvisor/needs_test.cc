@@ -88,10 +88,21 @@ TEST_F(Needs, SayWhatTheCanaryHasShown) {
   Show("boot the sentry: it ended with 128");
   need = Find("canary (systrap)");
   EXPECT_FALSE(need.met);
-  EXPECT_FALSE(need.optional);
-  EXPECT_EQ(need.detail, "boot the sentry: it ended with 128");
+  EXPECT_TRUE(need.optional);
+  EXPECT_EQ(need.detail,
+            "pods are started by 'runsc create', none is pre-booted: boot the sentry: it ended "
+            "with 128");
   Show("");
   EXPECT_TRUE(Find("canary (systrap)").met);
+}
+
+TEST_F(Needs, SayWhichFlagABuildLacks) {
+  options_.binary_name = FakeRunsc{.lacks = "--spec-fd"}.WriteTo(dir_.path());
+  EXPECT_TRUE(Find("runsc").met);
+  const NodeNeed need = Find("canary (systrap)");
+  EXPECT_FALSE(need.met);
+  EXPECT_TRUE(need.optional);
+  EXPECT_THAT(need.detail, HasSubstr("this build has no 'boot --spec-fd'"));
 }
 
 TEST_F(Needs, SayWhetherThereAreUserNamespaces) {

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/launch/create.h"
+
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include <gantry/files.h>
+#include <gantry/format.h>
+#include <gantry/number.h>
+
+#include "plugins/gvisor/launch/child.h"
+#include "plugins/gvisor/launch/create_documents.h"
+#include "plugins/gvisor/launch/sentry_start.h"
+
+namespace gantry::gvisor {
+namespace {
+
+using std::string_literals::operator""s;
+
+constexpr const char* kTag = "create";
+/// What ends has nothing to wait for but the kernel.
+constexpr std::chrono::seconds kEndLimit{5};
+/// The spec is in it.
+constexpr size_t kMaxState = size_t{64} << 20;
+constexpr size_t kMaxLog = size_t{64} << 10;
+constexpr size_t kMaxArguments = size_t{256} << 10;
+
+std::string RootOf(const std::string& bundle) { return bundle + "/runsc"; }
+
+Status WriteBundle(const std::string& root, const CreatePlan& plan, std::optional<int> image) {
+  GANTRY_TRY(const std::string document, CreateDocument(plan.spec, image));
+  constexpr mode_t kFolder = 0700;
+  constexpr mode_t kFile = 0600;
+  if (mkdir(root.c_str(), kFolder) != 0 && errno != EEXIST) {
+    return FailErrno(errno, "make '{}'", root);
+  }
+  return WriteFile(root + "/config.json", document, kFile);
+}
+
+Result<SpawnRequest> MakeRequest(CreatePlan& plan) {
+  const std::string root = RootOf(plan.bundle);
+  ChildPlan child;
+  GANTRY_TRY(const auto flags, FlagsFor(plan.runsc, plan.flags, root));
+  child.Add(flags);
+  // The log must be there for its mode, and its words must be JSON whatever the flags say.
+  GANTRY_TRY([[maybe_unused]] const UniqueFd log, OpenLog(plan.bundle, kSentryLog));
+  const std::string path = LogPath(plan.bundle, kSentryLog);
+  child.Add("--log=" + path);
+  child.Add("--log-format=json");
+  const LogFlags& logs = plan.flags.logs;
+  for (const auto& [flag, value] : {std::pair("panic-log", logs.panic.empty() ? path : logs.panic),
+                                    std::pair("debug-log", logs.debug),
+                                    std::pair("debug-command", logs.commands),
+                                    std::pair("coverage-report", logs.coverage)}) {
+    if (!value.empty() && plan.runsc.dialect.global.contains(flag)) {
+      child.Add(Format("--{}={}", flag, value));
+    }
+  }
+  // Born in the pod's, with limits that are the core's to set.
+  child.Add("--ignore-cgroups=true");
+  child.Add("create");
+  child.Add("--bundle=" + root);
+  std::optional<int> image;
+  if (plan.image) {
+    image = child.Pass(std::move(plan.image));
+  }
+  GANTRY_CHECK_OK(WriteBundle(root, plan, image));
+  child.Add(plan.id);
+  GANTRY_TRY(SpawnRequest request, child.Finish("runsc", plan.runsc.runsc.file));
+  for (size_t number = 0; number < plan.stdio.size(); ++number) {
+    if (plan.stdio[number]) {
+      request.fds.emplace_back(std::move(plan.stdio[number]), static_cast<int>(number));
+    }
+  }
+  request.rlimits = SentryLimits();
+  request.cgroups = std::move(plan.cgroups);
+  request.tag = kTag;
+  return request;
+}
+
+std::string WordsIn(const std::string& bundle) {
+  return CreateWords(ReadTail(LogPath(bundle, kSentryLog), kMaxLog).value_or(""));
+}
+
+Status Await(HostProcess& command, const CreatePlan& plan, Deadline deadline) {
+  const auto end = command.Wait(Left(deadline));
+  if (!end) {
+    IgnoreError(EndProcess(&command, kEndLimit), "the kernel ends it in its time");
+    return Fail(end.error().code, "run 'runsc create' for '{}': it is not done in time: {}",
+                plan.id, WordsIn(plan.bundle));
+  }
+  if (end->raw != 0) {
+    return Fail(Code::kInternal, "run 'runsc create' for '{}': it ended with {}: {}", plan.id,
+                end->code(), WordsIn(plan.bundle));
+  }
+  return {};
+}
+
+/// The only one there is: how it is called is the build's to know.
+Result<CreateState> ReadState(const std::string& root) {
+  GANTRY_TRY(const auto names, ListDirectory(root));
+  for (const std::string& name : names) {
+    if (name.ends_with(".state")) {
+      GANTRY_TRY(const std::string text, ReadFile(Format("{}/{}", root, name), kMaxState));
+      return ReadCreateState(text);
+    }
+  }
+  return Fail(Code::kInternal, "read the state of 'runsc create': it has left none in '{}'", root);
+}
+
+/// Releases since 2026 keep a network namespace for gofers that the command starts later, none
+/// here. Source: runsc 2026-09, runsc/container/container.go, pinNullNetNS.
+Status Unpin(const std::string& root) {
+  const std::string path = root + "/null-netns";
+  if (umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0 && errno != ENOENT &&
+      errno != EINVAL) {
+    return FailErrno(errno, "unmount '{}'", path);
+  }
+  return {};
+}
+
+/// runsc gives its flags to each process that it starts.
+bool RunsWith(const std::string& root, HostPid pid) {
+  std::string argument = "\0--root="s;
+  argument += root;
+  argument += '\0';
+  const auto arguments = ReadFile(Format("/proc/{}/cmdline", pid.value), kMaxArguments);
+  return arguments && arguments->contains(argument);
+}
+
+/// Those whose parent had no time to write them down.
+Status EndStrays(SandboxContext& context, const std::string& root,
+                 std::chrono::milliseconds limit) {
+  GANTRY_TRY(const auto names, ListDirectory("/proc"));
+  for (const std::string& name : names) {
+    const auto number = ParseNumber(name);
+    const HostPid pid{number ? static_cast<int32_t>(*number) : 0};
+    if (!pid || !RunsWith(root, pid)) {
+      continue;
+    }
+    const auto process = context.Adopt(pid);
+    // From here on the number is that of this process.
+    if (process && RunsWith(root, pid)) {
+      GANTRY_CHECK_OK(EndProcess(process->get(), limit));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Created> RunCreate(SandboxContext& context, CreatePlan plan, Deadline deadline) {
+  const std::string root = RootOf(plan.bundle);
+  GANTRY_TRY(SpawnRequest request, MakeRequest(plan));
+  {
+    GANTRY_TRY(const auto command, context.Spawn(std::move(request)));
+    GANTRY_CHECK_OK(Await(*command, plan, deadline));
+  }
+  GANTRY_TRY(CreateState state, ReadState(root));
+  Created created;
+  created.socket = std::move(state.socket);
+  GANTRY_TRY(created.sentry, context.Adopt({state.sentry}));
+  if (state.gofer != 0) {
+    GANTRY_TRY(created.gofer, context.Adopt({state.gofer}));
+  }
+  GANTRY_CHECK_OK(Unpin(root));
+  return created;
+}
+
+Status RemoveCreated(SandboxContext& context, const std::string& bundle,
+                     std::chrono::milliseconds limit) {
+  const std::string root = RootOf(bundle);
+  if (!Exists(root)) {
+    return {};
+  }
+  // While it runs it may start others.
+  GANTRY_CHECK_OK(EndProcess(context.FindSpawned(kTag).get(), limit));
+  GANTRY_CHECK_OK(EndStrays(context, root, limit));
+  GANTRY_CHECK_OK(Unpin(root));
+  return RemoveTree(root);
+}
+
+}  // namespace gantry::gvisor
