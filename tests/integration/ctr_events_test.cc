@@ -96,8 +96,8 @@ TEST_F(CtrEvents, TellOfPauseAndResume) {
 TEST_F(CtrEvents, TellOfMemoryBeforeTheEnd) {
   Events events(node());
   const std::string id = Id();
-  RunContainer({"--rm", "--memory-limit", "16777216"}, id,
-               {"sh", "-c", "sh -c 'x=$(head -c 60000000 /dev/zero | tr \"\\0\" x)'; exit 1"});
+  RunContainer({"--rm", "--memory-limit", "67108864"}, id,
+               {"sh", "-c", "sh -c 'x=$(head -c 200000000 /dev/zero | tr \"\\0\" x)'; exit 1"});
   const auto topics = Events::Topics(events.Until("/tasks/exit", id, id));
   const auto oom = std::ranges::find(topics, "oom");
   EXPECT_NE(oom, topics.end());

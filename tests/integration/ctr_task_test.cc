@@ -113,8 +113,8 @@ TEST_F(CtrTask, ShowsItsMemoryLimitInMetrics) {
 TEST_F(CtrTask, IsEndedBeyondItsMemoryLimit) {
   // In a shell's variable, so that the memory is the shell's own.
   const Output output =
-      RunContainer({"--rm", "--memory-limit", "16777216"}, Id(),
-                   {"sh", "-c", "x=$(head -c 60000000 /dev/zero | tr '\\0' x); echo survived"});
+      RunContainer({"--rm", "--memory-limit", "67108864"}, Id(),
+                   {"sh", "-c", "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo survived"});
   EXPECT_EQ(output.out.find("survived"), std::string::npos) << output.Text();
   EXPECT_NE(output.status, 0) << output.Text();
 }

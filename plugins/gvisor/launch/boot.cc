@@ -91,10 +91,14 @@ Status AddLogs(const BootPlan& plan, ChildPlan& child) {
   return {};
 }
 
-/// A flag of the command, where the others are of all commands.
+/// A flag of the command, where the others are of all commands. Not in a folder that is not there:
+/// it is the kubelet's to make.
 Status AddUserLog(const BootPlan& plan, ChildPlan& child) {
-  GANTRY_TRY(UniqueFd user,
-             OpenLogFile(kLogFolderAnnotation, plan.flags.logs.user, plan.log_owner, kBoot));
+  const std::string& path = plan.flags.logs.user;
+  if (path.empty() || !Exists(path.substr(0, path.rfind('/')))) {
+    return {};
+  }
+  GANTRY_TRY(UniqueFd user, OpenLogFile(kLogFolderAnnotation, path, plan.log_owner, kBoot));
   if (user) {
     child.AddFd("user-log-fd", std::move(user));
   }
