@@ -52,10 +52,10 @@ Result<SpawnRequest> MakeRequest(CreatePlan& plan) {
   child.Add("--log=" + path);
   child.Add("--log-format=json");
   const LogFlags& logs = plan.flags.logs;
-  for (const auto& [flag, value] : {std::pair("panic-log", logs.panic.empty() ? path : logs.panic),
-                                    std::pair("debug-log", logs.debug),
-                                    std::pair("debug-command", logs.commands),
-                                    std::pair("coverage-report", logs.coverage)}) {
+  for (const auto& [flag, value] :
+       {std::pair("panic-log", logs.panic.empty() ? path : logs.panic),
+        std::pair("debug-log", logs.debug), std::pair("debug-command", logs.commands),
+        std::pair("coverage-report", logs.coverage)}) {
     if (!value.empty() && plan.runsc.dialect.global.contains(flag)) {
       child.Add(Format("--{}={}", flag, value));
     }

@@ -2,6 +2,7 @@
 #include "plugins/gvisor/launch/gofer.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <array>
@@ -11,6 +12,7 @@
 #include <gantry/format.h>
 
 #include "plugins/gvisor/launch/gofer_mounts.h"
+#include "plugins/gvisor/network/netns.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -85,7 +87,10 @@ Result<Gofer> StartGofer(SandboxContext& context, const GoferPlan& plan) {
   }
   child.Add(plan.id);
   GANTRY_TRY(SpawnRequest request, child.Finish("runsc-gofer", plan.program));
-  GANTRY_CHECK_OK(Isolate(plan.spec, true, request));
+  GANTRY_CHECK_OK(Isolate(plan.spec, false, request));
+  GANTRY_TRY(UniqueFd netns, EmptyNetns());
+  // First, as long as nothing else has been joined: it is the host's to enter.
+  request.namespaces.emplace(request.namespaces.begin(), std::move(netns), CLONE_NEWNET);
   request.cgroups = plan.place.cgroups;
   request.tag = plan.tag;
   GANTRY_TRY(gofer.process, context.Spawn(std::move(request)));

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -43,7 +44,38 @@ Result<std::vector<UniqueFd>> SocketsHere(int domain, int type, int protocol, si
   return sockets;
 }
 
+Result<UniqueFd> NewNetns() {
+  Result<UniqueFd> made;
+  try {
+    std::thread([&] {
+      UniqueFd fd;
+      if (unshare(CLONE_NEWNET) == 0) {
+        fd.reset(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+      }
+      if (fd) {
+        made = std::move(fd);
+      } else {
+        made = FailErrno(errno, "make a network namespace");
+      }
+    }).join();
+  } catch (const std::system_error& none) {
+    return Fail(Code::kResourceExhausted, "start a thread: {}", none.what());
+  }
+  return made;
+}
+
 }  // namespace
+
+Result<UniqueFd> EmptyNetns() {
+  /// Guards `shared`, and is held while it is made.
+  static std::mutex mutex;
+  static UniqueFd shared;
+  const std::lock_guard lock(mutex);
+  if (!shared) {
+    GANTRY_TRY(shared, NewNetns());
+  }
+  return shared.Duplicate();
+}
 
 Result<UniqueFd> OpenNetns(const std::string& path) {
   // A fifo of that name is not waited for.

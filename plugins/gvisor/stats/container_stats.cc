@@ -92,7 +92,7 @@ Result<AnyValue> ContainerStats::Measure(ContainerManager& sentry, const StatsPl
 }
 
 Result<AnyValue> ContainerStats::MeasureIdle(ContainerManager* sentry, const StatsPlace& place,
-                                              bool out_of_memory, Deadline deadline) {
+                                             bool out_of_memory, Deadline deadline) {
   GANTRY_TRY(const auto lock, Lock(deadline));
   CpuTimes times = Ledger().sentry();
   if (sentry != nullptr) {

@@ -72,7 +72,8 @@ Result<Terminal> StoredTerminal(SandboxContext& sandbox, const std::string& name
   }
   GANTRY_TRY(Terminal made, Terminal::Open());
   const std::string master_name = MasterName(name);
-  const std::array<NamedFd, 2> both = {NamedFd{master_name, made.master}, NamedFd{name, made.replica}};
+  const std::array<NamedFd, 2> both = {NamedFd{master_name, made.master},
+                                       NamedFd{name, made.replica}};
   GANTRY_CHECK_OK(sandbox.StoreAll(both));
   return made;
 }
