@@ -41,10 +41,21 @@ bench_cells() {
     }' "$file"
 }
 
-# bench_tables: both tables in Markdown, numbers with three digits that matter.
+# bench_rows KIND FILE KEY...: the cells of the rows of gVisor (gvisor), or of all others
+# (stock); their names come first.
+bench_rows() {
+  local kind="$1"
+  shift
+  bench_cells "$@" | awk -v kind="$kind" '
+    /^gvisor-/ ? kind == "gvisor" : kind == "stock" { print }'
+}
+
+# bench_tables KIND: both tables in Markdown, numbers with three digits that matter.
 bench_tables() {
-  printf '| row | gantry | stock | unit | ratio | target | | what |\n|---|--:|--:|---|--:|---|---|---|\n'
-  bench_cells "$GANTRY_ROOT/build/bench.json" id ours peer unit ratio target met what |
+  local kind="$1" peer=stock parts
+  [ "$kind" = stock ] || peer=runsc
+  printf '| row | gantry | %s | unit | ratio | target | | what |\n|---|--:|--:|---|--:|---|---|---|\n' "$peer"
+  bench_rows "$kind" "$GANTRY_ROOT/build/bench.json" id ours peer unit ratio target met what |
     awk -F '\t' '
       function number(v) {
         if (v == "") return ""
@@ -55,26 +66,30 @@ bench_tables() {
         printf "| %s | %s | %s | %s | %s | %s | %s | %s |\n", $1, number($2), number($3), $4,
           number($5), $6, verdict, $8
       }'
-  [ "$(wc -l <"$GANTRY_ROOT/build/bench-parts.json")" -gt 2 ] || return 0
+  parts=$(bench_rows "$kind" "$GANTRY_ROOT/build/bench-parts.json" row part ours peer)
+  [ -n "$parts" ] || return 0
   printf '\nWhere the time of a row goes (medians of the parts, ms):\n\n'
-  printf '| row | part | gantry | stock |\n|---|---|--:|--:|\n'
-  bench_cells "$GANTRY_ROOT/build/bench-parts.json" row part ours peer |
-    awk -F '\t' '{ printf "| %s | %s | %.2f | %.2f |\n", $1, $2, $3, $4 }'
+  printf '| row | part | gantry | %s |\n|---|---|--:|--:|\n' "$peer"
+  awk -F '\t' '{ printf "| %s | %s | %.2f | %.2f |\n", $1, $2, $3, $4 }' <<<"$parts"
 }
 
-# bench_into FILE: replaces what is between the two marks in it.
+# bench_into FILE: replaces what is between the two marks of each kind in it, of a kind of
+# which nothing was measured not.
 bench_into() {
-  local text
+  local text kind
   text=$(mktemp)
-  {
-    sed 's/$/  /' "$GANTRY_ROOT/build/bench-machine.txt"
-    echo
-    bench_tables
-  } >"$text"
-  awk -v table="$text" '
-    /<!-- table begin -->/ { print; while ((getline line < table) > 0) print line; inside = 1 }
-    /<!-- table end -->/ { inside = 0 }
-    !inside && !/<!-- table begin -->/ { print }' "$1" >"$text.new"
-  cat "$text.new" >"$1"
+  for kind in stock gvisor; do
+    [ -n "$(bench_rows "$kind" "$GANTRY_ROOT/build/bench.json" id)" ] || continue
+    {
+      sed 's/$/  /' "$GANTRY_ROOT/build/bench-machine.txt"
+      echo
+      bench_tables "$kind"
+    } >"$text"
+    awk -v table="$text" -v kind="$kind" '
+      index($0, "<!-- " kind " begin -->") { print; while ((getline line < table) > 0) print line; inside = 1 }
+      index($0, "<!-- " kind " end -->") { inside = 0 }
+      !inside && !index($0, "<!-- " kind " begin -->") { print }' "$1" >"$text.new"
+    cat "$text.new" >"$1"
+  done
   rm -f "$text" "$text.new"
 }

@@ -221,6 +221,8 @@ void from_json(const nlohmann::json& json, Volume& volume) {
   json.at("name").get_to(volume.name);
   json.at("kind").get_to(volume.kind);
   json.at("fields").get_to(volume.fields);
+  // Each has one.
+  json.at("fields").at("source").get_to(volume.fields["source"]);
 }
 
 Result<std::vector<Volume>> FindVolumes(const Annotations& annotations, const std::string& pods) {

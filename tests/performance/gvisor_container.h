@@ -44,6 +44,9 @@ class GvisorContainer {
 
   const std::string& id() const { return id_; }
 
+  /// Of a root of gantry's: where its sentry can be asked.
+  std::string socket() const { return bundle() + "/sentry.sock"; }
+
  protected:
   GvisorContainer(GvisorLab& lab, std::string id) : lab_(lab), id_(std::move(id)) {}
 
