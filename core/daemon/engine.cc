@@ -165,7 +165,8 @@ os::Task<void> Engine::ComeUp() {
   tasks_ = std::make_unique<task::Service>(parts);
   Status registered = tasks_->Register(table_);
   if (registered) {
-    registered = RegisterOperator(table_, {loop_, pool_}, *tasks_, backends_, *publishers_);
+    registered =
+        RegisterOperator(table_, {loop_, pool_}, *tasks_, backends_, *publishers_, counters_);
   }
   if (!registered) {
     LogError("register the services: {}", registered.error().message);

@@ -162,12 +162,25 @@ void Fill(v1::BackendStatus& out, const std::vector<BackendCount>& counts) {
   }
 }
 
+/// What it has counted by its contexts: `NAME.WORD`.
+void Fill(v1::BackendStatus& out, const std::map<std::string, uint64_t>& counters) {
+  const std::string prefix = out.name() + ".";
+  for (const auto& [name, value] : counters) {
+    if (name.starts_with(prefix)) {
+      v1::BackendCount* one = out.add_counts();
+      one->set_name(name.substr(prefix.size()));
+      one->set_value(value);
+    }
+  }
+}
+
 /// The services' state is only read here.
 struct Reader {
   Workers workers;
   const task::Service& tasks;
   const plugin::Backends& backends;
   const events::Publishers& publishers;
+  const sandbox::Counters& counters;
   int64_t started_at_ns = Now();
 
   os::Task<Result<v1::ListResponse>> List(const rpc::CallContext&, v1::ListRequest request) const {
@@ -314,6 +327,7 @@ struct Reader {
       if (const auto counted = counts.find(state.name); counted != counts.end()) {
         Fill(*out, counted->second);
       }
+      Fill(*out, counters.All());
     }
     co_return response;
   }
@@ -322,8 +336,9 @@ struct Reader {
 }  // namespace
 
 Status RegisterOperator(rpc::MethodTable& table, const Workers& workers, const task::Service& tasks,
-                        const plugin::Backends& backends, const events::Publishers& publishers) {
-  auto reader = std::make_shared<Reader>(workers, tasks, backends, publishers);
+                        const plugin::Backends& backends, const events::Publishers& publishers,
+                        const sandbox::Counters& counters) {
+  auto reader = std::make_shared<Reader>(workers, tasks, backends, publishers, counters);
   GANTRY_CHECK_OK((rpc::AddTyped<v1::ListRequest, v1::ListResponse>(
       table, kService, "List", [reader](const rpc::CallContext& call, v1::ListRequest request) {
         return reader->List(call, std::move(request));

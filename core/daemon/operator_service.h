@@ -9,6 +9,7 @@
 #include "core/os/worker_pool.h"
 #include "core/plugin/backends.h"
 #include "core/rpc/method_table.h"
+#include "core/sandbox/context.h"
 #include "core/task/service.h"
 
 namespace gantry::daemon {
@@ -21,6 +22,7 @@ struct Workers {
 
 /// Everything given must outlive `table`. Thread: loop.
 Status RegisterOperator(rpc::MethodTable& table, const Workers& workers, const task::Service& tasks,
-                        const plugin::Backends& backends, const events::Publishers& publishers);
+                        const plugin::Backends& backends, const events::Publishers& publishers,
+                        const sandbox::Counters& counters);
 
 }  // namespace gantry::daemon

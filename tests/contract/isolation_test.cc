@@ -377,5 +377,24 @@ TEST_F(Accounts, ShowWhoCostsTheEngineItsTime) {
   EXPECT_LT(Shown(*neighbour_).engine_cpu_ns() - neighbours, spent);
 }
 
+TEST_F(Accounts, ShowWhatABackendHasCounted) {
+  const auto runs = [this] {
+    auto client = ctl::OperatorClient::Connect(node_.run_dir() + "/gantry.sock");
+    EXPECT_OK(client);
+    const v1::StatusResponse status = client ? Got(client->EngineStatus()) : v1::StatusResponse();
+    uint64_t sum = 0;
+    for (const v1::BackendStatus& backend : status.backends()) {
+      for (const v1::BackendCount& count : backend.counts()) {
+        sum += backend.name() == "runc" && count.name() == "oci_runs" ? count.value() : 0;
+      }
+    }
+    return sum;
+  };
+  const uint64_t before = runs();
+  EXPECT_GT(before, 0U);
+  Running("another", "runc");
+  EXPECT_GT(runs(), before);
+}
+
 }  // namespace
 }  // namespace gantry::contract
