@@ -44,6 +44,7 @@ Outcome<std::vector<Connection>> OpenDurably(SandboxContext& context, const std:
     connections.push_back(std::move(one));
   }
   std::vector<NamedFd> all;
+  all.reserve(names.size());
   for (size_t i = 0; i < names.size(); ++i) {
     all.push_back({names[i], connections[i].fd()});
   }
