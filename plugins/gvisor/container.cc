@@ -70,7 +70,13 @@ Result<std::shared_ptr<Sentry>> GvisorContainer::RunningSentry() const {
 }
 
 Status GvisorContainer::Signal(const SignalTarget& target, uint32_t signal) {
-  return SendSignal(*pod_, target, signal);
+  GANTRY_CHECK_OK(SendSignal(*pod_, target, signal));
+  const auto sentry = pod_->sentry();
+  if (signal == SIGKILL && sentry) {
+    // What stands still does not end, and who kills it waits for that.
+    IgnoreError(sentry->Resume(id_.str(), pod_->StepDeadline()), "then it ends when it is resumed");
+  }
+  return {};
 }
 
 Status GvisorContainer::KillAll(uint32_t signal) {

@@ -17,8 +17,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kTag = "hook";
-constexpr mode_t kFileMode = 0600;
+constexpr const char* kHookTag = "hook";
+constexpr mode_t kStoppedFileMode = 0600;
 constexpr size_t kMaxNumber = 16;
 
 std::string StopName(size_t index) { return Format("poststop{}", index); }
@@ -78,7 +78,7 @@ Status ContainerHooks::Run(const Hook& hook, const std::string& state) const {
                                          id_.str(), hook.path));
     return {};
   }
-  const HookPlace place{.context = context_, .bundle = bundle_, .tag = TagOf(kTag)};
+  const HookPlace place{.context = context_, .bundle = bundle_, .tag = TagOf(kHookTag)};
   GANTRY_TRY(const auto process, StartHook(hook, state, place));
   return AwaitHook(hook, *process, place);
 }
@@ -107,7 +107,7 @@ size_t ContainerHooks::Stopped() const {
 }
 
 void ContainerHooks::Recover() {
-  left_ = context_.FindSpawned(TagOf(kTag));
+  left_ = context_.FindSpawned(TagOf(kHookTag));
   left_stop_ = context_.FindSpawned(TagOf(StopName(Stopped())));
 }
 
@@ -129,7 +129,7 @@ Status ContainerHooks::RunStop(size_t index) {
   if (process) {
     ran = AwaitHook(hook, *process, place);
   }
-  IgnoreError(WriteFile(StoppedPath(), std::to_string(index + 1), kFileMode),
+  IgnoreError(WriteFile(StoppedPath(), std::to_string(index + 1), kStoppedFileMode),
               "it is of use only if the engine is killed now");
   return ran;
 }

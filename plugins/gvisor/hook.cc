@@ -27,8 +27,8 @@ using Json = nlohmann::json;
 constexpr std::chrono::minutes kLongest{2};
 /// Of a call, for what follows a hook that hangs.
 constexpr std::chrono::seconds kReserve{5};
-constexpr std::chrono::seconds kEndLimit{2};
-constexpr size_t kMaxWords = 1024;
+constexpr std::chrono::seconds kHookEndLimit{2};
+constexpr size_t kMaxHookWords = 1024;
 
 std::unexpected<Error> Bad(const std::string& kind, size_t index, std::string_view what) {
   return Fail(Code::kInvalidArgument, "check hooks.{}[{}]: {}", kind, index, what);
@@ -109,7 +109,7 @@ Status SetProgram(const Hook& hook, SpawnRequest& request) {
 }
 
 std::string Words(const std::string& bundle) {
-  std::string words = ReadTail(LogPath(bundle, kHookLog), kMaxWords).value_or("");
+  std::string words = ReadTail(LogPath(bundle, kHookLog), kMaxHookWords).value_or("");
   while (words.ends_with('\n')) {
     words.pop_back();
   }
@@ -186,7 +186,7 @@ Status AwaitHook(const Hook& hook, HostProcess& process, const HookPlace& place)
 
 void EndHook(HostProcess& process) {
   IgnoreError(process.Signal(SIGKILL), "it may have ended by itself");
-  IgnoreError(process.Wait(kEndLimit), "it has been killed");
+  IgnoreError(process.Wait(kHookEndLimit), "it has been killed");
 }
 
 }  // namespace gantry::gvisor

@@ -19,7 +19,7 @@
 namespace gantry::gvisor {
 namespace {
 
-constexpr const char* kBlob = "root";
+constexpr const char* kRootBlob = "root";
 
 /// Of a sentry that has ended by itself: what it has answered nobody, an image that it cannot
 /// read for example.
@@ -83,7 +83,7 @@ Status RootContainer::Create(const ContainerRequest& request, const Launcher& la
     made = context().init().Bind(pod().process());
   }
   if (made) {
-    made = context().Save(kBlob);
+    made = context().Save(kRootBlob);
   }
   if (!made) {
     IgnoreError(Delete(), "the first error counts");

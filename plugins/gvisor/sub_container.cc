@@ -20,7 +20,7 @@
 namespace gantry::gvisor {
 namespace {
 
-constexpr const char* kBlob = "sub";
+constexpr const char* kSubBlob = "sub";
 constexpr const char* kStreams = "stdio";
 
 }  // namespace
@@ -131,7 +131,7 @@ Status SubContainer::Create() {
   }
   if (made) {
     context().init().SetPid(pod().process()->pid());
-    made = context().Save(kBlob);
+    made = context().Save(kSubBlob);
   }
   if (!made) {
     IgnoreError(Delete(), "the first error counts");

@@ -97,7 +97,7 @@ TEST_F(CtrEvents, TellOfMemoryBeforeTheEnd) {
   Events events(node());
   const std::string id = Id();
   RunContainer({"--rm", "--memory-limit", "67108864"}, id,
-               {"sh", "-c", "sh -c 'x=$(head -c 200000000 /dev/zero | tr \"\\0\" x)'; exit 1"});
+               {"sh", "-c", "sh -c 'x=$(head -c 100000000 /dev/zero | tr \"\\0\" x)'; exit 1"});
   const auto topics = Events::Topics(events.Until("/tasks/exit", id, id));
   const auto oom = std::ranges::find(topics, "oom");
   EXPECT_NE(oom, topics.end());

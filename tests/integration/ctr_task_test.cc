@@ -114,7 +114,7 @@ TEST_F(CtrTask, IsEndedBeyondItsMemoryLimit) {
   // In a shell's variable, so that the memory is the shell's own.
   const Output output =
       RunContainer({"--rm", "--memory-limit", "67108864"}, Id(),
-                   {"sh", "-c", "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo survived"});
+                   {"sh", "-c", "x=$(head -c 100000000 /dev/zero | tr '\\0' x); echo survived"});
   EXPECT_EQ(output.out.find("survived"), std::string::npos) << output.Text();
   EXPECT_NE(output.status, 0) << output.Text();
 }

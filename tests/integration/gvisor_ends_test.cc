@@ -139,6 +139,20 @@ TEST_F(GvisorEnds, OfTheSentryEndAllInIt) {
   ExpectNoRunsc(further);
 }
 
+TEST_F(GvisorEnds, OfOneThatStandsStillComeWhenItIsKilled) {
+  const std::string root = Id("-root");
+  const std::string further = Id("-further");
+  StartDetached(root, {"sleep", "1000"}, AsRoot(root));
+  StartDetached(further, {"sleep", "1000"}, AsFurther(root));
+  for (const std::string& id : {further, root}) {
+    ASSERT_EQ(Ctr({"tasks", "pause", id}).status, 0);
+    EXPECT_EQ(Ctr({"tasks", "kill", "-s", "KILL", id}).status, 0);
+    EXPECT_TRUE(WaitForState(id, "STOPPED"));
+  }
+  Remove(further);
+  Remove(root);
+}
+
 TEST_F(GvisorEnds, OfAGoferEndItsContainerAlone) {
   const std::string root = Id("-root");
   const std::string further = Id("-further");

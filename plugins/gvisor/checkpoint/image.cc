@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kMagic = "gVisorSF";
+constexpr std::string_view kImageMagic = "gVisorSF";
 /// The specs of all containers are in it.
 constexpr size_t kMaxTableBytes = size_t{16} << 20;
 /// Of an ELF file: the segments with their sizes, and the notes with the build id.
@@ -135,12 +135,12 @@ Result<Image> OpenImage(const std::string& directory) {
 Result<ImageInfo> ReadImageInfo(const Image& image) {
   constexpr size_t kLengthBytes = 8;
   const UniqueFd& file = image.files[kStateFile];
-  GANTRY_TRY(const std::string head, ReadAt(file, 0, kMagic.size() + kLengthBytes));
-  if (head.size() != kMagic.size() + kLengthBytes || !head.starts_with(kMagic)) {
+  GANTRY_TRY(const std::string head, ReadAt(file, 0, kImageMagic.size() + kLengthBytes));
+  if (head.size() != kImageMagic.size() + kLengthBytes || !head.starts_with(kImageMagic)) {
     return NotUnderstood(image);
   }
   uint64_t length = 0;
-  for (const char byte : std::string_view(head).substr(kMagic.size())) {
+  for (const char byte : std::string_view(head).substr(kImageMagic.size())) {
     length = length << 8 | static_cast<uint8_t>(byte);
   }
   if (length > kMaxTableBytes) {

@@ -21,9 +21,9 @@ namespace {
 
 using std::string_literals::operator""s;
 
-constexpr const char* kTag = "create";
+constexpr const char* kCreateTag = "create";
 /// What ends has nothing to wait for but the kernel.
-constexpr std::chrono::seconds kEndLimit{5};
+constexpr std::chrono::seconds kCommandEndLimit{5};
 /// The spec is in it.
 constexpr size_t kMaxState = size_t{64} << 20;
 constexpr size_t kMaxLog = size_t{64} << 10;
@@ -78,7 +78,7 @@ Result<SpawnRequest> MakeRequest(CreatePlan& plan) {
   }
   request.rlimits = SentryLimits();
   request.cgroups = std::move(plan.cgroups);
-  request.tag = kTag;
+  request.tag = kCreateTag;
   return request;
 }
 
@@ -89,7 +89,7 @@ std::string WordsIn(const std::string& bundle) {
 Status Await(HostProcess& command, const CreatePlan& plan, Deadline deadline) {
   const auto end = command.Wait(Left(deadline));
   if (!end) {
-    IgnoreError(EndProcess(&command, kEndLimit), "the kernel ends it in its time");
+    IgnoreError(EndProcess(&command, kCommandEndLimit), "the kernel ends it in its time");
     return Fail(end.error().code, "run 'runsc create' for '{}': it is not done in time: {}",
                 plan.id, WordsIn(plan.bundle));
   }
@@ -178,7 +178,7 @@ Status RemoveCreated(SandboxContext& context, const std::string& bundle,
     return {};
   }
   // While it runs it may start others.
-  GANTRY_CHECK_OK(EndProcess(context.FindSpawned(kTag).get(), limit));
+  GANTRY_CHECK_OK(EndProcess(context.FindSpawned(kCreateTag).get(), limit));
   GANTRY_CHECK_OK(EndStrays(context, root, limit));
   GANTRY_CHECK_OK(Unpin(root));
   return RemoveTree(root);

@@ -29,7 +29,7 @@ UniqueFd NewMemfd() {
   return fd;
 }
 
-Result<std::string> Image() {
+Result<std::string> PauseImageText() {
   const std::span<const unsigned char> program = PauseProgram();
   const std::string_view content(reinterpret_cast<const char*>(program.data()), program.size());
   return ErofsImage({{"pause", {S_IFREG | 0755, content}},
@@ -40,7 +40,7 @@ Result<std::string> Image() {
 }
 
 Result<UniqueFd> SealedImage() {
-  GANTRY_TRY(const std::string image, Image());
+  GANTRY_TRY(const std::string image, PauseImageText());
   UniqueFd fd = NewMemfd();
   if (!fd) {
     return FailErrno(errno, "make the image of a pod's root");
