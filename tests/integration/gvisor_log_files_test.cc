@@ -117,7 +117,11 @@ TEST_F(GvisorLogFiles, SayMoreOfAPodThatAsksForIt) {
 }
 
 TEST_F(GvisorLogFiles, OfTheUserAreInThePodsFolder) {
+  // It is the kubelet's to make: where there is none, there is no log.
   const std::string folder = "io.kubernetes.cri.sandbox-log-directory=" + folder_;
+  RunTraced({"--annotation", folder}, Id("-none"));
+  EXPECT_FALSE(fs::exists(folder_));
+  fs::create_directories(folder_);
   RunTraced({"--annotation", folder}, Id("-quiet"));
   EXPECT_THAT(ListFolder(folder_), ElementsAre("gvisor.log"));
   RunTraced({"--annotation", folder, "--annotation", "dev.gvisor.flag.debug-to-user-log=true"},
