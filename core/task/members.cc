@@ -3,6 +3,8 @@
 // Containers and the sandboxes that they stand in: the first of a group makes
 // one, the last ends it, unless it is a pod's.
 #include <csignal>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "core/link/record_peek.h"
@@ -38,6 +40,17 @@ Status Open(SandboxEntry& entry, const SandboxRequest& request, const std::strin
 
 std::string EntryOf(const Container& container, const SandboxEntry& pod) {
   return pod.members_folder + "/" + container.id.str();
+}
+
+/// Only in a bundle that is there. One that containerd has removed meanwhile, and with it perhaps
+/// the folder of its namespace, would come back with rights that keep users of pods out.
+Status MakeFolder(const std::string& folder) {
+  std::error_code failed;
+  std::filesystem::create_directory(folder, failed);
+  if (!failed) {
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all, failed);
+  }
+  return failed ? Status(FailErrno(failed.value(), "make '{}'", folder)) : Status();
 }
 
 }  // namespace
@@ -170,7 +183,7 @@ os::Task<Status> Service::Enlist(const Container& container) {
   co_return co_await parts_.services.pool.Run(
       [folder = container.sandbox->members_folder, path = EntryOf(container, *container.sandbox),
        peek = store::EncodePeek(ToRecord(container))]() -> Status {
-        GANTRY_CHECK_OK(os::MakeDirs(folder, 0700));
+        GANTRY_CHECK_OK(MakeFolder(folder));
         return os::WriteFileAtomic(path, peek, 0600);
       });
 }

@@ -103,7 +103,6 @@ TEST_P(GvisorCreatePod, MapsItsUsers) {
   EXPECT_EQ(Exec(id, {"id", "-u"}).out, "0\n");
   EXPECT_EQ(Exec(id, {"sh", "-c", "echo made > /file"}).exit_code, 0);
   RemovePods();
-  std::filesystem::permissions(settings().root, std::filesystem::perms(0700));
 }
 
 }  // namespace
