@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <functional>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -44,24 +45,29 @@ Result<std::vector<UniqueFd>> SocketsHere(int domain, int type, int protocol, si
   return sockets;
 }
 
-Result<UniqueFd> NewNetns() {
-  Result<UniqueFd> made;
+/// A thread's namespaces are its own, and it ends with that.
+template <class T>
+Result<T> InThread(const std::function<Result<T>()>& act) {
+  Result<T> result;
   try {
-    std::thread([&] {
-      UniqueFd fd;
-      if (unshare(CLONE_NEWNET) == 0) {
-        fd.reset(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
-      }
-      if (fd) {
-        made = std::move(fd);
-      } else {
-        made = FailErrno(errno, "make a network namespace");
-      }
-    }).join();
+    std::thread([&] { result = act(); }).join();
   } catch (const std::system_error& none) {
     return Fail(Code::kResourceExhausted, "start a thread: {}", none.what());
   }
-  return made;
+  return result;
+}
+
+Result<UniqueFd> NewNetns() {
+  return InThread<UniqueFd>([]() -> Result<UniqueFd> {
+    if (unshare(CLONE_NEWNET) != 0) {
+      return FailErrno(errno, "make a network namespace");
+    }
+    UniqueFd fd(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+    if (!fd) {
+      return FailErrno(errno, "open a new network namespace");
+    }
+    return fd;
+  });
 }
 
 }  // namespace
@@ -109,19 +115,12 @@ Result<Netns> Netns::Reopen(const std::string& path, uint64_t inode) {
 
 Result<std::vector<UniqueFd>> Netns::Sockets(int domain, int type, int protocol,
                                              size_t count) const {
-  Result<std::vector<UniqueFd>> sockets;
-  try {
-    std::thread([&, fd = fd_.get()] {
-      if (setns(fd, CLONE_NEWNET) != 0) {
-        sockets = FailErrno(errno, "enter it");
-      } else {
-        sockets = SocketsHere(domain, type, protocol, count);
-      }
-    }).join();
-  } catch (const std::system_error& none) {
-    return Fail(Code::kResourceExhausted, "start a thread: {}", none.what());
-  }
-  return sockets;
+  return InThread<std::vector<UniqueFd>>([&, fd = fd_.get()]() -> Result<std::vector<UniqueFd>> {
+    if (setns(fd, CLONE_NEWNET) != 0) {
+      return FailErrno(errno, "enter it");
+    }
+    return SocketsHere(domain, type, protocol, count);
+  });
 }
 
 }  // namespace gantry::gvisor

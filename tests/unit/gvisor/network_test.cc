@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdio>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -218,6 +219,22 @@ TEST_F(NetworkTest, OptionsAreTheSentrysFields) {
             Parsed(R"([{"Address": "127.0.0.1", "PrefixLen": 8}])"));
   options.gvisor_gso = false;
   EXPECT_EQ(Parsed(NetworkArgs(network, options))["FDBasedLinks"][0]["GSOMaxSize"], 0);
+}
+
+TEST_F(NetworkTest, OfWhoNeedsNoneIsOneForAll) {
+  std::vector<ino_t> inodes;
+  for (int i = 0; i < 2; ++i) {
+    const Result<UniqueFd> netns = EmptyNetns();
+    ASSERT_TRUE(netns) << netns.error().message;
+    struct stat info{};
+    ASSERT_EQ(fstat(netns->get(), &info), 0);
+    inodes.push_back(info.st_ino);
+    EXPECT_EQ(RunIn(*netns, "ip -br addr | grep -c -v '^lo ' || true"), "0\n");
+  }
+  EXPECT_EQ(inodes[0], inodes[1]);
+  struct stat own{};
+  ASSERT_EQ(stat("/proc/self/ns/net", &own), 0);
+  EXPECT_NE(inodes[0], own.st_ino);
 }
 
 TEST_F(NetworkTest, IsTheSameAfterItWasSaved) {

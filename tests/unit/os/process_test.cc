@@ -187,6 +187,18 @@ TEST(Spawn, JoinsNamespaces) {
   EXPECT_EQ(RunScript("readlink /proc/self/ns/uts", request)->output, other + "\n");
 }
 
+TEST(Spawn, HasRoomForDescriptorsWhereItsProgramIsGivenByOne) {
+  const UniqueFd program(open("/bin/sh", O_PATH | O_CLOEXEC));
+  ASSERT_TRUE(program);
+  // The kernel's word for its table, as it is once the program runs.
+  const char* script =
+      "while read -r key size; do [ $key != FDSize: ] || exit $((size < 512)); done "
+      "</proc/self/status; exit 2";
+  auto spawned = SpawnProcess({.program_fd = program.get(), .argv = {"sh", "-c", script}});
+  ASSERT_TRUE(spawned) << spawned.error().message;
+  EXPECT_EQ(Child(std::move(*spawned)).Wait(), 0U);
+}
+
 TEST(Spawn, RunsAProgramThatIsGoneFromItsPlace) {
   const auto dir = TempDir::Create();
   const std::string path = dir->path() + "/sh";
