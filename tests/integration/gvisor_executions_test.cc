@@ -48,6 +48,8 @@ class GvisorExecutions : public GvisorTest {
 };
 
 TEST_F(GvisorExecutions, AreOfSentryAndGofersAlone) {
+  // A canary is run once for the build, not for a pod.
+  ASSERT_EQ(RunContainer({"--rm"}, Id("-before"), {"true"}).status, 0);
   ExecutionTrace trace(node());
   LiveOnce(Id("-root"), Id("-further"));
   const std::vector<Execution> executions = trace.Finish();
