@@ -10,6 +10,7 @@
 #include "core/os/fifo.h"
 #include "core/os/poll.h"
 #include "core/os/splice.h"
+#include "core/os/terminal.h"
 
 namespace gantry::io {
 
@@ -122,6 +123,8 @@ void Copy::Moved(size_t bytes) {
     return;
   }
   if (const int signal = spec_.signals->Moved(bytes); signal != 0) {
+    // Else the kernel would throw away what a program says to it.
+    IgnoreError(os::SettleInput(spec_.sink.get()), "the signal is due all the same");
     spec_.on_signal(signal);
   }
 }

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/os/terminal.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include <cerrno>
+
+#include <gantry/unique_fd.h>
 
 namespace gantry::os {
 
@@ -30,6 +35,18 @@ Result<ControlCharacters> ControlCharactersOf(int fd) {
     characters.literal_next = of(VLNEXT);
   }
   return characters;
+}
+
+Status SettleInput(int master) {
+  const UniqueFd slave(ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
+  if (!slave) {
+    return FailErrno(errno, "open the other side of a terminal");
+  }
+  pollfd looked{slave.get(), POLLIN, 0};
+  if (poll(&looked, 1, 0) < 0) {
+    return FailErrno(errno, "look at a terminal's input");
+  }
+  return {};
 }
 
 }  // namespace gantry::os

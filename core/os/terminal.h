@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a terminal's settings make of the characters that are typed.
+// What a terminal makes of the characters that are typed, and when.
 #pragma once
 
 #include <gantry/error.h>
@@ -20,5 +20,12 @@ struct ControlCharacters {
 
 /// `fd`: either side of a terminal. Blocks: never.
 Result<ControlCharacters> ControlCharactersOf(int fd);
+
+/// What has been written to the side of `master` has its effects when this returns: echoed,
+/// turned into signals, and what waited to be read or shown thrown away for them. Otherwise a
+/// worker of the kernel's does that soon, and throws away what programs have written since.
+/// Where programs leave input unread it returns at once.
+/// Source: Linux 6.18, drivers/tty/n_tty.c (isig, n_tty_poll). Blocks: for that worker.
+Status SettleInput(int master);
 
 }  // namespace gantry::os

@@ -143,7 +143,8 @@ class Process {
   /// has typed the character for it: the one that the terminal's settings name, with ISIG, and
   /// not behind VLNEXT. SIGWINCH each time when the core has set the size, even to what it was.
   /// The character itself and what was typed before it have been written to the terminal by
-  /// then; what is typed after it does not wait for this call.
+  /// then, which has thrown away for it what its settings say; what is typed after it does not
+  /// wait for this call.
   /// Again: one call at a time, in the order in which they were typed; what comes while 16
   /// wait is dropped where an equal one waits. The end of an engine may lose one that was
   /// typed just before.

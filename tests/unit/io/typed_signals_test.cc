@@ -130,6 +130,22 @@ TEST_F(ForeignConsole, MovesNothingThatFollowsBeforeTheSignalIsTold) {
   EXPECT_THAT(waiting, ElementsAre(13, 5));
 }
 
+TEST_F(ForeignConsole, LosesNothingThatIsSaidToTheSignal) {
+  constexpr size_t kRounds = 100;
+  Set(ISIG);
+  host_.on_signal = [&] { EXPECT_EQ(write(terminal_.slave.get(), "word.", 5), 5); };
+  paths_ = {Fifo("in"), Fifo("out"), "", true};
+  Reader out(paths_.out);
+  io_ = Open(paths_);
+  ASSERT_TRUE(io_->AttachConsole(terminal_.master.Duplicate().value(), ConsoleKind::kForeign));
+  io_->Started();
+  client_.emplace(paths_.in);
+  for (size_t round = 1; round <= kRounds; ++round) {
+    Type("\x03");
+    ASSERT_TRUE(Eventually([&] { return out.size() == 5 * round; })) << "round " << round;
+  }
+}
+
 TEST_F(ForeignConsole, WithoutIsigEverythingPasses) {
   Set(0);
   Begin();
