@@ -247,6 +247,9 @@ os::Task<Status> Service::Remove(ContainerPtr container, std::optional<Deadline>
       LogError({{"id", container->id.str()}}, "{}", unmounted.error().message);
     }
   }
+  if (!container->sandbox) {
+    AbandonSandbox(*container);
+  }
   co_await LeaveSandbox(*container);
   co_return Status();
 }

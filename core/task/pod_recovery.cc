@@ -9,6 +9,7 @@
 #include "core/plugin/guard.h"
 #include "core/task/container.h"
 #include "core/task/sandbox_service.h"
+#include "core/task/shortage.h"
 
 namespace gantry::task {
 
@@ -36,7 +37,11 @@ os::Task<void> SandboxService::Recover(GroupPtr group, link::InstanceAdded insta
     co_return;
   }
   Restore(*pod, *record);
-  const Status recovered = co_await RecoverBackend(pod, *record);
+  Status recovered;
+  Shortage shortage(parts_.services.loop);
+  do {
+    recovered = co_await RecoverBackend(pod, *record);
+  } while (co_await shortage.MayPass(recovered));
   if (!recovered) {
     LogError({{"ns", group->ns.str()}, {"id", pod->id.str()}}, "its backend cannot recover it: {}",
              recovered.error().message);

@@ -15,6 +15,7 @@
 #include "core/log/log.h"
 #include "core/task/backend_call.h"
 #include "core/task/service.h"
+#include "core/task/shortage.h"
 
 namespace gantry::task {
 namespace {
@@ -219,6 +220,9 @@ os::Task<Status> Service::Recover(ContainerPtr container, Found found) {
     LogError({{"id", container->id.str()}}, "its backend cannot recover it: {}",
              backend.error().message);
     co_await AdoptByRecord(container->init);
+    if (!container->sandbox && !container->init->host) {
+      AbandonSandbox(*container);
+    }
   }
   if (container->backend && container->init->state == State::kCreated) {
     co_await LookWhetherStarted(container);
@@ -280,8 +284,9 @@ os::Task<Status> Service::RecoverBackend(ContainerPtr container, const store::Re
     });
   };
   GANTRY_CO_CHECK_OK(co_await RecoverSandbox(container, record, recover));
-  if (!asked) {
-    const SandboxEntryPtr entry = container->sandbox;
+  const SandboxEntryPtr entry = container->sandbox;
+  Shortage shortage(parts_.services.loop);
+  while (!asked || (!recovered && co_await shortage.MayPass(std::unexpected(recovered.error())))) {
     GANTRY_CO_CHECK_OK(co_await calls_.Run(
         BackendCalls::NameOf(*entry, "recover", container->id.str()),
         DeadlineIn(parts_.config.timeouts.create),
@@ -335,14 +340,30 @@ os::Task<Status> Service::RecoverSandbox(ContainerPtr container, const store::Re
   request.netns_path = container->netns_path;
   const auto saved = record.blobs.find("sandbox");
   const std::string blob = saved == record.blobs.end() ? std::string() : saved->second;
-  Result<SandboxEntryPtr> opened =
-      co_await OpenSandbox(container, std::move(request), record.backend, &blob, std::move(then));
+  Result<SandboxEntryPtr> opened = nullptr;
+  Shortage shortage(parts_.services.loop);
+  do {
+    opened = co_await OpenSandbox(container, request, record.backend, &blob, then);
+  } while (!opened && co_await shortage.MayPass(std::unexpected(opened.error())));
   if (!opened) {
-    sandboxes_.Abandon(container->sandbox_prefix);
     co_return std::unexpected(std::move(opened).error().Within("its sandbox"));
   }
   JoinMembers(*container, std::move(*opened));
   co_return Status();
+}
+
+/// Ends what its sandbox has, where nobody has that any more.
+void Service::AbandonSandbox(const Container& container) {
+  std::set<std::string> used;
+  pods_.AddPrefixes(used);
+  for (const auto& [key, other] : containers_) {
+    if (other.get() != &container && (other->sandbox || (other->init && other->init->host))) {
+      used.insert(other->sandbox_prefix);
+    }
+  }
+  if (!used.contains(container.sandbox_prefix)) {
+    sandboxes_.Abandon(container.sandbox_prefix);
+  }
 }
 
 }  // namespace gantry::task

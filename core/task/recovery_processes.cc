@@ -5,12 +5,12 @@
 //
 // What a process's start has published is not on record. So ends are held back
 // until it is known whether the Start comes again: then its event goes first.
-#include <chrono>
 #include <utility>
 
 #include "core/log/log.h"
 #include "core/task/backend_call.h"
 #include "core/task/service.h"
+#include "core/task/shortage.h"
 #include "core/task/stdio_host.h"
 
 namespace gantry::task {
@@ -18,10 +18,6 @@ namespace {
 
 /// Of a process whose end nobody saw.
 constexpr uint32_t kUnknownStatus = 255;
-
-/// What is short, a descriptor or memory, others may give back soon.
-constexpr int kTriesWhenShort = 20;
-constexpr auto kTryAgainAfter = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -136,15 +132,18 @@ os::Task<Status> Service::RecoverExecBackend(ContainerPtr container, TaskProcess
       return object.RecoverExec(request, *exec->context, true);
     });
   };
-  for (int tries = kTriesWhenShort;; --tries) {
+  Shortage shortage(parts_.services.loop);
+  Status failed;
+  do {
     Result<std::unique_ptr<Process>> recovered = co_await calls_.Run(
         "recover exec in", BackendCall(*container).By(deadline), recover, os::Refusable::kNo);
-    if (recovered || tries == 1 || recovered.error().code != Code::kResourceExhausted) {
-      GANTRY_CO_TRY(exec->backend, std::move(recovered));
+    if (recovered) {
+      exec->backend = *std::move(recovered);
       co_return Status();
     }
-    co_await os::Sleep(parts_.services.loop, kTryAgainAfter);
-  }
+    failed = std::unexpected(std::move(recovered).error());
+  } while (co_await shortage.MayPass(failed));
+  co_return failed;
 }
 
 /// What is on record is watched before its backend is asked, which then finds it so.

@@ -207,6 +207,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   // After a restart (recovery.cc).
   void DropOrphans();
   void DropOrphanedSandboxes();
+  void AbandonSandbox(const Container& container);
   using Groups = std::map<std::string, std::vector<ContainerPtr>>;
 
   /// It or a pod of its name, and what there is of it.

@@ -19,17 +19,20 @@ Result<std::shared_ptr<ExitWait>> ExitWait::Begin(SandboxContext& context,
   for (urpc::Connection& connection : connections) {
     wait->branches_.push_back({std::move(connection), nullptr});
   }
+  std::vector<std::unique_ptr<Watch>> watches;
   for (size_t i = 0; i < wait->branches_.size(); ++i) {
     const std::weak_ptr<ExitWait> weak = wait;
     const int fd = wait->branches_[i].connection.fd().get();
-    GANTRY_TRY(std::unique_ptr<Watch> watch, context.WatchReadable(fd, [weak, i] {
+    GANTRY_TRY(watches.emplace_back(), context.WatchReadable(fd, [weak, i] {
       if (const auto self = weak.lock()) {
         self->OnReadable(i);
       }
     }));
-    // Until then its callback does nothing, and comes again.
-    const std::lock_guard lock(wait->mutex_);
-    wait->branches_[i].watch = std::move(watch);
+  }
+  // Until then their callbacks do nothing, and come again: the first to tell ends all branches.
+  const std::lock_guard lock(wait->mutex_);
+  for (size_t i = 0; i < watches.size(); ++i) {
+    wait->branches_[i].watch = std::move(watches[i]);
   }
   return wait;
 }

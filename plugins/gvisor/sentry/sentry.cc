@@ -41,8 +41,10 @@ Status Sentry::Recover(SentryState state, Deadline deadline) {
       WatchRoot(std::move(*connection));
     }
   }
+  // In this order: of one that is stored behind the other's name, `Switch` keeps it so.
   GANTRY_CHECK_OK(TakeUpSwitch(kPauseName, true, deadline));
   GANTRY_CHECK_OK(TakeUpSwitch(kResumeName, false, deadline));
+  IgnoreError(SaveSwitches(), "what is stored says it again");
   if (state_.stopped && state_.wanted.empty()) {
     // Who had asked for it never heard that it was done; if he asks again, it is done again.
     return Switch(kResume, false, deadline);
@@ -76,10 +78,22 @@ Status Sentry::TakeUpSwitch(std::string_view name, bool stopped, Deadline deadli
   if (!*call) {
     return {};
   }
+  unsaved_.insert(name);
   if ((*call)->Peek(name, deadline)) {
     state_.stopped = stopped;
   }
-  return SaveAndDrop(name);
+  return {};
+}
+
+Status Sentry::SaveSwitches() {
+  if (unsaved_.empty()) {
+    return {};
+  }
+  GANTRY_CHECK_OK(save_(state_));
+  for (const std::string_view name : std::exchange(unsaved_, {})) {
+    context_.Drop(name);
+  }
+  return {};
 }
 
 Status Sentry::SaveAndDrop(std::string_view name) {
@@ -209,15 +223,20 @@ Result<urpc::Connection> Sentry::Start(const Subcontainer& container, std::span<
 Status Sentry::Switch(std::string_view method, bool stopped, Deadline deadline) {
   const char* name = stopped ? kPauseName : kResumeName;
   const std::string what = Format("{} the sandbox", name);
+  if (stopped) {
+    // A resume that is only stored would count as the later of the two.
+    GANTRY_CHECK_OK(SaveSwitches());
+  }
   auto call = CallDurably(context_, socket(), name, {.method = method}, deadline);
   if (!call) {
     return std::unexpected(ToError(call.error(), what));
   }
+  unsaved_.insert(name);
   const auto answer = call->Peek(method, deadline);
   if (answer || answer.error().cause == urpc::Cause::kDeadline) {
     state_.stopped = stopped;
   }
-  GANTRY_CHECK_OK(SaveAndDrop(name));
+  GANTRY_CHECK_OK(SaveSwitches());
   return answer ? Status() : Status(std::unexpected(ToError(answer.error(), what)));
 }
 
@@ -234,8 +253,15 @@ Status Sentry::PauseFor(const std::string& container, Deadline deadline) {
   const bool first = state_.wanted.insert(container).second;
   Status paused =
       state_.stopped ? (first ? save_(state_) : Status()) : Switch(kPause, true, deadline);
-  if (!paused) {
-    state_.wanted.erase(container);
+  if (paused) {
+    return {};
+  }
+  state_.wanted.erase(container);
+  if (state_.stopped && state_.wanted.empty() && paused.error().code != Code::kDeadlineExceeded) {
+    // It was done and could not be kept.
+    IgnoreError(Switch(kResume, false, std::chrono::steady_clock::now() + kResumeLimit),
+                "who resumes it, or kills it, tries again");
+  } else {
     IgnoreError(save_(state_), "then the next engine pauses it, and who asks again finds it so");
   }
   return paused;
@@ -243,14 +269,12 @@ Status Sentry::PauseFor(const std::string& container, Deadline deadline) {
 
 Status Sentry::Resume(const std::string& container, Deadline deadline) {
   const std::lock_guard lock(mutex_);
-  if (state_.wanted.erase(container) == 0) {
-    return {};
-  }
+  const bool wanted = state_.wanted.erase(container) > 0;
   if (!state_.wanted.empty() || !state_.stopped) {
-    return save_(state_);
+    return wanted ? save_(state_) : Status();
   }
   Status resumed = Switch(kResume, false, deadline);
-  if (!resumed && state_.stopped) {
+  if (!resumed && state_.stopped && wanted) {
     state_.wanted.insert(container);
   }
   return resumed;

@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gantry/context.h>
@@ -101,6 +102,7 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   Status TakeUpStart(Deadline deadline);
   Status TakeUpSwitch(std::string_view name, bool stopped, Deadline deadline);
   Status SaveAndDrop(std::string_view name);
+  Status SaveSwitches();
   void WatchRoot(urpc::Connection connection);
 
   SandboxContext& context_;
@@ -111,6 +113,8 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   /// Guards what follows, and is held during the guarded calls.
   mutable std::mutex mutex_;
   SentryState state_;
+  /// Switches that are stored, as the state they have led to is not saved yet.
+  std::set<std::string_view> unsaved_;
   std::optional<urpc::Connection> root_wait_;
   std::unique_ptr<Watch> root_watch_;
 };

@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "tests/fault/points/point.h"
 
 namespace {
@@ -51,7 +53,14 @@ long syscall(long number, ...) noexcept {
   const long e = va_arg(more, long);
   const long f = va_arg(more, long);
   va_end(more);
-  static const auto real = Real<long (*)(long, ...)>("syscall");
+  // Without a guard: who waits for one calls this function.
+  using Function = long (*)(long, ...);
+  static constinit std::atomic<Function> known = nullptr;
+  Function real = known.load(std::memory_order_acquire);
+  if (real == nullptr) {
+    real = Real<Function>("syscall");
+    known.store(real, std::memory_order_release);
+  }
   return SystemCallFails(number, b) ? -1 : real(number, a, b, c, d, e, f);
 }
 

@@ -109,6 +109,15 @@ TEST_F(PodRecovery, AShutdownThatWasDoneIsAnsweredAgain) {
   EXPECT_TRUE(ShutdownSandbox(true));
 }
 
+TEST_F(PodRecovery, ComesUpAfterAShortage) {
+  RunPod();
+  backend_.FailNext("recover sandbox p1", Error{Code::kResourceExhausted, 0, "no descriptors", {}});
+  RestartEngine();
+  EXPECT_EQ(SandboxStatus()->state(), "SANDBOX_READY");
+  EXPECT_EQ(backend_.Count("recover sandbox p1"), 2U);
+  Run("a", kPod);
+}
+
 TEST_F(PodRecovery, WithoutABackendItIsStillToldAndRemoved) {
   RunPod();
   Run("a", kPod);

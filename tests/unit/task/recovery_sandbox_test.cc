@@ -4,6 +4,7 @@
 // containers are left; named to the keeper, who kills it where the engine hangs;
 // and killed where no backend has it any more.
 #include <algorithm>
+#include <csignal>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -77,6 +78,36 @@ TEST_F(SandboxProcess, DiesWithTheLastOfAGroupThatIsNoPod) {
   End("a", 0);
   ASSERT_TRUE(Delete("a"));
   EXPECT_THAT(Doomed(2), ElementsAre(Server().pid));
+}
+
+TEST_F(SandboxProcess, IsFoundAgainAfterAShortage) {
+  Run("c1");
+  for (const char* const call : {"recover sandbox c1", "recover c1"}) {
+    const size_t before = backend_.Count(call);
+    backend_.FailNext(call, Error{Code::kResourceExhausted, 0, "no descriptors", {}});
+    RestartEngine();
+    EXPECT_EQ(State("c1")->status(), pb::RUNNING);
+    EXPECT_EQ(backend_.Count(call), before + 2);
+    EXPECT_THAT(Doomed(1), ElementsAre(Server().pid));
+  }
+  End("c1", 0);
+  EXPECT_TRUE(Delete("c1"));
+}
+
+TEST_F(SandboxProcess, StaysWithAContainerThatRunsWithoutABackend) {
+  Run("c1");
+  backend_.BindTo("c2", HostPid{704});
+  const os::ProcessId process = keeper_.AddOrphan(704);
+  Run("c2");
+  const os::ProcessId server = keeper_.named.at("2/sandbox/server");
+  around_.backend_error = "no such file";
+  RestartEngine();
+  EXPECT_EQ(State("c2")->status(), pb::RUNNING);
+  EXPECT_FALSE(std::ranges::contains(keeper_.acknowledged, server));
+  keeper_.End(process, SIGKILL);
+  EXPECT_EQ(TakeAs<pb::WaitResponse>(SendWait("c2"))->exit_status(), 137U);
+  EXPECT_TRUE(Delete("c2"));
+  EXPECT_TRUE(Until([&] { return std::ranges::contains(keeper_.acknowledged, server); }));
 }
 
 TEST_F(SandboxProcess, EndsWhereNoBackendHasTheSandboxAnyMore) {

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a recovery lacks may be there again in a moment: nobody asks for it a second time.
+#pragma once
+
+#include <chrono>
+
+#include <gantry/error.h>
+
+#include "core/os/co.h"
+#include "core/os/loop.h"
+
+namespace gantry::task {
+
+/// Whether something is to be tried again, and when.
+class Shortage {
+ public:
+  explicit Shortage(os::Loop& loop) : loop_(loop) {}
+
+  /// Waits where `status` is kResourceExhausted. False: of another kind, or it lasts.
+  os::Task<bool> MayPass(Status status) {
+    if (status || status.error().code != Code::kResourceExhausted || ++tries_ == kTries) {
+      co_return false;
+    }
+    co_await os::Sleep(loop_, kPause);
+    co_return true;
+  }
+
+ private:
+  static constexpr int kTries = 20;
+  static constexpr auto kPause = std::chrono::milliseconds(50);
+
+  os::Loop& loop_;
+  int tries_ = 0;
+};
+
+}  // namespace gantry::task
