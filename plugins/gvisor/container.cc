@@ -69,6 +69,16 @@ Result<std::shared_ptr<Sentry>> GvisorContainer::RunningSentry() const {
   return sentry;
 }
 
+Status GvisorContainer::CheckMounts(const Spec& spec) const {
+  if (spec.mapped_mount.empty()) {
+    return {};
+  }
+  return Fail(Code::kFailedPrecondition,
+              "create container '{}': the mount at '{}' is to be id-mapped otherwise than the "
+              "container, which gVisor cannot do",
+              id_.str(), spec.mapped_mount);
+}
+
 Status GvisorContainer::Signal(const SignalTarget& target, uint32_t signal) {
   GANTRY_CHECK_OK(SendSignal(*pod_, target, signal));
   const auto sentry = pod_->sentry();

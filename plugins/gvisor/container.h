@@ -16,6 +16,7 @@
 
 #include "plugins/gvisor/container_hooks.h"
 #include "plugins/gvisor/pod.h"
+#include "plugins/gvisor/spec.h"
 #include "plugins/gvisor/stats/container_stats.h"
 
 namespace gantry::gvisor {
@@ -77,6 +78,9 @@ class GvisorContainer : public Container {
   virtual std::optional<ContainerEnd> End() const = 0;
 
   ContainerHooks& hooks() { return hooks_; }
+
+  /// Errors: kFailedPrecondition: what gVisor cannot mount.
+  Status CheckMounts(const Spec& spec) const;
 
   /// What is kept of what it has used.
   Status ForgetStats() const { return stats_.Forget(); }

@@ -46,12 +46,7 @@ Status RootContainer::ReadRequest(const ContainerRequest& request,
                               .volumes = std::move(volumes),
                               .shares_memory = !pod().is_alone()},
                              pod().flags().overlay));
-  if (!spec_.mapped_mount.empty()) {
-    return Fail(Code::kFailedPrecondition,
-                "create container '{}': the mount at '{}' is to be id-mapped otherwise than the "
-                "container, which gVisor cannot do",
-                id().str(), spec_.mapped_mount);
-  }
+  GANTRY_CHECK_OK(CheckMounts(spec_));
   pod().oom_scores().SetRoot(spec_.oom_score_adj);
   return {};
 }

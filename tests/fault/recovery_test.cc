@@ -15,6 +15,7 @@
 #include "tests/fault/harness/disturbance.h"
 #include "tests/fault/harness/fault_test.h"
 #include "tests/fault/harness/report.h"
+#include "tests/integration/harness/host.h"
 
 namespace gantry::fault {
 namespace {
@@ -23,7 +24,7 @@ using e2e::Program;
 
 constexpr int kCreated = 1;
 constexpr const char* kAnswers = "while read -r line; do eval \"$line\"; done; exit 6";
-constexpr const char* kUntilAsked = "trap 'exit 7' TERM; while :; do usleep 5000; done";
+constexpr const char* kUntilAsked = "trap 'exit 7' TERM; echo ready; while :; do usleep 5000; done";
 
 class FaultRecovery : public FaultTest {
  protected:
@@ -118,7 +119,10 @@ class FaultRecovery : public FaultTest {
 
   Ending StartEnding() {
     Ending ending{Id("-ending" + std::to_string(++endings_))};
-    StartDetached(ending.id, {"sh", "-c", kUntilAsked});
+    const std::string log = settings().root + "/" + ending.id + ".log";
+    StartDetached(ending.id, {"sh", "-c", kUntilAsked}, {"--log-uri", "file://" + log});
+    // Before that it ends otherwise.
+    EXPECT_TRUE(e2e::Eventually([&] { return e2e::ReadText(log) == "ready\n"; }));
     ending.pid = FindTask(ending.id).pid;
     EXPECT_GT(ending.pid, 0);
     return ending;

@@ -251,6 +251,9 @@ TEST_F(VolumesTest, AreSavedWithThePod) {
   Json older = Json::parse(record.ToJson());
   older.erase("volumes");
   EXPECT_THAT(PodRecord::FromJson(older.dump())->volumes, IsEmpty());
+  Json damaged = Json::parse(record.ToJson());
+  damaged["volumes"][0]["fields"].erase("source");
+  EXPECT_EQ(PodRecord::FromJson(damaged.dump()).error().code, Code::kDataLoss);
 }
 
 TEST_F(VolumesTest, OfAPodWithoutAPauseContainerComeWithItsConfiguration) {

@@ -66,6 +66,17 @@ TEST_F(TaskCreate, SharesASandboxWithinAGroup) {
   EXPECT_EQ(RecordOf("a").sandbox_id, "pod");
 }
 
+TEST_F(TaskCreate, OfAMemberBringsNoBundleBack) {
+  const std::string pod = Announce("pod");
+  Announce("a", "pod");
+  ASSERT_TRUE(Create("pod"));
+  std::filesystem::remove_all(pod);
+  const auto created = Create("a");
+  EXPECT_EQ(CodeOf(created), Code::kNotFound);
+  EXPECT_THAT(MessageOf(created), HasSubstr(pod));
+  EXPECT_FALSE(std::filesystem::exists(pod));
+}
+
 TEST_F(TaskCreate, TakesAContainerThatWasNotAnnounced) {
   Announce("pod");
   ASSERT_TRUE(Create("pod"));

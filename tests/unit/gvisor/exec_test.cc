@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an exec makes of what one before it with its id has left.
+#include "plugins/gvisor/exec.h"
+
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/os/fs.h"
+#include "tests/unit/gvisor/fake_container.h"
+#include "tests/unit/gvisor/fake_sentry.h"
+#include "tests/unit/gvisor/fakes.h"
+
+namespace gantry::gvisor {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using urpc::FakeAnswer;
+using urpc::FakeSentry;
+using urpc::Json;
+
+class ExecTest : public testing::Test {
+ protected:
+  ExecTest() {
+    SpawnRequest request;
+    request.argv = {"/bin/sleep", "1000"};
+    pod_->Have(*sandbox_.Spawn(std::move(request)),
+               std::make_shared<Sentry>(sandbox_, "c1", socket_,
+                                        [](const SentryState&) { return Status(); }));
+  }
+
+  std::unique_ptr<GvisorExec> Make() {
+    ExecRequest request;
+    request.id = *ExecId::Parse("x");
+    request.process_json = R"({"args":["true"],"cwd":"/"})";
+    return std::make_unique<GvisorExec>(
+        ExecPlace{*ContainerId::Parse("c1"), folder_.path(), pod_, std::make_shared<ExecTable>()},
+        std::move(request), context_);
+  }
+
+  os::TempDir folder_ = os::TempDir::Create().value();
+  const std::string socket_ = folder_.path() + "/sentry.sock";
+  FakeSandboxContext sandbox_;
+  std::shared_ptr<Pod> pod_ =
+      std::make_shared<Pod>(*SandboxId::Parse("p1"), Namespace(), sandbox_, Options(), Flags());
+  Heard heard_;
+  FakeProcessContext context_{"c1", heard_};
+  FakeSentry server_{socket_, [](const Json&, std::vector<UniqueFd>&) {
+                       return FakeAnswer::Refusing("no such file or directory");
+                     }};
+};
+
+TEST_F(ExecTest, ThatNeverRanDoesNotEndAsOneBeforeIt) {
+  const KnownProcess before{.pid = 7, .exit = ExitStatus{3, 1}};
+  ASSERT_TRUE(before.Write(folder_.path() + "/exec-x.pid"));
+  EXPECT_FALSE(Make()->Start());
+  EXPECT_EQ(Make()->Recover().error().code, Code::kAborted);
+  EXPECT_THAT(heard_.words(), IsEmpty());
+  EXPECT_THAT(sandbox_.stored, IsEmpty());
+}
+
+TEST_F(ExecTest, TellsTheNextEngineHowItHasEnded) {
+  const KnownProcess ended{.pid = 7, .exit = ExitStatus{3, 1}};
+  ASSERT_TRUE(ended.Write(folder_.path() + "/exec-x.pid"));
+  EXPECT_TRUE(Make()->Recover());
+  EXPECT_THAT(heard_.words(), ElementsAre("exited 3"));
+}
+
+}  // namespace
+}  // namespace gantry::gvisor
