@@ -102,6 +102,8 @@ struct TaskProcess {
   /// keeper, who tells of its own processes' ends until they are acknowledged, does
   /// not know this one.
   bool unpublished = false;
+  /// Its exit could not be put on record.
+  bool unrecorded = false;
   /// Set when the exit is on record and published.
   os::OneShot<ExitStatus> exited;
   bool gone = false;

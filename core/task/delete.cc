@@ -113,6 +113,10 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteInit(ContainerPtr container,
   GANTRY_CO_CHECK_OK(
       CheckLegal(Operation::kDelete, init.state, Format("container '{}'", container->id.str())));
   co_await AwaitPublishedExit(init);
+  if (init.unrecorded) {
+    // Whoever else knows of it is let go by what follows, which another engine may finish.
+    IgnoreError(co_await Save(*container), "on a disk that is full a delete goes on");
+  }
   GANTRY_CO_CHECK_OK(co_await Remove(container, deadline));
   // One that was only created has been ended by that.
   co_await AwaitPublishedExit(init);

@@ -134,6 +134,7 @@ os::Task<void> Service::HandleExit(ContainerPtr container, TaskProcessPtr proces
   }
   process->state = State::kStopped;
   const Status saved = co_await Save(*container);
+  process->unrecorded = !saved;
   if (!saved) {
     LogError({{"ns", container->group->ns.str()}, {"id", container->id.str()}},
              "record the exit: {}", saved.error().message);

@@ -225,6 +225,24 @@ TEST_F(TaskDelete, FreesWhatTheKeeperHasRemoved) {
   EXPECT_EQ(backend_.Count("shutdown sandbox c1"), 1U);
 }
 
+TEST_F(TaskDelete, PutsAnExitOnRecordThatCouldNotBeBefore) {
+  Run("c1");
+  const std::string record = store::PathOf(dir_.path() + "/c1");
+  std::filesystem::rename(record, record + ".aside");
+  ASSERT_TRUE(os::MakeDirs(record + "/in/the/way", 0700));
+  End("c1", 7);
+  ASSERT_TRUE(Take(SendWait("c1")));
+  std::filesystem::remove_all(record);
+  std::filesystem::rename(record + ".aside", record);
+  ASSERT_FALSE(RecordOf("c1").init.exited);
+  backend_.Hold("delete c1");
+  const uint32_t remove = SendDelete("c1");
+  ASSERT_TRUE(Until([&] { return backend_.Held("delete c1"); }));
+  EXPECT_EQ(RecordOf("c1").init.exit_status, 7U) << "for an engine that has to finish it";
+  backend_.Release("delete c1");
+  EXPECT_EQ(TakeAs<pb::DeleteResponse>(remove)->exit_status(), 7U);
+}
+
 TEST_F(TaskDelete, OfARemovedOneIsOverBeforeTheIdIsUsedAgain) {
   Run("c1");
   backend_.Hold("delete c1");
