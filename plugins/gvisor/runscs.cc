@@ -8,6 +8,9 @@
 namespace gantry::gvisor {
 namespace {
 
+/// Each has one or two files open. Pods have their own descriptors of them.
+constexpr size_t kMostOpen = 16;
+
 bool IsStill(const FileIdentity& known, const std::string& path) {
   const auto now = FileIdentity::Of(path);
   return now.has_value() && *now == known;
@@ -23,6 +26,9 @@ Result<std::shared_ptr<const Runsc>> Runscs::Get(const std::string& path) {
     return found->second;
   }
   GANTRY_TRY(auto probed, ProbeRunsc(path));
+  if (found == known_.end() && known_.size() == kMostOpen) {
+    known_.erase(known_.begin());
+  }
   known_[path] = probed;
   return probed;
 }

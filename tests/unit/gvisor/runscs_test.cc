@@ -5,6 +5,11 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -110,6 +115,18 @@ TEST_F(RunscsTest, OneThatLacksAFlagIsNotAndHasNoCanary) {
             Format("'{}': this build has no 'boot --controller-fd', which gantry needs", path_));
   EXPECT_EQ(canaries_, 0);
   EXPECT_EQ(Warnings().size(), 1U);
+}
+
+TEST_F(RunscsTest, NotAllThatWereEverNamedStayOpen) {
+  std::vector<std::weak_ptr<const Runsc>> named;
+  for (int i = 0; i < 20; ++i) {
+    const std::string folder = dir_.path() + "/" + std::to_string(i);
+    ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+    const auto runsc = runscs_.Get(FakeRunsc().WriteTo(folder));
+    ASSERT_TRUE(runsc) << runsc.error().message;
+    named.push_back(*runsc);
+  }
+  EXPECT_EQ(std::ranges::count_if(named, [](const auto& one) { return !one.expired(); }), 16);
 }
 
 TEST_F(RunscsTest, WhatACreateHasLeftIsRemoved) {
