@@ -2,6 +2,7 @@
 //
 // Anything, at any moment: random operations on some containers, with random faults, also
 // while an engine that was killed comes back.
+#include <iostream>
 #include <random>
 
 #include "tests/fault/harness/fault_test.h"
@@ -33,12 +34,13 @@ struct Operation {
   int status = 0;
 };
 
-std::vector<Operation> OperationsOn(const std::string& id) {
+/// `exec`: another one each time. A client does not say that it could not delete one.
+std::vector<Operation> OperationsOn(const std::string& id, const std::string& exec) {
   return {
       {"Exec",
        "RUNNING",
        "RUNNING",
-       {"tasks", "exec", "--exec-id", "x", id, "sh", "-c", "exit 5"},
+       {"tasks", "exec", "--exec-id", exec, id, "sh", "-c", "exit 5"},
        5},
       {"Stats", "RUNNING", "RUNNING", {"tasks", "metrics", id}},
       {"Pause", "RUNNING", "PAUSED", {"tasks", "pause", id}},
@@ -66,7 +68,7 @@ class FaultRandom : public FaultTest {
                              {"sh", "-c", "trap 'exit 7' TERM; while :; do usleep 5000; done"});
       return {"Create and Start", "", "RUNNING", std::move(words)};
     }
-    std::vector<Operation> possible = OperationsOn(container.id);
+    std::vector<Operation> possible = OperationsOn(container.id, "x" + std::to_string(++execs_));
     std::erase_if(possible, [&](const Operation& one) { return one.from != container.state; });
     return possible[Below(possible.size())];
   }
@@ -90,7 +92,9 @@ class FaultRandom : public FaultTest {
     Expected& container = containers_[Below(containers_.size())];
     const Operation operation = Choose(container);
     const Fault fault = ChooseFault();
-    SCOPED_TRACE(std::string(operation.name) + " of " + container.id + ", " + Describe(fault));
+    const std::string what =
+        std::string(operation.name) + " of " + container.id + ", " + Describe(fault);
+    SCOPED_TRACE(what);
     Faults::Get().Arm(fault);
     const Output done = Ctr(operation.words);
     // Not disarmed: it may happen while what the operation has begun goes on.
@@ -104,8 +108,10 @@ class FaultRandom : public FaultTest {
       Ctr({"containers", "rm", container.id});
     }
     CheckStates();
+    const bool happened = Faults::Get().Disarm();
+    std::cout << "random: " << what << (happened ? "" : ", which was not passed") << std::endl;
     Report::Get().Add(std::string("random: ") + operation.name, {"any", fault.nth, fault.trouble},
-                      Faults::Get().Disarm());
+                      happened);
   }
 
   void CheckStates() {
@@ -119,6 +125,7 @@ class FaultRandom : public FaultTest {
   }
 
   std::mt19937 random_;
+  int execs_ = 0;
   std::vector<Expected> containers_;
 };
 
