@@ -79,12 +79,17 @@ Status ProcessContextImpl::Bind(std::shared_ptr<HostProcess> process) {
 }
 
 void ProcessContextImpl::SetPid(HostPid pid) {
-  os::Call(parts_.services.loop, [&] {
-    const TaskProcessPtr self = process_.lock();
-    if (!self) {
-      IgnoreError(Status(Late("SetPid")), "it is logged");
-    } else if (sandbox::CheckPid(backend_, Name(), pid)) {
-      observer_.OnPid(*self, pid);
+  if (process_.expired()) {
+    IgnoreError(Status(Late("SetPid")), "it is logged");
+    return;
+  }
+  if (!sandbox::CheckPid(backend_, Name(), pid)) {
+    return;
+  }
+  // What the backend does next is behind it in the loop's queue.
+  parts_.services.loop.Post([&observer = observer_, process = process_, pid] {
+    if (const TaskProcessPtr self = process.lock()) {
+      observer.OnPid(*self, pid);
     }
   });
 }

@@ -7,7 +7,7 @@
 // execs' ends go first and a last look is taken whether memory ran out; the
 // state goes on record; a client that reads is given the time to read the rest;
 // then, in one go, the event is queued, the keeper told that the end is known, and
-// Wait answered.
+// Wait answered. That an end of which the keeper does not know is out goes on record last.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -146,10 +146,12 @@ os::Task<void> Service::HandleExit(ContainerPtr container, TaskProcessPtr proces
     // NOLINTNEXTLINE(bugprone-unchecked-optional-access): this is about its exit.
     Publish(events::TaskExit(container->subject(), process->id, process->pid, *process->exit));
   }
-  if (std::exchange(process->unpublished, false)) {
+  const bool again = std::exchange(process->unpublished, false);
+  FinishExit(*process, saved.has_value());
+  if (again) {
+    // Nobody has to wait for that.
     IgnoreError(co_await Save(*container), "then it is published twice");
   }
-  FinishExit(*process, saved.has_value());
 }
 
 /// containerd's client (`Cancel` in its cio package) closes its ends of the fifos as

@@ -55,17 +55,19 @@ Result<CpuTimes> ContainerStats::AskForCpu(ContainerManager& sentry, const Usage
 /// A file that is damaged is none: it is this class that writes it.
 CpuLedger& ContainerStats::Ledger() {
   if (!ledger_) {
-    const std::string kept = ReadFile(path_, kMaxLedger).value_or("");
-    ledger_ = CpuLedger::FromText(kept).value_or(CpuLedger());
+    kept_ = ReadFile(path_, kMaxLedger).value_or("");
+    ledger_ = CpuLedger::FromText(kept_).value_or(CpuLedger());
   }
   return *ledger_;
 }
 
-uint64_t ContainerStats::Charge(const CpuTimes& times, const StatsPlace& place) {
+uint64_t ContainerStats::Charge(const CpuSample& sample, const StatsPlace& place) {
   CpuLedger& ledger = Ledger();
-  ledger.Add({.host_ns = CpuTimeNs(place.cgroups), .sentry = times}, place.is_alone);
-  IgnoreError(ReplaceFile(path_, ledger.ToText(), kLedgerMode),
-              "only the next engine would begin from less");
+  ledger.Add(sample, place.is_alone);
+  if (std::string text = ledger.ToText(); text != kept_) {
+    // Otherwise only the next engine would begin from less.
+    kept_ = ReplaceFile(path_, text, kLedgerMode) ? std::move(text) : std::string();
+  }
   return ledger.total_ns();
 }
 
@@ -84,8 +86,12 @@ Result<AnyValue> ContainerStats::Measure(ContainerManager& sentry, const StatsPl
   if (usage->processes == 0) {
     return Ended(id_);
   }
-  GANTRY_TRY(const CpuTimes times, AskForCpu(sentry, *usage, deadline));
-  return InMessage({.cpu_ns = Charge(times, place),
+  CpuSample sample{.host_ns = CpuTimeNs(place.cgroups), .sentry = Ledger().sentry()};
+  if (!sample.host_ns || !place.is_alone) {
+    GANTRY_TRY(sample.sentry, AskForCpu(sentry, *usage, deadline));
+    sample.host_ns = CpuTimeNs(place.cgroups);
+  }
+  return InMessage({.cpu_ns = Charge(sample, place),
                     .memory_bytes = usage->memory_bytes,
                     .processes = usage->processes},
                    place);
@@ -99,8 +105,9 @@ Result<AnyValue> ContainerStats::MeasureIdle(ContainerManager* sentry, const Sta
     // Its cgroup outlives it.
     times = sentry->ReadCpuTimes(id_, deadline).value_or(times);
   }
+  const CpuSample sample{.host_ns = CpuTimeNs(place.cgroups), .sentry = times};
   return InMessage(
-      {.cpu_ns = Charge(times, place), .oom_kills = out_of_memory ? uint64_t{1} : uint64_t{0}},
+      {.cpu_ns = Charge(sample, place), .oom_kills = out_of_memory ? uint64_t{1} : uint64_t{0}},
       place);
 }
 

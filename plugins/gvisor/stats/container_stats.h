@@ -52,7 +52,7 @@ class ContainerStats {
   Result<std::unique_lock<std::timed_mutex>> Lock(Deadline deadline);
   Result<CpuTimes> AskForCpu(ContainerManager& sentry, const Usage& usage, Deadline deadline) const;
   CpuLedger& Ledger();
-  uint64_t Charge(const CpuTimes& times, const StatsPlace& place);
+  uint64_t Charge(const CpuSample& sample, const StatsPlace& place);
 
   const std::string id_;
   const std::string path_;
@@ -61,6 +61,8 @@ class ContainerStats {
   std::timed_mutex mutex_;
   /// None: not read yet.
   std::optional<CpuLedger> ledger_;
+  /// What is in the file; empty: nothing, or it is not known.
+  std::string kept_;
 };
 
 }  // namespace gantry::gvisor

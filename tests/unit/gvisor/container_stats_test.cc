@@ -5,10 +5,13 @@
 #include "plugins/gvisor/stats/container_stats.h"
 
 #include <atomic>
+#include <filesystem>
 #include <future>
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include <gantry/files.h>
 
 #include "tests/unit/gvisor/fake_sentry.h"
 #include "tests/unit/gvisor/metrics_reader.h"
@@ -101,6 +104,24 @@ TEST_F(ContainerStatsTest, AreOfTheVersionThatTheNodeHas) {
 
 TEST_F(ContainerStatsTest, HaveAllTimeOfOneThatIsAlone) {
   EXPECT_EQ(NumberAt(*Measure(stats_, true), {3, 1, 1}), 8'000'000U);
+}
+
+TEST_F(ContainerStatsTest, OfOneThatIsAloneNeedNoSharesOfTheSentrys) {
+  times_ = FakeAnswer::Of("no answer");
+  EXPECT_EQ(NumberAt(*Measure(stats_, true), {3, 1, 1}), 8'000'000U);
+  EXPECT_FALSE(Measure(stats_, false));
+}
+
+TEST_F(ContainerStatsTest, AreWrittenDownWhenTheyChange) {
+  ASSERT_TRUE(Measure(stats_));
+  const std::string path = files_.path() + "/cpu";
+  ASSERT_TRUE(RemoveFile(path));
+  ASSERT_TRUE(Measure(stats_));
+  EXPECT_FALSE(std::filesystem::exists(path)) << "it would say the same";
+  SetHost(10'000'000);
+  times_ = FakeAnswer::Of(Times(6'000'000, 3'000'000));
+  ASSERT_TRUE(Measure(stats_));
+  EXPECT_TRUE(std::filesystem::exists(path));
 }
 
 TEST_F(ContainerStatsTest, DoNotRunBackwardsOverARestart) {

@@ -34,10 +34,12 @@ class RecoveryEvents : public TaskTest {
 TEST_F(RecoveryEvents, AnExitWithoutAHostProcessIsRepeatedUntilItIsKnownToBeOut) {
   Run("c1");
   End("c1", 9);
+  Settle();
   EXPECT_FALSE(RecordOf("c1").init.unpublished);
   LeaveUnpublished("c1");
   RestartEngine();
   EXPECT_EQ(TakeAs<pb::WaitResponse>(SendWait("c1"))->exit_status(), 9U);
+  Settle();
   EXPECT_THAT(Events(), ElementsAre("create c1", "start c1", "exit c1 9", "exit c1 9"));
   RestartEngine();
   EXPECT_EQ(TakeAs<pb::WaitResponse>(SendWait("c1"))->exit_status(), 9U);
