@@ -284,17 +284,26 @@ os::Task<Status> Service::RecoverBackend(ContainerPtr container, const store::Re
     });
   };
   GANTRY_CO_CHECK_OK(co_await RecoverSandbox(container, record, recover));
-  const SandboxEntryPtr entry = container->sandbox;
-  Shortage shortage(parts_.services.loop);
-  while (!asked || (!recovered && co_await shortage.MayPass(std::unexpected(recovered.error())))) {
-    GANTRY_CO_CHECK_OK(co_await calls_.Run(
-        BackendCalls::NameOf(*entry, "recover", container->id.str()),
+  const auto ask = [&] {
+    return calls_.Run(
+        BackendCalls::NameOf(*container->sandbox, "recover", container->id.str()),
         DeadlineIn(parts_.config.timeouts.create),
-        [&]() -> Status {
+        [&recover]() -> Status {
           recover();
           return {};
         },
-        os::Refusable::kNo));
+        os::Refusable::kNo);
+  };
+  if (!asked) {
+    GANTRY_CO_CHECK_OK(co_await ask());
+  }
+  Shortage shortage(parts_.services.loop);
+  while (!recovered) {
+    const Status failed = std::unexpected(recovered.error());
+    if (!co_await shortage.MayPass(failed)) {
+      break;
+    }
+    GANTRY_CO_CHECK_OK(co_await ask());
   }
   GANTRY_CO_TRY(container->backend, std::move(recovered));
   co_return Status();
@@ -340,13 +349,15 @@ os::Task<Status> Service::RecoverSandbox(ContainerPtr container, const store::Re
   request.netns_path = container->netns_path;
   const auto saved = record.blobs.find("sandbox");
   const std::string blob = saved == record.blobs.end() ? std::string() : saved->second;
-  Result<SandboxEntryPtr> opened = nullptr;
   Shortage shortage(parts_.services.loop);
-  do {
+  Result<SandboxEntryPtr> opened =
+      co_await OpenSandbox(container, request, record.backend, &blob, then);
+  while (!opened) {
+    const Status failed = std::unexpected(opened.error());
+    if (!co_await shortage.MayPass(failed)) {
+      co_return std::unexpected(std::move(opened).error().Within("its sandbox"));
+    }
     opened = co_await OpenSandbox(container, request, record.backend, &blob, then);
-  } while (!opened && co_await shortage.MayPass(std::unexpected(opened.error())));
-  if (!opened) {
-    co_return std::unexpected(std::move(opened).error().Within("its sandbox"));
   }
   JoinMembers(*container, std::move(*opened));
   co_return Status();

@@ -17,7 +17,8 @@ class Shortage {
  public:
   explicit Shortage(os::Loop& loop) : loop_(loop) {}
 
-  /// Waits where `status` is kResourceExhausted. False: of another kind, or it lasts.
+  /// Waits where `status` is kResourceExhausted. False: of another kind, or it lasts. Not to be
+  /// awaited behind && or ||: GCC 14 makes the argument all the same.
   os::Task<bool> MayPass(Status status) {
     if (status || status.error().code != Code::kResourceExhausted || ++tries_ == kTries) {
       co_return false;
