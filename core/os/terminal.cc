@@ -2,7 +2,7 @@
 #include "core/os/terminal.h"
 
 #include <fcntl.h>
-#include <poll.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
@@ -10,6 +10,8 @@
 #include <cerrno>
 
 #include <gantry/unique_fd.h>
+
+#include "core/os/poll.h"
 
 namespace gantry::os {
 
@@ -42,10 +44,7 @@ Status SettleInput(int master) {
   if (!slave) {
     return FailErrno(errno, "open the other side of a terminal");
   }
-  pollfd looked{slave.get(), POLLIN, 0};
-  if (poll(&looked, 1, 0) < 0) {
-    return FailErrno(errno, "look at a terminal's input");
-  }
+  GANTRY_CHECK_OK(Poll(slave.get(), EPOLLIN, {}));
   return {};
 }
 

@@ -147,7 +147,7 @@ os::Task<void> Service::HandleExit(ContainerPtr container, TaskProcessPtr proces
     Publish(events::TaskExit(container->subject(), process->id, process->pid, *process->exit));
   }
   const bool again = std::exchange(process->unpublished, false);
-  FinishExit(*process, saved.has_value());
+  FinishExit(*process);
   if (again) {
     // Nobody has to wait for that.
     IgnoreError(co_await Save(*container), "then it is published twice");
@@ -178,11 +178,11 @@ os::Task<void> Service::AwaitReader(TaskProcessPtr process) {
   }
 }
 
-void Service::FinishExit(TaskProcess& process, bool on_record) {
+void Service::FinishExit(TaskProcess& process) {
   Container& container = process.container;
   process.state = State::kStopped;
   // What is on no record the keeper keeps until the Delete.
-  if (process.host_pid && on_record) {
+  if (process.host_pid && !process.unrecorded) {
     parts_.services.processes.Release({process.host_pid.value, process.start_time});
   }
   if (process.is_init()) {

@@ -202,7 +202,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   os::Task<void> HandleExit(ContainerPtr container, TaskProcessPtr process);
   os::Task<void> EndExecsFirst(ContainerPtr container);
   os::Task<void> AwaitReader(TaskProcessPtr process);
-  void FinishExit(TaskProcess& process, bool on_record);
+  void FinishExit(TaskProcess& process);
 
   // After a restart (recovery.cc).
   void DropOrphans();

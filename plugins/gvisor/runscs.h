@@ -24,7 +24,7 @@ class Runscs {
  public:
   explicit Runscs(Proofs::Prove prove = ProveRunsc) : proofs_(std::move(prove)) {}
 
-  /// Of the program at `path`; as many as are ever in use together stay known. Errors:
+  /// Of the program at `path`; sixteen at the most stay open. Errors:
   /// kFailedPrecondition saying what is wrong with it. Blocks: where it is new, for its answers.
   Result<std::shared_ptr<const Runsc>> Get(const std::string& path);
   /// The same, and how it starts sandboxes: where they are by `runsc create`, the log says so

@@ -303,7 +303,7 @@ TEST_F(EngineKill, StillTellsOfMemory) {
   const std::string id = Id();
   StartDetached(id, {"sleep", "1000"}, {"--memory-limit", "67108864"});
   Kill();
-  Exec(id, {"sh", "-c", "x=$(head -c 100000000 /dev/zero | tr '\\0' x)"});
+  Exec(id, {"dd", "if=/dev/zero", "of=/dev/null", "bs=100000000", "count=1"});
   EXPECT_FALSE(events.Until("/tasks/oom", id).empty());
   Remove(id);
 }

@@ -88,7 +88,8 @@ class SandboxBackend {
   virtual Result<std::unique_ptr<Sandbox>> CreateSandbox(const SandboxRequest& request,
                                                          SandboxContext& context) = 0;
   /// The sandbox as it was before a restart of the engine. `blob`: what was
-  /// last saved. Its containers are recovered one by one afterwards.
+  /// last saved. Its containers are recovered one by one afterwards. Again: after
+  /// kResourceExhausted, as are `RecoverContainer` and `RecoverExec`.
   virtual Result<std::unique_ptr<Sandbox>> RecoverSandbox(const SandboxRequest& request,
                                                           SandboxContext& context,
                                                           const std::string& blob) = 0;

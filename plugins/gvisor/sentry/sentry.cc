@@ -90,8 +90,11 @@ Status Sentry::SaveSwitches() {
     return {};
   }
   GANTRY_CHECK_OK(save_(state_));
-  for (const std::string_view name : std::exchange(unsaved_, {})) {
-    context_.Drop(name);
+  // The pause first: one that is left alone would count as the later of the two.
+  for (const char* const name : {kPauseName, kResumeName}) {
+    if (unsaved_.erase(name) > 0) {
+      context_.Drop(name);
+    }
   }
   return {};
 }

@@ -61,9 +61,9 @@ CpuLedger& ContainerStats::Ledger() {
   return *ledger_;
 }
 
-uint64_t ContainerStats::Charge(const CpuSample& sample, const StatsPlace& place) {
+uint64_t ContainerStats::Charge(const CpuTimes& times, const StatsPlace& place) {
   CpuLedger& ledger = Ledger();
-  ledger.Add(sample, place.is_alone);
+  ledger.Add({.host_ns = CpuTimeNs(place.cgroups), .sentry = times}, place.is_alone);
   if (std::string text = ledger.ToText(); text != kept_) {
     // Otherwise only the next engine would begin from less.
     kept_ = ReplaceFile(path_, text, kLedgerMode) ? std::move(text) : std::string();
@@ -86,12 +86,12 @@ Result<AnyValue> ContainerStats::Measure(ContainerManager& sentry, const StatsPl
   if (usage->processes == 0) {
     return Ended(id_);
   }
-  CpuSample sample{.host_ns = CpuTimeNs(place.cgroups), .sentry = Ledger().sentry()};
-  if (!sample.host_ns || !place.is_alone) {
-    GANTRY_TRY(sample.sentry, AskForCpu(sentry, *usage, deadline));
-    sample.host_ns = CpuTimeNs(place.cgroups);
+  CpuTimes times = Ledger().sentry();
+  // What the host has counted is all of one that is alone.
+  if (!place.is_alone || !CpuTimeNs(place.cgroups)) {
+    GANTRY_TRY(times, AskForCpu(sentry, *usage, deadline));
   }
-  return InMessage({.cpu_ns = Charge(sample, place),
+  return InMessage({.cpu_ns = Charge(times, place),
                     .memory_bytes = usage->memory_bytes,
                     .processes = usage->processes},
                    place);
@@ -105,9 +105,8 @@ Result<AnyValue> ContainerStats::MeasureIdle(ContainerManager* sentry, const Sta
     // Its cgroup outlives it.
     times = sentry->ReadCpuTimes(id_, deadline).value_or(times);
   }
-  const CpuSample sample{.host_ns = CpuTimeNs(place.cgroups), .sentry = times};
   return InMessage(
-      {.cpu_ns = Charge(sample, place), .oom_kills = out_of_memory ? uint64_t{1} : uint64_t{0}},
+      {.cpu_ns = Charge(times, place), .oom_kills = out_of_memory ? uint64_t{1} : uint64_t{0}},
       place);
 }
 

@@ -52,7 +52,7 @@ class ContainerStats {
   Result<std::unique_lock<std::timed_mutex>> Lock(Deadline deadline);
   Result<CpuTimes> AskForCpu(ContainerManager& sentry, const Usage& usage, Deadline deadline) const;
   CpuLedger& Ledger();
-  uint64_t Charge(const CpuSample& sample, const StatsPlace& place);
+  uint64_t Charge(const CpuTimes& times, const StatsPlace& place);
 
   const std::string id_;
   const std::string path_;

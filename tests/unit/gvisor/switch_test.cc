@@ -22,6 +22,26 @@ using urpc::FakeSentry;
 using urpc::Json;
 using urpc::Soon;
 
+/// Of an engine that is killed after some of its drops.
+class DyingContext : public FakeSandboxContext {
+ public:
+  void Drop(std::string_view name) override {
+    if (drops > 0) {
+      FakeSandboxContext::Drop(name);
+      --drops;
+    }
+  }
+
+  Status Store(std::string_view name, const UniqueFd& fd) override {
+    return drops > 0 ? FakeSandboxContext::Store(name, fd)
+                     : Status(Fail(Code::kUnavailable, "it is dead"));
+  }
+
+  int drops = kAlive;
+
+  static constexpr int kAlive = 1000;
+};
+
 class SwitchTest : public testing::Test {
  protected:
   SwitchTest() { Restart(); }
@@ -61,7 +81,7 @@ class SwitchTest : public testing::Test {
 
   os::TempDir folder_ = os::TempDir::Create().value();
   std::string socket_ = folder_.path() + "/sentry.sock";
-  FakeSandboxContext context_;
+  DyingContext context_;
   bool full_ = false;
   SentryState saved_ = {.started = true, .wanted = {}, .stopped = false};
   /// Guards what follows, while the sentry is asked.
@@ -106,6 +126,21 @@ TEST_F(SwitchTest, TheNextEngineFindsWhatWasNotKept) {
   ASSERT_TRUE(Resume());
   EXPECT_EQ(pauses(), 0);
   EXPECT_THAT(context_.stored, IsEmpty());
+}
+
+TEST_F(SwitchTest, AnEngineKilledAmongItsDropsLeavesNoPauseBehind) {
+  for (const int drops : {0, 1, 2}) {
+    full_ = true;
+    // Paused and resumed, and neither is kept.
+    EXPECT_FALSE(Pause());
+    full_ = false;
+    context_.drops = drops;
+    EXPECT_FALSE(Pause());
+    context_.drops = DyingContext::kAlive;
+    Restart();
+    EXPECT_EQ(pauses(), 0) << drops << " drops";
+    EXPECT_THAT(context_.stored, IsEmpty());
+  }
 }
 
 TEST_F(SwitchTest, WhoResumesWhatNobodyHasPausedAsksNothing) {
