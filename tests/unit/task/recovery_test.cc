@@ -104,6 +104,7 @@ TEST_F(TaskRecovery, FindsAPausedContainer) {
 TEST_F(TaskRecovery, KeepsAnExitThatIsOnRecord) {
   Run("c1");
   End("c1", 9);
+  Settle();  // Its Wait is answered before it is noted that the event went out.
   RestartEngine();
   EXPECT_EQ(State("c1")->status(), pb::STOPPED);
   EXPECT_EQ(TakeAs<pb::WaitResponse>(SendWait("c1"))->exit_status(), 9U);

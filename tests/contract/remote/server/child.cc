@@ -26,7 +26,7 @@
 namespace gantry::remote {
 namespace {
 
-constexpr std::chrono::seconds kLimit{20};
+constexpr std::chrono::seconds kChildLimit{20};
 /// Where a child keeps its end of the conversation with its parent.
 constexpr int kReportFd = 3;
 constexpr int kNotExecuted = 127;
@@ -53,7 +53,7 @@ void BecomeClean(const Plan& plan, int report) {
 }
 
 [[noreturn]] void Refuse(const Error& error) {
-  IgnoreError(SendMessage(kReportFd, ToJson(error), {}, kLimit), "nobody is left to be told");
+  IgnoreError(SendMessage(kReportFd, ToJson(error), {}, kChildLimit), "nobody is left to be told");
   _exit(kNotExecuted);
 }
 
@@ -191,7 +191,7 @@ Result<std::pair<UniqueFd, std::string>> GetReady(const Json& process, bool fore
 
 Status ReportReady(UniqueFd master) {
   return SendMessage(kReportFd, {{"ready", true}},
-                     master ? std::vector<int>{master.get()} : std::vector<int>(), kLimit);
+                     master ? std::vector<int>{master.get()} : std::vector<int>(), kChildLimit);
 }
 
 Status RunInit(const Json& spec, const std::string& rootfs, const Plan& plan) {
@@ -242,7 +242,7 @@ Status RunExec(pid_t init, const Plan& plan) {
     return FailErrno(errno, "fork in the container");
   }
   if (pid > 0) {
-    const Status told = SendMessage(kReportFd, {{"pid", pid}}, {}, kLimit);
+    const Status told = SendMessage(kReportFd, {{"pid", pid}}, {}, kChildLimit);
     _exit(told ? 0 : kNotExecuted);
   }
   GANTRY_TRY(auto ready, GetReady(plan.process, plan.foreign_console));
@@ -258,7 +258,7 @@ void Reap(pid_t pid) {
 /// Takes what a child says until its program runs (the end of the stream).
 Status ListenToExec(Child& child) {
   while (true) {
-    Result<Message> said = ReceiveMessage(child.control.get(), kLimit);
+    Result<Message> said = ReceiveMessage(child.control.get(), kChildLimit);
     if (!said) {
       return said.error().code == Code::kUnavailable ? Status()
                                                      : std::unexpected(std::move(said).error());
@@ -290,7 +290,7 @@ Result<Child> SpawnInit(const Json& spec, const std::string& rootfs, Plan plan) 
   }
   pair.second.reset();
   child.control = std::move(pair.first);
-  Result<Message> said = ReceiveMessage(child.control.get(), kLimit);
+  Result<Message> said = ReceiveMessage(child.control.get(), kChildLimit);
   const Status ready = said ? CheckAnswer(said->body) : Status(std::unexpected(said.error()));
   if (!ready) {
     kill(child.pid, SIGKILL);
@@ -307,7 +307,7 @@ Status Release(const Child& init) {
   if (send(init.control.get(), "g", 1, MSG_NOSIGNAL) != 1) {
     return Fail(Code::kNotFound, "start: process already finished: not found");
   }
-  const Result<Message> said = ReceiveMessage(init.control.get(), kLimit);
+  const Result<Message> said = ReceiveMessage(init.control.get(), kChildLimit);
   if (!said) {
     return said.error().code == Code::kUnavailable ? Status() : std::unexpected(said.error());
   }

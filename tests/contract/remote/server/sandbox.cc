@@ -17,7 +17,7 @@
 namespace gantry::remote {
 namespace {
 
-constexpr std::chrono::seconds kLimit{5};
+constexpr std::chrono::seconds kCallLimit{5};
 constexpr const char* kOomAnnotation = "remote.test/oom-exit";
 constexpr const char* kForeignAnnotation = "remote.test/foreign-console";
 
@@ -87,7 +87,7 @@ bool FakeSandbox::ServeDoor() {
   if (!connection) {
     return connection.error().code == Code::kNotFound;
   }
-  Result<Message> call = ReceiveMessage(connection->get(), kLimit);
+  Result<Message> call = ReceiveMessage(connection->get(), kCallLimit);
   if (!call) {
     return true;  // Its engine died.
   }
@@ -113,7 +113,7 @@ bool FakeSandbox::ServeDoor() {
   for (const UniqueFd& fd : answer->fds) {
     fds.push_back(fd.get());
   }
-  IgnoreError(SendMessage(connection->get(), answer->body, fds, kLimit), "its engine died");
+  IgnoreError(SendMessage(connection->get(), answer->body, fds, kCallLimit), "its engine died");
   return true;
 }
 
@@ -172,7 +172,7 @@ Json FakeSandbox::ExitOf(const Process& process) {
 
 void FakeSandbox::Report(const Json& event) {
   std::erase_if(listeners_, [&](const UniqueFd& listener) {
-    return !SendMessage(listener.get(), event, {}, kLimit);
+    return !SendMessage(listener.get(), event, {}, kCallLimit);
   });
 }
 
