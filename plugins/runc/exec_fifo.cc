@@ -132,7 +132,8 @@ Status ReleaseInit(const std::string& path, const HostProcess& init, Deadline de
   const auto start_time = StartTimeOf(init.pid());
   if (!pidfd || init.Ended() || !start_time ||
       (init.start_time() != 0 && *start_time != init.start_time())) {
-    return HasEnded();
+    // It may have run, and left its byte, since the first look.
+    return aids.reader && HasByte(aids.reader) ? RemoveFile(path) : HasEnded();
   }
   Halt halt(init.pid(), *pidfd);
   if (aids.reader) {

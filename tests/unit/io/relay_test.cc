@@ -2,6 +2,7 @@
 #include "core/io/relay.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -52,6 +53,9 @@ TEST(Relay, AKilledEngineNeitherLosesNorDoublesAByte) {
       done += static_cast<size_t>(put);
     }
   });
+  // A thread that has begun allocates nothing: it holds no lock that a fork would copy.
+  pollfd written{terminal.master.get(), POLLIN, 0};
+  ASSERT_EQ(poll(&written, 1, 10'000), 1);
   std::string got;
   std::string buffer(65536, '\0');
   pid_t engine = StartEngine(terminal.master, pipe.second);

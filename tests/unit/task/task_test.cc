@@ -137,6 +137,8 @@ TaskTest::~TaskTest() {
   EXPECT_TRUE(Until([this] { return engine_->running() == 0; })) << "a call never ended";
   Settle();
   engine_->Retire();
+  EXPECT_TRUE(Until([this] { return engine_->loop().timers() == 0; })) << "something waits on";
+  Settle();
   keeper_.Hangup();
   engine_.reset();
   log::SetSinkForTest({});
