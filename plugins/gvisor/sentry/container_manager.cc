@@ -81,24 +81,68 @@ uint64_t SumOf(const Json& numbers) {
 constexpr std::array<std::pair<const char*, const char*>, 2> kCpuFiles = {
     {{"cpuacct", "cpuacct.usage"}, {"cpu", "cpu.stat"}}};
 
-/// Nanoseconds in what was read from one of them; none: it was not there.
-std::optional<uint64_t> CpuTimeIn(const Json& result) {
+constexpr std::array<std::pair<const char*, const char*>, 2> kMemoryFiles = {
+    {{"memory", "memory.usage_in_bytes"}, {"memory", "memory.current"}}};
+constexpr std::pair<const char*, const char*> kTasksFile = {"pids", "pids.current"};
+
+Json ControlFile(const std::pair<const char*, const char*>& file, const std::string& path) {
+  return {{"file", {{"controller", file.first}, {"path", path}, {"name", file.second}}}};
+}
+
+/// What was read from one of them; none: it was not there.
+std::optional<std::string_view> TextIn(const Json& result) {
   const Json& failed = MemberOf(result, "is_error");
   const Json& value = MemberOf(result, "value");
   if (!failed.is_boolean() || failed.get<bool>() || !value.is_string()) {
     return std::nullopt;
   }
-  constexpr std::string_view kInMicroseconds = "usage_usec ";
-  std::string_view text = value.get_ref<const std::string&>();
-  const bool is_v2 = text.starts_with(kInMicroseconds);
-  if (is_v2) {
-    text.remove_prefix(kInMicroseconds.size());
-  }
+  return value.get_ref<const std::string&>();
+}
+
+std::optional<uint64_t> CountIn(std::string_view text) {
   const auto number = ParseNumber(text.substr(0, text.find('\n')));
-  if (!number || *number < 0) {
+  return number && *number >= 0 ? std::optional<uint64_t>(*number) : std::nullopt;
+}
+
+std::optional<uint64_t> CountIn(const Json& result) {
+  const auto text = TextIn(result);
+  return text ? CountIn(*text) : std::nullopt;
+}
+
+/// Nanoseconds.
+std::optional<uint64_t> CpuTimeIn(const Json& result) {
+  constexpr std::string_view kInMicroseconds = "usage_usec ";
+  auto text = TextIn(result);
+  if (!text) {
     return std::nullopt;
   }
-  return static_cast<uint64_t>(*number) * (is_v2 ? 1000 : 1);
+  const bool is_v2 = text->starts_with(kInMicroseconds);
+  if (is_v2) {
+    text->remove_prefix(kInMicroseconds.size());
+  }
+  const auto number = CountIn(*text);
+  return number ? std::optional(*number * (is_v2 ? 1000 : 1)) : std::nullopt;
+}
+
+constexpr std::string_view kReadFiles = "Cgroups.ReadControlFiles";
+
+/// One result for each file.
+Outcome<Json> ReadControlFiles(urpc::Client& client, const Json& files, Deadline deadline) {
+  const std::string arg = TextOf({{"Args", files}});
+  GANTRY_TRY(const urpc::Answer answer,
+             client.Call({.method = kReadFiles, .arg = arg, .fds = {}}, deadline));
+  const Json parsed = Json::parse(answer.result, nullptr, false);
+  const Json& results = MemberOf(parsed, "results");
+  if (!results.is_array() || results.size() != files.size()) {
+    return NotUnderstood(kReadFiles);
+  }
+  return results;
+}
+
+std::unexpected<urpc::Failure> NoCgroup(std::string_view what) {
+  return std::unexpected(urpc::Failure{urpc::Cause::kRefused, Code::kNotFound,
+                                       std::string(kReadFiles),
+                                       Format("it has no cgroup that counts {}", what), 0});
 }
 
 }  // namespace
@@ -239,19 +283,12 @@ Outcome<Usage> ContainerManager::Event(const std::string& id, Deadline deadline)
 }
 
 Outcome<CpuTimes> ContainerManager::ReadCpuTimes(const std::string& id, Deadline deadline) {
-  constexpr std::string_view kMethod = "Cgroups.ReadControlFiles";
   Json files = Json::array();
-  for (const auto& [controller, name] : kCpuFiles) {
-    for (const std::string& path : {std::string("/"), "/" + id}) {
-      files.push_back({{"file", {{"controller", controller}, {"path", path}, {"name", name}}}});
-    }
+  for (const auto& file : kCpuFiles) {
+    files.push_back(ControlFile(file, "/"));
+    files.push_back(ControlFile(file, "/" + id));
   }
-  GANTRY_TRY(const urpc::Answer answer, Call(kMethod, TextOf({{"Args", files}}), deadline));
-  const Json parsed = Json::parse(answer.result, nullptr, false);
-  const Json& results = MemberOf(parsed, "results");
-  if (!results.is_array() || results.size() != files.size()) {
-    return NotUnderstood(kMethod);
-  }
+  GANTRY_TRY(const Json results, ReadControlFiles(client_, files, deadline));
   for (size_t i = 0; i < results.size(); i += 2) {
     const auto all = CpuTimeIn(results[i]);
     const auto own = CpuTimeIn(results[i + 1]);
@@ -259,8 +296,21 @@ Outcome<CpuTimes> ContainerManager::ReadCpuTimes(const std::string& id, Deadline
       return CpuTimes{.own_ns = *own, .all_ns = *all};
     }
   }
-  return std::unexpected(urpc::Failure{urpc::Cause::kRefused, Code::kNotFound, std::string(kMethod),
-                                       "it has no cgroup that counts time", 0});
+  return NoCgroup("time");
+}
+
+Outcome<Usage> ContainerManager::ReadUsage(const std::string& id, Deadline deadline) {
+  Json files = Json::array({ControlFile(kTasksFile, "/" + id)});
+  for (const auto& file : kMemoryFiles) {
+    files.push_back(ControlFile(file, "/" + id));
+  }
+  GANTRY_TRY(const Json results, ReadControlFiles(client_, files, deadline));
+  const auto processes = CountIn(results[0]);
+  const auto memory = CountIn(results[1]) ? CountIn(results[1]) : CountIn(results[2]);
+  if (!processes || !memory) {
+    return NoCgroup("memory and processes");
+  }
+  return Usage{.memory_bytes = *memory, .processes = *processes, .cpu = std::nullopt};
 }
 
 Outcome<RuntimeState> ContainerManager::State(const std::string& id, Deadline deadline) {

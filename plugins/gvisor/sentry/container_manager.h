@@ -178,6 +178,11 @@ class ContainerManager {
   /// was started with that. Errors: kRefused: it has none of that container.
   /// Source: pkg/sentry/control/cgroups.go, pkg/sentry/fsimpl/cgroupfs.
   Outcome<CpuTimes> ReadCpuTimes(const std::string& id, Deadline deadline);
+  /// As `Event`, without the times, from the sentry's cgroups. `Event` of 20240729 refuses a
+  /// container in the node's network where one of its interfaces has no room in the first 4 KiB of
+  /// /proc/net/dev, is just going, or somebody else asks at the same time. Errors: kRefused: the
+  /// sentry has no cgroup of that container. Source: pkg/sentry/socket/hostinet/stack.go.
+  Outcome<Usage> ReadUsage(const std::string& id, Deadline deadline);
   /// Saves the whole sandbox, into three files. `arg`: `CheckpointArg`.
   Outcome<void> Checkpoint(std::string_view arg, std::span<const int> files, Deadline deadline);
   /// Of an id that it does not know: kStopped. Of one that is paused: kRunning.

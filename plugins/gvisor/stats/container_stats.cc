@@ -40,6 +40,22 @@ Result<std::unique_lock<std::timed_mutex>> ContainerStats::Lock(Deadline deadlin
   return lock;
 }
 
+Result<Usage> ContainerStats::AskForUsage(ContainerManager& sentry, Deadline deadline) const {
+  auto usage = sentry.Event(id_, deadline);
+  if (!usage && usage.error().cause == urpc::Cause::kRefused) {
+    if (auto without_network = sentry.ReadUsage(id_, deadline)) {
+      usage = std::move(without_network);
+    }
+  }
+  if (!usage) {
+    return Refused(id_, usage.error());
+  }
+  if (usage->processes == 0) {
+    return Ended(id_);
+  }
+  return *std::move(usage);
+}
+
 Result<CpuTimes> ContainerStats::AskForCpu(ContainerManager& sentry, const Usage& usage,
                                            Deadline deadline) const {
   const auto times = sentry.ReadCpuTimes(id_, deadline);
@@ -79,21 +95,15 @@ Status ContainerStats::Forget() const {
 Result<AnyValue> ContainerStats::Measure(ContainerManager& sentry, const StatsPlace& place,
                                          Deadline deadline) {
   GANTRY_TRY(const auto lock, Lock(deadline));
-  const auto usage = sentry.Event(id_, deadline);
-  if (!usage) {
-    return Refused(id_, usage.error());
-  }
-  if (usage->processes == 0) {
-    return Ended(id_);
-  }
+  GANTRY_TRY(const Usage usage, AskForUsage(sentry, deadline));
   CpuTimes times = Ledger().sentry();
   // What the host has counted is all of one that is alone.
   if (!place.is_alone || !CpuTimeNs(place.cgroups)) {
-    GANTRY_TRY(times, AskForCpu(sentry, *usage, deadline));
+    GANTRY_TRY(times, AskForCpu(sentry, usage, deadline));
   }
   return InMessage({.cpu_ns = Charge(times, place),
-                    .memory_bytes = usage->memory_bytes,
-                    .processes = usage->processes},
+                    .memory_bytes = usage.memory_bytes,
+                    .processes = usage.processes},
                    place);
 }
 

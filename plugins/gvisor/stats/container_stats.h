@@ -50,6 +50,7 @@ class ContainerStats {
 
  private:
   Result<std::unique_lock<std::timed_mutex>> Lock(Deadline deadline);
+  Result<Usage> AskForUsage(ContainerManager& sentry, Deadline deadline) const;
   Result<CpuTimes> AskForCpu(ContainerManager& sentry, const Usage& usage, Deadline deadline) const;
   CpuLedger& Ledger();
   uint64_t Charge(const CpuTimes& times, const StatsPlace& place);

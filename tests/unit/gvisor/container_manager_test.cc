@@ -206,6 +206,26 @@ TEST_F(ContainerManagerTest, SaysThatThereAreNoSuchCgroups) {
   }
 }
 
+TEST_F(ContainerManagerTest, ReadsTheUsageOfTheSentrysCgroups) {
+  answer_ = FakeAnswer::Of(FileResults({"3", "40000", nullptr}));
+  const auto v1 = manager_.ReadUsage("c1", Soon());
+  ASSERT_TRUE(v1);
+  EXPECT_EQ(v1->processes, 3U);
+  EXPECT_EQ(v1->memory_bytes, 40000U);
+  EXPECT_FALSE(v1->cpu);
+  EXPECT_EQ(asked_["arg"]["Args"][0],
+            Json::parse(R"({"file":{"controller":"pids","path":"/c1","name":"pids.current"}})"));
+  answer_ = FakeAnswer::Of(FileResults({"3", nullptr, "50000"}));
+  EXPECT_EQ(manager_.ReadUsage("c1", Soon())->memory_bytes, 50000U);
+  for (const auto& none : {FileResults({nullptr, "40000", nullptr}),
+                           FileResults({"3", nullptr, nullptr}), FileResults({"3", "x", "-1"})}) {
+    answer_ = FakeAnswer::Of(none);
+    EXPECT_EQ(manager_.ReadUsage("c1", Soon()).error().cause, urpc::Cause::kRefused);
+  }
+  answer_ = FakeAnswer::Of(FileResults({"3"}));
+  EXPECT_EQ(manager_.ReadUsage("c1", Soon()).error().cause, urpc::Cause::kProtocol);
+}
+
 TEST_F(ContainerManagerTest, TellsStates) {
   answer_ = FakeAnswer::Of(3);
   EXPECT_EQ(*manager_.State("k1", Soon()), RuntimeState::kStopped);

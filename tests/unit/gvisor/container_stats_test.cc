@@ -35,7 +35,10 @@ class ContainerStatsTest : public testing::Test {
   void SetHost(uint64_t ns) { files_.Put("pod/cpuacct.usage", std::to_string(ns)); }
 
   FakeAnswer Answer(const Json& request) {
-    return request["method"] == "containerManager.Event" ? event_ : times_;
+    if (request["method"] == "containerManager.Event") {
+      return event_;
+    }
+    return request["arg"]["Args"][0]["file"]["controller"] == "pids" ? usage_ : times_;
   }
 
   static Json Event(uint64_t memory, uint64_t processes, uint64_t own, uint64_t other) {
@@ -54,6 +57,14 @@ class ContainerStatsTest : public testing::Test {
               {{"value", std::to_string(own)}, {"is_error", false}},
               none,
               none}}};
+  }
+
+  /// From the sentry's cgroups.
+  static Json Counted(uint64_t processes, uint64_t memory) {
+    return {{"results",
+             {{{"value", std::to_string(processes)}, {"is_error", false}},
+              {{"value", std::to_string(memory)}, {"is_error", false}},
+              {{"value", "no such control file"}, {"is_error", true}}}}};
   }
 
   Result<AnyValue> Measure(ContainerStats& stats, bool is_alone = false) {
@@ -77,6 +88,7 @@ class ContainerStatsTest : public testing::Test {
   os::FakeCgroupFs files_;
   FakeAnswer event_ = FakeAnswer::Of(Event(40'000, 3, 0, 0));
   FakeAnswer times_ = FakeAnswer::Of(Times(4'000'000, 1'000'000));
+  FakeAnswer usage_ = FakeAnswer::Refusing("unknown method");
   ContainerManager manager_{files_.path() + "/control.sock"};
   FakeSentry sentry_{manager_.client().path(),
                      [this](const Json& request, auto&) { return Answer(request); }};
@@ -169,6 +181,22 @@ TEST_F(ContainerStatsTest, DoWithoutTheSentrysCgroups) {
     ASSERT_TRUE(measured) << measured.error().message;
     EXPECT_EQ(NumberAt(*measured, {3, 1, 1}), 2'000'000U);
   }
+}
+
+TEST_F(ContainerStatsTest, DoWithoutTheNodesInterfaces) {
+  event_ = FakeAnswer::Refusing("failed to get raw line");
+  usage_ = FakeAnswer::Of(Counted(3, 40'000));
+  const auto measured = Measure(stats_);
+  ASSERT_TRUE(measured) << measured.error().message;
+  EXPECT_EQ(NumberAt(*measured, {3, 1, 1}), 2'000'000U);
+  EXPECT_EQ(NumberAt(*measured, {4, 33, 2}), 40'000U);
+  EXPECT_EQ(NumberAt(*measured, {2, 1}), 3U);
+  usage_ = FakeAnswer::Of(Counted(0, 0));
+  EXPECT_EQ(CodeOfFailure(), Code::kNotFound);
+  usage_ = FakeAnswer::Refusing("unknown method");
+  const auto without_cgroups = Measure(stats_);
+  ASSERT_FALSE(without_cgroups);
+  EXPECT_NE(without_cgroups.error().message.find("failed to get raw line"), std::string::npos);
 }
 
 TEST_F(ContainerStatsTest, OfOneThatHasEndedAreNotThere) {
