@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "tests/integration/harness/take_memory.h"
+
 namespace gantry::e2e {
 namespace {
 
@@ -128,9 +130,8 @@ TEST_P(CriPod, TellsHowAContainerEnded) {
 TEST_P(CriPod, TellsThatMemoryRanOut) {
   const PodConfig config = Pod();
   const std::string pod = RunPod(config);
-  const cri::ContainerStatus status = WaitForEnd(RunContainerIn(
-      pod, config, "hog", {"sh", "-c", "x=$(head -c 90000000 /dev/zero | tr '\\0' x); sleep 1000"},
-      24 << 20));
+  const cri::ContainerStatus status =
+      WaitForEnd(RunContainerIn(pod, config, "hog", TakeMemory(90'000'000), 24 << 20));
   EXPECT_EQ(status.exit_code(), 137);
   EXPECT_EQ(status.reason(), "OOMKilled");
 }

@@ -4,6 +4,7 @@
 // its RuntimeClass, in the pod's cgroup. A kubelet makes that cgroup; where nobody
 // did, the pods that the shim makes have one made.
 #include "tests/integration/harness/cri_pod.h"
+#include "tests/integration/harness/take_memory.h"
 
 namespace gantry::e2e {
 namespace {
@@ -51,9 +52,7 @@ TEST_P(CriResources, OfThePodStopWhatIsWithinItsContainersLimits) {
   }
   const PodConfig config = PodOf({.overhead = 4 * kMiB, .resources = 20 * kMiB});
   const std::string pod = RunPod(config);
-  const std::string id = RunContainerIn(
-      pod, config, "hog", {"sh", "-c", "x=$(head -c 90000000 /dev/zero | tr '\\0' x); sleep 1000"},
-      512 * kMiB);
+  const std::string id = RunContainerIn(pod, config, "hog", TakeMemory(90'000'000), 512 * kMiB);
   EXPECT_EQ(WaitForEnd(id).exit_code(), 137);
   EXPECT_EQ(cri().PodStatus(pod)->status().state(), cri::SANDBOX_READY);
 }

@@ -8,6 +8,7 @@
 
 #include "tests/integration/harness/e2e_test.h"
 #include "tests/integration/harness/events.h"
+#include "tests/integration/harness/take_memory.h"
 
 namespace gantry::e2e {
 namespace {
@@ -96,8 +97,7 @@ TEST_F(CtrEvents, TellOfPauseAndResume) {
 TEST_F(CtrEvents, TellOfMemoryBeforeTheEnd) {
   Events events(node());
   const std::string id = Id();
-  RunContainer({"--rm", "--memory-limit", "67108864"}, id,
-               {"sh", "-c", "sh -c 'x=$(head -c 100000000 /dev/zero | tr \"\\0\" x)'; exit 1"});
+  RunContainer({"--rm", "--memory-limit", "67108864"}, id, TakeMemory(100'000'000));
   const auto topics = Events::Topics(events.Until("/tasks/exit", id, id));
   const auto oom = std::ranges::find(topics, "oom");
   EXPECT_NE(oom, topics.end());

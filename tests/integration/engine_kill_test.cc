@@ -17,6 +17,7 @@
 
 #include "tests/integration/harness/e2e_test.h"
 #include "tests/integration/harness/events.h"
+#include "tests/integration/harness/take_memory.h"
 
 namespace gantry::e2e {
 namespace {
@@ -303,7 +304,7 @@ TEST_F(EngineKill, StillTellsOfMemory) {
   const std::string id = Id();
   StartDetached(id, {"sleep", "1000"}, {"--memory-limit", "67108864"});
   Kill();
-  Exec(id, {"dd", "if=/dev/zero", "of=/dev/null", "bs=100000000", "count=1"});
+  Exec(id, TakeMemory(100'000'000));
   EXPECT_FALSE(events.Until("/tasks/oom", id).empty());
   Remove(id);
 }

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/integration/harness/take_memory.h"
 #include "tests/node/harness/node_test.h"
 
 namespace gantry::node {
@@ -58,7 +59,7 @@ TEST_F(SystemdCgroup, IsMeasured) {
 TEST_F(SystemdCgroup, EndsWhatNeedsMoreThanItsMemory) {
   const std::string id = Id();
   const e2e::Output output =
-      CtrRun(id, {"sh", "-c", "x=$(head -c 60000000 /dev/zero | tr '\\0' x); echo survived"},
+      CtrRun(id, e2e::TakeMemory(60'000'000),
              {"--rm", "--memory-limit", "16777216", "--cgroup", "system.slice:gantry:" + id});
   EXPECT_EQ(output.status, 137) << output.Text();
   EXPECT_TRUE(e2e::Eventually([&] { return Leftovers(id).empty(); })) << Leftovers(id);
