@@ -12,6 +12,7 @@
 
 #include "core/os/co.h"
 #include "core/os/loop.h"
+#include "core/os/worker_pool.h"
 
 namespace gantry::test {
 
@@ -31,6 +32,19 @@ inline bool RunUntil(os::Loop& loop, const std::function<bool()>& happened) {
 inline void RunAllReady(os::Loop& loop) {
   while (loop.RunOnce(std::chrono::milliseconds(0))) {
   }
+}
+
+/// Lets everything happen that needs neither a timer nor another process. What is still waiting
+/// when its loop is destroyed is never resumed, which is a leak to a sanitizer.
+inline bool Settle(os::Loop& loop, const os::WorkerPool& pool) {
+  // A worker is idle once its call back to the loop is posted, and what that
+  // resumes may call a worker again.
+  return RunUntil(loop, [&] {
+    RunAllReady(loop);
+    const auto counts = pool.counts();
+    return counts.queued == 0 && counts.idle == counts.threads &&
+           !loop.RunOnce(std::chrono::milliseconds(0));
+  });
 }
 
 template <class T>

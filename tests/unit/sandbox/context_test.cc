@@ -36,6 +36,8 @@ class ContextTest : public engine::EngineTest {
     Make();
   }
 
+  ~ContextTest() override { EXPECT_TRUE(test::Settle(loop_, pool_)); }
+
   /// A context of a new engine.
   void Make() {
     context_ =

@@ -27,7 +27,10 @@ class WatchOnPoolTest : public testing::Test {
     writer_.reset(ends[1]);
   }
 
-  ~WatchOnPoolTest() override { log::SetSinkForTest({}); }
+  ~WatchOnPoolTest() override {
+    EXPECT_TRUE(test::Settle(loop_, pool_));
+    log::SetSinkForTest({});
+  }
 
   template <class F>
   auto OnWorker(F function) {

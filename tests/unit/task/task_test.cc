@@ -316,14 +316,9 @@ void TaskTest::End(const std::string& name, uint32_t status) {
 }
 
 void TaskTest::Settle() {
-  // A worker is idle once its call back to the loop is posted, and what that
-  // resumes may call a worker again.
   EXPECT_TRUE(Until([this] {
-    Turn();
-    const auto counts = engine_->pool().counts();
-    const bool idle = counts.queued == 0 && counts.idle == counts.threads &&
-                      engine_->tasks().backend_calls().under_way() == 0;
-    return idle && !engine_->loop().RunOnce(std::chrono::milliseconds(0));
+    return test::Settle(engine_->loop(), engine_->pool()) &&
+           engine_->tasks().backend_calls().under_way() == 0;
   }));
 }
 
