@@ -113,11 +113,11 @@ struct TaskProcess {
   /// it had only begun to open. Held, so that no client sees the end of its
   /// stream before the call that is replayed opens them again.
   std::vector<std::string> left_streams;
-  /// Outlives its container where a Close is under way.
+  /// Outlives its container where a Close is under way, and has `stdio_host` for as long.
   std::shared_ptr<io::ProcessIo> io;
   /// Of an exec; the init's is the container's. Shared with calls under way.
   std::shared_ptr<Process> backend;
-  std::unique_ptr<StdioHost> stdio_host;
+  std::shared_ptr<StdioHost> stdio_host;
   std::unique_ptr<ProcessContextImpl> context;
   /// One start at a time.
   os::Slot slot;

@@ -243,7 +243,7 @@ os::Task<Status> Service::OpenStreams(TaskProcessPtr process, io::GivenUp given_
   const auto open = [&]() -> Result<std::shared_ptr<io::ProcessIo>> {
     GANTRY_TRY(auto opened,
                io::ProcessIo::Open(parts_.relay, *process->stdio_host, paths, options));
-    return std::shared_ptr<io::ProcessIo>(std::move(opened));
+    return WithHost(std::move(opened), process->stdio_host);
   };
   GANTRY_CO_TRY(process->io, co_await calls_.StreamPool().RunFor(options.account, open));
   if (process->stdin_closed) {

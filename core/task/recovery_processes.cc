@@ -57,7 +57,7 @@ os::Task<void> Service::RecoverStreams(TaskProcessPtr process) {
   const auto recover = [&]() -> Result<std::shared_ptr<io::ProcessIo>> {
     GANTRY_TRY(auto opened, io::ProcessIo::Recover(parts_.relay, *process->stdio_host, paths,
                                                    options, std::move(stored)));
-    return std::shared_ptr<io::ProcessIo>(std::move(opened));
+    return WithHost(std::move(opened), process->stdio_host);
   };
   Result<std::shared_ptr<io::ProcessIo>> recovered =
       io::ProcessIo::RecoverBlocks(paths)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/io/process_io.h"
 #include "core/log/log.h"
 #include "core/os/ask.h"
 
@@ -86,6 +87,18 @@ uint32_t StdioHost::TakeConsoleSignal() {
 
 void StdioHost::Log(LogLevel level, std::string_view message) {
   log::Log(level, {{"stdio", prefix_}}, "{}", message);
+}
+
+std::shared_ptr<io::ProcessIo> WithHost(std::unique_ptr<io::ProcessIo> streams,
+                                        std::shared_ptr<StdioHost> host) {
+  struct Both {
+    std::shared_ptr<StdioHost> host;
+    std::unique_ptr<io::ProcessIo> streams;
+  };
+
+  auto both = std::make_shared<Both>(std::move(host), std::move(streams));
+  io::ProcessIo* const all = both->streams.get();
+  return {std::move(both), all};
 }
 
 std::vector<std::string> NamesBelow(const std::vector<std::string>& names,

@@ -17,6 +17,10 @@
 #include "core/io/host.h"
 #include "core/sandbox/services.h"
 
+namespace gantry::io {
+class ProcessIo;
+}  // namespace gantry::io
+
 namespace gantry::task {
 
 class StdioHost final : public io::StdioHost {
@@ -50,6 +54,10 @@ class StdioHost final : public io::StdioHost {
   /// From `on_signals` until there are none.
   bool taking_ = false;
 };
+
+/// The streams, which call `host` on other threads until they are gone.
+std::shared_ptr<io::ProcessIo> WithHost(std::unique_ptr<io::ProcessIo> streams,
+                                        std::shared_ptr<StdioHost> host);
 
 /// Those of `names`, which are in order, that begin with `prefix`, the prefix cut off.
 std::vector<std::string> NamesBelow(const std::vector<std::string>& names, std::string_view prefix);

@@ -8,11 +8,15 @@
 
 #include <filesystem>
 
+#include <gmock/gmock.h>
+
 #include "tests/integration/harness/e2e_test.h"
 #include "tests/integration/harness/events.h"
 
 namespace gantry::e2e {
 namespace {
+
+using ::testing::HasSubstr;
 
 class KeeperKill : public E2eTest {
  protected:
@@ -132,7 +136,15 @@ TEST_F(KeeperKill, LetsTheSameIdStartAgain) {
   const std::string id = Id();
   for (int life = 0; life < 3; ++life) {
     SCOPED_TRACE(life);
-    StartDetached(id, Stubborn("up"), {"--null-io"});
+    // containerd lists a task no more before it has forgotten it.
+    EXPECT_TRUE(Eventually([&] {
+      const Output started = RunContainer({"-d", "--null-io"}, id, Stubborn("up"));
+      if (started.status != 0) {
+        EXPECT_THAT(started.err, HasSubstr("task " + id + ": already exists"));
+        Ctr({"containers", "rm", id});
+      }
+      return started.status == 0;
+    }));
     const pid_t pid = FindTask(id).pid;
     ASSERT_GT(pid, 0);
     Kill();

@@ -41,7 +41,7 @@ void Kill(pid_t engine) {
 }
 
 TEST(Relay, AKilledEngineNeitherLosesNorDoublesAByte) {
-  const std::string data = Pattern(size_t{8} << 20);
+  const std::string data = Pattern(size_t{2} << 20);
   Terminal terminal;
   auto pipe = os::MakePipe().value();
   ASSERT_TRUE(os::SetPipeSize(pipe.first.get(), 256 << 10).has_value());
