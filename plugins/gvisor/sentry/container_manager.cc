@@ -306,7 +306,8 @@ Outcome<Usage> ContainerManager::ReadUsage(const std::string& id, Deadline deadl
   }
   GANTRY_TRY(const Json results, ReadControlFiles(client_, files, deadline));
   const auto processes = CountIn(results[0]);
-  const auto memory = CountIn(results[1]) ? CountIn(results[1]) : CountIn(results[2]);
+  const auto v1 = CountIn(results[1]);
+  const auto memory = v1 ? v1 : CountIn(results[2]);
   if (!processes || !memory) {
     return NoCgroup("memory and processes");
   }

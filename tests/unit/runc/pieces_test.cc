@@ -294,6 +294,35 @@ TEST_F(Fifo, KeepsWhatAnInitThatHasEndedWrote) {
   }
 }
 
+/// Writes its byte and ends when it is first asked whether it has.
+class InitThatEndsNow : public FakeHostProcess {
+ public:
+  InitThatEndsNow(pid_t pid, std::string fifo) : FakeHostProcess(pid), fifo_(std::move(fifo)) {}
+
+  std::optional<WaitStatus> Ended() const override {
+    const UniqueFd writer(open(fifo_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    EXPECT_EQ(write(writer.get(), "0", 1), 1);
+    return WaitStatus();
+  }
+
+ private:
+  const std::string fifo_;
+};
+
+TEST_F(Fifo, LooksAgainForTheByteOfAnInitThatHasJustEnded) {
+  const UniqueFd kept(open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const pid_t pid = fork();
+  if (pid == 0) {
+    pause();
+    _exit(0);
+  }
+  const InitThatEndsNow init(pid, path_);
+  const Status released =
+      ReleaseInit(path_, init, Soon(), {.again = true, .reader = kept.Duplicate().value()});
+  ASSERT_TRUE(released) << released.error().message;
+  EXPECT_FALSE(IsThere(path_));
+}
+
 TEST_F(Fifo, NoticesThatTheInitEnds) {
   auto init = RunShell("exit 1");
   EXPECT_EQ(ReleaseInit(path_, *init, Soon(), {}).error().code, Code::kFailedPrecondition);
