@@ -3,7 +3,6 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <gantry/format.h>
 
@@ -35,30 +34,20 @@ Result<PodNetwork> FindOut(Pod& pod, const std::string& path) {
 
 }  // namespace
 
-Status HandOverNetwork(Pod& pod, Deadline deadline, bool is_restore) {
+Result<std::optional<NetworkSetup>> TakeNetwork(Pod& pod, bool is_restore) {
   if (pod.flags().network == Network::kHost) {
-    return {};
-  }
-  const auto sentry = pod.sentry();
-  if (!sentry) {
-    return Fail(Code::kUnavailable, "hand over the network: there is no sentry");
+    return std::nullopt;
   }
   const std::string path = PathOf(pod, pod.record());
   GANTRY_TRY(const PodNetwork network, FindOut(pod, path));
   NetworkOptions options = pod.flags().NetworkFlags();
   options.is_restore = is_restore;
-  std::vector<UniqueFd> sockets;
+  NetworkSetup setup = {.args = NetworkArgs(network, options), .sockets = {}};
   if (network.HasInterfaces()) {
-    GANTRY_TRY(sockets, OpenSockets(path, network, options));
+    GANTRY_TRY(setup.sockets, OpenSockets(path, network, options));
     GANTRY_CHECK_OK(TakeAddresses(path, network));
   }
-  std::vector<int> fds;
-  fds.reserve(sockets.size());
-  for (const UniqueFd& socket : sockets) {
-    fds.push_back(socket.get());
-  }
-  const auto set = sentry->manager().SetNetwork(NetworkArgs(network, options), fds, deadline);
-  return set ? Status() : Status(std::unexpected(ToError(set.error(), "hand over the network")));
+  return setup;
 }
 
 Status GiveBackNetwork(Pod& pod) {

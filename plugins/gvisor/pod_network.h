@@ -3,16 +3,19 @@
 // A pod's network from the node's hands into the sentry's, and back.
 #pragma once
 
+#include <optional>
+
 #include <gantry/error.h>
 
 #include "plugins/gvisor/pod.h"
+#include "plugins/gvisor/sentry/sentry.h"
 
 namespace gantry::gvisor {
 
-/// To be done before the sentry's root is started, or it is restored. What was there is on record
-/// before anything is taken, so again, also in the next engine: the same. Errors: as of
-/// `ReadNetwork`, `OpenSockets` and `TakeAddresses`; the sentry's. Blocks: briefly.
-Status HandOverNetwork(Pod& pod, Deadline deadline, bool is_restore = false);
+/// What the sentry is to be handed; none: it has the node's. What was there is on record before
+/// anything is taken, so again, also in the next engine: the same. Errors: as of `ReadNetwork`,
+/// `OpenSockets` and `TakeAddresses`. Blocks: briefly.
+Result<std::optional<NetworkSetup>> TakeNetwork(Pod& pod, bool is_restore);
 
 /// Where the pod has not started, or has ended. Nothing taken: nothing to do.
 Status GiveBackNetwork(Pod& pod);

@@ -105,12 +105,12 @@ Status StartPod(Pod& pod, const std::string& checkpoint) {
   const bool restores = !checkpoint.empty();
   const Deadline deadline = pod.StepDeadline(restores ? kImageSteps : 1);
   Status started = [&]() -> Status {
-    const auto prepare = [&] { return HandOverNetwork(pod, deadline, restores); };
+    const auto network = [&] { return TakeNetwork(pod, restores); };
     if (!restores) {
-      return sentry->StartRoot(prepare, deadline);
+      return sentry->StartRoot(network, deadline);
     }
     GANTRY_TRY(const Image image, OpenImage(checkpoint));
-    return sentry->StartRoot(prepare, deadline, image.Fds());
+    return sentry->StartRoot(network, deadline, image.Fds());
   }();
   if (!started) {
     // It would wait for ever, and there is no second start.

@@ -329,14 +329,9 @@ Outcome<void> ContainerManager::Checkpoint(std::string_view arg, std::span<const
   return Order("containerManager.Checkpoint", arg, deadline, files);
 }
 
-Outcome<void> ContainerManager::SetNetwork(const std::string& args, std::span<const int> sockets,
-                                           Deadline deadline) {
-  auto set = Order("containerManager.SetNetworkArgs", args, deadline, sockets);
-  if (set || set.error().text != "unknown method") {
-    return set;
-  }
-  // Releases before 2026-07.
-  return Order("Network.CreateLinksAndRoutes", args, deadline, sockets);
+Outcome<void> ContainerManager::SetNetworkArgs(const std::string& args,
+                                               std::span<const int> sockets, Deadline deadline) {
+  return Order("containerManager.SetNetworkArgs", args, deadline, sockets);
 }
 
 }  // namespace gantry::gvisor

@@ -4,7 +4,7 @@
 // sentry has one root container and any number of sub-containers; their processes are in one
 // pid namespace, whose numbers are used throughout.
 //
-// Nothing here guards against calls that kill or hang a sentry; see guard.h.
+// Nothing here guards against calls that kill or hang a sentry; see sentry.h.
 // Source: runsc 20240729 and 2026-09, runsc/boot/controller.go, pkg/sentry/control/proc.go.
 #pragma once
 
@@ -129,6 +129,9 @@ struct Usage {
 
 /// Calls that start something, for whoever makes them durably: their arguments as JSON.
 inline constexpr std::string_view kStartRoot = "containerManager.StartRoot";
+/// In place of `SetNetworkArgs` before 2026-07, of the same form: a second time, `duplicate nic
+/// id`.
+inline constexpr std::string_view kCreateLinks = "Network.CreateLinksAndRoutes";
 /// In place of `kStartRoot`, with the three files of a saved sandbox.
 inline constexpr std::string_view kRestore = "containerManager.Restore";
 inline constexpr std::string_view kRestoreArg = R"({"HavePagesFile":true,"HaveDeviceFile":false})";
@@ -188,8 +191,9 @@ class ContainerManager {
   /// Of an id that it does not know: kStopped. Of one that is paused: kRunning.
   Outcome<RuntimeState> State(const std::string& id, Deadline deadline);
   /// The pod's network, as `NetworkArgs` says it, with its sockets; before the root is started.
-  Outcome<void> SetNetwork(const std::string& args, std::span<const int> sockets,
-                           Deadline deadline);
+  /// Releases before 2026-07 do not know it, and have `kCreateLinks`.
+  Outcome<void> SetNetworkArgs(const std::string& args, std::span<const int> sockets,
+                               Deadline deadline);
 
  private:
   Outcome<urpc::Answer> Call(std::string_view method, std::string_view arg, Deadline deadline,

@@ -12,6 +12,7 @@ namespace gantry::gvisor {
 namespace {
 
 constexpr const char* kRootName = "start-root";
+constexpr const char* kNetworkName = "network";
 constexpr const char* kPauseName = "pause";
 constexpr const char* kResumeName = "resume";
 /// No container's id: who wants the sandbox to stand still while it is saved.
@@ -37,9 +38,12 @@ Status Sentry::Recover(SentryState state, Deadline deadline) {
     GANTRY_CHECK_OK(TakeUpStart(deadline));
   }
   if (state_.started) {
+    context_.Drop(kNetworkName);
     if (auto connection = urpc::Connection::Open(socket(), deadline)) {
       WatchRoot(std::move(*connection));
     }
+  } else {
+    GANTRY_CHECK_OK(TakeUpNetwork(deadline));
   }
   // In this order: of one that is stored behind the other's name, `Switch` keeps it so.
   GANTRY_CHECK_OK(TakeUpSwitch(kPauseName, true, deadline));
@@ -68,6 +72,18 @@ Status Sentry::TakeUpStart(Deadline deadline) {
   // there is to tell is its end.
   state_.started = !root || (*root)->Peek(kStartRoot, deadline).has_value();
   return SaveAndDrop(kRootName);
+}
+
+Status Sentry::TakeUpNetwork(Deadline deadline) {
+  const auto call = TakeUpCall(context_, kNetworkName, deadline);
+  if (!call && call.error().cause != urpc::Cause::kGone) {
+    return std::unexpected(ToError(call.error(), "take up the network of the sandbox"));
+  }
+  has_network_ = call && *call && (*call)->Peek(kCreateLinks, deadline).has_value();
+  if (!has_network_) {
+    context_.Drop(kNetworkName);
+  }
+  return {};
 }
 
 Status Sentry::TakeUpSwitch(std::string_view name, bool stopped, Deadline deadline) {
@@ -110,6 +126,42 @@ bool Sentry::root_started() const {
   return state_.started;
 }
 
+urpc::Outcome<void> Sentry::SendNetwork(const NetworkSetup& network, Deadline deadline) {
+  std::vector<int> fds;
+  fds.reserve(network.sockets.size());
+  for (const UniqueFd& socket : network.sockets) {
+    fds.push_back(socket.get());
+  }
+  auto set = manager_.SetNetworkArgs(network.args, fds, deadline);
+  if (set || set.error().text != "unknown method") {
+    return set;
+  }
+  // Releases before 2026-07, which make the links at once.
+  const urpc::Request request{.method = kCreateLinks, .arg = network.args, .fds = fds};
+  GANTRY_TRY(urpc::Connection call,
+             CallDurably(context_, socket(), kNetworkName, request, deadline));
+  const auto answer = call.Peek(kCreateLinks, deadline);
+  if (!answer) {
+    context_.Drop(kNetworkName);
+    return std::unexpected(answer.error());
+  }
+  return {};
+}
+
+Status Sentry::SetNetwork(const TakeNetwork& take_network, Deadline deadline) {
+  if (has_network_) {
+    return {};
+  }
+  GANTRY_TRY(const std::optional<NetworkSetup> network, take_network());
+  if (network) {
+    if (const auto sent = SendNetwork(*network, deadline); !sent) {
+      return std::unexpected(ToError(sent.error(), "hand over the network"));
+    }
+  }
+  has_network_ = true;
+  return {};
+}
+
 urpc::Outcome<void> Sentry::SendStart(std::span<const int> image, Deadline deadline) {
   const std::string root = StartRootArg(id_);
   const urpc::Request request{.method = image.empty() ? kStartRoot : kRestore,
@@ -124,13 +176,13 @@ urpc::Outcome<void> Sentry::SendStart(std::span<const int> image, Deadline deadl
   return {};
 }
 
-Status Sentry::StartRoot(const std::function<Status()>& prepare, Deadline deadline,
+Status Sentry::StartRoot(const TakeNetwork& take_network, Deadline deadline,
                          std::span<const int> image) {
   const std::lock_guard lock(mutex_);
   if (state_.started) {
     return {};
   }
-  GANTRY_CHECK_OK(prepare());
+  GANTRY_CHECK_OK(SetNetwork(take_network, deadline));
   // Once the root has ended, the sentry takes no new connection.
   auto wait = urpc::Connection::Open(socket(), deadline);
   if (!wait) {
@@ -146,6 +198,7 @@ Status Sentry::StartRoot(const std::function<Status()>& prepare, Deadline deadli
   // If it cannot be saved now, the answer is there for the next engine.
   if (save_(state_)) {
     context_.Drop(kRootName);
+    context_.Drop(kNetworkName);
   }
   if (!image.empty()) {
     // A sentry that has been restored serves no connection from before.
@@ -189,6 +242,7 @@ void Sentry::Hangup() {
   watch.reset();
   // It is there yet where the start could not be saved.
   context_.Drop(kRootName);
+  context_.Drop(kNetworkName);
   const std::lock_guard lock(mutex_);
   root_wait_.reset();
   manager_.client().Hangup();

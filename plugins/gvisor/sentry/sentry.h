@@ -4,6 +4,7 @@
 // they come in a wrong state are made here only:
 //   StartSubcontainer before StartRoot has succeeded ends a sentry of 20240729;
 //   StartRoot a second time never returns there;
+//   the links of a network a second time are refused there, and the start fails;
 //   Resume without a Pause ends every sentry, and each Pause needs a Resume of its own;
 //   Restore comes in place of StartRoot, as once as that.
 // What has been done is kept over a restart of the engine (durable_call.h), so that none of
@@ -36,6 +37,12 @@ struct SentryState {
   bool stopped = false;
 };
 
+/// A pod's network: `NetworkArgs`, and its packet sockets.
+struct NetworkSetup {
+  std::string args;
+  std::vector<UniqueFd> sockets;
+};
+
 /// Thread: any.
 class Sentry : public std::enable_shared_from_this<Sentry> {
  public:
@@ -58,10 +65,14 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   /// Errors: kUnavailable: it has ended.
   Status Recover(SentryState state, Deadline deadline);
 
-  /// Starts the root container. Again: success. `prepare` runs before, as often as it has not
-  /// been started. Errors: kUnavailable: it has ended.
+  /// Gives what network it is to have; none: it has the node's. Called with a lock held: it
+  /// must not call back.
+  using TakeNetwork = std::function<Result<std::optional<NetworkSetup>>()>;
+
+  /// Starts the root container. Again: success. `take_network` runs before, as often as the
+  /// sentry has not been handed it. Errors: kUnavailable: it has ended; of `take_network`.
   /// `image`: the files of a saved sandbox that it is to be restored from in place of that.
-  Status StartRoot(const std::function<Status()>& prepare, Deadline deadline,
+  Status StartRoot(const TakeNetwork& take_network, Deadline deadline,
                    std::span<const int> image = {});
   bool root_started() const;
 
@@ -98,8 +109,11 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
  private:
   Status Switch(std::string_view method, bool stopped, Deadline deadline);
   Status PauseFor(const std::string& container, Deadline deadline);
+  Status SetNetwork(const TakeNetwork& take_network, Deadline deadline);
+  urpc::Outcome<void> SendNetwork(const NetworkSetup& network, Deadline deadline);
   urpc::Outcome<void> SendStart(std::span<const int> image, Deadline deadline);
   Status TakeUpStart(Deadline deadline);
+  Status TakeUpNetwork(Deadline deadline);
   Status TakeUpSwitch(std::string_view name, bool stopped, Deadline deadline);
   Status SaveAndDrop(std::string_view name);
   Status SaveSwitches();
@@ -113,6 +127,8 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   /// Guards what follows, and is held during the guarded calls.
   mutable std::mutex mutex_;
   SentryState state_;
+  /// Of one that has not started.
+  bool has_network_ = false;
   /// Switches that are stored, as the state they have led to is not saved yet.
   std::set<std::string_view> unsaved_;
   std::optional<urpc::Connection> root_wait_;

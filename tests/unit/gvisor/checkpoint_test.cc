@@ -195,13 +195,9 @@ TEST_F(CheckpointTest, NoPauseThatFailedIsMadeUpForByTheNextEngine) {
 
 TEST_F(CheckpointTest, RestoresInPlaceOfTheStart) {
   const auto sentry = Recovered({});
-  const auto prepare = [this] {
-    asked_.emplace_back("prepare");
-    return Status();
-  };
   for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(sentry->StartRoot(prepare, Soon(), image_.Fds()));
-    EXPECT_THAT(asked_, ElementsAre("prepare", "Restore 3")) << "once";
+    ASSERT_TRUE(sentry->StartRoot([] { return NetworkSetup("{}", {}); }, Soon(), image_.Fds()));
+    EXPECT_THAT(asked_, ElementsAre("SetNetworkArgs", "Restore 3")) << "once";
   }
   EXPECT_EQ(arg_, Json::parse(R"({"HavePagesFile":true,"HaveDeviceFile":false})"));
   EXPECT_TRUE(saved_.started);
@@ -211,7 +207,7 @@ TEST_F(CheckpointTest, RestoresInPlaceOfTheStart) {
 TEST_F(CheckpointTest, SaysWhyNothingIsRestored) {
   const auto sentry = Recovered({});
   refused_ = "Restore";
-  const Status refused = sentry->StartRoot([] { return Status(); }, Soon(), image_.Fds());
+  const Status refused = sentry->StartRoot([] { return std::nullopt; }, Soon(), image_.Fds());
   EXPECT_EQ(refused.error().message,
             "restore the sandbox: containerManager.Restore: no space left on device");
   EXPECT_FALSE(sentry->root_started());
