@@ -56,6 +56,10 @@ std::vector<MountPoint> ParseMountInfo(std::string_view text);
 /// Blocks: never for long (reads /proc only).
 Result<std::vector<MountPoint>> ListMounts(std::string_view below);
 
+/// Whether something is mounted at `path` itself. An absent `path`: no. Errors and symlinks: as
+/// of `UnmountTree`. Blocks: never for long.
+Result<bool> IsMountPoint(const std::string& path);
+
 /// What `UnmountTree` did.
 struct UnmountReport {
   size_t unmounted = 0;

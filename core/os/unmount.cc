@@ -105,6 +105,15 @@ Result<bool> UnmountOne(const std::string& path, UnmountReport& report) {
 
 }  // namespace
 
+Result<bool> IsMountPoint(const std::string& path) {
+  GANTRY_TRY(const std::string top, Canonical(path));
+  if (top.empty()) {
+    return false;
+  }
+  GANTRY_TRY(const auto mounts, ListMounts(top));
+  return std::ranges::contains(mounts, top, &MountPoint::path);
+}
+
 Result<UnmountReport> UnmountTree(const std::string& path) {
   GANTRY_TRY(const std::string top, Canonical(path));
   UnmountReport report;

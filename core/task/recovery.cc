@@ -209,7 +209,7 @@ os::Task<Status> Service::Recover(ContainerPtr container, Found found) {
   }
   parts.Spawn("streams", RecoverStreams(container->init));
   co_await parts.Join();
-  const Status backend = co_await RecoverBackend(container, record, std::move(found.spec_json));
+  const Status backend = co_await RecoverBackend(container, found);
   if (record.state == State::kCreating) {
     left_streams_[KeyOf(*container->group, container->id.str())] =
         std::exchange(container->init->left_streams, {});
@@ -219,7 +219,7 @@ os::Task<Status> Service::Recover(ContainerPtr container, Found found) {
   if (!backend) {
     LogError({{"id", container->id.str()}}, "its backend cannot recover it: {}",
              backend.error().message);
-    co_await AdoptByRecord(container->init);
+    co_await AdoptByRecord(container->init, found.root_is_gone ? kKilledStatus : kUnknownStatus);
     if (!container->sandbox && !container->init->host) {
       AbandonSandbox(*container);
     }
@@ -269,15 +269,19 @@ void Service::RestoreContainer(Container& container, const store::Record& record
 }
 
 /// Its sandbox, where no container before it has it, and itself: mostly by one call.
-os::Task<Status> Service::RecoverBackend(ContainerPtr container, const store::Record& record,
-                                         std::string spec_json) {
-  const ContainerRequest request = RequestOf(*container, std::move(spec_json));
+os::Task<Status> Service::RecoverBackend(ContainerPtr container, Found& found) {
+  const store::Record& record = *found.record;
+  const ContainerRequest request = RequestOf(*container, std::move(found.spec_json));
   const std::string blob = container->blob;
   bool asked = false;
   Result<std::unique_ptr<gantry::Container>> recovered = nullptr;
   // On a worker: `container->sandbox` is there by then.
   const auto recover = [&] {
     asked = true;
+    if (found.root_is_gone) {
+      recovered = Fail(Code::kNotFound, "its removal was cut short");
+      return;
+    }
     const SandboxEntry& entry = *container->sandbox;
     recovered = plugin::GuardedCall(entry.backend_name, [&] {
       return entry.sandbox->RecoverContainer(request, *container->context, blob);

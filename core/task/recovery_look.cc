@@ -7,6 +7,7 @@
 
 #include "core/oci/spec.h"
 #include "core/os/fs.h"
+#include "core/os/mount.h"
 #include "core/task/contexts.h"
 
 namespace gantry::task {
@@ -44,6 +45,12 @@ void AddFromSpec(const oci::Spec& spec, store::Record& record) {
   record.rootfs = spec.RootfsIn(record.bundle, !record.mounts.empty());
 }
 
+/// An engine was killed while it took it away, behind all that its backend had to take away.
+bool IsRootGone(const store::Record& record) {
+  const bool has_run = record.state != State::kCreating && record.state != State::kCreated;
+  return !has_run && !record.mounts.empty() && !os::IsMountPoint(record.rootfs).value_or(true);
+}
+
 Found FindIn(const ContainerId& id, const std::string& bundle, size_t max_spec_bytes) {
   Found found;
   found.record = ReadRecord(bundle);
@@ -60,6 +67,7 @@ Found FindIn(const ContainerId& id, const std::string& bundle, size_t max_spec_b
   } else {
     AddFromSpec({}, record);
   }
+  found.root_is_gone = IsRootGone(record);
   if (auto cgroup = os::Cgroup::Decode(record.blobs["cgroup"]); cgroup && !cgroup->empty()) {
     found.cgroup = std::move(*cgroup);
     found.frozen = found.cgroup.Frozen().value_or(false);

@@ -30,6 +30,8 @@ struct Found {
   os::Cgroup cgroup;
   std::unique_ptr<os::OomWatch> oom;
   bool frozen = false;
+  /// Of one that has never run: its root is mounted no more. Nothing may be made ready in it.
+  bool root_is_gone = false;
   /// Descriptors or memory were short: another look may find more.
   bool lacks = false;
 

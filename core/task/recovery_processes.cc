@@ -14,13 +14,6 @@
 #include "core/task/stdio_host.h"
 
 namespace gantry::task {
-namespace {
-
-/// Of a process whose end nobody saw.
-constexpr uint32_t kUnknownStatus = 255;
-
-}  // namespace
-
 void Service::Restore(TaskProcess& process, const store::StdioPaths& stdio, State state,
                       const store::ProcessRecord& record) {
   process.stdio = stdio;
@@ -118,7 +111,7 @@ os::Task<void> Service::RecoverExec(ContainerPtr container, const store::ExecRec
   }
   LogError({{"id", container->id.str()}, {"exec", exec->id.str()}},
            "its backend cannot recover it: {}", found.error().message);
-  co_await AdoptByRecord(exec);
+  co_await AdoptByRecord(exec, kUnknownStatus);
 }
 
 os::Task<Status> Service::RecoverExecBackend(ContainerPtr container, TaskProcessPtr exec) {
@@ -158,14 +151,14 @@ os::Task<void> Service::BindByRecord(TaskProcessPtr process) {
 }
 
 /// Without its backend a process still has its exit: its host process's, or, where
-/// it has none, the one that nobody will ever tell.
-os::Task<void> Service::AdoptByRecord(TaskProcessPtr process) {
+/// it has none, `status`.
+os::Task<void> Service::AdoptByRecord(TaskProcessPtr process, uint32_t status) {
   if (process->host || process->exit || process->early_exit) {
     co_return;
   }
   co_await BindByRecord(process);
   if (!process->host) {
-    OnExited(*process, ExitStatus{kUnknownStatus, NowNs()});
+    OnExited(*process, ExitStatus{status, NowNs()});
   }
 }
 

@@ -225,21 +225,23 @@ class Service final : public ProcessObserver, private SandboxMembers {
   os::Task<void> RecoverInstance(ToRecover one);
   os::Task<Status> Recover(ContainerPtr container, Found found);
   void RestoreContainer(Container& container, const store::Record& record);
-  os::Task<Status> RecoverBackend(ContainerPtr container, const store::Record& record,
-                                  std::string spec_json);
+  os::Task<Status> RecoverBackend(ContainerPtr container, Found& found);
   os::Task<Status> RecoverSandbox(ContainerPtr container, const store::Record& record,
                                   std::function<void()> then);
 
   os::Task<void> LookWhetherStarted(ContainerPtr container);
 
   // Its processes (recovery_processes.cc).
+  /// Of one whose end nobody saw, and of one that its removal has ended.
+  static constexpr uint32_t kUnknownStatus = 255;
+  static constexpr uint32_t kKilledStatus = 128 + 9;
   static void Restore(TaskProcess& process, const store::StdioPaths& stdio, State state,
                       const store::ProcessRecord& record);
   os::Task<void> RecoverStreams(TaskProcessPtr process);
   os::Task<void> RecoverExec(ContainerPtr container, const store::ExecRecord& saved);
   os::Task<Status> RecoverExecBackend(ContainerPtr container, TaskProcessPtr exec);
   os::Task<void> BindByRecord(TaskProcessPtr process);
-  os::Task<void> AdoptByRecord(TaskProcessPtr process);
+  os::Task<void> AdoptByRecord(TaskProcessPtr process, uint32_t status);
   os::Task<void> AwaitReplays();
   os::Task<void> SettleStarts(ContainerPtr container);
   void SettleStart(const ContainerPtr& container, const TaskProcessPtr& process);

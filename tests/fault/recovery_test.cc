@@ -5,7 +5,6 @@
 // ends while there is no engine.
 #include <signal.h>
 
-#include <iostream>
 #include <memory>
 
 #include <gmock/gmock.h>
@@ -14,7 +13,6 @@
 #include "tests/fault/churn/task.h"
 #include "tests/fault/harness/disturbance.h"
 #include "tests/fault/harness/fault_test.h"
-#include "tests/fault/harness/report.h"
 #include "tests/integration/harness/host.h"
 
 namespace gantry::fault {
@@ -98,19 +96,6 @@ class FaultRecovery : public FaultTest {
     EXPECT_EQ(StatusOf(in_pod_).state(), e2e::cri::CONTAINER_RUNNING);
   }
 
-  /// Kills the engine, and begins `armed` when it can do nothing any more.
-  void KillEngine(const std::function<void()>& armed = [] {}) {
-    e2e::HostProcess engine;
-    ASSERT_TRUE(e2e::Eventually([&] {
-      engine = node().Engine();
-      return engine.pid != 0;
-    }));
-    kill(engine.pid, SIGSTOP);
-    armed();
-    kill(engine.pid, SIGKILL);
-    ASSERT_TRUE(e2e::WaitGone(engine.pid));
-  }
-
   /// One that ends while there is no engine.
   struct Ending {
     std::string id;
@@ -154,23 +139,17 @@ class FaultRecovery : public FaultTest {
       WaitForEngine();
       const bool happened = disturbance->End();
       KillEngine();
-      Note(*fault, happened);
+      Note("recovery", *fault, happened);
     } else if (fault != nullptr) {
       WaitForEngine();
       const bool happened = disturbance->End();
-      Note(*fault, happened);
+      Note("recovery", *fault, happened);
     } else {
       WaitForEngine();
     }
     passed_ = fault == nullptr ? Faults::Get().Recorded() : passed_;
     ExpectEndOf(ending);
     ExpectAllAreThere();
-  }
-
-  static void Note(const Fault& fault, bool happened) {
-    Report::Get().Add("recovery", fault, happened);
-    std::cout << "recovery: " << Describe(fault) << (happened ? "" : ", which was not passed")
-              << std::endl;
   }
 
   void EndThem() {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fault/harness/fault_test.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <iostream>
 
 #include "tests/fault/harness/disturbance.h"
 #include "tests/fault/harness/report.h"
+#include "tests/integration/harness/host.h"
 #include "tests/integration/harness/leftovers.h"
 
 namespace gantry::fault {
@@ -48,6 +51,24 @@ void FaultTest::WaitForEngine() {
   }
 }
 
+void FaultTest::KillEngine(const std::function<void()>& armed) {
+  e2e::HostProcess engine;
+  ASSERT_TRUE(e2e::Eventually([&] {
+    engine = node().Engine();
+    return engine.pid != 0;
+  }));
+  kill(engine.pid, SIGSTOP);
+  armed();
+  kill(engine.pid, SIGKILL);
+  ASSERT_TRUE(e2e::WaitGone(engine.pid));
+}
+
+void FaultTest::Note(const std::string& operation, const Fault& fault, bool happened) {
+  Report::Get().Add(operation, fault, happened);
+  std::cout << operation << ": " << Describe(fault) << (happened ? "" : ", which was not passed")
+            << std::endl;
+}
+
 std::vector<Plan> FaultTest::Look(const MakeLife& make, Of of) {
   const Life life = make("-" + std::to_string(++lives_));
   std::vector<Plan> plans;
@@ -79,9 +100,8 @@ void FaultTest::RunStep(const std::string& operation, const Step& step, Plan& pl
   Status done = step.run();
   const bool happened = disturbance != nullptr && disturbance->End();
   if (!fault.point.empty()) {
-    Report::Get().Add(operation, fault, happened);
-    std::cout << lives_ << ". " << operation << ": " << Describe(fault)
-              << (happened ? "" : ", which was not passed") << std::endl;
+    std::cout << lives_ << ". ";
+    Note(operation, fault, happened);
   }
   if (!done && happened && MayFail(fault.trouble)) {
     // It may fail then. It may not be in the way of another one.

@@ -41,6 +41,12 @@ class FaultTest : public e2e::CriTest {
   /// Waits until an engine answers for all there is.
   static void WaitForEngine();
 
+  /// Kills the engine, and begins `armed` when it can do nothing any more.
+  static void KillEngine(const std::function<void()>& armed = [] {});
+
+  /// The log's and the report's line of a fault.
+  static void Note(const std::string& operation, const Fault& fault, bool happened);
+
  private:
   std::vector<Plan> Look(const MakeLife& make, Of of);
   void LiveWith(const std::string& name, const Life& life, std::vector<Plan>& plans);

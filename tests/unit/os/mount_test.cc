@@ -288,6 +288,9 @@ TEST_F(MountTest, UnmountsATreeFromTheTop) {
   ASSERT_TRUE(MakeDirs(rootfs_ + "/a b/c", 0755));
   ASSERT_TRUE(MountAll(rootfs_, {{.type = "tmpfs", .source = "tmpfs", .target = "a b"}}));
   ASSERT_EQ(MountsAtRootfs(), 3U);
+  EXPECT_TRUE(IsMountPoint(rootfs_).value());
+  EXPECT_TRUE(IsMountPoint(rootfs_ + "/a b").value());
+  EXPECT_FALSE(IsMountPoint(rootfs_ + "/a").value());
 
   const auto report = UnmountTree(rootfs_);
   const auto again = UnmountTree(rootfs_);
@@ -298,6 +301,8 @@ TEST_F(MountTest, UnmountsATreeFromTheTop) {
   ASSERT_TRUE(again);
   EXPECT_EQ(again->unmounted, 0U);
   EXPECT_EQ(MountsAtRootfs(), 0U);
+  EXPECT_FALSE(IsMountPoint(rootfs_).value());
+  EXPECT_FALSE(IsMountPoint(rootfs_ + "/absent/too").value());
 }
 
 TEST_F(MountTest, DetachesWhatIsBusyAndSaysSo) {

@@ -33,6 +33,17 @@ class TaskRecovery : public TaskTest {
     const auto events = Events();
     return static_cast<uint64_t>(std::ranges::count(events, event));
   }
+
+  /// An engine was killed in the middle of taking `c1` away: its root has been unmounted.
+  void CutShort(task::State state) {
+    const std::string bundle = dir_.path() + "/c1";
+    auto record = store::Read(bundle);
+    ASSERT_TRUE(record) << record.error().message;
+    record->state = state;
+    record->mounts = {{"overlay", "overlay", bundle + "/rootfs"}};
+    ASSERT_TRUE(store::Write(*record));
+    RestartEngine();
+  }
 };
 
 TEST_F(TaskRecovery, FindsARunningContainer) {
@@ -57,6 +68,28 @@ TEST_F(TaskRecovery, FindsACreatedContainer) {
   RestartEngine();
   EXPECT_EQ(State("c1")->status(), pb::CREATED);
   EXPECT_TRUE(Start("c1"));
+}
+
+TEST_F(TaskRecovery, MakesNothingReadyInARootThatIsGone) {
+  backend_.SaveState("sandbox state", "container state");
+  Announce("c1");
+  ASSERT_TRUE(Create("c1"));
+  CutShort(State::kCreated);
+  EXPECT_EQ(State("c1")->status(), pb::STOPPED);
+  EXPECT_EQ(backend_.Count("recover sandbox c1 sandbox state"), 1U);
+  EXPECT_EQ(backend_.Count("recover c1 container state"), 0U);
+  EXPECT_EQ(Delete("c1")->exit_status(), 137U);
+  EXPECT_THAT(Events(), ElementsAre("create c1", "exit c1 137", "delete c1"));
+}
+
+TEST_F(TaskRecovery, UndoesACreateWhoseRootIsGone) {
+  backend_.SaveState("sandbox state", "container state");
+  Announce("c1");
+  ASSERT_TRUE(Create("c1"));
+  CutShort(State::kCreating);
+  EXPECT_EQ(CodeOf(State("c1")), Code::kNotFound);
+  EXPECT_EQ(backend_.Count("recover c1 container state"), 0U);
+  EXPECT_TRUE(Create("c1"));
 }
 
 TEST_F(TaskRecovery, FindsAStartThatIsNotOnRecord) {
