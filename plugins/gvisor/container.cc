@@ -80,7 +80,10 @@ Status GvisorContainer::CheckMounts(const Spec& spec) const {
 }
 
 Status GvisorContainer::Signal(const SignalTarget& target, uint32_t signal) {
-  GANTRY_CHECK_OK(SendSignal(*pod_, target, signal));
+  const auto asked = std::chrono::steady_clock::now();
+  if (Status sent = SendSignal(*pod_, target, signal); !sent) {
+    return signal == SIGKILL ? pod_->KillIfItHangs(std::move(sent).error(), asked) : sent;
+  }
   const auto sentry = pod_->sentry();
   if (signal == SIGKILL && sentry) {
     // What stands still does not end, and who kills it waits for that.

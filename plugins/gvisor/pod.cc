@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/gvisor/pod.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -150,6 +152,18 @@ void Pod::Have(std::shared_ptr<PortForward> forward) {
 bool Pod::IsAlive() const {
   const auto here = process();
   return here && !here->Ended();
+}
+
+Status Pod::KillIfItHangs(Error error, std::chrono::steady_clock::time_point asked) {
+  // The call that it was asked in may have had a little less time.
+  const auto its_time = options_.timeout * 9 / 10;
+  const auto here = process();
+  if (error.code != Code::kDeadlineExceeded || !here ||
+      std::chrono::steady_clock::now() - asked < its_time) {
+    return std::unexpected(std::move(error));
+  }
+  context_.Log(LogLevel::kError, Format("{}: it hangs, and is killed", error.message));
+  return here->Ended() ? Status() : here->Signal(SIGKILL);
 }
 
 void Pod::ApplyOomScores() {

@@ -122,6 +122,11 @@ class Pod {
   /// Is there and has not ended.
   bool IsAlive() const;
 
+  /// What came of a SIGKILL or a removal that the sentry was asked for at `asked`. Where it has had
+  /// its time and has not answered, it hangs: nothing in it could be ended any more, and the pod
+  /// would be there for ever. It is killed, which is success. Else: `error`.
+  Status KillIfItHangs(Error error, std::chrono::steady_clock::time_point asked);
+
   OomScores& oom_scores() { return oom_scores_; }
 
   /// Gives its sentry what its containers are to have, after a change of them.

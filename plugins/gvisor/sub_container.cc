@@ -152,6 +152,17 @@ void SubContainer::EndGofer() {
   }
 }
 
+Status SubContainer::Destroy(Sentry& sentry) {
+  const auto asked = std::chrono::steady_clock::now();
+  const auto destroyed = sentry.manager().DestroySubcontainer(id().str(), pod().StepDeadline());
+  if (destroyed || destroyed.error().code == Code::kNotFound ||
+      destroyed.error().cause == urpc::Cause::kGone) {
+    return {};
+  }
+  return pod().KillIfItHangs(
+      ToError(destroyed.error(), Format("delete container '{}'", id().str())), asked);
+}
+
 Status SubContainer::Delete() {
   const Deadline deadline = pod().StepDeadline();
   const auto sentry = pod().sentry();
@@ -167,12 +178,7 @@ Status SubContainer::Delete() {
     wait_->Settle(deadline);
   }
   if (alive) {
-    const auto destroyed = sentry->manager().DestroySubcontainer(id().str(), deadline);
-    if (!destroyed && destroyed.error().code != Code::kNotFound &&
-        destroyed.error().cause != urpc::Cause::kGone) {
-      return std::unexpected(
-          ToError(destroyed.error(), Format("delete container '{}'", id().str())));
-    }
+    GANTRY_CHECK_OK(Destroy(*sentry));
   }
   EndGofer();
   SandboxContext& sandbox = pod().context();

@@ -56,6 +56,7 @@ class SubContainer : public GvisorContainer {
   /// else is to be there for its start is made while the gofer starts.
   Status OpenFiles(bool fresh);
   Status MakeReady();
+  Status Destroy(Sentry& sentry);
   Status KeepOwnStreams();
   Status HaveStreams();
   void LetStreamsGo();

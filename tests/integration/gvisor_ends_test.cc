@@ -139,6 +139,36 @@ TEST_F(GvisorEnds, OfTheSentryEndAllInIt) {
   ExpectNoRunsc(further);
 }
 
+TEST_F(GvisorEnds, OfASentryThatHangsIsTheEndOfItsPod) {
+  const Words soon = WithOptions("timeout_ms = 1000\n");
+  for (const bool is_removal : {true, false}) {
+    const std::string round = is_removal ? "-removed" : "-killed";
+    const std::string root = Id(round);
+    const std::string ended = Id(round + "-ended");
+    const std::string running = Id(round + "-running");
+    StartDetached(root, {"sleep", "1000"}, Joined(AsRoot(root), soon));
+    StartDetached(ended, {"sh", "-c", "exit 3"}, Joined(AsFurther(root), soon));
+    StartDetached(running, {"sleep", "1000"}, Joined(AsFurther(root), soon));
+    ASSERT_TRUE(WaitForState(ended, "STOPPED"));
+    const auto sentries = RunscsOf(root, "runsc-sandbox");
+    ASSERT_EQ(sentries.size(), 1U);
+    kill(sentries[0].pid, SIGSTOP);
+    EXPECT_NE(Ctr({"tasks", "kill", "-s", "TERM", running}).status, 0);
+    EXPECT_EQ(kill(sentries[0].pid, 0), 0) << "a TERM may be in vain";
+    is_removal ? Remove(ended) : (void)Ctr({"tasks", "kill", "-s", "KILL", running});
+    for (const std::string& id : {running, root}) {
+      EXPECT_TRUE(WaitForState(id, "STOPPED"));
+      const Output removed = Ctr({"tasks", "rm", id});
+      EXPECT_NE(removed.err.find("exit code 137"), std::string::npos) << removed.Text();
+      EXPECT_EQ(Ctr({"containers", "rm", id}).status, 0);
+    }
+    if (!is_removal) {
+      Remove(ended);
+    }
+    ExpectNoRunsc(root);
+  }
+}
+
 TEST_F(GvisorEnds, OfOneThatStandsStillComeWhenItIsKilled) {
   const std::string root = Id("-root");
   const std::string further = Id("-further");
