@@ -11,9 +11,12 @@ set -euo pipefail
 . "$GANTRY_ROOT/packaging/lib/kit.sh"
 . "$GANTRY_ROOT/packaging/lib/cgroups.sh"
 
-SUITES=(style unit node asan tsan fuzz contract contract-gvisor kit faults faults-gvisor
-  e2e-2.3.4-crun e2e-2.3.4-runc e2e-2.3.4-remote e2e-2.3.4-gvisor e2e-2.3.4-gvisor-20240729
-  e2e-1.7.24-crun e2e-1.7.24-runc e2e-1.7.24-shim-crun e2e-1.7.24-gvisor e2e-2.1.9-runc)
+# In this order: the longest is not the last, and those of gVisor, of which each takes a
+# processor, are spread.
+SUITES=(style unit node asan tsan fuzz
+  e2e-2.3.4-gvisor contract kit contract-gvisor faults e2e-2.3.4-crun faults-gvisor e2e-2.3.4-runc
+  e2e-2.3.4-gvisor-20240729 e2e-1.7.24-runc e2e-2.3.4-remote e2e-1.7.24-gvisor e2e-1.7.24-crun
+  e2e-1.7.24-shim-crun e2e-2.1.9-runc)
 # One program may hang; the suite does not.
 UNIT_SECONDS=300
 CONTRACT_SECONDS=900
