@@ -136,7 +136,8 @@ TEST_F(UnitsUnderLoad, NoCallFailsAndNothingIsLostWhileTheyAreReplaced) {
   EXPECT_EQ(Property(kKeeperUnit, "NRestarts"), restarts);
   for (auto* const counter : {&pipe, &tty}) {
     const std::string& counts = counter == &pipe ? piped : terminal;
-    EXPECT_EQ(Exec(counts, {"touch", "/stop"}).status, 0);
+    // How it ends itself says nothing: the container may have ended before it.
+    Exec(counts, {"touch", "/stop"});
     EXPECT_EQ(counter->Wait(), 42) << counter->err();
     EXPECT_EQ(Gap(counter->out()), "");
     EXPECT_TRUE(e2e::Eventually([&] { return Leftovers(counts).empty(); })) << Leftovers(counts);
