@@ -87,8 +87,10 @@ class FaultUndone : public FaultTest {
 TEST_F(FaultUndone, InEachStep) {
   std::vector<Plan> plans;
   const uint32_t records = CountRecords();
+  ASSERT_GT(records, 0U) << "'" << kRecorded << "' is no point any more";
   for (uint32_t nth = 1; nth <= records && !HasFailure(); ++nth) {
     plans.push_back(KillsAfter(nth));
+    EXPECT_FALSE(plans.back().empty()) << "after record " << nth;
   }
   Choose(plans);
   for (uint32_t nth = 1; nth <= plans.size(); ++nth) {

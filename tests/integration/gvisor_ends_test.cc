@@ -155,7 +155,11 @@ TEST_F(GvisorEnds, OfASentryThatHangsIsTheEndOfItsPod) {
     kill(sentries[0].pid, SIGSTOP);
     EXPECT_NE(Ctr({"tasks", "kill", "-s", "TERM", running}).status, 0);
     EXPECT_EQ(kill(sentries[0].pid, 0), 0) << "a TERM may be in vain";
-    is_removal ? Remove(ended) : (void)Ctr({"tasks", "kill", "-s", "KILL", running});
+    if (is_removal) {
+      Remove(ended);
+    } else {
+      EXPECT_EQ(Ctr({"tasks", "kill", "-s", "KILL", running}).status, 0);
+    }
     for (const std::string& id : {running, root}) {
       EXPECT_TRUE(WaitForState(id, "STOPPED"));
       const Output removed = Ctr({"tasks", "rm", id});

@@ -129,8 +129,7 @@ struct Usage {
 
 /// Calls that start something, for whoever makes them durably: their arguments as JSON.
 inline constexpr std::string_view kStartRoot = "containerManager.StartRoot";
-/// In place of `SetNetworkArgs` before 2026-07, of the same form: a second time, `duplicate nic
-/// id`.
+/// In place of `SetNetworkArgs` before 2026-07, in the same form. Refused the second time.
 inline constexpr std::string_view kCreateLinks = "Network.CreateLinksAndRoutes";
 /// In place of `kStartRoot`, with the three files of a saved sandbox.
 inline constexpr std::string_view kRestore = "containerManager.Restore";

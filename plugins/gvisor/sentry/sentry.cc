@@ -148,7 +148,7 @@ urpc::Outcome<void> Sentry::SendNetwork(const NetworkSetup& network, Deadline de
   return {};
 }
 
-Status Sentry::SetNetwork(const TakeNetwork& take_network, Deadline deadline) {
+Status Sentry::SetNetwork(const NetworkSource& take_network, Deadline deadline) {
   if (has_network_) {
     return {};
   }
@@ -176,7 +176,7 @@ urpc::Outcome<void> Sentry::SendStart(std::span<const int> image, Deadline deadl
   return {};
 }
 
-Status Sentry::StartRoot(const TakeNetwork& take_network, Deadline deadline,
+Status Sentry::StartRoot(const NetworkSource& take_network, Deadline deadline,
                          std::span<const int> image) {
   const std::lock_guard lock(mutex_);
   if (state_.started) {

@@ -67,12 +67,12 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
 
   /// Gives what network it is to have; none: it has the node's. Called with a lock held: it
   /// must not call back.
-  using TakeNetwork = std::function<Result<std::optional<NetworkSetup>>()>;
+  using NetworkSource = std::function<Result<std::optional<NetworkSetup>>()>;
 
   /// Starts the root container. Again: success. `take_network` runs before, as often as the
   /// sentry has not been handed it. Errors: kUnavailable: it has ended; of `take_network`.
   /// `image`: the files of a saved sandbox that it is to be restored from in place of that.
-  Status StartRoot(const TakeNetwork& take_network, Deadline deadline,
+  Status StartRoot(const NetworkSource& take_network, Deadline deadline,
                    std::span<const int> image = {});
   bool root_started() const;
 
@@ -109,7 +109,7 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
  private:
   Status Switch(std::string_view method, bool stopped, Deadline deadline);
   Status PauseFor(const std::string& container, Deadline deadline);
-  Status SetNetwork(const TakeNetwork& take_network, Deadline deadline);
+  Status SetNetwork(const NetworkSource& take_network, Deadline deadline);
   urpc::Outcome<void> SendNetwork(const NetworkSetup& network, Deadline deadline);
   urpc::Outcome<void> SendStart(std::span<const int> image, Deadline deadline);
   Status TakeUpStart(Deadline deadline);

@@ -22,6 +22,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::SizeIs;
 using urpc::FakeAnswer;
 using urpc::FakeSentry;
 using urpc::Json;
@@ -47,11 +48,26 @@ class KilledAtStore : public FakeSandboxContext {
 
 class StartRootTest : public testing::Test {
  protected:
-  StartRootTest() { Restart(); }
+  StartRootTest() {
+    StartServer();
+    Restart();
+  }
+
+  void StartServer() {
+    has_links_ = false;
+    server_ = std::make_unique<FakeSentry>(
+        socket_,
+        [this](const Json& request, std::vector<UniqueFd>&) { return Answer(request["method"]); });
+  }
+
+  void StopServer() { server_.reset(); }
 
   /// The engine is killed, and the next one comes.
   void Restart() {
     sentry_ = std::make_shared<Sentry>(context_, "root", socket_, [this](const SentryState& state) {
+      if (full_) {
+        return Status(Fail(Code::kResourceExhausted, "no space left on device"));
+      }
       saved_ = state;
       return Status();
     });
@@ -94,6 +110,7 @@ class StartRootTest : public testing::Test {
   std::string socket_ = folder_.path() + "/sentry.sock";
   KilledAtStore context_;
   SentryState saved_;
+  bool full_ = false;
   int taken_ = 0;
   /// Guards what follows, while the sentry is asked.
   std::mutex mutex_;
@@ -101,9 +118,7 @@ class StartRootTest : public testing::Test {
   bool has_links_ = false;
   std::string refused_;
   std::vector<std::string> asked_;
-  std::unique_ptr<FakeSentry> server_ = std::make_unique<FakeSentry>(
-      socket_,
-      [this](const Json& request, std::vector<UniqueFd>&) { return Answer(request["method"]); });
+  std::unique_ptr<FakeSentry> server_;
   std::shared_ptr<Sentry> sentry_;
 };
 
@@ -157,12 +172,34 @@ TEST_F(StartRootTest, LeavesNothingOfLinksThatAreRefused) {
   EXPECT_THAT(context_.stored, IsEmpty());
 }
 
-TEST_F(StartRootTest, ASentryThatHasEndedLeavesNothing) {
-  context_.dies_at = "start-root";
-  EXPECT_THROW(IgnoreError(Start(), "it is killed"), Killed);
-  server_.reset();
-  Restart();
+TEST_F(StartRootTest, WhatCannotBeKeptGoesWithTheSentry) {
+  full_ = true;
+  ASSERT_TRUE(Start());
+  EXPECT_THAT(context_.stored, SizeIs(2));
+  sentry_->Hangup();
   EXPECT_THAT(context_.stored, IsEmpty());
+}
+
+TEST_F(StartRootTest, TheNextEngineKeepsWhatCouldNotBe) {
+  full_ = true;
+  ASSERT_TRUE(Start());
+  full_ = false;
+  Restart();
+  EXPECT_TRUE(saved_.started);
+  EXPECT_THAT(context_.stored, IsEmpty());
+}
+
+TEST_F(StartRootTest, ASentryThatHasEndedLeavesNothing) {
+  for (const char* call : {"network", "start-root"}) {
+    context_.dies_at = call;
+    EXPECT_THROW(IgnoreError(Start(), "it is killed"), Killed) << call;
+    StopServer();
+    Restart();
+    EXPECT_THAT(context_.stored, IsEmpty()) << call;
+    saved_ = {};
+    StartServer();
+    Restart();
+  }
 }
 
 }  // namespace
