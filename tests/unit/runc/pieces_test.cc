@@ -10,7 +10,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -222,6 +224,13 @@ TEST(ConsoleSocket, RefusesWhatIsNoTerminal) {
   EXPECT_EQ(ReceiveTerminal(console->listener()).error().code, Code::kInternal);
 }
 
+/// The state of a thread of this process, as proc(5) has it.
+char StateOf(pid_t thread) {
+  const std::string stat = ReadFile(Format("/proc/self/task/{}/stat", thread), 4096).value_or("");
+  const size_t name_end = stat.rfind(')');
+  return name_end == std::string::npos ? '?' : stat.at(name_end + 2);
+}
+
 class Fifo : public testing::Test {
  protected:
   Fifo() { mkfifo(path_.c_str(), 0600); }
@@ -279,6 +288,30 @@ TEST_F(Fifo, KeepsAReaderForAnInitThatWrites) {
       ReleaseInit(path_, *init, Soon(), {.again = true, .reader = std::move(kept)});
   ASSERT_TRUE(released) << released.error().message;
   EXPECT_EQ(init->Wait(std::chrono::seconds(10))->code(), 7U);
+}
+
+TEST_F(Fifo, TakesNoHangUpForAnEnd) {
+  const UniqueFd kept(open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  // From here on the fifo is hung up: nobody writes any more. A poll sees that, too, while an
+  // init opens it that lives on.
+  UniqueFd(open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)).reset();
+  auto init = RunShell("exec sleep 1000");
+  std::atomic<pid_t> waiter = 0;
+  Status released;
+  std::thread release([&] {
+    waiter = gettid();
+    released =
+        ReleaseInit(path_, *init, Soon(), {.again = true, .reader = kept.Duplicate().value()});
+    waiter = -1;
+  });
+  // Asleep, it has seen the hang-up.
+  for (pid_t thread = 0; thread >= 0 && StateOf(thread) != 'S'; thread = waiter) {
+  }
+  const UniqueFd writer(open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  EXPECT_EQ(write(writer.get(), "0", 1), 1);
+  release.join();
+  ASSERT_TRUE(released) << released.error().message;
+  EXPECT_FALSE(IsThere(path_));
 }
 
 TEST_F(Fifo, KeepsWhatAnInitThatHasEndedWrote) {
