@@ -88,11 +88,9 @@ run_fuzz() {
     record passed fuzz "$name"
   else
     record failed fuzz "$name"
-    {
-      printf '  --  fuzz: %s ended with status %s; %s:\n' "$name" "$status" "$log"
-      tail -n 40 "$log" | sed 's/^/      /'
-    } >"$log.failures"
-    cat "$log.failures"
+    printf '  --  fuzz: %s ended with status %s; %s:\n' "$name" "$status" "$log" |
+      tee "$log.failures"
+    tail -n 40 "$log" | sed 's/^/      /' >>"$log.failures"
   fi
 }
 

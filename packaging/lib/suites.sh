@@ -24,20 +24,25 @@ count_log() {
     }' "$3" >"$3.results"
 }
 
-# show_failures LOG: what each failed test printed, its first 12 lines and last 40.
+# show_failures LOG: what each failed test printed: its first 12 lines, its last 40, and
+# the last 40 of each log that it shows behind a line `--- PATH:`.
 show_failures() {
   awk '
+    function show(end, i, from, last) {
+      for (from = 0; from < end; from = last) {
+        for (last = from + 1; last < end && lines[last] !~ /^--- \/.*:$/; last++) { }
+        for (i = from; i < last; i++)
+          if ((from == 0 && i < 12) || i == from || i >= last - 40)
+            print "      " substr(lines[i], 1, 1500)
+          else if (i == last - 41) print "      ..."
+      }
+    }
     /^\[ RUN      \]/ { n = 0 }
     { lines[n++] = $0 }
-    /^\[  FAILED  \] .* \([0-9]+ ms\)$/ {
-      for (i = 0; i < n; i++)
-        if (i < 12 || i >= n - 40) print "      " substr(lines[i], 1, 1500)
-        else if (i == 12) print "      ..."
-      n = 0
-    }
+    /^\[  FAILED  \] .* \([0-9]+ ms\)$/ { show(n); n = 0 }
     /^\[       OK \]|^\[  SKIPPED \]/ { n = 0 }
     /^\[  PASSED  \]|^\[==========\]/ { n = 0; closed = 1 }
-    END { if (n > 0) for (i = (n > 40 ? n - 40 : 0); i < n; i++) print "      " lines[i] }' "$1"
+    END { if (n > 0) show(n) }' "$1"
 }
 
 # run_gtest SUITE PROGRAM LOG SECONDS [ARGUMENT...]
@@ -48,17 +53,15 @@ run_gtest() {
   count_gtest "$suite" "$(basename "$program")" "$log" "$status"
 }
 
-# count_gtest SUITE PROGRAM LOG STATUS: takes the program's tests into the results,
-# and shows what failed.
+# count_gtest SUITE PROGRAM LOG STATUS: takes the program's tests into the results, and
+# says that some failed; summary shows them.
 count_gtest() {
   local suite="$1" program="$2" log="$3" status="$4"
   count_log "$suite" "$program" "$log" "$status"
   if [ "$status" -ne 0 ]; then
-    {
-      printf '  --  %s: %s ended with status %s; %s:\n' "$suite" "$program" "$status" "$log"
-      show_failures "$log"
-    } >"$log.failures"
-    cat "$log.failures"
+    printf '  --  %s: %s ended with status %s; %s:\n' "$suite" "$program" "$status" "$log" |
+      tee "$log.failures"
+    show_failures "$log" >>"$log.failures"
   fi
   flock "$RESULTS.lock" sh -c 'cat "$1" >>"$2"' - "$log.results" "$RESULTS"
   return 0
@@ -89,15 +92,20 @@ skip_reasons() {
     sort | uniq -c
 }
 
-# summary: the last lines of a run; fails when a test did.
+# summary: the last lines of a run, what failed behind what was skipped; fails when a test
+# did.
 summary() {
-  if [ "$(count_of failed)" -gt 0 ]; then
-    say "failed:"
-    awk '$1 == "failed" { print "  " $2, $3 }' "$RESULTS"
-  fi
+  local failures
   if [ "$(count_of skipped)" -gt 0 ]; then
     say "skipped, with the reasons:"
     skip_reasons
+  fi
+  if [ "$(count_of failed)" -gt 0 ]; then
+    for failures in "$GANTRY_ROOT"/build/logs/suite-*.log.failures; do
+      [ ! -e "$failures" ] || cat "$failures"
+    done
+    say "failed:"
+    awk '$1 == "failed" { print "  " $2, $3 }' "$RESULTS"
   fi
   printf 'summary: %d passed, %d failed, %d skipped\n' \
     "$(count_of passed)" "$(count_of failed)" "$(count_of skipped)"
