@@ -55,31 +55,10 @@ Status WriteAll(int fd, const std::string& name, std::string_view data) {
   return {};
 }
 
-/// The directory that `path`'s last part is in, as a path.
-std::string ParentOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) {
-    return ".";
-  }
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-Status SyncDirectory(const std::string& path) {
-  GANTRY_TRY(const UniqueFd dir, OpenDirectory(path));
-  if (fsync(dir.get()) < 0) {
-    return FailErrno(errno, "sync '{}'", path);
-  }
-  return {};
-}
-
-Status FillFile(int fd, const std::string& path, std::string_view data, mode_t mode,
-                Durability durability) {
+Status FillFile(int fd, const std::string& path, std::string_view data, mode_t mode) {
   GANTRY_CHECK_OK(WriteAll(fd, path, data));
   if (fchmod(fd, mode) < 0) {
     return FailErrno(errno, "set the mode of '{}'", path);
-  }
-  if (durability == Durability::kPowerCut && fsync(fd) < 0) {
-    return FailErrno(errno, "sync '{}'", path);
   }
   return {};
 }
@@ -127,23 +106,21 @@ Status WriteFileAt(int dir, const std::string& name, std::string_view data) {
   return WriteAll(fd.get(), name, data);
 }
 
-Status WriteFileAtomic(const std::string& path, std::string_view data, mode_t mode,
-                       Durability durability) {
+Status WriteFileAtomic(const std::string& path, std::string_view data, mode_t mode) {
   const std::string temporary = Format("{}.{}.tmp", path, RandomName(8));
   const UniqueFd fd(
       open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) {
     return FailErrno(errno, "create '{}'", temporary);
   }
-  Status done = FillFile(fd.get(), temporary, data, mode, durability);
+  Status done = FillFile(fd.get(), temporary, data, mode);
   if (done && rename(temporary.c_str(), path.c_str()) < 0) {
     done = FailErrno(errno, "replace '{}'", path);
   }
   if (!done) {
     unlink(temporary.c_str());
-    return done;
   }
-  return durability == Durability::kPowerCut ? SyncDirectory(ParentOf(path)) : Status();
+  return done;
 }
 
 Status MakeDirs(const std::string& path, mode_t mode) {

@@ -28,14 +28,10 @@ Result<std::string> ReadFileAt(int dir, const std::string& name, size_t max_byte
 Status WriteFile(const std::string& path, std::string_view data);
 Status WriteFileAt(int dir, const std::string& name, std::string_view data);
 
-/// Whether `WriteFileAtomic` waits until a power cut cannot undo it.
-enum class Durability { kProcessCrash, kPowerCut };
-
 /// Makes `path` hold `data`: readers see the old file or the new one, whole.
-/// `mode` is exact, whatever the umask. Owner: the directory must not be
-/// writable for strangers.
-Status WriteFileAtomic(const std::string& path, std::string_view data, mode_t mode,
-                       Durability durability = Durability::kProcessCrash);
+/// `mode` is exact, whatever the umask. Not synced: what it is for does not outlive a power
+/// cut either. Owner: the directory must not be writable for strangers.
+Status WriteFileAtomic(const std::string& path, std::string_view data, mode_t mode);
 
 /// Makes the directory and those above it that do not exist, with `mode` (less
 /// the umask). Again: harmless. Errors: FAILED_PRECONDITION where something

@@ -82,7 +82,7 @@ TEST_F(ReadFileTest, BelowADirectoryRefusesALink) {
 
 TEST_F(WriteFileTest, ReplacesWithTheExactModeAndLeavesNothingElse) {
   ASSERT_TRUE(WriteFileAtomic(At("f"), "old", 0600));
-  ASSERT_TRUE(WriteFileAtomic(At("f"), "new", 0666, Durability::kPowerCut));
+  ASSERT_TRUE(WriteFileAtomic(At("f"), "new", 0666));
   EXPECT_EQ(ReadFile(At("f"), 10).value(), "new");
   EXPECT_EQ(ModeOf(At("f")), mode_t{0666});
   EXPECT_THAT(ListDirectory(dir_.path(), 10).value(), UnorderedElementsAre("f"));
