@@ -41,7 +41,7 @@ show_failures() {
     { lines[n++] = $0 }
     /^\[  FAILED  \] .* \([0-9]+ ms\)$/ { show(n); n = 0 }
     /^\[       OK \]|^\[  SKIPPED \]/ { n = 0 }
-    /^\[  PASSED  \]|^\[==========\]/ { n = 0; closed = 1 }
+    /^\[==========\] .* ran\./ { n = 0; exit }
     END { if (n > 0) show(n) }' "$1"
 }
 

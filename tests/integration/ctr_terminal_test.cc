@@ -102,7 +102,8 @@ TEST_F(CtrTerminal, OutlivesItsClient) {
   ASSERT_TRUE(program.ReadUntil("first-2")) << program.out();
   program.Kill(9);
   program.Wait();
-  ASSERT_EQ(FindTask(id).state, "RUNNING");
+  // It may have been killed before it was told that the container runs.
+  ASSERT_TRUE(WaitForState(id, "RUNNING"));
   Program again = StartCtr(node(), {"tasks", "attach", id}, Terminal());
   again.Write("echo second-$((1+1))\n");
   EXPECT_TRUE(again.ReadUntil("second-2")) << again.out();
