@@ -124,12 +124,14 @@ TEST_F(GvisorEnds, OfTheSentryEndAllInIt) {
   const std::string root = Id("-root");
   const std::string further = Id("-further");
   Program first = StartScript(AsRoot(root), root, "sleep 1000");
-  Program second = StartScript(AsFurther(root), further, "sleep 1000");
+  // Not removed by its own ctr: that of the exec leaves its fifos where the task is gone first.
+  StartDetached(further, {"sleep", "1000"}, AsFurther(root));
   Program exec = StartExec(further, "sleep 1000");
   ASSERT_NO_FATAL_FAILURE(KillOne(RunscsOf(root, "runsc-sandbox")));
-  for (Program* program : {&first, &second, &exec}) {
+  for (Program* program : {&first, &exec}) {
     EXPECT_EQ(program->Wait(), 137) << program->err();
   }
+  Remove(further);
   const auto of_further = events.Until("/tasks/delete", further);
   ASSERT_FALSE(of_further.empty());
   ExpectKilled(of_further, further);
