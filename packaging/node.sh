@@ -18,8 +18,7 @@ if [ "${1:-}" = -i ]; then
   "${GUEST_COMMAND[@]}"
   exit 0
 fi
-rm -f "$LOG_DIR"/suite-*
-: >"$RESULTS"
+begin_results
 begin=$(date +%s)
 node_suite
 demand_a_pass node

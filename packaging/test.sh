@@ -88,9 +88,7 @@ run_fuzz() {
     record passed fuzz "$name"
   else
     record failed fuzz "$name"
-    printf '  --  fuzz: %s ended with status %s; %s:\n' "$name" "$status" "$log" |
-      tee "$log.failures"
-    tail -n 40 "$log" | sed 's/^/      /' >>"$log.failures"
+    show_end "$log" | tell_failed fuzz "$name ended with status $status" "$log"
   fi
 }
 
@@ -200,8 +198,7 @@ for suite in "$@"; do
   known "$suite" || die "there is no suite '$suite': ${SUITES[*]}"
 done
 
-rm -f "$LOG_DIR"/suite-*
-: >"$RESULTS"
+begin_results
 parts=(build unit)
 for suite in "$@"; do
   case "$suite" in

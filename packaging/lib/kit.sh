@@ -14,8 +14,7 @@ kit_step() {
     return 0
   fi
   record failed kit "$name"
-  printf '  --  kit: %s failed; the end of %s:\n' "$name" "$log"
-  tail -n 40 "$log" | sed 's/^/      /'
+  show_end "$log" | tell_failed kit "$name failed" "$log"
   return 1
 }
 
@@ -44,7 +43,9 @@ kit_rules() {
       if (!closed || (status != 0 && !failed))
         print "failed", suite, name "(ended-with-status-" status ")"
     }' "$log" >"$log.results"
-  [ "$status" -eq 0 ] || sed -n '/ is not met:$/,$p' "$log" | head -n 60
+  [ "$status" -eq 0 ] ||
+    awk '/ is not met:$/ { show = 1 } show && n++ < 60 { print "      " $0 }' "$log" |
+    tell_failed kit "$name ended with status $status" "$log"
   flock "$RESULTS.lock" sh -c 'cat "$1" >>"$2"' - "$log.results" "$RESULTS"
 }
 

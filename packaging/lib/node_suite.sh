@@ -26,8 +26,7 @@ boot_for_tests() {
     ${GANTRY_E2E_FILTER:+"gantry.e2e_filter=$GANTRY_E2E_FILTER"}
   timeout -k 20 "$NODE_BOOT_SECONDS" "${GUEST_COMMAND[@]}" >"$console" 2>&1 </dev/null || status=$?
   [ "$status" -ne 0 ] || ! grep -q "the $which boot is done" "$console" || return 0
-  say "  --  node: the $which boot ended with status $status; the end of $console:"
-  tail -n 40 "$console" | sed 's/^/      /'
+  show_end "$console" | tell_failed node "the $which boot ended with status $status" "$console"
   e2fsck -fy "$GUEST_IMAGE" >/dev/null 2>&1 || true
   record failed node "$which-boot"
 }

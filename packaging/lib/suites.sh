@@ -6,6 +6,14 @@
 # more failed test of its suite.
 
 RESULTS="$GANTRY_ROOT/build/logs/results"
+# What the summary shows of what failed.
+FAILURES="$GANTRY_ROOT/build/logs/failures"
+
+begin_results() {
+  rm -f "$GANTRY_ROOT"/build/logs/suite-*
+  : >"$RESULTS"
+  : >"$FAILURES"
+}
 
 record() { printf '%s %s %s\n' "$1" "$2" "$3" >>"$RESULTS"; }
 
@@ -23,6 +31,17 @@ count_log() {
         print "failed", suite, program "(ended-with-status-" status ")"
     }' "$3" >"$3.results"
 }
+
+# tell_failed SUITE WHAT LOG: says so at once, and keeps for the summary what standard
+# input shows of it.
+tell_failed() {
+  local said="  --  $1: $2; $3:"
+  say "$said"
+  { printf '%s\n' "$said" && cat; } | flock "$FAILURES.lock" sh -c 'cat >>"$1"' - "$FAILURES"
+}
+
+# show_end LOG: its last lines, as part of a message.
+show_end() { tail -n 40 "$1" | sed 's/^/      /'; }
 
 # show_failures LOG: what each failed test printed: its first 12 lines, its last 40, and
 # the last 40 of each log that it shows behind a line `--- PATH:`.
@@ -59,9 +78,7 @@ count_gtest() {
   local suite="$1" program="$2" log="$3" status="$4"
   count_log "$suite" "$program" "$log" "$status"
   if [ "$status" -ne 0 ]; then
-    printf '  --  %s: %s ended with status %s; %s:\n' "$suite" "$program" "$status" "$log" |
-      tee "$log.failures"
-    show_failures "$log" >>"$log.failures"
+    show_failures "$log" | tell_failed "$suite" "$program ended with status $status" "$log"
   fi
   flock "$RESULTS.lock" sh -c 'cat "$1" >>"$2"' - "$log.results" "$RESULTS"
   return 0
@@ -95,15 +112,12 @@ skip_reasons() {
 # summary: the last lines of a run, what failed behind what was skipped; fails when a test
 # did.
 summary() {
-  local failures
   if [ "$(count_of skipped)" -gt 0 ]; then
     say "skipped, with the reasons:"
     skip_reasons
   fi
   if [ "$(count_of failed)" -gt 0 ]; then
-    for failures in "$GANTRY_ROOT"/build/logs/suite-*.log.failures; do
-      [ ! -e "$failures" ] || cat "$failures"
-    done
+    cat "$FAILURES"
     say "failed:"
     awk '$1 == "failed" { print "  " $2, $3 }' "$RESULTS"
   fi
