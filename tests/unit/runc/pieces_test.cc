@@ -224,11 +224,10 @@ TEST(ConsoleSocket, RefusesWhatIsNoTerminal) {
   EXPECT_EQ(ReceiveTerminal(console->listener()).error().code, Code::kInternal);
 }
 
-/// The state of a thread of this process, as proc(5) has it.
-char StateOf(pid_t thread) {
-  const std::string stat = ReadFile(Format("/proc/self/task/{}/stat", thread), 4096).value_or("");
-  const size_t name_end = stat.rfind(')');
-  return name_end == std::string::npos ? '?' : stat.at(name_end + 2);
+/// Of a thread of this process.
+bool IsAsleep(pid_t thread) {
+  const auto status = ReadFile(Format("/proc/self/task/{}/status", thread), 4096);
+  return status && status->contains("State:\tS");
 }
 
 class Fifo : public testing::Test {
@@ -305,7 +304,7 @@ TEST_F(Fifo, TakesNoHangUpForAnEnd) {
     waiter = -1;
   });
   // Asleep, it has seen the hang-up.
-  for (pid_t thread = 0; thread >= 0 && StateOf(thread) != 'S'; thread = waiter) {
+  for (pid_t thread = 0; thread >= 0 && !IsAsleep(thread); thread = waiter) {
   }
   const UniqueFd writer(open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
   EXPECT_EQ(write(writer.get(), "0", 1), 1);
