@@ -44,7 +44,9 @@ std::map<std::string, uint64_t> Counters::All() const {
 Context::Context(const Services& services, ContextOptions options)
     : services_(services),
       options_(std::move(options)),
-      watches_(std::make_shared<os::Account>(options_.id.str())) {}
+      watches_(std::make_shared<os::Account>(options_.id.str())) {
+  *stored_ = options_.stored;
+}
 
 Status Context::CheckLive(std::string_view call) const {
   if (!ended_) {

@@ -62,6 +62,8 @@ struct ContextOptions {
   os::AccountPtr account;
   /// Descriptors that its backend may keep in the store.
   size_t max_stored = SIZE_MAX;
+  /// What an engine before this one has stored for it, by its names in the store.
+  std::set<std::string> stored;
   /// Of a pod without a pause container.
   std::optional<PodEvents> pod;
 };

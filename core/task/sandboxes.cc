@@ -118,6 +118,10 @@ os::Task<Result<SandboxEntryPtr>> Sandboxes::Plan(SandboxPlan plan) {
   options.counters = &parts_.counters;
   options.account = plan.group->account;
   options.max_stored = parts_.config.limits.max_descriptors_per_sandbox;
+  const std::string below = entry->prefix + "/";
+  for (const std::string& name : NamesBelow(stored_, below)) {
+    options.stored.insert(below + name);
+  }
   options.pod = std::move(plan.pod);
   options.save = [&loop = parts_.services.loop, weak = std::weak_ptr(entry)](
                      std::string blob) -> Status { return KeepBlob(loop, weak, std::move(blob)); };

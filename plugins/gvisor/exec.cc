@@ -174,7 +174,13 @@ Status GvisorExec::Recover() {
   const auto known = KnownProcess::Read(Path());
   if (known) {
     pid_ = known->pid;
-    return report_->TellKnown(*known) ? Status() : TakeUp();
+    if (!known->exit) {
+      return TakeUp();
+    }
+    // No other engine may ask for it again.
+    place_.pod->context().Drop(WaitName());
+    report_->TellKnown(*known);
+    return {};
   }
   if (known.error().code != Code::kNotFound) {
     return std::unexpected(known.error());
