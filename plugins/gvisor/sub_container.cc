@@ -163,6 +163,12 @@ Status SubContainer::Destroy(Sentry& sentry) {
       ToError(destroyed.error(), Format("delete container '{}'", id().str())), asked);
 }
 
+void SubContainer::DropCalls() {
+  for (const char* what : {"start", "wait"}) {
+    pod().context().Drop(Name(what));
+  }
+}
+
 Status SubContainer::Delete() {
   const Deadline deadline = pod().StepDeadline();
   const auto sentry = pod().sentry();
@@ -181,10 +187,7 @@ Status SubContainer::Delete() {
     GANTRY_CHECK_OK(Destroy(*sentry));
   }
   EndGofer();
-  SandboxContext& sandbox = pod().context();
-  for (const char* what : {"start", "wait"}) {
-    sandbox.Drop(Name(what));
-  }
+  DropCalls();
   LetStreamsGo();
   GANTRY_CHECK_OK(RemoveLog(bundle(), kGoferLog));
   GANTRY_CHECK_OK(ForgetStats());
@@ -202,6 +205,8 @@ Status SubContainer::Recover(const std::string& blob) {
     return Fail(Code::kAborted, "recover container '{}': its creation was cut short", id().str());
   }
   if (const auto known = KnownProcess::Read(ExitPath()); known && report_->TellKnown(*known)) {
+    // The engine before may have been killed before it let go of them.
+    DropCalls();
     started_ = true;
     return {};
   }

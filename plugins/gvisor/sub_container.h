@@ -71,6 +71,8 @@ class SubContainer : public GvisorContainer {
   std::vector<urpc::Connection> AskForEnd(std::optional<urpc::Connection> wait, Deadline deadline);
   Result<bool> TakeUpStart(Deadline deadline);
   void EndGofer();
+  /// Of its calls nothing is stored any more.
+  void DropCalls();
 
   const ContainerRequest request_;
   Spec spec_;

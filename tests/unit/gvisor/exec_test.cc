@@ -3,12 +3,15 @@
 // What an exec makes of what one before it with its id has left.
 #include "plugins/gvisor/exec.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/os/fs.h"
+#include "plugins/gvisor/sentry/durable_call.h"
 #include "tests/unit/gvisor/fake_container.h"
 #include "tests/unit/gvisor/fake_sentry.h"
 #include "tests/unit/gvisor/fakes.h"
@@ -65,8 +68,11 @@ TEST_F(ExecTest, ThatNeverRanDoesNotEndAsOneBeforeIt) {
 TEST_F(ExecTest, TellsTheNextEngineHowItHasEnded) {
   const KnownProcess ended{.pid = 7, .exit = ExitStatus{3, 1}};
   ASSERT_TRUE(ended.Write(folder_.path() + "/exec-x.pid"));
+  // The engine before was killed before it let go of that.
+  ASSERT_TRUE(sandbox_.Store(StoreName("exec-wait", "c1", "x"), UniqueFd(dup(0))));
   EXPECT_TRUE(Make()->Recover());
   EXPECT_THAT(heard_.words(), ElementsAre("exited 3"));
+  EXPECT_THAT(sandbox_.stored, IsEmpty());
 }
 
 }  // namespace

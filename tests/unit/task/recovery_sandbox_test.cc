@@ -2,7 +2,10 @@
 //
 // The process that a sandbox has: found again by every engine, whichever of its
 // containers are left; named to the keeper, who kills it where the engine hangs;
-// and killed where no backend has it any more.
+// and killed where no backend has it any more. And what is stored for a sandbox: it
+// goes with it, whichever engine has stored it.
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
 
@@ -118,6 +121,18 @@ TEST_F(SandboxProcess, EndsWhereNoBackendHasTheSandboxAnyMore) {
   EXPECT_EQ(TakeAs<pb::WaitResponse>(SendWait("c1"))->exit_status(), 255U);
   EXPECT_TRUE(Until([&] { return std::ranges::contains(keeper_.acknowledged, server); }));
   EXPECT_TRUE(Delete("c1"));
+}
+
+TEST_F(SandboxProcess, TakesAlongWhatAnEngineBeforeHasStored) {
+  Run("c1");
+  // Its backend does not ask for it again.
+  keeper_.stored["1/sandbox/backend/wait"] = UniqueFd(dup(0));
+  RestartEngine();
+  ASSERT_TRUE(State("c1"));
+  EXPECT_TRUE(keeper_.stored.contains("1/sandbox/backend/wait"));
+  End("c1", 0);
+  ASSERT_TRUE(Delete("c1"));
+  EXPECT_TRUE(Until([this] { return !keeper_.stored.contains("1/sandbox/backend/wait"); }));
 }
 
 }  // namespace

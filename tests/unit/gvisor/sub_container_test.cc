@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When a container of a pod can be measured, and what is said when it cannot.
-#include <signal.h>
+// When a container of a pod can be measured, and what is said when it cannot; and what an
+// engine makes of one whose end the engine before has written down.
+#include "plugins/gvisor/sub_container.h"
 
+#include <signal.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugins/gvisor/sub_container.h"
+#include "plugins/gvisor/process_end.h"
+#include "plugins/gvisor/sentry/durable_call.h"
 #include "tests/unit/gvisor/fake_container.h"
 #include "tests/unit/gvisor/fake_sentry.h"
 #include "tests/unit/gvisor/fakes.h"
@@ -15,9 +21,12 @@
 namespace gantry::gvisor {
 namespace {
 
-class SubContainerStats : public testing::Test {
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class SubContainerTest : public testing::Test {
  protected:
-  SubContainerStats() {
+  SubContainerTest() {
     files_.Put("memory.oom_control", "oom_kill 0\n");
     PodRecord record;
     record.place.cgroups = {files_.path()};
@@ -33,6 +42,7 @@ class SubContainerStats : public testing::Test {
     ContainerRequest request;
     request.id = *ContainerId::Parse("c1");
     request.bundle = files_.path();
+    request.spec_json = R"({"process":{"args":["true"],"cwd":"/"},"root":{"path":"/"}})";
     return request;
   }
 
@@ -50,7 +60,7 @@ class SubContainerStats : public testing::Test {
   SubContainer container_{Request(), context_, pod_};
 };
 
-TEST_F(SubContainerStats, BeforeItsStartAreZero) {
+TEST_F(SubContainerTest, HasNoStatsBeforeItsStart) {
   // Of another container.
   files_.Put("memory.oom_control", "oom_kill 1\n");
   const auto stats = container_.Stats();
@@ -59,7 +69,7 @@ TEST_F(SubContainerStats, BeforeItsStartAreZero) {
   EXPECT_EQ(NumberAt(*stats, {9, 3}), 0U);
 }
 
-TEST_F(SubContainerStats, OfOneThatWasKilledBeforeItsStartAreZero) {
+TEST_F(SubContainerTest, OfOneThatWasKilledHasNoStatsBeforeItsStart) {
   ASSERT_TRUE(container_.Kill(SIGKILL));
   const auto stats = container_.Stats();
   ASSERT_TRUE(stats) << stats.error().message;
@@ -67,11 +77,22 @@ TEST_F(SubContainerStats, OfOneThatWasKilledBeforeItsStartAreZero) {
   EXPECT_EQ(NumberAt(*stats, {9, 3}), 0U);
 }
 
-TEST_F(SubContainerStats, SayThatMemoryHasEndedTheSentry) {
+TEST_F(SubContainerTest, SaysInItsStatsThatMemoryHasEndedTheSentry) {
   EndSentry();
   EXPECT_EQ(NumberAt(*container_.Stats(), {9, 3}), 0U);
   files_.Put("memory.oom_control", "oom_kill 1\n");
   EXPECT_EQ(NumberAt(*container_.Stats(), {9, 3}), 1U);
+}
+
+TEST_F(SubContainerTest, TellsTheNextEngineHowItHasEnded) {
+  const KnownProcess ended{.pid = 0, .exit = ExitStatus{3, 1}};
+  ASSERT_TRUE(ended.Write(files_.path() + "/init.exit"));
+  // The engine before was killed before it let go of that.
+  ASSERT_TRUE(sandbox_.Store(StoreName("wait", "c1"), UniqueFd(dup(0))));
+  const Status recovered = container_.Recover("sub");
+  ASSERT_TRUE(recovered) << recovered.error().message;
+  EXPECT_THAT(context_.heard.words(), ElementsAre("exited 3"));
+  EXPECT_THAT(sandbox_.stored, IsEmpty());
 }
 
 }  // namespace
