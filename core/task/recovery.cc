@@ -217,7 +217,9 @@ os::Task<Status> Service::Recover(ContainerPtr container, Found found) {
     co_return Fail(Code::kNotFound, "it had not been created");
   }
   if (!backend) {
-    LogError({{"id", container->id.str()}}, "its backend cannot recover it: {}",
+    // Of one that was being removed nothing is lost.
+    log::Log(found.root_is_gone ? log::Level::kInfo : log::Level::kError,
+             {{"id", container->id.str()}}, "its backend cannot recover it: {}",
              backend.error().message);
     co_await AdoptByRecord(container->init, found.root_is_gone ? kKilledStatus : kUnknownStatus);
     if (!container->sandbox && !container->init->host) {

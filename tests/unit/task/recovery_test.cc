@@ -11,14 +11,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/log/log.h"
 #include "tests/unit/task/task_test.h"
 
 namespace gantry::task {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 class TaskRecovery : public TaskTest {
  protected:
@@ -74,8 +78,12 @@ TEST_F(TaskRecovery, MakesNothingReadyInARootThatIsGone) {
   backend_.SaveState("sandbox state", "container state");
   Announce("c1");
   ASSERT_TRUE(Create("c1"));
+  std::string logged;
+  log::SetSinkForTest([&](std::string_view line) { logged += line; });
   CutShort(State::kCreated);
   EXPECT_EQ(State("c1")->status(), pb::STOPPED);
+  log::SetSinkForTest([](std::string_view) {});
+  EXPECT_THAT(logged, AllOf(HasSubstr("its removal was cut short"), Not(HasSubstr("level=error"))));
   EXPECT_EQ(backend_.Count("recover sandbox c1 sandbox state"), 1U);
   EXPECT_EQ(backend_.Count("recover c1 container state"), 0U);
   EXPECT_EQ(Delete("c1")->exit_status(), 137U);
