@@ -6,13 +6,9 @@
 
 #include "core/keeper/last_resort.h"
 #include "core/keeper/note.h"
+#include "core/os/process.h"
 
 namespace gantry::keeper {
-namespace {
-
-constexpr uint32_t kKilled = 128 + 9;
-
-}  // namespace
 
 Deletes::Deletes(os::Loop& loop, Instances& instances, Exits& exits, Supervisor& supervisor,
                  Timing timing, std::function<void(uint64_t)> removed)
@@ -121,7 +117,7 @@ void Deletes::Pass(uint64_t number) {
     Note("delete of '{}': some processes or cgroups do not go", instance->told.announce.id);
   }
   exits_.ReapAll();
-  Finish(number, instance == nullptr ? link::Deleted{link::kNoPid, kKilled, NowNs(), true}
+  Finish(number, instance == nullptr ? link::Deleted{link::kNoPid, os::kKilledStatus, NowNs(), true}
                                      : Outcome(*instance));
 }
 
@@ -156,7 +152,7 @@ link::Deleted Deletes::Outcome(const Instance& instance) const {
   if (instance.ended) {
     return *instance.ended;
   }
-  link::Deleted answer{link::kNoPid, kKilled, NowNs(), true};
+  link::Deleted answer{link::kNoPid, os::kKilledStatus, NowNs(), true};
   if (const auto& init = instance.plan.init) {
     answer.pid = static_cast<uint32_t>(init->pid);
     if (const auto exit = exits_.Find({init->pid, init->start_time})) {

@@ -8,12 +8,12 @@
 #include "core/keeper/keeper.h"
 #include "core/keeper/note.h"
 #include "core/os/fs.h"
+#include "core/os/process.h"
 
 namespace gantry::keeper {
 namespace {
 
 constexpr size_t kMaxAnnounceBytes = 256U << 10;
-constexpr uint32_t kKilledStatus = 128 + 9;
 
 /// Something of the instance is alive, as far as its plan tells.
 bool HasLivingInit(const Instance& instance) {
@@ -127,7 +127,7 @@ void Keeper::CollectForsaken() {
 void Keeper::OnDelete(const link::Delete& request, const Control::Reply& reply) {
   Instance* const instance = instances_.Find(request.grpc_address, request.ns, request.id);
   if (instance == nullptr) {
-    reply(link::Deleted{link::kNoPid, kKilledStatus, NowNs(), false});
+    reply(link::Deleted{link::kNoPid, os::kKilledStatus, NowNs(), false});
     return;
   }
   deletes_.Begin(*instance, reply);

@@ -65,6 +65,8 @@ Strays ReapStrays();
 
 /// What containerd calls the exit status: the exit code, or 128 + the signal.
 uint32_t ExitCode(int wait_status);
+/// Of one that SIGKILL has ended.
+inline constexpr uint32_t kKilledStatus = 128 + SIGKILL;
 
 /// Orphans among the descendants become children of this process.
 Status BecomeSubreaper();

@@ -32,7 +32,6 @@ constexpr std::chrono::milliseconds kInAll(4700);
 constexpr int kBetweenPassesMs = 10;
 constexpr size_t kMaxRecordBytes = 16U << 20;
 constexpr size_t kMaxMembers = 4096;
-constexpr uint32_t kKilled = 128 + 9;
 
 Result<link::Deleted> AskKeeper(const Arguments& arguments, const Surroundings& around,
                                 const std::string& bundle) {
@@ -113,7 +112,7 @@ std::vector<link::Plan> PlansOfMembers(const std::string& bundle) {
 
 /// Kills what the bundle's record names, and tells how it ended as far as is known.
 link::Deleted KillByRecord(const std::string& bundle, Clock::time_point deadline) {
-  link::Deleted deleted{link::kNoPid, kKilled, NowNs(), false};
+  link::Deleted deleted{link::kNoPid, os::kKilledStatus, NowNs(), false};
   std::vector<link::Plan> plans = PlansOfMembers(bundle);
   const auto peek = PeekAt(bundle + "/" + link::kRecordFile);
   if (peek) {

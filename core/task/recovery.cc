@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/log/log.h"
+#include "core/os/process.h"
 #include "core/task/backend_call.h"
 #include "core/task/service.h"
 #include "core/task/shortage.h"
@@ -221,7 +222,8 @@ os::Task<Status> Service::Recover(ContainerPtr container, Found found) {
     log::Log(found.root_is_gone ? log::Level::kInfo : log::Level::kError,
              {{"id", container->id.str()}}, "its backend cannot recover it: {}",
              backend.error().message);
-    co_await AdoptByRecord(container->init, found.root_is_gone ? kKilledStatus : kUnknownStatus);
+    co_await AdoptByRecord(container->init,
+                           found.root_is_gone ? os::kKilledStatus : kUnknownStatus);
     if (!container->sandbox && !container->init->host) {
       AbandonSandbox(*container);
     }

@@ -232,9 +232,8 @@ class Service final : public ProcessObserver, private SandboxMembers {
   os::Task<void> LookWhetherStarted(ContainerPtr container);
 
   // Its processes (recovery_processes.cc).
-  /// Of one whose end nobody saw, and of one that its removal has ended.
+  /// Of one whose end nobody saw.
   static constexpr uint32_t kUnknownStatus = 255;
-  static constexpr uint32_t kKilledStatus = 128 + 9;
   static void Restore(TaskProcess& process, const store::StdioPaths& stdio, State state,
                       const store::ProcessRecord& record);
   os::Task<void> RecoverStreams(TaskProcessPtr process);
