@@ -105,9 +105,10 @@ TEST_P(GvisorPodStats, HaveTheTimeWhereItIsSpent) {
   ExpectUntil(busy, 1000 * kMillisecond);
   const uint64_t of_idle = CpuOf(idle);
   EXPECT_GT(of_idle, 0U);
-  EXPECT_LT(of_idle, 200 * kMillisecond);
   // Each has its part of the pod's time between the looks at it, which are not the other's.
   const uint64_t of_busy = CpuOf(busy);
+  // What the sentry needed to start the other is among it, more on a machine that is busy.
+  EXPECT_LT(of_idle, of_busy / 2);
   EXPECT_LE(of_idle + of_busy, CpuOfPod() + CpuOfPod() / 10);
   EXPECT_GE(of_busy, CpuOfPod() / 2);
 }
@@ -123,12 +124,11 @@ TEST_P(GvisorPodStats, HaveTheTimeOfTheOtherWhichHasGoneInNoOther) {
   const std::string idle = Run("idle", kIdle);
   const std::string busy = Run("busy", kBusy);
   ExpectUntil(busy, 1000 * kMillisecond);
+  const uint64_t of_busy = CpuOf(busy);
   ASSERT_TRUE(cri().Stop(busy, std::chrono::seconds(0)));
   ASSERT_TRUE(cri().Remove(busy));
   const std::string next = Run("next", kIdle);
-  for (const std::string& id : {idle, next}) {
-    EXPECT_LT(CpuOf(id), 200 * kMillisecond);
-  }
+  EXPECT_LT(CpuOf(idle) + CpuOf(next), of_busy);
 }
 
 TEST_P(GvisorPodStats, NeverRunBackwards) {
