@@ -49,8 +49,9 @@ TEST_F(CtrTask, NamesTheExecAmongTheProcesses) {
   options.input = true;
   Program program = StartCtr(node(), words, options);
   ASSERT_TRUE(program.ReadUntil("up\n")) << program.err();
-  const Output listed = Ctr({"tasks", "ps", id});
-  EXPECT_NE(listed.out.find("visitor"), std::string::npos) << listed.Text();
+  // It may speak before its start has been answered.
+  EXPECT_TRUE(Eventually([&] { return Ctr({"tasks", "ps", id}).out.contains("visitor"); }))
+      << Ctr({"tasks", "ps", id}).Text();
   program.CloseInput();
   program.Wait();
   Remove(id);

@@ -3,8 +3,13 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <string_view>
 #include <utility>
 
 #include <gantry/files.h>
@@ -29,6 +34,22 @@ Status RemoveFiles(SandboxContext& context, const std::string& bundle,
   GANTRY_CHECK_OK(RemoveFile(bundle + "/" + kSocketName));
   GANTRY_CHECK_OK(RemoveLog(bundle, kSentryLog));
   return RemoveLog(bundle, kGoferLog);
+}
+
+/// A crash's first words are its reason; they would go with the bundle.
+void SayWhetherItCrashed(Pod& pod, const std::string& bundle) {
+  const auto process = pod.process();
+  const auto end = process ? process->Ended() : std::nullopt;
+  if (!end || (WIFSIGNALED(end->raw) && WTERMSIG(end->raw) == SIGKILL)) {
+    return;
+  }
+  const UniqueFd log(open(LogPath(bundle, kSentryLog).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  std::array<char, 2048> text{};
+  const ssize_t length = log ? read(log.get(), text.data(), text.size()) : 0;
+  const std::string_view words(text.data(), static_cast<size_t>(std::max<ssize_t>(length, 0)));
+  if (words.contains("panic: ") || words.contains("fatal error: ")) {
+    pod.context().Log(LogLevel::kError, Format("its sentry has crashed: {}", words));
+  }
 }
 
 class Starter {
@@ -272,7 +293,9 @@ Status RemoveSentry(Pod& pod, const GoferProcess& gofer, const std::string& bund
   GANTRY_CHECK_OK(EndProcess(gofer.get(), limit));
   context.Drop(kRunscName);
   const std::string place = pod.record().place.bundle;
-  return RemoveFiles(context, place.empty() ? bundle : place, limit);
+  const std::string& files = place.empty() ? bundle : place;
+  SayWhetherItCrashed(pod, files);
+  return RemoveFiles(context, files, limit);
 }
 
 }  // namespace gantry::gvisor

@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plugins/gvisor/launch/sentry_start.h"
 #include "plugins/gvisor/out_of_memory.h"
 #include "tests/unit/gvisor/fake_container.h"
 #include "tests/unit/gvisor/fakes.h"
@@ -21,7 +22,9 @@
 namespace gantry::gvisor {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 constexpr std::chrono::seconds kEndLimit{10};
 
@@ -198,6 +201,17 @@ TEST_F(ProcessEndTest, IsToldNobodyWhoHasGone) {
   report_->Retire();
   Teller()(std::nullopt);
   EXPECT_THAT(container_.heard.words(), ElementsAre());
+}
+
+TEST_F(ProcessEndTest, OfASentryThatCrashesLeavesItsReasonInTheLog) {
+  SpawnRequest request;
+  request.argv = {"/bin/sh", "-c", "exit 2"};
+  const auto crashed = *sandbox_.Spawn(std::move(request));
+  ASSERT_TRUE(crashed->Wait(kEndLimit));
+  pod_->Have(crashed, nullptr);
+  files_.Put("sentry.log", "panic: no such task\n\ngoroutine 1 [running]:\n");
+  ASSERT_TRUE(RemoveSentry(*pod_, nullptr, files_.path()));
+  EXPECT_THAT(sandbox_.log, Contains(HasSubstr("crashed: panic: no such task")));
 }
 
 TEST_F(ProcessEndTest, KeepsTheCountOverARestart) {
