@@ -3,13 +3,9 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <string_view>
 #include <utility>
 
 #include <gantry/files.h>
@@ -22,6 +18,7 @@
 #include "plugins/gvisor/network/netns.h"
 #include "plugins/gvisor/out_of_memory.h"
 #include "plugins/gvisor/sentry/durable_call.h"
+#include "plugins/gvisor/sentry/exit_wait.h"
 #include "plugins/gvisor/stats/host_cgroup.h"
 
 namespace gantry::gvisor {
@@ -40,15 +37,16 @@ Status RemoveFiles(SandboxContext& context, const std::string& bundle,
 void SayWhetherItCrashed(Pod& pod, const std::string& bundle) {
   const auto process = pod.process();
   const auto end = process ? process->Ended() : std::nullopt;
-  if (!end || (WIFSIGNALED(end->raw) && WTERMSIG(end->raw) == SIGKILL)) {
+  if (!end || end->code() == kKilledStatus) {
     return;
   }
-  const UniqueFd log(open(LogPath(bundle, kSentryLog).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  std::array<char, 2048> text{};
-  const ssize_t length = log ? read(log.get(), text.data(), text.size()) : 0;
-  const std::string_view words(text.data(), static_cast<size_t>(std::max<ssize_t>(length, 0)));
-  if (words.contains("panic: ") || words.contains("fatal error: ")) {
-    pod.context().Log(LogLevel::kError, Format("its sentry has crashed: {}", words));
+  constexpr size_t kStacks = 256U << 10;
+  constexpr size_t kReason = 2048;
+  const std::string log = ReadTail(LogPath(bundle, kSentryLog), kStacks).value_or("");
+  const size_t at = std::min(log.find("panic: "), log.find("fatal error: "));
+  if (at != std::string::npos) {
+    pod.context().Log(LogLevel::kError,
+                      Format("its sentry has crashed: {}", log.substr(at, kReason)));
   }
 }
 

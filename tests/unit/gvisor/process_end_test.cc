@@ -209,7 +209,8 @@ TEST_F(ProcessEndTest, OfASentryThatCrashesLeavesItsReasonInTheLog) {
   const auto crashed = *sandbox_.Spawn(std::move(request));
   ASSERT_TRUE(crashed->Wait(kEndLimit));
   pod_->Have(crashed, nullptr);
-  files_.Put("sentry.log", "panic: no such task\n\ngoroutine 1 [running]:\n");
+  files_.Put("sentry.log",
+             std::string(4096, 'x') + "\npanic: no such task\n\ngoroutine 1 [running]:\n");
   ASSERT_TRUE(RemoveSentry(*pod_, nullptr, files_.path()));
   EXPECT_THAT(sandbox_.log, Contains(HasSubstr("crashed: panic: no such task")));
 }
