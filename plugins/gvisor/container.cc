@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include <gantry/format.h>
 
@@ -38,7 +40,9 @@ Status SendSignal(Pod& pod, const SignalTarget& target, uint32_t signal) {
     return Fail(Code::kNotFound, "signal container '{}': process already finished",
                 target.container);
   }
-  const auto sent = sentry->manager().Signal(target, signal, pod.StepDeadline());
+  const auto sent = target.mode == SignalMode::kAll
+                        ? sentry->SignalAll(target.container, signal, pod.StepDeadline())
+                        : sentry->manager().Signal(target, signal, pod.StepDeadline());
   if (sent) {
     return {};
   }
@@ -48,6 +52,26 @@ Status SendSignal(Pod& pod, const SignalTarget& target, uint32_t signal) {
     error.message += ": process already finished";
   }
   return std::unexpected(std::move(error));
+}
+
+void KillLeftovers(Pod& pod, const std::string& container) {
+  constexpr int kRounds = 8;
+  const auto sentry = pod.sentry();
+  std::set<uint32_t> killed;
+  for (int round = 0; sentry && round < kRounds; ++round) {
+    const auto left = sentry->manager().Processes(container, pod.StepDeadline());
+    const size_t before = killed.size();
+    for (const ProcessLine& one : left ? *left : std::vector<ProcessLine>()) {
+      if (killed.insert(one.pid).second) {
+        IgnoreError(SendSignal(pod, {.container = container, .pid = static_cast<int32_t>(one.pid)},
+                               SIGKILL),
+                    "it may have ended by itself");
+      }
+    }
+    if (killed.size() == before) {
+      return;
+    }
+  }
 }
 
 bool Ends(uint32_t signal) {

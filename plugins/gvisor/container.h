@@ -103,6 +103,11 @@ class GvisorContainer : public Container {
 /// sentry.
 Status SendSignal(Pod& pod, const SignalTarget& target, uint32_t signal);
 
+/// Kills the processes of a container whose init has ended, one by one: a signal to all would
+/// bring the whole sandbox to a stop, and starts that are under way would have to be waited for
+/// (sentry/turns.h). What forks faster than that, ends with the container's delete.
+void KillLeftovers(Pod& pod, const std::string& container);
+
 /// Whether a process that handles no signal would end by it. For what has not been started.
 bool Ends(uint32_t signal);
 

@@ -62,7 +62,9 @@ Status GvisorExec::Start() {
                                   streams.ends[2].get()};
   const std::string arg = ExecuteArg(args);
   const std::array<std::string, 2> names = {Name(), WaitName()};
-  auto opened = OpenDurably(sandbox, sentry->socket(), names, deadline);
+  auto turn = sentry->TurnToStart(deadline);
+  auto opened = turn ? OpenDurably(sandbox, sentry->socket(), names, deadline)
+                     : urpc::Outcome<std::vector<urpc::Connection>>(std::unexpected(turn.error()));
   const auto answer = [&]() -> urpc::Outcome<urpc::Answer> {
     if (!opened) {
       return std::unexpected(opened.error());
@@ -71,6 +73,9 @@ Status GvisorExec::Start() {
         opened->front().Send({.method = kExecuteAsync, .arg = arg, .fds = fds}, deadline));
     return opened->front().Peek(kExecuteAsync, deadline);
   }();
+  if (opened && !answer && answer.error().cause == urpc::Cause::kDeadline) {
+    sentry->LeaveTurn(*std::move(turn), std::move(opened->front()));
+  }
   if (!answer) {
     sandbox.Drop(Name());
     sandbox.Drop(WaitName());

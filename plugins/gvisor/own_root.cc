@@ -56,25 +56,21 @@ Status SetHostname(Pod& pod, const std::string& name, Deadline deadline) {
   args.cwd = "/";
   const uint64_t admin = uint64_t{1} << CAP_SYS_ADMIN;
   args.capabilities = {.permitted = admin, .effective = admin, .bounding = admin};
-  auto call = urpc::Connection::Open(pod.record().socket, deadline);
-  if (!call) {
-    return std::unexpected(ToError(call.error(), what));
+  const auto sentry = pod.sentry();
+  if (!sentry) {
+    return Fail(Code::kUnavailable, "{}: its sentry has ended", what);
   }
-  const std::string arg = ExecuteArg(args);
   const std::array<int, 3> fds = {null.get(), null.get(), null.get()};
-  const auto sent = call->Send({.method = kExecuteAsync, .arg = arg, .fds = fds}, deadline);
-  const auto answer = sent ? call->Receive(kExecuteAsync, deadline)
-                           : urpc::Outcome<urpc::Answer>(std::unexpected(sent.error()));
-  const auto pid =
-      answer ? ReadPid(*answer) : urpc::Outcome<int32_t>(std::unexpected(answer.error()));
-  if (!pid) {
-    return std::unexpected(ToError(pid.error(), what));
+  auto executed = sentry->Execute(args, fds, deadline);
+  if (!executed) {
+    return std::unexpected(ToError(executed.error(), what));
   }
-  const std::string whose = WaitPidArg(root, *pid);
-  if (const auto asked = call->Send({.method = kWaitPid, .arg = whose}, deadline); !asked) {
+  urpc::Connection& call = executed->connection;
+  const std::string whose = WaitPidArg(root, executed->pid);
+  if (const auto asked = call.Send({.method = kWaitPid, .arg = whose}, deadline); !asked) {
     return std::unexpected(ToError(asked.error(), what));
   }
-  const auto word = ContainerManager::PeekWait(*call, deadline);
+  const auto word = ContainerManager::PeekWait(call, deadline);
   if (!word) {
     return std::unexpected(ToError(word.error(), what));
   }

@@ -103,11 +103,8 @@ ExitWait::Ended TellEnd(std::shared_ptr<EndReport> report, EndPlan plan) {
   return [report = std::move(report), plan = std::move(plan)](std::optional<uint32_t> status) {
     const ExitStatus exit = ExitedNow(status.value_or(kKilledStatus));
     const bool out_of_memory = !plan.container.empty() && WasForMemory(plan, status);
-    if (!plan.container.empty()) {
-      // A pid namespace that it shared has no init to end with.
-      IgnoreError(
-          SendSignal(*plan.pod, {.container = plan.container, .mode = SignalMode::kAll}, SIGKILL),
-          "mostly nothing is left");
+    if (plan.leaves_processes) {
+      KillLeftovers(*plan.pod, plan.container);
     }
     if (KnownProcess{plan.pid, exit, out_of_memory}.Write(plan.path)) {
       // A sentry that ends waits for those that are connected with it. Before it is told: of an

@@ -67,8 +67,11 @@ struct EndPlan {
   /// Of the question's connection, in the store.
   std::string name;
   int32_t pid = 0;
-  /// A container whose init this is: what is left of it is killed. Empty: it is an exec.
+  /// A container whose init this is. Empty: it is an exec.
   std::string container{};
+  /// Its processes do not end with their init, which is none of their pid namespace: what is
+  /// left of them is killed.
+  bool leaves_processes = false;
   /// Of that container. Null: it has none.
   std::shared_ptr<HostProcess> gofer{};
 };

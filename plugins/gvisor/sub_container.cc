@@ -179,12 +179,12 @@ Status SubContainer::Delete() {
     // A container that stands still does not end.
     IgnoreError(sentry->Resume(id().str(), deadline), "then it ends when the sandbox does");
   }
-  if (wait_ && !report_->told()) {
-    IgnoreError(KillAll(SIGKILL), "it may have ended by itself");
-    wait_->Settle(deadline);
-  }
   if (alive) {
+    // That kills what runs of it.
     GANTRY_CHECK_OK(Destroy(*sentry));
+  }
+  if (wait_ && !report_->told()) {
+    wait_->Settle(deadline);
   }
   EndGofer();
   DropCalls();

@@ -101,7 +101,10 @@ Result<urpc::Connection> SubContainer::SendStart(const Streams& streams, Deadlin
     }
     fds.push_back(images.back().get());
   }
-  return sentry->Start(container, fds, {.start = Name("start"), .wait = Name("wait")}, deadline);
+  auto wait =
+      sentry->Start(container, fds, {.start = Name("start"), .wait = Name("wait")}, deadline);
+  announced_ = wait.has_value();
+  return wait;
 }
 
 /// Of several the first answer counts: whether that on which an engine before this one has
@@ -143,6 +146,7 @@ Status SubContainer::Watch(std::optional<urpc::Connection> wait, Deadline deadli
                                 .path = ExitPath(),
                                 .name = Name("wait"),
                                 .container = id().str(),
+                                .leaves_processes = spec_.pids != PidNamespace::kOwn,
                                 .gofer = gofer_.process});
   if (waits.empty()) {
     tell(std::nullopt);
@@ -187,6 +191,9 @@ Result<bool> SubContainer::TakeUpStart(Deadline deadline) {
   }
   if (*call && (*call)->Peek(kStartSubcontainer, deadline)) {
     return true;
+  }
+  if (const auto sentry = pod().sentry(); *call && sentry) {
+    sentry->ForgetFailed(id().str(), deadline);
   }
   sandbox.Drop(Name("wait"));
   return false;

@@ -53,6 +53,26 @@ TEST_P(PodContract, HoldsContainers) {
   EXPECT_EQ(Got(pod.GetStatus()).state(), "SANDBOX_READY");
 }
 
+TEST_P(PodContract, WhoseContainerCannotBeStartedGoesOn) {
+  const PodBox& pod = RunningPod();
+  const Box& other = Member(pod, {}, "-1");
+  const Box& wrong = Member(pod, {.args = {"/no/such/program"}}, "-2");
+  ASSERT_OK(other.Create());
+  ASSERT_OK(other.Start());
+  if (wrong.Create()) {
+    // Who tries again must not end the pod.
+    EXPECT_FALSE(wrong.Start());
+    EXPECT_FALSE(wrong.Start());
+    node().KillEngine();
+    EXPECT_FALSE(wrong.Start());
+    EXPECT_OK(wrong.Delete());
+  }
+  ASSERT_OK(other.Exec("x1", {"true"}));
+  ASSERT_OK(other.Start("x1"));
+  EXPECT_EQ(Got(other.Wait("x1")).exit_status(), 0U);
+  EXPECT_EQ(Got(pod.GetStatus()).state(), "SANDBOX_READY");
+}
+
 TEST_P(PodContract, ThatEndsByItselfEndsItsContainers) {
   const PodBox& pod = RunningPod();
   const Box& box = Member(pod);

@@ -219,28 +219,20 @@ Result<UniqueFd> PortForward::Execute(uint16_t port, const UniqueFd& program) {
   args.guest_fds = {0};
   const std::array fds = {ends.second.get(), program.get()};
   const Deadline deadline = std::chrono::steady_clock::now() + plan_.limit;
-  const std::string arg = ExecuteArg(args);
-  const auto answer = plan_.sentry->manager().client().Call(
-      {.method = kExecuteAsync, .arg = arg, .fds = fds}, deadline);
-  if (!answer) {
-    return std::unexpected(ToError(answer.error(), "execute gantry-forward"));
+  auto executed = plan_.sentry->Execute(args, fds, deadline);
+  if (!executed) {
+    return std::unexpected(ToError(executed.error(), "execute gantry-forward"));
   }
-  const auto pid = ReadPid(*answer);
-  if (!pid) {
-    return std::unexpected(ToError(pid.error(), "execute gantry-forward"));
-  }
-  ForgetWhenEnded(*pid, deadline);
+  ForgetWhenEnded(*std::move(executed), deadline);
   return std::move(ends.first);
 }
 
 /// The sentry keeps how a process ended until somebody has waited for it. It does not matter
 /// whether he is still there then.
-void PortForward::ForgetWhenEnded(int32_t pid, Deadline deadline) {
-  auto connection = urpc::Connection::Open(plan_.sentry->socket(), deadline);
-  const std::string arg = WaitPidArg(plan_.root, pid);
-  const auto sent = connection ? connection->Send({.method = kWaitPid, .arg = arg}, deadline)
-                               : std::unexpected(connection.error());
-  if (!sent) {
+void PortForward::ForgetWhenEnded(Sentry::Executed executed, Deadline deadline) {
+  const std::string arg = WaitPidArg(plan_.root, executed.pid);
+  if (const auto sent = executed.connection.Send({.method = kWaitPid, .arg = arg}, deadline);
+      !sent) {
     context_.Log(LogLevel::kDebug, ToError(sent.error(), "wait for gantry-forward").message);
   }
 }

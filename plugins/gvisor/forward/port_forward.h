@@ -89,7 +89,7 @@ class PortForward {
   /// Gives the host's end of what the process in the sentry has as its descriptor 0.
   Result<UniqueFd> Execute(uint16_t port, const UniqueFd& program);
   Status HandToRelay(const Arrival& arrival, const UniqueFd& sentry, const UniqueFd& program);
-  void ForgetWhenEnded(int32_t pid, Deadline deadline);
+  void ForgetWhenEnded(Sentry::Executed executed, Deadline deadline);
   Relay::Failed OnFailure();
   void Say(uint16_t port, const std::string& cause);
 

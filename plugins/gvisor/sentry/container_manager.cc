@@ -232,14 +232,16 @@ Outcome<WaitWord> ContainerManager::PeekWait(urpc::Connection& connection, Deadl
   return WaitWord{word.get<uint32_t>()};
 }
 
+std::string SignalArg(const SignalTarget& target, uint32_t signal) {
+  return TextOf({{"CID", target.container},
+                 {"Signo", signal},
+                 {"PID", target.pid},
+                 {"Mode", static_cast<int>(target.mode)}});
+}
+
 Outcome<void> ContainerManager::Signal(const SignalTarget& target, uint32_t signal,
                                        Deadline deadline) {
-  return Order("containerManager.Signal",
-               TextOf({{"CID", target.container},
-                       {"Signo", signal},
-                       {"PID", target.pid},
-                       {"Mode", static_cast<int>(target.mode)}}),
-               deadline);
+  return Order(kSignal, SignalArg(target, signal), deadline);
 }
 
 Outcome<std::vector<ProcessLine>> ContainerManager::Processes(const std::string& id,

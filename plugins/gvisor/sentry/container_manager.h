@@ -136,6 +136,7 @@ inline constexpr std::string_view kRestore = "containerManager.Restore";
 inline constexpr std::string_view kRestoreArg = R"({"HavePagesFile":true,"HaveDeviceFile":false})";
 inline constexpr std::string_view kStartSubcontainer = "containerManager.StartSubcontainer";
 inline constexpr std::string_view kExecuteAsync = "containerManager.ExecuteAsync";
+inline constexpr std::string_view kSignal = "containerManager.Signal";
 inline constexpr std::string_view kPause = "containerManager.Pause";
 inline constexpr std::string_view kResume = "containerManager.Resume";
 std::string StartRootArg(const std::string& id);
@@ -143,6 +144,7 @@ std::string StartRootArg(const std::string& id);
 /// it is told to end with that, it ends, too, when it could not be saved.
 std::string CheckpointArg(const std::string& build);
 std::string StartSubcontainerArg(const Subcontainer& container);
+std::string SignalArg(const SignalTarget& target, uint32_t signal);
 /// With it go its descriptors: in, out, err, or the terminal's replica three times.
 std::string ExecuteArg(const ExecArgs& args);
 /// How a process ends that `kExecuteAsync` has started; for `PeekWait`. The first who gets an
@@ -173,6 +175,7 @@ class ContainerManager {
   /// The answer, once there is one; it stays in the connection.
   static Outcome<WaitWord> PeekWait(urpc::Connection& connection, Deadline deadline);
 
+  /// Not to all: see `Sentry::SignalAll`.
   Outcome<void> Signal(const SignalTarget& target, uint32_t signal, Deadline deadline);
   Outcome<std::vector<ProcessLine>> Processes(const std::string& id, Deadline deadline);
   Outcome<Usage> Event(const std::string& id, Deadline deadline);

@@ -94,6 +94,19 @@ Outcome<std::unique_ptr<Connection>> TakeUpCall(SandboxContext& context, const s
   return std::make_unique<Connection>(std::move(connection));
 }
 
+Result<Connection> TakeUpUnanswered(SandboxContext& context, const std::string& name,
+                                    Deadline deadline) {
+  GANTRY_TRY(UniqueFd stored, context.Take(name));
+  Connection connection(std::move(stored));
+  if (!IsReadable(connection)) {
+    const auto asked = connection.Send({.method = kNoMethod}, deadline);
+    if (!asked && asked.error().cause != Cause::kGone) {
+      return std::unexpected(ToError(asked.error()));
+    }
+  }
+  return connection;
+}
+
 std::string StoreName(std::string_view what, std::string_view container, std::string_view exec) {
   return Format("{}/{:016x}", what, Fingerprint(exec, Fingerprint(container)));
 }

@@ -41,6 +41,11 @@ urpc::Outcome<std::unique_ptr<urpc::Connection>> TakeUpCall(SandboxContext& cont
                                                             const std::string& name,
                                                             Deadline deadline);
 
+/// Such a call, without waiting for it: readable as soon as the sentry is done with it, also
+/// where it had not been sent. It stays stored. Errors: kNotFound: none is.
+Result<urpc::Connection> TakeUpUnanswered(SandboxContext& context, const std::string& name,
+                                          Deadline deadline);
+
 /// A name for the store, where ids would be too long: `start/0123456789abcdef`.
 std::string StoreName(std::string_view what, std::string_view container,
                       std::string_view exec = {});

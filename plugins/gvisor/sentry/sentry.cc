@@ -15,6 +15,7 @@ constexpr const char* kRootName = "start-root";
 constexpr const char* kNetworkName = "network";
 constexpr const char* kPauseName = "pause";
 constexpr const char* kResumeName = "resume";
+constexpr const char* kSignalName = "signal-all";
 /// No container's id: who wants the sandbox to stand still while it is saved.
 constexpr const char* kSaver = "";
 /// It is to be as it was also where the call has no time left.
@@ -29,7 +30,17 @@ Error ToError(const urpc::Failure& failure, std::string_view what) {
   return error;
 }
 
+Result<Turns::Turn> Sentry::TurnToStandStill(std::string_view what, Deadline deadline) {
+  auto turn = turns_.Take(TurnKind::kStandstill, deadline);
+  if (!turn) {
+    return std::unexpected(ToError(turn.error(), what));
+  }
+  return *std::move(turn);
+}
+
 Status Sentry::Recover(SentryState state, Deadline deadline) {
+  TakeUpSignal(deadline);
+  GANTRY_TRY(Turns::Turn turn, TurnToStandStill("recover the sandbox", deadline));
   const std::lock_guard lock(mutex_);
   state_ = std::move(state);
   // Whoever had it saved is gone.
@@ -51,13 +62,23 @@ Status Sentry::Recover(SentryState state, Deadline deadline) {
   IgnoreError(SaveSwitches(), "what is stored says it again");
   if (state_.stopped && state_.wanted.empty()) {
     // Who had asked for it never heard that it was done; if he asks again, it is done again.
-    return Switch(kResume, false, deadline);
+    return Switch(nullptr, deadline);
   }
   if (!state_.stopped && !state_.wanted.empty()) {
     // `WhileItRuns` was cut short.
-    return Switch(kPause, true, deadline);
+    return Switch(&turn, deadline);
   }
   return {};
+}
+
+/// A signal to all that an engine before this one has sent may not have come to its end.
+void Sentry::TakeUpSignal(Deadline deadline) {
+  if (auto call = TakeUpUnanswered(context_, kSignalName, deadline)) {
+    if (auto turn = turns_.Take(TurnKind::kStandstill, deadline)) {
+      turns_.Leave(*std::move(turn), *std::move(call));
+    }
+  }
+  context_.Drop(kSignalName);
 }
 
 Status Sentry::TakeUpStart(Deadline deadline) {
@@ -248,36 +269,101 @@ void Sentry::Hangup() {
   manager_.client().Hangup();
 }
 
+Status Sentry::CheckStarts(std::string_view what) const {
+  const std::lock_guard lock(mutex_);
+  if (!state_.started) {
+    return Fail(Code::kFailedPrecondition, "{}: its sandbox has not been started", what);
+  }
+  if (state_.stopped) {
+    return Fail(Code::kFailedPrecondition, "{}: its sandbox is paused", what);
+  }
+  return {};
+}
+
 Result<urpc::Connection> Sentry::Start(const Subcontainer& container, std::span<const int> fds,
                                        const StartNames& names, Deadline deadline) {
   const std::string what = Format("start container '{}'", container.id);
-  {
-    const std::lock_guard lock(mutex_);
-    if (!state_.started) {
-      return Fail(Code::kFailedPrecondition, "{}: its sandbox has not been started", what);
-    }
-    if (state_.stopped) {
-      return Fail(Code::kFailedPrecondition, "{}: its sandbox is paused", what);
-    }
+  // One that is paused answers at once, and waits for nothing.
+  GANTRY_CHECK_OK(CheckStarts(what));
+  auto turn = TurnToStart(deadline);
+  if (!turn) {
+    return std::unexpected(ToError(turn.error(), what));
   }
+  GANTRY_CHECK_OK(CheckStarts(what));
   const std::string arg = StartSubcontainerArg(container);
   const std::array<std::string, 2> both = {names.start, names.wait};
   auto opened = OpenDurably(context_, socket(), both, deadline);
   if (!opened) {
     return std::unexpected(ToError(opened.error(), what));
   }
+  urpc::Connection& call = opened->front();
+  const std::lock_guard lock(start_mutex_);
   const auto answer = [&]() -> urpc::Outcome<urpc::Answer> {
-    urpc::Connection& call = opened->front();
     GANTRY_CHECK_OK(call.Send({.method = kStartSubcontainer, .arg = arg, .fds = fds}, deadline));
     return call.Peek(kStartSubcontainer, deadline);
   }();
-  if (!answer) {
-    return std::unexpected(ToError(answer.error(), what));
+  if (answer) {
+    return std::move(opened->back());
   }
-  return std::move(opened->back());
+  if (answer.error().cause == urpc::Cause::kDeadline) {
+    LeaveTurn(*std::move(turn), std::move(call));
+  } else {
+    ForgetFailed(container.id, deadline);
+  }
+  return std::unexpected(ToError(answer.error(), what));
 }
 
-Status Sentry::Switch(std::string_view method, bool stopped, Deadline deadline) {
+void Sentry::ForgetFailed(const std::string& container, Deadline deadline) {
+  const auto destroyed = manager_.DestroySubcontainer(container, deadline);
+  if (!destroyed && destroyed.error().cause != urpc::Cause::kGone &&
+      destroyed.error().code != Code::kNotFound) {
+    context_.Log(LogLevel::kWarning,
+                 ToError(destroyed.error(),
+                         Format("forget container '{}', which could not be started", container))
+                     .message);
+  }
+}
+
+urpc::Outcome<Sentry::Executed> Sentry::Execute(const ExecArgs& args, std::span<const int> fds,
+                                                Deadline deadline) {
+  GANTRY_TRY(Turns::Turn turn, TurnToStart(deadline));
+  GANTRY_TRY(urpc::Connection call, urpc::Connection::Open(socket(), deadline));
+  const std::string arg = ExecuteArg(args);
+  GANTRY_CHECK_OK(call.Send({.method = kExecuteAsync, .arg = arg, .fds = fds}, deadline));
+  const auto answer = call.Receive(kExecuteAsync, deadline);
+  if (!answer) {
+    if (answer.error().cause == urpc::Cause::kDeadline) {
+      LeaveTurn(std::move(turn), std::move(call));
+    }
+    return std::unexpected(answer.error());
+  }
+  GANTRY_TRY(const int32_t pid, ReadPid(*answer));
+  return Executed{.pid = pid, .connection = std::move(call)};
+}
+
+urpc::Outcome<void> Sentry::SignalAll(const std::string& container, uint32_t signal,
+                                      Deadline deadline) {
+  GANTRY_TRY(Turns::Turn turn, turns_.Take(TurnKind::kStandstill, deadline));
+  const std::string arg = SignalArg({.container = container, .mode = SignalMode::kAll}, signal);
+  const std::lock_guard lock(signal_mutex_);
+  GANTRY_TRY(urpc::Connection call, CallDurably(context_, socket(), kSignalName,
+                                                {.method = kSignal, .arg = arg}, deadline));
+  const auto answer = call.Peek(kSignal, deadline);
+  if (!answer && answer.error().cause == urpc::Cause::kDeadline) {
+    // It stays stored: the next engine is to wait for it, too.
+    turns_.Leave(std::move(turn), std::move(call));
+  } else {
+    context_.Drop(kSignalName);
+  }
+  if (!answer) {
+    return std::unexpected(answer.error());
+  }
+  return {};
+}
+
+Status Sentry::Switch(Turns::Turn* turn, Deadline deadline) {
+  const bool stopped = turn != nullptr;
+  const std::string_view method = stopped ? kPause : kResume;
   const char* name = stopped ? kPauseName : kResumeName;
   const std::string what = Format("{} the sandbox", name);
   if (stopped) {
@@ -290,33 +376,38 @@ Status Sentry::Switch(std::string_view method, bool stopped, Deadline deadline) 
   }
   unsaved_.insert(name);
   const auto answer = call->Peek(method, deadline);
-  if (answer || answer.error().cause == urpc::Cause::kDeadline) {
+  const bool is_late = !answer && answer.error().cause == urpc::Cause::kDeadline;
+  if (answer || is_late) {
     state_.stopped = stopped;
+  }
+  if (is_late && stopped) {
+    turns_.Leave(std::move(*turn), *std::move(call));
   }
   GANTRY_CHECK_OK(SaveSwitches());
   return answer ? Status() : Status(std::unexpected(ToError(answer.error(), what)));
 }
 
 Status Sentry::Pause(const std::string& container, Deadline deadline) {
+  GANTRY_TRY(Turns::Turn turn,
+             TurnToStandStill(Format("pause container '{}'", container), deadline));
   const std::lock_guard lock(mutex_);
   if (!state_.started) {
     return Fail(Code::kFailedPrecondition, "pause container '{}': its sandbox has not been started",
                 container);
   }
-  return PauseFor(container, deadline);
+  return PauseFor(container, turn, deadline);
 }
 
-Status Sentry::PauseFor(const std::string& container, Deadline deadline) {
+Status Sentry::PauseFor(const std::string& container, Turns::Turn& turn, Deadline deadline) {
   const bool first = state_.wanted.insert(container).second;
-  Status paused =
-      state_.stopped ? (first ? save_(state_) : Status()) : Switch(kPause, true, deadline);
+  Status paused = state_.stopped ? (first ? save_(state_) : Status()) : Switch(&turn, deadline);
   if (paused) {
     return {};
   }
   state_.wanted.erase(container);
   if (state_.stopped && state_.wanted.empty() && paused.error().code != Code::kDeadlineExceeded) {
     // It was done and could not be kept.
-    IgnoreError(Switch(kResume, false, std::chrono::steady_clock::now() + kResumeLimit),
+    IgnoreError(Switch(nullptr, std::chrono::steady_clock::now() + kResumeLimit),
                 "who resumes it, or kills it, tries again");
   } else {
     IgnoreError(save_(state_), "then the next engine pauses it, and who asks again finds it so");
@@ -330,7 +421,7 @@ Status Sentry::Resume(const std::string& container, Deadline deadline) {
   if (!state_.wanted.empty() || !state_.stopped) {
     return wanted ? save_(state_) : Status();
   }
-  Status resumed = Switch(kResume, false, deadline);
+  Status resumed = Switch(nullptr, deadline);
   if (!resumed && state_.stopped && wanted) {
     state_.wanted.insert(container);
   }
@@ -338,13 +429,14 @@ Status Sentry::Resume(const std::string& container, Deadline deadline) {
 }
 
 Status Sentry::WhileItRuns(const std::function<Status()>& act, Deadline deadline) {
+  GANTRY_TRY(Turns::Turn turn, TurnToStandStill("pause the sandbox again", deadline));
   bool stood = false;
   Status done;
   {
     const std::lock_guard lock(mutex_);
     stood = state_.stopped;
     if (stood) {
-      done = Switch(kResume, false, deadline);
+      done = Switch(nullptr, deadline);
     }
   }
   if (done) {
@@ -354,13 +446,14 @@ Status Sentry::WhileItRuns(const std::function<Status()>& act, Deadline deadline
   if (!stood || state_.stopped || state_.wanted.empty()) {
     return done;
   }
-  Status stands = Switch(kPause, true, std::chrono::steady_clock::now() + kResumeLimit);
+  Status stands = Switch(&turn, std::chrono::steady_clock::now() + kResumeLimit);
   return done ? stands : done;
 }
 
 Status Sentry::Checkpoint(std::string_view arg, std::span<const int> files,
                           const std::function<Status()>& saved, bool ends, Deadline deadline) {
   const std::string what = Format("checkpoint container '{}'", id_);
+  GANTRY_TRY(Turns::Turn turn, TurnToStandStill(what, deadline));
   {
     const std::lock_guard lock(mutex_);
     if (!state_.started) {
@@ -369,9 +462,10 @@ Status Sentry::Checkpoint(std::string_view arg, std::span<const int> files,
     if (state_.wanted.contains(kSaver)) {
       return Fail(Code::kFailedPrecondition, "{}: its sandbox is being saved", what);
     }
-    GANTRY_CHECK_OK(PauseFor(kSaver, deadline));
+    GANTRY_CHECK_OK(PauseFor(kSaver, turn, deadline));
   }
   // Not with the lock held: it takes as long as there is memory, and signals need not wait.
+  // It pauses once more by itself: in the same turn.
   const auto written = manager_.Checkpoint(arg, files, deadline);
   Status done = written ? saved() : Status(std::unexpected(ToError(written.error(), what)));
   if (done && ends) {

@@ -6,7 +6,10 @@
 //   StartRoot a second time never returns there;
 //   the links of a network a second time are refused there, and the start fails;
 //   Resume without a Pause ends every sentry, and each Pause needs a Resume of its own;
-//   Restore comes in place of StartRoot, as once as that.
+//   Restore comes in place of StartRoot, as once as that;
+//   StartSubcontainer and ExecuteAsync while the sandbox comes to a stop end it (turns.h);
+//   StartSubcontainer ends it where one in the same pid namespace has failed and that container
+//   has not been destroyed since, be it the same one.
 // What has been done is kept over a restart of the engine (durable_call.h), so that none of
 // them comes by a repetition either.
 #pragma once
@@ -25,6 +28,7 @@
 #include <gantry/error.h>
 
 #include "plugins/gvisor/sentry/container_manager.h"
+#include "plugins/gvisor/sentry/turns.h"
 
 namespace gantry::gvisor {
 
@@ -84,9 +88,36 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
 
   /// Starts a sub-container. Gives the second connection, to ask how it ends. The first one is
   /// to be dropped by the caller once he has kept what comes of it.
-  /// Errors: kFailedPrecondition before the root has started; both may be stored then.
+  /// Errors: kFailedPrecondition before the root has started; both may be stored then. The
+  /// container is to be made again (`ContainerManager::CreateSubcontainer`) after any.
   Result<urpc::Connection> Start(const Subcontainer& container, std::span<const int> fds,
                                  const StartNames& names, Deadline deadline);
+
+  /// After a `Start` of another engine's has been refused, with the same.
+  void ForgetFailed(const std::string& container, Deadline deadline);
+
+  /// To be held by who sends an ExecuteAsync of his own. Errors, blocks: as `Turns::Take`.
+  urpc::Outcome<Turns::Turn> TurnToStart(Deadline deadline) {
+    return turns_.Take(TurnKind::kStart, deadline);
+  }
+
+  /// He has no answer yet.
+  void LeaveTurn(Turns::Turn turn, urpc::Connection call) {
+    turns_.Leave(std::move(turn), std::move(call));
+  }
+
+  /// A process whose end nobody has to be told after a restart of the engine.
+  struct Executed {
+    int32_t pid = 0;
+    /// On which it was started.
+    urpc::Connection connection;
+  };
+
+  urpc::Outcome<Executed> Execute(const ExecArgs& args, std::span<const int> fds,
+                                  Deadline deadline);
+
+  /// To every process of a container. Errors: as `ContainerManager::Signal`.
+  urpc::Outcome<void> SignalAll(const std::string& container, uint32_t signal, Deadline deadline);
 
   /// The whole sandbox stands still as long as one container is to. Again: success.
   Status Pause(const std::string& container, Deadline deadline);
@@ -107,14 +138,19 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   void Hangup();
 
  private:
-  Status Switch(std::string_view method, bool stopped, Deadline deadline);
-  Status PauseFor(const std::string& container, Deadline deadline);
+  Result<Turns::Turn> TurnToStandStill(std::string_view what, Deadline deadline);
+  /// Pauses it in that turn, which is somebody else's afterwards where no answer came; null:
+  /// resumes it.
+  Status Switch(Turns::Turn* turn, Deadline deadline);
+  Status PauseFor(const std::string& container, Turns::Turn& turn, Deadline deadline);
   Status SetNetwork(const NetworkSource& take_network, Deadline deadline);
   urpc::Outcome<void> SendNetwork(const NetworkSetup& network, Deadline deadline);
   urpc::Outcome<void> SendStart(std::span<const int> image, Deadline deadline);
   Status TakeUpStart(Deadline deadline);
   Status TakeUpNetwork(Deadline deadline);
   Status TakeUpSwitch(std::string_view name, bool stopped, Deadline deadline);
+  Status CheckStarts(std::string_view what) const;
+  void TakeUpSignal(Deadline deadline);
   Status SaveAndDrop(std::string_view name);
   Status SaveSwitches();
   void WatchRoot(urpc::Connection connection);
@@ -124,6 +160,13 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   const std::string socket_;
   ContainerManager manager_;
   const Save save_;
+  /// Taken before any lock of this.
+  Turns turns_;
+  /// Held during a signal to all: it is stored under one name.
+  std::mutex signal_mutex_;
+  /// Held during a start of a sub-container, as in the sentry itself: what has failed is
+  /// destroyed before the next one comes.
+  std::mutex start_mutex_;
   /// Guards what follows, and is held during the guarded calls.
   mutable std::mutex mutex_;
   SentryState state_;

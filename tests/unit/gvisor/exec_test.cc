@@ -5,6 +5,8 @@
 
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -51,7 +53,12 @@ class ExecTest : public testing::Test {
       std::make_shared<Pod>(*SandboxId::Parse("p1"), Namespace(), sandbox_, Options(), Flags());
   Heard heard_;
   FakeProcessContext context_{"c1", heard_};
-  FakeSentry server_{socket_, [](const Json&, std::vector<UniqueFd>&) {
+  std::atomic<int> asked_ = 0;
+  FakeSentry server_{socket_, [this](const Json& request, std::vector<UniqueFd>&) {
+                       if (request["method"] != kExecuteAsync) {
+                         return FakeAnswer::Of(Json::object());
+                       }
+                       ++asked_;
                        return FakeAnswer::Refusing("no such file or directory");
                      }};
 };
@@ -62,6 +69,21 @@ TEST_F(ExecTest, ThatNeverRanDoesNotEndAsOneBeforeIt) {
   EXPECT_FALSE(Make()->Start());
   EXPECT_EQ(Make()->Recover().error().code, Code::kAborted);
   EXPECT_THAT(heard_.words(), IsEmpty());
+  EXPECT_THAT(sandbox_.stored, IsEmpty());
+}
+
+TEST_F(ExecTest, IsNotStartedWhileItsSandboxIsSaved) {
+  const auto sentry = pod_->sentry();
+  ASSERT_TRUE(sentry->Recover({.started = true, .wanted = {}, .stopped = false}, urpc::Soon()));
+  Code code = Code::kOk;
+  const auto saved = [&] {
+    sandbox_.time_left = std::chrono::milliseconds(1);
+    code = Make()->Start().error().code;
+    return Status();
+  };
+  ASSERT_TRUE(sentry->Checkpoint("{}", {}, saved, false, urpc::Soon()));
+  EXPECT_EQ(code, Code::kDeadlineExceeded);
+  EXPECT_EQ(asked_, 0);
   EXPECT_THAT(sandbox_.stored, IsEmpty());
 }
 

@@ -8,7 +8,12 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,6 +21,7 @@
 #include "plugins/gvisor/launch/sentry_start.h"
 #include "plugins/gvisor/out_of_memory.h"
 #include "tests/unit/gvisor/fake_container.h"
+#include "tests/unit/gvisor/fake_sentry.h"
 #include "tests/unit/gvisor/fakes.h"
 #include "tests/unit/os/fake_cgroupfs.h"
 
@@ -25,6 +31,10 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using urpc::FakeAnswer;
+using urpc::FakeSentry;
+using urpc::Json;
 
 constexpr std::chrono::seconds kEndLimit{10};
 
@@ -87,6 +97,63 @@ TEST_F(ProcessEndTest, LeavesNothingStoredWhenItIsTold) {
   container_.heard.on_word = [&](const std::string&) { stored = sandbox_.stored.contains("wait"); };
   Teller()(7);
   EXPECT_FALSE(stored);
+}
+
+/// A sentry with processes, and whom of them it has been told to kill.
+class LeftoversTest : public ProcessEndTest {
+ protected:
+  LeftoversTest() {
+    pod_->Have(sentry_, std::make_shared<Sentry>(sandbox_, "p1", socket_,
+                                                 [](const SentryState&) { return Status(); }));
+  }
+
+  FakeAnswer Answer(const Json& request) {
+    const std::lock_guard lock(mutex_);
+    if (request["method"] == "containerManager.Processes") {
+      Json lines = Json::array();
+      for (const int pid : alive_) {
+        lines.push_back({{"pid", pid}});
+      }
+      return FakeAnswer::Of(lines);
+    }
+    EXPECT_EQ(request["method"], kSignal);
+    EXPECT_EQ(request["arg"]["Mode"], 0) << "not to all";
+    EXPECT_EQ(request["arg"]["CID"], "c1");
+    killed_.push_back(request["arg"]["PID"]);
+    // One that was forked meanwhile.
+    alive_.insert(9);
+    return FakeAnswer::Of(Json::object());
+  }
+
+  std::vector<int> killed() {
+    const std::lock_guard lock(mutex_);
+    return killed_;
+  }
+
+  const std::string socket_ = files_.path() + "/control.sock";
+  /// Guards what follows.
+  std::mutex mutex_;
+  std::set<int> alive_ = {7, 8};
+  std::vector<int> killed_;
+  FakeSentry server_{
+      socket_, [this](const Json& request, std::vector<UniqueFd>&) { return Answer(request); }};
+};
+
+TEST_F(LeftoversTest, OfAContainerAreKilledBeforeItsEndIsTold) {
+  container_.heard.on_word = [&](const std::string&) {
+    EXPECT_THAT(killed(), ElementsAre(7, 8, 9));
+  };
+  TellEnd(report_, {.pod = pod_,
+                    .path = files_.path() + "/init.exit",
+                    .name = "wait",
+                    .container = "c1",
+                    .leaves_processes = true})(7);
+  EXPECT_THAT(container_.heard.words(), ElementsAre("exited 7"));
+}
+
+TEST_F(LeftoversTest, OfOneWithAPidNamespaceAreTheSentrysToKill) {
+  Teller()(7);
+  EXPECT_THAT(killed(), IsEmpty());
 }
 
 TEST_F(ProcessEndTest, OfASentryThatIsKilledIsAKilledOne) {

@@ -7,6 +7,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <mutex>
+#include <string>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -93,6 +97,28 @@ TEST_F(SubContainerTest, TellsTheNextEngineHowItHasEnded) {
   ASSERT_TRUE(recovered) << recovered.error().message;
   EXPECT_THAT(context_.heard.words(), ElementsAre("exited 3"));
   EXPECT_THAT(sandbox_.stored, IsEmpty());
+}
+
+/// An engine was killed before it heard that the start had failed.
+TEST_F(SubContainerTest, WhoseStartHasFailedIsMadeAgainBeforeTheNext) {
+  std::mutex mutex;
+  std::vector<std::string> asked;
+  const std::string socket = files_.path() + "/control.sock";
+  urpc::FakeSentry server(socket, [&](const urpc::Json& request, std::vector<UniqueFd>&) {
+    const std::string method = request["method"];
+    const std::lock_guard lock(mutex);
+    asked.push_back(method.substr(method.find('.') + 1));
+    return method == kStartSubcontainer ? urpc::FakeAnswer::Refusing("no such file or directory")
+                                        : urpc::FakeAnswer::Of(urpc::Json::object());
+  });
+  auto call = CallDurably(sandbox_, socket, StoreName("start", "c1"),
+                          {.method = kStartSubcontainer, .arg = "{}"}, urpc::Soon());
+  ASSERT_TRUE(call);
+  // The answer is there, and nobody has heard it.
+  ASSERT_FALSE(call->Peek(kStartSubcontainer, urpc::Soon()));
+  IgnoreError(container_.Recover("sub"), "here is no gofer to be started");
+  const std::lock_guard lock(mutex);
+  EXPECT_THAT(asked, ElementsAre("StartSubcontainer", "DestroySubcontainer"));
 }
 
 }  // namespace

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A sentry has never a call that starts a process and one that brings all to a stop at the
+// same time: that would end it.
+#include "plugins/gvisor/sentry/turns.h"
+
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <semaphore>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/os/fs.h"
+#include "plugins/gvisor/sentry/sentry.h"
+#include "tests/unit/gvisor/fake_sentry.h"
+#include "tests/unit/gvisor/fakes.h"
+
+namespace gantry::gvisor {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using urpc::Cause;
+using urpc::FakeAnswer;
+using urpc::FakeSentry;
+using urpc::Json;
+using urpc::Soon;
+
+/// What cannot be had at once is not waited for.
+Deadline Now() { return std::chrono::steady_clock::now(); }
+
+/// Long enough for a call to be sent, too short for who waits for its answer.
+Deadline Shortly() { return Now() + std::chrono::milliseconds(100); }
+
+class TurnsTest : public testing::Test {
+ protected:
+  bool CanTake(TurnKind kind) { return turns_.Take(kind, Now()).has_value(); }
+
+  Turns turns_;
+};
+
+TEST_F(TurnsTest, OfOneKindAreHadSideBySide) {
+  for (const TurnKind kind : {TurnKind::kStart, TurnKind::kStandstill}) {
+    const auto first = turns_.Take(kind, Now());
+    ASSERT_TRUE(first);
+    EXPECT_TRUE(CanTake(kind));
+  }
+}
+
+TEST_F(TurnsTest, OfTheOtherKindComeAfterwards) {
+  constexpr std::array kBoth = {TurnKind::kStart, TurnKind::kStandstill};
+  for (const size_t i : {0, 1}) {
+    auto first = turns_.Take(kBoth.at(i), Now());
+    ASSERT_TRUE(first);
+    {
+      const Turns::Turn moved = *std::move(first);
+      const auto other = turns_.Take(kBoth.at(1 - i), Now());
+      ASSERT_FALSE(other);
+      EXPECT_EQ(other.error().cause, Cause::kDeadline);
+      EXPECT_EQ(other.error().code, Code::kDeadlineExceeded);
+    }
+    EXPECT_TRUE(CanTake(kBoth.at(1 - i)));
+  }
+}
+
+TEST_F(TurnsTest, OfStartsComeBehindAStandstillThatWaits) {
+  auto start = turns_.Take(TurnKind::kStart, Now());
+  ASSERT_TRUE(start);
+  auto waits = std::async(std::launch::async, [this] {
+    return turns_.Take(TurnKind::kStandstill, Soon()).has_value();
+  });
+  while (CanTake(TurnKind::kStart)) {
+    std::this_thread::yield();
+  }
+  {
+    const Turns::Turn ends = *std::move(start);
+  }
+  EXPECT_TRUE(waits.get());
+  EXPECT_TRUE(CanTake(TurnKind::kStart));
+}
+
+TEST_F(TurnsTest, OfAStandstillThatGaveUpHoldNobodyUp) {
+  const auto start = turns_.Take(TurnKind::kStart, Now());
+  ASSERT_TRUE(start);
+  EXPECT_FALSE(CanTake(TurnKind::kStandstill));
+  EXPECT_TRUE(CanTake(TurnKind::kStart));
+}
+
+TEST_F(TurnsTest, OfACallWithoutAnAnswerEndWithIt) {
+  std::array<int, 2> pair = {};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()), 0);
+  UniqueFd sentry(pair[1]);
+  turns_.Leave(*turns_.Take(TurnKind::kStart, Now()), urpc::Connection(UniqueFd(pair[0])));
+  EXPECT_FALSE(CanTake(TurnKind::kStandstill));
+  EXPECT_TRUE(CanTake(TurnKind::kStart));
+  auto waits = std::async(std::launch::async, [this] {
+    return turns_.Take(TurnKind::kStandstill, Soon()).has_value();
+  });
+  // It has gone, and answers nothing any more.
+  sentry.reset();
+  EXPECT_TRUE(waits.get());
+}
+
+/// The sentry as the backend asks it.
+class SentryTurnsTest : public testing::Test {
+ protected:
+  SentryTurnsTest() { Restart(); }
+
+  ~SentryTurnsTest() override { Answer(); }
+
+  /// The engine is killed, and the next one comes.
+  void Restart() {
+    sentry_ = std::make_shared<Sentry>(context_, "root", socket_,
+                                       [](const SentryState&) { return Status(); });
+    EXPECT_TRUE(sentry_->Recover({.started = true, .wanted = {}, .stopped = false}, Soon()));
+  }
+
+  Status Start(Deadline deadline) {
+    const auto started =
+        sentry_->Start({.id = "c1", .spec_json = "{}", .conf_json = "{}", .mounts = {}}, {},
+                       {.start = "start", .wait = "wait"}, deadline);
+    return started ? Status() : Status(std::unexpected(started.error()));
+  }
+
+  Status Execute(Deadline deadline) {
+    ExecArgs args;
+    args.container = "c1";
+    const auto done = sentry_->Execute(args, {}, deadline);
+    return done ? Status() : Status(std::unexpected(urpc::ToError(done.error())));
+  }
+
+  Status SignalAll(Deadline deadline) {
+    const auto done = sentry_->SignalAll("c1", SIGTERM, deadline);
+    return done ? Status() : Status(std::unexpected(urpc::ToError(done.error())));
+  }
+
+  Status Checkpoint(Deadline deadline) {
+    return sentry_->Checkpoint("{}", {}, [] { return Status(); }, false, deadline);
+  }
+
+  /// It answers that call when it is told to.
+  void Hold(std::string method) {
+    const std::lock_guard lock(mutex_);
+    held_ = std::move(method);
+  }
+
+  void Answer() {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(held_, "").empty()) {
+      answers_.release();
+    }
+  }
+
+  std::vector<std::string> asked() {
+    const std::lock_guard lock(mutex_);
+    return asked_;
+  }
+
+  FakeAnswer Handle(const std::string& method) {
+    const std::string name = method.substr(method.find('.') + 1);
+    if (name == "Wait" || name == "HasAnythingBeenSent") {
+      return name == "Wait" ? FakeAnswer() : FakeAnswer::Refusing("unknown method");
+    }
+    std::string refused;
+    bool held = false;
+    {
+      const std::lock_guard lock(mutex_);
+      asked_.push_back(name);
+      held = name == held_;
+      refused = refused_;
+    }
+    if (held) {
+      answers_.acquire();
+    }
+    return name == refused ? FakeAnswer::Refusing("no such file or directory") : FakeAnswer::Of(7);
+  }
+
+  os::TempDir folder_ = os::TempDir::Create().value();
+  std::string socket_ = folder_.path() + "/sentry.sock";
+  FakeSandboxContext context_;
+  /// Guards what follows.
+  std::mutex mutex_;
+  std::string held_;
+  std::string refused_;
+  std::vector<std::string> asked_;
+  std::counting_semaphore<> answers_{0};
+  FakeSentry server_{socket_, [this](const Json& request, std::vector<UniqueFd>&) {
+                       return Handle(request["method"]);
+                     }};
+  std::shared_ptr<Sentry> sentry_;
+};
+
+TEST_F(SentryTurnsTest, StandstillsWaitForAStart) {
+  Hold("StartSubcontainer");
+  EXPECT_EQ(Start(Shortly()).error().code, Code::kDeadlineExceeded);
+  EXPECT_EQ(SignalAll(Now()).error().code, Code::kDeadlineExceeded);
+  EXPECT_EQ(sentry_->Pause("c1", Now()).error().code, Code::kDeadlineExceeded);
+  EXPECT_EQ(Checkpoint(Now()).error().code, Code::kDeadlineExceeded);
+  EXPECT_THAT(asked(), ElementsAre("StartSubcontainer"));
+  Answer();
+  EXPECT_TRUE(SignalAll(Soon()));
+  EXPECT_TRUE(Checkpoint(Soon()));
+}
+
+TEST_F(SentryTurnsTest, StandstillsWaitForAnExec) {
+  Hold("ExecuteAsync");
+  EXPECT_EQ(Execute(Shortly()).error().code, Code::kDeadlineExceeded);
+  EXPECT_EQ(SignalAll(Now()).error().code, Code::kDeadlineExceeded);
+  EXPECT_THAT(asked(), ElementsAre("ExecuteAsync"));
+  Answer();
+  EXPECT_TRUE(SignalAll(Soon()));
+}
+
+TEST_F(SentryTurnsTest, StartsWaitForASignalToAll) {
+  Hold("Signal");
+  EXPECT_EQ(SignalAll(Shortly()).error().code, Code::kDeadlineExceeded);
+  const Status started = Start(Now());
+  EXPECT_EQ(started.error().code, Code::kDeadlineExceeded);
+  EXPECT_THAT(started.error().message, HasSubstr("start container 'c1'"));
+  EXPECT_EQ(Execute(Now()).error().code, Code::kDeadlineExceeded);
+  EXPECT_THAT(asked(), ElementsAre("Signal"));
+  Answer();
+  EXPECT_TRUE(Start(Soon()));
+  EXPECT_TRUE(Execute(Soon()));
+}
+
+TEST_F(SentryTurnsTest, ExecsWaitForAPause) {
+  Hold("Pause");
+  EXPECT_EQ(sentry_->Pause("c1", Shortly()).error().code, Code::kDeadlineExceeded);
+  EXPECT_EQ(Execute(Now()).error().code, Code::kDeadlineExceeded);
+  EXPECT_THAT(asked(), Not(Contains("ExecuteAsync")));
+  Answer();
+  EXPECT_TRUE(Execute(Soon()));
+}
+
+TEST_F(SentryTurnsTest, StartsOfTheNextEngineWaitForASignalOfThisOne) {
+  Hold("Signal");
+  EXPECT_EQ(SignalAll(Shortly()).error().code, Code::kDeadlineExceeded);
+  Restart();
+  EXPECT_EQ(Start(Now()).error().code, Code::kDeadlineExceeded);
+  EXPECT_THAT(asked(), ElementsAre("Signal"));
+  Answer();
+  EXPECT_TRUE(Start(Soon()));
+}
+
+TEST_F(SentryTurnsTest, NothingOfASignalIsStoredWhenItIsAnswered) {
+  EXPECT_TRUE(SignalAll(Soon()));
+  EXPECT_THAT(context_.stored, IsEmpty());
+}
+
+TEST_F(SentryTurnsTest, WhatCouldNotBeStartedIsForgottenBeforeTheNextStart) {
+  refused_ = "StartSubcontainer";
+  EXPECT_FALSE(Start(Soon()));
+  EXPECT_FALSE(Start(Soon()));
+  EXPECT_THAT(asked(), ElementsAre("StartSubcontainer", "DestroySubcontainer", "StartSubcontainer",
+                                   "DestroySubcontainer"));
+}
+
+}  // namespace
+}  // namespace gantry::gvisor
