@@ -57,15 +57,23 @@ Status SendSignal(Pod& pod, const SignalTarget& target, uint32_t signal) {
 void KillLeftovers(Pod& pod, const std::string& container) {
   constexpr int kRounds = 8;
   const auto sentry = pod.sentry();
+  if (!sentry) {
+    return;
+  }
+  const Deadline deadline = pod.StepDeadline();
+  ContainerManager& manager = sentry->manager();
   std::set<uint32_t> killed;
-  for (int round = 0; sentry && round < kRounds; ++round) {
-    const auto left = sentry->manager().Processes(container, pod.StepDeadline());
+  for (int round = 0; round < kRounds; ++round) {
+    const auto left = manager.Processes(container, deadline);
     const size_t before = killed.size();
     for (const ProcessLine& one : left ? *left : std::vector<ProcessLine>()) {
-      if (killed.insert(one.pid).second) {
-        IgnoreError(SendSignal(pod, {.container = container, .pid = static_cast<int32_t>(one.pid)},
-                               SIGKILL),
-                    "it may have ended by itself");
+      if (!killed.insert(one.pid).second) {
+        continue;
+      }
+      const auto sent = manager.Signal(
+          {.container = container, .pid = static_cast<int32_t>(one.pid)}, SIGKILL, deadline);
+      if (!sent && sent.error().cause == urpc::Cause::kDeadline) {
+        return;
       }
     }
     if (killed.size() == before) {

@@ -62,20 +62,18 @@ Status GvisorExec::Start() {
                                   streams.ends[2].get()};
   const std::string arg = ExecuteArg(args);
   const std::array<std::string, 2> names = {Name(), WaitName()};
-  auto turn = sentry->TurnToStart(deadline);
-  auto opened = turn ? OpenDurably(sandbox, sentry->socket(), names, deadline)
-                     : urpc::Outcome<std::vector<urpc::Connection>>(std::unexpected(turn.error()));
+  std::vector<urpc::Connection> opened;
   const auto answer = [&]() -> urpc::Outcome<urpc::Answer> {
-    if (!opened) {
-      return std::unexpected(opened.error());
+    GANTRY_TRY(Turns::Turn turn, sentry->TurnToStart(deadline));
+    GANTRY_TRY(opened, OpenDurably(sandbox, sentry->socket(), names, deadline));
+    urpc::Connection& call = opened.front();
+    GANTRY_CHECK_OK(call.Send({.method = kExecuteAsync, .arg = arg, .fds = fds}, deadline));
+    auto started = call.Peek(kExecuteAsync, deadline);
+    if (!started && started.error().cause == urpc::Cause::kDeadline) {
+      sentry->LeaveTurn(std::move(turn), std::move(call));
     }
-    GANTRY_CHECK_OK(
-        opened->front().Send({.method = kExecuteAsync, .arg = arg, .fds = fds}, deadline));
-    return opened->front().Peek(kExecuteAsync, deadline);
+    return started;
   }();
-  if (opened && !answer && answer.error().cause == urpc::Cause::kDeadline) {
-    sentry->LeaveTurn(*std::move(turn), std::move(opened->front()));
-  }
   if (!answer) {
     sandbox.Drop(Name());
     sandbox.Drop(WaitName());
@@ -84,7 +82,7 @@ Status GvisorExec::Start() {
         ToError(answer.error(),
                 Format("exec '{}' in container '{}'", request_.id.str(), place_.container.str())));
   }
-  return Keep(std::move(opened->front()), std::move(opened->back()), deadline);
+  return Keep(std::move(opened.front()), std::move(opened.back()), deadline);
 }
 
 Status GvisorExec::Keep(urpc::Connection call, std::optional<urpc::Connection> wait,
@@ -193,6 +191,10 @@ Status GvisorExec::Recover() {
   const Deadline deadline = place_.pod->StepDeadline();
   auto call = TakeUpCall(place_.pod->context(), Name(), deadline);
   if (!call) {
+    if (const auto sentry = place_.pod->sentry();
+        sentry && call.error().cause == urpc::Cause::kDeadline) {
+      sentry->LeaveStart(Name());
+    }
     return Abort(call.error().text);
   }
   if (!*call) {

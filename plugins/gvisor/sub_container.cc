@@ -137,7 +137,11 @@ Status SubContainer::ConsoleSignal(uint32_t signal) {
 }
 
 Status SubContainer::KillAll(uint32_t signal) {
-  return started_ ? GvisorContainer::KillAll(signal) : Kill(signal);
+  if (!started_) {
+    return Kill(signal);
+  }
+  // What its init had left has been killed before its end was told.
+  return report_->told() ? Status() : GvisorContainer::KillAll(signal);
 }
 
 std::optional<ContainerEnd> SubContainer::End() const {

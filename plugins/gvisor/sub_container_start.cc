@@ -185,14 +185,18 @@ Result<bool> SubContainer::TakeUpStart(Deadline deadline) {
     return sandbox.Take(Name("wait")).has_value();
   }
   auto call = TakeUpCall(sandbox, Name("start"), deadline);
+  const auto sentry = pod().sentry();
   if (!call) {
-    // Its sentry is gone.
+    // Its sentry is gone, or hangs.
+    if (sentry && call.error().cause == urpc::Cause::kDeadline) {
+      sentry->LeaveStart(Name("start"));
+    }
     return true;
   }
   if (*call && (*call)->Peek(kStartSubcontainer, deadline)) {
     return true;
   }
-  if (const auto sentry = pod().sentry(); *call && sentry) {
+  if (*call && sentry) {
     sentry->ForgetFailed(id().str(), deadline);
   }
   sandbox.Drop(Name("wait"));

@@ -326,11 +326,6 @@ Outcome<RuntimeState> ContainerManager::State(const std::string& id, Deadline de
   return static_cast<RuntimeState>(state.get<int>());
 }
 
-Outcome<void> ContainerManager::Checkpoint(std::string_view arg, std::span<const int> files,
-                                           Deadline deadline) {
-  return Order("containerManager.Checkpoint", arg, deadline, files);
-}
-
 Outcome<void> ContainerManager::SetNetworkArgs(const std::string& args,
                                                std::span<const int> sockets, Deadline deadline) {
   return Order("containerManager.SetNetworkArgs", args, deadline, sockets);

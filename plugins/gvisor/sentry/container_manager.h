@@ -137,6 +137,8 @@ inline constexpr std::string_view kRestoreArg = R"({"HavePagesFile":true,"HaveDe
 inline constexpr std::string_view kStartSubcontainer = "containerManager.StartSubcontainer";
 inline constexpr std::string_view kExecuteAsync = "containerManager.ExecuteAsync";
 inline constexpr std::string_view kSignal = "containerManager.Signal";
+/// Of the whole sandbox, into the three files that go with it. `CheckpointArg`.
+inline constexpr std::string_view kCheckpoint = "containerManager.Checkpoint";
 inline constexpr std::string_view kPause = "containerManager.Pause";
 inline constexpr std::string_view kResume = "containerManager.Resume";
 std::string StartRootArg(const std::string& id);
@@ -188,8 +190,6 @@ class ContainerManager {
   /// /proc/net/dev, is just going, or somebody else asks at the same time. Errors: kRefused: the
   /// sentry has no cgroup of that container. Source: pkg/sentry/socket/hostinet/stack.go.
   Outcome<Usage> ReadUsage(const std::string& id, Deadline deadline);
-  /// Saves the whole sandbox, into three files. `arg`: `CheckpointArg`.
-  Outcome<void> Checkpoint(std::string_view arg, std::span<const int> files, Deadline deadline);
   /// Of an id that it does not know: kStopped. Of one that is paused: kRunning.
   Outcome<RuntimeState> State(const std::string& id, Deadline deadline);
   /// The pod's network, as `NetworkArgs` says it, with its sockets; before the root is started.

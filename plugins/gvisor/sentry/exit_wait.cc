@@ -58,6 +58,7 @@ void ExitWait::OnReadable(size_t branch) {
 void ExitWait::Settle(Deadline deadline) {
   std::unique_lock lock(mutex_);
   if (!ended_) {
+    told_.wait(lock, [this] { return is_told_; });
     return;
   }
   std::optional<uint32_t> status;
@@ -76,6 +77,10 @@ void ExitWait::Tell(std::unique_lock<std::mutex> lock, std::optional<uint32_t> s
   std::vector<Branch> closing = std::exchange(branches_, {});
   lock.unlock();
   ended(status);
+  lock.lock();
+  is_told_ = true;
+  told_.notify_all();
+  lock.unlock();
   for (Branch& branch : closing) {
     branch.watch.reset();
   }

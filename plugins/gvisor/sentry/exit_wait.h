@@ -5,6 +5,7 @@
 // is on record leaves it for the next.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -35,8 +36,8 @@ class ExitWait : public std::enable_shared_from_this<ExitWait> {
                                                  std::vector<urpc::Connection> connections,
                                                  Ended ended);
 
-  /// Returns when the end has been told. The process has been killed; where no answer comes
-  /// until `deadline`, it counts as that: as where its sentry has gone.
+  /// Returns when the end has been told, by whichever thread. The process has been killed; where no
+  /// answer comes until `deadline`, it counts as that: as where its sentry has gone.
   void Settle(Deadline deadline);
 
  private:
@@ -54,7 +55,10 @@ class ExitWait : public std::enable_shared_from_this<ExitWait> {
   /// Guards all below.
   std::mutex mutex_;
   std::vector<Branch> branches_;
+  /// Null: it is called, or was.
   Ended ended_;
+  bool is_told_ = false;
+  std::condition_variable told_;
 };
 
 }  // namespace gantry::gvisor

@@ -16,10 +16,30 @@ constexpr const char* kNetworkName = "network";
 constexpr const char* kPauseName = "pause";
 constexpr const char* kResumeName = "resume";
 constexpr const char* kSignalName = "signal-all";
+constexpr const char* kSaveName = "checkpoint";
 /// No container's id: who wants the sandbox to stand still while it is saved.
 constexpr const char* kSaver = "";
 /// It is to be as it was also where the call has no time left.
 constexpr std::chrono::seconds kResumeLimit{10};
+
+template <class T>
+bool IsLate(const urpc::Outcome<T>& answer) {
+  return !answer && answer.error().cause == urpc::Cause::kDeadline;
+}
+
+urpc::Outcome<std::unique_lock<std::timed_mutex>> LockBy(std::timed_mutex& mutex,
+                                                         Deadline deadline) {
+  std::unique_lock lock(mutex, deadline);
+  if (!lock) {
+    return std::unexpected(
+        urpc::Failure{urpc::Cause::kDeadline,
+                      Code::kDeadlineExceeded,
+                      {},
+                      "the sentry has not come to the end of another such call in time",
+                      0});
+  }
+  return lock;
+}
 
 }  // namespace
 
@@ -39,7 +59,8 @@ Result<Turns::Turn> Sentry::TurnToStandStill(std::string_view what, Deadline dea
 }
 
 Status Sentry::Recover(SentryState state, Deadline deadline) {
-  TakeUpSignal(deadline);
+  late_signal_ = LeaveStandstill(kSignalName, deadline);
+  LeaveStandstill(kSaveName, deadline);
   GANTRY_TRY(Turns::Turn turn, TurnToStandStill("recover the sandbox", deadline));
   const std::lock_guard lock(mutex_);
   state_ = std::move(state);
@@ -68,17 +89,35 @@ Status Sentry::Recover(SentryState state, Deadline deadline) {
     // `WhileItRuns` was cut short.
     return Switch(&turn, deadline);
   }
+  if (state_.stopped) {
+    // Whether that pause was answered nobody has written down.
+    late_pause_.emplace(std::move(turn));
+  }
   return {};
 }
 
-/// A signal to all that an engine before this one has sent may not have come to its end.
-void Sentry::TakeUpSignal(Deadline deadline) {
-  if (auto call = TakeUpUnanswered(context_, kSignalName, deadline)) {
-    if (auto turn = turns_.Take(TurnKind::kStandstill, deadline)) {
-      turns_.Leave(*std::move(turn), *std::move(call));
-    }
+void Sentry::LeaveTurn(Turns::Turn turn, urpc::Connection call) {
+  turns_.Leave(std::move(turn), std::make_shared<urpc::Connection>(std::move(call)));
+}
+
+void Sentry::LeaveStart(const std::string& name) {
+  auto stored = context_.Take(name);
+  auto turn = TurnToStart(std::chrono::steady_clock::now());
+  if (stored && turn) {
+    LeaveTurn(*std::move(turn), urpc::Connection(*std::move(stored)));
   }
-  context_.Drop(kSignalName);
+}
+
+std::shared_ptr<urpc::Connection> Sentry::LeaveStandstill(const std::string& name,
+                                                          Deadline deadline) {
+  auto stored = TakeUpUnanswered(context_, name, deadline);
+  auto turn = turns_.Take(TurnKind::kStandstill, deadline);
+  if (!stored || !turn) {
+    return nullptr;
+  }
+  auto call = std::make_shared<urpc::Connection>(*std::move(stored));
+  turns_.Leave(*std::move(turn), call);
+  return call;
 }
 
 Status Sentry::TakeUpStart(Deadline deadline) {
@@ -264,9 +303,24 @@ void Sentry::Hangup() {
   // It is there yet where the start could not be saved.
   context_.Drop(kRootName);
   context_.Drop(kNetworkName);
-  const std::lock_guard lock(mutex_);
-  root_wait_.reset();
-  manager_.client().Hangup();
+  {
+    const std::lock_guard lock(mutex_);
+    root_wait_.reset();
+    late_pause_.reset();
+    manager_.client().Hangup();
+  }
+  // Calls that it never answered.
+  turns_.Clear();
+  {
+    const std::lock_guard lock(signal_mutex_);
+    late_signal_.reset();
+  }
+  {
+    const std::lock_guard lock(start_mutex_);
+    late_start_.reset();
+  }
+  context_.Drop(kSignalName);
+  context_.Drop(kSaveName);
 }
 
 Status Sentry::CheckStarts(std::string_view what) const {
@@ -296,21 +350,42 @@ Result<urpc::Connection> Sentry::Start(const Subcontainer& container, std::span<
   if (!opened) {
     return std::unexpected(ToError(opened.error(), what));
   }
-  urpc::Connection& call = opened->front();
-  const std::lock_guard lock(start_mutex_);
-  const auto answer = [&]() -> urpc::Outcome<urpc::Answer> {
+  const auto answer = [&]() -> urpc::Outcome<void> {
+    GANTRY_TRY(const auto lock, LockBy(start_mutex_, deadline));
+    GANTRY_CHECK_OK(SettleStart(deadline));
+    urpc::Connection& call = opened->front();
     GANTRY_CHECK_OK(call.Send({.method = kStartSubcontainer, .arg = arg, .fds = fds}, deadline));
-    return call.Peek(kStartSubcontainer, deadline);
+    const auto started = call.Peek(kStartSubcontainer, deadline);
+    if (started) {
+      return {};
+    }
+    if (IsLate(started)) {
+      late_start_ = {container.id, std::make_shared<urpc::Connection>(std::move(call))};
+      turns_.Leave(*std::move(turn), late_start_->call);
+    } else {
+      ForgetFailed(container.id, deadline);
+    }
+    return std::unexpected(started.error());
   }();
-  if (answer) {
-    return std::move(opened->back());
+  if (!answer) {
+    return std::unexpected(ToError(answer.error(), what));
   }
-  if (answer.error().cause == urpc::Cause::kDeadline) {
-    LeaveTurn(*std::move(turn), std::move(call));
-  } else {
-    ForgetFailed(container.id, deadline);
+  return std::move(opened->back());
+}
+
+urpc::Outcome<void> Sentry::SettleStart(Deadline deadline) {
+  if (!late_start_) {
+    return {};
   }
-  return std::unexpected(ToError(answer.error(), what));
+  const auto answer = late_start_->call->Peek(kStartSubcontainer, deadline);
+  if (IsLate(answer)) {
+    return std::unexpected(answer.error());
+  }
+  if (!answer) {
+    ForgetFailed(late_start_->id, deadline);
+  }
+  late_start_.reset();
+  return {};
 }
 
 void Sentry::ForgetFailed(const std::string& container, Deadline deadline) {
@@ -345,19 +420,33 @@ urpc::Outcome<void> Sentry::SignalAll(const std::string& container, uint32_t sig
                                       Deadline deadline) {
   GANTRY_TRY(Turns::Turn turn, turns_.Take(TurnKind::kStandstill, deadline));
   const std::string arg = SignalArg({.container = container, .mode = SignalMode::kAll}, signal);
-  const std::lock_guard lock(signal_mutex_);
+  GANTRY_TRY(const auto lock, LockBy(signal_mutex_, deadline));
+  GANTRY_CHECK_OK(SettleSignal(deadline));
   GANTRY_TRY(urpc::Connection call, CallDurably(context_, socket(), kSignalName,
                                                 {.method = kSignal, .arg = arg}, deadline));
   const auto answer = call.Peek(kSignal, deadline);
-  if (!answer && answer.error().cause == urpc::Cause::kDeadline) {
+  if (IsLate(answer)) {
     // It stays stored: the next engine is to wait for it, too.
-    turns_.Leave(std::move(turn), std::move(call));
+    late_signal_ = std::make_shared<urpc::Connection>(std::move(call));
+    turns_.Leave(std::move(turn), late_signal_);
   } else {
     context_.Drop(kSignalName);
   }
   if (!answer) {
     return std::unexpected(answer.error());
   }
+  return {};
+}
+
+urpc::Outcome<void> Sentry::SettleSignal(Deadline deadline) {
+  if (!late_signal_) {
+    return {};
+  }
+  if (const auto answer = late_signal_->Peek(kSignal, deadline); IsLate(answer)) {
+    return std::unexpected(answer.error());
+  }
+  late_signal_.reset();
+  context_.Drop(kSignalName);
   return {};
 }
 
@@ -376,12 +465,14 @@ Status Sentry::Switch(Turns::Turn* turn, Deadline deadline) {
   }
   unsaved_.insert(name);
   const auto answer = call->Peek(method, deadline);
-  const bool is_late = !answer && answer.error().cause == urpc::Cause::kDeadline;
-  if (answer || is_late) {
+  if (answer || IsLate(answer)) {
     state_.stopped = stopped;
   }
-  if (is_late && stopped) {
-    turns_.Leave(std::move(*turn), *std::move(call));
+  if (!stopped && answer) {
+    // A pause that came to no end goes on until the next one, which has a turn of its own.
+    late_pause_.reset();
+  } else if (stopped && IsLate(answer)) {
+    late_pause_.emplace(std::move(*turn));
   }
   GANTRY_CHECK_OK(SaveSwitches());
   return answer ? Status() : Status(std::unexpected(ToError(answer.error(), what)));
@@ -465,14 +556,31 @@ Status Sentry::Checkpoint(std::string_view arg, std::span<const int> files,
     GANTRY_CHECK_OK(PauseFor(kSaver, turn, deadline));
   }
   // Not with the lock held: it takes as long as there is memory, and signals need not wait.
-  // It pauses once more by itself: in the same turn.
-  const auto written = manager_.Checkpoint(arg, files, deadline);
+  const auto written = SendCheckpoint(turn, arg, files, deadline);
   Status done = written ? saved() : Status(std::unexpected(ToError(written.error(), what)));
   if (done && ends) {
     return done;
   }
   Status resumed = Resume(kSaver, std::chrono::steady_clock::now() + kResumeLimit);
   return done ? resumed : done;
+}
+
+/// The sentry pauses once more by itself: in the same turn.
+urpc::Outcome<void> Sentry::SendCheckpoint(Turns::Turn& turn, std::string_view arg,
+                                           std::span<const int> files, Deadline deadline) {
+  GANTRY_TRY(urpc::Connection call,
+             CallDurably(context_, socket(), kSaveName,
+                         {.method = kCheckpoint, .arg = arg, .fds = files}, deadline));
+  const auto answer = call.Peek(kCheckpoint, deadline);
+  if (IsLate(answer)) {
+    LeaveTurn(std::move(turn), std::move(call));
+  } else {
+    context_.Drop(kSaveName);
+  }
+  if (!answer) {
+    return std::unexpected(answer.error());
+  }
+  return {};
 }
 
 }  // namespace gantry::gvisor

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One running sentry, as its containers use it. The calls that kill or hang a sentry when
-// they come in a wrong state are made here only:
+// they come in a wrong state are made here only, or in a turn that is had here:
 //   StartSubcontainer before StartRoot has succeeded ends a sentry of 20240729;
 //   StartRoot a second time never returns there;
 //   the links of a network a second time are refused there, and the start fails;
@@ -101,10 +101,10 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
     return turns_.Take(TurnKind::kStart, deadline);
   }
 
-  /// He has no answer yet.
-  void LeaveTurn(Turns::Turn turn, urpc::Connection call) {
-    turns_.Leave(std::move(turn), std::move(call));
-  }
+  /// His call has been sent, and has no answer yet.
+  void LeaveTurn(Turns::Turn turn, urpc::Connection call);
+  /// The same of a start of another engine's, which is stored: `TakeUpCall` had no answer in time.
+  void LeaveStart(const std::string& name);
 
   /// A process whose end nobody has to be told after a restart of the engine.
   struct Executed {
@@ -138,6 +138,12 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   void Hangup();
 
  private:
+  /// Of a container that was to be started.
+  struct LateStart {
+    std::string id;
+    std::shared_ptr<urpc::Connection> call;
+  };
+
   Result<Turns::Turn> TurnToStandStill(std::string_view what, Deadline deadline);
   /// Pauses it in that turn, which is somebody else's afterwards where no answer came; null:
   /// resumes it.
@@ -149,8 +155,15 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   Status TakeUpStart(Deadline deadline);
   Status TakeUpNetwork(Deadline deadline);
   Status TakeUpSwitch(std::string_view name, bool stopped, Deadline deadline);
+  /// A standstill of another engine's. Null: none is stored.
+  std::shared_ptr<urpc::Connection> LeaveStandstill(const std::string& name, Deadline deadline);
   Status CheckStarts(std::string_view what) const;
-  void TakeUpSignal(Deadline deadline);
+  /// A call that was left has been answered since, and what comes of that is done; errors:
+  /// kDeadline: it has not. With the lock of such calls held.
+  urpc::Outcome<void> SettleSignal(Deadline deadline);
+  urpc::Outcome<void> SettleStart(Deadline deadline);
+  urpc::Outcome<void> SendCheckpoint(Turns::Turn& turn, std::string_view arg,
+                                     std::span<const int> files, Deadline deadline);
   Status SaveAndDrop(std::string_view name);
   Status SaveSwitches();
   void WatchRoot(urpc::Connection connection);
@@ -162,14 +175,18 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   const Save save_;
   /// Taken before any lock of this.
   Turns turns_;
-  /// Held during a signal to all: it is stored under one name.
-  std::mutex signal_mutex_;
-  /// Held during a start of a sub-container, as in the sentry itself: what has failed is
-  /// destroyed before the next one comes.
-  std::mutex start_mutex_;
+  /// Guards what follows; held during a signal to all: it is stored under one name.
+  std::timed_mutex signal_mutex_;
+  std::shared_ptr<urpc::Connection> late_signal_;
+  /// Guards what follows; held during a start of a sub-container, as in the sentry itself: what
+  /// has failed is destroyed before the next one comes.
+  std::timed_mutex start_mutex_;
+  std::optional<LateStart> late_start_;
   /// Guards what follows, and is held during the guarded calls.
   mutable std::mutex mutex_;
   SentryState state_;
+  /// Of a pause that was not answered in time, or perhaps not: until it is resumed.
+  std::optional<Turns::Turn> late_pause_;
   /// Of one that has not started.
   bool has_network_ = false;
   /// Switches that are stored, as the state they have led to is not saved yet.

@@ -45,12 +45,15 @@ urpc::Outcome<Turns::Turn> Turns::Take(TurnKind kind, Deadline deadline) {
     ++standstills_waiting_;
   }
   bool in_time = true;
-  while (!IsFree(kind) && in_time) {
+  while (true) {
     if (answered = TakeAnswered(); !answered.empty()) {
       lock.unlock();
       answered.clear();
       lock.lock();
       continue;
+    }
+    if (IsFree(kind) || !in_time) {
+      break;
     }
     const auto now = std::chrono::steady_clock::now();
     in_time = now < deadline;
@@ -67,11 +70,17 @@ urpc::Outcome<Turns::Turn> Turns::Take(TurnKind kind, Deadline deadline) {
   return Turn(*this, kind);
 }
 
-void Turns::Leave(Turn turn, urpc::Connection call) {
+void Turns::Leave(Turn turn, std::shared_ptr<urpc::Connection> call) {
   const std::lock_guard lock(mutex_);
   left_.push_back({std::move(turn), std::move(call)});
   // Who waits without a look at what is left begins to look.
   changed_.notify_all();
+}
+
+void Turns::Clear() {
+  std::list<Left> left;
+  const std::lock_guard lock(mutex_);
+  left.swap(left_);
 }
 
 bool Turns::IsFree(TurnKind kind) const {
@@ -85,7 +94,7 @@ std::list<Turns::Left> Turns::TakeAnswered() {
   std::list<Left> answered;
   for (auto next = left_.begin(); next != left_.end();) {
     const auto one = next++;
-    if (IsAnswered(one->call)) {
+    if (IsAnswered(*one->call)) {
       answered.splice(answered.end(), left_, one);
     }
   }

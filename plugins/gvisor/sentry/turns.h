@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -55,17 +56,22 @@ class Turns {
 
   /// To be had before a call is sent, and kept until it is answered. Those of one kind have
   /// theirs side by side. A start comes behind each standstill that waits: what kills a
-  /// container must not wait for ever new execs. Errors: kDeadline. Blocks: up to `deadline`.
+  /// container must not wait for ever new execs, nor for the end of a long checkpoint and for
+  /// who waits for that. Errors: kDeadline. Blocks: up to `deadline`.
   urpc::Outcome<Turn> Take(TurnKind kind, Deadline deadline);
 
   /// Its call, which has been sent on `call`, was not answered in time and may take effect yet:
-  /// the other kind waits until it is, or the sentry has gone.
-  void Leave(Turn turn, urpc::Connection call);
+  /// the other kind waits until it is, or the sentry has gone. `call` is kept until then, and
+  /// the next turn is taken.
+  void Leave(Turn turn, std::shared_ptr<urpc::Connection> call);
+
+  /// Of what was left nothing is waited for any more.
+  void Clear();
 
  private:
   struct Left {
     Turn turn;
-    urpc::Connection call;
+    std::shared_ptr<urpc::Connection> call;
   };
 
   bool IsFree(TurnKind kind) const;

@@ -104,7 +104,8 @@ TEST_F(TurnsTest, OfACallWithoutAnAnswerEndWithIt) {
   std::array<int, 2> pair = {};
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()), 0);
   UniqueFd sentry(pair[1]);
-  turns_.Leave(*turns_.Take(TurnKind::kStart, Now()), urpc::Connection(UniqueFd(pair[0])));
+  turns_.Leave(*turns_.Take(TurnKind::kStart, Now()),
+               std::make_shared<urpc::Connection>(UniqueFd(pair[0])));
   EXPECT_FALSE(CanTake(TurnKind::kStandstill));
   EXPECT_TRUE(CanTake(TurnKind::kStart));
   auto waits = std::async(std::launch::async, [this] {
@@ -238,13 +239,59 @@ TEST_F(SentryTurnsTest, StartsWaitForASignalToAll) {
   EXPECT_TRUE(Execute(Soon()));
 }
 
-TEST_F(SentryTurnsTest, ExecsWaitForAPause) {
+TEST_F(SentryTurnsTest, ExecsWaitForTheResumeAfterAPauseThatWasLate) {
   Hold("Pause");
   EXPECT_EQ(sentry_->Pause("c1", Shortly()).error().code, Code::kDeadlineExceeded);
   EXPECT_EQ(Execute(Now()).error().code, Code::kDeadlineExceeded);
   EXPECT_THAT(asked(), Not(Contains("ExecuteAsync")));
+  // Whose pause is ended comes to no end itself.
+  EXPECT_TRUE(sentry_->Resume("c1", Soon()));
+  EXPECT_TRUE(Execute(Soon()));
+}
+
+TEST_F(SentryTurnsTest, ExecsGoOnInASandboxThatIsPaused) {
+  EXPECT_TRUE(sentry_->Pause("c1", Soon()));
+  EXPECT_TRUE(Execute(Soon()));
+}
+
+TEST_F(SentryTurnsTest, StartsWaitForACheckpoint) {
+  Hold("Checkpoint");
+  EXPECT_EQ(Checkpoint(Shortly()).error().code, Code::kDeadlineExceeded);
+  EXPECT_EQ(Execute(Now()).error().code, Code::kDeadlineExceeded);
+  Restart();
+  EXPECT_EQ(Execute(Now()).error().code, Code::kDeadlineExceeded);
+  EXPECT_TRUE(SignalAll(Soon())) << "what kills waits for none";
   Answer();
   EXPECT_TRUE(Execute(Soon()));
+}
+
+TEST_F(SentryTurnsTest, ASignalToAllWaitsForTheOneBefore) {
+  Hold("Signal");
+  EXPECT_EQ(SignalAll(Shortly()).error().code, Code::kDeadlineExceeded);
+  EXPECT_EQ(SignalAll(Now()).error().code, Code::kDeadlineExceeded);
+  EXPECT_THAT(asked(), ElementsAre("Signal"));
+  Answer();
+  EXPECT_TRUE(SignalAll(Soon()));
+  EXPECT_THAT(context_.stored, IsEmpty());
+}
+
+TEST_F(SentryTurnsTest, WhatWasLateIsLetGoWhenTheRootHasEnded) {
+  Hold("Signal");
+  EXPECT_EQ(SignalAll(Shortly()).error().code, Code::kDeadlineExceeded);
+  sentry_->Hangup();
+  EXPECT_THAT(context_.stored, IsEmpty());
+  EXPECT_TRUE(Execute(Soon()));
+}
+
+TEST_F(SentryTurnsTest, AStartThatFailsLateIsForgottenBeforeTheNext) {
+  refused_ = "StartSubcontainer";
+  Hold("StartSubcontainer");
+  EXPECT_EQ(Start(Shortly()).error().code, Code::kDeadlineExceeded);
+  EXPECT_EQ(Start(Now()).error().code, Code::kDeadlineExceeded);
+  Answer();
+  EXPECT_FALSE(Start(Soon()));
+  EXPECT_THAT(asked(), ElementsAre("StartSubcontainer", "DestroySubcontainer", "StartSubcontainer",
+                                   "DestroySubcontainer"));
 }
 
 TEST_F(SentryTurnsTest, StartsOfTheNextEngineWaitForASignalOfThisOne) {
