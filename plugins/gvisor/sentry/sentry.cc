@@ -29,7 +29,7 @@ bool IsLate(const urpc::Outcome<T>& answer) {
 
 urpc::Outcome<std::unique_lock<std::timed_mutex>> LockBy(std::timed_mutex& mutex,
                                                          Deadline deadline) {
-  std::unique_lock lock(mutex, deadline);
+  std::unique_lock lock(mutex, Left(deadline));
   if (!lock) {
     return std::unexpected(
         urpc::Failure{urpc::Cause::kDeadline,
