@@ -39,6 +39,7 @@ os::Task<void> Service::SendConsoleSignals(ContainerPtr container, TaskProcessPt
 
 os::Task<void> Service::SendConsoleSignal(ContainerPtr container, TaskProcessPtr process,
                                           uint32_t signal) {
+  co_await AwaitExecStart(process);
   BackendCall target =
       BackendCall(*container, process.get()).By(DeadlineIn(parts_.config.timeouts.kill));
   if (!target.process || !MayRun(*process)) {

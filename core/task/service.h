@@ -182,6 +182,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
 
   // Signals (control.cc).
   os::Task<Status> SignalAll(ContainerPtr container, uint32_t signal);
+  static os::Task<void> AwaitExecStart(TaskProcessPtr process);
   os::Task<Status> SignalOne(ContainerPtr container, TaskProcessPtr process, uint32_t signal,
                              Deadline deadline);
 

@@ -144,14 +144,21 @@ Status GvisorExec::Watch(std::vector<urpc::Connection> waits) {
   return {};
 }
 
-Status GvisorExec::Kill(uint32_t signal) {
-  return SendSignal(*place_.pod, {.container = place_.container.str(), .pid = pid_}, signal);
+Status GvisorExec::Signal(SignalMode mode, uint32_t signal) {
+  const int32_t pid = pid_;
+  if (pid == 0) {
+    // To the sentry that is the container's init.
+    return Fail(Code::kFailedPrecondition, "signal exec '{}': it has not been started",
+                request_.id.str());
+  }
+  return SendSignal(*place_.pod, {.container = place_.container.str(), .pid = pid, .mode = mode},
+                    signal);
 }
 
+Status GvisorExec::Kill(uint32_t signal) { return Signal(SignalMode::kProcess, signal); }
+
 Status GvisorExec::ConsoleSignal(uint32_t signal) {
-  return SendSignal(
-      *place_.pod,
-      {.container = place_.container.str(), .pid = pid_, .mode = SignalMode::kForeground}, signal);
+  return Signal(SignalMode::kForeground, signal);
 }
 
 Status GvisorExec::Delete() {

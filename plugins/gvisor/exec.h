@@ -5,6 +5,7 @@
 // answered goes into a file of the bundle before it is let go.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,14 +57,15 @@ class GvisorExec : public Process {
   urpc::Outcome<urpc::Connection> AskForEnd(std::optional<urpc::Connection> wait,
                                             Deadline deadline);
   Status Watch(std::vector<urpc::Connection> waits);
+  Status Signal(SignalMode mode, uint32_t signal);
   Status Abort(std::string_view reason);
   Status TakeUp();
 
   const ExecPlace place_;
   const ExecRequest request_;
   ProcessContext& context_;
-  /// In the sentry. 0: it does not run yet.
-  int32_t pid_ = 0;
+  /// In the sentry. 0: it does not run yet. Asked at any time.
+  std::atomic<int32_t> pid_ = 0;
   const std::shared_ptr<EndReport> report_;
   std::shared_ptr<ExitWait> wait_;
 };

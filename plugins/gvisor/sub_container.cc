@@ -3,6 +3,8 @@
 
 #include <signal.h>
 
+#include <chrono>
+#include <mutex>
 #include <utility>
 
 #include <gantry/format.h>
@@ -119,6 +121,22 @@ Status SubContainer::Kill(uint32_t signal) {
   if (started_) {
     return Signal({.container = id().str()}, signal);
   }
+  const auto asked = std::chrono::steady_clock::now();
+  {
+    const std::unique_lock lock(start_mutex_, Left(pod().StepDeadline()));
+    if (!lock) {
+      Status late = Fail(Code::kDeadlineExceeded,
+                         "signal container '{}': its start has not come to an end", id().str());
+      return signal == SIGKILL ? pod().KillIfItHangs(std::move(late).error(), asked) : late;
+    }
+    if (!started_) {
+      return KillUnstarted(signal);
+    }
+  }
+  return Signal({.container = id().str()}, signal);
+}
+
+Status SubContainer::KillUnstarted(uint32_t signal) {
   if (report_->told()) {
     return Fail(Code::kNotFound, "signal container '{}': process already finished", id().str());
   }

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,6 +58,7 @@ class SubContainer : public GvisorContainer {
   Status OpenFiles(bool fresh);
   Status MakeReady();
   Status Destroy(Sentry& sentry);
+  Status KillUnstarted(uint32_t signal);
   Status KeepOwnStreams();
   Status HaveStreams();
   void LetStreamsGo();
@@ -86,6 +88,8 @@ class SubContainer : public GvisorContainer {
   std::shared_ptr<ExitWait> wait_;
   /// The sentry knows of it, by this engine.
   bool announced_ = false;
+  /// Held while it is started: who kills it meanwhile waits for that.
+  std::timed_mutex start_mutex_;
   /// The sentry has been told to start it, or may have been. Asked at any time.
   std::atomic<bool> started_ = false;
 };

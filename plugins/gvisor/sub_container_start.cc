@@ -37,6 +37,7 @@ void SubContainer::LetStreamsGo() {
 }
 
 Status SubContainer::Start() {
+  const std::lock_guard lock(start_mutex_);
   if (started_) {
     return {};
   }

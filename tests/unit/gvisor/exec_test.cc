@@ -3,6 +3,7 @@
 // What an exec makes of what one before it with its id has left.
 #include "plugins/gvisor/exec.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -85,6 +86,14 @@ TEST_F(ExecTest, IsNotStartedWhileItsSandboxIsSaved) {
   EXPECT_EQ(code, Code::kDeadlineExceeded);
   EXPECT_EQ(asked_, 0);
   EXPECT_THAT(sandbox_.stored, IsEmpty());
+}
+
+/// 0 stands for the container's init.
+TEST_F(ExecTest, IsNotSignalledBeforeItHasANumber) {
+  const auto exec = Make();
+  EXPECT_EQ(exec->Kill(SIGKILL).error().code, Code::kFailedPrecondition);
+  EXPECT_EQ(exec->ConsoleSignal(SIGINT).error().code, Code::kFailedPrecondition);
+  EXPECT_EQ(server_.accepted(), 0U);
 }
 
 TEST_F(ExecTest, TellsTheNextEngineHowItHasEnded) {

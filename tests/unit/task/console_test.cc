@@ -4,7 +4,6 @@
 // size, become calls of the backend.
 #include <fcntl.h>
 #include <pty.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
@@ -62,6 +61,17 @@ class TaskConsole : public TaskTest {
     return write(client_.get(), text.data(), text.size()) == std::ssize(text);
   }
 
+  /// The exec e1 of c1.
+  bool ExecWithConsole() {
+    pb::ExecProcessRequest request;
+    request.set_id("c1");
+    request.set_exec_id("e1");
+    request.set_terminal(true);
+    request.set_stdin(dir_.path() + "/in");
+    request.mutable_spec()->set_value(R"({"args":["/bin/true"],"cwd":"/"})");
+    return OpenConsole("c1/e1") && Ask<wire::Empty>("Exec", request, "c1");
+  }
+
   /// Such calls have been made.
   bool Comes(const std::string& call, size_t count = 1) {
     return Until([&, count] { return backend_.Count(call) >= count; });
@@ -99,17 +109,30 @@ TEST_F(TaskConsole, ItsSizeBecomesASignal) {
 
 TEST_F(TaskConsole, OfAnExecGoesToTheExec) {
   ASSERT_TRUE(Start("c1"));
-  ASSERT_TRUE(OpenConsole("c1/e1"));
-  pb::ExecProcessRequest request;
-  request.set_id("c1");
-  request.set_exec_id("e1");
-  request.set_terminal(true);
-  request.set_stdin(dir_.path() + "/in");
-  request.mutable_spec()->set_value(R"({"args":["/bin/true"],"cwd":"/"})");
-  ASSERT_TRUE(Ask<wire::Empty>("Exec", request, "c1"));
+  ASSERT_TRUE(ExecWithConsole());
   ASSERT_TRUE(Start("c1/e1"));
   ASSERT_TRUE(Type("\x1c"));
   EXPECT_TRUE(Comes("console c1/e1 3"));
+}
+
+TEST_F(TaskConsole, OfAnExecWaitsForItsStart) {
+  ASSERT_TRUE(Start("c1"));
+  ASSERT_TRUE(ExecWithConsole());
+  backend_.Hold("start c1/e1");
+  const uint32_t start = SendStart("c1/e1");
+  ASSERT_TRUE(Until([&] { return backend_.Held("start c1/e1"); }));
+  pb::ResizePtyRequest request;
+  request.set_id("c1");
+  request.set_exec_id("e1");
+  request.set_width(80);
+  request.set_height(25);
+  EXPECT_TRUE(Ask<wire::Empty>("ResizePty", request, "c1"));
+  // One call behind the other goes through.
+  EXPECT_TRUE(Kill("c1", SIGTERM));
+  EXPECT_EQ(backend_.Count("console c1/e1 28"), 0U);
+  backend_.Release("start c1/e1");
+  EXPECT_TRUE(Take(start));
+  EXPECT_TRUE(Comes("console c1/e1 28"));
 }
 
 TEST_F(TaskConsole, SignalsWaitForEachOtherAndForNothingElse) {

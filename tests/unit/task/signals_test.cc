@@ -92,6 +92,26 @@ TEST_F(TaskSignals, DoNotReachAnExecThatWasNotStarted) {
   EXPECT_EQ(CodeOf(Kill("c1/e1")), Code::kFailedPrecondition);
 }
 
+TEST_F(TaskSignals, ToAnExecWaitForItsStart) {
+  Run("c1");
+  ASSERT_TRUE(Exec("c1/e1"));
+  backend_.Hold("start c1/e1");
+  const uint32_t start = SendStart("c1/e1");
+  ASSERT_TRUE(Until([&] { return backend_.Held("start c1/e1"); }));
+  pb::KillRequest request;
+  request.set_id("c1");
+  request.set_exec_id("e1");
+  request.set_signal(SIGKILL);
+  const uint32_t kill = Send("Kill", request, "c1");
+  // One that came behind it is through.
+  EXPECT_TRUE(Kill("c1", SIGTERM));
+  EXPECT_EQ(backend_.Count("kill c1/e1 9"), 0U);
+  backend_.Release("start c1/e1");
+  EXPECT_TRUE(Take(start));
+  EXPECT_TRUE(Take(kill));
+  EXPECT_EQ(backend_.Count("kill c1/e1 9"), 1U);
+}
+
 TEST_F(TaskSignals, DoNotWaitForTheContainersOtherCalls) {
   Announce("c1");
   ASSERT_TRUE(Create("c1"));
