@@ -72,7 +72,7 @@ void KillLeftovers(Pod& pod, const std::string& container) {
       }
       const auto sent = manager.Signal(
           {.container = container, .pid = static_cast<int32_t>(one.pid)}, SIGKILL, deadline);
-      if (!sent && sent.error().cause == urpc::Cause::kDeadline) {
+      if (urpc::IsLate(sent)) {
         return;
       }
     }

@@ -69,7 +69,7 @@ Status GvisorExec::Start() {
     urpc::Connection& call = opened.front();
     GANTRY_CHECK_OK(call.Send({.method = kExecuteAsync, .arg = arg, .fds = fds}, deadline));
     auto started = call.Peek(kExecuteAsync, deadline);
-    if (!started && started.error().cause == urpc::Cause::kDeadline) {
+    if (urpc::IsLate(started)) {
       sentry->LeaveTurn(std::move(turn), std::move(call));
     }
     return started;
@@ -198,8 +198,7 @@ Status GvisorExec::Recover() {
   const Deadline deadline = place_.pod->StepDeadline();
   auto call = TakeUpCall(place_.pod->context(), Name(), deadline);
   if (!call) {
-    if (const auto sentry = place_.pod->sentry();
-        sentry && call.error().cause == urpc::Cause::kDeadline) {
+    if (const auto sentry = place_.pod->sentry(); sentry && urpc::IsLate(call)) {
       sentry->LeaveStart(Name());
     }
     return Abort(call.error().text);

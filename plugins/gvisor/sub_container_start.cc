@@ -189,7 +189,7 @@ Result<bool> SubContainer::TakeUpStart(Deadline deadline) {
   const auto sentry = pod().sentry();
   if (!call) {
     // Its sentry is gone, or hangs.
-    if (sentry && call.error().cause == urpc::Cause::kDeadline) {
+    if (sentry && urpc::IsLate(call)) {
       sentry->LeaveStart(Name("start"));
     }
     return true;

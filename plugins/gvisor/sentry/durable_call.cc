@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/gvisor/sentry/durable_call.h"
 
-#include <poll.h>
-
 #include <utility>
 
 #include <gantry/fingerprint.h>
@@ -20,11 +18,6 @@ constexpr const char* kNoMethod = "gantry.HasAnythingBeenSent";
 std::unexpected<urpc::Failure> Local(std::string_view method, Error error) {
   return std::unexpected(urpc::Failure{Cause::kLocal, error.code, std::string(method),
                                        std::move(error.message), error.sys_errno});
-}
-
-bool IsReadable(const Connection& connection) {
-  pollfd one = {connection.fd().get(), POLLIN, 0};
-  return poll(&one, 1, 0) > 0;
 }
 
 /// No other call is answered so: each sentry knows those that are made durably.
@@ -79,7 +72,7 @@ Outcome<std::unique_ptr<Connection>> TakeUpCall(SandboxContext& context, const s
     return Local(name, std::move(stored).error());
   }
   Connection connection(std::move(*stored));
-  if (!IsReadable(connection)) {
+  if (!connection.IsReadable()) {
     GANTRY_CHECK_OK(connection.Send({.method = kNoMethod}, deadline));
   }
   const auto answer = connection.Peek(kNoMethod, deadline);
@@ -98,7 +91,7 @@ Result<Connection> TakeUpUnanswered(SandboxContext& context, const std::string& 
                                     Deadline deadline) {
   GANTRY_TRY(UniqueFd stored, context.Take(name));
   Connection connection(std::move(stored));
-  if (!IsReadable(connection)) {
+  if (!connection.IsReadable()) {
     const auto asked = connection.Send({.method = kNoMethod}, deadline);
     if (!asked && asked.error().cause != Cause::kGone) {
       return std::unexpected(ToError(asked.error()));

@@ -138,6 +138,9 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   void Hangup();
 
  private:
+  /// In the store: a signal to all.
+  static constexpr const char* kSignalName = "signal-all";
+
   /// Of a container that was to be started.
   struct LateStart {
     std::string id;

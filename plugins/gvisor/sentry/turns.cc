@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/gvisor/sentry/turns.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -12,11 +10,6 @@ namespace {
 
 /// Between two looks at calls that were not answered in time.
 constexpr std::chrono::milliseconds kLookAgain{20};
-
-bool IsAnswered(const urpc::Connection& call) {
-  pollfd one = {call.fd().get(), POLLIN, 0};
-  return poll(&one, 1, 0) > 0;
-}
 
 std::unexpected<urpc::Failure> TooLate(TurnKind kind) {
   const bool starts = kind == TurnKind::kStart;
@@ -94,7 +87,7 @@ std::list<Turns::Left> Turns::TakeAnswered() {
   std::list<Left> answered;
   for (auto next = left_.begin(); next != left_.end();) {
     const auto one = next++;
-    if (IsAnswered(*one->call)) {
+    if (one->call->IsReadable()) {
       answered.splice(answered.end(), left_, one);
     }
   }

@@ -299,4 +299,9 @@ Outcome<Answer> Connection::Peek(std::string_view method, Deadline deadline) {
   }
 }
 
+bool Connection::IsReadable() const {
+  pollfd one{fd_.get(), POLLIN, 0};
+  return poll(&one, 1, 0) > 0;
+}
+
 }  // namespace gantry::urpc

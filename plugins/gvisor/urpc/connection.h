@@ -65,6 +65,9 @@ class Connection {
   /// short answers without descriptors; of several that there are, the first. Errors: as `Receive`.
   Outcome<Answer> Peek(std::string_view method, Deadline deadline);
 
+  /// An answer is there or begins to be, or the peer has gone. Thread: any.
+  bool IsReadable() const;
+
   const UniqueFd& fd() const { return fd_; }
 
  private:

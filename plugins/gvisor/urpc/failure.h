@@ -48,6 +48,12 @@ class [[nodiscard]] Outcome : public std::expected<T, Failure> {
   using std::expected<T, Failure>::expected;
 };
 
+/// It may take effect yet.
+template <class T>
+bool IsLate(const Outcome<T>& answer) {
+  return !answer && answer.error().cause == Cause::kDeadline;
+}
+
 /// What the sentry's word `text` means. Source: runsc 20240729 and 2026-09,
 /// runsc/boot/controller.go, runsc/boot/loader.go, pkg/sentry/kernel, pkg/urpc/urpc.go.
 Failure Refusal(std::string_view method, std::string text);

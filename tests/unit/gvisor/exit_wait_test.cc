@@ -6,8 +6,13 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <functional>
+#include <future>
 #include <optional>
+#include <semaphore>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -66,6 +71,32 @@ TEST(ExitWait, TellsOnceHoweverManyAnswersAreThereAlready) {
   ASSERT_TRUE(wait);
   context.Fire();
   EXPECT_THAT(told, ElementsAre(3));
+}
+
+TEST(ExitWait, IsSettledWhenWhoeverTellsHasTold) {
+  EagerContext context;
+  std::vector<UniqueFd> peers;
+  std::vector<urpc::Connection> connections;
+  connections.push_back(Answered(3 << 8, peers));
+  std::binary_semaphore telling{0};
+  std::binary_semaphore go_on{0};
+  std::atomic<bool> told = false;
+  const auto wait = ExitWait::Begin(context, std::move(connections), [&](std::optional<uint32_t>) {
+    telling.release();
+    go_on.acquire();
+    told = true;
+  });
+  ASSERT_TRUE(wait);
+  std::jthread teller([&] { context.Fire(); });
+  telling.acquire();
+  auto settled = std::async(std::launch::async, [&] {
+    (*wait)->Settle(urpc::Soon());
+    return told.load();
+  });
+  // It has nothing to wait for but the other thread.
+  EXPECT_EQ(settled.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  go_on.release();
+  EXPECT_TRUE(settled.get());
 }
 
 }  // namespace

@@ -99,6 +99,18 @@ TEST_F(SubContainerTest, TellsTheNextEngineHowItHasEnded) {
   EXPECT_THAT(sandbox_.stored, IsEmpty());
 }
 
+TEST_F(SubContainerTest, ThatHasEndedIsNotSignalledAsAWholeOnceMore) {
+  const KnownProcess ended{.pid = 0, .exit = ExitStatus{3, 1}};
+  ASSERT_TRUE(ended.Write(files_.path() + "/init.exit"));
+  const urpc::FakeSentry server(files_.path() + "/control.sock",
+                                [](const urpc::Json&, std::vector<UniqueFd>&) {
+                                  return urpc::FakeAnswer::Of(urpc::Json::object());
+                                });
+  ASSERT_TRUE(container_.Recover("sub"));
+  EXPECT_TRUE(container_.KillAll(SIGKILL));
+  EXPECT_EQ(server.accepted(), 0U);
+}
+
 /// An engine was killed before it heard that the start had failed.
 TEST_F(SubContainerTest, WhoseStartHasFailedIsMadeAgainBeforeTheNext) {
   std::mutex mutex;
