@@ -11,6 +11,7 @@
 #include "core/log/log.h"
 #include "core/oci/resources.h"
 #include "core/os/fs.h"
+#include "core/os/scope_update.h"
 #include "core/rpc/typed.h"
 #include "core/task/backend_call.h"
 #include "core/task/service.h"
@@ -215,8 +216,9 @@ os::Task<Result<wire::Empty>> Service::Update(const CallContext& call,
       [&](const BackendCall& backend) -> Status {
         Status status =
             backend.OnContainer([&](gantry::Container& object) { return object.Update(json); });
-        return LeftOut(status) && !backend.cgroup.empty() ? backend.cgroup.Update(resources)
-                                                          : std::move(status);
+        return LeftOut(status) && !backend.cgroup.empty()
+                   ? os::UpdateWithScope(parts_.services.cgroups, backend.cgroup, resources)
+                   : std::move(status);
       }));
   co_return wire::Empty();
 }

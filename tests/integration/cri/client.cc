@@ -263,9 +263,15 @@ Result<cri::ContainerStats> CriClient::Stats(const std::string& id) {
 }
 
 Status CriClient::UpdateMemory(const std::string& id, int64_t limit_bytes) {
+  cri::LinuxContainerResources resources;
+  resources.set_memory_limit_in_bytes(limit_bytes);
+  return Update(id, resources);
+}
+
+Status CriClient::Update(const std::string& id, const cri::LinuxContainerResources& resources) {
   cri::UpdateContainerResourcesRequest request;
   request.set_container_id(id);
-  request.mutable_linux()->set_memory_limit_in_bytes(limit_bytes);
+  *request.mutable_linux() = resources;
   GANTRY_CHECK_OK(
       Invoke(*runtime_, &cri::RuntimeService::Stub::UpdateContainerResources, request, deadline_));
   return {};

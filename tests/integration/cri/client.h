@@ -105,6 +105,7 @@ class CriClient {
   Result<std::string> PortStream(const std::string& pod, uint16_t port);
   Status ReopenLog(const std::string& id);
   Result<cri::ContainerStats> Stats(const std::string& id);
+  Status Update(const std::string& id, const cri::LinuxContainerResources& resources);
   Status UpdateMemory(const std::string& id, int64_t limit_bytes);
   Status UpdatePodMemory(const std::string& pod, const PodMemory& memory);
   /// `location` is the archive's path.
