@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # ./run check: what a reviewer should not have to look for. Formatting, licence
-# lines, the include rule, commit messages, headers that compile alone,
+# lines, the include rule, foreign JSON, commit messages, headers that compile alone,
 # clang-tidy. What clang-tidy found clean is remembered by content in
 # $GANTRY_CACHE/tidy, so that only what changed is looked at again.
 set -euo pipefail
@@ -39,6 +39,13 @@ check_licence() {
 check_includes() {
   ! tracked 'plugins/*.cc' 'plugins/*.h' | xargs -r grep -nE '^#include "(core|tests)/' &&
     ! tracked 'core/include/*.h' | xargs -r grep -nE '^#include "'
+}
+
+# What others wrote is parsed within limits, by the one function that has them.
+check_json() {
+  ! tracked 'core/*.cc' 'core/*.h' 'plugins/*.cc' 'plugins/*.h' 'examples/*.cc' |
+    grep -vx core/sdk/json.cc |
+    xargs -r grep -nE '\b[jJ]son::(parse|accept|sax_parse|from_[a-z]+)\(|\bNode::(parse|accept)\('
 }
 
 # The latest commits: `area: summary` of at most 72, a blank line, a body whose
@@ -204,6 +211,7 @@ failed=0
 step check-format "formatting" check_format || failed=1
 step check-licence "licence lines" check_licence || failed=1
 step check-includes "includes" check_includes || failed=1
+step check-json "foreign JSON" check_json || failed=1
 step check-abi "the plugin interface is the recorded one" packaging/abi.sh || failed=1
 if [ -e .git ]; then
   step check-commits "commit messages" check_commits || failed=1

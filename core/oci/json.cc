@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/oci/json.h"
 
-#include <algorithm>
 #include <limits>
 
 #include <nlohmann/json.hpp>
 
 #include <gantry/format.h>
+#include <gantry/json.h>
 
 namespace gantry::oci {
 namespace {
@@ -32,64 +32,8 @@ std::string_view KindOf(const Node& node) {
   }
 }
 
-std::string Place(std::string_view text, size_t byte) {
-  const std::string_view before = text.substr(0, std::min(byte == 0 ? 0 : byte - 1, text.size()));
-  const auto line = std::ranges::count(before, '\n') + 1;
-  const size_t start = before.rfind('\n');
-  const size_t column = before.size() - (start == std::string_view::npos ? 0 : start + 1) + 1;
-  return Format("line {}, column {}", line, column);
-}
-
-// The library's text begins with its own name and position, and may end with
-// what it read last, which can be megabytes.
-std::string Cause(std::string_view text) {
-  constexpr size_t kLongest = 160;
-  if (const size_t colon = text.find(": "); colon != std::string_view::npos) {
-    text.remove_prefix(colon + 2);
-  }
-  std::string cause(text.substr(0, kLongest));
-  // A cut may have split a character.
-  std::ranges::replace_if(cause, [](char c) { return c < ' ' || c == '\x7f'; }, '?');
-  return cause;
-}
-
-// Refuses what would cost memory or stack out of proportion, before it does.
-Status CheckShape(std::string_view text, std::string_view what) {
-  int depth = 0;
-  size_t values = 1;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted) {
-      i += c == '\\' ? 1 : 0;
-      quoted = c != '"';
-    } else if (c == '"') {
-      quoted = true;
-    } else if (c == '[' || c == '{') {
-      ++values;
-      if (++depth > kMaxJsonDepth) {
-        return Fail(Code::kInvalidArgument, "parse '{}': {}: nested deeper than {} levels", what,
-                    Place(text, i + 1), kMaxJsonDepth);
-      }
-    } else if (c == ']' || c == '}') {
-      --depth;
-    } else if (c == ',' && ++values > kMaxJsonValues) {
-      return Fail(Code::kInvalidArgument, "parse '{}': more than {} values", what, kMaxJsonValues);
-    }
-  }
-  return {};
-}
-
 Result<Node> ParseNode(std::string_view text, std::string_view what) {
-  GANTRY_CHECK_OK(CheckShape(text, what));
-  try {
-    return Node::parse(text);
-  } catch (const Node::parse_error& error) {
-    return Fail(Code::kInvalidArgument, "parse '{}': {}: {}", what, Place(text, error.byte),
-                Cause(error.what()));
-  } catch (const Node::exception& error) {
-    return Fail(Code::kInvalidArgument, "parse '{}': {}", what, Cause(error.what()));
-  }
+  return gantry::ParseJson(text, what, kSpecJson);
 }
 
 Result<Node> ParseObject(std::string_view text, std::string_view what) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // JSON from elsewhere, read with checks: every complaint names the document and
-// the place in it. The library behind it is seen in json.cc only, and its
-// exceptions end there.
+// the place in it. Its shape is checked by <gantry/json.h> (`kSpecJson`). The
+// library behind it is seen in json.cc only, and its exceptions end there.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,6 @@
 
 namespace gantry::oci {
 
-/// Deepest nesting of arrays and objects; a real config.json has seven.
-inline constexpr int kMaxJsonDepth = 64;
-/// Most values in one document; a real config.json has some thousands. (A value
-/// takes up to a hundred bytes of memory, whatever it takes in the text.)
-inline constexpr size_t kMaxJsonValues = 500'000;
-
 /// A value in a parsed document, or the place where there is none. Cheap to
 /// copy; keeps the document alive. Null is taken for absent everywhere, since
 /// Go programs write it for empty lists.
@@ -33,7 +27,7 @@ class Json {
  public:
   /// `what` is what errors call the document: a path, "exec spec".
   /// Errors: kInvalidArgument: not JSON (with line and column), not UTF-8, too
-  /// deep, too many values.
+  /// deep, too many values, too long.
   static Result<Json> Parse(std::string_view text, std::string_view what);
 
   bool absent() const { return node_ == nullptr; }

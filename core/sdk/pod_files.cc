@@ -13,6 +13,7 @@
 
 #include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/json.h>
 #include <gantry/pod_files.h>
 
 namespace gantry {
@@ -144,7 +145,7 @@ Status RemovePodFiles(const std::string& bundle) {
 
 Result<std::string> WithPodFiles(const std::string& spec_json, const SandboxRequest& pod,
                                  const PodConfig& config) {
-  Json spec = Json::parse(spec_json, nullptr, false);
+  Json spec = ReadOrderedJson(spec_json, kSpecJson);
   if (!spec.is_object()) {
     return Fail(Code::kInvalidArgument, "read config.json: no JSON object");
   }

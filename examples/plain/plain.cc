@@ -21,6 +21,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <gantry/json.h>
 #include <gantry/plugin.h>
 
 namespace {
@@ -201,7 +202,7 @@ class PlainContainer final : public Container {
       : id_(request.id.str()),
         gate_(request.bundle + "/plain.gate"),
         rootfs_(request.rootfs),
-        spec_(Json::parse(request.spec_json)),
+        spec_(ReadJson(request.spec_json, kSpecJson)),
         cgroups_(CgroupsOf(spec_, id_)),
         sandbox_(sandbox),
         context_(context),
@@ -312,7 +313,7 @@ class PlainContainer final : public Container {
     if (request.terminal) {
       return Fail(Code::kUnimplemented, "exec: this backend makes no terminals");
     }
-    const Json process = Json::parse(request.process_json);
+    const Json process = ReadJson(request.process_json, kSpecJson);
     GANTRY_CHECK_OK(FindProgram(rootfs_, process));
     SpawnRequest spawn =
         RequestOf({kNsenter, "--target=" + std::to_string(init_.Inner().value), "--pid", "--mount",

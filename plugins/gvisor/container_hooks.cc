@@ -7,6 +7,7 @@
 
 #include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/json.h>
 #include <gantry/number.h>
 
 #include "plugins/gvisor/launch/child.h"
@@ -33,7 +34,7 @@ bool IsForRuncAlone(const Hook& hook) {
 
 Status ContainerHooks::Read(const std::string& spec_json) {
   GANTRY_TRY(hooks_, ReadHooks(spec_json));
-  const Json spec = Json::parse(spec_json, nullptr, false);
+  const Json spec = ReadJson(spec_json, kSpecJson);
   const Json annotations = spec.is_object() ? spec.value("annotations", Json()) : Json();
   if (annotations.is_object()) {
     annotations_ = annotations.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -65,7 +66,7 @@ std::string ContainerHooks::State(std::string_view status, HostPid pid) const {
                 {"id", id_.str()},
                 {"status", status},
                 {"bundle", bundle_},
-                {"annotations", Json::parse(annotations_, nullptr, false)}};
+                {"annotations", ReadJson(annotations_, kSpecJson)}};
   if (pid) {
     state["pid"] = pid.value;
   }

@@ -15,6 +15,7 @@
 
 #include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/json.h>
 
 #include "plugins/gvisor/launch/child.h"
 
@@ -125,7 +126,7 @@ std::chrono::milliseconds LimitOf(const Hook& hook, const SandboxContext& contex
 }  // namespace
 
 Result<Hooks> ReadHooks(const std::string& spec_json) {
-  const Json spec = Json::parse(spec_json, nullptr, false);
+  const Json spec = ReadJson(spec_json, kSpecJson);
   Hooks hooks;
   const auto all = spec.is_object() ? spec.find("hooks") : spec.end();
   if (!spec.is_object() || all == spec.end() || !all->is_object()) {

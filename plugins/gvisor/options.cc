@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <gantry/files.h>
+#include <gantry/json.h>
 
 namespace gantry::gvisor {
 namespace {
@@ -126,7 +127,7 @@ Options DefaultOptions() {
 
 Result<Options> ParseOptions(const std::string& text, Options base,
                              std::vector<std::string>* unknown) {
-  const Json parsed = Json::parse(text.empty() ? "{}" : text, nullptr, false);
+  const Json parsed = ReadJson(text.empty() ? "{}" : text);
   if (parsed.is_null()) {
     return base;
   }

@@ -8,6 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <gantry/json.h>
+
 namespace gantry::gvisor {
 namespace {
 
@@ -51,7 +53,7 @@ std::string PodRecord::ToJson() const {
 }
 
 Result<PodRecord> PodRecord::FromJson(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = ReadJson(text, kSpecJson);
   PodRecord record;
   // The one seam to a library that throws: a record that was damaged.
   try {

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <gantry/json.h>
+
 namespace gantry::gvisor {
 namespace {
 
@@ -105,7 +107,7 @@ Status ReadCapabilities(const Json& all, ExecArgs& args) {
 }  // namespace
 
 Result<ExecArgs> ReadProcess(const std::string& process_json, const std::string& container) {
-  const Json process = Json::parse(process_json, nullptr, false);
+  const Json process = ReadJson(process_json, kSpecJson);
   ExecArgs args;
   args.container = container;
   args.argv = Texts(Member(process, "args"));

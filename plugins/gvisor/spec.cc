@@ -10,6 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <gantry/json.h>
+
 namespace gantry::gvisor {
 namespace {
 
@@ -128,7 +130,7 @@ class Maker {
       : request_(request), overlay_(overlay) {}
 
   Result<Spec> Make() {
-    document_ = Json::parse(request_.json, nullptr, false);
+    document_ = ReadJson(request_.json, kSpecJson);
     if (!document_.is_object()) {
       return Fail(Code::kInvalidArgument, "read config.json: no JSON object");
     }
@@ -310,8 +312,8 @@ Result<Spec> MakeSpec(const SpecRequest& request, const Overlay& overlay) {
 }
 
 Result<std::string> WithMounts(const std::string& spec_json, const std::string& mounts_json) {
-  Json document = Json::parse(spec_json, nullptr, false);
-  Json mounts = Json::parse(mounts_json, nullptr, false);
+  Json document = ReadJson(spec_json, kSpecJson);
+  Json mounts = ReadJson(mounts_json, kSpecJson);
   if (!document.is_object() || !mounts.is_array()) {
     return Fail(Code::kInternal, "read the mounts that the gofer has resolved: no JSON array");
   }
@@ -323,7 +325,7 @@ Result<std::string> WithPidNamespace(const std::string& spec_json, const std::st
   if (name.empty()) {
     return spec_json;
   }
-  Json document = Json::parse(spec_json, nullptr, false);
+  Json document = ReadJson(spec_json, kSpecJson);
   if (!document.is_object() || !document["linux"]["namespaces"].is_array()) {
     return Fail(Code::kInternal, "name the pid namespace: no list of namespaces");
   }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <gantry/files.h>
+#include <gantry/json.h>
 
 namespace gantry::runc {
 namespace {
@@ -87,7 +88,7 @@ void ReadRunc(const json& document, RuntimeState& state) {
 
 json ReadDocument(const std::string& path) {
   const auto text = ReadFile(path, kMaxStateBytes);
-  return text ? json::parse(*text, nullptr, false) : json();
+  return text ? ReadJson(*text, kSpecJson) : json();
 }
 
 /// One line of a log: whether it tells an error, and its text.
@@ -97,7 +98,7 @@ struct LogLine {
 };
 
 LogLine ReadLogLine(std::string_view line) {
-  const json entry = json::parse(line, nullptr, false);
+  const json entry = ReadJson(line);
   const std::string level = TextOf(Member(entry, "level"));
   return {level == "error" || level == "fatal" || level == "panic", TextOf(Member(entry, "msg"))};
 }
@@ -127,7 +128,7 @@ std::string FirstIdmapped(const json& mounts) {
 }  // namespace
 
 Result<SpecFacts> ReadSpec(const std::string& spec_json) {
-  const json spec = json::parse(spec_json, nullptr, false);
+  const json spec = ReadJson(spec_json, kSpecJson);
   if (!spec.is_object()) {
     return Fail(Code::kInvalidArgument, "read config.json: no JSON object");
   }
@@ -147,7 +148,7 @@ Result<SpecFacts> ReadSpec(const std::string& spec_json) {
 }
 
 bool PromisesIdmappedMounts(const std::string& features_json) {
-  const json features = json::parse(features_json, nullptr, false);
+  const json features = ReadJson(features_json);
   const json& mounts = Member(Member(features, "linux"), "mountExtensions");
   return Member(Member(mounts, "idmap"), "enabled") == true;
 }

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <gantry/files.h>
+#include <gantry/json.h>
 
 namespace gantry::runc {
 namespace {
@@ -146,7 +147,7 @@ Result<Options> ParseOptions(const std::string& text, Options base,
   if (text.empty()) {
     return base;
   }
-  const json parsed = json::parse(text, nullptr, false);
+  const json parsed = ReadJson(text);
   if (parsed.is_null()) {
     return base;
   }

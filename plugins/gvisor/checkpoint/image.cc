@@ -16,6 +16,7 @@
 #include <gantry/files.h>
 #include <gantry/fingerprint.h>
 #include <gantry/format.h>
+#include <gantry/json.h>
 
 namespace gantry::gvisor {
 namespace {
@@ -147,7 +148,7 @@ Result<ImageInfo> ReadImageInfo(const Image& image) {
     return NotUnderstood(image);
   }
   GANTRY_TRY(const std::string text, ReadAt(file, head.size(), length));
-  const Json table = Json::parse(text, nullptr, false);
+  const Json table = ReadJson(text);
   if (!table.is_object()) {
     return NotUnderstood(image);
   }

@@ -19,6 +19,7 @@
 
 #include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/json.h>
 
 namespace gantry::gvisor {
 namespace {
@@ -28,7 +29,7 @@ constexpr rlim_t kOpenFiles = 1 << 20;
 
 /// A line is JSON with the text as `msg`, or, of a panic, the text.
 std::string WordsOf(const std::string& line) {
-  const nlohmann::json entry = nlohmann::json::parse(line, nullptr, false);
+  const nlohmann::json entry = ReadJson(line);
   if (entry.is_object() && entry.contains("msg") && entry["msg"].is_string()) {
     return entry["msg"].get<std::string>();
   }

@@ -7,6 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include <gantry/format.h>
+#include <gantry/json.h>
+
+#include "plugins/gvisor/urpc/json_end.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -18,13 +21,14 @@ constexpr std::string_view kEntry = R"({"msg":)";
 /// Found by what all have in common; what follows it may be another without a newline between
 /// them, or the text of a panic.
 std::optional<std::string> MessageAt(std::string_view text) {
-  for (size_t end = 0; (end = text.find('}', end)) != std::string_view::npos;) {
-    const Json entry = Json::parse(text.substr(0, ++end), nullptr, false);
-    if (entry.is_object() && entry["msg"].is_string()) {
-      return entry["msg"].get<std::string>();
-    }
+  urpc::JsonEnd end;
+  const size_t length = end.Feed(text);
+  const Json entry = ReadJson(text.substr(0, length));
+  const auto message = entry.is_object() ? entry.find("msg") : entry.end();
+  if (message == entry.end() || !message->is_string()) {
+    return std::nullopt;
   }
-  return std::nullopt;
+  return message->get<std::string>();
 }
 
 std::string WithoutNewlines(std::string text) {
@@ -72,7 +76,7 @@ void NameImage(const FileMount& root, std::optional<int> image, Json& annotation
 }  // namespace
 
 Result<std::string> CreateDocument(const Spec& spec, std::optional<int> image) {
-  Json document = Json::parse(spec.json, nullptr, false);
+  Json document = ReadJson(spec.json, kSpecJson);
   if (!document.is_object() || !document["linux"]["namespaces"].is_array()) {
     return Fail(Code::kInternal, "write a config.json for 'runsc create': no list of namespaces");
   }
@@ -86,7 +90,7 @@ Result<std::string> CreateDocument(const Spec& spec, std::optional<int> image) {
 }
 
 Result<CreateState> ReadCreateState(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = ReadJson(text, kSpecJson);
   CreateState state;
   // The one seam to a library that throws: a build that writes another document.
   try {

@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include <gantry/format.h>
+#include <gantry/json.h>
 
 #include "plugins/gvisor/urpc/json_end.h"
 
@@ -107,37 +108,44 @@ Result<UniqueFd> OpenMapped(HostPid gofer, const std::string& source, bool recur
   return tree;
 }
 
-Result<UniqueFd> Open(const Json& question, HostPid gofer, const Spec& spec) {
-  const Json& mount = question.at("arg").at("Mount");
-  const std::string source = mount.at("source").get<std::string>();
+Result<UniqueFd> Open(const Json& mount, HostPid gofer, const Spec& spec) {
+  const auto& source = mount["source"].get_ref<const std::string&>();
   if (!std::ranges::contains(spec.mounts, source, &FileMount::source)) {
     return Fail(Code::kPermissionDenied, "open the mount '{}': the spec has none such", source);
   }
   if (!IsMapped(mount)) {
     return OpenPlain(gofer, source);
   }
-  const Json& options = mount.value("options", Json::array());
-  const bool recursive = std::ranges::any_of(
-      options, [](const Json& one) { return one == "rbind" || one == "ridmap"; });
+  const auto options = mount.find("options");
+  const bool recursive =
+      options != mount.end() && std::ranges::any_of(*options, [](const Json& one) {
+        return one == "rbind" || one == "ridmap";
+      });
   return OpenMapped(gofer, source, recursive);
 }
 
-bool IsQuestion(const Json& question) {
-  if (!question.is_object() || question.value("method", "") != "goferToHostRPC.OpenMount") {
-    return false;
-  }
-  const Json& arg = question.contains("arg") ? question["arg"] : question;
-  return arg.is_object() && arg.contains("Mount") && arg["Mount"].is_object() &&
-         arg["Mount"].contains("source") && arg["Mount"]["source"].is_string();
+const Json& ValueOf(const Json& object, const char* name) {
+  static const Json none;
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return found == object.end() ? none : *found;
+}
+
+/// The mount that is asked for; null: it is no question.
+const Json* MountIn(const Json& question) {
+  const Json& mount = ValueOf(ValueOf(question, "arg"), "Mount");
+  const bool is_question = ValueOf(question, "method") == "goferToHostRPC.OpenMount" &&
+                           ValueOf(mount, "source").is_string();
+  return is_question ? &mount : nullptr;
 }
 
 Status Answer(const UniqueFd& socket, const std::string& text, HostPid gofer, const Spec& spec) {
-  const Json question = Json::parse(text, nullptr, false);
-  if (!IsQuestion(question)) {
+  const Json question = ReadJson(text);
+  const Json* const mount = MountIn(question);
+  if (mount == nullptr) {
     return Fail(Code::kInternal, "hear what mounts a gofer asks for: not understood: {}",
                 text.substr(0, 200));
   }
-  const auto opened = Open(question, gofer, spec);
+  const auto opened = Open(*mount, gofer, spec);
   const Json answer = {{"success", opened.has_value()},
                        {"err", opened ? "" : opened.error().message},
                        {"result", Json::object()}};

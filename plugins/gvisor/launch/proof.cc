@@ -12,6 +12,7 @@
 #include <gantry/files.h>
 #include <gantry/fingerprint.h>
 #include <gantry/format.h>
+#include <gantry/json.h>
 
 namespace gantry::gvisor {
 namespace {
@@ -54,7 +55,7 @@ std::string Proof::ToJson() const {
 }
 
 Result<Proof> Proof::FromJson(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = ReadJson(text);
   Proof proof;
   // The one seam to a library that throws: a file that was damaged.
   try {

@@ -12,6 +12,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <gantry/json.h>
+
 #include "plugins/gvisor/network/base64.h"
 #include "plugins/gvisor/network/netlink.h"
 
@@ -181,7 +183,7 @@ std::string PodNetwork::ToJson() const {
 
 Result<PodNetwork> PodNetwork::FromJson(std::string_view text) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = ReadJson(text, kSpecJson);
     PodNetwork network;
     network.netns = json.at("netns").get<uint64_t>();
     for (const Json& one : json.at("links")) {

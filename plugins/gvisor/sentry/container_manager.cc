@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <gantry/format.h>
+#include <gantry/json.h>
 #include <gantry/number.h>
 
 #include "plugins/gvisor/checkpoint/image.h"
@@ -20,6 +21,10 @@ using Json = nlohmann::json;
 
 /// "containerManager" is how Go's registry calls the type.
 constexpr std::string_view kWait = "containerManager.Wait";
+/// Some 130 bytes and a dozen values a process: room for 32,000, as many as a pod of Kubernetes'
+/// may have where nobody has set another limit.
+constexpr size_t kMaxProcessesBytes = size_t{4} << 20;
+constexpr size_t kMaxProcessesValues = 500'000;
 
 std::string Quoted(const std::string& text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -131,12 +136,12 @@ Outcome<Json> ReadControlFiles(urpc::Client& client, const Json& files, Deadline
   const std::string arg = TextOf({{"Args", files}});
   GANTRY_TRY(const urpc::Answer answer,
              client.Call({.method = kReadFiles, .arg = arg, .fds = {}}, deadline));
-  const Json parsed = Json::parse(answer.result, nullptr, false);
-  const Json& results = MemberOf(parsed, "results");
-  if (!results.is_array() || results.size() != files.size()) {
+  Json parsed = ReadJson(answer.result);
+  const auto results = parsed.is_object() ? parsed.find("results") : parsed.end();
+  if (results == parsed.end() || !results->is_array() || results->size() != files.size()) {
     return NotUnderstood(kReadFiles);
   }
-  return results;
+  return std::move(*results);
 }
 
 std::unexpected<urpc::Failure> NoCgroup(std::string_view what) {
@@ -184,7 +189,7 @@ std::string StartSubcontainerArg(const Subcontainer& container) {
 std::string ExecuteArg(const ExecArgs& args) { return TextOf(ToJson(args)); }
 
 Outcome<int32_t> ReadPid(const urpc::Answer& answer) {
-  const Json pid = Json::parse(answer.result, nullptr, false);
+  const Json pid = ReadJson(answer.result);
   if (!pid.is_number_integer()) {
     return NotUnderstood(kExecuteAsync);
   }
@@ -225,7 +230,7 @@ Outcome<void> ContainerManager::SendWait(urpc::Connection& connection, const std
 
 Outcome<WaitWord> ContainerManager::PeekWait(urpc::Connection& connection, Deadline deadline) {
   GANTRY_TRY(const urpc::Answer answer, connection.Peek(kWait, deadline));
-  const Json word = Json::parse(answer.result, nullptr, false);
+  const Json word = ReadJson(answer.result);
   if (!word.is_number_unsigned()) {
     return NotUnderstood(kWait);
   }
@@ -246,10 +251,18 @@ Outcome<void> ContainerManager::Signal(const SignalTarget& target, uint32_t sign
 
 Outcome<std::vector<ProcessLine>> ContainerManager::Processes(const std::string& id,
                                                               Deadline deadline) {
-  GANTRY_TRY(const urpc::Answer answer, Call("containerManager.Processes", Quoted(id), deadline));
-  const Json all = Json::parse(answer.result, nullptr, false);
+  constexpr std::string_view kMethod = "containerManager.Processes";
+  const std::string arg = Quoted(id);
+  GANTRY_TRY(
+      const urpc::Answer answer,
+      client_.Call({.method = kMethod, .arg = arg, .max_answer = kMaxProcessesBytes}, deadline));
+  const Json all = ReadJson(answer.result, {.values = kMaxProcessesValues});
   std::vector<ProcessLine> lines;
-  for (const Json& one : all.is_array() ? all : Json::array()) {
+  // Null: it has none.
+  if (!all.is_array()) {
+    return all.is_null() ? Outcome<std::vector<ProcessLine>>(lines) : NotUnderstood(kMethod);
+  }
+  for (const Json& one : all) {
     const Json& command = MemberOf(one, "cmd");
     lines.push_back({static_cast<uint32_t>(NumberIn(one, "pid")),
                      static_cast<uint32_t>(NumberIn(one, "ppid")),
@@ -262,7 +275,7 @@ Outcome<std::vector<ProcessLine>> ContainerManager::Processes(const std::string&
 Outcome<Usage> ContainerManager::Event(const std::string& id, Deadline deadline) {
   constexpr std::string_view kMethod = "containerManager.Event";
   GANTRY_TRY(const urpc::Answer answer, Call(kMethod, Quoted(id), deadline));
-  const Json event = Json::parse(answer.result, nullptr, false);
+  const Json event = ReadJson(answer.result);
   const Json& data = MemberOf(MemberOf(event, "event"), "data");
   const Json& memory = MemberOf(MemberOf(data, "memory"), "usage");
   const Json& processes = MemberOf(data, "pids");
@@ -319,7 +332,7 @@ Outcome<Usage> ContainerManager::ReadUsage(const std::string& id, Deadline deadl
 Outcome<RuntimeState> ContainerManager::State(const std::string& id, Deadline deadline) {
   constexpr std::string_view kMethod = "containerManager.ContainerRuntimeState";
   GANTRY_TRY(const urpc::Answer answer, Call(kMethod, Quoted(id), deadline));
-  const Json state = Json::parse(answer.result, nullptr, false);
+  const Json state = ReadJson(answer.result);
   if (!state.is_number_unsigned() || state.get<uint64_t>() > 3) {
     return NotUnderstood(kMethod);
   }

@@ -48,7 +48,7 @@ void Client::Keep(Connection connection) {
 Outcome<Answer> Client::Call(const Request& request, Deadline deadline) {
   GANTRY_TRY(Connection connection, TakeIdle(deadline));
   GANTRY_CHECK_OK(connection.Send(request, deadline));
-  Outcome<Answer> answer = connection.Receive(request.method, deadline);
+  Outcome<Answer> answer = connection.Receive(request.method, deadline, request.max_answer);
   if (IsWhole(answer)) {
     Keep(std::move(connection));
   }

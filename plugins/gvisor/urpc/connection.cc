@@ -11,20 +11,23 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include <gantry/format.h>
+#include <gantry/json.h>
 
 #include "plugins/gvisor/urpc/json_end.h"
+#include "plugins/gvisor/urpc/json_member.h"
 
 namespace gantry::urpc {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kFirstRead = 4096;
+constexpr size_t kFirstRead = kMaxPeekedBytes;
 constexpr size_t kLaterRead = size_t{64} << 10;
 /// Between two tries where the server's queue of connections is full: nothing tells when it
 /// is not (unix(7)).
@@ -134,23 +137,26 @@ Received ReceivePart(int fd, std::span<char> into, std::vector<UniqueFd>& fds) {
   return received;
 }
 
-Outcome<Answer> Parse(std::string_view method, std::string_view text, std::vector<UniqueFd> fds) {
-  const Json answer = Json::parse(text, nullptr, false);
-  if (!answer.is_object()) {
-    return Fails(Cause::kProtocol, method, "the sentry's answer is no JSON");
+Outcome<Answer> AnswerIn(std::string_view method, std::string_view text,
+                         std::vector<UniqueFd> fds) {
+  // What is handed on is text: of values there may be any number here.
+  JsonLimits limits = {.bytes = text.size()};
+  limits.values = std::numeric_limits<size_t>::max();
+  if (const Status checked = CheckJson(text, "answer", limits); !checked) {
+    return Fails(Cause::kProtocol, method,
+                 "the sentry's answer is not taken: " + checked.error().message);
   }
-  const auto success = answer.find("success");
-  if (success == answer.end() || !success->is_boolean()) {
+  const std::string_view success = JsonMember(text, "success");
+  if (success != "true" && success != "false") {
     return Fails(Cause::kProtocol, method, "the sentry's answer does not say whether it did it");
   }
-  if (!success->get<bool>()) {
-    const auto err = answer.find("err");
-    return std::unexpected(Refusal(method, err != answer.end() && err->is_string()
-                                               ? err->get<std::string>()
-                                               : "the sentry does not say why"));
+  if (success == "false") {
+    const Json err = ReadJson(JsonMember(text, "err"));
+    return std::unexpected(
+        Refusal(method, err.is_string() ? err.get<std::string>() : "the sentry does not say why"));
   }
-  const auto result = answer.find("result");
-  return Answer{result == answer.end() ? "null" : result->dump(), std::move(fds)};
+  const std::string_view result = JsonMember(text, "result");
+  return Answer{std::string(result.empty() ? "null" : result), std::move(fds)};
 }
 
 /// An address of at most 108 bytes: of the path itself, or by its directory's descriptor.
@@ -237,7 +243,7 @@ Outcome<void> Connection::Send(const Request& request, Deadline deadline) {
   return {};
 }
 
-Outcome<Answer> Connection::Receive(std::string_view method, Deadline deadline) {
+Outcome<Answer> Connection::Receive(std::string_view method, Deadline deadline, size_t max_answer) {
   std::string text;
   std::vector<UniqueFd> fds;
   JsonEnd end;
@@ -267,12 +273,13 @@ Outcome<Answer> Connection::Receive(std::string_view method, Deadline deadline) 
     if (end.state() == JsonEnd::State::kNoObject) {
       return Fails(Cause::kProtocol, method, "the sentry's answer is no JSON object");
     }
-    if (text.size() > kMaxAnswerBytes) {
+    if (text.size() > max_answer) {
       return Fails(Cause::kProtocol, method,
-                   Format("the sentry's answer has more than {} bytes", kMaxAnswerBytes));
+                   Format("the sentry's answer has more than the {} bytes that are taken of it",
+                          max_answer));
     }
   }
-  return Parse(method, text, std::move(fds));
+  return AnswerIn(method, text, std::move(fds));
 }
 
 Outcome<Answer> Connection::Peek(std::string_view method, Deadline deadline) {
@@ -284,7 +291,7 @@ Outcome<Answer> Connection::Peek(std::string_view method, Deadline deadline) {
     JsonEnd end;
     const size_t taken = end.Feed(text);
     if (end.state() == JsonEnd::State::kEnded) {
-      return Parse(method, std::string_view(text).substr(0, taken), {});
+      return AnswerIn(method, std::string_view(text).substr(0, taken), {});
     }
     if (end.state() == JsonEnd::State::kNoObject || text.size() >= kFirstRead) {
       return Fails(Cause::kProtocol, method, "the sentry's answer is no short JSON object");

@@ -26,8 +26,11 @@ namespace gantry::urpc {
 
 /// More go unseen, or are cut off. Source: pkg/urpc/urpc.go, maxFiles.
 inline constexpr size_t kMaxFds = 128;
-/// Of an answer. A snapshot of /proc of a large pod has about 1 MiB.
-inline constexpr size_t kMaxAnswerBytes = size_t{16} << 20;
+/// Of an answer, where the request says nothing else. The longest of most calls are an error
+/// with a stack, and the times of all of a pod's containers.
+inline constexpr size_t kMaxAnswerBytes = size_t{256} << 10;
+/// Of one that `Peek` reads: a number, or an error.
+inline constexpr size_t kMaxPeekedBytes = 4096;
 
 struct Request {
   /// "containerManager.Signal"
@@ -36,10 +39,14 @@ struct Request {
   std::string_view arg = "null";
   /// Stay the caller's.
   std::span<const int> fds = {};
+  /// A longer answer is none.
+  size_t max_answer = kMaxAnswerBytes;
 };
 
+/// A sentry is not believed: an answer has been found to be JSON of few levels before anybody
+/// gets it (<gantry/json.h>), and who parses the result says how many values it may have.
 struct Answer {
-  /// The JSON text of `result`.
+  /// The JSON text of `result`, as the sentry has written it.
   std::string result;
   std::vector<UniqueFd> fds;
 };
@@ -59,7 +66,8 @@ class Connection {
   Outcome<void> Send(const Request& request, Deadline deadline);
   /// The answer to what was sent. `method` is for errors. Errors: all. After one other than
   /// kRefused and kWorkload the connection is of no use.
-  Outcome<Answer> Receive(std::string_view method, Deadline deadline);
+  Outcome<Answer> Receive(std::string_view method, Deadline deadline,
+                          size_t max_answer = kMaxAnswerBytes);
 
   /// The same, and the answer stays: whoever holds the descriptor can read it once more. For
   /// short answers without descriptors; of several that there are, the first. Errors: as `Receive`.

@@ -31,7 +31,7 @@ class ConnectionTest : public testing::Test {
     if (auto sent = connection->Send(request, Soon()); !sent) {
       return std::unexpected(sent.error());
     }
-    return connection->Receive(request.method, Soon());
+    return connection->Receive(request.method, Soon(), request.max_answer);
   }
 
   Outcome<Answer> CallWithAnswer(const std::string& bytes, bool then_close = false) {
@@ -82,7 +82,7 @@ TEST_F(ConnectionTest, CarriesWhatIsLargerThanABuffer) {
   const std::string large(size_t{3} << 20, 'x');
   const auto answer =
       CallOne([](const Json& request, auto&) { return FakeAnswer::Of(request["arg"]); },
-              {.method = "T.M", .arg = Json(large).dump()});
+              {.method = "T.M", .arg = Json(large).dump(), .max_answer = size_t{4} << 20});
   ASSERT_TRUE(answer) << answer.error().text;
   EXPECT_EQ(answer->result, Json(large).dump());
 }

@@ -21,7 +21,7 @@ namespace gantry::urpc {
 using Json = nlohmann::json;
 
 /// No test waits longer.
-inline Deadline Soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(10); }
+inline Deadline Soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(60); }
 
 struct FakeAnswer {
   /// As it goes onto the socket.
