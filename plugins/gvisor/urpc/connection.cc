@@ -102,43 +102,7 @@ ssize_t SendPart(int fd, std::string_view text, std::span<const int> fds) {
   return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-struct Received {
-  ssize_t bytes = 0;
-  /// Descriptors were lost: too many, or none free.
-  bool truncated = false;
-};
-
-Received ReceivePart(int fd, std::span<char> into, std::vector<UniqueFd>& fds) {
-  ControlBuffer control;
-  iovec part{into.data(), into.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes.data();
-  message.msg_controllen = control.bytes.size();
-  Received received;
-  received.bytes = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (received.bytes < 0) {
-    return received;
-  }
-  received.truncated = (message.msg_flags & MSG_CTRUNC) != 0;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
-      continue;
-    }
-    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int one = -1;
-      std::memcpy(&one, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-      fds.emplace_back(one);
-    }
-  }
-  return received;
-}
-
-Outcome<Answer> AnswerIn(std::string_view method, std::string_view text,
-                         std::vector<UniqueFd> fds) {
+Outcome<Answer> AnswerIn(std::string_view method, std::string_view text) {
   // What is handed on is text: of values there may be any number here.
   JsonLimits limits = {.bytes = text.size()};
   limits.values = std::numeric_limits<size_t>::max();
@@ -156,7 +120,7 @@ Outcome<Answer> AnswerIn(std::string_view method, std::string_view text,
         Refusal(method, err.is_string() ? err.get<std::string>() : "the sentry does not say why"));
   }
   const std::string_view result = JsonMember(text, "result");
-  return Answer{std::string(result.empty() ? "null" : result), std::move(fds)};
+  return Answer{std::string(result.empty() ? "null" : result)};
 }
 
 /// An address of at most 108 bytes: of the path itself, or by its directory's descriptor.
@@ -245,29 +209,25 @@ Outcome<void> Connection::Send(const Request& request, Deadline deadline) {
 
 Outcome<Answer> Connection::Receive(std::string_view method, Deadline deadline, size_t max_answer) {
   std::string text;
-  std::vector<UniqueFd> fds;
   JsonEnd end;
   while (end.state() != JsonEnd::State::kEnded) {
     const size_t before = text.size();
     text.resize(before + (before == 0 ? kFirstRead : kLaterRead));
-    const Received received = ReceivePart(fd_.get(), std::span(text).subspan(before), fds);
+    const ssize_t n = recv(fd_.get(), text.data() + before, text.size() - before, MSG_DONTWAIT);
     const int error = errno;
-    text.resize(before + static_cast<size_t>(std::max<ssize_t>(received.bytes, 0)));
-    if (received.bytes < 0 && error == EAGAIN) {
+    text.resize(before + static_cast<size_t>(std::max<ssize_t>(n, 0)));
+    if (n < 0 && error == EAGAIN) {
       GANTRY_CHECK_OK(Await(fd_.get(), POLLIN, method, deadline));
       continue;
     }
-    if (received.bytes < 0 && error == EINTR) {
+    if (n < 0 && error == EINTR) {
       continue;
     }
-    if (received.bytes < 0) {
+    if (n < 0) {
       return FailsErrno(method, "receive from the sentry", error);
     }
-    if (received.bytes == 0) {
+    if (n == 0) {
       return Fails(Cause::kGone, method, "the sentry left before it had answered");
-    }
-    if (received.truncated || fds.size() > kMaxFds) {
-      return Fails(Cause::kLocal, method, "descriptors of the answer are lost", EMFILE);
     }
     end.Feed(std::string_view(text).substr(before));
     if (end.state() == JsonEnd::State::kNoObject) {
@@ -279,7 +239,7 @@ Outcome<Answer> Connection::Receive(std::string_view method, Deadline deadline, 
                           max_answer));
     }
   }
-  return AnswerIn(method, text, std::move(fds));
+  return AnswerIn(method, text);
 }
 
 Outcome<Answer> Connection::Peek(std::string_view method, Deadline deadline) {
@@ -291,7 +251,7 @@ Outcome<Answer> Connection::Peek(std::string_view method, Deadline deadline) {
     JsonEnd end;
     const size_t taken = end.Feed(text);
     if (end.state() == JsonEnd::State::kEnded) {
-      return AnswerIn(method, std::string_view(text).substr(0, taken), {});
+      return AnswerIn(method, std::string_view(text).substr(0, taken));
     }
     if (end.state() == JsonEnd::State::kNoObject || text.size() >= kFirstRead) {
       return Fails(Cause::kProtocol, method, "the sentry's answer is no short JSON object");

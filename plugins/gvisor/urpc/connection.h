@@ -14,7 +14,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <gantry/deadline.h>
 #include <gantry/error.h>
@@ -24,7 +23,8 @@
 
 namespace gantry::urpc {
 
-/// More go unseen, or are cut off. Source: pkg/urpc/urpc.go, maxFiles.
+/// Of a request: more go unseen, or are cut off. With an answer come none that anybody wants, so
+/// the kernel is given no room for them and closes them. Source: pkg/urpc/urpc.go, maxFiles.
 inline constexpr size_t kMaxFds = 128;
 /// Of an answer, where the request says nothing else. The longest of most calls are an error
 /// with a stack, and the times of all of a pod's containers.
@@ -48,7 +48,6 @@ struct Request {
 struct Answer {
   /// The JSON text of `result`, as the sentry has written it.
   std::string result;
-  std::vector<UniqueFd> fds;
 };
 
 /// Thread: one at a time.

@@ -6,8 +6,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <future>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -16,6 +19,11 @@
 
 namespace gantry::urpc {
 namespace {
+
+size_t OpenDescriptors() {
+  return static_cast<size_t>(
+      std::ranges::distance(std::filesystem::directory_iterator("/proc/self/fd")));
+}
 
 class ConnectionTest : public testing::Test {
  protected:
@@ -55,27 +63,40 @@ TEST_F(ConnectionTest, CarriesARequestAndItsAnswer) {
   EXPECT_EQ(seen, Json::parse(R"({"method":"containerManager.Wait","arg":"k1"})"));
 }
 
-TEST_F(ConnectionTest, CarriesDescriptorsBothWays) {
+TEST_F(ConnectionTest, CarriesDescriptors) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   const UniqueFd reader(ends[0]);
-  UniqueFd writer(ends[1]);
+  const UniqueFd writer(ends[1]);
   const auto answer = CallOne(
-      [&](const Json&, std::vector<UniqueFd>& fds) {
-        FakeAnswer back = FakeAnswer::Of(fds.size());
-        for (const UniqueFd& fd : fds) {
-          back.fds.push_back(dup(fd.get()));
-        }
-        return back;
+      [](const Json&, std::vector<UniqueFd>& fds) {
+        EXPECT_EQ(write(fds.at(1).get(), "x", 1), 1);
+        return FakeAnswer::Of(fds.size());
       },
       {.method = "T.M", .fds = std::array{writer.get(), writer.get()}});
   ASSERT_TRUE(answer) << answer.error().text;
   EXPECT_EQ(answer->result, "2");
-  ASSERT_EQ(answer->fds.size(), 2U);
-  EXPECT_EQ(write(answer->fds[1].get(), "x", 1), 1);
   char byte = 0;
   EXPECT_EQ(read(reader.get(), &byte, 1), 1);
-  EXPECT_NE(fcntl(answer->fds[0].get(), F_GETFD) & FD_CLOEXEC, 0);
+}
+
+/// To close one may take as long as a file system of its owner's likes.
+TEST_F(ConnectionTest, TakesNoDescriptorsFromASentry) {
+  const os::TempDir folder = os::TempDir::Create().value();
+  const UniqueFd sent(dup(STDERR_FILENO));
+  const size_t before = OpenDescriptors();
+  const FakeSentry sentry(folder.path() + "/s", [&sent](const Json&, auto&) {
+    FakeAnswer back = FakeAnswer::Of(1);
+    back.fds.assign(kMaxFds, sent.get());
+    return back;
+  });
+  auto connection = Connection::Open(folder.path() + "/s", Soon());
+  ASSERT_TRUE(connection && connection->Send({.method = "T.M"}, Soon()));
+  const auto answer = connection->Receive("T.M", Soon());
+  ASSERT_TRUE(answer) << answer.error().text;
+  EXPECT_EQ(answer->result, "1");
+  // Its listener and both ends of the connection.
+  EXPECT_LE(OpenDescriptors(), before + 3);
 }
 
 TEST_F(ConnectionTest, CarriesWhatIsLargerThanABuffer) {

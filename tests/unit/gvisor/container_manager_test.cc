@@ -76,8 +76,8 @@ TEST_F(ContainerManagerTest, ExecutesAProcess) {
   EXPECT_EQ(arg["KUID"], 1000);
   EXPECT_TRUE(arg["Capabilities"].is_null());
   EXPECT_EQ(arg["GuestFDs"], Json::parse("[0,1,2]"));
-  EXPECT_EQ(*ReadPid({.result = "7", .fds = {}}), 7);
-  EXPECT_EQ(ReadPid({.result = "{}", .fds = {}}).error().cause, urpc::Cause::kProtocol);
+  EXPECT_EQ(*ReadPid({.result = "7"}), 7);
+  EXPECT_EQ(ReadPid({.result = "{}"}).error().cause, urpc::Cause::kProtocol);
 }
 
 TEST_F(ContainerManagerTest, HandsOverTheNetwork) {
