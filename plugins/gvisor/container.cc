@@ -181,13 +181,15 @@ Result<std::vector<ProcessInfo>> GvisorContainer::Processes() {
 
 Result<std::unique_ptr<Process>> GvisorContainer::Exec(const ExecRequest& request,
                                                        ProcessContext& context) {
-  return std::make_unique<GvisorExec>(ExecPlace{id_, bundle_, pod_, execs_}, request, context);
+  return std::make_unique<GvisorExec>(ExecPlace{id_, bundle_, pod_, execs_, rights_}, request,
+                                      context);
 }
 
 Result<std::unique_ptr<Process>> GvisorContainer::RecoverExec(const ExecRequest& request,
                                                               ProcessContext& context,
                                                               bool started) {
-  auto exec = std::make_unique<GvisorExec>(ExecPlace{id_, bundle_, pod_, execs_}, request, context);
+  auto exec = std::make_unique<GvisorExec>(ExecPlace{id_, bundle_, pod_, execs_, rights_}, request,
+                                           context);
   if (started) {
     GANTRY_CHECK_OK(exec->Recover());
   }

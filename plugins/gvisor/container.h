@@ -16,6 +16,7 @@
 
 #include "plugins/gvisor/container_hooks.h"
 #include "plugins/gvisor/pod.h"
+#include "plugins/gvisor/process_spec.h"
 #include "plugins/gvisor/spec.h"
 #include "plugins/gvisor/stats/container_stats.h"
 
@@ -49,6 +50,7 @@ class GvisorContainer : public Container {
         context_(context),
         pod_(std::move(pod)),
         execs_(std::make_shared<ExecTable>()),
+        rights_(RightsIn(request.spec_json)),
         stats_(id_.str(), bundle_),
         hooks_(id_, bundle_, pod_->context()) {}
 
@@ -95,6 +97,7 @@ class GvisorContainer : public Container {
   ContainerContext& context_;
   const std::shared_ptr<Pod> pod_;
   const std::shared_ptr<ExecTable> execs_;
+  const Capabilities rights_;
   ContainerStats stats_;
   ContainerHooks hooks_;
 };

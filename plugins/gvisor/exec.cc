@@ -52,7 +52,10 @@ Status GvisorExec::Start() {
     return Fail(Code::kFailedPrecondition, "exec '{}' in container '{}': its sandbox has ended",
                 request_.id.str(), place_.container.str());
   }
-  GANTRY_TRY(ExecArgs args, ReadProcess(request_.process_json, place_.container.str()));
+  GANTRY_TRY(ExecArgs args, ReadProcess(request_.process_json,
+                                        {.container = place_.container.str(),
+                                         .rights = place_.rights,
+                                         .net_raw = AllowsRawSockets(place_.pod->record().conf)}));
   args.terminal = request_.terminal;
   // Of one before it with that id, which an engine has deleted that had only its record.
   GANTRY_CHECK_OK(RemoveFile(Path()));

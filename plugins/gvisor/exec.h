@@ -26,6 +26,8 @@ struct ExecPlace {
   std::string bundle;
   std::shared_ptr<Pod> pod;
   std::shared_ptr<ExecTable> table;
+  /// Of the container's init.
+  Capabilities rights;
 };
 
 /// Thread: workers, as `Process`.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/gvisor/process_spec.h"
 
+#include <linux/capability.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -90,26 +93,55 @@ Result<uint64_t> Mask(const Json& names) {
   return mask;
 }
 
-Status ReadCapabilities(const Json& all, ExecArgs& args) {
-  if (!all.is_object()) {
-    return {};
-  }
+constexpr std::array<std::pair<const char*, uint64_t Capabilities::*>, 5> kSets = {{
+    {"permitted", &Capabilities::permitted},
+    {"inheritable", &Capabilities::inheritable},
+    {"effective", &Capabilities::effective},
+    {"bounding", &Capabilities::bounding},
+    {"ambient", &Capabilities::ambient},
+}};
+
+Result<Capabilities> ReadCapabilities(const Json& all) {
   Capabilities to;
-  GANTRY_TRY(to.permitted, Mask(Member(all, "permitted")));
-  GANTRY_TRY(to.inheritable, Mask(Member(all, "inheritable")));
-  GANTRY_TRY(to.effective, Mask(Member(all, "effective")));
-  GANTRY_TRY(to.bounding, Mask(Member(all, "bounding")));
-  GANTRY_TRY(to.ambient, Mask(Member(all, "ambient")));
-  args.capabilities = to;
-  return {};
+  for (const auto& [name, set] : kSets) {
+    GANTRY_TRY(to.*set, Mask(Member(all, name)));
+  }
+  return to;
+}
+
+/// All that some process of a container may ever come to.
+uint64_t UnionOf(const Capabilities& rights) {
+  uint64_t all = 0;
+  for (const auto& [name, set] : kSets) {
+    all |= rights.*set;
+  }
+  return all;
+}
+
+Capabilities WithinPlace(Capabilities asked, const ProcessPlace& place) {
+  constexpr uint64_t kNetRaw = uint64_t{1} << CAP_NET_RAW;
+  const uint64_t most = UnionOf(place.rights) & ~(place.net_raw ? 0 : kNetRaw);
+  for (const auto& [name, set] : kSets) {
+    asked.*set &= most;
+  }
+  return asked;
 }
 
 }  // namespace
 
-Result<ExecArgs> ReadProcess(const std::string& process_json, const std::string& container) {
+Capabilities RightsIn(const std::string& spec_json) {
+  const Json spec = ReadJson(spec_json, kSpecJson);
+  return ReadCapabilities(Member(Member(spec, "process"), "capabilities")).value_or(Capabilities());
+}
+
+bool AllowsRawSockets(const std::string& conf_json) {
+  return Member(ReadJson(conf_json, kSpecJson), "EnableRaw") == true;
+}
+
+Result<ExecArgs> ReadProcess(const std::string& process_json, const ProcessPlace& place) {
   const Json process = ReadJson(process_json, kSpecJson);
   ExecArgs args;
-  args.container = container;
+  args.container = place.container;
   args.argv = Texts(Member(process, "args"));
   if (args.argv.empty()) {
     return Fail(Code::kInvalidArgument, "read a process: it has no args");
@@ -126,7 +158,11 @@ Result<ExecArgs> ReadProcess(const std::string& process_json, const std::string&
   }
   args.no_new_privileges = Member(process, "noNewPrivileges") == true;
   args.terminal = Member(process, "terminal") == true;
-  GANTRY_CHECK_OK(ReadCapabilities(Member(process, "capabilities"), args));
+  Capabilities asked = place.rights;
+  if (const Json& all = Member(process, "capabilities"); all.is_object()) {
+    GANTRY_TRY(asked, ReadCapabilities(all));
+  }
+  args.capabilities = WithinPlace(asked, place);
   return args;
 }
 

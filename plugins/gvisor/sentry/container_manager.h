@@ -75,7 +75,7 @@ struct ExecArgs {
   uint32_t gid = 0;
   std::vector<uint32_t> additional_gids;
 
-  /// None: as a process without any privilege has them.
+  /// None: as root has them, for uid 0 all, and a bounding set that is full for any.
   std::optional<Capabilities> capabilities;
   bool no_new_privileges = false;
   bool terminal = false;

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "core/os/fs.h"
+#include "plugins/gvisor/process_spec.h"
 #include "plugins/gvisor/sentry/durable_call.h"
 #include "tests/unit/gvisor/fake_container.h"
 #include "tests/unit/gvisor/fake_sentry.h"
@@ -38,13 +39,25 @@ class ExecTest : public testing::Test {
                                         [](const SentryState&) { return Status(); }));
   }
 
-  std::unique_ptr<GvisorExec> Make() {
+  std::unique_ptr<GvisorExec> Make(std::string process_json = R"({"args":["true"],"cwd":"/"})") {
     ExecRequest request;
     request.id = *ExecId::Parse("x");
-    request.process_json = R"({"args":["true"],"cwd":"/"})";
-    return std::make_unique<GvisorExec>(
-        ExecPlace{*ContainerId::Parse("c1"), folder_.path(), pod_, std::make_shared<ExecTable>()},
-        std::move(request), context_);
+    request.process_json = std::move(process_json);
+    return std::make_unique<GvisorExec>(ExecPlace{.container = *ContainerId::Parse("c1"),
+                                                  .bundle = folder_.path(),
+                                                  .pod = pod_,
+                                                  .table = std::make_shared<ExecTable>(),
+                                                  .rights = RightsIn(spec_)},
+                                        std::move(request), context_);
+  }
+
+  /// The sets that an exec is started with, by their names; `net_raw`: as its sentry was started.
+  Json RightsOf(std::string process_json, bool net_raw) {
+    Flags flags;
+    flags.all["net-raw"] = net_raw ? "true" : "false";
+    EXPECT_TRUE(pod_->Change([&](PodRecord& record) { record.conf = flags.ConfJson(); }));
+    EXPECT_FALSE(Make(std::move(process_json))->Start());
+    return asked_for_["Capabilities"];
   }
 
   os::TempDir folder_ = os::TempDir::Create().value();
@@ -54,12 +67,16 @@ class ExecTest : public testing::Test {
       std::make_shared<Pod>(*SandboxId::Parse("p1"), Namespace(), sandbox_, Options(), Flags());
   Heard heard_;
   FakeProcessContext context_{"c1", heard_};
+  std::string spec_ = "{}";
   std::atomic<int> asked_ = 0;
+  /// The last that was to be started.
+  Json asked_for_;
   FakeSentry server_{socket_, [this](const Json& request, std::vector<UniqueFd>&) {
                        if (request["method"] != kExecuteAsync) {
                          return FakeAnswer::Of(Json::object());
                        }
                        ++asked_;
+                       asked_for_ = request["arg"];
                        return FakeAnswer::Refusing("no such file or directory");
                      }};
 };
@@ -104,6 +121,51 @@ TEST_F(ExecTest, TellsTheNextEngineHowItHasEnded) {
   EXPECT_TRUE(Make()->Recover());
   EXPECT_THAT(heard_.words(), ElementsAre("exited 3"));
   EXPECT_THAT(sandbox_.stored, IsEmpty());
+}
+
+constexpr uint64_t kChown = 1 << 0;
+constexpr uint64_t kKill = 1 << 5;
+constexpr uint64_t kNetRaw = 1 << 13;
+
+constexpr const char* kSpecWithRights = R"({"process":{"capabilities":{
+    "bounding":["CAP_CHOWN","CAP_KILL","CAP_NET_RAW"],"effective":["CAP_CHOWN","CAP_NET_RAW"],
+    "permitted":["CAP_CHOWN","CAP_NET_RAW"]}}})";
+
+Json SetsOf(uint64_t bounding, uint64_t effective) {
+  return {{"BoundingCaps", bounding},
+          {"EffectiveCaps", effective},
+          {"PermittedCaps", effective},
+          {"InheritableCaps", 0},
+          {"AmbientCaps", 0}};
+}
+
+TEST_F(ExecTest, HasTheContainersRightsWhereItSaysNothingOfThem) {
+  spec_ = kSpecWithRights;
+  EXPECT_EQ(RightsOf(R"({"args":["true"]})", true),
+            SetsOf(kChown | kKill | kNetRaw, kChown | kNetRaw));
+  EXPECT_EQ(RightsOf(R"({"args":["true"],"capabilities":null})", false),
+            SetsOf(kChown | kKill, kChown));
+}
+
+TEST_F(ExecTest, HasNoRightsInAContainerThatHasNone) {
+  EXPECT_EQ(RightsOf(R"({"args":["true"],"user":{"uid":0,"gid":0}})", true), SetsOf(0, 0));
+}
+
+TEST_F(ExecTest, HasNoRightThatItsContainerHasNot) {
+  spec_ = kSpecWithRights;
+  EXPECT_EQ(RightsOf(R"({"args":["true"],"capabilities":{
+                "bounding":["CAP_KILL","CAP_SYS_ADMIN"],"effective":["CAP_KILL","CAP_SYS_ADMIN"],
+                "permitted":["CAP_KILL","CAP_SYS_ADMIN"]}})",
+                     true),
+            SetsOf(kKill, kKill));
+}
+
+TEST_F(ExecTest, HasRawSocketsOnlyWhereItsSentryWasStartedWithThem) {
+  spec_ = kSpecWithRights;
+  const std::string process = R"({"args":["true"],"capabilities":{
+      "bounding":["CAP_NET_RAW"],"effective":["CAP_NET_RAW"],"permitted":["CAP_NET_RAW"]}})";
+  EXPECT_EQ(RightsOf(process, false), SetsOf(0, 0));
+  EXPECT_EQ(RightsOf(process, true), SetsOf(kNetRaw, kNetRaw));
 }
 
 }  // namespace
