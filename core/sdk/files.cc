@@ -36,6 +36,25 @@ Result<size_t> ReadInto(int fd, char* out, size_t bytes, const std::string& path
   return done;
 }
 
+/// A regular file, as those of procfs are, too. Looked at before it is opened: a FIFO would wait
+/// for its other end, and a device may do anything.
+Result<UniqueFd> OpenToRead(const std::string& path) {
+  const UniqueFd place(open(path.c_str(), O_PATH | O_CLOEXEC));
+  struct stat info = {};
+  if (!place || fstat(place.get(), &info) != 0) {
+    return FailErrno(errno, "open '{}'", path);
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return Fail(Code::kInvalidArgument, "open '{}': it is no regular file", path);
+  }
+  UniqueFd fd(
+      open(Format("/proc/self/fd/{}", place.get()).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!fd) {
+    return FailErrno(errno, "open '{}'", path);
+  }
+  return fd;
+}
+
 std::vector<std::string> NamesIn(DIR* dir) {
   std::vector<std::string> names;
   while (const dirent* entry = readdir(dir)) {
@@ -75,10 +94,7 @@ Status RemoveAt(int parent, const std::string& name, const std::string& shown) {
 }  // namespace
 
 Result<std::string> ReadFile(const std::string& path, size_t max_bytes) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  if (!fd) {
-    return FailErrno(errno, "open '{}'", path);
-  }
+  GANTRY_TRY(const UniqueFd fd, OpenToRead(path));
   std::string data;
   constexpr size_t kStep = 16384;
   for (;;) {

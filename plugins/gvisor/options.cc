@@ -91,6 +91,21 @@ Status SetFlags(Options& options, const std::string& key, const Json& value) {
   return {};
 }
 
+Status SetImagePrefixes(Options& options, const std::string& key, const Json& value) {
+  if (!value.is_array()) {
+    return WrongType(key, "a list of directories", value);
+  }
+  options.image_prefixes.clear();
+  for (const Json& one : value) {
+    if (!one.is_string() || !one.get_ref<const std::string&>().starts_with('/')) {
+      return Fail(Code::kInvalidArgument, "check option '{}': {} is no absolute path", key,
+                  one.dump(-1, ' ', false, Json::error_handler_t::replace));
+    }
+    options.image_prefixes.push_back(one.get<std::string>());
+  }
+  return {};
+}
+
 Status Accept(Options&, const std::string&, const Json&) { return {}; }
 
 const std::map<std::string, Setter, std::less<>>& Setters() {
@@ -100,6 +115,7 @@ const std::map<std::string, Setter, std::less<>>& Setters() {
       {"log_path", AbsolutePath(&Options::log_path)},
       {"log_level", Text(&Options::log_level)},
       {"runsc_config", SetFlags},
+      {"image_prefixes", SetImagePrefixes},
       {"warm", SetWarm},
       {"timeout_ms", SetTimeout},
       // Of the other shim, without effect here: there is no shim of its own, pods are one

@@ -28,6 +28,9 @@ struct Options {
   std::string log_level;
   /// `runsc_config`: flags of runsc by name, without dashes.
   std::map<std::string, std::string> runsc_config;
+  /// `image_prefixes`: directories below which the images lie that annotations may name as a
+  /// container's root. None: annotations may name none.
+  std::vector<std::string> image_prefixes;
   /// `warm`: sandboxes that are booted and wait for a pod.
   uint32_t warm = 0;
   /// `timeout_ms`: how long a step of starting a sandbox may take, where the core's own limit

@@ -14,6 +14,7 @@
 #include "plugins/gvisor/out_of_memory.h"
 #include "plugins/gvisor/pod_forward.h"
 #include "plugins/gvisor/pod_network.h"
+#include "plugins/gvisor/root_image.h"
 #include "plugins/gvisor/stdio/streams.h"
 
 namespace gantry::gvisor {
@@ -53,6 +54,7 @@ Status RootContainer::ReadRequest(const ContainerRequest& request,
 
 Status RootContainer::Create(const ContainerRequest& request, const Launcher& launcher) {
   GANTRY_CHECK_OK(ReadRequest(request));
+  GANTRY_CHECK_OK(CheckRootImage(spec_, pod().options()));
   GANTRY_CHECK_OK(hooks().Begin());
   if (!checkpoint_.empty()) {
     GANTRY_CHECK_OK(CheckImage(checkpoint_, *launcher.runsc));

@@ -13,6 +13,7 @@
 #include "plugins/gvisor/launch/filestore.h"
 #include "plugins/gvisor/launch/sentry_start.h"
 #include "plugins/gvisor/out_of_memory.h"
+#include "plugins/gvisor/root_image.h"
 #include "plugins/gvisor/sentry/durable_call.h"
 
 namespace gantry::gvisor {
@@ -92,6 +93,7 @@ Status SubContainer::Create() {
   }
   GANTRY_TRY([[maybe_unused]] const auto sentry, RunningSentry());
   GANTRY_CHECK_OK(ReadSpec());
+  GANTRY_CHECK_OK(CheckRootImage(spec_, pod().options()));
   GANTRY_CHECK_OK(hooks().Begin());
   GANTRY_TRY([[maybe_unused]] const auto cgroups, context().MakeCgroups());
   Status made = OpenFiles(true);

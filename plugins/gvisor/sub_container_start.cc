@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The start of a further container of a pod, by whichever engine, and how its end is asked for.
-#include <fcntl.h>
-
-#include <cerrno>
 #include <utility>
 
 #include <gantry/format.h>
 
+#include "plugins/gvisor/root_image.h"
 #include "plugins/gvisor/sentry/durable_call.h"
 #include "plugins/gvisor/sub_container.h"
 
@@ -96,11 +94,8 @@ Result<urpc::Connection> SubContainer::SendStart(const Streams& streams, Deadlin
       fds.push_back(gofer_.connections[next++].get());
       continue;
     }
-    images.emplace_back(open(mount.source.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!images.back()) {
-      return FailErrno(errno, "open the image '{}'", mount.source);
-    }
-    fds.push_back(images.back().get());
+    GANTRY_TRY(UniqueFd image, OpenRootImage(mount.source, pod().options()));
+    fds.push_back(images.emplace_back(std::move(image)).get());
   }
   auto wait =
       sentry->Start(container, fds, {.start = Name("start"), .wait = Name("wait")}, deadline);

@@ -26,8 +26,8 @@ std::string Configuration(const std::string& runsc, const std::string& folder, i
   std::string text = Format(
       "version: 1\ndefault_handler: gvisor\nhandlers:\n  gvisor:\n    backend: gvisor\n"
       "    options:\n      binary_name: {}\n      root: {}/gantry\n      warm: {}\n"
-      "      runsc_config:\n",
-      runsc, folder, warm);
+      "      image_prefixes: [{}]\n      runsc_config:\n",
+      runsc, folder, warm, folder);
   for (const std::string& flag : Flags()) {
     const size_t equals = flag.find('=');
     text += Format("        {}: \"{}\"\n", flag.substr(2, equals - 2), flag.substr(equals + 1));

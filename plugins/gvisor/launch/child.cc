@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/nsfs.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -88,9 +90,13 @@ Status Isolate(const Spec& spec, bool network, SpawnRequest& request) {
     request.uid_map = spec.uids;
     request.gid_map = spec.gids;
   } else {
-    UniqueFd space(open(spec.userns_path.c_str(), O_RDONLY | O_CLOEXEC));
+    UniqueFd space(open(spec.userns_path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     if (!space) {
       return FailErrno(errno, "open the user namespace '{}'", spec.userns_path);
+    }
+    if (ioctl(space.get(), NS_GET_NSTYPE) != CLONE_NEWUSER) {
+      return Fail(Code::kInvalidArgument, "open the user namespace '{}': it is none",
+                  spec.userns_path);
     }
     request.namespaces.emplace_back(std::move(space), CLONE_NEWUSER);
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/gvisor/launch/sentry_start.h"
 
-#include <fcntl.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "plugins/gvisor/launch/gofer.h"
 #include "plugins/gvisor/network/netns.h"
 #include "plugins/gvisor/out_of_memory.h"
+#include "plugins/gvisor/root_image.h"
 #include "plugins/gvisor/sentry/durable_call.h"
 #include "plugins/gvisor/sentry/exit_wait.h"
 #include "plugins/gvisor/stats/host_cgroup.h"
@@ -145,6 +145,9 @@ class Starter {
       return Fail(Code::kFailedPrecondition, "use '{}': {}", plan_.runsc.runsc.path,
                   WhyMixed(plan_.runsc));
     }
+    if (!plan_.spec.HasRootOfGofer() && !plan_.image) {
+      GANTRY_TRY(plan_.image, OpenRootImage(plan_.spec.mounts.front().source, pod_.options()));
+    }
     record_.by_create = !plan_.by_create.empty();
     if (!plan_.spec.has_netns && pod_.flags().network == Network::kSandbox) {
       pod_.UseHostNetwork();
@@ -199,19 +202,10 @@ class Starter {
       } else if (plan_.image) {
         files.push_back(std::move(plan_.image));
       } else {
-        GANTRY_TRY(UniqueFd image, OpenImage(mount.source));
-        files.push_back(std::move(image));
+        return Fail(Code::kInternal, "boot: its image '{}' is not open", mount.source);
       }
     }
     return files;
-  }
-
-  static Result<UniqueFd> OpenImage(const std::string& path) {
-    UniqueFd image(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!image) {
-      return FailErrno(errno, "open the image '{}'", path);
-    }
-    return image;
   }
 
   Result<BootPlan> PlanBoot(std::vector<UniqueFd> filestores) {
