@@ -46,6 +46,23 @@ bool IsOurs(std::string_view name) {
   return std::ranges::contains(kNames, name);
 }
 
+/// A flag whose values the sentry numbers.
+struct Choice {
+  const char* name = nullptr;
+  const char* field = nullptr;
+  std::array<std::string_view, 3> values{};
+};
+
+/// Those that the sentry asks for with each container. Source: runsc/config/config.go;
+/// runsc/boot/vfs.go.
+constexpr std::array<Choice, 3> kChoices = {{
+    {"host-fifo", "HostFifo", {"none", "open"}},
+    {"character-device-policy",
+     "CharacterDevicePolicy",
+     {"emulated-only", "prefer-emulated", "passthrough"}},
+    {"in-sandbox-cgroup", "InSandboxCgroup", {"v1", "v2"}},
+}};
+
 class Reader {
  public:
   explicit Reader(const Flags& flags) : flags_(flags) {}
@@ -145,9 +162,17 @@ Status CheckPossible(const Flags& flags) {
   if (!read.Is("directfs", true)) {
     return Bad("directfs", "false", "this backend gives sentries the files directly");
   }
-  for (const char* name : {"nvproxy", "tpuproxy", "rootless", "rdmaproxy"}) {
+  for (const char* name :
+       {"nvproxy", "tpuproxy", "rootless", "rdmaproxy", "reproduce-nat", "reproduce-nftables"}) {
     if (read.Is(name, false)) {
       return Bad(name, "true", "this backend cannot do that");
+    }
+  }
+  for (const char* name : {"qdisc-tbf-rate", "qdisc-tbf-burst", "num-network-channels",
+                           "network-processors-per-channel"}) {
+    const std::string* text = read.Find(name);
+    if (text != nullptr && ParseNumber(*text).value_or(-1) < 0) {
+      return Bad(name, *text, "must be a number");
     }
   }
   const std::string* stop = read.Find("control-rpc-stop-timeout");
@@ -218,11 +243,17 @@ NetworkOptions Flags::NetworkFlags() const {
   options.gvisor_gro = read.Is("gvisor-gro", options.gvisor_gro);
   options.tx_checksum_offload = read.Is("tx-checksum-offload", options.tx_checksum_offload);
   options.rx_checksum_offload = read.Is("rx-checksum-offload", options.rx_checksum_offload);
-  if (const std::string* qdisc = read.Find("qdisc"); qdisc && *qdisc == "none") {
-    options.qdisc = QueueingDiscipline::kNone;
+  if (const std::string* qdisc = read.Find("qdisc"); qdisc != nullptr) {
+    options.qdisc = *qdisc == "none"  ? QueueingDiscipline::kNone
+                    : *qdisc == "tbf" ? QueueingDiscipline::kTbf
+                                      : QueueingDiscipline::kFifo;
   }
+  options.tbf_rate = static_cast<uint64_t>(read.Number("qdisc-tbf-rate", 0));
+  options.tbf_burst = static_cast<uint64_t>(read.Number("qdisc-tbf-burst", 0));
   options.log_packets = read.Is("log-packets", false);
   options.channels = static_cast<uint32_t>(read.Number("num-network-channels", 1));
+  options.processors_per_channel =
+      static_cast<uint32_t>(read.Number("network-processors-per-channel", 0));
   return options;
 }
 
@@ -241,8 +272,14 @@ std::string Flags::ConfJson() const {
                {"OCISeccomp", read.Is("oci-seccomp", false)},
                {"DCache", read.Number("dcache", -1)},
                {"FDLimit", read.Number("fdlimit", -1)}};
-  if (const std::string* version = read.Find("in-sandbox-cgroup"); version && *version == "v2") {
-    conf["InSandboxCgroup"] = 1;
+  // Only where it says something: releases without such a flag do not know the field.
+  for (const auto& [name, field, values] : kChoices) {
+    const std::string* value = read.Find(name);
+    const auto found =
+        value == nullptr || value->empty() ? values.end() : std::ranges::find(values, *value);
+    if (found != values.end() && found != values.begin()) {
+      conf[field] = found - values.begin();
+    }
   }
   return conf.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

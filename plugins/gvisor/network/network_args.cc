@@ -67,21 +67,26 @@ class Writer {
   Json InterfaceOf(const Link& link) const {
     const uint32_t host_gso = options_.host_gso ? link.gso_max_bytes : 0;
     const bool gvisor_gso = host_gso == 0 && options_.gvisor_gso;
-    return {{"Name", link.name},
-            {"InterfaceIndex", link.index},
-            {"MTU", link.mtu},
-            {"Addresses", AddressesOf(link)},
-            {"Routes", RoutesOf(link)},
-            {"GSOMaxSize", gvisor_gso ? kGvisorGsoMaxBytes : host_gso},
-            {"GVisorGSOEnabled", gvisor_gso},
-            {"GVisorGRO", options_.gvisor_gro},
-            {"TXChecksumOffload", options_.tx_checksum_offload},
-            {"RXChecksumOffload", options_.rx_checksum_offload},
-            {"LinkAddress", ToBase64(link.mac)},
-            {"QDisc", static_cast<int>(options_.qdisc)},
-            {"Neighbors", NeighboursOf(link)},
-            {"NumChannels", options_.channels},
-            {"ProcessorsPerChannel", 0}};
+    Json args = {{"Name", link.name},
+                 {"InterfaceIndex", link.index},
+                 {"MTU", link.mtu},
+                 {"Addresses", AddressesOf(link)},
+                 {"Routes", RoutesOf(link)},
+                 {"GSOMaxSize", gvisor_gso ? kGvisorGsoMaxBytes : host_gso},
+                 {"GVisorGSOEnabled", gvisor_gso},
+                 {"GVisorGRO", options_.gvisor_gro},
+                 {"TXChecksumOffload", options_.tx_checksum_offload},
+                 {"RXChecksumOffload", options_.rx_checksum_offload},
+                 {"LinkAddress", ToBase64(link.mac)},
+                 {"QDisc", static_cast<int>(options_.qdisc)},
+                 {"Neighbors", NeighboursOf(link)},
+                 {"NumChannels", options_.channels},
+                 {"ProcessorsPerChannel", options_.processors_per_channel}};
+    if (options_.qdisc == QueueingDiscipline::kTbf) {
+      args["TBFRate"] = options_.tbf_rate;
+      args["TBFBurst"] = options_.tbf_burst;
+    }
+    return args;
   }
 
   /// The default route that the kernel would take: the sentry knows one of each family.

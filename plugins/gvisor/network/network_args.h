@@ -13,7 +13,12 @@
 namespace gantry::gvisor {
 
 /// As the sentry numbers them.
-enum class QueueingDiscipline { kNone = 0, kFifo = 1 };
+enum class QueueingDiscipline {
+  kNone = 0,
+  kFifo = 1,
+  /// Limits what is sent. Of releases since 2026-05.
+  kTbf = 2,
+};
 
 /// The flags of `runsc` that speak of the network, with its own defaults.
 struct NetworkOptions {
@@ -26,8 +31,13 @@ struct NetworkOptions {
   bool tx_checksum_offload = false;
   bool rx_checksum_offload = true;
   QueueingDiscipline qdisc = QueueingDiscipline::kFifo;
+  /// `-qdisc-tbf-rate`, in bytes a second, and `-qdisc-tbf-burst`, in bytes.
+  uint64_t tbf_rate = 0;
+  uint64_t tbf_burst = 0;
   /// `-num-network-channels`: sockets for each interface, at least one.
   uint32_t channels = 1;
+  /// `-network-processors-per-channel`: 0, as many as there are processors for it.
+  uint32_t processors_per_channel = 0;
   /// `-log-packets`: each of them is a line in the sentry's debug log.
   bool log_packets = false;
   /// Not a flag: a spec whose sysctl `net.ipv6.conf.all.disable_ipv6` is not 0 goes without.
