@@ -42,6 +42,7 @@ std::string PodRecord::ToJson() const {
                      {"conf", conf},
                      {"volumes", volumes},
                      {"host_network", host_network},
+                     {"no_ipv6", no_ipv6},
                      {"netns", netns},
                      {"network", network},
                      {"started", state.started},
@@ -76,6 +77,7 @@ Result<PodRecord> PodRecord::FromJson(const std::string& text) {
     json.at("stopped").get_to(record.state.stopped);
     // Not there where an engine before these has saved it.
     record.volumes = json.value("volumes", std::vector<Volume>());
+    record.no_ipv6 = json.value("no_ipv6", false);
     record.runs_hooks = json.value("runs_hooks", false);
     record.oom_kills = json.value("oom_kills", uint64_t{0});
     record.by_create = json.value("by_create", false);

@@ -49,6 +49,8 @@ struct PodRecord {
   /// Those that its sentry knows, of all its containers.
   std::vector<Volume> volumes;
   bool host_network = false;
+  /// What is taken of the pod's network is IPv4 alone.
+  bool no_ipv6 = false;
   /// What was in the pod's network namespace before it was taken.
   std::string netns;
   std::string network;

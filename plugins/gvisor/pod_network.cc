@@ -42,6 +42,7 @@ Result<std::optional<NetworkSetup>> TakeNetwork(Pod& pod, bool is_restore) {
   GANTRY_TRY(const PodNetwork network, FindOut(pod, path));
   NetworkOptions options = pod.flags().NetworkFlags();
   options.is_restore = is_restore;
+  options.ipv6 = !pod.record().no_ipv6;
   NetworkSetup setup = {.args = NetworkArgs(network, options), .sockets = {}};
   if (network.HasInterfaces()) {
     GANTRY_TRY(setup.sockets, OpenSockets(path, network, options));

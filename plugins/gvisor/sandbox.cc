@@ -135,7 +135,7 @@ void GvisorSandbox::SayWhatIsIgnored() {
     say("the node's ipc namespace is asked for");
   }
   for (const auto& [name, value] : config_.sysctls) {
-    if (name != "fs.nr_open") {
+    if (name != "fs.nr_open" && name != kNoIpv6) {
       say(Format("sysctl '{}'", name));
     }
   }

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <gantry/json.h>
+#include <gantry/number.h>
 
 namespace gantry::gvisor {
 namespace {
@@ -139,6 +140,7 @@ class Maker {
     FixProcess();
     GANTRY_CHECK_OK(FixRoot());
     FixNamespaces();
+    GANTRY_CHECK_OK(ReadSysctls());
     spec_.uids = Mappings(document_["linux"], "uidMappings");
     spec_.gids = Mappings(document_["linux"], "gidMappings");
     FixMounts();
@@ -211,6 +213,20 @@ class Maker {
       GANTRY_CHECK_OK(UseImage(spec_.annotations, mount));
     }
     spec_.mounts.push_back(std::move(mount));
+    return {};
+  }
+
+  Status ReadSysctls() {
+    const Json* all = Member(document_["linux"], "sysctl", Json::value_t::object);
+    const std::string value = all == nullptr ? std::string() : Text(*all, kNoIpv6);
+    if (request_.is_sub || value.empty()) {
+      return {};
+    }
+    const auto number = ParseNumber(value);
+    if (!number) {
+      return Fail(Code::kInvalidArgument, "check sysctl '{}': '{}' is no number", kNoIpv6, value);
+    }
+    spec_.no_ipv6 = *number != 0;
     return {};
   }
 

@@ -30,6 +30,9 @@ struct FileMount {
   bool is_pods = false;
 };
 
+/// Of a root's sysctls one that sentries know nothing of, and gantry takes care of.
+inline constexpr const char* kNoIpv6 = "net.ipv6.conf.all.disable_ipv6";
+
 /// Thread: any; plain data.
 struct Spec {
   /// The whole document as sentry and gofer get it.
@@ -42,6 +45,8 @@ struct Spec {
   /// A network namespace of its own, at `netns_path` or, where that is empty, a new one.
   bool has_netns = false;
   std::string netns_path;
+  /// Of a root: its network has no IPv6, not even a loopback. The sysctl kNoIpv6 is not 0.
+  bool no_ipv6 = false;
   /// A user namespace: an existing one, or the mappings of a new one. Neither: none is asked.
   std::string userns_path;
   std::vector<IdMapping> uids;

@@ -163,6 +163,7 @@ class Starter {
     record_.conf = pod_.flags().ConfJson();
     record_.volumes = plan_.spec.volumes;
     record_.host_network = pod_.flags().network == Network::kHost;
+    record_.no_ipv6 = plan_.spec.no_ipv6;
     record_.netns = plan_.spec.netns_path;
     record_.oom_kills = OomKills(plan_.cgroups);
     // What one of that name has left is nobody's.

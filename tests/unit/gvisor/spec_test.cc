@@ -120,6 +120,20 @@ TEST(GvisorSpec, RefusesAnImageThatNoneCanBe) {
                        {"dev.gvisor.spec.rootfs.source", "relative"}}}}));
 }
 
+TEST(GvisorSpec, OfARootTellsWhetherThereIsIpv6) {
+  const auto with = [](const char* value, bool is_sub = false) {
+    return Made({{"linux", {{"sysctl", {{"net.ipv6.conf.all.disable_ipv6", value}}}}}}, is_sub);
+  };
+  EXPECT_FALSE(Made(Json::object(), false)->no_ipv6);
+  EXPECT_FALSE(with("0")->no_ipv6);
+  EXPECT_TRUE(with("1")->no_ipv6);
+  EXPECT_FALSE(with("1", true)->no_ipv6);
+  const auto wrong = with("abc");
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().code, Code::kInvalidArgument);
+  EXPECT_THAT(wrong.error().message, HasSubstr("'net.ipv6.conf.all.disable_ipv6': 'abc'"));
+}
+
 TEST(GvisorSpec, HasNoLabelOfSelinux) {
   const auto spec =
       Made({{"process", {{"selinuxLabel", "system_u:object_r:x:s0"}, {"args", {"true"}}}}});
