@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/gvisor/spec.h"
 
+#include <limits.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <string_view>
 #include <utility>
@@ -59,6 +62,12 @@ bool IsBind(const Json& mount) {
 
 std::string Absolute(const std::string& path, const std::string& base) {
   return path.starts_with('/') ? path : base + "/" + path;
+}
+
+/// What a new UTS namespace of the kernel's begins with; a sentry's begins with nothing.
+std::string NodeName() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 bool IsOnAReadOnlyFileSystem(const std::string& path) {
@@ -204,6 +213,9 @@ class Maker {
       root = Json::object();
     }
     root["path"] = request_.rootfs;
+    if (!request_.is_sub && Text(document_, "hostname").empty()) {
+      document_["hostname"] = NodeName();
+    }
     FileMount mount{.conf = {}, .source = request_.rootfs};
     mount.conf.upper = Truth(root, "readonly") ? MountConf::Upper::kNone
                                                : UpperOf(overlay_.medium, request_.rootfs);

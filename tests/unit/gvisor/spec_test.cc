@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/gvisor/spec.h"
 
+#include <unistd.h>
+
+#include <array>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -132,6 +135,16 @@ TEST(GvisorSpec, OfARootTellsWhetherThereIsIpv6) {
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().code, Code::kInvalidArgument);
   EXPECT_THAT(wrong.error().message, HasSubstr("'net.ipv6.conf.all.disable_ipv6': 'abc'"));
+}
+
+/// As a new UTS namespace of the kernel's.
+TEST(GvisorSpec, OfARootWithoutANameHasTheNodes) {
+  std::array<char, 256> node{};
+  ASSERT_EQ(gethostname(node.data(), node.size() - 1), 0);
+  EXPECT_EQ(Parsed(Made(Json::object(), false)->json)["hostname"], node.data());
+  EXPECT_EQ(Parsed(Made({{"hostname", ""}}, false)->json)["hostname"], node.data());
+  EXPECT_EQ(Parsed(Made({{"hostname", "own"}}, false)->json)["hostname"], "own");
+  EXPECT_FALSE(Parsed(Made(Json::object(), true)->json).contains("hostname"));
 }
 
 TEST(GvisorSpec, HasNoLabelOfSelinux) {
