@@ -124,6 +124,14 @@ Status GvisorContainer::Signal(const SignalTarget& target, uint32_t signal) {
   return {};
 }
 
+Status GvisorContainer::RunPoststart() {
+  Status ran = hooks_.Start(pod_->process()->pid());
+  if (!ran) {
+    IgnoreError(Signal({.container = id_.str()}, SIGKILL), "it may have ended by itself");
+  }
+  return ran;
+}
+
 Status GvisorContainer::KillAll(uint32_t signal) {
   Status sent = Signal({.container = id_.str(), .mode = SignalMode::kAll}, signal);
   // All that is none has had it, as with `runc kill --all`.

@@ -90,6 +90,8 @@ class GvisorContainer : public Container {
   /// Errors: kUnavailable: there is no sentry.
   Result<std::shared_ptr<Sentry>> RunningSentry() const;
   Status Signal(const SignalTarget& target, uint32_t signal);
+  /// Last in a start. Errors: of a hook that fails; then its init has been killed.
+  Status RunPoststart();
 
  private:
   const ContainerId id_;

@@ -93,13 +93,11 @@ Status ContainerHooks::Create(HostPid pid) {
   return {};
 }
 
-void ContainerHooks::Start(HostPid pid) {
+Status ContainerHooks::Start(HostPid pid) {
   for (const Hook& hook : hooks_.poststart) {
-    if (const Status ran = Run(hook, State("running", pid)); !ran) {
-      context_.Log(LogLevel::kWarning,
-                   Format("container '{}': {}", id_.str(), ran.error().message));
-    }
+    GANTRY_CHECK_OK(Run(hook, State("running", pid)));
   }
+  return {};
 }
 
 size_t ContainerHooks::Stopped() const {

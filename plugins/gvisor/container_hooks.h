@@ -48,8 +48,9 @@ class ContainerHooks {
 
   /// Those of Create. Errors: of the first that fails; then no more are run. `pid`: the sentry's.
   Status Create(HostPid pid);
-  /// Those of Start; a failure is logged.
-  void Start(HostPid pid);
+  /// Those of Start, when the container runs. Errors: of the first that fails; then no more are
+  /// run, and the container is to be stopped.
+  Status Start(HostPid pid);
   /// Those of Delete, each once, also over a restart of the engine; a failure is logged.
   void Delete();
 

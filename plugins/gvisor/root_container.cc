@@ -126,8 +126,7 @@ Status StartPod(Pod& pod, const std::string& checkpoint) {
 
 Status RootContainer::Start() {
   GANTRY_CHECK_OK(StartPod(pod(), checkpoint_));
-  hooks().Start(pod().process()->pid());
-  return {};
+  return RunPoststart();
 }
 
 Status RootContainer::Kill(uint32_t signal) {

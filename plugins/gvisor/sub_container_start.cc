@@ -46,8 +46,7 @@ Status SubContainer::Start() {
   GANTRY_CHECK_OK(HaveStreams());
   GANTRY_TRY(urpc::Connection wait, SendStart(streams_, deadline));
   GANTRY_CHECK_OK(Watch(std::move(wait), deadline));
-  hooks().Start(pod().process()->pid());
-  return {};
+  return RunPoststart();
 }
 
 Status SubContainer::Announce(Deadline deadline) {

@@ -87,7 +87,7 @@ TEST_F(ContainerHooksTest, AreRunInTheirOrder) {
   ContainerHooks made = Make(hooks);
   EXPECT_TRUE(made.Create({1}));
   EXPECT_EQ(Said(), "prestart1\nprestart2\ncreateRuntime1\ncreateRuntime2\n");
-  made.Start({1});
+  EXPECT_TRUE(made.Start({1}));
   EXPECT_THAT(Said(), HasSubstr("createRuntime2\npoststart1\npoststart2\n"));
   made.Delete();
   EXPECT_THAT(Said(), HasSubstr("poststart2\npoststop1\npoststop2\n"));
@@ -162,16 +162,22 @@ TEST_F(ContainerHooksTest, LeaveTheirCallTimeToUndoWhatItHasDone) {
               HasSubstr("it was killed after 30 ms"));
 }
 
-TEST_F(ContainerHooksTest, AfterStartAndEndOnlyComplain) {
-  const std::string bad = Script("echo oops; exit 1", "bad");
-  const std::string good = Script("echo \"$1\" >&3", "good");
-  const Json both = {{{"path", bad}}, {{"path", good}, {"args", {"good", "on"}}}};
-  ContainerHooks made = Make({{"poststart", both}, {"poststop", both}});
-  made.Start({1});
-  made.Delete();
+TEST_F(ContainerHooksTest, OfStartFailItWithTheFirstThatFails) {
+  const Json both = {{{"path", Script("echo on >&3; echo oops; exit 1")}},
+                     {{"path", Script("echo never >&3", "second")}}};
+  const Status ran = Make({{"poststart", both}}).Start({1});
+  ASSERT_FALSE(ran);
+  EXPECT_THAT(ran.error().message, HasSubstr("(poststart): it ended with 1: oops"));
+  EXPECT_EQ(Said(), "on\n");
+  EXPECT_THAT(context_.log, IsEmpty());
+}
+
+TEST_F(ContainerHooksTest, OfDeleteAreAllRunWhateverComesOfThem) {
+  const Json both = {{{"path", Script("echo on >&3; echo oops; exit 1")}},
+                     {{"path", Script("echo on >&3", "second")}}};
+  Make({{"poststop", both}}).Delete();
   EXPECT_EQ(Said(), "on\non\n");
-  EXPECT_THAT(context_.log, ElementsAre(HasSubstr("(poststart): it ended with 1: oops"),
-                                        HasSubstr("(poststop): it ended with 1: oops")));
+  EXPECT_THAT(context_.log, ElementsAre(HasSubstr("(poststop): it ended with 1: oops")));
 }
 
 TEST_F(ContainerHooksTest, AfterTheEndAreRunOnceWhateverComes) {
