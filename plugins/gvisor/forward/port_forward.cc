@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/gvisor/forward/port_forward.h"
 
-#include <fcntl.h>
 #include <signal.h>
 
 #include <array>
@@ -9,10 +8,12 @@
 #include <optional>
 #include <utility>
 
+#include <gantry/files.h>
 #include <gantry/format.h>
 
 #include "plugins/gvisor/launch/child.h"
 #include "plugins/gvisor/network/netns.h"
+#include "plugins/gvisor/sealed_file.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -185,12 +186,11 @@ Status PortForward::Forward(const Arrival& arrival) {
   return HandToRelay(arrival, sentry, program);
 }
 
+/// Read each time: it is small, and may have been replaced.
 Result<UniqueFd> PortForward::OpenProgram() const {
-  UniqueFd program(open(plan_.program.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!program) {
-    return FailErrno(errno, "open '{}'", plan_.program);
-  }
-  return program;
+  constexpr size_t kMaxProgram = size_t{1} << 20;
+  GANTRY_TRY(const std::string program, ReadFile(plan_.program, kMaxProgram));
+  return SealedFile(kProgramName, program, FileUse::kExecute);
 }
 
 Status PortForward::HandToRelay(const Arrival& arrival, const UniqueFd& sentry,

@@ -67,6 +67,12 @@ class ExecutingSentry {
     hangs_ = true;
   }
 
+  /// Of the last program that it got; -1: it could write it.
+  int Seals() {
+    const std::lock_guard lock(mutex_);
+    return seals_;
+  }
+
   void Refuse(const std::string& words) {
     const std::lock_guard lock(mutex_);
     refusal_ = words;
@@ -98,6 +104,8 @@ class ExecutingSentry {
     SpawnRequest spawn;
     spawn.argv = request["arg"]["argv"].get<std::vector<std::string>>();
     spawn.fds.emplace_back(std::move(fds[0]), 0);
+    const bool is_for_reading = (fcntl(fds[1].get(), F_GETFL) & O_ACCMODE) == O_RDONLY;
+    seals_ = is_for_reading ? fcntl(fds[1].get(), F_GET_SEALS) : -1;
     spawn.program = std::move(fds[1]);
     spawn.namespaces.emplace_back(inside_.Duplicate().value(), CLONE_NEWNET);
     const auto process = context_.Spawn(std::move(spawn));
@@ -137,6 +145,7 @@ class ExecutingSentry {
   std::vector<Json> asked_;
   Json others_ = Json::array();
   std::string refusal_;
+  int seals_ = -1;
   bool hangs_ = false;
   urpc::FakeSentry server_;
 };
@@ -216,6 +225,12 @@ TEST_F(PortForwardTest, ExecutesInTheRootWithoutPrivileges) {
   EXPECT_TRUE(arg["NoNewPrivileges"].get<bool>());
   // Nobody else asks how it ended, and the sentry would keep that.
   EXPECT_EQ(asked[1]["method"], "containerManager.WaitPID");
+}
+
+/// What a sentry that was broken into writes, the next pod would run.
+TEST_F(PortForwardTest, HandsTheSentryAProgramThatCannotBeChanged) {
+  ExpectReaches(8080);
+  EXPECT_EQ(sentry_.Seals(), F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
 }
 
 TEST_F(PortForwardTest, ResetsWhereNobodyListens) {

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,6 +17,9 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include <gantry/files.h>
+#include <gantry/format.h>
 
 #include "plugins/gvisor/forward/program/protocol.h"
 #include "plugins/gvisor/launch/child.h"
@@ -84,6 +88,21 @@ TEST_F(RelayTest, CarriesOnceTheServerIsThere) {
   ASSERT_TRUE(SendText(parties.server, std::string(1, '\0')));
   EXPECT_EQ(ReadSome(parties.server, 5), "early");
   ExpectCarries(parties);
+}
+
+TEST_F(RelayTest, MayDoNoMoreThanItNeeds) {
+  // It has heard of a connection: what it takes from itself it has taken by then.
+  ExpectCarries(Established());
+  const auto process = context_.FindSpawned("forward");
+  ASSERT_TRUE(process);
+  const std::string proc = Format("/proc/{}", process->pid().value);
+  const std::string status = ReadFile(proc + "/status", 65536).value_or("");
+  EXPECT_NE(status.find("\nNoNewPrivs:\t1\n"), std::string::npos) << status;
+  EXPECT_NE(status.find("\nSeccomp:\t2\n"), std::string::npos) << status;
+  // Of a process that nobody but root may look into they are root's.
+  struct stat info = {};
+  ASSERT_EQ(stat((proc + "/fd").c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, 0U);
 }
 
 TEST_F(RelayTest, PassesEachEndByItself) {

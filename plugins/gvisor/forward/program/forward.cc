@@ -19,6 +19,7 @@
 
 #include "plugins/gvisor/forward/program/protocol.h"
 #include "plugins/gvisor/forward/program/relay.h"
+#include "plugins/gvisor/forward/program/rights.h"
 
 namespace gantry::freestanding {
 namespace {
@@ -158,6 +159,7 @@ void Move(Connection& one, const pollfd* polled) {
 }
 
 [[noreturn]] void ServeHost() {
+  MayDoNoMore();
   static pollfd polled[1 + 2 * kMaxConnections];
   for (int i = 0; i < kMaxConnections; ++i) {
     g_connections[i].relay.UseBuffers(g_buffers[i]);
