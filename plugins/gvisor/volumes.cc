@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/gvisor/volumes.h"
 
+#include <dirent.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -109,10 +111,24 @@ bool IsDirectory(const std::string& path) {
   return lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+struct CloseDirectory {
+  void operator()(DIR* dir) const { closedir(dir); }
+};
+
+/// But for the file of an engine before. A pod may have put millions of names there: none is kept,
+/// and the first that is another's is enough.
 Result<bool> IsEmpty(const std::string& directory) {
-  GANTRY_TRY(const auto names, ListDirectory(directory));
-  return std::ranges::all_of(names,
-                             [](const std::string& name) { return name.starts_with(kFilestore); });
+  const std::unique_ptr<DIR, CloseDirectory> dir(opendir(directory.c_str()));
+  if (!dir) {
+    return FailErrno(errno, "list '{}'", directory);
+  }
+  while (const dirent* entry = readdir(dir.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != ".." && !name.starts_with(kFilestore)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 Result<bool> IsForcedShared(const Annotations& annotations, const std::string& name) {
