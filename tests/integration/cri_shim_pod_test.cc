@@ -69,6 +69,25 @@ TEST_F(CriShimPod, KeepsItsHolderOverTheEngine) {
   EXPECT_EQ(Holders()[0].pid, before[0].pid);
 }
 
+TEST_F(CriShimPod, SharesItsPidNamespaceWithNobody) {
+  PodConfig config = Pod();
+  config.pid = cri::POD;
+  const std::string pod = RunPod(config);
+  ContainerConfig container;
+  container.name = "one";
+  container.command = {"sleep", "1000"};
+  container.capabilities = {"SYS_PTRACE"};
+  const std::string id = RunContainerIn(pod, config, container);
+  EXPECT_EQ(Exec(id, {"cat", "/proc/1/comm"}).out, "gantry-pause\n");
+  const ExecResult root = Exec(id, {"ls", "-A", "/proc/1/root/"});
+  EXPECT_EQ(root.out, "") << "the node's files";
+  EXPECT_NE(Exec(id, {"cat", "/proc/1/root/proc/cmdline"}).exit_code, 0);
+  EXPECT_EQ(Exec(id, {"sh", "-c", "grep Cap /proc/1/status | grep -vc 0000000000000000"}).out,
+            "0\n");
+  EXPECT_EQ(Exec(id, {"sh", "-c", "grep -c '^Uid:.65535.65535.65535.65535' /proc/1/status"}).out,
+            "1\n");
+}
+
 TEST_F(CriShimPod, StandsBesideOnesWithAPauseContainer) {
   PodConfig other = Pod("-other");
   other.runtime_handler = "gantry";

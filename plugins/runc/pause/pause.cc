@@ -7,113 +7,27 @@
 //
 // The keeper starts it, in the pod's user and network namespaces where it has its own. It
 // makes the others, -i ipc, -u uts, -p pid; sets the uts namespace's name; writes VALUE
-// into PATH below /proc/sys. Then it says on descriptor 3, a socket to the engine, either
+// into PATH below /proc/sys. Then it gives up all rights that it has, since a container
+// may reach it (confine.h). Then it says on descriptor 3, a socket to the engine, either
 // `PID\n`, its own as the host sees it, or `!STEP ERRNO\n`, and waits for a byte: at the
 // socket's end instead, which is the engine's, it ends without a trace.
 //
 // Freestanding: no C library, no stack beyond a page, so that a thousand of them weigh
 // as little as they do. Only the system calls of this file.
+#include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/signal.h>
-#include <sys/syscall.h>
 
+#include "plugins/runc/pause/confine.h"
+#include "plugins/runc/pause/engine.h"
+#include "plugins/runc/pause/kernel.h"
+
+namespace gantry::pause {
 namespace {
 
-constexpr int kEngine = 3;
 constexpr int kSignalSetSize = 8;
 constexpr long kOpenForWriting = 1;  // O_WRONLY
 constexpr long kNoWait = 1;          // WNOHANG
-constexpr long kAtCwd = -100;        // AT_FDCWD
-constexpr long kParentDeathSignal = 1;
-constexpr long kErrnoIntr = -4;
-
-#if defined(__x86_64__)
-long Call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
-  long result = number;
-  register long r10 asm("r10") = d;
-  register long r8 asm("r8") = e;
-  asm volatile("syscall"
-               : "+a"(result)
-               : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
-               : "rcx", "r11", "memory");
-  return result;
-}
-#elif defined(__aarch64__)
-long Call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
-  register long x8 asm("x8") = number;
-  register long x0 asm("x0") = a;
-  register long x1 asm("x1") = b;
-  register long x2 asm("x2") = c;
-  register long x3 asm("x3") = d;
-  register long x4 asm("x4") = e;
-  asm volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory");
-  return x0;
-}
-#else
-#error "which machine is this?"
-#endif
-
-long Address(const void* pointer) { return reinterpret_cast<long>(pointer); }
-
-unsigned long LengthOf(const char* text) {
-  unsigned long length = 0;
-  while (text[length] != '\0') {
-    ++length;
-  }
-  return length;
-}
-
-[[noreturn]] void End(int code) {
-  for (;;) {
-    Call(SYS_exit_group, code);
-  }
-}
-
-/// A short line for the engine.
-class Line {
- public:
-  void Add(const char* text) {
-    for (; *text != '\0' && used_ < sizeof(text_); ++text) {
-      text_[used_++] = *text;
-    }
-  }
-
-  void Add(long number) {
-    char digits[20];
-    int count = 0;
-    do {
-      digits[count++] = static_cast<char>('0' + number % 10);
-      number /= 10;
-    } while (number != 0);
-    while (count > 0 && used_ < sizeof(text_)) {
-      text_[used_++] = digits[--count];
-    }
-  }
-
-  void Send() const { Call(SYS_write, kEngine, Address(text_), static_cast<long>(used_)); }
-
- private:
-  char text_[160] = {};
-  unsigned long used_ = 0;
-};
-
-[[noreturn]] void Fail(const char* step, long result) {
-  Line line;
-  line.Add("!");
-  line.Add(step);
-  line.Add(" ");
-  line.Add(-result);
-  line.Add("\n");
-  line.Send();
-  End(1);
-}
-
-long Require(const char* step, long result) {
-  if (result < 0) {
-    Fail(step, result);
-  }
-  return result;
-}
 
 /// `PATH=VALUE`, PATH from /proc/sys on.
 void WriteSysctl(char* setting) {
@@ -122,7 +36,7 @@ void WriteSysctl(char* setting) {
     ++value;
   }
   if (*value == '\0') {
-    Fail(setting, -22);
+    Fail(setting, kErrnoInvalid);
   }
   *value++ = '\0';
   const long dir = Require("/proc/sys", Call(SYS_openat, kAtCwd, Address("/proc/sys"), 0));
@@ -160,18 +74,18 @@ void AwaitEngine() {
   }
 }
 
-/// In a pid namespace of its own the holder is a child, so that it is that one's first
-/// process. This one goes when the child has let go of it, and the keeper takes the child.
+/// In a pid namespace of its own, which is for children, the holder is the first of them. This one
+/// goes when the child has let go of it, and the keeper takes the child.
 [[noreturn]] void HoldPids() {
   int ends[2] = {-1, -1};
   Require("pipe2", Call(SYS_pipe2, Address(ends), 0));
-  const long child = Require("clone", Call(SYS_clone, CLONE_NEWPID | SIGCHLD));
+  const long child = Require("clone", Call(SYS_clone, SIGCHLD));
   if (child == 0) {
     // Until the engine knows of it, it must not outlive the one that the engine knows.
-    Call(SYS_prctl, kParentDeathSignal, SIGKILL);
+    Call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
     Call(SYS_close, ends[0]);
     AwaitEngine();
-    Call(SYS_prctl, kParentDeathSignal, 0);
+    Call(SYS_prctl, PR_SET_PDEATHSIG, 0);
     Call(SYS_close, ends[1]);
     Hold();
   }
@@ -201,6 +115,7 @@ void SetUp(char** arguments, bool& pids) {
         break;
       case 'p':
         pids = true;
+        made |= CLONE_NEWPID;
         break;
       case 'h':
         name = *++one;
@@ -209,7 +124,7 @@ void SetUp(char** arguments, bool& pids) {
         *settings++ = *++one;
         break;
       default:
-        Fail(*one, -22);
+        Fail(*one, kErrnoInvalid);
     }
   }
   *settings = nullptr;
@@ -233,6 +148,7 @@ extern "C" [[noreturn, gnu::used]] void Main(long* stack) {
   Call(SYS_rt_sigprocmask, 0, Address(&all), 0, kSignalSetSize);
   bool pids = false;
   SetUp(arguments + 1, pids);
+  Confine();
   if (pids) {
     HoldPids();
   }
@@ -243,6 +159,8 @@ extern "C" [[noreturn, gnu::used]] void Main(long* stack) {
   AwaitEngine();
   Hold();
 }
+
+}  // namespace gantry::pause
 
 #if defined(__x86_64__)
 asm(".globl _start\n_start:\n  xor %ebp, %ebp\n  mov %rsp, %rdi\n  and $-16, %rsp\n  call Main\n");

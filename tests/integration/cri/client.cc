@@ -143,6 +143,12 @@ Result<std::string> CriClient::Create(const std::string& pod, const PodConfig& p
   namespaces.set_target_id(config.pid_target);
   namespaces.set_ipc(pod_config.ipc);
   SetUserNamespace(namespaces, pod_config);
+  for (const std::string& capability : config.capabilities) {
+    container.mutable_linux()
+        ->mutable_security_context()
+        ->mutable_capabilities()
+        ->add_add_capabilities(capability);
+  }
   container.mutable_mounts()->Assign(config.mounts.begin(), config.mounts.end());
   if (config.memory_limit_bytes > 0) {
     container.mutable_linux()->mutable_resources()->set_memory_limit_in_bytes(

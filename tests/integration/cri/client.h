@@ -59,6 +59,8 @@ struct ContainerConfig {
   /// The container whose processes it sees, for TARGET.
   std::string pid_target;
   std::vector<cri::Mount> mounts;
+  /// Beside those that every container has, without CAP_.
+  std::vector<std::string> capabilities;
 };
 
 struct ExecResult {

@@ -61,6 +61,7 @@ constexpr NotHere kNotRemote[] = {
     {"CriShimPod", "NeedsNoPauseContainer", kNoHolder},
     {"CriShimPod", "IsNotReadyWithoutItsHolder", kNoHolder},
     {"CriShimPod", "KeepsItsHolderOverTheEngine", kNoHolder},
+    {"CriShimPod", "SharesItsPidNamespaceWithNobody", kNoHolder},
     {"CriShimPod", "ThatCannotBeLeavesNothing", kOwnNamespaces},
     {"CriInterrupt", "ContainerdDiesWhileAContainerEnds", kSandboxPid},
     {"CriNamespaces", "LetAnyUserReadTheirFiles", kOwnNamespaces},
@@ -104,6 +105,7 @@ constexpr NotHere kNotGvisor[] = {
     {"CriNamespaces", "HaveOneMountOfTheirMemory", kGoferMount},
     {"CriPod", "TellsThatMemoryRanOut", kOneMemory},
     {"CriResources", "OfThePodStopWhatIsWithinItsContainersLimits", kOneMemory},
+    {"CriShimPod", "SharesItsPidNamespaceWithNobody", kOwnKernel},
     {"CriShimPod", "ThatCannotBeLeavesNothing", kOwnSysctls},
     {"CtrTerminal", "IsATerminalInside", kNoTtyName},
 };

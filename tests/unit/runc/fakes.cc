@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -32,6 +33,19 @@ constexpr int kReadLimitMs = 10'000;
 
 /// In the child, between fork and exec.
 [[noreturn]] void Execute(const SpawnRequest& request) {
+  // The way to it may be barred to who it becomes.
+  constexpr int kBehindAll = 200;
+  const int program =
+      fcntl(open(request.argv[0].c_str(), O_PATH | O_CLOEXEC), F_DUPFD_CLOEXEC, kBehindAll);
+  for (const auto& [fd, type] : request.namespaces) {
+    if (setns(fd.get(), type) != 0) {
+      _exit(124);
+    }
+  }
+  if (request.uid && (setresgid(*request.gid, *request.gid, *request.gid) != 0 ||
+                      setresuid(*request.uid, *request.uid, *request.uid) != 0)) {
+    _exit(124);
+  }
   for (int number = 0; number < 3; ++number) {
     const auto given =
         std::ranges::find(request.fds, number, [](const auto& fd) { return fd.second; });
@@ -55,6 +69,9 @@ constexpr int kReadLimitMs = 10'000;
   }
   setsid();
   if (chdir(request.cwd.empty() ? "/" : request.cwd.c_str()) == 0) {
+    if (!request.namespaces.empty()) {
+      execveat(program, "", argv.data(), env.data(), AT_EMPTY_PATH);
+    }
     execve(argv[0], argv.data(), env.data());
   }
   _exit(125);
