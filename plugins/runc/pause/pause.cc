@@ -14,6 +14,7 @@
 //
 // Freestanding: no C library, no stack beyond a page, so that a thousand of them weigh
 // as little as they do. Only the system calls of this file.
+#include <linux/openat2.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/signal.h>
@@ -29,6 +30,33 @@ constexpr int kSignalSetSize = 8;
 constexpr long kOpenForWriting = 1;  // O_WRONLY
 constexpr long kNoWait = 1;          // WNOHANG
 
+/// Folders of /proc/sys with what a pod may have of its own.
+constexpr const char* kFolders[] = {"/proc/sys/net/", "/proc/sys/fs/mqueue/", "/proc/sys/kernel/"};
+constexpr unsigned long kSysctlsAt = 10;  // Behind /proc/sys/
+
+/// Opens the file for writing: below one of those folders, with no way out of it.
+long OpenSysctl(const char* path) {
+  for (const char* folder : kFolders) {
+    const char* rest = path;
+    const char* begin = folder + kSysctlsAt;
+    while (*begin != '\0' && *begin == *rest) {
+      ++begin;
+      ++rest;
+    }
+    if (*begin != '\0') {
+      continue;
+    }
+    const long dir = Require(folder, Call(SYS_openat, kAtCwd, Address(folder), 0));
+    open_how how = {};
+    how.flags = kOpenForWriting;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
+    const long file = Call(SYS_openat2, dir, Address(rest), Address(&how), sizeof(how));
+    Call(SYS_close, dir);
+    return file;
+  }
+  return kErrnoInvalid;
+}
+
 /// `PATH=VALUE`, PATH from /proc/sys on.
 void WriteSysctl(char* setting) {
   char* value = setting;
@@ -39,11 +67,9 @@ void WriteSysctl(char* setting) {
     Fail(setting, kErrnoInvalid);
   }
   *value++ = '\0';
-  const long dir = Require("/proc/sys", Call(SYS_openat, kAtCwd, Address("/proc/sys"), 0));
-  const long file = Require(setting, Call(SYS_openat, dir, Address(setting), kOpenForWriting));
+  const long file = Require(setting, OpenSysctl(setting));
   Require(setting, Call(SYS_write, file, Address(value), static_cast<long>(LengthOf(value))));
   Call(SYS_close, file);
-  Call(SYS_close, dir);
 }
 
 /// Waits until the engine has taken note of the pid. It has ended: so does this.

@@ -23,43 +23,14 @@
 #include <gantry/format.h>
 #include <gantry/number.h>
 
+#include "plugins/runc/pod/sysctl.h"
+
 namespace gantry::runc {
 namespace {
 
 constexpr const char* kTag = "pause";
 /// The number at which it finds its end of the conversation.
 constexpr int kEngineFd = 3;
-
-/// What of /proc/sys is each namespace's own. Source: namespaces(7),
-/// ipc_namespaces(7), runc 1.3 libcontainer/configs/validate.
-bool IsOfIpc(std::string_view name) {
-  constexpr std::array<std::string_view, 8> kNames = {
-      "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.sem",
-      "kernel.shmall", "kernel.shmmax", "kernel.shmmni", "kernel.shm_rmid_forced"};
-  return std::ranges::contains(kNames, name) || name.starts_with("fs.mqueue.");
-}
-
-Status CheckSysctl(const HolderPlan& plan, const std::string& name) {
-  const bool own = IsOfIpc(name)              ? plan.ipc
-                   : name.starts_with("net.") ? !plan.netns_path.empty()
-                                              : name == "kernel.domainname" && plan.uts;
-  if (!own || name.contains("..") || name.contains('\n')) {
-    return Fail(Code::kInvalidArgument,
-                "sysctl '{}': not of a namespace of the pod's own, it would change the node", name);
-  }
-  return {};
-}
-
-/// `net.ipv4.conf.eth0/1.x` is written either way round. Source: sysctl(8).
-std::string PathOf(std::string name) {
-  const size_t first = name.find_first_of("./");
-  if (first != std::string::npos && name[first] == '.') {
-    for (char& c : name) {
-      c = c == '.' ? '/' : c == '/' ? '.' : c;
-    }
-  }
-  return name;
-}
 
 struct Ends {
   UniqueFd ours;
@@ -116,8 +87,8 @@ SpawnRequest RequestOf(const HolderPlan& plan) {
   if (plan.pid) {
     request.argv.emplace_back("-p");
   }
-  for (const auto& [name, value] : plan.sysctls) {
-    request.argv.insert(request.argv.end(), {"-s", PathOf(name) + "=" + value});
+  for (const auto& [path, value] : plan.sysctls) {
+    request.argv.insert(request.argv.end(), {"-s", Format("{}={}", path, value)});
   }
   request.cgroups = plan.cgroups;
   request.tag = kTag;
@@ -183,10 +154,11 @@ Result<HolderPlan> PlanHolder(const SandboxRequest& request, const PodConfig& co
                 request.id.str());
   }
   plan.hostname = config.hostname;
-  plan.sysctls = config.sysctls;
   plan.cgroups = request.cgroups;
-  for (const auto& [name, value] : plan.sysctls) {
-    GANTRY_CHECK_OK(CheckSysctl(plan, name));
+  const OwnNamespaces own = {.net = own_network, .ipc = plan.ipc, .uts = plan.uts};
+  for (const auto& [name, value] : config.sysctls) {
+    GANTRY_TRY(std::string path, SysctlPath(name, own));
+    plan.sysctls[std::move(path)] = value;
   }
   if (plan.uts && plan.hostname.empty()) {
     std::array<char, 65> name = {};

@@ -34,7 +34,7 @@ struct HolderPlan {
   bool user = false;
   /// Of the uts namespace.
   std::string hostname;
-  /// By name, checked to be of the namespaces above.
+  /// By their file, from /proc/sys on, checked to be of the namespaces above.
   std::map<std::string, std::string> sysctls;
   std::vector<std::string> cgroups;
 };

@@ -59,24 +59,14 @@ TEST(PodHolder, AUserNamespaceNeedsANetworkOfItsOwn) {
   EXPECT_EQ(PlanHolder(PodRequest(), config).error().code, Code::kInvalidArgument);
 }
 
-TEST(PodHolder, SysctlsOfTheNodeAreRefused) {
-  for (const char* good :
-       {"net.core.somaxconn", "kernel.shmmax", "fs.mqueue.msg_max", "kernel.domainname"}) {
-    PodConfig config;
-    config.sysctls[good] = "1";
-    EXPECT_TRUE(PlanHolder(PodRequest(), config)) << good;
-  }
-  for (const char* bad : {"vm.swappiness", "kernel.panic", "net..core", "netx", "fs.file-max"}) {
-    PodConfig config;
-    config.sysctls[bad] = "1";
-    const auto refused = PlanHolder(PodRequest(), config);
-    ASSERT_FALSE(refused) << bad;
-    EXPECT_THAT(refused.error().message, HasSubstr(bad));
-  }
-  PodConfig on_node;
-  on_node.network = NamespaceMode::kNode;
-  on_node.sysctls["net.core.somaxconn"] = "1";
-  EXPECT_FALSE(PlanHolder(PodRequest(), on_node)) << "it would be the node's";
+TEST(PodHolder, WritesSysctlsOfItsOwnOnly) {
+  PodConfig config;
+  config.sysctls = {{"net.core.somaxconn", "1"}};
+  const auto plan = PlanHolder(PodRequest(), config);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->sysctls, (std::map<std::string, std::string>{{"net/core/somaxconn", "1"}}));
+  config.network = NamespaceMode::kNode;
+  EXPECT_FALSE(PlanHolder(PodRequest(), config)) << "it would be the node's";
 }
 
 class PodHolderProcess : public testing::Test {
@@ -124,7 +114,7 @@ TEST_F(PodHolderProcess, HasItsOwnNameAndSysctls) {
   plan.uts = true;
   plan.ipc = true;
   plan.hostname = "held";
-  plan.sysctls["kernel.shmmni"] = "1234";
+  plan.sysctls["kernel/shmmni"] = "1234";
   const auto holder = Hold(std::move(plan));
   ASSERT_TRUE(holder) << holder.error().message;
   const std::string pid = std::to_string((*holder)->pid().value);
@@ -141,10 +131,25 @@ TEST_F(PodHolderProcess, HasItsOwnNameAndSysctls) {
 
 TEST_F(PodHolderProcess, SaysWhatDoesNotWork) {
   HolderPlan plan;
-  plan.sysctls["net.no.such.thing"] = "1";
+  plan.sysctls["net/no/such/thing"] = "1";
   const auto failed = Hold(std::move(plan));
   ASSERT_FALSE(failed);
   EXPECT_THAT(failed.error().message, HasSubstr("net/no/such/thing"));
+}
+
+TEST_F(PodHolderProcess, StaysBelowItsFolders) {
+  // Should such a path come to it after all.
+  for (const char* path : {"net/../kernel/domainname", "fs/mqueue/../../kernel/domainname",
+                           "kernel/../vm/swappiness", "vm/swappiness", "net", "/proc/sys/net/x"}) {
+    HolderPlan plan;
+    plan.uts = true;
+    plan.hostname = "held";
+    plan.sysctls[path] = "60";
+    const auto failed = Hold(std::move(plan));
+    ASSERT_FALSE(failed) << path;
+    EXPECT_THAT(failed.error().message, HasSubstr(path));
+    EXPECT_NE(failed.error().code, Code::kNotFound) << failed.error().message;
+  }
 }
 
 TEST_F(PodHolderProcess, EndsWhenNobodyTakesNoteOfIt) {
