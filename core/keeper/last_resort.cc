@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/keeper/last_resort.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -11,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include <gantry/tree_walk.h>
+
 #include "core/os/fs.h"
 #include "core/os/process.h"
 
@@ -18,8 +21,6 @@ namespace gantry::keeper {
 namespace {
 
 constexpr size_t kMaxProcsBytes = 1U << 20;
-constexpr size_t kMaxEntries = 4096;
-constexpr int kMaxDepth = 32;
 
 bool KillProcess(os::ProcessId process) {
   if (process.pid <= 1 || process.start_time == 0 || process.pid == getpid()) {
@@ -33,8 +34,9 @@ bool KillProcess(os::ProcessId process) {
   return true;
 }
 
-std::vector<pid_t> ProcsOf(const std::string& dir) {
-  const auto text = os::ReadFile(dir + "/cgroup.procs", kMaxProcsBytes);
+/// Of the cgroup that is open as `dir`.
+std::vector<pid_t> ProcsOf(int dir) {
+  const auto text = os::ReadFileAt(dir, "cgroup.procs", kMaxProcsBytes);
   std::vector<pid_t> pids;
   if (!text) {
     return pids;
@@ -62,26 +64,39 @@ bool IsForbidden(const std::string& dir) {
   return unified ? !os::Exists(dir + "/cgroup.type") : os::Exists(dir + "/release_agent");
 }
 
-bool KillTree(const std::string& dir, int depth) {
+/// Whether this process is in it: then it must not be frozen.
+bool IsOurs(const std::string& dir) {
+  bool ours = false;
+  const auto look = [&](int below) -> Status {
+    ours = ours || std::ranges::contains(ProcsOf(below), getpid());
+    return {};
+  };
+  return !WalkTree(dir, {.enter = look, .leave = {}}) || ours;
+}
+
+/// On v1 all of it stands still meanwhile: what is born during a pass is of the next one.
+bool KillTree(const std::string& dir) {
   bool alive = false;
+  const bool freezes = os::Exists(dir + "/freezer.state") && !IsOurs(dir);
+  if (freezes) {
+    IgnoreError(os::WriteFile(dir + "/freezer.state", "FROZEN"), "the next pass kills the rest");
+  }
+  const auto kill = [&](int below) -> Status {
+    for (const pid_t pid : ProcsOf(below)) {
+      if (const auto process = os::Identify(pid); process) {
+        alive = KillProcess(*process) || alive;
+      }
+    }
+    return {};
+  };
+  IgnoreError(WalkTree(dir, {.enter = kill, .leave = {}}), "the next pass kills the rest");
   if (os::Exists(dir + "/freezer.state")) {
-    IgnoreError(os::WriteFile(dir + "/freezer.state", "THAWED"), "then it dies when thawed");
-  }
-  for (const pid_t pid : ProcsOf(dir)) {
-    if (const auto process = os::Identify(pid); process) {
-      alive = KillProcess(*process) || alive;
-    }
-  }
-  const auto entries = os::ListDirectory(dir, kMaxEntries);
-  if (!entries || depth >= kMaxDepth) {
-    return alive;
-  }
-  for (const std::string& entry : *entries) {
-    std::string below = dir;
-    below.append("/").append(entry);
-    if (os::Exists(below + "/cgroup.procs")) {
-      alive = KillTree(below, depth + 1) || alive;
-    }
+    // Frozen processes take no SIGKILL, and a container may have frozen some by itself.
+    const auto thaw = [](int below) -> Status {
+      IgnoreError(os::WriteFileAt(below, "freezer.state", "THAWED"), "then it dies when thawed");
+      return {};
+    };
+    IgnoreError(WalkTree(dir, {.enter = thaw, .leave = {}}), "the next pass thaws the rest");
   }
   return alive;
 }
@@ -103,24 +118,18 @@ bool KillCgroup(const std::string& dir) {
       return true;
     }
   }
-  return KillTree(dir, 0);
+  return KillTree(dir);
 }
 
 /// Removes the cgroups below `dir` and then `dir`. False: something is busy.
-bool RemoveCgroup(const std::string& dir, int depth) {
-  const auto entries = os::ListDirectory(dir, kMaxEntries);
-  if (!entries || depth >= kMaxDepth) {
-    return !os::Exists(dir);
-  }
-  bool all = true;
-  for (const std::string& entry : *entries) {
-    std::string below = dir;
-    below.append("/").append(entry);
-    if (os::Exists(below + "/cgroup.procs")) {
-      all = RemoveCgroup(below, depth + 1) && all;
-    }
-  }
-  return all && (rmdir(dir.c_str()) == 0 || errno != EBUSY);
+bool RemoveCgroup(const std::string& dir) {
+  bool busy = false;
+  const auto remove = [&](int parent, const std::string& name) -> Status {
+    busy = (unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno == EBUSY) || busy;
+    return {};
+  };
+  const Status walked = WalkTree(dir, {.enter = {}, .leave = remove});
+  return !busy && (walked || walked.error().code == Code::kNotFound);
 }
 
 bool IsStateDir(const std::string& dir) {
@@ -133,7 +142,7 @@ bool IsStateDir(const std::string& dir) {
 bool CleanOnce(const link::Plan& plan) {
   bool busy = false;
   for (const std::string& dir : plan.cgroup_dirs) {
-    busy = (!IsForbidden(dir) && !RemoveCgroup(dir, 0)) || busy;
+    busy = (!IsForbidden(dir) && !RemoveCgroup(dir)) || busy;
   }
   for (const std::string& mount : plan.memory_mounts) {
     if (IsStateDir(mount)) {

@@ -266,13 +266,22 @@ Status Cgroup::Kill(Duration timeout) const {
   }
   const auto found = v1_.find("freezer");
   const bool freezable = found != v1_.end() && !found->second.is_root();
-  const std::string state = freezable ? found->second.dir() + "/freezer.state" : std::string();
+  const std::string freezer = freezable ? found->second.dir() : std::string();
   return KillBelow(dir, After(timeout), [&](bool freeze) {
-    if (freezable) {
-      IgnoreError(WriteFile(state, freeze ? "FROZEN" : "THAWED"),
+    if (freezable && freeze) {
+      IgnoreError(WriteFile(freezer + "/freezer.state", "FROZEN"),
                   "the next round kills what this one missed");
+    } else if (freezable) {
+      ThawBelow(freezer);
     }
   });
+}
+
+void Cgroup::ThawToDie() const {
+  const auto freezer = v1_.find("freezer");
+  if (!is_unified() && freezer != v1_.end() && !freezer->second.is_root()) {
+    ThawBelow(freezer->second.dir());
+  }
 }
 
 Status Cgroup::Remove(Duration timeout) const {

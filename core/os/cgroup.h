@@ -140,6 +140,10 @@ class Cgroup {
   /// when it is empty. Frozen processes are thawed to die. Absent: fine.
   /// Blocks: up to `timeout`, then kDeadlineExceeded.
   Status Kill(Duration timeout) const;
+  /// Where SIGKILL was sent to a process in it: lets what is frozen there or in a cgroup below
+  /// run, since frozen processes of v1 do not take the signal. v2: nothing to do.
+  /// Blocks: never.
+  void ThawToDie() const;
   /// Removes the directories with all below, deepest first; absent ones are
   /// fine. A cgroup that is busy because its processes are just dying is retried.
   /// Blocks: up to `timeout`, then kFailedPrecondition.

@@ -2,6 +2,7 @@
 #include "core/os/cgroup_tree.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -16,6 +17,7 @@
 #include <span>
 
 #include <gantry/format.h>
+#include <gantry/tree_walk.h>
 
 #include "core/os/fs.h"
 
@@ -29,8 +31,13 @@ constexpr size_t kBatch = 256;
 // be in a system call that cannot be interrupted while others are long gone.
 constexpr std::chrono::milliseconds kRound{500};
 
-Status AddProcs(const std::string& dir, std::vector<pid_t>& procs) {
-  Result<std::string> text = ReadFile(dir + "/cgroup.procs", kMaxProcs);
+// What may be gone while it is looked at.
+bool IsGone(const Error& error) {
+  return error.code == Code::kNotFound || error.sys_errno == ENODEV;
+}
+
+Status AddProcs(int dir, std::vector<pid_t>& procs) {
+  Result<std::string> text = ReadFileAt(dir, "cgroup.procs", kMaxProcs);
   if (!text) {
     // A threaded cgroup of v2: its processes are listed by the domain above.
     const bool threaded = text.error().sys_errno == EOPNOTSUPP;
@@ -41,12 +48,6 @@ Status AddProcs(const std::string& dir, std::vector<pid_t>& procs) {
     std::from_chars(part.data(), part.data() + part.size(), pid);
     if (pid > 0) {
       procs.push_back(pid);
-    }
-  }
-  for (const std::string& name : SubDirs(dir)) {
-    const Status below = AddProcs(Format("{}/{}", dir, name), procs);
-    if (!below && below.error().code != Code::kNotFound && below.error().sys_errno != ENODEV) {
-      return below;
     }
   }
   return {};
@@ -88,13 +89,17 @@ void WaitForEnds(std::vector<UniqueFd> fds, CgroupDeadline deadline) {
 
 // One try. Gone is what counts, whoever did it.
 Status RemoveOnce(const std::string& dir) {
-  for (const std::string& name : SubDirs(dir)) {
-    GANTRY_CHECK_OK(RemoveOnce(Format("{}/{}", dir, name)));
+  if (rmdir(dir.c_str()) == 0 || errno == ENOENT) {
+    return {};
   }
-  if (rmdir(dir.c_str()) != 0 && errno != ENOENT) {
-    return FailErrno(errno, "remove cgroup '{}'", dir);
-  }
-  return {};
+  const auto remove = [&](int parent, const std::string& name) -> Status {
+    if (unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
+      return FailErrno(errno, "remove '{}' of cgroup '{}'", name, dir);
+    }
+    return {};
+  };
+  Status removed = WalkTree(dir, {.enter = {}, .leave = remove});
+  return !removed && removed.error().code == Code::kNotFound ? Status() : removed;
 }
 
 }  // namespace
@@ -130,7 +135,14 @@ std::vector<std::string> SubDirs(const std::string& dir) {
 
 Result<std::vector<pid_t>> ProcsBelow(const std::string& dir) {
   std::vector<pid_t> procs;
-  GANTRY_CHECK_OK(AddProcs(dir, procs));
+  bool is_root = true;
+  const auto add = [&](int below) -> Status {
+    Status added = AddProcs(below, procs);
+    const bool ignored = !is_root && !added && IsGone(added.error());
+    is_root = false;
+    return ignored ? Status() : added;
+  };
+  GANTRY_CHECK_OK(WalkTree(dir, {.enter = add, .leave = {}}));
   std::ranges::sort(procs);
   const auto repeated = std::ranges::unique(procs);
   procs.erase(repeated.begin(), repeated.end());
@@ -153,8 +165,7 @@ Status KillBelow(const std::string& dir, CgroupDeadline deadline,
   CgroupBackoff backoff(deadline);
   for (int round = 0;; ++round) {
     const Result<std::vector<pid_t>> left = ProcsBelow(dir);
-    const bool gone =
-        !left && (left.error().code == Code::kNotFound || left.error().sys_errno == ENODEV);
+    const bool gone = !left && IsGone(left.error());
     if (gone || (left && left->empty())) {
       return {};
     }
@@ -172,6 +183,14 @@ Status KillBelow(const std::string& dir, CgroupDeadline deadline,
                   left ? left->size() : 0);
     }
   }
+}
+
+void ThawBelow(const std::string& freezer) {
+  const auto thaw = [](int dir) -> Status {
+    IgnoreError(WriteFileAt(dir, "freezer.state", "THAWED"), "it may just have gone");
+    return {};
+  };
+  IgnoreError(WalkTree(freezer, {.enter = thaw, .leave = {}}), "it may just have gone");
 }
 
 Status RemoveBelow(const std::string& dir, CgroupDeadline deadline) {

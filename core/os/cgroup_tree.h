@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What can be done to a cgroup's directory alike on v1 and v2: walking it,
-// signalling what is in it, removing it.
+// signalling what is in it, removing it. What is below it may be the container's work:
+// any depth will do.
 #pragma once
 
 #include <sys/types.h>
@@ -50,6 +51,10 @@ Result<std::vector<UniqueFd>> SignalBelow(const std::string& dir, int signal);
 /// after each: frozen processes cannot die. Errors: kDeadlineExceeded.
 Status KillBelow(const std::string& dir, CgroupDeadline deadline,
                  const std::function<void(bool)>& set_frozen);
+
+/// Lets what is frozen in `freezer`, a directory of v1's freezer tree, or in a cgroup below
+/// run: a container may have frozen some of its own. Blocks: never.
+void ThawBelow(const std::string& freezer);
 
 /// Removes `dir` and all below it. Errors: kFailedPrecondition when it is still
 /// busy at the deadline.

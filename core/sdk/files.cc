@@ -66,31 +66,6 @@ std::vector<std::string> NamesIn(DIR* dir) {
   return names;
 }
 
-Status RemoveAt(int parent, const std::string& name, const std::string& shown) {
-  if (unlinkat(parent, name.c_str(), 0) == 0 || errno == ENOENT) {
-    return {};
-  }
-  if (errno != EISDIR && errno != EPERM) {
-    return FailErrno(errno, "remove '{}'", shown);
-  }
-  UniqueFd fd(openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd) {
-    return FailErrno(errno, "open '{}'", shown);
-  }
-  const Directory dir(fdopendir(fd.get()));
-  if (!dir) {
-    return FailErrno(errno, "open '{}'", shown);
-  }
-  const int inner = fd.release();
-  for (const std::string& child : NamesIn(dir.get())) {
-    GANTRY_CHECK_OK(RemoveAt(inner, child, Format("{}/{}", shown, child)));
-  }
-  if (unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
-    return FailErrno(errno, "remove '{}'", shown);
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<std::string> ReadFile(const std::string& path, size_t max_bytes) {
@@ -170,8 +145,6 @@ Status RemoveFile(const std::string& path) {
   }
   return {};
 }
-
-Status RemoveTree(const std::string& path) { return RemoveAt(AT_FDCWD, path, path); }
 
 bool Exists(const std::string& path) {
   struct stat info = {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/runc/cgroups.h"
 
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -17,11 +18,17 @@
 #include <gantry/format.h>
 #include <gantry/number.h>
 #include <gantry/pidfd.h>
+#include <gantry/tree_walk.h>
 
 namespace gantry::runc {
 namespace {
 
 constexpr size_t kMaxProcsBytes = 4U << 20;
+
+using Killed = std::pair<HostPid, UniqueFd>;
+
+/// Descriptors held at once for those that were killed.
+constexpr size_t kMaxWaitedFor = 256;
 
 bool IsCgroup2(const std::string& path) {
   struct statfs info = {};
@@ -54,9 +61,23 @@ Result<std::vector<std::string>> Hierarchies(const std::string& root) {
   return Children(root);
 }
 
-Result<std::vector<HostPid>> ProcessesIn(const std::string& directory) {
+/// One of the kernel's files, which must be there.
+Status WriteControl(const std::string& path, std::string_view text) {
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file || write(file.get(), text.data(), text.size()) < 0) {
+    return FailErrno(errno, "write '{}'", path);
+  }
+  return {};
+}
+
+/// Of the cgroup that is open as `directory`.
+std::string FileIn(int directory, std::string_view name) {
+  return Format("/proc/self/fd/{}/{}", directory, name);
+}
+
+Result<std::vector<HostPid>> ProcessesIn(int directory) {
   std::vector<HostPid> found;
-  auto text = ReadFile(directory + "/cgroup.procs", kMaxProcsBytes);
+  auto text = ReadFile(FileIn(directory, "cgroup.procs"), kMaxProcsBytes);
   if (!text) {
     const int why = text.error().sys_errno;
     if (why != ENOENT && why != ENODEV && why != ENOTDIR && why != EOPNOTSUPP) {
@@ -77,16 +98,29 @@ Result<std::vector<HostPid>> ProcessesIn(const std::string& directory) {
   return found;
 }
 
-/// A frozen process of v1 does not take its SIGKILL.
+/// A frozen process of v1 does not take its SIGKILL, and a container may have frozen
+/// some below its own cgroup.
 void Thaw(const std::string& directory) {
+  if (!Exists(directory + "/freezer.state")) {
+    return;
+  }
+  const auto thaw = [](int below) -> Status {
+    IgnoreError(WriteControl(FileIn(below, "freezer.state"), "THAWED"), "it may just have gone");
+    return {};
+  };
+  IgnoreError(WalkTree(directory, {.enter = thaw, .leave = {}}), "it may just have gone");
+}
+
+/// So that nothing is born while all of it is killed.
+void Freeze(const std::string& directory) {
   if (Exists(directory + "/freezer.state")) {
-    IgnoreError(WriteFile(directory + "/freezer.state", "THAWED", 0), "it may just have gone");
+    IgnoreError(WriteControl(directory + "/freezer.state", "FROZEN"), "another round kills it");
   }
 }
 
-/// Kills what is in one cgroup and waits until it has ended.
-Status Empty(const std::string& directory, Deadline deadline) {
-  std::vector<std::pair<HostPid, UniqueFd>> found;
+/// Kills what is in one cgroup and adds it to `killed`.
+Status KillIn(int directory, std::vector<Killed>& killed) {
+  std::vector<Killed> found;
   GANTRY_TRY(const std::vector<HostPid> listed, ProcessesIn(directory));
   for (const HostPid pid : listed) {
     if (auto fd = OpenPidfd(pid)) {
@@ -100,14 +134,11 @@ Status Empty(const std::string& directory, Deadline deadline) {
   GANTRY_TRY(const std::vector<HostPid> again, ProcessesIn(directory));
   std::erase_if(found,
                 [&](const auto& entry) { return !std::ranges::contains(again, entry.first); });
-  for (const auto& [pid, fd] : found) {
+  for (auto& [pid, fd] : found) {
     KillProcess(fd);
-  }
-  for (const auto& [pid, fd] : found) {
-    pollfd one = {fd.get(), POLLIN, 0};
-    if (poll(&one, 1, PollTimeout(deadline)) == 0) {
-      return Fail(Code::kDeadlineExceeded, "empty cgroup '{}': process {} outlives SIGKILL",
-                  directory, pid.value);
+    // Some of many are enough to wait for.
+    if (killed.size() < kMaxWaitedFor) {
+      killed.emplace_back(pid, std::move(fd));
     }
   }
   return {};
@@ -118,27 +149,47 @@ Status RemoveOnce(const std::string& directory) {
   if (rmdir(directory.c_str()) == 0 || errno == ENOENT) {
     return {};
   }
-  GANTRY_TRY(const std::vector<std::string> children, Children(directory));
-  for (const std::string& child : children) {
-    GANTRY_CHECK_OK(RemoveOnce(child));
-  }
-  if (rmdir(directory.c_str()) == 0 || errno == ENOENT) {
-    return {};
-  }
-  if (errno == ENOTEMPTY) {
+  const auto remove = [&](int parent, const std::string& name) -> Status {
+    if (unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) {
+      return {};
+    }
+    return FailErrno(errno, "remove '{}' of cgroup '{}'", name, directory);
+  };
+  Status removed = WalkTree(directory, {.enter = {}, .leave = remove});
+  if (!removed && removed.error().sys_errno == ENOTEMPTY) {
     // A cgroup can be removed with its files in it: this is none, but what crun
     // wrote where a hierarchy is not mounted and its empty mount point is there.
     return RemoveTree(directory);
   }
-  return FailErrno(errno, "remove cgroup '{}'", directory);
+  return !removed && removed.error().code == Code::kNotFound ? Status() : removed;
 }
 
-Status EmptyTree(const std::string& directory, Deadline deadline) {
-  GANTRY_TRY(const std::vector<std::string> children, Children(directory));
-  for (const std::string& child : children) {
-    GANTRY_CHECK_OK(EmptyTree(child, deadline));
+/// Kills what is in the cgroup and below, and waits until it has ended. `freezer`: what
+/// was faster than the round before is stopped meanwhile; empty: nothing.
+Status EmptyTree(const std::string& directory, const std::string& freezer, Deadline deadline) {
+  if (WriteControl(directory + "/cgroup.kill", "1")) {
+    return {};
   }
-  return Empty(directory, deadline);
+  std::vector<Killed> killed;
+  if (!freezer.empty()) {
+    Freeze(freezer);
+  }
+  Status all =
+      WalkTree(directory, {.enter = [&](int below) { return KillIn(below, killed); }, .leave = {}});
+  if (!freezer.empty()) {
+    Thaw(freezer);
+  }
+  if (!all && all.error().code != Code::kNotFound) {
+    return all;
+  }
+  for (const auto& [pid, fd] : killed) {
+    pollfd one = {fd.get(), POLLIN, 0};
+    if (poll(&one, 1, PollTimeout(deadline)) == 0) {
+      return Fail(Code::kDeadlineExceeded, "empty cgroup '{}': process {} outlives SIGKILL",
+                  directory, pid.value);
+    }
+  }
+  return {};
 }
 
 /// How long a busy cgroup is tried. A spared one gets a moment too: its last
@@ -157,12 +208,13 @@ std::unexpected<Error> StillBusy(const std::string& directory, Leftovers leftove
 
 /// The kernel lets go of a cgroup a moment after the last process has become a
 /// zombie, and v1 has no event for it: a pause that grows, up to 20 ms.
-Status RemoveBusy(const std::string& directory, Leftovers leftovers, Deadline deadline) {
+Status RemoveBusy(const std::string& directory, const std::string& freezer, Leftovers leftovers,
+                  Deadline deadline) {
   constexpr int kLongestPauseMs = 20;
   const Deadline patience = PatienceFor(leftovers, deadline);
   for (int pause_ms = 1;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
     if (leftovers == Leftovers::kKill) {
-      GANTRY_CHECK_OK(EmptyTree(directory, deadline));
+      GANTRY_CHECK_OK(EmptyTree(directory, pause_ms > 1 ? freezer : "", deadline));
     }
     Status removed = RemoveOnce(directory);
     if (removed || removed.error().sys_errno != EBUSY) {
@@ -173,6 +225,14 @@ Status RemoveBusy(const std::string& directory, Leftovers leftovers, Deadline de
     }
     poll(nullptr, 0, pause_ms);
   }
+}
+
+/// The one of v1's freezer tree; empty where there is none.
+std::string FreezerOf(const std::vector<std::string>& directories) {
+  const auto found = std::ranges::find_if(directories, [](const std::string& directory) {
+    return Exists(directory + "/freezer.state");
+  });
+  return found == directories.end() ? std::string() : *found;
 }
 
 /// Below `root` by at least a hierarchy and a name, and without `..`: never a
@@ -237,7 +297,7 @@ Status RemoveCgroups(const std::vector<std::string>& directories, Leftovers left
       if (leftovers == Leftovers::kKill) {
         ThawCgroups(directories);
       }
-      removed = RemoveBusy(directory, leftovers, deadline);
+      removed = RemoveBusy(directory, FreezerOf(directories), leftovers, deadline);
     }
     if (!removed && result) {
       result = std::move(removed);

@@ -24,7 +24,8 @@ CgroupMode DetectCgroups(const std::string& root = kCgroupRoot);
 Result<std::vector<std::string>> CgroupDirectories(const std::string& path,
                                                    const std::string& root = kCgroupRoot);
 
-/// Lets frozen processes of v1 run, which otherwise take no SIGKILL.
+/// Lets frozen processes of v1 run, which otherwise take no SIGKILL, also those that are
+/// frozen in a cgroup below.
 void ThawCgroups(const std::vector<std::string>& directories);
 
 /// What may be done to processes that are still there.

@@ -14,6 +14,7 @@
 
 #include "core/os/fs.h"
 #include "core/os/process.h"
+#include "tests/unit/sdk/deep_tree.h"
 
 namespace gantry::keeper {
 namespace {
@@ -70,6 +71,49 @@ TEST_F(LastResortTest, KillsWhatACgroupListsAndThatBelowIt) {
   plan.cgroup_dirs = {dir->path(), dir->path() + "/absent"};
   EXPECT_TRUE(KillOnce(plan));
   EXPECT_EQ(EndOf(child_), SIGKILL);
+}
+
+TEST_F(LastResortTest, KillsWhatADeepCgroupLists) {
+  const ScratchTree dir;
+  std::ofstream(dir / "cgroup.procs");
+  MakeDeepTree(dir.path(), [&](int below, bool deepest) {
+    PutFile(below, "cgroup.procs", deepest ? std::to_string(child_.process.pid) : "");
+  });
+  link::Plan plan;
+  plan.cgroup_dirs = {dir.path()};
+  OnSmallStack([&] { EXPECT_TRUE(KillOnce(plan)); });
+  EXPECT_EQ(EndOf(child_), SIGKILL);
+}
+
+TEST(CleanOnce, RemovesADeepCgroup) {
+  // A fake one: its own file keeps the topmost directory.
+  const ScratchTree dir;
+  const std::string cgroup = dir / "c";
+  ASSERT_TRUE(os::MakeDirs(cgroup, 0700));
+  std::ofstream(cgroup + "/cgroup.procs");
+  MakeDeepTree(cgroup);
+  link::Plan plan;
+  plan.cgroup_dirs = {cgroup};
+  OnSmallStack([&] { EXPECT_FALSE(CleanOnce(plan)); });
+  EXPECT_FALSE(os::Exists(cgroup + "/d"));
+}
+
+TEST_F(LastResortTest, EndsWhatIsFrozenBelow) {
+  const std::string dir = "/sys/fs/cgroup/freezer/gantry-test-" + os::RandomName(8);
+  if (!os::Exists("/sys/fs/cgroup/freezer/cgroup.procs") || !os::MakeDirs(dir + "/below", 0755)) {
+    GTEST_SKIP() << "needs root and cgroup v1";
+  }
+  EXPECT_TRUE(os::WriteFile(dir + "/below/cgroup.procs", std::to_string(child_.process.pid)));
+  EXPECT_TRUE(os::WriteFile(dir + "/below/freezer.state", "FROZEN"));
+  link::Plan plan;
+  plan.cgroup_dirs = {dir};
+  EXPECT_TRUE(KillOnce(plan));
+  EXPECT_EQ(EndOf(child_), SIGKILL);
+  waitpid(child_.process.pid, nullptr, 0);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (EndOnce(plan) && std::chrono::steady_clock::now() < deadline) {
+  }
+  EXPECT_FALSE(os::Exists(dir));
 }
 
 TEST_F(LastResortTest, SparesTheRootOfATree) {
