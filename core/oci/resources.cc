@@ -11,6 +11,7 @@ Status ReadMemory(const Json& memory, os::CgroupResources& out) {
   GANTRY_CHECK_OK(memory.CheckObject());
   GANTRY_CHECK_OK(memory["limit"].Read(out.memory.limit_bytes));
   GANTRY_CHECK_OK(memory["reservation"].Read(out.memory.reservation_bytes));
+  GANTRY_CHECK_OK(memory["checkBeforeUpdate"].Read(out.memory.check_before_update));
   return memory["swap"].Read(out.memory.swap_bytes);
 }
 

@@ -21,6 +21,9 @@ struct CgroupResources {
     std::optional<int64_t> reservation_bytes{};
     /// Memory plus swap, as in cgroup v1 and the spec.
     std::optional<int64_t> swap_bytes{};
+    /// A limit below what is in use is refused; else the kernel kills to get there. v1 refuses
+    /// it anyhow.
+    bool check_before_update = false;
   } memory;
 
   struct {

@@ -52,6 +52,23 @@ Status UpdateSwap(const std::string& dir, const CgroupResources& all) {
   return SetCgroupValue(dir + "memory.swap.max", LimitText(swap, true), swap <= 0);
 }
 
+// Nothing is written where the kernel would have to kill.
+Status CheckMemory(const std::string& dir, const CgroupResources& all) {
+  const int64_t limit = Or0(all.memory.limit_bytes);
+  if (!all.memory.check_before_update || limit <= 0) {
+    return {};
+  }
+  GANTRY_TRY(const std::string text, ReadFile(dir + "memory.current", kMaxFile));
+  int64_t used = 0;
+  std::from_chars(text.data(), text.data() + text.size(), used);
+  if (used > limit) {
+    return Fail(Code::kFailedPrecondition,
+                "set the memory limit to {}: {} bytes are in use, and checkBeforeUpdate is set",
+                limit, used);
+  }
+  return {};
+}
+
 Status UpdateMemory(const std::string& dir, const CgroupResources& all) {
   GANTRY_CHECK_OK(UpdateSwap(dir, all));
   if (Or0(all.memory.limit_bytes) != 0) {
@@ -129,6 +146,7 @@ Status UpdateIo(const std::string& dir, const CgroupResources& all) {
 
 Status Update(const std::string& cgroup_dir, const CgroupResources& resources) {
   const std::string dir = cgroup_dir + "/";
+  GANTRY_CHECK_OK(CheckMemory(dir, resources));
   GANTRY_CHECK_OK(UpdateMemory(dir, resources));
   GANTRY_CHECK_OK(UpdateCpu(dir, resources));
   GANTRY_CHECK_OK(UpdateIo(dir, resources));

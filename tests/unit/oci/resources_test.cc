@@ -30,6 +30,12 @@ TEST(ParseResources, ReadsWhatAnUpdateSends) {
   EXPECT_EQ(resources->unified.at("memory.high"), "max");
 }
 
+TEST(ParseResources, ReadsThatALimitIsCheckedFirst) {
+  EXPECT_TRUE(
+      ParseResources(R"({"memory": {"checkBeforeUpdate": true}})")->memory.check_before_update);
+  EXPECT_FALSE(ParseResources(R"({"memory": {"limit": 5}})")->memory.check_before_update);
+}
+
 TEST(ParseResources, LeavesOutWhatIsAbsentOrNull) {
   const auto resources = ParseResources(R"({"memory": null, "pids": {}})");
   ASSERT_TRUE(resources.has_value());

@@ -235,6 +235,38 @@ TEST_F(CgroupLimits, OnV2MissOnlyFilesThatWouldLimit) {
   EXPECT_THAT(refused.error().message, HasSubstr("memory.swap.max"));
 }
 
+TEST_F(CgroupLimits, OnV2RefuseWhatIsBelowTheMemoryInUseWhenAsked) {
+  MakeV2();
+  fs_.Put("c/memory.current", "50000\n");
+  const Cgroup cgroup = With({"c/memory.max", "c/pids.max"});
+  CgroupResources limits;
+  limits.memory.limit_bytes = 49999;
+  limits.memory.check_before_update = true;
+  limits.pids_limit = 7;
+
+  const Status refused = cgroup.Update(limits);
+
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
+  EXPECT_EQ(fs_.Get("c/memory.max"), "") << "nothing is changed";
+  EXPECT_EQ(fs_.Get("c/pids.max"), "");
+  limits.memory.limit_bytes = 50000;
+  EXPECT_TRUE(cgroup.Update(limits));
+  EXPECT_EQ(fs_.Get("c/memory.max"), "50000");
+}
+
+TEST_F(CgroupLimits, OnV2AreSetBelowTheMemoryInUseWhenNotAsked) {
+  MakeV2();
+  fs_.Put("c/memory.current", "50000\n");
+  const Cgroup cgroup = With({"c/memory.max"});
+  CgroupResources limits;
+  limits.memory.limit_bytes = 49999;
+
+  EXPECT_TRUE(cgroup.Update(limits));
+
+  EXPECT_EQ(fs_.Get("c/memory.max"), "49999");
+}
+
 TEST_F(CgroupLimits, OnV2RefuseSwapBelowMemoryAndForeignFiles) {
   MakeV2();
   const Cgroup cgroup = With({"c/memory.max", "c/memory.swap.max"});
