@@ -8,7 +8,6 @@
 
 #include "core/ctl/operator.h"
 #include "core/link/channel.h"
-#include "core/link/control_messages.h"
 #include "core/link/paths.h"
 #include "core/os/unix_socket.h"
 
@@ -86,12 +85,21 @@ Result<link::KeeperStatus> QueryKeeper(const std::string& socket) {
                                          std::chrono::steady_clock::now() + kTimeout);
 }
 
-Result<int32_t> UpgradeEngine(const std::string& socket, const std::string& program) {
+Result<link::Upgraded> UpgradeEngine(const std::string& socket, const std::string& program,
+                                     bool no_fallback) {
   GANTRY_TRY(auto channel, ConnectKeeper(socket));
-  GANTRY_TRY(const auto done,
-             channel.Ask<link::Upgraded>(link::Upgrade{program},
-                                         std::chrono::steady_clock::now() + kRestartTimeout));
-  return done.engine_pid;
+  return channel.Ask<link::Upgraded>(link::Upgrade{program, no_fallback},
+                                     std::chrono::steady_clock::now() + kRestartTimeout);
+}
+
+Result<link::Deleted> DeleteInstance(const std::string& socket, const link::Announce& instance) {
+  GANTRY_TRY(auto channel, ConnectKeeper(socket));
+  link::Delete request;
+  request.id = instance.id;
+  request.ns = instance.ns;
+  request.bundle = instance.bundle;
+  request.grpc_address = instance.grpc_address;
+  return channel.Ask<link::Deleted>(request, std::chrono::steady_clock::now() + kTimeout);
 }
 
 Result<int32_t> UpgradeKeeper(const std::string& socket, const std::string& program) {

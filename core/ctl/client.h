@@ -8,6 +8,7 @@
 
 #include <gantry/error.h>
 
+#include "core/link/control_messages.h"
 #include "core/link/status_messages.h"
 #include "core/rpc/blocking_client.h"
 #include "proto/gantry/operator.pb.h"
@@ -40,11 +41,17 @@ class OperatorClient {
 Result<link::KeeperStatus> QueryKeeper(const std::string& socket);
 
 /// Has the keeper beside `socket` put a newly started engine in the place of the
-/// one that runs, if any; returns its pid. `program`: an absolute path; empty: that of
+/// one that runs, if any. `program`: an absolute path; empty: that of
 /// the present one. Blocks: up to half a minute. Errors:
 /// kUnavailable; kFailedPrecondition when the new one was given up and the old one
 /// goes on; kDeadlineExceeded.
-Result<int32_t> UpgradeEngine(const std::string& socket, const std::string& program);
+/// With `no_fallback` the new one stays, however soon it ends.
+Result<link::Upgraded> UpgradeEngine(const std::string& socket, const std::string& program,
+                                     bool no_fallback);
+
+/// Has the keeper end an instance and forget it, without the engine. Errors: kUnavailable,
+/// kDeadlineExceeded.
+Result<link::Deleted> DeleteInstance(const std::string& socket, const link::Announce& instance);
 
 /// The keeper becomes `program`, an absolute path. Gives its pid, which stays the same.
 /// Errors: kFailedPrecondition with the reason: the old program goes on.

@@ -43,6 +43,8 @@ constexpr char kHelp[] = R"(usage: gantryctl COMMAND [OPTION...]
   restart         a newly started engine in place of the one that runs
   upgrade         the same, with --engine of another program; what runs goes on;
                   with --keeper: the keeper becomes that program
+  delete ID       ends and forgets what is left out since engines crashed of it
+                  (see status)
 
 )";
 
@@ -57,6 +59,7 @@ struct Arguments {
   std::string keeper;
   bool json = false;
   bool costs = false;
+  bool no_fallback = false;
 };
 
 int64_t NowNs() {
@@ -92,17 +95,42 @@ Result<std::string> ShowStatus(const Arguments& arguments) {
   return arguments.json ? StatusJson(answer, keeper) : StatusText(answer, keeper, NowNs());
 }
 
+/// Errors: kFailedPrecondition where the new engine has crashed and is not there any more.
+Status CheckStayed(const Arguments& arguments) {
+  const auto keeper = QueryKeeper(arguments.address);
+  if (!keeper || keeper->fell_back_from.empty()) {
+    return {};
+  }
+  return Fail(Code::kFailedPrecondition,
+              "upgrade the engine: '{}' took over and {}; '{}' is in charge again; --no-fallback "
+              "keeps a new one come what may",
+              keeper->fell_back_from, EndText(keeper->fell_back_wait_status), keeper->engine_path);
+}
+
 Result<std::string> Replace(const Arguments& arguments, const std::string& program) {
-  GANTRY_TRY(const int32_t pid, UpgradeEngine(arguments.address, program));
+  GANTRY_TRY(const link::Upgraded done,
+             UpgradeEngine(arguments.address, program, arguments.no_fallback));
+  const int32_t pid = done.engine_pid;
   auto client = OperatorClient::Connect(arguments.address);
   const auto now =
       client ? client->EngineStatus() : Result<v1::StatusResponse>(std::unexpected(client.error()));
+  if (!done.fallback.empty()) {
+    GANTRY_CHECK_OK(CheckStayed(arguments));
+  }
   if (arguments.json) {
     return Format("{{\"engine_pid\":{},\"version\":\"{}\"}}\n", pid, now ? now->version() : "");
   }
-  return now ? Format("engine {}, version {}, is in charge: {} sandbox(es), {} container(s)\n", pid,
-                      now->version(), now->sandboxes(), now->containers())
-             : Format("engine {} is in charge\n", pid);
+  const std::string then =
+      done.fallback.empty()
+          ? std::string()
+          : Format(
+                "if it crashes within the next seconds, '{}' takes its place again; "
+                "'gantryctl status' says so\n",
+                done.fallback);
+  return (now ? Format("engine {}, version {}, is in charge: {} sandbox(es), {} container(s)\n",
+                       pid, now->version(), now->sandboxes(), now->containers())
+              : Format("engine {} is in charge\n", pid)) +
+         then;
 }
 
 Result<std::string> Restart(const Arguments& arguments) { return Replace(arguments, ""); }
@@ -139,6 +167,32 @@ Result<std::string> Upgrade(const Arguments& arguments) {
   }
   GANTRY_TRY(const std::string program, ProgramNamed(arguments.engine, "engine"));
   return Replace(arguments, program);
+}
+
+/// Ends what no engine takes up. All else is ended by containerd.
+Result<std::string> Delete(const Arguments& arguments) {
+  const std::string& id = arguments.operands.front();
+  GANTRY_TRY(const auto keeper, QueryKeeper(arguments.address));
+  std::vector<link::Announce> found;
+  for (const link::InstanceAdded& instance : keeper.instances) {
+    if (instance.left_out && instance.announce.id == id &&
+        (arguments.ns.empty() || instance.announce.ns == arguments.ns)) {
+      found.push_back(instance.announce);
+    }
+  }
+  if (found.empty()) {
+    return Fail(Code::kNotFound,
+                "delete '{}': nothing of that id is left out ('gantryctl status' shows what is); "
+                "delete others with containerd's means",
+                id);
+  }
+  if (found.size() > 1) {
+    return Fail(Code::kInvalidArgument, "delete '{}': in several namespaces: say which, with -n",
+                id);
+  }
+  GANTRY_TRY(const link::Deleted deleted, DeleteInstance(arguments.address, found.front()));
+  return arguments.json ? Format("{{\"id\":\"{}\",\"exit_status\":{}}}\n", id, deleted.status)
+                        : Format("'{}' is deleted, its exit status was {}\n", id, deleted.status);
 }
 
 Result<std::string> Check(const Arguments& arguments) {
@@ -205,7 +259,7 @@ struct Command {
 constexpr Command kCommands[] = {
     {"ps", 0, 0, Ps},           {"inspect", 1, 1, Inspect}, {"status", 0, 0, ShowStatus},
     {"check", 0, 1, Check},     {"doctor", 0, 0, nullptr},  {"restart", 0, 0, Restart},
-    {"upgrade", 0, 0, Upgrade},
+    {"upgrade", 0, 0, Upgrade}, {"delete", 1, 1, Delete},
 };
 
 po::options_description Options(Arguments& arguments) {
@@ -215,7 +269,7 @@ po::options_description Options(Arguments& arguments) {
       "costs", po::bool_switch(&arguments.costs),
       "ps: what the engine does and holds for each sandbox")(
       "namespace,n", po::value(&arguments.ns)->value_name("NS"),
-      "ps, inspect: of this containerd namespace")(
+      "ps, inspect, delete: of this containerd namespace")(
       "address", po::value(&arguments.address)->value_name("SOCKET"),
       "the engine's socket; default $GANTRY_RUN_DIR/gantry.sock")(
       "config", po::value(&arguments.config)->value_name("FILE"),
@@ -225,7 +279,9 @@ po::options_description Options(Arguments& arguments) {
       "engine", po::value(&arguments.engine)->value_name("PROGRAM"),
       "upgrade: the new gantryd; default: the one that is installed")(
       "keeper", po::value(&arguments.keeper)->value_name("PROGRAM"),
-      "upgrade: the keeper becomes this gantry-keeper");
+      "upgrade: the keeper becomes this gantry-keeper")(
+      "no-fallback", po::bool_switch(&arguments.no_fallback),
+      "upgrade: the new engine stays, even where it crashes at once");
   return options;
 }
 

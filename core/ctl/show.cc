@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ctl/show.h"
 
+#include <sys/wait.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -177,7 +179,34 @@ std::string CountsText(const v1::StatusResponse& status) {
   return any ? "\n" + table.str() : std::string();
 }
 
+// What engines crash of, and what to do about it.
+std::string CrashesText(const link::KeeperStatus& keeper) {
+  std::string out;
+  if (!keeper.fell_back_from.empty()) {
+    out += Line("fallback", Format("'{}' {} soon after the upgrade to it; '{}' is in charge again",
+                                   keeper.fell_back_from, EndText(keeper.fell_back_wait_status),
+                                   keeper.engine_path));
+  }
+  if (keeper.requests_dropped != 0) {
+    out += Line("dropped", Format("{} call(s) that engines crashed of", keeper.requests_dropped));
+  }
+  for (const link::InstanceAdded& instance : keeper.instances) {
+    if (instance.left_out) {
+      const link::Announce& announce = instance.announce;
+      out += Line("left out", Format("{}/{}: engines crash of it; 'gantryctl delete -n {} {}' ends "
+                                     "it, 'gantryctl restart' tries it once more",
+                                     announce.ns, announce.id, announce.ns, announce.id));
+    }
+  }
+  return out;
+}
+
 }  // namespace
+
+std::string EndText(int wait_status) {
+  return WIFEXITED(wait_status) ? Format("exited with {}", WEXITSTATUS(wait_status))
+                                : Format("was killed by signal {}", WTERMSIG(wait_status));
+}
 
 std::string StatusText(const v1::StatusResponse& status, const link::KeeperStatus& keeper,
                        int64_t now_ns) {
@@ -191,7 +220,7 @@ std::string StatusText(const v1::StatusResponse& status, const link::KeeperStatu
       Line("sandboxes", std::to_string(status.sandboxes())) +
       Line("containers", std::to_string(status.containers())) +
       Line("connections", std::to_string(keeper.connections)) +
-      Line("events", Format("{} waiting", status.queued_events())) + "\n";
+      Line("events", Format("{} waiting", status.queued_events())) + CrashesText(keeper) + "\n";
   Table table({"BACKEND", "VERSION", "SANDBOXES", "FILE", "ERROR"});
   for (const v1::BackendStatus& backend : status.backends()) {
     table.Add({backend.name(), backend.version(), std::to_string(backend.sandboxes()),
@@ -216,8 +245,19 @@ std::string StatusJson(const v1::StatusResponse& status, const link::KeeperStatu
       .Member("requests_waiting", keeper.requests_waiting)
       .Member("descriptors_stored", keeper.descriptors_stored)
       .Member("queued_events", status.queued_events())
-      .Key("backends")
+      .Member("requests_dropped", keeper.requests_dropped)
+      .Member("fell_back_from", keeper.fell_back_from)
+      .Key("left_out")
       .Array();
+  for (const link::InstanceAdded& instance : keeper.instances) {
+    if (instance.left_out) {
+      json.Object()
+          .Member("namespace", instance.announce.ns)
+          .Member("id", instance.announce.id)
+          .End();
+    }
+  }
+  json.End().Key("backends").Array();
   for (const v1::BackendStatus& backend : status.backends()) {
     json.Object()
         .Member("name", backend.name())

@@ -25,4 +25,7 @@ std::string StatusText(const v1::StatusResponse& status, const link::KeeperStatu
                        int64_t now_ns);
 std::string StatusJson(const v1::StatusResponse& status, const link::KeeperStatus& keeper);
 
+/// How a process ended, as a wait status says: "exited with 1", "was killed by signal 11".
+std::string EndText(int wait_status);
+
 }  // namespace gantry::ctl

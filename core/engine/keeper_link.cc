@@ -130,6 +130,7 @@ Status KeeperLink::SayHello(std::chrono::milliseconds answers_within, bool keep_
   hello.pid = getpid();
   hello.answers_within_ms = static_cast<uint64_t>(answers_within.count());
   hello.keep_hanging = keep_hanging;
+  hello.tells_recovery = true;
   return channel_->Send(hello);
 }
 
@@ -300,6 +301,12 @@ void KeeperLink::AnswerDelete(const link::DeleteDone& done) {
   IgnoreError(channel_->Send(done), "a keeper that is gone ends the engine by itself");
 }
 
+void KeeperLink::TellRecovery(const link::Recovering& said) {
+  if (hears_recovery_) {
+    IgnoreError(channel_->Send(said), "a keeper that is gone ends the engine by itself");
+  }
+}
+
 void KeeperLink::OnAnswer(uint64_t tag, link::Message message) {
   auto found = pending_.find(tag);
   if (found == pending_.end()) {
@@ -361,7 +368,8 @@ bool KeeperLink::Announce(link::Message& message) {
   };
   switch (message.type) {
     case link::Type::kWelcome:
-      return true;
+      return deliver(std::type_identity<link::Welcome>(),
+                     [&](const auto& m) { hears_recovery_ = m.hears_recovery; });
     case link::Type::kProtect:
       return deliver(std::type_identity<link::Protect>(), [&](const auto& m) {
         protected_[m.instance] = std::hash<std::string>()(message.body);

@@ -110,6 +110,8 @@ class KeeperLink {
   void Forget(link::Forget tombstone);
   void Respond(uint64_t connection, uint32_t stream, std::string payload);
   void AnswerDelete(const link::DeleteDone& done);
+  /// What is taken up now, so that a crash is blamed on it. A keeper of before it is not told.
+  void TellRecovery(const link::Recovering& said);
 
   /// All that was said has left this process.
   bool flushed() const { return channel_->queued_bytes() == 0; }
@@ -127,6 +129,7 @@ class KeeperLink {
 
   KeeperObserver& observer_;
   uint64_t next_tag_ = 1;
+  bool hears_recovery_ = false;
   std::map<uint64_t, Pending*> pending_;
   /// A digest of what the keeper has, by instance.
   std::unordered_map<uint64_t, size_t> protected_;

@@ -40,6 +40,11 @@ void Deletes::Begin(Instance& instance, Done done) {
   }
   operation.tag = next_tag_++;
   operation.since = std::chrono::steady_clock::now();
+  if (instance.told.left_out) {
+    // No engine has it.
+    LastResort(number);
+    return;
+  }
   switch (supervisor_.state()) {
     case link::EngineState::kUp:
       Ask(number, operation);

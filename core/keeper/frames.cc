@@ -102,6 +102,17 @@ std::string ErrorResponse(Code code, std::string_view message) {
   return response.Take();
 }
 
+std::string RequestMethod(std::string_view request) {
+  ProtoReader in(request);
+  std::string method;
+  while (in.Next()) {
+    if (in.field() == 2 && in.is_bytes()) {
+      method = in.text();
+    }
+  }
+  return in.ok() ? method : std::string();
+}
+
 std::chrono::nanoseconds RequestTimeout(std::string_view request) {
   ProtoReader in(request);
   int64_t timeout = 0;

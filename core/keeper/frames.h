@@ -74,6 +74,9 @@ std::string ResponseFrame(uint32_t stream, std::string_view response);
 /// as containerd expects it.
 std::string ErrorResponse(Code code, std::string_view message);
 
+/// The method that an encoded Request message names; "" for none and for malformed bytes.
+std::string RequestMethod(std::string_view request);
+
 /// timeout_nano of an encoded Request message; 0 for none and for malformed bytes.
 std::chrono::nanoseconds RequestTimeout(std::string_view request);
 

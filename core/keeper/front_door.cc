@@ -4,7 +4,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 
 namespace gantry::keeper {
@@ -33,6 +32,7 @@ FrontDoor::~FrontDoor() {
   }
   loop_.Cancel(accept_timer_);
   loop_.Cancel(expiry_timer_);
+  loop_.Cancel(trial_timer_);
 }
 
 // --- Reading -------------------------------------------------------------------
@@ -107,6 +107,9 @@ void FrontDoor::OnFrame(Connection& connection, Frame frame) {
     Refuse(connection, frame.stream, fine.error());
     return;
   }
+  if (IsLeftOut(connection, frame)) {
+    return;
+  }
   AcceptRequest(connection, std::move(frame));
 }
 
@@ -162,6 +165,9 @@ void FrontDoor::AcceptRequest(Connection& connection, Frame frame) {
   AddBytes(connection, cost);
   ++requests_waiting_;
   ++counters_.requests;
+  if (!connection.place->left_out.empty()) {
+    return;
+  }
   if (engine_ != nullptr) {
     Give(connection, frame.stream, waiting);
     return;
@@ -181,6 +187,8 @@ void FrontDoor::Give(Connection& connection, uint32_t stream, Waiting& waiting) 
   request.replay = waiting.given;
   counters_.replayed += waiting.given ? 1 : 0;
   waiting.given = true;
+  waiting.with_engine = true;
+  waiting.given_at = next_given_++;
   connection.engine_knows = true;
   IgnoreError(engine_->Send(request), "with the engine gone the next one gets it");
 }
@@ -192,6 +200,10 @@ void FrontDoor::Finish(Connection& connection, uint32_t stream) {
   DropBytes(connection, cost);
   --requests_waiting_;
   connection.waiting.erase(found);
+  if (trial_ == std::pair(connection.id, stream)) {
+    loop_.Cancel(trial_timer_);
+    trial_timer_ = loop_.After(std::chrono::milliseconds(0), [this] { NextTrial(); });
+  }
 }
 
 void FrontDoor::Refuse(Connection& connection, uint32_t stream, const Error& error) {
@@ -212,30 +224,11 @@ void FrontDoor::Answer(const link::Response& response) {
   }
 }
 
-void FrontDoor::EngineUp(link::Channel& engine) {
-  engine_ = &engine;
-
-  struct Item {
-    Connection* connection;
-    uint32_t stream;
-    Waiting* waiting;
-  };
-
-  std::vector<Item> items;
-  for (const auto& [id, connection] : connections_) {
-    connection->engine_knows = false;
-    for (auto& [stream, waiting] : connection->waiting) {
-      items.push_back({connection.get(), stream, &waiting});
-    }
-  }
-  std::ranges::sort(items, {}, [](const Item& item) { return item.waiting->order; });
-  for (const Item& item : items) {
-    Give(*item.connection, item.stream, *item.waiting);
-  }
-}
-
 void FrontDoor::EngineDown() {
   engine_ = nullptr;
+  trials_.clear();
+  trial_ = {};
+  loop_.Cancel(trial_timer_);
   for (const auto& [id, connection] : connections_) {
     for (const auto& [stream, waiting] : connection->waiting) {
       ArmExpiry(waiting.deadline);

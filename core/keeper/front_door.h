@@ -12,6 +12,11 @@
 //   was no engine.
 // - Nothing grows without end: see `Limits`. Beyond a limit a new request is
 //   answered with RESOURCE_EXHAUSTED, and those accepted before are unharmed.
+// - What crashes engines is not given for ever. A request that an engine had when it
+//   crashed has one death more. With two it is given to the next one last and alone, when
+//   that one has taken up what there is; with three, or two where there was no other, it is
+//   answered with INTERNAL. (Calls that only wait are not counted: one of each container
+//   is always there.)
 #pragma once
 
 #include <chrono>
@@ -21,6 +26,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gantry/error.h>
@@ -47,6 +53,8 @@ struct Place {
   };
 
   mutable Use use{};
+  /// Why its calls are not given to an engine; "" while they are.
+  mutable std::string left_out{};
 
   std::string address() const { return "unix://" + path; }
 };
@@ -66,6 +74,8 @@ struct Limits {
   size_t unread_bytes_max = 16U << 20;
   /// A silent connection younger than this is not closed for want of places.
   std::chrono::milliseconds silence = std::chrono::seconds(10);
+  /// A request that may crash engines is alone with one for so long.
+  std::chrono::milliseconds trial = std::chrono::seconds(10);
 };
 
 /// Thread: the keeper's only one. Blocks: never.
@@ -75,6 +85,8 @@ class FrontDoor {
     uint64_t requests = 0;
     uint64_t refused = 0;
     uint64_t replayed = 0;
+    /// Since engines crashed of them.
+    uint64_t dropped = 0;
   };
 
   /// `on_parked` is called when a request came and there is no engine.
@@ -88,9 +100,21 @@ class FrontDoor {
   /// Stops listening and removes the socket file. Connections stay.
   void Close(const std::string& path);
 
-  /// From now on requests go to `engine`; those waiting go first, in their order.
-  void EngineUp(link::Channel& engine);
+  /// From now on requests go to `engine`; those waiting go first, in their order, but for
+  /// those that may crash it, which go one by one, and where it `tells_recovery` not before
+  /// `Recovered`.
+  void EngineUp(link::Channel& engine, bool tells_recovery);
   void EngineDown();
+  /// After it: the engine had crashed. `recovering`: it was taking up what there was, and may
+  /// have crashed of that.
+  void EngineCrashed(bool recovering);
+  /// The engine in charge has taken up what there was. Again: nothing.
+  void Recovered();
+  /// Nothing has crashed for a while.
+  void Forgive();
+  /// Calls on that socket get `why` as their answer, but those that only wait: they go on
+  /// waiting. `why` empty: no longer.
+  void LeaveOut(const std::string& path, const std::string& why);
   /// The engine's answer. One that nobody waits for is dropped.
   void Answer(const link::Response& response);
 
@@ -129,6 +153,12 @@ class FrontDoor {
     TimePoint deadline;
     /// An engine was given it.
     bool given = false;
+    /// The last one was.
+    bool with_engine = false;
+    /// So many crashed meanwhile.
+    uint32_t deaths = 0;
+    /// Counts up, over all.
+    uint64_t given_at = 0;
   };
 
   struct Connection {
@@ -157,7 +187,7 @@ class FrontDoor {
   void Enter(Place place, UniqueFd listening);
   Connection& Enter(std::shared_ptr<Connection> connection);
   void AddConnection(UniqueFd fd, std::shared_ptr<const Place> place);
-  void RestoreConnection(const state::Connection& one);
+  void RestoreConnection(const state::Connection& one, bool knows_engine);
   bool MakeRoom();
   void PauseAccepting();
   void ResumeAccepting();
@@ -173,6 +203,12 @@ class FrontDoor {
   Status CheckRoom(const Connection& connection, const Frame& frame) const;
   void AcceptRequest(Connection& connection, Frame frame);
   void Give(Connection& connection, uint32_t stream, Waiting& waiting);
+  void NextTrial();
+  void RefuseWaiting(const std::shared_ptr<const Place>& place);
+  /// Then it has been refused.
+  bool IsLeftOut(Connection& connection, const Frame& frame);
+  /// Its place is gone: an engine may say so to those that wait.
+  void TakeIn(const Place& place);
   void Finish(Connection& connection, uint32_t stream);
   void Refuse(Connection& connection, uint32_t stream, const Error& error);
   void Write(Connection& connection, uint32_t stream, std::string_view response);
@@ -199,6 +235,11 @@ class FrontDoor {
   os::TimerId accept_timer_{};
   os::TimerId expiry_timer_{};
   TimePoint expiry_ = TimePoint::max();
+  uint64_t next_given_ = 1;
+  /// Those that may crash the engine in charge, by connection and stream; and that which it has.
+  std::deque<std::pair<uint64_t, uint32_t>> trials_;
+  std::pair<uint64_t, uint32_t> trial_{};
+  os::TimerId trial_timer_{};
   Counters counters_;
   std::vector<char> buffer_;
 };

@@ -25,6 +25,8 @@ state::FrontDoor FrontDoor::Save() const {
   all.requests = counters_.requests;
   all.refused = counters_.refused;
   all.replayed = counters_.replayed;
+  all.dropped = counters_.dropped;
+  all.knows_engine = true;
   for (const auto& [path, listener] : listeners_) {
     all.listeners.push_back({keeper::Save(*listener.place), listener.fd.get()});
   }
@@ -39,8 +41,8 @@ state::FrontDoor FrontDoor::Save() const {
     one.spoke = connection->spoke;
     one.engine_knows = connection->engine_knows;
     for (const auto& [stream, waiting] : connection->waiting) {
-      one.waiting.push_back(
-          {stream, waiting.payload, waiting.order, Nanoseconds(waiting.deadline), waiting.given});
+      one.waiting.push_back({stream, waiting.payload, waiting.order, Nanoseconds(waiting.deadline),
+                             waiting.given, waiting.deaths, waiting.with_engine});
     }
     for (const std::string& frame : connection->out) {
       one.out += frame;
@@ -55,19 +57,27 @@ void FrontDoor::Restore(const state::FrontDoor& all, link::Channel* engine) {
   engine_ = engine;
   next_connection_ = all.next_connection;
   next_order_ = all.next_order;
-  counters_ = {all.requests, all.refused, all.replayed};
+  counters_ = {all.requests, all.refused, all.replayed, all.dropped};
   for (const state::Listener& one : all.listeners) {
     Enter({one.place.path, one.place.ns, one.place.grpc_address}, UniqueFd(one.fd));
   }
   for (const state::Connection& one : all.connections) {
-    RestoreConnection(one);
+    RestoreConnection(one, all.knows_engine);
   }
   if (engine_ == nullptr) {
     EngineDown();
+    return;
+  }
+  for (const auto& [id, connection] : connections_) {
+    for (const auto& [stream, waiting] : connection->waiting) {
+      if (waiting.deaths > 0 && !waiting.with_engine) {
+        trials_.emplace_back(id, stream);
+      }
+    }
   }
 }
 
-void FrontDoor::RestoreConnection(const state::Connection& one) {
+void FrontDoor::RestoreConnection(const state::Connection& one, bool knows_engine) {
   auto connection = std::make_shared<Connection>();
   connection->id = one.id;
   const auto listener = listeners_.find(one.place.path);
@@ -84,8 +94,13 @@ void FrontDoor::RestoreConnection(const state::Connection& one) {
   connection->engine_knows = one.engine_knows;
   AddBytes(*connection, connection->held);
   for (const state::Waiting& waiting : one.waiting) {
-    connection->waiting[waiting.stream] = {waiting.payload, waiting.order, At(waiting.deadline_ns),
-                                           waiting.given};
+    connection->waiting[waiting.stream] = {waiting.payload,
+                                           waiting.order,
+                                           At(waiting.deadline_ns),
+                                           waiting.given,
+                                           knows_engine ? waiting.with_engine : waiting.given,
+                                           waiting.deaths,
+                                           waiting.order};
     const size_t cost = waiting.payload.size() + kRequestOverhead;
     connection->waiting_bytes += cost;
     AddBytes(*connection, cost);

@@ -28,7 +28,8 @@ Keeper::Keeper(os::Loop& loop, KeeperOptions options)
       supervisor_(
           loop, options_.run_dir, options_.engine, options_.child_defaults,
           {.up = [this](link::Channel& engine) { OnEngineUp(engine); },
-           .down = [this] { front_door_.EngineDown(); },
+           .down = [this] { OnEngineDown(); },
+           .crashed = [this] { OnEngineCrashed(); },
            .message = [this](link::Message message) { OnEngineMessage(std::move(message)); },
            .pong = [this] { trim_.Tick(); },
            .inquired = [this](link::Channel& engine) { SendInventory(engine); }}),
@@ -50,6 +51,7 @@ Keeper::Keeper(os::Loop& loop, KeeperOptions options)
 Keeper::~Keeper() {
   front_door_.EngineDown();
   loop_.Unwatch(signal_watch_);
+  loop_.Cancel(forgive_timer_);
   for (const auto& [number, instance] : instances_.all()) {
     loop_.Cancel(instance.tombstone_timer);
   }
@@ -220,7 +222,9 @@ Result<link::InstanceAdded> Keeper::AddMember(const link::AddMember& request) {
   if (instances_.all().size() >= Instances::kMax) {
     return Fail(Code::kResourceExhausted, "add '{}': {} instances", request.id, Instances::kMax);
   }
-  return instances_.Add(std::move(announce), path, true).told;
+  Instance& added = instances_.Add(std::move(announce), path, true);
+  deaths_.Enter(added);
+  return added.told;
 }
 
 }  // namespace gantry::keeper

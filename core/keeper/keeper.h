@@ -8,6 +8,7 @@
 // One thread, one loop, no blocking call, and every list has a limit.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include <gantry/unique_fd.h>
 
 #include "core/keeper/control.h"
+#include "core/keeper/deaths.h"
 #include "core/keeper/deletes.h"
 #include "core/keeper/exits.h"
 #include "core/keeper/fd_store.h"
@@ -39,6 +41,8 @@ struct KeeperOptions {
   UniqueFd control;
   Limits limits;
   Deletes::Timing delete_timing;
+  /// Deaths are forgotten when an engine has lasted so long.
+  std::chrono::milliseconds forgiven_after = std::chrono::minutes(1);
   ChildDefaults child_defaults;
   state::ServiceManager service_manager;
   /// The lock on run_dir/keeper.alive.
@@ -75,6 +79,12 @@ class Keeper {
 
   // Engine link.
   void OnEngineUp(link::Channel& engine);
+  void OnEngineDown();
+  void OnEngineCrashed();
+  void OnRecovering(const link::Recovering& said);
+  void LeaveOut();
+  void ForgiveLater();
+  void Forgive();
   void SendSnapshot(link::Channel& engine);
   void SendInventory(link::Channel& engine) const;
   void OnEngineMessage(link::Message message);
@@ -115,6 +125,7 @@ class Keeper {
   uint64_t looked_at_ = 0;
   FdStore fd_store_;
   Instances instances_;
+  Deaths deaths_{instances_};
   Exits exits_;
   FrontDoor front_door_;
   Supervisor supervisor_;
@@ -125,6 +136,7 @@ class Keeper {
   ServiceManager service_manager_;
   /// So many programs had this process before.
   uint64_t upgrades_ = 0;
+  os::TimerId forgive_timer_{};
   UniqueFd signals_;
   os::WatchId signal_watch_{};
   os::IdleTrim trim_{loop_};

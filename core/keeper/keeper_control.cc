@@ -92,7 +92,8 @@ Result<link::Announced> Keeper::OnAnnounce(link::Announce announce) {
   const std::string path = options_.run_dir + "/" + kInstanceSockets + "/" +
                            SocketName(announce.grpc_address, announce.ns, group);
   GANTRY_CHECK_OK(PlaceSocket(path, announce));
-  const Instance& added = instances_.Add(std::move(announce), path, false);
+  Instance& added = instances_.Add(std::move(announce), path, false);
+  deaths_.Enter(added);
   TellEngine(added.told);
   supervisor_.Ensure();
   link::Announced announced{added.told.address};
@@ -134,8 +135,10 @@ void Keeper::OnDelete(const link::Delete& request, const Control::Reply& reply) 
 }
 
 void Keeper::OnUpgrade(const link::Upgrade& request, const Control::Reply& reply) {
-  supervisor_.Upgrade(request.engine, [reply](const Result<pid_t>& done) {
-    done ? reply(link::Upgraded{*done}) : reply.Fail(done.error());
+  // Whatever was left out is tried once more.
+  Forgive();
+  supervisor_.Upgrade(request, [reply](const Result<link::Upgraded>& done) {
+    done ? reply(*done) : reply.Fail(done.error());
   });
 }
 
@@ -171,6 +174,9 @@ link::KeeperStatus Keeper::StatusNow() const {
   status.tombstones = instances_.tombstones();
   status.engine_hangs = supervisor_.hangs();
   status.keeper_upgrades = upgrades_;
+  status.requests_dropped = front_door_.counters().dropped;
+  status.fell_back_from = supervisor_.fell_back_from();
+  status.fell_back_wait_status = supervisor_.fell_back_wait_status();
   return status;
 }
 

@@ -59,9 +59,50 @@ template void Keeper::AnswerEngine(const link::MemberAdded&, std::vector<UniqueF
 // --- Hand-over ---------------------------------------------------------------------
 
 void Keeper::OnEngineUp(link::Channel& engine) {
+  deaths_.EngineUp();
+  LeaveOut();
   SendSnapshot(engine);
-  front_door_.EngineUp(engine);
+  front_door_.EngineUp(engine, supervisor_.tells_recovery());
   deletes_.EngineUp();
+  ForgiveLater();
+}
+
+void Keeper::OnEngineDown() {
+  loop_.Cancel(forgive_timer_);
+  front_door_.EngineDown();
+}
+
+void Keeper::OnEngineCrashed() {
+  const bool recovering = deaths_.recovering();
+  deaths_.EngineCrashed();
+  front_door_.EngineCrashed(recovering);
+}
+
+void Keeper::OnRecovering(const link::Recovering& said) {
+  deaths_.OnRecovering(said);
+  if (said.finished) {
+    front_door_.Recovered();
+  }
+}
+
+/// Calls to what is left out are answered here.
+void Keeper::LeaveOut() {
+  for (const auto& [number, instance] : instances_.all()) {
+    if (!instance.told.forgotten) {
+      front_door_.LeaveOut(instance.socket_path,
+                           instance.told.left_out ? Deaths::Refusal(instance) : std::string());
+    }
+  }
+}
+
+void Keeper::ForgiveLater() {
+  loop_.Cancel(forgive_timer_);
+  forgive_timer_ = loop_.After(options_.forgiven_after, [this] { Forgive(); });
+}
+
+void Keeper::Forgive() {
+  deaths_.Forgive();
+  front_door_.Forgive();
 }
 
 void Keeper::SendSnapshot(link::Channel& engine) {
@@ -69,7 +110,7 @@ void Keeper::SendSnapshot(link::Channel& engine) {
     IgnoreError(engine.Send(message), "its end is reported, and the next one asks again");
   };
   send(link::Welcome{link::kProtocolVersion, getpid(), supervisor_.starts(),
-                     supervisor_.previous_wait_status(), options_.run_dir});
+                     supervisor_.previous_wait_status(), options_.run_dir, true});
   for (const auto& [number, instance] : instances_.all()) {
     send(instance.told);
     send(link::Protect{number, instance.plan});
@@ -140,6 +181,8 @@ void Keeper::OnEngineMessage(link::Message message) {
       return Dispatch<link::Forget>(message, [&](auto& m) { OnForget(m); });
     case Type::kAddMember:
       return Dispatch<link::AddMember>(message, [&](auto& m) { OnAddMember(m); });
+    case Type::kRecovering:
+      return Dispatch<link::Recovering>(message, [&](auto& m) { OnRecovering(m); });
     case Type::kDeleteDone:
       return Dispatch<link::DeleteDone>(message, [&](auto& m) { deletes_.EngineDone(m); });
     default:

@@ -31,6 +31,7 @@ state::Keeper Keeper::Save(uint64_t asker) const {
   state.control = control_.Save(asker);
   state.upgrades = upgrades_;
   state.service_manager = service_manager_.state();
+  state.recovering = deaths_.Save();
   return state;
 }
 
@@ -41,7 +42,15 @@ void Keeper::Restore(const state::Keeper& state) {
   instances_.Restore(state.instances);
   exits_.Restore(state.exits);
   supervisor_.Restore(state.supervisor);
+  deaths_.Restore(state.recovering);
   front_door_.Restore(state.front_door, supervisor_.channel());
+  LeaveOut();
+  if (supervisor_.channel() != nullptr) {
+    if (!deaths_.recovering()) {
+      front_door_.Recovered();
+    }
+    ForgiveLater();
+  }
   for (auto& [number, instance] : instances_.all()) {
     if (instance.told.forgotten) {
       BuryLater(instance);

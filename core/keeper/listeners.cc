@@ -53,7 +53,9 @@ void FrontDoor::Close(const std::string& path) {
   // A client that came in just before is still let in: its connect(2) succeeded.
   Accept(path);
   loop_.Unwatch(found->second.watch);
+  const std::shared_ptr<const Place> place = found->second.place;
   listeners_.erase(found);
+  TakeIn(*place);
   IgnoreError(os::RemoveFile(path), "the next one to listen there removes it");
 }
 

@@ -51,6 +51,9 @@ struct Waiting {
   /// CLOCK_MONOTONIC, nanoseconds; INT64_MAX: none.
   int64_t deadline_ns = 0;
   bool given = false;
+  uint32_t deaths = 0;
+  /// The engine in charge has it.
+  bool with_engine = false;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.stream);
@@ -58,6 +61,8 @@ struct Waiting {
     field(3, self.order);
     field(4, self.deadline_ns);
     field(5, self.given);
+    field(6, self.deaths);
+    field(7, self.with_engine);
   }
 };
 
@@ -114,6 +119,9 @@ struct FrontDoor {
   uint64_t requests = 0;
   uint64_t refused = 0;
   uint64_t replayed = 0;
+  uint64_t dropped = 0;
+  /// `with_engine` of each request is meant.
+  bool knows_engine = false;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.listeners);
@@ -123,6 +131,8 @@ struct FrontDoor {
     field(5, self.requests);
     field(6, self.refused);
     field(7, self.replayed);
+    field(8, self.dropped);
+    field(9, self.knows_engine);
   }
 };
 
@@ -222,6 +232,8 @@ struct Supervisor {
   int32_t failures = 0;
   bool said_hello = false;
   bool ever = false;
+  std::string fell_back_from;
+  int32_t fell_back_wait_status = 0;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.path);
@@ -234,6 +246,8 @@ struct Supervisor {
     field(8, self.failures);
     field(9, self.said_hello);
     field(10, self.ever);
+    field(11, self.fell_back_from);
+    field(12, self.fell_back_wait_status);
   }
 };
 
@@ -295,6 +309,8 @@ struct Keeper {
   /// So many times one program took another's place.
   uint64_t upgrades = 0;
   ServiceManager service_manager;
+  /// Addresses of the groups that the engine in charge is taking up.
+  std::vector<std::string> recovering;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.schema);
@@ -310,6 +326,7 @@ struct Keeper {
     field(11, self.control);
     field(12, self.upgrades);
     field(13, self.service_manager);
+    field(14, self.recovering);
   }
 };
 

@@ -49,6 +49,18 @@ std::vector<std::string> Environment(const std::string& run_dir, bool standby) {
   return all;
 }
 
+/// An end that its own work brought about. SIGKILL is somebody's, or the kernel's for want of
+/// memory; the others here are requests to end.
+bool IsCrash(int wait_status) {
+  // With these it ends in order, having said why: it found no memory or no keeper.
+  constexpr int kLastInOrder = 2;
+  if (WIFEXITED(wait_status)) {
+    return WEXITSTATUS(wait_status) > kLastInOrder;
+  }
+  const int signal = WTERMSIG(wait_status);
+  return signal != SIGKILL && signal != SIGTERM && signal != SIGINT && signal != SIGHUP;
+}
+
 }  // namespace
 
 Result<UniqueFd> OpenLog(const std::string& path, int64_t max_bytes) {
@@ -197,6 +209,7 @@ void Supervisor::OnHello(Engine* engine, const link::Message& message) {
   engine->said_hello = true;
   engine->answers_within = std::chrono::milliseconds(hello->answers_within_ms);
   engine->keep_hanging = hello->keep_hanging;
+  engine->tells_recovery = hello->tells_recovery;
   loop_.Cancel(engine->timer);
   if (engine == current_.get()) {
     TakeCharge();
@@ -224,6 +237,7 @@ void Supervisor::OnSilent(std::chrono::milliseconds time) {
   if (current_->keep_hanging) {
     Note("engine {}: {}; it is left as it is", current_->process.pid, what);
   } else {
+    current_->hung = true;
     Kill(*current_, SIGKILL, what);
   }
 }
@@ -283,6 +297,9 @@ void Supervisor::Bury(int wait_status) {
   said_hello_ = current_->said_hello;
   if (!current_->retiring) {
     Note("engine {} ended (wait status {:#x})", current_->process.pid, wait_status);
+    if (current_->said_hello && (current_->hung || IsCrash(wait_status))) {
+      events_.crashed();
+    }
   }
   const auto served =
       current_->said_hello ? Clock::now() - current_->in_charge_since : Clock::duration(0);
@@ -292,21 +309,31 @@ void Supervisor::Bury(int wait_status) {
   if (served >= kProven) {
     fallback_path_.clear();
   } else if (!fallback_path_.empty() && !next_) {
-    Note("go back to engine '{}'", fallback_path_);
-    path_ = std::exchange(fallback_path_, {});
+    FallBack(wait_status);
   }
   current_.reset();
+}
+
+void Supervisor::FallBack(int wait_status) {
+  Note(
+      "error: engine '{}' ended (wait status {:#x}) within {} s of the upgrade to it: go back to "
+      "'{}'; 'gantryctl upgrade --no-fallback' keeps a new one come what may",
+      path_, wait_status, kProven.count(), fallback_path_);
+  fell_back_from_ = path_;
+  fell_back_wait_status_ = wait_status;
+  path_ = std::exchange(fallback_path_, {});
 }
 
 void Supervisor::Promote() {
   ever_ = true;
   current_ = std::move(next_);
-  fallback_path_ = current_->path != path_ ? path_ : std::string();
+  fallback_path_ = current_->path != path_ && !current_->no_fallback ? path_ : std::string();
+  fell_back_from_.clear();
   path_ = current_->path;
   failures_ = 0;
   TakeCharge();
   if (auto done = std::exchange(upgrade_done_, {})) {
-    done(current_->process.pid);
+    done(link::Upgraded{current_->process.pid, fallback_path_});
   }
 }
 
@@ -329,17 +356,18 @@ void Supervisor::RetireCurrent() {
       kRetireTimeout, [this] { Kill(*current_, SIGKILL, "it did not end when asked to"); });
 }
 
-void Supervisor::Upgrade(const std::string& path, UpgradeDone done) {
+void Supervisor::Upgrade(const link::Upgrade& request, UpgradeDone done) {
   if (next_ || shutdown_) {
     done(Fail(Code::kFailedPrecondition, "upgrade the engine: another upgrade is going on"));
     return;
   }
-  auto started = Start(path.empty() ? path_ : path, true);
+  auto started = Start(request.engine.empty() ? path_ : request.engine, true);
   if (!started) {
     done(Fail(Code::kFailedPrecondition, "upgrade the engine: {}", started.error().message));
     return;
   }
   next_ = std::move(*started);
+  next_->no_fallback = request.no_fallback;
   upgrade_done_ = std::move(done);
   next_->timer = loop_.After(kUpgradeHelloTimeout, [this] {
     Kill(*next_, SIGKILL, "the new engine did not say Hello in time");
@@ -362,6 +390,8 @@ state::Supervisor Supervisor::Save() const {
   state.failures = failures_;
   state.said_hello = said_hello_;
   state.ever = ever_;
+  state.fell_back_from = fell_back_from_;
+  state.fell_back_wait_status = fell_back_wait_status_;
   if (current_) {
     state.engine = state::Engine{current_->path,
                                  {current_->process.pid, current_->process.start_time},
@@ -384,6 +414,8 @@ void Supervisor::Restore(const state::Supervisor& state) {
   failures_ = state.failures;
   said_hello_ = state.said_hello;
   ever_ = state.ever;
+  fell_back_from_ = state.fell_back_from;
+  fell_back_wait_status_ = state.fell_back_wait_status;
   if (!state.engine) {
     if (ever_) {
       Restart();

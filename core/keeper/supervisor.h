@@ -13,7 +13,8 @@
 // it needs, or says why it cannot. When it says Hello, the old one is ended (SIGTERM, SIGKILL after
 // 2 s), and only when it is gone the new one gets the state: no two engines act at the same time.
 // If the new one ends before Hello or is silent for 10 s, the old one was never disturbed. If it
-// ends within 10 s of being in charge, the next start is the old path again.
+// ends within 10 s of being in charge, the next start is the old path again, unless the operator
+// wants no fallback.
 #pragma once
 
 #include <chrono>
@@ -49,6 +50,8 @@ class Supervisor {
     std::function<void(link::Channel&)> up;
     /// It is no longer.
     std::function<void()> down;
+    /// After `down`: it crashed, or was ended since it hung. Not where somebody ended it.
+    std::function<void()> crashed;
     std::function<void(link::Message)> message;
     /// It was asked whether it turns its loop, and answered.
     std::function<void()> pong;
@@ -56,7 +59,7 @@ class Supervisor {
     std::function<void(link::Channel&)> inquired;
   };
 
-  using UpgradeDone = std::function<void(Result<pid_t>)>;
+  using UpgradeDone = std::function<void(Result<link::Upgraded>)>;
 
   Supervisor(os::Loop& loop, std::string run_dir, std::string engine, ChildDefaults defaults,
              Events events);
@@ -67,8 +70,8 @@ class Supervisor {
   /// Starts the engine if none was started yet. Again: nothing.
   void Ensure();
 
-  /// `path` empty: the present one. Errors (through `done`): kFailedPrecondition.
-  void Upgrade(const std::string& path, UpgradeDone done);
+  /// Errors (through `done`): kFailedPrecondition.
+  void Upgrade(const link::Upgrade& request, UpgradeDone done);
 
   /// A child ended; it may have been an engine.
   void OnExit(const link::Exit& exit);
@@ -104,6 +107,14 @@ class Supervisor {
 
   const std::string& path() const { return path_; }
 
+  /// The path that the last upgrade was to, where it was taken back; and how that engine ended.
+  const std::string& fell_back_from() const { return fell_back_from_; }
+
+  int fell_back_wait_status() const { return fell_back_wait_status_; }
+
+  /// The engine in charge says what it takes up.
+  bool tells_recovery() const { return current_ && current_->tells_recovery; }
+
   std::optional<int> previous_wait_status() const { return previous_wait_status_; }
 
  private:
@@ -122,6 +133,11 @@ class Supervisor {
     bool retiring = false;
     std::chrono::milliseconds answers_within{};
     bool keep_hanging = false;
+    bool tells_recovery = false;
+    /// It was ended for that.
+    bool hung = false;
+    /// Where it ends soon, it is started again.
+    bool no_fallback = false;
     Clock::time_point in_charge_since;
     os::TimerId timer{};
   };
@@ -138,6 +154,7 @@ class Supervisor {
   void LeaveCharge(Engine& engine);
   void RetireCurrent();
   void Bury(int wait_status);
+  void FallBack(int wait_status);
   void Promote();
   void CurrentEnded(int wait_status);
   void NextEnded(const std::string& why);
@@ -148,6 +165,8 @@ class Supervisor {
   std::string run_dir_;
   std::string path_;
   std::string fallback_path_;
+  std::string fell_back_from_;
+  int fell_back_wait_status_ = 0;
   ChildDefaults defaults_;
   Events events_;
   std::unique_ptr<Engine> current_;

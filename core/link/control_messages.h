@@ -123,8 +123,13 @@ struct Upgrade {
   static constexpr Type kType = Type::kUpgrade;
 
   std::string engine;
+  /// The new one stays, even where it crashes at once.
+  bool no_fallback = false;
 
-  void Each(this auto& self, auto&& field) { field(1, self.engine); }
+  void Each(this auto& self, auto&& field) {
+    field(1, self.engine);
+    field(2, self.no_fallback);
+  }
 };
 
 /// keeper -> gantryctl: the new engine is in charge.
@@ -132,8 +137,14 @@ struct Upgraded {
   static constexpr Type kType = Type::kUpgraded;
 
   int32_t engine_pid = 0;
+  /// The program to which the keeper goes back where the new one crashes within the next
+  /// seconds; "" where it is the same, or is not wanted.
+  std::string fallback{};
 
-  void Each(this auto& self, auto&& field) { field(1, self.engine_pid); }
+  void Each(this auto& self, auto&& field) {
+    field(1, self.engine_pid);
+    field(2, self.fallback);
+  }
 };
 
 /// gantryctl -> keeper: become the program `keeper` (an absolute path). Nothing ends, and no

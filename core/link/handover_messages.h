@@ -57,12 +57,15 @@ struct Hello {
   uint64_t answers_within_ms = 0;
   /// A hanging one is left as it is; else it is ended, and another one started.
   bool keep_hanging = false;
+  /// It says Recovering of every group that it takes up, and at the end.
+  bool tells_recovery = false;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.version);
     field(2, self.pid);
     field(3, self.answers_within_ms);
     field(4, self.keep_hanging);
+    field(5, self.tells_recovery);
   }
 };
 
@@ -78,6 +81,8 @@ struct Welcome {
   std::optional<int32_t> previous_wait_status;
   /// $GANTRY_RUN_DIR as the keeper uses it.
   std::string run_dir;
+  /// It wants to hear Recovering. (An older one does not know the message.)
+  bool hears_recovery = false;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.version);
@@ -85,6 +90,7 @@ struct Welcome {
     field(3, self.generation);
     field(4, self.previous_wait_status);
     field(5, self.run_dir);
+    field(6, self.hears_recovery);
   }
 };
 
@@ -106,6 +112,10 @@ struct InstanceAdded {
   uint32_t pid = 0;
   uint32_t status = 0;
   int64_t exited_at_ns = 0;
+  /// So many engines crashed in a row while they took up its group.
+  uint32_t deaths = 0;
+  /// Too many: the group is not to be taken up. The keeper answers its calls.
+  bool left_out = false;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.number);
@@ -116,6 +126,8 @@ struct InstanceAdded {
     field(6, self.pid);
     field(7, self.status);
     field(8, self.exited_at_ns);
+    field(9, self.deaths);
+    field(10, self.left_out);
   }
 };
 
@@ -149,6 +161,24 @@ struct SnapshotEnd {
   static constexpr Type kType = Type::kSnapshotEnd;
 
   void Each(this auto&, auto&&) {}
+};
+
+/// engine -> keeper: which groups it takes up, before it touches them, and which are taken up.
+/// What the last words of an engine that crashed name is what may have ended it. No answer.
+struct Recovering {
+  static constexpr Type kType = Type::kRecovering;
+
+  /// Addresses.
+  std::vector<std::string> begun;
+  std::vector<std::string> done;
+  /// All are.
+  bool finished = false;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.begun);
+    field(2, self.done);
+    field(3, self.finished);
+  }
 };
 
 /// engine -> keeper: a container of the pod at `address` that containerd created without a

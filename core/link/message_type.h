@@ -44,6 +44,7 @@ enum class Type : uint16_t {
   kNamedSpawn = 26,
   kAddMember = 27,
   kMemberAdded = 28,
+  kRecovering = 28,
   kWatched = 29,
   // Engine link: containerd's requests.
   kRequest = 30,

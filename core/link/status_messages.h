@@ -50,6 +50,12 @@ struct KeeperStatus {
   uint64_t engine_hangs = 0;
   /// So many programs had its process before.
   uint64_t keeper_upgrades = 0;
+  /// Requests that were answered by the keeper since engines crashed of them.
+  uint64_t requests_dropped = 0;
+  /// The engine that an upgrade had put in charge, and that crashed so soon that the keeper
+  /// went back to the one before; "" once another upgrade has come. And how it ended.
+  std::string fell_back_from;
+  int32_t fell_back_wait_status = 0;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.keeper_pid);
@@ -72,6 +78,9 @@ struct KeeperStatus {
     field(18, self.tombstones);
     field(19, self.engine_hangs);
     field(20, self.keeper_upgrades);
+    field(21, self.requests_dropped);
+    field(22, self.fell_back_from);
+    field(23, self.fell_back_wait_status);
   }
 };
 

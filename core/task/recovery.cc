@@ -72,7 +72,14 @@ void Service::SnapshotEnd(std::vector<std::string> stored) {
   sandboxes_.SetStored(std::move(stored));
   DropOrphans();
   Groups by_group;
+  Addresses suspects;
   for (const auto& [number, instance] : instances_.all()) {
+    if (instance.left_out) {
+      LogError({{"id", instance.announce.id}},
+               "it is left out, since {} engines crashed while they took it up", instance.deaths);
+      group_left_out_ = true;
+      continue;
+    }
     const Result<GroupPtr> group = instances_.GroupAt(instance.address);
     const Result<ContainerId> id = ContainerId::Parse(instance.announce.id);
     if (instance.forgotten || !group || !id) {
@@ -83,14 +90,18 @@ void Service::SnapshotEnd(std::vector<std::string> stored) {
     container->bundle = instance.announce.bundle;
     pods_.Expect(instance);
     by_group[instance.address].push_back(container);
-    recovering_.try_emplace(instance.address);
-    order_.Add(instance.address);
+    const bool first = recovering_.try_emplace(instance.address).second;
+    if (instance.deaths == 0) {
+      order_.Add(instance.address);
+    } else if (first) {
+      suspects.push_back(instance.address);
+    }
   }
   os::Start(AwaitReplays());
-  os::Start(RecoverAll(std::move(by_group)));
+  os::Start(RecoverAll(std::move(by_group), std::move(suspects)));
 }
 
-os::Task<void> Service::RecoverAll(Groups by_group) {
+os::Task<void> Service::RecoverAll(Groups by_group, Addresses suspects) {
   const auto begin = sandbox::CallDeadline::Clock::now();
   const size_t count = by_group.size();
   os::Scope turns;
@@ -100,8 +111,20 @@ os::Task<void> Service::RecoverAll(Groups by_group) {
   }
   co_await turns.Join();
   co_await groups.Join();
-  DropOrphanedSandboxes();
-  if (!left_out_) {
+  // What engines crashed of, one after the other: so the last one that is begun is known to
+  // have done it.
+  for (const std::string& address : suspects) {
+    LogWarning("taking up what engines crashed of: '{}'", address);
+    os::Scope alone;
+    const Addresses one = {address};
+    BeginRecovery(one, by_group, alone);
+    co_await alone.Join();
+  }
+  parts_.services.link.TellRecovery({{}, {}, true});
+  if (!group_left_out_) {
+    DropOrphanedSandboxes();
+  }
+  if (!left_out_ && !group_left_out_) {
     parts_.services.processes.ReleaseUnclaimed();
   }
   if (count > 0) {
@@ -124,24 +147,31 @@ os::Task<void> Service::LoadWarm() {
 
 os::Task<void> Service::RecoverInTurn(Groups& by_group, os::Scope& groups) {
   for (auto next = order_.Next(kGroupsOfATurn); !next.empty(); next = order_.Next(kGroupsOfATurn)) {
-    std::vector<os::OneShot<void>> done;
-    std::vector<Look> turn;
-    for (const std::string& address : next) {
-      std::vector<ToRecover> group;
-      for (const ContainerPtr& container : by_group.at(address)) {
-        turn.push_back({container->id, container->bundle, container->group->account, {}});
-        group.push_back({container, turn.back().found});
-      }
-      done.push_back(recovering_.at(address));
-      groups.Spawn(address, RecoverGroup(address, std::move(group)));
-    }
-    groups.Spawn("look", LookAt(parts_.services.loop, parts_.services.pool, std::move(turn),
-                                parts_.config.limits.max_spec_bytes));
+    const std::vector<os::OneShot<void>> done = BeginRecovery(next, by_group, groups);
     const auto until = sandbox::CallDeadline::Clock::now() + kOfOneTurn;
     for (const os::OneShot<void>& group : done) {
       co_await group.WaitFor(parts_.services.loop, until - sandbox::CallDeadline::Clock::now());
     }
   }
+}
+
+std::vector<os::OneShot<void>> Service::BeginRecovery(const Addresses& next, Groups& by_group,
+                                                      os::Scope& groups) {
+  parts_.services.link.TellRecovery({next, {}, false});
+  std::vector<os::OneShot<void>> done;
+  std::vector<Look> turn;
+  for (const std::string& address : next) {
+    std::vector<ToRecover> group;
+    for (const ContainerPtr& container : by_group.at(address)) {
+      turn.push_back({container->id, container->bundle, container->group->account, {}});
+      group.push_back({container, turn.back().found});
+    }
+    done.push_back(recovering_.at(address));
+    groups.Spawn(address, RecoverGroup(address, std::move(group)));
+  }
+  groups.Spawn("look", LookAt(parts_.services.loop, parts_.services.pool, std::move(turn),
+                              parts_.config.limits.max_spec_bytes));
+  return done;
 }
 
 os::Task<void> Service::RecoverGroup(std::string address, std::vector<ToRecover> group) {
@@ -150,6 +180,7 @@ os::Task<void> Service::RecoverGroup(std::string address, std::vector<ToRecover>
     co_await RecoverInstance(one);
   }
   recovering_.erase(address);
+  parts_.services.link.TellRecovery({{}, {address}, false});
   os::OneShot<void>(done).Set();
 }
 

@@ -210,6 +210,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   void DropOrphanedSandboxes();
   void AbandonSandbox(const Container& container);
   using Groups = std::map<std::string, std::vector<ContainerPtr>>;
+  using Addresses = std::vector<std::string>;
 
   /// It or a pod of its name, and what there is of it.
   struct ToRecover {
@@ -217,9 +218,12 @@ class Service final : public ProcessObserver, private SandboxMembers {
     os::OneShot<Found> found;
   };
 
-  os::Task<void> RecoverAll(Groups by_group);
+  os::Task<void> RecoverAll(Groups by_group, Addresses suspects);
   os::Task<void> LoadWarm();
   os::Task<void> RecoverInTurn(Groups& by_group, os::Scope& groups);
+  /// Begins with these. What is to be awaited: each one's end.
+  std::vector<os::OneShot<void>> BeginRecovery(const Addresses& next, Groups& by_group,
+                                               os::Scope& groups);
   os::Task<void> RecoverGroup(std::string address, std::vector<ToRecover> group);
   /// After a restart: returns when what was in the group before is taken up again.
   os::Task<void> AwaitRecovery(std::string address) const;
@@ -264,6 +268,9 @@ class Service final : public ProcessObserver, private SandboxMembers {
   /// Of some container there is no telling which processes are its own: its record could not be
   /// read.
   bool left_out_ = false;
+  /// The same of a whole group, of which no engine is to read anything: no telling which
+  /// sandboxes are its own, either.
+  bool group_left_out_ = false;
   /// Set when every request that is replayed has come.
   os::OneShot<void> replayed_;
   /// Starts that came again, by container and exec id, as long as they run.

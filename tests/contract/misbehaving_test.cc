@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <list>
 #include <optional>
@@ -63,6 +64,8 @@ const std::vector<std::string> kHandlers = {"block-CreateSandbox",
                                             "garbage-Info",
                                             "garbage-Platform",
                                             "garbage-RecoverSandbox",
+                                            "crash-Stats",
+                                            "crash-RecoverSandbox",
                                             "late-End",
                                             "forget-Start"};
 
@@ -458,6 +461,50 @@ TEST_F(Garbage, AsPidsAndExitCodesIsNotPassedOn) {
   EXPECT_OK(pod.Create());
   ExpectBlamed(pod.Start(), Code::kInternal, "StartSandbox");
   EXPECT_OK(pod.Shutdown());
+}
+
+class Crashing : public Misbehaving {
+ protected:
+  void TearDown() override {
+    engine_ = IsSkipped() ? 0 : node_.Engine();
+    Misbehaving::TearDown();
+  }
+
+  bool IsLeftOut(const std::string& id) const {
+    const auto status = node_.Query();
+    return status && std::ranges::any_of(status->instances, [&](const auto& instance) {
+             return instance.announce.id == id && instance.left_out;
+           });
+  }
+};
+
+TEST_F(Crashing, ACallIsAnsweredAfterSomeEnginesAndTheOthersWork) {
+  Box& box = Running("crash-Stats");
+  const auto stats = box.Stats();
+  EXPECT_TRUE(HasCode(stats, Code::kInternal));
+  EXPECT_THAT(MessageOf(stats), HasSubstr("answer 'Stats': the engine died"));
+  ExpectOthersWork("afterwards");
+  EXPECT_OK(box.State());
+  const auto status = node_.Query();
+  ASSERT_OK(status);
+  EXPECT_EQ(status->requests_dropped, 1U);
+  EXPECT_LE(status->engine_starts, 4U);
+  EXPECT_OK(box.Finish());
+}
+
+TEST_F(Crashing, AtTheRecoveryLeavesOutThatOneOnly) {
+  Box& box = Running("crash-RecoverSandbox");
+  node_.KillEngine();
+  ExpectOthersWork("while engines crash");
+  ASSERT_TRUE(e2e::Eventually([&] { return IsLeftOut(box.id()); }));
+  const auto state = box.State();
+  EXPECT_TRUE(HasCode(state, Code::kInternal));
+  EXPECT_THAT(MessageOf(state), HasSubstr("gantryctl delete"));
+  EXPECT_FALSE(IsLeftOut("neighbour"));
+  ExpectOthersWork("without it");
+  EXPECT_LE(node_.Query()->engine_starts, 6U);
+  EXPECT_OK(node_.ShimDelete(box.id(), box.bundle()));
+  EXPECT_TRUE(e2e::Eventually([&] { return box.State().error().code == Code::kNotFound; }));
 }
 
 class Late : public Misbehaving {};

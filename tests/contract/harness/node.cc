@@ -196,7 +196,9 @@ Result<link::Deleted> Node::ShimDelete(const std::string& id, const std::string&
 }
 
 Result<pid_t> Node::Upgrade(const std::string& program) const {
-  return ctl::UpgradeEngine(run_dir() + "/gantry.sock", program);
+  GANTRY_TRY(const link::Upgraded done,
+             ctl::UpgradeEngine(run_dir() + "/gantry.sock", program, false));
+  return done.engine_pid;
 }
 
 Result<pid_t> Node::UpgradeKeeper(const std::string& program) const {

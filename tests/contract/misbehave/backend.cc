@@ -211,8 +211,12 @@ class Pod final : public Sandbox {
     return box;
   }
 
-  Result<std::unique_ptr<Container>> RecoverContainer(const ContainerRequest&, ContainerContext&,
+  Result<std::unique_ptr<Container>> RecoverContainer(const ContainerRequest&,
+                                                      ContainerContext& context,
                                                       const std::string&) override {
+    if (mischief_.mode == "crash") {
+      return std::make_unique<Box>(mischief_, context_, context);
+    }
     return Fail(Code::kUnavailable, "recover: not here");
   }
 
@@ -242,12 +246,16 @@ class Backend final : public SandboxBackend {
     return std::make_unique<Pod>(mischief, request.kind, context);
   }
 
-  Result<std::unique_ptr<Sandbox>> RecoverSandbox(const SandboxRequest& request, SandboxContext&,
+  Result<std::unique_ptr<Sandbox>> RecoverSandbox(const SandboxRequest& request,
+                                                  SandboxContext& context,
                                                   const std::string&) override {
     const Mischief mischief = ReadMischief(request.options_json);
     mischief.Enter("RecoverSandbox");
     if (mischief.Is("garbage", "RecoverSandbox")) {
       return nullptr;
+    }
+    if (mischief.mode == "crash") {
+      return std::make_unique<Pod>(mischief, request.kind, context);
     }
     return Fail(Code::kUnavailable, "recover: not here");
   }

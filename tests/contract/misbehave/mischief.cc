@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include <cstdlib>
 #include <stdexcept>
 
 #include <nlohmann/json.hpp>
@@ -22,6 +23,8 @@ void Mischief::Enter(std::string_view call) const {
     throw std::runtime_error("out of luck in " + std::string(call));
   } else if (Is("throw-int", call)) {
     throw 42;
+  } else if (Is("crash", call)) {
+    std::abort();
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ctl/show.h"
 
+#include <csignal>
 #include <tuple>
 
 #include <gmock/gmock.h>
@@ -156,6 +157,31 @@ TEST(Status, ShowsWhatBackendsCount) {
   uint64_t taken = 0;
   EXPECT_TRUE((*counts)[2]["value"].Read(taken).has_value());
   EXPECT_EQ(taken, 17U);
+}
+
+TEST(Status, ShowsWhatEnginesCrashOf) {
+  link::KeeperStatus keeper;
+  EXPECT_THAT(StatusText({}, keeper, kNow), Not(HasSubstr("left out")));
+  keeper.engine_path = "/old/gantryd";
+  keeper.fell_back_from = "/new/gantryd";
+  keeper.fell_back_wait_status = SIGSEGV;
+  keeper.requests_dropped = 4;
+  link::InstanceAdded instance;
+  instance.announce.id = "c1";
+  instance.announce.ns = "k8s.io";
+  keeper.instances.push_back(instance);
+  instance.announce.id = "c2";
+  instance.left_out = true;
+  keeper.instances.push_back(instance);
+  const std::string text = StatusText({}, keeper, kNow);
+  EXPECT_THAT(text, HasSubstr("'/new/gantryd' was killed by signal 11 soon after the upgrade to "
+                              "it; '/old/gantryd' is in charge again"));
+  EXPECT_THAT(text, HasSubstr("4 call(s)"));
+  EXPECT_THAT(text, HasSubstr("'gantryctl delete -n k8s.io c2' ends it"));
+  EXPECT_THAT(text, Not(HasSubstr("c1")));
+  const auto json = oci::Json::Parse(StatusJson({}, keeper), "status");
+  ASSERT_TRUE(json.has_value());
+  EXPECT_EQ((*json)["left_out"].Items()->size(), 1U);
 }
 
 TEST(Status, ShowsWhatTheKeeperSays) {

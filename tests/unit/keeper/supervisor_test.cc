@@ -15,9 +15,10 @@ class SupervisorTest : public KeeperTest {
     upgrade_ = std::make_unique<link::Channel>(
         loop_, *os::ConnectUnix(dir_.path() + "/keeper.sock"),
         [this](link::Message message) { answer_ = std::move(message); }, [](const Error&) {});
-    ASSERT_TRUE(upgrade_->Send(link::Upgrade{path}));
+    ASSERT_TRUE(upgrade_->Send(link::Upgrade{path, no_fallback_}));
   }
 
+  bool no_fallback_ = false;
   std::unique_ptr<link::Channel> upgrade_;
   std::optional<link::Message> answer_;
 };
@@ -219,10 +220,30 @@ TEST_F(SupervisorTest, GoesBackWhenTheUpgradedEngineCrashes) {
   BeginUpgrade(other);
   ReadyEngine(1);
   ASSERT_TRUE(Until([&] { return answer_.has_value(); }));
+  EXPECT_EQ(answer_->As<link::Upgraded>()->fallback, GANTRY_FAKE_ENGINE);
   EXPECT_EQ(Status().engine_path, other);
+  EXPECT_EQ(Status().fell_back_from, "");
   engines[1]->Crash();
   ReadyEngine(2);
   EXPECT_EQ(Status().engine_path, GANTRY_FAKE_ENGINE);
+  EXPECT_EQ(Status().fell_back_from, other);
+  EXPECT_NE(Status().fell_back_wait_status, 0);
+}
+
+TEST_F(SupervisorTest, KeepsAnUpgradedEngineThatCrashesWhereItIsAskedTo) {
+  const std::string other = dir_.path() + "/other";
+  ASSERT_EQ(symlink(GANTRY_FAKE_ENGINE, other.c_str()), 0);
+  Announce("c1");
+  ReadyEngine(0);
+  no_fallback_ = true;
+  BeginUpgrade(other);
+  ReadyEngine(1);
+  ASSERT_TRUE(Until([&] { return answer_.has_value(); }));
+  EXPECT_EQ(answer_->As<link::Upgraded>()->fallback, "");
+  engines[1]->Crash();
+  ReadyEngine(2);
+  EXPECT_EQ(Status().engine_path, other);
+  EXPECT_EQ(Status().fell_back_from, "");
 }
 
 }  // namespace

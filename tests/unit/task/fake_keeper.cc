@@ -68,6 +68,7 @@ void FakeKeeper::AskToDelete(uint64_t tag, uint64_t instance) {
 void FakeKeeper::SendSnapshot() {
   link::Welcome welcome;
   welcome.version = link::kProtocolVersion;
+  welcome.hears_recovery = !of_before;
   Tell(welcome);
   for (const auto& [number, instance] : instances) {
     Tell(instance);
@@ -104,6 +105,9 @@ void FakeKeeper::OnAsked(const link::Message& message) {
     case link::Type::kHello:
       hello = *message.As<link::Hello>();
       return SendSnapshot();
+    case link::Type::kRecovering:
+      recovering.push_back(*message.As<link::Recovering>());
+      return;
     case link::Type::kPong:
       pongs.push_back(message.As<link::Pong>()->number);
       return;

@@ -55,7 +55,7 @@ class FakeKeeper {
   /// Instead of a good answer, to the next such question.
   std::map<link::Type, Error> fail_next;
 
-  /// It knows no Watched, and of a Take only the first name.
+  /// It knows no Watched and no Recovering, and of a Take only the first name.
   bool of_before = false;
 
   /// Called between a spawn and its answer.
@@ -64,6 +64,7 @@ class FakeKeeper {
   // What it was told.
   link::Hello hello;
   std::vector<uint64_t> pongs;
+  std::vector<link::Recovering> recovering;
   std::vector<link::Spawn> spawns;
   std::vector<os::ProcessId> acknowledged;
   std::map<uint64_t, link::Plan> plans;
