@@ -121,7 +121,10 @@ void Deletes::Pass(uint64_t number) {
   if (alive) {
     Note("delete of '{}': some processes or cgroups do not go", instance->told.announce.id);
   }
-  exits_.ReapAll();
+  // Its end is among those that have not been collected yet.
+  constexpr int kMostTurns = 64;
+  for (int i = 0; i < kMostTurns && exits_.ReapSome(); ++i) {
+  }
   Finish(number, instance == nullptr ? link::Deleted{link::kNoPid, os::kKilledStatus, NowNs(), true}
                                      : Outcome(*instance));
 }

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/keeper/exits.h"
 
+#include <sys/wait.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <utility>
+
+#include <gantry/format.h>
 
 #include "core/keeper/note.h"
+#include "core/os/fs.h"
 
 namespace gantry::keeper {
 namespace {
@@ -51,17 +57,16 @@ Result<os::ProcessId> Exits::NewestOf(pid_t pid) const {
   if (const auto alive = os::Identify(pid)) {
     return *alive;
   }
-  // Pids are used again: either list may have the newer one. In both, those of one pid are in the
-  // order of their start times.
+  // Pids are used again: either list may have the newer one.
   os::ProcessId newest;
   const auto kept = order_of_.upper_bound({pid, UINT64_MAX});
   if (kept != order_of_.begin() && std::prev(kept)->first.pid == pid) {
     newest = std::prev(kept)->first;
   }
-  const auto orphan = std::find_if(orphans_.rbegin(), orphans_.rend(),
-                                   [pid](const link::Exit& exit) { return exit.pid == pid; });
-  if (orphan != orphans_.rend() && orphan->start_time > newest.start_time) {
-    newest = IdOf(*orphan);
+  const auto orphan = orphan_order_.upper_bound({pid, UINT64_MAX});
+  if (orphan != orphan_order_.begin() && std::prev(orphan)->first.pid == pid &&
+      std::prev(orphan)->first.start_time > newest.start_time) {
+    newest = std::prev(orphan)->first;
   }
   if (newest.pid == 0) {
     return Fail(Code::kNotFound, "adopt process {}: it is gone", pid);
@@ -76,10 +81,9 @@ Result<os::ProcessId> Exits::Adopt(os::ProcessId process) {
   if (order_of_.contains(process)) {
     return process;
   }
-  const auto found = std::ranges::find(orphans_, process, IdOf);
-  if (found != orphans_.end()) {
-    const link::Exit exit = *found;
-    orphans_.erase(found);
+  if (const auto found = orphan_order_.find(process); found != orphan_order_.end()) {
+    const link::Exit exit = orphans_.at(found->second).exit;
+    DropOrphan(found->second);
     Keep(exit);
     return process;
   }
@@ -108,26 +112,71 @@ void Exits::RecordFailedSpawn(os::ProcessId process) {
   }
 }
 
-void Exits::ReapAll() {
-  while (true) {
-    const auto reaped = os::ReapNext();
-    if (!reaped) {
-      return;
+std::optional<Exits::Ended> Exits::ReapChild() {
+  constexpr size_t kMaxCgroupBytes = 16U << 10;
+  Ended ended;
+  siginfo_t info{};
+  // Looked at before it is collected: where it was goes with that.
+  if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
+    ended.cgroups =
+        os::ReadFile(Format("/proc/{}/cgroup", info.si_pid), kMaxCgroupBytes).value_or("");
+  }
+  const auto reaped = os::ReapNext();
+  if (!reaped) {
+    return std::nullopt;
+  }
+  const std::optional<os::ReapedProcess>& one = *reaped;
+  if (!one) {
+    return std::nullopt;
+  }
+  ended.process = *one;
+  if (one->process.pid != info.si_pid) {
+    ended.cgroups.clear();
+  }
+  return ended;
+}
+
+bool Exits::ReapSome() {
+  for (size_t i = 0; i < kPerTurn; ++i) {
+    std::optional<Ended> ended = source_();
+    if (!ended) {
+      return false;
     }
-    const std::optional<os::ReapedProcess>& one = *reaped;
-    if (!one) {
-      return;
-    }
-    const link::Exit exit = RecordOf(*one);
+    const link::Exit exit = RecordOf(ended->process);
     on_reaped_(exit);
     if (watched_.erase(IdOf(exit)) > 0) {
       Keep(exit);
-      continue;
+    } else {
+      AddOrphan(exit, std::move(ended->cgroups));
     }
-    orphans_.push_back(exit);
-    if (orphans_.size() > kMaxOrphans) {
-      orphans_.pop_front();
-    }
+  }
+  return true;
+}
+
+void Exits::AddOrphan(const link::Exit& exit, std::string cgroups) {
+  if (const auto same = orphan_order_.find(IdOf(exit)); same != orphan_order_.end()) {
+    DropOrphan(same->second);
+  }
+  const uint64_t order = next_order_++;
+  orphan_order_[IdOf(exit)] = order;
+  orphans_of_[cgroups].insert(order);
+  orphans_[order] = {exit, std::move(cgroups)};
+  if (orphans_.size() > kMaxOrphans) {
+    // Of several that have as many, the one whose oldest is the oldest.
+    const auto most = std::ranges::max_element(orphans_of_, {}, [](const auto& item) {
+      return std::pair(item.second.size(), -static_cast<int64_t>(*item.second.begin()));
+    });
+    DropOrphan(*most->second.begin());
+  }
+}
+
+void Exits::DropOrphan(uint64_t order) {
+  auto orphan = orphans_.extract(order);
+  orphan_order_.erase(IdOf(orphan.mapped().exit));
+  const auto of = orphans_of_.find(orphan.mapped().cgroups);
+  of->second.erase(order);
+  if (of->second.empty()) {
+    orphans_of_.erase(of);
   }
 }
 
@@ -136,8 +185,9 @@ std::optional<link::Exit> Exits::Find(os::ProcessId process) const {
   if (order != order_of_.end()) {
     return kept_.at(order->second);
   }
-  const auto found = std::ranges::find(orphans_, process, IdOf);
-  return found != orphans_.end() ? std::optional(*found) : std::nullopt;
+  const auto found = orphan_order_.find(process);
+  return found != orphan_order_.end() ? std::optional(orphans_.at(found->second).exit)
+                                      : std::nullopt;
 }
 
 state::Exits Exits::Save() const {
@@ -147,7 +197,9 @@ state::Exits Exits::Save() const {
     state.named.push_back({{process.pid, process.start_time}, name});
   }
   state.kept = Kept();
-  state.orphans.assign(orphans_.begin(), orphans_.end());
+  for (const auto& [order, orphan] : orphans_) {
+    state.orphans.push_back(orphan.exit);
+  }
   return state;
 }
 
@@ -162,7 +214,9 @@ void Exits::Restore(const state::Exits& state) {
     order_of_[IdOf(exit)] = next_order_;
     kept_.emplace(next_order_++, exit);
   }
-  orphans_.assign(state.orphans.begin(), state.orphans.end());
+  for (const link::Exit& exit : state.orphans) {
+    AddOrphan(exit, std::string());
+  }
 }
 
 std::vector<link::ProcessRef> Exits::Watched() const {

@@ -6,11 +6,15 @@
 //
 // An orphan is watched only once the engine says so (Adopt), which may come after
 // its death: a container's init can die while the OCI runtime that made it
-// is still exiting. So the records of the last unnamed orphans are kept, too.
+// is still exiting. So the records of the last unnamed orphans are kept, too, and where
+// there are too many, those of the cgroup that has the most go first: a container that makes
+// orphans in thousands does not flush the end of another one that has just been made.
+//
+// Whoever makes children that die can do so faster than they are collected, so a turn of the
+// loop collects only some of them.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -29,11 +33,25 @@ class Exits {
  public:
   static constexpr size_t kMaxOrphans = 1024;
   static constexpr size_t kMaxKept = 65536;
+  /// So many are collected in one turn.
+  static constexpr size_t kPerTurn = 256;
+
+  /// A child that has been collected.
+  struct Ended {
+    os::ReapedProcess process;
+    /// /proc/PID/cgroup of it; "" where that is not known.
+    std::string cgroups;
+  };
+
+  /// The next one that has ended; none: there is none.
+  using Source = std::function<std::optional<Ended>()>;
 
   /// `on_exit`: a watched process ended. `on_reaped`: any child did (before `on_exit`).
   Exits(std::function<void(const link::Exit&)> on_exit,
-        std::function<void(const link::Exit&)> on_reaped)
-      : on_exit_(std::move(on_exit)), on_reaped_(std::move(on_reaped)) {}
+        std::function<void(const link::Exit&)> on_reaped, Source source = ReapChild)
+      : on_exit_(std::move(on_exit)),
+        on_reaped_(std::move(on_reaped)),
+        source_(std::move(source)) {}
 
   /// The exit of this child matters. `name` (may be empty) is kept as long as its record.
   void Watch(os::ProcessId process, const std::string& name);
@@ -46,8 +64,8 @@ class Exits {
   /// A watched child did not reach its program, and was collected elsewhere: its record
   /// says 127, as a shell would.
   void RecordFailedSpawn(os::ProcessId process);
-  /// Collects every child that has ended.
-  void ReapAll();
+  /// Collects children that have ended, `kPerTurn` at most. True: there may be more.
+  bool ReapSome();
 
   /// The record of a process, be it watched or not.
   std::optional<link::Exit> Find(os::ProcessId process) const;
@@ -68,17 +86,29 @@ class Exits {
   size_t kept() const { return kept_.size(); }
 
  private:
+  struct Orphan {
+    link::Exit exit;
+    std::string cgroups;
+  };
+
+  static std::optional<Ended> ReapChild();
+  void AddOrphan(const link::Exit& exit, std::string cgroups);
+  void DropOrphan(uint64_t order);
   void Keep(const link::Exit& exit);
   Result<os::ProcessId> NewestOf(pid_t pid) const;
 
   std::function<void(const link::Exit&)> on_exit_;
   std::function<void(const link::Exit&)> on_reaped_;
+  Source source_;
   std::set<os::ProcessId> watched_;
   std::map<os::ProcessId, std::string> names_;
   std::map<os::ProcessId, uint64_t> order_of_;
   std::map<uint64_t, link::Exit> kept_;
   uint64_t next_order_ = 1;
-  std::deque<link::Exit> orphans_;
+  /// By age, and where each one is.
+  std::map<uint64_t, Orphan> orphans_;
+  std::map<os::ProcessId, uint64_t> orphan_order_;
+  std::map<std::string, std::set<uint64_t>> orphans_of_;
 };
 
 }  // namespace gantry::keeper

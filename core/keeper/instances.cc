@@ -53,11 +53,41 @@ Instance& Instances::Add(link::Announce announce, std::string socket_path, bool 
   return instance;
 }
 
+void Instances::SetPlan(Instance& instance, link::Plan plan) {
+  LeaveInit(instance);
+  instance.plan = std::move(plan);
+  if (const auto& init = instance.plan.init) {
+    of_init_[{init->pid, init->start_time}].insert(instance.told.number);
+  }
+}
+
+void Instances::LeaveInit(const Instance& instance) {
+  const auto& init = instance.plan.init;
+  const auto found = init ? of_init_.find({init->pid, init->start_time}) : of_init_.end();
+  if (found != of_init_.end()) {
+    found->second.erase(instance.told.number);
+    if (found->second.empty()) {
+      of_init_.erase(found);
+    }
+  }
+}
+
+std::vector<Instance*> Instances::OfInit(os::ProcessId init) {
+  std::vector<Instance*> found;
+  if (const auto of = of_init_.find(init); of != of_init_.end()) {
+    for (const uint64_t number : of->second) {
+      found.push_back(&instances_.at(number));
+    }
+  }
+  return found;
+}
+
 void Instances::Remove(uint64_t number) {
   const auto found = instances_.find(number);
   if (found == instances_.end()) {
     return;
   }
+  LeaveInit(found->second);
   numbers_.erase(KeyOf(found->second.told.announce));
   const auto at = at_.find(found->second.socket_path);
   at->second.erase(number);
@@ -100,7 +130,9 @@ void Instances::Restore(const state::Instances& state) {
     const uint64_t number = one.told.number;
     numbers_[KeyOf(one.told.announce)] = number;
     at_[one.socket_path].insert(number);
-    instances_[number] = {one.told, one.socket_path, one.plan, one.member, one.ended, {}};
+    Instance& instance = instances_[number];
+    instance = {one.told, one.socket_path, {}, one.member, one.ended, {}};
+    SetPlan(instance, one.plan);
   }
 }
 

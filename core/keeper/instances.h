@@ -16,6 +16,7 @@
 #include "core/keeper/state.h"
 #include "core/link/messages.h"
 #include "core/os/loop.h"
+#include "core/os/process.h"
 
 namespace gantry::keeper {
 
@@ -40,6 +41,10 @@ class Instances {
   Instance* Find(const std::string& grpc_address, const std::string& ns, const std::string& id);
   Instance* Find(uint64_t number);
   Instance& Add(link::Announce announce, std::string socket_path, bool member);
+  /// How it is ended without an engine.
+  void SetPlan(Instance& instance, link::Plan plan);
+  /// Those whose plan names this init.
+  std::vector<Instance*> OfInit(os::ProcessId init);
   /// Errors: none; an unknown number is ignored.
   void Remove(uint64_t number);
 
@@ -68,10 +73,14 @@ class Instances {
     return {announce.grpc_address, announce.ns, announce.id};
   }
 
+  void LeaveInit(const Instance& instance);
+
   uint64_t next_ = 1;
   std::map<uint64_t, Instance> instances_;
   std::map<Key, uint64_t> numbers_;
   std::map<std::string, std::set<uint64_t>> at_;
+  /// By the init of their plan.
+  std::map<os::ProcessId, std::set<uint64_t>> of_init_;
 };
 
 /// 32 hexadecimal digits for a socket that serves `group` of one namespace of one containerd.

@@ -52,6 +52,7 @@ Keeper::~Keeper() {
   front_door_.EngineDown();
   loop_.Unwatch(signal_watch_);
   loop_.Cancel(forgive_timer_);
+  loop_.Cancel(reap_timer_);
   for (const auto& [number, instance] : instances_.all()) {
     loop_.Cancel(instance.tombstone_timer);
   }
@@ -85,8 +86,7 @@ void Keeper::OnSignal() {
   while (read(signals_.get(), &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
     end = end || info.ssi_signo != SIGCHLD;
   }
-  exits_.ReapAll();
-  deletes_.OnReaped();
+  Reap();
   const size_t alive = instances_.all().size() - instances_.tombstones();
   if (end && alive != 0) {
     Note("not ending: {} instances are alive", alive);
@@ -94,6 +94,22 @@ void Keeper::OnSignal() {
     ending_ = true;
     supervisor_.Shutdown();
   }
+  EndWhenIdle();
+}
+
+void Keeper::Reap() {
+  loop_.Cancel(reap_timer_);
+  if (exits_.ReapSome()) {
+    // Whoever lets children die by the thousands gets no more than his part of the time.
+    reap_timer_ = loop_.After(std::chrono::milliseconds(0), [this] {
+      Reap();
+      EndWhenIdle();
+    });
+  }
+  deletes_.OnReaped();
+}
+
+void Keeper::EndWhenIdle() {
   if (ending_ && supervisor_.pid() == 0) {
     // Not before: it is given little time from then on, and the engine may need some.
     service_manager_.Stopping();
@@ -105,12 +121,9 @@ void Keeper::OnReaped(const link::Exit& exit) {
   spawner_.OnReaped({exit.pid, exit.start_time});
   supervisor_.OnExit(exit);
   reexec_.OnExit(exit);
-  for (auto& [number, instance] : instances_.all()) {
-    const auto& init = instance.plan.init;
-    if (init && init->pid == exit.pid && init->start_time == exit.start_time) {
-      instance.ended = link::Deleted{static_cast<uint32_t>(exit.pid),
-                                     os::ExitCode(exit.wait_status), exit.exited_at_ns, true};
-    }
+  for (Instance* const instance : instances_.OfInit({exit.pid, exit.start_time})) {
+    instance->ended = link::Deleted{static_cast<uint32_t>(exit.pid), os::ExitCode(exit.wait_status),
+                                    exit.exited_at_ns, true};
   }
 }
 
@@ -158,7 +171,7 @@ void Keeper::Remove(uint64_t number) {
 void Keeper::OnProtect(const link::Protect& request) {
   Instance* const instance = instances_.Find(request.instance);
   if (instance != nullptr) {
-    instance->plan = request.plan;
+    instances_.SetPlan(*instance, request.plan);
     NoteEnd(*instance);
   }
 }

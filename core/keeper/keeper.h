@@ -108,6 +108,9 @@ class Keeper {
 
   // Processes.
   void OnSignal();
+  /// Collects children, now and as long as there are more.
+  void Reap();
+  void EndWhenIdle();
   void OnReaped(const link::Exit& exit);
   void NoteEnd(Instance& instance);
 
@@ -137,6 +140,7 @@ class Keeper {
   /// So many programs had this process before.
   uint64_t upgrades_ = 0;
   os::TimerId forgive_timer_{};
+  os::TimerId reap_timer_{};
   UniqueFd signals_;
   os::WatchId signal_watch_{};
   os::IdleTrim trim_{loop_};

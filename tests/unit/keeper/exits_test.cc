@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <set>
 
 #include "tests/unit/keeper/node.h"
@@ -121,6 +122,93 @@ uint64_t NewestOf(uint64_t kept, uint64_t orphan) {
 TEST(Exits, OfAPidThatWasUsedAgainAreTheNewerOnes) {
   EXPECT_EQ(NewestOf(10, 20), 20U);
   EXPECT_EQ(NewestOf(20, 10), 20U);
+}
+
+/// Children of one cgroup that end for ever, each with another pid.
+class Storm {
+ public:
+  explicit Storm(std::string cgroups) : cgroups_(std::move(cgroups)) {}
+
+  std::optional<Exits::Ended> Next() {
+    Exits::Ended ended;
+    ended.process.process = {++pid_, 1};
+    ended.cgroups = cgroups_;
+    return ended;
+  }
+
+ private:
+  std::string cgroups_;
+  pid_t pid_ = 1000;
+};
+
+TEST(Orphans, ThatNeverEndAreCollectedSomeInATurn) {
+  Storm storm("0::/storm");
+  size_t reaped = 0;
+  Exits exits([](const link::Exit&) {}, [&](const link::Exit&) { ++reaped; },
+              [&] { return storm.Next(); });
+  EXPECT_TRUE(exits.ReapSome());
+  EXPECT_EQ(reaped, Exits::kPerTurn);
+  EXPECT_TRUE(exits.ReapSome());
+  EXPECT_EQ(reaped, 2 * Exits::kPerTurn);
+}
+
+TEST(Orphans, OfOneCgroupDoNotFlushTheEndOfAnothersInit) {
+  Storm storm("0::/storm");
+  std::vector<Exits::Ended> others(2);
+  others[0].process = {{7, 1}, 3 << 8, {}};
+  others[0].cgroups = "0::/just-made";
+  others[1].process = {{8, 1}, 0, {}};
+  size_t turns = 0;
+  Exits exits([](const link::Exit&) {}, [](const link::Exit&) {},
+              [&] {
+                ++turns;
+                return turns <= others.size() ? std::optional(others[turns - 1]) : storm.Next();
+              });
+  while (turns < 4 * Exits::kMaxOrphans) {
+    exits.ReapSome();
+  }
+  const auto kept = exits.Find({7, 1});
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(WEXITSTATUS(kept->wait_status), 3);
+  EXPECT_TRUE(exits.Adopt({8, 1}));
+  EXPECT_EQ(exits.Save().orphans.size(), Exits::kMaxOrphans - 1);
+  EXPECT_FALSE(exits.Find({1001, 1})) << "the oldest of the storm";
+}
+
+TEST(Orphans, AreNotWhatIsWatched) {
+  std::vector<link::Exit> told;
+  Storm storm("");
+  Exits exits([&](const link::Exit& exit) { told.push_back(exit); }, [](const link::Exit&) {},
+              [&] { return storm.Next(); });
+  exits.Watch({1001, 1}, "init");
+  while (exits.Save().orphans.size() < Exits::kMaxOrphans) {
+    exits.ReapSome();
+  }
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].pid, 1001);
+  EXPECT_EQ(exits.Kept().size(), 1U);
+}
+
+TEST_F(ExitsTest, OfMoreThanATurnCollectsAreCollected) {
+  ReadyEngine();
+  constexpr size_t kChildren = 3 * Exits::kPerTurn;
+  std::vector<pid_t> children;
+  for (size_t i = 0; i < kChildren; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      _exit(0);
+    }
+    ASSERT_GT(child, 0);
+    children.push_back(child);
+  }
+  // All wait when the keeper first looks.
+  for (const pid_t child : children) {
+    siginfo_t info{};
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  }
+  EXPECT_TRUE(Until([&] {
+    return std::ranges::none_of(children, [](pid_t child) { return kill(child, 0) == 0; });
+  }));
 }
 
 TEST_F(ExitsTest, OfAStrangerCannotBeAdopted) {
