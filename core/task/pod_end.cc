@@ -60,11 +60,13 @@ os::Task<void> SandboxService::HandleExit(PodPtr pod) {
     co_await members_.EndMembers(pod->entry);
   }
   pod->state = State::kStopped;
-  if (Status saved = co_await Save(*pod); !saved) {
+  const Status saved = co_await Save(*pod);
+  if (!saved) {
     LogError({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "record the exit: {}",
              saved.error().message);
   }
-  if (pod->host_pid) {
+  // What is on no record the keeper keeps until the pod is removed.
+  if (pod->host_pid && saved) {
     parts_.services.processes.Release({pod->host_pid.value, pod->start_time});
   }
   Protect(*pod);
@@ -121,6 +123,9 @@ os::Task<void> SandboxService::Drop(PodPtr pod) {
     IgnoreError(co_await parts_.services.pool.RunFor(
                     pod->group->account, pod->record.Remover(pod->bundle), os::Refusable::kNo),
                 "containerd removes the bundle, and with it the record");
+  }
+  if (pod->host_pid && pod->exit) {
+    parts_.services.processes.Release({pod->host_pid.value, pod->start_time});
   }
   pod->state = State::kNone;
   Leave(*pod);

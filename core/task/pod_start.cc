@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include <gantry/format.h>
+
 #include "core/log/log.h"
 #include "core/os/mount.h"
 #include "core/task/pod_call.h"
@@ -47,7 +49,12 @@ SandboxService::Answer<sandbox_pb::StartSandboxResponse> SandboxService::Start(
     }
     pod->state = State::kRunning;
     pod->mounts = co_await MountsIn(pod->bundle);
-    GANTRY_CO_CHECK_OK(co_await Save(*pod));
+    if (Status saved = co_await Save(*pod); !saved) {
+      // The next engine would not know that it runs, so it must not.
+      co_await StopUnrecorded(pod, deadline);
+      co_return std::unexpected(
+          std::move(saved).error().Within(Format("start sandbox '{}'", pod->id.str())));
+    }
     Protect(*pod);
     LogInfo({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "sandbox started, pid {}",
             pod->pid);
@@ -72,6 +79,22 @@ os::Task<std::vector<store::MountedRecord>> SandboxService::MountsIn(std::string
     }
   }
   co_return mounts;
+}
+
+/// It has started, and that is on no record.
+os::Task<void> SandboxService::StopUnrecorded(PodPtr pod, Deadline deadline) {
+  // An end that comes meanwhile, or came, is that of a start which has not been.
+  pod->state = State::kStarting;
+  if (pod->entry && pod->entry->sandbox) {
+    const Status stopped = co_await CallSandbox(
+        calls_, "stop", pod->entry, deadline,
+        [deadline](Sandbox& sandbox) { return sandbox.Stop(LeftUntil(deadline)); });
+    if (!stopped) {
+      LogWarning({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "undo the start: {}",
+                 stopped.error().message);
+    }
+  }
+  co_await UndoStart(pod);
 }
 
 os::Task<void> SandboxService::UndoStart(PodPtr pod) {

@@ -120,6 +120,7 @@ class SandboxService {
   os::Task<void> AdoptByRecord(PodPtr pod);
   /// Back to created after a Start that failed or was cut short.
   os::Task<void> UndoStart(PodPtr pod);
+  os::Task<void> StopUnrecorded(PodPtr pod, Deadline deadline);
 
   // Ends.
   Status OnBound(const PodPtr& pod, const engine::WatchedProcessPtr& host);

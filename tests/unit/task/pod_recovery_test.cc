@@ -145,6 +145,24 @@ TEST_F(PodRecovery, WithoutABackendItsProcessIsKilled) {
   EXPECT_EQ(TakeWait(SendWaitSandbox())->exit_status(), 137U);
 }
 
+TEST_F(PodRecovery, AnEndThatCouldNotBeRecordedIsNotForgotten) {
+  Child child;
+  const os::ProcessId process = keeper_.AddOrphan(child.pid(), child.start_time());
+  backend_.BindTo("sandbox p1", HostPid{child.pid()});
+  RunPod();
+  BlockRecord();
+  ASSERT_EQ(kill(child.pid(), SIGKILL), 0);
+  ASSERT_TRUE(Until([&] { return child.Ended().has_value(); }));
+  keeper_.End(process, SIGKILL);
+  EXPECT_EQ(TakeWait(SendWaitSandbox())->exit_status(), 137U);
+  EXPECT_TRUE(keeper_.exits.contains(process)) << "the next engine has it from there only";
+  UnblockRecord();
+  RestartEngine();
+  EXPECT_EQ(TakeWait(SendWaitSandbox(true))->exit_status(), 137U);
+  EXPECT_TRUE(ShutdownSandbox());
+  EXPECT_TRUE(Until([&] { return !keeper_.exits.contains(process); }));
+}
+
 TEST_F(PodRecovery, AContainerIsNoPod) {
   Run("c1");
   RestartEngine();

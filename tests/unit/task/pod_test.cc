@@ -122,6 +122,31 @@ TEST_F(PodTest, AStartThatFailsCanBeShutDown) {
   EXPECT_EQ(CodeOf(SandboxStatus()), Code::kNotFound);
 }
 
+TEST_F(PodTest, AStartThatCannotBeRecordedIsUndone) {
+  AnnouncePod();
+  ASSERT_TRUE(CreateSandbox());
+  // Its end, too, comes before the start is known to have failed.
+  backend_.EndDuring("start sandbox p1", "sandbox p1", 1);
+  backend_.Hold("start sandbox p1");
+  const uint32_t start = SendSandbox("StartSandbox", Of<sandbox_pb::StartSandboxRequest>(), kPod);
+  ASSERT_TRUE(Until([&] { return backend_.Held("start sandbox p1"); }));
+  BlockRecord();
+  backend_.Release("start sandbox p1");
+  const auto failed = TakeAs<sandbox_pb::StartSandboxResponse>(start);
+  ASSERT_FALSE(failed);
+  EXPECT_THAT(MessageOf(failed), HasSubstr("start sandbox 'p1'"));
+  EXPECT_EQ(backend_.Count("stop sandbox p1"), 1U);
+  UnblockRecord();
+  const auto status = SandboxStatus();
+  EXPECT_EQ(status->state(), "SANDBOX_NOTREADY");
+  EXPECT_EQ(status->pid(), 0U);
+  EXPECT_FALSE(keeper_.plans[instance_].init) << "nothing of it runs";
+  const uint32_t wait = SendWaitSandbox();
+  EXPECT_TRUE(StopSandbox());
+  EXPECT_TRUE(TakeWait(wait));
+  EXPECT_TRUE(ShutdownSandbox());
+}
+
 TEST_F(PodTest, WrongCallsAreRefused) {
   AnnouncePod();
   EXPECT_EQ(CodeOf(StartSandbox()), Code::kNotFound);

@@ -3,6 +3,7 @@
 // Calls of the Sandbox service on the pod "p1".
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "proto/containerd/sandbox.pb.h"
@@ -76,6 +77,20 @@ class PodTest : public TaskTest {
 
   Result<sandbox_pb::WaitSandboxResponse> TakeWait(uint32_t stream) {
     return TakeAs<sandbox_pb::WaitSandboxResponse>(stream);
+  }
+
+  /// From here on the pod's record cannot be written.
+  void BlockRecord() const {
+    const std::string record = store::PathOf(bundle());
+    std::filesystem::rename(record, record + ".aside");
+    ASSERT_TRUE(os::MakeDirs(record + "/in/the/way", 0700));
+  }
+
+  /// It can, and says what it said before.
+  void UnblockRecord() const {
+    const std::string record = store::PathOf(bundle());
+    std::filesystem::remove_all(record);
+    std::filesystem::rename(record + ".aside", record);
   }
 
   /// Announced, created and started.
