@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <utility>
+#include <vector>
 
 #include <gantry/format.h>
 
@@ -28,22 +30,26 @@ std::string RunDir() {
 }
 
 Result<std::string> FindProgram(const std::string& name) {
-  std::string dirs[2];
+  std::vector<std::string> dirs;
   if (std::string dir = Environment("GANTRY_LIBEXEC_DIR"); !dir.empty()) {
-    dirs[0] = std::move(dir);
+    dirs.push_back(std::move(dir));
   } else {
     GANTRY_TRY(const std::string self, os::ReadLink("/proc/self/exe"));
-    dirs[0] = self.substr(0, self.rfind('/'));
-    dirs[1] = dirs[0].substr(0, dirs[0].rfind('/')) + "/libexec/gantry";
+    dirs.push_back(self.substr(0, self.rfind('/')));
+    dirs.push_back(dirs[0].substr(0, dirs[0].rfind('/')) + "/libexec/gantry");
+    dirs.emplace_back(GANTRY_INSTALLED_LIBEXEC);
   }
+  std::string looked;
   for (const std::string& dir : dirs) {
     std::string path = Format("{}/{}", dir, name);
-    if (!dir.empty() && access(path.c_str(), X_OK) == 0) {
+    if (access(path.c_str(), X_OK) == 0) {
       return path;
     }
+    looked += Format("{}'{}'", looked.empty() ? "" : " nor in ", dir);
   }
-  return Fail(Code::kNotFound, "find program '{}': not in '{}'{}{}", name, dirs[0],
-              dirs[1].empty() ? "" : " nor in ", dirs[1]);
+  return Fail(Code::kNotFound,
+              "find program '{}': not in {}: install gantry, or set GANTRY_LIBEXEC_DIR", name,
+              looked);
 }
 
 }  // namespace gantry::link

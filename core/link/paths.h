@@ -17,7 +17,7 @@ std::string RunDir();
 
 /// Absolute path of one of gantry's programs ("gantryd", "gantry-keeper"): in
 /// $GANTRY_LIBEXEC_DIR if that is set, else beside the running program, else in
-/// ../libexec/gantry from there. Errors: kNotFound.
+/// ../libexec/gantry from there, else where gantry was built to be installed. Errors: kNotFound.
 Result<std::string> FindProgram(const std::string& name);
 
 }  // namespace gantry::link

@@ -61,7 +61,8 @@ bool NobodyListens(const Error& error) {
   return error.sys_errno == ENOENT || error.sys_errno == ECONNREFUSED;
 }
 
-Status StartKeeper(const std::string& run_dir, const std::string& keeper) {
+Status StartKeeper(const std::string& run_dir) {
+  GANTRY_TRY(const std::string keeper, link::FindProgram("gantry-keeper"));
   const std::string path = ControlPath(run_dir);
   GANTRY_CHECK_OK(os::RemoveFile(path));
   GANTRY_TRY(const UniqueFd listener, os::ListenUnix(path));
@@ -85,7 +86,7 @@ Result<UniqueFd> ConnectKeeper(const std::string& run_dir) {
   return os::ConnectUnix(ControlPath(run_dir));
 }
 
-Result<UniqueFd> EnsureKeeper(const std::string& run_dir, const std::string& keeper) {
+Result<UniqueFd> EnsureKeeper(const std::string& run_dir) {
   auto connected = ConnectKeeper(run_dir);
   if (connected || !NobodyListens(connected.error())) {
     return connected;
@@ -96,7 +97,7 @@ Result<UniqueFd> EnsureKeeper(const std::string& run_dir, const std::string& kee
   if (connected || !NobodyListens(connected.error())) {
     return connected;
   }
-  GANTRY_CHECK_OK(StartKeeper(run_dir, keeper));
+  GANTRY_CHECK_OK(StartKeeper(run_dir));
   return ConnectKeeper(run_dir);
 }
 

@@ -16,9 +16,9 @@ namespace gantry::shim {
 /// A connection to the running keeper. Errors: kNotFound, kUnavailable where none runs.
 Result<UniqueFd> ConnectKeeper(const std::string& run_dir);
 
-/// The same; starts the program `keeper` (absolute path) if need be. The keeper
+/// The same; starts one if need be, and only then looks for its program. The keeper
 /// has a session of its own and holds no descriptor of this process.
 /// Blocks: while another shim starts it.
-Result<UniqueFd> EnsureKeeper(const std::string& run_dir, const std::string& keeper);
+Result<UniqueFd> EnsureKeeper(const std::string& run_dir);
 
 }  // namespace gantry::shim

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "core/link/channel.h"
-#include "core/link/paths.h"
 #include "core/os/fs.h"
 #include "core/shim/answers.h"
 #include "core/shim/bootstrap.h"
@@ -46,8 +45,7 @@ Result<std::string> Start(const Arguments& arguments, const Surroundings& around
   const AnswerForm form =
       ChooseForm(around.has_max_version, bootstrap.version, around.containerd_major);
   const link::Announce announce = MakeAnnounce(arguments, around, std::move(bootstrap));
-  GANTRY_TRY(const std::string keeper, link::FindProgram("gantry-keeper"));
-  GANTRY_TRY(UniqueFd socket, EnsureKeeper(around.run_dir, keeper));
+  GANTRY_TRY(UniqueFd socket, EnsureKeeper(around.run_dir));
   link::BlockingChannel channel(std::move(socket));
   auto announced =
       channel.Ask<link::Announced>(announce, std::chrono::steady_clock::now() + kKeeperAnnounces);

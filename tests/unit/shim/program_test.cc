@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
@@ -156,6 +157,38 @@ TEST_F(ShimProgram, AHundredAtOnceShareOneKeeper) {
   const auto status = Query();
   ASSERT_TRUE(status);
   EXPECT_EQ(status->instances.size(), 100U);
+}
+
+TEST_F(ShimProgram, ReachesAKeeperThatRunsFromWhereverItLies) {
+  ASSERT_EQ(Run("a", "start").status, 0);
+  // containerd may be told to execute it by an absolute path, under any name.
+  const std::string copy = dir_.path() + "/elsewhere/runtime";
+  ASSERT_TRUE(os::MakeDirs(dir_.path() + "/elsewhere", 0700));
+  std::filesystem::copy_file(GANTRY_SHIM, copy);
+  std::vector<std::string> argv = Argv("b", "start");
+  argv[0] = copy;
+  const std::vector<std::string> env = {"PATH=/usr/bin:/bin", "GANTRY_RUN_DIR=" + RunDir()};
+  const Output output = Running(argv, env, bundle_).Finish();
+  EXPECT_EQ(output.status, 0) << output.err;
+  EXPECT_TRUE(output.out.starts_with("unix://" + RunDir() + "/s/")) << output.out;
+  EXPECT_EQ(Query()->instances.size(), 2U);
+}
+
+TEST_F(ShimProgram, NamesAllPlacesWhereTheKeepersProgramIsNot) {
+  const std::string copy = dir_.path() + "/elsewhere/runtime";
+  ASSERT_TRUE(os::MakeDirs(dir_.path() + "/elsewhere", 0700));
+  std::filesystem::copy_file(GANTRY_SHIM, copy);
+  std::vector<std::string> argv = Argv("b", "start");
+  argv[0] = copy;
+  const std::vector<std::string> env = {"PATH=/usr/bin:/bin", "GANTRY_RUN_DIR=" + RunDir()};
+  if (access(GANTRY_INSTALLED_LIBEXEC "/gantry-keeper", X_OK) == 0) {
+    GTEST_SKIP() << "gantry is installed here";
+  }
+  const Output output = Running(argv, env, bundle_).Finish();
+  EXPECT_NE(output.status, 0);
+  EXPECT_THAT(output.err, testing::HasSubstr("find program 'gantry-keeper'"));
+  EXPECT_THAT(output.err, testing::HasSubstr(dir_.path() + "/elsewhere'"));
+  EXPECT_THAT(output.err, testing::HasSubstr(GANTRY_INSTALLED_LIBEXEC));
 }
 
 TEST_F(ShimProgram, ReplacesTheSocketOfADeadKeeper) {
