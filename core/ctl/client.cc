@@ -2,6 +2,7 @@
 #include "core/ctl/client.h"
 
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <gantry/format.h>
@@ -9,7 +10,7 @@
 #include "core/ctl/operator.h"
 #include "core/link/channel.h"
 #include "core/link/paths.h"
-#include "core/os/unix_socket.h"
+#include "core/link/run_dir.h"
 
 namespace gantry::ctl {
 namespace {
@@ -19,12 +20,16 @@ constexpr auto kTimeout = std::chrono::seconds(10);
 // The keeper gives a new engine ten seconds, and the old one two to leave.
 constexpr auto kRestartTimeout = std::chrono::seconds(30);
 
+std::string RunDirOf(const std::string& socket) {
+  std::error_code error;
+  return std::filesystem::absolute(std::filesystem::path(socket), error).parent_path().string();
+}
+
 Result<link::BlockingChannel> ConnectKeeper(const std::string& socket) {
-  const std::string path =
-      std::filesystem::path(socket).replace_filename(link::kControlSocket).string();
-  auto connected = os::ConnectUnix(path);
+  const std::string dir = RunDirOf(socket);
+  auto connected = link::ConnectIn(dir, link::kControlSocket);
   if (!connected) {
-    return Fail(Code::kUnavailable, "reach the keeper at '{}': {}", path,
+    return Fail(Code::kUnavailable, "reach the keeper at '{}/{}': {}", dir, link::kControlSocket,
                 connected.error().message);
   }
   return link::BlockingChannel(std::move(*connected));
@@ -33,6 +38,11 @@ Result<link::BlockingChannel> ConnectKeeper(const std::string& socket) {
 }  // namespace
 
 Result<OperatorClient> OperatorClient::Connect(const std::string& socket) {
+  const Status trusted = link::CheckRunDir(RunDirOf(socket));
+  if (!trusted && trusted.error().code == Code::kPermissionDenied) {
+    return Fail(Code::kPermissionDenied, "reach gantry at '{}': {}", socket,
+                trusted.error().message);
+  }
   auto client = rpc::BlockingClient::Connect(socket);
   if (!client) {
     Error error = std::move(client).error();

@@ -18,6 +18,7 @@
 #include "core/keeper/note.h"
 #include "core/keeper/options.h"
 #include "core/link/paths.h"
+#include "core/link/run_dir.h"
 #include "core/os/fs.h"
 #include "core/os/memory.h"
 #include "core/os/unix_socket.h"
@@ -140,6 +141,7 @@ Status Serve(CommandLine line) {
     line.run_dir = link::RunDir();
   }
   GANTRY_CHECK_OK(os::MakeDirs(line.run_dir, 0700));
+  GANTRY_CHECK_OK(link::CheckRunDir(line.run_dir));
   if (line.check) {
     GANTRY_TRY(const UniqueFd alive, LockForLife(line.run_dir));
     return {};

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/link/paths.h"
+#include "core/link/run_dir.h"
 #include "core/os/fs.h"
 #include "core/os/memory.h"
 #include "core/os/spawn.h"
@@ -83,7 +84,7 @@ Status StartKeeper(const std::string& run_dir) {
 }  // namespace
 
 Result<UniqueFd> ConnectKeeper(const std::string& run_dir) {
-  return os::ConnectUnix(ControlPath(run_dir));
+  return link::ConnectIn(run_dir, link::kControlSocket);
 }
 
 Result<UniqueFd> EnsureKeeper(const std::string& run_dir) {
@@ -92,6 +93,7 @@ Result<UniqueFd> EnsureKeeper(const std::string& run_dir) {
     return connected;
   }
   GANTRY_CHECK_OK(os::MakeDirs(run_dir, 0700));
+  GANTRY_CHECK_OK(link::CheckRunDir(run_dir));
   GANTRY_TRY(const UniqueFd lock, LockStart(run_dir));
   connected = ConnectKeeper(run_dir);
   if (connected || !NobodyListens(connected.error())) {

@@ -13,7 +13,8 @@
 
 namespace gantry::shim {
 
-/// A connection to the running keeper. Errors: kNotFound, kUnavailable where none runs.
+/// A connection to the running keeper. Errors: kNotFound, kUnavailable where none runs;
+/// kPermissionDenied where the run directory is not root's alone.
 Result<UniqueFd> ConnectKeeper(const std::string& run_dir);
 
 /// The same; starts one if need be, and only then looks for its program. The keeper

@@ -166,6 +166,18 @@ TEST(CommandInspect, ShowsTheEnginesError) {
   EXPECT_EQ(outcome.err, "gantryctl: inspect 'x': no such container\n");
 }
 
+TEST(CommandStatus, RefusesARunDirectoryOfSomebodyElse) {
+  if (geteuid() != 0) {
+    GTEST_SKIP() << "only root gives directories away";
+  }
+  const auto dir = os::TempDir::Create();
+  ASSERT_EQ(chown(dir->path().c_str(), 12345, 0), 0);
+  const UniqueFd listener = *os::ListenUnix(dir->path() + "/gantry.sock");
+  const Outcome outcome = OutcomeOf({"status", "--address", dir->path() + "/gantry.sock"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("owned by uid 12345"));
+}
+
 TEST(CommandStatus, RefusesGarbage) {
   FakeEngine engine(std::string("\xff\xff\xff"));
   const Outcome outcome = OutcomeOf({"status", "--json", "--address", engine.address()});

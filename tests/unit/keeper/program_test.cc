@@ -68,6 +68,16 @@ class KeeperProgram : public testing::Test {
   std::deque<os::SpawnResult> children_;
 };
 
+TEST_F(KeeperProgram, RefusesARunDirectoryOfSomebodyElse) {
+  if (geteuid() != 0) {
+    GTEST_SKIP() << "only root gives directories away";
+  }
+  ASSERT_TRUE(os::MakeDirs(dir_.path() + "/run", 0700));
+  ASSERT_EQ(chown((dir_.path() + "/run").c_str(), 12345, 0), 0);
+  EXPECT_EQ(CodeOf(Start({"--foreground"})), 1);
+  EXPECT_FALSE(os::Exists(dir_.path() + "/run/keeper.sock"));
+}
+
 TEST_F(KeeperProgram, IsTheOnlyOneOfItsRunDirectory) {
   const os::SpawnResult& first = Start();
   ASSERT_TRUE(Query());

@@ -191,6 +191,20 @@ TEST_F(ShimProgram, NamesAllPlacesWhereTheKeepersProgramIsNot) {
   EXPECT_THAT(output.err, testing::HasSubstr(GANTRY_INSTALLED_LIBEXEC));
 }
 
+TEST_F(ShimProgram, RefusesARunDirectoryOfSomebodyElse) {
+  if (geteuid() != 0) {
+    GTEST_SKIP() << "only root gives directories away";
+  }
+  ASSERT_TRUE(os::MakeDirs(RunDir(), 0700));
+  ASSERT_EQ(chown(RunDir().c_str(), 12345, 0), 0);
+  const Output output = Run("a", "start");
+  EXPECT_NE(output.status, 0);
+  EXPECT_THAT(output.err, testing::HasSubstr("owned by uid 12345"));
+  EXPECT_FALSE(os::Exists(RunDir() + "/keeper.sock"));
+  ASSERT_EQ(chown(RunDir().c_str(), 0, 0), 0);
+  EXPECT_EQ(Run("a", "start").status, 0);
+}
+
 TEST_F(ShimProgram, ReplacesTheSocketOfADeadKeeper) {
   ASSERT_EQ(Run("a", "start").status, 0);
   const pid_t first = Query()->keeper_pid;

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whose the run directory is. Who owns it, or may write in one of its parents, can be the
+// keeper to all others: gets what containers are started with, and answers what he likes.
+#pragma once
+
+#include <string>
+
+#include <gantry/error.h>
+#include <gantry/unique_fd.h>
+
+namespace gantry::link {
+
+/// Whether only root, or who runs this, can put anything in `dir`, or another directory in
+/// its place: the owner of it, of all its parents and of links among them; none of them writable
+/// for group or others, but parents with the sticky bit (/tmp). Errors:
+/// kPermissionDenied with what to do; the errno's (kNotFound where it is absent).
+Status CheckRunDir(const std::string& dir);
+
+/// Connects to the socket `name` in `dir`, after `CheckRunDir`, and looks who listens: root,
+/// or who runs this. Errors: as above; kPermissionDenied; kNotFound and kUnavailable where
+/// nobody listens.
+Result<UniqueFd> ConnectIn(const std::string& dir, const std::string& name);
+
+}  // namespace gantry::link
