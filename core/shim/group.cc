@@ -13,6 +13,8 @@ namespace {
 constexpr size_t kMaxConfigBytes = 50U << 20;
 constexpr std::string_view kGroup = "io.containerd.runc.v2.group";
 constexpr std::string_view kSandbox = "io.kubernetes.cri.sandbox-id";
+/// Only CRI sets it, and behind what a pod may name itself.
+constexpr std::string_view kCriType = "io.kubernetes.cri.container-type";
 
 /// Walks over JSON just far enough to find a key of an object. Nesting is counted, not
 /// recursed into. Every step returns false where the text is not what it should be.
@@ -100,6 +102,7 @@ class Scanner {
 std::string GroupAmong(Scanner& in) {
   std::string_view group;
   std::string_view sandbox;
+  bool is_cri = false;
   while (const auto key = in.Key()) {
     const auto value = in.String();
     if (!value) {
@@ -109,9 +112,12 @@ std::string GroupAmong(Scanner& in) {
       group = *value;
     } else if (*key == kSandbox) {
       sandbox = *value;
+    } else if (*key == kCriType) {
+      is_cri = true;
     }
   }
-  return std::string(group.empty() ? sandbox : group);
+  // Where pods may bring annotations, one could name another's group.
+  return std::string(group.empty() || is_cri ? sandbox : group);
 }
 
 }  // namespace

@@ -14,6 +14,18 @@ TEST(GroupOf, IsTheSandboxOrTheGroup) {
             "g");
 }
 
+TEST(GroupOf, OfCriIsTheSandboxWhateverThePodSays) {
+  for (const char* type : {"sandbox", "container"}) {
+    EXPECT_EQ(GroupOf(std::string(R"({"annotations":{"io.containerd.runc.v2.group":"other",
+                       "io.kubernetes.cri.container-type":")") +
+                      type + R"(","io.kubernetes.cri.sandbox-id":"own"}})"),
+              "own");
+  }
+  EXPECT_EQ(GroupOf(R"({"annotations":{"io.kubernetes.cri.container-type":"container",
+                       "io.containerd.runc.v2.group":"other"}})"),
+            "");
+}
+
 TEST(GroupOf, PassesWhatIsBeforeTheAnnotations) {
   EXPECT_EQ(GroupOf(R"( { "ociVersion" : "1.1.0", "n": -1.5e3, "t" :true, "z":null,
       "process": {"args": ["sh", "-c", "echo \"}]{\\\""], "env": [], "caps": {"a":[[1],[{}]]}},
