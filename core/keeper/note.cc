@@ -7,6 +7,8 @@
 
 #include <array>
 
+#include "core/log/printable.h"
+
 namespace gantry::keeper {
 
 namespace {
@@ -36,7 +38,8 @@ void NoteLine(std::string_view line) {
   gmtime_r(&seconds, &parts);
   std::array<char, 32> stamp{};
   strftime(stamp.data(), stamp.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  const std::string text = std::string(stamp.data()).append(" keeper: ").append(line).append("\n");
+  const std::string text =
+      std::string(stamp.data()).append(" keeper: ").append(log::Printable(line)).append("\n");
   // A log that cannot be written must not stop the keeper.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
 }

@@ -10,7 +10,8 @@
 
 namespace gantry::keeper {
 
-/// Writes `<UTC time> keeper: <line>`. Blocks: as long as a file's write does.
+/// Writes `<UTC time> keeper: <line>`, with controls escaped: an engine or a plugin may have said
+/// some of it. Blocks: as long as a file's write does.
 void NoteLine(std::string_view line);
 
 template <class... Args>

@@ -2,13 +2,16 @@
 #include "core/log/log.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <mutex>
 
 #include <gantry/format.h>
+
+#include "core/log/budget.h"
+#include "core/log/printable.h"
+#include "core/log/rotation.h"
 
 namespace gantry::log {
 namespace {
@@ -17,47 +20,20 @@ constexpr size_t kMaxLine = 4096;
 /// What a message may take of a line, so that the fields behind it are seen.
 constexpr size_t kMaxMessage = 3000;
 constexpr size_t kMaxValue = 512;
-constexpr auto kWindow = std::chrono::seconds(5);
-constexpr uint32_t kBurst = 20;
-constexpr uint32_t kErrorBurst = 200;
-
-using Clock = std::chrono::steady_clock;
 
 std::atomic<Level> current_level = Level::kInfo;
 
-/// What one call site has logged lately. Two sites that share a slot take it
-/// from each other: then too much is logged, never too little.
-struct Slot {
-  const char* file = nullptr;
-  uint32_t line = 0;
-  uint32_t count = 0;
-  uint32_t suppressed = 0;
-  Clock::time_point begin;
-};
-
-/// Guards `slots` and `sink`. Never held while a coroutine waits.
+/// Guards what follows. Never held while a coroutine waits.
 std::mutex mutex;
-std::array<Slot, 256> slots;
+Budget budget;
+Rotation rotation;
 std::function<void(std::string_view)> sink;
 
-/// Whether the site may log; how many lines were held back before this one.
-bool Admit(Level level, const std::source_location& where, uint32_t& suppressed) {
-  const auto hash = std::hash<const void*>()(where.file_name()) * 31 + where.line();
-  Slot& slot = slots[hash % slots.size()];
-  const Clock::time_point now = Clock::now();
-  if (slot.file != where.file_name() || slot.line != where.line()) {
-    slot = Slot{where.file_name(), where.line(), 0, 0, now};
-  } else if (now - slot.begin > kWindow) {
-    slot.begin = now;
-    slot.count = 0;
-  }
-  if (slot.count >= (level == Level::kError ? kErrorBurst : kBurst)) {
-    ++slot.suppressed;
-    return false;
-  }
-  ++slot.count;
-  suppressed = std::exchange(slot.suppressed, 0);
-  return true;
+/// The sandbox or container that a line is about.
+std::string_view SubjectOf(Fields fields) {
+  const Field* const found =
+      std::ranges::find(fields, std::string_view("id"), [](const Field& one) { return one.key; });
+  return found == fields.end() ? std::string_view() : found->value;
 }
 
 bool IsPlain(char c) {
@@ -65,18 +41,16 @@ bool IsPlain(char c) {
          std::string_view("-._/@^+:,%").contains(c);
 }
 
-void AppendEscaped(std::string& out, char c) {
-  const auto byte = static_cast<uint8_t>(c);
-  if (c == '"' || c == '\\') {
-    out += {'\\', c};
-  } else if (c == '\n') {
-    out += "\\n";
-  } else if (c == '\t') {
-    out += "\\t";
-  } else if (byte < 0x20 || byte == 0x7f) {
-    out += Format("\\x{:02x}", byte);
-  } else {
-    out += c;
+/// As it stands between quotes.
+void AppendEscaped(std::string& out, std::string_view text, size_t limit) {
+  while (!text.empty() && out.size() < limit) {
+    const size_t plain = std::min(text.find_first_of("\"\\"), text.size());
+    AppendPrintable(out, text.substr(0, plain), limit);
+    text.remove_prefix(plain);
+    if (!text.empty() && out.size() < limit) {
+      out += {'\\', text.front()};
+      text.remove_prefix(1);
+    }
   }
 }
 
@@ -91,13 +65,8 @@ void AppendField(std::string& out, std::string_view key, std::string_view value,
   }
   const size_t limit = out.size() + max;
   out.push_back('"');
-  for (const char c : value) {
-    // Escapes make it longer: the bound holds for what is written.
-    if (out.size() >= limit) {
-      break;
-    }
-    AppendEscaped(out, c);
-  }
+  // Escapes make it longer: the bound holds for what is written.
+  AppendEscaped(out, value, limit);
   out.append(cut ? "...\"" : "\"");
 }
 
@@ -154,23 +123,31 @@ Level CurrentLevel() { return current_level.load(std::memory_order_relaxed); }
 void Write(Level level, const std::source_location& where, Fields fields,
            std::string_view message) {
   const std::lock_guard lock(mutex);
-  uint32_t suppressed = 0;
-  if (!Admit(level, where, suppressed)) {
+  const Budget::Answer answer =
+      budget.Admit(where.file_name(), where.line(), level == Level::kError, SubjectOf(fields),
+                   Budget::Clock::now());
+  if (!answer.admitted) {
     return;
   }
-  const std::string line = MakeLine(level, fields, message, suppressed);
+  const std::string line = MakeLine(level, fields, message, answer.suppressed);
   if (sink) {
     sink(line);
     return;
   }
   // stderr is unbuffered: this is one write. Nobody is left to tell of a failure.
   static_cast<void>(std::fwrite(line.data(), 1, line.size(), stderr));
+  rotation.Wrote(line.size());
+}
+
+void KeepBounded(std::string path, int64_t max_bytes) {
+  const std::lock_guard lock(mutex);
+  rotation.Begin(std::move(path), max_bytes);
 }
 
 void SetSinkForTest(std::function<void(std::string_view line)> new_sink) {
   const std::lock_guard lock(mutex);
   sink = std::move(new_sink);
-  slots.fill(Slot{});
+  budget.Clear();
 }
 
 }  // namespace gantry::log

@@ -6,8 +6,8 @@
 //
 // A line is at most 4096 bytes and written at once, so lines of several threads
 // and processes do not mix. Values are quoted where needed: no input can forge
-// a line. One call site logs at most 20 lines in 5 s below level error (200 at
-// it); what it held back is said by its next line (`suppressed=`).
+// a line. One call site logs at most 20 lines in 5 s about one `id` below level error (200 at
+// it), see budget.h; what was held back is said by the next such line (`suppressed=`).
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/log/log.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <gantry/unique_fd.h>
+
+#include "core/log/rotation.h"
+#include "core/os/fs.h"
 
 namespace gantry {
 namespace {
@@ -59,6 +67,51 @@ TEST_F(LogTest, InputCannotForgeALine) {
   ASSERT_THAT(lines_, SizeIs(1));
   EXPECT_THAT(lines_[0], EndsWith("msg=\"x\\\" level=error\\ntime=0 \\\\ \\x01\\x7f\" "
                                   "id=\"a=\\\"\\n\"\n"));
+}
+
+TEST_F(LogTest, InputCannotSteerATerminal) {
+  LogInfo({{"id",
+            "\xc2\x9b"
+            "31m"}},
+          "{}",
+          "\x9b"
+          "2J");
+  ASSERT_THAT(lines_, SizeIs(1));
+  EXPECT_THAT(lines_[0], EndsWith("msg=\"\\x9b2J\" id=\"\\xc2\\x9b31m\"\n"));
+}
+
+TEST_F(LogTest, AFloodOfOneSandboxDoesNotHideAnother) {
+  for (int i = 0; i < 10'000; ++i) {
+    for (const char* id : {"flood", i == 9'999 ? "quiet" : "flood"}) {
+      LogWarning({{"backend", "x"}, {"id", id}}, "it cannot be killed");
+    }
+  }
+  EXPECT_THAT(lines_, testing::Contains(HasSubstr("id=quiet")));
+  EXPECT_LE(lines_.size(), 100U);
+}
+
+TEST_F(LogTest, TheFileIsBoundedWhileItIsWritten) {
+  constexpr off_t kMaxBytes = 64 << 10;
+  const auto dir = os::TempDir::Create();
+  const std::string path = dir->path() + "/x.log";
+  const UniqueFd before(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  ASSERT_EQ(dup2(file.get(), STDERR_FILENO), STDERR_FILENO);
+  log::SetSinkForTest({});
+  log::KeepBounded(path, kMaxBytes);
+  for (int i = 0; i < 4000; ++i) {
+    LogError({{"id", std::to_string(i % 100)}}, "line {} {}", i, std::string(100, 'x'));
+  }
+  dup2(before.get(), STDERR_FILENO);
+  log::KeepBounded("", 0);
+  const std::string now = *os::ReadFile(path, 1 << 20);
+  const std::string old = *os::ReadFile(path + ".1", 1 << 20);
+  EXPECT_THAT(now + old, HasSubstr("line 3999 "));
+  for (const std::string& text : {now, old}) {
+    EXPECT_GT(text.size(), 0U);
+    EXPECT_LE(text.size(), static_cast<size_t>(kMaxBytes + kMaxBytes / 4));
+    EXPECT_TRUE(text.starts_with("time=") && text.ends_with("\n")) << "no line is cut";
+  }
 }
 
 TEST_F(LogTest, LinesAreBounded) {

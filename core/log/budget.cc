@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/log/budget.h"
+
+#include <functional>
+#include <utility>
+
+namespace gantry::log {
+namespace {
+
+/// A window begins anew where the last one is over.
+template <class Entry>
+void Turn(Entry& entry, Budget::Clock::time_point now) {
+  if (now - entry.begin > Budget::kWindow) {
+    entry.begin = now;
+    entry.count = 0;
+  }
+}
+
+uint64_t Mix(uint64_t a, uint64_t b) {
+  constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
+  return a ^ (b + kGolden + (a << 6) + (a >> 2));
+}
+
+}  // namespace
+
+Budget::Entry& Budget::Find(uint64_t key, Clock::time_point now) {
+  const auto [place, added] = by_key_.try_emplace(key);
+  if (added) {
+    entries_.push_front({key, 0, 0, now});
+    place->second = entries_.begin();
+    if (entries_.size() > kRemembered) {
+      // Then too much is logged, never too little.
+      by_key_.erase(entries_.back().key);
+      entries_.pop_back();
+    }
+  } else {
+    entries_.splice(entries_.begin(), entries_, place->second);
+  }
+  Turn(entries_.front(), now);
+  return entries_.front();
+}
+
+Budget::Answer Budget::Admit(const void* file, uint32_t line, bool is_error,
+                             std::string_view subject, Clock::time_point now) {
+  const uint64_t whose = std::hash<std::string_view>()(subject);
+  Entry& site = Find(Mix(Mix(std::hash<const void*>()(file), line), whose), now);
+  // What is about nobody has no subject that could be shut up.
+  Entry* const about = subject.empty() ? nullptr : &Find(whose, now);
+  Turn(all_, now);
+  const bool loud = about == nullptr || about->count >= kFloor;
+  if (site.count >= (is_error ? kErrorBurst : kBurst) ||
+      (about != nullptr && about->count >= kSubjectBurst) || (all_.count >= kGlobalBurst && loud)) {
+    ++site.suppressed;
+    return {};
+  }
+  ++site.count;
+  ++all_.count;
+  if (about != nullptr) {
+    ++about->count;
+  }
+  return {true, std::exchange(site.suppressed, 0)};
+}
+
+void Budget::Clear() {
+  entries_.clear();
+  by_key_.clear();
+  all_ = {};
+}
+
+}  // namespace gantry::log
