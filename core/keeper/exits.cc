@@ -2,8 +2,10 @@
 #include "core/keeper/exits.h"
 
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <iterator>
 #include <utility>
@@ -31,6 +33,32 @@ link::Exit RecordOf(const os::ReapedProcess& reaped) {
   return exit;
 }
 
+/// 0: it is not there, or not told.
+pid_t ParentOf(pid_t pid) {
+  constexpr size_t kMaxStatBytes = 4096;
+  const auto stat = os::ReadFile(Format("/proc/{}/stat", pid), kMaxStatBytes);
+  // Behind the name, which may have anything in it: " S PPID ".
+  const size_t name = stat ? stat->rfind(") ") : std::string::npos;
+  const size_t state = name == std::string::npos ? name : stat->find(' ', name + 2);
+  pid_t parent = 0;
+  if (state != std::string::npos) {
+    std::from_chars(stat->data() + state + 1, stat->data() + stat->size(), parent);
+  }
+  return parent;
+}
+
+/// A child of this process, or one that will be when those between have ended.
+bool IsDescendant(pid_t pid) {
+  constexpr int kMostBetween = 64;
+  for (int i = 0; i < kMostBetween && pid > 1; ++i) {
+    pid = ParentOf(pid);
+    if (pid == getpid()) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 void Exits::Keep(const link::Exit& exit) {
@@ -54,7 +82,8 @@ void Exits::Watch(os::ProcessId process, const std::string& name) {
 }
 
 Result<os::ProcessId> Exits::NewestOf(pid_t pid) const {
-  if (const auto alive = os::Identify(pid)) {
+  // One that is none of ours has the pid of one that was.
+  if (const auto alive = os::Identify(pid); alive && IsDescendant(pid)) {
     return *alive;
   }
   // Pids are used again: either list may have the newer one.

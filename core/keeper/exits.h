@@ -57,7 +57,8 @@ class Exits {
   void Watch(os::ProcessId process, const std::string& name);
 
   /// As `Watch`, for a process that may have ended already. Start time 0: the
-  /// newest of that pid. Errors: kNotFound where it is gone and was not collected here.
+  /// newest of that pid that this process is or was above. Errors: kNotFound where it is gone
+  /// and was not collected here.
   Result<os::ProcessId> Adopt(os::ProcessId process);
   /// Forgets a record, or that the process is watched.
   void Acknowledge(os::ProcessId process);

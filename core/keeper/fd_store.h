@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gantry/error.h>
@@ -20,11 +21,18 @@
 
 namespace gantry::keeper {
 
-/// No container gets more than a part of it. Thread: the keeper's only one. Blocks: never.
+/// No container gets more than a part of it, and no pod, all its containers together. Thread: the
+/// keeper's only one. Blocks: never.
 class FdStore {
  public:
-  explicit FdStore(size_t limit = link::kMaxStoredDescriptors, size_t limit_of_one = 0)
-      : limit_(limit), limit_of_one_(limit_of_one == 0 ? limit / 4 : limit_of_one) {}
+  /// The group of the container that names begin with, as text; "" where it has none.
+  using GroupOf = std::function<std::string(std::string_view owner)>;
+
+  explicit FdStore(size_t limit = link::kMaxStoredDescriptors, size_t limit_of_one = 0,
+                   GroupOf group_of = {})
+      : limit_(limit),
+        limit_of_one_(limit_of_one == 0 ? limit / 4 : limit_of_one),
+        group_of_(std::move(group_of)) {}
 
   /// In place of what was there. Errors: kInvalidArgument for a name that is empty or too long,
   /// kResourceExhausted.
@@ -46,6 +54,10 @@ class FdStore {
     if (Of(name) >= limit_of_one_) {
       return Fail(Code::kResourceExhausted,
                   "store descriptor '{}': {} of this container are stored", name, limit_of_one_);
+    }
+    if (fds_.size() >= limit_of_one_ && OfGroup(name) >= limit_of_one_) {
+      return Fail(Code::kResourceExhausted, "store descriptor '{}': {} of this pod are stored",
+                  name, limit_of_one_);
     }
     Enter(name, std::move(fd));
     return {};
@@ -125,14 +137,25 @@ class FdStore {
     return found == of_.end() ? 0 : found->second;
   }
 
+  /// Of all containers of that one's group.
+  size_t OfGroup(std::string_view name) const {
+    const std::string group = group_of_ ? group_of_(OwnerOf(name)) : std::string();
+    size_t all = 0;
+    for (const auto& [owner, count] : of_) {
+      all += !group.empty() && group_of_(owner) == group ? count : 0;
+    }
+    return all;
+  }
+
   void Enter(const std::string& name, UniqueFd fd) {
     fds_.emplace(name, std::move(fd));
     ++of_[std::string(OwnerOf(name))];
   }
 
   size_t limit_;
-  /// Of one owner.
+  /// Of one owner, and of one group.
   size_t limit_of_one_;
+  GroupOf group_of_;
   std::map<std::string, size_t, std::less<>> of_;
   std::map<std::string, UniqueFd, std::less<>> fds_;
 };

@@ -2,6 +2,8 @@
 #include "core/keeper/instances.h"
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 
 #include <gantry/fingerprint.h>
 #include <gantry/format.h>
@@ -95,6 +97,13 @@ void Instances::Remove(uint64_t number) {
     at_.erase(at);
   }
   instances_.erase(found);
+}
+
+std::string Instances::GroupOf(std::string_view number) const {
+  uint64_t value = 0;
+  const auto parsed = std::from_chars(number.data(), number.data() + number.size(), value);
+  const auto found = parsed.ec == std::errc() ? instances_.find(value) : instances_.end();
+  return found == instances_.end() ? std::string() : found->second.socket_path;
 }
 
 std::vector<Instance*> Instances::At(const std::string& socket_path) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -48,6 +49,8 @@ class Instances {
   /// Errors: none; an unknown number is ignored.
   void Remove(uint64_t number);
 
+  /// The socket of the instance with this number, given as text. "": there is none.
+  std::string GroupOf(std::string_view number) const;
   /// The instances that share this socket.
   std::vector<Instance*> At(const std::string& socket_path);
   /// So many of them were announced (are no members).

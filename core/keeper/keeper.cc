@@ -22,6 +22,8 @@ Keeper::Keeper(os::Loop& loop, KeeperOptions options)
     : loop_(loop),
       options_(std::move(options)),
       started_at_ns_(NowNs()),
+      fd_store_(link::kMaxStoredDescriptors, 0,
+                [this](std::string_view owner) { return instances_.GroupOf(owner); }),
       exits_([this](const link::Exit& exit) { TellEngine(exit); },
              [this](const link::Exit& exit) { OnReaped(exit); }),
       front_door_(loop, options_.limits, [this] { supervisor_.Ensure(); }),

@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gantry/tree_walk.h>
@@ -22,16 +24,21 @@ namespace {
 
 constexpr size_t kMaxProcsBytes = 1U << 20;
 
+/// False: it had ended.
+bool KillOpened(int pidfd) {
+  if (os::HasEnded(pidfd)) {
+    return false;
+  }
+  IgnoreError(os::SendSignal(pidfd, SIGKILL), "it ended just now");
+  return true;
+}
+
 bool KillProcess(os::ProcessId process) {
   if (process.pid <= 1 || process.start_time == 0 || process.pid == getpid()) {
     return false;
   }
   const auto pidfd = os::OpenPidfd(process);
-  if (!pidfd || os::HasEnded(pidfd->get())) {
-    return false;
-  }
-  IgnoreError(os::SendSignal(pidfd->get(), SIGKILL), "it ended just now");
-  return true;
+  return pidfd && KillOpened(pidfd->get());
 }
 
 /// Of the cgroup that is open as `dir`.
@@ -52,6 +59,30 @@ std::vector<pid_t> ProcsOf(int dir) {
     at = parsed.ptr + 1;
   }
   return pids;
+}
+
+/// Kills what is in the very cgroup that is open as `dir`. A process that is opened by its pid may
+/// be another one than was listed, so what counts is a list that is made while it is open.
+bool KillListed(int dir) {
+  constexpr size_t kAtOnce = 64;
+  const std::vector<pid_t> listed = ProcsOf(dir);
+  bool alive = false;
+  for (size_t done = 0; done < listed.size(); done += kAtOnce) {
+    std::map<pid_t, UniqueFd> opened;
+    for (size_t i = done; i < std::min(done + kAtOnce, listed.size()); ++i) {
+      if (listed[i] > 1 && listed[i] != getpid()) {
+        if (auto pidfd = os::OpenPidfd({listed[i], 0})) {
+          opened[listed[i]] = std::move(*pidfd);
+        }
+      }
+    }
+    for (const pid_t still : ProcsOf(dir)) {
+      if (const auto found = opened.find(still); found != opened.end()) {
+        alive = KillOpened(found->second.get()) || alive;
+      }
+    }
+  }
+  return alive;
 }
 
 /// A tree's root, or no cgroup at all.
@@ -82,11 +113,7 @@ bool KillTree(const std::string& dir) {
     IgnoreError(os::WriteFile(dir + "/freezer.state", "FROZEN"), "the next pass kills the rest");
   }
   const auto kill = [&](int below) -> Status {
-    for (const pid_t pid : ProcsOf(below)) {
-      if (const auto process = os::Identify(pid); process) {
-        alive = KillProcess(*process) || alive;
-      }
-    }
+    alive = KillListed(below) || alive;
     return {};
   };
   IgnoreError(WalkTree(dir, {.enter = kill, .leave = {}}), "the next pass kills the rest");

@@ -218,6 +218,19 @@ TEST_F(ExitsTest, OfAStrangerCannotBeAdopted) {
   EXPECT_EQ(engine.All<link::Adopted>().front().code, static_cast<int>(Code::kNotFound));
 }
 
+TEST_F(ExitsTest, OfAStrangerCannotBeAdoptedByItsPid) {
+  FakeEngine& engine = ReadyEngine();
+  // It runs, and is no child of the keeper's.
+  ASSERT_TRUE(engine.channel->Send(link::Adopt{getpid(), 0, 6}));
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Adopted>() == 1; }));
+  EXPECT_EQ(engine.All<link::Adopted>().front().code, static_cast<int>(Code::kNotFound));
+  // This one is.
+  const link::Spawned child = Shell(engine, "sleep 60");
+  ASSERT_TRUE(engine.channel->Send(link::Adopt{child.pid, 0, 7}));
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Adopted>() == 2; }));
+  EXPECT_EQ(engine.All<link::Adopted>().back().start_time, child.start_time);
+}
+
 TEST_F(ExitsTest, AMissingProgramIsAnErrorAndNoProcess) {
   FakeEngine& engine = ReadyEngine();
   link::Spawn spawn;

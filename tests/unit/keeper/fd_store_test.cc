@@ -106,5 +106,24 @@ TEST(FdStore, RefusesBadNamesAndNoDescriptor) {
   EXPECT_EQ(store.Put("a", UniqueFd()).error().code, Code::kInvalidArgument);
 }
 
+TEST(FdStore, GivesAPodNoMoreThanAContainer) {
+  const auto group_of = [](std::string_view owner) {
+    return std::string(owner == "9" ? "other" : owner == "events" ? "" : "pod");
+  };
+  FdStore store(100, 4, group_of);
+  for (const char* name : {"1/a", "2/a", "3/a", "4/a"}) {
+    ASSERT_TRUE(store.Put(name, Null()));
+  }
+  const auto refused = store.Put("5/a", Null());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kResourceExhausted);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("of this pod"));
+  EXPECT_TRUE(store.Put("1/a", Null())) << "in place of what was there";
+  EXPECT_TRUE(store.Put("9/a", Null())) << "of another pod";
+  EXPECT_TRUE(store.Put("events", Null())) << "of none";
+  store.Drop("2/a");
+  EXPECT_TRUE(store.Put("5/a", Null()));
+}
+
 }  // namespace
 }  // namespace gantry::keeper

@@ -3,7 +3,9 @@
 // Killing without the engine, by process and by a cgroup directory made of files.
 #include "core/keeper/last_resort.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,6 +116,23 @@ TEST_F(LastResortTest, EndsWhatIsFrozenBelow) {
   while (EndOnce(plan) && std::chrono::steady_clock::now() < deadline) {
   }
   EXPECT_FALSE(os::Exists(dir));
+}
+
+TEST_F(LastResortTest, SparesWhatHasThePidOfOneThatLeftTheCgroup) {
+  const auto dir = os::TempDir::Create();
+  // A list that is another one when it is read again.
+  const std::string procs = dir->path() + "/cgroup.procs";
+  ASSERT_EQ(mkfifo(procs.c_str(), 0600), 0);
+  const UniqueFd reader(open(procs.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  {
+    const UniqueFd writer(open(procs.c_str(), O_WRONLY | O_CLOEXEC));
+    const std::string line = std::to_string(child_.process.pid) + "\n";
+    ASSERT_EQ(write(writer.get(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
+  }
+  link::Plan plan;
+  plan.cgroup_dirs = {dir->path()};
+  EXPECT_FALSE(KillOnce(plan));
+  EXPECT_TRUE(Alive());
 }
 
 TEST_F(LastResortTest, SparesTheRootOfATree) {
