@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/keeper/note.h"
+#include "core/link/run_dir.h"
 #include "core/os/memfd.h"
 #include "core/os/process.h"
 #include "core/os/spawn.h"
@@ -62,8 +63,12 @@ void Reexec::Begin(const std::string& program, uint64_t asker, Failed failed) {
   change_->program = program;
   change_->asker = asker;
   change_->failed = std::move(failed);
-  if (Status started = StartCheck(); !started) {
-    Fail(started.error().message);
+  Status begun = link::CheckProgram(program);
+  if (begun) {
+    begun = StartCheck();
+  }
+  if (!begun) {
+    Fail(begun.error().message);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/keeper/note.h"
+#include "core/link/run_dir.h"
 #include "core/os/memory.h"
 #include "core/os/unix_socket.h"
 
@@ -360,6 +361,12 @@ void Supervisor::Upgrade(const link::Upgrade& request, UpgradeDone done) {
   if (next_ || shutdown_) {
     done(Fail(Code::kFailedPrecondition, "upgrade the engine: another upgrade is going on"));
     return;
+  }
+  if (!request.engine.empty()) {
+    if (const Status good = link::CheckProgram(request.engine); !good) {
+      done(Fail(Code::kFailedPrecondition, "upgrade the engine: {}", good.error().message));
+      return;
+    }
   }
   auto started = Start(request.engine.empty() ? path_ : request.engine, true);
   if (!started) {

@@ -7,6 +7,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
+#include <string_view>
+
+#include <gantry/format.h>
 
 #include "core/os/unix_socket.h"
 
@@ -15,27 +18,30 @@ namespace {
 
 bool IsTrusted(uid_t uid) { return uid == 0 || uid == geteuid(); }
 
-/// `path` itself and all that lead to it; `dir` is for the message.
-Status CheckEach(const std::string& path, const std::string& dir) {
+/// What is looked at, for the errors.
+struct Purpose {
+  std::string attempt;
+  std::string_view danger;
+  std::string_view remedy;
+};
+
+/// `path` itself and all that lead to it.
+Status CheckEach(const std::string& path, const Purpose& purpose) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
     struct stat info{};
     if (lstat(part.c_str(), &info) != 0) {
-      return FailErrno(errno, "look at the run directory '{}': '{}'", dir, part);
+      return FailErrno(errno, "{}: look at '{}'", purpose.attempt, part);
     }
     if (!IsTrusted(info.st_uid)) {
-      return Fail(Code::kPermissionDenied,
-                  "use the run directory '{}': '{}' is owned by uid {}, who could take gantry's "
-                  "place: give it to root, or set GANTRY_RUN_DIR",
-                  dir, part, info.st_uid);
+      return Fail(Code::kPermissionDenied, "{}: '{}' is owned by uid {}, who could {}: {}",
+                  purpose.attempt, part, info.st_uid, purpose.danger, purpose.remedy);
     }
     const bool last = end == std::string::npos;
     const bool guarded = !last && (info.st_mode & S_ISVTX) != 0;
-    if (S_ISDIR(info.st_mode) && (info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !guarded) {
-      return Fail(Code::kPermissionDenied,
-                  "use the run directory '{}': others may write in '{}' (mode {:o}), and take "
-                  "gantry's place: chmod go-w it, or set GANTRY_RUN_DIR",
-                  dir, part, info.st_mode & 07777U);
+    if (!S_ISLNK(info.st_mode) && (info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !guarded) {
+      return Fail(Code::kPermissionDenied, "{}: others may write in '{}' (mode {:o}), and {}: {}",
+                  purpose.attempt, part, info.st_mode & 07777U, purpose.danger, purpose.remedy);
     }
     if (last) {
       return {};
@@ -43,19 +49,37 @@ Status CheckEach(const std::string& path, const std::string& dir) {
   }
 }
 
+Status CheckPath(const std::string& path, const Purpose& purpose) {
+  if (!path.starts_with('/')) {
+    return Fail(Code::kInvalidArgument, "{}: not an absolute path", purpose.attempt);
+  }
+  GANTRY_CHECK_OK(CheckEach(path, purpose));
+  const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), std::free);
+  if (!real) {
+    return FailErrno(errno, "{}: resolve it", purpose.attempt);
+  }
+  // Where links lead to.
+  return real.get() == path ? Status() : CheckEach(real.get(), purpose);
+}
+
 }  // namespace
 
 Status CheckRunDir(const std::string& dir) {
-  if (!dir.starts_with('/')) {
-    return Fail(Code::kInvalidArgument, "use the run directory '{}': not an absolute path", dir);
+  return CheckPath(dir, {Format("use the run directory '{}'", dir), "take gantry's place",
+                         "give it to root and chmod go-w it, or set GANTRY_RUN_DIR"});
+}
+
+Status CheckProgram(const std::string& path) {
+  GANTRY_CHECK_OK(CheckPath(path, {Format("execute '{}'", path), "have root execute anything",
+                                   "give it to root and chmod go-w it"}));
+  struct stat info{};
+  if (stat(path.c_str(), &info) != 0) {
+    return FailErrno(errno, "execute '{}'", path);
   }
-  GANTRY_CHECK_OK(CheckEach(dir, dir));
-  const std::unique_ptr<char, void (*)(void*)> real(realpath(dir.c_str(), nullptr), std::free);
-  if (!real) {
-    return FailErrno(errno, "look at the run directory '{}'", dir);
+  if (!S_ISREG(info.st_mode)) {
+    return Fail(Code::kInvalidArgument, "execute '{}': it is no file", path);
   }
-  // Where links lead to.
-  return real.get() == dir ? Status() : CheckEach(real.get(), dir);
+  return {};
 }
 
 Result<UniqueFd> ConnectIn(const std::string& dir, const std::string& name) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whose the run directory is. Who owns it, or may write in one of its parents, can be the
-// keeper to all others: gets what containers are started with, and answers what he likes.
+// Whose a path is. Who owns the run directory, or may write in one of its parents, can be the
+// keeper to all others: gets what containers are started with, and answers what he likes. Who
+// may change a program that the keeper is to execute has all that the keeper has.
 #pragma once
 
 #include <string>
@@ -16,6 +17,10 @@ namespace gantry::link {
 /// for group or others, but parents with the sticky bit (/tmp). Errors:
 /// kPermissionDenied with what to do; the errno's (kNotFound where it is absent).
 Status CheckRunDir(const std::string& dir);
+
+/// The same of a program that root is told to execute: a file. Errors: also kInvalidArgument for
+/// what is no file.
+Status CheckProgram(const std::string& path);
 
 /// Connects to the socket `name` in `dir`, after `CheckRunDir`, and looks who listens: root,
 /// or who runs this. Errors: as above; kPermissionDenied; kNotFound and kUnavailable where

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The engine's starts, crashes and upgrades.
+#include <sys/stat.h>
+
+#include <filesystem>
+
 #include "tests/unit/keeper/node.h"
 
 namespace gantry::keeper {
@@ -210,6 +214,22 @@ TEST_F(SupervisorTest, AnUpgradeToNothingFailsAtOnce) {
   const auto answer = Ask<link::Upgraded>(link::Upgrade{"/no/such/engine"});
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, Code::kFailedPrecondition);
+}
+
+TEST_F(SupervisorTest, ExecutesNothingThatOthersMayChange) {
+  const std::string other = dir_.path() + "/other";
+  std::filesystem::copy_file(GANTRY_FAKE_ENGINE, other);
+  ASSERT_EQ(chmod(other.c_str(), 0757), 0);
+  Announce("c1");
+  ReadyEngine(0);
+  const auto refused = Ask<link::Upgraded>(link::Upgrade{other});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("others may write in '" + other + "'"));
+  const auto keeper = Ask<link::KeeperUpgraded>(link::UpgradeKeeper{other});
+  ASSERT_FALSE(keeper);
+  EXPECT_THAT(keeper.error().message, testing::HasSubstr("others may write in '" + other + "'"));
+  EXPECT_EQ(engines.size(), 1U);
 }
 
 TEST_F(SupervisorTest, GoesBackWhenTheUpgradedEngineCrashes) {

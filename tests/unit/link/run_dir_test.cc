@@ -86,6 +86,22 @@ TEST_F(RunDirTest, ThatIsAbsentIsNotFound) {
   EXPECT_EQ(CheckRunDir("relative").error().code, Code::kInvalidArgument);
 }
 
+TEST_F(RunDirTest, ThePathOfAProgramIsRootsToo) {
+  const std::string program = dir_ + "/program";
+  ASSERT_TRUE(os::WriteFileAtomic(program, "", 0755));
+  EXPECT_TRUE(CheckProgram(program));
+  EXPECT_TRUE(CheckProgram("/bin/sh"));
+  EXPECT_EQ(CheckProgram(dir_).error().code, Code::kInvalidArgument);
+  ASSERT_EQ(chmod(program.c_str(), 0775), 0);
+  const Status refused = CheckProgram(program);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("execute '" + program + "': others may write in '" + program + "'"));
+  ASSERT_EQ(chmod(program.c_str(), 0755), 0);
+  ASSERT_EQ(chown(parent_.c_str(), kSomebody, 0), 0);
+  EXPECT_EQ(CheckProgram(program).error().code, Code::kPermissionDenied);
+}
+
 TEST_F(RunDirTest, OnlyRootMayListenThere) {
   const UniqueFd mine = *os::ListenUnix(dir_ + "/mine.sock");
   EXPECT_TRUE(ConnectIn(dir_, "mine.sock"));
