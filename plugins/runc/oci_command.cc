@@ -108,10 +108,17 @@ struct Told {
   std::string detail;
 };
 
+/// Empty: it has none.
+std::string LogPath(const OciCall& call) {
+  return call.log_name.empty() ? std::string() : call.bundle + "/" + call.log_name;
+}
+
+Status RemoveLog(const std::string& path) { return path.empty() ? Status() : RemoveFile(path); }
+
 Told ReadTold(const std::string& log_path, const std::string& output) {
   Told told;
   const auto log = ReadTail(log_path, kMaxOutputBytes);
-  IgnoreError(RemoveFile(log_path), "it goes with the bundle");
+  IgnoreError(RemoveLog(log_path), "it goes with the bundle");
   if (log) {
     told.reason = LastLogError(*log);
     told.detail = *log;
@@ -190,8 +197,10 @@ std::string OciCommand::StateDirectory(const ContainerId& id) const {
 
 std::vector<std::string> OciCommand::Arguments(const std::string& binary,
                                                const OciCall& call) const {
-  std::vector<std::string> argv = {
-      binary, "--root", root_, "--log", call.bundle + "/" + call.log_name, "--log-format", "json"};
+  std::vector<std::string> argv = {binary, "--root", root_};
+  if (!call.log_name.empty()) {
+    argv.insert(argv.end(), {"--log", LogPath(call), "--log-format", "json"});
+  }
   if (options_.systemd_cgroup) {
     argv.emplace_back("--systemd-cgroup");
   }
@@ -224,8 +233,8 @@ Result<std::shared_ptr<HostProcess>> OciCommand::Spawn(const std::string& binary
 Status OciCommand::Run(OciCall call) const {
   GANTRY_TRY(const std::string binary, Binary());
   const Deadline deadline = std::chrono::steady_clock::now() + call.limit;
-  const std::string log_path = call.bundle + "/" + call.log_name;
-  GANTRY_CHECK_OK(RemoveFile(log_path));
+  const std::string log_path = LogPath(call);
+  GANTRY_CHECK_OK(RemoveLog(log_path));
   SpawnRequest request;
   request.argv = Arguments(binary, call);
   request.env = std::move(call.env);
@@ -254,7 +263,7 @@ Status OciCommand::Run(OciCall call) const {
   const auto end = (*process)->Wait(Left(deadline));
   if (!end && end.error().code == Code::kDeadlineExceeded) {
     EndHanging(**process);
-    IgnoreError(RemoveFile(log_path), "it goes with the bundle");
+    IgnoreError(RemoveLog(log_path), "it goes with the bundle");
     return Fail(Code::kDeadlineExceeded, "run the OCI runtime {}: not done after {} ms, killed",
                 CommandName(binary, call), call.limit.count());
   }

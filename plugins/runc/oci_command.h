@@ -34,7 +34,8 @@ struct OciCall {
   std::vector<std::string> env{};
   /// Existing directory in which it runs and in which its log is put.
   std::string bundle;
-  /// Name of the log file there; removed afterwards.
+  /// Name of the log file there; removed afterwards. Empty: it has none, and prints what it
+  /// has to say.
   std::string log_name;
   /// Descriptors for the container's process: given as 0, 1 and 2.
   std::vector<std::pair<UniqueFd, int>> fds;

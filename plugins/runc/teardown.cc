@@ -35,9 +35,11 @@ void RunDelete(const OciCommand& command, SandboxContext& context, const Remains
     call.args.emplace_back("--force");
   }
   call.args.push_back(remains.id.str());
-  // A bundle that has gone must not keep the rest from going.
-  call.bundle = Exists(remains.bundle) ? remains.bundle : "/tmp";
-  call.log_name = Exists(remains.bundle) ? "delete.log" : remains.id.str() + "-delete.log";
+  // A bundle that has gone must not keep the rest from going. There is no other place for a
+  // file that is nobody's but ours.
+  const bool has_bundle = Exists(remains.bundle);
+  call.bundle = has_bundle ? remains.bundle : "/";
+  call.log_name = has_bundle ? "delete.log" : "";
   call.capture = true;
   call.limit = std::min(command.options().delete_timeout, limit);
   if (const Status done = command.Run(std::move(call)); !done) {

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/files.h>
 #include <gantry/format.h>
 
 #include "tests/unit/runc/container_fixture.h"
@@ -18,6 +19,7 @@
 namespace gantry::runc {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -90,6 +92,20 @@ TEST_F(RuncContainerTest, ForcesALiveOneAwayEvenWithoutABinary) {
   EXPECT_THAT(context_.spawned.back(), Contains("--force"));
   EXPECT_THAT(context_.log, Contains(HasSubstr("taking 'c1' apart without it")));
   EXPECT_TRUE(container_.process.bound->Ended());
+  EXPECT_FALSE(IsThere(State()));
+}
+
+TEST_F(RuncContainerTest, LogsNowhereWithoutItsBundle) {
+  // Names in /tmp can be known before, and be a link there.
+  Script("made");
+  auto made = Create();
+  ASSERT_TRUE(made);
+  ASSERT_TRUE(RemoveTree(dir_ / "bundle"));
+  Write(dir_ / "oci", "#!/bin/sh\npwd\necho \"$@\"\nexit 1\n", 0755);
+  EXPECT_TRUE((*made)->Delete());
+  EXPECT_THAT(context_.log,
+              Contains(AllOf(HasSubstr("it printed: / --root"), HasSubstr("delete --force c1"),
+                             testing::Not(HasSubstr("--log")))));
   EXPECT_FALSE(IsThere(State()));
 }
 
