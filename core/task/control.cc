@@ -120,26 +120,30 @@ os::Task<Status> Service::SignalOne(ContainerPtr container, TaskProcessPtr proce
       CheckLegal(Operation::kKill, process->exit ? State::kStopped : process->state, what));
   BackendCall target = BackendCall(*container, process.get()).By(deadline);
   const engine::WatchedProcessPtr host = process->host;
+  const bool is_init = process->is_init();
   if (!target.process && !host) {
     co_return Fail(Code::kFailedPrecondition,
                    "kill {}: it has not been started: failed precondition", what);
   }
   co_return co_await calls_.Run(
       "kill", std::move(target),
-      [signal, host](const BackendCall& backend) -> Status {
+      [signal, host, is_init](const BackendCall& backend) -> Status {
         Status status = Fail(Code::kUnimplemented, "no backend");
         if (backend.process) {
           status =
               backend.OnProcess([signal](gantry::Process& object) { return object.Kill(signal); });
         }
-        if (!LeftOut(status) || !host) {
-          return status;
+        if (LeftOut(status) && host) {
+          status = host->Signal(static_cast<int>(signal));
+          if (!status && status.error().code == Code::kNotFound) {
+            status = Fail(Code::kNotFound, "process already finished: not found");
+          }
         }
-        Status sent = host->Signal(static_cast<int>(signal));
-        if (!sent && sent.error().code == Code::kNotFound) {
-          return Fail(Code::kNotFound, "process already finished: not found");
+        // Whoever has sent it: what is frozen does not take it.
+        if (is_init && signal == SIGKILL) {
+          backend.cgroup.ThawToDie();
         }
-        return sent;
+        return status;
       },
       os::Refusable::kNo);
 }

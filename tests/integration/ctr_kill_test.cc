@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `ctr task kill`: signals, to the init, to an exec, to all.
+#include <filesystem>
+#include <sstream>
 
 #include "tests/integration/harness/e2e_test.h"
 
@@ -23,6 +25,17 @@ class CtrKill : public E2eTest {
     words.push_back(id);
     const Output killed = Ctr(words);
     EXPECT_EQ(killed.status, 0) << killed.Text();
+  }
+
+  /// Of v1's freezer; empty where there is none.
+  static std::string FreezerPathOf(const std::string& pid) {
+    std::istringstream lines(ReadText("/proc/" + pid + "/cgroup"));
+    for (std::string line; std::getline(lines, line);) {
+      if (const size_t at = line.find(":freezer:"); at != std::string::npos) {
+        return line.substr(at + 9);
+      }
+    }
+    return "";
   }
 };
 
@@ -117,9 +130,31 @@ TEST_F(CtrKill, EndsAPausedContainer) {
   StartDetached(id, {"sleep", "1000"});
   ASSERT_EQ(Ctr({"tasks", "pause", id}).status, 0);
   Kill(id, "KILL");
-  Ctr({"tasks", "resume", id});  // Refused where the kill itself has thawed it.
   ASSERT_TRUE(WaitForState(id, "STOPPED"));
   Remove(id);
+}
+
+TEST_F(CtrKill, EndsWhatItFrozeBelowItself) {
+  // As a container does that may write its cgroup of v1.
+  const std::string id = Id();
+  StartDetached(id, {"sh", "-c", "sleep 1000 & wait"});
+  const std::string init = std::to_string(FindTask(id).pid);
+  const std::string freezer = "/sys/fs/cgroup/freezer" + FreezerPathOf(init);
+  if (FreezerPathOf(init).size() <= 1 || !std::filesystem::create_directory(freezer + "/in")) {
+    Remove(id);
+    GTEST_SKIP() << "cgroup v2 lets a frozen process be killed";
+  }
+  std::string child;
+  ASSERT_TRUE(Eventually([&] {
+    child = ReadText("/proc/" + init + "/task/" + init + "/children");
+    return !child.empty();
+  }));
+  WriteText(freezer + "/in/cgroup.procs", child);
+  WriteText(freezer + "/in/freezer.state", "FROZEN");
+  Kill(id, "KILL", {"--all"});
+  EXPECT_TRUE(WaitForState(id, "STOPPED"));
+  Remove(id);
+  EXPECT_FALSE(std::filesystem::exists(freezer));
 }
 
 TEST_F(CtrKill, IsDoneByAForcedRemoval) {
