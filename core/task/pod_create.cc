@@ -30,6 +30,18 @@ struct PodPlans {
   PodCgroup cgroups;
 };
 
+/// Containers join the pod's user namespace, or have the node's. What else is asked for would
+/// quietly become the node's.
+Status CheckUserNamespace(const PodConfig& config) {
+  if (config.user == NamespaceMode::kPod || config.user == NamespaceMode::kNode) {
+    return {};
+  }
+  return Fail(Code::kInvalidArgument,
+              "read the pod's configuration: the mode {} of its user namespace is not supported, "
+              "only POD and NODE are",
+              config.user == NamespaceMode::kContainer ? "CONTAINER" : "TARGET");
+}
+
 Result<PodPlans> ReadPodPlans(const Group& group, const sandbox_pb::CreateSandboxRequest& request,
                               const os::CgroupHierarchy& hierarchy) {
   GANTRY_CHECK_OK(oci::CheckBundle(request.bundle_path()));
@@ -41,6 +53,7 @@ Result<PodPlans> ReadPodPlans(const Group& group, const sandbox_pb::CreateSandbo
   if (type.ends_with(kPodSandboxConfig)) {
     plans.pod_config = request.options().value();
     GANTRY_TRY(plans.config, ParsePodConfig(plans.pod_config));
+    GANTRY_CHECK_OK(CheckUserNamespace(plans.config));
   } else if (type.ends_with(".PodSandboxConfig")) {
     // Read as no configuration at all it would make another pod than was asked for.
     return Fail(Code::kInvalidArgument, "read the pod's configuration: it is a '{}', not a '{}'",

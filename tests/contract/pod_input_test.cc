@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <random>
 
 #include <gmock/gmock.h>
@@ -52,6 +53,7 @@ struct ConfigParts {
   std::string sysctl{};
   std::string annotation{};
   NamespaceMode network = NamespaceMode::kNode;
+  std::optional<NamespaceMode> user{};
 };
 
 std::string Entry(std::string_view key, std::string_view value) {
@@ -69,6 +71,11 @@ std::string Encode(const ConfigParts& parts) {
   ProtoWriter namespaces;
   namespaces.Varint(1, static_cast<uint64_t>(parts.network));
   namespaces.Varint(2, static_cast<uint64_t>(NamespaceMode::kContainer));
+  if (parts.user) {
+    ProtoWriter user;
+    user.Varint(1, static_cast<uint64_t>(*parts.user));
+    namespaces.Bytes(5, user.str());
+  }
   ProtoWriter security;
   security.Bytes(1, namespaces.str());
   ProtoWriter on_linux;
@@ -215,6 +222,17 @@ TEST_P(PodInput, WithCgroupsThatEscape) {
     EXPECT_FALSE(std::filesystem::exists(folder + "/escape")) << folder;
   }
   EXPECT_OK(pod.Create());
+}
+
+TEST_P(PodInput, WithAUserNamespaceOfAContainer) {
+  const PodBox& pod = AnnouncedPod();
+  for (const NamespaceMode mode : {NamespaceMode::kContainer, NamespaceMode::kTarget}) {
+    const Status refused = CreateWith(pod, With(pod, Encode({.user = mode})));
+    EXPECT_CODE(refused, kInvalidArgument);
+    EXPECT_THAT(MessageOf(refused), HasSubstr("user namespace"));
+    ExpectNothing(pod);
+  }
+  EXPECT_OK(CreateWith(pod, With(pod, Encode({.user = NamespaceMode::kNode}))));
 }
 
 TEST_P(PodInput, OfAMegabyteWorks) {
