@@ -13,7 +13,7 @@
 // socket's end instead, which is the engine's, it ends without a trace.
 //
 // Freestanding: no C library, no stack beyond a page, so that a thousand of them weigh
-// as little as they do. Only the system calls of this file.
+// as little as they do.
 #include <linux/openat2.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
