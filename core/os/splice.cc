@@ -8,34 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
-#include <string_view>
+
+#include "core/os/move_call.h"
 
 namespace gantry::os {
-
-namespace {
-
-/// Repeats `call` while signals interrupt it, and says how it ended.
-template <class Call>
-Result<Transfer> Move(std::string_view what, Call call) {
-  while (true) {
-    const ssize_t moved = call();
-    if (moved >= 0) {
-      return Transfer{.bytes = static_cast<size_t>(moved), .end = moved == 0};
-    }
-    if (errno == EAGAIN) {
-      return Transfer{.would_block = true};
-    }
-    if (errno != EINTR) {
-      Error error = ErrnoError(errno, what);
-      if (error.sys_errno == EINVAL) {
-        error.code = Code::kInvalidArgument;
-      }
-      return std::unexpected(std::move(error));
-    }
-  }
-}
-
-}  // namespace
 
 Result<std::pair<UniqueFd, UniqueFd>> MakePipe() {
   int ends[2];
@@ -46,17 +22,17 @@ Result<std::pair<UniqueFd, UniqueFd>> MakePipe() {
 }
 
 Result<Transfer> Splice(int from, int to, size_t max_bytes) {
-  return Move("splice", [&] {
+  return MoveCall("splice", [&] {
     return splice(from, nullptr, to, nullptr, max_bytes, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
   });
 }
 
 Result<Transfer> Tee(int from, int to, size_t max_bytes) {
-  return Move("tee", [&] { return tee(from, to, max_bytes, SPLICE_F_NONBLOCK); });
+  return MoveCall("tee", [&] { return tee(from, to, max_bytes, SPLICE_F_NONBLOCK); });
 }
 
 Result<Transfer> ReadSome(int fd, std::span<char> buffer) {
-  auto moved = Move("read", [&] { return read(fd, buffer.data(), buffer.size()); });
+  auto moved = MoveCall("read", [&] { return read(fd, buffer.data(), buffer.size()); });
   if (!moved && moved.error().sys_errno == EIO && isatty(fd) == 1) {
     return Transfer{.end = true};
   }
@@ -64,7 +40,7 @@ Result<Transfer> ReadSome(int fd, std::span<char> buffer) {
 }
 
 Result<Transfer> WriteSome(int fd, std::span<const char> data) {
-  auto moved = Move("write", [&] { return write(fd, data.data(), data.size()); });
+  auto moved = MoveCall("write", [&] { return write(fd, data.data(), data.size()); });
   if (moved) {
     moved->end = false;
   }

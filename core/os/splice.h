@@ -21,6 +21,7 @@ Result<std::pair<UniqueFd, UniqueFd>> MakePipe();
 /// `from` is empty or `to` is full. Errors: INVALID_ARGUMENT where the kernel
 /// cannot splice these two (a terminal before Linux 6.5, a file opened for
 /// appending): copy instead.
+/// EIO from a terminal whose other side is closed and that has been read to its end.
 /// Blocks: never, if both are nonblocking.
 Result<Transfer> Splice(int from, int to, size_t max_bytes);
 
@@ -28,7 +29,7 @@ Result<Transfer> Splice(int from, int to, size_t max_bytes);
 Result<Transfer> Tee(int from, int to, size_t max_bytes);
 
 /// read(2) and write(2) in the same terms. A terminal whose other side is
-/// closed (EIO) counts as its end.
+/// closed (EIO) counts as its end, when it has been read to its end.
 Result<Transfer> ReadSome(int fd, std::span<char> buffer);
 Result<Transfer> WriteSome(int fd, std::span<const char> data);
 

@@ -128,12 +128,13 @@ Status Box::Kill(uint32_t signal, const std::string& exec, bool all) const {
   return Plain(client_.Call<wire::Empty>("Kill", request));
 }
 
-Status Box::Exec(const std::string& exec, const std::vector<std::string>& args,
-                 bool terminal) const {
+Status Box::Exec(const std::string& exec, const std::vector<std::string>& args, bool terminal,
+                 const std::string& out) const {
   pb::ExecProcessRequest request;
   request.set_id(id_);
   request.set_exec_id(exec);
   request.set_terminal(terminal);
+  request.set_stdout(out);
   request.mutable_spec()->set_type_url("types.containerd.io/opencontainers/runtime-spec/1/Process");
   request.mutable_spec()->set_value(MakeProcess(args, terminal).dump());
   return Plain(client_.Call<wire::Empty>("Exec", request));

@@ -54,8 +54,9 @@ class Box {
   Result<pb::StateResponse> State(const std::string& exec = "") const;
   Result<pb::WaitResponse> Wait(const std::string& exec = "") const;
   Status Kill(uint32_t signal, const std::string& exec = "", bool all = false) const;
-  Status Exec(const std::string& exec, const std::vector<std::string>& args,
-              bool terminal = false) const;
+  /// `out`: path of a fifo; empty: none.
+  Status Exec(const std::string& exec, const std::vector<std::string>& args, bool terminal = false,
+              const std::string& out = "") const;
   Status Pause() const;
   Status Resume() const;
   Status Resize(const std::string& exec = "") const;

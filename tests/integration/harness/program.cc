@@ -127,8 +127,7 @@ std::string Output::Text() const {
   return "status " + std::to_string(status) + "\nstdout: " + Tail(out) + "\nstderr: " + Tail(err);
 }
 
-Program::Program(const std::vector<std::string>& argv, const Options& options)
-    : terminal_(options.terminal) {
+Program::Program(const std::vector<std::string>& argv, const Options& options) {
   Spawner spawner;
   Pipe in;
   Pipe out;
@@ -182,7 +181,6 @@ Program::Program(Program&& other) noexcept
       in_(std::move(other.in_)),
       out_fd_(std::move(other.out_fd_)),
       err_fd_(std::move(other.err_fd_)),
-      terminal_(other.terminal_),
       close_input_(other.close_input_),
       queued_(std::move(other.queued_)),
       written_(other.written_),
@@ -207,14 +205,16 @@ void Program::Reap() {
 }
 
 void Program::ReadFrom(UniqueFd& fd, std::string& to) {
-  // Of a terminal, Linux (6.18, seen) may lose the end of what is read in larger pieces.
-  constexpr size_t kTerminalChunk = 4096;
   std::array<char, 65536> buffer;
-  const ssize_t count = read(fd.get(), buffer.data(), terminal_ ? kTerminalChunk : buffer.size());
+  ssize_t count = read(fd.get(), buffer.data(), buffer.size());
+  if (count < 0 && errno == EIO) {
+    // A terminal's end is EIO twice: at the first, a rest may still be on its way.
+    count = read(fd.get(), buffer.data(), buffer.size());
+  }
   if (count > 0) {
     to.append(buffer.data(), static_cast<size_t>(count));
   } else if (count == 0 || (errno != EAGAIN && errno != EINTR)) {
-    fd.reset();  // A terminal's end is EIO.
+    fd.reset();
   }
 }
 

@@ -112,7 +112,6 @@ class Program {
   UniqueFd in_;
   UniqueFd out_fd_;
   UniqueFd err_fd_;
-  bool terminal_ = false;
   bool close_input_ = false;
   std::string queued_;
   size_t written_ = 0;
