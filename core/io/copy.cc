@@ -47,6 +47,7 @@ Copy::~Copy() { Close(); }
 void Copy::Run() {
   const auto self = shared_from_this();
   const os::Charged charged(spec_.account);
+  loop_.Cancel(std::exchange(idle_timer_, {}));
   for (int i = 0; i < kMovesPerTurn; ++i) {
     const Step step = Move();
     if (step == Step::kEnded) {
@@ -78,6 +79,29 @@ void Copy::Finish() {
   if (sink_watch_.events == 0) {
     Run();
   }
+}
+
+void Copy::FinishWhenIdle(os::Duration idle) {
+  idle_limit_ = idle;
+  if (sink_watch_.events == 0) {
+    Run();
+  }
+}
+
+void Copy::OnIdle() {
+  finishing_ = os::BytesQueued(spec_.source.get()).value_or(0) == 0;
+  Run();
+}
+
+void Copy::Flush() {
+  if (spec_.sink_kind == SinkKind::kPipe && !dropping_) {
+    const size_t more = os::PipeSize(spec_.source.get()).value_or(0);
+    const size_t now = os::PipeSize(spec_.sink.get()).value_or(0);
+    if (more > 0 && now > 0) {
+      IgnoreError(os::SetPipeSize(spec_.sink.get(), now + more), "then less of it is moved");
+    }
+  }
+  Run();
 }
 
 void Copy::Abandon() {
@@ -251,6 +275,13 @@ void Copy::WaitFor(Step side) {
   const bool for_sink = side == Step::kSinkFull;
   Arm(source_watch_, spec_.source.get(), for_sink ? 0U : uint32_t{EPOLLIN});
   Arm(sink_watch_, spec_.sink.get(), for_sink ? uint32_t{EPOLLOUT} : 0U);
+  if (idle_limit_ && !for_sink) {
+    idle_timer_ = loop_.After(*idle_limit_, [self = weak_from_this()] {
+      if (const auto copy = self.lock()) {
+        copy->OnIdle();
+      }
+    });
+  }
 }
 
 void Copy::Arm(Side& side, int fd, uint32_t events) {
@@ -284,6 +315,7 @@ void Copy::End(CopyEnd end) {
 void Copy::Close() {
   loop_.Unwatch(std::exchange(source_watch_, {}).watch);
   loop_.Unwatch(std::exchange(sink_watch_, {}).watch);
+  loop_.Cancel(std::exchange(idle_timer_, {}));
   spec_.source.reset();
   spec_.sink.reset();
   if (auto done = std::exchange(done_, nullptr)) {

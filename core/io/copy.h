@@ -32,6 +32,10 @@ class Copy : public std::enable_shared_from_this<Copy> {
   void Run();
   /// Ends as soon as the source is empty.
   void Finish();
+  /// Ends when the source has been empty for so long.
+  void FinishWhenIdle(os::Duration idle);
+  /// Moves what there is now, and makes room for it where the sink is a full pipe.
+  void Flush();
   /// Ends without a callback.
   void Abandon();
 
@@ -54,6 +58,7 @@ class Copy : public std::enable_shared_from_this<Copy> {
   Step OnBlocked();
   Step OnError(const Error& error);
   bool SinkWritable() const;
+  void OnIdle();
   void WaitFor(Step side);
   void Arm(Side& side, int fd, uint32_t events);
   void End(CopyEnd end);
@@ -69,6 +74,8 @@ class Copy : public std::enable_shared_from_this<Copy> {
   /// The kernel cannot splice this pair.
   bool copying_ = false;
   bool finishing_ = false;
+  std::optional<os::Duration> idle_limit_;
+  os::TimerId idle_timer_;
   bool dropping_ = false;
   int blocked_in_a_row_ = 0;
   uint64_t dropped_bytes_ = 0;

@@ -2,8 +2,10 @@
 //
 // The fifos that containerd's client makes, and how gantry holds on to them.
 //
-// A process without a terminal gets the fifo itself as its stdout: no byte
-// passes through gantry. Four things must hold nevertheless.
+// A container's init without a terminal gets the fifo itself as its stdout: no byte
+// passes through gantry. (What may leave heirs behind that hold its output for ever gets
+// pipes of its own instead, and the relay has the fifo: stdio_copy.cc. For that one all
+// below holds as well.) Four things must hold nevertheless.
 //
 // 1. Opening must not go wrong whatever the client's timing. The client opens
 //    its ends in the background, with an open(2) that blocks until the other

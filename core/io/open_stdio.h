@@ -47,6 +47,12 @@ struct StdioOptions {
   /// What an attempt that was interrupted left in the store: taken the place of,
   /// so that the other sides of the fifos notice nothing, or dropped.
   std::vector<std::string> left;
+  /// The process has heirs that may outlive it, or must not have the fifos themselves: its
+  /// output goes through pipes of its own.
+  bool own_pipes = false;
+  /// How long the heirs of a process that has ended may say nothing before its client sees
+  /// the end of such an output.
+  std::chrono::milliseconds heirs_limit{10'000};
   /// Ends the wait for containerd's ends: containerd has gone.
   GivenUp given_up;
   /// On whose behalf bytes are copied.

@@ -67,7 +67,9 @@ class ProcessIo {
 
   bool terminal() const;
 
-  /// The process's ends. Again: kFailedPrecondition.
+  /// The process's ends; with `own_pipes`, of pipes that are made now.
+  /// Errors: then those of the store. Again: kFailedPrecondition.
+  /// Thread: workers. Blocks: with `own_pipes` for the store.
   Result<Stdio> Take();
 
   /// The backend's call that runs the process has returned: it has its ends.
@@ -87,7 +89,8 @@ class ProcessIo {
 
   /// Copies between `fd` and one of the streams from now on: until its end (or,
   /// for stdin, until the client has closed it, which half-closes `fd`). Comes
-  /// before `Started`.
+  /// before `Started`. An output counts as ended, too, when the process has
+  /// ended and nothing has come for `heirs_limit`.
   /// Errors: kFailedPrecondition the second time or with `terminal`.
   /// Thread: workers. Blocks: for the store.
   Status AttachStream(Stream stream, UniqueFd fd);

@@ -53,27 +53,41 @@ void Relay::Finish(CopyId copy) {
   });
 }
 
-void Relay::Stop(CopyId copy) {
-  const auto stop = [this, copy] {
+void Relay::FinishWhenIdle(CopyId copy, os::Duration idle) {
+  loop_.Post([this, copy, idle] {
     const auto found = copies_->running.find(copy);
     if (found != copies_->running.end()) {
-      std::shared_ptr(found->second)->Abandon();
+      std::shared_ptr(found->second)->FinishWhenIdle(idle);
+    }
+  });
+}
+
+void Relay::Flush(CopyId copy) { Call(copy, &Copy::Flush); }
+
+void Relay::Stop(CopyId copy) { Call(copy, &Copy::Abandon); }
+
+/// On the IO thread, and has returned when this does.
+void Relay::Call(CopyId copy, void (Copy::*method)()) {
+  const auto call = [this, copy, method] {
+    const auto found = copies_->running.find(copy);
+    if (found != copies_->running.end()) {
+      (*std::shared_ptr(found->second).*method)();
     }
   };
   if (copy == 0) {
     return;
   }
   if (loop_.IsLoopThread()) {
-    stop();
+    call();
     return;
   }
   // Shared, so that it outlives the call that sets it.
-  const auto stopped = std::make_shared<std::promise<void>>();
-  loop_.Post([stop, stopped] {
-    stop();
-    stopped->set_value();
+  const auto done = std::make_shared<std::promise<void>>();
+  loop_.Post([call, done] {
+    call();
+    done->set_value();
   });
-  stopped->get_future().wait();
+  done->get_future().wait();
 }
 
 void Relay::Post(std::move_only_function<void()> function) { loop_.Post(std::move(function)); }

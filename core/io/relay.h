@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The engine that copies bytes where a stream cannot be handed over: terminals,
-// streams out of VMs, log files behind a terminal. One thread with its own
-// epoll serves all of them; it shares nothing with the engine's loop, so busy
-// terminals do not slow down RPCs.
+// The engine that copies bytes where a stream cannot be handed over: terminals, pipes
+// that heirs of a process may hold, streams out of VMs, log files behind a terminal. One
+// thread with its own epoll serves all of them; it shares nothing with the engine's loop,
+// so busy terminals do not slow down RPCs.
 //
 // Every step is one splice(2): bytes leave the source and arrive at the
 // destination in the same system call, and at no time are they only in the
@@ -36,6 +36,8 @@
 #include "core/os/loop.h"
 
 namespace gantry::io {
+
+class Copy;
 
 /// Names one copy for the relay's lifetime. 0: none.
 using CopyId = uint64_t;
@@ -100,6 +102,14 @@ class Relay {
   /// (a terminal that others keep open). Unknown or ended: nothing.
   void Finish(CopyId copy);
 
+  /// Ends the copy when its source has been empty for `idle`, even where it has no end yet
+  /// (a pipe that others keep open). Unknown or ended: nothing.
+  void FinishWhenIdle(CopyId copy, os::Duration idle);
+
+  /// What is in the source has been moved when this returns, as far as the destination takes
+  /// it; one that is a pipe is widened for it. Blocks: for the IO thread.
+  void Flush(CopyId copy);
+
   /// Ends the copy at once, whatever is left. When this returns its callback is
   /// not running and will not run, and its descriptors are closed (called by a
   /// callback: it may be the one running).
@@ -113,6 +123,8 @@ class Relay {
 
  private:
   class Copies;
+
+  void Call(CopyId copy, void (Copy::*method)());
 
   os::Loop loop_;
   std::unique_ptr<Copies> copies_;

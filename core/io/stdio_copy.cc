@@ -26,6 +26,53 @@ Result<ProcessIo::State::FileBuffer> ProcessIo::State::MakeFileBuffer(UniqueFd s
   return buffer;
 }
 
+std::vector<Stream> ProcessIo::State::ClaimOwnPipesLocked() {
+  std::vector<Stream> claimed;
+  if (!options_.own_pipes || uri_.kind != StdioKind::kFifo || terminal_ || closed_) {
+    return claimed;
+  }
+  for (const Stream stream : {Stream::kStdout, Stream::kStderr}) {
+    // Where an engine before this one made it, it is attached.
+    if (leg(stream).process && !std::exchange(leg(stream).attached, true)) {
+      claimed.push_back(stream);
+    }
+  }
+  return claimed;
+}
+
+/// Pipes between the process and its fifos. Both ends are in the store before the process
+/// has one: an engine that is killed in between ends no stream.
+Status ProcessIo::State::MakeOwnPipes() {
+  std::vector<Stream> claimed;
+  {
+    const Lock lock(mutex_);
+    claimed = ClaimOwnPipesLocked();
+  }
+  std::array<std::pair<UniqueFd, UniqueFd>, 3> pipes;
+  std::vector<StoredFd> fds;
+  for (const Stream stream : claimed) {
+    const size_t i = IndexOf(stream);
+    GANTRY_TRY(pipes[i], os::MakePipe());
+    if (options_.uid || options_.gid) {
+      GANTRY_CHECK_OK(os::ChangeOwner(pipes[i].second.get(), options_.uid, options_.gid));
+    }
+    GANTRY_CHECK_OK(AddCopy(fds, kStreamNames[i], pipes[i].first));
+    GANTRY_CHECK_OK(AddCopy(fds, kPipeNames[i], pipes[i].second));
+  }
+  GANTRY_CHECK_OK(Put(std::move(fds)));
+  const Lock lock(mutex_);
+  for (const Stream stream : claimed) {
+    const size_t i = IndexOf(stream);
+    leg(stream).pipe = std::move(pipes[i].second);
+    if (auto status = BeginLocked(stream, std::move(pipes[i].first), UniqueFd()); !status) {
+      // Where Close came first it did not see these.
+      host_.Drop({kStreamNames[i], kPipeNames[i]});
+      return status;
+    }
+  }
+  return {};
+}
+
 Status ProcessIo::State::ClaimAttach(Stream stream, bool console) {
   const Lock lock(mutex_);
   if (closed_) {
@@ -112,8 +159,7 @@ Status ProcessIo::State::BeginLocked(Stream stream, UniqueFd fd, UniqueFd buffer
   if (uri_.kind == StdioKind::kFile) {
     GANTRY_TRY(file, MakeFileBuffer(std::move(buffer)));
   }
-  BeginOutputLocked(stream, std::move(fd), std::move(file));
-  return {};
+  return BeginOutputLocked(stream, std::move(fd), std::move(file));
 }
 
 /// What a client types before the process is on record stays in its fifo: until then the
@@ -173,8 +219,11 @@ void ProcessIo::State::OnInputEnd() {
   StopInputLocked();
 }
 
-void ProcessIo::State::BeginOutputLocked(Stream stream, UniqueFd from, FileBuffer buffer) {
+Status ProcessIo::State::BeginOutputLocked(Stream stream, UniqueFd from, FileBuffer buffer) {
   Leg& out = leg(stream);
+  if (os::IsFifo(from.get())) {
+    GANTRY_TRY(out.copied_pipe, from.Duplicate());
+  }
   out.copying = true;
   auto on_end = [self = weak_from_this(), stream](CopyEnd, uint64_t dropped_bytes) {
     if (const auto state = self.lock()) {
@@ -189,7 +238,7 @@ void ProcessIo::State::BeginOutputLocked(Stream stream, UniqueFd from, FileBuffe
     spec.sink_kind = spec.sink ? SinkKind::kPipe : SinkKind::kNone;
     spec.on_end = std::move(on_end);
     out.copy = relay_.Start(std::move(spec));
-    return;
+    return {};
   }
   // The first copy's end closes the pipe, which ends the second.
   spec.sink = std::move(buffer.write_end);
@@ -201,6 +250,7 @@ void ProcessIo::State::BeginOutputLocked(Stream stream, UniqueFd from, FileBuffe
   to_file.sink_kind = SinkKind::kFile;
   to_file.on_end = std::move(on_end);
   out.file_copy = relay_.Start(std::move(to_file));
+  return {};
 }
 
 void ProcessIo::State::OnOutputEnd(Stream stream, uint64_t dropped_bytes) {
@@ -217,10 +267,12 @@ void ProcessIo::State::OnOutputEnd(Stream stream, uint64_t dropped_bytes) {
                 Format("{} bytes of output were dropped: nobody takes them", dropped_bytes));
     }
     out.copying = false;
+    out.copied_pipe.reset();
     out.copy = 0;
     out.file_copy = 0;
     const size_t i = IndexOf(stream);
-    std::vector<std::string> names = {kProcessNames[i], kStreamNames[i], kBufferNames[i]};
+    std::vector<std::string> names = {kProcessNames[i], kPipeNames[i], kStreamNames[i],
+                                      kBufferNames[i]};
     if (terminal_) {
       names.emplace_back(kConsoleName);
       names.emplace_back(kForeignName);

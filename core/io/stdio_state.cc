@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/os/fifo.h"
+#include "core/os/splice.h"
 
 namespace gantry::io {
 
@@ -83,6 +84,7 @@ Status ProcessIo::State::AdoptStored(std::vector<StoredFd> stored) {
   for (const Stream stream : kStreams) {
     const size_t i = IndexOf(stream);
     leg(stream).process = Extract(stored, kProcessNames[i]);
+    leg(stream).pipe = Extract(stored, kPipeNames[i]);
     UniqueFd keeper = Extract(stored, kKeeperNames[i]);
     if (stream == Stream::kStdin) {
       leg(stream).in_keeper = std::move(keeper);
@@ -178,10 +180,14 @@ void ProcessIo::State::KeepOutput(Stream stream, UniqueFd read_end) {
 }
 
 Result<Stdio> ProcessIo::State::Take() {
-  const Lock lock(mutex_);
-  if (taken_ || closed_) {
-    return Fail(Code::kFailedPrecondition, "take stdio: taken already");
+  {
+    const Lock lock(mutex_);
+    if (std::exchange(taken_, true) || closed_) {
+      return Fail(Code::kFailedPrecondition, "take stdio: taken already");
+    }
   }
+  GANTRY_CHECK_OK(MakeOwnPipes());
+  const Lock lock(mutex_);
   Stdio stdio;
   stdio.terminal = terminal_;
   if (terminal_) {
@@ -193,16 +199,16 @@ Result<Stdio> ProcessIo::State::Take() {
     if (uri_.kind == StdioKind::kFile && stream != Stream::kStdin && !leg(stream).process) {
       GANTRY_TRY(leg(stream).process, OpenLogFile(uri_.path, true));
     }
-    if (leg(stream).attached || !leg(stream).process) {
+    const bool own = bool(leg(stream).pipe);
+    if (!own && (leg(stream).attached || !leg(stream).process)) {
       continue;
     }
-    GANTRY_CHECK_OK(os::SetNonblocking(leg(stream).process.get(), false));
-    end.fd = std::move(leg(stream).process);
-    if (uri_.kind == StdioKind::kFifo) {
+    end.fd = std::move(own ? leg(stream).pipe : leg(stream).process);
+    GANTRY_CHECK_OK(os::SetNonblocking(end.fd.get(), false));
+    if (uri_.kind == StdioKind::kFifo && !own) {
       end.path = PathOf(uri_, stream);
     }
   }
-  taken_ = true;
   return stdio;
 }
 
@@ -219,6 +225,10 @@ void ProcessIo::State::ReleaseEndsLocked() {
   for (const Stream stream : kStreams) {
     // A console may still come, and will need these two.
     const bool for_console = terminal_ && !ended_ && stream != Stream::kStderr;
+    if (started_) {
+      leg(stream).pipe.reset();
+      DropLocked({kPipeNames[IndexOf(stream)]});
+    }
     if (started_ && !leg(stream).attached && !for_console) {
       leg(stream).process.reset();
       DropLocked({kProcessNames[IndexOf(stream)]});
@@ -266,6 +276,12 @@ void ProcessIo::State::Ended() {
     if (console_attached_) {
       relay_.Finish(leg(Stream::kStdout).copy);
     }
+    for (const Leg& one : legs_) {
+      // Nobody waits for the end of a file.
+      if (one.copying && !terminal_ && uri_.kind == StdioKind::kFifo) {
+        relay_.FinishWhenIdle(one.copy, options_.heirs_limit);
+      }
+    }
     ReleaseEndsLocked();
     callbacks = TakeCallbacksLocked();
   }
@@ -302,7 +318,10 @@ size_t ProcessIo::State::UnreadBytes() {
   const Lock lock(mutex_);
   size_t unread = 0;
   for (const Leg& one : legs_) {
-    unread += one.copying ? 1 : 0;
+    // What leaves the pipe between the two looks is then in the fifo.
+    unread += one.copied_pipe ? os::BytesQueued(one.copied_pipe.get()).value_or(0)
+              : one.copying   ? 1
+                              : 0;
     unread += one.out_keeper ? one.out_keeper->UnreadBytes() : 0;
   }
   return unread;
@@ -344,6 +363,18 @@ void ProcessIo::State::Close() {
   std::unique_ptr<BinaryLogger> logger;
   Callbacks callbacks;
   std::vector<CopyId> copies;
+  std::vector<CopyId> held_by_heirs;
+  {
+    const Lock lock(mutex_);
+    for (const Leg& one : legs_) {
+      if (one.copying && !terminal_) {
+        held_by_heirs.insert(held_by_heirs.end(), {one.copy, one.file_copy});
+      }
+    }
+  }
+  for (const CopyId copy : held_by_heirs) {
+    relay_.Flush(copy);
+  }
   {
     const Lock lock(mutex_);
     closed_ = true;

@@ -12,7 +12,9 @@
 //   console-foreign                 the same again, which says that the terminal is
 //                                   nobody's controlling terminal here. An engine that
 //                                   does not know it drops it and tells no signals
-//   stream-in stream-out stream-err streams that a backend attached
+//   stream-in stream-out stream-err streams that a backend attached; read ends of the
+//                                   process's own pipes
+//   stdout-pipe stderr-pipe         write ends of its own pipes, until it has them
 //   stdout-buf stderr-buf           read end of the pipe before a log file
 //
 // From these alone `Recover` tells how far things had come. A descriptor is put
@@ -42,6 +44,7 @@ namespace gantry::io {
 /// By `IndexOf`.
 inline constexpr std::array kKeeperNames = {"stdin-w", "stdout-r", "stderr-r"};
 inline constexpr std::array kStreamNames = {"stream-in", "stream-out", "stream-err"};
+inline constexpr std::array kPipeNames = {"", "stdout-pipe", "stderr-pipe"};
 inline constexpr std::array kBufferNames = {"", "stdout-buf", "stderr-buf"};
 inline constexpr const char* kConsoleName = "console";
 inline constexpr const char* kForeignName = "console-foreign";
@@ -57,6 +60,10 @@ struct Leg {
   UniqueFd in_keeper;
   std::shared_ptr<OutputKeeper> out_keeper;
   bool attached = false;
+  /// Of a pipe of the process's own: its write end, until that is taken.
+  UniqueFd pipe;
+  /// What is copied from, where that is a pipe: for asking what is in it.
+  UniqueFd copied_pipe;
   /// The process or an heir of it may still write into the fifo itself.
   bool writers = false;
   /// Bytes are on their way through the relay.
@@ -107,13 +114,15 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   void DropUnusedLocked(std::vector<std::string> left);
   void KeepOutput(Stream stream, UniqueFd read_end);
   Result<FileBuffer> MakeFileBuffer(UniqueFd stored);
+  Status MakeOwnPipes();
+  std::vector<Stream> ClaimOwnPipesLocked();
   Status ClaimAttach(Stream stream, bool console);
   Status AttachStored(Stream stream, UniqueFd fd, const char* name,
                       std::vector<StoredFd> before = {});
   Status BeginLocked(Stream stream, UniqueFd fd, UniqueFd buffer);
   Status BeginConsoleInputLocked(UniqueFd to);
   void BeginInputLocked(UniqueFd to);
-  void BeginOutputLocked(Stream stream, UniqueFd from, FileBuffer buffer);
+  Status BeginOutputLocked(Stream stream, UniqueFd from, FileBuffer buffer);
   void OnTyped(int signal);
   void OnInputEnd();
   void OnOutputEnd(Stream stream, uint64_t dropped_bytes);

@@ -55,6 +55,14 @@ Result<size_t> BytesQueued(int fd) {
   return static_cast<size_t>(bytes);
 }
 
+Result<size_t> PipeSize(int fd) {
+  const int size = fcntl(fd, F_GETPIPE_SZ);
+  if (size < 0) {
+    return FailErrno(errno, "ask descriptor {} for the size of its pipe", fd);
+  }
+  return static_cast<size_t>(size);
+}
+
 Result<size_t> SetPipeSize(int fd, size_t bytes) {
   const auto wanted = static_cast<int>(
       std::min<size_t>(bytes, static_cast<size_t>(std::numeric_limits<int>::max())));

@@ -36,6 +36,9 @@ Result<Transfer> WriteSome(int fd, std::span<const char> data);
 /// Bytes that wait in a pipe, FIFO, socket or terminal.
 Result<size_t> BytesQueued(int fd);
 
+/// How many bytes a pipe or FIFO has room for. Errors: where `fd` is none.
+Result<size_t> PipeSize(int fd);
+
 /// Asks for a pipe of `bytes` and gives the size that it got; a smaller one
 /// where the user's limit forbids it. Source: pipe(7), F_SETPIPE_SZ.
 Result<size_t> SetPipeSize(int fd, size_t bytes);

@@ -227,19 +227,27 @@ os::Task<Status> Service::Prepare(Creation& creation) {
   co_return co_await OpenStreams(container.init, creation.given_up);
 }
 
-os::Task<Status> Service::OpenStreams(TaskProcessPtr process, io::GivenUp given_up) {
+io::StdioOptions Service::StdioOptionsOf(const TaskProcess& process) const {
   io::StdioOptions options;
   options.pipe_bytes = parts_.config.io.fifo_bytes;
   options.open_limit = parts_.config.timeouts.stdio_open;
   options.logger_stop = parts_.config.io.logger_stop;
-  options.id = process->is_init() ? process->container.id.str() : process->id.str();
-  options.ns = process->container.group->ns.str();
+  options.id = process.is_init() ? process.container.id.str() : process.id.str();
+  options.ns = process.container.group->ns.str();
   options.logger_tag = "logger";
+  // With a pid namespace of its own an init takes all that it has started along.
+  options.own_pipes = !process.is_init() || !process.container.private_pids;
+  options.heirs_limit = parts_.config.timeouts.stdio_drain;
+  options.account = process.container.group->account;
+  return options;
+}
+
+os::Task<Status> Service::OpenStreams(TaskProcessPtr process, io::GivenUp given_up) {
+  io::StdioOptions options = StdioOptionsOf(*process);
   options.left = std::exchange(process->left_streams, {});
   options.given_up = std::move(given_up);
   const io::StdioPaths paths{process->stdio.in, process->stdio.out, process->stdio.err,
                              process->stdio.terminal};
-  options.account = process->container.group->account;
   const auto open = [&]() -> Result<std::shared_ptr<io::ProcessIo>> {
     GANTRY_TRY(auto opened,
                io::ProcessIo::Open(parts_.relay, *process->stdio_host, paths, options));

@@ -38,15 +38,9 @@ os::Task<void> Service::RecoverStreams(TaskProcessPtr process) {
   if (stored.empty() && process->exit) {
     co_return;
   }
-  io::StdioOptions options;
-  options.pipe_bytes = parts_.config.io.fifo_bytes;
-  options.logger_stop = parts_.config.io.logger_stop;
-  options.id = process->is_init() ? process->container.id.str() : process->id.str();
-  options.ns = process->container.group->ns.str();
-  options.logger_tag = "logger";
+  const io::StdioOptions options = StdioOptionsOf(*process);
   const io::StdioPaths paths{process->stdio.in, process->stdio.out, process->stdio.err,
                              process->stdio.terminal};
-  options.account = process->container.group->account;
   const auto recover = [&]() -> Result<std::shared_ptr<io::ProcessIo>> {
     GANTRY_TRY(auto opened, io::ProcessIo::Recover(parts_.relay, *process->stdio_host, paths,
                                                    options, std::move(stored)));

@@ -45,6 +45,10 @@
 #include "core/task/stdio_host.h"
 #include "proto/containerd/task/task.pb.h"
 
+namespace gantry::io {
+struct StdioOptions;
+}  // namespace gantry::io
+
 namespace gantry::task {
 
 namespace pb = containerd::task;
@@ -127,6 +131,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   os::Task<ContainerPtr> Present(const Group& group, ContainerId id);
   os::Task<Status> DoCreate(std::shared_ptr<Creation> creation);
   os::Task<Status> Prepare(Creation& creation);
+  io::StdioOptions StdioOptionsOf(const TaskProcess& process) const;
   os::Task<Status> OpenStreams(TaskProcessPtr process, io::GivenUp given_up = nullptr);
   os::Task<Status> JoinSandbox(Creation& creation);
   os::Task<Status> MakeContainer(Creation& creation);

@@ -4,6 +4,8 @@
 // outputs, the size of the terminal and the exit code.
 #include <signal.h>
 
+#include <future>
+
 #include "tests/integration/harness/cri_pod.h"
 
 namespace gantry::e2e {
@@ -133,6 +135,37 @@ TEST_P(CriExec, GoesOnWithoutTheEngine) {
   terminal->Write("echo is-$((50+2)); exit 5\n");
   EXPECT_TRUE(terminal->ReadUntil("is-52")) << terminal->out();
   EXPECT_EQ(terminal->Wait(), 5) << terminal->status();
+}
+
+// containerd reads both outputs to their ends before it deletes what it has run.
+TEST_P(CriExec, SyncEndsThoughAChildHoldsTheOutput) {
+  if (settings().stock()) {
+    GTEST_SKIP() << "with the stock runtime it does not end";
+  }
+  const std::string id = RunSleeper();
+  const ExecResult result = Exec(id, {"sh", "-c", "echo out; echo err >&2; sleep 365d & exit 3"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.out, "out\n");
+  EXPECT_EQ(result.err, "err\n");
+}
+
+TEST_P(CriExec, SyncEndsThoughAChildHoldsTheOutputWhileTheEngineIsAway) {
+  if (settings().stock()) {
+    GTEST_SKIP() << "the stock runtime has no engine";
+  }
+  const std::string id = RunSleeper();
+  EXPECT_EQ(Exec(id, {"mkfifo", "/up", "/go"}).exit_code, 0);
+  auto result = std::async(std::launch::async, [&] {
+    return Exec(id, {"sh", "-c", "echo up >/up; read x </go; echo out; sleep 365d & exit 3"});
+  });
+  EXPECT_EQ(Exec(id, {"cat", "/up"}).out, "up\n");
+  const pid_t engine = node().Engine().pid;
+  ASSERT_GT(engine, 0);
+  kill(engine, SIGKILL);
+  EXPECT_EQ(Exec(id, {"sh", "-c", "echo go >/go"}).exit_code, 0);
+  const ExecResult ended = result.get();
+  EXPECT_EQ(ended.exit_code, 3);
+  EXPECT_EQ(ended.out, "out\n");
 }
 
 }  // namespace

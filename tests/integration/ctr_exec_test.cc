@@ -160,5 +160,12 @@ TEST_F(CtrExec, LeavesItsDetachedChildren) {
   EXPECT_NE(output.out.find(' '), std::string::npos) << "two sleepers: " << output.out;
 }
 
+TEST_F(CtrExec, EndsThoughAChildHoldsTheOutput) {
+  const Output output = Exec(id_, {"sh", "-c", "echo out; echo err >&2; sleep 2000 & exit 3"});
+  EXPECT_EQ(output.status, 3) << output.Text();
+  EXPECT_EQ(output.out, "out\n");
+  EXPECT_EQ(output.err, "err\n");
+}
+
 }  // namespace
 }  // namespace gantry::e2e

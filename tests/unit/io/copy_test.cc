@@ -38,5 +38,34 @@ TEST(Copy, EndsWhenItIsEmptyHoweverMuchThereWas) {
   EXPECT_EQ(dropped, kBytes);
 }
 
+TEST(Copy, WaitsAnewAfterAllThatComes) {
+  auto from = os::MakePipe().value();
+  auto to = os::MakePipe().value();
+  os::Loop loop;
+  bool ended = false;
+  CopySpec spec;
+  spec.source = std::move(from.first);
+  spec.sink = std::move(to.second);
+  spec.on_end = [&](CopyEnd, uint64_t) { ended = true; };
+  const auto copy = std::make_shared<Copy>(loop, std::move(spec), [] {});
+  copy->Run();
+  EXPECT_EQ(loop.timers(), 0U);
+  copy->FinishWhenIdle(std::chrono::hours(1));
+  EXPECT_EQ(loop.timers(), 1U);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(write(from.second.get(), "x", 1), 1);
+    loop.RunOnce(std::chrono::seconds(30));
+    char byte = 0;
+    EXPECT_EQ(read(to.first.get(), &byte, 1), 1);
+    EXPECT_EQ(loop.timers(), 1U);
+  }
+  EXPECT_FALSE(ended);
+  from.second.reset();
+  while (!ended && loop.RunOnce(std::chrono::seconds(30))) {
+  }
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(loop.timers(), 0U);
+}
+
 }  // namespace
 }  // namespace gantry::io
