@@ -54,17 +54,6 @@ Status OpenFifos(OpenedStdio& opened, StdioHost& host, const StdioUri& uri,
   return {};
 }
 
-Status OpenFile(OpenedStdio& opened, const StdioUri& uri, bool terminal) {
-  GANTRY_TRY(UniqueFd file, OpenLogFile(uri.path, true));
-  if (terminal) {
-    // Only to learn now that it can be written; the relay opens its own.
-    return {};
-  }
-  GANTRY_TRY(opened.process[IndexOf(Stream::kStderr)], file.Duplicate());
-  opened.process[IndexOf(Stream::kStdout)] = std::move(file);
-  return {};
-}
-
 Status StartLogger(OpenedStdio& opened, StdioHost& host, const StdioUri& uri,
                    const StdioOptions& options) {
   BinaryLoggerSpec spec;
@@ -91,16 +80,15 @@ const std::string& PathOf(const StdioUri& uri, Stream stream) {
   return stream == Stream::kStdin ? uri.in : stream == Stream::kStdout ? uri.out : uri.err;
 }
 
-Result<UniqueFd> OpenLogFile(const std::string& path, bool append) {
+Result<UniqueFd> OpenLogFile(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash != std::string::npos && slash > 0) {
     GANTRY_CHECK_OK(os::MakeDirs(path.substr(0, slash), kLogDirMode));
   }
-  return os::OpenLogFile(path, append, kLogFileMode);
+  return os::OpenLogFile(path, kLogFileMode);
 }
 
-Result<OpenedStdio> OpenStdio(StdioHost& host, const StdioUri& uri, const StdioOptions& options,
-                              bool terminal) {
+Result<OpenedStdio> OpenStdio(StdioHost& host, const StdioUri& uri, const StdioOptions& options) {
   OpenedStdio opened;
   switch (uri.kind) {
     case StdioKind::kNone:
@@ -112,7 +100,8 @@ Result<OpenedStdio> OpenStdio(StdioHost& host, const StdioUri& uri, const StdioO
       }
       break;
     case StdioKind::kFile:
-      GANTRY_CHECK_OK(OpenFile(opened, uri, terminal));
+      // Only to learn now that it can be written; the relay opens its own.
+      GANTRY_CHECK_OK(OpenLogFile(uri.path));
       break;
     case StdioKind::kBinary:
     case StdioKind::kBinaryV2:

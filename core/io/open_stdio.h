@@ -81,11 +81,10 @@ struct OpenedStdio {
 const std::string& PathOf(const StdioUri& uri, Stream stream);
 
 /// Errors and blocking: as `ProcessIo::Open`.
-Result<OpenedStdio> OpenStdio(StdioHost& host, const StdioUri& uri, const StdioOptions& options,
-                              bool terminal);
+Result<OpenedStdio> OpenStdio(StdioHost& host, const StdioUri& uri, const StdioOptions& options);
 
-/// The log file of `file://`, its directories made. `append`: for a process;
-/// otherwise for the relay. Errors: the file system's. Thread: workers.
-Result<UniqueFd> OpenLogFile(const std::string& path, bool append);
+/// The log file of `file://` for the relay, its directories made. No process gets it.
+/// Errors: the file system's. Thread: workers.
+Result<UniqueFd> OpenLogFile(const std::string& path);
 
 }  // namespace gantry::io

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/io/relay.h"
 
-#include <atomic>
 #include <future>
 #include <unordered_map>
 #include <utility>
@@ -11,87 +10,112 @@
 
 namespace gantry::io {
 
-class Relay::Copies {
+/// One thread and what it copies.
+class Relay::Lane {
  public:
-  std::atomic<CopyId> next_id{1};
-  /// Thread: the relay's.
-  std::unordered_map<CopyId, std::shared_ptr<Copy>> running;
+  Lane() {
+    thread_ = std::jthread([this] {
+      os::BlockSignals();
+      loop_.Run();
+    });
+  }
+
+  ~Lane() {
+    loop_.Stop();
+    thread_.join();
+    for (auto& [id, copy] : std::exchange(running_, {})) {
+      copy->Abandon();
+    }
+  }
+
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  os::Loop& loop() { return loop_; }
+
+  void Start(CopyId id, CopySpec spec) {
+    loop_.Post([this, id, spec = std::move(spec)]() mutable {
+      auto copy =
+          std::make_shared<Copy>(loop_, std::move(spec), [this, id] { running_.erase(id); });
+      running_.emplace(id, copy);
+      copy->Run();
+    });
+  }
+
+  /// Later, on its thread.
+  void Tell(CopyId id, std::move_only_function<void(Copy&)> what) {
+    loop_.Post([this, id, what = std::move(what)]() mutable { Apply(id, what); });
+  }
+
+  /// On its thread, and done when this returns.
+  void Ask(CopyId id, std::move_only_function<void(Copy&)> what) {
+    if (loop_.IsLoopThread()) {
+      Apply(id, what);
+      return;
+    }
+    // Shared, so that it outlives the call that sets it.
+    const auto done = std::make_shared<std::promise<void>>();
+    loop_.Post([this, id, what = std::move(what), done]() mutable {
+      Apply(id, what);
+      done->set_value();
+    });
+    done->get_future().wait();
+  }
+
+ private:
+  void Apply(CopyId id, std::move_only_function<void(Copy&)>& what) {
+    if (const auto found = running_.find(id); found != running_.end()) {
+      what(*std::shared_ptr(found->second));
+    }
+  }
+
+  os::Loop loop_;
+  /// Thread: its own.
+  std::unordered_map<CopyId, std::shared_ptr<Copy>> running_;
+  std::jthread thread_;
 };
 
-Relay::Relay() : copies_(std::make_unique<Copies>()) {
-  thread_ = std::jthread([this] {
-    os::BlockSignals();
-    loop_.Run();
-  });
-}
+Relay::Relay() : streams_(std::make_unique<Lane>()) {}
 
-Relay::~Relay() {
-  loop_.Stop();
-  thread_.join();
-  for (auto& [id, copy] : std::exchange(copies_->running, {})) {
-    copy->Abandon();
-  }
-}
+Relay::~Relay() = default;
 
 CopyId Relay::Start(CopySpec spec) {
-  const CopyId id = copies_->next_id.fetch_add(1, std::memory_order_relaxed);
-  loop_.Post([this, id, spec = std::move(spec)]() mutable {
-    auto copy =
-        std::make_shared<Copy>(loop_, std::move(spec), [this, id] { copies_->running.erase(id); });
-    copies_->running.emplace(id, copy);
-    copy->Run();
-  });
+  const bool to_file = spec.sink_kind == SinkKind::kFile;
+  if (to_file) {
+    std::call_once(files_made_, [this] { files_ = std::make_unique<Lane>(); });
+  }
+  // Odd numbers are those of copies into files.
+  const CopyId id = 2 * next_id_.fetch_add(1, std::memory_order_relaxed) + (to_file ? 1 : 0);
+  LaneOf(id).Start(id, std::move(spec));
   return id;
 }
 
+Relay::Lane& Relay::LaneOf(CopyId copy) { return copy % 2 == 1 && files_ ? *files_ : *streams_; }
+
 void Relay::Finish(CopyId copy) {
-  loop_.Post([this, copy] {
-    const auto found = copies_->running.find(copy);
-    if (found != copies_->running.end()) {
-      std::shared_ptr(found->second)->Finish();
-    }
-  });
+  LaneOf(copy).Tell(copy, [](Copy& running) { running.Finish(); });
 }
 
 void Relay::FinishWhenIdle(CopyId copy, os::Duration idle) {
-  loop_.Post([this, copy, idle] {
-    const auto found = copies_->running.find(copy);
-    if (found != copies_->running.end()) {
-      std::shared_ptr(found->second)->FinishWhenIdle(idle);
-    }
-  });
+  LaneOf(copy).Tell(copy, [idle](Copy& running) { running.FinishWhenIdle(idle); });
 }
 
-void Relay::Flush(CopyId copy) { Call(copy, &Copy::Flush); }
-
-void Relay::Stop(CopyId copy) { Call(copy, &Copy::Abandon); }
-
-/// On the IO thread, and has returned when this does.
-void Relay::Call(CopyId copy, void (Copy::*method)()) {
-  const auto call = [this, copy, method] {
-    const auto found = copies_->running.find(copy);
-    if (found != copies_->running.end()) {
-      (*std::shared_ptr(found->second).*method)();
-    }
-  };
-  if (copy == 0) {
-    return;
+void Relay::Flush(CopyId copy) {
+  if (copy != 0) {
+    LaneOf(copy).Ask(copy, [](Copy& running) { running.Flush(); });
   }
-  if (loop_.IsLoopThread()) {
-    call();
-    return;
-  }
-  // Shared, so that it outlives the call that sets it.
-  const auto done = std::make_shared<std::promise<void>>();
-  loop_.Post([call, done] {
-    call();
-    done->set_value();
-  });
-  done->get_future().wait();
 }
 
-void Relay::Post(std::move_only_function<void()> function) { loop_.Post(std::move(function)); }
+void Relay::Stop(CopyId copy) {
+  if (copy != 0) {
+    LaneOf(copy).Ask(copy, [](Copy& running) { running.Abandon(); });
+  }
+}
 
-os::Loop& Relay::loop() { return loop_; }
+void Relay::Post(std::move_only_function<void()> function) {
+  streams_->loop().Post(std::move(function));
+}
+
+os::Loop& Relay::loop() { return streams_->loop(); }
 
 }  // namespace gantry::io

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The engine that copies bytes where a stream cannot be handed over: terminals, pipes
-// that heirs of a process may hold, streams out of VMs, log files behind a terminal. One
-// thread with its own epoll serves all of them; it shares nothing with the engine's loop,
-// so busy terminals do not slow down RPCs.
+// that heirs of a process may hold, streams out of VMs, log files. One thread with its own
+// epoll serves all of them; it shares nothing with the engine's loop, so busy
+// terminals do not slow down RPCs. What goes into files is done by a second one: writing
+// to a file system may take long, or hang, and is to hold up other files only.
 //
 // Every step is one splice(2): bytes leave the source and arrive at the
 // destination in the same system call, and at no time are they only in the
@@ -22,11 +23,12 @@
 // Back pressure is the kernel's: nothing is read while the destination is full.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <thread>
+#include <mutex>
 
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
@@ -36,8 +38,6 @@
 #include "core/os/loop.h"
 
 namespace gantry::io {
-
-class Copy;
 
 /// Names one copy for the relay's lifetime. 0: none.
 using CopyId = uint64_t;
@@ -85,7 +85,7 @@ struct CopySpec {
   std::move_only_function<void(CopyEnd end, uint64_t dropped_bytes)> on_end;
 };
 
-/// Thread: any. Callbacks run on the IO thread.
+/// Thread: any. Callbacks run on the IO thread, those of copies into files on theirs.
 class Relay {
  public:
   Relay();
@@ -107,7 +107,7 @@ class Relay {
   void FinishWhenIdle(CopyId copy, os::Duration idle);
 
   /// What is in the source has been moved when this returns, as far as the destination takes
-  /// it; one that is a pipe is widened for it. Blocks: for the IO thread.
+  /// it; one that is a pipe is widened for it. Blocks: for its IO thread.
   void Flush(CopyId copy);
 
   /// Ends the copy at once, whatever is left. When this returns its callback is
@@ -122,13 +122,15 @@ class Relay {
   os::Loop& loop();
 
  private:
-  class Copies;
+  class Lane;
 
-  void Call(CopyId copy, void (Copy::*method)());
+  Lane& LaneOf(CopyId copy);
 
-  os::Loop loop_;
-  std::unique_ptr<Copies> copies_;
-  std::jthread thread_;
+  std::atomic<CopyId> next_id_{1};
+  std::unique_ptr<Lane> streams_;
+  /// Copies into files, from the first of them on.
+  std::unique_ptr<Lane> files_;
+  std::once_flag files_made_;
 };
 
 }  // namespace gantry::io

@@ -11,9 +11,13 @@
 
 namespace gantry::io {
 
-Result<ProcessIo::State::FileBuffer> ProcessIo::State::MakeFileBuffer(UniqueFd stored) {
+Result<ProcessIo::State::FileBuffer> ProcessIo::State::MakeFileBuffer(UniqueFd stored,
+                                                                      bool from_pipe) {
   FileBuffer buffer;
-  GANTRY_TRY(buffer.file, OpenLogFile(uri_.path, false));
+  GANTRY_TRY(buffer.file, OpenLogFile(uri_.path));
+  if (from_pipe && !stored) {
+    return buffer;
+  }
   if (stored) {
     buffer.read_end = std::move(stored);
     GANTRY_TRY(buffer.write_end, os::OpenPipeEnd(buffer.read_end.get(), os::PipeEnd::kWrite));
@@ -28,20 +32,24 @@ Result<ProcessIo::State::FileBuffer> ProcessIo::State::MakeFileBuffer(UniqueFd s
 
 std::vector<Stream> ProcessIo::State::ClaimOwnPipesLocked() {
   std::vector<Stream> claimed;
-  if (!options_.own_pipes || uri_.kind != StdioKind::kFifo || terminal_ || closed_) {
+  const bool to_file = uri_.kind == StdioKind::kFile;
+  if (terminal_ || closed_ || !(to_file || (options_.own_pipes && uri_.kind == StdioKind::kFifo))) {
     return claimed;
   }
   for (const Stream stream : {Stream::kStdout, Stream::kStderr}) {
+    // One pipe for a log file, so that what the process says stays in its order.
+    const bool wanted = to_file ? stream == Stream::kStdout : bool(leg(stream).process);
     // Where an engine before this one made it, it is attached.
-    if (leg(stream).process && !std::exchange(leg(stream).attached, true)) {
+    if (wanted && !std::exchange(leg(stream).attached, true)) {
       claimed.push_back(stream);
     }
   }
   return claimed;
 }
 
-/// Pipes between the process and its fifos. Both ends are in the store before the process
-/// has one: an engine that is killed in between ends no stream.
+/// Pipes between the process and its fifos, or its log file, which is nothing to be given to
+/// what may not be trusted: it could be truncated, or made a set-user-id program. Both ends are in
+/// the store before the process has one: an engine that is killed in between ends no stream.
 Status ProcessIo::State::MakeOwnPipes() {
   std::vector<Stream> claimed;
   {
@@ -130,7 +138,7 @@ Status ProcessIo::State::AttachStored(Stream stream, UniqueFd fd, const char* na
   std::vector<StoredFd> fds = std::move(before);
   GANTRY_CHECK_OK(AddCopy(fds, name, fd));
   UniqueFd buffer;
-  if (uri_.kind == StdioKind::kFile && stream != Stream::kStdin) {
+  if (uri_.kind == StdioKind::kFile && stream != Stream::kStdin && !os::IsFifo(fd.get())) {
     GANTRY_TRY(auto ends, os::MakePipe());
     IgnoreError(os::SetPipeSize(ends.first.get(), options_.pipe_bytes), "only slower");
     GANTRY_CHECK_OK(AddCopy(fds, kBufferNames[IndexOf(stream)], ends.first));
@@ -157,7 +165,7 @@ Status ProcessIo::State::BeginLocked(Stream stream, UniqueFd fd, UniqueFd buffer
   }
   FileBuffer file;
   if (uri_.kind == StdioKind::kFile) {
-    GANTRY_TRY(file, MakeFileBuffer(std::move(buffer)));
+    GANTRY_TRY(file, MakeFileBuffer(std::move(buffer), os::IsFifo(fd.get())));
   }
   return BeginOutputLocked(stream, std::move(fd), std::move(file));
 }
@@ -236,6 +244,13 @@ Status ProcessIo::State::BeginOutputLocked(Stream stream, UniqueFd from, FileBuf
   if (!buffer.file) {
     spec.sink = std::move(out.process);
     spec.sink_kind = spec.sink ? SinkKind::kPipe : SinkKind::kNone;
+    spec.on_end = std::move(on_end);
+    out.copy = relay_.Start(std::move(spec));
+    return {};
+  }
+  if (!buffer.read_end) {
+    spec.sink = std::move(buffer.file);
+    spec.sink_kind = SinkKind::kFile;
     spec.on_end = std::move(on_end);
     out.copy = relay_.Start(std::move(spec));
     return {};

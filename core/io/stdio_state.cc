@@ -196,8 +196,10 @@ Result<Stdio> ProcessIo::State::Take() {
   const std::array<StreamEnd*, 3> ends = {&stdio.in, &stdio.out, &stdio.err};
   for (const Stream stream : kStreams) {
     StreamEnd& end = *ends[IndexOf(stream)];
-    if (uri_.kind == StdioKind::kFile && stream != Stream::kStdin && !leg(stream).process) {
-      GANTRY_TRY(leg(stream).process, OpenLogFile(uri_.path, true));
+    if (uri_.kind == StdioKind::kFile && stream == Stream::kStderr && stdio.out.fd &&
+        !leg(stream).attached) {
+      GANTRY_TRY(end.fd, stdio.out.fd.Duplicate());
+      continue;
     }
     const bool own = bool(leg(stream).pipe);
     if (!own && (leg(stream).attached || !leg(stream).process)) {

@@ -100,7 +100,8 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   using Lock = std::unique_lock<std::mutex>;
   using Callbacks = std::vector<std::move_only_function<void()>>;
 
-  /// A pipe before a log file: the write end is the first copy's sink.
+  /// A pipe before a log file: the write end is the first copy's sink. Where a pipe is
+  /// copied from, only the file.
   struct FileBuffer {
     UniqueFd read_end;
     UniqueFd write_end;
@@ -113,7 +114,7 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   void DropLocked(std::vector<std::string> names);
   void DropUnusedLocked(std::vector<std::string> left);
   void KeepOutput(Stream stream, UniqueFd read_end);
-  Result<FileBuffer> MakeFileBuffer(UniqueFd stored);
+  Result<FileBuffer> MakeFileBuffer(UniqueFd stored, bool from_pipe);
   Status MakeOwnPipes();
   std::vector<Stream> ClaimOwnPipesLocked();
   Status ClaimAttach(Stream stream, bool console);

@@ -82,11 +82,9 @@ bool HasReader(int write_end) {
   return poll(&query, 1, 0) == 0;
 }
 
-Result<UniqueFd> OpenLogFile(const std::string& path, bool append, mode_t mode) {
+Result<UniqueFd> OpenLogFile(const std::string& path, mode_t mode) {
   // O_NONBLOCK: a fifo without a reader is an error, not a wait.
-  const int flags =
-      O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (append ? O_APPEND : 0);
-  UniqueFd fd(open(path.c_str(), flags, mode));
+  UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, mode));
   if (!fd) {
     return FailErrno(errno, "open '{}'", path);
   }

@@ -44,9 +44,8 @@ Status ChangeOwner(int fd, std::optional<uid_t> uid, std::optional<gid_t> gid);
 /// Whether somebody has the other end of this write end open for reading.
 bool HasReader(int write_end);
 
-/// For writing, made with `mode` if absent. With `append` each write goes to
-/// the end, but splice(2) refuses it.
-Result<UniqueFd> OpenLogFile(const std::string& path, bool append, mode_t mode);
+/// For writing, made with `mode` if absent. Not for appending: splice(2) refuses that.
+Result<UniqueFd> OpenLogFile(const std::string& path, mode_t mode);
 
 /// Moves the file's position behind its last byte.
 Status SeekToEnd(int fd);

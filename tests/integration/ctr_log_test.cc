@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Output that goes to a file or to a logger instead of a client.
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <sstream>
@@ -58,6 +59,22 @@ TEST_F(CtrLog, IsAppendedToTheFile) {
   WriteText(path, "before\n");
   RunLogged("file://" + path, "echo after");
   EXPECT_EQ(ReadText(path), "before\nafter\n");
+}
+
+TEST_F(CtrLog, KeepsTheFileOutOfTheContainersReach) {
+  const std::string path = LogPath();
+  WriteText(path, "before\n");
+  ASSERT_EQ(chmod(path.c_str(), 0644), 0);
+  RunLogged("file://" + path,
+            "echo one; chmod 4755 /proc/self/fd/1; truncate -s 0 /proc/self/fd/1; "
+            "echo two >/proc/self/fd/1; echo three");
+  const std::string log = ReadText(path);
+  EXPECT_TRUE(log.starts_with("before\none\n")) << log;
+  // A sentry does not let it open the pipe again.
+  EXPECT_TRUE(log.ends_with("three\n")) << log;
+  struct stat info{};
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0644U);
 }
 
 TEST_F(CtrLog, GoesToALogger) {

@@ -334,21 +334,6 @@ TEST_F(DirectStdio, AProcessThatNeverCameEndsTheStreams) {
   EXPECT_TRUE(host_.AwaitNames({}));
 }
 
-TEST_F(DirectStdio, LogFileIsAppendedTo) {
-  File("log", "old\n");
-  auto io = Open({"", "file://" + Path("log"), "", false});
-  const auto child = Start(*io, "echo out; echo err >&2");
-  EXPECT_EQ(child->Wait(std::chrono::seconds(10)).value().code(), 0U);
-  EXPECT_EQ(Contents("log"), "old\nout\nerr\n");
-}
-
-TEST_F(DirectStdio, LogFileIsMadeWithItsDirectories) {
-  auto io = Open({"", "file://" + Path("a/b/log%20file"), "", false});
-  const auto child = Start(*io, "echo out");
-  EXPECT_EQ(child->Wait(std::chrono::seconds(10)).value().code(), 0U);
-  EXPECT_EQ(Contents("a/b/log file"), "out\n");
-}
-
 TEST_F(DirectStdio, NoStreamsAreNoStreams) {
   auto io = Open({});
   const Stdio stdio = io->Take().value();
