@@ -3,37 +3,89 @@
 
 #include <sys/epoll.h>
 
+#include <condition_variable>
+#include <future>
+
 #include <gantry/format.h>
 
-#include "core/os/poll.h"
 #include "core/os/splice.h"
 
 namespace gantry::io {
 
 namespace {
 
-/// How often a rest is looked at where the kernel gives no inotify instance
-/// (fs.inotify.max_user_instances), and whether a wait for a reader is given up.
+/// How often a rest is looked at where the kernel gives no inotify watch, and whether a wait for a
+/// reader is given up.
 constexpr auto kLookAgain = std::chrono::milliseconds(100);
 
 const char* NameOf(Stream stream) {
   return stream == Stream::kStdin ? "stdin" : stream == Stream::kStdout ? "stdout" : "stderr";
 }
 
+/// Whether a fifo has been opened since this was made, for a thread that waits.
+class Opened {
+ public:
+  /// Blocks: for the IO thread. Errors: as `FileUses::Watch`.
+  static Result<std::unique_ptr<Opened>> Watch(Relay& relay, int fd) {
+    auto opened = std::make_unique<Opened>(relay);
+    std::promise<Result<UseId>> watched;
+    relay.Post([&] {
+      watched.set_value(relay.uses().Watch(fd, [seen = opened->seen_] { seen->Set(); }));
+    });
+    GANTRY_TRY(opened->use_, watched.get_future().get());
+    return opened;
+  }
+
+  explicit Opened(Relay& relay) : relay_(relay) {}
+
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+
+  ~Opened() {
+    relay_.Post([&relay = relay_, use = use_] { relay.uses().Unwatch(use); });
+  }
+
+  bool WaitFor(std::chrono::nanoseconds limit) { return seen_->WaitFor(limit); }
+
+ private:
+  /// Set on the IO thread.
+  class Seen {
+   public:
+    void Set() {
+      const std::lock_guard lock(mutex_);
+      set_ = true;
+      changed_.notify_all();
+    }
+
+    bool WaitFor(std::chrono::nanoseconds limit) {
+      std::unique_lock lock(mutex_);
+      return changed_.wait_for(lock, limit, [this] { return set_; });
+    }
+
+   private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool set_ = false;
+  };
+
+  Relay& relay_;
+  std::shared_ptr<Seen> seen_ = std::make_shared<Seen>();
+  UseId use_ = 0;
+};
+
 /// The write end of a fifo whose reader is not there yet, when it is.
-Result<UniqueFd> AwaitReader(const NamedFifo& fifo, const GivenUp& given_up, Deadline deadline) {
+Result<UniqueFd> AwaitReader(Relay& relay, const NamedFifo& fifo, const GivenUp& given_up,
+                             Deadline deadline) {
   // Watched only after our own openings, so that what is seen is the client's.
   GANTRY_TRY(UniqueFd write_end, os::OpenWriteEnd(fifo.name.get()));
-  GANTRY_TRY(const os::FileUse use, os::FileUse::Watch(fifo.name.get()));
+  GANTRY_TRY(const auto opened, Opened::Watch(relay, fifo.name.get()));
   if (os::HasReader(write_end.get())) {
     return write_end;
   }
   // It need not be there any more when we look: it was, and that is enough.
   while (true) {
     const std::chrono::nanoseconds left = deadline - std::chrono::steady_clock::now();
-    GANTRY_TRY(const uint32_t opened,
-               os::Poll(use.fd(), EPOLLIN, std::min<std::chrono::nanoseconds>(left, kLookAgain)));
-    if (opened != 0) {
+    if (opened->WaitFor(std::min<std::chrono::nanoseconds>(left, kLookAgain))) {
       return write_end;
     }
     if (given_up && *given_up) {
@@ -67,12 +119,12 @@ Result<NamedFifo> FindFifo(Stream stream, std::string path, const FifoOptions& o
   return NamedFifo{stream, std::move(path), std::move(*name)};
 }
 
-Result<FifoEnds> OpenOutputFifo(const NamedFifo& fifo, const FifoOptions& options,
+Result<FifoEnds> OpenOutputFifo(Relay& relay, const NamedFifo& fifo, const FifoOptions& options,
                                 Deadline deadline) {
   FifoEnds ends;
   auto write_end = os::OpenPipeEnd(fifo.name.get(), os::PipeEnd::kWrite);
   if (!write_end && write_end.error().sys_errno == ENXIO) {
-    write_end = AwaitReader(fifo, options.given_up, deadline);
+    write_end = AwaitReader(relay, fifo, options.given_up, deadline);
   }
   GANTRY_TRY(ends.process, std::move(write_end));
   GANTRY_TRY(ends.keeper, os::OpenPipeEnd(fifo.name.get(), os::PipeEnd::kRead));
@@ -98,7 +150,7 @@ void OutputKeeper::Begin() {
 void OutputKeeper::Release() {
   relay_.loop().Unwatch(std::exchange(watch_, {}));
   relay_.loop().Cancel(std::exchange(timer_, {}));
-  use_.reset();
+  relay_.uses().Unwatch(std::exchange(use_, 0));
   write_end_.reset();
   {
     const std::lock_guard lock(mutex_);
@@ -132,17 +184,13 @@ void OutputKeeper::OnWritersGone() {
 }
 
 void OutputKeeper::WatchUse() {
-  if (auto use = os::FileUse::Watch(read_end_.get())) {
-    use_ = std::move(*use);
-    watch_ = relay_.loop().Watch(use_->fd(), EPOLLIN, [self = shared_from_this()](uint32_t) {
-      // Unwatching frees this callback.
-      const auto keep = self;  // NOLINT(performance-unnecessary-copy-initialization)
-      keep->use_->Clear();
-      keep->CheckEmpty();
-    });
+  const auto use =
+      relay_.uses().Watch(read_end_.get(), [self = shared_from_this()] { self->CheckEmpty(); });
+  if (!use) {
+    Poll();
     return;
   }
-  Poll();
+  use_ = *use;
 }
 
 void OutputKeeper::Poll() {

@@ -58,6 +58,7 @@
 #include <gantry/process.h>
 #include <gantry/unique_fd.h>
 
+#include "core/io/file_uses.h"
 #include "core/io/relay.h"
 #include "core/os/fifo.h"
 
@@ -95,7 +96,7 @@ Result<NamedFifo> FindFifo(Stream stream, std::string path, const FifoOptions& o
 /// Opens the fifo of stdout or stderr.
 /// Errors: kDeadlineExceeded: no reader came; kCanceled: it was given up.
 /// Thread: workers. Blocks: until a reader is there, up to `deadline`.
-Result<FifoEnds> OpenOutputFifo(const NamedFifo& fifo, const FifoOptions& options,
+Result<FifoEnds> OpenOutputFifo(Relay& relay, const NamedFifo& fifo, const FifoOptions& options,
                                 Deadline deadline);
 
 /// Opens the fifo of stdin. Blocks: never.
@@ -135,7 +136,7 @@ class OutputKeeper : public std::enable_shared_from_this<OutputKeeper> {
   UniqueFd read_end_;
   /// Held while there is a rest to read and no writer.
   UniqueFd write_end_;
-  std::optional<os::FileUse> use_;
+  UseId use_ = 0;
   os::WatchId watch_;
   os::TimerId timer_;
   std::function<void()> on_written_;

@@ -35,7 +35,7 @@ Status HoldProcessEnds(StdioHost& host, const std::vector<NamedFifo>& fifos) {
   return held.empty() ? Status() : host.Hold(std::move(held));
 }
 
-Status OpenFifos(OpenedStdio& opened, StdioHost& host, const StdioUri& uri,
+Status OpenFifos(OpenedStdio& opened, Relay& relay, StdioHost& host, const StdioUri& uri,
                  const StdioOptions& options) {
   const FifoOptions fifo_options{options.pipe_bytes, options.uid, options.gid, options.given_up};
   const Deadline deadline = std::chrono::steady_clock::now() + options.open_limit;
@@ -47,7 +47,7 @@ Status OpenFifos(OpenedStdio& opened, StdioHost& host, const StdioUri& uri,
   for (const NamedFifo& fifo : fifos) {
     GANTRY_TRY(FifoEnds ends, fifo.stream == Stream::kStdin
                                   ? OpenInputFifo(fifo, fifo_options)
-                                  : OpenOutputFifo(fifo, fifo_options, deadline));
+                                  : OpenOutputFifo(relay, fifo, fifo_options, deadline));
     opened.process[IndexOf(fifo.stream)] = std::move(ends.process);
     opened.keeper[IndexOf(fifo.stream)] = std::move(ends.keeper);
   }
@@ -88,13 +88,14 @@ Result<UniqueFd> OpenLogFile(const std::string& path) {
   return os::OpenLogFile(path, kLogFileMode);
 }
 
-Result<OpenedStdio> OpenStdio(StdioHost& host, const StdioUri& uri, const StdioOptions& options) {
+Result<OpenedStdio> OpenStdio(Relay& relay, StdioHost& host, const StdioUri& uri,
+                              const StdioOptions& options) {
   OpenedStdio opened;
   switch (uri.kind) {
     case StdioKind::kNone:
       break;
     case StdioKind::kFifo:
-      if (auto status = OpenFifos(opened, host, uri, options); !status) {
+      if (auto status = OpenFifos(opened, relay, host, uri, options); !status) {
         host.Drop(std::move(opened.held));
         return std::unexpected(std::move(status).error());
       }

@@ -81,7 +81,8 @@ struct OpenedStdio {
 const std::string& PathOf(const StdioUri& uri, Stream stream);
 
 /// Errors and blocking: as `ProcessIo::Open`.
-Result<OpenedStdio> OpenStdio(StdioHost& host, const StdioUri& uri, const StdioOptions& options);
+Result<OpenedStdio> OpenStdio(Relay& relay, StdioHost& host, const StdioUri& uri,
+                              const StdioOptions& options);
 
 /// The log file of `file://` for the relay, its directories made. No process gets it.
 /// Errors: the file system's. Thread: workers.

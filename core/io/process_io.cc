@@ -23,7 +23,7 @@ Result<std::unique_ptr<ProcessIo>> ProcessIo::Open(Relay& relay, StdioHost& host
   if (!uri) {
     return failed(std::move(uri).error());
   }
-  Result<OpenedStdio> opened = OpenStdio(host, *uri, options);
+  Result<OpenedStdio> opened = OpenStdio(relay, host, *uri, options);
   if (!opened) {
     return failed(std::move(opened).error());
   }

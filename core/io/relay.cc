@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/io/copy.h"
+#include "core/io/file_uses.h"
 #include "core/os/fifo.h"
 
 namespace gantry::io {
@@ -21,8 +22,7 @@ class Relay::Lane {
   }
 
   ~Lane() {
-    loop_.Stop();
-    thread_.join();
+    Halt();
     for (auto& [id, copy] : std::exchange(running_, {})) {
       copy->Abandon();
     }
@@ -32,6 +32,14 @@ class Relay::Lane {
   Lane& operator=(const Lane&) = delete;
 
   os::Loop& loop() { return loop_; }
+
+  /// Nothing runs any more. Again: harmless.
+  void Halt() {
+    loop_.Stop();
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
 
   void Start(CopyId id, CopySpec spec) {
     loop_.Post([this, id, spec = std::move(spec)]() mutable {
@@ -75,9 +83,14 @@ class Relay::Lane {
   std::jthread thread_;
 };
 
-Relay::Relay() : streams_(std::make_unique<Lane>()) {}
+Relay::Relay()
+    : streams_(std::make_unique<Lane>()), uses_(std::make_unique<FileUses>(streams_->loop())) {}
 
-Relay::~Relay() = default;
+Relay::~Relay() {
+  // What runs on the threads may use all of this.
+  streams_->Halt();
+  uses_.reset();
+}
 
 CopyId Relay::Start(CopySpec spec) {
   const bool to_file = spec.sink_kind == SinkKind::kFile;
@@ -117,5 +130,7 @@ void Relay::Post(std::move_only_function<void()> function) {
 }
 
 os::Loop& Relay::loop() { return streams_->loop(); }
+
+FileUses& Relay::uses() { return *uses_; }
 
 }  // namespace gantry::io

@@ -39,6 +39,8 @@
 
 namespace gantry::io {
 
+class FileUses;
+
 /// Names one copy for the relay's lifetime. 0: none.
 using CopyId = uint64_t;
 
@@ -120,6 +122,7 @@ class Relay {
 
   /// For watches and timers of the IO thread; only to be used there.
   os::Loop& loop();
+  FileUses& uses();
 
  private:
   class Lane;
@@ -128,6 +131,7 @@ class Relay {
 
   std::atomic<CopyId> next_id_{1};
   std::unique_ptr<Lane> streams_;
+  std::unique_ptr<FileUses> uses_;
   /// Copies into files, from the first of them on.
   std::unique_ptr<Lane> files_;
   std::once_flag files_made_;

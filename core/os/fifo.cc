@@ -11,8 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 
 #include <gantry/format.h>
 
@@ -114,20 +116,49 @@ Status ShutDownWriting(int socket) {
   return {};
 }
 
-Result<FileUse> FileUse::Watch(int fd) {
+Result<FileUse> FileUse::Open() {
   UniqueFd notify(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   if (!notify) {
-    return FailErrno(errno, "watch a file's use");
-  }
-  if (inotify_add_watch(notify.get(), ProcPath(fd).c_str(), IN_OPEN | IN_ACCESS) < 0) {
-    return FailErrno(errno, "watch a file's use");
+    return FailErrno(errno, "watch the use of files");
   }
   return FileUse(std::move(notify));
 }
 
-void FileUse::Clear() {
-  std::array<char, 4096> events{};
-  while (read(fd_.get(), events.data(), events.size()) > 0) {
+Result<FileUse> FileUse::Watch(int fd) {
+  GANTRY_TRY(FileUse use, Open());
+  if (auto added = use.Add(fd); !added) {
+    return std::unexpected(std::move(added).error());
+  }
+  return use;
+}
+
+Result<int> FileUse::Add(int fd) {
+  const int file = inotify_add_watch(fd_.get(), ProcPath(fd).c_str(), IN_OPEN | IN_ACCESS);
+  if (file < 0) {
+    return FailErrno(errno, "watch a file's use");
+  }
+  return file;
+}
+
+void FileUse::Remove(int file) { inotify_rm_watch(fd_.get(), file); }
+
+FileUse::Used FileUse::Take() {
+  Used used;
+  alignas(inotify_event) std::array<char, 4096> events{};
+  while (true) {
+    const ssize_t count = read(fd_.get(), events.data(), events.size());
+    if (count <= 0) {
+      return used;
+    }
+    for (size_t at = 0; at + sizeof(inotify_event) <= static_cast<size_t>(count);) {
+      inotify_event event{};
+      std::memcpy(&event, events.data() + at, sizeof(event));
+      at += sizeof(event) + event.len;
+      used.lost = used.lost || (event.mask & IN_Q_OVERFLOW) != 0;
+      if (event.wd >= 0 && !std::ranges::contains(used.files, event.wd)) {
+        used.files.push_back(event.wd);
+      }
+    }
   }
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
@@ -56,17 +57,33 @@ Status SetWindowSize(int fd, uint16_t columns, uint16_t rows);
 /// Half-closes a socket. Again: harmless.
 Status ShutDownWriting(int socket);
 
-/// Becomes readable when a file is opened or read by anybody (inotify).
-/// Thread: any, one at a time.
+/// Becomes readable when one of its files is opened or read by anybody (an inotify
+/// instance). Thread: any, one at a time.
 class FileUse {
  public:
-  /// `fd`: any descriptor of the file. Uses before this call are not seen.
+  /// What has happened.
+  struct Used {
+    /// Each once, as `Add` named them.
+    std::vector<int> files;
+    /// The kernel could not keep count: any of them, too.
+    bool lost = false;
+  };
+
+  /// Without a file. Errors: kResourceExhausted: the user has no instance left.
+  static Result<FileUse> Open();
+  /// With one file.
   static Result<FileUse> Watch(int fd);
 
   int fd() const { return fd_.get(); }
 
+  /// `fd`: any descriptor of the file. Uses before this call are not seen. Gives what
+  /// `Used` names it by, for one file always the same.
+  /// Errors: kResourceExhausted: the user has no watch left.
+  Result<int> Add(int fd);
+  void Remove(int file);
+
   /// Takes what has been reported, so that `fd` is no longer readable.
-  void Clear();
+  Used Take();
 
  private:
   explicit FileUse(UniqueFd fd) : fd_(std::move(fd)) {}

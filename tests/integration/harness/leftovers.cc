@@ -11,8 +11,9 @@
 namespace gantry::e2e {
 namespace {
 
-// A reconnect may happen to be under way when descriptors are counted.
-constexpr int kDescriptorSlack = 3;
+// What an engine opens when it is needed first and keeps: one watch of fifos, and poll and
+// wake-up of the thread that writes log files. A reconnect may happen to be under way, too.
+constexpr int kDescriptorSlack = 6;
 constexpr auto kLimit = std::chrono::seconds(10);
 
 void Add(std::string& report, const std::string& what, const std::vector<std::string>& items) {
