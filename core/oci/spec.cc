@@ -49,6 +49,11 @@ Result<ProcessSpec> ReadProcess(const Json& process) {
   if (!out.cwd.starts_with('/')) {
     return process["cwd"].Wrong("not an absolute path");
   }
+  std::string profile;
+  std::string label;
+  GANTRY_CHECK_OK(process["apparmorProfile"].Read(profile));
+  GANTRY_CHECK_OK(process["selinuxLabel"].Read(label));
+  out.confined = !profile.empty() || !label.empty();
   return out;
 }
 

@@ -40,6 +40,8 @@ struct ProcessSpec {
   std::vector<std::string> env;
   /// Absolute.
   std::string cwd;
+  /// It has an AppArmor profile or an SELinux label.
+  bool confined = false;
   /// The object as it came; empty in a `Spec`, which has it in its own text.
   std::string json;
 };

@@ -148,6 +148,8 @@ struct Container : std::enable_shared_from_this<Container> {
   /// The network namespace that its spec names; empty: none, or a new one.
   std::string netns_path;
   bool private_pids = true;
+  /// Its init has a security profile; not on record, for only its Create asks.
+  bool confined = false;
   int64_t created_at_ns = 0;
   std::string blob;
   os::Cgroup cgroup;

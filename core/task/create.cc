@@ -212,6 +212,7 @@ os::Task<Status> Service::Prepare(Creation& creation) {
                 oci::MergeOptions(handler->options.json, plans.options_json));
   creation.spec = std::move(plans.spec);
   container.private_pids = creation.spec.has_private_pid_namespace();
+  container.confined = creation.spec.process.confined;
   container.netns_path = creation.spec.network_namespace_path();
   container.annotations = creation.spec.annotations;
   const std::vector<os::Mount> mounts = MountsOf(request.rootfs());
@@ -235,8 +236,10 @@ io::StdioOptions Service::StdioOptionsOf(const TaskProcess& process) const {
   options.id = process.is_init() ? process.container.id.str() : process.id.str();
   options.ns = process.container.group->ns.str();
   options.logger_tag = "logger";
-  // With a pid namespace of its own an init takes all that it has started along.
-  options.own_pipes = !process.is_init() || !process.container.private_pids;
+  // With a pid namespace of its own an init takes all that it has started along. A profile
+  // may forbid the fifo for what its path or its label is.
+  options.own_pipes =
+      !process.is_init() || !process.container.private_pids || process.container.confined;
   options.heirs_limit = parts_.config.timeouts.stdio_drain;
   options.account = process.container.group->account;
   return options;

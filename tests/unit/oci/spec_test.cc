@@ -181,6 +181,16 @@ TEST_F(ReadSpecTest, RefusesDeepNesting) {
   EXPECT_THAT(ErrorFor("{\"a\":" + std::string(1 << 20, '[')).message, HasSubstr("nested deeper"));
 }
 
+TEST(ParseProcess, SaysWhatIsConfined) {
+  const auto confined = [](const std::string& part) {
+    return ParseProcess(R"({"args":["a"],"cwd":"/")" + part + "}").value().confined;
+  };
+  EXPECT_FALSE(confined(""));
+  EXPECT_FALSE(confined(R"(,"apparmorProfile":"","selinuxLabel":"")"));
+  EXPECT_TRUE(confined(R"(,"apparmorProfile":"some-profile")"));
+  EXPECT_TRUE(confined(R"(,"selinuxLabel":"system_u:system_r:container_t:s0")"));
+}
+
 TEST(ParseProcess, KeepsTheTextAndTakesTheRequestsTerminal) {
   const std::string text = R"({"args": ["id"], "cwd": "/", "user": {}, "x": 1})";
   const auto process = ParseProcess(text);

@@ -75,5 +75,19 @@ TEST_F(ProcessStdio, OfAnInitInTheHostsPidsIsItsOwn) {
   EXPECT_THAT(PathsOfInit("", ""), ElementsAre("", ""));
 }
 
+TEST_F(ProcessStdio, OfWhatIsConfinedByAProfileIsItsOwn) {
+  EXPECT_THAT(PathsOfInit(R"(,"apparmorProfile":"some-profile")", kOwnPids), ElementsAre("", ""));
+}
+
+TEST_F(ProcessStdio, OfWhatIsConfinedByALabelIsItsOwn) {
+  EXPECT_THAT(PathsOfInit(R"(,"selinuxLabel":"system_u:system_r:container_t:s0")", kOwnPids),
+              ElementsAre("", ""));
+}
+
+TEST_F(ProcessStdio, OfWhatHasAnEmptyProfileIsTheClientsFifo) {
+  EXPECT_THAT(PathsOfInit(R"(,"apparmorProfile":"","selinuxLabel":"")", kOwnPids),
+              ElementsAre(out_.path, err_.path));
+}
+
 }  // namespace
 }  // namespace gantry::task
