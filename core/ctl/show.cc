@@ -220,11 +220,12 @@ std::string StatusText(const v1::StatusResponse& status, const link::KeeperStatu
       Line("sandboxes", std::to_string(status.sandboxes())) +
       Line("containers", std::to_string(status.containers())) +
       Line("connections", std::to_string(keeper.connections)) +
-      Line("events", Format("{} waiting", status.queued_events())) + CrashesText(keeper) + "\n";
-  Table table({"BACKEND", "VERSION", "SANDBOXES", "FILE", "ERROR"});
+      Line("events", Format("{} waiting", status.queued_events())) +
+      Line("workers", Format("{} lost", status.lost_workers())) + CrashesText(keeper) + "\n";
+  Table table({"BACKEND", "VERSION", "SANDBOXES", "LOST", "FILE", "ERROR"});
   for (const v1::BackendStatus& backend : status.backends()) {
     table.Add({backend.name(), backend.version(), std::to_string(backend.sandboxes()),
-               backend.path(), backend.error()});
+               std::to_string(backend.lost_workers()), backend.path(), backend.error()});
   }
   return out + table.str() + CountsText(status);
 }
@@ -245,6 +246,7 @@ std::string StatusJson(const v1::StatusResponse& status, const link::KeeperStatu
       .Member("requests_waiting", keeper.requests_waiting)
       .Member("descriptors_stored", keeper.descriptors_stored)
       .Member("queued_events", status.queued_events())
+      .Member("lost_workers", status.lost_workers())
       .Member("requests_dropped", keeper.requests_dropped)
       .Member("fell_back_from", keeper.fell_back_from)
       .Key("left_out")
@@ -264,6 +266,7 @@ std::string StatusJson(const v1::StatusResponse& status, const link::KeeperStatu
         .Member("version", backend.version())
         .Member("path", backend.path())
         .Member("sandboxes", backend.sandboxes())
+        .Member("lost_workers", backend.lost_workers())
         .Member("error", backend.error())
         .Key("counts")
         .Array();

@@ -31,6 +31,12 @@ std::string OwnProgram() {
   return self ? std::move(*self) : std::string();
 }
 
+os::PoolLimits WorkerLimits(const config::Limits& configured) {
+  os::PoolLimits limits = task::PoolLimitsOf(configured);
+  limits.on_lost = [](const std::string& what) { LogError("a worker is lost in {}", what); };
+  return limits;
+}
+
 }  // namespace
 
 Engine::Engine(CommandLine line, config::Config config, std::string config_error,
@@ -40,7 +46,7 @@ Engine::Engine(CommandLine line, config::Config config, std::string config_error
       config_error_(std::move(config_error)),
       cgroups_(std::move(cgroups)),
       early_link_(line_.standby ? link.Duplicate().value_or(UniqueFd()) : UniqueFd()),
-      pool_(loop_, task::PoolLimitsOf(config_.limits)),
+      pool_(loop_, WorkerLimits(config_.limits)),
       link_(loop_, std::move(link), *this),
       processes_(loop_, link_),
       backends_(config_, line_.libexec, line_.run_dir, OwnProgram()) {}

@@ -316,12 +316,14 @@ struct Reader {
     response.set_containers(static_cast<uint32_t>(tasks.Containers().size()));
     response.set_queued_events(static_cast<uint32_t>(publishers.outbox().counters().queued));
     const Counts counts = co_await CountsOf(workers, backends);
+    response.set_lost_workers(static_cast<uint32_t>(tasks.backend_calls().lost()));
     for (const plugin::BackendState& state : backends.States()) {
       v1::BackendStatus* out = response.add_backends();
       out->set_name(state.name);
       out->set_version(state.version);
       out->set_path(state.path);
       out->set_error(state.error);
+      out->set_lost_workers(static_cast<uint32_t>(tasks.backend_calls().LostOf(state.name)));
       const auto count = sandboxes.find(state.name);
       out->set_sandboxes(count == sandboxes.end() ? 0 : count->second);
       if (const auto counted = counts.find(state.name); counted != counts.end()) {

@@ -6,11 +6,8 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cassert>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
-#include <map>
 #include <mutex>
 #include <vector>
 
@@ -62,46 +59,34 @@ int StartThread(pthread_t& thread, void* (*function)(void*), void* argument) {
 
 /// What the threads and the pool share. The pool joins every thread before it
 /// goes, so a plain pointer is enough for them.
-struct WorkerPool::Shared {
-  /// The calls for one account, or those for nobody.
-  struct Lane {
-    std::deque<internal::PoolJob*> queue;
-    size_t running = 0;
-    /// So many of them at a time.
-    size_t most = 0;
-    /// In `turns`.
-    bool waits = false;
-
-    /// So many could be taken now.
-    size_t takeable() const { return std::min(queue.size(), most - std::min(most, running)); }
-  };
-
-  Shared(Loop& loop_in, PoolLimits limits_in) : loop(loop_in), limits(limits_in) {
+struct WorkerPool::Shared : std::enable_shared_from_this<WorkerPool::Shared> {
+  Shared(Loop& loop_in, PoolLimits limits_in)
+      : loop(loop_in), limits(std::move(limits_in)), lanes(limits) {
     limits.threads = std::max(limits.threads, 1);
-    limits.threads_of_one = std::clamp(limits.threads_of_one, 1, std::max(limits.threads - 1, 1));
+    limits.most_threads = std::max(limits.most_threads, limits.threads);
   }
 
   Loop& loop;
   PoolLimits limits;
+  /// Of the loop: looks for calls that take long.
+  TimerId look;
 
   /// Guards all below.
   mutable std::mutex mutex;
   std::condition_variable changed;
-  /// Those with calls that wait or run.
-  std::map<const Account*, Lane> lanes;
-  /// Those with calls that could be taken; the first is next.
-  std::deque<const Account*> turns;
-  /// Calls that wait, and how many of them could be taken.
-  size_t queued = 0;
-  size_t takeable = 0;
+  WorkerLanes lanes;
+  /// Calls that threads work on.
+  std::vector<internal::PoolJob*> at_work;
   size_t threads = 0;
   size_t idle = 0;
+  /// Threads that have not looked for work yet.
+  size_t starting = 0;
+  /// Threads whose place others have taken.
+  size_t replaced = 0;
   /// A thread is being woken that has not looked yet. It wakes the next one where there is
   /// more to take: who makes many calls need not wake one for each, and short calls are
   /// made by few threads.
   bool waking = false;
-  /// Calls that threads work on.
-  size_t running = 0;
   bool stopping = false;
   /// Threads that have ended, or are about to, and were not joined. One that
   /// leaves joins those before it, so an idle pool keeps one small stack.
@@ -111,11 +96,16 @@ struct WorkerPool::Shared {
   void Work();
   bool MustWake();
   internal::PoolJob* Next(std::unique_lock<std::mutex>& lock);
-  Status CheckRoom(const internal::PoolJob& job) const;
-  void Enqueue(internal::PoolJob& job);
-  internal::PoolJob* Dequeue();
-  void Done(const Account* account);
-  void TakeTurn(const Account* account, Lane& lane);
+  WorkerLanes::Ran Leave(internal::PoolJob& job);
+  bool HasPlace() const;
+  Status StartOne();
+  /// More could be taken than there are threads that will.
+  bool IsShort() const;
+  void LookLater();
+  void Look();
+  void StartForWaiting();
+  void WatchForHang(internal::PoolJob& job, Duration after);
+  void CheckHang(internal::PoolJob& job);
   static void JoinAll(const std::vector<pthread_t>& threads);
 };
 
@@ -126,6 +116,7 @@ void* WorkerPool::Shared::Main(void* shared) {
 
 void WorkerPool::Shared::Work() {
   std::unique_lock lock(mutex);
+  --starting;
   while (internal::PoolJob* job = Next(lock)) {
     const bool wake = MustWake();
     lock.unlock();
@@ -137,13 +128,15 @@ void WorkerPool::Shared::Work() {
       const Charged charged(account);
       job->Execute();
     }
-    const Account* const whose = account.get();
+    lock.lock();
+    const WorkerLanes::Ran ran = Leave(*job);
+    lock.unlock();
     // Nothing touches `job` from here on: its frame may be gone.
     loop.Post([waiter = job->waiter, account = std::move(account)]() mutable {
       ResumeSoon(waiter, std::move(account));
     });
     lock.lock();
-    Done(whose);
+    lanes.Done(ran);
   }
   const std::vector<pthread_t> earlier = std::exchange(left, {pthread_self()});
   --threads;
@@ -152,83 +145,145 @@ void WorkerPool::Shared::Work() {
   JoinAll(earlier);
 }
 
+/// It has returned. Its thread has a place again where its own was taken.
+WorkerLanes::Ran WorkerPool::Shared::Leave(internal::PoolJob& job) {
+  job.phase = internal::PoolJob::Phase::kDone;
+  std::erase(at_work, &job);
+  replaced -= job.replaced ? 1 : 0;
+  return {job.account.get(), job.terms.kind, job.lost};
+}
+
 /// The next job, or null where this thread shall end.
 internal::PoolJob* WorkerPool::Shared::Next(std::unique_lock<std::mutex>& lock) {
+  if (threads - replaced > static_cast<size_t>(limits.threads)) {
+    return nullptr;
+  }
   ++idle;
   const bool called =
-      changed.wait_for(lock, kIdleTime, [this] { return stopping || takeable > 0; });
+      changed.wait_for(lock, kIdleTime, [this] { return stopping || lanes.takeable() > 0; });
   --idle;
   waking = false;
-  return called && takeable > 0 ? Dequeue() : nullptr;
+  if (!called || lanes.takeable() == 0) {
+    return nullptr;
+  }
+  internal::PoolJob& job = lanes.Dequeue();
+  job.phase = internal::PoolJob::Phase::kRunning;
+  job.begun = std::chrono::steady_clock::now();
+  at_work.push_back(&job);
+  return &job;
 }
 
 /// Whether the caller has to wake a thread, once it has let go of the lock.
 bool WorkerPool::Shared::MustWake() {
-  return takeable > 0 && idle > 0 && !std::exchange(waking, true);
+  return lanes.takeable() > 0 && idle > 0 && !std::exchange(waking, true);
 }
 
-Status WorkerPool::Shared::CheckRoom(const internal::PoolJob& job) const {
-  if (job.refusable == Refusable::kNo) {
-    return {};
+bool WorkerPool::Shared::HasPlace() const {
+  return threads - replaced < static_cast<size_t>(limits.threads) &&
+         threads < static_cast<size_t>(limits.most_threads);
+}
+
+Status WorkerPool::Shared::StartOne() {
+  pthread_t thread{};
+  const int result = StartThread(thread, &Shared::Main, this);
+  if (result != 0) {
+    return FailErrno(result, "start a worker thread");
   }
-  if (queued + running >= static_cast<size_t>(limits.threads) + limits.queued) {
-    return Fail(Code::kResourceExhausted,
-                "worker call: {} calls wait already (limits.max_queued_calls)", queued);
-  }
-  const auto lane = job.account ? lanes.find(job.account.get()) : lanes.end();
-  if (lane != lanes.end() && lane->second.queue.size() >= limits.queued_of_one) {
-    return Fail(Code::kResourceExhausted,
-                "worker call: {} calls of sandbox '{}' wait already "
-                "(limits.max_queued_calls_per_sandbox)",
-                lane->second.queue.size(), job.account->name);
-  }
+  ++threads;
+  ++starting;
   return {};
 }
 
-void WorkerPool::Shared::TakeTurn(const Account* account, Lane& lane) {
-  if (!lane.waits && lane.takeable() > 0) {
-    lane.waits = true;
-    turns.push_back(account);
+bool WorkerPool::Shared::IsShort() const { return lanes.takeable() > idle + starting; }
+
+void WorkerPool::Shared::StartForWaiting() {
+  while (IsShort() && HasPlace() && StartOne()) {
   }
 }
 
-void WorkerPool::Shared::Enqueue(internal::PoolJob& job) {
-  const Account* const account = job.account.get();
-  Lane& lane = lanes[account];
-  lane.most = static_cast<size_t>(account == nullptr ? limits.threads : limits.threads_of_one);
-  takeable -= lane.takeable();
-  lane.queue.push_back(&job);
-  takeable += lane.takeable();
-  ++queued;
-  TakeTurn(account, lane);
+/// Somebody waits, and every thread is at work: looks again when the call that has been under
+/// way for longest has taken long. Thread: loop.
+void WorkerPool::Shared::LookLater() {
+  if (look || limits.slow_after == Duration::max() || !IsShort() || HasPlace() ||
+      threads >= static_cast<size_t>(limits.most_threads)) {
+    return;
+  }
+  TimePoint first = TimePoint::max();
+  for (const internal::PoolJob* job : at_work) {
+    first = job->replaced ? first : std::min(first, job->begun);
+  }
+  // A thread that has not begun yet counts from now.
+  const TimePoint now = std::chrono::steady_clock::now();
+  const Duration wait = std::min(first, now) + limits.slow_after - now;
+  look = loop.After(std::max(wait, Duration::zero()), [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) {
+      self->Look();
+    }
+  });
 }
 
-internal::PoolJob* WorkerPool::Shared::Dequeue() {
-  const Account* const account = turns.front();
-  turns.pop_front();
-  Lane& lane = lanes.at(account);
-  lane.waits = false;
-  takeable -= lane.takeable();
-  internal::PoolJob* const job = lane.queue.front();
-  lane.queue.pop_front();
-  ++lane.running;
-  takeable += lane.takeable();
-  --queued;
-  ++running;
-  TakeTurn(account, lane);
-  return job;
+/// Others take the place of threads whose calls take long, as many as are missing.
+void WorkerPool::Shared::Look() {
+  const std::lock_guard lock(mutex);
+  look = TimerId();
+  const TimePoint now = std::chrono::steady_clock::now();
+  for (internal::PoolJob* job : at_work) {
+    if (!IsShort() || threads >= static_cast<size_t>(limits.most_threads)) {
+      break;
+    }
+    if (!job->replaced && now - job->begun >= limits.slow_after) {
+      job->replaced = true;
+      ++replaced;
+      StartForWaiting();
+    }
+  }
+  LookLater();
 }
 
-void WorkerPool::Shared::Done(const Account* account) {
-  --running;
-  const auto found = lanes.find(account);
-  Lane& lane = found->second;
-  takeable -= lane.takeable();
-  --lane.running;
-  takeable += lane.takeable();
-  TakeTurn(account, lane);
-  if (lane.running == 0 && lane.queue.empty()) {
-    lanes.erase(found);
+void WorkerPool::Shared::WatchForHang(internal::PoolJob& job, Duration after) {
+  job.hang_timer = loop.After(after, [weak = weak_from_this(), &job] {
+    if (const auto self = weak.lock()) {
+      self->CheckHang(job);
+    }
+  });
+}
+
+/// It has had its time. One that had to wait for a thread has some of its own. Thread: loop.
+void WorkerPool::Shared::CheckHang(internal::PoolJob& job) {
+  std::vector<internal::PoolJob*> refused;
+  Error reason;
+  {
+    const std::lock_guard lock(mutex);
+    if (job.phase == internal::PoolJob::Phase::kDone) {
+      return;
+    }
+    const Duration grace = limits.slow_after == Duration::max() ? Duration(1) : limits.slow_after;
+    const Duration ran = job.phase == internal::PoolJob::Phase::kRunning
+                             ? std::chrono::steady_clock::now() - job.begun
+                             : Duration::zero();
+    if (ran < grace) {
+      WatchForHang(job, grace - ran);
+      return;
+    }
+    refused = lanes.MarkLost(job);
+    if (!job.replaced) {
+      job.replaced = true;
+      ++replaced;
+    }
+    StartForWaiting();
+    if (!refused.empty()) {
+      reason = lanes.Refusal(*refused.front());
+    }
+  }
+  for (internal::PoolJob* one : refused) {
+    one->Fail(reason);
+    loop.Post([waiter = one->waiter, account = one->account]() mutable {
+      ResumeSoon(waiter, std::move(account));
+    });
+  }
+  if (limits.on_lost) {
+    const std::string whose = job.account ? job.account->name : std::string("nobody");
+    limits.on_lost(job.terms.what.empty() ? Format("a call for '{}'", whose) : job.terms.what);
   }
 }
 
@@ -239,26 +294,21 @@ void WorkerPool::Shared::JoinAll(const std::vector<pthread_t>& threads) {
 }
 
 WorkerPool::WorkerPool(Loop& loop, PoolLimits limits)
-    : shared_(std::make_unique<Shared>(loop, limits)) {}
+    : loop_(loop), shared_(std::make_shared<Shared>(loop, std::move(limits))) {}
 
 WorkerPool::~WorkerPool() {
-  std::deque<internal::PoolJob*> waiting;
+  std::vector<internal::PoolJob*> waiting;
   std::vector<pthread_t> left;
   {
     std::unique_lock lock(shared_->mutex);
     shared_->stopping = true;
-    for (auto& [account, lane] : shared_->lanes) {
-      waiting.insert(waiting.end(), lane.queue.begin(), lane.queue.end());
-      lane.queue.clear();
-    }
-    shared_->turns.clear();
-    shared_->queued = 0;
-    shared_->takeable = 0;
+    waiting = shared_->lanes.Clear();
     shared_->changed.notify_all();
     shared_->changed.wait(lock, [this] { return shared_->threads == 0; });
     left.swap(shared_->left);
   }
   Shared::JoinAll(left);
+  loop_.Cancel(shared_->look);
   for (internal::PoolJob* job : waiting) {
     job->Fail(Error{Code::kCanceled, 0, "worker call: the pool is being closed", {}});
     shared_->loop.Post([waiter = job->waiter] { ResumeSoon(waiter); });
@@ -268,18 +318,21 @@ WorkerPool::~WorkerPool() {
 Status WorkerPool::Submit(internal::PoolJob& job) {
   Shared& shared = *shared_;
   std::unique_lock lock(shared.mutex);
-  GANTRY_CHECK_OK(shared.CheckRoom(job));
-  const size_t takeable = shared.takeable;
-  if (takeable >= shared.idle && shared.threads < static_cast<size_t>(shared.limits.threads)) {
-    pthread_t thread{};
-    const int result = StartThread(thread, &Shared::Main, &shared);
-    if (result == 0) {
-      ++shared.threads;
-    } else if (shared.threads == 0) {
-      return FailErrno(result, "start a worker thread");
+  GANTRY_CHECK_OK(shared.lanes.CheckRoom(job));
+  if (shared.lanes.takeable() >= shared.idle && shared.HasPlace()) {
+    Status started = shared.StartOne();
+    if (!started && shared.threads == 0) {
+      return started;
     }
   }
-  shared.Enqueue(job);
+  shared.lanes.Enqueue(job);
+  shared.LookLater();
+  if (job.terms.hangs_at != kNeverHangs) {
+    const TimePoint now = std::chrono::steady_clock::now();
+    shared.WatchForHang(job, std::max(job.terms.hangs_at - now, Duration::zero()));
+  } else if (shared.limits.hangs_after != Duration::max()) {
+    shared.WatchForHang(job, shared.limits.hangs_after);
+  }
   const bool wake = shared.MustWake();
   // Whoever wakes shall not wait for the lock.
   lock.unlock();
@@ -293,8 +346,9 @@ WorkerPool::Counts WorkerPool::counts() const {
   std::unique_lock lock(shared_->mutex);
   return {.threads = shared_->threads,
           .idle = shared_->idle,
-          .queued = shared_->queued,
-          .running = shared_->running};
+          .queued = shared_->lanes.queued(),
+          .running = shared_->lanes.running(),
+          .lost = shared_->lanes.lost()};
 }
 
 }  // namespace gantry::os

@@ -4,8 +4,13 @@
 // coroutine waits for such a call without holding up its loop.
 //
 // Nobody gets all of the threads. Calls are made for somebody (an account) or for
-// nobody; those of each wait in a queue of their own, of which there is a limit, and so
-// many threads at most work for one account. Where several have calls waiting, they take turns.
+// nobody; those of each wait in a lane of their own, and so many threads at most work for one
+// account (worker_lanes.h).
+//
+// A thread whose call takes long is not waited for: while somebody else waits, another one takes
+// its place (`PoolLimits::most_threads`). When the call returns, the thread takes up its place
+// again where that is free, or else ends. A call that has not returned at its `hangs_at` is
+// lost: it is told to `PoolLimits::on_lost` and counted.
 #pragma once
 
 #include <coroutine>
@@ -23,49 +28,16 @@
 #include "core/os/account.h"
 #include "core/os/co.h"
 #include "core/os/loop.h"
+#include "core/os/worker_lanes.h"
 
 namespace gantry::os {
 
-/// Whether a call may be refused for want of room. What must not be follows from something
-/// that has a limit of its own.
-enum class Refusable { kYes, kNo };
-
 namespace internal {
-
-/// A call on its way through the pool; lives in the frame of who waits for it.
-class PoolJob {
- public:
-  PoolJob() = default;
-  PoolJob(const PoolJob&) = delete;
-  PoolJob& operator=(const PoolJob&) = delete;
-
-  /// Makes the call. Thread: blocking pool.
-  virtual void Execute() noexcept = 0;
-  /// Sets the outcome of a call that was not made.
-  virtual void Fail(Error error) = 0;
-
-  std::coroutine_handle<> waiter;
-  /// For whom; null: for nobody.
-  AccountPtr account;
-  Refusable refusable = Refusable::kYes;
-
- protected:
-  ~PoolJob() = default;
-};
 
 /// `<function> threw: <what>` for the exception that is being handled.
 Error DescribeCurrentException();
 
 }  // namespace internal
-
-struct PoolLimits {
-  int threads = 1;
-  /// Calls that wait, of all.
-  size_t queued = 0;
-  /// Of these, for one account. One thread at least is left to the others.
-  int threads_of_one = 256;
-  size_t queued_of_one = SIZE_MAX;
-};
 
 /// Threads start when there is work, up to a maximum, with all signals blocked
 /// and stacks of 256 KiB; one that had no work for ten seconds ends.
@@ -95,14 +67,19 @@ class WorkerPool {
   }
 
   /// The same on behalf of `account`, not of whom the caller works for. So does the caller from
-  /// then on.
+  /// then on. Errors: UNAVAILABLE, too, where the account's calls hang.
+  template <class F>
+  Task<std::invoke_result_t<F&>> RunFor(AccountPtr account, F function, CallTerms terms) {
+    Job<F> job(*this, std::move(function));
+    job.account = std::move(account);
+    job.terms = std::move(terms);
+    co_return co_await job;
+  }
+
   template <class F>
   Task<std::invoke_result_t<F&>> RunFor(AccountPtr account, F function,
                                         Refusable refusable = Refusable::kYes) {
-    Job<F> job(*this, std::move(function));
-    job.account = std::move(account);
-    job.refusable = refusable;
-    co_return co_await job;
+    return RunFor(std::move(account), std::move(function), CallTerms{.refusable = refusable});
   }
 
   /// For `gantryctl` and tests.
@@ -112,6 +89,8 @@ class WorkerPool {
     size_t queued = 0;
     /// Calls that threads work on.
     size_t running = 0;
+    /// Of these, those that hang.
+    size_t lost = 0;
   };
 
   Counts counts() const;
@@ -124,7 +103,8 @@ class WorkerPool {
    public:
     using Outcome = std::invoke_result_t<F&>;
 
-    Job(WorkerPool& pool, F function) : pool_(pool), function_(std::move(function)) {}
+    Job(WorkerPool& pool, F function)
+        : pool_(pool), loop_(pool.loop_), function_(std::move(function)) {}
 
     bool await_ready() const noexcept { return false; }
 
@@ -139,6 +119,8 @@ class WorkerPool {
     }
 
     Outcome await_resume() {
+      // The pool may have gone.
+      loop_.Cancel(hang_timer);
       // Resumed by `Execute` or `Fail`, which set it.
       return std::move(*outcome_);  // NOLINT(bugprone-unchecked-optional-access)
     }
@@ -156,13 +138,16 @@ class WorkerPool {
 
    private:
     WorkerPool& pool_;
+    Loop& loop_;
     F function_;
     std::optional<Outcome> outcome_;
   };
 
   Status Submit(internal::PoolJob& job);
 
-  std::unique_ptr<Shared> shared_;
+  Loop& loop_;
+  /// Timers of the loop may outlive the pool.
+  std::shared_ptr<Shared> shared_;
 };
 
 }  // namespace gantry::os

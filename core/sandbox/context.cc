@@ -44,7 +44,8 @@ std::map<std::string, uint64_t> Counters::All() const {
 Context::Context(const Services& services, ContextOptions options)
     : services_(services),
       options_(std::move(options)),
-      watches_(std::make_shared<os::Account>(options_.id.str())) {
+      account_(options_.account ? options_.account
+                                : std::make_shared<os::Account>(options_.backend)) {
   *stored_ = options_.stored;
 }
 
@@ -152,8 +153,10 @@ Result<std::unique_ptr<Watch>> Context::WatchReadable(int fd, std::function<void
   if (fd < 0 || !ready) {
     return Fail(Code::kInvalidArgument, "watch descriptor {}: no descriptor or no callback", fd);
   }
-  return WatchOnPool(services_.loop, services_.pool, {options_.backend, options_.account, watches_},
-                     fd, std::move(ready));
+  const std::string& whose = options_.id.empty() ? options_.backend : options_.id.str();
+  return WatchOnPool(services_.loop, services_.pool,
+                     {options_.backend, account_, Format("watch of '{}'", whose)}, fd,
+                     std::move(ready));
 }
 
 Result<std::string> Context::StoredName(std::string_view name) const {

@@ -118,8 +118,8 @@ class Context final : public SandboxContext {
   /// Loop only.
   std::vector<os::ProcessId> spawned_;
   std::atomic<bool> ended_ = false;
-  /// Its watches have workers beside those of its calls, which may wait for what a watch tells.
-  const os::AccountPtr watches_;
+  /// Of its watches' calls; of a sandbox, that of all its calls.
+  const os::AccountPtr account_;
 };
 
 }  // namespace gantry::sandbox

@@ -51,10 +51,7 @@ Status RunCallback(State& state) {
     }
     state.running = std::this_thread::get_id();
   }
-  {
-    const os::Charged charged(state.owner.account);
-    state.ready();
-  }
+  state.ready();
   const std::lock_guard lock(state.mutex);
   state.running.reset();
   state.idle.notify_all();
@@ -63,7 +60,10 @@ Status RunCallback(State& state) {
 
 os::Task<void> RunOnPool(std::shared_ptr<State> state) {
   const Status ran = co_await state->pool.RunFor(
-      state->owner.turns, [state] { return RunCallback(*state); }, os::Refusable::kNo);
+      state->owner.account, [state] { return RunCallback(*state); },
+      os::CallTerms{.refusable = os::Refusable::kNo,
+                    .kind = os::CallKind::kWatch,
+                    .what = state->owner.what});
   if (!ran) {
     LogError({{"backend", state->owner.backend}}, "watch of backend '{}': {}", state->owner.backend,
              ran.error().message);

@@ -20,10 +20,10 @@ namespace gantry::sandbox {
 struct WatchOwner {
   /// For the log.
   std::string backend;
-  /// What its calls cost goes there. Null: to nobody.
+  /// Who takes turns at the workers for it, and what its calls cost. Null: nobody.
   os::AccountPtr account{};
-  /// Whose turn it takes at the workers. Null: nobody's.
-  os::AccountPtr turns{};
+  /// For who is told that a call of it hangs.
+  std::string what{};
 };
 
 /// Starts a watch. Thread: any but the loop's.

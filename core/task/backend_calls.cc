@@ -26,16 +26,44 @@ os::WorkerPool& BackendCalls::PoolOf(const std::string& backend) {
   }
   std::unique_ptr<os::WorkerPool>& pool = pools_[backend];
   if (!pool) {
-    pool =
-        std::make_unique<os::WorkerPool>(parts_.services.loop, PoolLimitsOf(parts_.config.limits));
+    os::PoolLimits limits = PoolLimitsOf(parts_.config.limits, parts_.overdue_after);
+    // Clamped here, so that what is added leaves as many to the others.
+    limits.threads_of_one = std::clamp(limits.threads_of_one, 1, std::max(limits.threads - 1, 1));
+    limits.more_for_short = 1;
+    limits.more_for_watches = 1;
+    limits.threads += limits.more_for_short + limits.more_for_watches;
+    limits.most_threads += limits.more_for_short + limits.more_for_watches;
+    limits.on_lost = [this, backend](const std::string& what) {
+      LogError({{"backend", backend}}, "a worker is lost in {}: {} of backend '{}' are now", what,
+               LostOf(backend), backend);
+      parts_.counters.Add(backend + ".workers_lost", 1);
+    };
+    pool = std::make_unique<os::WorkerPool>(parts_.services.loop, std::move(limits));
   }
   return *pool;
 }
 
+size_t BackendCalls::LostOf(const std::string& backend) const {
+  const auto found = pools_.find(backend);
+  return found == pools_.end() ? 0 : found->second->counts().lost;
+}
+
+size_t BackendCalls::lost() const {
+  size_t sum = parts_.services.pool.counts().lost + (streams_ ? streams_->counts().lost : 0);
+  for (const auto& [backend, pool] : pools_) {
+    sum += pool->counts().lost;
+  }
+  return sum;
+}
+
 os::WorkerPool& BackendCalls::StreamPool() {
   if (!streams_) {
-    os::PoolLimits limits = PoolLimitsOf(parts_.config.limits);
+    os::PoolLimits limits = PoolLimitsOf(parts_.config.limits, parts_.overdue_after);
     limits.threads *= kStreamThreads;
+    limits.most_threads *= kStreamThreads;
+    limits.on_lost = [](const std::string& what) {
+      LogError("a worker for streams is lost in {}", what);
+    };
     streams_ = std::make_unique<os::WorkerPool>(parts_.services.loop, limits);
   }
   return *streams_;
@@ -59,6 +87,18 @@ void BackendCalls::Remove(ByGroup<T>& all, const std::string& address,
 BackendCalls::Name BackendCalls::NameOf(const SandboxEntry& entry, std::string_view verb,
                                         std::string_view object) {
   return {entry.backend_name, entry.address, Format("{} '{}'", verb, object), entry.account};
+}
+
+os::CallTerms BackendCalls::TermsOf(const Name& name, Deadline deadline, os::Refusable refusable,
+                                    os::CallKind kind) const {
+  os::CallTerms terms;
+  terms.refusable = refusable;
+  terms.kind = kind;
+  terms.what = name.what;
+  if (deadline != sandbox::CallDeadline::kNone) {
+    terms.hangs_at = deadline + parts_.overdue_after;
+  }
+  return terms;
 }
 
 os::Duration BackendCalls::UntilOverdue(Deadline deadline) const {

@@ -10,12 +10,18 @@
 // DEADLINE_EXCEEDED once the limit of his own call has passed, with the backend's name. The call
 // itself goes on, and what waits for it goes on when it returns: a backend's
 // object gets one call at a time, whatever the callers were told.
+//
+// Such a call's worker is lost, and another takes its place; it is not lost to its sandbox,
+// which has that many less. Where none is left to it, its calls are refused with UNAVAILABLE. Two
+// workers more are for what must not wait behind calls that hang: one for short calls of the
+// sandbox (signals, figures, ends), one for what its backend watches.
 #pragma once
 
 #include <chrono>
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -64,11 +70,13 @@ class BackendCalls {
   /// Calls `function` on a worker of the backend.
   template <class F>
   os::Task<std::invoke_result_t<F&>> Run(Name name, Deadline deadline, F function,
-                                         os::Refusable refusable = os::Refusable::kYes) {
+                                         os::Refusable refusable = os::Refusable::kYes,
+                                         os::CallKind kind = os::CallKind::kLong) {
     os::WorkerPool& pool = PoolOf(name.backend);
     const std::string backend = name.backend;
     const std::string what = name.what;
     os::AccountPtr account = name.account;
+    os::CallTerms terms = TermsOf(name, deadline, refusable, kind);
     const Ticket ticket(*this, std::move(name), deadline);
     co_return co_await pool.RunFor(
         std::move(account),
@@ -76,23 +84,34 @@ class BackendCalls {
           const StrayCheck check(backend, what);
           return function();
         },
-        refusable);
+        std::move(terms));
   }
 
-  /// `function(call)`, by the call's deadline; `verb` as in "start".
+  /// `function(call)`, by the call's deadline; `verb` as in "start". Without a `kind` it is a
+  /// short one if it must not be refused: signals, and what ends something.
   template <class F>
   os::Task<std::invoke_result_t<F&, const BackendCall&>> Run(
       std::string_view verb, BackendCall call, F function,
-      os::Refusable refusable = os::Refusable::kYes) {
+      os::Refusable refusable = os::Refusable::kYes, std::optional<os::CallKind> kind = {}) {
     const BackendCall kept = std::move(call);
     Name name = kept.entry ? NameOf(*kept.entry, verb, kept.whose) : Name();
+    if (refusable == os::Refusable::kNo && !kind) {
+      kind = os::CallKind::kShort;
+      // Who asks can ask again: no more than one of them shall hang.
+      refusable = os::Refusable::kUnlessHung;
+    }
     co_return co_await Run(
-        std::move(name), kept.deadline, [&kept, &function] { return function(kept); }, refusable);
+        std::move(name), kept.deadline, [&kept, &function] { return function(kept); }, refusable,
+        kind.value_or(os::CallKind::kLong));
   }
 
   /// How many calls, of backends and of what has to do with streams, run or wait for a
   /// worker.
   size_t under_way() const;
+
+  /// Workers of that backend, and of all kinds, whose calls hang.
+  size_t LostOf(const std::string& backend) const;
+  size_t lost() const;
 
   /// Of a call of that sandbox, or of a container in it; `verb` as in "start".
   static Name NameOf(const SandboxEntry& entry, std::string_view verb, std::string_view object);
@@ -170,6 +189,8 @@ class BackendCalls {
     std::list<Ticket*>::iterator here_;
   };
 
+  os::CallTerms TermsOf(const Name& name, Deadline deadline, os::Refusable refusable,
+                        os::CallKind kind) const;
   /// When a backend that keeps to `deadline` has had time to say so.
   os::Duration UntilOverdue(Deadline deadline) const;
   /// A call that hangs in that group's sandbox; null: none.

@@ -258,9 +258,12 @@ os::Task<Result<wire::Empty>> Service::ResizePty(const CallContext& call,
       BackendCall(*container, process.get()).By(DeadlineOf(call, parts_.config.timeouts.kill));
   Status status = Fail(Code::kUnimplemented, "no backend");
   if (target.process) {
-    status = co_await calls_.Run("resize", std::move(target), [size](const BackendCall& backend) {
-      return backend.OnProcess([&](gantry::Process& object) { return object.Resize(size); });
-    });
+    status = co_await calls_.Run(
+        "resize", std::move(target),
+        [size](const BackendCall& backend) {
+          return backend.OnProcess([&](gantry::Process& object) { return object.Resize(size); });
+        },
+        os::Refusable::kYes, os::CallKind::kShort);
   }
   if (LeftOut(status)) {
     status = process->io ? process->io->Resize(size) : Status();
@@ -284,10 +287,12 @@ os::Task<Result<wire::Empty>> Service::CloseIO(const CallContext& call,
   BackendCall target =
       BackendCall(*container, process.get()).By(DeadlineOf(call, parts_.config.timeouts.kill));
   if (target.process && process->state != State::kStopped) {
-    const Status status =
-        co_await calls_.Run("close stdin of", std::move(target), [](const BackendCall& backend) {
+    const Status status = co_await calls_.Run(
+        "close stdin of", std::move(target),
+        [](const BackendCall& backend) {
           return backend.OnProcess([](gantry::Process& object) { return object.CloseStdin(); });
-        });
+        },
+        os::Refusable::kYes, os::CallKind::kShort);
     if (!status && !LeftOut(status)) {
       co_return std::unexpected(status.error());
     }

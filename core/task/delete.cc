@@ -189,7 +189,7 @@ os::Task<void> Service::FreeBackend(const Container& container,
                     }
                     return {};
                   },
-                  os::Refusable::kNo),
+                  os::Refusable::kNo, os::CallKind::kShort),
               "they then end here");
 }
 

@@ -28,12 +28,24 @@ struct BackendRef {
   SandboxBackend* backend = nullptr;
 };
 
-/// Of the workers, and of those of each backend.
-inline os::PoolLimits PoolLimitsOf(const config::Limits& limits) {
+/// How long after its deadline a backend's call counts as one that hangs.
+inline constexpr std::chrono::milliseconds kOverdueAfter = std::chrono::seconds(3);
+
+/// Of the workers, and of those of each backend. `grace`: a call that takes longer keeps nobody
+/// else waiting.
+inline os::PoolLimits PoolLimitsOf(const config::Limits& limits,
+                                   std::chrono::milliseconds grace = kOverdueAfter) {
+  /// So many times as many threads there are where calls take long.
+  constexpr int kMostTimes = 4;
+  /// What has no limit of its own: files, mounts, checkpoints.
+  constexpr std::chrono::minutes kHangsAfter(10);
   return {.threads = limits.worker_threads,
           .queued = limits.max_queued_calls,
           .threads_of_one = limits.max_workers_per_sandbox,
-          .queued_of_one = limits.max_queued_calls_per_sandbox};
+          .queued_of_one = limits.max_queued_calls_per_sandbox,
+          .most_threads = kMostTimes * limits.worker_threads,
+          .slow_after = grace,
+          .hangs_after = kHangsAfter};
 }
 
 struct Parts {
@@ -47,8 +59,7 @@ struct Parts {
   std::function<Result<BackendRef>(std::string_view name)> find_backend;
   /// Why the configuration could not be used; then nothing new is created.
   std::string config_error;
-  /// How long after its deadline a backend's call counts as one that hangs.
-  std::chrono::milliseconds overdue_after = std::chrono::seconds(3);
+  std::chrono::milliseconds overdue_after = kOverdueAfter;
 };
 
 }  // namespace gantry::task

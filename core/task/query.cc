@@ -115,7 +115,8 @@ os::Task<Result<pb::PidsResponse>> Service::Pids(const CallContext& call, pb::Pi
     Result<std::vector<ProcessInfo>> listed = co_await calls_.Run(
         "list processes of",
         BackendCall(*container).By(DeadlineOf(call, parts_.config.timeouts.pause)),
-        [](const BackendCall& backend) { return ListProcesses(backend); });
+        [](const BackendCall& backend) { return ListProcesses(backend); }, os::Refusable::kYes,
+        os::CallKind::kShort);
     if (!listed && container->init->pid == 0) {
       co_return std::unexpected(std::move(listed).error());
     }
@@ -164,7 +165,8 @@ os::Task<Result<pb::StatsResponse>> Service::Stats(const CallContext& call,
               return stats;
             }
             return stats::ReadMetrics(backend.cgroup);
-          }));
+          },
+          os::Refusable::kYes, os::CallKind::kShort));
   pb::StatsResponse response;
   response.mutable_stats()->set_type_url(rpc::CleanText(value.type_url));
   response.mutable_stats()->set_value(value.value);

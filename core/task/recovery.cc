@@ -355,7 +355,7 @@ os::Task<void> Service::LookWhetherStarted(ContainerPtr container) {
       [](const BackendCall& call) -> Result<bool> {
         return call.OnContainer([](gantry::Container& object) { return object.HasStarted(); });
       },
-      os::Refusable::kNo);
+      os::Refusable::kNo, os::CallKind::kLong);
   if (!started) {
     LogWarning({{"id", container->id.str()}}, "whether it has started: {}; its record says no",
                started.error().message);

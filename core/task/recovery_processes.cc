@@ -122,8 +122,9 @@ os::Task<Status> Service::RecoverExecBackend(ContainerPtr container, TaskProcess
   Shortage shortage(parts_.services.loop);
   Status failed;
   do {
-    Result<std::unique_ptr<Process>> recovered = co_await calls_.Run(
-        "recover exec in", BackendCall(*container).By(deadline), recover, os::Refusable::kNo);
+    Result<std::unique_ptr<Process>> recovered =
+        co_await calls_.Run("recover exec in", BackendCall(*container).By(deadline), recover,
+                            os::Refusable::kNo, os::CallKind::kLong);
     if (recovered) {
       exec->backend = *std::move(recovered);
       co_return Status();

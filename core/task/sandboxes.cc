@@ -155,7 +155,7 @@ os::Task<Status> Sandboxes::Close(const std::string& address, SandboxEntryPtr en
         entry->context->End();
         return status;
       },
-      os::Refusable::kNo);
+      os::Refusable::kNo, os::CallKind::kShort);
   EndForgotten(*entry);
   entry->context->DropAll();
   co_return ended;

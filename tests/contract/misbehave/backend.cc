@@ -7,10 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <limits>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gantry/plugin.h>
 
@@ -22,6 +25,7 @@ namespace {
 
 constexpr std::chrono::seconds kEndLimit(10);
 constexpr size_t kHuge = size_t{8} << 20;
+constexpr size_t kWatches = 4;
 
 SpawnRequest Sleep(const char* seconds, std::string tag = "") {
   SpawnRequest request;
@@ -89,6 +93,7 @@ class Box final : public Container {
       context_.UseStateDirs({"/", "", "..", "/etc", "/tmp/../etc/x", std::string("/a/b\0c", 6)});
       return {};
     }
+    GANTRY_CHECK_OK(StartWatches());
     GANTRY_TRY(process_, sandbox_.Spawn(Sleep("31536000", "init")));
     return context_.init().Bind(process_);
   }
@@ -152,10 +157,29 @@ class Box final : public Container {
   }
 
  private:
+  /// Each has something to tell, and tells it until the gate is opened.
+  Status StartWatches() {
+    for (size_t i = 0; i < (mischief_.mode == "watch" ? kWatches : 0); ++i) {
+      std::array<int, 2> ends{};
+      if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+        return FailErrno(errno, "make a pipe");
+      }
+      // Without a writer its end can be read for ever.
+      const UniqueFd writer(ends[1]);
+      const UniqueFd& reader = readers_.emplace_back(ends[0]);
+      GANTRY_TRY(auto watch,
+                 sandbox_.WatchReadable(reader.get(), [this] { mischief_.AwaitGate(); }));
+      watches_.push_back(std::move(watch));
+    }
+    return {};
+  }
+
   const Mischief mischief_;
   SandboxContext& sandbox_;
   ContainerContext& context_;
   std::shared_ptr<HostProcess> process_;
+  std::vector<UniqueFd> readers_;
+  std::vector<std::unique_ptr<Watch>> watches_;
 };
 
 class Pod final : public Sandbox {

@@ -17,7 +17,7 @@ void Mischief::AwaitGate() const {
 }
 
 void Mischief::Enter(std::string_view call) const {
-  if (Is("block", call)) {
+  if (Is("block", call) || Is("watch", call)) {
     AwaitGate();
   } else if (Is("throw", call)) {
     throw std::runtime_error("out of luck in " + std::string(call));

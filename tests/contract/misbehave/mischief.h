@@ -12,7 +12,8 @@
 namespace gantry::misbehave {
 
 struct Mischief {
-  /// "block", "throw", "throw-int", "garbage", "late", "forget".
+  /// "block", "throw", "throw-int", "garbage", "late", "forget"; "watch": blocks, and so do its
+  /// watches.
   std::string mode;
   /// The call, "CreateSandbox" for example.
   std::string in;

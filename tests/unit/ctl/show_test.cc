@@ -184,6 +184,23 @@ TEST(Status, ShowsWhatEnginesCrashOf) {
   EXPECT_EQ((*json)["left_out"].Items()->size(), 1U);
 }
 
+TEST(Status, ShowsLostWorkers) {
+  v1::StatusResponse status;
+  status.set_lost_workers(5);
+  v1::BackendStatus& backend = *status.add_backends();
+  backend.set_name("runc");
+  backend.set_lost_workers(4);
+  const std::string text = StatusText(status, {}, kNow);
+  EXPECT_THAT(text, HasSubstr("workers     5 lost\n"));
+  EXPECT_THAT(text, HasSubstr("BACKEND  VERSION  SANDBOXES  LOST  FILE  ERROR\n"
+                              "runc     -        0          4     -     -\n"));
+  const auto json = oci::Json::Parse(StatusJson(status, {}), "status");
+  ASSERT_TRUE(json.has_value());
+  uint64_t lost = 0;
+  EXPECT_TRUE((*json)["lost_workers"].Read(lost).has_value());
+  EXPECT_EQ(lost, 5U);
+}
+
 TEST(Status, ShowsWhatTheKeeperSays) {
   link::KeeperStatus keeper;
   keeper.keeper_pid = 4711;
