@@ -10,6 +10,7 @@
 
 #include "core/log/log.h"
 #include "core/os/ask.h"
+#include "core/sandbox/call_processes.h"
 #include "core/sandbox/check.h"
 #include "core/sandbox/watches.h"
 
@@ -91,13 +92,22 @@ std::vector<os::ProcessId> Context::Running() const {
 
 ProcessResult Context::Spawn(SpawnRequest request) {
   GANTRY_CHECK_OK(CheckLive("Spawn"));
+  const std::shared_ptr<CallProcesses> call = CallProcesses::Current();
+  if (call) {
+    GANTRY_CHECK_OK(call->Check());
+  }
   if (!request.tag.empty()) {
     request.tag = options_.store_prefix + "/" + request.tag;
   }
   // The request is handed over by pointer because a coroutine's function object
   // is kept, and may be moved, until it has run.
   auto kept = std::make_shared<SpawnRequest>(std::move(request));
-  return Upcast(os::Ask(services_.loop, [this, kept] { return SpawnOnLoop(kept); }));
+  ProcessResult spawned =
+      Upcast(os::Ask(services_.loop, [this, kept] { return SpawnOnLoop(kept); }));
+  if (spawned && call) {
+    call->Add({(*spawned)->pid().value, (*spawned)->start_time()});
+  }
+  return spawned;
 }
 
 ProcessResult Context::Adopt(HostPid pid) { return Recover(pid, 0); }

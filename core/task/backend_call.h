@@ -16,6 +16,7 @@
 #include "core/plugin/guard.h"
 #include "core/rpc/method_table.h"
 #include "core/sandbox/call_deadline.h"
+#include "core/sandbox/call_processes.h"
 #include "core/task/container.h"
 
 namespace gantry::task {
@@ -49,6 +50,12 @@ struct BackendCall {
     return std::move(*this);
   }
 
+  /// What it spawns can be ended, and then the call is not made any more.
+  BackendCall SpawningFor(std::shared_ptr<sandbox::CallProcesses> call) && {
+    spawned = std::move(call);
+    return std::move(*this);
+  }
+
   /// `function(*container)`; exceptions are errors.
   template <class F>
   std::invoke_result_t<F, gantry::Container&> OnContainer(F&& function) const {
@@ -71,6 +78,8 @@ struct BackendCall {
   /// "c1", or "c1/e1" for an exec.
   std::string whose;
   Deadline deadline = sandbox::CallDeadline::kNone;
+  /// Null: nobody asks.
+  std::shared_ptr<sandbox::CallProcesses> spawned;
 
  private:
   template <class T, class F>
@@ -78,7 +87,11 @@ struct BackendCall {
     if (!entry || object == nullptr) {
       return Fail(Code::kUnavailable, "its backend is not there: unavailable");
     }
+    if (spawned) {
+      GANTRY_CHECK_OK(spawned->Check());
+    }
     const sandbox::CallDeadline limit(deadline);
+    const sandbox::CallProcesses::Scope scope(spawned);
     return plugin::GuardedCall(entry->backend_name,
                                [&] { return std::forward<F>(function)(*object); });
   }

@@ -3,6 +3,8 @@
 
 #include <chrono>
 
+#include <gantry/format.h>
+
 #include "core/sandbox/retired.h"
 #include "core/task/contexts.h"
 #include "core/task/stdio_host.h"
@@ -41,6 +43,12 @@ void TaskProcess::SetGone() {
   gone = true;
   for (os::OneShot<void>& wait : waits) {
     wait.Set();
+  }
+}
+
+void TaskProcess::CutStartShort() {
+  if (starting) {
+    starting->End(Format("container {} init process is not running", container.id.str()));
   }
 }
 

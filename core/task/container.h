@@ -29,6 +29,7 @@
 #include "core/os/cgroup.h"
 #include "core/os/co.h"
 #include "core/os/oom_watch.h"
+#include "core/sandbox/call_processes.h"
 #include "core/store/record.h"
 #include "core/task/instances.h"
 #include "core/task/record_file.h"
@@ -75,6 +76,8 @@ struct TaskProcess {
   void SetExited();
   /// It is not there any more: wakes who waits, also without an end.
   void SetGone();
+  /// Its container ends: a start that is under way fails, whatever it hangs in.
+  void CutStartShort();
 
   Container& container;
   const ExecId id;
@@ -94,6 +97,10 @@ struct TaskProcess {
   /// An end that came before the start was published; handled after it.
   std::optional<ExitStatus> early_exit;
   bool start_pending = false;
+  /// What the start that is under way has spawned. Null: none is.
+  std::shared_ptr<sandbox::CallProcesses> starting;
+  /// Of that start, whatever came of it.
+  os::OneShot<void> start_done;
   /// Its start has failed: nothing comes out of its streams, whoever may hold them.
   bool never_ran = false;
   /// CloseIO came, perhaps before the streams were open.

@@ -220,6 +220,9 @@ os::Task<Status> Service::Remove(ContainerPtr container, std::optional<Deadline>
         },
         os::Refusable::kNo));
   }
+  for (const auto& [id, exec] : container->execs) {
+    exec->CutStartShort();
+  }
   container->oom.reset();
   // What is left in there may hold the streams.
   GANTRY_CO_CHECK_OK(co_await RemoveMadeCgroup(*container, by));

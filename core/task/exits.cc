@@ -3,9 +3,9 @@
 // How the end of a process becomes known to containerd.
 //
 // It comes from the keeper (a bound host process) or from the backend. Then, in
-// this order: a start that is not published yet is waited for; for an init, its
-// execs' ends go first and a last look is taken whether memory ran out; the
-// state goes on record; a client that reads is given the time to read the rest;
+// this order: a start that is not published yet is waited for; for an init, the starts
+// of execs that are under way are cut short, execs' ends go first and a last look is taken whether
+// memory ran out; the state goes on record; a client that reads is given the time to read the rest;
 // then, in one go, the event is queued, the keeper told that the end is known, and
 // Wait answered. That an end of which the keeper does not know is out goes on record last.
 #include <algorithm>
@@ -22,6 +22,9 @@ namespace {
 /// How long an init's end waits for those of its execs: they die with it, so
 /// only a broken backend takes this long.
 constexpr auto kExecsEndLimit = std::chrono::seconds(10);
+
+/// How long it waits for their starts that are under way, which then are cut short.
+constexpr auto kStartsEndLimit = std::chrono::seconds(1);
 
 /// Between two looks whether a client has read the last output; doubled each time.
 constexpr auto kFirstLook = std::chrono::microseconds(200);
@@ -195,6 +198,23 @@ void Service::FinishExit(TaskProcess& process) {
       "exited with {}", process.exit->status);
 }
 
+/// Starts of execs that are under way come to their end, or are brought to it.
+os::Task<void> Service::EndStarts(ContainerPtr container) {
+  const auto execs = container->execs;
+  const Deadline until = DeadlineIn(kStartsEndLimit);
+  for (const auto& [id, exec] : execs) {
+    if (!exec->starting) {
+      continue;
+    }
+    // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): another start may come.
+    const os::OneShot<void> done = exec->start_done;
+    const os::Duration left = until - sandbox::CallDeadline::Clock::now();
+    if (left <= os::Duration::zero() || !co_await done.WaitFor(parts_.services.loop, left)) {
+      exec->CutStartShort();
+    }
+  }
+}
+
 /// Without a pid namespace of its own the kernel does not end what is left.
 os::Task<void> Service::EndExecsFirst(ContainerPtr container) {
   if (!container->private_pids && !container->cgroup.empty()) {
@@ -204,6 +224,7 @@ os::Task<void> Service::EndExecsFirst(ContainerPtr container) {
                  killed.error().message);
     }
   }
+  co_await EndStarts(container);
   const auto execs = container->execs;
   const Deadline until = DeadlineIn(kExecsEndLimit);
   for (const auto& [id, exec] : execs) {

@@ -206,6 +206,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   void OnOutOfMemory(Container& container) override;
   void TellOutOfMemory(const Container& container);
   os::Task<void> HandleExit(ContainerPtr container, TaskProcessPtr process);
+  os::Task<void> EndStarts(ContainerPtr container);
   os::Task<void> EndExecsFirst(ContainerPtr container);
   os::Task<void> AwaitReader(TaskProcessPtr process);
   void FinishExit(TaskProcess& process);

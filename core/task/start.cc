@@ -113,7 +113,12 @@ os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, T
     GANTRY_CO_CHECK_OK(
         CheckLegal(Operation::kStart, exec->state, Format("exec '{}'", exec->id.str())));
     exec->start_pending = true;
-    if (Status started = co_await RunExec(container, exec, deadline); !started) {
+    exec->starting = std::make_shared<sandbox::CallProcesses>();
+    exec->start_done = {};
+    Status started = co_await RunExec(container, exec, deadline);
+    exec->starting = nullptr;
+    exec->start_done.Set();
+    if (!started) {
       // It counts as ended: Wait returns, Delete succeeds.
       exec->start_pending = false;
       exec->early_exit.reset();
@@ -146,17 +151,22 @@ os::Task<Status> Service::RunExec(ContainerPtr container, TaskProcessPtr exec, D
   request.process_json = exec->spec_json;
   request.terminal = exec->stdio.terminal;
   GANTRY_CO_TRY(exec->backend,
-                co_await calls_.Run("exec in", BackendCall(*container).By(deadline),
-                                    [&](const BackendCall& prepare) {
-                                      return prepare.OnContainer([&](gantry::Container& object) {
-                                        return object.Exec(request, *exec->context);
-                                      });
-                                    }));
+                co_await calls_.Run(
+                    "exec in", BackendCall(*container).By(deadline).SpawningFor(exec->starting),
+                    [&](const BackendCall& prepare) {
+                      return prepare.OnContainer([&](gantry::Container& object) {
+                        return object.Exec(request, *exec->context);
+                      });
+                    }));
   GANTRY_CO_CHECK_OK(co_await calls_.Run(
-      "start", BackendCall(*container, exec.get()).By(deadline), [](const BackendCall& start) {
+      "start", BackendCall(*container, exec.get()).By(deadline).SpawningFor(exec->starting),
+      [](const BackendCall& start) {
         return start.OnProcess([](gantry::Process& object) { return object.Start(); });
       }));
-  exec->io->Started();
+  if (exec->io) {
+    // Else its container was removed meanwhile, and its streams with it.
+    exec->io->Started();
+  }
   exec->state = State::kRunning;
   if (Status saved = co_await Save(*container); !saved) {
     LogError({{"id", container->id.str()}, {"exec", exec->id.str()}}, "record the start: {}",

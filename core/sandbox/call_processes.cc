@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/sandbox/call_processes.h"
+
+#include <utility>
+
+#include <gantry/pidfd.h>
+
+#include "core/os/process.h"
+
+namespace gantry::sandbox {
+namespace {
+
+thread_local std::shared_ptr<CallProcesses> current_call;
+
+void EndProcessOfCall(const os::ProcessId& process) {
+  // The identity is looked at once the descriptor is open.
+  if (const Result<UniqueFd> pidfd = os::OpenPidfd(process)) {
+    KillGroup(*pidfd);
+    // One that leads no group.
+    KillProcess(*pidfd);
+  }
+}
+
+}  // namespace
+
+CallProcesses::Scope::Scope(std::shared_ptr<CallProcesses> call)
+    : before_(std::exchange(current_call, std::move(call))) {}
+
+CallProcesses::Scope::~Scope() { current_call = std::move(before_); }
+
+const std::shared_ptr<CallProcesses>& CallProcesses::Current() { return current_call; }
+
+void CallProcesses::End(std::string reason) {
+  const std::lock_guard lock(mutex_);
+  ended_ = std::move(reason);
+  for (const os::ProcessId& process : processes_) {
+    EndProcessOfCall(process);
+  }
+}
+
+Status CallProcesses::Check() const {
+  const std::lock_guard lock(mutex_);
+  return ended_.empty() ? Status() : Fail(Code::kFailedPrecondition, "{}", ended_);
+}
+
+void CallProcesses::Add(const os::ProcessId& process) {
+  const std::lock_guard lock(mutex_);
+  processes_.push_back(process);
+  if (!ended_.empty()) {
+    EndProcessOfCall(process);
+  }
+}
+
+}  // namespace gantry::sandbox

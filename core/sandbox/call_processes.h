@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a backend spawns in one of its calls, so that the call can be cut short: a runtime that
+// hangs is not waited for when its container has ended. The core sets it around the call, and
+// `SandboxContext::Spawn` tells it (as with call_deadline.h), so no call of the SDK has to carry
+// it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <gantry/error.h>
+
+#include "core/os/process_id.h"
+
+namespace gantry::sandbox {
+
+/// Thread: any.
+class CallProcesses {
+ public:
+  /// What this thread spawns as long as it lives belongs to `call` (null: to none); then to the
+  /// one from before again. To be destroyed on the same thread.
+  class Scope {
+   public:
+    explicit Scope(std::shared_ptr<CallProcesses> call);
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    ~Scope();
+
+   private:
+    std::shared_ptr<CallProcesses> before_;
+  };
+
+  /// Of this thread's call; null: there is none.
+  static const std::shared_ptr<CallProcesses>& Current();
+
+  /// Kills them, each with its process group, and those that are spawned later: the call fails
+  /// with what it makes of that. `reason`: "its container has ended". Again: allowed.
+  void End(std::string reason);
+  /// Errors: kFailedPrecondition with the reason, after `End`.
+  Status Check() const;
+  /// It has just been spawned.
+  void Add(const os::ProcessId& process);
+
+ private:
+  /// Guards what follows: spawns come from workers, the end from the loop.
+  mutable std::mutex mutex_;
+  std::vector<os::ProcessId> processes_;
+  std::string ended_;
+};
+
+}  // namespace gantry::sandbox
