@@ -250,8 +250,9 @@ os::Task<Result<wire::Empty>> Service::ResizePty(const CallContext& call,
   if (!process->stdio.terminal) {
     co_return wire::Empty();
   }
-  GANTRY_CO_CHECK_OK(
-      CheckLegal(Operation::kResize, process->state, Format("the terminal of '{}'", request.id())));
+  GANTRY_CO_CHECK_OK(CheckLegal(Operation::kResize,
+                                process->exit ? State::kStopped : process->state,
+                                Format("the terminal of '{}'", request.id())));
   const ConsoleSize size{static_cast<uint16_t>(request.width()),
                          static_cast<uint16_t>(request.height())};
   BackendCall target =
@@ -286,7 +287,7 @@ os::Task<Result<wire::Empty>> Service::CloseIO(const CallContext& call,
   }
   BackendCall target =
       BackendCall(*container, process.get()).By(DeadlineOf(call, parts_.config.timeouts.kill));
-  if (target.process && process->state != State::kStopped) {
+  if (target.process && process->state != State::kStopped && !process->exit) {
     const Status status = co_await calls_.Run(
         "close stdin of", std::move(target),
         [](const BackendCall& backend) {

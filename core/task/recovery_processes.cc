@@ -201,7 +201,8 @@ void Service::RepeatExit(const ContainerPtr& container, const TaskProcessPtr& pr
     os::Start(HandleExit(container, process));
     return;
   }
-  process->state = State::kStopped;
+  const bool never_ran = !process->is_init() && process->state == State::kCreated;
+  process->state = never_ran ? State::kCreated : State::kStopped;
   process->SetExited();
 }
 

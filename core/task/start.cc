@@ -110,8 +110,9 @@ os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, T
                      "start exec '{}': container {} init process is not running", exec->id.str(),
                      container->id.str());
     }
-    GANTRY_CO_CHECK_OK(
-        CheckLegal(Operation::kStart, exec->state, Format("exec '{}'", exec->id.str())));
+    // One whose start has failed is not started again.
+    GANTRY_CO_CHECK_OK(CheckLegal(Operation::kStart, exec->exit ? State::kStopped : exec->state,
+                                  Format("exec '{}'", exec->id.str())));
     exec->start_pending = true;
     exec->starting = std::make_shared<sandbox::CallProcesses>();
     exec->start_done = {};
@@ -119,10 +120,11 @@ os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, T
     exec->starting = nullptr;
     exec->start_done.Set();
     if (!started) {
-      // It counts as ended: Wait returns, Delete succeeds.
+      // It has ended, as far as Wait and Delete go; but it is called created, as by containerd's
+      // own shim, and as its users expect of one that never ran.
       exec->start_pending = false;
       exec->early_exit.reset();
-      exec->state = State::kStopped;
+      exec->state = State::kCreated;
       exec->exit = ExitStatus{255, 0};
       exec->pid = 0;
       exec->never_ran = started.error().code != Code::kDeadlineExceeded;

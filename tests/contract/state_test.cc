@@ -298,13 +298,15 @@ TEST_P(States, StoppedExec) {
   EXPECT_CODE(box.Delete("x1"), kNotFound);
 }
 
-TEST_P(States, ExecThatCannotBeRunCountsAsEnded) {
+TEST_P(States, ExecThatCannotBeRunStaysCreatedAndCanBeDeleted) {
   Box& box = Running();
   ASSERT_OK(box.Exec("x1", {"/no/such/program"}));
   const auto started = box.Start("x1");
   EXPECT_FALSE(started.has_value());
   EXPECT_NE(MessageOf(started).find("/no/such/program"), std::string::npos) << MessageOf(started);
   EXPECT_OK(box.Wait("x1"));
+  EXPECT_EQ(Got(box.State("x1")).status(), pb::CREATED);
+  EXPECT_CODE(box.Start("x1"), kFailedPrecondition);
   const auto deleted = box.Delete("x1");
   ASSERT_OK(deleted);
   EXPECT_EQ(deleted->pid(), 0U);

@@ -95,7 +95,7 @@ TEST_F(TaskExec, RefusesIdsAndSpecsThatAreNone) {
   EXPECT_EQ(CodeOf(State("c1/e1")), Code::kNotFound);
 }
 
-TEST_F(TaskExec, CountsAsEndedWhenItsStartFails) {
+TEST_F(TaskExec, IsToldToBeCreatedWhenItsStartFails) {
   Run("c1");
   ASSERT_TRUE(Exec("c1/e1"));
   const uint32_t wait = SendWait("c1/e1");
@@ -103,9 +103,29 @@ TEST_F(TaskExec, CountsAsEndedWhenItsStartFails) {
   const auto started = Start("c1/e1");
   EXPECT_THAT(MessageOf(started), HasSubstr("no such file"));
   EXPECT_TRUE(Take(wait));
+  EXPECT_EQ(State("c1/e1")->status(), pb::CREATED);
+  EXPECT_EQ(CodeOf(Start("c1/e1")), Code::kFailedPrecondition) << "a second time";
+  // Also to whom another engine tells.
+  RestartEngine();
+  EXPECT_EQ(State("c1/e1")->status(), pb::CREATED);
+  EXPECT_EQ(CodeOf(Start("c1/e1", true)), Code::kFailedPrecondition);
+  EXPECT_TRUE(Take(SendWait("c1/e1")));
   const auto deleted = Delete("c1/e1");
   ASSERT_TRUE(deleted) << deleted.error().message;
   EXPECT_EQ(deleted->pid(), 0U);
+  EXPECT_THAT(Events(), ElementsAre("create c1", "start c1", "exec-added c1/e1"));
+}
+
+TEST_F(TaskExec, IsToldToBeCreatedWhenItsContainerEndsFirst) {
+  Run("c1");
+  ASSERT_TRUE(Exec("c1/e1"));
+  ASSERT_TRUE(Exec("c1/e2"));
+  End("c1", 137);
+  for (const char* exec : {"c1/e1", "c1/e2"}) {
+    EXPECT_EQ(CodeOf(Start(exec)), Code::kFailedPrecondition);
+    EXPECT_EQ(State(exec)->status(), pb::CREATED);
+    EXPECT_TRUE(Delete(exec));
+  }
 }
 
 TEST_F(TaskExec, HoldsAnEarlyExitBackUntilItsStartIsPublished) {
