@@ -363,8 +363,15 @@ Result<Record> Read(const std::string& bundle) {
   return record;
 }
 
-Status Write(const Record& record) {
-  return os::WriteFileAtomic(PathOf(record.bundle), Encode(record), 0600);
+Status Write(const Record& record, size_t most) {
+  const std::string path = PathOf(record.bundle);
+  const std::string bytes = Encode(record);
+  if (bytes.size() > most) {
+    return Fail(Code::kResourceExhausted,
+                "write '{}': {} bytes, {} execs among them; {} are read again", path, bytes.size(),
+                record.execs.size(), most);
+  }
+  return os::WriteFileAtomic(path, bytes, 0600);
 }
 
 Status Remove(const std::string& bundle) { return os::RemoveFile(PathOf(bundle)); }

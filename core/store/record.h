@@ -28,8 +28,10 @@ inline constexpr uint32_t kSchema = 2;
 /// The oldest that is read: of the version before.
 inline constexpr uint32_t kOldestSchema = 1;
 inline constexpr std::string_view kFileName = "gantry.record";
-/// Largest record that is read: a thousand execs with an environment each.
+/// Largest record that is written, and that is read: a thousand execs with an environment each.
 inline constexpr size_t kMaxRecordBytes = size_t{16} << 20;
+/// Who adds to a record leaves so much of that to its states, which must never be refused.
+inline constexpr size_t kSpareRecordBytes = size_t{1} << 20;
 
 enum class Kind : uint32_t { kContainer = 0, kSandbox = 1 };
 
@@ -151,9 +153,9 @@ std::string PathOf(std::string_view bundle);
 Result<Record> Read(const std::string& bundle);
 
 /// Replaces the record in `record.bundle`: all of it or nothing.
-/// Errors: kResourceExhausted (ENOSPC) and the like; the old one is then still there.
-/// Blocks: for the file. Thread: workers.
-Status Write(const Record& record);
+/// Errors: kResourceExhausted: more than `most` bytes, ENOSPC and the like; the old one is then
+/// still there. Blocks: for the file. Thread: workers.
+Status Write(const Record& record, size_t most = kMaxRecordBytes);
 
 /// Again: allowed. Blocks: for the file. Thread: workers.
 Status Remove(const std::string& bundle);

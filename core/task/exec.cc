@@ -9,6 +9,16 @@
 
 namespace gantry::task {
 
+/// Large ones take a while: not on the loop.
+os::Task<Result<std::string>> Service::ReadExecSpec(const Container& container,
+                                                    const pb::ExecProcessRequest& request) {
+  co_return co_await parts_.services.pool.RunFor(
+      container.group->account, [&request]() -> Result<std::string> {
+        GANTRY_TRY(const oci::ProcessSpec spec, oci::ParseProcess(request.spec().value()));
+        return oci::WithTerminal(spec.json, request.terminal());
+      });
+}
+
 os::Task<Result<wire::Empty>> Service::Exec(const CallContext& call,
                                             pb::ExecProcessRequest request) {
   const bool replay = call.replay;
@@ -33,9 +43,8 @@ os::Task<Result<wire::Empty>> Service::Exec(const CallContext& call,
                    "(limits.max_execs_per_container)",
                    id.str(), container->id.str(), container->execs.size());
   }
-  GANTRY_CO_TRY(const oci::ProcessSpec spec, oci::ParseProcess(request.spec().value()));
+  GANTRY_CO_TRY(std::string spec_json, co_await ReadExecSpec(*container, request));
   const TaskProcessPtr exec = NewProcess(*container, id);
-  GANTRY_CO_TRY(std::string spec_json, oci::WithTerminal(spec.json, request.terminal()));
   const size_t held = container->group->account->bytes;
   if (held + spec_json.size() > parts_.config.limits.max_bytes_per_sandbox) {
     co_return Fail(Code::kResourceExhausted,
@@ -48,9 +57,12 @@ os::Task<Result<wire::Empty>> Service::Exec(const CallContext& call,
   exec->state = State::kCreated;
   container->execs[id] = exec;
   container->deleted_execs.erase(id);
-  if (Status saved = co_await Save(*container); !saved) {
+  // A record that no engine could read would lose the container.
+  constexpr size_t kMost = store::kMaxRecordBytes - store::kSpareRecordBytes;
+  if (Status saved = co_await Save(*container, kMost); !saved) {
     container->execs.erase(id);
-    co_return std::unexpected(std::move(saved).error());
+    co_return std::unexpected(std::move(saved).error().Within(
+        Format("exec '{}' in container '{}'", id.str(), container->id.str())));
   }
   Publish(events::TaskExecAdded(container->subject(), id));
   co_return wire::Empty();

@@ -13,7 +13,7 @@ Status RecordFile::Write(Shared& shared, const RecordVersion& version) {
   if (std::exchange(shared.inherited, false)) {
     store::RemoveUnfinished(version.record.bundle);
   }
-  GANTRY_CHECK_OK(store::Write(version.record));
+  GANTRY_CHECK_OK(store::Write(version.record, version.most));
   shared.written = version.number;
   return {};
 }

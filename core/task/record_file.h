@@ -19,6 +19,8 @@ namespace gantry::task {
 struct RecordVersion {
   uint64_t number = 0;
   store::Record record;
+  /// It may have so many bytes.
+  size_t most = store::kMaxRecordBytes;
 };
 
 /// Thread: `Next` on the loop, `Write` and `Remove` on workers. Outlives its
@@ -33,8 +35,8 @@ class RecordFile {
   void SetInherited() { shared_->inherited = true; }
 
   /// Numbers a state; writes of lower numbers that come later are skipped.
-  RecordVersion Next(store::Record record) {
-    return RecordVersion{++shared_->next, std::move(record)};
+  RecordVersion Next(store::Record record, size_t most = store::kMaxRecordBytes) {
+    return RecordVersion{++shared_->next, std::move(record), most};
   }
 
   /// A function that writes `version`, for a worker.

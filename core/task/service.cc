@@ -117,8 +117,8 @@ void Service::Leave(Container& container) {
   container.left.Set();
 }
 
-os::Task<Status> Service::Save(Container& container) {
-  auto writer = container.record.Writer(container.record.Next(ToRecord(container)));
+os::Task<Status> Service::Save(Container& container, size_t most) {
+  auto writer = container.record.Writer(container.record.Next(ToRecord(container), most));
   co_return co_await parts_.services.pool.RunFor(container.group->account, std::move(writer),
                                                  os::Refusable::kNo);
 }

@@ -122,7 +122,8 @@ class Service final : public ProcessObserver, private SandboxMembers {
   void Leave(Container& container);
 
   // Records and events (service.cc).
-  os::Task<Status> Save(Container& container);
+  /// `most`: so many bytes its record may have.
+  os::Task<Status> Save(Container& container, size_t most = store::kMaxRecordBytes);
   void Protect(const Container& container);
   void Publish(events::Event event);
 
@@ -158,6 +159,10 @@ class Service final : public ProcessObserver, private SandboxMembers {
   os::Task<void> HandOverBlob(const Container& from, SandboxEntry& entry);
   os::Task<void> EndMembers(SandboxEntryPtr entry) override;
   os::Task<void> EndMember(ContainerPtr member);
+
+  // Execs (exec.cc).
+  os::Task<Result<std::string>> ReadExecSpec(const Container& container,
+                                             const pb::ExecProcessRequest& request);
 
   // Starts (start.cc).
   class ReplayMark;

@@ -273,6 +273,23 @@ TEST_F(RecordFileTest, CanBePutAsideWhenItIsBad) {
   EXPECT_EQ(Read(dir_.path()).error().code, Code::kNotFound);
 }
 
+TEST_F(RecordFileTest, IsNoLargerThanWhatIsRead) {
+  Record record = Full();
+  record.bundle = dir_.path();
+  ASSERT_TRUE(Write(record).has_value());
+  Record large = record;
+  large.execs.front().spec_json = std::string(kMaxRecordBytes - Encode(record).size() - 64, 'x');
+  ASSERT_TRUE(Write(large).has_value());
+  EXPECT_EQ(*Read(dir_.path()), large);
+  EXPECT_EQ(Write(large, kMaxRecordBytes / 2).error().code, Code::kResourceExhausted);
+  large.execs.front().spec_json += std::string(1024, 'x');
+  const Status refused = Write(large);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Code::kResourceExhausted);
+  large.execs.front().spec_json.resize(large.execs.front().spec_json.size() - 1024);
+  EXPECT_EQ(*Read(dir_.path()), large) << "what was there";
+}
+
 TEST_F(RecordFileTest, FailsWhereTheBundleIsGone) {
   Record record = Full();
   record.bundle = dir_.path() + "/gone";
