@@ -74,19 +74,25 @@ os::Task<Result<pb::DeleteResponse>> Service::Delete(const CallContext& call,
   co_return co_await DeleteExec(container, *process, deadline);
 }
 
+os::Task<Status> Service::DeleteInBackend(Container& container, TaskProcess& exec,
+                                          Deadline deadline) {
+  if (!exec.backend) {
+    co_return Status();
+  }
+  co_return co_await calls_.Run(
+      "delete", BackendCall(container, &exec).By(deadline),
+      [](const BackendCall& backend) {
+        return backend.OnProcess([](gantry::Process& object) { return object.Delete(); });
+      },
+      os::Refusable::kNo);
+}
+
 os::Task<Result<pb::DeleteResponse>> Service::DeleteExec(ContainerPtr container,
                                                          TaskProcessPtr exec, Deadline deadline) {
   const os::Slot::Hold hold = co_await exec->slot.Acquire();
   GANTRY_CO_CHECK_OK(
       CheckLegal(Operation::kDelete, exec->state, Format("exec '{}'", exec->id.str())));
-  if (exec->backend) {
-    GANTRY_CO_CHECK_OK(co_await calls_.Run(
-        "delete", BackendCall(*container, exec.get()).By(deadline),
-        [](const BackendCall& backend) {
-          return backend.OnProcess([](gantry::Process& object) { return object.Delete(); });
-        },
-        os::Refusable::kNo));
-  }
+  GANTRY_CO_CHECK_OK(co_await DeleteInBackend(*container, *exec, deadline));
   co_await CloseStreams(exec);
   co_await FreeBackend(*container, {std::exchange(exec->backend, nullptr)});
   container->execs.erase(exec->id);

@@ -5,6 +5,7 @@
 
 #include <gantry/format.h>
 
+#include "core/log/log.h"
 #include "core/task/service.h"
 
 namespace gantry::task {
@@ -17,6 +18,44 @@ os::Task<Result<std::string>> Service::ReadExecSpec(const Container& container,
         GANTRY_TRY(const oci::ProcessSpec spec, oci::ParseProcess(request.spec().value()));
         return oci::WithTerminal(spec.json, request.terminal());
       });
+}
+
+/// Whoever started it and has gone never deletes it: an exec that has ended makes room for
+/// another.
+os::Task<void> Service::ForgetOldestExec(ContainerPtr container) {
+  TaskProcessPtr oldest;
+  for (const auto& [id, exec] : container->execs) {
+    const bool ended = exec->exit && exec->exited.is_set() && !exec->slot.held();
+    if (ended && (!oldest || exec->exit->exited_at_ns < oldest->exit->exited_at_ns)) {
+      oldest = exec;
+    }
+  }
+  if (!oldest) {
+    co_return;
+  }
+  const os::Slot::Hold hold = co_await oldest->slot.Acquire();
+  const Deadline deadline = DeadlineIn(parts_.config.timeouts.remove);
+  const Status deleted = co_await DeleteInBackend(*container, *oldest, deadline);
+  if (!deleted) {
+    LogWarning({{"id", container->id.str()}, {"exec", oldest->id.str()}}, "forget it: {}",
+               deleted.error().message);
+    co_return;
+  }
+  container->execs.erase(oldest->id);
+  oldest->state = State::kNone;
+  oldest->SetGone();
+  if (oldest->host_pid) {
+    parts_.services.processes.Release({oldest->host_pid.value, oldest->start_time});
+  }
+  LogInfo({{"id", container->id.str()}, {"exec", oldest->id.str()}},
+          "it has ended and was not deleted: forgotten (limits.max_execs_per_container)");
+  // Its client may still read.
+  os::Start(FreeForgotten(container, oldest));
+}
+
+os::Task<void> Service::FreeForgotten(ContainerPtr container, TaskProcessPtr exec) {
+  co_await CloseStreams(exec);
+  co_await FreeBackend(*container, {std::exchange(exec->backend, nullptr)});
 }
 
 os::Task<Result<wire::Empty>> Service::Exec(const CallContext& call,
@@ -37,7 +76,11 @@ os::Task<Result<wire::Empty>> Service::Exec(const CallContext& call,
   const State state = container->init->state;
   GANTRY_CO_CHECK_OK(CheckLegal(Operation::kExec, state == State::kPaused ? State::kRunning : state,
                                 Format("container '{}'", container->id.str())));
-  if (container->execs.size() >= parts_.config.limits.max_execs_per_container) {
+  const size_t most = parts_.config.limits.max_execs_per_container;
+  if (container->execs.size() >= most) {
+    co_await ForgetOldestExec(container);
+  }
+  if (container->execs.size() >= most) {
     co_return Fail(Code::kResourceExhausted,
                    "exec '{}' in container '{}': {} are there already "
                    "(limits.max_execs_per_container)",

@@ -163,6 +163,8 @@ class Service final : public ProcessObserver, private SandboxMembers {
   // Execs (exec.cc).
   os::Task<Result<std::string>> ReadExecSpec(const Container& container,
                                              const pb::ExecProcessRequest& request);
+  os::Task<void> ForgetOldestExec(ContainerPtr container);
+  os::Task<void> FreeForgotten(ContainerPtr container, TaskProcessPtr exec);
 
   // Starts (start.cc).
   class ReplayMark;
@@ -177,6 +179,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   os::Task<Result<pb::DeleteResponse>> DeleteInit(ContainerPtr container, Deadline deadline);
   os::Task<Result<pb::DeleteResponse>> DeleteExec(ContainerPtr container, TaskProcessPtr exec,
                                                   Deadline deadline);
+  os::Task<Status> DeleteInBackend(Container& container, TaskProcess& exec, Deadline deadline);
   os::Task<Status> CallPauseOrResume(ContainerPtr container, bool pause, Deadline deadline);
   os::Task<Status> SetPaused(ContainerPtr container, bool paused, Deadline deadline);
   /// Removes every trace outside the bundle. Again: allowed. `deadline`: the

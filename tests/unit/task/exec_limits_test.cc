@@ -54,5 +54,34 @@ TEST_F(TaskExecLimits, WhatNoEngineCouldReadIsRefused) {
   EXPECT_TRUE(ExecWith("again", kEach));
 }
 
+using TaskExec = TaskTest;
+
+TEST_F(TaskExec, ThatHasEndedMakesRoomForAnother) {
+  around_.config.limits.max_execs_per_container = 3;
+  RestartEngine();
+  Run("c1");
+  RunExec("c1/first");
+  RunExec("c1/second");
+  RunExec("c1/third");
+  EXPECT_EQ(CodeOf(Exec("c1/more")), Code::kResourceExhausted) << "all run";
+  End("c1/second", 0);
+  ASSERT_TRUE(Exec("c1/fourth"));
+  EXPECT_EQ(CodeOf(State("c1/second")), Code::kNotFound);
+  EXPECT_EQ(backend_.Count("delete c1/second"), 1U);
+  // One that never ran, too.
+  backend_.FailNext("exec c1", Error{Code::kInternal, 0, "no such file", {}});
+  ASSERT_FALSE(Start("c1/fourth"));
+  ASSERT_TRUE(Exec("c1/fifth"));
+  EXPECT_EQ(CodeOf(State("c1/fourth")), Code::kNotFound);
+  EXPECT_EQ(CodeOf(Exec("c1/sixth")), Code::kResourceExhausted);
+  End("c1/first", 0);
+  ASSERT_TRUE(Exec("c1/sixth"));
+  EXPECT_EQ(CodeOf(Exec("c1/seventh")), Code::kResourceExhausted);
+  EXPECT_EQ(State("c1/third")->status(), pb::RUNNING);
+  RestartEngine();
+  EXPECT_EQ(CodeOf(State("c1/second")), Code::kNotFound);
+  EXPECT_EQ(State("c1/third")->status(), pb::RUNNING);
+}
+
 }  // namespace
 }  // namespace gantry::task
