@@ -9,6 +9,17 @@
 #include "core/task/service.h"
 
 namespace gantry::task {
+namespace {
+
+size_t BytesOfSpecs(const Container& container) {
+  size_t sum = 0;
+  for (const auto& [id, exec] : container.execs) {
+    sum += exec->spec_json.size();
+  }
+  return sum;
+}
+
+}  // namespace
 
 /// Large ones take a while: not on the loop.
 os::Task<Result<std::string>> Service::ReadExecSpec(const Container& container,
@@ -95,13 +106,20 @@ os::Task<Result<wire::Empty>> Service::Exec(const CallContext& call,
                    "(limits.max_bytes_per_sandbox)",
                    id.str(), container->id.str(), held, container->group->id);
   }
+  // A record that no engine could read would lose the container. The largest part of it is
+  // looked at before anything else could write it.
+  constexpr size_t kMost = store::kMaxRecordBytes - store::kSpareRecordBytes;
+  if (const size_t specs = spec_json.size() + BytesOfSpecs(*container); specs > kMost) {
+    co_return Fail(Code::kResourceExhausted,
+                   "exec '{}' in container '{}': its execs would have {} bytes; {} can be written "
+                   "and read again",
+                   id.str(), container->id.str(), specs, kMost);
+  }
   exec->SetSpec(std::move(spec_json));
   exec->stdio = {request.stdin(), request.stdout(), request.stderr(), request.terminal()};
   exec->state = State::kCreated;
   container->execs[id] = exec;
   container->deleted_execs.erase(id);
-  // A record that no engine could read would lose the container.
-  constexpr size_t kMost = store::kMaxRecordBytes - store::kSpareRecordBytes;
   if (Status saved = co_await Save(*container, kMost); !saved) {
     container->execs.erase(id);
     co_return std::unexpected(std::move(saved).error().Within(

@@ -41,7 +41,7 @@ TEST_F(TaskExecLimits, WhatNoEngineCouldReadIsRefused) {
   EXPECT_EQ(CodeOf(last), Code::kResourceExhausted);
   EXPECT_THAT(MessageOf(last),
               AllOf(HasSubstr("exec 'e" + std::to_string(taken) + "' in container 'c1'"),
-                    HasSubstr("are read again")));
+                    HasSubstr("read again")));
   // What came before goes on being recorded.
   ASSERT_TRUE(Start("c1/e0"));
   End("c1/e0", 0);
