@@ -36,8 +36,10 @@ os::Task<Result<std::string>> Service::ReadExecSpec(const Container& container,
 os::Task<void> Service::ForgetOldestExec(ContainerPtr container) {
   TaskProcessPtr oldest;
   for (const auto& [id, exec] : container->execs) {
-    const bool ended = exec->exit && exec->exited.is_set() && !exec->slot.held();
-    if (ended && (!oldest || exec->exit->exited_at_ns < oldest->exit->exited_at_ns)) {
+    if (!exec->exited.is_set() || exec->slot.held()) {
+      continue;
+    }
+    if (!oldest || exec->exited.value().exited_at_ns < oldest->exited.value().exited_at_ns) {
       oldest = exec;
     }
   }
