@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 /// Nobody else sleeps for so long.
 constexpr const char* kNap = "31537777";
 /// Nobody's patience ends before the test is done with the others.
-constexpr std::chrono::minutes kPatient(10);
+constexpr std::chrono::minutes kNapPatience(10);
 
 /// A request on a connection of its own, without an answer so far.
 class Patient {
@@ -36,13 +36,13 @@ class Patient {
       : client_(rpc::BlockingClient::Connect(box.client().path())) {
     EXPECT_OK(client_);
     if (client_) {
-      stream_ = client_->Send(kService, method, request.SerializeAsString(), kPatient);
+      stream_ = client_->Send(kService, method, request.SerializeAsString(), kNapPatience);
       EXPECT_OK(stream_);
     }
   }
 
   Status Get() {
-    return client_ && stream_ ? Plain(client_->Receive(*stream_, kPatient))
+    return client_ && stream_ ? Plain(client_->Receive(*stream_, kNapPatience))
                               : Status(Fail(Code::kUnavailable, "not sent"));
   }
 

@@ -26,8 +26,8 @@ using ::testing::HasSubstr;
 
 /// As many as a backend has workers by default, and as one sandbox gets for calls that may
 /// take long.
-constexpr int kAll = 10;
-constexpr int kOfOne = 4;
+constexpr int kBackendWorkers = 10;
+constexpr int kLongOfOne = 4;
 
 class LostWorkers : public ::testing::Test {
  protected:
@@ -137,24 +137,24 @@ class LostWorkers : public ::testing::Test {
 TEST_F(LostWorkers, OfTwoSandboxesWithAllTheirCalls) {
   const Box& one = Running("one", "block-Stats");
   const Box& two = Running("two", "block-Stats");
-  MeasureTimes(one, kAll);
-  MeasureTimes(two, kAll);
+  MeasureTimes(one, kBackendWorkers);
+  MeasureTimes(two, kBackendWorkers);
   ExpectOthersWork();
-  ExpectLost(2 * kOfOne);
+  ExpectLost(2 * kLongOfOne);
   ExpectOthersWork();
   EXPECT_TRUE(e2e::WaitForText(node_.log_path(), "a worker is lost in measure 'one'"));
   ExpectNoneIsLostInTheEnd();
 }
 
 TEST_F(LostWorkers, OfManySandboxesWithOneCallEach) {
-  for (int i = 0; i < kAll; ++i) {
+  for (int i = 0; i < kBackendWorkers; ++i) {
     Running("many" + std::to_string(i), "block-Stats");
   }
   for (const Box& box : boxes_) {
     MeasureTimes(box, 1);
   }
   ExpectOthersWork();
-  ExpectLost(kAll);
+  ExpectLost(kBackendWorkers);
   ExpectOthersWork();
   ExpectNoneIsLostInTheEnd();
 }
@@ -162,8 +162,8 @@ TEST_F(LostWorkers, OfManySandboxesWithOneCallEach) {
 TEST_F(LostWorkers, OfOneSandboxWithCallsAndWatches) {
   const Box& one = Running("one", "watch-Stats");
   const Box& two = Running("two", "watch-Stats");
-  MeasureTimes(one, kAll);
-  MeasureTimes(two, kAll);
+  MeasureTimes(one, kBackendWorkers);
+  MeasureTimes(two, kBackendWorkers);
   ExpectOthersWork();
   ExpectNoneIsLostInTheEnd();
 }
@@ -171,7 +171,7 @@ TEST_F(LostWorkers, OfOneSandboxWithCallsAndWatches) {
 TEST_F(LostWorkers, AreSaidToWhoseTheyAre) {
   const Box& box = Running("one", "block-Exec");
   std::list<Pending<pb::StartResponse>> starting;
-  for (int i = 0; i < kOfOne; ++i) {
+  for (int i = 0; i < kLongOfOne; ++i) {
     const std::string exec = "x" + std::to_string(i);
     EXPECT_OK(box.Exec(exec, {"true"}));
     pb::StartRequest request;
@@ -181,7 +181,7 @@ TEST_F(LostWorkers, AreSaidToWhoseTheyAre) {
     ASSERT_OK(sent);
     starting.push_back(std::move(*sent));
   }
-  ExpectLost(kOfOne);
+  ExpectLost(kLongOfOne);
   EXPECT_OK(box.Exec("more", {"true"}));
   const auto refused = box.Start("more");
   EXPECT_CODE(refused, kUnavailable);
