@@ -4,6 +4,7 @@
 // has nothing to do.
 #include <unistd.h>
 
+#include <map>
 #include <utility>
 
 #include "core/rpc/ttrpc.h"
@@ -58,9 +59,17 @@ void Fill(pb::StateResponse& response, const TaskProcess& process) {
   }
 }
 
+/// About what fits into one answer; told, and let go, before the loop has it in its hands.
+constexpr size_t kMostProcesses = 500'000;
+
 /// The pids of a container, by its backend or its cgroups. Thread: workers.
 Result<std::vector<ProcessInfo>> ListProcesses(const BackendCall& call) {
   auto listed = call.OnContainer([](gantry::Container& backend) { return backend.Processes(); });
+  if (listed && listed->size() > kMostProcesses) {
+    return Fail(Code::kResourceExhausted,
+                "list processes: its backend names {}, more than {} are not told", listed->size(),
+                kMostProcesses);
+  }
   if (listed || listed.error().code != Code::kUnimplemented || call.cgroup.empty()) {
     return listed;
   }
@@ -117,7 +126,7 @@ os::Task<Result<pb::PidsResponse>> Service::Pids(const CallContext& call, pb::Pi
         BackendCall(*container).By(DeadlineOf(call, parts_.config.timeouts.pause)),
         [](const BackendCall& backend) { return ListProcesses(backend); }, os::Refusable::kYes,
         os::CallKind::kShort);
-    if (!listed && container->init->pid == 0) {
+    if (!listed && (container->init->pid == 0 || listed.error().code == Code::kResourceExhausted)) {
       co_return std::unexpected(std::move(listed).error());
     }
     if (listed) {
@@ -129,16 +138,18 @@ os::Task<Result<pb::PidsResponse>> Service::Pids(const CallContext& call, pb::Pi
     // containerd would take it for a leak, and its exit code would be lost.
     processes.push_back({container->init->pid, ExecId()});
   }
+  std::map<uint32_t, ExecId> execs;
+  for (const auto& [id, process] : container->execs) {
+    if (!process->exit) {
+      execs[process->pid] = id;
+    }
+  }
   pb::PidsResponse response;
   for (const ProcessInfo& info : processes) {
     pb::ProcessInfo* out = response.add_processes();
     out->set_pid(info.pid);
-    ExecId exec = info.exec;
-    for (const auto& [id, process] : container->execs) {
-      if (process->pid == info.pid && !process->exit) {
-        exec = id;
-      }
-    }
+    const auto known = execs.find(info.pid);
+    const ExecId exec = known == execs.end() ? info.exec : known->second;
     if (!exec.empty()) {
       containerd::runc::v1::ProcessDetails details;
       details.set_exec_id(exec.str());

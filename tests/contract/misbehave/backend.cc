@@ -25,6 +25,8 @@ namespace {
 
 constexpr std::chrono::seconds kEndLimit(10);
 constexpr size_t kHuge = size_t{8} << 20;
+/// More than are told, and few enough to be made on a busy machine.
+constexpr size_t kManyProcesses = 500'001;
 constexpr size_t kWatches = 4;
 
 SpawnRequest Sleep(const char* seconds, std::string tag = "") {
@@ -138,7 +140,8 @@ class Box final : public Container {
   Result<std::vector<ProcessInfo>> Processes() override {
     mischief_.Enter("Processes");
     if (mischief_.Is("garbage", "Processes")) {
-      return std::vector<ProcessInfo>(kHuge, ProcessInfo{std::numeric_limits<uint32_t>::max(), {}});
+      return std::vector<ProcessInfo>(kManyProcesses,
+                                      ProcessInfo{std::numeric_limits<uint32_t>::max(), {}});
     }
     return Container::Processes();
   }
