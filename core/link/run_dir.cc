@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
@@ -25,55 +26,66 @@ struct Purpose {
   std::string_view remedy;
 };
 
+/// One of a path. A directory with the sticky bit may be written by all where it is `above` others.
+Status CheckOne(const std::string& part, bool above, const Purpose& purpose) {
+  struct stat info{};
+  if (lstat(part.c_str(), &info) != 0) {
+    return FailErrno(errno, "{}: look at '{}'", purpose.attempt, part);
+  }
+  if (!IsTrusted(info.st_uid)) {
+    return Fail(Code::kPermissionDenied, "{}: '{}' is owned by uid {}, who could {}: {}",
+                purpose.attempt, part, info.st_uid, purpose.danger, purpose.remedy);
+  }
+  const bool guarded = above && (info.st_mode & S_ISVTX) != 0;
+  if (!S_ISLNK(info.st_mode) && (info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !guarded) {
+    return Fail(Code::kPermissionDenied, "{}: others may write in '{}' (mode {:o}), and {}: {}",
+                purpose.attempt, part, info.st_mode & 07777U, purpose.danger, purpose.remedy);
+  }
+  return {};
+}
+
 /// `path` itself and all that lead to it.
 Status CheckEach(const std::string& path, const Purpose& purpose) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
-    const std::string part = path.substr(0, end);
-    struct stat info{};
-    if (lstat(part.c_str(), &info) != 0) {
-      return FailErrno(errno, "{}: look at '{}'", purpose.attempt, part);
-    }
-    if (!IsTrusted(info.st_uid)) {
-      return Fail(Code::kPermissionDenied, "{}: '{}' is owned by uid {}, who could {}: {}",
-                  purpose.attempt, part, info.st_uid, purpose.danger, purpose.remedy);
-    }
     const bool last = end == std::string::npos;
-    const bool guarded = !last && (info.st_mode & S_ISVTX) != 0;
-    if (!S_ISLNK(info.st_mode) && (info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !guarded) {
-      return Fail(Code::kPermissionDenied, "{}: others may write in '{}' (mode {:o}), and {}: {}",
-                  purpose.attempt, part, info.st_mode & 07777U, purpose.danger, purpose.remedy);
-    }
+    GANTRY_CHECK_OK(CheckOne(path.substr(0, end), !last, purpose));
     if (last) {
       return {};
     }
   }
 }
 
-Status CheckPath(const std::string& path, const Purpose& purpose) {
+/// Without links, absolute.
+Result<std::string> Resolve(const std::string& path, const Purpose& purpose) {
   if (!path.starts_with('/')) {
     return Fail(Code::kInvalidArgument, "{}: not an absolute path", purpose.attempt);
   }
-  GANTRY_CHECK_OK(CheckEach(path, purpose));
   const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), std::free);
   if (!real) {
     return FailErrno(errno, "{}: resolve it", purpose.attempt);
   }
-  // Where links lead to.
-  return real.get() == path ? Status() : CheckEach(real.get(), purpose);
+  return std::string(real.get());
 }
 
 }  // namespace
 
 Status CheckRunDir(const std::string& dir) {
-  return CheckPath(dir, {Format("use the run directory '{}'", dir), "take gantry's place",
-                         "give it to root and chmod go-w it, or set GANTRY_RUN_DIR"});
+  const Purpose purpose{Format("use the run directory '{}'", dir), "take gantry's place",
+                        "give it to root and chmod go-w it, or set GANTRY_RUN_DIR"};
+  GANTRY_TRY(const std::string real, Resolve(dir, purpose));
+  GANTRY_CHECK_OK(CheckEach(dir, purpose));
+  // Where links lead to.
+  return real == dir ? Status() : CheckEach(real, purpose);
 }
 
 Status CheckProgram(const std::string& path) {
-  GANTRY_CHECK_OK(CheckPath(path, {Format("execute '{}'", path), "have root execute anything",
-                                   "give it to root and chmod go-w it"}));
+  const Purpose purpose{Format("execute '{}'", path), "have root execute anything",
+                        "give it to root and chmod go-w it"};
+  GANTRY_TRY(const std::string real, Resolve(path, purpose));
+  GANTRY_CHECK_OK(CheckOne(real.substr(0, std::max<size_t>(real.rfind('/'), 1)), true, purpose));
+  GANTRY_CHECK_OK(CheckOne(real, false, purpose));
   struct stat info{};
-  if (stat(path.c_str(), &info) != 0) {
+  if (stat(real.c_str(), &info) != 0) {
     return FailErrno(errno, "execute '{}'", path);
   }
   if (!S_ISREG(info.st_mode)) {

@@ -18,8 +18,9 @@ namespace gantry::link {
 /// kPermissionDenied with what to do; the errno's (kNotFound where it is absent).
 Status CheckRunDir(const std::string& dir);
 
-/// The same of a program that root is told to execute: a file. Errors: also kInvalidArgument for
-/// what is no file.
+/// The same of a program that root is told to execute, and of the folder in which it lies; those
+/// above are not looked at: a tree that a user has built with sudo is his. Errors: also
+/// kInvalidArgument for what is no file.
 Status CheckProgram(const std::string& path);
 
 /// Connects to the socket `name` in `dir`, after `CheckRunDir`, and looks who listens: root,

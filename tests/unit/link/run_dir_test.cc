@@ -86,7 +86,7 @@ TEST_F(RunDirTest, ThatIsAbsentIsNotFound) {
   EXPECT_EQ(CheckRunDir("relative").error().code, Code::kInvalidArgument);
 }
 
-TEST_F(RunDirTest, ThePathOfAProgramIsRootsToo) {
+TEST_F(RunDirTest, AProgramAndItsFolderAreRootsToo) {
   const std::string program = dir_ + "/program";
   ASSERT_TRUE(os::WriteFileAtomic(program, "", 0755));
   EXPECT_TRUE(CheckProgram(program));
@@ -99,6 +99,8 @@ TEST_F(RunDirTest, ThePathOfAProgramIsRootsToo) {
               HasSubstr("execute '" + program + "': others may write in '" + program + "'"));
   ASSERT_EQ(chmod(program.c_str(), 0755), 0);
   ASSERT_EQ(chown(parent_.c_str(), kSomebody, 0), 0);
+  EXPECT_TRUE(CheckProgram(program)) << "as in a tree that a user builds with sudo";
+  ASSERT_EQ(chown(dir_.c_str(), kSomebody, 0), 0);
   EXPECT_EQ(CheckProgram(program).error().code, Code::kPermissionDenied);
 }
 
