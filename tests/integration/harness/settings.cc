@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -116,6 +117,8 @@ Settings ReadSettings() {
   settings.gantry_bin = Env("GANTRY_E2E_BIN", build / "bin");
   settings.images = Env("GANTRY_E2E_IMAGES", build.parent_path() / "images");
   char folder[] = "/tmp/ge-XXXXXX";
+  // As a service has it: a run directory that others may write in is refused.
+  umask(022);
   if (mkdtemp(folder) == nullptr) {
     settings.unavailable = "no folder below /tmp";
     return settings;
