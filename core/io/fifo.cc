@@ -4,10 +4,11 @@
 #include <sys/epoll.h>
 
 #include <condition_variable>
-#include <future>
+#include <mutex>
 
 #include <gantry/format.h>
 
+#include "core/os/ask.h"
 #include "core/os/splice.h"
 
 namespace gantry::io {
@@ -28,11 +29,9 @@ class Opened {
   /// Blocks: for the IO thread. Errors: as `FileUses::Watch`.
   static Result<std::unique_ptr<Opened>> Watch(Relay& relay, int fd) {
     auto opened = std::make_unique<Opened>(relay);
-    std::promise<Result<UseId>> watched;
-    relay.Post([&] {
-      watched.set_value(relay.uses().Watch(fd, [seen = opened->seen_] { seen->Set(); }));
-    });
-    GANTRY_TRY(opened->use_, watched.get_future().get());
+    GANTRY_TRY(opened->use_, os::Call(relay.loop(), [&] {
+                 return relay.uses().Watch(fd, [seen = opened->seen_] { seen->Set(); });
+               }));
     return opened;
   }
 

@@ -120,7 +120,7 @@ class Relay {
   /// Runs `function` on the IO thread.
   void Post(std::move_only_function<void()> function);
 
-  /// For watches and timers of the IO thread; only to be used there.
+  /// For watches and timers of the IO thread; only to be used there, but for posting.
   os::Loop& loop();
   FileUses& uses();
 

@@ -28,8 +28,9 @@ Result<std::vector<UnitProperty>> ScopeProperties(const std::string& dir,
 
 /// `Cgroup::Update` of the cgroup, and where it lies in a scope, of the scope and of what
 /// systemd has of it. Of v2; on v1 the files alone.
-/// Errors: those of `Update`; kUnavailable: systemd cannot be told, the limits hold until
-/// it sets its own. Blocks: up to some seconds. Thread: workers.
+/// Errors: those of `Update`; kUnavailable: systemd cannot be asked, nothing is changed, or it
+/// cannot be told, and the limits hold until it sets its own. Again: the same. Blocks: up to some
+/// seconds. Thread: workers.
 Status UpdateWithScope(const CgroupHierarchy& node, const Cgroup& cgroup,
                        const CgroupResources& resources);
 
