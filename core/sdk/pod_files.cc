@@ -22,10 +22,25 @@ namespace {
 /// Keeps the order of the keys: it is somebody's document.
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMaxFileBytes = 1U << 20;
-/// As containerd and Docker have it.
-constexpr const char* kShmOptions = "mode=1777,size=65536k";
 constexpr const char* kShm = "/dev/shm";
+/// Of a file of the node that is copied: two of them have room in the pod's.
+constexpr size_t kMaxFileBytes = 480U << 10;
+
+/// A file system in memory, in the bundle.
+struct Memory {
+  const char* folder;
+  const char* source;
+  unsigned long flags;
+  const char* options;
+};
+
+/// As containerd and Docker have it.
+constexpr Memory kShmMemory = {"/shm", "shm", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                               "mode=1777,size=65536k"};
+/// The files can be written by containers, and the bundle is on the node's /run. The count
+/// of inodes bounds what their extended attributes take. Source: Linux 6.6, tmpfs(5).
+constexpr Memory kFilesMemory = {"/files", "files", MS_NOSUID | MS_NODEV,
+                                 "mode=755,size=1024k,nr_inodes=64"};
 
 struct PodFile {
   const char* name;
@@ -45,18 +60,57 @@ std::string NodeName() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-Status MountShm(const std::string& path) {
+Status MountMemory(const std::string& bundle, const Memory& memory) {
+  const std::string path = bundle + memory.folder;
   if (mkdir(path.c_str(), 0711) != 0 && errno != EEXIST) {
     return FailErrno(errno, "make '{}'", path);
   }
   struct stat inside = {};
   struct stat outside = {};
-  if (stat(path.c_str(), &inside) == 0 && stat((path + "/..").c_str(), &outside) == 0 &&
+  if (stat(path.c_str(), &inside) == 0 && stat(bundle.c_str(), &outside) == 0 &&
       inside.st_dev != outside.st_dev) {
     return {};
   }
-  if (mount("shm", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, kShmOptions) != 0) {
-    return FailErrno(errno, "mount the pod's shared memory on '{}'", path);
+  if (mount(memory.source, path.c_str(), "tmpfs", memory.flags, memory.options) != 0) {
+    return FailErrno(errno, "mount the pod's memory '{}' on '{}'", memory.source, path);
+  }
+  return {};
+}
+
+Status UnmountMemory(const std::string& bundle, const Memory& memory) {
+  const std::string path = bundle + memory.folder;
+  if (umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0 && errno != EINVAL &&
+      errno != ENOENT) {
+    return FailErrno(errno, "unmount '{}'", path);
+  }
+  if (rmdir(path.c_str()) != 0 && errno != ENOENT) {
+    return FailErrno(errno, "remove '{}'", path);
+  }
+  return {};
+}
+
+/// Where the pod's files are: in the bundle itself where an older engine has made them.
+std::string FilesIn(const std::string& bundle) {
+  const std::string folder = bundle + kFilesMemory.folder;
+  return Exists(bundle + "/hosts") && !Exists(folder) ? bundle : folder;
+}
+
+/// The host's id of the pod's root. Without one in the pod that is the node's.
+uint32_t RootIn(const PodConfig& config, const std::vector<IdMapping>& ids) {
+  for (const IdMapping& range : ids) {
+    if (config.user == NamespaceMode::kPod && range.container_id == 0 && range.length > 0) {
+      return range.host_id;
+    }
+  }
+  return 0;
+}
+
+/// One that the pod's root may write, as it may elsewhere in its containers.
+Status WritePodFile(const std::string& path, const std::string& text, const PodConfig& config) {
+  GANTRY_CHECK_OK(WriteFile(path, text, 0644));
+  if (config.user == NamespaceMode::kPod &&
+      lchown(path.c_str(), RootIn(config, config.uids), RootIn(config, config.gids)) != 0) {
+    return FailErrno(errno, "give '{}' to the pod's root", path);
   }
   return {};
 }
@@ -119,25 +173,23 @@ std::string ResolvConf(const DnsConfig& dns) {
 }
 
 Status MakePodFiles(const std::string& bundle, const PodConfig& config) {
-  const std::string name = config.hostname.empty() ? NodeName() : config.hostname;
-  GANTRY_CHECK_OK(WriteFile(bundle + "/hostname", name + "\n", 0644));
-  GANTRY_CHECK_OK(WriteFile(bundle + "/hosts", NodeFile("/etc/hosts"), 0644));
-  GANTRY_CHECK_OK(
-      WriteFile(bundle + "/resolv.conf",
-                config.dns.empty() ? NodeFile("/etc/resolv.conf") : ResolvConf(config.dns), 0644));
-  return config.ipc == NamespaceMode::kNode ? Status() : MountShm(bundle + "/shm");
+  const std::string folder = bundle + kFilesMemory.folder;
+  GANTRY_CHECK_OK(MountMemory(bundle, kFilesMemory));
+  GANTRY_CHECK_OK(WritePodFile(folder + "/hostname",
+                               (config.hostname.empty() ? NodeName() : config.hostname) + "\n",
+                               config));
+  GANTRY_CHECK_OK(WritePodFile(folder + "/hosts", NodeFile("/etc/hosts"), config));
+  GANTRY_CHECK_OK(WritePodFile(
+      folder + "/resolv.conf",
+      config.dns.empty() ? NodeFile("/etc/resolv.conf") : ResolvConf(config.dns), config));
+  return config.ipc == NamespaceMode::kNode ? Status() : MountMemory(bundle, kShmMemory);
 }
 
 Status RemovePodFiles(const std::string& bundle) {
-  const std::string shm = bundle + "/shm";
-  if (umount2(shm.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0 && errno != EINVAL &&
-      errno != ENOENT) {
-    return FailErrno(errno, "unmount '{}'", shm);
-  }
-  if (rmdir(shm.c_str()) != 0 && errno != ENOENT) {
-    return FailErrno(errno, "remove '{}'", shm);
-  }
+  GANTRY_CHECK_OK(UnmountMemory(bundle, kShmMemory));
+  GANTRY_CHECK_OK(UnmountMemory(bundle, kFilesMemory));
   for (const PodFile& file : kFiles) {
+    // Where older engines made them.
     GANTRY_CHECK_OK(RemoveFile(bundle + "/" + file.name));
   }
   return {};
@@ -155,11 +207,13 @@ Result<std::string> WithPodFiles(const std::string& spec_json, const SandboxRequ
   }
   const Json root = spec.value("root", Json::object());
   const bool readonly = root.is_object() && root.value("readonly", Json()) == true;
+  const std::string folder = FilesIn(pod.bundle);
   for (const PodFile& file : kFiles) {
-    PutMount(mounts, Bind(pod.bundle + "/" + file.name, file.target, readonly),
+    PutMount(mounts, Bind(folder + "/" + file.name, file.target, readonly),
              [&](const Json& there) { return IsStandIn(there, pod, file.name); });
   }
-  const std::string shm = config.ipc == NamespaceMode::kNode ? kShm : pod.bundle + "/shm";
+  const std::string shm =
+      config.ipc == NamespaceMode::kNode ? kShm : pod.bundle + kShmMemory.folder;
   PutMount(mounts, Bind(shm, kShm, false), [&](const Json& there) {
     // With a tmpfs each container would have one of its own.
     return TextOf(there, "type") == "tmpfs" || IsStandIn(there, pod, "shm");

@@ -3,7 +3,9 @@
 // Pods without a pause container: the Sandbox service before the real keeper and
 // engine, and kill -9 of the engine at every step.
 #include <signal.h>
+#include <sys/statvfs.h>
 
+#include <filesystem>
 #include <functional>
 
 #include <gmock/gmock.h>
@@ -16,6 +18,8 @@ namespace gantry::contract {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 INSTANTIATE_CONTRACT(PodContract);
 
@@ -51,6 +55,45 @@ TEST_P(PodContract, HoldsContainers) {
               ElementsAre("create", "start", "exit", "delete"));
   EXPECT_EQ(Got(second.State()).status(), pb::RUNNING);
   EXPECT_EQ(Got(pod.GetStatus()).state(), "SANDBOX_READY");
+}
+
+/// Of backends whose pods have files of the host.
+class PodFilesContract : public PodContract {
+ protected:
+  void SetUp() override {
+    PodContract::SetUp();
+    if (!IsSkipped() && !IsSupported(backend(), "pod files")) {
+      GTEST_SKIP() << "its pods have no files of the host";
+    }
+  }
+};
+
+INSTANTIATE_CONTRACT(PodFilesContract);
+
+TEST_P(PodFilesContract, CannotFillTheNodesMemory) {
+  const PodBox& pod = RunningPod();
+  const Box& box = Member(
+      pod, {.args = {"sh", "-c", "dd if=/dev/zero bs=65536 count=128 >>/etc/hosts 2>/dev/null"}});
+  ASSERT_OK(box.Create());
+  ASSERT_OK(box.Start());
+  EXPECT_NE(Got(box.Wait()).exit_status(), 0U) << "8 MiB have room in it";
+  struct statvfs size = {};
+  ASSERT_EQ(statvfs((pod.bundle() + "/files/hosts").c_str(), &size), 0);
+  EXPECT_EQ(size.f_blocks * size.f_frsize, size_t{1} << 20);
+  EXPECT_EQ(size.f_bavail, 0U) << "nothing was written";
+}
+
+TEST_P(PodFilesContract, AreNotLeftMountedWhereTheEngineHangs) {
+  const PodBox& pod = RunningPod();
+  EXPECT_THAT(e2e::MountsBelow(pod.bundle()),
+              UnorderedElementsAre(pod.bundle() + "/files", pod.bundle() + "/shm"));
+  const pid_t engine = node().Engine();
+  EXPECT_TRUE(Signal(engine, SIGSTOP));
+  EXPECT_OK(node().ShimDelete(pod.id(), pod.bundle()));
+  EXPECT_THAT(e2e::MountsBelow(pod.bundle()), IsEmpty());
+  // As containerd does.
+  std::filesystem::remove_all(pod.bundle());
+  EXPECT_TRUE(Signal(engine, SIGCONT));
 }
 
 TEST_P(PodContract, WhoseContainerCannotBeStartedGoesOn) {

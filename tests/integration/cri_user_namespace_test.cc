@@ -102,6 +102,8 @@ TEST_P(CriUserNamespace, MapsRoot) {
   EXPECT_EQ(Exec(id, {"sh", "-c", "echo seen > /dev/shm/note && echo made > /file"}).exit_code, 0)
       << "its root file system and shared memory are its own";
   EXPECT_EQ(Exec(second, {"cat", "/dev/shm/note"}).out, "seen\n");
+  EXPECT_EQ(Exec(id, {"sh", "-c", "echo '10.0.0.9 db' >> /etc/hosts"}).exit_code, 0)
+      << "the pod's files are";
 }
 
 TEST_P(CriUserNamespace, MapsAVolume) {

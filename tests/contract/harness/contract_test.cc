@@ -21,6 +21,7 @@ struct Row {
 // Every row that a backend does not have. A test asserts what it does instead.
 constexpr std::array kNotSupported = {
     Row{"remote", "checkpoint"},
+    Row{"remote", "pod files"},
     Row{"gvisor", kWithoutTheFirst},
 };
 

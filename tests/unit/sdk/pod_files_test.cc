@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the containers of a pod without a pause container share.
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -15,45 +23,92 @@ using nlohmann::json;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 std::string Slurp(const std::string& path) { return ReadFile(path, 1 << 20).value_or("(none)"); }
+
+// The mounts of these tests are in a mount namespace of the test process.
+bool EnterMountNamespace() {
+  return unshare(CLONE_NEWNS) == 0 && mount("", "/", nullptr, MS_PRIVATE | MS_REC, nullptr) == 0;
+}
 
 class PodFiles : public testing::Test {
  protected:
   void SetUp() override {
+    can_mount_ = geteuid() == 0 && EnterMountNamespace();
     std::string folder = testing::TempDir() + "pod-files-XXXXXX";
     ASSERT_NE(mkdtemp(folder.data()), nullptr);
     bundle_ = folder;
   }
 
-  void TearDown() override { EXPECT_TRUE(RemoveTree(bundle_)); }
+  void TearDown() override {
+    EXPECT_TRUE(RemovePodFiles(bundle_));
+    EXPECT_TRUE(RemoveTree(bundle_));
+  }
 
   std::string bundle_;
+  bool can_mount_ = false;
 };
 
-TEST_F(PodFiles, AreMadeOfTheConfiguration) {
-  PodConfig config;
-  config.hostname = "web";
-  config.ipc = NamespaceMode::kNode;  // No mount.
-  config.dns.servers = {"10.0.0.10", "10.0.0.11"};
-  config.dns.searches = {"a.svc", "svc"};
-  config.dns.options = {"ndots:5"};
-  ASSERT_TRUE(MakePodFiles(bundle_, config));
-  EXPECT_EQ(Slurp(bundle_ + "/hostname"), "web\n");
-  EXPECT_EQ(Slurp(bundle_ + "/hosts"), Slurp("/etc/hosts"));
-  EXPECT_EQ(Slurp(bundle_ + "/resolv.conf"),
+/// Those that are made, which takes a mount.
+class MadePodFiles : public PodFiles {
+ protected:
+  void SetUp() override {
+    PodFiles::SetUp();
+    if (!can_mount_) {
+      GTEST_SKIP() << "needs root and a mount namespace";
+    }
+    config_.ipc = NamespaceMode::kNode;
+  }
+
+  PodConfig config_;
+};
+
+TEST_F(MadePodFiles, AreOfTheConfiguration) {
+  config_.hostname = "web";
+  config_.dns.servers = {"10.0.0.10", "10.0.0.11"};
+  config_.dns.searches = {"a.svc", "svc"};
+  config_.dns.options = {"ndots:5"};
+  ASSERT_TRUE(MakePodFiles(bundle_, config_));
+  EXPECT_EQ(Slurp(bundle_ + "/files/hostname"), "web\n");
+  EXPECT_EQ(Slurp(bundle_ + "/files/hosts"), Slurp("/etc/hosts"));
+  EXPECT_EQ(Slurp(bundle_ + "/files/resolv.conf"),
             "search a.svc svc\nnameserver 10.0.0.10\nnameserver 10.0.0.11\noptions ndots:5\n");
-  ASSERT_TRUE(MakePodFiles(bundle_, config)) << "again";
+  ASSERT_TRUE(MakePodFiles(bundle_, config_)) << "again";
   ASSERT_TRUE(RemovePodFiles(bundle_));
-  EXPECT_FALSE(Exists(bundle_ + "/hosts"));
+  EXPECT_THAT(*ListDirectory(bundle_), IsEmpty());
   EXPECT_TRUE(RemovePodFiles(bundle_)) << "again";
 }
 
-TEST_F(PodFiles, WithoutDnsTheNodesIsTaken) {
-  PodConfig config;
-  config.ipc = NamespaceMode::kNode;
-  ASSERT_TRUE(MakePodFiles(bundle_, config));
-  EXPECT_EQ(Slurp(bundle_ + "/resolv.conf"), Slurp("/etc/resolv.conf"));
+TEST_F(MadePodFiles, WithoutDnsAreTheNodes) {
+  ASSERT_TRUE(MakePodFiles(bundle_, config_));
+  EXPECT_EQ(Slurp(bundle_ + "/files/resolv.conf"), Slurp("/etc/resolv.conf"));
+}
+
+TEST_F(MadePodFiles, TakeNoMoreThanAMebibyteOfMemory) {
+  ASSERT_TRUE(MakePodFiles(bundle_, config_));
+  const std::string hosts = bundle_ + "/files/hosts";
+  struct statvfs size = {};
+  ASSERT_EQ(statvfs(hosts.c_str(), &size), 0);
+  EXPECT_EQ(size.f_blocks * size.f_frsize, 1U << 20);
+  const Status filled = WriteFile(hosts, std::string(2U << 20, 'x'), 0644);
+  ASSERT_FALSE(filled);
+  EXPECT_EQ(filled.error().sys_errno, ENOSPC);
+}
+
+TEST_F(MadePodFiles, AreThoseOfThePodsRoot) {
+  config_.user = NamespaceMode::kPod;
+  config_.uids = {{.host_id = 300000, .container_id = 1000, .length = 10},
+                  {.host_id = 200000, .container_id = 0, .length = 1000}};
+  config_.gids = {{.host_id = 200001, .container_id = 0, .length = 1000}};
+  ASSERT_TRUE(MakePodFiles(bundle_, config_));
+  for (const char* name : {"/files/hosts", "/files/hostname", "/files/resolv.conf"}) {
+    struct stat status = {};
+    ASSERT_EQ(stat((bundle_ + name).c_str(), &status), 0) << name;
+    EXPECT_EQ(status.st_uid, 200000U) << name;
+    EXPECT_EQ(status.st_gid, 200001U) << name;
+    EXPECT_EQ(status.st_mode & 07777U, 0644U) << name;
+  }
 }
 
 std::vector<std::string> Targets(const std::string& spec) {
@@ -82,9 +137,9 @@ TEST_F(PodFiles, ArePutIntoTheSpec) {
       R"("x":18446744073709551615})";
   const auto changed = WithPodFiles(spec, InB(), PodConfig());
   ASSERT_TRUE(changed);
-  EXPECT_THAT(Targets(*changed),
-              ElementsAre("/b/shm /dev/shm", "/kubelet/hosts /etc/hosts",
-                          "/b/hostname /etc/hostname", "/b/resolv.conf /etc/resolv.conf"));
+  EXPECT_THAT(Targets(*changed), ElementsAre("/b/shm /dev/shm", "/kubelet/hosts /etc/hosts",
+                                             "/b/files/hostname /etc/hostname",
+                                             "/b/files/resolv.conf /etc/resolv.conf"));
   EXPECT_THAT(*changed, HasSubstr("18446744073709551615")) << "nothing else is touched";
   EXPECT_EQ(*WithPodFiles(*changed, InB(), PodConfig()), *changed) << "again";
 }
@@ -94,10 +149,21 @@ TEST_F(PodFiles, TakeThePlaceOfContainerdsEmptyDirectories) {
       R"({"mounts":[{"destination":"/etc/hosts","type":"bind","source":"/c/sandboxes/p1/hosts"},)"
       R"({"destination":"/dev/shm","type":"bind","source":"/c/sandboxes/p1/shm"},)"
       R"({"destination":"/etc/hostname","type":"bind","source":"/c/sandboxes/p2/hostname"}]})";
-  EXPECT_THAT(
-      Targets(*WithPodFiles(spec, InB(), PodConfig())),
-      ElementsAre("/b/hosts /etc/hosts", "/b/shm /dev/shm",
-                  "/c/sandboxes/p2/hostname /etc/hostname", "/b/resolv.conf /etc/resolv.conf"));
+  EXPECT_THAT(Targets(*WithPodFiles(spec, InB(), PodConfig())),
+              ElementsAre("/b/files/hosts /etc/hosts", "/b/shm /dev/shm",
+                          "/c/sandboxes/p2/hostname /etc/hostname",
+                          "/b/files/resolv.conf /etc/resolv.conf"));
+}
+
+TEST_F(PodFiles, OfAnOlderEngineStayWhereTheyAre) {
+  ASSERT_TRUE(WriteFile(bundle_ + "/hosts", "old\n", 0644));
+  SandboxRequest request = InB();
+  request.bundle = bundle_;
+  EXPECT_THAT(Targets(*WithPodFiles("{}", request, PodConfig())),
+              ElementsAre(bundle_ + "/hostname /etc/hostname", bundle_ + "/hosts /etc/hosts",
+                          bundle_ + "/resolv.conf /etc/resolv.conf", bundle_ + "/shm /dev/shm"));
+  ASSERT_TRUE(RemovePodFiles(bundle_));
+  EXPECT_THAT(*ListDirectory(bundle_), IsEmpty());
 }
 
 TEST_F(PodFiles, AreReadOnlyWhereTheRootIs) {
