@@ -13,6 +13,7 @@
 #include "core/link/channel.h"
 #include "core/log/log.h"
 #include "core/os/fs.h"
+#include "core/os/mount.h"
 #include "core/os/process.h"
 #include "core/sandbox/retired.h"
 
@@ -148,7 +149,16 @@ Result<task::BackendRef> Engine::FindBackend(std::string name) {
   return task::BackendRef{std::move(name), backend};
 }
 
+std::string Engine::MountScratch() const { return line_.run_dir + "/layers"; }
+
 os::Task<void> Engine::ComeUp() {
+  // The engine before this one has ended.
+  const std::string scratch = MountScratch();
+  if (const Status cleared =
+          co_await pool_.Run([&scratch]() -> Status { return os::ClearMountScratch(scratch); });
+      !cleared) {
+    LogWarning("{}", cleared.error().message);
+  }
   Result<std::unique_ptr<events::Outbox>> outbox = co_await OpenOutbox();
   if (!outbox) {
     LogError("come up: {}", outbox.error().message);
@@ -167,7 +177,9 @@ os::Task<void> Engine::ComeUp() {
                           *publishers_,
                           counters_,
                           [this](std::string_view name) { return FindBackend(std::string(name)); },
-                          config_error_};
+                          config_error_,
+                          task::kOverdueAfter,
+                          MountScratch()};
   tasks_ = std::make_unique<task::Service>(parts);
   Status registered = tasks_->Register(table_);
   if (registered) {

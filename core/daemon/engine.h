@@ -46,6 +46,9 @@ class Engine final : private engine::KeeperObserver {
 
  private:
   os::Task<void> ComeUp();
+  /// Where it mounts what it does not keep mounted. In the run directory, and not in a bundle:
+  /// who removes a bundle with a mount in it removes what is mounted.
+  std::string MountScratch() const;
   os::Task<Result<std::unique_ptr<events::Outbox>>> OpenOutbox();
   /// Thread: workers.
   Result<task::BackendRef> FindBackend(std::string name);

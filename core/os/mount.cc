@@ -90,8 +90,10 @@ Status Call(const std::string& source, const std::string& target, const char* ty
 // remount where a bind mount has flags, the id mapping, the propagation.
 class Mounter {
  public:
-  Mounter(const Mount& mount, MountOptions options, std::string target)
+  Mounter(const Mount& mount, MountOptions options, std::string target,
+          const std::string& scratch_dir)
       : mount_(mount),
+        scratch_dir_(scratch_dir),
         options_(std::move(options)),
         target_(std::move(target)),
         source_(mount.source) {}
@@ -160,7 +162,7 @@ class Mounter {
       std::string mapped = "lowerdir=";
       for (const auto& [dir, data_only] : SplitLowerDirs(word.substr(9))) {
         GANTRY_TRY(const std::string alias, MapLowerDir(dir, space.get()));
-        mapped += (mapped.ends_with('=') ? "" : data_only ? "::" : ":") + alias;
+        mapped += (mapped.ends_with('=') ? "" : data_only ? "::" : ":") + EscapeLowerDir(alias);
       }
       word = std::move(mapped);
     }
@@ -168,7 +170,10 @@ class Mounter {
   }
 
   Result<std::string> MapLowerDir(const std::string& dir, int space) {
-    std::string alias = "/tmp/gantry-lower-XXXXXX";
+    if (mkdir(scratch_dir_.c_str(), 0700) != 0 && errno != EEXIST) {
+      return FailErrno(errno, "make directory '{}'", scratch_dir_);
+    }
+    std::string alias = scratch_dir_ + "/XXXXXX";
     if (mkdtemp(alias.data()) == nullptr) {
       return FailErrno(errno, "make directory '{}'", alias);
     }
@@ -180,6 +185,7 @@ class Mounter {
   }
 
   const Mount& mount_;
+  const std::string& scratch_dir_;
   MountOptions options_;
   std::string target_;
   std::string source_;
@@ -187,7 +193,8 @@ class Mounter {
   Undo lower_;
 };
 
-Status MountOne(const std::string& rootfs_dir, const Mount& mount, Undo& undo) {
+Status MountOne(const std::string& rootfs_dir, const Mount& mount, const std::string& scratch_dir,
+                Undo& undo) {
   if (mount.type.starts_with("fuse.") || mount.type.starts_with("fuse3.")) {
     return Fail(Code::kUnimplemented, "type '{}': mounts of user space programs are not supported",
                 mount.type);
@@ -202,18 +209,19 @@ Status MountOne(const std::string& rootfs_dir, const Mount& mount, Undo& undo) {
     options.flags |= MS_BIND;
   }
   GANTRY_TRY(std::string target, ResolveTarget(rootfs_dir, mount.target));
-  return Mounter(mount, std::move(options), std::move(target)).Run(undo);
+  return Mounter(mount, std::move(options), std::move(target), scratch_dir).Run(undo);
 }
 
 }  // namespace
 
-Status MountAll(const std::string& rootfs_dir, const std::vector<Mount>& mounts) {
+Status MountAll(const std::string& rootfs_dir, const std::vector<Mount>& mounts,
+                const std::string& scratch_dir) {
   if (mkdir(rootfs_dir.c_str(), 0711) != 0 && errno != EEXIST) {
     return FailErrno(errno, "make rootfs '{}'", rootfs_dir);
   }
   Undo undo;
   for (size_t i = 0; i < mounts.size(); ++i) {
-    if (Status done = MountOne(rootfs_dir, mounts[i], undo); !done) {
+    if (Status done = MountOne(rootfs_dir, mounts[i], scratch_dir, undo); !done) {
       return std::unexpected(std::move(done).error().Within(
           Format("mount rootfs component {} (type '{}', source '{}')", i, mounts[i].type,
                  mounts[i].source)));

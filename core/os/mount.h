@@ -28,12 +28,22 @@ struct Mount {
 /// leads out of it; it is not created.
 /// Understood beside the flag and propagation words of mount(8): `loop` with
 /// `ro` and `direct-io`, `uidmap=C:H:S`, `gidmap=C:H:S`. Overlay options may be
-/// longer than a page.
+/// longer than a page. `scratch_dir` is where lower layers of an overlay are mounted with their ids
+/// mapped for as long as it takes to mount the overlay; made with mode 0700 if it is needed, its
+/// parent is there. See `ClearMountScratch`.
 /// Errors: kInvalidArgument for options that cannot be (also `X-containerd.*`),
 /// kUnimplemented for `fuse.*` types, otherwise the errno's code; the message
 /// names index, type and source of the mount. Nothing stays mounted then.
 /// Thread: blocking pool. Blocks: as long as the file systems do.
-Status MountAll(const std::string& rootfs_dir, const std::vector<Mount>& mounts);
+Status MountAll(const std::string& rootfs_dir, const std::vector<Mount>& mounts,
+                const std::string& scratch_dir);
+
+/// Unmounts what a process that was killed in `MountAll` has left in `scratch_dir`, and removes
+/// what it was mounted on; never what is in a directory. Not while another process may be mounting
+/// there. Overlays that are mounted keep their layers: they do not need those names. An absent
+/// `scratch_dir`: nothing to do. Errors: the first of what could not be removed; the others are.
+/// Thread: blocking pool. Blocks: as `UnmountTree`.
+Status ClearMountScratch(const std::string& scratch_dir);
 
 /// One line of mountinfo. Source: proc_pid_mountinfo(5).
 struct MountPoint {

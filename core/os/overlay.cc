@@ -96,9 +96,7 @@ Result<MountOptions> Shortened(const MountOptions& options, const std::string& c
     std::string relative(kLowerDir);
     for (const auto& [dir, data_only] : SplitLowerDirs(word.substr(kLowerDir.size()))) {
       relative += relative.size() == kLowerDir.size() ? "" : (data_only ? "::" : ":");
-      for (const char c : dir.substr(common.size())) {
-        relative += c == ':' || c == '\\' ? std::string{'\\', c} : std::string{c};
-      }
+      relative += EscapeLowerDir(dir.substr(common.size()));
     }
     word = std::move(relative);
   }
@@ -144,6 +142,14 @@ std::vector<std::pair<std::string, bool>> SplitLowerDirs(std::string_view value)
     dirs.emplace_back(std::move(dir), data_only);
   }
   return dirs;
+}
+
+std::string EscapeLowerDir(std::string_view dir) {
+  std::string escaped;
+  for (const char c : dir) {
+    escaped += c == ':' || c == '\\' || c == ',' ? std::string{'\\', c} : std::string{c};
+  }
+  return escaped;
 }
 
 std::string CommonDirectory(const std::vector<std::string>& paths) {

@@ -23,6 +23,9 @@ namespace gantry::os {
 /// `second` is true for data-only layers, those behind a `::`.
 std::vector<std::pair<std::string, bool>> SplitLowerDirs(std::string_view value);
 
+/// A name as it is written there, in options that are separated by commas.
+std::string EscapeLowerDir(std::string_view dir);
+
 /// The longest directory that all `paths` are below, with its last `/`; empty
 /// where there is none but the root.
 std::string CommonDirectory(const std::vector<std::string>& paths);

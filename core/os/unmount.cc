@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +12,9 @@
 #include <memory>
 #include <unordered_map>
 
+#include <gantry/format.h>
+
+#include "core/os/fs.h"
 #include "core/os/mount.h"
 
 namespace gantry::os {
@@ -130,6 +134,24 @@ Result<UnmountReport> UnmountTree(const std::string& path) {
     }
   }
   return report;
+}
+
+Status ClearMountScratch(const std::string& scratch_dir) {
+  constexpr size_t kMaxEntries = 1 << 16;
+  if (!Exists(scratch_dir)) {
+    return {};
+  }
+  GANTRY_TRY([[maybe_unused]] const UnmountReport report, UnmountTree(scratch_dir));
+  GANTRY_TRY(const std::vector<std::string> names, ListDirectory(scratch_dir, kMaxEntries));
+  Status cleared;
+  for (const std::string& name : names) {
+    const std::string path = Format("{}/{}", scratch_dir, name);
+    // What is in it would be a layer's if it was a mount after all.
+    if (rmdir(path.c_str()) != 0 && errno != ENOENT && cleared) {
+      cleared = FailErrno(errno, "remove '{}', which an earlier engine has left", path);
+    }
+  }
+  return cleared;
 }
 
 }  // namespace gantry::os

@@ -223,7 +223,7 @@ os::Task<Status> Service::Prepare(Creation& creation) {
   GANTRY_CO_CHECK_OK(co_await Save(container));
   if (!mounts.empty()) {
     GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run(
-        [&]() -> Status { return os::MountAll(container.rootfs, mounts); }));
+        [&]() -> Status { return os::MountAll(container.rootfs, mounts, parts_.mount_scratch); }));
   }
   co_return co_await OpenStreams(container.init, creation.given_up);
 }

@@ -160,7 +160,7 @@ os::Task<Status> SandboxService::PrepareCreate(PodPtr pod,
   GANTRY_CO_CHECK_OK(co_await Save(*pod));
   co_return co_await parts_.services.pool.Run([&]() -> Status {
     GANTRY_CHECK_OK(pod->cgroups.Create(parts_.services.cgroups, plans.config));
-    return mounts.empty() ? Status() : os::MountAll(rootfs, mounts);
+    return mounts.empty() ? Status() : os::MountAll(rootfs, mounts, parts_.mount_scratch);
   });
 }
 

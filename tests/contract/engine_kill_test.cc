@@ -7,11 +7,13 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/inotify.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <future>
 
@@ -25,6 +27,7 @@ namespace gantry::contract {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 struct Step {
   const char* name;
@@ -108,6 +111,20 @@ class EngineKill : public ContractTest {
     Finish(box);
   }
 };
+
+TEST_P(EngineKill, WhileItMountsLeavesNothingMounted) {
+  const std::string layer = node().root() + "/layer";
+  const std::string left = node().run_dir() + "/layers/" + Id();
+  std::filesystem::create_directories(layer + "/of-the-image");
+  std::filesystem::create_directories(left);
+  ASSERT_EQ(mount(layer.c_str(), left.c_str(), nullptr, MS_BIND, nullptr), 0);
+  node().KillEngine();
+  Running();
+  EXPECT_THAT(e2e::MountsBelow(node().run_dir()), IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(std::filesystem::exists(layer + "/of-the-image"));
+  std::filesystem::remove_all(layer);
+}
 
 TEST_P(EngineKill, BeforeEachCall) {
   for (size_t victim = 0; victim < Life().size(); ++victim) {

@@ -48,6 +48,7 @@ class MountTest : public testing::Test {
     base_ = temp_.path();
     ASSERT_EQ(mount("tmpfs", base_.c_str(), "tmpfs", 0, "mode=755"), 0);
     rootfs_ = base_ + "/rootfs";
+    scratch_ = base_ + "/a: strange, run dir";
   }
 
   void TearDown() override {
@@ -66,6 +67,10 @@ class MountTest : public testing::Test {
     return base_ + "/" + name;
   }
 
+  Status MountAll(const std::string& rootfs, const std::vector<Mount>& mounts) const {
+    return os::MountAll(rootfs, mounts, scratch_);
+  }
+
   size_t MountsAtRootfs() const {
     const auto mounts = ListMounts(rootfs_);
     return mounts ? mounts->size() : 999;
@@ -74,6 +79,7 @@ class MountTest : public testing::Test {
   TempDir temp_;
   std::string base_;
   std::string rootfs_;
+  std::string scratch_;
 };
 
 TEST_F(MountTest, MakesRootfsAndBindMountsReadOnly) {
@@ -238,6 +244,74 @@ TEST_F(OverlayTest, MapsTheIdsOfItsLayers) {
   EXPECT_EQ(info.st_uid, 7000U);
   EXPECT_EQ(info.st_gid, 8000U);
   EXPECT_EQ(MountsAtRootfs(), 1U);
+}
+
+/// /tmp as nobody can write into it, and below it what there is.
+class ReadOnlyTmp {
+ public:
+  ReadOnlyTmp()
+      : made_(mount("/tmp", "/tmp", nullptr, MS_BIND | MS_REC, nullptr) == 0 &&
+              mount("", "/tmp", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) == 0) {}
+
+  ReadOnlyTmp(const ReadOnlyTmp&) = delete;
+  ReadOnlyTmp& operator=(const ReadOnlyTmp&) = delete;
+
+  ~ReadOnlyTmp() { umount2("/tmp", MNT_DETACH); }
+
+  bool made() const { return made_; }
+
+ private:
+  bool made_;
+};
+
+TEST_F(OverlayTest, MapsItsLayersWithoutAnythingInTmp) {
+  Mount overlay = Overlay(2);
+  overlay.options.insert(overlay.options.end(), {"uidmap=0:7000:1000", "gidmap=0:8000:1000"});
+  const ReadOnlyTmp tmp;
+  ASSERT_TRUE(tmp.made());
+
+  const Status done = MountAll(rootfs_, {overlay});
+
+  if (!done && done.error().sys_errno == EINVAL) {
+    GTEST_SKIP() << "this file system cannot be id-mapped: " << done.error().message;
+  }
+  ASSERT_TRUE(done) << done.error().message;
+  ExpectAllLayers(2);
+  struct stat info{};
+  ASSERT_EQ(stat(scratch_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777U, 0700U);
+  EXPECT_THAT(ListDirectory(scratch_, 9).value(), testing::IsEmpty());
+  EXPECT_EQ(umount2(rootfs_.c_str(), MNT_DETACH), 0);
+}
+
+TEST_F(MountTest, RemovesWhatAKilledProcessHasLeftOfAMappedLayer) {
+  const std::string left = MakeDir(std::filesystem::path(scratch_).filename().string() + "/left");
+  MakeDir("layer");
+  MakeFile("layer/file");
+  ASSERT_EQ(mount((base_ + "/layer").c_str(), left.c_str(), nullptr, MS_BIND, nullptr), 0);
+  ASSERT_TRUE(Exists(left + "/file"));
+
+  const Status cleared = ClearMountScratch(scratch_);
+
+  ASSERT_TRUE(cleared) << cleared.error().message;
+  EXPECT_FALSE(Exists(left));
+  EXPECT_TRUE(Exists(base_ + "/layer/file")) << "it is the layer's";
+  EXPECT_TRUE(ClearMountScratch(scratch_)) << "again";
+  EXPECT_TRUE(ClearMountScratch(base_ + "/absent"));
+}
+
+TEST_F(MountTest, RemovesNoFilesOfWhatItCannotUnmount) {
+  const std::string name = std::filesystem::path(scratch_).filename().string();
+  MakeDir(name + "/a");
+  MakeFile(name + "/a/file");
+  MakeDir(name + "/b");
+
+  const Status cleared = ClearMountScratch(scratch_);
+
+  ASSERT_FALSE(cleared);
+  EXPECT_THAT(cleared.error().message, HasSubstr(scratch_ + "/a"));
+  EXPECT_TRUE(Exists(scratch_ + "/a/file"));
+  EXPECT_FALSE(Exists(scratch_ + "/b"));
 }
 
 TEST_F(MountTest, MapsTheIdsOfABindMount) {
