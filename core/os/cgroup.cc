@@ -9,9 +9,12 @@
 #include <cerrno>
 #include <ranges>
 
+#include <gantry/format.h>
+
 #include "core/os/cgroup_v1.h"
 #include "core/os/cgroup_v2.h"
 #include "core/os/fs.h"
+#include "core/os/process.h"
 
 namespace gantry::os {
 namespace {
@@ -75,9 +78,13 @@ Status NotOurs(const std::string& dir) {
 
 }  // namespace
 
-Result<Cgroup> Cgroup::OfProcess(const CgroupHierarchy& hierarchy, pid_t pid) {
-  const std::string file = hierarchy.proc_dir() + "/" + std::to_string(pid) + "/cgroup";
+Result<Cgroup> Cgroup::OfProcess(const CgroupHierarchy& hierarchy, ProcessId process) {
+  const std::string file = Format("{}/{}/cgroup", hierarchy.proc_dir(), process.pid);
   GANTRY_TRY(const std::string text, ReadFile(file, kMaxProcFile));
+  if (process.start_time != 0) {
+    // Its number was its own until here, so it was when the file was read.
+    GANTRY_TRY([[maybe_unused]] const UniqueFd still, OpenPidfd(process));
+  }
   Cgroup out;
   for (const auto part : std::views::split(text, '\n')) {
     const std::string_view line(part);
@@ -89,7 +96,7 @@ Result<Cgroup> Cgroup::OfProcess(const CgroupHierarchy& hierarchy, pid_t pid) {
     }
   }
   if (out.empty()) {
-    return Fail(Code::kNotFound, "find the cgroups of process {}: none can be seen", pid);
+    return Fail(Code::kNotFound, "find the cgroups of process {}: none can be seen", process.pid);
   }
   return out;
 }

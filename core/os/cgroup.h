@@ -18,6 +18,7 @@
 #include <gantry/unique_fd.h>
 
 #include "core/os/cgroup_resources.h"
+#include "core/os/process_id.h"
 
 namespace gantry::os {
 
@@ -90,9 +91,10 @@ class Cgroup {
   using Duration = std::chrono::milliseconds;
 
   Cgroup() = default;
-  /// The cgroups that process `pid` is in now.
-  /// Errors: kNotFound when there is no such process.
-  static Result<Cgroup> OfProcess(const CgroupHierarchy& hierarchy, pid_t pid);
+  /// The cgroups that the process is in now.
+  /// Errors: kNotFound when it is gone, also where its number was reused; a start
+  /// time of 0 is not checked.
+  static Result<Cgroup> OfProcess(const CgroupHierarchy& hierarchy, ProcessId process);
   /// The cgroups called `path` (absolute, no `..`) in every tree; creates nothing.
   static Result<Cgroup> Named(const CgroupHierarchy& hierarchy, const std::string& path);
   /// As `Named`, and creates the directories. On v2 the controllers that the

@@ -126,7 +126,8 @@ ContainerContextImpl::ContainerContextImpl(const Parts& parts, ProcessObserver& 
 
 Status ContainerContextImpl::UseCgroupsOf(const HostProcess& process) {
   GANTRY_TRY(os::Cgroup cgroup,
-             os::Cgroup::OfProcess(parts_.services.cgroups, process.pid().value));
+             os::Cgroup::OfProcess(parts_.services.cgroups, {.pid = process.pid().value,
+                                                             .start_time = process.start_time()}));
   std::unique_ptr<os::OomWatch> oom =
       OpenOomWatch(init_->container(), cgroup).value_or(std::unique_ptr<os::OomWatch>());
   // What the backend does next is behind it in the loop's queue.

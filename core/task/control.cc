@@ -29,20 +29,7 @@ std::string Named(const Container& container) {
 }
 
 Status SignalEvery(const os::Cgroup& cgroup, uint32_t signal, std::chrono::milliseconds limit) {
-  if (signal == SIGKILL) {
-    return cgroup.Kill(limit);
-  }
-  GANTRY_TRY(const std::vector<pid_t> pids, cgroup.Procs());
-  for (const pid_t pid : pids) {
-    const Result<UniqueFd> pidfd = os::OpenPidfd(os::ProcessId{pid, 0});
-    if (pidfd) {
-      IgnoreError(os::SendSignal(pidfd->get(), static_cast<int>(signal)),
-                  "it may have ended since the list was read");
-    } else if (pidfd.error().code != Code::kNotFound) {
-      return std::unexpected(pidfd.error());
-    }
-  }
-  return {};
+  return signal == SIGKILL ? cgroup.Kill(limit) : cgroup.Signal(static_cast<int>(signal));
 }
 
 Result<CheckpointRequest> DecodeCheckpoint(const pb::CheckpointTaskRequest& request) {

@@ -15,6 +15,7 @@
 #include "core/os/cgroup_stats.h"
 #include "core/os/loop.h"
 #include "core/os/oom_watch.h"
+#include "core/os/process.h"
 #include "tests/unit/os/fake_cgroupfs.h"
 
 namespace gantry::os {
@@ -76,7 +77,7 @@ TEST_P(KernelCgroup, HoldsTheProcessesThatAreAdded) {
   const auto procs = cgroup_.Procs();
   ASSERT_TRUE(procs);
   EXPECT_THAT(*procs, ElementsAre(process.pid()));
-  const auto found = Cgroup::OfProcess(hierarchy_, process.pid());
+  const auto found = Cgroup::OfProcess(hierarchy_, *Identify(process.pid()));
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_EQ(*found, cgroup_);
 }

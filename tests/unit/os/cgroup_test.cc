@@ -3,10 +3,15 @@
 // Cgroups by a fake tree: what is found where, records, limits.
 #include "core/os/cgroup.h"
 
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/format.h>
+
 #include "core/os/cgroup_v2.h"
+#include "core/os/process.h"
 #include "tests/unit/os/fake_cgroupfs.h"
 
 namespace gantry::os {
@@ -55,7 +60,7 @@ TEST_F(CgroupFake, FindsThoseOfAProcessOnV1) {
           "12:misc:/other\n9:name=systemd:/pod/c\n3:memory:/pod/c\n2:cpu,cpuacct:/pod/c (deleted)\n"
           "1:freezer:/\n0::/starter\n");
 
-  const auto cgroup = Cgroup::OfProcess(Hierarchy(), 42);
+  const auto cgroup = Cgroup::OfProcess(Hierarchy(), {.pid = 42});
 
   ASSERT_TRUE(cgroup) << cgroup.error().message;
   EXPECT_FALSE(cgroup->is_unified());
@@ -70,14 +75,27 @@ TEST_F(CgroupFake, FindsThatOfAProcessOnV2) {
   MakeV2();
   fs_.Put("proc/42/cgroup", "0::/pod/a:b\n");
 
-  const auto cgroup = Cgroup::OfProcess(Hierarchy(), 42);
-  const auto absent = Cgroup::OfProcess(Hierarchy(), 43);
+  const auto cgroup = Cgroup::OfProcess(Hierarchy(), {.pid = 42});
+  const auto absent = Cgroup::OfProcess(Hierarchy(), {.pid = 43});
 
   ASSERT_TRUE(cgroup);
   EXPECT_TRUE(cgroup->is_unified());
   EXPECT_EQ(cgroup->DirOf("memory"), fs_.path() + "/pod/a:b");
   ASSERT_FALSE(absent);
   EXPECT_EQ(absent.error().code, Code::kNotFound);
+}
+
+TEST_F(CgroupFake, AreNotThoseOfWhoHasTheNumberNow) {
+  MakeV2();
+  fs_.Put(Format("proc/{}/cgroup", getpid()), "0::/another\n");
+  const ProcessId self = *Identify(getpid());
+  const ProcessId before{.pid = self.pid, .start_time = self.start_time - 1};
+
+  EXPECT_TRUE(Cgroup::OfProcess(Hierarchy(), self));
+  const auto reused = Cgroup::OfProcess(Hierarchy(), before);
+
+  ASSERT_FALSE(reused);
+  EXPECT_EQ(reused.error().code, Code::kNotFound);
 }
 
 TEST_F(CgroupFake, ComesBackFromItsRecord) {
