@@ -365,7 +365,7 @@ Status RuncContainer::RecoverSaved(const std::string& blob) {
 Status RuncContainer::RecoverUnsaved() {
   const RuntimeState state = ReadState(StateDirectory());
   const auto recorded = ReadPidFile(PidFile(remains_.bundle, kInitPrefix));
-  if (!recorded || state.pid != recorded->pid || state.start_time == 0) {
+  if (!recorded || state.pid != recorded->pid) {
     return AbortRecovery("its creation was cut short");
   }
   auto init = sandbox_->Recover(state.pid, state.start_time);

@@ -164,6 +164,11 @@ RuntimeState ReadState(const std::string& directory) {
   } else if (const json document = ReadDocument(directory + "/state.json"); document.is_object()) {
     ReadRunc(document, state);
   }
+  if (state.pid && state.start_time == 0) {
+    // A pid alone may be anybody's by now. The runtime itself may have other means.
+    state = RuntimeState();
+    state.kind = StateKind::kUnknown;
+  }
   return state;
 }
 

@@ -40,15 +40,16 @@ enum class StateKind {
   kNone,
   kCrun,
   kRunc,
-  /// Another runtime's, or damaged.
+  /// Another runtime's, or damaged, or without the time at which its process started.
   kUnknown,
 };
 
 /// What ROOT/ID says about a container.
 struct RuntimeState {
   StateKind kind = StateKind::kNone;
+  /// None: there is no process, or it is not known.
   HostPid pid;
-  /// Clock ticks since boot; 0: not told.
+  /// Clock ticks since boot, wherever there is a pid.
   uint64_t start_time = 0;
   /// crun: the path below every hierarchy. Empty: none.
   std::string cgroup_path;

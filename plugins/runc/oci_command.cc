@@ -216,7 +216,7 @@ Result<std::shared_ptr<HostProcess>> OciCommand::Spawn(const std::string& binary
     return context_->Spawn(std::move(request));
   }
   GANTRY_TRY(SpawnRequest plain, CopyOf(request));
-  request.argv[0] = sealed->path();
+  GANTRY_TRY(request.program, sealed->Program());
   auto process = context_->Spawn(std::move(request));
   if (process) {
     return process;

@@ -14,8 +14,6 @@
 #include <string_view>
 #include <utility>
 
-#include <gantry/format.h>
-
 namespace gantry::runc {
 namespace {
 
@@ -91,11 +89,6 @@ bool KnownToSealItself(std::string_view binary) {
 }
 
 }  // namespace
-
-std::string SealedBinary::path() const {
-  // By the engine's pid, not `self`: it is the keeper's child that opens it.
-  return Format("/proc/{}/fd/{}", getpid(), fd_.get());
-}
 
 std::shared_ptr<const SealedBinary> Seal(const std::string& binary) {
   if (!KnownToSealItself(binary)) {

@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 
+#include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
 namespace gantry::runc {
@@ -24,8 +25,9 @@ class SealedBinary {
  public:
   explicit SealedBinary(UniqueFd fd) : fd_(std::move(fd)) {}
 
-  /// The path to execute, good as long as this object and its process live.
-  std::string path() const;
+  /// The copy, for `SpawnRequest::program`. By a path it could not be named for the keeper, which
+  /// executes it: /proc/PID of an engine that has ended meanwhile may be another process's.
+  Result<UniqueFd> Program() const { return fd_.Duplicate(); }
 
  private:
   UniqueFd fd_;

@@ -112,7 +112,7 @@ bool IsAlive(const RuntimeState& state) {
     return false;
   }
   const auto start_time = StartTimeOf(state.pid);
-  return start_time && (state.start_time == 0 || *start_time == state.start_time);
+  return start_time && *start_time == state.start_time;
 }
 
 Status TearDown(const OciCommand& command, SandboxContext& context, const Remains& remains,

@@ -49,7 +49,8 @@ TEST(ReadState, ReadsCrun) {
 
 TEST(ReadState, LeavesSystemdScopesToTheRuntime) {
   const TempDir dir;
-  Write(dir / "status", R"({"pid": 7, "cgroup-path": "/t", "scope": "crun-c1.scope"})");
+  Write(dir / "status", R"({"pid": 7, "process-start-time": 5, "cgroup-path": "/t",
+      "scope": "crun-c1.scope"})");
   EXPECT_TRUE(ReadState(dir.path()).needs_runtime);
 }
 
@@ -62,6 +63,18 @@ TEST(ReadState, ReadsRunc) {
   EXPECT_EQ(state.pid.value, 9);
   EXPECT_EQ(state.start_time, 5U);
   EXPECT_THAT(state.cgroup_directories, UnorderedElementsAre("/c/u/x", "/c/cpu/x"));
+}
+
+TEST(ReadState, NamesNoProcessByItsNumberAlone) {
+  const TempDir dir;
+  Write(dir / "state.json", R"({"init_process_pid": 9, "cgroup_paths": {"": "/c/u/x"}})");
+  EXPECT_EQ(ReadState(dir.path()).kind, StateKind::kUnknown);
+  EXPECT_FALSE(ReadState(dir.path()).pid);
+  Write(dir / "status", R"({"pid": 7, "cgroup-path": "/t"})");
+  EXPECT_EQ(ReadState(dir.path()).kind, StateKind::kUnknown);
+  EXPECT_FALSE(ReadState(dir.path()).pid);
+  Write(dir / "status", R"({"pid": 0, "cgroup-path": "/t"})");
+  EXPECT_EQ(ReadState(dir.path()).kind, StateKind::kCrun) << "there is none to be mistaken";
 }
 
 TEST(ReadState, TellsNothingFromUnknown) {

@@ -69,6 +69,10 @@ constexpr int kReadLimitMs = 10'000;
   }
   setsid();
   if (chdir(request.cwd.empty() ? "/" : request.cwd.c_str()) == 0) {
+    if (request.program) {
+      execveat(request.program.get(), "", argv.data(), env.data(), AT_EMPTY_PATH);
+      _exit(125);
+    }
     if (!request.namespaces.empty()) {
       execveat(program, "", argv.data(), env.data(), AT_EMPTY_PATH);
     }
@@ -89,6 +93,12 @@ void ReapAll() {
   for (pid_t pid = waitpid(-1, &raw, WNOHANG); pid > 0; pid = waitpid(-1, &raw, WNOHANG)) {
     Reaped()[pid] = raw;
   }
+}
+
+/// Empty: none.
+std::string FileBehind(const UniqueFd& program) {
+  return program ? std::filesystem::read_symlink(Format("/proc/self/fd/{}", program.get())).string()
+                 : std::string();
 }
 
 pid_t Start(const SpawnRequest& request) {
@@ -219,7 +229,8 @@ FakeSandboxContext::FakeSandboxContext() {
 Result<std::shared_ptr<HostProcess>> FakeSandboxContext::Spawn(SpawnRequest request) {
   spawned.push_back(request.argv);
   environments.push_back(request.env);
-  if (refuse_all || (refuse_proc && request.argv[0].starts_with("/proc/"))) {
+  programs.push_back(FileBehind(request.program));
+  if (refuse_all || (refuse_programs && request.program)) {
     return FailErrno(EACCES, "execute '{}'", request.argv[0]);
   }
   if (access(request.argv[0].c_str(), X_OK) != 0) {

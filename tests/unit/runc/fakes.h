@@ -128,8 +128,10 @@ class FakeSandboxContext : public SandboxContext {
   std::vector<std::vector<std::string>> spawned;
   std::vector<std::vector<std::string>> environments;
   std::vector<std::string> log;
-  /// Nothing may be executed from below /proc.
-  bool refuse_proc = false;
+  /// What the program of each was that came open; empty: by its path.
+  std::vector<std::string> programs;
+  /// No program may be executed that comes open.
+  bool refuse_programs = false;
   bool refuse_all = false;
   std::chrono::milliseconds time_left = std::chrono::milliseconds::max();
   std::map<std::string, std::shared_ptr<HostProcess>, std::less<>> tags;
