@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -169,6 +170,8 @@ Status Serve(CommandLine line) {
 
 int Main(int argc, char** argv) {
   os::SaveMemory();
+  // One that was executed by a descriptor has its number for a name, before Linux 6.14.
+  prctl(PR_SET_NAME, "gantry-keeper");
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   auto line = ParseCommandLine(arguments);
   const Status served = line ? Serve(std::move(*line)) : std::unexpected(line.error());

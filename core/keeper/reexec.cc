@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/keeper/reexec.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -41,6 +44,16 @@ std::vector<char*> Pointers(std::vector<std::string>& words) {
   return pointers;
 }
 
+/// The descriptor of a script would be closed when its interpreter wants to read it.
+Status CheckElf(int fd, const std::string& program) {
+  std::array<char, SELFMAG> magic{};
+  if (pread(fd, magic.data(), magic.size(), 0) != SELFMAG ||
+      std::memcmp(magic.data(), ELFMAG, SELFMAG) != 0) {
+    return Fail(Code::kInvalidArgument, "execute '{}': it is no ELF program", program);
+  }
+  return {};
+}
+
 void SetCloseOnExec(int fd, bool close_on_exec) {
   fcntl(fd, F_SETFD, close_on_exec ? FD_CLOEXEC : 0);
 }
@@ -63,19 +76,17 @@ void Reexec::Begin(const std::string& program, uint64_t asker, Failed failed) {
   change_->program = program;
   change_->asker = asker;
   change_->failed = std::move(failed);
-  Status begun = link::CheckProgram(program);
-  if (begun) {
-    begun = StartCheck();
-  }
-  if (!begun) {
+  if (const Status begun = StartCheck(); !begun) {
     Fail(begun.error().message);
   }
 }
 
 Status Reexec::StartCheck() {
+  GANTRY_TRY(change_->opened, link::OpenProgram(change_->program));
+  GANTRY_CHECK_OK(CheckElf(change_->opened.get(), change_->program));
   GANTRY_TRY(change_->check_state, state::Write(events_.save(change_->asker)));
   os::SpawnRequest request;
-  request.executable = change_->program;
+  request.program_fd = change_->opened.get();
   request.argv = {change_->program, "--check-state-fd=" + std::to_string(kCheckFd)};
   for (char** entry = environ; *entry != nullptr; ++entry) {
     request.env.emplace_back(*entry);
@@ -150,7 +161,7 @@ Status Reexec::Execute() {
   KeepForChildren(keeper, true);
   SetCloseOnExec(memfd.get(), false);
   SetCloseOnExec(previous.get(), false);
-  execv(change_->program.c_str(), Pointers(words).data());
+  execveat(change_->opened.get(), "", Pointers(words).data(), environ, AT_EMPTY_PATH);
   const int error = errno;
   KeepForChildren(keeper, false);
   return FailErrno(error, "execute '{}'", change_->program);

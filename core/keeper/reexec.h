@@ -3,7 +3,8 @@
 // Another program in the keeper's place: the process stays, with its pid, children and
 // descriptors, so nobody notices.
 //
-// The new program is first run as a child that only reads the state
+// The new program is opened once, and looked at: whatever its path leads to meanwhile, what is
+// executed is that file. It is first run as a child that only reads the state
 // (`gantry-keeper --check-state-fd N`) and says whether it understands it. Then, as soon
 // as the keeper is between two messages everywhere, the state goes into a memfd and the
 // process executes the new program (`--state-fd N --previous-fd M`). Until that execve(2)
@@ -54,6 +55,7 @@ class Reexec {
  private:
   struct Change {
     std::string program;
+    UniqueFd opened;
     uint64_t asker = 0;
     Failed failed;
     os::ProcessId check;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/link/run_dir.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,12 +27,9 @@ struct Purpose {
   std::string_view remedy;
 };
 
-/// One of a path. A directory with the sticky bit may be written by all where it is `above` others.
-Status CheckOne(const std::string& part, bool above, const Purpose& purpose) {
-  struct stat info{};
-  if (lstat(part.c_str(), &info) != 0) {
-    return FailErrno(errno, "{}: look at '{}'", purpose.attempt, part);
-  }
+/// Of `part`. A directory with the sticky bit may be written by all where it is `above` others.
+Status CheckOwner(const struct stat& info, const std::string& part, bool above,
+                  const Purpose& purpose) {
   if (!IsTrusted(info.st_uid)) {
     return Fail(Code::kPermissionDenied, "{}: '{}' is owned by uid {}, who could {}: {}",
                 purpose.attempt, part, info.st_uid, purpose.danger, purpose.remedy);
@@ -42,6 +40,14 @@ Status CheckOne(const std::string& part, bool above, const Purpose& purpose) {
                 purpose.attempt, part, info.st_mode & 07777U, purpose.danger, purpose.remedy);
   }
   return {};
+}
+
+Status CheckOne(const std::string& part, bool above, const Purpose& purpose) {
+  struct stat info{};
+  if (lstat(part.c_str(), &info) != 0) {
+    return FailErrno(errno, "{}: look at '{}'", purpose.attempt, part);
+  }
+  return CheckOwner(info, part, above, purpose);
 }
 
 /// `path` itself and all that lead to it.
@@ -78,19 +84,25 @@ Status CheckRunDir(const std::string& dir) {
   return real == dir ? Status() : CheckEach(real, purpose);
 }
 
-Status CheckProgram(const std::string& path) {
+Result<UniqueFd> OpenProgram(const std::string& path) {
   const Purpose purpose{Format("execute '{}'", path), "have root execute anything",
                         "give it to root and chmod go-w it"};
   GANTRY_TRY(const std::string real, Resolve(path, purpose));
-  GANTRY_CHECK_OK(CheckOne(real.substr(0, std::max<size_t>(real.rfind('/'), 1)), true, purpose));
-  GANTRY_CHECK_OK(CheckOne(real, false, purpose));
+  UniqueFd program(open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   struct stat info{};
-  if (stat(real.c_str(), &info) != 0) {
+  if (!program || fstat(program.get(), &info) != 0) {
     return FailErrno(errno, "execute '{}'", path);
   }
+  GANTRY_CHECK_OK(CheckOne(real.substr(0, std::max<size_t>(real.rfind('/'), 1)), true, purpose));
+  GANTRY_CHECK_OK(CheckOwner(info, real, false, purpose));
   if (!S_ISREG(info.st_mode)) {
     return Fail(Code::kInvalidArgument, "execute '{}': it is no file", path);
   }
+  return program;
+}
+
+Status CheckProgram(const std::string& path) {
+  GANTRY_TRY([[maybe_unused]] const UniqueFd program, OpenProgram(path));
   return {};
 }
 

@@ -19,8 +19,12 @@ namespace gantry::link {
 Status CheckRunDir(const std::string& dir);
 
 /// The same of a program that root is told to execute, and of the folder in which it lies; those
-/// above are not looked at: a tree that a user has built with sudo is his. Errors: also
+/// above are not looked at: a tree that a user has built with sudo is his. So it is to be executed
+/// by this descriptor, open for reading: `path` may lead elsewhere by then. Errors: also
 /// kInvalidArgument for what is no file.
+Result<UniqueFd> OpenProgram(const std::string& path);
+
+/// As `OpenProgram`, of what cannot be executed by a descriptor, such as a script.
 Status CheckProgram(const std::string& path);
 
 /// Connects to the socket `name` in `dir`, after `CheckRunDir`, and looks who listens: root,

@@ -16,6 +16,7 @@
 
 #include <gmock/gmock.h>
 
+#include <gantry/format.h>
 #include <gantry/protowire.h>
 
 #include "core/keeper/frames.h"
@@ -44,10 +45,12 @@ class KeeperReexec : public KeeperProcessTest {
     return Ask<link::KeeperUpgraded>(link::UpgradeKeeper{program});
   }
 
-  /// A file that a shell runs.
-  std::string Script(const std::string& text) {
-    std::string path = dir_.path() + "/script";
-    EXPECT_TRUE(os::WriteFileAtomic(path, "#!/bin/sh\n" + text + "\n", 0755));
+  /// A program that does what a shell is told by `text`.
+  std::string Program(const std::string& text) {
+    std::string path = dir_.path() + "/program-" + std::to_string(++programs_);
+    std::filesystem::copy_file(GANTRY_FAKE_KEEPER, path);
+    EXPECT_EQ(chmod(path.c_str(), 0755), 0);
+    EXPECT_TRUE(os::WriteFileAtomic(path + ".sh", text + "\n", 0644));
     return path;
   }
 
@@ -74,6 +77,9 @@ class KeeperReexec : public KeeperProcessTest {
     }
     return all;
   }
+
+ private:
+  int programs_ = 0;
 };
 
 TEST_F(KeeperReexec, IsTheSameProcessWithAllItHeld) {
@@ -152,14 +158,18 @@ TEST_F(KeeperReexec, GoesOnInTheMiddleOfARequest) {
 }
 
 TEST_F(KeeperReexec, RefusesWhatIsNoKeeper) {
-  for (const std::string& program : {std::string("/bin/true"), dir_.path() + "/absent", dir_.path(),
-                                     Script("exit 3"), Script("echo gantry-keeper understands")}) {
+  for (const std::string& program :
+       {std::string("/bin/true"), dir_.path() + "/absent", dir_.path(), Program("exit 3"),
+        Program("echo gantry-keeper understands")}) {
     SCOPED_TRACE(program);
     const auto refused = Become(program);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
     EXPECT_THAT(refused.error().message, HasSubstr(program));
   }
+  const std::string script = dir_.path() + "/script";
+  ASSERT_TRUE(os::WriteFileAtomic(script, "#!/bin/sh\n", 0755));
+  EXPECT_THAT(Become(script).error().message, HasSubstr("it is no ELF program"));
   EXPECT_EQ(Become("gantry-keeper").error().code, Code::kInvalidArgument);
   EXPECT_EQ(Status()->keeper_upgrades, 0U);
   EXPECT_TRUE(Become(GANTRY_KEEPER));
@@ -167,10 +177,43 @@ TEST_F(KeeperReexec, RefusesWhatIsNoKeeper) {
 
 TEST_F(KeeperReexec, StaysWhenTheProgramDoesNotUnderstand) {
   const auto refused =
-      Become(Script("printf 'gantry-keeper refuses: only of schema 0' > /proc/self/fd/3"));
+      Become(Program("printf 'gantry-keeper refuses: only of schema 0' > /proc/self/fd/3"));
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("only of schema 0"));
   EXPECT_TRUE(Status());
+}
+
+TEST_F(KeeperReexec, ExecutesWhatItHasCheckedAndNotWhatIsThereByThen) {
+  const std::string path = Program("");
+  const std::string ran = dir_.path() + "/ran";
+  ASSERT_TRUE(
+      os::WriteFileAtomic(path + ".sh",
+                          "case \"$1\" in\n"
+                          "--check-state-fd=*)\n"
+                          "  /bin/cp /bin/false '" +
+                              path +
+                              ".new'\n"
+                              "  /bin/mv '" +
+                              path + ".new' '" + path +
+                              "'\n"
+                              "  printf 'gantry-keeper understands\\n' > /proc/self/fd/3;;\n"
+                              "*)\n"
+                              "  echo the checked one > '" +
+                              ran +
+                              "'\n"
+                              "  exec '" GANTRY_KEEPER "' \"$@\";;\n"
+                              "esac\n",
+                          0644));
+  const auto upgraded = Become(path);
+  ASSERT_TRUE(upgraded) << upgraded.error().message;
+  EXPECT_EQ(os::ReadFile(ran, 100).value_or(""), "the checked one\n");
+  EXPECT_EQ(Status()->keeper_upgrades, 1U);
+}
+
+TEST_F(KeeperReexec, HasItsNameAfterwards) {
+  ASSERT_TRUE(Become(GANTRY_KEEPER));
+  EXPECT_EQ(os::ReadFile(Format("/proc/{}/comm", keeper_.process.pid), 100).value_or(""),
+            "gantry-keeper\n");
 }
 
 /// Started as by a keeper, with a state that it cannot take.
