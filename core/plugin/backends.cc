@@ -57,7 +57,7 @@ std::string Backends::PathOf(const std::string& name) const {
 /// A plugin that has been probed in this state is not probed again until the
 /// node restarts or the file changes.
 Status Backends::ProbeOnce(const std::string& path, const std::string& name) const {
-  GANTRY_CHECK_OK(CheckPluginFile(path));
+  GANTRY_TRY([[maybe_unused]] const UniqueFd file, OpenPluginFile(path));
   const std::string dir = run_dir_ + "/plugins";
   const std::string mark = Format("{}/{}.probed", dir, name);
   const std::string identity = IdentityOf(path);

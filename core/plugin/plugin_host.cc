@@ -3,6 +3,9 @@
 // The only file that includes Boost.DLL. Its exceptions end here.
 #include "core/plugin/plugin_host.h"
 
+#include <dlfcn.h>
+#include <link.h>
+
 #include <cstdio>
 #include <exception>
 #include <string_view>
@@ -30,7 +33,14 @@ void KeepLoaded(boost::dll::shared_library library) {
   kept->push_back(std::move(library));
 }
 
-Result<const PluginDescriptor*> OpenPlugin(const std::string& path) {
+/// An address in the object, of a part that is mapped from its file. Source: dlinfo(3).
+const void* AddressIn(const boost::dll::shared_library& library) {
+  link_map* map = nullptr;
+  return dlinfo(library.native(), RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 ? map->l_ld
+                                                                                  : nullptr;
+}
+
+Result<const PluginDescriptor*> OpenPlugin(const UniqueFd& file, const std::string& path) {
   // dlopen(3): RTLD_NOW, so that a missing symbol is found here and not in the
   // middle of a call, and RTLD_LOCAL, so that plugins do not see each other.
   constexpr auto kMode = boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local;
@@ -42,6 +52,10 @@ Result<const PluginDescriptor*> OpenPlugin(const std::string& path) {
     return Fail(Code::kFailedPrecondition,
                 "load plugin '{}': it does not link: {}: install what it needs (see ldd)", path,
                 e.what());
+  }
+  if (Status same = CheckLoaded(file, AddressIn(library), path); !same) {
+    KeepLoaded(std::move(library));
+    return std::unexpected(std::move(same).error());
   }
   if (!library.has(kSymbol)) {
     KeepLoaded(std::move(library));
@@ -98,8 +112,9 @@ Status CheckDescriptor(const PluginDescriptor& plugin, const std::string& path,
 }
 
 Result<const PluginDescriptor*> OpenChecked(const std::string& path, const std::string& name) {
-  GANTRY_CHECK_OK(CheckPluginFile(path));
-  GANTRY_TRY(const PluginDescriptor* plugin, GuardedCall(name, [&] { return OpenPlugin(path); }));
+  GANTRY_TRY(const UniqueFd file, OpenPluginFile(path));
+  GANTRY_TRY(const PluginDescriptor* plugin,
+             GuardedCall(name, [&] { return OpenPlugin(file, path); }));
   GANTRY_CHECK_OK(CheckDescriptor(*plugin, path, name));
   return plugin;
 }

@@ -33,7 +33,8 @@ class PluginHost {
   /// Errors, each saying what to do: kNotFound; kPermissionDenied: owner or
   /// mode of the file or its directory; kInvalidArgument: no absolute path, no
   /// regular file, no ELF object of this machine; kFailedPrecondition: it does
-  /// not link, or is not made for this gantry; else what its factory said.
+  /// not link, or is not made for this gantry; kAborted: another file came in its place
+  /// meanwhile; else what its factory said.
   /// Blocks: for the disk and the plugin's constructors.
   static Result<LoadedPlugin> Load(const std::string& path, const std::string& name,
                                    const std::string& options_json);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plugin/plugin_host.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 
 #include "core/os/fs.h"
 #include "core/plugin/guard.h"
+#include "core/plugin/plugin_file.h"
 
 namespace gantry::plugin {
 namespace {
@@ -131,6 +133,35 @@ TEST_F(PluginHostTest, RefusesAFileOfAnotherUser) {
   ExpectRefused(path, Code::kPermissionDenied, "uid 12345");
 }
 
+TEST_F(PluginHostTest, RefusesALinkIntoADirectoryThatOthersMayWrite) {
+  const std::string folder = dir_.path() + "/others";
+  std::filesystem::create_directory(folder);
+  std::filesystem::rename(Install("good"), folder + "/good.so");
+  std::filesystem::create_symlink(folder + "/good.so", Path("good"));
+  EXPECT_TRUE(PluginHost::Load(Path("good"), "test", "{}"));
+  chmod(folder.c_str(), 0777);
+  ExpectRefused(Path("good"), Code::kPermissionDenied, "directory '" + folder + "'");
+}
+
+TEST_F(PluginHostTest, KnowsWhetherTheFileThatItHasLookedAtWasLoaded) {
+  const UniqueFd looked_at = OpenPluginFile(Install("good")).value();
+  void* const loaded = dlopen(Path("good").c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(loaded, nullptr) << dlerror();
+  const void* const there = dlsym(loaded, "gantry_plugin");
+  EXPECT_TRUE(CheckLoaded(looked_at, there, Path("good")));
+  std::filesystem::remove(Path("good"));
+  const UniqueFd another = OpenPluginFile(Install("good")).value();
+  EXPECT_EQ(CheckLoaded(another, there, Path("good")).error().code, Code::kAborted);
+  EXPECT_EQ(CheckLoaded(another, nullptr, Path("good")).error().code, Code::kAborted);
+}
+
+TEST_F(PluginHostTest, RefusesAnotherFileByTheNameOfOneThatIsLoaded) {
+  ASSERT_TRUE(PluginHost::Load(Install("good"), "test", "{}"));
+  std::filesystem::remove(Path("good"));
+  // It would get the one that is loaded, which is not that file.
+  ExpectRefused(Install("good"), Code::kAborted, "another file was loaded than was looked at");
+}
+
 TEST_F(PluginHostTest, RefusesWhatIsNoSharedObject) {
   ExpectRefused("good.so", Code::kInvalidArgument, "absolute path");
   ExpectRefused(dir_.path() + "/absent.so", Code::kNotFound, "no such file");
@@ -164,12 +195,26 @@ TEST_F(PluginHostTest, ProbeLoadCallsTheFactoryToo) {
 /// What an author looks up: each refusal is in the documentation, word for word.
 TEST_F(PluginHostTest, RefusalsAreDocumented) {
   const std::string page = os::ReadFile(TEST_DOCS "/writing-a-backend.md", size_t{1} << 20).value();
-  for (const char* text :
-       {"belongs to uid", "others may write to", "not an absolute path", "no such file",
-        "not a regular file", "not an ELF file", "built for another machine", "no shared object",
-        "it does not link", "it exports no 'gantry_plugin'", "is not a plugin descriptor",
-        "made for interface version", "its descriptor has", "built as", "it is the backend",
-        "its descriptor has no factory", "threw", "gave nothing", "it crashes when it is loaded"}) {
+  for (const char* text : {"belongs to uid",
+                           "others may write to",
+                           "not an absolute path",
+                           "no such file",
+                           "not a regular file",
+                           "another file was loaded than was looked at",
+                           "not an ELF file",
+                           "built for another machine",
+                           "no shared object",
+                           "it does not link",
+                           "it exports no 'gantry_plugin'",
+                           "is not a plugin descriptor",
+                           "made for interface version",
+                           "its descriptor has",
+                           "built as",
+                           "it is the backend",
+                           "its descriptor has no factory",
+                           "threw",
+                           "gave nothing",
+                           "it crashes when it is loaded"}) {
     EXPECT_THAT(page, HasSubstr(text));
   }
 }
