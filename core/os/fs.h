@@ -57,6 +57,10 @@ bool Exists(const std::string& path);
 /// For use as `dir` above, and in `*at` calls.
 Result<UniqueFd> OpenDirectory(const std::string& path);
 
+/// What is at the absolute path, with O_PATH. Errors: the errno's; ELOOP where a symbolic link is
+/// in the way, at the end or before it. Source: openat2(2), RESOLVE_NO_SYMLINKS.
+Result<UniqueFd> OpenWithoutLinks(const std::string& path);
+
 /// `mode` is exact. Errors: ALREADY_EXISTS.
 Status MakeFifo(const std::string& path, mode_t mode);
 

@@ -117,7 +117,8 @@ Result<UniqueFd> CloneIdmapped(const std::string& path, int user_namespace, bool
 }
 
 Status AttachMount(int mount, const std::string& target) {
-  if (move_mount(mount, "", AT_FDCWD, target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0) {
+  if (move_mount(mount, "", AT_FDCWD, target.c_str(),
+                 MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_SYMLINKS) != 0) {
     return FailErrno(errno, "attach a mount to '{}'", target);
   }
   return {};

@@ -21,7 +21,8 @@ Result<UniqueFd> CreateUserNamespace(const std::string& uidmap, const std::strin
 /// system cannot.
 Result<UniqueFd> CloneIdmapped(const std::string& path, int user_namespace, bool recursive);
 
-/// Puts a detached mount on the directory or file `target`.
+/// Puts a detached mount on the directory or file `target`. Links are followed: `target` may be
+/// /proc/self/fd/N.
 Status AttachMount(int mount, const std::string& target);
 
 }  // namespace gantry::os

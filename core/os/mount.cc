@@ -32,6 +32,10 @@ constexpr size_t kOverlayReserve = 512;
 
 size_t PageSize() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
+// What is at `path` now, by a name that is good as long as the descriptor is. Each call opens it
+// anew, since the next one is about what has been mounted there meanwhile.
+std::string NameOf(const UniqueFd& opened) { return Format("/proc/self/fd/{}", opened.get()); }
+
 // What has been done, so that it can be undone: everything, unless kept.
 class Undo {
  public:
@@ -41,8 +45,8 @@ class Undo {
 
   ~Undo() {
     for (const std::string& path : mounted_ | std::views::reverse) {
-      if (umount2(path.c_str(), UMOUNT_NOFOLLOW) != 0 && errno == EBUSY) {
-        umount2(path.c_str(), UMOUNT_NOFOLLOW | MNT_DETACH);
+      if (const auto top = OpenWithoutLinks(path)) {
+        umount2(NameOf(*top).c_str(), MNT_DETACH);
       }
     }
     for (const std::string& dir : dirs_) {
@@ -61,7 +65,8 @@ class Undo {
   std::vector<std::string> dirs_;
 };
 
-// Where the mount goes: an absolute path without symlinks.
+// Where the mount goes: an absolute path without symlinks. It is to be opened as such, too: who
+// changes the tree meanwhile must not lead out of it.
 Result<std::string> ResolveTarget(const std::string& rootfs_dir, const std::string& target) {
   const UniqueFd root(open(rootfs_dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root) {
@@ -75,12 +80,13 @@ Result<std::string> ResolveTarget(const std::string& rootfs_dir, const std::stri
   if (!found) {
     return FailErrno(errno, "find target '{}' in '{}'", target, rootfs_dir);
   }
-  return ReadLink(Format("/proc/self/fd/{}", found.get()));
+  return ReadLink(NameOf(found));
 }
 
 Status Call(const std::string& source, const std::string& target, const char* type,
             unsigned long flags, const std::string& data) {
-  if (::mount(source.c_str(), target.c_str(), type, flags, data.c_str()) != 0) {
+  GANTRY_TRY(const UniqueFd top, OpenWithoutLinks(target));
+  if (::mount(source.c_str(), NameOf(top).c_str(), type, flags, data.c_str()) != 0) {
     return FailErrno(errno, "mount on '{}'", target);
   }
   return {};
@@ -131,7 +137,8 @@ class Mounter {
   Status First() {
     const std::string data = options_.JoinedData();
     if (overlay() && data.size() > PageSize() - kOverlayReserve) {
-      return MountLongOverlay(source_, target_, options_);
+      GANTRY_TRY(const UniqueFd below, OpenWithoutLinks(target_));
+      return MountLongOverlay(source_, NameOf(below), options_);
     }
     if (data.size() >= PageSize()) {
       return Fail(Code::kInvalidArgument, "mount options are too long: {} bytes", data.size());
@@ -144,11 +151,13 @@ class Mounter {
   Status MapIds() {
     GANTRY_TRY(const UniqueFd space, CreateUserNamespace(options_.uidmap, options_.gidmap));
     const bool recursive = (options_.flags & MS_REC) != 0;
-    GANTRY_TRY(const UniqueFd mapped, CloneIdmapped(target_, space.get(), recursive));
-    if (umount2(target_.c_str(), UMOUNT_NOFOLLOW | MNT_DETACH) != 0) {
+    GANTRY_TRY(const UniqueFd plain, OpenWithoutLinks(target_));
+    GANTRY_TRY(const UniqueFd mapped, CloneIdmapped(NameOf(plain), space.get(), recursive));
+    if (umount2(NameOf(plain).c_str(), MNT_DETACH) != 0) {
       return FailErrno(errno, "unmount '{}'", target_);
     }
-    return AttachMount(mapped.get(), target_);
+    GANTRY_TRY(const UniqueFd below, OpenWithoutLinks(target_));
+    return AttachMount(mapped.get(), NameOf(below));
   }
 
   // An overlay is mapped by its lower layers. Each is seen through a mapped bind

@@ -42,6 +42,7 @@ class FsTest : public testing::Test {
 using ReadFileTest = FsTest;
 using WriteFileTest = FsTest;
 using MakeDirsTest = FsTest;
+using OpenWithoutLinksTest = FsTest;
 using RemoveTreeTest = FsTest;
 using TempDirTest = FsTest;
 
@@ -96,6 +97,22 @@ TEST_F(WriteFileTest, LeavesNothingBehindOnFailure) {
 
 TEST_F(WriteFileTest, InPlaceNeedsTheFile) {
   EXPECT_EQ(WriteFile(At("f"), "data").error().code, Code::kNotFound);
+}
+
+TEST_F(OpenWithoutLinksTest, FollowsNone) {
+  ASSERT_TRUE(MakeDirs(At("a/b"), 0700));
+  ASSERT_EQ(symlink("a", At("link").c_str()), 0);
+  ASSERT_EQ(symlink("b", At("a/last").c_str()), 0);
+  const auto found = OpenWithoutLinks(At("a/b"));
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(ReadLink("/proc/self/fd/" + std::to_string(found->get())).value(), At("a/b"));
+  const auto errno_of = [this](const std::string& name) {
+    const auto opened = OpenWithoutLinks(At(name));
+    return opened ? 0 : opened.error().sys_errno;
+  };
+  EXPECT_EQ(errno_of("link/b"), ELOOP);
+  EXPECT_EQ(errno_of("a/last"), ELOOP);
+  EXPECT_EQ(errno_of("none"), ENOENT);
 }
 
 TEST_F(MakeDirsTest, MakesWhatIsMissing) {
