@@ -134,6 +134,7 @@ Status ReadLimits(const Yaml& map, Limits& limits) {
       {"max_queued_calls_per_sandbox", Number(limits.max_queued_calls_per_sandbox, 16, 1'000'000)},
       {"max_calls_per_sandbox", Number(limits.max_calls_per_sandbox, 64, 1'000'000)},
       {"max_bytes_per_sandbox", Bytes(limits.max_bytes_per_sandbox, 8 * kMiB, 1024 * kMiB)},
+      {"max_exec_bytes", Bytes(limits.max_exec_bytes, 8 * kMiB, 16'384 * kMiB)},
       {"max_execs_per_container", Number(limits.max_execs_per_container, 1, 65'536)},
       {"max_waits_per_connection", Number(limits.max_waits_per_connection, 16, 1'000'000)},
       {"max_descriptors_per_sandbox", Number(limits.max_descriptors_per_sandbox, 1, 16'384)},

@@ -53,6 +53,7 @@ struct Limits {
   size_t max_queued_calls_per_sandbox = 1024;
   size_t max_calls_per_sandbox = 8192;
   size_t max_bytes_per_sandbox = size_t{64} << 20;
+  size_t max_exec_bytes = size_t{256} << 20;
   size_t max_execs_per_container = 1024;
   size_t max_waits_per_connection = 4096;
   size_t max_descriptors_per_sandbox = 256;

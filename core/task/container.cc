@@ -28,10 +28,17 @@ TaskProcess::~TaskProcess() {
 
 void TaskProcess::SetSpec(std::string json) {
   spec_json = std::move(json);
-  held = os::HeldBytes(container.group->account, sizeof(TaskProcess) + spec_json.size());
+  const size_t bytes = sizeof(TaskProcess) + spec_json.size();
+  held = os::HeldBytes(container.group->account, bytes);
+  held_specs = os::HeldBytes(container.group->exec_specs, bytes);
+  held_of_all = os::HeldBytes(container.group->all_exec_specs, bytes);
 }
 
 void TaskProcess::SetExited() {
+  if (!is_init()) {
+    // It was for the start, and for who takes up what runs.
+    SetSpec({});
+  }
   // Whoever calls has set it.
   exited.Set(*exit);  // NOLINT(bugprone-unchecked-optional-access)
   for (os::OneShot<void>& wait : waits) {

@@ -86,6 +86,8 @@ struct TaskProcess {
   /// Of an exec: the OCI process object.
   std::string spec_json;
   os::HeldBytes held;
+  os::HeldBytes held_specs;
+  os::HeldBytes held_of_all;
   /// The host process, where it is one.
   engine::WatchedProcessPtr host;
   /// For the record, also where `host` is not there any more.

@@ -19,6 +19,20 @@ size_t BytesOfSpecs(const Container& container) {
   return sum;
 }
 
+/// A sandbox may hold as much as is left when it does: it gets half of all, two get a third each,
+/// and who comes after them finds something, too.
+Status CheckShare(const Group& group, size_t more, size_t most) {
+  const size_t own = group.exec_specs->bytes + more;
+  const size_t all = group.all_exec_specs->bytes + more;
+  if (own + all <= most) {
+    return {};
+  }
+  return Fail(Code::kResourceExhausted,
+              "the execs of sandbox '{}' would have {} bytes, those of all sandboxes {} of {}, and "
+              "one gets no more than it leaves (limits.max_exec_bytes)",
+              group.id, own, all, most);
+}
+
 }  // namespace
 
 /// Large ones take a while: not on the loop.
@@ -107,6 +121,12 @@ os::Task<Result<wire::Empty>> Service::Exec(const CallContext& call,
                    "exec '{}' in container '{}': {} bytes are held for sandbox '{}' "
                    "(limits.max_bytes_per_sandbox)",
                    id.str(), container->id.str(), held, container->group->id);
+  }
+  if (Status share =
+          CheckShare(*container->group, spec_json.size(), parts_.config.limits.max_exec_bytes);
+      !share) {
+    co_return std::unexpected(std::move(share).error().Within(
+        Format("exec '{}' in container '{}'", id.str(), container->id.str())));
   }
   // A record that no engine could read would lose the container. The largest part of it is
   // looked at before anything else could write it.

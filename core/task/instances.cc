@@ -26,6 +26,8 @@ Result<GroupPtr> Instances::Add(link::InstanceAdded instance) {
     made->options_type_url = announce.options_type_url;
     made->options = announce.options;
     made->account = std::make_shared<os::Account>(made->id);
+    made->exec_specs = std::make_shared<os::Account>(made->id);
+    made->all_exec_specs = all_exec_specs_;
     group = std::move(made);
   }
   if (!instance.forgotten) {

@@ -34,6 +34,9 @@ struct Group {
   std::string options;
   /// What the engine does and holds for its sandbox.
   os::AccountPtr account;
+  /// Of that, what its execs are made of, and the same of all groups.
+  os::AccountPtr exec_specs;
+  os::AccountPtr all_exec_specs;
 };
 
 using GroupPtr = std::shared_ptr<const Group>;
@@ -81,6 +84,7 @@ class Instances {
   std::map<uint64_t, link::InstanceAdded> instances_;
   std::map<InstanceKey, uint64_t> number_of_;
   std::map<std::string, GroupPtr> groups_;
+  const os::AccountPtr all_exec_specs_ = std::make_shared<os::Account>("all");
 };
 
 }  // namespace gantry::task

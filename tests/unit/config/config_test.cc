@@ -82,7 +82,8 @@ TEST(ConfigParse, NamesThePlaceOfAnUnknownKey) {
             "read configuration 'g.yaml:3:3': limits.wroker: unknown key; known here: "
             "max_spec_bytes, worker_threads, max_workers_per_sandbox, max_queued_calls, "
             "max_queued_calls_per_sandbox, max_calls_per_sandbox, max_bytes_per_sandbox, "
-            "max_execs_per_container, max_waits_per_connection, max_descriptors_per_sandbox");
+            "max_exec_bytes, max_execs_per_container, max_waits_per_connection, "
+            "max_descriptors_per_sandbox");
   EXPECT_THAT(ErrorOf("\nlimit: {}\n"),
               StartsWith("read configuration 'g.yaml:2:1': limit: unknown key"));
 }

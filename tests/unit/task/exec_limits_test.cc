@@ -17,15 +17,51 @@ using testing::HasSubstr;
 class TaskExecLimits : public TaskTest {
  protected:
   /// With an environment of so many bytes.
-  Result<wire::Empty> ExecWith(const std::string& exec, size_t bytes) {
+  Result<wire::Empty> ExecWith(const std::string& exec, size_t bytes,
+                               const std::string& container = "c1") {
     pb::ExecProcessRequest request;
-    request.set_id("c1");
+    request.set_id(container);
     request.set_exec_id(exec);
     request.mutable_spec()->set_value(R"({"args":["true"],"cwd":"/","env":["X=)" +
                                       std::string(bytes, 'x') + R"("]})");
-    return Ask<wire::Empty>("Exec", request, "c1");
+    return Ask<wire::Empty>("Exec", request, container);
+  }
+
+  /// How many of these it may have.
+  int Fill(const std::string& container, size_t each) {
+    int taken = 0;
+    while (taken < 100 && ExecWith("e" + std::to_string(taken), each, container)) {
+      ++taken;
+    }
+    return taken;
   }
 };
+
+TEST_F(TaskExecLimits, OfAllLeaveToEachItsShare) {
+  around_.config.limits.max_exec_bytes = 1'000'000;
+  RestartEngine();
+  for (const char* name : {"c1", "c2", "c3"}) {
+    Run(name);
+  }
+  constexpr size_t kEach = 39'000;
+  // With what is around it each takes a little more.
+  EXPECT_EQ(Fill("c1", kEach), 12) << "half of it";
+  EXPECT_EQ(Fill("c2", kEach), 6) << "half of what that one has left";
+  EXPECT_EQ(Fill("c3", kEach), 3);
+  const auto refused = ExecWith("more", kEach, "c3");
+  EXPECT_EQ(CodeOf(refused), Code::kResourceExhausted);
+  EXPECT_THAT(MessageOf(refused), AllOf(HasSubstr("exec 'more' in container 'c3'"),
+                                        HasSubstr("limits.max_exec_bytes")));
+  EXPECT_TRUE(ExecWith("small", 100, "c3"));
+  // Over a restart, too; and what has ended makes room, though nobody deletes it.
+  RestartEngine();
+  EXPECT_EQ(CodeOf(ExecWith("more", kEach, "c2")), Code::kResourceExhausted);
+  for (int i = 0; i < 12; ++i) {
+    ASSERT_TRUE(Start("c1/e" + std::to_string(i)));
+    End("c1/e" + std::to_string(i), 0);
+  }
+  EXPECT_TRUE(ExecWith("more", kEach, "c2"));
+}
 
 TEST_F(TaskExecLimits, WhatNoEngineCouldReadIsRefused) {
   Run("c1");
