@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# ./run node [-i]: tests of gantry as installed on a node with systemd and cgroup
-# v2, in a guest that is made for it. -i gives a shell on that node instead; it
-# ends with `poweroff`.
+# ./run node [-i | -b [ROW...]]: tests of gantry as installed on a node with systemd and
+# cgroup v2, in a guest that is made for it. -i gives a shell on that node instead; it
+# ends with `poweroff`. -b measures rows of ./run bench there instead: without names,
+# those that no other node has; GANTRY_BENCH_ROUNDS says how often things are repeated.
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
 . "$GANTRY_ROOT/packaging/lib/suites.sh"
 . "$GANTRY_ROOT/packaging/lib/node_suite.sh"
 
-[ "$#" -eq 0 ] || [ "$*" = -i ] || die "'$*' is not understood: ./run node [-i]"
+[ "$#" -eq 0 ] || [ "$*" = -i ] || [ "$1" = -b ] ||
+  die "'$*' is not understood: ./run node [-i | -b [ROW...]]"
 need_root node
 "$GANTRY_ROOT/packaging/setup" build unit node
 if [ "${1:-}" = -i ]; then
@@ -17,6 +19,11 @@ if [ "${1:-}" = -i ]; then
   guest_command
   "${GUEST_COMMAND[@]}"
   exit 0
+fi
+if [ "${1:-}" = -b ]; then
+  shift
+  node_bench "$@"
+  exit
 fi
 begin_results
 begin=$(date +%s)

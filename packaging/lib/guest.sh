@@ -38,7 +38,7 @@ guest_tests() {
   local root="$1" tests="$1$GUEST_TESTS" program
   mkdir -p "$tests/build/tests" "$tests/images" "$tests/cache/containerd/$GANTRY_E2E_CONTAINERD"
   ln -s /usr/local/bin "$tests/cache/containerd/$GANTRY_E2E_CONTAINERD/bin"
-  for program in e2e_tests e2e_logger node_tests; do
+  for program in e2e_tests e2e_logger node_tests bench; do
     strip -o "$tests/build/tests/$program" "$GANTRY_ROOT/build/release/tests/$program"
   done
   cp "$IMAGE_DIR"/{busybox,pause}.tar "$tests/images/"

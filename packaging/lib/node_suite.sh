@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The suite `node`: two boots of the guest, and what its tests have said.
+# The suite `node`: two boots of the guest, and what its tests have said. And the guest's
+# part of the benchmark.
 . "$GANTRY_ROOT/packaging/lib/build.sh"
 . "$GANTRY_ROOT/packaging/lib/images.sh"
 . "$GANTRY_ROOT/packaging/lib/containerds.sh"
@@ -58,4 +59,34 @@ node_suite() {
   boot_for_tests first
   boot_for_tests second
   take_results
+}
+
+# What of ./run bench needs such a node.
+NODE_ROWS=(update-systemd)
+
+# node_bench [ROW...]: one boot, in which these rows are measured. Prints the table and
+# leaves it in build/bench-node.txt, the rows in build/bench-node.json.
+node_bench() {
+  local console="$LOG_DIR/guest-bench.log" out="$GANTRY_ROOT/build" rows status=0
+  [ "$#" -gt 0 ] || set -- "${NODE_ROWS[@]}"
+  provide_guest || return
+  rows=$(IFS=, && echo "$*")
+  guest_command gantry.tests=bench "gantry.rows=$rows" \
+    ${GANTRY_BENCH_ROUNDS:+"gantry.rounds=$GANTRY_BENCH_ROUNDS"}
+  say "measuring in the guest; its console is in $console"
+  timeout -k 20 "$NODE_BOOT_SECONDS" "${GUEST_COMMAND[@]}" >"$console" 2>&1 </dev/null || status=$?
+  if [ "$status" -ne 0 ]; then
+    e2fsck -fy "$GUEST_IMAGE" >/dev/null 2>&1 || true
+  fi
+  guest_file /var/log/gantry-tests/journal-bench.log "$LOG_DIR/guest-journal-bench.log" || true
+  if ! guest_file /var/log/gantry-tests/bench.log "$out/bench-node.txt"; then
+    show_end "$console"
+    die "the guest measured nothing: its boot ended with status $status; its console is in $console"
+  fi
+  cat "$out/bench-node.txt"
+  if ! guest_file /var/log/gantry-tests/bench.status "$LOG_DIR/guest-bench.status" ||
+    [ "$(cat "$LOG_DIR/guest-bench.status")" != 0 ] ||
+    ! guest_file /var/log/gantry-tests/bench.json "$out/bench-node.json"; then
+    die "not all of it was measured; the guest's console is in $console"
+  fi
 }

@@ -56,9 +56,10 @@ Result<std::string> ContainerSpec(const std::string& default_spec, const std::st
 }
 
 Result<std::string> ProcessSpec(const std::string& default_spec,
-                                const std::vector<std::string>& argv) {
+                                const std::vector<std::string>& argv, bool terminal) {
   GANTRY_TRY(Json spec, Parse(default_spec));
   SetProcess(spec["process"], argv);
+  spec["process"]["terminal"] = terminal;
   return spec["process"].dump();
 }
 

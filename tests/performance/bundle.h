@@ -18,7 +18,7 @@ Result<std::string> ContainerSpec(const std::string& default_spec, const std::st
                                   const std::vector<std::string>& argv);
 /// The same for a process that is executed in it.
 Result<std::string> ProcessSpec(const std::string& default_spec,
-                                const std::vector<std::string>& argv);
+                                const std::vector<std::string>& argv, bool terminal = false);
 
 /// Two fifos and our reading ends. Owner: of the ends and the files.
 class Stdio {

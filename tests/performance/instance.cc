@@ -48,8 +48,9 @@ Instance::~Instance() {
 }
 
 Status Instance::Prepare(const std::vector<std::string>& argv) {
-  GANTRY_TRY(const std::string spec,
-             ContainerSpec(lab_.default_spec(), "/" + lab_.ns() + "/" + id_, argv));
+  const std::string cgroup =
+      side_.systemd_cgroup ? "system.slice:gantry-bench:" + id_ : "/" + lab_.ns() + "/" + id_;
+  GANTRY_TRY(const std::string spec, ContainerSpec(lab_.default_spec(), cgroup, argv));
   GANTRY_CHECK_OK(bundle_.Make(lab_.bundles(), lab_.disk(), id_, spec));
   bundle_path_ = bundle_.path();
   return stdio_.Make(lab_.bundles() + "/io-" + id_);
@@ -61,6 +62,9 @@ std::string Instance::RuntimeOptions() const {
   }
   ProtoWriter options;
   options.Text(6, side_.oci);
+  if (side_.systemd_cgroup) {
+    options.Varint(9, 1);
+  }
   return Any("containerd.runc.v1.Options", options.str());
 }
 
@@ -247,19 +251,28 @@ Status Instance::TimedCall(const std::string& method, std::string payload, Phase
   return {};
 }
 
-Status Instance::Exec(const std::string& exec_id, const std::string& spec, const Stdio& stdio,
-                      Phases& phases) {
+Status Instance::BeginExec(const std::string& exec_id, const std::string& spec, const Stdio& stdio,
+                           bool terminal, Phases& phases) {
   ProtoWriter request;
   request.Text(1, id_);
   request.Text(2, exec_id);
+  request.Varint(3, terminal ? 1 : 0);
   request.Text(5, stdio.out_path());
-  request.Text(6, stdio.err_path());
+  request.Text(6, terminal ? "" : stdio.err_path());
   request.Bytes(7, Any("types.containerd.io/opencontainers/runtime-spec/1/Process", spec));
   GANTRY_CHECK_OK(TimedCall("Exec", request.Take(), phases));
-  for (const char* method : {"Start", "Wait", "Delete"}) {
-    GANTRY_CHECK_OK(TimedCall(method, ProcessRequest(exec_id), phases));
-  }
-  return {};
+  return TimedCall("Start", ProcessRequest(exec_id), phases);
+}
+
+Status Instance::FinishExec(const std::string& exec_id, Phases& phases) {
+  GANTRY_CHECK_OK(TimedCall("Wait", ProcessRequest(exec_id), phases));
+  return TimedCall("Delete", ProcessRequest(exec_id), phases);
+}
+
+Status Instance::Exec(const std::string& exec_id, const std::string& spec, const Stdio& stdio,
+                      Phases& phases) {
+  GANTRY_CHECK_OK(BeginExec(exec_id, spec, stdio, false, phases));
+  return FinishExec(exec_id, phases);
 }
 
 }  // namespace gantry::bench

@@ -63,6 +63,11 @@ class Instance {
   /// Exec, Start, Wait, Delete of a process, each timed; `spec` is of ProcessSpec.
   Status Exec(const std::string& exec_id, const std::string& spec, const Stdio& stdio,
               Phases& phases);
+  /// The same in two halves, for what is done while the process runs: Exec and Start;
+  /// Wait and Delete. With a terminal `spec` must say so, too.
+  Status BeginExec(const std::string& exec_id, const std::string& spec, const Stdio& stdio,
+                   bool terminal, Phases& phases);
+  Status FinishExec(const std::string& exec_id, Phases& phases);
 
   Result<std::string> Call(const std::string& method, std::string payload,
                            std::string_view service = kTaskService);

@@ -107,7 +107,8 @@ Side Lab::Gantry(const std::string& oci) const {
           .shim = root() + "/bin/containerd-shim-gantry-" + oci + "-v1",
           .oci = oci,
           .runtime = "io.containerd.gantry-" + oci + ".v1",
-          .env = {{"GANTRY_RUN_DIR", run_dir()}, {"GANTRY_CONFIG", root() + "/gantry.yaml"}}};
+          .env = {{"GANTRY_RUN_DIR", run_dir()}, {"GANTRY_CONFIG", root() + "/gantry.yaml"}},
+          .systemd_cgroup = false};
 }
 
 Side Lab::Stock(const std::string& oci) const {
@@ -115,7 +116,8 @@ Side Lab::Stock(const std::string& oci) const {
           .shim = settings_.containerd_bin + "/containerd-shim-runc-v2",
           .oci = oci,
           .runtime = "io.containerd.runc.v2",
-          .env = {}};
+          .env = {},
+          .systemd_cgroup = false};
 }
 
 Result<e2e::Node*> Lab::Containerd() {

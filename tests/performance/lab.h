@@ -24,6 +24,7 @@ struct Side {
   std::string oci;      ///< Name of the OCI runtime; empty: none.
   std::string runtime;  ///< The runtime type that means this with containerd.
   std::map<std::string, std::string> env;
+  bool systemd_cgroup = false;  ///< Option SystemdCgroup: cgroups are systemd's scopes.
 };
 
 /// Thread: one.

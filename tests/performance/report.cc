@@ -34,7 +34,7 @@ Json Rounded(std::optional<double> value) {
 
 std::string Verdict(const Row& row) {
   if (!row.met) {
-    return row.ours ? "" : "FAILED";
+    return row.ours ? "" : row.not_here ? "NOT HERE" : "FAILED";
   }
   return *row.met ? "met" : "MISSED";
 }
@@ -135,6 +135,14 @@ void Report::AddFailure(const std::string& row, const Error& error) {
   failure.what = "not measured: " + error.message;
   failure.met = std::nullopt;
   rows_.push_back(std::move(failure));
+}
+
+void Report::AddNotHere(const std::string& row, const std::string& needs) {
+  Row absent;
+  absent.id = row;
+  absent.what = "not measured here: needs " + needs;
+  absent.not_here = true;
+  rows_.push_back(std::move(absent));
 }
 
 std::string Report::Table() const {

@@ -24,6 +24,7 @@ struct Row {
   /// In words: "ratio <= 0.8". Empty: a figure without a target.
   std::string target;
   std::optional<bool> met;
+  bool not_here = false;  ///< See Report::AddNotHere.
 
   std::optional<double> ratio() const;
 
@@ -49,6 +50,9 @@ class Report {
 
   /// A row that could not be measured, and why.
   void AddFailure(const std::string& row, const Error& error);
+
+  /// A row that needs another host than this one; `needs` says what. Not a failure.
+  void AddNotHere(const std::string& row, const std::string& needs);
 
   /// For people.
   std::string Table() const;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The rows of the benchmark, in groups that are measured together. Each group
-// adds its rows to the report; an error means that it has added none.
+// adds its rows to the report; an error means that it has added none. A row that a host of
+// this kind cannot have is added as such (Report::AddNotHere), which is no error.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,11 @@ Status ExecRuncRow(Lab& lab, const Extent& extent, Report& report);
 Status ExecCrunRow(Lab& lab, const Extent& extent, Report& report);
 /// stdout, stdout-cpu
 Status StdoutRows(Lab& lab, const Extent& extent, Report& report);
+/// exec-stdout, exec-stdout-cpu; exec-tty, exec-tty-cpu
+Status ExecStdoutRows(Lab& lab, const Extent& extent, Report& report);
+Status ExecTtyRows(Lab& lab, const Extent& extent, Report& report);
+/// update-systemd
+Status UpdateSystemdRow(Lab& lab, const Extent& extent, Report& report);
 /// state-1, state-8, state-64, each with its -p99
 Status StateRows(Lab& lab, const Extent& extent, Report& report);
 
