@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <ostream>
+#include <ranges>
 #include <system_error>
 #include <utility>
 
@@ -44,7 +45,8 @@ constexpr char kHelp[] = R"(usage: gantryctl COMMAND [OPTION...]
   upgrade         the same, with --engine of another program; what runs goes on;
                   with --keeper: the keeper becomes that program
   delete ID       ends and forgets what is left out since engines crashed of it
-                  (see status)
+                  (see status); with --all everything that runs: for a node on which
+                  containerd is gone for good
 
 )";
 
@@ -60,6 +62,7 @@ struct Arguments {
   bool json = false;
   bool costs = false;
   bool no_fallback = false;
+  bool all = false;
 };
 
 int64_t NowNs() {
@@ -169,8 +172,41 @@ Result<std::string> Upgrade(const Arguments& arguments) {
   return Replace(arguments, program);
 }
 
-/// Ends what no engine takes up. All else is ended by containerd.
+std::string DeletedText(const Arguments& arguments, const std::string& id, uint32_t status) {
+  return arguments.json ? Format("{{\"id\":\"{}\",\"exit_status\":{}}}\n", id, status)
+                        : Format("'{}' is deleted, its exit status was {}\n", id, status);
+}
+
+/// Ends all there is, the latest first: containers before the pod that they are in. One that
+/// cannot be ended keeps none of the others; the first error tells.
+Result<std::string> DeleteAll(const Arguments& arguments) {
+  GANTRY_TRY(const auto keeper, QueryKeeper(arguments.address));
+  std::string text;
+  Status failed;
+  for (const link::InstanceAdded& instance : keeper.instances | std::views::reverse) {
+    const link::Announce& announced = instance.announce;
+    if (!arguments.ns.empty() && announced.ns != arguments.ns) {
+      continue;
+    }
+    const auto deleted = DeleteInstance(arguments.address, announced);
+    if (deleted) {
+      text += DeletedText(arguments, announced.id, deleted->status);
+    } else if (failed) {
+      failed = std::unexpected(Error(deleted.error()).Within(Format("delete '{}'", announced.id)));
+    }
+  }
+  GANTRY_CHECK_OK(failed);
+  return text;
+}
+
+/// Ends what no engine takes up. All else is ended by containerd, where that is there.
 Result<std::string> Delete(const Arguments& arguments) {
+  if (arguments.all == !arguments.operands.empty()) {
+    return Fail(Code::kInvalidArgument, "delete: either an ID or --all");
+  }
+  if (arguments.all) {
+    return DeleteAll(arguments);
+  }
   const std::string& id = arguments.operands.front();
   GANTRY_TRY(const auto keeper, QueryKeeper(arguments.address));
   std::vector<link::Announce> found;
@@ -191,8 +227,7 @@ Result<std::string> Delete(const Arguments& arguments) {
                 id);
   }
   GANTRY_TRY(const link::Deleted deleted, DeleteInstance(arguments.address, found.front()));
-  return arguments.json ? Format("{{\"id\":\"{}\",\"exit_status\":{}}}\n", id, deleted.status)
-                        : Format("'{}' is deleted, its exit status was {}\n", id, deleted.status);
+  return DeletedText(arguments, id, deleted.status);
 }
 
 Result<std::string> Check(const Arguments& arguments) {
@@ -259,7 +294,7 @@ struct Command {
 constexpr Command kCommands[] = {
     {"ps", 0, 0, Ps},           {"inspect", 1, 1, Inspect}, {"status", 0, 0, ShowStatus},
     {"check", 0, 1, Check},     {"doctor", 0, 0, nullptr},  {"restart", 0, 0, Restart},
-    {"upgrade", 0, 0, Upgrade}, {"delete", 1, 1, Delete},
+    {"upgrade", 0, 0, Upgrade}, {"delete", 0, 1, Delete},
 };
 
 po::options_description Options(Arguments& arguments) {
@@ -281,7 +316,9 @@ po::options_description Options(Arguments& arguments) {
       "keeper", po::value(&arguments.keeper)->value_name("PROGRAM"),
       "upgrade: the keeper becomes this gantry-keeper")(
       "no-fallback", po::bool_switch(&arguments.no_fallback),
-      "upgrade: the new engine stays, even where it crashes at once");
+      "upgrade: the new engine stays, even where it crashes at once")(
+      "all", po::bool_switch(&arguments.all),
+      "delete: every pod and container, without containerd");
   return options;
 }
 
