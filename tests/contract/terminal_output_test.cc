@@ -3,6 +3,7 @@
 // What a terminal shows comes to its client whole, to the last byte before its end.
 // GANTRY_CONTRACT_TERMINALS: how many execs; GANTRY_CONTRACT_NUMBERS: how much each says.
 #include <cstdlib>
+#include <functional>
 
 #include "tests/contract/harness/contract_test.h"
 #include "tests/contract/harness/fifo_reader.h"
@@ -11,6 +12,9 @@ namespace gantry::contract {
 namespace {
 
 constexpr int kContainers = 20;
+/// More than pipes and terminal hold between them, four times over: what is said is on its
+/// way when an engine goes.
+constexpr int kOnTheWay = 500'000;
 
 int Setting(const char* name, int otherwise) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it
@@ -28,7 +32,26 @@ std::string Numbers(int last) {
 
 class TerminalOutput : public ContractTest {
  protected:
-  std::vector<std::string> Say() const { return {"seq", "-s", " ", std::to_string(last_)}; }
+  static std::vector<std::string> Say(int last) { return {"seq", "-s", " ", std::to_string(last)}; }
+
+  std::vector<std::string> Say() const { return Say(last_); }
+
+  /// An exec says all numbers; `change_engine` is called at each fourth of them.
+  void ExpectWholeAcross(const std::function<void()>& change_engine) {
+    const Box& box = Running();
+    FifoReader out(path_);
+    ASSERT_OK(box.Exec("talks", Say(kOnTheWay), true, path_));
+    ASSERT_OK(box.Start("talks"));
+    for (int fourth = 1; fourth <= 3; ++fourth) {
+      ASSERT_TRUE(out.ReadUntil(" " + std::to_string(kOnTheWay / 4 * fourth) + " "));
+      ASSERT_NO_FATAL_FAILURE(change_engine());
+    }
+    ASSERT_TRUE(out.ReadToEnd());
+    const std::string whole = Numbers(kOnTheWay);
+    EXPECT_TRUE(out.text() == whole) << out.text().size() << " bytes instead of " << whole.size();
+    EXPECT_EQ(Got(box.Wait("talks")).exit_status(), 0U);
+    EXPECT_OK(box.Delete("talks"));
+  }
 
   const int last_ = Setting("GANTRY_CONTRACT_NUMBERS", 20'000);
   const std::string whole_ = Numbers(last_);
@@ -60,6 +83,14 @@ TEST_P(TerminalOutput, OfContainersIsWhole) {
         << "container " << i << ": " << out.text().size() << " bytes instead of " << whole_.size();
     Finish(box);
   }
+}
+
+TEST_P(TerminalOutput, OfAnExecIsWholeAcrossEnginesThatAreKilled) {
+  ExpectWholeAcross([] { node().KillEngine(); });
+}
+
+TEST_P(TerminalOutput, OfAnExecIsWholeAcrossUpgradesOfTheEngine) {
+  ExpectWholeAcross([] { ASSERT_OK(node().Upgrade()); });
 }
 
 INSTANTIATE_CONTRACT(TerminalOutput);
