@@ -8,22 +8,10 @@
 
 #include "core/os/idmap.h"
 #include "tests/integration/harness/cri_pod.h"
+#include "tests/integration/harness/user_namespace.h"
 
 namespace gantry::e2e {
 namespace {
-
-constexpr uint32_t kFirstId = 200000;
-constexpr uint32_t kIds = 65536;
-
-cri::IDMapping Mapping() {
-  cri::IDMapping mapping;
-  mapping.set_host_id(kFirstId);
-  mapping.set_container_id(0);
-  mapping.set_length(kIds);
-  return mapping;
-}
-
-std::string MapText() { return "0:" + std::to_string(kFirstId) + ":" + std::to_string(kIds); }
 
 uid_t OwnerOf(const std::string& path) {
   struct stat status = {};
@@ -37,38 +25,18 @@ class CriUserNamespace : public CriPodTest {
     if (IsSkipped() || HasFatalFailure()) {
       return;
     }
-    if (const auto space = os::CreateUserNamespace(MapText(), MapText()); !space) {
-      GTEST_SKIP() << "the kernel: " << space.error().message;
+    if (const std::string why = WhyNoUserNamespace(); !why.empty()) {
+      GTEST_SKIP() << why;
     }
   }
 
-  /// containerd 2 has the pod's own files id-mapped in the containers, too.
-  std::string WhyNoMappedMounts() {
-    const Output features = RunProgram({"sh", "-c", settings().oci + " features"});
-    const size_t at = features.out.find("\"mountExtensions\"");
-    const bool can = at != std::string::npos &&
-                     features.out.substr(at, 100).find("\"enabled\": true") != std::string::npos;
-    return can ? "" : settings().oci + " features: no id-mapped mounts";
-  }
+  std::string WhyNoMappedMounts() { return e2e::WhyNoMappedMounts(settings().oci); }
 
   PodConfig Config() {
     PodConfig config = Pod();
     config.hostname = "mapped";
     config.user_namespace = Mapping();
     return config;
-  }
-
-  /// Of a process of the node, "  0  200000  65536" with one blank each.
-  std::string MapOf(pid_t pid) {
-    std::string text = ReadText("/proc/" + std::to_string(pid) + "/uid_map");
-    std::erase(text, '\n');
-    std::string words;
-    for (const char c : text) {
-      if (c != ' ' || (!words.empty() && words.back() != ' ')) {
-        words += c;
-      }
-    }
-    return words;
   }
 };
 

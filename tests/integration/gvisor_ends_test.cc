@@ -27,14 +27,14 @@ class GvisorEnds : public GvisorTest {
  protected:
   /// `count` runs of `exit 3`, a few at a time.
   void ExpectEach3(int count, const Words& flags) {
-    constexpr size_t kAtOnce = 4;
+    constexpr size_t kSandboxesAtOnce = 4;
     std::deque<Program> running;
     for (int i = 0; i < count || !running.empty(); ++i) {
       if (i < count) {
         running.push_back(StartCtr(
             node(), RunWords(flags, Id("-" + std::to_string(i)), {"sh", "-c", "exit 3"}), {}));
       }
-      if (running.size() == kAtOnce || i >= count) {
+      if (running.size() == kSandboxesAtOnce || i >= count) {
         EXPECT_EQ(running.front().Wait(), 3) << running.front().err();
         running.pop_front();
       }

@@ -11,6 +11,8 @@ namespace {
 class SystemdPod : public PodTest {};
 
 INSTANTIATE_PODS(SystemdPod);
+INSTANTIATE_TEST_SUITE_P(Type, SystemdPod, testing::Values("runc-type"),
+                         [](const auto&) { return "runc"; });
 
 TEST_P(SystemdPod, HasItsContainersInScopesOfItsSlice) {
   const e2e::PodConfig config = Pod(Id("pod"));

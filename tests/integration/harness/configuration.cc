@@ -26,6 +26,9 @@ std::string RuntimeTable(const Settings& settings, const std::string& table,
   std::string text = begin + "]\n    runtime_type = " + Quoted(runtime.type) + "\n    " + key +
                      " = " + (runtime.shim_makes_pods ? "\"shim\"\n" : "\"podsandbox\"\n") +
                      "    pod_annotations = [\"dev.gvisor.*\"]\n";
+  if (!runtime.path.empty()) {
+    text += "    runtime_path = " + Quoted(runtime.path) + "\n";
+  }
   if (!runtime.oci.empty()) {
     text += begin + ".options]\n    BinaryName = " + Quoted(runtime.oci) + "\n";
   }
@@ -38,6 +41,12 @@ std::string RuntimeTables(const Settings& settings, const std::string& table) {
   std::vector<CriRuntime> runtimes = settings.more_runtimes;
   runtimes.push_back({"gantry", settings.runtime, false, settings.stock() ? settings.oci : ""});
   runtimes.push_back({"gantry-shim", settings.runtime, true, ""});
+  if (settings.runc()) {
+    const std::string oci = settings.counted_oci();
+    runtimes.push_back({"gantry-options", settings.runtime, false, oci});
+    runtimes.push_back({"gantry-runc-type", "io.containerd.runc.v2", false, oci,
+                        settings.gantry_bin + "/containerd-shim-gantry-v1"});
+  }
   if (settings.two_backends) {
     // The other backend's handler is named by a link to the shim, and by an option.
     runtimes.push_back({"gantry-remote", "io.containerd.gantry-remote.v1", false, ""});

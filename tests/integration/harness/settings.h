@@ -25,8 +25,10 @@ struct CriRuntime {
   std::string name;
   std::string type;
   bool shim_makes_pods = false;
-  /// Of the stock shim: its option BinaryName.
+  /// In its table of options: BinaryName. Empty: it has no such table.
   std::string oci;
+  /// The shim to execute, whatever the type's name says; empty: as that says.
+  std::string path = {};
 };
 
 struct Settings {
@@ -55,6 +57,13 @@ struct Settings {
   bool remote() const { return oci == "remote"; }
 
   bool gvisor() const { return oci == "gvisor"; }
+
+  /// gantry with the runc backend.
+  bool runc() const { return !stock() && !remote() && !gvisor(); }
+
+  /// The OCI runtime that handlers with a table of options name: a test's script, which
+  /// tells of each execution.
+  std::string counted_oci() const { return root + "/counted-oci"; }
 
   /// The runsc of a release, where set-up puts it.
   std::string RunscOf(const std::string& release_of_runsc) const {

@@ -15,7 +15,8 @@
 namespace gantry::node {
 
 /// Each test for pods with a pause container and for those that the shim makes; the
-/// parameter is the sandboxer.
+/// parameter is the sandboxer, or "runc-type": containerd's own runtime type with gantry's
+/// shim.
 class PodTest : public NodeTest, public testing::WithParamInterface<std::string> {
  protected:
   void SetUp() override;
@@ -28,7 +29,7 @@ class PodTest : public NodeTest, public testing::WithParamInterface<std::string>
 
   /// Of containerd's configuration.
   static std::string Handler() {
-    return GetParam() == "shim" ? std::string(Oci()) + "-shim" : std::string(Oci());
+    return GetParam() == "podsandbox" ? std::string(Oci()) : std::string(Oci()) + "-" + GetParam();
   }
 
   e2e::PodConfig Pod(const std::string& name);
