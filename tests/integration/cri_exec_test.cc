@@ -4,6 +4,7 @@
 // outputs, the size of the terminal and the exit code.
 #include <signal.h>
 
+#include <chrono>
 #include <future>
 
 #include "tests/integration/harness/cri_pod.h"
@@ -16,6 +17,22 @@ class CriExec : public CriPodTest {
   std::string RunSleeper() {
     const PodConfig config = Pod();
     return RunContainerIn(RunPod(config), config, "one", {"sleep", "1000"});
+  }
+
+  /// The process of the container's whose command line this is; 0: there is none.
+  pid_t InContainer(const std::string& id, const std::string& command) {
+    for (const HostProcess& process : ProcessesInCgroup(id)) {
+      if (process.command.starts_with(command)) {
+        return process.pid;
+      }
+    }
+    return 0;
+  }
+
+  /// Of all that containerd has made for it.
+  static std::string FifosOf(const std::string& id) {
+    return RunProgram({"find", settings().root, "-xdev", "-type", "p", "-path", "*" + id + "*"})
+        .out;
   }
 };
 
@@ -57,6 +74,36 @@ TEST_P(CriExec, EndsWithItsClient) {
     EXPECT_TRUE(runs());
   }
   EXPECT_TRUE(Eventually([&] { return !runs(); }));
+}
+
+// Nobody is left who could end its input, and nobody asks for it again; a client of
+// containerd's API that comes back might, so it goes on.
+TEST_P(CriExec, OfAContainerdThatHasDiedEndsWithItsContainer) {
+  const PodConfig config = Pod();
+  const std::string id = RunContainerIn(RunPod(config), config, "one", {"sleep", "1000"});
+  auto exec = OpenExec(id, {"sh", "-c", "echo $$; exec cat -"});
+  auto terminal = OpenExec(id, {"sh"}, true);
+  ASSERT_TRUE(exec && terminal);
+  exec->Write("ready\n");
+  ASSERT_TRUE(exec->ReadUntil("ready\n")) << exec->status();
+  terminal->Write("echo is-$((40+2)); exec sleep 999\n");
+  ASSERT_TRUE(terminal->ReadUntil("is-42")) << terminal->out();
+  ASSERT_EQ(node().RestartContainerd(), "");
+  ASSERT_NO_FATAL_FAILURE(Connect());
+  pid_t reader = 0;
+  pid_t sleeper = 0;
+  EXPECT_TRUE(Eventually([&] {
+    reader = InContainer(id, "cat -");
+    sleeper = InContainer(id, "sleep 999");
+    return reader > 0 && sleeper > 0;
+  }));
+  EXPECT_EQ(Exec(id, {"echo", "here"}).out, "here\n");
+  EXPECT_NE(FifosOf(id), "");
+  EXPECT_TRUE(cri().Stop(id, std::chrono::seconds(0)));
+  EXPECT_TRUE(WaitGone(reader));
+  EXPECT_TRUE(WaitGone(sleeper));
+  EXPECT_TRUE(cri().Remove(id));
+  EXPECT_EQ(FifosOf(id), "");
 }
 
 TEST_P(CriExec, IsATerminalWithTheClientsSize) {
