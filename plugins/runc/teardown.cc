@@ -16,7 +16,12 @@
 namespace gantry::runc {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+/// What has been killed gets so long to end where the call has that much left, and this
+/// in any case.
 constexpr std::chrono::seconds kKillLimit{5};
+constexpr std::chrono::seconds kLeastKillLimit{1};
 /// gantry has taken it before; its own limit is less.
 constexpr size_t kMaxSpecBytes = size_t{64} << 20;
 
@@ -48,7 +53,19 @@ void RunDelete(const OciCommand& command, SandboxContext& context, const Remains
   }
 }
 
-void KillRecorded(const RuntimeState& state) {
+Clock::time_point EndOf(std::chrono::milliseconds limit) {
+  const auto now = Clock::now();
+  return limit > Clock::time_point::max() - now ? Clock::time_point::max() : now + limit;
+}
+
+/// How long to wait for what is killed now, in a call that is to end at `call_ends`.
+std::chrono::milliseconds KillLimit(Clock::time_point call_ends) {
+  const auto left =
+      std::clamp<Clock::duration>(call_ends - Clock::now(), kLeastKillLimit, kKillLimit);
+  return std::chrono::ceil<std::chrono::milliseconds>(left);
+}
+
+void KillRecorded(const RuntimeState& state, std::chrono::milliseconds limit) {
   const auto pidfd = OpenPidfd(state.pid);
   // The check comes after the open: then the descriptor is of that process.
   if (!pidfd || !IsAlive(state)) {
@@ -56,17 +73,17 @@ void KillRecorded(const RuntimeState& state) {
   }
   KillProcess(*pidfd);
   pollfd one = {pidfd->get(), POLLIN, 0};
-  poll(&one, 1, static_cast<int>(std::chrono::milliseconds(kKillLimit).count()));
+  poll(&one, 1, static_cast<int>(limit.count()));
 }
 
-void KillInit(HostProcess* init, const RuntimeState& state) {
+void KillInit(HostProcess* init, const RuntimeState& state, std::chrono::milliseconds limit) {
   if (init == nullptr) {
-    KillRecorded(state);
+    KillRecorded(state, limit);
     return;
   }
   if (!init->Ended()) {
     IgnoreError(init->Signal(SIGKILL), "it may have ended by itself");
-    IgnoreError(init->Wait(kKillLimit), "its cgroup stays then, which is reported");
+    IgnoreError(init->Wait(limit), "its cgroup stays then, which is reported");
   }
 }
 
@@ -89,12 +106,11 @@ Result<std::vector<std::string>> CgroupsOf(const RuntimeState& state, const Rema
 }
 
 Status RemoveCgroupsOf(const RuntimeState& state, const Remains& remains,
-                       const std::vector<std::string>& cgroups) {
+                       const std::vector<std::string>& cgroups, std::chrono::milliseconds limit) {
   // With pids of its own nothing of the container is left after its init; who
   // is still in the cgroup has been put there by somebody else.
   const bool spare = IsUnderstood(state) && remains.Spec().private_pids;
-  return RemoveCgroups(cgroups, spare ? Leftovers::kSpare : Leftovers::kKill,
-                       std::chrono::steady_clock::now() + kKillLimit);
+  return RemoveCgroups(cgroups, spare ? Leftovers::kSpare : Leftovers::kKill, Clock::now() + limit);
 }
 
 }  // namespace
@@ -117,6 +133,7 @@ bool IsAlive(const RuntimeState& state) {
 
 Status TearDown(const OciCommand& command, SandboxContext& context, const Remains& remains,
                 HostProcess* init, std::chrono::milliseconds limit) {
+  const auto call_ends = EndOf(limit);
   const std::string directory = command.StateDirectory(remains.id);
   const RuntimeState state = ReadState(directory);
   const bool running = init != nullptr ? !init->Ended() : IsAlive(state);
@@ -127,8 +144,8 @@ Status TearDown(const OciCommand& command, SandboxContext& context, const Remain
   if (running) {
     ThawCgroups(cgroups);
   }
-  KillInit(init, state);
-  Status removed = RemoveCgroupsOf(state, remains, cgroups);
+  KillInit(init, state, KillLimit(call_ends));
+  Status removed = RemoveCgroupsOf(state, remains, cgroups, KillLimit(call_ends));
   if (!removed && removed.error().code == Code::kFailedPrecondition) {
     // Not the container's processes: the cgroup is theirs now.
     context.Log(LogLevel::kWarning, removed.error().message);

@@ -36,9 +36,11 @@ struct Remains {
 };
 
 /// `init`: null where it is not known. Again: success. Errors: those of the
-/// first step that left something. Blocks: a few seconds at worst, and for the
-/// OCI runtime, which gets `limit` if `DeleteTimeoutMs` is not shorter: undoing
-/// what took too long has its own time. Thread: workers.
+/// first step that left something; kDeadlineExceeded for a process that outlives SIGKILL.
+/// Blocks: not for long beyond `limit`, the OCI runtime's share of it no longer than
+/// `DeleteTimeoutMs`; what was killed gets a second to end in any case and five at most.
+/// Without a limit (undoing what took too long) for these and the OCI runtime. Thread:
+/// workers.
 Status TearDown(const OciCommand& command, SandboxContext& context, const Remains& remains,
                 HostProcess* init,
                 std::chrono::milliseconds limit = std::chrono::milliseconds::max());
