@@ -29,7 +29,8 @@ bool AllowsRawSockets(const std::string& conf_json);
 /// An OCI `process` object as a sentry starts it in a running container: never with a right that
 /// the container has not, and without a word on capabilities with those of its init (to a sentry
 /// no word means all). Left out is what it cannot be given. Seccomp a sentry takes from the
-/// container; limits from the root of the sandbox, in a pod those of the pause container.
+/// container; limits from the spec of the sandbox's root, in a pod that of the pause container,
+/// over any that the call could have.
 /// Errors: kInvalidArgument: no arguments, or a capability that none is.
 /// Source: opencontainers/runtime-spec 1.2, config.md; capabilities(7); runsc 2026-09,
 /// pkg/sentry/control/proc.go, runsc/boot/loader.go, executeAsync.

@@ -22,6 +22,28 @@ TEST_F(GvisorRights, OfAnExecAreThoseOfTheInit) {
   Remove(id);
 }
 
+/// A sentry gives an exec the limits of its sandbox's root, whatever it is sent: the one process
+/// of a container that its own spec's count for is the init.
+TEST_F(GvisorRights, LimitsOfAnExecAreThoseOfTheSandboxsRoot) {
+  const Words show{"sh", "-c", "ulimit -n; ulimit -Hn"};
+  const auto limited = [](Words flags, const std::string& limit) {
+    flags.insert(flags.end(), {"--rlimit-nofile", limit});
+    return flags;
+  };
+  const std::string root = Id("-root");
+  const std::string further = Id("-further");
+  StartDetached(root, {"sleep", "1000"}, limited(AsRoot(root), "2000:3000"));
+  EXPECT_EQ(Exec(root, show).out, "2000\n3000\n");
+  const Words flags = limited(AsFurther(root), "4000:5000");
+  Words once = flags;
+  once.emplace_back("--rm");
+  EXPECT_EQ(RunContainer(once, Id("-init"), show).out, "4000\n5000\n");
+  StartDetached(further, {"sleep", "1000"}, flags);
+  EXPECT_EQ(Exec(further, show).out, "2000\n3000\n");
+  Remove(further);
+  Remove(root);
+}
+
 TEST_F(GvisorRights, AContainerWithoutANameHasTheNodes) {
   std::array<char, 256> node{};
   ASSERT_EQ(gethostname(node.data(), node.size() - 1), 0);
