@@ -77,6 +77,11 @@ Result<std::unique_ptr<Sandbox>> GvisorSandbox::Make(const SandboxRequest& reque
                                                      GvisorShared shared) {
   GANTRY_TRY(auto sandbox, Build(request, context, base, std::move(shared)));
   GANTRY_TRY([[maybe_unused]] const std::string binary, FindRunsc(sandbox->pod_->options()));
+  for (const std::string& name : sandbox->pod_->flags().unknown_bundles) {
+    context.Log(LogLevel::kWarning, Format("annotation '{}{}': no bundle of flags that runsc has, "
+                                           "ignored",
+                                           kBundleAnnotation, name));
+  }
   return sandbox;
 }
 

@@ -149,6 +149,7 @@ class Maker {
     FixProcess();
     GANTRY_CHECK_OK(FixRoot());
     FixNamespaces();
+    FixSeccomp();
     GANTRY_CHECK_OK(ReadSysctls());
     spec_.uids = Mappings(document_["linux"], "uidMappings");
     spec_.gids = Mappings(document_["linux"], "gidMappings");
@@ -314,6 +315,20 @@ class Maker {
       }
     }
     linux_part["namespaces"] = std::move(kept);
+  }
+
+  /// As runsc does where it reads a spec: a container whose profile is the node's usual one has
+  /// none, since the sentry itself is between it and the kernel. Of a further container the sentry
+  /// reads none but is sent it. Source: runsc/specutils/specutils.go, fixSpec.
+  void FixSeccomp() {
+    const auto name = spec_.annotations.find("io.kubernetes.cri.container-name");
+    if (name == spec_.annotations.end() || name->second.empty()) {
+      return;
+    }
+    const auto profile = spec_.annotations.find("dev.gvisor.internal.seccomp." + name->second);
+    if (profile != spec_.annotations.end() && profile->second == "RuntimeDefault") {
+      document_["linux"].erase("seccomp");
+    }
   }
 
   const SpecRequest& request_;

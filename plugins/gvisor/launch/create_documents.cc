@@ -46,7 +46,9 @@ void RemoveFlags(Json& document) {
     annotations = Json::object();
   }
   for (auto one = annotations.begin(); one != annotations.end();) {
-    one = one.key().starts_with(kFlagAnnotation) ? annotations.erase(one) : std::next(one);
+    const bool sets_flags =
+        one.key().starts_with(kFlagAnnotation) || one.key().starts_with(kBundleAnnotation);
+    one = sets_flags ? annotations.erase(one) : std::next(one);
   }
 }
 

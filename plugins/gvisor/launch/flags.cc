@@ -182,6 +182,47 @@ Status CheckPossible(const Flags& flags) {
   return {};
 }
 
+/// Those of the only bundle that runsc has. Source: runsc/config/config_bundles.go.
+constexpr std::string_view kBundle = "experimental-high-performance";
+constexpr std::array<std::pair<const char*, const char*>, 3> kBundleFlags = {
+    {{"directfs", "true"}, {"overlay2", "root:self"}, {"platform", "systrap"}}};
+
+/// `given`: of the handler; a flag that it has not is as the bundle has it.
+Status ApplyBundle(const std::string& key, const Flags& given, Flags& flags) {
+  const Reader read(given);
+  const bool all = read.Is("allow-flag-override", false);
+  for (const auto& [name, value] : kBundleFlags) {
+    const std::string* const own = read.Find(name);
+    if (own != nullptr && *own != value && !all) {
+      return Fail(Code::kInvalidArgument,
+                  "check annotation '{}': it sets '{}' to '{}', the handler's runsc_config to "
+                  "'{}', and does not allow it (allow-flag-override)",
+                  key, name, value, *own);
+    }
+    flags.all[name] = value;
+  }
+  return {};
+}
+
+Status ApplyBundles(Flags& flags, const Annotations& annotations) {
+  const Flags given = flags;
+  for (const auto& [key, value] : annotations) {
+    if (!key.starts_with(kBundleAnnotation)) {
+      continue;
+    }
+    if (value != "true") {
+      return Fail(Code::kInvalidArgument, "check annotation '{}': '{}': must be true, or not there",
+                  key, value);
+    }
+    if (key.substr(kBundleAnnotation.size()) == kBundle) {
+      GANTRY_CHECK_OK(ApplyBundle(key, given, flags));
+    } else {
+      flags.unknown_bundles.push_back(key.substr(kBundleAnnotation.size()));
+    }
+  }
+  return {};
+}
+
 Status Override(Flags& flags, const Annotations& annotations) {
   const bool all = Reader(flags).Is("allow-flag-override", false);
   for (const auto& [key, value] : annotations) {
@@ -206,6 +247,7 @@ Result<Flags> MakeFlags(const std::map<std::string, std::string>& given,
                         const Annotations& annotations) {
   Flags flags;
   flags.all = given;
+  GANTRY_CHECK_OK(ApplyBundles(flags, annotations));
   GANTRY_CHECK_OK(Override(flags, annotations));
   GANTRY_CHECK_OK(CheckPossible(flags));
   GANTRY_TRY(flags.network, ReadNetwork(flags));

@@ -48,6 +48,8 @@ struct Flags {
   /// A sentry on its own must be of runsc's release. `sidecar-release-enforcement-policy`, but that
   /// releases without a label count, too.
   bool same_release = true;
+  /// What annotations name as a bundle of flags, and is none that is known here.
+  std::vector<std::string> unknown_bundles;
 
   /// `--name=value` of those that are handed on as they are.
   std::vector<std::string> Arguments() const;
@@ -61,6 +63,12 @@ using Annotations = std::map<std::string, std::string>;
 
 /// What an annotation that sets a flag begins with.
 inline constexpr std::string_view kFlagAnnotation = "dev.gvisor.flag.";
+
+/// And one that sets several at once, those of a bundle that runsc has: its value is "true". A
+/// flag's own annotation comes before it. Source: runsc/config/config_bundles.go;
+/// runsc/specutils/specutils.go, FixConfig. But that what the handler has otherwise may not be set
+/// here without `allow-flag-override`.
+inline constexpr std::string_view kBundleAnnotation = "dev.gvisor.bundle.";
 
 /// `flags`: of the handler. Errors: kInvalidArgument naming the flag, as an option or an
 /// annotation, for a value that none can be, for what may not be overridden and for what

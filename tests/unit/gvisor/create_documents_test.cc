@@ -70,9 +70,11 @@ TEST(CreateDocument, HasTheUserNamespaceThatIsToBeMade) {
 }
 
 TEST(CreateDocument, LeavesNothingToTheCommandThatIsDecided) {
-  const Json document =
-      Written(Made({{"hooks", {{"prestart", {{{"path", "/bin/false"}}}}}},
-                    {"annotations", {{"dev.gvisor.flag.debug", "true"}, {"other", "stays"}}}}));
+  const Json document = Written(Made({{"hooks", {{"prestart", {{{"path", "/bin/false"}}}}}},
+                                      {"annotations",
+                                       {{"dev.gvisor.flag.debug", "true"},
+                                        {"dev.gvisor.bundle.experimental-high-performance", "true"},
+                                        {"other", "stays"}}}}));
   EXPECT_FALSE(document.contains("hooks"));
   EXPECT_EQ(document["annotations"], Json::parse(R"({"other": "stays"})"));
 }

@@ -82,5 +82,48 @@ TEST(GvisorFlags, ThatAreNumbersAreNumbers) {
   }
 }
 
+constexpr const char* kFast = "dev.gvisor.bundle.experimental-high-performance";
+
+TEST(GvisorFlags, OfABundleAreSetByItsName) {
+  const auto flags = MakeFlags({}, {{kFast, "true"}});
+  ASSERT_TRUE(flags) << flags.error().message;
+  EXPECT_THAT(flags->all, testing::UnorderedElementsAre(testing::Pair("directfs", "true"),
+                                                        testing::Pair("overlay2", "root:self"),
+                                                        testing::Pair("platform", "systrap")));
+  EXPECT_THAT(flags->unknown_bundles, testing::IsEmpty());
+}
+
+TEST(GvisorFlags, OfABundleMustBeAllowedWhereTheHandlerHasOthers) {
+  const auto refused = MakeFlags({{"platform", "kvm"}}, {{kFast, "true"}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
+  EXPECT_THAT(refused.error().message, testing::AllOf(HasSubstr(kFast), HasSubstr("'platform'"),
+                                                      HasSubstr("allow-flag-override")));
+  EXPECT_TRUE(MakeFlags({{"platform", "systrap"}}, {{kFast, "true"}}));
+  const auto allowed =
+      MakeFlags({{"platform", "kvm"}, {"allow-flag-override", "true"}}, {{kFast, "true"}});
+  ASSERT_TRUE(allowed) << allowed.error().message;
+  EXPECT_EQ(allowed->platform, "systrap");
+}
+
+TEST(GvisorFlags, OfTheirOwnAnnotationComeBeforeABundles) {
+  const auto flags = MakeFlags({{"allow-flag-override", "true"}},
+                               {{kFast, "true"}, {"dev.gvisor.flag.overlay2", "none"}});
+  ASSERT_TRUE(flags) << flags.error().message;
+  EXPECT_EQ(flags->overlay.medium, Overlay::Medium::kNone);
+}
+
+TEST(GvisorFlags, OfABundleThatIsNoneAreSaid) {
+  const auto unknown = MakeFlags({}, {{"dev.gvisor.bundle.no-such", "true"}});
+  ASSERT_TRUE(unknown) << unknown.error().message;
+  EXPECT_THAT(unknown->unknown_bundles, testing::ElementsAre("no-such"));
+  for (const char* name : {kFast, "dev.gvisor.bundle.no-such"}) {
+    const auto refused = MakeFlags({}, {{name, "1"}});
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
+    EXPECT_THAT(refused.error().message, testing::AllOf(HasSubstr(name), HasSubstr("'1'")));
+  }
+}
+
 }  // namespace
 }  // namespace gantry::gvisor

@@ -77,6 +77,28 @@ TEST(GvisorSpec, NamesAPidNamespace) {
   EXPECT_EQ(WithPidNamespace("7", "one").error().code, Code::kInternal);
 }
 
+/// Whether the sentry gets the profile of container "app" that has this annotation.
+bool KeepsProfile(const std::string& annotation, const std::string& value, bool is_sub = true) {
+  const auto spec =
+      Made({{"annotations", {{"io.kubernetes.cri.container-name", "app"}, {annotation, value}}},
+            {"linux", {{"seccomp", {{"defaultAction", "SCMP_ACT_ERRNO"}}}}}},
+           is_sub);
+  EXPECT_TRUE(spec);
+  return spec && Parsed(spec->json)["linux"].contains("seccomp");
+}
+
+TEST(GvisorSpec, HasNoSeccompProfileThatIsTheRuntimesOwn) {
+  for (const bool is_sub : {true, false}) {
+    EXPECT_FALSE(KeepsProfile("dev.gvisor.internal.seccomp.app", "RuntimeDefault", is_sub));
+    EXPECT_TRUE(KeepsProfile("dev.gvisor.internal.seccomp.app", "Localhost", is_sub));
+    EXPECT_TRUE(KeepsProfile("dev.gvisor.internal.seccomp.other", "RuntimeDefault", is_sub));
+  }
+  const auto nameless = Made({{"annotations", {{"dev.gvisor.internal.seccomp.", "RuntimeDefault"}}},
+                              {"linux", {{"seccomp", Json::object()}}}});
+  ASSERT_TRUE(nameless);
+  EXPECT_TRUE(Parsed(nameless->json)["linux"].contains("seccomp"));
+}
+
 TEST(GvisorSpec, TellsWhereItsNetworkIs) {
   const auto spec = Made(WithNamespaces({{{"type", "network"}, {"path", "/run/netns/one"}}}));
   ASSERT_TRUE(spec);
