@@ -10,6 +10,7 @@
 #include <gantry/format.h>
 
 #include "plugins/gvisor/checkpoint/checkpoint.h"
+#include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/filestore.h"
 #include "plugins/gvisor/out_of_memory.h"
 #include "plugins/gvisor/pod_forward.h"
@@ -29,7 +30,7 @@ void AddLastWords(Pod& pod, Error& error) {
   if (!end || (WIFSIGNALED(end->raw) && WTERMSIG(end->raw) == SIGKILL)) {
     return;
   }
-  const std::string words = LastWords(pod.record().place.bundle, kSentryLog);
+  const std::string words = LastWords(KeptSentryLog(pod.context()));
   if (!words.empty() && !error.message.contains(words)) {
     error.message += "; its sentry says: " + words;
   }

@@ -61,7 +61,6 @@ GoferPlan SubContainer::PlanGofer(const PodRecord& record, const UniqueFd& runsc
           .program = runsc,
           .asks_for_mounts = record.asks_for_mounts,
           .id = id().str(),
-          .log = kGoferLog,
           .logs = pod().flags().logs,
           .log_owner = {.sandbox = pod().id().str(), .container = id().str()},
           .tag = GoferTag(id().str())};
@@ -213,7 +212,6 @@ Status SubContainer::Delete() {
   EndGofer();
   DropCalls();
   LetStreamsGo();
-  GANTRY_CHECK_OK(RemoveLog(bundle(), kGoferLog));
   GANTRY_CHECK_OK(ForgetStats());
   GANTRY_CHECK_OK(RemoveFilestores(FilestorePaths(spec_, pod().id().str())));
   hooks().Delete();

@@ -132,6 +132,7 @@ Status SubContainer::Watch(std::optional<urpc::Connection> wait, Deadline deadli
   pod().ApplyOomScores();
   // The sentry has its own: of a gofer's connection that one side keeps no end is seen.
   gofer_.connections.clear();
+  gofer_.log.reset();
   filestores_.clear();
   SandboxContext& sandbox = pod().context();
   std::vector<urpc::Connection> waits = AskForEnd(std::move(wait), deadline);

@@ -16,6 +16,7 @@
 #include <gantry/files.h>
 #include <gantry/format.h>
 
+#include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/gofer.h"
 #include "plugins/gvisor/launch/host_limits.h"
 
@@ -71,14 +72,14 @@ Status AddPlatform(const Flags& flags, ChildPlan& child) {
   return {};
 }
 
-/// Its own log in the bundle, which errors are read from, and those that are asked for.
+/// Its own log, which errors are read from, and those that are asked for.
 Status AddLogs(const BootPlan& plan, ChildPlan& child) {
   const LogFlags& logs = plan.flags.logs;
-  GANTRY_TRY(UniqueFd log, OpenLog(plan.place.bundle, plan.log));
+  GANTRY_TRY(UniqueFd log, plan.log.Duplicate());
   GANTRY_TRY(UniqueFd panics,
              OpenLogFile("runsc_config.panic-log", logs.panic, plan.log_owner, kPanic));
   if (!panics) {
-    GANTRY_TRY(panics, log.Duplicate());
+    GANTRY_TRY(panics, plan.log.Duplicate());
   }
   child.AddFd("log-fd", std::move(log));
   child.AddFd("panic-log-fd", std::move(panics));
@@ -189,8 +190,7 @@ Result<Boot> StartBoot(SandboxContext& context, BootPlan plan) {
   return boot;
 }
 
-Status AwaitBoot(const Boot& boot, const std::string& bundle, const std::string& log,
-                 Deadline deadline) {
+Status AwaitBoot(const Boot& boot, const UniqueFd& log, Deadline deadline) {
   pollfd one = {boot.started.get(), POLLIN, 0};
   int ready = 0;
   do {
@@ -198,7 +198,7 @@ Status AwaitBoot(const Boot& boot, const std::string& bundle, const std::string&
   } while (ready < 0 && errno == EINTR);
   if (ready == 0) {
     return Fail(Code::kDeadlineExceeded, "boot the sentry: it is not ready in time: {}",
-                LastWords(bundle, log));
+                LastWords(log));
   }
   char byte = 0;
   if (read(boot.started.get(), &byte, 1) == 1) {
@@ -206,7 +206,7 @@ Status AwaitBoot(const Boot& boot, const std::string& bundle, const std::string&
   }
   constexpr std::chrono::seconds kEndLimit{2};
   const auto end = boot.process->Wait(kEndLimit);
-  std::string words = LastWords(bundle, log);
+  std::string words = LastWords(log);
   if (words.empty() && !boot.panic_log.empty()) {
     words = Format("see '{}'", boot.panic_log);
   }

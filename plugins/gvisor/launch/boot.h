@@ -26,10 +26,10 @@ struct BootPlan {
   const Spec& spec;
   const UniqueFd& program;
   const Flags& flags;
+  /// As `MakeBoundedLog`.
+  const UniqueFd& log;
   /// Of the sandbox.
   std::string id;
-  /// Its log's name in the bundle.
-  std::string log = kSentryLog;
   /// Of what an operator has asked for.
   LogOwner log_owner{};
   /// Of the control server.
@@ -55,7 +55,7 @@ struct Boot {
   std::shared_ptr<HostProcess> process;
   /// A byte comes when its control server is up.
   UniqueFd started;
-  /// Where its panics go, if not to its log in the bundle.
+  /// Where its panics go, if not to its log.
   std::string panic_log{};
 };
 
@@ -63,9 +63,8 @@ struct Boot {
 /// process is left. Blocks: briefly.
 Result<Boot> StartBoot(SandboxContext& context, BootPlan plan);
 
-/// Errors: kInternal with its last words, where it has ended; kDeadlineExceeded.
-/// Blocks: up to `deadline`.
-Status AwaitBoot(const Boot& boot, const std::string& bundle, const std::string& log,
-                 Deadline deadline);
+/// `log`: as in its plan. Errors: kInternal with its last words, where it has ended;
+/// kDeadlineExceeded. Blocks: up to `deadline`.
+Status AwaitBoot(const Boot& boot, const UniqueFd& log, Deadline deadline);
 
 }  // namespace gantry::gvisor

@@ -18,6 +18,7 @@
 #include <gantry/files.h>
 #include <gantry/format.h>
 
+#include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/child.h"
 #include "plugins/gvisor/launch/lent_context.h"
 #include "plugins/gvisor/launch/sentry_start.h"
@@ -170,7 +171,7 @@ class Canary {
     GANTRY_TRY(const WaitStatus end, process->Wait(Left(pod_->StepDeadline())));
     if (end.code() != 0) {
       return Fail(Code::kInternal, "await the sentry's end: it ended with {}: {}", end.code(),
-                  LastWords(directory_.path(), kSentryLog));
+                  LastWords(KeptSentryLog(context_)));
     }
     return {};
   }

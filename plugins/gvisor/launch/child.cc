@@ -17,26 +17,13 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include <nlohmann/json.hpp>
-
 #include <gantry/files.h>
 #include <gantry/format.h>
-#include <gantry/json.h>
 
 namespace gantry::gvisor {
 namespace {
 
-constexpr size_t kMaxWords = 4096;
 constexpr rlim_t kOpenFiles = 1 << 20;
-
-/// A line is JSON with the text as `msg`, or, of a panic, the text.
-std::string WordsOf(const std::string& line) {
-  const nlohmann::json entry = ReadJson(line);
-  if (entry.is_object() && entry.contains("msg") && entry["msg"].is_string()) {
-    return entry["msg"].get<std::string>();
-  }
-  return line;
-}
 
 /// Whether hard limits can be raised. Source: capabilities(7), proc(5).
 bool HasSysResource() {
@@ -186,15 +173,6 @@ Result<UniqueFd> OpenLog(const std::string& bundle, std::string_view name) {
 
 Status RemoveLog(const std::string& bundle, std::string_view name) {
   return RemoveFile(LogPath(bundle, name));
-}
-
-std::string LastWords(const std::string& bundle, std::string_view name) {
-  std::string text = ReadTail(LogPath(bundle, name), kMaxWords).value_or("");
-  while (text.ends_with('\n')) {
-    text.pop_back();
-  }
-  const size_t newline = text.rfind('\n');
-  return WordsOf(newline == std::string::npos ? text : text.substr(newline + 1));
 }
 
 }  // namespace gantry::gvisor

@@ -50,7 +50,7 @@ class ChildPlan {
 
 /// What the launch of each process of a sandbox needs.
 struct LaunchPlace {
-  /// Absolute; their logs are there.
+  /// Absolute.
   std::string bundle;
   /// Directories to be born in.
   std::vector<std::string> cgroups;
@@ -88,10 +88,5 @@ std::string LogPath(const std::string& bundle, std::string_view name);
 Result<UniqueFd> OpenLog(const std::string& bundle, std::string_view name);
 /// Again: success.
 Status RemoveLog(const std::string& bundle, std::string_view name);
-/// The logs of the two programs.
-inline constexpr const char* kSentryLog = "sentry";
-inline constexpr const char* kGoferLog = "gofer";
-/// Why a program of gVisor's ended, by the log that it has left; empty where it says nothing.
-std::string LastWords(const std::string& bundle, std::string_view name);
 
 }  // namespace gantry::gvisor

@@ -12,6 +12,7 @@
 #include <gantry/format.h>
 #include <gantry/number.h>
 
+#include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/child.h"
 #include "plugins/gvisor/launch/create_documents.h"
 #include "plugins/gvisor/launch/sentry_start.h"
@@ -46,9 +47,9 @@ Result<SpawnRequest> MakeRequest(CreatePlan& plan) {
   ChildPlan child;
   GANTRY_TRY(const auto flags, FlagsFor(plan.runsc, plan.flags, root));
   child.Add(flags);
-  // The log must be there for its mode, and its words must be JSON whatever the flags say.
-  GANTRY_TRY([[maybe_unused]] const UniqueFd log, OpenLog(plan.bundle, kSentryLog));
-  const std::string path = LogPath(plan.bundle, kSentryLog);
+  // Its words must be JSON whatever the flags say.
+  GANTRY_TRY(UniqueFd log, plan.log.Duplicate());
+  const std::string path = OwnPath(child.Pass(std::move(log)));
   child.Add("--log=" + path);
   child.Add("--log-format=json");
   const LogFlags& logs = plan.flags.logs;
@@ -82,20 +83,18 @@ Result<SpawnRequest> MakeRequest(CreatePlan& plan) {
   return request;
 }
 
-std::string WordsIn(const std::string& bundle) {
-  return CreateWords(ReadTail(LogPath(bundle, kSentryLog), kMaxLog).value_or(""));
-}
+std::string WordsIn(const UniqueFd& log) { return CreateWords(LastBytes(log, kMaxLog)); }
 
 Status Await(HostProcess& command, const CreatePlan& plan, Deadline deadline) {
   const auto end = command.Wait(Left(deadline));
   if (!end) {
     IgnoreError(EndProcess(&command, kCommandEndLimit), "the kernel ends it in its time");
     return Fail(end.error().code, "run 'runsc create' for '{}': it is not done in time: {}",
-                plan.id, WordsIn(plan.bundle));
+                plan.id, WordsIn(plan.log));
   }
   if (end->raw != 0) {
     return Fail(Code::kInternal, "run 'runsc create' for '{}': it ended with {}: {}", plan.id,
-                end->code(), WordsIn(plan.bundle));
+                end->code(), WordsIn(plan.log));
   }
   return {};
 }

@@ -32,8 +32,10 @@ struct CreatePlan {
   const Flags& flags;
   /// Of the sandbox.
   std::string id;
-  /// Absolute. Its log, the sentry's and the gofer's are one there, `kSentryLog`.
+  /// Absolute.
   std::string bundle;
+  /// As `MakeBoundedLog`: the command's, the sentry's and the gofer's are one.
+  const UniqueFd& log;
   std::vector<std::string> cgroups;
   /// Of the root container. What runsc says of a failure goes to the last of them, too.
   std::array<UniqueFd, 3> stdio;

@@ -11,6 +11,7 @@
 
 #include <gantry/format.h>
 
+#include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/gofer_mounts.h"
 #include "plugins/gvisor/network/netns.h"
 
@@ -37,9 +38,9 @@ Result<bool> ReadSome(const UniqueFd& from, std::string& text) {
   return n > 0;
 }
 
-std::unexpected<Error> Ended(const GoferPlan& plan) {
+std::unexpected<Error> Ended(const Gofer& gofer, const GoferPlan& plan) {
   return Fail(Code::kInternal, "start the gofer of '{}': it ended: {}", plan.id,
-              LastWords(plan.place.bundle, plan.log));
+              LastWords(gofer.log));
 }
 
 std::unexpected<Error> Late(const GoferPlan& plan) {
@@ -61,7 +62,8 @@ Result<Gofer> StartGofer(SandboxContext& context, const GoferPlan& plan) {
   Gofer gofer;
   ChildPlan child;
   child.Add(plan.place.flags);
-  GANTRY_TRY(UniqueFd log, OpenLog(plan.place.bundle, plan.log));
+  GANTRY_TRY(gofer.log, MakeBoundedLog());
+  GANTRY_TRY(UniqueFd log, gofer.log.Duplicate());
   child.AddFd("log-fd", std::move(log));
   constexpr const char* kCommand = "gofer";
   GANTRY_CHECK_OK(AddDebugLog(plan.logs, plan.log_owner, kCommand, child));
@@ -115,7 +117,7 @@ Result<std::string> ReadMounts(const Gofer& gofer, const GoferPlan& plan, Deadli
     GANTRY_TRY(more, ReadSome(gofer.mounts, text));
   }
   if (text.empty()) {
-    return Ended(plan);
+    return Ended(gofer, plan);
   }
   return text;
 }

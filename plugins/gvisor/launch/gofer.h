@@ -28,8 +28,6 @@ struct GoferPlan {
   bool asks_for_mounts = false;
   /// Of the container; releases since 2026-05 want it.
   std::string id;
-  /// Its log's name in the bundle.
-  std::string log;
   /// What an operator has asked for.
   const LogFlags& logs;
   LogOwner log_owner;
@@ -45,6 +43,8 @@ struct Gofer {
   UniqueFd mounts;
   /// On which it asks, if it does.
   UniqueFd questions;
+  /// As `MakeBoundedLog`. Of use while it starts.
+  UniqueFd log;
 };
 
 /// Errors: as `SandboxContext::Spawn`. When it fails nothing is left. Blocks: briefly.

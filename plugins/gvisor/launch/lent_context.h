@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // For a sandbox that is none of the core's: lends it the processes and watches of the one that it
-// is run for, or of the backend itself, and keeps all else from it. It is not taken up by another
-// engine; what is left of it then ends.
+// is run for, or of the backend itself, and keeps all else from it; what it stores is its own. It
+// is not taken up by another engine; what is left of it then ends.
 #pragma once
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -50,13 +52,28 @@ class LentContext : public SandboxContext {
 
   void Exited(ExitStatus) override {}
 
-  Status Store(std::string_view, const UniqueFd&) override { return {}; }
-
-  Result<UniqueFd> Take(std::string_view name) override {
-    return Fail(Code::kNotFound, "take '{}': {} stores nothing", name, name_);
+  Status Store(std::string_view name, const UniqueFd& fd) override {
+    GANTRY_TRY(UniqueFd copy, fd.Duplicate());
+    const std::lock_guard lock(mutex_);
+    stored_[std::string(name)] = std::move(copy);
+    return {};
   }
 
-  void Drop(std::string_view) override {}
+  Result<UniqueFd> Take(std::string_view name) override {
+    const std::lock_guard lock(mutex_);
+    const auto found = stored_.find(name);
+    if (found == stored_.end()) {
+      return Fail(Code::kNotFound, "take '{}': {} has stored nothing of that name", name, name_);
+    }
+    return found->second.Duplicate();
+  }
+
+  void Drop(std::string_view name) override {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = stored_.find(name); found != stored_.end()) {
+      stored_.erase(found);
+    }
+  }
 
   Status Save(std::string) override { return {}; }
 
@@ -78,6 +95,9 @@ class LentContext : public SandboxContext {
   SandboxContext& host_;
   const std::string name_;
   bool removing_ = false;
+  /// Guards what follows.
+  std::mutex mutex_;
+  std::map<std::string, UniqueFd, std::less<>> stored_;
 };
 
 }  // namespace gantry::gvisor

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include <gantry/format.h>
 
 #include "plugins/gvisor/launch/boot.h"
+#include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/create.h"
 #include "plugins/gvisor/launch/filestore.h"
 #include "plugins/gvisor/launch/gofer.h"
@@ -28,13 +30,11 @@ namespace {
 Status RemoveFiles(SandboxContext& context, const std::string& bundle,
                    std::chrono::milliseconds limit) {
   GANTRY_CHECK_OK(RemoveCreated(context, bundle, limit));
-  GANTRY_CHECK_OK(RemoveFile(bundle + "/" + kSocketName));
-  GANTRY_CHECK_OK(RemoveLog(bundle, kSentryLog));
-  return RemoveLog(bundle, kGoferLog);
+  return RemoveFile(bundle + "/" + kSocketName);
 }
 
-/// A crash's first words are its reason; they would go with the bundle.
-void SayWhetherItCrashed(Pod& pod, const std::string& bundle) {
+/// A crash's first words are its reason; they would go with the sandbox.
+void SayWhetherItCrashed(Pod& pod) {
   const auto process = pod.process();
   const auto end = process ? process->Ended() : std::nullopt;
   if (!end || end->code() == kKilledStatus) {
@@ -42,7 +42,7 @@ void SayWhetherItCrashed(Pod& pod, const std::string& bundle) {
   }
   constexpr size_t kStacks = 256U << 10;
   constexpr size_t kReason = 2048;
-  const std::string log = ReadTail(LogPath(bundle, kSentryLog), kStacks).value_or("");
+  const std::string log = LastBytes(KeptSentryLog(pod.context()), kStacks);
   const size_t at = std::min(log.find("panic: "), log.find("fatal error: "));
   if (at != std::string::npos) {
     pod.context().Log(LogLevel::kError,
@@ -83,7 +83,7 @@ class Starter {
     if (gofer_.process) {
       GANTRY_CHECK_OK(AnswerQuestions(gofer_, gofer_plan, pod_.StepDeadline()));
     }
-    return AwaitBoot(boot_, plan_.bundle, kSentryLog, pod_.StepDeadline());
+    return AwaitBoot(boot_, log_, pod_.StepDeadline());
   }
 
   Status StartByCreate() {
@@ -94,6 +94,7 @@ class Starter {
                       .flags = pod_.flags(),
                       .id = RootId(),
                       .bundle = plan_.bundle,
+                      .log = log_,
                       .cgroups = plan_.cgroups,
                       .stdio = std::move(plan_.stdio),
                       .image = std::move(plan_.image)};
@@ -110,7 +111,7 @@ class Starter {
 
   /// A sentry whose gofer has ended only says that it has told no mounts.
   void AddWords(Error& error) const {
-    const std::string words = LastWords(plan_.bundle, kGoferLog);
+    const std::string words = LastWords(gofer_.log);
     if (!words.empty() && !error.message.contains(words)) {
       error.message += "; its gofer says: " + words;
     }
@@ -137,6 +138,7 @@ class Starter {
     IgnoreError(RemoveFiles(pod_.context(), plan_.bundle, pod_.options().timeout),
                 "they go with the bundle");
     pod_.context().Drop(kRunscName);
+    pod_.context().Drop(kSentryLogName);
     pod_.Have(nullptr, nullptr);
   }
 
@@ -168,7 +170,10 @@ class Starter {
     record_.oom_kills = OomKills(plan_.cgroups);
     // What one of that name has left is nobody's.
     GANTRY_CHECK_OK(RemoveFilestores(VolumeFiles(record_.volumes, pod_.id().str())));
-    return pod_.context().Store(kRunscName, plan_.runsc.runsc.file);
+    GANTRY_TRY(log_, MakeBoundedLog());
+    const std::array stored = {NamedFd{kRunscName, plan_.runsc.runsc.file},
+                               NamedFd{kSentryLogName, log_}};
+    return pod_.context().StoreAll(stored);
   }
 
   GoferPlan PlanGofer() const {
@@ -177,7 +182,6 @@ class Starter {
             .program = plan_.runsc.runsc.file,
             .asks_for_mounts = record_.asks_for_mounts,
             .id = RootId(),
-            .log = kGoferLog,
             .logs = pod_.flags().logs,
             .log_owner = LogOwnerOf(RootId()),
             .tag = GoferTag(plan_.container)};
@@ -214,6 +218,7 @@ class Starter {
                   .spec = plan_.spec,
                   .program = plan_.runsc.sentry_file(),
                   .flags = pod_.flags(),
+                  .log = log_,
                   .id = RootId(),
                   .log_owner = LogOwnerOf(pod_.id().str()),
                   .socket = record_.socket,
@@ -245,6 +250,7 @@ class Starter {
   SentryPlan plan_;
   const std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
   PodRecord record_;
+  UniqueFd log_;
   Gofer gofer_;
   Boot boot_;
 };
@@ -287,7 +293,8 @@ Status RemoveSentry(Pod& pod, const GoferProcess& gofer, const std::string& bund
   context.Drop(kRunscName);
   const std::string place = pod.record().place.bundle;
   const std::string& files = place.empty() ? bundle : place;
-  SayWhetherItCrashed(pod, files);
+  SayWhetherItCrashed(pod);
+  context.Drop(kSentryLogName);
   return RemoveFiles(context, files, limit);
 }
 

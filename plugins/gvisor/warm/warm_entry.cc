@@ -4,12 +4,14 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include <array>
 #include <cerrno>
 #include <utility>
 
 #include <gantry/files.h>
 #include <gantry/format.h>
 
+#include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/canary.h"
 #include "plugins/gvisor/launch/lent_context.h"
 #include "plugins/gvisor/launch/sentry_start.h"
@@ -78,6 +80,7 @@ Result<WarmEntry> BootWarm(SandboxContext& context, Runscs& runscs, const WarmHa
   entry.key = MakeWarmKey(*entry.runsc, handler.flags, {}, {});
   GANTRY_TRY([[maybe_unused]] const GoferProcess none, StartSentry(pod, std::move(plan)));
   entry.process = pod.process();
+  entry.log = KeptSentryLog(lent);
   entry.record = pod.record();
   return entry;
 }
@@ -87,13 +90,14 @@ Status GiveTo(Pod& pod, const WarmEntry& entry, const WarmPlace& place) {
   PodRecord record = entry.record;
   record.socket = Format("{}/{}", place.bundle, kSocketName);
   GANTRY_CHECK_OK(MoveFile(entry.record.socket, record.socket));
-  GANTRY_CHECK_OK(MoveFile(LogPath(entry.folder, kSentryLog), LogPath(place.bundle, kSentryLog)));
   GANTRY_CHECK_OK(RemoveTree(entry.folder));
   record.place.bundle = place.bundle;
   record.place.cgroups = place.cgroups;
   GANTRY_TRY(record.place.flags, FlagsFor(*entry.runsc, pod.flags(), place.bundle));
   record.netns = place.netns;
-  GANTRY_CHECK_OK(pod.context().Store(kRunscName, entry.runsc->runsc.file));
+  const std::array stored = {NamedFd{kRunscName, entry.runsc->runsc.file},
+                             NamedFd{kSentryLogName, entry.log}};
+  GANTRY_CHECK_OK(pod.context().StoreAll(stored));
   GANTRY_CHECK_OK(pod.Change([&](PodRecord& changed) { changed = record; }));
   pod.Have(entry.process,
            std::make_shared<Sentry>(pod.context(), pod.RootId(), record.socket, pod.StateSaver()));

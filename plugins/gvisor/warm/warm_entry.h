@@ -33,6 +33,8 @@ struct WarmEntry {
   PodRecord record;
   std::shared_ptr<HostProcess> process;
   std::shared_ptr<const Runsc> runsc;
+  /// As `MakeBoundedLog`.
+  UniqueFd log{};
   std::string folder;
 };
 
@@ -54,9 +56,9 @@ struct WarmPlace {
   std::string netns;
 };
 
-/// Makes it the pod's, as if it had been booted for that: its process, its files, its record. Its
-/// process is not in the pod's cgroups yet. On failure it is nobody's, and has to be discarded.
-/// Errors: kFailedPrecondition: the bundle is on another file system than the folder; as
+/// Makes it the pod's, as if it had been booted for that: its process, its files, its log, its
+/// record. Its process is not in the pod's cgroups yet. On failure it is nobody's, and has to be
+/// discarded. Errors: kFailedPrecondition: the bundle is on another file system than the folder; as
 /// `Pod::Change`.
 Status GiveTo(Pod& pod, const WarmEntry& entry, const WarmPlace& place);
 

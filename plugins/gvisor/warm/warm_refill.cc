@@ -13,7 +13,7 @@
 #include <gantry/format.h>
 #include <gantry/pidfd.h>
 
-#include "plugins/gvisor/launch/child.h"
+#include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/warm/warm_pool.h"
 
 namespace gantry::gvisor {
@@ -76,7 +76,7 @@ void WarmPool::Sort() {
         // It was ended for that.
       } else if (one.HasEnded()) {
         context_.Log(LogLevel::kWarning,
-                     whose + "has ended by itself: " + LastWords(one.entry.folder, kSentryLog));
+                     whose + "has ended by itself: " + LastWords(one.entry.log));
       } else {
         context_.Log(LogLevel::kInfo, whose + "is of another build of runsc than new ones: ended");
       }

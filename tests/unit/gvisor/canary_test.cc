@@ -85,6 +85,18 @@ TEST_F(Canary, LetsASentryOfAnotherReleaseShowWhetherItStarts) {
   EXPECT_THAT(Prove(path), HasSubstr("boot the sentry: it ended with 128: told SKIP:fake"));
 }
 
+/// Both are given logs that have an end: they have room for some 1,000,000 bytes.
+TEST_F(Canary, EndsALogThatIsFull) {
+  const char* const fill =
+      "n=$(fd log-fd); yes | head -c 4000000 >&$n; exit $(($(stat -Lc %s /proc/self/fd/$n) / "
+      "100000))";
+  FakeRunsc fake{.boot = fill, .gofer = kGoodGofer};
+  EXPECT_THAT(Prove(fake.WriteTo(dir_.path())), HasSubstr("boot the sentry: it ended with 10:"));
+  fake.gofer = Format("say mounts-fd $( ({}) >/dev/null 2>&1; echo $?)", fill);
+  fake.boot = "read -r size </proc/self/fd/$(fd mounts-fd); exit $size";
+  EXPECT_THAT(Prove(fake.WriteTo(dir_.path())), HasSubstr("boot the sentry: it ended with 10:"));
+}
+
 TEST_F(Canary, SaysWhatAGoferSaidThatEnds) {
   const FakeRunsc fake{.boot = R"(read -r mounts </proc/self/fd/$(fd mounts-fd)
 say log-fd '{"msg":"unexpected end of JSON input"}'; exit 128)",

@@ -5,6 +5,7 @@
 #include "plugins/gvisor/process_end.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -18,6 +19,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/sentry_start.h"
 #include "plugins/gvisor/out_of_memory.h"
 #include "tests/unit/gvisor/fake_container.h"
@@ -276,10 +278,14 @@ TEST_F(ProcessEndTest, OfASentryThatCrashesLeavesItsReasonInTheLog) {
   const auto crashed = *sandbox_.Spawn(std::move(request));
   ASSERT_TRUE(crashed->Wait(kEndLimit));
   pod_->Have(crashed, nullptr);
-  files_.Put("sentry.log",
-             std::string(4096, 'x') + "\npanic: no such task\n\ngoroutine 1 [running]:\n");
+  const UniqueFd log(memfd_create("log", MFD_CLOEXEC));
+  const std::string said =
+      std::string(4096, 'x') + "\npanic: no such task\n\ngoroutine 1 [running]:\n";
+  ASSERT_EQ(write(log.get(), said.data(), said.size()), static_cast<ssize_t>(said.size()));
+  ASSERT_TRUE(sandbox_.Store(kSentryLogName, log));
   ASSERT_TRUE(RemoveSentry(*pod_, nullptr, files_.path()));
   EXPECT_THAT(sandbox_.log, Contains(HasSubstr("crashed: panic: no such task")));
+  EXPECT_FALSE(KeptSentryLog(sandbox_));
 }
 
 TEST_F(ProcessEndTest, KeepsTheCountOverARestart) {

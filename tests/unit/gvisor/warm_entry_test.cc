@@ -16,6 +16,7 @@
 #include <gantry/files.h>
 #include <gantry/format.h>
 
+#include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/own_root.h"
 #include "plugins/gvisor/root_container.h"
 #include "plugins/gvisor/warm/cgroup_move.h"
@@ -94,7 +95,7 @@ TEST_P(WarmEntryTest, WaitsInItsFolder) {
   EXPECT_FALSE(entry->process->Ended());
   EXPECT_THAT(spawned_, ElementsAre(entry->process));
   EXPECT_THAT(own_.tags, Contains("warm/boot"));
-  EXPECT_THAT(NamesIn(Folder()), UnorderedElementsAre("process", "sentry.log", "sentry.sock"));
+  EXPECT_THAT(NamesIn(Folder()), UnorderedElementsAre("process", "sentry.sock"));
   ContainerManager manager(entry->record.socket);
   const auto state = manager.State("gantry--root", std::chrono::steady_clock::now() + kEntryLimit);
   ASSERT_TRUE(state) << state.error().text;
@@ -107,8 +108,9 @@ TEST_P(WarmEntryTest, WaitsInItsFolder) {
 TEST_P(WarmEntryTest, BecomesThePods) {
   BootAndGive();
   EXPECT_FALSE(Exists(Folder()));
-  EXPECT_THAT(NamesIn(Bundle()), UnorderedElementsAre("sentry.log", "sentry.sock"));
+  EXPECT_THAT(NamesIn(Bundle()), ElementsAre("sentry.sock"));
   EXPECT_THAT(context_.stored, Contains(testing::Key("runsc")));
+  EXPECT_TRUE(KeptSentryLog(context_));
   EXPECT_THAT(own_.stored, testing::IsEmpty());
   const auto saved = PodRecord::FromJson(context_.blob);
   ASSERT_TRUE(saved);
