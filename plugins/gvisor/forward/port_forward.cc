@@ -11,6 +11,7 @@
 #include <gantry/files.h>
 #include <gantry/format.h>
 
+#include "plugins/gvisor/forward/program/protocol.h"
 #include "plugins/gvisor/launch/child.h"
 #include "plugins/gvisor/network/netns.h"
 #include "plugins/gvisor/sealed_file.h"
@@ -238,7 +239,17 @@ void PortForward::ForgetWhenEnded(Sentry::Executed executed, Deadline deadline) 
 }
 
 Relay::Failed PortForward::OnFailure() {
-  return [this](uint16_t port, int sys_errno) { Say(port, "connect: " + ErrnoName(sys_errno)); };
+  return [this](uint16_t port, int sys_errno) {
+    if (port != forward::kNoPort) {
+      Say(port, "connect: " + ErrnoName(sys_errno));
+      return;
+    }
+    context_.Count("forward_failures");
+    context_.Log(LogLevel::kWarning,
+                 Format("gantry-forward could not give up its rights, and forwards nothing: {}; it "
+                        "needs CAP_SYS_ADMIN and a kernel with mount and network namespaces",
+                        ErrnoName(sys_errno)));
+  };
 }
 
 void PortForward::Say(uint16_t port, const std::string& cause) {

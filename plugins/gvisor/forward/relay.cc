@@ -20,7 +20,6 @@ namespace {
 
 constexpr const char* kStoreName = "forward-relay";
 constexpr const char* kSpawnTag = "forward";
-constexpr uint32_t kNobody = 65534;
 
 struct ControlEnds {
   UniqueFd ours;
@@ -41,13 +40,12 @@ Result<std::unique_ptr<Relay>> Relay::Start(SandboxContext& context, const Uniqu
                                             std::vector<std::string> cgroups, Failed failed) {
   GANTRY_TRY(ControlEnds ends, MakeControl());
   GANTRY_CHECK_OK(context.Store(kStoreName, ends.ours));
+  // As root: it gives that up itself, with all else that it has (program/rights.h).
   SpawnRequest request;
   request.argv = {"gantry-forward"};
   GANTRY_TRY(request.program, program.Duplicate());
   request.fds.emplace_back(std::move(ends.theirs), forward::kControlNumber);
   request.cgroups = std::move(cgroups);
-  request.uid = kNobody;
-  request.gid = kNobody;
   request.tag = kSpawnTag;
   auto process = context.Spawn(std::move(request));
   if (!process) {

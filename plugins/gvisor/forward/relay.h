@@ -26,7 +26,7 @@ namespace gantry::gvisor {
 class Relay {
  public:
   /// Called on a worker with the errno where the server in the sentry could not be reached;
-  /// as `forward::Report` has it.
+  /// as `forward::Report` has it. Port 0: it could not give up its rights, and serves nobody.
   using Failed = std::function<void(uint16_t port, int sys_errno)>;
 
   /// `program`: gantry-forward. `cgroups`: to be born in.

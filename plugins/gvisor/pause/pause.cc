@@ -12,7 +12,8 @@
 // Freestanding: no C library, no data, one page of code. Only the system calls of this file.
 #include <signal.h>
 
-#include "plugins/gvisor/freestanding.h"
+#include "plugins/freestanding/kernel.h"
+#include "plugins/freestanding/start.h"
 
 namespace gantry::freestanding {
 namespace {
@@ -21,14 +22,6 @@ constexpr long kSignalSetSize = 8;
 constexpr long kNoWait = 1;  // WNOHANG
 
 unsigned long Bit(int signal) { return 1UL << (signal - 1); }
-
-unsigned long LengthOf(const char* text) {
-  unsigned long length = 0;
-  while (text[length] != '\0') {
-    ++length;
-  }
-  return length;
-}
 
 /// Signals are blocked and fetched, never delivered. Whoever is pid 1 never gets one that has
 /// no handler on Linux, and ends of it in a sentry; one that is blocked waits to be fetched in
@@ -51,7 +44,7 @@ unsigned long LengthOf(const char* text) {
 
 }  // namespace
 
-[[noreturn]] void Run(long count, const char* const* arguments) {
+[[noreturn]] void Run(long count, char** arguments) {
   if (count > 1) {
     const char* const name = arguments[1];
     End(-Call(SYS_sethostname, Address(name), static_cast<long>(LengthOf(name))));

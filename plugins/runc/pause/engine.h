@@ -3,9 +3,13 @@
 // What the engine is told, on a descriptor that is a socket to it.
 #pragma once
 
-#include "plugins/runc/pause/kernel.h"
+#include "plugins/freestanding/kernel.h"
 
 namespace gantry::pause {
+
+using freestanding::Address;
+using freestanding::Call;
+using freestanding::End;
 
 constexpr int kEngine = 3;
 

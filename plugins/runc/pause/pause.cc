@@ -19,11 +19,18 @@
 #include <linux/sched.h>
 #include <linux/signal.h>
 
+#include "plugins/freestanding/kernel.h"
+#include "plugins/freestanding/start.h"
 #include "plugins/runc/pause/confine.h"
 #include "plugins/runc/pause/engine.h"
-#include "plugins/runc/pause/kernel.h"
 
 namespace gantry::pause {
+
+using freestanding::kAtCwd;
+using freestanding::kErrnoIntr;
+using freestanding::kErrnoInvalid;
+using freestanding::LengthOf;
+
 namespace {
 
 constexpr int kSignalSetSize = 8;
@@ -167,13 +174,12 @@ void SetUp(char** arguments, bool& pids) {
 
 }  // namespace
 
-extern "C" [[noreturn, gnu::used]] void Main(long* stack) {
-  // argc, then argv. Source: System V ABI, process initialization.
-  char** const arguments = reinterpret_cast<char**>(stack + 1);
+/// With all arguments but its name.
+[[noreturn]] void Begin(char** arguments) {
   const unsigned long all = ~0UL;
   Call(SYS_rt_sigprocmask, 0, Address(&all), 0, kSignalSetSize);
   bool pids = false;
-  SetUp(arguments + 1, pids);
+  SetUp(arguments, pids);
   Confine();
   if (pids) {
     HoldPids();
@@ -188,8 +194,6 @@ extern "C" [[noreturn, gnu::used]] void Main(long* stack) {
 
 }  // namespace gantry::pause
 
-#if defined(__x86_64__)
-asm(".globl _start\n_start:\n  xor %ebp, %ebp\n  mov %rsp, %rdi\n  and $-16, %rsp\n  call Main\n");
-#else
-asm(".globl _start\n_start:\n  mov x0, sp\n  bl Main\n");
-#endif
+[[noreturn]] void gantry::freestanding::Run(long, char** arguments) {
+  gantry::pause::Begin(arguments + 1);
+}

@@ -9,8 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <future>
 #include <string>
 #include <utility>
@@ -103,6 +105,38 @@ TEST_F(RelayTest, MayDoNoMoreThanItNeeds) {
   struct stat info = {};
   ASSERT_EQ(stat((proc + "/fd").c_str(), &info), 0);
   EXPECT_EQ(info.st_uid, 0U);
+}
+
+TEST_F(RelayTest, IsNobodyNowhere) {
+  ExpectCarries(Established());
+  const auto process = context_.FindSpawned("forward");
+  ASSERT_TRUE(process);
+  const std::string proc = Format("/proc/{}", process->pid().value);
+  const std::string status = ReadFile(proc + "/status", 65536).value_or("");
+  for (const char* line :
+       {"\nUid:\t65535\t65535\t65535\t65535\n", "\nGid:\t65535\t65535\t65535\t65535\n",
+        "\nGroups:\t \n", "\nCapInh:\t0000000000000000\n", "\nCapPrm:\t0000000000000000\n",
+        "\nCapEff:\t0000000000000000\n", "\nCapBnd:\t0000000000000000\n",
+        "\nCapAmb:\t0000000000000000\n"}) {
+    EXPECT_NE(status.find(line), std::string::npos) << line << status;
+  }
+  for (const char* place : {"/root/", "/cwd/"}) {
+    const auto names = ListDirectory(proc + place);
+    ASSERT_TRUE(names) << names.error().message;
+    EXPECT_TRUE(names->empty()) << place;
+  }
+  for (const char* kind : {"mnt", "net"}) {
+    const std::string own = std::filesystem::read_symlink(Format("{}/ns/{}", proc, kind));
+    EXPECT_NE(own, std::filesystem::read_symlink(Format("/proc/self/ns/{}", kind)).string());
+  }
+  // A loopback, and the two lines above it.
+  const std::string devices = ReadFile(proc + "/net/dev", 65536).value_or("");
+  EXPECT_EQ(std::ranges::count(devices, '\n'), 3) << devices;
+  // Beside the connection, which has ended or not, the engine's socket is all it has open.
+  for (const std::string& fd : NamesIn(proc + "/fd")) {
+    const std::string what = std::filesystem::read_symlink(Format("{}/fd/{}", proc, fd));
+    EXPECT_TRUE(what.starts_with("socket:")) << what;
+  }
 }
 
 TEST_F(RelayTest, PassesEachEndByItself) {

@@ -17,6 +17,8 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "plugins/freestanding/kernel.h"
+#include "plugins/freestanding/start.h"
 #include "plugins/gvisor/forward/program/protocol.h"
 #include "plugins/gvisor/forward/program/relay.h"
 #include "plugins/gvisor/forward/program/rights.h"
@@ -159,7 +161,13 @@ void Move(Connection& one, const pollfd* polled) {
 }
 
 [[noreturn]] void ServeHost() {
-  MayDoNoMore();
+  MayDoNoMore([](const char*, long result) {
+    if (result < 0) {
+      Report(forward::kNoPort, -result);
+      End(1);
+    }
+    return result;
+  });
   static pollfd polled[1 + 2 * kMaxConnections];
   for (int i = 0; i < kMaxConnections; ++i) {
     g_connections[i].relay.UseBuffers(g_buffers[i]);
@@ -261,7 +269,7 @@ long ConnectTo(uint16_t port) {
 
 }  // namespace
 
-[[noreturn]] void Run(long count, const char* const* arguments) {
+[[noreturn]] void Run(long count, char** arguments) {
   Call(SYS_prctl, PR_SET_NAME, Address("gantry-forward"));
   // A huge page for each buffer that is touched would be most of it.
   Call(SYS_prctl, PR_SET_THP_DISABLE, 1);

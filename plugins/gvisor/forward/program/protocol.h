@@ -20,6 +20,10 @@ struct Handover {
   uint16_t port;
 };
 
+/// As a port in `Report`: gantry-forward could not give up its rights, with that errno, and has
+/// ended instead of serving anybody.
+inline constexpr uint16_t kNoPort = 0;
+
 /// To the engine: the connection could not be made, and its client's was reset.
 struct Report {
   uint16_t port;

@@ -1,28 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the end on the host may do from its start on: carry bytes between descriptors that it is
-// given. It reads what clients and pods send, and on a node there are other processes of nobody's,
-// whom it must not let look into it.
+// given. It reads what clients and pods send, so it is nobody, nowhere, before it reads a byte of
+// theirs; and on a node there are other processes of nobody's, whom it must not let look into it.
 #pragma once
 
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
-#include <sys/prctl.h>
 
-#include "plugins/gvisor/freestanding.h"
+#include "plugins/freestanding/confine.h"
+#include "plugins/gvisor/forward/program/protocol.h"
 
 namespace gantry::freestanding {
 
-/// No signal of its own, no file to open, nobody to be: another system call ends the process.
-/// Where there is no seccomp it goes on without: it needs none of them.
-inline void MayDoNoMore() {
-#if defined(__x86_64__)
-  constexpr unsigned kMachine = AUDIT_ARCH_X86_64;
-#else
-  constexpr unsigned kMachine = AUDIT_ARCH_AARCH64;
-#endif
+/// Of its own it has the conversation with the engine: no file and no network, no signal, nobody
+/// to be; another system call ends the process. Started by root. Where there is no seccomp it goes
+/// on without: it needs none of them. `require`: as confine.h has it.
+template <class Require>
+void MayDoNoMore(Require require) {
   static constexpr unsigned kAllowed[] = {
       SYS_ppoll, SYS_recvfrom, SYS_sendto,     SYS_recvmsg,    SYS_shutdown,
       SYS_close, SYS_madvise,  SYS_setsockopt, SYS_exit_group, SYS_restart_syscall};
@@ -41,10 +37,13 @@ inline void MayDoNoMore() {
   }
   program[kHead + kCount] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
   program[kHead + kCount + 1] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-  const sock_fprog filter = {kHead + kCount + 2, program};
-  Call(SYS_prctl, PR_SET_DUMPABLE, 0);
-  Call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1);
-  Call(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, Address(&filter));
+  const long uid = NobodyOf("/proc/self/uid_map", require);
+  const long gid = NobodyOf("/proc/self/gid_map", require);
+  CloseAllBut(forward::kControlNumber);
+  LeaveNetwork(require);
+  LeaveFiles(require);
+  BecomeNobody(uid, gid, require);
+  FilterCalls({kHead + kCount + 2, program}, require);
 }
 
 }  // namespace gantry::freestanding

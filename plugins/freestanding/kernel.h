@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a program without a C library needs: system calls, its arguments and its end. To be
-// included by the one source of such a program.
+// Calls of the kernel without a C library. For the small programs that plugins start on the host
+// and in sandboxes, which share this folder and nothing else.
 #pragma once
 
 #include <sys/syscall.h>
@@ -46,24 +46,23 @@ inline long Call(long number, long a = 0, long b = 0, long c = 0, long d = 0, lo
 
 inline long Address(const void* pointer) { return reinterpret_cast<long>(pointer); }
 
+inline unsigned long LengthOf(const char* text) {
+  unsigned long length = 0;
+  while (text[length] != '\0') {
+    ++length;
+  }
+  return length;
+}
+
 [[noreturn]] inline void End(long status) {
   for (;;) {
     Call(SYS_exit_group, status);
   }
 }
 
-/// The program, which the source defines. `count` arguments, its name among them.
-[[noreturn]] void Run(long count, const char* const* arguments);
+inline constexpr long kErrnoIntr = -4;
+inline constexpr long kErrnoInvalid = -22;
+/// AT_FDCWD.
+inline constexpr long kAtCwd = -100;
 
 }  // namespace gantry::freestanding
-
-/// The stack begins with argc, then argv. Source: System V ABI, process initialization.
-extern "C" [[noreturn, gnu::used]] inline void Main(const long* stack) {
-  gantry::freestanding::Run(*stack, reinterpret_cast<const char* const*>(stack + 1));
-}
-
-#if defined(__x86_64__)
-asm(".globl _start\n_start:\n  xor %ebp, %ebp\n  mov %rsp, %rdi\n  and $-16, %rsp\n  call Main\n");
-#else
-asm(".globl _start\n_start:\n  mov x0, sp\n  bl Main\n");
-#endif
