@@ -43,7 +43,10 @@ Result<std::optional<NetworkSetup>> TakeNetwork(Pod& pod, bool is_restore) {
   NetworkOptions options = pod.flags().NetworkFlags();
   options.is_restore = is_restore;
   options.ipv6 = !pod.record().no_ipv6;
-  NetworkSetup setup = {.args = NetworkArgs(network, options), .sockets = {}};
+  NetworkSetup setup = {
+      .args = NetworkArgs(network, options), .args_without_route_mtu = {}, .sockets = {}};
+  options.route_mtu = false;
+  setup.args_without_route_mtu = NetworkArgs(network, options);
   if (network.HasInterfaces()) {
     GANTRY_TRY(setup.sockets, OpenSockets(path, network, options));
     GANTRY_CHECK_OK(TakeAddresses(path, network));

@@ -69,7 +69,7 @@ class Writer {
     const bool gvisor_gso = host_gso == 0 && options_.gvisor_gso;
     Json args = {{"Name", link.name},
                  {"InterfaceIndex", link.index},
-                 {"MTU", link.mtu},
+                 {"MTU", MtuOf(link)},
                  {"Addresses", AddressesOf(link)},
                  {"Routes", RoutesOf(link)},
                  {"GSOMaxSize", gvisor_gso ? kGvisorGsoMaxBytes : host_gso},
@@ -107,6 +107,16 @@ class Writer {
   }
 
  private:
+  uint32_t MtuOf(const Link& link) const {
+    uint32_t mtu = link.mtu;
+    for (const Route& route : link.routes) {
+      if (!options_.route_mtu && !route.special && route.mtu != 0 && Serves(route.destination)) {
+        mtu = std::min(mtu, route.mtu);
+      }
+    }
+    return mtu;
+  }
+
   bool Serves(std::string_view ip) const { return options_.ipv6 || ip.size() != kV6Bytes; }
 
   Json AddressesOf(const Link& link) const {

@@ -44,6 +44,9 @@ struct NetworkOptions {
   bool ipv6 = true;
   /// Not a flag: the sentry is to be restored, not started. Releases before 2026-07 need not know.
   bool is_restore = false;
+  /// Not a flag: a route may have an MTU. Releases before 2025-06 take no notice of it, so there no
+  /// link has a larger one than the least of its routes. Source: google/gvisor #11856.
+  bool route_mtu = true;
 };
 
 /// The argument of the call. Where no loopback is up in the namespace there is one

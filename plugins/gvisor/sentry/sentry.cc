@@ -144,7 +144,8 @@ urpc::Outcome<void> Sentry::SendNetwork(const NetworkSetup& network, Deadline de
     return set;
   }
   // Releases before 2026-07, which make the links at once.
-  const urpc::Request request{.method = kCreateLinks, .arg = network.args, .fds = fds};
+  const urpc::Request request{
+      .method = kCreateLinks, .arg = network.args_without_route_mtu, .fds = fds};
   GANTRY_TRY(urpc::Connection call,
              CallDurably(context_, socket(), kNetworkName, request, deadline));
   const auto answer = call.Peek(kCreateLinks, deadline);

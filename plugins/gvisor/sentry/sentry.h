@@ -44,6 +44,9 @@ struct SentryState {
 /// A pod's network: `NetworkArgs`, and its packet sockets.
 struct NetworkSetup {
   std::string args;
+  /// For releases before 2026-07, which are told by another call: those that do not know a route's
+  /// MTU are among them.
+  std::string args_without_route_mtu;
   std::vector<UniqueFd> sockets;
 };
 

@@ -196,7 +196,8 @@ TEST_F(CheckpointTest, NoPauseThatFailedIsMadeUpForByTheNextEngine) {
 TEST_F(CheckpointTest, RestoresInPlaceOfTheStart) {
   const auto sentry = Recovered({});
   for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(sentry->StartRoot([] { return NetworkSetup("{}", {}); }, Soon(), image_.Fds()));
+    ASSERT_TRUE(
+        sentry->StartRoot([] { return NetworkSetup("{}", "{}", {}); }, Soon(), image_.Fds()));
     EXPECT_THAT(asked_, ElementsAre("SetNetworkArgs", "Restore 3")) << "once";
   }
   EXPECT_EQ(arg_, Json::parse(R"({"HavePagesFile":true,"HaveDeviceFile":false})"));

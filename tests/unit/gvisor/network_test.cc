@@ -190,6 +190,18 @@ TEST_F(NetworkTest, ReadsWhatThereIs) {
       "Gateway": "fe80::1", "MTU": 0}})"));
 }
 
+TEST_F(NetworkTest, ALinkHasTheLeastMtuOfItsRoutesWhereTheyHaveNone) {
+  AddPodNetwork();
+  const Result<PodNetwork> network = ReadNetwork(Path(pod_));
+  ASSERT_TRUE(network) << network.error().message;
+  NetworkOptions options;
+  options.route_mtu = false;
+  const json args = Parsed(NetworkArgs(*network, options));
+  ASSERT_THAT(args["FDBasedLinks"], SizeIs(2));
+  EXPECT_EQ(args["FDBasedLinks"][0]["MTU"], 1450) << "of one whose routes say nothing";
+  EXPECT_EQ(args["FDBasedLinks"][1]["MTU"], 1400);
+}
+
 TEST_F(NetworkTest, OptionsAreTheSentrysFields) {
   AddInterface("eth0", "02:00:00:00:00:01");
   RunIn(pod_,

@@ -55,9 +55,10 @@ class StartRootTest : public testing::Test {
 
   void StartServer() {
     has_links_ = false;
-    server_ = std::make_unique<FakeSentry>(
-        socket_,
-        [this](const Json& request, std::vector<UniqueFd>&) { return Answer(request["method"]); });
+    server_ =
+        std::make_unique<FakeSentry>(socket_, [this](const Json& request, std::vector<UniqueFd>&) {
+          return Answer(request["method"], request["arg"]);
+        });
   }
 
   void StopServer() { server_.reset(); }
@@ -78,7 +79,7 @@ class StartRootTest : public testing::Test {
     return sentry_->StartRoot(
         [this] {
           ++taken_;
-          return NetworkSetup(R"({"PCAP":false})", {});
+          return NetworkSetup(R"({"PCAP":false})", R"({"PCAP":true})", {});
         },
         Soon());
   }
@@ -88,7 +89,7 @@ class StartRootTest : public testing::Test {
     return asked_;
   }
 
-  FakeAnswer Answer(const std::string& method) {
+  FakeAnswer Answer(const std::string& method, const Json& arg) {
     const std::lock_guard lock(mutex_);
     const std::string name = method.substr(method.find('.') + 1);
     // The one never has an answer, the other is `TakeUpCall`'s.
@@ -99,6 +100,9 @@ class StartRootTest : public testing::Test {
       return FakeAnswer::Refusing("unknown method");
     }
     asked_.push_back(name);
+    if (name == "SetNetworkArgs" || name == "CreateLinksAndRoutes") {
+      told_ = arg;
+    }
     const bool twice = name == "CreateLinksAndRoutes" && std::exchange(has_links_, true);
     if (twice || name == refused_) {
       return FakeAnswer::Refusing(twice ? "duplicate nic id" : "no space left on device");
@@ -118,6 +122,7 @@ class StartRootTest : public testing::Test {
   bool has_links_ = false;
   std::string refused_;
   std::vector<std::string> asked_;
+  Json told_;
   std::unique_ptr<FakeSentry> server_;
   std::shared_ptr<Sentry> sentry_;
 };
@@ -125,6 +130,7 @@ class StartRootTest : public testing::Test {
 TEST_F(StartRootTest, HandsOverTheNetworkAsTheReleaseKnowsIt) {
   ASSERT_TRUE(Start());
   EXPECT_THAT(asked(), ElementsAre("CreateLinksAndRoutes", "StartRoot"));
+  EXPECT_EQ(told_["PCAP"], true) << "what is for releases like this";
   EXPECT_THAT(context_.stored, IsEmpty());
   is_old_ = false;
   saved_ = {};
@@ -132,6 +138,7 @@ TEST_F(StartRootTest, HandsOverTheNetworkAsTheReleaseKnowsIt) {
   Restart();
   ASSERT_TRUE(Start());
   EXPECT_THAT(asked(), ElementsAre("SetNetworkArgs", "StartRoot"));
+  EXPECT_EQ(told_["PCAP"], false);
   EXPECT_THAT(context_.stored, IsEmpty());
 }
 
