@@ -68,8 +68,25 @@ class Starter {
  private:
   Status TryStart() {
     GANTRY_CHECK_OK(Prepare());
-    GANTRY_CHECK_OK(record_.by_create ? StartByCreate() : StartProcesses());
+    GANTRY_CHECK_OK(record_.by_create ? StartByCreate() : StartDirectly());
     return Keep();
+  }
+
+  /// Now and then a sentry finds something busy while it makes its own root, and ends. Nothing of
+  /// the pod has run by then, and a second one does not. Source: google/gvisor #10965.
+  Status StartDirectly() {
+    Status started = StartProcesses();
+    // In Go's words.
+    if (started || !started.error().message.contains("device or resource busy")) {
+      return started;
+    }
+    pod_.context().Count("boots_again");
+    pod_.context().Log(LogLevel::kWarning,
+                       started.error().message + "; another one is booted, once");
+    EndProcesses();
+    gofer_ = {};
+    boot_ = {};
+    return StartProcesses();
   }
 
   Status StartProcesses() {
@@ -124,7 +141,7 @@ class Starter {
     }
   }
 
-  void Undo() {
+  void EndProcesses() {
     for (const auto& process : {boot_.process, gofer_.process}) {
       if (process) {
         IgnoreError(process->Signal(SIGKILL), "it may have ended by itself");
@@ -133,6 +150,10 @@ class Starter {
     }
     IgnoreError(RemoveFilestores(FilestorePaths(plan_.spec, pod_.id().str())),
                 "they go with the snapshot");
+  }
+
+  void Undo() {
+    EndProcesses();
     IgnoreError(RemoveFilestores(VolumeFiles(plan_.spec.volumes, pod_.id().str())),
                 "they go with the volumes");
     IgnoreError(RemoveFiles(pod_.context(), plan_.bundle, pod_.options().timeout),
@@ -205,7 +226,8 @@ class Starter {
       if (mount.conf.lower == MountConf::Lower::kGofer) {
         files.push_back(std::move(gofer_.connections[next++]));
       } else if (plan_.image) {
-        files.push_back(std::move(plan_.image));
+        GANTRY_TRY(UniqueFd image, plan_.image.Duplicate());
+        files.push_back(std::move(image));
       } else {
         return Fail(Code::kInternal, "boot: its image '{}' is not open", mount.source);
       }
@@ -227,7 +249,11 @@ class Starter {
     GANTRY_TRY(boot.files, Files());
     boot.filestores = std::move(filestores);
     boot.mounts = std::move(gofer_.mounts);
-    boot.stdio = std::move(plan_.stdio);
+    for (size_t i = 0; i < plan_.stdio.size(); ++i) {
+      if (plan_.stdio[i]) {
+        GANTRY_TRY(boot.stdio[i], plan_.stdio[i].Duplicate());
+      }
+    }
     boot.terminal = plan_.terminal;
     boot.node_network = pod_.flags().network == Network::kHost && !plan_.spec.has_netns;
     if (pod_.flags().network != Network::kNone && !plan_.spec.netns_path.empty()) {

@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -83,6 +85,34 @@ TEST_F(Canary, LetsASentryOfAnotherReleaseShowWhetherItStarts) {
             .version = "next"}
       .WriteAsSidecar(dir_.path());
   EXPECT_THAT(Prove(path), HasSubstr("boot the sentry: it ended with 128: told SKIP:fake"));
+}
+
+constexpr const char* kBusy =
+    R"(say log-fd '{"msg":"error setting up chroot: device or resource busy"}'; exit 128)";
+
+/// It happens to one of many: the next one comes through.
+TEST_F(Canary, BootsASecondSentryWhereTheFirstFindsItsRootBusy) {
+  const FakeRunsc fake{.boot = Format("mkdir {}/first && {{ {}; }}\n"
+                                      R"(say log-fd '{{"msg":"another word"}}'; exit 3)",
+                                      dir_.path(), kBusy),
+                       .gofer = kGoodGofer};
+  const std::string path = fake.WriteTo(dir_.path());
+  const auto runsc = ProbeRunsc(path);
+  ASSERT_TRUE(runsc) << runsc.error().message;
+  const Status proved = ProveRunsc(context_, **runsc, plan_);
+  ASSERT_FALSE(proved);
+  EXPECT_THAT(proved.error().message, HasSubstr("boot the sentry: it ended with 3: another word"));
+  EXPECT_EQ(context_.Alive(), 0U);
+  EXPECT_EQ(std::ranges::count(context_.tags, "canary/boot"), 2);
+  EXPECT_THAT(context_.log, testing::Contains(HasSubstr("another one is booted, once")));
+}
+
+TEST_F(Canary, BootsNoThirdSentry) {
+  const FakeRunsc fake{.boot = kBusy, .gofer = kGoodGofer};
+  EXPECT_THAT(Prove(fake.WriteTo(dir_.path())),
+              HasSubstr("boot the sentry: it ended with 128: error setting up chroot: device or "
+                        "resource busy"));
+  EXPECT_EQ(std::ranges::count(context_.tags, "canary/boot"), 2);
 }
 
 /// Both are given logs that have an end: they have room for some 1,000,000 bytes.
