@@ -64,6 +64,17 @@ TEST_F(GvisorRefused, WithAFlagThatRunscDoesNotHave) {
   ExpectRefused(output, id, "no-such-flag");
 }
 
+TEST_F(GvisorRefused, WithABundleOfFlagsThatIsNotTrue) {
+  const std::string id = Id();
+  const std::string bundle = "dev.gvisor.bundle.no-such-" + id;
+  ExpectRefused(RunContainer({"--annotation", bundle + "=1"}, id, {"true"}), id, bundle);
+  // Where it is, and runsc has none of that name, it is said, and the container runs.
+  const Output ran =
+      RunContainer({"--rm", "--annotation", bundle + "=true"}, Id("-runs"), {"echo", "fine"});
+  EXPECT_EQ(ran.out, "fine\n") << ran.Text();
+  EXPECT_TRUE(WaitForText(settings().run_dir + "/gantry.log", "annotation '" + bundle + "'"));
+}
+
 TEST_F(GvisorRefused, WithoutRunsc) {
   const std::string id = Id();
   ExpectRefused(RunWithRunsc(id, ""), id, id + "-runsc");
