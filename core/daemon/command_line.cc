@@ -42,7 +42,12 @@ po::options_description Describe(CommandLine& line) {
       po::value(&line.libexec)
           ->default_value(FromEnvironment("GANTRY_LIBEXEC_DIR", OwnDirectory())),
       "where plugins/ is")("probe-plugin", po::value<std::vector<std::string>>()->multitoken(),
-                           "PATH NAME: say whether a plugin can be loaded, and end");
+                           "PATH NAME: say whether a plugin can be loaded, and end")(
+      "features", po::bool_switch(&line.features),
+      "say what containers of a handler can have, and end; its runtime options are read from "
+      "stdin")("handler", po::value(&line.handler), "with --features: which handler")(
+      "options-type", po::value(&line.options_type),
+      "with --features: the type URL of the options");
   return options;
 }
 

@@ -23,6 +23,11 @@ struct CommandLine {
   /// `--probe-plugin PATH NAME`: inspect a plugin in a process of its own.
   std::string probe_path;
   std::string probe_name;
+  /// `--features`: what containers of `handler` can have; see features.h.
+  bool features = false;
+  std::string handler;
+  /// The type URL of the runtime options on stdin.
+  std::string options_type;
 };
 
 /// Options win over GANTRY_CONFIG, GANTRY_RUN_DIR, GANTRY_LIBEXEC_DIR. The keeper sets

@@ -9,6 +9,7 @@
 
 #include "core/daemon/command_line.h"
 #include "core/daemon/engine.h"
+#include "core/daemon/features.h"
 #include "core/link/messages.h"
 #include "core/log/log.h"
 #include "core/log/rotation.h"
@@ -74,6 +75,9 @@ int main(int argc, char** argv) {
   }
   if (!line->probe_path.empty()) {
     return gantry::plugin::PluginHost::RunProbe(line->probe_path, line->probe_name);
+  }
+  if (line->features) {
+    return gantry::daemon::PrintFeatures(*line);
   }
   return RunEngine(std::move(*line));
 }

@@ -27,6 +27,15 @@ std::string IdentityOf(const std::string& path) {
 
 }  // namespace
 
+std::string PluginPath(const config::Config& config, const std::string& libexec,
+                       const std::string& name) {
+  const auto configured = config.backends.find(name);
+  if (configured != config.backends.end() && !configured->second.path.empty()) {
+    return configured->second.path;
+  }
+  return Format("{}/plugins/libgantry_{}.so", libexec, name);
+}
+
 Status CheckOptions(const config::Config& config, const std::string& name,
                     const config::Handler& handler, SandboxBackend& backend) {
   Status checked =
@@ -45,14 +54,6 @@ Backends::Backends(const config::Config& config, std::string libexec, std::strin
       libexec_(std::move(libexec)),
       run_dir_(std::move(run_dir)),
       program_(std::move(program)) {}
-
-std::string Backends::PathOf(const std::string& name) const {
-  const auto configured = config_.backends.find(name);
-  if (configured != config_.backends.end() && !configured->second.path.empty()) {
-    return configured->second.path;
-  }
-  return Format("{}/plugins/libgantry_{}.so", libexec_, name);
-}
 
 /// A plugin that has been probed in this state is not probed again until the
 /// node restarts or the file changes.

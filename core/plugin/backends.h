@@ -27,6 +27,10 @@ struct BackendState {
   std::string error;
 };
 
+/// The plugin's file: as configured, else LIBEXEC/plugins/libgantry_NAME.so.
+std::string PluginPath(const config::Config& config, const std::string& libexec,
+                       const std::string& name);
+
 /// Has a handler's backend check its options. Errors: as
 /// `SandboxBackend::CheckOptions`, after the option's place and the handler.
 Status CheckOptions(const config::Config& config, const std::string& name,
@@ -54,7 +58,8 @@ class Backends {
   void Leave() const;
 
  private:
-  std::string PathOf(const std::string& name) const;
+  std::string PathOf(const std::string& name) const { return PluginPath(config_, libexec_, name); }
+
   Status ProbeOnce(const std::string& path, const std::string& name) const;
   SandboxBackend* Loaded(const std::string& name) const;
   std::map<std::string, SandboxBackend*> InUse() const;

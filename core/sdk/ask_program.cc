@@ -3,12 +3,14 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <string_view>
 
 #include <gantry/ask_program.h>
 #include <gantry/deadline.h>
@@ -17,23 +19,55 @@
 namespace gantry {
 namespace {
 
-Result<pid_t> Spawn(const ProgramQuestion& question, int output) {
+/// posix_spawn takes pointers to mutable text and does not write to it.
+std::vector<char*> Pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 2);
+  for (const std::string& text : texts) {
+    pointers.push_back(const_cast<char*>(text.c_str()));
+  }
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// A file with the question's input, to be read from its beginning; none where it is empty.
+Result<UniqueFd> InputOf(const ProgramQuestion& question) {
+  if (question.input.empty()) {
+    return UniqueFd();
+  }
+  UniqueFd file(memfd_create("input", MFD_CLOEXEC));
+  std::string_view rest = question.input;
+  while (file && !rest.empty()) {
+    const ssize_t n = pwrite(file.get(), rest.data(), rest.size(),
+                             static_cast<off_t>(question.input.size() - rest.size()));
+    if (n < 0 && errno != EINTR) {
+      return FailErrno(errno, "run '{}': write its input", question.program);
+    }
+    rest.remove_prefix(n < 0 ? 0 : static_cast<size_t>(n));
+  }
+  if (!file) {
+    return FailErrno(errno, "run '{}': make its input", question.program);
+  }
+  return file;
+}
+
+Result<pid_t> Spawn(const ProgramQuestion& question, const UniqueFd& input, int output) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  if (input) {
+    posix_spawn_file_actions_adddup2(&actions, input.get(), STDIN_FILENO);
+  } else {
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  }
   posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
   if (question.with_errors) {
     posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
   } else {
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   }
-  // posix_spawn takes pointers to mutable text and does not write to it.
-  std::vector<char*> argv = {const_cast<char*>(question.program.c_str())};
-  for (const std::string& argument : question.arguments) {
-    argv.push_back(const_cast<char*>(argument.c_str()));
-  }
-  argv.push_back(nullptr);
-  std::array<char*, 1> env = {nullptr};
+  std::vector<char*> argv = Pointers(question.arguments);
+  argv.insert(argv.begin(), const_cast<char*>(question.program.c_str()));
+  const std::vector<char*> env = Pointers(question.environment);
   pid_t pid = -1;
   const int error =
       posix_spawn(&pid, question.program.c_str(), &actions, nullptr, argv.data(), env.data());
@@ -67,7 +101,8 @@ Result<std::string> AskProgram(const ProgramQuestion& question) {
   }
   const UniqueFd reader(ends[0]);
   UniqueFd writer(ends[1]);
-  GANTRY_TRY(const pid_t pid, Spawn(question, writer.get()));
+  GANTRY_TRY(const UniqueFd input, InputOf(question));
+  GANTRY_TRY(const pid_t pid, Spawn(question, input, writer.get()));
   writer.reset();
   std::string text = ReadUntil(reader.get(), question.max_bytes,
                                std::chrono::steady_clock::now() + question.limit);

@@ -9,12 +9,12 @@ namespace {
 constexpr int64_t kNanos = 1'000'000'000;
 constexpr std::string_view kFeaturesType =
     "types.containerd.io/opencontainers/runtime-spec/1/features/Features";
-/// containerd refuses mounts with id mappings, and the kubelet pods with a user
-/// namespace, where this does not promise them. A backend that cannot says so then.
-constexpr std::string_view kFeatures =
+/// Where nothing else is known. containerd refuses mounts with id mappings, and the kubelet
+/// pods with a user namespace and recursive read-only mounts, that are not promised.
+constexpr std::string_view kNoFeatures =
     R"({"ociVersionMin":"1.0.0","ociVersionMax":"1.2.0","linux":{)"
-    R"("namespaces":["cgroup","ipc","mount","network","pid","user","uts"],)"
-    R"("mountExtensions":{"idmap":{"enabled":true}}}})";
+    R"("mountExtensions":{"idmap":{"enabled":false}}}})";
+constexpr std::string_view kWhyNot = "io.gantry.features.unknown";
 
 #ifndef GANTRY_VERSION
 #define GANTRY_VERSION "unknown"
@@ -58,12 +58,12 @@ std::string DeleteAnswer(const link::Deleted& deleted) {
   return answer.Take();
 }
 
-std::string InfoAnswer(std::string_view handler) {
+std::string InfoAnswer(std::string_view handler, const HandlerFeatures& features) {
   ProtoWriter version;
   version.Text(1, GANTRY_VERSION);
-  ProtoWriter features;
-  features.Text(1, kFeaturesType);
-  features.Text(2, kFeatures);
+  ProtoWriter any;
+  any.Text(1, kFeaturesType);
+  any.Text(2, features.json.empty() ? kNoFeatures : features.json);
   ProtoWriter info;
   std::string name = "io.containerd.gantry";
   if (!handler.empty()) {
@@ -71,7 +71,13 @@ std::string InfoAnswer(std::string_view handler) {
   }
   info.Bytes(1, name.append(".v1"));
   info.Bytes(2, version.str());
-  info.Bytes(4, features.str());
+  info.Bytes(4, any.str());
+  if (!features.why_not.empty()) {
+    ProtoWriter annotation;
+    annotation.Text(1, kWhyNot);
+    annotation.Text(2, features.why_not);
+    info.Bytes(5, annotation.str());
+  }
   return info.Take();
 }
 

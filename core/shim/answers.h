@@ -29,8 +29,16 @@ std::string StartAnswer(AnswerForm form, std::string_view address);
 /// An encoded containerd.task.v2.DeleteResponse.
 std::string DeleteAnswer(const link::Deleted& deleted);
 
+/// What the shim has found out for `-info`.
+struct HandlerFeatures {
+  /// A features document of the OCI runtime spec; empty: nothing is promised.
+  std::string json;
+  /// Why nothing is; shown by `ctr plugins inspect-runtime`.
+  std::string why_not;
+};
+
 /// An encoded containerd.types.RuntimeInfo.
-std::string InfoAnswer(std::string_view handler);
+std::string InfoAnswer(std::string_view handler, const HandlerFeatures& features);
 
 /// For people.
 std::string VersionAnswer(std::string_view program);

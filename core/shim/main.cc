@@ -14,6 +14,7 @@
 #include "core/shim/answers.h"
 #include "core/shim/arguments.h"
 #include "core/shim/containerd_release.h"
+#include "core/shim/features.h"
 #include "core/shim/shim.h"
 
 namespace gantry::shim {
@@ -63,7 +64,8 @@ Result<std::string> Run(const std::vector<std::string>& all) {
     return VersionAnswer(all.front());
   }
   if (arguments.info) {
-    return InfoAnswer(arguments.handler);
+    // What came with it is of no use, or cut short: then nothing is promised.
+    return InfoAnswer(arguments.handler, AskFeatures(arguments.handler, ReadInput()));
   }
   Surroundings around;
   GANTRY_TRY(around.bundle, WorkingDirectory());

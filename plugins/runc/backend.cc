@@ -2,7 +2,9 @@
 #include "plugins/runc/backend.h"
 
 #include <utility>
+#include <vector>
 
+#include "plugins/runc/features.h"
 #include "plugins/runc/needs.h"
 #include "plugins/runc/sandbox.h"
 
@@ -24,6 +26,13 @@ Status RuncBackend::CheckOptions(const std::string& options_json) {
     GANTRY_TRY([[maybe_unused]] const std::string binary, FindRuntime(options));
   }
   return {};
+}
+
+Result<std::string> RuncBackend::Features(const FeaturesRequest& request) {
+  std::vector<std::string> ignored;
+  GANTRY_TRY(const Options options, ParseOptions(request.options_json, options_, &ignored));
+  GANTRY_TRY(const std::string binary, FindRuntime(options));
+  return FeaturesOf(binary, request.keep_dir);
 }
 
 Result<std::unique_ptr<Sandbox>> RuncBackend::CreateSandbox(const SandboxRequest& request,

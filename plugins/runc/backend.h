@@ -25,6 +25,8 @@ class RuncBackend : public SandboxBackend {
   /// Runs the OCI runtime's and criu's `--version`. Blocks: up to 2 s for each.
   BackendInfo Describe() override;
   Status CheckOptions(const std::string& options_json) override;
+  /// What the handler's OCI runtime says of itself. Blocks: up to 2 s.
+  Result<std::string> Features(const FeaturesRequest& request) override;
   Result<std::unique_ptr<Sandbox>> CreateSandbox(const SandboxRequest& request,
                                                  SandboxContext& context) override;
   Result<std::unique_ptr<Sandbox>> RecoverSandbox(const SandboxRequest& request,

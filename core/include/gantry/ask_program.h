@@ -17,6 +17,10 @@ struct ProgramQuestion {
   /// Not looked up in PATH.
   std::string program;
   std::vector<std::string> arguments;
+  /// `NAME=value`; no others.
+  std::vector<std::string> environment{};
+  /// Its standard input; empty: /dev/null.
+  std::string input{};
   /// Takes what it writes to its standard error, too.
   bool with_errors = false;
   size_t max_bytes = 4096;
@@ -24,7 +28,7 @@ struct ProgramQuestion {
 };
 
 /// What it has written by its end, or within the limit, or up to `max_bytes`; then it is
-/// killed. Without environment, with /dev/null for input. It is a child of the caller, who
+/// killed. It is a child of the caller, who
 /// must not reap others' children. Errors: the program cannot be run.
 /// Blocks: up to `limit`. Thread: any.
 Result<std::string> AskProgram(const ProgramQuestion& question);

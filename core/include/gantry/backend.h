@@ -41,6 +41,15 @@ struct BackendCount {
   uint64_t value = 0;
 };
 
+/// For whom `SandboxBackend::Features` is asked.
+struct FeaturesRequest {
+  /// The handler's options, and on top those that containerd has for the runtime: a JSON object.
+  std::string options_json;
+  /// A directory of root's alone in which the backend may keep what it has found out, for
+  /// the next time: a few small files. It goes when the node restarts. Empty: there is none.
+  std::string keep_dir;
+};
+
 struct BackendInfo {
   std::string name;
   std::string version;
@@ -65,6 +74,18 @@ class SandboxBackend {
   /// is nested: the core puts the key's place in the file in front;
   /// kFailedPrecondition for what the options ask of the node in vain.
   virtual Status CheckOptions([[maybe_unused]] const std::string& options_json) { return {}; }
+
+  /// What containers with these options can have: a features document of the OCI runtime
+  /// spec, which containerd passes on. By it the kubelet starts recursive read-only mounts
+  /// ("rro" in `mountOptions`), and containerd mounts with id mappings and pods with a user
+  /// namespace (`linux.mountExtensions.idmap.enabled`). What is not in it is not promised;
+  /// with an empty text nothing is. Called by the shim's `-info` in a process of its own that
+  /// ends afterwards, after neither `CheckOptions` nor `Attach`. Errors: why it cannot be
+  /// told: then nothing is promised. Blocks: up to 3 s.
+  /// Source: runtime-spec 1.2, features.md; containerd 2.3.4, internal/cri/server/service.go.
+  virtual Result<std::string> Features([[maybe_unused]] const FeaturesRequest& request) {
+    return std::string();
+  }
 
   /// Once, after the backend was loaded by an engine; never by gantryctl. `context`, which
   /// lives as long as the backend, is of no sandbox: what is spawned by it is the backend's own

@@ -32,14 +32,22 @@ TEST(DeleteAnswer, SaysNoPidAsContainerdDoes) {
 }
 
 TEST(InfoAnswer, NamesTheRuntime) {
-  EXPECT_THAT(InfoAnswer("wasm"), testing::HasSubstr("io.containerd.gantry-wasm.v1"));
-  EXPECT_THAT(InfoAnswer(""), testing::HasSubstr("io.containerd.gantry.v1"));
+  EXPECT_THAT(InfoAnswer("wasm", {}), testing::HasSubstr("io.containerd.gantry-wasm.v1"));
+  EXPECT_THAT(InfoAnswer("", {}), testing::HasSubstr("io.containerd.gantry.v1"));
 }
 
-TEST(InfoAnswer, PromisesWhatUserNamespacesNeed) {
-  EXPECT_THAT(InfoAnswer(""),
-              testing::HasSubstr(R"("mountExtensions":{"idmap":{"enabled":true}})"));
-  EXPECT_THAT(InfoAnswer(""), testing::HasSubstr(R"("user")"));
+TEST(InfoAnswer, PromisesWhatTheHandlerPromises) {
+  EXPECT_THAT(InfoAnswer("", {.json = R"({"mountOptions":["rro"]})", .why_not = {}}),
+              testing::AllOf(testing::HasSubstr(R"({"mountOptions":["rro"]})"),
+                             testing::Not(testing::HasSubstr("idmap"))));
+}
+
+TEST(InfoAnswer, PromisesNothingThatIsNotKnown) {
+  const std::string answer = InfoAnswer("", {.json = {}, .why_not = "because"});
+  EXPECT_THAT(answer, testing::HasSubstr(R"("mountExtensions":{"idmap":{"enabled":false}})"));
+  EXPECT_THAT(answer, testing::Not(testing::HasSubstr("rro")));
+  EXPECT_THAT(answer, testing::EndsWith("\x12\x07"
+                                        "because"));
 }
 
 }  // namespace

@@ -248,6 +248,48 @@ std::vector<uint64_t> Numbers(const std::string& bytes) {
   return numbers;
 }
 
+/// A runtime's options as containerd sends them with `-info`.
+std::string AnyOf(const std::string& type, const std::string& value) {
+  ProtoWriter any;
+  any.Text(1, type);
+  any.Bytes(2, value);
+  return any.Take();
+}
+
+TEST_F(ShimProgram, InfoTellsWhatTheEnginesProgramSaysOfTheHandler) {
+  const std::string program = dir_.path() + "/libexec/gantryd";
+  ASSERT_TRUE(os::RemoveFile(program));
+  std::ofstream(program) << "#!/bin/sh\n"
+                            "printf '{\"asked\": \"%s %s\"}\\n' \"$*\" \"$(cat)\"\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const std::string shim = dir_.path() + "/containerd-shim-gantry-fast-v1";
+  ASSERT_EQ(symlink(GANTRY_SHIM, shim.c_str()), 0);
+  const Output output =
+      Running({shim, "-info"}, env_, bundle_, AnyOf("a/runc.Options", "x y")).Finish();
+  EXPECT_EQ(output.status, 0) << output.err;
+  EXPECT_THAT(output.out,
+              testing::HasSubstr(
+                  R"({"asked": "--features --handler fast --options-type a/runc.Options x y"})"));
+  EXPECT_FALSE(os::Exists(RunDir()));
+}
+
+TEST_F(ShimProgram, InfoPromisesNothingThatItCannotFindOut) {
+  const std::string program = dir_.path() + "/libexec/gantryd";
+  for (const std::string body : {"exit 1", "printf '{\"mountOptions\": [\"rro\"'; kill $$",
+                                 "echo 'read configuration: \"rro\"'", ""}) {
+    ASSERT_TRUE(os::RemoveFile(program));
+    if (!body.empty()) {
+      std::ofstream(program) << "#!/bin/sh\n" << body << "\n";
+      std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+    }
+    const Output output = Running({GANTRY_SHIM, "-info"}, env_, bundle_).Finish();
+    EXPECT_EQ(output.status, 0) << output.err;
+    EXPECT_THAT(output.out, testing::HasSubstr(R"("idmap":{"enabled":false})")) << body;
+    EXPECT_THAT(output.out, testing::Not(testing::HasSubstr("mountOptions"))) << body;
+    EXPECT_THAT(output.out, testing::HasSubstr("io.gantry.features.unknown")) << body;
+  }
+}
+
 TEST_F(ShimProgram, DeleteWithoutAKeeperStartsNone) {
   const Output output = Run("a", "delete");
   EXPECT_EQ(output.status, 0);
