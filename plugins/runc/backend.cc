@@ -23,7 +23,10 @@ Status RuncBackend::CheckOptions(const std::string& options_json) {
   GANTRY_TRY(const Options options, ParseOptions(options_json, options_, nullptr));
   // Without a name the node's needs say it.
   if (!options.binary_name.empty()) {
-    GANTRY_TRY([[maybe_unused]] const std::string binary, FindRuntime(options));
+    GANTRY_TRY(const std::string binary, FindRuntime(options));
+    if (const std::string why = WhyItCannotRun(binary, NodeCgroups::At()); !why.empty()) {
+      return Fail(Code::kFailedPrecondition, "check option 'BinaryName': {}", why);
+    }
   }
   return {};
 }

@@ -264,6 +264,16 @@ CgroupMode DetectCgroups(const std::string& root) {
   return IsCgroup2(root + "/unified") ? CgroupMode::kHybrid : CgroupMode::kV1;
 }
 
+NodeCgroups NodeCgroups::At(const std::string& root) {
+  constexpr size_t kMaxControllersBytes = 4096;
+  NodeCgroups node{.mode = DetectCgroups(root), .unclaimed = {}};
+  if (node.mode == CgroupMode::kHybrid) {
+    const auto text = ReadFile(root + "/unified/cgroup.controllers", kMaxControllersBytes);
+    node.unclaimed = text ? text->substr(0, text->find('\n')) : "";
+  }
+  return node;
+}
+
 Result<std::vector<std::string>> CgroupDirectories(const std::string& path,
                                                    const std::string& root) {
   std::vector<std::string> found;

@@ -19,6 +19,17 @@ enum class CgroupMode { kNone, kV1, kHybrid, kV2 };
 
 CgroupMode DetectCgroups(const std::string& root = kCgroupRoot);
 
+/// The node's cgroups, as far as it matters to an OCI runtime whether it can work here.
+struct NodeCgroups {
+  CgroupMode mode = CgroupMode::kNone;
+  /// Of kHybrid: the controllers that the v2 tree has, since no v1 hierarchy has them:
+  /// "hugetlb misc". Empty: none.
+  std::string unclaimed;
+
+  /// As it is now: they may be mounted at any time. Blocks: for the kernel's files.
+  static NodeCgroups At(const std::string& root = kCgroupRoot);
+};
+
 /// The directories of `path` in every hierarchy mounted below `root` that exist.
 /// Empty for `/` and for paths with `..`.
 Result<std::vector<std::string>> CgroupDirectories(const std::string& path,

@@ -4,17 +4,15 @@
 #include <string_view>
 
 #include <gantry/ask_program.h>
-#include <gantry/files.h>
+#include <gantry/format.h>
 
 namespace gantry::runc {
 namespace {
 
-constexpr size_t kMaxVersionBytes = 4096;
-
-NodeNeed RuntimeNeed(const Options& options) {
+NodeNeed RuntimeNeed(const Options& options, const NodeCgroups& node) {
   NodeNeed need;
   need.what = "an OCI runtime";
-  const auto binary = FindRuntime(options);
+  const auto binary = FindRuntime(options, node);
   if (!binary) {
     need.detail = binary.error().message;
     return need;
@@ -23,32 +21,34 @@ NodeNeed RuntimeNeed(const Options& options) {
   need.met = !version.empty();
   need.detail = need.met ? *binary + ": " + version
                          : *binary + ": does not answer '--version'; install it again";
+  const auto preferred = FindRuntime(options, {});
+  if (preferred && *preferred != *binary) {
+    need.detail += "; taken since " + WhyItCannotRun(*preferred, node);
+  }
   return need;
 }
 
-NodeNeed CgroupNeed(const Options& options, const std::string& root) {
+NodeNeed CgroupNeed(const Options& options, const NodeCgroups& node) {
   NodeNeed need;
   need.what = "cgroups";
   need.met = true;
-  const CgroupMode mode = DetectCgroups(root);
-  switch (mode) {
+  switch (node.mode) {
     case CgroupMode::kNone:
-      return {.what = "cgroups", .detail = root + ": not mounted; mount cgroup2 there"};
+      return {.what = "cgroups",
+              .detail = Format("{}: not mounted; mount cgroup2 there", kCgroupRoot)};
     case CgroupMode::kV1:
       need.detail = "v1";
-      return need;
+      break;
     case CgroupMode::kV2:
       need.detail = "v2";
-      return need;
+      break;
     case CgroupMode::kHybrid:
       need.detail = "v1 with v2 beside it";
   }
-  const auto binary = FindRuntime(options);
-  const auto left = ReadFile(root + "/unified/cgroup.controllers", kMaxVersionBytes);
-  if (binary && binary->ends_with("/crun") && left && left->size() > 1) {
-    need.detail +=
-        "; crun may refuse this while v2 has controllers: " + left->substr(0, left->find('\n')) +
-        " (mount them as v1, or use runc)";
+  const auto binary = FindRuntime(options, node);
+  if (const std::string why = binary ? WhyItCannotRun(*binary, node) : ""; !why.empty()) {
+    need.met = false;
+    need.detail = why;
   }
   return need;
 }
@@ -68,8 +68,8 @@ std::string AskVersion(const std::string& binary) {
   return text.substr(0, text.find('\n'));
 }
 
-std::vector<NodeNeed> FindNeeds(const Options& options, const std::string& cgroup_root) {
-  return {RuntimeNeed(options), CgroupNeed(options, cgroup_root), CriuNeed(options)};
+std::vector<NodeNeed> FindNeeds(const Options& options, const NodeCgroups& node) {
+  return {RuntimeNeed(options, node), CgroupNeed(options, node), CriuNeed(options)};
 }
 
 }  // namespace gantry::runc

@@ -15,7 +15,7 @@ namespace gantry::runc {
 
 /// Blocks: up to 2 s for each program that is asked for its version.
 std::vector<NodeNeed> FindNeeds(const Options& options,
-                                const std::string& cgroup_root = kCgroupRoot);
+                                const NodeCgroups& node = NodeCgroups::At());
 
 /// The first line that `BINARY --version` prints; empty when there is none
 /// within 2 s. The program is a child of the caller, who must not reap others'

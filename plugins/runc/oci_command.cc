@@ -153,6 +153,10 @@ std::unexpected<Error> Explain(const std::string& binary, const OciCall& call,
     error.code = BlamesWorkload(told.reason) ? Code::kInvalidArgument : Code::kInternal;
     error.message =
         Format("OCI runtime {} failed: {}", call.verb, told.reason.substr(0, 2 * kMaxShownBytes));
+    if (BlamesHybridCgroups(told.reason)) {
+      error.code = Code::kFailedPrecondition;
+      error.message += "; " + HybridRemedy(NodeCgroups::At());
+    }
   } else if (const std::string shown = Shown(output); !shown.empty()) {
     error.message =
         Format("run the OCI runtime {}: exit code {}, and no error in its log; it printed: {}",
@@ -278,6 +282,10 @@ Status OciCommand::Run(OciCall call) const {
     return {};
   }
   return Explain(binary, call, *end, std::move(told), output);
+}
+
+bool BlamesHybridCgroups(std::string_view text) {
+  return text.contains("cgroups in hybrid mode not supported");
 }
 
 bool BlamesWorkload(std::string_view text) {

@@ -92,6 +92,10 @@ class OciCommand {
 /// Whether the runtime's text blames the program to be run, not the runtime.
 bool BlamesWorkload(std::string_view text);
 
+/// Whether it blames the node for cgroups of v1 and v2 beside each other. Source: crun 1.21,
+/// src/libcrun/cgroup.c.
+bool BlamesHybridCgroups(std::string_view text);
+
 /// Ends a process that hangs, with its process group, and waits for that.
 /// Blocks: up to a few seconds. Thread: workers.
 void EndHanging(HostProcess& process);

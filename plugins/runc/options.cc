@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <gantry/files.h>
+#include <gantry/format.h>
 #include <gantry/json.h>
 
 namespace gantry::runc {
@@ -168,13 +169,37 @@ Result<Options> ParseOptions(const std::string& text, Options base,
   return base;
 }
 
-Result<std::string> FindRuntime(const Options& options) {
+std::string HybridRemedy(const NodeCgroups& node) {
+  const std::string controllers = node.unclaimed.empty() ? "NAME" : node.unclaimed;
+  const std::string first = controllers.substr(0, controllers.find(' '));
+  return Format(
+      "give the controllers that only the v2 tree has ({}) a v1 hierarchy each (mkdir "
+      "/sys/fs/cgroup/{} && mount -t cgroup -o {} cgroup /sys/fs/cgroup/{}), boot with cgroup v2 "
+      "alone, or install runc and set BinaryName to it",
+      controllers, first, first, first);
+}
+
+std::string WhyItCannotRun(const std::string& binary, const NodeCgroups& node) {
+  const std::string_view name = std::string_view(binary).substr(binary.rfind('/') + 1);
+  if (node.unclaimed.empty() || (name != "crun" && !name.starts_with("crun-"))) {
+    return {};
+  }
+  return Format("'{}' refuses this node's cgroups, v2 beside v1: {}", binary, HybridRemedy(node));
+}
+
+Result<std::string> FindRuntime(const Options& options, const NodeCgroups& node) {
   const std::string& name = options.binary_name;
   if (name.empty()) {
+    std::string refused;
     for (const std::string_view known : {"crun", "runc"}) {
-      if (auto found = FindInPath(options.path, known)) {
+      auto found = FindInPath(options.path, known);
+      if (found && WhyItCannotRun(*found, node).empty()) {
         return found;
       }
+      refused = found ? *found : refused;
+    }
+    if (!refused.empty()) {
+      return refused;
     }
     return Fail(Code::kFailedPrecondition,
                 "find an OCI runtime: neither 'crun' nor 'runc' is in PATH; install the package "

@@ -13,12 +13,14 @@
 
 #include <gantry/error.h>
 
+#include "plugins/runc/cgroups.h"
+
 namespace gantry::runc {
 
 /// Thread: any; plain data.
 struct Options {
-  /// `BinaryName`: absolute, or a name looked up in PATH. Empty: crun where it
-  /// is installed, else runc.
+  /// `BinaryName`: absolute, or a name looked up in PATH. Empty: the first of
+  /// crun and runc that is installed and can work on this node.
   std::string binary_name;
   /// `Root`: the OCI runtime's state; the containerd namespace is put below it.
   std::string root = "/run/containerd/runc";
@@ -57,8 +59,20 @@ Options DefaultOptions();
 Result<Options> ParseOptions(const std::string& json, Options base,
                              std::vector<std::string>* unknown);
 
-/// The OCI runtime's binary. Errors: kFailedPrecondition, saying what to install.
-Result<std::string> FindRuntime(const Options& options);
+/// Why a run of `binary` would make no container on this node, and what to do; empty: nothing
+/// speaks against it. Told by its name, `crun` or `crun-...`: crun refuses to work where cgroup v2
+/// lies beside v1 and has controllers of its own.
+/// Source: crun 1.21, src/libcrun/cgroup.c, libcrun_cgroup_enter; the same in 0.8.
+std::string WhyItCannotRun(const std::string& binary, const NodeCgroups& node);
+
+/// What to do on a node that crun refuses.
+std::string HybridRemedy(const NodeCgroups& node);
+
+/// The OCI runtime's binary. One that is named, or the only one, is given even where it cannot
+/// work: what it says itself is the truth. Errors: kFailedPrecondition, saying what to install.
+/// Blocks: for files.
+Result<std::string> FindRuntime(const Options& options,
+                                const NodeCgroups& node = NodeCgroups::At());
 /// criu. Errors: kFailedPrecondition, saying what to install.
 Result<std::string> FindCriu(const Options& options);
 /// The PATH with which programs are run: criu's directory first, if it is named.

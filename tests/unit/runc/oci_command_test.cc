@@ -9,6 +9,7 @@
 namespace gantry::runc {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -91,6 +92,16 @@ TEST_F(OciCommandTest, BlamesTheRuntimeForTheRest) {
   const Status status = Run();
   EXPECT_EQ(status.error().code, Code::kInternal);
   EXPECT_THAT(status.error().message, HasSubstr("cannot enable controllers"));
+}
+
+TEST_F(OciCommandTest, SaysWhatToDoOnANodeThatCrunRefuses) {
+  Script(
+      R"(echo '{"level":"error","msg":"cgroups in hybrid mode not supported, drop all controllers from cgroupv2"}' > $LOG; exit 1)");
+  const Status status = Run();
+  EXPECT_EQ(status.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(status.error().message,
+              AllOf(HasSubstr("OCI runtime create failed: cgroups in hybrid mode"),
+                    HasSubstr("mount -t cgroup -o "), HasSubstr("set BinaryName")));
 }
 
 TEST_F(OciCommandTest, ReportsAKilledRuntime) {

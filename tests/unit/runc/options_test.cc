@@ -10,6 +10,7 @@
 namespace gantry::runc {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -79,11 +80,37 @@ TEST(FindRuntime, PrefersCrunThenTakesRunc) {
   Options options;
   options.path = "relative:" + dir.path();
   Write(dir / "runc", "", 0755);
-  EXPECT_EQ(FindRuntime(options).value_or(""), dir / "runc");
+  EXPECT_EQ(FindRuntime(options, {}).value_or(""), dir / "runc");
   Write(dir / "crun", "", 0755);
-  EXPECT_EQ(FindRuntime(options).value_or(""), dir / "crun");
+  EXPECT_EQ(FindRuntime(options, {}).value_or(""), dir / "crun");
   options.binary_name = "runc";
-  EXPECT_EQ(FindRuntime(options).value_or(""), dir / "runc");
+  EXPECT_EQ(FindRuntime(options, {}).value_or(""), dir / "runc");
+}
+
+TEST(FindRuntime, TakesTheFirstThatTheNodesCgroupsAllow) {
+  const TempDir dir;
+  const NodeCgroups refused{.mode = CgroupMode::kHybrid, .unclaimed = "hugetlb misc"};
+  const NodeCgroups allowed{.mode = CgroupMode::kHybrid, .unclaimed = ""};
+  Options options;
+  options.path = dir.path();
+  Write(dir / "crun", "", 0755);
+  EXPECT_EQ(FindRuntime(options, refused).value_or(""), dir / "crun") << "there is no other";
+  Write(dir / "runc", "", 0755);
+  EXPECT_EQ(FindRuntime(options, refused).value_or(""), dir / "runc");
+  EXPECT_EQ(FindRuntime(options, allowed).value_or(""), dir / "crun");
+  options.binary_name = "crun";
+  EXPECT_EQ(FindRuntime(options, refused).value_or(""), dir / "crun") << "it is asked for";
+}
+
+TEST(WhyItCannotRun, NamesWhatCrunRefusesAndWhatToDo) {
+  const NodeCgroups node{.mode = CgroupMode::kHybrid, .unclaimed = "hugetlb misc"};
+  EXPECT_THAT(WhyItCannotRun("/usr/bin/crun", node),
+              AllOf(HasSubstr("'/usr/bin/crun' refuses"), HasSubstr("(hugetlb misc)"),
+                    HasSubstr("mount -t cgroup -o hugetlb"), HasSubstr("BinaryName")));
+  EXPECT_NE(WhyItCannotRun("/opt/crun-1.23", node), "");
+  EXPECT_EQ(WhyItCannotRun("/usr/bin/runc", node), "");
+  EXPECT_EQ(WhyItCannotRun("/usr/bin/crunchy", node), "");
+  EXPECT_EQ(WhyItCannotRun("/usr/bin/crun", {}), "");
 }
 
 TEST(FindRuntime, SaysWhatToInstall) {
