@@ -14,6 +14,16 @@
 
 namespace gantry::os {
 
+/// How v2's cpu.weight is made of the spec's shares. Runtimes have changed from the one to the
+/// other, so the weights of two containers compare only where both are made alike.
+enum class CpuWeightFormula {
+  /// Meets 1, 100 and 10000 at 2, 1024 and 262144 shares: crun from 1.23 on, runc from 1.3.2 on.
+  kQuadratic,
+  /// A straight line from 2 to 262144 shares: those before. 1024 shares, v1's default, become
+  /// 39, of which v2's default is 100.
+  kLinear,
+};
+
 /// Value type. -1 means "no limit" wherever the spec says so.
 struct CgroupResources {
   struct {
@@ -28,6 +38,7 @@ struct CgroupResources {
 
   struct {
     std::optional<uint64_t> shares{};
+    CpuWeightFormula weight_formula = CpuWeightFormula::kQuadratic;
     std::optional<int64_t> quota_us{};
     std::optional<uint64_t> period_us{};
     std::optional<uint64_t> burst_us{};

@@ -122,8 +122,9 @@ Status UpdateCpu(const std::string& dir, const CgroupResources& all) {
   }
   // An idle cgroup has no weight; the kernel refuses it.
   if (Or0(all.cpu.shares) != 0 && Or0(all.cpu.idle) == 0) {
-    GANTRY_CHECK_OK(
-        SetCgroupValue(dir + "cpu.weight", std::to_string(WeightFromShares(Or0(all.cpu.shares)))));
+    GANTRY_CHECK_OK(SetCgroupValue(
+        dir + "cpu.weight",
+        std::to_string(WeightFromShares(Or0(all.cpu.shares), all.cpu.weight_formula))));
   }
   GANTRY_CHECK_OK(UpdateBandwidth(dir, all));
   if (!all.cpu.cpus.empty()) {

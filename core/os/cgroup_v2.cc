@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <ranges>
 
 #include "core/os/cgroup_notify.h"
@@ -99,8 +100,17 @@ Status Create(const CgroupDir& cgroup) {
   return {};
 }
 
-uint64_t WeightFromShares(uint64_t shares) {
-  return 1 + ((std::clamp<uint64_t>(shares, 2, 262144) - 2) * 9999) / 262142;
+uint64_t WeightFromShares(uint64_t shares, CpuWeightFormula formula) {
+  const uint64_t within = std::clamp<uint64_t>(shares, 2, 262144);
+  if (formula == CpuWeightFormula::kLinear) {
+    return 1 + ((within - 2) * 9999) / 262142;
+  }
+  if (within == 2 || within == 262144) {
+    // As the range ends, however a power is rounded.
+    return within == 2 ? 1 : 10000;
+  }
+  const double log = std::log2(static_cast<double>(within));
+  return static_cast<uint64_t>(std::ceil(std::pow(10, (log * log + 125 * log) / 612 - 7.0 / 34)));
 }
 
 uint64_t WeightFromBlkio(uint16_t weight) {

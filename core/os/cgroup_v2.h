@@ -25,8 +25,8 @@ Status Create(const CgroupDir& cgroup);
 Status Update(const std::string& dir, const CgroupResources& resources);
 
 /// The range of v1's cpu.shares (2 to 262144) onto that of cpu.weight.
-/// Source: runc 1.1, ConvertCPUSharesToCgroupV2Value.
-uint64_t WeightFromShares(uint64_t shares);
+/// Source: runc 1.1 and 1.3.2, ConvertCPUSharesToCgroupV2Value; kubernetes/kubernetes#131216.
+uint64_t WeightFromShares(uint64_t shares, CpuWeightFormula formula);
 /// The range of v1's blkio.weight (10 to 1000) onto that of io.weight.
 uint64_t WeightFromBlkio(uint16_t weight);
 

@@ -12,6 +12,10 @@
 namespace gantry::task {
 namespace {
 
+/// Of records of containers whose shares were updated.
+constexpr auto kWeightFormula = "cpu-weight-formula";
+constexpr auto kQuadratic = "quadratic";
+constexpr auto kLinear = "linear";
 /// Of records whose cgroups we make: they are ours to remove.
 constexpr auto kMadeCgroups = "made-cgroups";
 constexpr std::string_view kMaking = "making";
@@ -95,6 +99,14 @@ CgroupOrigin OriginOf(const store::Record& record) {
   return blob->second == kMade ? CgroupOrigin::kMade : CgroupOrigin::kMaking;
 }
 
+std::optional<os::CpuWeightFormula> WeightFormulaOf(const store::Record& record) {
+  const auto blob = record.blobs.find(kWeightFormula);
+  if (blob == record.blobs.end()) {
+    return std::nullopt;
+  }
+  return blob->second == kLinear ? os::CpuWeightFormula::kLinear : os::CpuWeightFormula::kQuadratic;
+}
+
 store::Record ToRecord(const Container& container) {
   store::Record record;
   record.ns = container.group->ns;
@@ -123,6 +135,10 @@ store::Record ToRecord(const Container& container) {
   }
   if (IsOurs(container.cgroup_origin)) {
     record.blobs[kMadeCgroups] = container.cgroup_origin == CgroupOrigin::kMade ? kMade : kMaking;
+  }
+  if (container.weight_formula) {
+    record.blobs[kWeightFormula] =
+        *container.weight_formula == os::CpuWeightFormula::kLinear ? kLinear : kQuadratic;
   }
   if (container.sandbox && container.sandbox->keeper_of_blob.lock().get() == &container) {
     record.blobs["sandbox"] = container.sandbox->blob;

@@ -163,6 +163,8 @@ struct Container : std::enable_shared_from_this<Container> {
   std::string blob;
   os::Cgroup cgroup;
   CgroupOrigin cgroup_origin = CgroupOrigin::kForeign;
+  /// By which its cpu.weight is made of shares; nothing: not looked for yet.
+  std::optional<os::CpuWeightFormula> weight_formula;
   /// Its directories, for those who can only kill and remove by them.
   std::vector<std::string> cgroup_dirs;
   /// Outside the bundle, this container's alone.
@@ -202,6 +204,8 @@ int64_t NowNs();
 store::ProcessRecord ToProcessRecord(const TaskProcess& process);
 /// By its record.
 CgroupOrigin OriginOf(const store::Record& record);
+/// By its record.
+std::optional<os::CpuWeightFormula> WeightFormulaOf(const store::Record& record);
 /// The container as it goes to disk.
 store::Record ToRecord(const Container& container);
 /// How the keeper alone can end it.

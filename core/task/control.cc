@@ -4,14 +4,17 @@
 // ResizePty, CloseIO. Each goes to the backend first; what it leaves out, the
 // core does through the host process or its cgroups.
 #include <csignal>
+#include <optional>
 #include <utility>
 
 #include <gantry/format.h>
 
 #include "core/log/log.h"
 #include "core/oci/resources.h"
+#include "core/oci/spec.h"
 #include "core/os/fs.h"
 #include "core/os/scope_update.h"
+#include "core/os/weight_formula.h"
 #include "core/rpc/typed.h"
 #include "core/task/backend_call.h"
 #include "core/task/service.h"
@@ -26,6 +29,17 @@ bool LeftOut(const Status& status) {
 
 std::string Named(const Container& container) {
   return Format("container '{}'", container.id.str());
+}
+
+/// As whoever made the container makes its weight of shares: by the weight that it got for
+/// the shares of its config.json; by that of `asked`, where this is set already and only the
+/// record was not written. Else as runtimes do it today.
+os::CpuWeightFormula ChooseFormula(const Parts& parts, const os::Cgroup& cgroup,
+                                   const std::string& bundle, uint64_t asked) {
+  const auto spec = oci::ReadSpec(bundle, parts.config.limits.max_spec_bytes);
+  const uint64_t first = spec ? spec->resources.cpu.shares.value_or(0) : 0;
+  return os::FindWeightFormula(parts.services.cgroups, cgroup, {first, asked})
+      .value_or(os::CpuWeightFormula::kQuadratic);
 }
 
 Status SignalEvery(const os::Cgroup& cgroup, uint32_t signal, std::chrono::milliseconds limit) {
@@ -201,16 +215,32 @@ os::Task<Result<wire::Empty>> Service::Update(const CallContext& call,
   const os::Slot::Hold hold = co_await container->slot.Acquire();
   GANTRY_CO_CHECK_OK(CheckLegal(Operation::kUpdate, container->init->state, Named(*container)));
   const std::string json = request.resources().value();
-  GANTRY_CO_TRY(const os::CgroupResources resources, oci::ParseResources(json));
-  GANTRY_CO_CHECK_OK(co_await calls_.Run(
+  GANTRY_CO_TRY(os::CgroupResources resources, oci::ParseResources(json));
+  const std::string bundle = container->bundle;
+  std::optional<os::CpuWeightFormula> formula = container->weight_formula;
+  const Status updated = co_await calls_.Run(
       "update", BackendCall(*container).By(DeadlineOf(call, parts_.config.timeouts.pause)),
       [&](const BackendCall& backend) -> Status {
         Status status =
             backend.OnContainer([&](gantry::Container& object) { return object.Update(json); });
-        return LeftOut(status) && !backend.cgroup.empty()
-                   ? os::UpdateWithScope(parts_.services.cgroups, backend.cgroup, resources)
-                   : std::move(status);
-      }));
+        if (!LeftOut(status) || backend.cgroup.empty()) {
+          return status;
+        }
+        if (const uint64_t shares = resources.cpu.shares.value_or(0);
+            shares != 0 && backend.cgroup.is_unified()) {
+          if (!formula) {
+            formula = ChooseFormula(parts_, backend.cgroup, bundle, shares);
+          }
+          resources.cpu.weight_formula = *formula;
+        }
+        return os::UpdateWithScope(parts_.services.cgroups, backend.cgroup, resources);
+      });
+  if (formula != container->weight_formula) {
+    // From now on the weight does not tell any more, be it that only a part was done.
+    container->weight_formula = formula;
+    GANTRY_CO_CHECK_OK(co_await Save(*container));
+  }
+  GANTRY_CO_CHECK_OK(updated);
   co_return wire::Empty();
 }
 

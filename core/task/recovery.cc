@@ -294,6 +294,7 @@ void Service::RestoreContainer(Container& container, const store::Record& record
   container.netns_path = record.netns_path;
   container.private_pids = record.private_pids;
   container.cgroup_origin = OriginOf(record);
+  container.weight_formula = WeightFormulaOf(record);
   if (const auto blob = record.blobs.find("container"); blob != record.blobs.end()) {
     container.blob = blob->second;
   }

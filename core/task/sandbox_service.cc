@@ -9,6 +9,7 @@
 #include "core/log/log.h"
 #include "core/oci/resources.h"
 #include "core/os/mount.h"
+#include "core/os/weight_formula.h"
 #include "core/rpc/ttrpc.h"
 #include "core/stats/metrics.h"
 #include "core/task/container.h"
@@ -151,14 +152,20 @@ SandboxService::Answer<sandbox_pb::UpdateSandboxResponse> SandboxService::Update
   const os::Slot::Hold hold = co_await pod->slot.Acquire();
   GANTRY_CO_TRY(const PodResources resources, ReadResources(request.resources()));
   GANTRY_CO_TRY(const PodConfig config, ParsePodConfig(pod->config));
-  const os::CgroupResources limits = PodLimits(resources, config.overhead);
+  os::CgroupResources limits = PodLimits(resources, config.overhead);
+  const uint64_t first = PodLimits(config.resources, config.overhead).cpu.shares.value_or(0);
   const os::Cgroup cgroup = pod->cgroups.pod;
   Status updated = co_await CallSandbox(
       calls_, "update", pod->entry, DeadlineOf(call, parts_.config.timeouts.pause),
       [resources](Sandbox& sandbox) { return sandbox.Update(resources); });
   if (!updated && updated.error().code == Code::kUnimplemented && !cgroup.empty()) {
-    updated = co_await parts_.services.pool.Run(
-        [&cgroup, &limits]() -> Status { return cgroup.Update(limits); });
+    updated = co_await parts_.services.pool.Run([&]() -> Status {
+      // The kubelet makes it, and may have set these very limits already.
+      const auto formula = os::FindWeightFormula(parts_.services.cgroups, cgroup,
+                                                 {first, limits.cpu.shares.value_or(0)});
+      limits.cpu.weight_formula = formula.value_or(limits.cpu.weight_formula);
+      return cgroup.Update(limits);
+    });
   }
   GANTRY_CO_CHECK_OK(std::move(updated));
   for (const auto& [key, value] : request.annotations()) {

@@ -215,7 +215,7 @@ TEST_F(CgroupLimits, AreConvertedForV2) {
   EXPECT_EQ(fs_.Get("c/memory.max"), "1000");
   EXPECT_EQ(fs_.Get("c/memory.swap.max"), "500");
   EXPECT_EQ(fs_.Get("c/memory.low"), "500");
-  EXPECT_EQ(fs_.Get("c/cpu.weight"), "39");
+  EXPECT_EQ(fs_.Get("c/cpu.weight"), "100");
   EXPECT_EQ(fs_.Get("c/cpu.max"), "50000 100000");
   EXPECT_EQ(fs_.Get("c/cpu.max.burst"), "7");
   EXPECT_EQ(fs_.Get("c/cpuset.cpus"), "0-1");
@@ -332,10 +332,19 @@ TEST_F(CgroupLimits, OnV1RefuseV2Files) {
 }
 
 TEST(CgroupWeights, SpanTheirRanges) {
-  EXPECT_EQ(v2::WeightFromShares(2), 1U);
-  EXPECT_EQ(v2::WeightFromShares(1024), 39U);
-  EXPECT_EQ(v2::WeightFromShares(262144), 10000U);
-  EXPECT_EQ(v2::WeightFromShares(1), 1U);
+  constexpr auto kToday = CpuWeightFormula::kQuadratic;
+  EXPECT_EQ(v2::WeightFromShares(1, kToday), 1U);
+  EXPECT_EQ(v2::WeightFromShares(2, kToday), 1U);
+  EXPECT_EQ(v2::WeightFromShares(256, kToday), 35U);
+  EXPECT_EQ(v2::WeightFromShares(1024, kToday), 100U);
+  EXPECT_EQ(v2::WeightFromShares(2048, kToday), 174U);
+  EXPECT_EQ(v2::WeightFromShares(262144, kToday), 10000U);
+  EXPECT_EQ(v2::WeightFromShares(1'000'000, kToday), 10000U);
+  constexpr auto kBefore = CpuWeightFormula::kLinear;
+  EXPECT_EQ(v2::WeightFromShares(1, kBefore), 1U);
+  EXPECT_EQ(v2::WeightFromShares(2, kBefore), 1U);
+  EXPECT_EQ(v2::WeightFromShares(1024, kBefore), 39U);
+  EXPECT_EQ(v2::WeightFromShares(262144, kBefore), 10000U);
   EXPECT_EQ(v2::WeightFromBlkio(10), 1U);
   EXPECT_EQ(v2::WeightFromBlkio(1000), 10000U);
 }
