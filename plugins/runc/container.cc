@@ -67,30 +67,6 @@ ExecPlace RuncContainer::Place() const {
   return {remains_.id, remains_.bundle, command_, sandbox_};
 }
 
-Status RuncContainer::CheckMounts() const {
-  if (remains_.Spec().idmapped_mount.empty()) {
-    return {};
-  }
-  std::string features;
-  OciCall call;
-  call.verb = "features";
-  call.object = remains_.id.str();
-  call.bundle = remains_.bundle;
-  call.log_name = "features.log";
-  call.capture = true;
-  call.output = &features;
-  call.limit = command_.Limit();
-  const Status asked = command_.Run(std::move(call));
-  if (asked && PromisesIdmappedMounts(features)) {
-    return {};
-  }
-  GANTRY_TRY(const std::string binary, command_.Binary());
-  return Fail(Code::kFailedPrecondition,
-              "create container '{}': the mount at '{}' is to be id-mapped, and '{}' does not do "
-              "that; crun and runc from 1.2 on do",
-              remains_.id.str(), remains_.Spec().idmapped_mount, binary);
-}
-
 Status RuncContainer::ClearStale() {
   const RuntimeState state = ReadState(StateDirectory());
   if (state.kind == StateKind::kNone) {
@@ -147,6 +123,7 @@ Status RuncContainer::LaunchInit(std::string verb, std::vector<std::string> args
 
 Status RuncContainer::Create(const std::string& spec_json) {
   GANTRY_TRY(remains_.spec, ReadSpec(spec_json));
+  GANTRY_CHECK_OK(ChooseCgroupManager());
   if (restores()) {
     GANTRY_TRY([[maybe_unused]] const std::string criu, FindCriu(command_.options()));
   }
@@ -176,6 +153,7 @@ Status RuncContainer::Create(const std::string& spec_json) {
 
 Status RuncContainer::Restore() {
   GANTRY_TRY(const std::string binary, command_.Binary());
+  GANTRY_CHECK_OK(ChooseCgroupManager());
   std::vector<std::string> args = {"--bundle", remains_.bundle, "--image-path", checkpoint_};
   const std::string& asked = command_.options().criu_work_path;
   const std::string work = asked.empty() ? remains_.bundle + "/criu-work" : asked;

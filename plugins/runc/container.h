@@ -60,6 +60,7 @@ class RuncContainer : public Container {
   ExecPlace Place() const;
   /// An OCI runtime that cannot map mounts leaves the mappings out, and says nothing.
   Status CheckMounts() const;
+  Status ChooseCgroupManager();
   Status ClearStale();
   Status LaunchInit(std::string verb, std::vector<std::string> args,
                     std::vector<std::string> env = {}, const StreamNames& saved = {});

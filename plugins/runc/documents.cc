@@ -138,13 +138,27 @@ Result<SpecFacts> ReadSpec(const std::string& spec_json) {
   facts.has_poststart = HasElements(Member(hooks, "poststart"));
   facts.has_poststop = HasElements(Member(hooks, "poststop"));
   facts.private_pids = HasPrivatePids(linux_part);
-  facts.cgroups_path = TextOf(Member(linux_part, "cgroupsPath"));
+  facts.cgroups_text = TextOf(Member(linux_part, "cgroupsPath"));
+  facts.cgroups_path = facts.cgroups_text;
   if (!facts.cgroups_path.starts_with('/')) {
     // Relative to wherever the runtime runs, or systemd's `slice:prefix:name`.
     facts.cgroups_path.clear();
   }
   facts.idmapped_mount = FirstIdmapped(Member(spec, "mounts"));
   return facts;
+}
+
+bool NamesScope(std::string_view cgroups_path) {
+  const size_t first = cgroups_path.find(':');
+  const size_t second = cgroups_path.find(':', first == cgroups_path.npos ? first : first + 1);
+  if (second == cgroups_path.npos || cgroups_path.contains('/') ||
+      cgroups_path.find(':', second + 1) != cgroups_path.npos) {
+    return false;
+  }
+  constexpr std::string_view kSliceEnd = ".slice";
+  const std::string_view slice = cgroups_path.substr(0, first);
+  return slice.size() > kSliceEnd.size() && slice.ends_with(kSliceEnd) &&
+         second + 1 < cgroups_path.size();
 }
 
 bool PromisesIdmappedMounts(const std::string& features_json) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gantry/error.h>
@@ -24,12 +25,19 @@ struct SpecFacts {
   bool private_pids = false;
   /// `linux.cgroupsPath`, where it is a path.
   std::string cgroups_path;
+  /// `linux.cgroupsPath` as it stands. Empty: none.
+  std::string cgroups_text;
   /// The destination of the first mount whose owners are to be mapped. Empty: none.
   std::string idmapped_mount;
 };
 
 /// Errors: kInvalidArgument.
 Result<SpecFacts> ReadSpec(const std::string& spec_json);
+
+/// Whether a `cgroupsPath` names a scope of systemd's, `NAME.slice:PREFIX:NAME`, as dockerd writes
+/// it and, with its systemd driver, the kubelet. Source: runc 1.1.15, docs/systemd.md; crun 1.21,
+/// crun(1), "CGROUP".
+bool NamesScope(std::string_view cgroups_path);
 
 /// Whether what `features` printed promises id-mapped mounts. Source: OCI
 /// runtime-spec 1.2, features-linux.md, "mountExtensions".

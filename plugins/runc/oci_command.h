@@ -60,6 +60,9 @@ class OciCommand {
   /// options say, at each run.
   void Pin(std::string binary) { binary_ = std::move(binary); }
 
+  /// Has it put what it creates into scopes of systemd's, whatever the options say.
+  void UseSystemd() { options_.systemd_cgroup = true; }
+
   /// The binary that will be run. Errors: kFailedPrecondition: none there.
   Result<std::string> Binary() const;
 

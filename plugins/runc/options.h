@@ -34,6 +34,8 @@ struct Options {
   std::string shim_cgroup;
   bool no_pivot_root = false;
   bool no_new_keyring = false;
+  /// `SystemdCgroup`. Without it a container is put into a scope of systemd's, too, where its
+  /// `cgroupsPath` names one and systemd runs.
   bool systemd_cgroup = false;
   /// `SealBinary`: run crun and runc from a sealed copy in memory, which saves
   /// them an execution; see sealed_binary.h.
@@ -48,6 +50,8 @@ struct Options {
   std::chrono::milliseconds delete_timeout = std::chrono::seconds(10);
   /// Directories in which programs are looked up; the engine's own PATH.
   std::string path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+  /// Is there where systemd runs. Source: sd_booted(3).
+  std::string systemd_directory = "/run/systemd/system";
 };
 
 /// The defaults, with the engine's PATH.

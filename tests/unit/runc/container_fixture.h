@@ -38,9 +38,13 @@ class RuncContainerTest : public testing::Test {
     request_.spec_json = R"({"linux": {"namespaces": [{"type": "pid"}]}})";
     request_.options_json = "{\"BinaryName\": \"" + dir_ / "oci" + "\", \"Root\": \"" +
                             dir_ / "root" + "\", \"TimeoutMs\": 10000}";
+    sandbox_ = *RuncSandbox::Make(SandboxOf(), context_, DefaultOptions());
+  }
+
+  static SandboxRequest SandboxOf() {
     SandboxRequest sandbox;
     sandbox.ns = Namespace::Parse("ns").value_or(Namespace());
-    sandbox_ = *RuncSandbox::Make(sandbox, context_, DefaultOptions());
+    return sandbox;
   }
 
   void Script(const std::string& body) { Write(dir_ / "oci", kPrologue + body, 0755); }
@@ -49,6 +53,14 @@ class RuncContainerTest : public testing::Test {
 
   Result<std::unique_ptr<Container>> Create() {
     return sandbox_->CreateContainer(request_, container_);
+  }
+
+  /// On a node with systemd, or without.
+  Result<std::unique_ptr<Container>> CreateOn(bool systemd) {
+    Options options = DefaultOptions();
+    options.systemd_directory = systemd ? dir_.path() : dir_ / "absent";
+    sandbox_ = *RuncSandbox::Make(SandboxOf(), context_, options);
+    return Create();
   }
 
   Result<std::unique_ptr<Container>> Recover(const std::string& blob) {

@@ -48,28 +48,6 @@ TEST_F(RuncContainerTest, DeletesAnEndedOneWithoutTheRuntime) {
   EXPECT_THAT(context_.verbs(), ElementsAre("create"));
 }
 
-TEST_F(RuncContainerTest, RefusesToMapMountsWithARuntimeThatLeavesItOut) {
-  request_.spec_json = R"({"mounts": [{"destination": "/data", "uidMappings":
-      [{"containerID": 0, "hostID": 1000, "size": 1}]}]})";
-  Script("[ $VERB = features ] && echo '{\"linux\": {}}'");
-  const auto made = Create();
-  ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(made.error().message, HasSubstr("the mount at '/data' is to be id-mapped"));
-  ASSERT_EQ(context_.spawned.size(), 1U);
-  EXPECT_THAT(context_.spawned.front(), Contains("features"));
-}
-
-TEST_F(RuncContainerTest, MapsMountsWithARuntimeThatPromisesIt) {
-  request_.spec_json = R"({"mounts": [{"destination": "/data", "options": ["rbind", "idmap"]}]})";
-  Script(R"([ $VERB = create ] && made
-      [ $VERB != features ] || echo '{"linux": {"mountExtensions": {"idmap": {"enabled": true}}}}')");
-  const auto made = Create();
-  ASSERT_TRUE(made) << made.error().message;
-  ASSERT_EQ(context_.spawned.size(), 2U);
-  EXPECT_THAT(context_.spawned.front(), Contains("features"));
-}
-
 TEST_F(RuncContainerTest, RunsPoststopHooksByTheRuntimesDelete) {
   request_.spec_json = R"({"hooks": {"poststop": [{"path": "/x"}]}})";
   Script("[ $VERB = create ] && made; exit 0");
