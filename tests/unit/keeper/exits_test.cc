@@ -124,12 +124,15 @@ TEST(Exits, OfAPidThatWasUsedAgainAreTheNewerOnes) {
   EXPECT_EQ(NewestOf(20, 10), 20U);
 }
 
-/// Children of one cgroup that end for ever, each with another pid.
+/// Children of one cgroup that end for longer than any test lasts, each with another pid.
 class Storm {
  public:
   explicit Storm(std::string cgroups) : cgroups_(std::move(cgroups)) {}
 
   std::optional<Exits::Ended> Next() {
+    if (pid_ == kLast) {
+      return std::nullopt;
+    }
     Exits::Ended ended;
     ended.process.process = {++pid_, 1};
     ended.cgroups = cgroups_;
@@ -137,6 +140,8 @@ class Storm {
   }
 
  private:
+  static constexpr pid_t kLast = 1'000'000;
+
   std::string cgroups_;
   pid_t pid_ = 1000;
 };

@@ -4,6 +4,7 @@
 // real one.
 #pragma once
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "core/os/fs.h"
+#include "core/os/process.h"
 
 namespace gantry::os {
 
@@ -72,8 +74,14 @@ class IdleProcess {
 
   pid_t pid() const { return pid_; }
 
-  /// How it ended, as waitpid gives it. To be called once, when it must end.
+  /// How it ended, as waitpid gives it. To be called once, when it must end. 0: it does not.
   int Wait() {
+    constexpr int kEndsWithinMs = 60'000;
+    const auto pidfd = OpenPidfd({pid_, 0});
+    pollfd ended{pidfd ? pidfd->get() : -1, POLLIN, 0};
+    if (poll(&ended, 1, kEndsWithinMs) != 1) {
+      return 0;
+    }
     int status = -1;
     waitpid(std::exchange(pid_, -1), &status, 0);
     return status;

@@ -45,6 +45,9 @@ class WorkerLanesTest : public testing::Test {
             .slow_after = milliseconds(1)};
   }
 
+  /// Lives until what blocks in it has been let go, also where a test ends early.
+  WorkerPool& Pool(PoolLimits limits) { return pool_.emplace(loop_, std::move(limits)); }
+
   static Task<void> RunInto(WorkerPool& pool, AccountPtr account, std::function<Result<int>()> call,
                             CallTerms terms, Outcome& out) {
     out = co_await pool.RunFor(std::move(account), std::move(call), std::move(terms));
@@ -96,15 +99,17 @@ class WorkerLanesTest : public testing::Test {
   Loop loop_;
   std::deque<Outcome> outcomes_;
   std::vector<AccountPtr> accounts_;
+  std::vector<std::string> lost_;
 
  private:
+  std::optional<WorkerPool> pool_;
   std::promise<void> gate_;
   std::shared_future<void> opened_ = gate_.get_future().share();
   bool open_ = false;
 };
 
 TEST_F(WorkerLanesTest, TwoThatHangWithAllTheirCallsLeaveThreadsToOthers) {
-  WorkerPool pool(loop_, Limits());
+  WorkerPool& pool = Pool(Limits());
   for (int i = 0; i < 20; ++i) {
     Hang(pool, accounts_[i % 2], CallKind::kWatch, Refusable::kNo);
   }
@@ -117,7 +122,7 @@ TEST_F(WorkerLanesTest, TwoThatHangWithAllTheirCallsLeaveThreadsToOthers) {
 TEST_F(WorkerLanesTest, EightThatHangLeaveThreadsToOthers) {
   PoolLimits limits = Limits();
   limits.threads = 8;
-  WorkerPool pool(loop_, limits);
+  WorkerPool& pool = Pool(limits);
   for (int i = 0; i < 8; ++i) {
     Hang(pool, accounts_[i]);
   }
@@ -126,11 +131,23 @@ TEST_F(WorkerLanesTest, EightThatHangLeaveThreadsToOthers) {
   EndAll();
 }
 
+TEST_F(WorkerLanesTest, WhatHangsLeavesItsThreadWhereSlowCallsKeepTheirs) {
+  PoolLimits limits = Limits();
+  limits.threads = 2;
+  limits.slow_after = Duration::max();
+  WorkerPool& pool = Pool(limits);
+  Hang(pool, accounts_[0]);
+  Hang(pool, accounts_[1]);
+  ASSERT_TRUE(Until([&] { return pool.counts().lost == 2; }));
+  ExpectPasses(pool, accounts_[8]);
+  EndAll();
+}
+
 TEST_F(WorkerLanesTest, CallsThatTakeLongKeepNobodyWaiting) {
   PoolLimits limits = Limits();
   limits.threads = 2;
   limits.most_threads = 4;
-  WorkerPool pool(loop_, limits);
+  WorkerPool& pool = Pool(limits);
   Block(pool, nullptr);
   Block(pool, nullptr);
   ExpectPasses(pool, accounts_[0]);
@@ -149,7 +166,7 @@ TEST_F(WorkerLanesTest, CallsThatTakeLongKeepNobodyWaiting) {
 TEST_F(WorkerLanesTest, AThreadThatReturnsTakesUpItsPlaceOrEnds) {
   PoolLimits limits = Limits();
   limits.threads = 2;
-  WorkerPool pool(loop_, limits);
+  WorkerPool& pool = Pool(limits);
   Hang(pool, accounts_[0]);
   Hang(pool, accounts_[1]);
   ASSERT_TRUE(Until([&] { return pool.counts().lost == 2; }));
@@ -164,7 +181,7 @@ TEST_F(WorkerLanesTest, AThreadThatReturnsTakesUpItsPlaceOrEnds) {
 }
 
 TEST_F(WorkerLanesTest, WhatHangsKeepsItsPlaceInItsLane) {
-  WorkerPool pool(loop_, Limits());
+  WorkerPool& pool = Pool(Limits());
   for (int i = 0; i < 3; ++i) {
     Hang(pool, accounts_[0]);
   }
@@ -178,7 +195,7 @@ TEST_F(WorkerLanesTest, WhatHangsKeepsItsPlaceInItsLane) {
 }
 
 TEST_F(WorkerLanesTest, WhoseCallsAllHangIsRefusedAtOnce) {
-  WorkerPool pool(loop_, Limits());
+  WorkerPool& pool = Pool(Limits());
   for (int i = 0; i < 4; ++i) {
     Hang(pool, accounts_[0]);
   }
@@ -205,7 +222,7 @@ TEST_F(WorkerLanesTest, WhoseCallsAllHangIsRefusedAtOnce) {
 }
 
 TEST_F(WorkerLanesTest, LongCallsLeaveRoomToShortOnesAndBothToWatches) {
-  WorkerPool pool(loop_, Limits());
+  WorkerPool& pool = Pool(Limits());
   for (int i = 0; i < 6; ++i) {
     Block(pool, accounts_[0]);
   }
@@ -224,7 +241,7 @@ TEST_F(WorkerLanesTest, LongCallsLeaveRoomToShortOnesAndBothToWatches) {
 TEST_F(WorkerLanesTest, WatchesAndCallsOfOneLeaveThreadsToOthers) {
   PoolLimits limits = Limits();
   limits.slow_after = Duration::max();
-  WorkerPool pool(loop_, limits);
+  WorkerPool& pool = Pool(limits);
   for (int i = 0; i < 20; ++i) {
     Block(pool, accounts_[0], {.kind = i % 2 == 0 ? CallKind::kLong : CallKind::kWatch});
   }
@@ -235,18 +252,17 @@ TEST_F(WorkerLanesTest, WatchesAndCallsOfOneLeaveThreadsToOthers) {
 }
 
 TEST_F(WorkerLanesTest, SaysWhatHangs) {
-  std::vector<std::string> lost;
   PoolLimits limits = Limits();
   limits.hangs_after = milliseconds(1);
-  limits.on_lost = [&](const std::string& what) { lost.push_back(what); };
-  WorkerPool pool(loop_, limits);
+  limits.on_lost = [this](const std::string& what) { lost_.push_back(what); };
+  WorkerPool& pool = Pool(limits);
   Hang(pool, accounts_[0]);
-  ASSERT_TRUE(Until([&] { return lost.size() == 1; }));
+  ASSERT_TRUE(Until([&] { return lost_.size() == 1; }));
   Block(pool, nullptr, {.what = "without a limit of its own"});
-  ASSERT_TRUE(Until([&] { return lost.size() == 2; }));
+  ASSERT_TRUE(Until([&] { return lost_.size() == 2; }));
   Block(pool, accounts_[1]);
-  ASSERT_TRUE(Until([&] { return lost.size() == 3; }));
-  EXPECT_EQ(lost,
+  ASSERT_TRUE(Until([&] { return lost_.size() == 3; }));
+  EXPECT_EQ(lost_,
             (std::vector<std::string>{"nap", "without a limit of its own", "a call for 's1'"}));
   EndAll();
 }
@@ -256,7 +272,7 @@ TEST_F(WorkerLanesTest, ACallThatHadToWaitHasTimeOfItsOwn) {
   limits.threads = 1;
   limits.most_threads = 1;
   limits.slow_after = std::chrono::hours(1);
-  WorkerPool pool(loop_, limits);
+  WorkerPool& pool = Pool(limits);
   Hang(pool, accounts_[0]);
   Hang(pool, accounts_[1]);
   test::RunAllReady(loop_);

@@ -2,6 +2,7 @@
 #include "core/sandbox/call_processes.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,12 +50,15 @@ class Session {
   os::ProcessId id() const { return {pid_, StartTimeOf(HostPid{pid_}).value_or(0)}; }
 
   void ExpectKilled() const {
+    constexpr int kEndsWithinMs = 60'000;
+    // The pipe's end: the other one is gone, too.
+    pollfd ended{reader_.get(), POLLIN, 0};
+    ASSERT_EQ(poll(&ended, 1, kEndsWithinMs), 1) << "one of them lives on";
+    char byte = 0;
+    EXPECT_EQ(read(reader_.get(), &byte, 1), 0);
     int status = 0;
     EXPECT_EQ(waitpid(pid_, &status, 0), pid_);
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    // The pipe's end: the other one is gone, too.
-    char byte = 0;
-    EXPECT_EQ(read(reader_.get(), &byte, 1), 0);
   }
 
  private:
@@ -89,11 +93,12 @@ TEST(CallProcesses, AreNotOthersOfTheirNumber) {
   ++other.start_time;
   call.Add(other);
   call.End("it is over");
-  EXPECT_EQ(kill(session.id().pid, 0), 0);
+  const pid_t pid = session.id().pid;
+  // What came before this is what it dies of.
+  EXPECT_EQ(kill(-pid, SIGTERM), 0);
   int status = 0;
-  EXPECT_EQ(waitpid(session.id().pid, &status, WNOHANG), 0) << "it has ended";
-  kill(-session.id().pid, SIGKILL);
-  waitpid(session.id().pid, &status, 0);
+  EXPECT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
 }
 
 TEST(CallProcesses, BelongToTheThreadsCall) {
