@@ -38,6 +38,23 @@ TEST(Copy, EndsWhenItIsEmptyHoweverMuchThereWas) {
   EXPECT_EQ(dropped, kBytes);
 }
 
+TEST(Copy, HasMovedWhatThereWasWhenItIsFlushed) {
+  auto from = os::MakePipe().value();
+  auto to = os::MakePipe().value();
+  os::Loop loop;
+  CopySpec spec;
+  spec.source = std::move(from.first);
+  spec.sink = std::move(to.second);
+  const auto copy = std::make_shared<Copy>(loop, std::move(spec), [] {});
+  copy->Run();
+  ASSERT_EQ(write(from.second.get(), "last", 4), 4);
+  // The loop has no turn.
+  copy->Flush();
+  char text[8] = {};
+  EXPECT_EQ(read(to.first.get(), text, sizeof(text)), 4);
+  copy->Abandon();
+}
+
 TEST(Copy, WaitsAnewAfterAllThatComes) {
   auto from = os::MakePipe().value();
   auto to = os::MakePipe().value();

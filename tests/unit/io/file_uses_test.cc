@@ -69,6 +69,9 @@ TEST_F(FileUsesTest, TellAllWhoWantToKnowOfOneFile) {
   EXPECT_EQ(second, 1);
   uses_.Unwatch(one);
   uses_.Unwatch(one);
+  // Were the kernel's watch gone with the first one, it would say so now.
+  Turn();
+  EXPECT_EQ(second, 1);
   OpenFile("a");
   Turn();
   EXPECT_EQ(first, 1);

@@ -127,8 +127,9 @@ TEST_F(DeathsTest, OfTheOnlyRequestAreTwoAtMost) {
 }
 
 TEST_F(DeathsTest, OfOneAmongOthersAreThreeAndTheOthersAreServed) {
-  Client client(loop_, address_);
+  // Not in the order in which they came.
   Client innocent(loop_, other_);
+  Client client(loop_, address_);
   ASSERT_TRUE(Given(ReadyEngine(0), 0));
   innocent.Call(1, CallOf("State", "y"));
   ASSERT_TRUE(Given(*engines[0], 1));

@@ -34,8 +34,8 @@ TEST(ForeignJson, IsNotCountedWhereItIsText) {
 }
 
 TEST(ForeignJson, IsMadeOfNothingThatIsRefused) {
-  for (const std::string& text : {Levels(60'000), std::string(1 << 20, '['), std::string("{"),
-                                  std::string("\"\xff\""), std::string()}) {
+  for (const std::string& text : {Levels(65), Levels(60'000), std::string(1 << 20, '['),
+                                  std::string("{"), std::string("\"\xff\""), std::string()}) {
     EXPECT_TRUE(ReadJson(text).is_discarded());
     EXPECT_FALSE(ParseJson(text, "doc").has_value());
     EXPECT_NE(CheckError(text), "no error");

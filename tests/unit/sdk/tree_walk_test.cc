@@ -83,20 +83,27 @@ TEST_F(TreeWalk, SaysThatTheRootIsAbsentAndEndsWithAnError) {
 }
 
 TEST_F(TreeWalk, GoesOnWhereADirectoryWasRemovedUnderIt) {
-  Make("a/b/c");
-  Make("z");
+  Make("a/x");
+  Make("a/y");
+  int entered = 0;
   int left = 0;
   const auto enter = [&](int dir) -> Status {
-    unlinkat(dir, "c", AT_REMOVEDIR);
-    unlinkat(dir, "b", AT_REMOVEDIR);
+    // The root, `a`, and the first of the two: both have been listed, and both go.
+    if (++entered == 3) {
+      unlinkat(dir, "../x", AT_REMOVEDIR);
+      unlinkat(dir, "../y", AT_REMOVEDIR);
+    }
     return {};
   };
   const auto leave = [&](int, const std::string&) -> Status {
     ++left;
     return {};
   };
-  ASSERT_TRUE(WalkTree(root_, {.enter = enter, .leave = leave}));
-  EXPECT_GE(left, 3);
+  const Status walked = WalkTree(root_, {.enter = enter, .leave = leave});
+  EXPECT_TRUE(walked) << walked.error().message;
+  EXPECT_EQ(entered, 3);
+  EXPECT_EQ(left, 3);
+  EXPECT_TRUE(std::filesystem::is_empty(root_ + "/a"));
 }
 
 TEST_F(TreeWalk, AnyDepthWillDo) {

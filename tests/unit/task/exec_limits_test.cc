@@ -77,7 +77,8 @@ TEST_F(TaskExecLimits, WhatNoEngineCouldReadIsRefused) {
   EXPECT_EQ(CodeOf(last), Code::kResourceExhausted);
   EXPECT_THAT(MessageOf(last),
               AllOf(HasSubstr("exec 'e" + std::to_string(taken) + "' in container 'c1'"),
-                    HasSubstr("read again")));
+                    HasSubstr("its execs would have"), HasSubstr("read again")))
+      << "before anything could write them";
   // What came before goes on being recorded.
   ASSERT_TRUE(Start("c1/e0"));
   End("c1/e0", 0);

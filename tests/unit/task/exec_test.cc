@@ -120,7 +120,12 @@ TEST_F(TaskExec, IsToldToBeCreatedWhenItsContainerEndsFirst) {
   Run("c1");
   ASSERT_TRUE(Exec("c1/e1"));
   ASSERT_TRUE(Exec("c1/e2"));
-  End("c1", 137);
+  // While the first one is being started.
+  backend_.EndDuring("exec c1", "c1", 137);
+  backend_.FailNext("exec c1", Error{Code::kNotFound, 0, "it is gone", {}});
+  const uint32_t wait = SendWait("c1");
+  EXPECT_THAT(MessageOf(Start("c1/e1")), HasSubstr("it is gone"));
+  ASSERT_TRUE(Take(wait));
   for (const char* exec : {"c1/e1", "c1/e2"}) {
     EXPECT_EQ(CodeOf(Start(exec)), Code::kFailedPrecondition);
     EXPECT_EQ(State(exec)->status(), pb::CREATED);
