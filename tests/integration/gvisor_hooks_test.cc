@@ -167,11 +167,15 @@ TEST_F(GvisorHooks, ThatHangAreKilledAfterTheirTime) {
 TEST_F(GvisorHooks, OfStartThatFailStopTheContainer) {
   const std::string id = Id();
   const Json bad = Script("echo oops; exit 5");
-  const Output output = Ctr(
-      Hooked(id, {{"poststart", {bad}}, {"poststop", {Script("echo stopped >&3")}}}, "sleep 1000"));
+  // So ctr leaves what it cannot start.
+  const Words detached = {"-d"};
+  const Output output =
+      Ctr(Hooked(id, {{"poststart", {bad}}, {"poststop", {Script("echo stopped >&3")}}},
+                 "sleep 1000", Json::object(), detached));
   EXPECT_NE(output.status, 0);
   EXPECT_THAT(output.err, HasSubstr("(poststart): it ended with 5: oops"));
-  Ctr({"tasks", "rm", "-f", id});
+  EXPECT_TRUE(WaitForState(id, "STOPPED"));
+  Ctr({"tasks", "rm", id});
   Ctr({"containers", "rm", id});
   EXPECT_EQ(Said(), "stopped\n");
 }
