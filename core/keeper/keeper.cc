@@ -22,7 +22,7 @@ Keeper::Keeper(os::Loop& loop, KeeperOptions options)
     : loop_(loop),
       options_(std::move(options)),
       started_at_ns_(NowNs()),
-      fd_store_(link::kMaxStoredDescriptors, 0,
+      fd_store_(options_.stored_descriptors, 0,
                 [this](std::string_view owner) { return instances_.GroupOf(owner); }),
       exits_([this](const link::Exit& exit) { TellEngine(exit); },
              [this](const link::Exit& exit) { OnReaped(exit); }),

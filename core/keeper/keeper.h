@@ -41,6 +41,8 @@ struct KeeperOptions {
   UniqueFd control;
   Limits limits;
   Deletes::Timing delete_timing;
+  /// So many are stored for engines, a quarter of them for one pod.
+  size_t stored_descriptors = link::kMaxStoredDescriptors;
   /// Deaths are forgotten when an engine has lasted so long.
   std::chrono::milliseconds forgiven_after = std::chrono::minutes(1);
   ChildDefaults child_defaults;

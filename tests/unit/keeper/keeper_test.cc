@@ -15,6 +15,14 @@ class KeeperNodeTest : public KeeperTest {
  protected:
   void SetUp() override { StartKeeper(); }
 
+  KeeperOptions MakeOptions() override {
+    KeeperOptions options = KeeperTest::MakeOptions();
+    options.stored_descriptors = kStored;
+    return options;
+  }
+
+  static constexpr size_t kStored = 16;
+
   size_t SocketCount() { return os::ListDirectory(dir_.path() + "/s", 1000)->size(); }
 };
 
@@ -108,6 +116,39 @@ TEST_F(KeeperNodeTest, StoredDescriptorsSurviveTheEngine) {
   EXPECT_EQ(second.got[second.got.size() - 2].fds.size(), 1U);
   ASSERT_TRUE(second.channel->Send(link::Drop{"console"}));
   EXPECT_TRUE(Until([&] { return Status().descriptors_stored == 0; }));
+}
+
+TEST_F(KeeperNodeTest, StoresNoMoreForAPodThanForAContainer) {
+  for (const char* id : {"pod", "c1", "c2"}) {
+    Announce(id, "pod");
+  }
+  Announce("other");
+  FakeEngine& engine = ReadyEngine();
+  std::vector<uint64_t> numbers;
+  for (const link::InstanceAdded& added : engine.All<link::InstanceAdded>()) {
+    numbers.push_back(added.number);
+  }
+  ASSERT_EQ(numbers.size(), 4U);
+  const auto put = [&](uint64_t number, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      const size_t before = engine.Count<link::PutDone>();
+      std::vector<UniqueFd> fds;
+      fds.emplace_back(open("/dev/null", O_RDWR | O_CLOEXEC));
+      const std::string name = std::to_string(number) + "/" + std::to_string(i);
+      EXPECT_TRUE(engine.channel->Send(link::Put{1, {name}, {}}, std::move(fds)));
+      EXPECT_TRUE(Until([&] { return engine.Count<link::PutDone>() > before; }));
+      if (engine.All<link::PutDone>().back().code != 0) {
+        return i;
+      }
+    }
+    return count;
+  };
+  constexpr size_t kOfOne = kStored / 4;
+  EXPECT_EQ(put(numbers[0], kOfOne / 2), kOfOne / 2);
+  EXPECT_EQ(put(numbers[1], kOfOne / 2), kOfOne / 2);
+  EXPECT_EQ(put(numbers[2], kOfOne), 0U) << "its pod has all of its own";
+  EXPECT_EQ(engine.All<link::PutDone>().back().code, static_cast<int>(Code::kResourceExhausted));
+  EXPECT_EQ(put(numbers[3], kOfOne + 1), kOfOne) << "another one has not";
 }
 
 TEST_F(KeeperNodeTest, GivesSeveralStoredDescriptorsAtOnce) {
