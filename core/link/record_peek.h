@@ -6,6 +6,7 @@
 // `kPeekField`; the shim understands nothing else of that file.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,8 @@
 namespace gantry::link {
 
 inline constexpr char kRecordFile[] = "gantry.record";
+/// Largest record that is written, and that is read: a thousand execs with an environment each.
+inline constexpr size_t kMaxRecordBytes = size_t{16} << 20;
 inline constexpr uint32_t kPeekField = 15;
 /// A folder in a pod's bundle: a file for each of its containers, named by the
 /// container's id, a record with nothing but its peek. They end with the pod, whose

@@ -30,7 +30,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kKeeperAnswers(4200);
 constexpr std::chrono::milliseconds kInAll(4700);
 constexpr int kBetweenPassesMs = 10;
-constexpr size_t kMaxRecordBytes = 16U << 20;
 constexpr size_t kMaxMembers = 4096;
 
 Result<link::Deleted> AskKeeper(const Arguments& arguments, const Surroundings& around,
@@ -81,7 +80,7 @@ void WaitALittle(const std::optional<link::ProcessRef>& process) {
 
 /// What the record says. Nothing where there is none.
 std::optional<link::RecordPeek> PeekAt(const std::string& path) {
-  const auto record = os::ReadFile(path, kMaxRecordBytes);
+  const auto record = os::ReadFile(path, link::kMaxRecordBytes);
   const auto peek = record ? link::PeekRecord(*record) : std::unexpected(record.error());
   return peek ? std::optional(*peek) : std::nullopt;
 }

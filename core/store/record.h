@@ -18,6 +18,8 @@
 #include <gantry/host_process.h>
 #include <gantry/ids.h>
 
+#include "core/link/record_peek.h"
+
 namespace gantry::store {
 
 /// What this build writes. A record with a higher number is refused, not guessed at.
@@ -27,9 +29,8 @@ namespace gantry::store {
 inline constexpr uint32_t kSchema = 2;
 /// The oldest that is read: of the version before.
 inline constexpr uint32_t kOldestSchema = 1;
-inline constexpr std::string_view kFileName = "gantry.record";
-/// Largest record that is written, and that is read: a thousand execs with an environment each.
-inline constexpr size_t kMaxRecordBytes = size_t{16} << 20;
+inline constexpr std::string_view kFileName = link::kRecordFile;
+inline constexpr size_t kMaxRecordBytes = link::kMaxRecordBytes;
 /// Who adds to a record leaves so much of that to its states, which must never be refused.
 inline constexpr size_t kSpareRecordBytes = size_t{1} << 20;
 
