@@ -11,6 +11,7 @@
 #include "core/daemon/engine.h"
 #include "core/daemon/features.h"
 #include "core/link/messages.h"
+#include "core/link/paths.h"
 #include "core/log/log.h"
 #include "core/log/rotation.h"
 #include "core/os/cgroup.h"
@@ -23,9 +24,6 @@ namespace {
 
 using gantry::Code;
 using gantry::daemon::CommandLine;
-
-/// The keeper, which opens the log, has the same bound.
-constexpr int64_t kMaxLogBytes = 16 << 20;
 
 int RunEngine(CommandLine line) {
   struct stat info{};
@@ -41,7 +39,7 @@ int RunEngine(CommandLine line) {
     config = gantry::config::Defaults();
   }
   gantry::log::SetLevel(config->log_level);
-  gantry::log::KeepBounded(line.run_dir + "/gantry.log", kMaxLogBytes);
+  gantry::log::KeepBounded(line.run_dir + "/gantry.log", gantry::link::kMaxLogBytes);
   gantry::Result<gantry::os::CgroupHierarchy> cgroups = gantry::os::CgroupHierarchy::OfNode();
   if (!cgroups) {
     gantry::LogWarning("{}: no statistics, limits, pausing or OOM events", cgroups.error().message);

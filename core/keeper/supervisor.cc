@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/keeper/note.h"
+#include "core/link/paths.h"
 #include "core/link/run_dir.h"
 #include "core/os/memory.h"
 #include "core/os/unix_socket.h"
@@ -31,7 +32,6 @@ constexpr std::chrono::milliseconds kFirstBackoff = 50ms;
 constexpr std::chrono::milliseconds kMaxBackoff = 5s;
 /// After an engine that worked: a caller waits 2 s for the state of a container.
 constexpr std::chrono::milliseconds kMaxBackoffAfterHello = 400ms;
-constexpr int64_t kMaxLogBytes = 16 << 20;
 
 std::vector<std::string> Environment(const std::string& run_dir, bool standby) {
   const std::string kept_back = std::string(link::kStandbyVariable) + "=";
@@ -115,7 +115,7 @@ link::EngineState Supervisor::state() const {
 Result<std::unique_ptr<Supervisor::Engine>> Supervisor::Start(const std::string& path,
                                                               bool standby) {
   GANTRY_TRY(auto pair, os::UnixSocketPair());
-  GANTRY_TRY(const UniqueFd log, OpenLog(run_dir_ + "/gantry.log", kMaxLogBytes));
+  GANTRY_TRY(const UniqueFd log, OpenLog(run_dir_ + "/gantry.log", link::kMaxLogBytes));
   os::SpawnRequest request;
   request.executable = path;
   request.argv = {path};
