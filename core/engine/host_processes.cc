@@ -92,9 +92,9 @@ WatchedProcessPtr HostProcesses::FindHeld(const os::ProcessId& process) const {
   return found == processes_.end() ? nullptr : found->second.lock();
 }
 
-os::Task<Result<WatchedProcessPtr>> HostProcesses::Spawn(SpawnRequest request) {
+os::Task<Result<WatchedProcessPtr>> HostProcesses::Spawn(SpawnRequest request, std::string group) {
   std::string name = request.tag;
-  GANTRY_CO_TRY(SpawnedProcess spawned, co_await link_.Spawn(std::move(request)));
+  GANTRY_CO_TRY(SpawnedProcess spawned, co_await link_.Spawn(std::move(request), std::move(group)));
   if (!name.empty()) {
     names_[spawned.id] = std::move(name);
   }

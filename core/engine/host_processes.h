@@ -85,7 +85,8 @@ class HostProcesses {
  public:
   HostProcesses(os::Loop& loop, KeeperLink& link) : loop_(loop), link_(link) {}
 
-  os::Task<Result<WatchedProcessPtr>> Spawn(SpawnRequest request);
+  /// `group`: as with `KeeperLink::Spawn`.
+  os::Task<Result<WatchedProcessPtr>> Spawn(SpawnRequest request, std::string group = {});
   /// With `start_time` 0: the newest process of that pid.
   os::Task<Result<WatchedProcessPtr>> Adopt(HostPid pid, uint64_t start_time);
   /// Null where nobody holds it: then it has to be adopted. Thread: any.

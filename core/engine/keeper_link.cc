@@ -146,10 +146,11 @@ os::Task<Result<link::Message>> KeeperLink::Ask(uint64_t tag, link::Type type, s
   co_return answer;
 }
 
-os::Task<Result<SpawnedProcess>> KeeperLink::Spawn(SpawnRequest request) {
+os::Task<Result<SpawnedProcess>> KeeperLink::Spawn(SpawnRequest request, std::string group) {
   std::vector<UniqueFd> fds;
   GANTRY_CO_TRY(link::Spawn spawn, ToMessage(request, fds));
   spawn.tag = next_tag_++;
+  spawn.group = std::move(group);
   const std::string path = spawn.path;
   GANTRY_CO_TRY(link::Message answer,
                 co_await Ask(spawn.tag, link::Type::kSpawn, Encode(spawn), std::move(fds)));

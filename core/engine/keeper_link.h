@@ -80,9 +80,10 @@ class KeeperLink {
   /// turn its loop for `answers_within` (zero: it does not look), or notes it.
   Status SayHello(std::chrono::milliseconds answers_within, bool keep_hanging);
 
+  /// `group`: the address of the group for which it is, whose limits it gets; "": none's.
   /// Errors: kNotFound where the program is missing; else as the step that
   /// failed, named in the message.
-  os::Task<Result<SpawnedProcess>> Spawn(SpawnRequest request);
+  os::Task<Result<SpawnedProcess>> Spawn(SpawnRequest request, std::string group = {});
   /// Makes the end of an orphan known. With `start_time` 0: the newest process
   /// of that pid, also one that has just been reaped. Answers its start time.
   /// Errors: kNotFound.

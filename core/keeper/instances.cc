@@ -13,6 +13,8 @@
 namespace gantry::keeper {
 namespace {
 
+constexpr std::string_view kScheme = "unix://";
+
 /// With the avalanche of splitmix64 behind it.
 uint64_t Hash(uint64_t seed, std::string_view text) {
   uint64_t hash = Fingerprint(text, seed);
@@ -48,7 +50,7 @@ Instance& Instances::Add(link::Announce announce, std::string socket_path, bool 
   Instance& instance = instances_[number];
   instance.told.number = number;
   instance.told.announce = std::move(announce);
-  instance.told.address = "unix://" + socket_path;
+  instance.told.address = std::string(kScheme) + socket_path;
   instance.told.announced_at_ns = NowNs();
   instance.member = member;
   instance.socket_path = std::move(socket_path);
@@ -114,6 +116,20 @@ std::vector<Instance*> Instances::At(const std::string& socket_path) {
     }
   }
   return found;
+}
+
+std::vector<link::Rlimit> Instances::RlimitsAt(const std::string& address) const {
+  const auto at =
+      address.starts_with(kScheme) ? at_.find(address.substr(kScheme.size())) : at_.end();
+  if (at != at_.end()) {
+    for (const uint64_t number : at->second) {
+      const auto& rlimits = instances_.at(number).told.announce.rlimits;
+      if (!rlimits.empty()) {
+        return rlimits;
+      }
+    }
+  }
+  return {};
 }
 
 size_t Instances::AnnouncedAt(const std::string& socket_path) const {

@@ -53,6 +53,9 @@ class Instances {
   std::string GroupOf(std::string_view number) const;
   /// The instances that share this socket.
   std::vector<Instance*> At(const std::string& socket_path);
+  /// The limits that the oldest instance of the group at an address was announced with, of those
+  /// that told any. Empty: there is none.
+  std::vector<link::Rlimit> RlimitsAt(const std::string& address) const;
   /// So many of them were announced (are no members).
   size_t AnnouncedAt(const std::string& socket_path) const;
 

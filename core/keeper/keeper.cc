@@ -36,7 +36,9 @@ Keeper::Keeper(os::Loop& loop, KeeperOptions options)
            .pong = [this] { trim_.Tick(); },
            .inquired = [this](link::Channel& engine) { SendInventory(engine); }}),
       spawner_(
-          loop, exits_, options_.child_defaults, [this] { return supervisor_.generation(); },
+          loop, exits_, options_.child_defaults,
+          [this](const std::string& address) { return instances_.RlimitsAt(address); },
+          [this] { return supervisor_.generation(); },
           [this](uint64_t generation, const link::Spawned& answer, UniqueFd pidfd) {
             return AnswerSpawn(generation, answer, std::move(pidfd));
           }),

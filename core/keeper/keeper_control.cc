@@ -88,6 +88,7 @@ Result<link::Announced> Keeper::OnAnnounce(link::Announce announce) {
     }
     Remove(old->told.number);
   }
+  announce.rlimits = link::ValidRlimits(announce.rlimits);
   const std::string& group = announce.group.empty() ? announce.id : announce.group;
   const std::string path = options_.run_dir + "/" + kInstanceSockets + "/" +
                            SocketName(announce.grpc_address, announce.ns, group);

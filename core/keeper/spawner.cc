@@ -56,8 +56,29 @@ std::vector<IdMapping> ToMap(const std::vector<link::IdRange>& ranges) {
   return map;
 }
 
+/// What is asked for; else what the group has; of open files, of which the keeper has raised
+/// its own, else what it was started with.
+std::vector<os::SpawnRequest::Limit> Limits(const link::Spawn& from, const ChildDefaults& defaults,
+                                            const std::vector<link::Rlimit>& of_group) {
+  std::vector<os::SpawnRequest::Limit> limits;
+  const auto add = [&](int resource, rlimit value, bool as_far_as_allowed) {
+    if (!std::ranges::contains(limits, resource, &os::SpawnRequest::Limit::resource)) {
+      limits.push_back({resource, value, as_far_as_allowed});
+    }
+  };
+  for (const link::Rlimit& limit : from.rlimits) {
+    limits.push_back({limit.resource, {limit.soft, limit.hard}});
+  }
+  for (const link::Rlimit& limit : of_group) {
+    add(limit.resource, {limit.soft, limit.hard}, true);
+  }
+  add(RLIMIT_NOFILE, defaults.open_files, false);
+  return limits;
+}
+
 Result<os::SpawnRequest> ToRequest(const link::Spawn& from, const std::vector<UniqueFd>& fds,
-                                   const ChildDefaults& defaults) {
+                                   const ChildDefaults& defaults,
+                                   const std::vector<link::Rlimit>& of_group) {
   os::SpawnRequest to;
   to.executable = from.path;
   to.argv = from.argv;
@@ -66,12 +87,7 @@ Result<os::SpawnRequest> ToRequest(const link::Spawn& from, const std::vector<Un
   to.new_session = from.new_session;
   to.cgroup_procs = from.cgroup_procs;
   to.oom_score_adj = from.oom_score_adj.value_or(defaults.oom_score_adj);
-  if (!std::ranges::contains(from.rlimits, RLIMIT_NOFILE, &link::Rlimit::resource)) {
-    to.limits = {{RLIMIT_NOFILE, defaults.open_files}};
-  }
-  for (const link::Rlimit& limit : from.rlimits) {
-    to.limits.push_back({limit.resource, {limit.soft, limit.hard}});
-  }
+  to.limits = Limits(from, defaults, of_group);
   to.new_namespaces = static_cast<int>(from.new_namespaces);
   to.uid_map = ToMap(from.uid_map);
   to.gid_map = ToMap(from.gid_map);
@@ -102,7 +118,8 @@ Result<os::PendingSpawn> Spawner::Start(const link::Spawn& request,
     return Fail(Code::kResourceExhausted, "spawn '{}': {} are on their way", request.path,
                 kMaxPending);
   }
-  GANTRY_TRY(const os::SpawnRequest ready, ToRequest(request, fds, defaults_));
+  GANTRY_TRY(const os::SpawnRequest ready,
+             ToRequest(request, fds, defaults_, limits_of_(request.group)));
   return os::BeginSpawn(ready);
 }
 

@@ -41,11 +41,15 @@ class Spawner {
   /// The generation of the engine that has the latest snapshot.
   using Generation = std::function<uint64_t()>;
 
-  Spawner(os::Loop& loop, Exits& exits, ChildDefaults defaults, Generation generation,
-          Answer answer)
+  /// The limits of the group at an address; empty: none are known.
+  using LimitsOf = std::function<std::vector<link::Rlimit>(const std::string& address)>;
+
+  Spawner(os::Loop& loop, Exits& exits, ChildDefaults defaults, LimitsOf limits_of,
+          Generation generation, Answer answer)
       : loop_(loop),
         exits_(exits),
         defaults_(defaults),
+        limits_of_(std::move(limits_of)),
         generation_(std::move(generation)),
         answer_(std::move(answer)) {}
 
@@ -82,6 +86,7 @@ class Spawner {
   os::Loop& loop_;
   Exits& exits_;
   ChildDefaults defaults_;
+  LimitsOf limits_of_;
   Generation generation_;
   Answer answer_;
   /// By what `os::BeginSpawn` gave; one that makes another process stays its key.

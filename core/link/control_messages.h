@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/link/codec.h"
 #include "core/link/message_type.h"
+#include "core/link/rlimit.h"
 
 namespace gantry::link {
 
@@ -40,6 +42,9 @@ struct Announce {
   uint32_t bootstrap_version = 0;
   /// BootstrapParams' containerd_version, else "".
   std::string containerd_version;
+  /// The shim's own limits, which it has from containerd: what is started for the instance
+  /// gets them, as a child of containerd's would. Empty: the shim does not tell.
+  std::vector<Rlimit> rlimits;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.id);
@@ -55,6 +60,7 @@ struct Announce {
     field(11, self.options);
     field(12, self.bootstrap_version);
     field(13, self.containerd_version);
+    field(14, self.rlimits);
   }
 };
 

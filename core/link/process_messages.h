@@ -10,6 +10,7 @@
 
 #include "core/link/codec.h"
 #include "core/link/message_type.h"
+#include "core/link/rlimit.h"
 
 namespace gantry::link {
 
@@ -21,19 +22,6 @@ struct ProcessRef {
   void Each(this auto& self, auto&& field) {
     field(1, self.pid);
     field(2, self.start_time);
-  }
-};
-
-/// One resource limit, as setrlimit(2) takes it.
-struct Rlimit {
-  int32_t resource = 0;
-  uint64_t soft = 0;
-  uint64_t hard = 0;
-
-  void Each(this auto& self, auto&& field) {
-    field(1, self.resource);
-    field(2, self.soft);
-    field(3, self.hard);
   }
 };
 
@@ -108,6 +96,10 @@ struct Spawn {
   std::vector<IdRange> gid_map;
   /// Index of the program, open: executed in place of `path`.
   std::optional<uint32_t> program;
+  /// The address of the group for which it is: it gets the limits of who announced that, of
+  /// those that `rlimits` does not name, as far as the keeper may set them. Empty, or a group
+  /// of which none are known: open files as the keeper was started with, others as it has.
+  std::string group;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.tag);
@@ -131,6 +123,7 @@ struct Spawn {
     field(19, self.uid_map);
     field(20, self.gid_map);
     field(21, self.program);
+    field(22, self.group);
   }
 };
 

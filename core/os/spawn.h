@@ -51,6 +51,8 @@ struct SpawnRequest {
   struct Limit {
     int resource;
     rlimit value;
+    /// Where it may not be set, the nearest that may is; it never fails.
+    bool as_far_as_allowed = false;
   };
 
   std::vector<Limit> limits{};

@@ -80,6 +80,24 @@ void AwaitEnd(int pidfd) {
 /// Source: Linux 6.12, fs/file.c, expand_fdtable.
 constexpr int kRoomyTable = 256;
 
+/// Also of one that may not be raised so far: then up to the hard limit that there is.
+int SetLimit(const SpawnRequest::Limit& limit, rlimit value) {
+  const auto set = [&limit, &value] {
+    return ErrnoOf(syscall(SYS_prlimit64, 0, limit.resource, &value, nullptr));
+  };
+  const int failed = set();
+  if (failed == 0 || !limit.as_far_as_allowed) {
+    return failed;
+  }
+  rlimit now{};
+  if (syscall(SYS_prlimit64, 0, limit.resource, nullptr, &now) == 0) {
+    value.rlim_max = std::min(value.rlim_max, now.rlim_max);
+    value.rlim_cur = std::min(value.rlim_cur, value.rlim_max);
+    set();
+  }
+  return 0;
+}
+
 /// Fewer open files than now: only after the descriptors are in place.
 bool IsLate(const SpawnRequest::Limit& limit, const rlimit& now) {
   return limit.resource == RLIMIT_NOFILE && limit.value.rlim_cur < now.rlim_cur;
@@ -175,9 +193,8 @@ void SpawnPlan::AddLimits(bool late) {
       value = {.rlim_cur = now.rlim_cur, .rlim_max = std::max(value.rlim_max, now.rlim_cur)};
     }
     if (!late || IsLate(limit, now)) {
-      Add(Format("set limit {}", limit.resource), [resource = limit.resource, value] {
-        return ErrnoOf(syscall(SYS_prlimit64, 0, resource, &value, nullptr));
-      });
+      Add(Format("set limit {}", limit.resource),
+          [&limit, value] { return SetLimit(limit, value); });
     }
   }
 }

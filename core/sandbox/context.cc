@@ -62,7 +62,7 @@ Status Context::CheckLive(std::string_view call) const {
 os::Task<Result<engine::WatchedProcessPtr>> Context::SpawnOnLoop(
     std::shared_ptr<SpawnRequest> request) {
   GANTRY_CO_TRY(engine::WatchedProcessPtr process,
-                co_await services_.processes.Spawn(std::move(*request)));
+                co_await services_.processes.Spawn(std::move(*request), options_.group));
   if (Status live = CheckLive("Spawn"); !live) {
     // The sandbox ended meanwhile, and what it had left behind with it.
     IgnoreError(process->Signal(SIGKILL), "it has ended by itself");

@@ -55,6 +55,8 @@ struct ContextOptions {
   SandboxId id;
   /// Names its descriptors in the store: unique on the node.
   std::string store_prefix;
+  /// The address of its group, whose limits its processes get; "": of no group.
+  std::string group;
   /// Keeps the backend's state of the sandbox. Called on workers.
   std::function<Status(std::string blob)> save;
   Counters* counters = nullptr;

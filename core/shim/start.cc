@@ -35,6 +35,7 @@ link::Announce MakeAnnounce(const Arguments& arguments, const Surroundings& arou
   announce.options = std::move(bootstrap.options);
   announce.bootstrap_version = bootstrap.version;
   announce.containerd_version = std::move(bootstrap.containerd_version);
+  announce.rlimits = link::OwnRlimits();
   return announce;
 }
 

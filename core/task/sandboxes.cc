@@ -115,6 +115,7 @@ os::Task<Result<SandboxEntryPtr>> Sandboxes::Plan(SandboxPlan plan) {
   options.ns = plan.group->ns;
   options.id = entry->id;
   options.store_prefix = entry->prefix;
+  options.group = entry->address;
   options.counters = &parts_.counters;
   options.account = plan.group->account;
   options.max_stored = parts_.config.limits.max_descriptors_per_sandbox;

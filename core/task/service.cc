@@ -86,7 +86,7 @@ os::Task<Result<TaskProcessPtr>> Service::FindProcess(const CallContext& call, s
 TaskProcessPtr Service::NewProcess(Container& container, ExecId id) {
   auto process = std::make_shared<TaskProcess>(container, std::move(id));
   process->stdio_host = std::make_shared<StdioHost>(
-      parts_.services, StreamPrefix(container.instance, process->id),
+      parts_.services, StreamPrefix(container.instance, process->id), container.group->address,
       [this, owner = container.weak_from_this(), weak = std::weak_ptr(process)] {
         OnConsoleSignals(owner.lock(), weak.lock());
       });

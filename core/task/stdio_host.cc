@@ -49,7 +49,7 @@ Result<std::shared_ptr<HostProcess>> StdioHost::Spawn(SpawnRequest request) {
   request.tag = prefix_ + request.tag;
   auto kept = std::make_shared<SpawnRequest>(std::move(request));
   GANTRY_TRY(engine::WatchedProcessPtr process, os::Ask(services_.loop, [this, kept] {
-               return services_.processes.Spawn(std::move(*kept));
+               return services_.processes.Spawn(std::move(*kept), group_);
              }));
   return std::shared_ptr<HostProcess>(std::move(process));
 }

@@ -25,10 +25,15 @@ namespace gantry::task {
 
 class StdioHost final : public io::StdioHost {
  public:
-  /// `prefix` is unique on the node: no other process's begins with it. `on_signals`: runs on
-  /// the loop where there are console signals to be taken until there are none.
-  StdioHost(const sandbox::Services& services, std::string prefix, std::function<void()> on_signals)
-      : services_(services), prefix_(std::move(prefix)), on_signals_(std::move(on_signals)) {}
+  /// `prefix` is unique on the node: no other process's begins with it. `group`: the address of
+  /// the group whose limits log programs get. `on_signals`: runs on the loop where there are
+  /// console signals to be taken until there are none.
+  StdioHost(const sandbox::Services& services, std::string prefix, std::string group,
+            std::function<void()> on_signals)
+      : services_(services),
+        prefix_(std::move(prefix)),
+        group_(std::move(group)),
+        on_signals_(std::move(on_signals)) {}
 
   const std::string& prefix() const { return prefix_; }
 
@@ -46,6 +51,7 @@ class StdioHost final : public io::StdioHost {
  private:
   const sandbox::Services services_;
   const std::string prefix_;
+  const std::string group_;
   const std::function<void()> on_signals_;
 
   /// Guards what follows: the IO thread adds, and must not flood the loop.

@@ -69,7 +69,7 @@ std::chrono::steady_clock::time_point Soon() {
 
 }  // namespace
 
-Node::Node() : unavailable_(Missing()) {
+Node::Node() : unavailable_(Missing()), rlimits_(link::OwnRlimits()) {
   char folder[] = "/tmp/gc-XXXXXX";
   if (unavailable_.empty() && mkdtemp(folder) == nullptr) {
     unavailable_ = "no folder below /tmp";
@@ -177,6 +177,7 @@ Result<std::string> Node::Announce(const std::string& id, const std::string& han
   announce.grpc_address = root_ + "/containerd.sock";
   announce.ttrpc_address = containerd_->path();
   announce.handler = handler;
+  announce.rlimits = rlimits_;
   GANTRY_TRY(UniqueFd socket, os::ConnectUnix(run_dir() + "/keeper.sock"));
   link::BlockingChannel channel(std::move(socket));
   GANTRY_TRY(const link::Announced announced, channel.Ask<link::Announced>(announce, Soon()));

@@ -6,6 +6,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gantry/error.h>
 
@@ -65,6 +67,10 @@ class Node {
   /// As the shim's `start`. The path of the socket.
   Result<std::string> Announce(const std::string& id, const std::string& handler,
                                const std::string& bundle, const std::string& group = "") const;
+
+  /// What shims have from containerd, from now on; at first this process's.
+  void SetRlimits(std::vector<link::Rlimit> rlimits) { rlimits_ = std::move(rlimits); }
+
   /// As the shim's `delete`.
   Result<link::Deleted> ShimDelete(const std::string& id, const std::string& bundle) const;
   Result<link::KeeperStatus> Query() const;
@@ -92,6 +98,7 @@ class Node {
 
   std::string root_;
   std::string unavailable_;
+  std::vector<link::Rlimit> rlimits_;
   std::unique_ptr<FakeContainerd> containerd_;
   std::unique_ptr<e2e::Program> keeper_;
 };

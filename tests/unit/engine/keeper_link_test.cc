@@ -66,7 +66,7 @@ TEST_F(KeeperLinkTest, SpawnSaysAllThatWasAsked) {
   request.namespaces.emplace_back(Null(), CLONE_NEWNET);
   request.rlimits.emplace_back(RLIMIT_NOFILE, rlimit{10, 20});
   request.oom_score_adj = -5;
-  const auto spawned = Await(link_->Spawn(std::move(request)));
+  const auto spawned = Await(link_->Spawn(std::move(request), "unix:///s/1"));
   ASSERT_TRUE(spawned) << spawned.error().message;
   ASSERT_EQ(keeper_.spawns.size(), 1U);
   const link::Spawn& asked = keeper_.spawns[0];
@@ -75,6 +75,7 @@ TEST_F(KeeperLinkTest, SpawnSaysAllThatWasAsked) {
   EXPECT_THAT(asked.env, ElementsAre("A=b"));
   EXPECT_EQ(asked.cwd, "/tmp");
   EXPECT_EQ(asked.name, "tag");
+  EXPECT_EQ(asked.group, "unix:///s/1");
   EXPECT_TRUE(asked.new_session);
   EXPECT_THAT(asked.fd_targets, ElementsAre(1, -1));
   ASSERT_EQ(asked.join.size(), 1U);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/keeper/instances.h"
 
+#include <sys/resource.h>
+
 #include <gmock/gmock.h>
 
 namespace gantry::keeper {
@@ -43,6 +45,27 @@ TEST(Instances, CountWhoSharesASocket) {
   EXPECT_EQ(instances.AnnouncedAt("/s/1"), 0U);
   EXPECT_EQ(instances.At("/s/1").size(), 1U);
   EXPECT_TRUE(instances.At("/s/2").empty());
+}
+
+TEST(Instances, KeepTheLimitsThatAGroupWasAnnouncedWithFirst) {
+  Instances instances;
+  EXPECT_TRUE(instances.RlimitsAt("unix:///s/1").empty());
+  const uint64_t silent = instances.Add(Named("of an earlier shim"), "/s/1", false).told.number;
+  EXPECT_TRUE(instances.RlimitsAt("unix:///s/1").empty());
+  for (const uint64_t soft : {10U, 20U}) {
+    link::Announce announce = Named("c" + std::to_string(soft));
+    announce.rlimits = {{RLIMIT_CORE, soft, 30}};
+    instances.Add(std::move(announce), "/s/1", false);
+  }
+  instances.Remove(silent);
+  Instances next;
+  next.Restore(instances.Save());
+  for (const Instances* one : {&instances, &next}) {
+    ASSERT_EQ(one->RlimitsAt("unix:///s/1").size(), 1U);
+    EXPECT_EQ(one->RlimitsAt("unix:///s/1").front().soft, 10U);
+    EXPECT_TRUE(one->RlimitsAt("unix:///s/2").empty());
+    EXPECT_TRUE(one->RlimitsAt("").empty());
+  }
 }
 
 TEST(Instances, NameTheOldestOfTooManyTombstones) {

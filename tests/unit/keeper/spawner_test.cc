@@ -164,6 +164,39 @@ TEST_F(SpawnerTest, ALimitThatIsAskedForReplacesTheDefault) {
   EXPECT_THAT(codes, testing::ElementsAre(10, 10, 20, 20));
 }
 
+TEST_F(SpawnerTest, GivesTheLimitsOfTheGroup) {
+  link::Announce announce;
+  announce.id = "c2";
+  announce.ns = "default";
+  // The last of these nobody may have.
+  announce.rlimits = {{.resource = RLIMIT_CORE, .soft = 4096, .hard = 8192},
+                      {.resource = RLIMIT_NPROC, .soft = 7, .hard = 9},
+                      {.resource = RLIMIT_NOFILE, .soft = 300, .hard = UINT64_MAX}};
+  const auto announced = KeeperTest::Ask<link::Announced>(announce);
+  ASSERT_TRUE(announced) << announced.error().message;
+  FakeEngine& engine = ReadyEngine();
+  for (const uint32_t spaces : {0U, kSpaces}) {
+    link::Spawn spawn = Script("exec sleep 60");
+    spawn.new_namespaces = spaces;
+    if (spaces == 0) {
+      spawn.uid_map.clear();
+      spawn.gid_map.clear();
+    }
+    spawn.group = announced->address;
+    spawn.rlimits = {{.resource = RLIMIT_NPROC, .soft = 8, .hard = 8}};
+    const link::Spawned child = Ask(engine, spawn);
+    ASSERT_EQ(child.code, 0) << child.message;
+    rlimit limit{};
+    ASSERT_EQ(prlimit(child.pid, RLIMIT_CORE, nullptr, &limit), 0);
+    EXPECT_EQ(limit.rlim_cur, 4096U);
+    EXPECT_EQ(limit.rlim_max, 8192U);
+    ASSERT_EQ(prlimit(child.pid, RLIMIT_NPROC, nullptr, &limit), 0);
+    EXPECT_EQ(limit.rlim_cur, 8U) << "what was asked for comes before what the group has";
+    ASSERT_EQ(prlimit(child.pid, RLIMIT_NOFILE, nullptr, &limit), 0);
+    EXPECT_EQ(limit.rlim_cur, 300U);
+  }
+}
+
 TEST_F(SpawnerTest, GivesAControllingTerminal) {
   UniqueFd master(open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (!master || grantpt(master.get()) < 0 || unlockpt(master.get()) < 0) {

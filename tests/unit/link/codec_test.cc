@@ -3,6 +3,8 @@
 // Link messages as bytes.
 #include "core/link/codec.h"
 
+#include <sys/resource.h>
+
 #include <gmock/gmock.h>
 
 #include "core/link/messages.h"
@@ -52,6 +54,28 @@ TEST(Codec, KeepsNestedMessages) {
   ASSERT_TRUE(got);
   EXPECT_EQ(got->announce.id, "c1");
   EXPECT_EQ(got->announce.options, sent.announce.options);
+}
+
+TEST(Codec, AnnouncesTheLimitsOfTheShim) {
+  Announce sent;
+  sent.rlimits = OwnRlimits();
+  ASSERT_EQ(sent.rlimits.size(), static_cast<size_t>(RLIM_NLIMITS));
+  const auto got = Decode<Announce>(Encode(sent));
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->rlimits, sent.rlimits);
+  EXPECT_TRUE(Decode<Announce>("")->rlimits.empty()) << "an earlier shim says none";
+}
+
+TEST(Rlimits, OfOthersOnlyThoseThatAreAnyCount) {
+  const Rlimit files{RLIMIT_NOFILE, 10, 20};
+  const Rlimit core{RLIMIT_CORE, UINT64_MAX, UINT64_MAX};
+  EXPECT_THAT(ValidRlimits({files,
+                            {-1, 1, 1},
+                            {RLIM_NLIMITS, 1, 1},
+                            {RLIMIT_CPU, 2, 1},
+                            {RLIMIT_NOFILE, 1, 1},
+                            core}),
+              ElementsAre(files, core));
 }
 
 TEST(Codec, SkipsFieldsItDoesNotKnow) {

@@ -149,6 +149,25 @@ TEST(Spawn, SetsWhatTheProcessIs) {
   EXPECT_EQ(last.substr(0, blank) + "\n", last.substr(blank + 1));
 }
 
+TEST(Spawn, SetsALimitAsFarAsItMay) {
+  rlimit own{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &own), 0);
+  SpawnRequest request;
+  // So many files nobody may have: more than fs.nr_open can be.
+  request.limits = {{.resource = RLIMIT_NOFILE,
+                     .value = {.rlim_cur = 300, .rlim_max = RLIM_INFINITY},
+                     .as_far_as_allowed = true}};
+  const auto nearest = RunScript("ulimit -Sn; ulimit -Hn", request);
+  ASSERT_TRUE(nearest) << nearest.error().message;
+  EXPECT_EQ(nearest->output, Format("300\n{}\n", own.rlim_max));
+  request.limits.front().value.rlim_cur = RLIM_INFINITY;
+  const auto most = RunScript("ulimit -Sn; ulimit -Hn", request);
+  ASSERT_TRUE(most) << most.error().message;
+  EXPECT_EQ(most->output, Format("{0}\n{0}\n", own.rlim_max));
+  request.limits.front().as_far_as_allowed = false;
+  EXPECT_EQ(RunScript("true", request).error().sys_errno, EPERM);
+}
+
 TEST(Spawn, ChangesTheUser) {
   if (geteuid() != 0) {
     GTEST_SKIP() << "needs root";

@@ -28,6 +28,7 @@ class ContextTest : public engine::EngineTest {
     options_.ns = *Namespace::Parse("default");
     options_.id = *SandboxId::Parse("pod");
     options_.store_prefix = "7/sandbox";
+    options_.group = "unix:///s/1";
     options_.counters = &counters_;
     options_.save = [this](std::string blob) -> Status {
       saved_ = std::move(blob);
@@ -68,6 +69,7 @@ TEST_F(ContextTest, SpawnsUnderATagOfItsOwn) {
   ASSERT_TRUE(process) << process.error().message;
   ASSERT_EQ(keeper_.spawns.size(), 1U);
   EXPECT_EQ(keeper_.spawns[0].name, "7/sandbox/create/c1");
+  EXPECT_EQ(keeper_.spawns[0].group, "unix:///s/1");
   EXPECT_EQ((*process)->pid().value, keeper_.named["7/sandbox/create/c1"].pid);
 }
 

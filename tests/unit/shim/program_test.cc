@@ -236,6 +236,7 @@ TEST_F(ShimProgram, TellsWhatItWasGiven) {
   EXPECT_EQ(announce.containerd_binary, "/c");
   EXPECT_EQ(announce.options_type_url, "runtimeoptions.v1.Options");
   EXPECT_EQ(announce.options, "bytes");
+  EXPECT_EQ(announce.rlimits, link::OwnRlimits()) << "as its parent has them";
 }
 
 /// The fields of a DeleteResponse.

@@ -17,7 +17,7 @@ TEST_F(StdioHostTest, IsThereForAsLongAsItsStreams) {
   const os::CgroupHierarchy cgroups;
   io::Relay relay;
   auto host = std::make_shared<StdioHost>(
-      sandbox::Services{loop_, pool, *link_, *processes_, cgroups}, "1/io/", [] {});
+      sandbox::Services{loop_, pool, *link_, *processes_, cgroups}, "1/io/", "", [] {});
   const std::weak_ptr<StdioHost> seen = host;
   auto opened = io::ProcessIo::Open(relay, *host, {}, {});
   ASSERT_TRUE(opened) << opened.error().message;
