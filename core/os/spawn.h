@@ -131,8 +131,10 @@ struct PendingSpawn {
 };
 
 /// Makes the child and does not wait for it. The child has no signal blocked
-/// and none ignored. For who may not block: a child in a frozen cgroup does
-/// not reach its program before the thaw.
+/// and none ignored; before it enters a cgroup by writing or joins a namespace it closes
+/// what of the caller's descriptors is not named in the request (Linux 5.9), and nobody
+/// without CAP_SYS_PTRACE here looks into it before its program runs. For who may not block: a
+/// child in a frozen cgroup does not reach its program before the thaw.
 ///
 /// Errors: INVALID_ARGUMENT for a request that contradicts itself;
 /// RESOURCE_EXHAUSTED where the kernel makes no further process.

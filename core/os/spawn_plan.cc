@@ -130,15 +130,54 @@ Status SpawnPlan::PrepareDescriptors() {
   return {};
 }
 
+/// All that the steps use. The child adds `status_`.
+void SpawnPlan::NameDescriptors() {
+  const auto name = [this](int fd) {
+    if (fd > STDERR_FILENO) {
+      named_.push_back(fd);
+    }
+  };
+  std::ranges::for_each(descriptors_, name, &SpawnRequest::Descriptor::fd);
+  std::ranges::for_each(request_.namespaces, name, &SpawnRequest::Namespace::fd);
+  for (const auto& fd : {request_.program_fd, request_.cgroup_fd, request_.controlling_tty_fd}) {
+    name(fd.value_or(-1));
+  }
+  name(parent_.get());
+  // The place of `status_`: the child may not ask for memory.
+  named_.push_back(-1);
+}
+
+/// The caller's other descriptors are copied with the process, and whoever may look into it while
+/// it is in a namespace or cgroup of his would have them.
+int SpawnPlan::CloseOthers() {
+  *std::ranges::find(named_, -1) = status_;
+  std::ranges::sort(named_);
+  auto from = static_cast<unsigned>(STDERR_FILENO) + 1;
+  for (const int fd : named_) {
+    const auto next = static_cast<unsigned>(fd);
+    if (next > from) {
+      // Linux 5.9 can do it. On an earlier one they are open until exec, as all are CLOEXEC.
+      syscall(SYS_close_range, from, next - 1, 0U);
+    }
+    from = std::max(from, next + 1);
+  }
+  syscall(SYS_close_range, from, ~0U, 0U);
+  return 0;
+}
+
 Status SpawnPlan::Prepare() {
   GANTRY_CHECK_OK(CheckSpawn(request_));
   GANTRY_CHECK_OK(PrepareDescriptors());
   argv_ = Pointers(request_.argv);
   env_ = Pointers(request_.env);
+  GANTRY_CHECK_OK(OpenParent());
+  NameDescriptors();
+  Add("close the caller's descriptors", [this] { return CloseOthers(); });
   AddCgroups();
   AddOomScore();
   AddLimits(false);
-  GANTRY_CHECK_OK(AddParent());
+  AddParent();
+  AddHiding();
   AddJoins();
   AddBirth();
   AddSession();
@@ -199,7 +238,7 @@ void SpawnPlan::AddLimits(bool late) {
   }
 }
 
-Status SpawnPlan::AddParent() {
+Status SpawnPlan::OpenParent() {
   if (!request_.parent_death_signal) {
     return {};
   }
@@ -207,11 +246,22 @@ Status SpawnPlan::AddParent() {
   if (!parent_) {
     return FailErrno(errno, "spawn '{}': open the parent", ProgramOf(request_));
   }
-  Add("keep the parent's descriptor", [this] {
-    parent_number_ = fcntl(parent_.get(), F_DUPFD_CLOEXEC, above_);
-    return ErrnoOf(parent_number_);
-  });
   return {};
+}
+
+void SpawnPlan::AddParent() {
+  if (parent_) {
+    Add("keep the parent's descriptor", [this] {
+      parent_number_ = fcntl(parent_.get(), F_DUPFD_CLOEXEC, above_);
+      return ErrnoOf(parent_number_);
+    });
+  }
+}
+
+/// Up to exec, which ends it, its memory is a copy of the caller's. Not earlier: the files below
+/// /proc/self are root's from then on. Source: proc(5), prctl(2).
+void SpawnPlan::AddHiding() {
+  Add("hide the memory", [] { return ErrnoOf(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)); });
 }
 
 void SpawnPlan::AddProgram() {

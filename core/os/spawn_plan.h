@@ -72,7 +72,10 @@ class SpawnPlan {
   void AddCgroups();
   void AddOomScore();
   void AddLimits(bool late);
-  Status AddParent();
+  Status OpenParent();
+  void NameDescriptors();
+  void AddParent();
+  void AddHiding();
   void AddProgram();
   void AddJoins();
   void AddBirth();
@@ -82,6 +85,7 @@ class SpawnPlan {
   void AddPrivileges();
   void AddExec();
 
+  int CloseOthers();
   int MakeSecond();
   int AwaitRelease() const;
   int SetDeathSignal(int signal) const;
@@ -93,6 +97,8 @@ class SpawnPlan {
   std::vector<Step> steps_;
   size_t release_step_ = 0;
   std::vector<SpawnRequest::Descriptor> descriptors_;
+  /// What the steps use of what the caller has open, above 2; ordered in the child.
+  std::vector<int> named_;
   /// The descriptors' numbers above all targets, while they are put in place.
   std::vector<int> moved_;
   /// The first number above all targets.

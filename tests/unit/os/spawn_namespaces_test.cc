@@ -2,6 +2,7 @@
 //
 // Processes with namespaces of their own, as the kernel shows them.
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/nsfs.h>
 #include <poll.h>
 #include <sched.h>
@@ -11,12 +12,15 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <functional>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -428,6 +432,84 @@ TEST_F(SpawnNamespaces, AreGoneWhereTheProcessIsKilledAtItsBirth) {
   const auto result = FinishSpawn(*pending);
   EXPECT_EQ(result.error().code, Code::kAborted);
   EXPECT_EQ(waitpid(-1, nullptr, 0), first.pid);
+}
+
+/// Takes CAP_SYS_PTRACE from this thread, with which anybody may look into any process.
+bool DropPtrace() {
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  std::array<__user_cap_data_struct, 2> own{};
+  if (syscall(SYS_capget, &header, own.data()) != 0) {
+    return false;
+  }
+  own[0].effective &= ~(1U << CAP_SYS_PTRACE);
+  own[0].permitted &= ~(1U << CAP_SYS_PTRACE);
+  own[0].inheritable &= ~(1U << CAP_SYS_PTRACE);
+  return syscall(SYS_capset, &header, own.data()) == 0;
+}
+
+/// Calls `look` when the child of `request`, which has new namespaces, has joined others and
+/// waits to be released.
+void LookAtTheChild(const SpawnRequest& request, const std::function<void(pid_t)>& look) {
+  auto pending = BeginSpawn(request);
+  ASSERT_TRUE(pending) << pending.error().message;
+  bool looked = false;
+  Code code = Code::kUnavailable;
+  while (code == Code::kUnavailable && IsReadable(pending->status)) {
+    const auto finished = FinishSpawn(*pending, [&] {
+      look(pending->process.pid);
+      looked = true;
+      return true;
+    });
+    code = finished ? Code::kOk : finished.error().code;
+  }
+  EXPECT_EQ(code, Code::kOk);
+  EXPECT_TRUE(looked);
+  CollectAll();
+}
+
+TEST_F(SpawnNamespaces, InThoseThatItJoinsItHasWhatIsNamedAlone) {
+  const UniqueFd network = NewNetwork();
+  std::vector<UniqueFd> ours;
+  for (int i = 0; i < 20; ++i) {
+    ours.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  }
+  SpawnRequest request = Root(CLONE_NEWUTS);
+  request.argv = {"/bin/true"};
+  request.namespaces = {{.fd = network.get(), .type = CLONE_NEWNET}};
+  request.descriptors = {{.fd = ours[7].get(), .target = 5}};
+  std::vector<std::string> open_there;
+  LookAtTheChild(request, [&](pid_t pid) {
+    const std::string fds = "/proc/" + std::to_string(pid) + "/fd";
+    for (const std::string& name : ListDirectory(fds, 1000).value_or(std::vector<std::string>())) {
+      if (std::stoi(name) > STDERR_FILENO) {
+        open_there.push_back(ReadLink(fds + "/" + name).value_or("?"));
+      }
+    }
+  });
+  // The end of the first child, which it may still be about to see.
+  EXPECT_LE(std::erase(open_there, "anon_inode:[pidfd]"), 1U);
+  // Beside these the sources of 0, 1 and 2, and the socket on which it tells and waits.
+  EXPECT_EQ(std::ranges::count_if(open_there,
+                                  [](const std::string& to) { return to.starts_with("net:"); }),
+            1);
+  EXPECT_EQ(std::ranges::count_if(open_there,
+                                  [](const std::string& to) { return to.starts_with("socket:"); }),
+            1);
+  EXPECT_EQ(std::ranges::count(open_there, "/dev/null"), 2);
+  EXPECT_EQ(open_there.size(), 4U) << testing::PrintToString(open_there);
+}
+
+TEST_F(SpawnNamespaces, InThoseThatItJoinsNobodyLooksIntoIt) {
+  std::thread([] {
+    ASSERT_TRUE(DropPtrace());
+    SpawnRequest request = Root(CLONE_NEWUTS);
+    request.argv = {"/bin/true"};
+    LookAtTheChild(request, [](pid_t pid) {
+      const auto seen = ReadLink("/proc/" + std::to_string(pid) + "/exe");
+      ASSERT_FALSE(seen) << *seen;
+      EXPECT_EQ(seen.error().code, Code::kPermissionDenied);
+    });
+  }).join();
 }
 
 }  // namespace
