@@ -19,10 +19,16 @@ Error Refusal(Code code, std::string_view message) {
 
 }  // namespace
 
-FrontDoor::FrontDoor(os::Loop& loop, Limits limits, std::function<void()> on_parked)
-    : loop_(loop), limits_(limits), on_parked_(std::move(on_parked)), buffer_(kReadBytes) {}
+FrontDoor::FrontDoor(os::Loop& loop, Limits limits, std::function<void()> on_parked,
+                     std::function<void()> on_closed)
+    : loop_(loop),
+      limits_(limits),
+      on_parked_(std::move(on_parked)),
+      on_closed_(std::move(on_closed)),
+      buffer_(kReadBytes) {}
 
 FrontDoor::~FrontDoor() {
+  on_closed_ = nullptr;
   while (!listeners_.empty()) {
     Close(std::string(listeners_.begin()->first));
   }
@@ -340,6 +346,9 @@ void FrontDoor::CloseConnection(Connection& connection) {
   ResumeAccepting();
   if (const auto listener = listeners_.find(place->path); listener != listeners_.end()) {
     loop_.Rearm(listener->second.watch, EPOLLIN);
+  }
+  if (on_closed_) {
+    on_closed_();
   }
 }
 

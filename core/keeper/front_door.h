@@ -89,8 +89,10 @@ class FrontDoor {
     uint64_t dropped = 0;
   };
 
-  /// `on_parked` is called when a request came and there is no engine.
-  FrontDoor(os::Loop& loop, Limits limits, std::function<void()> on_parked);
+  /// `on_parked` is called when a request came and there is no engine, `on_closed` when a
+  /// connection has closed, in the midst of whatever closes it.
+  FrontDoor(os::Loop& loop, Limits limits, std::function<void()> on_parked,
+            std::function<void()> on_closed);
   FrontDoor(const FrontDoor&) = delete;
   FrontDoor& operator=(const FrontDoor&) = delete;
   ~FrontDoor();
@@ -222,6 +224,7 @@ class FrontDoor {
   os::Loop& loop_;
   Limits limits_;
   std::function<void()> on_parked_;
+  std::function<void()> on_closed_;
   link::Channel* engine_ = nullptr;
   std::map<std::string, Listener> listeners_;
   /// By id, so by age.

@@ -6,6 +6,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/keeper/note.h"
@@ -26,7 +27,8 @@ Keeper::Keeper(os::Loop& loop, KeeperOptions options)
                 [this](std::string_view owner) { return instances_.GroupOf(owner); }),
       exits_([this](const link::Exit& exit) { TellEngine(exit); },
              [this](const link::Exit& exit) { OnReaped(exit); }),
-      front_door_(loop, options_.limits, [this] { supervisor_.Ensure(); }),
+      front_door_(
+          loop, options_.limits, [this] { supervisor_.Ensure(); }, [this] { LookForEnd(); }),
       supervisor_(
           loop, options_.run_dir, options_.engine, options_.child_defaults,
           {.up = [this](link::Channel& engine) { OnEngineUp(engine); },
@@ -57,6 +59,7 @@ Keeper::~Keeper() {
   loop_.Unwatch(signal_watch_);
   loop_.Cancel(forgive_timer_);
   loop_.Cancel(reap_timer_);
+  loop_.Cancel(end_timer_);
   for (const auto& [number, instance] : instances_.all()) {
     loop_.Cancel(instance.tombstone_timer);
   }
@@ -91,14 +94,44 @@ void Keeper::OnSignal() {
     end = end || info.ssi_signo != SIGCHLD;
   }
   Reap();
-  const size_t alive = instances_.all().size() - instances_.tombstones();
-  if (end && alive != 0) {
-    Note("not ending: {} instances are alive", alive);
-  } else if (end) {
+  asked_to_end_ = asked_to_end_ || end;
+  EndIfAsked();
+  if (end && !ending_) {
+    Note("not ending: {} instances are alive; it ends when all have ended and nobody is connected",
+         instances_.all().size() - instances_.tombstones());
+  }
+  EndWhenIdle();
+}
+
+void Keeper::EndIfAsked() {
+  if (asked_to_end_ && !ending_ && GuardsNothing()) {
     ending_ = true;
     supervisor_.Shutdown();
   }
-  EndWhenIdle();
+}
+
+/// With nobody connected, no connection's end tells a containerd that its containers died; with
+/// every end acknowledged, all of them are on record, where the shim's `delete` finds them.
+bool Keeper::GuardsNothing() const {
+  const auto& all = instances_.all();
+  if (std::ranges::all_of(all, [](const auto& one) { return one.second.told.forgotten; })) {
+    return true;
+  }
+  return std::ranges::all_of(
+             all, [](const auto& one) { return one.second.told.forgotten || one.second.ended; }) &&
+         exits_.watched() == 0 && exits_.kept() == 0 && front_door_.connections() == 0 &&
+         spawner_.idle() && deletes_.idle();
+}
+
+/// Not from within whatever has changed.
+void Keeper::LookForEnd() {
+  if (asked_to_end_ && !ending_ && !end_timer_) {
+    end_timer_ = loop_.After(std::chrono::milliseconds(0), [this] {
+      end_timer_ = {};
+      EndIfAsked();
+      EndWhenIdle();
+    });
+  }
 }
 
 void Keeper::Reap() {
@@ -111,6 +144,7 @@ void Keeper::Reap() {
     });
   }
   deletes_.OnReaped();
+  LookForEnd();
 }
 
 void Keeper::EndWhenIdle() {
@@ -154,6 +188,7 @@ void Keeper::RemoveOne(uint64_t number, bool with_group) {
   }
   loop_.Cancel(instance->tombstone_timer);
   instances_.Remove(number);
+  LookForEnd();
   TellEngine(link::InstanceRemoved{number, with_group});
 }
 
@@ -200,6 +235,7 @@ void Keeper::OnForget(const link::Forget& request) {
   instance->told.status = request.status;
   instance->told.exited_at_ns = request.exited_at_ns;
   instance->ended = link::Deleted{request.pid, request.status, request.exited_at_ns, true};
+  LookForEnd();
   BuryLater(*instance);
   if (const Instance* surplus = instances_.SurplusTombstone()) {
     Remove(surplus->told.number);

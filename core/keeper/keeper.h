@@ -112,6 +112,10 @@ class Keeper {
   void OnSignal();
   /// Collects children, now and as long as there are more.
   void Reap();
+  /// SIGTERM came, and nothing is left for which this process is needed.
+  void EndIfAsked();
+  void LookForEnd();
+  bool GuardsNothing() const;
   void EndWhenIdle();
   void OnReaped(const link::Exit& exit);
   void NoteEnd(Instance& instance);
@@ -146,7 +150,10 @@ class Keeper {
   UniqueFd signals_;
   os::WatchId signal_watch_{};
   os::IdleTrim trim_{loop_};
-  /// SIGTERM or SIGINT came, and there was nothing to guard.
+  /// SIGTERM or SIGINT came, and no container was announced since.
+  bool asked_to_end_ = false;
+  os::TimerId end_timer_{};
+  /// There is nothing to guard any more.
   bool ending_ = false;
 };
 

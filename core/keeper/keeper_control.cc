@@ -93,6 +93,8 @@ Result<link::Announced> Keeper::OnAnnounce(link::Announce announce) {
   const std::string path = options_.run_dir + "/" + kInstanceSockets + "/" +
                            SocketName(announce.grpc_address, announce.ns, group);
   GANTRY_CHECK_OK(PlaceSocket(path, announce));
+  // Who starts containers has other plans than to end.
+  asked_to_end_ = false;
   Instance& added = instances_.Add(std::move(announce), path, false);
   deaths_.Enter(added);
   TellEngine(added.told);

@@ -167,8 +167,10 @@ void Keeper::OnEngineMessage(link::Message message) {
     case Type::kAdopt:
       return Dispatch<link::Adopt>(message, [&](auto& m) { OnAdopt(m); });
     case Type::kExitAck:
-      return Dispatch<link::ExitAck>(message,
-                                     [&](auto& m) { exits_.Acknowledge({m.pid, m.start_time}); });
+      return Dispatch<link::ExitAck>(message, [&](auto& m) {
+        exits_.Acknowledge({m.pid, m.start_time});
+        LookForEnd();
+      });
     case Type::kPut:
       return Dispatch<link::Put>(message, [&](auto& m) { OnPut(m, std::move(message.fds)); });
     case Type::kTake:

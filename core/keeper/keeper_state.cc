@@ -32,12 +32,14 @@ state::Keeper Keeper::Save(uint64_t asker) const {
   state.upgrades = upgrades_;
   state.service_manager = service_manager_.state();
   state.recovering = deaths_.Save();
+  state.asked_to_end = asked_to_end_;
   return state;
 }
 
 void Keeper::Restore(const state::Keeper& state) {
   started_at_ns_ = state.started_at_ns;
   upgrades_ = state.upgrades + 1;
+  asked_to_end_ = state.asked_to_end;
   fd_store_.Restore(state.stored);
   instances_.Restore(state.instances);
   exits_.Restore(state.exits);

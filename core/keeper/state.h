@@ -311,6 +311,8 @@ struct Keeper {
   ServiceManager service_manager;
   /// Addresses of the groups that the engine in charge is taking up.
   std::vector<std::string> recovering;
+  /// SIGTERM came, and is to be carried out once there is nothing to guard.
+  bool asked_to_end = false;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.schema);
@@ -327,6 +329,7 @@ struct Keeper {
     field(12, self.upgrades);
     field(13, self.service_manager);
     field(14, self.recovering);
+    field(15, self.asked_to_end);
   }
 };
 

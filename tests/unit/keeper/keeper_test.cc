@@ -2,6 +2,7 @@
 //
 // Announcing, the descriptor store over a restart, and nonsense on every socket.
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -234,6 +235,73 @@ TEST_F(KeeperNodeTest, ReportsWhatItHolds) {
   ASSERT_EQ(status.instances.size(), 1U);
   EXPECT_EQ(status.instances[0].announce.id, "c1");
   EXPECT_EQ(status.sockets, 2U);
+}
+
+class KeeperEnd : public KeeperTest {
+ protected:
+  /// c1 runs, somebody is connected, and SIGTERM has been noted.
+  void RunAndAsk() {
+    StartKeeper();
+    address_ = Announce("c1");
+    FakeEngine& engine = ReadyEngine();
+    init_ = Shell(engine, "exec sleep 60");
+    link::Protect protect;
+    protect.instance = engine.All<link::InstanceAdded>().front().number;
+    protect.plan.init = {init_.pid, init_.start_time};
+    ASSERT_TRUE(engine.channel->Send(protect));
+    client_.emplace(loop_, address_);
+    ASSERT_TRUE(Until([&] { return Status().connections == 1; }));
+    ASSERT_EQ(kill(getpid(), SIGTERM), 0);
+    EXPECT_EQ(Status().instances.size(), 1U);
+  }
+
+  /// Its init ends, and the engine has that on record.
+  void EndInit() {
+    FakeEngine& engine = *engines.front();
+    ASSERT_EQ(kill(init_.pid, SIGKILL), 0);
+    ASSERT_TRUE(Until([&] { return engine.Count<link::Exit>() == 1; }));
+    EXPECT_FALSE(Ends());
+    ASSERT_TRUE(engine.channel->Send(link::ExitAck{init_.pid, init_.start_time}));
+    ASSERT_TRUE(Until([&] { return Status().exits_kept == 0; }));
+  }
+
+  /// It is told to end its engine: the first thing that it does when it ends.
+  bool Ends() {
+    Settle();
+    return Status().engine_pid == 0;
+  }
+
+  std::string address_;
+  link::Spawned init_;
+  std::optional<Client> client_;
+};
+
+TEST_F(KeeperEnd, ThatWasAskedForComesWhenNothingIsLeftToGuard) {
+  RunAndAsk();
+  EndInit();
+  EXPECT_FALSE(Ends()) << "containerd is there and asks for the task's end";
+  bool late = false;
+  const os::TimerId limit = loop_.After(30s, [&] {
+    late = true;
+    loop_.Stop();
+  });
+  client_.reset();
+  loop_.Run();
+  loop_.Cancel(limit);
+  EXPECT_FALSE(late);
+}
+
+TEST_F(KeeperEnd, IsNotWantedByWhoStartsContainers) {
+  RunAndAsk();
+  Announce("c2");
+  FakeEngine& engine = *engines.front();
+  ASSERT_TRUE(Until([&] { return engine.Count<link::InstanceAdded>() == 2; }));
+  ASSERT_TRUE(
+      engine.channel->Send(link::Forget{engine.All<link::InstanceAdded>().back().number, 1, 0, 5}));
+  EndInit();
+  client_.reset();
+  EXPECT_FALSE(Ends());
+  EXPECT_EQ(Status().instances.size(), 2U);
 }
 
 }  // namespace
