@@ -11,12 +11,13 @@
 namespace gantry::keeper {
 
 Deletes::Deletes(os::Loop& loop, Instances& instances, Exits& exits, Supervisor& supervisor,
-                 Timing timing, std::function<void(uint64_t)> removed)
+                 Timing timing, Start start, std::function<void(uint64_t)> removed)
     : loop_(loop),
       instances_(instances),
       exits_(exits),
       supervisor_(supervisor),
       timing_(timing),
+      start_(std::move(start)),
       removed_(std::move(removed)) {}
 
 Deletes::~Deletes() {
@@ -105,6 +106,11 @@ void Deletes::LastResort(uint64_t number) {
   operation.kill_until = std::chrono::steady_clock::now() + timing_.killing;
   if (instance != nullptr) {
     Note("delete of '{}' without the engine", instance->told.announce.id);
+    if (std::ranges::any_of(EndingWith(*instance),
+                            [](const Instance* one) { return one->plan.cleanup.has_value(); })) {
+      operation.kill_until = std::max(operation.kill_until,
+                                      operation.since + timing_.engine_answers + timing_.killing);
+    }
   }
   Pass(number);
 }
@@ -112,13 +118,14 @@ void Deletes::LastResort(uint64_t number) {
 void Deletes::Pass(uint64_t number) {
   Instance* const instance = instances_.Find(number);
   Operation& operation = operations_.at(number);
-  const bool alive = instance != nullptr && KillAll(*instance);
+  const bool alive = instance != nullptr && EndAll(operation, *instance);
   if (alive && std::chrono::steady_clock::now() < operation.kill_until) {
     // cgroup v1 has no event for "empty"; the end of a child makes a pass, too.
     operation.timer = loop_.After(timing_.between_passes, [this, number] { Pass(number); });
     return;
   }
   if (alive) {
+    GiveUp(operation, *instance);
     Note("delete of '{}': some processes or cgroups do not go", instance->told.announce.id);
   }
   // Its end is among those that have not been collected yet.
@@ -129,14 +136,38 @@ void Deletes::Pass(uint64_t number) {
                                      : Outcome(*instance));
 }
 
-bool Deletes::KillAll(Instance& instance) {
-  bool alive = EndOnce(instance.plan);
+std::vector<const Instance*> Deletes::EndingWith(const Instance& instance) {
+  std::vector<const Instance*> all = {&instance};
   if (!instance.member && instances_.AnnouncedAt(instance.socket_path) == 1) {
     for (const Instance* other : instances_.At(instance.socket_path)) {
-      alive = (other->member && EndOnce(other->plan)) || alive;
+      if (other->member) {
+        all.push_back(other);
+      }
     }
   }
+  return all;
+}
+
+bool Deletes::EndAll(Operation& operation, const Instance& instance) {
+  bool alive = false;
+  for (const Instance* one : EndingWith(instance)) {
+    const CleanupCalls calls = {
+        .spawn = [this, address = one->told.address](
+                     const link::Command& command) { return start_(command, address); },
+        .failed = [](const Error& error) { Note("{}", error.message); }};
+    Ending& ending = operation.endings.try_emplace(one->told.number, calls).first->second;
+    alive = ending.GoOn(one->plan) || alive;
+  }
   return alive;
+}
+
+void Deletes::GiveUp(Operation& operation, const Instance& instance) {
+  for (const Instance* one : EndingWith(instance)) {
+    if (const auto ending = operation.endings.find(one->told.number);
+        ending != operation.endings.end()) {
+      ending->second.GiveUp(one->plan);
+    }
+  }
 }
 
 void Deletes::OnReaped() {

@@ -7,7 +7,8 @@
 //   engine starting  -> it has 1 s to come up, and is then asked
 //   else, or silent, or unable -> last resort: this process kills by the plan
 //                       that the engine left (Protect), pass by pass until all is dead, 0.8 s
-//                       at most, and reports how the instance's init ended.
+//                       at most, or, with a command of the OCI runtime's, what is left of all
+//                       that time, and reports how the instance's init ended.
 #pragma once
 
 #include <chrono>
@@ -16,6 +17,7 @@
 #include <map>
 #include <vector>
 
+#include "core/keeper/ending.h"
 #include "core/keeper/exits.h"
 #include "core/keeper/instances.h"
 #include "core/keeper/supervisor.h"
@@ -36,9 +38,12 @@ class Deletes {
     std::chrono::milliseconds killing{800};
   };
 
+  /// Starts a plan's command, for the group at an address.
+  using Start = std::function<Result<os::PendingSpawn>(const link::Command&, const std::string&)>;
+
   /// `removed`: the instance is to be forgotten by everybody; called before `Done`.
   Deletes(os::Loop& loop, Instances& instances, Exits& exits, Supervisor& supervisor, Timing timing,
-          std::function<void(uint64_t)> removed);
+          Start start, std::function<void(uint64_t)> removed);
   Deletes(const Deletes&) = delete;
   Deletes& operator=(const Deletes&) = delete;
   ~Deletes();
@@ -63,12 +68,17 @@ class Deletes {
     bool killing = false;
     std::chrono::steady_clock::time_point since;
     std::chrono::steady_clock::time_point kill_until;
+    /// By number: of the instance and of its group's members that end with it.
+    std::map<uint64_t, Ending> endings;
   };
 
   void Ask(uint64_t number, Operation& operation);
   void LastResort(uint64_t number);
   void Pass(uint64_t number);
-  bool KillAll(Instance& instance);
+  /// The instance, and those that end with it.
+  std::vector<const Instance*> EndingWith(const Instance& instance);
+  bool EndAll(Operation& operation, const Instance& instance);
+  void GiveUp(Operation& operation, const Instance& instance);
   link::Deleted Outcome(const Instance& instance) const;
   void Finish(uint64_t number, const link::Deleted& answer);
 
@@ -77,6 +87,7 @@ class Deletes {
   Exits& exits_;
   Supervisor& supervisor_;
   Timing timing_;
+  Start start_;
   std::function<void(uint64_t)> removed_;
   uint64_t next_tag_ = 1;
   std::map<uint64_t, Operation> operations_;

@@ -44,8 +44,12 @@ Keeper::Keeper(os::Loop& loop, KeeperOptions options)
           [this](uint64_t generation, const link::Spawned& answer, UniqueFd pidfd) {
             return AnswerSpawn(generation, answer, std::move(pidfd));
           }),
-      deletes_(loop, instances_, exits_, supervisor_, options_.delete_timing,
-               [this](uint64_t number) { Remove(number); }),
+      deletes_(
+          loop, instances_, exits_, supervisor_, options_.delete_timing,
+          [this](const link::Command& command, const std::string& address) {
+            return spawner_.Run(command, address);
+          },
+          [this](uint64_t number) { Remove(number); }),
       control_(loop, std::move(options_.control),
                [this](link::Message message, const Control::Reply& reply) {
                  OnControl(std::move(message), reply);

@@ -21,7 +21,4 @@ bool KillOnce(const link::Plan& plan);
 /// Blocks: never for long.
 bool CleanOnce(const link::Plan& plan);
 
-/// Both: true while there is something left to do.
-inline bool EndOnce(const link::Plan& plan) { return KillOnce(plan) || CleanOnce(plan); }
-
 }  // namespace gantry::keeper

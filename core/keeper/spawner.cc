@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/keeper/ending.h"
+
 namespace gantry::keeper {
 namespace {
 
@@ -121,6 +123,15 @@ Result<os::PendingSpawn> Spawner::Start(const link::Spawn& request,
   GANTRY_TRY(const os::SpawnRequest ready,
              ToRequest(request, fds, defaults_, limits_of_(request.group)));
   return os::BeginSpawn(ready);
+}
+
+Result<os::PendingSpawn> Spawner::Run(const link::Command& command,
+                                      const std::string& address) const {
+  os::SpawnRequest request = RequestOf(command);
+  request.limits = Limits({}, defaults_, limits_of_(address));
+  request.oom_score_adj = defaults_.oom_score_adj;
+  request.umask = defaults_.umask;
+  return os::BeginSpawn(request);
 }
 
 bool Spawner::AnswerError(uint64_t generation, uint64_t tag, const Error& error) {

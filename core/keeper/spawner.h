@@ -60,6 +60,10 @@ class Spawner {
   /// `fds` are borrowed for the time of the call.
   void Begin(uint64_t generation, const link::Spawn& request, const std::vector<UniqueFd>& fds);
 
+  /// Starts a command that no engine has asked for, in a session of its own, with the limits of
+  /// the group at `address`. Its end is nobody's business but the caller's.
+  Result<os::PendingSpawn> Run(const link::Command& command, const std::string& address) const;
+
   /// None is on its way.
   bool idle() const { return pending_.empty(); }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/link/codec.h"
+#include "core/link/command.h"
 #include "core/link/message_type.h"
 #include "core/link/process_messages.h"
 
@@ -31,6 +32,8 @@ struct Plan {
   /// Detached once everything is dead: mounts in the bundle that containerd does not
   /// know of. Of memory only, since the keeper may not wait for a disk.
   std::vector<std::string> memory_mounts;
+  /// Run once when everything is dead, before anything is removed.
+  std::optional<Command> cleanup;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.init);
@@ -39,6 +42,7 @@ struct Plan {
     field(4, self.mounts);
     field(5, self.state_dirs);
     field(6, self.memory_mounts);
+    field(7, self.cleanup);
   }
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/link/codec.h"
+#include "core/link/command.h"
 
 namespace gantry::link {
 
@@ -39,6 +40,8 @@ struct RecordPeek {
   std::vector<std::string> state_dirs;
   /// As Plan::memory_mounts.
   std::vector<std::string> memory_mounts;
+  /// As Plan::cleanup.
+  std::optional<Command> cleanup;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.init_pid);
@@ -48,6 +51,7 @@ struct RecordPeek {
     field(5, self.exited_at_ns);
     field(6, self.state_dirs);
     field(7, self.memory_mounts);
+    field(8, self.cleanup);
   }
 };
 

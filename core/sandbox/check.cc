@@ -5,6 +5,8 @@
 #include <chrono>
 #include <filesystem>
 
+#include <gantry/format.h>
+
 #include "core/log/log.h"
 
 namespace gantry::sandbox {
@@ -16,6 +18,7 @@ constexpr int32_t kMaxPid = 4 * 1024 * 1024;
 /// Clocks of guests are not those of the host.
 constexpr int64_t kMostAheadNs = 3'600'000'000'000;
 constexpr size_t kMaxPath = 4096;
+constexpr size_t kMaxCommand = size_t{16} << 10;
 
 int64_t Now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -53,6 +56,26 @@ bool CheckPid(std::string_view backend, std::string_view whose, HostPid pid) {
   LogError({{"backend", backend}, {"id", whose}},
            "its pid is {} by its backend's word, which none can be", pid.value);
   return false;
+}
+
+bool CheckCleanup(std::string_view backend, std::string_view whose, const HostCommand& command) {
+  size_t bytes = command.cwd.size();
+  bool plain = !command.argv.empty() && command.argv.front().starts_with('/') &&
+               command.cwd.starts_with('/') && !command.cwd.contains('\0');
+  for (const auto* words : {&command.argv, &command.env}) {
+    for (const std::string& word : *words) {
+      bytes += word.size() + 1;
+      plain = plain && !word.contains('\0');
+    }
+  }
+  if (!plain || bytes > kMaxCommand) {
+    LogError({{"backend", backend}, {"id", whose}},
+             "its backend's command for its end is not kept: {}",
+             plain ? Format("{} bytes, {} are allowed", bytes, kMaxCommand)
+                   : "its program and folder are no absolute paths");
+    return false;
+  }
+  return true;
 }
 
 std::vector<std::string> CheckStateDirs(std::string_view backend, std::string_view whose,

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include <gantry/container.h>
 #include <gantry/host_process.h>
 #include <gantry/process.h>
 
@@ -22,5 +23,7 @@ bool CheckPid(std::string_view backend, std::string_view whose, HostPid pid);
 /// levels below the root.
 std::vector<std::string> CheckStateDirs(std::string_view backend, std::string_view whose,
                                         std::vector<std::string> dirs);
+/// False: it cannot be kept and run, as a whole or since its program's path is not absolute.
+bool CheckCleanup(std::string_view backend, std::string_view whose, const HostCommand& command);
 
 }  // namespace gantry::sandbox

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <poll.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <optional>
@@ -10,7 +11,7 @@
 
 #include <gantry/format.h>
 
-#include "core/keeper/last_resort.h"
+#include "core/keeper/ending.h"
 #include "core/link/channel.h"
 #include "core/link/record_peek.h"
 #include "core/os/fs.h"
@@ -90,6 +91,7 @@ link::Plan PlanOf(const link::RecordPeek& peek) {
   plan.cgroup_dirs = peek.cgroup_dirs;
   plan.state_dirs = peek.state_dirs;
   plan.memory_mounts = peek.memory_mounts;
+  plan.cleanup = peek.cleanup;
   if (peek.init_pid > 0) {
     plan.init = {peek.init_pid, peek.start_time};
   }
@@ -109,6 +111,34 @@ std::vector<link::Plan> PlansOfMembers(const std::string& bundle) {
   return plans;
 }
 
+/// containerd logs what a shim prints there.
+void Say(const Error& error) {
+  const std::string line = "gantry: " + error.message + "\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+void EndAll(const std::vector<link::Plan>& plans, Clock::time_point deadline) {
+  const keeper::CleanupCalls calls = {
+      .spawn = [](const link::Command& command) -> Result<os::PendingSpawn> {
+        return os::BeginSpawn(keeper::RequestOf(command));
+      },
+      .failed = Say};
+  std::vector<std::pair<const link::Plan*, keeper::Ending>> open;
+  for (const link::Plan& plan : plans) {
+    open.emplace_back(&plan, keeper::Ending(calls));
+  }
+  while (!open.empty() && Clock::now() < deadline) {
+    std::erase_if(open, [](auto& one) { return !one.second.GoOn(*one.first); });
+    if (!open.empty()) {
+      WaitALittle(open.back().first->init);
+    }
+  }
+  // In the time that there is not all has ended: nobody comes again for what can go now.
+  for (auto& [plan, ending] : open) {
+    ending.GiveUp(*plan);
+  }
+}
+
 /// Kills what the bundle's record names, and tells how it ended as far as is known.
 link::Deleted KillByRecord(const std::string& bundle, Clock::time_point deadline) {
   link::Deleted deleted{link::kNoPid, os::kKilledStatus, NowNs(), false};
@@ -124,16 +154,7 @@ link::Deleted KillByRecord(const std::string& bundle, Clock::time_point deadline
       deleted.exited_at_ns = peek->exited_at_ns;
     }
   }
-  while (!plans.empty() && Clock::now() < deadline) {
-    std::erase_if(plans, [](const link::Plan& plan) { return !keeper::EndOnce(plan); });
-    if (!plans.empty()) {
-      WaitALittle(plans.back().init);
-    }
-  }
-  // In the time that there is not all has ended: nobody comes again for what can go now.
-  for (const link::Plan& plan : plans) {
-    keeper::CleanOnce(plan);
-  }
+  EndAll(plans, deadline);
   return deleted;
 }
 

@@ -116,6 +116,7 @@ struct RecordWire {
   std::string sandbox_prefix;
   std::string rootfs;
   bool shared_pids = false;
+  std::optional<link::Command> cleanup;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.schema);
@@ -144,6 +145,7 @@ struct RecordWire {
     field(24, self.sandbox_prefix);
     field(25, self.rootfs);
     field(26, self.shared_pids);
+    field(27, self.cleanup);
   }
 };
 
@@ -188,6 +190,7 @@ link::RecordPeek PeekOf(const Record& record) {
   peek.start_time = record.init.start_time;
   peek.cgroup_dirs = record.cgroups;
   peek.state_dirs = record.state_dirs;
+  peek.cleanup = record.cleanup;
   for (const MountedRecord& mount : record.mounts) {
     if (record.kind == Kind::kSandbox && mount.type == "tmpfs") {
       peek.memory_mounts.push_back(mount.target);
@@ -233,6 +236,7 @@ RecordWire ToWire(const Record& record) {
   wire.sandbox_prefix = record.sandbox_prefix;
   wire.rootfs = record.rootfs;
   wire.shared_pids = !record.private_pids;
+  wire.cleanup = record.cleanup;
   return wire;
 }
 
@@ -293,6 +297,7 @@ Result<Record> FromWire(RecordWire wire) {
   record.sandbox_prefix = std::move(wire.sandbox_prefix);
   record.rootfs = std::move(wire.rootfs);
   record.private_pids = !wire.shared_pids;
+  record.cleanup = std::move(wire.cleanup);
   return record;
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@
 #include <gantry/host_process.h>
 #include <gantry/ids.h>
 
+#include "core/link/command.h"
 #include "core/link/record_peek.h"
 
 namespace gantry::store {
@@ -117,6 +119,8 @@ struct Record {
   std::vector<std::string> cgroups;
   /// Outside the bundle, the container's alone.
   std::vector<std::string> state_dirs;
+  /// Ends it where there is no engine, once its processes are dead.
+  std::optional<link::Command> cleanup;
   /// What the names of its sandbox's descriptors and processes at the keeper begin
   /// with; the same for all that use the sandbox.
   std::string sandbox_prefix;

@@ -127,6 +127,7 @@ store::Record ToRecord(const Container& container) {
   record.mounts = container.mounts;
   record.cgroups = container.cgroup_dirs;
   record.state_dirs = container.state_dirs;
+  record.cleanup = container.cleanup;
   record.sandbox_prefix = container.sandbox_prefix;
   record.backend = container.backend_name;
   record.blobs["container"] = container.blob;
@@ -160,6 +161,7 @@ link::Plan ToPlan(const Container& container) {
   }
   plan.cgroup_dirs = container.cgroup_dirs;
   plan.state_dirs = container.state_dirs;
+  plan.cleanup = container.cleanup;
   if (!container.mounts.empty()) {
     plan.mounts.push_back(container.rootfs);
   }

@@ -169,6 +169,8 @@ struct Container : std::enable_shared_from_this<Container> {
   std::vector<std::string> cgroup_dirs;
   /// Outside the bundle, this container's alone.
   std::vector<std::string> state_dirs;
+  /// Ends it where there is no engine, once its processes are dead.
+  std::optional<link::Command> cleanup;
   /// What the names of its sandbox's descriptors and processes at the keeper begin
   /// with. Of the container that the sandbox was made for, and on record with each:
   /// whichever is taken up first finds them.

@@ -220,6 +220,16 @@ void ContainerContextImpl::UseStateDirs(std::vector<std::string> dirs) {
   });
 }
 
+void ContainerContextImpl::UseCleanup(HostCommand command) {
+  os::Call(parts_.services.loop, [&] {
+    const ContainerPtr self = container_.lock();
+    if (self && sandbox::CheckCleanup(self->backend_name, self->id.str(), command)) {
+      self->cleanup =
+          link::Command{std::move(command.argv), std::move(command.env), std::move(command.cwd)};
+    }
+  });
+}
+
 void ContainerContextImpl::OutOfMemory() {
   parts_.services.loop.Post([&observer = observer_, container = container_] {
     if (const ContainerPtr self = container.lock()) {

@@ -87,6 +87,7 @@ class ContainerContextImpl final : public ContainerContext {
   Status UseCgroupsOf(const HostProcess& process) override;
   Result<std::vector<std::string>> MakeCgroups() override;
   void UseStateDirs(std::vector<std::string> dirs) override;
+  void UseCleanup(HostCommand command) override;
   void OutOfMemory() override;
   Status Save(std::string blob) override;
 

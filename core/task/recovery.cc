@@ -284,6 +284,7 @@ void Service::RestoreContainer(Container& container, const store::Record& record
   container.handler = record.handler;
   container.backend_name = record.backend;
   container.state_dirs = record.state_dirs;
+  container.cleanup = record.cleanup;
   container.sandbox_prefix = record.sandbox_prefix;
   container.options_json = record.options_json;
   container.mounts = record.mounts;

@@ -100,6 +100,10 @@ Status RuncContainer::SaveState() {
 Status RuncContainer::LaunchInit(std::string verb, std::vector<std::string> args,
                                  std::vector<std::string> env, const StreamNames& saved) {
   context_->UseStateDirs({StateDirectory()});
+  if (remains_.Spec().has_poststop || command_.options().systemd_cgroup) {
+    GANTRY_TRY(HostCommand cleanup, command_.ForcedDelete(remains_.id, remains_.bundle));
+    context_->UseCleanup(std::move(cleanup));
+  }
   Launch launch;
   launch.verb = std::move(verb);
   launch.container = remains_.id;

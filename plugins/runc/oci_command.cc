@@ -213,6 +213,16 @@ std::vector<std::string> OciCommand::Arguments(const std::string& binary,
   return argv;
 }
 
+Result<HostCommand> OciCommand::ForcedDelete(const ContainerId& id,
+                                             const std::string& bundle) const {
+  GANTRY_TRY(const std::string binary, Binary());
+  OciCall call;
+  call.verb = "delete";
+  call.object = id.str();
+  call.args = {"--force", id.str()};
+  return HostCommand{Arguments(binary, call), {"PATH=" + SearchPath(options_)}, bundle};
+}
+
 Result<std::shared_ptr<HostProcess>> OciCommand::Spawn(const std::string& binary,
                                                        SpawnRequest request) const {
   const auto sealed = options_.seal_binary ? Seal(binary) : nullptr;

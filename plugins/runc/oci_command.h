@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <gantry/container.h>
 #include <gantry/context.h>
 #include <gantry/error.h>
 #include <gantry/host_process.h>
@@ -72,6 +73,10 @@ class OciCommand {
   /// what is left of the time for the call that this thread runs. Without
   /// either: a minute, `times` that.
   std::chrono::milliseconds Limit(int times = 1) const;
+
+  /// `delete --force` of a container, as it is run where no engine is. Errors: kFailedPrecondition:
+  /// no binary.
+  Result<HostCommand> ForcedDelete(const ContainerId& id, const std::string& bundle) const;
 
   /// Where the runtime keeps its state of a container.
   std::string StateDirectory(const ContainerId& id) const;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/runc/teardown.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -31,6 +34,14 @@ bool NeedsRuntime(const RuntimeState& state, const Remains& remains, const Optio
          remains.Spec().has_poststop || running;
 }
 
+/// None where it is not there, or another run has it: the core's way without an engine, which the
+/// runtime itself then tells that the container is gone.
+UniqueFd LockFolder(const std::string& path) {
+  UniqueFd folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const bool locked = folder && flock(folder.get(), LOCK_EX | LOCK_NB) == 0;
+  return locked ? std::move(folder) : UniqueFd();
+}
+
 void RunDelete(const OciCommand& command, SandboxContext& context, const Remains& remains,
                bool force, std::chrono::milliseconds limit) {
   OciCall call;
@@ -46,6 +57,11 @@ void RunDelete(const OciCommand& command, SandboxContext& context, const Remains
   call.bundle = has_bundle ? remains.bundle : "/";
   call.log_name = has_bundle ? "delete.log" : "";
   call.capture = true;
+  // Held by the runtime until it is done, also where this engine ends before: nobody else runs
+  // its hooks meanwhile.
+  if (UniqueFd lock = LockFolder(remains.bundle)) {
+    call.fds.emplace_back(std::move(lock), STDERR_FILENO + 1);
+  }
   call.limit = std::min(command.options().delete_timeout, limit);
   if (const Status done = command.Run(std::move(call)); !done) {
     context.Log(LogLevel::kWarning,

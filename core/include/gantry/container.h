@@ -65,6 +65,16 @@ struct CheckpointRequest {
   std::string cgroups_mode;
 };
 
+/// A program of the host's, as it is run where no engine is.
+struct HostCommand {
+  /// `argv[0]` is its absolute path.
+  std::vector<std::string> argv;
+  /// `NAME=value`; the whole environment.
+  std::vector<std::string> env;
+  /// Absolute. A directory that is not there when it is run: `/`.
+  std::string cwd;
+};
+
 /// Lent by the core to one container. Lives at least until that `Container`
 /// has been destroyed. Thread: any.
 class ContainerContext {
@@ -95,6 +105,15 @@ class ContainerContext {
   /// Directories outside the bundle that hold this container's state and nothing
   /// else: they are removed with it where neither backend nor engine can do it.
   virtual void UseStateDirs(std::vector<std::string> dirs) = 0;
+  /// Where neither backend nor engine can end this container, the keeper or the shim runs this
+  /// command once, for what only an OCI runtime can do (its hooks, systemd's units): when the
+  /// container's processes have been killed, and before its cgroups and state directories are
+  /// removed. It has a few seconds and is then killed. It must do nothing for a container that
+  /// has been deleted. While another process holds a lock (flock(2)) on its `cwd` it is not run:
+  /// so the backend's own way to delete keeps it off. On record not before the next `Save`.
+  /// Only a program that none but root can replace is run. 16 KiB at most in all; what is no
+  /// such command is logged and left out.
+  virtual void UseCleanup(HostCommand command) = 0;
   /// The container ran out of memory, as its cgroups cannot tell: it has none, or its processes
   /// are elsewhere. Before its end is said. Where they have told it, it is not told again.
   virtual void OutOfMemory() = 0;

@@ -93,6 +93,10 @@ class Box final : public Container {
     if (mischief_.Is("garbage", "SetPid")) {
       Lie(context_.init());
       context_.UseStateDirs({"/", "", "..", "/etc", "/tmp/../etc/x", std::string("/a/b\0c", 6)});
+      context_.UseCleanup({});
+      context_.UseCleanup({{"rm", "-rf", "/"}, {}, "/"});
+      context_.UseCleanup({{"/bin/rm", "-rf", std::string(20'000, '/')}, {}, "/"});
+      context_.UseCleanup({{"/bin/rm", std::string("-rf\0/", 5)}, {}, "/"});
       return {};
     }
     GANTRY_CHECK_OK(StartWatches());

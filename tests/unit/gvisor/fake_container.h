@@ -82,6 +82,8 @@ class FakeContainerContext : public ContainerContext {
 
   void UseStateDirs(std::vector<std::string>) override {}
 
+  void UseCleanup(HostCommand) override {}
+
   void OutOfMemory() override { heard.Add("out of memory"); }
 
   Status Save(std::string) override { return {}; }

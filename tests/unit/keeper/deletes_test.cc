@@ -82,6 +82,26 @@ TEST_F(DeletesTest, AnEngineThatDoesNotStartIsNotWaitedFor) {
   EXPECT_FALSE(os::Identify(init.pid));
 }
 
+TEST_F(DeletesTest, WithoutAnEngineThePlansCommandIsRunOnce) {
+  timing_.engine_starts = 10ms;
+  const link::Spawned init = Running();
+  FakeEngine& engine = *engines[0];
+  const std::string log = dir_.path() + "/log";
+  link::Protect protect;
+  protect.instance = engine.All<link::InstanceAdded>().front().number;
+  protect.plan.init = {init.pid, init.start_time};
+  protect.plan.cleanup = link::Command{{"/bin/sh", "-c", "umask >>" + log}, {}, dir_.path()};
+  ASSERT_TRUE(engine.channel->Send(protect));
+  Status();
+  engine.Crash();
+  ASSERT_TRUE(Until(
+      [&] { return Status().engine_state != static_cast<uint32_t>(link::EngineState::kUp); }));
+  const auto deleted = Ask<link::Deleted>(DeleteOf("c1"));
+  ASSERT_TRUE(deleted);
+  EXPECT_EQ(deleted->status, 137U);
+  EXPECT_EQ(os::ReadFile(log, 100).value_or(""), "0022\n") << "as what an engine starts";
+}
+
 TEST_F(DeletesTest, AnEngineThatComesInTimeIsAsked) {
   Running();
   engines[0]->Crash();

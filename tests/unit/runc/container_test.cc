@@ -61,6 +61,24 @@ TEST_F(RuncContainerTest, RunsPoststopHooksByTheRuntimesDelete) {
   EXPECT_FALSE(IsThere(State()));
 }
 
+TEST_F(RuncContainerTest, LeavesACommandForItsEndWithoutAnEngine) {
+  Script("[ $VERB = create ] && made; exit 0");
+  ASSERT_TRUE(Create());
+  EXPECT_FALSE(container_.cleanup) << "the kernel's way is enough";
+  request_.spec_json = R"({"hooks": {"poststop": [{"path": "/x"}]}})";
+  context_.spawned.clear();
+  Script("[ $VERB = delete ] && exit 0; made");
+  ASSERT_EQ(RemoveTree(State()).has_value(), true);
+  ASSERT_TRUE(Create());
+  ASSERT_TRUE(container_.cleanup);
+  EXPECT_EQ(container_.cleanup->argv.front(), dir_ / "oci");
+  EXPECT_THAT(container_.cleanup->argv, Contains("--root"));
+  EXPECT_EQ(std::vector(container_.cleanup->argv.end() - 3, container_.cleanup->argv.end()),
+            (std::vector<std::string>{"delete", "--force", "c1"}));
+  EXPECT_EQ(container_.cleanup->cwd, request_.bundle);
+  EXPECT_THAT(container_.cleanup->env, Contains(testing::StartsWith("PATH=")));
+}
+
 TEST_F(RuncContainerTest, ForcesALiveOneAwayEvenWithoutABinary) {
   Script("made");
   auto made = Create();

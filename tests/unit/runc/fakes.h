@@ -180,6 +180,10 @@ class FakeContainerContext : public ContainerContext {
 
   std::vector<std::string> state_dirs;
 
+  void UseCleanup(HostCommand command) override { cleanup = std::move(command); }
+
+  std::optional<HostCommand> cleanup;
+
   Status UseCgroupsOf(const HostProcess& host) override {
     cgroups_of = host.pid();
     return {};

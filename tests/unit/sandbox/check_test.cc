@@ -64,6 +64,22 @@ TEST_F(CheckTest, TakesOnlyDirectoriesOfItsOwn) {
   EXPECT_THAT(log_, HasSubstr("backend=wasm"));
 }
 
+TEST_F(CheckTest, TakesOnlyCommandsThatCanBeKeptAndRun) {
+  const HostCommand good{{"/bin/crun", "delete", "c1"}, {"PATH=/bin"}, "/run/b"};
+  EXPECT_TRUE(CheckCleanup("wasm", "c1", good));
+  EXPECT_EQ(log_, "");
+  std::vector<HostCommand> bad(5, good);
+  bad[0].argv.clear();
+  bad[1].argv[0] = "crun";
+  bad[2].cwd = "b";
+  bad[3].argv[2] = std::string("c\0", 2);
+  bad[4].env[0].append(16384, 'x');
+  for (const HostCommand& command : bad) {
+    EXPECT_FALSE(CheckCleanup("wasm", "c1", command));
+  }
+  EXPECT_THAT(log_, HasSubstr("backend=wasm"));
+}
+
 TEST(Retire, KeepsTheLastOnes) {
   const auto first = std::make_shared<int>(1);
   const std::weak_ptr<int> kept = first;

@@ -318,6 +318,21 @@ TEST_F(ShimProgram, DeleteWithoutAKeeperKillsByTheRecord) {
   EXPECT_EQ(WTERMSIG(status), SIGKILL);
 }
 
+TEST_F(ShimProgram, DeleteWithoutAKeeperRunsTheCommandOnRecord) {
+  const std::string log = dir_.path() + "/log";
+  link::RecordPeek peek;
+  peek.cleanup =
+      link::Command{{"/bin/sh", "-c", "echo noise; pwd >>" + log}, {"PATH=/usr/bin:/bin"}, bundle_};
+  ProtoWriter record;
+  record.Bytes(link::kPeekField, Encode(peek));
+  ASSERT_TRUE(os::WriteFileAtomic(bundle_ + "/gantry.record", record.str(), 0600));
+  const Output output = Run("a", "delete");
+  EXPECT_EQ(output.status, 0);
+  EXPECT_EQ(output.err, "");
+  EXPECT_THAT(Numbers(output.out), testing::ElementsAre(0xffffffffU, 137U, 0U));
+  EXPECT_EQ(os::ReadFile(log, 4096).value_or(""), bundle_ + "\n");
+}
+
 TEST_F(ShimProgram, DeleteGivesTheStatusOfTheRecord) {
   link::RecordPeek peek;
   peek.init_pid = 4'000'000;

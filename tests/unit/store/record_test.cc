@@ -46,6 +46,7 @@ Record Full() {
   record.netns_path = "/var/run/netns/x";
   record.rootfs = "/run/b/rootfs";
   record.private_pids = false;
+  record.cleanup = link::Command{{"/bin/crun", "delete", "c1"}, {"PATH=/bin"}, "/run/b"};
   record.annotations = {{"a", "b"}};
   record.checkpoint = "/cp";
   record.pod_config = std::string("\x01\x00", 2);
@@ -84,6 +85,10 @@ TEST(RecordCodec, IsTheLayoutOfTheProto) {
   EXPECT_EQ(proto.sandbox_prefix(), "7/sandbox");
   EXPECT_EQ(proto.rootfs(), "/run/b/rootfs");
   EXPECT_TRUE(proto.shared_pids());
+  EXPECT_THAT(proto.cleanup().argv(), ElementsAre("/bin/crun", "delete", "c1"));
+  EXPECT_THAT(proto.cleanup().env(), ElementsAre("PATH=/bin"));
+  EXPECT_EQ(proto.cleanup().cwd(), "/run/b");
+  EXPECT_THAT(proto.brief().cleanup().argv(), ElementsAre("/bin/crun", "delete", "c1"));
   EXPECT_EQ(proto.mounts(0).target(), "/run/b/rootfs");
   EXPECT_THAT(proto.cgroups(), ElementsAre("/sys/fs/cgroup/a", "/sys/fs/cgroup/b"));
   EXPECT_EQ(proto.blobs().at("container"), std::string("\0\xff", 2));
