@@ -4,6 +4,7 @@
 #include "core/keeper/last_resort.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -41,7 +42,13 @@ class LastResortTest : public testing::Test {
   os::SpawnResult child_;
 };
 
+/// What it has died of. 0: it does not die.
 int EndOf(const os::SpawnResult& child) {
+  constexpr int kEndsWithinMs = 60'000;
+  pollfd ended{child.pidfd.get(), POLLIN, 0};
+  if (poll(&ended, 1, kEndsWithinMs) != 1) {
+    return 0;
+  }
   siginfo_t info{};
   EXPECT_EQ(waitid(P_PID, static_cast<id_t>(child.process.pid), &info, WEXITED | WNOWAIT), 0);
   return info.si_status;
@@ -111,6 +118,7 @@ TEST_F(LastResortTest, EndsWhatIsFrozenBelow) {
   plan.cgroup_dirs = {dir};
   EXPECT_TRUE(KillOnce(plan));
   EXPECT_EQ(EndOf(child_), SIGKILL);
+  IgnoreError(os::WriteFile(dir + "/below/freezer.state", "THAWED"), "it has been");
   waitpid(child_.process.pid, nullptr, 0);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while ((KillOnce(plan) || CleanOnce(plan)) && std::chrono::steady_clock::now() < deadline) {
