@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -39,6 +40,10 @@ uint32_t CgroupNotify::poll_events() const { return inotify_ ? EPOLLIN : EPOLLPR
 Result<std::string> CgroupNotify::Read() {
   std::array<char, 4096> buffer{};
   while (inotify_ && read(inotify_.get(), buffer.data(), buffer.size()) > 0) {
+  }
+  struct stat info{};
+  if (inotify_ && fstat(file_.get(), &info) == 0 && info.st_nlink == 0) {
+    return Fail(Code::kNotFound, "read '{}': the file is gone", path_);
   }
   const ssize_t got = pread(file_.get(), buffer.data(), buffer.size(), 0);
   if (got < 0) {

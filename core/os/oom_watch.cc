@@ -17,6 +17,7 @@
 #include "core/os/cgroup_stats.h"
 #include "core/os/fs.h"
 #include "core/os/loop.h"
+#include "core/os/oom_kills_below.h"
 
 namespace gantry::os {
 
@@ -31,8 +32,14 @@ struct OomWatch::State {
   UniqueFd eventfd;
   /// v2.
   std::optional<CgroupNotify> events;
+  /// Of its parent; null: that does not count.
+  std::shared_ptr<OomKillsBelow> parent;
   /// OOM kills that were there before or have been reported.
   uint64_t reported = 0;
+  /// The cgroup is, and what it has left behind has been looked at.
+  bool gone = false;
+  /// v1: so many notifications were read since it is gone.
+  uint64_t last = 0;
   bool ended = false;
 
   void Report() {
@@ -60,9 +67,14 @@ struct OomWatch::State {
     const bool woken = read(eventfd.get(), &notified, sizeof(notified)) == sizeof(notified);
     const Result<uint64_t> kills = ReadOomKills(cgroup);
     if (!kills) {
-      // The last notification of all: the cgroup has been removed.
+      // The last notification of all says that the cgroup has been removed. What came beside it
+      // was of memory. Source: Linux 6.12, mm/memcontrol-v1.c, memcg_event_remove.
+      last += woken ? notified : 0;
+      if (last < 2 || std::exchange(gone, true)) {
+        return false;
+      }
       loop->Unwatch(std::exchange(watch, {}));
-      return false;
+      return true;
     }
     if (*kills > reported) {
       reported = *kills;
@@ -74,18 +86,22 @@ struct OomWatch::State {
     return woken;
   }
 
-  bool LookV2(CgroupNotify& file) {
+  bool LookV2(CgroupNotify& file, bool killed) {
     const Result<std::string> text = file.Read();
     if (!text) {
       loop->Unwatch(std::exchange(watch, {}));
-      return false;
+      return killed && !std::exchange(gone, true) && parent && parent->ClaimOne();
     }
     const uint64_t kills = Counter(ParseCgroupCounters(*text), "oom_kill");
-    return kills > std::exchange(reported, std::max(kills, reported));
+    const uint64_t before = std::exchange(reported, std::max(kills, reported));
+    if (parent && kills > before) {
+      parent->Claim(kills - before);
+    }
+    return kills > before;
   }
 
-  bool Look() {
-    if (ended || !(events ? LookV2(*events) : LookV1())) {
+  bool Look(bool killed) {
+    if (ended || !(events ? LookV2(*events, killed) : LookV1())) {
       return false;
     }
     Report();
@@ -124,6 +140,7 @@ Result<std::unique_ptr<OomWatch>> OomWatch::Open(const Cgroup& cgroup) {
     GANTRY_TRY(CgroupNotify events, CgroupNotify::Open(dir + "/memory.events"));
     GANTRY_TRY(const std::string text, events.Read());
     state->events = std::move(events);
+    state->parent = OomKillsBelow::Of(dir.substr(0, dir.rfind('/')));
     state->reported = Counter(ParseCgroupCounters(text), "oom_kill");
   } else {
     GANTRY_TRY(state->reported, ReadOomKills(cgroup));
@@ -138,13 +155,18 @@ void OomWatch::Begin(Loop& loop, Callback on_oom) {
   state.on_oom = std::move(on_oom);
   const int fd = state.events ? state.events->poll_fd() : state.eventfd.get();
   const uint32_t wanted = state.events ? state.events->poll_events() : EPOLLIN;
-  state.watch = loop.Watch(fd, wanted, [state = state_](uint32_t) { state->Look(); });
+  state.watch = loop.Watch(fd, wanted, [state = state_](uint32_t) { state->Look(false); });
 }
 
 bool OomWatch::CheckNow() {
   // The callback may destroy this object.
   const std::shared_ptr<State> state = state_;
-  return state->Look();
+  return state->Look(false);
+}
+
+bool OomWatch::CheckAfterKill() {
+  const std::shared_ptr<State> state = state_;
+  return state->Look(true);
 }
 
 }  // namespace gantry::os

@@ -7,6 +7,10 @@
 // containerd wants /tasks/oom before the exit of the process that was killed:
 // the one who publishes the exit calls `CheckNow()` first, for the notification
 // may still be on its way. It reports only what was not reported yet.
+//
+// The cgroup may be gone by then: systemd removes a scope as soon as it is empty,
+// and its counter goes with it. v1: its eventfd still tells. v2: the parent's counter
+// has the kills of all below (`oom_kills_below.h`).
 #pragma once
 
 #include <functional>
@@ -39,9 +43,11 @@ class OomWatch {
   void Begin(Loop& loop, Callback on_oom);
 
   /// Looks at the kernel's counter once more and calls `on_oom` before it
-  /// returns if something new happened. Says whether it did. A cgroup that is
-  /// gone has no news. Again: false.
+  /// returns if something new happened. Says whether it did. Again: false.
   bool CheckNow();
+  /// The same, when the cgroup's process was ended by SIGKILL: of a v2 cgroup that is gone
+  /// its parent is asked.
+  bool CheckAfterKill();
 
  private:
   struct State;

@@ -132,7 +132,9 @@ os::Task<void> Service::HandleExit(ContainerPtr container, TaskProcessPtr proces
   if (process->is_init()) {
     co_await EndExecsFirst(container);
     if (container->oom) {
-      container->oom->CheckNow();
+      // NOLINTNEXTLINE(bugprone-unchecked-optional-access): this is about its exit.
+      const bool killed = process->exit->status == os::kKilledStatus;
+      killed ? container->oom->CheckAfterKill() : container->oom->CheckNow();
     }
   }
   process->state = State::kStopped;

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/os/oom_kills_below.h"
+
+#include <map>
+#include <utility>
+
+#include "core/os/cgroup_notify.h"
+#include "core/os/fs.h"
+
+namespace gantry::os {
+namespace {
+
+constexpr size_t kMaxEventsBytes = 4096;
+
+}  // namespace
+
+std::shared_ptr<OomKillsBelow> OomKillsBelow::Of(const std::string& dir) {
+  static std::mutex mutex;
+  // Guarded by it. As many as there are parents of watched cgroups.
+  static std::map<std::string, std::weak_ptr<OomKillsBelow>> all;
+  const std::lock_guard lock(mutex);
+  std::erase_if(all, [](const auto& one) { return one.second.expired(); });
+  std::shared_ptr<OomKillsBelow> found = all[dir].lock();
+  if (!found) {
+    found = std::make_shared<OomKillsBelow>(dir);
+    all[dir] = found;
+  }
+  return found->Begin() ? found : nullptr;
+}
+
+Result<uint64_t> OomKillsBelow::Read() const {
+  GANTRY_TRY(const std::string text, ReadFile(path_, kMaxEventsBytes));
+  const int64_t kills = KeyedNumber(text, "oom_kill");
+  if (kills < 0) {
+    return Fail(Code::kNotFound, "read '{}': it has no 'oom_kill'", path_);
+  }
+  return static_cast<uint64_t>(kills);
+}
+
+bool OomKillsBelow::Begin() {
+  const auto now = Read();
+  const std::lock_guard lock(mutex_);
+  told_ = now.value_or(0);
+  return now.has_value();
+}
+
+void OomKillsBelow::Claim(uint64_t kills) {
+  const std::lock_guard lock(mutex_);
+  told_ += kills;
+}
+
+bool OomKillsBelow::ClaimOne() {
+  const auto now = Read();
+  const std::lock_guard lock(mutex_);
+  if (!now || *now <= told_) {
+    return false;
+  }
+  ++told_;
+  return true;
+}
+
+}  // namespace gantry::os

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OOM kills below a cgroup (v2), as far as nobody has told them. The `oom_kill` of its
+// memory.events counts those of all cgroups below it, also of those that are gone. Each
+// watch of a cgroup right below claims what its own counter shows; what is left is of a
+// cgroup that was removed before its watch has seen it.
+// Source: Linux, Documentation/admin-guide/cgroup-v2.rst, memory.events.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <gantry/error.h>
+
+namespace gantry::os {
+
+/// Thread: any. Blocks: on the file.
+class OomKillsBelow {
+ public:
+  explicit OomKillsBelow(std::string dir) : path_(std::move(dir) + "/memory.events") {}
+
+  /// The one of all watches right below `dir`. All kills of before count as told, those of another
+  /// watch too that it has not looked at.
+  /// Null: `dir` does not count, as the root of the tree.
+  static std::shared_ptr<OomKillsBelow> Of(const std::string& dir);
+
+  /// So many more are told by the counter of a cgroup below.
+  void Claim(uint64_t kills);
+  /// True: there was one that nobody has told; it is told now.
+  bool ClaimOne();
+
+ private:
+  Result<uint64_t> Read() const;
+  bool Begin();
+
+  const std::string path_;
+  /// Guards what follows: watches are opened on workers.
+  std::mutex mutex_;
+  /// Of the counter, what has been told.
+  uint64_t told_ = 0;
+};
+
+}  // namespace gantry::os
