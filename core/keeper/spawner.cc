@@ -60,8 +60,9 @@ std::vector<IdMapping> ToMap(const std::vector<link::IdRange>& ranges) {
 
 /// What is asked for; else what the group has; of open files, of which the keeper has raised
 /// its own, else what it was started with.
-std::vector<os::SpawnRequest::Limit> Limits(const link::Spawn& from, const ChildDefaults& defaults,
-                                            const std::vector<link::Rlimit>& of_group) {
+std::vector<os::SpawnRequest::Limit> LimitsOfChild(const link::Spawn& from,
+                                                   const ChildDefaults& defaults,
+                                                   const std::vector<link::Rlimit>& of_group) {
   std::vector<os::SpawnRequest::Limit> limits;
   const auto add = [&](int resource, rlimit value, bool as_far_as_allowed) {
     if (!std::ranges::contains(limits, resource, &os::SpawnRequest::Limit::resource)) {
@@ -89,7 +90,7 @@ Result<os::SpawnRequest> ToRequest(const link::Spawn& from, const std::vector<Un
   to.new_session = from.new_session;
   to.cgroup_procs = from.cgroup_procs;
   to.oom_score_adj = from.oom_score_adj.value_or(defaults.oom_score_adj);
-  to.limits = Limits(from, defaults, of_group);
+  to.limits = LimitsOfChild(from, defaults, of_group);
   to.new_namespaces = static_cast<int>(from.new_namespaces);
   to.uid_map = ToMap(from.uid_map);
   to.gid_map = ToMap(from.gid_map);
@@ -128,7 +129,7 @@ Result<os::PendingSpawn> Spawner::Start(const link::Spawn& request,
 Result<os::PendingSpawn> Spawner::Run(const link::Command& command,
                                       const std::string& address) const {
   os::SpawnRequest request = RequestOf(command);
-  request.limits = Limits({}, defaults_, limits_of_(address));
+  request.limits = LimitsOfChild({}, defaults_, limits_of_(address));
   request.oom_score_adj = defaults_.oom_score_adj;
   request.umask = defaults_.umask;
   return os::BeginSpawn(request);
