@@ -44,7 +44,6 @@ enum class Type : uint16_t {
   kNamedSpawn = 26,
   kAddMember = 27,
   kMemberAdded = 28,
-  kRecovering = 28,
   kWatched = 29,
   // Engine link: containerd's requests.
   kRequest = 30,
@@ -52,6 +51,8 @@ enum class Type : uint16_t {
   kConnectionClosed = 32,
   kDeleteCall = 33,
   kDeleteDone = 34,
+  // Engine link: what it takes up.
+  kRecovering = 35,
   // Engine link: processes.
   kSpawn = 40,
   kSpawned = 41,

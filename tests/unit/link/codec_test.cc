@@ -15,6 +15,65 @@ namespace {
 
 using testing::ElementsAre;
 
+/// A second one of a number would be a duplicate case, one that is left out a warning; neither
+/// compiles.
+constexpr bool IsKnown(Type type) {
+  switch (type) {
+    case Type::kAnnounce:
+    case Type::kAnnounced:
+    case Type::kDelete:
+    case Type::kDeleted:
+    case Type::kQuery:
+    case Type::kKeeperStatus:
+    case Type::kUpgrade:
+    case Type::kUpgraded:
+    case Type::kUpgradeKeeper:
+    case Type::kKeeperUpgraded:
+    case Type::kFailed:
+    case Type::kHello:
+    case Type::kWelcome:
+    case Type::kInstanceAdded:
+    case Type::kInstanceRemoved:
+    case Type::kSnapshotEnd:
+    case Type::kStoredNames:
+    case Type::kNamedSpawn:
+    case Type::kAddMember:
+    case Type::kMemberAdded:
+    case Type::kWatched:
+    case Type::kRequest:
+    case Type::kResponse:
+    case Type::kConnectionClosed:
+    case Type::kDeleteCall:
+    case Type::kDeleteDone:
+    case Type::kRecovering:
+    case Type::kSpawn:
+    case Type::kSpawned:
+    case Type::kAdopt:
+    case Type::kExit:
+    case Type::kExitAck:
+    case Type::kAdopted:
+    case Type::kPut:
+    case Type::kPutDone:
+    case Type::kTake:
+    case Type::kTaken:
+    case Type::kDrop:
+    case Type::kProtect:
+    case Type::kForget:
+    case Type::kInquire:
+    case Type::kInventory:
+    case Type::kRefuse:
+    case Type::kPing:
+    case Type::kPong:
+      return true;
+  }
+  return false;
+}
+
+TEST(Codec, TellsMessagesApart) {
+  EXPECT_TRUE(IsKnown(Type::kRecovering));
+  EXPECT_FALSE(IsKnown(Type{}));
+}
+
 TEST(Codec, KeepsEveryKindOfField) {
   Spawn sent;
   sent.tag = 0xffffffffffffffff;
