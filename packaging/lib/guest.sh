@@ -24,12 +24,12 @@ guest_containerd() {
 
 # As README.md has it: ./run install, a configuration, the units.
 guest_gantry() {
-  local root="$1" oci
+  local root="$1" handler
   DESTDIR="$root" cmake --install "$GANTRY_ROOT/build/release" --prefix /usr/local
   mkdir -p "$root/etc/gantry"
   cp "$GANTRY_ROOT/packaging/node/gantry.yaml" "$root/etc/gantry/"
-  for oci in crun runc; do
-    ln -s containerd-shim-gantry-v1 "$root/usr/local/bin/containerd-shim-gantry-$oci-v1"
+  for handler in {crun,runc}{,-plain}; do
+    ln -s containerd-shim-gantry-v1 "$root/usr/local/bin/containerd-shim-gantry-$handler-v1"
   done
   chroot "$root" systemctl enable containerd gantry
 }

@@ -43,6 +43,12 @@ TEST_F(KeeperUnit, GoesOnAfterASigtermWhileItHasContainers) {
   ASSERT_EQ(Systemctl({"kill", "--kill-whom=main", kKeeperUnit}).status, 0);
   EXPECT_EQ(Exec(id, {"true"}).status, 0);
   EXPECT_EQ(Keeper(), keeper);
+  End(id);
+  EXPECT_TRUE(e2e::WaitGone(keeper));
+  // By its socket, another one.
+  const std::string next = Id();
+  ASSERT_NO_FATAL_FAILURE(Start(next, {"sleep", "1000"}));
+  EXPECT_NE(Keeper(), keeper);
 }
 
 TEST_F(KeeperUnit, BecomesTheInstalledProgramByAReload) {

@@ -43,6 +43,17 @@ TEST_F(SystemdCgroup, IsAScopeWithTheContainerInIt) {
   EXPECT_TRUE(e2e::ListFolder(CgroupFolder(id)).empty());
 }
 
+// As dockerd asks for it, which sends no options.
+TEST_F(SystemdCgroup, IsAScopeByItsNameAlone) {
+  const std::string id = Id();
+  ASSERT_NO_FATAL_FAILURE(
+      Start(id, {"sleep", "1000"}, {"--runtime", "io.containerd.gantry-" + Oci() + "-plain.v1"}));
+  EXPECT_EQ(ActiveState(Scope(id)), "active");
+  EXPECT_THAT(CgroupOf(FindTask(id).pid), InScope(id));
+  EXPECT_THAT(e2e::FindNames("/sys/fs/cgroup", ":gantry:" + id), testing::IsEmpty());
+  EXPECT_EQ(Exec(id, {"sh", "-c", "exit 5"}).status, 5);
+}
+
 TEST_F(SystemdCgroup, IsMeasured) {
   const std::string id = Id();
   ASSERT_NO_FATAL_FAILURE(

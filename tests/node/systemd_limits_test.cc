@@ -59,5 +59,33 @@ TEST_P(SystemdPodLimits, AreTheNewOnesWhateverSystemdAppliesAgain) {
   ASSERT_NO_FATAL_FAILURE(ExpectTheNewOnes(id, folder));
 }
 
+TEST_P(SystemdPodLimits, WeighSharesAsTheContainersRuntimeDoes) {
+  const e2e::PodConfig config = Pod(Id("pod"));
+  const std::string pod = RunPod(config);
+  e2e::ContainerConfig container;
+  container.name = "one";
+  container.command = {"sleep", "1000"};
+  container.cpu_shares = 1024;
+  const auto id = cri().Run(pod, config, container);
+  ASSERT_TRUE(id) << id.error().message;
+  const std::string scope = "cri-containerd-" + *id + ".scope";
+  const auto weight = [&] {
+    return std::stoi(e2e::ReadText(SliceFolder(config.name) + "/" + scope + "/cpu.weight"));
+  };
+  const auto update = [&](int64_t shares) {
+    e2e::cri::LinuxContainerResources resources;
+    resources.set_cpu_shares(shares);
+    const Status updated = cri().Update(*id, resources);
+    EXPECT_TRUE(updated) << updated.error().message;
+    return weight();
+  };
+
+  const int first = weight();
+  EXPECT_EQ(update(1024), first);
+  EXPECT_GT(update(2048), first);
+  EXPECT_EQ(update(1024), first);
+  EXPECT_EQ(Property(scope, "CPUWeight"), std::to_string(first));
+}
+
 }  // namespace
 }  // namespace gantry::node

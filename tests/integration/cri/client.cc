@@ -154,6 +154,9 @@ Result<std::string> CriClient::Create(const std::string& pod, const PodConfig& p
     container.mutable_linux()->mutable_resources()->set_memory_limit_in_bytes(
         config.memory_limit_bytes);
   }
+  if (config.cpu_shares > 0) {
+    container.mutable_linux()->mutable_resources()->set_cpu_shares(config.cpu_shares);
+  }
   if (config.oom_score_adj != 0) {
     container.mutable_linux()->mutable_resources()->set_oom_score_adj(config.oom_score_adj);
   }

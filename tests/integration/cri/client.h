@@ -50,6 +50,7 @@ struct ContainerConfig {
   std::vector<std::string> command;
   /// 0 = none.
   int64_t memory_limit_bytes = 0;
+  int64_t cpu_shares = 0;
   int64_t oom_score_adj = 0;
   bool input = false;
   /// The input ends with the first client that was attached.
