@@ -18,6 +18,13 @@ BackendInfo GvisorBackend::Describe() {
   return info;
 }
 
+/// Mounts may have their container's id mappings; others are refused when it is made.
+Result<std::string> GvisorBackend::Features([[maybe_unused]] const FeaturesRequest& request) {
+  return R"({"ociVersionMin":"1.0.0","ociVersionMax":"1.2.0","linux":{)"
+         R"("namespaces":["cgroup","ipc","mount","network","pid","user","uts"],)"
+         R"("mountExtensions":{"idmap":{"enabled":true}}}})";
+}
+
 Status GvisorBackend::CheckOptions(const std::string& options_json) {
   GANTRY_TRY(const Options options, ParseOptions(options_json, options_, nullptr));
   Remember(options);

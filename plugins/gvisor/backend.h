@@ -32,6 +32,7 @@ class GvisorBackend : public SandboxBackend {
   /// Of the options of handlers that have been checked, else of the backend's own.
   BackendInfo Describe() override;
   Status CheckOptions(const std::string& options_json) override;
+  Result<std::string> Features(const FeaturesRequest& request) override;
   void Attach(SandboxContext& context, const std::vector<BackendHandler>& handlers) override;
   void Leave() override;
   std::vector<BackendCount> Counts() override;
