@@ -49,8 +49,8 @@ struct SpawnRequest {
   std::optional<int> oom_score_adj{};
 
   struct Limit {
-    int resource;
-    rlimit value;
+    int resource = 0;
+    rlimit value{};
     /// Where it may not be set, the nearest that may is; it never fails.
     bool as_far_as_allowed = false;
   };

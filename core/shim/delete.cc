@@ -124,6 +124,7 @@ void EndAll(const std::vector<link::Plan>& plans, Clock::time_point deadline) {
       },
       .failed = Say};
   std::vector<std::pair<const link::Plan*, keeper::Ending>> open;
+  open.reserve(plans.size());
   for (const link::Plan& plan : plans) {
     open.emplace_back(&plan, keeper::Ending(calls));
   }
