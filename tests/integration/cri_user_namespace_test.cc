@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <string_view>
 
 #include "core/os/idmap.h"
 #include "tests/integration/harness/cri_pod.h"
@@ -70,8 +71,11 @@ TEST_P(CriUserNamespace, MapsRoot) {
   EXPECT_EQ(Exec(id, {"sh", "-c", "echo seen > /dev/shm/note && echo made > /file"}).exit_code, 0)
       << "its root file system and shared memory are its own";
   EXPECT_EQ(Exec(second, {"cat", "/dev/shm/note"}).out, "seen\n");
-  EXPECT_EQ(Exec(id, {"sh", "-c", "echo '10.0.0.9 db' >> /etc/hosts"}).exit_code, 0)
-      << "the pod's files are";
+  // Before containerd 2.0 those that it makes are the host's root's.
+  if (!settings().release1() || std::string_view(GetParam()) == "shim") {
+    EXPECT_EQ(Exec(id, {"sh", "-c", "echo '10.0.0.9 db' >> /etc/hosts"}).exit_code, 0)
+        << "the pod's files are";
+  }
 }
 
 TEST_P(CriUserNamespace, MapsAVolume) {
