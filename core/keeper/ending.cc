@@ -23,7 +23,7 @@ bool Ending::GoOn(const link::Plan& plan) {
 }
 
 void Ending::GiveUp(const link::Plan& plan) {
-  if (running_ && !os::HasEnded(running_->pidfd.get())) {
+  if (running_ && plan.cleanup && !os::HasEnded(running_->pidfd.get())) {
     KillGroup(running_->pidfd);
     KillProcess(running_->pidfd);
     calls_.failed(
