@@ -2,7 +2,7 @@
 //
 // OOM kills below a cgroup (v2), as far as nobody has told them. The `oom_kill` of its
 // memory.events counts those of all cgroups below it, also of those that are gone. Each
-// watch of a cgroup right below claims what its own counter shows; what is left is of a
+// watch of a container's cgroup below claims what its own counter shows; what is left is of a
 // cgroup that was removed before its watch has seen it.
 // Source: Linux, Documentation/admin-guide/cgroup-v2.rst, memory.events.
 #pragma once
@@ -21,9 +21,9 @@ class OomKillsBelow {
  public:
   explicit OomKillsBelow(std::string dir) : path_(std::move(dir) + "/memory.events") {}
 
-  /// The one of all watches right below `dir`. All kills of before count as told, those of another
-  /// watch too that it has not looked at.
-  /// Null: `dir` does not count, as the root of the tree.
+  /// The one of all watches of containers below `dir`. All kills of before count as told, those of
+  /// another watch too that it has not looked at. Null: `dir` does not count, as the root of the
+  /// tree.
   static std::shared_ptr<OomKillsBelow> Of(const std::string& dir);
 
   /// So many more are told by the counter of a cgroup below.

@@ -126,6 +126,16 @@ Result<UniqueFd> RegisterV1(const std::string& dir) {
   return event;
 }
 
+// What is still there when the container's own are removed: with a scope of systemd's goes what
+// crun has made in it.
+std::string AboveContainer(const std::string& dir) {
+  std::string parent = dir.substr(0, dir.rfind('/'));
+  if (parent.ends_with(".scope")) {
+    parent.resize(parent.rfind('/'));
+  }
+  return parent;
+}
+
 }  // namespace
 
 OomWatch::OomWatch(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -140,7 +150,7 @@ Result<std::unique_ptr<OomWatch>> OomWatch::Open(const Cgroup& cgroup) {
     GANTRY_TRY(CgroupNotify events, CgroupNotify::Open(dir + "/memory.events"));
     GANTRY_TRY(const std::string text, events.Read());
     state->events = std::move(events);
-    state->parent = OomKillsBelow::Of(dir.substr(0, dir.rfind('/')));
+    state->parent = OomKillsBelow::Of(AboveContainer(dir));
     state->reported = Counter(ParseCgroupCounters(text), "oom_kill");
   } else {
     GANTRY_TRY(state->reported, ReadOomKills(cgroup));

@@ -71,7 +71,9 @@ void RunDelete(const OciCommand& command, SandboxContext& context, const Remains
 
 Clock::time_point EndOf(std::chrono::milliseconds limit) {
   const auto now = Clock::now();
-  return limit > Clock::time_point::max() - now ? Clock::time_point::max() : now + limit;
+  // In milliseconds: the longest limit has more nanoseconds than can be counted.
+  const auto most = std::chrono::floor<std::chrono::milliseconds>(Clock::time_point::max() - now);
+  return limit > most ? Clock::time_point::max() : now + limit;
 }
 
 /// How long to wait for what is killed now, in a call that is to end at `call_ends`.

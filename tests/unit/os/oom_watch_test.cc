@@ -66,6 +66,15 @@ TEST_F(OomWatchOfAGoneCgroup, ItsParentTellsOnce) {
   EXPECT_EQ(watched->reports, 1);
 }
 
+TEST_F(OomWatchOfAGoneCgroup, InAScopeWhatIsAboveTheScopeTells) {
+  Count("pod/c1.scope", 0);
+  const auto watched = Watch("c1.scope/container");
+  Count("pod", 6);
+  Remove("c1.scope");
+  EXPECT_TRUE(watched->watch->CheckAfterKill());
+  EXPECT_EQ(watched->reports, 1);
+}
+
 TEST_F(OomWatchOfAGoneCgroup, OfTwoEachHasItsOwn) {
   const auto one = Watch("c1");
   const auto other = Watch("c2");
