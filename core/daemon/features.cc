@@ -4,9 +4,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
-#include <string_view>
 #include <utility>
 
 #include <gantry/format.h>
@@ -16,6 +13,7 @@
 #include "core/link/run_dir.h"
 #include "core/oci/runtime_options.h"
 #include "core/os/fs.h"
+#include "core/os/standard_streams.h"
 #include "core/plugin/backends.h"
 #include "core/plugin/guard.h"
 #include "core/plugin/plugin_host.h"
@@ -36,40 +34,9 @@ std::string KeepDir(const std::string& run_dir, const std::string& backend) {
   return dir;
 }
 
-Result<std::string> ReadOptions() {
-  std::string text;
-  std::array<char, 16384> buffer{};
-  while (isatty(STDIN_FILENO) == 0 && text.size() <= kMaxOptionsBytes) {
-    const ssize_t got = read(STDIN_FILENO, buffer.data(), buffer.size());
-    if (got > 0) {
-      text.append(buffer.data(), static_cast<size_t>(got));
-    } else if (got == 0 || errno == EBADF) {
-      return text;
-    } else if (errno != EINTR) {
-      return FailErrno(errno, "read the options from stdin");
-    }
-  }
-  if (!text.empty()) {
-    return Fail(Code::kInvalidArgument, "read the options from stdin: more than {} bytes",
-                kMaxOptionsBytes);
-  }
-  return text;
-}
-
-Status Print(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(fd, text.data(), text.size());
-    if (written < 0 && errno != EINTR) {
-      return FailErrno(errno, "print the answer");
-    }
-    text.remove_prefix(written < 0 ? 0 : static_cast<size_t>(written));
-  }
-  return {};
-}
-
 Result<std::string> Answer(const CommandLine& line) {
   GANTRY_TRY(const config::Config config, config::Load(line.config));
-  GANTRY_TRY(std::string options, ReadOptions());
+  GANTRY_TRY(std::string options, os::ReadInput(kMaxOptionsBytes));
   return FindFeatures(config, line, {line.handler, line.options_type, std::move(options)});
 }
 
@@ -114,7 +81,8 @@ int PrintFeatures(const CommandLine& line) {
     return 1;
   }
   const Result<std::string> features = Answer(line);
-  const Status printed = Print(out.get(), (features ? *features : features.error().message) + "\n");
+  const Status printed =
+      os::Print(out.get(), (features ? *features : features.error().message) + "\n");
   return features && printed ? 0 : 1;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/link/paths.h"
+#include "core/os/standard_streams.h"
 #include "core/shim/answers.h"
 #include "core/shim/arguments.h"
 #include "core/shim/containerd_release.h"
@@ -21,26 +22,6 @@ namespace gantry::shim {
 namespace {
 
 constexpr size_t kMaxInputBytes = 16U << 20;
-
-/// stdin up to its end. A terminal is nobody who sends options.
-Result<std::string> ReadInput() {
-  std::string input;
-  std::vector<char> buffer(16384);
-  while (isatty(STDIN_FILENO) == 0) {
-    const ssize_t got = read(STDIN_FILENO, buffer.data(), buffer.size());
-    if (got > 0) {
-      input.append(buffer.data(), static_cast<size_t>(got));
-    } else if (got == 0 || errno == EBADF) {
-      break;
-    } else if (errno != EINTR) {
-      return FailErrno(errno, "read the options from stdin");
-    }
-    if (input.size() > kMaxInputBytes) {
-      return Fail(Code::kInvalidArgument, "read the options from stdin: more than 16 MiB");
-    }
-  }
-  return input;
-}
 
 std::string Environment(const char* name) {
   const char* const value = std::getenv(name);
@@ -65,7 +46,8 @@ Result<std::string> Run(const std::vector<std::string>& all) {
   }
   if (arguments.info) {
     // What came with it is of no use, or cut short: then nothing is promised.
-    return InfoAnswer(arguments.handler, AskFeatures(arguments.handler, ReadInput()));
+    return InfoAnswer(arguments.handler,
+                      AskFeatures(arguments.handler, os::ReadInput(kMaxInputBytes)));
   }
   Surroundings around;
   GANTRY_TRY(around.bundle, WorkingDirectory());
@@ -77,28 +59,18 @@ Result<std::string> Run(const std::vector<std::string>& all) {
   }
   // The program that runs, also where its file has been replaced.
   around.containerd_major = ContainerdMajor("/proc/" + std::to_string(getppid()) + "/exe");
-  GANTRY_TRY(around.input, ReadInput());
+  GANTRY_TRY(around.input, os::ReadInput(kMaxInputBytes));
   return Start(arguments, around);
-}
-
-Status Print(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(fd, text.data(), text.size());
-    if (written < 0 && errno != EINTR) {
-      return FailErrno(errno, "print the answer");
-    }
-    text.remove_prefix(written < 0 ? 0 : static_cast<size_t>(written));
-  }
-  return {};
 }
 
 int Main(int argc, char** argv) {
   const auto answer = Run({argv, argv + argc});
-  const Status printed = answer ? Print(STDOUT_FILENO, *answer) : std::unexpected(answer.error());
+  const Status printed =
+      answer ? os::Print(STDOUT_FILENO, *answer) : std::unexpected(answer.error());
   if (printed) {
     return EXIT_SUCCESS;
   }
-  IgnoreError(Print(STDERR_FILENO, "gantry: " + printed.error().message + "\n"),
+  IgnoreError(os::Print(STDERR_FILENO, "gantry: " + printed.error().message + "\n"),
               "there is no other place to say it");
   return EXIT_FAILURE;
 }
