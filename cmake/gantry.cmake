@@ -82,7 +82,7 @@ function(gantry_program name)
   endif()
 endfunction()
 
-set(GANTRY_PLUGIN_SDK gantry_options gantry_sdk)
+set(GANTRY_PLUGIN_SDK gantry_options gantry_toolkit gantry_sdk)
 set(GANTRY_PLUGIN_DIR ${CMAKE_INSTALL_LIBEXECDIR}/gantry/plugins)
 set(GANTRY_PLUGIN_MAP ${CMAKE_CURRENT_LIST_DIR}/gantry_plugin.map)
 include(${CMAKE_CURRENT_LIST_DIR}/gantry_add_plugin.cmake)

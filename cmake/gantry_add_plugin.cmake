@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # How a backend becomes a plugin: used by gantry's own and, installed, by those
-# of others (find_package(gantry)). GANTRY_PLUGIN_SDK names the target with the
-# headers and the code of the SDK, GANTRY_PLUGIN_MAP the version script and
+# of others (find_package(gantry)). GANTRY_PLUGIN_SDK names the targets with the
+# headers and the code of the SDK and the toolkit, GANTRY_PLUGIN_MAP the version script and
 # GANTRY_PLUGIN_DIR the folder below the prefix where the engine looks.
 
 # gantry_add_plugin(NAME SOURCES a.cc... [LINK target...]): the target gantry_NAME,

@@ -10,6 +10,9 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS core/include/gant
 file(STRINGS core/include/gantry/plugin.h line REGEX "kInterfaceVersion = [0-9]+;")
 string(REGEX MATCH "kInterfaceVersion = ([0-9]+)" line "${line}")
 set(GANTRY_INTERFACE_VERSION ${CMAKE_MATCH_1})
+# The toolkit's archives, each before those that it needs.
+get_property(GANTRY_TOOLKIT_TARGETS GLOBAL PROPERTY GANTRY_TOOLKIT)
+list(REVERSE GANTRY_TOOLKIT_TARGETS)
 configure_package_config_file(
   cmake/gantryConfig.cmake.in ${CMAKE_BINARY_DIR}/gantryConfig.cmake
   INSTALL_DESTINATION ${GANTRY_PACKAGE_DIR}
@@ -22,7 +25,7 @@ install(
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   COMPONENT dev
   FILES_MATCHING PATTERN "*.h")
-install(TARGETS gantry_sdk ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
+install(TARGETS gantry_sdk ${GANTRY_TOOLKIT_TARGETS} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
 install(
   FILES ${CMAKE_BINARY_DIR}/gantryConfig.cmake ${CMAKE_BINARY_DIR}/gantryConfigVersion.cmake
         cmake/gantry_add_plugin.cmake cmake/gantry_plugin.map

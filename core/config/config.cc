@@ -6,10 +6,10 @@
 
 #include <gantry/format.h>
 #include <gantry/ids.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/config/yaml.h"
 #include "core/oci/json.h"
-#include "core/os/fs.h"
 
 namespace gantry::config {
 namespace {
@@ -262,7 +262,7 @@ Result<Config> Parse(const std::string& text, std::string file) {
 }
 
 Result<Config> Load(const std::string& path) {
-  auto text = os::ReadFile(path, kMaxFileBytes);
+  auto text = ReadFile(path, kMaxFileBytes);
   if (text) {
     return Parse(*text, path);
   }

@@ -5,9 +5,9 @@
 #include <system_error>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/ctl/output.h"
-#include "core/os/fs.h"
 #include "core/plugin/backends.h"
 #include "core/plugin/plugin_host.h"
 
@@ -35,7 +35,7 @@ bool LooksLikePlugin(const std::string& path) {
   if (path.ends_with(kSuffix)) {
     return true;
   }
-  const auto bytes = os::ReadFile(path, kMostOfAnything);
+  const auto bytes = ReadFile(path, kMostOfAnything);
   return bytes && bytes->starts_with(
                       "\x7f"
                       "ELF");

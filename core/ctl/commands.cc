@@ -13,6 +13,7 @@
 #include <boost/program_options.hpp>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/config/config.h"
 #include "core/ctl/check.h"
@@ -231,7 +232,7 @@ Result<std::string> Delete(const Arguments& arguments) {
 }
 
 Result<std::string> Check(const Arguments& arguments) {
-  if (arguments.operands.empty() && !os::Exists(arguments.config)) {
+  if (arguments.operands.empty() && !Exists(arguments.config)) {
     return Format("{}: absent, so all is at its default\n", arguments.config);
   }
   const std::string file =
@@ -239,12 +240,12 @@ Result<std::string> Check(const Arguments& arguments) {
   if (LooksLikePlugin(file)) {
     GANTRY_TRY(const std::string self, os::ReadLink("/proc/self/exe"));
     config::Config config = config::Defaults();
-    if (os::Exists(arguments.config)) {
+    if (Exists(arguments.config)) {
       GANTRY_TRY(config, config::Load(arguments.config));
     }
     return CheckPlugin(self, file, arguments.name, config);
   }
-  if (!os::Exists(file)) {
+  if (!Exists(file)) {
     return Fail(Code::kNotFound, "check configuration '{}': no such file", file);
   }
   GANTRY_TRY(const config::Config config, config::Load(file));

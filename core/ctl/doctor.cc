@@ -8,10 +8,10 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/ctl/output.h"
 #include "core/os/cgroup.h"
-#include "core/os/fs.h"
 #include "core/plugin/backends.h"
 
 namespace gantry::ctl {
@@ -56,7 +56,7 @@ class Examination {
   }
 
   void Kernel() {
-    const auto text = os::ReadFile(File("/proc/sys/kernel/osrelease"), kSmallFile);
+    const auto text = ReadFile(File("/proc/sys/kernel/osrelease"), kSmallFile);
     const std::string release = text ? text->substr(0, text->find('\n')) : "";
     int major = 0;
     int minor = 0;
@@ -97,8 +97,7 @@ class Examination {
       }
     }
     if (!hierarchy.unified().mount_dir.empty()) {
-      const auto text =
-          os::ReadFile(hierarchy.unified().mount_dir + "/cgroup.controllers", kSmallFile);
+      const auto text = ReadFile(hierarchy.unified().mount_dir + "/cgroup.controllers", kSmallFile);
       std::istringstream words(text ? *text : "");
       for (std::string word; words >> word;) {
         names.insert(word);
@@ -116,7 +115,7 @@ class Examination {
     const std::string shim = node_.Find("containerd-shim-gantry-v1");
     Add("gantry", !shim.empty(), "containerd-shim-gantry-v1", shim,
         "not in PATH; containerd looks for it in its own PATH");
-    Add("gantry", os::Exists(node_.run_dir), node_.run_dir, "",
+    Add("gantry", Exists(node_.run_dir), node_.run_dir, "",
         "made by the first container or by the service", "optional");
   }
 
@@ -128,7 +127,7 @@ class Examination {
         found.empty() ? "apt install containerd, or https://containerd.io/downloads"
                       : "too old: " + found);
     const std::string socket = "/run/containerd/containerd.sock";
-    Add("containerd", os::Exists(File(socket)), socket, "",
+    Add("containerd", Exists(File(socket)), socket, "",
         "systemctl start containerd, if this node's containerd has this socket", "optional");
   }
 

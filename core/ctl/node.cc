@@ -2,13 +2,12 @@
 #include "core/ctl/node.h"
 
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <sstream>
 #include <string_view>
-#include <system_error>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/ctl/run_tool.h"
 #include "core/link/paths.h"
@@ -16,14 +15,6 @@
 #include "core/plugin/backends.h"
 
 namespace gantry::ctl {
-
-bool IsExecutable(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  constexpr auto kAnyExec = fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec;
-  return fs::is_regular_file(status) && (status.permissions() & kAnyExec) != fs::perms::none;
-}
 
 Node Node::Here(const config::Config& config) {
   Node node;

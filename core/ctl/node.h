@@ -35,7 +35,4 @@ struct Node {
   std::string Find(const std::string& program) const;
 };
 
-/// A regular file that somebody may execute.
-bool IsExecutable(const std::string& path);
-
 }  // namespace gantry::ctl

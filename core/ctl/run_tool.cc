@@ -5,6 +5,9 @@
 
 #include <csignal>
 
+#include <gantry/host_process.h>
+#include <gantry/toolkit/process/pidfd.h>
+
 #include "core/os/memfd.h"
 #include "core/os/poll.h"
 #include "core/os/process.h"
@@ -30,16 +33,16 @@ Result<std::string> FirstLineOf(const std::vector<std::string>& argv,
   GANTRY_TRY(const os::SpawnResult child, os::SpawnProcess(request, limit));
   GANTRY_TRY(const uint32_t ended, os::Poll(child.pidfd.get(), EPOLLIN, limit));
   if (ended == 0) {
-    IgnoreError(os::SendSignal(child.pidfd.get(), SIGKILL), "it may end this very moment");
+    IgnoreError(SendSignal(child.pidfd.get(), SIGKILL), "it may end this very moment");
     IgnoreError(os::Poll(child.pidfd.get(), EPOLLIN, limit), "a kill takes effect by itself");
   }
   GANTRY_TRY(const auto reaped, os::ReapNext());
   if (ended == 0) {
     return Fail(Code::kDeadlineExceeded, "run '{}': killed, it took too long", argv[0]);
   }
-  if (!reaped || os::ExitCode(reaped->wait_status) != 0) {
+  if (!reaped || WaitStatus{reaped->wait_status}.code() != 0) {
     return Fail(Code::kFailedPrecondition, "run '{}': it failed with status {}", argv[0],
-                reaped ? os::ExitCode(reaped->wait_status) : 255);
+                reaped ? WaitStatus{reaped->wait_status}.code() : 255);
   }
   GANTRY_TRY(std::string text, os::ReadAt(output.get(), 0, kLongestLine));
   return text.substr(0, text.find('\n'));

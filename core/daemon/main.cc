@@ -15,7 +15,6 @@
 #include "core/log/log.h"
 #include "core/log/rotation.h"
 #include "core/os/cgroup.h"
-#include "core/os/fs.h"
 #include "core/os/memory.h"
 #include "core/os/process.h"
 #include "core/plugin/plugin_host.h"

@@ -5,14 +5,14 @@
 #include <csignal>
 #include <utility>
 
+#include <gantry/toolkit/process/pidfd.h>
+
 namespace gantry::engine {
 namespace {
 
 /// One that has ended is there until the keeper has collected it. One that was no child of the
 /// keeper's may have gone unseen: then the keeper has to be asked.
-bool MayBeThere(const os::ProcessId& process) {
-  return kill(process.pid, 0) == 0 || errno != ESRCH;
-}
+bool MayBeThere(const ProcessId& process) { return kill(process.pid, 0) == 0 || errno != ESRCH; }
 
 }  // namespace
 
@@ -21,10 +21,10 @@ Status WatchedProcess::Signal(int signal) {
     return Fail(Code::kNotFound, "signal process {}: process already finished", id_.pid);
   }
   if (!pidfd_) {
-    GANTRY_TRY(const UniqueFd now, spares_->Run([this] { return os::OpenPidfd(id_); }));
-    return os::SendSignal(now.get(), signal);
+    GANTRY_TRY(const UniqueFd now, spares_->Run([this] { return OpenPidfd(id_); }));
+    return SendSignal(now.get(), signal);
   }
-  return os::SendSignal(pidfd_.get(), signal);
+  return SendSignal(pidfd_.get(), signal);
 }
 
 std::optional<WaitStatus> WatchedProcess::Ended() const {
@@ -64,7 +64,7 @@ void WatchedProcess::End(WaitStatus status) {
   }
 }
 
-WatchedProcessPtr HostProcesses::Enter(os::ProcessId id, UniqueFd pidfd) {
+WatchedProcessPtr HostProcesses::Enter(ProcessId id, UniqueFd pidfd) {
   WatchedProcessPtr process = FindHeld(id);
   if (!process) {
     process =
@@ -86,7 +86,7 @@ WatchedProcessPtr HostProcesses::Enter(os::ProcessId id, UniqueFd pidfd) {
   return process;
 }
 
-WatchedProcessPtr HostProcesses::FindHeld(const os::ProcessId& process) const {
+WatchedProcessPtr HostProcesses::FindHeld(const ProcessId& process) const {
   const std::lock_guard lock(mutex_);
   const auto found = processes_.find(process);
   return found == processes_.end() ? nullptr : found->second.lock();
@@ -102,7 +102,7 @@ os::Task<Result<WatchedProcessPtr>> HostProcesses::Spawn(SpawnRequest request, s
 }
 
 os::Task<Result<WatchedProcessPtr>> HostProcesses::Adopt(HostPid pid, uint64_t start_time) {
-  const os::ProcessId wanted{pid.value, start_time};
+  const ProcessId wanted{pid.value, start_time};
   if (WatchedProcessPtr held = FindHeld(wanted)) {
     co_return held;
   }
@@ -118,14 +118,14 @@ WatchedProcessPtr HostProcesses::FindSpawned(std::string_view name) {
   if (found == named_.end()) {
     return nullptr;
   }
-  const os::ProcessId id = found->second;
+  const ProcessId id = found->second;
   named_.erase(found);
-  Result<UniqueFd> pidfd = os::OpenPidfd(id);
+  Result<UniqueFd> pidfd = OpenPidfd(id);
   return Enter(id, pidfd ? std::move(*pidfd) : UniqueFd());
 }
 
-std::vector<os::ProcessId> HostProcesses::SpawnedBelow(std::string_view prefix) const {
-  std::vector<os::ProcessId> found;
+std::vector<ProcessId> HostProcesses::SpawnedBelow(std::string_view prefix) const {
+  std::vector<ProcessId> found;
   for (const auto& [id, name] : names_) {
     if (name.starts_with(prefix)) {
       found.push_back(id);
@@ -134,13 +134,13 @@ std::vector<os::ProcessId> HostProcesses::SpawnedBelow(std::string_view prefix) 
   return found;
 }
 
-void HostProcesses::ReleaseUnheld(const os::ProcessId& process) {
+void HostProcesses::ReleaseUnheld(const ProcessId& process) {
   if (!FindHeld(process)) {
     Release(process);
   }
 }
 
-void HostProcesses::Release(const os::ProcessId& process) {
+void HostProcesses::Release(const ProcessId& process) {
   {
     const std::lock_guard lock(mutex_);
     processes_.erase(process);
@@ -156,11 +156,11 @@ void HostProcesses::Release(const os::ProcessId& process) {
 
 void HostProcesses::ReleaseUnclaimed() {
   while (!unclaimed_.empty()) {
-    Release(os::ProcessId(*unclaimed_.begin()));
+    Release(ProcessId(*unclaimed_.begin()));
   }
 }
 
-bool HostProcesses::IsUnacknowledged(const os::ProcessId& process) const {
+bool HostProcesses::IsUnacknowledged(const ProcessId& process) const {
   if (ends_.contains(process)) {
     return true;
   }
@@ -169,7 +169,7 @@ bool HostProcesses::IsUnacknowledged(const os::ProcessId& process) const {
 }
 
 void HostProcesses::OnExit(const link::Exit& exit) {
-  const os::ProcessId id{exit.pid, exit.start_time};
+  const ProcessId id{exit.pid, exit.start_time};
   const WaitStatus status{exit.wait_status, exit.exited_at_ns};
   if (const auto process = FindHeld(id)) {
     process->End(status);
@@ -190,11 +190,11 @@ void HostProcesses::OnSnapshotEnd() {
     unclaimed_.insert(id);
   }
   unclaimed_.insert(watched_.begin(), watched_.end());
-  std::erase_if(unclaimed_, [this](const os::ProcessId& id) { return names_.contains(id); });
+  std::erase_if(unclaimed_, [this](const ProcessId& id) { return names_.contains(id); });
 }
 
 void HostProcesses::OnNamedSpawn(const link::NamedSpawn& spawn) {
-  const os::ProcessId id{spawn.pid, spawn.start_time};
+  const ProcessId id{spawn.pid, spawn.start_time};
   named_[spawn.name] = id;
   names_[id] = spawn.name;
 }

@@ -22,6 +22,7 @@
 #include <gantry/error.h>
 #include <gantry/host_process.h>
 #include <gantry/process.h>
+#include <gantry/toolkit/process/process_id.h>
 #include <gantry/unique_fd.h>
 
 #include "core/engine/keeper_link.h"
@@ -38,14 +39,14 @@ class HostProcesses;
 /// record. Thread: any, but for what says loop.
 class WatchedProcess final : public HostProcess {
  public:
-  WatchedProcess(os::ProcessId id, UniqueFd pidfd, std::shared_ptr<os::SpareFds> spares)
+  WatchedProcess(ProcessId id, UniqueFd pidfd, std::shared_ptr<os::SpareFds> spares)
       : id_(id), pidfd_(std::move(pidfd)), spares_(std::move(spares)) {}
 
   HostPid pid() const override { return HostPid{id_.pid}; }
 
   uint64_t start_time() const override { return id_.start_time; }
 
-  const os::ProcessId& id() const { return id_; }
+  const ProcessId& id() const { return id_; }
 
   Status Signal(int signal) override;
   std::optional<WaitStatus> Ended() const override;
@@ -66,7 +67,7 @@ class WatchedProcess final : public HostProcess {
   friend class HostProcesses;
   void End(WaitStatus status);
 
-  const os::ProcessId id_;
+  const ProcessId id_;
   /// Of an adopted one: none, who signals it opens one.
   const UniqueFd pidfd_;
   const std::shared_ptr<os::SpareFds> spares_;
@@ -90,28 +91,28 @@ class HostProcesses {
   /// With `start_time` 0: the newest process of that pid.
   os::Task<Result<WatchedProcessPtr>> Adopt(HostPid pid, uint64_t start_time);
   /// Null where nobody holds it: then it has to be adopted. Thread: any.
-  WatchedProcessPtr FindHeld(const os::ProcessId& process) const;
+  WatchedProcessPtr FindHeld(const ProcessId& process) const;
   /// Null where no engine before this one spawned it or its end was seen.
   WatchedProcessPtr FindSpawned(std::string_view name);
   /// What this engine and those before it spawned under names that begin with
   /// `prefix` and nobody has released.
-  std::vector<os::ProcessId> SpawnedBelow(std::string_view prefix) const;
+  std::vector<ProcessId> SpawnedBelow(std::string_view prefix) const;
 
   /// All of these, with their names.
-  const std::map<os::ProcessId, std::string>& Spawned() const { return names_; }
+  const std::map<ProcessId, std::string>& Spawned() const { return names_; }
 
   /// The end of `process` is written down, or matters no more.
-  void Release(const os::ProcessId& process);
+  void Release(const ProcessId& process);
 
   /// Somebody here sees to that end, though he asks for no process.
-  void Claim(const os::ProcessId& process) { unclaimed_.erase(process); }
+  void Claim(const ProcessId& process) { unclaimed_.erase(process); }
 
   /// All that engines before this one left has been taken up: what they had without a name,
   /// and nobody has asked for, matters no more.
   void ReleaseUnclaimed();
 
   /// Its end is known to the keeper and has not been acknowledged.
-  bool IsUnacknowledged(const os::ProcessId& process) const;
+  bool IsUnacknowledged(const ProcessId& process) const;
 
   /// From the keeper.
   void OnExit(const link::Exit& exit);
@@ -123,26 +124,26 @@ class HostProcesses {
 
  private:
   /// The last holder of a process that no task is bound to has let go.
-  void ReleaseUnheld(const os::ProcessId& process);
-  WatchedProcessPtr Enter(os::ProcessId id, UniqueFd pidfd);
+  void ReleaseUnheld(const ProcessId& process);
+  WatchedProcessPtr Enter(ProcessId id, UniqueFd pidfd);
 
   os::Loop& loop_;
   KeeperLink& link_;
   const std::shared_ptr<os::SpareFds> spares_ = std::make_shared<os::SpareFds>();
   /// Guards `processes_`, which workers look into. What changes it is on the loop.
   mutable std::mutex mutex_;
-  std::map<os::ProcessId, std::weak_ptr<WatchedProcess>> processes_;
+  std::map<ProcessId, std::weak_ptr<WatchedProcess>> processes_;
   /// Ends of processes that nobody here has asked for yet: those of an engine
   /// before this one, and of orphans that are about to be adopted.
-  std::map<os::ProcessId, WaitStatus> ends_;
+  std::map<ProcessId, WaitStatus> ends_;
   /// What the keeper watches since an engine before this one, and nobody here has asked for.
-  std::set<os::ProcessId> watched_;
+  std::set<ProcessId> watched_;
   /// Of both, those that were there before this engine and have no name.
-  std::set<os::ProcessId> unclaimed_;
+  std::set<ProcessId> unclaimed_;
   /// What `FindSpawned` has not found yet.
-  std::map<std::string, os::ProcessId, std::less<>> named_;
+  std::map<std::string, ProcessId, std::less<>> named_;
   /// Names of all that have one.
-  std::map<os::ProcessId, std::string> names_;
+  std::map<ProcessId, std::string> names_;
 };
 
 }  // namespace gantry::engine

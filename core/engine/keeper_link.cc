@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/process/process_id.h>
 
 #include "core/log/log.h"
 
@@ -177,7 +178,7 @@ os::Task<Result<uint64_t>> KeeperLink::Adopt(HostPid pid, uint64_t start_time) {
   co_return adopted.start_time;
 }
 
-void KeeperLink::AckExit(const os::ProcessId& process) {
+void KeeperLink::AckExit(const ProcessId& process) {
   link::ExitAck ack;
   ack.pid = process.pid;
   ack.start_time = process.start_time;

@@ -15,6 +15,7 @@
 
 #include <gantry/error.h>
 #include <gantry/host_process.h>
+#include <gantry/toolkit/process/process_id.h>
 #include <gantry/unique_fd.h>
 
 #include "core/link/channel.h"
@@ -56,7 +57,7 @@ class KeeperObserver {
 };
 
 struct SpawnedProcess {
-  os::ProcessId id;
+  ProcessId id;
   UniqueFd pidfd;
 };
 
@@ -89,7 +90,7 @@ class KeeperLink {
   /// Errors: kNotFound.
   os::Task<Result<uint64_t>> Adopt(HostPid pid, uint64_t start_time);
   /// The end of a process is on record elsewhere, or matters no more.
-  void AckExit(const os::ProcessId& process);
+  void AckExit(const ProcessId& process);
 
   /// Errors: kResourceExhausted: the store is full.
   os::Task<Status> Put(std::string name, UniqueFd fd);

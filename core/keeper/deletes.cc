@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <gantry/host_process.h>
+
 #include "core/keeper/last_resort.h"
 #include "core/keeper/note.h"
 #include "core/os/process.h"
@@ -195,7 +197,7 @@ link::Deleted Deletes::Outcome(const Instance& instance) const {
   if (const auto& init = instance.plan.init) {
     answer.pid = static_cast<uint32_t>(init->pid);
     if (const auto exit = exits_.Find({init->pid, init->start_time})) {
-      answer.status = os::ExitCode(exit->wait_status);
+      answer.status = WaitStatus{exit->wait_status}.code();
       answer.exited_at_ns = exit->exited_at_ns;
     }
   }

@@ -8,11 +8,11 @@
 #include <cerrno>
 #include <utility>
 
-#include <gantry/pidfd.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 #include "core/keeper/last_resort.h"
 #include "core/link/run_dir.h"
-#include "core/os/fs.h"
 #include "core/os/process.h"
 
 namespace gantry::keeper {
@@ -23,7 +23,7 @@ bool Ending::GoOn(const link::Plan& plan) {
 }
 
 void Ending::GiveUp(const link::Plan& plan) {
-  if (running_ && plan.cleanup && !os::HasEnded(running_->pidfd.get())) {
+  if (running_ && plan.cleanup && !HasEnded(running_->pidfd.get())) {
     KillGroup(running_->pidfd);
     KillProcess(running_->pidfd);
     calls_.failed(
@@ -57,14 +57,14 @@ bool Ending::Cleanup(const link::Command& command) {
     }
     running_ = std::move(*started);
   }
-  return running_ && !os::HasEnded(running_->pidfd.get());
+  return running_ && !HasEnded(running_->pidfd.get());
 }
 
 os::SpawnRequest RequestOf(const link::Command& command) {
   os::SpawnRequest request;
   request.argv = command.argv;
   request.env = command.env;
-  request.cwd = os::Exists(command.cwd) ? command.cwd : "/";
+  request.cwd = Exists(command.cwd) ? command.cwd : "/";
   request.new_session = true;
   return request;
 }

@@ -11,14 +11,15 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 #include "core/keeper/note.h"
-#include "core/os/fs.h"
 
 namespace gantry::keeper {
 namespace {
 
-os::ProcessId IdOf(const link::Exit& exit) { return {exit.pid, exit.start_time}; }
+ProcessId IdOf(const link::Exit& exit) { return {exit.pid, exit.start_time}; }
 
 link::Exit RecordOf(const os::ReapedProcess& reaped) {
   constexpr int64_t kMicros = 1'000'000;
@@ -33,25 +34,11 @@ link::Exit RecordOf(const os::ReapedProcess& reaped) {
   return exit;
 }
 
-/// 0: it is not there, or not told.
-pid_t ParentOf(pid_t pid) {
-  constexpr size_t kMaxStatBytes = 4096;
-  const auto stat = os::ReadFile(Format("/proc/{}/stat", pid), kMaxStatBytes);
-  // Behind the name, which may have anything in it: " S PPID ".
-  const size_t name = stat ? stat->rfind(") ") : std::string::npos;
-  const size_t state = name == std::string::npos ? name : stat->find(' ', name + 2);
-  pid_t parent = 0;
-  if (state != std::string::npos) {
-    std::from_chars(stat->data() + state + 1, stat->data() + stat->size(), parent);
-  }
-  return parent;
-}
-
 /// A child of this process, or one that will be when those between have ended.
 bool IsDescendant(pid_t pid) {
   constexpr int kMostBetween = 64;
   for (int i = 0; i < kMostBetween && pid > 1; ++i) {
-    pid = ParentOf(pid);
+    pid = ParentOf({pid}).value_or(HostPid()).value;
     if (pid == getpid()) {
       return true;
     }
@@ -74,20 +61,20 @@ void Exits::Keep(const link::Exit& exit) {
   on_exit_(exit);
 }
 
-void Exits::Watch(os::ProcessId process, const std::string& name) {
+void Exits::Watch(ProcessId process, const std::string& name) {
   watched_.insert(process);
   if (!name.empty()) {
     names_[process] = name;
   }
 }
 
-Result<os::ProcessId> Exits::NewestOf(pid_t pid) const {
+Result<ProcessId> Exits::NewestOf(pid_t pid) const {
   // One that is none of ours has the pid of one that was.
-  if (const auto alive = os::Identify(pid); alive && IsDescendant(pid)) {
+  if (const auto alive = Identify({pid}); alive && IsDescendant(pid)) {
     return *alive;
   }
   // Pids are used again: either list may have the newer one.
-  os::ProcessId newest;
+  ProcessId newest;
   const auto kept = order_of_.upper_bound({pid, UINT64_MAX});
   if (kept != order_of_.begin() && std::prev(kept)->first.pid == pid) {
     newest = std::prev(kept)->first;
@@ -103,7 +90,7 @@ Result<os::ProcessId> Exits::NewestOf(pid_t pid) const {
   return newest;
 }
 
-Result<os::ProcessId> Exits::Adopt(os::ProcessId process) {
+Result<ProcessId> Exits::Adopt(ProcessId process) {
   if (process.start_time == 0) {
     GANTRY_TRY(process, NewestOf(process.pid));
   }
@@ -116,7 +103,7 @@ Result<os::ProcessId> Exits::Adopt(os::ProcessId process) {
     Keep(exit);
     return process;
   }
-  const auto start = os::StartTime(process.pid);
+  const auto start = StartTimeOf({process.pid});
   if (!start || *start != process.start_time) {
     return Fail(Code::kNotFound, "adopt process {}: it is gone", process.pid);
   }
@@ -124,7 +111,7 @@ Result<os::ProcessId> Exits::Adopt(os::ProcessId process) {
   return process;
 }
 
-void Exits::Acknowledge(os::ProcessId process) {
+void Exits::Acknowledge(ProcessId process) {
   watched_.erase(process);
   names_.erase(process);
   const auto found = order_of_.find(process);
@@ -134,7 +121,7 @@ void Exits::Acknowledge(os::ProcessId process) {
   }
 }
 
-void Exits::RecordFailedSpawn(os::ProcessId process) {
+void Exits::RecordFailedSpawn(ProcessId process) {
   constexpr int kNotExecuted = 127 << 8;
   if (watched_.erase(process) > 0) {
     Keep(link::Exit{process.pid, process.start_time, kNotExecuted, NowNs(), 0, 0, 0});
@@ -147,8 +134,7 @@ std::optional<Exits::Ended> Exits::ReapChild() {
   siginfo_t info{};
   // Looked at before it is collected: where it was goes with that.
   if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
-    ended.cgroups =
-        os::ReadFile(Format("/proc/{}/cgroup", info.si_pid), kMaxCgroupBytes).value_or("");
+    ended.cgroups = ReadFile(Format("/proc/{}/cgroup", info.si_pid), kMaxCgroupBytes).value_or("");
   }
   const auto reaped = os::ReapNext();
   if (!reaped) {
@@ -209,7 +195,7 @@ void Exits::DropOrphan(uint64_t order) {
   }
 }
 
-std::optional<link::Exit> Exits::Find(os::ProcessId process) const {
+std::optional<link::Exit> Exits::Find(ProcessId process) const {
   const auto order = order_of_.find(process);
   if (order != order_of_.end()) {
     return kept_.at(order->second);
@@ -251,7 +237,7 @@ void Exits::Restore(const state::Exits& state) {
 std::vector<link::ProcessRef> Exits::Watched() const {
   std::vector<link::ProcessRef> all;
   all.reserve(watched_.size());
-  for (const os::ProcessId& process : watched_) {
+  for (const ProcessId& process : watched_) {
     all.push_back({process.pid, process.start_time});
   }
   return all;

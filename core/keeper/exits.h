@@ -22,6 +22,8 @@
 #include <string>
 #include <vector>
 
+#include <gantry/toolkit/process/process_id.h>
+
 #include "core/keeper/state.h"
 #include "core/link/messages.h"
 #include "core/os/process.h"
@@ -54,29 +56,29 @@ class Exits {
         source_(std::move(source)) {}
 
   /// The exit of this child matters. `name` (may be empty) is kept as long as its record.
-  void Watch(os::ProcessId process, const std::string& name);
+  void Watch(ProcessId process, const std::string& name);
 
   /// As `Watch`, for a process that may have ended already. Start time 0: the
   /// newest of that pid that this process is or was above. Errors: kNotFound where it is gone
   /// and was not collected here.
-  Result<os::ProcessId> Adopt(os::ProcessId process);
+  Result<ProcessId> Adopt(ProcessId process);
   /// Forgets a record, or that the process is watched.
-  void Acknowledge(os::ProcessId process);
+  void Acknowledge(ProcessId process);
   /// A watched child did not reach its program, and was collected elsewhere: its record
   /// says 127, as a shell would.
-  void RecordFailedSpawn(os::ProcessId process);
+  void RecordFailedSpawn(ProcessId process);
   /// Collects children that have ended, `kPerTurn` at most. True: there may be more.
   bool ReapSome();
 
   /// The record of a process, be it watched or not.
-  std::optional<link::Exit> Find(os::ProcessId process) const;
+  std::optional<link::Exit> Find(ProcessId process) const;
   /// The kept records, oldest first.
   std::vector<link::Exit> Kept() const;
 
   /// Those whose exits are waited for.
   std::vector<link::ProcessRef> Watched() const;
 
-  const std::map<os::ProcessId, std::string>& names() const { return names_; }
+  const std::map<ProcessId, std::string>& names() const { return names_; }
 
   state::Exits Save() const;
   /// Only into an empty one. Tells nobody: the engine was told.
@@ -96,19 +98,19 @@ class Exits {
   void AddOrphan(const link::Exit& exit, std::string cgroups);
   void DropOrphan(uint64_t order);
   void Keep(const link::Exit& exit);
-  Result<os::ProcessId> NewestOf(pid_t pid) const;
+  Result<ProcessId> NewestOf(pid_t pid) const;
 
   std::function<void(const link::Exit&)> on_exit_;
   std::function<void(const link::Exit&)> on_reaped_;
   Source source_;
-  std::set<os::ProcessId> watched_;
-  std::map<os::ProcessId, std::string> names_;
-  std::map<os::ProcessId, uint64_t> order_of_;
+  std::set<ProcessId> watched_;
+  std::map<ProcessId, std::string> names_;
+  std::map<ProcessId, uint64_t> order_of_;
   std::map<uint64_t, link::Exit> kept_;
   uint64_t next_order_ = 1;
   /// By age, and where each one is.
   std::map<uint64_t, Orphan> orphans_;
-  std::map<os::ProcessId, uint64_t> orphan_order_;
+  std::map<ProcessId, uint64_t> orphan_order_;
   std::map<std::string, std::set<uint64_t>> orphans_of_;
 };
 

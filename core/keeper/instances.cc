@@ -7,6 +7,7 @@
 
 #include <gantry/fingerprint.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/process/process_id.h>
 
 #include "core/keeper/note.h"
 
@@ -76,7 +77,7 @@ void Instances::LeaveInit(const Instance& instance) {
   }
 }
 
-std::vector<Instance*> Instances::OfInit(os::ProcessId init) {
+std::vector<Instance*> Instances::OfInit(ProcessId init) {
   std::vector<Instance*> found;
   if (const auto of = of_init_.find(init); of != of_init_.end()) {
     for (const uint64_t number : of->second) {

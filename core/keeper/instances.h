@@ -14,6 +14,8 @@
 #include <tuple>
 #include <vector>
 
+#include <gantry/toolkit/process/process_id.h>
+
 #include "core/keeper/state.h"
 #include "core/link/messages.h"
 #include "core/os/loop.h"
@@ -45,7 +47,7 @@ class Instances {
   /// How it is ended without an engine.
   void SetPlan(Instance& instance, link::Plan plan);
   /// Those whose plan names this init.
-  std::vector<Instance*> OfInit(os::ProcessId init);
+  std::vector<Instance*> OfInit(ProcessId init);
   /// Errors: none; an unknown number is ignored.
   void Remove(uint64_t number);
 
@@ -86,7 +88,7 @@ class Instances {
   std::map<Key, uint64_t> numbers_;
   std::map<std::string, std::set<uint64_t>> at_;
   /// By the init of their plan.
-  std::map<os::ProcessId, std::set<uint64_t>> of_init_;
+  std::map<ProcessId, std::set<uint64_t>> of_init_;
 };
 
 /// 32 hexadecimal digits for a socket that serves `group` of one namespace of one containerd.

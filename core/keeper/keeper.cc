@@ -9,6 +9,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <gantry/host_process.h>
+#include <gantry/toolkit/files/files.h>
+
 #include "core/keeper/note.h"
 #include "core/os/fs.h"
 
@@ -81,7 +84,7 @@ Status Keeper::Start() {
   }
   // Sockets of a keeper before this one: nobody answers there any more.
   const std::string sockets = options_.run_dir + "/" + kInstanceSockets;
-  GANTRY_CHECK_OK(os::RemoveTree(sockets));
+  GANTRY_CHECK_OK(RemoveTree(sockets));
   GANTRY_CHECK_OK(os::MakeDirs(sockets, 0700));
   GANTRY_CHECK_OK(front_door_.Listen({options_.run_dir + "/" + kOperatorSocket, "", ""}));
   service_manager_.Ready();
@@ -164,8 +167,8 @@ void Keeper::OnReaped(const link::Exit& exit) {
   supervisor_.OnExit(exit);
   reexec_.OnExit(exit);
   for (Instance* const instance : instances_.OfInit({exit.pid, exit.start_time})) {
-    instance->ended = link::Deleted{static_cast<uint32_t>(exit.pid), os::ExitCode(exit.wait_status),
-                                    exit.exited_at_ns, true};
+    instance->ended = link::Deleted{static_cast<uint32_t>(exit.pid),
+                                    WaitStatus{exit.wait_status}.code(), exit.exited_at_ns, true};
   }
 }
 
@@ -179,7 +182,7 @@ void Keeper::NoteEnd(Instance& instance) {
   instance.ended.reset();
   if (const auto exit = exits_.Find({init->pid, init->start_time})) {
     instance.ended = link::Deleted{static_cast<uint32_t>(exit->pid),
-                                   os::ExitCode(exit->wait_status), exit->exited_at_ns, true};
+                                   WaitStatus{exit->wait_status}.code(), exit->exited_at_ns, true};
   }
 }
 

@@ -5,9 +5,11 @@
 
 #include <utility>
 
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
+
 #include "core/keeper/keeper.h"
 #include "core/keeper/note.h"
-#include "core/os/fs.h"
 #include "core/os/process.h"
 
 namespace gantry::keeper {
@@ -21,16 +23,15 @@ bool HasLivingInit(const Instance& instance) {
   if (!init) {
     return false;
   }
-  const auto pidfd = os::OpenPidfd({init->pid, init->start_time});
-  return pidfd && !os::HasEnded(pidfd->get());
+  const auto pidfd = OpenPidfd({init->pid, init->start_time});
+  return pidfd && !HasEnded(pidfd->get());
 }
 
 /// containerd keeps a bundle as long as it knows the instance. Where the folder of
 /// all bundles is gone too, something else is wrong.
 bool IsGone(const std::string& bundle) {
   const size_t name = bundle.rfind('/');
-  return name != std::string::npos && name > 0 && !os::Exists(bundle) &&
-         os::Exists(bundle.substr(0, name));
+  return name != std::string::npos && name > 0 && !Exists(bundle) && Exists(bundle.substr(0, name));
 }
 
 }  // namespace

@@ -14,10 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include <gantry/tree_walk.h>
-
-#include "core/os/fs.h"
-#include "core/os/process.h"
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/files/tree_walk.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 namespace gantry::keeper {
 namespace {
@@ -26,24 +25,24 @@ constexpr size_t kMaxProcsBytes = 1U << 20;
 
 /// False: it had ended.
 bool KillOpened(int pidfd) {
-  if (os::HasEnded(pidfd)) {
+  if (HasEnded(pidfd)) {
     return false;
   }
-  IgnoreError(os::SendSignal(pidfd, SIGKILL), "it ended just now");
+  IgnoreError(SendSignal(pidfd, SIGKILL), "it ended just now");
   return true;
 }
 
-bool KillProcess(os::ProcessId process) {
+bool KillProcess(ProcessId process) {
   if (process.pid <= 1 || process.start_time == 0 || process.pid == getpid()) {
     return false;
   }
-  const auto pidfd = os::OpenPidfd(process);
+  const auto pidfd = OpenPidfd(process);
   return pidfd && KillOpened(pidfd->get());
 }
 
 /// Of the cgroup that is open as `dir`.
 std::vector<pid_t> ProcsOf(int dir) {
-  const auto text = os::ReadFileAt(dir, "cgroup.procs", kMaxProcsBytes);
+  const auto text = ReadFileAt(dir, "cgroup.procs", kMaxProcsBytes);
   std::vector<pid_t> pids;
   if (!text) {
     return pids;
@@ -71,7 +70,7 @@ bool KillListed(int dir) {
     std::map<pid_t, UniqueFd> opened;
     for (size_t i = done; i < std::min(done + kAtOnce, listed.size()); ++i) {
       if (listed[i] > 1 && listed[i] != getpid()) {
-        if (auto pidfd = os::OpenPidfd({listed[i], 0})) {
+        if (auto pidfd = OpenPidfd({listed[i], 0})) {
           opened[listed[i]] = std::move(*pidfd);
         }
       }
@@ -87,12 +86,12 @@ bool KillListed(int dir) {
 
 /// A tree's root, or no cgroup at all.
 bool IsForbidden(const std::string& dir) {
-  if (!dir.starts_with('/') || !os::Exists(dir + "/cgroup.procs")) {
+  if (!dir.starts_with('/') || !Exists(dir + "/cgroup.procs")) {
     return true;
   }
   // v1: only a root has release_agent. v2: only a root has no cgroup.type.
-  const bool unified = os::Exists(dir + "/cgroup.controllers");
-  return unified ? !os::Exists(dir + "/cgroup.type") : os::Exists(dir + "/release_agent");
+  const bool unified = Exists(dir + "/cgroup.controllers");
+  return unified ? !Exists(dir + "/cgroup.type") : Exists(dir + "/release_agent");
 }
 
 /// Whether this process is in it: then it must not be frozen.
@@ -108,19 +107,19 @@ bool IsOurs(const std::string& dir) {
 /// On v1 all of it stands still meanwhile: what is born during a pass is of the next one.
 bool KillTree(const std::string& dir) {
   bool alive = false;
-  const bool freezes = os::Exists(dir + "/freezer.state") && !IsOurs(dir);
+  const bool freezes = Exists(dir + "/freezer.state") && !IsOurs(dir);
   if (freezes) {
-    IgnoreError(os::WriteFile(dir + "/freezer.state", "FROZEN"), "the next pass kills the rest");
+    IgnoreError(WriteExisting(dir + "/freezer.state", "FROZEN"), "the next pass kills the rest");
   }
   const auto kill = [&](int below) -> Status {
     alive = KillListed(below) || alive;
     return {};
   };
   IgnoreError(WalkTree(dir, {.enter = kill, .leave = {}}), "the next pass kills the rest");
-  if (os::Exists(dir + "/freezer.state")) {
+  if (Exists(dir + "/freezer.state")) {
     // Frozen processes take no SIGKILL, and a container may have frozen some by itself.
     const auto thaw = [](int below) -> Status {
-      IgnoreError(os::WriteFileAt(below, "freezer.state", "THAWED"), "then it dies when thawed");
+      IgnoreError(WriteExistingAt(below, "freezer.state", "THAWED"), "then it dies when thawed");
       return {};
     };
     IgnoreError(WalkTree(dir, {.enter = thaw, .leave = {}}), "the next pass thaws the rest");
@@ -129,7 +128,7 @@ bool KillTree(const std::string& dir) {
 }
 
 bool IsPopulated(const std::string& dir) {
-  const auto events = os::ReadFile(dir + "/cgroup.events", 4096);
+  const auto events = ReadFile(dir + "/cgroup.events", 4096);
   return events && events->contains("populated 1");
 }
 
@@ -137,11 +136,11 @@ bool KillCgroup(const std::string& dir) {
   if (IsForbidden(dir)) {
     return false;
   }
-  if (os::Exists(dir + "/cgroup.kill")) {
+  if (Exists(dir + "/cgroup.kill")) {
     if (!IsPopulated(dir)) {
       return false;
     }
-    if (os::WriteFile(dir + "/cgroup.kill", "1")) {
+    if (WriteExisting(dir + "/cgroup.kill", "1")) {
       return true;
     }
   }
@@ -178,7 +177,7 @@ bool CleanOnce(const link::Plan& plan) {
   }
   for (const std::string& dir : plan.state_dirs) {
     if (IsStateDir(dir)) {
-      IgnoreError(os::RemoveTree(dir), "nobody else would remove it either");
+      IgnoreError(RemoveTree(dir), "nobody else would remove it either");
     }
   }
   return busy;

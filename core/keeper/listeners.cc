@@ -7,9 +7,10 @@
 #include <cerrno>
 #include <optional>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/keeper/front_door.h"
 #include "core/keeper/note.h"
-#include "core/os/fs.h"
 #include "core/os/unix_socket.h"
 
 namespace gantry::keeper {
@@ -24,7 +25,7 @@ Status FrontDoor::Listen(Place place) {
   if (listeners_.contains(place.path)) {
     return {};
   }
-  IgnoreError(os::RemoveFile(place.path), "listening tells why it is still there");
+  IgnoreError(RemoveFile(place.path), "listening tells why it is still there");
   GANTRY_TRY(UniqueFd fd, os::ListenUnix(place.path));
   Enter(std::move(place), std::move(fd));
   return {};
@@ -56,7 +57,7 @@ void FrontDoor::Close(const std::string& path) {
   const std::shared_ptr<const Place> place = found->second.place;
   listeners_.erase(found);
   TakeIn(*place);
-  IgnoreError(os::RemoveFile(path), "the next one to listen there removes it");
+  IgnoreError(RemoveFile(path), "the next one to listen there removes it");
 }
 
 void FrontDoor::Accept(const std::string& path) {

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/keeper/keeper.h"
 #include "core/keeper/note.h"
 #include "core/keeper/options.h"
@@ -55,7 +57,7 @@ Result<UniqueFd> ControlSocket(const CommandLine& line) {
     return given;
   }
   const std::string path = line.run_dir + "/" + link::kControlSocket;
-  GANTRY_CHECK_OK(os::RemoveFile(path));
+  GANTRY_CHECK_OK(RemoveFile(path));
   return os::ListenUnix(path);
 }
 
@@ -66,11 +68,11 @@ ChildDefaults SetUpProcess() {
   ChildDefaults defaults;
   getrlimit(RLIMIT_NOFILE, &defaults.open_files);
   IgnoreError(os::RaiseOpenFileLimit(), "the connection limit follows what there is");
-  if (const auto score = os::ReadFile(kOomFile, 64)) {
+  if (const auto score = ReadFile(kOomFile, 64)) {
     std::from_chars(score->data(), score->data() + score->size(), defaults.oom_score_adj);
   }
   defaults.oom_score_adj = std::max(defaults.oom_score_adj, 0);
-  IgnoreError(os::WriteFile(kOomFile, kOwnOomScore), "needs CAP_SYS_RESOURCE");
+  IgnoreError(WriteExisting(kOomFile, kOwnOomScore), "needs CAP_SYS_RESOURCE");
   defaults.umask = umask(077);
   os::IgnoreSigpipe();
   return defaults;

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <gantry/toolkit/process/pidfd.h>
+
 #include "core/keeper/note.h"
 #include "core/link/run_dir.h"
 #include "core/os/memfd.h"
@@ -100,7 +102,7 @@ Status Reexec::StartCheck() {
   change_->check_pidfd = std::move(child.pidfd);
   change_->timer = loop_.After(kCheckTimeout, [this] {
     change_->timer = {};
-    IgnoreError(os::SendSignal(change_->check_pidfd.get(), SIGKILL), "it has ended just now");
+    IgnoreError(SendSignal(change_->check_pidfd.get(), SIGKILL), "it has ended just now");
   });
   return {};
 }

@@ -18,12 +18,12 @@
 #include <string>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/process/process_id.h>
 #include <gantry/unique_fd.h>
 
 #include "core/keeper/state.h"
 #include "core/link/messages.h"
 #include "core/os/loop.h"
-#include "core/os/process_id.h"
 
 namespace gantry::keeper {
 
@@ -58,7 +58,7 @@ class Reexec {
     UniqueFd opened;
     uint64_t asker = 0;
     Failed failed;
-    os::ProcessId check;
+    ProcessId check;
     UniqueFd check_pidfd;
     UniqueFd check_state;
     std::chrono::steady_clock::time_point until;

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <gantry/toolkit/process/pidfd.h>
+
 #include "core/keeper/ending.h"
 
 namespace gantry::keeper {
@@ -151,7 +153,7 @@ void Spawner::Begin(uint64_t generation, const link::Spawn& request,
     AnswerError(generation, request.tag, started.error());
     return;
   }
-  const os::ProcessId key = started->process;
+  const ProcessId key = started->process;
   if (!started->birth.due) {
     exits_.Watch(key, request.name);
   }
@@ -166,11 +168,11 @@ void Spawner::Begin(uint64_t generation, const link::Spawn& request,
     Pending& late = pending_.at(key);
     late.late = true;
     // Its end, which may still be far, makes the answer.
-    IgnoreError(os::SendSignal(late.spawn.pidfd.get(), SIGKILL), "it has ended");
+    IgnoreError(SendSignal(late.spawn.pidfd.get(), SIGKILL), "it has ended");
   });
 }
 
-void Spawner::OnReaped(os::ProcessId process) {
+void Spawner::OnReaped(ProcessId process) {
   const auto found = std::ranges::find_if(pending_, [process](const auto& one) {
     return one.first == process || one.second.spawn.process == process;
   });
@@ -188,7 +190,7 @@ bool Spawner::MayLive(const Pending& pending) {
   return true;
 }
 
-void Spawner::Finish(os::ProcessId key) {
+void Spawner::Finish(ProcessId key) {
   Pending& pending = pending_.at(key);
   auto finished = os::FinishSpawn(pending.spawn, [&] { return MayLive(pending); });
   if (!finished && finished.error().code == Code::kUnavailable) {
@@ -198,7 +200,7 @@ void Spawner::Finish(os::ProcessId key) {
   loop_.Cancel(pending.timer);
   auto done = pending_.extract(key);
   const uint64_t generation = done.mapped().generation;
-  const os::ProcessId process = done.mapped().spawn.process;
+  const ProcessId process = done.mapped().spawn.process;
   if (finished) {
     link::Spawned answer;
     answer.tag = done.mapped().tag;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/process/process_id.h>
 #include <gantry/unique_fd.h>
 
 #include "core/keeper/exits.h"
@@ -68,7 +69,7 @@ class Spawner {
   bool idle() const { return pending_.empty(); }
 
   /// A child has ended: if it is one on its way, its answer is given now.
-  void OnReaped(os::ProcessId process);
+  void OnReaped(ProcessId process);
 
  private:
   struct Pending {
@@ -83,7 +84,7 @@ class Spawner {
   };
 
   Result<os::PendingSpawn> Start(const link::Spawn& request, const std::vector<UniqueFd>& fds);
-  void Finish(os::ProcessId key);
+  void Finish(ProcessId key);
   bool MayLive(const Pending& pending);
   bool AnswerError(uint64_t generation, uint64_t tag, const Error& error);
 
@@ -94,7 +95,7 @@ class Spawner {
   Generation generation_;
   Answer answer_;
   /// By what `os::BeginSpawn` gave; one that makes another process stays its key.
-  std::map<os::ProcessId, Pending> pending_;
+  std::map<ProcessId, Pending> pending_;
 };
 
 }  // namespace gantry::keeper

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <utility>
 
+#include <gantry/toolkit/process/pidfd.h>
+
 #include "core/keeper/note.h"
 #include "core/link/paths.h"
 #include "core/link/run_dir.h"
@@ -250,7 +252,7 @@ void Supervisor::OnLinkClosed(Engine* engine) {
   }
   LeaveCharge(*engine);
   // Nothing can be asked of it any more; its exit brings the next one.
-  IgnoreError(os::SendSignal(engine->pidfd.get(), SIGKILL), "it has ended");
+  IgnoreError(SendSignal(engine->pidfd.get(), SIGKILL), "it has ended");
 }
 
 void Supervisor::LeaveCharge(Engine& engine) {
@@ -262,13 +264,13 @@ void Supervisor::LeaveCharge(Engine& engine) {
 
 void Supervisor::Kill(Engine& engine, int signal, const std::string& why) {
   Note("end engine {}: {}", engine.process.pid, why);
-  IgnoreError(os::SendSignal(engine.pidfd.get(), signal), "it has ended");
+  IgnoreError(SendSignal(engine.pidfd.get(), signal), "it has ended");
 }
 
 // --- Ends ----------------------------------------------------------------------------
 
 void Supervisor::OnExit(const link::Exit& exit) {
-  const os::ProcessId ended{exit.pid, exit.start_time};
+  const ProcessId ended{exit.pid, exit.start_time};
   if (next_ && next_->process == ended) {
     next_->channel->Drain();
     NextEnded(next_->refusal.empty() ? "the new engine ended before it was ready"
@@ -352,7 +354,7 @@ void Supervisor::RetireCurrent() {
   current_->retiring = true;
   LeaveCharge(*current_);
   loop_.Cancel(current_->timer);
-  IgnoreError(os::SendSignal(current_->pidfd.get(), SIGTERM), "it has ended");
+  IgnoreError(SendSignal(current_->pidfd.get(), SIGTERM), "it has ended");
   current_->timer = loop_.After(
       kRetireTimeout, [this] { Kill(*current_, SIGKILL, "it did not end when asked to"); });
 }

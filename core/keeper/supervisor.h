@@ -25,6 +25,7 @@
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/process/process_id.h>
 
 #include "core/keeper/heartbeat.h"
 #include "core/keeper/state.h"
@@ -122,7 +123,7 @@ class Supervisor {
 
   struct Engine {
     std::string path;
-    os::ProcessId process;
+    ProcessId process;
     UniqueFd pidfd;
     std::unique_ptr<link::Channel> channel;
     bool said_hello = false;

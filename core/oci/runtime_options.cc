@@ -3,9 +3,10 @@
 
 #include <utility>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/oci/json.h"
 #include "core/oci/toml.h"
-#include "core/os/fs.h"
 #include "proto/containerd/runc.pb.h"
 #include "proto/containerd/runtimeoptions.pb.h"
 
@@ -125,7 +126,7 @@ Status ReadConfigPath(RuntimeOptions& options) {
   if (options.config_path.empty()) {
     return {};
   }
-  GANTRY_TRY(const std::string text, os::ReadFile(options.config_path, kMaxConfigBytes));
+  GANTRY_TRY(const std::string text, ReadFile(options.config_path, kMaxConfigBytes));
   GANTRY_TRY(const std::string table, TomlToJson(text, options.config_path));
   return AddTable(table, options.config_path, options);
 }

@@ -5,8 +5,9 @@
 #include <cerrno>
 #include <utility>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/oci/json.h"
-#include "core/os/fs.h"
 
 namespace gantry::oci {
 namespace {
@@ -170,7 +171,7 @@ Result<Spec> ParseSpec(std::string text, std::string_view file) {
 
 Result<Spec> ReadSpec(const std::string& bundle, size_t max_bytes) {
   const std::string file = bundle + "/config.json";
-  auto text = os::ReadFile(file, max_bytes);
+  auto text = ReadFile(file, max_bytes);
   if (!text && (text.error().sys_errno == EISDIR || text.error().sys_errno == ELOOP)) {
     text.error().code = Code::kInvalidArgument;
   }

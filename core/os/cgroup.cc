@@ -10,11 +10,11 @@
 #include <ranges>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 #include "core/os/cgroup_v1.h"
 #include "core/os/cgroup_v2.h"
-#include "core/os/fs.h"
-#include "core/os/process.h"
 
 namespace gantry::os {
 namespace {
@@ -184,11 +184,10 @@ std::vector<std::string> Cgroup::Dirs() const {
 
 bool Cgroup::Exists() const {
   if (is_unified()) {
-    return !unified_.mount_dir.empty() && !unified_.is_root() && os::Exists(unified_.dir());
+    return !unified_.mount_dir.empty() && !unified_.is_root() && gantry::Exists(unified_.dir());
   }
-  return std::ranges::any_of(v1_, [](const auto& entry) {
-    return !entry.second.is_root() && os::Exists(entry.second.dir());
-  });
+  return std::ranges::any_of(
+      v1_, [](const auto& entry) { return !entry.second.is_root() && gantry::Exists(entry.second.dir()); });
 }
 
 Result<std::vector<pid_t>> Cgroup::Procs() const {
@@ -199,10 +198,10 @@ Result<std::vector<pid_t>> Cgroup::Procs() const {
 Status Cgroup::AddProcess(pid_t pid) const {
   const std::string text = std::to_string(pid);
   if (is_unified()) {
-    return WriteFile(unified_.dir() + "/cgroup.procs", text);
+    return WriteExisting(unified_.dir() + "/cgroup.procs", text);
   }
   for (const auto& [controller, dir] : v1_) {
-    GANTRY_CHECK_OK(WriteFile(dir.dir() + "/cgroup.procs", text));
+    GANTRY_CHECK_OK(WriteExisting(dir.dir() + "/cgroup.procs", text));
   }
   return {};
 }
@@ -276,7 +275,7 @@ Status Cgroup::Kill(Duration timeout) const {
   const std::string freezer = freezable ? found->second.dir() : std::string();
   return KillBelow(dir, After(timeout), [&](bool freeze) {
     if (freezable && freeze) {
-      IgnoreError(WriteFile(freezer + "/freezer.state", "FROZEN"),
+      IgnoreError(WriteExisting(freezer + "/freezer.state", "FROZEN"),
                   "the next round kills what this one missed");
     } else if (freezable) {
       ThawBelow(freezer);

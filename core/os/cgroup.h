@@ -15,10 +15,10 @@
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/process/process_id.h>
 #include <gantry/unique_fd.h>
 
 #include "core/os/cgroup_resources.h"
-#include "core/os/process_id.h"
 
 namespace gantry::os {
 

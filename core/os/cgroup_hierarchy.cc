@@ -4,10 +4,10 @@
 #include <ranges>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/os/cgroup.h"
 #include "core/os/cgroup_tree.h"
-#include "core/os/fs.h"
 #include "core/os/mount.h"
 
 namespace gantry::os {

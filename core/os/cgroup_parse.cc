@@ -9,8 +9,7 @@
 #include <utility>
 
 #include <gantry/format.h>
-
-#include "core/os/fs.h"
+#include <gantry/toolkit/files/files.h>
 
 namespace gantry::os {
 namespace {

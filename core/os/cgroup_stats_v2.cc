@@ -3,10 +3,10 @@
 #include <ranges>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/os/cgroup_parse.h"
 #include "core/os/cgroup_stats.h"
-#include "core/os/fs.h"
 
 namespace gantry::os {
 namespace {

@@ -17,9 +17,8 @@
 #include <span>
 
 #include <gantry/format.h>
-#include <gantry/tree_walk.h>
-
-#include "core/os/fs.h"
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/files/tree_walk.h>
 
 namespace gantry::os {
 namespace {
@@ -187,7 +186,7 @@ Status KillBelow(const std::string& dir, CgroupDeadline deadline,
 
 void ThawBelow(const std::string& freezer) {
   const auto thaw = [](int dir) -> Status {
-    IgnoreError(WriteFileAt(dir, "freezer.state", "THAWED"), "it may just have gone");
+    IgnoreError(WriteExistingAt(dir, "freezer.state", "THAWED"), "it may just have gone");
     return {};
   };
   IgnoreError(WalkTree(freezer, {.enter = thaw, .leave = {}}), "it may just have gone");

@@ -3,12 +3,12 @@
 
 #include <cerrno>
 
-#include "core/os/fs.h"
+#include <gantry/toolkit/files/files.h>
 
 namespace gantry::os {
 
 Status SetCgroupValue(const std::string& file, const std::string& value, bool optional) {
-  Status written = WriteFile(file, value);
+  Status written = WriteExisting(file, value);
   if (written) {
     return written;
   }

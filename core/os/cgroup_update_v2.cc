@@ -5,10 +5,10 @@
 #include <charconv>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/os/cgroup_update.h"
 #include "core/os/cgroup_v2.h"
-#include "core/os/fs.h"
 
 namespace gantry::os::v2 {
 namespace {

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <string_view>
 
-#include "core/os/fs.h"
+#include <gantry/toolkit/files/files.h>
 
 namespace gantry::os::v1 {
 namespace {
@@ -27,7 +27,7 @@ Result<bool> SetAndWait(const std::string& freezer, std::string_view wanted,
                         CgroupDeadline deadline) {
   CgroupBackoff backoff(deadline);
   do {
-    GANTRY_CHECK_OK(WriteFile(freezer + "/freezer.state", wanted));
+    GANTRY_CHECK_OK(WriteExisting(freezer + "/freezer.state", wanted));
     GANTRY_TRY(const std::string state, State(freezer));
     if (state == wanted) {
       return true;
@@ -43,7 +43,7 @@ Status CopyCpuset(const std::string& parent, const std::string& child) {
       continue;
     }
     GANTRY_TRY(const std::string value, ReadFile(parent + name, kMaxControlFile));
-    GANTRY_CHECK_OK(WriteFile(child + name, value));
+    GANTRY_CHECK_OK(WriteExisting(child + name, value));
   }
   return {};
 }
@@ -62,7 +62,7 @@ Status Freeze(const std::string& freezer, CgroupDeadline deadline) {
   if (frozen) {
     return {};
   }
-  IgnoreError(WriteFile(freezer + "/freezer.state", "THAWED"),
+  IgnoreError(WriteExisting(freezer + "/freezer.state", "THAWED"),
               "the time-out is what the caller must know");
   return Fail(Code::kDeadlineExceeded, "freeze cgroup '{}': not all processes stopped in time",
               freezer);

@@ -8,8 +8,9 @@
 #include <cmath>
 #include <ranges>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/os/cgroup_notify.h"
-#include "core/os/fs.h"
 
 namespace gantry::os::v2 {
 namespace {
@@ -30,11 +31,11 @@ Status EnableControllers(const std::string& dir) {
     }
   }
   const std::string file = dir + "/cgroup.subtree_control";
-  if (words.empty() || WriteFile(file, all)) {
+  if (words.empty() || WriteExisting(file, all)) {
     return {};
   }
   for (const std::string& word : words) {
-    IgnoreError(WriteFile(file, word), "a limit that needs it will say so");
+    IgnoreError(WriteExisting(file, word), "a limit that needs it will say so");
   }
   return {};
 }
@@ -42,12 +43,12 @@ Status EnableControllers(const std::string& dir) {
 }  // namespace
 
 Status Freeze(const std::string& dir, CgroupDeadline deadline) {
-  GANTRY_CHECK_OK(WriteFile(dir + "/cgroup.freeze", "1"));
+  GANTRY_CHECK_OK(WriteExisting(dir + "/cgroup.freeze", "1"));
   Status frozen = WaitForCgroupFile(dir + "/cgroup.events", deadline, [](std::string_view text) {
     return KeyedNumber(text, "frozen") == 1;
   });
   if (!frozen && frozen.error().code == Code::kDeadlineExceeded) {
-    IgnoreError(WriteFile(dir + "/cgroup.freeze", "0"),
+    IgnoreError(WriteExisting(dir + "/cgroup.freeze", "0"),
                 "the time-out is what the caller must know");
     return Fail(Code::kDeadlineExceeded, "freeze cgroup '{}': not all processes stopped in time",
                 dir);
@@ -56,7 +57,7 @@ Status Freeze(const std::string& dir, CgroupDeadline deadline) {
 }
 
 Status Thaw(const std::string& dir, CgroupDeadline deadline) {
-  GANTRY_CHECK_OK(WriteFile(dir + "/cgroup.freeze", "0"));
+  GANTRY_CHECK_OK(WriteExisting(dir + "/cgroup.freeze", "0"));
   return WaitForCgroupFile(dir + "/cgroup.events", deadline,
                            [](std::string_view text) { return KeyedNumber(text, "frozen") == 0; });
 }
@@ -67,11 +68,11 @@ Result<bool> Frozen(const std::string& dir) {
 }
 
 Status Kill(const std::string& dir, CgroupDeadline deadline) {
-  const Status killed = WriteFile(dir + "/cgroup.kill", "1");
+  const Status killed = WriteExisting(dir + "/cgroup.kill", "1");
   if (!killed) {
     // Absent before Linux 5.14, and refused in threaded cgroups.
     return KillBelow(dir, deadline, [&](bool freeze) {
-      IgnoreError(WriteFile(dir + "/cgroup.freeze", freeze ? "1" : "0"),
+      IgnoreError(WriteExisting(dir + "/cgroup.freeze", freeze ? "1" : "0"),
                   "the next round kills what this one missed");
     });
   }

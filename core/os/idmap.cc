@@ -14,8 +14,8 @@
 #include <cerrno>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
-#include "core/os/fs.h"
 #include "core/os/mount_options.h"
 
 namespace gantry::os {
@@ -75,7 +75,7 @@ Result<std::string> MapText(const std::string& map) {
 }
 
 Status WriteMap(const std::string& file, const std::string& text, const std::string& map) {
-  Status written = WriteFile(file, text);
+  Status written = WriteExisting(file, text);
   if (!written && written.error().sys_errno == EINVAL) {
     return Fail(Code::kInvalidArgument, "id mapping '{}': refused by the kernel", map);
   }

@@ -10,7 +10,8 @@
 #include <charconv>
 #include <optional>
 
-#include "core/os/fs.h"
+#include <gantry/toolkit/files/files.h>
+
 #include "core/os/mount.h"
 
 namespace gantry::os {

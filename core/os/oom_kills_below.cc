@@ -4,8 +4,9 @@
 #include <map>
 #include <utility>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/os/cgroup_notify.h"
-#include "core/os/fs.h"
 
 namespace gantry::os {
 namespace {

@@ -12,10 +12,10 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/os/cgroup_notify.h"
 #include "core/os/cgroup_stats.h"
-#include "core/os/fs.h"
 #include "core/os/loop.h"
 #include "core/os/oom_kills_below.h"
 
@@ -122,7 +122,7 @@ Result<UniqueFd> RegisterV1(const std::string& dir) {
     return FailErrno(errno, "open '{}/memory.oom_control'", dir);
   }
   GANTRY_CHECK_OK(
-      WriteFile(dir + "/cgroup.event_control", Format("{} {}", event.get(), control.get())));
+      WriteExisting(dir + "/cgroup.event_control", Format("{} {}", event.get(), control.get())));
   return event;
 }
 

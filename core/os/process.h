@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Processes of the host: who they are, signals to them, how they ended. How
-// they are made is in `spawn.h`.
+// Children of this process, and its own part in signals. Who a process is and signals to it are
+// in `gantry/toolkit/process/pidfd.h`; how one is made, in `spawn.h`.
 #pragma once
 
 #include <signal.h>
@@ -14,37 +14,17 @@
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/process/process_id.h>
 #include <gantry/unique_fd.h>
 
-#include "core/os/process_id.h"
 #include "core/os/spawn.h"
 
 namespace gantry::os {
 
-/// When `pid` started, in clock ticks since boot; a process that has ended but
-/// was not reaped still has it. Errors: NOT_FOUND.
-/// Source: proc(5), /proc/PID/stat field 22.
-Result<uint64_t> StartTime(pid_t pid);
-
-/// The process that has the number `pid` now. Errors: NOT_FOUND.
-Result<ProcessId> Identify(pid_t pid);
-
-/// A descriptor of exactly this process, readable when it has ended.
-/// Errors: NOT_FOUND where it is gone, also where its number was reused. A
-/// start time of 0 is not checked.
-Result<UniqueFd> OpenPidfd(ProcessId process);
-
-/// Errors: NOT_FOUND where the process has ended and was reaped;
-/// INVALID_ARGUMENT for a number that is no signal.
-Status SendSignal(int pidfd, int signal);
-
-/// Whether the process has ended (reaped or not). Blocks: never.
-bool HasEnded(int pidfd);
-
 /// A child that this process has collected.
 struct ReapedProcess {
   ProcessId process;
-  /// As wait(2) gives it; see `ExitCode`.
+  /// As wait(2) gives it; see `WaitStatus`.
   int wait_status = 0;
   rusage usage{};
 };
@@ -63,9 +43,7 @@ struct Strays {
 /// threads are left alone. Blocks: never.
 Strays ReapStrays();
 
-/// What containerd calls the exit status: the exit code, or 128 + the signal.
-uint32_t ExitCode(int wait_status);
-/// Of one that SIGKILL has ended.
+/// What containerd calls the exit status, of a process that SIGKILL has ended.
 inline constexpr uint32_t kKilledStatus = 128 + SIGKILL;
 
 /// Orphans among the descendants become children of this process.

@@ -19,9 +19,9 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
 
-#include "core/os/fs.h"
-#include "core/os/process.h"
 #include "core/os/spawn_plan.h"
 #include "core/os/unix_socket.h"
 
@@ -117,7 +117,8 @@ Result<PendingSpawn::Birth> PrepareBirth(const SpawnRequest& request, size_t rel
 /// 0 or the errno, and what failed as the label of the step at which the child waits.
 int WriteMap(PendingSpawn& pending, const char* name, const std::string& text) {
   const Status written =
-      text.empty() ? Status() : WriteFile(Format("/proc/{}/{}", pending.process.pid, name), text);
+      text.empty() ? Status()
+                   : WriteExisting(Format("/proc/{}/{}", pending.process.pid, name), text);
   if (written) {
     return 0;
   }
@@ -151,7 +152,7 @@ Status OnBirth(PendingSpawn& pending, pid_t pid, UniqueFd pidfd,
                const std::function<bool()>& may_live) {
   pending.birth.due = false;
   pending.birth.maker = std::exchange(pending.pidfd, std::move(pidfd));
-  pending.process = {.pid = pid, .start_time = StartTime(pid).value_or(0)};
+  pending.process = {.pid = pid, .start_time = StartTimeOf({pid}).value_or(0)};
   // Only an unreaped process is sure to be the one that has this number.
   if (HasEnded(pending.pidfd.get())) {
     return Lost(pending);
@@ -213,7 +214,7 @@ Result<PendingSpawn> BeginSpawn(const SpawnRequest& request) {
   }
   pending.pidfd.reset(pidfd);
   // Fails only where the caller ignores SIGCHLD; then the number must do.
-  pending.process = {.pid = pid, .start_time = StartTime(pid).value_or(0)};
+  pending.process = {.pid = pid, .start_time = StartTimeOf({pid}).value_or(0)};
   pending.status = std::move(ends.callers);
   pending.steps = plan.TakeLabels();
   return pending;

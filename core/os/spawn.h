@@ -23,9 +23,8 @@
 
 #include <gantry/error.h>
 #include <gantry/id_mapping.h>
+#include <gantry/toolkit/process/process_id.h>
 #include <gantry/unique_fd.h>
-
-#include "core/os/process_id.h"
 
 namespace gantry::os {
 

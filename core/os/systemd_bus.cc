@@ -10,8 +10,7 @@
 #include <string_view>
 
 #include <gantry/format.h>
-
-#include "core/os/fs.h"
+#include <gantry/toolkit/files/files.h>
 
 // NOLINTBEGIN(readability-identifier-naming): as the library names them. Only declared
 // here: its headers are of a package that the build would need for these alone.

@@ -13,8 +13,8 @@
 #include <unordered_map>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
-#include "core/os/fs.h"
 #include "core/os/mount.h"
 
 namespace gantry::os {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include <gantry/number.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/os/cgroup_v2.h"
-#include "core/os/fs.h"
 #include "core/os/scope_update.h"
 
 namespace gantry::os {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/log/log.h"
 #include "core/os/fs.h"
@@ -62,7 +63,7 @@ Status Backends::ProbeOnce(const std::string& path, const std::string& name) con
   const std::string dir = run_dir_ + "/plugins";
   const std::string mark = Format("{}/{}.probed", dir, name);
   const std::string identity = IdentityOf(path);
-  if (const Result<std::string> probed = os::ReadFile(mark, 8192);
+  if (const Result<std::string> probed = ReadFile(mark, 8192);
       probed && !identity.empty() && *probed == identity) {
     return {};
   }
@@ -70,7 +71,7 @@ Status Backends::ProbeOnce(const std::string& path, const std::string& name) con
   LogInfo("plugin '{}' is {}", path, found);
   Status kept = os::MakeDirs(dir, 0700);
   if (kept) {
-    kept = os::WriteFileAtomic(mark, identity, 0600);
+    kept = ReplaceFile(mark, identity, 0600);
   }
   IgnoreError(kept, "without the mark it is probed again, that is all");
   return {};

@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/os/fs.h"
 
@@ -164,7 +165,7 @@ Status CheckLoaded(const UniqueFd& file, const void* address, const std::string&
   // Compared by what the kernel calls both here: stat(2) calls files of some file systems
   // otherwise.
   const MappedPage page(file.get());
-  GANTRY_TRY(const std::string maps, os::ReadFile("/proc/self/maps", kMaxMapsBytes));
+  GANTRY_TRY(const std::string maps, ReadFile("/proc/self/maps", kMaxMapsBytes));
   const std::string checked = page.at() == nullptr ? std::string() : FileAt(maps, page.at());
   if (checked.empty()) {
     return Fail(Code::kInternal, "load plugin '{}': its file cannot be mapped for a look", path);

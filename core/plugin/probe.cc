@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 #include "core/os/fifo.h"
 #include "core/os/poll.h"
@@ -60,7 +61,7 @@ Result<siginfo_t> Await(const os::SpawnResult& child, Clock::time_point deadline
 }
 
 void KillAndReap(const os::SpawnResult& child) {
-  IgnoreError(os::SendSignal(child.pidfd.get(), SIGKILL), "it may have ended");
+  IgnoreError(SendSignal(child.pidfd.get(), SIGKILL), "it may have ended");
   siginfo_t info{};
   while (waitid(P_PID, static_cast<id_t>(child.process.pid), &info, WEXITED) < 0 &&
          errno == EINTR) {

@@ -3,18 +3,16 @@
 
 #include <utility>
 
-#include <gantry/pidfd.h>
-
-#include "core/os/process.h"
+#include <gantry/toolkit/process/pidfd.h>
 
 namespace gantry::sandbox {
 namespace {
 
 thread_local std::shared_ptr<CallProcesses> current_call;
 
-void EndProcessOfCall(const os::ProcessId& process) {
+void EndProcessOfCall(const ProcessId& process) {
   // The identity is looked at once the descriptor is open.
-  if (const Result<UniqueFd> pidfd = os::OpenPidfd(process)) {
+  if (const Result<UniqueFd> pidfd = OpenPidfd(process)) {
     KillGroup(*pidfd);
     // One that leads no group.
     KillProcess(*pidfd);
@@ -33,7 +31,7 @@ const std::shared_ptr<CallProcesses>& CallProcesses::Current() { return current_
 void CallProcesses::End(std::string reason) {
   const std::lock_guard lock(mutex_);
   ended_ = std::move(reason);
-  for (const os::ProcessId& process : processes_) {
+  for (const ProcessId& process : processes_) {
     EndProcessOfCall(process);
   }
 }
@@ -43,7 +41,7 @@ Status CallProcesses::Check() const {
   return ended_.empty() ? Status() : Fail(Code::kFailedPrecondition, "{}", ended_);
 }
 
-void CallProcesses::Add(const os::ProcessId& process) {
+void CallProcesses::Add(const ProcessId& process) {
   const std::lock_guard lock(mutex_);
   processes_.push_back(process);
   if (!ended_.empty()) {

@@ -12,8 +12,7 @@
 #include <vector>
 
 #include <gantry/error.h>
-
-#include "core/os/process_id.h"
+#include <gantry/toolkit/process/process_id.h>
 
 namespace gantry::sandbox {
 
@@ -42,12 +41,12 @@ class CallProcesses {
   /// Errors: kFailedPrecondition with the reason, after `End`.
   Status Check() const;
   /// It has just been spawned.
-  void Add(const os::ProcessId& process);
+  void Add(const ProcessId& process);
 
  private:
   /// Guards what follows: spawns come from workers, the end from the loop.
   mutable std::mutex mutex_;
-  std::vector<os::ProcessId> processes_;
+  std::vector<ProcessId> processes_;
   std::string ended_;
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 #include "core/log/log.h"
 #include "core/os/ask.h"
@@ -69,24 +70,23 @@ os::Task<Result<engine::WatchedProcessPtr>> Context::SpawnOnLoop(
     services_.processes.Release(process->id());
     co_return std::unexpected(std::move(live).error());
   }
-  std::erase_if(spawned_, [this](const os::ProcessId& known) { return !IsRunning(known); });
+  std::erase_if(spawned_, [this](const ProcessId& known) { return !IsRunning(known); });
   spawned_.push_back(process->id());
   co_return process;
 }
 
-bool Context::IsRunning(const os::ProcessId& process) const {
-  return !services_.processes.IsUnacknowledged(process) && os::OpenPidfd(process).has_value();
+bool Context::IsRunning(const ProcessId& process) const {
+  return !services_.processes.IsUnacknowledged(process) && OpenPidfd(process).has_value();
 }
 
-std::vector<os::ProcessId> Context::Running() const {
-  std::vector<os::ProcessId> running = spawned_;
-  for (const os::ProcessId& process :
-       services_.processes.SpawnedBelow(options_.store_prefix + "/")) {
+std::vector<ProcessId> Context::Running() const {
+  std::vector<ProcessId> running = spawned_;
+  for (const ProcessId& process : services_.processes.SpawnedBelow(options_.store_prefix + "/")) {
     if (!std::ranges::contains(running, process)) {
       running.push_back(process);
     }
   }
-  std::erase_if(running, [this](const os::ProcessId& process) { return !IsRunning(process); });
+  std::erase_if(running, [this](const ProcessId& process) { return !IsRunning(process); });
   return running;
 }
 

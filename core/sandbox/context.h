@@ -21,6 +21,7 @@
 
 #include <gantry/context.h>
 #include <gantry/ids.h>
+#include <gantry/toolkit/process/process_id.h>
 
 #include "core/engine/host_processes.h"
 #include "core/os/account.h"
@@ -103,11 +104,11 @@ class Context final : public SandboxContext {
   void End() { ended_ = true; }
 
   /// Those that it had started, tagged or not, and that still run. Thread: loop.
-  std::vector<os::ProcessId> Running() const;
+  std::vector<ProcessId> Running() const;
 
  private:
   Result<std::string> StoredName(std::string_view name) const;
-  bool IsRunning(const os::ProcessId& process) const;
+  bool IsRunning(const ProcessId& process) const;
   /// Errors: kNotFound after the end; `call` is what the backend does then.
   Status CheckLive(std::string_view call) const;
   os::Task<Status> StoreOnLoop(std::shared_ptr<std::vector<engine::ToStore>> all);
@@ -118,7 +119,7 @@ class Context final : public SandboxContext {
   /// What is in the store, of this engine's doing. Loop only.
   const std::shared_ptr<std::set<std::string>> stored_ = std::make_shared<std::set<std::string>>();
   /// Loop only.
-  std::vector<os::ProcessId> spawned_;
+  std::vector<ProcessId> spawned_;
   std::atomic<bool> ended_ = false;
   /// Of its watches' calls; of a sandbox, that of all its calls.
   const os::AccountPtr account_;

@@ -10,11 +10,12 @@
 #include <vector>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 #include "core/keeper/ending.h"
 #include "core/link/channel.h"
 #include "core/link/record_peek.h"
-#include "core/os/fs.h"
 #include "core/os/process.h"
 #include "core/shim/answers.h"
 #include "core/shim/keeper_client.h"
@@ -48,7 +49,7 @@ Result<link::Deleted> AskKeeper(const Arguments& arguments, const Surroundings& 
 /// Removes the socket that a dead keeper has left for this instance.
 void RemoveSocket(const Surroundings& around, const std::string& bundle) {
   constexpr size_t kMaxAddressBytes = 4096;
-  const auto text = os::ReadFile(bundle + "/address", kMaxAddressBytes);
+  const auto text = ReadFile(bundle + "/address", kMaxAddressBytes);
   const std::string prefix = "unix://" + around.run_dir + "/s/";
   const size_t begin = text ? text->find(prefix) : std::string::npos;
   if (begin == std::string::npos) {
@@ -56,7 +57,7 @@ void RemoveSocket(const Surroundings& around, const std::string& bundle) {
   }
   const std::string name = text->substr(begin + prefix.size()).substr(0, 32);
   if (name.find_first_not_of("0123456789abcdef") == std::string::npos) {
-    IgnoreError(os::RemoveFile(around.run_dir + "/s/" + name), "the next keeper removes it");
+    IgnoreError(RemoveFile(around.run_dir + "/s/" + name), "the next keeper removes it");
   }
 }
 
@@ -71,9 +72,9 @@ void WaitALittle(const std::optional<link::ProcessRef>& process) {
   pollfd wanted{-1, POLLIN, 0};
   UniqueFd pidfd;
   if (process) {
-    if (auto opened = os::OpenPidfd({process->pid, process->start_time})) {
+    if (auto opened = OpenPidfd({process->pid, process->start_time})) {
       pidfd = std::move(*opened);
-      wanted.fd = os::HasEnded(pidfd.get()) ? -1 : pidfd.get();
+      wanted.fd = HasEnded(pidfd.get()) ? -1 : pidfd.get();
     }
   }
   poll(&wanted, 1, kBetweenPassesMs);
@@ -81,7 +82,7 @@ void WaitALittle(const std::optional<link::ProcessRef>& process) {
 
 /// What the record says. Nothing where there is none.
 std::optional<link::RecordPeek> PeekAt(const std::string& path) {
-  const auto record = os::ReadFile(path, link::kMaxRecordBytes);
+  const auto record = ReadFile(path, link::kMaxRecordBytes);
   const auto peek = record ? link::PeekRecord(*record) : std::unexpected(record.error());
   return peek ? std::optional(*peek) : std::nullopt;
 }
@@ -102,7 +103,7 @@ link::Plan PlanOf(const link::RecordPeek& peek) {
 std::vector<link::Plan> PlansOfMembers(const std::string& bundle) {
   const std::string folder = bundle + "/" + link::kMembersFolder;
   std::vector<link::Plan> plans;
-  const auto members = os::ListDirectory(folder, kMaxMembers);
+  const auto members = ListDirectory(folder, kMaxMembers);
   for (const std::string& id : members.value_or(std::vector<std::string>())) {
     if (const auto peek = PeekAt(Format("{}/{}", folder, id))) {
       plans.push_back(PlanOf(*peek));

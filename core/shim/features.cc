@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include <gantry/ask_program.h>
+#include <gantry/toolkit/process/ask_program.h>
 
 #include "core/link/paths.h"
 #include "core/shim/bootstrap.h"

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "core/os/fs.h"
+#include <gantry/toolkit/files/files.h>
 
 namespace gantry::shim {
 namespace {
@@ -139,7 +139,7 @@ std::string GroupOf(std::string_view config_json) {
 }
 
 std::string GroupOfBundle(const std::string& bundle) {
-  const auto config = os::ReadFile(bundle + "/config.json", kMaxConfigBytes);
+  const auto config = ReadFile(bundle + "/config.json", kMaxConfigBytes);
   return config ? GroupOf(*config) : "";
 }
 

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/link/paths.h"
 #include "core/link/run_dir.h"
 #include "core/os/fs.h"
@@ -65,7 +67,7 @@ bool NobodyListens(const Error& error) {
 Status StartKeeper(const std::string& run_dir) {
   GANTRY_TRY(const std::string keeper, link::FindProgram("gantry-keeper"));
   const std::string path = ControlPath(run_dir);
-  GANTRY_CHECK_OK(os::RemoveFile(path));
+  GANTRY_CHECK_OK(RemoveFile(path));
   GANTRY_TRY(const UniqueFd listener, os::ListenUnix(path));
   os::SpawnRequest request;
   request.executable = keeper;

@@ -2,8 +2,9 @@
 #include <chrono>
 #include <utility>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/link/channel.h"
-#include "core/os/fs.h"
 #include "core/shim/answers.h"
 #include "core/shim/bootstrap.h"
 #include "core/shim/group.h"
@@ -56,7 +57,7 @@ Result<std::string> Start(const Arguments& arguments, const Surroundings& around
   }
   std::string answer = StartAnswer(form, announced->address);
   // containerd 1.6 and 1.7 find the socket again by this file after their restart.
-  GANTRY_CHECK_OK(os::WriteFileAtomic(around.bundle + "/address", answer, 0644));
+  GANTRY_CHECK_OK(ReplaceFile(around.bundle + "/address", answer, 0644));
   return answer;
 }
 

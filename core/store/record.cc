@@ -4,15 +4,15 @@
 #include <optional>
 #include <utility>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/link/record_peek.h"
-#include "core/os/fs.h"
 #include "core/store/checksum.h"
 
 namespace gantry::store {
 namespace {
 
 // Of a bundle that is searched. It holds a handful; more would be somebody's mischief.
-constexpr size_t kMaxBundleEntries = 4096;
 
 // The messages of proto/gantry/record.proto; a test compares the two.
 
@@ -360,7 +360,7 @@ std::string PathOf(std::string_view bundle) {
 
 Result<Record> Read(const std::string& bundle) {
   const std::string path = PathOf(bundle);
-  GANTRY_TRY(const std::string bytes, os::ReadFile(path, kMaxRecordBytes));
+  GANTRY_TRY(const std::string bytes, ReadFile(path, kMaxRecordBytes));
   auto record = Decode(bytes);
   if (!record) {
     return std::unexpected(std::move(record).error().Within("read '" + path + "'"));
@@ -376,23 +376,13 @@ Status Write(const Record& record, size_t most) {
                 "write '{}': {} bytes, {} execs among them; {} are read again", path, bytes.size(),
                 record.execs.size(), most);
   }
-  return os::WriteFileAtomic(path, bytes, 0600);
+  return ReplaceFile(path, bytes, 0600);
 }
 
-Status Remove(const std::string& bundle) { return os::RemoveFile(PathOf(bundle)); }
+Status Remove(const std::string& bundle) { return RemoveFile(PathOf(bundle)); }
 
 void RemoveUnfinished(const std::string& bundle) {
-  const auto names = os::ListDirectory(bundle, kMaxBundleEntries);
-  if (!names) {
-    return;
-  }
-  const std::string prefix = std::string(kFileName) + ".";
-  for (const std::string& name : *names) {
-    if (name.starts_with(prefix) && name.ends_with(".tmp")) {
-      IgnoreError(os::RemoveFile(std::string(bundle).append("/").append(name)),
-                  "containerd removes the bundle in the end");
-    }
-  }
+  IgnoreError(gantry::RemoveUnfinished(PathOf(bundle)), "containerd removes the bundle in the end");
 }
 
 }  // namespace gantry::store

@@ -7,9 +7,10 @@
 #include <system_error>
 #include <utility>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/link/record_peek.h"
 #include "core/log/log.h"
-#include "core/os/fs.h"
 #include "core/plugin/guard.h"
 #include "core/sandbox/call_deadline.h"
 #include "core/task/service.h"
@@ -184,7 +185,7 @@ os::Task<Status> Service::Enlist(const Container& container) {
       [folder = container.sandbox->members_folder, path = EntryOf(container, *container.sandbox),
        peek = store::EncodePeek(ToRecord(container))]() -> Status {
         GANTRY_CHECK_OK(MakeFolder(folder));
-        return os::WriteFileAtomic(path, peek, 0600);
+        return ReplaceFile(path, peek, 0600);
       });
 }
 
@@ -262,9 +263,8 @@ os::Task<void> Service::LeaveSandbox(Container& container) {
   }
   --entry->containers;
   if (!entry->members_folder.empty() && container.id.str() != container.group->id) {
-    IgnoreError(co_await parts_.services.pool.Run([path = EntryOf(container, *entry)]() -> Status {
-      return os::RemoveFile(path);
-    }),
+    IgnoreError(co_await parts_.services.pool.Run(
+                    [path = EntryOf(container, *entry)]() -> Status { return RemoveFile(path); }),
                 "it goes with the pod's bundle");
   }
   if (entry->is_pod) {
@@ -276,9 +276,8 @@ os::Task<void> Service::LeaveSandbox(Container& container) {
     co_return;
   }
   if (!entry->members_folder.empty()) {
-    IgnoreError(co_await parts_.services.pool.Run([folder = entry->members_folder]() -> Status {
-      return os::RemoveTree(folder);
-    }),
+    IgnoreError(co_await parts_.services.pool.Run(
+                    [folder = entry->members_folder]() -> Status { return RemoveTree(folder); }),
                 "it goes with the pod's bundle");
   }
   if (const Status ended = co_await sandboxes_.Close(container.group->address, entry); !ended) {

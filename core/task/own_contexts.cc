@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 #include "core/log/log.h"
 #include "core/os/process.h"
@@ -59,12 +60,12 @@ os::Task<void> OwnContexts::Attach(BackendRef backend) {
 
 void OwnContexts::EndLeft() {
   engine::HostProcesses& processes = parts_.services.processes;
-  for (const os::ProcessId& process : processes.SpawnedBelow(kPrefix)) {
+  for (const ProcessId& process : processes.SpawnedBelow(kPrefix)) {
     if (processes.FindHeld(process)) {
       continue;
     }
-    if (const Result<UniqueFd> pidfd = os::OpenPidfd(process)) {
-      IgnoreError(os::SendSignal(pidfd->get(), SIGKILL), "it has ended just now");
+    if (const Result<UniqueFd> pidfd = OpenPidfd(process)) {
+      IgnoreError(SendSignal(pidfd->get(), SIGKILL), "it has ended just now");
     }
     processes.Release(process);
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/task/pod.h"
 
+#include <gantry/toolkit/process/process_id.h>
+
 namespace gantry::task {
 
 void Pod::SetExited() {
@@ -74,7 +76,7 @@ link::Plan ToPlan(const Pod& pod, const engine::HostProcesses& processes) {
   if (pod.host_pid && !pod.exit) {
     plan.init = link::ProcessRef{pod.host_pid.value, pod.start_time};
   }
-  for (const os::ProcessId& process : processes.SpawnedBelow(pod.prefix + "/")) {
+  for (const ProcessId& process : processes.SpawnedBelow(pod.prefix + "/")) {
     plan.processes.push_back({process.pid, process.start_time});
   }
   plan.cgroup_dirs = pod.cgroups.own.Dirs();

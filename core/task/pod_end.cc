@@ -5,9 +5,10 @@
 #include <csignal>
 #include <utility>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/link/record_peek.h"
 #include "core/log/log.h"
-#include "core/os/fs.h"
 #include "core/os/mount.h"
 #include "core/task/pod_call.h"
 #include "core/task/sandbox_service.h"
@@ -94,7 +95,7 @@ os::Task<Status> SandboxService::Remove(PodPtr pod, Deadline deadline) {
   const auto remove = [&]() -> Status {
     GANTRY_CHECK_OK(cgroups.Remove(LeftUntil(deadline)));
     if (!bundle.empty()) {
-      GANTRY_CHECK_OK(os::RemoveTree(bundle + "/" + link::kMembersFolder));
+      GANTRY_CHECK_OK(RemoveTree(bundle + "/" + link::kMembersFolder));
       GANTRY_TRY([[maybe_unused]] const os::UnmountReport report, os::UnmountTree(bundle));
     }
     return {};

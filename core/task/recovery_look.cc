@@ -5,8 +5,9 @@
 #include <chrono>
 #include <utility>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/oci/spec.h"
-#include "core/os/fs.h"
 #include "core/os/mount.h"
 #include "core/task/contexts.h"
 
@@ -60,7 +61,7 @@ Found FindIn(const ContainerId& id, const std::string& bundle, size_t max_spec_b
   }
   store::Record& record = *found.record;
   if (!record.rootfs.empty()) {
-    found.spec_json = os::ReadFile(bundle + "/config.json", max_spec_bytes).value_or("");
+    found.spec_json = ReadFile(bundle + "/config.json", max_spec_bytes).value_or("");
   } else if (auto spec = oci::ReadSpec(bundle, max_spec_bytes)) {
     AddFromSpec(*spec, record);
     found.spec_json = std::move(spec->json);

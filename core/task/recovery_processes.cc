@@ -7,6 +7,8 @@
 // until it is known whether the Start comes again: then its event goes first.
 #include <utility>
 
+#include <gantry/toolkit/process/process_id.h>
+
 #include "core/log/log.h"
 #include "core/task/backend_call.h"
 #include "core/task/service.h"
@@ -194,7 +196,7 @@ void Service::SettleStart(const ContainerPtr& container, const TaskProcessPtr& p
 
 /// An end that is on record: containerd may not have been told.
 void Service::RepeatExit(const ContainerPtr& container, const TaskProcessPtr& process) {
-  const os::ProcessId id{process->host_pid.value, process->start_time};
+  const ProcessId id{process->host_pid.value, process->start_time};
   if (process->unpublished ||
       (process->host_pid && parts_.services.processes.IsUnacknowledged(id))) {
     parts_.services.processes.Claim(id);

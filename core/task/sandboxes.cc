@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 #include "core/log/log.h"
 #include "core/os/ask.h"
@@ -164,12 +165,12 @@ os::Task<Status> Sandboxes::Close(const std::string& address, SandboxEntryPtr en
 
 /// Who spawns a process ends it before the sandbox does.
 void Sandboxes::EndForgotten(const SandboxEntry& entry) {
-  for (const os::ProcessId& process : entry.context->Running()) {
+  for (const ProcessId& process : entry.context->Running()) {
     LogError({{"backend", entry.backend_name}, {"id", entry.id.str()}},
              "backend '{}' left process {} of its sandbox behind: killed", entry.backend_name,
              process.pid);
-    if (const Result<UniqueFd> pidfd = os::OpenPidfd(process)) {
-      IgnoreError(os::SendSignal(pidfd->get(), SIGKILL), "it has ended just now");
+    if (const Result<UniqueFd> pidfd = OpenPidfd(process)) {
+      IgnoreError(SendSignal(pidfd->get(), SIGKILL), "it has ended just now");
     }
     parts_.services.processes.Release(process);
   }
@@ -180,9 +181,9 @@ void Sandboxes::Abandon(const std::string& prefix) {
     return;
   }
   const std::string below = prefix + "/";
-  for (const os::ProcessId& process : parts_.services.processes.SpawnedBelow(below)) {
-    if (const Result<UniqueFd> pidfd = os::OpenPidfd(process)) {
-      IgnoreError(os::SendSignal(pidfd->get(), SIGKILL), "it has ended just now");
+  for (const ProcessId& process : parts_.services.processes.SpawnedBelow(below)) {
+    if (const Result<UniqueFd> pidfd = OpenPidfd(process)) {
+      IgnoreError(SendSignal(pidfd->get(), SIGKILL), "it has ended just now");
     }
     parts_.services.processes.Release(process);
   }

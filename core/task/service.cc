@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/process/process_id.h>
 
 #include "core/log/log.h"
 #include "core/task/registrar.h"
@@ -130,7 +131,7 @@ void Service::Protect(const Container& container) {
   }
   link::Plan plan = ToPlan(container);
   if (EndsWithSandbox(container)) {
-    for (const os::ProcessId& process :
+    for (const ProcessId& process :
          parts_.services.processes.SpawnedBelow(container.sandbox_prefix + "/")) {
       plan.processes.push_back({process.pid, process.start_time});
     }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 #include "plugins/gvisor/checkpoint/checkpoint.h"
 #include "plugins/gvisor/exec.h"

@@ -5,10 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
 #include <gantry/json.h>
 #include <gantry/number.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/launch/child.h"
 #include "plugins/gvisor/sentry/durable_call.h"

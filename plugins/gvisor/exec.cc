@@ -8,8 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 #include "plugins/gvisor/process_spec.h"
 #include "plugins/gvisor/sentry/durable_call.h"
@@ -174,7 +175,7 @@ Status GvisorExec::Delete() {
   sandbox.Drop(Name());
   sandbox.Drop(WaitName());
   ForgetTerminal();
-  GANTRY_CHECK_OK(RemoveFile(UnfinishedOf(Path())));
+  GANTRY_CHECK_OK(RemoveUnfinished(Path()));
   return RemoveFile(Path());
 }
 

@@ -13,9 +13,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
 #include <gantry/json.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/launch/child.h"
 

@@ -5,9 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
 #include <gantry/number.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/forward/loopback.h"
 #include "plugins/gvisor/forward/relay.h"

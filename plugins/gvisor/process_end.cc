@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
 #include <gantry/number.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/container.h"
 #include "plugins/gvisor/out_of_memory.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <gantry/format.h>
-#include <gantry/open_regular.h>
+#include <gantry/toolkit/files/open_regular.h>
 
 namespace gantry::gvisor {
 namespace {

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
 #include <gantry/platform.h>
-#include <gantry/pod_files.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/pod/pod_files.h>
 
 #include "plugins/gvisor/launch/filestore.h"
 #include "plugins/gvisor/own_root.h"

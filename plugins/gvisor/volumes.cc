@@ -13,8 +13,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 namespace gantry::gvisor {
 namespace {

@@ -14,11 +14,11 @@
 #include <utility>
 
 #include <gantry/deadline.h>
-#include <gantry/files.h>
 #include <gantry/format.h>
 #include <gantry/number.h>
-#include <gantry/pidfd.h>
-#include <gantry/tree_walk.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/files/tree_walk.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 namespace gantry::runc {
 namespace {

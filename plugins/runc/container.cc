@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <gantry/deadline.h>
-#include <gantry/files.h>
 #include <gantry/format.h>
 #include <gantry/number.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/runc/cgroups.h"
 #include "plugins/runc/criu.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include <gantry/files.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/runc/container.h"
 

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <system_error>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
 #include <gantry/number.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/runc/documents.h"
 #include "plugins/runc/oci_command.h"

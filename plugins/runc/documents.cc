@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <gantry/files.h>
 #include <gantry/json.h>
+#include <gantry/toolkit/files/files.h>
 
 namespace gantry::runc {
 namespace {

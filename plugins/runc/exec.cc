@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <utility>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/runc/launch.h"
 
@@ -74,7 +74,7 @@ Status RuncExec::Keep(HostProcess& process) {
 Status RuncExec::Delete() {
   const std::string prefix = place_.bundle + "/" + FilePrefix();
   GANTRY_CHECK_OK(RemoveFile(prefix + ".pid"));
-  GANTRY_CHECK_OK(RemoveFile(UnfinishedOf(prefix + ".pid")));
+  GANTRY_CHECK_OK(RemoveUnfinished(prefix + ".pid"));
   GANTRY_CHECK_OK(RemoveFile(prefix + ".json"));
   GANTRY_CHECK_OK(RemoveFile(prefix + ".log"));
   return RemoveFile(place_.bundle + "/tty-" + request_.id.str());

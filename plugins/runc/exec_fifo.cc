@@ -13,9 +13,9 @@
 #include <cerrno>
 
 #include <gantry/deadline.h>
-#include <gantry/files.h>
 #include <gantry/format.h>
-#include <gantry/pidfd.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 namespace gantry::runc {
 namespace {
@@ -67,7 +67,7 @@ class Halt {
   /// Again: fine.
   Status Begin(Deadline deadline) {
     begun_ = true;
-    SignalProcess(pidfd_, SIGSTOP);
+    IgnoreError(SendSignal(pidfd_.get(), SIGSTOP), "it fails only for a process that has ended");
     constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 50'000};
     while (!StandsStill(pid_)) {
       if (Left(deadline).count() == 0) {
@@ -81,7 +81,7 @@ class Halt {
   /// Also of a halt that an engine before this one has begun.
   void End() {
     begun_ = false;
-    SignalProcess(pidfd_, SIGCONT);
+    IgnoreError(SendSignal(pidfd_.get(), SIGCONT), "it fails only for a process that has ended");
   }
 
  private:

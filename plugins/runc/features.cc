@@ -9,11 +9,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include <gantry/ask_program.h>
-#include <gantry/files.h>
 #include <gantry/fingerprint.h>
 #include <gantry/format.h>
 #include <gantry/json.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/ask_program.h>
 
 namespace gantry::runc {
 namespace {

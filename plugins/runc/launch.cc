@@ -11,9 +11,9 @@
 #include <string_view>
 #include <utility>
 
-#include <gantry/files.h>
 #include <gantry/fingerprint.h>
 #include <gantry/number.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/runc/console.h"
 

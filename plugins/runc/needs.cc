@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-#include <gantry/ask_program.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/process/ask_program.h>
 
 namespace gantry::runc {
 namespace {

@@ -13,9 +13,9 @@
 #include <cerrno>
 
 #include <gantry/deadline.h>
-#include <gantry/files.h>
 #include <gantry/format.h>
-#include <gantry/pidfd.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 #include "plugins/runc/documents.h"
 #include "plugins/runc/sealed_binary.h"

@@ -9,9 +9,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
 #include <gantry/json.h>
+#include <gantry/toolkit/files/files.h>
 
 namespace gantry::runc {
 namespace {

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include <gantry/deadline.h>
-#include <gantry/files.h>
 #include <gantry/format.h>
 #include <gantry/number.h>
 #include <gantry/platform.h>
-#include <gantry/pod_files.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/pod/pod_files.h>
 
 #include "plugins/runc/launch.h"
 #include "plugins/runc/pod/holder.h"

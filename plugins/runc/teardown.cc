@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include <gantry/files.h>
-#include <gantry/pidfd.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 #include "plugins/runc/cgroups.h"
 

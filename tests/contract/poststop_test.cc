@@ -14,7 +14,8 @@
 
 #include <gmock/gmock.h>
 
-#include "core/os/fs.h"
+#include <gantry/toolkit/files/files.h>
+
 #include "tests/contract/harness/contract_test.h"
 #include "tests/integration/harness/host.h"
 
@@ -103,7 +104,7 @@ TEST_P(Poststop, WithoutKeeperAndEngine) {
   const e2e::Output deleted = Shim(box);
   EXPECT_EQ(deleted.status, 0) << deleted.err;
   ExpectOneRun();
-  EXPECT_FALSE(os::Exists(node_.root() + "/oci/" + kNamespace + "/one"));
+  EXPECT_FALSE(Exists(node_.root() + "/oci/" + kNamespace + "/one"));
 }
 
 TEST_P(Poststop, WithoutKeeperAndEngineOfOneThatHasEnded) {

@@ -9,7 +9,8 @@
 
 #include <gmock/gmock.h>
 
-#include "core/os/fs.h"
+#include <gantry/toolkit/files/files.h>
+
 #include "core/store/checksum.h"
 #include "core/store/record.h"
 #include "proto/gantry/record.pb.h"
@@ -23,7 +24,7 @@ namespace {
 using ::testing::HasSubstr;
 
 Result<record::v1::Record> ReadRaw(const std::string& bundle) {
-  GANTRY_TRY(const std::string bytes, os::ReadFile(store::PathOf(bundle), store::kMaxRecordBytes));
+  GANTRY_TRY(const std::string bytes, ReadFile(store::PathOf(bundle), store::kMaxRecordBytes));
   record::v1::Record record;
   if (!record.ParseFromString(bytes)) {
     return Fail(Code::kDataLoss, "parse {}", store::PathOf(bundle));
@@ -55,7 +56,7 @@ Status SetSchema(const std::string& bundle, uint32_t schema) {
                                }),
                 execs.end());
   }
-  return os::WriteFileAtomic(store::PathOf(bundle), store::Seal(record.SerializeAsString()), 0600);
+  return ReplaceFile(store::PathOf(bundle), store::Seal(record.SerializeAsString()), 0600);
 }
 
 /// Keeper and engine of this test alone, whose configuration it changes.

@@ -13,10 +13,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include <gantry/files.h>
 #include <gantry/fingerprint.h>
 #include <gantry/format.h>
 #include <gantry/json.h>
+#include <gantry/toolkit/files/files.h>
 
 namespace gantry::gvisor {
 namespace {

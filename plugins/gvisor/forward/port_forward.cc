@@ -8,8 +8,9 @@
 #include <optional>
 #include <utility>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 #include "plugins/gvisor/forward/program/protocol.h"
 #include "plugins/gvisor/launch/child.h"

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-#include <gantry/files.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/forward/program/protocol.h"
 

@@ -15,8 +15,8 @@
 #include <nlohmann/json.hpp>
 
 #include <gantry/deadline.h>
-#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/child.h"

@@ -17,8 +17,8 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 namespace gantry::gvisor {
 namespace {

@@ -8,9 +8,9 @@
 #include <optional>
 #include <utility>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
 #include <gantry/number.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/child.h"

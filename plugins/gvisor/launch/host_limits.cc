@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include <gantry/files.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/stats/host_cgroup.h"
 

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <utility>
 
-#include <gantry/ask_program.h>
-#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/ask_program.h>
 
 namespace gantry::gvisor {
 namespace {

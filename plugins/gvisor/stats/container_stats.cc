@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/sentry/sentry.h"
 
@@ -88,7 +88,7 @@ uint64_t ContainerStats::Charge(const CpuTimes& times, const StatsPlace& place) 
 }
 
 Status ContainerStats::Forget() const {
-  GANTRY_CHECK_OK(RemoveFile(UnfinishedOf(path_)));
+  GANTRY_CHECK_OK(RemoveUnfinished(path_));
   return RemoveFile(path_);
 }
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include <gantry/files.h>
 #include <gantry/number.h>
+#include <gantry/toolkit/files/files.h>
 
 namespace gantry::gvisor {
 namespace {

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <set>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 #include <gantry/unique_fd.h>
 
 namespace gantry::gvisor {

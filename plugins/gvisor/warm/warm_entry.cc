@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <utility>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/canary.h"

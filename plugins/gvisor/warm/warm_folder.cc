@@ -9,10 +9,10 @@
 #include <cerrno>
 #include <utility>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
 #include <gantry/number.h>
-#include <gantry/pidfd.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 namespace gantry::gvisor {
 namespace {

@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/launch/host_limits.h"
 

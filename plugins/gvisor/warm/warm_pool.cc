@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 namespace gantry::gvisor {
 

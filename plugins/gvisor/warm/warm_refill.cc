@@ -9,9 +9,9 @@
 #include <utility>
 
 #include <gantry/deadline.h>
-#include <gantry/files.h>
 #include <gantry/format.h>
-#include <gantry/pidfd.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 #include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/warm/warm_pool.h"

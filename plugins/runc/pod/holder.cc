@@ -19,9 +19,9 @@
 #include <string_view>
 
 #include <gantry/deadline.h>
-#include <gantry/files.h>
 #include <gantry/format.h>
 #include <gantry/number.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/runc/pod/sysctl.h"
 

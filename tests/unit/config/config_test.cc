@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/os/fs.h"
 
@@ -45,7 +46,7 @@ TEST(ConfigLoad, RefusesAFileThatIsTooLong) {
   const auto dir = os::TempDir::Create();
   ASSERT_TRUE(dir.has_value());
   const std::string path = dir->path() + "/gantry.yaml";
-  ASSERT_TRUE(os::WriteFileAtomic(path, std::string(2 << 20, '#'), 0600).has_value());
+  ASSERT_TRUE(ReplaceFile(path, std::string(2 << 20, '#'), 0600).has_value());
   const auto config = Load(path);
   ASSERT_FALSE(config.has_value());
   EXPECT_EQ(config.error().code, Code::kInvalidArgument);

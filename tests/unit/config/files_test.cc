@@ -10,9 +10,10 @@
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/config/config.h"
 #include "core/oci/toml.h"
-#include "core/os/fs.h"
 
 namespace gantry::config {
 namespace {
@@ -36,7 +37,7 @@ TEST(ConfigFiles, GantryYamlIsAllDefaults) {
 // A key that a reader knows is named in the errors for unknown keys, so this
 // finds each one that the file does not document.
 TEST(ConfigFiles, GantryYamlDocumentsEveryKey) {
-  const auto text = os::ReadFile(kFolder + "gantry.yaml", 1 << 20);
+  const auto text = ReadFile(kFolder + "gantry.yaml", 1 << 20);
   ASSERT_TRUE(text.has_value());
   for (const std::string section : {"log", "limits", "timeouts", "events", "io"}) {
     const auto error = Parse(section + ": {no_such_key: 1}", "f");
@@ -53,7 +54,7 @@ TEST(ConfigFiles, GantryYamlDocumentsEveryKey) {
 
 TEST(ConfigFiles, ContainerdSnippetsAreToml) {
   for (const char* const name : {"containerd-1.7.toml", "containerd-2.toml"}) {
-    const auto text = os::ReadFile(kFolder + name, 1 << 20);
+    const auto text = ReadFile(kFolder + name, 1 << 20);
     ASSERT_TRUE(text.has_value()) << text.error().message;
     const auto json = oci::TomlToJson(*text, name);
     ASSERT_TRUE(json.has_value()) << json.error().message;
@@ -73,7 +74,7 @@ std::vector<std::string> TomlOf(const std::string& page) {
 }
 
 TEST(ConfigFiles, BlocksOfThePageAreToml) {
-  const auto page = os::ReadFile(std::string(GANTRY_SOURCE_DIR) + "/docs/kubernetes.md", 1 << 20);
+  const auto page = ReadFile(std::string(GANTRY_SOURCE_DIR) + "/docs/kubernetes.md", 1 << 20);
   ASSERT_TRUE(page.has_value()) << page.error().message;
   for (const std::string& block : TomlOf(*page)) {
     const auto json = oci::TomlToJson(block, "kubernetes.md");
@@ -84,7 +85,7 @@ TEST(ConfigFiles, BlocksOfThePageAreToml) {
 }
 
 TEST(ConfigFiles, RuntimeClassesNameTheRuntimesOfThePage) {
-  const auto page = os::ReadFile(std::string(GANTRY_SOURCE_DIR) + "/docs/kubernetes.md", 1 << 20);
+  const auto page = ReadFile(std::string(GANTRY_SOURCE_DIR) + "/docs/kubernetes.md", 1 << 20);
   ASSERT_TRUE(page.has_value()) << page.error().message;
   std::vector<std::string> blocks = TomlOf(*page);
   // The others are lines to add to one that is there.

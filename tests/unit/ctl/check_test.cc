@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/ctl/run_tool.h"
 #include "core/os/fs.h"
 #include "tests/unit/ctl/fake_backend.h"
@@ -25,7 +27,7 @@ class CheckTest : public testing::Test {
   }
 
   std::string File(const std::string& name, const std::string& text) {
-    EXPECT_TRUE(os::WriteFileAtomic(dir_.path() + "/" + name, text, 0755).has_value());
+    EXPECT_TRUE(ReplaceFile(dir_.path() + "/" + name, text, 0755).has_value());
     return dir_.path() + "/" + name;
   }
 

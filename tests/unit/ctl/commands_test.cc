@@ -12,6 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/link/channel.h"
 #include "core/link/control_messages.h"
 #include "core/os/fs.h"
@@ -139,7 +141,7 @@ TEST(CommandCheck, MissesAFileThatTheEngineWouldDoWithout) {
 TEST(CommandCheck, SaysWhereAConfigurationIsWrong) {
   const auto dir = os::TempDir::Create();
   const std::string config = dir->path() + "/g.yaml";
-  ASSERT_TRUE(os::WriteFileAtomic(config, "log:\n  colour: red\n", 0600).has_value());
+  ASSERT_TRUE(ReplaceFile(config, "log:\n  colour: red\n", 0600).has_value());
   const Outcome outcome = OutcomeOf({"check", config});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("g.yaml:2:3': log.colour: unknown key"));
@@ -231,7 +233,7 @@ TEST(CommandDoctor, ReportsABadConfigurationAndBackendsThatWereRefused) {
   FakeEngine engine(status.SerializeAsString());
   const auto dir = os::TempDir::Create();
   const std::string config = dir->path() + "/g.yaml";
-  ASSERT_TRUE(os::WriteFileAtomic(config, "x: 1\n", 0600).has_value());
+  ASSERT_TRUE(ReplaceFile(config, "x: 1\n", 0600).has_value());
   // No plugin is there: whoever asks for one would run this program.
   setenv("GANTRY_LIBEXEC_DIR", dir->path().c_str(), 1);
   const Outcome outcome =

@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/oci/json.h"
 #include "core/os/fs.h"
 #include "tests/unit/ctl/fake_backend.h"
@@ -39,7 +41,7 @@ class DoctorTest : public testing::Test {
   void File(const std::string& path, const std::string& text, mode_t mode = 0644) {
     const std::string full = dir_.path() + path;
     ASSERT_TRUE(os::MakeDirs(full.substr(0, full.rfind('/')), 0755).has_value());
-    ASSERT_TRUE(os::WriteFileAtomic(full, text, mode).has_value());
+    ASSERT_TRUE(ReplaceFile(full, text, mode).has_value());
   }
 
   void Program(const std::string& path) { File(path, "#!", 0755); }

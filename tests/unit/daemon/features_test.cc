@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/os/fs.h"
 #include "proto/containerd/runc.pb.h"
@@ -75,11 +76,11 @@ TEST_F(FindFeaturesTest, AreThoseOfTheRuntimeThatContainerdsOptionsName) {
 
 TEST_F(FindFeaturesTest, AreKeptInTheRunDirectoryWhereThereIsOne) {
   ASSERT_TRUE(Find({}));
-  EXPECT_FALSE(os::Exists(line_.run_dir));
+  EXPECT_FALSE(Exists(line_.run_dir));
   ASSERT_TRUE(os::MakeDirs(line_.run_dir, 0700));
   ASSERT_TRUE(Find({}));
   const std::string dir = line_.run_dir + "/features/runc";
-  EXPECT_EQ(os::ListDirectory(dir, 10).value_or(std::vector<std::string>()).size(), 1U);
+  EXPECT_EQ(ListDirectory(dir, 10).value_or(std::vector<std::string>()).size(), 1U);
 }
 
 TEST_F(FindFeaturesTest, OfAHandlerThatIsNotThereAreAnError) {

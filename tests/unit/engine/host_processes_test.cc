@@ -10,6 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/process/pidfd.h>
+
 #include "tests/unit/engine/engine_test.h"
 #include "tests/unit/os/few_descriptors.h"
 
@@ -35,7 +37,7 @@ class HostProcessesTest : public EngineTest {
     return process ? std::move(*process) : nullptr;
   }
 
-  bool EndAndSee(os::ProcessId process, int wait_status) {
+  bool EndAndSee(ProcessId process, int wait_status) {
     keeper_.End(process, wait_status);
     return Until([&] { return Saw("exit " + std::to_string(process.pid)); });
   }
@@ -103,7 +105,7 @@ TEST_F(HostProcessesTest, SignalARealProcessThroughItsPidfd) {
     _exit(0);
   }
   ASSERT_GT(child, 0);
-  const auto start_time = os::StartTime(child);
+  const auto start_time = StartTimeOf({child});
   ASSERT_TRUE(start_time);
   keeper_.AddOrphan(child, *start_time);
   const auto process = Adopt(child);
@@ -116,7 +118,7 @@ TEST_F(HostProcessesTest, SignalARealProcessThroughItsPidfd) {
 }
 
 TEST_F(HostProcessesTest, AreSignalledWhereThereAreNoDescriptors) {
-  const os::ProcessId own{getpid(), os::StartTime(getpid()).value_or(0)};
+  const ProcessId own{getpid(), StartTimeOf({getpid()}).value_or(0)};
   keeper_.AddOrphan(own.pid, own.start_time);
   const auto process = Adopt(own.pid, own.start_time);
   ASSERT_TRUE(process);
@@ -142,7 +144,7 @@ TEST_F(HostProcessesTest, GiveAnEndThatCameBeforeTheAdoption) {
 }
 
 TEST_F(HostProcessesTest, AreThereWithoutAQuestionWhereTheKeeperWatchesThem) {
-  const os::ProcessId own{getpid(), 4};
+  const ProcessId own{getpid(), 4};
   keeper_.Tell(link::Watched{{{own.pid, own.start_time}}});
   Await(link_->Sync());
   keeper_.silent = {link::Type::kAdopt};
@@ -171,7 +173,7 @@ TEST_F(HostProcessesTest, TellAReusedPidApart) {
 
 TEST_F(HostProcessesTest, AcknowledgeWhatNobodyHoldsAnyMore) {
   auto process = Spawn();
-  const os::ProcessId id = process->id();
+  const ProcessId id = process->id();
   ASSERT_TRUE(EndAndSee(id, 0));
   EXPECT_THAT(keeper_.acknowledged, IsEmpty());
   process.reset();
@@ -181,7 +183,7 @@ TEST_F(HostProcessesTest, AcknowledgeWhatNobodyHoldsAnyMore) {
 
 TEST_F(HostProcessesTest, LeaveWhatIsBoundToWhoWritesItDown) {
   auto process = Spawn();
-  const os::ProcessId id = process->id();
+  const ProcessId id = process->id();
   process->MarkBound(this);
   ASSERT_TRUE(EndAndSee(id, 0));
   EXPECT_TRUE(processes_->IsUnacknowledged(id));
@@ -215,7 +217,7 @@ TEST_F(HostProcessesTest, OfAnEngineBeforeAreForgottenWhereNobodyAsks) {
   keeper_.acknowledged.clear();
   processes_->ReleaseUnclaimed();
   Await(link_->Sync());
-  EXPECT_THAT(keeper_.acknowledged, ElementsAre(os::ProcessId{52, 4}));
+  EXPECT_THAT(keeper_.acknowledged, ElementsAre(ProcessId{52, 4}));
   EXPECT_EQ(asked->Ended()->code(), 0U);
   EXPECT_TRUE(processes_->IsUnacknowledged({51, 4}));
 }
@@ -227,7 +229,7 @@ TEST_F(HostProcessesTest, OfAnEngineBeforeAreForgottenWhileTheyRun) {
   ASSERT_TRUE(asked);
   processes_->ReleaseUnclaimed();
   Await(link_->Sync());
-  EXPECT_THAT(keeper_.acknowledged, ElementsAre(os::ProcessId{getppid(), 4}));
+  EXPECT_THAT(keeper_.acknowledged, ElementsAre(ProcessId{getppid(), 4}));
 }
 
 TEST_F(HostProcessesTest, AreFoundByTheirTagAfterARestart) {
@@ -241,7 +243,7 @@ TEST_F(HostProcessesTest, AreFoundByTheirTagAfterARestart) {
 }
 
 TEST_F(HostProcessesTest, AreNotFoundByTheirTagOnceReleased) {
-  const os::ProcessId id = Spawn("tag")->id();
+  const ProcessId id = Spawn("tag")->id();
   keeper_.End(id, 0);
   Connect();
   EXPECT_TRUE(Adopt(id.pid, id.start_time)) << "by its number";

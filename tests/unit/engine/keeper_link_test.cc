@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/process/process_id.h>
+
 #include "tests/unit/engine/engine_test.h"
 
 namespace gantry::engine {
@@ -202,7 +204,7 @@ TEST_F(KeeperLinkTest, PassesOnWhatNeedsNoAnswer) {
   link_->AnswerDelete(done);
   ASSERT_TRUE(Until([this] { return !keeper_.deleted.empty(); }));
   EXPECT_EQ(keeper_.plans[8].init->pid, 4);
-  EXPECT_THAT(keeper_.acknowledged, ElementsAre(os::ProcessId{6, 7}));
+  EXPECT_THAT(keeper_.acknowledged, ElementsAre(ProcessId{6, 7}));
   EXPECT_EQ(keeper_.forgotten[0].status, 137U);
   EXPECT_EQ(keeper_.deleted[0].tag, 3U);
 }

@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/sentry/durable_call.h"
 #include "tests/unit/gvisor/fakes.h"

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include <gantry/files.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "tests/unit/gvisor/fake_sentry.h"
 #include "tests/unit/gvisor/metrics_reader.h"
@@ -155,9 +155,9 @@ TEST_F(ContainerStatsTest, BeginAnewWithADamagedFile) {
 
 TEST_F(ContainerStatsTest, LeaveNothing) {
   ASSERT_TRUE(Measure(stats_));
-  EXPECT_TRUE(os::Exists(files_.path() + "/cpu"));
+  EXPECT_TRUE(Exists(files_.path() + "/cpu"));
   EXPECT_TRUE(stats_.Forget());
-  EXPECT_FALSE(os::Exists(files_.path() + "/cpu"));
+  EXPECT_FALSE(Exists(files_.path() + "/cpu"));
   EXPECT_TRUE(stats_.Forget());
 }
 

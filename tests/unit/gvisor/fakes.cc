@@ -15,8 +15,8 @@
 #include <fstream>
 
 #include <gantry/deadline.h>
-#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 namespace gantry::gvisor {
 namespace {

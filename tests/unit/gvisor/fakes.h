@@ -13,8 +13,8 @@
 #include <vector>
 
 #include <gantry/context.h>
+#include <gantry/toolkit/process/process_id.h>
 
-#include "core/os/fs.h"
 #include "core/os/process.h"
 
 namespace gantry::gvisor {
@@ -34,7 +34,7 @@ class FakeHostProcess : public HostProcess {
   Result<WaitStatus> Wait(std::chrono::milliseconds limit) override;
 
  private:
-  const os::ProcessId process_;
+  const ProcessId process_;
   const UniqueFd pidfd_;
   /// Guards what follows.
   mutable std::mutex mutex_;

@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <gantry/files.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/os/fs.h"
 

@@ -12,8 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <gantry/files.h>
 #include <gantry/protowire.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/os/fs.h"
 #include "plugins/gvisor/backend.h"

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
-#include "core/os/fs.h"
 #include "tests/unit/gvisor/fakes.h"
 
 namespace gantry::gvisor {
@@ -54,7 +54,7 @@ class SetOomScoreTest : public testing::Test {
   }
 
   std::string Score() const {
-    return os::ReadFile(Format("/proc/{}/oom_score_adj", process_->pid().value), 16).value_or("");
+    return ReadFile(Format("/proc/{}/oom_score_adj", process_->pid().value), 16).value_or("");
   }
 
   FakeSandboxContext context_;

@@ -20,8 +20,8 @@
 
 #include <gtest/gtest.h>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/forward/program/protocol.h"
 #include "plugins/gvisor/launch/child.h"

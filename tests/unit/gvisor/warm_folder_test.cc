@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <gantry/files.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "tests/unit/gvisor/fakes.h"
 

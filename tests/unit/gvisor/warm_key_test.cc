@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <gantry/files.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "tests/unit/gvisor/fakes.h"
 

@@ -9,6 +9,8 @@
 #include <chrono>
 #include <thread>
 
+#include <gantry/toolkit/process/pidfd.h>
+
 #include "core/os/poll.h"
 #include "core/os/process.h"
 
@@ -21,7 +23,7 @@ ChildProcess::~ChildProcess() {
   }
 }
 
-Status ChildProcess::Signal(int signal) { return os::SendSignal(child_.pidfd.get(), signal); }
+Status ChildProcess::Signal(int signal) { return SendSignal(child_.pidfd.get(), signal); }
 
 std::optional<WaitStatus> ChildProcess::Ended() const {
   const std::lock_guard lock(mutex_);

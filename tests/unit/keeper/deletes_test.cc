@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // containerd's `delete`, with and without an engine.
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
+
 #include "tests/unit/keeper/node.h"
 
 namespace gantry::keeper {
@@ -28,7 +31,7 @@ class DeletesTest : public KeeperTest {
     return init;
   }
 
-  bool SocketIsThere() const { return os::Exists(address_.substr(7)); }
+  bool SocketIsThere() const { return Exists(address_.substr(7)); }
 
   Deletes::Timing timing_{10s, 10s, 5ms, 5s};
   std::string address_;
@@ -65,7 +68,7 @@ TEST_F(DeletesTest, ASilentEngineIsNotWaitedFor) {
   EXPECT_TRUE(deleted->known);
   EXPECT_EQ(deleted->pid, static_cast<uint32_t>(init.pid));
   EXPECT_EQ(deleted->status, 137U);
-  EXPECT_FALSE(os::Identify(init.pid));
+  EXPECT_FALSE(Identify({init.pid}));
   EXPECT_FALSE(SocketIsThere());
 }
 
@@ -79,7 +82,7 @@ TEST_F(DeletesTest, AnEngineThatDoesNotStartIsNotWaitedFor) {
   ASSERT_TRUE(deleted);
   EXPECT_EQ(deleted->pid, static_cast<uint32_t>(init.pid));
   EXPECT_EQ(deleted->status, 137U);
-  EXPECT_FALSE(os::Identify(init.pid));
+  EXPECT_FALSE(Identify({init.pid}));
 }
 
 TEST_F(DeletesTest, WithoutAnEngineThePlansCommandIsRunOnce) {
@@ -99,7 +102,7 @@ TEST_F(DeletesTest, WithoutAnEngineThePlansCommandIsRunOnce) {
   const auto deleted = Ask<link::Deleted>(DeleteOf("c1"));
   ASSERT_TRUE(deleted);
   EXPECT_EQ(deleted->status, 137U);
-  EXPECT_EQ(os::ReadFile(log, 100).value_or(""), "0022\n") << "as what an engine starts";
+  EXPECT_EQ(ReadFile(log, 100).value_or(""), "0022\n") << "as what an engine starts";
 }
 
 TEST_F(DeletesTest, AnEngineThatComesInTimeIsAsked) {
@@ -133,7 +136,7 @@ TEST_F(DeletesTest, AnEngineThatCannotIsHelped) {
       link::DeleteDone{engine.All<link::DeleteCall>().front().tag, 0, 0, 0, 13, "broken"}));
   ASSERT_TRUE(Until([&] { return answer.has_value(); }));
   EXPECT_EQ(answer->As<link::Deleted>()->pid, static_cast<uint32_t>(init.pid));
-  EXPECT_FALSE(os::Identify(init.pid));
+  EXPECT_FALSE(Identify({init.pid}));
 }
 
 TEST_F(DeletesTest, TheTrueStatusIsKnownEvenWhenItWasAcknowledged) {
@@ -199,7 +202,7 @@ TEST_F(DeletesTest, ASandboxTakesItsMembersAlong) {
   protect.plan.init = {child.pid, child.start_time};
   ASSERT_TRUE(engine.channel->Send(protect));
   ASSERT_TRUE(Ask<link::Deleted>(DeleteOf("c1")));
-  EXPECT_FALSE(os::Identify(child.pid));
+  EXPECT_FALSE(Identify({child.pid}));
   EXPECT_TRUE(Status().instances.empty());
   EXPECT_TRUE(Until([&] { return engine.Count<link::InstanceRemoved>() == 2; }));
   EXPECT_FALSE(engine.All<link::InstanceRemoved>()[0].with_group);

@@ -15,6 +15,8 @@
 
 #include <gmock/gmock.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/os/fs.h"
 #include "core/os/process.h"
 
@@ -49,7 +51,7 @@ class EndingTest : public testing::Test {
     return !busy;
   }
 
-  std::string Log() const { return os::ReadFile(log_, 4096).value_or(""); }
+  std::string Log() const { return ReadFile(log_, 4096).value_or(""); }
 
   const os::TempDir dir_ = *os::TempDir::Create();
   const std::string state_ = dir_.path() + "/state/c1";
@@ -73,7 +75,7 @@ TEST_F(EndingTest, RunsTheCommandOnceWhenAllAreDeadAndBeforeAnythingIsRemoved) {
   EXPECT_TRUE(End());
   EXPECT_EQ(Log(), dir_.path() + "\n");
   EXPECT_EQ(spawned_, 1);
-  EXPECT_FALSE(os::Exists(state_));
+  EXPECT_FALSE(Exists(state_));
   EXPECT_TRUE(failed_.empty());
 }
 
@@ -83,7 +85,7 @@ TEST_F(EndingTest, LeavesTheCommandToWhoHoldsItsFolder) {
   Script("echo run >>" + log_);
   EXPECT_TRUE(ending_.GoOn(plan_));
   EXPECT_EQ(spawned_, 0);
-  EXPECT_TRUE(os::Exists(state_));
+  EXPECT_TRUE(Exists(state_));
   ASSERT_EQ(flock(holder.get(), LOCK_UN), 0);
   EXPECT_TRUE(End());
   EXPECT_EQ(Log(), "run\n");
@@ -99,12 +101,12 @@ TEST_F(EndingTest, KillsACommandForWhichThereIsNoTime) {
   EXPECT_TRUE(WIFSIGNALED(status));
   ASSERT_EQ(failed_.size(), 1U);
   EXPECT_EQ(failed_.front().code, Code::kDeadlineExceeded);
-  EXPECT_FALSE(os::Exists(state_));
+  EXPECT_FALSE(Exists(state_));
 }
 
 TEST_F(EndingTest, GoesOnWithoutAProgramThatOthersCanReplace) {
   const std::string program = dir_.path() + "/runtime";
-  ASSERT_TRUE(os::WriteFileAtomic(program, "#!/bin/sh\necho run >>" + log_ + "\n", 0755));
+  ASSERT_TRUE(ReplaceFile(program, "#!/bin/sh\necho run >>" + log_ + "\n", 0755));
   ASSERT_EQ(chmod(program.c_str(), 0777), 0);
   plan_.cleanup->argv = {program};
   EXPECT_TRUE(End());
@@ -112,7 +114,7 @@ TEST_F(EndingTest, GoesOnWithoutAProgramThatOthersCanReplace) {
   ASSERT_EQ(failed_.size(), 1U);
   EXPECT_EQ(failed_.front().code, Code::kPermissionDenied);
   EXPECT_THAT(failed_.front().message, HasSubstr(program));
-  EXPECT_FALSE(os::Exists(state_));
+  EXPECT_FALSE(Exists(state_));
 }
 
 TEST_F(EndingTest, RunsItAtTheRootWhereItsFolderIsGone) {

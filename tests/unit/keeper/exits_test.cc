@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <set>
 
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
+
 #include "tests/unit/keeper/node.h"
 
 namespace gantry::keeper {
@@ -81,9 +84,9 @@ TEST_F(ExitsTest, OfAnOrphanAreFoundAfterItsDeath) {
   Shell(engine, "sh -c 'echo $$ > " + file + "; exit 9' & exit 0");
   pid_t orphan = 0;
   ASSERT_TRUE(Until([&] {
-    const auto text = os::ReadFile(file, 100);
+    const auto text = ReadFile(file, 100);
     orphan = text ? atoi(text->c_str()) : 0;
-    return orphan > 0 && !os::Identify(orphan);
+    return orphan > 0 && !Identify({orphan});
   }));
   link::Adopt adopt;
   adopt.pid = orphan;

@@ -13,6 +13,8 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/process/pidfd.h>
+
 #include "core/link/channel.h"
 #include "core/os/fs.h"
 #include "core/os/process.h"
@@ -27,7 +29,7 @@ class KeeperProcessTest : public testing::Test {
 
   ~KeeperProcessTest() override {
     if (keeper_.pidfd) {
-      IgnoreError(os::SendSignal(keeper_.pidfd.get(), SIGKILL), "it has ended");
+      IgnoreError(SendSignal(keeper_.pidfd.get(), SIGKILL), "it has ended");
       waitpid(keeper_.process.pid, nullptr, 0);
     }
   }
@@ -47,7 +49,7 @@ class KeeperProcessTest : public testing::Test {
   Result<Answer> Ask(const Question& question) {
     const std::string path = dir_.path() + "/run/keeper.sock";
     auto socket = os::ConnectUnix(path);
-    while (!socket && !os::HasEnded(keeper_.pidfd.get())) {
+    while (!socket && !HasEnded(keeper_.pidfd.get())) {
       socket = os::ConnectUnix(path);
     }
     GANTRY_TRY(UniqueFd fd, std::move(socket));

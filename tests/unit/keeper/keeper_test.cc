@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/os/fifo.h"
 #include "tests/unit/keeper/node.h"
 
@@ -24,7 +26,7 @@ class KeeperNodeTest : public KeeperTest {
 
   static constexpr size_t kStored = 16;
 
-  size_t SocketCount() { return os::ListDirectory(dir_.path() + "/s", 1000)->size(); }
+  size_t SocketCount() { return ListDirectory(dir_.path() + "/s", 1000)->size(); }
 };
 
 TEST_F(KeeperNodeTest, AGroupSharesASocketUntilItsLastIsGone) {
@@ -75,8 +77,8 @@ TEST_F(KeeperNodeTest, WhatContainerdHasForgottenIsDeletedWhenAnotherComes) {
   Client client(loop_, addresses["connected"]);
   Settle();
   FakeEngine& engine = ReadyEngine();
-  ASSERT_TRUE(os::RemoveTree(bundles + "lost"));
-  ASSERT_TRUE(os::RemoveTree(bundles + "connected"));
+  ASSERT_TRUE(RemoveTree(bundles + "lost"));
+  ASSERT_TRUE(RemoveTree(bundles + "connected"));
   Announce("next");
   ASSERT_TRUE(Until([&] { return engine.Count<link::DeleteCall>() > 0; }));
   const link::DeleteCall call = engine.All<link::DeleteCall>().front();

@@ -15,9 +15,12 @@
 
 #include <gmock/gmock.h>
 
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
+
 #include "core/os/fs.h"
 #include "core/os/process.h"
-#include "tests/unit/sdk/deep_tree.h"
+#include "tests/unit/toolkit/files/deep_tree.h"
 
 namespace gantry::keeper {
 namespace {
@@ -31,13 +34,13 @@ class LastResortTest : public testing::Test {
   }
 
   ~LastResortTest() override {
-    IgnoreError(os::SendSignal(child_.pidfd.get(), SIGKILL), "the test has killed it");
+    IgnoreError(SendSignal(child_.pidfd.get(), SIGKILL), "the test has killed it");
     waitpid(child_.process.pid, nullptr, 0);
   }
 
   link::ProcessRef Ref() const { return {child_.process.pid, child_.process.start_time}; }
 
-  bool Alive() const { return !os::HasEnded(child_.pidfd.get()); }
+  bool Alive() const { return !HasEnded(child_.pidfd.get()); }
 
   os::SpawnResult child_;
 };
@@ -104,26 +107,26 @@ TEST(CleanOnce, RemovesADeepCgroup) {
   link::Plan plan;
   plan.cgroup_dirs = {cgroup};
   OnSmallStack([&] { EXPECT_FALSE(CleanOnce(plan)); });
-  EXPECT_FALSE(os::Exists(cgroup + "/d"));
+  EXPECT_FALSE(Exists(cgroup + "/d"));
 }
 
 TEST_F(LastResortTest, EndsWhatIsFrozenBelow) {
-  const std::string dir = "/sys/fs/cgroup/freezer/gantry-test-" + os::RandomName(8);
-  if (!os::Exists("/sys/fs/cgroup/freezer/cgroup.procs") || !os::MakeDirs(dir + "/below", 0755)) {
+  const std::string dir = "/sys/fs/cgroup/freezer/gantry-test-" + RandomName(8);
+  if (!Exists("/sys/fs/cgroup/freezer/cgroup.procs") || !os::MakeDirs(dir + "/below", 0755)) {
     GTEST_SKIP() << "needs root and cgroup v1";
   }
-  EXPECT_TRUE(os::WriteFile(dir + "/below/cgroup.procs", std::to_string(child_.process.pid)));
-  EXPECT_TRUE(os::WriteFile(dir + "/below/freezer.state", "FROZEN"));
+  EXPECT_TRUE(WriteExisting(dir + "/below/cgroup.procs", std::to_string(child_.process.pid)));
+  EXPECT_TRUE(WriteExisting(dir + "/below/freezer.state", "FROZEN"));
   link::Plan plan;
   plan.cgroup_dirs = {dir};
   EXPECT_TRUE(KillOnce(plan));
   EXPECT_EQ(EndOf(child_), SIGKILL);
-  IgnoreError(os::WriteFile(dir + "/below/freezer.state", "THAWED"), "it has been");
+  IgnoreError(WriteExisting(dir + "/below/freezer.state", "THAWED"), "it has been");
   waitpid(child_.process.pid, nullptr, 0);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while ((KillOnce(plan) || CleanOnce(plan)) && std::chrono::steady_clock::now() < deadline) {
   }
-  EXPECT_FALSE(os::Exists(dir));
+  EXPECT_FALSE(Exists(dir));
 }
 
 TEST_F(LastResortTest, SparesWhatHasThePidOfOneThatLeftTheCgroup) {
@@ -161,16 +164,16 @@ TEST(CleanOnce, RemovesStateAndNothingNearTheRoot) {
   link::Plan plan;
   plan.state_dirs = {state + "/c1", "relative", dir->path(), state + "/.."};
   EXPECT_FALSE(CleanOnce(plan));
-  EXPECT_FALSE(os::Exists(state + "/c1"));
-  EXPECT_TRUE(os::Exists(state));
+  EXPECT_FALSE(Exists(state + "/c1"));
+  EXPECT_TRUE(Exists(state));
 }
 
 TEST_F(LastResortTest, EndsARealCgroup) {
   const std::string root =
-      os::Exists("/sys/fs/cgroup/cgroup.procs") ? "/sys/fs/cgroup" : "/sys/fs/cgroup/pids";
-  const std::string dir = root + "/gantry-test-" + os::RandomName(8);
+      Exists("/sys/fs/cgroup/cgroup.procs") ? "/sys/fs/cgroup" : "/sys/fs/cgroup/pids";
+  const std::string dir = root + "/gantry-test-" + RandomName(8);
   if (!os::MakeDirs(dir + "/below", 0755) ||
-      !os::WriteFile(dir + "/below/cgroup.procs", std::to_string(child_.process.pid))) {
+      !WriteExisting(dir + "/below/cgroup.procs", std::to_string(child_.process.pid))) {
     rmdir((dir + "/below").c_str());
     rmdir(dir.c_str());
     GTEST_SKIP() << "cgroups cannot be made here";
@@ -183,11 +186,11 @@ TEST_F(LastResortTest, EndsARealCgroup) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while ((KillOnce(plan) || CleanOnce(plan)) && std::chrono::steady_clock::now() < deadline) {
   }
-  EXPECT_FALSE(os::Exists(dir));
+  EXPECT_FALSE(Exists(dir));
 }
 
 TEST_F(LastResortTest, SparesItself) {
-  const auto self = os::Identify(getpid());
+  const auto self = Identify({getpid()});
   link::Plan plan;
   plan.init = {self->pid, self->start_time};
   EXPECT_FALSE(KillOnce(plan));

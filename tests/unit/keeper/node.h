@@ -18,6 +18,8 @@
 
 #include <gmock/gmock.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/keeper/keeper.h"
 #include "core/os/fs.h"
 #include "core/os/unix_socket.h"
@@ -127,7 +129,7 @@ class KeeperTest : public testing::Test {
     }
     keeper_.reset();
     // Children of this test must not become orphans of the next one.
-    const auto children = os::ReadFile("/proc/thread-self/children", 65536);
+    const auto children = ReadFile("/proc/thread-self/children", 65536);
     std::istringstream in(children ? *children : "");
     for (pid_t child = 0; in >> child;) {
       kill(child, SIGKILL);

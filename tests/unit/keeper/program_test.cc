@@ -12,6 +12,9 @@
 
 #include <gmock/gmock.h>
 
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
+
 #include "core/link/channel.h"
 #include "core/os/fs.h"
 #include "core/os/process.h"
@@ -28,7 +31,7 @@ class KeeperProgram : public testing::Test {
 
   ~KeeperProgram() override {
     for (const auto& child : children_) {
-      IgnoreError(os::SendSignal(child.pidfd.get(), SIGKILL), "it has ended");
+      IgnoreError(SendSignal(child.pidfd.get(), SIGKILL), "it has ended");
       waitpid(child.process.pid, nullptr, 0);
     }
   }
@@ -75,7 +78,7 @@ TEST_F(KeeperProgram, RefusesARunDirectoryOfSomebodyElse) {
   ASSERT_TRUE(os::MakeDirs(dir_.path() + "/run", 0700));
   ASSERT_EQ(chown((dir_.path() + "/run").c_str(), 12345, 0), 0);
   EXPECT_EQ(CodeOf(Start({"--foreground"})), 1);
-  EXPECT_FALSE(os::Exists(dir_.path() + "/run/keeper.sock"));
+  EXPECT_FALSE(Exists(dir_.path() + "/run/keeper.sock"));
 }
 
 TEST_F(KeeperProgram, IsTheOnlyOneOfItsRunDirectory) {
@@ -85,7 +88,7 @@ TEST_F(KeeperProgram, IsTheOnlyOneOfItsRunDirectory) {
   const auto status = Query();
   ASSERT_TRUE(status);
   EXPECT_EQ(status->keeper_pid, first.process.pid);
-  EXPECT_THAT(*os::ReadFile(dir_.path() + "/run/keeper.log", 65536),
+  EXPECT_THAT(*ReadFile(dir_.path() + "/run/keeper.log", 65536),
               testing::HasSubstr("another keeper runs"));
 }
 
@@ -94,13 +97,13 @@ TEST_F(KeeperProgram, ChecksWhetherAnotherRuns) {
   const os::SpawnResult& keeper = Start();
   ASSERT_TRUE(Query());
   EXPECT_EQ(CodeOf(Start({"--check"})), 1);
-  EXPECT_FALSE(os::HasEnded(keeper.pidfd.get()));
+  EXPECT_FALSE(HasEnded(keeper.pidfd.get()));
 }
 
 TEST_F(KeeperProgram, EndsOnSigtermWhenItGuardsNothing) {
   const os::SpawnResult& keeper = Start();
   ASSERT_TRUE(Query());
-  ASSERT_TRUE(os::SendSignal(keeper.pidfd.get(), SIGTERM));
+  ASSERT_TRUE(SendSignal(keeper.pidfd.get(), SIGTERM));
   EXPECT_EQ(CodeOf(keeper), 0);
 }
 
@@ -112,9 +115,9 @@ TEST_F(KeeperProgram, DoesNotEndWhileItGuardsSomething) {
   announce.id = "c1";
   announce.ns = "default";
   ASSERT_TRUE(channel.Ask<link::Announced>(announce, std::chrono::steady_clock::now() + 10s));
-  ASSERT_TRUE(os::SendSignal(keeper.pidfd.get(), SIGTERM));
+  ASSERT_TRUE(SendSignal(keeper.pidfd.get(), SIGTERM));
   EXPECT_TRUE(Query());
-  EXPECT_FALSE(os::HasEnded(keeper.pidfd.get()));
+  EXPECT_FALSE(HasEnded(keeper.pidfd.get()));
 }
 
 TEST_F(KeeperProgram, RefusesOptionsItDoesNotKnow) { EXPECT_EQ(CodeOf(Start({"--nope=1"})), 1); }

@@ -18,11 +18,11 @@
 
 #include <gantry/format.h>
 #include <gantry/protowire.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/keeper/frames.h"
 #include "core/keeper/state.h"
 #include "core/link/channel.h"
-#include "core/os/fs.h"
 #include "core/os/memfd.h"
 #include "core/os/process.h"
 #include "core/os/spawn.h"
@@ -50,7 +50,7 @@ class KeeperReexec : public KeeperProcessTest {
     std::string path = dir_.path() + "/program-" + std::to_string(++programs_);
     std::filesystem::copy_file(GANTRY_FAKE_KEEPER, path);
     EXPECT_EQ(chmod(path.c_str(), 0755), 0);
-    EXPECT_TRUE(os::WriteFileAtomic(path + ".sh", text + "\n", 0644));
+    EXPECT_TRUE(ReplaceFile(path + ".sh", text + "\n", 0644));
     return path;
   }
 
@@ -111,7 +111,7 @@ TEST_F(KeeperReexec, KeepsTheLockAndTheLog) {
   siginfo_t info{};
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(check.process.pid), &info, WEXITED), 0);
   EXPECT_EQ(info.si_status, 1);
-  EXPECT_THAT(*os::ReadFile(dir_.path() + "/run/keeper.log", 65536),
+  EXPECT_THAT(*ReadFile(dir_.path() + "/run/keeper.log", 65536),
               HasSubstr("took over from another program"));
 }
 
@@ -168,7 +168,7 @@ TEST_F(KeeperReexec, RefusesWhatIsNoKeeper) {
     EXPECT_THAT(refused.error().message, HasSubstr(program));
   }
   const std::string script = dir_.path() + "/script";
-  ASSERT_TRUE(os::WriteFileAtomic(script, "#!/bin/sh\n", 0755));
+  ASSERT_TRUE(ReplaceFile(script, "#!/bin/sh\n", 0755));
   EXPECT_THAT(Become(script).error().message, HasSubstr("it is no ELF program"));
   EXPECT_EQ(Become("gantry-keeper").error().code, Code::kInvalidArgument);
   EXPECT_EQ(Status()->keeper_upgrades, 0U);
@@ -186,8 +186,7 @@ TEST_F(KeeperReexec, StaysWhenTheProgramDoesNotUnderstand) {
 TEST_F(KeeperReexec, ExecutesWhatItHasCheckedAndNotWhatIsThereByThen) {
   const std::string path = Program("");
   const std::string ran = dir_.path() + "/ran";
-  ASSERT_TRUE(
-      os::WriteFileAtomic(path + ".sh",
+  ASSERT_TRUE(ReplaceFile(path + ".sh",
                           "case \"$1\" in\n"
                           "--check-state-fd=*)\n"
                           "  /bin/cp /bin/false '" +
@@ -206,13 +205,13 @@ TEST_F(KeeperReexec, ExecutesWhatItHasCheckedAndNotWhatIsThereByThen) {
                           0644));
   const auto upgraded = Become(path);
   ASSERT_TRUE(upgraded) << upgraded.error().message;
-  EXPECT_EQ(os::ReadFile(ran, 100).value_or(""), "the checked one\n");
+  EXPECT_EQ(ReadFile(ran, 100).value_or(""), "the checked one\n");
   EXPECT_EQ(Status()->keeper_upgrades, 1U);
 }
 
 TEST_F(KeeperReexec, HasItsNameAfterwards) {
   ASSERT_TRUE(Become(GANTRY_KEEPER));
-  EXPECT_EQ(os::ReadFile(Format("/proc/{}/comm", keeper_.process.pid), 100).value_or(""),
+  EXPECT_EQ(ReadFile(Format("/proc/{}/comm", keeper_.process.pid), 100).value_or(""),
             "gantry-keeper\n");
 }
 

@@ -16,9 +16,10 @@
 
 #include <gmock/gmock.h>
 
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
+
 #include "core/link/channel.h"
-#include "core/os/fs.h"
-#include "core/os/process.h"
 #include "core/os/spawn.h"
 #include "core/os/unix_socket.h"
 #include "tests/unit/keeper/keeper_process.h"
@@ -82,10 +83,10 @@ class KeeperServiceManager : public KeeperProcessTest {
   /// An engine that leaves its environment in a file.
   std::string Engine() {
     std::string path = dir_.path() + "/engine";
-    EXPECT_TRUE(os::WriteFileAtomic(path,
-                                    "#!/bin/sh\nenv > " + EnvironmentFile() + ".part && mv " +
-                                        EnvironmentFile() + ".part " + EnvironmentFile() + "\n",
-                                    0755));
+    EXPECT_TRUE(ReplaceFile(path,
+                            "#!/bin/sh\nenv > " + EnvironmentFile() + ".part && mv " +
+                                EnvironmentFile() + ".part " + EnvironmentFile() + "\n",
+                            0755));
     return path;
   }
 
@@ -102,7 +103,7 @@ TEST_F(KeeperServiceManager, IsToldOfStartAndEnd) {
   Start({"NOTIFY_SOCKET=" + dir_.path() + "/notify"});
   EXPECT_EQ(manager.Told(), "READY=1");
   EXPECT_TRUE(Ask<link::KeeperStatus>(link::Query{}));
-  ASSERT_TRUE(os::SendSignal(keeper_.pidfd.get(), SIGTERM));
+  ASSERT_TRUE(SendSignal(keeper_.pidfd.get(), SIGTERM));
   EXPECT_EQ(manager.Told(), "STOPPING=1") << "no watchdog is to be told of a turning loop";
 }
 
@@ -129,7 +130,7 @@ TEST_F(KeeperServiceManager, IsToldAgainAndAgainOverChangesOfTheProgram) {
     ASSERT_TRUE(status);
     EXPECT_EQ(status->keeper_upgrades, i);
   }
-  ASSERT_TRUE(os::SendSignal(keeper_.pidfd.get(), SIGTERM));
+  ASSERT_TRUE(SendSignal(keeper_.pidfd.get(), SIGTERM));
   EXPECT_TRUE(manager.IsTold("STOPPING=1"));
 }
 
@@ -137,12 +138,12 @@ TEST_F(KeeperServiceManager, OfAStoppedKeeperIsToldNothing) {
   const Manager manager(dir_.path() + "/notify");
   Start({"NOTIFY_SOCKET=" + dir_.path() + "/notify", "WATCHDOG_USEC=90000"});
   ASSERT_TRUE(manager.IsTold("WATCHDOG=1"));
-  ASSERT_TRUE(os::SendSignal(keeper_.pidfd.get(), SIGSTOP));
+  ASSERT_TRUE(SendSignal(keeper_.pidfd.get(), SIGSTOP));
   siginfo_t info{};
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(keeper_.process.pid), &info, WSTOPPED), 0);
   manager.ForgetAll();
-  ASSERT_TRUE(os::SendSignal(keeper_.pidfd.get(), SIGABRT));
-  ASSERT_TRUE(os::SendSignal(keeper_.pidfd.get(), SIGCONT));
+  ASSERT_TRUE(SendSignal(keeper_.pidfd.get(), SIGABRT));
+  ASSERT_TRUE(SendSignal(keeper_.pidfd.get(), SIGCONT));
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(keeper_.process.pid), &info, WEXITED | WNOWAIT), 0);
   EXPECT_EQ(info.si_status, SIGABRT) << "the watchdog's signal ends it";
   EXPECT_EQ(manager.Read(), "");
@@ -157,9 +158,9 @@ TEST_F(KeeperServiceManager, IsNotTheEngines) {
   announce.id = "c1";
   announce.ns = "default";
   ASSERT_TRUE(Ask<link::Announced>(announce));
-  auto environment = os::ReadFile(EnvironmentFile(), 65536);
+  auto environment = ReadFile(EnvironmentFile(), 65536);
   while (!environment && manager.Told() == "WATCHDOG=1") {
-    environment = os::ReadFile(EnvironmentFile(), 65536);
+    environment = ReadFile(EnvironmentFile(), 65536);
   }
   ASSERT_TRUE(environment);
   EXPECT_THAT(*environment, testing::HasSubstr("OTHER=stays"));
@@ -173,7 +174,7 @@ TEST_F(KeeperServiceManager, OfAnotherProcessHasNoWatchdogHere) {
   Start({"NOTIFY_SOCKET=" + dir_.path() + "/notify", "WATCHDOG_USEC=90000", "WATCHDOG_PID=1"});
   EXPECT_EQ(manager.Told(), "READY=1");
   EXPECT_TRUE(Ask<link::KeeperStatus>(link::Query{}));
-  ASSERT_TRUE(os::SendSignal(keeper_.pidfd.get(), SIGTERM));
+  ASSERT_TRUE(SendSignal(keeper_.pidfd.get(), SIGTERM));
   EXPECT_EQ(manager.Told(), "STOPPING=1");
 }
 

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/os/idmap.h"
 #include "core/os/process.h"
 #include "tests/unit/keeper/node.h"
@@ -68,7 +70,7 @@ class SpawnerTest : public KeeperTest {
   }
 
   static std::string Members(const os::TestCgroup& group) {
-    return os::ReadFile(group.path + "/cgroup.procs", 4096).value_or("");
+    return ReadFile(group.path + "/cgroup.procs", 4096).value_or("");
   }
 };
 
@@ -219,12 +221,12 @@ TEST_F(SpawnerTest, GivesAControllingTerminal) {
 
 TEST_F(SpawnerTest, WhatIsBornWithoutAnEngineIsFoundByTheNext) {
   const os::TestCgroup group;
-  if (group.path.empty() || !os::WriteFile(group.path + "/cgroup.freeze", "1")) {
+  if (group.path.empty() || !WriteExisting(group.path + "/cgroup.freeze", "1")) {
     GTEST_SKIP() << "no cgroup v2 hierarchy that may be frozen";
   }
   AskFrozen(ReadyEngine(), group);
   engines[0]->Crash();
-  ASSERT_TRUE(os::WriteFile(group.path + "/cgroup.freeze", "0"));
+  ASSERT_TRUE(WriteExisting(group.path + "/cgroup.freeze", "0"));
   ASSERT_TRUE(Until([&] { return Status().processes_watched == 1; }));
   FakeEngine& second = ReadyEngine(1);
   ASSERT_EQ(second.Count<link::NamedSpawn>(), 1U);
@@ -234,7 +236,7 @@ TEST_F(SpawnerTest, WhatIsBornWithoutAnEngineIsFoundByTheNext) {
 
 TEST_F(SpawnerTest, WhatIsBornAfterTheNextEnginesSnapshotIsGivenUp) {
   const os::TestCgroup group;
-  if (group.path.empty() || !os::WriteFile(group.path + "/cgroup.freeze", "1")) {
+  if (group.path.empty() || !WriteExisting(group.path + "/cgroup.freeze", "1")) {
     GTEST_SKIP() << "no cgroup v2 hierarchy that may be frozen";
   }
   AskFrozen(ReadyEngine(), group);
@@ -242,7 +244,7 @@ TEST_F(SpawnerTest, WhatIsBornAfterTheNextEnginesSnapshotIsGivenUp) {
   ASSERT_EQ(kill(Status().engine_pid, SIGKILL), 0);
   FakeEngine& second = ReadyEngine(1);
   EXPECT_EQ(second.Count<link::NamedSpawn>(), 0U);
-  ASSERT_TRUE(os::WriteFile(group.path + "/cgroup.freeze", "0"));
+  ASSERT_TRUE(WriteExisting(group.path + "/cgroup.freeze", "0"));
   EXPECT_TRUE(Until([&] { return Members(group).empty(); }));
   Settle();
   EXPECT_EQ(Status().processes_watched, 0U);

@@ -9,6 +9,8 @@
 
 #include <gmock/gmock.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/os/fs.h"
 #include "core/os/unix_socket.h"
 
@@ -88,7 +90,7 @@ TEST_F(RunDirTest, ThatIsAbsentIsNotFound) {
 
 TEST_F(RunDirTest, AProgramAndItsFolderAreRootsToo) {
   const std::string program = dir_ + "/program";
-  ASSERT_TRUE(os::WriteFileAtomic(program, "", 0755));
+  ASSERT_TRUE(ReplaceFile(program, "", 0755));
   EXPECT_TRUE(CheckProgram(program));
   EXPECT_TRUE(CheckProgram("/bin/sh"));
   EXPECT_EQ(CheckProgram(dir_).error().code, Code::kInvalidArgument);

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
 #include <gantry/unique_fd.h>
 
 #include "core/log/rotation.h"
@@ -104,8 +105,8 @@ TEST_F(LogTest, TheFileIsBoundedWhileItIsWritten) {
   }
   dup2(before.get(), STDERR_FILENO);
   log::KeepBounded("", 0);
-  const std::string now = os::ReadFile(path, 1 << 20).value_or("");
-  const std::string old = os::ReadFile(path + ".1", 1 << 20).value_or("");
+  const std::string now = ReadFile(path, 1 << 20).value_or("");
+  const std::string old = ReadFile(path + ".1", 1 << 20).value_or("");
   EXPECT_THAT(now + old, HasSubstr("line 3999 "));
   for (const std::string& text : {now, old}) {
     EXPECT_GT(text.size(), 0U);

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/os/fs.h"
 
 namespace gantry::oci {
@@ -51,7 +53,7 @@ TEST_F(CheckBundleTest, RefusesALinkElsewhere) {
 }
 
 TEST_F(CheckBundleTest, RefusesAFile) {
-  ASSERT_TRUE(os::WriteFileAtomic(path("file"), "x", 0600).has_value());
+  ASSERT_TRUE(ReplaceFile(path("file"), "x", 0600).has_value());
   EXPECT_EQ(CodeFor(path("file")), Code::kInvalidArgument);
   EXPECT_NE(CodeFor(path("file/below")), Code::kOk);
 }

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/os/fs.h"
 #include "proto/containerd/runc.pb.h"
 #include "proto/containerd/runtimeoptions.pb.h"
@@ -107,9 +109,9 @@ TEST(RuntimeOptions, InAFileAreBelowThoseInTheMessage) {
   options.config_path = dir->path() + "/o.toml";
   options.json = R"({"BinaryName":"crun"})";
   EXPECT_EQ(ReadConfigPath(options).error().code, Code::kNotFound);
-  ASSERT_TRUE(os::WriteFileAtomic(options.config_path,
-                                  "BinaryName = 'runc'\nRoot = '/r'\nHandler = 'h'\n", 0600)
-                  .has_value());
+  ASSERT_TRUE(
+      ReplaceFile(options.config_path, "BinaryName = 'runc'\nRoot = '/r'\nHandler = 'h'\n", 0600)
+          .has_value());
   ASSERT_TRUE(ReadConfigPath(options).has_value());
   EXPECT_EQ(options.json, R"({"BinaryName":"crun","Root":"/r"})");
   EXPECT_EQ(options.handler, "h");

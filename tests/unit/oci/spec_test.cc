@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/os/fs.h"
 
 namespace gantry::oci {
@@ -131,7 +133,7 @@ class ReadSpecTest : public testing::Test {
 
   // The error of a bundle whose config.json holds `text`.
   Error ErrorFor(std::string_view text) {
-    EXPECT_TRUE(os::WriteFileAtomic(dir_.path() + "/config.json", text, 0600).has_value());
+    EXPECT_TRUE(ReplaceFile(dir_.path() + "/config.json", text, 0600).has_value());
     auto spec = ReadSpec(dir_.path());
     return spec ? Error{Code::kOk, 0, "", ""} : spec.error();
   }

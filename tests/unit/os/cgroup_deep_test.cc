@@ -7,10 +7,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/os/cgroup.h"
 #include "core/os/cgroup_tree.h"
 #include "tests/unit/os/fake_cgroupfs.h"
-#include "tests/unit/sdk/deep_tree.h"
+#include "tests/unit/toolkit/files/deep_tree.h"
 
 namespace gantry::os {
 namespace {
@@ -70,13 +72,13 @@ class FrozenBelow : public testing::Test {
     ASSERT_TRUE(cgroup);
     cgroup_ = *cgroup;
     ASSERT_EQ(mkdir((dir_ + "/in").c_str(), 0755), 0);
-    ASSERT_TRUE(WriteFile(dir_ + "/in/cgroup.procs", std::to_string(process_.pid())));
-    ASSERT_TRUE(WriteFile(dir_ + "/in/freezer.state", "FROZEN"));
+    ASSERT_TRUE(WriteExisting(dir_ + "/in/cgroup.procs", std::to_string(process_.pid())));
+    ASSERT_TRUE(WriteExisting(dir_ + "/in/freezer.state", "FROZEN"));
   }
 
   void TearDown() override {
     if (!dir_.empty()) {
-      IgnoreError(WriteFile(dir_ + "/in/freezer.state", "THAWED"), "it is gone");
+      IgnoreError(WriteExisting(dir_ + "/in/freezer.state", "THAWED"), "it is gone");
       EXPECT_TRUE(cgroup_.Kill(kBound));
       EXPECT_TRUE(cgroup_.Remove(kBound));
     }

@@ -11,11 +11,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
+
 #include "core/os/cgroup.h"
 #include "core/os/cgroup_stats.h"
 #include "core/os/loop.h"
 #include "core/os/oom_watch.h"
-#include "core/os/process.h"
 #include "tests/unit/os/fake_cgroupfs.h"
 
 namespace gantry::os {
@@ -77,7 +79,7 @@ TEST_P(KernelCgroup, HoldsTheProcessesThatAreAdded) {
   const auto procs = cgroup_.Procs();
   ASSERT_TRUE(procs);
   EXPECT_THAT(*procs, ElementsAre(process.pid()));
-  const auto found = Cgroup::OfProcess(hierarchy_, *Identify(process.pid()));
+  const auto found = Cgroup::OfProcess(hierarchy_, *Identify({process.pid()}));
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_EQ(*found, cgroup_);
 }

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/os/cgroup_notify.h"
 #include "core/os/loop.h"

@@ -9,9 +9,10 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 #include "core/os/cgroup_v2.h"
-#include "core/os/process.h"
 #include "tests/unit/os/fake_cgroupfs.h"
 
 namespace gantry::os {
@@ -88,7 +89,7 @@ TEST_F(CgroupFake, FindsThatOfAProcessOnV2) {
 TEST_F(CgroupFake, AreNotThoseOfWhoHasTheNumberNow) {
   MakeV2();
   fs_.Put(Format("proc/{}/cgroup", getpid()), "0::/another\n");
-  const ProcessId self = *Identify(getpid());
+  const ProcessId self = *Identify({getpid()});
   const ProcessId before{.pid = self.pid, .start_time = self.start_time - 1};
 
   EXPECT_TRUE(Cgroup::OfProcess(Hierarchy(), self));

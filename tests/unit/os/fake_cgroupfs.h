@@ -17,6 +17,9 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
+
 #include "core/os/fs.h"
 #include "core/os/process.h"
 

@@ -12,6 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "tests/unit/os/few_descriptors.h"
 
 namespace gantry::os {
@@ -46,59 +48,6 @@ using OpenWithoutLinksTest = FsTest;
 using RemoveTreeTest = FsTest;
 using TempDirTest = FsTest;
 
-TEST_F(ReadFileTest, GivesAllUpToTheLimit) {
-  const std::string data(10000, 'x');
-  ASSERT_TRUE(WriteFileAtomic(At("f"), data, 0600));
-  EXPECT_EQ(ReadFile(At("f"), 10000).value(), data);
-  const auto longer = ReadFile(At("f"), 9999);
-  EXPECT_EQ(longer.error().code, Code::kInvalidArgument);
-  EXPECT_THAT(longer.error().message, HasSubstr("longer than 9999 bytes"));
-}
-
-TEST_F(ReadFileTest, ReadsFilesWithoutASize) {
-  EXPECT_THAT(ReadFile("/proc/self/status", 1 << 16).value(), HasSubstr("Pid:"));
-}
-
-TEST_F(ReadFileTest, SaysWhatIsMissing) {
-  const auto missing = ReadFile(At("none"), 10);
-  EXPECT_EQ(missing.error().code, Code::kNotFound);
-  EXPECT_EQ(missing.error().message, "open '" + At("none") + "': ENOENT");
-}
-
-TEST_F(ReadFileTest, DoesNotWaitForAFifo) {
-  ASSERT_EQ(mkfifo(At("fifo").c_str(), 0600), 0);
-  EXPECT_EQ(ReadFile(At("fifo"), 10).value(), "");
-  const auto dir = OpenDirectory(dir_.path());
-  EXPECT_EQ(ReadFileAt(dir->get(), "fifo", 10).value(), "");
-}
-
-TEST_F(ReadFileTest, BelowADirectoryRefusesALink) {
-  ASSERT_TRUE(WriteFileAtomic(At("f"), "data", 0600));
-  ASSERT_EQ(symlink("f", At("link").c_str()), 0);
-  const auto dir = OpenDirectory(dir_.path());
-  EXPECT_EQ(ReadFileAt(dir->get(), "f", 10).value(), "data");
-  EXPECT_EQ(ReadFileAt(dir->get(), "link", 10).error().sys_errno, ELOOP);
-  EXPECT_EQ(ReadLink(At("link")).value(), "f");
-}
-
-TEST_F(WriteFileTest, ReplacesWithTheExactModeAndLeavesNothingElse) {
-  ASSERT_TRUE(WriteFileAtomic(At("f"), "old", 0600));
-  ASSERT_TRUE(WriteFileAtomic(At("f"), "new", 0666));
-  EXPECT_EQ(ReadFile(At("f"), 10).value(), "new");
-  EXPECT_EQ(ModeOf(At("f")), mode_t{0666});
-  EXPECT_THAT(ListDirectory(dir_.path(), 10).value(), UnorderedElementsAre("f"));
-}
-
-TEST_F(WriteFileTest, LeavesNothingBehindOnFailure) {
-  ASSERT_EQ(mkdir(At("f").c_str(), 0700), 0);
-  EXPECT_FALSE(WriteFileAtomic(At("f"), "data", 0600));
-  EXPECT_THAT(ListDirectory(dir_.path(), 10).value(), UnorderedElementsAre("f"));
-}
-
-TEST_F(WriteFileTest, InPlaceNeedsTheFile) {
-  EXPECT_EQ(WriteFile(At("f"), "data").error().code, Code::kNotFound);
-}
-
 TEST_F(OpenWithoutLinksTest, FollowsNone) {
   ASSERT_TRUE(MakeDirs(At("a/b"), 0700));
   ASSERT_EQ(symlink("a", At("link").c_str()), 0);
@@ -122,7 +71,7 @@ TEST_F(MakeDirsTest, MakesWhatIsMissing) {
 }
 
 TEST_F(MakeDirsTest, RefusesAFileInTheWay) {
-  ASSERT_TRUE(WriteFileAtomic(At("f"), "", 0600));
+  ASSERT_TRUE(ReplaceFile(At("f"), "", 0600));
   EXPECT_EQ(MakeDirs(At("f"), 0700).error().code, Code::kFailedPrecondition);
   EXPECT_FALSE(MakeDirs(At("f/g"), 0700));
 }
@@ -133,80 +82,6 @@ TEST_F(MakeDirsTest, FifoHasTheExactMode) {
   EXPECT_EQ(MakeFifo(At("fifo"), 0600).error().code, Code::kAlreadyExists);
 }
 
-TEST_F(RemoveTreeTest, RemovesFilesAndTreesAndWhatIsGone) {
-  ASSERT_TRUE(MakeDirs(At("t/a/b"), 0700));
-  ASSERT_TRUE(MakeDirs(At("t/c"), 0700));
-  ASSERT_TRUE(WriteFileAtomic(At("t/a/b/f"), "x", 0400));
-  ASSERT_TRUE(WriteFileAtomic(At("t/g"), "x", 0400));
-  ASSERT_TRUE(MakeFifo(At("t/c/fifo"), 0600));
-  EXPECT_TRUE(RemoveTree(At("t/g")));
-  EXPECT_FALSE(Exists(At("t/g")));
-  EXPECT_TRUE(RemoveTree(At("t/")));
-  EXPECT_FALSE(Exists(At("t")));
-  EXPECT_TRUE(RemoveTree(At("t")));
-  EXPECT_TRUE(RemoveTree(At("no/such")));
-}
-
-TEST_F(RemoveTreeTest, DoesNotFollowLinks) {
-  ASSERT_TRUE(MakeDirs(At("kept/below"), 0700));
-  ASSERT_TRUE(MakeDirs(At("t/a"), 0700));
-  ASSERT_EQ(symlink("../../kept", At("t/a/link").c_str()), 0);
-  ASSERT_EQ(symlink("kept", At("link").c_str()), 0);
-  EXPECT_TRUE(RemoveTree(At("t")));
-  EXPECT_TRUE(RemoveTree(At("link")));
-  EXPECT_THAT(ListDirectory(dir_.path(), 10).value(), UnorderedElementsAre("kept"));
-  EXPECT_TRUE(Exists(At("kept/below")));
-}
-
-TEST_F(RemoveTreeTest, NeedsNoDescriptorPerLevel) {
-  UniqueFd current = OpenDirectory(dir_.path()).value();
-  // Deeper than descriptors reach.
-  for (int i = 0; i < 200; ++i) {
-    ASSERT_EQ(mkdirat(current.get(), "deep", 0700), 0);
-    current.reset(openat(current.get(), "deep", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  }
-  current.reset();
-  const test::FewDescriptors few(64);
-  const Status removed = RemoveTree(At("deep"));
-  EXPECT_TRUE(removed) << removed.error().message;
-  EXPECT_FALSE(Exists(At("deep")));
-}
-
-TEST_F(RemoveTreeTest, RemovesManyEntries) {
-  for (int i = 0; i < 60; ++i) {
-    const std::string name = std::to_string(i);
-    ASSERT_TRUE(MakeDirs(At("many/" + name), 0700));
-    ASSERT_TRUE(WriteFileAtomic(At("many/" + name + "/f"), name, 0600));
-  }
-  EXPECT_TRUE(RemoveTree(At("many")));
-  EXPECT_FALSE(Exists(At("many")));
-}
-
-TEST_F(RemoveTreeTest, StopsAtABindMountOfTheSameFileSystem) {
-  if (geteuid() != 0) {
-    GTEST_SKIP() << "mounting needs root";
-  }
-  ASSERT_TRUE(MakeDirs(At("kept"), 0700));
-  ASSERT_TRUE(WriteFileAtomic(At("kept/f"), "x", 0600));
-  ASSERT_TRUE(MakeDirs(At("t/mnt"), 0700));
-  if (mount(At("kept").c_str(), At("t/mnt").c_str(), nullptr, MS_BIND, nullptr) < 0) {
-    GTEST_SKIP() << "mounting is not permitted here";
-  }
-  const Status removed = RemoveTree(At("t"));
-  const Status root_removed = RemoveTree(At("t/mnt"));
-  ASSERT_EQ(umount2(At("t/mnt").c_str(), MNT_DETACH), 0);
-  EXPECT_EQ(removed.error().code, Code::kFailedPrecondition);
-  EXPECT_EQ(root_removed.error().code, Code::kFailedPrecondition);
-  EXPECT_TRUE(Exists(At("kept/f")));
-}
-
-TEST_F(RemoveTreeTest, RefusesWhatIsNoName) {
-  EXPECT_EQ(RemoveTree("").error().code, Code::kInvalidArgument);
-  EXPECT_EQ(RemoveTree("/").error().code, Code::kInvalidArgument);
-  EXPECT_EQ(RemoveTree(At("..")).error().code, Code::kInvalidArgument);
-  EXPECT_EQ(RemoveTreeAt(AT_FDCWD, "a/b").error().code, Code::kInvalidArgument);
-}
-
 TEST_F(TempDirTest, GoesWithItsObject) {
   std::string path;
   {
@@ -215,20 +90,9 @@ TEST_F(TempDirTest, GoesWithItsObject) {
     path = made->path();
     const TempDir moved = std::move(*made);
     EXPECT_EQ(ModeOf(path), mode_t{0700});
-    ASSERT_TRUE(WriteFileAtomic(path + "/f", "x", 0600));
+    ASSERT_TRUE(ReplaceFile(path + "/f", "x", 0600));
   }
   EXPECT_FALSE(Exists(path));
-}
-
-TEST_F(TempDirTest, ListStopsAtItsLimit) {
-  EXPECT_THAT(ListDirectory(dir_.path(), 0).value(), IsEmpty());
-  ASSERT_TRUE(WriteFileAtomic(At("f"), "", 0600));
-  EXPECT_EQ(ListDirectory(dir_.path(), 0).error().code, Code::kInvalidArgument);
-}
-
-TEST(RandomName, HasTheLengthAndDiffers) {
-  EXPECT_EQ(RandomName(300).size(), 300U);
-  EXPECT_NE(RandomName(16), RandomName(16));
 }
 
 TEST(OpenFileLimit, IsRaisedToTheHardOne) {

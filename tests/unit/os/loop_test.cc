@@ -12,6 +12,8 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/os/fs.h"
 #include "core/os/splice.h"
 #include "core/os/unix_socket.h"
@@ -173,7 +175,7 @@ TEST(LoopWatch, CountsARegularFileAsReady) {
   auto dir = TempDir::Create();
   ASSERT_TRUE(dir);
   const std::string path = dir->path() + "/file";
-  ASSERT_TRUE(WriteFileAtomic(path, "data", 0600));
+  ASSERT_TRUE(ReplaceFile(path, "data", 0600));
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   uint32_t seen = 0;
   const WatchId watch = loop.Watch(file.get(), EPOLLIN, [&](uint32_t ready) { seen = ready; });

@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/os/fs.h"
 #include "core/os/mount_options.h"

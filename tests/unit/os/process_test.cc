@@ -18,6 +18,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/host_process.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
+
 #include "core/os/fs.h"
 #include "core/os/idmap.h"
 #include "core/os/spawn.h"
@@ -221,7 +225,7 @@ TEST(Spawn, HasRoomForDescriptorsWhereItsProgramIsGivenByOne) {
 TEST(Spawn, RunsAProgramThatIsGoneFromItsPlace) {
   const auto dir = TempDir::Create();
   const std::string path = dir->path() + "/sh";
-  ASSERT_TRUE(WriteFileAtomic(path, ReadFile("/bin/sh", 64U << 20).value(), 0755));
+  ASSERT_TRUE(ReplaceFile(path, ReadFile("/bin/sh", 64U << 20).value(), 0755));
   const UniqueFd program(open(path.c_str(), O_PATH | O_CLOEXEC));
   ASSERT_EQ(unlink(path.c_str()), 0);
   auto spawned = SpawnProcess({.program_fd = program.get(), .argv = {"a name", "-c", "exit 7"}});
@@ -240,7 +244,7 @@ TEST(Spawn, ExecutesInAUserNamespaceWhatOnlyTheNodesRootReaches) {
   std::string folder = "/tmp/gantry-spawn-XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   const std::string program = folder + "/true";
-  ASSERT_TRUE(WriteFileAtomic(program, ReadFile("/bin/true", 64U << 20).value(), 0755));
+  ASSERT_TRUE(ReplaceFile(program, ReadFile("/bin/true", 64U << 20).value(), 0755));
   SpawnRequest request{.argv = {program}};
   request.namespaces = {{.fd = space->get(), .type = CLONE_NEWUSER}};
   request.uid = 0;
@@ -278,14 +282,14 @@ TEST(Spawn, IsBornInAVersion2Cgroup) {
 
 TEST(Spawn, DoesNotHangOnAFrozenCgroup) {
   const TestCgroup group;
-  if (group.path.empty() || !WriteFile(group.path + "/cgroup.freeze", "1")) {
+  if (group.path.empty() || !WriteExisting(group.path + "/cgroup.freeze", "1")) {
     GTEST_SKIP() << "no cgroup v2 hierarchy that may be frozen";
   }
   const auto result = SpawnProcess({.argv = {"/bin/true"}, .cgroup_fd = group.dir.get()},
                                    std::chrono::milliseconds(1));
   int status = 0;
   EXPECT_GT(waitpid(-1, &status, 0), 0);
-  EXPECT_EQ(ExitCode(status), 128U + SIGKILL);
+  EXPECT_EQ(WaitStatus{status}.code(), 128U + SIGKILL);
   EXPECT_EQ(result.error().code, Code::kDeadlineExceeded);
 }
 
@@ -314,42 +318,6 @@ TEST(Spawn, BeginsAndFinishesApart) {
   EXPECT_EQ(Child(std::move(*spawned)).Wait(), 0U);
 }
 
-TEST(Pidfd, SignalsAndTellsTheEnd) {
-  auto spawned = SpawnProcess({.argv = {"/bin/sleep", "1000"}});
-  ASSERT_TRUE(spawned);
-  Child child(std::move(*spawned));
-  EXPECT_FALSE(HasEnded(child.pidfd()));
-  EXPECT_EQ(SendSignal(child.pidfd(), 12345).error().code, Code::kInvalidArgument);
-  const auto pidfd = OpenPidfd(child.process());
-  ASSERT_TRUE(pidfd);
-  EXPECT_TRUE(SendSignal(pidfd->get(), SIGTERM));
-  EXPECT_EQ(child.Wait(), 128U + SIGTERM);
-  EXPECT_TRUE(HasEnded(pidfd->get()));
-  EXPECT_EQ(SendSignal(pidfd->get(), SIGTERM).error().code, Code::kNotFound);
-  EXPECT_EQ(OpenPidfd(child.process()).error().code, Code::kNotFound);
-}
-
-TEST(Pidfd, IsNotOpenedForAReusedNumber) {
-  ProcessId self = Identify(getpid()).value();
-  EXPECT_NE(self.start_time, 0U);
-  EXPECT_TRUE(OpenPidfd(self));
-  ++self.start_time;
-  EXPECT_EQ(OpenPidfd(self).error().code, Code::kNotFound);
-  self.start_time = 0;
-  EXPECT_TRUE(OpenPidfd(self));
-}
-
-TEST(StartTime, IsFoundBehindAnyProgramName) {
-  auto dir = TempDir::Create();
-  const std::string program = dir->path() + "/a) R 1 (b";
-  ASSERT_EQ(symlink("/bin/sleep", program.c_str()), 0);
-  auto spawned = SpawnProcess({.argv = {program, "1000"}});
-  ASSERT_TRUE(spawned);
-  const Child child(std::move(*spawned));
-  EXPECT_EQ(StartTime(child.process().pid).value(), child.process().start_time);
-  EXPECT_GE(child.process().start_time, StartTime(getpid()).value());
-}
-
 TEST(Reaping, GivesWhoEndedAndHow) {
   EXPECT_EQ(ReapNext().value(), std::nullopt);
   auto spawned = SpawnProcess({.argv = {"/bin/sh", "-c", "exit 5"}});
@@ -359,7 +327,7 @@ TEST(Reaping, GivesWhoEndedAndHow) {
   const auto reaped = ReapNext();
   ASSERT_TRUE(reaped.value());
   EXPECT_EQ((*reaped)->process, spawned->process);
-  EXPECT_EQ(ExitCode((*reaped)->wait_status), 5U);
+  EXPECT_EQ(WaitStatus{(*reaped)->wait_status}.code(), 5U);
   EXPECT_EQ(ReapNext().value(), std::nullopt);
 }
 

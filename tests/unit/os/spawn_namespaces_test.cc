@@ -29,9 +29,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/host_process.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
+
 #include "core/os/fs.h"
 #include "core/os/idmap.h"
-#include "core/os/process.h"
 #include "core/os/spawn.h"
 #include "tests/unit/os/few_descriptors.h"
 #include "tests/unit/os/spawned.h"
@@ -269,7 +272,7 @@ TEST_F(SpawnNamespaces, AreBornInACgroup) {
 TEST_F(SpawnNamespaces, ExecuteWhatOnlyTheNodesRootReaches) {
   const auto dir = TempDir::Create();
   const std::string program = dir->path() + "/true";
-  ASSERT_TRUE(WriteFileAtomic(program, ReadFile("/bin/true", 64U << 20).value(), 0755));
+  ASSERT_TRUE(ReplaceFile(program, ReadFile("/bin/true", 64U << 20).value(), 0755));
   ASSERT_EQ(chmod(dir->path().c_str(), 0700), 0);
   SpawnRequest request = Root(kAll, kMapped);
   request.argv = {program};
@@ -395,14 +398,14 @@ TEST_F(SpawnNamespaces, MayBeGivenUpAtTheirBirth) {
   EXPECT_NE(second, first);
   int status = 0;
   EXPECT_EQ(waitpid(second.pid, &status, 0), second.pid);
-  EXPECT_EQ(ExitCode(status), 128U + SIGKILL);
+  EXPECT_EQ(WaitStatus{status}.code(), 128U + SIGKILL);
   EXPECT_EQ(waitpid(first.pid, &status, 0), first.pid);
   EXPECT_EQ(status, 0);
 }
 
 TEST_F(SpawnNamespaces, AreNotBornOfAProcessThatIsKilled) {
   const TestCgroup group;
-  if (group.path.empty() || !WriteFile(group.path + "/cgroup.freeze", "1")) {
+  if (group.path.empty() || !WriteExisting(group.path + "/cgroup.freeze", "1")) {
     GTEST_SKIP() << "no cgroup v2 hierarchy that may be frozen";
   }
   SpawnRequest request = Sleeper(Root(kAll));

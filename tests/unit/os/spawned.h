@@ -13,8 +13,11 @@
 #include <string>
 #include <utility>
 
+#include <gantry/host_process.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
+
 #include "core/os/fs.h"
-#include "core/os/process.h"
 #include "core/os/spawn.h"
 #include "core/os/splice.h"
 
@@ -43,7 +46,7 @@ class Child {
       return 999;
     }
     spawned_.pidfd.reset();
-    return ExitCode(status);
+    return WaitStatus{status}.code();
   }
 
   int pidfd() const { return spawned_.pidfd.get(); }

@@ -16,6 +16,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/os/fs.h"
 #include "core/plugin/guard.h"
 #include "core/plugin/plugin_file.h"
@@ -170,7 +172,7 @@ TEST_F(PluginHostTest, RefusesWhatIsNoSharedObject) {
 }
 
 TEST_F(PluginHostTest, RefusesAnotherMachine) {
-  std::string file = os::ReadFile(Install("good"), size_t{64} << 20).value();
+  std::string file = ReadFile(Install("good"), size_t{64} << 20).value();
   std::string other = file;
   other[offsetof(Elf64_Ehdr, e_machine)] = '\x7f';
   ExpectRefused(Write("other.so", other), Code::kInvalidArgument, "built for another machine");
@@ -194,7 +196,7 @@ TEST_F(PluginHostTest, ProbeLoadCallsTheFactoryToo) {
 
 /// What an author looks up: each refusal is in the documentation, word for word.
 TEST_F(PluginHostTest, RefusalsAreDocumented) {
-  const std::string page = os::ReadFile(TEST_DOCS "/writing-a-backend.md", size_t{1} << 20).value();
+  const std::string page = ReadFile(TEST_DOCS "/writing-a-backend.md", size_t{1} << 20).value();
   for (const char* text : {"belongs to uid",
                            "others may write to",
                            "not an absolute path",

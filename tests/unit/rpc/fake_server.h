@@ -16,7 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/os/fs.h"
+#include <gantry/toolkit/files/files.h>
+
 #include "core/os/loop.h"
 #include "core/os/splice.h"
 #include "core/os/unix_socket.h"
@@ -89,7 +90,7 @@ class FakeServer {
     if (listener_) {
       loop_.Unwatch(listen_watch_);
       listener_.reset();
-      IgnoreError(os::RemoveFile(path_), "the next listener says so");
+      IgnoreError(RemoveFile(path_), "the next listener says so");
     }
   }
 

@@ -6,11 +6,11 @@
 
 #include <gtest/gtest.h>
 
-#include <gantry/files.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/runc/cgroups.h"
 #include "tests/unit/runc/fakes.h"
-#include "tests/unit/sdk/deep_tree.h"
+#include "tests/unit/toolkit/files/deep_tree.h"
 
 namespace gantry::runc {
 namespace {

@@ -23,8 +23,8 @@
 #include <gtest/gtest.h>
 
 #include <gantry/deadline.h>
-#include <gantry/files.h>
-#include <gantry/pidfd.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 namespace gantry::runc {
 namespace {

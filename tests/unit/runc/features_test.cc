@@ -5,8 +5,8 @@
 
 #include <gmock/gmock.h>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/runc/backend.h"
 #include "tests/unit/runc/fakes.h"

@@ -18,9 +18,9 @@
 #include <gtest/gtest.h>
 
 #include <gantry/deadline.h>
-#include <gantry/files.h>
 #include <gantry/format.h>
-#include <gantry/pidfd.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 #include "plugins/runc/cgroups.h"
 #include "plugins/runc/console.h"
@@ -36,41 +36,6 @@ using testing::UnorderedElementsAre;
 Deadline Soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(10); }
 
 Deadline Now() { return std::chrono::steady_clock::now(); }
-
-TEST(Files, ReadsWithinTheLimit) {
-  const TempDir dir;
-  Write(dir / "f", std::string(40000, 'x') + "end");
-  EXPECT_EQ(ReadFile(dir / "f", 50000)->size(), 40003U);
-  EXPECT_EQ(ReadFile(dir / "f", 40002).error().code, Code::kResourceExhausted);
-  EXPECT_EQ(ReadTail(dir / "f", 4).value_or(""), "xend");
-  EXPECT_EQ(ReadTail(dir / "f", 90000)->size(), 40003U);
-  EXPECT_EQ(ReadFile(dir / "g", 1).error().code, Code::kNotFound);
-}
-
-TEST(Files, RemovesTreesButFollowsNoLinks) {
-  const TempDir dir;
-  MakeDir(dir / "keep");
-  Write(dir / "keep/file", "");
-  MakeDir(dir / "tree/a/b");
-  Write(dir / "tree/a/f", "");
-  ASSERT_EQ(symlink((dir / "keep").c_str(), (dir / "tree/link").c_str()), 0);
-  EXPECT_TRUE(RemoveTree(dir / "tree"));
-  EXPECT_TRUE(RemoveTree(dir / "tree"));
-  EXPECT_FALSE(IsThere(dir / "tree"));
-  EXPECT_TRUE(IsThere(dir / "keep/file"));
-}
-
-TEST(Files, WriteDoesNotFollowALink) {
-  const TempDir dir;
-  ASSERT_EQ(symlink((dir / "target").c_str(), (dir / "link").c_str()), 0);
-  EXPECT_FALSE(WriteFile(dir / "link", "x", 0600));
-  EXPECT_FALSE(IsThere(dir / "target"));
-}
-
-TEST(Files, KnowsStartTimes) {
-  EXPECT_GT(StartTimeOf({getpid()}).value_or(0), 0U);
-  EXPECT_FALSE(StartTimeOf({0}));
-}
 
 TEST(Cgroups, FindsAPathInEveryHierarchy) {
   const TempDir root;

@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include <gantry/pidfd.h>
+#include <gantry/toolkit/process/pidfd.h>
 #include <gantry/unique_fd.h>
 
 namespace gantry::sandbox {
@@ -47,7 +47,7 @@ class Session {
 
   ~Session() { kill(-pid_, SIGKILL); }
 
-  os::ProcessId id() const { return {pid_, StartTimeOf(HostPid{pid_}).value_or(0)}; }
+  ProcessId id() const { return {pid_, StartTimeOf(HostPid{pid_}).value_or(0)}; }
 
   void ExpectKilled() const {
     constexpr int kEndsWithinMs = 60'000;
@@ -89,7 +89,7 @@ TEST(CallProcesses, AreEndedWhereTheyComeTooLate) {
 TEST(CallProcesses, AreNotOthersOfTheirNumber) {
   Session session;
   CallProcesses call;
-  os::ProcessId other = session.id();
+  ProcessId other = session.id();
   ++other.start_time;
   call.Add(other);
   call.End("it is over");

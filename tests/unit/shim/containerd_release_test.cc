@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/os/fs.h"
 
 namespace gantry::shim {
@@ -69,11 +71,11 @@ std::string Program(const std::string& info) {
 class ContainerdRelease : public testing::Test {
  protected:
   int MajorOf(const std::string& program) {
-    EXPECT_TRUE(os::WriteFile(path_, program));
+    EXPECT_TRUE(WriteExisting(path_, program));
     return ContainerdMajor(path_);
   }
 
-  void SetUp() override { ASSERT_TRUE(os::WriteFileAtomic(path_, "", 0644)); }
+  void SetUp() override { ASSERT_TRUE(ReplaceFile(path_, "", 0644)); }
 
   const os::TempDir dir_ = *os::TempDir::Create();
   const std::string path_ = dir_.path() + "/program";

@@ -17,6 +17,8 @@
 #include <gmock/gmock.h>
 
 #include <gantry/protowire.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 #include "core/link/channel.h"
 #include "core/link/record_peek.h"
@@ -138,7 +140,7 @@ TEST_F(ShimProgram, StartsTheKeeperAndPrintsAnAddressThatListens) {
   EXPECT_EQ(output.err, "");
   ASSERT_TRUE(output.out.starts_with("unix://" + RunDir() + "/s/")) << output.out;
   EXPECT_TRUE(os::ConnectUnix(output.out.substr(7)));
-  EXPECT_EQ(*os::ReadFile(bundle_ + "/address", 1000), output.out);
+  EXPECT_EQ(*ReadFile(bundle_ + "/address", 1000), output.out);
 }
 
 TEST_F(ShimProgram, AHundredAtOnceShareOneKeeper) {
@@ -200,7 +202,7 @@ TEST_F(ShimProgram, RefusesARunDirectoryOfSomebodyElse) {
   const Output output = Run("a", "start");
   EXPECT_NE(output.status, 0);
   EXPECT_THAT(output.err, testing::HasSubstr("owned by uid 12345"));
-  EXPECT_FALSE(os::Exists(RunDir() + "/keeper.sock"));
+  EXPECT_FALSE(Exists(RunDir() + "/keeper.sock"));
   ASSERT_EQ(chown(RunDir().c_str(), 0, 0), 0);
   EXPECT_EQ(Run("a", "start").status, 0);
 }
@@ -208,7 +210,7 @@ TEST_F(ShimProgram, RefusesARunDirectoryOfSomebodyElse) {
 TEST_F(ShimProgram, ReplacesTheSocketOfADeadKeeper) {
   ASSERT_EQ(Run("a", "start").status, 0);
   const pid_t first = Query()->keeper_pid;
-  const auto pidfd = os::OpenPidfd({first, 0});
+  const auto pidfd = OpenPidfd({first, 0});
   ASSERT_EQ(kill(first, SIGKILL), 0);
   pollfd gone{pidfd->get(), POLLIN, 0};
   ASSERT_EQ(poll(&gone, 1, 10'000), 1);
@@ -259,7 +261,7 @@ std::string AnyOf(const std::string& type, const std::string& value) {
 
 TEST_F(ShimProgram, InfoTellsWhatTheEnginesProgramSaysOfTheHandler) {
   const std::string program = dir_.path() + "/libexec/gantryd";
-  ASSERT_TRUE(os::RemoveFile(program));
+  ASSERT_TRUE(RemoveFile(program));
   std::ofstream(program) << "#!/bin/sh\n"
                             "printf '{\"asked\": \"%s %s\"}\\n' \"$*\" \"$(cat)\"\n";
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
@@ -271,14 +273,14 @@ TEST_F(ShimProgram, InfoTellsWhatTheEnginesProgramSaysOfTheHandler) {
   EXPECT_THAT(output.out,
               testing::HasSubstr(
                   R"({"asked": "--features --handler fast --options-type a/runc.Options x y"})"));
-  EXPECT_FALSE(os::Exists(RunDir()));
+  EXPECT_FALSE(Exists(RunDir()));
 }
 
 TEST_F(ShimProgram, InfoPromisesNothingThatItCannotFindOut) {
   const std::string program = dir_.path() + "/libexec/gantryd";
   for (const std::string body : {"exit 1", "printf '{\"mountOptions\": [\"rro\"'; kill $$",
                                  "echo 'read configuration: \"rro\"'", ""}) {
-    ASSERT_TRUE(os::RemoveFile(program));
+    ASSERT_TRUE(RemoveFile(program));
     if (!body.empty()) {
       std::ofstream(program) << "#!/bin/sh\n" << body << "\n";
       std::filesystem::permissions(program, std::filesystem::perms::owner_all);
@@ -309,7 +311,7 @@ TEST_F(ShimProgram, DeleteWithoutAKeeperKillsByTheRecord) {
   peek.start_time = child->process.start_time;
   ProtoWriter record;
   record.Bytes(link::kPeekField, Encode(peek));
-  ASSERT_TRUE(os::WriteFileAtomic(bundle_ + "/gantry.record", record.str(), 0600));
+  ASSERT_TRUE(ReplaceFile(bundle_ + "/gantry.record", record.str(), 0600));
   const Output output = Run("a", "delete");
   EXPECT_THAT(Numbers(output.out),
               testing::ElementsAre(static_cast<uint64_t>(child->process.pid), 137U, 0U));
@@ -325,12 +327,12 @@ TEST_F(ShimProgram, DeleteWithoutAKeeperRunsTheCommandOnRecord) {
       link::Command{{"/bin/sh", "-c", "echo noise; pwd >>" + log}, {"PATH=/usr/bin:/bin"}, bundle_};
   ProtoWriter record;
   record.Bytes(link::kPeekField, Encode(peek));
-  ASSERT_TRUE(os::WriteFileAtomic(bundle_ + "/gantry.record", record.str(), 0600));
+  ASSERT_TRUE(ReplaceFile(bundle_ + "/gantry.record", record.str(), 0600));
   const Output output = Run("a", "delete");
   EXPECT_EQ(output.status, 0);
   EXPECT_EQ(output.err, "");
   EXPECT_THAT(Numbers(output.out), testing::ElementsAre(0xffffffffU, 137U, 0U));
-  EXPECT_EQ(os::ReadFile(log, 4096).value_or(""), bundle_ + "\n");
+  EXPECT_EQ(ReadFile(log, 4096).value_or(""), bundle_ + "\n");
 }
 
 TEST_F(ShimProgram, DeleteGivesTheStatusOfTheRecord) {
@@ -340,14 +342,14 @@ TEST_F(ShimProgram, DeleteGivesTheStatusOfTheRecord) {
   peek.exit_status = 7;
   ProtoWriter record;
   record.Bytes(link::kPeekField, Encode(peek));
-  ASSERT_TRUE(os::WriteFileAtomic(bundle_ + "/gantry.record", record.str(), 0600));
+  ASSERT_TRUE(ReplaceFile(bundle_ + "/gantry.record", record.str(), 0600));
   EXPECT_THAT(Numbers(Run("a", "delete").out), testing::ElementsAre(4'000'000U, 7U, 0U));
 }
 
 TEST_F(ShimProgram, DeleteRemovesTheSocket) {
   const std::string address = Run("a", "start").out;
   ASSERT_EQ(Run("a", "delete").status, 0);
-  EXPECT_FALSE(os::Exists(address.substr(7)));
+  EXPECT_FALSE(Exists(address.substr(7)));
 }
 
 TEST_F(ShimProgram, SaysOneLineWhenItFails) {

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/link/record_peek.h"
 #include "core/os/fs.h"
 #include "core/store/checksum.h"
@@ -144,7 +146,7 @@ TEST(RecordDecode, RefusesALaterSchema) {
 // Records of engines of that time. They stay as they are.
 
 Result<Record> OfSchema1(const std::string& name) {
-  auto bytes = os::ReadFile(std::string(TEST_RECORDS) + "/schema-1/" + name, kMaxRecordBytes);
+  auto bytes = ReadFile(std::string(TEST_RECORDS) + "/schema-1/" + name, kMaxRecordBytes);
   return bytes ? Decode(*bytes) : std::unexpected(bytes.error());
 }
 
@@ -244,7 +246,7 @@ TEST_F(RecordFileTest, IsReplacedAsAWhole) {
   const auto back = Read(dir_.path());
   ASSERT_TRUE(back.has_value()) << back.error().message;
   EXPECT_EQ(back->state, State::kStopped);
-  EXPECT_THAT(*os::ListDirectory(dir_.path(), 10), ElementsAre("gantry.record"));
+  EXPECT_THAT(*ListDirectory(dir_.path(), 10), ElementsAre("gantry.record"));
 }
 
 TEST_F(RecordFileTest, IsNotFoundWhereThereIsNone) {
@@ -258,23 +260,23 @@ TEST_F(RecordFileTest, LosesWhatAWriteLeftThatWasKilled) {
   record.bundle = dir_.path();
   ASSERT_TRUE(Write(record).has_value());
   for (const char* name : {"gantry.record.abc.tmp", "gantry.record.bad", "other.tmp"}) {
-    ASSERT_TRUE(os::WriteFileAtomic(dir_.path() + "/" + name, "x", 0600).has_value());
+    ASSERT_TRUE(ReplaceFile(dir_.path() + "/" + name, "x", 0600).has_value());
   }
   RemoveUnfinished(dir_.path());
   RemoveUnfinished(dir_.path() + "/gone");
-  EXPECT_THAT(*os::ListDirectory(dir_.path(), 10),
+  EXPECT_THAT(*ListDirectory(dir_.path(), 10),
               UnorderedElementsAre("gantry.record", "gantry.record.bad", "other.tmp"));
 }
 
 TEST_F(RecordFileTest, CanBePutAsideWhenItIsBad) {
-  ASSERT_TRUE(os::WriteFileAtomic(PathOf(dir_.path()), "garbage", 0600).has_value());
+  ASSERT_TRUE(ReplaceFile(PathOf(dir_.path()), "garbage", 0600).has_value());
   const auto bad = Read(dir_.path());
   ASSERT_FALSE(bad.has_value());
   EXPECT_EQ(bad.error().code, Code::kDataLoss);
   EXPECT_THAT(bad.error().message, HasSubstr(dir_.path() + "/gantry.record"));
   const auto path = Quarantine(dir_.path());
   ASSERT_TRUE(path.has_value());
-  EXPECT_EQ(*os::ReadFile(*path, 100), "garbage");
+  EXPECT_EQ(*ReadFile(*path, 100), "garbage");
   EXPECT_EQ(Read(dir_.path()).error().code, Code::kNotFound);
 }
 

@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/os/process.h"
+#include <gantry/toolkit/process/pidfd.h>
 
 namespace gantry::task {
 
@@ -26,7 +26,7 @@ class Child {
       }
     }
     EXPECT_GT(pid_, 0);
-    if (const auto start_time = os::StartTime(pid_)) {
+    if (const auto start_time = StartTimeOf({pid_})) {
       start_time_ = *start_time;
     }
   }

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "tests/unit/os/fake_cgroupfs.h"
 
 namespace gantry::task {
@@ -57,7 +59,7 @@ class ContainerCgroups : public testing::Test {
     return *out;
   }
 
-  bool IsThere(const std::string& path) const { return os::Exists(fs_.path() + "/" + path); }
+  bool IsThere(const std::string& path) const { return Exists(fs_.path() + "/" + path); }
 
   os::FakeCgroupFs fs_;
   os::CgroupResources limits_;

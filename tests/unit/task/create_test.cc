@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "tests/unit/task/task_test.h"
 
 namespace gantry::task {
@@ -199,7 +201,7 @@ TEST_F(TaskCreate, RefusesBundlesThatAreNone) {
 TEST_F(TaskCreate, RefusesAConfigJsonThatIsNone) {
   const std::string bundle = Announce("c1");
   for (const std::string text : {"", "{", "[]", R"({"process":{"args":"x"}})"}) {
-    ASSERT_TRUE(os::WriteFileAtomic(bundle + "/config.json", text, 0644));
+    ASSERT_TRUE(ReplaceFile(bundle + "/config.json", text, 0644));
     EXPECT_EQ(CodeOf(Create("c1")), Code::kInvalidArgument) << text;
   }
   ExpectNothingLeft("c1");

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/process/process_id.h>
+
 #include "tests/unit/task/task_test.h"
 
 namespace gantry::task {
@@ -181,8 +183,8 @@ TEST_F(TaskDelete, ByTheKeeperEndsWhatRuns) {
 }
 
 TEST_F(TaskDelete, ByTheKeeperAcknowledgesEveryExit) {
-  const os::ProcessId init = keeper_.AddOrphan(600);
-  const os::ProcessId exec = keeper_.AddOrphan(601);
+  const ProcessId init = keeper_.AddOrphan(600);
+  const ProcessId exec = keeper_.AddOrphan(601);
   backend_.BindTo("c1", HostPid{600});
   backend_.BindTo("c1/e1", HostPid{601});
   Run("c1");

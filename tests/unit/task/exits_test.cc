@@ -10,6 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/process/process_id.h>
+
 #include "tests/unit/task/task_test.h"
 
 namespace gantry::task {
@@ -21,9 +23,9 @@ using testing::IsEmpty;
 class TaskExits : public TaskTest {
  protected:
   /// A container whose init is a process of the keeper.
-  os::ProcessId RunBound(const std::string& id, int32_t pid) {
+  ProcessId RunBound(const std::string& id, int32_t pid) {
     backend_.BindTo(id, HostPid{pid});
-    const os::ProcessId process = keeper_.AddOrphan(pid);
+    const ProcessId process = keeper_.AddOrphan(pid);
     Run(id);
     return process;
   }
@@ -108,7 +110,7 @@ TEST_F(TaskExits, AreOnRecordWhenTheyAreKnown) {
 }
 
 TEST_F(TaskExits, OfTheKeeperAreAcknowledgedOnceTheyAreOnRecord) {
-  const os::ProcessId process = RunBound("c1", 500);
+  const ProcessId process = RunBound("c1", 500);
   const uint32_t wait = SendWait("c1");
   keeper_.End(process, SIGKILL);
   EXPECT_EQ(TakeAs<pb::WaitResponse>(wait)->exit_status(), 137U);
@@ -178,7 +180,7 @@ TEST_F(TaskExits, LetNoFurtherExecStart) {
 TEST_F(TaskExits, AfterAFailedExecAreAcknowledged) {
   Run("c1");
   ASSERT_TRUE(Exec("c1/e1"));
-  const os::ProcessId process = keeper_.AddOrphan(501);
+  const ProcessId process = keeper_.AddOrphan(501);
   backend_.BindTo("c1/e1", HostPid{501});
   backend_.FailNext("start c1/e1", Error{Code::kInternal, 0, "bad luck", {}});
   EXPECT_FALSE(Start("c1/e1"));
@@ -205,7 +207,7 @@ TEST_F(TaskExits, KeepThePid) {
 }
 
 TEST_F(TaskExits, TakeTheKeepersPlanAway) {
-  const os::ProcessId process = RunBound("c1", 502);
+  const ProcessId process = RunBound("c1", 502);
   ASSERT_TRUE(Until([&] { return keeper_.plans[1].init.has_value(); }));
   EXPECT_EQ(keeper_.plans[1].init->pid, 502);
   keeper_.End(process, 0);

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/process/process_id.h>
+
 #include "core/os/fifo.h"
 
 namespace gantry::test {
@@ -44,12 +46,12 @@ void FakeKeeper::RemoveInstance(uint64_t number, bool with_group) {
   Tell(link::InstanceRemoved{number, with_group});
 }
 
-os::ProcessId FakeKeeper::AddOrphan(int32_t pid, uint64_t start_time) {
+ProcessId FakeKeeper::AddOrphan(int32_t pid, uint64_t start_time) {
   start_times_[pid] = start_time;
   return {pid, start_time};
 }
 
-void FakeKeeper::End(os::ProcessId process, int wait_status) {
+void FakeKeeper::End(ProcessId process, int wait_status) {
   link::Exit exit;
   exit.pid = process.pid;
   exit.start_time = process.start_time;

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include <gantry/toolkit/process/process_id.h>
+
 #include "core/link/channel.h"
 #include "core/link/messages.h"
 #include "core/os/loop.h"
@@ -39,9 +41,9 @@ class FakeKeeper {
   static std::string AddressOf(const std::string& group) { return "unix:///s/" + group; }
 
   /// A process that the keeper is the parent of.
-  os::ProcessId AddOrphan(int32_t pid, uint64_t start_time = 7);
+  ProcessId AddOrphan(int32_t pid, uint64_t start_time = 7);
   /// It ends; the engine is told, now and after each restart, until it acknowledges.
-  void End(os::ProcessId process, int wait_status);
+  void End(ProcessId process, int wait_status);
   void AskToDelete(uint64_t tag, uint64_t instance);
 
   /// Sends any message.
@@ -66,18 +68,18 @@ class FakeKeeper {
   std::vector<uint64_t> pongs;
   std::vector<link::Recovering> recovering;
   std::vector<link::Spawn> spawns;
-  std::vector<os::ProcessId> acknowledged;
+  std::vector<ProcessId> acknowledged;
   std::map<uint64_t, link::Plan> plans;
   std::vector<link::Forget> forgotten;
   std::vector<link::DeleteDone> deleted;
   std::map<std::string, UniqueFd> stored;
   std::map<uint64_t, link::InstanceAdded> instances;
   /// Processes whose end nobody has acknowledged.
-  std::map<os::ProcessId, link::Exit> exits;
+  std::map<ProcessId, link::Exit> exits;
   /// Processes that it waits for since an engine before.
   std::vector<link::ProcessRef> watched;
   /// What was spawned under a name.
-  std::map<std::string, os::ProcessId> named;
+  std::map<std::string, ProcessId> named;
 
  private:
   void OnMessage(link::Message message);

@@ -12,6 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/link/record_peek.h"
 #include "tests/unit/os/fake_cgroupfs.h"
 #include "tests/unit/task/pod_test.h"
@@ -50,7 +52,7 @@ class MadeCgroups : public PodTest {
     const std::string spec = R"({"ociVersion":"1.2.0","process":{"args":["/bin/true"],"cwd":"/"},)"
                              R"("root":{"path":"rootfs"},"linux":{)" +
                              on_linux + R"(,"namespaces":[{"type":"pid"},{"type":"mount"}]}})";
-    ASSERT_TRUE(os::WriteFileAtomic(dir_.path() + "/" + id + "/config.json", spec, 0644));
+    ASSERT_TRUE(ReplaceFile(dir_.path() + "/" + id + "/config.json", spec, 0644));
   }
 
   void AnnounceIn(const std::string& id, const std::string& path, const std::string& group = "") {
@@ -60,7 +62,7 @@ class MadeCgroups : public PodTest {
 
   std::string Dir(const std::string& name = "c1") const { return files_.path() + "/pods/" + name; }
 
-  bool IsThere(const std::string& name = "c1") const { return os::Exists(Dir(name)); }
+  bool IsThere(const std::string& name = "c1") const { return Exists(Dir(name)); }
 
   std::vector<std::string> PlannedDirs(uint64_t instance = 1) {
     Settle();
@@ -95,7 +97,7 @@ TEST_F(MadeCgroups, AreKnownToWhoeverEndsTheContainer) {
   ASSERT_TRUE(Create("c1"));
   EXPECT_THAT(PlannedDirs(), ElementsAre(Dir()));
   EXPECT_THAT(RecordOf("c1").cgroups, ElementsAre(Dir()));
-  const auto bytes = os::ReadFile(store::PathOf(dir_.path() + "/c1"), 1 << 20);
+  const auto bytes = ReadFile(store::PathOf(dir_.path() + "/c1"), 1 << 20);
   ASSERT_TRUE(bytes);
   EXPECT_THAT(link::PeekRecord(*bytes)->cgroup_dirs, ElementsAre(Dir()));
 }
@@ -109,7 +111,7 @@ TEST_F(MadeCgroups, GoWithTheContainer) {
   EXPECT_TRUE(IsThere());
   EXPECT_EQ(Delete("c1")->exit_status(), 3U);
   EXPECT_FALSE(IsThere());
-  EXPECT_TRUE(os::Exists(files_.path() + "/pods"));
+  EXPECT_TRUE(Exists(files_.path() + "/pods"));
 }
 
 TEST_F(MadeCgroups, AreNotAskedOnceOnlyWhomASignalToAllIsFor) {
@@ -346,7 +348,7 @@ class MadeKernelCgroups : public MadeCgroups, public testing::WithParamInterface
       GTEST_SKIP() << "the node has no such tree";
     }
     tree_ = v2 ? *os::CgroupHierarchy::At(node->unified().mount_dir) : *node;
-    name_ = "gantry-test-" + os::RandomName(12);
+    name_ = "gantry-test-" + RandomName(12);
     const auto probe = os::Cgroup::Create(tree_, "/" + name_);
     if (!probe) {
       GTEST_SKIP() << "cannot make cgroups here: " << probe.error().message;
@@ -379,7 +381,7 @@ TEST_P(MadeKernelCgroups, EndWithWhatIsInThem) {
   const auto cgroup = os::Cgroup::Named(tree_, "/" + name_);
   EXPECT_EQ(made_, cgroup->Dirs());
   if (!GetParam()) {
-    EXPECT_EQ(os::ReadFile(cgroup->DirOf("pids") + "/pids.max", 100).value_or(""), "7\n");
+    EXPECT_EQ(ReadFile(cgroup->DirOf("pids") + "/pids.max", 100).value_or(""), "7\n");
   }
   os::IdleProcess left;
   ASSERT_TRUE(cgroup->AddProcess(left.pid()));

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "tests/unit/os/fake_cgroupfs.h"
 #include "tests/unit/task/task_test.h"
 
@@ -26,8 +28,7 @@ class OutOfMemory : public TaskTest {
       return {};
     });
     Announce("c1");
-    ASSERT_TRUE(
-        os::WriteFileAtomic(dir_.path() + "/c1/config.json",
+    ASSERT_TRUE(ReplaceFile(dir_.path() + "/c1/config.json",
                             R"({"ociVersion":"1.2.0","process":{"args":["/bin/true"],"cwd":"/"},)"
                             R"("root":{"path":"rootfs"},"linux":{"cgroupsPath":"/c1",)"
                             R"("namespaces":[{"type":"pid"},{"type":"mount"}]}})",

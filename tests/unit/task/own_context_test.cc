@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/process/process_id.h>
+
 #include "tests/unit/task/task_test.h"
 
 namespace gantry::task {
@@ -52,7 +54,7 @@ class OwnContext : public TaskTest {
     return attached_;
   }
 
-  os::ProcessId Own() const { return keeper_.named.at("backend:runc/own/own"); }
+  ProcessId Own() const { return keeper_.named.at("backend:runc/own/own"); }
 
   /// What a backend does when it is attached.
   bool spawns_ = false;
@@ -86,7 +88,7 @@ TEST_F(OwnContext, IsLentAtTheStartWhereSomethingIsToBeReady) {
 TEST_F(OwnContext, OfAnEngineBeforeIsEnded) {
   spawns_ = true;
   Run("c1");
-  const os::ProcessId before = Own();
+  const ProcessId before = Own();
   spawns_ = false;
   RestartEngine();
   EXPECT_TRUE(Until([&] { return std::ranges::contains(keeper_.acknowledged, before); }));
@@ -104,7 +106,7 @@ TEST_F(OwnContext, OfThisEngineStays) {
 TEST_F(OwnContext, StaysWhereASandboxHasTakenItOver) {
   spawns_ = true;
   Run("c1");
-  const os::ProcessId own = Own();
+  const ProcessId own = Own();
   keeper_.AddOrphan(own.pid, own.start_time);
   backend_.BindTo("c2", {own.pid});
   Run("c2");

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/os/fs.h"
 
 namespace gantry::task {
@@ -57,14 +59,14 @@ class PodCgroups : public testing::Test {
  protected:
   void SetUp() override {
     dir_ = *os::TempDir::Create();
-    ASSERT_TRUE(os::WriteFileAtomic(dir_.path() + "/cgroup.controllers", "", 0644));
+    ASSERT_TRUE(ReplaceFile(dir_.path() + "/cgroup.controllers", "", 0644));
     auto hierarchy = os::CgroupHierarchy::At(dir_.path());
     ASSERT_TRUE(hierarchy) << hierarchy.error().message;
     hierarchy_.emplace(std::move(*hierarchy));
     config_.cgroup_parent = "/pods/pod1";
   }
 
-  bool IsThere(const std::string& path) const { return os::Exists(dir_.path() + path); }
+  bool IsThere(const std::string& path) const { return Exists(dir_.path() + path); }
 
   os::TempDir dir_;
   std::optional<os::CgroupHierarchy> hierarchy_;
@@ -74,7 +76,7 @@ class PodCgroups : public testing::Test {
 TEST_F(PodCgroups, OfItsOwnAreInsideThoseOfThePod) {
   ASSERT_TRUE(os::MakeDirs(dir_.path() + "/pods/pod1", 0755));
   for (const char* level : {"/pods", "/pods/pod1"}) {
-    ASSERT_TRUE(os::WriteFileAtomic(dir_.path() + level + "/cgroup.controllers", "", 0644));
+    ASSERT_TRUE(ReplaceFile(dir_.path() + level + "/cgroup.controllers", "", 0644));
   }
   const auto found = PodCgroup::Find(*hierarchy_, config_, "p1");
   ASSERT_TRUE(found) << found.error().message;

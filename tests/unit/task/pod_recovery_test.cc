@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/process/process_id.h>
+
 #include "tests/unit/task/child.h"
 #include "tests/unit/task/pod_test.h"
 
@@ -132,7 +134,7 @@ TEST_F(PodRecovery, WithoutABackendItIsStillToldAndRemoved) {
 
 TEST_F(PodRecovery, WithoutABackendItsProcessIsKilled) {
   Child child;
-  const os::ProcessId process = keeper_.AddOrphan(child.pid(), child.start_time());
+  const ProcessId process = keeper_.AddOrphan(child.pid(), child.start_time());
   backend_.BindTo("sandbox p1", HostPid{child.pid()});
   RunPod();
   around_.backend_error = "libgantry_x.so: gone";
@@ -147,7 +149,7 @@ TEST_F(PodRecovery, WithoutABackendItsProcessIsKilled) {
 
 TEST_F(PodRecovery, AnEndThatCouldNotBeRecordedIsNotForgotten) {
   Child child;
-  const os::ProcessId process = keeper_.AddOrphan(child.pid(), child.start_time());
+  const ProcessId process = keeper_.AddOrphan(child.pid(), child.start_time());
   backend_.BindTo("sandbox p1", HostPid{child.pid()});
   RunPod();
   BlockRecord();

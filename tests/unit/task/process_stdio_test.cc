@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "tests/unit/task/task_test.h"
 
@@ -30,7 +31,7 @@ class ProcessStdio : public TaskTest {
         Format(R"({{"ociVersion":"1.2.0","process":{{"args":["/bin/true"],"cwd":"/"{}}},)"
                R"("root":{{"path":"rootfs"}},"linux":{{"namespaces":[{}]}}}})",
                of_process, namespaces);
-    EXPECT_TRUE(os::WriteFileAtomic(bundle + "/config.json", spec, 0644));
+    EXPECT_TRUE(ReplaceFile(bundle + "/config.json", spec, 0644));
     std::vector<std::string> paths;
     backend_.UseContext([&](ContainerContext& context, bool) -> Status {
       GANTRY_TRY(const Stdio stdio, context.init().TakeStdio());

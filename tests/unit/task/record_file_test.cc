@@ -7,6 +7,8 @@
 
 #include <gmock/gmock.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/os/fs.h"
 
 namespace gantry::task {
@@ -20,10 +22,10 @@ class RecordFileTest : public testing::Test {
  protected:
   /// Of a write that was killed half-way.
   void LeaveUnfinished() {
-    ASSERT_TRUE(os::WriteFileAtomic(dir_.path() + "/gantry.record.abcdefgh.tmp", "x", 0600));
+    ASSERT_TRUE(ReplaceFile(dir_.path() + "/gantry.record.abcdefgh.tmp", "x", 0600));
   }
 
-  std::vector<std::string> Names() const { return *os::ListDirectory(dir_.path(), 10); }
+  std::vector<std::string> Names() const { return *ListDirectory(dir_.path(), 10); }
 
   store::Record Record() const {
     store::Record record;

@@ -12,6 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/process/process_id.h>
+
 #include "tests/unit/task/task_test.h"
 
 namespace gantry::task {
@@ -24,7 +26,7 @@ class SandboxProcess : public TaskTest {
  protected:
   SandboxProcess() { backend_.StartServers(); }
 
-  os::ProcessId Server() const { return keeper_.named.at("1/sandbox/server"); }
+  ProcessId Server() const { return keeper_.named.at("1/sandbox/server"); }
 
   /// The pids that the keeper would kill for this instance.
   std::vector<int32_t> Doomed(uint64_t instance) {
@@ -100,9 +102,9 @@ TEST_F(SandboxProcess, IsFoundAgainAfterAShortage) {
 TEST_F(SandboxProcess, StaysWithAContainerThatRunsWithoutABackend) {
   Run("c1");
   backend_.BindTo("c2", HostPid{704});
-  const os::ProcessId process = keeper_.AddOrphan(704);
+  const ProcessId process = keeper_.AddOrphan(704);
   Run("c2");
-  const os::ProcessId server = keeper_.named.at("2/sandbox/server");
+  const ProcessId server = keeper_.named.at("2/sandbox/server");
   around_.backend_error = "no such file";
   RestartEngine();
   EXPECT_EQ(State("c2")->status(), pb::RUNNING);
@@ -115,7 +117,7 @@ TEST_F(SandboxProcess, StaysWithAContainerThatRunsWithoutABackend) {
 
 TEST_F(SandboxProcess, EndsWhereNoBackendHasTheSandboxAnyMore) {
   Run("c1");
-  const os::ProcessId server = Server();
+  const ProcessId server = Server();
   around_.backend_error = "no such file";
   RestartEngine();
   EXPECT_EQ(TakeAs<pb::WaitResponse>(SendWait("c1"))->exit_status(), 255U);

@@ -11,6 +11,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/process_id.h>
+
 #include "core/log/log.h"
 #include "tests/unit/task/task_test.h"
 
@@ -26,9 +29,9 @@ using testing::Not;
 
 class TaskRecovery : public TaskTest {
  protected:
-  os::ProcessId RunBound(const std::string& id, int32_t pid) {
+  ProcessId RunBound(const std::string& id, int32_t pid) {
     backend_.BindTo(id, HostPid{pid});
-    const os::ProcessId process = keeper_.AddOrphan(pid);
+    const ProcessId process = keeper_.AddOrphan(pid);
     Run(id);
     return process;
   }
@@ -122,12 +125,12 @@ TEST_F(TaskRecovery, TakesTheRecordsWordWhereTheBackendHasNone) {
 }
 
 TEST_F(TaskRecovery, AcknowledgesEndsThatAreNobodys) {
-  const os::ProcessId own = RunBound("c1", 700);
+  const ProcessId own = RunBound("c1", 700);
   keeper_.Hangup();
   keeper_.End({4242, 5}, 0);
   RestartEngine();
   EXPECT_TRUE(Until([&] { return keeper_.exits.empty(); }));
-  EXPECT_THAT(keeper_.acknowledged, ElementsAre(os::ProcessId{4242, 5}));
+  EXPECT_THAT(keeper_.acknowledged, ElementsAre(ProcessId{4242, 5}));
   const uint32_t wait = SendWait("c1");
   keeper_.End(own, 9 << 8);
   EXPECT_EQ(TakeAs<pb::WaitResponse>(wait)->exit_status(), 9U);
@@ -154,7 +157,7 @@ TEST_F(TaskRecovery, KeepsAnExitThatIsOnRecord) {
 }
 
 TEST_F(TaskRecovery, LearnsAnExitThatTheKeeperSawMeanwhile) {
-  const os::ProcessId process = RunBound("c1", 700);
+  const ProcessId process = RunBound("c1", 700);
   keeper_.Hangup();
   keeper_.End(process, 6 << 8);
   RestartEngine();
@@ -164,7 +167,7 @@ TEST_F(TaskRecovery, LearnsAnExitThatTheKeeperSawMeanwhile) {
 }
 
 TEST_F(TaskRecovery, RepeatsAnExitThatWasRecordedAndNotAcknowledged) {
-  const os::ProcessId process = RunBound("c1", 701);
+  const ProcessId process = RunBound("c1", 701);
   const uint32_t wait = SendWait("c1");
   keeper_.End(process, 6 << 8);
   ASSERT_TRUE(Take(wait));
@@ -230,7 +233,7 @@ TEST_F(TaskRecovery, StartsAnExecWhoseStartNeverTookEffect) {
 TEST_F(TaskRecovery, StartsAnExecWhoseProcessIsOnRecordAndNeverRan) {
   Run("c1");
   ASSERT_TRUE(Exec("c1/e1"));
-  const os::ProcessId process = keeper_.AddOrphan(750);
+  const ProcessId process = keeper_.AddOrphan(750);
   backend_.BindTo("c1/e1", HostPid{750});
   backend_.Hold("start c1/e1");
   SendStart("c1/e1");
@@ -242,7 +245,7 @@ TEST_F(TaskRecovery, StartsAnExecWhoseProcessIsOnRecordAndNeverRan) {
   EXPECT_EQ(State("c1/e1")->status(), pb::CREATED);
   keeper_.End(process, 9);
   backend_.Release("start c1/e1");
-  const os::ProcessId again = keeper_.AddOrphan(751);
+  const ProcessId again = keeper_.AddOrphan(751);
   backend_.BindTo("c1/e1", HostPid{751});
   const auto started = Start("c1/e1", true);
   EXPECT_TRUE(started) << started.error().message;
@@ -386,7 +389,7 @@ TEST_F(TaskRecovery, TakesTheContainersOfAGroupUpInTheirOrder) {
 }
 
 TEST_F(TaskRecovery, KeepsTheExitOfAContainerThatItsBackendLost) {
-  const os::ProcessId process = RunBound("c1", 702);
+  const ProcessId process = RunBound("c1", 702);
   backend_.FailNext("recover c1", Error{Code::kInternal, 0, "state file is gone", {}});
   RestartEngine();
   EXPECT_EQ(State("c1")->status(), pb::RUNNING);
@@ -397,7 +400,7 @@ TEST_F(TaskRecovery, KeepsTheExitOfAContainerThatItsBackendLost) {
 }
 
 TEST_F(TaskRecovery, KeepsTheExitOfAContainerWhosePluginIsGone) {
-  const os::ProcessId process = RunBound("c1", 703);
+  const ProcessId process = RunBound("c1", 703);
   around_.backend_error = "no such file";
   RestartEngine();
   EXPECT_EQ(State("c1")->status(), pb::RUNNING);
@@ -413,7 +416,7 @@ TEST_F(TaskRecovery, KeepsTheExitOfAContainerWhosePluginIsGone) {
 TEST_F(TaskRecovery, PutsADamagedRecordAside) {
   const std::string bundle = dir_.path() + "/c1";
   Run("c1");
-  ASSERT_TRUE(os::WriteFileAtomic(store::PathOf(bundle), "garbage", 0600));
+  ASSERT_TRUE(ReplaceFile(store::PathOf(bundle), "garbage", 0600));
   RestartEngine();
   EXPECT_EQ(CodeOf(State("c1")), Code::kNotFound);
   EXPECT_TRUE(std::filesystem::exists(store::PathOf(bundle) + ".bad"));

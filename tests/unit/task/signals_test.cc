@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/process/process_id.h>
+
 #include "tests/unit/task/child.h"
 #include "tests/unit/task/task_test.h"
 
@@ -50,7 +52,7 @@ TEST_F(TaskSignals, GoToTheBackend) {
 
 TEST_F(TaskSignals, GoToTheHostProcessWhereTheBackendLeavesThemOut) {
   Child child;
-  const os::ProcessId process = keeper_.AddOrphan(child.pid(), child.start_time());
+  const ProcessId process = keeper_.AddOrphan(child.pid(), child.start_time());
   backend_.BindTo("c1", HostPid{child.pid()});
   backend_.LeaveOut("kill");
   Run("c1");

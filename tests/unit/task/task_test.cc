@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/events/journal.h"
 #include "core/log/log.h"
@@ -164,7 +165,7 @@ std::string TaskTest::MakeBundle(const std::string& id, const std::string& annot
       R"({{"ociVersion":"1.2.0","process":{{"args":["/bin/true"],"cwd":"/"}},"root":{{"path":"rootfs"}},)"
       R"("annotations":{},"linux":{{"namespaces":[{}{{"type":"mount"}}]}}}})",
       annotations, private_pids ? R"({"type":"pid"},)" : "");
-  EXPECT_TRUE(os::WriteFileAtomic(bundle + "/config.json", spec, 0644));
+  EXPECT_TRUE(ReplaceFile(bundle + "/config.json", spec, 0644));
   return bundle;
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "tests/unit/os/fake_cgroupfs.h"
 #include "tests/unit/task/pod_test.h"
@@ -30,7 +31,7 @@ class UpdatedShares : public PodTest {
         R"({"ociVersion":"1.2.0","process":{"args":["/bin/true"],"cwd":"/"},)"
         R"("root":{"path":"rootfs"},"linux":{"cgroupsPath":"/pods/c1",)"
         R"("resources":{"cpu":{"shares":1024}},"namespaces":[{"type":"pid"},{"type":"mount"}]}})";
-    ASSERT_TRUE(os::WriteFileAtomic(dir_.path() + "/c1/config.json", spec, 0644));
+    ASSERT_TRUE(ReplaceFile(dir_.path() + "/c1/config.json", spec, 0644));
     const auto created = Create("c1");
     ASSERT_TRUE(created) << created.error().message;
     files_.Put("pods/c1/cpu.weight", weight);

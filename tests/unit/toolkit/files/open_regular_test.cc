@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include <gantry/files.h>
-#include <gantry/open_regular.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/files/open_regular.h>
 
 namespace gantry {
 namespace {

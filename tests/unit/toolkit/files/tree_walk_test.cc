@@ -10,11 +10,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
-#include <gantry/tree_walk.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/files/tree_walk.h>
 
-#include "tests/unit/sdk/deep_tree.h"
+#include "tests/unit/toolkit/files/deep_tree.h"
 
 namespace gantry {
 namespace {

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include <gantry/format.h>
-#include <gantry/open_regular.h>
+#include <gantry/toolkit/files/open_regular.h>
 
 namespace gantry {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/sdk/directory.h"
+#include "core/toolkit/files/directory.h"
 
 #include <linux/openat2.h>
 #include <sys/stat.h>

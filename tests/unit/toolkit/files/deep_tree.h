@@ -14,7 +14,7 @@
 
 #include <gtest/gtest.h>
 
-#include <gantry/files.h>
+#include <gantry/toolkit/files/files.h>
 #include <gantry/unique_fd.h>
 
 namespace gantry {

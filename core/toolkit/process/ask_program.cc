@@ -12,8 +12,8 @@
 #include <cerrno>
 #include <string_view>
 
-#include <gantry/ask_program.h>
 #include <gantry/deadline.h>
+#include <gantry/toolkit/process/ask_program.h>
 #include <gantry/unique_fd.h>
 
 namespace gantry {

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include <gantry/format.h>
-#include <gantry/tree_walk.h>
+#include <gantry/toolkit/files/tree_walk.h>
 #include <gantry/unique_fd.h>
 
-#include "core/sdk/directory.h"
+#include "core/toolkit/files/directory.h"
 
 namespace gantry {
 namespace {

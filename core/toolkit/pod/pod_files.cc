@@ -11,10 +11,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
 #include <gantry/json.h>
-#include <gantry/pod_files.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/pod/pod_files.h>
 
 namespace gantry {
 namespace {

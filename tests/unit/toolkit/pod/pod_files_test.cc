@@ -13,8 +13,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <gantry/files.h>
-#include <gantry/pod_files.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/pod/pod_files.h>
 
 namespace gantry {
 namespace {

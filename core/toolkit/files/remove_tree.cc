@@ -9,7 +9,6 @@
 // and a mount is never entered: the kernel itself refuses, by openat2, where
 // it can (Linux 5.6), since a bind mount of the same file system cannot be told
 // by its device number.
-#include "core/sdk/remove_tree.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -19,11 +18,11 @@
 #include <memory>
 #include <vector>
 
-#include <gantry/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 #include <gantry/unique_fd.h>
 
-#include "core/sdk/directory.h"
+#include "core/toolkit/files/directory.h"
 
 namespace gantry {
 namespace {
