@@ -5,8 +5,9 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/net/network.h>
 
-#include "plugins/gvisor/network/network.h"
+#include "plugins/gvisor/network/network_args.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -23,9 +24,9 @@ std::string PathOf(const Pod& pod, const PodRecord& record) {
 Result<PodNetwork> FindOut(Pod& pod, const std::string& path) {
   const PodRecord record = pod.record();
   if (!record.network.empty()) {
-    return PodNetwork::FromJson(record.network);
+    return net::PodNetwork::FromJson(record.network);
   }
-  GANTRY_TRY(PodNetwork found, ReadNetwork(path));
+  GANTRY_TRY(net::PodNetwork found, net::ReadNetwork(path));
   if (found.HasInterfaces()) {
     GANTRY_CHECK_OK(pod.Change([&](PodRecord& changed) { changed.network = found.ToJson(); }));
   }
@@ -39,7 +40,7 @@ Result<std::optional<NetworkSetup>> TakeNetwork(Pod& pod, bool is_restore) {
     return std::nullopt;
   }
   const std::string path = PathOf(pod, pod.record());
-  GANTRY_TRY(const PodNetwork network, FindOut(pod, path));
+  GANTRY_TRY(const net::PodNetwork network, FindOut(pod, path));
   NetworkOptions options = pod.flags().NetworkFlags();
   options.is_restore = is_restore;
   options.ipv6 = !pod.record().no_ipv6;
@@ -48,8 +49,10 @@ Result<std::optional<NetworkSetup>> TakeNetwork(Pod& pod, bool is_restore) {
   options.route_mtu = false;
   setup.args_without_route_mtu = NetworkArgs(network, options);
   if (network.HasInterfaces()) {
-    GANTRY_TRY(setup.sockets, OpenSockets(path, network, options));
-    GANTRY_CHECK_OK(TakeAddresses(path, network));
+    GANTRY_TRY(setup.sockets,
+               net::OpenSockets(path, network,
+                                {.host_gso = options.host_gso, .channels = options.channels}));
+    GANTRY_CHECK_OK(net::TakeAddresses(path, network));
   }
   return setup;
 }
@@ -59,8 +62,8 @@ Status GiveBackNetwork(Pod& pod) {
   if (record.network.empty()) {
     return {};
   }
-  GANTRY_TRY(const PodNetwork network, PodNetwork::FromJson(record.network));
-  Status given = GiveBackAddresses(PathOf(pod, record), network);
+  GANTRY_TRY(const net::PodNetwork network, net::PodNetwork::FromJson(record.network));
+  Status given = net::GiveBackAddresses(PathOf(pod, record), network);
   // A namespace that is gone took all with it; one that is another by now is not ours.
   if (!given && given.error().code != Code::kNotFound &&
       given.error().code != Code::kFailedPrecondition) {

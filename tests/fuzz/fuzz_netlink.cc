@@ -4,7 +4,8 @@
 #include <linux/if_addr.h>
 #include <linux/rtnetlink.h>
 
-#include "plugins/gvisor/network/netlink.h"
+#include <gantry/toolkit/net/netlink.h>
+
 #include "tests/fuzz/fuzz.h"
 
 namespace gantry::fuzz {
@@ -12,14 +13,14 @@ namespace {
 
 template <class Header>
 void Look(std::string_view input, uint16_t type) {
-  const auto parsed = gvisor::Parse<Header>(input);
+  const auto parsed = net::Parse<Header>(input);
   if (!parsed) {
     return;
   }
   const std::string_view value = parsed->attributes.Find(type);
   Require(value.size() <= input.size(), "a value is a part of its message");
   parsed->attributes.Number(type);
-  gvisor::Attributes(value).Find(type);
+  net::Attributes(value).Find(type);
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ bool IsLoopback(const sockaddr_storage& address) {
          (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[kMappedAt] == kFirstByte);
 }
 
-Result<UniqueFd> SocketIn(const Netns& netns) {
+Result<UniqueFd> SocketIn(const net::Netns& netns) {
   auto sockets = netns.Sockets(AF_INET6, SOCK_STREAM, 0, 1);
   if (!sockets && sockets.error().sys_errno == EAFNOSUPPORT) {
     sockets = netns.Sockets(AF_INET, SOCK_STREAM, 0, 1);
@@ -74,7 +74,7 @@ bool IsV6(const UniqueFd& socket) {
 
 }  // namespace
 
-Result<UniqueFd> ListenOnLoopback(const Netns& netns) {
+Result<UniqueFd> ListenOnLoopback(const net::Netns& netns) {
   GANTRY_TRY(UniqueFd socket, SocketIn(netns));
   if (IsV6(socket)) {
     GANTRY_CHECK_OK(SetOption(socket, IPPROTO_IPV6, IPV6_V6ONLY, 0, "IPV6_V6ONLY"));

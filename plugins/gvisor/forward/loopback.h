@@ -13,22 +13,21 @@
 #include <optional>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/net/netns.h>
 #include <gantry/unique_fd.h>
-
-#include "plugins/gvisor/network/netns.h"
 
 namespace gantry::gvisor {
 
 /// A TCP socket that listens in `netns`, on the loopback interface alone, for IPv6 and IPv4,
 /// without IPv6 on the node for IPv4. It blocks, as the store has it (`SandboxContext::Take`).
 /// Errors: as of setns(2), socket(2), listen(2).
-Result<UniqueFd> ListenOnLoopback(const Netns& netns);
+Result<UniqueFd> ListenOnLoopback(const net::Netns& netns);
 
 /// Connections to any port of 127.0.0.0/8 or ::1 in `netns` reach `listener` as long as the
 /// descriptor that this gives is open, or a copy of it. Where IPv6 is not the listener's, those
 /// of it are as before. Needs CAP_BPF, CAP_NET_ADMIN and Linux 5.9.
 /// Errors: kPermissionDenied, kInvalidArgument and others of bpf(2), with the step that failed.
-Result<UniqueFd> LeadLoopback(const Netns& netns, const UniqueFd& listener);
+Result<UniqueFd> LeadLoopback(const net::Netns& netns, const UniqueFd& listener);
 
 /// Whether this node and this process can do that. Errors: the same.
 Status CanLeadLoopback();

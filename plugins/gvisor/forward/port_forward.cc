@@ -10,11 +10,11 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/net/netns.h>
 #include <gantry/toolkit/process/pidfd.h>
 
 #include "plugins/gvisor/forward/program/protocol.h"
 #include "plugins/gvisor/launch/child.h"
-#include "plugins/gvisor/network/netns.h"
 #include "plugins/gvisor/sealed_file.h"
 
 namespace gantry::gvisor {
@@ -44,7 +44,8 @@ bool HasEnded(const urpc::Failure& failure) { return failure.cause == urpc::Caus
 Result<std::shared_ptr<PortForward>> PortForward::Begin(SandboxContext& context,
                                                         const std::string& netns,
                                                         PortForwardPlan plan) {
-  GANTRY_TRY(const Netns space, About("open network namespace", netns, Netns::Open(netns)));
+  GANTRY_TRY(const net::Netns space,
+             net::About("open network namespace", netns, net::Netns::Open(netns)));
   GANTRY_TRY(UniqueFd listener, ListenOnLoopback(space));
   GANTRY_TRY(const UniqueFd link, LeadLoopback(space, listener));
   GANTRY_CHECK_OK(context.Store(kListenerName, listener));

@@ -197,7 +197,7 @@ Result<UniqueFd> LoadProgram(const UniqueFd& map) {
 
 }  // namespace
 
-Result<UniqueFd> LeadLoopback(const Netns& netns, const UniqueFd& listener) {
+Result<UniqueFd> LeadLoopback(const net::Netns& netns, const UniqueFd& listener) {
   GANTRY_TRY(const UniqueFd map, MakeMap());
   GANTRY_CHECK_OK(EnterListener(listener, map));
   GANTRY_TRY(const UniqueFd program, LoadProgram(map));

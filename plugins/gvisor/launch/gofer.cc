@@ -10,10 +10,10 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/net/netns.h>
 
 #include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/gofer_mounts.h"
-#include "plugins/gvisor/network/netns.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -90,7 +90,7 @@ Result<Gofer> StartGofer(SandboxContext& context, const GoferPlan& plan) {
   child.Add(plan.id);
   GANTRY_TRY(SpawnRequest request, child.Finish("runsc-gofer", plan.program));
   GANTRY_CHECK_OK(Isolate(plan.spec, false, request));
-  GANTRY_TRY(UniqueFd netns, EmptyNetns());
+  GANTRY_TRY(UniqueFd netns, net::EmptyNetns());
   // First, as long as nothing else has been joined: it is the host's to enter.
   request.namespaces.emplace(request.namespaces.begin(), std::move(netns), CLONE_NEWNET);
   request.cgroups = plan.place.cgroups;

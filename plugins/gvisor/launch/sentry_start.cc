@@ -10,13 +10,13 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/net/netns.h>
 
 #include "plugins/gvisor/launch/boot.h"
 #include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/create.h"
 #include "plugins/gvisor/launch/filestore.h"
 #include "plugins/gvisor/launch/gofer.h"
-#include "plugins/gvisor/network/netns.h"
 #include "plugins/gvisor/out_of_memory.h"
 #include "plugins/gvisor/root_image.h"
 #include "plugins/gvisor/sentry/durable_call.h"
@@ -258,7 +258,7 @@ class Starter {
     boot.node_network = pod_.flags().network == Network::kHost && !plan_.spec.has_netns;
     if (pod_.flags().network != Network::kNone && !plan_.spec.netns_path.empty()) {
       const std::string& path = plan_.spec.netns_path;
-      GANTRY_TRY(boot.netns, About("open the network namespace", path, OpenNetns(path)));
+      GANTRY_TRY(boot.netns, net::About("open the network namespace", path, net::OpenNetns(path)));
     }
     return boot;
   }

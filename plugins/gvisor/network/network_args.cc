@@ -7,14 +7,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "plugins/gvisor/network/base64.h"
+#include <gantry/toolkit/net/base64.h>
 
 namespace gantry::gvisor {
 namespace {
 
 using Json = nlohmann::json;
-using Link = PodNetwork::Link;
-using Route = PodNetwork::Route;
+using Link = net::PodNetwork::Link;
+using Route = net::PodNetwork::Route;
 
 /// Source: pkg/tcpip/stack/registration.go, GVisorGSOMaxSize.
 constexpr uint32_t kGvisorGsoMaxBytes = 1U << 16;
@@ -33,12 +33,12 @@ Json Subnet(std::string ip, size_t prefix) {
   for (size_t i = 0; i < ip.size(); ++i) {
     ip[i] = static_cast<char>(ip[i] & mask[i]);
   }
-  return {{"IP", IpText(ip)}, {"Mask", ToBase64(mask)}};
+  return {{"IP", net::IpText(ip)}, {"Mask", net::ToBase64(mask)}};
 }
 
 Json ArgOf(const Route& route) {
   return {{"Destination", Subnet(route.destination, route.prefix)},
-          {"Gateway", IpText(route.gateway)},
+          {"Gateway", net::IpText(route.gateway)},
           {"MTU", route.mtu}};
 }
 
@@ -49,7 +49,7 @@ class Writer {
   Json LoopbackOf(const Link& link) const {
     Json routes = Json::array();
     // Its addresses have their routes in the table `local`, which nobody reads.
-    for (const PodNetwork::Address& address : link.addresses) {
+    for (const net::PodNetwork::Address& address : link.addresses) {
       if (Serves(address.ip)) {
         routes.push_back(
             {{"Destination", Subnet(address.ip, address.prefix)}, {"Gateway", ""}, {"MTU", 0}});
@@ -77,7 +77,7 @@ class Writer {
                  {"GVisorGRO", options_.gvisor_gro},
                  {"TXChecksumOffload", options_.tx_checksum_offload},
                  {"RXChecksumOffload", options_.rx_checksum_offload},
-                 {"LinkAddress", ToBase64(link.mac)},
+                 {"LinkAddress", net::ToBase64(link.mac)},
                  {"QDisc", static_cast<int>(options_.qdisc)},
                  {"Neighbors", NeighboursOf(link)},
                  {"NumChannels", options_.channels},
@@ -90,7 +90,7 @@ class Writer {
   }
 
   /// The default route that the kernel would take: the sentry knows one of each family.
-  Json DefaultOf(const PodNetwork& network, size_t ip_size) const {
+  Json DefaultOf(const net::PodNetwork& network, size_t ip_size) const {
     Json best;
     uint32_t metric = 0;
     for (const Link& link : network.links) {
@@ -117,13 +117,13 @@ class Writer {
     return mtu;
   }
 
-  bool Serves(std::string_view ip) const { return options_.ipv6 || ip.size() != kV6Bytes; }
+  bool Serves(std::string_view ip) const { return options_.ipv6 || ip.size() != net::kV6Bytes; }
 
   Json AddressesOf(const Link& link) const {
     Json all = Json::array();
-    for (const PodNetwork::Address& one : link.addresses) {
+    for (const net::PodNetwork::Address& one : link.addresses) {
       if (Serves(one.ip)) {
-        all.push_back({{"Address", IpText(one.ip)}, {"PrefixLen", one.prefix}});
+        all.push_back({{"Address", net::IpText(one.ip)}, {"PrefixLen", one.prefix}});
       }
     }
     return all;
@@ -141,9 +141,9 @@ class Writer {
 
   Json NeighboursOf(const Link& link) const {
     Json all = Json::array();
-    for (const PodNetwork::Neighbour& one : link.neighbours) {
+    for (const net::PodNetwork::Neighbour& one : link.neighbours) {
       if (Serves(one.ip)) {
-        all.push_back({{"IP", IpText(one.ip)}, {"HardwareAddr", ToBase64(one.mac)}});
+        all.push_back({{"IP", net::IpText(one.ip)}, {"HardwareAddr", net::ToBase64(one.mac)}});
       }
     }
     return all;
@@ -156,11 +156,11 @@ Link UsualLoopback() {
   Link link;
   link.name = "lo";
   link.loopback = true;
-  PodNetwork::Address v4;
-  v4.ip = std::string("\x7f\0\0\x01", kV4Bytes);
+  net::PodNetwork::Address v4;
+  v4.ip = std::string("\x7f\0\0\x01", net::kV4Bytes);
   v4.prefix = 8;
-  PodNetwork::Address v6;
-  v6.ip = std::string(kV6Bytes - 1, '\0') + '\x01';
+  net::PodNetwork::Address v6;
+  v6.ip = std::string(net::kV6Bytes - 1, '\0') + '\x01';
   v6.prefix = 128;
   link.addresses = {std::move(v4), std::move(v6)};
   return link;
@@ -168,7 +168,7 @@ Link UsualLoopback() {
 
 }  // namespace
 
-std::string NetworkArgs(const PodNetwork& network, const NetworkOptions& options) {
+std::string NetworkArgs(const net::PodNetwork& network, const NetworkOptions& options) {
   const Writer writer(options);
   Json loopbacks = Json::array();
   Json interfaces = Json::array();
@@ -189,10 +189,10 @@ std::string NetworkArgs(const PodNetwork& network, const NetworkOptions& options
   if (options.is_restore) {
     args["IsRestore"] = true;
   }
-  if (Json v4 = writer.DefaultOf(network, kV4Bytes); !v4.is_null()) {
+  if (Json v4 = writer.DefaultOf(network, net::kV4Bytes); !v4.is_null()) {
     args["Defaultv4Gateway"] = std::move(v4);
   }
-  if (Json v6 = writer.DefaultOf(network, kV6Bytes); !v6.is_null()) {
+  if (Json v6 = writer.DefaultOf(network, net::kV6Bytes); !v6.is_null()) {
     args["Defaultv6Gateway"] = std::move(v6);
   }
   return args.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "plugins/gvisor/network/pod_network.h"
+#include <gantry/toolkit/net/pod_network.h>
 
 namespace gantry::gvisor {
 
@@ -50,7 +50,8 @@ struct NetworkOptions {
 };
 
 /// The argument of the call. Where no loopback is up in the namespace there is one
-/// nevertheless, with the usual addresses. It goes with `OpenSockets` of the same options.
-std::string NetworkArgs(const PodNetwork& network, const NetworkOptions& options);
+/// nevertheless, with the usual addresses. It goes with
+/// `net::OpenSockets` of the same channels and segments.
+std::string NetworkArgs(const net::PodNetwork& network, const NetworkOptions& options);
 
 }  // namespace gantry::gvisor

@@ -17,12 +17,11 @@
 #include <vector>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/net/netlink.h>
+#include <gantry/toolkit/net/netns.h>
+#include <gantry/toolkit/net/network.h>
 
-#include "plugins/gvisor/network/netlink.h"
-#include "plugins/gvisor/network/netns.h"
-#include "plugins/gvisor/network/network.h"
-
-namespace gantry::gvisor {
+namespace gantry::net {
 namespace {
 
 using Link = PodNetwork::Link;
@@ -169,4 +168,4 @@ Status GiveBackAddresses(const std::string& netns, const PodNetwork& network) {
   return About("give the addresses back to", netns, GiveBack(netns, network));
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::net

@@ -16,11 +16,10 @@
 
 #include <gantry/deadline.h>
 #include <gantry/error.h>
+#include <gantry/toolkit/net/netns.h>
 #include <gantry/unique_fd.h>
 
-#include "plugins/gvisor/network/netns.h"
-
-namespace gantry::gvisor {
+namespace gantry::net {
 
 /// Attributes one after another. What is cut off is not there. Owner: the bytes stay another's.
 class Attributes {
@@ -99,4 +98,4 @@ class RouteSocket {
   std::vector<char> buffer_;
 };
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::net

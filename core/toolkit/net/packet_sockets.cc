@@ -8,10 +8,10 @@
 #include <cerrno>
 #include <utility>
 
-#include "plugins/gvisor/network/netns.h"
-#include "plugins/gvisor/network/network.h"
+#include <gantry/toolkit/net/netns.h>
+#include <gantry/toolkit/net/network.h>
 
-namespace gantry::gvisor {
+namespace gantry::net {
 namespace {
 
 using Link = PodNetwork::Link;
@@ -45,7 +45,7 @@ Status Bind(const UniqueFd& socket, const Link& link, bool host_gso) {
 }
 
 Result<std::vector<UniqueFd>> Open(const std::string& path, const PodNetwork& network,
-                                   const NetworkOptions& options) {
+                                   const PacketSocketOptions& options) {
   GANTRY_TRY(const Netns netns, Netns::Reopen(path, network.netns));
   const auto loopbacks = std::ranges::count_if(network.links, &Link::loopback);
   const size_t interfaces = network.links.size() - static_cast<size_t>(loopbacks);
@@ -64,11 +64,11 @@ Result<std::vector<UniqueFd>> Open(const std::string& path, const PodNetwork& ne
 }  // namespace
 
 Result<std::vector<UniqueFd>> OpenSockets(const std::string& netns, const PodNetwork& network,
-                                          const NetworkOptions& options) {
+                                          const PacketSocketOptions& options) {
   if (!network.HasInterfaces()) {
     return {};
   }
   return About("open packet sockets in", netns, Open(netns, network, options));
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::net

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A pod's network, with namespaces of the kernel's: `ip` sets them up.
-#include "plugins/gvisor/network/network.h"
-
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/if_packet.h>
@@ -13,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <thread>
@@ -20,217 +19,50 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
+
+#include <gantry/toolkit/net/base64.h>
+#include <gantry/toolkit/net/netlink.h>
+#include <gantry/toolkit/net/netns.h>
+#include <gantry/toolkit/net/network.h>
 
 #include "core/os/fs.h"
-#include "plugins/gvisor/network/base64.h"
-#include "plugins/gvisor/network/netlink.h"
-#include "plugins/gvisor/network/netns.h"
+#include "tests/unit/toolkit/net/network_fixture.h"
 
-namespace gantry::gvisor {
+namespace gantry::net {
 namespace {
 
-using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 using testing::StartsWith;
 
-UniqueFd NewNetns() {
-  UniqueFd netns;
-  std::thread([&netns] {
-    if (unshare(CLONE_NEWNET) == 0) {
-      netns.reset(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
-    }
-  }).join();
-  return netns;
-}
-
-/// What the shell's command writes, in the namespace.
-std::string RunIn(const UniqueFd& netns, const std::string& command) {
-  std::string output;
-  std::thread([&] {
-    ASSERT_EQ(setns(netns.get(), CLONE_NEWNET), 0);
-    FILE* const pipe = popen(("set -e\n" + command).c_str(), "re");
-    ASSERT_NE(pipe, nullptr);
-    std::array<char, 4096> part{};
-    for (size_t got = 1; got > 0; output.append(part.data(), got)) {
-      got = fread(part.data(), 1, part.size(), pipe);
-    }
-    EXPECT_EQ(pclose(pipe), 0) << command;
-  }).join();
-  return output;
-}
-
-json Parsed(const std::string& text) { return json::parse(text, nullptr, false); }
-
-class NetworkTest : public testing::Test {
- protected:
-  void SetUp() override {
-    if (geteuid() != 0) {
-      GTEST_SKIP() << "needs root to make network namespaces";
-    }
-    pod_ = NewNetns();
-    outside_ = NewNetns();
-    ASSERT_TRUE(pod_ && outside_) << "no network namespaces here";
-  }
-
-  /// An interface without a link-local address of its own, which is not the same each time.
-  void AddInterface(const std::string& name, const std::string& mac, uint32_t mtu = 1500) {
-    RunIn(pod_,
-          Format("ip link add name {0} address {1} mtu {2} type veth peer name {0} netns {3}\n"
-                 "ip link set {0} addrgenmode none\n"
-                 "ip link set {0} up\n",
-                 name, mac, mtu, Path(outside_)));
-    RunIn(outside_, Format("ip link set {0} up\n", name));
-  }
-
-  /// Two interfaces with something of everything, a third one that is down.
-  void AddPodNetwork() {
-    AddInterface("eth0", "02:00:00:00:00:01", 1450);
-    AddInterface("eth1", "02:00:00:00:00:02");
-    AddInterface("eth2", "02:00:00:00:00:03");
-    RunIn(pod_,
-          "ip link set lo up\n"
-          "ip addr add 10.1.0.2/24 dev eth0\n"
-          "ip addr add 10.1.0.3/24 dev eth0\n"
-          "ip addr add 10.9.0.2 peer 10.9.0.1 dev eth0\n"
-          "ip addr add 2001:db8:1::2/64 dev eth0 nodad\n"
-          "ip addr add fe80::1:2/64 dev eth0 nodad\n"
-          "ip addr add 10.2.0.2/16 metric 50 dev eth1\n"
-          "ip addr add 10.3.0.2/16 dev eth2\n"
-          "ip link set eth2 down\n"
-          "ip route add 169.254.1.1 dev eth0 scope link\n"
-          "ip route add default via 169.254.1.1 dev eth0\n"
-          "ip route add default via 10.2.0.1 dev eth1 metric 100\n"
-          "ip route add 10.96.0.0/12 via 10.2.0.1 mtu 1400\n"
-          "ip route add blackhole 10.97.0.0/16\n"
-          "ip route add 10.98.0.0/16 dev eth1 table 100\n"
-          "ip route add 10.99.0.0/16 nexthop via 10.1.0.1 nexthop via 10.2.0.1\n"
-          "ip route add default via fe80::1 dev eth0\n"
-          "ip neigh add 169.254.1.1 lladdr 02:00:00:00:00:aa dev eth0 nud permanent\n"
-          "ip neigh add 10.1.0.7 lladdr 02:00:00:00:00:bb dev eth0 nud reachable\n"
-          // The kernel adds these a moment later.
-          "for i in $(seq 500); do\n"
-          "  [ \"$(ip -6 route show table local dev eth0 | grep -c ^local)\" != 2 ] || break\n"
-          "done\n");
-  }
-
-  /// All that may change, as `ip` shows it.
-  std::string State() {
-    return RunIn(pod_,
-                 "ip -j addr; ip -j -4 route show table all; ip -j -6 route show table all\n"
-                 "ip -j neigh show nud permanent\n");
-  }
-
-  /// As soon as it is that; where it does not become that, as it is.
-  std::string StateLike(const std::string& expected) {
-    constexpr int kTries = 500;
-    std::string state = State();
-    for (int i = 0; i < kTries && state != expected; ++i) {
-      state = State();
-    }
-    return state;
-  }
-
-  /// For a process that is not this one.
-  static std::string Path(const UniqueFd& netns) {
-    return Format("/proc/{}/fd/{}", getpid(), netns.get());
-  }
-
-  UniqueFd pod_;
-  UniqueFd outside_;
-};
-
 TEST_F(NetworkTest, ReadsWhatThereIs) {
   AddPodNetwork();
   const Result<PodNetwork> network = ReadNetwork(Path(pod_));
   ASSERT_TRUE(network) << network.error().message;
-  const json args = Parsed(NetworkArgs(*network, {}));
-  EXPECT_EQ(args["LoopbackLinks"], Parsed(R"([{
-      "Name": "lo", "GVisorGRO": false,
-      "Addresses": [{"Address": "127.0.0.1", "PrefixLen": 8}, {"Address": "::1", "PrefixLen": 128}],
-      "Routes": [
-        {"Destination": {"IP": "127.0.0.0", "Mask": "/wAAAA=="}, "Gateway": "", "MTU": 0},
-        {"Destination": {"IP": "::1", "Mask": "/////////////////////w=="},
-         "Gateway": "", "MTU": 0}]}])"));
-  ASSERT_THAT(args["FDBasedLinks"], SizeIs(2));
-  json eth0 = Parsed(R"({
-      "Name": "eth0", "MTU": 1450, "LinkAddress": "AgAAAAAB", "QDisc": 1,
-      "Addresses": [
-        {"Address": "10.1.0.2", "PrefixLen": 24}, {"Address": "10.9.0.2", "PrefixLen": 32},
-        {"Address": "10.1.0.3", "PrefixLen": 24}, {"Address": "2001:db8:1::2", "PrefixLen": 64},
-        {"Address": "fe80::1:2", "PrefixLen": 64}],
-      "Routes": [
-        {"Destination": {"IP": "10.1.0.0", "Mask": "////AA=="}, "Gateway": "", "MTU": 0},
-        {"Destination": {"IP": "10.9.0.1", "Mask": "/////w=="}, "Gateway": "", "MTU": 0},
-        {"Destination": {"IP": "169.254.1.1", "Mask": "/////w=="}, "Gateway": "", "MTU": 0},
-        {"Destination": {"IP": "2001:db8:1::", "Mask": "//////////8AAAAAAAAAAA=="},
-         "Gateway": "", "MTU": 0},
-        {"Destination": {"IP": "fe80::", "Mask": "//////////8AAAAAAAAAAA=="},
-         "Gateway": "", "MTU": 0}],
-      "Neighbors": [{"IP": "169.254.1.1", "HardwareAddr": "AgAAAACq"}],
-      "GSOMaxSize": 65536, "GVisorGSOEnabled": false, "GVisorGRO": false,
-      "TXChecksumOffload": false, "RXChecksumOffload": true,
-      "NumChannels": 1, "ProcessorsPerChannel": 0})");
-  eth0["InterfaceIndex"] = args["FDBasedLinks"][0]["InterfaceIndex"];
-  EXPECT_EQ(args["FDBasedLinks"][0], eth0);
-  EXPECT_EQ(args["FDBasedLinks"][1]["Name"], "eth1");
-  EXPECT_EQ(args["FDBasedLinks"][1]["MTU"], 1500);
-  EXPECT_EQ(args["FDBasedLinks"][1]["Routes"], Parsed(R"([
-      {"Destination": {"IP": "10.2.0.0", "Mask": "//8AAA=="}, "Gateway": "", "MTU": 0},
-      {"Destination": {"IP": "10.96.0.0", "Mask": "//AAAA=="},
-       "Gateway": "10.2.0.1", "MTU": 1400}])"));
-  EXPECT_EQ(args["Defaultv4Gateway"], Parsed(R"({"Name": "eth0", "Route": {
-      "Destination": {"IP": "0.0.0.0", "Mask": "AAAAAA=="},
-      "Gateway": "169.254.1.1", "MTU": 0}})"));
-  EXPECT_EQ(args["Defaultv6Gateway"], Parsed(R"({"Name": "eth0", "Route": {
-      "Destination": {"IP": "::", "Mask": "AAAAAAAAAAAAAAAAAAAAAA=="},
-      "Gateway": "fe80::1", "MTU": 0}})"));
-}
-
-TEST_F(NetworkTest, ALinkHasTheLeastMtuOfItsRoutesWhereTheyHaveNone) {
-  AddPodNetwork();
-  const Result<PodNetwork> network = ReadNetwork(Path(pod_));
-  ASSERT_TRUE(network) << network.error().message;
-  NetworkOptions options;
-  options.route_mtu = false;
-  const json args = Parsed(NetworkArgs(*network, options));
-  ASSERT_THAT(args["FDBasedLinks"], SizeIs(2));
-  EXPECT_EQ(args["FDBasedLinks"][0]["MTU"], 1450) << "of one whose routes say nothing";
-  EXPECT_EQ(args["FDBasedLinks"][1]["MTU"], 1400);
-}
-
-TEST_F(NetworkTest, OptionsAreTheSentrysFields) {
-  AddInterface("eth0", "02:00:00:00:00:01");
-  RunIn(pod_,
-        "ip addr add 10.1.0.2/24 dev eth0\n"
-        "ip addr add 2001:db8:1::2/64 dev eth0 nodad\n");
-  const PodNetwork network = ReadNetwork(Path(pod_)).value();
-  NetworkOptions options;
-  options.host_gso = false;
-  options.gvisor_gro = true;
-  options.tx_checksum_offload = true;
-  options.rx_checksum_offload = false;
-  options.qdisc = QueueingDiscipline::kNone;
-  options.channels = 3;
-  options.ipv6 = false;
-  const json args = Parsed(NetworkArgs(network, options));
-  const json& link = args["FDBasedLinks"][0];
-  EXPECT_EQ(link["GSOMaxSize"], 65536);
-  EXPECT_EQ(link["GVisorGSOEnabled"], true);
-  EXPECT_EQ(link["GVisorGRO"], true);
-  EXPECT_EQ(link["TXChecksumOffload"], true);
-  EXPECT_EQ(link["RXChecksumOffload"], false);
-  EXPECT_EQ(link["QDisc"], 0);
-  EXPECT_EQ(link["NumChannels"], 3);
-  EXPECT_EQ(link["Addresses"], Parsed(R"([{"Address": "10.1.0.2", "PrefixLen": 24}])"));
-  EXPECT_THAT(link["Routes"], SizeIs(1));
-  EXPECT_EQ(args["LoopbackLinks"][0]["Addresses"],
-            Parsed(R"([{"Address": "127.0.0.1", "PrefixLen": 8}])"));
-  options.gvisor_gso = false;
-  EXPECT_EQ(Parsed(NetworkArgs(network, options))["FDBasedLinks"][0]["GSOMaxSize"], 0);
+  ASSERT_THAT(network->links, SizeIs(3)) << "not the one that is down";
+  EXPECT_TRUE(network->links[0].loopback);
+  const PodNetwork::Link& eth0 = network->links[1];
+  EXPECT_EQ(eth0.name, "eth0");
+  EXPECT_EQ(eth0.mtu, uint32_t{1450});
+  EXPECT_EQ(eth0.mac, std::string("\x02\0\0\0\0\x01", kMacBytes));
+  std::vector<std::string> addresses;
+  for (const PodNetwork::Address& address : eth0.addresses) {
+    addresses.push_back(Format("{}/{}", IpText(address.ip), address.prefix));
+  }
+  EXPECT_THAT(addresses, ElementsAre("10.1.0.2/24", "10.9.0.2/32", "10.1.0.3/24",
+                                     "2001:db8:1::2/64", "fe80::1:2/64"));
+  ASSERT_THAT(eth0.neighbours, SizeIs(1)) << "not the one that is only reachable";
+  EXPECT_EQ(IpText(eth0.neighbours[0].ip), "169.254.1.1");
+  const PodNetwork::Link& eth1 = network->links[2];
+  EXPECT_EQ(eth1.name, "eth1");
+  const auto route = std::ranges::find(eth1.routes, 12, &PodNetwork::Route::prefix);
+  ASSERT_NE(route, eth1.routes.end());
+  EXPECT_EQ(IpText(route->gateway), "10.2.0.1");
+  EXPECT_EQ(route->mtu, uint32_t{1400});
+  EXPECT_EQ(std::ranges::count_if(eth1.routes, &PodNetwork::Route::special), 1)
+      << "the one of a table of its own";
 }
 
 TEST_F(NetworkTest, OfWhoNeedsNoneIsOneForAll) {
@@ -275,8 +107,6 @@ TEST_F(NetworkTest, GivesBackWhatItTook) {
     ASSERT_TRUE(given) << given.error().message;
     EXPECT_EQ(StateLike(before), before);
   }
-  EXPECT_EQ(Parsed(NetworkArgs(ReadNetwork(Path(pod_)).value(), {})),
-            Parsed(NetworkArgs(network, {})));
 }
 
 TEST_F(NetworkTest, AnInterfaceThatIsDownGetsItsAddressesBack) {
@@ -340,7 +170,7 @@ std::string Arrives(const UniqueFd& outside, const UniqueFd& socket, size_t head
 TEST_F(NetworkTest, ItsSocketsReceiveWhatTheInterfaceGets) {
   AddPodNetwork();
   const PodNetwork network = ReadNetwork(Path(pod_)).value();
-  NetworkOptions options;
+  PacketSocketOptions options;
   options.host_gso = false;
   options.channels = 2;
   const Result<std::vector<UniqueFd>> sockets = OpenSockets(Path(pod_), network, options);
@@ -425,16 +255,10 @@ TEST_F(NetworkTest, KeepsSomeHundredsOfRoutes) {
   EXPECT_EQ(State(), before);
 }
 
-TEST(PodNetworkTest, WithoutANamespaceThereIsALoopback) {
+TEST(PodNetworkTest, WithoutANamespaceThereIsNothing) {
   const PodNetwork network = ReadNetwork("").value();
   EXPECT_FALSE(network.HasInterfaces());
-  EXPECT_EQ(Parsed(NetworkArgs(network, {})), Parsed(R"({"FDBasedLinks": [], "LoopbackLinks": [{
-      "Name": "lo", "GVisorGRO": false,
-      "Addresses": [{"Address": "127.0.0.1", "PrefixLen": 8}, {"Address": "::1", "PrefixLen": 128}],
-      "Routes": [
-        {"Destination": {"IP": "127.0.0.0", "Mask": "/wAAAA=="}, "Gateway": "", "MTU": 0},
-        {"Destination": {"IP": "::1", "Mask": "/////////////////////w=="},
-         "Gateway": "", "MTU": 0}]}]})"));
+  EXPECT_THAT(network.links, IsEmpty());
   EXPECT_THAT(OpenSockets("", network, {}).value(), IsEmpty());
   EXPECT_TRUE(TakeAddresses("", network));
   EXPECT_TRUE(GiveBackAddresses("", network));
@@ -485,4 +309,4 @@ TEST(Base64, IsWhatGoWrites) {
 }
 
 }  // namespace
-}  // namespace gantry::gvisor
+}  // namespace gantry::net

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/network/netlink.h"
-
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <poll.h>
@@ -9,7 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace gantry::gvisor {
+#include <gantry/toolkit/net/netlink.h>
+
+namespace gantry::net {
 namespace {
 
 /// The kernel makes none that is longer than 32 KiB.
@@ -173,4 +173,4 @@ Status RouteSocket::Change(uint16_t type, uint16_t flags, std::string_view messa
   }
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::net

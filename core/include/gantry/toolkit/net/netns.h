@@ -16,7 +16,7 @@
 #include <gantry/format.h>
 #include <gantry/unique_fd.h>
 
-namespace gantry::gvisor {
+namespace gantry::net {
 
 /// For setns(2); whose it is is not asked. Errors: kNotFound; kInvalidArgument: it is something
 /// else.
@@ -60,4 +60,4 @@ Result<T> About(std::string_view what, const std::string& path, Result<T> result
   return result;
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::net

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/network/network.h"
-
 #include <linux/ethtool.h>
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
@@ -13,15 +11,16 @@
 #include <string_view>
 #include <utility>
 
-#include "plugins/gvisor/network/netlink.h"
-#include "plugins/gvisor/network/netns.h"
+#include <gantry/toolkit/net/netlink.h>
+#include <gantry/toolkit/net/netns.h>
+#include <gantry/toolkit/net/network.h>
 
-namespace gantry::gvisor {
+namespace gantry::net {
 namespace {
 
 using Link = PodNetwork::Link;
 
-/// A sentry's segments are not longer, whatever the device takes.
+/// No stack's segments are longer, whatever the device takes.
 constexpr uint32_t kMaxGsoBytes = 1U << 16;
 
 /// None: it is down.
@@ -132,4 +131,4 @@ Result<PodNetwork> ReadNetwork(const std::string& netns) {
   return netns.empty() ? PodNetwork() : About("read the network of", netns, Read(netns));
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::net

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/network/base64.h"
-
 #include <cstdint>
 
-namespace gantry::gvisor {
+#include <gantry/toolkit/net/base64.h>
+
+namespace gantry::net {
 namespace {
 
 constexpr std::string_view kDigits =
@@ -55,4 +55,4 @@ std::optional<std::string> FromBase64(std::string_view text) {
   return bytes;
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::net

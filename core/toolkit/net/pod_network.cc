@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/network/pod_network.h"
-
 #include <arpa/inet.h>
 #include <linux/if_addr.h>
 #include <linux/neighbour.h>
@@ -13,11 +11,11 @@
 #include <nlohmann/json.hpp>
 
 #include <gantry/json.h>
+#include <gantry/toolkit/net/base64.h>
+#include <gantry/toolkit/net/netlink.h>
+#include <gantry/toolkit/net/pod_network.h>
 
-#include "plugins/gvisor/network/base64.h"
-#include "plugins/gvisor/network/netlink.h"
-
-namespace gantry::gvisor {
+namespace gantry::net {
 namespace {
 
 using Json = nlohmann::json;
@@ -205,4 +203,4 @@ std::string IpText(std::string_view ip) {
   return done == nullptr ? "" : done;
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::net

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What there is in a pod's network namespace: what the sentry is told of it, and the
-// kernel's own messages, which put back what was taken away.
+// What there is in a pod's network namespace: what a network stack of a sandbox's own is told of
+// it, and the kernel's own messages, which put back what was taken away.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 #include <gantry/error.h>
 
-namespace gantry::gvisor {
+namespace gantry::net {
 
 /// Of a `PodNetwork` as text.
 inline constexpr size_t kMaxPodNetworkBytes = size_t{48} << 10;
@@ -50,8 +50,8 @@ struct PodNetwork {
     uint32_t mtu = 0;
     /// It needs no other route.
     bool on_link = false;
-    /// There is another way than `gateway`, a source, or a table of its own: nothing for the
-    /// sentry.
+    /// There is another way than `gateway`, a source, or a table of its own: nothing that a
+    /// simple stack could follow.
     bool special = false;
 
     static std::optional<Route> From(std::string message);
@@ -104,4 +104,4 @@ struct PodNetwork {
 /// "10.0.0.2", of 4 or 16 bytes.
 std::string IpText(std::string_view ip);
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::net

@@ -8,10 +8,10 @@
 #include <string>
 #include <string_view>
 
-namespace gantry::gvisor {
+namespace gantry::net {
 
 std::string ToBase64(std::string_view bytes);
 /// None: the text is something else.
 std::optional<std::string> FromBase64(std::string_view text);
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::net

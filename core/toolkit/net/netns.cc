@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/network/netns.h"
-
 #include <fcntl.h>
 #include <linux/nsfs.h>
 #include <sched.h>
@@ -15,7 +13,9 @@
 #include <thread>
 #include <utility>
 
-namespace gantry::gvisor {
+#include <gantry/toolkit/net/netns.h>
+
+namespace gantry::net {
 namespace {
 
 Status RefuseHosts(const struct stat& netns) {
@@ -123,4 +123,4 @@ Result<std::vector<UniqueFd>> Netns::Sockets(int domain, int type, int protocol,
   });
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::net
