@@ -6,9 +6,9 @@
 #include <csignal>
 
 #include <gantry/host_process.h>
+#include <gantry/toolkit/descriptors/memfd.h>
 #include <gantry/toolkit/process/pidfd.h>
 
-#include "core/os/memfd.h"
 #include "core/os/poll.h"
 #include "core/os/process.h"
 
@@ -23,7 +23,7 @@ constexpr rlim_t kMostOutput = 1 << 20;
 
 Result<std::string> FirstLineOf(const std::vector<std::string>& argv,
                                 std::chrono::milliseconds limit) {
-  GANTRY_TRY(const UniqueFd output, os::CreateMemfd("gantryctl-tool"));
+  GANTRY_TRY(const UniqueFd output, CreateMemfd("gantryctl-tool"));
   os::SpawnRequest request;
   request.argv = argv;
   request.env = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"};
@@ -44,7 +44,7 @@ Result<std::string> FirstLineOf(const std::vector<std::string>& argv,
     return Fail(Code::kFailedPrecondition, "run '{}': it failed with status {}", argv[0],
                 reaped ? WaitStatus{reaped->wait_status}.code() : 255);
   }
-  GANTRY_TRY(std::string text, os::ReadAt(output.get(), 0, kLongestLine));
+  GANTRY_TRY(std::string text, ReadAt(output.get(), 0, kLongestLine));
   return text.substr(0, text.find('\n'));
 }
 

@@ -8,6 +8,8 @@
 #include <csignal>
 #include <utility>
 
+#include <gantry/toolkit/descriptors/memfd.h>
+
 #include "core/daemon/operator_service.h"
 #include "core/daemon/takeover.h"
 #include "core/link/channel.h"
@@ -130,10 +132,7 @@ os::Task<Result<std::unique_ptr<events::Outbox>>> Engine::OpenOutbox() {
   if (Result<UniqueFd> kept = co_await link_.Take(kOutboxName)) {
     memfd = std::move(*kept);
   } else {
-    memfd.reset(memfd_create("gantry-events", MFD_CLOEXEC));
-    if (!memfd) {
-      co_return FailErrno(errno, "make the journal of events");
-    }
+    GANTRY_CO_TRY(memfd, CreateMemfd("gantry-events"));
     GANTRY_CO_TRY(UniqueFd copy, memfd.Duplicate());
     GANTRY_CO_CHECK_OK(co_await link_.Put(kOutboxName, std::move(copy)));
   }

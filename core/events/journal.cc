@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "core/os/memfd.h"
+#include <gantry/toolkit/descriptors/memfd.h>
 
 namespace gantry::events {
 namespace {
@@ -83,7 +83,7 @@ struct Scanned {
 
 /// The record at `offset`; none where there is no whole one.
 Result<std::optional<Scanned>> ReadRecord(int fd, uint64_t offset) {
-  GANTRY_TRY(const std::string head, os::ReadAt(fd, offset, kRecordBytes));
+  GANTRY_TRY(const std::string head, ReadAt(fd, offset, kRecordBytes));
   if (head.size() < kRecordBytes) {
     return std::nullopt;
   }
@@ -93,7 +93,7 @@ Result<std::optional<Scanned>> ReadRecord(int fd, uint64_t offset) {
   if (length > kMaxBody || (state != kLiveState && state != kErasedState)) {
     return std::nullopt;
   }
-  GANTRY_TRY(std::string body, os::ReadAt(fd, offset + kRecordBytes, length));
+  GANTRY_TRY(std::string body, ReadAt(fd, offset + kRecordBytes, length));
   std::string checked(view.substr(8, 8));
   if (body.size() < length || Crc(checked.append(body)) != ReadNumber<uint32_t>(view.substr(4))) {
     return std::nullopt;
@@ -108,8 +108,8 @@ Result<std::optional<Scanned>> ReadRecord(int fd, uint64_t offset) {
 Result<Journal> Journal::Open(UniqueFd memfd, std::vector<Record>* records) {
   Journal journal(std::move(memfd));
   const int fd = journal.memfd_.get();
-  GANTRY_TRY(const uint64_t size, os::FileSize(fd));
-  GANTRY_TRY(const std::string header, os::ReadAt(fd, 0, kHeaderBytes));
+  GANTRY_TRY(const uint64_t size, FileSize(fd));
+  GANTRY_TRY(const std::string header, ReadAt(fd, 0, kHeaderBytes));
   if (header.size() < kHeaderBytes || !header.starts_with(kMagic)) {
     GANTRY_CHECK_OK(journal.Reset());
     return journal;
@@ -139,24 +139,24 @@ Result<Journal> Journal::Open(UniqueFd memfd, std::vector<Record>* records) {
     }
     records->push_back(std::move(found->record));
   }
-  GANTRY_CHECK_OK(os::Truncate(fd, journal.end_));
+  GANTRY_CHECK_OK(Truncate(fd, journal.end_));
   return journal;
 }
 
 Status Journal::SetBegin(uint64_t begin) {
   std::string bytes;
   AppendNumber(bytes, begin);
-  GANTRY_CHECK_OK(os::WriteAt(memfd_.get(), kBeginOffset, bytes));
+  GANTRY_CHECK_OK(WriteAt(memfd_.get(), kBeginOffset, bytes));
   begin_ = begin;
   return {};
 }
 
 Status Journal::Reset() {
   // First the end: a beginning behind the file's end reads as an empty journal.
-  GANTRY_CHECK_OK(os::Truncate(memfd_.get(), 0));
+  GANTRY_CHECK_OK(Truncate(memfd_.get(), 0));
   std::string header(kMagic);
   AppendNumber(header, kHeaderBytes);
-  GANTRY_CHECK_OK(os::WriteAt(memfd_.get(), 0, header));
+  GANTRY_CHECK_OK(WriteAt(memfd_.get(), 0, header));
   begin_ = kHeaderBytes;
   end_ = kHeaderBytes;
   live_bytes_ = 0;
@@ -169,8 +169,8 @@ Result<Journal::Position> Journal::Append(uint64_t seq, std::string_view body) {
                 kMaxBody);
   }
   const std::string record = EncodeRecord(seq, body);
-  if (Status status = os::WriteAt(memfd_.get(), end_, record); !status) {
-    IgnoreError(os::Truncate(memfd_.get(), end_), "a part of a record is not read as one");
+  if (Status status = WriteAt(memfd_.get(), end_, record); !status) {
+    IgnoreError(Truncate(memfd_.get(), end_), "a part of a record is not read as one");
     return std::unexpected(std::move(status).error());
   }
   const Position position{end_, record.size()};
@@ -180,8 +180,8 @@ Result<Journal::Position> Journal::Append(uint64_t seq, std::string_view body) {
 }
 
 Status Journal::Erase(Position position) {
-  GANTRY_CHECK_OK(os::WriteAt(memfd_.get(), position.offset + kStateOffset,
-                              std::string_view(&kErasedState, 1)));
+  GANTRY_CHECK_OK(
+      WriteAt(memfd_.get(), position.offset + kStateOffset, std::string_view(&kErasedState, 1)));
   live_bytes_ -= position.bytes;
   if (live_bytes_ == 0 && end_ - kHeaderBytes > kSlack) {
     return Reset();
@@ -197,22 +197,22 @@ bool Journal::WorthCompacting() const {
 Status Journal::Compact(std::vector<Live>& live) {
   uint64_t to = end_;
   for (Live& record : live) {
-    Result<std::string> bytes = os::ReadAt(memfd_.get(), record.from.offset, record.from.bytes);
-    Status status = bytes ? os::WriteAt(memfd_.get(), to, *bytes)
+    Result<std::string> bytes = ReadAt(memfd_.get(), record.from.offset, record.from.bytes);
+    Status status = bytes ? WriteAt(memfd_.get(), to, *bytes)
                           : Status(std::unexpected(std::move(bytes).error()));
     if (!status) {
-      IgnoreError(os::Truncate(memfd_.get(), end_), "copies are dropped when read as well");
+      IgnoreError(Truncate(memfd_.get(), end_), "copies are dropped when read as well");
       return status;
     }
     record.to = Position{to, record.from.bytes};
     to += record.from.bytes;
   }
   if (Status status = SetBegin(end_); !status) {
-    IgnoreError(os::Truncate(memfd_.get(), end_), "copies are dropped when read as well");
+    IgnoreError(Truncate(memfd_.get(), end_), "copies are dropped when read as well");
     return status;
   }
   end_ = to;
-  IgnoreError(os::PunchHole(memfd_.get(), kPage, begin_ / kPage * kPage),
+  IgnoreError(PunchHole(memfd_.get(), kPage, begin_ / kPage * kPage),
               "the space is lost until the journal is empty");
   return {};
 }

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/descriptors/pipe.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
 
 #include "core/os/fifo.h"
 #include "core/os/poll.h"
@@ -30,10 +32,10 @@ struct Pipe {
 };
 
 Result<Pipe> MakeBlockingPipe(size_t bytes) {
-  GANTRY_TRY(auto ends, os::MakePipe());
+  GANTRY_TRY(auto ends, MakePipe());
   Pipe pipe{std::move(ends.first), std::move(ends.second)};
-  GANTRY_CHECK_OK(os::SetNonblocking(pipe.read_end.get(), false));
-  GANTRY_CHECK_OK(os::SetNonblocking(pipe.write_end.get(), false));
+  GANTRY_CHECK_OK(SetNonblocking(pipe.read_end.get(), false));
+  GANTRY_CHECK_OK(SetNonblocking(pipe.write_end.get(), false));
   if (bytes > 0) {
     IgnoreError(os::SetPipeSize(pipe.write_end.get(), bytes), "a narrow pipe is only slower");
   }
@@ -59,7 +61,7 @@ Status WaitReady(const UniqueFd& ready, const BinaryLoggerSpec& spec) {
                 spec.ready_limit);
   }
   char byte = 0;
-  GANTRY_TRY(const os::Transfer got, os::ReadSome(ready.get(), std::span(&byte, 1)));
+  GANTRY_TRY(const Transfer got, os::ReadSome(ready.get(), std::span(&byte, 1)));
   if (got.bytes == 0 && spec.uri.kind == StdioKind::kBinaryV2) {
     return Fail(Code::kUnavailable, "start logger '{}': ended before it was ready", spec.uri.path);
   }

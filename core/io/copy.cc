@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <utility>
 
+#include <gantry/toolkit/descriptors/pipe.h>
+
 #include "core/os/fifo.h"
 #include "core/os/poll.h"
 #include "core/os/splice.h"
@@ -35,9 +37,9 @@ constexpr int kSpliceTries = 64;
 Copy::Copy(os::Loop& loop, CopySpec spec, std::function<void()> done)
     : loop_(loop), spec_(std::move(spec)), done_(std::move(done)) {
   chunk_bytes_ = os::IsTerminal(spec_.source.get()) ? kTerminalChunk : kChunk;
-  IgnoreError(os::SetNonblocking(spec_.source.get(), true), "every kind of source takes it");
+  IgnoreError(SetNonblocking(spec_.source.get(), true), "every kind of source takes it");
   if (spec_.sink) {
-    IgnoreError(os::SetNonblocking(spec_.sink.get(), true), "every kind of sink takes it");
+    IgnoreError(SetNonblocking(spec_.sink.get(), true), "every kind of sink takes it");
   }
   dropping_ = spec_.sink_kind == SinkKind::kNone;
 }

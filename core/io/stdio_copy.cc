@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/descriptors/pipe.h>
 
 #include "core/io/stdio_state.h"
 #include "core/os/fifo.h"
@@ -23,7 +24,7 @@ Result<ProcessIo::State::FileBuffer> ProcessIo::State::MakeFileBuffer(UniqueFd s
     GANTRY_TRY(buffer.write_end, os::OpenPipeEnd(buffer.read_end.get(), os::PipeEnd::kWrite));
     return buffer;
   }
-  GANTRY_TRY(auto ends, os::MakePipe());
+  GANTRY_TRY(auto ends, MakePipe());
   buffer.read_end = std::move(ends.first);
   buffer.write_end = std::move(ends.second);
   IgnoreError(os::SetPipeSize(buffer.write_end.get(), options_.pipe_bytes), "only slower");
@@ -60,7 +61,7 @@ Status ProcessIo::State::MakeOwnPipes() {
   std::vector<StoredFd> fds;
   for (const Stream stream : claimed) {
     const size_t i = IndexOf(stream);
-    GANTRY_TRY(pipes[i], os::MakePipe());
+    GANTRY_TRY(pipes[i], MakePipe());
     if (options_.uid || options_.gid) {
       GANTRY_CHECK_OK(os::ChangeOwner(pipes[i].second.get(), options_.uid, options_.gid));
     }
@@ -139,7 +140,7 @@ Status ProcessIo::State::AttachStored(Stream stream, UniqueFd fd, const char* na
   GANTRY_CHECK_OK(AddCopy(fds, name, fd));
   UniqueFd buffer;
   if (uri_.kind == StdioKind::kFile && stream != Stream::kStdin && !os::IsFifo(fd.get())) {
-    GANTRY_TRY(auto ends, os::MakePipe());
+    GANTRY_TRY(auto ends, MakePipe());
     IgnoreError(os::SetPipeSize(ends.first.get(), options_.pipe_bytes), "only slower");
     GANTRY_CHECK_OK(AddCopy(fds, kBufferNames[IndexOf(stream)], ends.first));
     buffer = std::move(ends.first);

@@ -5,6 +5,8 @@
 #include <csignal>
 #include <utility>
 
+#include <gantry/toolkit/descriptors/pipe.h>
+
 #include "core/os/fifo.h"
 #include "core/os/splice.h"
 
@@ -206,7 +208,7 @@ Result<Stdio> ProcessIo::State::Take() {
       continue;
     }
     end.fd = std::move(own ? leg(stream).pipe : leg(stream).process);
-    GANTRY_CHECK_OK(os::SetNonblocking(end.fd.get(), false));
+    GANTRY_CHECK_OK(SetNonblocking(end.fd.get(), false));
     if (uri_.kind == StdioKind::kFifo && !own) {
       end.path = PathOf(uri_, stream);
     }

@@ -3,27 +3,30 @@
 
 #include <csignal>
 
+#include <gantry/toolkit/descriptors/pipe.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
 #include "core/os/splice.h"
 
 namespace gantry::io {
 
 Result<std::unique_ptr<TypedSignals>> TypedSignals::Make() {
-  GANTRY_TRY(auto pipe, os::MakePipe());
+  GANTRY_TRY(auto pipe, MakePipe());
   return std::unique_ptr<TypedSignals>(new TypedSignals(std::move(pipe)));
 }
 
-Result<os::Transfer> TypedSignals::Look(int fifo, int terminal) {
+Result<Transfer> TypedSignals::Look(int fifo, int terminal) {
   seen_ = {};
   // Where it is gone the move says so.
   characters_ = os::ControlCharactersOf(terminal).value_or(os::ControlCharacters());
   if (characters_.literal_next < 0) {
     literal_ = false;
   }
-  GANTRY_TRY(os::Transfer next, os::Tee(fifo, write_end_.get(), buffer_.size()));
+  GANTRY_TRY(Transfer next, os::Tee(fifo, write_end_.get(), buffer_.size()));
   if (next.bytes == 0) {
     return next;
   }
-  GANTRY_TRY(const os::Transfer copy, os::ReadSome(read_end_.get(), buffer_));
+  GANTRY_TRY(const Transfer copy, os::ReadSome(read_end_.get(), buffer_));
   seen_ = std::span(buffer_).first(copy.bytes);
   next.bytes = LengthToFirstSignal();
   return next;

@@ -24,10 +24,10 @@
 #include <utility>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/unique_fd.h>
 
 #include "core/os/terminal.h"
-#include "core/os/unix_socket.h"
 
 namespace gantry::io {
 
@@ -41,7 +41,7 @@ class TypedSignals {
 
   /// How many of the next bytes in `fifo` may be moved to `terminal`, a master, at once.
   /// Blocks: never.
-  Result<os::Transfer> Look(int fifo, int terminal);
+  Result<Transfer> Look(int fifo, int terminal);
 
   /// So many of those that were seen have been moved: none after the first that makes a
   /// signal. The signal of the last one; 0: it makes none.

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <optional>
 
+#include <gantry/toolkit/descriptors/pipe.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
 #include "core/keeper/note.h"
-#include "core/os/unix_socket.h"
 
 namespace gantry::keeper {
 namespace {
@@ -19,7 +21,7 @@ constexpr int kConnectionsPerTurn = 64;
 
 Control::Control(os::Loop& loop, UniqueFd listener, Handler handler)
     : loop_(loop), listener_(std::move(listener)), handler_(std::move(handler)) {
-  IgnoreError(os::SetNonBlocking(listener_.get(), true), "it came so from ListenUnix");
+  IgnoreError(SetNonblocking(listener_.get(), true), "it came so from ListenUnix");
   watch_ = loop_.Watch(listener_.get(), EPOLLIN, [this](uint32_t) { Accept(); });
 }
 
@@ -27,7 +29,7 @@ Control::~Control() { loop_.Unwatch(watch_); }
 
 void Control::Accept() {
   for (int i = 0; i < kConnectionsPerTurn; ++i) {
-    auto accepted = os::AcceptUnix(listener_.get());
+    auto accepted = AcceptUnix(listener_.get());
     if (!accepted) {
       // Without descriptors left: the next try in a second, not in a busy loop.
       Note("accept a control connection: {}", accepted.error().message);
@@ -39,7 +41,7 @@ void Control::Accept() {
     if (!socket) {
       return;
     }
-    const auto peer = os::PeerOf(socket->get());
+    const auto peer = PeerOf(socket->get());
     if (!peer || peer->uid != geteuid() || clients_.size() >= kMaxClients) {
       continue;
     }

@@ -7,11 +7,11 @@
 #include <cerrno>
 #include <optional>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "core/keeper/front_door.h"
 #include "core/keeper/note.h"
-#include "core/os/unix_socket.h"
 
 namespace gantry::keeper {
 namespace {
@@ -26,7 +26,7 @@ Status FrontDoor::Listen(Place place) {
     return {};
   }
   IgnoreError(RemoveFile(place.path), "listening tells why it is still there");
-  GANTRY_TRY(UniqueFd fd, os::ListenUnix(place.path));
+  GANTRY_TRY(UniqueFd fd, ListenUnix(place.path));
   Enter(std::move(place), std::move(fd));
   return {};
 }
@@ -71,7 +71,7 @@ void FrontDoor::Accept(const std::string& path) {
       PauseAccepting();
       return;
     }
-    auto accepted = os::AcceptUnix(found->second.fd.get());
+    auto accepted = AcceptUnix(found->second.fd.get());
     if (!accepted) {
       Note("accept on '{}': {}", path, accepted.error().message);
       PauseAccepting();
@@ -81,7 +81,7 @@ void FrontDoor::Accept(const std::string& path) {
     if (!socket) {
       return;
     }
-    const auto peer = os::PeerOf(socket->get());
+    const auto peer = PeerOf(socket->get());
     if (peer && peer->uid == geteuid()) {
       AddConnection(std::move(*socket), found->second.place);
     }

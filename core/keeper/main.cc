@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "core/keeper/keeper.h"
@@ -24,7 +25,6 @@
 #include "core/link/run_dir.h"
 #include "core/os/fs.h"
 #include "core/os/memory.h"
-#include "core/os/unix_socket.h"
 
 namespace gantry::keeper {
 namespace {
@@ -58,7 +58,7 @@ Result<UniqueFd> ControlSocket(const CommandLine& line) {
   }
   const std::string path = line.run_dir + "/" + link::kControlSocket;
   GANTRY_CHECK_OK(RemoveFile(path));
-  return os::ListenUnix(path);
+  return ListenUnix(path);
 }
 
 /// What children get back; then sets what the keeper itself needs. Protection from the OOM

@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include <gantry/toolkit/descriptors/memfd.h>
 #include <gantry/toolkit/process/pidfd.h>
 
 #include "core/keeper/note.h"
 #include "core/link/run_dir.h"
-#include "core/os/memfd.h"
 #include "core/os/process.h"
 #include "core/os/spawn.h"
 
@@ -114,9 +114,9 @@ void Reexec::OnExit(const link::Exit& exit) {
   }
   loop_.Cancel(std::exchange(change_->timer, {}));
   const UniqueFd answered = std::exchange(change_->check_state, {});
-  const auto size = os::FileSize(answered.get());
+  const auto size = FileSize(answered.get());
   const std::string answer =
-      size && *size <= kMaxAnswer ? os::ReadAt(answered.get(), 0, *size).value_or("") : "";
+      size && *size <= kMaxAnswer ? ReadAt(answered.get(), 0, *size).value_or("") : "";
   if (answer == kUnderstood) {
     change_->until = std::chrono::steady_clock::now() + kIdleTimeout;
     // Not now: there may be more children to collect.
@@ -171,8 +171,8 @@ Status Reexec::Execute() {
 
 Status CheckState(int memfd) {
   const auto read = state::Read(memfd);
-  GANTRY_CHECK_OK(os::Truncate(memfd, 0));
-  GANTRY_CHECK_OK(os::WriteAt(
+  GANTRY_CHECK_OK(Truncate(memfd, 0));
+  GANTRY_CHECK_OK(WriteAt(
       memfd, 0, read ? std::string(kUnderstood) : Format("{}{}", kRefused, read.error().message)));
   return read ? Status() : std::unexpected(read.error());
 }

@@ -9,8 +9,9 @@
 #include <string>
 #include <utility>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
 #include "core/keeper/note.h"
-#include "core/os/unix_socket.h"
 
 namespace gantry::keeper {
 namespace {
@@ -69,7 +70,7 @@ void ServiceManager::Tell(std::string_view what) const {
   if (told_.socket.empty()) {
     return;
   }
-  if (const Status sent = os::SendDatagram(told_.socket, what); !sent) {
+  if (const Status sent = SendDatagram(told_.socket, what); !sent) {
     Note("tell the service manager {}: {}", what, sent.error().message);
   }
 }

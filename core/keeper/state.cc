@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/keeper/state.h"
 
-#include "core/os/memfd.h"
+#include <gantry/toolkit/descriptors/memfd.h>
 
 namespace gantry::keeper::state {
 namespace {
@@ -36,14 +36,14 @@ std::vector<int> DescriptorsOf(const Keeper& keeper) {
 }
 
 Result<UniqueFd> Write(const Keeper& keeper) {
-  GANTRY_TRY(UniqueFd memfd, os::CreateMemfd("gantry-keeper-state"));
-  GANTRY_CHECK_OK(os::WriteAt(memfd.get(), 0, std::string(kMagic) + link::Encode(keeper)));
+  GANTRY_TRY(UniqueFd memfd, CreateMemfd("gantry-keeper-state"));
+  GANTRY_CHECK_OK(WriteAt(memfd.get(), 0, std::string(kMagic) + link::Encode(keeper)));
   return memfd;
 }
 
 Result<Keeper> Read(int memfd) {
-  GANTRY_TRY(const uint64_t size, os::FileSize(memfd));
-  GANTRY_TRY(const std::string bytes, os::ReadAt(memfd, 0, size));
+  GANTRY_TRY(const uint64_t size, FileSize(memfd));
+  GANTRY_TRY(const std::string bytes, ReadAt(memfd, 0, size));
   if (!bytes.starts_with(kMagic)) {
     return Fail(Code::kInvalidArgument, "read the keeper's state: it is none");
   }

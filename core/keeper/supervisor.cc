@@ -11,13 +11,13 @@
 #include <cerrno>
 #include <utility>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/process/pidfd.h>
 
 #include "core/keeper/note.h"
 #include "core/link/paths.h"
 #include "core/link/run_dir.h"
 #include "core/os/memory.h"
-#include "core/os/unix_socket.h"
 
 namespace gantry::keeper {
 namespace {
@@ -116,7 +116,7 @@ link::EngineState Supervisor::state() const {
 
 Result<std::unique_ptr<Supervisor::Engine>> Supervisor::Start(const std::string& path,
                                                               bool standby) {
-  GANTRY_TRY(auto pair, os::UnixSocketPair());
+  GANTRY_TRY(auto pair, UnixSocketPair());
   GANTRY_TRY(const UniqueFd log, OpenLog(run_dir_ + "/gantry.log", link::kMaxLogBytes));
   os::SpawnRequest request;
   request.executable = path;

@@ -12,8 +12,7 @@
 #include <string_view>
 
 #include <gantry/format.h>
-
-#include "core/os/unix_socket.h"
+#include <gantry/toolkit/descriptors/unix_socket.h>
 
 namespace gantry::link {
 namespace {
@@ -108,8 +107,8 @@ Status CheckProgram(const std::string& path) {
 
 Result<UniqueFd> ConnectIn(const std::string& dir, const std::string& name) {
   GANTRY_CHECK_OK(CheckRunDir(dir));
-  GANTRY_TRY(UniqueFd socket, os::ConnectUnix(dir + "/" + name));
-  GANTRY_TRY(const os::PeerCredentials peer, os::PeerOf(socket.get()));
+  GANTRY_TRY(UniqueFd socket, ConnectUnix(dir + "/" + name));
+  GANTRY_TRY(const PeerCredentials peer, PeerOf(socket.get()));
   if (!IsTrusted(peer.uid)) {
     return Fail(Code::kPermissionDenied,
                 "connect to '{}/{}': uid {} listens there, which is neither root nor this one", dir,

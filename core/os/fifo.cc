@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/descriptors/pipe.h>
 
 namespace gantry::os {
 
@@ -57,18 +58,6 @@ Result<UniqueFd> OpenWriteEnd(int fd) {
   }
   GANTRY_TRY(const UniqueFd both, OpenPipeEnd(fd, PipeEnd::kBoth));
   return OpenPipeEnd(fd, PipeEnd::kWrite);
-}
-
-Status SetNonblocking(int fd, bool nonblocking) {
-  const int flags = fcntl(fd, F_GETFL);
-  if (flags < 0) {
-    return FailErrno(errno, "read the flags of a descriptor");
-  }
-  const int wanted = nonblocking ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
-  if (wanted != flags && fcntl(fd, F_SETFL, wanted) < 0) {
-    return FailErrno(errno, "set the flags of a descriptor");
-  }
-  return {};
 }
 
 Status ChangeOwner(int fd, std::optional<uid_t> uid, std::optional<gid_t> gid) {

@@ -36,9 +36,6 @@ Result<UniqueFd> OpenPipeEnd(int fd, PipeEnd end);
 /// open for reading. Blocks: never.
 Result<UniqueFd> OpenWriteEnd(int fd);
 
-/// Sets or clears O_NONBLOCK on the open file description.
-Status SetNonblocking(int fd, bool nonblocking);
-
 /// Changes the owner of the file behind `fd`.
 Status ChangeOwner(int fd, std::optional<uid_t> uid, std::optional<gid_t> gid);
 

@@ -11,8 +11,7 @@
 #include <utility>
 
 #include <gantry/error.h>
-
-#include "core/os/unix_socket.h"
+#include <gantry/toolkit/descriptors/unix_socket.h>
 
 namespace gantry::os {
 

@@ -19,11 +19,12 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/descriptors/pipe.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
 
 #include "core/os/spawn_plan.h"
-#include "core/os/unix_socket.h"
 
 namespace gantry::os {
 
@@ -36,13 +37,10 @@ struct Ends {
 };
 
 Result<Ends> MakeEnds() {
-  int fds[2];
   // Messages arrive whole or not at all.
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0) {
-    return FailErrno(errno, "spawn: make a socket");
-  }
-  Ends ends{.callers = UniqueFd(fds[0]), .childs = UniqueFd(fds[1])};
-  GANTRY_CHECK_OK(SetNonBlocking(ends.callers.get(), true));
+  GANTRY_TRY(auto pair, BlockingSocketPair(SOCK_SEQPACKET));
+  Ends ends{.callers = std::move(pair.first), .childs = std::move(pair.second)};
+  GANTRY_CHECK_OK(SetNonblocking(ends.callers.get(), true));
   return ends;
 }
 

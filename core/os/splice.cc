@@ -9,17 +9,11 @@
 #include <cerrno>
 #include <limits>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
 #include "core/os/move_call.h"
 
 namespace gantry::os {
-
-Result<std::pair<UniqueFd, UniqueFd>> MakePipe() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) {
-    return FailErrno(errno, "make a pipe");
-  }
-  return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
-}
 
 Result<Transfer> Splice(int from, int to, size_t max_bytes) {
   return MoveCall("splice", [&] {

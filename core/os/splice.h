@@ -5,17 +5,12 @@
 
 #include <cstddef>
 #include <span>
-#include <utility>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/unique_fd.h>
 
-#include "core/os/unix_socket.h"
-
 namespace gantry::os {
-
-/// A nonblocking pipe: read end, write end.
-Result<std::pair<UniqueFd, UniqueFd>> MakePipe();
 
 /// Moves up to `max_bytes`; one of the two must be a pipe. `would_block` where
 /// `from` is empty or `to` is full. Errors: INVALID_ARGUMENT where the kernel

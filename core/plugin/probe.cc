@@ -12,6 +12,8 @@
 #include <vector>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/descriptors/pipe.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/process/pidfd.h>
 
 #include "core/os/fifo.h"
@@ -39,7 +41,7 @@ Result<std::string> ReadOutput(int pipe, Clock::time_point deadline) {
       return Fail(Code::kDeadlineExceeded, "it did not end in time");
     }
     char buffer[1024];
-    GANTRY_TRY(const os::Transfer got, os::ReadSome(pipe, buffer));
+    GANTRY_TRY(const Transfer got, os::ReadSome(pipe, buffer));
     if (got.end) {
       break;
     }
@@ -82,8 +84,8 @@ Result<std::string> RunInAnother(const std::string& program, const std::vector<s
                                  std::chrono::milliseconds limit) {
   const std::string& path = words[0];
   const Clock::time_point deadline = Clock::now() + limit;
-  GANTRY_TRY(auto pipe, os::MakePipe());
-  GANTRY_CHECK_OK(os::SetNonblocking(pipe.second.get(), false));
+  GANTRY_TRY(auto pipe, MakePipe());
+  GANTRY_CHECK_OK(SetNonblocking(pipe.second.get(), false));
   GANTRY_TRY(const os::SpawnResult child, StartProbe(program, words, pipe.second.get()));
   pipe.second.reset();
   auto text = ReadOutput(pipe.first.get(), deadline);

@@ -6,9 +6,10 @@
 #include <array>
 #include <utility>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
 #include "core/os/poll.h"
 #include "core/os/splice.h"
-#include "core/os/unix_socket.h"
 
 namespace gantry::rpc {
 namespace {
@@ -33,13 +34,13 @@ Clock::time_point After(std::chrono::nanoseconds timeout) {
 }  // namespace
 
 Result<BlockingClient> BlockingClient::Connect(const std::string& path) {
-  GANTRY_TRY(UniqueFd socket, os::ConnectUnix(path));
+  GANTRY_TRY(UniqueFd socket, ConnectUnix(path));
   return BlockingClient(std::move(socket));
 }
 
 Status BlockingClient::WriteAll(std::string_view bytes, Deadline deadline) {
   while (!bytes.empty()) {
-    GANTRY_TRY(const os::Transfer put, os::SendWithFds(socket_.get(), bytes, {}));
+    GANTRY_TRY(const Transfer put, SendWithFds(socket_.get(), bytes, {}));
     bytes.remove_prefix(put.bytes);
     if (put.would_block) {
       GANTRY_CHECK_OK(WaitUntil(socket_.get(), EPOLLOUT, deadline));
@@ -52,7 +53,7 @@ Status BlockingClient::ReadSome(Deadline deadline) {
   // Ask before reading, so that a socket in blocking mode will do too.
   GANTRY_CHECK_OK(WaitUntil(socket_.get(), EPOLLIN, deadline));
   std::array<char, size_t{16} << 10> buffer{};
-  GANTRY_TRY(const os::Transfer got, os::ReadSome(socket_.get(), buffer));
+  GANTRY_TRY(const Transfer got, os::ReadSome(socket_.get(), buffer));
   if (got.end) {
     return Fail(Code::kUnavailable, "connection closed by the server");
   }

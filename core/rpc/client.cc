@@ -9,8 +9,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include <gantry/toolkit/descriptors/pipe.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
 #include "core/os/splice.h"
-#include "core/os/unix_socket.h"
 
 namespace gantry::rpc {
 namespace {
@@ -55,7 +57,7 @@ struct Client::State : std::enable_shared_from_this<Client::State> {
 };
 
 void Client::State::Begin() {
-  if (Status status = os::SetNonBlocking(socket.get(), true); !status) {
+  if (Status status = SetNonblocking(socket.get(), true); !status) {
     Close(status.error());
     return;
   }
@@ -79,7 +81,7 @@ void Client::State::OnReady(uint32_t ready) {
 Status Client::State::Read() {
   // Written by the kernel, and read as far as it says.
   std::array<char, kReadBytes> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init)
-  GANTRY_TRY(const os::Transfer got, os::ReadSome(socket.get(), buffer));
+  GANTRY_TRY(const Transfer got, os::ReadSome(socket.get(), buffer));
   if (got.end) {
     return Fail(Code::kUnavailable, "connection closed by the server");
   }
@@ -105,7 +107,7 @@ void Client::State::TakeFrame(Frame frame) {
 Status Client::State::Flush() {
   while (sent < unsent.size()) {
     const std::string_view rest = std::string_view(unsent).substr(sent);
-    GANTRY_TRY(const os::Transfer put, os::SendWithFds(socket.get(), rest, {}));
+    GANTRY_TRY(const Transfer put, SendWithFds(socket.get(), rest, {}));
     if (put.would_block) {
       loop.Rearm(watch, EPOLLIN | EPOLLOUT);
       return {};
@@ -179,7 +181,7 @@ void Client::State::Close(const Error& why) {
 namespace {
 
 Result<UniqueFd> TryConnect(const std::string& path, bool& queue_full) {
-  Result<UniqueFd> socket = os::ConnectUnix(path);
+  Result<UniqueFd> socket = ConnectUnix(path);
   queue_full = !socket && socket.error().sys_errno == EAGAIN;
   return socket;
 }

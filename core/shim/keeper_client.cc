@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "core/link/paths.h"
@@ -18,7 +19,6 @@
 #include "core/os/fs.h"
 #include "core/os/memory.h"
 #include "core/os/spawn.h"
-#include "core/os/unix_socket.h"
 
 namespace gantry::shim {
 namespace {
@@ -68,7 +68,7 @@ Status StartKeeper(const std::string& run_dir) {
   GANTRY_TRY(const std::string keeper, link::FindProgram("gantry-keeper"));
   const std::string path = ControlPath(run_dir);
   GANTRY_CHECK_OK(RemoveFile(path));
-  GANTRY_TRY(const UniqueFd listener, os::ListenUnix(path));
+  GANTRY_TRY(const UniqueFd listener, ListenUnix(path));
   os::SpawnRequest request;
   request.executable = keeper;
   request.argv = {keeper, "--run-dir", run_dir, "--control-fd", std::to_string(kControlFd)};

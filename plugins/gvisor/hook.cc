@@ -15,6 +15,7 @@
 
 #include <gantry/format.h>
 #include <gantry/json.h>
+#include <gantry/toolkit/descriptors/memfd.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/launch/child.h"
@@ -153,7 +154,7 @@ Result<std::shared_ptr<HostProcess>> StartHook(const Hook& hook, const std::stri
   request.env = hook.env;
   request.cwd = place.bundle;
   request.tag = place.tag;
-  GANTRY_TRY(UniqueFd input, MemoryFile("state", state));
+  GANTRY_TRY(UniqueFd input, SealedMemfd("state", state, MemfdUse::kRead));
   GANTRY_TRY(UniqueFd log, OpenLog(place.bundle, kHookLog));
   GANTRY_TRY(UniqueFd errors, log.Duplicate());
   request.fds.emplace_back(std::move(input), STDIN_FILENO);

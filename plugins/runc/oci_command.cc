@@ -14,6 +14,7 @@
 
 #include <gantry/deadline.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/descriptors/pipe.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
 
@@ -27,24 +28,6 @@ namespace {
 constexpr size_t kMaxOutputBytes = 64U << 10;
 /// What of it goes into a message that containerd's users read.
 constexpr size_t kMaxShownBytes = 2048;
-
-struct Pipe {
-  UniqueFd read_end;
-  UniqueFd write_end;
-};
-
-Result<Pipe> MakePipe() {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
-    return FailErrno(errno, "make a pipe");
-  }
-  Pipe made{UniqueFd(ends[0]), UniqueFd(ends[1])};
-  // The program that prints must not see O_NONBLOCK; it is per end.
-  if (fcntl(ends[1], F_SETFL, 0) != 0) {
-    return FailErrno(errno, "set up a pipe");
-  }
-  return made;
-}
 
 /// Takes what is in the pipe. False: its writers are gone.
 bool Drain(const UniqueFd& pipe, std::string& output) {
@@ -258,11 +241,13 @@ Status OciCommand::Run(OciCall call) const {
   request.tag = call.tag;
   UniqueFd reader;
   if (call.capture) {
-    GANTRY_TRY(Pipe output_pipe, MakePipe());
-    GANTRY_TRY(UniqueFd second, output_pipe.write_end.Duplicate());
-    request.fds.emplace_back(std::move(output_pipe.write_end), STDOUT_FILENO);
+    GANTRY_TRY(auto output_pipe, MakePipe());
+    // The program that prints must not see O_NONBLOCK; it is per end.
+    GANTRY_CHECK_OK(SetNonblocking(output_pipe.second.get(), false));
+    GANTRY_TRY(UniqueFd second, output_pipe.second.Duplicate());
+    request.fds.emplace_back(std::move(output_pipe.second), STDOUT_FILENO);
     request.fds.emplace_back(std::move(second), STDERR_FILENO);
-    reader = std::move(output_pipe.read_end);
+    reader = std::move(output_pipe.first);
   }
   auto process = Spawn(binary, std::move(request));
   if (!process) {

@@ -14,14 +14,12 @@
 #include <string_view>
 #include <utility>
 
+#include <gantry/toolkit/descriptors/memfd.h>
+
 namespace gantry::runc {
 namespace {
 
 constexpr off_t kMaxBytes = 64 << 20;
-/// Exactly these: runc compares for equality.
-constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-/// Source: Linux 6.3, include/uapi/linux/memfd.h; older headers lack it.
-constexpr unsigned kMfdExec = 0x10;
 
 /// One version of a file.
 struct Version {
@@ -61,26 +59,20 @@ bool IsElf(int fd) {
   return pread(fd, magic.data(), magic.size(), 0) == 4 && memcmp(magic.data(), "\177ELF", 4) == 0;
 }
 
-UniqueFd NewMemfd() {
-  UniqueFd fd(memfd_create("oci-runtime", MFD_CLOEXEC | MFD_ALLOW_SEALING | kMfdExec));
-  if (!fd) {
-    fd.reset(memfd_create("oci-runtime", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  }
-  return fd;
-}
-
 std::shared_ptr<const SealedBinary> Copy(int file, off_t bytes) {
-  UniqueFd copy = NewMemfd();
-  off_t at = 0;
-  while (copy && at < bytes) {
-    if (sendfile(copy.get(), file, &at, static_cast<size_t>(bytes - at)) <= 0) {
+  Result<UniqueFd> copy = CreateSealableMemfd("oci-runtime", MemfdUse::kExecute);
+  if (!copy) {
+    return nullptr;
+  }
+  for (off_t at = 0; at < bytes;) {
+    if (sendfile(copy->get(), file, &at, static_cast<size_t>(bytes - at)) <= 0) {
       return nullptr;
     }
   }
-  if (!copy || fchmod(copy.get(), 0500) != 0 || fcntl(copy.get(), F_ADD_SEALS, kSeals) != 0) {
+  if (fchmod(copy->get(), 0500) != 0 || !SealMemfd(copy->get())) {
     return nullptr;
   }
-  return std::make_shared<const SealedBinary>(std::move(copy));
+  return std::make_shared<const SealedBinary>(std::move(*copy));
 }
 
 bool KnownToSealItself(std::string_view binary) {

@@ -4,8 +4,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
 #include "core/ctl/client.h"
-#include "core/os/unix_socket.h"
 #include "tests/contract/harness/contract_test.h"
 #include "tests/integration/harness/host.h"
 
@@ -88,9 +89,9 @@ TEST_P(Services, GarbageOnOneConnectionHarmsNoOther) {
       "GET / HTTP/1.1\r\n\r\n", std::string(10, '\xff'), std::string(100000, '\0'),
       std::string("\0\0\0\5\0\0\0\1\1\0", 10), std::string("\0\0\0\0\0\0\0\2\1\0", 10)};
   for (const std::string& bytes : garbage) {
-    const auto socket = os::ConnectUnix(box.client().path());
+    const auto socket = ConnectUnix(box.client().path());
     ASSERT_OK(socket);
-    IgnoreError(os::SendWithFds(socket->get(), bytes, {}), "it may be closed already");
+    IgnoreError(SendWithFds(socket->get(), bytes, {}), "it may be closed already");
     EXPECT_OK(box.State());
   }
   EXPECT_OK(box.Kill(9));

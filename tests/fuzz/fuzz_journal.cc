@@ -5,18 +5,19 @@
 #include <string>
 #include <vector>
 
+#include <gantry/toolkit/descriptors/memfd.h>
+
 #include "core/events/event.h"
 #include "core/events/journal.h"
 #include "core/events/outbox.h"
-#include "core/os/memfd.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace gantry::fuzz {
 namespace {
 
 UniqueFd FileWith(std::string_view bytes) {
-  Result<UniqueFd> memfd = os::CreateMemfd("fuzz");
-  Require(memfd.has_value() && os::WriteAt(memfd->get(), 0, bytes).has_value(),
+  Result<UniqueFd> memfd = CreateMemfd("fuzz");
+  Require(memfd.has_value() && WriteAt(memfd->get(), 0, bytes).has_value(),
           "there is a file with the input");
   return std::move(*memfd);
 }

@@ -6,8 +6,9 @@
 #include <cerrno>
 #include <chrono>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
 #include "core/link/channel.h"
-#include "core/os/unix_socket.h"
 
 namespace gantry::bench {
 namespace {
@@ -16,7 +17,7 @@ constexpr std::chrono::seconds kLimit{30};
 
 template <class Answer, class Question>
 Result<Answer> AskKeeper(const Lab& lab, const Question& question) {
-  GANTRY_TRY(UniqueFd socket, os::ConnectUnix(lab.run_dir() + "/keeper.sock"));
+  GANTRY_TRY(UniqueFd socket, ConnectUnix(lab.run_dir() + "/keeper.sock"));
   link::BlockingChannel channel(std::move(socket));
   return channel.Ask<Answer>(question, std::chrono::steady_clock::now() + kLimit);
 }

@@ -8,9 +8,10 @@
 #include <cstdint>
 #include <map>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
 #include "core/os/loop.h"
 #include "core/os/splice.h"
-#include "core/os/unix_socket.h"
 #include "core/rpc/ttrpc.h"
 
 namespace gantry::bench {
@@ -33,7 +34,7 @@ class Server {
 
  private:
   void Accept() {
-    auto accepted = os::AcceptUnix(listener_);
+    auto accepted = AcceptUnix(listener_);
     if (!accepted || !*accepted) {
       return;
     }
@@ -57,7 +58,7 @@ class Server {
       const auto answer = rpc::EncodeFrame(frame->header.stream, rpc::FrameType::kResponse, 0,
                                            rpc::EncodeResponse(rpc::Response{}));
       if (answer) {
-        IgnoreError(os::SendWithFds(fd, *answer, {}), "its connection will end");
+        IgnoreError(SendWithFds(fd, *answer, {}), "its connection will end");
       }
     }
   }
@@ -70,7 +71,7 @@ class Server {
 }  // namespace
 
 Status EventsEndpoint::Start(const std::string& path) {
-  GANTRY_TRY(listener_, os::ListenUnix(path));
+  GANTRY_TRY(listener_, ListenUnix(path));
   stop_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   thread_ = std::thread([listener = listener_.get(), stop = stop_.get()] {
     Server server(listener, stop);

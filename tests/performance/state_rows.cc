@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <gantry/protowire.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
 
 #include "core/os/splice.h"
-#include "core/os/unix_socket.h"
 #include "core/rpc/ttrpc.h"
 #include "tests/performance/instance.h"
 #include "tests/performance/rows.h"
@@ -41,7 +41,7 @@ class Callers {
     epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
     connections_.resize(count);
     for (size_t i = 0; i < count; ++i) {
-      GANTRY_TRY(connections_[i].socket, os::ConnectUnix(instance_.socket()));
+      GANTRY_TRY(connections_[i].socket, ConnectUnix(instance_.socket()));
       epoll_event event{.events = EPOLLIN, .data = {.u64 = i}};
       epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, connections_[i].socket.get(), &event);
     }
@@ -96,13 +96,13 @@ class Callers {
                                 rpc::EncodeRequest(request)));
     connection.stream += 2;
     connection.sent = Clock::now();
-    GANTRY_CHECK_OK(os::SendWithFds(connection.socket.get(), frame, {}));
+    GANTRY_CHECK_OK(SendWithFds(connection.socket.get(), frame, {}));
     return {};
   }
 
   Result<bool> Receive(Connection& connection, std::vector<double>& times) {
     std::array<char, 4096> buffer;
-    GANTRY_TRY(const os::Transfer got, os::ReadSome(connection.socket.get(), buffer));
+    GANTRY_TRY(const Transfer got, os::ReadSome(connection.socket.get(), buffer));
     if (got.end) {
       return Fail(Code::kUnavailable, "call State: the shim closed the connection");
     }

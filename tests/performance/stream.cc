@@ -6,7 +6,9 @@
 
 #include <vector>
 
-#include "core/os/unix_socket.h"
+#include <gantry/toolkit/descriptors/pipe.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
 #include "tests/performance/figures.h"
 
 namespace gantry::bench {
@@ -27,7 +29,7 @@ Status ReadStream(const Lab& lab, const Side& side, int fd, uint64_t bytes, cons
   if (poll(&polled, 1, kSilenceMs) != 1) {
     return Fail(Code::kDeadlineExceeded, "read {}: nothing comes", what);
   }
-  GANTRY_CHECK_OK(os::SetNonBlocking(fd, false));
+  GANTRY_CHECK_OK(SetNonblocking(fd, false));
   double cpu = 0;
   Clock::time_point begin;
   for (uint64_t done = 0; done < bytes;) {

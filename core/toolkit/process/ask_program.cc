@@ -3,16 +3,17 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <string_view>
+#include <utility>
 
 #include <gantry/deadline.h>
+#include <gantry/toolkit/descriptors/memfd.h>
+#include <gantry/toolkit/descriptors/pipe.h>
 #include <gantry/toolkit/process/ask_program.h>
 #include <gantry/unique_fd.h>
 
@@ -35,20 +36,7 @@ Result<UniqueFd> InputOf(const ProgramQuestion& question) {
   if (question.input.empty()) {
     return UniqueFd();
   }
-  UniqueFd file(memfd_create("input", MFD_CLOEXEC));
-  std::string_view rest = question.input;
-  while (file && !rest.empty()) {
-    const ssize_t n = pwrite(file.get(), rest.data(), rest.size(),
-                             static_cast<off_t>(question.input.size() - rest.size()));
-    if (n < 0 && errno != EINTR) {
-      return FailErrno(errno, "run '{}': write its input", question.program);
-    }
-    rest.remove_prefix(n < 0 ? 0 : static_cast<size_t>(n));
-  }
-  if (!file) {
-    return FailErrno(errno, "run '{}': make its input", question.program);
-  }
-  return file;
+  return SealedMemfd("input", question.input, MemfdUse::kRead);
 }
 
 Result<pid_t> Spawn(const ProgramQuestion& question, const UniqueFd& input, int output) {
@@ -95,12 +83,9 @@ std::string ReadUntil(int pipe_end, size_t max_bytes, Deadline deadline) {
 }  // namespace
 
 Result<std::string> AskProgram(const ProgramQuestion& question) {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return FailErrno(errno, "run '{}': make a pipe", question.program);
-  }
-  const UniqueFd reader(ends[0]);
-  UniqueFd writer(ends[1]);
+  GANTRY_TRY(auto ends, MakeBlockingPipe());
+  const UniqueFd reader = std::move(ends.first);
+  UniqueFd writer = std::move(ends.second);
   GANTRY_TRY(const UniqueFd input, InputOf(question));
   GANTRY_TRY(const pid_t pid, Spawn(question, input, writer.get()));
   writer.reset();

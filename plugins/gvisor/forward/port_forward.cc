@@ -9,13 +9,14 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/descriptors/memfd.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/net/netns.h>
 #include <gantry/toolkit/process/pidfd.h>
 
 #include "plugins/gvisor/forward/program/protocol.h"
 #include "plugins/gvisor/launch/child.h"
-#include "plugins/gvisor/sealed_file.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -193,7 +194,7 @@ Status PortForward::Forward(const Arrival& arrival) {
 Result<UniqueFd> PortForward::OpenProgram() const {
   constexpr size_t kMaxProgram = size_t{1} << 20;
   GANTRY_TRY(const std::string program, ReadFile(plan_.program, kMaxProgram));
-  return SealedFile(kProgramName, program, FileUse::kExecute);
+  return SealedMemfd(kProgramName, program, MemfdUse::kExecute);
 }
 
 Status PortForward::HandToRelay(const Arrival& arrival, const UniqueFd& sentry,
@@ -209,7 +210,7 @@ Status PortForward::HandToRelay(const Arrival& arrival, const UniqueFd& sentry,
 }
 
 Result<UniqueFd> PortForward::Execute(uint16_t port, const UniqueFd& program) {
-  GANTRY_TRY(auto ends, SocketPair());
+  GANTRY_TRY(auto ends, BlockingSocketPair(SOCK_STREAM));
   ExecArgs args;
   args.container = plan_.root;
   args.argv = {kProgramName, std::to_string(port)};

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/forward/program/protocol.h"
@@ -21,30 +22,17 @@ namespace {
 constexpr const char* kStoreName = "forward-relay";
 constexpr const char* kSpawnTag = "forward";
 
-struct ControlEnds {
-  UniqueFd ours;
-  UniqueFd theirs;
-};
-
-Result<ControlEnds> MakeControl() {
-  std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return FailErrno(errno, "make a control socket");
-  }
-  return ControlEnds{UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Relay>> Relay::Start(SandboxContext& context, const UniqueFd& program,
                                             std::vector<std::string> cgroups, Failed failed) {
-  GANTRY_TRY(ControlEnds ends, MakeControl());
-  GANTRY_CHECK_OK(context.Store(kStoreName, ends.ours));
+  GANTRY_TRY(auto ends, BlockingSocketPair(SOCK_SEQPACKET));
+  GANTRY_CHECK_OK(context.Store(kStoreName, ends.first));
   // As root: it gives that up itself, with all else that it has (program/rights.h).
   SpawnRequest request;
   request.argv = {"gantry-forward"};
   GANTRY_TRY(request.program, program.Duplicate());
-  request.fds.emplace_back(std::move(ends.theirs), forward::kControlNumber);
+  request.fds.emplace_back(std::move(ends.second), forward::kControlNumber);
   request.cgroups = std::move(cgroups);
   request.tag = kSpawnTag;
   auto process = context.Spawn(std::move(request));
@@ -53,7 +41,7 @@ Result<std::unique_ptr<Relay>> Relay::Start(SandboxContext& context, const Uniqu
     return std::unexpected(std::move(process).error());
   }
   std::unique_ptr<Relay> relay(
-      new Relay(std::move(*process), std::move(ends.ours), std::move(failed)));
+      new Relay(std::move(*process), std::move(ends.first), std::move(failed)));
   GANTRY_CHECK_OK(relay->WatchReports(context));
   return relay;
 }

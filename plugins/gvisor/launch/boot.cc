@@ -14,6 +14,8 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/descriptors/memfd.h>
+#include <gantry/toolkit/descriptors/pipe.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/launch/bounded_log.h"
@@ -174,12 +176,12 @@ Result<Boot> StartBoot(SandboxContext& context, BootPlan plan) {
   child.Add("--setup-root");
   child.Add("--apply-caps=true");
   GANTRY_CHECK_OK(AddPlatform(plan.flags, child));
-  GANTRY_TRY(auto pipe, Pipe());
+  GANTRY_TRY(auto pipe, MakeBlockingPipe());
   boot.started = std::move(pipe.first);
   child.AddFd("start-sync-fd", std::move(pipe.second));
   GANTRY_TRY(UniqueFd socket, BindSocket(plan.socket));
   child.AddFd("controller-fd", std::move(socket));
-  GANTRY_TRY(UniqueFd spec, MemoryFile("spec", plan.spec.json));
+  GANTRY_TRY(UniqueFd spec, SealedMemfd("spec", plan.spec.json, MemfdUse::kRead));
   child.AddFd("spec-fd", std::move(spec));
   GANTRY_TRY(const int terminal, AddStdio(plan, child));
   child.Add(plan.id);

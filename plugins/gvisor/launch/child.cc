@@ -7,13 +7,10 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 
@@ -105,42 +102,6 @@ Status EndProcess(HostProcess* process, std::chrono::milliseconds limit) {
   IgnoreError(process->Signal(SIGKILL), "it may have ended by itself");
   GANTRY_TRY([[maybe_unused]] const WaitStatus end, process->Wait(limit));
   return {};
-}
-
-Result<UniqueFd> MemoryFile(const char* name, std::string_view text) {
-  const UniqueFd file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file) {
-    return FailErrno(errno, "make a file in memory");
-  }
-  while (!text.empty()) {
-    const ssize_t n = write(file.get(), text.data(), text.size());
-    if (n < 0) {
-      return FailErrno(errno, "write a file in memory");
-    }
-    text.remove_prefix(static_cast<size_t>(n));
-  }
-  const std::string path = Format("/proc/self/fd/{}", file.get());
-  UniqueFd reader(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!reader) {
-    return FailErrno(errno, "open '{}'", path);
-  }
-  return reader;
-}
-
-Result<std::pair<UniqueFd, UniqueFd>> SocketPair() {
-  std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return FailErrno(errno, "make a socket pair");
-  }
-  return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
-}
-
-Result<std::pair<UniqueFd, UniqueFd>> Pipe() {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return FailErrno(errno, "make a pipe");
-  }
-  return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
 
 Status AddDebugLog(const LogFlags& logs, const LogOwner& owner, std::string_view command,

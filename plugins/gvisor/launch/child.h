@@ -70,13 +70,6 @@ std::vector<std::pair<int, rlimit>> SentryLimits();
 /// Blocks: up to `limit`.
 Status EndProcess(HostProcess* process, std::chrono::milliseconds limit);
 
-/// A file in memory with that text, open for reading alone.
-Result<UniqueFd> MemoryFile(const char* name, std::string_view text);
-/// Both ends of a stream socket.
-Result<std::pair<UniqueFd, UniqueFd>> SocketPair();
-/// Read end, then write end.
-Result<std::pair<UniqueFd, UniqueFd>> Pipe();
-
 /// The debug log of the command `boot` or `gofer`, where one is asked for. Errors: it cannot be
 /// opened.
 Status AddDebugLog(const LogFlags& logs, const LogOwner& owner, std::string_view command,

@@ -10,6 +10,9 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/descriptors/memfd.h>
+#include <gantry/toolkit/descriptors/pipe.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/net/netns.h>
 
 #include "plugins/gvisor/launch/bounded_log.h"
@@ -70,19 +73,19 @@ Result<Gofer> StartGofer(SandboxContext& context, const GoferPlan& plan) {
   child.Add(kCommand);
   child.Add("--bundle=" + plan.place.bundle);
   child.Add("--gofer-mount-confs=" + MountConfs(plan.spec));
-  GANTRY_TRY(UniqueFd spec, MemoryFile("spec", plan.spec.json));
+  GANTRY_TRY(UniqueFd spec, SealedMemfd("spec", plan.spec.json, MemfdUse::kRead));
   child.AddFd("spec-fd", std::move(spec));
-  GANTRY_TRY(auto pipe, Pipe());
+  GANTRY_TRY(auto pipe, MakeBlockingPipe());
   gofer.mounts = std::move(pipe.first);
   child.AddFd("mounts-fd", std::move(pipe.second));
   if (plan.asks_for_mounts) {
-    GANTRY_TRY(auto sockets, SocketPair());
+    GANTRY_TRY(auto sockets, BlockingSocketPair(SOCK_STREAM));
     gofer.questions = std::move(sockets.first);
     child.AddFd("rpc-fd", std::move(sockets.second));
   }
   for (const FileMount& mount : plan.spec.mounts) {
     if (mount.conf.lower == MountConf::Lower::kGofer) {
-      GANTRY_TRY(auto sockets, SocketPair());
+      GANTRY_TRY(auto sockets, BlockingSocketPair(SOCK_STREAM));
       gofer.connections.push_back(std::move(sockets.first));
       child.AddFd("io-fds", std::move(sockets.second));
     }

@@ -8,8 +8,9 @@
 #include <string>
 #include <string_view>
 
+#include <gantry/toolkit/descriptors/memfd.h>
+
 #include "plugins/gvisor/pause/erofs_image.h"
-#include "plugins/gvisor/sealed_file.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -33,9 +34,9 @@ Result<UniqueFd> PauseImage() {
   const std::lock_guard lock(mutex);
   if (!image) {
     GANTRY_TRY(const std::string text, PauseImageText());
-    GANTRY_TRY(image, SealedFile("gantry-pause", text, FileUse::kRead));
+    GANTRY_TRY(image, SealedMemfd("gantry-pause", text, MemfdUse::kRead));
   }
-  return OpenedAnew(image);
+  return ReopenForReading(image);
 }
 
 }  // namespace gantry::gvisor

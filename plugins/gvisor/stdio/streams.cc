@@ -9,8 +9,7 @@
 #include <utility>
 
 #include <gantry/format.h>
-
-#include "plugins/gvisor/stdio/terminal.h"
+#include <gantry/toolkit/descriptors/terminal.h>
 
 namespace gantry::gvisor {
 namespace {

@@ -21,6 +21,7 @@
 #include <gantry/deadline.h>
 #include <gantry/format.h>
 #include <gantry/number.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "plugins/runc/pod/sysctl.h"
@@ -31,19 +32,6 @@ namespace {
 constexpr const char* kTag = "pause";
 /// The number at which it finds its end of the conversation.
 constexpr int kEngineFd = 3;
-
-struct Ends {
-  UniqueFd ours;
-  UniqueFd theirs;
-};
-
-Result<Ends> MakeConversation() {
-  std::array<int, 2> ends = {-1, -1};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return FailErrno(errno, "make a socket for the pod's holder");
-  }
-  return Ends{UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
 
 Result<UniqueFd> OpenNamespace(const std::string& path) {
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -192,17 +180,17 @@ Result<std::shared_ptr<HostProcess>> StartHolder(
     const std::function<Status(const std::shared_ptr<HostProcess>&)>& taken) {
   SpawnRequest request = RequestOf(plan);
   GANTRY_CHECK_OK(JoinNamespaces(plan, request));
-  GANTRY_TRY(Ends ends, MakeConversation());
-  request.fds.emplace_back(std::move(ends.theirs), kEngineFd);
+  GANTRY_TRY(auto ends, BlockingSocketPair(SOCK_STREAM));
+  request.fds.emplace_back(std::move(ends.second), kEngineFd);
   GANTRY_TRY(std::shared_ptr<HostProcess> holder, context.Spawn(std::move(request)));
-  GANTRY_TRY(const HostPid pid, ReadPid(ends.ours, deadline));
+  GANTRY_TRY(const HostPid pid, ReadPid(ends.first, deadline));
   if (pid != holder->pid()) {
     // It is the first process of a pid namespace, and the keeper's before long.
     GANTRY_TRY(holder, context.Adopt(pid));
   }
   GANTRY_CHECK_OK(taken(holder));
   // From here on it stays.
-  if (write(ends.ours.get(), "g", 1) != 1) {
+  if (write(ends.first.get(), "g", 1) != 1) {
     return FailErrno(errno, "start the pod's holder");
   }
   return holder;

@@ -11,7 +11,8 @@
 #include <map>
 #include <utility>
 
-#include "core/os/unix_socket.h"
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
 #include "core/rpc/ttrpc.h"
 #include "proto/containerd/events.pb.h"
 #include "proto/containerd/forward.pb.h"
@@ -72,7 +73,7 @@ FakeContainerd::~FakeContainerd() { GoAway(); }
 
 void FakeContainerd::ComeBack() {
   ending_ = false;
-  if (Result<UniqueFd> listener = os::ListenUnix(path_)) {
+  if (Result<UniqueFd> listener = ListenUnix(path_)) {
     listener_ = std::move(*listener);
   }
   thread_ = std::thread([this] { Serve(); });
@@ -106,7 +107,7 @@ void FakeContainerd::Serve() {
     if (poll(fds.data(), fds.size(), -1) < 0 || ending_) {
       continue;
     }
-    if (auto accepted = os::AcceptUnix(listener_.get()); accepted && *accepted) {
+    if (auto accepted = AcceptUnix(listener_.get()); accepted && *accepted) {
       const int fd = (**accepted).get();
       connections[fd].fd = std::move(**accepted);
     }
@@ -138,7 +139,7 @@ void FakeContainerd::Answer(int fd, const rpc::Frame& frame) {
   const auto answer = rpc::EncodeFrame(frame.header.stream, rpc::FrameType::kResponse, 0,
                                        rpc::EncodeResponse(rpc::Response{}));
   if (answer) {
-    IgnoreError(os::SendWithFds(fd, *answer, {}), "a sender that has gone sends again");
+    IgnoreError(SendWithFds(fd, *answer, {}), "a sender that has gone sends again");
   }
 }
 

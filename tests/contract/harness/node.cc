@@ -11,9 +11,10 @@
 #include <system_error>
 #include <utility>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
 #include "core/ctl/client.h"
 #include "core/link/channel.h"
-#include "core/os/unix_socket.h"
 #include "tests/contract/harness/setup.h"
 #include "tests/integration/harness/host.h"
 
@@ -163,7 +164,7 @@ std::string Node::Start(const NodeAdditions& more) {
                                "--foreground"},
       options);
   const bool listening =
-      e2e::Eventually([&] { return os::ConnectUnix(run_dir() + "/keeper.sock").has_value(); });
+      e2e::Eventually([&] { return ConnectUnix(run_dir() + "/keeper.sock").has_value(); });
   return listening ? "" : "the keeper does not listen: " + Log();
 }
 
@@ -178,7 +179,7 @@ Result<std::string> Node::Announce(const std::string& id, const std::string& han
   announce.ttrpc_address = containerd_->path();
   announce.handler = handler;
   announce.rlimits = rlimits_;
-  GANTRY_TRY(UniqueFd socket, os::ConnectUnix(run_dir() + "/keeper.sock"));
+  GANTRY_TRY(UniqueFd socket, ConnectUnix(run_dir() + "/keeper.sock"));
   link::BlockingChannel channel(std::move(socket));
   GANTRY_TRY(const link::Announced announced, channel.Ask<link::Announced>(announce, Soon()));
   constexpr std::string_view kScheme = "unix://";
@@ -191,7 +192,7 @@ Result<link::Deleted> Node::ShimDelete(const std::string& id, const std::string&
   request.ns = kNamespace;
   request.bundle = bundle;
   request.grpc_address = root_ + "/containerd.sock";
-  GANTRY_TRY(UniqueFd socket, os::ConnectUnix(run_dir() + "/keeper.sock"));
+  GANTRY_TRY(UniqueFd socket, ConnectUnix(run_dir() + "/keeper.sock"));
   link::BlockingChannel channel(std::move(socket));
   return channel.Ask<link::Deleted>(request, Soon());
 }
@@ -207,7 +208,7 @@ Result<pid_t> Node::UpgradeKeeper(const std::string& program) const {
 }
 
 Result<link::KeeperStatus> Node::Query() const {
-  GANTRY_TRY(UniqueFd socket, os::ConnectUnix(run_dir() + "/keeper.sock"));
+  GANTRY_TRY(UniqueFd socket, ConnectUnix(run_dir() + "/keeper.sock"));
   link::BlockingChannel channel(std::move(socket));
   return channel.Ask<link::KeeperStatus>(link::Query(), Soon());
 }

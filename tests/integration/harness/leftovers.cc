@@ -4,9 +4,10 @@
 #include <sstream>
 #include <vector>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
 #include "core/link/channel.h"
 #include "core/link/messages.h"
-#include "core/os/unix_socket.h"
 
 namespace gantry::e2e {
 namespace {
@@ -59,7 +60,7 @@ void AddKeptExits(std::string& report, const Node& node) {
   if (node.settings().stock() || node.Keeper().pid == 0) {
     return;
   }
-  Result<UniqueFd> socket = os::ConnectUnix(node.settings().run_dir + "/keeper.sock");
+  Result<UniqueFd> socket = ConnectUnix(node.settings().run_dir + "/keeper.sock");
   if (!socket) {
     report += "no answer of the keeper: " + socket.error().message + "\n";
     return;

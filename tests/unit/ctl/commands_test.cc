@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "core/link/channel.h"
@@ -19,7 +20,6 @@
 #include "core/os/fs.h"
 #include "core/os/poll.h"
 #include "core/os/splice.h"
-#include "core/os/unix_socket.h"
 #include "core/rpc/ttrpc.h"
 #include "proto/gantry/operator.pb.h"
 
@@ -46,7 +46,7 @@ class FakeEngine {
  public:
   explicit FakeEngine(Result<std::string> answer) : answer_(std::move(answer)) {
     dir_ = std::move(*os::TempDir::Create());
-    listener_ = std::move(*os::ListenUnix(address()));
+    listener_ = std::move(*ListenUnix(address()));
     thread_ = std::thread([this] { Serve(); });
   }
 
@@ -74,7 +74,7 @@ class FakeEngine {
 
   void Serve() {
     IgnoreError(os::Poll(listener_.get(), EPOLLIN, kLimit), "the accept below tells");
-    auto socket = os::AcceptUnix(listener_.get());
+    auto socket = AcceptUnix(listener_.get());
     if (!socket || !*socket) {
       return;
     }
@@ -84,7 +84,7 @@ class FakeEngine {
         request_ = *rpc::DecodeRequest(frame->data);
         const auto bytes = rpc::EncodeFrame(frame->header.stream, rpc::FrameType::kResponse, 0,
                                             rpc::EncodeResponse(answer_));
-        IgnoreError(os::SendWithFds((*socket)->get(), *bytes, {}), "the caller sees it");
+        IgnoreError(SendWithFds((*socket)->get(), *bytes, {}), "the caller sees it");
         return;
       }
       std::array<char, 4096> buffer;
@@ -174,7 +174,7 @@ TEST(CommandStatus, RefusesARunDirectoryOfSomebodyElse) {
   }
   const auto dir = os::TempDir::Create();
   ASSERT_EQ(chown(dir->path().c_str(), 12345, 0), 0);
-  const UniqueFd listener = *os::ListenUnix(dir->path() + "/gantry.sock");
+  const UniqueFd listener = *ListenUnix(dir->path() + "/gantry.sock");
   const Outcome outcome = OutcomeOf({"status", "--address", dir->path() + "/gantry.sock"});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("owned by uid 12345"));
@@ -190,12 +190,12 @@ TEST(CommandStatus, RefusesGarbage) {
 // A keeper beside the address, which answers one question.
 Outcome RestartWith(const auto& answer) {
   const auto dir = os::TempDir::Create();
-  const UniqueFd listener = *os::ListenUnix(dir->path() + "/keeper.sock");
+  const UniqueFd listener = *ListenUnix(dir->path() + "/keeper.sock");
   link::Type asked{};
   std::thread keeper([&] {
     constexpr auto kLimit = std::chrono::seconds(10);
     IgnoreError(os::Poll(listener.get(), EPOLLIN, kLimit), "the accept below tells");
-    auto socket = os::AcceptUnix(listener.get());
+    auto socket = AcceptUnix(listener.get());
     if (!socket || !*socket) {
       return;
     }

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/os/memfd.h"
+#include <gantry/toolkit/descriptors/memfd.h>
 
 namespace gantry::events {
 namespace {
@@ -21,7 +21,7 @@ using Contents = std::vector<std::pair<uint64_t, std::string>>;
 class JournalTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto memfd = os::CreateMemfd("journal-test");
+    auto memfd = CreateMemfd("journal-test");
     ASSERT_TRUE(memfd) << memfd.error().message;
     memfd_ = std::move(*memfd);
   }
@@ -70,10 +70,10 @@ TEST_F(JournalTest, IgnoresAHalfWrittenRecordAtTheEnd) {
   const uint64_t whole = journal_->end();
   ASSERT_TRUE(journal_->Append(2, "second"));
   const uint64_t size = journal_->end();
-  const std::string bytes = *os::ReadAt(memfd_.get(), 0, size);
+  const std::string bytes = *ReadAt(memfd_.get(), 0, size);
   for (uint64_t cut = whole; cut < size; ++cut) {
-    ASSERT_TRUE(os::Truncate(memfd_.get(), 0));
-    ASSERT_TRUE(os::WriteAt(memfd_.get(), 0, std::string_view(bytes).substr(0, cut)));
+    ASSERT_TRUE(Truncate(memfd_.get(), 0));
+    ASSERT_TRUE(WriteAt(memfd_.get(), 0, std::string_view(bytes).substr(0, cut)));
     EXPECT_THAT(Open(), ElementsAre(Pair(1, "first"))) << cut;
     ASSERT_TRUE(journal_->Append(3, "third"));
     EXPECT_THAT(Open(), ElementsAre(Pair(1, "first"), Pair(3, "third"))) << cut;
@@ -85,17 +85,17 @@ TEST_F(JournalTest, EndsAtADamagedRecord) {
   ASSERT_TRUE(journal_->Append(1, "first"));
   const auto second = journal_->Append(2, "second");
   ASSERT_TRUE(journal_->Append(3, "third"));
-  ASSERT_TRUE(os::WriteAt(memfd_.get(), second->offset + second->bytes - 1, "X"));
+  ASSERT_TRUE(WriteAt(memfd_.get(), second->offset + second->bytes - 1, "X"));
   EXPECT_THAT(Open(), ElementsAre(Pair(1, "first")));
 }
 
 TEST_F(JournalTest, BeginsAnewWhereThereIsNoJournal) {
-  ASSERT_TRUE(os::WriteAt(memfd_.get(), 0, "this is something else altogether"));
+  ASSERT_TRUE(WriteAt(memfd_.get(), 0, "this is something else altogether"));
   EXPECT_THAT(Open(), IsEmpty());
   ASSERT_TRUE(journal_->Append(1, "first"));
   EXPECT_THAT(Open(), ElementsAre(Pair(1, "first")));
   // Died between cutting the file and writing its header.
-  ASSERT_TRUE(os::Truncate(memfd_.get(), 7));
+  ASSERT_TRUE(Truncate(memfd_.get(), 7));
   EXPECT_THAT(Open(), IsEmpty());
 }
 
@@ -105,13 +105,13 @@ TEST_F(JournalTest, ACompactionCutShortDoublesNothing) {
   std::vector<Journal::Live> live = {{*journal_->Append(2, "second"), {}},
                                      {*journal_->Append(3, "third"), {}}};
   ASSERT_TRUE(journal_->Erase(*first));
-  const std::string header = *os::ReadAt(memfd_.get(), 0, 16);
+  const std::string header = *ReadAt(memfd_.get(), 0, 16);
   ASSERT_TRUE(journal_->Compact(live));
   EXPECT_THAT(Open(), ElementsAre(Pair(2, "second"), Pair(3, "third")));
   EXPECT_EQ(records_[0].position.offset, live[0].to.offset);
 
   // As if it had died before it moved the beginning.
-  ASSERT_TRUE(os::WriteAt(memfd_.get(), 0, header));
+  ASSERT_TRUE(WriteAt(memfd_.get(), 0, header));
   EXPECT_THAT(Open(), ElementsAre(Pair(2, "second"), Pair(3, "third")));
   ASSERT_TRUE(journal_->Erase(records_[0].position));
   EXPECT_THAT(Open(), ElementsAre(Pair(3, "third")));
@@ -133,7 +133,7 @@ TEST_F(JournalTest, GivesItsMemoryBack) {
   EXPECT_THAT(Open(), ElementsAre(Pair(1, body)));
   // With nothing live the file itself is cut.
   ASSERT_TRUE(journal_->Erase(records_[0].position));
-  EXPECT_LT(*os::FileSize(memfd_.get()), 4096U);
+  EXPECT_LT(*FileSize(memfd_.get()), 4096U);
   EXPECT_THAT(Open(), IsEmpty());
 }
 

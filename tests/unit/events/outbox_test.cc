@@ -4,8 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/descriptors/memfd.h>
+
 #include "core/log/log.h"
-#include "core/os/memfd.h"
 
 namespace gantry::events {
 namespace {
@@ -31,7 +32,7 @@ class OutboxTest : public testing::Test {
   ~OutboxTest() override { log::SetSinkForTest({}); }
 
   void SetUp() override {
-    auto memfd = os::CreateMemfd("outbox-test");
+    auto memfd = CreateMemfd("outbox-test");
     ASSERT_TRUE(memfd) << memfd.error().message;
     memfd_ = std::move(*memfd);
     Open();

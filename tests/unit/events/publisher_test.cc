@@ -4,9 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/descriptors/memfd.h>
+
 #include "core/log/log.h"
 #include "core/os/fs.h"
-#include "core/os/memfd.h"
 #include "proto/containerd/forward.pb.h"
 #include "tests/unit/os/loop_driver.h"
 #include "tests/unit/rpc/fake_server.h"
@@ -42,7 +43,7 @@ class PublisherTest : public testing::Test {
     ASSERT_TRUE(dir) << dir.error().message;
     dir_ = std::move(*dir);
     address_ = dir_.path() + "/containerd.ttrpc";
-    auto memfd = os::CreateMemfd("publisher-test");
+    auto memfd = CreateMemfd("publisher-test");
     ASSERT_TRUE(memfd) << memfd.error().message;
     memfd_ = std::move(*memfd);
     containerd_.on_request = [this](const FakeServer::Received& received) {

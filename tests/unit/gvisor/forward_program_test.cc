@@ -14,6 +14,8 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
 #include "plugins/gvisor/launch/child.h"
 #include "tests/unit/gvisor/forward_fixture.h"
 
@@ -28,7 +30,7 @@ struct InSentry {
   std::shared_ptr<HostProcess> process;
 
   InSentry(FakeSandboxContext& context, uint16_t port) {
-    auto ends = SocketPair();
+    auto ends = BlockingSocketPair(SOCK_STREAM);
     end = std::move(ends->first);
     SpawnRequest request;
     request.argv = {"gantry-forward", std::to_string(port)};

@@ -21,6 +21,7 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/forward/program/protocol.h"
@@ -60,7 +61,7 @@ class RelayTest : public testing::Test {
     const auto [listener, listens] = ListenIn(nullptr, "127.0.0.1");
     parties.client = ConnectIn(nullptr, "127.0.0.1", listens).first;
     const UniqueFd accepted = AcceptFrom(listener);
-    auto ends = SocketPair();
+    auto ends = BlockingSocketPair(SOCK_STREAM);
     parties.server = std::move(ends->second);
     EXPECT_TRUE(relay_->Take(accepted, ends->first, port));
     return parties;
@@ -222,7 +223,7 @@ TEST_F(RelayTest, TellsThatItHasEnded) {
   ASSERT_TRUE(process);
   ASSERT_TRUE(process->Signal(SIGKILL));
   ASSERT_TRUE(process->Wait(kRelayLimit));
-  const auto ends = SocketPair();
+  const auto ends = BlockingSocketPair(SOCK_STREAM);
   EXPECT_EQ(relay_->Take(ends->first, ends->second, 80).error().code, Code::kUnavailable);
 }
 

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/descriptors/pipe.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/launch/bounded_log.h"
@@ -254,7 +255,7 @@ class CgroupMove : public testing::Test {
 };
 
 TEST_F(CgroupMove, TakesAllThatItHasStarted) {
-  auto out = Pipe();
+  auto out = MakeBlockingPipe();
   ASSERT_TRUE(out);
   SpawnRequest request;
   request.argv = {"/bin/sh", "-c",

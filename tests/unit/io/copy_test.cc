@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/descriptors/pipe.h>
+
 #include "core/os/splice.h"
 
 namespace gantry::io {
@@ -17,7 +19,7 @@ namespace {
 TEST(Copy, EndsWhenItIsEmptyHoweverMuchThereWas) {
   // As much as is moved before others get their turn.
   constexpr size_t kBytes = size_t{64} << 10;
-  auto from = os::MakePipe().value();
+  auto from = MakePipe().value();
   const std::string data(kBytes, 'x');
   ASSERT_EQ(write(from.second.get(), data.data(), data.size()), static_cast<ssize_t>(kBytes));
   os::Loop loop;
@@ -39,8 +41,8 @@ TEST(Copy, EndsWhenItIsEmptyHoweverMuchThereWas) {
 }
 
 TEST(Copy, HasMovedWhatThereWasWhenItIsFlushed) {
-  auto from = os::MakePipe().value();
-  auto to = os::MakePipe().value();
+  auto from = MakePipe().value();
+  auto to = MakePipe().value();
   os::Loop loop;
   CopySpec spec;
   spec.source = std::move(from.first);
@@ -56,8 +58,8 @@ TEST(Copy, HasMovedWhatThereWasWhenItIsFlushed) {
 }
 
 TEST(Copy, WaitsAnewAfterAllThatComes) {
-  auto from = os::MakePipe().value();
-  auto to = os::MakePipe().value();
+  auto from = MakePipe().value();
+  auto to = MakePipe().value();
   os::Loop loop;
   bool ended = false;
   CopySpec spec;

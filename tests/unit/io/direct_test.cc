@@ -10,6 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/descriptors/pipe.h>
+
 #include "core/os/fifo.h"
 #include "core/os/splice.h"
 #include "tests/unit/io/client.h"
@@ -70,8 +72,8 @@ TEST_F(DirectStdio, TheProcessHasAWideBlockingFifo) {
 }
 
 TEST_F(DirectStdio, TheEndComesWithTheLastHeir) {
-  auto gate = os::MakePipe().value();
-  ASSERT_TRUE(os::SetNonblocking(gate.first.get(), false));
+  auto gate = MakePipe().value();
+  ASSERT_TRUE(SetNonblocking(gate.first.get(), false));
   std::promise<void> drained;
   const std::future<void> told = drained.get_future();
   Reader out(Fifo("out"));

@@ -11,6 +11,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/descriptors/pipe.h>
+
 #include "core/os/fifo.h"
 #include "core/os/splice.h"
 #include "tests/unit/io/client.h"
@@ -117,7 +119,7 @@ TEST_F(FileLog, ARestartBeforeTheProcessHasItsEndsLosesNothing) {
 }
 
 TEST_F(FileLog, HasAllThatWasSaidBeforeItIsClosed) {
-  auto gate = os::MakePipe().value();
+  auto gate = MakePipe().value();
   auto io = Open(paths_);
   Stdio stdio = io->Take().value();
   const auto child =
@@ -135,7 +137,7 @@ TEST_F(FileLog, ThatHangsHoldsUpNoOthersStreams) {
   const auto hangs = std::make_shared<std::promise<void>>();
   std::promise<void> released;
   const std::shared_future<void> release = released.get_future().share();
-  auto to_file = os::MakePipe().value();
+  auto to_file = MakePipe().value();
   CopySpec file;
   file.source = std::move(to_file.first);
   file.sink = os::OpenLogFile(Path("log"), 0644).value();
@@ -147,9 +149,9 @@ TEST_F(FileLog, ThatHangsHoldsUpNoOthersStreams) {
   relay_->Start(std::move(file));
   to_file.second.reset();
   hangs->get_future().wait();
-  auto from = os::MakePipe().value();
-  auto to = os::MakePipe().value();
-  ASSERT_TRUE(os::SetNonblocking(to.first.get(), false));
+  auto from = MakePipe().value();
+  auto to = MakePipe().value();
+  ASSERT_TRUE(SetNonblocking(to.first.get(), false));
   CopySpec other;
   other.source = std::move(from.first);
   other.sink = std::move(to.second);

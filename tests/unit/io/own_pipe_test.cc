@@ -10,6 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/descriptors/pipe.h>
+
 #include "core/os/fifo.h"
 #include "core/os/splice.h"
 #include "tests/unit/io/client.h"
@@ -50,8 +52,8 @@ class OwnPipeStdio : public IoTest {
   void LetHeirsGoOn() { ASSERT_EQ(write(gate_.second.get(), "go\n", 3), 3); }
 
   std::pair<UniqueFd, UniqueFd> BlockingPipe() {
-    auto pipe = os::MakePipe().value();
-    EXPECT_TRUE(os::SetNonblocking(pipe.first.get(), false));
+    auto pipe = MakePipe().value();
+    EXPECT_TRUE(SetNonblocking(pipe.first.get(), false));
     return pipe;
   }
 

@@ -12,6 +12,8 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/descriptors/pipe.h>
+
 #include "core/os/fifo.h"
 #include "core/os/splice.h"
 #include "tests/unit/io/client.h"
@@ -43,7 +45,7 @@ void Kill(pid_t engine) {
 TEST(Relay, AKilledEngineNeitherLosesNorDoublesAByte) {
   const std::string data = Pattern(size_t{2} << 20);
   Terminal terminal;
-  auto pipe = os::MakePipe().value();
+  auto pipe = MakePipe().value();
   ASSERT_TRUE(os::SetPipeSize(pipe.first.get(), 256 << 10).has_value());
   std::thread writer([&] {
     size_t done = 0;
@@ -82,8 +84,8 @@ TEST(Relay, AKilledEngineNeitherLosesNorDoublesAByte) {
 }
 
 TEST(Relay, FinishEndsAnEmptyCopy) {
-  auto from = os::MakePipe().value();
-  auto to = os::MakePipe().value();
+  auto from = MakePipe().value();
+  auto to = MakePipe().value();
   Relay relay;
   std::promise<CopyEnd> ended;
   CopySpec spec;
@@ -102,8 +104,8 @@ TEST(Relay, FinishEndsAnEmptyCopy) {
 }
 
 TEST(Relay, StopClosesWithoutACallback) {
-  auto from = os::MakePipe().value();
-  auto to = os::MakePipe().value();
+  auto from = MakePipe().value();
+  auto to = MakePipe().value();
   Relay relay;
   CopySpec spec;
   spec.source = std::move(from.first);
@@ -116,8 +118,8 @@ TEST(Relay, StopClosesWithoutACallback) {
 }
 
 TEST(Relay, AReaderThatIsGoneForGoodDoesNotBlockTheWriter) {
-  auto from = os::MakePipe().value();
-  auto to = os::MakePipe().value();
+  auto from = MakePipe().value();
+  auto to = MakePipe().value();
   to.first.reset();
   Relay relay;
   std::promise<uint64_t> dropped;
@@ -126,7 +128,7 @@ TEST(Relay, AReaderThatIsGoneForGoodDoesNotBlockTheWriter) {
   spec.sink = std::move(to.second);
   spec.on_end = [&](CopyEnd, uint64_t bytes) { dropped.set_value(bytes); };
   relay.Start(std::move(spec));
-  ASSERT_TRUE(os::SetNonblocking(from.second.get(), false).has_value());
+  ASSERT_TRUE(SetNonblocking(from.second.get(), false).has_value());
   const std::string data = Pattern(size_t{1} << 20);
   ASSERT_EQ(write(from.second.get(), data.data(), data.size()), 1 << 20);
   from.second.reset();

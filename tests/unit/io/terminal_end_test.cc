@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/descriptors/pipe.h>
+
 #include "core/os/fifo.h"
 #include "core/os/splice.h"
 #include "tests/unit/io/client.h"
@@ -28,9 +30,9 @@ constexpr size_t kPiece = 4000;
 /// What of `text` comes through a terminal whose program writes it and ends.
 size_t Passed(Relay& relay, const std::string& text) {
   Terminal terminal;
-  auto pipe = os::MakePipe().value();
+  auto pipe = MakePipe().value();
   EXPECT_TRUE(os::SetPipeSize(pipe.second.get(), size_t{1} << 20).has_value());
-  EXPECT_TRUE(os::SetNonblocking(pipe.first.get(), false).has_value());
+  EXPECT_TRUE(SetNonblocking(pipe.first.get(), false).has_value());
   CopySpec spec;
   spec.source = std::move(terminal.master);
   spec.sink = std::move(pipe.second);

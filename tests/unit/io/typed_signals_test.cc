@@ -15,6 +15,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/descriptors/pipe.h>
+
 #include "core/os/splice.h"
 #include "tests/unit/io/client.h"
 
@@ -307,7 +309,7 @@ TEST_F(ForeignConsole, NothingIsLeftOfItInTheEnd) {
 }
 
 TEST_F(ForeignConsole, PartsOfWhatWasSeenMayMove) {
-  auto [from, to] = os::MakePipe().value();
+  auto [from, to] = MakePipe().value();
   const auto typed = TypedSignals::Make().value();
   EXPECT_TRUE(typed->Look(from.get(), terminal_.master.get()).value().would_block);
   ASSERT_EQ(write(to.get(),

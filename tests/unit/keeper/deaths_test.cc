@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include <gantry/protowire.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
 
 #include "tests/unit/keeper/node.h"
 
@@ -275,8 +276,7 @@ TEST_F(DeathsTest, OfAGroupAreTriedOnceMoreByARestart) {
   CrashOfX(0);
   Client client(loop_, address_);
   link::Channel upgrade(
-      loop_, *os::ConnectUnix(dir_.path() + "/keeper.sock"), [](link::Message) {},
-      [](const Error&) {});
+      loop_, *ConnectUnix(dir_.path() + "/keeper.sock"), [](link::Message) {}, [](const Error&) {});
   ASSERT_TRUE(upgrade.Send(link::Upgrade{}));
   FakeEngine& next = TellingEngine(4);
   const auto told = next.All<link::InstanceAdded>();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // containerd's `delete`, with and without an engine.
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
 
@@ -42,7 +43,7 @@ TEST_F(DeletesTest, TheEngineAnswers) {
   FakeEngine& engine = *engines[0];
   std::optional<link::Message> answer;
   link::Channel shim(
-      loop_, *os::ConnectUnix(dir_.path() + "/keeper.sock"),
+      loop_, *ConnectUnix(dir_.path() + "/keeper.sock"),
       [&](link::Message message) { answer = std::move(message); }, [](const Error&) {});
   ASSERT_TRUE(shim.Send(DeleteOf("c1")));
   ASSERT_TRUE(Until([&] { return engine.Count<link::DeleteCall>() == 1; }));
@@ -111,7 +112,7 @@ TEST_F(DeletesTest, AnEngineThatComesInTimeIsAsked) {
   Engine(1);
   std::optional<link::Message> answer;
   link::Channel shim(
-      loop_, *os::ConnectUnix(dir_.path() + "/keeper.sock"),
+      loop_, *ConnectUnix(dir_.path() + "/keeper.sock"),
       [&](link::Message message) { answer = std::move(message); }, [](const Error&) {});
   ASSERT_TRUE(shim.Send(DeleteOf("c1")));
   Settle();
@@ -128,7 +129,7 @@ TEST_F(DeletesTest, AnEngineThatCannotIsHelped) {
   FakeEngine& engine = *engines[0];
   std::optional<link::Message> answer;
   link::Channel shim(
-      loop_, *os::ConnectUnix(dir_.path() + "/keeper.sock"),
+      loop_, *ConnectUnix(dir_.path() + "/keeper.sock"),
       [&](link::Message message) { answer = std::move(message); }, [](const Error&) {});
   ASSERT_TRUE(shim.Send(DeleteOf("c1")));
   ASSERT_TRUE(Until([&] { return engine.Count<link::DeleteCall>() == 1; }));

@@ -9,20 +9,20 @@
 #include <array>
 #include <cstdlib>
 
-#include "core/os/unix_socket.h"
+#include <gantry/toolkit/descriptors/unix_socket.h>
 
 int main() {
   const char* const path = std::getenv("GANTRY_TEST_ENGINE_SOCKET");
   if (path == nullptr) {
     return 2;
   }
-  const auto socket = gantry::os::ConnectUnix(path);
+  const auto socket = gantry::ConnectUnix(path);
   if (!socket) {
     return 3;
   }
   const std::array<int, 1> fds = {3};
   const std::array<char, 1> hello = {'e'};
-  if (!gantry::os::SendWithFds(socket->get(), hello, fds)) {
+  if (!gantry::SendWithFds(socket->get(), hello, fds)) {
     return 4;
   }
   close(3);

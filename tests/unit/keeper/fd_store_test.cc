@@ -7,8 +7,9 @@
 
 #include <gmock/gmock.h>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
 #include "core/os/fs.h"
-#include "core/os/unix_socket.h"
 
 namespace gantry::keeper {
 namespace {
@@ -29,7 +30,7 @@ TEST(FdStore, GivesASecondDescriptorAndKeepsItsOwn) {
 class ListeningFdStore : public testing::Test {
  protected:
   void SetUp() override {
-    Result<UniqueFd> listener = os::ListenUnix(path_);
+    Result<UniqueFd> listener = ListenUnix(path_);
     ASSERT_TRUE(listener);
     ASSERT_TRUE(store_.Put("s", std::move(*listener)));
   }
@@ -47,7 +48,7 @@ TEST_F(ListeningFdStore, GivesTheConnectionThatWaits) {
     return yes != 0;
   };
   EXPECT_TRUE(listens(*store_.Take("s"))) << "nobody has connected";
-  const auto client = os::ConnectUnix(path_);
+  const auto client = ConnectUnix(path_);
   ASSERT_TRUE(client);
   ASSERT_EQ(write(client->get(), "x", 1), 1);
   for (int time = 0; time < 2; ++time) {
@@ -62,7 +63,7 @@ TEST_F(ListeningFdStore, GivesTheConnectionThatWaits) {
 TEST_F(ListeningFdStore, WaitsForNobodyOnASocketThatWould) {
   // The flags are the file's, not the descriptor's.
   ASSERT_EQ(fcntl(store_.Take("s")->get(), F_SETFL, 0), 0);
-  const auto client = os::ConnectUnix(path_);
+  const auto client = ConnectUnix(path_);
   ASSERT_TRUE(client);
   const auto taken = store_.Take("s");
   ASSERT_TRUE(taken);

@@ -13,13 +13,13 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/process/pidfd.h>
 
 #include "core/link/channel.h"
 #include "core/os/fs.h"
 #include "core/os/process.h"
 #include "core/os/spawn.h"
-#include "core/os/unix_socket.h"
 
 namespace gantry::keeper {
 
@@ -48,9 +48,9 @@ class KeeperProcessTest : public testing::Test {
   template <class Answer, class Question>
   Result<Answer> Ask(const Question& question) {
     const std::string path = dir_.path() + "/run/keeper.sock";
-    auto socket = os::ConnectUnix(path);
+    auto socket = ConnectUnix(path);
     while (!socket && !HasEnded(keeper_.pidfd.get())) {
-      socket = os::ConnectUnix(path);
+      socket = ConnectUnix(path);
     }
     GANTRY_TRY(UniqueFd fd, std::move(socket));
     link::BlockingChannel channel(std::move(fd));

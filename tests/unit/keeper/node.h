@@ -18,11 +18,12 @@
 
 #include <gmock/gmock.h>
 
+#include <gantry/toolkit/descriptors/pipe.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "core/keeper/keeper.h"
 #include "core/os/fs.h"
-#include "core/os/unix_socket.h"
 
 namespace gantry::keeper {
 
@@ -61,7 +62,7 @@ struct FakeEngine {
 class Client {
  public:
   Client(os::Loop& loop, const std::string& address) : loop_(loop) {
-    auto socket = os::ConnectUnix(address.substr(std::string("unix://").size()));
+    auto socket = ConnectUnix(address.substr(std::string("unix://").size()));
     EXPECT_TRUE(socket) << address;
     fd_ = std::move(*socket);
   }
@@ -119,7 +120,7 @@ class KeeperTest : public testing::Test {
   KeeperTest() : dir_(*os::TempDir::Create()) {
     const std::string path = dir_.path() + "/engine";
     setenv("GANTRY_TEST_ENGINE_SOCKET", path.c_str(), 1);
-    engine_door_ = *os::ListenUnix(path);
+    engine_door_ = *ListenUnix(path);
     loop_.Watch(engine_door_.get(), EPOLLIN, [this](uint32_t) { AcceptEngine(); });
   }
 
@@ -138,7 +139,7 @@ class KeeperTest : public testing::Test {
 
   void StartKeeper() {
     KeeperOptions options = MakeOptions();
-    options.control = *os::ListenUnix(options.run_dir + "/keeper.sock");
+    options.control = *ListenUnix(options.run_dir + "/keeper.sock");
     keeper_ = std::make_unique<Keeper>(loop_, std::move(options));
     ASSERT_TRUE(keeper_->Start());
   }
@@ -173,7 +174,7 @@ class KeeperTest : public testing::Test {
   Result<Answer> Ask(const Question& question) {
     std::optional<link::Message> answer;
     link::Channel channel(
-        loop_, *os::ConnectUnix(dir_.path() + "/keeper.sock"),
+        loop_, *ConnectUnix(dir_.path() + "/keeper.sock"),
         [&](link::Message message) { answer = std::move(message); }, [](const Error&) {});
     EXPECT_TRUE(channel.Send(question));
     if (!Until([&] { return answer.has_value(); })) {
@@ -243,7 +244,7 @@ class KeeperTest : public testing::Test {
 
  private:
   void AcceptEngine() {
-    auto accepted = os::AcceptUnix(engine_door_.get());
+    auto accepted = AcceptUnix(engine_door_.get());
     if (!accepted || !*accepted) {
       return;
     }
@@ -251,8 +252,8 @@ class KeeperTest : public testing::Test {
     engine->life = std::move(**accepted);
     char byte = 0;
     std::vector<UniqueFd> fds;
-    EXPECT_TRUE(os::SetNonBlocking(engine->life.get(), false));
-    EXPECT_TRUE(os::RecvWithFds(engine->life.get(), {&byte, 1}, fds));
+    EXPECT_TRUE(SetNonblocking(engine->life.get(), false));
+    EXPECT_TRUE(RecvWithFds(engine->life.get(), {&byte, 1}, fds));
     FakeEngine* const raw = engine.get();
     if (fds.size() == 1) {
       engine->channel = std::make_unique<link::Channel>(

@@ -12,13 +12,13 @@
 
 #include <gmock/gmock.h>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
 
 #include "core/link/channel.h"
 #include "core/os/fs.h"
 #include "core/os/process.h"
-#include "core/os/unix_socket.h"
 
 namespace gantry::keeper {
 namespace {
@@ -58,9 +58,9 @@ class KeeperProgram : public testing::Test {
   /// Asks until it listens.
   Result<link::KeeperStatus> Query() {
     const auto deadline = std::chrono::steady_clock::now() + 10s;
-    auto socket = os::ConnectUnix(dir_.path() + "/run/keeper.sock");
+    auto socket = ConnectUnix(dir_.path() + "/run/keeper.sock");
     while (!socket && std::chrono::steady_clock::now() < deadline) {
-      socket = os::ConnectUnix(dir_.path() + "/run/keeper.sock");
+      socket = ConnectUnix(dir_.path() + "/run/keeper.sock");
     }
     GANTRY_TRY(UniqueFd fd, std::move(socket));
     link::BlockingChannel channel(std::move(fd));
@@ -110,7 +110,7 @@ TEST_F(KeeperProgram, EndsOnSigtermWhenItGuardsNothing) {
 TEST_F(KeeperProgram, DoesNotEndWhileItGuardsSomething) {
   const os::SpawnResult& keeper = Start();
   ASSERT_TRUE(Query());
-  link::BlockingChannel channel(*os::ConnectUnix(dir_.path() + "/run/keeper.sock"));
+  link::BlockingChannel channel(*ConnectUnix(dir_.path() + "/run/keeper.sock"));
   link::Announce announce;
   announce.id = "c1";
   announce.ns = "default";

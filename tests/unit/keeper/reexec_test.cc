@@ -18,15 +18,15 @@
 
 #include <gantry/format.h>
 #include <gantry/protowire.h>
+#include <gantry/toolkit/descriptors/memfd.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "core/keeper/frames.h"
 #include "core/keeper/state.h"
 #include "core/link/channel.h"
-#include "core/os/memfd.h"
 #include "core/os/process.h"
 #include "core/os/spawn.h"
-#include "core/os/unix_socket.h"
 #include "tests/unit/keeper/keeper_process.h"
 
 namespace gantry::keeper {
@@ -61,7 +61,7 @@ class KeeperReexec : public KeeperProcessTest {
     announce.ns = "default";
     const auto announced = Ask<link::Announced>(announce);
     EXPECT_TRUE(announced);
-    return *os::ConnectUnix(announced->address.substr(std::string("unix://").size()));
+    return *ConnectUnix(announced->address.substr(std::string("unix://").size()));
   }
 
   static std::string ReadAll(const UniqueFd& socket, size_t bytes) {
@@ -217,7 +217,7 @@ TEST_F(KeeperReexec, HasItsNameAfterwards) {
 
 /// Started as by a keeper, with a state that it cannot take.
 TEST(KeeperTakeOver, GoesBackToThePreviousProgram) {
-  const UniqueFd memfd = *os::CreateMemfd("other");
+  const UniqueFd memfd = *CreateMemfd("other");
   const UniqueFd previous(open("/bin/true", O_PATH | O_CLOEXEC));
   const auto code_with = [&](const std::vector<std::string>& more) {
     os::SpawnRequest request;
@@ -257,9 +257,9 @@ TEST(KeeperState, OfALaterSchemaIsRefused) {
 }
 
 TEST(KeeperState, OfNobodyIsRefused) {
-  const UniqueFd memfd = *os::CreateMemfd("other");
+  const UniqueFd memfd = *CreateMemfd("other");
   EXPECT_EQ(state::Read(memfd.get()).error().code, Code::kInvalidArgument);
-  ASSERT_TRUE(os::WriteAt(memfd.get(), 0, "gantry-keeper state\n\xff\xff\xff"));
+  ASSERT_TRUE(WriteAt(memfd.get(), 0, "gantry-keeper state\n\xff\xff\xff"));
   EXPECT_EQ(state::Read(memfd.get()).error().code, Code::kInvalidArgument);
 }
 

@@ -16,12 +16,12 @@
 
 #include <gmock/gmock.h>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
 
 #include "core/link/channel.h"
 #include "core/os/spawn.h"
-#include "core/os/unix_socket.h"
 #include "tests/unit/keeper/keeper_process.h"
 
 namespace gantry::keeper {

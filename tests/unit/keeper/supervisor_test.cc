@@ -5,6 +5,8 @@
 
 #include <filesystem>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
 #include "tests/unit/keeper/node.h"
 
 namespace gantry::keeper {
@@ -17,7 +19,7 @@ class SupervisorTest : public KeeperTest {
   /// Asks for an upgrade without waiting for its end.
   void BeginUpgrade(const std::string& path) {
     upgrade_ = std::make_unique<link::Channel>(
-        loop_, *os::ConnectUnix(dir_.path() + "/keeper.sock"),
+        loop_, *ConnectUnix(dir_.path() + "/keeper.sock"),
         [this](link::Message message) { answer_ = std::move(message); }, [](const Error&) {});
     ASSERT_TRUE(upgrade_->Send(link::Upgrade{path, no_fallback_}));
   }

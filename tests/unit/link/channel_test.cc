@@ -13,7 +13,7 @@
 
 #include <gmock/gmock.h>
 
-#include "core/os/unix_socket.h"
+#include <gantry/toolkit/descriptors/unix_socket.h>
 
 namespace gantry::link {
 namespace {
@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 class ChannelTest : public testing::Test {
  protected:
   ChannelTest() {
-    auto pair = os::UnixSocketPair();
+    auto pair = UnixSocketPair();
     raw_ = std::move(pair->first);
     channel_ = std::make_unique<Channel>(
         loop_, std::move(pair->second), [this](Message message) { OnMessage(std::move(message)); },
@@ -115,7 +115,7 @@ std::string ReadThrough(const UniqueFd& read_end, const UniqueFd& fd) {
 }
 
 TEST_F(ChannelTest, DescriptorsStayWithTheirMessages) {
-  auto pair = os::UnixSocketPair();
+  auto pair = UnixSocketPair();
   std::vector<Message> there;
   Channel peer(
       loop_, std::move(pair->second), [&](Message message) { there.push_back(std::move(message)); },
@@ -156,7 +156,7 @@ TEST_F(ChannelEndsItself, InItsOwnCallback) {
 }
 
 TEST(BlockingChannel, GivesUpAtItsDeadline) {
-  auto pair = os::UnixSocketPair();
+  auto pair = UnixSocketPair();
   BlockingChannel channel(std::move(pair->first));
   const auto answer = channel.Ask<KeeperStatus>(Query{}, std::chrono::steady_clock::now() + 1ms);
   ASSERT_FALSE(answer);
@@ -164,7 +164,7 @@ TEST(BlockingChannel, GivesUpAtItsDeadline) {
 }
 
 TEST(BlockingChannel, TurnsFailedIntoItsError) {
-  auto pair = os::UnixSocketPair();
+  auto pair = UnixSocketPair();
   BlockingChannel here(std::move(pair->first));
   BlockingChannel there(std::move(pair->second));
   const auto soon = std::chrono::steady_clock::now() + 10s;
@@ -176,7 +176,7 @@ TEST(BlockingChannel, TurnsFailedIntoItsError) {
 }
 
 TEST(BlockingChannel, TellsThatThePeerIsGone) {
-  auto pair = os::UnixSocketPair();
+  auto pair = UnixSocketPair();
   BlockingChannel here(std::move(pair->first));
   pair->second.reset();
   const auto answer = here.Receive(std::chrono::steady_clock::now() + 10s);

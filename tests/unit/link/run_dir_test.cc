@@ -9,10 +9,10 @@
 
 #include <gmock/gmock.h>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "core/os/fs.h"
-#include "core/os/unix_socket.h"
 
 namespace gantry::link {
 namespace {
@@ -107,7 +107,7 @@ TEST_F(RunDirTest, AProgramAndItsFolderAreRootsToo) {
 }
 
 TEST_F(RunDirTest, OnlyRootMayListenThere) {
-  const UniqueFd mine = *os::ListenUnix(dir_ + "/mine.sock");
+  const UniqueFd mine = *ListenUnix(dir_ + "/mine.sock");
   EXPECT_TRUE(ConnectIn(dir_, "mine.sock"));
   EXPECT_EQ(ConnectIn(dir_, "none.sock").error().code, Code::kNotFound);
   // Who listens is who had called listen(2), whoever has the socket now.
@@ -122,7 +122,7 @@ TEST_F(RunDirTest, OnlyRootMayListenThere) {
   if (child == 0) {
     close(end[1]);
     const bool dropped = setuid(kSomebody) == 0;
-    const auto socket = os::ListenUnix(dir_ + "/other.sock");
+    const auto socket = ListenUnix(dir_ + "/other.sock");
     char byte = dropped && socket ? 'y' : 'n';
     const bool said = write(ready[1], &byte, 1) == 1;
     _exit(said && read(end[0], &byte, 1) == 0 ? 0 : 1);

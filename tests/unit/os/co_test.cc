@@ -12,8 +12,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/descriptors/pipe.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
 #include "core/os/splice.h"
-#include "core/os/unix_socket.h"
 
 namespace gantry::os {
 namespace {

@@ -12,11 +12,12 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/descriptors/pipe.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "core/os/fs.h"
 #include "core/os/splice.h"
-#include "core/os/unix_socket.h"
 
 namespace gantry::os {
 namespace {

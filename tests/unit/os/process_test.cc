@@ -19,6 +19,8 @@
 #include <gtest/gtest.h>
 
 #include <gantry/host_process.h>
+#include <gantry/toolkit/descriptors/pipe.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
 
@@ -26,7 +28,6 @@
 #include "core/os/idmap.h"
 #include "core/os/spawn.h"
 #include "core/os/splice.h"
-#include "core/os/unix_socket.h"
 #include "tests/unit/os/spawned.h"
 
 namespace gantry::os {

@@ -30,6 +30,7 @@
 #include <gtest/gtest.h>
 
 #include <gantry/host_process.h>
+#include <gantry/toolkit/descriptors/pipe.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
 

@@ -14,6 +14,8 @@
 #include <utility>
 
 #include <gantry/host_process.h>
+#include <gantry/toolkit/descriptors/pipe.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
 

@@ -5,8 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
 #include "core/os/splice.h"
-#include "core/os/unix_socket.h"
 
 namespace gantry::rpc {
 namespace {
@@ -18,7 +19,7 @@ using std::chrono_literals::operator""ms;
 class BlockingClientTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto pair = os::UnixSocketPair();
+    auto pair = UnixSocketPair();
     ASSERT_TRUE(pair) << pair.error().message;
     server_ = std::move(pair->first);
     client_.emplace(std::move(pair->second));
@@ -26,7 +27,7 @@ class BlockingClientTest : public testing::Test {
 
   void Answer(uint32_t stream, const Result<std::string>& result) {
     const auto frame = EncodeFrame(stream, FrameType::kResponse, 0, EncodeResponse(result));
-    const auto sent = os::SendWithFds(server_.get(), *frame, {});
+    const auto sent = SendWithFds(server_.get(), *frame, {});
     ASSERT_TRUE(sent && sent->bytes == frame->size());
   }
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
 #include "tests/unit/os/loop_driver.h"
 #include "tests/unit/rpc/fake_server.h"
 
@@ -20,7 +22,7 @@ using test::RunUntil;
 class ClientTest : public testing::Test {
  protected:
   void Connect() {
-    auto pair = os::UnixSocketPair();
+    auto pair = UnixSocketPair();
     ASSERT_TRUE(pair) << pair.error().message;
     server_.Adopt(std::move(pair->first));
     client_ = std::make_unique<Client>(loop_, std::move(pair->second));

@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "core/os/loop.h"
 #include "core/os/splice.h"
-#include "core/os/unix_socket.h"
 #include "core/rpc/ttrpc.h"
 
 namespace gantry::test {
@@ -47,7 +47,7 @@ class FakeServer {
 
   void Listen(const std::string& path) {
     path_ = path;
-    listener_ = Value(os::ListenUnix(path));
+    listener_ = Value(ListenUnix(path));
     listen_watch_ = loop_.Watch(listener_.get(), EPOLLIN, [this](uint32_t) { Accept(); });
   }
 
@@ -71,7 +71,7 @@ class FakeServer {
     if (found == connections_.end()) {
       return;
     }
-    const auto put = os::SendWithFds(found->second.socket.get(), bytes, {});
+    const auto put = SendWithFds(found->second.socket.get(), bytes, {});
     if (put && put->bytes != bytes.size()) {
       throw std::runtime_error("the answer did not fit the socket");
     }
@@ -112,7 +112,7 @@ class FakeServer {
   }
 
   void Accept() {
-    if (std::optional<UniqueFd> socket = Value(os::AcceptUnix(listener_.get()))) {
+    if (std::optional<UniqueFd> socket = Value(AcceptUnix(listener_.get()))) {
       Adopt(std::move(*socket));
     }
   }

@@ -17,6 +17,7 @@
 #include <gmock/gmock.h>
 
 #include <gantry/protowire.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
 
@@ -24,7 +25,6 @@
 #include "core/link/record_peek.h"
 #include "core/os/fs.h"
 #include "core/os/process.h"
-#include "core/os/unix_socket.h"
 #include "core/shim/keeper_client.h"
 
 namespace gantry::shim {
@@ -139,7 +139,7 @@ TEST_F(ShimProgram, StartsTheKeeperAndPrintsAnAddressThatListens) {
   EXPECT_EQ(output.status, 0);
   EXPECT_EQ(output.err, "");
   ASSERT_TRUE(output.out.starts_with("unix://" + RunDir() + "/s/")) << output.out;
-  EXPECT_TRUE(os::ConnectUnix(output.out.substr(7)));
+  EXPECT_TRUE(ConnectUnix(output.out.substr(7)));
   EXPECT_EQ(*ReadFile(bundle_ + "/address", 1000), output.out);
 }
 

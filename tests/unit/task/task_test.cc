@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/descriptors/memfd.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "core/events/journal.h"
 #include "core/log/log.h"
-#include "core/os/memfd.h"
 #include "proto/containerd/events.pb.h"
 
 #ifdef __SANITIZE_THREAD__
@@ -105,10 +105,10 @@ Parts TestEngine::MakeParts() {
 
 std::vector<std::string> ReadEvents(int journal) {
   std::vector<std::string> texts;
-  const auto size = os::FileSize(journal);
-  const auto bytes = os::ReadAt(journal, 0, *size);
-  auto copy = os::CreateMemfd("copy");
-  EXPECT_TRUE(os::WriteAt(copy->get(), 0, *bytes));
+  const auto size = FileSize(journal);
+  const auto bytes = ReadAt(journal, 0, *size);
+  auto copy = CreateMemfd("copy");
+  EXPECT_TRUE(WriteAt(copy->get(), 0, *bytes));
   std::vector<events::Journal::Record> records;
   EXPECT_TRUE(events::Journal::Open(std::move(*copy), &records));
   for (const auto& record : records) {
@@ -128,7 +128,7 @@ TaskTest::TaskTest()
       backend_(*around_.backend) {
   log::SetSinkForTest([](std::string_view) {});
   dir_ = *os::TempDir::Create();
-  journal_ = *os::CreateMemfd("events");
+  journal_ = *CreateMemfd("events");
   around_.config.timeouts.stdio_drain = std::chrono::milliseconds(100);
   StartEngine();
 }

@@ -13,9 +13,9 @@
 namespace gantry {
 namespace {
 
-class FilesTest : public testing::Test {
+class OpenRegularTest : public testing::Test {
  protected:
-  FilesTest() {
+  OpenRegularTest() {
     std::string name = testing::TempDir() + "files-XXXXXX";
     EXPECT_NE(mkdtemp(name.data()), nullptr);
     dir_ = name;
@@ -27,7 +27,7 @@ class FilesTest : public testing::Test {
     EXPECT_TRUE(WriteFile(dir_ + "/inside/file", "inside", 0600));
   }
 
-  ~FilesTest() override { std::filesystem::remove_all(dir_); }
+  ~OpenRegularTest() override { std::filesystem::remove_all(dir_); }
 
   Code OpenBelow(const std::string& path, const std::string& prefix) const {
     const std::string prefixes[] = {"/nonexistent", prefix};
@@ -39,7 +39,7 @@ class FilesTest : public testing::Test {
 };
 
 /// They would wait for somebody who writes, or do something.
-TEST_F(FilesTest, AreReadWhereTheyAreFiles) {
+TEST_F(OpenRegularTest, AreReadWhereTheyAreFiles) {
   EXPECT_EQ(ReadFile(dir_ + "/file", 10).value_or("none"), "text");
   EXPECT_EQ(ReadFile(dir_ + "/link", 10).value_or("none"), "text");
   EXPECT_FALSE(ReadFile("/proc/self/stat", 4096).value_or("").empty());
@@ -49,7 +49,7 @@ TEST_F(FilesTest, AreReadWhereTheyAreFiles) {
   EXPECT_EQ(ReadFile(dir_ + "/none", 10).error().code, Code::kNotFound);
 }
 
-TEST_F(FilesTest, OfSomebodyElsesNamesLieBelowAPrefix) {
+TEST_F(OpenRegularTest, OfSomebodyElsesNamesLieBelowAPrefix) {
   EXPECT_EQ(OpenBelow(dir_ + "/file", dir_), Code::kOk);
   EXPECT_EQ(OpenBelow(dir_ + "//inside/file", dir_ + "/"), Code::kOk);
   EXPECT_EQ(OpenBelow(dir_ + "/file", dir_ + "/inside"), Code::kPermissionDenied);
@@ -61,7 +61,7 @@ TEST_F(FilesTest, OfSomebodyElsesNamesLieBelowAPrefix) {
   EXPECT_EQ(OpenBelow(dir_, dir_), Code::kPermissionDenied);
 }
 
-TEST_F(FilesTest, OfSomebodyElsesNamesAreRegularAndNoLinks) {
+TEST_F(OpenRegularTest, OfSomebodyElsesNamesAreRegularAndNoLinks) {
   EXPECT_EQ(OpenBelow(dir_ + "/fifo", dir_), Code::kInvalidArgument);
   EXPECT_EQ(OpenBelow(dir_ + "/inside", dir_), Code::kInvalidArgument);
   EXPECT_EQ(OpenBelow("/dev/null", "/dev"), Code::kInvalidArgument);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/os/memfd.h"
-
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -8,12 +6,61 @@
 
 #include <cerrno>
 
-namespace gantry::os {
+#include <gantry/format.h>
+#include <gantry/toolkit/descriptors/memfd.h>
+
+namespace gantry {
+namespace {
+
+/// Source: Linux 6.3, include/uapi/linux/memfd.h; older headers lack them.
+constexpr unsigned kMfdNoExecSeal = 0x8;
+constexpr unsigned kMfdExec = 0x10;
+
+}  // namespace
 
 Result<UniqueFd> CreateMemfd(const std::string& name) {
   UniqueFd fd(memfd_create(name.c_str(), MFD_CLOEXEC));
   if (!fd) {
     return FailErrno(errno, "create memory file '{}'", name);
+  }
+  return fd;
+}
+
+Result<UniqueFd> CreateSealableMemfd(const std::string& name, MemfdUse use) {
+  const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  UniqueFd fd(
+      memfd_create(name.c_str(), flags | (use == MemfdUse::kExecute ? kMfdExec : kMfdNoExecSeal)));
+  if (!fd && errno == EINVAL) {
+    fd.reset(memfd_create(name.c_str(), flags));
+  }
+  if (!fd) {
+    return FailErrno(errno, "create memory file '{}'", name);
+  }
+  return fd;
+}
+
+Status SealMemfd(int fd) {
+  if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
+    return FailErrno(errno, "seal descriptor {}", fd);
+  }
+  return {};
+}
+
+Result<UniqueFd> SealedMemfd(const std::string& name, std::string_view content, MemfdUse use) {
+  constexpr mode_t kProgramMode = 0555;
+  GANTRY_TRY(const UniqueFd fd, CreateSealableMemfd(name, use));
+  GANTRY_CHECK_OK(WriteAt(fd.get(), 0, content));
+  if (use == MemfdUse::kExecute && fchmod(fd.get(), kProgramMode) != 0) {
+    return FailErrno(errno, "make memory file '{}' a program", name);
+  }
+  GANTRY_CHECK_OK(SealMemfd(fd.get()));
+  return ReopenForReading(fd);
+}
+
+Result<UniqueFd> ReopenForReading(const UniqueFd& file) {
+  UniqueFd fd(open(Format("/proc/self/fd/{}", file.get()).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) {
+    return FailErrno(errno, "open descriptor {} anew", file.get());
   }
   return fd;
 }
@@ -77,4 +124,4 @@ Status PunchHole(int fd, uint64_t begin, uint64_t end) {
   return {};
 }
 
-}  // namespace gantry::os
+}  // namespace gantry

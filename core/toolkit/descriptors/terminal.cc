@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/stdio/terminal.h"
-
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
 #include <cerrno>
 
-namespace gantry::gvisor {
+#include <gantry/toolkit/descriptors/terminal.h>
+
+namespace gantry {
 
 Result<Terminal> Terminal::Open() {
   Terminal terminal;
@@ -23,4 +23,4 @@ Result<Terminal> Terminal::Open() {
   return terminal;
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry

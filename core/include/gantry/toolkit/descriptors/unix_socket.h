@@ -17,7 +17,7 @@
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
-namespace gantry::os {
+namespace gantry {
 
 /// The longest path that fits an address with its zero byte.
 /// Source: unix(7), sizeof(sun_path) = 108.
@@ -46,6 +46,9 @@ Result<std::optional<UniqueFd>> AcceptUnix(int listener);
 
 /// Both ends of a nonblocking stream.
 Result<std::pair<UniqueFd, UniqueFd>> UnixSocketPair();
+/// Both ends of one that blocks, for programs that know nothing of the other kind.
+/// `type`: SOCK_STREAM, SOCK_SEQPACKET.
+Result<std::pair<UniqueFd, UniqueFd>> BlockingSocketPair(int type);
 
 struct PeerCredentials {
   pid_t pid;
@@ -75,6 +78,4 @@ Result<Transfer> SendWithFds(int socket, std::span<const char> data, std::span<c
 /// process may open no more).
 Result<Transfer> RecvWithFds(int socket, std::span<char> buffer, std::vector<UniqueFd>& fds);
 
-Status SetNonBlocking(int fd, bool nonblocking);
-
-}  // namespace gantry::os
+}  // namespace gantry

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/os/unix_socket.h"
-
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,8 +11,9 @@
 #include <cstring>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
 
-namespace gantry::os {
+namespace gantry {
 
 namespace {
 
@@ -35,6 +34,14 @@ Result<UniqueFd> MakeSocket() {
     return FailErrno(errno, "make a socket");
   }
   return fd;
+}
+
+Result<std::pair<UniqueFd, UniqueFd>> NewPair(int type) {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends.data()) < 0) {
+    return FailErrno(errno, "make a socket pair");
+  }
+  return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
 
 /// The control part of a message with the most descriptors that we allow.
@@ -129,12 +136,10 @@ Result<std::optional<UniqueFd>> AcceptUnix(int listener) {
 }
 
 Result<std::pair<UniqueFd, UniqueFd>> UnixSocketPair() {
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) {
-    return FailErrno(errno, "make a socket pair");
-  }
-  return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
+  return NewPair(SOCK_STREAM | SOCK_NONBLOCK);
 }
+
+Result<std::pair<UniqueFd, UniqueFd>> BlockingSocketPair(int type) { return NewPair(type); }
 
 Result<PeerCredentials> PeerOf(int socket) {
   ucred credentials{};
@@ -208,16 +213,4 @@ Result<Transfer> RecvWithFds(int socket, std::span<char> buffer, std::vector<Uni
   }
 }
 
-Status SetNonBlocking(int fd, bool nonblocking) {
-  const int flags = fcntl(fd, F_GETFL);
-  if (flags < 0) {
-    return FailErrno(errno, "get the flags of descriptor {}", fd);
-  }
-  const int wanted = nonblocking ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
-  if (wanted != flags && fcntl(fd, F_SETFL, wanted) < 0) {
-    return FailErrno(errno, "set the flags of descriptor {}", fd);
-  }
-  return {};
-}
-
-}  // namespace gantry::os
+}  // namespace gantry

@@ -4,15 +4,16 @@
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
-namespace gantry::gvisor {
+namespace gantry {
 
 /// Both sides of a new pseudo-terminal. Source: pty(7), ioctl_tty(2).
 struct Terminal {
   UniqueFd master;
-  /// For the sentry, which is where it is somebody's terminal.
+  /// For the process whose terminal it is.
   UniqueFd replica;
 
+  /// Both are CLOEXEC and nobody's controlling terminal. Thread: any. Blocks: never.
   static Result<Terminal> Open();
 };
 
-}  // namespace gantry::gvisor
+}  // namespace gantry
