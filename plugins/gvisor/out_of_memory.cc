@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-#include "plugins/gvisor/stats/host_cgroup.h"
+#include <gantry/toolkit/cgroup/counters.h>
 
 namespace gantry::gvisor {
 namespace {
@@ -21,7 +21,7 @@ bool KilledForMemory(const Pod& pod, const std::shared_ptr<HostProcess>& process
   if (record.out_of_memory) {
     return true;
   }
-  if (OomKills(record.place.cgroups) <= record.oom_kills) {
+  if (cgroup::OomKills(record.place.cgroups) <= record.oom_kills) {
     return false;
   }
   if (!process) {

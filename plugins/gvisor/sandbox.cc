@@ -10,6 +10,7 @@
 
 #include <gantry/format.h>
 #include <gantry/platform.h>
+#include <gantry/toolkit/cgroup/move.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/pod/pod_files.h>
 
@@ -20,7 +21,6 @@
 #include "plugins/gvisor/pod_network.h"
 #include "plugins/gvisor/root_container.h"
 #include "plugins/gvisor/sub_container.h"
-#include "plugins/gvisor/warm/cgroup_move.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -167,7 +167,7 @@ Status GvisorSandbox::StartIn(const WarmEntry& entry) {
     return given;
   }
   // The kernel is to be waited for, and nothing of the pod's own runs before this returns.
-  auto moved = std::async(MoveIntoCgroups, entry.process->pid(), request_.cgroups);
+  auto moved = std::async(cgroup::MoveIntoCgroups, entry.process->pid(), request_.cgroups);
   Status started = StartPod(*pod_);
   if (started && !config_.hostname.empty()) {
     started = SetHostname(*pod_, config_.hostname, pod_->StepDeadline());

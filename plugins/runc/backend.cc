@@ -24,7 +24,7 @@ Status RuncBackend::CheckOptions(const std::string& options_json) {
   // Without a name the node's needs say it.
   if (!options.binary_name.empty()) {
     GANTRY_TRY(const std::string binary, FindRuntime(options));
-    if (const std::string why = WhyItCannotRun(binary, NodeCgroups::At()); !why.empty()) {
+    if (const std::string why = WhyItCannotRun(binary, cgroup::NodeCgroups::At()); !why.empty()) {
       return Fail(Code::kFailedPrecondition, "check option 'BinaryName': {}", why);
     }
   }

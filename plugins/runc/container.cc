@@ -10,9 +10,9 @@
 #include <gantry/deadline.h>
 #include <gantry/format.h>
 #include <gantry/number.h>
+#include <gantry/toolkit/cgroup/remove.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "plugins/runc/cgroups.h"
 #include "plugins/runc/criu.h"
 #include "plugins/runc/exec.h"
 #include "plugins/runc/exec_fifo.h"
@@ -139,7 +139,7 @@ Status RuncContainer::Create(const std::string& spec_json) {
     return {};
   }
   GANTRY_TRY(const std::vector<std::string> cgroups,
-             CgroupDirectories(remains_.Spec().cgroups_path));
+             cgroup::CgroupDirectories(remains_.Spec().cgroups_path));
   remains_.made_cgroup = cgroups.empty();
   std::vector<std::string> args = {"--bundle", remains_.bundle};
   AddFlag(args, command_.options().no_new_keyring, "--no-new-keyring");

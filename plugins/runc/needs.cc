@@ -9,7 +9,7 @@
 namespace gantry::runc {
 namespace {
 
-NodeNeed RuntimeNeed(const Options& options, const NodeCgroups& node) {
+NodeNeed RuntimeNeed(const Options& options, const cgroup::NodeCgroups& node) {
   NodeNeed need;
   need.what = "an OCI runtime";
   const auto binary = FindRuntime(options, node);
@@ -28,21 +28,21 @@ NodeNeed RuntimeNeed(const Options& options, const NodeCgroups& node) {
   return need;
 }
 
-NodeNeed CgroupNeed(const Options& options, const NodeCgroups& node) {
+NodeNeed CgroupNeed(const Options& options, const cgroup::NodeCgroups& node) {
   NodeNeed need;
   need.what = "cgroups";
   need.met = true;
   switch (node.mode) {
-    case CgroupMode::kNone:
+    case cgroup::CgroupMode::kNone:
       return {.what = "cgroups",
-              .detail = Format("{}: not mounted; mount cgroup2 there", kCgroupRoot)};
-    case CgroupMode::kV1:
+              .detail = Format("{}: not mounted; mount cgroup2 there", cgroup::kCgroupRoot)};
+    case cgroup::CgroupMode::kV1:
       need.detail = "v1";
       break;
-    case CgroupMode::kV2:
+    case cgroup::CgroupMode::kV2:
       need.detail = "v2";
       break;
-    case CgroupMode::kHybrid:
+    case cgroup::CgroupMode::kHybrid:
       need.detail = "v1 with v2 beside it";
   }
   const auto binary = FindRuntime(options, node);
@@ -68,7 +68,7 @@ std::string AskVersion(const std::string& binary) {
   return text.substr(0, text.find('\n'));
 }
 
-std::vector<NodeNeed> FindNeeds(const Options& options, const NodeCgroups& node) {
+std::vector<NodeNeed> FindNeeds(const Options& options, const cgroup::NodeCgroups& node) {
   return {RuntimeNeed(options, node), CgroupNeed(options, node), CriuNeed(options)};
 }
 

@@ -138,7 +138,7 @@ std::unexpected<Error> Explain(const std::string& binary, const OciCall& call,
         Format("OCI runtime {} failed: {}", call.verb, told.reason.substr(0, 2 * kMaxShownBytes));
     if (BlamesHybridCgroups(told.reason)) {
       error.code = Code::kFailedPrecondition;
-      error.message += "; " + HybridRemedy(NodeCgroups::At());
+      error.message += "; " + HybridRemedy(cgroup::NodeCgroups::At());
     }
   } else if (const std::string shown = Shown(output); !shown.empty()) {
     error.message =

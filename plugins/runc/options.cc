@@ -169,7 +169,7 @@ Result<Options> ParseOptions(const std::string& text, Options base,
   return base;
 }
 
-std::string HybridRemedy(const NodeCgroups& node) {
+std::string HybridRemedy(const cgroup::NodeCgroups& node) {
   const std::string controllers = node.unclaimed.empty() ? "NAME" : node.unclaimed;
   const std::string first = controllers.substr(0, controllers.find(' '));
   return Format(
@@ -179,7 +179,7 @@ std::string HybridRemedy(const NodeCgroups& node) {
       controllers, first, first, first);
 }
 
-std::string WhyItCannotRun(const std::string& binary, const NodeCgroups& node) {
+std::string WhyItCannotRun(const std::string& binary, const cgroup::NodeCgroups& node) {
   const std::string_view name = std::string_view(binary).substr(binary.rfind('/') + 1);
   if (node.unclaimed.empty() || (name != "crun" && !name.starts_with("crun-"))) {
     return {};
@@ -187,7 +187,7 @@ std::string WhyItCannotRun(const std::string& binary, const NodeCgroups& node) {
   return Format("'{}' refuses this node's cgroups, v2 beside v1: {}", binary, HybridRemedy(node));
 }
 
-Result<std::string> FindRuntime(const Options& options, const NodeCgroups& node) {
+Result<std::string> FindRuntime(const Options& options, const cgroup::NodeCgroups& node) {
   const std::string& name = options.binary_name;
   if (name.empty()) {
     std::string refused;

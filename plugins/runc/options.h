@@ -12,8 +12,7 @@
 #include <vector>
 
 #include <gantry/error.h>
-
-#include "plugins/runc/cgroups.h"
+#include <gantry/toolkit/cgroup/remove.h>
 
 namespace gantry::runc {
 
@@ -67,16 +66,16 @@ Result<Options> ParseOptions(const std::string& json, Options base,
 /// speaks against it. Told by its name, `crun` or `crun-...`: crun refuses to work where cgroup v2
 /// lies beside v1 and has controllers of its own.
 /// Source: crun 1.21, src/libcrun/cgroup.c, libcrun_cgroup_enter; the same in 0.8.
-std::string WhyItCannotRun(const std::string& binary, const NodeCgroups& node);
+std::string WhyItCannotRun(const std::string& binary, const cgroup::NodeCgroups& node);
 
 /// What to do on a node that crun refuses.
-std::string HybridRemedy(const NodeCgroups& node);
+std::string HybridRemedy(const cgroup::NodeCgroups& node);
 
 /// The OCI runtime's binary. One that is named, or the only one, is given even where it cannot
 /// work: what it says itself is the truth. Errors: kFailedPrecondition, saying what to install.
 /// Blocks: for files.
 Result<std::string> FindRuntime(const Options& options,
-                                const NodeCgroups& node = NodeCgroups::At());
+                                const cgroup::NodeCgroups& node = cgroup::NodeCgroups::At());
 /// criu. Errors: kFailedPrecondition, saying what to install.
 Result<std::string> FindCriu(const Options& options);
 /// The PATH with which programs are run: criu's directory first, if it is named.

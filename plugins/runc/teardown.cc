@@ -11,10 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include <gantry/toolkit/cgroup/remove.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
-
-#include "plugins/runc/cgroups.h"
 
 namespace gantry::runc {
 namespace {
@@ -114,12 +113,12 @@ Result<std::vector<std::string>> CgroupsOf(const RuntimeState& state, const Rema
     case StateKind::kRunc:
       return state.cgroup_directories;
     case StateKind::kCrun:
-      return CgroupDirectories(state.cgroup_path);
+      return cgroup::CgroupDirectories(state.cgroup_path);
     case StateKind::kNone:
     case StateKind::kUnknown:
       break;
   }
-  return remains.made_cgroup ? CgroupDirectories(remains.Spec().cgroups_path)
+  return remains.made_cgroup ? cgroup::CgroupDirectories(remains.Spec().cgroups_path)
                              : std::vector<std::string>();
 }
 
@@ -128,7 +127,8 @@ Status RemoveCgroupsOf(const RuntimeState& state, const Remains& remains,
   // With pids of its own nothing of the container is left after its init; who
   // is still in the cgroup has been put there by somebody else.
   const bool spare = IsUnderstood(state) && remains.Spec().private_pids;
-  return RemoveCgroups(cgroups, spare ? Leftovers::kSpare : Leftovers::kKill, Clock::now() + limit);
+  return cgroup::RemoveCgroups(
+      cgroups, spare ? cgroup::Leftovers::kSpare : cgroup::Leftovers::kKill, Clock::now() + limit);
 }
 
 }  // namespace
@@ -160,7 +160,7 @@ Status TearDown(const OciCommand& command, SandboxContext& context, const Remain
   }
   GANTRY_TRY(const std::vector<std::string> cgroups, CgroupsOf(state, remains));
   if (running) {
-    ThawCgroups(cgroups);
+    cgroup::ThawCgroups(cgroups);
   }
   KillInit(init, state, KillLimit(call_ends));
   Status removed = RemoveCgroupsOf(state, remains, cgroups, KillLimit(call_ends));

@@ -14,13 +14,13 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/host_limits.h>
 #include <gantry/toolkit/descriptors/memfd.h>
 #include <gantry/toolkit/descriptors/pipe.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/gofer.h"
-#include "plugins/gvisor/launch/host_limits.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -109,7 +109,7 @@ Status AddUserLog(const BootPlan& plan, ChildPlan& child) {
 }
 
 void AddLimits(const BootPlan& plan, ChildPlan& child) {
-  const HostLimits limits = ReadHostLimits(plan.place.cgroups);
+  const cgroup::HostLimits limits = cgroup::ReadHostLimits(plan.place.cgroups);
   child.Add(Format("--total-host-memory={}", limits.host_memory_bytes));
   child.Add(Format("--total-memory={}", limits.memory_bytes));
   if (limits.cpus > 0) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/counters.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/net/netns.h>
 
@@ -21,7 +22,6 @@
 #include "plugins/gvisor/root_image.h"
 #include "plugins/gvisor/sentry/durable_call.h"
 #include "plugins/gvisor/sentry/exit_wait.h"
-#include "plugins/gvisor/stats/host_cgroup.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -188,7 +188,7 @@ class Starter {
     record_.host_network = pod_.flags().network == Network::kHost;
     record_.no_ipv6 = plan_.spec.no_ipv6;
     record_.netns = plan_.spec.netns_path;
-    record_.oom_kills = OomKills(plan_.cgroups);
+    record_.oom_kills = cgroup::OomKills(plan_.cgroups);
     // What one of that name has left is nobody's.
     GANTRY_CHECK_OK(RemoveFilestores(VolumeFiles(record_.volumes, pod_.id().str())));
     GANTRY_TRY(log_, MakeBoundedLog());

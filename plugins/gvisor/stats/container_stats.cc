@@ -26,8 +26,8 @@ std::unexpected<Error> Refused(const std::string& id, const urpc::Failure& failu
 }
 
 AnyValue InMessage(ContainerMetrics metrics, const StatsPlace& place) {
-  metrics.memory_limit_bytes = MemoryLimitBytes(place.cgroups);
-  return IsV2(place.cgroups) ? MetricsV2(metrics) : MetricsV1(metrics);
+  metrics.memory_limit_bytes = cgroup::MemoryLimitBytes(place.cgroups);
+  return cgroup::IsV2(place.cgroups) ? MetricsV2(metrics) : MetricsV1(metrics);
 }
 
 }  // namespace
@@ -79,7 +79,7 @@ CpuLedger& ContainerStats::Ledger() {
 
 uint64_t ContainerStats::Charge(const CpuTimes& times, const StatsPlace& place) {
   CpuLedger& ledger = Ledger();
-  ledger.Add({.host_ns = CpuTimeNs(place.cgroups), .sentry = times}, place.is_alone);
+  ledger.Add({.host_ns = cgroup::CpuTimeNs(place.cgroups), .sentry = times}, place.is_alone);
   if (std::string text = ledger.ToText(); text != kept_) {
     // Otherwise only the next engine would begin from less.
     kept_ = ReplaceFile(path_, text, kLedgerMode) ? std::move(text) : std::string();
@@ -98,7 +98,7 @@ Result<AnyValue> ContainerStats::Measure(ContainerManager& sentry, const StatsPl
   GANTRY_TRY(const Usage usage, AskForUsage(sentry, deadline));
   CpuTimes times = Ledger().sentry();
   // What the host has counted is all of one that is alone.
-  if (!place.is_alone || !CpuTimeNs(place.cgroups)) {
+  if (!place.is_alone || !cgroup::CpuTimeNs(place.cgroups)) {
     GANTRY_TRY(times, AskForCpu(sentry, usage, deadline));
   }
   return InMessage({.cpu_ns = Charge(times, place),

@@ -12,10 +12,10 @@
 #include <gantry/container.h>
 #include <gantry/deadline.h>
 #include <gantry/error.h>
+#include <gantry/toolkit/cgroup/counters.h>
 
 #include "plugins/gvisor/sentry/container_manager.h"
 #include "plugins/gvisor/stats/cpu_ledger.h"
-#include "plugins/gvisor/stats/host_cgroup.h"
 #include "plugins/gvisor/stats/metrics.h"
 
 namespace gantry::gvisor {
@@ -23,7 +23,7 @@ namespace gantry::gvisor {
 /// What it is measured in.
 struct StatsPlace {
   /// The sandbox's.
-  CgroupDirs cgroups;
+  cgroup::CgroupDirs cgroups;
   /// The container is all that the sandbox is for.
   bool is_alone = false;
 };

@@ -5,9 +5,8 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/host_limits.h>
 #include <gantry/toolkit/files/files.h>
-
-#include "plugins/gvisor/launch/host_limits.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -71,7 +70,7 @@ WarmKey MakeWarmKey(const Runsc& runsc, const Flags& flags, const PauseSpecReque
   }
   std::erase_if(fixed.annotations, [](const auto& one) { return !IsForSentries(one.first); });
   key.root = PauseSpec(fixed);
-  const HostLimits limits = ReadHostLimits(cgroups);
+  const cgroup::HostLimits limits = cgroup::ReadHostLimits(cgroups);
   key.machine = Format("{} {} {} {}", limits.host_memory_bytes, limits.memory_bytes, limits.cpus,
                        Processors(cgroups));
   return key;

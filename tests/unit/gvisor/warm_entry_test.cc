@@ -14,13 +14,11 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
-#include <gantry/toolkit/descriptors/pipe.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/own_root.h"
 #include "plugins/gvisor/root_container.h"
-#include "plugins/gvisor/warm/cgroup_move.h"
 #include "tests/unit/gvisor/fakes.h"
 
 namespace gantry::gvisor {
@@ -211,85 +209,6 @@ TEST_P(WarmEntryTest, NeedsABuildThatStartsSandboxes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Releases, WarmEntryTest, testing::Values("20240729", "20260905"));
-
-/// A cgroup of the test's, of either version.
-class CgroupMove : public testing::Test {
- protected:
-  void SetUp() override {
-    const std::string mount = "/sys/fs/cgroup";
-    const std::string top = Exists(mount + "/cgroup.controllers") ? mount : mount + "/pids";
-    dir_ = Format("{}/gantry-move-{}", top, getpid());
-    if (mkdir(dir_.c_str(), 0755) != 0) {
-      dir_.clear();
-      GTEST_SKIP() << "no cgroup can be made below " << top;
-    }
-  }
-
-  void TearDown() override {
-    if (dir_.empty()) {
-      return;
-    }
-    KillAll();
-    const auto until = std::chrono::steady_clock::now() + kEntryLimit;
-    while (rmdir(dir_.c_str()) != 0 && std::chrono::steady_clock::now() < until) {
-    }
-  }
-
-  void KillAll() const {
-    for (const int32_t pid : Members()) {
-      kill(pid, SIGKILL);
-    }
-  }
-
-  std::vector<int32_t> Members() const {
-    std::vector<int32_t> pids;
-    std::istringstream lines(ReadFile(dir_ + "/cgroup.procs", 65536).value_or(""));
-    for (int32_t pid = 0; lines >> pid;) {
-      pids.push_back(pid);
-    }
-    return pids;
-  }
-
-  std::string dir_;
-  FakeSandboxContext context_;
-};
-
-TEST_F(CgroupMove, TakesAllThatItHasStarted) {
-  auto out = MakeBlockingPipe();
-  ASSERT_TRUE(out);
-  SpawnRequest request;
-  request.argv = {"/bin/sh", "-c",
-                  "sleep 1000 & echo $!; sh -c 'sleep 1001 & echo $!; wait' & echo $!; wait"};
-  request.fds.emplace_back(std::move(out->second), 1);
-  const auto parent = context_.Spawn(std::move(request));
-  ASSERT_TRUE(parent) << parent.error().message;
-  std::vector<int32_t> started = {(*parent)->pid().value};
-  std::string text;
-  for (char c = 0; std::ranges::count(text, '\n') < 3 && read(out->first.get(), &c, 1) == 1;) {
-    text += c;
-  }
-  std::istringstream lines(text);
-  for (int32_t pid = 0; lines >> pid;) {
-    started.push_back(pid);
-  }
-  ASSERT_EQ(started.size(), 4U);
-  const Status moved = MoveIntoCgroups((*parent)->pid(), {dir_});
-  ASSERT_TRUE(moved) << moved.error().message;
-  EXPECT_THAT(Members(), IsSupersetOf(started));
-}
-
-TEST_F(CgroupMove, SaysThatAProcessHasEnded) {
-  SpawnRequest request;
-  request.argv = {"/bin/true"};
-  const auto process = context_.Spawn(std::move(request));
-  ASSERT_TRUE(process);
-  ASSERT_TRUE((*process)->Wait(kEntryLimit));
-  const Status moved = MoveIntoCgroups((*process)->pid(), {dir_});
-  ASSERT_FALSE(moved);
-  EXPECT_EQ(moved.error().code, Code::kNotFound);
-}
-
-TEST_F(CgroupMove, DoesNothingWithoutCgroups) { EXPECT_TRUE(MoveIntoCgroups({1}, {})); }
 
 }  // namespace
 }  // namespace gantry::gvisor

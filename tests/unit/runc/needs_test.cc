@@ -16,7 +16,7 @@ TEST(Needs, NamesTheRuntimesVersion) {
   Write(dir / "crun", "#!/bin/sh\necho crun version 9.9\necho more\n", 0755);
   Options options;
   options.path = dir.path();
-  const auto needs = FindNeeds(options, {.mode = CgroupMode::kNone, .unclaimed = {}});
+  const auto needs = FindNeeds(options, {.mode = cgroup::CgroupMode::kNone, .unclaimed = {}});
   ASSERT_EQ(needs.size(), 3U);
   EXPECT_TRUE(needs[0].met);
   EXPECT_EQ(needs[0].detail, dir / "crun" + ": crun version 9.9");
@@ -26,7 +26,8 @@ TEST(Needs, NamesTheRuntimesVersion) {
 
 TEST(Needs, TellWhichRuntimeTheNodesCgroupsAllow) {
   const TempDir dir;
-  const NodeCgroups hybrid{.mode = CgroupMode::kHybrid, .unclaimed = "hugetlb misc"};
+  const cgroup::NodeCgroups hybrid{.mode = cgroup::CgroupMode::kHybrid,
+                                   .unclaimed = "hugetlb misc"};
   Options options;
   options.path = dir.path();
   Write(dir / "crun", "#!/bin/sh\necho crun version 9.9\n", 0755);

@@ -89,8 +89,9 @@ TEST(FindRuntime, PrefersCrunThenTakesRunc) {
 
 TEST(FindRuntime, TakesTheFirstThatTheNodesCgroupsAllow) {
   const TempDir dir;
-  const NodeCgroups refused{.mode = CgroupMode::kHybrid, .unclaimed = "hugetlb misc"};
-  const NodeCgroups allowed{.mode = CgroupMode::kHybrid, .unclaimed = ""};
+  const cgroup::NodeCgroups refused{.mode = cgroup::CgroupMode::kHybrid,
+                                    .unclaimed = "hugetlb misc"};
+  const cgroup::NodeCgroups allowed{.mode = cgroup::CgroupMode::kHybrid, .unclaimed = ""};
   Options options;
   options.path = dir.path();
   Write(dir / "crun", "", 0755);
@@ -103,7 +104,7 @@ TEST(FindRuntime, TakesTheFirstThatTheNodesCgroupsAllow) {
 }
 
 TEST(WhyItCannotRun, NamesWhatCrunRefusesAndWhatToDo) {
-  const NodeCgroups node{.mode = CgroupMode::kHybrid, .unclaimed = "hugetlb misc"};
+  const cgroup::NodeCgroups node{.mode = cgroup::CgroupMode::kHybrid, .unclaimed = "hugetlb misc"};
   EXPECT_THAT(WhyItCannotRun("/usr/bin/crun", node),
               AllOf(HasSubstr("'/usr/bin/crun' refuses"), HasSubstr("(hugetlb misc)"),
                     HasSubstr("mount -t cgroup -o hugetlb"), HasSubstr("BinaryName")));

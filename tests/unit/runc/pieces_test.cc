@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts that touch the kernel: files, cgroups, the console's socket, the
-// fifo at which a created container waits, the questions of `doctor`.
+// The parts that touch the kernel: the console's socket, the fifo at which a created container
+// waits, the questions of `doctor`.
 #include <fcntl.h>
 #include <pty.h>
 #include <signal.h>
@@ -22,7 +22,6 @@
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
 
-#include "plugins/runc/cgroups.h"
 #include "plugins/runc/console.h"
 #include "plugins/runc/exec_fifo.h"
 #include "tests/unit/runc/fakes.h"
@@ -36,79 +35,6 @@ using testing::UnorderedElementsAre;
 Deadline Soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(10); }
 
 Deadline Now() { return std::chrono::steady_clock::now(); }
-
-TEST(Cgroups, FindsAPathInEveryHierarchy) {
-  const TempDir root;
-  MakeDir(root / "cpu/a/b");
-  MakeDir(root / "memory/a/b");
-  MakeDir(root / "pids/a");
-  EXPECT_THAT(*CgroupDirectories("/a/b", root.path()),
-              UnorderedElementsAre(root / "cpu/a/b", root / "memory/a/b"));
-  EXPECT_TRUE(CgroupDirectories("/", root.path())->empty());
-  EXPECT_TRUE(CgroupDirectories("", root.path())->empty());
-  EXPECT_TRUE(CgroupDirectories("/a/../a/b", root.path())->empty());
-  EXPECT_TRUE(CgroupDirectories("../a", root.path())->empty());
-}
-
-TEST(Cgroups, RemovesWithChildrenAndOnlyBelowAHierarchy) {
-  const TempDir root;
-  MakeDir(root / "cpu/a/b/c");
-  MakeDir(root / "outside");
-  EXPECT_TRUE(
-      RemoveCgroups({root / "cpu/a", root / "cpu/a"}, Leftovers::kSpare, Soon(), root.path()));
-  EXPECT_FALSE(IsThere(root / "cpu/a"));
-  EXPECT_TRUE(RemoveCgroups({root / "cpu", root / "cpu/x/../../outside", "/tmp", root.path()},
-                            Leftovers::kKill, Soon(), root.path()));
-  EXPECT_TRUE(IsThere(root / "cpu"));
-  EXPECT_TRUE(IsThere(root / "outside"));
-}
-
-TEST(Cgroups, RemovesWhatWasWrittenWhereNoHierarchyIsMounted) {
-  const TempDir root;
-  MakeDir(root / "hugetlb/ns/c/sub");
-  MakeDir(root / "hugetlb/ns/other");
-  auto stranger = RunShell("exec sleep 1000");
-  for (const char* file : {"c/cgroup.procs", "c/sub/hugetlb.2MB.limit_in_bytes", "other/tasks"}) {
-    Write(root / "hugetlb/ns/" + file, std::to_string(stranger->pid().value));
-  }
-  const Status removed =
-      RemoveCgroups({root / "hugetlb/ns/c"}, Leftovers::kKill, Soon(), root.path());
-  EXPECT_TRUE(removed) << removed.error().message;
-  EXPECT_FALSE(IsThere(root / "hugetlb/ns/c"));
-  EXPECT_TRUE(IsThere(root / "hugetlb/ns/other/tasks"));
-  EXPECT_FALSE(stranger->Ended());
-}
-
-/// A cgroup of its own in some hierarchy of this machine; empty: not possible.
-std::string RealCgroup() {
-  for (const char* hierarchy : {"/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified", kCgroupRoot}) {
-    const std::string path = Format("{}/gantry-runc-test-{}", hierarchy, getpid());
-    if (IsThere(std::string(hierarchy) + "/cgroup.procs") && mkdir(path.c_str(), 0755) == 0) {
-      return path;
-    }
-  }
-  return {};
-}
-
-TEST(Cgroups, KillsWhatIsLeft) {
-  const std::string path = RealCgroup();
-  if (path.empty()) {
-    GTEST_SKIP() << "needs root and a writable cgroup";
-  }
-  MakeDir(path + "/sub");
-  auto first = RunShell("exec sleep 1000");
-  auto second = RunShell("exec sleep 1000");
-  ASSERT_TRUE(WriteFile(path + "/cgroup.procs", std::to_string(first->pid().value), 0));
-  ASSERT_TRUE(WriteFile(path + "/sub/cgroup.procs", std::to_string(second->pid().value), 0));
-  const Status spared = RemoveCgroups({path}, Leftovers::kSpare, Soon());
-  EXPECT_EQ(spared.error().code, Code::kFailedPrecondition);
-  EXPECT_FALSE(first->Ended());
-  const Status removed = RemoveCgroups({path}, Leftovers::kKill, Soon());
-  EXPECT_TRUE(removed) << removed.error().message;
-  EXPECT_FALSE(IsThere(path));
-  EXPECT_EQ(first->Wait(std::chrono::seconds(10))->raw, SIGKILL);
-  EXPECT_EQ(second->Wait(std::chrono::seconds(10))->raw, SIGKILL);
-}
 
 /// Connects to a socket in a directory and sends a descriptor, or nothing.
 void SendFd(const std::string& directory, const std::string& name, int fd) {

@@ -13,10 +13,10 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/remove.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "plugins/runc/backend.h"
-#include "plugins/runc/cgroups.h"
 #include "plugins/runc/documents.h"
 #include "plugins/runc/sandbox.h"
 #include "tests/unit/runc/fakes.h"
@@ -64,9 +64,9 @@ class RealRuntime : public testing::TestWithParam<const char*> {
     if (made_) {
       EXPECT_TRUE(made_->Delete());
     }
-    EXPECT_THAT(*CgroupDirectories(cgroup_), IsEmpty());
+    EXPECT_THAT(*cgroup::CgroupDirectories(cgroup_), IsEmpty());
     EXPECT_FALSE(IsThere(State()));
-    const auto parents = CgroupDirectories(Format("/gantry-runc-test-{}", getpid()));
+    const auto parents = cgroup::CgroupDirectories(Format("/gantry-runc-test-{}", getpid()));
     for (const std::string& parent : *parents) {
       rmdir(parent.c_str());
     }
@@ -146,7 +146,7 @@ TEST_P(RealRuntime, DoesNotRunBeforeStart) {
   WriteSpec(R"(["sh", "-c", "exit 7"])");
   ASSERT_TRUE(Create());
   EXPECT_FALSE(container_.process.bound->Ended());
-  EXPECT_THAT(*CgroupDirectories(cgroup_), Not(IsEmpty()));
+  EXPECT_THAT(*cgroup::CgroupDirectories(cgroup_), Not(IsEmpty()));
   ASSERT_TRUE(made_->Delete());
   EXPECT_EQ(ExitCode(), 128U + SIGKILL);
 }
@@ -264,14 +264,14 @@ TEST_P(RealRuntime, KillsWhatSharesThePidsOfTheHost) {
   ASSERT_TRUE(started) << started.error().message;
   EXPECT_EQ(ExitCode(), 0U);
   EXPECT_TRUE(made_->Delete());
-  EXPECT_THAT(*CgroupDirectories(cgroup_), IsEmpty());
+  EXPECT_THAT(*cgroup::CgroupDirectories(cgroup_), IsEmpty());
   EXPECT_THAT(context_.verbs(), ElementsAre("create"));
 }
 
 TEST_P(RealRuntime, DeletesAPausedOneEvenWithoutABinary) {
   WriteSpec(R"(["sleep", "1000"])");
   ASSERT_TRUE(CreateAndStart());
-  const auto directories = CgroupDirectories(cgroup_);
+  const auto directories = cgroup::CgroupDirectories(cgroup_);
   for (const std::string& directory : *directories) {
     for (const auto& [file, word] :
          {std::pair("/freezer.state", "FROZEN"), std::pair("/cgroup.freeze", "1")}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernel counts for a sandbox as a whole, sentry, gofers and all: of its cgroups on v1
-// or v2, by their directories. Source: Linux, admin-guide/cgroup-v1/{cpuacct,memory}.rst,
+// What the kernel counts for all that is in a sandbox's cgroups, on v1 or v2, by their
+// directories. Source: Linux, admin-guide/cgroup-v1/{cpuacct,memory}.rst,
 // admin-guide/cgroup-v2.rst.
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gantry::gvisor {
+namespace gantry::cgroup {
 
 /// One directory for each v1 controller, or the one of v2; none: it is in no cgroup.
 using CgroupDirs = std::vector<std::string>;
@@ -37,4 +37,4 @@ bool IsV2(const CgroupDirs& dirs);
 /// The directory itself and those above that are cgroups.
 std::vector<std::string> UpToRoot(std::string dir);
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::cgroup

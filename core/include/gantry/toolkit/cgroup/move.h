@@ -9,7 +9,7 @@
 #include <gantry/error.h>
 #include <gantry/host_process.h>
 
-namespace gantry::gvisor {
+namespace gantry::cgroup {
 
 /// `cgroups`: one directory of the unified hierarchy, or one for each v1 controller; none:
 /// nothing is moved. What it starts from now on is born there; what it had started and lives is
@@ -19,4 +19,4 @@ namespace gantry::gvisor {
 /// admin-guide/cgroup-v2.rst; cgroups(7).
 Status MoveIntoCgroups(HostPid process, const std::vector<std::string>& cgroups);
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::cgroup

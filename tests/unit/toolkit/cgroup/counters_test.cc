@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The kernel's numbers, in trees of plain files.
-#include "plugins/gvisor/stats/host_cgroup.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugins/gvisor/launch/host_limits.h"
+#include <gantry/toolkit/cgroup/counters.h>
+#include <gantry/toolkit/cgroup/host_limits.h>
+
 #include "tests/unit/os/fake_cgroupfs.h"
 
-namespace gantry::gvisor {
+namespace gantry::cgroup {
 namespace {
 
 using testing::ElementsAre;
@@ -25,7 +25,7 @@ std::string MakeCgroup(const os::FakeCgroupFs& files, const std::string& name) {
   return files.path() + "/" + name;
 }
 
-TEST(HostCgroupV1, IsADirectoryForEachController) {
+TEST(CgroupCountersV1, IsADirectoryForEachController) {
   const os::FakeCgroupFs files;
   const CgroupDirs dirs = {MakeCgroup(files, "cpu/pod/one"), MakeCgroup(files, "cpuacct/pod/one"),
                            MakeCgroup(files, "memory/pod/one")};
@@ -41,7 +41,7 @@ TEST(HostCgroupV1, IsADirectoryForEachController) {
   EXPECT_FALSE(IsV2(dirs));
 }
 
-TEST(HostCgroupV2, IsOneDirectory) {
+TEST(CgroupCountersV2, IsOneDirectory) {
   const os::FakeCgroupFs files;
   const CgroupDirs dirs = {MakeCgroup(files, "pod/one")};
   files.Put("pod/one/cgroup.controllers", "memory pids\n");
@@ -55,7 +55,7 @@ TEST(HostCgroupV2, IsOneDirectory) {
   EXPECT_TRUE(IsV2(dirs));
 }
 
-TEST(HostCgroup, HasNoNumbersWhereItIsGone) {
+TEST(CgroupCounters, HasNoNumbersWhereItIsGone) {
   const CgroupDirs dirs = {"/nowhere/at/all"};
   EXPECT_FALSE(CpuTimeNs(dirs));
   EXPECT_EQ(MemoryLimitBytes(dirs), UINT64_MAX);
@@ -63,14 +63,14 @@ TEST(HostCgroup, HasNoNumbersWhereItIsGone) {
   EXPECT_FALSE(CpuTimeNs({}));
 }
 
-TEST(HostCgroup, HasThoseAboveUpToTheRoot) {
+TEST(CgroupCounters, HasThoseAboveUpToTheRoot) {
   const os::FakeCgroupFs files;
   const std::string dir = MakeCgroup(files, "pod/one");
   EXPECT_THAT(UpToRoot(dir), ElementsAre(dir, files.path() + "/pod"));
   EXPECT_THAT(UpToRoot("/nowhere"), IsEmpty());
 }
 
-TEST(HostCgroup, TakesNothingElseForANumber) {
+TEST(CgroupCounters, TakesNothingElseForANumber) {
   const os::FakeCgroupFs files;
   for (const char* text : {"", "\n", "max\n", "-1\n", "1 2\n", "99999999999999999999\n"}) {
     files.Put("file", text);
@@ -110,4 +110,4 @@ TEST(HostLimits, OfV1AreInTwoFiles) {
 }
 
 }  // namespace
-}  // namespace gantry::gvisor
+}  // namespace gantry::cgroup

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/warm/cgroup_move.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -9,13 +7,14 @@
 #include <set>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/move.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/unique_fd.h>
 
-namespace gantry::gvisor {
+namespace gantry::cgroup {
 namespace {
 
-/// A sentry that waits has a helper and some stubs.
+/// Beyond that it is no sandbox that waits.
 constexpr size_t kMostProcesses = 4096;
 constexpr size_t kMaxChildren = size_t{64} << 10;
 
@@ -114,4 +113,4 @@ Status MoveIntoCgroups(HostPid process, const std::vector<std::string>& cgroups)
   return cgroups.empty() ? Status() : Mover(cgroups).Move(process.value);
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::cgroup

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/runc/cgroups.h"
-
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <poll.h>
@@ -16,11 +14,12 @@
 #include <gantry/deadline.h>
 #include <gantry/format.h>
 #include <gantry/number.h>
+#include <gantry/toolkit/cgroup/remove.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/files/tree_walk.h>
 #include <gantry/toolkit/process/pidfd.h>
 
-namespace gantry::runc {
+namespace gantry::cgroup {
 namespace {
 
 constexpr size_t kMaxProcsBytes = 4U << 20;
@@ -61,15 +60,6 @@ Result<std::vector<std::string>> Hierarchies(const std::string& root) {
   return Children(root);
 }
 
-/// One of the kernel's files, which must be there.
-Status WriteControl(const std::string& path, std::string_view text) {
-  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file || write(file.get(), text.data(), text.size()) < 0) {
-    return FailErrno(errno, "write '{}'", path);
-  }
-  return {};
-}
-
 /// Of the cgroup that is open as `directory`.
 std::string FileIn(int directory, std::string_view name) {
   return Format("/proc/self/fd/{}/{}", directory, name);
@@ -105,7 +95,7 @@ void Thaw(const std::string& directory) {
     return;
   }
   const auto thaw = [](int below) -> Status {
-    IgnoreError(WriteControl(FileIn(below, "freezer.state"), "THAWED"), "it may just have gone");
+    IgnoreError(WriteExisting(FileIn(below, "freezer.state"), "THAWED"), "it may just have gone");
     return {};
   };
   IgnoreError(WalkTree(directory, {.enter = thaw, .leave = {}}), "it may just have gone");
@@ -114,7 +104,7 @@ void Thaw(const std::string& directory) {
 /// So that nothing is born while all of it is killed.
 void Freeze(const std::string& directory) {
   if (Exists(directory + "/freezer.state")) {
-    IgnoreError(WriteControl(directory + "/freezer.state", "FROZEN"), "another round kills it");
+    IgnoreError(WriteExisting(directory + "/freezer.state", "FROZEN"), "another round kills it");
   }
 }
 
@@ -167,7 +157,7 @@ Status RemoveOnce(const std::string& directory) {
 /// Kills what is in the cgroup and below, and waits until it has ended. `freezer`: what
 /// was faster than the round before is stopped meanwhile; empty: nothing.
 Status EmptyTree(const std::string& directory, const std::string& freezer, Deadline deadline) {
-  if (WriteControl(directory + "/cgroup.kill", "1")) {
+  if (WriteExisting(directory + "/cgroup.kill", "1")) {
     return {};
   }
   std::vector<Killed> killed;
@@ -316,4 +306,4 @@ Status RemoveCgroups(const std::vector<std::string>& directories, Leftovers left
   return result;
 }
 
-}  // namespace gantry::runc
+}  // namespace gantry::cgroup

@@ -10,7 +10,7 @@
 #include <gantry/deadline.h>
 #include <gantry/error.h>
 
-namespace gantry::runc {
+namespace gantry::cgroup {
 
 /// Mount point of the cgroup tree. Source: systemd, docs/CGROUP_DELEGATION.md.
 inline constexpr const char* kCgroupRoot = "/sys/fs/cgroup";
@@ -54,4 +54,4 @@ enum class Leftovers {
 Status RemoveCgroups(const std::vector<std::string>& directories, Leftovers leftovers,
                      Deadline deadline, const std::string& root = kCgroupRoot);
 
-}  // namespace gantry::runc
+}  // namespace gantry::cgroup

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/launch/host_limits.h"
-
 #include <unistd.h>
 
 #include <algorithm>
 
+#include <gantry/toolkit/cgroup/counters.h>
+#include <gantry/toolkit/cgroup/host_limits.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "plugins/gvisor/stats/host_cgroup.h"
-
-namespace gantry::gvisor {
+namespace gantry::cgroup {
 namespace {
 
 /// Of v2 "QUOTA PERIOD" or "max PERIOD", of v1 two files; quota / period, rounded up. 0: no quota.
@@ -51,4 +49,4 @@ HostLimits ReadHostLimits(const std::vector<std::string>& cgroups) {
   return limits;
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::cgroup

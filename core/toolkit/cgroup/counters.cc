@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/stats/host_cgroup.h"
-
 #include <algorithm>
 
 #include <gantry/number.h>
+#include <gantry/toolkit/cgroup/counters.h>
 #include <gantry/toolkit/files/files.h>
 
-namespace gantry::gvisor {
+namespace gantry::cgroup {
 namespace {
 
 constexpr std::string_view kCgroupsOfNode = "/sys/fs/cgroup";
@@ -90,4 +89,4 @@ bool IsV2(const CgroupDirs& dirs) {
                 "/cgroup.controllers");
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::cgroup
