@@ -55,9 +55,10 @@ INSTANTIATE_TEST_SUITE_P(
                     std::pair(R"({"BinaryName": 5})", "'BinaryName': must be a string"),
                     std::pair(R"({"BinaryName": "a/b"})", "'a/b' is neither"),
                     std::pair(R"({"Root": "relative"})", "'relative' is no absolute path"),
-                    std::pair(R"({"IoUid": -1})", "'IoUid': -1 is out of range"),
+                    std::pair(R"({"IoUid": -1})", "'IoUid': -1 is not from 0 to 4294967295"),
                     std::pair(R"({"IoGid": 1.5})", "'IoGid': must be a whole number"),
-                    std::pair(R"({"TimeoutMs": 0})", "'TimeoutMs': must be above 0")));
+                    std::pair(R"({"TimeoutMs": 0})",
+                              "'TimeoutMs': 0 is not from 1 to 4294967295")));
 
 TEST(RuncOptions, CollectsUnknownKeysOfRequests) {
   std::vector<std::string> unknown;
