@@ -82,6 +82,22 @@ function(gantry_program name)
   endif()
 endfunction()
 
+# gantry_freestanding_program(NAME SOURCES a.cc...): of some KB, without a C library, of the
+# headers in gantry/toolkit/freestanding. Never built with a sanitizer, which needs one.
+function(gantry_freestanding_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/core/include)
+  target_compile_options(
+    ${name} PRIVATE -Os -g0 -Wall -Wextra -Wpedantic -Werror -ffreestanding -fno-exceptions
+                    -fno-rtti -fno-stack-protector -fno-pic -fno-pie
+                    -fno-asynchronous-unwind-tables -fno-sanitize=all)
+  target_link_options(
+    ${name} PRIVATE -nostdlib -static -no-pie -Wl,--build-id=none -Wl,-z,noseparate-code
+                    -Wl,-z,noexecstack -s -fno-sanitize=all)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF POSITION_INDEPENDENT_CODE OFF)
+endfunction()
+
 set(GANTRY_PLUGIN_SDK gantry_options gantry_toolkit gantry_sdk)
 set(GANTRY_PLUGIN_DIR ${CMAKE_INSTALL_LIBEXECDIR}/gantry/plugins)
 set(GANTRY_PLUGIN_MAP ${CMAKE_CURRENT_LIST_DIR}/gantry_plugin.map)

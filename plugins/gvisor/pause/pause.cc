@@ -12,8 +12,8 @@
 // Freestanding: no C library, no data, one page of code. Only the system calls of this file.
 #include <signal.h>
 
-#include "plugins/freestanding/kernel.h"
-#include "plugins/freestanding/start.h"
+#include <gantry/toolkit/freestanding/kernel.h>
+#include <gantry/toolkit/freestanding/start.h>
 
 namespace gantry::freestanding {
 namespace {

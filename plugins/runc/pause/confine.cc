@@ -6,7 +6,8 @@
 #include <linux/signal.h>
 #include <sys/syscall.h>
 
-#include "plugins/freestanding/confine.h"
+#include <gantry/toolkit/freestanding/confine.h>
+
 #include "plugins/runc/pause/engine.h"
 
 namespace gantry::pause {

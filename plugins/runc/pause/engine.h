@@ -3,7 +3,7 @@
 // What the engine is told, on a descriptor that is a socket to it.
 #pragma once
 
-#include "plugins/freestanding/kernel.h"
+#include <gantry/toolkit/freestanding/kernel.h>
 
 namespace gantry::pause {
 

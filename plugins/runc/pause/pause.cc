@@ -19,8 +19,9 @@
 #include <linux/sched.h>
 #include <linux/signal.h>
 
-#include "plugins/freestanding/kernel.h"
-#include "plugins/freestanding/start.h"
+#include <gantry/toolkit/freestanding/kernel.h>
+#include <gantry/toolkit/freestanding/start.h>
+
 #include "plugins/runc/pause/confine.h"
 #include "plugins/runc/pause/engine.h"
 

@@ -17,8 +17,9 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "plugins/freestanding/kernel.h"
-#include "plugins/freestanding/start.h"
+#include <gantry/toolkit/freestanding/kernel.h>
+#include <gantry/toolkit/freestanding/start.h>
+
 #include "plugins/gvisor/forward/program/protocol.h"
 #include "plugins/gvisor/forward/program/relay.h"
 #include "plugins/gvisor/forward/program/rights.h"

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include "plugins/freestanding/kernel.h"
+#include <gantry/toolkit/freestanding/kernel.h>
 
 namespace gantry::freestanding {
 

@@ -9,7 +9,8 @@
 #include <linux/seccomp.h>
 #include <stddef.h>
 
-#include "plugins/freestanding/confine.h"
+#include <gantry/toolkit/freestanding/confine.h>
+
 #include "plugins/gvisor/forward/program/protocol.h"
 
 namespace gantry::freestanding {

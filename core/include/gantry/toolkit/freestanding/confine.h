@@ -14,7 +14,7 @@
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 
-#include "plugins/freestanding/kernel.h"
+#include <gantry/toolkit/freestanding/kernel.h>
 
 namespace gantry::freestanding {
 
