@@ -62,7 +62,7 @@ Result<UniqueFd> OpenNull() {
   return fd;
 }
 
-Status AddPlatform(const Flags& flags, ChildPlan& child) {
+Status AddPlatform(const Flags& flags, SpawnBuilder& child) {
   if (flags.platform != "kvm") {
     return {};
   }
@@ -75,7 +75,7 @@ Status AddPlatform(const Flags& flags, ChildPlan& child) {
 }
 
 /// Its own log, which errors are read from, and those that are asked for.
-Status AddLogs(const BootPlan& plan, ChildPlan& child) {
+Status AddLogs(const BootPlan& plan, SpawnBuilder& child) {
   const LogFlags& logs = plan.flags.logs;
   GANTRY_TRY(UniqueFd log, plan.log.Duplicate());
   GANTRY_TRY(UniqueFd panics,
@@ -96,7 +96,7 @@ Status AddLogs(const BootPlan& plan, ChildPlan& child) {
 
 /// A flag of the command, where the others are of all commands. Not in a folder that is not there:
 /// it is the kubelet's to make.
-Status AddUserLog(const BootPlan& plan, ChildPlan& child) {
+Status AddUserLog(const BootPlan& plan, SpawnBuilder& child) {
   const std::string& path = plan.flags.logs.user;
   if (path.empty() || !Exists(path.substr(0, path.rfind('/')))) {
     return {};
@@ -108,7 +108,7 @@ Status AddUserLog(const BootPlan& plan, ChildPlan& child) {
   return {};
 }
 
-void AddLimits(const BootPlan& plan, ChildPlan& child) {
+void AddLimits(const BootPlan& plan, SpawnBuilder& child) {
   const cgroup::HostLimits limits = cgroup::ReadHostLimits(plan.place.cgroups);
   child.Add(Format("--total-host-memory={}", limits.host_memory_bytes));
   child.Add(Format("--total-memory={}", limits.memory_bytes));
@@ -117,7 +117,7 @@ void AddLimits(const BootPlan& plan, ChildPlan& child) {
   }
 }
 
-void AddFiles(BootPlan& plan, ChildPlan& child) {
+void AddFiles(BootPlan& plan, SpawnBuilder& child) {
   child.Add("--gofer-mount-confs=" + MountConfs(plan.spec));
   for (UniqueFd& file : plan.files) {
     child.AddFd("io-fds", std::move(file));
@@ -131,7 +131,7 @@ void AddFiles(BootPlan& plan, ChildPlan& child) {
 }
 
 /// Gives the number of the first of them.
-Result<int> AddStdio(BootPlan& plan, ChildPlan& child) {
+Result<int> AddStdio(BootPlan& plan, SpawnBuilder& child) {
   int first = 0;
   for (UniqueFd& end : plan.stdio) {
     if (!end) {
@@ -162,7 +162,7 @@ void Place(BootPlan& plan, int terminal, SpawnRequest& request) {
 
 Result<Boot> StartBoot(SandboxContext& context, BootPlan plan) {
   Boot boot;
-  ChildPlan child;
+  SpawnBuilder child;
   child.Add(plan.place.flags);
   GANTRY_CHECK_OK(AddLogs(plan, child));
   if (const std::string& pattern = plan.flags.logs.panic; !pattern.empty()) {

@@ -16,11 +16,11 @@
 
 #include <gantry/deadline.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/context/lent_context.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/child.h"
-#include "plugins/gvisor/launch/lent_context.h"
 #include "plugins/gvisor/launch/sentry_start.h"
 #include "plugins/gvisor/pause/pause_image.h"
 #include "plugins/gvisor/pod.h"

@@ -2,69 +2,25 @@
 #include "plugins/gvisor/launch/child.h"
 
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/nsfs.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdlib>
+#include <utility>
 
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/rights.h>
 
 namespace gantry::gvisor {
 namespace {
 
 constexpr rlim_t kOpenFiles = 1 << 20;
 
-/// Whether hard limits can be raised. Source: capabilities(7), proc(5).
-bool HasSysResource() {
-  constexpr size_t kMaxStatus = 16384;
-  constexpr std::string_view kLine = "\nCapEff:\t";
-  const std::string status = ReadFile("/proc/self/status", kMaxStatus).value_or("");
-  const size_t at = status.find(kLine);
-  if (at == std::string::npos) {
-    return false;
-  }
-  const uint64_t mask = std::strtoull(status.c_str() + at + kLine.size(), nullptr, 16);
-  return ((mask >> CAP_SYS_RESOURCE) & 1) != 0;
-}
-
-/// As much as is wanted, or as may be: without the privilege a sentry works, too.
-rlimit Raised(int resource, rlim_t wanted) {
-  rlimit now{};
-  if (!HasSysResource() && getrlimit(static_cast<__rlimit_resource>(resource), &now) == 0) {
-    wanted = std::min(wanted, now.rlim_max);
-  }
-  return {wanted, wanted};
-}
-
 }  // namespace
-
-int ChildPlan::Pass(UniqueFd fd) {
-  const int number = kFirst + static_cast<int>(fds_.size());
-  fds_.emplace_back(std::move(fd), number);
-  return number;
-}
-
-void ChildPlan::AddFd(std::string_view flag, UniqueFd fd) {
-  const int number = Pass(std::move(fd));
-  arguments_.push_back(Format("--{}={}", flag, number));
-}
-
-Result<SpawnRequest> ChildPlan::Finish(std::string name, const UniqueFd& program) {
-  SpawnRequest request;
-  GANTRY_TRY(request.program, program.Duplicate());
-  request.argv = std::move(arguments_);
-  request.argv.insert(request.argv.begin(), std::move(name));
-  request.fds = std::move(fds_);
-  return request;
-}
 
 Status Isolate(const Spec& spec, bool network, SpawnRequest& request) {
   request.new_namespaces =
@@ -91,21 +47,12 @@ Status Isolate(const Spec& spec, bool network, SpawnRequest& request) {
 }
 
 std::vector<std::pair<int, rlimit>> SentryLimits() {
-  return {{RLIMIT_MEMLOCK, Raised(RLIMIT_MEMLOCK, RLIM_INFINITY)},
-          {RLIMIT_NOFILE, Raised(RLIMIT_NOFILE, kOpenFiles)}};
-}
-
-Status EndProcess(HostProcess* process, std::chrono::milliseconds limit) {
-  if (process == nullptr || process->Ended()) {
-    return {};
-  }
-  IgnoreError(process->Signal(SIGKILL), "it may have ended by itself");
-  GANTRY_TRY([[maybe_unused]] const WaitStatus end, process->Wait(limit));
-  return {};
+  return {{RLIMIT_MEMLOCK, RaisedLimit(RLIMIT_MEMLOCK, RLIM_INFINITY)},
+          {RLIMIT_NOFILE, RaisedLimit(RLIMIT_NOFILE, kOpenFiles)}};
 }
 
 Status AddDebugLog(const LogFlags& logs, const LogOwner& owner, std::string_view command,
-                   ChildPlan& child) {
+                   SpawnBuilder& child) {
   if (!logs.Debugs(command)) {
     return {};
   }

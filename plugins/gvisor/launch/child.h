@@ -5,7 +5,6 @@
 
 #include <sys/resource.h>
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,38 +14,14 @@
 #include <gantry/context.h>
 #include <gantry/error.h>
 #include <gantry/host_process.h>
+#include <gantry/toolkit/process/rights.h>
+#include <gantry/toolkit/process/spawn_builder.h>
 #include <gantry/unique_fd.h>
 
 #include "plugins/gvisor/launch/log_files.h"
 #include "plugins/gvisor/spec.h"
 
 namespace gantry::gvisor {
-
-/// Its descriptors, numbered from 3 on in the order in which they come, and its arguments.
-/// Thread: one.
-class ChildPlan {
- public:
-  /// An argument as it is.
-  void Add(std::string argument) { arguments_.push_back(std::move(argument)); }
-
-  void Add(const std::vector<std::string>& arguments) {
-    arguments_.insert(arguments_.end(), arguments.begin(), arguments.end());
-  }
-
-  /// A descriptor; gives its number.
-  int Pass(UniqueFd fd);
-  /// `--NAME=NUMBER` with a descriptor.
-  void AddFd(std::string_view flag, UniqueFd fd);
-
-  /// To be done last. `name` is what `ps` shows; `program` is executed.
-  /// Errors: as `UniqueFd::Duplicate`.
-  Result<SpawnRequest> Finish(std::string name, const UniqueFd& program);
-
- private:
-  static constexpr int kFirst = 3;
-  std::vector<std::string> arguments_;
-  std::vector<std::pair<UniqueFd, int>> fds_;
-};
 
 /// What the launch of each process of a sandbox needs.
 struct LaunchPlace {
@@ -66,14 +41,10 @@ Status Isolate(const Spec& spec, bool network, SpawnRequest& request);
 /// The limits that gVisor wants, as far as they may be raised.
 std::vector<std::pair<int, rlimit>> SentryLimits();
 
-/// Kills it. Null, or ended: success. Errors: kDeadlineExceeded: the kernel has not ended it yet.
-/// Blocks: up to `limit`.
-Status EndProcess(HostProcess* process, std::chrono::milliseconds limit);
-
 /// The debug log of the command `boot` or `gofer`, where one is asked for. Errors: it cannot be
 /// opened.
 Status AddDebugLog(const LogFlags& logs, const LogOwner& owner, std::string_view command,
-                   ChildPlan& child);
+                   SpawnBuilder& child);
 
 /// Of a process's log in the bundle.
 std::string LogPath(const std::string& bundle, std::string_view name);

@@ -44,7 +44,7 @@ Status WriteBundle(const std::string& root, const CreatePlan& plan, std::optiona
 
 Result<SpawnRequest> MakeRequest(CreatePlan& plan) {
   const std::string root = RootOf(plan.bundle);
-  ChildPlan child;
+  SpawnBuilder child;
   GANTRY_TRY(const auto flags, FlagsFor(plan.runsc, plan.flags, root));
   child.Add(flags);
   // Its words must be JSON whatever the flags say.

@@ -63,9 +63,9 @@ std::string MountConfs(const Spec& spec) {
 
 Result<Gofer> StartGofer(SandboxContext& context, const GoferPlan& plan) {
   Gofer gofer;
-  ChildPlan child;
+  SpawnBuilder child;
   child.Add(plan.place.flags);
-  GANTRY_TRY(gofer.log, MakeBoundedLog());
+  GANTRY_TRY(gofer.log, MakeBoundedLog(kMaxLogBytes));
   GANTRY_TRY(UniqueFd log, gofer.log.Duplicate());
   child.AddFd("log-fd", std::move(log));
   constexpr const char* kCommand = "gofer";

@@ -191,7 +191,7 @@ class Starter {
     record_.oom_kills = cgroup::OomKills(plan_.cgroups);
     // What one of that name has left is nobody's.
     GANTRY_CHECK_OK(RemoveFilestores(VolumeFiles(record_.volumes, pod_.id().str())));
-    GANTRY_TRY(log_, MakeBoundedLog());
+    GANTRY_TRY(log_, MakeBoundedLog(kMaxLogBytes));
     const std::array stored = {NamedFd{kRunscName, plan_.runsc.runsc.file},
                                NamedFd{kSentryLogName, log_}};
     return pod_.context().StoreAll(stored);

@@ -9,11 +9,11 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/context/lent_context.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/canary.h"
-#include "plugins/gvisor/launch/lent_context.h"
 #include "plugins/gvisor/launch/sentry_start.h"
 #include "plugins/gvisor/own_root.h"
 #include "plugins/gvisor/pause/pause_image.h"

@@ -24,7 +24,7 @@ class BoundedLog : public testing::Test {
     if (geteuid() != 0) {
       GTEST_SKIP() << "needs root";
     }
-    auto made = MakeBoundedLog();
+    auto made = MakeBoundedLog(kMaxLogBytes);
     ASSERT_TRUE(made) << made.error().message;
     log_ = std::move(*made);
   }
@@ -63,7 +63,7 @@ TEST_F(BoundedLog, EndsWhereItIsFull) {
 TEST_F(BoundedLog, IsOnNoFileSystemOfTheNodes) {
   struct stat own = {};
   ASSERT_EQ(fstat(log_.get(), &own), 0);
-  auto made = MakeBoundedLog();
+  auto made = MakeBoundedLog(kMaxLogBytes);
   ASSERT_TRUE(made) << made.error().message;
   struct stat others = {};
   ASSERT_EQ(fstat(made->get(), &others), 0);

@@ -21,6 +21,7 @@
 namespace gantry {
 namespace {
 
+using os::BytesQueued;
 using os::ReadSome;
 using os::WriteSome;
 

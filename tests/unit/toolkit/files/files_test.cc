@@ -21,6 +21,7 @@ namespace {
 using os::MakeDirs;
 using os::MakeFifo;
 using os::OpenDirectory;
+using os::ReadLink;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;

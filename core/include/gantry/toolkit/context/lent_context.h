@@ -6,44 +6,37 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include <gantry/context.h>
+#include <gantry/toolkit/context/forwarding_context.h>
 
-namespace gantry::gvisor {
+namespace gantry {
 
 /// Thread: as `SandboxContext`; must not outlive `host`.
-class LentContext : public SandboxContext {
+class LentContext : public ForwardingSandboxContext {
  public:
   /// `name`: what its spawns are called, and who speaks in the log.
-  LentContext(SandboxContext& host, std::string name) : host_(host), name_(std::move(name)) {}
+  LentContext(SandboxContext& host, std::string name)
+      : ForwardingSandboxContext(host), name_(std::move(name)) {}
 
   /// From now on there is time, whatever the call that it is run for has left.
   void BeginRemoval() { removing_ = true; }
 
   Result<std::shared_ptr<HostProcess>> Spawn(SpawnRequest request) override {
     request.tag = TagOf(request.tag);
-    return host_.Spawn(std::move(request));
-  }
-
-  Result<std::shared_ptr<HostProcess>> Adopt(HostPid pid) override { return host_.Adopt(pid); }
-
-  Result<std::shared_ptr<HostProcess>> Recover(HostPid pid, uint64_t start_time) override {
-    return host_.Recover(pid, start_time);
+    return host().Spawn(std::move(request));
   }
 
   std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) override {
-    return host_.FindSpawned(TagOf(tag));
-  }
-
-  Result<std::unique_ptr<Watch>> WatchReadable(int fd, std::function<void()> ready) override {
-    return host_.WatchReadable(fd, std::move(ready));
+    return host().FindSpawned(TagOf(tag));
   }
 
   Status Bind(std::shared_ptr<HostProcess>) override { return {}; }
@@ -58,6 +51,8 @@ class LentContext : public SandboxContext {
     stored_[std::string(name)] = std::move(copy);
     return {};
   }
+
+  Status StoreAll(std::span<const NamedFd> all) override { return SandboxContext::StoreAll(all); }
 
   Result<UniqueFd> Take(std::string_view name) override {
     const std::lock_guard lock(mutex_);
@@ -78,21 +73,18 @@ class LentContext : public SandboxContext {
   Status Save(std::string) override { return {}; }
 
   void Log(LogLevel level, std::string_view message) override {
-    host_.Log(level, name_ + ": " + std::string(message));
+    host().Log(level, name_ + ": " + std::string(message));
   }
 
   void Count(std::string_view, uint64_t) override {}
 
-  bool Stopping() const override { return host_.Stopping(); }
-
   std::chrono::milliseconds TimeLeft() const override {
-    return removing_ ? std::chrono::milliseconds::max() : host_.TimeLeft();
+    return removing_ ? std::chrono::milliseconds::max() : host().TimeLeft();
   }
 
  private:
   std::string TagOf(std::string_view tag) const { return name_ + "/" + std::string(tag); }
 
-  SandboxContext& host_;
   const std::string name_;
   bool removing_ = false;
   /// Guards what follows.
@@ -100,4 +92,4 @@ class LentContext : public SandboxContext {
   std::map<std::string, UniqueFd, std::less<>> stored_;
 };
 
-}  // namespace gantry::gvisor
+}  // namespace gantry
