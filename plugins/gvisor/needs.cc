@@ -8,9 +8,9 @@
 #include <gantry/format.h>
 #include <gantry/number.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/forward/loopback.h>
+#include <gantry/toolkit/forward/relay.h>
 
-#include "plugins/gvisor/forward/loopback.h"
-#include "plugins/gvisor/forward/relay.h"
 #include "plugins/gvisor/launch/flags.h"
 #include "plugins/gvisor/launch/proof.h"
 
@@ -85,8 +85,9 @@ NodeNeed NeedOfKvm() {
 /// Without it pods run, and nothing of theirs can be reached by forwarding.
 NodeNeed NeedOfForwarding() {
   NodeNeed need{.what = "port forward", .met = false, .optional = true, .detail = {}};
-  const auto program = FindForwardProgram();
-  const Status can = program ? CanLeadLoopback() : Status(std::unexpected(program.error()));
+  const auto program = forward::FindForwardProgram();
+  const Status can =
+      program ? forward::CanLeadLoopback() : Status(std::unexpected(program.error()));
   need.met = can.has_value();
   need.detail = can ? "BPF programs of type sk_lookup" : can.error().message;
   return need;

@@ -18,7 +18,7 @@ Result<PortForwardPlan> PlanForward(Pod& pod, const PodRecord& record) {
   PortForwardPlan plan;
   plan.sentry = pod.sentry();
   plan.root = record.RootId(pod.id());
-  GANTRY_TRY(plan.program, FindForwardProgram());
+  GANTRY_TRY(plan.program, forward::FindForwardProgram());
   plan.cgroups = record.place.cgroups;
   plan.limit = pod.options().timeout;
   return plan;

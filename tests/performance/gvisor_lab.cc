@@ -7,8 +7,8 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/image/erofs_image.h>
 
-#include "plugins/gvisor/pause/erofs_image.h"
 #include "tests/integration/harness/host.h"
 
 namespace gantry::bench {

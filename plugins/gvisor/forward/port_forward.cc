@@ -12,10 +12,10 @@
 #include <gantry/toolkit/descriptors/memfd.h>
 #include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/forward/protocol.h>
 #include <gantry/toolkit/net/netns.h>
 #include <gantry/toolkit/process/pidfd.h>
 
-#include "plugins/gvisor/forward/program/protocol.h"
 #include "plugins/gvisor/launch/child.h"
 
 namespace gantry::gvisor {
@@ -47,8 +47,8 @@ Result<std::shared_ptr<PortForward>> PortForward::Begin(SandboxContext& context,
                                                         PortForwardPlan plan) {
   GANTRY_TRY(const net::Netns space,
              net::About("open network namespace", netns, net::Netns::Open(netns)));
-  GANTRY_TRY(UniqueFd listener, ListenOnLoopback(space));
-  GANTRY_TRY(const UniqueFd link, LeadLoopback(space, listener));
+  GANTRY_TRY(UniqueFd listener, forward::ListenOnLoopback(space));
+  GANTRY_TRY(const UniqueFd link, forward::LeadLoopback(space, listener));
   GANTRY_CHECK_OK(context.Store(kListenerName, listener));
   if (Status stored = context.Store(kLinkName, link); !stored) {
     context.Drop(kListenerName);
@@ -66,7 +66,7 @@ Result<std::shared_ptr<PortForward>> PortForward::Recover(SandboxContext& contex
   GANTRY_TRY(UniqueFd listener, context.Take(kListenerName));
   std::shared_ptr<PortForward> forward(
       new PortForward(context, std::move(listener), std::move(plan)));
-  forward->relay_ = Relay::Recover(context, forward->OnFailure());
+  forward->relay_ = forward::Relay::Recover(context, forward->OnFailure());
   GANTRY_CHECK_OK(forward->Watch());
   return forward;
 }
@@ -78,14 +78,15 @@ Status PortForward::End(SandboxContext& context, const std::shared_ptr<PortForwa
   }
   context.Drop(kLinkName);
   context.Drop(kListenerName);
-  const std::unique_ptr<Relay> relay = forward ? std::exchange(forward->relay_, nullptr)
-                                               : Relay::Recover(context, [](uint16_t, int) {});
+  const std::unique_ptr<forward::Relay> relay =
+      forward ? std::exchange(forward->relay_, nullptr)
+              : forward::Relay::Recover(context, [](uint16_t, int) {});
   return relay ? relay->End(context, limit) : Status();
 }
 
 Status PortForward::Suspend(std::chrono::milliseconds limit) {
   EndWatch();
-  const std::unique_ptr<Relay> relay = std::exchange(relay_, nullptr);
+  const std::unique_ptr<forward::Relay> relay = std::exchange(relay_, nullptr);
   return relay ? relay->End(context_, limit) : Status();
 }
 
@@ -162,7 +163,7 @@ void PortForward::OnConnection() {
       return;
     }
   }
-  auto accepted = AcceptOnLoopback(listener_);
+  auto accepted = forward::AcceptOnLoopback(listener_);
   if (!accepted) {
     // It would come again at once, and for ever.
     context_.Log(LogLevel::kError, "forward ports: " + accepted.error().message +
@@ -170,21 +171,21 @@ void PortForward::OnConnection() {
     EndWatch();
     return;
   }
-  std::optional<Arrival>& found = *accepted;
+  std::optional<forward::Arrival>& found = *accepted;
   if (!found) {
     return;
   }
-  Arrival arrival = std::move(*found);
+  forward::Arrival arrival = std::move(*found);
   const Status forwarded = Forward(arrival);
   if (forwarded) {
     context_.Count("forwarded_connections");
     return;
   }
   Say(arrival.port, forwarded.error().message);
-  ResetConnection(std::move(arrival.socket));
+  forward::ResetConnection(std::move(arrival.socket));
 }
 
-Status PortForward::Forward(const Arrival& arrival) {
+Status PortForward::Forward(const forward::Arrival& arrival) {
   GANTRY_TRY(const UniqueFd program, OpenProgram());
   GANTRY_TRY(const UniqueFd sentry, Execute(arrival.port, program));
   return HandToRelay(arrival, sentry, program);
@@ -197,7 +198,7 @@ Result<UniqueFd> PortForward::OpenProgram() const {
   return SealedMemfd(kProgramName, program, MemfdUse::kExecute);
 }
 
-Status PortForward::HandToRelay(const Arrival& arrival, const UniqueFd& sentry,
+Status PortForward::HandToRelay(const forward::Arrival& arrival, const UniqueFd& sentry,
                                 const UniqueFd& program) {
   if (relay_) {
     Status taken = relay_->Take(arrival.socket, sentry, arrival.port);
@@ -205,7 +206,7 @@ Status PortForward::HandToRelay(const Arrival& arrival, const UniqueFd& sentry,
       return taken;
     }
   }
-  GANTRY_TRY(relay_, Relay::Start(context_, program, plan_.cgroups, OnFailure()));
+  GANTRY_TRY(relay_, forward::Relay::Start(context_, program, plan_.cgroups, OnFailure()));
   return relay_->Take(arrival.socket, sentry, arrival.port);
 }
 
@@ -241,7 +242,7 @@ void PortForward::ForgetWhenEnded(Sentry::Executed executed, Deadline deadline) 
   }
 }
 
-Relay::Failed PortForward::OnFailure() {
+forward::Relay::Failed PortForward::OnFailure() {
   return [this](uint16_t port, int sys_errno) {
     if (port != forward::kNoPort) {
       Say(port, "connect: " + ErrnoName(sys_errno));

@@ -24,10 +24,10 @@
 
 #include <gantry/context.h>
 #include <gantry/error.h>
+#include <gantry/toolkit/forward/loopback.h>
+#include <gantry/toolkit/forward/relay.h>
 #include <gantry/unique_fd.h>
 
-#include "plugins/gvisor/forward/loopback.h"
-#include "plugins/gvisor/forward/relay.h"
 #include "plugins/gvisor/sentry/sentry.h"
 
 namespace gantry::gvisor {
@@ -84,13 +84,14 @@ class PortForward {
   Status Watch();
   void OnConnection();
   void EndWatch();
-  Status Forward(const Arrival& arrival);
+  Status Forward(const forward::Arrival& arrival);
   Result<UniqueFd> OpenProgram() const;
   /// Gives the host's end of what the process in the sentry has as its descriptor 0.
   Result<UniqueFd> Execute(uint16_t port, const UniqueFd& program);
-  Status HandToRelay(const Arrival& arrival, const UniqueFd& sentry, const UniqueFd& program);
+  Status HandToRelay(const forward::Arrival& arrival, const UniqueFd& sentry,
+                     const UniqueFd& program);
   void ForgetWhenEnded(Sentry::Executed executed, Deadline deadline);
-  Relay::Failed OnFailure();
+  forward::Relay::Failed OnFailure();
   void Say(uint16_t port, const std::string& cause);
 
   SandboxContext& context_;
@@ -98,7 +99,7 @@ class PortForward {
   const PortForwardPlan plan_;
   /// Of the watch's callback alone, once that has begun, and of `End` and `Suspend` when that
   /// has ended.
-  std::unique_ptr<Relay> relay_;
+  std::unique_ptr<forward::Relay> relay_;
   /// Guards `watch_`.
   std::mutex mutex_;
   std::unique_ptr<gantry::Watch> watch_;

@@ -9,8 +9,7 @@
 #include <string_view>
 
 #include <gantry/toolkit/descriptors/memfd.h>
-
-#include "plugins/gvisor/pause/erofs_image.h"
+#include <gantry/toolkit/image/erofs_image.h>
 
 namespace gantry::gvisor {
 namespace {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Leading connections, with the kernel's own namespaces and programs.
-#include "plugins/gvisor/forward/loopback.h"
-
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <sys/socket.h>
@@ -18,6 +16,8 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/forward/loopback.h>
+
 #include "tests/unit/gvisor/forward_fixture.h"
 
 namespace gantry::gvisor {
@@ -30,14 +30,14 @@ struct Led {
   UniqueFd link;
 
   Led() {
-    const auto space = Netns::Open(PathOfFd(netns));
-    listener = ListenOnLoopback(*space).value_or(UniqueFd());
-    link = LeadLoopback(*space, listener).value_or(UniqueFd());
+    const auto space = net::Netns::Open(PathOfFd(netns));
+    listener = forward::ListenOnLoopback(*space).value_or(UniqueFd());
+    link = forward::LeadLoopback(*space, listener).value_or(UniqueFd());
   }
 
   /// The port by which one has come.
   std::optional<uint16_t> Port() const {
-    const auto accepted = AcceptOnLoopback(listener);
+    const auto accepted = forward::AcceptOnLoopback(listener);
     return accepted && *accepted ? std::optional((*accepted)->port) : std::nullopt;
   }
 };
@@ -48,7 +48,7 @@ class LoopbackTest : public testing::Test {
     if (geteuid() != 0) {
       GTEST_SKIP() << "needs root to make network namespaces";
     }
-    if (const Status can = CanLeadLoopback(); !can) {
+    if (const Status can = forward::CanLeadLoopback(); !can) {
       GTEST_SKIP() << can.error().message;
     }
     ASSERT_TRUE(pod_.emplace().link);
@@ -69,7 +69,7 @@ TEST_F(LoopbackTest, LeadsEachPortToOneListener) {
 TEST_F(LoopbackTest, CarriesBytes) {
   const auto [client, failed] = ConnectIn(&pod_->netns, "127.0.0.1", 80);
   ASSERT_EQ(failed, 0);
-  auto accepted = AcceptOnLoopback(pod_->listener);
+  auto accepted = forward::AcceptOnLoopback(pod_->listener);
   ASSERT_TRUE(accepted && *accepted);
   ASSERT_TRUE(SendText(client, "there"));
   ASSERT_TRUE(SendText((*accepted)->socket, "and back"));
@@ -115,7 +115,7 @@ TEST_F(LoopbackTest, SaysWhichPrivilegesItNeeds) {
     __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     std::array<__user_cap_data_struct, 2> none{};
     ASSERT_EQ(syscall(SYS_capset, &header, none.data()), 0);
-    can = CanLeadLoopback();
+    can = forward::CanLeadLoopback();
   }).join();
   ASSERT_FALSE(can);
   EXPECT_EQ(can.error().code, Code::kPermissionDenied);
@@ -125,9 +125,9 @@ TEST_F(LoopbackTest, SaysWhichPrivilegesItNeeds) {
 TEST_F(LoopbackTest, ResetsAConnection) {
   const auto [client, failed] = ConnectIn(&pod_->netns, "::1", 80);
   ASSERT_EQ(failed, 0);
-  auto accepted = AcceptOnLoopback(pod_->listener);
+  auto accepted = forward::AcceptOnLoopback(pod_->listener);
   ASSERT_TRUE(accepted && *accepted);
-  ResetConnection(std::move((*accepted)->socket));
+  forward::ResetConnection(std::move((*accepted)->socket));
   int error = 0;
   EXPECT_EQ(ReadAll(client, &error), "");
   EXPECT_EQ(error, ECONNRESET);

@@ -24,7 +24,7 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "tests/unit/gvisor/erofs_reader.h"
+#include "tests/unit/toolkit/image/erofs_reader.h"
 
 namespace gantry::gvisor {
 namespace {

@@ -156,7 +156,7 @@ class PortForwardTest : public testing::Test {
     if (geteuid() != 0) {
       GTEST_SKIP() << "needs root to make network namespaces";
     }
-    if (const Status can = CanLeadLoopback(); !can) {
+    if (const Status can = forward::CanLeadLoopback(); !can) {
       GTEST_SKIP() << can.error().message;
     }
     auto begun = PortForward::Begin(context_, PathOfFd(pod_), Plan());

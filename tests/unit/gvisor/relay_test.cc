@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The process that carries the bytes of a pod's connections, started and recovered.
-#include "plugins/gvisor/forward/relay.h"
-
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -23,8 +21,9 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/forward/protocol.h>
+#include <gantry/toolkit/forward/relay.h>
 
-#include "plugins/gvisor/forward/program/protocol.h"
 #include "plugins/gvisor/launch/child.h"
 #include "tests/unit/gvisor/forward_fixture.h"
 
@@ -46,10 +45,10 @@ class RelayTest : public testing::Test {
       GTEST_SKIP() << "needs root to become nobody";
     }
     program_.reset(open(GANTRY_FORWARD, O_RDONLY | O_CLOEXEC));
-    relay_ = Relay::Start(context_, program_, {}, failed()).value();
+    relay_ = forward::Relay::Start(context_, program_, {}, failed()).value();
   }
 
-  Relay::Failed failed() {
+  forward::Relay::Failed failed() {
     return [this](uint16_t port, int error) {
       context_.Log(LogLevel::kInfo, Format("{}: {}", port, error));
     };
@@ -82,7 +81,7 @@ class RelayTest : public testing::Test {
 
   WatchingContext context_;
   UniqueFd program_;
-  std::unique_ptr<Relay> relay_;
+  std::unique_ptr<forward::Relay> relay_;
 };
 
 TEST_F(RelayTest, CarriesOnceTheServerIsThere) {
@@ -212,7 +211,7 @@ TEST_F(RelayTest, GoesOnWithoutTheEngineAndForTheNext) {
   ExpectCarries(before);
   relay_.reset();
   ExpectCarries(before);
-  relay_ = Relay::Recover(context_, failed());
+  relay_ = forward::Relay::Recover(context_, failed());
   ASSERT_TRUE(relay_);
   ExpectCarries(before);
   ExpectCarries(Established());
@@ -234,7 +233,7 @@ TEST_F(RelayTest, EndsWithThePod) {
   EXPECT_TRUE(context_.StoredNames().empty());
   EXPECT_EQ(ReadAll(parties.client), "");
   EXPECT_TRUE(relay_->End(context_, kRelayLimit)) << "once more is no error";
-  EXPECT_EQ(Relay::Recover(context_, failed()), nullptr);
+  EXPECT_EQ(forward::Relay::Recover(context_, failed()), nullptr);
 }
 
 TEST_F(RelayTest, EndsWhenNobodyCanReachIt) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The process on the host that carries the bytes of a pod's forwarded connections, between
-// TCP and the sentry: gantry-forward (program/forward.cc). A sentry takes no TCP sockets of the
-// host, so someone must; a process of its own goes on when the engine does not, and holds up
-// no loop. It is there from a pod's first forwarded connection until the pod's end.
+// TCP and the sandbox: gantry-forward (core/toolkit/forward/program). A sandbox with a network
+// stack of its own takes no TCP sockets of the host, so someone must; a process of its own goes on
+// when the engine does not, and holds up no loop. It is there from a pod's first forwarded
+// connection until the pod's end.
 #pragma once
 
 #include <chrono>
@@ -19,14 +20,14 @@
 #include <gantry/host_process.h>
 #include <gantry/unique_fd.h>
 
-namespace gantry::gvisor {
+namespace gantry::forward {
 
 /// Where it is destroyed, the process goes on; `Failed` is not running then.
 /// Thread: any, one at a time.
 class Relay {
  public:
-  /// Called on a worker with the errno where the server in the sentry could not be reached;
-  /// as `forward::Report` has it. Port 0: it could not give up its rights, and serves nobody.
+  /// Called on a worker with the errno where the server in the sandbox could not be reached;
+  /// as `Report` has it. Port 0: it could not give up its rights, and serves nobody.
   using Failed = std::function<void(uint16_t port, int sys_errno)>;
 
   /// `program`: gantry-forward. `cgroups`: to be born in.
@@ -41,10 +42,10 @@ class Relay {
 
   ~Relay() { EndWatch(); }
 
-  /// Carries bytes between `client` and what has the other end of `sentry`, once that has said
+  /// Carries bytes between `client` and what has the other end of `sandbox`, once that has said
   /// that it is connected. Both stay the caller's, who closes them.
   /// Errors: kUnavailable: it has ended; kResourceExhausted: it is behind. Blocks: never.
-  Status Take(const UniqueFd& client, const UniqueFd& sentry, uint16_t port);
+  Status Take(const UniqueFd& client, const UniqueFd& sandbox, uint16_t port);
 
   /// Ends the process, and its connections. Again: success.
   /// Errors: kDeadlineExceeded. Thread: workers. Blocks: up to `limit`.
@@ -70,4 +71,4 @@ class Relay {
 /// gantry-forward, beside the plugins. Errors: kFailedPrecondition.
 Result<std::string> FindForwardProgram();
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::forward

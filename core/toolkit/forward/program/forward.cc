@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two ends of a port that is forwarded into a sentry.
+// The two ends of a port that is forwarded into a sandbox.
 //
-//     gantry-forward PORT       in the sentry, once for each connection
+//     gantry-forward PORT       in the sandbox, once for each connection
 //     gantry-forward            on the host, one process for all connections of a pod
 //
-// In the sentry its descriptor 0 is a stream socket of the host's. It connects to the port on
+// In the sandbox its descriptor 0 is a stream socket of the host's. It connects to the port on
 // the pod's own loopback, writes one byte of how that went (0, or the errno), and then carries
 // bytes. On the host the engine gives it, for each connection, the client's TCP socket and the
 // other end of what the one in the sentry has (protocol.h). Where that one could not connect,
 // the client's connection is reset.
 //
-// Freestanding: no C library. In the sentry it is whoever may do least.
+// Freestanding: no C library. In a sandbox it is whoever may do least.
 #include <netinet/in.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <time.h>
 
+#include <gantry/toolkit/forward/protocol.h>
 #include <gantry/toolkit/freestanding/kernel.h>
 #include <gantry/toolkit/freestanding/start.h>
 
-#include "plugins/gvisor/forward/program/protocol.h"
-#include "plugins/gvisor/forward/program/relay.h"
-#include "plugins/gvisor/forward/program/rights.h"
+#include "core/toolkit/forward/program/relay.h"
+#include "core/toolkit/forward/program/rights.h"
 
 namespace gantry::freestanding {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loopback of a pod's network namespace on the host. A sentry has a network stack of its
-// own, so nobody listens there; but containerd's CRI server forwards a port by connecting to
-// it there. One listener stands for all ports: a program of the kernel's (BPF, sk_lookup)
-// leads every connection to it that no connection of before claims. It decides before the
-// kernel looks for listeners, so that other listeners there are not reached by a loopback
-// address; the pod's loopback is the sentry's.
-// Source: Linux, Documentation/bpf/prog_sk_lookup.rst, net/ipv4/inet_hashtables.c.
+// The loopback of a pod's network namespace on the host. A sandbox may have a network stack
+// of its own (a sentry's, a guest's); so nobody listens there; but containerd's CRI server forwards
+// a port by connecting to it there. One listener stands for all ports: a program of the kernel's
+// (BPF, sk_lookup) leads every connection to it that no connection of before claims. It decides
+// before the kernel looks for listeners, so that other listeners there are not reached by a
+// loopback address; the pod's loopback is the sandbox's. Source: Linux,
+// Documentation/bpf/prog_sk_lookup.rst, net/ipv4/inet_hashtables.c.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 #include <gantry/toolkit/net/netns.h>
 #include <gantry/unique_fd.h>
 
-namespace gantry::gvisor {
+namespace gantry::forward {
 
 /// A TCP socket that listens in `netns`, on the loopback interface alone, for IPv6 and IPv4,
 /// without IPv6 on the node for IPv4. It blocks, as the store has it (`SandboxContext::Take`).
@@ -46,4 +46,4 @@ Result<std::optional<Arrival>> AcceptOnLoopback(const UniqueFd& listener);
 /// Closes a connection so that its client learns of a failure (ECONNRESET).
 void ResetConnection(UniqueFd socket);
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::forward

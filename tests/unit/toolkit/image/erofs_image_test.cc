@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/pause/erofs_image.h"
-
 #include <sys/stat.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/unit/gvisor/erofs_reader.h"
+#include <gantry/toolkit/image/erofs_image.h>
 
-namespace gantry::gvisor {
+#include "tests/unit/toolkit/image/erofs_reader.h"
+
+namespace gantry {
 namespace {
 
 using testing::ElementsAre;
@@ -119,4 +119,4 @@ TEST(ErofsImage, RefusesWhatIsNoEntry) {
 }
 
 }  // namespace
-}  // namespace gantry::gvisor
+}  // namespace gantry

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/forward/relay.h"
-
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -13,10 +11,10 @@
 
 #include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/forward/protocol.h>
+#include <gantry/toolkit/forward/relay.h>
 
-#include "plugins/gvisor/forward/program/protocol.h"
-
-namespace gantry::gvisor {
+namespace gantry::forward {
 namespace {
 
 constexpr const char* kStoreName = "forward-relay";
@@ -32,7 +30,7 @@ Result<std::unique_ptr<Relay>> Relay::Start(SandboxContext& context, const Uniqu
   SpawnRequest request;
   request.argv = {"gantry-forward"};
   GANTRY_TRY(request.program, program.Duplicate());
-  request.fds.emplace_back(std::move(ends.second), forward::kControlNumber);
+  request.fds.emplace_back(std::move(ends.second), kControlNumber);
   request.cgroups = std::move(cgroups);
   request.tag = kSpawnTag;
   auto process = context.Spawn(std::move(request));
@@ -72,7 +70,7 @@ Status Relay::WatchReports(SandboxContext& context) {
 }
 
 void Relay::OnReport() {
-  forward::Report report{};
+  Report report{};
   {
     const std::lock_guard lock(mutex_);
     if (!watch_) {
@@ -94,10 +92,10 @@ void Relay::EndWatch() {
   done = std::move(watch_);
 }
 
-Status Relay::Take(const UniqueFd& client, const UniqueFd& sentry, uint16_t port) {
-  const std::array fds = {client.get(), sentry.get()};
+Status Relay::Take(const UniqueFd& client, const UniqueFd& sandbox, uint16_t port) {
+  const std::array fds = {client.get(), sandbox.get()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(fds))> control{};
-  forward::Handover handover{port};
+  Handover handover{port};
   iovec part{&handover, sizeof(handover)};
   msghdr message{};
   message.msg_iov = &part;
@@ -149,4 +147,4 @@ Result<std::string> FindForwardProgram() {
               folder);
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::forward

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace gantry::gvisor {
+namespace gantry {
 
 /// Source: Linux 6.12, fs/erofs/erofs_fs.h, erofs_super_block.
 struct ErofsSuperblock {
@@ -70,4 +70,4 @@ class ErofsReader {
   std::string image_;
 };
 
-}  // namespace gantry::gvisor
+}  // namespace gantry

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/gvisor/erofs_reader.h"
+#include "tests/unit/toolkit/image/erofs_reader.h"
 
 #include <cstring>
 #include <vector>
 
-namespace gantry::gvisor {
+namespace gantry {
 namespace {
 
 /// Source: Linux 6.12, fs/erofs/erofs_fs.h, erofs_dirent.
@@ -81,4 +81,4 @@ std::optional<std::map<std::string, ErofsReader::Entry>> ErofsReader::List(
   return all;
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry

@@ -13,9 +13,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "plugins/gvisor/forward/loopback.h"
+#include <gantry/toolkit/forward/loopback.h>
 
-namespace gantry::gvisor {
+namespace gantry::forward {
 namespace {
 
 int Bpf(bpf_cmd command, bpf_attr& attributes) {
@@ -218,4 +218,4 @@ Status CanLeadLoopback() {
   return {};
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::forward

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/forward/loopback.h"
-
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -10,7 +8,9 @@
 #include <utility>
 #include <vector>
 
-namespace gantry::gvisor {
+#include <gantry/toolkit/forward/loopback.h>
+
+namespace gantry::forward {
 namespace {
 
 /// Of connections that nobody has accepted; those come when no engine runs.
@@ -112,4 +112,4 @@ void ResetConnection(UniqueFd socket) {
   setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::forward

@@ -9,9 +9,8 @@
 #include <linux/seccomp.h>
 #include <stddef.h>
 
+#include <gantry/toolkit/forward/protocol.h>
 #include <gantry/toolkit/freestanding/confine.h>
-
-#include "plugins/gvisor/forward/program/protocol.h"
 
 namespace gantry::freestanding {
 

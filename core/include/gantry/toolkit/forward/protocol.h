@@ -15,7 +15,7 @@ inline constexpr int kControlNumber = 3;
 inline constexpr int kMaxConnections = 128;
 
 /// From the engine, with two descriptors: the client's TCP socket, and the other end of what
-/// the process in the sentry has as its descriptor 0.
+/// the process in the sandbox has as its descriptor 0.
 struct Handover {
   uint16_t port;
 };
@@ -27,7 +27,7 @@ inline constexpr uint16_t kNoPort = 0;
 /// To the engine: the connection could not be made, and its client's was reset.
 struct Report {
   uint16_t port;
-  /// The errno of the process in the sentry; ECONNABORTED: it ended without a word; EUSERS:
+  /// The errno of the process in the sandbox; ECONNABORTED: it ended without a word; EUSERS:
   /// there are too many.
   uint16_t error;
 };

@@ -8,15 +8,15 @@
 //     block 2..  for each entry its content; an empty directory's is "." and ".."
 //
 // An inode's number is its offset in slots of 32 bytes.
-#include "plugins/gvisor/pause/erofs_image.h"
-
 #include <sys/stat.h>
 
 #include <array>
 #include <cstdint>
 #include <vector>
 
-namespace gantry::gvisor {
+#include <gantry/toolkit/image/erofs_image.h>
+
+namespace gantry {
 namespace {
 
 constexpr size_t kBlockBits = 12;
@@ -184,4 +184,4 @@ Result<std::string> ErofsImage(const std::map<std::string, ErofsEntry>& entries)
   return std::move(writer).Finish();
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry

@@ -18,7 +18,7 @@
 
 #include <gantry/error.h>
 
-namespace gantry::gvisor {
+namespace gantry {
 
 /// What is in the root directory.
 struct ErofsEntry {
@@ -34,4 +34,4 @@ struct ErofsEntry {
 /// Errors: kInvalidArgument: a name, a mode or more entries than fit.
 Result<std::string> ErofsImage(const std::map<std::string, ErofsEntry>& entries);
 
-}  // namespace gantry::gvisor
+}  // namespace gantry
