@@ -243,9 +243,6 @@ os::Task<Status> Service::Remove(ContainerPtr container, std::optional<Deadline>
   std::vector<std::shared_ptr<Process>> objects;
   for (const TaskProcessPtr& process : processes) {
     co_await CloseStreams(process);
-    if (process->host) {
-      parts_.services.processes.Release(process->host->id());
-    }
     objects.push_back(std::exchange(process->backend, nullptr));
   }
   objects.push_back(std::exchange(container->backend, nullptr));

@@ -101,7 +101,7 @@ void Service::OnExited(TaskProcess& process, ExitStatus exit) {
   }
   if (process.exit) {
     // It is known already, from a record, or from a backend that says it twice.
-    if (process.exited.is_set() && process.host) {
+    if (process.exited.is_set() && process.host && !process.unrecorded) {
       parts_.services.processes.Release(process.host->id());
     }
     return;

@@ -104,16 +104,24 @@ ContainerPtr Service::Enter(const ContainerId& id, GroupPtr group) {
   return container;
 }
 
+/// Its end is no longer needed: an engine that comes now finds no record that asks for it.
+void Service::SetGone(TaskProcess& process) {
+  if (process.host) {
+    parts_.services.processes.Release(process.host->id());
+  }
+  process.SetGone();
+}
+
 void Service::Leave(Container& container) {
   const auto found = containers_.find(KeyOf(*container.group, container.id.str()));
   if (found != containers_.end() && found->second.get() == &container) {
     containers_.erase(found);
   }
   if (container.init) {
-    container.init->SetGone();
+    SetGone(*container.init);
   }
   for (const auto& [id, exec] : container.execs) {
-    exec->SetGone();
+    SetGone(*exec);
   }
   container.left.Set();
 }

@@ -120,6 +120,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   ContainerPtr Enter(const ContainerId& id, GroupPtr group);
   TaskProcessPtr NewProcess(Container& container, ExecId id);
   void Leave(Container& container);
+  void SetGone(TaskProcess& process);
 
   // Records and events (service.cc).
   /// `most`: so many bytes its record may have.

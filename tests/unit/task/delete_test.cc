@@ -194,6 +194,27 @@ TEST_F(TaskDelete, ByTheKeeperAcknowledgesEveryExit) {
   EXPECT_THAT(keeper_.acknowledged, testing::UnorderedElementsAre(init, exec));
 }
 
+TEST_F(TaskDelete, ByTheKeeperCutShortTellsHowItHadEnded) {
+  const os::ProcessId init = keeper_.AddOrphan(600);
+  backend_.BindTo("c1", HostPid{600});
+  Run("c1");
+  RunExec("c1/e1");
+  // The init's end goes on record behind the exec's, which does not come.
+  keeper_.End(init, 12 << 8);
+  backend_.Hold("shutdown sandbox c1");
+  keeper_.AskToDelete(77, 1);
+  ASSERT_TRUE(Until([&] { return backend_.Held("shutdown sandbox c1"); }));
+  Turn();
+  EXPECT_THAT(keeper_.acknowledged, IsEmpty()) << "its end is on no record yet";
+  backend_.FailNext("recover c1", Error{Code::kNotFound, 0, "it has no state of it", {}});
+  RestartEngine();
+  keeper_.AskToDelete(78, 1);
+  ASSERT_TRUE(Until([&] { return !keeper_.deleted.empty(); }));
+  EXPECT_EQ(keeper_.deleted[0].tag, 78U);
+  EXPECT_EQ(keeper_.deleted[0].status, 12U);
+  EXPECT_THAT(keeper_.acknowledged, testing::Contains(init));
+}
+
 TEST_F(TaskDelete, ByTheKeeperTellsHowItHadEnded) {
   Run("c1");
   End("c1", 4);
