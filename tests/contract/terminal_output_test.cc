@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a terminal shows comes to its client whole, to the last byte before its end.
-// GANTRY_CONTRACT_TERMINALS: how many execs; GANTRY_CONTRACT_NUMBERS: how much each says.
+// GANTRY_CONTRACT_TERMINALS: how many execs; GANTRY_CONTRACT_CONTAINERS: how many containers;
+// GANTRY_CONTRACT_NUMBERS: how much each says.
 #include <cstdlib>
 #include <functional>
 
@@ -11,7 +12,6 @@
 namespace gantry::contract {
 namespace {
 
-constexpr int kContainers = 20;
 /// More than pipes and terminal hold between them, four times over: what is said is on its
 /// way when an engine goes.
 constexpr int kOnTheWay = 500'000;
@@ -75,7 +75,8 @@ TEST_P(TerminalOutput, OfExecsIsWhole) {
 }
 
 TEST_P(TerminalOutput, OfContainersIsWhole) {
-  for (int i = 0; i < kContainers; ++i) {
+  const int containers = Setting("GANTRY_CONTRACT_CONTAINERS", 20);
+  for (int i = 0; i < containers; ++i) {
     FifoReader out(path_);
     Box& box = Running({.args = Say(), .terminal = true, .out = path_}, std::to_string(i));
     ASSERT_TRUE(out.ReadToEnd());

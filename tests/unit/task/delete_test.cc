@@ -208,6 +208,7 @@ TEST_F(TaskDelete, ByTheKeeperCutShortTellsHowItHadEnded) {
   EXPECT_THAT(keeper_.acknowledged, IsEmpty()) << "its end is on no record yet";
   backend_.FailNext("recover c1", Error{Code::kNotFound, 0, "it has no state of it", {}});
   RestartEngine();
+  backend_.Release("shutdown sandbox c1");
   keeper_.AskToDelete(78, 1);
   ASSERT_TRUE(Until([&] { return !keeper_.deleted.empty(); }));
   EXPECT_EQ(keeper_.deleted[0].tag, 78U);
