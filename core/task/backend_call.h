@@ -32,6 +32,12 @@ inline Deadline DeadlineOf(const rpc::CallContext& call, std::chrono::nanosecond
   return DeadlineIn(call.timeout.count() > 0 ? std::min(call.timeout, limit) : limit);
 }
 
+inline std::chrono::milliseconds LeftUntil(Deadline deadline) {
+  return std::max(std::chrono::milliseconds(0),
+                  std::chrono::duration_cast<std::chrono::milliseconds>(
+                      deadline - sandbox::CallDeadline::Clock::now()));
+}
+
 /// Thread: made on the loop, used on a worker.
 struct BackendCall {
   /// Of `exec`, or of the container itself.

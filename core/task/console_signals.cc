@@ -40,18 +40,13 @@ os::Task<void> Service::SendConsoleSignals(ContainerPtr container, TaskProcessPt
 os::Task<void> Service::SendConsoleSignal(ContainerPtr container, TaskProcessPtr process,
                                           uint32_t signal) {
   co_await AwaitExecStart(process);
-  BackendCall target =
-      BackendCall(*container, process.get()).By(DeadlineIn(parts_.config.timeouts.kill));
-  if (!target.process || !MayRun(*process)) {
+  const bool has_backend =
+      process->is_init() ? container->backend != nullptr : process->backend != nullptr;
+  if (!has_backend || !MayRun(*process)) {
     co_return;
   }
-  const Status sent = co_await calls_.Run(
-      "signal the console of", std::move(target),
-      [signal](const BackendCall& backend) {
-        return backend.OnProcess(
-            [signal](gantry::Process& object) { return object.ConsoleSignal(signal); });
-      },
-      os::Refusable::kNo);
+  const Status sent = co_await proxy_.ConsoleSignal(*container, *process, signal,
+                                                    DeadlineIn(parts_.config.timeouts.kill));
   if (!sent && sent.error().code != Code::kUnimplemented && sent.error().code != Code::kNotFound) {
     LogWarning({{"id", container->id.str()}, {"exec", process->id.str()}},
                "signal {} of its console: {}", signal, sent.error().message);

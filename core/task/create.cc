@@ -293,16 +293,7 @@ os::Task<Status> Service::MakeContainer(Creation& creation) {
   request.terminal = container.init->stdio.terminal;
   request.checkpoint = container.checkpoint;
   request.options_json = container.options_json;
-  const SandboxEntryPtr sandbox = container.sandbox;
-  GANTRY_CO_TRY(
-      container.backend,
-      co_await calls_.Run(BackendCalls::NameOf(*sandbox, "create", container.id.str()),
-                          creation.deadline, [&]() -> Result<std::unique_ptr<gantry::Container>> {
-                            const sandbox::CallDeadline limit(creation.deadline);
-                            return plugin::GuardedCall(sandbox->backend_name, [&] {
-                              return sandbox->sandbox->CreateContainer(request, *container.context);
-                            });
-                          }));
+  GANTRY_CO_TRY(container.backend, co_await proxy_.Create(container, request, creation.deadline));
   co_return Status();
 }
 

@@ -10,7 +10,6 @@
 #include "core/os/mount.h"
 #include "core/task/backend_call.h"
 #include "core/task/container_cgroup.h"
-#include "core/task/pod_call.h"
 #include "core/task/service.h"
 #include "core/task/timestamp.h"
 
@@ -74,27 +73,15 @@ os::Task<Result<pb::DeleteResponse>> Service::Delete(const CallContext& call,
   co_return co_await DeleteExec(container, *process, deadline);
 }
 
-os::Task<Status> Service::DeleteInBackend(Container& container, TaskProcess& exec,
-                                          Deadline deadline) {
-  if (!exec.backend) {
-    co_return Status();
-  }
-  co_return co_await calls_.Run(
-      "delete", BackendCall(container, &exec).By(deadline),
-      [](const BackendCall& backend) {
-        return backend.OnProcess([](gantry::Process& object) { return object.Delete(); });
-      },
-      os::Refusable::kNo);
-}
-
 os::Task<Result<pb::DeleteResponse>> Service::DeleteExec(ContainerPtr container,
                                                          TaskProcessPtr exec, Deadline deadline) {
   const os::Slot::Hold hold = co_await exec->slot.Acquire();
   GANTRY_CO_CHECK_OK(
       CheckLegal(Operation::kDelete, exec->state, Format("exec '{}'", exec->id.str())));
-  GANTRY_CO_CHECK_OK(co_await DeleteInBackend(*container, *exec, deadline));
+  GANTRY_CO_CHECK_OK(co_await proxy_.Delete(*container, *exec, deadline));
   co_await CloseStreams(exec);
-  co_await FreeBackend(*container, {std::exchange(exec->backend, nullptr)});
+  co_await proxy_.Free(*container, {std::exchange(exec->backend, nullptr)},
+                       DeadlineIn(parts_.config.timeouts.remove));
   container->execs.erase(exec->id);
   container->deleted_execs[exec->id] = ToProcessRecord(*exec);
   if (Status saved = co_await Save(*container); !saved) {
@@ -180,25 +167,6 @@ os::Task<void> Service::CloseStreams(TaskProcessPtr process) {
               "closing does not fail");
 }
 
-/// A backend's objects end on a worker: what they do then is its business.
-os::Task<void> Service::FreeBackend(const Container& container,
-                                    std::vector<std::shared_ptr<Process>> objects) {
-  if (!container.sandbox) {
-    co_return;
-  }
-  IgnoreError(co_await calls_.Run(
-                  BackendCalls::NameOf(*container.sandbox, "free", container.id.str()),
-                  DeadlineIn(parts_.config.timeouts.remove),
-                  [&]() -> Status {
-                    for (std::shared_ptr<Process>& object : objects) {
-                      object.reset();
-                    }
-                    return {};
-                  },
-                  os::Refusable::kNo, os::CallKind::kShort),
-              "they then end here");
-}
-
 /// Where its spec's cgroups were made for the backend.
 os::Task<Status> Service::RemoveMadeCgroup(Container& container, Deadline deadline) {
   if (!IsOurs(container.cgroup_origin)) {
@@ -219,12 +187,7 @@ os::Task<Status> Service::RemoveMadeCgroup(Container& container, Deadline deadli
 os::Task<Status> Service::Remove(ContainerPtr container, std::optional<Deadline> deadline) {
   const Deadline by = deadline.value_or(DeadlineIn(parts_.config.timeouts.remove));
   if (container->backend) {
-    GANTRY_CO_CHECK_OK(co_await calls_.Run(
-        "delete", BackendCall(*container).By(by),
-        [](const BackendCall& backend) {
-          return backend.OnContainer([](gantry::Container& object) { return object.Delete(); });
-        },
-        os::Refusable::kNo));
+    GANTRY_CO_CHECK_OK(co_await proxy_.Delete(*container, by));
   }
   for (const auto& [id, exec] : container->execs) {
     exec->CutStartShort();
@@ -246,7 +209,7 @@ os::Task<Status> Service::Remove(ContainerPtr container, std::optional<Deadline>
     objects.push_back(std::exchange(process->backend, nullptr));
   }
   objects.push_back(std::exchange(container->backend, nullptr));
-  co_await FreeBackend(*container, std::move(objects));
+  co_await proxy_.Free(*container, std::move(objects), DeadlineIn(parts_.config.timeouts.remove));
   if (!container->mounts.empty()) {
     const auto unmount = [container]() -> Result<os::UnmountReport> {
       return os::UnmountTree(container->rootfs);

@@ -62,7 +62,7 @@ os::Task<void> Service::ForgetOldestExec(ContainerPtr container) {
   }
   const os::Slot::Hold hold = co_await oldest->slot.Acquire();
   const Deadline deadline = DeadlineIn(parts_.config.timeouts.remove);
-  const Status deleted = co_await DeleteInBackend(*container, *oldest, deadline);
+  const Status deleted = co_await proxy_.Delete(*container, *oldest, deadline);
   if (!deleted) {
     LogWarning({{"id", container->id.str()}, {"exec", oldest->id.str()}}, "forget it: {}",
                deleted.error().message);
@@ -82,7 +82,8 @@ os::Task<void> Service::ForgetOldestExec(ContainerPtr container) {
 
 os::Task<void> Service::FreeForgotten(ContainerPtr container, TaskProcessPtr exec) {
   co_await CloseStreams(exec);
-  co_await FreeBackend(*container, {std::exchange(exec->backend, nullptr)});
+  co_await proxy_.Free(*container, {std::exchange(exec->backend, nullptr)},
+                       DeadlineIn(parts_.config.timeouts.remove));
 }
 
 os::Task<Result<wire::Empty>> Service::Exec(const CallContext& call,

@@ -220,7 +220,7 @@ os::Task<void> Service::EndStarts(ContainerPtr container) {
 /// Without a pid namespace of its own the kernel does not end what is left.
 os::Task<void> Service::EndExecsFirst(ContainerPtr container) {
   if (!container->private_pids && !container->cgroup.empty()) {
-    const Status killed = co_await SignalAll(container, SIGKILL);
+    const Status killed = co_await proxy_.KillAll(*container, SIGKILL, parts_.config.timeouts.kill);
     if (!killed && killed.error().code != Code::kNotFound) {
       LogWarning({{"id", container->id.str()}}, "kill what is left of it: {}",
                  killed.error().message);

@@ -239,7 +239,8 @@ os::Task<void> Service::EndMembers(SandboxEntryPtr entry) {
 os::Task<void> Service::EndMember(ContainerPtr member) {
   TaskProcess& init = *member->init;
   if (init.state == State::kRunning || init.state == State::kPaused) {
-    IgnoreError(co_await SignalAll(member, SIGKILL), "it has ended just now");
+    IgnoreError(co_await proxy_.KillAll(*member, SIGKILL, parts_.config.timeouts.kill),
+                "it has ended just now");
     if (!co_await init.exited.WaitFor(parts_.services.loop, parts_.config.timeouts.kill)) {
       LogWarning({{"ns", member->group->ns.str()}, {"id", member->id.str()}},
                  "its end is not known though its sandbox ends");

@@ -115,14 +115,7 @@ os::Task<Status> SandboxService::DoCreate(PodPtr pod, sandbox_pb::CreateSandboxR
   GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await PlanEntry(pod, std::string()));
   pod->entry = entry;
   const SandboxRequest plan = ToRequest(*pod);
-  GANTRY_CO_CHECK_OK(co_await calls_.Run(
-      BackendCalls::NameOf(*entry, "create sandbox", pod->id.str()), deadline, [&]() -> Status {
-        const sandbox::CallDeadline limit(deadline);
-        GANTRY_TRY(entry->sandbox, plugin::GuardedCall(entry->backend_name, [&] {
-                     return entry->backend->CreateSandbox(plan, *entry->context);
-                   }));
-        return {};
-      }));
+  GANTRY_CO_CHECK_OK(co_await proxy_.Create(entry, plan, deadline));
   sandboxes_.Enter(pod->group->address, entry);
   pod->state = State::kCreated;
   Protect(*pod);

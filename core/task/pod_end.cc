@@ -10,7 +10,6 @@
 #include "core/link/record_peek.h"
 #include "core/log/log.h"
 #include "core/os/mount.h"
-#include "core/task/pod_call.h"
 #include "core/task/sandbox_service.h"
 
 namespace gantry::task {
@@ -23,9 +22,7 @@ os::Task<Status> SandboxService::End(PodPtr pod, Deadline deadline) {
     co_await members_.EndMembers(pod->entry);
   }
   if (pod->entry && pod->entry->sandbox) {
-    GANTRY_CO_CHECK_OK(co_await CallSandbox(
-        calls_, "stop", pod->entry, deadline,
-        [deadline](Sandbox& sandbox) { return sandbox.Stop(LeftUntil(deadline)); }));
+    GANTRY_CO_CHECK_OK(co_await proxy_.Stop(pod->entry, deadline));
   }
   if (pod->host && !(pod->entry && pod->entry->sandbox)) {
     // Its backend could not take it up again.

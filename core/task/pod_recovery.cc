@@ -102,14 +102,8 @@ os::Task<Status> SandboxService::RecoverBackend(PodPtr pod, const store::Record&
   GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await PlanEntry(pod, blob));
   pod->entry = entry;
   const SandboxRequest plan = ToRequest(*pod);
-  GANTRY_CO_CHECK_OK(co_await calls_.Run(
-      BackendCalls::NameOf(*entry, "recover sandbox", pod->id.str()),
-      DeadlineIn(parts_.config.timeouts.create), [&]() -> Status {
-        GANTRY_TRY(entry->sandbox, plugin::GuardedCall(entry->backend_name, [&] {
-                     return entry->backend->RecoverSandbox(plan, *entry->context, blob);
-                   }));
-        return {};
-      }));
+  GANTRY_CO_CHECK_OK(
+      co_await proxy_.Recover(entry, plan, blob, DeadlineIn(parts_.config.timeouts.create)));
   sandboxes_.Enter(pod->group->address, entry);
   co_return Status();
 }

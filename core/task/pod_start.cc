@@ -9,7 +9,6 @@
 
 #include "core/log/log.h"
 #include "core/os/mount.h"
-#include "core/task/pod_call.h"
 #include "core/task/sandbox_service.h"
 #include "core/task/timestamp.h"
 
@@ -37,8 +36,7 @@ SandboxService::Answer<sandbox_pb::StartSandboxResponse> SandboxService::Start(
       pod->state = State::kCreated;
       co_return std::unexpected(std::move(saved).error());
     }
-    Status started = co_await CallSandbox(calls_, "start", pod->entry, deadline,
-                                          [](Sandbox& sandbox) { return sandbox.Start(); });
+    Status started = co_await proxy_.Start(pod->entry, deadline);
     if (started && pod->pid == 0) {
       started = Fail(Code::kInternal, "backend '{}' does not say which process sandbox '{}' is",
                      pod->backend_name, pod->id.str());
@@ -86,9 +84,7 @@ os::Task<void> SandboxService::StopUnrecorded(PodPtr pod, Deadline deadline) {
   // An end that comes meanwhile, or came, is that of a start which has not been.
   pod->state = State::kStarting;
   if (pod->entry && pod->entry->sandbox) {
-    const Status stopped = co_await CallSandbox(
-        calls_, "stop", pod->entry, deadline,
-        [deadline](Sandbox& sandbox) { return sandbox.Stop(LeftUntil(deadline)); });
+    const Status stopped = co_await proxy_.Stop(pod->entry, deadline);
     if (!stopped) {
       LogWarning({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "undo the start: {}",
                  stopped.error().message);

@@ -9,7 +9,6 @@
 
 #include "core/rpc/ttrpc.h"
 #include "core/rpc/typed.h"
-#include "core/stats/metrics.h"
 #include "core/task/backend_call.h"
 #include "core/task/service.h"
 #include "core/task/timestamp.h"
@@ -59,30 +58,6 @@ void Fill(pb::StateResponse& response, const TaskProcess& process) {
   }
 }
 
-/// About what fits into one answer; told, and let go, before the loop has it in its hands.
-constexpr size_t kMostProcesses = 500'000;
-
-/// The pids of a container, by its backend or its cgroups. Thread: workers.
-Result<std::vector<ProcessInfo>> ListProcesses(const BackendCall& call) {
-  auto listed = call.OnContainer([](gantry::Container& backend) { return backend.Processes(); });
-  if (listed && listed->size() > kMostProcesses) {
-    return Fail(Code::kResourceExhausted,
-                "list processes: its backend names {}, more than {} are not told", listed->size(),
-                kMostProcesses);
-  }
-  if (listed || listed.error().code != Code::kUnimplemented || call.cgroup.empty()) {
-    return listed;
-  }
-  std::vector<ProcessInfo> processes;
-  if (call.cgroup.Exists()) {
-    GANTRY_TRY(const std::vector<pid_t> pids, call.cgroup.Procs());
-    for (const pid_t pid : pids) {
-      processes.push_back({static_cast<uint32_t>(pid), ExecId()});
-    }
-  }
-  return processes;
-}
-
 }  // namespace
 
 os::Task<Result<pb::StateResponse>> Service::GetState(const CallContext& call,
@@ -121,11 +96,8 @@ os::Task<Result<pb::PidsResponse>> Service::Pids(const CallContext& call, pb::Pi
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
   std::vector<ProcessInfo> processes;
   if (container->backend && container->init->state != State::kStopped) {
-    Result<std::vector<ProcessInfo>> listed = co_await calls_.Run(
-        "list processes of",
-        BackendCall(*container).By(DeadlineOf(call, parts_.config.timeouts.pause)),
-        [](const BackendCall& backend) { return ListProcesses(backend); }, os::Refusable::kYes,
-        os::CallKind::kShort);
+    Result<std::vector<ProcessInfo>> listed =
+        co_await proxy_.Processes(*container, DeadlineOf(call, parts_.config.timeouts.pause));
     if (!listed && (container->init->pid == 0 || listed.error().code == Code::kResourceExhausted)) {
       co_return std::unexpected(std::move(listed).error());
     }
@@ -163,21 +135,8 @@ os::Task<Result<pb::PidsResponse>> Service::Pids(const CallContext& call, pb::Pi
 os::Task<Result<pb::StatsResponse>> Service::Stats(const CallContext& call,
                                                    pb::StatsRequest request) {
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
-  GANTRY_CO_TRY(
-      const AnyValue value,
-      co_await calls_.Run(
-          "measure", BackendCall(*container).By(DeadlineOf(call, parts_.config.timeouts.pause)),
-          [](const BackendCall& backend) -> Result<AnyValue> {
-            Result<AnyValue> stats = Fail(Code::kUnimplemented, "no backend");
-            if (backend.container) {
-              stats = backend.OnContainer([](gantry::Container& object) { return object.Stats(); });
-            }
-            if (stats || stats.error().code != Code::kUnimplemented || backend.cgroup.empty()) {
-              return stats;
-            }
-            return stats::ReadMetrics(backend.cgroup);
-          },
-          os::Refusable::kYes, os::CallKind::kShort));
+  GANTRY_CO_TRY(const AnyValue value,
+                co_await proxy_.Stats(*container, DeadlineOf(call, parts_.config.timeouts.pause)));
   pb::StatsResponse response;
   response.mutable_stats()->set_type_url(rpc::CleanText(value.type_url));
   response.mutable_stats()->set_value(value.value);

@@ -352,12 +352,8 @@ os::Task<Status> Service::RecoverBackend(ContainerPtr container, Found& found) {
 
 /// Its Start may have been answered and its record not have been written: a full disk.
 os::Task<void> Service::LookWhetherStarted(ContainerPtr container) {
-  const Result<bool> started = co_await calls_.Run(
-      "look after", BackendCall(*container).By(DeadlineIn(parts_.config.timeouts.create)),
-      [](const BackendCall& call) -> Result<bool> {
-        return call.OnContainer([](gantry::Container& object) { return object.HasStarted(); });
-      },
-      os::Refusable::kNo, os::CallKind::kLong);
+  const Result<bool> started =
+      co_await proxy_.HasStarted(*container, DeadlineIn(parts_.config.timeouts.create));
   if (!started) {
     LogWarning({{"id", container->id.str()}}, "whether it has started: {}; its record says no",
                started.error().message);

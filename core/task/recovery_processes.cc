@@ -116,17 +116,11 @@ os::Task<Status> Service::RecoverExecBackend(ContainerPtr container, TaskProcess
   }
   const ExecRequest request{exec->id, exec->spec_json, exec->stdio.terminal};
   const Deadline deadline = DeadlineIn(parts_.config.timeouts.create);
-  const auto recover = [&](const BackendCall& call) -> Result<std::unique_ptr<Process>> {
-    return call.OnContainer([&](gantry::Container& object) {
-      return object.RecoverExec(request, *exec->context, true);
-    });
-  };
   Shortage shortage(parts_.services.loop);
   Status failed;
   do {
     Result<std::unique_ptr<Process>> recovered =
-        co_await calls_.Run("recover exec in", BackendCall(*container).By(deadline), recover,
-                            os::Refusable::kNo, os::CallKind::kLong);
+        co_await proxy_.RecoverExec(*container, *exec, request, deadline);
     if (recovered) {
       exec->backend = *std::move(recovered);
       co_return Status();

@@ -13,7 +13,6 @@
 #include "core/rpc/ttrpc.h"
 #include "core/stats/metrics.h"
 #include "core/task/container.h"
-#include "core/task/pod_call.h"
 #include "core/task/registrar.h"
 #include "core/task/timestamp.h"
 
@@ -46,10 +45,12 @@ Result<PodResources> ReadResources(const wire::Any& any) {
 
 }  // namespace
 
-SandboxService::SandboxService(const Parts& parts, BackendCalls& calls, Instances& instances,
-                               Sandboxes& sandboxes, RecoveryOrder& order, SandboxMembers& members)
+SandboxService::SandboxService(const Parts& parts, BackendCalls& calls, BackendProxy& proxy,
+                               Instances& instances, Sandboxes& sandboxes, RecoveryOrder& order,
+                               SandboxMembers& members)
     : parts_(parts),
       calls_(calls),
+      proxy_(proxy),
       instances_(instances),
       sandboxes_(sandboxes),
       order_(order),
@@ -124,9 +125,7 @@ SandboxService::Answer<sandbox_pb::PlatformResponse> SandboxService::Platform(
   GANTRY_CO_TRY(const PodPtr pod, co_await Find(call, request.sandbox_id()));
   GANTRY_CO_TRY(
       const SandboxPlatform platform,
-      co_await CallSandbox(
-          calls_, "ask the platform of", pod->entry, DeadlineOf(call, parts_.config.timeouts.start),
-          [](Sandbox& sandbox) -> Result<SandboxPlatform> { return sandbox.Platform(); }));
+      co_await proxy_.Platform(pod->entry, DeadlineOf(call, parts_.config.timeouts.start)));
   sandbox_pb::PlatformResponse response;
   response.mutable_platform()->set_os(rpc::CleanText(platform.os));
   response.mutable_platform()->set_architecture(rpc::CleanText(platform.architecture));
@@ -155,9 +154,8 @@ SandboxService::Answer<sandbox_pb::UpdateSandboxResponse> SandboxService::Update
   os::CgroupResources limits = PodLimits(resources, config.overhead);
   const uint64_t first = PodLimits(config.resources, config.overhead).cpu.shares.value_or(0);
   const os::Cgroup cgroup = pod->cgroups.pod;
-  Status updated = co_await CallSandbox(
-      calls_, "update", pod->entry, DeadlineOf(call, parts_.config.timeouts.pause),
-      [resources](Sandbox& sandbox) { return sandbox.Update(resources); });
+  Status updated =
+      co_await proxy_.Update(pod->entry, resources, DeadlineOf(call, parts_.config.timeouts.pause));
   if (!updated && updated.error().code == Code::kUnimplemented && !cgroup.empty()) {
     updated = co_await parts_.services.pool.Run([&]() -> Status {
       // The kubelet makes it, and may have set these very limits already.
@@ -205,9 +203,8 @@ SandboxService::Answer<sandbox_pb::SandboxStatusResponse> SandboxService::GetSta
   sandbox_pb::SandboxStatusResponse response;
   if (request.verbose()) {
     auto& info = *response.mutable_info();
-    const Result<SandboxInfo> known = co_await CallSandbox(
-        calls_, "ask about", pod->entry, DeadlineOf(call, parts_.config.timeouts.pause),
-        [](Sandbox& sandbox) { return sandbox.Info(); });
+    const Result<SandboxInfo> known =
+        co_await proxy_.Info(pod->entry, DeadlineOf(call, parts_.config.timeouts.pause));
     if (known) {
       for (const auto& [key, value] : *known) {
         info[rpc::CleanText(key)] = rpc::CleanText(value, kMaxInfoBytes);
@@ -262,9 +259,8 @@ SandboxService::Answer<sandbox_pb::SandboxMetricsResponse> SandboxService::Metri
     const Call& call, sandbox_pb::SandboxMetricsRequest request) {
   GANTRY_CO_TRY(const PodPtr pod, co_await Find(call, request.sandbox_id()));
   const os::Cgroup cgroup = pod->cgroups.pod;
-  Result<AnyValue> metrics = co_await CallSandbox(
-      calls_, "measure", pod->entry, DeadlineOf(call, parts_.config.timeouts.pause),
-      [](Sandbox& sandbox) { return sandbox.Metrics(); });
+  Result<AnyValue> metrics =
+      co_await proxy_.Metrics(pod->entry, DeadlineOf(call, parts_.config.timeouts.pause));
   if (!metrics && metrics.error().code == Code::kUnimplemented && !cgroup.empty()) {
     metrics = co_await parts_.services.pool.Run(
         [&cgroup]() -> Result<AnyValue> { return stats::ReadMetrics(cgroup); });

@@ -22,7 +22,7 @@
 #include "core/link/messages.h"
 #include "core/os/co.h"
 #include "core/rpc/method_table.h"
-#include "core/task/backend_calls.h"
+#include "core/task/backend_proxy.h"
 #include "core/task/instances.h"
 #include "core/task/parts.h"
 #include "core/task/pod.h"
@@ -49,7 +49,7 @@ class SandboxMembers {
 /// Thread: loop.
 class SandboxService {
  public:
-  SandboxService(const Parts& parts, BackendCalls& calls, Instances& instances,
+  SandboxService(const Parts& parts, BackendCalls& calls, BackendProxy& proxy, Instances& instances,
                  Sandboxes& sandboxes, RecoveryOrder& order, SandboxMembers& members);
   SandboxService(const SandboxService&) = delete;
   SandboxService& operator=(const SandboxService&) = delete;
@@ -147,6 +147,7 @@ class SandboxService {
 
   const Parts& parts_;
   BackendCalls& calls_;
+  BackendProxy& proxy_;
   Instances& instances_;
   Sandboxes& sandboxes_;
   RecoveryOrder& order_;

@@ -13,6 +13,7 @@
 #include "core/plugin/guard.h"
 #include "core/sandbox/retired.h"
 #include "core/task/backend_calls.h"
+#include "core/task/backend_proxy.h"
 #include "core/task/stdio_host.h"
 
 namespace gantry::task {
@@ -144,20 +145,7 @@ os::Task<Status> Sandboxes::Close(const std::string& address, SandboxEntryPtr en
     entries_.erase(found);
   }
   const Deadline deadline = DeadlineIn(parts_.config.timeouts.remove);
-  Status ended = co_await calls_.Run(
-      BackendCalls::NameOf(*entry, "shut down", entry->id.str()), deadline,
-      [&]() -> Status {
-        const sandbox::CallDeadline limit(deadline);
-        Status status;
-        if (entry->sandbox) {
-          status =
-              plugin::GuardedCall(entry->backend_name, [&] { return entry->sandbox->Shutdown(); });
-        }
-        entry->sandbox.reset();
-        entry->context->End();
-        return status;
-      },
-      os::Refusable::kNo, os::CallKind::kShort);
+  Status ended = co_await proxy_.Shutdown(entry, deadline);
   EndForgotten(*entry);
   entry->context->DropAll();
   co_return ended;

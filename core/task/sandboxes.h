@@ -29,6 +29,7 @@
 namespace gantry::task {
 
 class BackendCalls;
+class BackendProxy;
 struct Container;
 
 /// A sandbox of a backend and the containers that use it.
@@ -84,8 +85,8 @@ struct SandboxPlan {
 /// Thread: loop, but what is for workers.
 class Sandboxes {
  public:
-  Sandboxes(const Parts& parts, BackendCalls& calls)
-      : parts_(parts), calls_(calls), own_contexts_(parts, calls) {}
+  Sandboxes(const Parts& parts, BackendCalls& calls, BackendProxy& proxy)
+      : parts_(parts), calls_(calls), proxy_(proxy), own_contexts_(parts, calls) {}
 
   /// Loads the backend where it is not loaded.
   os::Task<Status> Load(std::string backend);
@@ -126,6 +127,7 @@ class Sandboxes {
 
   const Parts& parts_;
   BackendCalls& calls_;
+  BackendProxy& proxy_;
   OwnContexts own_contexts_;
   std::map<std::string, SandboxEntryPtr> entries_;
   std::map<std::string, std::shared_ptr<os::Slot>> slots_;

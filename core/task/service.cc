@@ -24,8 +24,9 @@ std::string StreamPrefix(uint64_t instance, const ExecId& exec) {
 Service::Service(const Parts& parts)
     : parts_(parts),
       calls_(parts_),
-      sandboxes_(parts_, calls_),
-      pods_(parts_, calls_, instances_, sandboxes_, order_, *this) {}
+      proxy_(calls_),
+      sandboxes_(parts_, calls_, proxy_),
+      pods_(parts_, calls_, proxy_, instances_, sandboxes_, order_, *this) {}
 
 Service::~Service() = default;
 

@@ -34,6 +34,7 @@
 #include "core/os/co.h"
 #include "core/rpc/method_table.h"
 #include "core/task/backend_calls.h"
+#include "core/task/backend_proxy.h"
 #include "core/task/container.h"
 #include "core/task/contexts.h"
 #include "core/task/instances.h"
@@ -180,7 +181,6 @@ class Service final : public ProcessObserver, private SandboxMembers {
   os::Task<Result<pb::DeleteResponse>> DeleteInit(ContainerPtr container, Deadline deadline);
   os::Task<Result<pb::DeleteResponse>> DeleteExec(ContainerPtr container, TaskProcessPtr exec,
                                                   Deadline deadline);
-  os::Task<Status> DeleteInBackend(Container& container, TaskProcess& exec, Deadline deadline);
   os::Task<Status> CallPauseOrResume(ContainerPtr container, bool pause, Deadline deadline);
   os::Task<Status> SetPaused(ContainerPtr container, bool paused, Deadline deadline);
   /// Removes every trace outside the bundle. Again: allowed. `deadline`: the
@@ -189,13 +189,10 @@ class Service final : public ProcessObserver, private SandboxMembers {
   os::Task<Status> RemoveMadeCgroup(Container& container, Deadline deadline);
   os::Task<void> AwaitPublishedExit(TaskProcess& init);
   os::Task<void> CloseStreams(TaskProcessPtr process);
-  os::Task<void> FreeBackend(const Container& container,
-                             std::vector<std::shared_ptr<Process>> objects);
   os::Task<void> AnswerDeleteCall(link::DeleteCall call);
   os::Task<void> FreeRemoved(ContainerPtr container, bool with_group);
 
   // Signals (control.cc).
-  os::Task<Status> SignalAll(ContainerPtr container, uint32_t signal);
   static os::Task<void> AwaitExecStart(TaskProcessPtr process);
   os::Task<Status> SignalOne(ContainerPtr container, TaskProcessPtr process, uint32_t signal,
                              Deadline deadline);
@@ -270,6 +267,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
 
   const Parts parts_;
   BackendCalls calls_;
+  BackendProxy proxy_;
   Instances instances_;
   Sandboxes sandboxes_;
   RecoveryOrder order_;

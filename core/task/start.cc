@@ -76,10 +76,7 @@ os::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, D
     GANTRY_CO_CHECK_OK(CheckLegal(Operation::kStart, init.exit ? State::kStopped : init.state,
                                   Format("container '{}'", container->id.str())));
     init.start_pending = true;
-    const Status started = co_await calls_.Run(
-        "start", BackendCall(*container).By(deadline), [](const BackendCall& backend) {
-          return backend.OnContainer([](gantry::Container& object) { return object.Start(); });
-        });
+    const Status started = co_await proxy_.Start(*container, init, deadline);
     if (!started) {
       init.never_ran = started.error().code != Code::kDeadlineExceeded;
       StartPublished(init);
@@ -152,19 +149,8 @@ os::Task<Status> Service::RunExec(ContainerPtr container, TaskProcessPtr exec, D
   request.id = exec->id;
   request.process_json = exec->spec_json;
   request.terminal = exec->stdio.terminal;
-  GANTRY_CO_TRY(exec->backend,
-                co_await calls_.Run(
-                    "exec in", BackendCall(*container).By(deadline).SpawningFor(exec->starting),
-                    [&](const BackendCall& prepare) {
-                      return prepare.OnContainer([&](gantry::Container& object) {
-                        return object.Exec(request, *exec->context);
-                      });
-                    }));
-  GANTRY_CO_CHECK_OK(co_await calls_.Run(
-      "start", BackendCall(*container, exec.get()).By(deadline).SpawningFor(exec->starting),
-      [](const BackendCall& start) {
-        return start.OnProcess([](gantry::Process& object) { return object.Start(); });
-      }));
+  GANTRY_CO_TRY(exec->backend, co_await proxy_.Exec(*container, *exec, request, deadline));
+  GANTRY_CO_CHECK_OK(co_await proxy_.Start(*container, *exec, deadline));
   if (exec->io) {
     // Else its container was removed meanwhile, and its streams with it.
     exec->io->Started();

@@ -59,7 +59,8 @@ class TerminalOutput : public ContractTest {
 };
 
 TEST_P(TerminalOutput, OfExecsIsWhole) {
-  const Box& box = Running();
+  // For as long as thousands of them may take.
+  const Box& box = Running({.args = {"sleep", "100000"}});
   const int execs = Setting("GANTRY_CONTRACT_TERMINALS", 200);
   for (int i = 0; i < execs; ++i) {
     const std::string exec = "terminal-" + std::to_string(i);
