@@ -7,9 +7,10 @@
 #include <gantry/format.h>
 #include <gantry/ids.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/oci/json.h>
 
 #include "core/config/yaml.h"
-#include "core/oci/json.h"
+#include "core/os/fs.h"
 
 namespace gantry::config {
 namespace {

@@ -5,9 +5,9 @@
 #include <cctype>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/oci/json.h>
 
 #include "core/config/yaml.h"
-#include "core/oci/json.h"
 
 namespace gantry::config {
 namespace {

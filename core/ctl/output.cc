@@ -6,8 +6,7 @@
 #include <utility>
 
 #include <gantry/format.h>
-
-#include "core/oci/json.h"
+#include <gantry/toolkit/oci/json.h>
 
 namespace gantry::ctl {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/oci/json.h>
 
 #include "core/ctl/output.h"
-#include "core/oci/json.h"
 
 namespace gantry::ctl {
 namespace {

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/oci/json.h>
 
-#include "core/oci/json.h"
 #include "core/os/cgroup_resources.h"
 
 namespace gantry::oci {

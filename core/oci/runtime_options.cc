@@ -4,8 +4,7 @@
 #include <utility>
 
 #include <gantry/toolkit/files/files.h>
-
-#include "core/oci/json.h"
+#include <gantry/toolkit/oci/json.h>
 #include "core/oci/toml.h"
 #include "proto/containerd/runc.pb.h"
 #include "proto/containerd/runtimeoptions.pb.h"

@@ -9,8 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <gantry/toolkit/files/files.h>
-
-#include "core/oci/json.h"
+#include <gantry/toolkit/oci/json.h>
 #include "core/os/fs.h"
 #include "tests/unit/ctl/fake_backend.h"
 

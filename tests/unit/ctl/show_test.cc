@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/oci/json.h"
+#include <gantry/toolkit/oci/json.h>
 
 namespace gantry::ctl {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/oci/json.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <gantry/toolkit/oci/json.h>
 
 namespace gantry::oci {
 namespace {

@@ -6,8 +6,9 @@
 #include <utility>
 
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/oci/json.h>
 
-#include "core/oci/json.h"
+#include "core/os/fs.h"
 
 namespace gantry::oci {
 namespace {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/oci/json.h"
-
 #include <limits>
 
 #include <nlohmann/json.hpp>
 
 #include <gantry/format.h>
 #include <gantry/json.h>
+#include <gantry/toolkit/oci/json.h>
 
 namespace gantry::oci {
 namespace {
