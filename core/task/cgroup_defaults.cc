@@ -3,7 +3,8 @@
 
 #include <csignal>
 
-#include "core/oci/spec.h"
+#include "core/oci/bundle_spec.h"
+#include "core/oci/resources.h"
 #include "core/os/scope_update.h"
 #include "core/os/weight_formula.h"
 #include "core/stats/metrics.h"
@@ -20,7 +21,8 @@ constexpr size_t kMostProcesses = 500'000;
 os::CpuWeightFormula ChooseFormula(const CgroupUpdate& update, const os::Cgroup& cgroup,
                                    uint64_t asked) {
   const auto spec = oci::ReadSpec(update.bundle, update.max_spec_bytes);
-  const uint64_t first = spec ? spec->resources.cpu.shares.value_or(0) : 0;
+  const auto limits = spec ? oci::ResourcesOf(*spec) : std::unexpected(spec.error());
+  const uint64_t first = limits ? limits->cpu.shares.value_or(0) : 0;
   return os::FindWeightFormula(update.node, cgroup, {first, asked})
       .value_or(os::CpuWeightFormula::kQuadratic);
 }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/log/log.h"
-#include "core/oci/spec.h"
+#include "core/oci/bundle_spec.h"
 #include "core/os/ask.h"
 #include "core/sandbox/check.h"
 #include "core/task/container_cgroup.h"
@@ -156,7 +156,8 @@ Result<std::vector<std::string>> ContainerContextImpl::MakeCgroups() {
     GANTRY_CHECK_OK(made.CheckFree());
     GANTRY_CHECK_OK(RecordCgroup(made.cgroup));
   }
-  if (Status status = made.Create(node, spec.resources); !status) {
+  GANTRY_TRY(const os::CgroupResources limits, oci::ResourcesOf(spec));
+  if (Status status = made.Create(node, limits); !status) {
     if (!made.cgroup.Exists()) {
       IgnoreError(RecordCgroup({}), "a removal of what is not there does nothing");
     }

@@ -11,7 +11,6 @@
 
 #include "core/log/log.h"
 #include "core/oci/resources.h"
-#include "core/oci/spec.h"
 #include "core/rpc/typed.h"
 #include "core/task/backend_call.h"
 #include "core/task/service.h"

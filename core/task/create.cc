@@ -212,7 +212,7 @@ os::Task<Status> Service::Prepare(Creation& creation) {
                 oci::MergeOptions(handler->options.json, plans.options_json));
   creation.spec = std::move(plans.spec);
   container.private_pids = creation.spec.has_private_pid_namespace();
-  container.confined = creation.spec.process.confined;
+  container.confined = creation.spec.process.confined();
   container.netns_path = creation.spec.network_namespace_path();
   container.annotations = creation.spec.annotations;
   const std::vector<os::Mount> mounts = MountsOf(request.rootfs());

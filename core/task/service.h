@@ -30,7 +30,7 @@
 #include <gantry/ids.h>
 
 #include "core/link/messages.h"
-#include "core/oci/spec.h"
+#include "core/oci/bundle_spec.h"
 #include "core/os/co.h"
 #include "core/rpc/method_table.h"
 #include "core/task/backend_calls.h"

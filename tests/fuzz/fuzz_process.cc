@@ -3,7 +3,8 @@
 // The `process` object of an Exec request.
 #include <string>
 
-#include "core/oci/spec.h"
+#include <gantry/toolkit/oci/spec.h>
+
 #include "tests/fuzz/fuzz.h"
 
 namespace gantry::fuzz {

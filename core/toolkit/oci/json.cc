@@ -66,11 +66,11 @@ struct Json::Document {
   Node root;
 };
 
-Result<Json> Json::Parse(std::string_view text, std::string_view what) {
+Result<Json> Json::Parse(std::string_view text, std::string_view what, std::string at) {
   GANTRY_TRY(Node root, ParseNode(text, what));
   auto document = std::make_shared<const Document>(std::string(what), std::move(root));
   const Node* node = document->root.is_null() ? nullptr : &document->root;
-  return Json(std::move(document), node, "");
+  return Json(std::move(document), node, std::move(at));
 }
 
 bool Json::is_object() const { return !absent() && As(node_).is_object(); }
@@ -125,6 +125,18 @@ Status Json::Read(int64_t& out) const {
   return {};
 }
 
+Status Json::Read(int32_t& out) const {
+  if (absent()) {
+    return {};
+  }
+  GANTRY_TRY(const int64_t value, Signed());
+  if (value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max()) {
+    return WrongValue("out of range");
+  }
+  out = static_cast<int32_t>(value);
+  return {};
+}
+
 Status Json::Read(uint64_t& out) const {
   if (absent()) {
     return {};
@@ -158,7 +170,7 @@ Result<int64_t> Json::Signed() const {
   }
   if (node.is_number_unsigned() &&
       node.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-    return Wrong("out of range");
+    return WrongValue("out of range");
   }
   return node.get<int64_t>();
 }
@@ -169,11 +181,11 @@ Result<uint64_t> Json::Unsigned(uint64_t max) const {
     return WrongKind("an integer");
   }
   if (!node.is_number_unsigned() && node.get<int64_t>() < 0) {
-    return Wrong("must not be negative");
+    return WrongValue("must not be negative");
   }
   const auto value = node.get<uint64_t>();
   if (value > max) {
-    return Wrong(Format("above {}", max));
+    return WrongValue(Format("above {}", max));
   }
   return value;
 }
@@ -245,6 +257,21 @@ std::unexpected<Error> Json::Wrong(std::string_view cause) const {
   return Fail(Code::kInvalidArgument, "check '{}': {}{}{}",
               document_ ? document_->what : std::string("json"), pointer_,
               pointer_.empty() ? "" : ": ", cause);
+}
+
+std::unexpected<Error> Json::WrongValue(std::string_view cause) const {
+  constexpr size_t kShown = 80;
+  std::string value = Text();
+  if (value.size() > kShown) {
+    size_t end = kShown;
+    // Not within a character: the bytes behind its first are 10xxxxxx.
+    while (end > 0 && (static_cast<unsigned char>(value[end]) & 0xC0U) == 0x80U) {
+      --end;
+    }
+    value.resize(end);
+    value += "...";
+  }
+  return Wrong(Format("{}, found {}", cause, value.empty() ? "nothing" : value));
 }
 
 std::unexpected<Error> Json::WrongKind(std::string_view expected) const {

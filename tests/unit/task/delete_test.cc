@@ -195,7 +195,7 @@ TEST_F(TaskDelete, ByTheKeeperAcknowledgesEveryExit) {
 }
 
 TEST_F(TaskDelete, ByTheKeeperCutShortTellsHowItHadEnded) {
-  const os::ProcessId init = keeper_.AddOrphan(600);
+  const ProcessId init = keeper_.AddOrphan(600);
   backend_.BindTo("c1", HostPid{600});
   Run("c1");
   RunExec("c1/e1");

@@ -53,8 +53,10 @@ TEST(JsonRead, TellsAbsentAndNullFromWrong) {
   uint32_t number = 7;
   EXPECT_EQ((*json)["s"].Read(number).error().message,
             "check 'doc': /s: expected an integer, found a string");
-  EXPECT_EQ((*json)["i"].Read(number).error().message, "check 'doc': /i: must not be negative");
-  EXPECT_EQ((*json)["big"].Read(number).error().message, "check 'doc': /big: above 4294967295");
+  EXPECT_EQ((*json)["i"].Read(number).error().message,
+            "check 'doc': /i: must not be negative, found -1");
+  EXPECT_EQ((*json)["big"].Read(number).error().message,
+            "check 'doc': /big: above 4294967295, found 5000000000");
   EXPECT_EQ((*json)["f"].Read(number).error().message,
             "check 'doc': /f: expected an integer, found a fraction");
   EXPECT_EQ(number, 7U);

@@ -27,8 +27,9 @@ class Json {
  public:
   /// `what` is what errors call the document: a path, "exec spec".
   /// Errors: kInvalidArgument: not JSON (with line and column), not UTF-8, too
-  /// deep, too many values, too long.
-  static Result<Json> Parse(std::string_view text, std::string_view what);
+  /// deep, too many values, too long. `at`: the RFC 6901 pointer of the text in that document,
+  /// where it is a part of one.
+  static Result<Json> Parse(std::string_view text, std::string_view what, std::string at = {});
 
   bool absent() const { return node_ == nullptr; }
 
@@ -47,6 +48,7 @@ class Json {
   Status Read(bool& out) const;
   Status Read(std::string& out) const;
   Status Read(int64_t& out) const;
+  Status Read(int32_t& out) const;
   Status Read(uint64_t& out) const;
   Status Read(uint32_t& out) const;
   Status Read(uint16_t& out) const;
@@ -75,6 +77,8 @@ class Json {
 
   /// An error about this place: `check '<document>': <pointer>: <cause>`.
   std::unexpected<Error> Wrong(std::string_view cause) const;
+  /// The same with what is there behind it, cut short: `<cause>, found <value>`.
+  std::unexpected<Error> WrongValue(std::string_view cause) const;
 
  private:
   struct Document;

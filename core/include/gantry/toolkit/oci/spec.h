@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include <gantry/error.h>
 #include <gantry/id_mapping.h>
 #include <gantry/process.h>
 
@@ -34,6 +35,9 @@ struct Capabilities {
   uint64_t inheritable = 0;
   uint64_t permitted = 0;
   uint64_t ambient = 0;
+  /// Names that this version does not know, each once: the specification wants a warning for
+  /// them, not an error.
+  std::vector<std::string> unknown;
 };
 
 struct Rlimit {
@@ -139,6 +143,7 @@ struct Seccomp {
     /// SCMP_CMP_*.
     std::string op;
   };
+
   struct Rule {
     std::vector<std::string> names;
     /// SCMP_ACT_*.
@@ -146,6 +151,7 @@ struct Seccomp {
     std::optional<uint32_t> errno_ret;
     std::vector<Argument> args;
   };
+
   std::string default_action;
   std::optional<uint32_t> default_errno_ret;
   /// SCMP_ARCH_*.
@@ -185,5 +191,48 @@ struct LinuxSpec {
   /// By clock: monotonic, boottime.
   std::map<std::string, TimeOffset> time_offsets;
 };
+
+/// Tens of kilobytes: to be used and dropped, not kept per container.
+struct Spec {
+  ProcessSpec process;
+  Root root;
+  std::string hostname;
+  std::string domainname;
+  std::vector<SpecMount> mounts;
+  std::map<std::string, std::string> annotations;
+  LinuxSpec linux_spec;
+  std::string cgroups_path;
+  /// `linux.resources` as it came; empty when absent.
+  std::string resources_json;
+  /// The whole text, byte for byte.
+  std::string json;
+
+  /// The container gets a pid namespace of its own, so that the kernel ends
+  /// every process of it with its init.
+  bool has_private_pid_namespace() const;
+  /// The path of the network namespace that the container joins; empty: none.
+  std::string network_namespace_path() const;
+  /// Null when the type is not listed: the host's is used.
+  const LinuxNamespace* FindNamespace(std::string_view type) const;
+  /// Empty when absent.
+  std::string_view annotation(const std::string& key) const;
+  /// Absolute path of the root file system of a container with this bundle.
+  std::string RootPath(std::string_view bundle) const;
+  /// Where its root file system is; `mounted`: the request brought it.
+  std::string RootfsIn(const std::string& bundle, bool mounted) const;
+};
+
+/// The text of a config.json; `file` is what errors call it.
+/// Errors: kInvalidArgument: anything wrong with it, with the file, a JSON pointer
+/// (`/process/args/0`) and what is there. What `linux.resources` holds is not looked at.
+/// Thread: any. Blocks: never.
+Result<Spec> ParseSpec(std::string text, std::string_view file);
+
+/// The `process` object of an Exec request. Errors: kInvalidArgument.
+Result<ProcessSpec> ParseProcess(std::string text, std::string_view what = "exec spec");
+
+/// `text`, a `process` object, with its `terminal` replaced: the request's own
+/// field overrides it. Errors: kInvalidArgument.
+Result<std::string> WithTerminal(std::string_view text, bool terminal);
 
 }  // namespace gantry::oci
