@@ -33,13 +33,14 @@ enum class Links {
 /// with a slash, or not; it is the same.
 Result<UniqueFd> OpenInRoot(int root, const std::string& path, Links links = Links::kFollow);
 
-/// The directory at `path`; what is missing of it is made with `mode`, whatever the umask is, and
-/// belongs to the caller. A link to nothing is followed: what it names is made.
+/// The directory at `path`; what is missing of it is made with `mode` less the umask. With
+/// `Links::kFollow` a link to nothing is followed, too: what it names is made.
 Result<UniqueFd> MakeDirectoryInRoot(int root, const std::string& path, mode_t mode,
                                      Links links = Links::kFollow);
 
 /// The same for what is no directory: where there is nothing, an empty file is made, and the
-/// directories before it with 0755. What is there may be anything but a directory.
+/// directories before it with 0755, all less the umask. What is there may be anything but a
+/// directory.
 Result<UniqueFd> MakeFileInRoot(int root, const std::string& path, mode_t mode,
                                 Links links = Links::kFollow);
 
