@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/toolkit/container/id_map.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+
+#include <gantry/files.h>
+#include <gantry/format.h>
+
+namespace gantry::container {
+namespace {
+
+/// A process that does nothing but hold a user namespace. It shares the table of descriptors, so
+/// it keeps none of them open, and gives no SIGCHLD to whoever reaps here. Ends with this object.
+class NamespaceHolder {
+ public:
+  NamespaceHolder() {
+    clone_args args{};
+    int pidfd = -1;
+    args.flags = CLONE_NEWUSER | CLONE_FILES | CLONE_PIDFD;
+    args.pidfd = reinterpret_cast<__u64>(&pidfd);
+    const long child = syscall(SYS_clone3, &args, sizeof(args));
+    if (child == 0) {
+      // Only system calls from here: this may be a copy of a process with threads.
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      for (;;) {
+        syscall(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0);
+      }
+    }
+    error_ = child < 0 ? errno : 0;
+    pidfd_.reset(pidfd);
+  }
+
+  NamespaceHolder(const NamespaceHolder&) = delete;
+  NamespaceHolder& operator=(const NamespaceHolder&) = delete;
+
+  ~NamespaceHolder() {
+    if (pidfd_) {
+      syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+      siginfo_t info{};
+      while (waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED | __WALL) != 0 &&
+             errno == EINTR) {
+      }
+    }
+  }
+
+  int error() const { return error_; }
+
+  /// Its directory in /proc: by the number that it has there, which need not be the one that it
+  /// has in this pid namespace. Source: proc_pid_fdinfo(5), `Pid`.
+  Result<std::string> Directory() const {
+    constexpr size_t kMaxInfo = 4096;
+    constexpr std::string_view kKey = "\nPid:\t";
+    const std::string file = Format("/proc/self/fdinfo/{}", pidfd_.get());
+    GANTRY_TRY(const std::string info, ReadFile(file, kMaxInfo));
+    const size_t at = info.find(kKey);
+    if (at == std::string::npos) {
+      return Fail(Code::kInternal, "read '{}': it names no process", file);
+    }
+    const size_t begin = at + kKey.size();
+    return Format("/proc/{}", info.substr(begin, info.find('\n', begin) - begin));
+  }
+
+ private:
+  int error_ = 0;
+  UniqueFd pidfd_;
+};
+
+Status WriteMappings(const std::string& file, const std::vector<IdMapping>& mappings) {
+  std::string text;
+  for (const IdMapping& mapping : mappings) {
+    text += Format("{} {} {}\n", mapping.container_id, mapping.host_id, mapping.length);
+  }
+  // One write: a second one is refused.
+  const UniqueFd map(open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!map || write(map.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    if (errno == EINVAL) {
+      return std::unexpected(Error{Code::kInvalidArgument, EINVAL,
+                                   "id mappings: the kernel refuses them: " + text, std::string()});
+    }
+    return FailErrno(errno, "write '{}'", file);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<UniqueFd> NewUserNamespace(const std::vector<IdMapping>& uids,
+                                  const std::vector<IdMapping>& gids) {
+  if (uids.empty() || gids.empty()) {
+    return Fail(Code::kInvalidArgument, "id mappings: there have to be some of users and of groups");
+  }
+  const NamespaceHolder holder;
+  if (holder.error() != 0) {
+    return FailErrno(holder.error(), "make a user namespace");
+  }
+  GANTRY_TRY(const std::string directory, holder.Directory());
+  GANTRY_CHECK_OK(WriteMappings(directory + "/uid_map", uids));
+  GANTRY_CHECK_OK(WriteMappings(directory + "/gid_map", gids));
+  UniqueFd space(open((directory + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!space) {
+    return FailErrno(errno, "open '{}/ns/user'", directory);
+  }
+  return space;
+}
+
+}  // namespace gantry::container
