@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the two children of the maker do, each until it ends or executes.
+#pragma once
+
+#include <optional>
+
+#include <gantry/toolkit/container/make.h>
+
+#include "core/toolkit/container/namespaces.h"
+#include "core/toolkit/container/root_steps.h"
+#include "core/toolkit/container/seccomp.h"
+
+namespace gantry::container {
+
+/// What the maker prepared; all of it is in the children's memory too.
+struct Plan {
+  const MakeRequest& request;
+  /// Null: the root stays the maker's.
+  RootSteps* root = nullptr;
+  Namespaces namespaces{};
+  std::optional<SeccompFilter> filter{};
+  /// The maker's /proc.
+  UniqueFd proc{};
+};
+
+/// The first child, of which `channel` is the only way back. Ends the process.
+[[noreturn]] void RunFirstChild(Plan& plan, int channel);
+
+/// The second one.
+[[noreturn]] void RunSecondChild(Plan& plan, int channel);
+
+/// clone3(2) as fork(2) is, with `flags` beside SIGCHLD. 0 in the child.
+Result<pid_t> CloneProcess(uint64_t flags, UniqueFd* pidfd);
+
+}  // namespace gantry::container

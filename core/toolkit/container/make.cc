@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The maker's side: it checks and prepares, makes the first child, and does for both children what
+// they have no right to, until they say that the container is made.
+#include <linux/sched.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include <gantry/format.h>
+#include <gantry/toolkit/container/make.h>
+
+#include "core/toolkit/container/channel.h"
+#include "core/toolkit/container/child.h"
+#include "core/toolkit/container/limits.h"
+#include "core/toolkit/container/make_with.h"
+#include "core/toolkit/container/names.h"
+#include "core/toolkit/container/proc_files.h"
+
+namespace gantry::container {
+namespace {
+
+void Signal(const UniqueFd& pidfd, int signal) {
+  if (pidfd) {
+    ::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0);
+  }
+}
+
+// How it ended, in words; nothing where others collect it.
+std::string Collect(pid_t pid) {
+  int status = 0;
+  pid_t got = 0;
+  do {
+    got = ::waitpid(pid, &status, 0);
+  } while (got < 0 && errno == EINTR);
+  if (got != pid) {
+    return "";
+  }
+  return WIFSIGNALED(status) ? Format(" by signal {}", WTERMSIG(status))
+                             : Format(" with status {}", WEXITSTATUS(status));
+}
+
+Status CheckRequest(const MakeRequest& request, const Namespaces& namespaces, bool has_root) {
+  if (std::ranges::any_of(request.passed_on, [](int fd) { return fd <= STDERR_FILENO; })) {
+    return Fail(Code::kInvalidArgument,
+                "make a container: a descriptor to be passed on is a standard stream or none");
+  }
+  if (has_root && (namespaces.fresh & CLONE_NEWNS) == 0) {
+    return Fail(Code::kInvalidArgument,
+                "make a container: it has a root and no new mount namespace to make it in");
+  }
+  const oci::LinuxSpec& part = request.spec.linux_spec;
+  const bool new_user = (namespaces.fresh & CLONE_NEWUSER) != 0;
+  if (new_user && (part.uid_mappings.empty() || part.gid_mappings.empty())) {
+    return Fail(Code::kInvalidArgument,
+                "make a container: a new user namespace without uidMappings or gidMappings");
+  }
+  if (!part.time_offsets.empty() && (namespaces.fresh & CLONE_NEWTIME) == 0) {
+    return Fail(Code::kInvalidArgument,
+                "make a container: timeOffsets without a new time namespace");
+  }
+  return CheckNames(request.spec, namespaces);
+}
+
+Result<Plan> MakePlan(const MakeRequest& request, RootSteps* root) {
+  Plan plan{.request = request, .root = root};
+  GANTRY_TRY(plan.namespaces, OpenNamespaces(request.spec.linux_spec.namespaces));
+  GANTRY_CHECK_OK(CheckRequest(request, plan.namespaces, root != nullptr));
+  if (request.spec.linux_spec.seccomp) {
+    GANTRY_TRY(plan.filter, CompileSeccomp(*request.spec.linux_spec.seccomp));
+  }
+  GANTRY_TRY(plan.proc, OpenProc());
+  return plan;
+}
+
+std::vector<std::string> WarningsOf(const Plan& plan) {
+  std::vector<std::string> warnings;
+  if (const auto& sets = plan.request.spec.process.capabilities) {
+    for (const std::string& name : sets->unknown) {
+      warnings.push_back(Format("capability '{}' is not known: left out", name));
+    }
+  }
+  if (plan.filter) {
+    for (const std::string& name : plan.filter->unknown) {
+      warnings.push_back(Format("system call '{}' is not known to libseccomp: left out", name));
+    }
+  }
+  return warnings;
+}
+
+// The maker's side of the making, from the first child on.
+class Making {
+ public:
+  Making(const Plan& plan, UniqueFd channel, pid_t first, UniqueFd first_pidfd)
+      : plan_(plan), first_(first), first_pidfd_(std::move(first_pidfd)) {
+    parts_.channel = std::move(channel);
+    parts_.sibling = plan.request.sibling;
+  }
+
+  Result<MadeProcess> Serve() {
+    Status status = ServeUntilReady();
+    if (!status) {
+      return std::unexpected(GiveUp(std::move(status).error()));
+    }
+    CollectFirst();
+    parts_.warnings = WarningsOf(plan_);
+    return MadeProcess(std::move(parts_));
+  }
+
+ private:
+  Status ServeUntilReady() {
+    for (;;) {
+      GANTRY_TRY(Message message, Receive(parts_.channel.get()));
+      if (message.word == Word::kReady) {
+        return SetLimits(parts_.pid, plan_.request.spec.process);
+      }
+      GANTRY_CHECK_OK(Serve(message));
+    }
+  }
+
+  Status Serve(Message& message) {
+    const oci::LinuxSpec& spec = plan_.request.spec.linux_spec;
+    switch (message.word) {
+      case Word::kMapIds:
+        GANTRY_CHECK_OK(WriteIdMaps(plan_.proc.get(), first_, spec));
+        return Send(parts_.channel.get(), Word::kGo);
+      case Word::kSetClocks:
+        GANTRY_CHECK_OK(WriteClocks(plan_.proc.get(), first_, spec.time_offsets));
+        return Send(parts_.channel.get(), Word::kGo);
+      case Word::kBorn:
+        parts_.pid = message.pid;
+        parts_.pidfd = std::move(message.fd);
+        return {};
+      case Word::kConsole:
+        parts_.console = std::move(message.fd);
+        return {};
+      default:
+        return Fail(Code::kInternal, "make a container: its process said {}",
+                    static_cast<int>(message.word));
+    }
+  }
+
+  std::string CollectFirst() {
+    return parts_.sibling ? std::string() : Collect(std::exchange(first_, 0));
+  }
+
+  // Nothing of it is left; why it failed, where its processes could not say it.
+  Error GiveUp(Error error) {
+    const bool silent = error.code == Code::kUnavailable;
+    parts_.channel.reset();
+    Signal(first_pidfd_, SIGKILL);
+    Signal(parts_.pidfd, SIGKILL);
+    std::string how = CollectFirst();
+    if (parts_.pid > 0 && !parts_.sibling) {
+      how = Collect(parts_.pid);
+    }
+    if (silent) {
+      error.message += how;
+    }
+    return error;
+  }
+
+  const Plan& plan_;
+  pid_t first_;
+  UniqueFd first_pidfd_;
+  MadeProcess::Parts parts_;
+};
+
+}  // namespace
+
+Result<MadeProcess> MakeWith(const MakeRequest& request, RootSteps* root) {
+  GANTRY_TRY(Plan plan, MakePlan(request, root));
+  GANTRY_TRY(auto ends, MakeChannel());
+  UniqueFd pidfd;
+  GANTRY_TRY(const pid_t first, CloneProcess(request.sibling ? CLONE_PARENT : 0, &pidfd));
+  if (first == 0) {
+    RunFirstChild(plan, ends.second.get());
+  }
+  ends.second.reset();
+  return Making(plan, std::move(ends.first), first, std::move(pidfd)).Serve();
+}
+
+MadeProcess::MadeProcess(Parts parts) : parts_(std::move(parts)) {}
+
+MadeProcess::~MadeProcess() {
+  if (!parts_.channel) {
+    return;  // Started, or moved from.
+  }
+  parts_.channel.reset();
+  Signal(parts_.pidfd, SIGKILL);
+  if (!parts_.sibling) {
+    Collect(parts_.pid);
+  }
+}
+
+Status MadeProcess::Start(UniqueFd* listener) {
+  const UniqueFd channel = std::move(parts_.channel);
+  if (!channel) {
+    return Fail(Code::kFailedPrecondition, "start the container's process: it was started before");
+  }
+  Status status = Send(channel.get(), Word::kGo);
+  while (status) {
+    auto message = Receive(channel.get());
+    if (message && message->word == Word::kListener) {
+      if (listener != nullptr) {
+        *listener = std::move(message->fd);
+      }
+      continue;
+    }
+    if (!message && message.error().code == Code::kUnavailable) {
+      return {};  // Its end of the channel is closed by the execution.
+    }
+    status = message ? Fail(Code::kInternal, "start the container's process: it said {}",
+                            static_cast<int>(message->word))
+                     : Status(std::unexpected(std::move(message).error()));
+  }
+  Signal(parts_.pidfd, SIGKILL);
+  if (!parts_.sibling) {
+    Collect(parts_.pid);
+  }
+  return status;
+}
+
+}  // namespace gantry::container

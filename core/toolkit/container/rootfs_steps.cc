@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `Make` with the root that config.json describes.
+#include <optional>
+#include <utility>
+
+#include <gantry/toolkit/container/make.h>
+#include <gantry/toolkit/container/rootfs.h>
+
+#include "core/toolkit/container/make_with.h"
+
+namespace gantry::container {
+namespace {
+
+class RootfsSteps : public RootSteps {
+ public:
+  RootfsSteps(RootfsRequest request, EnterBy by) : request_(std::move(request)), by_(by) {}
+
+  Status Open() override {
+    GANTRY_TRY(rootfs_, Rootfs::Open(request_));
+    return {};
+  }
+
+  Status Mount() override { return rootfs_->Mount(); }
+
+  Status Enter() override { return rootfs_->Enter(by_); }
+
+  Status AttachConsole(int terminal) override { return rootfs_->AttachConsole(terminal); }
+
+  Status Seal() override { return rootfs_->Seal(); }
+
+ private:
+  RootfsRequest request_;
+  EnterBy by_;
+  std::optional<Rootfs> rootfs_;
+};
+
+}  // namespace
+
+Result<MadeProcess> Make(const MakeRequest& request) {
+  const oci::Spec& spec = request.spec;
+  RootfsRequest root{.bundle = request.bundle,
+                     .root = spec.root,
+                     .mounts = spec.mounts,
+                     .settings = spec.linux_spec,
+                     .binds_devices = spec.FindNamespace("user") != nullptr};
+  RootfsSteps steps(std::move(root), request.enter_by);
+  return MakeWith(request, &steps);
+}
+
+}  // namespace gantry::container
