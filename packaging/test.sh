@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ./run test [-l | SUITE...]: sets up, builds, runs the suites and ends with one
 # line `summary: N passed, N failed, N skipped`. The status is 0 when nothing
-# failed.
+# failed; what failed once and passed when it was run again is told before, as flaky.
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
 . "$GANTRY_ROOT/packaging/lib/suites.sh"
@@ -41,28 +41,17 @@ build_or_fail() {
   return 1
 }
 
-# wait_for_turn N: waits until fewer than N of this shell's jobs run.
-wait_for_turn() {
-  while [ "$(jobs -rp | wc -l)" -ge "$1" ]; do
-    wait -n || true
-  done
-}
-
-# All unit programs of a preset, two at a time.
+# All unit programs of a preset.
 unit_suite() {
-  local suite="$1" preset="$2" program
+  local suite="$1" preset="$2" programs
   build_or_fail "$suite" "$preset" unit_tests || return 0
   export ASAN_OPTIONS=detect_stack_use_after_return=1:abort_on_error=0
   export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
   # A test of the relay forks engines that it kills; each starts a thread.
   export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:suppressions="$GANTRY_ROOT/tests/tsan.supp"
   # The build names its programs: an earlier one may have left others.
-  while read -r program; do
-    wait_for_turn 2
-    run_gtest "$suite" "$program" "$LOG_DIR/suite-$suite-$(basename "$program").log" \
-      "$UNIT_SECONDS" --gtest_color=no &
-  done <"$GANTRY_ROOT/build/$preset/tests/programs"
-  wait
+  mapfile -t programs <"$GANTRY_ROOT/build/$preset/tests/programs"
+  run_gtests "$suite" "$UNIT_SECONDS" "${programs[@]}"
 }
 
 style_suite() {
@@ -114,7 +103,7 @@ contract_suite() {
 # two CRI servers: the runs with runc and gvisor have the newer one, that with crun the
 # other, and e2e-RELEASE-shim-OCI what only the newer one can, pods that the shim makes.
 e2e_suite() {
-  local suite="$1" rest="${1#e2e-}" filter='-CtrScale.*' newer= runsc=
+  local suite="$1" rest="${1#e2e-}" filter='-CtrScale.*' newer='' runsc=''
   case "$rest" in
     *-gvisor-*)
       runsc="${rest##*-}" rest="${rest%-*}"

@@ -42,7 +42,7 @@ guest_tests() {
     strip -o "$tests/build/tests/$program" "$GANTRY_ROOT/build/release/tests/$program"
   done
   cp "$IMAGE_DIR"/{busybox,pause}.tar "$tests/images/"
-  cp "$GANTRY_ROOT/packaging/node/guest-tests" "$tests/"
+  cp "$GANTRY_ROOT/packaging/node/guest-tests" "$GANTRY_ROOT/packaging/lib/gtest.sh" "$tests/"
   cp "$GANTRY_ROOT/packaging/node/gantry-node-tests.service" "$root/etc/systemd/system/"
   chroot "$root" systemctl enable gantry-node-tests
 }

@@ -5,17 +5,73 @@
 
 KIT_SECONDS=400
 
-# kit_step NAME COMMAND...: a test of the suite.
+# kit_log NAME: where its output is, and its results beside it.
+kit_log() { echo "$LOG_DIR/suite-kit-$1.log"; }
+
+# kit_run NAME COMMAND...: a test of the suite, whose result is left beside its log.
+kit_run() {
+  local log kind=passed
+  log=$(kit_log "$1")
+  "${@:2}" >"$log" 2>&1 </dev/null || kind=failed
+  echo "$kind kit $1" >"$log.results"
+  [ "$kind" = passed ]
+}
+
+# kit_step NAME COMMAND...: a test that others need. It installs or builds, and is not run
+# again.
 kit_step() {
-  local name="$1" log="$LOG_DIR/suite-kit-$1.log"
-  shift
-  if "$@" >"$log" 2>&1 </dev/null; then
-    record passed kit "$name"
-    return 0
+  local status=0
+  kit_run "$@" || status=1
+  kit_count "$1"
+  return "$status"
+}
+
+# kit_count NAME: takes what it left into the results, and says what failed.
+kit_count() {
+  local log
+  log=$(kit_log "$1")
+  ! grep -q '^failed' "$log.results" || kit_show "$log" | tell_failed kit "$1 failed" "$log"
+  ! grep -q '^flaky' "$log.results" ||
+    kit_show "$log" | tell_flaky kit "$1 failed, and passed when run again" "$log"
+  take_lines "$log.results"
+}
+
+# kit_show LOG: the rules that are not met, or the end of what has none.
+kit_show() {
+  if grep -q ' is not met:$' "$1"; then
+    awk '/ is not met:$/ { show = 1 } show && n++ < 60 { print "      " $0 }' "$1"
+  else
+    show_end "$1"
   fi
-  record failed kit "$name"
-  show_end "$log" | tell_failed kit "$name failed" "$log"
-  return 1
+}
+
+# kit_again NAME...: the second run of what failed, alone; its output is in LOG.again. The
+# rule is run_gtest's: docs/flaky.md.
+kit_again() {
+  local name test log failed=()
+  for name in "$@"; do
+    mapfile -t -O "${#failed[@]}" failed < <(awk -v name="$name" \
+      '$1 == "failed" && $3 !~ /\(/ { print name, $3 }' "$(kit_log "$name").results")
+  done
+  [ "${#failed[@]}" -le "$GTEST_MOST_AGAIN" ] || return 0
+  for test in ${failed[@]+"${failed[@]}"}; do
+    log=$(kit_log "${test% *}")
+    kit_passes "${test#* }" >>"$log.again" 2>&1 </dev/null || continue
+    awk -v test="${test#* }" '$3 == test { $1 = "flaky" } { print }' "$log.results" >"$log.results.new"
+    mv "$log.results.new" "$log.results"
+  done
+}
+
+# kit_passes TEST: runs one alone, `containerd` or BACKEND:RULE.
+kit_passes() {
+  local said status=0
+  if [ "$1" = containerd ]; then
+    kit_containerd
+    return
+  fi
+  said=$(kit_backend_test "${1%%:*}" --rule "${1#*:}") || status=$?
+  printf '%s\n' "$said"
+  [ "$status" -eq 0 ] && grep -qE "^${1#*:} +met$" <<<"$said"
 }
 
 # The shell commands of the guide, as one script.
@@ -29,24 +85,26 @@ kit_guide() {
     "$KIT/usr/bin/gantryctl" check "$KIT/guide/gantry.yaml" | grep -Eq '^plain +plain +\{\} +yes'
 }
 
-# kit_rules NAME PLUGIN: every rule is a test.
+# kit_backend_test BACKEND [ARGUMENT...]: the rules of the interface.
+kit_backend_test() {
+  timeout -k 20 "$KIT_SECONDS" "$KIT/usr/bin/gantry-backend-test" --plugin "${KIT_PLUGINS[$1]}" \
+    --options "$KIT/$1.yaml" "${@:2}"
+}
+
+# kit_rules BACKEND: every rule is a test.
 kit_rules() {
-  local name="$1" log="$LOG_DIR/suite-kit-rules-$1.log" status=0
-  timeout -k 20 "$KIT_SECONDS" "$KIT/usr/bin/gantry-backend-test" --plugin "$2" \
-    --options "$KIT/$name.yaml" >"$log" 2>&1 </dev/null || status=$?
-  awk -v suite=kit -v name="$name" -v status="$status" '
-    / +met$/ { print "passed", suite, name ":" $1 }
-    / +not met$/ { print "failed", suite, name ":" $1; failed = 1 }
-    / +not supported \(/ { print "skipped", suite, name ":" $1 }
+  local log status=0
+  log=$(kit_log "rules-$1")
+  kit_backend_test "$1" >"$log" 2>&1 </dev/null || status=$?
+  awk -v name="$1" -v status="$status" '
+    / +not met$/ { print "failed kit", name ":" $1; failed = 1; next }
+    / +met$/ { print "passed kit", name ":" $1 }
+    / +not supported \(/ { print "skipped kit", name ":" $1 }
     /^[0-9]+ met, [0-9]+ not met, [0-9]+ not supported$/ { closed = 1 }
     END {
       if (!closed || (status != 0 && !failed))
-        print "failed", suite, name "(ended-with-status-" status ")"
+        print "failed kit", name "(ended-with-status-" status ")"
     }' "$log" >"$log.results"
-  [ "$status" -eq 0 ] ||
-    awk '/ is not met:$/ { show = 1 } show && n++ < 60 { print "      " $0 }' "$log" |
-    tell_failed kit "$name ended with status $status" "$log"
-  flock "$RESULTS.lock" sh -c 'cat "$1" >>"$2"' - "$log.results" "$RESULTS"
 }
 
 # expect WANTED COMMAND...: its output, or `status N`. (The caller is a condition, in
@@ -70,6 +128,7 @@ kit_containerd() (
   expect hello "${run[@]}" --rm "$BUSYBOX_IMAGE" one echo hello
   expect 'status 7' "${run[@]}" --rm "$BUSYBOX_IMAGE" two sh -c 'exit 7'
   expect '' "${run[@]}" -d "$BUSYBOX_IMAGE" three sleep 1000
+  # shellcheck disable=SC2016
   expect 42 node_ctr tasks exec --exec-id x three sh -c 'echo $((6*7))'
   expect three node_ctr tasks ls -q
   expect '' node_ctr tasks kill -s SIGKILL three
@@ -79,6 +138,7 @@ kit_containerd() (
 )
 
 kit_suite() {
+  local name names=(containerd)
   KIT=$(mktemp -d /tmp/gk-XXXXXX)
   chmod 755 "$KIT"
   printf 'version: 1\nhandlers:\n  plain: {backend: plain}\ndefault_handler: plain\n' \
@@ -87,13 +147,21 @@ kit_suite() {
     "$KIT/oci" >"$KIT/runc.yaml"
   printf 'version: 1\nbackends:\n  remote: {options: {Server: %s}}\n' \
     "$GANTRY_ROOT/build/release/tests/fake-remote-sandbox" >"$KIT/remote.yaml"
+  declare -A KIT_PLUGINS=([plain]="$KIT/usr/libexec/gantry/plugins/libgantry_plain.so"
+    [runc]="$KIT/usr/libexec/gantry/plugins/libgantry_runc.so"
+    [remote]="$GANTRY_ROOT/build/release/tests/libgantry_remote.so")
   if kit_step install cmake --install "$GANTRY_ROOT/build/release" --prefix "$KIT/usr" &&
     kit_step guide kit_guide; then
-    kit_rules plain "$KIT/usr/libexec/gantry/plugins/libgantry_plain.so" &
-    kit_rules runc "$KIT/usr/libexec/gantry/plugins/libgantry_runc.so" &
-    kit_rules remote "$GANTRY_ROOT/build/release/tests/libgantry_remote.so" &
-    kit_step containerd kit_containerd
+    for name in "${!KIT_PLUGINS[@]}"; do
+      kit_rules "$name" &
+      names+=("rules-$name")
+    done
+    kit_run containerd kit_containerd || true
     wait
+    kit_again "${names[@]}"
+    for name in "${names[@]}"; do
+      kit_count "$name"
+    done
   fi
   rm -rf "$KIT"
 }

@@ -1,52 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
 # Running GoogleTest programs and counting what they say.
 #
-# Each test ends up as one line in $RESULTS: passed|failed|skipped SUITE TEST.
-# A program that ends without its closing line (a crash, a time-out) is one
-# more failed test of its suite.
+# Each test ends up as one line in $RESULTS: passed|failed|flaky|skipped SUITE TEST.
+# A failed test is run once more when its suite has ended, and is flaky when it passes
+# then: docs/flaky.md. A program that ends without its closing line in none of its tests
+# is one more failed test of its suite.
+. "$GANTRY_ROOT/packaging/lib/gtest.sh"
 
 RESULTS="$GANTRY_ROOT/build/logs/results"
-# What the summary shows of what failed.
+# What the summary shows of what failed, and of what failed only once.
 FAILURES="$GANTRY_ROOT/build/logs/failures"
+FLAKES="$GANTRY_ROOT/build/logs/flakes"
 
 begin_results() {
   rm -f "$GANTRY_ROOT"/build/logs/suite-*
   : >"$RESULTS"
   : >"$FAILURES"
+  : >"$FLAKES"
 }
 
 record() { printf '%s %s %s\n' "$1" "$2" "$3" >>"$RESULTS"; }
 
-# count_log SUITE PROGRAM LOG STATUS: reads GoogleTest's own lines.
-count_log() {
-  awk -v suite="$1" -v program="$2" -v status="$4" '
-    function word(line) { sub(/^\[[^]]*\] /, "", line); sub(/[ ,].*/, "", line); return line }
-    /^\[==========\] [0-9]+ tests? from .* ran\./ { closed = 1 }
-    /^\[  PASSED  \]/ { closed = 1 }
-    /^\[       OK \] / { print "passed", suite, word($0) }
-    /^\[  SKIPPED \] .* \([0-9]+ ms\)$/ { print "skipped", suite, word($0) }
-    /^\[  FAILED  \] .* \([0-9]+ ms\)$/ { print "failed", suite, word($0); failed = 1 }
-    END {
-      if (!closed || (status != 0 && !failed))
-        print "failed", suite, program "(ended-with-status-" status ")"
-    }' "$3" >"$3.results"
-}
-
 # tell_failed SUITE WHAT LOG: says so at once, and keeps for the summary what standard
-# input shows of it.
-tell_failed() {
-  local said="  --  $1: $2; $3:"
+# input shows of it. tell_flaky is the same for what passed when it was run again.
+tell_failed() { tell -- "$FAILURES" "$@"; }
+
+tell_flaky() { tell '~~' "$FLAKES" "$@"; }
+
+tell() {
+  local said="  $1  $3: $4; $5:"
   say "$said"
-  { printf '%s\n' "$said" && cat; } | flock "$FAILURES.lock" sh -c 'cat >>"$1"' - "$FAILURES"
+  # shellcheck disable=SC2016
+  { printf '%s\n' "$said" && cat; } | flock "$2.lock" sh -c 'cat >>"$1"' - "$2"
 }
 
 # show_end LOG: its last lines, as part of a message.
 show_end() { tail -n 40 "$1" | sed 's/^/      /'; }
 
-# show_failures LOG: what each failed test printed: its first 12 lines, its last 40, and
-# the last 40 of each log that it shows behind a line `--- PATH:`.
+# show_failures KIND LOG: what each test that LOG.results calls failed, or flaky, printed
+# when it failed first: its first 12 lines, its last 40, and the last 40 of each log that
+# it shows behind a line `--- PATH:`. And what was said outside of tests when that is
+# what failed.
 show_failures() {
-  awk '
+  awk -v kind="$1" '
     function show(end, i, from, last) {
       for (from = 0; from < end; from = last) {
         for (last = from + 1; last < end && lines[last] !~ /^--- \/.*:$/; last++) { }
@@ -56,32 +52,80 @@ show_failures() {
           else if (i == last - 41) print "      ..."
       }
     }
-    /^\[ RUN      \]/ { n = 0 }
+    function word(line) { sub(/^[^]]*\] /, "", line); sub(/[ ,].*/, "", line); return line }
+    NR == FNR {
+      if ($1 != kind) next
+      if ($3 ~ /\(/) outside = 1
+      else wanted[$3] = 1
+      next
+    }
+    /^\[  AGAIN   \]/ { exit }
+    /^\[ RUN      \]/ { n = 0; test = word($0) }
     { lines[n++] = $0 }
-    /^\[  FAILED  \] .* \([0-9]+ ms\)$/ { show(n); n = 0 }
-    /^\[       OK \]|^\[  SKIPPED \]/ { n = 0 }
-    /^\[==========\] .* ran\./ { n = 0; exit }
-    END { if (n > 0) show(n) }' "$1"
+    /\[  FAILED  \] .* \([0-9]+ ms\)$/ { if (test in wanted) show(n); n = 0; test = "" }
+    /\[       OK \] .* \([0-9]+ ms\)$|\[  SKIPPED \] .* \([0-9]+ ms\)$/ { n = 0; test = "" }
+    /^\[==========\] .* ran\./ { n = 0; test = "" }
+    /^\[  ENDED   \]/ { if (test == "" ? outside : test in wanted) show(n); n = 0; test = "" }
+    END { if (n > 0 && (test == "" ? outside : test in wanted)) show(n) }' "$2.results" "$2"
 }
 
-# run_gtest SUITE PROGRAM LOG SECONDS [ARGUMENT...]
+# run_gtest SUITE PROGRAM LOG SECONDS [ARGUMENT...]: a suite of one program.
 run_gtest() {
-  local suite="$1" program="$2" log="$3" seconds="$4" status=0
+  local suite="$1" program="$2" log="$3" seconds="$4"
   shift 4
-  timeout -k 20 "$seconds" "$program" "$@" >"$log" 2>&1 </dev/null || status=$?
-  count_gtest "$suite" "$(basename "$program")" "$log" "$status"
+  gtest_first "$log" "$seconds" "$program" "$@"
+  ! gtest_few_failing "$log" || gtest_again "$log" "$seconds" "$program" "$@"
+  count_gtest "$suite" "$(basename "$program")" "$log"
 }
 
-# count_gtest SUITE PROGRAM LOG STATUS: takes the program's tests into the results, and
-# says that some failed; summary shows them.
+# wait_for_turn N: waits until fewer than N of this shell's jobs run.
+wait_for_turn() {
+  while [ "$(jobs -rp | wc -l)" -ge "$1" ]; do
+    wait -n || true
+  done
+}
+
+# run_gtests SUITE SECONDS PROGRAM...: a suite of several programs, two at a time; then
+# what failed, alone.
+run_gtests() {
+  local suite="$1" seconds="$2" program log logs=() again=
+  shift 2
+  for program in "$@"; do
+    log="$LOG_DIR/suite-$suite-$(basename "$program").log"
+    logs+=("$log")
+    wait_for_turn 2
+    gtest_first "$log" "$seconds" "$program" --gtest_color=no &
+  done
+  wait
+  ! gtest_few_failing "${logs[@]}" || again=1
+  for program in "$@"; do
+    log="$LOG_DIR/suite-$suite-$(basename "$program").log"
+    [ -z "$again" ] || gtest_again "$log" "$seconds" "$program" --gtest_color=no
+    count_gtest "$suite" "$(basename "$program")" "$log"
+  done
+}
+
+# count_gtest SUITE PROGRAM LOG: takes the program's tests into the results, and says
+# that some failed; summary shows them.
 count_gtest() {
-  local suite="$1" program="$2" log="$3" status="$4"
-  count_log "$suite" "$program" "$log" "$status"
-  if [ "$status" -ne 0 ]; then
-    show_failures "$log" | tell_failed "$suite" "$program ended with status $status" "$log"
+  local suite="$1" program="$2" log="$3" failed
+  gtest_results "$suite" "$program" "$log" >"$log.results"
+  failed=$(awk '$1 == "failed"' "$log.results" | wc -l)
+  if [ "$failed" -gt 0 ]; then
+    show_failures failed "$log" | tell_failed "$suite" "$failed failed in $program" "$log"
   fi
-  flock "$RESULTS.lock" sh -c 'cat "$1" >>"$2"' - "$log.results" "$RESULTS"
-  return 0
+  failed=$(awk '$1 == "flaky"' "$log.results" | wc -l)
+  if [ "$failed" -gt 0 ]; then
+    show_failures flaky "$log" |
+      tell_flaky "$suite" "$failed failed in $program and passed when run again" "$log"
+  fi
+  take_lines "$log.results"
+}
+
+# take_lines FILE: its lines are results.
+take_lines() {
+  # shellcheck disable=SC2016
+  flock "$RESULTS.lock" sh -c 'cat "$1" >>"$2"' - "$1" "$RESULTS"
 }
 
 count_of() { awk -v kind="$1" -v suite="${2:-}" '$1 == kind && (suite == "" || $2 == suite)' "$RESULTS" | wc -l; }
@@ -89,15 +133,19 @@ count_of() { awk -v kind="$1" -v suite="${2:-}" '$1 == kind && (suite == "" || $
 # demand_a_pass SUITE: a suite in which no test passed has shown nothing.
 demand_a_pass() {
   [ "$(count_of passed "$1")" -gt 0 ] || [ "$(count_of failed "$1")" -gt 0 ] ||
+    [ "$(count_of flaky "$1")" -gt 0 ] ||
     record failed "$1" no-test-passed
 }
 
 # suite_line SUITE SECONDS: one line on how it went.
 suite_line() {
-  local mark=ok
+  local mark=ok flaky
+  flaky=$(count_of flaky "$1")
+  [ "$flaky" -eq 0 ] || mark='~~'
   [ "$(count_of failed "$1")" -eq 0 ] || mark=--
-  printf '  %s  %s: %d passed, %d failed, %d skipped (%d s)\n' "$mark" "$1" \
-    "$(count_of passed "$1")" "$(count_of failed "$1")" "$(count_of skipped "$1")" "$2"
+  [ "$flaky" -eq 0 ] && flaky= || flaky=", $flaky flaky"
+  printf '  %s  %s: %d passed, %d failed, %d skipped%s (%d s)\n' "$mark" "$1" \
+    "$(count_of passed "$1")" "$(count_of failed "$1")" "$(count_of skipped "$1")" "$flaky" "$2"
 }
 
 # skip_reasons: each reason that a log gives for skipping, with its count;
@@ -110,18 +158,21 @@ skip_reasons() {
 }
 
 # summary: the last lines of a run, what failed behind what was skipped; fails when a test
-# did.
+# did. A flaky one is counted as neither passed nor failed.
 summary() {
   if [ "$(count_of skipped)" -gt 0 ]; then
     say "skipped, with the reasons:"
     skip_reasons
   fi
+  cat "$FLAKES"
   if [ "$(count_of failed)" -gt 0 ]; then
     cat "$FAILURES"
     say "failed:"
     awk '$1 == "failed" { print "  " $2, $3 }' "$RESULTS"
   fi
+  say "flaky: $(count_of flaky)"
+  awk '$1 == "flaky" { print "  " $2, $3 }' "$RESULTS"
   printf 'summary: %d passed, %d failed, %d skipped\n' \
     "$(count_of passed)" "$(count_of failed)" "$(count_of skipped)"
-  [ "$(count_of failed)" -eq 0 ] && [ "$(count_of passed)" -gt 0 ]
+  [ "$(count_of failed)" -eq 0 ] && [ $(($(count_of passed) + $(count_of flaky))) -gt 0 ]
 }
