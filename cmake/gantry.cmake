@@ -133,6 +133,16 @@ function(gantry_test_code name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
 endfunction()
 
+# gantry_discover_tests(TARGET LABEL SECONDS [PROPERTY VALUE...]): each test of a
+# GoogleTest program is one of ctest's, with the suite of ./run test as its label, a
+# limit and more of ctest's properties. The program is asked for its tests when ctest is
+# run, not when it is built.
+function(gantry_discover_tests name label seconds)
+  gtest_discover_tests(
+    ${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS ${label} TIMEOUT ${seconds} ${ARGN})
+endfunction()
+
 # gantry_unit_test(NAME [THREADS] SOURCES a_test.cc... [LINK target...]): part of
 # the target unit_tests and of ctest's label "unit". THREADS says that the code
 # under test is run by more than one thread: the thread sanitizer's unit_tests
@@ -147,7 +157,7 @@ function(gantry_unit_test name)
   if(ARG_THREADS OR NOT GANTRY_SANITIZE MATCHES "thread")
     gantry_suite_program(unit_tests ${name})
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 120)
+  gantry_discover_tests(${name} unit 120)
 endfunction()
 
 # Folders that a parent names and that exist. (A folder is added by its parent

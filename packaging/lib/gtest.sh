@@ -78,7 +78,7 @@ gtest_few_failing() {
 }
 
 # gtest_outcomes LOG: a line for each thing that happened, with the number of the run:
-#   RUN passed|skipped|failed|unended TEST    unended: the program ended in it
+#   RUN passed|skipped|failed|unended TEST MS unended: the program ended in it
 #   RUN report -                              a sanitizer has found something
 #   RUN again TEST                            the run is a second one
 #   RUN ended STATUS whole|cut                cut: without GoogleTest's closing line
@@ -88,7 +88,7 @@ gtest_outcomes() {
   awk '
     function word(line) { sub(/^[^]]*\] /, "", line); sub(/[ ,].*/, "", line); return line }
     function end_run(status) {
-      if (open != "" && !whole) print run, "unended", open
+      if (open != "" && !whole) print run, "unended", open, 0
       if (report) print run, "report", "-"
       print run, "ended", status, (whole ? "whole" : "cut")
       run++
@@ -107,7 +107,8 @@ gtest_outcomes() {
     open != "" && match($0, /\[(       OK|  SKIPPED|  FAILED ) \] .* \([0-9]+ ms\)$/) {
       kind = substr($0, RSTART + 3, 7)
       if (word(substr($0, RSTART)) == open) {
-        print run, (kind == "     OK" ? "passed" : kind == "SKIPPED" ? "skipped" : "failed"), open
+        print run, (kind == "     OK" ? "passed" : kind == "SKIPPED" ? "skipped" : "failed"), open, \
+          substr($(NF - 1), 2)
         open = ""
       }
     }
@@ -145,7 +146,8 @@ gtest_rest() {
     ' <(gtest_outcomes "$log") <(printf '%s\n' "$listed")
 }
 
-# gtest_results SUITE PROGRAM LOG: `passed|failed|flaky|skipped SUITE TEST` for each test.
+# gtest_results SUITE PROGRAM LOG: `passed|failed|flaky|skipped SUITE TEST MS` for each
+# test, with the time that its first run took.
 # A program that failed although none of its tests did is a failed test.
 gtest_results() {
   gtest_outcomes "$3" | awk -v suite="$1" -v program="$2" '
@@ -160,14 +162,14 @@ gtest_results() {
     $2 == "ended" && second[$1] { good[last[$1]] = ($3 == "0" && passed[$1]); next }
     $2 == "ended" { ran = $1; status[$1] = $3; cut[$1] = ($4 == "cut"); next }
     second[$1] { last[$1] = $3; passed[$1] = ($2 == "passed"); next }
-    { order[++count] = $3; outcome[$3] = $2 }
+    { order[++count] = $3; outcome[$3] = $2; took[$3] = $4 }
     $2 == "failed" || $2 == "unended" { blamed[$1] = $2 }
     END {
       for (i = 1; i <= count; i++) {
         kind = outcome[order[i]]
         if (kind == "failed" || kind == "unended")
           kind = good[order[i]] && !reports ? "flaky" : "failed"
-        print kind, suite, order[i]
+        print kind, suite, order[i], took[order[i]]
       }
       for (i = 1; i <= ran; i++) {
         if (!(i in status) || (status[i] == "0" && !cut[i]) || is_a_tests(i)) continue

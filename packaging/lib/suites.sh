@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Running GoogleTest programs and counting what they say.
 #
-# Each test ends up as one line in $RESULTS: passed|failed|flaky|skipped SUITE TEST.
+# Each test ends up as one line in $RESULTS: passed|failed|flaky|skipped SUITE TEST [MS].
 # A failed test is run once more when its suite has ended, and is flaky when it passes
 # then: docs/flaky.md. A program that ends without its closing line in none of its tests
 # is one more failed test of its suite.
 . "$GANTRY_ROOT/packaging/lib/gtest.sh"
+. "$GANTRY_ROOT/packaging/lib/junit.sh"
 
 RESULTS="$GANTRY_ROOT/build/logs/results"
 # What the summary shows of what failed, and of what failed only once.
@@ -13,7 +14,7 @@ FAILURES="$GANTRY_ROOT/build/logs/failures"
 FLAKES="$GANTRY_ROOT/build/logs/flakes"
 
 begin_results() {
-  rm -f "$GANTRY_ROOT"/build/logs/suite-*
+  rm -f "$GANTRY_ROOT"/build/logs/{suite,failure}-*
   : >"$RESULTS"
   : >"$FAILURES"
   : >"$FLAKES"
@@ -37,12 +38,12 @@ tell() {
 # show_end LOG: its last lines, as part of a message.
 show_end() { tail -n 40 "$1" | sed 's/^/      /'; }
 
-# show_failures KIND LOG: what each test that LOG.results calls failed, or flaky, printed
-# when it failed first: its first 12 lines, its last 40, and the last 40 of each log that
-# it shows behind a line `--- PATH:`. And what was said outside of tests when that is
-# what failed.
+# show_failures KIND LOG [TEST]: what each test, or this one, that LOG.results calls failed, or
+# flaky, printed when it failed first: its first 12 lines, its last 40, and the last 40 of
+# each log that it shows behind a line `--- PATH:`. And what was said outside of tests
+# when that is what failed.
 show_failures() {
-  awk -v kind="$1" '
+  awk -v kind="$1" -v only="${3:-}" '
     function show(end, i, from, last) {
       for (from = 0; from < end; from = last) {
         for (last = from + 1; last < end && lines[last] !~ /^--- \/.*:$/; last++) { }
@@ -54,7 +55,7 @@ show_failures() {
     }
     function word(line) { sub(/^[^]]*\] /, "", line); sub(/[ ,].*/, "", line); return line }
     NR == FNR {
-      if ($1 != kind) next
+      if ($1 != kind || (only != "" && $3 != only)) next
       if ($3 ~ /\(/) outside = 1
       else wanted[$3] = 1
       next
@@ -108,8 +109,13 @@ run_gtests() {
 # count_gtest SUITE PROGRAM LOG: takes the program's tests into the results, and says
 # that some failed; summary shows them.
 count_gtest() {
-  local suite="$1" program="$2" log="$3" failed
+  local suite="$1" program="$2" log="$3" failed kind test
   gtest_results "$suite" "$program" "$log" >"$log.results"
+  while read -r kind _ test _; do
+    case "$kind" in
+      failed | flaky) show_failures "$kind" "$log" "$test" >"$(failure_file "$suite" "$test")" ;;
+    esac
+  done <"$log.results"
   failed=$(awk '$1 == "failed"' "$log.results" | wc -l)
   if [ "$failed" -gt 0 ]; then
     show_failures failed "$log" | tell_failed "$suite" "$failed failed in $program" "$log"
@@ -157,9 +163,10 @@ skip_reasons() {
     sort | uniq -c
 }
 
-# summary: the last lines of a run, what failed behind what was skipped; fails when a test
-# did. A flaky one is counted as neither passed nor failed.
+# summary: the last lines of a run, what failed behind what was skipped, and the same for
+# programs, in build/logs/junit.xml; fails when a test did. A flaky one is counted as neither passed nor failed.
 summary() {
+  junit_write "$RESULTS" "$GANTRY_ROOT/build/logs/junit.xml"
   if [ "$(count_of skipped)" -gt 0 ]; then
     say "skipped, with the reasons:"
     skip_reasons

@@ -58,7 +58,7 @@ TEST_F(Sometimes, FailsAndThenIsSkipped) {
   if (!FirstTime()) {
     GTEST_SKIP() << "the second time";
   }
-  FAIL() << "the first time";
+  FAIL() << "the first time: <b> & \033[0m";
 }
 
 TEST_F(Sometimes, CrashesOnce) {

@@ -4,6 +4,7 @@
 // failed and flaky, and what is said of it. docs/flaky.md has the rule.
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <string>
 
@@ -59,7 +60,10 @@ class Suites : public ::testing::Test {
     return text.str();
   }
 
-  std::string Results() const { return Read("results"); }
+  /// Without the milliseconds.
+  std::string Results() const {
+    return std::regex_replace(Read("results"), std::regex(" [0-9]+\n"), "\n");
+  }
 
   gantry::os::TempDir dir_;
   int status_ = -1;
@@ -242,6 +246,23 @@ TEST_F(Suites, CallARuleOfTheKitFlakyThatIsMetTheSecondTime) {
                                     "failed kit some:A.Twice\n"
                                     "skipped kit some:A.Other\n"));
   EXPECT_THAT(said_, HasSubstr("          why\n"));
+}
+
+TEST_F(Suites, LeaveTheirResultsAsXml) {
+  Run("Sometimes.Passes:Sometimes.IsSkipped:Sometimes.FailsOnce:Sometimes.FailsTwice:"
+      "Sometimes.FailsAndThenIsSkipped:Of/Several.FailsOnce/0");
+  const std::string xml = std::regex_replace(Read("junit.xml"), std::regex("time=\"[0-9.]+\""), "");
+  EXPECT_THAT(
+      xml, StartsWith("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+                      "<testsuites name=\"gantry\" tests=\"6\" failures=\"2\" skipped=\"1\">\n"));
+  EXPECT_THAT(xml, HasSubstr("<testcase classname=\"Sometimes\" name=\"Passes\" ></testcase>\n"));
+  EXPECT_THAT(xml, HasSubstr("name=\"IsSkipped\" ><skipped/></testcase>\n"));
+  EXPECT_THAT(xml, HasSubstr("name=\"FailsOnce\" ><flakyFailure message=\"failed, and passed when "
+                             "run again\">      [ RUN      ] Sometimes.FailsOnce\n"));
+  EXPECT_THAT(xml, HasSubstr("name=\"FailsTwice\" ><failure message=\"failed\">"));
+  EXPECT_THAT(xml, HasSubstr("classname=\"Of/Several\" name=\"FailsOnce/0\" ><flakyFailure"));
+  // The failure's own words: no markup.
+  EXPECT_THAT(xml, AllOf(HasSubstr("&lt;b&gt; &amp; ?[0m"), Not(HasSubstr("<b>"))));
 }
 
 TEST_F(Suites, FailWithoutATest) {
