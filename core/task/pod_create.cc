@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <gantry/pod_config.h>
+#include <gantry/pod_files.h>
 
 #include "core/link/record_peek.h"
 #include "core/log/log.h"
@@ -149,8 +150,13 @@ os::Task<Status> SandboxService::PrepareCreate(PodPtr pod,
   for (const os::Mount& mount : mounts) {
     pod->mounts.push_back({mount.type, mount.source, rootfs});
   }
+  // Named before a backend mounts there: whoever is killed meanwhile, they are unmounted.
+  for (std::string& path : PodFileMounts(pod->bundle)) {
+    pod->mounts.push_back({"tmpfs", "", std::move(path)});
+  }
   pod->cgroups = std::move(plans.cgroups);
   GANTRY_CO_CHECK_OK(co_await Save(*pod));
+  Protect(*pod);
   co_return co_await parts_.services.pool.Run([&]() -> Status {
     GANTRY_CHECK_OK(pod->cgroups.Create(parts_.services.cgroups, plans.config));
     return mounts.empty() ? Status() : os::MountAll(rootfs, mounts, parts_.mount_scratch);

@@ -3,6 +3,7 @@
 // StartSandbox, and its undoing.
 #include <signal.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <gantry/format.h>
@@ -46,7 +47,7 @@ SandboxService::Answer<sandbox_pb::StartSandboxResponse> SandboxService::Start(
       co_return std::unexpected(std::move(started).error());
     }
     pod->state = State::kRunning;
-    pod->mounts = co_await MountsIn(pod->bundle);
+    co_await AddMounts(pod);
     if (Status saved = co_await Save(*pod); !saved) {
       // The next engine would not know that it runs, so it must not.
       co_await StopUnrecorded(pod, deadline);
@@ -66,17 +67,22 @@ SandboxService::Answer<sandbox_pb::StartSandboxResponse> SandboxService::Start(
   co_return response;
 }
 
-/// What is mounted in the bundle: by containerd's order, or by the backend.
-os::Task<std::vector<store::MountedRecord>> SandboxService::MountsIn(std::string bundle) {
+/// To the mounts that were known before they were made: what else the backend has mounted in the
+/// bundle.
+os::Task<void> SandboxService::AddMounts(PodPtr pod) {
+  const std::string bundle = pod->bundle;
   const Result<std::vector<os::MountPoint>> there =
       co_await parts_.services.pool.Run([&] { return os::ListMounts(bundle); });
-  std::vector<store::MountedRecord> mounts;
-  if (there) {
-    for (const os::MountPoint& mount : *there) {
-      mounts.push_back({mount.type, mount.source, mount.path});
+  if (!there) {
+    LogWarning({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}},
+               "look for mounts in its bundle: {}", there.error().message);
+    co_return;
+  }
+  for (const os::MountPoint& mount : *there) {
+    if (!std::ranges::contains(pod->mounts, mount.path, &store::MountedRecord::target)) {
+      pod->mounts.push_back({mount.type, mount.source, mount.path});
     }
   }
-  co_return mounts;
 }
 
 /// It has started, and that is on no record.

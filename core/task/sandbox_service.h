@@ -139,7 +139,7 @@ class SandboxService {
   /// The same; what does not go is in the log, and nothing is known of it any more.
   os::Task<void> DiscardAnyway(PodPtr pod, std::string_view why);
 
-  os::Task<std::vector<store::MountedRecord>> MountsIn(std::string bundle);
+  os::Task<void> AddMounts(PodPtr pod);
   os::Task<void> FreeRemoved(PodPtr pod);
   os::Task<Status> Save(Pod& pod);
   void Protect(const Pod& pod);

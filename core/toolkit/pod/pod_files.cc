@@ -185,6 +185,10 @@ Status MakePodFiles(const std::string& bundle, const PodConfig& config) {
   return config.ipc == NamespaceMode::kNode ? Status() : MountMemory(bundle, kShmMemory);
 }
 
+std::vector<std::string> PodFileMounts(const std::string& bundle) {
+  return {bundle + kFilesMemory.folder, bundle + kShmMemory.folder};
+}
+
 Status RemovePodFiles(const std::string& bundle) {
   GANTRY_CHECK_OK(UnmountMemory(bundle, kShmMemory));
   GANTRY_CHECK_OK(UnmountMemory(bundle, kFilesMemory));

@@ -6,6 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/pod_files.h>
+
+#include "core/link/record_peek.h"
+
 namespace gantry::task {
 namespace {
 
@@ -14,6 +18,7 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
+using testing::UnorderedElementsAreArray;
 
 TEST_F(PodTest, LivesFromCreateToShutdown) {
   AnnouncePod();
@@ -145,6 +150,33 @@ TEST_F(PodTest, AStartThatCannotBeRecordedIsUndone) {
   EXPECT_TRUE(StopSandbox());
   EXPECT_TRUE(TakeWait(wait));
   EXPECT_TRUE(ShutdownSandbox());
+}
+
+TEST_F(PodTest, WhereItsFilesAreMountedIsKnownBeforeTheyAre) {
+  AnnouncePod();
+  const std::string create = "create sandbox p1";
+  const std::string start = "start sandbox p1";
+  backend_.Hold(create);
+  backend_.Hold(start);
+  const auto expect_known = [this] {
+    const auto files = UnorderedElementsAreArray(PodFileMounts(bundle()));
+    EXPECT_THAT(keeper_.plans[instance_].memory_mounts, files) << "of a keeper without its engine";
+    const auto record = os::ReadFile(store::PathOf(bundle()), link::kMaxRecordBytes);
+    ASSERT_TRUE(record);
+    EXPECT_THAT(link::PeekRecord(*record)->memory_mounts, files) << "of a shim without either";
+  };
+  const uint32_t creating = SendSandbox("CreateSandbox", CreateSandboxRequest(), kPod);
+  ASSERT_TRUE(Until([&] { return backend_.Held(create) && keeper_.plans.contains(instance_); }));
+  expect_known();
+  backend_.Release(create);
+  ASSERT_TRUE(TakeAs<sandbox_pb::CreateSandboxResponse>(creating));
+  const uint32_t starting =
+      SendSandbox("StartSandbox", Of<sandbox_pb::StartSandboxRequest>(), kPod);
+  ASSERT_TRUE(Until([&] { return backend_.Held(start); }));
+  expect_known();
+  backend_.Release(start);
+  ASSERT_TRUE(TakeAs<sandbox_pb::StartSandboxResponse>(starting));
+  expect_known();
 }
 
 TEST_F(PodTest, WrongCallsAreRefused) {

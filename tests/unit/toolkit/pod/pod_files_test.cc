@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -78,6 +81,25 @@ TEST_F(MadePodFiles, AreOfTheConfiguration) {
   ASSERT_TRUE(RemovePodFiles(bundle_));
   EXPECT_THAT(*ListDirectory(bundle_), IsEmpty());
   EXPECT_TRUE(RemovePodFiles(bundle_)) << "again";
+}
+
+TEST_F(MadePodFiles, AreMountedWhereIsSaidBefore) {
+  config_.ipc = NamespaceMode::kPod;
+  ASSERT_TRUE(MakePodFiles(bundle_, config_));
+  std::istringstream mounts(Slurp("/proc/self/mountinfo"));
+  std::vector<std::string> there;
+  for (std::string line; std::getline(mounts, line);) {
+    // The mount point is the fifth word of a line: proc_pid_mountinfo(5).
+    std::istringstream words(line);
+    std::vector<std::string> first(5);
+    for (std::string& word : first) {
+      words >> word;
+    }
+    if (first[4].starts_with(bundle_)) {
+      there.push_back(first[4]);
+    }
+  }
+  EXPECT_EQ(there, PodFileMounts(bundle_));
 }
 
 TEST_F(MadePodFiles, WithoutDnsAreTheNodes) {

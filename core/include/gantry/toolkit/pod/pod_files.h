@@ -8,6 +8,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <gantry/error.h>
 #include <gantry/pod_config.h>
@@ -22,6 +23,12 @@ namespace gantry {
 /// written or mounted; the rest is there, and `RemovePodFiles` removes it. Blocks: for
 /// the file system.
 Status MakePodFiles(const std::string& bundle, const PodConfig& config);
+
+/// Where `MakePodFiles` mounts in `bundle`, or may: known before it does. The core has these on
+/// record, and in what it tells the keeper, from a pod's creation on, so that they are unmounted
+/// whoever is killed meanwhile. What a backend mounts in the bundle elsewhere is known to the core
+/// only when `Sandbox::Start` has returned. Blocks: never.
+std::vector<std::string> PodFileMounts(const std::string& bundle);
 
 /// Removes them. Again: fine. Errors: what could not be unmounted or removed.
 /// Blocks: for the file system.
