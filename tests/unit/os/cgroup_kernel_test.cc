@@ -243,16 +243,29 @@ class GreedyProcess {
   pid_t pid_ = -1;
 };
 
-TEST_P(KernelCgroupV1, ReportsThatMemoryRanOutOnce) {
-  CgroupResources limits;
-  limits.memory = {.limit_bytes = 8 << 20, .reservation_bytes = {}, .swap_bytes = {}};
-  ASSERT_TRUE(cgroup_.Update(limits));
-  Loop loop;
-  int reports = 0;
-  const auto watch = OomWatch::Open(cgroup_);
-  ASSERT_TRUE(watch) << watch.error().message;
-  (*watch)->Begin(loop, [&] { ++reports; });
-  EXPECT_FALSE((*watch)->CheckNow());
+/// A cgroup of 8 MiB, and who watches over it.
+class KernelOomWatch : public KernelCgroup {
+ protected:
+  void WatchLittleMemory() {
+    CgroupResources limits;
+    limits.memory = {.limit_bytes = 8 << 20, .reservation_bytes = {}, .swap_bytes = {}};
+    ASSERT_TRUE(cgroup_.Update(limits));
+    auto opened = OomWatch::Open(cgroup_);
+    ASSERT_TRUE(opened) << opened.error().message;
+    watch_ = *std::move(opened);
+    watch_->Begin(loop_, [this] { ++reports_; });
+  }
+
+  Loop loop_;
+  std::unique_ptr<OomWatch> watch_;
+  int reports_ = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(Trees, KernelOomWatch, testing::Values(false), TreeName);
+
+TEST_P(KernelOomWatch, ReportsThatMemoryRanOutOnce) {
+  ASSERT_NO_FATAL_FAILURE(WatchLittleMemory());
+  EXPECT_FALSE(watch_->CheckNow());
   GreedyProcess process(cgroup_);
 
   const int status = process.Run();
@@ -260,46 +273,32 @@ TEST_P(KernelCgroupV1, ReportsThatMemoryRanOutOnce) {
   if (!WIFSIGNALED(status)) {
     GTEST_SKIP() << "the kernel found memory after all";
   }
-  EXPECT_TRUE((*watch)->CheckNow());
-  EXPECT_FALSE((*watch)->CheckNow());
-  while (loop.RunOnce(std::chrono::milliseconds(0))) {
+  EXPECT_TRUE(watch_->CheckNow());
+  EXPECT_FALSE(watch_->CheckNow());
+  while (loop_.RunOnce(std::chrono::milliseconds(0))) {
   }
-  EXPECT_EQ(reports, 1);
+  EXPECT_EQ(reports_, 1);
   EXPECT_GE(ReadOomKills(cgroup_).value_or(0), 1U);
 }
 
-TEST_P(KernelCgroupV1, ReportsThroughTheLoopAndNotTheEndOfTheCgroup) {
-  CgroupResources limits;
-  limits.memory = {.limit_bytes = 8 << 20, .reservation_bytes = {}, .swap_bytes = {}};
-  ASSERT_TRUE(cgroup_.Update(limits));
-  Loop loop;
-  int reports = 0;
-  const auto watch = OomWatch::Open(cgroup_);
-  ASSERT_TRUE(watch) << watch.error().message;
-  (*watch)->Begin(loop, [&] { ++reports; });
+TEST_P(KernelOomWatch, ReportsThroughTheLoopAndNotTheEndOfTheCgroup) {
+  ASSERT_NO_FATAL_FAILURE(WatchLittleMemory());
   GreedyProcess process(cgroup_);
   if (!WIFSIGNALED(process.Run())) {
     GTEST_SKIP() << "the kernel found memory after all";
   }
 
-  loop.RunOnce(kBound);
-  EXPECT_EQ(reports, 1);
+  loop_.RunOnce(kBound);
+  EXPECT_EQ(reports_, 1);
   ASSERT_TRUE(cgroup_.Remove(kBound));
-  EXPECT_TRUE(loop.RunOnce(kBound)) << "of the removal";
+  EXPECT_TRUE(loop_.RunOnce(kBound)) << "of the removal";
 
-  EXPECT_EQ(reports, 1);
-  EXPECT_FALSE((*watch)->CheckAfterKill());
+  EXPECT_EQ(reports_, 1);
+  EXPECT_FALSE(watch_->CheckAfterKill());
 }
 
-TEST_P(KernelCgroupV1, ReportsWhatItSeesOnlyWhenTheCgroupIsGone) {
-  CgroupResources limits;
-  limits.memory = {.limit_bytes = 8 << 20, .reservation_bytes = {}, .swap_bytes = {}};
-  ASSERT_TRUE(cgroup_.Update(limits));
-  Loop loop;
-  int reports = 0;
-  const auto watch = OomWatch::Open(cgroup_);
-  ASSERT_TRUE(watch) << watch.error().message;
-  (*watch)->Begin(loop, [&] { ++reports; });
+TEST_P(KernelOomWatch, ReportsWhatItSeesOnlyWhenTheCgroupIsGone) {
+  ASSERT_NO_FATAL_FAILURE(WatchLittleMemory());
   GreedyProcess process(cgroup_);
   if (!WIFSIGNALED(process.Run())) {
     GTEST_SKIP() << "the kernel found memory after all";
@@ -307,11 +306,11 @@ TEST_P(KernelCgroupV1, ReportsWhatItSeesOnlyWhenTheCgroupIsGone) {
   ASSERT_TRUE(cgroup_.Remove(kBound));
 
   // The kernel tells of the removal a little later.
-  while (loop.watches() > 0 && loop.RunOnce(kBound)) {
+  while (loop_.watches() > 0 && loop_.RunOnce(kBound)) {
   }
 
-  (*watch)->CheckAfterKill();
-  EXPECT_EQ(reports, 1);
+  watch_->CheckAfterKill();
+  EXPECT_EQ(reports_, 1);
 }
 
 }  // namespace
