@@ -16,6 +16,7 @@
 
 #include <sys/types.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -39,6 +40,9 @@ struct SpawnReport {
 
 /// What the second child waits for: 0, or the errno with which its release failed.
 using SpawnRelease = int32_t;
+
+/// Of a system call that answers -1 where it fails: 0 or the errno.
+inline int ErrnoOf(long result) { return result < 0 ? errno : 0; }
 
 /// The child's steps and what they use. The request must outlive it.
 class SpawnPlan {
