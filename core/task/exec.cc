@@ -11,6 +11,9 @@
 namespace gantry::task {
 namespace {
 
+/// With a new exec. What is written later has room then, too.
+constexpr size_t kMostRecordBytes = store::kMaxRecordBytes - store::kSpareRecordBytes;
+
 size_t BytesOfSpecs(const Container& container) {
   size_t sum = 0;
   for (const auto& [id, exec] : container.execs) {
@@ -31,6 +34,25 @@ Status CheckShare(const Group& group, size_t more, size_t most) {
               "the execs of sandbox '{}' would have {} bytes, those of all sandboxes {} of {}, and "
               "one gets no more than it leaves (limits.max_exec_bytes)",
               group.id, own, all, most);
+}
+
+/// Whether the sandbox, all sandboxes and the record have room for a spec of that size.
+Status CheckRoom(const Container& container, size_t bytes, const config::Limits& limits) {
+  const Group& group = *container.group;
+  if (group.account->bytes + bytes > limits.max_bytes_per_sandbox) {
+    return Fail(Code::kResourceExhausted,
+                "{} bytes are held for sandbox '{}' (limits.max_bytes_per_sandbox)",
+                group.account->bytes, group.id);
+  }
+  GANTRY_CHECK_OK(CheckShare(group, bytes, limits.max_exec_bytes));
+  // A record that no engine could read would lose the container. The largest part of it is
+  // looked at before anything else could write it.
+  if (const size_t specs = bytes + BytesOfSpecs(container); specs > kMostRecordBytes) {
+    return Fail(Code::kResourceExhausted,
+                "its execs would have {} bytes; {} can be written and read again", specs,
+                kMostRecordBytes);
+  }
+  return {};
 }
 
 }  // namespace
@@ -115,38 +137,19 @@ os::Task<Result<wire::Empty>> Service::Exec(const CallContext& call,
                    id.str(), container->id.str(), container->execs.size());
   }
   GANTRY_CO_TRY(std::string spec_json, co_await ReadExecSpec(*container, request));
+  const std::string what = Format("exec '{}' in container '{}'", id.str(), container->id.str());
+  if (Status room = CheckRoom(*container, spec_json.size(), parts_.config.limits); !room) {
+    co_return std::unexpected(std::move(room).error().Within(what));
+  }
   const TaskProcessPtr exec = NewProcess(*container, id);
-  const size_t held = container->group->account->bytes;
-  if (held + spec_json.size() > parts_.config.limits.max_bytes_per_sandbox) {
-    co_return Fail(Code::kResourceExhausted,
-                   "exec '{}' in container '{}': {} bytes are held for sandbox '{}' "
-                   "(limits.max_bytes_per_sandbox)",
-                   id.str(), container->id.str(), held, container->group->id);
-  }
-  if (Status share =
-          CheckShare(*container->group, spec_json.size(), parts_.config.limits.max_exec_bytes);
-      !share) {
-    co_return std::unexpected(std::move(share).error().Within(
-        Format("exec '{}' in container '{}'", id.str(), container->id.str())));
-  }
-  // A record that no engine could read would lose the container. The largest part of it is
-  // looked at before anything else could write it.
-  constexpr size_t kMost = store::kMaxRecordBytes - store::kSpareRecordBytes;
-  if (const size_t specs = spec_json.size() + BytesOfSpecs(*container); specs > kMost) {
-    co_return Fail(Code::kResourceExhausted,
-                   "exec '{}' in container '{}': its execs would have {} bytes; {} can be written "
-                   "and read again",
-                   id.str(), container->id.str(), specs, kMost);
-  }
   exec->SetSpec(std::move(spec_json));
   exec->stdio = {request.stdin(), request.stdout(), request.stderr(), request.terminal()};
   exec->state = State::kCreated;
   container->execs[id] = exec;
   container->deleted_execs.erase(id);
-  if (Status saved = co_await Save(*container, kMost); !saved) {
+  if (Status saved = co_await Save(*container, kMostRecordBytes); !saved) {
     container->execs.erase(id);
-    co_return std::unexpected(std::move(saved).error().Within(
-        Format("exec '{}' in container '{}'", id.str(), container->id.str())));
+    co_return std::unexpected(std::move(saved).error().Within(what));
   }
   Publish(events::TaskExecAdded(container->subject(), id));
   co_return wire::Empty();
