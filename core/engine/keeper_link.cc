@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/keeper_link.h"
 
-#include <fcntl.h>
-#include <linux/magic.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +9,7 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/process/process_id.h>
 
+#include "core/engine/spawn_message.h"
 #include "core/log/log.h"
 
 namespace gantry::engine {
@@ -28,86 +26,6 @@ Status StatusOf(const Answer& answer) {
     sys_errno = answer.sys_errno;
   }
   return std::unexpected(Error{static_cast<Code>(answer.code), sys_errno, answer.message, {}});
-}
-
-bool IsUnified(const std::string& dir) {
-  struct statfs fs{};
-  return statfs(dir.c_str(), &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
-}
-
-/// The unified cgroup is where the child is born; it writes itself into others.
-void PlaceInCgroups(const std::vector<std::string>& dirs, link::Spawn& spawn,
-                    std::vector<UniqueFd>& fds) {
-  for (const std::string& dir : dirs) {
-    if (!IsUnified(dir)) {
-      spawn.cgroup_procs.push_back(dir + "/cgroup.procs");
-      continue;
-    }
-    spawn.cgroup_fd = static_cast<uint32_t>(fds.size());
-    fds.emplace_back(open(dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    spawn.fd_targets.push_back(-1);
-  }
-}
-
-std::vector<link::IdRange> ToRanges(const std::vector<IdMapping>& map) {
-  std::vector<link::IdRange> ranges;
-  ranges.reserve(map.size());
-  for (const IdMapping& mapping : map) {
-    ranges.push_back({mapping.container_id, mapping.host_id, mapping.length});
-  }
-  return ranges;
-}
-
-/// Where the terminal is among the descriptors.
-Status SetTerminal(const SpawnRequest& request, link::Spawn& spawn) {
-  if (!request.controlling_terminal) {
-    return {};
-  }
-  const auto found = std::ranges::find(spawn.fd_targets, *request.controlling_terminal);
-  if (found == spawn.fd_targets.end() || *found < 0) {
-    return Fail(Code::kInvalidArgument,
-                "start '{}': its controlling terminal, {}, is none of its descriptors", spawn.path,
-                *request.controlling_terminal);
-  }
-  spawn.controlling_terminal = static_cast<uint32_t>(found - spawn.fd_targets.begin());
-  return {};
-}
-
-/// The request as the link carries it; descriptors go into `fds`.
-Result<link::Spawn> ToMessage(SpawnRequest& request, std::vector<UniqueFd>& fds) {
-  link::Spawn spawn;
-  spawn.path = request.argv.empty() ? std::string() : request.argv.front();
-  spawn.argv = std::move(request.argv);
-  spawn.env = std::move(request.env);
-  spawn.cwd = std::move(request.cwd);
-  spawn.name = std::move(request.tag);
-  spawn.new_session = request.new_session;
-  spawn.oom_score_adj = request.oom_score_adj;
-  for (auto& [fd, target] : request.fds) {
-    fds.push_back(std::move(fd));
-    spawn.fd_targets.push_back(target);
-  }
-  GANTRY_CHECK_OK(SetTerminal(request, spawn));
-  if (request.program) {
-    spawn.program = static_cast<uint32_t>(fds.size());
-    fds.push_back(std::move(request.program));
-    spawn.fd_targets.push_back(-1);
-  }
-  PlaceInCgroups(request.cgroups, spawn, fds);
-  for (auto& [fd, kind] : request.namespaces) {
-    spawn.join.push_back({static_cast<uint32_t>(fds.size()), static_cast<uint32_t>(kind)});
-    fds.push_back(std::move(fd));
-    spawn.fd_targets.push_back(-1);
-  }
-  spawn.new_namespaces = static_cast<uint32_t>(request.new_namespaces);
-  spawn.uid_map = ToRanges(request.uid_map);
-  spawn.gid_map = ToRanges(request.gid_map);
-  spawn.uid = request.uid;
-  spawn.gid = request.gid;
-  for (const auto& [resource, limit] : request.rlimits) {
-    spawn.rlimits.push_back({resource, limit.rlim_cur, limit.rlim_max});
-  }
-  return spawn;
 }
 
 }  // namespace
@@ -149,7 +67,7 @@ os::Task<Result<link::Message>> KeeperLink::Ask(uint64_t tag, link::Type type, s
 
 os::Task<Result<SpawnedProcess>> KeeperLink::Spawn(SpawnRequest request, std::string group) {
   std::vector<UniqueFd> fds;
-  GANTRY_CO_TRY(link::Spawn spawn, ToMessage(request, fds));
+  GANTRY_CO_TRY(link::Spawn spawn, ToSpawnMessage(request, fds));
   spawn.tag = next_tag_++;
   spawn.group = std::move(group);
   const std::string path = spawn.path;
