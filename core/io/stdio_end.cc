@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the streams of a process end: with it, when they have been read out, by Close, or with this
+// engine.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "core/io/stdio_state.h"
+#include "core/os/splice.h"
+
+namespace gantry::io {
+namespace {
+
+/// How long a logger has for the rest of its input before it is told to end.
+constexpr auto kLoggerGrace = std::chrono::seconds(1);
+
+}  // namespace
+
+void ProcessIo::State::StopInputLocked() {
+  Leg& in = leg(Stream::kStdin);
+  if (const CopyId copy = std::exchange(in.copy, 0); copy != 0) {
+    relay_.Post([&relay = relay_, copy] { relay.Stop(copy); });
+  }
+  in.copying = false;
+  in.process.reset();
+  in.in_keeper.reset();
+  DropLocked({"stdin-r", "stdin-w", "stream-in"});
+}
+
+void ProcessIo::State::Ended() {
+  Callbacks callbacks;
+  {
+    const Lock lock(mutex_);
+    ended_ = true;
+    waiting_input_.reset();
+    StopInputLocked();
+    if (console_attached_) {
+      relay_.Finish(leg(Stream::kStdout).copy);
+    }
+    for (const Leg& one : legs_) {
+      // Nobody waits for the end of a file.
+      if (one.copying && !terminal_ && uri_.kind == StdioKind::kFifo) {
+        relay_.FinishWhenIdle(one.copy, options_.heirs_limit);
+      }
+    }
+    ReleaseEndsLocked();
+    callbacks = TakeCallbacksLocked();
+  }
+  for (auto& callback : callbacks) {
+    callback();
+  }
+}
+
+bool ProcessIo::State::DrainedLocked() const {
+  return closed_ || (ended_ && std::ranges::none_of(legs_, &Leg::copying) &&
+                     std::ranges::none_of(legs_, &Leg::writers));
+}
+
+ProcessIo::State::Callbacks ProcessIo::State::TakeCallbacksLocked() {
+  return DrainedLocked() ? std::exchange(on_drained_, {}) : Callbacks();
+}
+
+void ProcessIo::State::WhenDrained(std::move_only_function<void()> done) {
+  Callbacks callbacks;
+  {
+    const Lock lock(mutex_);
+    on_drained_.push_back(std::move(done));
+    callbacks = TakeCallbacksLocked();
+  }
+  for (auto& callback : callbacks) {
+    callback();
+  }
+}
+
+size_t ProcessIo::State::UnreadBytes() {
+  if (uri_.kind != StdioKind::kFifo) {
+    return 0;
+  }
+  const Lock lock(mutex_);
+  size_t unread = 0;
+  for (const Leg& one : legs_) {
+    // What leaves the pipe between the two looks is then in the fifo.
+    unread += one.copied_pipe ? os::BytesQueued(one.copied_pipe.get()).value_or(0)
+              : one.copying   ? 1
+                              : 0;
+    unread += one.out_keeper ? one.out_keeper->UnreadBytes() : 0;
+  }
+  return unread;
+}
+
+std::vector<CopyId> ProcessIo::State::TakeCopiesLocked() {
+  std::vector<CopyId> copies;
+  for (Leg& one : legs_) {
+    copies.push_back(std::exchange(one.copy, 0));
+    copies.push_back(std::exchange(one.file_copy, 0));
+    if (one.out_keeper) {
+      relay_.Post([keeper = std::exchange(one.out_keeper, nullptr)] { keeper->Release(); });
+    }
+  }
+  return copies;
+}
+
+void ProcessIo::State::Abandon() {
+  CopyId input = 0;
+  {
+    const Lock lock(mutex_);
+    input = std::exchange(leg(Stream::kStdin).copy, 0);
+  }
+  // First, and while signals are still passed on: their characters have been moved.
+  relay_.Stop(input);
+  std::vector<CopyId> copies;
+  {
+    const Lock lock(mutex_);
+    // What ends while the copies are stopped one by one has not really ended.
+    closed_ = true;
+    copies = TakeCopiesLocked();
+  }
+  for (const CopyId copy : copies) {
+    relay_.Stop(copy);
+  }
+}
+
+void ProcessIo::State::Close() {
+  std::unique_ptr<BinaryLogger> logger;
+  Callbacks callbacks;
+  std::vector<CopyId> copies;
+  std::vector<CopyId> held_by_heirs;
+  {
+    const Lock lock(mutex_);
+    for (const Leg& one : legs_) {
+      if (one.copying && !terminal_) {
+        held_by_heirs.insert(held_by_heirs.end(), {one.copy, one.file_copy});
+      }
+    }
+  }
+  for (const CopyId copy : held_by_heirs) {
+    relay_.Flush(copy);
+  }
+  {
+    const Lock lock(mutex_);
+    closed_ = true;
+    copies = TakeCopiesLocked();
+    logger = std::move(logger_);
+    callbacks = TakeCallbacksLocked();
+  }
+  for (const CopyId copy : copies) {
+    relay_.Stop(copy);
+  }
+  {
+    const Lock lock(mutex_);
+    for (Leg& one : legs_) {
+      one = Leg();
+    }
+    console_.reset();
+    DropLocked(std::vector<std::string>(stored_.begin(), stored_.end()));
+  }
+  for (auto& callback : callbacks) {
+    callback();
+  }
+  if (logger) {
+    logger->Stop(kLoggerGrace, options_.logger_stop);
+  }
+}
+
+}  // namespace gantry::io
