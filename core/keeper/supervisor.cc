@@ -25,8 +25,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kHelloTimeout = 30s;
-constexpr auto kUpgradeHelloTimeout = 10s;
-constexpr auto kRetireTimeout = 2s;
 constexpr auto kHealthy = 1s;
 /// An upgraded engine that lasts so long is not taken back any more.
 constexpr auto kProven = 10s;
@@ -327,121 +325,9 @@ void Supervisor::FallBack(int wait_status) {
   path_ = std::exchange(fallback_path_, {});
 }
 
-void Supervisor::Promote() {
-  ever_ = true;
-  current_ = std::move(next_);
-  fallback_path_ = current_->path != path_ && !current_->no_fallback ? path_ : std::string();
-  fell_back_from_.clear();
-  path_ = current_->path;
-  failures_ = 0;
-  TakeCharge();
-  if (auto done = std::exchange(upgrade_done_, {})) {
-    done(link::Upgraded{current_->process.pid, fallback_path_});
-  }
-}
-
-void Supervisor::NextEnded(const std::string& why) {
-  Note("upgrade: {}", why);
-  loop_.Cancel(next_->timer);
-  // If it ended while the old one was being retired, that one's end starts the old path again.
-  next_.reset();
-  if (auto done = std::exchange(upgrade_done_, {})) {
-    done(Fail(Code::kFailedPrecondition, "upgrade the engine: {}", why));
-  }
-}
-
-void Supervisor::RetireCurrent() {
-  current_->retiring = true;
-  LeaveCharge(*current_);
-  loop_.Cancel(current_->timer);
-  IgnoreError(SendSignal(current_->pidfd.get(), SIGTERM), "it has ended");
-  current_->timer = loop_.After(
-      kRetireTimeout, [this] { Kill(*current_, SIGKILL, "it did not end when asked to"); });
-}
-
-void Supervisor::Upgrade(const link::Upgrade& request, UpgradeDone done) {
-  if (next_ || shutdown_) {
-    done(Fail(Code::kFailedPrecondition, "upgrade the engine: another upgrade is going on"));
-    return;
-  }
-  if (!request.engine.empty()) {
-    if (const Status good = link::CheckProgram(request.engine); !good) {
-      done(Fail(Code::kFailedPrecondition, "upgrade the engine: {}", good.error().message));
-      return;
-    }
-  }
-  auto started = Start(request.engine.empty() ? path_ : request.engine, true);
-  if (!started) {
-    done(Fail(Code::kFailedPrecondition, "upgrade the engine: {}", started.error().message));
-    return;
-  }
-  next_ = std::move(*started);
-  next_->no_fallback = request.no_fallback;
-  upgrade_done_ = std::move(done);
-  next_->timer = loop_.After(kUpgradeHelloTimeout, [this] {
-    Kill(*next_, SIGKILL, "the new engine did not say Hello in time");
-  });
-}
-
 bool Supervisor::idle() const {
   return !next_ && !shutdown_ &&
          (!current_ || (current_->in_charge && !current_->retiring && current_->channel->idle()));
-}
-
-state::Supervisor Supervisor::Save() const {
-  state::Supervisor state;
-  state.path = path_;
-  state.fallback_path = fallback_path_;
-  state.previous_wait_status = previous_wait_status_;
-  state.starts = starts_;
-  state.hangs = hangs_;
-  state.generation = generation_;
-  state.failures = failures_;
-  state.said_hello = said_hello_;
-  state.ever = ever_;
-  state.fell_back_from = fell_back_from_;
-  state.fell_back_wait_status = fell_back_wait_status_;
-  if (current_) {
-    state.engine = state::Engine{current_->path,
-                                 {current_->process.pid, current_->process.start_time},
-                                 current_->pidfd.get(),
-                                 current_->channel->fd(),
-                                 current_->answers_within.count(),
-                                 current_->keep_hanging,
-                                 current_->in_charge_since.time_since_epoch().count()};
-  }
-  return state;
-}
-
-void Supervisor::Restore(const state::Supervisor& state) {
-  path_ = state.path;
-  fallback_path_ = state.fallback_path;
-  previous_wait_status_ = state.previous_wait_status;
-  starts_ = state.starts;
-  hangs_ = state.hangs;
-  generation_ = state.generation;
-  failures_ = state.failures;
-  said_hello_ = state.said_hello;
-  ever_ = state.ever;
-  fell_back_from_ = state.fell_back_from;
-  fell_back_wait_status_ = state.fell_back_wait_status;
-  if (!state.engine) {
-    if (ever_) {
-      Restart();
-    }
-    return;
-  }
-  current_ = std::make_unique<Engine>();
-  current_->path = state.engine->path;
-  current_->process = {state.engine->process.pid, state.engine->process.start_time};
-  current_->pidfd = UniqueFd(state.engine->pidfd);
-  current_->said_hello = true;
-  current_->in_charge = true;
-  current_->answers_within = std::chrono::milliseconds(state.engine->answers_within_ms);
-  current_->keep_hanging = state.engine->keep_hanging;
-  current_->in_charge_since = Clock::time_point(Clock::duration(state.engine->in_charge_since_ns));
-  Connect(*current_, UniqueFd(state.engine->link));
-  heartbeat_.Begin(current_->answers_within);
 }
 
 void Supervisor::Shutdown() {
