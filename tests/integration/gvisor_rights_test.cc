@@ -5,6 +5,8 @@
 
 #include <array>
 
+#include <gmock/gmock.h>
+
 #include "tests/integration/harness/gvisor_test.h"
 
 namespace gantry::e2e {
