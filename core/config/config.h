@@ -129,7 +129,7 @@ std::vector<std::string> WarmBackends(const Config& config);
 
 /// Reads a file. Absent: the defaults.
 /// Errors: kInvalidArgument `read configuration 'FILE:LINE:COLUMN': KEY: CAUSE`;
-/// as `os::ReadFile` else. Blocks: for the file.
+/// as `ReadFile` else. Blocks: for the file.
 Result<Config> Load(const std::string& path);
 
 /// The same for text at hand; `file` is what errors call it.

@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <utility>
 
-#include <gantry/toolkit/oci/json.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/oci/json.h>
 
 #include "core/oci/resources.h"
 #include "core/os/fs.h"

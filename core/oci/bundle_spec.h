@@ -19,7 +19,7 @@ inline constexpr size_t kMaxSpecBytes = size_t{16} << 20;
 
 /// Reads and checks `bundle`/config.json, `linux.resources` too.
 /// Errors: kNotFound: no such file; kInvalidArgument: anything wrong with it,
-/// with the file and a JSON pointer (`/process/args/0`); as `os::ReadFile` else.
+/// with the file and a JSON pointer (`/process/args/0`); as `ReadFile` else.
 /// Blocks: for the file. Thread: workers.
 Result<Spec> ReadSpec(const std::string& bundle, size_t max_bytes = kMaxSpecBytes);
 

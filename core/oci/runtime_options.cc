@@ -5,6 +5,7 @@
 
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/oci/json.h>
+
 #include "core/oci/toml.h"
 #include "proto/containerd/runc.pb.h"
 #include "proto/containerd/runtimeoptions.pb.h"

@@ -186,8 +186,9 @@ bool Cgroup::Exists() const {
   if (is_unified()) {
     return !unified_.mount_dir.empty() && !unified_.is_root() && gantry::Exists(unified_.dir());
   }
-  return std::ranges::any_of(
-      v1_, [](const auto& entry) { return !entry.second.is_root() && gantry::Exists(entry.second.dir()); });
+  return std::ranges::any_of(v1_, [](const auto& entry) {
+    return !entry.second.is_root() && gantry::Exists(entry.second.dir());
+  });
 }
 
 Result<std::vector<pid_t>> Cgroup::Procs() const {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <gantry/pod_config.h>
-#include <gantry/pod_files.h>
+#include <gantry/toolkit/pod/pod_files.h>
 
 #include "core/link/record_peek.h"
 #include "core/log/log.h"

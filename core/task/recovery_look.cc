@@ -8,7 +8,6 @@
 #include <gantry/toolkit/files/files.h>
 
 #include "core/oci/bundle_spec.h"
-#include "core/oci/spec.h"
 #include "core/os/fs.h"
 #include "core/os/mount.h"
 #include "core/task/contexts.h"

@@ -12,7 +12,7 @@
 #include <ranges>
 #include <string_view>
 
-#include <gantry/files.h>
+#include <gantry/toolkit/files/files.h>
 #include <gantry/format.h>
 
 #include "core/toolkit/container/mount_calls.h"

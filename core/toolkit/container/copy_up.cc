@@ -62,8 +62,7 @@ Status CopyRegular(const UniqueFd& entry, int to, const char* name, const struct
   if (!source) {
     return FailErrno(errno, "open '{}'", name);
   }
-  const UniqueFd copy(
-      openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const UniqueFd copy(openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!copy) {
     return FailErrno(errno, "make '{}'", name);
   }

@@ -88,8 +88,7 @@ Result<UniqueFd> NodesFile(const oci::Device& device) {
 }
 
 Status BindDevice(int root, const DeviceFile& file) {
-  GANTRY_TRY(const UniqueFd target,
-             MakeFileInRoot(root, file.device.path, 0666, Links::kRefuse));
+  GANTRY_TRY(const UniqueFd target, MakeFileInRoot(root, file.device.path, 0666, Links::kRefuse));
   return Attach(file.mount.get(), target.get());
 }
 
@@ -103,11 +102,10 @@ Status SetDeviceOwner(int dir, const std::string& name, const oci::Device& devic
 Status MakeDevice(int root, const oci::Device& device) {
   const size_t slash = device.path.rfind('/');
   const std::string name = device.path.substr(slash + 1);
-  GANTRY_TRY(const UniqueFd dir, MakeDirectoryInRoot(root, device.path.substr(0, slash), 0755,
-                                                     Links::kRefuse));
+  GANTRY_TRY(const UniqueFd dir,
+             MakeDirectoryInRoot(root, device.path.substr(0, slash), 0755, Links::kRefuse));
   const mode_t mode = TypeOf(device) | (device.mode & 07777U);
-  const dev_t number =
-      TypeOf(device) == S_IFIFO ? dev_t{0} : makedev(device.major, device.minor);
+  const dev_t number = TypeOf(device) == S_IFIFO ? dev_t{0} : makedev(device.major, device.minor);
   if (mknodat(dir.get(), name.c_str(), mode, number) == 0) {
     return SetDeviceOwner(dir.get(), name, device);
   }

@@ -13,7 +13,7 @@
 #include <cerrno>
 #include <string>
 
-#include <gantry/files.h>
+#include <gantry/toolkit/files/files.h>
 #include <gantry/format.h>
 
 namespace gantry::container {
@@ -97,7 +97,8 @@ Status WriteMappings(const std::string& file, const std::vector<IdMapping>& mapp
 Result<UniqueFd> NewUserNamespace(const std::vector<IdMapping>& uids,
                                   const std::vector<IdMapping>& gids) {
   if (uids.empty() || gids.empty()) {
-    return Fail(Code::kInvalidArgument, "id mappings: there have to be some of users and of groups");
+    return Fail(Code::kInvalidArgument,
+                "id mappings: there have to be some of users and of groups");
   }
   const NamespaceHolder holder;
   if (holder.error() != 0) {

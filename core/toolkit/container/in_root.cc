@@ -3,8 +3,6 @@
 // A whole path is given to the kernel wherever that is possible: it alone knows what a link or a
 // `..` means while others change the tree. Only what is missing is made here, one name at a time,
 // in a directory that is held by its descriptor.
-#include <gantry/toolkit/container/in_root.h>
-
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
@@ -20,6 +18,7 @@
 #include <vector>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/container/in_root.h>
 
 namespace gantry::container {
 namespace {
@@ -220,8 +219,7 @@ Status CheckPath(const std::string& path) {
 
 Result<UniqueFd> OpenInRoot(int root, const std::string& path, Links links) {
   GANTRY_CHECK_OK(CheckPath(path));
-  const int found =
-      LookUp(root, path.empty() ? "." : path.c_str(), ResolveFor(links));
+  const int found = LookUp(root, path.empty() ? "." : path.c_str(), ResolveFor(links));
   if (found < 0) {
     return LookUpError(-found, path, links);
   }

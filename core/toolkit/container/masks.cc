@@ -47,8 +47,8 @@ Result<UniqueFd> EmptyDirectory(const std::string& label) {
   if (!label.empty()) {
     empty.options.push_back("context=" + label);
   }
-  return MountFileSystem(empty, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-                                    MOUNT_ATTR_NOEXEC);
+  return MountFileSystem(
+      empty, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 }
 
 Status MakeOneReadOnly(int root, const std::string& path) {
@@ -70,8 +70,7 @@ Status MaskOne(int root, const std::string& path, const std::string& label) {
   if (fstat(found->get(), &info) != 0) {
     return FailErrno(errno, "look at it");
   }
-  GANTRY_TRY(const UniqueFd mask,
-             S_ISDIR(info.st_mode) ? EmptyDirectory(label) : NullDevice(root));
+  GANTRY_TRY(const UniqueFd mask, S_ISDIR(info.st_mode) ? EmptyDirectory(label) : NullDevice(root));
   return Attach(mask.get(), found->get());
 }
 
@@ -80,8 +79,7 @@ Status MaskOne(int root, const std::string& path, const std::string& label) {
 Status MakeReadOnly(int root, const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     if (Status made = MakeOneReadOnly(root, path); !made) {
-      return std::unexpected(
-          std::move(made).error().Within(Format("make '{}' read-only", path)));
+      return std::unexpected(std::move(made).error().Within(Format("make '{}' read-only", path)));
     }
   }
   return {};

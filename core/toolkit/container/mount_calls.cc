@@ -44,8 +44,8 @@ std::unexpected<Error> ContextError(int context, int error, const std::string& w
 }
 
 Status Configure(int context, const FileSystem& file_system) {
-  if (!file_system.source.empty() && fsconfig(context, FSCONFIG_SET_STRING, "source",
-                                              file_system.source.c_str(), 0) != 0) {
+  if (!file_system.source.empty() &&
+      fsconfig(context, FSCONFIG_SET_STRING, "source", file_system.source.c_str(), 0) != 0) {
     return ContextError(context, errno, Format("source '{}'", file_system.source));
   }
   for (const std::string& option : file_system.options) {

@@ -96,9 +96,8 @@ void AddWord(const std::string& option, MountWords& words) {
     words.propagation.push_back(propagation->value);
   } else if (AddFlag(option, words)) {
     return;
-  } else if (const auto* tree = option.starts_with('r')
-                                    ? FindWord(kAttributeWords, option.substr(1))
-                                    : nullptr) {
+  } else if (const auto* tree =
+                 option.starts_with('r') ? FindWord(kAttributeWords, option.substr(1)) : nullptr) {
     Add(*tree, words.tree);
   } else if (std::ranges::contains(kGeneralWords, option)) {
     words.general.push_back(option);

@@ -31,12 +31,14 @@ struct MountWords {
   MountAttributes top;
   /// Of the mount and all below it.
   MountAttributes tree;
+
   /// MS_SHARED, MS_SLAVE, MS_PRIVATE or MS_UNBINDABLE, and whether for all below it, in the
   /// order in which they came.
   struct Propagation {
     unsigned long type = 0;
     bool recursive = false;
   };
+
   std::vector<Propagation> propagation;
   /// Words that every file system knows: ro, sync and their like.
   std::vector<std::string> general;

@@ -3,8 +3,6 @@
 // The root is a detached copy of the bundle's from the beginning. It is attached on top of the
 // root of the new mount namespace: that needs no path, no rights on the way to the bundle, and
 // makes the two ways to enter it one step each.
-#include <gantry/toolkit/container/rootfs.h>
-
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -17,6 +15,7 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/container/rootfs.h>
 #include <gantry/unique_fd.h>
 
 #include "core/toolkit/container/devices.h"

@@ -83,9 +83,9 @@ Status Prepare(PreparedMount& mount, const MountDefaults& defaults) {
   }
   if (IsCgroup(mount.mount)) {
     if (!mount.words.data.empty() || !mount.words.general.empty()) {
-      return Fail(Code::kInvalidArgument, "option '{}': cgroups have none of their own",
-                  mount.words.data.empty() ? mount.words.general.front()
-                                           : mount.words.data.front());
+      return Fail(
+          Code::kInvalidArgument, "option '{}': cgroups have none of their own",
+          mount.words.data.empty() ? mount.words.general.front() : mount.words.data.front());
     }
     GANTRY_TRY(mount.cgroups, ViewOfOwnCgroups(mount.mount.type == "cgroup2", mount.words));
   }
@@ -225,8 +225,7 @@ Status MakeRemount(int root, const PreparedMount& mount) {
     if (((mount.words.top.set | mount.words.top.clear) & MOUNT_ATTR_RDONLY) != 0) {
       changes.options.emplace_back(mount.words.read_only() ? "ro" : "rw");
     }
-    changes.options.insert(changes.options.end(), mount.words.data.begin(),
-                           mount.words.data.end());
+    changes.options.insert(changes.options.end(), mount.words.data.begin(), mount.words.data.end());
     GANTRY_CHECK_OK(Reconfigure(place.target.get(), changes));
   }
   GANTRY_CHECK_OK(SetPropagation(place.target.get(), mount.words.propagation));
@@ -250,8 +249,7 @@ Status Make(int root, const PreparedMount& mount, const MountDefaults& defaults,
 }
 
 std::string NameOf(const oci::SpecMount& mount) {
-  return Format("mount '{}' (type '{}', source '{}')", mount.destination, mount.type,
-                mount.source);
+  return Format("mount '{}' (type '{}', source '{}')", mount.destination, mount.type, mount.source);
 }
 
 }  // namespace

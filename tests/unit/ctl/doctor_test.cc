@@ -10,6 +10,7 @@
 
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/oci/json.h>
+
 #include "core/os/fs.h"
 #include "tests/unit/ctl/fake_backend.h"
 

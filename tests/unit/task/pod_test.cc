@@ -6,7 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <gantry/pod_files.h>
+#include <gantry/toolkit/pod/pod_files.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/link/record_peek.h"
 
@@ -161,7 +162,7 @@ TEST_F(PodTest, WhereItsFilesAreMountedIsKnownBeforeTheyAre) {
   const auto expect_known = [this] {
     const auto files = UnorderedElementsAreArray(PodFileMounts(bundle()));
     EXPECT_THAT(keeper_.plans[instance_].memory_mounts, files) << "of a keeper without its engine";
-    const auto record = os::ReadFile(store::PathOf(bundle()), link::kMaxRecordBytes);
+    const auto record = ReadFile(store::PathOf(bundle()), link::kMaxRecordBytes);
     ASSERT_TRUE(record);
     EXPECT_THAT(link::PeekRecord(*record)->memory_mounts, files) << "of a shim without either";
   };

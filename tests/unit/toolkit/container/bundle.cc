@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include <gantry/files.h>
+#include <gantry/toolkit/files/files.h>
 #include <gantry/format.h>
 
 namespace gantry::container {

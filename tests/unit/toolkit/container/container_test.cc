@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include <gantry/files.h>
+#include <gantry/toolkit/files/files.h>
 
 namespace gantry::container {
 

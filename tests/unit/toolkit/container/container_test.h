@@ -49,6 +49,7 @@ class ContainerTest : public testing::TestWithParam<World> {
 /// One mount of a spec.
 oci::SpecMount MountOf(const std::string& destination, const std::string& type,
                        const std::string& source, std::vector<std::string> options = {});
+
 inline oci::SpecMount Bind(const std::string& source, const std::string& destination,
                            std::vector<std::string> options = {"rbind"}) {
   return MountOf(destination, "bind", source, std::move(options));
@@ -61,7 +62,7 @@ inline std::string WorldName(const testing::TestParamInfo<World>& world) {
 }  // namespace gantry::container
 
 /// What differs with the rights of the maker is in all worlds, the rest in the first.
-#define GANTRY_AS_ROOT(suite)                                                             \
+#define GANTRY_AS_ROOT(suite)                                                                \
   INSTANTIATE_TEST_SUITE_P(World, suite, testing::Values(::gantry::container::World::kRoot), \
                            ::gantry::container::WorldName)
 #define GANTRY_IN_ALL_WORLDS(suite)                                                    \

@@ -17,7 +17,7 @@
 #include <ranges>
 #include <sstream>
 
-#include <gantry/files.h>
+#include <gantry/toolkit/files/files.h>
 #include <gantry/format.h>
 #include <gantry/unique_fd.h>
 

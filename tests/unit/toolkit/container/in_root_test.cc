@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gantry/toolkit/container/in_root.h>
-
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,8 +16,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <gantry/files.h>
+#include <gantry/toolkit/files/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/container/in_root.h>
 
 namespace gantry::container {
 namespace {

@@ -44,19 +44,17 @@ class AttributeWordTest : public testing::TestWithParam<Case> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Words, AttributeWordTest,
-    testing::Values(Case{"ro", MOUNT_ATTR_RDONLY, 0}, Case{"rw", 0, MOUNT_ATTR_RDONLY},
-                    Case{"nosuid", MOUNT_ATTR_NOSUID, 0}, Case{"suid", 0, MOUNT_ATTR_NOSUID},
-                    Case{"nodev", MOUNT_ATTR_NODEV, 0}, Case{"dev", 0, MOUNT_ATTR_NODEV},
-                    Case{"noexec", MOUNT_ATTR_NOEXEC, 0}, Case{"exec", 0, MOUNT_ATTR_NOEXEC},
-                    Case{"nodiratime", MOUNT_ATTR_NODIRATIME, 0},
-                    Case{"diratime", 0, MOUNT_ATTR_NODIRATIME},
-                    Case{"noatime", MOUNT_ATTR_NOATIME, MOUNT_ATTR__ATIME},
-                    Case{"atime", 0, MOUNT_ATTR__ATIME}, Case{"relatime", 0, MOUNT_ATTR__ATIME},
-                    Case{"norelatime", 0, MOUNT_ATTR__ATIME},
-                    Case{"strictatime", MOUNT_ATTR_STRICTATIME, MOUNT_ATTR__ATIME},
-                    Case{"nostrictatime", 0, MOUNT_ATTR__ATIME},
-                    Case{"nosymfollow", MOUNT_ATTR_NOSYMFOLLOW, 0},
-                    Case{"symfollow", 0, MOUNT_ATTR_NOSYMFOLLOW}),
+    testing::Values(
+        Case{"ro", MOUNT_ATTR_RDONLY, 0}, Case{"rw", 0, MOUNT_ATTR_RDONLY},
+        Case{"nosuid", MOUNT_ATTR_NOSUID, 0}, Case{"suid", 0, MOUNT_ATTR_NOSUID},
+        Case{"nodev", MOUNT_ATTR_NODEV, 0}, Case{"dev", 0, MOUNT_ATTR_NODEV},
+        Case{"noexec", MOUNT_ATTR_NOEXEC, 0}, Case{"exec", 0, MOUNT_ATTR_NOEXEC},
+        Case{"nodiratime", MOUNT_ATTR_NODIRATIME, 0}, Case{"diratime", 0, MOUNT_ATTR_NODIRATIME},
+        Case{"noatime", MOUNT_ATTR_NOATIME, MOUNT_ATTR__ATIME}, Case{"atime", 0, MOUNT_ATTR__ATIME},
+        Case{"relatime", 0, MOUNT_ATTR__ATIME}, Case{"norelatime", 0, MOUNT_ATTR__ATIME},
+        Case{"strictatime", MOUNT_ATTR_STRICTATIME, MOUNT_ATTR__ATIME},
+        Case{"nostrictatime", 0, MOUNT_ATTR__ATIME}, Case{"nosymfollow", MOUNT_ATTR_NOSYMFOLLOW, 0},
+        Case{"symfollow", 0, MOUNT_ATTR_NOSYMFOLLOW}),
     [](const auto& word) { return word.param.word; });
 
 TEST_P(AttributeWordTest, IsTheMounts) {

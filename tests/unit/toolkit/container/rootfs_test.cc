@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gantry/toolkit/container/rootfs.h>
-
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -13,6 +11,7 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/container/in_root.h>
+#include <gantry/toolkit/container/rootfs.h>
 #include <gantry/unique_fd.h>
 
 #include "tests/unit/toolkit/container/container_test.h"
@@ -119,8 +118,8 @@ TEST_P(RootfsTest, PropagatesAsTheSpecSays) {
 }
 
 TEST_P(RootfsTest, ConsoleIsTheTerminalThatIsGiven) {
-  const RootfsRequest request = With(MountOf("/dev/pts", "devpts", "devpts",
-                                             {"newinstance", "ptmxmode=0666", "mode=0620"}));
+  const RootfsRequest request =
+      With(MountOf("/dev/pts", "devpts", "devpts", {"newinstance", "ptmxmode=0666", "mode=0620"}));
   Steps steps;
   steps.entered = [](Rootfs& rootfs) -> Status {
     const UniqueFd master(open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC));
@@ -134,9 +133,10 @@ TEST_P(RootfsTest, ConsoleIsTheTerminalThatIsGiven) {
     return rootfs.AttachConsole(end.get());
   };
 
-  EXPECT_THAT(Look(request, [] { return Kind("/dev/console") + " " + MountAt("/dev/console"); },
-                   steps),
-              AllOf(StartsWith("136:0 "), HasSubstr("devpts")));
+  EXPECT_THAT(
+      Look(
+          request, [] { return Kind("/dev/console") + " " + MountAt("/dev/console"); }, steps),
+      AllOf(StartsWith("136:0 "), HasSubstr("devpts")));
 }
 
 TEST_P(RootfsTest, ConsoleIsNoFileAndFollowsNoLink) {
@@ -145,7 +145,8 @@ TEST_P(RootfsTest, ConsoleIsNoFileAndFollowsNoLink) {
     const UniqueFd file(open("/file", O_CREAT | O_RDWR | O_CLOEXEC, 0600));
     return rootfs.AttachConsole(file.get());
   };
-  EXPECT_THAT(Look(Plain(), [] { return std::string(); }, steps),
+  EXPECT_THAT(Look(
+                  Plain(), [] { return std::string(); }, steps),
               StartsWith("INVALID_ARGUMENT: console '/dev/console'"));
 
   steps.entered = [](Rootfs& rootfs) -> Status {
@@ -155,7 +156,8 @@ TEST_P(RootfsTest, ConsoleIsNoFileAndFollowsNoLink) {
     }
     return rootfs.AttachConsole(device.get());
   };
-  EXPECT_THAT(Look(Plain(), [] { return std::string(); }, steps),
+  EXPECT_THAT(Look(
+                  Plain(), [] { return std::string(); }, steps),
               StartsWith("FAILED_PRECONDITION: console '/dev/console'"));
 }
 
@@ -165,8 +167,8 @@ TEST_P(RootfsAsRootTest, CanBeMadeByWhoIsInTheMountNamespaceAlready) {
   Steps steps;
   steps.own_mounts_first = true;
 
-  EXPECT_EQ(Look(With(Bind(node, "/data")), [] { return TextOf("/data/file"); }, steps),
-            "the node's");
+  EXPECT_EQ(
+      Look(With(Bind(node, "/data")), [] { return TextOf("/data/file"); }, steps), "the node's");
 }
 
 TEST_P(RootfsTest, UmaskIsNotItsBusiness) {

@@ -6,7 +6,6 @@
 
 #include <gantry/toolkit/oci/spec.h>
 
-
 namespace gantry::oci {
 namespace {
 
