@@ -141,17 +141,20 @@ Result<CgroupView> ViewOfOwnCgroups(bool unified, const MountWords& words) {
   GANTRY_TRY(const std::vector<CgroupMount> mounts, CgroupMounts());
   GANTRY_TRY(const std::string text, ReadFile("/proc/self/cgroup", kMaxCgroupFile));
   CgroupView view;
-  view.whole = true;
+  CgroupView version_2;
+  version_2.whole = true;
   for (const std::string& line : Split(text, '\n')) {
     const std::optional<OwnCgroup> own = ParseCgroupLine(line);
-    if (!own || (unified && !own->unified)) {
+    if (!own) {
       continue;
     }
     GANTRY_TRY(auto bind, BindOf(*own, mounts, words));
     if (bind) {
-      view.whole = view.whole && own->unified;
-      view.binds.push_back(std::move(*bind));
+      (own->unified ? version_2 : view).binds.push_back(std::move(*bind));
     }
+  }
+  if (unified || view.binds.empty()) {
+    view = std::move(version_2);
   }
   if (view.binds.empty()) {
     return Fail(Code::kFailedPrecondition,

@@ -16,7 +16,7 @@ namespace gantry::container {
 
 /// One hierarchy: its cgroup, as a detached mount.
 struct CgroupBind {
-  /// As its mount is named on this node: `cpu,cpuacct`, `systemd`, `unified`.
+  /// As its mount is named on this node: `cpu,cpuacct`, `systemd`.
   std::string name;
   UniqueFd mount;
 };
@@ -27,7 +27,8 @@ struct CgroupView {
   std::vector<CgroupBind> binds;
 };
 
-/// `unified`: only the hierarchy of version 2 is wanted. `words` are what the mounts get.
+/// The hierarchies of version 1; that of version 2 where there are none, or with `unified`.
+/// `words` are what the mounts get.
 /// Errors: kFailedPrecondition: no such file system is mounted here, or not where this process's
 /// cgroup is seen.
 Result<CgroupView> ViewOfOwnCgroups(bool unified, const MountWords& words);

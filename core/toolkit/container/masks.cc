@@ -17,6 +17,9 @@
 namespace gantry::container {
 namespace {
 
+/// Its file is the node's perhaps: neither its owner nor its mode can be changed by it.
+constexpr uint64_t kMaskAttributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+
 /// None where nothing is at `path`.
 Result<std::optional<UniqueFd>> OpenIfThere(int root, const std::string& path) {
   Result<UniqueFd> found = OpenInRoot(root, path);
@@ -39,7 +42,9 @@ Result<UniqueFd> NullDevice(int root) {
   if (!S_ISCHR(info.st_mode) || info.st_rdev != makedev(1, 3)) {
     return Fail(Code::kFailedPrecondition, "'/dev/null' in the root is not the device c 1:3");
   }
-  return CloneTreeOf(device.get(), false);
+  GANTRY_TRY(UniqueFd tree, CloneTreeOf(device.get(), false));
+  GANTRY_CHECK_OK(SetAttributes(tree.get(), MountAttributes{kMaskAttributes, 0}, false));
+  return tree;
 }
 
 Result<UniqueFd> EmptyDirectory(const std::string& label) {
@@ -47,8 +52,7 @@ Result<UniqueFd> EmptyDirectory(const std::string& label) {
   if (!label.empty()) {
     empty.options.push_back("context=" + label);
   }
-  return MountFileSystem(
-      empty, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+  return MountFileSystem(empty, kMaskAttributes | MOUNT_ATTR_NODEV);
 }
 
 Status MakeOneReadOnly(int root, const std::string& path) {

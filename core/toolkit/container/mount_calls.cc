@@ -108,6 +108,9 @@ Status SetAttributes(int mount, const MountWords& words) {
 
 Status SetPropagation(int mount, const std::vector<MountWords::Propagation>& propagation) {
   for (const auto& [type, recursive] : propagation) {
+    if (type == 0) {
+      continue;
+    }
     mount_attr values{};
     values.propagation = type;
     if (mount_setattr(mount, "", AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0U), &values,

@@ -26,7 +26,7 @@ Result<UniqueFd> CloneTreeOf(int opened, bool recursive);
 Status SetAttributes(int mount, const MountAttributes& attributes, bool recursive);
 /// Both of `words`: what is the mount's and what is the tree's.
 Status SetAttributes(int mount, const MountWords& words);
-/// One after the other.
+/// One after the other; 0 is none.
 Status SetPropagation(int mount, const std::vector<MountWords::Propagation>& propagation);
 /// The owners of files are seen through a user namespace.
 Status MapIds(int mount, int user_namespace, bool recursive);

@@ -67,16 +67,14 @@ Result<UniqueFd> OpenRoot(int bundle, const oci::Root& root) {
   return tree;
 }
 
-/// A container with a user namespace of its own must not mount for the node.
+/// What binds have before their own words. With a shared root they are what their sources are:
+/// shared with the node, where those are shared. A container with a user namespace of its own
+/// must not mount for the node.
 MountWords::Propagation OfBinds(const MountWords::Propagation& root, bool other_user_namespace) {
-  switch (root.type) {
-    case MS_SHARED:
-      return {other_user_namespace ? unsigned{MS_SLAVE} : unsigned{MS_SHARED}, true};
-    case MS_SLAVE:
-      return {MS_SLAVE, true};
-    default:
-      return {MS_PRIVATE, true};
+  if (root.type == MS_SHARED) {
+    return {other_user_namespace ? unsigned{MS_SLAVE} : 0U, true};
   }
+  return {root.type == MS_SLAVE ? unsigned{MS_SLAVE} : unsigned{MS_PRIVATE}, true};
 }
 
 Status EnterDirectory(int directory) {

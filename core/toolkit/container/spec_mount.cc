@@ -218,8 +218,20 @@ Status MakeCgroups(int root, const PreparedMount& mount) {
   return AttachCgroupFolders(mount.cgroups, mount.words, place.target.get());
 }
 
+Status RequireMount(int fd) {
+  struct statx info{};
+  if (statx(fd, "", AT_EMPTY_PATH, 0, &info) != 0) {
+    return FailErrno(errno, "look at the place");
+  }
+  if ((info.stx_attributes & STATX_ATTR_MOUNT_ROOT) == 0) {
+    return Fail(Code::kFailedPrecondition, "'remount', and it is not a mount yet");
+  }
+  return {};
+}
+
 Status MakeRemount(int root, const PreparedMount& mount) {
   GANTRY_TRY(const Place place, FindPlace(root, mount, true));
+  GANTRY_CHECK_OK(RequireMount(place.target.get()));
   if (!mount.words.bind) {
     FileSystem changes{"", "", mount.words.general};
     if (((mount.words.top.set | mount.words.top.clear) & MOUNT_ATTR_RDONLY) != 0) {
