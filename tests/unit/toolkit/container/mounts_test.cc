@@ -126,7 +126,10 @@ TEST_P(MountsAsRootTest, BindsPropagateAsTheRootAndTheirWordsSay) {
       }
       RootfsRequest request = With(Bind("dir", "/data", words));
       request.settings.rootfs_propagation = root;
-      request.binds_devices = world != World::kRoot;
+      if (world != World::kRoot) {
+        request.binds_devices = true;
+        request.mounts.front() = Bind("/proc", "/proc");
+      }
       return InContainer(world, request, [] { return PropagationAt("/data"); });
     });
   };
@@ -137,6 +140,10 @@ TEST_P(MountsAsRootTest, BindsPropagateAsTheRootAndTheirWordsSay) {
   EXPECT_EQ(seen("rshared", {"rbind", "rprivate"}, World::kRoot), "private");
   EXPECT_EQ(seen("rshared", {"rbind", "rslave"}, World::kRoot), "master");
   EXPECT_EQ(seen("rslave", {"rbind", "rshared"}, World::kRoot), "shared master");
+  // Another user namespace's mounts are never the node's.
+  ASSERT_EQ(lchown(InRoot("/").c_str(), kFirstId, kFirstId), 0);
+  EXPECT_EQ(seen("rshared", {"rbind"}, World::kUserNamespace), "master");
+  EXPECT_EQ(seen("rshared", {"rbind", "rshared"}, World::kUserNamespace), "shared master");
 }
 
 TEST_P(MountsAsRootTest, SharedBindReachesTheNode) {

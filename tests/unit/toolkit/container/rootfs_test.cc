@@ -161,6 +161,31 @@ TEST_P(RootfsTest, ConsoleIsNoFileAndFollowsNoLink) {
               StartsWith("FAILED_PRECONDITION: console '/dev/console'"));
 }
 
+TEST_P(RootfsAsRootTest, IsNotSeenByANodeThatSharesItsMounts) {
+  NodeDir("node");
+  const RootfsRequest request = With(Bind("node", "/data"));
+  const std::string said = InMountNamespace([&]() -> std::string {
+    // The bundle's root is a mount, as with each snapshotter.
+    const std::string root = InRoot("");
+    if (mount(root.c_str(), root.c_str(), nullptr, MS_BIND, nullptr) != 0 ||
+        mount(nullptr, "/", nullptr, MS_REC | MS_SHARED, nullptr) != 0) {
+      return "no shared mounts";
+    }
+    std::string seen;
+    for (const char* word : {"", "rslave", "rshared"}) {
+      RootfsRequest asked = request;
+      asked.settings.rootfs_propagation = word;
+      const std::string before = TextOf("/proc/self/mountinfo");
+      seen += Look(asked,
+                   [] { return std::string(MountAt("/").contains(" - ") ? "made " : "missing "); });
+      seen += TextOf("/proc/self/mountinfo") == before ? "unseen " : "seen ";
+    }
+    return seen;
+  });
+
+  EXPECT_EQ(said, "made unseen made unseen made unseen ");
+}
+
 TEST_P(RootfsAsRootTest, CanBeMadeByWhoIsInTheMountNamespaceAlready) {
   const std::string node = NodeDir("node");
   NodeFile("node/file", "the node's");

@@ -76,6 +76,8 @@ class Rootfs {
 
   Rootfs(Rootfs&&) noexcept;
   Rootfs& operator=(Rootfs&&) noexcept;
+  Rootfs(const Rootfs&) = delete;
+  Rootfs& operator=(const Rootfs&) = delete;
   ~Rootfs();
 
   /// From here on nothing that is mounted in this mount namespace is seen elsewhere, nor the other
