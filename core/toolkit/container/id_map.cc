@@ -28,13 +28,16 @@ class NamespaceHolder {
     int pidfd = -1;
     args.flags = CLONE_NEWUSER | CLONE_FILES | CLONE_PIDFD;
     args.pidfd = reinterpret_cast<__u64>(&pidfd);
+    const pid_t maker = getpid();
     const long child = syscall(SYS_clone3, &args, sizeof(args));
     if (child == 0) {
       // Only system calls from here: this may be a copy of a process with threads.
       prctl(PR_SET_PDEATHSIG, SIGKILL);
-      for (;;) {
+      // Who has ended before that gives no signal.
+      while (syscall(SYS_getppid) == maker) {
         syscall(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0);
       }
+      syscall(SYS_exit, 0);
     }
     error_ = child < 0 ? errno : 0;
     pidfd_.reset(pidfd);
