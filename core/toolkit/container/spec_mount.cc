@@ -92,16 +92,43 @@ Status Prepare(PreparedMount& mount, const MountDefaults& defaults) {
   return {};
 }
 
+/// File systems that are the kernel's own word.
+constexpr auto kKernelsMagic = std::to_array<decltype(statfs::f_type)>(
+    {PROC_SUPER_MAGIC, SYSFS_MAGIC, CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, SECURITYFS_MAGIC,
+     DEBUGFS_MAGIC, TRACEFS_MAGIC, BPF_FS_MAGIC});
+
+/// By what statx(2) says, the same place of the same mount.
+Result<bool> SamePlace(int one, int other) {
+  constexpr unsigned kWanted = STATX_INO | STATX_MNT_ID;
+  struct statx first{};
+  struct statx second{};
+  if (statx(one, "", AT_EMPTY_PATH, kWanted, &first) != 0 ||
+      statx(other, "", AT_EMPTY_PATH, kWanted, &second) != 0) {
+    return FailErrno(errno, "look at the place");
+  }
+  return first.stx_mnt_id == second.stx_mnt_id && first.stx_ino == second.stx_ino;
+}
+
 /// A link of the image's must not lead a mount into what is the kernel's: there it would stand for
-/// something that processes trust.
-Status RefuseKernelsFiles(int target) {
+/// something that processes trust, or that devices are made in.
+Status RefuseKernelsFiles(int root, int target) {
   struct statfs info{};
   if (fstatfs(target, &info) != 0) {
     return FailErrno(errno, "look at the file system of the place");
   }
-  if (info.f_type == PROC_SUPER_MAGIC || info.f_type == SYSFS_MAGIC) {
-    return Fail(Code::kFailedPrecondition, "a link leads it into {}",
-                info.f_type == PROC_SUPER_MAGIC ? "a proc file system" : "a sysfs");
+  if (std::ranges::contains(kKernelsMagic, info.f_type)) {
+    return Fail(Code::kFailedPrecondition, "a link leads it into a file system of the kernel's, {}",
+                info.f_type == PROC_SUPER_MAGIC ? "proc" : "sysfs or one of its kind");
+  }
+  for (const char* path : {"/proc", "/sys", "/dev"}) {
+    const auto kernels = OpenInRoot(root, path, Links::kRefuse);
+    if (!kernels) {
+      continue;
+    }
+    GANTRY_TRY(const bool same, SamePlace(kernels->get(), target));
+    if (same) {
+      return Fail(Code::kFailedPrecondition, "a link leads it onto '{}'", path);
+    }
   }
   return {};
 }
@@ -109,14 +136,8 @@ Status RefuseKernelsFiles(int target) {
 /// The root itself is no place: what is mounted on it would be under it for whoever has its
 /// descriptor.
 Status RefuseRoot(int root, int target) {
-  struct statx ours{};
-  struct statx its{};
-  constexpr unsigned kWanted = STATX_INO | STATX_MNT_ID;
-  if (statx(root, "", AT_EMPTY_PATH, kWanted, &ours) != 0 ||
-      statx(target, "", AT_EMPTY_PATH, kWanted, &its) != 0) {
-    return FailErrno(errno, "look at the place");
-  }
-  if (ours.stx_mnt_id == its.stx_mnt_id && ours.stx_ino == its.stx_ino) {
+  GANTRY_TRY(const bool same, SamePlace(root, target));
+  if (same) {
     return Fail(Code::kFailedPrecondition, "its place is the root itself");
   }
   return {};
@@ -143,7 +164,7 @@ Result<Place> FindPlace(int root, const PreparedMount& mount, bool directory) {
     GANTRY_TRY(place.target, MakeFileInRoot(root, path, 0755, links));
   }
   if (!mount.no_links) {
-    GANTRY_CHECK_OK(RefuseKernelsFiles(place.target.get()));
+    GANTRY_CHECK_OK(RefuseKernelsFiles(root, place.target.get()));
   }
   GANTRY_CHECK_OK(RefuseRoot(root, place.target.get()));
   return place;

@@ -164,6 +164,18 @@ TEST_P(AttackTest, NoLinkLeadsAMountIntoProc) {
   }
 }
 
+TEST_P(AttackTest, NoLinkLeadsAMountOntoAKernelsPlace) {
+  // Devices would be made in it, and they would be the node's to use.
+  for (const char* target : {"/dev", "dev/../dev", "/proc"}) {
+    std::filesystem::remove(InRoot("/data"));
+    MakeLink("/data", target);
+    EXPECT_THAT(Look(With(Bind("volume", "/data")), [] { return std::string("made"); }),
+                AllOf(StartsWith("FAILED_PRECONDITION: mount '/data'"), HasSubstr("a link leads")))
+        << target;
+    EXPECT_TRUE(std::filesystem::is_empty(bundle_ + "/volume"));
+  }
+}
+
 TEST_P(AttackTest, NoLinkOfProcIsFollowed) {
   // They lead out of every root: to that of a process of the node, or to its working directory.
   for (const char* target : {"/proc/self/root", "/proc/self/cwd", "/proc/1/root", "/proc/self/exe",

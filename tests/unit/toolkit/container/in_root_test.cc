@@ -121,7 +121,11 @@ TEST_F(InRootTest, LinksToNothingAreMadeInTheRoot) {
   Link("relative", "dir/a/../b");
   Link("out", base_ + "/outside/new");
   Link("up", "../../../outside/new");
+  Link("dir/deep", "/srv");
+  Link("dir/beside", "c/d");
 
+  EXPECT_EQ(MakeDirectory("/dir/deep/x"), "in /srv/x");
+  EXPECT_EQ(MakeDirectory("/dir/beside"), "in /dir/c/d");
   EXPECT_EQ(MakeDirectory("/run/secrets"), "in /var/run/secrets");
   EXPECT_EQ(MakeFile("/relative"), "in /dir/b");
   // The same names, but in the root.

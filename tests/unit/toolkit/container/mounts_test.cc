@@ -347,6 +347,24 @@ TEST_P(MountsAsRootTest, CgroupsAreItsOwnAndNoOthers) {
   }
 }
 
+TEST_P(MountsAsRootTest, CgroupOfVersion2IsItsOwn) {
+  const RootfsRequest request =
+      With(MountOf("/sys/fs/cgroup", "cgroup2", "cgroup2", {"nosuid", "noexec", "nodev", "ro"}));
+  const bool mounted = TextOf("/proc/self/mountinfo").contains(" - cgroup2 ");
+
+  EXPECT_THAT(
+      Look(request,
+           [] {
+             const std::string procs = TextOf("/sys/fs/cgroup/cgroup.procs");
+             return MountAt("/sys/fs/cgroup") + " " + TryToWrite("/sys/fs/cgroup/cgroup.procs") +
+                    (procs.contains(Format("{}\n", getpid())) ? " own" : " other");
+           }),
+      mounted
+          ? AllOf(StartsWith("ro,nosuid,nodev,noexec,relatime - cgroup2 "), HasSubstr("EROFS own"))
+          : AllOf(StartsWith("FAILED_PRECONDITION: mount '/sys/fs/cgroup'"),
+                  HasSubstr("no mount of this mount namespace")));
+}
+
 TEST_P(MountsAsRootTest, IdsAreMapped) {
   NodeDir("dir");
   NodeFile("dir/file", "");

@@ -6,8 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
+#include <memory>
 
 #include <gantry/format.h>
 #include <gantry/toolkit/container/in_root.h>
@@ -208,6 +211,17 @@ TEST_P(RootfsTest, UmaskIsNotItsBusiness) {
                 },
                 steps),
             "d 755 ENOENT 77");
+}
+
+TEST_P(RootfsAsRootTest, IsMadeByAStaticProgram) {
+  MakeFile("/masked/file", "secret");
+  const std::string command = Format("'{}' '{}'", GANTRY_CONTAINER_PROBE, bundle_);
+  const auto close = [](FILE* stream) { pclose(stream); };
+  const std::unique_ptr<FILE, decltype(close)> stream(popen(command.c_str(), "re"), close);
+  std::array<char, 512> said{};
+
+  ASSERT_NE(fgets(said.data(), said.size(), stream.get()), nullptr);
+  EXPECT_STREQ(said.data(), "contained null masked\n");
 }
 
 TEST(SwitchRootTest, MakesAMountTheRootThatCanBePivoted) {
