@@ -2,6 +2,7 @@
 //
 // Mounts of config.json, seen from inside.
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -259,9 +260,14 @@ TEST_P(MountsTest, MessageQueuesAreMounted) {
 }
 
 TEST_P(MountsAsRootTest, SysfsIsReadOnlyForItselfAlone) {
-  // The file system is the network namespace's, which others may have, too.
-  EXPECT_THAT(Look(With(MountOf("/sys", "sysfs", "sysfs", {"nosuid", "noexec", "nodev", "ro"})),
-                   [] { return MountAt("/sys"); }),
+  // The file system is the network namespace's, which others may have, too: here a new one, so
+  // that nobody has mounted it before.
+  Steps steps;
+  steps.first = [] { EXPECT_EQ(unshare(CLONE_NEWNET), 0); };
+
+  EXPECT_THAT(Look(
+                  With(MountOf("/sys", "sysfs", "sysfs", {"nosuid", "noexec", "nodev", "ro"})),
+                  [] { return MountAt("/sys"); }, steps),
               StartsWith("ro,nosuid,nodev,noexec,relatime - sysfs sysfs rw"));
 }
 
