@@ -37,5 +37,7 @@ int main(int argc, char** argv) {
   const bool seen = stat("/dev/null", &null) == 0 && S_ISCHR(null.st_mode);
   std::printf("%s %s %s\n", contained ? "contained" : contained.error().message.c_str(),
               seen ? "null" : "no-null", access("/masked/file", F_OK) == 0 ? "seen" : "masked");
-  return contained ? 0 : 1;
+  std::fflush(stdout);
+  // What a sanitizer does at the end needs files of the node's.
+  _exit(contained ? 0 : 1);
 }
