@@ -13,7 +13,7 @@
 #include <set>
 #include <sstream>
 
-#include <gantry/files.h>
+#include <gantry/toolkit/files/files.h>
 #include <gantry/format.h>
 
 #include "tests/unit/toolkit/container/container_test.h"
