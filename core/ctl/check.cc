@@ -45,11 +45,14 @@ Result<std::string> CheckConfig(const config::Config& config, const Node& node) 
   Table table({"HANDLER", "BACKEND", "OPTIONS", "CHECKED"});
   for (const auto& [name, handler] : config.handlers) {
     const auto backend = node.find_backend(handler.backend);
-    if (backend) {
-      GANTRY_CHECK_OK(plugin::CheckOptions(config, name, handler, **backend));
+    if (!backend) {
+      const Error& why = backend.error();
+      return Fail(why.code, "{}: handler '{}': {}", config::PlaceOf(config, handler, why.message),
+                  name, why.message);
     }
+    GANTRY_CHECK_OK(plugin::CheckOptions(config, name, handler, **backend));
     table.Add({name == config.default_handler ? name + " (default)" : name, handler.backend,
-               handler.options.json, backend ? "yes" : "no: " + backend.error().message});
+               handler.options.json, "yes"});
   }
   return Format("{}: in order\n\n{}", config.file, table.str());
 }

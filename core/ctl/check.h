@@ -12,9 +12,9 @@
 
 namespace gantry::ctl {
 
-/// What is in the configuration, as a table. Options are checked by those
-/// backends that are installed here. Errors: as `config::Load` and
-/// `plugin::CheckOptions`.
+/// What is in the configuration, as a table. The backend of each handler is loaded and checks
+/// its options. Errors: why the engine would serve no container of a handler, with its place in
+/// the file: the backend's as it is loaded, and those of `plugin::CheckOptions`.
 Result<std::string> CheckConfig(const config::Config& config, const Node& node);
 
 /// `NAME VERSION` of a plugin. `name` is what the configuration calls it;

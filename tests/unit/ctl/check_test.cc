@@ -57,13 +57,15 @@ TEST_F(CheckTest, SaysWhereABackendRefusesAnOption) {
   EXPECT_EQ(text.error().message, "g.yaml:2: handler 'fast': check option 'Speed': no such key");
 }
 
-TEST_F(CheckTest, SaysWhatIsNotCheckedForWantOfThePlugin) {
-  node_.find_backend = [](const std::string&) -> Result<SandboxBackend*> {
-    return Fail(Code::kNotFound, "there is none");
+TEST_F(CheckTest, FailsWhereABackendCannotBeLoaded) {
+  node_.find_backend = [](const std::string& name) -> Result<SandboxBackend*> {
+    return Fail(Code::kNotFound, "load backend '{}': no such file", name);
   };
-  const auto text = CheckConfig(config::Defaults(), node_);
-  ASSERT_TRUE(text.has_value()) << text.error().message;
-  EXPECT_THAT(*text, HasSubstr("no: there is none"));
+  const auto text =
+      CheckConfig(ConfigOf("default_handler: a\nhandlers:\n  a: {backend: mine}\n"), node_);
+  ASSERT_FALSE(text.has_value()) << *text;
+  EXPECT_EQ(text.error().code, Code::kNotFound);
+  EXPECT_EQ(text.error().message, "g.yaml:3: handler 'a': load backend 'mine': no such file");
 }
 
 TEST_F(CheckTest, TellsPluginsFromConfigurations) {
