@@ -85,12 +85,14 @@ Result<LoadedPlugin> Backends::Load(const std::string& name) const {
       path, name, configured == config_.backends.end() ? "{}" : configured->second.options.json);
 }
 
-void Backends::WarnOfHandlers(const std::string& name, SandboxBackend& backend) const {
+void Backends::CheckHandlers(const std::string& name, CheckedBackend& backend) const {
   for (const auto& [called, handler] : config_.handlers) {
     if (handler.backend != name) {
       continue;
     }
-    if (const Status checked = CheckOptions(config_, called, handler, backend); !checked) {
+    const Status checked = CheckOptions(config_, called, handler, backend);
+    backend.AddHandler(handler.options.json, checked);
+    if (!checked) {
       LogWarning("its containers cannot be created: {}", checked.error().message);
     }
   }
@@ -100,7 +102,7 @@ void Backends::WarnOfHandlers(const std::string& name, SandboxBackend& backend) 
 SandboxBackend* Backends::Loaded(const std::string& name) const {
   const std::lock_guard lock(mutex_);
   const auto found = loaded_.find(name);
-  return found == loaded_.end() ? nullptr : found->second.backend.get();
+  return found == loaded_.end() ? nullptr : found->second.checked.get();
 }
 
 std::mutex& Backends::LoadingOf(const std::string& name) {
@@ -126,19 +128,20 @@ Result<SandboxBackend*> Backends::Find(const std::string& name) {
     failed_[name] = BackendState{name, {}, PathOf(name), loaded.error().message};
     return std::unexpected(std::move(loaded).error().Within(Format("load backend '{}'", name)));
   }
-  SandboxBackend* const backend = loaded->backend.get();
-  WarnOfHandlers(name, *backend);
+  auto checked = std::make_unique<CheckedBackend>(name, *loaded->backend);
+  SandboxBackend* const backend = checked.get();
+  CheckHandlers(name, *checked);
   const std::lock_guard lock(mutex_);
   failed_.erase(name);
-  loaded_[name] = std::move(*loaded);
+  loaded_[name] = {std::move(*loaded), std::move(checked)};
   return backend;
 }
 
 std::map<std::string, SandboxBackend*> Backends::InUse() const {
   const std::lock_guard lock(mutex_);
   std::map<std::string, SandboxBackend*> backends;
-  for (const auto& [name, plugin] : loaded_) {
-    backends[name] = plugin.backend.get();
+  for (const auto& [name, one] : loaded_) {
+    backends[name] = one.checked.get();
   }
   return backends;
 }
@@ -173,8 +176,8 @@ std::vector<BackendState> Backends::States() const {
   const std::lock_guard lock(mutex_);
   std::vector<BackendState> states;
   states.reserve(loaded_.size() + failed_.size());
-  for (const auto& [name, plugin] : loaded_) {
-    states.push_back({name, plugin.version, plugin.path, {}});
+  for (const auto& [name, one] : loaded_) {
+    states.push_back({name, one.plugin.version, one.plugin.path, {}});
   }
   for (const auto& [name, state] : failed_) {
     states.push_back(state);

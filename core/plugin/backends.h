@@ -14,6 +14,7 @@
 #include <gantry/error.h>
 
 #include "core/config/config.h"
+#include "core/plugin/checked_backend.h"
 #include "core/plugin/plugin_host.h"
 
 namespace gantry::plugin {
@@ -45,7 +46,8 @@ class Backends {
            std::string program);
 
   /// The backend lives as long as the process. Handlers whose options it refuses
-  /// are logged. Errors: why it cannot be used; asked again it is tried again.
+  /// are logged, and it makes no sandbox with them or with others that it refuses (see
+  /// checked_backend.h). Errors: why it cannot be used; asked again it is tried again.
   /// Thread: workers. Blocks: for the disk and the plugin's constructors.
   Result<SandboxBackend*> Find(const std::string& name);
   /// Blocks: never, also while a plugin is loaded.
@@ -58,6 +60,11 @@ class Backends {
   void Leave() const;
 
  private:
+  struct InPlace {
+    LoadedPlugin plugin;
+    std::unique_ptr<CheckedBackend> checked;
+  };
+
   std::string PathOf(const std::string& name) const { return PluginPath(config_, libexec_, name); }
 
   Status ProbeOnce(const std::string& path, const std::string& name) const;
@@ -65,7 +72,7 @@ class Backends {
   std::map<std::string, SandboxBackend*> InUse() const;
   std::mutex& LoadingOf(const std::string& name);
   Result<LoadedPlugin> Load(const std::string& name) const;
-  void WarnOfHandlers(const std::string& name, SandboxBackend& backend) const;
+  void CheckHandlers(const std::string& name, CheckedBackend& backend) const;
 
   const config::Config& config_;
   const std::string libexec_;
@@ -76,7 +83,7 @@ class Backends {
   /// By name: held while that plugin is loaded, for each is loaded once, and one that
   /// hangs holds up nobody else. Taken before the other.
   std::map<std::string, std::unique_ptr<std::mutex>, std::less<>> loading_;
-  std::map<std::string, LoadedPlugin, std::less<>> loaded_;
+  std::map<std::string, InPlace, std::less<>> loaded_;
   std::map<std::string, BackendState, std::less<>> failed_;
 };
 

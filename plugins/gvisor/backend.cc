@@ -26,8 +26,12 @@ Result<std::string> GvisorBackend::Features([[maybe_unused]] const FeaturesReque
 }
 
 Status GvisorBackend::CheckOptions(const std::string& options_json) {
-  GANTRY_TRY(const Options options, ParseOptions(options_json, options_, nullptr));
-  Remember(options);
+  std::vector<std::string> unknown;
+  GANTRY_TRY(const Options options,
+             ParseOptions(options_json, options_, attached_ ? &unknown : nullptr));
+  if (!attached_) {
+    Remember(options);
+  }
   GANTRY_TRY(const Flags flags, MakeFlags(RunscFlags(options), {}));
   if (options.warm > 0 && flags.network == Network::kHost) {
     return Fail(Code::kInvalidArgument,
@@ -64,6 +68,7 @@ std::vector<Options> GvisorBackend::Handlers() const {
 }
 
 void GvisorBackend::Attach(SandboxContext& context, const std::vector<BackendHandler>& handlers) {
+  attached_ = true;
   std::vector<WarmHandler> warm;
   for (const BackendHandler& handler : handlers) {
     // What is wrong with its options has been said when they were checked.

@@ -4,6 +4,7 @@
 // directly.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -31,6 +32,8 @@ class GvisorBackend : public SandboxBackend {
 
   /// Of the options of handlers that have been checked, else of the backend's own.
   BackendInfo Describe() override;
+  /// Of a handler until it is attached, which has no key that is unknown; of a request from
+  /// then on, which may be from a containerd that knows more of them.
   Status CheckOptions(const std::string& options_json) override;
   Result<std::string> Features(const FeaturesRequest& request) override;
   void Attach(SandboxContext& context, const std::vector<BackendHandler>& handlers) override;
@@ -51,6 +54,7 @@ class GvisorBackend : public SandboxBackend {
 
   const Options options_;
   const std::shared_ptr<Runscs> runscs_;
+  std::atomic<bool> attached_ = false;
   /// Guards what follows.
   mutable std::mutex mutex_;
   std::vector<Options> handlers_;

@@ -20,7 +20,9 @@ BackendInfo RuncBackend::Describe() {
 }
 
 Status RuncBackend::CheckOptions(const std::string& options_json) {
-  GANTRY_TRY(const Options options, ParseOptions(options_json, options_, nullptr));
+  std::vector<std::string> unknown;
+  GANTRY_TRY(const Options options,
+             ParseOptions(options_json, options_, attached_ ? &unknown : nullptr));
   // Without a name the node's needs say it.
   if (!options.binary_name.empty()) {
     GANTRY_TRY(const std::string binary, FindRuntime(options));

@@ -100,5 +100,78 @@ TEST_F(BackendsTest, SaysWhereAnOptionIsRefused) {
   EXPECT_EQ(checked.error().message, "g.yaml:4: handler 'x': check option 'Speed': no such key");
 }
 
+/// Counts what reaches it.
+class AskedBackend final : public SandboxBackend {
+ public:
+  BackendInfo Describe() override { return {}; }
+
+  Status CheckOptions(const std::string& options_json) override {
+    ++checked;
+    return options_json.contains("good")
+               ? Status()
+               : Fail(code, "check option 'Speed': not with {}", options_json);
+  }
+
+  Result<std::unique_ptr<Sandbox>> CreateSandbox(const SandboxRequest&, SandboxContext&) override {
+    ++created;
+    return Fail(Code::kUnavailable, "as far as this");
+  }
+
+  Result<std::unique_ptr<Sandbox>> RecoverSandbox(const SandboxRequest&, SandboxContext&,
+                                                  const std::string&) override {
+    return Fail(Code::kUnavailable, "recovered");
+  }
+
+  Code code = Code::kInvalidArgument;
+  int checked = 0;
+  int created = 0;
+};
+
+class CheckedBackendTest : public testing::Test {
+ protected:
+  /// Its backend is not asked for the context.
+  Status Create(const std::string& options_json) {
+    SandboxRequest request;
+    request.options_json = options_json;
+    alignas(16) static char nobody[16];
+    auto made = backend_.CreateSandbox(request, reinterpret_cast<SandboxContext&>(nobody));
+    return made ? Status() : std::unexpected(std::move(made).error());
+  }
+
+  AskedBackend good_;
+  CheckedBackend backend_{"asked", good_};
+};
+
+TEST_F(CheckedBackendTest, MakesNoSandboxForAHandlerThatItsBackendRefused) {
+  backend_.AddHandler(R"({"a":1,"b":2})", Fail(Code::kInvalidArgument, "g.yaml:4: no such key"));
+  const Status made = Create(R"({ "b": 2, "a": 1 })");
+  ASSERT_FALSE(made.has_value());
+  EXPECT_EQ(made.error().code, Code::kInvalidArgument);
+  EXPECT_EQ(made.error().message, "g.yaml:4: no such key");
+  EXPECT_EQ(good_.created, 0);
+  EXPECT_EQ(good_.checked, 0);
+}
+
+TEST_F(CheckedBackendTest, AsksForOptionsThatComeWithARequestOnce) {
+  backend_.AddHandler("{}", {});
+  EXPECT_EQ(Create("{}").error().message, "as far as this");
+  EXPECT_EQ(good_.checked, 0) << "it was asked when it was loaded";
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Create(R"({"good":1})").error().message, "as far as this");
+  }
+  EXPECT_EQ(good_.checked, 1);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(Create(R"({"bad":1})").error().message, HasSubstr("not with"));
+  }
+  EXPECT_EQ(good_.checked, 3);
+  EXPECT_EQ(good_.created, 4);
+}
+
+TEST_F(CheckedBackendTest, AsksAgainWhatTheNodeWasAskedForInVain) {
+  backend_.AddHandler(R"({"good":1})", Fail(Code::kFailedPrecondition, "no such program"));
+  EXPECT_EQ(Create(R"({"good":1})").error().message, "as far as this");
+  EXPECT_EQ(good_.checked, 1);
+}
+
 }  // namespace
 }  // namespace gantry::plugin
