@@ -5,6 +5,8 @@
 // restart of the engine in the middle does the same.
 #include <utility>
 
+#include <gantry/format.h>
+
 #include "core/io/uri.h"
 #include "core/log/log.h"
 #include "core/oci/bundle.h"
@@ -15,6 +17,7 @@
 #include "core/task/mounts.h"
 #include "core/task/service.h"
 #include "core/task/stdio_host.h"
+#include "core/task/unbound.h"
 
 namespace gantry::task {
 namespace {
@@ -293,8 +296,14 @@ os::Task<Status> Service::MakeContainer(Creation& creation) {
   request.terminal = container.init->stdio.terminal;
   request.checkpoint = container.checkpoint;
   request.options_json = container.options_json;
+  const SandboxEntryPtr sandbox = container.sandbox;
+  const uint64_t since = TicksNow();
   GANTRY_CO_TRY(container.backend, co_await proxy_.Create(container, request, creation.deadline));
-  co_return Status();
+  if (!container.checkpoint.empty()) {
+    co_return Status();  // It runs from its Start on.
+  }
+  co_return CheckBound(*sandbox, since, *container.init,
+                       Format("create container '{}'", container.id.str()));
 }
 
 /// A Create that failed: nothing of it may stay.

@@ -10,6 +10,7 @@
 #include "core/log/log.h"
 #include "core/task/backend_call.h"
 #include "core/task/service.h"
+#include "core/task/unbound.h"
 
 namespace gantry::task {
 
@@ -150,7 +151,14 @@ os::Task<Status> Service::RunExec(ContainerPtr container, TaskProcessPtr exec, D
   request.process_json = exec->spec_json;
   request.terminal = exec->stdio.terminal;
   GANTRY_CO_TRY(exec->backend, co_await proxy_.Exec(*container, *exec, request, deadline));
+  const SandboxEntryPtr sandbox = container->sandbox;
+  const uint64_t since = TicksNow();
   GANTRY_CO_CHECK_OK(co_await proxy_.Start(*container, *exec, deadline));
+  if (sandbox) {
+    GANTRY_CO_CHECK_OK(CheckBound(
+        *sandbox, since, *exec,
+        Format("start exec '{}' in container '{}'", exec->id.str(), container->id.str())));
+  }
   if (exec->io) {
     // Else its container was removed meanwhile, and its streams with it.
     exec->io->Started();
