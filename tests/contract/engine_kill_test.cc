@@ -16,9 +16,11 @@
 #include <filesystem>
 #include <functional>
 #include <future>
+#include <set>
 
 #include <gmock/gmock.h>
 
+#include "tests/contract/harness/calls.h"
 #include "tests/contract/harness/contract_test.h"
 #include "tests/contract/harness/interrupt.h"
 #include "tests/integration/harness/host.h"
@@ -32,6 +34,8 @@ using ::testing::IsEmpty;
 struct Step {
   const char* name;
   std::function<Status(const Box&)> call;
+  /// The step without which it is none.
+  const char* after = nullptr;
 };
 
 /// A life with everything in it.
@@ -41,22 +45,24 @@ const std::vector<Step>& Life() {
       {"State", [](const Box& box) { return Plain(box.State()); }},
       {"Start", [](const Box& box) { return Plain(box.Start()); }},
       {"Exec", [](const Box& box) { return box.Exec("x1", {"sh", "-c", "exit 5"}); }},
-      {"Start exec", [](const Box& box) { return Plain(box.Start("x1")); }},
+      {"Start exec", [](const Box& box) { return Plain(box.Start("x1")); }, "Exec"},
       {"Wait exec",
        [](const Box& box) -> Status {
          GANTRY_TRY(const auto ended, box.Wait("x1"));
          EXPECT_EQ(ended.exit_status(), 5U);
          return {};
-       }},
+       },
+       "Exec"},
       {"Delete exec",
        [](const Box& box) -> Status {
          GANTRY_TRY(const auto deleted, box.Delete("x1"));
          EXPECT_EQ(deleted.exit_status(), 5U);
          return {};
-       }},
+       },
+       "Exec"},
       {"Pause", [](const Box& box) { return box.Pause(); }},
       {"Update", [](const Box& box) { return box.Update("{}"); }},
-      {"Resume", [](const Box& box) { return box.Resume(); }},
+      {"Resume", [](const Box& box) { return box.Resume(); }, "Pause"},
       {"Stats", [](const Box& box) { return Plain(box.Stats()); }},
       {"Pids", [](const Box& box) { return Plain(box.Pids()); }},
       {"Kill", [](const Box& box) { return box.Kill(SIGKILL); }},
@@ -78,11 +84,32 @@ const std::vector<Step>& Life() {
 
 class EngineKill : public ContractTest {
  protected:
-  static void ExpectLifeInOrder(const Box& box) {
-    EXPECT_THAT(node().containerd().WaitForTopics(box.id(), 9),
-                ElementsAre("create", "start", "exec-added(x1)", "exec-started(x1)", "exit(x1)",
-                            "paused", "resumed", "exit", "delete"))
-        << box.id();
+  /// Goes through all of it but what the backend leaves out; `before` is called before each
+  /// step, with its number. The events are those of the rest, once and in order.
+  static void ExpectLife(const Box& box, const std::function<void(size_t step)>& before) {
+    std::set<std::string> left_out;
+    for (size_t i = 0; i < Life().size(); ++i) {
+      const Step& step = Life()[i];
+      before(i);
+      if (step.after != nullptr && left_out.contains(step.after)) {
+        continue;
+      }
+      const Status done = step.call(box);
+      if (IsLeftOut(step.name, CodeOf(done))) {
+        left_out.insert(step.name);
+        continue;
+      }
+      ASSERT_OK(done) << step.name;
+    }
+    std::vector<std::string> topics = {"create", "start"};
+    if (!left_out.contains("Exec")) {
+      topics.insert(topics.end(), {"exec-added(x1)", "exec-started(x1)", "exit(x1)"});
+    }
+    if (!left_out.contains("Pause")) {
+      topics.insert(topics.end(), {"paused", "resumed"});
+    }
+    topics.insert(topics.end(), {"exit", "delete"});
+    EXPECT_EQ(node().containerd().WaitForTopics(box.id(), topics.size()), topics) << box.id();
   }
 
   /// The start of the exec, which ends at once with 6, does; what `AtEachMoment` asks for.
@@ -130,24 +157,18 @@ TEST_P(EngineKill, BeforeEachCall) {
   for (size_t victim = 0; victim < Life().size(); ++victim) {
     SCOPED_TRACE(std::string("killed before ") + Life()[victim].name);
     Box& box = Announced({}, "-" + std::to_string(victim));
-    for (size_t i = 0; i < Life().size(); ++i) {
-      if (i == victim) {
+    ASSERT_NO_FATAL_FAILURE(ExpectLife(box, [victim](size_t step) {
+      if (step == victim) {
         node().KillEngine();
       }
-      ASSERT_OK(Life()[i].call(box)) << Life()[i].name;
-    }
-    ExpectLifeInOrder(box);
+    }));
     Finish(box);
   }
 }
 
 TEST_P(EngineKill, BeforeEveryCallOfOneLife) {
   Box& box = Announced();
-  for (const Step& step : Life()) {
-    node().KillEngine();
-    ASSERT_OK(step.call(box)) << step.name;
-  }
-  ExpectLifeInOrder(box);
+  ExpectLife(box, [](size_t) { node().KillEngine(); });
 }
 
 TEST_P(EngineKill, DuringCreate) {

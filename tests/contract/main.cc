@@ -46,7 +46,8 @@ std::vector<gantry::contract::Subject> Subjects(const fs::path& tests, const std
        .plugin = bin + "/plugins/libgantry_gvisor.so",
        .handler_options = R"({"binary_name": ")" + runsc +
                           R"(", "root": "@ROOT@/runsc",)"
-                          R"( "runsc_config": {"platform": "systrap", "overlay2": "none"}})",
+                          R"( "runsc_config": {"platform": "systrap", "overlay2": "none",)"
+                          R"( "oci-seccomp": "true"}})",
        .programs = {runsc}}};
 }
 

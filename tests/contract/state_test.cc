@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/contract/harness/calls.h"
 #include "tests/contract/harness/contract_test.h"
 
 namespace gantry::contract {
@@ -58,7 +59,10 @@ Code Shutdown(const Box& box) { return CodeOf(box.Shutdown()); }
 
 void ExpectAll(const Box& box, const std::vector<Expectation>& rows) {
   for (const Expectation& row : rows) {
-    EXPECT_EQ(CodeName(row.call(box)), CodeName(row.code)) << row.what;
+    const Code answer = row.call(box);
+    if (!IsLeftOut(row.what, answer)) {
+      EXPECT_EQ(CodeName(answer), CodeName(row.code)) << row.what;
+    }
   }
 }
 
@@ -237,7 +241,10 @@ TEST_P(States, UpdateRefusesWhatIsNoResources) {
   Box& box = Running();
   EXPECT_CODE(box.Update("not JSON"), kInvalidArgument);
   EXPECT_CODE(box.Update(R"({"memory":{"limit":"much"}})"), kInvalidArgument);
-  EXPECT_OK(box.Update("{}"));
+  const Status updated = box.Update("{}");
+  if (!IsLeftOut("Update", CodeOf(updated))) {
+    EXPECT_OK(updated);
+  }
 }
 
 TEST_P(States, UnknownExecs) {
@@ -258,7 +265,10 @@ TEST_P(States, CreatedExec) {
   EXPECT_CODE(box.Exec("x1", {"true"}), kAlreadyExists);
   EXPECT_EQ(StatusOf(box, "x1"), pb::CREATED);
   EXPECT_CODE(box.Kill(SIGKILL, "x1"), kFailedPrecondition);
-  EXPECT_OK(box.Resize("x1"));
+  const Status resized = box.Resize("x1");
+  if (!IsLeftOut("ResizePty", CodeOf(resized))) {
+    EXPECT_OK(resized);
+  }
   EXPECT_OK(box.CloseIO("x1"));
   EXPECT_OK(box.Delete("x1"));
   EXPECT_CODE(box.State("x1"), kNotFound);

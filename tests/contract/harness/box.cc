@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "tests/contract/harness/calls.h"
 #include "tests/integration/harness/host.h"
 
 namespace gantry::contract {
@@ -16,6 +17,18 @@ namespace fs = std::filesystem;
 
 Json Mount(const char* destination, const char* type, std::vector<std::string> options) {
   return {{"destination", destination}, {"type", type}, {"source", type}, {"options", options}};
+}
+
+/// The answer, kept for who wonders why a rule is not met.
+template <class Response, class Request>
+Result<Response> Call(const TaskClient& client, const std::string& method, const Request& request) {
+  Result<Response> answer = client.Call<Response>(method, request);
+  std::string exec;
+  if constexpr (requires { request.exec_id(); }) {
+    exec = request.exec_id();
+  }
+  NoteCall(method, request.id(), exec, Plain(answer));
+  return answer;
 }
 
 }  // namespace
@@ -88,35 +101,35 @@ pb::CreateTaskRequest Box::CreateRequest() const {
 }
 
 Result<pb::CreateTaskResponse> Box::Create() const {
-  return client_.Call<pb::CreateTaskResponse>("Create", CreateRequest());
+  return Call<pb::CreateTaskResponse>(client_, "Create", CreateRequest());
 }
 
 Result<pb::StartResponse> Box::Start(const std::string& exec) const {
   pb::StartRequest request;
   request.set_id(id_);
   request.set_exec_id(exec);
-  return client_.Call<pb::StartResponse>("Start", request);
+  return Call<pb::StartResponse>(client_, "Start", request);
 }
 
 Result<pb::DeleteResponse> Box::Delete(const std::string& exec) const {
   pb::DeleteRequest request;
   request.set_id(id_);
   request.set_exec_id(exec);
-  return client_.Call<pb::DeleteResponse>("Delete", request);
+  return Call<pb::DeleteResponse>(client_, "Delete", request);
 }
 
 Result<pb::StateResponse> Box::State(const std::string& exec) const {
   pb::StateRequest request;
   request.set_id(id_);
   request.set_exec_id(exec);
-  return client_.Call<pb::StateResponse>("State", request);
+  return Call<pb::StateResponse>(client_, "State", request);
 }
 
 Result<pb::WaitResponse> Box::Wait(const std::string& exec) const {
   pb::WaitRequest request;
   request.set_id(id_);
   request.set_exec_id(exec);
-  return client_.Call<pb::WaitResponse>("Wait", request);
+  return Call<pb::WaitResponse>(client_, "Wait", request);
 }
 
 Status Box::Kill(uint32_t signal, const std::string& exec, bool all) const {
@@ -125,31 +138,36 @@ Status Box::Kill(uint32_t signal, const std::string& exec, bool all) const {
   request.set_exec_id(exec);
   request.set_signal(signal);
   request.set_all(all);
-  return Plain(client_.Call<wire::Empty>("Kill", request));
+  return Plain(Call<wire::Empty>(client_, "Kill", request));
 }
 
 Status Box::Exec(const std::string& exec, const std::vector<std::string>& args, bool terminal,
                  const std::string& out) const {
+  return ExecProcess(exec, MakeProcess(args, terminal), out);
+}
+
+Status Box::ExecProcess(const std::string& exec, const Json& process,
+                        const std::string& out) const {
   pb::ExecProcessRequest request;
   request.set_id(id_);
   request.set_exec_id(exec);
-  request.set_terminal(terminal);
+  request.set_terminal(process.value("terminal", false));
   request.set_stdout(out);
   request.mutable_spec()->set_type_url("types.containerd.io/opencontainers/runtime-spec/1/Process");
-  request.mutable_spec()->set_value(MakeProcess(args, terminal).dump());
-  return Plain(client_.Call<wire::Empty>("Exec", request));
+  request.mutable_spec()->set_value(process.dump());
+  return Plain(Call<wire::Empty>(client_, "Exec", request));
 }
 
 Status Box::Pause() const {
   pb::PauseRequest request;
   request.set_id(id_);
-  return Plain(client_.Call<wire::Empty>("Pause", request));
+  return Plain(Call<wire::Empty>(client_, "Pause", request));
 }
 
 Status Box::Resume() const {
   pb::ResumeRequest request;
   request.set_id(id_);
-  return Plain(client_.Call<wire::Empty>("Resume", request));
+  return Plain(Call<wire::Empty>(client_, "Resume", request));
 }
 
 Status Box::Resize(const std::string& exec) const {
@@ -158,7 +176,7 @@ Status Box::Resize(const std::string& exec) const {
   request.set_exec_id(exec);
   request.set_width(100);
   request.set_height(40);
-  return Plain(client_.Call<wire::Empty>("ResizePty", request));
+  return Plain(Call<wire::Empty>(client_, "ResizePty", request));
 }
 
 Status Box::CloseIO(const std::string& exec) const {
@@ -166,7 +184,7 @@ Status Box::CloseIO(const std::string& exec) const {
   request.set_id(id_);
   request.set_exec_id(exec);
   request.set_stdin(true);
-  return Plain(client_.Call<wire::Empty>("CloseIO", request));
+  return Plain(Call<wire::Empty>(client_, "CloseIO", request));
 }
 
 Status Box::Update(const std::string& resources) const {
@@ -175,38 +193,38 @@ Status Box::Update(const std::string& resources) const {
   request.mutable_resources()->set_type_url(
       "types.containerd.io/opencontainers/runtime-spec/1/LinuxResources");
   request.mutable_resources()->set_value(resources);
-  return Plain(client_.Call<wire::Empty>("Update", request));
+  return Plain(Call<wire::Empty>(client_, "Update", request));
 }
 
 Status Box::Checkpoint() const {
   pb::CheckpointTaskRequest request;
   request.set_id(id_);
   request.set_path(bundle_ + "/checkpoint");
-  return Plain(client_.Call<wire::Empty>("Checkpoint", request));
+  return Plain(Call<wire::Empty>(client_, "Checkpoint", request));
 }
 
 Result<pb::StatsResponse> Box::Stats() const {
   pb::StatsRequest request;
   request.set_id(id_);
-  return client_.Call<pb::StatsResponse>("Stats", request);
+  return Call<pb::StatsResponse>(client_, "Stats", request);
 }
 
 Result<pb::PidsResponse> Box::Pids() const {
   pb::PidsRequest request;
   request.set_id(id_);
-  return client_.Call<pb::PidsResponse>("Pids", request);
+  return Call<pb::PidsResponse>(client_, "Pids", request);
 }
 
 Result<pb::ConnectResponse> Box::Connect() const {
   pb::ConnectRequest request;
   request.set_id(id_);
-  return client_.Call<pb::ConnectResponse>("Connect", request);
+  return Call<pb::ConnectResponse>(client_, "Connect", request);
 }
 
 Status Box::Shutdown() const {
   pb::ShutdownRequest request;
   request.set_id(id_);
-  return Plain(client_.Call<wire::Empty>("Shutdown", request));
+  return Plain(Call<wire::Empty>(client_, "Shutdown", request));
 }
 
 Status Box::Finish() {

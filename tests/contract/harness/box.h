@@ -57,6 +57,9 @@ class Box {
   /// `out`: path of a fifo; empty: none.
   Status Exec(const std::string& exec, const std::vector<std::string>& args, bool terminal = false,
               const std::string& out = "") const;
+  /// The same of any OCI process object.
+  Status ExecProcess(const std::string& exec, const Json& process,
+                     const std::string& out = "") const;
   Status Pause() const;
   Status Resume() const;
   Status Resize(const std::string& exec = "") const;

@@ -5,9 +5,14 @@
 
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <mutex>
+#include <sstream>
+#include <system_error>
 
+#include "tests/contract/harness/calls.h"
+#include "tests/contract/harness/inside.h"
 #include "tests/integration/harness/host.h"
 
 namespace gantry::contract {
@@ -20,9 +25,9 @@ struct Row {
 
 // Every row that a backend does not have. A test asserts what it does instead.
 constexpr std::array kNotSupported = {
-    Row{"remote", "checkpoint"},
-    Row{"remote", "pod files"},
-    Row{"gvisor", kWithoutTheFirst},
+    Row{"remote", "checkpoint"},     Row{"remote", "pod files"},      Row{"remote", kConfinement},
+    Row{"gvisor", kPathsOfTheImage}, Row{"gvisor", kLimitsOfExecs},   Row{"gvisor", kOwnProcesses},
+    Row{"remote", kOwnProcesses},    Row{"gvisor", kWithoutTheFirst},
 };
 
 /// A connection to the events' socket may come and go.
@@ -30,7 +35,13 @@ constexpr int kDescriptorSlack = 2;
 
 class Environment : public ::testing::Environment {
  public:
-  void SetUp() override { Renew(); }
+  void SetUp() override {
+    Renew();
+    if (TheSetup().anybodys && node_->unavailable().empty()) {
+      // Without it every rule would say the same. A fatal failure here runs no test.
+      ASSERT_EQ(failure_, "") << "no rule is tried before a first container has lived";
+    }
+  }
 
   /// A gantry that nobody has used.
   void Renew() {
@@ -47,6 +58,7 @@ class Environment : public ::testing::Environment {
       }
     }
     baseline_ = Measure();
+    log_begin_ = LogSize();
   }
 
   void TearDown() override {
@@ -65,11 +77,39 @@ class Environment : public ::testing::Environment {
     const auto ended = box.Wait();
     const Status finished = box.Finish();
     if (!created || !started || !ended || !finished) {
-      return "the first container of '" + backend + "': " + MessageOf(created) +
-             MessageOf(started) + MessageOf(ended) + MessageOf(finished) + "\n" + node_->Log();
+      return "the first container of '" + backend +
+             "', whose program is 'true': " + Failed("Create", created) + Failed("Start", started) +
+             Failed("Wait", ended) + Failed("Delete", finished) +
+             (TheSetup().anybodys && !TheSetup().verbose ? "" : "\n" + node_->Log());
     }
     node_->containerd().WaitForTopics(box.id(), 4);
     return "";
+  }
+
+  template <class T>
+  static std::string Failed(const char* call, const Result<T>& result) {
+    return result ? "" : std::string(call) + ": " + MessageOf(result) + "; ";
+  }
+
+  size_t LogSize() const {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(node_->log_path(), error);
+    return error ? 0 : static_cast<size_t>(size);
+  }
+
+  /// What the core has said against a backend since the rule began: the lines that are an
+  /// operator's errors. One that recovers nothing, or leaves processes behind, is put right by
+  /// the core, so that nothing else would show it.
+  std::string Accusations() const {
+    std::istringstream lines(e2e::ReadText(node_->log_path()).substr(log_begin_));
+    std::string said;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.contains("level=error") &&
+          (line.contains("its backend cannot recover it") || line.contains("behind: killed"))) {
+        said += line.substr(line.find("msg=")) + "\n";
+      }
+    }
+    return said;
   }
 
   Baseline Measure() const {
@@ -88,6 +128,8 @@ class Environment : public ::testing::Environment {
   std::unique_ptr<Node> node_;
   std::string failure_;
   Baseline baseline_;
+  /// Of the engine's log, where the rule began.
+  size_t log_begin_ = 0;
 };
 
 Environment* const environment = static_cast<Environment*>(
@@ -130,7 +172,9 @@ std::string Look(const std::string& prefix) {
     }
   }
   for (const std::string& name : e2e::ListFolder(node.root() + "/oci/" + kNamespace)) {
-    report += "OCI state " + name + "\n";
+    if (!name.starts_with('.')) {  // crun keeps compiled seccomp profiles in `.cache`.
+      report += "OCI state " + name + "\n";
+    }
   }
   auto processes = e2e::ProcessesInCgroup(node.cgroup() + "/");
   const auto sandboxes = e2e::Processes([&](const e2e::HostProcess& process) {
@@ -171,10 +215,12 @@ void ContractTest::SetUp() {
   std::snprintf(text.data(), text.size(), "t%04d", ++counter);
   prefix_ = text.data();
   TheObserved() = {};
+  ForgetCalls();
   if (!node().unavailable().empty()) {
     GTEST_SKIP() << node().unavailable();
   }
   ASSERT_EQ(environment->failure_, "");
+  environment->log_begin_ = environment->LogSize();
 }
 
 void ContractTest::TearDown() {
@@ -195,6 +241,10 @@ void ContractTest::TearDown() {
       std::chrono::seconds(10));
   EXPECT_EQ(left, "") << "left after the test";
   TheObserved().left |= !left.empty();
+  const std::string said = environment->Accusations();
+  EXPECT_EQ(said, "") << "the core's log says of the backend: " << said;
+  // What it has declared that it has not, it cannot recover either.
+  TheObserved().left |= !said.empty() && TheObserved().not_supported.empty();
   if (HasFailure()) {
     if (!TheSetup().anybodys || TheSetup().verbose) {
       std::fprintf(stderr, "--- the keeper's and the engine's log:\n%s---\n", node().Log().c_str());

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -23,27 +24,41 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kApplets = {"sh",  "cat",   "echo", "true", "false", "sleep", "kill",
-                                 "seq", "stty",  "tty",  "head", "id",    "pwd",   "test",
-                                 "dd",  "mkdir", "ls",   "env",  "wc",    "read",  "ps"};
+constexpr std::array kApplets = {"sh",   "cat",      "echo",  "true", "false", "sleep", "kill",
+                                 "seq",  "stty",     "tty",   "head", "id",    "pwd",   "test",
+                                 "dd",   "mkdir",    "ls",    "env",  "wc",    "read",  "ps",
+                                 "grep", "hostname", "touch", "stat", "mount", "umount"};
 
-bool InPath(const std::string& program) {
-  return e2e::RunProgram({"sh", "-c", "command -v " + program}).status == 0;
+/// Without a shell, which may be what is missing. Empty: it is not there.
+std::string InPath(const std::string& program) {
+  if (program.contains('/')) {
+    return access(program.c_str(), X_OK) == 0 ? program : "";
+  }
+  const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (const std::string file = folder + "/" + program; access(file.c_str(), X_OK) == 0) {
+      return file;
+    }
+  }
+  return "";
 }
 
 std::string Missing() {
   if (geteuid() != 0) {
     return "needs root";
   }
-  if (!InPath("busybox")) {
-    return "busybox is not installed";
+  for (const char* program : {"sh", "busybox"}) {
+    if (InPath(program).empty()) {
+      return std::string(program) + " is not in PATH: install it, or set PATH";
+    }
   }
   const Setup& setup = TheSetup();
   std::vector<std::string> files = {setup.programs + "/gantry-keeper", setup.programs + "/gantryd"};
   for (const Subject& subject : setup.subjects) {
     files.push_back(subject.plugin);
     for (const std::string& program : subject.programs) {
-      if (!InPath(program)) {
+      if (InPath(program).empty()) {
         return program + " is not installed";
       }
     }
@@ -120,10 +135,14 @@ void Node::Clean() const {
 std::string Node::cgroup() const { return "/" + fs::path(root_).filename().string(); }
 
 void Node::MakeRootfs() const {
+  constexpr auto kForAll = static_cast<fs::perms>(0755);  // Whatever the caller's umask is.
   for (const char* name : {"bin", "dev", "proc", "sys", "tmp", "etc", "mnt"}) {
     fs::create_directories(rootfs() + "/" + name);
+    fs::permissions(rootfs() + "/" + name, kForAll);
   }
-  e2e::RunProgram({"sh", "-c", "cp $(command -v busybox) " + rootfs() + "/bin/busybox"});
+  fs::permissions(rootfs(), kForAll);
+  fs::copy_file(InPath("busybox"), rootfs() + "/bin/busybox");
+  fs::permissions(rootfs() + "/bin/busybox", kForAll);
   for (const char* applet : kApplets) {
     std::error_code error;
     fs::create_symlink("busybox", rootfs() + "/bin/" + applet, error);

@@ -47,6 +47,33 @@ std::string MetricsV2(const Json& stats) {
   return metrics.Take();
 }
 
+/// What the sandbox cannot give is not left out in silence.
+Status CheckProcess(const std::string& process_json) {
+  const Json process = Json::parse(process_json, nullptr, false);
+  if (process.is_object() && process.contains("capabilities")) {
+    return Fail(Code::kUnimplemented, "'process.capabilities': not in this sandbox");
+  }
+  return {};
+}
+
+Status CheckSpec(const std::string& spec_json) {
+  const Json spec = Json::parse(spec_json, nullptr, false);
+  if (!spec.is_object()) {
+    return {};  // The sandbox says so.
+  }
+  GANTRY_CHECK_OK(CheckProcess(spec.value("process", Json::object()).dump()));
+  const Json linux_part = spec.value("linux", Json::object());
+  for (const char* key : {"seccomp", "maskedPaths", "readonlyPaths"}) {
+    if (linux_part.contains(key)) {
+      return Fail(Code::kUnimplemented, "'linux.{}': not in this sandbox", key);
+    }
+  }
+  if (linux_part.value("resources", Json::object()).contains("pids")) {
+    return Fail(Code::kUnimplemented, "'linux.resources.pids': not in this sandbox");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status RemoteExec::Start() {
@@ -56,6 +83,7 @@ Status RemoteExec::Start() {
 }
 
 Status RemoteContainer::Create(const ContainerRequest& request) {
+  GANTRY_CHECK_OK(CheckSpec(request.spec_json));
   Json call = init_.Call("create");
   call["spec"] = request.spec_json;
   call["rootfs"] = request.rootfs;
@@ -68,6 +96,11 @@ Status RemoteContainer::Create(const ContainerRequest& request) {
 }
 
 Status RemoteContainer::Start() { return Do("start"); }
+
+Result<bool> RemoteContainer::HasStarted() {
+  GANTRY_TRY(const Message answer, init_.Ask(init_.Call("state")));
+  return answer.body.value("state", std::string()) != "created";
+}
 
 Status RemoteContainer::Do(const char* what) {
   GANTRY_CHECK_OK(init_.Ask(init_.Call(what)));
@@ -114,6 +147,7 @@ Result<std::vector<ProcessInfo>> RemoteContainer::Processes() {
 
 Result<std::unique_ptr<Process>> RemoteContainer::Exec(const ExecRequest& request,
                                                        ProcessContext& context) {
+  GANTRY_CHECK_OK(CheckProcess(request.process_json));
   return std::make_unique<RemoteExec>(request, context, parts_);
 }
 

@@ -44,6 +44,7 @@ class RemoteContainer final : public Container {
   Status Recover() { return init_.Recover(); }
 
   Status Start() override;
+  Result<bool> HasStarted() override;
 
   Status Kill(uint32_t signal) override { return init_.Kill(signal); }
 

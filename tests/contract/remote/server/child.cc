@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -147,6 +148,23 @@ Status BecomeUser(const Json& process) {
   return {};
 }
 
+Status SetLimits(const Json& process) {
+  for (const Json& one : process.value("rlimits", Json::array())) {
+    const std::string type = one.value("type", std::string());
+    const int resource = type == "RLIMIT_NOFILE" ? RLIMIT_NOFILE
+                         : type == "RLIMIT_CORE" ? RLIMIT_CORE
+                                                 : -1;
+    const rlimit limit{one.value("soft", rlim_t{0}), one.value("hard", rlim_t{0})};
+    if (resource < 0) {
+      return Fail(Code::kUnimplemented, "set '{}': not in this sandbox", type);
+    }
+    if (setrlimit(resource, &limit) != 0) {
+      return FailErrno(errno, "set '{}'", type);
+    }
+  }
+  return {};
+}
+
 /// Does not return, but with an error.
 Status Execute(const Json& process, const std::string& program) {
   const std::string cwd = process.value("cwd", std::string("/"));
@@ -155,7 +173,11 @@ Status Execute(const Json& process, const std::string& program) {
   if (chdir(cwd.c_str()) != 0) {
     return FailErrno(errno, "change to the directory '{}'", cwd);
   }
+  GANTRY_CHECK_OK(SetLimits(process));
   GANTRY_CHECK_OK(BecomeUser(process));
+  if (process.value("noNewPrivileges", false) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+    return FailErrno(errno, "give up new privileges");
+  }
   // Whoever has no sandbox any more has no life.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::vector<std::string> args = Texts(process, "args");
