@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 
 #include "core/config/config.h"
 #include "core/link/paths.h"
@@ -30,25 +31,44 @@ std::string NameOf(const std::string& plugin) {
              : std::string();
 }
 
+std::vector<std::string> PatternsOf(const std::string& rule) {
+  std::istringstream stream(rule);
+  std::vector<std::string> patterns;
+  for (std::string one; std::getline(stream, one, ':');) {
+    patterns.push_back(one);
+  }
+  return patterns;
+}
+
 /// A rule is SUITE.TEST; GoogleTest knows it as Backends/SUITE.TEST/BACKEND.
 std::string FilterOf(const std::string& rule) {
-  std::istringstream patterns(rule);
   std::string filter;
-  for (std::string one; std::getline(patterns, one, ':');) {
+  for (const std::string& one : PatternsOf(rule)) {
     filter += (filter.empty() ? "Backends/" : ":Backends/") + one + "/*";
   }
   return filter.empty() ? "*" : filter;
 }
 
 Status ReadOptions(const std::string& path, Subject& subject) {
+  if (std::error_code error; !fs::exists(path, error)) {
+    return Fail(Code::kNotFound, "--options '{}': no such file", path);
+  }
   GANTRY_TRY(const config::Config config, config::Load(path));
+  bool named = config.backends.contains(subject.name);
   if (const auto backend = config.backends.find(subject.name); backend != config.backends.end()) {
     subject.backend_options = backend->second.options.json;
   }
   for (const auto& [name, handler] : config.handlers) {
     if (handler.backend == subject.name) {
       subject.handler_options = handler.options.json;
+      named = true;
     }
+  }
+  if (!named) {
+    return Fail(Code::kInvalidArgument,
+                "--options '{}': it has nothing for the backend '{}', neither below 'backends' nor "
+                "a handler of it below 'handlers'",
+                path, subject.name);
   }
   return {};
 }
@@ -56,6 +76,9 @@ Status ReadOptions(const std::string& path, Subject& subject) {
 Status Fill(const Words& words, Arguments& arguments) {
   Subject subject;
   subject.plugin = fs::absolute(words.plugin).lexically_normal();
+  if (std::error_code error; !fs::exists(subject.plugin, error)) {
+    return Fail(Code::kNotFound, "--plugin '{}': no such file", words.plugin);
+  }
   subject.name = words.name.empty() ? NameOf(words.plugin) : words.name;
   if (subject.name.empty()) {
     return Fail(Code::kInvalidArgument,
@@ -97,6 +120,7 @@ Result<Arguments> ReadArguments(int argc, char** argv) {
     }
   }
   arguments.filter = FilterOf(words.rule);
+  arguments.patterns = PatternsOf(words.rule);
   if (arguments.list) {
     arguments.setup.subjects = {{.name = "any", .plugin = ""}};
   } else if (!arguments.help) {

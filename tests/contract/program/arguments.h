@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <gantry/error.h>
 
@@ -19,16 +20,19 @@ inline constexpr const char* kUsage =
     "  --options FILE  a gantry.yaml: of it, the options of the backend and of its handler\n"
     "  --name NAME     where the file is not called libgantry_NAME.so\n"
     "  --rule PATTERN  the rules of this name; * and ? as in a shell, : between several\n"
-    "  --list          names the rules\n"
+    "  --list          names the rules, and what each demands\n"
     "  --verbose       why a rule is not met, at full length, with the engine's log\n"
     "\n"
-    "Status: 0 all rules are met or not supported, 1 one is not met, 2 nothing was tested.\n";
+    "Status: 0 all rules are met or not supported, 1 one is not met or no container lives,\n"
+    "2 nothing was tested.\n";
 
 struct Arguments {
   bool help = false;
   bool list = false;
   /// As GoogleTest's filter.
   std::string filter = "*";
+  /// What was asked for, one by one; empty: all.
+  std::vector<std::string> patterns;
   Setup setup;
 };
 

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <string_view>
+#include <utility>
 
+#include "tests/contract/harness/calls.h"
 #include "tests/contract/harness/setup.h"
+#include "tests/contract/program/demands.h"
+#include "tests/contract/program/failure.h"
 
 namespace gantry::contract {
 namespace {
@@ -38,15 +41,6 @@ std::string Indented(const std::string& text) {
   return out;
 }
 
-std::string WhereAndWhat(const testing::TestPartResult& result) {
-  std::string text;
-  if (result.file_name() != nullptr) {
-    text = std::filesystem::path(result.file_name()).filename().string() + ":" +
-           std::to_string(result.line_number()) + ": ";
-  }
-  return text + Clipped(result.message(), kLongestFailure);
-}
-
 }  // namespace
 
 std::string RuleOf(const testing::TestInfo& test) {
@@ -65,15 +59,27 @@ void RuleTable::OnTestProgramStart(const testing::UnitTest& all) {
   }
 }
 
+void RuleTable::OnEnvironmentsSetUpEnd(const testing::UnitTest&) {
+  stopped_ = std::exchange(failures_, {});
+}
+
 void RuleTable::OnTestPartResult(const testing::TestPartResult& result) {
   if (result.skipped()) {
     skipped_ = result.message();
   } else if (result.failed()) {
-    failures_.push_back(WhereAndWhat(result));
+    std::string why = Clipped(ReadableFailure(result.message()), kLongestFailure);
+    for (const std::string& call : NotedCalls()) {
+      why += "\nafter: " + call;
+    }
+    failures_.push_back(std::move(why));
+    ForgetCalls();  // Of which the next failure need not tell again.
   }
 }
 
 void RuleTable::OnTestEnd(const testing::TestInfo& test) {
+  if (!stopped_.empty()) {
+    return;  // GoogleTest calls it skipped.
+  }
   const Observed& seen = TheObserved();
   std::string verdict = "met";
   if (test.result()->Failed() && !seen.not_supported.empty() && !seen.left) {
@@ -96,18 +102,29 @@ void RuleTable::OnTestEnd(const testing::TestInfo& test) {
 }
 
 void RuleTable::OnTestProgramEnd(const testing::UnitTest&) {
+  for (const std::string& why : stopped_) {
+    std::printf("No rule was tried:\n%s\n", Indented(why).c_str());
+  }
   for (const NotMet& rule : not_met_) {
-    std::printf("\n%s is not met:\n", rule.rule.c_str());
+    std::printf("\n%s is not met:\n    demand: %s\n", rule.rule.c_str(),
+                std::string(DemandOf(rule.rule)).c_str());
     for (const std::string& why : rule.why) {
       std::printf("%s\n", Indented(why).c_str());
     }
+  }
+  std::string left_out;
+  for (const std::string& call : CallsLeftOut()) {
+    left_out += (left_out.empty() ? "" : ", ") + call;
+  }
+  if (!left_out.empty()) {
+    std::printf("\nThe backend leaves out %s: steps with that were skipped\n", left_out.c_str());
   }
   std::printf("\n%d met, %zu not met, %d not supported\n", met_, not_met_.size(), not_supported_);
 }
 
 int RuleTable::Verdict(int status) const {
   // GoogleTest also fails for what belongs to no test.
-  if (!not_met_.empty() || (status != 0 && not_supported_ == 0)) {
+  if (!not_met_.empty() || !stopped_.empty() || (status != 0 && not_supported_ == 0)) {
     return 1;
   }
   return met_ > 0 ? 0 : 2;

@@ -15,6 +15,7 @@ namespace gantry::contract {
 class RuleTable final : public testing::EmptyTestEventListener {
  public:
   void OnTestProgramStart(const testing::UnitTest& all) override;
+  void OnEnvironmentsSetUpEnd(const testing::UnitTest& all) override;
   void OnTestPartResult(const testing::TestPartResult& result) override;
   void OnTestEnd(const testing::TestInfo& test) override;
   void OnTestProgramEnd(const testing::UnitTest& all) override;
@@ -31,6 +32,8 @@ class RuleTable final : public testing::EmptyTestEventListener {
 
   size_t width_ = 0;
   std::vector<std::string> failures_;
+  /// Why no rule is tried: the first container did not live.
+  std::vector<std::string> stopped_;
   std::string skipped_;
   std::vector<NotMet> not_met_;
   int met_ = 0;
