@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The core's contexts, passed on to the good backend but for what the fault forgets.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gantry/container.h>
+#include <gantry/process.h>
+
+#include "tests/contract/faulty/fault.h"
+
+namespace gantry::faulty {
+
+class FaultyProcessContext final : public ProcessContext {
+ public:
+  FaultyProcessContext(Fault fault, ProcessContext& core) : fault_(fault), core_(core) {}
+
+  const ContainerId& container() const override { return core_.container(); }
+
+  const ExecId& exec() const override { return core_.exec(); }
+
+  Result<Stdio> TakeStdio() override;
+
+  Status Bind(std::shared_ptr<HostProcess> process) override {
+    return core_.Bind(std::move(process));
+  }
+
+  void SetPid(HostPid pid) override { core_.SetPid(pid); }
+
+  void Exited(ExitStatus status) override { core_.Exited(status); }
+
+  Status AttachConsole(UniqueFd master, ConsoleKind kind) override {
+    return core_.AttachConsole(std::move(master), kind);
+  }
+
+  Status AttachStream(Stream stream, UniqueFd fd) override {
+    return core_.AttachStream(stream, std::move(fd));
+  }
+
+ private:
+  const Fault fault_;
+  ProcessContext& core_;
+};
+
+class FaultyContainerContext final : public ContainerContext {
+ public:
+  FaultyContainerContext(Fault fault, ContainerContext& core)
+      : fault_(fault), core_(core), init_(fault, core.init()) {}
+
+  ProcessContext& init() override { return init_; }
+
+  Status UseCgroupsOf(const HostProcess& process) override {
+    return fault_ == Fault::kHasNoCgroups ? Status() : core_.UseCgroupsOf(process);
+  }
+
+  Result<std::vector<std::string>> MakeCgroups() override { return core_.MakeCgroups(); }
+
+  void UseStateDirs(std::vector<std::string> dirs) override { core_.UseStateDirs(std::move(dirs)); }
+
+  void UseCleanup(HostCommand command) override { core_.UseCleanup(std::move(command)); }
+
+  void OutOfMemory() override { core_.OutOfMemory(); }
+
+  Status Save(std::string blob) override {
+    return fault_ == Fault::kSavesNothing ? Status() : core_.Save(std::move(blob));
+  }
+
+ private:
+  const Fault fault_;
+  ContainerContext& core_;
+  FaultyProcessContext init_;
+};
+
+}  // namespace gantry::faulty

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The faults that a first backend of somebody's is likely to have. Each is seen by a rule of
+// gantry-backend-test, which the suite `kit` tries.
+#pragma once
+
+#include <string>
+
+#include <gantry/error.h>
+
+namespace gantry::faulty {
+
+enum class Fault {
+  kNone,
+  /// `Save` keeps nothing, so that a recovery knows nothing and says that all has ended.
+  kSavesNothing,
+  /// `Container::Start` throws.
+  kThrows,
+  /// A process is spawned, and `Bind` forgotten.
+  kBindsNothing,
+  /// An exec is a process of the node's, in the node's root.
+  kExecsOnTheNode,
+  /// A copy of each stream stays open.
+  kHoldsStreams,
+  /// No seccomp filter, and of the capabilities only the bounding set.
+  kConfinesLittle,
+  /// Root in place of the user.
+  kIsRoot,
+  /// `RecoverExec` gives every exec up.
+  kLosesExecs,
+  /// `HasStarted` is always false.
+  kForgetsStarts,
+  /// `RecoverContainer` answers with kAborted, and the process runs on.
+  kGivesUp,
+  /// `Container::Delete` does nothing.
+  kDeletesNothing,
+  /// The container's mounts are the node's.
+  kSharesMounts,
+  /// The processes are in no cgroup that the core knows, without limits.
+  kHasNoCgroups,
+};
+
+/// The one that `Fault` of the options names. Errors: kInvalidArgument.
+Result<Fault> FaultOf(const std::string& options_json);
+
+/// A spec of a container's, as `fault` makes it.
+std::string SpoiledSpec(Fault fault, const std::string& spec_json);
+/// An OCI process object.
+std::string SpoiledProcess(Fault fault, const std::string& process_json);
+
+}  // namespace gantry::faulty
