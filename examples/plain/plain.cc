@@ -6,8 +6,10 @@
 // does the rest: streams, exits, pause, limits, statistics, memory events, and all of
 // it over a restart of the engine.
 //
-// It shows the interface and is no boundary: seccomp, capabilities, user namespaces
-// and most of the spec are left out, and the image's environment reaches `unshare`.
+// It shows the interface and is no boundary: the image's environment reaches `unshare`.
+// What of the spec it cannot give (refused.h) it refuses with kUnimplemented, as every
+// backend must: a container without what confines it is worse than none. Its handler's
+// option `unconfined: true` lets such containers run all the same.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,18 +23,26 @@
 
 #include <nlohmann/json.hpp>
 
+#include <gantry/format.h>
 #include <gantry/json.h>
 #include <gantry/plugin.h>
+
+#include "refused.h"
 
 namespace {
 
 using namespace gantry;
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
+using plain::CheckProcess;
+using plain::CheckSpec;
+using plain::IsUnconfined;
+using plain::LimitsOf;
 using Words = std::vector<std::string>;
 
 constexpr const char* kUnshare = "/usr/bin/unshare";
 constexpr const char* kNsenter = "/usr/bin/nsenter";
+constexpr const char* kSetpriv = "/usr/bin/setpriv";
 constexpr std::chrono::seconds kEndLimit{5};
 constexpr int kGate = 3;
 constexpr int kReady = 4;
@@ -41,14 +51,16 @@ constexpr int kReady = 4;
 constexpr const char* kScript =
     R"(echo "$1" >/proc/sys/kernel/hostname && shift || exit 126
     while [ "$1" != -- ]; do
-      mkdir -p "$4" && mount -t "$1" -o "$2" "$3" "$4" || exit 126
+      case "$2" in *bind*) [ -d "$3" ] ;; esac && mkdir -p "$4" ||
+        { mkdir -p "${4%/*}" && touch "$4"; } || exit 126
+      mount -t "$1" -o "$2" "$3" "$4" || exit 126
       shift 4
     done
     shift
-    echo >&4 && exec 4>&- && read -r go <&3 && exec 3<&- && exec "$@")";
+    echo >&4 && exec 4>&- && read -r go <&3 && exec 3<&- && unset PWD && exec "$@")";
 /// What an exec is first: it says that it is in the container's namespaces, and goes
 /// on where an engine that has been killed does not hear it.
-constexpr const char* kExecScript = R"((echo >&4); exec 4>&- && exec "$@")";
+constexpr const char* kExecScript = R"((echo >&4); exec 4>&- && unset PWD && exec "$@")";
 
 /// Looked for before anything runs, so that it can be named.
 Status FindProgram(const std::string& rootfs, const Json& process) {
@@ -69,6 +81,9 @@ Status FindProgram(const std::string& rootfs, const Json& process) {
 /// `words`, and after them what the OCI process object asks for, in `rootfs`.
 SpawnRequest RequestOf(Words words, const std::string& rootfs, const Json& process) {
   const Json user = process.value("user", Json::object());
+  if (process.value("noNewPrivileges", false)) {
+    words.insert(words.end(), {kSetpriv, "--no-new-privs"});
+  }
   words.insert(words.end(),
                {kUnshare, "--root=" + rootfs, "--wd=" + process.value("cwd", std::string("/")),
                 "--setgid=" + std::to_string(user.value("gid", 0)),
@@ -80,23 +95,6 @@ SpawnRequest RequestOf(Words words, const std::string& rootfs, const Json& proce
   request.argv = std::move(words);
   request.env = process.value("env", Words());
   return request;
-}
-
-/// Directories for a container's cgroups: one of v2, or one for each controller of v1.
-Words CgroupsOf(const Json& spec, const std::string& id) {
-  const fs::path root = "/sys/fs/cgroup";
-  const std::string asked = spec.value("/linux/cgroupsPath"_json_pointer, std::string());
-  const std::string path = asked.starts_with('/') ? asked : "/gantry-plain/" + id;
-  if (fs::exists(root / "cgroup.controllers")) {
-    return {root.string() + path};
-  }
-  Words all;
-  for (const char* controller : {"memory", "cpu,cpuacct", "pids", "freezer"}) {
-    if (fs::exists(root / controller)) {
-      all.push_back((root / controller).string() + path);
-    }
-  }
-  return all;
 }
 
 /// A process of a container, and its process of the host.
@@ -198,12 +196,12 @@ class PlainExec final : public Process {
 class PlainContainer final : public Container {
  public:
   PlainContainer(const ContainerRequest& request, ContainerContext& context,
-                 SandboxContext& sandbox)
-      : id_(request.id.str()),
+                 SandboxContext& sandbox, bool unconfined)
+      : unconfined_(unconfined),
+        id_(request.id.str()),
         gate_(request.bundle + "/plain.gate"),
         rootfs_(request.rootfs),
         spec_(ReadJson(request.spec_json, kSpecJson)),
-        cgroups_(CgroupsOf(spec_, id_)),
         sandbox_(sandbox),
         context_(context),
         init_{sandbox, context.init(), "init/" + id_} {}
@@ -214,6 +212,9 @@ class PlainContainer final : public Container {
     Words outer = {kUnshare, "--fork", "--kill-child", "--pid", "--mount", "--uts", "--ipc"};
     outer.push_back(netns.empty() ? "--net" : "--");
     outer.insert(outer.end(), {"/bin/sh", "-c", kScript, "gate", spec_.value("hostname", id_)});
+    if (!unconfined_) {
+      GANTRY_CHECK_OK(CheckSpec(spec_));
+    }
     GANTRY_CHECK_OK(FindProgram(rootfs_, spec_["process"]));
     GANTRY_CHECK_OK(AddMounts(outer));
     SpawnRequest request = RequestOf(std::move(outer), rootfs_, spec_["process"]);
@@ -225,19 +226,15 @@ class PlainContainer final : public Container {
       return FailErrno(errno, "make the fifo '{}'", gate_);
     }
     request.fds.emplace_back(UniqueFd(open(gate_.c_str(), O_RDWR | O_CLOEXEC)), kGate);
-    request.cgroups = cgroups_;
-    for (const std::string& directory : cgroups_) {
-      fs::create_directories(directory);
-    }
-    GANTRY_CHECK_OK(init_.RunUntilReady(std::move(request)));
-    return context_.UseCgroupsOf(*init_.host);
+    GANTRY_TRY(request.rlimits, LimitsOf(spec_["process"]));
+    // With the limits and the rules of the spec, and removed by the core.
+    GANTRY_TRY(request.cgroups, context_.MakeCgroups());
+    return init_.RunUntilReady(std::move(request));
   }
 
   Status Recover() {
     GANTRY_TRY(const bool found, init_.Recover());
-    if (found) {
-      IgnoreError(context_.UseCgroupsOf(*init_.host), "it may have ended");
-    } else {
+    if (!found) {
       context_.init().Exited({255, 0});  // Dropped where its end is on record.
     }
     return {};
@@ -245,14 +242,18 @@ class PlainContainer final : public Container {
 
   Status Kill(uint32_t signal) override { return init_.Kill(signal); }
 
-  Result<bool> HasStarted() override {
-    return !UniqueFd(open(gate_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
-  }
+  Result<bool> HasStarted() override { return access(gate_.c_str(), F_OK) != 0; }
 
   Status Start() override {
-    // Nobody reads any more: it has been started, or has ended.
     const UniqueFd gate(open(gate_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
-    return !gate || write(gate.get(), "\n", 1) == 1 ? Status() : FailErrno(errno, "open the gate");
+    if (!gate) {
+      return {};  // It has been started, or nobody waits behind it: it has ended.
+    }
+    if (write(gate.get(), "\n", 1) != 1) {
+      return FailErrno(errno, "open the gate '{}'", gate_);
+    }
+    unlink(gate_.c_str());  // Not before: what is started twice is harmless, not at all is not.
+    return {};
   }
 
   Result<std::unique_ptr<Process>> Exec(const ExecRequest& request,
@@ -270,21 +271,9 @@ class PlainContainer final : public Container {
     return exec;
   }
 
-  /// With the first process of its pid namespace all in it have ended; an exec's
-  /// `nsenter` is outside.
+  /// With the first process of its pid namespace all in it have ended, those of execs too.
   Status Delete() override {
     GANTRY_CHECK_OK(init_.End());
-    for (const std::string& directory : cgroups_) {
-      std::ifstream pids(directory + "/cgroup.procs");
-      for (HostPid pid; pids >> pid.value;) {
-        if (const auto left = sandbox_.Adopt(pid)) {
-          GANTRY_CHECK_OK((*left)->Wait(kEndLimit));
-        }
-      }
-      if (rmdir(directory.c_str()) != 0 && errno != ENOENT) {
-        return FailErrno(errno, "remove the cgroup '{}'", directory);
-      }
-    }
     unlink(gate_.c_str());
     return {};
   }
@@ -305,6 +294,11 @@ class PlainContainer final : public Container {
                                  options.empty() ? "defaults" : options, source,
                                  rootfs_ + mount.at("destination").get<std::string>()});
     }
+    // What every container has. Source: runtime-spec 1.2, config-linux.md, default devices.
+    for (const char* device : {"null", "zero", "full", "random", "urandom", "tty"}) {
+      const std::string path = Format("/dev/{}", device);
+      words.insert(words.end(), {"none", "bind", path, rootfs_ + path});
+    }
     words.push_back("--");
     return {};
   }
@@ -314,19 +308,23 @@ class PlainContainer final : public Container {
       return Fail(Code::kUnimplemented, "exec: this backend makes no terminals");
     }
     const Json process = ReadJson(request.process_json, kSpecJson);
+    if (!unconfined_) {
+      GANTRY_CHECK_OK(CheckProcess(process));
+    }
     GANTRY_CHECK_OK(FindProgram(rootfs_, process));
     SpawnRequest spawn =
         RequestOf({kNsenter, "--target=" + std::to_string(init_.Inner().value), "--pid", "--mount",
                    "--uts", "--ipc", "--net", "--", "/bin/sh", "-c", kExecScript, "exec"},
                   rootfs_, process);
-    spawn.cgroups = cgroups_;
+    GANTRY_TRY(spawn.rlimits, LimitsOf(process));
+    GANTRY_TRY(spawn.cgroups, context_.MakeCgroups());  // The same ones.
     return std::make_unique<PlainExec>(
         Bound{sandbox_, context, "exec/" + id_ + "/" + request.id.str()}, std::move(spawn));
   }
 
+  const bool unconfined_;
   const std::string id_, gate_, rootfs_;
   const Json spec_;
-  const Words cgroups_;
   SandboxContext& sandbox_;
   ContainerContext& context_;
   Bound init_;
@@ -334,8 +332,8 @@ class PlainContainer final : public Container {
 
 class PlainSandbox final : public Sandbox {
  public:
-  PlainSandbox(const SandboxRequest& request, SandboxContext& context)
-      : netns_(request.netns_path), context_(context) {}
+  PlainSandbox(const SandboxRequest& request, SandboxContext& context, bool unconfined)
+      : netns_(request.netns_path), unconfined_(unconfined), context_(context) {}
 
   Result<std::unique_ptr<Container>> CreateContainer(const ContainerRequest& request,
                                                      ContainerContext& context) override {
@@ -343,7 +341,7 @@ class PlainSandbox final : public Sandbox {
       return Fail(Code::kUnimplemented, "create container '{}': no terminals or checkpoints here",
                   request.id.str());
     }
-    auto container = std::make_unique<PlainContainer>(request, context, context_);
+    auto container = std::make_unique<PlainContainer>(request, context, context_, unconfined_);
     if (Status created = container->Create(netns_); !created) {
       IgnoreError(container->Delete(), "the first error counts");
       return std::unexpected(std::move(created).error());
@@ -354,13 +352,14 @@ class PlainSandbox final : public Sandbox {
   Result<std::unique_ptr<Container>> RecoverContainer(const ContainerRequest& request,
                                                       ContainerContext& context,
                                                       const std::string&) override {
-    auto container = std::make_unique<PlainContainer>(request, context, context_);
+    auto container = std::make_unique<PlainContainer>(request, context, context_, unconfined_);
     GANTRY_CHECK_OK(container->Recover());
     return container;
   }
 
  private:
   const std::string netns_;
+  const bool unconfined_;
   SandboxContext& context_;
 };
 
@@ -370,10 +369,15 @@ class PlainBackend final : public SandboxBackend {
     BackendInfo info;
     info.name = "plain";
     info.version = "0.1.0";
-    for (const char* tool : {kUnshare, kNsenter}) {
+    for (const char* tool : {kUnshare, kNsenter, kSetpriv}) {
       info.needs.push_back({tool, access(tool, X_OK) == 0, false, "of util-linux"});
     }
     return info;
+  }
+
+  Status CheckOptions(const std::string& options_json) override {
+    GANTRY_CHECK_OK(IsUnconfined(options_json));
+    return {};
   }
 
   Result<std::unique_ptr<Sandbox>> CreateSandbox(const SandboxRequest& request,
@@ -382,13 +386,15 @@ class PlainBackend final : public SandboxBackend {
       return Fail(Code::kUnimplemented, "create sandbox '{}': a pod needs its pause container here",
                   request.id.str());
     }
-    return std::make_unique<PlainSandbox>(request, context);
+    GANTRY_TRY(const bool unconfined, IsUnconfined(request.options_json));
+    return std::make_unique<PlainSandbox>(request, context, unconfined);
   }
 
   Result<std::unique_ptr<Sandbox>> RecoverSandbox(const SandboxRequest& request,
                                                   SandboxContext& context,
                                                   const std::string&) override {
-    return std::make_unique<PlainSandbox>(request, context);
+    GANTRY_TRY(const bool unconfined, IsUnconfined(request.options_json));
+    return std::make_unique<PlainSandbox>(request, context, unconfined);
   }
 };
 
