@@ -19,8 +19,8 @@ uint64_t TicksNow();
 
 /// To be asked when a call of the backend for `process` has succeeded. `since`: `TicksNow` before
 /// the call. `call`: "create container 'c1'".
-/// Errors: kInternal, with what to do: a process was spawned and none is bound, no pid is said and
-/// no end is known. Thread: loop. Blocks: never.
+/// Errors: kInternal, with what to do: a process was spawned (one that was only adopted does not
+/// count) and none is bound, no pid is said and no end is known. Thread: loop. Blocks: never.
 Status CheckBound(const SandboxEntry& sandbox, uint64_t since, const TaskProcess& process,
                   std::string_view call);
 

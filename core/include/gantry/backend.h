@@ -68,9 +68,11 @@ class SandboxBackend {
   /// What it is and what it finds on this node.
   virtual BackendInfo Describe() = 0;
 
-  /// Checks a handler's options when the backend is loaded and for `gantryctl
-  /// check` and `doctor`, before any sandbox asks for them. Errors:
-  /// kInvalidArgument naming the key in single quotes, as 'outer.inner' where it
+  /// Checks a handler's options when the backend is loaded, before `Attach`, and for
+  /// `gantryctl check` and `doctor`; from `Attach` on those that come with a request, on top
+  /// of its handler's, before `CreateSandbox`. No sandbox is made with what it refuses. Again:
+  /// options that it took are not asked for again; of a handler, kFailedPrecondition is.
+  /// Errors: kInvalidArgument naming the key in single quotes, as 'outer.inner' where it
   /// is nested: the core puts the key's place in the file in front;
   /// kFailedPrecondition for what the options ask of the node in vain.
   virtual Status CheckOptions([[maybe_unused]] const std::string& options_json) { return {}; }

@@ -92,7 +92,8 @@ class ContainerContext {
   /// Errors: kNotFound when the process is gone. Blocks: reads /proc.
   virtual Status UseCgroupsOf(const HostProcess& process) = 0;
   /// Makes the cgroups that the container's spec names (`linux.cgroupsPath`), with its limits
-  /// (`linux.resources`, but for devices), for a backend whose processes no OCI runtime places.
+  /// (`linux.resources`), for a backend whose processes no OCI runtime places. But for devices:
+  /// the rules of `linux.resources.devices` are the backend's to set, or it drops CAP_MKNOD.
   /// Gives their directories, for `SpawnRequest::cgroups`; none: the spec names no cgroup.
   /// From now on as after `UseCgroupsOf`, and the core removes them with the container: what
   /// is in them after its `Delete` is killed. To be called in `CreateContainer`. On record
@@ -136,7 +137,8 @@ class ContainerContext {
 class Container : public Process {
  public:
   /// Of one that is taken up again, and was created as far as its record tells: whether its
-  /// Start took effect all the same. The record follows the start, and a disk may be full.
+  /// Start took effect all the same. The record follows the start: the engine may have died
+  /// between the two, or its disk be full. False where the Start comes again and is harmless.
   virtual Result<bool> HasStarted() { return false; }
 
   /// Signals every process of the container.
@@ -168,9 +170,10 @@ class Container : public Process {
   }
 
   /// As `Exec`, after a restart of the engine, for an exec that had been
-  /// prepared. `started`: its Start had been called. The backend then binds it
-  /// or says how it ended; a start that never took effect is kAborted, and the
-  /// core may start it again.
+  /// prepared and whose end is not known. `started`: its Start had been called. The backend
+  /// then binds it or says how it ended; kAborted: that start never took effect, and the Start
+  /// that is replayed runs it. Other errors: its host process keeps its exit, and its calls
+  /// answer UNAVAILABLE.
   virtual Result<std::unique_ptr<Process>> RecoverExec([[maybe_unused]] const ExecRequest& request,
                                                        [[maybe_unused]] ProcessContext& context,
                                                        [[maybe_unused]] bool started) {

@@ -56,8 +56,9 @@ class SandboxContext {
   virtual Result<std::shared_ptr<HostProcess>> Adopt(HostPid pid) = 0;
   /// The same, for a process known from before a restart of the engine.
   virtual Result<std::shared_ptr<HostProcess>> Recover(HostPid pid, uint64_t start_time) = 0;
-  /// What an engine before this one spawned under `tag`; null: nothing, or its
-  /// end has been seen. Thread: workers.
+  /// What an engine before this one spawned under `tag`; tags are per sandbox. Null: nothing was
+  /// spawned, or its end has been told and acknowledged, which are opposite facts: the core asks
+  /// to recover nothing whose end it knows, so of such a process it is the first. Thread: workers.
   virtual std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) = 0;
 
   /// Calls `ready` on a worker when `fd` is readable or hung up, one call at a

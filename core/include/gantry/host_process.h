@@ -61,13 +61,15 @@ struct SpawnRequest {
   /// Directories of cgroups to be born in: one of the unified hierarchy, or
   /// one per v1 controller.
   std::vector<std::string> cgroups;
-  /// Namespaces to join first: open descriptors with their CLONE_NEW* type.
+  /// Namespaces to join first: open descriptors with their CLONE_NEW* type; no pid namespace,
+  /// which only a child joins: the program that is spawned joins it and forks.
   std::vector<std::pair<UniqueFd, int>> namespaces;
   /// CLONE_NEW* flags, without CLONE_NEWTIME: namespaces that are made for it,
   /// after others were joined; none of a type that is joined. They belong to the
   /// user namespace made here or joined, else to the node's. Mounts are as
   /// clone(2) leaves them: without a user namespace they are still shared with
-  /// the node. With CLONE_NEWPID it is pid 1 there: of signals it gets those
+  /// the node, until the program makes them private or slaves (mount(2), MS_REC
+  /// | MS_PRIVATE). With CLONE_NEWPID it is pid 1 there: of signals it gets those
   /// that it handles, SIGKILL and SIGSTOP, and all others in it end with it.
   int new_namespaces = 0;
   /// Of CLONE_NEWUSER, and both or neither; `host_id` is in the node's ids.
@@ -83,7 +85,7 @@ struct SpawnRequest {
   std::vector<std::pair<int, rlimit>> rlimits;
   std::optional<int> oom_score_adj;
   /// Names this spawn for `SandboxContext::FindSpawned` after a restart of the
-  /// engine. Empty: it cannot be found again.
+  /// engine. Per sandbox: one of a pod has several containers. Empty: it cannot be found again.
   std::string tag;
 };
 

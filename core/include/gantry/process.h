@@ -95,7 +95,8 @@ class ProcessContext {
   /// Again: a second report is dropped and logged.
   virtual void Exited(ExitStatus status) = 0;
 
-  /// The terminal's master side. The core copies between it and the stdio that
+  /// The terminal's master side; before its process is spawned, so that an engine that dies in
+  /// between loses nothing. The core copies between it and the stdio that
   /// containerd gave, resizes it, keeps it and its kind over a restart of the engine.
   virtual Status AttachConsole(UniqueFd master, ConsoleKind kind = ConsoleKind::kControlling) = 0;
   /// A byte stream that carries one of the standard streams (a vsock

@@ -101,9 +101,11 @@ class Sandbox {
                                                              ContainerContext& context) = 0;
   /// A container that `CreateContainer` had made, or had begun to make, before
   /// a restart of the engine. `blob` is what was last saved, empty when nothing
-  /// was. Binds its init or says how it ended. Errors: kAborted when it was
-  /// never finished; the core then calls `Delete` of a fresh handle: so a
-  /// backend answers kAborted only when nothing is left of it.
+  /// was. Binds its init or says how it ended. Errors: kAborted when its
+  /// creation was never finished and nothing is left of it: no handle is there whose `Delete`
+  /// could be called, so the backend removes what it had made first. The core undoes its own
+  /// part and, where its caller still waits, creates it anew. Others: its host process keeps its
+  /// exit, and its calls answer UNAVAILABLE.
   virtual Result<std::unique_ptr<Container>> RecoverContainer(const ContainerRequest& request,
                                                               ContainerContext& context,
                                                               const std::string& blob) = 0;
