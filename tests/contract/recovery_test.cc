@@ -84,6 +84,10 @@ TEST_P(Recovery, OfAStartThatIsNotOnRecord) {
     e2e::WriteText(path, text);
   }
   node().KillEngine();
+  if (!TheSetup().anybodys && !IsSupported(backend(), "starts without what was saved")) {
+    EXPECT_EQ(StatusOf(box), pb::CREATED) << "then the row can go";
+    return;
+  }
   EXPECT_EQ(StatusOf(box), pb::RUNNING) << "it was started before the engine was killed";
   ASSERT_OK(box.Kill(SIGKILL));
   EXPECT_EQ(Got(box.Wait()).exit_status(), 137U);

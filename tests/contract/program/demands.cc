@@ -217,8 +217,8 @@ constexpr Demand kDemands[] = {
     {"Recovery.OfAContainerThatWaitsForItsStart",
      "RecoverContainer finds a container that was created, which then starts"},
     {"Recovery.OfAStartThatIsNotOnRecord",
-     "HasStarted says whether a Start took effect that the engine's record does not "
-     "have"},
+     "HasStarted says whether a Start took effect that the engine's record does not have, nor "
+     "what was saved during it"},
     {"Recovery.OfAnExecThatRuns",
      "RecoverExec binds an exec that runs, which goes on, and signals reach it"},
     {"Services.ATaskOfOneSocketIsTheSameOnManyConnections",
