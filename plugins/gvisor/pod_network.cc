@@ -21,7 +21,7 @@ std::string PathOf(const Pod& pod, const PodRecord& record) {
 }
 
 /// What was there before, as it was saved; else as it is, and from now on saved.
-Result<PodNetwork> FindOut(Pod& pod, const std::string& path) {
+Result<net::PodNetwork> FindOut(Pod& pod, const std::string& path) {
   const PodRecord record = pod.record();
   if (!record.network.empty()) {
     return net::PodNetwork::FromJson(record.network);

@@ -2,6 +2,7 @@
 #include "plugins/gvisor/forward/port_forward.h"
 
 #include <signal.h>
+#include <sys/socket.h>
 
 #include <array>
 #include <cerrno>

@@ -15,6 +15,7 @@
 #include <gantry/context.h>
 #include <gantry/toolkit/process/process_id.h>
 
+#include "core/os/fs.h"
 #include "core/os/process.h"
 
 namespace gantry::gvisor {

@@ -65,7 +65,7 @@ TEST(GvisorFlags, OfTheNetworkReachTheSentry) {
   EXPECT_EQ(options.tbf_rate, 1'000'000U);
   EXPECT_EQ(options.tbf_burst, 100'000U);
   EXPECT_EQ(options.processors_per_channel, 2U);
-  PodNetwork network;
+  net::PodNetwork network;
   network.links.push_back({});
   network.links.back().name = "eth0";
   const Json link = Json::parse(NetworkArgs(network, options))["FDBasedLinks"][0];

@@ -14,7 +14,6 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
-#include <gantry/toolkit/files/files.h>
 
 #include "tests/unit/gvisor/fakes.h"
 

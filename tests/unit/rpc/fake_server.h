@@ -19,6 +19,7 @@
 #include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 
+#include "core/os/fs.h"
 #include "core/os/loop.h"
 #include "core/os/splice.h"
 #include "core/rpc/ttrpc.h"

@@ -20,7 +20,6 @@
 #include <gantry/deadline.h>
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
-#include <gantry/toolkit/process/pidfd.h>
 
 #include "plugins/runc/console.h"
 #include "plugins/runc/exec_fifo.h"

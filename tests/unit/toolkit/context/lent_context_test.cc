@@ -9,7 +9,6 @@
 
 #include <gantry/toolkit/context/lent_context.h>
 #include <gantry/toolkit/descriptors/memfd.h>
-#include <gantry/toolkit/files/files.h>
 
 namespace gantry {
 namespace {

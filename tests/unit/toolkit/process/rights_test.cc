@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -48,7 +49,7 @@ TEST(SpawnBuilder, NumbersItsDescriptorsAsTheyCome) {
   builder.Add("first");
   EXPECT_EQ(builder.Pass(CreateMemfd("a").value()), 3);
   builder.AddFd("log-fd", CreateMemfd("b").value());
-  builder.Add({"last", "of all"});
+  builder.Add(std::vector<std::string>{"last", "of all"});
   const auto request = builder.Finish("name", CreateMemfd("program").value());
   ASSERT_TRUE(request);
   EXPECT_EQ(request->argv,
