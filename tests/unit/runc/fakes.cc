@@ -171,7 +171,7 @@ TestPipe::TestPipe() {
 
 FakeHostProcess::FakeHostProcess(int32_t pid)
     : pid_{pid}, start_time_(StartTimeOf({pid}).value_or(0)) {
-  if (auto fd = OpenPidfd({pid})) {
+  if (auto fd = OpenPidfd(HostPid{pid})) {
     pidfd_ = std::move(*fd);
   }
 }
