@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `Make` with the root that config.json describes.
+#include <sys/stat.h>
+
 #include <optional>
 #include <utility>
 
@@ -35,15 +37,25 @@ class RootfsSteps : public RootSteps {
   std::optional<Rootfs> rootfs_;
 };
 
+// Device files can be made where the node's own user namespace is. Where that cannot be seen, the
+// kernel says it when it is tried. Source: of the kernel include/linux/proc_ns.h,
+// PROC_USER_INIT_INO.
+bool IsInOtherUserNamespace() {
+  constexpr ino_t kInitial = 0xEFFFFFFDU;
+  struct stat about{};
+  return ::stat("/proc/self/ns/user", &about) == 0 && about.st_ino != kInitial;
+}
+
 }  // namespace
 
 Result<MadeProcess> Make(const MakeRequest& request) {
   const oci::Spec& spec = request.spec;
-  RootfsRequest root{.bundle = request.bundle,
-                     .root = spec.root,
-                     .mounts = spec.mounts,
-                     .settings = spec.linux_spec,
-                     .binds_devices = spec.FindNamespace("user") != nullptr};
+  RootfsRequest root{
+      .bundle = request.bundle,
+      .root = spec.root,
+      .mounts = spec.mounts,
+      .settings = spec.linux_spec,
+      .binds_devices = spec.FindNamespace("user") != nullptr || IsInOtherUserNamespace()};
   RootfsSteps steps(std::move(root), request.enter_by);
   return MakeWith(request, &steps);
 }

@@ -4,6 +4,8 @@
 // is said, what a hostile root gets, and that nothing is left.
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -12,6 +14,7 @@
 #include <cerrno>
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -213,6 +216,66 @@ TEST_F(MakeSteps, JoinsAUserNamespaceLast) {
   second.namespaces = R"([{"type": "mount"}, {"type": "pid"}, {"type": "network", "path": ")" + of +
                       R"(net"}, {"type": "user", "path": ")" + of + R"(user"}])";
   EXPECT_EQ(bundle_.Run(second), "         0     100000       2000\n0\nexit 0");
+}
+
+// What `work` says in a process that is root of a user namespace with the ids up to 65535, which it
+// entered before, and of nothing else.
+std::string InsideAUserNamespace(const std::function<std::string()>& work) {
+  int ends[2];
+  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const UniqueFd here(ends[0]);
+  UniqueFd there(ends[1]);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    char byte = 0;
+    if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0 || ::write(there.get(), "u", 1) != 1 ||
+        ::read(there.get(), &byte, 1) != 1) {
+      ::_exit(1);
+    }
+    const std::string said = work();
+    const bool told = ::write(there.get(), said.data(), said.size()) >= 0;
+    ::_exit(told ? 0 : 1);
+  }
+  there.reset();
+  char byte = 0;
+  EXPECT_EQ(::read(here.get(), &byte, 1), 1);
+  for (const char* const map : {"gid_map", "uid_map"}) {
+    std::ofstream("/proc/" + std::to_string(pid) + "/" + map) << "0 0 65536\n";
+  }
+  EXPECT_EQ(::write(here.get(), "g", 1), 1);
+  const std::string said = Drain(here.get());
+  EXPECT_EQ(EndOf(pid), "exit 0");
+  return said;
+}
+
+TEST_F(MakeSteps, WorksInsideAUserNamespace) {
+  const Config config{
+      .process = R"("noNewPrivileges": true, "capabilities": {"bounding": ["CAP_KILL"],
+                    "permitted": ["CAP_KILL"], "effective": ["CAP_KILL"]})",
+      .linux_part = R"("sysctl": {"kernel.msgmax": "4321"}, "seccomp": {
+                       "defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
+                         {"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO"}]})",
+      .top = R"("hostname": "inner")",
+      .script =
+          "hostname; cat /proc/sys/kernel/msgmax; id -u; echo >/dev/null && pwd; "
+          "grep CapBnd: /proc/1/status; mkdir /x 2>/dev/null || echo filtered",
+      .cwd = "/made",
+      .mounts = R"({"destination": "/dev", "type": "tmpfs", "source": "tmpfs"})",
+      .user = R"({"uid": 1000, "gid": 1000})"};
+  EXPECT_EQ(InsideAUserNamespace([&] { return bundle_.Run(config); }),
+            "inner\n4321\n1000\n/made\nCapBnd:\t0000000000000020\nfiltered\nexit 0");
+}
+
+TEST_F(MakeSteps, MakesAUserNamespaceInsideAUserNamespace) {
+  const Config config{
+      .linux_part = R"("uidMappings": [{"containerID": 0, "hostID": 5000, "size": 2000}],
+                       "gidMappings": [{"containerID": 0, "hostID": 5000, "size": 2000}])",
+      .script = "cat /proc/1/uid_map; id -u",
+      .namespaces = R"([{"type": "pid"}, {"type": "mount"}, {"type": "user"}])",
+      .mounts = R"({"destination": "/dev", "type": "tmpfs", "source": "tmpfs"})",
+      .user = R"({"uid": 7, "gid": 8})"};
+  EXPECT_EQ(InsideAUserNamespace([&] { return bundle_.Run(config); }),
+            "         0       5000       2000\n7\nexit 0");
 }
 
 struct Refusal {

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gantry-init: makes the container of a config.json, waits at a gate and executes its program. A
+// backend starts it in the cgroup of the container; docs/gantry-init.md says what it is given and
+// what it answers. It stays as the parent of the container's process, hands signals on and ends as
+// it ends; or, with --sibling, it ends when the program runs.
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <gantry/format.h>
+#include <gantry/toolkit/container/make.h>
+#include <gantry/toolkit/container/sealed_program.h>
+#include <gantry/toolkit/oci/json.h>
+
+#include "core/toolkit/init/arguments.h"
+
+extern char** environ;
+
+namespace gantry::init {
+namespace {
+
+// A program that could not make its container, as shells have it for what they cannot execute.
+constexpr int kFailed = 126;
+constexpr size_t kMaxConfigBytes = size_t{16} << 20;
+
+Result<std::string> ReadConfig(int fd) {
+  std::string text;
+  char part[64 << 10];
+  for (;;) {
+    const ssize_t got = ::read(fd, part, sizeof(part));
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got < 0) {
+      return FailErrno(errno, "read config.json from descriptor {}", fd);
+    }
+    if (got == 0) {
+      return text;
+    }
+    text.append(part, static_cast<size_t>(got));
+    if (text.size() > kMaxConfigBytes) {
+      return Fail(Code::kInvalidArgument, "read config.json from descriptor {}: above {} bytes", fd,
+                  kMaxConfigBytes);
+    }
+  }
+}
+
+// A line of JSON; to standard error where there is no other place.
+void Answer(int fd, const std::string& line) {
+  const std::string text = line + "\n";
+  if (::write(fd < 0 ? STDERR_FILENO : fd, text.data(), text.size()) < 0) {
+    ::_exit(kFailed);  // Who started this is gone.
+  }
+}
+
+std::string TextOf(const Error& error) {
+  return Format(R"({{"error":{{"code":{},"errno":{},"message":{}}}}})",
+                oci::Quote(CodeName(error.code)), error.sys_errno, oci::Quote(error.message));
+}
+
+std::string TextOf(const container::MadeProcess& made) {
+  std::string warnings;
+  for (const std::string& warning : made.warnings()) {
+    warnings += (warnings.empty() ? "" : ",") + oci::Quote(warning);
+  }
+  return Format(R"({{"made":{{"pid":{},"warnings":[{}]}}}})", made.pid(), warnings);
+}
+
+Status SendDescriptor(int socket, int fd, std::string_view what) {
+  char byte = 0;
+  iovec part{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &fd, sizeof(int));
+  if (::sendmsg(socket, &message, MSG_NOSIGNAL) < 0) {
+    return FailErrno(errno, "hand over {}", what);
+  }
+  return {};
+}
+
+Status AwaitGate(int gate) {
+  char byte = 0;
+  ssize_t got = 0;
+  while (gate >= 0 && (got = ::read(gate, &byte, 1)) < 0 && errno == EINTR) {
+  }
+  if (gate >= 0 && got <= 0) {
+    return got < 0 ? FailErrno(errno, "wait at the gate")
+                   : Fail(Code::kCanceled, "wait at the gate: it was closed");
+  }
+  return {};
+}
+
+Result<container::MadeProcess> MakeContainer(const Arguments& arguments) {
+  container::MakeRequest request;
+  GANTRY_TRY(std::string text, ReadConfig(arguments.config));
+  GANTRY_TRY(request.spec, oci::ParseSpec(std::move(text), arguments.bundle + "/config.json"));
+  request.bundle = arguments.bundle;
+  request.streams = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+  request.passed_on = arguments.passed_on;
+  request.sibling = arguments.sibling;
+  if (request.spec.process.terminal && arguments.console < 0) {
+    return Fail(Code::kInvalidArgument, "make a container: it has a terminal, and no --console");
+  }
+  return container::Make(request);
+}
+
+Status StartContainer(const Arguments& arguments, container::MadeProcess& made) {
+  if (const UniqueFd console = made.TakeConsole()) {
+    GANTRY_CHECK_OK(SendDescriptor(arguments.console, console.get(), "the terminal"));
+  }
+  GANTRY_CHECK_OK(AwaitGate(arguments.gate));
+  UniqueFd listener;
+  GANTRY_CHECK_OK(made.Start(&listener));
+  if (listener && arguments.listener >= 0) {
+    Status sent = SendDescriptor(arguments.listener, listener.get(), "the seccomp listener");
+    if (!sent) {
+      ::syscall(SYS_pidfd_send_signal, made.pidfd().get(), SIGKILL, nullptr, 0);
+    }
+    return sent;
+  }
+  return {};
+}
+
+// As its parent: what it is sent goes to the container's process, and its end is this one's.
+int StayParent(const container::MadeProcess& made) {
+  sigset_t all;
+  sigfillset(&all);
+  for (;;) {
+    int status = 0;
+    const pid_t ended = ::waitpid(made.pid(), &status, WNOHANG);
+    if (ended != 0) {
+      return ended < 0 ? kFailed
+                       : (WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+    }
+    siginfo_t about{};
+    const int signal = ::sigwaitinfo(&all, &about);
+    if (signal > 0 && signal != SIGCHLD) {
+      ::syscall(SYS_pidfd_send_signal, made.pidfd().get(), signal, nullptr, 0);
+    }
+  }
+}
+
+int Run(const std::vector<std::string>& words) {
+  const auto arguments = ReadArguments(words);
+  if (!arguments) {
+    std::fprintf(stderr, "gantry-init: %s\n%s", arguments.error().message.c_str(), kUsage);
+    return kFailed;
+  }
+  // None is lost between the start of the container and the wait for its end.
+  sigset_t all;
+  sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  auto made = MakeContainer(*arguments);
+  if (!made) {
+    Answer(arguments->result, TextOf(made.error()));
+    return kFailed;
+  }
+  Answer(arguments->result, TextOf(*made));
+  if (const Status started = StartContainer(*arguments, *made); !started) {
+    Answer(arguments->result, TextOf(started.error()));
+    return kFailed;
+  }
+  Answer(arguments->result, R"({"started":{}})");
+  return arguments->sibling ? 0 : StayParent(*made);
+}
+
+}  // namespace
+}  // namespace gantry::init
+
+int main(int argc, char** argv) {
+  if (const gantry::Status sealed = gantry::container::RunSealed(argv, environ); !sealed) {
+    std::fprintf(stderr, "gantry-init: %s\n", sealed.error().message.c_str());
+    return 126;
+  }
+  return gantry::init::Run(argc > 1 ? std::vector<std::string>(argv + 1, argv + argc)
+                                    : std::vector<std::string>());
+}
