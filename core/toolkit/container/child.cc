@@ -26,8 +26,10 @@ namespace {
 
 // A signal that the maker ignores would be ignored by the container.
 void ResetSignals() {
+  struct sigaction usual{};
+  usual.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) {
-    ::signal(signal, SIG_DFL);  // The two that cannot be set are at their default anyway.
+    ::sigaction(signal, &usual, nullptr);  // Those that cannot be set are at their default anyway.
   }
   sigset_t none;
   sigemptyset(&none);

@@ -36,6 +36,7 @@ class Command {
   Command(std::string file, std::vector<std::string> args, std::vector<std::string> env);
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
+  ~Command() = default;
 
   /// Returns only if it failed. Makes one system call.
   Status Execute() const;

@@ -66,6 +66,8 @@ class MadeProcess {
   explicit MadeProcess(Parts parts);
   MadeProcess(MadeProcess&&) noexcept = default;
   MadeProcess& operator=(MadeProcess&&) = delete;
+  MadeProcess(const MadeProcess&) = delete;
+  MadeProcess& operator=(const MadeProcess&) = delete;
   /// Where it was not started, it ends; it is collected unless it is the maker's sibling.
   ~MadeProcess();
 
