@@ -3,6 +3,7 @@
 // The maker's side: it checks and prepares, makes the first child, and does for both children what
 // they have no right to, until they say that the container is made.
 #include <linux/sched.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -116,12 +117,31 @@ class Making {
  private:
   Status ServeUntilReady() {
     for (;;) {
+      if (parts_.pid == 0) {
+        GANTRY_CHECK_OK(AwaitNewsOfFirst());
+      }
       GANTRY_TRY(Message message, Receive(parts_.channel.get()));
       if (message.word == Word::kReady) {
         return SetLimits(parts_.pid, plan_.request.spec.process);
       }
       GANTRY_CHECK_OK(Serve(message));
     }
+  }
+
+  // A first child that is killed between the birth of the second and the word of it leaves the
+  // channel open: the second has it, and waits.
+  Status AwaitNewsOfFirst() const {
+    pollfd either[] = {{.fd = parts_.channel.get(), .events = POLLIN, .revents = 0},
+                       {.fd = first_pidfd_.get(), .events = POLLIN, .revents = 0}};
+    while (::poll(either, 2, -1) < 0) {
+      if (errno != EINTR) {
+        return FailErrno(errno, "hear of the container");
+      }
+    }
+    // What it said before it ended is there by then.
+    return either[0].revents != 0
+               ? Status()
+               : Fail(Code::kUnavailable, "hear of the container: its process has ended");
   }
 
   Status Serve(Message& message) {
@@ -136,7 +156,7 @@ class Making {
       case Word::kBorn:
         parts_.pid = message.pid;
         parts_.pidfd = std::move(message.fd);
-        return {};
+        return Send(parts_.channel.get(), Word::kGo);
       case Word::kConsole:
         parts_.console = std::move(message.fd);
         return {};

@@ -107,6 +107,9 @@ Status BecomeProcess(const Plan& plan, const oci::Capabilities& sets) {
 // `channel`: where it is by now, for who says how this failed.
 Status ExecuteAtGate(Plan& plan, int& channel) {
   const oci::ProcessSpec& process = plan.request.spec.process;
+  // Nothing of it is heard before the maker knows whose it is.
+  GANTRY_TRY(const Message known, Await(channel, Word::kGo));
+  static_cast<void>(known);
   const oci::Capabilities sets = CapabilitiesOf(process);
   GANTRY_CHECK_OK(MakeSurroundings(plan, channel));
   GANTRY_CHECK_OK(BecomeProcess(plan, sets));
