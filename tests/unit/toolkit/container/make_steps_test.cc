@@ -13,9 +13,11 @@
 
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -23,6 +25,7 @@
 
 #include <gantry/toolkit/files/files.h>
 
+#include "core/toolkit/container/make_with.h"
 #include "tests/unit/toolkit/container/bundle.h"
 
 namespace gantry::container {
@@ -100,6 +103,38 @@ TEST_F(MakeSteps, LeavesNoDescriptorOfTheMaker) {
   // 3 is the shell's own, by which it reads the folder.
   EXPECT_EQ(bundle_.Run({.script = "echo /proc/1/fd/*"}),
             "/proc/1/fd/0 /proc/1/fd/1 /proc/1/fd/2 /proc/1/fd/3\nexit 0");
+}
+
+// Goes no further than to the namespaces, and says what it has there.
+class LooksAtDescriptors : public RootSteps {
+ public:
+  Status Open() override { return {}; }
+
+  Status Mount() override {
+    std::string seen;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;  // The one that reads the folder.
+      seen += " " + std::filesystem::read_symlink(entry, gone).string();
+    }
+    return Fail(Code::kAborted, "has{}", seen);
+  }
+
+  Status Enter() override { return {}; }
+
+  Status AttachConsole(int) override { return {}; }
+
+  Status Seal() override { return {}; }
+};
+
+TEST_F(MakeSteps, HasNoDescriptorOfTheMakerBesideAContainer) {
+  const UniqueFd secret(::open("/etc/hostname", O_RDONLY | O_CLOEXEC));
+  const auto request = bundle_.RequestOf({.script = ":"});
+  ASSERT_TRUE(request.has_value());
+  LooksAtDescriptors root;
+  const auto made = MakeWith(*request, &root);
+  ASSERT_FALSE(made.has_value());
+  EXPECT_THAT(made.error().message, testing::StartsWith("has /"));
+  EXPECT_THAT(made.error().message, Not(HasSubstr("/etc/hostname")));
 }
 
 TEST_F(MakeSteps, PassesDescriptorsOn) {
