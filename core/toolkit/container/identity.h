@@ -26,7 +26,7 @@ Status DropBounding(uint64_t bounding);
 Status BecomeUser(const oci::User& user);
 
 /// The effective, permitted and inheritable set. `kept`: a mask of what it has effective and
-/// permitted beside. One system call, capset(2). Errors: kPermissionDenied: more than the maker
+/// permitted beside, until it executes a program. Errors: kPermissionDenied: more than the maker
 /// has.
 Status SetCapabilities(const oci::Capabilities& sets, uint64_t kept);
 

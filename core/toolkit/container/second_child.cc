@@ -83,7 +83,10 @@ Status MakeSurroundings(Plan& plan, int channel) {
   return SetPersonality(spec.linux_spec);
 }
 
-// What the filter needs to be loaded, unless the process may get no rights anyhow.
+// What the filter needs to be loaded, unless the process may get no rights anyhow. The execution
+// takes it away again, without a system call that the filter would have to let through: it is
+// neither inheritable nor ambient, and for root what counts is the bounding set.
+// Source: capabilities(7), "Transformation of capabilities during execve()".
 uint64_t KeptFor(const Plan& plan) {
   const bool needed = plan.filter && !plan.request.spec.process.no_new_privileges;
   return needed ? uint64_t{1} << CAP_SYS_ADMIN : 0;
@@ -131,9 +134,6 @@ Status ExecuteAtGate(Plan& plan, int& channel) {
   }
   if (listener) {
     GANTRY_CHECK_OK(Send(channel, Word::kListener, listener.get()));
-  }
-  if (KeptFor(plan) != 0) {
-    GANTRY_CHECK_OK(SetCapabilities(sets, 0));
   }
   return command.Execute();
 }

@@ -434,9 +434,9 @@ TEST_F(MakeAttack, CwdByAMagicLinkLeadsNowhere) {
   const std::string root = "/proc/" + std::to_string(::getpid()) + "/root";
   EXPECT_THAT(bundle_.Run({.script = "pwd",
                            .namespaces = R"([{"type": "mount"}])",
-                           .cwd = root + "/gantry-made-outside"}),
+                           .cwd = root + bundle_.path() + "/outside"}),
               HasSubstr("make working directory '" + root + "': ELOOP"));
-  EXPECT_FALSE(Exists("/gantry-made-outside"));
+  EXPECT_FALSE(Exists(bundle_.path() + "/outside"));
 }
 
 TEST_F(MakeAttack, CwdByADescriptorLeadsNowhere) {

@@ -15,9 +15,9 @@
 //
 // Where runtimes differ, or the specification says nothing: without `capabilities` the process has
 // none, as with runc. What `linux.seccomp` forbids is forbidden to the program, not to its making:
-// but for sendmsg (where the filter has a listener), capset (without no_new_privs) and execve. A
-// session keyring and a loopback that is up are new with the namespaces. Names of capabilities and
-// system calls that are not known here are left out and told, as the specification wants it.
+// but for execve, and for sendmsg where the filter has a listener. A session keyring and a loopback
+// that is up are new with the namespaces. Names of capabilities and system calls that are not known
+// here are left out and told, as the specification wants it.
 //
 // Needs: Linux 5.12; /proc. Works in a program that is static, and as PID 1.
 // Source: OCI runtime-spec 1.2, config.md and config-linux.md.
