@@ -44,11 +44,11 @@ Words CommandLine(const std::string& runsc, const std::string& folder) {
 Status WriteImage(const std::string& path, const std::string& program) {
   constexpr mode_t kFolder = S_IFDIR | 0755;
   const std::string content = e2e::ReadText(program);
-  std::map<std::string, gvisor::ErofsEntry> entries{{"sleep", {S_IFREG | 0755, content}}};
+  std::map<std::string, ErofsEntry> entries{{"sleep", {S_IFREG | 0755, content}}};
   for (const char* name : {"dev", "proc", "run", "sys", "tmp"}) {
     entries[name] = {kFolder, {}};
   }
-  GANTRY_TRY(const std::string image, gvisor::ErofsImage(entries));
+  GANTRY_TRY(const std::string image, ErofsImage(entries));
   e2e::WriteText(path, image);
   return {};
 }
