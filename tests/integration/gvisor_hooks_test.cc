@@ -104,7 +104,7 @@ TEST_F(GvisorHooks, RunInTheirOrderAndKnowTheContainer) {
   const std::string id = Id();
   Json hooks;
   for (const char* kind : {"prestart", "createRuntime", "poststart", "poststop"}) {
-    Json hook = Script("cat >&3; echo >&3");
+    Json hook = Script("echo \"$1 $(cat)\" >&3");
     hook["args"] = {"hook", kind};
     hooks[kind] = {hook};
   }
@@ -112,17 +112,19 @@ TEST_F(GvisorHooks, RunInTheirOrderAndKnowTheContainer) {
   ASSERT_EQ(output.status, 0) << output.Text();
   const pid_t pid = FindTask(id).pid;
   Remove(id);
-  std::vector<std::string> statuses;
+  std::vector<std::string> told;
   std::istringstream said(Said());
-  for (std::string line; std::getline(said, line);) {
-    const Json state = Json::parse(line);
+  for (std::string kind; said >> kind;) {
+    Json state;
+    said >> state;
     EXPECT_EQ(state["id"], id);
     EXPECT_EQ(state["bundle"], node().bundles() + "/" + id);
     EXPECT_EQ(state["annotations"]["key"], "value");
-    statuses.push_back(state["status"]);
-    EXPECT_EQ(state.value("pid", 0), statuses.back() == "stopped" ? 0 : pid);
+    EXPECT_EQ(state.value("pid", 0), state["status"] == "stopped" ? 0 : pid);
+    told.push_back(kind + " " + state["status"].get<std::string>());
   }
-  EXPECT_THAT(statuses, ElementsAre("creating", "creating", "running", "stopped"));
+  EXPECT_THAT(told, ElementsAre("prestart creating", "createRuntime creating", "poststart running",
+                                "poststop stopped"));
 }
 
 TEST_F(GvisorHooks, MakeTheNetworkThatTheContainerHas) {
@@ -157,11 +159,15 @@ TEST_F(GvisorHooks, ThatHangAreKilledAfterTheirTime) {
   const std::string id = Id();
   Json hangs = Script("exec sleep 1000");
   hangs["timeout"] = 1;
-  const Output output = Ctr(Hooked(id, {{"createRuntime", {hangs}}}, "true"));
-  EXPECT_NE(output.status, 0);
-  EXPECT_THAT(output.err, HasSubstr("it was killed after 1000 ms"));
-  EXPECT_TRUE(Running().empty()) << Describe(Running());
-  Ctr({"containers", "rm", id});
+  // After poststart the sandbox is still there: its end has not ended them.
+  for (const char* kind : {"createRuntime", "poststart"}) {
+    const Output output = Ctr(Hooked(id, {{kind, {hangs}}}, "sleep 1000", Json::object(), {"-d"}));
+    EXPECT_NE(output.status, 0);
+    EXPECT_THAT(output.err, HasSubstr("it was killed after 1000 ms")) << kind;
+    EXPECT_TRUE(Running().empty()) << kind << Describe(Running());
+    Ctr({"tasks", "rm", "--force", id});
+    Ctr({"containers", "rm", id});
+  }
 }
 
 TEST_F(GvisorHooks, OfStartThatFailStopTheContainer) {
@@ -222,9 +228,11 @@ TEST_F(GvisorHooks, OfTheFilesAreRunByTheGofer) {
     EXPECT_EQ(output.out, "made\n") << output.Text();
     EXPECT_THAT(Logged(), Not(HasSubstr("its hooks of createContainer are not run")));
     const std::string id = Id("-bad");
-    const Json bad = Script("echo oops >&2; exit 3");
-    EXPECT_THAT(Ctr(Hooked(id, {{"createContainer", {bad}}}, "true")).err,
+    const Json bad = {{"createContainer", {Script("echo oops >&2; exit 3")}},
+                      {"poststop", {Script("echo undone >&3")}}};
+    EXPECT_THAT(Ctr(Hooked(id, bad, "true")).err,
                 AllOf(HasSubstr("its gofer says: "), HasSubstr("stderr: oops")));
+    EXPECT_EQ(Said(), "undone\n");
     Ctr({"containers", "rm", id});
   }
 }
@@ -243,20 +251,39 @@ TEST_F(GvisorHooks, DoNotOutliveACreateWhoseEngineIsKilled) {
   EXPECT_TRUE(Running().empty()) << Describe(Running());
 }
 
+/// Its sandbox goes on, and so would what runs in it.
+TEST_F(GvisorHooks, DoNotOutliveACreateInAPodThatGoesOn) {
+  const std::string root = Id("-root");
+  StartDetached(root, {"sleep", "1000"}, AsRoot(root));
+  const Json annotations = {{"io.kubernetes.cri.container-type", "container"},
+                            {"io.kubernetes.cri.sandbox-id", root}};
+  const Json hangs_once = Script(
+      "[ -e $0.once ]; again=$?\n>$0.once\necho here >&3\n[ $again = 0 ] || exec sleep 1000");
+  Program client(node().CtrWords(
+      Hooked(Id("-further"), {{"createRuntime", {hangs_once}}}, "exit 4", annotations)));
+  ASSERT_TRUE(WaitForText(SaidPath(), "here\n"));
+  KillEngine();
+  EXPECT_EQ(client.Wait(), 4) << client.err();
+  EXPECT_EQ(Said(), "here\nhere\n");
+  EXPECT_TRUE(Running().empty()) << Describe(Running());
+  Remove(root);
+}
+
 TEST_F(GvisorHooks, AfterTheEndAreRunOnceOverARestart) {
   const std::string id = Id();
   const std::string gate = SaidPath() + ".gate";
   ASSERT_EQ(mkfifo(gate.c_str(), 0600), 0);
-  const Json waits = Script("echo begun >&3; cat " + gate + "; echo first >&3");
-  Program client(
-      node().CtrWords(Hooked(id, {{"poststop", {waits, Script("echo second >&3")}}}, "true")));
+  // Neither the one that is done nor the one that runs then is run by the next engine.
+  const Json waits = Script("echo begun >&3; cat " + gate + "; echo second >&3");
+  Program client(node().CtrWords(Hooked(
+      id, {{"poststop", {Script("echo first >&3"), waits, Script("echo third >&3")}}}, "true")));
   ASSERT_TRUE(WaitForText(SaidPath(), "begun\n"));
   KillEngine();
   WriteText(gate, "go\n");
   client.Wait();
   Ctr({"tasks", "delete", id});
   Ctr({"containers", "rm", id});
-  EXPECT_TRUE(Eventually([&] { return Said() == "begun\nfirst\nsecond\n"; })) << Said();
+  EXPECT_TRUE(Eventually([&] { return Said() == "first\nbegun\nsecond\nthird\n"; })) << Said();
 }
 
 TEST_F(GvisorHooks, AfterTheEndAreRunByTheNextEngine) {
