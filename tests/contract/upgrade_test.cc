@@ -9,8 +9,10 @@
 
 #include <gmock/gmock.h>
 
+#include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 
+#include "core/os/fs.h"
 #include "core/store/checksum.h"
 #include "core/store/record.h"
 #include "proto/gantry/record.pb.h"
@@ -67,9 +69,11 @@ class UpgradeTest : public ::testing::Test {
       GTEST_SKIP() << node_.unavailable();
     }
     NodeAdditions more;
-    more.sections = "hang: {after: 1s}\n";
+    more.sections = Format("hang: {{after: {}}}\n", HangsAfter());
     ASSERT_EQ(node_.Start(more), "");
   }
+
+  virtual const char* HangsAfter() const { return "1s"; }
 
   std::string ConfigPath() const { return node_.root() + "/gantry.yaml"; }
 
@@ -212,6 +216,29 @@ TEST_F(UpgradeTest, ReplacesAnEngineThatStandsStill) {
   const auto keeper = node_.Query();
   ASSERT_OK(keeper);
   EXPECT_EQ(keeper->engine_hangs, 1U);
+  EXPECT_OK(box.Finish());
+}
+
+/// On a node whose engine may stand still for long.
+class PatientUpgrade : public UpgradeTest {
+ protected:
+  const char* HangsAfter() const override { return "10m"; }
+};
+
+TEST_F(PatientUpgrade, WaitsForNobodyWhoStandsStill) {
+  Box& box = Running();
+  const pid_t first = node_.Engine();
+  ASSERT_OK(node_.Upgrade());
+  EXPECT_TRUE(e2e::WaitGone(first));
+  ExpectAllIsWell(box);
+  const pid_t second = node_.Engine();
+  ASSERT_TRUE(Signal(second, SIGSTOP));
+  ASSERT_OK(node_.Upgrade());
+  EXPECT_TRUE(e2e::WaitGone(second));
+  ExpectAllIsWell(box);
+  const auto keeper = node_.Query();
+  ASSERT_OK(keeper);
+  EXPECT_EQ(keeper->engine_hangs, 0U) << "it was replaced on request";
   EXPECT_OK(box.Finish());
 }
 
