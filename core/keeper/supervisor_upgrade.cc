@@ -6,6 +6,8 @@
 #include <chrono>
 #include <utility>
 
+#include <gantry/toolkit/process/pidfd.h>
+
 #include "core/keeper/note.h"
 #include "core/keeper/supervisor.h"
 #include "core/link/run_dir.h"

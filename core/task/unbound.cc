@@ -25,7 +25,7 @@ Status CheckBound(const SandboxEntry& sandbox, uint64_t since, const TaskProcess
   }
   const std::vector<ProcessId> now = sandbox.context->Running();
   const auto spawned =
-      std::ranges::find_if(now, [&](const os::ProcessId& one) { return one.start_time >= since; });
+      std::ranges::find_if(now, [&](const ProcessId& one) { return one.start_time >= since; });
   if (spawned == now.end()) {
     return {};
   }

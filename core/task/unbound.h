@@ -14,7 +14,7 @@
 
 namespace gantry::task {
 
-/// Clock ticks since boot, as in `os::ProcessId::start_time`.
+/// Clock ticks since boot, as in `ProcessId::start_time`.
 uint64_t TicksNow();
 
 /// To be asked when a call of the backend for `process` has succeeded. `since`: `TicksNow` before
