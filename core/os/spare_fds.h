@@ -22,8 +22,8 @@ class SpareFds {
   SpareFds& operator=(const SpareFds&) = delete;
   ~SpareFds() = default;
 
-  /// `function()`; where it fails with RESOURCE_EXHAUSTED, once more with two descriptors that
-  /// are free for it. (Another thread may take them first.)
+  /// `function()`; where it fails with RESOURCE_EXHAUSTED, once more with three descriptors
+  /// that are free for it. (Another thread may take them first.)
   template <class F>
   std::invoke_result_t<F&> Run(F function) {
     std::invoke_result_t<F&> done = function();
@@ -43,7 +43,7 @@ class SpareFds {
 
   /// Guards `fds_`.
   std::mutex mutex_;
-  std::array<UniqueFd, 2> fds_;
+  std::array<UniqueFd, 3> fds_;
 };
 
 }  // namespace gantry::os

@@ -237,10 +237,13 @@ os::Task<Status> Service::Recover(ContainerPtr container, Found found) {
     co_return Fail(Code::kNotFound, "it had not been created");
   }
   if (!backend) {
-    // Of one that was being removed nothing is lost.
-    log::Log(found.root_is_gone ? log::Level::kInfo : log::Level::kError,
-             {{"id", container->id.str()}}, "its backend cannot recover it: {}",
-             backend.error().message);
+    // Of one that was being removed, and of whose end is known, nothing is lost.
+    const Code code = backend.error().code;
+    const bool removed =
+        found.root_is_gone ||
+        (container->init->exit && (code == Code::kAborted || code == Code::kNotFound));
+    log::Log(removed ? log::Level::kInfo : log::Level::kError, {{"id", container->id.str()}},
+             "its backend cannot recover it: {}", backend.error().message);
     co_await AdoptByRecord(container->init,
                            found.root_is_gone ? os::kKilledStatus : kUnknownStatus);
     if (!container->sandbox && !container->init->host) {

@@ -12,8 +12,8 @@
 #include <ranges>
 #include <string_view>
 
-#include <gantry/toolkit/files/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/toolkit/container/mount_calls.h"
 

@@ -13,8 +13,8 @@
 #include <cerrno>
 #include <string>
 
-#include <gantry/toolkit/files/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 namespace gantry::container {
 namespace {

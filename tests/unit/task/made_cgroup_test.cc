@@ -2,8 +2,6 @@
 //
 // Cgroups that the core makes for a container: on record before they are made, and
 // removed with it, whoever does that.
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -112,31 +110,6 @@ TEST_F(MadeCgroups, GoWithTheContainer) {
   EXPECT_EQ(Delete("c1")->exit_status(), 3U);
   EXPECT_FALSE(IsThere());
   EXPECT_TRUE(Exists(files_.path() + "/pods"));
-}
-
-TEST_F(MadeCgroups, AreNotAskedOnceOnlyWhomASignalToAllIsFor) {
-  BeginWithFiles();
-  AnnounceIn("c1", "/pods/c1");
-  backend_.LeaveOut("killall");
-  ASSERT_TRUE(Create("c1"));
-  ASSERT_TRUE(Start("c1"));
-  // A list that is another one when it is read again: its process has ended, and the number is
-  // another one's.
-  os::IdleProcess other;
-  const std::string procs = Dir() + "/cgroup.procs";
-  std::filesystem::remove(procs);
-  ASSERT_EQ(mkfifo(procs.c_str(), 0600), 0);
-  const UniqueFd reader(open(procs.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  {
-    const UniqueFd writer(open(procs.c_str(), O_WRONLY | O_CLOEXEC));
-    const std::string line = std::to_string(other.pid()) + "\n";
-    ASSERT_EQ(write(writer.get(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
-  }
-  EXPECT_TRUE(Kill("c1", SIGTERM, true));
-  kill(other.pid(), SIGKILL);
-  EXPECT_EQ(WTERMSIG(other.Wait()), SIGKILL) << "an earlier signal would be what it ended of";
-  std::filesystem::remove(procs);
-  End("c1", 0);
 }
 
 TEST_F(MadeCgroups, GoAfterTheBackendsDeleteOnly) {

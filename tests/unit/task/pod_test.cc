@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <gantry/toolkit/pod/pod_files.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/pod/pod_files.h>
 
 #include "core/link/record_peek.h"
 

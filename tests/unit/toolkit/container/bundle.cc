@@ -13,8 +13,8 @@
 
 #include <gtest/gtest.h>
 
-#include <gantry/toolkit/files/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 namespace gantry::container {
 namespace {

@@ -17,8 +17,8 @@
 #include <ranges>
 #include <sstream>
 
-#include <gantry/toolkit/files/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 #include <gantry/unique_fd.h>
 
 namespace gantry::container {

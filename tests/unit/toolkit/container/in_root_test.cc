@@ -16,9 +16,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <gantry/toolkit/files/files.h>
 #include <gantry/format.h>
 #include <gantry/toolkit/container/in_root.h>
+#include <gantry/toolkit/files/files.h>
 
 namespace gantry::container {
 namespace {

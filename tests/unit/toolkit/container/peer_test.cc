@@ -13,8 +13,8 @@
 #include <set>
 #include <sstream>
 
-#include <gantry/toolkit/files/files.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "tests/unit/toolkit/container/container_test.h"
 
