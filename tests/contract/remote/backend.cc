@@ -21,13 +21,13 @@ BackendInfo RemoteBackend::Describe() {
 
 Result<std::unique_ptr<Sandbox>> RemoteBackend::CreateSandbox(const SandboxRequest& request,
                                                               SandboxContext& context) {
-  return std::make_unique<RemoteSandbox>(server_, request.kind, context);
+  return std::make_unique<RemoteSandbox>(server_, request.kind, context, unconfined_);
 }
 
 Result<std::unique_ptr<Sandbox>> RemoteBackend::RecoverSandbox(const SandboxRequest& request,
                                                                SandboxContext& context,
                                                                const std::string&) {
-  auto sandbox = std::make_unique<RemoteSandbox>(server_, request.kind, context);
+  auto sandbox = std::make_unique<RemoteSandbox>(server_, request.kind, context, unconfined_);
   GANTRY_CHECK_OK(sandbox->Recover());
   return sandbox;
 }
@@ -37,7 +37,8 @@ Result<std::unique_ptr<SandboxBackend>> MakeBackend(const std::string& options_j
   if (!options.is_object() || !options.contains("Server") || !options["Server"].is_string()) {
     return Fail(Code::kInvalidArgument, "read the options of 'remote': Server: missing");
   }
-  return std::make_unique<RemoteBackend>(options["Server"].get<std::string>());
+  return std::make_unique<RemoteBackend>(options["Server"].get<std::string>(),
+                                         options.value("Unconfined", false));
 }
 
 }  // namespace gantry::remote

@@ -16,7 +16,8 @@ namespace gantry::remote {
 class RemoteBackend final : public SandboxBackend {
  public:
   /// `server`: the program of the sandbox process.
-  explicit RemoteBackend(std::string server) : server_(std::move(server)) {}
+  RemoteBackend(std::string server, bool unconfined)
+      : server_(std::move(server)), unconfined_(unconfined) {}
 
   BackendInfo Describe() override;
   Result<std::unique_ptr<Sandbox>> CreateSandbox(const SandboxRequest& request,
@@ -27,9 +28,11 @@ class RemoteBackend final : public SandboxBackend {
 
  private:
   const std::string server_;
+  const bool unconfined_;
 };
 
-/// `options_json` has `Server`, the path of fake-remote-sandbox.
+/// `options_json` has `Server`, the path of fake-remote-sandbox, and may have `Unconfined`: what a
+/// spec asks for and the sandbox cannot give is then left out, as containerd's specs need it.
 Result<std::unique_ptr<SandboxBackend>> MakeBackend(const std::string& options_json);
 
 }  // namespace gantry::remote

@@ -83,7 +83,9 @@ Status RemoteExec::Start() {
 }
 
 Status RemoteContainer::Create(const ContainerRequest& request) {
-  GANTRY_CHECK_OK(CheckSpec(request.spec_json));
+  if (!parts_->unconfined) {
+    GANTRY_CHECK_OK(CheckSpec(request.spec_json));
+  }
   Json call = init_.Call("create");
   call["spec"] = request.spec_json;
   call["rootfs"] = request.rootfs;
@@ -147,7 +149,9 @@ Result<std::vector<ProcessInfo>> RemoteContainer::Processes() {
 
 Result<std::unique_ptr<Process>> RemoteContainer::Exec(const ExecRequest& request,
                                                        ProcessContext& context) {
-  GANTRY_CHECK_OK(CheckProcess(request.process_json));
+  if (!parts_->unconfined) {
+    GANTRY_CHECK_OK(CheckProcess(request.process_json));
+  }
   return std::make_unique<RemoteExec>(request, context, parts_);
 }
 

@@ -16,15 +16,19 @@ namespace gantry::remote {
 struct SandboxParts {
   std::unique_ptr<Link> link;
   std::shared_ptr<HostProcess> server;
+  /// Specs may ask for more than there is.
+  bool unconfined = false;
 };
 
 class RemoteSandbox final : public Sandbox {
  public:
-  RemoteSandbox(std::string server, SandboxKind kind, SandboxContext& context)
+  RemoteSandbox(std::string server, SandboxKind kind, SandboxContext& context, bool unconfined)
       : server_(std::move(server)),
         is_pod_(kind == SandboxKind::kPauseless),
         context_(context),
-        parts_(std::make_shared<SandboxParts>()) {}
+        parts_(std::make_shared<SandboxParts>()) {
+    parts_->unconfined = unconfined;
+  }
 
   Status Start() override;
   Status Recover();

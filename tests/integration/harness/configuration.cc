@@ -142,7 +142,7 @@ std::string GantryConfiguration(const Settings& settings) {
   const std::string folder = settings.remote_plugin.substr(0, settings.remote_plugin.rfind('/'));
   const std::string remote =
       "  remote:\n    backend: remote\nbackends:\n  remote:\n    path: " + settings.remote_plugin +
-      "\n    options:\n      Server: " + folder + "/fake-remote-sandbox\n";
+      "\n    options:\n      Server: " + folder + "/fake-remote-sandbox\n      Unconfined: true\n";
   if (settings.remote()) {
     return begin + "default_handler: remote\nhandlers:\n" + remote;
   }
