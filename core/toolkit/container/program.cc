@@ -150,7 +150,9 @@ Result<std::string> FindProgram(const oci::ProcessSpec& process) {
     const size_t end = std::min(path.find(':', start), path.size());
     // An empty part of PATH is the working directory.
     const std::string folder = end == start ? "." : path.substr(start, end - start);
-    std::string file = folder + "/" + name;
+    std::string file = folder;
+    file += '/';
+    file += name;
     Status status = CheckExecutable(file);
     if (status) {
       return file;

@@ -3,7 +3,7 @@
 // `Make` with the root that config.json describes.
 #include <sys/stat.h>
 
-#include <optional>
+#include <memory>
 #include <utility>
 
 #include <gantry/toolkit/container/make.h>
@@ -19,7 +19,8 @@ class RootfsSteps : public RootSteps {
   RootfsSteps(RootfsRequest request, EnterBy by) : request_(std::move(request)), by_(by) {}
 
   Status Open() override {
-    GANTRY_TRY(rootfs_, Rootfs::Open(request_));
+    GANTRY_TRY(Rootfs opened, Rootfs::Open(request_));
+    rootfs_ = std::make_unique<Rootfs>(std::move(opened));
     return {};
   }
 
@@ -34,7 +35,8 @@ class RootfsSteps : public RootSteps {
  private:
   RootfsRequest request_;
   EnterBy by_;
-  std::optional<Rootfs> rootfs_;
+  /// Null before `Open`.
+  std::unique_ptr<Rootfs> rootfs_;
 };
 
 // Device files can be made where the node's own user namespace is. Where that cannot be seen, the
