@@ -36,9 +36,10 @@ Result<int> DescriptorOf(const std::string& word, std::string_view value) {
 
 }  // namespace
 
-const char* const kUsage =
-    "usage: gantry-init --bundle=PATH --config=FD [--gate=FD] [--result=FD] [--console=FD]\n"
-    "                   [--listener=FD] [--pass=FD]... [--sibling]\n";
+const char* Usage() {
+  return "usage: gantry-init --bundle=PATH --config=FD [--gate=FD] [--result=FD] [--console=FD]\n"
+         "                   [--listener=FD] [--pass=FD]... [--sibling]\n";
+}
 
 Result<Arguments> ReadArguments(const std::vector<std::string>& words) {
   Arguments out;

@@ -23,7 +23,7 @@ struct Arguments {
 };
 
 /// What `gantry-init` says of itself.
-extern const char* const kUsage;
+const char* Usage();
 
 /// Errors: kInvalidArgument, naming the argument.
 Result<Arguments> ReadArguments(const std::vector<std::string>& words);

@@ -161,13 +161,13 @@ int StayParent(const container::MadeProcess& made) {
 int Run(const std::vector<std::string>& words) {
   const auto arguments = ReadArguments(words);
   if (!arguments) {
-    std::fprintf(stderr, "gantry-init: %s\n%s", arguments.error().message.c_str(), kUsage);
+    std::fprintf(stderr, "gantry-init: %s\n%s", arguments.error().message.c_str(), Usage());
     return kFailed;
   }
   // None is lost between the start of the container and the wait for its end.
   sigset_t all;
   sigfillset(&all);
-  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);  // NOLINT(concurrency-mt-unsafe): one thread.
   auto made = MakeContainer(*arguments);
   if (!made) {
     Answer(arguments->result, TextOf(made.error()));
