@@ -52,7 +52,12 @@ class LentContext : public ForwardingSandboxContext {
     return {};
   }
 
-  Status StoreAll(std::span<const NamedFd> all) override { return SandboxContext::StoreAll(all); }
+  Status StoreAll(std::span<const NamedFd> all) override {
+    for (const NamedFd& one : all) {
+      GANTRY_CHECK_OK(Store(one.name, one.fd));
+    }
+    return {};
+  }
 
   Result<UniqueFd> Take(std::string_view name) override {
     const std::lock_guard lock(mutex_);
