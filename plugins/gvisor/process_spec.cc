@@ -3,62 +3,20 @@
 
 #include <linux/capability.h>
 
-#include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include <gantry/json.h>
+#include <gantry/toolkit/oci/words.h>
 
 namespace gantry::gvisor {
 namespace {
 
 using Json = nlohmann::json;
-
-/// By number. Source: linux/capability.h.
-constexpr std::array<std::string_view, 41> kCapabilities = {"CAP_CHOWN",
-                                                            "CAP_DAC_OVERRIDE",
-                                                            "CAP_DAC_READ_SEARCH",
-                                                            "CAP_FOWNER",
-                                                            "CAP_FSETID",
-                                                            "CAP_KILL",
-                                                            "CAP_SETGID",
-                                                            "CAP_SETUID",
-                                                            "CAP_SETPCAP",
-                                                            "CAP_LINUX_IMMUTABLE",
-                                                            "CAP_NET_BIND_SERVICE",
-                                                            "CAP_NET_BROADCAST",
-                                                            "CAP_NET_ADMIN",
-                                                            "CAP_NET_RAW",
-                                                            "CAP_IPC_LOCK",
-                                                            "CAP_IPC_OWNER",
-                                                            "CAP_SYS_MODULE",
-                                                            "CAP_SYS_RAWIO",
-                                                            "CAP_SYS_CHROOT",
-                                                            "CAP_SYS_PTRACE",
-                                                            "CAP_SYS_PACCT",
-                                                            "CAP_SYS_ADMIN",
-                                                            "CAP_SYS_BOOT",
-                                                            "CAP_SYS_NICE",
-                                                            "CAP_SYS_RESOURCE",
-                                                            "CAP_SYS_TIME",
-                                                            "CAP_SYS_TTY_CONFIG",
-                                                            "CAP_MKNOD",
-                                                            "CAP_LEASE",
-                                                            "CAP_AUDIT_WRITE",
-                                                            "CAP_AUDIT_CONTROL",
-                                                            "CAP_SETFCAP",
-                                                            "CAP_MAC_OVERRIDE",
-                                                            "CAP_MAC_ADMIN",
-                                                            "CAP_SYSLOG",
-                                                            "CAP_WAKE_ALARM",
-                                                            "CAP_BLOCK_SUSPEND",
-                                                            "CAP_AUDIT_READ",
-                                                            "CAP_PERFMON",
-                                                            "CAP_BPF",
-                                                            "CAP_CHECKPOINT_RESTORE"};
 
 const Json& Member(const Json& object, const char* name) {
   static const Json none;
@@ -83,12 +41,12 @@ uint32_t Number(const Json& number) {
 Result<uint64_t> Mask(const Json& names) {
   uint64_t mask = 0;
   for (const std::string& name : Texts(names)) {
-    const auto found = std::ranges::find(kCapabilities, name);
-    if (found == kCapabilities.end()) {
+    const std::optional<int> number = oci::CapabilityOf(name);
+    if (!number) {
       return Fail(Code::kInvalidArgument, "read a process: '{}' is no capability",
                   name.substr(0, 80));
     }
-    mask |= uint64_t{1} << (found - kCapabilities.begin());
+    mask |= uint64_t{1} << *number;
   }
   return mask;
 }

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/oci/words.h>
 
 #include "core/toolkit/oci/sections.h"
-#include "core/toolkit/oci/words.h"
 
 namespace gantry::oci {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/toolkit/oci/words.h"
-
 #include <linux/capability.h>
 #include <linux/ioprio.h>
 #include <linux/sched.h>
@@ -9,6 +7,8 @@
 #include <algorithm>
 #include <iterator>
 #include <utility>
+
+#include <gantry/toolkit/oci/words.h>
 
 namespace gantry::oci {
 namespace {
