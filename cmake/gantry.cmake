@@ -68,6 +68,17 @@ function(gantry_library name)
   target_link_libraries(${name} PUBLIC gantry_options ${ARG_LINK})
 endfunction()
 
+# gantry_installed(TARGET...): `./run install` builds these, and what they need, alone.
+function(gantry_installed)
+  set_property(GLOBAL APPEND PROPERTY GANTRY_INSTALLED ${ARGN})
+endfunction()
+
+# To be called once, after all targets: the target `installed`.
+function(gantry_list_installed)
+  get_property(targets GLOBAL PROPERTY GANTRY_INSTALLED)
+  add_custom_target(installed DEPENDS ${targets})
+endfunction()
+
 # gantry_program(NAME [STATIC] [DESTINATION dir] SOURCES a.cc... [LINK target...])
 # STATIC programs need nothing on the node but a kernel.
 function(gantry_program name)
@@ -79,6 +90,7 @@ function(gantry_program name)
   endif()
   if(ARG_DESTINATION)
     install(TARGETS ${name} RUNTIME DESTINATION ${ARG_DESTINATION})
+    gantry_installed(${name})
   endif()
 endfunction()
 
@@ -107,6 +119,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/gantry_add_plugin.cmake)
 # which sees the SDK headers and nothing else of core/.
 function(gantry_plugin name)
   gantry_add_plugin(${name} ${ARGN})
+  gantry_installed(gantry_${name})
   set_target_properties(
     gantry_${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin/plugins)
 endfunction()

@@ -19,7 +19,7 @@ if [ "${1:-}" = -d ]; then
   shift
 fi
 need_root bench
-"$GANTRY_ROOT/packaging/setup" build unit bench
+"$GANTRY_ROOT/packaging/setup" build kit bench
 claim_controllers
 build_preset release gantryd gantry-keeper containerd-shim-gantry-v1 gantry_runc gantry_gvisor \
   bench cri

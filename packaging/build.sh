@@ -7,7 +7,7 @@ set -euo pipefail
 . "$GANTRY_ROOT/packaging/lib/build.sh"
 
 preset="${1:-release}"
-parts=(build unit)
+parts=(build kit)
 case "$preset" in
   release | debug | asan | tsan) ;;
   fuzz) parts+=(fuzz) ;;

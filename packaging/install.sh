@@ -11,8 +11,8 @@ case "$prefix" in
   /*) ;;
   *) die "'$prefix' is not an absolute path" ;;
 esac
-"$GANTRY_ROOT/packaging/setup" build unit
-build_preset release
+"$GANTRY_ROOT/packaging/setup" build kit
+build_preset release installed
 step install "install to ${DESTDIR:-}$prefix" \
   cmake --install "$GANTRY_ROOT/build/release" --prefix "$prefix"
 say "installed to ${DESTDIR:-}$prefix:"
