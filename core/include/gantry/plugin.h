@@ -15,7 +15,7 @@ namespace gantry {
 /// "gantry\0\1" as a number: the file is a gantry plugin at all.
 inline constexpr uint64_t kPluginMagic = 0x67616e7472790001;
 /// Raised with every change of the interfaces in this folder.
-inline constexpr uint32_t kInterfaceVersion = 1;
+inline constexpr uint32_t kInterfaceVersion = 2;
 
 #define GANTRY_STRINGIFY_INNER(x) #x
 #define GANTRY_STRINGIFY(x) GANTRY_STRINGIFY_INNER(x)

@@ -16,6 +16,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/format.h>
+#include <gantry/plugin.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "core/os/fs.h"
@@ -89,6 +91,14 @@ TEST_F(PluginHostTest, RefusesADescriptorThatIsNone) {
 
 TEST_F(PluginHostTest, RefusesAnotherInterfaceVersion) {
   ExpectRefused(Install("version"), Code::kFailedPrecondition, "install a newer gantry");
+}
+
+TEST_F(PluginHostTest, RefusesTheInterfaceVersionBefore) {
+  const std::string why =
+      Format("made for interface version {}, this gantry has {}: build the plugin against this "
+             "gantry's headers",
+             kInterfaceVersion - 1, kInterfaceVersion);
+  ExpectRefused(Install("older"), Code::kFailedPrecondition, why);
 }
 
 TEST_F(PluginHostTest, RefusesAnotherDescriptorSize) {

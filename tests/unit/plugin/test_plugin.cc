@@ -96,6 +96,8 @@ const gantry::PluginDescriptor gantry_plugin = {
 #endif
 #if defined(TEST_PLUGIN_VERSION)
     gantry::kInterfaceVersion + 1,
+#elif defined(TEST_PLUGIN_OLDER)
+    gantry::kInterfaceVersion - 1,
 #else
     gantry::kInterfaceVersion,
 #endif
