@@ -29,7 +29,7 @@ struct ProcessRef {
 struct JoinNamespace {
   /// Index into the message's descriptors.
   uint32_t fd_index = 0;
-  /// CLONE_NEWNET and so on; no pid namespaces.
+  /// CLONE_NEWNET and so on; with a pidfd any of them together.
   uint32_t kind = 0;
 
   void Each(this auto& self, auto&& field) {

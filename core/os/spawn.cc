@@ -24,6 +24,7 @@
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
 
+#include "core/os/spawn_check.h"
 #include "core/os/spawn_plan.h"
 
 namespace gantry::os {
@@ -197,7 +198,7 @@ Result<PendingSpawn> BeginSpawn(const SpawnRequest& request) {
   SpawnPlan plan(request);
   GANTRY_CHECK_OK(plan.Prepare());
   PendingSpawn pending;
-  if (request.new_namespaces != 0) {
+  if (TakesSecond(request)) {
     GANTRY_TRY(pending.birth, PrepareBirth(request, plan.release_step()));
   }
   GANTRY_TRY(Ends ends, MakeEnds());

@@ -4,9 +4,9 @@
 // joins namespaces, gets new ones, its descriptors, limits and identity, and the
 // caller learns which step failed and why, or that the new program runs.
 //
-// With new namespaces there are two children. The first does what needs the
-// caller's privileges, makes the second, tells of it and ends: a pid namespace is
-// for a child only, and what is joined has to be joined before the new user
+// With new namespaces, or a pid namespace that is joined, there are two children. The first
+// does what needs the caller's privileges, makes the second, tells of it and ends: a pid
+// namespace is for a child only, and what is joined has to be joined before the new user
 // namespace takes the right to. CLONE_PARENT makes the second a child of the
 // caller, too. It waits until the caller has written its maps and released it, and
 // ends by itself where the caller gives it up.
@@ -58,8 +58,9 @@ struct SpawnRequest {
 
   struct Namespace {
     int fd;
-    /// CLONE_NEWNET and so on. A pid namespace would hold the child's children
-    /// only, so it is refused.
+    /// CLONE_NEWNET and so on; with a pidfd any of them together (Linux 5.8). With
+    /// CLONE_NEWPID there are two children, as with new namespaces: who joins a pid
+    /// namespace stays in his own, and only what he makes is born in it.
     int type;
   };
 
@@ -107,7 +108,7 @@ struct SpawnResult {
 
 /// A child that is on its way to its program.
 struct PendingSpawn {
-  /// Of a child with new namespaces.
+  /// Of a child with new namespaces, or in a pid namespace that is joined.
   struct Birth {
     /// It is still to come: `process` is the first child.
     bool due = false;
@@ -141,7 +142,7 @@ struct PendingSpawn {
 Result<PendingSpawn> BeginSpawn(const SpawnRequest& request);
 
 /// Goes on with what `BeginSpawn` began, when `status` is readable or `process`
-/// has ended. `may_live` is called when a child with new namespaces is born, before
+/// has ended. `may_live` is called when the second child, if there is one, is born, before
 /// it does anything; false: it is killed.
 ///
 /// Errors: the errno's code, with the failed step in the message (`exec '/x/y':

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SpawnPlan: the namespaces that the child joins and makes, and the second child, which is born in
-// those that are made.
+// those that are made, and in the pid namespace that is joined.
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <poll.h>
@@ -56,7 +56,9 @@ constexpr int kRoomyTable = 256;
 }  // namespace
 
 bool SpawnPlan::Joins(int type) const {
-  return std::ranges::contains(request_.namespaces, type, &SpawnRequest::Namespace::type);
+  return std::ranges::any_of(request_.namespaces, [type](const SpawnRequest::Namespace& space) {
+    return (space.type & type) != 0;
+  });
 }
 
 void SpawnPlan::AddProgram() {
@@ -89,8 +91,12 @@ void SpawnPlan::AddJoins() {
 }
 
 void SpawnPlan::AddBirth() {
-  if (request_.new_namespaces != 0) {
-    Add(Format("make namespaces {:#x}", request_.new_namespaces), [this] { return MakeSecond(); });
+  if (TakesSecond(request_)) {
+    // Where the first process of a pid namespace has ended, the answer is ENOMEM.
+    // Source: Linux 6.12, kernel/pid.c, alloc_pid.
+    Add(request_.new_namespaces != 0 ? Format("make namespaces {:#x}", request_.new_namespaces)
+                                     : "be born in the pid namespace",
+        [this] { return MakeSecond(); });
     release_step_ = steps_.size();
     Add("be released", [this] { return AwaitRelease(); });
   }

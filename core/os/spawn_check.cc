@@ -20,10 +20,6 @@ Status CheckNamespaces(const SpawnRequest& request) {
                 ProgramOf(request), request.new_namespaces & ~kKnownNamespaces);
   }
   for (const auto& space : request.namespaces) {
-    if (space.type == CLONE_NEWPID) {
-      return Fail(Code::kInvalidArgument, "spawn '{}': cannot join a pid namespace",
-                  ProgramOf(request));
-    }
     if ((space.type & request.new_namespaces) != 0) {
       return Fail(Code::kInvalidArgument, "spawn '{}': joins and makes a namespace of type {:#x}",
                   ProgramOf(request), space.type);
@@ -43,6 +39,13 @@ Status CheckNamespaces(const SpawnRequest& request) {
 
 const std::string& ProgramOf(const SpawnRequest& request) {
   return request.executable.empty() ? request.argv.front() : request.executable;
+}
+
+bool TakesSecond(const SpawnRequest& request) {
+  return request.new_namespaces != 0 ||
+         std::ranges::any_of(request.namespaces, [](const SpawnRequest::Namespace& space) {
+           return (space.type & CLONE_NEWPID) != 0;
+         });
 }
 
 Status CheckSpawn(const SpawnRequest& request) {

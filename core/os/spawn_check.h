@@ -14,6 +14,9 @@ namespace gantry::os {
 /// The file that is executed. `argv` is not empty.
 const std::string& ProgramOf(const SpawnRequest& request);
 
+/// Whether there are two children, the second of which is the process.
+bool TakesSecond(const SpawnRequest& request);
+
 /// Errors: INVALID_ARGUMENT for a request that contradicts itself.
 Status CheckSpawn(const SpawnRequest& request);
 

@@ -10,8 +10,8 @@
 // of steps, and a failed step is reported by its number through a socket that
 // exec closes.
 //
-// With new namespaces one of the steps divides the child: the first one reports
-// the second and ends, and the second goes on with the steps that are left.
+// With new namespaces, or a pid namespace to join, one of the steps divides the child: the first
+// one reports the second and ends, and the second goes on with the steps that are left.
 #pragma once
 
 #include <sys/types.h>
@@ -57,7 +57,7 @@ class SpawnPlan {
 
   std::vector<std::string> TakeLabels() { return std::move(labels_); }
 
-  /// Where a second child waits; only with new namespaces.
+  /// Where a second child waits, where there is one.
   size_t release_step() const { return release_step_; }
 
   /// For a kernel that cannot make a process in a cgroup: the child moves.

@@ -61,8 +61,11 @@ struct SpawnRequest {
   /// Directories of cgroups to be born in: one of the unified hierarchy, or
   /// one per v1 controller.
   std::vector<std::string> cgroups;
-  /// Namespaces to join first: open descriptors with their CLONE_NEW* type; no pid namespace,
-  /// which only a child joins: the program that is spawned joins it and forks.
+  /// Namespaces to join first, in this order: open descriptors with their CLONE_NEW* type, or
+  /// a pidfd with any of them together. In a joined pid namespace the process is born, and its
+  /// pid, its end and its tag are its own as ever; where the namespace's first process has ended
+  /// it fails with kResourceExhausted, as the kernel answers ENOMEM. Source: setns(2), Linux 5.8;
+  /// pid_namespaces(7).
   std::vector<std::pair<UniqueFd, int>> namespaces;
   /// CLONE_NEW* flags, without CLONE_NEWTIME: namespaces that are made for it,
   /// after others were joined; none of a type that is joined. They belong to the

@@ -38,6 +38,7 @@
 #include "core/os/idmap.h"
 #include "core/os/spawn.h"
 #include "tests/unit/os/few_descriptors.h"
+#include "tests/unit/os/proc_of.h"
 #include "tests/unit/os/spawned.h"
 
 namespace gantry::os {
@@ -84,18 +85,6 @@ class SpawnNamespaces : public testing::Test {
   }
 };
 
-/// A namespace's number in the link of /proc, as `net:[4026531840]`.
-std::string LinkOf(const ProcessId& process, const std::string& name) {
-  return ReadLink("/proc/" + std::to_string(process.pid) + "/ns/" + name).value_or("none");
-}
-
-ProcessId Self() { return {.pid = getpid(), .start_time = 0}; }
-
-UniqueFd OpenNamespace(const ProcessId& process, const std::string& name) {
-  const std::string path = "/proc/" + std::to_string(process.pid) + "/ns/" + name;
-  return UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-}
-
 ino_t NumberOf(const UniqueFd& file) {
   struct stat status{};
   return fstat(file.get(), &status) == 0 ? status.st_ino : 0;
@@ -105,16 +94,6 @@ ino_t NumberOf(const UniqueFd& file) {
 ino_t OwnerOf(const ProcessId& process, const std::string& name) {
   const UniqueFd space = OpenNamespace(process, name);
   return NumberOf(UniqueFd(ioctl(space.get(), NS_GET_USERNS)));
-}
-
-/// The line of /proc/PID/status that begins with `key`.
-std::string StatusLine(const ProcessId& process, const std::string& key) {
-  std::istringstream in(
-      ReadFile("/proc/" + std::to_string(process.pid) + "/status", 65536).value_or(""));
-  std::string line;
-  while (std::getline(in, line) && !line.starts_with(key)) {
-  }
-  return line;
 }
 
 /// The network namespace of a thread that has ended.
