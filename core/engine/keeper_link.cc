@@ -28,6 +28,11 @@ Status StatusOf(const Answer& answer) {
   return std::unexpected(Error{static_cast<Code>(answer.code), sys_errno, answer.message, {}});
 }
 
+/// By what a keeper of before `Welcome::confines` would leave out.
+bool IsConfined(const link::Spawn& spawn) {
+  return !spawn.seccomp.empty() || spawn.capabilities || spawn.empty_root || spawn.propagation != 0;
+}
+
 }  // namespace
 
 /// One question that waits for its answer.
@@ -68,9 +73,15 @@ os::Task<Result<link::Message>> KeeperLink::Ask(uint64_t tag, link::Type type, s
 os::Task<Result<SpawnedProcess>> KeeperLink::Spawn(SpawnRequest request, std::string group) {
   std::vector<UniqueFd> fds;
   GANTRY_CO_TRY(link::Spawn spawn, ToSpawnMessage(request, fds));
+  const std::string path = spawn.path;
+  if (!keeper_confines_ && IsConfined(spawn)) {
+    co_return Fail(Code::kFailedPrecondition,
+                   "start '{}': the keeper that runs is of before it could confine a process as "
+                   "this backend asks: gantryctl upgrade --keeper, then gantryctl restart",
+                   path);
+  }
   spawn.tag = next_tag_++;
   spawn.group = std::move(group);
-  const std::string path = spawn.path;
   GANTRY_CO_TRY(link::Message answer,
                 co_await Ask(spawn.tag, link::Type::kSpawn, Encode(spawn), std::move(fds)));
   GANTRY_CO_TRY(const link::Spawned spawned, answer.As<link::Spawned>());
@@ -288,8 +299,10 @@ bool KeeperLink::Announce(link::Message& message) {
   };
   switch (message.type) {
     case link::Type::kWelcome:
-      return deliver(std::type_identity<link::Welcome>(),
-                     [&](const auto& m) { hears_recovery_ = m.hears_recovery; });
+      return deliver(std::type_identity<link::Welcome>(), [&](const auto& m) {
+        hears_recovery_ = m.hears_recovery;
+        keeper_confines_ = m.confines;
+      });
     case link::Type::kProtect:
       return deliver(std::type_identity<link::Protect>(), [&](const auto& m) {
         protected_[m.instance] = std::hash<std::string>()(message.body);

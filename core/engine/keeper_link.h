@@ -82,8 +82,9 @@ class KeeperLink {
   Status SayHello(std::chrono::milliseconds answers_within, bool keep_hanging);
 
   /// `group`: the address of the group for which it is, whose limits it gets; "": none's.
-  /// Errors: kNotFound where the program is missing; else as the step that
-  /// failed, named in the message.
+  /// Errors: kNotFound where the program is missing; kFailedPrecondition where the keeper is of
+  /// before it could confine a process as asked; else as the step that failed, named in the
+  /// message.
   os::Task<Result<SpawnedProcess>> Spawn(SpawnRequest request, std::string group = {});
   /// Makes the end of an orphan known. With `start_time` 0: the newest process
   /// of that pid, also one that has just been reaped. Answers its start time.
@@ -132,6 +133,7 @@ class KeeperLink {
   KeeperObserver& observer_;
   uint64_t next_tag_ = 1;
   bool hears_recovery_ = false;
+  bool keeper_confines_ = false;
   std::map<uint64_t, Pending*> pending_;
   /// A digest of what the keeper has, by instance.
   std::unordered_map<uint64_t, size_t> protected_;

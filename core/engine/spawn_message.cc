@@ -3,9 +3,12 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/vfs.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -40,6 +43,30 @@ std::vector<link::IdRange> ToRanges(const std::vector<IdMapping>& map) {
     ranges.push_back({mapping.container_id, mapping.host_id, mapping.length});
   }
   return ranges;
+}
+
+unsigned PropagationOf(const SpawnRequest& request) {
+  if ((request.new_namespaces & CLONE_NEWNS) == 0) {
+    return 0;
+  }
+  switch (request.mounts) {
+    case MountPropagation::kPrivate:
+      return MS_PRIVATE;
+    case MountPropagation::kSlave:
+      return MS_SLAVE;
+    case MountPropagation::kUnchanged:
+      return 0;
+  }
+  return MS_PRIVATE;
+}
+
+void SetConfinement(const SpawnRequest& request, link::Spawn& spawn) {
+  spawn.no_new_privs = request.no_new_privs;
+  spawn.capabilities = request.capabilities;
+  spawn.empty_root = request.empty_root;
+  spawn.propagation = PropagationOf(request);
+  const auto filter = std::as_bytes(std::span(request.seccomp));
+  spawn.seccomp.assign(reinterpret_cast<const char*>(filter.data()), filter.size());
 }
 
 /// Where the terminal is among the descriptors.
@@ -87,6 +114,7 @@ Result<link::Spawn> ToSpawnMessage(SpawnRequest& request, std::vector<UniqueFd>&
   spawn.new_namespaces = static_cast<uint32_t>(request.new_namespaces);
   spawn.uid_map = ToRanges(request.uid_map);
   spawn.gid_map = ToRanges(request.gid_map);
+  SetConfinement(request, spawn);
   spawn.uid = request.uid;
   spawn.gid = request.gid;
   for (const auto& [resource, limit] : request.rlimits) {

@@ -51,6 +51,20 @@ Status SetDescriptors(const link::Spawn& from, const std::vector<UniqueFd>& fds,
   return {};
 }
 
+Status SetConfinement(const link::Spawn& from, os::SpawnRequest& to) {
+  if (from.seccomp.size() % sizeof(sock_filter) != 0) {
+    return Fail(Code::kInvalidArgument, "spawn '{}': a filter of {} bytes is no program", from.path,
+                from.seccomp.size());
+  }
+  to.seccomp.resize(from.seccomp.size() / sizeof(sock_filter));
+  std::ranges::copy(from.seccomp, reinterpret_cast<char*>(to.seccomp.data()));
+  to.no_new_privs = from.no_new_privs;
+  to.capabilities = from.capabilities;
+  to.empty_root = from.empty_root;
+  to.propagation = from.propagation;
+  return {};
+}
+
 std::vector<IdMapping> ToMap(const std::vector<link::IdRange>& ranges) {
   std::vector<IdMapping> map;
   map.reserve(ranges.size());
@@ -98,8 +112,8 @@ Result<os::SpawnRequest> ToRequest(const link::Spawn& from, const std::vector<Un
   to.gid_map = ToMap(from.gid_map);
   to.uid = from.uid;
   to.gid = from.gid;
-  to.no_new_privs = from.no_new_privs;
   to.umask = defaults.umask;
+  GANTRY_CHECK_OK(SetConfinement(from, to));
   GANTRY_CHECK_OK(SetDescriptors(from, fds, to));
   return to;
 }

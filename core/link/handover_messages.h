@@ -83,6 +83,9 @@ struct Welcome {
   std::string run_dir;
   /// It wants to hear Recovering. (An older one does not know the message.)
   bool hears_recovery = false;
+  /// It knows all fields of Spawn up to `propagation`. (An older one would start the process
+  /// without what confines it.)
+  bool confines = false;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.version);
@@ -91,6 +94,7 @@ struct Welcome {
     field(4, self.previous_wait_status);
     field(5, self.run_dir);
     field(6, self.hears_recovery);
+    field(7, self.confines);
   }
 };
 

@@ -100,6 +100,13 @@ struct Spawn {
   /// those that `rlimits` does not name, as far as the keeper may set them. Empty, or a group
   /// of which none are known: open files as the keeper was started with, others as it has.
   std::string group;
+  /// The program of a seccomp filter, as the kernel has it (sock_filter, 8 bytes each).
+  std::string seccomp;
+  /// The capabilities that are kept; unset: all.
+  std::optional<uint64_t> capabilities;
+  bool empty_root = false;
+  /// MS_PRIVATE or MS_SLAVE: all mounts of a new mount namespace become that. 0: nothing.
+  uint32_t propagation = 0;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.tag);
@@ -124,6 +131,10 @@ struct Spawn {
     field(20, self.gid_map);
     field(21, self.program);
     field(22, self.group);
+    field(23, self.seccomp);
+    field(24, self.capabilities);
+    field(25, self.empty_root);
+    field(26, self.propagation);
   }
 };
 

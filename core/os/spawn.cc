@@ -185,8 +185,9 @@ Error ErrorOf(const PendingSpawn& pending, const SpawnReport& report) {
   const auto step = static_cast<size_t>(report.step);
   Error error =
       ErrnoError(report.sys_errno, step < pending.steps.size() ? pending.steps[step] : "spawn");
-  if (pending.birth.maker && step == pending.birth.release_step && error.sys_errno == EINVAL) {
-    // A map that the kernel refuses is the request's.
+  const bool maps = pending.birth.maker && step == pending.birth.release_step;
+  if ((maps || pending.filter_step == step) && error.sys_errno == EINVAL) {
+    // A map or a filter that the kernel refuses is the request's.
     error.code = Code::kInvalidArgument;
   }
   return error;
@@ -216,6 +217,7 @@ Result<PendingSpawn> BeginSpawn(const SpawnRequest& request) {
   pending.process = {.pid = pid, .start_time = StartTimeOf({pid}).value_or(0)};
   pending.status = std::move(ends.callers);
   pending.steps = plan.TakeLabels();
+  pending.filter_step = plan.filter_step();
   return pending;
 }
 

@@ -12,10 +12,12 @@
 // ends by itself where the caller gives it up.
 #pragma once
 
+#include <linux/filter.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -77,6 +79,9 @@ struct SpawnRequest {
   std::vector<IdMapping> uid_map{};
   std::vector<IdMapping> gid_map{};
 
+  /// MS_PRIVATE or MS_SLAVE, of all mounts of a new mount namespace; 0: nothing is done.
+  unsigned propagation = 0;
+
   bool new_session = false;
   /// Becomes the controlling terminal; needs `new_session`.
   std::optional<int> controlling_tty_fd{};
@@ -90,14 +95,21 @@ struct SpawnRequest {
   /// All that the child gets. Of 0, 1 and 2 what is not named is /dev/null.
   std::vector<Descriptor> descriptors{};
 
-  /// Empty: the caller's, or "/" after joining a mount namespace.
+  /// In a mount namespace of its own, with nothing else in it. The program is opened before it,
+  /// and has to be static.
+  bool empty_root = false;
+  /// Empty: the caller's, or "/" after joining a mount namespace or with `empty_root`.
   std::string cwd{};
   /// Supplementary groups are dropped where `gid` is set.
   std::optional<gid_t> gid{};
   std::optional<uid_t> uid{};
   /// Sent to the child when the calling *thread* ends.
   std::optional<int> parent_death_signal{};
+  /// Bit N: capability N. What the caller has of them is in all five sets, and no other is.
+  std::optional<uint64_t> capabilities{};
   bool no_new_privs = false;
+  /// Holds for the program's execution (`execveat`) already; needs `no_new_privs`.
+  std::vector<sock_filter> seccomp{};
   std::optional<mode_t> umask{};
 };
 
@@ -127,6 +139,8 @@ struct PendingSpawn {
   UniqueFd status;
   /// What each of the child's steps is, for the error.
   std::vector<std::string> steps;
+  /// The one that sets the seccomp filter, if there is one.
+  std::optional<size_t> filter_step;
   Birth birth;
 };
 

@@ -85,7 +85,9 @@ void SpawnPlan::AddJoins() {
     Add(Format("join namespace {:#x}", space.type),
         [&space] { return ErrnoOf(setns(space.fd, space.type)); });
   }
-  if (!request_.program_fd && makes_user) {
+  // A filter may bar the way to it, and an empty root has none.
+  const bool later = makes_user || request_.empty_root || !request_.seccomp.empty();
+  if (!request_.program_fd && !Joins(CLONE_NEWUSER) && later) {
     AddProgram();
   }
 }

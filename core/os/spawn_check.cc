@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/os/spawn_check.h"
 
+#include <linux/bpf_common.h>
 #include <sched.h>
+#include <sys/mount.h>
 
 #include <algorithm>
 #include <vector>
@@ -35,6 +37,31 @@ Status CheckNamespaces(const SpawnRequest& request) {
   return {};
 }
 
+Status CheckConfinement(const SpawnRequest& request) {
+  if (request.propagation != 0 &&
+      ((request.new_namespaces & CLONE_NEWNS) == 0 ||
+       (request.propagation != MS_PRIVATE && request.propagation != MS_SLAVE))) {
+    return Fail(
+        Code::kInvalidArgument,
+        "spawn '{}': the mounts of a new mount namespace become private or slaves, not {:#x}",
+        ProgramOf(request), request.propagation);
+  }
+  if (request.empty_root && !request.cwd.empty() && request.cwd != "/") {
+    return Fail(Code::kInvalidArgument, "spawn '{}': an empty root has no directory '{}'",
+                ProgramOf(request), request.cwd);
+  }
+  if (request.seccomp.size() > BPF_MAXINSNS) {
+    return Fail(Code::kInvalidArgument,
+                "spawn '{}': a filter of {} instructions, {} are the most that the kernel takes",
+                ProgramOf(request), request.seccomp.size(), BPF_MAXINSNS);
+  }
+  if (!request.seccomp.empty() && !request.no_new_privs) {
+    return Fail(Code::kInvalidArgument, "spawn '{}': a seccomp filter goes with no_new_privs",
+                ProgramOf(request));
+  }
+  return {};
+}
+
 }  // namespace
 
 const std::string& ProgramOf(const SpawnRequest& request) {
@@ -60,6 +87,7 @@ Status CheckSpawn(const SpawnRequest& request) {
                 ProgramOf(request));
   }
   GANTRY_CHECK_OK(CheckNamespaces(request));
+  GANTRY_CHECK_OK(CheckConfinement(request));
   std::vector<int> targets;
   for (const auto& descriptor : request.descriptors) {
     if (descriptor.target < 0 || std::ranges::contains(targets, descriptor.target)) {

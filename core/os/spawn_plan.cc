@@ -144,8 +144,12 @@ Status SpawnPlan::Prepare() {
   AddSession();
   AddDescriptors();
   AddLimits(true);
+  AddMounts();
+  AddEmptyRoot();
   AddIdentity();
   AddPrivileges();
+  AddCapabilities();
+  AddFilter();
   AddExec();
   return {};
 }
@@ -255,6 +259,8 @@ void SpawnPlan::AddIdentity() {
       return 0;
     });
   }
+  // While it still may.
+  AddBounding();
   // By number: the C library's functions would reach for other threads.
   if (request_.gid) {
     Add("drop the groups", [] { return ErrnoOf(syscall(SYS_setgroups, 0, nullptr)); });
@@ -286,10 +292,9 @@ int SpawnPlan::SetDeathSignal(int signal) const {
 }
 
 void SpawnPlan::AddExec() {
-  Add(Format("exec '{}'", ProgramOf(request_)), [this, path = ProgramOf(request_).c_str()] {
-    sigset_t none;
-    sigemptyset(&none);
-    pthread_sigmask(SIG_SETMASK, &none, nullptr);
+  // What the program needs beside itself, its linker, is not in an empty root.
+  const char* const in = request_.empty_root ? " in an empty root, linked statically" : "";
+  Add(Format("exec '{}'{}", ProgramOf(request_), in), [this, path = ProgramOf(request_).c_str()] {
     if (program_number_ >= 0) {
       // It returns for scripts, whose interpreter would find the descriptor closed.
       syscall(SYS_execveat, program_number_, "", argv_.data(), env_.data(), AT_EMPTY_PATH);

@@ -14,11 +14,13 @@
 // one reports the second and ends, and the second goes on with the steps that are left.
 #pragma once
 
+#include <linux/filter.h>
 #include <sys/types.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,6 +62,9 @@ class SpawnPlan {
   /// Where a second child waits, where there is one.
   size_t release_step() const { return release_step_; }
 
+  /// Which step sets the seccomp filter, where there is one.
+  std::optional<size_t> filter_step() const { return filter_step_; }
+
   /// For a kernel that cannot make a process in a cgroup: the child moves.
   void EnterCgroupByWriting() { cgroup_by_writing_ = true; }
 
@@ -85,8 +90,13 @@ class SpawnPlan {
   void AddBirth();
   void AddSession();
   void AddDescriptors();
+  void AddMounts();
+  void AddEmptyRoot();
   void AddIdentity();
+  void AddBounding();
   void AddPrivileges();
+  void AddCapabilities();
+  void AddFilter();
   void AddExec();
 
   int CloseOthers();
@@ -100,6 +110,8 @@ class SpawnPlan {
   std::vector<std::string> labels_;
   std::vector<Step> steps_;
   size_t release_step_ = 0;
+  std::optional<size_t> filter_step_;
+  sock_fprog filter_{};
   std::vector<SpawnRequest::Descriptor> descriptors_;
   /// What the steps use of what the caller has open, above 2; ordered in the child.
   std::vector<int> named_;

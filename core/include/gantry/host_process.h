@@ -5,6 +5,7 @@
 // engine does not touch them, and no exit status is lost.
 #pragma once
 
+#include <linux/filter.h>
 #include <sys/resource.h>
 
 #include <chrono>
@@ -40,6 +41,17 @@ struct WaitStatus {
   uint32_t code() const;
 };
 
+/// How mounts and unmounts go between a new mount namespace and the node's.
+/// Source: mount_namespaces(7).
+enum class MountPropagation {
+  /// Not at all. What the node unmounts stays mounted there.
+  kPrivate,
+  /// Those of the node come there, and none go back.
+  kSlave,
+  /// As clone(2) leaves it: both ways, or with a new user namespace as `kSlave`.
+  kUnchanged,
+};
+
 /// A process to start. The environment is exactly `env`.
 struct SpawnRequest {
   /// `argv[0]` is the path that is executed; not looked up in PATH.
@@ -69,12 +81,15 @@ struct SpawnRequest {
   std::vector<std::pair<UniqueFd, int>> namespaces;
   /// CLONE_NEW* flags, without CLONE_NEWTIME: namespaces that are made for it,
   /// after others were joined; none of a type that is joined. They belong to the
-  /// user namespace made here or joined, else to the node's. Mounts are as
-  /// clone(2) leaves them: without a user namespace they are still shared with
-  /// the node, until the program makes them private or slaves (mount(2), MS_REC
-  /// | MS_PRIVATE). With CLONE_NEWPID it is pid 1 there: of signals it gets those
-  /// that it handles, SIGKILL and SIGSTOP, and all others in it end with it.
+  /// user namespace made here or joined, else to the node's. With CLONE_NEWPID it is pid 1 there:
+  /// of signals it gets those that it handles, SIGKILL and SIGSTOP, and all others in it end with
+  /// it.
   int new_namespaces = 0;
+  /// Of all mounts of a mount namespace that `new_namespaces` makes.
+  MountPropagation mounts = MountPropagation::kPrivate;
+  /// Its root is an empty folder that nobody can write to, in a mount namespace of its own with
+  /// nothing else in it. `cwd` is empty or `/`; the program is linked statically, and no script.
+  bool empty_root = false;
   /// Of CLONE_NEWUSER, and both or neither; `host_id` is in the node's ids.
   /// Empty: every id is mapped to itself.
   std::vector<IdMapping> uid_map;
@@ -85,6 +100,18 @@ struct SpawnRequest {
   /// `gid` is set.
   std::optional<uint32_t> uid;
   std::optional<uint32_t> gid;
+  /// Executing a program gives no right that it has not got. Source: prctl(2),
+  /// PR_SET_NO_NEW_PRIVS.
+  bool no_new_privs = false;
+  /// The capabilities that it keeps, a bit for each, be it root or not: of these all that the
+  /// keeper has are in its five sets, and no other one, for good. 0: none. Unset: those that
+  /// execve(2) gives to `uid`. Source: capabilities(7); the numbers, linux/capability.h.
+  std::optional<uint64_t> capabilities;
+  /// A seccomp filter, a program of at most 4096 instructions (BPF_MAXINSNS), that holds from
+  /// before the program is executed: it lets execveat through. Only with `no_new_privs`; the
+  /// program is no script. Empty: none. Errors: kInvalidArgument where the kernel refuses it.
+  /// Source: seccomp(2), SECCOMP_SET_MODE_FILTER.
+  std::vector<sock_filter> seccomp;
   std::vector<std::pair<int, rlimit>> rlimits;
   std::optional<int> oom_score_adj;
   /// Names this spawn for `SandboxContext::FindSpawned` after a restart of the

@@ -25,6 +25,8 @@ constexpr rlim_t kOpenFiles = 1 << 20;
 Status Isolate(const Spec& spec, bool network, SpawnRequest& request) {
   request.new_namespaces =
       CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | (network ? CLONE_NEWNET : 0);
+  // runsc sees to them itself.
+  request.mounts = MountPropagation::kUnchanged;
   if (spec.userns_path.empty()) {
     request.new_namespaces |= CLONE_NEWUSER;
     request.uid_map = spec.uids;

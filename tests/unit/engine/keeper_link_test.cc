@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 
 #include <gmock/gmock.h>
@@ -106,6 +107,50 @@ TEST_F(KeeperLinkTest, SpawnSaysWhichNamespacesAndTerminalItGets) {
   EXPECT_EQ(asked.uid_map[0].length, 65536U);
   ASSERT_EQ(asked.gid_map.size(), 1U);
   EXPECT_EQ(asked.gid_map[0].inside, 1U);
+}
+
+TEST_F(KeeperLinkTest, SpawnSaysWhatConfinesIt) {
+  SpawnRequest request = Request("/bin/x");
+  request.no_new_privs = true;
+  request.capabilities = 0;
+  request.empty_root = true;
+  request.seccomp = {{.code = 6, .jt = 0, .jf = 0, .k = 0x7fff0000}};
+  request.new_namespaces = CLONE_NEWNS;
+  ASSERT_TRUE(Await(link_->Spawn(std::move(request))));
+  const link::Spawn& asked = keeper_.spawns.at(0);
+  EXPECT_TRUE(asked.no_new_privs);
+  EXPECT_EQ(asked.capabilities, 0U);
+  EXPECT_TRUE(asked.empty_root);
+  EXPECT_EQ(asked.seccomp, std::string("\6\0\0\0\0\0\xff\x7f", 8));
+  EXPECT_EQ(asked.propagation, static_cast<uint32_t>(MS_PRIVATE)) << "unless asked otherwise";
+}
+
+TEST_F(KeeperLinkTest, SpawnLeavesMountsThatAreNotItsOwn) {
+  ASSERT_TRUE(Await(link_->Spawn(Request("/bin/x"))));
+  SpawnRequest request = Request("/bin/x");
+  request.new_namespaces = CLONE_NEWNS;
+  request.mounts = MountPropagation::kUnchanged;
+  ASSERT_TRUE(Await(link_->Spawn(std::move(request))));
+  request = Request("/bin/x");
+  request.new_namespaces = CLONE_NEWNS;
+  request.mounts = MountPropagation::kSlave;
+  ASSERT_TRUE(Await(link_->Spawn(std::move(request))));
+  EXPECT_EQ(keeper_.spawns.at(0).propagation, 0U);
+  EXPECT_EQ(keeper_.spawns.at(1).propagation, 0U);
+  EXPECT_EQ(keeper_.spawns.at(2).propagation, static_cast<uint32_t>(MS_SLAVE));
+}
+
+TEST_F(KeeperLinkTest, SpawnIsNotAskedOfAKeeperThatWouldNotConfineIt) {
+  keeper_.of_before = true;
+  Connect();
+  SpawnRequest request = Request("/bin/x");
+  request.empty_root = true;
+  const auto spawned = Await(link_->Spawn(std::move(request)));
+  ASSERT_FALSE(spawned);
+  EXPECT_EQ(spawned.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(spawned.error().message, HasSubstr("gantryctl upgrade --keeper"));
+  EXPECT_TRUE(keeper_.spawns.empty());
+  EXPECT_TRUE(Await(link_->Spawn(Request("/bin/x"))));
 }
 
 TEST_F(KeeperLinkTest, SpawnRefusesATerminalThatIsNotPassed) {

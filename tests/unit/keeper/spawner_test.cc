@@ -2,10 +2,12 @@
 //
 // Processes with namespaces of their own: who hears of them, and when.
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -103,6 +105,63 @@ TEST_F(SpawnerTest, AProcessWithItsOwnNamespacesIsFoundByItsNameAfterARestart) {
   ASSERT_EQ(kill(child.pid, SIGKILL), 0);
   ASSERT_TRUE(Until([&] { return second.Count<link::Exit>() == 1; }));
   EXPECT_EQ(WTERMSIG(second.All<link::Exit>().front().wait_status), SIGKILL);
+}
+
+TEST_F(SpawnerTest, AProcessIsConfinedAsAsked) {
+  FakeEngine& engine = ReadyEngine();
+  EXPECT_TRUE(engine.All<link::Welcome>().front().confines);
+  link::Spawn spawn = Script(
+      "grep -qE 'Seccomp:.2' /proc/self/status && grep -qE 'CapBnd:.0000000000000020' "
+      "/proc/self/status && ! grep -qE ' (shared|master):' /proc/self/mountinfo && exit 42");
+  spawn.no_new_privs = true;
+  spawn.seccomp = std::string("\6\0\0\0\0\0\xff\x7f", 8);  // Answers "allowed".
+  spawn.capabilities = uint64_t{1} << CAP_KILL;
+  spawn.propagation = MS_PRIVATE;
+  ASSERT_EQ(Ask(engine, spawn).code, 0) << engine.All<link::Spawned>().back().message;
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Exit>() == 1; }));
+  EXPECT_EQ(WEXITSTATUS(engine.All<link::Exit>().front().wait_status), 42);
+  spawn.path = "/bin/busybox";
+  spawn.argv = {"busybox", "test", "!", "-e", "/bin"};
+  spawn.empty_root = true;
+  ASSERT_EQ(Ask(engine, spawn).code, 0) << engine.All<link::Spawned>().back().message;
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Exit>() == 2; }));
+  EXPECT_EQ(engine.All<link::Exit>().back().wait_status, 0);
+}
+
+TEST_F(SpawnerTest, AFilterThatIsNoProgramIsRefused) {
+  FakeEngine& engine = ReadyEngine();
+  link::Spawn spawn = Script("exit 0");
+  spawn.no_new_privs = true;
+  spawn.seccomp = "seven b";
+  const link::Spawned refused = Ask(engine, spawn);
+  EXPECT_EQ(refused.code, static_cast<int>(Code::kInvalidArgument));
+  EXPECT_EQ(refused.message, "spawn '/bin/sh': a filter of 7 bytes is no program");
+}
+
+TEST_F(SpawnerTest, AProcessBornInAJoinedPidNamespaceIsWatchedAndNamed) {
+  FakeEngine& engine = ReadyEngine();
+  const link::Spawned init = Ask(engine, Script("exec sleep 60", "init"));
+  ASSERT_EQ(init.code, 0) << init.message;
+  link::Spawn exec = Script("test $$ = 2 && exit 7", "exec");
+  exec.new_namespaces = 0;
+  exec.uid_map.clear();
+  exec.gid_map.clear();
+  const std::string space = "/proc/" + std::to_string(init.pid) + "/ns/";
+  std::vector<UniqueFd> fds;
+  for (const auto& [name, kind] :
+       {std::pair("user", CLONE_NEWUSER), std::pair("pid", CLONE_NEWPID)}) {
+    exec.join.push_back(
+        {.fd_index = static_cast<uint32_t>(fds.size()), .kind = static_cast<uint32_t>(kind)});
+    exec.fd_targets.push_back(-1);
+    fds.emplace_back(open((space + name).c_str(), O_RDONLY | O_CLOEXEC));
+  }
+  const link::Spawned child = Ask(engine, exec, std::move(fds));
+  ASSERT_EQ(child.code, 0) << child.message;
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Exit>() == 1; }));
+  EXPECT_EQ(engine.All<link::Exit>().front().pid, child.pid);
+  EXPECT_EQ(WEXITSTATUS(engine.All<link::Exit>().front().wait_status), 7);
+  engine.Crash();
+  EXPECT_EQ(ReadyEngine(1).Count<link::NamedSpawn>(), 2U);
 }
 
 TEST_F(SpawnerTest, AFailedStepLeavesNoProcess) {

@@ -70,10 +70,6 @@ TEST(Spawn, RefusesContradictions) {
   EXPECT_EQ(SpawnProcess({.argv = {"true"}}).error().code, Code::kInvalidArgument);
   EXPECT_EQ(SpawnProcess({.argv = {"/bin/true"}, .controlling_tty_fd = 0}).error().code,
             Code::kInvalidArgument);
-  EXPECT_EQ(SpawnProcess({.argv = {"/bin/true"}, .namespaces = {{.fd = 0, .type = CLONE_NEWPID}}})
-                .error()
-                .code,
-            Code::kInvalidArgument);
   EXPECT_EQ(SpawnProcess({.argv = {"/bin/true"},
                           .descriptors = {{.fd = 0, .target = 5}, {.fd = 1, .target = 5}}})
                 .error()

@@ -71,6 +71,7 @@ void FakeKeeper::SendSnapshot() {
   link::Welcome welcome;
   welcome.version = link::kProtocolVersion;
   welcome.hears_recovery = !of_before;
+  welcome.confines = !of_before;
   Tell(welcome);
   for (const auto& [number, instance] : instances) {
     Tell(instance);
