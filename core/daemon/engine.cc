@@ -84,13 +84,13 @@ void Engine::WatchSignals() {
   signals_ = std::move(*signals);
   signal_watch_ = loop_.Watch(signals_.get(), EPOLLIN, [this](uint32_t) {
     loop_.Rearm(signal_watch_, 0);
-    Retire(std::chrono::steady_clock::now() + kLastCalls);
+    Retire(loop_.Now() + kLastCalls);
   });
 }
 
 void Engine::Retire(os::TimePoint until) {
   const bool busy = (dispatcher_ && dispatcher_->IsBusy()) || !link_.flushed();
-  if (!busy || std::chrono::steady_clock::now() >= until) {
+  if (!busy || loop_.Now() >= until) {
     loop_.Stop();
   } else {
     loop_.After(kRetirePace, [this, until] { Retire(until); });

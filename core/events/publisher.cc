@@ -16,8 +16,6 @@ constexpr std::string_view kService = "containerd.services.events.ttrpc.v1.Event
 constexpr std::string_view kMethod = "Forward";
 constexpr std::string_view kScheme = "unix://";
 
-os::TimePoint Now() { return std::chrono::steady_clock::now(); }
-
 std::string PathOf(std::string_view address) {
   if (address.starts_with(kScheme)) {
     address.remove_prefix(kScheme.size());
@@ -128,7 +126,7 @@ os::Task<void> Publisher::Run() {
       co_await WaitUntilWoken(std::chrono::nanoseconds::max());
       continue;
     }
-    if (const os::TimePoint now = Now(); now < not_before_) {
+    if (const os::TimePoint now = loop_.Now(); now < not_before_) {
       co_await WaitUntilWoken(not_before_ - now);
       continue;
     }
@@ -200,11 +198,11 @@ std::chrono::nanoseconds Publisher::Longer(std::chrono::nanoseconds pause) const
 
 void Publisher::ConnectionFailed(const Error& error) {
   if (!down_since_) {
-    down_since_ = Now();
+    down_since_ = loop_.Now();
     LogWarning({{"address", address_}}, "events wait, containerd cannot be reached: {}",
                error.message);
   }
-  not_before_ = Now() + backoff_;
+  not_before_ = loop_.Now() + backoff_;
   backoff_ = Longer(backoff_);
 }
 
@@ -229,8 +227,9 @@ void Publisher::Works() {
   backoff_ = options_.backoff_min;
   not_before_ = {};
   if (down_since_) {
-    LogInfo({{"address", address_}}, "events are published again, after {} ms",
-            std::chrono::duration_cast<std::chrono::milliseconds>(Now() - *down_since_).count());
+    LogInfo(
+        {{"address", address_}}, "events are published again, after {} ms",
+        std::chrono::duration_cast<std::chrono::milliseconds>(loop_.Now() - *down_since_).count());
     down_since_.reset();
   }
 }

@@ -42,7 +42,7 @@ void Deletes::Begin(Instance& instance, Done done) {
     return;
   }
   operation.tag = next_tag_++;
-  operation.since = std::chrono::steady_clock::now();
+  operation.since = loop_.Now();
   if (instance.told.left_out) {
     // No engine has it.
     LastResort(number);
@@ -67,7 +67,7 @@ void Deletes::Ask(uint64_t number, Operation& operation) {
     return;
   }
   IgnoreError(engine->Send(link::DeleteCall{operation.tag, number}), "the timer takes over");
-  const auto passed = std::chrono::steady_clock::now() - operation.since;
+  const auto passed = loop_.Now() - operation.since;
   loop_.Cancel(operation.timer);
   operation.timer =
       loop_.After(timing_.engine_answers - passed, [this, number] { LastResort(number); });
@@ -105,7 +105,7 @@ void Deletes::LastResort(uint64_t number) {
   Operation& operation = operations_.at(number);
   loop_.Cancel(operation.timer);
   operation.killing = true;
-  operation.kill_until = std::chrono::steady_clock::now() + timing_.killing;
+  operation.kill_until = loop_.Now() + timing_.killing;
   if (instance != nullptr) {
     Note("delete of '{}' without the engine", instance->told.announce.id);
     if (std::ranges::any_of(EndingWith(*instance),
@@ -121,7 +121,7 @@ void Deletes::Pass(uint64_t number) {
   Instance* const instance = instances_.Find(number);
   Operation& operation = operations_.at(number);
   const bool alive = instance != nullptr && EndAll(operation, *instance);
-  if (alive && std::chrono::steady_clock::now() < operation.kill_until) {
+  if (alive && loop_.Now() < operation.kill_until) {
     // cgroup v1 has no event for "empty"; the end of a child makes a pass, too.
     operation.timer = loop_.After(timing_.between_passes, [this, number] { Pass(number); });
     return;

@@ -66,8 +66,8 @@ class Deletes {
     std::vector<Done> waiting;
     os::TimerId timer{};
     bool killing = false;
-    std::chrono::steady_clock::time_point since;
-    std::chrono::steady_clock::time_point kill_until;
+    os::TimePoint since;
+    os::TimePoint kill_until;
     /// By number: of the instance and of its group's members that end with it.
     std::map<uint64_t, Ending> endings;
   };

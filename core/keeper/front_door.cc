@@ -163,7 +163,7 @@ void FrontDoor::AcceptRequest(Connection& connection, Frame frame) {
   Waiting& waiting = connection.waiting[frame.stream];
   waiting.payload = std::move(frame.payload);
   waiting.order = next_order_++;
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = loop_.Now();
   waiting.deadline = timeout.count() > 0 && timeout < std::chrono::hours(24 * 365)
                          ? now + timeout
                          : TimePoint::max();
@@ -248,7 +248,7 @@ void FrontDoor::ArmExpiry(TimePoint deadline) {
   }
   loop_.Cancel(expiry_timer_);
   expiry_ = deadline;
-  expiry_timer_ = loop_.After(deadline - std::chrono::steady_clock::now(), [this] { Expire(); });
+  expiry_timer_ = loop_.After(deadline - loop_.Now(), [this] { Expire(); });
 }
 
 void FrontDoor::Expire() {
@@ -256,7 +256,7 @@ void FrontDoor::Expire() {
   if (engine_ != nullptr) {
     return;
   }
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = loop_.Now();
   std::vector<std::pair<std::shared_ptr<Connection>, uint32_t>> late;
   for (const auto& [id, connection] : connections_) {
     for (const auto& [stream, waiting] : connection->waiting) {

@@ -140,7 +140,7 @@ class FrontDoor {
   size_t request_bytes() const { return request_bytes_; }
 
  private:
-  using TimePoint = std::chrono::steady_clock::time_point;
+  using TimePoint = os::TimePoint;
 
   struct Listener {
     std::shared_ptr<const Place> place;

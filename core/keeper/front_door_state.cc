@@ -8,7 +8,7 @@
 namespace gantry::keeper {
 namespace {
 
-using TimePoint = std::chrono::steady_clock::time_point;
+using os::TimePoint;
 
 int64_t Nanoseconds(TimePoint time) { return time.time_since_epoch().count(); }
 

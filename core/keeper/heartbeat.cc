@@ -26,7 +26,7 @@ void Heartbeat::OnPong(uint64_t number) { answered_ = answered_ || number == num
 
 void Heartbeat::Ask() {
   answered_ = false;
-  asked_at_ = looked_at_ = Clock::now();
+  asked_at_ = looked_at_ = loop_.Now();
   timer_ = loop_.After(limit_ / 2, [this] { Look(); });
   events_.ping(++number_);
 }
@@ -36,7 +36,7 @@ void Heartbeat::Look() {
     Ask();
     return;
   }
-  const Clock::time_point now = Clock::now();
+  const os::TimePoint now = loop_.Now();
   // Where this comes late, the keeper did not run either.
   if (now - looked_at_ > limit_) {
     asked_at_ = now;

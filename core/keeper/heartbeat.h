@@ -33,8 +33,6 @@ class Heartbeat {
   void OnPong(uint64_t number);
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void Ask();
   void Look();
 
@@ -43,8 +41,8 @@ class Heartbeat {
   std::chrono::milliseconds limit_{};
   uint64_t number_ = 0;
   bool answered_ = true;
-  Clock::time_point asked_at_;
-  Clock::time_point looked_at_;
+  os::TimePoint asked_at_;
+  os::TimePoint looked_at_;
   os::TimerId timer_{};
 };
 

@@ -93,7 +93,7 @@ void FrontDoor::AddConnection(UniqueFd fd, std::shared_ptr<const Place> place) {
   connection->id = next_connection_++;
   connection->place = std::move(place);
   connection->fd = std::move(fd);
-  connection->since = std::chrono::steady_clock::now();
+  connection->since = loop_.Now();
   Enter(std::move(connection));
 }
 
@@ -112,7 +112,7 @@ FrontDoor::Connection& FrontDoor::Enter(std::shared_ptr<Connection> connection) 
 }
 
 bool FrontDoor::MakeRoom() {
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = loop_.Now();
   for (const auto& [id, connection] : connections_) {
     if (now - connection->since < limits_.silence) {
       return false;

@@ -118,7 +118,7 @@ void Reexec::OnExit(const link::Exit& exit) {
   const std::string answer =
       size && *size <= kMaxAnswer ? ReadAt(answered.get(), 0, *size).value_or("") : "";
   if (answer == kUnderstood) {
-    change_->until = std::chrono::steady_clock::now() + kIdleTimeout;
+    change_->until = loop_.Now() + kIdleTimeout;
     // Not now: there may be more children to collect.
     change_->timer = loop_.After(0ms, [this] { AwaitIdle(); });
     return;
@@ -136,7 +136,7 @@ void Reexec::AwaitIdle() {
     Fail(Execute().error().message);
     return;
   }
-  if (std::chrono::steady_clock::now() >= change_->until) {
+  if (loop_.Now() >= change_->until) {
     Fail("the keeper was never between two messages; try again when less is going on");
     return;
   }

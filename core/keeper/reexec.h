@@ -61,7 +61,7 @@ class Reexec {
     ProcessId check;
     UniqueFd check_pidfd;
     UniqueFd check_state;
-    std::chrono::steady_clock::time_point until;
+    os::TimePoint until;
     os::TimerId timer{};
   };
 

@@ -227,7 +227,7 @@ void Supervisor::OnHello(Engine* engine, const link::Message& message) {
 void Supervisor::TakeCharge() {
   ++generation_;
   current_->in_charge = true;
-  current_->in_charge_since = Clock::now();
+  current_->in_charge_since = loop_.Now();
   events_.up(*current_->channel);
   heartbeat_.Begin(current_->answers_within);
 }
@@ -303,7 +303,7 @@ void Supervisor::Bury(int wait_status) {
     }
   }
   const auto served =
-      current_->said_hello ? Clock::now() - current_->in_charge_since : Clock::duration(0);
+      current_->said_hello ? loop_.Now() - current_->in_charge_since : os::Duration(0);
   if (served >= kHealthy) {
     failures_ = 0;
   }

@@ -119,8 +119,6 @@ class Supervisor {
   std::optional<int> previous_wait_status() const { return previous_wait_status_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   struct Engine {
     std::string path;
     ProcessId process;
@@ -139,7 +137,7 @@ class Supervisor {
     bool hung = false;
     /// Where it ends soon, it is started again.
     bool no_fallback = false;
-    Clock::time_point in_charge_since;
+    os::TimePoint in_charge_since;
     os::TimerId timer{};
   };
 

@@ -26,8 +26,6 @@ constexpr uint64_t kWakeToken = 0;
 
 constexpr uint32_t kAlwaysReported = EPOLLERR | EPOLLHUP;
 
-TimePoint Now() { return std::chrono::steady_clock::now(); }
-
 uint64_t TokenOf(int fd, uint32_t generation) {
   return static_cast<uint64_t>(generation) << 32 | static_cast<uint32_t>(fd);
 }
@@ -39,7 +37,10 @@ uint64_t TokenOf(int fd, uint32_t generation) {
 
 }  // namespace
 
-Loop::Loop() : epoll_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+Loop::Loop(const Clock& clock)
+    : clock_(clock),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!epoll_ || !wake_) {
     Die("gantry: event loop");
   }
@@ -102,6 +103,10 @@ TimerId Loop::After(Duration delay, Function function) {
   const TimerId timer{due, next_serial_++};
   timers_.emplace(timer, std::move(function));
   return timer;
+}
+
+std::optional<TimePoint> Loop::NextDue() const {
+  return timers_.empty() ? std::nullopt : std::optional(timers_.begin()->first.due);
 }
 
 void Loop::Cancel(TimerId timer) {
@@ -214,11 +219,12 @@ int Loop::WaitMillis(std::chrono::milliseconds max) {
   constexpr int64_t kLongest = std::numeric_limits<int>::max();
   int64_t wait = max.count() < 0 ? -1 : std::min<int64_t>(max.count(), kLongest);
   if (!timers_.empty() && timers_.begin()->first.due != TimePoint::max()) {
-    const Duration left = std::max(timers_.begin()->first.due - Now(), Duration::zero());
-    // Rounded up, lest the loop spin through the timer's last millisecond.
-    const int64_t millis =
-        std::min<int64_t>(std::chrono::ceil<std::chrono::milliseconds>(left).count(), kLongest);
-    wait = wait < 0 ? millis : std::min(wait, millis);
+    if (const auto left = clock_.Until(timers_.begin()->first.due)) {
+      // Rounded up, lest the loop spin through the timer's last millisecond.
+      const int64_t millis =
+          std::min<int64_t>(std::chrono::ceil<std::chrono::milliseconds>(*left).count(), kLongest);
+      wait = wait < 0 ? millis : std::min(wait, millis);
+    }
   }
   return static_cast<int>(wait);
 }

@@ -11,24 +11,23 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include <gantry/unique_fd.h>
 
+#include "core/os/clock.h"
+
 struct epoll_event;
 
 namespace gantry::os {
-
-using Duration = std::chrono::nanoseconds;
-using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
 /// Names a timer for its loop's lifetime. Default: no timer.
 struct TimerId {
@@ -58,7 +57,8 @@ class Loop {
   using WatchFunction = std::move_only_function<void(uint32_t)>;
   using SlowTurnFunction = std::move_only_function<void(Duration)>;
 
-  Loop();
+  /// `clock` must outlive the loop.
+  explicit Loop(const Clock& clock = SteadyClock());
   /// Drops what is still watched, timed or posted, without calling it.
   ~Loop();
   Loop(const Loop&) = delete;
@@ -84,6 +84,12 @@ class Loop {
   /// harmless.
   TimerId After(Duration delay, Function function);
   void Cancel(TimerId timer);
+
+  /// When the next timer is due; nothing where there is none. One in the past counts.
+  std::optional<TimePoint> NextDue() const;
+
+  /// The time that the timers go by. Thread: any.
+  TimePoint Now() const { return clock_.Now(); }
 
   /// Calls `function(ready)` whenever one of `events` (EPOLLIN, EPOLLOUT,
   /// EPOLLRDHUP, EPOLLPRI), EPOLLERR or EPOLLHUP holds. One descriptor may have
@@ -140,6 +146,7 @@ class Loop {
   void Arm(int fd, Registration& registration, uint32_t mask);
   void ForceWatches(const Registration& registration, uint32_t extra);
 
+  const Clock& clock_;
   UniqueFd epoll_;
   UniqueFd wake_;
   std::atomic<bool> stop_ = false;

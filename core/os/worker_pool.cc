@@ -168,7 +168,7 @@ internal::PoolJob* WorkerPool::Shared::Next(std::unique_lock<std::mutex>& lock) 
   }
   internal::PoolJob& job = lanes.Dequeue();
   job.phase = internal::PoolJob::Phase::kRunning;
-  job.begun = std::chrono::steady_clock::now();
+  job.begun = loop.Now();
   at_work.push_back(&job);
   return &job;
 }
@@ -213,7 +213,7 @@ void WorkerPool::Shared::LookLater() {
     first = job->replaced ? first : std::min(first, job->begun);
   }
   // A thread that has not begun yet counts from now.
-  const TimePoint now = std::chrono::steady_clock::now();
+  const TimePoint now = loop.Now();
   const Duration wait = std::min(first, now) + limits.slow_after - now;
   look = loop.After(std::max(wait, Duration::zero()), [weak = weak_from_this()] {
     if (const auto self = weak.lock()) {
@@ -226,7 +226,7 @@ void WorkerPool::Shared::LookLater() {
 void WorkerPool::Shared::Look() {
   const std::lock_guard lock(mutex);
   look = TimerId();
-  const TimePoint now = std::chrono::steady_clock::now();
+  const TimePoint now = loop.Now();
   for (internal::PoolJob* job : at_work) {
     if (!IsShort() || threads >= static_cast<size_t>(limits.most_threads)) {
       break;
@@ -258,9 +258,8 @@ void WorkerPool::Shared::CheckHang(internal::PoolJob& job) {
       return;
     }
     const Duration grace = limits.slow_after == Duration::max() ? Duration(1) : limits.slow_after;
-    const Duration ran = job.phase == internal::PoolJob::Phase::kRunning
-                             ? std::chrono::steady_clock::now() - job.begun
-                             : Duration::zero();
+    const Duration ran =
+        job.phase == internal::PoolJob::Phase::kRunning ? loop.Now() - job.begun : Duration::zero();
     if (ran < grace) {
       WatchForHang(job, grace - ran);
       return;
@@ -328,7 +327,7 @@ Status WorkerPool::Submit(internal::PoolJob& job) {
   shared.lanes.Enqueue(job);
   shared.LookLater();
   if (job.terms.hangs_at != kNeverHangs) {
-    const TimePoint now = std::chrono::steady_clock::now();
+    const TimePoint now = loop_.Now();
     shared.WatchForHang(job, std::max(job.terms.hangs_at - now, Duration::zero()));
   } else if (shared.limits.hangs_after != Duration::max()) {
     shared.WatchForHang(job, shared.limits.hangs_after);

@@ -3,53 +3,51 @@
 
 #include <gtest/gtest.h>
 
-#include "core/os/loop.h"
+#include "tests/unit/os/simulated_loop.h"
 
 namespace gantry::os {
 namespace {
 
+constexpr Duration kQuiet = std::chrono::seconds(1);
+
 class IdleTrimTest : public testing::Test {
  protected:
   IdleTrim::Options Options(int most_busy) {
-    return {std::chrono::milliseconds(1), most_busy, [this] { ++released_; }};
+    return {kQuiet, most_busy, [this] { ++released_; }};
   }
 
-  /// Turns of the loop, at most ten seconds of waiting.
-  void TurnUntil(const std::function<bool()>& done, const std::function<void()>& each) {
-    for (int i = 0; i < 1000 && !done(); ++i) {
-      each();
-      loop_.RunOnce(std::chrono::milliseconds(10));
-    }
-  }
-
-  Loop loop_;
+  test::SimulatedLoop loop_;
   int released_ = 0;
 };
 
 TEST_F(IdleTrimTest, ReleasesOnceItIsQuiet) {
   IdleTrim trim(loop_, Options(1'000'000));
   trim.Touch();
+  loop_.Advance(2 * kQuiet - Duration(1));
   EXPECT_EQ(released_, 0);
-  TurnUntil([&] { return released_ > 0; }, [] {});
+  loop_.Advance(Duration(1));
   EXPECT_EQ(released_, 1);
-  EXPECT_FALSE(loop_.RunOnce(std::chrono::milliseconds(0))) << "and then it costs nothing";
+  EXPECT_EQ(loop_.timers(), 0U) << "and then it costs nothing";
 }
 
 TEST_F(IdleTrimTest, ReleasesNowAndThenWhileItIsBusy) {
   IdleTrim trim(loop_, Options(3));
-  TurnUntil([&] { return released_ == 2; }, [&] { trim.Touch(); });
+  for (int i = 0; i < 6; ++i) {
+    trim.Touch();
+    loop_.Advance(kQuiet);
+  }
   EXPECT_EQ(released_, 2);
 }
 
 TEST_F(IdleTrimTest, ReleasesAtOnceWhatATickHasTouched) {
-  IdleTrim trim(loop_, {std::chrono::hours(1), 3, [this] { ++released_; }});
+  IdleTrim trim(loop_, Options(3));
   trim.Tick();
   EXPECT_EQ(released_, 0) << "not before it is done";
-  loop_.RunOnce(std::chrono::milliseconds(10));
+  loop_.Advance({});
   EXPECT_EQ(released_, 1);
   trim.Touch();
   trim.Tick();
-  loop_.RunOnce(std::chrono::milliseconds(10));
+  loop_.Advance({});
   EXPECT_EQ(released_, 1) << "it waits until all is quiet";
 }
 
@@ -57,7 +55,8 @@ TEST_F(IdleTrimTest, IsQuietAfterItsEnd) {
   {
     IdleTrim(loop_, Options(1)).Touch();
   }
-  EXPECT_FALSE(loop_.RunOnce(std::chrono::milliseconds(20)));
+  EXPECT_EQ(loop_.timers(), 0U);
+  loop_.Advance(10 * kQuiet);
   EXPECT_EQ(released_, 0);
 }
 

@@ -5,10 +5,12 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -18,6 +20,7 @@
 
 #include "core/os/fs.h"
 #include "core/os/splice.h"
+#include "tests/unit/os/simulated_loop.h"
 
 namespace gantry::os {
 namespace {
@@ -187,14 +190,52 @@ TEST(LoopWatch, CountsARegularFileAsReady) {
 }
 
 TEST(LoopTimer, RunsInTheOrderOfDueTimes) {
-  Loop loop;
+  test::SimulatedLoop loop;
   std::string order;
   loop.After(milliseconds(4), [&] { order += 'c'; });
   loop.After(milliseconds(0), [&] { order += 'a'; });
   loop.After(milliseconds(0), [&] { order += 'b'; });
-  EXPECT_TRUE(TurnUntil(loop, [&] { return order.size() == 3; }));
+  loop.Advance(milliseconds(4));
   EXPECT_EQ(order, "abc");
   EXPECT_EQ(loop.timers(), 0U);
+  EXPECT_FALSE(loop.NextDue());
+}
+
+TEST(LoopTimer, GoesByTheClockOfItsLoop) {
+  test::SimulatedLoop loop;
+  std::vector<TimePoint> times;
+  const TimePoint begin = loop.Now();
+  std::function<void()> again = [&] {
+    times.push_back(loop.Now());
+    loop.After(seconds(1), [&] { again(); });
+  };
+  loop.After(seconds(1), [&] { again(); });
+  EXPECT_EQ(loop.NextDue(), begin + seconds(1));
+  loop.Advance(seconds(1) - Duration(1));
+  EXPECT_TRUE(times.empty());
+  loop.Advance(seconds(2) + Duration(1));
+  EXPECT_EQ(times, (std::vector{begin + seconds(1), begin + seconds(2), begin + seconds(3)}));
+}
+
+/// A turn that waits for a descriptor does not wait for a timer that cannot come due.
+TEST(LoopTimer, OfAClockThatStandsStillEndsNoWait) {
+  test::SimulatedLoop loop;
+  bool called = false;
+  loop.After(Duration(1), [&] { called = true; });
+  EXPECT_EQ(loop.clock.Until(loop.Now() + Duration(1)), std::nullopt);
+  EXPECT_FALSE(loop.RunOnce(milliseconds(0)));
+  EXPECT_FALSE(called);
+  loop.Advance(Duration(1));
+  EXPECT_TRUE(called);
+}
+
+TEST(LoopTimer, IsWaitedForByTheKernelsClock) {
+  Loop loop;
+  bool called = false;
+  loop.After(milliseconds(2), [&] { called = true; });
+  EXPECT_EQ(SteadyClock().Until(TimePoint()), Duration::zero());
+  EXPECT_GT(SteadyClock().Until(TimePoint::max()), std::chrono::hours(1));
+  EXPECT_TRUE(TurnUntil(loop, [&] { return called; }));
 }
 
 TEST(LoopTimer, IsNotCalledAfterCancelEvenWhenDue) {
