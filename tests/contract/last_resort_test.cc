@@ -63,11 +63,9 @@ TEST_P(LastResort, WithAnEngineThatHangs) {
   const pid_t pid = PidOf(box);
   const pid_t engine = node().Engine();
   EXPECT_TRUE(Signal(engine, SIGSTOP));
-  const auto begin = std::chrono::steady_clock::now();
+  // How long it waits for the engine: DeletesTest.ASilentEngineLeavesTimeToEndAll.
   const auto deleted = node().ShimDelete(box.id(), box.bundle());
-  const auto took = std::chrono::steady_clock::now() - begin;
   ASSERT_OK(deleted);
-  EXPECT_LT(took, std::chrono::seconds(5)) << "containerd waits no longer";
   EXPECT_TRUE(e2e::WaitGone(pid)) << "its processes must not outlive it";
   EXPECT_TRUE(Signal(engine, SIGCONT));
   EXPECT_OK(Running({.args = {"true"}}, "-after").Wait());

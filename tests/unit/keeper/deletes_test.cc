@@ -73,6 +73,28 @@ TEST_F(DeletesTest, ASilentEngineIsNotWaitedFor) {
   EXPECT_FALSE(SocketIsThere());
 }
 
+/// containerd waits for five seconds. The end of what is killed is an event: it costs no time.
+TEST_F(DeletesTest, ASilentEngineLeavesTimeToEndAll) {
+  timing_ = Deletes::Timing();
+  EXPECT_LT(timing_.engine_answers + timing_.killing, 5s);
+  Running();
+  loop_.clock.Stop();
+  std::optional<link::Message> answer;
+  link::Channel shim(
+      loop_, *ConnectUnix(dir_.path() + "/keeper.sock"),
+      [&](link::Message message) { answer = std::move(message); }, [](const Error&) {});
+  ASSERT_TRUE(shim.Send(DeleteOf("c1")));
+  ASSERT_TRUE(Until([&] { return engines[0]->Count<link::DeleteCall>() == 1; }));
+  loop_.Advance(timing_.engine_answers - 1ns);
+  EXPECT_FALSE(answer);
+  EXPECT_TRUE(SocketIsThere());
+  loop_.Advance(1ns);
+  ASSERT_TRUE(Until([&] { return answer.has_value(); }));
+  const auto deleted = answer->As<link::Deleted>();
+  ASSERT_TRUE(deleted);
+  EXPECT_EQ(deleted->status, 137U);
+}
+
 TEST_F(DeletesTest, AnEngineThatDoesNotStartIsNotWaitedFor) {
   timing_.engine_starts = 10ms;
   const link::Spawned init = Running();

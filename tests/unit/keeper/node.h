@@ -24,6 +24,7 @@
 
 #include "core/keeper/keeper.h"
 #include "core/os/fs.h"
+#include "tests/unit/os/simulated_loop.h"
 
 namespace gantry::keeper {
 
@@ -118,6 +119,7 @@ class Client {
 class KeeperTest : public testing::Test {
  protected:
   KeeperTest() : dir_(*os::TempDir::Create()) {
+    loop_.clock.Run();
     const std::string path = dir_.path() + "/engine";
     setenv("GANTRY_TEST_ENGINE_SOCKET", path.c_str(), 1);
     engine_door_ = *ListenUnix(path);
@@ -238,7 +240,8 @@ class KeeperTest : public testing::Test {
   link::KeeperStatus Status() { return *Ask<link::KeeperStatus>(link::Query{}); }
 
   os::TempDir dir_;
-  os::Loop loop_;
+  /// Its clock runs, since real processes come and go; a test of times stops and turns it.
+  test::SimulatedLoop loop_;
   std::vector<std::unique_ptr<FakeEngine>> engines;
   std::unique_ptr<Keeper> keeper_;
 

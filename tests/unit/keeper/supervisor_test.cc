@@ -24,6 +24,13 @@ class SupervisorTest : public KeeperTest {
     ASSERT_TRUE(upgrade_->Send(link::Upgrade{path, no_fallback_}));
   }
 
+  /// Until the engine has ended and none is started.
+  bool Waits() {
+    return Until([&] {
+      return Status().engine_state == static_cast<uint32_t>(link::EngineState::kWaiting);
+    });
+  }
+
   bool no_fallback_ = false;
   std::unique_ptr<link::Channel> upgrade_;
   std::optional<link::Message> answer_;
@@ -49,14 +56,55 @@ TEST_F(SupervisorTest, StartsAnotherForEveryCrash) {
 }
 
 TEST_F(SupervisorTest, WaitsLongerAndLongerWhenItCrashesAtOnce) {
+  loop_.clock.Stop();
   Announce("c1");
-  const auto begin = std::chrono::steady_clock::now();
-  for (size_t i = 0; i < 5; ++i) {
-    Engine(i).Crash();
+  // The first time at once.
+  Engine(0).Crash();
+  uint64_t starts = 2;
+  for (const auto pause : {50ms, 100ms, 200ms, 400ms, 800ms, 1600ms, 3200ms, 5000ms, 5000ms}) {
+    Engine(starts - 1).Crash();
+    ASSERT_TRUE(Waits());
+    loop_.Advance(pause - 1ns);
+    EXPECT_EQ(Status().engine_starts, starts) << "sooner than after " << pause;
+    loop_.Advance(1ns);
+    EXPECT_EQ(Status().engine_starts, ++starts) << "not after " << pause;
   }
-  Engine(5);
-  // 0 + 50 + 100 + 200 + 400 ms.
-  EXPECT_GE(std::chrono::steady_clock::now() - begin, 750ms);
+}
+
+TEST_F(SupervisorTest, WaitsNeverLongAfterOneThatHasWorked) {
+  loop_.clock.Stop();
+  Announce("c1");
+  ReadyEngine(0).Crash();
+  uint64_t starts = 2;
+  for (const auto pause : {50ms, 100ms, 200ms, 400ms, 400ms}) {
+    ReadyEngine(starts - 1).Crash();
+    ASSERT_TRUE(Waits());
+    loop_.Advance(pause - 1ns);
+    EXPECT_EQ(Status().engine_starts, starts) << "sooner than after " << pause;
+    loop_.Advance(1ns);
+    EXPECT_EQ(Status().engine_starts, ++starts) << "not after " << pause;
+  }
+}
+
+TEST_F(SupervisorTest, StartsAtOnceWhatWasHealthyForASecond) {
+  loop_.clock.Stop();
+  Announce("c1");
+  for (size_t i = 0; i < 3; ++i) {
+    FakeEngine& engine = ReadyEngine(i);
+    loop_.Advance(1s);
+    engine.Crash();
+  }
+  ReadyEngine(3);
+}
+
+TEST_F(SupervisorTest, EndsAnEngineThatDoesNotSayHello) {
+  loop_.clock.Stop();
+  Announce("c1");
+  Engine(0);
+  loop_.Advance(30s - 1ns);
+  EXPECT_EQ(Status().engine_state, static_cast<uint32_t>(link::EngineState::kStarting));
+  loop_.Advance(1ns);
+  Engine(1);
 }
 
 TEST_F(SupervisorTest, TellsTheNextEngineEverything) {
@@ -107,35 +155,43 @@ TEST_F(SupervisorTest, EndsAnEngineOfAnotherVersion) {
 }
 
 constexpr uint64_t kSoon = 200;
+constexpr std::chrono::milliseconds kSoonTime{kSoon};
 
 TEST_F(SupervisorTest, EndsAnEngineThatHangs) {
+  loop_.clock.Stop();
   Announce("c1");
   ASSERT_TRUE(Engine().channel->Send(link::Hello{link::kProtocolVersion, 1, kSoon}));
   ASSERT_TRUE(Until([&] { return engines[0]->Count<link::Ping>() == 1; }));
-  const auto begin = std::chrono::steady_clock::now();
   // It does not answer.
-  ReadyEngine(1);
-  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(kSoon / 2));
+  loop_.Advance(kSoonTime - 1ns);
+  EXPECT_EQ(Status().engine_hangs, 0U);
+  loop_.Advance(1ns);
   EXPECT_EQ(Status().engine_hangs, 1U);
+  ReadyEngine(1);
 }
 
 TEST_F(SupervisorTest, LeavesOneThatAnswers) {
+  loop_.clock.Stop();
   Announce("c1");
   FakeEngine& engine = Engine();
   ASSERT_TRUE(engine.channel->Send(link::Hello{link::kProtocolVersion, 1, kSoon}));
   for (size_t i = 1; i <= 6; ++i) {
     ASSERT_TRUE(Until([&] { return engine.Count<link::Ping>() == i; }));
     ASSERT_TRUE(engine.channel->Send(link::Pong{engine.All<link::Ping>().back().number}));
+    loop_.Advance(kSoonTime / 2);
   }
   EXPECT_EQ(Status().engine_hangs, 0U);
   EXPECT_EQ(engines.size(), 1U);
 }
 
 TEST_F(SupervisorTest, LeavesOneThatHangsWhereItIsAskedTo) {
+  loop_.clock.Stop();
   Announce("c1");
   FakeEngine& engine = Engine();
   ASSERT_TRUE(engine.channel->Send(link::Hello{link::kProtocolVersion, 1, kSoon, true}));
-  ASSERT_TRUE(Until([&] { return Status().engine_hangs == 1; }));
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Ping>() == 1; }));
+  loop_.Advance(kSoonTime);
+  EXPECT_EQ(Status().engine_hangs, 1U);
   Announce("c2");
   EXPECT_TRUE(Until([&] { return engine.Count<link::InstanceAdded>() == 2; }));
   EXPECT_EQ(engines.size(), 1U);
