@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <memory>
 #include <ranges>
 #include <span>
@@ -19,6 +20,9 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/files/tree_walk.h>
+#include <gantry/toolkit/process/backoff.h>
+
+#include "core/os/cgroup_notify.h"
 
 namespace gantry::os {
 namespace {
@@ -103,19 +107,6 @@ Status RemoveOnce(const std::string& dir) {
 
 }  // namespace
 
-bool CgroupBackoff::Wait() {
-  const auto now = std::chrono::steady_clock::now();
-  if (now >= deadline_) {
-    return false;
-  }
-  const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline_ - now);
-  const auto pause = std::min(left, std::chrono::nanoseconds(pause_));
-  const timespec wait{.tv_sec = 0, .tv_nsec = static_cast<long>(pause.count())};
-  ppoll(nullptr, 0, &wait, nullptr);
-  pause_ = std::min(pause_ * 2, std::chrono::microseconds(10'000));
-  return true;
-}
-
 std::vector<std::string> SubDirs(const std::string& dir) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir(dir.c_str()), closedir);
@@ -161,7 +152,9 @@ Result<std::vector<UniqueFd>> SignalBelow(const std::string& dir, int signal) {
 
 Status KillBelow(const std::string& dir, CgroupDeadline deadline,
                  const std::function<void(bool)>& set_frozen) {
-  CgroupBackoff backoff(deadline);
+  Backoff backoff({.no_event = "a cgroup of v1, and one before cgroup.kill, gains processes unseen",
+                   .first = std::chrono::microseconds(100),
+                   .longest = std::chrono::milliseconds(10)});
   for (int round = 0;; ++round) {
     const Result<std::vector<pid_t>> left = ProcsBelow(dir);
     const bool gone = !left && IsGone(left.error());
@@ -177,7 +170,7 @@ Status KillBelow(const std::string& dir, CgroupDeadline deadline,
       WaitForEnds(*std::move(signalled),
                   std::min(deadline, std::chrono::steady_clock::now() + kRound));
     }
-    if (!backoff.Wait()) {
+    if (!backoff.Sleep(deadline)) {
       return Fail(Code::kDeadlineExceeded, "kill cgroup '{}': {} processes are still there", dir,
                   left ? left->size() : 0);
     }
@@ -193,13 +186,21 @@ void ThawBelow(const std::string& freezer) {
 }
 
 Status RemoveBelow(const std::string& dir, CgroupDeadline deadline) {
-  CgroupBackoff backoff(deadline);
+  Backoff backoff({.no_event = "rmdir of a cgroup: v1 has no event for empty, and v2 tells of it "
+                               "a moment before the kernel has let go",
+                   .first = std::chrono::microseconds(100),
+                   .longest = std::chrono::milliseconds(10)});
   for (;;) {
     Status removed = RemoveOnce(dir);
     if (removed || removed.error().sys_errno != EBUSY) {
       return removed;
     }
-    if (!backoff.Wait()) {
+    // Absent in v1.
+    IgnoreError(WaitForCgroupFile(
+                    dir + "/cgroup.events", deadline,
+                    [](std::string_view text) { return KeyedNumber(text, "populated") != 1; }),
+                "the next removal says what is there");
+    if (!backoff.Sleep(deadline)) {
       return Fail(Code::kFailedPrecondition, "remove cgroup '{}': processes are still in it", dir);
     }
   }

@@ -19,20 +19,6 @@ namespace gantry::os {
 
 using CgroupDeadline = std::chrono::steady_clock::time_point;
 
-/// Waits for what the kernel has no event for: each call waits a little longer,
-/// from 100 us to 10 ms. Thread: one.
-class CgroupBackoff {
- public:
-  explicit CgroupBackoff(CgroupDeadline deadline) : deadline_(deadline) {}
-
-  /// False, at once, when the deadline has passed.
-  bool Wait();
-
- private:
-  CgroupDeadline deadline_;
-  std::chrono::microseconds pause_{100};
-};
-
 /// The names of the directories in `dir`, sorted; none where it is absent.
 std::vector<std::string> SubDirs(const std::string& dir);
 

@@ -4,9 +4,11 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <chrono>
 #include <string_view>
 
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/backoff.h>
 
 namespace gantry::os::v1 {
 namespace {
@@ -21,18 +23,20 @@ Result<std::string> State(const std::string& freezer) {
   return state;
 }
 
-// The freezer of v1 tells nobody when it is done: its state has to be asked for.
-// It is also written again, for processes that were forked in between.
+// Its state is asked for again and again. It is also written again, for processes that were forked
+// in between.
 Result<bool> SetAndWait(const std::string& freezer, std::string_view wanted,
                         CgroupDeadline deadline) {
-  CgroupBackoff backoff(deadline);
+  Backoff backoff({.no_event = "freezer.state of v1 tells nobody when it is FROZEN",
+                   .first = std::chrono::microseconds(100),
+                   .longest = std::chrono::milliseconds(10)});
   do {
     GANTRY_CHECK_OK(WriteExisting(freezer + "/freezer.state", wanted));
     GANTRY_TRY(const std::string state, State(freezer));
     if (state == wanted) {
       return true;
     }
-  } while (backoff.Wait());
+  } while (backoff.Sleep(deadline));
   return false;
 }
 

@@ -3,17 +3,23 @@
 
 #include <fcntl.h>
 #include <linux/loop.h>
-#include <poll.h>
 #include <sys/ioctl.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+
+#include <gantry/toolkit/process/backoff.h>
 
 namespace gantry::os {
 namespace {
 
 // A free number may be taken by another process before we have configured it.
 constexpr int kTries = 100;
+constexpr Backoff::Terms kTaken{
+    .no_event = "LOOP_CONFIGURE: EBUSY tells only that another process was sooner",
+    .first = std::chrono::microseconds(10),
+    .longest = std::chrono::milliseconds(8)};
 
 loop_config ConfigFor(const std::string& image, int image_fd, bool read_only, bool direct_io) {
   loop_config config{};
@@ -43,6 +49,7 @@ Result<LoopDevice> AttachLoopDevice(const std::string& image, bool read_only, bo
     return FailErrno(errno, "open image '{}'", image);
   }
   const loop_config config = ConfigFor(image, file.get(), read_only, direct_io);
+  Backoff backoff(kTaken);
   for (int i = 0; i < kTries; ++i) {
     const int number = ioctl(control.get(), LOOP_CTL_GET_FREE);
     if (number < 0) {
@@ -59,7 +66,7 @@ Result<LoopDevice> AttachLoopDevice(const std::string& image, bool read_only, bo
     if (errno != EBUSY && errno != EAGAIN) {
       return FailErrno(errno, "attach '{}' to '{}'", image, device.path);
     }
-    poll(nullptr, 0, i / 10);
+    backoff.Sleep(Deadline::max());
   }
   return Fail(Code::kUnavailable, "attach '{}' to a loop device: others took each free one", image);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -8,22 +7,25 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <unordered_map>
 
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/backoff.h>
 
 #include "core/os/mount.h"
 
 namespace gantry::os {
 namespace {
 
-// A mount is often busy for a moment only: its last process is just ending. The
-// kernel has no event for that.
+// A mount is often busy for a moment only: its last process is just ending.
 constexpr int kBusyTries = 20;
-constexpr int kBusyPauseMs = 5;
+constexpr Backoff::Terms kBusy{.no_event = "umount2: EBUSY has no end that one could wait for",
+                               .first = std::chrono::milliseconds(1),
+                               .longest = std::chrono::milliseconds(5)};
 // New mounts may appear while the old ones go; not endlessly.
 constexpr int kMaxRounds = 16;
 
@@ -76,8 +78,9 @@ void SortForUnmount(std::vector<MountPoint>& mounts) {
 }
 
 bool UnmountWhileBusy(const char* path) {
+  Backoff backoff(kBusy);
   for (int i = 0; i < kBusyTries; ++i) {
-    poll(nullptr, 0, kBusyPauseMs);
+    backoff.Sleep(Deadline::max());
     if (umount2(path, UMOUNT_NOFOLLOW) == 0 || errno != EBUSY) {
       return true;
     }

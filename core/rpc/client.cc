@@ -5,12 +5,14 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <unordered_map>
 #include <utility>
 
 #include <gantry/toolkit/descriptors/pipe.h>
 #include <gantry/toolkit/descriptors/unix_socket.h>
+#include <gantry/toolkit/process/backoff.h>
 
 #include "core/os/splice.h"
 
@@ -20,7 +22,9 @@ namespace {
 /// A client's streams are odd; the last one that fits.
 constexpr uint32_t kLastStream = 0xffffffff;
 constexpr size_t kReadBytes = size_t{16} << 10;
-constexpr auto kConnectPause = std::chrono::milliseconds(10);
+constexpr Backoff::Terms kQueueFull{.no_event = "unix(7) has none for the full queue of a listener",
+                                    .first = std::chrono::milliseconds(1),
+                                    .longest = std::chrono::milliseconds(10)};
 
 }  // namespace
 
@@ -190,23 +194,22 @@ Result<UniqueFd> TryConnect(const std::string& path, bool& queue_full) {
 
 os::Task<Result<std::unique_ptr<Client>>> Client::Connect(os::Loop& loop, std::string path,
                                                           std::chrono::nanoseconds timeout) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  const auto deadline = loop.Now() + timeout;
+  Backoff backoff(kQueueFull);
   while (true) {
     bool queue_full = false;
     Result<UniqueFd> socket = TryConnect(path, queue_full);
     if (socket) {
       co_return std::make_unique<Client>(loop, std::move(*socket));
     }
-    // The one case without an event to wait for: unix(7) has none for a
-    // listener's full queue.
     if (!queue_full) {
       co_return std::unexpected(std::move(socket).error());
     }
-    if (std::chrono::steady_clock::now() >= deadline) {
+    if (loop.Now() >= deadline) {
       co_return Fail(Code::kDeadlineExceeded, "connect to '{}': the server accepts no connection",
                      path);
     }
-    co_await os::Sleep(loop, kConnectPause);
+    co_await os::Sleep(loop, backoff.Next());
   }
 }
 

@@ -5,16 +5,17 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 
 #include <gantry/deadline.h>
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/backoff.h>
 #include <gantry/toolkit/process/pidfd.h>
 
 namespace gantry::runc {
@@ -68,12 +69,13 @@ class Halt {
   Status Begin(Deadline deadline) {
     begun_ = true;
     IgnoreError(SendSignal(pidfd_.get(), SIGSTOP), "it fails only for a process that has ended");
-    constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 50'000};
+    Backoff backoff({.no_event = "a process that stops is told to its parent only",
+                     .first = std::chrono::microseconds(50),
+                     .longest = std::chrono::milliseconds(1)});
     while (!StandsStill(pid_)) {
-      if (Left(deadline).count() == 0) {
+      if (!backoff.Sleep(deadline)) {
         return Fail(Code::kDeadlineExceeded, "start: the init process cannot be halted");
       }
-      nanosleep(&kPause, nullptr);
     }
     return {};
   }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <string_view>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include <gantry/toolkit/cgroup/remove.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/files/tree_walk.h>
+#include <gantry/toolkit/process/backoff.h>
 #include <gantry/toolkit/process/pidfd.h>
 
 namespace gantry::cgroup {
@@ -196,24 +198,24 @@ std::unexpected<Error> StillBusy(const std::string& directory, Leftovers leftove
               "remove cgroup '{}': processes are in it", directory);
 }
 
-/// The kernel lets go of a cgroup a moment after the last process has become a
-/// zombie, and v1 has no event for it: a pause that grows, up to 20 ms.
 Status RemoveBusy(const std::string& directory, const std::string& freezer, Leftovers leftovers,
                   Deadline deadline) {
-  constexpr int kLongestPauseMs = 20;
+  Backoff backoff({.no_event = "rmdir of a cgroup: the kernel lets go of it a moment after its "
+                               "last process has become a zombie, and v1 does not say when",
+                   .first = std::chrono::milliseconds(1),
+                   .longest = std::chrono::milliseconds(20)});
   const Deadline patience = PatienceFor(leftovers, deadline);
-  for (int pause_ms = 1;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
+  for (bool first = true;; first = false) {
     if (leftovers == Leftovers::kKill) {
-      GANTRY_CHECK_OK(EmptyTree(directory, pause_ms > 1 ? freezer : "", deadline));
+      GANTRY_CHECK_OK(EmptyTree(directory, first ? "" : freezer, deadline));
     }
     Status removed = RemoveOnce(directory);
     if (removed || removed.error().sys_errno != EBUSY) {
       return removed;
     }
-    if (Left(patience).count() == 0) {
+    if (!backoff.Sleep(patience)) {
       return StillBusy(directory, leftovers);
     }
-    poll(nullptr, 0, pause_ms);
   }
 }
 

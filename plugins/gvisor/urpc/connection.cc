@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -18,6 +19,7 @@
 
 #include <gantry/format.h>
 #include <gantry/json.h>
+#include <gantry/toolkit/process/backoff.h>
 
 #include "plugins/gvisor/urpc/json_end.h"
 #include "plugins/gvisor/urpc/json_member.h"
@@ -31,7 +33,13 @@ constexpr size_t kFirstRead = kMaxPeekedBytes;
 constexpr size_t kLaterRead = size_t{64} << 10;
 /// Between two tries where the server's queue of connections is full: nothing tells when it
 /// is not (unix(7)).
-constexpr std::chrono::milliseconds kFullQueuePause{2};
+constexpr Backoff::Terms kFullQueue{.no_event = "unix(7) has none for the full queue of a listener",
+                                    .first = std::chrono::milliseconds(1),
+                                    .longest = std::chrono::milliseconds(4)};
+constexpr Backoff::Terms kRestOfAnswer{
+    .no_event = "poll(2) of a socket with something unread tells nothing of what comes behind it",
+    .first = std::chrono::milliseconds(1),
+    .longest = std::chrono::milliseconds(4)};
 
 std::unexpected<Failure> Fails(Cause cause, std::string_view method, std::string text,
                                int sys_errno = 0) {
@@ -173,14 +181,14 @@ Outcome<Connection> Connection::Open(const std::string& path, Deadline deadline)
     return FailsErrno("connect", "make a socket", errno);
   }
   const auto* const name = reinterpret_cast<const sockaddr*>(&address.name);
+  Backoff backoff(kFullQueue);
   while (connect(fd.get(), name, sizeof(address.name)) != 0) {
     if (errno != EAGAIN && errno != EINTR) {
       return FailsErrno("connect", "connect to the sentry", errno);
     }
-    if (std::chrono::steady_clock::now() >= deadline) {
+    if (!backoff.Sleep(deadline)) {
       return Fails(Cause::kDeadline, "connect", "the sentry does not take the connection");
     }
-    poll(nullptr, 0, static_cast<int>(kFullQueuePause.count()));
   }
   return Connection(std::move(fd));
 }
@@ -244,6 +252,7 @@ Outcome<Answer> Connection::Receive(std::string_view method, Deadline deadline, 
 
 Outcome<Answer> Connection::Peek(std::string_view method, Deadline deadline) {
   std::string text;
+  Backoff backoff(kRestOfAnswer);
   while (true) {
     GANTRY_CHECK_OK(Await(fd_.get(), POLLIN, method, deadline));
     const size_t before = text.size();
@@ -260,8 +269,7 @@ Outcome<Answer> Connection::Peek(std::string_view method, Deadline deadline) {
       return Fails(Cause::kDeadline, method, "the sentry's answer has no end");
     }
     if (text.size() == before) {
-      // What is there keeps the socket readable: nothing tells of the rest.
-      poll(nullptr, 0, static_cast<int>(kFullQueuePause.count()));
+      backoff.Sleep(deadline);
     }
   }
 }
