@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/backoff.h>
 
 #include "core/oci/bundle_spec.h"
 #include "core/os/fs.h"
@@ -17,7 +18,10 @@ namespace {
 
 /// What is short now, a descriptor or memory, may be there soon: others that are being
 /// taken up need it for a moment.
-constexpr auto kLookAgainAfter = std::chrono::milliseconds(50);
+constexpr Backoff::Terms kShort{
+    .no_event = "nothing tells that a descriptor or memory is free again",
+    .first = std::chrono::milliseconds(50),
+    .longest = std::chrono::milliseconds(50)};
 /// A worker that takes longer hangs at something, and another one goes on behind it.
 constexpr auto kOfOneWalk = std::chrono::milliseconds(100);
 
@@ -148,7 +152,7 @@ os::Task<void> Walk(os::Loop& loop, os::WorkerPool& pool, std::shared_ptr<Turn> 
       one.found.Set(std::move(none));
     }
   } else if (!left.empty()) {
-    co_await os::Sleep(loop, kLookAgainAfter);
+    co_await os::Sleep(loop, Backoff(kShort).Next());
     co_await LookAt(loop, pool, std::move(left), turn->max_spec_bytes, turn->tries - 1);
   }
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/process/backoff.h>
 
 #include "core/os/co.h"
 #include "core/os/loop.h"
@@ -23,16 +24,18 @@ class Shortage {
     if (status || status.error().code != Code::kResourceExhausted || ++tries_ == kTries) {
       co_return false;
     }
-    co_await os::Sleep(loop_, kPause);
+    co_await os::Sleep(loop_, backoff_.Next());
     co_return true;
   }
 
  private:
   static constexpr int kTries = 20;
-  static constexpr auto kPause = std::chrono::milliseconds(50);
 
   os::Loop& loop_;
   int tries_ = 0;
+  Backoff backoff_{{.no_event = "nothing tells that a descriptor or memory is free again",
+                    .first = std::chrono::milliseconds(50),
+                    .longest = std::chrono::milliseconds(50)}};
 };
 
 }  // namespace gantry::task
