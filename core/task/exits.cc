@@ -13,6 +13,8 @@
 #include <csignal>
 #include <utility>
 
+#include <gantry/toolkit/process/backoff.h>
+
 #include "core/log/log.h"
 #include "core/task/service.h"
 
@@ -27,8 +29,10 @@ constexpr auto kExecsEndLimit = std::chrono::seconds(10);
 constexpr auto kStartsEndLimit = std::chrono::seconds(1);
 
 /// Between two looks whether a client has read the last output; doubled each time.
-constexpr auto kFirstLook = std::chrono::microseconds(200);
-constexpr auto kLastLook = std::chrono::milliseconds(10);
+constexpr Backoff::Terms kUnread{
+    .no_event = "a pipe tells its writers of a read only where it was full",
+    .first = std::chrono::microseconds(200),
+    .longest = std::chrono::milliseconds(10)};
 
 ContainerPtr Owner(const std::vector<ContainerPtr>& all, const Container& container) {
   for (const ContainerPtr& one : all) {
@@ -164,21 +168,21 @@ os::Task<void> Service::HandleExit(ContainerPtr container, TaskProcessPtr proces
 os::Task<void> Service::AwaitReader(TaskProcessPtr process) {
   const std::shared_ptr<io::ProcessIo> streams = process->io;
   const config::Timeouts& timeouts = parts_.config.timeouts;
-  const auto begin = std::chrono::steady_clock::now();
-  auto last_read = begin;
-  os::Duration look = kFirstLook;
+  os::Loop& loop = parts_.services.loop;
+  const os::TimePoint begin = loop.Now();
+  os::TimePoint last_read = begin;
+  Backoff backoff(kUnread);
   for (size_t left = streams->UnreadBytes(); left > 0;) {
-    const auto now = std::chrono::steady_clock::now();
+    const os::TimePoint now = loop.Now();
     if (now - last_read >= timeouts.stdio_unread || now - begin >= timeouts.stdio_drain) {
       LogInfo({{"id", process->container.id.str()}, {"exec", process->id.str()}},
               "its client has {} bytes of output still to read, and reads none", left);
       co_return;
     }
-    co_await os::Sleep(parts_.services.loop, look);
-    look = std::min<os::Duration>(2 * look, kLastLook);
+    co_await os::Sleep(loop, backoff.Next());
     if (const size_t unread = streams->UnreadBytes(); unread != left) {
       left = unread;
-      last_read = std::chrono::steady_clock::now();
+      last_read = loop.Now();
     }
   }
 }
