@@ -238,7 +238,7 @@ Result<std::string> Check(const Arguments& arguments) {
   const std::string file =
       arguments.operands.empty() ? arguments.config : arguments.operands.front();
   if (LooksLikePlugin(file)) {
-    GANTRY_TRY(const std::string self, os::ReadLink("/proc/self/exe"));
+    GANTRY_TRY(const std::string self, ReadLink("/proc/self/exe"));
     config::Config config = config::Defaults();
     if (Exists(arguments.config)) {
       GANTRY_TRY(config, config::Load(arguments.config));

@@ -35,7 +35,7 @@ Node Node::Here(const config::Config& config) {
                      : libexec != nullptr ? libexec
                                           : "/usr/local/libexec/gantry";
   node.first_line = [](const std::vector<std::string>& argv) { return FirstLineOf(argv); };
-  const auto self = os::ReadLink("/proc/self/exe");
+  const auto self = ReadLink("/proc/self/exe");
   const auto backends = std::make_shared<plugin::Backends>(config, node.libexec_dir, node.run_dir,
                                                            self ? *self : std::string());
   node.find_backend = [backends](const std::string& name) { return backends->Find(name); };

@@ -7,6 +7,8 @@
 
 #include <boost/program_options.hpp>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/config/config.h"
 #include "core/link/message_type.h"
 #include "core/os/fs.h"
@@ -23,7 +25,7 @@ std::string FromEnvironment(const char* name, const std::string& otherwise) {
 
 /// The folder of this program.
 std::string OwnDirectory() {
-  const Result<std::string> self = os::ReadLink("/proc/self/exe");
+  const Result<std::string> self = ReadLink("/proc/self/exe");
   return self ? self->substr(0, self->rfind('/')) : std::string("/usr/libexec/gantry");
 }
 

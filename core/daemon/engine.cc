@@ -9,13 +9,14 @@
 #include <utility>
 
 #include <gantry/toolkit/descriptors/memfd.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/mount/unmount.h>
 
 #include "core/daemon/operator_service.h"
 #include "core/daemon/takeover.h"
 #include "core/link/channel.h"
 #include "core/log/log.h"
 #include "core/os/fs.h"
-#include "core/os/mount.h"
 #include "core/os/process.h"
 #include "core/sandbox/retired.h"
 
@@ -30,7 +31,7 @@ constexpr auto kLastCalls = std::chrono::milliseconds(20);
 constexpr auto kRetirePace = std::chrono::milliseconds(1);
 
 std::string OwnProgram() {
-  Result<std::string> self = os::ReadLink("/proc/self/exe");
+  Result<std::string> self = ReadLink("/proc/self/exe");
   return self ? std::move(*self) : std::string();
 }
 
@@ -154,7 +155,7 @@ os::Task<void> Engine::ComeUp() {
   // The engine before this one has ended.
   const std::string scratch = MountScratch();
   if (const Status cleared =
-          co_await pool_.Run([&scratch]() -> Status { return os::ClearMountScratch(scratch); });
+          co_await pool_.Run([&scratch]() -> Status { return mount::ClearMountScratch(scratch); });
       !cleared) {
     LogWarning("{}", cleared.error().message);
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/os/fs.h"
 
@@ -34,7 +35,7 @@ Result<std::string> FindProgram(const std::string& name) {
   if (std::string dir = Environment("GANTRY_LIBEXEC_DIR"); !dir.empty()) {
     dirs.push_back(std::move(dir));
   } else {
-    GANTRY_TRY(const std::string self, os::ReadLink("/proc/self/exe"));
+    GANTRY_TRY(const std::string self, ReadLink("/proc/self/exe"));
     dirs.push_back(self.substr(0, self.rfind('/')));
     dirs.push_back(dirs[0].substr(0, dirs[0].rfind('/')) + "/libexec/gantry");
     dirs.emplace_back(GANTRY_INSTALLED_LIBEXEC);

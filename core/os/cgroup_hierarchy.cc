@@ -5,10 +5,10 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/mount/mount_info.h>
 
 #include "core/os/cgroup.h"
 #include "core/os/cgroup_tree.h"
-#include "core/os/mount.h"
 
 namespace gantry::os {
 namespace {
@@ -37,10 +37,10 @@ void CgroupHierarchy::AddTree(const std::string& words, Tree tree) {
 }
 
 Result<CgroupHierarchy> CgroupHierarchy::OfNode() {
-  GANTRY_TRY(const auto mounts, ListMounts("/"));
+  GANTRY_TRY(const auto mounts, mount::ListMounts("/"));
   CgroupHierarchy out;
   bool pure = false;
-  for (const MountPoint& mount : mounts) {
+  for (const mount::MountPoint& mount : mounts) {
     Tree tree{.mount_dir = mount.path, .root = mount.root};
     if (mount.type == "cgroup") {
       out.AddTree(mount.super_options, std::move(tree));

@@ -41,37 +41,10 @@ Status MakeDirs(const std::string& path, mode_t mode) {
   }
 }
 
-Result<std::string> ReadLink(const std::string& path) {
-  std::string target(256, '\0');
-  while (true) {
-    const ssize_t got = readlink(path.c_str(), target.data(), target.size());
-    if (got < 0) {
-      return FailErrno(errno, "read link '{}'", path);
-    }
-    const auto length = static_cast<size_t>(got);
-    if (length < target.size()) {
-      target.resize(length);
-      return target;
-    }
-    target.resize(target.size() * 2);
-  }
-}
-
 Result<UniqueFd> OpenDirectory(const std::string& path) {
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) {
     return FailErrno(errno, "open directory '{}'", path);
-  }
-  return fd;
-}
-
-Result<UniqueFd> OpenWithoutLinks(const std::string& path) {
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_SYMLINKS;
-  UniqueFd fd(static_cast<int>(syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof(how))));
-  if (!fd) {
-    return FailErrno(errno, "open '{}' without following links", path);
   }
   return fd;
 }

@@ -23,14 +23,8 @@ namespace gantry::os {
 /// that is no directory is in the way.
 Status MakeDirs(const std::string& path, mode_t mode);
 
-Result<std::string> ReadLink(const std::string& path);
-
 /// For use in `*at` calls.
 Result<UniqueFd> OpenDirectory(const std::string& path);
-
-/// What is at the absolute path, with O_PATH. Errors: the errno's; ELOOP where a symbolic link is
-/// in the way, at the end or before it. Source: openat2(2), RESOLVE_NO_SYMLINKS.
-Result<UniqueFd> OpenWithoutLinks(const std::string& path);
 
 /// `mode` is exact. Errors: ALREADY_EXISTS.
 Status MakeFifo(const std::string& path, mode_t mode);

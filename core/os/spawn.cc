@@ -22,6 +22,7 @@
 #include <gantry/toolkit/descriptors/pipe.h>
 #include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/mount/id_map.h>
 #include <gantry/toolkit/process/pidfd.h>
 
 #include "core/os/spawn_check.h"
@@ -85,10 +86,7 @@ pid_t CloneAndRun(SpawnPlan& plan, std::optional<int> cgroup_fd, const Ends& end
 /// As the kernel takes it. Empty maps: all ids that this process has.
 Result<std::string> MapText(const std::vector<IdMapping>& map, const char* own) {
   constexpr size_t kMaxMapBytes = 65536;
-  std::string text;
-  for (const IdMapping& range : map) {
-    text += Format("{} {} {}\n", range.container_id, range.host_id, range.length);
-  }
+  std::string text = mount::IdMapText(map);
   if (map.empty()) {
     GANTRY_TRY(const std::string ranges, ReadFile(own, kMaxMapBytes));
     std::istringstream in(ranges);

@@ -153,7 +153,7 @@ Result<UniqueFd> OpenPluginFile(const std::string& path) {
   GANTRY_CHECK_OK(CheckOwner(info, "file", path));
   GANTRY_CHECK_OK(CheckDirectory(DirectoryOf(path), path));
   // Where links have led to.
-  GANTRY_TRY(const std::string real, os::ReadLink(Format("/proc/self/fd/{}", fd.get())));
+  GANTRY_TRY(const std::string real, ReadLink(Format("/proc/self/fd/{}", fd.get())));
   if (real != path) {
     GANTRY_CHECK_OK(CheckDirectory(DirectoryOf(real), path));
   }

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/mount/mount.h>
 
 #include "core/io/uri.h"
 #include "core/log/log.h"
 #include "core/oci/bundle.h"
 #include "core/oci/runtime_options.h"
 #include "core/os/ask.h"
-#include "core/os/mount.h"
 #include "core/plugin/guard.h"
 #include "core/task/mounts.h"
 #include "core/task/service.h"
@@ -218,15 +218,16 @@ os::Task<Status> Service::Prepare(Creation& creation) {
   container.confined = creation.spec.process.confined();
   container.netns_path = creation.spec.network_namespace_path();
   container.annotations = creation.spec.annotations;
-  const std::vector<os::Mount> mounts = MountsOf(request.rootfs());
+  const std::vector<mount::Mount> mounts = MountsOf(request.rootfs());
   container.rootfs = creation.spec.RootfsIn(container.bundle, !mounts.empty());
-  for (const os::Mount& mount : mounts) {
+  for (const mount::Mount& mount : mounts) {
     container.mounts.push_back({mount.type, mount.source, container.rootfs});
   }
   GANTRY_CO_CHECK_OK(co_await Save(container));
   if (!mounts.empty()) {
-    GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run(
-        [&]() -> Status { return os::MountAll(container.rootfs, mounts, parts_.mount_scratch); }));
+    GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([&]() -> Status {
+      return mount::MountAll(container.rootfs, mounts, parts_.mount_scratch);
+    }));
   }
   co_return co_await OpenStreams(container.init, creation.given_up);
 }

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/mount/unmount.h>
 
 #include "core/log/log.h"
-#include "core/os/mount.h"
 #include "core/task/backend_call.h"
 #include "core/task/container_cgroup.h"
 #include "core/task/service.h"
@@ -211,10 +211,10 @@ os::Task<Status> Service::Remove(ContainerPtr container, std::optional<Deadline>
   objects.push_back(std::exchange(container->backend, nullptr));
   co_await proxy_.Free(*container, std::move(objects), DeadlineIn(parts_.config.timeouts.remove));
   if (!container->mounts.empty()) {
-    const auto unmount = [container]() -> Result<os::UnmountReport> {
-      return os::UnmountTree(container->rootfs);
+    const auto unmount = [container]() -> Result<mount::UnmountReport> {
+      return mount::UnmountTree(container->rootfs);
     };
-    const Result<os::UnmountReport> unmounted = co_await parts_.services.pool.RunFor(
+    const Result<mount::UnmountReport> unmounted = co_await parts_.services.pool.RunFor(
         container->group->account, unmount, os::Refusable::kNo);
     if (!unmounted) {
       LogError({{"id", container->id.str()}}, "{}", unmounted.error().message);

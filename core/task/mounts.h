@@ -5,14 +5,14 @@
 
 #include <vector>
 
-#include "core/os/mount.h"
+#include <gantry/toolkit/mount/mount.h>
 
 namespace gantry::task {
 
 /// `containerd.types.Mount`s, of whichever request.
 template <class Mounts>
-std::vector<os::Mount> MountsOf(const Mounts& rootfs) {
-  std::vector<os::Mount> mounts;
+std::vector<mount::Mount> MountsOf(const Mounts& rootfs) {
+  std::vector<mount::Mount> mounts;
   for (const auto& mount : rootfs) {
     mounts.push_back({mount.type(),
                       mount.source(),

@@ -60,7 +60,7 @@ struct Parts {
   /// Why the configuration could not be used; then nothing new is created.
   std::string config_error;
   std::chrono::milliseconds overdue_after = kOverdueAfter;
-  /// For `os::MountAll`; the engine's own.
+  /// For `mount::MountAll`; the engine's own.
   std::string mount_scratch{};
 };
 

@@ -5,13 +5,13 @@
 #include <utility>
 
 #include <gantry/pod_config.h>
+#include <gantry/toolkit/mount/mount.h>
 #include <gantry/toolkit/pod/pod_files.h>
 
 #include "core/link/record_peek.h"
 #include "core/log/log.h"
 #include "core/oci/bundle.h"
 #include "core/oci/runtime_options.h"
-#include "core/os/mount.h"
 #include "core/plugin/guard.h"
 #include "core/task/container.h"
 #include "core/task/mounts.h"
@@ -145,9 +145,9 @@ os::Task<Status> SandboxService::PrepareCreate(PodPtr pod,
   pod->handler = plans.handler.empty() ? parts_.config.default_handler : plans.handler;
   pod->backend_name = handler->backend;
   GANTRY_CO_TRY(pod->options_json, oci::MergeOptions(handler->options.json, plans.options_json));
-  const std::vector<os::Mount> mounts = MountsOf(request.rootfs());
+  const std::vector<mount::Mount> mounts = MountsOf(request.rootfs());
   const std::string rootfs = pod->bundle + "/rootfs";
-  for (const os::Mount& mount : mounts) {
+  for (const mount::Mount& mount : mounts) {
     pod->mounts.push_back({mount.type, mount.source, rootfs});
   }
   // Named before a backend mounts there: whoever is killed meanwhile, they are unmounted.
@@ -159,7 +159,7 @@ os::Task<Status> SandboxService::PrepareCreate(PodPtr pod,
   Protect(*pod);
   co_return co_await parts_.services.pool.Run([&]() -> Status {
     GANTRY_CHECK_OK(pod->cgroups.Create(parts_.services.cgroups, plans.config));
-    return mounts.empty() ? Status() : os::MountAll(rootfs, mounts, parts_.mount_scratch);
+    return mounts.empty() ? Status() : mount::MountAll(rootfs, mounts, parts_.mount_scratch);
   });
 }
 

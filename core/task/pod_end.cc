@@ -6,10 +6,10 @@
 #include <utility>
 
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/mount/unmount.h>
 
 #include "core/link/record_peek.h"
 #include "core/log/log.h"
-#include "core/os/mount.h"
 #include "core/task/sandbox_service.h"
 
 namespace gantry::task {
@@ -93,7 +93,7 @@ os::Task<Status> SandboxService::Remove(PodPtr pod, Deadline deadline) {
     GANTRY_CHECK_OK(cgroups.Remove(LeftUntil(deadline)));
     if (!bundle.empty()) {
       GANTRY_CHECK_OK(RemoveTree(bundle + "/" + link::kMembersFolder));
-      GANTRY_TRY([[maybe_unused]] const os::UnmountReport report, os::UnmountTree(bundle));
+      GANTRY_TRY([[maybe_unused]] const mount::UnmountReport report, mount::UnmountTree(bundle));
     }
     return {};
   };

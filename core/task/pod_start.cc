@@ -7,9 +7,9 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/mount/mount_info.h>
 
 #include "core/log/log.h"
-#include "core/os/mount.h"
 #include "core/task/sandbox_service.h"
 #include "core/task/timestamp.h"
 
@@ -71,14 +71,14 @@ SandboxService::Answer<sandbox_pb::StartSandboxResponse> SandboxService::Start(
 /// bundle.
 os::Task<void> SandboxService::AddMounts(PodPtr pod) {
   const std::string bundle = pod->bundle;
-  const Result<std::vector<os::MountPoint>> there =
-      co_await parts_.services.pool.Run([&] { return os::ListMounts(bundle); });
+  const Result<std::vector<mount::MountPoint>> there =
+      co_await parts_.services.pool.Run([&] { return mount::ListMounts(bundle); });
   if (!there) {
     LogWarning({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}},
                "look for mounts in its bundle: {}", there.error().message);
     co_return;
   }
-  for (const os::MountPoint& mount : *there) {
+  for (const mount::MountPoint& mount : *there) {
     if (!std::ranges::contains(pod->mounts, mount.path, &store::MountedRecord::target)) {
       pod->mounts.push_back({mount.type, mount.source, mount.path});
     }

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/mount/unmount.h>
 #include <gantry/toolkit/process/backoff.h>
 
 #include "core/oci/bundle_spec.h"
 #include "core/os/fs.h"
-#include "core/os/mount.h"
 #include "core/task/contexts.h"
 
 namespace gantry::task {
@@ -54,7 +54,7 @@ void AddFromSpec(const oci::Spec& spec, store::Record& record) {
 /// An engine was killed while it took it away, behind all that its backend had to take away.
 bool IsRootGone(const store::Record& record) {
   const bool has_run = record.state != State::kCreating && record.state != State::kCreated;
-  return !has_run && !record.mounts.empty() && !os::IsMountPoint(record.rootfs).value_or(true);
+  return !has_run && !record.mounts.empty() && !mount::IsMountPoint(record.rootfs).value_or(true);
 }
 
 Found FindIn(const ContainerId& id, const std::string& bundle, size_t max_spec_bytes) {

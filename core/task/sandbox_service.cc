@@ -8,7 +8,6 @@
 
 #include "core/log/log.h"
 #include "core/oci/resources.h"
-#include "core/os/mount.h"
 #include "core/os/weight_formula.h"
 #include "core/rpc/ttrpc.h"
 #include "core/stats/metrics.h"

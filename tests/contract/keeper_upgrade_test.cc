@@ -11,6 +11,8 @@
 
 #include <gmock/gmock.h>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/os/fs.h"
 #include "tests/contract/harness/contract_test.h"
 #include "tests/integration/harness/host.h"
@@ -28,7 +30,7 @@ class KeeperUpgradeTest : public ::testing::Test {
       GTEST_SKIP() << node_.unavailable();
     }
     ASSERT_EQ(node_.Start(), "");
-    const auto program = os::ReadLink("/proc/" + std::to_string(node_.keeper()) + "/exe");
+    const auto program = ReadLink("/proc/" + std::to_string(node_.keeper()) + "/exe");
     ASSERT_TRUE(program);
     program_ = *program;
   }

@@ -7,6 +7,8 @@
 
 #include <string>
 
+#include <gantry/toolkit/files/files.h>
+
 #include "core/os/fs.h"
 #include "tests/contract/harness/contract_test.h"
 #include "tests/integration/harness/host.h"
@@ -58,7 +60,7 @@ TEST_F(RlimitsTest, AreThoseOfContainerdForAllProcesses) {
   ExpectTheShimsOfAnExec(box, "x1");
   node_.KillEngine();
   ExpectTheShimsOfAnExec(box, "x2");
-  const auto program = os::ReadLink("/proc/" + std::to_string(node_.keeper()) + "/exe");
+  const auto program = ReadLink("/proc/" + std::to_string(node_.keeper()) + "/exe");
   ASSERT_OK(program);
   ASSERT_OK(node_.UpgradeKeeper(*program));
   ExpectTheShimsOfAnExec(box, "x3");

@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <string_view>
 
-#include "core/os/idmap.h"
+#include <gantry/toolkit/mount/detached.h>
+#include <gantry/toolkit/mount/id_map.h>
+
 #include "tests/integration/harness/cri_pod.h"
 #include "tests/integration/harness/user_namespace.h"
 
@@ -88,8 +90,10 @@ TEST_P(CriUserNamespace, MapsAVolume) {
   const std::string volume = settings().root + "/volume-" + Id();
   std::filesystem::create_directories(volume);
   WriteText(volume + "/there", "there\n");
-  if (const auto space = os::CreateUserNamespace(MapText(), MapText())) {
-    if (const auto mapped = os::CloneIdmapped(volume, space->get(), false); !mapped) {
+  if (const auto space = mount::NewUserNamespace(IdMap(), IdMap())) {
+    const auto clone = mount::CloneTree(AT_FDCWD, volume, false);
+    ASSERT_TRUE(clone) << clone.error().message;
+    if (const auto mapped = mount::MapIds(clone->get(), space->get(), false); !mapped) {
       GTEST_SKIP() << "the kernel: " << mapped.error().message;
     }
   }

@@ -14,8 +14,7 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
-
-#include "core/toolkit/container/mount_calls.h"
+#include <gantry/toolkit/mount/detached.h>
 
 namespace gantry::container {
 namespace {
@@ -117,7 +116,7 @@ Result<std::optional<CgroupBind>> BindOf(const OwnCgroup& own,
     }
     CgroupBind bind;
     bind.name = mount.place.substr(mount.place.rfind('/') + 1);
-    GANTRY_TRY(bind.mount, CloneTree(AT_FDCWD, mount.place + *below, false));
+    GANTRY_TRY(bind.mount, mount::CloneTree(AT_FDCWD, mount.place + *below, false));
     GANTRY_CHECK_OK(SetAttributes(bind.mount.get(), words));
     return bind;
   }
@@ -166,8 +165,8 @@ Result<CgroupView> ViewOfOwnCgroups(bool unified, const MountWords& words) {
 Status AttachCgroupFolders(const CgroupView& view, const MountWords& words, int target) {
   const uint64_t later = words.top.set & MOUNT_ATTR_RDONLY;
   GANTRY_TRY(const UniqueFd folders,
-             MountFileSystem({"tmpfs", "cgroup", {"mode=755"}}, words.top.set & ~later));
-  GANTRY_CHECK_OK(Attach(folders.get(), target));
+             mount::MountFileSystem({"tmpfs", "cgroup", {"mode=755"}}, words.top.set & ~later));
+  GANTRY_CHECK_OK(mount::Attach(folders.get(), target));
   for (const auto& [name, mount] : view.binds) {
     if (mkdirat(folders.get(), name.c_str(), 0755) != 0) {
       return FailErrno(errno, "make the folder of cgroups '{}'", name);
@@ -176,14 +175,14 @@ Status AttachCgroupFolders(const CgroupView& view, const MountWords& words, int 
     if (!folder) {
       return FailErrno(errno, "open the folder of cgroups '{}'", name);
     }
-    GANTRY_CHECK_OK(Attach(mount.get(), folder.get()));
+    GANTRY_CHECK_OK(mount::Attach(mount.get(), folder.get()));
     for (const std::string& controller : Split(name, ',')) {
       if (controller != name && symlinkat(name.c_str(), folders.get(), controller.c_str()) != 0) {
         return FailErrno(errno, "make the link of cgroups '{}'", controller);
       }
     }
   }
-  return SetAttributes(folders.get(), MountAttributes{later, 0}, false);
+  return mount::SetAttributes(folders.get(), mount::Attributes{later, 0}, false);
 }
 
 }  // namespace gantry::container

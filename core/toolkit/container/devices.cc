@@ -14,8 +14,7 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/container/in_root.h>
-
-#include "core/toolkit/container/mount_calls.h"
+#include <gantry/toolkit/mount/detached.h>
 
 namespace gantry::container {
 namespace {
@@ -75,7 +74,7 @@ Status CheckDevice(const oci::Device& device) {
 }
 
 Result<UniqueFd> NodesFile(const oci::Device& device) {
-  GANTRY_TRY(UniqueFd tree, CloneTree(AT_FDCWD, device.path, false));
+  GANTRY_TRY(UniqueFd tree, mount::CloneTree(AT_FDCWD, device.path, false));
   struct stat info{};
   if (fstat(tree.get(), &info) != 0) {
     return FailErrno(errno, "look at the node's device '{}'", device.path);
@@ -89,7 +88,7 @@ Result<UniqueFd> NodesFile(const oci::Device& device) {
 
 Status BindDevice(int root, const DeviceFile& file) {
   GANTRY_TRY(const UniqueFd target, MakeFileInRoot(root, file.device.path, 0666, Links::kRefuse));
-  return Attach(file.mount.get(), target.get());
+  return mount::Attach(file.mount.get(), target.get());
 }
 
 Status SetDeviceOwner(int dir, const std::string& name, const oci::Device& device) {
@@ -200,8 +199,8 @@ Status MakeConsole(int root, int terminal) {
     return Fail(Code::kInvalidArgument, "the terminal is no character device");
   }
   GANTRY_TRY(const UniqueFd target, MakeFileInRoot(root, "/dev/console", 0600, Links::kRefuse));
-  GANTRY_TRY(const UniqueFd tree, CloneTreeOf(terminal, false));
-  return Attach(tree.get(), target.get());
+  GANTRY_TRY(const UniqueFd tree, mount::CloneTreeOf(terminal, false));
+  return mount::Attach(tree.get(), target.get());
 }
 
 }  // namespace gantry::container

@@ -10,9 +10,8 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/container/in_root.h>
+#include <gantry/toolkit/mount/detached.h>
 #include <gantry/unique_fd.h>
-
-#include "core/toolkit/container/mount_calls.h"
 
 namespace gantry::container {
 namespace {
@@ -42,17 +41,17 @@ Result<UniqueFd> NullDevice(int root) {
   if (!S_ISCHR(info.st_mode) || info.st_rdev != makedev(1, 3)) {
     return Fail(Code::kFailedPrecondition, "'/dev/null' in the root is not the device c 1:3");
   }
-  GANTRY_TRY(UniqueFd tree, CloneTreeOf(device.get(), false));
-  GANTRY_CHECK_OK(SetAttributes(tree.get(), MountAttributes{kMaskAttributes, 0}, false));
+  GANTRY_TRY(UniqueFd tree, mount::CloneTreeOf(device.get(), false));
+  GANTRY_CHECK_OK(mount::SetAttributes(tree.get(), mount::Attributes{kMaskAttributes, 0}, false));
   return tree;
 }
 
 Result<UniqueFd> EmptyDirectory(const std::string& label) {
-  FileSystem empty{"tmpfs", "tmpfs", {"ro", "size=4k", "nr_inodes=1"}};
+  mount::FileSystem empty{"tmpfs", "tmpfs", {"ro", "size=4k", "nr_inodes=1"}};
   if (!label.empty()) {
     empty.options.push_back("context=" + label);
   }
-  return MountFileSystem(empty, kMaskAttributes | MOUNT_ATTR_NODEV);
+  return mount::MountFileSystem(empty, kMaskAttributes | MOUNT_ATTR_NODEV);
 }
 
 Status MakeOneReadOnly(int root, const std::string& path) {
@@ -60,9 +59,9 @@ Status MakeOneReadOnly(int root, const std::string& path) {
   if (!found) {
     return {};
   }
-  GANTRY_TRY(const UniqueFd tree, CloneTreeOf(found->get(), true));
-  GANTRY_CHECK_OK(SetAttributes(tree.get(), MountAttributes{MOUNT_ATTR_RDONLY, 0}, false));
-  return Attach(tree.get(), found->get());
+  GANTRY_TRY(const UniqueFd tree, mount::CloneTreeOf(found->get(), true));
+  GANTRY_CHECK_OK(mount::SetAttributes(tree.get(), mount::Attributes{MOUNT_ATTR_RDONLY, 0}, false));
+  return mount::Attach(tree.get(), found->get());
 }
 
 Status MaskOne(int root, const std::string& path, const std::string& label) {
@@ -75,7 +74,7 @@ Status MaskOne(int root, const std::string& path, const std::string& label) {
     return FailErrno(errno, "look at it");
   }
   GANTRY_TRY(const UniqueFd mask, S_ISDIR(info.st_mode) ? EmptyDirectory(label) : NullDevice(root));
-  return Attach(mask.get(), found->get());
+  return mount::Attach(mask.get(), found->get());
 }
 
 }  // namespace

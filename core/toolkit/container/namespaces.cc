@@ -20,6 +20,7 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/mount/id_map.h>
 
 #include "core/toolkit/container/descriptors.h"
 #include "core/toolkit/container/proc_files.h"
@@ -128,14 +129,6 @@ Status JoinNamespaces(const std::vector<JoinedNamespace>& joined) {
   return {};
 }
 
-std::string IdMapText(const std::vector<IdMapping>& mappings) {
-  std::string text;
-  for (const IdMapping& mapping : mappings) {
-    text += Format("{} {} {}\n", mapping.container_id, mapping.host_id, mapping.length);
-  }
-  return text;
-}
-
 std::optional<uint32_t> HostIdOf(uint32_t id, const std::vector<IdMapping>& mappings) {
   for (const IdMapping& mapping : mappings) {
     if (id >= mapping.container_id && id - mapping.container_id < mapping.length) {
@@ -150,8 +143,9 @@ Status WriteIdMaps(int proc, pid_t pid, const oci::LinuxSpec& spec) {
     return Fail(Code::kInvalidArgument,
                 "make a user namespace: no uidMappings or no gidMappings in 'linux'");
   }
-  GANTRY_CHECK_OK(WriteProcFile(proc, Format("{}/gid_map", pid), IdMapText(spec.gid_mappings)));
-  return WriteProcFile(proc, Format("{}/uid_map", pid), IdMapText(spec.uid_mappings));
+  GANTRY_CHECK_OK(
+      WriteProcFile(proc, Format("{}/gid_map", pid), mount::IdMapText(spec.gid_mappings)));
+  return WriteProcFile(proc, Format("{}/uid_map", pid), mount::IdMapText(spec.uid_mappings));
 }
 
 Status WriteClocks(int proc, pid_t pid, const std::map<std::string, oci::TimeOffset>& offsets) {

@@ -48,9 +48,6 @@ Result<Namespaces> OpenNamespaces(const std::vector<oci::LinuxNamespace>& list);
 /// its root. Thread: the only one of its process.
 Status JoinNamespaces(const std::vector<JoinedNamespace>& joined);
 
-/// As `uid_map` and `gid_map` take them.
-std::string IdMapText(const std::vector<IdMapping>& mappings);
-
 /// The id outside that `id` has there; none where it is not mapped.
 std::optional<uint32_t> HostIdOf(uint32_t id, const std::vector<IdMapping>& mappings);
 

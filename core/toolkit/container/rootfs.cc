@@ -16,11 +16,11 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/container/rootfs.h>
+#include <gantry/toolkit/mount/detached.h>
 #include <gantry/unique_fd.h>
 
 #include "core/toolkit/container/devices.h"
 #include "core/toolkit/container/masks.h"
-#include "core/toolkit/container/mount_calls.h"
 #include "core/toolkit/container/spec_mount.h"
 
 namespace gantry::container {
@@ -52,7 +52,7 @@ Result<UniqueFd> OpenRoot(int bundle, const oci::Root& root) {
   if (root.path.empty()) {
     return Fail(Code::kInvalidArgument, "root: it has no path");
   }
-  Result<UniqueFd> tree = CloneTree(bundle, root.path, true);
+  Result<UniqueFd> tree = mount::CloneTree(bundle, root.path, true);
   if (!tree) {
     return std::unexpected(std::move(tree).error().Within("root"));
   }
@@ -61,7 +61,7 @@ Result<UniqueFd> OpenRoot(int bundle, const oci::Root& root) {
     return Fail(Code::kFailedPrecondition, "root '{}': it is no directory", root.path);
   }
   // Nothing that is mounted in it shall be mounted in the bundle, too.
-  if (Status done = SetPropagation(tree->get(), {{MS_PRIVATE, true}}); !done) {
+  if (Status done = mount::SetPropagation(tree->get(), {{MS_PRIVATE, true}}); !done) {
     return std::unexpected(std::move(done).error().Within("root"));
   }
   return tree;
@@ -70,7 +70,7 @@ Result<UniqueFd> OpenRoot(int bundle, const oci::Root& root) {
 /// What binds have before their own words. With a shared root they are what their sources are:
 /// shared with the node, where those are shared. A container with a user namespace of its own
 /// must not mount for the node.
-MountWords::Propagation OfBinds(const MountWords::Propagation& root, bool other_user_namespace) {
+mount::Propagation OfBinds(const mount::Propagation& root, bool other_user_namespace) {
   if (root.type == MS_SHARED) {
     return {other_user_namespace ? unsigned{MS_SLAVE} : 0U, true};
   }
@@ -131,7 +131,7 @@ Status Move() {
 
 struct Rootfs::State {
   RootfsRequest request;
-  MountWords::Propagation propagation;
+  mount::Propagation propagation;
   bool own_dev = true;
   MountDefaults defaults;
   UniqueFd bundle;
@@ -191,14 +191,14 @@ int Rootfs::root() const { return state_->root.get(); }
 
 Status Rootfs::Mount() {
   const NoUmask modes;
-  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
     return FailErrno(errno, "make the mounts of this mount namespace private");
   }
   const UniqueFd top(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!top) {
     return FailErrno(errno, "open the old root");
   }
-  if (Status done = Attach(root(), top.get()); !done) {
+  if (Status done = mount::Attach(root(), top.get()); !done) {
     return std::unexpected(std::move(done).error().Within("root"));
   }
   for (const PreparedMount& prepared : state_->mounts) {
@@ -227,20 +227,20 @@ Status Rootfs::AttachConsole(int terminal) {
 }
 
 Status Rootfs::Seal() {
-  const MountAttributes read_only{MOUNT_ATTR_RDONLY, 0};
+  const mount::Attributes read_only{MOUNT_ATTR_RDONLY, 0};
   for (const UniqueFd& mount : state_->writable) {
-    GANTRY_CHECK_OK(SetAttributes(mount.get(), read_only, false));
+    GANTRY_CHECK_OK(mount::SetAttributes(mount.get(), read_only, false));
   }
   state_->writable.clear();
   const oci::LinuxSpec& settings = state_->request.settings;
   GANTRY_CHECK_OK(MakeReadOnly(root(), settings.readonly_paths));
   GANTRY_CHECK_OK(MaskPaths(root(), settings.masked_paths, settings.mount_label));
   if (state_->request.root.readonly) {
-    if (Status done = SetAttributes(root(), read_only, false); !done) {
+    if (Status done = mount::SetAttributes(root(), read_only, false); !done) {
       return std::unexpected(std::move(done).error().Within("make the root read-only"));
     }
   }
-  if (Status done = SetPropagation(root(), {{state_->propagation.type, false}}); !done) {
+  if (Status done = mount::SetPropagation(root(), {{state_->propagation.type, false}}); !done) {
     return std::unexpected(std::move(done).error().Within("rootfsPropagation"));
   }
   return {};
@@ -252,7 +252,7 @@ Status SwitchRoot(const std::string& directory) {
   if (!target || !top) {
     return FailErrno(errno, "switch the root to '{}': open it", directory);
   }
-  Status done = Attach(target.get(), top.get());
+  Status done = mount::Attach(target.get(), top.get());
   if (done) {
     done = EnterDirectory(target.get());
   }

@@ -18,10 +18,10 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/container/in_root.h>
+#include <gantry/toolkit/mount/detached.h>
+#include <gantry/toolkit/mount/id_map.h>
 
 #include "core/toolkit/container/copy_up.h"
-#include "core/toolkit/container/id_map.h"
-#include "core/toolkit/container/mount_calls.h"
 
 namespace gantry::container {
 namespace {
@@ -50,20 +50,21 @@ Status MapMountIds(const PreparedMount& mount, const MountDefaults& defaults) {
   const bool own = !mount.mount.uid_mappings.empty() || !mount.mount.gid_mappings.empty();
   const auto& uids = own ? mount.mount.uid_mappings : defaults.uid_mappings;
   const auto& gids = own ? mount.mount.gid_mappings : defaults.gid_mappings;
-  GANTRY_TRY(const UniqueFd space, NewUserNamespace(uids, gids));
-  return MapIds(mount.tree.get(), space.get(), mount.words.id_mapped_tree);
+  GANTRY_TRY(const UniqueFd space, mount::NewUserNamespace(uids, gids));
+  return mount::MapIds(mount.tree.get(), space.get(), mount.words.id_mapped_tree);
 }
 
 Status PrepareBind(PreparedMount& mount, const MountDefaults& defaults) {
   if (mount.mount.source.empty()) {
     return Fail(Code::kInvalidArgument, "it has no source");
   }
-  GANTRY_TRY(mount.tree, CloneTree(defaults.bundle, mount.mount.source, mount.words.recursive));
+  GANTRY_TRY(mount.tree,
+             mount::CloneTree(defaults.bundle, mount.mount.source, mount.words.recursive));
   if (mount.words.id_mapped) {
     GANTRY_CHECK_OK(MapMountIds(mount, defaults));
   }
-  GANTRY_CHECK_OK(SetPropagation(mount.tree.get(), {defaults.propagation}));
-  GANTRY_CHECK_OK(SetPropagation(mount.tree.get(), mount.words.propagation));
+  GANTRY_CHECK_OK(mount::SetPropagation(mount.tree.get(), {defaults.propagation}));
+  GANTRY_CHECK_OK(mount::SetPropagation(mount.tree.get(), mount.words.propagation));
   return SetAttributes(mount.tree.get(), mount.words);
 }
 
@@ -179,8 +180,9 @@ Result<bool> IsDirectory(int fd) {
 }
 
 /// What the file system is told; `ro` where it is this mount's alone and nothing is left to do.
-FileSystem FileSystemOf(const PreparedMount& mount, const std::string& label, bool read_only) {
-  FileSystem made{mount.mount.type, mount.mount.source, mount.words.general};
+mount::FileSystem FileSystemOf(const PreparedMount& mount, const std::string& label,
+                               bool read_only) {
+  mount::FileSystem made{mount.mount.type, mount.mount.source, mount.words.general};
   if (read_only && !IsShared(mount.mount.type)) {
     made.options.emplace_back("ro");
   }
@@ -192,7 +194,7 @@ FileSystem FileSystemOf(const PreparedMount& mount, const std::string& label, bo
 }
 
 /// A tmpfs on a directory that was there looks as that did, but for what its options say.
-Status TakeModeOf(const Place& place, FileSystem& tmpfs) {
+Status TakeModeOf(const Place& place, mount::FileSystem& tmpfs) {
   const bool given = std::ranges::any_of(
       tmpfs.options, [](const std::string& option) { return option.starts_with("mode="); });
   if (!place.existed || given) {
@@ -211,7 +213,7 @@ Status MakeFileSystem(int root, const PreparedMount& mount, const MountDefaults&
   GANTRY_TRY(const Place place, FindPlace(root, mount, true));
   const bool tmpfs = mount.mount.type == "tmpfs";
   const bool later = mount.words.read_only() && tmpfs;
-  FileSystem made = FileSystemOf(mount, defaults.label, mount.words.read_only() && !later);
+  mount::FileSystem made = FileSystemOf(mount, defaults.label, mount.words.read_only() && !later);
   if (tmpfs) {
     GANTRY_CHECK_OK(TakeModeOf(place, made));
   }
@@ -219,12 +221,12 @@ Status MakeFileSystem(int root, const PreparedMount& mount, const MountDefaults&
   if (later) {
     attributes &= ~uint64_t{MOUNT_ATTR_RDONLY};
   }
-  GANTRY_TRY(UniqueFd created, MountFileSystem(made, attributes));
+  GANTRY_TRY(UniqueFd created, mount::MountFileSystem(made, attributes));
   if (mount.words.copy_up) {
     GANTRY_CHECK_OK(CopyUp(place.target.get(), created.get()));
   }
-  GANTRY_CHECK_OK(SetPropagation(created.get(), mount.words.propagation));
-  GANTRY_CHECK_OK(Attach(created.get(), place.target.get()));
+  GANTRY_CHECK_OK(mount::SetPropagation(created.get(), mount.words.propagation));
+  GANTRY_CHECK_OK(mount::Attach(created.get(), place.target.get()));
   if (later) {
     writable.push_back(std::move(created));
   }
@@ -234,7 +236,7 @@ Status MakeFileSystem(int root, const PreparedMount& mount, const MountDefaults&
 Status MakeCgroups(int root, const PreparedMount& mount) {
   GANTRY_TRY(const Place place, FindPlace(root, mount, true));
   if (mount.cgroups.whole) {
-    return Attach(mount.cgroups.binds.front().mount.get(), place.target.get());
+    return mount::Attach(mount.cgroups.binds.front().mount.get(), place.target.get());
   }
   return AttachCgroupFolders(mount.cgroups, mount.words, place.target.get());
 }
@@ -254,14 +256,14 @@ Status MakeRemount(int root, const PreparedMount& mount) {
   GANTRY_TRY(const Place place, FindPlace(root, mount, true));
   GANTRY_CHECK_OK(RequireMount(place.target.get()));
   if (!mount.words.bind) {
-    FileSystem changes{"", "", mount.words.general};
+    mount::FileSystem changes{"", "", mount.words.general};
     if (((mount.words.top.set | mount.words.top.clear) & MOUNT_ATTR_RDONLY) != 0) {
       changes.options.emplace_back(mount.words.read_only() ? "ro" : "rw");
     }
     changes.options.insert(changes.options.end(), mount.words.data.begin(), mount.words.data.end());
-    GANTRY_CHECK_OK(Reconfigure(place.target.get(), changes));
+    GANTRY_CHECK_OK(mount::Reconfigure(place.target.get(), changes));
   }
-  GANTRY_CHECK_OK(SetPropagation(place.target.get(), mount.words.propagation));
+  GANTRY_CHECK_OK(mount::SetPropagation(place.target.get(), mount.words.propagation));
   return SetAttributes(place.target.get(), mount.words);
 }
 
@@ -273,7 +275,7 @@ Status Make(int root, const PreparedMount& mount, const MountDefaults& defaults,
   if (mount.words.bind) {
     GANTRY_TRY(const bool directory, IsDirectory(mount.tree.get()));
     GANTRY_TRY(const Place place, FindPlace(root, mount, directory));
-    return Attach(mount.tree.get(), place.target.get());
+    return mount::Attach(mount.tree.get(), place.target.get());
   }
   if (IsCgroup(mount.mount)) {
     return MakeCgroups(root, mount);

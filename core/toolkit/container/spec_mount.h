@@ -19,7 +19,7 @@ namespace gantry::container {
 /// What all mounts of one container have in common.
 struct MountDefaults {
   /// Of binds, before what their own options say.
-  MountWords::Propagation propagation;
+  mount::Propagation propagation;
   /// Of new file systems, for SELinux; empty: none.
   std::string label;
   /// The bundle: relative sources are relative to it.

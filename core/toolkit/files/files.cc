@@ -257,4 +257,20 @@ std::string RandomName(size_t count) {
   return name;
 }
 
+Result<std::string> ReadLink(const std::string& path) {
+  std::string target(256, '\0');
+  while (true) {
+    const ssize_t got = readlink(path.c_str(), target.data(), target.size());
+    if (got < 0) {
+      return FailErrno(errno, "read link '{}'", path);
+    }
+    const auto length = static_cast<size_t>(got);
+    if (length < target.size()) {
+      target.resize(length);
+      return target;
+    }
+    target.resize(target.size() * 2);
+  }
+}
+
 }  // namespace gantry

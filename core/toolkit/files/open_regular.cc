@@ -80,4 +80,15 @@ Result<UniqueFd> OpenRegularBelow(const std::string& path, std::span<const std::
   return Fail(Code::kPermissionDenied, "open '{}': it is below no directory that is allowed", path);
 }
 
+Result<UniqueFd> OpenWithoutLinks(const std::string& path) {
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  UniqueFd fd(static_cast<int>(syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof(how))));
+  if (!fd) {
+    return FailErrno(errno, "open '{}' without following links", path);
+  }
+  return fd;
+}
+
 }  // namespace gantry

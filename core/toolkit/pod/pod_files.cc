@@ -71,7 +71,7 @@ Status MountMemory(const std::string& bundle, const Memory& memory) {
       inside.st_dev != outside.st_dev) {
     return {};
   }
-  if (mount(memory.source, path.c_str(), "tmpfs", memory.flags, memory.options) != 0) {
+  if (::mount(memory.source, path.c_str(), "tmpfs", memory.flags, memory.options) != 0) {
     return FailErrno(errno, "mount the pod's memory '{}' on '{}'", memory.source, path);
   }
   return {};

@@ -7,8 +7,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
-#include "core/os/idmap.h"
+#include <gantry/toolkit/mount/id_map.h>
+
 #include "tests/integration/cri/client.h"
 #include "tests/integration/harness/host.h"
 #include "tests/integration/harness/program.h"
@@ -26,8 +28,8 @@ inline cri::IDMapping Mapping() {
   return mapping;
 }
 
-inline std::string MapText() {
-  return "0:" + std::to_string(kFirstId) + ":" + std::to_string(kIds);
+inline std::vector<IdMapping> IdMap() {
+  return {{.host_id = kFirstId, .container_id = 0, .length = kIds}};
 }
 
 /// Of a process of the node, "  0  200000  65536" with one blank each.
@@ -45,7 +47,7 @@ inline std::string MapOf(pid_t pid) {
 
 /// Empty: the kernel has them.
 inline std::string WhyNoUserNamespace() {
-  const auto space = os::CreateUserNamespace(MapText(), MapText());
+  const auto space = mount::NewUserNamespace(IdMap(), IdMap());
   return space ? "" : "the kernel: " + space.error().message;
 }
 

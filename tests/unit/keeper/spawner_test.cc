@@ -17,8 +17,8 @@
 #include <vector>
 
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/mount/id_map.h>
 
-#include "core/os/idmap.h"
 #include "core/os/process.h"
 #include "tests/unit/keeper/node.h"
 #include "tests/unit/os/spawned.h"
@@ -31,7 +31,7 @@ constexpr uint32_t kSpaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS;
 class SpawnerTest : public KeeperTest {
  protected:
   void SetUp() override {
-    if (geteuid() != 0 || !os::CreateUserNamespace("0:0:1", "0:0:1")) {
+    if (geteuid() != 0 || !mount::NewUserNamespace({{0, 0, 1}}, {{0, 0, 1}})) {
       GTEST_SKIP() << "no user namespaces here";
     }
     StartKeeper();

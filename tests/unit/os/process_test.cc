@@ -22,10 +22,10 @@
 #include <gantry/toolkit/descriptors/pipe.h>
 #include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/mount/id_map.h>
 #include <gantry/toolkit/process/pidfd.h>
 
 #include "core/os/fs.h"
-#include "core/os/idmap.h"
 #include "core/os/spawn.h"
 #include "core/os/splice.h"
 #include "tests/unit/os/spawned.h"
@@ -234,7 +234,7 @@ TEST(Spawn, ExecutesInAUserNamespaceWhatOnlyTheNodesRootReaches) {
   if (geteuid() != 0) {
     GTEST_SKIP() << "needs root";
   }
-  const auto space = CreateUserNamespace("0:200000:65536", "0:200000:65536");
+  const auto space = mount::NewUserNamespace({{200000, 0, 65536}}, {{200000, 0, 65536}});
   if (!space) {
     GTEST_SKIP() << space.error().message;
   }

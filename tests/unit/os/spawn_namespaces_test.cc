@@ -32,10 +32,10 @@
 #include <gantry/host_process.h>
 #include <gantry/toolkit/descriptors/pipe.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/mount/id_map.h>
 #include <gantry/toolkit/process/pidfd.h>
 
 #include "core/os/fs.h"
-#include "core/os/idmap.h"
 #include "core/os/spawn.h"
 #include "tests/unit/os/few_descriptors.h"
 #include "tests/unit/os/proc_of.h"
@@ -57,7 +57,7 @@ class SpawnNamespaces : public testing::Test {
     if (geteuid() != 0) {
       GTEST_SKIP() << "needs root";
     }
-    if (const auto space = CreateUserNamespace("0:0:1", "0:0:1"); !space) {
+    if (const auto space = mount::NewUserNamespace({{0, 0, 1}}, {{0, 0, 1}}); !space) {
       GTEST_SKIP() << space.error().message;
     }
   }
@@ -199,7 +199,7 @@ TEST_F(SpawnNamespaces, GoWithAJoinedNetwork) {
 }
 
 TEST_F(SpawnNamespaces, BelongToAJoinedUserNamespace) {
-  const auto user = CreateUserNamespace("0:100000:65536", "0:100000:65536");
+  const auto user = mount::NewUserNamespace({{100000, 0, 65536}}, {{100000, 0, 65536}});
   ASSERT_TRUE(user);
   SpawnRequest request = Root(CLONE_NEWPID | CLONE_NEWNS);
   request.namespaces = {{.fd = user->get(), .type = CLONE_NEWUSER}};

@@ -13,8 +13,6 @@
 #include <system_error>
 #include <vector>
 
-#include "core/os/mount_options.h"
-
 namespace gantry::remote {
 namespace {
 

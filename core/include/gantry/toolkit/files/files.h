@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/unique_fd.h>
 
 namespace gantry {
 
@@ -52,6 +53,12 @@ Status RemoveFile(const std::string& path);
 Status RemoveTree(const std::string& path);
 /// The same for the entry `name` of the directory `dir`, which is borrowed.
 Status RemoveTreeAt(int dir, const std::string& name);
+
+/// What the symbolic link at `path` says, of any length.
+Result<std::string> ReadLink(const std::string& path);
+/// What is at the absolute path, with O_PATH. Errors: the errno's; ELOOP where a symbolic link is
+/// in the way, at the end or before it. Source: openat2(2), RESOLVE_NO_SYMLINKS.
+Result<UniqueFd> OpenWithoutLinks(const std::string& path);
 
 /// Whether there is something at `path`; a dangling symbolic link counts.
 bool Exists(const std::string& path);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/os/mount.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -18,12 +17,16 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/mount/id_map.h>
+#include <gantry/toolkit/mount/mount.h>
+#include <gantry/toolkit/mount/mount_info.h>
+#include <gantry/toolkit/mount/options.h>
+#include <gantry/toolkit/mount/overlay.h>
+#include <gantry/toolkit/mount/unmount.h>
 
 #include "core/os/fs.h"
-#include "core/os/mount_options.h"
-#include "core/os/overlay.h"
 
-namespace gantry::os {
+namespace gantry::mount {
 namespace {
 
 using testing::AllOf;
@@ -32,7 +35,7 @@ using testing::SizeIs;
 
 // The mounts of these tests are in a mount namespace of the test process.
 bool EnterMountNamespace() {
-  return unshare(CLONE_NEWNS) == 0 && mount("", "/", nullptr, MS_PRIVATE | MS_REC, nullptr) == 0;
+  return unshare(CLONE_NEWNS) == 0 && ::mount("", "/", nullptr, MS_PRIVATE | MS_REC, nullptr) == 0;
 }
 
 class MountTest : public testing::Test {
@@ -42,12 +45,12 @@ class MountTest : public testing::Test {
     if (!kInNamespace) {
       GTEST_SKIP() << "needs root and a mount namespace";
     }
-    auto dir = TempDir::Create();
+    auto dir = os::TempDir::Create();
     ASSERT_TRUE(dir);
     // Overlay wants upper directories that are on no overlay themselves.
     temp_ = *std::move(dir);
     base_ = temp_.path();
-    ASSERT_EQ(mount("tmpfs", base_.c_str(), "tmpfs", 0, "mode=755"), 0);
+    ASSERT_EQ(::mount("tmpfs", base_.c_str(), "tmpfs", 0, "mode=755"), 0);
     rootfs_ = base_ + "/rootfs";
     scratch_ = base_ + "/a: strange, run dir";
   }
@@ -59,7 +62,7 @@ class MountTest : public testing::Test {
   }
 
   std::string MakeDir(const std::string& name) const {
-    EXPECT_TRUE(MakeDirs(base_ + "/" + name, 0755));
+    EXPECT_TRUE(os::MakeDirs(base_ + "/" + name, 0755));
     return base_ + "/" + name;
   }
 
@@ -69,7 +72,7 @@ class MountTest : public testing::Test {
   }
 
   Status MountAll(const std::string& rootfs, const std::vector<Mount>& mounts) const {
-    return os::MountAll(rootfs, mounts, scratch_);
+    return mount::MountAll(rootfs, mounts, scratch_);
   }
 
   size_t MountsAtRootfs() const {
@@ -77,7 +80,7 @@ class MountTest : public testing::Test {
     return mounts ? mounts->size() : 999;
   }
 
-  TempDir temp_;
+  os::TempDir temp_;
   std::string base_;
   std::string rootfs_;
   std::string scratch_;
@@ -95,6 +98,20 @@ TEST_F(MountTest, MakesRootfsAndBindMountsReadOnly) {
   EXPECT_EQ(open((rootfs_ + "/new").c_str(), O_CREAT | O_WRONLY, 0644), -1);
   EXPECT_EQ(errno, EROFS);
   EXPECT_NE(open((source + "/new").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644), -1);
+}
+
+TEST_F(MountTest, FollowsNoLinksOnABindThatShallNot) {
+  const std::string source = MakeDir("source");
+  MakeFile("source/file");
+  ASSERT_EQ(symlink("file", (source + "/link").c_str()), 0);
+
+  const Status done = MountAll(
+      rootfs_,
+      {{.type = "bind", .source = source, .target = "", .options = {"rbind", "nosymfollow"}}});
+
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(open((rootfs_ + "/link").c_str(), O_RDONLY | O_CLOEXEC), -1);
+  EXPECT_EQ(errno, ELOOP);
 }
 
 TEST_F(MountTest, GivesBindMountsTheirOtherFlagsToo) {
@@ -206,7 +223,7 @@ TEST_F(OverlayTest, IsMountedWithMoreLayersThanFitAPage) {
 }
 
 TEST_F(OverlayTest, IsMountedByTheCommonDirectoryToo) {
-  ASSERT_TRUE(MakeDirs(rootfs_, 0711));
+  ASSERT_TRUE(os::MakeDirs(rootfs_, 0711));
   const auto options = ParseMountOptions(Overlay(33).options);
   ASSERT_TRUE(options);
   ASSERT_GT(options->JoinedData().size(), 4096U);
@@ -251,8 +268,8 @@ TEST_F(OverlayTest, MapsTheIdsOfItsLayers) {
 class ReadOnlyTmp {
  public:
   ReadOnlyTmp()
-      : made_(mount("/tmp", "/tmp", nullptr, MS_BIND | MS_REC, nullptr) == 0 &&
-              mount("", "/tmp", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) == 0) {}
+      : made_(::mount("/tmp", "/tmp", nullptr, MS_BIND | MS_REC, nullptr) == 0 &&
+              ::mount("", "/tmp", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) == 0) {}
 
   ReadOnlyTmp(const ReadOnlyTmp&) = delete;
   ReadOnlyTmp& operator=(const ReadOnlyTmp&) = delete;
@@ -289,7 +306,7 @@ TEST_F(MountTest, RemovesWhatAKilledProcessHasLeftOfAMappedLayer) {
   const std::string left = MakeDir(std::filesystem::path(scratch_).filename().string() + "/left");
   MakeDir("layer");
   MakeFile("layer/file");
-  ASSERT_EQ(mount((base_ + "/layer").c_str(), left.c_str(), nullptr, MS_BIND, nullptr), 0);
+  ASSERT_EQ(::mount((base_ + "/layer").c_str(), left.c_str(), nullptr, MS_BIND, nullptr), 0);
   ASSERT_TRUE(Exists(left + "/file"));
 
   const Status cleared = ClearMountScratch(scratch_);
@@ -360,7 +377,7 @@ TEST_F(MountTest, AttachesImagesToLoopDevices) {
 TEST_F(MountTest, UnmountsATreeFromTheTop) {
   ASSERT_TRUE(MountAll(
       rootfs_, {{.type = "tmpfs", .source = "tmpfs"}, {.type = "tmpfs", .source = "second"}}));
-  ASSERT_TRUE(MakeDirs(rootfs_ + "/a b/c", 0755));
+  ASSERT_TRUE(os::MakeDirs(rootfs_ + "/a b/c", 0755));
   ASSERT_TRUE(MountAll(rootfs_, {{.type = "tmpfs", .source = "tmpfs", .target = "a b"}}));
   ASSERT_EQ(MountsAtRootfs(), 3U);
   EXPECT_TRUE(IsMountPoint(rootfs_).value());
@@ -393,7 +410,7 @@ TEST_F(MountTest, DetachesWhatIsBusyAndSaysSo) {
 
 TEST_F(MountTest, UnmountFollowsNoLink) {
   const std::string other = MakeDir("other");
-  ASSERT_EQ(mount("tmpfs", other.c_str(), "tmpfs", 0, ""), 0);
+  ASSERT_EQ(::mount("tmpfs", other.c_str(), "tmpfs", 0, ""), 0);
   ASSERT_EQ(symlink(other.c_str(), rootfs_.c_str()), 0);
 
   const auto report = UnmountTree(rootfs_);
@@ -407,4 +424,4 @@ TEST_F(MountTest, UnmountFollowsNoLink) {
 }
 
 }  // namespace
-}  // namespace gantry::os
+}  // namespace gantry::mount

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/os/mount_options.h"
 
 #include <sys/mount.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/os/mount.h"
-#include "core/os/overlay.h"
+#include <gantry/toolkit/mount/id_map.h>
+#include <gantry/toolkit/mount/mount.h>
+#include <gantry/toolkit/mount/mount_info.h>
+#include <gantry/toolkit/mount/options.h>
+#include <gantry/toolkit/mount/overlay.h>
+#include <gantry/toolkit/mount/unmount.h>
 
-namespace gantry::os {
+namespace gantry::mount {
 namespace {
 
 using testing::ElementsAre;
@@ -64,20 +67,20 @@ TEST(MountOptions, RefusesOneIdMapAlone) {
   EXPECT_TRUE(ParseMountOptions({"uidmap=0:1000:1", "gidmap=0:1000:1"}));
 }
 
-TEST(IdRanges, AreParsed) {
-  const auto ranges = ParseIdRanges("0:100000:65536,65536:4000000000:1");
+TEST(IdMappings, AreParsed) {
+  const auto ranges = ParseIdMappings("0:100000:65536,65536:4000000000:1");
 
   ASSERT_TRUE(ranges);
   ASSERT_EQ(ranges->size(), 2U);
-  EXPECT_EQ((*ranges)[0].outside, 100000U);
-  EXPECT_EQ((*ranges)[1].inside, 65536U);
-  EXPECT_EQ((*ranges)[1].outside, 4000000000U);
+  EXPECT_EQ((*ranges)[0].host_id, 100000U);
+  EXPECT_EQ((*ranges)[1].container_id, 65536U);
+  EXPECT_EQ((*ranges)[1].host_id, 4000000000U);
 }
 
-TEST(IdRanges, RefuseWhatIsNone) {
+TEST(IdMappings, RefuseWhatIsNone) {
   for (const char* text :
        {"", "0", "0:1", "0:1:", "a:1:1", "0:1:1,", "0:-1:1", "0:1:99999999999"}) {
-    EXPECT_FALSE(ParseIdRanges(text)) << text;
+    EXPECT_FALSE(ParseIdMappings(text)) << text;
   }
 }
 
@@ -113,4 +116,4 @@ TEST(MountInfo, IsParsedWithItsEscapes) {
 }
 
 }  // namespace
-}  // namespace gantry::os
+}  // namespace gantry::mount

@@ -14,10 +14,9 @@
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/mount/options.h>
 
-#include "core/os/mount_options.h"
-
-namespace gantry::os {
+namespace gantry::mount {
 
 /// The value of `lowerdir` taken apart at its colons; `\:` is a colon in a name.
 /// `second` is true for data-only layers, those behind a `::`.
@@ -41,4 +40,4 @@ Status MountOverlayByFsopen(const std::string& source, const std::string& target
 Status MountOverlayRelative(const std::string& source, const std::string& target,
                             const MountOptions& options);
 
-}  // namespace gantry::os
+}  // namespace gantry::mount

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernel's calls for mounts by descriptors. A mount is made detached, gets what it has to have
-// while nobody sees it, and is attached last.
+// The kernel's calls for mounts by descriptors, which need no path that somebody could exchange. A
+// mount is made detached, gets what it has to have while nobody sees it, and is attached last.
 //
 // Descriptors are CLOEXEC; a detached mount ends with its descriptor. Errors: the kernel's.
 // Source: open_tree(2), mount_setattr(2), move_mount(2), fsopen(2), Linux 5.12.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/mount/words.h>
 #include <gantry/unique_fd.h>
 
-#include "core/toolkit/container/mount_words.h"
-
-namespace gantry::container {
+namespace gantry::mount {
 
 /// A detached copy of what is mounted at `path`, seen from the directory `dir`; with all below.
 Result<UniqueFd> CloneTree(int dir, const std::string& path, bool recursive);
@@ -23,11 +23,9 @@ Result<UniqueFd> CloneTree(int dir, const std::string& path, bool recursive);
 Result<UniqueFd> CloneTreeOf(int opened, bool recursive);
 
 /// `mount` is the root of a mount, as all below.
-Status SetAttributes(int mount, const MountAttributes& attributes, bool recursive);
-/// Both of `words`: what is the mount's and what is the tree's.
-Status SetAttributes(int mount, const MountWords& words);
+Status SetAttributes(int mount, const Attributes& attributes, bool recursive);
 /// One after the other; 0 is none.
-Status SetPropagation(int mount, const std::vector<MountWords::Propagation>& propagation);
+Status SetPropagation(int mount, const std::vector<Propagation>& propagation);
 /// The owners of files are seen through a user namespace.
 Status MapIds(int mount, int user_namespace, bool recursive);
 
@@ -45,5 +43,8 @@ Status Reconfigure(int mount, const FileSystem& file_system);
 
 /// Puts a detached mount on what `target` is.
 Status Attach(int mount, int target);
+/// The same for the directory or file at `target`. Links are followed: it may be
+/// /proc/self/fd/N.
+Status AttachAt(int mount, const std::string& target);
 
-}  // namespace gantry::container
+}  // namespace gantry::mount

@@ -1,90 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/os/overlay.h"
-
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <thread>
 
+#include <gantry/toolkit/mount/detached.h>
+#include <gantry/toolkit/mount/overlay.h>
+#include <gantry/toolkit/mount/words.h>
 #include <gantry/unique_fd.h>
 
-#include "core/os/idmap.h"
-
-namespace gantry::os {
+namespace gantry::mount {
 namespace {
 
 constexpr std::string_view kLowerDir = "lowerdir=";
 
-// What the kernel says about a failure, without its level letter.
-std::string KernelLog(int context) {
-  std::string log;
-  std::array<char, 512> line{};
-  for (ssize_t got = 0; (got = read(context, line.data(), line.size())) > 0;) {
-    const std::string_view text(line.data(), static_cast<size_t>(got));
-    log += log.empty() ? "" : "; ";
-    log += text.size() > 2 && text[1] == ' ' ? text.substr(2) : text;
-    while (log.ends_with('\n')) {
-      log.pop_back();
+// As fsconfig(2) takes them: each lower directory is an option of its own.
+std::vector<std::string> SeparateOptions(const MountOptions& options) {
+  std::vector<std::string> separate;
+  for (const std::string& option : options.data) {
+    if (!option.starts_with(kLowerDir)) {
+      separate.push_back(option);
+      continue;
+    }
+    for (const auto& [dir, data_only] :
+         SplitLowerDirs(std::string_view(option).substr(kLowerDir.size()))) {
+      separate.push_back((data_only ? "datadir+=" : "lowerdir+=") + dir);
     }
   }
-  return log;
-}
-
-std::unexpected<Error> FailContext(int context, std::string_view what) {
-  Error error = ErrnoError(errno, what);
-  error.detail = KernelLog(context);
-  if (!error.detail.empty()) {
-    error.message += " (" + error.detail + ")";
+  if ((options.flags & MS_RDONLY) != 0) {
+    separate.emplace_back("ro");
   }
-  return std::unexpected(std::move(error));
-}
-
-Status SetString(int context, const std::string& key, const std::string& value) {
-  if (fsconfig(context, FSCONFIG_SET_STRING, key.c_str(), value.c_str(), 0) != 0) {
-    return FailContext(context, "set overlay option '" + key + "=" + value + "'");
-  }
-  return {};
-}
-
-Status SetLowerDirs(int context, std::string_view value) {
-  for (const auto& [dir, data_only] : SplitLowerDirs(value)) {
-    GANTRY_CHECK_OK(SetString(context, data_only ? "datadir+" : "lowerdir+", dir));
-  }
-  return {};
-}
-
-Status SetOption(int context, const std::string& option) {
-  if (option.starts_with(kLowerDir)) {
-    return SetLowerDirs(context, std::string_view(option).substr(kLowerDir.size()));
-  }
-  const size_t equals = option.find('=');
-  if (equals != option.npos) {
-    return SetString(context, option.substr(0, equals), option.substr(equals + 1));
-  }
-  if (fsconfig(context, FSCONFIG_SET_FLAG, option.c_str(), nullptr, 0) != 0) {
-    return FailContext(context, "set overlay option '" + option + "'");
-  }
-  return {};
-}
-
-unsigned AttributesOf(unsigned long flags) {
-  unsigned attributes = 0;
-  const auto map = [&](unsigned long flag, unsigned attribute) {
-    attributes |= (flags & flag) != 0 ? attribute : 0U;
-  };
-  map(MS_RDONLY, MOUNT_ATTR_RDONLY);
-  map(MS_NOSUID, MOUNT_ATTR_NOSUID);
-  map(MS_NODEV, MOUNT_ATTR_NODEV);
-  map(MS_NOEXEC, MOUNT_ATTR_NOEXEC);
-  map(MS_NODIRATIME, MOUNT_ATTR_NODIRATIME);
-  map(MS_NOATIME, MOUNT_ATTR_NOATIME);
-  map(MS_STRICTATIME, MOUNT_ATTR_STRICTATIME);
-  return attributes;
+  return separate;
 }
 
 Result<MountOptions> Shortened(const MountOptions& options, const std::string& common) {
@@ -169,25 +119,10 @@ std::string CommonDirectory(const std::vector<std::string>& paths) {
 
 Status MountOverlayByFsopen(const std::string& source, const std::string& target,
                             const MountOptions& options) {
-  const UniqueFd context(fsopen("overlay", FSOPEN_CLOEXEC));
-  if (!context) {
-    return FailErrno(errno, "open an overlay context");
-  }
-  GANTRY_CHECK_OK(SetString(context.get(), "source", source.empty() ? "overlay" : source));
-  for (const std::string& option : options.data) {
-    GANTRY_CHECK_OK(SetOption(context.get(), option));
-  }
-  if ((options.flags & MS_RDONLY) != 0) {
-    GANTRY_CHECK_OK(SetOption(context.get(), "ro"));
-  }
-  if (fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) {
-    return FailContext(context.get(), "create the overlay");
-  }
-  const UniqueFd mount(fsmount(context.get(), FSMOUNT_CLOEXEC, AttributesOf(options.flags)));
-  if (!mount) {
-    return FailContext(context.get(), "mount the overlay");
-  }
-  return AttachMount(mount.get(), target);
+  const FileSystem overlay{"overlay", source.empty() ? "overlay" : source,
+                           SeparateOptions(options)};
+  GANTRY_TRY(const UniqueFd mounted, MountFileSystem(overlay, AttributesOf(options.flags)));
+  return AttachAt(mounted.get(), target);
 }
 
 Status MountOverlayRelative(const std::string& source, const std::string& target,
@@ -200,7 +135,7 @@ Status MountOverlayRelative(const std::string& source, const std::string& target
   // otherwise; such a thread is thrown away.
   std::thread([&] {
     if (unshare(CLONE_FS) != 0 || (!common.empty() && chdir(common.c_str()) != 0) ||
-        mount(source.c_str(), target.c_str(), "overlay", relative.flags, data.c_str()) != 0) {
+        ::mount(source.c_str(), target.c_str(), "overlay", relative.flags, data.c_str()) != 0) {
       error = errno;
     }
   }).join();
@@ -225,11 +160,11 @@ Status MountLongOverlay(const std::string& source, const std::string& target,
   }
   // Too long for the old way; so what the new one said counts.
   Error error = std::move(first).error();
-  if (error.sys_errno == EINVAL || error.sys_errno == ENOSYS) {
+  if (error.code == Code::kInvalidArgument || error.sys_errno == ENOSYS) {
     error.code = Code::kInvalidArgument;
     error.message += "; " + second.error().message;
   }
   return std::unexpected(std::move(error));
 }
 
-}  // namespace gantry::os
+}  // namespace gantry::mount

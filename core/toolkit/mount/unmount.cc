@@ -14,11 +14,11 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/mount/mount_info.h>
+#include <gantry/toolkit/mount/unmount.h>
 #include <gantry/toolkit/process/backoff.h>
 
-#include "core/os/mount.h"
-
-namespace gantry::os {
+namespace gantry::mount {
 namespace {
 
 // A mount is often busy for a moment only: its last process is just ending.
@@ -157,4 +157,4 @@ Status ClearMountScratch(const std::string& scratch_dir) {
   return cleared;
 }
 
-}  // namespace gantry::os
+}  // namespace gantry::mount

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/os/loop_device.h"
 
 #include <fcntl.h>
 #include <linux/loop.h>
@@ -9,9 +8,10 @@
 #include <chrono>
 #include <cstring>
 
+#include <gantry/toolkit/mount/loop_device.h>
 #include <gantry/toolkit/process/backoff.h>
 
-namespace gantry::os {
+namespace gantry::mount {
 namespace {
 
 // A free number may be taken by another process before we have configured it.
@@ -71,4 +71,4 @@ Result<LoopDevice> AttachLoopDevice(const std::string& image, bool read_only, bo
   return Fail(Code::kUnavailable, "attach '{}' to a loop device: others took each free one", image);
 }
 
-}  // namespace gantry::os
+}  // namespace gantry::mount

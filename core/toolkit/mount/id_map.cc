@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/toolkit/container/id_map.h"
-
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
@@ -11,12 +9,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
+#include <ranges>
 #include <string>
 
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/mount/id_map.h>
 
-namespace gantry::container {
+namespace gantry::mount {
 namespace {
 
 /// A process that does nothing but hold a user namespace. It shares the table of descriptors, so
@@ -79,23 +80,56 @@ class NamespaceHolder {
 };
 
 Status WriteMappings(const std::string& file, const std::vector<IdMapping>& mappings) {
+  const std::string text = IdMapText(mappings);
+  Status written = WriteExisting(file, text);
+  if (!written && written.error().sys_errno == EINVAL) {
+    return std::unexpected(Error{Code::kInvalidArgument, EINVAL,
+                                 "id mappings: the kernel refuses them: " + text, std::string()});
+  }
+  return written;
+}
+
+Result<uint32_t> ParseId(std::string_view text, std::string_view whole) {
+  uint32_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size()) {
+    return Fail(Code::kInvalidArgument, "id mapping '{}': not of the form inside:outside:count",
+                whole);
+  }
+  return value;
+}
+
+}  // namespace
+
+Result<std::vector<IdMapping>> ParseIdMappings(std::string_view text) {
+  std::vector<IdMapping> ranges;
+  for (const auto part : std::views::split(text, ',')) {
+    const std::string_view range(part);
+    const size_t first = range.find(':');
+    const size_t second = first == range.npos ? range.npos : range.find(':', first + 1);
+    if (second == range.npos) {
+      return Fail(Code::kInvalidArgument, "id mapping '{}': not of the form inside:outside:count",
+                  text);
+    }
+    IdMapping parsed;
+    GANTRY_TRY(parsed.container_id, ParseId(range.substr(0, first), text));
+    GANTRY_TRY(parsed.host_id, ParseId(range.substr(first + 1, second - first - 1), text));
+    GANTRY_TRY(parsed.length, ParseId(range.substr(second + 1), text));
+    ranges.push_back(parsed);
+  }
+  if (ranges.empty()) {
+    return Fail(Code::kInvalidArgument, "id mapping '{}': empty", text);
+  }
+  return ranges;
+}
+
+std::string IdMapText(const std::vector<IdMapping>& mappings) {
   std::string text;
   for (const IdMapping& mapping : mappings) {
     text += Format("{} {} {}\n", mapping.container_id, mapping.host_id, mapping.length);
   }
-  // One write: a second one is refused.
-  const UniqueFd map(open(file.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!map || write(map.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    if (errno == EINVAL) {
-      return std::unexpected(Error{Code::kInvalidArgument, EINVAL,
-                                   "id mappings: the kernel refuses them: " + text, std::string()});
-    }
-    return FailErrno(errno, "write '{}'", file);
-  }
-  return {};
+  return text;
 }
-
-}  // namespace
 
 Result<UniqueFd> NewUserNamespace(const std::vector<IdMapping>& uids,
                                   const std::vector<IdMapping>& gids) {
@@ -117,4 +151,4 @@ Result<UniqueFd> NewUserNamespace(const std::vector<IdMapping>& uids,
   return space;
 }
 
-}  // namespace gantry::container
+}  // namespace gantry::mount

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/os/mount.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -13,20 +12,21 @@
 #include <ranges>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/mount/detached.h>
+#include <gantry/toolkit/mount/id_map.h>
+#include <gantry/toolkit/mount/loop_device.h>
+#include <gantry/toolkit/mount/mount.h>
+#include <gantry/toolkit/mount/options.h>
+#include <gantry/toolkit/mount/overlay.h>
 
-#include "core/os/fs.h"
-#include "core/os/idmap.h"
-#include "core/os/loop_device.h"
-#include "core/os/mount_options.h"
-#include "core/os/overlay.h"
-
-namespace gantry::os {
+namespace gantry::mount {
 namespace {
 
 // Flags that belong to the mount point and not to the file system; a bind mount
 // takes them with a remount only.
 constexpr unsigned long kPointFlags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME |
-                                      MS_NODIRATIME | MS_RELATIME | MS_STRICTATIME;
+                                      MS_NODIRATIME | MS_RELATIME | MS_STRICTATIME | MS_NOSYMFOLLOW;
 // Room that the kernel's own words need beside the options; as upstream has it.
 constexpr size_t kOverlayReserve = 512;
 
@@ -149,21 +149,22 @@ class Mounter {
   // A mount can be mapped before it is attached only: a mapped copy takes the
   // place of the plain one.
   Status MapIds() {
-    GANTRY_TRY(const UniqueFd space, CreateUserNamespace(options_.uidmap, options_.gidmap));
+    GANTRY_TRY(const UniqueFd space, NewUserNamespace(options_.uids, options_.gids));
     const bool recursive = (options_.flags & MS_REC) != 0;
     GANTRY_TRY(const UniqueFd plain, OpenWithoutLinks(target_));
-    GANTRY_TRY(const UniqueFd mapped, CloneIdmapped(NameOf(plain), space.get(), recursive));
+    GANTRY_TRY(const UniqueFd mapped, CloneTreeOf(plain.get(), recursive));
+    GANTRY_CHECK_OK(mount::MapIds(mapped.get(), space.get(), recursive));
     if (umount2(NameOf(plain).c_str(), MNT_DETACH) != 0) {
       return FailErrno(errno, "unmount '{}'", target_);
     }
     GANTRY_TRY(const UniqueFd below, OpenWithoutLinks(target_));
-    return AttachMount(mapped.get(), NameOf(below));
+    return Attach(mapped.get(), below.get());
   }
 
   // An overlay is mapped by its lower layers. Each is seen through a mapped bind
   // mount, which nobody needs by name once the overlay is up.
   Status MapLowerDirs() {
-    GANTRY_TRY(const UniqueFd space, CreateUserNamespace(options_.uidmap, options_.gidmap));
+    GANTRY_TRY(const UniqueFd space, NewUserNamespace(options_.uids, options_.gids));
     for (std::string& word : options_.data) {
       if (!word.starts_with("lowerdir=")) {
         continue;
@@ -187,8 +188,11 @@ class Mounter {
       return FailErrno(errno, "make directory '{}'", alias);
     }
     lower_.MadeDir(alias);
-    GANTRY_TRY(const UniqueFd mapped, CloneIdmapped(dir, space, false));
-    GANTRY_CHECK_OK(AttachMount(mapped.get(), alias));
+    GANTRY_TRY(const UniqueFd mapped, CloneTree(AT_FDCWD, dir, false));
+    if (Status done = mount::MapIds(mapped.get(), space, false); !done) {
+      return std::unexpected(std::move(done).error().Within(Format("layer '{}'", dir)));
+    }
+    GANTRY_CHECK_OK(AttachAt(mapped.get(), alias));
     lower_.Mounted(alias);
     return alias;
   }
@@ -240,4 +244,4 @@ Status MountAll(const std::string& rootfs_dir, const std::vector<Mount>& mounts,
   return {};
 }
 
-}  // namespace gantry::os
+}  // namespace gantry::mount

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words of mount(8) taken apart: what is a flag of the mount, what makes a
+// The options of a mount of containerd's taken apart: what is a flag of the mount, what makes a
 // loop device or an id mapping, and what is left for the file system.
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/id_mapping.h>
 
-namespace gantry::os {
+namespace gantry::mount {
 
 /// Thread: any.
 struct MountOptions {
@@ -23,11 +22,11 @@ struct MountOptions {
   std::vector<std::string> data;
   bool loop = false;
   bool direct_io = false;
-  /// Ranges `container:host:size`, separated by commas.
-  std::string uidmap;
-  std::string gidmap;
+  /// Of `uidmap` and `gidmap`: ranges `container:host:size`, separated by commas.
+  std::vector<IdMapping> uids;
+  std::vector<IdMapping> gids;
 
-  bool idmapped() const { return !uidmap.empty(); }
+  bool idmapped() const { return !uids.empty(); }
 
   /// `data` as mount(2) wants it.
   std::string JoinedData() const;
@@ -38,14 +37,4 @@ struct MountOptions {
 /// manager must have consumed) and for one of uidmap and gidmap alone.
 Result<MountOptions> ParseMountOptions(const std::vector<std::string>& options);
 
-/// A range of ids. Source: user_namespaces(7).
-struct IdRange {
-  uint32_t inside = 0;
-  uint32_t outside = 0;
-  uint32_t count = 0;
-};
-
-/// `0:100000:65536,...`. Errors: kInvalidArgument.
-Result<std::vector<IdRange>> ParseIdRanges(std::string_view text);
-
-}  // namespace gantry::os
+}  // namespace gantry::mount

@@ -8,7 +8,7 @@
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
-namespace gantry::os {
+namespace gantry::mount {
 
 struct LoopDevice {
   /// /dev/loopN.
@@ -23,4 +23,4 @@ struct LoopDevice {
 /// Thread: blocking pool.
 Result<LoopDevice> AttachLoopDevice(const std::string& image, bool read_only, bool direct_io);
 
-}  // namespace gantry::os
+}  // namespace gantry::mount

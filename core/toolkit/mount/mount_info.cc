@@ -11,10 +11,9 @@
 #include <optional>
 
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/mount/mount_info.h>
 
-#include "core/os/mount.h"
-
-namespace gantry::os {
+namespace gantry::mount {
 namespace {
 
 // A node with thousands of mounts has some hundred bytes for each.
@@ -102,4 +101,4 @@ Result<std::vector<MountPoint>> ListMounts(std::string_view below) {
   return mounts;
 }
 
-}  // namespace gantry::os
+}  // namespace gantry::mount

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/toolkit/container/mount_calls.h"
-
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -9,8 +7,9 @@
 #include <cerrno>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/mount/detached.h>
 
-namespace gantry::container {
+namespace gantry::mount {
 namespace {
 
 /// fsconfig(2) takes no longer value. Source: Linux 6.18, fs/fsopen.c.
@@ -86,7 +85,7 @@ Result<UniqueFd> CloneTreeOf(int opened, bool recursive) {
   return tree;
 }
 
-Status SetAttributes(int mount, const MountAttributes& attributes, bool recursive) {
+Status SetAttributes(int mount, const Attributes& attributes, bool recursive) {
   if (attributes.empty()) {
     return {};
   }
@@ -101,12 +100,7 @@ Status SetAttributes(int mount, const MountAttributes& attributes, bool recursiv
   return {};
 }
 
-Status SetAttributes(int mount, const MountWords& words) {
-  GANTRY_CHECK_OK(SetAttributes(mount, words.tree, true));
-  return SetAttributes(mount, words.top, false);
-}
-
-Status SetPropagation(int mount, const std::vector<MountWords::Propagation>& propagation) {
+Status SetPropagation(int mount, const std::vector<Propagation>& propagation) {
   for (const auto& [type, recursive] : propagation) {
     if (type == 0) {
       continue;
@@ -169,4 +163,12 @@ Status Attach(int mount, int target) {
   return {};
 }
 
-}  // namespace gantry::container
+Status AttachAt(int mount, const std::string& target) {
+  if (move_mount(mount, "", AT_FDCWD, target.c_str(),
+                 MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_SYMLINKS) != 0) {
+    return FailErrno(errno, "put the mount on '{}'", target);
+  }
+  return {};
+}
+
+}  // namespace gantry::mount
