@@ -10,6 +10,7 @@
 #include <ranges>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/membership.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
 
@@ -24,23 +25,9 @@ constexpr size_t kMaxProcFile = 1 << 20;
 // are: those that a runtime is surest to have put the container in.
 constexpr auto kPrimary = std::to_array<std::string_view>(
     {"freezer", "pids", "memory", "devices", "cpu", "cpuacct", "blkio", "cpuset"});
-constexpr std::string_view kDeleted = " (deleted)";
 
 CgroupDeadline After(Cgroup::Duration timeout) {
   return std::chrono::steady_clock::now() + timeout;
-}
-
-// `path` of /proc/PID/cgroup as seen from the tree's mount point; empty when it
-// cannot be seen there.
-std::string SeenFrom(const CgroupHierarchy::Tree& tree, std::string path) {
-  if (path.ends_with(kDeleted)) {
-    path.resize(path.size() - kDeleted.size());
-  }
-  if (tree.root != "/" && path.starts_with(tree.root)) {
-    path.erase(0, tree.root.size());
-    path = path.empty() ? "/" : path;
-  }
-  return path.starts_with('/') && !path.starts_with("/..") ? path : std::string();
 }
 
 Status CheckPath(std::string_view path) {
@@ -86,14 +73,8 @@ Result<Cgroup> Cgroup::OfProcess(const CgroupHierarchy& hierarchy, ProcessId pro
     GANTRY_TRY([[maybe_unused]] const UniqueFd still, OpenPidfd(process));
   }
   Cgroup out;
-  for (const auto part : std::views::split(text, '\n')) {
-    const std::string_view line(part);
-    const size_t first = line.find(':');
-    const size_t second = first == line.npos ? line.npos : line.find(':', first + 1);
-    if (second != line.npos) {
-      out.Add(hierarchy, line.substr(first + 1, second - first - 1),
-              std::string(line.substr(second + 1)));
-    }
+  for (const cgroup::Membership& membership : cgroup::ParseMemberships(text)) {
+    out.Add(hierarchy, membership);
   }
   if (out.empty()) {
     return Fail(Code::kNotFound, "find the cgroups of process {}: none can be seen", process.pid);
@@ -101,19 +82,18 @@ Result<Cgroup> Cgroup::OfProcess(const CgroupHierarchy& hierarchy, ProcessId pro
   return out;
 }
 
-// A line of /proc/PID/cgroup; on v2 there are no `controllers` in it.
-void Cgroup::Add(const CgroupHierarchy& hierarchy, std::string_view controllers,
-                 const std::string& path) {
-  if (controllers.empty() && hierarchy.mode() == CgroupMode::kUnified) {
-    const std::string seen = SeenFrom(hierarchy.unified(), path);
-    unified_ = seen.empty() ? CgroupDir() : CgroupDir{hierarchy.unified().mount_dir, seen};
+void Cgroup::Add(const CgroupHierarchy& hierarchy, const cgroup::Membership& membership) {
+  if (membership.unified() && hierarchy.mode() == CgroupMode::kUnified) {
+    const auto seen = cgroup::PathBelow(hierarchy.unified().root, membership.path);
+    unified_ = seen ? CgroupDir{hierarchy.unified().mount_dir, *seen} : CgroupDir();
   }
-  for (const auto word : std::views::split(controllers, ',')) {
-    const auto tree = hierarchy.v1().find(std::string(std::string_view(word)));
-    const std::string seen =
-        tree == hierarchy.v1().end() ? std::string() : SeenFrom(tree->second, path);
-    if (!seen.empty()) {
-      v1_[tree->first] = CgroupDir{tree->second.mount_dir, seen};
+  for (const std::string& controller : membership.controllers) {
+    const auto tree = hierarchy.v1().find(controller);
+    const auto seen = tree == hierarchy.v1().end()
+                          ? std::nullopt
+                          : cgroup::PathBelow(tree->second.root, membership.path);
+    if (seen) {
+      v1_[controller] = CgroupDir{tree->second.mount_dir, *seen};
     }
   }
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/cgroup/membership.h>
 #include <gantry/toolkit/process/process_id.h>
 #include <gantry/unique_fd.h>
 
@@ -166,7 +167,7 @@ class Cgroup {
   bool operator==(const Cgroup&) const = default;
 
  private:
-  void Add(const CgroupHierarchy& hierarchy, std::string_view controllers, const std::string& path);
+  void Add(const CgroupHierarchy& hierarchy, const cgroup::Membership& membership);
   Result<std::string> Primary() const;
 
   std::map<std::string, CgroupDir> v1_;
