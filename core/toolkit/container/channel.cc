@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/toolkit/container/channel.h"
 
-#include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <span>
+#include <vector>
+
+#include <gantry/toolkit/descriptors/unix_socket.h>
 
 #include "core/toolkit/container/descriptors.h"
 
@@ -27,51 +30,12 @@ struct Packet {
 constexpr size_t kHeader = offsetof(Packet, text);
 
 Status SendPacket(int channel, Packet& packet, size_t text, int fd) {
-  iovec part{&packet, kHeader + text};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  if (fd >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &fd, sizeof(int));
+  const std::span<const char> bytes(reinterpret_cast<const char*>(&packet), kHeader + text);
+  const auto sent = SendWithFds(channel, bytes, std::span<const int>(&fd, fd >= 0 ? 1 : 0));
+  if (!sent && (sent.error().sys_errno == EPIPE || sent.error().sys_errno == ECONNRESET)) {
+    return Fail(Code::kUnavailable, "tell the maker of the container: it is gone");
   }
-  ssize_t sent = 0;
-  do {
-    sent = ::sendmsg(channel, &message, MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
-  if (sent < 0) {
-    return errno == EPIPE || errno == ECONNRESET
-               ? Fail(Code::kUnavailable, "tell the maker of the container: it is gone")
-               : FailErrno(errno, "tell the maker of the container");
-  }
-  return {};
-}
-
-// The descriptors that came with a message: the first; others are closed.
-UniqueFd TakeDescriptor(msghdr& message) {
-  UniqueFd first;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
-      continue;
-    }
-    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-      UniqueFd taken(fd);
-      if (!first) {
-        first = std::move(taken);
-      }
-    }
-  }
-  return first;
+  return sent ? Status() : FailErrno(sent.error().sys_errno, "tell the maker of the container");
 }
 
 // A code of ours, whatever the bytes say.
@@ -85,11 +49,7 @@ Code CodeOf(int32_t number) {
 }  // namespace
 
 Result<std::pair<UniqueFd, UniqueFd>> MakeChannel() {
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-    return FailErrno(errno, "make a socket pair");
-  }
-  std::pair<UniqueFd, UniqueFd> pair{UniqueFd(ends[0]), UniqueFd(ends[1])};
+  GANTRY_TRY(auto pair, BlockingSocketPair(SOCK_SEQPACKET));
   GANTRY_TRY(pair.first, AboveStreams(std::move(pair.first)));
   GANTRY_TRY(pair.second, AboveStreams(std::move(pair.second)));
   return pair;
@@ -114,34 +74,28 @@ Status SendError(int channel, const Error& error) {
 
 Result<Message> Receive(int channel) {
   Packet packet{};
-  iovec part{&packet, sizeof(packet)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  ssize_t got = 0;
-  do {
-    got = ::recvmsg(channel, &message, MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0 && errno != ECONNRESET) {
-    return FailErrno(errno, "hear of the container");
+  std::vector<UniqueFd> fds;
+  auto received =
+      RecvWithFds(channel, std::span(reinterpret_cast<char*>(&packet), sizeof(packet)), fds);
+  if (!received && received.error().sys_errno != ECONNRESET) {
+    return std::unexpected(std::move(received).error().Within("hear of the container"));
   }
-  if (got <= 0) {
+  const size_t got = received ? received->bytes : 0;
+  if (got == 0) {
     return Fail(Code::kUnavailable, "hear of the container: its process has ended");
   }
-  Message out;
-  out.fd = TakeDescriptor(message);
-  if (static_cast<size_t>(got) < kHeader) {
+  if (got < kHeader) {
     return Fail(Code::kInternal, "hear of the container: a message of {} bytes", got);
+  }
+  Message out;
+  if (!fds.empty()) {
+    out.fd = std::move(fds.front());
   }
   out.word = static_cast<Word>(packet.word);
   out.pid = packet.pid;
   if (out.word == Word::kFailed) {
     return std::unexpected(Error{CodeOf(packet.code), packet.sys_errno,
-                                 std::string(packet.text, static_cast<size_t>(got) - kHeader),
-                                 std::string()});
+                                 std::string(packet.text, got - kHeader), std::string()});
   }
   return out;
 }
