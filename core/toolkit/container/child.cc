@@ -105,6 +105,9 @@ Status GiveStreamsToUser(const Plan& plan) {
 }
 
 Status BearSecondChild(Plan& plan, int channel) {
+  if (plan.joined != nullptr) {
+    GANTRY_CHECK_OK(EnterCgroups(*plan.joined));
+  }
   GANTRY_CHECK_OK(LeaveMaker(plan, channel));
   GANTRY_CHECK_OK(GiveStreamsToUser(plan));
   GANTRY_CHECK_OK(SetOomScore(plan.proc.get(), plan.request.spec.process));

@@ -7,6 +7,7 @@
 
 #include <gantry/toolkit/container/make.h>
 
+#include "core/toolkit/container/joined.h"
 #include "core/toolkit/container/namespaces.h"
 #include "core/toolkit/container/root_steps.h"
 #include "core/toolkit/container/seccomp.h"
@@ -19,6 +20,8 @@ struct Plan {
   /// Null: the root stays the maker's.
   RootSteps* root = nullptr;
   Namespaces namespaces{};
+  /// Null: the container is a new one.
+  const Joined* joined = nullptr;
   std::optional<SeccompFilter> filter{};
   /// The maker's /proc.
   UniqueFd proc{};

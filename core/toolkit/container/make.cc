@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <memory>
 #include <utility>
 
 #include <gantry/format.h>
@@ -23,6 +24,7 @@
 #include "core/toolkit/container/make_with.h"
 #include "core/toolkit/container/names.h"
 #include "core/toolkit/container/proc_files.h"
+#include "core/toolkit/container/seccomp_agent.h"
 
 namespace gantry::container {
 namespace {
@@ -69,15 +71,52 @@ Status CheckRequest(const MakeRequest& request, const Namespaces& namespaces, bo
   return CheckNames(request.spec, namespaces);
 }
 
-Result<Plan> MakePlan(const MakeRequest& request, RootSteps* root) {
-  Plan plan{.request = request, .root = root};
+// Who would answer what the filter asks.
+Status CheckListener(const MakeRequest& request, const SeccompFilter& filter) {
+  const std::string& path = request.spec.linux_spec.seccomp->listener_path;
+  if (!filter.notifies || request.takes_listener) {
+    return {};
+  }
+  if (path.empty()) {
+    return Fail(Code::kInvalidArgument,
+                "make the filter of linux.seccomp: it has SCMP_ACT_NOTIFY, and there is no "
+                "listenerPath: nobody would answer");
+  }
+  return request.id.empty()
+             ? Status(Fail(Code::kInvalidArgument,
+                           "make the filter of linux.seccomp: the agent at '{}' is to be told the "
+                           "container's id, and none was given",
+                           path))
+             : Status();
+}
+
+Result<Plan> MakePlan(const MakeRequest& request, RootSteps* root, const Joined* joined) {
+  Plan plan{.request = request, .root = root, .joined = joined};
   GANTRY_TRY(plan.namespaces, OpenNamespaces(request.spec.linux_spec.namespaces));
   GANTRY_CHECK_OK(CheckRequest(request, plan.namespaces, root != nullptr));
   if (request.spec.linux_spec.seccomp) {
     GANTRY_TRY(plan.filter, CompileSeccomp(*request.spec.linux_spec.seccomp));
+    GANTRY_CHECK_OK(CheckListener(request, *plan.filter));
   }
   GANTRY_TRY(plan.proc, OpenProc());
   return plan;
+}
+
+// Null: nobody of the node's is to be told.
+std::shared_ptr<const SeccompAgent> AgentOf(const Plan& plan) {
+  const MakeRequest& request = plan.request;
+  if (!plan.filter || !plan.filter->notifies || request.takes_listener) {
+    return nullptr;
+  }
+  const oci::Seccomp& seccomp = *request.spec.linux_spec.seccomp;
+  return std::make_shared<const SeccompAgent>(
+      SeccompAgent{.path = seccomp.listener_path,
+                   .metadata = seccomp.listener_metadata,
+                   .id = request.id,
+                   .status = plan.joined == nullptr ? "created" : "running",
+                   .init = plan.joined == nullptr ? 0 : plan.joined->init,
+                   .bundle = request.bundle,
+                   .annotations = request.spec.annotations});
 }
 
 std::vector<std::string> WarningsOf(const Plan& plan) {
@@ -111,6 +150,7 @@ class Making {
     }
     CollectFirst();
     parts_.warnings = WarningsOf(plan_);
+    parts_.agent = AgentOf(plan_);
     return MadeProcess(std::move(parts_));
   }
 
@@ -192,10 +232,8 @@ class Making {
   MadeProcess::Parts parts_;
 };
 
-}  // namespace
-
-Result<MadeProcess> MakeWith(const MakeRequest& request, RootSteps* root) {
-  GANTRY_TRY(Plan plan, MakePlan(request, root));
+Result<MadeProcess> MakeBy(Plan plan) {
+  const MakeRequest& request = plan.request;
   GANTRY_TRY(auto ends, MakeChannel());
   UniqueFd pidfd;
   GANTRY_TRY(const pid_t first, CloneProcess(request.sibling ? CLONE_PARENT : 0, &pidfd));
@@ -204,6 +242,20 @@ Result<MadeProcess> MakeWith(const MakeRequest& request, RootSteps* root) {
   }
   ends.second.reset();
   return Making(plan, std::move(ends.first), first, std::move(pidfd)).Serve();
+}
+
+}  // namespace
+
+Result<MadeProcess> MakeWith(const MakeRequest& request, RootSteps* root) {
+  GANTRY_TRY(Plan plan, MakePlan(request, root, nullptr));
+  return MakeBy(std::move(plan));
+}
+
+Result<MadeProcess> MakeIn(const MakeRequest& request, const Joined& joined, int init) {
+  GANTRY_TRY(Plan plan, MakePlan(request, nullptr, &joined));
+  // All of it is open by now, by its number.
+  GANTRY_CHECK_OK(CheckStillThere(init));
+  return MakeBy(std::move(plan));
 }
 
 MadeProcess::MadeProcess(Parts parts) : parts_(std::move(parts)) {}
@@ -219,6 +271,18 @@ MadeProcess::~MadeProcess() {
   }
 }
 
+Status MadeProcess::TakeListener(UniqueFd fd, UniqueFd* listener) const {
+  if (parts_.agent) {
+    return TellAgent(*parts_.agent, parts_.pid, fd.get());
+  }
+  if (listener == nullptr) {
+    return Fail(Code::kInvalidArgument,
+                "start the container's process: its filter has a listener, which nobody takes");
+  }
+  *listener = std::move(fd);
+  return {};
+}
+
 Status MadeProcess::Start(UniqueFd* listener) {
   const UniqueFd channel = std::move(parts_.channel);
   if (!channel) {
@@ -228,9 +292,7 @@ Status MadeProcess::Start(UniqueFd* listener) {
   while (status) {
     auto message = Receive(channel.get());
     if (message && message->word == Word::kListener) {
-      if (listener != nullptr) {
-        *listener = std::move(message->fd);
-      }
+      status = TakeListener(std::move(message->fd), listener);
       continue;
     }
     if (!message && message.error().code == Code::kUnavailable) {

@@ -5,11 +5,16 @@
 
 #include <gantry/toolkit/container/make.h>
 
+#include "core/toolkit/container/joined.h"
 #include "core/toolkit/container/root_steps.h"
 
 namespace gantry::container {
 
 /// As `Make`. `root`: used in the children's copies of it; null: the root stays the maker's.
 Result<MadeProcess> MakeWith(const MakeRequest& request, RootSteps* root);
+
+/// A process in the namespaces and cgroups of `joined`, of whose init `init` is a pidfd; `request`
+/// names these namespaces.
+Result<MadeProcess> MakeIn(const MakeRequest& request, const Joined& joined, int init);
 
 }  // namespace gantry::container

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/mount/id_map.h>
 
 #include "core/toolkit/container/descriptors.h"
@@ -102,6 +103,17 @@ Result<Namespaces> OpenNamespaces(const std::vector<oci::LinuxNamespace>& list) 
     }
   }
   return out;
+}
+
+std::vector<oci::LinuxNamespace> NamespacesOf(pid_t pid) {
+  std::vector<oci::LinuxNamespace> all;
+  for (const NamespaceKind& kind : kNamespaceKinds) {
+    // Not every kernel has each of them.
+    if (Exists(Format("/proc/self/ns/{}", kind.file))) {
+      all.push_back({std::string(kind.type), Format("/proc/{}/ns/{}", pid, kind.file)});
+    }
+  }
+  return all;
 }
 
 Status JoinNamespaces(const std::vector<JoinedNamespace>& joined) {

@@ -43,6 +43,9 @@ struct Namespaces {
 /// kNotFound and others of the errno, with the path.
 Result<Namespaces> OpenNamespaces(const std::vector<oci::LinuxNamespace>& list);
 
+/// Those of process `pid`, each by its path in /proc, of the kinds that this kernel has.
+std::vector<oci::LinuxNamespace> NamespacesOf(pid_t pid);
+
 /// Joins all but the pid namespace first, a user namespace behind those that it takes the right to
 /// join from, and before those that it gives the right to. In a user namespace the process becomes
 /// its root. Thread: the only one of its process.

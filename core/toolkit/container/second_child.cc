@@ -116,6 +116,8 @@ Status ExecuteAtGate(Plan& plan, int& channel) {
   const oci::Capabilities sets = CapabilitiesOf(process);
   GANTRY_CHECK_OK(MakeSurroundings(plan, channel));
   GANTRY_CHECK_OK(BecomeProcess(plan, sets));
+  // The gate may stay closed for long, and others may be in these namespaces.
+  plan.proc.reset();
   GANTRY_TRY(std::string file, FindProgram(process));
   std::vector<std::string> env = process.env;
   if (!std::ranges::any_of(env, [](std::string_view one) { return one.starts_with("HOME="); })) {

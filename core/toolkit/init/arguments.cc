@@ -18,11 +18,11 @@ struct Option {
   int Arguments::* descriptor;
 };
 
-constexpr Option kOptions[] = {{"--config", &Arguments::config},
-                               {"--gate", &Arguments::gate},
-                               {"--result", &Arguments::result},
-                               {"--console", &Arguments::console},
-                               {"--listener", &Arguments::listener}};
+constexpr Option kOptions[] = {
+    {"--config", &Arguments::config},    {"--process", &Arguments::process},
+    {"--init", &Arguments::init},        {"--gate", &Arguments::gate},
+    {"--result", &Arguments::result},    {"--console", &Arguments::console},
+    {"--listener", &Arguments::listener}};
 
 Result<int> DescriptorOf(const std::string& word, std::string_view value) {
   const auto number = ParseNumber(value);
@@ -38,7 +38,8 @@ Result<int> DescriptorOf(const std::string& word, std::string_view value) {
 
 const char* Usage() {
   return "usage: gantry-init --bundle=PATH --config=FD [--gate=FD] [--result=FD] [--console=FD]\n"
-         "                   [--listener=FD] [--pass=FD]... [--sibling]\n";
+         "                   [--listener=FD] [--pass=FD]... [--id=ID] [--sibling]\n"
+         "       gantry-init exec --init=PIDFD --process=FD ... as above\n";
 }
 
 Result<Arguments> ReadArguments(const std::vector<std::string>& words) {
@@ -55,6 +56,10 @@ Result<Arguments> ReadArguments(const std::vector<std::string>& words) {
       out.passed_on.push_back(fd);
     } else if (name == "--bundle") {
       out.bundle = value;
+    } else if (name == "--id") {
+      out.id = value;
+    } else if (word == "exec" && &word == &words.front()) {
+      out.exec = true;
     } else if (word == "--sibling") {
       out.sibling = true;
     } else {
@@ -67,6 +72,12 @@ Result<Arguments> ReadArguments(const std::vector<std::string>& words) {
   }
   if (out.config < 0) {
     return Fail(Code::kInvalidArgument, "read arguments: no --config");
+  }
+  if (out.exec && (out.process < 0 || out.init < 0)) {
+    return Fail(Code::kInvalidArgument, "read arguments: exec without --init or --process");
+  }
+  if (!out.exec && (out.process >= 0 || out.init >= 0)) {
+    return Fail(Code::kInvalidArgument, "read arguments: --init and --process are of exec");
   }
   return out;
 }

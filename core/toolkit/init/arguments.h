@@ -11,9 +11,16 @@
 namespace gantry::init {
 
 struct Arguments {
+  /// One process more in a container that runs; else a container is made.
+  bool exec = false;
   std::string bundle;
+  /// The container's; empty: nobody has to know.
+  std::string id;
   /// Descriptors; negative: there is none.
   int config = -1;
+  /// Of `exec`: the `process` object, and a pidfd of the container's init.
+  int process = -1;
+  int init = -1;
   int gate = -1;
   int result = -1;
   int console = -1;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gantry-init: makes the container of a config.json, waits at a gate and executes its program. A
-// backend starts it in the cgroup of the container; docs/gantry-init.md says what it is given and
-// what it answers. It stays as the parent of the container's process, hands signals on and ends as
-// it ends; or, with --sibling, it ends when the program runs.
+// gantry-init: makes the container of a config.json, or a process more in one that runs, waits at a
+// gate and executes its program. A backend starts it in the cgroup of the container;
+// docs/gantry-init.md says what it is given and what it answers. It stays as the parent of the
+// container's process, hands signals on and ends as it ends; or, with --sibling, it ends when the
+// program runs.
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,13 +13,16 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/container/join.h>
 #include <gantry/toolkit/container/make.h>
 #include <gantry/toolkit/container/sealed_program.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/oci/json.h>
 
 #include "core/toolkit/init/arguments.h"
@@ -33,7 +36,7 @@ namespace {
 constexpr int kFailed = 126;
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;
 
-Result<std::string> ReadConfig(int fd) {
+Result<std::string> ReadText(int fd, std::string_view what) {
   std::string text;
   char part[64 << 10];
   for (;;) {
@@ -42,14 +45,14 @@ Result<std::string> ReadConfig(int fd) {
       continue;
     }
     if (got < 0) {
-      return FailErrno(errno, "read config.json from descriptor {}", fd);
+      return FailErrno(errno, "read {} from descriptor {}", what, fd);
     }
     if (got == 0) {
       return text;
     }
     text.append(part, static_cast<size_t>(got));
     if (text.size() > kMaxConfigBytes) {
-      return Fail(Code::kInvalidArgument, "read config.json from descriptor {}: above {} bytes", fd,
+      return Fail(Code::kInvalidArgument, "read {} from descriptor {}: above {} bytes", what, fd,
                   kMaxConfigBytes);
     }
   }
@@ -77,23 +80,13 @@ std::string TextOf(const container::MadeProcess& made) {
 }
 
 Status SendDescriptor(int socket, int fd, std::string_view what) {
-  char byte = 0;
-  iovec part{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &fd, sizeof(int));
-  if (::sendmsg(socket, &message, MSG_NOSIGNAL) < 0) {
-    return FailErrno(errno, "hand over {}", what);
+  auto sent = SendWithFds(socket, std::string_view("\0", 1), std::span(&fd, 1));
+  if (!sent) {
+    return std::unexpected(std::move(sent).error().Within(Format("hand over {}", what)));
   }
-  return {};
+  return sent->bytes == 1
+             ? Status()
+             : Fail(Code::kUnavailable, "hand over {}: the socket takes nothing", what);
 }
 
 Status AwaitGate(int gate) {
@@ -108,18 +101,41 @@ Status AwaitGate(int gate) {
   return {};
 }
 
-Result<container::MadeProcess> MakeContainer(const Arguments& arguments) {
-  container::MakeRequest request;
-  GANTRY_TRY(std::string text, ReadConfig(arguments.config));
+Status CheckConsole(const Arguments& arguments, bool terminal) {
+  return terminal && arguments.console < 0
+             ? Status(Fail(Code::kInvalidArgument,
+                           "make a process: it has a terminal, and there is no --console"))
+             : Status();
+}
+
+// What a container that is made and one that is joined are told alike.
+template <class Request>
+Result<Request> ReadRequest(const Arguments& arguments) {
+  Request request;
+  GANTRY_TRY(std::string text, ReadText(arguments.config, "config.json"));
   GANTRY_TRY(request.spec, oci::ParseSpec(std::move(text), arguments.bundle + "/config.json"));
   request.bundle = arguments.bundle;
+  request.id = arguments.id;
   request.streams = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
   request.passed_on = arguments.passed_on;
   request.sibling = arguments.sibling;
-  if (request.spec.process.terminal && arguments.console < 0) {
-    return Fail(Code::kInvalidArgument, "make a container: it has a terminal, and no --console");
-  }
+  request.takes_listener = arguments.listener >= 0;
+  return request;
+}
+
+Result<container::MadeProcess> MakeContainer(const Arguments& arguments) {
+  GANTRY_TRY(const auto request, ReadRequest<container::MakeRequest>(arguments));
+  GANTRY_CHECK_OK(CheckConsole(arguments, request.spec.process.terminal));
   return container::Make(request);
+}
+
+Result<container::MadeProcess> JoinContainer(const Arguments& arguments) {
+  GANTRY_TRY(auto request, ReadRequest<container::JoinRequest>(arguments));
+  GANTRY_TRY(std::string text, ReadText(arguments.process, "the process"));
+  GANTRY_TRY(request.process, oci::ParseProcess(std::move(text)));
+  request.init = arguments.init;
+  GANTRY_CHECK_OK(CheckConsole(arguments, request.process.terminal));
+  return container::Join(request);
 }
 
 Status StartContainer(const Arguments& arguments, container::MadeProcess& made) {
@@ -128,8 +144,8 @@ Status StartContainer(const Arguments& arguments, container::MadeProcess& made) 
   }
   GANTRY_CHECK_OK(AwaitGate(arguments.gate));
   UniqueFd listener;
-  GANTRY_CHECK_OK(made.Start(&listener));
-  if (listener && arguments.listener >= 0) {
+  GANTRY_CHECK_OK(made.Start(arguments.listener >= 0 ? &listener : nullptr));
+  if (listener) {
     Status sent = SendDescriptor(arguments.listener, listener.get(), "the seccomp listener");
     if (!sent) {
       ::syscall(SYS_pidfd_send_signal, made.pidfd().get(), SIGKILL, nullptr, 0);
@@ -168,7 +184,7 @@ int Run(const std::vector<std::string>& words) {
   sigset_t all;
   sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);  // NOLINT(concurrency-mt-unsafe): one thread.
-  auto made = MakeContainer(*arguments);
+  auto made = arguments->exec ? JoinContainer(*arguments) : MakeContainer(*arguments);
   if (!made) {
     Answer(arguments->result, TextOf(made.error()));
     return kFailed;

@@ -48,7 +48,9 @@ std::string Quoted(const std::string& text) {
   return out + "\"";
 }
 
-std::string Joined(const std::string& members) { return members.empty() ? "" : ", " + members; }
+std::string AlsoMembers(const std::string& members) {
+  return members.empty() ? "" : ", " + members;
+}
 
 }  // namespace
 
@@ -101,16 +103,22 @@ Bundle::Bundle() {
 
 Bundle::~Bundle() { IgnoreError(RemoveTree(path_), "the next set-up takes another name"); }
 
+std::string Bundle::ProcessOf(const Config& config) {
+  return Format(R"({{"args": ["sh", "-c", {}], "env": ["PATH=/bin", "A=b"], "cwd": {},
+                     "user": {}{}}})",
+                Quoted(config.script), Quoted(config.cwd), config.user,
+                AlsoMembers(config.process));
+}
+
 std::string Bundle::TextOf(const Config& config) {
   return Format(
       R"({{"ociVersion": "1.0.2", "root": {{"path": "rootfs"}},
-          "process": {{"args": ["sh", "-c", {}], "env": ["PATH=/bin", "A=b"], "cwd": {},
-                       "user": {}{}}},
+          "process": {},
           "mounts": [{{"destination": "/proc", "type": "proc", "source": "proc"}}{}],
           "linux": {{"namespaces": {}{}}}{}}})",
-      Quoted(config.script), Quoted(config.cwd), config.user, Joined(config.process),
-      Joined(config.mounts), config.namespaces.empty() ? kNamespaces : config.namespaces,
-      Joined(config.linux_part), Joined(config.top));
+      ProcessOf(config), AlsoMembers(config.mounts),
+      config.namespaces.empty() ? kNamespaces : config.namespaces, AlsoMembers(config.linux_part),
+      AlsoMembers(config.top));
 }
 
 Result<MakeRequest> Bundle::RequestOf(const Config& config) const {

@@ -38,6 +38,8 @@ class Bundle {
 
   std::string InRoot(const std::string& path) const { return path_ + "/rootfs" + path; }
 
+  /// The `process` object alone, and config.json.
+  static std::string ProcessOf(const Config& config);
   static std::string TextOf(const Config& config);
   Result<MakeRequest> RequestOf(const Config& config) const;
 

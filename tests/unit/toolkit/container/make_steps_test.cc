@@ -195,9 +195,12 @@ TEST_F(MakeSteps, MakesSiblings) {
 }
 
 TEST_F(MakeSteps, AsksAListener) {
-  auto made = MakeOf({.linux_part = R"("seccomp": {"defaultAction": "SCMP_ACT_ALLOW",
-                        "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_NOTIFY"}]})",
-                      .script = "mkdir /asked; exit 3"});
+  auto request = bundle_.RequestOf({.linux_part = R"("seccomp": {"defaultAction": "SCMP_ACT_ALLOW",
+         "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_NOTIFY"}]})",
+                                    .script = "mkdir /asked; exit 3"});
+  ASSERT_TRUE(request.has_value());
+  request->takes_listener = true;
+  auto made = Make(*request);
   ASSERT_TRUE(made.has_value()) << made.error().message;
   UniqueFd listener;
   const Status started = made->Start(&listener);

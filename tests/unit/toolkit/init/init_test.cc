@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,22 +52,33 @@ std::string LineOf(int fd) {
   return line;
 }
 
-// One that runs. Its descriptors: 3 config, 4 gate, 5 result, 6 console.
+// One that runs. Its descriptors: 3 config, 4 gate, 5 result, 6 console, and 7 and 8 what an exec
+// has of `joins`: its `process` and the init's pidfd.
 class Init {
  public:
-  Init(const Bundle& bundle, const Config& config, std::vector<std::string> more = {}) {
+  struct Joins {
+    UniqueFd process;
+    UniqueFd init;
+  };
+
+  Init(const Bundle& bundle, const Config& config, std::vector<std::string> more = {},
+       const Joins& joins = {}) {
     auto [gate, its_gate] = Sockets();
     auto [result, its_result] = Sockets();
     auto [console, its_console] = Sockets();
     auto [output, its_output] = Sockets();
     const UniqueFd text = MemoryWith(Bundle::TextOf(config));
-    std::vector<std::string> words = {GANTRY_INIT,  "--bundle=" + bundle.path(),
-                                      "--config=3", "--gate=4",
-                                      "--result=5", "--console=6"};
+    std::vector<std::string> words = {GANTRY_INIT};
+    if (joins.process) {
+      words.insert(words.end(), {"exec", "--process=7", "--init=8"});
+    }
+    words.insert(words.end(), {"--bundle=" + bundle.path(), "--config=3", "--gate=4", "--result=5",
+                               "--console=6"});
     words.insert(words.end(), more.begin(), more.end());
     pid_ = ::fork();
     if (pid_ == 0) {
-      const int fds[] = {text.get(), its_gate.get(), its_result.get(), its_console.get()};
+      const int fds[] = {text.get(),        its_gate.get(),      its_result.get(),
+                         its_console.get(), joins.process.get(), joins.init.get()};
       Execute(words, fds, its_output.get());
     }
     gate_ = std::move(gate);
@@ -109,16 +121,16 @@ class Init {
   }
 
  private:
-  [[noreturn]] static void Execute(std::vector<std::string>& words, const int (&fds)[4],
+  [[noreturn]] static void Execute(std::vector<std::string>& words, const int (&fds)[6],
                                    int output) {
     constexpr int kFirst = 3;
     constexpr int kHigh = 100;
-    for (int i = 0; i < 4; ++i) {
-      ::dup2(fds[i], kHigh + i);
+    for (int i = 0; i < 6; ++i) {
+      ::dup2(fds[i], kHigh + i);  // Not of those that there are not.
     }
     ::dup2(output, 1);
     ::dup2(output, 2);
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 6; ++i) {
       ::dup2(kHigh + i, kFirst + i);
       ::close(kHigh + i);
     }
@@ -232,6 +244,41 @@ TEST_F(InitTest, LeavesItsContainerToWhoStartedIt) {
   EXPECT_EQ(init.End(), "exit 0");
   EXPECT_EQ(EndOf(pid), "exit 6");
   EXPECT_GT(::waitpid(-1, nullptr, 0), 0) << "the first child, which has ended by itself";
+}
+
+TEST_F(InitTest, JoinsAContainer) {
+  const Init init(bundle_, {.top = R"("hostname": "within")", .script = "echo up; sleep 100000"});
+  const std::string answer = init.Answer();
+  ASSERT_THAT(answer, StartsWith(R"({"made":{"pid":)"));
+  init.Open();
+  ASSERT_EQ(init.ReadLine(), "up");
+  const pid_t pid = std::stoi(answer.substr(std::strlen(R"({"made":{"pid":)")));
+  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  const auto joins = [&](const Config& process) {
+    return Init::Joins{MemoryWith(Bundle::ProcessOf(process)),
+                       UniqueFd(::fcntl(pidfd.get(), F_DUPFD_CLOEXEC, 0))};
+  };
+  const Init exec(bundle_, {.script = ":"}, {},
+                  joins({.script = "hostname; echo $$ $PPID; exit 4"}));
+  EXPECT_THAT(exec.Answer(), MatchesRegex(R"(\{"made":\{"pid":[0-9]+,"warnings":\[\]\}\})"));
+  exec.Open();
+  EXPECT_EQ(exec.Answer(), R"({"started":{}})");
+  EXPECT_THAT(exec.Output(), MatchesRegex("within\n[0-9]+ 0\n"));
+  EXPECT_EQ(exec.End(), "exit 4");
+  const Init wrong(bundle_, {.script = ":"}, {}, joins({.script = ":", .cwd = "/absent"}));
+  EXPECT_THAT(wrong.Answer(), HasSubstr(R"({"error":{"code":"NOT_FOUND","errno":2,)"));
+  EXPECT_EQ(wrong.End(), "exit 126");
+  EXPECT_EQ(::kill(pid, SIGKILL), 0);
+  EXPECT_EQ(init.End(), "exit 137");
+  const Init late(bundle_, {.script = ":"}, {}, joins({.script = ":"}));
+  EXPECT_THAT(late.Answer(), HasSubstr(R"({"error":{"code":"NOT_FOUND")"));
+  EXPECT_EQ(late.End(), "exit 126");
+}
+
+TEST_F(InitTest, RefusesHalfAnExec) {
+  const Init init(bundle_, {.script = ":"}, {"--init=3"});
+  EXPECT_THAT(init.Output(), StartsWith("gantry-init: read arguments: --init and --process are"));
+  EXPECT_EQ(init.End(), "exit 126");
 }
 
 TEST_F(InitTest, RefusesWhatItDoesNotKnow) {

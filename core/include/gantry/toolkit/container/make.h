@@ -26,6 +26,7 @@
 #include <sys/types.h>
 
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ struct MakeRequest {
   /// Absolute; what is relative in the spec is relative to it.
   std::string bundle;
   EnterBy enter_by = EnterBy::kPivot;
+  /// The container's, for the agent at `linux.seccomp.listenerPath`, which is told it.
+  std::string id;
   /// What the process has as 0, 1 and 2, where it has no terminal. Borrowed; negative: /dev/null.
   std::array<int, 3> streams = {-1, -1, -1};
   /// What it has as 3, 4 and so on. Borrowed.
@@ -49,7 +52,12 @@ struct MakeRequest {
   /// does nothing but make the container, and collects all of its children. The maker's parent then
   /// sees the end of the first child, too.
   bool sibling = false;
+  /// What the filter asks about is answered by the caller, who takes the listener from `Start`;
+  /// else by the agent at `linux.seccomp.listenerPath`, and a filter that asks has to name one.
+  bool takes_listener = false;
 };
+
+struct SeccompAgent;
 
 /// A container that is made and whose program has not been executed.
 class MadeProcess {
@@ -61,6 +69,8 @@ class MadeProcess {
     UniqueFd channel;
     bool sibling = false;
     std::vector<std::string> warnings;
+    /// Null: the caller takes the listener.
+    std::shared_ptr<const SeccompAgent> agent;
   };
 
   explicit MadeProcess(Parts parts);
@@ -82,13 +92,16 @@ class MadeProcess {
   /// What of the spec was left out, a sentence each.
   const std::vector<std::string>& warnings() const { return parts_.warnings; }
 
-  /// Executes the program. `listener`: of the system calls that the filter asks about, where it
-  /// does; the process may be waiting for its answers already.
-  /// Blocks: until it is executed. Errors: kNotFound, kPermissionDenied and the errno's, naming the
-  /// file; then the process has ended. Again: kFailedPrecondition.
+  /// Executes the program. `listener`: of the system calls that the filter asks about, with
+  /// `takes_listener`; the process may be waiting for its answers already.
+  /// Blocks: until it is executed, and up to ten seconds for the agent. Errors: kNotFound,
+  /// kPermissionDenied and the errno's, naming the file, or the agent's socket; then the process
+  /// has ended. Again: kFailedPrecondition.
   Status Start(UniqueFd* listener = nullptr);
 
  private:
+  Status TakeListener(UniqueFd fd, UniqueFd* listener) const;
+
   Parts parts_;
 };
 

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <utility>
+
+#include <gantry/format.h>
+#include <gantry/toolkit/cgroup/membership.h>
+#include <gantry/toolkit/container/join.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/mount/mount_info.h>
+
+#include "core/toolkit/container/joined.h"
+#include "core/toolkit/container/make_with.h"
+#include "core/toolkit/container/namespaces.h"
+
+namespace gantry::container {
+namespace {
+
+constexpr size_t kMaxProcFile = size_t{1} << 20;
+
+/// Source: proc_pid_fdinfo(5): `Pid` is -1 when the process has been collected, and 0 when it has
+/// no number in this pid namespace.
+Result<pid_t> PidOf(int pidfd) {
+  constexpr std::string_view kKey = "\nPid:\t";
+  GANTRY_TRY(const std::string text, ReadFile(Format("/proc/self/fdinfo/{}", pidfd), kMaxProcFile));
+  const size_t at = text.find(kKey);
+  pid_t pid = 0;
+  if (at != text.npos) {
+    std::from_chars(text.data() + at + kKey.size(), text.data() + text.size(), pid);
+  }
+  if (at == text.npos || pid == 0) {
+    return Fail(Code::kInvalidArgument, "join a container: descriptor {} is not of a process here",
+                pidfd);
+  }
+  return pid < 0 ? Result<pid_t>(Fail(Code::kNotFound, "join a container: its init has ended"))
+                 : pid;
+}
+
+/// Of cgroups that the maker is not in.
+Result<std::vector<std::string>> CgroupDirsOf(pid_t init) {
+  GANTRY_TRY(const std::string own, ReadFile("/proc/self/cgroup", kMaxProcFile));
+  GANTRY_TRY(const std::string text, ReadFile(Format("/proc/{}/cgroup", init), kMaxProcFile));
+  const std::vector<cgroup::Membership> mine = cgroup::ParseMemberships(own);
+  std::vector<std::string> dirs;
+  std::vector<mount::MountPoint> mounts;
+  for (const cgroup::Membership& membership : cgroup::ParseMemberships(text)) {
+    if (std::ranges::contains(mine, membership)) {
+      continue;
+    }
+    if (mounts.empty()) {
+      GANTRY_TRY(mounts, mount::ListMounts("/"));
+    }
+    const auto found = cgroup::FindMounted(membership, mounts);
+    if (!found) {
+      return Fail(Code::kFailedPrecondition,
+                  "join a container: its cgroup '{}' is not seen in any mount here",
+                  membership.path);
+    }
+    dirs.push_back(found->dir());
+  }
+  return dirs;
+}
+
+/// What of config.json counts for a process that joins, and nothing that changes the container.
+oci::Spec SpecFor(const JoinRequest& request) {
+  oci::Spec spec;
+  spec.annotations = request.spec.annotations;
+  spec.linux_spec.seccomp = request.spec.linux_spec.seccomp;
+  spec.linux_spec.personality = request.spec.linux_spec.personality;
+  spec.process = request.process;
+  oci::ProcessSpec& process = spec.process;
+  const oci::ProcessSpec& init = request.spec.process;
+  if (!process.capabilities) {
+    process.capabilities = init.capabilities;
+  }
+  if (process.rlimits.empty()) {
+    process.rlimits = init.rlimits;
+  }
+  if (process.apparmor_profile.empty()) {
+    process.apparmor_profile = init.apparmor_profile;
+  }
+  if (process.selinux_label.empty()) {
+    process.selinux_label = init.selinux_label;
+  }
+  return spec;
+}
+
+}  // namespace
+
+Result<Joined> FindJoined(int init, const oci::ProcessSpec& process) {
+  Joined joined;
+  GANTRY_TRY(joined.initial_cpus,
+             ParseCpuList(process.initial_cpu_affinity, "process.execCPUAffinity.initial"));
+  GANTRY_TRY(joined.final_cpus,
+             ParseCpuList(process.final_cpu_affinity, "process.execCPUAffinity.final"));
+  if (joined.final_cpus.empty() && !joined.initial_cpus.empty()) {
+    joined.final_cpus = AllCpus();
+  }
+  GANTRY_TRY(joined.init, PidOf(init));
+  GANTRY_TRY(joined.cgroup_dirs, CgroupDirsOf(joined.init));
+  return joined;
+}
+
+Status CheckStillThere(int init) {
+  pollfd ended{.fd = init, .events = POLLIN, .revents = 0};
+  if (::poll(&ended, 1, 0) != 0) {
+    return Fail(Code::kNotFound, "join a container: its init has ended");
+  }
+  return {};
+}
+
+Status EnterCgroups(const Joined& joined) {
+  GANTRY_CHECK_OK(SetAffinity(joined.initial_cpus, "process.execCPUAffinity.initial"));
+  for (const std::string& dir : joined.cgroup_dirs) {
+    // The writing process, whatever its number is there.
+    if (Status entered = WriteExisting(dir + "/cgroup.procs", "0"); !entered) {
+      return std::unexpected(std::move(entered).error().Within("enter the container's cgroup"));
+    }
+  }
+  return SetAffinity(joined.final_cpus, "process.execCPUAffinity.final");
+}
+
+Result<MadeProcess> Join(const JoinRequest& request) {
+  GANTRY_TRY(const Joined joined, FindJoined(request.init, request.process));
+  MakeRequest made;
+  made.spec = SpecFor(request);
+  made.spec.linux_spec.namespaces = NamespacesOf(joined.init);
+  made.bundle = request.bundle;
+  made.id = request.id;
+  made.streams = request.streams;
+  made.passed_on = request.passed_on;
+  made.sibling = request.sibling;
+  made.takes_listener = request.takes_listener;
+  return MakeIn(made, joined, request.init);
+}
+
+}  // namespace gantry::container
