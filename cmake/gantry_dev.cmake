@@ -25,8 +25,8 @@ install(
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   COMPONENT dev
   FILES_MATCHING PATTERN "*.h")
-install(TARGETS gantry_sdk ${GANTRY_TOOLKIT_TARGETS} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
-gantry_installed(gantry_sdk ${GANTRY_TOOLKIT_TARGETS})
+install(TARGETS gantry_sdk gantry_container ${GANTRY_TOOLKIT_TARGETS} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
+gantry_installed(gantry_sdk gantry_container ${GANTRY_TOOLKIT_TARGETS})
 install(
   FILES ${CMAKE_BINARY_DIR}/gantryConfig.cmake ${CMAKE_BINARY_DIR}/gantryConfigVersion.cmake
         cmake/gantry_add_plugin.cmake cmake/gantry_plugin.map

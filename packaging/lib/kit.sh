@@ -63,11 +63,11 @@ kit_again() {
   done
 }
 
-# kit_passes TEST: runs one alone, `words`, `containerd`, fault-FAULT-RULE or BACKEND:RULE.
+# kit_passes TEST: runs one alone, `words`, `maker`, `containerd`, fault-FAULT-RULE or BACKEND:RULE.
 kit_passes() {
   local said status=0 fault rule what
   case "$1" in
-    words | containerd)
+    words | maker | containerd)
       "kit_$1"
       return
       ;;
@@ -92,6 +92,27 @@ kit_guide() {
       timeout -k 20 "$KIT_SECONDS" bash -euxo pipefail "$KIT/guide.sh" &&
     "$KIT/usr/bin/gantryctl" check "$KIT/guide/gantry.yaml" | grep -Eq '^plain +plain +\{\} +yes'
 }
+
+# A program of somebody else's that makes containers, with what is installed alone.
+kit_maker() (
+  bundle="$KIT/bundle" status=0
+  mkdir -p "$bundle"/rootfs/{bin,proc} || exit 1
+  cp "$(command -v busybox)" "$bundle/rootfs/bin/busybox" || exit 1
+  cat >"$bundle/config.json" <<'END'
+{"ociVersion": "1.0.2", "root": {"path": "rootfs"}, "hostname": "made",
+ "process": {"args": ["/bin/busybox", "sh", "-c", "busybox hostname; exit 7"],
+             "env": ["PATH=/bin"], "cwd": "/", "user": {"uid": 0, "gid": 0}},
+ "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"}],
+ "linux": {"namespaces": [{"type": "pid"}, {"type": "mount"}, {"type": "uts"}, {"type": "ipc"}]}}
+END
+  cp -r "$GANTRY_ROOT/examples/container" "$KIT/maker" || exit 1
+  cmake -S "$KIT/maker" -B "$KIT/maker/build" -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_CXX_COMPILER=g++-14 -DCMAKE_PREFIX_PATH="$KIT/usr" || exit 1
+  cmake --build "$KIT/maker/build" || exit 1
+  said=$("$KIT/maker/build/run-bundle" "$bundle") || status=$?
+  printf '%s: status %s\n' "$said" "$status"
+  [ "$said" = made ] && [ "$status" -eq 7 ]
+)
 
 # kit_backend_test BACKEND [ARGUMENT...]: the rules of the interface.
 kit_backend_test() {
@@ -231,7 +252,7 @@ kit_containerd() (
 )
 
 kit_suite() {
-  local name names=(words containerd)
+  local name names=(words maker containerd)
   KIT=$(mktemp -d /tmp/gk-XXXXXX)
   chmod 755 "$KIT"
   printf 'version: 1\nhandlers:\n  plain: {backend: plain}\ndefault_handler: plain\n' \
@@ -252,6 +273,7 @@ kit_suite() {
     kit_faults &
     mapfile -t -O "${#names[@]}" names < <(kit_faults_table | awk '{ print "fault-" $1 "-" $2 }')
     kit_run words kit_words || true
+    kit_run maker kit_maker || true
     kit_run containerd kit_containerd || true
     wait
     kit_again "${names[@]}"
