@@ -81,7 +81,7 @@ void GvisorBackend::Attach(SandboxContext& context, const std::vector<BackendHan
   }
   if (!warm.empty()) {
     const std::lock_guard lock(mutex_);
-    warm_ = std::make_shared<WarmPool>(context, std::move(warm), MakeWarmMaker(context, runscs_));
+    warm_ = MakeWarmPool(context, std::move(warm), runscs_);
   }
 }
 

@@ -17,7 +17,7 @@
 #include "plugins/gvisor/options.h"
 #include "plugins/gvisor/runscs.h"
 #include "plugins/gvisor/sandbox.h"
-#include "plugins/gvisor/warm/warm_pool.h"
+#include "plugins/gvisor/warm/warm_entry.h"
 
 namespace gantry::gvisor {
 
@@ -58,7 +58,7 @@ class GvisorBackend : public SandboxBackend {
   /// Guards what follows.
   mutable std::mutex mutex_;
   std::vector<Options> handlers_;
-  std::shared_ptr<WarmPool> warm_;
+  std::shared_ptr<ProcessPool> warm_;
 };
 
 /// The descriptor's factory. Errors: kInvalidArgument naming the option.

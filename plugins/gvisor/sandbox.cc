@@ -177,18 +177,20 @@ Status GvisorSandbox::StartIn(const WarmEntry& entry) {
 }
 
 /// In a sentry that waits for a pod like this, if there is one.
-bool GvisorSandbox::StartWarm(const Runsc& runsc, WarmPool::Starting& starting) {
+bool GvisorSandbox::StartWarm(const Runsc& runsc, ProcessPool::Starting& starting) {
   if (!shared_.warm) {
     return false;
   }
   SandboxContext& context = pod_->context();
-  const WarmPool::Taken taken = starting.Take(
-      MakeWarmKey(runsc, pod_->flags(), OwnRootOf(request_, config_), request_.cgroups));
-  if (!taken.entry) {
+  const WarmKey key =
+      MakeWarmKey(runsc, pod_->flags(), OwnRootOf(request_, config_), request_.cgroups);
+  const ProcessPool::Taken taken = starting.Take(
+      [&](const PooledProcess& one) { return DifferenceOf(WarmEntryOf(one).key, key); });
+  if (!taken.process) {
     context.Log(LogLevel::kInfo, Format("no pre-booted sandbox for it: {}", taken.missing));
     return false;
   }
-  const Status started = StartIn(*taken.entry);
+  const Status started = StartIn(WarmEntryOf(*taken.process));
   starting.Report(taken.handler, started.has_value());
   if (!started) {
     context.Log(LogLevel::kWarning,
@@ -204,7 +206,7 @@ bool GvisorSandbox::StartWarm(const Runsc& runsc, WarmPool::Starting& starting) 
 Status GvisorSandbox::StartOwnRoot() {
   GANTRY_TRY(const Launcher launcher, LauncherFor(*pod_, *shared_.runscs, request_.bundle));
   GANTRY_CHECK_OK(MakePodFiles(request_.bundle, config_));
-  WarmPool::Starting starting(shared_.warm.get());
+  ProcessPool::Starting starting(shared_.warm.get());
   const bool is_warm = launcher.by_create.empty() && StartWarm(*launcher.runsc, starting);
   if (!is_warm) {
     GANTRY_CHECK_OK(StartCold(launcher));
@@ -269,7 +271,7 @@ Result<std::unique_ptr<Container>> GvisorSandbox::CreateSubContainer(ContainerRe
 
 Result<std::unique_ptr<Container>> GvisorSandbox::CreateContainer(const ContainerRequest& request,
                                                                   ContainerContext& context) {
-  const WarmPool::Starting starting(shared_.warm.get());
+  const ProcessPool::Starting starting(shared_.warm.get());
   if (is_own_root() || pod_->sentry()) {
     return CreateSubContainer(request, context);
   }

@@ -13,7 +13,7 @@
 #include "plugins/gvisor/launch/sentry_start.h"
 #include "plugins/gvisor/pod.h"
 #include "plugins/gvisor/runscs.h"
-#include "plugins/gvisor/warm/warm_pool.h"
+#include "plugins/gvisor/warm/warm_entry.h"
 
 namespace gantry::gvisor {
 
@@ -21,7 +21,7 @@ namespace gantry::gvisor {
 struct GvisorShared {
   std::shared_ptr<Runscs> runscs;
   /// Null: no handler has any.
-  std::shared_ptr<WarmPool> warm;
+  std::shared_ptr<ProcessPool> warm;
 };
 
 /// Thread: workers, as `Sandbox`.
@@ -63,7 +63,7 @@ class GvisorSandbox : public Sandbox {
   void SayWhatIsIgnored();
   Status StartOwnRoot();
   Status StartCold(const Launcher& launcher);
-  bool StartWarm(const Runsc& runsc, WarmPool::Starting& starting);
+  bool StartWarm(const Runsc& runsc, ProcessPool::Starting& starting);
   Status StartIn(const WarmEntry& entry);
   Result<std::unique_ptr<Container>> CreateSubContainer(ContainerRequest request,
                                                         ContainerContext& context);

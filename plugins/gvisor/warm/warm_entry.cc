@@ -17,7 +17,6 @@
 #include "plugins/gvisor/launch/sentry_start.h"
 #include "plugins/gvisor/own_root.h"
 #include "plugins/gvisor/pause/pause_image.h"
-#include "plugins/gvisor/warm/warm_folder.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -29,19 +28,17 @@ constexpr const char* kRootId = "gantry--root";
 
 class WarmContext : public LentContext {
  public:
-  WarmContext(SandboxContext& host, std::string folder, const WarmSpawned& spawned)
-      : LentContext(host, kWarm), folder_(std::move(folder)), spawned_(spawned) {}
+  WarmContext(SandboxContext& host, const PoolMaker::Spawned& spawned)
+      : LentContext(host, kWarm), spawned_(spawned) {}
 
   Result<std::shared_ptr<HostProcess>> Spawn(SpawnRequest request) override {
     GANTRY_TRY(auto process, LentContext::Spawn(std::move(request)));
     spawned_(process);
-    IgnoreError(NoteProcess(folder_, *process), "it is of use only if all is killed at once");
     return process;
   }
 
  private:
-  const std::string folder_;
-  const WarmSpawned& spawned_;
+  const PoolMaker::Spawned& spawned_;
 };
 
 /// In the pod's place. A socket is the one that was bound wherever its file goes.
@@ -60,8 +57,38 @@ Status MoveFile(const std::string& from, const std::string& to) {
 
 }  // namespace
 
+std::string WarmEntry::LastWords() const { return gvisor::LastWords(log); }
+
+const WarmEntry& WarmEntryOf(const PooledProcess& one) {
+  return static_cast<const WarmEntry&>(one);
+}
+
+std::shared_ptr<ProcessPool> MakeWarmPool(SandboxContext& context,
+                                          std::vector<WarmHandler> handlers,
+                                          const std::shared_ptr<Runscs>& runscs) {
+  std::vector<PoolHandler> pooled;
+  pooled.reserve(handlers.size());
+  for (const WarmHandler& handler : handlers) {
+    pooled.push_back({handler.name, handler.options.warm, handler.options.root});
+  }
+  const auto all = std::make_shared<const std::vector<WarmHandler>>(std::move(handlers));
+  PoolMaker maker;
+  maker.make = [&context, runscs, all](
+                   size_t handler, const std::string& folder,
+                   const PoolMaker::Spawned& spawned) -> Result<std::unique_ptr<PooledProcess>> {
+    GANTRY_TRY(WarmEntry entry, BootWarm(context, *runscs, all->at(handler), folder, spawned));
+    return std::make_unique<WarmEntry>(std::move(entry));
+  };
+  maker.build = [runscs, all](size_t handler) -> Result<std::string> {
+    GANTRY_TRY(const std::string binary, FindRunsc(all->at(handler).options));
+    GANTRY_TRY(const auto runsc, runscs->Get(binary));
+    return BuildOf(*runsc);
+  };
+  return std::make_shared<ProcessPool>(context, std::move(pooled), std::move(maker));
+}
+
 Result<WarmEntry> BootWarm(SandboxContext& context, Runscs& runscs, const WarmHandler& handler,
-                           const std::string& folder, const WarmSpawned& spawned) {
+                           const std::string& folder, const PoolMaker::Spawned& spawned) {
   const Options& options = handler.options;
   GANTRY_TRY(const std::string binary, FindRunsc(options));
   WarmEntry entry;
@@ -70,7 +97,7 @@ Result<WarmEntry> BootWarm(SandboxContext& context, Runscs& runscs, const WarmHa
                                            {.platform = handler.flags.platform,
                                             .directories = CanaryDirectories(folder, options.root),
                                             .limit = options.timeout}));
-  WarmContext lent(context, folder, spawned);
+  WarmContext lent(context, spawned);
   GANTRY_TRY(SandboxId id, SandboxId::Parse("gantry-warm"));
   Pod pod(std::move(id), Namespace(), lent, options, handler.flags);
   GANTRY_TRY(const Spec spec, MakeOwnRootSpec({}, folder, pod.flags().overlay));
@@ -78,6 +105,7 @@ Result<WarmEntry> BootWarm(SandboxContext& context, Runscs& runscs, const WarmHa
   plan.own_id = kRootId;
   GANTRY_TRY(plan.image, PauseImage());
   entry.key = MakeWarmKey(*entry.runsc, handler.flags, {}, {});
+  entry.build = entry.key.build;
   GANTRY_TRY([[maybe_unused]] const GoferProcess none, StartSentry(pod, std::move(plan)));
   entry.process = pod.process();
   entry.log = KeptSentryLog(lent);
@@ -86,7 +114,7 @@ Result<WarmEntry> BootWarm(SandboxContext& context, Runscs& runscs, const WarmHa
 }
 
 Status GiveTo(Pod& pod, const WarmEntry& entry, const WarmPlace& place) {
-  GANTRY_CHECK_OK(ForgetProcess(entry.folder));
+  GANTRY_CHECK_OK(HandOver(entry));
   PodRecord record = entry.record;
   record.socket = Format("{}/{}", place.bundle, kSocketName);
   GANTRY_CHECK_OK(MoveFile(entry.record.socket, record.socket));
@@ -102,13 +130,6 @@ Status GiveTo(Pod& pod, const WarmEntry& entry, const WarmPlace& place) {
   pod.Have(entry.process,
            std::make_shared<Sentry>(pod.context(), pod.RootId(), record.socket, pod.StateSaver()));
   return {};
-}
-
-void Discard(const WarmEntry& entry) {
-  constexpr std::chrono::seconds kLimit{1};
-  IgnoreError(entry.process->Signal(SIGKILL), "it may have ended by itself");
-  IgnoreError(entry.process->Wait(kLimit), "it has been killed");
-  IgnoreError(RemoveTree(entry.folder), "it goes with the others'");
 }
 
 }  // namespace gantry::gvisor

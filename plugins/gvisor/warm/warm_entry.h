@@ -4,13 +4,13 @@
 // and waits for a pod. Nothing has been started in it.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <gantry/context.h>
 #include <gantry/error.h>
+#include <gantry/toolkit/pool/process_pool.h>
 
 #include "plugins/gvisor/options.h"
 #include "plugins/gvisor/pod.h"
@@ -27,26 +27,32 @@ struct WarmHandler {
 };
 
 /// Thread: one at a time.
-struct WarmEntry {
+struct WarmEntry : PooledProcess {
+  std::string LastWords() const override;
+
   WarmKey key;
   /// As a pod's whose bundle is its folder.
   PodRecord record;
-  std::shared_ptr<HostProcess> process;
   std::shared_ptr<const Runsc> runsc;
   /// As `MakeBoundedLog`.
   UniqueFd log{};
-  std::string folder;
 };
-
-/// Told of a process as soon as there is one.
-using WarmSpawned = std::function<void(const std::shared_ptr<HostProcess>&)>;
 
 /// Boots one in the empty directory `folder`; a canary has shown that its build can. When it
 /// fails nothing is left of it but the folder. `context`: the backend's own.
 /// Errors: as for a pod's sentry. Blocks: for a tenth of a second, or the handler's `timeout_ms`
 /// for a step.
 Result<WarmEntry> BootWarm(SandboxContext& context, Runscs& runscs, const WarmHandler& handler,
-                           const std::string& folder, const WarmSpawned& spawned);
+                           const std::string& folder, const PoolMaker::Spawned& spawned);
+
+/// Those that wait for pods of these handlers, each with `warm` above 0: all are `WarmEntry`.
+/// `context` must outlive it.
+std::shared_ptr<ProcessPool> MakeWarmPool(SandboxContext& context,
+                                          std::vector<WarmHandler> handlers,
+                                          const std::shared_ptr<Runscs>& runscs);
+
+/// One of such a pool.
+const WarmEntry& WarmEntryOf(const PooledProcess& one);
 
 /// Where a pod has its own.
 struct WarmPlace {
@@ -61,8 +67,5 @@ struct WarmPlace {
 /// discarded. Errors: kFailedPrecondition: the bundle is on another file system than the folder; as
 /// `Pod::Change`.
 Status GiveTo(Pod& pod, const WarmEntry& entry, const WarmPlace& place);
-
-/// Ends and removes it. Blocks: until it has ended, for a second at most.
-void Discard(const WarmEntry& entry);
 
 }  // namespace gantry::gvisor

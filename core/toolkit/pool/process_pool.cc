@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/warm/warm_pool.h"
-
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -11,57 +9,49 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/pool/process_pool.h>
 
-namespace gantry::gvisor {
+#include "core/toolkit/pool/pool_folder.h"
 
-WarmMaker MakeWarmMaker(SandboxContext& context, const std::shared_ptr<Runscs>& runscs) {
-  return {.boot =
-              [&context, runscs](const WarmHandler& handler, const std::string& folder,
-                                 const WarmSpawned& spawned) {
-                return BootWarm(context, *runscs, handler, folder, spawned);
-              },
-          .build = [runscs](const WarmHandler& handler) -> Result<std::string> {
-            GANTRY_TRY(const std::string binary, FindRunsc(handler.options));
-            GANTRY_TRY(const auto runsc, runscs->Get(binary));
-            return BuildOf(*runsc);
-          }};
-}
+namespace gantry {
 
-WarmPool::WarmPool(SandboxContext& context, std::vector<WarmHandler> handlers, WarmMaker maker,
-                   WarmTimes times)
+ProcessPool::ProcessPool(SandboxContext& context, std::vector<PoolHandler> handlers,
+                         PoolMaker maker, PoolTimes times)
     : context_(context),
       maker_(std::move(maker)),
       times_(times),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  uint32_t left = kMaxWarmOfAll;
-  for (WarmHandler& handler : handlers) {
+  uint32_t left = kMaxPooled;
+  for (PoolHandler& handler : handlers) {
     Lane lane;
-    lane.wanted = std::min(handler.options.warm, left);
-    if (lane.wanted < handler.options.warm) {
+    lane.number = lanes_.size();
+    lane.handler = std::move(handler);
+    uint32_t& wanted = lane.handler.wanted;
+    if (wanted > left) {
       context_.Log(
           LogLevel::kWarning,
           Format("handler '{}': {} pre-booted sandboxes instead of {}: there are {} in all",
-                 handler.name, lane.wanted, handler.options.warm, kMaxWarmOfAll));
+                 lane.handler.name, left, wanted, kMaxPooled));
+      wanted = left;
     }
-    left -= lane.wanted;
-    lane.handler = std::move(handler);
+    left -= wanted;
     lanes_.push_back(std::move(lane));
   }
   thread_ = std::thread([this] { Run(); });
 }
 
-WarmPool::~WarmPool() {
+ProcessPool::~ProcessPool() {
   Leave();
   thread_.join();
 }
 
-void WarmPool::Wake() const {
+void ProcessPool::Wake() const {
   const uint64_t one = 1;
   // Full means that it has been woken. NOLINTNEXTLINE(bugprone-unused-return-value)
   [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof(one));
 }
 
-void WarmPool::Leave() {
+void ProcessPool::Leave() {
   std::vector<std::string> paths;
   {
     const std::lock_guard lock(mutex_);
@@ -69,11 +59,11 @@ void WarmPool::Leave() {
     paths = std::exchange(paths_, {});
     for (const Lane& lane : lanes_) {
       for (const Ready& one : lane.ready) {
-        IgnoreError(one.entry.process->Signal(SIGKILL), "it may have ended by itself");
+        IgnoreError(one.held->process->Signal(SIGKILL), "it may have ended by itself");
       }
     }
-    if (booting_) {
-      IgnoreError(booting_->Signal(SIGKILL), "it may have ended by itself");
+    if (making_) {
+      IgnoreError(making_->Signal(SIGKILL), "it may have ended by itself");
     }
   }
   Wake();
@@ -82,18 +72,18 @@ void WarmPool::Leave() {
   }
 }
 
-bool WarmPool::IsLeaving() const {
+bool ProcessPool::IsLeaving() const {
   const std::lock_guard lock(mutex_);
   return leaving_;
 }
 
-bool WarmPool::Ready::HasEnded() const {
+bool ProcessPool::Ready::HasEnded() const {
   // The keeper tells of it a little later.
   pollfd one = {.fd = pidfd.get(), .events = POLLIN, .revents = 0};
   return !pidfd || poll(&one, 1, 0) == 1;
 }
 
-WarmPool::Taken WarmPool::Take(const WarmKey& key) {
+ProcessPool::Taken ProcessPool::Take(const Difference& difference) {
   const std::lock_guard lock(mutex_);
   std::string_view missing = "none is ready";
   for (Lane& lane : lanes_) {
@@ -104,22 +94,24 @@ WarmPool::Taken WarmPool::Take(const WarmKey& key) {
       if (one->HasEnded()) {
         continue;
       }
-      if (const std::string_view other = DifferenceOf(one->entry.key, key); !other.empty()) {
+      if (const std::string_view other = difference(*one->held); !other.empty()) {
         missing = other;
         break;
       }
-      Taken taken{.entry = std::move(one->entry), .handler = lane.handler.name, .missing = {}};
+      Taken taken{.process = std::move(one->held), .handler = lane.handler.name, .missing = {}};
       lane.ready.erase(one);
       ++lane.taken;
       return taken;
     }
   }
-  return {.entry = {}, .handler = {}, .missing = missing};
+  return {.process = {}, .handler = {}, .missing = missing};
 }
 
-WarmPool::Taken WarmPool::Starting::Take(const WarmKey& key) { return pool_->Take(key); }
+ProcessPool::Taken ProcessPool::Starting::Take(const Difference& difference) {
+  return pool_->Take(difference);
+}
 
-void WarmPool::Starting::Report(const std::string& handler, bool of_use) {
+void ProcessPool::Starting::Report(const std::string& handler, bool of_use) {
   const std::lock_guard lock(pool_->mutex_);
   for (Lane& lane : pool_->lanes_) {
     if (lane.handler.name != handler) {
@@ -134,14 +126,14 @@ void WarmPool::Starting::Report(const std::string& handler, bool of_use) {
   }
 }
 
-WarmPool::Starting::Starting(WarmPool* pool) : pool_(pool) {
+ProcessPool::Starting::Starting(ProcessPool* pool) : pool_(pool) {
   if (pool_ != nullptr) {
     const std::lock_guard lock(pool_->mutex_);
     ++pool_->starting_;
   }
 }
 
-WarmPool::Starting::~Starting() {
+ProcessPool::Starting::~Starting() {
   if (pool_ == nullptr) {
     return;
   }
@@ -153,28 +145,28 @@ WarmPool::Starting::~Starting() {
   pool_->Wake();
 }
 
-std::vector<BackendCount> WarmPool::Counts() const {
+std::vector<BackendCount> ProcessPool::Counts() const {
   const std::lock_guard lock(mutex_);
   return CountLocked();
 }
 
-bool WarmPool::AwaitForTest(const std::function<bool(const std::vector<BackendCount>&)>& what,
-                            std::chrono::milliseconds limit) {
+bool ProcessPool::AwaitForTest(const std::function<bool(const std::vector<BackendCount>&)>& what,
+                               std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, limit, [&] { return what(CountLocked()); });
 }
 
-std::vector<BackendCount> WarmPool::CountLocked() const {
+std::vector<BackendCount> ProcessPool::CountLocked() const {
   std::vector<BackendCount> counts;
   for (const Lane& lane : lanes_) {
     const std::string& name = lane.handler.name;
-    counts.push_back({name, "warm_wanted", lane.wanted});
+    counts.push_back({name, "warm_wanted", lane.handler.wanted});
     counts.push_back({name, "warm_ready", lane.ready.size()});
-    counts.push_back({name, "warm_booting", lane.booting ? uint64_t{1} : uint64_t{0}});
+    counts.push_back({name, "warm_booting", lane.making ? uint64_t{1} : uint64_t{0}});
     counts.push_back({name, "warm_taken", lane.taken});
     counts.push_back({name, "warm_failed", lane.failed});
   }
   return counts;
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry

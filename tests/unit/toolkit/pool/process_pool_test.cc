@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pool with programs that stand for sentries. Needs root.
-#include "plugins/gvisor/warm/warm_pool.h"
+// The pool with programs that do nothing. Needs root.
 
 #include <signal.h>
 #include <unistd.h>
@@ -14,17 +13,20 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/pool/process_pool.h>
 
-#include "tests/unit/gvisor/fakes.h"
+#include "tests/unit/toolkit/fakes.h"
 
-namespace gantry::gvisor {
+namespace gantry {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr std::chrono::seconds kWarmLimit{20};
+constexpr std::chrono::seconds kPoolLimit{20};
 /// Without an end.
 constexpr std::chrono::hours kEver{1};
 
@@ -36,7 +38,20 @@ uint64_t CountOf(const std::vector<BackendCount>& counts, const std::string& nam
   return sum;
 }
 
-class WarmPoolTest : public testing::Test {
+struct Sleeper : PooledProcess {
+  std::string LastWords() const override { return "slept badly"; }
+
+  std::string kind;
+};
+
+/// Nothing but the kind counts.
+ProcessPool::Difference IsOf(const std::string& kind) {
+  return [kind](const PooledProcess& one) -> std::string_view {
+    return static_cast<const Sleeper&>(one).kind == kind ? "" : "its kind";
+  };
+}
+
+class ProcessPoolTest : public testing::Test {
  protected:
   void SetUp() override {
     auto made = os::TempDir::Create();
@@ -49,24 +64,25 @@ class WarmPoolTest : public testing::Test {
               .long_life = kEver};
   }
 
-  WarmHandler Handler(const std::string& name, uint32_t warm) const {
-    WarmHandler handler{.name = name, .options = {}, .flags = {}};
-    handler.options.root = dir_.path() + "/root";
-    handler.options.warm = warm;
-    return handler;
+  PoolHandler Handler(const std::string& name, uint32_t wanted) const {
+    return {.name = name, .wanted = wanted, .root = dir_.path() + "/root"};
   }
 
-  WarmMaker Maker() {
-    return {.boot = [this](const WarmHandler& handler, const std::string& folder,
-                           const WarmSpawned& spawned) { return Boot(handler, folder, spawned); },
-            .build = [this](const WarmHandler&) -> Result<std::string> {
-              const std::lock_guard lock(mutex_);
-              return build_;
-            }};
+  PoolMaker Maker(const std::vector<PoolHandler>& handlers) {
+    PoolMaker maker;
+    maker.make = [this, handlers](size_t handler, const std::string& folder,
+                                  const PoolMaker::Spawned& spawned) {
+      return MakeOne(handlers.at(handler).name, folder, spawned);
+    };
+    maker.build = [this](size_t) -> Result<std::string> {
+      const std::lock_guard lock(mutex_);
+      return build_;
+    };
+    return maker;
   }
 
-  Result<WarmEntry> Boot(const WarmHandler& handler, const std::string& folder,
-                         const WarmSpawned& spawned) {
+  Result<std::unique_ptr<PooledProcess>> MakeOne(const std::string& kind, const std::string& folder,
+                                                 const PoolMaker::Spawned& spawned) {
     ++boots_;
     const std::lock_guard lock(mutex_);
     if (fails_) {
@@ -76,32 +92,29 @@ class WarmPoolTest : public testing::Test {
     request.argv = {"/bin/sleep", "1000"};
     GANTRY_TRY(const auto process, context_.Spawn(std::move(request)));
     spawned(process);
-    WarmEntry entry;
-    entry.key = {.build = build_, .flags = {handler.name}, .root = {}, .machine = {}};
-    entry.process = process;
-    entry.folder = folder;
-    return entry;
+    auto one = std::make_unique<Sleeper>();
+    one->kind = kind;
+    one->build = build_;
+    one->process = process;
+    one->folder = folder;
+    return one;
   }
 
-  WarmKey Key(const std::string& handler) {
-    const std::lock_guard lock(mutex_);
-    return {.build = build_, .flags = {handler}, .root = {}, .machine = {}};
-  }
-
-  void Make(std::vector<WarmHandler> handlers) {
-    pool_.emplace(context_, std::move(handlers), Maker(), times_);
+  void Make(std::vector<PoolHandler> handlers) {
+    PoolMaker maker = Maker(handlers);
+    pool_.emplace(context_, std::move(handlers), std::move(maker), times_);
   }
 
   bool Await(const std::string& name, uint64_t value) {
     return pool_->AwaitForTest([&](const auto& counts) { return CountOf(counts, name) == value; },
-                               kWarmLimit);
+                               kPoolLimit);
   }
 
   uint64_t Count(const std::string& name) { return CountOf(pool_->Counts(), name); }
 
-  WarmPool::Taken Take(const std::string& handler) {
-    WarmPool::Starting starting(&*pool_);
-    return starting.Take(Key(handler));
+  ProcessPool::Taken Take(const std::string& handler) {
+    ProcessPool::Starting starting(&*pool_);
+    return starting.Take(IsOf(handler));
   }
 
   /// Directories of entries, of all pools.
@@ -118,16 +131,16 @@ class WarmPoolTest : public testing::Test {
 
   os::TempDir dir_;
   FakeSandboxContext context_;
-  WarmTimes times_;
+  PoolTimes times_;
   std::atomic<int> boots_ = 0;
   /// Guards what follows.
   std::mutex mutex_;
   std::string build_ = "one";
   bool fails_ = false;
-  std::optional<WarmPool> pool_;
+  std::optional<ProcessPool> pool_;
 };
 
-TEST_F(WarmPoolTest, FillsEachHandlersLane) {
+TEST_F(ProcessPoolTest, FillsEachHandlersLane) {
   Make({Handler("a", 2), Handler("b", 1)});
   ASSERT_TRUE(Await("warm_ready", 3));
   EXPECT_EQ(Count("warm_wanted"), 3U);
@@ -137,59 +150,59 @@ TEST_F(WarmPoolTest, FillsEachHandlersLane) {
   EXPECT_EQ(Folders().size(), 3U);
 }
 
-TEST_F(WarmPoolTest, GivesEachOnceAndMakesAnother) {
+TEST_F(ProcessPoolTest, GivesEachOnceAndMakesAnother) {
   Make({Handler("a", 1)});
   ASSERT_TRUE(Await("warm_ready", 1));
   const auto first = Take("a");
-  ASSERT_TRUE(first.entry);
+  ASSERT_TRUE(first.process);
   EXPECT_EQ(first.handler, "a");
   ASSERT_TRUE(Await("warm_ready", 1));
   const auto second = Take("a");
-  ASSERT_TRUE(second.entry);
-  EXPECT_NE(first.entry->process->pid(), second.entry->process->pid());
+  ASSERT_TRUE(second.process);
+  EXPECT_NE(first.process->process->pid(), second.process->process->pid());
   EXPECT_EQ(Count("warm_taken"), 2U);
-  EXPECT_FALSE(first.entry->process->Ended());
+  EXPECT_FALSE(first.process->process->Ended());
 }
 
-TEST_F(WarmPoolTest, GivesNoneThatWasBootedOtherwise) {
+TEST_F(ProcessPoolTest, GivesNoneThatWasBootedOtherwise) {
   Make({Handler("a", 1)});
   ASSERT_TRUE(Await("warm_ready", 1));
   const auto taken = Take("b");
-  EXPECT_FALSE(taken.entry);
-  EXPECT_EQ(taken.missing, "runsc's flags");
+  EXPECT_FALSE(taken.process);
+  EXPECT_EQ(taken.missing, "its kind");
   EXPECT_EQ(Count("warm_ready"), 1U);
   EXPECT_EQ(Count("warm_taken"), 0U);
 }
 
-TEST_F(WarmPoolTest, SaysThatNoneIsReady) {
+TEST_F(ProcessPoolTest, SaysThatNoneIsReady) {
   fails_ = true;
   Make({Handler("a", 1)});
   ASSERT_TRUE(Await("warm_failed", 1));
   EXPECT_EQ(Take("a").missing, "none is ready");
 }
 
-TEST_F(WarmPoolTest, BootsNoneWhileASandboxIsBeingStarted) {
+TEST_F(ProcessPoolTest, BootsNoneWhileASandboxIsBeingStarted) {
   Make({Handler("a", 1)});
   ASSERT_TRUE(Await("warm_ready", 1));
   {
-    WarmPool::Starting starting(&*pool_);
-    ASSERT_TRUE(starting.Take(Key("a")).entry);
+    ProcessPool::Starting starting(&*pool_);
+    ASSERT_TRUE(starting.Take(IsOf("a")).process);
     EXPECT_EQ(boots_, 1);
   }
   ASSERT_TRUE(Await("warm_ready", 1));
   EXPECT_EQ(boots_, 2);
 }
 
-TEST_F(WarmPoolTest, BootsOneWhenSandboxesAreStartedWithoutEnd) {
+TEST_F(ProcessPoolTest, BootsOneWhenSandboxesAreStartedWithoutEnd) {
   times_.patience = std::chrono::milliseconds(1);
   Make({Handler("a", 1)});
   ASSERT_TRUE(Await("warm_ready", 1));
-  const WarmPool::Starting another(&*pool_);
-  ASSERT_TRUE(Take("a").entry);
+  const ProcessPool::Starting another(&*pool_);
+  ASSERT_TRUE(Take("a").process);
   EXPECT_TRUE(Await("warm_ready", 1));
 }
 
-TEST_F(WarmPoolTest, ReplacesOneThatEnds) {
+TEST_F(ProcessPoolTest, ReplacesOneThatEnds) {
   times_.first_pause = std::chrono::milliseconds(1);
   Make({Handler("a", 1)});
   ASSERT_TRUE(Await("warm_ready", 1));
@@ -199,44 +212,45 @@ TEST_F(WarmPoolTest, ReplacesOneThatEnds) {
       [](const auto& counts) {
         return CountOf(counts, "warm_failed") == 1 && CountOf(counts, "warm_ready") == 1;
       },
-      kWarmLimit));
+      kPoolLimit));
   EXPECT_EQ(boots_, 2);
   EXPECT_EQ(Folders().size(), 1U);
+  EXPECT_THAT(context_.log, Contains(HasSubstr("has ended by itself: slept badly")));
   const auto taken = Take("a");
-  ASSERT_TRUE(taken.entry);
-  EXPECT_NE(taken.entry->process->pid(), first->pid());
+  ASSERT_TRUE(taken.process);
+  EXPECT_NE(taken.process->process->pid(), first->pid());
 }
 
-TEST_F(WarmPoolTest, DoesNotReplaceOneThatEndsAtOnce) {
+TEST_F(ProcessPoolTest, DoesNotReplaceOneThatEndsAtOnce) {
   Make({Handler("a", 1)});
   ASSERT_TRUE(Await("warm_ready", 1));
   ASSERT_EQ(kill(context_.spawned.front()->pid().value, SIGKILL), 0);
   ASSERT_TRUE(Await("warm_failed", 1));
   // Its next one is due in an hour, whatever else happens.
   {
-    const WarmPool::Starting starting(&*pool_);
+    const ProcessPool::Starting starting(&*pool_);
   }
   EXPECT_EQ(Take("a").missing, "none is ready");
   EXPECT_EQ(boots_, 1);
 }
 
-TEST_F(WarmPoolTest, NeverGivesOneThatHasEnded) {
+TEST_F(ProcessPoolTest, NeverGivesOneThatHasEnded) {
   Make({Handler("a", 2)});
   ASSERT_TRUE(Await("warm_ready", 2));
   ASSERT_TRUE(context_.spawned.front()->Signal(SIGKILL));
-  ASSERT_TRUE(context_.spawned.front()->Wait(kWarmLimit));
+  ASSERT_TRUE(context_.spawned.front()->Wait(kPoolLimit));
   const auto taken = Take("a");
-  ASSERT_TRUE(taken.entry);
-  EXPECT_EQ(taken.entry->process, context_.spawned.back());
+  ASSERT_TRUE(taken.process);
+  EXPECT_EQ(taken.process->process, context_.spawned.back());
 }
 
-TEST_F(WarmPoolTest, WaitsLongerAfterEachFailure) {
+TEST_F(ProcessPoolTest, WaitsLongerAfterEachFailure) {
   fails_ = true;
   times_.first_pause = std::chrono::milliseconds(1);
   times_.longest_pause = std::chrono::milliseconds(8);
   Make({Handler("a", 1)});
   ASSERT_TRUE(pool_->AwaitForTest(
-      [](const auto& counts) { return CountOf(counts, "warm_failed") >= 6; }, kWarmLimit));
+      [](const auto& counts) { return CountOf(counts, "warm_failed") >= 6; }, kPoolLimit));
   pool_->Leave();
   pool_.reset();
   for (const char* pause : {"next in 1 ms", "next in 2 ms", "next in 4 ms", "next in 8 ms"}) {
@@ -247,7 +261,7 @@ TEST_F(WarmPoolTest, WaitsLongerAfterEachFailure) {
   EXPECT_THAT(context_.log.front(), HasSubstr("boot the sentry: no"));
 }
 
-TEST_F(WarmPoolTest, GoesOnWhenTheCauseIsMended) {
+TEST_F(ProcessPoolTest, GoesOnWhenTheCauseIsMended) {
   fails_ = true;
   times_.first_pause = std::chrono::milliseconds(1);
   Make({Handler("a", 1)});
@@ -259,93 +273,116 @@ TEST_F(WarmPoolTest, GoesOnWhenTheCauseIsMended) {
   EXPECT_TRUE(Await("warm_ready", 1));
 }
 
-TEST_F(WarmPoolTest, GivesNoneAfterOneThatWasOfNoUse) {
+TEST_F(ProcessPoolTest, GivesNoneAfterOneThatWasOfNoUse) {
   Make({Handler("a", 2)});
   ASSERT_TRUE(Await("warm_ready", 2));
   {
-    WarmPool::Starting starting(&*pool_);
-    const auto taken = starting.Take(Key("a"));
-    ASSERT_TRUE(taken.entry);
+    ProcessPool::Starting starting(&*pool_);
+    const auto taken = starting.Take(IsOf("a"));
+    ASSERT_TRUE(taken.process);
     starting.Report(taken.handler, false);
   }
-  EXPECT_FALSE(Take("a").entry);
+  EXPECT_FALSE(Take("a").process);
   EXPECT_EQ(Count("warm_failed"), 1U);
 }
 
-TEST_F(WarmPoolTest, LetsGoOfThoseOfAnotherBuild) {
+TEST_F(ProcessPoolTest, LetsGoOfThoseOfAnotherBuild) {
   Make({Handler("a", 2)});
   ASSERT_TRUE(Await("warm_ready", 2));
   {
     // Whoever starts a sandbox has the pool look, which asks for the build and so waits.
-    WarmPool::Starting starting(&*pool_);
+    ProcessPool::Starting starting(&*pool_);
     const std::lock_guard lock(mutex_);
     build_ = "two";
-    const WarmKey key{.build = build_, .flags = {"a"}, .root = {}, .machine = {}};
-    EXPECT_EQ(starting.Take(key).missing, "the build of runsc");
+    const auto is_two = [](const PooledProcess& one) -> std::string_view {
+      return one.build == "two" ? "" : "its build";
+    };
+    EXPECT_EQ(starting.Take(is_two).missing, "its build");
   }
   ASSERT_TRUE(pool_->AwaitForTest(
       [&](const auto& counts) { return boots_ == 4 && CountOf(counts, "warm_ready") == 2; },
-      kWarmLimit));
+      kPoolLimit));
   EXPECT_EQ(Count("warm_failed"), 0U);
   EXPECT_EQ(context_.Alive(), 2U);
-  EXPECT_TRUE(Take("a").entry);
+  EXPECT_TRUE(Take("a").process);
 }
 
-TEST_F(WarmPoolTest, LeavesNothing) {
+TEST_F(ProcessPoolTest, LeavesNothing) {
   Make({Handler("a", 3)});
   ASSERT_TRUE(Await("warm_ready", 3));
   pool_->Leave();
   for (const auto& process : context_.spawned) {
-    EXPECT_TRUE(process->Wait(kWarmLimit));
+    EXPECT_TRUE(process->Wait(kPoolLimit));
   }
   EXPECT_THAT(Folders(), IsEmpty());
-  EXPECT_FALSE(Take("a").entry);
+  EXPECT_FALSE(Take("a").process);
   pool_.reset();
   EXPECT_EQ(boots_, 3);
   EXPECT_THAT(context_.log, IsEmpty());
 }
 
-TEST_F(WarmPoolTest, LeavesWhatWasTaken) {
+TEST_F(ProcessPoolTest, LeavesWhatWasTaken) {
   Make({Handler("a", 1)});
   ASSERT_TRUE(Await("warm_ready", 1));
   const auto taken = Take("a");
-  ASSERT_TRUE(taken.entry);
+  ASSERT_TRUE(taken.process);
   pool_.reset();
-  EXPECT_FALSE(taken.entry->process->Ended());
+  EXPECT_FALSE(taken.process->process->Ended());
 }
 
-TEST_F(WarmPoolTest, EndsOneThatIsBooting) {
+TEST_F(ProcessPoolTest, NotesForTheNextEngineWhatIsNobodys) {
+  Make({Handler("a", 1)});
+  ASSERT_TRUE(Await("warm_ready", 1));
+  const auto taken = Take("a");
+  ASSERT_TRUE(taken.process);
+  EXPECT_THAT(NamesIn(taken.process->folder), ElementsAre("process"));
+  ASSERT_TRUE(HandOver(*taken.process));
+  ASSERT_TRUE(HandOver(*taken.process));
+  EXPECT_THAT(NamesIn(taken.process->folder), IsEmpty());
+}
+
+TEST_F(ProcessPoolTest, DiscardsWithAllThatItHas) {
+  Make({Handler("a", 1)});
+  ASSERT_TRUE(Await("warm_ready", 1));
+  const auto taken = Take("a");
+  ASSERT_TRUE(taken.process);
+  Discard(*taken.process);
+  EXPECT_TRUE(taken.process->process->Ended());
+  EXPECT_FALSE(Exists(taken.process->folder));
+}
+
+TEST_F(ProcessPoolTest, EndsOneThatIsBooting) {
   std::latch spawned_one(1);
   std::latch may_go_on(1);
-  WarmMaker maker = Maker();
-  maker.boot = [&](const WarmHandler& handler, const std::string& folder,
-                   const WarmSpawned& spawned) {
-    auto entry = Boot(handler, folder, spawned);
+  const std::vector<PoolHandler> handlers = {Handler("a", 1)};
+  PoolMaker maker = Maker(handlers);
+  maker.make = [&](size_t handler, const std::string& folder, const PoolMaker::Spawned& spawned) {
+    auto one = MakeOne(handlers.at(handler).name, folder, spawned);
     spawned_one.count_down();
     may_go_on.wait();
-    return entry;
+    return one;
   };
-  pool_.emplace(context_, std::vector<WarmHandler>{Handler("a", 1)}, std::move(maker), times_);
+  pool_.emplace(context_, handlers, std::move(maker), times_);
   spawned_one.wait();
   EXPECT_EQ(Count("warm_booting"), 1U);
   pool_->Leave();
-  EXPECT_TRUE(context_.spawned.front()->Wait(kWarmLimit));
+  EXPECT_TRUE(context_.spawned.front()->Wait(kPoolLimit));
   may_go_on.count_down();
   pool_.reset();
   EXPECT_EQ(context_.Alive(), 0U);
 }
 
-TEST_F(WarmPoolTest, HasABoundForAllHandlers) {
+TEST_F(ProcessPoolTest, HasABoundForAllHandlers) {
   fails_ = true;
-  std::vector<WarmHandler> handlers;
+  std::vector<PoolHandler> handlers;
   for (int i = 0; i < 6; ++i) {
-    handlers.push_back(Handler(Format("h{}", i), kMaxWarm));
+    handlers.push_back(Handler(Format("h{}", i), 64));
   }
   Make(std::move(handlers));
-  EXPECT_EQ(Count("warm_wanted"), kMaxWarmOfAll);
+  EXPECT_EQ(Count("warm_wanted"), kMaxPooled);
   pool_.reset();
   EXPECT_THAT(context_.log, Contains(HasSubstr("handler 'h5': 0 pre-booted sandboxes instead of")));
 }
 
 }  // namespace
-}  // namespace gantry::gvisor
+}  // namespace gantry

@@ -11,14 +11,23 @@
 #include <gantry/deadline.h>
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/pool/process_pool.h>
 #include <gantry/toolkit/process/pidfd.h>
 
-#include "plugins/gvisor/launch/bounded_log.h"
-#include "plugins/gvisor/warm/warm_pool.h"
+#include "core/toolkit/pool/pool_folder.h"
 
-namespace gantry::gvisor {
+namespace gantry {
 
-void WarmPool::Run() {
+Status HandOver(const PooledProcess& one) { return ForgetProcess(one.folder); }
+
+void Discard(const PooledProcess& one) {
+  constexpr std::chrono::seconds kLimit{1};
+  IgnoreError(one.process->Signal(SIGKILL), "it may have ended by itself");
+  IgnoreError(one.process->Wait(kLimit), "it has been killed");
+  IgnoreError(RemoveTree(one.folder), "it goes with the others'");
+}
+
+void ProcessPool::Run() {
   while (!IsLeaving()) {
     Sort();
     std::optional<Clock::time_point> look_again;
@@ -30,12 +39,12 @@ void WarmPool::Run() {
   }
   for (Lane& lane : lanes_) {
     for (const Ready& one : TakeOut(lane, {})) {
-      Discard(one.entry);
+      Discard(*one.held);
     }
   }
 }
 
-std::chrono::milliseconds WarmPool::Postpone(Lane& lane) {
+std::chrono::milliseconds ProcessPool::Postpone(Lane& lane) {
   constexpr uint32_t kMostDoubled = 20;
   const auto pause = std::min(times_.longest_pause,
                               times_.first_pause * (1U << std::min(lane.failures, kMostDoubled)));
@@ -46,12 +55,12 @@ std::chrono::milliseconds WarmPool::Postpone(Lane& lane) {
 }
 
 /// `build`: as it is now.
-std::vector<WarmPool::Ready> WarmPool::TakeOut(Lane& lane, const std::string& build) {
+std::vector<ProcessPool::Ready> ProcessPool::TakeOut(Lane& lane, const std::string& build) {
   const std::lock_guard lock(mutex_);
   std::vector<Ready> out;
   for (auto one = lane.ready.begin(); one != lane.ready.end();) {
     const bool ended = one->HasEnded();
-    if (!ended && one->entry.key.build == build) {
+    if (!ended && one->held->build == build) {
       ++one;
       continue;
     }
@@ -67,33 +76,32 @@ std::vector<WarmPool::Ready> WarmPool::TakeOut(Lane& lane, const std::string& bu
   return out;
 }
 
-void WarmPool::Sort() {
+void ProcessPool::Sort() {
   for (Lane& lane : lanes_) {
-    const std::string build = maker_.build(lane.handler).value_or("");
+    const std::string build = maker_.build(lane.number).value_or("");
     for (const Ready& one : TakeOut(lane, build)) {
       const std::string whose = Format("handler '{}': a pre-booted sandbox ", lane.handler.name);
       if (IsLeaving()) {
         // It was ended for that.
       } else if (one.HasEnded()) {
-        context_.Log(LogLevel::kWarning,
-                     whose + "has ended by itself: " + LastWords(one.entry.log));
+        context_.Log(LogLevel::kWarning, whose + "has ended by itself: " + one.held->LastWords());
       } else {
-        context_.Log(LogLevel::kInfo, whose + "is of another build of runsc than new ones: ended");
+        context_.Log(LogLevel::kInfo, whose + "is of another build than new ones: ended");
       }
-      Discard(one.entry);
+      Discard(*one.held);
       changed_.notify_all();
     }
   }
 }
 
-WarmPool::Lane* WarmPool::Next(std::optional<Clock::time_point>& look_again) {
+ProcessPool::Lane* ProcessPool::Next(std::optional<Clock::time_point>& look_again) {
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
   const auto at = [&](Clock::time_point then) {
     look_again = std::min(look_again.value_or(then), then);
   };
   for (Lane& lane : lanes_) {
-    if (leaving_ || lane.ready.size() >= lane.wanted) {
+    if (leaving_ || lane.ready.size() >= lane.handler.wanted) {
       lane.due.reset();
       continue;
     }
@@ -108,56 +116,64 @@ WarmPool::Lane* WarmPool::Next(std::optional<Clock::time_point>& look_again) {
       at(starting_ > 0 ? patient : std::min(patient, quiet_from_));
       continue;
     }
-    lane.booting = true;
+    lane.making = true;
     lane.due.reset();
     return &lane;
   }
   return nullptr;
 }
 
-Result<std::string> WarmPool::NewFolder(const std::string& root) {
-  std::unique_ptr<WarmFolder>& folder = folders_[root];
+Result<std::string> ProcessPool::NewFolder(const std::string& root) {
+  std::unique_ptr<PoolFolder>& folder = folders_[root];
   if (!folder) {
-    GANTRY_TRY(folder, WarmFolder::Make(root));
+    GANTRY_TRY(folder, PoolFolder::Make(root));
     const std::lock_guard lock(mutex_);
     paths_.push_back(folder->path());
   }
   return folder->NewEntry();
 }
 
-Result<WarmEntry> WarmPool::Boot(const Lane& lane) {
-  GANTRY_TRY(const std::string folder, NewFolder(lane.handler.options.root));
-  auto booted = maker_.boot(lane.handler, folder, [this](const auto& process) {
+/// While it is being made nobody else knows of it.
+void ProcessPool::HaveSpawned(const std::string& folder,
+                              const std::shared_ptr<HostProcess>& process) {
+  {
     const std::lock_guard lock(mutex_);
-    booting_ = process;
+    making_ = process;
     if (leaving_) {
       IgnoreError(process->Signal(SIGKILL), "it may have ended by itself");
     }
-  });
-  if (!booted) {
+  }
+  IgnoreError(NoteProcess(folder, *process), "it is of use only if all is killed at once");
+}
+
+Result<std::unique_ptr<PooledProcess>> ProcessPool::Make(const Lane& lane) {
+  GANTRY_TRY(const std::string folder, NewFolder(lane.handler.root));
+  auto made =
+      maker_.make(lane.number, folder, [&](const auto& process) { HaveSpawned(folder, process); });
+  if (!made) {
     IgnoreError(RemoveTree(folder), "it goes with the others'");
   }
-  return booted;
+  return made;
 }
 
-void WarmPool::Fill(Lane& lane) {
-  auto booted = Boot(lane);
-  Enter(lane, std::move(booted));
+void ProcessPool::Fill(Lane& lane) {
+  auto made = Make(lane);
+  Enter(lane, std::move(made));
 }
 
-void WarmPool::Enter(Lane& lane, Result<WarmEntry> booted) {
+void ProcessPool::Enter(Lane& lane, Result<std::unique_ptr<PooledProcess>> made) {
   UniqueFd pidfd;
-  if (booted) {
+  if (made) {
     // Of one that has ended since there is none.
-    pidfd = OpenPidfd(booted->process->pid()).value_or(UniqueFd());
+    pidfd = OpenPidfd((*made)->process->pid()).value_or(UniqueFd());
   }
   std::optional<std::chrono::milliseconds> pause;
   {
     const std::lock_guard lock(mutex_);
-    lane.booting = false;
-    booting_.reset();
-    if (booted) {
-      lane.ready.push_back({std::move(*booted), std::move(pidfd), Clock::now()});
+    lane.making = false;
+    making_.reset();
+    if (made) {
+      lane.ready.push_back({std::move(*made), std::move(pidfd), Clock::now()});
     } else if (!leaving_) {
       pause = Postpone(lane);
     }
@@ -166,11 +182,11 @@ void WarmPool::Enter(Lane& lane, Result<WarmEntry> booted) {
   if (pause) {
     context_.Log(LogLevel::kWarning,
                  Format("handler '{}': no sandbox could be booted beforehand, next in {} ms: {}",
-                        lane.handler.name, pause->count(), booted.error().message));
+                        lane.handler.name, pause->count(), made.error().message));
   }
 }
 
-void WarmPool::Wait(std::optional<Clock::time_point> until) {
+void ProcessPool::Wait(std::optional<Clock::time_point> until) {
   std::vector<pollfd> waited = {{.fd = wake_.get(), .events = POLLIN, .revents = 0}};
   {
     const std::lock_guard lock(mutex_);
@@ -189,4 +205,4 @@ void WarmPool::Wait(std::optional<Clock::time_point> until) {
   [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof(count));
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry

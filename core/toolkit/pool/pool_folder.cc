@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/warm/warm_folder.h"
+#include "core/toolkit/pool/pool_folder.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
 
-namespace gantry::gvisor {
+namespace gantry {
 namespace {
 
 constexpr const char* kFolder = "/warm";
@@ -84,7 +84,7 @@ void RemoveLeft(const std::string& all) {
 
 }  // namespace
 
-Result<std::unique_ptr<WarmFolder>> WarmFolder::Make(const std::string& root) {
+Result<std::unique_ptr<PoolFolder>> PoolFolder::Make(const std::string& root) {
   const std::string all = root + kFolder;
   GANTRY_CHECK_OK(MakeDirectories(all));
   // Nobody takes one for left that is only being made.
@@ -95,12 +95,12 @@ Result<std::unique_ptr<WarmFolder>> WarmFolder::Make(const std::string& root) {
     return FailErrno(errno, "make a directory in '{}'", all);
   }
   GANTRY_TRY(UniqueFd lock, Lock(path, LOCK_EX | LOCK_NB));
-  return std::unique_ptr<WarmFolder>(new WarmFolder(std::move(path), std::move(lock)));
+  return std::unique_ptr<PoolFolder>(new PoolFolder(std::move(path), std::move(lock)));
 }
 
-WarmFolder::~WarmFolder() { IgnoreError(RemoveTree(path_), "the next engine tries again"); }
+PoolFolder::~PoolFolder() { IgnoreError(RemoveTree(path_), "the next engine tries again"); }
 
-Result<std::string> WarmFolder::NewEntry() {
+Result<std::string> PoolFolder::NewEntry() {
   std::string path = Format("{}/{}", path_, ++entries_);
   GANTRY_CHECK_OK(MakeDirectory(path));
   return path;
@@ -113,4 +113,4 @@ Status NoteProcess(const std::string& entry, const HostProcess& process) {
 
 Status ForgetProcess(const std::string& entry) { return RemoveFile(entry + kProcess); }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry

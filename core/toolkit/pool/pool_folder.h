@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where sentries that wait for a pod have their sockets and logs: a directory of one engine's,
-// with one in it for each of them. It is locked as long as that engine lives, so the next one
-// knows what nobody needs any more, also where keeper and engine were killed both and there is
-// no other trace of what they had started.
+// Where processes that wait for a sandbox have their files: a directory of one engine's, with one
+// in it for each of them. It is locked as long as that engine lives, so the next one knows what
+// nobody needs any more, also where keeper and engine were killed both and there is no other trace
+// of what they had started.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@
 #include <gantry/host_process.h>
 #include <gantry/unique_fd.h>
 
-namespace gantry::gvisor {
+namespace gantry {
 
 /// Thread: one at a time. Blocks: on files.
-class WarmFolder {
+class PoolFolder {
  public:
   /// Below `root`, which is made for its owner alone where it is not there. What engines that
   /// are gone have left there is ended and removed first.
-  static Result<std::unique_ptr<WarmFolder>> Make(const std::string& root);
+  static Result<std::unique_ptr<PoolFolder>> Make(const std::string& root);
 
-  WarmFolder(const WarmFolder&) = delete;
-  WarmFolder& operator=(const WarmFolder&) = delete;
+  PoolFolder(const PoolFolder&) = delete;
+  PoolFolder& operator=(const PoolFolder&) = delete;
   /// Removes it with all that is in it.
-  ~WarmFolder();
+  ~PoolFolder();
 
   const std::string& path() const { return path_; }
 
@@ -34,7 +34,7 @@ class WarmFolder {
   Result<std::string> NewEntry();
 
  private:
-  WarmFolder(std::string path, UniqueFd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+  PoolFolder(std::string path, UniqueFd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
 
   const std::string path_;
   const UniqueFd lock_;
@@ -47,4 +47,4 @@ Status NoteProcess(const std::string& entry, const HostProcess& process);
 /// It is somebody's. Again: success.
 Status ForgetProcess(const std::string& entry);
 
-}  // namespace gantry::gvisor
+}  // namespace gantry

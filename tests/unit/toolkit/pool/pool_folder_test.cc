@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/warm/warm_folder.h"
+#include "core/toolkit/pool/pool_folder.h"
 
 #include <sys/stat.h>
 
@@ -8,9 +8,9 @@
 
 #include <gantry/toolkit/files/files.h>
 
-#include "tests/unit/gvisor/fakes.h"
+#include "tests/unit/toolkit/fakes.h"
 
-namespace gantry::gvisor {
+namespace gantry {
 namespace {
 
 using testing::ElementsAre;
@@ -19,7 +19,7 @@ using testing::SizeIs;
 
 constexpr std::chrono::seconds kFolderLimit{20};
 
-class WarmFolderTest : public testing::Test {
+class PoolFolderTest : public testing::Test {
  protected:
   void SetUp() override {
     auto made = os::TempDir::Create();
@@ -39,7 +39,7 @@ class WarmFolderTest : public testing::Test {
   /// What an engine leaves that is killed.
   std::string Left() const {
     const std::string path = root_ + "/warm/left/1";
-    EXPECT_TRUE(WarmFolder::Make(root_));
+    EXPECT_TRUE(PoolFolder::Make(root_));
     EXPECT_EQ(mkdir((root_ + "/warm/left").c_str(), 0700), 0);
     EXPECT_EQ(mkdir(path.c_str(), 0700), 0);
     return path;
@@ -50,8 +50,8 @@ class WarmFolderTest : public testing::Test {
   FakeSandboxContext context_;
 };
 
-TEST_F(WarmFolderTest, IsItsOwnersAlone) {
-  const auto folder = WarmFolder::Make(root_);
+TEST_F(PoolFolderTest, IsItsOwnersAlone) {
+  const auto folder = PoolFolder::Make(root_);
   ASSERT_TRUE(folder) << folder.error().message;
   const auto entry = (*folder)->NewEntry();
   ASSERT_TRUE(entry);
@@ -62,9 +62,9 @@ TEST_F(WarmFolderTest, IsItsOwnersAlone) {
   }
 }
 
-TEST_F(WarmFolderTest, GoesWithItsEngine) {
+TEST_F(PoolFolderTest, GoesWithItsEngine) {
   {
-    const auto folder = WarmFolder::Make(root_);
+    const auto folder = PoolFolder::Make(root_);
     ASSERT_TRUE(folder);
     ASSERT_TRUE((*folder)->NewEntry());
     EXPECT_THAT(NamesIn(root_ + "/warm"), SizeIs(1));
@@ -72,66 +72,66 @@ TEST_F(WarmFolderTest, GoesWithItsEngine) {
   EXPECT_THAT(NamesIn(root_ + "/warm"), IsEmpty());
 }
 
-TEST_F(WarmFolderTest, LeavesThatOfAnotherEngineWhichLives) {
-  const auto other = WarmFolder::Make(root_);
+TEST_F(PoolFolderTest, LeavesThatOfAnotherEngineWhichLives) {
+  const auto other = PoolFolder::Make(root_);
   ASSERT_TRUE(other);
   const auto entry = (*other)->NewEntry();
   ASSERT_TRUE(entry);
   const auto process = Sleeper();
   ASSERT_TRUE(NoteProcess(*entry, *process));
-  ASSERT_TRUE(WarmFolder::Make(root_));
+  ASSERT_TRUE(PoolFolder::Make(root_));
   EXPECT_TRUE(Exists(*entry));
   EXPECT_FALSE(process->Ended());
 }
 
-TEST_F(WarmFolderTest, EndsWhatAnEngineHasLeft) {
+TEST_F(PoolFolderTest, EndsWhatAnEngineHasLeft) {
   const std::string entry = Left();
   const auto process = Sleeper();
   ASSERT_TRUE(NoteProcess(entry, *process));
-  const auto folder = WarmFolder::Make(root_);
+  const auto folder = PoolFolder::Make(root_);
   ASSERT_TRUE(folder);
   EXPECT_TRUE(process->Wait(kFolderLimit));
   EXPECT_THAT(NamesIn(root_ + "/warm"), SizeIs(1));
 }
 
-TEST_F(WarmFolderTest, EndsNobodyWhoHasTheNumberByNow) {
+TEST_F(PoolFolderTest, EndsNobodyWhoHasTheNumberByNow) {
   const std::string entry = Left();
   const auto process = Sleeper();
   ASSERT_TRUE(WriteFile(
       entry + "/process",
       std::to_string(process->pid().value) + " " + std::to_string(process->start_time() + 1),
       0600));
-  ASSERT_TRUE(WarmFolder::Make(root_));
+  ASSERT_TRUE(PoolFolder::Make(root_));
   EXPECT_FALSE(process->Ended());
   EXPECT_THAT(NamesIn(root_ + "/warm"), IsEmpty());
 }
 
-TEST_F(WarmFolderTest, EndsNobodyWhoWasTaken) {
+TEST_F(PoolFolderTest, EndsNobodyWhoWasTaken) {
   const std::string entry = Left();
   const auto process = Sleeper();
   ASSERT_TRUE(NoteProcess(entry, *process));
   ASSERT_TRUE(ForgetProcess(entry));
   ASSERT_TRUE(ForgetProcess(entry));
-  ASSERT_TRUE(WarmFolder::Make(root_));
+  ASSERT_TRUE(PoolFolder::Make(root_));
   EXPECT_FALSE(process->Ended());
 }
 
-TEST_F(WarmFolderTest, RemovesDamagedNotes) {
+TEST_F(PoolFolderTest, RemovesDamagedNotes) {
   const std::string entry = Left();
   for (const char* text : {"", "x", "1 ", " 1", "0 0", "-1 5", "99999999999999999999 1"}) {
     ASSERT_TRUE(os::MakeDirs(entry, 0700));
     ASSERT_TRUE(WriteFile(entry + "/process", text, 0600));
-    ASSERT_TRUE(WarmFolder::Make(root_)) << text;
+    ASSERT_TRUE(PoolFolder::Make(root_)) << text;
     EXPECT_FALSE(Exists(entry)) << text;
   }
 }
 
-TEST_F(WarmFolderTest, SaysWhereItCannotBe) {
+TEST_F(PoolFolderTest, SaysWhereItCannotBe) {
   ASSERT_TRUE(WriteFile(dir_.path() + "/state", "in the way", 0600));
-  const auto folder = WarmFolder::Make(root_);
+  const auto folder = PoolFolder::Make(root_);
   ASSERT_FALSE(folder);
   EXPECT_THAT(folder.error().message, testing::HasSubstr("'" + root_));
 }
 
 }  // namespace
-}  // namespace gantry::gvisor
+}  // namespace gantry
