@@ -3,8 +3,6 @@
 
 #include <signal.h>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 #include <set>
 #include <utility>
@@ -18,22 +16,6 @@
 #include "plugins/gvisor/out_of_memory.h"
 
 namespace gantry::gvisor {
-
-void ExecTable::Put(int32_t pid, const ExecId& exec) {
-  const std::lock_guard lock(mutex_);
-  execs_[pid] = exec;
-}
-
-void ExecTable::Remove(const ExecId& exec) {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(execs_, [&](const auto& one) { return one.second == exec; });
-}
-
-ExecId ExecTable::Find(int32_t pid) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = execs_.find(pid);
-  return found == execs_.end() ? ExecId() : found->second;
-}
 
 Status SendSignal(Pod& pod, const SignalTarget& target, uint32_t signal) {
   const auto sentry = pod.sentry();
@@ -81,17 +63,6 @@ void KillLeftovers(Pod& pod, const std::string& container) {
       return;
     }
   }
-}
-
-bool Ends(uint32_t signal) {
-  constexpr std::array<uint32_t, 8> kHarmless = {SIGCHLD, SIGCONT, SIGURG,  SIGWINCH,
-                                                 SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
-  return signal != 0 && !std::ranges::contains(kHarmless, signal);
-}
-
-ExitStatus ExitedNow(uint32_t status) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return {status, std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()};
 }
 
 Result<std::shared_ptr<Sentry>> GvisorContainer::RunningSentry() const {

@@ -4,15 +4,14 @@
 // all that concerns their processes.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <gantry/container.h>
 #include <gantry/error.h>
+#include <gantry/toolkit/guest/process_end.h>
 
 #include "plugins/gvisor/container_hooks.h"
 #include "plugins/gvisor/pod.h"
@@ -21,19 +20,6 @@
 #include "plugins/gvisor/stats/container_stats.h"
 
 namespace gantry::gvisor {
-
-/// Which process of the sentry's is which exec. Thread: any.
-class ExecTable {
- public:
-  void Put(int32_t pid, const ExecId& exec);
-  void Remove(const ExecId& exec);
-  ExecId Find(int32_t pid) const;
-
- private:
-  /// Guards what follows.
-  mutable std::mutex mutex_;
-  std::map<int32_t, ExecId> execs_;
-};
 
 /// Why a container has ended.
 struct ContainerEnd {
@@ -112,11 +98,5 @@ Status SendSignal(Pod& pod, const SignalTarget& target, uint32_t signal);
 /// bring the whole sandbox to a stop, and starts that are under way would have to be waited for
 /// (sentry/turns.h). What forks faster than that, ends with the container's delete.
 void KillLeftovers(Pod& pod, const std::string& container);
-
-/// Whether a process that handles no signal would end by it. For what has not been started.
-bool Ends(uint32_t signal);
-
-/// Now, as the time of an exit.
-ExitStatus ExitedNow(uint32_t status);
 
 }  // namespace gantry::gvisor

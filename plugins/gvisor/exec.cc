@@ -14,6 +14,7 @@
 
 #include "plugins/gvisor/process_spec.h"
 #include "plugins/gvisor/sentry/durable_call.h"
+#include "plugins/gvisor/sentry/exit_question.h"
 #include "plugins/gvisor/stdio/streams.h"
 
 namespace gantry::gvisor {
@@ -143,8 +144,8 @@ Status GvisorExec::Watch(std::vector<urpc::Connection> waits) {
     report_->Tell(ExitedNow(kKilledStatus));
     return {};
   }
-  GANTRY_TRY(wait_, ExitWait::Begin(place_.pod->context(), std::move(waits),
-                                    TellEnd(report_, {place_.pod, Path(), WaitName(), pid_})));
+  GANTRY_TRY(wait_, AwaitEnd(place_.pod->context(), std::move(waits),
+                             TellEnd(report_, {place_.pod, Path(), WaitName(), pid_})));
   return {};
 }
 

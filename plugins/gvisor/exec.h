@@ -16,7 +16,6 @@
 
 #include "plugins/gvisor/container.h"
 #include "plugins/gvisor/process_end.h"
-#include "plugins/gvisor/sentry/exit_wait.h"
 
 namespace gantry::gvisor {
 

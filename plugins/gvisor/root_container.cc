@@ -139,7 +139,7 @@ Status RootContainer::Kill(uint32_t signal) {
   if (sentry && sentry->root_started()) {
     return Signal({.container = id().str()}, signal);
   }
-  if (!Ends(signal)) {
+  if (!EndsByDefault(signal)) {
     return Fail(Code::kFailedPrecondition, "signal container '{}': it has not been started",
                 id().str());
   }

@@ -12,6 +12,7 @@
 #include <gantry/platform.h>
 #include <gantry/toolkit/cgroup/move.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/guest/process_end.h>
 #include <gantry/toolkit/pod/pod_files.h>
 
 #include "plugins/gvisor/launch/filestore.h"

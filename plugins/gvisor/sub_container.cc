@@ -141,7 +141,7 @@ Status SubContainer::KillUnstarted(uint32_t signal) {
   if (report_->told()) {
     return Fail(Code::kNotFound, "signal container '{}': process already finished", id().str());
   }
-  if (!Ends(signal)) {
+  if (!EndsByDefault(signal)) {
     return Fail(Code::kFailedPrecondition, "signal container '{}': it has not been started",
                 id().str());
   }

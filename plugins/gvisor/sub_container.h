@@ -14,7 +14,6 @@
 #include "plugins/gvisor/container.h"
 #include "plugins/gvisor/launch/gofer.h"
 #include "plugins/gvisor/process_end.h"
-#include "plugins/gvisor/sentry/exit_wait.h"
 #include "plugins/gvisor/spec.h"
 #include "plugins/gvisor/stdio/streams.h"
 

@@ -7,6 +7,7 @@
 
 #include "plugins/gvisor/root_image.h"
 #include "plugins/gvisor/sentry/durable_call.h"
+#include "plugins/gvisor/sentry/exit_question.h"
 #include "plugins/gvisor/sub_container.h"
 
 namespace gantry::gvisor {
@@ -148,7 +149,7 @@ Status SubContainer::Watch(std::optional<urpc::Connection> wait, Deadline deadli
     tell(std::nullopt);
     return {};
   }
-  GANTRY_TRY(wait_, ExitWait::Begin(sandbox, std::move(waits), std::move(tell)));
+  GANTRY_TRY(wait_, AwaitEnd(sandbox, std::move(waits), std::move(tell)));
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/cgroup/counters.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/guest/process_end.h>
 #include <gantry/toolkit/net/netns.h>
 
 #include "plugins/gvisor/launch/boot.h"
@@ -21,7 +22,6 @@
 #include "plugins/gvisor/out_of_memory.h"
 #include "plugins/gvisor/root_image.h"
 #include "plugins/gvisor/sentry/durable_call.h"
-#include "plugins/gvisor/sentry/exit_wait.h"
 
 namespace gantry::gvisor {
 namespace {

@@ -16,9 +16,9 @@
 #include "core/os/fs.h"
 #include "plugins/gvisor/process_spec.h"
 #include "plugins/gvisor/sentry/durable_call.h"
-#include "tests/unit/gvisor/fake_container.h"
 #include "tests/unit/gvisor/fake_sentry.h"
 #include "tests/unit/gvisor/fakes.h"
+#include "tests/unit/toolkit/fake_container.h"
 
 namespace gantry::gvisor {
 namespace {

@@ -22,10 +22,10 @@
 #include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/sentry_start.h"
 #include "plugins/gvisor/out_of_memory.h"
-#include "tests/unit/gvisor/fake_container.h"
 #include "tests/unit/gvisor/fake_sentry.h"
 #include "tests/unit/gvisor/fakes.h"
 #include "tests/unit/os/fake_cgroupfs.h"
+#include "tests/unit/toolkit/fake_container.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -236,14 +236,6 @@ TEST_F(ProcessEndTest, IsToldFromItsFileAsItWas) {
   EXPECT_THAT(again.heard.words(), ElementsAre("out of memory", "exited 137"));
 }
 
-TEST_F(ProcessEndTest, IsReadFromAFileOfBefore) {
-  files_.Put("init.exit", "0 137 5");
-  const auto known = KnownProcess::Read(files_.path() + "/init.exit");
-  ASSERT_TRUE(known) << known.error().message;
-  EXPECT_EQ(known->exit->status, 137U);
-  EXPECT_FALSE(known->out_of_memory);
-}
-
 TEST_F(ProcessEndTest, IsKnownWhenTheCgroupHasGone) {
   SetKills(4);
   KeepWhetherMemoryEndedIt(*pod_);
@@ -254,22 +246,6 @@ TEST_F(ProcessEndTest, IsKnownWhenTheCgroupHasGone) {
   Teller()(std::nullopt);
   EXPECT_THAT(container_.heard.words(), ElementsAre("out of memory", "exited 137"));
   EXPECT_TRUE(PodRecord::FromJson(sandbox_.blob)->out_of_memory) << "to the next engine too";
-}
-
-TEST_F(ProcessEndTest, IsToldOnce) {
-  SetKills(4);
-  End(*sentry_, SIGKILL);
-  Teller()(std::nullopt);
-  Teller()(std::nullopt);
-  EXPECT_THAT(container_.heard.words(), ElementsAre("out of memory", "exited 137"));
-}
-
-TEST_F(ProcessEndTest, IsToldNobodyWhoHasGone) {
-  SetKills(4);
-  End(*sentry_, SIGKILL);
-  report_->Retire();
-  Teller()(std::nullopt);
-  EXPECT_THAT(container_.heard.words(), ElementsAre());
 }
 
 TEST_F(ProcessEndTest, OfASentryThatCrashesLeavesItsReasonInTheLog) {

@@ -16,11 +16,11 @@
 
 #include "plugins/gvisor/process_end.h"
 #include "plugins/gvisor/sentry/durable_call.h"
-#include "tests/unit/gvisor/fake_container.h"
 #include "tests/unit/gvisor/fake_sentry.h"
 #include "tests/unit/gvisor/fakes.h"
 #include "tests/unit/gvisor/metrics_reader.h"
 #include "tests/unit/os/fake_cgroupfs.h"
+#include "tests/unit/toolkit/fake_container.h"
 
 namespace gantry::gvisor {
 namespace {

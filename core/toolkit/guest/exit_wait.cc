@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/sentry/exit_wait.h"
-
 #include <algorithm>
 #include <utility>
 
-namespace gantry::gvisor {
+#include <gantry/toolkit/guest/exit_wait.h>
+
+namespace gantry {
 namespace {
 
 /// It is readable: the answer is there, or the rest of it is on its way.
@@ -12,17 +12,16 @@ constexpr std::chrono::seconds kReadLimit{5};
 
 }  // namespace
 
-Result<std::shared_ptr<ExitWait>> ExitWait::Begin(SandboxContext& context,
-                                                  std::vector<urpc::Connection> connections,
+Result<std::shared_ptr<ExitWait>> ExitWait::Begin(SandboxContext& context, Questions questions,
                                                   Ended ended) {
   std::shared_ptr<ExitWait> wait(new ExitWait(std::move(ended)));
-  for (urpc::Connection& connection : connections) {
-    wait->branches_.push_back({std::move(connection), nullptr});
+  for (std::unique_ptr<ExitQuestion>& question : questions) {
+    wait->branches_.push_back({std::move(question), nullptr});
   }
   std::vector<std::unique_ptr<Watch>> watches;
   for (size_t i = 0; i < wait->branches_.size(); ++i) {
     const std::weak_ptr<ExitWait> weak = wait;
-    const int fd = wait->branches_[i].connection.fd().get();
+    const int fd = wait->branches_[i].question->fd();
     GANTRY_TRY(watches.emplace_back(), context.WatchReadable(fd, [weak, i] {
       if (const auto self = weak.lock()) {
         self->OnReadable(i);
@@ -44,11 +43,10 @@ void ExitWait::OnReadable(size_t branch) {
     return;
   }
   Branch& here = branches_[branch];
-  const auto word =
-      ContainerManager::PeekWait(here.connection, std::chrono::steady_clock::now() + kReadLimit);
-  here.failed = !word;
-  if (word || std::ranges::all_of(branches_, &Branch::failed)) {
-    Tell(std::move(lock), word ? std::optional(word->status()) : std::nullopt);
+  const auto status = here.question->Peek(std::chrono::steady_clock::now() + kReadLimit);
+  here.failed = !status;
+  if (status || std::ranges::all_of(branches_, &Branch::failed)) {
+    Tell(std::move(lock), status);
     return;
   }
   done = std::move(here.watch);
@@ -63,8 +61,7 @@ void ExitWait::Settle(Deadline deadline) {
   }
   std::optional<uint32_t> status;
   for (Branch& branch : branches_) {
-    if (const auto word = ContainerManager::PeekWait(branch.connection, deadline)) {
-      status = word->status();
+    if (status = branch.question->Peek(deadline); status) {
       break;
     }
   }
@@ -86,4 +83,4 @@ void ExitWait::Tell(std::unique_lock<std::mutex> lock, std::optional<uint32_t> s
   }
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry

@@ -12,7 +12,7 @@
 #include <gantry/container.h>
 #include <gantry/format.h>
 
-namespace gantry::gvisor {
+namespace gantry {
 
 /// What has been said, in its order. Thread: any.
 class Heard {
@@ -94,4 +94,4 @@ class FakeContainerContext : public ContainerContext {
   FakeProcessContext init_;
 };
 
-}  // namespace gantry::gvisor
+}  // namespace gantry
