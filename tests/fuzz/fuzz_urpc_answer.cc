@@ -5,9 +5,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <gantry/toolkit/json/json_end.h>
+#include <gantry/toolkit/json/json_member.h>
+
 #include "plugins/gvisor/urpc/connection.h"
-#include "plugins/gvisor/urpc/json_end.h"
-#include "plugins/gvisor/urpc/json_member.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace gantry::fuzz {
@@ -31,10 +32,10 @@ UniqueFd SocketWith(std::string_view bytes) {
 }
 
 void CheckEnd(std::string_view input) {
-  urpc::JsonEnd whole;
+  JsonEnd whole;
   const size_t taken = whole.Feed(input);
   Require(taken <= input.size(), "no more is taken than there is");
-  urpc::JsonEnd parts;
+  JsonEnd parts;
   size_t fed = 0;
   while (fed < taken) {
     fed += parts.Feed(input.substr(fed, 1));
@@ -47,7 +48,7 @@ void CheckEnd(std::string_view input) {
 void FuzzOne(std::string_view input) {
   const bool stays = (TakeByte(input) & 1) != 0;
   CheckEnd(input);
-  urpc::JsonMember(input, "result");
+  JsonMember(input, "result");
   urpc::Connection connection(SocketWith(input));
   const Deadline now = std::chrono::steady_clock::now();
   const auto answer =

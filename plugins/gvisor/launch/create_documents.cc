@@ -8,8 +8,7 @@
 
 #include <gantry/format.h>
 #include <gantry/json.h>
-
-#include "plugins/gvisor/urpc/json_end.h"
+#include <gantry/toolkit/json/json_end.h>
 
 namespace gantry::gvisor {
 namespace {
@@ -21,7 +20,7 @@ constexpr std::string_view kEntry = R"({"msg":)";
 /// Found by what all have in common; what follows it may be another without a newline between
 /// them, or the text of a panic.
 std::optional<std::string> MessageAt(std::string_view text) {
-  urpc::JsonEnd end;
+  JsonEnd end;
   const size_t length = end.Feed(text);
   const Json entry = ReadJson(text.substr(0, length));
   const auto message = entry.is_object() ? entry.find("msg") : entry.end();

@@ -19,8 +19,7 @@
 
 #include <gantry/format.h>
 #include <gantry/json.h>
-
-#include "plugins/gvisor/urpc/json_end.h"
+#include <gantry/toolkit/json/json_end.h>
 
 namespace gantry::gvisor {
 namespace {
@@ -31,10 +30,10 @@ constexpr size_t kMaxQuestion = size_t{256} << 10;
 
 /// One question; empty: the gofer has closed its end.
 Result<std::string> Receive(const UniqueFd& socket, Deadline deadline) {
-  urpc::JsonEnd end;
+  JsonEnd end;
   std::string text;
   std::array<char, 4096> buffer{};
-  while (end.state() != urpc::JsonEnd::State::kEnded) {
+  while (end.state() != JsonEnd::State::kEnded) {
     pollfd one = {socket.get(), POLLIN, 0};
     if (poll(&one, 1, PollTimeout(deadline)) == 0) {
       return Fail(Code::kDeadlineExceeded, "hear what mounts a gofer asks for: it is silent");
@@ -49,7 +48,7 @@ Result<std::string> Receive(const UniqueFd& socket, Deadline deadline) {
     const std::string_view bytes(buffer.data(), static_cast<size_t>(n));
     end.Feed(bytes);
     text.append(bytes);
-    if (text.size() > kMaxQuestion || end.state() == urpc::JsonEnd::State::kNoObject) {
+    if (text.size() > kMaxQuestion || end.state() == JsonEnd::State::kNoObject) {
       return Fail(Code::kInternal, "hear what mounts a gofer asks for: it is no question");
     }
   }

@@ -19,10 +19,9 @@
 
 #include <gantry/format.h>
 #include <gantry/json.h>
+#include <gantry/toolkit/json/json_end.h>
+#include <gantry/toolkit/json/json_member.h>
 #include <gantry/toolkit/process/backoff.h>
-
-#include "plugins/gvisor/urpc/json_end.h"
-#include "plugins/gvisor/urpc/json_member.h"
 
 namespace gantry::urpc {
 namespace {

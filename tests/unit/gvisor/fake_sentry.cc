@@ -12,8 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
-
-#include "plugins/gvisor/urpc/json_end.h"
+#include <gantry/toolkit/json/json_end.h>
 
 namespace gantry::urpc {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/urpc/json_end.h"
+#include <gantry/toolkit/json/json_end.h>
 
-namespace gantry::urpc {
+namespace gantry {
 
 size_t JsonEnd::Feed(std::string_view bytes) {
   size_t taken = 0;
@@ -40,4 +40,4 @@ void JsonEnd::Take(char c) {
   }
 }
 
-}  // namespace gantry::urpc
+}  // namespace gantry

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/urpc/json_member.h"
-
 #include <gtest/gtest.h>
 
-namespace gantry::urpc {
+#include <gantry/toolkit/json/json_member.h>
+
+namespace gantry {
 namespace {
 
 TEST(JsonMember, IsTheTextOfItsValue) {
@@ -33,4 +33,4 @@ TEST(JsonMember, IsInTheTextWhereThatIsNotWellFormed) {
 }
 
 }  // namespace
-}  // namespace gantry::urpc
+}  // namespace gantry

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/urpc/json_member.h"
-
 #include <cstddef>
 
-namespace gantry::urpc {
+#include <gantry/toolkit/json/json_member.h>
+
+namespace gantry {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\n";
@@ -62,4 +62,4 @@ std::string_view JsonMember(std::string_view object, std::string_view name) {
   return found;
 }
 
-}  // namespace gantry::urpc
+}  // namespace gantry

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a JSON object in a stream of bytes ends. urpc has no frames: a message is one
+// Where a JSON object in a stream of bytes ends, for protocols without frames: a message is one
 // object, and its end is where its last brace closes.
-// Source: pkg/urpc/urpc.go (encoding/json's Decoder and Encoder on the socket).
 #pragma once
 
 #include <cstddef>
 #include <string_view>
 
-namespace gantry::urpc {
+namespace gantry {
 
 /// Told of the bytes in their order, in any portions. Whether the object is well-formed is
 /// its parser's business.
@@ -37,4 +36,4 @@ class JsonEnd {
   bool escaped_ = false;
 };
 
-}  // namespace gantry::urpc
+}  // namespace gantry

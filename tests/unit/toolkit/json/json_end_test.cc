@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/urpc/json_end.h"
-
 #include <string>
 
 #include <gtest/gtest.h>
 
-namespace gantry::urpc {
+#include <gantry/toolkit/json/json_end.h>
+
+namespace gantry {
 namespace {
 
 /// The object that `text` begins with, told in portions of `size` bytes.
@@ -49,4 +49,4 @@ TEST(JsonEnd, TakesNothingMoreBehindIt) {
 }
 
 }  // namespace
-}  // namespace gantry::urpc
+}  // namespace gantry
