@@ -11,11 +11,11 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
+#include <gantry/toolkit/stdio/streams.h>
 
 #include "plugins/gvisor/process_spec.h"
 #include "plugins/gvisor/sentry/durable_call.h"
 #include "plugins/gvisor/sentry/exit_question.h"
-#include "plugins/gvisor/stdio/streams.h"
 
 namespace gantry::gvisor {
 GvisorExec::GvisorExec(ExecPlace place, ExecRequest request, ProcessContext& context)

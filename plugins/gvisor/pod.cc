@@ -172,7 +172,7 @@ Status Pod::KillIfItHangs(Error error, std::chrono::steady_clock::time_point ask
 
 void Pod::ApplyOomScores() {
   if (const auto here = process()) {
-    SetOomScore(context_, *here, oom_scores_.OfSentry());
+    SetOomScore(context_, *here, oom_scores_.OfSandbox());
   }
 }
 

@@ -13,10 +13,10 @@
 #include <gantry/deadline.h>
 #include <gantry/error.h>
 #include <gantry/ids.h>
+#include <gantry/toolkit/process/oom_score.h>
 
 #include "plugins/gvisor/launch/child.h"
 #include "plugins/gvisor/launch/flags.h"
-#include "plugins/gvisor/oom_score.h"
 #include "plugins/gvisor/options.h"
 #include "plugins/gvisor/pid_namespaces.h"
 #include "plugins/gvisor/sentry/sentry.h"

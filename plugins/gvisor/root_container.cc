@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/stdio/streams.h>
 
 #include "plugins/gvisor/checkpoint/checkpoint.h"
 #include "plugins/gvisor/launch/bounded_log.h"
@@ -16,7 +17,6 @@
 #include "plugins/gvisor/pod_forward.h"
 #include "plugins/gvisor/pod_network.h"
 #include "plugins/gvisor/root_image.h"
-#include "plugins/gvisor/stdio/streams.h"
 
 namespace gantry::gvisor {
 namespace {

@@ -11,11 +11,12 @@
 #include <string>
 #include <vector>
 
+#include <gantry/toolkit/stdio/streams.h>
+
 #include "plugins/gvisor/container.h"
 #include "plugins/gvisor/launch/gofer.h"
 #include "plugins/gvisor/process_end.h"
 #include "plugins/gvisor/spec.h"
-#include "plugins/gvisor/stdio/streams.h"
 
 namespace gantry::gvisor {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/oom_score.h"
-
 #include <algorithm>
 
+#include <gantry/toolkit/process/oom_score.h>
 #include <gantry/toolkit/process/rights.h>
 
-namespace gantry::gvisor {
+namespace gantry {
+
 void OomScores::SetRoot(std::optional<int> score) {
   const std::lock_guard lock(mutex_);
   root_ = score;
@@ -21,7 +21,7 @@ void OomScores::Remove(const std::string& container) {
   further_.erase(container);
 }
 
-std::optional<int> OomScores::OfSentry() const {
+std::optional<int> OomScores::OfSandbox() const {
   const std::lock_guard lock(mutex_);
   if (further_.empty()) {
     return root_;
@@ -39,4 +39,4 @@ void SetOomScore(SandboxContext& context, const HostProcess& process, std::optio
   }
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry

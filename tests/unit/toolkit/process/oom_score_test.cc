@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/oom_score.h"
-
 #include <signal.h>
 #include <unistd.h>
 
@@ -9,10 +7,11 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/oom_score.h>
 
-#include "tests/unit/gvisor/fakes.h"
+#include "tests/unit/toolkit/fakes.h"
 
-namespace gantry::gvisor {
+namespace gantry {
 namespace {
 
 using testing::Eq;
@@ -21,28 +20,28 @@ using testing::Optional;
 
 constexpr int kOfPause = -998;
 
-TEST(OomScores, OfASentryAreItsRootsAsLongAsThatIsAlone) {
+TEST(OomScores, OfASandboxAreItsRootsAsLongAsThatIsAlone) {
   OomScores scores;
-  EXPECT_THAT(scores.OfSentry(), Eq(std::nullopt));
+  EXPECT_THAT(scores.OfSandbox(), Eq(std::nullopt));
   scores.SetRoot(kOfPause);
-  EXPECT_THAT(scores.OfSentry(), Optional(kOfPause));
+  EXPECT_THAT(scores.OfSandbox(), Optional(kOfPause));
 }
 
-TEST(OomScores, OfASentryAreTheLowestOfItsFurtherContainers) {
+TEST(OomScores, OfASandboxAreTheLowestOfItsFurtherContainers) {
   OomScores scores;
   scores.SetRoot(kOfPause);
   scores.Add("c1", 1000);
-  EXPECT_THAT(scores.OfSentry(), Optional(1000)) << "the pause container's is not the pod's";
+  EXPECT_THAT(scores.OfSandbox(), Optional(1000)) << "the pause container's is not the pod's";
   scores.Add("c2", 3);
-  EXPECT_THAT(scores.OfSentry(), Optional(3));
+  EXPECT_THAT(scores.OfSandbox(), Optional(3));
   scores.Add("c3", std::nullopt);
-  EXPECT_THAT(scores.OfSentry(), Optional(kOomScore));
+  EXPECT_THAT(scores.OfSandbox(), Optional(kOomScore));
   scores.Remove("c3");
   scores.Add("c2", 1000);
-  EXPECT_THAT(scores.OfSentry(), Optional(1000));
+  EXPECT_THAT(scores.OfSandbox(), Optional(1000));
   scores.Remove("c1");
   scores.Remove("c2");
-  EXPECT_THAT(scores.OfSentry(), Optional(kOfPause));
+  EXPECT_THAT(scores.OfSandbox(), Optional(kOfPause));
 }
 
 class SetOomScoreTest : public testing::Test {
@@ -82,4 +81,4 @@ TEST_F(SetOomScoreTest, LeavesAloneWhatHasEnded) {
 }
 
 }  // namespace
-}  // namespace gantry::gvisor
+}  // namespace gantry

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whom the kernel kills first when the node's memory runs out (`process.oomScoreAdj`). A gofer
-// has what its container is to have. A sentry is all containers of a pod at once and has the
-// lowest of theirs; what a pause container is to have, which is never to be killed, counts as
-// long as there is no other. Source: runsc 2026-09, runsc/container/container.go
-// (adjustSandboxOOMScoreAdj); proc_pid_oom_score_adj(5).
+// Whom the kernel kills first when the node's memory runs out (`process.oomScoreAdj`), where one
+// process of the host is all containers of a pod at once: it has the lowest of theirs; what a pause
+// container is to have, which is never to be killed, counts as long as there is no other.
+// Source: runsc 2026-09, runsc/container/container.go (adjustSandboxOOMScoreAdj);
+// proc_pid_oom_score_adj(5).
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 #include <gantry/context.h>
 #include <gantry/host_process.h>
 
-namespace gantry::gvisor {
+namespace gantry {
 
 /// Of one that is not told: as of one in whose spec there is none.
 inline constexpr int kOomScore = 0;
@@ -23,14 +23,14 @@ inline constexpr int kOomScore = 0;
 /// Thread: any.
 class OomScores {
  public:
-  /// Of the container that the sentry was booted with.
+  /// Of the container that the sandbox was started with.
   void SetRoot(std::optional<int> score);
   /// Of a further one that has been started. Again: replaces.
   void Add(const std::string& container, std::optional<int> score);
   void Remove(const std::string& container);
 
   /// None: it is left as it is.
-  std::optional<int> OfSentry() const;
+  std::optional<int> OfSandbox() const;
 
  private:
   /// Guards what follows.
@@ -43,4 +43,4 @@ class OomScores {
 /// CAP_SYS_RESOURCE nobody can lower it, and all works nevertheless. Thread: any.
 void SetOomScore(SandboxContext& context, const HostProcess& process, std::optional<int> score);
 
-}  // namespace gantry::gvisor
+}  // namespace gantry

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/stdio/streams.h"
-
 #include <fcntl.h>
 
 #include <array>
@@ -10,8 +8,9 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/descriptors/terminal.h>
+#include <gantry/toolkit/stdio/streams.h>
 
-namespace gantry::gvisor {
+namespace gantry {
 namespace {
 
 Result<UniqueFd> PrivateEnd(StreamEnd end) {
@@ -32,7 +31,7 @@ Result<UniqueFd> PrivateEnd(StreamEnd end) {
     // Without a reader there is none to be had for writing; then nobody else minds the flag.
     return std::move(end.fd);
   }
-  // What the sentry finds set when it gets it is what the program sees.
+  // What whoever gets it finds set is what its program sees.
   if (fcntl(own.get(), F_SETFL, mode) != 0) {
     return FailErrno(errno, "open '{}'", end.path);
   }
@@ -147,4 +146,4 @@ void ForgetStreams(SandboxContext& sandbox, const std::string& name) {
   sandbox.Drop(MasterName(name));
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The standard streams of a process as a sentry gets them: it reads and writes them itself,
-// and sets O_NONBLOCK for everybody who has the same open file. So it gets one of its own.
-// Source: runsc 20240729 and 2026-09, pkg/sentry/fsimpl/host/host.go.
+// The standard streams of a process as descriptors for whoever runs it and reads and writes them
+// himself (a sentry, a runtime of WebAssembly): he may set O_NONBLOCK, which holds for everybody
+// who has the same open file. So he gets one of his own. Source: open(2), fcntl(2); runsc 2026-09,
+// pkg/sentry/fsimpl/host/host.go.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@
 #include <gantry/process.h>
 #include <gantry/unique_fd.h>
 
-namespace gantry::gvisor {
+namespace gantry {
 
 struct Streams {
   bool terminal = false;
@@ -21,7 +22,7 @@ struct Streams {
 };
 
 /// Takes what the core has opened; of a terminal it makes one, whose master goes to the core.
-/// `kind`: whether it is to become the sentry's controlling terminal.
+/// `kind`: whether it is to become somebody's controlling terminal.
 /// Errors: as `ProcessContext::TakeStdio` and `AttachConsole`. Blocks: as they do.
 Result<Streams> TakeStreams(ProcessContext& process, ConsoleKind kind);
 
@@ -40,4 +41,4 @@ void ForgetKept(SandboxContext& sandbox, const std::string& name, bool terminal)
 /// The same for what `TakeStreamsDurably` has stored.
 void ForgetStreams(SandboxContext& sandbox, const std::string& name);
 
-}  // namespace gantry::gvisor
+}  // namespace gantry
