@@ -143,12 +143,12 @@ Sentry::Save Pod::StateSaver() {
   };
 }
 
-std::shared_ptr<PortForward> Pod::forward() const {
+std::shared_ptr<forward::PortForward> Pod::forward() const {
   const std::lock_guard lock(mutex_);
   return forward_;
 }
 
-void Pod::Have(std::shared_ptr<PortForward> forward) {
+void Pod::Have(std::shared_ptr<forward::PortForward> forward) {
   const std::lock_guard lock(mutex_);
   forward_ = std::move(forward);
 }

@@ -22,9 +22,11 @@
 #include "plugins/gvisor/sentry/sentry.h"
 #include "plugins/gvisor/volumes.h"
 
-namespace gantry::gvisor {
-
+namespace gantry::forward {
 class PortForward;
+}  // namespace gantry::forward
+
+namespace gantry::gvisor {
 
 /// What of a sandbox is saved, and of the sentry that was started for it.
 struct PodRecord {
@@ -118,8 +120,8 @@ class Pod {
   Sentry::Save StateSaver();
 
   /// Null: no ports are forwarded.
-  std::shared_ptr<PortForward> forward() const;
-  void Have(std::shared_ptr<PortForward> forward);
+  std::shared_ptr<forward::PortForward> forward() const;
+  void Have(std::shared_ptr<forward::PortForward> forward);
 
   /// Is there and has not ended.
   bool IsAlive() const;
@@ -151,7 +153,7 @@ class Pod {
   PodRecord record_;
   std::shared_ptr<HostProcess> process_;
   std::shared_ptr<Sentry> sentry_;
-  std::shared_ptr<PortForward> forward_;
+  std::shared_ptr<forward::PortForward> forward_;
 };
 
 inline constexpr const char* kRunscName = "runsc";

@@ -8,24 +8,26 @@
 #include <vector>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/forward/port_forward.h>
 
-#include "plugins/gvisor/forward/port_forward.h"
+#include "plugins/gvisor/forward/sentry_ports.h"
 
 namespace gantry::gvisor {
 namespace {
 
-Result<PortForwardPlan> PlanForward(Pod& pod, const PodRecord& record) {
-  PortForwardPlan plan;
-  plan.sentry = pod.sentry();
-  plan.root = record.RootId(pod.id());
-  GANTRY_TRY(plan.program, forward::FindForwardProgram());
-  plan.cgroups = record.place.cgroups;
-  plan.limit = pod.options().timeout;
-  return plan;
+using forward::PortForward;
+
+SentryPorts PortsOf(Pod& pod) {
+  return {pod.context(), pod.sentry(), pod.RootId(), pod.options().timeout};
 }
 
 Result<std::shared_ptr<PortForward>> BeginForward(Pod& pod, const PodRecord& record) {
-  GANTRY_TRY(const PortForwardPlan plan, PlanForward(pod, record));
+  forward::PortForwardPlan plan;
+  plan.connect = [ports = PortsOf(pod)](uint16_t port, const UniqueFd& program) {
+    return ports.Connect(port, program);
+  };
+  GANTRY_TRY(plan.program, forward::FindForwardProgram());
+  plan.cgroups = record.place.cgroups;
   auto recovered = PortForward::Recover(pod.context(), plan);
   if (recovered || recovered.error().code != Code::kNotFound) {
     return recovered;
@@ -62,13 +64,14 @@ Status SuspendForwarding(Pod& pod, Deadline deadline) {
     return {};
   }
   GANTRY_CHECK_OK(forward->Suspend(Left(deadline)));
-  GANTRY_TRY(const std::vector<int32_t> pids, forward->InSentry(deadline));
+  const SentryPorts ports = PortsOf(pod);
+  GANTRY_TRY(const std::vector<int32_t> pids, ports.Serving(deadline));
   if (pids.empty()) {
     return {};
   }
   pod.context().Log(LogLevel::kInfo,
                     Format("{} forwarded connections end, as the sandbox is saved", pids.size()));
-  return pod.sentry()->WhileItRuns([&] { return forward->EndInSentry(pids, deadline); }, deadline);
+  return pod.sentry()->WhileItRuns([&] { return ports.End(pids, deadline); }, deadline);
 }
 
 void ContinueForwarding(Pod& pod) {

@@ -2,8 +2,6 @@
 //
 // Forwarding as a whole. The sentry is a fake that executes what it is given; the pod's inside
 // is another network namespace.
-#include "plugins/gvisor/forward/port_forward.h"
-
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/socket.h>
@@ -20,13 +18,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/forward/port_forward.h>
+
 #include "core/os/fs.h"
+#include "plugins/gvisor/forward/sentry_ports.h"
 #include "tests/unit/gvisor/fake_sentry.h"
 #include "tests/unit/gvisor/forward_fixture.h"
 
 namespace gantry::gvisor {
 namespace {
 
+using forward::PortForward;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using urpc::FakeAnswer;
@@ -164,13 +166,19 @@ class PortForwardTest : public testing::Test {
     forward_ = *begun;
   }
 
-  PortForwardPlan Plan() {
-    PortForwardPlan plan;
-    plan.sentry = std::make_shared<Sentry>(context_, "p1", socket_,
-                                           [](const SentryState&) { return Status(); });
-    plan.root = "p1";
+  SentryPorts Ports() {
+    return {context_,
+            std::make_shared<Sentry>(context_, "p1", socket_,
+                                     [](const SentryState&) { return Status(); }),
+            "p1", kLimit};
+  }
+
+  forward::PortForwardPlan Plan() {
+    forward::PortForwardPlan plan;
+    plan.connect = [ports = Ports()](uint16_t port, const UniqueFd& program) {
+      return ports.Connect(port, program);
+    };
     plan.program = GANTRY_FORWARD;
-    plan.limit = kLimit;
     return plan;
   }
 
@@ -310,11 +318,11 @@ TEST_F(PortForwardTest, SuspendedEndsAllConnectionsAndTakesOthersLater) {
   EXPECT_EQ(context_.Alive(), 0U);
   const UniqueFd meanwhile = Connect(8080);
   ASSERT_TRUE(SendText(meanwhile, "2"));
-  const auto inside = forward_->InSentry(urpc::Soon());
+  const auto inside = Ports().Serving(urpc::Soon());
   ASSERT_TRUE(inside) << inside.error().message;
-  ASSERT_TRUE(forward_->EndInSentry(*inside, urpc::Soon()));
+  ASSERT_TRUE(Ports().End(*inside, urpc::Soon()));
   EXPECT_EQ(sentry_.Alive(), 0U) << "what waits is not executed";
-  EXPECT_THAT(*forward_->InSentry(urpc::Soon()), IsEmpty());
+  EXPECT_THAT(*Ports().Serving(urpc::Soon()), IsEmpty());
   EXPECT_EQ(ReadAll(server), "");
   ASSERT_TRUE(forward_->Suspend(kLimit)) << "again";
   ASSERT_TRUE(forward_->Continue());
@@ -330,7 +338,7 @@ TEST_F(PortForwardTest, SuspendedAfterARestartOfTheEngineEndsThoseFromBefore) {
   forward_ = PortForward::Recover(context_, Plan()).value();
   ASSERT_TRUE(forward_->Suspend(kLimit));
   EXPECT_EQ(ReadAll(client), "");
-  ASSERT_TRUE(forward_->EndInSentry(forward_->InSentry(urpc::Soon()).value(), urpc::Soon()));
+  ASSERT_TRUE(Ports().End(Ports().Serving(urpc::Soon()).value(), urpc::Soon()));
   EXPECT_EQ(sentry_.Alive(), 0U);
 }
 
@@ -344,12 +352,12 @@ TEST_F(PortForwardTest, EndsNobodyElseInTheSentry) {
   list(9, 0, 65534, "gantry-forward");
   // It has just been executed.
   list(10, 0, 65534, "host:[17]");
-  EXPECT_THAT(forward_->InSentry(urpc::Soon()).value(), ElementsAre(9, 10));
+  EXPECT_THAT(Ports().Serving(urpc::Soon()).value(), ElementsAre(9, 10));
 }
 
 TEST_F(PortForwardTest, SaysWhatInTheSentryHasNotEnded) {
   sentry_.Hang();
-  const Status failed = forward_->EndInSentry({9}, std::chrono::steady_clock::now());
+  const Status failed = Ports().End({9}, std::chrono::steady_clock::now());
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, Code::kDeadlineExceeded);
   EXPECT_THAT(failed.error().message, testing::HasSubstr("end gantry-forward in the sandbox"));

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ports forwarded into a sentry: a connection to the loopback of the pod's network namespace on
-// the host goes on to the same port of the pod's own loopback.
-//
-// In the sentry each connection has a process of gantry's for it, executed in the root
-// container (program/forward.cc). The sentry has a call for that, containerManager.PortForward,
-// which is not used: it ends the server's connection when the client has sent its last byte,
-// before the answer, and it connects with the lock held that each other call on a container
-// needs: where a server takes no connections, the whole pod can be neither signalled nor
-// stopped for two minutes. Seen with runsc 2026-09, runsc/boot/loader.go, portForward.
-//
-// A checkpoint of the sentry fails while there is such a process, as its program is a file of
-// the host's. Whoever makes one ends the connections before: `Suspend`, `EndInSentry`.
+// Ports forwarded into a sandbox: a connection to the loopback of the pod's network namespace on
+// the host goes on to the same port of the pod's own loopback. For each connection whoever runs the
+// sandbox starts gantry-forward in it (program/forward.cc), which connects there; another
+// gantry-forward, on the host, carries the bytes between the two (relay.h).
 #pragma once
 
 #include <chrono>
@@ -28,20 +20,17 @@
 #include <gantry/toolkit/forward/relay.h>
 #include <gantry/unique_fd.h>
 
-#include "plugins/gvisor/sentry/sentry.h"
-
-namespace gantry::gvisor {
+namespace gantry::forward {
 
 struct PortForwardPlan {
-  std::shared_ptr<Sentry> sentry;
-  /// The container in which processes are executed: the sentry's root.
-  std::string root;
+  /// Starts `program`, which is gantry-forward, in the sandbox, for one connection to `port` there,
+  /// and gives the other end of what that has as its descriptor 0. Errors: any; the connection is
+  /// reset, and the log says why. Thread: workers, one at a time.
+  std::function<Result<UniqueFd>(uint16_t port, const UniqueFd& program)> connect;
   /// The path of gantry-forward.
   std::string program;
   /// Of the process on the host.
   std::vector<std::string> cgroups;
-  /// Of a call to the sentry.
-  std::chrono::milliseconds limit{};
 };
 
 /// Where it is destroyed, what has begun goes on without it. Thread: workers.
@@ -62,14 +51,8 @@ class PortForward {
 
   /// Ends all connections on the host, and takes no more until `Continue`: what is new waits.
   /// Again: success. Errors: kDeadlineExceeded. Blocks: up to `limit`, and as long as it takes to
-  /// execute one process.
+  /// connect once.
   Status Suspend(std::chrono::milliseconds limit);
-  /// The processes in the sentry whose connections were, also those of an engine before.
-  /// Errors: the sentry's. While it is suspended.
-  Result<std::vector<int32_t>> InSentry(Deadline deadline);
-  /// Ends these, once their connections have ended: the sentry has to run. Errors:
-  /// kDeadlineExceeded; the sentry's. Blocks: up to `deadline`.
-  Status EndInSentry(const std::vector<int32_t>& pids, Deadline deadline);
   /// Errors: as `SandboxContext::WatchReadable`; then it stays suspended.
   Status Continue();
 
@@ -84,14 +67,10 @@ class PortForward {
   Status Watch();
   void OnConnection();
   void EndWatch();
-  Status Forward(const forward::Arrival& arrival);
+  Status Forward(const Arrival& arrival);
   Result<UniqueFd> OpenProgram() const;
-  /// Gives the host's end of what the process in the sentry has as its descriptor 0.
-  Result<UniqueFd> Execute(uint16_t port, const UniqueFd& program);
-  Status HandToRelay(const forward::Arrival& arrival, const UniqueFd& sentry,
-                     const UniqueFd& program);
-  void ForgetWhenEnded(Sentry::Executed executed, Deadline deadline);
-  forward::Relay::Failed OnFailure();
+  Status HandToRelay(const Arrival& arrival, const UniqueFd& inside, const UniqueFd& program);
+  Relay::Failed OnFailure();
   void Say(uint16_t port, const std::string& cause);
 
   SandboxContext& context_;
@@ -99,10 +78,10 @@ class PortForward {
   const PortForwardPlan plan_;
   /// Of the watch's callback alone, once that has begun, and of `End` and `Suspend` when that
   /// has ended.
-  std::unique_ptr<forward::Relay> relay_;
+  std::unique_ptr<Relay> relay_;
   /// Guards `watch_`.
   std::mutex mutex_;
   std::unique_ptr<gantry::Watch> watch_;
 };
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::forward
