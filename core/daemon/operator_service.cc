@@ -189,7 +189,7 @@ struct Reader {
     const auto wanted = [&request](const task::Group& group) {
       return request.namespace_().empty() || request.namespace_() == group.ns.str();
     };
-    const std::vector<task::ContainerPtr> containers = tasks.Containers();
+    const std::vector<task::ContainerPtr> containers = tasks.containers().All();
     const Sums sums(containers, publishers.outbox());
     for (const task::PodPtr& pod : tasks.Pods()) {
       if (wanted(*pod->group)) {
@@ -246,14 +246,14 @@ struct Reader {
     if (pod.error().code != Code::kNotFound) {
       co_return std::unexpected(std::move(pod).error());
     }
-    GANTRY_CO_TRY(const task::ContainerPtr found, Find(tasks.Containers(), request));
+    GANTRY_CO_TRY(const task::ContainerPtr found, Find(tasks.containers().All(), request));
     if (!found->init) {
       co_return Fail(Code::kNotFound, "inspect '{}': it is only being made", request.id());
     }
     const Bytes memory = co_await MemoryOf(workers, {found->cgroup});
     v1::InspectResponse response;
     Fill(*response.mutable_instance(), *found);
-    Sums(tasks.Containers(), publishers.outbox())
+    Sums(tasks.containers().All(), publishers.outbox())
         .Fill(*response.mutable_instance(), *found->group->account);
     response.mutable_instance()->set_memory_bytes(memory.front());
     response.set_bundle(found->bundle);
@@ -273,7 +273,7 @@ struct Reader {
     const Bytes memory = co_await MemoryOf(workers, {pod->cgroups.pod});
     v1::InspectResponse response;
     Fill(*response.mutable_instance(), *pod);
-    Sums(tasks.Containers(), publishers.outbox())
+    Sums(tasks.containers().All(), publishers.outbox())
         .Fill(*response.mutable_instance(), *pod->group->account);
     response.mutable_instance()->set_memory_bytes(memory.front());
     response.set_bundle(pod->bundle);
@@ -297,7 +297,7 @@ struct Reader {
     for (const task::PodPtr& pod : tasks.Pods()) {
       count(pod->entry);
     }
-    for (const task::ContainerPtr& container : tasks.Containers()) {
+    for (const task::ContainerPtr& container : tasks.containers().All()) {
       count(container->sandbox);
     }
     return counts;
@@ -313,7 +313,7 @@ struct Reader {
     for (const auto& [backend, count] : sandboxes) {
       response.set_sandboxes(response.sandboxes() + count);
     }
-    response.set_containers(static_cast<uint32_t>(tasks.Containers().size()));
+    response.set_containers(static_cast<uint32_t>(tasks.containers().size()));
     response.set_queued_events(static_cast<uint32_t>(publishers.outbox().counters().queued));
     const Counts counts = co_await CountsOf(workers, backends);
     response.set_lost_workers(static_cast<uint32_t>(tasks.backend_calls().lost()));

@@ -139,11 +139,10 @@ os::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call
 os::Task<ContainerPtr> Service::Present(const Group& group, ContainerId id) {
   const Key key = KeyOf(group, id.str());
   while (true) {
-    const auto found = containers_.find(key);
-    if (found == containers_.end()) {
+    const ContainerPtr there = containers_.Find(key);
+    if (!there) {
       co_return nullptr;
     }
-    const ContainerPtr there = found->second;
     co_await there->ready.Wait();
     if (there->abandoned) {
       co_await there->left.Wait();

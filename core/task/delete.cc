@@ -272,13 +272,7 @@ os::Task<void> Service::AnswerDeleteCall(link::DeleteCall call) {
   done.pid = link::kNoPid;
   done.status = 137;
   done.exited_at_ns = NowNs();
-  ContainerPtr container;
-  for (const ContainerPtr& one : Containers()) {
-    if (one->instance == call.instance) {
-      container = one;
-    }
-  }
-  if (container) {
+  if (const ContainerPtr container = containers_.FindInstance(call.instance)) {
     co_await container->ready.Wait();
     container->abandoned = true;
     const os::Slot::Hold hold = co_await container->slot.Acquire();

@@ -34,15 +34,6 @@ constexpr Backoff::Terms kUnread{
     .first = std::chrono::microseconds(200),
     .longest = std::chrono::milliseconds(10)};
 
-ContainerPtr Owner(const std::vector<ContainerPtr>& all, const Container& container) {
-  for (const ContainerPtr& one : all) {
-    if (one.get() == &container) {
-      return one;
-    }
-  }
-  return nullptr;
-}
-
 /// All directories of `cgroup`. On a hybrid node the runtime makes one in the v2
 /// tree, too, which holds nothing but has to go.
 std::vector<std::string> DirsOf(const os::Cgroup& cgroup, const os::CgroupHierarchy& node) {
@@ -115,7 +106,7 @@ void Service::OnExited(TaskProcess& process, ExitStatus exit) {
     process.early_exit = known ? process.early_exit : exit;
     return;
   }
-  const ContainerPtr container = Owner(Containers(), process.container);
+  const ContainerPtr container = containers_.SharedOf(process.container);
   if (!container) {
     return;
   }
@@ -275,12 +266,11 @@ Status Service::OnMakingCgroup(Container& container, os::Cgroup cgroup) {
     return Fail(Code::kNotFound, "container '{}' is not there any more", container.id.str());
   }
   std::vector<std::string> dirs = cgroup.Dirs();
-  for (const auto& [key, other] : containers_) {
-    if (other.get() != &container && !dirs.empty() &&
-        std::ranges::contains(other->cgroup_dirs, dirs.front())) {
-      return Fail(Code::kFailedPrecondition, "make cgroup '{}': it is that of container '{}'",
-                  dirs.front(), other->id.str());
-    }
+  const ContainerPtr other =
+      dirs.empty() ? nullptr : containers_.FindOtherIn(dirs.front(), container);
+  if (other) {
+    return Fail(Code::kFailedPrecondition, "make cgroup '{}': it is that of container '{}'",
+                dirs.front(), other->id.str());
   }
   container.cgroup_origin = cgroup.empty() ? CgroupOrigin::kForeign : CgroupOrigin::kMaking;
   container.cgroup = std::move(cgroup);

@@ -140,7 +140,7 @@ os::Task<Result<SandboxEntryPtr>> Service::OpenSandbox(ContainerPtr container,
   request.id = entry->id;
   request.ns = container->group->ns;
   // What it saves while it comes up is in the container's record already.
-  container->sandbox = entry;
+  containers_.SetSandbox(*container, entry);
   container->sandbox_prefix = entry->prefix;
   const Deadline deadline = DeadlineIn(parts_.config.timeouts.create);
   Status opened = co_await calls_.Run(
@@ -154,7 +154,7 @@ os::Task<Result<SandboxEntryPtr>> Service::OpenSandbox(ContainerPtr container,
       },
       blob == nullptr ? os::Refusable::kYes : os::Refusable::kNo);
   if (!opened) {
-    container->sandbox = nullptr;
+    containers_.SetSandbox(*container, nullptr);
     if (blob == nullptr) {
       entry->context->DropAll();
     }
@@ -167,7 +167,7 @@ os::Task<Result<SandboxEntryPtr>> Service::OpenSandbox(ContainerPtr container,
 void Service::JoinMembers(Container& container, SandboxEntryPtr entry) {
   ++entry->containers;
   container.sandbox_prefix = entry->prefix;
-  container.sandbox = std::move(entry);
+  containers_.SetSandbox(container, std::move(entry));
   const SandboxEntry& joined = *container.sandbox;
   // One that is being taken up is protected at the end of that; the first one of its sandbox
   // has been by then, as if it were the only one.
@@ -191,8 +191,8 @@ os::Task<Status> Service::Enlist(const Container& container) {
 
 /// Who ends the sandbox changes as containers come and go.
 void Service::ProtectMembers(const SandboxEntry& entry) {
-  for (const auto& [key, member] : containers_) {
-    if (member->sandbox.get() == &entry && member->init) {
+  for (const ContainerPtr& member : containers_.MembersOf(entry)) {
+    if (member->init) {
       Protect(*member);
     }
   }
@@ -211,8 +211,8 @@ os::Task<void> Service::HandOverBlob(const Container& from, SandboxEntry& entry)
     co_return;
   }
   ContainerPtr next;
-  for (const auto& [key, other] : containers_) {
-    if (other->sandbox.get() == &entry && (!next || other->instance < next->instance)) {
+  for (const ContainerPtr& other : containers_.MembersOf(entry)) {
+    if (!next || other->instance < next->instance) {
       next = other;
     }
   }
@@ -224,7 +224,7 @@ os::Task<void> Service::HandOverBlob(const Container& from, SandboxEntry& entry)
 
 /// The pod ends: so do they.
 os::Task<void> Service::EndMembers(SandboxEntryPtr entry) {
-  for (const ContainerPtr& member : Containers()) {
+  for (const ContainerPtr& member : containers_.MembersOf(*entry)) {
     if (member->sandbox != entry || !member->init) {
       continue;
     }
@@ -258,10 +258,11 @@ os::Task<void> Service::EndMember(ContainerPtr member) {
 }
 
 os::Task<void> Service::LeaveSandbox(Container& container) {
-  const SandboxEntryPtr entry = std::exchange(container.sandbox, nullptr);
+  const SandboxEntryPtr entry = container.sandbox;
   if (!entry) {
     co_return;
   }
+  containers_.SetSandbox(container, nullptr);
   --entry->containers;
   if (!entry->members_folder.empty() && container.id.str() != container.group->id) {
     IgnoreError(co_await parts_.services.pool.Run(

@@ -48,10 +48,8 @@ void Service::DropOrphans() {
 
 /// The same of sandboxes that no container uses, and their processes.
 void Service::DropOrphanedSandboxes() {
-  std::set<std::string> used = {""};
-  for (const auto& [key, container] : containers_) {
-    used.insert(container->sandbox_prefix);
-  }
+  std::set<std::string> used = containers_.SandboxPrefixes();
+  used.insert("");
   pods_.AddPrefixes(used);
   sandboxes_.AbandonAllBut(used);
 }

@@ -150,13 +150,8 @@ os::Task<Status> Service::RecoverSandbox(ContainerPtr container, const store::Re
 
 /// Ends what its sandbox has, where nobody has that any more.
 void Service::AbandonSandbox(const Container& container) {
-  std::set<std::string> used;
+  std::set<std::string> used = containers_.PrefixesInUse(container);
   pods_.AddPrefixes(used);
-  for (const auto& [key, other] : containers_) {
-    if (other.get() != &container && (other->sandbox || (other->init && other->init->host))) {
-      used.insert(other->sandbox_prefix);
-    }
-  }
   if (!used.contains(container.sandbox_prefix)) {
     sandboxes_.Abandon(container.sandbox_prefix);
   }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// What the calls of the Task service share: which methods there are, look-ups, and containers
+// as they come and go.
 #include "core/task/service.h"
 
 #include <utility>
@@ -59,16 +62,15 @@ Status Service::Register(rpc::MethodTable& table) {
 os::Task<Result<ContainerPtr>> Service::Find(const CallContext& call, std::string id) {
   GANTRY_CO_TRY(const GroupPtr group, instances_.GroupAt(call.address));
   const Key key = KeyOf(*group, id);
-  if (const auto found = containers_.find(key); found != containers_.end()) {
-    const ContainerPtr container = found->second;
+  if (const ContainerPtr container = containers_.Find(key)) {
     co_await container->ready.Wait();
   }
   // Looked up again: the one that was waited for may have turned out gone.
-  const auto found = containers_.find(key);
-  if (found == containers_.end() || !found->second->init) {
+  ContainerPtr found = containers_.Find(key);
+  if (!found || !found->init) {
     co_return Fail(Code::kNotFound, "container not created: not found");
   }
-  co_return found->second;
+  co_return found;
 }
 
 os::Task<Result<TaskProcessPtr>> Service::FindProcess(const CallContext& call, std::string id,
@@ -101,7 +103,7 @@ ContainerPtr Service::Enter(const ContainerId& id, GroupPtr group) {
   const Key key = KeyOf(*group, id.str());
   auto container = std::make_shared<Container>(id, std::move(group));
   container->instance = instances_.NumberOf(key);
-  containers_[key] = container;
+  containers_.Enter(container);
   return container;
 }
 
@@ -114,10 +116,7 @@ void Service::SetGone(TaskProcess& process) {
 }
 
 void Service::Leave(Container& container) {
-  const auto found = containers_.find(KeyOf(*container.group, container.id.str()));
-  if (found != containers_.end() && found->second.get() == &container) {
-    containers_.erase(found);
-  }
+  containers_.Leave(container);
   if (container.init) {
     SetGone(*container.init);
   }
@@ -175,22 +174,12 @@ void Service::InstanceRemoved(link::InstanceRemoved gone) {
     }
   }
   pods_.InstanceRemoved(*removed->group, number);
-  if (const auto held = containers_.find(key);
-      held != containers_.end() && held->second->instance == number) {
-    os::Start(FreeRemoved(held->second, gone.with_group));
+  if (const ContainerPtr held = containers_.Find(key); held && held->instance == number) {
+    os::Start(FreeRemoved(held, gone.with_group));
   }
   if (removed->last) {
     sandboxes_.ForgetGroup(removed->group->address);
   }
-}
-
-std::vector<ContainerPtr> Service::Containers() const {
-  std::vector<ContainerPtr> all;
-  all.reserve(containers_.size());
-  for (const auto& [key, container] : containers_) {
-    all.push_back(container);
-  }
-  return all;
 }
 
 }  // namespace gantry::task

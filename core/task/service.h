@@ -36,6 +36,7 @@
 #include "core/task/backend_calls.h"
 #include "core/task/backend_proxy.h"
 #include "core/task/container.h"
+#include "core/task/containers.h"
 #include "core/task/contexts.h"
 #include "core/task/instances.h"
 #include "core/task/parts.h"
@@ -75,7 +76,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   void DeleteCall(const link::DeleteCall& call);
 
   /// For gantryctl.
-  std::vector<ContainerPtr> Containers() const;
+  const task::Containers& containers() const { return containers_; }
 
   std::vector<PodPtr> Pods() const { return pods_.Pods(); }
 
@@ -272,7 +273,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   Sandboxes sandboxes_;
   RecoveryOrder order_;
   SandboxService pods_;
-  std::map<Key, ContainerPtr> containers_;
+  Containers containers_;
   /// `left_streams` of containers whose Create an engine's end interrupted, for
   /// the Create that is replayed.
   std::map<Key, std::vector<std::string>> left_streams_;

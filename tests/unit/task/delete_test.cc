@@ -244,7 +244,7 @@ TEST_F(TaskDelete, ByTheKeeperEndsWaits) {
 TEST_F(TaskDelete, FreesWhatTheKeeperHasRemoved) {
   Run("c1");
   keeper_.RemoveInstance(1);
-  EXPECT_TRUE(Until([&] { return engine_->tasks().Containers().empty(); }));
+  EXPECT_TRUE(Until([&] { return engine_->tasks().containers().size() == 0; }));
   EXPECT_EQ(backend_.Count("delete c1"), 1U);
   EXPECT_EQ(backend_.Count("shutdown sandbox c1"), 1U);
 }
