@@ -97,7 +97,7 @@ os::Task<Status> Service::SetPaused(ContainerPtr container, bool paused, Deadlin
   if (state == from) {
     state = to;
   }
-  Status saved = co_await Save(*container);
+  Status saved = co_await records_.Save(*container);
   if (!saved && state == to) {
     if (const Status undone = co_await CallPauseOrResume(container, !paused, deadline); !undone) {
       LogError({{"id", container->id.str()}}, "it stays {}: {}", paused ? "paused" : "resumed",
@@ -147,7 +147,7 @@ os::Task<Result<wire::Empty>> Service::Update(const CallContext& call,
   if (update.formula != container->weight_formula) {
     // From now on the weight does not tell any more, be it that only a part was done.
     container->weight_formula = update.formula;
-    GANTRY_CO_CHECK_OK(co_await Save(*container));
+    GANTRY_CO_CHECK_OK(co_await records_.Save(*container));
   }
   GANTRY_CO_CHECK_OK(updated);
   co_return wire::Empty();

@@ -15,6 +15,7 @@
 #include "core/os/ask.h"
 #include "core/plugin/guard.h"
 #include "core/task/mounts.h"
+#include "core/task/requests.h"
 #include "core/task/service.h"
 #include "core/task/stdio_host.h"
 #include "core/task/unbound.h"
@@ -175,8 +176,8 @@ os::Task<Status> Service::DoCreate(std::shared_ptr<Creation> creation) {
   GANTRY_CO_CHECK_OK(co_await MakeContainer(*creation));
   GANTRY_CO_CHECK_OK(co_await Enlist(container));
   container.init->state = State::kCreated;
-  Protect(container);
-  GANTRY_CO_CHECK_OK(co_await Save(container));
+  records_.Protect(container);
+  GANTRY_CO_CHECK_OK(co_await records_.Save(container));
   // Not before: until the record says that it is there, an engine that is killed leaves
   // it to be undone and made again, and its end must not be that of the client's stream.
   if (container.checkpoint.empty()) {  // Else it takes its streams at Start.
@@ -222,7 +223,7 @@ os::Task<Status> Service::Prepare(Creation& creation) {
   for (const mount::Mount& mount : mounts) {
     container.mounts.push_back({mount.type, mount.source, container.rootfs});
   }
-  GANTRY_CO_CHECK_OK(co_await Save(container));
+  GANTRY_CO_CHECK_OK(co_await records_.Save(container));
   if (!mounts.empty()) {
     GANTRY_CO_CHECK_OK(co_await parts_.services.pool.Run([&]() -> Status {
       return mount::MountAll(container.rootfs, mounts, parts_.mount_scratch);
@@ -231,29 +232,11 @@ os::Task<Status> Service::Prepare(Creation& creation) {
   co_return co_await OpenStreams(container.init, creation.given_up);
 }
 
-io::StdioOptions Service::StdioOptionsOf(const TaskProcess& process) const {
-  io::StdioOptions options;
-  options.pipe_bytes = parts_.config.io.fifo_bytes;
-  options.open_limit = parts_.config.timeouts.stdio_open;
-  options.logger_stop = parts_.config.io.logger_stop;
-  options.id = process.is_init() ? process.container.id.str() : process.id.str();
-  options.ns = process.container.group->ns.str();
-  options.logger_tag = "logger";
-  // With a pid namespace of its own an init takes all that it has started along. A profile
-  // may forbid the fifo for what its path or its label is.
-  options.own_pipes =
-      !process.is_init() || !process.container.private_pids || process.container.confined;
-  options.heirs_limit = parts_.config.timeouts.stdio_drain;
-  options.account = process.container.group->account;
-  return options;
-}
-
 os::Task<Status> Service::OpenStreams(TaskProcessPtr process, io::GivenUp given_up) {
-  io::StdioOptions options = StdioOptionsOf(*process);
+  io::StdioOptions options = StdioOptionsOf(*process, parts_.config);
   options.left = std::exchange(process->left_streams, {});
   options.given_up = std::move(given_up);
-  const io::StdioPaths paths{process->stdio.in, process->stdio.out, process->stdio.err,
-                             process->stdio.terminal};
+  const io::StdioPaths paths = StdioPathsOf(*process);
   const auto open = [&]() -> Result<std::shared_ptr<io::ProcessIo>> {
     GANTRY_TRY(auto opened,
                io::ProcessIo::Open(parts_.relay, *process->stdio_host, paths, options));
@@ -272,30 +255,17 @@ os::Task<Status> Service::JoinSandbox(Creation& creation) {
     co_return std::unexpected(
         std::move(can).error().Within(Format("create container '{}'", container.id.str())));
   }
-  SandboxRequest request;
   const bool pod = container.group->id != container.id.str() ||
                    creation.spec.annotation(std::string(kContainerType)) == "sandbox";
-  request.kind = pod ? SandboxKind::kPaused : SandboxKind::kImplied;
-  request.bundle = container.bundle;
-  request.options_json = container.options_json;
-  request.netns_path = container.netns_path;
-  request.annotations = creation.spec.annotations;
-  GANTRY_CO_TRY(auto sandbox, co_await OpenSandbox(creation.container, std::move(request),
-                                                   container.backend_name, nullptr));
+  const SandboxKind kind = pod ? SandboxKind::kPaused : SandboxKind::kImplied;
+  GANTRY_CO_TRY(auto sandbox, co_await OpenSandbox(creation.container, kind, nullptr));
   JoinMembers(container, std::move(sandbox));
   co_return Status();
 }
 
 os::Task<Status> Service::MakeContainer(Creation& creation) {
   Container& container = *creation.container;
-  ContainerRequest request;
-  request.id = container.id;
-  request.bundle = container.bundle;
-  request.spec_json = creation.spec.json;
-  request.rootfs = container.rootfs;
-  request.terminal = container.init->stdio.terminal;
-  request.checkpoint = container.checkpoint;
-  request.options_json = container.options_json;
+  const ContainerRequest request = ContainerRequestOf(container, creation.spec.json);
   const SandboxEntryPtr sandbox = container.sandbox;
   const uint64_t since = TicksNow();
   GANTRY_CO_TRY(container.backend, co_await proxy_.Create(container, request, creation.deadline));
@@ -315,11 +285,8 @@ os::Task<void> Service::RollBack(ContainerPtr container) {
     LogError({{"ns", container->group->ns.str()}, {"id", container->id.str()}},
              "undo a failed create: {}", removed.error().message);
   }
-  const Status gone = co_await parts_.services.pool.RunFor(
-      container->group->account, container->record.Remover(container->bundle), os::Refusable::kNo);
-  IgnoreError(gone, "containerd removes the bundle, and with it the record");
-  link::Plan nothing;
-  parts_.services.link.Protect(container->instance, std::move(nothing));
+  co_await records_.Remove(*container);
+  records_.Unprotect(container->instance);
   // Calls that waited for the slot find nothing any more.
   container->init->state = State::kNone;
 }

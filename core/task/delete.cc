@@ -84,7 +84,7 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteExec(ContainerPtr container,
                        DeadlineIn(parts_.config.timeouts.remove));
   container->execs.erase(exec->id);
   container->deleted_execs[exec->id] = ToProcessRecord(*exec);
-  if (Status saved = co_await Save(*container); !saved) {
+  if (Status saved = co_await records_.Save(*container); !saved) {
     container->deleted_execs.erase(exec->id);
     container->execs.try_emplace(exec->id, exec);
     co_return std::unexpected(std::move(saved).error());
@@ -108,23 +108,15 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteInit(ContainerPtr container,
   co_await AwaitPublishedExit(init);
   if (init.unrecorded) {
     // Whoever else knows of it is let go by what follows, which another engine may finish.
-    IgnoreError(co_await Save(*container), "on a disk that is full a delete goes on");
+    IgnoreError(co_await records_.Save(*container), "on a disk that is full a delete goes on");
   }
   GANTRY_CO_CHECK_OK(co_await Remove(container, deadline));
   // One that was only created has been ended by that.
   co_await AwaitPublishedExit(init);
   const pb::DeleteResponse response = ResponseOf(init);
   const ExitStatus exit = init.exit.value_or(ExitStatus{0, NowNs()});
-  link::Forget tombstone;
-  tombstone.instance = container->instance;
-  tombstone.pid = init.pid;
-  tombstone.status = exit.status;
-  tombstone.exited_at_ns = exit.exited_at_ns;
-  parts_.services.link.Forget(tombstone);
-  IgnoreError(co_await parts_.services.pool.RunFor(container->group->account,
-                                                   container->record.Remover(container->bundle),
-                                                   os::Refusable::kNo),
-              "containerd removes the bundle, and with it the record");
+  records_.Forget(*container);
+  co_await records_.Remove(*container);
   init.state = State::kNone;
   Publish(events::TaskDelete(container->subject(), init.pid, exit));
   Leave(*container);
@@ -244,10 +236,7 @@ os::Task<void> Service::FreeRemoved(ContainerPtr container, bool with_group) {
     LogError({{"ns", container->group->ns.str()}, {"id", container->id.str()}},
              "free what the keeper has removed: {}", removed.error().message);
   }
-  IgnoreError(co_await parts_.services.pool.RunFor(container->group->account,
-                                                   container->record.Remover(container->bundle),
-                                                   os::Refusable::kNo),
-              "containerd removes the bundle, and with it the record");
+  co_await records_.Remove(*container);
   if (container->init) {
     container->init->state = State::kNone;
   }
@@ -281,10 +270,7 @@ os::Task<void> Service::AnswerDeleteCall(link::DeleteCall call) {
       done.code = static_cast<int32_t>(removed.error().code);
       done.message = removed.error().message;
     } else {
-      IgnoreError(co_await parts_.services.pool.RunFor(container->group->account,
-                                                       container->record.Remover(container->bundle),
-                                                       os::Refusable::kNo),
-                  "containerd removes the bundle, and with it the record");
+      co_await records_.Remove(*container);
       Leave(*container);
     }
     if (container->init && container->init->pid != 0) {

@@ -147,7 +147,7 @@ os::Task<Result<wire::Empty>> Service::Exec(const CallContext& call,
   exec->state = State::kCreated;
   container->execs[id] = exec;
   container->deleted_execs.erase(id);
-  if (Status saved = co_await Save(*container, kMostRecordBytes); !saved) {
+  if (Status saved = co_await records_.Save(*container, kMostRecordBytes); !saved) {
     container->execs.erase(id);
     co_return std::unexpected(std::move(saved).error().Within(what));
   }

@@ -74,7 +74,7 @@ Status Service::OnBound(TaskProcess& process, engine::WatchedProcessPtr host) {
   process.pid = static_cast<uint32_t>(host->pid().value);
   host->MarkBound(process.context.get());
   if (process.is_init()) {
-    Protect(process.container);
+    records_.Protect(process.container);
   }
   host->OnEnd([this, weak = std::weak_ptr(SharedOf(process))](WaitStatus status) {
     if (const TaskProcessPtr ended = weak.lock()) {
@@ -133,7 +133,7 @@ os::Task<void> Service::HandleExit(ContainerPtr container, TaskProcessPtr proces
     }
   }
   process->state = State::kStopped;
-  const Status saved = co_await Save(*container);
+  const Status saved = co_await records_.Save(*container);
   process->unrecorded = !saved;
   if (!saved) {
     LogError({{"ns", container->group->ns.str()}, {"id", container->id.str()}},
@@ -150,7 +150,7 @@ os::Task<void> Service::HandleExit(ContainerPtr container, TaskProcessPtr proces
   FinishExit(*process);
   if (again) {
     // Nobody has to wait for that.
-    IgnoreError(co_await Save(*container), "then it is published twice");
+    IgnoreError(co_await records_.Save(*container), "then it is published twice");
   }
 }
 
@@ -186,7 +186,7 @@ void Service::FinishExit(TaskProcess& process) {
     parts_.services.processes.Release({process.host_pid.value, process.start_time});
   }
   if (process.is_init()) {
-    Protect(container);
+    records_.Protect(container);
   }
   process.SetExited();
   LogInfo(
@@ -258,7 +258,7 @@ void Service::OnCgroup(Container& container, os::Cgroup cgroup, std::unique_ptr<
     });
     container.oom = std::move(oom);
   }
-  Protect(container);
+  records_.Protect(container);
 }
 
 Status Service::OnMakingCgroup(Container& container, os::Cgroup cgroup) {
@@ -275,7 +275,7 @@ Status Service::OnMakingCgroup(Container& container, os::Cgroup cgroup) {
   container.cgroup_origin = cgroup.empty() ? CgroupOrigin::kForeign : CgroupOrigin::kMaking;
   container.cgroup = std::move(cgroup);
   container.cgroup_dirs = std::move(dirs);
-  Protect(container);
+  records_.Protect(container);
   return {};
 }
 

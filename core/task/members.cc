@@ -13,6 +13,7 @@
 #include "core/log/log.h"
 #include "core/plugin/guard.h"
 #include "core/sandbox/call_deadline.h"
+#include "core/task/requests.h"
 #include "core/task/service.h"
 
 namespace gantry::task {
@@ -91,14 +92,12 @@ Status Service::CheckHandler(const Container& container, const SandboxEntry& san
 }
 
 os::Task<Result<SandboxEntryPtr>> Service::PlanSandbox(ContainerPtr container,
-                                                       std::string backend_name,
-                                                       std::string options_json,
                                                        const std::string* blob) {
   SandboxPlan plan;
   plan.group = container->group;
   plan.handler = container->handler;
-  plan.backend_name = std::move(backend_name);
-  plan.options_json = std::move(options_json);
+  plan.backend_name = container->backend_name;
+  plan.options_json = container->options_json;
   plan.prefix = blob == nullptr || container->sandbox_prefix.empty()
                     ? SandboxPrefix(container->instance)
                     : container->sandbox_prefix;
@@ -120,9 +119,7 @@ os::Task<Result<SandboxEntryPtr>> Service::PlanSandbox(ContainerPtr container,
   co_return entry;
 }
 
-os::Task<Result<SandboxEntryPtr>> Service::OpenSandbox(ContainerPtr container,
-                                                       SandboxRequest request,
-                                                       std::string backend_name,
+os::Task<Result<SandboxEntryPtr>> Service::OpenSandbox(ContainerPtr container, SandboxKind kind,
                                                        const std::string* blob,
                                                        std::function<void()> then) {
   const std::string address = container->group->address;
@@ -134,11 +131,8 @@ os::Task<Result<SandboxEntryPtr>> Service::OpenSandbox(ContainerPtr container,
     }
     co_return there;
   }
-  GANTRY_CO_TRY(
-      const SandboxEntryPtr entry,
-      co_await PlanSandbox(container, std::move(backend_name), request.options_json, blob));
-  request.id = entry->id;
-  request.ns = container->group->ns;
+  GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await PlanSandbox(container, blob));
+  const SandboxRequest request = SandboxRequestOf(*entry, kind, *container);
   // What it saves while it comes up is in the container's record already.
   containers_.SetSandbox(*container, entry);
   container->sandbox_prefix = entry->prefix;
@@ -193,15 +187,9 @@ os::Task<Status> Service::Enlist(const Container& container) {
 void Service::ProtectMembers(const SandboxEntry& entry) {
   for (const ContainerPtr& member : containers_.MembersOf(entry)) {
     if (member->init) {
-      Protect(*member);
+      records_.Protect(*member);
     }
   }
-}
-
-/// With this container its sandbox ends: it is the pod's own, or the only one.
-bool Service::EndsWithSandbox(const Container& container) const {
-  return container.sandbox && !container.sandbox->is_pod &&
-         (container.id.str() == container.group->id || container.sandbox->containers <= 1);
 }
 
 /// The sandbox's state is in the record of one of its containers. When that one
@@ -218,7 +206,7 @@ os::Task<void> Service::HandOverBlob(const Container& from, SandboxEntry& entry)
   }
   entry.keeper_of_blob = next;
   if (next) {
-    IgnoreError(co_await Save(*next), "a later save repeats it");
+    IgnoreError(co_await records_.Save(*next), "a later save repeats it");
   }
 }
 
@@ -252,8 +240,8 @@ os::Task<void> Service::EndMember(ContainerPtr member) {
              "end it with its sandbox: {}", removed.error().message);
   } else if (had_cgroup) {
     // Of that name there may be another's before this one is deleted.
-    Protect(*member);
-    IgnoreError(co_await Save(*member), "then its removal is asked for again");
+    records_.Protect(*member);
+    IgnoreError(co_await records_.Save(*member), "then its removal is asked for again");
   }
 }
 

@@ -20,20 +20,6 @@ void Pod::SetGone() {
   }
 }
 
-SandboxRequest ToRequest(const Pod& pod) {
-  SandboxRequest request;
-  request.id = pod.id;
-  request.ns = pod.group->ns;
-  request.kind = SandboxKind::kPauseless;
-  request.bundle = pod.bundle;
-  request.options_json = pod.options_json;
-  request.netns_path = pod.netns_path;
-  request.annotations = pod.annotations;
-  request.pod_config = pod.config;
-  request.cgroups = pod.cgroups.own.Dirs();
-  return request;
-}
-
 store::Record ToRecord(const Pod& pod) {
   store::Record record;
   record.kind = store::Kind::kSandbox;

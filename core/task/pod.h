@@ -93,8 +93,6 @@ struct Pod {
 
 using PodPtr = std::shared_ptr<Pod>;
 
-/// What its backend is told of it.
-SandboxRequest ToRequest(const Pod& pod);
 /// The pod as it goes to disk.
 store::Record ToRecord(const Pod& pod);
 /// How the keeper alone can end it.

@@ -15,6 +15,7 @@
 #include "core/plugin/guard.h"
 #include "core/task/container.h"
 #include "core/task/mounts.h"
+#include "core/task/requests.h"
 #include "core/task/sandbox_service.h"
 
 namespace gantry::task {
@@ -115,12 +116,12 @@ os::Task<Status> SandboxService::DoCreate(PodPtr pod, sandbox_pb::CreateSandboxR
   GANTRY_CO_CHECK_OK(co_await PrepareCreate(pod, request));
   GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await PlanEntry(pod, std::string()));
   pod->entry = entry;
-  const SandboxRequest plan = ToRequest(*pod);
+  const SandboxRequest plan = SandboxRequestOf(*pod);
   GANTRY_CO_CHECK_OK(co_await proxy_.Create(entry, plan, deadline));
   sandboxes_.Enter(pod->group->address, entry);
   pod->state = State::kCreated;
-  Protect(*pod);
-  co_return co_await Save(*pod);
+  records_.Protect(*pod);
+  co_return co_await records_.Save(*pod);
 }
 
 /// Checks, the first record, cgroups and mounts.
@@ -155,8 +156,8 @@ os::Task<Status> SandboxService::PrepareCreate(PodPtr pod,
     pod->mounts.push_back({"tmpfs", "", std::move(path)});
   }
   pod->cgroups = std::move(plans.cgroups);
-  GANTRY_CO_CHECK_OK(co_await Save(*pod));
-  Protect(*pod);
+  GANTRY_CO_CHECK_OK(co_await records_.Save(*pod));
+  records_.Protect(*pod);
   co_return co_await parts_.services.pool.Run([&]() -> Status {
     GANTRY_CHECK_OK(pod->cgroups.Create(parts_.services.cgroups, plans.config));
     return mounts.empty() ? Status() : mount::MountAll(rootfs, mounts, parts_.mount_scratch);

@@ -58,7 +58,7 @@ os::Task<void> SandboxService::HandleExit(PodPtr pod) {
     co_await members_.EndMembers(pod->entry);
   }
   pod->state = State::kStopped;
-  const Status saved = co_await Save(*pod);
+  const Status saved = co_await records_.Save(*pod);
   if (!saved) {
     LogError({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "record the exit: {}",
              saved.error().message);
@@ -67,7 +67,7 @@ os::Task<void> SandboxService::HandleExit(PodPtr pod) {
   if (pod->host_pid && saved) {
     parts_.services.processes.Release({pod->host_pid.value, pod->start_time});
   }
-  Protect(*pod);
+  records_.Protect(*pod);
   pod->SetExited();
   LogInfo({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "sandbox exited with {}",
           // NOLINTNEXTLINE(bugprone-unchecked-optional-access): this is about its exit.
@@ -106,28 +106,14 @@ os::Task<Status> SandboxService::Discard(PodPtr pod, Deadline deadline) {
   co_return Status();
 }
 
-void SandboxService::Forget(const Pod& pod) {
-  const ExitStatus exit = pod.exit.value_or(ExitStatus{0, NowNs()});
-  link::Forget tombstone;
-  tombstone.instance = pod.instance;
-  tombstone.pid = pod.pid;
-  tombstone.status = exit.status;
-  tombstone.exited_at_ns = exit.exited_at_ns;
-  parts_.services.link.Forget(tombstone);
-}
-
 os::Task<void> SandboxService::Drop(PodPtr pod) {
-  if (!pod->bundle.empty()) {
-    IgnoreError(co_await parts_.services.pool.RunFor(
-                    pod->group->account, pod->record.Remover(pod->bundle), os::Refusable::kNo),
-                "containerd removes the bundle, and with it the record");
-  }
+  co_await records_.Remove(*pod);
   if (pod->host_pid && pod->exit) {
     parts_.services.processes.Release({pod->host_pid.value, pod->start_time});
   }
   pod->state = State::kNone;
   Leave(*pod);
-  Protect(*pod);
+  records_.Protect(*pod);
 }
 
 void SandboxService::InstanceRemoved(const Group& group, uint64_t number) {
@@ -185,17 +171,6 @@ os::Task<bool> SandboxService::AnswerDeleteCall(link::DeleteCall call) {
   done.exited_at_ns = exit.exited_at_ns;
   parts_.services.link.AnswerDelete(done);
   co_return true;
-}
-
-os::Task<Status> SandboxService::Save(Pod& pod) {
-  auto writer = pod.record.Writer(pod.record.Next(ToRecord(pod)));
-  co_return co_await parts_.services.pool.RunFor(pod.group->account, std::move(writer),
-                                                 os::Refusable::kNo);
-}
-
-void SandboxService::Protect(const Pod& pod) {
-  parts_.services.link.Protect(pod.instance,
-                               pod.gone ? link::Plan() : ToPlan(pod, parts_.services.processes));
 }
 
 void SandboxService::Leave(Pod& pod) {

@@ -8,6 +8,7 @@
 #include "core/log/log.h"
 #include "core/plugin/guard.h"
 #include "core/task/container.h"
+#include "core/task/requests.h"
 #include "core/task/sandbox_service.h"
 #include "core/task/shortage.h"
 
@@ -57,7 +58,7 @@ os::Task<void> SandboxService::Recover(GroupPtr group, link::InstanceAdded insta
     co_await UndoStart(pod);
   }
   if (!pod->gone) {
-    Protect(*pod);
+    records_.Protect(*pod);
     LogInfo({{"ns", group->ns.str()}, {"id", pod->id.str()}}, "sandbox recovered, {}",
             store::StateName(pod->state));
   }
@@ -101,7 +102,7 @@ os::Task<Status> SandboxService::RecoverBackend(PodPtr pod, const store::Record&
   const std::string blob = saved == record.blobs.end() ? std::string() : saved->second;
   GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await PlanEntry(pod, blob));
   pod->entry = entry;
-  const SandboxRequest plan = ToRequest(*pod);
+  const SandboxRequest plan = SandboxRequestOf(*pod);
   GANTRY_CO_CHECK_OK(
       co_await proxy_.Recover(entry, plan, blob, DeadlineIn(parts_.config.timeouts.create)));
   sandboxes_.Enter(pod->group->address, entry);

@@ -33,7 +33,7 @@ SandboxService::Answer<sandbox_pb::StartSandboxResponse> SandboxService::Start(
     }
     pod->state = State::kStarting;
     pod->created_blob = pod->entry ? pod->entry->blob : std::string();
-    if (Status saved = co_await Save(*pod); !saved) {
+    if (Status saved = co_await records_.Save(*pod); !saved) {
       pod->state = State::kCreated;
       co_return std::unexpected(std::move(saved).error());
     }
@@ -48,13 +48,13 @@ SandboxService::Answer<sandbox_pb::StartSandboxResponse> SandboxService::Start(
     }
     pod->state = State::kRunning;
     co_await AddMounts(pod);
-    if (Status saved = co_await Save(*pod); !saved) {
+    if (Status saved = co_await records_.Save(*pod); !saved) {
       // The next engine would not know that it runs, so it must not.
       co_await StopUnrecorded(pod, deadline);
       co_return std::unexpected(
           std::move(saved).error().Within(Format("start sandbox '{}'", pod->id.str())));
     }
-    Protect(*pod);
+    records_.Protect(*pod);
     LogInfo({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "sandbox started, pid {}",
             pod->pid);
     if (pod->exit) {
@@ -123,11 +123,11 @@ os::Task<void> SandboxService::UndoStart(PodPtr pod) {
     pod->entry->blob = pod->created_blob;
   }
   pod->state = State::kCreated;
-  if (const Status saved = co_await Save(*pod); !saved) {
+  if (const Status saved = co_await records_.Save(*pod); !saved) {
     LogError({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}},
              "record that it has not started: {}", saved.error().message);
   }
-  Protect(*pod);
+  records_.Protect(*pod);
 }
 
 Status SandboxService::OnBound(const PodPtr& pod, const engine::WatchedProcessPtr& host) {
@@ -140,7 +140,7 @@ Status SandboxService::OnBound(const PodPtr& pod, const engine::WatchedProcessPt
   pod->start_time = host->start_time();
   pod->pid = static_cast<uint32_t>(host->pid().value);
   host->MarkBound(pod.get());
-  Protect(*pod);
+  records_.Protect(*pod);
   host->OnEnd([this, weak = std::weak_ptr(pod), own = host.get()](WaitStatus status) {
     if (const PodPtr ended = weak.lock(); ended && ended->host.get() == own) {
       OnExited(ended, ExitStatus{status.code(), status.exited_at_ns});

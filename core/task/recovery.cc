@@ -208,7 +208,7 @@ os::Task<void> Service::RecoverInstance(ToRecover one) {
   }
   container->ready.Set();
   if (recovered) {
-    Protect(*container);
+    records_.Protect(*container);
   }
 }
 

@@ -7,25 +7,11 @@
 
 #include "core/log/log.h"
 #include "core/task/backend_call.h"
+#include "core/task/requests.h"
 #include "core/task/service.h"
 #include "core/task/shortage.h"
 
 namespace gantry::task {
-namespace {
-
-ContainerRequest RequestOf(const Container& container, std::string spec_json) {
-  ContainerRequest request;
-  request.id = container.id;
-  request.bundle = container.bundle;
-  request.spec_json = std::move(spec_json);
-  request.rootfs = container.rootfs;
-  request.terminal = container.init->stdio.terminal;
-  request.checkpoint = container.checkpoint;
-  request.options_json = container.options_json;
-  return request;
-}
-
-}  // namespace
 
 void Service::RestoreContainer(Container& container, const store::Record& record) {
   container.record.SetInherited();
@@ -56,7 +42,7 @@ void Service::RestoreContainer(Container& container, const store::Record& record
 /// Its sandbox, where no container before it has it, and itself: mostly by one call.
 os::Task<Status> Service::RecoverBackend(ContainerPtr container, Found& found) {
   const store::Record& record = *found.record;
-  const ContainerRequest request = RequestOf(*container, std::move(found.spec_json));
+  const ContainerRequest request = ContainerRequestOf(*container, std::move(found.spec_json));
   const std::string blob = container->blob;
   bool asked = false;
   Result<std::unique_ptr<gantry::Container>> recovered = nullptr;
@@ -126,23 +112,17 @@ os::Task<Status> Service::RecoverSandbox(ContainerPtr container, const store::Re
     JoinMembers(*container, std::move(pod));
     co_return Status();
   }
-  SandboxRequest request;
-  request.kind = record.sandbox_id.empty() ? SandboxKind::kImplied : SandboxKind::kPaused;
-  request.bundle = container->bundle;
-  request.options_json = container->options_json;
-  request.annotations = container->annotations;
-  request.netns_path = container->netns_path;
+  const SandboxKind kind = record.sandbox_id.empty() ? SandboxKind::kImplied : SandboxKind::kPaused;
   const auto saved = record.blobs.find("sandbox");
   const std::string blob = saved == record.blobs.end() ? std::string() : saved->second;
   Shortage shortage(parts_.services.loop);
-  Result<SandboxEntryPtr> opened =
-      co_await OpenSandbox(container, request, record.backend, &blob, then);
+  Result<SandboxEntryPtr> opened = co_await OpenSandbox(container, kind, &blob, then);
   while (!opened) {
     const Status failed = std::unexpected(opened.error());
     if (!co_await shortage.MayPass(failed)) {
       co_return std::unexpected(std::move(opened).error().Within("its sandbox"));
     }
-    opened = co_await OpenSandbox(container, request, record.backend, &blob, then);
+    opened = co_await OpenSandbox(container, kind, &blob, then);
   }
   JoinMembers(*container, std::move(*opened));
   co_return Status();

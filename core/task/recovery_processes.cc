@@ -11,6 +11,7 @@
 
 #include "core/log/log.h"
 #include "core/task/backend_call.h"
+#include "core/task/requests.h"
 #include "core/task/service.h"
 #include "core/task/shortage.h"
 #include "core/task/stdio_host.h"
@@ -40,9 +41,8 @@ os::Task<void> Service::RecoverStreams(TaskProcessPtr process) {
   if (stored.empty() && process->exit) {
     co_return;
   }
-  const io::StdioOptions options = StdioOptionsOf(*process);
-  const io::StdioPaths paths{process->stdio.in, process->stdio.out, process->stdio.err,
-                             process->stdio.terminal};
+  const io::StdioOptions options = StdioOptionsOf(*process, parts_.config);
+  const io::StdioPaths paths = StdioPathsOf(*process);
   const auto recover = [&]() -> Result<std::shared_ptr<io::ProcessIo>> {
     GANTRY_TRY(auto opened, io::ProcessIo::Recover(parts_.relay, *process->stdio_host, paths,
                                                    options, std::move(stored)));
@@ -114,7 +114,7 @@ os::Task<Status> Service::RecoverExecBackend(ContainerPtr container, TaskProcess
   if (!container->backend) {
     co_return Fail(Code::kUnavailable, "its container was not recovered");
   }
-  const ExecRequest request{exec->id, exec->spec_json, exec->stdio.terminal};
+  const ExecRequest request = ExecRequestOf(*exec);
   const Deadline deadline = DeadlineIn(parts_.config.timeouts.create);
   Shortage shortage(parts_.services.loop);
   Status failed;

@@ -44,10 +44,11 @@ Result<PodResources> ReadResources(const wire::Any& any) {
 
 }  // namespace
 
-SandboxService::SandboxService(const Parts& parts, BackendCalls& calls, BackendProxy& proxy,
-                               Instances& instances, Sandboxes& sandboxes, RecoveryOrder& order,
-                               SandboxMembers& members)
+SandboxService::SandboxService(const Parts& parts, Records& records, BackendCalls& calls,
+                               BackendProxy& proxy, Instances& instances, Sandboxes& sandboxes,
+                               RecoveryOrder& order, SandboxMembers& members)
     : parts_(parts),
+      records_(records),
       calls_(calls),
       proxy_(proxy),
       instances_(instances),
@@ -168,7 +169,7 @@ SandboxService::Answer<sandbox_pb::UpdateSandboxResponse> SandboxService::Update
   for (const auto& [key, value] : request.annotations()) {
     pod->annotations[key] = value;
   }
-  GANTRY_CO_CHECK_OK(co_await Save(*pod));
+  GANTRY_CO_CHECK_OK(co_await records_.Save(*pod));
   co_return sandbox_pb::UpdateSandboxResponse();
 }
 
@@ -247,7 +248,7 @@ SandboxService::Answer<sandbox_pb::ShutdownSandboxResponse> SandboxService::Shut
   if (!pod->gone) {
     GANTRY_CO_CHECK_OK(co_await Remove(pod, DeadlineOf(call, parts_.config.timeouts.remove)));
     // Before the record goes: who comes in between knows that it was done.
-    Forget(*pod);
+    records_.Forget(*pod);
     co_await Drop(pod);
     LogInfo({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "sandbox shut down");
   }

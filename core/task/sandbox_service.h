@@ -26,6 +26,7 @@
 #include "core/task/instances.h"
 #include "core/task/parts.h"
 #include "core/task/pod.h"
+#include "core/task/records.h"
 #include "core/task/recovery_order.h"
 #include "core/task/sandboxes.h"
 #include "proto/containerd/sandbox.pb.h"
@@ -49,8 +50,9 @@ class SandboxMembers {
 /// Thread: loop.
 class SandboxService {
  public:
-  SandboxService(const Parts& parts, BackendCalls& calls, BackendProxy& proxy, Instances& instances,
-                 Sandboxes& sandboxes, RecoveryOrder& order, SandboxMembers& members);
+  SandboxService(const Parts& parts, Records& records, BackendCalls& calls, BackendProxy& proxy,
+                 Instances& instances, Sandboxes& sandboxes, RecoveryOrder& order,
+                 SandboxMembers& members);
   SandboxService(const SandboxService&) = delete;
   SandboxService& operator=(const SandboxService&) = delete;
   ~SandboxService();
@@ -132,8 +134,6 @@ class SandboxService {
   os::Task<Status> Remove(PodPtr pod, Deadline deadline);
   /// The record goes, and it is not known any more.
   os::Task<void> Drop(PodPtr pod);
-  /// Tells the keeper what `delete` is to be answered.
-  void Forget(const Pod& pod);
   /// Remove and Drop.
   os::Task<Status> Discard(PodPtr pod, Deadline deadline);
   /// The same; what does not go is in the log, and nothing is known of it any more.
@@ -141,11 +141,10 @@ class SandboxService {
 
   os::Task<void> AddMounts(PodPtr pod);
   os::Task<void> FreeRemoved(PodPtr pod);
-  os::Task<Status> Save(Pod& pod);
-  void Protect(const Pod& pod);
   void Leave(Pod& pod);
 
   const Parts& parts_;
+  Records& records_;
   BackendCalls& calls_;
   BackendProxy& proxy_;
   Instances& instances_;

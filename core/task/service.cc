@@ -26,10 +26,11 @@ std::string StreamPrefix(uint64_t instance, const ExecId& exec) {
 
 Service::Service(const Parts& parts)
     : parts_(parts),
+      records_(parts_.services),
       calls_(parts_),
       proxy_(calls_),
       sandboxes_(parts_, calls_, proxy_),
-      pods_(parts_, calls_, proxy_, instances_, sandboxes_, order_, *this) {}
+      pods_(parts_, records_, calls_, proxy_, instances_, sandboxes_, order_, *this) {}
 
 Service::~Service() = default;
 
@@ -124,27 +125,6 @@ void Service::Leave(Container& container) {
     SetGone(*exec);
   }
   container.left.Set();
-}
-
-os::Task<Status> Service::Save(Container& container, size_t most) {
-  auto writer = container.record.Writer(container.record.Next(ToRecord(container), most));
-  co_return co_await parts_.services.pool.RunFor(container.group->account, std::move(writer),
-                                                 os::Refusable::kNo);
-}
-
-void Service::Protect(const Container& container) {
-  if (!container.ready.is_set()) {
-    // The keeper has the plan of the engine before, which is whole.
-    return;
-  }
-  link::Plan plan = ToPlan(container);
-  if (EndsWithSandbox(container)) {
-    for (const ProcessId& process :
-         parts_.services.processes.SpawnedBelow(container.sandbox_prefix + "/")) {
-      plan.processes.push_back({process.pid, process.start_time});
-    }
-  }
-  parts_.services.link.Protect(container.instance, std::move(plan));
 }
 
 void Service::Publish(events::Event event) { parts_.publishers.Publish(std::move(event)); }

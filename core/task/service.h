@@ -40,16 +40,13 @@
 #include "core/task/contexts.h"
 #include "core/task/instances.h"
 #include "core/task/parts.h"
+#include "core/task/records.h"
 #include "core/task/recovery_look.h"
 #include "core/task/recovery_order.h"
 #include "core/task/sandbox_service.h"
 #include "core/task/sandboxes.h"
 #include "core/task/stdio_host.h"
 #include "proto/containerd/task/task.pb.h"
-
-namespace gantry::io {
-struct StdioOptions;
-}  // namespace gantry::io
 
 namespace gantry::task {
 
@@ -124,10 +121,6 @@ class Service final : public ProcessObserver, private SandboxMembers {
   void Leave(Container& container);
   void SetGone(TaskProcess& process);
 
-  // Records and events (service.cc).
-  /// `most`: so many bytes its record may have.
-  os::Task<Status> Save(Container& container, size_t most = store::kMaxRecordBytes);
-  void Protect(const Container& container);
   void Publish(events::Event event);
 
   // Create (create.cc).
@@ -135,7 +128,6 @@ class Service final : public ProcessObserver, private SandboxMembers {
   os::Task<ContainerPtr> Present(const Group& group, ContainerId id);
   os::Task<Status> DoCreate(std::shared_ptr<Creation> creation);
   os::Task<Status> Prepare(Creation& creation);
-  io::StdioOptions StdioOptionsOf(const TaskProcess& process) const;
   os::Task<Status> OpenStreams(TaskProcessPtr process, io::GivenUp given_up = nullptr);
   os::Task<Status> JoinSandbox(Creation& creation);
   os::Task<Status> MakeContainer(Creation& creation);
@@ -146,18 +138,16 @@ class Service final : public ProcessObserver, private SandboxMembers {
                             const std::string& asked_of_group) const;
   static Status CheckHandler(const Container& container, const SandboxEntry& sandbox);
   /// The place for one, before anything of it is made. `blob`: as in `OpenSandbox`.
-  os::Task<Result<SandboxEntryPtr>> PlanSandbox(ContainerPtr container, std::string backend_name,
-                                                std::string options_json, const std::string* blob);
+  os::Task<Result<SandboxEntryPtr>> PlanSandbox(ContainerPtr container, const std::string* blob);
   /// `blob`: of one that is taken up again; null: it is made. `then`: called on the worker that has
   /// opened it; not where it stands already.
-  os::Task<Result<SandboxEntryPtr>> OpenSandbox(ContainerPtr container, SandboxRequest request,
-                                                std::string backend_name, const std::string* blob,
+  os::Task<Result<SandboxEntryPtr>> OpenSandbox(ContainerPtr container, SandboxKind kind,
+                                                const std::string* blob,
                                                 std::function<void()> then = {});
   /// Names the container in its pod's bundle.
   os::Task<Status> Enlist(const Container& container);
   void JoinMembers(Container& container, SandboxEntryPtr entry);
   void ProtectMembers(const SandboxEntry& entry);
-  bool EndsWithSandbox(const Container& container) const;
   os::Task<void> LeaveSandbox(Container& container);
   os::Task<void> HandOverBlob(const Container& from, SandboxEntry& entry);
   os::Task<void> EndMembers(SandboxEntryPtr entry) override;
@@ -267,6 +257,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   bool StartComesAgain(const TaskProcess& process) const;
 
   const Parts parts_;
+  Records records_;
   BackendCalls calls_;
   BackendProxy proxy_;
   Instances instances_;

@@ -9,6 +9,7 @@
 
 #include "core/log/log.h"
 #include "core/task/backend_call.h"
+#include "core/task/requests.h"
 #include "core/task/service.h"
 #include "core/task/unbound.h"
 
@@ -84,7 +85,7 @@ os::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, D
       co_return std::unexpected(started.error());
     }
     init.state = State::kRunning;
-    if (Status saved = co_await Save(*container); !saved) {
+    if (Status saved = co_await records_.Save(*container); !saved) {
       LogError({{"id", container->id.str()}}, "record the start: {}", saved.error().message);
     }
     if (!container->checkpoint.empty() && init.io) {
@@ -127,7 +128,8 @@ os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, T
       exec->pid = 0;
       exec->never_ran = started.error().code != Code::kDeadlineExceeded;
       co_await CloseStreams(exec);
-      IgnoreError(co_await Save(*container), "the exec never ran; only its id is on record");
+      IgnoreError(co_await records_.Save(*container),
+                  "the exec never ran; only its id is on record");
       exec->SetExited();
       if (exec->host && exec->host->Ended()) {
         parts_.services.processes.Release(exec->host->id());
@@ -145,11 +147,8 @@ os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, T
 os::Task<Status> Service::RunExec(ContainerPtr container, TaskProcessPtr exec, Deadline deadline) {
   GANTRY_CO_CHECK_OK(co_await OpenStreams(exec));
   exec->state = State::kStarting;
-  GANTRY_CO_CHECK_OK(co_await Save(*container));
-  ExecRequest request;
-  request.id = exec->id;
-  request.process_json = exec->spec_json;
-  request.terminal = exec->stdio.terminal;
+  GANTRY_CO_CHECK_OK(co_await records_.Save(*container));
+  const ExecRequest request = ExecRequestOf(*exec);
   GANTRY_CO_TRY(exec->backend, co_await proxy_.Exec(*container, *exec, request, deadline));
   const SandboxEntryPtr sandbox = container->sandbox;
   const uint64_t since = TicksNow();
@@ -164,7 +163,7 @@ os::Task<Status> Service::RunExec(ContainerPtr container, TaskProcessPtr exec, D
     exec->io->Started();
   }
   exec->state = State::kRunning;
-  if (Status saved = co_await Save(*container); !saved) {
+  if (Status saved = co_await records_.Save(*container); !saved) {
     LogError({{"id", container->id.str()}, {"exec", exec->id.str()}}, "record the start: {}",
              saved.error().message);
   }
