@@ -229,6 +229,8 @@ void Engine::OnExit(const link::Exit& exit) {
 
 void Engine::OnNamedSpawn(const link::NamedSpawn& spawn) { processes_.OnNamedSpawn(spawn); }
 
+void Engine::OnEndedNames(const link::EndedNames& ended) { processes_.OnEndedNames(ended); }
+
 void Engine::OnWatched(const link::Watched& watched) { processes_.OnWatched(watched); }
 
 void Engine::OnStoredNames(std::vector<std::string> names) {

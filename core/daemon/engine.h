@@ -65,6 +65,7 @@ class Engine final : private engine::KeeperObserver {
   void OnInstanceRemoved(link::InstanceRemoved removed) override;
   void OnExit(const link::Exit& exit) override;
   void OnNamedSpawn(const link::NamedSpawn& spawn) override;
+  void OnEndedNames(const link::EndedNames& ended) override;
   void OnWatched(const link::Watched& watched) override;
   void OnStoredNames(std::vector<std::string> names) override;
   void OnSnapshotEnd() override;

@@ -81,6 +81,7 @@ WatchedProcessPtr HostProcesses::Enter(ProcessId id, UniqueFd pidfd) {
   watched_.erase(id);
   unclaimed_.erase(id);
   if (auto end = ends_.extract(id)) {
+    RememberNames(id, end.mapped());
     process->End(end.mapped());
   }
   return process;
@@ -101,7 +102,14 @@ os::Task<Result<WatchedProcessPtr>> HostProcesses::Spawn(SpawnRequest request, s
   co_return Enter(spawned.id, std::move(spawned.pidfd));
 }
 
-os::Task<Result<WatchedProcessPtr>> HostProcesses::Adopt(HostPid pid, uint64_t start_time) {
+os::Task<Result<WatchedProcessPtr>> HostProcesses::Adopt(HostPid pid, uint64_t start_time,
+                                                         std::string name) {
+  if (!name.empty()) {
+    GANTRY_CO_TRY(const uint64_t found, co_await link_.Adopt(pid, start_time, name));
+    const ProcessId id{pid.value, found};
+    names_[id] = std::move(name);
+    co_return Enter(id, UniqueFd());
+  }
   const ProcessId wanted{pid.value, start_time};
   if (WatchedProcessPtr held = FindHeld(wanted)) {
     co_return held;
@@ -116,12 +124,24 @@ os::Task<Result<WatchedProcessPtr>> HostProcesses::Adopt(HostPid pid, uint64_t s
 WatchedProcessPtr HostProcesses::FindSpawned(std::string_view name) {
   const auto found = named_.find(name);
   if (found == named_.end()) {
-    return nullptr;
+    return FindEnded(name);
   }
   const ProcessId id = found->second;
   named_.erase(found);
   Result<UniqueFd> pidfd = OpenPidfd(id);
   return Enter(id, pidfd ? std::move(*pidfd) : UniqueFd());
+}
+
+WatchedProcessPtr HostProcesses::FindEnded(std::string_view name) {
+  const auto found = ended_names_.find(name);
+  if (found == ended_names_.end()) {
+    return nullptr;
+  }
+  const auto [id, status] = found->second;
+  ended_names_.erase(found);
+  WatchedProcessPtr process = Enter(id, UniqueFd());
+  process->End(status);
+  return process;
 }
 
 std::vector<ProcessId> HostProcesses::SpawnedBelow(std::string_view prefix) const {
@@ -140,7 +160,20 @@ void HostProcesses::ReleaseUnheld(const ProcessId& process) {
   }
 }
 
+/// Who asks for its name from now on is told its end, also when nothing else knows it any more.
+void HostProcesses::RememberNames(const ProcessId& process, WaitStatus status) {
+  std::erase_if(named_, [&](const auto& one) {
+    if (one.second == process) {
+      ended_names_[one.first] = {process, status};
+    }
+    return one.second == process;
+  });
+}
+
 void HostProcesses::Release(const ProcessId& process) {
+  if (const auto end = ends_.find(process); end != ends_.end()) {
+    RememberNames(process, end->second);
+  }
   {
     const std::lock_guard lock(mutex_);
     processes_.erase(process);
@@ -149,7 +182,7 @@ void HostProcesses::Release(const ProcessId& process) {
   watched_.erase(process);
   unclaimed_.erase(process);
   names_.erase(process);
-  // Nobody would tell its end to who finds it by its name from now on.
+  // Of one that runs nobody would tell the end to who finds it by its name from now on.
   std::erase_if(named_, [&](const auto& one) { return one.second == process; });
   link_.AckExit(process);
 }
@@ -172,6 +205,7 @@ void HostProcesses::OnExit(const link::Exit& exit) {
   const ProcessId id{exit.pid, exit.start_time};
   const WaitStatus status{exit.wait_status, exit.exited_at_ns};
   if (const auto process = FindHeld(id)) {
+    RememberNames(id, status);
     process->End(status);
     return;
   }
@@ -191,6 +225,13 @@ void HostProcesses::OnSnapshotEnd() {
   }
   unclaimed_.insert(watched_.begin(), watched_.end());
   std::erase_if(unclaimed_, [this](const ProcessId& id) { return names_.contains(id); });
+}
+
+void HostProcesses::OnEndedNames(const link::EndedNames& ended) {
+  for (const link::EndedName& one : ended.ended) {
+    ended_names_[one.name] = {ProcessId{one.pid, one.start_time},
+                              WaitStatus{one.wait_status, one.exited_at_ns}};
+  }
 }
 
 void HostProcesses::OnNamedSpawn(const link::NamedSpawn& spawn) {

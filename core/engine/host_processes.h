@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <gantry/error.h>
@@ -88,11 +89,12 @@ class HostProcesses {
 
   /// `group`: as with `KeeperLink::Spawn`.
   os::Task<Result<WatchedProcessPtr>> Spawn(SpawnRequest request, std::string group = {});
-  /// With `start_time` 0: the newest process of that pid.
-  os::Task<Result<WatchedProcessPtr>> Adopt(HostPid pid, uint64_t start_time);
+  /// With `start_time` 0: the newest process of that pid. `name`: as the tag of a spawn.
+  os::Task<Result<WatchedProcessPtr>> Adopt(HostPid pid, uint64_t start_time,
+                                            std::string name = {});
   /// Null where nobody holds it: then it has to be adopted. Thread: any.
   WatchedProcessPtr FindHeld(const ProcessId& process) const;
-  /// Null where no engine before this one spawned it or its end was seen.
+  /// Null where no engine before this one spawned it, or its end was seen long ago.
   WatchedProcessPtr FindSpawned(std::string_view name);
   /// What this engine and those before it spawned under names that begin with
   /// `prefix` and nobody has released.
@@ -117,6 +119,7 @@ class HostProcesses {
   /// From the keeper.
   void OnExit(const link::Exit& exit);
   void OnNamedSpawn(const link::NamedSpawn& spawn);
+  void OnEndedNames(const link::EndedNames& ended);
   void OnWatched(const link::Watched& watched);
   void OnSnapshotEnd();
 
@@ -126,6 +129,8 @@ class HostProcesses {
   /// The last holder of a process that no task is bound to has let go.
   void ReleaseUnheld(const ProcessId& process);
   WatchedProcessPtr Enter(ProcessId id, UniqueFd pidfd);
+  WatchedProcessPtr FindEnded(std::string_view name);
+  void RememberNames(const ProcessId& process, WaitStatus status);
 
   os::Loop& loop_;
   KeeperLink& link_;
@@ -142,6 +147,9 @@ class HostProcesses {
   std::set<ProcessId> unclaimed_;
   /// What `FindSpawned` has not found yet.
   std::map<std::string, ProcessId, std::less<>> named_;
+  /// Of names that no process has any more, how the last one ended, as engines before this one
+  /// have acknowledged it.
+  std::map<std::string, std::pair<ProcessId, WaitStatus>, std::less<>> ended_names_;
   /// Names of all that have one.
   std::map<ProcessId, std::string> names_;
 };

@@ -95,8 +95,15 @@ os::Task<Result<SpawnedProcess>> KeeperLink::Spawn(SpawnRequest request, std::st
   co_return process;
 }
 
-os::Task<Result<uint64_t>> KeeperLink::Adopt(HostPid pid, uint64_t start_time) {
+os::Task<Result<uint64_t>> KeeperLink::Adopt(HostPid pid, uint64_t start_time, std::string name) {
+  if (!keeper_confines_ && !name.empty()) {
+    co_return Fail(Code::kFailedPrecondition,
+                   "adopt process {}: the keeper that runs is of before it could give a name to "
+                   "one: gantryctl upgrade --keeper, then gantryctl restart",
+                   pid.value);
+  }
   link::Adopt adopt;
+  adopt.name = std::move(name);
   adopt.tag = next_tag_++;
   adopt.pid = pid.value;
   adopt.start_time = start_time;
@@ -321,6 +328,9 @@ bool KeeperLink::Announce(link::Message& message) {
     case link::Type::kNamedSpawn:
       return deliver(std::type_identity<link::NamedSpawn>(),
                      [&](const auto& m) { observer_.OnNamedSpawn(m); });
+    case link::Type::kEndedNames:
+      return deliver(std::type_identity<link::EndedNames>(),
+                     [&](const auto& m) { observer_.OnEndedNames(m); });
     case link::Type::kWatched:
       return deliver(std::type_identity<link::Watched>(),
                      [&](const auto& m) { observer_.OnWatched(m); });

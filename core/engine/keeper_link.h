@@ -37,6 +37,7 @@ class KeeperObserver {
   virtual void OnExit(const link::Exit& exit) = 0;
   /// What an engine before this one spawned by name and what still runs.
   virtual void OnNamedSpawn(const link::NamedSpawn& spawn) = 0;
+  virtual void OnEndedNames(const link::EndedNames& ended) = 0;
   /// Those whose ends the keeper waits for: they need no `Adopt`.
   virtual void OnWatched(const link::Watched& watched) = 0;
   /// Names in the descriptor store, as an earlier engine left them.
@@ -88,8 +89,9 @@ class KeeperLink {
   os::Task<Result<SpawnedProcess>> Spawn(SpawnRequest request, std::string group = {});
   /// Makes the end of an orphan known. With `start_time` 0: the newest process
   /// of that pid, also one that has just been reaped. Answers its start time.
-  /// Errors: kNotFound.
-  os::Task<Result<uint64_t>> Adopt(HostPid pid, uint64_t start_time);
+  /// `name`: finds it again, as the tag of a spawn. Errors: kNotFound; kFailedPrecondition
+  /// where the keeper is of before it could give a name.
+  os::Task<Result<uint64_t>> Adopt(HostPid pid, uint64_t start_time, std::string name = {});
   /// The end of a process is on record elsewhere, or matters no more.
   void AckExit(const ProcessId& process);
 

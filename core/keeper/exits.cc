@@ -63,8 +63,13 @@ void Exits::Keep(const link::Exit& exit) {
 
 void Exits::Watch(ProcessId process, const std::string& name) {
   watched_.insert(process);
+  Name(process, name);
+}
+
+void Exits::Name(ProcessId process, const std::string& name) {
   if (!name.empty()) {
     names_[process] = name;
+    ended_names_.Forget(name);
   }
 }
 
@@ -90,7 +95,13 @@ Result<ProcessId> Exits::NewestOf(pid_t pid) const {
   return newest;
 }
 
-Result<ProcessId> Exits::Adopt(ProcessId process) {
+Result<ProcessId> Exits::Adopt(ProcessId process, const std::string& name) {
+  GANTRY_TRY(process, Take(process));
+  Name(process, name);
+  return process;
+}
+
+Result<ProcessId> Exits::Take(ProcessId process) {
   if (process.start_time == 0) {
     GANTRY_TRY(process, NewestOf(process.pid));
   }
@@ -113,9 +124,12 @@ Result<ProcessId> Exits::Adopt(ProcessId process) {
 
 void Exits::Acknowledge(ProcessId process) {
   watched_.erase(process);
-  names_.erase(process);
+  const auto name = names_.extract(process);
   const auto found = order_of_.find(process);
   if (found != order_of_.end()) {
+    if (name) {
+      ended_names_.Add(name.mapped(), kept_.at(found->second));
+    }
     kept_.erase(found->second);
     order_of_.erase(found);
   }
@@ -211,6 +225,7 @@ state::Exits Exits::Save() const {
   for (const auto& [process, name] : names_) {
     state.named.push_back({{process.pid, process.start_time}, name});
   }
+  state.ended_names = ended_names_.All();
   state.kept = Kept();
   for (const auto& [order, orphan] : orphans_) {
     state.orphans.push_back(orphan.exit);
@@ -224,6 +239,10 @@ void Exits::Restore(const state::Exits& state) {
   }
   for (const state::Named& one : state.named) {
     names_[{one.process.pid, one.process.start_time}] = one.name;
+  }
+  for (const link::EndedName& one : state.ended_names) {
+    ended_names_.Add(one.name,
+                     {one.pid, one.start_time, one.wait_status, one.exited_at_ns, 0, 0, 0});
   }
   for (const link::Exit& exit : state.kept) {
     order_of_[IdOf(exit)] = next_order_;

@@ -24,6 +24,7 @@
 
 #include <gantry/toolkit/process/process_id.h>
 
+#include "core/keeper/ended_names.h"
 #include "core/keeper/state.h"
 #include "core/link/messages.h"
 #include "core/os/process.h"
@@ -59,10 +60,11 @@ class Exits {
   void Watch(ProcessId process, const std::string& name);
 
   /// As `Watch`, for a process that may have ended already. Start time 0: the
-  /// newest of that pid that this process is or was above. Errors: kNotFound where it is gone
-  /// and was not collected here.
-  Result<ProcessId> Adopt(ProcessId process);
-  /// Forgets a record, or that the process is watched.
+  /// newest of that pid that this process is or was above. `name`: as with `Watch`; "": it
+  /// keeps the one that it has. Errors: kNotFound where it is gone and was not collected here.
+  Result<ProcessId> Adopt(ProcessId process, const std::string& name = {});
+  /// Forgets a record, or that the process is watched. What is left of one with a name is in
+  /// `ended_names`.
   void Acknowledge(ProcessId process);
   /// A watched child did not reach its program, and was collected elsewhere: its record
   /// says 127, as a shell would.
@@ -79,6 +81,8 @@ class Exits {
   std::vector<link::ProcessRef> Watched() const;
 
   const std::map<ProcessId, std::string>& names() const { return names_; }
+
+  const EndedNames& ended_names() const { return ended_names_; }
 
   state::Exits Save() const;
   /// Only into an empty one. Tells nobody: the engine was told.
@@ -98,6 +102,8 @@ class Exits {
   void AddOrphan(const link::Exit& exit, std::string cgroups);
   void DropOrphan(uint64_t order);
   void Keep(const link::Exit& exit);
+  void Name(ProcessId process, const std::string& name);
+  Result<ProcessId> Take(ProcessId process);
   Result<ProcessId> NewestOf(pid_t pid) const;
 
   std::function<void(const link::Exit&)> on_exit_;
@@ -105,6 +111,7 @@ class Exits {
   Source source_;
   std::set<ProcessId> watched_;
   std::map<ProcessId, std::string> names_;
+  EndedNames ended_names_;
   std::map<ProcessId, uint64_t> order_of_;
   std::map<uint64_t, link::Exit> kept_;
   uint64_t next_order_ = 1;

@@ -124,6 +124,9 @@ void Keeper::SendSnapshot(link::Channel& engine) {
   for (const auto& [process, name] : exits_.names()) {
     send(link::NamedSpawn{name, process.pid, process.start_time});
   }
+  for (std::vector<link::EndedName>& ended : InParts(exits_.ended_names().All())) {
+    send(link::EndedNames{std::move(ended)});
+  }
   for (const link::Exit& exit : exits_.Kept()) {
     send(exit);
   }
@@ -210,7 +213,11 @@ bool Keeper::AnswerSpawn(uint64_t generation, const link::Spawned& answer, Uniqu
 void Keeper::OnAdopt(const link::Adopt& request) {
   link::Adopted answer;
   answer.tag = request.tag;
-  if (const auto adopted = exits_.Adopt({request.pid, request.start_time})) {
+  if (request.name.size() > link::kMaxStoredName) {
+    SetError(answer, Fail(Code::kInvalidArgument, "adopt process {}: its name has {} bytes",
+                          request.pid, request.name.size())
+                         .error());
+  } else if (const auto adopted = exits_.Adopt({request.pid, request.start_time}, request.name)) {
     answer.start_time = adopted->start_time;
   } else {
     SetError(answer, adopted.error());

@@ -179,12 +179,14 @@ struct Exits {
   std::vector<Named> named;
   std::vector<link::Exit> kept;
   std::vector<link::Exit> orphans;
+  std::vector<link::EndedName> ended_names;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.watched);
     field(2, self.named);
     field(3, self.kept);
     field(4, self.orphans);
+    field(5, self.ended_names);
   }
 };
 

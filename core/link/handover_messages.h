@@ -83,8 +83,8 @@ struct Welcome {
   std::string run_dir;
   /// It wants to hear Recovering. (An older one does not know the message.)
   bool hears_recovery = false;
-  /// It knows all fields of Spawn up to `propagation`. (An older one would start the process
-  /// without what confines it.)
+  /// It knows all fields of Spawn up to `propagation`, and the name of Adopt. (An older one would
+  /// start the process without what confines it.)
   bool confines = false;
 
   void Each(this auto& self, auto&& field) {

@@ -60,6 +60,7 @@ enum class Type : uint16_t {
   kExit = 43,
   kExitAck = 44,
   kAdopted = 45,
+  kEndedNames = 46,
   // Engine link: descriptor store.
   kPut = 50,
   kPutDone = 51,

@@ -18,6 +18,7 @@
 //      ◀────────────────────────────────────  InstanceAdded, Protect for each instance
 //      ◀────────────────────────────────────  StoredNames (in several parts)
 //      ◀────────────────────────────────────  NamedSpawn, each that still runs or is unacknowledged
+//      ◀────────────────────────────────────  EndedNames (in several parts)
 //      ◀────────────────────────────────────  Exit, each that was not acknowledged
 //      ◀────────────────────────────────────  SnapshotEnd
 //      ◀────────────────────────────────────  Request with `replay`, those unanswered

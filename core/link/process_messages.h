@@ -172,11 +172,14 @@ struct Adopt {
   /// 0: the newest process of that pid, alive or just reaped.
   uint64_t start_time = 0;
   uint64_t tag = 0;
+  /// As `Spawn::name`. Empty: it has none, or keeps the one that it has.
+  std::string name;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.pid);
     field(2, self.start_time);
     field(3, self.tag);
+    field(4, self.name);
   }
 };
 
@@ -197,8 +200,8 @@ struct Adopted {
   }
 };
 
-/// keeper -> engine, in a snapshot: a process that was spawned with a name and whose exit
-/// was not acknowledged.
+/// keeper -> engine, in a snapshot: a process that was spawned or adopted with a name, and runs,
+/// or whose exit was not acknowledged.
 struct NamedSpawn {
   static constexpr Type kType = Type::kNamedSpawn;
 
@@ -211,6 +214,33 @@ struct NamedSpawn {
     field(2, self.pid);
     field(3, self.start_time);
   }
+};
+
+/// A name, and how the last process that had it ended.
+struct EndedName {
+  std::string name;
+  int32_t pid = 0;
+  uint64_t start_time = 0;
+  int32_t wait_status = 0;
+  int64_t exited_at_ns = 0;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.name);
+    field(2, self.pid);
+    field(3, self.start_time);
+    field(4, self.wait_status);
+    field(5, self.exited_at_ns);
+  }
+};
+
+/// keeper -> engine, in a snapshot, in several parts: of the last processes that had a name and
+/// whose exits were acknowledged.
+struct EndedNames {
+  static constexpr Type kType = Type::kEndedNames;
+
+  std::vector<EndedName> ended;
+
+  void Each(this auto& self, auto&& field) { field(1, self.ended); }
 };
 
 /// keeper -> engine, in a snapshot, in several parts: the processes whose exits the keeper

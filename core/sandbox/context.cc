@@ -112,6 +112,16 @@ ProcessResult Context::Spawn(SpawnRequest request) {
 
 ProcessResult Context::Adopt(HostPid pid) { return Recover(pid, 0); }
 
+ProcessResult Context::AdoptAs(HostPid pid, std::string_view tag) {
+  GANTRY_CHECK_OK(CheckLive("AdoptAs"));
+  if (tag.empty()) {
+    return Fail(Code::kInvalidArgument, "adopt process {}: an empty tag finds nothing", pid.value);
+  }
+  const std::string name = Format("{}/{}", options_.store_prefix, tag);
+  return Upcast(os::Ask(services_.loop,
+                        [this, pid, name] { return services_.processes.Adopt(pid, 0, name); }));
+}
+
 ProcessResult Context::Recover(HostPid pid, uint64_t start_time) {
   GANTRY_CHECK_OK(CheckLive("Recover"));
   if (auto held = services_.processes.FindHeld({pid.value, start_time})) {

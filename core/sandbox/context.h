@@ -78,6 +78,7 @@ class Context final : public SandboxContext {
 
   Result<std::shared_ptr<HostProcess>> Spawn(SpawnRequest request) override;
   Result<std::shared_ptr<HostProcess>> Adopt(HostPid pid) override;
+  Result<std::shared_ptr<HostProcess>> AdoptAs(HostPid pid, std::string_view tag) override;
   Result<std::shared_ptr<HostProcess>> Recover(HostPid pid, uint64_t start_time) override;
   std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) override;
   Status Bind(std::shared_ptr<HostProcess> process) override;

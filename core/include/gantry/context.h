@@ -54,11 +54,32 @@ class SandboxContext {
   /// parent ended. Found too when it has ended already.
   /// Errors: kNotFound: there is and was no such process. Thread: workers.
   virtual Result<std::shared_ptr<HostProcess>> Adopt(HostPid pid) = 0;
+
+  /// The same, and it has a tag from then on, as if it had been spawned under it: for what a
+  /// helper has borne as the keeper's child (clone(2), CLONE_PARENT), or orphaned, and an engine
+  /// after this one has to find. `tag`: 1 to 256 bytes, with what the core puts before it.
+  /// Errors: kNotFound where the keeper is not, and was not, above that process;
+  /// kFailedPrecondition where the keeper is of before it could. Thread: workers.
+  virtual Result<std::shared_ptr<HostProcess>> AdoptAs([[maybe_unused]] HostPid pid,
+                                                       [[maybe_unused]] std::string_view tag) {
+    return Fail(Code::kUnimplemented, "adopt a process under a tag: not here");
+  }
+
   /// The same, for a process known from before a restart of the engine.
   virtual Result<std::shared_ptr<HostProcess>> Recover(HostPid pid, uint64_t start_time) = 0;
-  /// What an engine before this one spawned under `tag`; tags are per sandbox. Null: nothing was
-  /// spawned, or its end has been told and acknowledged, which are opposite facts: the core asks
-  /// to recover nothing whose end it knows, so of such a process it is the first. Thread: workers.
+  /// What an engine before this one spawned, or adopted, under `tag`. Null: never. Else it runs,
+  /// or has ended (`HostProcess::Ended`), also where that end was told and acknowledged before:
+  /// the keeper remembers the ends of the last 1,024 processes with a tag, and of what ended
+  /// before those the answer is null. Of several under one tag: the newest. Again: null.
+  ///
+  /// A tag's scope is the sandbox that spawns: `init` of two sandboxes are two tags, also where
+  /// they have one id, one after the other. What a backend has for no sandbox has one scope for
+  /// each backend.
+  ///
+  /// kAborted, as the answer of a `Recover...`, says that what is to be recovered never came to
+  /// be, and that nothing of it is left: so after "never" here, or after the backend has ended
+  /// and removed what there is. After an end it is wrong: that end is the process's.
+  /// Thread: workers.
   virtual std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) = 0;
 
   /// Calls `ready` on a worker when `fd` is readable or hung up, one call at a

@@ -115,7 +115,8 @@ struct SpawnRequest {
   std::vector<std::pair<int, rlimit>> rlimits;
   std::optional<int> oom_score_adj;
   /// Names this spawn for `SandboxContext::FindSpawned` after a restart of the
-  /// engine. Per sandbox: one of a pod has several containers. Empty: it cannot be found again.
+  /// engine, which says what its scope is: one of a pod has several containers. Empty: it cannot be
+  /// found again.
   std::string tag;
 };
 

@@ -22,6 +22,8 @@ std::string_view MessageName(uint16_t type) {
       return "StoredNames";
     case Type::kNamedSpawn:
       return "NamedSpawn";
+    case Type::kEndedNames:
+      return "EndedNames";
     case Type::kWatched:
       return "Watched";
     case Type::kAddMember:

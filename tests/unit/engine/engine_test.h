@@ -71,6 +71,8 @@ class EngineTest : public testing::Test, public KeeperObserver {
     processes_->OnNamedSpawn(spawn);
   }
 
+  void OnEndedNames(const link::EndedNames& ended) override { processes_->OnEndedNames(ended); }
+
   void OnWatched(const link::Watched& watched) override { processes_->OnWatched(watched); }
 
   void OnStoredNames(std::vector<std::string> names) override {

@@ -242,13 +242,55 @@ TEST_F(HostProcessesTest, AreFoundByTheirTagAfterARestart) {
   EXPECT_FALSE(processes_->FindSpawned("create/other"));
 }
 
-TEST_F(HostProcessesTest, AreNotFoundByTheirTagOnceReleased) {
+TEST_F(HostProcessesTest, AreFoundByTheirTagWithTheirEndOnceReleased) {
   const ProcessId id = Spawn("tag")->id();
   keeper_.End(id, 0);
   Connect();
   EXPECT_TRUE(Adopt(id.pid, id.start_time)) << "by its number";
   processes_->Release(id);
-  EXPECT_FALSE(processes_->FindSpawned("tag")) << "its end has been seen";
+  const auto found = processes_->FindSpawned("tag");
+  ASSERT_TRUE(found) << "it was spawned";
+  EXPECT_TRUE(found->Ended());
+  EXPECT_FALSE(processes_->FindSpawned("never"));
+}
+
+TEST_F(HostProcessesTest, AreFoundByTheirTagThoughAnEngineBeforeHasSeenTheirEnd) {
+  ProcessId id;
+  {
+    const auto process = Spawn("tag");
+    id = process->id();
+    keeper_.End(id, 7 << 8);
+    ASSERT_TRUE(Until([&] { return process->Ended().has_value(); }));
+  }
+  ASSERT_TRUE(Until([&] { return !keeper_.acknowledged.empty(); }));
+  keeper_.acknowledged.clear();
+  Connect();
+  const auto found = processes_->FindSpawned("tag");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->id(), id);
+  ASSERT_TRUE(found->Ended());
+  EXPECT_EQ(found->Ended()->code(), 7U);
+  EXPECT_FALSE(processes_->FindSpawned("other")) << "never";
+}
+
+TEST_F(HostProcessesTest, AreFoundByTheTagThatTheyWereAdoptedUnder) {
+  keeper_.AddOrphan(60, 6);
+  const auto adopted = Await(processes_->Adopt(HostPid{60}, 0, "zygote/1"));
+  ASSERT_TRUE(adopted) << adopted.error().message;
+  EXPECT_EQ(processes_->SpawnedBelow("zygote/").size(), 1U);
+  Connect();
+  const auto found = processes_->FindSpawned("zygote/1");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->id(), (ProcessId{60, 6}));
+}
+
+TEST_F(HostProcessesTest, AreNotAdoptedUnderATagThatTheKeeperDoesNotKeep) {
+  keeper_.of_before = true;
+  Connect();
+  keeper_.AddOrphan(60, 6);
+  const auto adopted = Await(processes_->Adopt(HostPid{60}, 0, "zygote/1"));
+  ASSERT_FALSE(adopted);
+  EXPECT_EQ(adopted.error().code, Code::kFailedPrecondition);
 }
 
 TEST_F(HostProcessesTest, AreFoundWithTheEndThatCameMeanwhile) {

@@ -50,6 +50,74 @@ TEST_F(ExitsTest, AreKeptForTheNextEngineUntilAcknowledged) {
   FakeEngine& third = ReadyEngine(2);
   EXPECT_EQ(third.Count<link::Exit>(), 0U);
   EXPECT_EQ(third.Count<link::NamedSpawn>(), 0U);
+  ASSERT_EQ(third.Count<link::EndedNames>(), 1U) << "it is not what never was";
+  const std::vector<link::EndedName> ended = third.All<link::EndedNames>().front().ended;
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(ended[0].name, "init");
+  EXPECT_EQ(ended[0].pid, child.pid);
+  EXPECT_EQ(ended[0].start_time, child.start_time);
+  EXPECT_EQ(WEXITSTATUS(ended[0].wait_status), 3);
+}
+
+TEST_F(ExitsTest, OfAnAdoptedProcessAreFoundByItsName) {
+  FakeEngine& engine = ReadyEngine();
+  const std::string file = dir_.path() + "/pid";
+  Shell(engine, "sleep 60 & echo $! > " + file);
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Exit>() == 1; }));
+  link::Adopt adopt;
+  adopt.pid = atoi(ReadFile(file, 100).value().c_str());
+  adopt.name = "s/zygote/1";
+  ASSERT_TRUE(engine.channel->Send(adopt));
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Adopted>() == 1; }));
+  EXPECT_EQ(engine.All<link::Adopted>().back().code, 0);
+  adopt.name = std::string(link::kMaxStoredName + 1, 'x');
+  ASSERT_TRUE(engine.channel->Send(adopt));
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Adopted>() == 2; }));
+  EXPECT_EQ(engine.All<link::Adopted>().back().code, static_cast<int>(Code::kInvalidArgument));
+  engine.Crash();
+  FakeEngine& second = ReadyEngine(1);
+  ASSERT_EQ(second.Count<link::NamedSpawn>(), 1U);
+  EXPECT_EQ(second.All<link::NamedSpawn>().front().name, "s/zygote/1");
+  EXPECT_EQ(second.All<link::NamedSpawn>().front().pid, adopt.pid);
+  ASSERT_EQ(kill(adopt.pid, SIGKILL), 0);
+  ASSERT_TRUE(Until([&] { return second.Count<link::Exit>() == 2; })) << "the shell's, and its own";
+}
+
+TEST(EndedNames, AreTheNewestOfEachNameAndBounded) {
+  EndedNames names;
+  const auto add = [&](const std::string& name, int pid) {
+    link::Exit exit;
+    exit.pid = pid;
+    names.Add(name, exit);
+  };
+  add("first", 1);
+  add("second", 2);
+  add("second", 3);
+  ASSERT_EQ(names.All().size(), 2U);
+  EXPECT_EQ(names.All().back().pid, 3);
+  for (size_t i = 2; i < EndedNames::kMax + 1; ++i) {
+    add("of many " + std::to_string(i), 4);
+  }
+  EXPECT_EQ(names.All().size(), EndedNames::kMax);
+  EXPECT_EQ(names.All().front().name, "second");
+  names.Forget("second");
+  EXPECT_NE(names.All().front().name, "second");
+}
+
+TEST(Exits, RememberEndedNamesUntilTheNameIsUsedAgain) {
+  const auto ignore = [](const link::Exit&) {};
+  Exits before(ignore, ignore);
+  state::Exits state;
+  state.kept = {link::Exit{.pid = 7, .start_time = 1, .wait_status = 9}};
+  state.named = {{{7, 1}, "init"}};
+  before.Restore(state);
+  before.Acknowledge({7, 1});
+  Exits exits(ignore, ignore);
+  exits.Restore(before.Save());
+  ASSERT_EQ(exits.ended_names().All().size(), 1U);
+  EXPECT_EQ(exits.ended_names().All().front().wait_status, 9);
+  exits.Watch({8, 2}, "init");
+  EXPECT_TRUE(exits.ended_names().All().empty());
 }
 
 TEST_F(ExitsTest, AreWaitedForOfWhatTheNextEngineIsTold) {
@@ -228,8 +296,8 @@ TEST_F(ExitsTest, OfAStrangerCannotBeAdopted) {
 
 TEST_F(ExitsTest, OfAStrangerCannotBeAdoptedByItsPid) {
   FakeEngine& engine = ReadyEngine();
-  // It runs, and is no child of the keeper's.
-  ASSERT_TRUE(engine.channel->Send(link::Adopt{getpid(), 0, 6}));
+  // It runs, and is no child of the keeper's, under whatever name.
+  ASSERT_TRUE(engine.channel->Send(link::Adopt{getpid(), 0, 6, "s/mine"}));
   ASSERT_TRUE(Until([&] { return engine.Count<link::Adopted>() == 1; }));
   EXPECT_EQ(engine.All<link::Adopted>().front().code, static_cast<int>(Code::kNotFound));
   // This one is.
@@ -237,6 +305,8 @@ TEST_F(ExitsTest, OfAStrangerCannotBeAdoptedByItsPid) {
   ASSERT_TRUE(engine.channel->Send(link::Adopt{child.pid, 0, 7}));
   ASSERT_TRUE(Until([&] { return engine.Count<link::Adopted>() == 2; }));
   EXPECT_EQ(engine.All<link::Adopted>().back().start_time, child.start_time);
+  engine.Crash();
+  EXPECT_EQ(ReadyEngine(1).Count<link::NamedSpawn>(), 0U);
 }
 
 TEST_F(ExitsTest, AMissingProgramIsAnErrorAndNoProcess) {

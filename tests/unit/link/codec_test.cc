@@ -52,6 +52,7 @@ constexpr bool IsKnown(Type type) {
     case Type::kExit:
     case Type::kExitAck:
     case Type::kAdopted:
+    case Type::kEndedNames:
     case Type::kPut:
     case Type::kPutDone:
     case Type::kTake:

@@ -112,6 +112,20 @@ TEST_F(ContextTest, AdoptsAndRecovers) {
   EXPECT_EQ(gone.error().code, Code::kNotFound);
 }
 
+TEST_F(ContextTest, AdoptsUnderATagThatIsItsSandboxesOwn) {
+  keeper_.AddOrphan(50, 5);
+  const auto adopted = OnWorker([this] { return context_->AdoptAs(HostPid{50}, "zygote/1"); });
+  ASSERT_TRUE(adopted) << adopted.error().message;
+  EXPECT_EQ(OnWorker([this] { return context_->AdoptAs(HostPid{50}, ""); }).error().code,
+            Code::kInvalidArgument);
+  Connect();
+  Make();
+  const auto found = OnWorker([this] { return context_->FindSpawned("zygote/1"); });
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->pid(), HostPid{50});
+  EXPECT_FALSE(keeper_.named.contains("zygote/1")) << "without its sandbox";
+}
+
 TEST_F(ContextTest, TellsWhatIsLeftOfTheCallOnThisThread) {
   using std::chrono::minutes;
   constexpr auto kNoLimit = std::chrono::milliseconds::max();

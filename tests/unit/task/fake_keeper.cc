@@ -87,6 +87,9 @@ void FakeKeeper::SendSnapshot() {
   if (!watched.empty()) {
     Tell(link::Watched{watched});
   }
+  if (!of_before && !ended_names.empty()) {
+    Tell(link::EndedNames{ended_names});
+  }
   for (const auto& [process, exit] : exits) {
     Tell(exit);
   }
@@ -128,8 +131,7 @@ void FakeKeeper::OnAsked(const link::Message& message) {
     case link::Type::kExitAck: {
       const auto ack = message.As<link::ExitAck>();
       acknowledged.push_back({ack->pid, ack->start_time});
-      exits.erase(acknowledged.back());
-      std::erase_if(named, [this](const auto& one) { return one.second == acknowledged.back(); });
+      OnAcknowledged(acknowledged.back());
       return;
     }
     case link::Type::kProtect: {
@@ -186,6 +188,18 @@ void FakeKeeper::OnSpawn(link::Spawn spawn) {
   Tell(answer);
 }
 
+void FakeKeeper::OnAcknowledged(const ProcessId& process) {
+  const auto exit = exits.extract(process);
+  std::erase_if(named, [&](const auto& one) {
+    if (one.second == process && exit) {
+      const link::Exit& end = exit.mapped();
+      ended_names.push_back(
+          {one.first, end.pid, end.start_time, end.wait_status, end.exited_at_ns});
+    }
+    return one.second == process;
+  });
+}
+
 void FakeKeeper::OnAdopt(const link::Adopt& adopt) {
   link::Adopted answer;
   answer.tag = adopt.tag;
@@ -198,6 +212,9 @@ void FakeKeeper::OnAdopt(const link::Adopt& adopt) {
     answer.message = "no such process";
   } else {
     answer.start_time = found->second;
+    if (!adopt.name.empty()) {
+      named[adopt.name] = {adopt.pid, found->second};
+    }
   }
   Tell(answer);
 }

@@ -80,6 +80,8 @@ class FakeKeeper {
   std::vector<link::ProcessRef> watched;
   /// What was spawned under a name.
   std::map<std::string, ProcessId> named;
+  /// Of those, and whose ends have been acknowledged.
+  std::vector<link::EndedName> ended_names;
 
  private:
   void OnMessage(link::Message message);
@@ -89,6 +91,7 @@ class FakeKeeper {
   bool Refused(link::Type type, Answer& answer);
   void OnSpawn(link::Spawn spawn);
   void OnAdopt(const link::Adopt& adopt);
+  void OnAcknowledged(const ProcessId& process);
   void OnPut(link::Message& message);
   void OnTake(const link::Take& take);
   void OnAddMember(const link::AddMember& add);

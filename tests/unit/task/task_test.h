@@ -91,6 +91,8 @@ class TestEngine final : private engine::KeeperObserver {
 
   void OnNamedSpawn(const link::NamedSpawn& spawn) override { processes_.OnNamedSpawn(spawn); }
 
+  void OnEndedNames(const link::EndedNames& ended) override { processes_.OnEndedNames(ended); }
+
   void OnWatched(const link::Watched& watched) override { processes_.OnWatched(watched); }
 
   void OnStoredNames(std::vector<std::string> names) override { stored_ = std::move(names); }

@@ -34,6 +34,11 @@ class AskedContext : public SandboxContext {
     return std::shared_ptr<HostProcess>();
   }
 
+  Result<std::shared_ptr<HostProcess>> AdoptAs(HostPid, std::string_view tag) override {
+    asked.push_back("AdoptAs " + std::string(tag));
+    return nullptr;
+  }
+
   std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) override {
     asked.push_back("FindSpawned " + std::string(tag));
     return nullptr;
@@ -94,6 +99,7 @@ void AskAll(SandboxContext& context) {
   request.tag = "tag";
   EXPECT_TRUE(context.Spawn(std::move(request)));
   EXPECT_TRUE(context.Adopt({1}));
+  EXPECT_TRUE(context.AdoptAs({1}, "tag"));
   EXPECT_TRUE(context.Recover({1}, 1));
   EXPECT_EQ(context.FindSpawned("tag"), nullptr);
   EXPECT_TRUE(context.WatchReadable(0, [] {}));
@@ -115,9 +121,10 @@ TEST(ForwardingContext, PassesEveryCallOn) {
   AskedContext host;
   ForwardingSandboxContext context(host);
   AskAll(context);
-  EXPECT_THAT(host.asked, ElementsAre("Spawn tag", "Adopt", "Recover", "FindSpawned tag",
-                                      "WatchReadable", "Bind", "SetPid", "Exited", "Store",
-                                      "StoreAll", "Take", "Drop", "Save", "Log words", "Count"));
+  EXPECT_THAT(host.asked,
+              ElementsAre("Spawn tag", "Adopt", "AdoptAs tag", "Recover", "FindSpawned tag",
+                          "WatchReadable", "Bind", "SetPid", "Exited", "Store", "StoreAll", "Take",
+                          "Drop", "Save", "Log words", "Count"));
   EXPECT_TRUE(context.Stopping());
   EXPECT_EQ(context.TimeLeft(), std::chrono::milliseconds(5));
 }
@@ -126,8 +133,8 @@ TEST(LentContext, LendsProcessesAndWatchesAlone) {
   AskedContext host;
   LentContext context(host, "name");
   AskAll(context);
-  EXPECT_THAT(host.asked, ElementsAre("Spawn name/tag", "Adopt", "Recover", "FindSpawned name/tag",
-                                      "WatchReadable", "Log name: words"));
+  EXPECT_THAT(host.asked, ElementsAre("Spawn name/tag", "Adopt", "AdoptAs name/tag", "Recover",
+                                      "FindSpawned name/tag", "WatchReadable", "Log name: words"));
 }
 
 TEST(LentContext, StoresForItself) {

@@ -28,6 +28,10 @@ class ForwardingSandboxContext : public SandboxContext {
 
   Result<std::shared_ptr<HostProcess>> Adopt(HostPid pid) override { return host_.Adopt(pid); }
 
+  Result<std::shared_ptr<HostProcess>> AdoptAs(HostPid pid, std::string_view tag) override {
+    return host_.AdoptAs(pid, tag);
+  }
+
   Result<std::shared_ptr<HostProcess>> Recover(HostPid pid, uint64_t start_time) override {
     return host_.Recover(pid, start_time);
   }

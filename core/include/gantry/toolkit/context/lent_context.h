@@ -35,6 +35,10 @@ class LentContext : public ForwardingSandboxContext {
     return host().Spawn(std::move(request));
   }
 
+  Result<std::shared_ptr<HostProcess>> AdoptAs(HostPid pid, std::string_view tag) override {
+    return host().AdoptAs(pid, TagOf(tag));
+  }
+
   std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) override {
     return host().FindSpawned(TagOf(tag));
   }
