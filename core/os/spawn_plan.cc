@@ -147,8 +147,8 @@ Status SpawnPlan::Prepare() {
   AddMounts();
   AddEmptyRoot();
   AddIdentity();
-  AddPrivileges();
   AddCapabilities();
+  AddPrivileges();
   AddFilter();
   AddExec();
   return {};
