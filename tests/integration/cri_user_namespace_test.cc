@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pods with a user namespace: root in them is nobody on the node.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -13,6 +13,8 @@
 #include <system_error>
 #include <vector>
 
+#include <gantry/toolkit/mount/options.h>
+
 namespace gantry::remote {
 namespace {
 
@@ -30,14 +32,14 @@ constexpr unsigned kTerminalMajor = 5;
 
 Status Mount(const std::string& type, const std::string& source, const std::string& target,
              const std::vector<std::string>& words) {
-  GANTRY_TRY(const os::MountOptions options, os::ParseMountOptions(words));
+  GANTRY_TRY(const mount::MountOptions options, mount::ParseMountOptions(words));
   const std::string data = options.JoinedData();
-  if (mount(source.c_str(), target.c_str(), type.c_str(), options.flags, data.c_str()) != 0) {
+  if (::mount(source.c_str(), target.c_str(), type.c_str(), options.flags, data.c_str()) != 0) {
     return FailErrno(errno, "mount '{}' on '{}'", type, target);
   }
   if ((options.flags & MS_BIND) != 0 && (options.flags & ~(MS_BIND | MS_REC)) != 0) {
     const unsigned long flags = (options.flags & ~MS_REC) | MS_REMOUNT;
-    if (mount(nullptr, target.c_str(), nullptr, flags, nullptr) != 0) {
+    if (::mount(nullptr, target.c_str(), nullptr, flags, nullptr) != 0) {
       return FailErrno(errno, "set the flags of '{}'", target);
     }
   }
@@ -102,7 +104,7 @@ Status Pivot(const std::string& rootfs) {
 }  // namespace
 
 Status EnterRootfs(const Json& spec, const std::string& rootfs) {
-  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
     return FailErrno(errno, "make the mounts private");
   }
   GANTRY_CHECK_OK(Mount("bind", rootfs, rootfs, {"rbind"}));
@@ -115,7 +117,7 @@ Status EnterRootfs(const Json& spec, const std::string& rootfs) {
   }
   GANTRY_CHECK_OK(Pivot(rootfs));
   if (spec.contains("root") && spec["root"].value("readonly", false) &&
-      mount(nullptr, "/", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) != 0) {
+      ::mount(nullptr, "/", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) != 0) {
     return FailErrno(errno, "make the root read-only");
   }
   return {};

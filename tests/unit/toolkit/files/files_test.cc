@@ -21,7 +21,6 @@ namespace {
 using os::MakeDirs;
 using os::MakeFifo;
 using os::OpenDirectory;
-using os::ReadLink;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
