@@ -8,20 +8,17 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <gantry/toolkit/cgroup/tree.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/files/tree_walk.h>
 #include <gantry/toolkit/process/pidfd.h>
 
 namespace gantry::keeper {
 namespace {
-
-constexpr size_t kMaxProcsBytes = 1U << 20;
 
 /// False: it had ended.
 bool KillOpened(int pidfd) {
@@ -40,48 +37,11 @@ bool KillProcess(ProcessId process) {
   return pidfd && KillOpened(pidfd->get());
 }
 
-/// Of the cgroup that is open as `dir`.
-std::vector<pid_t> ProcsOf(int dir) {
-  const auto text = ReadFileAt(dir, "cgroup.procs", kMaxProcsBytes);
-  std::vector<pid_t> pids;
-  if (!text) {
-    return pids;
-  }
-  const char* at = text->data();
-  const char* const end = at + text->size();
-  while (at < end) {
-    pid_t pid = 0;
-    const auto parsed = std::from_chars(at, end, pid);
-    if (parsed.ec == std::errc() && pid > 0) {
-      pids.push_back(pid);
-    }
-    at = parsed.ptr + 1;
-  }
-  return pids;
-}
-
-/// Kills what is in the very cgroup that is open as `dir`. A process that is opened by its pid may
-/// be another one than was listed, so what counts is a list that is made while it is open.
+/// Kills what is in the very cgroup that is open as `dir`. Whether there was any.
 bool KillListed(int dir) {
-  constexpr size_t kAtOnce = 64;
-  const std::vector<pid_t> listed = ProcsOf(dir);
-  bool alive = false;
-  for (size_t done = 0; done < listed.size(); done += kAtOnce) {
-    std::map<pid_t, UniqueFd> opened;
-    for (size_t i = done; i < std::min(done + kAtOnce, listed.size()); ++i) {
-      if (listed[i] > 1 && listed[i] != getpid()) {
-        if (auto pidfd = OpenPidfd({listed[i], 0})) {
-          opened[listed[i]] = std::move(*pidfd);
-        }
-      }
-    }
-    for (const pid_t still : ProcsOf(dir)) {
-      if (const auto found = opened.find(still); found != opened.end()) {
-        alive = KillOpened(found->second.get()) || alive;
-      }
-    }
-  }
-  return alive;
+  std::vector<cgroup::Signalled> killed;
+  IgnoreError(cgroup::SignalAt(dir, SIGKILL, killed), "the next pass kills the rest");
+  return !killed.empty();
 }
 
 /// A tree's root, or no cgroup at all.
@@ -98,7 +58,8 @@ bool IsForbidden(const std::string& dir) {
 bool IsOurs(const std::string& dir) {
   bool ours = false;
   const auto look = [&](int below) -> Status {
-    ours = ours || std::ranges::contains(ProcsOf(below), getpid());
+    const auto procs = cgroup::ProcsAt(below);
+    ours = ours || (procs && std::ranges::contains(*procs, getpid()));
     return {};
   };
   return !WalkTree(dir, {.enter = look, .leave = {}}) || ours;
@@ -118,11 +79,7 @@ bool KillTree(const std::string& dir) {
   IgnoreError(WalkTree(dir, {.enter = kill, .leave = {}}), "the next pass kills the rest");
   if (Exists(dir + "/freezer.state")) {
     // Frozen processes take no SIGKILL, and a container may have frozen some by itself.
-    const auto thaw = [](int below) -> Status {
-      IgnoreError(WriteExistingAt(below, "freezer.state", "THAWED"), "then it dies when thawed");
-      return {};
-    };
-    IgnoreError(WalkTree(dir, {.enter = thaw, .leave = {}}), "the next pass thaws the rest");
+    cgroup::ThawBelow(dir);
   }
   return alive;
 }
@@ -149,13 +106,8 @@ bool KillCgroup(const std::string& dir) {
 
 /// Removes the cgroups below `dir` and then `dir`. False: something is busy.
 bool RemoveCgroup(const std::string& dir) {
-  bool busy = false;
-  const auto remove = [&](int parent, const std::string& name) -> Status {
-    busy = (unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno == EBUSY) || busy;
-    return {};
-  };
-  const Status walked = WalkTree(dir, {.enter = {}, .leave = remove});
-  return !busy && (walked || walked.error().code == Code::kNotFound);
+  const Status removed = cgroup::RemoveOnce(dir);
+  return removed || (removed.error().sys_errno != EBUSY && removed.error().code != Code::kAborted);
 }
 
 bool IsStateDir(const std::string& dir) {

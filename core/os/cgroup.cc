@@ -11,6 +11,7 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/cgroup/membership.h>
+#include <gantry/toolkit/cgroup/tree.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
 
@@ -26,9 +27,7 @@ constexpr size_t kMaxProcFile = 1 << 20;
 constexpr auto kPrimary = std::to_array<std::string_view>(
     {"freezer", "pids", "memory", "devices", "cpu", "cpuacct", "blkio", "cpuset"});
 
-CgroupDeadline After(Cgroup::Duration timeout) {
-  return std::chrono::steady_clock::now() + timeout;
-}
+Deadline After(Cgroup::Duration timeout) { return std::chrono::steady_clock::now() + timeout; }
 
 Status CheckPath(std::string_view path) {
   const bool dots = std::ranges::any_of(std::views::split(path, '/'), [](auto part) {
@@ -56,7 +55,7 @@ std::unexpected<Error> OnlyRoots() {
 }
 
 Status NotOurs(const std::string& dir) {
-  const Result<std::vector<pid_t>> procs = ProcsBelow(dir);
+  const Result<std::vector<pid_t>> procs = cgroup::ProcsBelow(dir);
   if (procs && std::ranges::binary_search(*procs, getpid())) {
     return Fail(Code::kFailedPrecondition, "stop cgroup '{}': the caller is in it", dir);
   }
@@ -173,7 +172,7 @@ bool Cgroup::Exists() const {
 
 Result<std::vector<pid_t>> Cgroup::Procs() const {
   GANTRY_TRY(const std::string dir, Primary());
-  return ProcsBelow(dir);
+  return cgroup::ProcsBelow(dir);
 }
 
 Status Cgroup::AddProcess(pid_t pid) const {
@@ -238,7 +237,7 @@ Result<bool> Cgroup::Frozen() const {
 Status Cgroup::Signal(int signal) const {
   GANTRY_TRY(const std::string dir, Primary());
   GANTRY_CHECK_OK(NotOurs(dir));
-  auto signalled = SignalBelow(dir, signal);
+  auto signalled = cgroup::SignalBelow(dir, signal);
   if (!signalled && signalled.error().code != Code::kNotFound) {
     return std::unexpected(std::move(signalled).error());
   }
@@ -254,12 +253,12 @@ Status Cgroup::Kill(Duration timeout) const {
   const auto found = v1_.find("freezer");
   const bool freezable = found != v1_.end() && !found->second.is_root();
   const std::string freezer = freezable ? found->second.dir() : std::string();
-  return KillBelow(dir, After(timeout), [&](bool freeze) {
+  return cgroup::KillBelow(dir, After(timeout), [&](bool freeze) {
     if (freezable && freeze) {
       IgnoreError(WriteExisting(freezer + "/freezer.state", "FROZEN"),
                   "the next round kills what this one missed");
     } else if (freezable) {
-      ThawBelow(freezer);
+      cgroup::ThawBelow(freezer);
     }
   });
 }
@@ -267,21 +266,21 @@ Status Cgroup::Kill(Duration timeout) const {
 void Cgroup::ThawToDie() const {
   const auto freezer = v1_.find("freezer");
   if (!is_unified() && freezer != v1_.end() && !freezer->second.is_root()) {
-    ThawBelow(freezer->second.dir());
+    cgroup::ThawBelow(freezer->second.dir());
   }
 }
 
 Status Cgroup::Remove(Duration timeout) const {
-  const CgroupDeadline deadline = After(timeout);
+  const Deadline deadline = After(timeout);
   if (is_unified()) {
     if (unified_.mount_dir.empty() || unified_.is_root()) {
       return OnlyRoots();
     }
-    return RemoveBelow(unified_.dir(), deadline);
+    return cgroup::RemoveBelow(unified_.dir(), deadline);
   }
   Status first;
   for (const auto& [controller, dir] : v1_) {
-    Status removed = dir.is_root() ? Status() : RemoveBelow(dir.dir(), deadline);
+    Status removed = dir.is_root() ? Status() : cgroup::RemoveBelow(dir.dir(), deadline);
     if (first && !removed) {
       first = std::move(removed);
     }

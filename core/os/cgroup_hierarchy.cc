@@ -4,11 +4,11 @@
 #include <ranges>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/tree.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/mount/mount_info.h>
 
 #include "core/os/cgroup.h"
-#include "core/os/cgroup_tree.h"
 
 namespace gantry::os {
 namespace {
@@ -65,7 +65,7 @@ Result<CgroupHierarchy> CgroupHierarchy::At(const std::string& root_dir) {
     out.unified_.mount_dir = root_dir;
     return out;
   }
-  for (const std::string& name : SubDirs(root_dir)) {
+  for (const std::string& name : cgroup::SubDirs(root_dir)) {
     const std::string dir = Format("{}/{}", root_dir, name);
     if (IsUnifiedDir(dir)) {
       out.unified_.mount_dir = dir;

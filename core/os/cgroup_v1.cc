@@ -7,6 +7,7 @@
 #include <chrono>
 #include <string_view>
 
+#include <gantry/toolkit/cgroup/tree.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/backoff.h>
 
@@ -25,8 +26,7 @@ Result<std::string> State(const std::string& freezer) {
 
 // Its state is asked for again and again. It is also written again, for processes that were forked
 // in between.
-Result<bool> SetAndWait(const std::string& freezer, std::string_view wanted,
-                        CgroupDeadline deadline) {
+Result<bool> SetAndWait(const std::string& freezer, std::string_view wanted, Deadline deadline) {
   Backoff backoff({.no_event = "freezer.state of v1 tells nobody when it is FROZEN",
                    .first = std::chrono::microseconds(100),
                    .longest = std::chrono::milliseconds(10)});
@@ -61,7 +61,7 @@ Status MakeOne(const std::string& parent, const std::string& dir, bool cpuset) {
 
 }  // namespace
 
-Status Freeze(const std::string& freezer, CgroupDeadline deadline) {
+Status Freeze(const std::string& freezer, Deadline deadline) {
   GANTRY_TRY(const bool frozen, SetAndWait(freezer, "FROZEN", deadline));
   if (frozen) {
     return {};
@@ -72,7 +72,7 @@ Status Freeze(const std::string& freezer, CgroupDeadline deadline) {
               freezer);
 }
 
-Status Thaw(const std::string& freezer, CgroupDeadline deadline) {
+Status Thaw(const std::string& freezer, Deadline deadline) {
   GANTRY_TRY(const bool thawed, SetAndWait(freezer, "THAWED", deadline));
   if (!thawed) {
     return Fail(Code::kDeadlineExceeded, "thaw cgroup '{}': a cgroup above it is frozen", freezer);

@@ -7,16 +7,16 @@
 #include <map>
 #include <string>
 
+#include <gantry/deadline.h>
 #include <gantry/error.h>
 
 #include "core/os/cgroup.h"
-#include "core/os/cgroup_tree.h"
 
 namespace gantry::os::v1 {
 
 /// `freezer` is a directory of the freezer tree.
-Status Freeze(const std::string& freezer, CgroupDeadline deadline);
-Status Thaw(const std::string& freezer, CgroupDeadline deadline);
+Status Freeze(const std::string& freezer, Deadline deadline);
+Status Thaw(const std::string& freezer, Deadline deadline);
 Result<bool> Frozen(const std::string& freezer);
 
 /// Makes the directory and those above it. In the cpuset tree each gets the CPUs

@@ -8,9 +8,9 @@
 #include <cmath>
 #include <ranges>
 
+#include <gantry/toolkit/cgroup/notify.h>
+#include <gantry/toolkit/cgroup/tree.h>
 #include <gantry/toolkit/files/files.h>
-
-#include "core/os/cgroup_notify.h"
 
 namespace gantry::os::v2 {
 namespace {
@@ -42,11 +42,11 @@ Status EnableControllers(const std::string& dir) {
 
 }  // namespace
 
-Status Freeze(const std::string& dir, CgroupDeadline deadline) {
+Status Freeze(const std::string& dir, Deadline deadline) {
   GANTRY_CHECK_OK(WriteExisting(dir + "/cgroup.freeze", "1"));
-  Status frozen = WaitForCgroupFile(dir + "/cgroup.events", deadline, [](std::string_view text) {
-    return KeyedNumber(text, "frozen") == 1;
-  });
+  Status frozen = cgroup::WaitForCgroupFile(
+      dir + "/cgroup.events", deadline,
+      [](std::string_view text) { return cgroup::KeyedNumber(text, "frozen") == 1; });
   if (!frozen && frozen.error().code == Code::kDeadlineExceeded) {
     IgnoreError(WriteExisting(dir + "/cgroup.freeze", "0"),
                 "the time-out is what the caller must know");
@@ -56,10 +56,11 @@ Status Freeze(const std::string& dir, CgroupDeadline deadline) {
   return frozen;
 }
 
-Status Thaw(const std::string& dir, CgroupDeadline deadline) {
+Status Thaw(const std::string& dir, Deadline deadline) {
   GANTRY_CHECK_OK(WriteExisting(dir + "/cgroup.freeze", "0"));
-  return WaitForCgroupFile(dir + "/cgroup.events", deadline,
-                           [](std::string_view text) { return KeyedNumber(text, "frozen") == 0; });
+  return cgroup::WaitForCgroupFile(dir + "/cgroup.events", deadline, [](std::string_view text) {
+    return cgroup::KeyedNumber(text, "frozen") == 0;
+  });
 }
 
 Result<bool> Frozen(const std::string& dir) {
@@ -67,18 +68,18 @@ Result<bool> Frozen(const std::string& dir) {
   return text.starts_with('1');
 }
 
-Status Kill(const std::string& dir, CgroupDeadline deadline) {
+Status Kill(const std::string& dir, Deadline deadline) {
   const Status killed = WriteExisting(dir + "/cgroup.kill", "1");
   if (!killed) {
     // Absent before Linux 5.14, and refused in threaded cgroups.
-    return KillBelow(dir, deadline, [&](bool freeze) {
+    return cgroup::KillBelow(dir, deadline, [&](bool freeze) {
       IgnoreError(WriteExisting(dir + "/cgroup.freeze", freeze ? "1" : "0"),
                   "the next round kills what this one missed");
     });
   }
-  Status empty = WaitForCgroupFile(dir + "/cgroup.events", deadline, [](std::string_view text) {
-    return KeyedNumber(text, "populated") == 0;
-  });
+  Status empty = cgroup::WaitForCgroupFile(
+      dir + "/cgroup.events", deadline,
+      [](std::string_view text) { return cgroup::KeyedNumber(text, "populated") == 0; });
   if (!empty && empty.error().code == Code::kDeadlineExceeded) {
     return Fail(Code::kDeadlineExceeded, "kill cgroup '{}': processes are still there", dir);
   }

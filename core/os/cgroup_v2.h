@@ -6,17 +6,17 @@
 
 #include <string>
 
+#include <gantry/deadline.h>
 #include <gantry/error.h>
 
 #include "core/os/cgroup.h"
-#include "core/os/cgroup_tree.h"
 
 namespace gantry::os::v2 {
 
-Status Freeze(const std::string& dir, CgroupDeadline deadline);
-Status Thaw(const std::string& dir, CgroupDeadline deadline);
+Status Freeze(const std::string& dir, Deadline deadline);
+Status Thaw(const std::string& dir, Deadline deadline);
 Result<bool> Frozen(const std::string& dir);
-Status Kill(const std::string& dir, CgroupDeadline deadline);
+Status Kill(const std::string& dir, Deadline deadline);
 
 /// Makes the directory and those above it, each with all controllers that the
 /// one above has. A controller that cannot be enabled is left out.

@@ -4,9 +4,8 @@
 #include <map>
 #include <utility>
 
+#include <gantry/toolkit/cgroup/notify.h>
 #include <gantry/toolkit/files/files.h>
-
-#include "core/os/cgroup_notify.h"
 
 namespace gantry::os {
 namespace {
@@ -31,7 +30,7 @@ std::shared_ptr<OomKillsBelow> OomKillsBelow::Of(const std::string& dir) {
 
 Result<uint64_t> OomKillsBelow::Read() const {
   GANTRY_TRY(const std::string text, ReadFile(path_, kMaxEventsBytes));
-  const int64_t kills = KeyedNumber(text, "oom_kill");
+  const int64_t kills = cgroup::KeyedNumber(text, "oom_kill");
   if (kills < 0) {
     return Fail(Code::kNotFound, "read '{}': it has no 'oom_kill'", path_);
   }

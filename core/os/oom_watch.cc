@@ -12,9 +12,9 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/notify.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "core/os/cgroup_notify.h"
 #include "core/os/cgroup_stats.h"
 #include "core/os/loop.h"
 #include "core/os/oom_kills_below.h"
@@ -31,7 +31,7 @@ struct OomWatch::State {
   /// v1: counts the kernel's notifications.
   UniqueFd eventfd;
   /// v2.
-  std::optional<CgroupNotify> events;
+  std::optional<cgroup::CgroupNotify> events;
   /// Of its parent; null: that does not count.
   std::shared_ptr<OomKillsBelow> parent;
   /// OOM kills that were there before or have been reported.
@@ -86,7 +86,7 @@ struct OomWatch::State {
     return woken;
   }
 
-  bool LookV2(CgroupNotify& file, bool killed) {
+  bool LookV2(cgroup::CgroupNotify& file, bool killed) {
     const Result<std::string> text = file.Read();
     if (!text) {
       loop->Unwatch(std::exchange(watch, {}));
@@ -147,7 +147,7 @@ Result<std::unique_ptr<OomWatch>> OomWatch::Open(const Cgroup& cgroup) {
   state->cgroup = cgroup;
   const std::string dir = cgroup.DirOf("memory");
   if (cgroup.is_unified()) {
-    GANTRY_TRY(CgroupNotify events, CgroupNotify::Open(dir + "/memory.events"));
+    GANTRY_TRY(cgroup::CgroupNotify events, cgroup::CgroupNotify::Open(dir + "/memory.events"));
     GANTRY_TRY(const std::string text, events.Read());
     state->events = std::move(events);
     state->parent = OomKillsBelow::Of(AboveContainer(dir));

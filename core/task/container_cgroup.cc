@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/tree.h>
 
-#include "core/os/cgroup_tree.h"
 #include "core/task/pod_cgroup.h"
 
 namespace gantry::task {
@@ -86,7 +86,7 @@ Result<ContainerCgroup> ContainerCgroup::Find(const os::CgroupHierarchy& hierarc
 
 Status ContainerCgroup::CheckFree() const {
   for (const std::string& dir : cgroup.Dirs()) {
-    const Result<std::vector<pid_t>> inside = os::ProcsBelow(dir);
+    const Result<std::vector<pid_t>> inside = cgroup::ProcsBelow(dir);
     if (!inside && !IsGone(inside.error())) {
       return std::unexpected(inside.error());
     }

@@ -3,7 +3,7 @@
 // Files of a cgroup, whose processes and devices are a container's.
 #include <string>
 
-#include "core/os/cgroup_notify.h"
+#include <gantry/toolkit/cgroup/notify.h>
 #include "core/os/cgroup_parse.h"
 #include "core/os/cgroup_stats.h"
 #include "tests/fuzz/fuzz.h"
@@ -11,7 +11,7 @@
 namespace gantry::fuzz {
 
 void FuzzOne(std::string_view input) {
-  os::KeyedNumber(input, "populated");
+  cgroup::KeyedNumber(input, "populated");
   os::ParseCgroupNumber(input);
   os::ParseCgroupCounters(input);
   os::ParseCgroupRdma(input);

@@ -9,27 +9,20 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <string_view>
 #include <utility>
 
 #include <gantry/deadline.h>
 #include <gantry/format.h>
-#include <gantry/number.h>
 #include <gantry/toolkit/cgroup/remove.h>
+#include <gantry/toolkit/cgroup/tree.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/files/tree_walk.h>
 #include <gantry/toolkit/process/backoff.h>
-#include <gantry/toolkit/process/pidfd.h>
 
 namespace gantry::cgroup {
 namespace {
-
-constexpr size_t kMaxProcsBytes = 4U << 20;
-
-using Killed = std::pair<HostPid, UniqueFd>;
-
-/// Descriptors held at once for those that were killed.
-constexpr size_t kMaxWaitedFor = 256;
 
 bool IsCgroup2(const std::string& path) {
   struct statfs info = {};
@@ -62,45 +55,12 @@ Result<std::vector<std::string>> Hierarchies(const std::string& root) {
   return Children(root);
 }
 
-/// Of the cgroup that is open as `directory`.
-std::string FileIn(int directory, std::string_view name) {
-  return Format("/proc/self/fd/{}/{}", directory, name);
-}
-
-Result<std::vector<HostPid>> ProcessesIn(int directory) {
-  std::vector<HostPid> found;
-  auto text = ReadFile(FileIn(directory, "cgroup.procs"), kMaxProcsBytes);
-  if (!text) {
-    const int why = text.error().sys_errno;
-    if (why != ENOENT && why != ENODEV && why != ENOTDIR && why != EOPNOTSUPP) {
-      return std::unexpected(std::move(text).error());
-    }
-    return found;
-  }
-  std::string_view rest = *text;
-  while (!rest.empty()) {
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    const auto number = ParseNumber(rest.substr(0, end));
-    // 0 stands for a process of another pid namespace.
-    if (number && *number > 1) {
-      found.push_back({static_cast<int32_t>(*number)});
-    }
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return found;
-}
-
 /// A frozen process of v1 does not take its SIGKILL, and a container may have frozen
 /// some below its own cgroup.
 void Thaw(const std::string& directory) {
-  if (!Exists(directory + "/freezer.state")) {
-    return;
+  if (Exists(directory + "/freezer.state")) {
+    ThawBelow(directory);
   }
-  const auto thaw = [](int below) -> Status {
-    IgnoreError(WriteExisting(FileIn(below, "freezer.state"), "THAWED"), "it may just have gone");
-    return {};
-  };
-  IgnoreError(WalkTree(directory, {.enter = thaw, .leave = {}}), "it may just have gone");
 }
 
 /// So that nothing is born while all of it is killed.
@@ -110,50 +70,17 @@ void Freeze(const std::string& directory) {
   }
 }
 
-/// Kills what is in one cgroup and adds it to `killed`.
-Status KillIn(int directory, std::vector<Killed>& killed) {
-  std::vector<Killed> found;
-  GANTRY_TRY(const std::vector<HostPid> listed, ProcessesIn(directory));
-  for (const HostPid pid : listed) {
-    if (auto fd = OpenPidfd(pid)) {
-      found.emplace_back(pid, std::move(*fd));
-    } else if (fd.error().code != Code::kNotFound) {
-      return std::unexpected(std::move(fd).error());
-    }
-  }
-  // A pid may have been reused between the list and the open. One that is in
-  // the list again is the process that was opened.
-  GANTRY_TRY(const std::vector<HostPid> again, ProcessesIn(directory));
-  std::erase_if(found,
-                [&](const auto& entry) { return !std::ranges::contains(again, entry.first); });
-  for (auto& [pid, fd] : found) {
-    KillProcess(fd);
-    // Some of many are enough to wait for.
-    if (killed.size() < kMaxWaitedFor) {
-      killed.emplace_back(pid, std::move(fd));
-    }
-  }
-  return {};
+/// What is no cgroup has no processes: the empty mount point of a hierarchy that is not mounted.
+bool HasNone(const Error& error) {
+  return error.code == Code::kNotFound || error.sys_errno == ENODEV || error.sys_errno == ENOTDIR;
 }
 
-/// One removal from the leaves up. Busy: EBUSY as the result's errno.
-Status RemoveOnce(const std::string& directory) {
-  if (rmdir(directory.c_str()) == 0 || errno == ENOENT) {
-    return {};
-  }
-  const auto remove = [&](int parent, const std::string& name) -> Status {
-    if (unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) {
-      return {};
-    }
-    return FailErrno(errno, "remove '{}' of cgroup '{}'", name, directory);
-  };
-  Status removed = WalkTree(directory, {.enter = {}, .leave = remove});
-  if (!removed && removed.error().sys_errno == ENOTEMPTY) {
-    // A cgroup can be removed with its files in it: this is none, but what crun
-    // wrote where a hierarchy is not mounted and its empty mount point is there.
-    return RemoveTree(directory);
-  }
-  return !removed && removed.error().code == Code::kNotFound ? Status() : removed;
+/// One removal. Busy: EBUSY as the result's errno.
+Status RemoveNow(const std::string& directory) {
+  Status removed = RemoveOnce(directory);
+  // A cgroup can be removed with its files in it: this is none, but what crun
+  // wrote where a hierarchy is not mounted and its empty mount point is there.
+  return !removed && removed.error().sys_errno == ENOTEMPTY ? RemoveTree(directory) : removed;
 }
 
 /// Kills what is in the cgroup and below, and waits until it has ended. `freezer`: what
@@ -162,23 +89,26 @@ Status EmptyTree(const std::string& directory, const std::string& freezer, Deadl
   if (WriteExisting(directory + "/cgroup.kill", "1")) {
     return {};
   }
-  std::vector<Killed> killed;
   if (!freezer.empty()) {
     Freeze(freezer);
   }
-  Status all =
-      WalkTree(directory, {.enter = [&](int below) { return KillIn(below, killed); }, .leave = {}});
+  std::vector<Signalled> killed;
+  const auto kill = [&](int below) -> Status {
+    Status sent = SignalAt(below, SIGKILL, killed);
+    return !sent && HasNone(sent.error()) ? Status() : sent;
+  };
+  Status all = WalkTree(directory, {.enter = kill, .leave = {}});
   if (!freezer.empty()) {
     Thaw(freezer);
   }
   if (!all && all.error().code != Code::kNotFound) {
     return all;
   }
-  for (const auto& [pid, fd] : killed) {
-    pollfd one = {fd.get(), POLLIN, 0};
+  for (const auto& [pid, pidfd] : killed) {
+    pollfd one = {pidfd.get(), POLLIN, 0};
     if (poll(&one, 1, PollTimeout(deadline)) == 0) {
       return Fail(Code::kDeadlineExceeded, "empty cgroup '{}': process {} outlives SIGKILL",
-                  directory, pid.value);
+                  directory, pid);
     }
   }
   return {};
@@ -209,7 +139,7 @@ Status RemoveBusy(const std::string& directory, const std::string& freezer, Left
     if (leftovers == Leftovers::kKill) {
       GANTRY_CHECK_OK(EmptyTree(directory, first ? "" : freezer, deadline));
     }
-    Status removed = RemoveOnce(directory);
+    Status removed = RemoveNow(directory);
     if (removed || removed.error().sys_errno != EBUSY) {
       return removed;
     }
@@ -294,7 +224,7 @@ Status RemoveCgroups(const std::vector<std::string>& directories, Leftovers left
     if (!IsRemovable(directory, root)) {
       continue;
     }
-    Status removed = RemoveOnce(directory);
+    Status removed = RemoveNow(directory);
     if (!removed && removed.error().sys_errno == EBUSY) {
       if (leftovers == Leftovers::kKill) {
         ThawCgroups(directories);

@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/notify.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "core/os/cgroup_notify.h"
 #include "core/os/loop.h"
 #include "core/os/oom_watch.h"
 #include "tests/unit/os/fake_cgroupfs.h"
@@ -169,7 +169,7 @@ TEST_F(FakeOom, NeedsTheMemoryController) {
   EXPECT_EQ(watch.error().code, Code::kNotFound);
 }
 
-TEST(CgroupNotify, TellsChangesOfTheKernelsFilesThroughEpoll) {
+TEST(cgroup::CgroupNotify, TellsChangesOfTheKernelsFilesThroughEpoll) {
   const auto node = CgroupHierarchy::OfNode();
   if (geteuid() != 0 || !node || node->unified().mount_dir.empty()) {
     GTEST_SKIP() << "needs root and cgroup v2";
@@ -177,10 +177,10 @@ TEST(CgroupNotify, TellsChangesOfTheKernelsFilesThroughEpoll) {
   const auto cgroup = Cgroup::Create(*CgroupHierarchy::At(node->unified().mount_dir),
                                      "/gantry-test-" + RandomName(12));
   ASSERT_TRUE(cgroup) << cgroup.error().message;
-  auto notify = CgroupNotify::Open(cgroup->unified().dir() + "/cgroup.events");
+  auto notify = cgroup::CgroupNotify::Open(cgroup->unified().dir() + "/cgroup.events");
   ASSERT_TRUE(notify);
   EXPECT_EQ(notify->poll_events(), static_cast<uint32_t>(EPOLLPRI));
-  EXPECT_EQ(KeyedNumber(notify->Read().value_or(""), "populated"), 0);
+  EXPECT_EQ(cgroup::KeyedNumber(notify->Read().value_or(""), "populated"), 0);
   Loop loop;
   int calls = 0;
   const WatchId watch =
@@ -192,7 +192,7 @@ TEST(CgroupNotify, TellsChangesOfTheKernelsFilesThroughEpoll) {
     ASSERT_TRUE(cgroup->AddProcess(process.pid()));
     while (calls == 0 && loop.RunOnce(kBound)) {
     }
-    EXPECT_EQ(KeyedNumber(notify->Read().value_or(""), "populated"), 1);
+    EXPECT_EQ(cgroup::KeyedNumber(notify->Read().value_or(""), "populated"), 1);
   }
   EXPECT_EQ(calls, 1);
   ASSERT_TRUE(cgroup->Remove(kBound));

@@ -13,12 +13,11 @@
 #include <string>
 #include <string_view>
 
+#include <gantry/deadline.h>
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
-#include "core/os/cgroup_tree.h"
-
-namespace gantry::os {
+namespace gantry::cgroup {
 
 /// Thread: one at a time.
 class CgroupNotify {
@@ -45,10 +44,10 @@ class CgroupNotify {
 
 /// Waits until `done` says yes to the content of `path`.
 /// Errors: kDeadlineExceeded; kNotFound when the cgroup is or goes away.
-Status WaitForCgroupFile(const std::string& path, CgroupDeadline deadline,
+Status WaitForCgroupFile(const std::string& path, Deadline deadline,
                          const std::function<bool(std::string_view)>& done);
 
 /// The number behind `key` in a flat-keyed text, -1 where there is none.
 int64_t KeyedNumber(std::string_view text, std::string_view key);
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/os/cgroup_notify.h"
-
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <poll.h>
@@ -14,7 +12,9 @@
 #include <cerrno>
 #include <charconv>
 
-namespace gantry::os {
+#include <gantry/toolkit/cgroup/notify.h>
+
+namespace gantry::cgroup {
 
 Result<CgroupNotify> CgroupNotify::Open(const std::string& path) {
   CgroupNotify out;
@@ -53,7 +53,7 @@ Result<std::string> CgroupNotify::Read() {
   return std::string(buffer.data(), static_cast<size_t>(got));
 }
 
-Status WaitForCgroupFile(const std::string& path, CgroupDeadline deadline,
+Status WaitForCgroupFile(const std::string& path, Deadline deadline,
                          const std::function<bool(std::string_view)>& done) {
   GANTRY_TRY(CgroupNotify notify, CgroupNotify::Open(path));
   for (;;) {
@@ -86,4 +86,4 @@ int64_t KeyedNumber(std::string_view text, std::string_view key) {
   return -1;
 }
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup
