@@ -38,13 +38,22 @@ guest_tests() {
   local root="$1" tests="$1$GUEST_TESTS" program
   mkdir -p "$tests/build/tests" "$tests/images" "$tests/cache/containerd/$GANTRY_E2E_CONTAINERD"
   ln -s /usr/local/bin "$tests/cache/containerd/$GANTRY_E2E_CONTAINERD/bin"
-  for program in e2e_tests e2e_logger node_tests bench; do
+  for program in e2e_tests e2e_logger node_tests bench unit_container_{rootfs,make} unit_init; do
     strip -o "$tests/build/tests/$program" "$GANTRY_ROOT/build/release/tests/$program"
   done
+  guest_maker "$root"
   cp "$IMAGE_DIR"/{busybox,pause}.tar "$tests/images/"
   cp "$GANTRY_ROOT/packaging/node/guest-tests" "$GANTRY_ROOT/packaging/lib/gtest.sh" "$tests/"
   cp "$GANTRY_ROOT/packaging/node/gantry-node-tests.service" "$root/etc/systemd/system/"
   chroot "$root" systemctl enable gantry-node-tests
+}
+
+# The programs that tests of the maker of containers run, where they were built.
+guest_maker() {
+  local release="$GANTRY_ROOT/build/release"
+  mkdir -p "$1$release"/{bin,tests}
+  ln -s /usr/local/libexec/gantry/gantry-init "$1$release/bin/gantry-init"
+  strip -o "$1$release/tests/container_probe" "$release/tests/container_probe"
 }
 
 # guest_file PATH TARGET: takes a file out of the image of a guest that is off.

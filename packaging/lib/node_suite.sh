@@ -10,7 +10,7 @@
 NODE_BOOT_SECONDS=2400
 # Which of its programs run, a regular expression: for work on one of them.
 NODE_ONLY="${GANTRY_NODE_ONLY:-.*}"
-NODE_RUNS=(node-crun e2e-crun before-reboot-crun node-runc e2e-runc before-reboot-runc
+NODE_RUNS=(unit-rootfs unit-make unit-init node-crun e2e-crun before-reboot-crun node-runc e2e-runc before-reboot-runc
   after-reboot-crun after-reboot-runc)
 
 provide_guest() {
