@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <utility>
 
 #include <gantry/format.h>
@@ -12,6 +11,7 @@
 #include <gantry/toolkit/container/join.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/mount/mount_info.h>
+#include <gantry/toolkit/process/pid_of.h>
 
 #include "core/toolkit/container/joined.h"
 #include "core/toolkit/container/make_with.h"
@@ -21,24 +21,6 @@ namespace gantry::container {
 namespace {
 
 constexpr size_t kMaxProcFile = size_t{1} << 20;
-
-/// Source: proc_pid_fdinfo(5): `Pid` is -1 when the process has been collected, and 0 when it has
-/// no number in this pid namespace.
-Result<pid_t> PidOf(int pidfd) {
-  constexpr std::string_view kKey = "\nPid:\t";
-  GANTRY_TRY(const std::string text, ReadFile(Format("/proc/self/fdinfo/{}", pidfd), kMaxProcFile));
-  const size_t at = text.find(kKey);
-  pid_t pid = 0;
-  if (at != text.npos) {
-    std::from_chars(text.data() + at + kKey.size(), text.data() + text.size(), pid);
-  }
-  if (at == text.npos || pid == 0) {
-    return Fail(Code::kInvalidArgument, "join a container: descriptor {} is not of a process here",
-                pidfd);
-  }
-  return pid < 0 ? Result<pid_t>(Fail(Code::kNotFound, "join a container: its init has ended"))
-                 : pid;
-}
 
 /// Of cgroups that the maker is not in.
 Result<std::vector<std::string>> CgroupDirsOf(pid_t init) {
@@ -100,7 +82,11 @@ Result<Joined> FindJoined(int init, const oci::ProcessSpec& process) {
   if (joined.final_cpus.empty() && !joined.initial_cpus.empty()) {
     joined.final_cpus = AllCpus();
   }
-  GANTRY_TRY(joined.init, PidOf(init));
+  auto pid = PidOf(init);
+  if (!pid) {
+    return std::unexpected(std::move(pid).error().Within("join a container: its init"));
+  }
+  joined.init = *pid;
   GANTRY_TRY(joined.cgroup_dirs, CgroupDirsOf(joined.init));
   return joined;
 }

@@ -16,6 +16,7 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/mount/id_map.h>
+#include <gantry/toolkit/process/pid_of.h>
 
 namespace gantry::mount {
 namespace {
@@ -59,20 +60,7 @@ class NamespaceHolder {
 
   int error() const { return error_; }
 
-  /// Its directory in /proc: by the number that it has there, which need not be the one that it
-  /// has in this pid namespace. Source: proc_pid_fdinfo(5), `Pid`.
-  Result<std::string> Directory() const {
-    constexpr size_t kMaxInfo = 4096;
-    constexpr std::string_view kKey = "\nPid:\t";
-    const std::string file = Format("/proc/self/fdinfo/{}", pidfd_.get());
-    GANTRY_TRY(const std::string info, ReadFile(file, kMaxInfo));
-    const size_t at = info.find(kKey);
-    if (at == std::string::npos) {
-      return Fail(Code::kInternal, "read '{}': it names no process", file);
-    }
-    const size_t begin = at + kKey.size();
-    return Format("/proc/{}", info.substr(begin, info.find('\n', begin) - begin));
-  }
+  int pidfd() const { return pidfd_.get(); }
 
  private:
   int error_ = 0;
@@ -141,7 +129,10 @@ Result<UniqueFd> NewUserNamespace(const std::vector<IdMapping>& uids,
   if (holder.error() != 0) {
     return FailErrno(holder.error(), "make a user namespace");
   }
-  GANTRY_TRY(const std::string directory, holder.Directory());
+  // By the number that it has in /proc, which need not be the one that it has in this pid
+  // namespace.
+  GANTRY_TRY(const pid_t pid, PidOf(holder.pidfd()));
+  const std::string directory = Format("/proc/{}", pid);
   GANTRY_CHECK_OK(WriteMappings(directory + "/uid_map", uids));
   GANTRY_CHECK_OK(WriteMappings(directory + "/gid_map", gids));
   UniqueFd space(open((directory + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC));

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/process/pid_of.h>
 #include <gantry/toolkit/process/pidfd.h>
 
 #include "core/os/fs.h"
@@ -32,6 +33,20 @@ TEST(Pidfd, SignalsAndTellsTheEnd) {
   EXPECT_TRUE(HasEnded(pidfd->get()));
   EXPECT_EQ(SendSignal(pidfd->get(), SIGTERM).error().code, Code::kNotFound);
   EXPECT_EQ(OpenPidfd(child.process()).error().code, Code::kNotFound);
+}
+
+TEST(Pidfd, TellsWhoseItIs) {
+  auto spawned = SpawnProcess({.argv = {"/bin/sleep", "1000"}});
+  ASSERT_TRUE(spawned);
+  Child child(std::move(*spawned));
+  const auto pidfd = OpenPidfd(child.process());
+  ASSERT_TRUE(pidfd);
+  EXPECT_EQ(PidOf(pidfd->get()).value(), child.process().pid);
+  EXPECT_TRUE(SendSignal(pidfd->get(), SIGKILL));
+  EXPECT_EQ(child.Wait(), 128U + SIGKILL);
+  EXPECT_EQ(PidOf(pidfd->get()).error().code, Code::kNotFound);
+  const UniqueFd other(dup(STDIN_FILENO));
+  EXPECT_EQ(PidOf(other.get()).error().code, Code::kInvalidArgument);
 }
 
 TEST(Pidfd, IsNotOpenedForAReusedNumber) {
