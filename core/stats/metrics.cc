@@ -3,13 +3,13 @@
 
 namespace gantry::stats {
 
-Result<AnyValue> ReadMetrics(const os::Cgroup& cgroup) {
+Result<TypedMessage> ReadMetrics(const os::Cgroup& cgroup) {
   if (cgroup.is_unified()) {
     GANTRY_TRY(const os::CgroupV2Stats stats, os::ReadCgroupV2Stats(cgroup));
-    return AnyValue{.type_url = std::string(kMetricsV2), .value = EncodeMetrics(stats)};
+    return TypedMessage{.type_url = std::string(kMetricsV2), .value = EncodeMetrics(stats)};
   }
   GANTRY_TRY(const os::CgroupV1Stats stats, os::ReadCgroupV1Stats(cgroup));
-  return AnyValue{.type_url = std::string(kMetricsV1), .value = EncodeMetrics(stats)};
+  return TypedMessage{.type_url = std::string(kMetricsV1), .value = EncodeMetrics(stats)};
 }
 
 }  // namespace gantry::stats

@@ -88,7 +88,7 @@ os::Task<Result<SandboxInfo>> BackendProxy::Info(SandboxEntryPtr entry, Deadline
                                [](Sandbox& sandbox) { return sandbox.Info(); });
 }
 
-os::Task<Result<AnyValue>> BackendProxy::Metrics(SandboxEntryPtr entry, Deadline deadline) {
+os::Task<Result<ContainerMetrics>> BackendProxy::Metrics(SandboxEntryPtr entry, Deadline deadline) {
   co_return co_await OnSandbox("measure", std::move(entry), deadline,
                                [](Sandbox& sandbox) { return sandbox.Metrics(); });
 }
@@ -163,10 +163,11 @@ os::Task<Status> BackendProxy::Update(const Container& container, const std::str
       [&](const BackendCall& call) { return CgroupDefaults(call).Update(json, update); });
 }
 
-os::Task<Result<AnyValue>> BackendProxy::Stats(const Container& container, Deadline deadline) {
+os::Task<Result<stats::TypedMessage>> BackendProxy::Stats(const Container& container,
+                                                          os::CgroupMode node, Deadline deadline) {
   co_return co_await calls_.Run(
       "measure", BackendCall(container).By(deadline),
-      [](const BackendCall& call) { return CgroupDefaults(call).Stats(); }, Refusable::kYes,
+      [node](const BackendCall& call) { return CgroupDefaults(call).Stats(node); }, Refusable::kYes,
       CallKind::kShort);
 }
 

@@ -42,7 +42,7 @@ class BackendProxy {
   os::Task<Status> Update(SandboxEntryPtr entry, PodResources resources, Deadline deadline);
   os::Task<Result<SandboxPlatform>> Platform(SandboxEntryPtr entry, Deadline deadline);
   os::Task<Result<SandboxInfo>> Info(SandboxEntryPtr entry, Deadline deadline);
-  os::Task<Result<AnyValue>> Metrics(SandboxEntryPtr entry, Deadline deadline);
+  os::Task<Result<ContainerMetrics>> Metrics(SandboxEntryPtr entry, Deadline deadline);
   /// Then it and its context are gone, whatever the answer. Again: allowed.
   os::Task<Status> Shutdown(SandboxEntryPtr entry, Deadline deadline);
 
@@ -60,7 +60,8 @@ class BackendProxy {
   /// `json`: OCI LinuxResources.
   os::Task<Status> Update(const Container& container, const std::string& json, CgroupUpdate& update,
                           Deadline deadline);
-  os::Task<Result<AnyValue>> Stats(const Container& container, Deadline deadline);
+  os::Task<Result<stats::TypedMessage>> Stats(const Container& container, os::CgroupMode node,
+                                              Deadline deadline);
   os::Task<Result<std::vector<ProcessInfo>>> Processes(const Container& container,
                                                        Deadline deadline);
   /// Makes the folder. Takes as long as it takes.

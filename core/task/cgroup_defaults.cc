@@ -7,7 +7,6 @@
 #include "core/oci/resources.h"
 #include "core/os/scope_update.h"
 #include "core/os/weight_formula.h"
-#include "core/stats/metrics.h"
 
 namespace gantry::task {
 namespace {
@@ -75,12 +74,16 @@ Status CgroupDefaults::Update(const std::string& json, CgroupUpdate& update) con
   return os::UpdateWithScope(update.node, call_.cgroup, update.resources);
 }
 
-Result<AnyValue> CgroupDefaults::Stats() const {
-  Result<AnyValue> stats = Fail(Code::kUnimplemented, "no backend");
+Result<stats::TypedMessage> CgroupDefaults::Stats(os::CgroupMode node) const {
+  Result<ContainerMetrics> measured = Fail(Code::kUnimplemented, "no backend");
   if (call_.container) {
-    stats = call_.OnContainer([](gantry::Container& object) { return object.Stats(); });
+    measured = call_.OnContainer([](gantry::Container& object) { return object.Stats(); });
   }
-  return IsOurs(stats) ? stats::ReadMetrics(call_.cgroup) : stats;
+  if (IsOurs(measured)) {
+    return stats::ReadMetrics(call_.cgroup);
+  }
+  GANTRY_CHECK_OK(measured);
+  return stats::Encode(*measured, node);
 }
 
 Result<std::vector<ProcessInfo>> CgroupDefaults::Processes() const {

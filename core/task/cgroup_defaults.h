@@ -15,6 +15,7 @@
 #include <gantry/error.h>
 
 #include "core/os/cgroup.h"
+#include "core/stats/metrics.h"
 #include "core/task/backend_call.h"
 
 namespace gantry::task {
@@ -44,7 +45,8 @@ class CgroupDefaults {
   Status Resume(std::chrono::milliseconds limit) const;
   /// `json`: OCI LinuxResources, as `update.resources` has them.
   Status Update(const std::string& json, CgroupUpdate& update) const;
-  Result<AnyValue> Stats() const;
+  /// What a backend measures is told as `node` would have it.
+  Result<stats::TypedMessage> Stats(os::CgroupMode node) const;
   /// Errors: kResourceExhausted: more than one answer can tell.
   Result<std::vector<ProcessInfo>> Processes() const;
 

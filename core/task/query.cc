@@ -135,11 +135,12 @@ os::Task<Result<pb::PidsResponse>> Service::Pids(const CallContext& call, pb::Pi
 os::Task<Result<pb::StatsResponse>> Service::Stats(const CallContext& call,
                                                    pb::StatsRequest request) {
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
-  GANTRY_CO_TRY(const AnyValue value,
-                co_await proxy_.Stats(*container, DeadlineOf(call, parts_.config.timeouts.pause)));
+  GANTRY_CO_TRY(stats::TypedMessage measured,
+                co_await proxy_.Stats(*container, parts_.services.cgroups.mode(),
+                                      DeadlineOf(call, parts_.config.timeouts.pause)));
   pb::StatsResponse response;
-  response.mutable_stats()->set_type_url(rpc::CleanText(value.type_url));
-  response.mutable_stats()->set_value(value.value);
+  response.mutable_stats()->set_type_url(std::move(measured.type_url));
+  response.mutable_stats()->set_value(std::move(measured.value));
   co_return response;
 }
 

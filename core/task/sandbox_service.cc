@@ -259,11 +259,15 @@ SandboxService::Answer<sandbox_pb::SandboxMetricsResponse> SandboxService::Metri
     const Call& call, sandbox_pb::SandboxMetricsRequest request) {
   GANTRY_CO_TRY(const PodPtr pod, co_await Find(call, request.sandbox_id()));
   const os::Cgroup cgroup = pod->cgroups.pod;
-  Result<AnyValue> metrics =
+  const Result<ContainerMetrics> measured =
       co_await proxy_.Metrics(pod->entry, DeadlineOf(call, parts_.config.timeouts.pause));
-  if (!metrics && metrics.error().code == Code::kUnimplemented && !cgroup.empty()) {
-    metrics = co_await parts_.services.pool.Run(
-        [&cgroup]() -> Result<AnyValue> { return stats::ReadMetrics(cgroup); });
+  Result<stats::TypedMessage> metrics = Fail(Code::kUnimplemented, "");
+  if (measured) {
+    metrics = stats::Encode(*measured, parts_.services.cgroups.mode());
+  } else if (measured.error().code == Code::kUnimplemented && !cgroup.empty()) {
+    metrics = co_await parts_.services.pool.Run([&cgroup] { return stats::ReadMetrics(cgroup); });
+  } else {
+    metrics = std::unexpected(measured.error());
   }
   if (!metrics) {
     co_return std::unexpected(std::move(metrics).error());
@@ -272,8 +276,8 @@ SandboxService::Answer<sandbox_pb::SandboxMetricsResponse> SandboxService::Metri
   auto& metric = *response.mutable_metrics();
   SetTimestamp(metric.mutable_timestamp(), NowNs());
   metric.set_id(pod->id.str());
-  metric.mutable_data()->set_type_url(rpc::CleanText(metrics->type_url));
-  metric.mutable_data()->set_value(metrics->value);
+  metric.mutable_data()->set_type_url(std::move(metrics->type_url));
+  metric.mutable_data()->set_value(std::move(metrics->value));
   co_return response;
 }
 

@@ -120,7 +120,7 @@ Status GvisorContainer::Resume() {
   return sentry->Resume(id_.str(), pod_->StepDeadline());
 }
 
-Result<AnyValue> GvisorContainer::Stats() {
+Result<ContainerMetrics> GvisorContainer::Stats() {
   const Deadline deadline = pod_->StepDeadline();
   const StatsPlace place{.cgroups = pod_->record().place.cgroups, .is_alone = pod_->is_alone()};
   const auto sentry = pod_->IsAlive() ? pod_->sentry() : nullptr;

@@ -43,7 +43,7 @@ class GvisorContainer : public Container {
   Status KillAll(uint32_t signal) override;
   Status Pause() override;
   Status Resume() override;
-  Result<AnyValue> Stats() override;
+  Result<ContainerMetrics> Stats() override;
   Result<std::vector<ProcessInfo>> Processes() override;
   Status Checkpoint(const CheckpointRequest& request) override;
   Result<std::unique_ptr<Process>> Exec(const ExecRequest& request,

@@ -10,6 +10,7 @@
 
 #include <gantry/error.h>
 #include <gantry/ids.h>
+#include <gantry/metrics.h>
 #include <gantry/process.h>
 
 namespace gantry {
@@ -20,12 +21,6 @@ struct ProcessInfo {
   uint32_t pid = 0;
   /// Set where the process is an exec's.
   ExecId exec;
-};
-
-/// A typed value as containerd carries it: protobuf bytes or JSON, and its type.
-struct AnyValue {
-  std::string type_url;
-  std::string value;
 };
 
 /// Everything a backend is told about a container to create.
@@ -153,8 +148,8 @@ class Container : public Process {
     return LeftOut("update");
   }
 
-  /// containerd's metrics: `io.containerd.cgroups.v1.Metrics` or `.v2.Metrics`.
-  virtual Result<AnyValue> Stats() { return LeftOut("stats"); }
+  /// What it has used until now, also when it has ended or was not started.
+  virtual Result<ContainerMetrics> Stats() { return LeftOut("stats"); }
 
   virtual Result<std::vector<ProcessInfo>> Processes() { return LeftOut("processes"); }
 

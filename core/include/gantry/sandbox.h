@@ -13,6 +13,7 @@
 #include <gantry/context.h>
 #include <gantry/error.h>
 #include <gantry/ids.h>
+#include <gantry/metrics.h>
 #include <gantry/pod_config.h>
 
 namespace gantry {
@@ -81,9 +82,8 @@ class Sandbox {
 
   virtual Result<SandboxInfo> Info() { return SandboxInfo(); }
 
-  /// containerd's metrics of all in the sandbox. Left out: the core reads those
-  /// of the pod's cgroup.
-  virtual Result<AnyValue> Metrics() {
+  /// Of all in the sandbox. Left out: the core reads those of the pod's cgroup.
+  virtual Result<ContainerMetrics> Metrics() {
     return Fail(Code::kUnimplemented, "metrics: not implemented by this backend");
   }
 

@@ -25,11 +25,6 @@ std::unexpected<Error> Refused(const std::string& id, const urpc::Failure& failu
                                              : std::unexpected<Error>(ToError(failure, What(id)));
 }
 
-AnyValue InMessage(ContainerMetrics metrics, const StatsPlace& place) {
-  metrics.memory_limit_bytes = cgroup::MemoryLimitBytes(place.cgroups);
-  return cgroup::IsV2(place.cgroups) ? MetricsV2(metrics) : MetricsV1(metrics);
-}
-
 }  // namespace
 
 Result<std::unique_lock<std::timed_mutex>> ContainerStats::Lock(Deadline deadline) {
@@ -92,8 +87,8 @@ Status ContainerStats::Forget() const {
   return RemoveFile(path_);
 }
 
-Result<AnyValue> ContainerStats::Measure(ContainerManager& sentry, const StatsPlace& place,
-                                         Deadline deadline) {
+Result<ContainerMetrics> ContainerStats::Measure(ContainerManager& sentry, const StatsPlace& place,
+                                                 Deadline deadline) {
   GANTRY_TRY(const auto lock, Lock(deadline));
   GANTRY_TRY(const Usage usage, AskForUsage(sentry, deadline));
   CpuTimes times = Ledger().sentry();
@@ -101,23 +96,28 @@ Result<AnyValue> ContainerStats::Measure(ContainerManager& sentry, const StatsPl
   if (!place.is_alone || !cgroup::CpuTimeNs(place.cgroups)) {
     GANTRY_TRY(times, AskForCpu(sentry, usage, deadline));
   }
-  return InMessage({.cpu_ns = Charge(times, place),
-                    .memory_bytes = usage.memory_bytes,
-                    .processes = usage.processes},
-                   place);
+  ContainerMetrics metrics;
+  metrics.cpu.usage_ns = Charge(times, place);
+  metrics.memory.usage_bytes = usage.memory_bytes;
+  metrics.memory.limit_bytes = cgroup::MemoryLimitBytes(place.cgroups);
+  metrics.pids.current = usage.processes;
+  return metrics;
 }
 
-Result<AnyValue> ContainerStats::MeasureIdle(ContainerManager* sentry, const StatsPlace& place,
-                                             bool out_of_memory, Deadline deadline) {
+Result<ContainerMetrics> ContainerStats::MeasureIdle(ContainerManager* sentry,
+                                                     const StatsPlace& place, bool out_of_memory,
+                                                     Deadline deadline) {
   GANTRY_TRY(const auto lock, Lock(deadline));
   CpuTimes times = Ledger().sentry();
   if (sentry != nullptr) {
     // Its cgroup outlives it.
     times = sentry->ReadCpuTimes(id_, deadline).value_or(times);
   }
-  return InMessage(
-      {.cpu_ns = Charge(times, place), .oom_kills = out_of_memory ? uint64_t{1} : uint64_t{0}},
-      place);
+  ContainerMetrics metrics;
+  metrics.cpu.usage_ns = Charge(times, place);
+  metrics.memory.limit_bytes = cgroup::MemoryLimitBytes(place.cgroups);
+  metrics.memory.oom_kills = out_of_memory ? 1 : 0;
+  return metrics;
 }
 
 }  // namespace gantry::gvisor

@@ -9,14 +9,13 @@
 #include <optional>
 #include <string>
 
-#include <gantry/container.h>
 #include <gantry/deadline.h>
 #include <gantry/error.h>
+#include <gantry/metrics.h>
 #include <gantry/toolkit/cgroup/counters.h>
 
 #include "plugins/gvisor/sentry/container_manager.h"
 #include "plugins/gvisor/stats/cpu_ledger.h"
-#include "plugins/gvisor/stats/metrics.h"
 
 namespace gantry::gvisor {
 
@@ -37,13 +36,14 @@ class ContainerStats {
 
   /// Of one that has been started. Errors: kNotFound: it has ended, or its sentry has;
   /// kInternal: the sentry's answer is none; kDeadlineExceeded. Blocks: up to `deadline`.
-  Result<AnyValue> Measure(ContainerManager& sentry, const StatsPlace& place, Deadline deadline);
+  Result<ContainerMetrics> Measure(ContainerManager& sentry, const StatsPlace& place,
+                                   Deadline deadline);
 
   /// Of one without processes, because it has ended or was not started yet: what it had used
   /// until now. `sentry`: null: it has ended too, or has not heard of the container.
   /// Errors: kDeadlineExceeded. Blocks: up to `deadline`.
-  Result<AnyValue> MeasureIdle(ContainerManager* sentry, const StatsPlace& place,
-                               bool out_of_memory, Deadline deadline);
+  Result<ContainerMetrics> MeasureIdle(ContainerManager* sentry, const StatsPlace& place,
+                                       bool out_of_memory, Deadline deadline);
 
   /// Removes its file. Again: success.
   Status Forget() const;

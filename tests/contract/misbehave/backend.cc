@@ -133,10 +133,13 @@ class Box final : public Container {
     return Container::Pause();
   }
 
-  Result<AnyValue> Stats() override {
+  Result<ContainerMetrics> Stats() override {
     mischief_.Enter("Stats");
     if (mischief_.Is("garbage", "Stats")) {
-      return AnyValue{NoText(), std::string(kHuge, '\xff')};
+      ContainerMetrics metrics;
+      metrics.interfaces.resize(kManyProcesses);
+      metrics.interfaces.front().name = NoText();
+      return metrics;
     }
     return Container::Stats();
   }

@@ -1,51 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/contract/remote/container.h"
 
-#include <unistd.h>
-
 #include <utility>
-
-#include <gantry/protowire.h>
 
 namespace gantry::remote {
 namespace {
-
-/// `io.containerd.cgroups.v1.Metrics`, for hosts with cgroup v1.
-std::string MetricsV1(const Json& stats) {
-  ProtoWriter pids;
-  pids.Varint(1, stats.value("processes", uint64_t{0}));
-  ProtoWriter usage;
-  usage.Varint(1, stats.value("cpu_ns", uint64_t{0}));
-  ProtoWriter cpu;
-  cpu.Bytes(1, usage.str());
-  ProtoWriter entry;
-  entry.Varint(1, stats.value("memory_limit", uint64_t{0}));
-  entry.Varint(2, stats.value("memory", uint64_t{0}));
-  ProtoWriter memory;
-  memory.Bytes(33, entry.str());
-  ProtoWriter metrics;
-  metrics.Bytes(2, pids.str());
-  metrics.Bytes(3, cpu.str());
-  metrics.Bytes(4, memory.str());
-  return metrics.Take();
-}
-
-/// `io.containerd.cgroups.v2.Metrics`.
-std::string MetricsV2(const Json& stats) {
-  constexpr uint64_t kNsPerUs = 1000;
-  ProtoWriter pids;
-  pids.Varint(1, stats.value("processes", uint64_t{0}));
-  ProtoWriter cpu;
-  cpu.Varint(1, stats.value("cpu_ns", uint64_t{0}) / kNsPerUs);
-  ProtoWriter memory;
-  memory.Varint(32, stats.value("memory", uint64_t{0}));
-  memory.Varint(33, stats.value("memory_limit", uint64_t{0}));
-  ProtoWriter metrics;
-  metrics.Bytes(1, pids.str());
-  metrics.Bytes(2, cpu.str());
-  metrics.Bytes(4, memory.str());
-  return metrics.Take();
-}
 
 /// What the sandbox cannot give is not left out in silence.
 Status CheckProcess(const std::string& process_json) {
@@ -125,12 +84,15 @@ Status RemoteContainer::Update(const std::string& resources_json) {
   return {};
 }
 
-Result<AnyValue> RemoteContainer::Stats() {
+Result<ContainerMetrics> RemoteContainer::Stats() {
   GANTRY_TRY(const Message answer, init_.Ask(init_.Call("stats")));
-  if (access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0) {
-    return AnyValue{"io.containerd.cgroups.v2.Metrics", MetricsV2(answer.body)};
-  }
-  return AnyValue{"io.containerd.cgroups.v1.Metrics", MetricsV1(answer.body)};
+  ContainerMetrics metrics;
+  metrics.cpu.usage_ns = answer.body.value("cpu_ns", uint64_t{0});
+  metrics.memory.usage_bytes = answer.body.value("memory", uint64_t{0});
+  const uint64_t limit = answer.body.value("memory_limit", uint64_t{0});
+  metrics.memory.limit_bytes = limit == 0 ? UINT64_MAX : limit;
+  metrics.pids.current = answer.body.value("processes", uint64_t{0});
+  return metrics;
 }
 
 Result<std::vector<ProcessInfo>> RemoteContainer::Processes() {

@@ -57,7 +57,7 @@ class RemoteContainer final : public Container {
   Status Resume() override { return Do("resume"); }
 
   Status Update(const std::string& resources_json) override;
-  Result<AnyValue> Stats() override;
+  Result<ContainerMetrics> Stats() override;
   Result<std::vector<ProcessInfo>> Processes() override;
   Result<std::unique_ptr<Process>> Exec(const ExecRequest& request,
                                         ProcessContext& context) override;

@@ -14,7 +14,6 @@
 #include <gantry/toolkit/files/files.h>
 
 #include "tests/unit/gvisor/fake_sentry.h"
-#include "tests/unit/gvisor/metrics_reader.h"
 #include "tests/unit/os/fake_cgroupfs.h"
 
 namespace gantry::gvisor {
@@ -67,7 +66,7 @@ class ContainerStatsTest : public testing::Test {
               {{"value", "no such control file"}, {"is_error", true}}}}};
   }
 
-  Result<AnyValue> Measure(ContainerStats& stats, bool is_alone = false) {
+  Result<ContainerMetrics> Measure(ContainerStats& stats, bool is_alone = false) {
     return stats.Measure(manager_, Place(is_alone), Soon());
   }
 
@@ -97,30 +96,21 @@ class ContainerStatsTest : public testing::Test {
 
 TEST_F(ContainerStatsTest, AreWhatSentryAndHostSay) {
   files_.Put("pod/memory.limit_in_bytes", "64000\n");
-  const auto v1 = Measure(stats_);
-  ASSERT_TRUE(v1) << v1.error().message;
-  EXPECT_EQ(v1->type_url, "io.containerd.cgroups.v1.Metrics");
-  EXPECT_EQ(NumberAt(*v1, {3, 1, 1}), 2'000'000U) << "a fourth of the host's";
-  EXPECT_EQ(NumberAt(*v1, {4, 33, 2}), 40'000U);
-  EXPECT_EQ(NumberAt(*v1, {4, 33, 1}), 64'000U);
-  EXPECT_EQ(NumberAt(*v1, {2, 1}), 3U);
-}
-
-TEST_F(ContainerStatsTest, AreOfTheVersionThatTheNodeHas) {
-  files_.Put("pod/cgroup.controllers", "memory\n");
-  const auto v2 = Measure(stats_);
-  ASSERT_TRUE(v2) << v2.error().message;
-  EXPECT_EQ(v2->type_url, "io.containerd.cgroups.v2.Metrics");
-  EXPECT_EQ(NumberAt(*v2, {2, 1}), 2'000U);
+  const auto measured = Measure(stats_);
+  ASSERT_TRUE(measured) << measured.error().message;
+  EXPECT_EQ(measured->cpu.usage_ns, 2'000'000U) << "a fourth of the host's";
+  EXPECT_EQ(measured->memory.usage_bytes, 40'000U);
+  EXPECT_EQ(measured->memory.limit_bytes, 64'000U);
+  EXPECT_EQ(measured->pids.current, 3U);
 }
 
 TEST_F(ContainerStatsTest, HaveAllTimeOfOneThatIsAlone) {
-  EXPECT_EQ(NumberAt(*Measure(stats_, true), {3, 1, 1}), 8'000'000U);
+  EXPECT_EQ(Measure(stats_, true)->cpu.usage_ns, 8'000'000U);
 }
 
 TEST_F(ContainerStatsTest, OfOneThatIsAloneNeedNoSharesOfTheSentrys) {
   times_ = FakeAnswer::Of("no answer");
-  EXPECT_EQ(NumberAt(*Measure(stats_, true), {3, 1, 1}), 8'000'000U);
+  EXPECT_EQ(Measure(stats_, true)->cpu.usage_ns, 8'000'000U);
   EXPECT_FALSE(Measure(stats_, false));
 }
 
@@ -140,17 +130,17 @@ TEST_F(ContainerStatsTest, DoNotRunBackwardsOverARestart) {
   ASSERT_TRUE(Measure(stats_));
   SetHost(10'000'000);
   times_ = FakeAnswer::Of(Times(6'000'000, 3'000'000));
-  EXPECT_EQ(NumberAt(*Measure(stats_), {3, 1, 1}), 4'000'000U);
+  EXPECT_EQ(Measure(stats_)->cpu.usage_ns, 4'000'000U);
   ContainerStats again("c1", files_.path());
-  EXPECT_EQ(NumberAt(*Measure(again), {3, 1, 1}), 4'000'000U);
+  EXPECT_EQ(Measure(again)->cpu.usage_ns, 4'000'000U);
   SetHost(11'000'000);
   times_ = FakeAnswer::Of(Times(7'000'000, 4'000'000));
-  EXPECT_EQ(NumberAt(*Measure(again), {3, 1, 1}), 5'000'000U);
+  EXPECT_EQ(Measure(again)->cpu.usage_ns, 5'000'000U);
 }
 
 TEST_F(ContainerStatsTest, BeginAnewWithADamagedFile) {
   files_.Put("cpu", "x");
-  EXPECT_EQ(NumberAt(*Measure(stats_), {3, 1, 1}), 2'000'000U);
+  EXPECT_EQ(Measure(stats_)->cpu.usage_ns, 2'000'000U);
 }
 
 TEST_F(ContainerStatsTest, LeaveNothing) {
@@ -163,7 +153,7 @@ TEST_F(ContainerStatsTest, LeaveNothing) {
 
 TEST_F(ContainerStatsTest, AreGivenWhereNothingCanBeWritten) {
   ContainerStats stats("c1", "/nowhere/at/all");
-  EXPECT_EQ(NumberAt(*Measure(stats), {3, 1, 1}), 2'000'000U);
+  EXPECT_EQ(Measure(stats)->cpu.usage_ns, 2'000'000U);
 }
 
 TEST_F(ContainerStatsTest, DoWithoutTheSentrysCgroups) {
@@ -179,7 +169,7 @@ TEST_F(ContainerStatsTest, DoWithoutTheSentrysCgroups) {
     ContainerStats stats("c1", "/nowhere/at/all");
     const auto measured = Measure(stats);
     ASSERT_TRUE(measured) << measured.error().message;
-    EXPECT_EQ(NumberAt(*measured, {3, 1, 1}), 2'000'000U);
+    EXPECT_EQ(measured->cpu.usage_ns, 2'000'000U);
   }
 }
 
@@ -188,9 +178,9 @@ TEST_F(ContainerStatsTest, DoWithoutTheNodesInterfaces) {
   usage_ = FakeAnswer::Of(Counted(3, 40'000));
   const auto measured = Measure(stats_);
   ASSERT_TRUE(measured) << measured.error().message;
-  EXPECT_EQ(NumberAt(*measured, {3, 1, 1}), 2'000'000U);
-  EXPECT_EQ(NumberAt(*measured, {4, 33, 2}), 40'000U);
-  EXPECT_EQ(NumberAt(*measured, {2, 1}), 3U);
+  EXPECT_EQ(measured->cpu.usage_ns, 2'000'000U);
+  EXPECT_EQ(measured->memory.usage_bytes, 40'000U);
+  EXPECT_EQ(measured->pids.current, 3U);
   usage_ = FakeAnswer::Of(Counted(0, 0));
   EXPECT_EQ(CodeOfFailure(), Code::kNotFound);
   usage_ = FakeAnswer::Refusing("unknown method");
@@ -213,11 +203,11 @@ TEST_F(ContainerStatsTest, OfOneThatHasEndedAreWhatItHadUsed) {
   times_ = FakeAnswer::Of(Times(5'000'000, 2'000'000));
   const auto ended = stats_.MeasureIdle(&manager_, Place(), false, Soon());
   ASSERT_TRUE(ended) << ended.error().message;
-  EXPECT_EQ(NumberAt(*ended, {3, 1, 1}), 3'000'000U) << "the sentry's cgroup outlives it";
-  EXPECT_EQ(NumberAt(*ended, {4, 33, 2}), 0U);
-  EXPECT_EQ(NumberAt(*ended, {4, 33, 1}), 64'000U);
-  EXPECT_EQ(NumberAt(*ended, {2, 1}), 0U);
-  EXPECT_EQ(NumberAt(*ended, {9, 3}), 0U);
+  EXPECT_EQ(ended->cpu.usage_ns, 3'000'000U) << "the sentry's cgroup outlives it";
+  EXPECT_EQ(ended->memory.usage_bytes, 0U);
+  EXPECT_EQ(ended->memory.limit_bytes, 64'000U);
+  EXPECT_EQ(ended->pids.current, 0U);
+  EXPECT_EQ(ended->memory.oom_kills, 0U);
 }
 
 TEST_F(ContainerStatsTest, OfASentryThatHasEndedAreWhatTheyWere) {
@@ -225,17 +215,10 @@ TEST_F(ContainerStatsTest, OfASentryThatHasEndedAreWhatTheyWere) {
   SetHost(9'000'000);
   const auto ended = stats_.MeasureIdle(nullptr, Place(), true, Soon());
   ASSERT_TRUE(ended) << ended.error().message;
-  EXPECT_EQ(NumberAt(*ended, {3, 1, 1}), 2'000'000U);
-  EXPECT_EQ(NumberAt(*ended, {9, 3}), 1U) << "memory has ended it";
+  EXPECT_EQ(ended->cpu.usage_ns, 2'000'000U);
+  EXPECT_EQ(ended->memory.oom_kills, 1U) << "memory has ended it";
   ContainerStats alone("c1", "/nowhere/at/all");
-  EXPECT_EQ(NumberAt(*alone.MeasureIdle(nullptr, Place(true), false, Soon()), {3, 1, 1}),
-            9'000'000U);
-}
-
-TEST_F(ContainerStatsTest, OfOneThatHasEndedSayInV2TooWhatEndedIt) {
-  files_.Put("pod/cgroup.controllers", "memory\n");
-  EXPECT_EQ(NumberAt(*stats_.MeasureIdle(nullptr, Place(), true, Soon()), {8, 5}), 1U);
-  EXPECT_EQ(NumberAt(*stats_.MeasureIdle(nullptr, Place(), false, Soon()), {8, 5}), 0U);
+  EXPECT_EQ(alone.MeasureIdle(nullptr, Place(true), false, Soon())->cpu.usage_ns, 9'000'000U);
 }
 
 TEST_F(ContainerStatsTest, OfASentryThatLeavesAreNotThere) {

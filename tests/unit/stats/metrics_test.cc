@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -116,6 +117,125 @@ TEST(MetricsV2, HaveTheNumbersThatContainerdReads) {
   EXPECT_EQ(message.Sub(7).texts.at(3), std::vector<std::string>{"2MB"});
   EXPECT_EQ(message.Sub(8).Number(5), 2U);
   EXPECT_EQ(message.Sub(8).Number(6), 1U);
+}
+
+/// What a backend has measured.
+ContainerMetrics Measured() {
+  ContainerMetrics metrics;
+  metrics.cpu = {.usage_ns = 7'654'321, .user_ns = 4'000, .system_ns = 3'000};
+  metrics.memory = {.usage_bytes = 40'000,
+                    .limit_bytes = 64'000,
+                    .anonymous_bytes = 30'000,
+                    .inactive_file_bytes = 5'000,
+                    .page_faults = 9,
+                    .major_page_faults = 8,
+                    .oom_kills = 1};
+  metrics.pids.current = 3;
+  metrics.devices = {
+      {.major = 254, .minor = 1, .read_bytes = 10, .written_bytes = 20, .reads = 30, .writes = 40}};
+  metrics.interfaces = {{.name = "eth0\xff",
+                         .received = {.bytes = 1, .packets = 2, .errors = 3, .dropped = 4},
+                         .sent = {.bytes = 5, .packets = 6, .errors = 7, .dropped = 8}}};
+  return metrics;
+}
+
+std::vector<uint32_t> FieldsOf(const Message& message) {
+  std::set<uint32_t> fields;
+  for (const auto& [field, values] : message.numbers) {
+    fields.insert(field);
+  }
+  for (const auto& [field, values] : message.texts) {
+    fields.insert(field);
+  }
+  return {fields.begin(), fields.end()};
+}
+
+void ExpectTraffic(const Message& interface) {
+  EXPECT_THAT(interface.texts.at(1), ElementsAre("eth0\\xff")) << "Go refuses what is no UTF-8";
+  for (uint32_t field = 2; field <= 9; ++field) {
+    EXPECT_EQ(interface.Number(field), field - 1);
+  }
+}
+
+TEST(MeasuredMetrics, HaveTheNumbersThatContainerdReadsInV1) {
+  const auto encoded = Encode(Measured(), os::CgroupMode::kHybrid);
+  ASSERT_TRUE(encoded);
+  EXPECT_EQ(encoded->type_url, "io.containerd.cgroups.v1.Metrics");
+  const Message message(encoded->value);
+  EXPECT_EQ(message.Sub(2).Number(1), 3U);
+  EXPECT_EQ(message.Sub(2).Number(2), UINT64_MAX);
+  const Message cpu = message.Sub(3).Sub(1);
+  EXPECT_EQ(cpu.Number(1), 7'654'321U);
+  EXPECT_EQ(cpu.Number(2), 3'000U);
+  EXPECT_EQ(cpu.Number(3), 4'000U);
+  const Message memory = message.Sub(4);
+  EXPECT_EQ(memory.Number(19), 30'000U);
+  EXPECT_EQ(memory.Number(26), 9U);
+  EXPECT_EQ(memory.Number(27), 8U);
+  EXPECT_EQ(memory.Number(30), 5'000U);
+  EXPECT_EQ(memory.Sub(33).Number(1), 64'000U);
+  EXPECT_EQ(memory.Sub(33).Number(2), 40'000U);
+  const Message io = message.Sub(5);
+  EXPECT_EQ(io.Sub(1, 0).texts.at(1), std::vector<std::string>{"Read"});
+  EXPECT_EQ(io.Sub(1, 0).Number(3), 254U);
+  EXPECT_EQ(io.Sub(1, 0).Number(5), 10U);
+  EXPECT_EQ(io.Sub(1, 1).Number(5), 20U);
+  EXPECT_EQ(io.Sub(2, 0).Number(5), 30U);
+  EXPECT_EQ(io.Sub(2, 1).Number(5), 40U);
+  ExpectTraffic(message.Sub(7));
+  EXPECT_EQ(message.Sub(9).Number(3), 1U);
+}
+
+TEST(MeasuredMetrics, HaveTheNumbersThatContainerdReadsInV2) {
+  const auto encoded = Encode(Measured(), os::CgroupMode::kUnified);
+  ASSERT_TRUE(encoded);
+  EXPECT_EQ(encoded->type_url, "io.containerd.cgroups.v2.Metrics");
+  const Message message(encoded->value);
+  EXPECT_EQ(message.Sub(1).Number(1), 3U);
+  EXPECT_EQ(message.Sub(1).Number(2), UINT64_MAX);
+  EXPECT_EQ(message.Sub(2).Number(1), 7'654U);
+  EXPECT_EQ(message.Sub(2).Number(2), 4U);
+  EXPECT_EQ(message.Sub(2).Number(3), 3U);
+  const Message memory = message.Sub(4);
+  EXPECT_EQ(memory.Number(1), 30'000U);
+  EXPECT_EQ(memory.Number(13), 5'000U);
+  EXPECT_EQ(memory.Number(18), 9U);
+  EXPECT_EQ(memory.Number(19), 8U);
+  EXPECT_EQ(memory.Number(32), 40'000U);
+  EXPECT_EQ(memory.Number(33), 64'000U);
+  const Message io = message.Sub(6).Sub(1);
+  EXPECT_EQ(io.Number(1), 254U);
+  EXPECT_EQ(io.Number(3), 10U);
+  EXPECT_EQ(io.Number(6), 40U);
+  EXPECT_EQ(message.Sub(8).Number(5), 1U);
+  ExpectTraffic(message.Sub(9));
+}
+
+// Clients take `CPU.Throttling`, `Blkio`, `Io` and so on as there.
+TEST(MeasuredMetrics, HaveAllParts) {
+  const auto v1 = Encode({}, os::CgroupMode::kLegacy);
+  const auto v2 = Encode({}, os::CgroupMode::kUnified);
+  ASSERT_TRUE(v1 && v2);
+  EXPECT_THAT(FieldsOf(Message(v1->value)), ElementsAre(2U, 3U, 4U, 5U, 9U));
+  EXPECT_THAT(FieldsOf(Message(v1->value).Sub(3)), ElementsAre(1U, 2U));
+  EXPECT_THAT(FieldsOf(Message(v1->value).Sub(4)), ElementsAre(33U, 34U, 35U, 36U));
+  EXPECT_THAT(FieldsOf(Message(v2->value)), ElementsAre(1U, 2U, 4U, 6U, 8U));
+}
+
+// containerd subtracts what is used from the limit: it takes 0 for one, and what is left for
+// the largest number there is.
+TEST(MeasuredMetrics, HaveALimitAlways) {
+  EXPECT_EQ(Message(Encode({}, os::CgroupMode::kLegacy)->value).Sub(4).Sub(33).Number(1),
+            UINT64_MAX);
+  EXPECT_EQ(Message(Encode({}, os::CgroupMode::kUnified)->value).Sub(4).Number(33), UINT64_MAX);
+}
+
+TEST(MeasuredMetrics, AreNotWithoutEnd) {
+  ContainerMetrics metrics;
+  metrics.devices.resize(ContainerMetrics::kMost + 1);
+  const auto encoded = Encode(metrics, os::CgroupMode::kUnified);
+  ASSERT_FALSE(encoded);
+  EXPECT_EQ(encoded.error().code, Code::kResourceExhausted);
 }
 
 TEST(Metrics, HaveTheTypeOfTheHierarchy) {

@@ -16,6 +16,12 @@
 namespace gantry::test {
 namespace {
 
+ContainerMetrics Measured() {
+  ContainerMetrics metrics;
+  metrics.pids.current = 7;
+  return metrics;
+}
+
 constexpr int64_t kEndedAt = 1'700'000'000'000'000'000;
 
 /// What the fakes have in common: a name, and a count of calls under way.
@@ -139,9 +145,9 @@ class FakeContainer final : public Container {
 
   Status CloseStdin() override { return object_.Enter("closestdin"); }
 
-  Result<AnyValue> Stats() override {
+  Result<ContainerMetrics> Stats() override {
     GANTRY_CHECK_OK(object_.Enter("stats"));
-    return AnyValue{"io.containerd.cgroups.v2.Metrics", "metrics"};
+    return Measured();
   }
 
   Result<std::vector<ProcessInfo>> Processes() override {
@@ -240,9 +246,9 @@ class FakeSandbox final : public Sandbox {
     return SandboxInfo{{"colour", "blue"}};
   }
 
-  Result<AnyValue> Metrics() override {
+  Result<ContainerMetrics> Metrics() override {
     GANTRY_CHECK_OK(object_.Enter("metrics"));
-    return AnyValue{"io.containerd.cgroups.v2.Metrics", "metrics"};
+    return Measured();
   }
 
   Status Update(const PodResources& resources) override {

@@ -6,11 +6,28 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/protowire.h>
+
 #include "proto/containerd/runc.pb.h"
 #include "tests/unit/task/task_test.h"
 
 namespace gantry::task {
 namespace {
+
+/// `PidsStat.current` of `io.containerd.cgroups.v2.Metrics`.
+uint64_t PidsOf(const std::string& metrics) {
+  ProtoReader all(metrics);
+  while (all.Next()) {
+    const std::string part(all.field() == 1 ? all.text() : "");
+    ProtoReader pids(part);
+    while (pids.Next()) {
+      if (pids.field() == 1) {
+        return pids.number();
+      }
+    }
+  }
+  return 0;
+}
 
 class TaskQuery : public TaskTest {
  protected:
@@ -117,6 +134,7 @@ TEST_F(TaskQuery, StatsComeFromTheBackend) {
   const auto stats = Stats("c1");
   ASSERT_TRUE(stats);
   EXPECT_EQ(stats->stats().type_url(), "io.containerd.cgroups.v2.Metrics");
+  EXPECT_EQ(PidsOf(stats->stats().value()), 7U);
   End("c1", 0);
   EXPECT_TRUE(Stats("c1"));
 }
