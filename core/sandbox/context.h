@@ -93,8 +93,6 @@ class Context final : public SandboxContext {
   void Log(LogLevel level, std::string_view message) override;
   void Count(std::string_view name, uint64_t amount) override;
 
-  bool Stopping() const override { return false; }
-
   std::chrono::milliseconds TimeLeft() const override { return CallDeadline::Left(); }
 
   /// Drops every descriptor that is still stored. Thread: loop.

@@ -130,8 +130,6 @@ class SandboxContext {
   virtual void Log(LogLevel level, std::string_view message) = 0;
   /// Adds to a counter that operators can read, named `backend.name`.
   virtual void Count(std::string_view name, uint64_t amount = 1) = 0;
-  /// The engine is about to leave: long calls should come to an end.
-  virtual bool Stopping() const = 0;
 
   /// What is left of the time for the backend's call that this thread runs: of
   /// the core's own limit or of the caller's, whichever is shorter. 0: none. The

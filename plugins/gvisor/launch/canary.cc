@@ -203,8 +203,7 @@ class Canary {
 
 /// Not the build's fault.
 bool ShowsNothing(const SandboxContext& context, const Error& error) {
-  return error.code == Code::kResourceExhausted || context.TimeLeft().count() == 0 ||
-         context.Stopping();
+  return error.code == Code::kResourceExhausted || context.TimeLeft().count() == 0;
 }
 
 }  // namespace

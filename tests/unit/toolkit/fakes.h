@@ -72,8 +72,6 @@ class FakeSandboxContext : public SandboxContext {
 
   void Count(std::string_view, uint64_t) override {}
 
-  bool Stopping() const override { return false; }
-
   std::chrono::milliseconds TimeLeft() const override { return time_left; }
 
   /// Of those that were spawned how many have not ended.

@@ -86,8 +86,6 @@ class AskedContext : public SandboxContext {
 
   void Count(std::string_view, uint64_t) override { asked.emplace_back("Count"); }
 
-  bool Stopping() const override { return true; }
-
   std::chrono::milliseconds TimeLeft() const override { return std::chrono::milliseconds(5); }
 
   std::vector<std::string> asked;
@@ -125,7 +123,6 @@ TEST(ForwardingContext, PassesEveryCallOn) {
               ElementsAre("Spawn tag", "Adopt", "AdoptAs tag", "Recover", "FindSpawned tag",
                           "WatchReadable", "Bind", "SetPid", "Exited", "Store", "StoreAll", "Take",
                           "Drop", "Save", "Log words", "Count"));
-  EXPECT_TRUE(context.Stopping());
   EXPECT_EQ(context.TimeLeft(), std::chrono::milliseconds(5));
 }
 

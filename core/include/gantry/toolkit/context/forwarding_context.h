@@ -67,8 +67,6 @@ class ForwardingSandboxContext : public SandboxContext {
 
   void Count(std::string_view name, uint64_t amount) override { host_.Count(name, amount); }
 
-  bool Stopping() const override { return host_.Stopping(); }
-
   std::chrono::milliseconds TimeLeft() const override { return host_.TimeLeft(); }
 
  protected:
