@@ -186,8 +186,10 @@ Status ContainerContextImpl::RecordCgroup(const os::Cgroup& cgroup) {
     GANTRY_CHECK_OK(observer_.OnMakingCgroup(*self, cgroup));
     return self->record.Writer(self->record.Next(ToRecord(*self)));
   });
-  GANTRY_TRY(const std::function<Status()> writer, std::move(write));
-  Status written = writer();
+  if (!write) {
+    return std::unexpected(std::move(write).error());
+  }
+  Status written = (*write)();
   if (!written && !cgroup.empty()) {
     IgnoreError(RecordCgroup({}), "what is on disk does not name them");
   }

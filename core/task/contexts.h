@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 #include <gantry/container.h>
 #include <gantry/process.h>
 
+#include "core/hooks/container_hooks.h"
 #include "core/task/container.h"
 #include "core/task/parts.h"
 
@@ -86,6 +88,8 @@ class ContainerContextImpl final : public ContainerContext {
 
   Status UseCgroupsOf(const HostProcess& process) override;
   Result<std::vector<std::string>> MakeCgroups() override;
+  Result<InsideHooks> BeginHooks() override;
+  Status RunHooks(HookPoint point, HostPid pid) override;
   void UseStateDirs(std::vector<std::string> dirs) override;
   void UseCleanup(HostCommand command) override;
   void OutOfMemory() override;
@@ -103,11 +107,17 @@ class ContainerContextImpl final : public ContainerContext {
   /// Those that are being made, or none.
   Status RecordCgroup(const os::Cgroup& cgroup);
   Status UseMade(const os::Cgroup& cgroup);
+  /// Those of its config.json.
+  Result<std::unique_ptr<hooks::ContainerHooks>> ReadHooks();
 
   const Parts& parts_;
   ProcessObserver& observer_;
   const std::weak_ptr<Container> container_;
   ProcessContext* init_;
+  /// Guards what follows, and is held while hooks run: a call that is late may overlap the next.
+  std::mutex hooks_mutex_;
+  /// Null: not begun by this engine, nor run.
+  std::unique_ptr<hooks::ContainerHooks> hooks_;
 };
 
 }  // namespace gantry::task

@@ -65,6 +65,24 @@ void KillLeftovers(Pod& pod, const std::string& container) {
   }
 }
 
+void GvisorContainer::RunPoststop() {
+  IgnoreError(context_.RunHooks(HookPoint::kDelete, {}), "those that fail are logged");
+}
+
+void GvisorContainer::LogHooksLeftOut(const InsideHooks& hooks, bool gofer) const {
+  const auto log = [this](std::string_view kind, std::string_view why) {
+    pod_->context().Log(
+        LogLevel::kWarning,
+        Format("container '{}': its hooks of {} are not run: {}", id_.str(), kind, why));
+  };
+  if (hooks.create_container && !gofer) {
+    log("createContainer", "a gofer of runsc since 2026-05 does, if it serves the root");
+  }
+  if (hooks.start_container) {
+    log("startContainer", "they would be programs of the container, which gVisor does not run");
+  }
+}
+
 Result<std::shared_ptr<Sentry>> GvisorContainer::RunningSentry() const {
   auto sentry = pod_->sentry();
   if (!sentry || !pod_->IsAlive()) {
@@ -97,7 +115,7 @@ Status GvisorContainer::Signal(const SignalTarget& target, uint32_t signal) {
 }
 
 Status GvisorContainer::RunPoststart() {
-  Status ran = hooks_.Start(pod_->process()->pid());
+  Status ran = context_.RunHooks(HookPoint::kStart, pod_->process()->pid());
   if (!ran) {
     IgnoreError(Signal({.container = id_.str()}, SIGKILL), "it may have ended by itself");
   }

@@ -13,7 +13,6 @@
 #include <gantry/error.h>
 #include <gantry/toolkit/guest/process_end.h>
 
-#include "plugins/gvisor/container_hooks.h"
 #include "plugins/gvisor/pod.h"
 #include "plugins/gvisor/process_spec.h"
 #include "plugins/gvisor/spec.h"
@@ -37,8 +36,7 @@ class GvisorContainer : public Container {
         pod_(std::move(pod)),
         execs_(std::make_shared<ExecTable>()),
         rights_(RightsIn(request.spec_json)),
-        stats_(id_.str(), bundle_),
-        hooks_(id_, bundle_, pod_->context()) {}
+        stats_(id_.str(), bundle_) {}
 
   Status KillAll(uint32_t signal) override;
   Status Pause() override;
@@ -65,8 +63,6 @@ class GvisorContainer : public Container {
   /// Of one that has ended; none: it has not, as far as this knows.
   virtual std::optional<ContainerEnd> End() const = 0;
 
-  ContainerHooks& hooks() { return hooks_; }
-
   /// Errors: kFailedPrecondition: what gVisor cannot mount.
   Status CheckMounts(const Spec& spec) const;
 
@@ -78,6 +74,13 @@ class GvisorContainer : public Container {
   Status Signal(const SignalTarget& target, uint32_t signal);
   /// Last in a start. Errors: of a hook that fails; then its init has been killed.
   Status RunPoststart();
+  /// Last in a delete, and where it could not be made.
+  void RunPoststop();
+  /// Those of createContainer are run by a gofer that serves the root before it serves a file, of
+  /// releases since 2026-05; those of startContainer would be programs of the container, which
+  /// nobody runs. `gofer`: there is such a one.
+  /// Source: runsc 2026-09, runsc/cmd/sandboxsetup/gofer_mount.go.
+  void LogHooksLeftOut(const InsideHooks& hooks, bool gofer) const;
 
  private:
   const ContainerId id_;
@@ -87,7 +90,6 @@ class GvisorContainer : public Container {
   const std::shared_ptr<ExecTable> execs_;
   const Capabilities rights_;
   ContainerStats stats_;
-  ContainerHooks hooks_;
 };
 
 /// Sends a signal in a sandbox. Errors: kNotFound: the process has ended, perhaps with its

@@ -41,7 +41,6 @@ void AddLastWords(Pod& pod, Error& error) {
 Status RootContainer::ReadRequest(const ContainerRequest& request,
                                   std::optional<std::vector<Volume>> volumes) {
   checkpoint_ = request.checkpoint;
-  GANTRY_CHECK_OK(hooks().Read(request.spec_json));
   GANTRY_TRY(spec_, MakeSpec({.json = request.spec_json,
                               .rootfs = request.rootfs,
                               .bundle = request.bundle,
@@ -56,7 +55,7 @@ Status RootContainer::ReadRequest(const ContainerRequest& request,
 Status RootContainer::Create(const ContainerRequest& request, const Launcher& launcher) {
   GANTRY_CHECK_OK(ReadRequest(request));
   GANTRY_CHECK_OK(CheckRootImage(spec_, pod().options()));
-  GANTRY_CHECK_OK(hooks().Begin());
+  GANTRY_TRY(const InsideHooks inside, context().BeginHooks());
   if (!checkpoint_.empty()) {
     GANTRY_CHECK_OK(CheckImage(checkpoint_, *launcher.runsc));
   }
@@ -71,12 +70,12 @@ Status RootContainer::Create(const ContainerRequest& request, const Launcher& la
   plan.stdio = std::move(streams.ends);
   auto gofer = StartSentry(pod(), std::move(plan));
   if (!gofer) {
-    hooks().Delete();
+    RunPoststop();
     return std::unexpected(std::move(gofer).error());
   }
   gofer_ = *std::move(gofer);
-  hooks().SayWhatIsLeftOut(pod().record().runs_hooks && spec_.HasRootOfGofer());
-  Status made = hooks().Create(pod().process()->pid());
+  LogHooksLeftOut(inside, pod().record().runs_hooks && spec_.HasRootOfGofer());
+  Status made = context().RunHooks(HookPoint::kCreate, pod().process()->pid());
   if (made) {
     made = context().init().Bind(pod().process());
   }
@@ -172,7 +171,7 @@ Status RootContainer::Delete() {
   GANTRY_CHECK_OK(ForgetStats());
   GANTRY_CHECK_OK(RemoveFilestores(VolumeFiles(spec_.volumes, pod().id().str())));
   GANTRY_CHECK_OK(RemoveFilestores(FilestorePaths(spec_, pod().id().str())));
-  hooks().Delete();
+  RunPoststop();
   return {};
 }
 
@@ -197,7 +196,6 @@ GoferProcess RootContainer::FindGofer() {
 Status RootContainer::Recover(const ContainerRequest& request, const std::string& blob) {
   GANTRY_CHECK_OK(ReadAgain(request));
   gofer_ = FindGofer();
-  hooks().Recover();
   if (blob.empty()) {
     GANTRY_CHECK_OK(Delete());
     return Fail(Code::kAborted, "recover container '{}': its creation was cut short", id().str());

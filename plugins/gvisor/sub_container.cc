@@ -39,7 +39,6 @@ std::string SubContainer::Name(std::string_view what) const { return StoreName(w
 std::string SubContainer::ExitPath() const { return bundle() + "/init.exit"; }
 
 Status SubContainer::ReadSpec() {
-  GANTRY_CHECK_OK(hooks().Read(request_.spec_json));
   GANTRY_TRY(spec_, MakeSpec({.json = request_.spec_json,
                               .rootfs = request_.rootfs,
                               .bundle = request_.bundle,
@@ -93,12 +92,12 @@ Status SubContainer::Create() {
   GANTRY_TRY([[maybe_unused]] const auto sentry, RunningSentry());
   GANTRY_CHECK_OK(ReadSpec());
   GANTRY_CHECK_OK(CheckRootImage(spec_, pod().options()));
-  GANTRY_CHECK_OK(hooks().Begin());
+  GANTRY_TRY(const InsideHooks inside, context().BeginHooks());
   GANTRY_TRY([[maybe_unused]] const auto cgroups, context().MakeCgroups());
   Status made = OpenFiles(true);
   if (made) {
-    hooks().SayWhatIsLeftOut(pod().record().runs_hooks && spec_.HasRootOfGofer());
-    made = hooks().Create(pod().process()->pid());
+    LogHooksLeftOut(inside, pod().record().runs_hooks && spec_.HasRootOfGofer());
+    made = context().RunHooks(HookPoint::kCreate, pod().process()->pid());
   }
   if (made) {
     context().init().SetPid(pod().process()->pid());
@@ -214,14 +213,13 @@ Status SubContainer::Delete() {
   LetStreamsGo();
   GANTRY_CHECK_OK(ForgetStats());
   GANTRY_CHECK_OK(RemoveFilestores(FilestorePaths(spec_, pod().id().str())));
-  hooks().Delete();
+  RunPoststop();
   return {};
 }
 
 Status SubContainer::Recover(const std::string& blob) {
   GANTRY_CHECK_OK(ReadSpec());
   gofer_.process = pod().context().FindSpawned(GoferTag(id().str()));
-  hooks().Recover();
   if (blob.empty()) {
     GANTRY_CHECK_OK(Delete());
     return Fail(Code::kAborted, "recover container '{}': its creation was cut short", id().str());

@@ -70,6 +70,23 @@ struct HostCommand {
   std::string cwd;
 };
 
+/// A point in a container's life at which hooks of its spec run on the host.
+/// Source: opencontainers/runtime-spec 1.2, runtime.md (lifecycle).
+enum class HookPoint {
+  /// prestart, then createRuntime: last in `CreateContainer`, when its namespaces are there.
+  kCreate,
+  /// poststart: last in its `Start`.
+  kStart,
+  /// poststop: last in its `Delete`, and where it could not be made.
+  kDelete,
+};
+
+/// Hooks of a container's spec that belong inside, where its backend alone can run them.
+struct InsideHooks {
+  bool create_container = false;
+  bool start_container = false;
+};
+
 /// Lent by the core to one container. Lives at least until that `Container`
 /// has been destroyed. Thread: any.
 class ContainerContext {
@@ -98,6 +115,23 @@ class ContainerContext {
   /// node has no cgroups; kNotFound, kUnimplemented: it lacks what a limit needs. Nothing stays
   /// made then. Blocks: on files. Thread: workers.
   virtual Result<std::vector<std::string>> MakeCgroups() = 0;
+  /// The hooks of the container's spec are to be run by the core, for a backend whose OCI runtime
+  /// does not run them: to be called in `CreateContainer`, before what a failure of it would have
+  /// to undo with `RunHooks(kDelete)`. Gives those that the core does not run. A backend that
+  /// calls neither this nor `RunHooks` sees to hooks itself.
+  /// Errors: kInvalidArgument naming the hook and what it must be. Blocks: reads config.json.
+  /// Thread: workers.
+  virtual Result<InsideHooks> BeginHooks() = 0;
+  /// The container stands at that point: runs the hooks that belong there, one by one, as the
+  /// spec has them, and waits for them. Each is told the container's state with `pid`, the
+  /// process that stands for the container (none: no process); how long it may take is its own
+  /// `timeout`, two minutes, or what is left of the call but for some time to undo it.
+  /// Errors, of the first that fails, after which no more are run: kInternal with its status and
+  /// the last that it said; kDeadlineExceeded; kInvalidArgument: no such program. Those of
+  /// kDelete are all run, each once, over a restart of the engine too; that one fails is logged.
+  /// One that an engine before this one was waiting for at another point is ended by kDelete.
+  /// Blocks: as long as they run. Thread: workers, one call at a time.
+  virtual Status RunHooks(HookPoint point, HostPid pid) = 0;
   /// Directories outside the bundle that hold this container's state and nothing
   /// else: they are removed with it where neither backend nor engine can do it.
   virtual void UseStateDirs(std::vector<std::string> dirs) = 0;

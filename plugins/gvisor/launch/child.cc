@@ -11,8 +11,6 @@
 #include <cerrno>
 #include <utility>
 
-#include <gantry/format.h>
-#include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/rights.h>
 
 namespace gantry::gvisor {
@@ -64,25 +62,6 @@ Status AddDebugLog(const LogFlags& logs, const LogOwner& owner, std::string_view
     child.AddFd("debug-log-fd", std::move(log));
   }
   return {};
-}
-
-std::string LogPath(const std::string& bundle, std::string_view name) {
-  return Format("{}/{}.log", bundle, name);
-}
-
-Result<UniqueFd> OpenLog(const std::string& bundle, std::string_view name) {
-  const std::string path = LogPath(bundle, name);
-  constexpr mode_t kMode = 0600;
-  UniqueFd log(
-      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, kMode));
-  if (!log) {
-    return FailErrno(errno, "open the log '{}'", path);
-  }
-  return log;
-}
-
-Status RemoveLog(const std::string& bundle, std::string_view name) {
-  return RemoveFile(LogPath(bundle, name));
 }
 
 }  // namespace gantry::gvisor

@@ -46,11 +46,4 @@ std::vector<std::pair<int, rlimit>> SentryLimits();
 Status AddDebugLog(const LogFlags& logs, const LogOwner& owner, std::string_view command,
                    SpawnBuilder& child);
 
-/// Of a process's log in the bundle.
-std::string LogPath(const std::string& bundle, std::string_view name);
-/// A new, empty log in the bundle.
-Result<UniqueFd> OpenLog(const std::string& bundle, std::string_view name);
-/// Again: success.
-Status RemoveLog(const std::string& bundle, std::string_view name);
-
 }  // namespace gantry::gvisor

@@ -59,6 +59,10 @@ class FaultyContainerContext final : public ContainerContext {
 
   Result<std::vector<std::string>> MakeCgroups() override { return core_.MakeCgroups(); }
 
+  Result<InsideHooks> BeginHooks() override { return core_.BeginHooks(); }
+
+  Status RunHooks(HookPoint point, HostPid pid) override { return core_.RunHooks(point, pid); }
+
   void UseStateDirs(std::vector<std::string> dirs) override { core_.UseStateDirs(std::move(dirs)); }
 
   void UseCleanup(HostCommand command) override { core_.UseCleanup(std::move(command)); }

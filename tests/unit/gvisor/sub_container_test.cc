@@ -25,6 +25,7 @@ namespace gantry::gvisor {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 class SubContainerTest : public testing::Test {
@@ -85,6 +86,28 @@ TEST_F(SubContainerTest, SaysInItsStatsThatMemoryHasEndedTheSentry) {
   EXPECT_EQ(container_.Stats()->memory.oom_kills, 0U);
   files_.Put("memory.oom_control", "oom_kill 1\n");
   EXPECT_EQ(container_.Stats()->memory.oom_kills, 1U);
+}
+
+TEST_F(SubContainerTest, RunsHooksOfPoststopWithItsDelete) {
+  EXPECT_TRUE(container_.Delete());
+  EXPECT_THAT(context_.hooks, ElementsAre(HookPoint::kDelete));
+}
+
+TEST_F(SubContainerTest, NamesTheHooksThatNobodyRuns) {
+  struct Logging : SubContainer {
+    using SubContainer::LogHooksLeftOut;
+    using SubContainer::SubContainer;
+  };
+
+  const Logging container(Request(), context_, pod_);
+  container.LogHooksLeftOut({.create_container = true, .start_container = true}, true);
+  EXPECT_THAT(sandbox_.log, ElementsAre(HasSubstr("its hooks of startContainer are not run")));
+  sandbox_.log.clear();
+  container.LogHooksLeftOut({.create_container = true, .start_container = false}, false);
+  EXPECT_THAT(sandbox_.log, ElementsAre(HasSubstr("its hooks of createContainer are not run")));
+  sandbox_.log.clear();
+  container.LogHooksLeftOut({}, false);
+  EXPECT_THAT(sandbox_.log, IsEmpty());
 }
 
 TEST_F(SubContainerTest, TellsTheNextEngineHowItHasEnded) {

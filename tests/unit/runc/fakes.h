@@ -178,6 +178,10 @@ class FakeContainerContext : public ContainerContext {
 
   std::vector<std::string> state_dirs;
 
+  Result<InsideHooks> BeginHooks() override { return InsideHooks(); }
+
+  Status RunHooks(HookPoint, HostPid) override { return {}; }
+
   void UseCleanup(HostCommand command) override { cleanup = std::move(command); }
 
   std::optional<HostCommand> cleanup;

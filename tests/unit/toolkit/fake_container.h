@@ -80,6 +80,13 @@ class FakeContainerContext : public ContainerContext {
 
   Result<std::vector<std::string>> MakeCgroups() override { return std::vector<std::string>(); }
 
+  Result<InsideHooks> BeginHooks() override { return inside_hooks; }
+
+  Status RunHooks(HookPoint point, HostPid) override {
+    hooks.push_back(point);
+    return {};
+  }
+
   void UseStateDirs(std::vector<std::string>) override {}
 
   void UseCleanup(HostCommand) override {}
@@ -89,6 +96,9 @@ class FakeContainerContext : public ContainerContext {
   Status Save(std::string) override { return {}; }
 
   Heard heard;
+  InsideHooks inside_hooks;
+  /// The points at which they were run.
+  std::vector<HookPoint> hooks;
 
  private:
   FakeProcessContext init_;

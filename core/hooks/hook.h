@@ -14,7 +14,7 @@
 #include <gantry/context.h>
 #include <gantry/error.h>
 
-namespace gantry::gvisor {
+namespace gantry::hooks {
 
 /// Thread: any; plain data.
 struct Hook {
@@ -64,7 +64,7 @@ Status AwaitHook(const Hook& hook, HostProcess& process, const HookPlace& place)
 /// Ends one that nobody waits for any more.
 void EndHook(HostProcess& process);
 
-/// The name of its log in the bundle.
-inline constexpr const char* kHookLog = "hook";
+/// What a hook has said that nobody waits for. Again: success.
+Status RemoveHookLog(const std::string& bundle);
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::hooks

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The OCI hooks of a container, at the points of its life where they belong:
+// The OCI hooks of a container that are run on the host, for a backend whose OCI runtime does not
+// run them: it says at which point of the container's life it stands.
 //
-// - prestart, then createRuntime: when its sentry is up, in Create. The network namespace of the
-//   container is the sentry's (`/proc/PID/ns/net` of the state's pid), is there by then, and is
-//   read when the container is started: what they put into it the sentry gets.
-// - createContainer: the gofer runs them itself before it serves a file, of releases since
-//   2026-05, where a gofer serves the root.
-// - startContainer: would be programs of the container, which nobody runs.
+// - prestart, then createRuntime: in Create, when the container's namespaces are there.
 // - poststart: in Start. poststop: last in Delete, also of one that could not be made.
 //
-// Source: opencontainers/runtime-spec 1.2, runtime.md (lifecycle); runsc 2026-09,
-// runsc/container/container.go, runsc/specutils/hooks.go, runsc/cmd/sandboxsetup/gofer_mount.go.
+// Those of createContainer and startContainer belong inside, where a backend alone can run them.
+//
+// Source: opencontainers/runtime-spec 1.2, runtime.md (lifecycle).
 #pragma once
 
 #include <cstddef>
@@ -21,13 +18,14 @@
 #include <utility>
 #include <vector>
 
+#include <gantry/container.h>
 #include <gantry/context.h>
 #include <gantry/error.h>
 #include <gantry/ids.h>
 
-#include "plugins/gvisor/hook.h"
+#include "core/hooks/hook.h"
 
-namespace gantry::gvisor {
+namespace gantry::hooks {
 
 /// Thread: workers, one call at a time. Blocks: as long as hooks run.
 class ContainerHooks {
@@ -40,13 +38,14 @@ class ContainerHooks {
   Status Read(const std::string& spec_json);
   /// The container is being made: those of Delete are to be run, whatever was in the bundle before.
   Status Begin();
-  /// Says in the log which are never run. `gofer`: its gofer runs those of createContainer.
-  void SayWhatIsLeftOut(bool gofer) const;
+  /// Those that are not run here.
+  InsideHooks inside() const;
   /// In an engine after the one that has made the container: takes up what that one was waiting
   /// for.
   void Recover();
 
-  /// Those of Create. Errors: of the first that fails; then no more are run. `pid`: the sentry's.
+  /// Those of Create. Errors: of the first that fails; then no more are run. `pid`: the one that
+  /// stands for the container.
   Status Create(HostPid pid);
   /// Those of Start, when the container runs. Errors: of the first that fails; then no more are
   /// run, and the container is to be stopped.
@@ -76,4 +75,4 @@ class ContainerHooks {
   std::shared_ptr<HostProcess> left_stop_;
 };
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::hooks

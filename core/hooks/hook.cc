@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/hook.h"
+#include "core/hooks/hook.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -18,9 +18,7 @@
 #include <gantry/toolkit/descriptors/memfd.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "plugins/gvisor/launch/child.h"
-
-namespace gantry::gvisor {
+namespace gantry::hooks {
 namespace {
 
 using Json = nlohmann::json;
@@ -110,8 +108,22 @@ Status SetProgram(const Hook& hook, SpawnRequest& request) {
   return {};
 }
 
+std::string LogPath(const std::string& bundle) { return bundle + "/hook.log"; }
+
+/// A new, empty one.
+Result<UniqueFd> OpenLog(const std::string& bundle) {
+  const std::string path = LogPath(bundle);
+  constexpr mode_t kMode = 0600;
+  UniqueFd log(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, kMode));
+  if (!log) {
+    return FailErrno(errno, "open the log '{}'", path);
+  }
+  return log;
+}
+
 std::string Words(const std::string& bundle) {
-  std::string words = ReadTail(LogPath(bundle, kHookLog), kMaxHookWords).value_or("");
+  std::string words = ReadTail(LogPath(bundle), kMaxHookWords).value_or("");
   while (words.ends_with('\n')) {
     words.pop_back();
   }
@@ -155,14 +167,14 @@ Result<std::shared_ptr<HostProcess>> StartHook(const Hook& hook, const std::stri
   request.cwd = place.bundle;
   request.tag = place.tag;
   GANTRY_TRY(UniqueFd input, SealedMemfd("state", state, MemfdUse::kRead));
-  GANTRY_TRY(UniqueFd log, OpenLog(place.bundle, kHookLog));
+  GANTRY_TRY(UniqueFd log, OpenLog(place.bundle));
   GANTRY_TRY(UniqueFd errors, log.Duplicate());
   request.fds.emplace_back(std::move(input), STDIN_FILENO);
   request.fds.emplace_back(std::move(log), STDOUT_FILENO);
   request.fds.emplace_back(std::move(errors), STDERR_FILENO);
   auto started = place.context.Spawn(std::move(request));
   if (!started) {
-    IgnoreError(RemoveLog(place.bundle, kHookLog), "it goes with the bundle");
+    IgnoreError(RemoveHookLog(place.bundle), "it goes with the bundle");
     return std::unexpected(std::move(started).error().Within(What(hook)));
   }
   return started;
@@ -175,7 +187,7 @@ Status AwaitHook(const Hook& hook, HostProcess& process, const HookPlace& place)
     EndHook(process);
   }
   const std::string words = end && end->raw == 0 ? std::string() : Words(place.bundle);
-  IgnoreError(RemoveLog(place.bundle, kHookLog), "it goes with the bundle");
+  IgnoreError(RemoveHookLog(place.bundle), "it goes with the bundle");
   if (!end) {
     return Fail(Code::kDeadlineExceeded, "{}: it was killed after {} ms: {}", What(hook),
                 limit.count(), words);
@@ -186,9 +198,11 @@ Status AwaitHook(const Hook& hook, HostProcess& process, const HookPlace& place)
   return {};
 }
 
+Status RemoveHookLog(const std::string& bundle) { return RemoveFile(LogPath(bundle)); }
+
 void EndHook(HostProcess& process) {
   IgnoreError(process.Signal(SIGKILL), "it may have ended by itself");
   IgnoreError(process.Wait(kHookEndLimit), "it has been killed");
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::hooks

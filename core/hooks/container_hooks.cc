@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/container_hooks.h"
+#include "core/hooks/container_hooks.h"
 
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include <gantry/fingerprint.h>
 #include <gantry/format.h>
 #include <gantry/json.h>
 #include <gantry/number.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "plugins/gvisor/launch/child.h"
-#include "plugins/gvisor/sentry/durable_call.h"
-
-namespace gantry::gvisor {
+namespace gantry::hooks {
 namespace {
 
 using Json = nlohmann::json;
@@ -24,8 +22,8 @@ constexpr size_t kMaxNumber = 16;
 
 std::string StopName(size_t index) { return Format("poststop{}", index); }
 
-/// It would put files of the driver into a root that the sentry does not look at.
-/// Source: runsc/specutils/hooks.go.
+/// It puts the driver's files into a root file system as runc mounts it, which is not where
+/// processes that are none of the host's look. Source: runsc 2026-09, runsc/specutils/hooks.go.
 bool IsForRuncAlone(const Hook& hook) {
   return hook.path.ends_with("/nvidia-container-runtime-hook");
 }
@@ -44,21 +42,13 @@ Status ContainerHooks::Read(const std::string& spec_json) {
 
 Status ContainerHooks::Begin() { return RemoveFile(StoppedPath()); }
 
-void ContainerHooks::SayWhatIsLeftOut(bool gofer) const {
-  const auto say = [&](std::string_view kind, std::string_view why) {
-    context_.Log(LogLevel::kWarning,
-                 Format("container '{}': its hooks of {} are not run: {}", id_.str(), kind, why));
-  };
-  if (!hooks_.create_container.empty() && !gofer) {
-    say("createContainer", "a gofer of runsc since 2026-05 does, if it serves the root");
-  }
-  if (!hooks_.start_container.empty()) {
-    say("startContainer", "they would be programs of the container, which gVisor does not run");
-  }
+InsideHooks ContainerHooks::inside() const {
+  return {.create_container = !hooks_.create_container.empty(),
+          .start_container = !hooks_.start_container.empty()};
 }
 
 std::string ContainerHooks::TagOf(std::string_view what) const {
-  return StoreName(what, id_.str());
+  return Format("{}/{:016x}", what, Fingerprint("", Fingerprint(id_.str())));
 }
 
 std::string ContainerHooks::State(std::string_view status, HostPid pid) const {
@@ -136,7 +126,7 @@ Status ContainerHooks::RunStop(size_t index) {
 void ContainerHooks::Delete() {
   if (const auto left = std::exchange(left_, nullptr)) {
     EndHook(*left);
-    IgnoreError(RemoveLog(bundle_, kHookLog), "it goes with the bundle");
+    IgnoreError(RemoveHookLog(bundle_), "it goes with the bundle");
   }
   for (size_t i = Stopped(); i < hooks_.poststop.size(); ++i) {
     if (const Status ran = RunStop(i); !ran) {
@@ -146,4 +136,4 @@ void ContainerHooks::Delete() {
   }
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::hooks

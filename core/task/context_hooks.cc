@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hooks of a container that the core runs for its backend.
+#include <gantry/toolkit/files/files.h>
+
+#include "core/os/ask.h"
+#include "core/task/contexts.h"
+#include "core/task/sandboxes.h"
+
+namespace gantry::task {
+
+Result<std::unique_ptr<hooks::ContainerHooks>> ContainerContextImpl::ReadHooks() {
+  struct Place {
+    std::string bundle;
+    SandboxContext& sandbox;
+  };
+
+  // It is the container's as long as the backend has a call of it.
+  GANTRY_TRY(const Place place, os::Call(parts_.services.loop, [this]() -> Result<Place> {
+               const ContainerPtr self = container_.lock();
+               if (!self || !self->sandbox) {
+                 return Fail(Code::kNotFound, "container '{}' is not there any more",
+                             init_->container().str());
+               }
+               return Place{self->bundle, *self->sandbox->context};
+             }));
+  // Without the file, in the last of many tries to remove it all, none is known.
+  const std::string spec =
+      ReadFile(place.bundle + "/config.json", parts_.config.limits.max_spec_bytes).value_or("");
+  auto read =
+      std::make_unique<hooks::ContainerHooks>(init_->container(), place.bundle, place.sandbox);
+  GANTRY_CHECK_OK(read->Read(spec));
+  return read;
+}
+
+Result<InsideHooks> ContainerContextImpl::BeginHooks() {
+  const std::lock_guard lock(hooks_mutex_);
+  GANTRY_TRY(hooks_, ReadHooks());
+  GANTRY_CHECK_OK(hooks_->Begin());
+  return hooks_->inside();
+}
+
+Status ContainerContextImpl::RunHooks(HookPoint point, HostPid pid) {
+  const std::lock_guard lock(hooks_mutex_);
+  if (!hooks_) {
+    GANTRY_TRY(hooks_, ReadHooks());
+    hooks_->Recover();
+  }
+  switch (point) {
+    case HookPoint::kCreate:
+      return hooks_->Create(pid);
+    case HookPoint::kStart:
+      return hooks_->Start(pid);
+    case HookPoint::kDelete:
+      hooks_->Delete();
+      return {};
+  }
+  return Fail(Code::kInvalidArgument, "run the hooks of container '{}': no such point of its life",
+              init_->container().str());
+}
+
+}  // namespace gantry::task
