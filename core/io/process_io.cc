@@ -58,6 +58,8 @@ Result<Stdio> ProcessIo::Take() { return state_->Take(); }
 
 void ProcessIo::Started() { state_->Started(); }
 
+Result<UniqueFd> ProcessIo::OpenConsole(ConsoleKind kind) { return state_->OpenConsole(kind); }
+
 Status ProcessIo::AttachConsole(UniqueFd master, ConsoleKind kind) {
   return state_->AttachConsole(std::move(master), kind);
 }

@@ -8,7 +8,7 @@
 //
 //   Open          opens what containerd named            Create, Exec's Start
 //   Take          the process's own ends                 `TakeStdio`
-//   AttachConsole / AttachStream                         the backend's call
+//   OpenConsole / AttachConsole / AttachStream           the backend's call
 //   Started       the process has its ends: ours go      after Process::Start
 //   Resize, CloseStdin                                   the RPCs
 //   Ended         the process is dead                    its exit
@@ -77,6 +77,12 @@ class ProcessIo {
   /// when the process closes its own. Where it is left out, only `Close` lets
   /// them go. Again: harmless. Blocks: never.
   void Started();
+
+  /// Makes the terminal and attaches it; gives its other side, of which a copy is stored until
+  /// `Started` or `Ended`: the master would see a hang-up while nobody has it.
+  /// Again, until then, and after a restart too: that of the same terminal.
+  /// Errors: as `AttachConsole`; the kernel's. Thread: workers. Blocks: for the store.
+  Result<UniqueFd> OpenConsole(ConsoleKind kind);
 
   /// Copies between the terminal and the streams from now on; input from `Started` on. May
   /// come after

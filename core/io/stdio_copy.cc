@@ -5,6 +5,7 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/descriptors/pipe.h>
+#include <gantry/toolkit/descriptors/terminal.h>
 
 #include "core/io/stdio_state.h"
 #include "core/os/fifo.h"
@@ -98,14 +99,32 @@ Status ProcessIo::State::ClaimAttach(Stream stream, bool console) {
   return {};
 }
 
-Status ProcessIo::State::AttachConsole(UniqueFd master, ConsoleKind kind) {
-  GANTRY_CHECK_OK(ClaimAttach(Stream::kStdout, true));
-  std::unique_ptr<TypedSignals> typed;
-  std::vector<StoredFd> before;
-  if (kind == ConsoleKind::kForeign) {
-    GANTRY_TRY(typed, TypedSignals::Make());
-    GANTRY_CHECK_OK(AddCopy(before, kForeignName, master));
+Result<UniqueFd> ProcessIo::State::OpenConsole(ConsoleKind kind) {
+  {
+    const Lock lock(mutex_);
+    if (replica_) {
+      return replica_.Duplicate();
+    }
   }
+  GANTRY_TRY(Terminal made, Terminal::Open());
+  GANTRY_TRY(UniqueFd kept, made.replica.Duplicate());
+  GANTRY_CHECK_OK(AttachConsole(std::move(made.master), kind, std::move(kept)));
+  return std::move(made.replica);
+}
+
+Status ProcessIo::State::AttachConsole(UniqueFd master, ConsoleKind kind) {
+  return AttachConsole(std::move(master), kind, UniqueFd());
+}
+
+Status ProcessIo::State::AttachConsole(UniqueFd master, ConsoleKind kind, UniqueFd replica) {
+  GANTRY_CHECK_OK(ClaimAttach(Stream::kStdout, true));
+  const bool foreign = kind == ConsoleKind::kForeign;
+  std::unique_ptr<TypedSignals> typed;
+  if (foreign) {
+    GANTRY_TRY(typed, TypedSignals::Make());
+  }
+  std::vector<StoredFd> before;
+  GANTRY_CHECK_OK(AddCopy(before, kReplicaName, replica));
   GANTRY_TRY(UniqueFd to, master.Duplicate());
   GANTRY_TRY(UniqueFd kept, master.Duplicate());
   {
@@ -113,14 +132,15 @@ Status ProcessIo::State::AttachConsole(UniqueFd master, ConsoleKind kind) {
     leg(Stream::kStdin).attached = true;
     console_attached_ = true;
     console_ = std::move(kept);
-    console_foreign_ = kind == ConsoleKind::kForeign;
+    console_foreign_ = foreign;
+    replica_ = std::move(replica);
     typed_ = std::move(typed);
     if (size_.width != 0 || size_.height != 0) {
       IgnoreError(os::SetWindowSize(console_.get(), size_.width, size_.height), "it may be closed");
     }
   }
-  GANTRY_CHECK_OK(
-      AttachStored(Stream::kStdout, std::move(master), kConsoleName, std::move(before)));
+  GANTRY_CHECK_OK(AttachStored(Stream::kStdout, std::move(master),
+                               foreign ? kForeignName : kConsoleName, std::move(before)));
   const Lock lock(mutex_);
   if (ended_) {
     relay_.Finish(leg(Stream::kStdout).copy);
@@ -150,7 +170,7 @@ Status ProcessIo::State::AttachStored(Stream stream, UniqueFd fd, const char* na
   auto status = BeginLocked(stream, std::move(fd), std::move(buffer));
   if (!status) {
     // Where Close came first it did not see these.
-    host_.Drop({name, kBufferNames[IndexOf(stream)], kForeignName});
+    host_.Drop({name, kBufferNames[IndexOf(stream)], kReplicaName});
   }
   return status;
 }
@@ -292,6 +312,8 @@ void ProcessIo::State::OnOutputEnd(Stream stream, uint64_t dropped_bytes) {
     if (terminal_) {
       names.emplace_back(kConsoleName);
       names.emplace_back(kForeignName);
+      names.emplace_back(kReplicaName);
+      replica_.reset();
       console_.reset();
       StopInputLocked();
     }

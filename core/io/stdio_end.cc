@@ -153,6 +153,7 @@ void ProcessIo::State::Close() {
       one = Leg();
     }
     console_.reset();
+    replica_.reset();
     DropLocked(std::vector<std::string>(stored_.begin(), stored_.end()));
   }
   for (auto& callback : callbacks) {

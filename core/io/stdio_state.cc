@@ -90,11 +90,13 @@ Status ProcessIo::State::AdoptStored(std::vector<StoredFd> stored) {
       KeepOutput(stream, std::move(keeper));
     }
   }
-  if (UniqueFd master = Extract(stored, kConsoleName)) {
+  UniqueFd foreign = Extract(stored, kForeignName);
+  console_foreign_ = bool(foreign);
+  if (UniqueFd master = foreign ? std::move(foreign) : Extract(stored, kConsoleName)) {
     console_attached_ = true;
     console_ = std::move(master);
-    if (Extract(stored, kForeignName)) {
-      console_foreign_ = true;
+    replica_ = Extract(stored, kReplicaName);
+    if (console_foreign_) {
       GANTRY_TRY(typed_, TypedSignals::Make());
     }
     GANTRY_TRY(UniqueFd from, console_.Duplicate());
@@ -222,6 +224,10 @@ void ProcessIo::State::Started() {
 }
 
 void ProcessIo::State::ReleaseEndsLocked() {
+  if (replica_ && (started_ || ended_)) {
+    replica_.reset();
+    DropLocked({kReplicaName});
+  }
   for (const Stream stream : kStreams) {
     // A console may still come, and will need these two.
     const bool for_console = terminal_ && !ended_ && stream != Stream::kStderr;

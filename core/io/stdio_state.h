@@ -9,9 +9,9 @@
 //   stdin-w                         until CloseIO or the process's end
 //   stdout-r  stderr-r              until the fifo has been read to its end
 //   console                         the terminal's master
-//   console-foreign                 the same again, which says that the terminal is
-//                                   nobody's controlling terminal here. An engine that
-//                                   does not know it drops it and tells no signals
+//   console-foreign                 its master, where it is nobody's controlling terminal
+//                                   here. Engines of before store it as `console` too
+//   console-replica                 its other side, until the process has it
 //   stream-in stream-out stream-err streams that a backend attached; read ends of the
 //                                   process's own pipes
 //   stdout-pipe stderr-pipe         write ends of its own pipes, until it has them
@@ -48,6 +48,7 @@ inline constexpr std::array kPipeNames = {"", "stdout-pipe", "stderr-pipe"};
 inline constexpr std::array kBufferNames = {"", "stdout-buf", "stderr-buf"};
 inline constexpr const char* kConsoleName = "console";
 inline constexpr const char* kForeignName = "console-foreign";
+inline constexpr const char* kReplicaName = "console-replica";
 
 /// Adds a copy of `fd`, where there is one, to what will be stored.
 Status AddCopy(std::vector<StoredFd>& fds, const char* name, const UniqueFd& fd);
@@ -85,6 +86,7 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
 
   Result<Stdio> Take();
   void Started();
+  Result<UniqueFd> OpenConsole(ConsoleKind kind);
   Status AttachConsole(UniqueFd master, ConsoleKind kind);
   Status AttachStream(Stream stream, UniqueFd fd);
   Status Resize(ConsoleSize size);
@@ -118,6 +120,8 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   Status MakeOwnPipes();
   std::vector<Stream> ClaimOwnPipesLocked();
   Status ClaimAttach(Stream stream, bool console);
+  /// `replica`: to be kept until the process has its own; none: it has.
+  Status AttachConsole(UniqueFd master, ConsoleKind kind, UniqueFd replica);
   Status AttachStored(Stream stream, UniqueFd fd, const char* name,
                       std::vector<StoredFd> before = {});
   Status BeginLocked(Stream stream, UniqueFd fd, UniqueFd buffer);
@@ -145,6 +149,8 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   std::array<Leg, 3> legs_;
   std::set<std::string> stored_;
   UniqueFd console_;
+  /// Its other side, until the process has it.
+  UniqueFd replica_;
   /// The console, where input begins with `Started`.
   UniqueFd waiting_input_;
   bool console_attached_ = false;

@@ -107,6 +107,11 @@ void ProcessContextImpl::Exited(ExitStatus status) {
   });
 }
 
+Result<UniqueFd> ProcessContextImpl::OpenConsole(ConsoleKind kind) {
+  GANTRY_TRY(const auto streams, Streams());
+  return streams->OpenConsole(kind);
+}
+
 Status ProcessContextImpl::AttachConsole(UniqueFd master, ConsoleKind kind) {
   GANTRY_TRY(const auto streams, Streams());
   return streams->AttachConsole(std::move(master), kind);

@@ -62,6 +62,7 @@ class ProcessContextImpl final : public ProcessContext {
   Status Bind(std::shared_ptr<HostProcess> process) override;
   void SetPid(HostPid pid) override;
   void Exited(ExitStatus status) override;
+  Result<UniqueFd> OpenConsole(ConsoleKind kind) override;
   Status AttachConsole(UniqueFd master, ConsoleKind kind) override;
   Status AttachStream(Stream stream, UniqueFd fd) override;
 

@@ -37,16 +37,6 @@ std::string GvisorExec::WaitName() const {
   return StoreName("exec-wait", place_.container.str(), request_.id.str());
 }
 
-std::string GvisorExec::StreamsName() const {
-  return StoreName("exec-tty", place_.container.str(), request_.id.str());
-}
-
-void GvisorExec::ForgetTerminal() {
-  if (request_.terminal) {
-    ForgetStreams(place_.pod->context(), StreamsName());
-  }
-}
-
 Status GvisorExec::Start() {
   const Deadline deadline = place_.pod->StepDeadline();
   const auto sentry = place_.pod->sentry();
@@ -62,7 +52,7 @@ Status GvisorExec::Start() {
   // Of one before it with that id, which an engine has deleted that had only its record.
   GANTRY_CHECK_OK(RemoveFile(Path()));
   SandboxContext& sandbox = place_.pod->context();
-  GANTRY_TRY(const Streams streams, TakeStreamsDurably(sandbox, context_, StreamsName()));
+  GANTRY_TRY(const Streams streams, TakeStreams(context_, ConsoleKind::kForeign));
   const std::array<int, 3> fds = {streams.ends[0].get(), streams.ends[1].get(),
                                   streams.ends[2].get()};
   const std::string arg = ExecuteArg(args);
@@ -82,7 +72,6 @@ Status GvisorExec::Start() {
   if (!answer) {
     sandbox.Drop(Name());
     sandbox.Drop(WaitName());
-    ForgetTerminal();
     return std::unexpected(
         ToError(answer.error(),
                 Format("exec '{}' in container '{}'", request_.id.str(), place_.container.str())));
@@ -112,7 +101,6 @@ Status GvisorExec::Keep(urpc::Connection call, std::optional<urpc::Connection> w
   if (const auto process = place_.pod->process()) {
     context_.SetPid(process->pid());
   }
-  ForgetTerminal();
   auto asked = AskForEnd(std::move(wait), deadline);
   sandbox.Drop(Name());
   if (!asked && asked.error().cause != urpc::Cause::kGone) {
@@ -175,7 +163,6 @@ Status GvisorExec::Delete() {
   place_.table->Remove(request_.id);
   sandbox.Drop(Name());
   sandbox.Drop(WaitName());
-  ForgetTerminal();
   GANTRY_CHECK_OK(RemoveUnfinished(Path()));
   return RemoveFile(Path());
 }

@@ -50,8 +50,6 @@ class GvisorExec : public Process {
   std::string Path() const;
   std::string Name() const;
   std::string WaitName() const;
-  std::string StreamsName() const;
-  void ForgetTerminal();
   /// The sentry has answered how it started; `call` has the answer. `wait`: stored, nothing has
   /// been sent on it; none: there is none yet.
   Status Keep(urpc::Connection call, std::optional<urpc::Connection> wait, Deadline deadline);

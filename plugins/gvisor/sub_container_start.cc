@@ -25,7 +25,8 @@ Status SubContainer::KeepOwnStreams() {
 /// From the store where an engine before this one has made the container.
 Status SubContainer::HaveStreams() {
   if (!streams_.ends[0]) {
-    GANTRY_TRY(streams_, KeptStreams(pod().context(), Name(kStreams), request_.terminal));
+    GANTRY_TRY(streams_,
+               KeptStreams(pod().context(), context().init(), Name(kStreams), request_.terminal));
   }
   return {};
 }

@@ -56,8 +56,8 @@ struct StreamEnd {
   std::string path;
 };
 
-/// The standard streams of a process. With `terminal` all ends are empty: the
-/// backend makes the terminal and hands its master to `AttachConsole`.
+/// The standard streams of a process. With `terminal` all ends are empty: `OpenConsole` makes the
+/// terminal, or, where a runtime makes it, `AttachConsole` takes its master.
 struct Stdio {
   bool terminal = false;
   StreamEnd in;
@@ -95,9 +95,18 @@ class ProcessContext {
   /// Again: a second report is dropped and logged.
   virtual void Exited(ExitStatus status) = 0;
 
-  /// The terminal's master side; before its process is spawned, so that an engine that dies in
-  /// between loses nothing. The core copies between it and the stdio that
-  /// containerd gave, resizes it, keeps it and its kind over a restart of the engine.
+  /// The process's terminal: the core makes it, keeps its master as after `AttachConsole`, and
+  /// gives the other side, which is nobody's controlling terminal yet. To be called after
+  /// `TakeStdio`, before the process starts. Owner: the caller, who closes it as soon as the
+  /// process has it.
+  /// Again, also after a restart of the engine, until the process has started: the same terminal,
+  /// so a start that is tried again loses nothing.
+  /// Errors: kFailedPrecondition: the process has no terminal, or it has started.
+  /// Blocks: for one way to the keeper. Thread: workers.
+  virtual Result<UniqueFd> OpenConsole(ConsoleKind kind) = 0;
+  /// The master side of a terminal that somebody else has made; before its process is spawned, so
+  /// that an engine that dies in between loses nothing. The core copies between it and the stdio
+  /// that containerd gave, resizes it, keeps it and its kind over a restart of the engine.
   virtual Status AttachConsole(UniqueFd master, ConsoleKind kind = ConsoleKind::kControlling) = 0;
   /// A byte stream that carries one of the standard streams (a vsock
   /// connection, a socket): copied by the core until its end, with back

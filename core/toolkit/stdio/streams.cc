@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <gantry/format.h>
-#include <gantry/toolkit/descriptors/terminal.h>
 #include <gantry/toolkit/stdio/streams.h>
 
 namespace gantry {
@@ -55,25 +54,8 @@ Result<Streams> FromEnds(Stdio stdio) {
   return streams;
 }
 
-std::string MasterName(const std::string& name) { return name + "/m"; }
-
 std::string EndName(const std::string& name, size_t number) {
   return Format("{}/{}", name, number);
-}
-
-/// The one that an engine before this one made, or a new one, both sides stored.
-Result<Terminal> StoredTerminal(SandboxContext& sandbox, const std::string& name) {
-  auto replica = sandbox.Take(name);
-  auto master = sandbox.Take(MasterName(name));
-  if (replica && master) {
-    return Terminal{std::move(*master), std::move(*replica)};
-  }
-  GANTRY_TRY(Terminal made, Terminal::Open());
-  const std::string master_name = MasterName(name);
-  const std::array<NamedFd, 2> both = {NamedFd{master_name, made.master},
-                                       NamedFd{name, made.replica}};
-  GANTRY_CHECK_OK(sandbox.StoreAll(both));
-  return made;
 }
 
 }  // namespace
@@ -83,31 +65,13 @@ Result<Streams> TakeStreams(ProcessContext& process, ConsoleKind kind) {
   if (!stdio.terminal) {
     return FromEnds(std::move(stdio));
   }
-  GANTRY_TRY(Terminal terminal, Terminal::Open());
-  GANTRY_TRY(Streams streams, FromTerminal(terminal.replica));
-  GANTRY_CHECK_OK(process.AttachConsole(std::move(terminal.master), kind));
-  return streams;
-}
-
-Result<Streams> TakeStreamsDurably(SandboxContext& sandbox, ProcessContext& process,
-                                   const std::string& name) {
-  GANTRY_TRY(Stdio stdio, process.TakeStdio());
-  if (!stdio.terminal) {
-    return FromEnds(std::move(stdio));
-  }
-  GANTRY_TRY(Terminal terminal, StoredTerminal(sandbox, name));
-  GANTRY_TRY(Streams streams, FromTerminal(terminal.replica));
-  const Status attached = process.AttachConsole(std::move(terminal.master), ConsoleKind::kForeign);
-  // It may have been attached by the engine before.
-  if (!attached && attached.error().code != Code::kFailedPrecondition) {
-    return std::unexpected(attached.error());
-  }
-  return streams;
+  GANTRY_TRY(const UniqueFd replica, process.OpenConsole(kind));
+  return FromTerminal(replica);
 }
 
 Result<Streams> KeepStreams(SandboxContext& sandbox, ProcessContext& process,
                             const std::string& name) {
-  GANTRY_TRY(Streams streams, TakeStreamsDurably(sandbox, process, name));
+  GANTRY_TRY(Streams streams, TakeStreams(process, ConsoleKind::kForeign));
   if (streams.terminal) {
     return streams;
   }
@@ -119,9 +83,10 @@ Result<Streams> KeepStreams(SandboxContext& sandbox, ProcessContext& process,
   return streams;
 }
 
-Result<Streams> KeptStreams(SandboxContext& sandbox, const std::string& name, bool terminal) {
+Result<Streams> KeptStreams(SandboxContext& sandbox, ProcessContext& process,
+                            const std::string& name, bool terminal) {
   if (terminal) {
-    GANTRY_TRY(const UniqueFd replica, sandbox.Take(name));
+    GANTRY_TRY(const UniqueFd replica, process.OpenConsole(ConsoleKind::kForeign));
     return FromTerminal(replica);
   }
   Streams streams;
@@ -132,18 +97,9 @@ Result<Streams> KeptStreams(SandboxContext& sandbox, const std::string& name, bo
 }
 
 void ForgetKept(SandboxContext& sandbox, const std::string& name, bool terminal) {
-  if (terminal) {
-    ForgetStreams(sandbox, name);
-    return;
-  }
-  for (size_t i = 0; i < Streams().ends.size(); ++i) {
+  for (size_t i = 0; !terminal && i < Streams().ends.size(); ++i) {
     sandbox.Drop(EndName(name, i));
   }
-}
-
-void ForgetStreams(SandboxContext& sandbox, const std::string& name) {
-  sandbox.Drop(name);
-  sandbox.Drop(MasterName(name));
 }
 
 }  // namespace gantry

@@ -33,6 +33,8 @@ class FaultyProcessContext final : public ProcessContext {
 
   void Exited(ExitStatus status) override { core_.Exited(status); }
 
+  Result<UniqueFd> OpenConsole(ConsoleKind kind) override { return core_.OpenConsole(kind); }
+
   Status AttachConsole(UniqueFd master, ConsoleKind kind) override {
     return core_.AttachConsole(std::move(master), kind);
   }

@@ -24,6 +24,7 @@ void CallProcess(ProcessContext& process) {
   process.Exited({3, 1});
   process.SetPid(HostPid{4321});
   IgnoreError(process.TakeStdio(), "it must only return");
+  IgnoreError(process.OpenConsole(ConsoleKind::kForeign), "it must only return");
   IgnoreError(process.AttachConsole(NewSocket()), "it must only return");
   IgnoreError(process.AttachStream(Stream::kStdout, NewSocket()), "it must only return");
 }

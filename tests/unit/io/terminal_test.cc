@@ -111,6 +111,45 @@ TEST_F(CopiedStdio, CloseStdinSendsNothingToATerminal) {
   EXPECT_FALSE(child->Ended());
 }
 
+TEST_F(CopiedStdio, ATerminalOfItsOwnIsTheSameUntilItsProcessHasIt) {
+  Reader out(Fifo("out"));
+  const StdioPaths paths{"", Path("out"), "", true};
+  auto io = Open(paths);
+  auto first = io->OpenConsole(ConsoleKind::kForeign);
+  ASSERT_TRUE(first) << first.error().message;
+  ASSERT_EQ(write(first->get(), "one ", 4), 4);
+  ASSERT_TRUE(out.AwaitText("one "));
+  // The engine had the only end that a process could have had.
+  first->reset();
+  Restart(io, paths);
+  const auto again = io->OpenConsole(ConsoleKind::kForeign);
+  ASSERT_TRUE(again) << again.error().message;
+  ASSERT_EQ(write(again->get(), "two", 3), 3);
+  EXPECT_TRUE(out.AwaitText("one two"));
+  io->Started();
+  EXPECT_TRUE(host_.AwaitNames({"console-foreign", "stdout-r", "stdout-w"}));
+  EXPECT_EQ(io->OpenConsole(ConsoleKind::kForeign).error().code, Code::kFailedPrecondition);
+}
+
+TEST_F(CopiedStdio, ATerminalOfItsOwnGoesWithItsProcess) {
+  Reader out(Fifo("out"));
+  auto io = Open({"", Path("out"), "", true});
+  auto replica = io->OpenConsole(ConsoleKind::kControlling);
+  ASSERT_TRUE(replica) << replica.error().message;
+  const int fd = replica->get();
+  const auto child = Shell("echo on", {{fd, 0}, {fd, 1}, {fd, 2}});
+  replica->reset();
+  io->Started();
+  EXPECT_TRUE(out.AwaitEnd());
+  EXPECT_EQ(out.text(), "on\r\n");
+  EXPECT_TRUE(host_.AwaitNames({}));
+}
+
+TEST_F(CopiedStdio, OnlyAProcessWithATerminalHasOneMade) {
+  auto io = Open({"", "", "", false});
+  EXPECT_EQ(io->OpenConsole(ConsoleKind::kForeign).error().code, Code::kFailedPrecondition);
+}
+
 TEST_F(CopiedStdio, ResizeReachesTheTerminalAlsoFromBefore) {
   auto io = Open({"", "", "", true});
   ASSERT_TRUE(io->Resize({80, 25}).has_value());

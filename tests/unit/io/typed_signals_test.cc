@@ -254,8 +254,7 @@ TEST_F(ForeignConsole, RestartsLoseNeitherBytesNorSignals) {
 }
 
 TEST_F(ForeignConsole, WhatAnOlderEngineStoredIsAControllingTerminal) {
-  Begin();
-  host_.Drop({"console-foreign"});
+  Begin(ConsoleKind::kControlling);
   GoOn();
   Type(
       "a\x03"
@@ -265,11 +264,20 @@ TEST_F(ForeignConsole, WhatAnOlderEngineStoredIsAControllingTerminal) {
   EXPECT_THAT(host_.Signals(), IsEmpty());
 }
 
-TEST_F(ForeignConsole, AMarkWithoutItsConsoleIsLetGo) {
+TEST_F(ForeignConsole, IsTheOneThatAnOlderEngineStoredTwice) {
   Begin();
-  host_.Drop({"console"});
+  for (StoredFd& stored : host_.Copies()) {
+    if (stored.name == "console-foreign") {
+      std::vector<StoredFd> again;
+      again.push_back({"console", std::move(stored.fd)});
+      ASSERT_TRUE(host_.Put(std::move(again)));
+    }
+  }
   GoOn();
-  EXPECT_TRUE(host_.AwaitNames({"stdin-r", "stdin-w"}));
+  EXPECT_THAT(host_.Names(), Not(Contains("console")));
+  Type("a\x03");
+  EXPECT_EQ(Take(1), "a");
+  EXPECT_TRUE(AwaitSignals(1));
 }
 
 TEST_F(ForeignConsole, AControllingTerminalTellsNothing) {

@@ -154,6 +154,10 @@ class FakeProcessContext : public ProcessContext {
 
   void Exited(ExitStatus status) override { exited = status; }
 
+  Result<UniqueFd> OpenConsole(ConsoleKind) override {
+    return Fail(Code::kUnimplemented, "open a console: the OCI runtime makes it");
+  }
+
   Status AttachConsole(UniqueFd master, ConsoleKind kind) override;
   Status AttachStream(Stream stream, UniqueFd fd) override;
 

@@ -11,6 +11,7 @@
 
 #include <gantry/container.h>
 #include <gantry/format.h>
+#include <gantry/toolkit/descriptors/terminal.h>
 
 namespace gantry {
 
@@ -60,9 +61,17 @@ class FakeProcessContext : public ProcessContext {
 
   void Exited(ExitStatus exit) override { heard_.Add(Format("exited {}", exit.status)); }
 
+  Result<UniqueFd> OpenConsole(ConsoleKind) override {
+    GANTRY_TRY(Terminal made, Terminal::Open());
+    master = std::move(made.master);
+    return std::move(made.replica);
+  }
+
   Status AttachConsole(UniqueFd, ConsoleKind) override { return {}; }
 
   Status AttachStream(Stream, UniqueFd) override { return {}; }
+
+  UniqueFd master;
 
  private:
   const ContainerId id_;

@@ -21,24 +21,20 @@ struct Streams {
   std::array<UniqueFd, 3> ends;
 };
 
-/// Takes what the core has opened; of a terminal it makes one, whose master goes to the core.
-/// `kind`: whether it is to become somebody's controlling terminal.
-/// Errors: as `ProcessContext::TakeStdio` and `AttachConsole`. Blocks: as they do.
+/// Takes what the core has opened. `kind`: whether a terminal is to become somebody's
+/// controlling one. Again, in the next engine too, until the process has started.
+/// Errors: as `ProcessContext::TakeStdio` and `OpenConsole`. Blocks: as they do.
 Result<Streams> TakeStreams(ProcessContext& process, ConsoleKind kind);
 
-/// The same for a process whose start may be tried again: its terminal, nobody's controlling
-/// terminal on this host, lies in the sandbox's store under `name` with what the core is to get.
-Result<Streams> TakeStreamsDurably(SandboxContext& sandbox, ProcessContext& process,
-                                   const std::string& name);
 /// What the core opens for an init is to be taken when its container is made: taken like that,
-/// and kept under `name` until the start, which may be in the next engine.
+/// and kept under `name` until the start, which may be in the next engine. A terminal is the
+/// core's to keep.
 Result<Streams> KeepStreams(SandboxContext& sandbox, ProcessContext& process,
                             const std::string& name);
 /// What is kept. Errors: kNotFound: nothing is.
-Result<Streams> KeptStreams(SandboxContext& sandbox, const std::string& name, bool terminal);
+Result<Streams> KeptStreams(SandboxContext& sandbox, ProcessContext& process,
+                            const std::string& name, bool terminal);
 /// It has started, or never will.
 void ForgetKept(SandboxContext& sandbox, const std::string& name, bool terminal);
-/// The same for what `TakeStreamsDurably` has stored.
-void ForgetStreams(SandboxContext& sandbox, const std::string& name);
 
 }  // namespace gantry
