@@ -36,7 +36,7 @@ struct PodRecord {
   std::string own_id;
   int32_t pid = 0;
   uint64_t start_time = 0;
-  /// `runsc create` has started it.
+  /// `CreateLauncher` has started it.
   bool by_create = false;
   /// The root's gofer, where that has started it; 0: it has started none.
   int32_t gofer_pid = 0;

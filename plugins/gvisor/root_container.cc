@@ -57,15 +57,11 @@ Status RootContainer::Create(const ContainerRequest& request, const Launcher& la
   GANTRY_CHECK_OK(CheckRootImage(spec_, pod().options()));
   GANTRY_TRY(const InsideHooks inside, context().BeginHooks());
   if (!checkpoint_.empty()) {
-    GANTRY_CHECK_OK(CheckImage(checkpoint_, *launcher.runsc));
+    GANTRY_CHECK_OK(CheckImage(checkpoint_, launcher.runsc()));
   }
-  SentryPlan plan{
-      .runsc = *launcher.runsc, .spec = spec_, .container = id().str(), .bundle = bundle()};
-  plan.by_create = launcher.by_create;
+  SentryPlan plan{.launcher = launcher, .spec = spec_, .container = id().str(), .bundle = bundle()};
   GANTRY_TRY(plan.cgroups, context().MakeCgroups());
-  // What `runsc create` gets as its own streams is nobody's controlling terminal.
-  const auto kind = launcher.by_create.empty() ? ConsoleKind::kControlling : ConsoleKind::kForeign;
-  GANTRY_TRY(Streams streams, TakeStreams(context().init(), kind));
+  GANTRY_TRY(Streams streams, TakeStreams(context().init(), launcher.Console()));
   plan.terminal = streams.terminal;
   plan.stdio = std::move(streams.ends);
   auto gofer = StartSentry(pod(), std::move(plan));

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "plugins/gvisor/container.h"
-#include "plugins/gvisor/launch/runsc.h"
+#include "plugins/gvisor/launch/launcher.h"
 #include "plugins/gvisor/launch/sentry_start.h"
 
 namespace gantry::gvisor {

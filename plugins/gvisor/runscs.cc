@@ -35,7 +35,7 @@ Result<std::shared_ptr<const Runsc>> Runscs::Get(const std::string& path) {
 
 void Runscs::WarnOnce(SandboxContext& context, const Launcher& launcher,
                       const std::string& platform) {
-  const Runsc& runsc = *launcher.runsc;
+  const Runsc& runsc = launcher.runsc();
   {
     const std::lock_guard lock(mutex_);
     auto& told = told_[{runsc.runsc.path, platform}];
@@ -48,24 +48,27 @@ void Runscs::WarnOnce(SandboxContext& context, const Launcher& launcher,
   context.Log(LogLevel::kWarning,
               Format("pods are started by '{} create' (platform {}), which takes longer, and none "
                      "is pre-booted: {}",
-                     runsc.runsc.path, platform, launcher.by_create));
+                     runsc.runsc.path, platform, launcher.Reason()));
 }
 
-Result<Launcher> Runscs::GetLauncher(const std::string& path, SandboxContext& context,
-                                     const std::string& root, const CanaryPlan& plan) {
-  Launcher launcher;
-  GANTRY_TRY(launcher.runsc, Get(path));
-  launcher.by_create = WhatIsMissing(*launcher.runsc);
-  if (launcher.by_create.empty()) {
-    const Status proved = proofs_.Require(context, *launcher.runsc, root, plan);
-    if (!proved && proved.error().code != Code::kFailedPrecondition) {
+Result<std::shared_ptr<const Launcher>> Runscs::GetLauncher(const std::string& path,
+                                                            SandboxContext& context,
+                                                            const std::string& root,
+                                                            const CanaryPlan& plan) {
+  GANTRY_TRY(const auto runsc, Get(path));
+  std::string reason = WhatIsMissing(*runsc);
+  if (reason.empty()) {
+    const Status proved = proofs_.Require(context, *runsc, root, plan);
+    if (proved) {
+      return std::make_shared<DirectLauncher>(runsc);
+    }
+    if (proved.error().code != Code::kFailedPrecondition) {
       return std::unexpected(proved.error());
     }
-    launcher.by_create = proved ? std::string() : proved.error().message;
+    reason = proved.error().message;
   }
-  if (!launcher.by_create.empty()) {
-    WarnOnce(context, launcher, plan.platform);
-  }
+  auto launcher = std::make_shared<CreateLauncher>(runsc, std::move(reason));
+  WarnOnce(context, *launcher, plan.platform);
   return launcher;
 }
 
@@ -73,12 +76,12 @@ Result<std::shared_ptr<const Runsc>> Runscs::GetProven(const std::string& path,
                                                        SandboxContext& context,
                                                        const std::string& root,
                                                        const CanaryPlan& plan) {
-  GANTRY_TRY(Launcher launcher, GetLauncher(path, context, root, plan));
-  if (!launcher.by_create.empty()) {
+  GANTRY_TRY(const auto launcher, GetLauncher(path, context, root, plan));
+  if (!launcher->IsDirect()) {
     return Fail(Code::kFailedPrecondition, "use '{}' without 'runsc create': {}", path,
-                launcher.by_create);
+                launcher->Reason());
   }
-  return launcher.runsc;
+  return launcher->shared_runsc();
 }
 
 }  // namespace gantry::gvisor

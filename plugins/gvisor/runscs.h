@@ -14,6 +14,7 @@
 
 #include <gantry/error.h>
 
+#include "plugins/gvisor/launch/launcher.h"
 #include "plugins/gvisor/launch/runsc.h"
 #include "plugins/gvisor/proofs.h"
 
@@ -30,8 +31,10 @@ class Runscs {
   /// The same, and how it starts sandboxes: where they are by `runsc create`, the log says so
   /// once for each build and platform. Errors: those of `Proofs::Require` that show nothing.
   /// Blocks: where it is new, for a canary. Thread: workers.
-  Result<Launcher> GetLauncher(const std::string& path, SandboxContext& context,
-                               const std::string& root, const CanaryPlan& plan);
+  Result<std::shared_ptr<const Launcher>> GetLauncher(const std::string& path,
+                                                      SandboxContext& context,
+                                                      const std::string& root,
+                                                      const CanaryPlan& plan);
   /// The same, of a build whose processes gantry starts itself. Errors: kFailedPrecondition for
   /// another one.
   Result<std::shared_ptr<const Runsc>> GetProven(const std::string& path, SandboxContext& context,

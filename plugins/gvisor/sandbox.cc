@@ -37,15 +37,16 @@ Result<Options> RequestOptions(const std::string& document, const Options& base,
   return options;
 }
 
-Result<Launcher> LauncherFor(Pod& pod, Runscs& runscs, const std::string& bundle) {
+Result<std::shared_ptr<const Launcher>> LauncherFor(Pod& pod, Runscs& runscs,
+                                                    const std::string& bundle) {
   const Options& options = pod.options();
   GANTRY_TRY(const std::string binary, FindRunsc(options));
-  GANTRY_TRY(Launcher launcher,
+  GANTRY_TRY(auto launcher,
              runscs.GetLauncher(binary, pod.context(), options.root,
                                 {.platform = pod.flags().platform,
                                  .directories = CanaryDirectories(bundle, options.root),
                                  .limit = options.timeout}));
-  if (!launcher.by_create.empty()) {
+  if (!launcher->IsDirect()) {
     runscs.CountCreate();
   }
   return launcher;
@@ -150,9 +151,7 @@ void GvisorSandbox::SayWhatIsIgnored() {
 Status GvisorSandbox::StartCold(const Launcher& launcher) {
   GANTRY_TRY(const Spec spec,
              MakeOwnRootSpec(OwnRootOf(request_, config_), request_.bundle, pod_->flags().overlay));
-  SentryPlan plan{
-      .runsc = *launcher.runsc, .spec = spec, .container = "", .bundle = request_.bundle};
-  plan.by_create = launcher.by_create;
+  SentryPlan plan{.launcher = launcher, .spec = spec, .container = "", .bundle = request_.bundle};
   plan.cgroups = request_.cgroups;
   GANTRY_TRY(plan.image, PauseImage());
   GANTRY_TRY([[maybe_unused]] const GoferProcess none, StartSentry(*pod_, std::move(plan)));
@@ -205,12 +204,12 @@ bool GvisorSandbox::StartWarm(const Runsc& runsc, ProcessPool::Starting& startin
 }
 
 Status GvisorSandbox::StartOwnRoot() {
-  GANTRY_TRY(const Launcher launcher, LauncherFor(*pod_, *shared_.runscs, request_.bundle));
+  GANTRY_TRY(const auto launcher, LauncherFor(*pod_, *shared_.runscs, request_.bundle));
   GANTRY_CHECK_OK(MakePodFiles(request_.bundle, config_));
   ProcessPool::Starting starting(shared_.warm.get());
-  const bool is_warm = launcher.by_create.empty() && StartWarm(*launcher.runsc, starting);
+  const bool is_warm = launcher->IsDirect() && StartWarm(launcher->runsc(), starting);
   if (!is_warm) {
-    GANTRY_CHECK_OK(StartCold(launcher));
+    GANTRY_CHECK_OK(StartCold(*launcher));
   }
   return pod_->context().Bind(pod_->process());
 }
@@ -276,9 +275,9 @@ Result<std::unique_ptr<Container>> GvisorSandbox::CreateContainer(const Containe
   if (is_own_root() || pod_->sentry()) {
     return CreateSubContainer(request, context);
   }
-  GANTRY_TRY(const Launcher launcher, LauncherFor(*pod_, *shared_.runscs, request.bundle));
+  GANTRY_TRY(const auto launcher, LauncherFor(*pod_, *shared_.runscs, request.bundle));
   auto container = std::make_unique<RootContainer>(request, context, pod_);
-  GANTRY_CHECK_OK(container->Create(request, launcher));
+  GANTRY_CHECK_OK(container->Create(request, *launcher));
   return container;
 }
 

@@ -117,11 +117,16 @@ Result<Flags> FlagsOf(const std::string& platform) {
   return flags;
 }
 
+/// It is the caller's, who has it until the canary is gone.
+std::shared_ptr<const Runsc> Lent(const Runsc& runsc) {
+  return {std::shared_ptr<const Runsc>(), &runsc};
+}
+
 class Canary {
  public:
   Canary(SandboxContext& host, const Runsc& runsc, const CanaryPlan& plan, Flags flags,
          SandboxId id)
-      : context_(host, "canary"), runsc_(runsc), plan_(plan) {
+      : context_(host, "canary"), launcher_(Lent(runsc)), plan_(plan) {
     Options options;
     options.timeout = plan.limit;
     pod_ = std::make_unique<Pod>(std::move(id), Namespace(), context_, std::move(options),
@@ -153,7 +158,8 @@ class Canary {
                                pod_->flags().overlay));
     GANTRY_TRY(
         gofer_,
-        StartSentry(*pod_, {.runsc = runsc_, .spec = spec_, .container = kId, .bundle = bundle}));
+        StartSentry(*pod_,
+                    {.launcher = launcher_, .spec = spec_, .container = kId, .bundle = bundle}));
     return {};
   }
 
@@ -193,7 +199,7 @@ class Canary {
   }
 
   LentContext context_;
-  const Runsc& runsc_;
+  const DirectLauncher launcher_;
   const CanaryPlan& plan_;
   Directory directory_;
   std::unique_ptr<Pod> pod_;

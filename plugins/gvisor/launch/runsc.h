@@ -68,13 +68,6 @@ struct Runsc {
   const UniqueFd& sentry_file() const { return sentry.file ? sentry.file : runsc.file; }
 };
 
-/// How sandboxes are started with a build.
-struct Launcher {
-  std::shared_ptr<const Runsc> runsc;
-  /// Why it is by `runsc create`; empty: gantry starts its processes itself.
-  std::string by_create;
-};
-
 /// What is wrong with a mixed one.
 std::string WhyMixed(const Runsc& runsc);
 

@@ -1,39 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starting the sentry of a sandbox, with the gofer of its root container where it needs one.
+// Starting the sentry of a sandbox, with the gofer of its root container where it needs one, by
+// either launcher, and what is to be kept of it.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <gantry/error.h>
-#include <gantry/unique_fd.h>
+#include <gantry/host_process.h>
 
 #include "plugins/gvisor/launch/flags.h"
-#include "plugins/gvisor/launch/runsc.h"
+#include "plugins/gvisor/launch/launcher.h"
 #include "plugins/gvisor/pod.h"
-#include "plugins/gvisor/spec.h"
 
 namespace gantry::gvisor {
-
-struct SentryPlan {
-  const Runsc& runsc;
-  /// Why it is started by `runsc create`; empty: directly.
-  std::string by_create{};
-  const Spec& spec;
-  /// The root container's; empty: gantry's own root.
-  std::string container;
-  /// What gantry's own root is called in the sentry; empty: as the sandbox.
-  std::string own_id{};
-  std::string bundle;
-  std::vector<std::string> cgroups{};
-  std::array<UniqueFd, 3> stdio{};
-  bool terminal = false;
-  /// In place of the root's files: an image.
-  UniqueFd image{};
-};
 
 /// The process that serves the root container's files; null: it needs none.
 using GoferProcess = std::shared_ptr<HostProcess>;

@@ -101,7 +101,8 @@ Result<WarmEntry> BootWarm(SandboxContext& context, Runscs& runscs, const WarmHa
   GANTRY_TRY(SandboxId id, SandboxId::Parse("gantry-warm"));
   Pod pod(std::move(id), Namespace(), lent, options, handler.flags);
   GANTRY_TRY(const Spec spec, MakeOwnRootSpec({}, folder, pod.flags().overlay));
-  SentryPlan plan{.runsc = *entry.runsc, .spec = spec, .container = "", .bundle = folder};
+  const DirectLauncher launcher(entry.runsc);
+  SentryPlan plan{.launcher = launcher, .spec = spec, .container = "", .bundle = folder};
   plan.own_id = kRootId;
   GANTRY_TRY(plan.image, PauseImage());
   entry.key = MakeWarmKey(*entry.runsc, handler.flags, {}, {});

@@ -35,7 +35,7 @@ class RunscsTest : public testing::Test {
     path_ = FakeRunsc().WriteTo(dir_.path());
   }
 
-  Result<Launcher> Get() {
+  Result<std::shared_ptr<const Launcher>> Get() {
     return runscs_.GetLauncher(path_, context_, dir_.path() + "/root", plan_);
   }
 
@@ -43,7 +43,7 @@ class RunscsTest : public testing::Test {
   std::string Reason() {
     const auto launcher = Get();
     EXPECT_TRUE(launcher) << launcher.error().message;
-    return launcher ? launcher->by_create : "(error)";
+    return launcher ? (*launcher)->Reason() : "(error)";
   }
 
   std::vector<std::string> Warnings() const {
