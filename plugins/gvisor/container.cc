@@ -140,7 +140,8 @@ Status GvisorContainer::Resume() {
 
 Result<ContainerMetrics> GvisorContainer::Stats() {
   const Deadline deadline = pod_->StepDeadline();
-  const StatsPlace place{.cgroups = pod_->record().place.cgroups, .is_alone = pod_->is_alone()};
+  const StatsPlace place{.cgroups = pod_->record().place.cgroups,
+                         .is_alone = pod_->root_kind() == ContainerKind::kAlone};
   const auto sentry = pod_->IsAlive() ? pod_->sentry() : nullptr;
   const auto end = End();
   if (sentry && !end) {

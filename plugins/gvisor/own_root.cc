@@ -39,8 +39,11 @@ PauseSpecRequest OwnRootOf(const SandboxRequest& request, const PodConfig& confi
 Result<Spec> MakeOwnRootSpec(PauseSpecRequest asked, const std::string& bundle,
                              const Overlay& overlay) {
   asked.root = bundle;
-  return MakeSpec(
-      {.json = PauseSpec(asked), .rootfs = bundle, .bundle = bundle, .is_own_root = true}, overlay);
+  return MakeSpec({.json = PauseSpec(asked),
+                   .rootfs = bundle,
+                   .bundle = bundle,
+                   .kind = ContainerKind::kOwnRoot},
+                  overlay);
 }
 
 Status SetHostname(Pod& pod, const std::string& name, Deadline deadline) {

@@ -15,6 +15,7 @@
 #include <gantry/ids.h>
 #include <gantry/toolkit/process/oom_score.h>
 
+#include "plugins/gvisor/container_kind.h"
 #include "plugins/gvisor/launch/child.h"
 #include "plugins/gvisor/launch/flags.h"
 #include "plugins/gvisor/options.h"
@@ -73,12 +74,14 @@ struct PodRecord {
 /// Thread: any, where nothing else is said.
 class Pod {
  public:
-  Pod(SandboxId id, Namespace ns, SandboxContext& context, Options options, Flags flags)
+  Pod(SandboxId id, Namespace ns, SandboxContext& context, Options options, Flags flags,
+      ContainerKind root_kind = ContainerKind::kRoot)
       : id_(std::move(id)),
         ns_(std::move(ns)),
         context_(context),
         options_(std::move(options)),
-        flags_(std::move(flags)) {}
+        flags_(std::move(flags)),
+        root_kind_(root_kind) {}
 
   const SandboxId& id() const { return id_; }
 
@@ -93,11 +96,8 @@ class Pod {
   /// The pod has no network namespace of its own. Before its sentry is started, or taken up.
   void UseHostNetwork() { flags_.network = Network::kHost; }
 
-  /// It is there for one container, and gets no other. Before its sentry is started, or taken
-  /// up.
-  void UseForOne() { is_alone_ = true; }
-
-  bool is_alone() const { return is_alone_; }
+  /// What the sentry's root is; never kFurther.
+  ContainerKind root_kind() const { return root_kind_; }
 
   /// Of the call under way, and of so many steps of it.
   Deadline StepDeadline(int steps = 1) const;
@@ -145,8 +145,8 @@ class Pod {
   SandboxContext& context_;
   const Options options_;
   Flags flags_;
+  const ContainerKind root_kind_;
   PidNamespaces pid_namespaces_;
-  bool is_alone_ = false;
   OomScores oom_scores_;
   /// Guards what follows.
   mutable std::mutex mutex_;

@@ -44,8 +44,8 @@ Status RootContainer::ReadRequest(const ContainerRequest& request,
   GANTRY_TRY(spec_, MakeSpec({.json = request.spec_json,
                               .rootfs = request.rootfs,
                               .bundle = request.bundle,
-                              .volumes = std::move(volumes),
-                              .shares_memory = !pod().is_alone()},
+                              .kind = pod().root_kind(),
+                              .volumes = std::move(volumes)},
                              pod().flags().overlay));
   GANTRY_CHECK_OK(CheckMounts(spec_));
   pod().oom_scores().SetRoot(spec_.oom_score_adj);

@@ -37,6 +37,18 @@ Result<Options> RequestOptions(const std::string& document, const Options& base,
   return options;
 }
 
+ContainerKind RootKindOf(SandboxKind kind) {
+  switch (kind) {
+    case SandboxKind::kImplied:
+      return ContainerKind::kAlone;
+    case SandboxKind::kPauseless:
+      return ContainerKind::kOwnRoot;
+    case SandboxKind::kPaused:
+      break;
+  }
+  return ContainerKind::kRoot;
+}
+
 Result<std::shared_ptr<const Launcher>> LauncherFor(Pod& pod, Runscs& runscs,
                                                     const std::string& bundle) {
   const Options& options = pod.options();
@@ -65,11 +77,8 @@ Result<std::unique_ptr<GvisorSandbox>> GvisorSandbox::Build(const SandboxRequest
     GANTRY_TRY(config, ParsePodConfig(request.pod_config));
     flags.logs.user = UserLogIn(LogFolderOf(request.pod_config));
   }
-  auto pod =
-      std::make_shared<Pod>(request.id, request.ns, context, std::move(options), std::move(flags));
-  if (request.kind == SandboxKind::kImplied) {
-    pod->UseForOne();
-  }
+  auto pod = std::make_shared<Pod>(request.id, request.ns, context, std::move(options),
+                                   std::move(flags), RootKindOf(request.kind));
   return std::unique_ptr<GvisorSandbox>(
       new GvisorSandbox(request, std::move(config), std::move(pod), std::move(shared)));
 }
@@ -99,7 +108,7 @@ Result<std::unique_ptr<Sandbox>> GvisorSandbox::Recover(const SandboxRequest& re
 Status GvisorSandbox::TakeUp(const std::string& blob) {
   if (blob.empty()) {
     // What was begun is removed with the container that had begun it, or here.
-    return is_own_root() ? RemoveSentry(*pod_, nullptr, request_.bundle) : Status();
+    return has_own_root() ? RemoveSentry(*pod_, nullptr, request_.bundle) : Status();
   }
   GANTRY_TRY(PodRecord record, PodRecord::FromJson(blob));
   pod_->Load(record);
@@ -113,7 +122,7 @@ Status GvisorSandbox::TakeUp(const std::string& blob) {
   }
   if (!process) {
     constexpr uint32_t kUnknownExitStatus = 255;
-    if (is_own_root()) {
+    if (has_own_root()) {
       context.Exited(ExitedNow(kUnknownExitStatus));
     }
     return {};
@@ -128,7 +137,7 @@ Status GvisorSandbox::TakeUp(const std::string& blob) {
   if (sentry->root_started()) {
     ForwardPorts(*pod_);
   }
-  return is_own_root() ? context.Bind(*process) : Status();
+  return has_own_root() ? context.Bind(*process) : Status();
 }
 
 void GvisorSandbox::SayWhatIsIgnored() {
@@ -215,7 +224,7 @@ Status GvisorSandbox::StartOwnRoot() {
 }
 
 Status GvisorSandbox::Start() {
-  if (!is_own_root()) {
+  if (!has_own_root()) {
     return {};
   }
   SayWhatIsIgnored();
@@ -247,7 +256,7 @@ Status GvisorSandbox::Shutdown() {
   GANTRY_CHECK_OK(StopForwarding(*pod_));
   GANTRY_CHECK_OK(GiveBackNetwork(*pod_));
   GANTRY_CHECK_OK(RemoveFilestores(VolumeFiles(pod_->record().volumes, pod_->id().str())));
-  return is_own_root() ? RemovePodFiles(request_.bundle) : Status();
+  return has_own_root() ? RemovePodFiles(request_.bundle) : Status();
 }
 
 Result<SandboxInfo> GvisorSandbox::Info() {
@@ -260,7 +269,7 @@ SandboxPlatform GvisorSandbox::Platform() { return HostPlatform(); }
 
 Result<std::unique_ptr<Container>> GvisorSandbox::CreateSubContainer(ContainerRequest request,
                                                                      ContainerContext& context) {
-  if (is_own_root()) {
+  if (has_own_root()) {
     GANTRY_TRY(request.spec_json, WithPodFiles(request.spec_json, request_, config_));
     GANTRY_CHECK_OK(ReplaceFile(request.bundle + "/config.json", request.spec_json, 0600));
   }
@@ -269,10 +278,22 @@ Result<std::unique_ptr<Container>> GvisorSandbox::CreateSubContainer(ContainerRe
   return container;
 }
 
+ContainerKind GvisorSandbox::KindOfNew() const {
+  const bool has_root = has_own_root() || pod_->sentry();
+  return has_root ? ContainerKind::kFurther : pod_->root_kind();
+}
+
+ContainerKind GvisorSandbox::KindOfMade(const ContainerId& id, const std::string& blob) const {
+  const std::string root = pod_->record().root;
+  // One that was begun only may be the root of a sentry that nobody has written down.
+  const bool begun = blob.empty() && !has_own_root() && root.empty();
+  return begun || root == id.str() ? pod_->root_kind() : ContainerKind::kFurther;
+}
+
 Result<std::unique_ptr<Container>> GvisorSandbox::CreateContainer(const ContainerRequest& request,
                                                                   ContainerContext& context) {
   const ProcessPool::Starting starting(shared_.warm.get());
-  if (is_own_root() || pod_->sentry()) {
+  if (KindOfNew() == ContainerKind::kFurther) {
     return CreateSubContainer(request, context);
   }
   GANTRY_TRY(const auto launcher, LauncherFor(*pod_, *shared_.runscs, request.bundle));
@@ -284,10 +305,7 @@ Result<std::unique_ptr<Container>> GvisorSandbox::CreateContainer(const Containe
 Result<std::unique_ptr<Container>> GvisorSandbox::RecoverContainer(const ContainerRequest& request,
                                                                    ContainerContext& context,
                                                                    const std::string& blob) {
-  const std::string root = pod_->record().root;
-  const bool is_root = blob.empty() ? !is_own_root() && (root.empty() || root == request.id.str())
-                                    : root == request.id.str();
-  if (is_root) {
+  if (KindOfMade(request.id, blob) != ContainerKind::kFurther) {
     auto container = std::make_unique<RootContainer>(request, context, pod_);
     GANTRY_CHECK_OK(container->Recover(request, blob));
     return container;

@@ -65,10 +65,14 @@ class GvisorSandbox : public Sandbox {
   Status StartCold(const Launcher& launcher);
   bool StartWarm(const Runsc& runsc, ProcessPool::Starting& starting);
   Status StartIn(const WarmEntry& entry);
+  /// Of one that is to be made now.
+  ContainerKind KindOfNew() const;
+  /// Of one that an engine before this one has made, or had begun to.
+  ContainerKind KindOfMade(const ContainerId& id, const std::string& blob) const;
   Result<std::unique_ptr<Container>> CreateSubContainer(ContainerRequest request,
                                                         ContainerContext& context);
 
-  bool is_own_root() const { return request_.kind == SandboxKind::kPauseless; }
+  bool has_own_root() const { return pod_->root_kind() == ContainerKind::kOwnRoot; }
 
   const SandboxRequest request_;
   /// Of a pod without a pause container.

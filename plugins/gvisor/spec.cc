@@ -175,20 +175,25 @@ class Maker {
   Status FixVolumes() {
     if (request_.volumes) {
       spec_.volumes = *request_.volumes;
-    } else if (!request_.is_sub) {
+    } else if (!IsFurther()) {
       GANTRY_TRY(spec_.volumes, FindVolumes(spec_.annotations));
       AddSharedMemory();
     }
-    if (!request_.is_sub && !spec_.volumes.empty()) {
+    if (!IsFurther() && !spec_.volumes.empty()) {
       spec_.annotations = WithVolumes(std::move(spec_.annotations), spec_.volumes);
       document_["annotations"] = spec_.annotations;
     }
     return {};
   }
 
+  bool IsFurther() const { return request_.kind == ContainerKind::kFurther; }
+
   void AddSharedMemory() {
+    if (request_.kind != ContainerKind::kRoot) {
+      return;
+    }
     for (const Json& mount : Elements(document_, "mounts")) {
-      if (request_.shares_memory && Text(mount, "destination") == kSharedMemory && IsBind(mount)) {
+      if (Text(mount, "destination") == kSharedMemory && IsBind(mount)) {
         spec_.volumes.push_back(SharedMemory(Absolute(Text(mount, "source"), request_.bundle)));
         return;
       }
@@ -214,13 +219,13 @@ class Maker {
       root = Json::object();
     }
     root["path"] = request_.rootfs;
-    if (!request_.is_sub && Text(document_, "hostname").empty()) {
+    if (!IsFurther() && Text(document_, "hostname").empty()) {
       document_["hostname"] = NodeName();
     }
     FileMount mount{.conf = {}, .source = request_.rootfs};
     mount.conf.upper = Truth(root, "readonly") ? MountConf::Upper::kNone
                                                : UpperOf(overlay_.medium, request_.rootfs);
-    if (request_.is_own_root) {
+    if (request_.kind == ContainerKind::kOwnRoot) {
       mount.conf = {MountConf::Lower::kErofs, MountConf::Upper::kNone};
     } else {
       GANTRY_CHECK_OK(UseImage(spec_.annotations, mount));
@@ -232,7 +237,7 @@ class Maker {
   Status ReadSysctls() {
     const Json* all = Member(document_["linux"], "sysctl", Json::value_t::object);
     const std::string value = all == nullptr ? std::string() : Text(*all, kNoIpv6);
-    if (request_.is_sub || value.empty()) {
+    if (IsFurther() || value.empty()) {
       return {};
     }
     const auto number = ParseNumber(value);
@@ -256,7 +261,7 @@ class Maker {
       }
     }
     RemoveDoubles(spec_.volumes, mounts);
-    if (!has_cgroups && !request_.is_own_root) {
+    if (!has_cgroups && request_.kind != ContainerKind::kOwnRoot) {
       // With it the sentry's accounts are this container's own.
       mounts.push_back({{"destination", kCgroupMount},
                         {"type", "cgroup"},
@@ -306,7 +311,7 @@ class Maker {
         spec_.userns_path = path;
       }
       // Without an entry a container shares the sentry's.
-      const bool is_later = request_.is_sub && type == "pid";
+      const bool is_later = IsFurther() && type == "pid";
       if (is_later) {
         spec_.pids = path.empty() ? PidNamespace::kOwn : PidNamespace::kShared;
       }

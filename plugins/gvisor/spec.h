@@ -14,6 +14,7 @@
 #include <gantry/error.h>
 #include <gantry/id_mapping.h>
 
+#include "plugins/gvisor/container_kind.h"
 #include "plugins/gvisor/launch/flags.h"
 #include "plugins/gvisor/pid_namespaces.h"
 #include "plugins/gvisor/sentry/container_manager.h"
@@ -73,15 +74,11 @@ struct SpecRequest {
   /// Absolute.
   std::string rootfs;
   std::string bundle;
-  /// Runs in a sentry that another container has started.
-  bool is_sub = false;
-  /// Is gantry's own root, in an image.
-  bool is_own_root = false;
+  /// Others share the /dev/shm that a kRoot gets from the host; a kOwnRoot is in an image.
+  ContainerKind kind = ContainerKind::kAlone;
   /// Those of the pod, for a further container and after a restart. None: a root's annotations
   /// tell them.
   std::optional<std::vector<Volume>> volumes{};
-  /// A root with which others share the /dev/shm that it gets from the host.
-  bool shares_memory = false;
 };
 
 /// Errors: kInvalidArgument for a document that none can be, naming the field; as `FindVolumes`.

@@ -42,7 +42,7 @@ Status SubContainer::ReadSpec() {
   GANTRY_TRY(spec_, MakeSpec({.json = request_.spec_json,
                               .rootfs = request_.rootfs,
                               .bundle = request_.bundle,
-                              .is_sub = true,
+                              .kind = ContainerKind::kFurther,
                               .volumes = pod().record().volumes},
                              pod().flags().overlay));
   GANTRY_CHECK_OK(CheckMounts(spec_));

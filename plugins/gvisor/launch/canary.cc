@@ -130,7 +130,7 @@ class Canary {
     Options options;
     options.timeout = plan.limit;
     pod_ = std::make_unique<Pod>(std::move(id), Namespace(), context_, std::move(options),
-                                 std::move(flags));
+                                 std::move(flags), ContainerKind::kAlone);
   }
 
   Status Run() {

@@ -99,7 +99,7 @@ Result<WarmEntry> BootWarm(SandboxContext& context, Runscs& runscs, const WarmHa
                                             .limit = options.timeout}));
   WarmContext lent(context, spawned);
   GANTRY_TRY(SandboxId id, SandboxId::Parse("gantry-warm"));
-  Pod pod(std::move(id), Namespace(), lent, options, handler.flags);
+  Pod pod(std::move(id), Namespace(), lent, options, handler.flags, ContainerKind::kOwnRoot);
   GANTRY_TRY(const Spec spec, MakeOwnRootSpec({}, folder, pod.flags().overlay));
   const DirectLauncher launcher(entry.runsc);
   SentryPlan plan{.launcher = launcher, .spec = spec, .container = "", .bundle = folder};

@@ -81,7 +81,8 @@ TEST(CreateDocument, LeavesNothingToTheCommandThatIsDecided) {
 
 TEST(CreateDocument, NamesAnImageThatTheCommandIsGiven) {
   auto spec = MakeSpec(
-      {.json = "{}", .rootfs = "/bundle", .bundle = "/bundle", .is_own_root = true}, Overlay());
+      {.json = "{}", .rootfs = "/bundle", .bundle = "/bundle", .kind = ContainerKind::kOwnRoot},
+      Overlay());
   ASSERT_TRUE(spec);
   EXPECT_EQ(Written(*spec, 3)["annotations"], Json::parse(R"({
       "dev.gvisor.spec.rootfs.type": "erofs",

@@ -27,9 +27,11 @@ Json Bind(const std::string& destination, const std::string& source, Json option
 }
 
 Result<Spec> Made(const Json& document, bool is_sub = true, const Overlay& overlay = {}) {
-  return MakeSpec(
-      {.json = document.dump(), .rootfs = "/rootfs", .bundle = "/bundle", .is_sub = is_sub},
-      overlay);
+  return MakeSpec({.json = document.dump(),
+                   .rootfs = "/rootfs",
+                   .bundle = "/bundle",
+                   .kind = is_sub ? ContainerKind::kFurther : ContainerKind::kAlone},
+                  overlay);
 }
 
 Json WithNamespaces(Json namespaces) {
@@ -217,7 +219,7 @@ Result<Spec> MadeWith(const Json& document, std::vector<Volume> volumes, bool is
   return MakeSpec({.json = document.dump(),
                    .rootfs = "/rootfs",
                    .bundle = "/bundle",
-                   .is_sub = is_sub,
+                   .kind = is_sub ? ContainerKind::kFurther : ContainerKind::kAlone,
                    .volumes = std::move(volumes)},
                   {});
 }
@@ -283,9 +285,11 @@ TEST(GvisorSpec, OfARootThatSharesItsMemoryHasItInTheSentry) {
   const Json tmpfs = {{"destination", "/dev/shm"}, {"type", "tmpfs"}, {"source", "shm"}};
   const Json document = {{"mounts", {tmpfs, Bind("/dev/shm", "/run/shm", {"rbind", "ro"})}}};
   const auto made = [&](bool shares) {
-    return MakeSpec(
-               {.json = document.dump(), .rootfs = "/r", .bundle = "/b", .shares_memory = shares},
-               {})
+    return MakeSpec({.json = document.dump(),
+                     .rootfs = "/r",
+                     .bundle = "/b",
+                     .kind = shares ? ContainerKind::kRoot : ContainerKind::kAlone},
+                    {})
         .value();
   };
   const Spec alone = made(false);
