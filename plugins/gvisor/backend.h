@@ -14,9 +14,9 @@
 #include <gantry/backend.h>
 #include <gantry/error.h>
 
+#include "plugins/gvisor/launch/runsc_registry.h"
 #include "plugins/gvisor/options.h"
-#include "plugins/gvisor/runscs.h"
-#include "plugins/gvisor/sandbox.h"
+#include "plugins/gvisor/pod/sandbox.h"
 #include "plugins/gvisor/warm/warm_entry.h"
 
 namespace gantry::gvisor {
@@ -28,7 +28,7 @@ inline constexpr const char* kBackendVersion = "0.1.0";
 class GvisorBackend : public SandboxBackend {
  public:
   explicit GvisorBackend(Options options)
-      : options_(std::move(options)), runscs_(std::make_shared<Runscs>()) {}
+      : options_(std::move(options)), runscs_(std::make_shared<RunscRegistry>()) {}
 
   /// Of the options of handlers that have been checked, else of the backend's own.
   BackendInfo Describe() override;
@@ -53,7 +53,7 @@ class GvisorBackend : public SandboxBackend {
   GvisorShared Shared() const;
 
   const Options options_;
-  const std::shared_ptr<Runscs> runscs_;
+  const std::shared_ptr<RunscRegistry> runscs_;
   std::atomic<bool> attached_ = false;
   /// Guards what follows.
   mutable std::mutex mutex_;

@@ -12,7 +12,7 @@
 #include <gantry/toolkit/forward/relay.h>
 
 #include "plugins/gvisor/launch/flags.h"
-#include "plugins/gvisor/launch/proof.h"
+#include "plugins/gvisor/launch/proof_file.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -95,7 +95,7 @@ NodeNeed NeedOfForwarding() {
 
 class Search {
  public:
-  explicit Search(Runscs& runscs) : runscs_(runscs) {}
+  explicit Search(RunscRegistry& runscs) : runscs_(runscs) {}
 
   void Look(const Options& options) {
     const auto flags = MakeFlags(options.runsc_config, {});
@@ -137,13 +137,13 @@ class Search {
     }
   }
 
-  Runscs& runscs_;
+  RunscRegistry& runscs_;
   std::vector<NodeNeed> needs_;
 };
 
 }  // namespace
 
-std::vector<NodeNeed> FindNeeds(const std::vector<Options>& handlers, Runscs& runscs) {
+std::vector<NodeNeed> FindNeeds(const std::vector<Options>& handlers, RunscRegistry& runscs) {
   Search search(runscs);
   for (const Options& options : handlers) {
     search.Look(options);

@@ -9,13 +9,13 @@
 
 #include <gantry/backend.h>
 
+#include "plugins/gvisor/launch/runsc_registry.h"
 #include "plugins/gvisor/options.h"
-#include "plugins/gvisor/runscs.h"
 
 namespace gantry::gvisor {
 
 /// For handlers with these options; what several of them need is told once.
 /// Blocks: for runsc's answers. Thread: workers.
-std::vector<NodeNeed> FindNeeds(const std::vector<Options>& handlers, Runscs& runscs);
+std::vector<NodeNeed> FindNeeds(const std::vector<Options>& handlers, RunscRegistry& runscs);
 
 }  // namespace gantry::gvisor

@@ -6,7 +6,7 @@
 
 #include <gantry/format.h>
 
-#include "plugins/gvisor/pod_forward.h"
+#include "plugins/gvisor/pod/forwarding.h"
 
 namespace gantry::gvisor {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "plugins/gvisor/checkpoint/image.h"
 #include "plugins/gvisor/launch/runsc.h"
-#include "plugins/gvisor/pod.h"
+#include "plugins/gvisor/pod/pod.h"
 
 namespace gantry::gvisor {
 

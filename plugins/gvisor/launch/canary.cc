@@ -19,12 +19,12 @@
 #include <gantry/toolkit/context/lent_context.h>
 #include <gantry/toolkit/files/files.h>
 
+#include "plugins/gvisor/container/root_container.h"
 #include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/child.h"
 #include "plugins/gvisor/launch/sentry_start.h"
 #include "plugins/gvisor/pause/pause_image.h"
-#include "plugins/gvisor/pod.h"
-#include "plugins/gvisor/root_container.h"
+#include "plugins/gvisor/pod/pod.h"
 
 namespace gantry::gvisor {
 namespace {

@@ -19,7 +19,7 @@
 #include <gantry/unique_fd.h>
 
 #include "plugins/gvisor/launch/log_files.h"
-#include "plugins/gvisor/spec.h"
+#include "plugins/gvisor/spec/spec.h"
 
 namespace gantry::gvisor {
 

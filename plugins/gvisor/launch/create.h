@@ -22,7 +22,7 @@
 #include <gantry/unique_fd.h>
 
 #include "plugins/gvisor/launch/runsc.h"
-#include "plugins/gvisor/spec.h"
+#include "plugins/gvisor/spec/spec.h"
 
 namespace gantry::gvisor {
 

@@ -11,7 +11,7 @@
 
 #include <gantry/error.h>
 
-#include "plugins/gvisor/spec.h"
+#include "plugins/gvisor/spec/spec.h"
 
 namespace gantry::gvisor {
 

@@ -12,7 +12,7 @@
 #include <gantry/unique_fd.h>
 
 #include "plugins/gvisor/launch/flags.h"
-#include "plugins/gvisor/spec.h"
+#include "plugins/gvisor/spec/spec.h"
 
 namespace gantry::gvisor {
 

@@ -16,7 +16,7 @@
 #include <gantry/unique_fd.h>
 
 #include "plugins/gvisor/launch/child.h"
-#include "plugins/gvisor/spec.h"
+#include "plugins/gvisor/spec/spec.h"
 
 namespace gantry::gvisor {
 

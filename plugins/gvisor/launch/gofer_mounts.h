@@ -11,7 +11,7 @@
 #include <gantry/host_process.h>
 #include <gantry/unique_fd.h>
 
-#include "plugins/gvisor/spec.h"
+#include "plugins/gvisor/spec/spec.h"
 
 namespace gantry::gvisor {
 

@@ -2,7 +2,7 @@
 //
 // The two ways in which the sentry of a sandbox is started, with the gofer of its root: gantry
 // starts the processes itself, or has `runsc create` do it. Which of them is decided once, when a
-// sandbox is made (`Runscs::GetLauncher`); all that comes later is the same for both.
+// sandbox is made (`RunscRegistry::GetLauncher`); all that comes later is the same for both.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@
 
 #include "plugins/gvisor/launch/gofer.h"
 #include "plugins/gvisor/launch/runsc.h"
-#include "plugins/gvisor/pod.h"
-#include "plugins/gvisor/spec.h"
+#include "plugins/gvisor/pod/pod.h"
+#include "plugins/gvisor/spec/spec.h"
 
 namespace gantry::gvisor {
 

@@ -17,9 +17,9 @@
 #include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/create.h"
 #include "plugins/gvisor/launch/filestore.h"
-#include "plugins/gvisor/out_of_memory.h"
-#include "plugins/gvisor/root_image.h"
+#include "plugins/gvisor/pod/out_of_memory.h"
 #include "plugins/gvisor/sentry/durable_call.h"
+#include "plugins/gvisor/spec/root_image.h"
 
 namespace gantry::gvisor {
 namespace {

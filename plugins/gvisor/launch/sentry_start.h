@@ -13,7 +13,7 @@
 
 #include "plugins/gvisor/launch/flags.h"
 #include "plugins/gvisor/launch/launcher.h"
-#include "plugins/gvisor/pod.h"
+#include "plugins/gvisor/pod/pod.h"
 
 namespace gantry::gvisor {
 

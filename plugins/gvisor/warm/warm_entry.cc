@@ -15,8 +15,8 @@
 #include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/canary.h"
 #include "plugins/gvisor/launch/sentry_start.h"
-#include "plugins/gvisor/own_root.h"
 #include "plugins/gvisor/pause/pause_image.h"
+#include "plugins/gvisor/pod/own_root.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -65,7 +65,7 @@ const WarmEntry& WarmEntryOf(const PooledProcess& one) {
 
 std::shared_ptr<ProcessPool> MakeWarmPool(SandboxContext& context,
                                           std::vector<WarmHandler> handlers,
-                                          const std::shared_ptr<Runscs>& runscs) {
+                                          const std::shared_ptr<RunscRegistry>& runscs) {
   std::vector<PoolHandler> pooled;
   pooled.reserve(handlers.size());
   for (const WarmHandler& handler : handlers) {
@@ -87,8 +87,9 @@ std::shared_ptr<ProcessPool> MakeWarmPool(SandboxContext& context,
   return std::make_shared<ProcessPool>(context, std::move(pooled), std::move(maker));
 }
 
-Result<WarmEntry> BootWarm(SandboxContext& context, Runscs& runscs, const WarmHandler& handler,
-                           const std::string& folder, const PoolMaker::Spawned& spawned) {
+Result<WarmEntry> BootWarm(SandboxContext& context, RunscRegistry& runscs,
+                           const WarmHandler& handler, const std::string& folder,
+                           const PoolMaker::Spawned& spawned) {
   const Options& options = handler.options;
   GANTRY_TRY(const std::string binary, FindRunsc(options));
   WarmEntry entry;

@@ -12,9 +12,9 @@
 #include <gantry/error.h>
 #include <gantry/toolkit/pool/process_pool.h>
 
+#include "plugins/gvisor/launch/runsc_registry.h"
 #include "plugins/gvisor/options.h"
-#include "plugins/gvisor/pod.h"
-#include "plugins/gvisor/runscs.h"
+#include "plugins/gvisor/pod/pod.h"
 #include "plugins/gvisor/warm/warm_key.h"
 
 namespace gantry::gvisor {
@@ -42,14 +42,15 @@ struct WarmEntry : PooledProcess {
 /// fails nothing is left of it but the folder. `context`: the backend's own.
 /// Errors: as for a pod's sentry. Blocks: for a tenth of a second, or the handler's `timeout_ms`
 /// for a step.
-Result<WarmEntry> BootWarm(SandboxContext& context, Runscs& runscs, const WarmHandler& handler,
-                           const std::string& folder, const PoolMaker::Spawned& spawned);
+Result<WarmEntry> BootWarm(SandboxContext& context, RunscRegistry& runscs,
+                           const WarmHandler& handler, const std::string& folder,
+                           const PoolMaker::Spawned& spawned);
 
 /// Those that wait for pods of these handlers, each with `warm` above 0: all are `WarmEntry`.
 /// `context` must outlive it.
 std::shared_ptr<ProcessPool> MakeWarmPool(SandboxContext& context,
                                           std::vector<WarmHandler> handlers,
-                                          const std::shared_ptr<Runscs>& runscs);
+                                          const std::shared_ptr<RunscRegistry>& runscs);
 
 /// One of such a pool.
 const WarmEntry& WarmEntryOf(const PooledProcess& one);

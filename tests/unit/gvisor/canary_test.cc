@@ -13,7 +13,7 @@
 
 #include <gantry/format.h>
 
-#include "plugins/gvisor/runscs.h"
+#include "plugins/gvisor/launch/runsc_registry.h"
 #include "tests/unit/gvisor/fakes.h"
 
 namespace gantry::gvisor {
@@ -167,7 +167,7 @@ TEST_F(Canary, NeedsADirectoryForPrograms) {
 }
 
 TEST_F(Canary, IsNotRunWithAProgramThatListsNoFlags) {
-  Runscs runscs;
+  RunscRegistry runscs;
   const std::string path = FakeRunsc{.lists_flags = false}.WriteTo(dir_.path());
   const auto runsc = runscs.GetProven(path, context_, dir_.path() + "/root", plan_);
   ASSERT_FALSE(runsc);
@@ -194,7 +194,7 @@ TEST_P(RealCanary, RunsOnceForAllEngines) {
   }
   const std::string root = dir_.path() + "/root";
   for (int engine = 0; engine < 2; ++engine) {
-    Runscs runscs;
+    RunscRegistry runscs;
     const auto runsc = runscs.GetProven(*path, context_, root, plan_);
     ASSERT_TRUE(runsc) << runsc.error().message;
   }

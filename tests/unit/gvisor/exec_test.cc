@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What an exec makes of what one before it with its id has left.
-#include "plugins/gvisor/exec.h"
+#include "plugins/gvisor/container/exec.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@
 #include <gtest/gtest.h>
 
 #include "core/os/fs.h"
-#include "plugins/gvisor/process_spec.h"
 #include "plugins/gvisor/sentry/durable_call.h"
+#include "plugins/gvisor/spec/process_spec.h"
 #include "tests/unit/gvisor/fake_sentry.h"
 #include "tests/unit/gvisor/fakes.h"
 #include "tests/unit/toolkit/fake_container.h"

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugins/gvisor/launch/proof.h"
+#include "plugins/gvisor/launch/proof_file.h"
 #include "tests/unit/gvisor/fakes.h"
 
 namespace gantry::gvisor {
@@ -43,7 +43,7 @@ class Needs : public testing::Test {
   os::TempDir dir_;
   Options options_;
   std::vector<Options> handlers_;
-  Runscs runscs_;
+  RunscRegistry runscs_;
 };
 
 TEST_F(Needs, SayWhichRunscThereIs) {
@@ -56,7 +56,7 @@ TEST_F(Needs, SayWhetherTheSentryIsOfTheSameRelease) {
   EXPECT_EQ(Find("sidecar").what, "(none)");
   FakeRunsc().WriteAsSidecar(dir_.path());
   const std::string sentry = dir_.path() + "/gvisor-bin/gvisor_sentry";
-  Runscs seen;
+  RunscRegistry seen;
   EXPECT_TRUE(FindNeeds({options_}, seen)[1].met);
   EXPECT_EQ(FindNeeds({options_}, seen)[1].detail, sentry + ": of release 'fake', as runsc");
   FakeRunsc{.version = "next"}.WriteAsSidecar(dir_.path());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/pid_namespaces.h"
+#include "plugins/gvisor/spec/pid_namespaces.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which pods are forwarded into, and one whose node cannot.
-#include "plugins/gvisor/pod_forward.h"
-
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plugins/gvisor/pod/forwarding.h"
 #include "tests/unit/gvisor/forward_fixture.h"
 
 namespace gantry::gvisor {

@@ -2,7 +2,7 @@
 //
 // How the end of a container is told, and whether memory is told for the reason: with
 // processes of the host that stand for sentry and gofer, and a cgroup of plain files.
-#include "plugins/gvisor/process_end.h"
+#include "plugins/gvisor/container/process_end.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -21,7 +21,7 @@
 
 #include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/sentry_start.h"
-#include "plugins/gvisor/out_of_memory.h"
+#include "plugins/gvisor/pod/out_of_memory.h"
 #include "tests/unit/gvisor/fake_sentry.h"
 #include "tests/unit/gvisor/fakes.h"
 #include "tests/unit/os/fake_cgroupfs.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/root_image.h"
+#include "plugins/gvisor/spec/root_image.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/spec.h"
+#include "plugins/gvisor/spec/spec.h"
 
 #include <unistd.h>
 

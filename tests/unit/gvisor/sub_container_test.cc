@@ -2,7 +2,7 @@
 //
 // When a container of a pod can be measured, and what is said when it cannot; and what an
 // engine makes of one whose end the engine before has written down.
-#include "plugins/gvisor/sub_container.h"
+#include "plugins/gvisor/container/sub_container.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugins/gvisor/process_end.h"
+#include "plugins/gvisor/container/process_end.h"
 #include "plugins/gvisor/sentry/durable_call.h"
 #include "tests/unit/gvisor/fake_sentry.h"
 #include "tests/unit/gvisor/fakes.h"

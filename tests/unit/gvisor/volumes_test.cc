@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/volumes.h"
+#include "plugins/gvisor/spec/volumes.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,8 +15,8 @@
 
 #include "core/os/fs.h"
 #include "plugins/gvisor/launch/filestore.h"
-#include "plugins/gvisor/own_root.h"
-#include "plugins/gvisor/pod.h"
+#include "plugins/gvisor/pod/own_root.h"
+#include "plugins/gvisor/pod/pod.h"
 
 namespace gantry::gvisor {
 namespace {

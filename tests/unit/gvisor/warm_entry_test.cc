@@ -16,9 +16,9 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 
+#include "plugins/gvisor/container/root_container.h"
 #include "plugins/gvisor/launch/bounded_log.h"
-#include "plugins/gvisor/own_root.h"
-#include "plugins/gvisor/root_container.h"
+#include "plugins/gvisor/pod/own_root.h"
 #include "tests/unit/gvisor/fakes.h"
 
 namespace gantry::gvisor {
@@ -81,7 +81,7 @@ class WarmEntryTest : public testing::TestWithParam<const char*> {
   os::TempDir dir_;
   FakeSandboxContext own_;
   FakeSandboxContext context_;
-  Runscs runscs_;
+  RunscRegistry runscs_;
   WarmHandler handler_{.name = "a", .options = {}, .flags = {}};
   std::vector<std::shared_ptr<HostProcess>> spawned_;
   std::unique_ptr<Pod> pod_;

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gvisor/container/process_end.h"
+
+#include <optional>
+#include <utility>
+
+#include "plugins/gvisor/container/container.h"
+#include "plugins/gvisor/pod/out_of_memory.h"
+
+namespace gantry::gvisor {
+namespace {
+
+/// Its sentry is gone, or its gofer, whose end is that of its container alone.
+bool WasForMemory(const EndPlan& plan, std::optional<uint32_t> status) {
+  if (!status) {
+    return KilledForMemory(*plan.pod, plan.pod->process());
+  }
+  return *status == kKilledStatus && plan.gofer && KilledForMemory(*plan.pod, plan.gofer);
+}
+
+}  // namespace
+
+ExitWait::Ended TellEnd(std::shared_ptr<EndReport> report, EndPlan plan) {
+  return [report = std::move(report), plan = std::move(plan)](std::optional<uint32_t> status) {
+    const ExitStatus exit = ExitedNow(status.value_or(kKilledStatus));
+    const bool out_of_memory = !plan.container.empty() && WasForMemory(plan, status);
+    if (plan.leaves_processes) {
+      KillLeftovers(*plan.pod, plan.container);
+    }
+    if (KnownProcess{plan.pid, exit, out_of_memory}.Write(plan.path)) {
+      // A sentry that ends waits for those that are connected with it. Before it is told: of an
+      // exec whose end is on record the next engine asks nothing here.
+      plan.pod->context().Drop(plan.name);
+    }
+    report->Tell(exit, out_of_memory);
+  };
+}
+
+}  // namespace gantry::gvisor
