@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/gvisor/urpc/connection.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -19,6 +16,7 @@
 
 #include <gantry/format.h>
 #include <gantry/json.h>
+#include <gantry/toolkit/descriptors/connect_unix.h>
 #include <gantry/toolkit/json/json_end.h>
 #include <gantry/toolkit/json/json_member.h>
 #include <gantry/toolkit/process/backoff.h>
@@ -30,11 +28,6 @@ using Json = nlohmann::json;
 
 constexpr size_t kFirstRead = kMaxPeekedBytes;
 constexpr size_t kLaterRead = size_t{64} << 10;
-/// Between two tries where the server's queue of connections is full: nothing tells when it
-/// is not (unix(7)).
-constexpr Backoff::Terms kFullQueue{.no_event = "unix(7) has none for the full queue of a listener",
-                                    .first = std::chrono::milliseconds(1),
-                                    .longest = std::chrono::milliseconds(4)};
 constexpr Backoff::Terms kRestOfAnswer{
     .no_event = "poll(2) of a socket with something unread tells nothing of what comes behind it",
     .first = std::chrono::milliseconds(1),
@@ -130,33 +123,6 @@ Outcome<Answer> AnswerIn(std::string_view method, std::string_view text) {
   return Answer{std::string(result.empty() ? "null" : result)};
 }
 
-/// An address of at most 108 bytes: of the path itself, or by its directory's descriptor.
-struct Address {
-  sockaddr_un name{};
-  UniqueFd directory;
-};
-
-Outcome<Address> AddressOf(const std::string& path) {
-  Address address;
-  address.name.sun_family = AF_UNIX;
-  std::string text = path;
-  if (text.size() >= sizeof(address.name.sun_path)) {
-    const size_t slash = path.rfind('/');
-    const std::string folder = path.substr(0, slash == std::string::npos ? 0 : slash);
-    address.directory.reset(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!address.directory) {
-      return FailsErrno("connect", "open the folder of the sentry's socket", errno);
-    }
-    text = Format("/proc/self/fd/{}/{}", address.directory.get(), path.substr(slash + 1));
-  }
-  if (text.size() >= sizeof(address.name.sun_path)) {
-    return Fails(Cause::kLocal, "connect", "the name of the sentry's socket is too long",
-                 ENAMETOOLONG);
-  }
-  std::ranges::copy(text, address.name.sun_path);
-  return address;
-}
-
 /// What lies in the socket; it stays there. Empty: nothing yet.
 Outcome<std::string> PeekText(int fd, std::string_view method) {
   std::string text(kFirstRead, '\0');
@@ -174,22 +140,14 @@ Outcome<std::string> PeekText(int fd, std::string_view method) {
 }  // namespace
 
 Outcome<Connection> Connection::Open(const std::string& path, Deadline deadline) {
-  GANTRY_TRY(const Address address, AddressOf(path));
-  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd) {
-    return FailsErrno("connect", "make a socket", errno);
+  auto connected = ConnectUnixBy(path, deadline);
+  if (connected) {
+    return Connection(std::move(*connected));
   }
-  const auto* const name = reinterpret_cast<const sockaddr*>(&address.name);
-  Backoff backoff(kFullQueue);
-  while (connect(fd.get(), name, sizeof(address.name)) != 0) {
-    if (errno != EAGAIN && errno != EINTR) {
-      return FailsErrno("connect", "connect to the sentry", errno);
-    }
-    if (!backoff.Sleep(deadline)) {
-      return Fails(Cause::kDeadline, "connect", "the sentry does not take the connection");
-    }
+  if (connected.error().code == Code::kDeadlineExceeded) {
+    return Fails(Cause::kDeadline, "connect", "the sentry does not take the connection");
   }
-  return Connection(std::move(fd));
+  return FailsErrno("connect", "connect to the sentry", connected.error().sys_errno);
 }
 
 Outcome<void> Connection::Send(const Request& request, Deadline deadline) {

@@ -6,12 +6,15 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/descriptors/connect_unix.h>
 #include <gantry/toolkit/descriptors/pipe.h>
 #include <gantry/toolkit/descriptors/unix_socket.h>
 
@@ -82,6 +85,33 @@ TEST_F(UnixSocketTest, TellsMissingFromUnattended) {
   }
   EXPECT_EQ(ConnectUnix(Path()).error().code, Code::kUnavailable);
   EXPECT_EQ(ListenUnix(Path()).error().code, Code::kFailedPrecondition);
+}
+
+TEST_F(UnixSocketTest, IsReachedByAPathOfAnyLength) {
+  const std::string folder = dir_.path() + "/" + std::string(200, 'f');
+  ASSERT_TRUE(os::MakeDirs(folder, 0700));
+  const auto listener = ListenUnix(Path());
+  ASSERT_TRUE(listener);
+  ASSERT_EQ(rename(Path().c_str(), (folder + "/s").c_str()), 0);
+  const auto soon = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  EXPECT_EQ(ConnectUnix(folder + "/s").error().code, Code::kInvalidArgument);
+  EXPECT_TRUE(ConnectUnixBy(folder + "/s", soon));
+  EXPECT_EQ(ConnectUnixBy(folder + "/t", soon).error().sys_errno, ENOENT);
+  EXPECT_EQ(ConnectUnixBy(folder + "/" + std::string(120, 'n'), soon).error().sys_errno,
+            ENAMETOOLONG);
+}
+
+TEST_F(UnixSocketTest, SaysThatItsQueueStaysFull) {
+  const auto listener = ListenUnix(Path());
+  ASSERT_TRUE(listener);
+  ASSERT_EQ(listen(listener->get(), 0), 0);
+  std::vector<UniqueFd> waiting;
+  while (auto one = ConnectUnix(Path())) {
+    waiting.push_back(std::move(*one));
+  }
+  EXPECT_FALSE(waiting.empty());
+  const auto now = std::chrono::steady_clock::now();
+  EXPECT_EQ(ConnectUnixBy(Path(), now).error().code, Code::kDeadlineExceeded);
 }
 
 TEST_F(SendFdsTest, PassesDescriptorsWithTheFirstByte) {
