@@ -2,7 +2,6 @@
 #include "plugins/gvisor/launch/runsc.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <array>
 #include <cerrno>
@@ -76,16 +75,6 @@ Result<Program> FindSentry(const std::string& runsc, std::set<std::string>& boot
 }
 
 }  // namespace
-
-Result<FileIdentity> FileIdentity::Of(const std::string& path) {
-  struct stat info = {};
-  if (stat(path.c_str(), &info) != 0) {
-    return FailErrno(errno, "look at '{}'", path);
-  }
-  constexpr int64_t kNsPerSecond = 1'000'000'000;
-  return FileIdentity{info.st_dev, info.st_ino, info.st_size,
-                      info.st_mtim.tv_sec * kNsPerSecond + info.st_mtim.tv_nsec};
-}
 
 std::set<std::string> FlagsIn(std::string_view help) {
   std::set<std::string> flags;

@@ -11,22 +11,10 @@
 #include <string>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/files/file_identity.h>
 #include <gantry/unique_fd.h>
 
 namespace gantry::gvisor {
-
-/// Which file it is: a replaced one differs.
-struct FileIdentity {
-  uint64_t device = 0;
-  uint64_t inode = 0;
-  int64_t size = 0;
-  int64_t changed_ns = 0;
-
-  /// Errors: kNotFound.
-  static Result<FileIdentity> Of(const std::string& path);
-
-  bool operator==(const FileIdentity&) const = default;
-};
 
 /// The flags that a binary lists, without dashes.
 struct Dialect {

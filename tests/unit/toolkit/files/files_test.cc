@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/files/file_identity.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "core/os/fs.h"
@@ -47,6 +48,17 @@ using ReadFileTest = FilesTest;
 using WriteFileTest = FilesTest;
 using ListDirectoryTest = FilesTest;
 using RemoveTreeTest = FilesTest;
+
+TEST_F(FilesTest, AreOthersWhenTheyHaveBeenReplaced) {
+  ASSERT_TRUE(ReplaceFile(At("f"), "x", 0600));
+  ASSERT_EQ(symlink(At("f").c_str(), At("l").c_str()), 0);
+  const FileIdentity first = FileIdentity::Of(At("f")).value();
+  EXPECT_EQ(FileIdentity::Of(At("f")).value(), first);
+  EXPECT_EQ(FileIdentity::Of(At("l")).value(), first) << "a link leads to it";
+  ASSERT_TRUE(ReplaceFile(At("f"), "x", 0600));
+  EXPECT_NE(FileIdentity::Of(At("f")).value(), first);
+  EXPECT_EQ(FileIdentity::Of(At("none")).error().code, Code::kNotFound);
+}
 
 TEST_F(ReadFileTest, GivesAllUpToTheLimit) {
   const std::string data(10000, 'x');
