@@ -88,7 +88,7 @@ class GvisorContainer : public Container {
   ContainerContext& context_;
   const std::shared_ptr<Pod> pod_;
   const std::shared_ptr<ExecTable> execs_;
-  const Capabilities rights_;
+  const oci::Capabilities rights_;
   ContainerStats stats_;
 };
 

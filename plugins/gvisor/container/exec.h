@@ -26,7 +26,7 @@ struct ExecPlace {
   std::shared_ptr<Pod> pod;
   std::shared_ptr<ExecTable> table;
   /// Of the container's init.
-  Capabilities rights;
+  oci::Capabilities rights;
 };
 
 /// Thread: workers, as `Process`.

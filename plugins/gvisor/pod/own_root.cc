@@ -57,8 +57,11 @@ Status SetHostname(Pod& pod, const std::string& name, Deadline deadline) {
   args.container = root;
   args.argv = {"/pause", name};
   args.cwd = "/";
-  const uint64_t admin = uint64_t{1} << CAP_SYS_ADMIN;
-  args.capabilities = {.permitted = admin, .effective = admin, .bounding = admin};
+  oci::Capabilities admin;
+  admin.bounding = uint64_t{1} << CAP_SYS_ADMIN;
+  admin.effective = admin.bounding;
+  admin.permitted = admin.bounding;
+  args.capabilities = std::move(admin);
   const auto sentry = pod.sentry();
   if (!sentry) {
     return Fail(Code::kUnavailable, "{}: its sentry has ended", what);

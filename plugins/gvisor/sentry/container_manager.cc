@@ -47,7 +47,7 @@ std::unexpected<urpc::Failure> NotUnderstood(std::string_view method) {
                                        "the sentry's result is not as expected", 0});
 }
 
-Json ToJson(const Capabilities& all) {
+Json ToJson(const oci::Capabilities& all) {
   return {{"PermittedCaps", all.permitted},
           {"InheritableCaps", all.inheritable},
           {"EffectiveCaps", all.effective},

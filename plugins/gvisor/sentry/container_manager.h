@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <gantry/deadline.h>
+#include <gantry/toolkit/oci/spec.h>
 
 #include "plugins/gvisor/urpc/client.h"
 
@@ -56,15 +57,6 @@ struct ProcessLine {
   std::string command;
 };
 
-/// Bit N: Linux capability N.
-struct Capabilities {
-  uint64_t permitted = 0;
-  uint64_t inheritable = 0;
-  uint64_t effective = 0;
-  uint64_t bounding = 0;
-  uint64_t ambient = 0;
-};
-
 /// A process in a container that runs.
 struct ExecArgs {
   std::string container;
@@ -76,7 +68,7 @@ struct ExecArgs {
   std::vector<uint32_t> additional_gids;
 
   /// None: as root has them, for uid 0 all, and a bounding set that is full for any.
-  std::optional<Capabilities> capabilities;
+  std::optional<oci::Capabilities> capabilities;
   bool no_new_privileges = false;
   bool terminal = false;
   /// The numbers of the descriptors that go with it. One descriptor more is the program, and

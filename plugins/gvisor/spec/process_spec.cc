@@ -4,82 +4,30 @@
 #include <linux/capability.h>
 
 #include <array>
-#include <optional>
-#include <string_view>
+#include <cstdint>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include <gantry/json.h>
-#include <gantry/toolkit/oci/words.h>
 
 namespace gantry::gvisor {
 namespace {
 
-using Json = nlohmann::json;
+constexpr std::array kSets = {&oci::Capabilities::permitted, &oci::Capabilities::inheritable,
+                              &oci::Capabilities::effective, &oci::Capabilities::bounding,
+                              &oci::Capabilities::ambient};
 
-const Json& Member(const Json& object, const char* name) {
-  static const Json none;
-  const auto found = object.is_object() ? object.find(name) : object.end();
-  return object.is_object() && found != object.end() ? *found : none;
-}
-
-std::vector<std::string> Texts(const Json& array) {
-  std::vector<std::string> texts;
-  for (const Json& one : array.is_array() ? array : Json::array()) {
-    if (one.is_string()) {
-      texts.push_back(one.get<std::string>());
-    }
+oci::Capabilities WithinPlace(oci::Capabilities asked, const ProcessPlace& place) {
+  // All that some process of the container may ever come to.
+  uint64_t most = 0;
+  for (const auto set : kSets) {
+    most |= place.rights.*set;
   }
-  return texts;
-}
-
-uint32_t Number(const Json& number) {
-  return number.is_number_unsigned() ? number.get<uint32_t>() : 0;
-}
-
-Result<uint64_t> Mask(const Json& names) {
-  uint64_t mask = 0;
-  for (const std::string& name : Texts(names)) {
-    const std::optional<int> number = oci::CapabilityOf(name);
-    if (!number) {
-      return Fail(Code::kInvalidArgument, "read a process: '{}' is no capability",
-                  name.substr(0, 80));
-    }
-    mask |= uint64_t{1} << *number;
+  if (!place.net_raw) {
+    most &= ~(uint64_t{1} << CAP_NET_RAW);
   }
-  return mask;
-}
-
-constexpr std::array<std::pair<const char*, uint64_t Capabilities::*>, 5> kSets = {{
-    {"permitted", &Capabilities::permitted},
-    {"inheritable", &Capabilities::inheritable},
-    {"effective", &Capabilities::effective},
-    {"bounding", &Capabilities::bounding},
-    {"ambient", &Capabilities::ambient},
-}};
-
-Result<Capabilities> ReadCapabilities(const Json& all) {
-  Capabilities to;
-  for (const auto& [name, set] : kSets) {
-    GANTRY_TRY(to.*set, Mask(Member(all, name)));
-  }
-  return to;
-}
-
-/// All that some process of a container may ever come to.
-uint64_t UnionOf(const Capabilities& rights) {
-  uint64_t all = 0;
-  for (const auto& [name, set] : kSets) {
-    all |= rights.*set;
-  }
-  return all;
-}
-
-Capabilities WithinPlace(Capabilities asked, const ProcessPlace& place) {
-  constexpr uint64_t kNetRaw = uint64_t{1} << CAP_NET_RAW;
-  const uint64_t most = UnionOf(place.rights) & ~(place.net_raw ? 0 : kNetRaw);
-  for (const auto& [name, set] : kSets) {
+  for (const auto set : kSets) {
     asked.*set &= most;
   }
   return asked;
@@ -87,40 +35,37 @@ Capabilities WithinPlace(Capabilities asked, const ProcessPlace& place) {
 
 }  // namespace
 
-Capabilities RightsIn(const std::string& spec_json) {
-  const Json spec = ReadJson(spec_json, kSpecJson);
-  return ReadCapabilities(Member(Member(spec, "process"), "capabilities")).value_or(Capabilities());
+oci::Capabilities RightsIn(const std::string& spec_json) {
+  auto spec = oci::ParseSpec(spec_json, "config.json");
+  if (!spec || !spec->process.capabilities || !spec->process.capabilities->unknown.empty()) {
+    return {};
+  }
+  return *std::move(spec->process.capabilities);
 }
 
 bool AllowsRawSockets(const std::string& conf_json) {
-  return Member(ReadJson(conf_json, kSpecJson), "EnableRaw") == true;
+  const nlohmann::json conf = ReadJson(conf_json, kSpecJson);
+  return conf.is_object() && conf.contains("EnableRaw") && conf["EnableRaw"] == true;
 }
 
 Result<ExecArgs> ReadProcess(const std::string& process_json, const ProcessPlace& place) {
-  const Json process = ReadJson(process_json, kSpecJson);
+  GANTRY_TRY(oci::ProcessSpec process, oci::ParseProcess(process_json));
+  oci::Capabilities asked = process.capabilities.value_or(place.rights);
+  if (!asked.unknown.empty()) {
+    return Fail(Code::kInvalidArgument, "read a process: '{}' is no capability",
+                asked.unknown.front().substr(0, 80));
+  }
   ExecArgs args;
   args.container = place.container;
-  args.argv = Texts(Member(process, "args"));
-  if (args.argv.empty()) {
-    return Fail(Code::kInvalidArgument, "read a process: it has no args");
-  }
-  args.env = Texts(Member(process, "env"));
-  const Json& cwd = Member(process, "cwd");
-  args.cwd = cwd.is_string() && !cwd.get<std::string>().empty() ? cwd.get<std::string>() : "/";
-  const Json& user = Member(process, "user");
-  args.uid = Number(Member(user, "uid"));
-  args.gid = Number(Member(user, "gid"));
-  const Json& groups = Member(user, "additionalGids");
-  for (const Json& group : groups.is_array() ? groups : Json::array()) {
-    args.additional_gids.push_back(Number(group));
-  }
-  args.no_new_privileges = Member(process, "noNewPrivileges") == true;
-  args.terminal = Member(process, "terminal") == true;
-  Capabilities asked = place.rights;
-  if (const Json& all = Member(process, "capabilities"); all.is_object()) {
-    GANTRY_TRY(asked, ReadCapabilities(all));
-  }
-  args.capabilities = WithinPlace(asked, place);
+  args.argv = std::move(process.args);
+  args.env = std::move(process.env);
+  args.cwd = std::move(process.cwd);
+  args.uid = process.user.uid;
+  args.gid = process.user.gid;
+  args.additional_gids = std::move(process.user.additional_gids);
+  args.no_new_privileges = process.no_new_privileges;
+  args.terminal = process.terminal;
+  args.capabilities = WithinPlace(std::move(asked), place);
   return args;
 }
 

@@ -24,6 +24,7 @@ namespace gantry::gvisor {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using urpc::FakeAnswer;
 using urpc::FakeSentry;
@@ -127,7 +128,8 @@ constexpr uint64_t kChown = 1 << 0;
 constexpr uint64_t kKill = 1 << 5;
 constexpr uint64_t kNetRaw = 1 << 13;
 
-constexpr const char* kSpecWithRights = R"({"process":{"capabilities":{
+constexpr const char* kSpecWithRights =
+    R"({"ociVersion":"1.2.0","root":{"path":"/"},"process":{"args":["true"],"cwd":"/","capabilities":{
     "bounding":["CAP_CHOWN","CAP_KILL","CAP_NET_RAW"],"effective":["CAP_CHOWN","CAP_NET_RAW"],
     "permitted":["CAP_CHOWN","CAP_NET_RAW"]}}})";
 
@@ -141,28 +143,38 @@ Json SetsOf(uint64_t bounding, uint64_t effective) {
 
 TEST_F(ExecTest, HasTheContainersRightsWhereItSaysNothingOfThem) {
   spec_ = kSpecWithRights;
-  EXPECT_EQ(RightsOf(R"({"args":["true"]})", true),
+  EXPECT_EQ(RightsOf(R"({"args":["true"],"cwd":"/"})", true),
             SetsOf(kChown | kKill | kNetRaw, kChown | kNetRaw));
-  EXPECT_EQ(RightsOf(R"({"args":["true"],"capabilities":null})", false),
+  EXPECT_EQ(RightsOf(R"({"args":["true"],"cwd":"/","capabilities":null})", false),
             SetsOf(kChown | kKill, kChown));
 }
 
 TEST_F(ExecTest, HasNoRightsInAContainerThatHasNone) {
-  EXPECT_EQ(RightsOf(R"({"args":["true"],"user":{"uid":0,"gid":0}})", true), SetsOf(0, 0));
+  EXPECT_EQ(RightsOf(R"({"args":["true"],"cwd":"/","user":{"uid":0,"gid":0}})", true),
+            SetsOf(0, 0));
 }
 
 TEST_F(ExecTest, HasNoRightThatItsContainerHasNot) {
   spec_ = kSpecWithRights;
-  EXPECT_EQ(RightsOf(R"({"args":["true"],"capabilities":{
+  EXPECT_EQ(RightsOf(R"({"args":["true"],"cwd":"/","capabilities":{
                 "bounding":["CAP_KILL","CAP_SYS_ADMIN"],"effective":["CAP_KILL","CAP_SYS_ADMIN"],
                 "permitted":["CAP_KILL","CAP_SYS_ADMIN"]}})",
                      true),
             SetsOf(kKill, kKill));
 }
 
+TEST_F(ExecTest, IsRefusedARightThatThereIsNot) {
+  const Status started =
+      Make(R"({"args":["true"],"cwd":"/","capabilities":{"bounding":["CAP_FLY"]}})")->Start();
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().code, Code::kInvalidArgument);
+  EXPECT_THAT(started.error().message, HasSubstr("'CAP_FLY' is no capability"));
+  EXPECT_EQ(asked_, 0);
+}
+
 TEST_F(ExecTest, HasRawSocketsOnlyWhereItsSentryWasStartedWithThem) {
   spec_ = kSpecWithRights;
-  const std::string process = R"({"args":["true"],"capabilities":{
+  const std::string process = R"({"args":["true"],"cwd":"/","capabilities":{
       "bounding":["CAP_NET_RAW"],"effective":["CAP_NET_RAW"],"permitted":["CAP_NET_RAW"]}})";
   EXPECT_EQ(RightsOf(process, false), SetsOf(0, 0));
   EXPECT_EQ(RightsOf(process, true), SetsOf(kNetRaw, kNetRaw));
