@@ -36,11 +36,12 @@ oci::Capabilities WithinPlace(oci::Capabilities asked, const ProcessPlace& place
 }  // namespace
 
 oci::Capabilities RightsIn(const std::string& spec_json) {
-  auto spec = oci::ParseSpec(spec_json, "config.json");
-  if (!spec || !spec->process.capabilities || !spec->process.capabilities->unknown.empty()) {
+  const auto spec = oci::ParseSpec(spec_json, "config.json");
+  if (!spec) {
     return {};
   }
-  return *std::move(spec->process.capabilities);
+  oci::Capabilities rights = spec->process.capabilities.value_or(oci::Capabilities());
+  return rights.unknown.empty() ? rights : oci::Capabilities();
 }
 
 bool AllowsRawSockets(const std::string& conf_json) {

@@ -129,7 +129,8 @@ constexpr uint64_t kKill = 1 << 5;
 constexpr uint64_t kNetRaw = 1 << 13;
 
 constexpr const char* kSpecWithRights =
-    R"({"ociVersion":"1.2.0","root":{"path":"/"},"process":{"args":["true"],"cwd":"/","capabilities":{
+    R"({"ociVersion":"1.2.0","root":{"path":"/"},"process":{"args":["true"],"cwd":"/",
+    "capabilities":{
     "bounding":["CAP_CHOWN","CAP_KILL","CAP_NET_RAW"],"effective":["CAP_CHOWN","CAP_NET_RAW"],
     "permitted":["CAP_CHOWN","CAP_NET_RAW"]}}})";
 
