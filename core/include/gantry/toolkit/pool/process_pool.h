@@ -54,6 +54,8 @@ struct PoolHandler {
 /// One that waits, of which a backend knows more. Thread: one at a time.
 struct PooledProcess {
   PooledProcess() = default;
+  PooledProcess(const PooledProcess&) = delete;
+  PooledProcess& operator=(const PooledProcess&) = delete;
   PooledProcess(PooledProcess&&) = default;
   PooledProcess& operator=(PooledProcess&&) = default;
   virtual ~PooledProcess() = default;
