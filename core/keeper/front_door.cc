@@ -161,12 +161,14 @@ void FrontDoor::AcceptRequest(Connection& connection, Frame frame) {
   const auto timeout = RequestTimeout(frame.payload);
   const size_t cost = frame.payload.size() + kRequestOverhead;
   Waiting& waiting = connection.waiting[frame.stream];
+  waiting.stream = frame.stream;
   waiting.payload = std::move(frame.payload);
   waiting.order = next_order_++;
   const auto now = loop_.Now();
-  waiting.deadline = timeout.count() > 0 && timeout < std::chrono::hours(24 * 365)
-                         ? now + timeout
-                         : TimePoint::max();
+  const TimePoint deadline = timeout.count() > 0 && timeout < std::chrono::hours(24 * 365)
+                                 ? now + timeout
+                                 : TimePoint::max();
+  waiting.deadline_ns = deadline.time_since_epoch().count();
   connection.waiting_bytes += cost;
   AddBytes(connection, cost);
   ++requests_waiting_;
@@ -178,7 +180,7 @@ void FrontDoor::AcceptRequest(Connection& connection, Frame frame) {
     Give(connection, frame.stream, waiting);
     return;
   }
-  ArmExpiry(waiting.deadline);
+  ArmExpiry(waiting.deadline());
   on_parked_();
 }
 
@@ -237,7 +239,7 @@ void FrontDoor::EngineDown() {
   loop_.Cancel(trial_timer_);
   for (const auto& [id, connection] : connections_) {
     for (const auto& [stream, waiting] : connection->waiting) {
-      ArmExpiry(waiting.deadline);
+      ArmExpiry(waiting.deadline());
     }
   }
 }
@@ -260,10 +262,10 @@ void FrontDoor::Expire() {
   std::vector<std::pair<std::shared_ptr<Connection>, uint32_t>> late;
   for (const auto& [id, connection] : connections_) {
     for (const auto& [stream, waiting] : connection->waiting) {
-      if (waiting.deadline <= now) {
+      if (waiting.deadline() <= now) {
         late.emplace_back(connection, stream);
       } else {
-        ArmExpiry(waiting.deadline);
+        ArmExpiry(waiting.deadline());
       }
     }
   }

@@ -33,31 +33,13 @@
 #include <gantry/unique_fd.h>
 
 #include "core/keeper/frames.h"
+#include "core/keeper/place.h"
 #include "core/keeper/state.h"
+#include "core/keeper/waiting.h"
 #include "core/link/channel.h"
 #include "core/os/loop.h"
 
 namespace gantry::keeper {
-
-/// What one listening socket stands for. Removed from the file system with the last owner.
-struct Place {
-  std::string path;
-  std::string ns;
-  std::string grpc_address;
-
-  /// What its connections take together.
-  struct Use {
-    size_t connections = 0;
-    size_t request_bytes = 0;
-    size_t unread_bytes = 0;
-  };
-
-  mutable Use use{};
-  /// Why its calls are not given to an engine; "" while they are.
-  mutable std::string left_out{};
-
-  std::string address() const { return "unix://" + path; }
-};
 
 struct Limits {
   size_t connections = 4096;
@@ -146,21 +128,6 @@ class FrontDoor {
     std::shared_ptr<const Place> place;
     UniqueFd fd;
     os::WatchId watch{};
-  };
-
-  struct Waiting {
-    std::string payload;
-    /// Of arrival, over all connections.
-    uint64_t order = 0;
-    TimePoint deadline;
-    /// An engine was given it.
-    bool given = false;
-    /// The last one was.
-    bool with_engine = false;
-    /// So many crashed meanwhile.
-    uint32_t deaths = 0;
-    /// Counts up, over all.
-    uint64_t given_at = 0;
   };
 
   struct Connection {

@@ -14,8 +14,6 @@ int64_t Nanoseconds(TimePoint time) { return time.time_since_epoch().count(); }
 
 TimePoint At(int64_t ns) { return TimePoint(TimePoint::duration(ns)); }
 
-state::Place Save(const Place& place) { return {place.path, place.ns, place.grpc_address}; }
-
 }  // namespace
 
 state::FrontDoor FrontDoor::Save() const {
@@ -28,21 +26,20 @@ state::FrontDoor FrontDoor::Save() const {
   all.dropped = counters_.dropped;
   all.knows_engine = true;
   for (const auto& [path, listener] : listeners_) {
-    all.listeners.push_back({keeper::Save(*listener.place), listener.fd.get()});
+    all.listeners.push_back({*listener.place, listener.fd.get()});
   }
   for (const auto& [id, connection] : connections_) {
     state::Connection one;
     one.id = id;
     one.fd = connection->fd.get();
-    one.place = keeper::Save(*connection->place);
+    one.place = *connection->place;
     one.since_ns = Nanoseconds(connection->since);
     one.in = connection->in.Save();
     one.last_stream = connection->last_stream;
     one.spoke = connection->spoke;
     one.engine_knows = connection->engine_knows;
     for (const auto& [stream, waiting] : connection->waiting) {
-      one.waiting.push_back({stream, waiting.payload, waiting.order, Nanoseconds(waiting.deadline),
-                             waiting.given, waiting.deaths, waiting.with_engine});
+      one.waiting.push_back(waiting);
     }
     for (const std::string& frame : connection->out) {
       one.out += frame;
@@ -59,7 +56,7 @@ void FrontDoor::Restore(const state::FrontDoor& all, link::Channel* engine) {
   next_order_ = all.next_order;
   counters_ = {all.requests, all.refused, all.replayed, all.dropped};
   for (const state::Listener& one : all.listeners) {
-    Enter({one.place.path, one.place.ns, one.place.grpc_address}, UniqueFd(one.fd));
+    Enter(one.place, UniqueFd(one.fd));
   }
   for (const state::Connection& one : all.connections) {
     RestoreConnection(one, all.knows_engine);
@@ -81,10 +78,8 @@ void FrontDoor::RestoreConnection(const state::Connection& one, bool knows_engin
   auto connection = std::make_shared<Connection>();
   connection->id = one.id;
   const auto listener = listeners_.find(one.place.path);
-  connection->place =
-      listener != listeners_.end()
-          ? listener->second.place
-          : std::make_shared<const Place>(one.place.path, one.place.ns, one.place.grpc_address);
+  connection->place = listener != listeners_.end() ? listener->second.place
+                                                   : std::make_shared<const Place>(one.place);
   connection->fd = UniqueFd(one.fd);
   connection->since = At(one.since_ns);
   connection->in.Restore(one.in);
@@ -93,18 +88,16 @@ void FrontDoor::RestoreConnection(const state::Connection& one, bool knows_engin
   connection->spoke = one.spoke;
   connection->engine_knows = one.engine_knows;
   AddBytes(*connection, connection->held);
-  for (const state::Waiting& waiting : one.waiting) {
-    connection->waiting[waiting.stream] = {waiting.payload,
-                                           waiting.order,
-                                           At(waiting.deadline_ns),
-                                           waiting.given,
-                                           knows_engine ? waiting.with_engine : waiting.given,
-                                           waiting.deaths,
-                                           waiting.order};
+  for (Waiting waiting : one.waiting) {
+    if (!knows_engine) {
+      waiting.with_engine = waiting.given;
+    }
+    waiting.given_at = waiting.order;
     const size_t cost = waiting.payload.size() + kRequestOverhead;
     connection->waiting_bytes += cost;
     AddBytes(*connection, cost);
     ++requests_waiting_;
+    connection->waiting[waiting.stream] = std::move(waiting);
   }
   if (!one.out.empty()) {
     connection->out_bytes = one.out.size();

@@ -145,19 +145,19 @@ state::Instances Instances::Save() const {
   state::Instances state;
   state.next = next_;
   for (const auto& [number, one] : instances_) {
-    state.all.push_back({one.told, one.socket_path, one.plan, one.member, one.ended});
+    state.all.push_back(one);
   }
   return state;
 }
 
 void Instances::Restore(const state::Instances& state) {
   next_ = state.next;
-  for (const state::Instance& one : state.all) {
+  for (const Instance& one : state.all) {
     const uint64_t number = one.told.number;
     numbers_[KeyOf(one.told.announce)] = number;
     at_[one.socket_path].insert(number);
     Instance& instance = instances_[number];
-    instance = {one.told, one.socket_path, {}, one.member, one.ended, {}};
+    instance = one;
     SetPlan(instance, one.plan);
   }
 }

@@ -16,24 +16,13 @@
 
 #include <gantry/toolkit/process/process_id.h>
 
+#include "core/keeper/instance.h"
 #include "core/keeper/state.h"
 #include "core/link/messages.h"
 #include "core/os/loop.h"
 #include "core/os/process.h"
 
 namespace gantry::keeper {
-
-struct Instance {
-  /// Number, announcement, address, `forgotten`: as the engine is told.
-  link::InstanceAdded told;
-  std::string socket_path;
-  link::Plan plan;
-  /// Came by AddMember: containerd knows it only through its group's socket.
-  bool member = false;
-  /// How its init ended, once the keeper has seen that, or the engine has told it.
-  std::optional<link::Deleted> ended;
-  os::TimerId tombstone_timer{};
-};
 
 /// Thread: the keeper's only one.
 class Instances {

@@ -20,9 +20,7 @@ state::Keeper Keeper::Save(uint64_t asker) const {
   state.run_dir = options_.run_dir;
   state.alive = options_.alive.get();
   state.started_at_ns = started_at_ns_;
-  state.child_defaults = {options_.child_defaults.open_files.rlim_cur,
-                          options_.child_defaults.open_files.rlim_max,
-                          options_.child_defaults.oom_score_adj, options_.child_defaults.umask};
+  state.child_defaults = options_.child_defaults;
   state.front_door = front_door_.Save();
   state.instances = instances_.Save();
   state.exits = exits_.Save();

@@ -123,10 +123,7 @@ Status TakeOver(const CommandLine& line) {
   options.engine = state->supervisor.path;
   options.control = UniqueFd(state->control.listener);
   options.alive = UniqueFd(state->alive);
-  options.child_defaults = {
-      {state->child_defaults.open_files_soft, state->child_defaults.open_files_hard},
-      state->child_defaults.oom_score_adj,
-      state->child_defaults.umask};
+  options.child_defaults = state->child_defaults;
   options.service_manager = state->service_manager;
   options.state = std::move(*state);
   os::IgnoreSigpipe();

@@ -13,6 +13,10 @@
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
+#include "core/keeper/child_defaults.h"
+#include "core/keeper/instance.h"
+#include "core/keeper/place.h"
+#include "core/keeper/waiting.h"
 #include "core/link/codec.h"
 #include "core/link/messages.h"
 
@@ -21,18 +25,6 @@ namespace gantry::keeper::state {
 /// Raised when an older program would misread it. A program takes its own and lower ones.
 inline constexpr uint32_t kSchema = 1;
 
-struct Place {
-  std::string path;
-  std::string ns;
-  std::string grpc_address;
-
-  void Each(this auto& self, auto&& field) {
-    field(1, self.path);
-    field(2, self.ns);
-    field(3, self.grpc_address);
-  }
-};
-
 struct Listener {
   Place place;
   int32_t fd = 0;
@@ -40,29 +32,6 @@ struct Listener {
   void Each(this auto& self, auto&& field) {
     field(1, self.place);
     field(2, self.fd);
-  }
-};
-
-/// A request that is not answered.
-struct Waiting {
-  uint32_t stream = 0;
-  std::string payload;
-  uint64_t order = 0;
-  /// CLOCK_MONOTONIC, nanoseconds; INT64_MAX: none.
-  int64_t deadline_ns = 0;
-  bool given = false;
-  uint32_t deaths = 0;
-  /// The engine in charge has it.
-  bool with_engine = false;
-
-  void Each(this auto& self, auto&& field) {
-    field(1, self.stream);
-    field(2, self.payload);
-    field(3, self.order);
-    field(4, self.deadline_ns);
-    field(5, self.given);
-    field(6, self.deaths);
-    field(7, self.with_engine);
   }
 };
 
@@ -136,22 +105,6 @@ struct FrontDoor {
   }
 };
 
-struct Instance {
-  link::InstanceAdded told;
-  std::string socket_path;
-  link::Plan plan;
-  bool member = false;
-  std::optional<link::Deleted> ended;
-
-  void Each(this auto& self, auto&& field) {
-    field(1, self.told);
-    field(2, self.socket_path);
-    field(3, self.plan);
-    field(4, self.member);
-    field(5, self.ended);
-  }
-};
-
 struct Instances {
   std::vector<Instance> all;
   uint64_t next = 0;
@@ -200,7 +153,7 @@ struct Stored {
   }
 };
 
-/// The engine in charge.
+/// The engine in charge, with what it owns by number.
 struct Engine {
   std::string path;
   link::ProcessRef process;
@@ -222,18 +175,26 @@ struct Engine {
   }
 };
 
+/// Of the supervisor what outlives engines.
 struct Supervisor {
+  /// Of the engine's program, and of that which it goes back to.
   std::string path;
   std::string fallback_path;
-  /// Absent: none runs; one is to be started where `ever`.
+  /// Only where it is handed over. Absent: none runs; one is to be started where `ever`.
   std::optional<Engine> engine;
   std::optional<int32_t> previous_wait_status;
   uint64_t starts = 0;
+  /// So many engines were found hanging.
   uint64_t hangs = 0;
+  /// Counts the engines that were in charge.
   uint64_t generation = 0;
+  /// Starts in a row that led to nothing.
   int32_t failures = 0;
+  /// The last one that ended did.
   bool said_hello = false;
+  /// One was started.
   bool ever = false;
+  /// The path that the last upgrade was to, where it was taken back; and how that engine ended.
   std::string fell_back_from;
   int32_t fell_back_wait_status = 0;
 
@@ -264,21 +225,6 @@ struct Control {
     field(1, self.listener);
     field(2, self.clients);
     field(3, self.asker);
-  }
-};
-
-/// What a child gets back of what the keeper has changed for itself.
-struct ChildDefaults {
-  uint64_t open_files_soft = 0;
-  uint64_t open_files_hard = 0;
-  int32_t oom_score_adj = 0;
-  uint32_t umask = 0;
-
-  void Each(this auto& self, auto&& field) {
-    field(1, self.open_files_soft);
-    field(2, self.open_files_hard);
-    field(3, self.oom_score_adj);
-    field(4, self.umask);
   }
 };
 

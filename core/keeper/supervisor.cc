@@ -80,7 +80,6 @@ Supervisor::Supervisor(os::Loop& loop, std::string run_dir, std::string engine,
                        ChildDefaults defaults, Events events)
     : loop_(loop),
       run_dir_(std::move(run_dir)),
-      path_(std::move(engine)),
       defaults_(defaults),
       events_(std::move(events)),
       heartbeat_(loop, {.ping =
@@ -88,7 +87,9 @@ Supervisor::Supervisor(os::Loop& loop, std::string run_dir, std::string engine,
                               IgnoreError(current_->channel->Send(link::Ping{number}),
                                           "its end is reported");
                             },
-                        .silent = [this](std::chrono::milliseconds time) { OnSilent(time); }}) {}
+                        .silent = [this](std::chrono::milliseconds time) { OnSilent(time); }}) {
+  kept_.path = std::move(engine);
+}
 
 Supervisor::~Supervisor() {
   loop_.Cancel(restart_timer_);
@@ -105,7 +106,7 @@ link::Channel* Supervisor::channel() const {
 
 link::EngineState Supervisor::state() const {
   if (!current_) {
-    return ever_ ? link::EngineState::kWaiting : link::EngineState::kNever;
+    return kept_.ever ? link::EngineState::kWaiting : link::EngineState::kNever;
   }
   return current_->in_charge ? link::EngineState::kUp : link::EngineState::kStarting;
 }
@@ -132,7 +133,7 @@ Result<std::unique_ptr<Supervisor::Engine>> Supervisor::Start(const std::string&
   engine->process = child.process;
   engine->pidfd = std::move(child.pidfd);
   Connect(*engine, std::move(pair.first));
-  ++starts_;
+  ++kept_.starts;
   return engine;
 }
 
@@ -144,13 +145,13 @@ void Supervisor::Connect(Engine& engine, UniqueFd link) {
 }
 
 void Supervisor::Ensure() {
-  if (!std::exchange(ever_, true)) {
+  if (!std::exchange(kept_.ever, true)) {
     StartCurrent();
   }
 }
 
 void Supervisor::StartCurrent() {
-  auto started = Start(path_, false);
+  auto started = Start(kept_.path, false);
   if (!started) {
     Note("start the engine: {}", started.error().message);
     Restart();
@@ -165,10 +166,11 @@ void Supervisor::Restart() {
   if (shutdown_) {
     return;
   }
-  const auto delay = failures_ == 0 ? 0ms
-                                    : std::min(said_hello_ ? kMaxBackoffAfterHello : kMaxBackoff,
-                                               kFirstBackoff * (1 << std::min(failures_ - 1, 10)));
-  ++failures_;
+  const auto delay = kept_.failures == 0
+                         ? 0ms
+                         : std::min(kept_.said_hello ? kMaxBackoffAfterHello : kMaxBackoff,
+                                    kFirstBackoff * (1 << std::min(kept_.failures - 1, 10)));
+  ++kept_.failures;
   restart_timer_ = loop_.After(delay, [this] {
     if (!current_) {
       StartCurrent();
@@ -225,7 +227,7 @@ void Supervisor::OnHello(Engine* engine, const link::Message& message) {
 }
 
 void Supervisor::TakeCharge() {
-  ++generation_;
+  ++kept_.generation;
   current_->in_charge = true;
   current_->in_charge_since = loop_.Now();
   events_.up(*current_->channel);
@@ -233,7 +235,7 @@ void Supervisor::TakeCharge() {
 }
 
 void Supervisor::OnSilent(std::chrono::milliseconds time) {
-  ++hangs_;
+  ++kept_.hangs;
   const std::string what = Format("it has not answered for {} ms, and hangs", time.count());
   if (current_->keep_hanging) {
     Note("engine {}: {}; it is left as it is", current_->process.pid, what);
@@ -294,8 +296,8 @@ void Supervisor::Bury(int wait_status) {
   current_->channel->Drain();
   LeaveCharge(*current_);
   loop_.Cancel(current_->timer);
-  previous_wait_status_ = wait_status;
-  said_hello_ = current_->said_hello;
+  kept_.previous_wait_status = wait_status;
+  kept_.said_hello = current_->said_hello;
   if (!current_->retiring) {
     Note("engine {} ended (wait status {:#x})", current_->process.pid, wait_status);
     if (current_->said_hello && (current_->hung || IsCrash(wait_status))) {
@@ -305,11 +307,11 @@ void Supervisor::Bury(int wait_status) {
   const auto served =
       current_->said_hello ? loop_.Now() - current_->in_charge_since : os::Duration(0);
   if (served >= kHealthy) {
-    failures_ = 0;
+    kept_.failures = 0;
   }
   if (served >= kProven) {
-    fallback_path_.clear();
-  } else if (!fallback_path_.empty() && !next_) {
+    kept_.fallback_path.clear();
+  } else if (!kept_.fallback_path.empty() && !next_) {
     FallBack(wait_status);
   }
   current_.reset();
@@ -319,10 +321,10 @@ void Supervisor::FallBack(int wait_status) {
   Note(
       "error: engine '{}' ended (wait status {:#x}) within {} s of the upgrade to it: go back to "
       "'{}'; 'gantryctl upgrade --no-fallback' keeps a new one come what may",
-      path_, wait_status, kProven.count(), fallback_path_);
-  fell_back_from_ = path_;
-  fell_back_wait_status_ = wait_status;
-  path_ = std::exchange(fallback_path_, {});
+      kept_.path, wait_status, kProven.count(), kept_.fallback_path);
+  kept_.fell_back_from = kept_.path;
+  kept_.fell_back_wait_status = wait_status;
+  kept_.path = std::exchange(kept_.fallback_path, {});
 }
 
 bool Supervisor::idle() const {

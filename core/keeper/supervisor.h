@@ -27,6 +27,7 @@
 #include <gantry/error.h>
 #include <gantry/toolkit/process/process_id.h>
 
+#include "core/keeper/child_defaults.h"
 #include "core/keeper/heartbeat.h"
 #include "core/keeper/state.h"
 #include "core/link/channel.h"
@@ -34,14 +35,6 @@
 #include "core/os/process.h"
 
 namespace gantry::keeper {
-
-/// What every child of the keeper starts from, since the keeper has changed its own.
-struct ChildDefaults {
-  rlimit open_files{};
-  int oom_score_adj = 0;
-  /// The keeper's own is stricter.
-  mode_t umask = 022;
-};
 
 /// Thread: the keeper's only one. Blocks: never (starting: until exec).
 class Supervisor {
@@ -98,25 +91,25 @@ class Supervisor {
 
   pid_t pid() const { return current_ ? current_->process.pid : 0; }
 
-  uint64_t starts() const { return starts_; }
+  uint64_t starts() const { return kept_.starts; }
 
   /// How often an engine was found hanging.
-  uint64_t hangs() const { return hangs_; }
+  uint64_t hangs() const { return kept_.hangs; }
 
   /// Counts the engines that were in charge: tells an answer's engine from a later one.
-  uint64_t generation() const { return generation_; }
+  uint64_t generation() const { return kept_.generation; }
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return kept_.path; }
 
   /// The path that the last upgrade was to, where it was taken back; and how that engine ended.
-  const std::string& fell_back_from() const { return fell_back_from_; }
+  const std::string& fell_back_from() const { return kept_.fell_back_from; }
 
-  int fell_back_wait_status() const { return fell_back_wait_status_; }
+  int fell_back_wait_status() const { return kept_.fell_back_wait_status; }
 
   /// The engine in charge says what it takes up.
   bool tells_recovery() const { return current_ && current_->tells_recovery; }
 
-  std::optional<int> previous_wait_status() const { return previous_wait_status_; }
+  std::optional<int> previous_wait_status() const { return kept_.previous_wait_status; }
 
  private:
   struct Engine {
@@ -162,23 +155,13 @@ class Supervisor {
 
   os::Loop& loop_;
   std::string run_dir_;
-  std::string path_;
-  std::string fallback_path_;
-  std::string fell_back_from_;
-  int fell_back_wait_status_ = 0;
   ChildDefaults defaults_;
   Events events_;
+  /// Without its `engine`: that is `current_`.
+  state::Supervisor kept_;
   std::unique_ptr<Engine> current_;
   std::unique_ptr<Engine> next_;
   UpgradeDone upgrade_done_;
-  std::optional<int> previous_wait_status_;
-  uint64_t starts_ = 0;
-  uint64_t hangs_ = 0;
-  uint64_t generation_ = 0;
-  int failures_ = 0;
-  /// The last one that ended did.
-  bool said_hello_ = false;
-  bool ever_ = false;
   bool shutdown_ = false;
   os::TimerId restart_timer_{};
   /// Of the engine in charge.

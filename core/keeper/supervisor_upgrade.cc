@@ -33,7 +33,7 @@ void Supervisor::Upgrade(const link::Upgrade& request, UpgradeDone done) {
       return;
     }
   }
-  auto started = Start(request.engine.empty() ? path_ : request.engine, true);
+  auto started = Start(request.engine.empty() ? kept_.path : request.engine, true);
   if (!started) {
     done(Fail(Code::kFailedPrecondition, "upgrade the engine: {}", started.error().message));
     return;
@@ -56,15 +56,16 @@ void Supervisor::RetireCurrent() {
 }
 
 void Supervisor::Promote() {
-  ever_ = true;
+  kept_.ever = true;
   current_ = std::move(next_);
-  fallback_path_ = current_->path != path_ && !current_->no_fallback ? path_ : std::string();
-  fell_back_from_.clear();
-  path_ = current_->path;
-  failures_ = 0;
+  kept_.fallback_path =
+      current_->path != kept_.path && !current_->no_fallback ? kept_.path : std::string();
+  kept_.fell_back_from.clear();
+  kept_.path = current_->path;
+  kept_.failures = 0;
   TakeCharge();
   if (auto done = std::exchange(upgrade_done_, {})) {
-    done(link::Upgraded{current_->process.pid, fallback_path_});
+    done(link::Upgraded{current_->process.pid, kept_.fallback_path});
   }
 }
 
@@ -81,18 +82,7 @@ void Supervisor::NextEnded(const std::string& why) {
 // --- An upgrade of the keeper --------------------------------------------------------
 
 state::Supervisor Supervisor::Save() const {
-  state::Supervisor state;
-  state.path = path_;
-  state.fallback_path = fallback_path_;
-  state.previous_wait_status = previous_wait_status_;
-  state.starts = starts_;
-  state.hangs = hangs_;
-  state.generation = generation_;
-  state.failures = failures_;
-  state.said_hello = said_hello_;
-  state.ever = ever_;
-  state.fell_back_from = fell_back_from_;
-  state.fell_back_wait_status = fell_back_wait_status_;
+  state::Supervisor state = kept_;
   if (current_) {
     state.engine = state::Engine{current_->path,
                                  {current_->process.pid, current_->process.start_time},
@@ -106,19 +96,10 @@ state::Supervisor Supervisor::Save() const {
 }
 
 void Supervisor::Restore(const state::Supervisor& state) {
-  path_ = state.path;
-  fallback_path_ = state.fallback_path;
-  previous_wait_status_ = state.previous_wait_status;
-  starts_ = state.starts;
-  hangs_ = state.hangs;
-  generation_ = state.generation;
-  failures_ = state.failures;
-  said_hello_ = state.said_hello;
-  ever_ = state.ever;
-  fell_back_from_ = state.fell_back_from;
-  fell_back_wait_status_ = state.fell_back_wait_status;
+  kept_ = state;
+  kept_.engine.reset();
   if (!state.engine) {
-    if (ever_) {
+    if (kept_.ever) {
       Restart();
     }
     return;

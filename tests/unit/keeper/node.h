@@ -151,6 +151,7 @@ class KeeperTest : public testing::Test {
     options.run_dir = dir_.path();
     options.engine = GANTRY_FAKE_ENGINE;
     options.child_defaults.open_files = {1024, 1024};
+    options.child_defaults.umask = 022;
     options.delete_timing.engine_answers = 10s;
     options.delete_timing.engine_starts = 10s;
     return options;

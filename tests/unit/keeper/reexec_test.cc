@@ -233,51 +233,5 @@ TEST(KeeperTakeOver, GoesBackToThePreviousProgram) {
   EXPECT_EQ(code_with({"--previous-fd=4"}), 0);
 }
 
-TEST(KeeperState, IsReadBack) {
-  state::Keeper keeper;
-  keeper.schema = state::kSchema;
-  keeper.run_dir = "/run/x";
-  keeper.front_door.connections.resize(2);
-  keeper.front_door.connections[1].waiting.push_back({3, "payload", 9, 10, true});
-  const UniqueFd memfd = *state::Write(keeper);
-  const auto back = state::Read(memfd.get());
-  ASSERT_TRUE(back) << back.error().message;
-  EXPECT_EQ(back->run_dir, "/run/x");
-  ASSERT_EQ(back->front_door.connections.size(), 2U);
-  EXPECT_EQ(back->front_door.connections[1].waiting.at(0).payload, "payload");
-}
-
-TEST(KeeperState, OfALaterSchemaIsRefused) {
-  state::Keeper keeper;
-  keeper.schema = state::kSchema + 1;
-  const auto back = state::Read(state::Write(keeper)->get());
-  ASSERT_FALSE(back);
-  EXPECT_EQ(back.error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(back.error().message, HasSubstr("take a later gantry-keeper"));
-}
-
-TEST(KeeperState, OfNobodyIsRefused) {
-  const UniqueFd memfd = *CreateMemfd("other");
-  EXPECT_EQ(state::Read(memfd.get()).error().code, Code::kInvalidArgument);
-  ASSERT_TRUE(WriteAt(memfd.get(), 0, "gantry-keeper state\n\xff\xff\xff"));
-  EXPECT_EQ(state::Read(memfd.get()).error().code, Code::kInvalidArgument);
-}
-
-TEST(KeeperState, OfAFrameGoesOnAtEachByte) {
-  const std::string frame = ResponseFrame(7, "some payload");
-  for (size_t cut = 0; cut < frame.size(); ++cut) {
-    FrameSplitter first;
-    const auto none = [](const Frame&) { FAIL(); };
-    first.Feed(std::string_view(frame).substr(0, cut), none);
-    FrameSplitter second;
-    second.Restore(first.Save());
-    std::vector<Frame> got;
-    second.Feed(frame.substr(cut) + frame, [&](Frame one) { got.push_back(std::move(one)); });
-    ASSERT_EQ(got.size(), 2U) << cut;
-    EXPECT_EQ(got[0].payload, "some payload");
-    EXPECT_EQ(got[1].payload, "some payload");
-  }
-}
-
 }  // namespace
 }  // namespace gantry::keeper
