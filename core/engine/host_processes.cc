@@ -28,13 +28,14 @@ Status WatchedProcess::Signal(int signal) {
 }
 
 std::optional<WaitStatus> WatchedProcess::Ended() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return ended_;
 }
 
 Result<WaitStatus> WatchedProcess::Wait(std::chrono::milliseconds limit) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, limit, [this] { return ended_.has_value(); });
+  MutexLock lock(mutex_);
+  changed_.wait_for(lock.native(), limit,
+                    [this]() GANTRY_REQUIRES(mutex_) { return ended_.has_value(); });
   if (!ended_) {
     return Fail(Code::kDeadlineExceeded, "wait for process {}: still running after {} ms", id_.pid,
                 limit.count());
@@ -52,7 +53,7 @@ void WatchedProcess::OnEnd(std::function<void(WaitStatus)> then) {
 
 void WatchedProcess::End(WaitStatus status) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (ended_) {
       return;
     }
@@ -75,7 +76,7 @@ WatchedProcessPtr HostProcesses::Enter(ProcessId id, UniqueFd pidfd) {
                               loop_.Post([this, gone = owned->id()] { ReleaseUnheld(gone); });
                             }
                           });
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     processes_[id] = process;
   }
   watched_.erase(id);
@@ -88,7 +89,7 @@ WatchedProcessPtr HostProcesses::Enter(ProcessId id, UniqueFd pidfd) {
 }
 
 WatchedProcessPtr HostProcesses::FindHeld(const ProcessId& process) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = processes_.find(process);
   return found == processes_.end() ? nullptr : found->second.lock();
 }
@@ -175,7 +176,7 @@ void HostProcesses::Release(const ProcessId& process) {
     RememberNames(process, end->second);
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     processes_.erase(process);
   }
   ends_.erase(process);

@@ -11,7 +11,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,6 +23,7 @@
 #include <gantry/host_process.h>
 #include <gantry/process.h>
 #include <gantry/toolkit/process/process_id.h>
+#include <gantry/toolkit/sync/mutex.h>
 #include <gantry/unique_fd.h>
 
 #include "core/engine/keeper_link.h"
@@ -74,9 +74,9 @@ class WatchedProcess final : public HostProcess {
   const std::shared_ptr<os::SpareFds> spares_;
   std::atomic<const void*> bound_by_ = nullptr;
   /// Guards `ended_`: workers wait for what the loop sets.
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable changed_;
-  std::optional<WaitStatus> ended_;
+  std::optional<WaitStatus> ended_ GANTRY_GUARDED_BY(mutex_);
   std::function<void(WaitStatus)> then_;
 };
 
@@ -123,7 +123,10 @@ class HostProcesses {
   void OnWatched(const link::Watched& watched);
   void OnSnapshotEnd();
 
-  size_t size() const { return processes_.size(); }
+  size_t size() const {
+    const MutexLock lock(mutex_);
+    return processes_.size();
+  }
 
  private:
   /// The last holder of a process that no task is bound to has let go.
@@ -136,8 +139,8 @@ class HostProcesses {
   KeeperLink& link_;
   const std::shared_ptr<os::SpareFds> spares_ = std::make_shared<os::SpareFds>();
   /// Guards `processes_`, which workers look into. What changes it is on the loop.
-  mutable std::mutex mutex_;
-  std::map<ProcessId, std::weak_ptr<WatchedProcess>> processes_;
+  mutable Mutex mutex_;
+  std::map<ProcessId, std::weak_ptr<WatchedProcess>> processes_ GANTRY_GUARDED_BY(mutex_);
   /// Ends of processes that nobody here has asked for yet: those of an engine
   /// before this one, and of orphans that are about to be adopted.
   std::map<ProcessId, WaitStatus> ends_;

@@ -4,9 +4,9 @@
 #include <sys/epoll.h>
 
 #include <condition_variable>
-#include <mutex>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 #include "core/os/ask.h"
 #include "core/os/splice.h"
@@ -51,20 +51,21 @@ class Opened {
   class Seen {
    public:
     void Set() {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       set_ = true;
       changed_.notify_all();
     }
 
     bool WaitFor(std::chrono::nanoseconds limit) {
-      std::unique_lock lock(mutex_);
-      return changed_.wait_for(lock, limit, [this] { return set_; });
+      MutexLock lock(mutex_);
+      return changed_.wait_for(lock.native(), limit,
+                               [this]() GANTRY_REQUIRES(mutex_) { return set_; });
     }
 
    private:
-    std::mutex mutex_;
+    Mutex mutex_;
     std::condition_variable changed_;
-    bool set_ = false;
+    bool set_ GANTRY_GUARDED_BY(mutex_) = false;
   };
 
   Relay& relay_;
@@ -152,7 +153,7 @@ void OutputKeeper::Release() {
   relay_.uses().Unwatch(std::exchange(use_, 0));
   write_end_.reset();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     read_end_.reset();
   }
   on_written_ = nullptr;
@@ -160,7 +161,7 @@ void OutputKeeper::Release() {
 }
 
 size_t OutputKeeper::UnreadBytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return read_end_ ? os::BytesQueued(read_end_.get()).value_or(0) : 0;
 }
 

@@ -50,12 +50,12 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include <gantry/error.h>
 #include <gantry/process.h>
+#include <gantry/toolkit/sync/mutex.h>
 #include <gantry/unique_fd.h>
 
 #include "core/io/file_uses.h"
@@ -132,7 +132,7 @@ class OutputKeeper : public std::enable_shared_from_this<OutputKeeper> {
 
   Relay& relay_;
   /// Guards against closing `read_end_`, which only the relay's thread changes.
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   UniqueFd read_end_;
   /// Held while there is a rest to read and no writer.
   UniqueFd write_end_;

@@ -55,7 +55,7 @@ std::vector<Stream> ProcessIo::State::ClaimOwnPipesLocked() {
 Status ProcessIo::State::MakeOwnPipes() {
   std::vector<Stream> claimed;
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     claimed = ClaimOwnPipesLocked();
   }
   std::array<std::pair<UniqueFd, UniqueFd>, 3> pipes;
@@ -70,7 +70,7 @@ Status ProcessIo::State::MakeOwnPipes() {
     GANTRY_CHECK_OK(AddCopy(fds, kPipeNames[i], pipes[i].second));
   }
   GANTRY_CHECK_OK(Put(std::move(fds)));
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const Stream stream : claimed) {
     const size_t i = IndexOf(stream);
     leg(stream).pipe = std::move(pipes[i].second);
@@ -84,7 +84,7 @@ Status ProcessIo::State::MakeOwnPipes() {
 }
 
 Status ProcessIo::State::ClaimAttach(Stream stream, bool console) {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (closed_) {
     return Fail(Code::kFailedPrecondition, "attach a stream: the process was deleted");
   }
@@ -128,7 +128,7 @@ Status ProcessIo::State::AttachConsole(UniqueFd master, ConsoleKind kind, Unique
   GANTRY_TRY(UniqueFd to, master.Duplicate());
   GANTRY_TRY(UniqueFd kept, master.Duplicate());
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     leg(Stream::kStdin).attached = true;
     console_attached_ = true;
     console_ = std::move(kept);
@@ -141,7 +141,7 @@ Status ProcessIo::State::AttachConsole(UniqueFd master, ConsoleKind kind, Unique
   }
   GANTRY_CHECK_OK(AttachStored(Stream::kStdout, std::move(master),
                                foreign ? kForeignName : kConsoleName, std::move(before)));
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (ended_) {
     relay_.Finish(leg(Stream::kStdout).copy);
     return {};
@@ -166,7 +166,7 @@ Status ProcessIo::State::AttachStored(Stream stream, UniqueFd fd, const char* na
     buffer = std::move(ends.first);
   }
   GANTRY_CHECK_OK(Put(std::move(fds)));
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   auto status = BeginLocked(stream, std::move(fd), std::move(buffer));
   if (!status) {
     // Where Close came first it did not see these.
@@ -233,14 +233,14 @@ void ProcessIo::State::BeginInputLocked(UniqueFd to) {
 }
 
 void ProcessIo::State::OnTyped(int signal) {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!closed_) {
     host_.ConsoleSignal(static_cast<uint32_t>(signal));
   }
 }
 
 void ProcessIo::State::OnInputEnd() {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (closed_) {
     return;
   }
@@ -292,7 +292,7 @@ Status ProcessIo::State::BeginOutputLocked(Stream stream, UniqueFd from, FileBuf
 void ProcessIo::State::OnOutputEnd(Stream stream, uint64_t dropped_bytes) {
   Callbacks callbacks;
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (closed_) {
       return;
     }

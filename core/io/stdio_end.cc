@@ -31,7 +31,7 @@ void ProcessIo::State::StopInputLocked() {
 void ProcessIo::State::Ended() {
   Callbacks callbacks;
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     ended_ = true;
     waiting_input_.reset();
     StopInputLocked();
@@ -64,7 +64,7 @@ ProcessIo::State::Callbacks ProcessIo::State::TakeCallbacksLocked() {
 void ProcessIo::State::WhenDrained(std::move_only_function<void()> done) {
   Callbacks callbacks;
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     on_drained_.push_back(std::move(done));
     callbacks = TakeCallbacksLocked();
   }
@@ -77,7 +77,7 @@ size_t ProcessIo::State::UnreadBytes() {
   if (uri_.kind != StdioKind::kFifo) {
     return 0;
   }
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   size_t unread = 0;
   for (const Leg& one : legs_) {
     // What leaves the pipe between the two looks is then in the fifo.
@@ -104,14 +104,14 @@ std::vector<CopyId> ProcessIo::State::TakeCopiesLocked() {
 void ProcessIo::State::Abandon() {
   CopyId input = 0;
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     input = std::exchange(leg(Stream::kStdin).copy, 0);
   }
   // First, and while signals are still passed on: their characters have been moved.
   relay_.Stop(input);
   std::vector<CopyId> copies;
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     // What ends while the copies are stopped one by one has not really ended.
     closed_ = true;
     copies = TakeCopiesLocked();
@@ -127,7 +127,7 @@ void ProcessIo::State::Close() {
   std::vector<CopyId> copies;
   std::vector<CopyId> held_by_heirs;
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const Leg& one : legs_) {
       if (one.copying && !terminal_) {
         held_by_heirs.insert(held_by_heirs.end(), {one.copy, one.file_copy});
@@ -138,7 +138,7 @@ void ProcessIo::State::Close() {
     relay_.Flush(copy);
   }
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_ = true;
     copies = TakeCopiesLocked();
     logger = std::move(logger_);
@@ -148,7 +148,7 @@ void ProcessIo::State::Close() {
     relay_.Stop(copy);
   }
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     for (Leg& one : legs_) {
       one = Leg();
     }

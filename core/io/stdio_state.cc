@@ -45,7 +45,7 @@ ProcessIo::State::State(Relay& relay, StdioHost& host, StdioUri uri, StdioOption
 Status ProcessIo::State::AdoptOpened(OpenedStdio opened) {
   std::vector<StoredFd> fds;
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     logger_ = std::move(opened.logger);
     stored_.insert(opened.held.begin(), opened.held.end());
   }
@@ -57,7 +57,7 @@ Status ProcessIo::State::AdoptOpened(OpenedStdio opened) {
     GANTRY_CHECK_OK(AddCopy(fds, kKeeperNames[i], opened.keeper[i]));
   }
   GANTRY_CHECK_OK(Put(std::move(fds)));
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   DropUnusedLocked(options_.left);
   for (const Stream stream : kStreams) {
     const size_t i = IndexOf(stream);
@@ -65,14 +65,14 @@ Status ProcessIo::State::AdoptOpened(OpenedStdio opened) {
     if (stream == Stream::kStdin) {
       leg(stream).in_keeper = std::move(opened.keeper[i]);
     } else if (opened.keeper[i]) {
-      KeepOutput(stream, std::move(opened.keeper[i]));
+      KeepOutputLocked(stream, std::move(opened.keeper[i]));
     }
   }
   return {};
 }
 
 Status ProcessIo::State::AdoptStored(std::vector<StoredFd> stored) {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const StoredFd& fd : stored) {
     stored_.insert(fd.name);
   }
@@ -87,7 +87,7 @@ Status ProcessIo::State::AdoptStored(std::vector<StoredFd> stored) {
     if (stream == Stream::kStdin) {
       leg(stream).in_keeper = std::move(keeper);
     } else if (keeper) {
-      KeepOutput(stream, std::move(keeper));
+      KeepOutputLocked(stream, std::move(keeper));
     }
   }
   UniqueFd foreign = Extract(stored, kForeignName);
@@ -126,7 +126,7 @@ Status ProcessIo::State::Put(std::vector<StoredFd> fds) {
     return {};
   }
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const StoredFd& fd : fds) {
       stored_.insert(fd.name);
     }
@@ -136,26 +136,28 @@ Status ProcessIo::State::Put(std::vector<StoredFd> fds) {
 
 /// What was left from before and did not get another meaning by now.
 void ProcessIo::State::DropUnusedLocked(std::vector<std::string> left) {
-  std::erase_if(left, [this](const std::string& name) { return stored_.contains(name); });
+  std::erase_if(left, [this](const std::string& name)
+                          GANTRY_REQUIRES(mutex_) { return stored_.contains(name); });
   if (!left.empty()) {
     host_.Drop(std::move(left));
   }
 }
 
 void ProcessIo::State::DropLocked(std::vector<std::string> names) {
-  std::erase_if(names, [this](const std::string& name) { return stored_.erase(name) == 0; });
+  std::erase_if(names, [this](const std::string& name)
+                           GANTRY_REQUIRES(mutex_) { return stored_.erase(name) == 0; });
   if (!names.empty()) {
     host_.Drop(std::move(names));
   }
 }
 
-void ProcessIo::State::KeepOutput(Stream stream, UniqueFd read_end) {
+void ProcessIo::State::KeepOutputLocked(Stream stream, UniqueFd read_end) {
   leg(stream).writers = true;
   auto on_written = [self = weak_from_this(), stream] {
     if (const auto state = self.lock()) {
       Callbacks callbacks;
       {
-        const Lock lock(state->mutex_);
+        const MutexLock lock(state->mutex_);
         state->leg(stream).writers = false;
         callbacks = state->TakeCallbacksLocked();
       }
@@ -167,7 +169,7 @@ void ProcessIo::State::KeepOutput(Stream stream, UniqueFd read_end) {
   auto keeper = std::make_shared<OutputKeeper>(
       relay_, std::move(read_end), std::move(on_written), [self = weak_from_this(), stream] {
         if (const auto state = self.lock()) {
-          const Lock lock(state->mutex_);
+          const MutexLock lock(state->mutex_);
           if (state->closed_) {
             return;
           }
@@ -181,13 +183,13 @@ void ProcessIo::State::KeepOutput(Stream stream, UniqueFd read_end) {
 
 Result<Stdio> ProcessIo::State::Take() {
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(taken_, true) || closed_) {
       return Fail(Code::kFailedPrecondition, "take stdio: taken already");
     }
   }
   GANTRY_CHECK_OK(MakeOwnPipes());
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   Stdio stdio;
   stdio.terminal = terminal_;
   if (terminal_) {
@@ -215,7 +217,7 @@ Result<Stdio> ProcessIo::State::Take() {
 }
 
 void ProcessIo::State::Started() {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   started_ = true;
   if (waiting_input_ && !ended_ && !closed_) {
     BeginInputLocked(std::move(waiting_input_));
@@ -243,7 +245,7 @@ void ProcessIo::State::ReleaseEndsLocked() {
 }
 
 Status ProcessIo::State::Resize(ConsoleSize size) {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   size_ = size;
   if (!console_) {
     return {};
@@ -256,7 +258,7 @@ Status ProcessIo::State::Resize(ConsoleSize size) {
 }
 
 void ProcessIo::State::CloseStdin() {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   leg(Stream::kStdin).in_keeper.reset();
   DropLocked({kKeeperNames[IndexOf(Stream::kStdin)]});
 }

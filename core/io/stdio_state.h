@@ -26,13 +26,13 @@
 #include <array>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include <gantry/error.h>
 #include <gantry/process.h>
+#include <gantry/toolkit/sync/mutex.h>
 #include <gantry/unique_fd.h>
 
 #include "core/io/fifo.h"
@@ -99,7 +99,6 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   void Abandon();
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
   using Callbacks = std::vector<std::move_only_function<void()>>;
 
   /// A pipe before a log file: the write end is the first copy's sink. Where a pipe is
@@ -110,32 +109,32 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
     UniqueFd file;
   };
 
-  Leg& leg(Stream stream) { return legs_[IndexOf(stream)]; }
+  Leg& leg(Stream stream) GANTRY_REQUIRES(mutex_) { return legs_[IndexOf(stream)]; }
 
   Status Put(std::vector<StoredFd> fds);
-  void DropLocked(std::vector<std::string> names);
-  void DropUnusedLocked(std::vector<std::string> left);
-  void KeepOutput(Stream stream, UniqueFd read_end);
+  void DropLocked(std::vector<std::string> names) GANTRY_REQUIRES(mutex_);
+  void DropUnusedLocked(std::vector<std::string> left) GANTRY_REQUIRES(mutex_);
+  void KeepOutputLocked(Stream stream, UniqueFd read_end) GANTRY_REQUIRES(mutex_);
   Result<FileBuffer> MakeFileBuffer(UniqueFd stored, bool from_pipe);
   Status MakeOwnPipes();
-  std::vector<Stream> ClaimOwnPipesLocked();
+  std::vector<Stream> ClaimOwnPipesLocked() GANTRY_REQUIRES(mutex_);
   Status ClaimAttach(Stream stream, bool console);
   /// `replica`: to be kept until the process has its own; none: it has.
   Status AttachConsole(UniqueFd master, ConsoleKind kind, UniqueFd replica);
   Status AttachStored(Stream stream, UniqueFd fd, const char* name,
                       std::vector<StoredFd> before = {});
-  Status BeginLocked(Stream stream, UniqueFd fd, UniqueFd buffer);
-  Status BeginConsoleInputLocked(UniqueFd to);
-  void BeginInputLocked(UniqueFd to);
-  Status BeginOutputLocked(Stream stream, UniqueFd from, FileBuffer buffer);
+  Status BeginLocked(Stream stream, UniqueFd fd, UniqueFd buffer) GANTRY_REQUIRES(mutex_);
+  Status BeginConsoleInputLocked(UniqueFd to) GANTRY_REQUIRES(mutex_);
+  void BeginInputLocked(UniqueFd to) GANTRY_REQUIRES(mutex_);
+  Status BeginOutputLocked(Stream stream, UniqueFd from, FileBuffer buffer) GANTRY_REQUIRES(mutex_);
   void OnTyped(int signal);
   void OnInputEnd();
   void OnOutputEnd(Stream stream, uint64_t dropped_bytes);
-  bool DrainedLocked() const;
-  Callbacks TakeCallbacksLocked();
-  void StopInputLocked();
-  void ReleaseEndsLocked();
-  std::vector<CopyId> TakeCopiesLocked();
+  bool DrainedLocked() const GANTRY_REQUIRES(mutex_);
+  Callbacks TakeCallbacksLocked() GANTRY_REQUIRES(mutex_);
+  void StopInputLocked() GANTRY_REQUIRES(mutex_);
+  void ReleaseEndsLocked() GANTRY_REQUIRES(mutex_);
+  std::vector<CopyId> TakeCopiesLocked() GANTRY_REQUIRES(mutex_);
 
   Relay& relay_;
   StdioHost& host_;
@@ -145,26 +144,26 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
 
   /// Guards all below. Held while the relay is told to start or finish, never
   /// while it is waited for.
-  std::mutex mutex_;
-  std::array<Leg, 3> legs_;
-  std::set<std::string> stored_;
-  UniqueFd console_;
+  Mutex mutex_;
+  std::array<Leg, 3> legs_ GANTRY_GUARDED_BY(mutex_);
+  std::set<std::string> stored_ GANTRY_GUARDED_BY(mutex_);
+  UniqueFd console_ GANTRY_GUARDED_BY(mutex_);
   /// Its other side, until the process has it.
-  UniqueFd replica_;
+  UniqueFd replica_ GANTRY_GUARDED_BY(mutex_);
   /// The console, where input begins with `Started`.
-  UniqueFd waiting_input_;
-  bool console_attached_ = false;
-  bool console_foreign_ = false;
+  UniqueFd waiting_input_ GANTRY_GUARDED_BY(mutex_);
+  bool console_attached_ GANTRY_GUARDED_BY(mutex_) = false;
+  bool console_foreign_ GANTRY_GUARDED_BY(mutex_) = false;
   /// Of a foreign console, until its input begins.
-  std::unique_ptr<TypedSignals> typed_;
-  ConsoleSize size_;
-  bool taken_ = false;
-  bool started_ = false;
-  bool ended_ = false;
+  std::unique_ptr<TypedSignals> typed_ GANTRY_GUARDED_BY(mutex_);
+  ConsoleSize size_ GANTRY_GUARDED_BY(mutex_);
+  bool taken_ GANTRY_GUARDED_BY(mutex_) = false;
+  bool started_ GANTRY_GUARDED_BY(mutex_) = false;
+  bool ended_ GANTRY_GUARDED_BY(mutex_) = false;
   /// By `Close` or `Abandon`: nothing is dropped for a stream's own end any more.
-  bool closed_ = false;
-  Callbacks on_drained_;
-  std::unique_ptr<BinaryLogger> logger_;
+  bool closed_ GANTRY_GUARDED_BY(mutex_) = false;
+  Callbacks on_drained_ GANTRY_GUARDED_BY(mutex_);
+  std::unique_ptr<BinaryLogger> logger_ GANTRY_GUARDED_BY(mutex_);
 };
 
 }  // namespace gantry::io

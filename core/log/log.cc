@@ -5,9 +5,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <mutex>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 #include "core/log/budget.h"
 #include "core/log/printable.h"
@@ -23,11 +23,11 @@ constexpr size_t kMaxValue = 512;
 
 std::atomic<Level> current_level = Level::kInfo;
 
-/// Guards what follows. Never held while a coroutine waits.
-std::mutex mutex;
-Budget budget;
-Rotation rotation;
-std::function<void(std::string_view)> sink;
+/// Never held while a coroutine waits.
+Mutex mutex;
+Budget budget GANTRY_GUARDED_BY(mutex);
+Rotation rotation GANTRY_GUARDED_BY(mutex);
+std::function<void(std::string_view)> sink GANTRY_GUARDED_BY(mutex);
 
 /// The sandbox or container that a line is about.
 std::string_view SubjectOf(Fields fields) {
@@ -122,7 +122,7 @@ Level CurrentLevel() { return current_level.load(std::memory_order_relaxed); }
 
 void Write(Level level, const std::source_location& where, Fields fields,
            std::string_view message) {
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   const Budget::Answer answer =
       budget.Admit(where.file_name(), where.line(), level == Level::kError, SubjectOf(fields),
                    Budget::Clock::now());
@@ -140,12 +140,12 @@ void Write(Level level, const std::source_location& where, Fields fields,
 }
 
 void KeepBounded(std::string path, int64_t max_bytes) {
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   rotation.Begin(std::move(path), max_bytes);
 }
 
 void SetSinkForTest(std::function<void(std::string_view line)> new_sink) {
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   sink = std::move(new_sink);
   budget.Clear();
 }

@@ -62,7 +62,7 @@ Loop::~Loop() {
   }
   std::vector<Function> posted;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     posted.swap(posted_);
   }
 }
@@ -83,7 +83,7 @@ void Loop::Stop() {
 void Loop::Post(Function function) {
   bool wake = false;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     posted_.push_back(std::move(function));
     // It looks at the queue before it waits: only one that waits has to be woken, once.
     wake = waits_.exchange(false);
@@ -207,7 +207,7 @@ void Loop::SetSlowTurnObserver(Duration threshold, SlowTurnFunction function) {
 
 int Loop::WaitMillis(std::chrono::milliseconds max) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!posted_.empty()) {
       return 0;
     }
@@ -323,7 +323,7 @@ bool Loop::DispatchTimers() {
 bool Loop::DispatchPosted() {
   std::vector<Function> posted;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     posted.swap(posted_);
   }
   for (Function& function : posted) {

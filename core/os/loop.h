@@ -15,12 +15,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include <gantry/toolkit/sync/mutex.h>
 #include <gantry/unique_fd.h>
 
 #include "core/os/clock.h"
@@ -163,8 +163,8 @@ class Loop {
   SlowTurnFunction on_slow_turn_;
 
   /// Guards `posted_`, and `waits_` while it is set.
-  mutable std::mutex mutex_;
-  std::vector<Function> posted_;
+  mutable Mutex mutex_;
+  std::vector<Function> posted_ GANTRY_GUARDED_BY(mutex_);
   /// It waits, or is about to, and has seen that nothing is posted.
   std::atomic<bool> waits_ = false;
 };

@@ -6,6 +6,7 @@
 
 #include <gantry/toolkit/cgroup/notify.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 namespace gantry::os {
 namespace {
@@ -15,10 +16,10 @@ constexpr size_t kMaxEventsBytes = 4096;
 }  // namespace
 
 std::shared_ptr<OomKillsBelow> OomKillsBelow::Of(const std::string& dir) {
-  static std::mutex mutex;
-  // Guarded by it. As many as there are parents of watched cgroups.
-  static std::map<std::string, std::weak_ptr<OomKillsBelow>> all;
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;
+  // As many as there are parents of watched cgroups.
+  static std::map<std::string, std::weak_ptr<OomKillsBelow>> all GANTRY_GUARDED_BY(mutex);
+  const MutexLock lock(mutex);
   std::erase_if(all, [](const auto& one) { return one.second.expired(); });
   std::shared_ptr<OomKillsBelow> found = all[dir].lock();
   if (!found) {
@@ -39,19 +40,19 @@ Result<uint64_t> OomKillsBelow::Read() const {
 
 bool OomKillsBelow::Begin() {
   const auto now = Read();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   told_ = now.value_or(0);
   return now.has_value();
 }
 
 void OomKillsBelow::Claim(uint64_t kills) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   told_ += kills;
 }
 
 bool OomKillsBelow::ClaimOne() {
   const auto now = Read();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!now || *now <= told_) {
     return false;
   }

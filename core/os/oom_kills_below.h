@@ -9,10 +9,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 namespace gantry::os {
 
@@ -37,9 +37,9 @@ class OomKillsBelow {
 
   const std::string path_;
   /// Guards what follows: watches are opened on workers.
-  std::mutex mutex_;
+  Mutex mutex_;
   /// Of the counter, what has been told.
-  uint64_t told_ = 0;
+  uint64_t told_ GANTRY_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace gantry::os

@@ -5,10 +5,10 @@
 #pragma once
 
 #include <array>
-#include <mutex>
 #include <type_traits>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/sync/mutex.h>
 #include <gantry/unique_fd.h>
 
 namespace gantry::os {
@@ -30,7 +30,7 @@ class SpareFds {
     if (done || done.error().code != Code::kResourceExhausted) {
       return done;
     }
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     fds_ = {};
     done = function();
     Fill();
@@ -39,11 +39,10 @@ class SpareFds {
 
  private:
   /// As far as it can.
-  void Fill();
+  void Fill() GANTRY_REQUIRES(mutex_);
 
-  /// Guards `fds_`.
-  std::mutex mutex_;
-  std::array<UniqueFd, 3> fds_;
+  Mutex mutex_;
+  std::array<UniqueFd, 3> fds_ GANTRY_GUARDED_BY(mutex_);
 };
 
 }  // namespace gantry::os

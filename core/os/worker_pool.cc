@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <mutex>
 #include <vector>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 namespace gantry::os {
 
@@ -71,39 +71,38 @@ struct WorkerPool::Shared : std::enable_shared_from_this<WorkerPool::Shared> {
   /// Of the loop: looks for calls that take long.
   TimerId look;
 
-  /// Guards all below.
-  mutable std::mutex mutex;
+  mutable Mutex mutex;
   std::condition_variable changed;
-  WorkerLanes lanes;
+  WorkerLanes lanes GANTRY_GUARDED_BY(mutex);
   /// Calls that threads work on.
-  std::vector<internal::PoolJob*> at_work;
-  size_t threads = 0;
-  size_t idle = 0;
+  std::vector<internal::PoolJob*> at_work GANTRY_GUARDED_BY(mutex);
+  size_t threads GANTRY_GUARDED_BY(mutex) = 0;
+  size_t idle GANTRY_GUARDED_BY(mutex) = 0;
   /// Threads that have not looked for work yet.
-  size_t starting = 0;
+  size_t starting GANTRY_GUARDED_BY(mutex) = 0;
   /// Threads whose place others have taken.
-  size_t replaced = 0;
+  size_t replaced GANTRY_GUARDED_BY(mutex) = 0;
   /// A thread is being woken that has not looked yet. It wakes the next one where there is
   /// more to take: who makes many calls need not wake one for each, and short calls are
   /// made by few threads.
-  bool waking = false;
-  bool stopping = false;
+  bool waking GANTRY_GUARDED_BY(mutex) = false;
+  bool stopping GANTRY_GUARDED_BY(mutex) = false;
   /// Threads that have ended, or are about to, and were not joined. One that
   /// leaves joins those before it, so an idle pool keeps one small stack.
-  std::vector<pthread_t> left;
+  std::vector<pthread_t> left GANTRY_GUARDED_BY(mutex);
 
   static void* Main(void* shared);
   void Work();
-  bool MustWake();
-  internal::PoolJob* Next(std::unique_lock<std::mutex>& lock);
-  WorkerLanes::Ran Leave(internal::PoolJob& job);
-  bool HasPlace() const;
-  Status StartOne();
+  bool MustWake() GANTRY_REQUIRES(mutex);
+  internal::PoolJob* Next(MutexLock& lock) GANTRY_REQUIRES(mutex);
+  WorkerLanes::Ran Leave(internal::PoolJob& job) GANTRY_REQUIRES(mutex);
+  bool HasPlace() const GANTRY_REQUIRES(mutex);
+  Status StartOne() GANTRY_REQUIRES(mutex);
   /// More could be taken than there are threads that will.
-  bool IsShort() const;
-  void LookLater();
+  bool IsShort() const GANTRY_REQUIRES(mutex);
+  void LookLater() GANTRY_REQUIRES(mutex);
   void Look();
-  void StartForWaiting();
+  void StartForWaiting() GANTRY_REQUIRES(mutex);
   void WatchForHang(internal::PoolJob& job, Duration after);
   void CheckHang(internal::PoolJob& job);
   static void JoinAll(const std::vector<pthread_t>& threads);
@@ -115,11 +114,11 @@ void* WorkerPool::Shared::Main(void* shared) {
 }
 
 void WorkerPool::Shared::Work() {
-  std::unique_lock lock(mutex);
+  MutexLock lock(mutex);
   --starting;
   while (internal::PoolJob* job = Next(lock)) {
     const bool wake = MustWake();
-    lock.unlock();
+    lock.Unlock();
     if (wake) {
       changed.notify_one();
     }
@@ -128,20 +127,20 @@ void WorkerPool::Shared::Work() {
       const Charged charged(account);
       job->Execute();
     }
-    lock.lock();
+    lock.Lock();
     const WorkerLanes::Ran ran = Leave(*job);
-    lock.unlock();
+    lock.Unlock();
     // Nothing touches `job` from here on: its frame may be gone.
     loop.Post([waiter = job->waiter, account = std::move(account)]() mutable {
       ResumeSoon(waiter, std::move(account));
     });
-    lock.lock();
+    lock.Lock();
     lanes.Done(ran);
   }
   const std::vector<pthread_t> earlier = std::exchange(left, {pthread_self()});
   --threads;
   changed.notify_all();
-  lock.unlock();
+  lock.Unlock();
   JoinAll(earlier);
 }
 
@@ -154,13 +153,14 @@ WorkerLanes::Ran WorkerPool::Shared::Leave(internal::PoolJob& job) {
 }
 
 /// The next job, or null where this thread shall end.
-internal::PoolJob* WorkerPool::Shared::Next(std::unique_lock<std::mutex>& lock) {
+internal::PoolJob* WorkerPool::Shared::Next(MutexLock& lock) {
   if (threads - replaced > static_cast<size_t>(limits.threads)) {
     return nullptr;
   }
   ++idle;
-  const bool called =
-      changed.wait_for(lock, kIdleTime, [this] { return stopping || lanes.takeable() > 0; });
+  const bool called = changed.wait_for(lock.native(), kIdleTime, [this]() GANTRY_REQUIRES(mutex) {
+    return stopping || lanes.takeable() > 0;
+  });
   --idle;
   waking = false;
   if (!called || lanes.takeable() == 0) {
@@ -224,7 +224,7 @@ void WorkerPool::Shared::LookLater() {
 
 /// Others take the place of threads whose calls take long, as many as are missing.
 void WorkerPool::Shared::Look() {
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   look = TimerId();
   const TimePoint now = loop.Now();
   for (internal::PoolJob* job : at_work) {
@@ -253,7 +253,7 @@ void WorkerPool::Shared::CheckHang(internal::PoolJob& job) {
   std::vector<internal::PoolJob*> refused;
   Error reason;
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (job.phase == internal::PoolJob::Phase::kDone) {
       return;
     }
@@ -299,11 +299,13 @@ WorkerPool::~WorkerPool() {
   std::vector<internal::PoolJob*> waiting;
   std::vector<pthread_t> left;
   {
-    std::unique_lock lock(shared_->mutex);
+    MutexLock lock(shared_->mutex);
     shared_->stopping = true;
     waiting = shared_->lanes.Clear();
     shared_->changed.notify_all();
-    shared_->changed.wait(lock, [this] { return shared_->threads == 0; });
+    while (shared_->threads > 0) {
+      shared_->changed.wait(lock.native());
+    }
     left.swap(shared_->left);
   }
   Shared::JoinAll(left);
@@ -316,7 +318,7 @@ WorkerPool::~WorkerPool() {
 
 Status WorkerPool::Submit(internal::PoolJob& job) {
   Shared& shared = *shared_;
-  std::unique_lock lock(shared.mutex);
+  MutexLock lock(shared.mutex);
   GANTRY_CHECK_OK(shared.lanes.CheckRoom(job));
   if (shared.lanes.takeable() >= shared.idle && shared.HasPlace()) {
     Status started = shared.StartOne();
@@ -334,7 +336,7 @@ Status WorkerPool::Submit(internal::PoolJob& job) {
   }
   const bool wake = shared.MustWake();
   // Whoever wakes shall not wait for the lock.
-  lock.unlock();
+  lock.Unlock();
   if (wake) {
     shared.changed.notify_one();
   }
@@ -342,7 +344,7 @@ Status WorkerPool::Submit(internal::PoolJob& job) {
 }
 
 WorkerPool::Counts WorkerPool::counts() const {
-  std::unique_lock lock(shared_->mutex);
+  MutexLock lock(shared_->mutex);
   return {.threads = shared_->threads,
           .idle = shared_->idle,
           .queued = shared_->lanes.queued(),

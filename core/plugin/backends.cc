@@ -7,6 +7,7 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 #include "core/log/log.h"
 #include "core/os/fs.h"
@@ -100,16 +101,16 @@ void Backends::CheckHandlers(const std::string& name, CheckedBackend& backend) c
 
 /// Null: not yet.
 SandboxBackend* Backends::Loaded(const std::string& name) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = loaded_.find(name);
   return found == loaded_.end() ? nullptr : found->second.checked.get();
 }
 
-std::mutex& Backends::LoadingOf(const std::string& name) {
-  const std::lock_guard lock(mutex_);
-  std::unique_ptr<std::mutex>& loading = loading_[name];
+Mutex& Backends::LoadingOf(const std::string& name) {
+  const MutexLock lock(mutex_);
+  std::unique_ptr<Mutex>& loading = loading_[name];
   if (!loading) {
-    loading = std::make_unique<std::mutex>();
+    loading = std::make_unique<Mutex>();
   }
   return *loading;
 }
@@ -118,27 +119,27 @@ Result<SandboxBackend*> Backends::Find(const std::string& name) {
   if (SandboxBackend* const backend = Loaded(name)) {
     return backend;
   }
-  const std::lock_guard one_load(LoadingOf(name));
+  const MutexLock one_load(LoadingOf(name));
   if (SandboxBackend* const backend = Loaded(name)) {
     return backend;
   }
   Result<LoadedPlugin> loaded = Load(name);
   if (!loaded) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     failed_[name] = BackendState{name, {}, PathOf(name), loaded.error().message};
     return std::unexpected(std::move(loaded).error().Within(Format("load backend '{}'", name)));
   }
   auto checked = std::make_unique<CheckedBackend>(name, *loaded->backend);
   SandboxBackend* const backend = checked.get();
   CheckHandlers(name, *checked);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   failed_.erase(name);
   loaded_[name] = {std::move(*loaded), std::move(checked)};
   return backend;
 }
 
 std::map<std::string, SandboxBackend*> Backends::InUse() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::map<std::string, SandboxBackend*> backends;
   for (const auto& [name, one] : loaded_) {
     backends[name] = one.checked.get();
@@ -173,7 +174,7 @@ void Backends::Leave() const {
 }
 
 std::vector<BackendState> Backends::States() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<BackendState> states;
   states.reserve(loaded_.size() + failed_.size());
   for (const auto& [name, one] : loaded_) {

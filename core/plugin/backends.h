@@ -7,11 +7,11 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 #include "core/config/config.h"
 #include "core/plugin/checked_backend.h"
@@ -70,7 +70,7 @@ class Backends {
   Status ProbeOnce(const std::string& path, const std::string& name) const;
   SandboxBackend* Loaded(const std::string& name) const;
   std::map<std::string, SandboxBackend*> InUse() const;
-  std::mutex& LoadingOf(const std::string& name);
+  Mutex& LoadingOf(const std::string& name);
   Result<LoadedPlugin> Load(const std::string& name) const;
   void CheckHandlers(const std::string& name, CheckedBackend& backend) const;
 
@@ -78,13 +78,12 @@ class Backends {
   const std::string libexec_;
   const std::string run_dir_;
   const std::string program_;
-  /// Guards what follows.
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   /// By name: held while that plugin is loaded, for each is loaded once, and one that
   /// hangs holds up nobody else. Taken before the other.
-  std::map<std::string, std::unique_ptr<std::mutex>, std::less<>> loading_;
-  std::map<std::string, InPlace, std::less<>> loaded_;
-  std::map<std::string, BackendState, std::less<>> failed_;
+  std::map<std::string, std::unique_ptr<Mutex>, std::less<>> loading_ GANTRY_GUARDED_BY(mutex_);
+  std::map<std::string, InPlace, std::less<>> loaded_ GANTRY_GUARDED_BY(mutex_);
+  std::map<std::string, BackendState, std::less<>> failed_ GANTRY_GUARDED_BY(mutex_);
 };
 
 }  // namespace gantry::plugin

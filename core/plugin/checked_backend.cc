@@ -21,7 +21,7 @@ std::string Normal(const std::string& options_json) {
 }  // namespace
 
 void CheckedBackend::AddHandler(const std::string& options_json, const Status& checked) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (checked) {
     good_.insert(Normal(options_json));
   } else if (checked.error().code != Code::kFailedPrecondition) {
@@ -32,7 +32,7 @@ void CheckedBackend::AddHandler(const std::string& options_json, const Status& c
 Status CheckedBackend::Check(const std::string& options_json) {
   const std::string normal = Normal(options_json);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (good_.contains(normal)) {
       return {};
     }
@@ -42,7 +42,7 @@ Status CheckedBackend::Check(const std::string& options_json) {
   }
   // Not under the lock: it may look at the node for a while.
   GANTRY_CHECK_OK(GuardedCall(name_, [&] { return backend_.CheckOptions(options_json); }));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (good_.size() >= kMostKnown) {
     good_.clear();
   }

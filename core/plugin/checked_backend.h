@@ -6,7 +6,6 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 
 #include <gantry/backend.h>
 #include <gantry/error.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 namespace gantry::plugin {
 
@@ -66,10 +66,9 @@ class CheckedBackend final : public SandboxBackend {
 
   const std::string name_;
   SandboxBackend& backend_;
-  /// Guards what follows.
-  std::mutex mutex_;
-  std::set<std::string, std::less<>> good_;
-  std::map<std::string, Error, std::less<>> refused_;
+  Mutex mutex_;
+  std::set<std::string, std::less<>> good_ GANTRY_GUARDED_BY(mutex_);
+  std::map<std::string, Error, std::less<>> refused_ GANTRY_GUARDED_BY(mutex_);
 };
 
 }  // namespace gantry::plugin

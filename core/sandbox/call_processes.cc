@@ -29,7 +29,7 @@ CallProcesses::Scope::~Scope() { current_call = std::move(before_); }
 const std::shared_ptr<CallProcesses>& CallProcesses::Current() { return current_call; }
 
 void CallProcesses::End(std::string reason) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ended_ = std::move(reason);
   for (const ProcessId& process : processes_) {
     EndProcessOfCall(process);
@@ -37,12 +37,12 @@ void CallProcesses::End(std::string reason) {
 }
 
 Status CallProcesses::Check() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return ended_.empty() ? Status() : Fail(Code::kFailedPrecondition, "{}", ended_);
 }
 
 void CallProcesses::Add(const ProcessId& process) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   processes_.push_back(process);
   if (!ended_.empty()) {
     EndProcessOfCall(process);

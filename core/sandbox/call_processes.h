@@ -7,12 +7,12 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include <gantry/error.h>
 #include <gantry/toolkit/process/process_id.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 namespace gantry::sandbox {
 
@@ -45,9 +45,9 @@ class CallProcesses {
 
  private:
   /// Guards what follows: spawns come from workers, the end from the loop.
-  mutable std::mutex mutex_;
-  std::vector<ProcessId> processes_;
-  std::string ended_;
+  mutable Mutex mutex_;
+  std::vector<ProcessId> processes_ GANTRY_GUARDED_BY(mutex_);
+  std::string ended_ GANTRY_GUARDED_BY(mutex_);
 };
 
 }  // namespace gantry::sandbox

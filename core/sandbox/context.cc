@@ -34,12 +34,12 @@ ProcessResult Upcast(Result<engine::WatchedProcessPtr> process) {
 }  // namespace
 
 void Counters::Add(std::string name, uint64_t amount) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   values_[std::move(name)] += amount;
 }
 
 std::map<std::string, uint64_t> Counters::All() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return values_;
 }
 

@@ -11,7 +11,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -22,6 +21,7 @@
 #include <gantry/context.h>
 #include <gantry/ids.h>
 #include <gantry/toolkit/process/process_id.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 #include "core/engine/host_processes.h"
 #include "core/os/account.h"
@@ -38,8 +38,8 @@ class Counters {
 
  private:
   /// Guards `values_`: backends count from workers.
-  mutable std::mutex mutex_;
-  std::map<std::string, uint64_t> values_;
+  mutable Mutex mutex_;
+  std::map<std::string, uint64_t> values_ GANTRY_GUARDED_BY(mutex_);
 };
 
 /// Who is told of a pod's process and its end. Thread: loop.

@@ -3,8 +3,9 @@
 
 #include <chrono>
 #include <deque>
-#include <mutex>
 #include <utility>
+
+#include <gantry/toolkit/sync/mutex.h>
 
 namespace gantry::sandbox {
 namespace {
@@ -18,8 +19,8 @@ struct One {
 
 struct Retired {
   /// Guards `contexts`: objects of backends end on workers, too.
-  std::mutex mutex;
-  std::deque<One> contexts;
+  Mutex mutex;
+  std::deque<One> contexts GANTRY_GUARDED_BY(mutex);
 };
 
 Retired& All() {
@@ -36,7 +37,7 @@ void Retire(std::shared_ptr<void> context) {
   }
   Retired& all = All();
   std::shared_ptr<void> oldest;
-  const std::lock_guard lock(all.mutex);
+  const MutexLock lock(all.mutex);
   all.contexts.push_back({std::move(context), Clock::now()});
   if (all.contexts.size() > kMaxRetired) {
     oldest = std::move(all.contexts.front().context);
@@ -48,7 +49,7 @@ size_t ForgetRetired(std::chrono::nanoseconds age) {
   const Clock::time_point last = Clock::now() - age;
   Retired& all = All();
   std::deque<One> old;
-  const std::lock_guard lock(all.mutex);
+  const MutexLock lock(all.mutex);
   while (!all.contexts.empty() && all.contexts.front().since <= last) {
     old.push_back(std::move(all.contexts.front()));
     all.contexts.pop_front();

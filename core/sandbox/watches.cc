@@ -4,10 +4,11 @@
 #include <sys/epoll.h>
 
 #include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
+
+#include <gantry/toolkit/sync/mutex.h>
 
 #include "core/log/log.h"
 #include "core/os/ask.h"
@@ -37,22 +38,22 @@ struct State {
   os::WatchId watch;
 
   /// Guards what follows: the watch may end on any thread.
-  std::mutex mutex;
+  Mutex mutex;
   std::condition_variable idle;
-  bool ended = false;
-  std::optional<std::thread::id> running;
+  bool ended GANTRY_GUARDED_BY(mutex) = false;
+  std::optional<std::thread::id> running GANTRY_GUARDED_BY(mutex);
 };
 
 Status RunCallback(State& state) {
   {
-    const std::lock_guard lock(state.mutex);
+    const MutexLock lock(state.mutex);
     if (state.ended) {
       return {};
     }
     state.running = std::this_thread::get_id();
   }
   state.ready();
-  const std::lock_guard lock(state.mutex);
+  const MutexLock lock(state.mutex);
   state.running.reset();
   state.idle.notify_all();
   return {};
@@ -67,7 +68,7 @@ os::Task<void> RunOnPool(std::shared_ptr<State> state) {
   if (!ran) {
     LogError({{"backend", state->owner.backend}}, "watch of backend '{}': {}", state->owner.backend,
              ran.error().message);
-    const std::lock_guard lock(state->mutex);
+    const MutexLock lock(state->mutex);
     state->running.reset();
     state->idle.notify_all();
   }
@@ -83,11 +84,11 @@ class PoolWatch final : public Watch {
 
   ~PoolWatch() override {
     {
-      std::unique_lock lock(state_->mutex);
+      MutexLock lock(state_->mutex);
       state_->ended = true;
-      state_->idle.wait(lock, [this] {
-        return !state_->running || *state_->running == std::this_thread::get_id();
-      });
+      while (state_->running && *state_->running != std::this_thread::get_id()) {
+        state_->idle.wait(lock.native());
+      }
     }
     const auto unwatch = [state = state_] {
       state->loop.Unwatch(std::exchange(state->watch, os::WatchId()));

@@ -6,7 +6,7 @@
 namespace gantry::task {
 
 Status RecordFile::Write(Shared& shared, const RecordVersion& version) {
-  const std::lock_guard lock(shared.mutex);
+  const MutexLock lock(shared.mutex);
   if (shared.removed || version.number <= shared.written) {
     return {};
   }
@@ -19,7 +19,7 @@ Status RecordFile::Write(Shared& shared, const RecordVersion& version) {
 }
 
 Status RecordFile::Remove(Shared& shared, const std::string& bundle) {
-  const std::lock_guard lock(shared.mutex);
+  const MutexLock lock(shared.mutex);
   shared.removed = true;
   if (std::exchange(shared.inherited, false)) {
     store::RemoveUnfinished(bundle);

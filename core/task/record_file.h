@@ -6,10 +6,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 #include "core/store/record.h"
 
@@ -32,7 +32,10 @@ class RecordFile {
   /// An engine before this one wrote it, and may have been killed half-way. What that left
   /// goes with the next write, or the removal: so there is never more of it. Thread: loop,
   /// before anything is written.
-  void SetInherited() { shared_->inherited = true; }
+  void SetInherited() {
+    const MutexLock lock(shared_->mutex);
+    shared_->inherited = true;
+  }
 
   /// Numbers a state; writes of lower numbers that come later are skipped.
   RecordVersion Next(store::Record record, size_t most = store::kMaxRecordBytes) {
@@ -53,10 +56,10 @@ class RecordFile {
   struct Shared {
     uint64_t next = 0;
     /// Guards `written` and the file.
-    std::mutex mutex;
-    uint64_t written = 0;
-    bool removed = false;
-    bool inherited = false;
+    Mutex mutex;
+    uint64_t written GANTRY_GUARDED_BY(mutex) = 0;
+    bool removed GANTRY_GUARDED_BY(mutex) = false;
+    bool inherited GANTRY_GUARDED_BY(mutex) = false;
   };
 
   static Status Write(Shared& shared, const RecordVersion& version);

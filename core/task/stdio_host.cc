@@ -61,7 +61,7 @@ std::shared_ptr<HostProcess> StdioHost::FindSpawned(std::string_view tag) {
 
 void StdioHost::ConsoleSignal(uint32_t signal) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (console_signals_.size() >= kMaxConsoleSignals &&
         std::ranges::contains(console_signals_, signal)) {
       return;
@@ -75,7 +75,7 @@ void StdioHost::ConsoleSignal(uint32_t signal) {
 }
 
 uint32_t StdioHost::TakeConsoleSignal() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   taking_ = !console_signals_.empty();
   if (!taking_) {
     return 0;

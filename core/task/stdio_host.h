@@ -9,10 +9,11 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <gantry/toolkit/sync/mutex.h>
 
 #include "core/io/host.h"
 #include "core/sandbox/services.h"
@@ -55,10 +56,10 @@ class StdioHost final : public io::StdioHost {
   const std::function<void()> on_signals_;
 
   /// Guards what follows: the IO thread adds, and must not flood the loop.
-  std::mutex mutex_;
-  std::deque<uint32_t> console_signals_;
+  Mutex mutex_;
+  std::deque<uint32_t> console_signals_ GANTRY_GUARDED_BY(mutex_);
   /// From `on_signals` until there are none.
-  bool taking_ = false;
+  bool taking_ GANTRY_GUARDED_BY(mutex_) = false;
 };
 
 /// The streams, which call `host` on other threads until they are gone.

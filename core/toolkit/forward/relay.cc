@@ -64,7 +64,7 @@ Status Relay::WatchReports(SandboxContext& context) {
     return std::unexpected(std::move(watch).error());
   }
   // Until then its callback does nothing, and comes again.
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   watch_ = std::move(*watch);
   return {};
 }
@@ -72,7 +72,7 @@ Status Relay::WatchReports(SandboxContext& context) {
 void Relay::OnReport() {
   Report report{};
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!watch_) {
       return;
     }
@@ -88,7 +88,7 @@ void Relay::OnReport() {
 /// It waits for a callback that runs on another thread, which may wait for the lock.
 void Relay::EndWatch() {
   std::unique_ptr<Watch> done;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   done = std::move(watch_);
 }
 

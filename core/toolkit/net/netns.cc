@@ -8,12 +8,12 @@
 
 #include <cerrno>
 #include <functional>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include <gantry/toolkit/net/netns.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 namespace gantry::net {
 namespace {
@@ -73,10 +73,10 @@ Result<UniqueFd> NewNetns() {
 }  // namespace
 
 Result<UniqueFd> EmptyNetns() {
-  /// Guards `shared`, and is held while it is made.
-  static std::mutex mutex;
-  static UniqueFd shared;
-  const std::lock_guard lock(mutex);
+  /// Held while `shared` is made.
+  static Mutex mutex;
+  static UniqueFd shared GANTRY_GUARDED_BY(mutex);
+  const MutexLock lock(mutex);
   if (!shared) {
     GANTRY_TRY(shared, NewNetns());
   }

@@ -10,13 +10,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include <gantry/toolkit/context/forwarding_context.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 namespace gantry {
 
@@ -51,7 +51,7 @@ class LentContext : public ForwardingSandboxContext {
 
   Status Store(std::string_view name, const UniqueFd& fd) override {
     GANTRY_TRY(UniqueFd copy, fd.Duplicate());
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stored_[std::string(name)] = std::move(copy);
     return {};
   }
@@ -64,7 +64,7 @@ class LentContext : public ForwardingSandboxContext {
   }
 
   Result<UniqueFd> Take(std::string_view name) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = stored_.find(name);
     if (found == stored_.end()) {
       return Fail(Code::kNotFound, "take '{}': {} has stored nothing of that name", name, name_);
@@ -73,7 +73,7 @@ class LentContext : public ForwardingSandboxContext {
   }
 
   void Drop(std::string_view name) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto found = stored_.find(name); found != stored_.end()) {
       stored_.erase(found);
     }
@@ -96,9 +96,8 @@ class LentContext : public ForwardingSandboxContext {
 
   const std::string name_;
   bool removing_ = false;
-  /// Guards what follows.
-  std::mutex mutex_;
-  std::map<std::string, UniqueFd, std::less<>> stored_;
+  Mutex mutex_;
+  std::map<std::string, UniqueFd, std::less<>> stored_ GANTRY_GUARDED_BY(mutex_);
 };
 
 }  // namespace gantry

@@ -11,13 +11,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include <gantry/context.h>
 #include <gantry/error.h>
 #include <gantry/host_process.h>
+#include <gantry/toolkit/sync/mutex.h>
 #include <gantry/unique_fd.h>
 
 namespace gantry::forward {
@@ -62,10 +62,9 @@ class Relay {
   const std::shared_ptr<HostProcess> process_;
   const UniqueFd control_;
   const Failed failed_;
-  /// Guards `watch_`.
-  std::mutex mutex_;
+  Mutex mutex_;
   /// None: it has ended.
-  std::unique_ptr<Watch> watch_;
+  std::unique_ptr<Watch> watch_ GANTRY_GUARDED_BY(mutex_);
 };
 
 /// gantry-forward, beside the plugins. Errors: kFailedPrecondition.
