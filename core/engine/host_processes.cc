@@ -66,6 +66,7 @@ void WatchedProcess::End(WaitStatus status) {
 }
 
 WatchedProcessPtr HostProcesses::Enter(ProcessId id, UniqueFd pidfd) {
+  loop_.AssertLoopThread();
   WatchedProcessPtr process = FindHeld(id);
   if (!process) {
     process =
@@ -123,6 +124,7 @@ os::Task<Result<WatchedProcessPtr>> HostProcesses::Adopt(HostPid pid, uint64_t s
 }
 
 WatchedProcessPtr HostProcesses::FindSpawned(std::string_view name) {
+  loop_.AssertLoopThread();
   const auto found = named_.find(name);
   if (found == named_.end()) {
     return FindEnded(name);
@@ -146,6 +148,7 @@ WatchedProcessPtr HostProcesses::FindEnded(std::string_view name) {
 }
 
 std::vector<ProcessId> HostProcesses::SpawnedBelow(std::string_view prefix) const {
+  loop_.AssertLoopThread();
   std::vector<ProcessId> found;
   for (const auto& [id, name] : names_) {
     if (name.starts_with(prefix)) {
@@ -172,6 +175,7 @@ void HostProcesses::RememberNames(const ProcessId& process, WaitStatus status) {
 }
 
 void HostProcesses::Release(const ProcessId& process) {
+  loop_.AssertLoopThread();
   if (const auto end = ends_.find(process); end != ends_.end()) {
     RememberNames(process, end->second);
   }
@@ -195,6 +199,7 @@ void HostProcesses::ReleaseUnclaimed() {
 }
 
 bool HostProcesses::IsUnacknowledged(const ProcessId& process) const {
+  loop_.AssertLoopThread();
   if (ends_.contains(process)) {
     return true;
   }
@@ -203,6 +208,7 @@ bool HostProcesses::IsUnacknowledged(const ProcessId& process) const {
 }
 
 void HostProcesses::OnExit(const link::Exit& exit) {
+  loop_.AssertLoopThread();
   const ProcessId id{exit.pid, exit.start_time};
   const WaitStatus status{exit.wait_status, exit.exited_at_ns};
   if (const auto process = FindHeld(id)) {
@@ -215,12 +221,14 @@ void HostProcesses::OnExit(const link::Exit& exit) {
 }
 
 void HostProcesses::OnWatched(const link::Watched& watched) {
+  loop_.AssertLoopThread();
   for (const link::ProcessRef& process : watched.processes) {
     watched_.insert({process.pid, process.start_time});
   }
 }
 
 void HostProcesses::OnSnapshotEnd() {
+  loop_.AssertLoopThread();
   for (const auto& [id, status] : ends_) {
     unclaimed_.insert(id);
   }
@@ -236,6 +244,7 @@ void HostProcesses::OnEndedNames(const link::EndedNames& ended) {
 }
 
 void HostProcesses::OnNamedSpawn(const link::NamedSpawn& spawn) {
+  loop_.AssertLoopThread();
   const ProcessId id{spawn.pid, spawn.start_time};
   named_[spawn.name] = id;
   names_[id] = spawn.name;

@@ -255,6 +255,7 @@ void Publishers::Start() {
 }
 
 void Publishers::Publish(Event event) {
+  loop_.AssertLoopThread();
   const Subject subject = event.subject;
   if (subject.address.empty()) {
     LogDebug("event '{}' has nobody to go to", event.topic);
@@ -271,6 +272,7 @@ void Publishers::Publish(Event event) {
 }
 
 void Publishers::Nudge(const std::string& address) {
+  loop_.AssertLoopThread();
   const auto found = publishers_.find(address);
   if (found != publishers_.end()) {
     found->second->Nudge();

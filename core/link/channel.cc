@@ -179,6 +179,7 @@ Channel::~Channel() { state_->Silence(); }
 
 Status Channel::Send(Type type, std::string_view body, std::vector<UniqueFd> fds) {
   State& state = *state_;
+  state.loop.AssertLoopThread();
   if (state.broken) {
     return Fail(Code::kUnavailable, "write the link: the other side has closed it");
   }

@@ -35,6 +35,21 @@ uint64_t TokenOf(int fd, uint32_t generation) {
   std::abort();
 }
 
+/// Sets the flag while it lives; within another one nothing.
+class TurningScope {
+ public:
+  explicit TurningScope(std::atomic<bool>& turns) : turns_(turns), outer_(turns.exchange(true)) {}
+
+  TurningScope(const TurningScope&) = delete;
+  TurningScope& operator=(const TurningScope&) = delete;
+
+  ~TurningScope() { turns_ = outer_; }
+
+ private:
+  std::atomic<bool>& turns_;
+  const bool outer_;
+};
+
 }  // namespace
 
 Loop::Loop(const Clock& clock)
@@ -68,6 +83,8 @@ Loop::~Loop() {
 }
 
 void Loop::Run() {
+  thread_ = std::this_thread::get_id();
+  const TurningScope turning(turns_);
   while (!stop_.exchange(false)) {
     RunOnce(std::chrono::milliseconds(-1));
   }
@@ -94,9 +111,16 @@ void Loop::Post(Function function) {
   }
 }
 
+void Loop::DieOffThread(const std::source_location& where) {
+  fprintf(stderr, "gantry: %s:%u: '%s' is for the loop's thread only\n", where.file_name(),
+          where.line(), where.function_name());
+  std::abort();
+}
+
 bool Loop::IsLoopThread() const { return thread_.load() == std::this_thread::get_id(); }
 
 TimerId Loop::After(Duration delay, Function function) {
+  AssertLoopThread();
   const TimePoint now = Now();
   delay = std::max(delay, Duration::zero());
   const TimePoint due = delay > TimePoint::max() - now ? TimePoint::max() : now + delay;
@@ -110,11 +134,13 @@ std::optional<TimePoint> Loop::NextDue() const {
 }
 
 void Loop::Cancel(TimerId timer) {
+  AssertLoopThread();
   // Out of the map first: what the function owns may call back into the loop.
   auto node = timers_.extract(timer);
 }
 
 WatchId Loop::Watch(int fd, uint32_t events, WatchFunction function) {
+  AssertLoopThread();
   const uint64_t serial = next_serial_++;
   watches_.emplace(serial, WatchEntry{.fd = fd, .events = events, .function = std::move(function)});
   auto [it, added] = registrations_.try_emplace(fd);
@@ -130,6 +156,7 @@ WatchId Loop::Watch(int fd, uint32_t events, WatchFunction function) {
 }
 
 void Loop::Rearm(WatchId watch, uint32_t events) {
+  AssertLoopThread();
   auto it = watches_.find(watch.serial);
   if (it == watches_.end() || it->second.events == events) {
     return;
@@ -139,6 +166,7 @@ void Loop::Rearm(WatchId watch, uint32_t events) {
 }
 
 void Loop::Unwatch(WatchId watch) {
+  AssertLoopThread();
   auto node = watches_.extract(watch.serial);
   if (node.empty()) {
     return;
@@ -231,6 +259,7 @@ int Loop::WaitMillis(std::chrono::milliseconds max) {
 
 bool Loop::RunOnce(std::chrono::milliseconds max) {
   thread_ = std::this_thread::get_id();
+  const TurningScope turning(turns_);
   epoll_event events[kEventsPerTurn];
   const int count = epoll_wait(epoll_.get(), events, kEventsPerTurn, WaitMillis(max));
   waits_ = false;

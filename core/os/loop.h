@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <source_location>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -113,6 +114,20 @@ class Loop {
   /// Whether this is the thread that last ran the loop. Thread: any.
   bool IsLoopThread() const;
 
+  /// Whether calls that are for the loop's thread may be made here: on the thread that turns it,
+  /// or anywhere while none does. Thread: any.
+  bool MayBeUsedHere() const { return !turns_ || IsLoopThread(); }
+
+  /// At the head of what only the loop may call. Elsewhere it ends the process, and says where
+  /// that was; with NDEBUG it does nothing. Thread: any.
+  void AssertLoopThread(std::source_location where = std::source_location::current()) const {
+    if constexpr (kChecksThreads) {
+      if (!MayBeUsedHere()) {
+        DieOffThread(where);
+      }
+    }
+  }
+
   size_t watches() const { return watches_.size(); }
 
   size_t timers() const { return timers_.size(); }
@@ -136,6 +151,13 @@ class Loop {
     std::vector<uint64_t> serials;
   };
 
+#ifdef NDEBUG
+  static constexpr bool kChecksThreads = false;
+#else
+  static constexpr bool kChecksThreads = true;
+#endif
+
+  [[noreturn]] static void DieOffThread(const std::source_location& where);
   int WaitMillis(std::chrono::milliseconds max);
   bool DispatchEvents(const epoll_event* events, int count);
   bool DispatchWatch(uint64_t serial, uint32_t ready);
@@ -151,6 +173,8 @@ class Loop {
   UniqueFd wake_;
   std::atomic<bool> stop_ = false;
   std::atomic<std::thread::id> thread_{};
+  /// A thread is in `Run` or `RunOnce`: `thread_`.
+  std::atomic<bool> turns_ = false;
 
   uint64_t next_serial_ = 1;
   uint32_t next_generation_ = 1;

@@ -317,6 +317,7 @@ WorkerPool::~WorkerPool() {
 }
 
 Status WorkerPool::Submit(internal::PoolJob& job) {
+  loop_.AssertLoopThread();
   Shared& shared = *shared_;
   MutexLock lock(shared.mutex);
   GANTRY_CHECK_OK(shared.lanes.CheckRoom(job));

@@ -143,6 +143,7 @@ Status Dispatcher::State::CheckAccount(const os::Account& account, size_t reques
 }
 
 void Dispatcher::State::Dispatch(IncomingRequest incoming) {
+  loop.AssertLoopThread();
   const os::Charged charged(incoming.account);
   ++counters.requests;
   const uint64_t id = incoming.connection;
@@ -271,6 +272,7 @@ Dispatcher::~Dispatcher() {
 void Dispatcher::Dispatch(IncomingRequest request) { state_->Dispatch(std::move(request)); }
 
 void Dispatcher::ConnectionClosed(uint64_t connection) {
+  state_->loop.AssertLoopThread();
   if (auto found = state_->connections.extract(connection)) {
     State::Abandon(state_->loop, *found.mapped());
   }

@@ -18,6 +18,7 @@
 #include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 
+#include "core/os/ask.h"
 #include "core/os/fs.h"
 #include "core/os/splice.h"
 #include "tests/unit/os/simulated_loop.h"
@@ -266,6 +267,21 @@ TEST(LoopTimer, MayBeForever) {
   Loop loop;
   loop.After(Duration::max(), [] { FAIL(); });
   EXPECT_FALSE(loop.RunOnce(milliseconds(0)));
+}
+
+TEST(LoopThread, IsTheOnlyOneWhileALoopTurns) {
+  Loop loop;
+  EXPECT_TRUE(loop.MayBeUsedHere()) << "nobody turns it yet";
+  std::thread turning([&] { loop.Run(); });
+  // Its answer comes from within a turn.
+  EXPECT_TRUE(Call(loop, [&] { return loop.MayBeUsedHere() && loop.IsLoopThread(); }));
+  EXPECT_FALSE(loop.MayBeUsedHere());
+#ifndef NDEBUG
+  EXPECT_DEATH(loop.After(Duration(0), [] {}), "After.*is for the loop's thread only");
+#endif
+  loop.Stop();
+  turning.join();
+  EXPECT_TRUE(loop.MayBeUsedHere()) << "what it leaves may be taken down";
 }
 
 TEST(LoopPost, WakesTheLoopFromAnotherThreadInOrder) {
