@@ -41,7 +41,7 @@ void Fill(v1::Instance& out, const task::Container& container) {
     out.set_backend(container.sandbox->backend_name);
   }
   if (container.init) {
-    out.set_state(std::string(store::StateName(container.init->state)));
+    out.set_state(std::string(store::StateName(container.init->life.state())));
     out.set_pid(container.init->pid);
   }
 }
@@ -53,21 +53,21 @@ void Fill(v1::Instance& out, const task::Pod& pod) {
   out.set_handler(pod.handler);
   out.set_backend(pod.backend_name);
   out.set_created_at_ns(pod.created_at_ns);
-  out.set_state(std::string(store::StateName(pod.state)));
+  out.set_state(std::string(store::StateName(pod.life.state())));
   out.set_pid(pod.pid);
 }
 
 void Fill(v1::Process& out, const task::TaskProcess& process) {
   out.set_exec_id(process.id.str());
   out.set_pid(process.pid);
-  out.set_state(std::string(store::StateName(process.state)));
+  out.set_state(std::string(store::StateName(process.life.state())));
   out.set_terminal(process.stdio.terminal);
   out.set_stdin(process.stdio.in);
   out.set_stdout(process.stdio.out);
   out.set_stderr(process.stdio.err);
-  if (process.exit) {
-    out.set_exit_status(process.exit->status);
-    out.set_exited_at_ns(process.exit->exited_at_ns);
+  if (process.life.exit()) {
+    out.set_exit_status(process.life.exit()->status);
+    out.set_exited_at_ns(process.life.exit()->exited_at_ns);
   }
 }
 

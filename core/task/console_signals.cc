@@ -10,16 +10,6 @@
 #include "core/task/service.h"
 
 namespace gantry::task {
-namespace {
-
-/// Before its start there is nobody to get a signal, as with a kernel's terminal.
-bool MayRun(const TaskProcess& process) {
-  const bool started =
-      process.start_pending || process.state == State::kRunning || process.state == State::kPaused;
-  return started && !process.exit && !process.early_exit;
-}
-
-}  // namespace
 
 void Service::OnConsoleSignals(ContainerPtr container, TaskProcessPtr process) {
   if (container && process) {
@@ -42,7 +32,8 @@ os::Task<void> Service::SendConsoleSignal(ContainerPtr container, TaskProcessPtr
   co_await AwaitExecStart(process);
   const bool has_backend =
       process->is_init() ? container->backend != nullptr : process->backend != nullptr;
-  if (!has_backend || !MayRun(*process)) {
+  // Before its start there is nobody to get a signal, as with a kernel's terminal.
+  if (!has_backend || !process->life.may_run()) {
     co_return;
   }
   const Status sent = co_await proxy_.ConsoleSignal(*container, *process, signal,

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// What of a container goes to disk, and what to the keeper.
 #include "core/task/container.h"
 
 #include <chrono>
@@ -38,23 +40,12 @@ void TaskProcess::SetSpec(std::string json) {
   held_of_all = os::HeldBytes(container.group->all_exec_specs, bytes);
 }
 
-void TaskProcess::SetExited() {
+void TaskProcess::Acknowledge() {
   if (!is_init()) {
     // It was for the start, and for who takes up what runs.
     SetSpec({});
   }
-  // Whoever calls has set it.
-  exited.Set(*exit);  // NOLINT(bugprone-unchecked-optional-access)
-  for (os::OneShot<void>& wait : waits) {
-    wait.Set();
-  }
-}
-
-void TaskProcess::SetGone() {
-  gone = true;
-  for (os::OneShot<void>& wait : waits) {
-    wait.Set();
-  }
+  life.Acknowledge();
 }
 
 void TaskProcess::CutStartShort() {
@@ -82,11 +73,11 @@ store::ProcessRecord ToProcessRecord(const TaskProcess& process) {
   record.pid = process.host_pid;
   record.start_time = process.start_time;
   record.shown_pid = HostPid{static_cast<int32_t>(process.pid)};
-  if (process.exit) {
+  if (process.life.exit()) {
     record.exited = true;
-    record.exit_status = process.exit->status;
-    record.exited_at_ns = process.exit->exited_at_ns;
-    record.unpublished = process.unpublished;
+    record.exit_status = process.life.exit()->status;
+    record.exited_at_ns = process.life.exit()->exited_at_ns;
+    record.unpublished = process.life.unpublished();
   }
   return record;
 }
@@ -116,10 +107,11 @@ store::Record ToRecord(const Container& container) {
   record.handler = container.handler;
   record.options_json = container.options_json;
   record.stdio = container.init->stdio;
-  record.state = container.init->state;
+  record.state = container.init->life.state();
   record.init = ToProcessRecord(*container.init);
   for (const auto& [id, exec] : container.execs) {
-    record.execs.push_back({id, exec->spec_json, exec->stdio, exec->state, ToProcessRecord(*exec)});
+    record.execs.push_back(
+        {id, exec->spec_json, exec->stdio, exec->life.state(), ToProcessRecord(*exec)});
   }
   for (const auto& [id, process] : container.deleted_execs) {
     record.execs.push_back({id, "", {}, State::kDeleting, process});
@@ -156,7 +148,7 @@ store::Record ToRecord(const Container& container) {
 link::Plan ToPlan(const Container& container) {
   link::Plan plan;
   const TaskProcess& init = *container.init;
-  if (init.host_pid && !init.exit) {
+  if (init.host_pid && !init.life.exit()) {
     plan.init = link::ProcessRef{init.host_pid.value, init.start_time};
   }
   plan.cgroup_dirs = container.cgroup_dirs;

@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,6 +31,7 @@
 #include "core/sandbox/call_processes.h"
 #include "core/store/record.h"
 #include "core/task/instances.h"
+#include "core/task/life.h"
 #include "core/task/record_file.h"
 #include "core/task/sandboxes.h"
 #include "core/task/state.h"
@@ -72,16 +72,14 @@ struct TaskProcess {
 
   /// Of an exec: what it is made of.
   void SetSpec(std::string json);
-  /// Its end is on record and published: wakes who waits.
-  void SetExited();
-  /// It is not there any more: wakes who waits, also without an end.
-  void SetGone();
+  /// Its end is on record and published.
+  void Acknowledge();
   /// Its container ends: a start that is under way fails, whatever it hangs in.
   void CutStartShort();
 
   Container& container;
   const ExecId id;
-  State state = State::kNone;
+  ProcessLife life;
   store::StdioPaths stdio;
   /// Of an exec: the OCI process object.
   std::string spec_json;
@@ -95,29 +93,12 @@ struct TaskProcess {
   uint64_t start_time = 0;
   /// What containerd is told.
   uint32_t pid = 0;
-  std::optional<ExitStatus> exit;
-  /// An end that came before the start was published; handled after it.
-  std::optional<ExitStatus> early_exit;
-  bool start_pending = false;
   /// What the start that is under way has spawned. Null: none is.
   std::shared_ptr<sandbox::CallProcesses> starting;
   /// Of that start, whatever came of it.
   os::OneShot<void> start_done;
-  /// Its start has failed: nothing comes out of its streams, whoever may hold them.
-  bool never_ran = false;
   /// CloseIO came, perhaps before the streams were open.
   bool stdin_closed = false;
-  /// Its exit is on record, and a new engine would have to publish it (again): the
-  /// keeper, who tells of its own processes' ends until they are acknowledged, does
-  /// not know this one.
-  bool unpublished = false;
-  /// Its exit could not be put on record.
-  bool unrecorded = false;
-  /// Set when the exit is on record and published.
-  os::OneShot<ExitStatus> exited;
-  bool gone = false;
-  /// One for each Wait under way.
-  std::list<os::OneShot<void>> waits;
   /// Names in the descriptor store that an earlier engine left of streams which
   /// it had only begun to open. Held, so that no client sees the end of its
   /// stream before the call that is replayed opens them again.

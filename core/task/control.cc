@@ -65,7 +65,7 @@ os::Task<Result<wire::Empty>> Service::Kill(const CallContext& call, pb::KillReq
 
 /// As with the runc shim: whom to signal is not known before the start of an exec is done.
 os::Task<void> Service::AwaitExecStart(TaskProcessPtr process) {
-  if (!process->is_init() && process->start_pending) {
+  if (!process->is_init() && process->life.is_starting()) {
     const os::Slot::Hold started = co_await process->slot.Acquire();
   }
 }
@@ -75,8 +75,7 @@ os::Task<Status> Service::SignalOne(ContainerPtr container, TaskProcessPtr proce
   const std::string what =
       process->is_init() ? Named(*container) : Format("exec '{}'", process->id.str());
   co_await AwaitExecStart(process);
-  GANTRY_CO_CHECK_OK(
-      CheckLegal(Operation::kKill, process->exit ? State::kStopped : process->state, what));
+  GANTRY_CO_CHECK_OK(CheckLegal(Operation::kKill, process->life.effective_state(), what));
   co_return co_await proxy_.Kill(*container, *process, signal, deadline);
 }
 
@@ -90,20 +89,18 @@ os::Task<Status> Service::CallPauseOrResume(ContainerPtr container, bool pause, 
 
 /// Done and on record, or neither.
 os::Task<Status> Service::SetPaused(ContainerPtr container, bool paused, Deadline deadline) {
-  const State from = paused ? State::kRunning : State::kPaused;
+  ProcessLife& life = container->init->life;
   const State to = paused ? State::kPaused : State::kRunning;
   GANTRY_CO_CHECK_OK(co_await CallPauseOrResume(container, paused, deadline));
-  State& state = container->init->state;
-  if (state == from) {
-    state = to;
-  }
+  // It may have ended meanwhile.
+  paused ? life.Pause() : life.Resume();
   Status saved = co_await records_.Save(*container);
-  if (!saved && state == to) {
+  if (!saved && life.state() == to) {
     if (const Status undone = co_await CallPauseOrResume(container, !paused, deadline); !undone) {
       LogError({{"id", container->id.str()}}, "it stays {}: {}", paused ? "paused" : "resumed",
                undone.error().message);
-    } else if (state == to) {
-      state = from;
+    } else {
+      paused ? life.Resume() : life.Pause();
     }
   }
   co_return saved;
@@ -112,8 +109,9 @@ os::Task<Status> Service::SetPaused(ContainerPtr container, bool paused, Deadlin
 os::Task<Result<wire::Empty>> Service::Pause(const CallContext& call, pb::PauseRequest request) {
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
   const os::Slot::Hold hold = co_await container->slot.Acquire();
-  if (!call.replay || container->init->state != State::kPaused) {
-    GANTRY_CO_CHECK_OK(CheckLegal(Operation::kPause, container->init->state, Named(*container)));
+  if (!call.replay || container->init->life.state() != State::kPaused) {
+    GANTRY_CO_CHECK_OK(
+        CheckLegal(Operation::kPause, container->init->life.state(), Named(*container)));
     GANTRY_CO_CHECK_OK(
         co_await SetPaused(container, true, DeadlineOf(call, parts_.config.timeouts.pause)));
   }
@@ -124,8 +122,9 @@ os::Task<Result<wire::Empty>> Service::Pause(const CallContext& call, pb::PauseR
 os::Task<Result<wire::Empty>> Service::Resume(const CallContext& call, pb::ResumeRequest request) {
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
   const os::Slot::Hold hold = co_await container->slot.Acquire();
-  if (!call.replay || container->init->state != State::kRunning) {
-    GANTRY_CO_CHECK_OK(CheckLegal(Operation::kResume, container->init->state, Named(*container)));
+  if (!call.replay || container->init->life.state() != State::kRunning) {
+    GANTRY_CO_CHECK_OK(
+        CheckLegal(Operation::kResume, container->init->life.state(), Named(*container)));
     GANTRY_CO_CHECK_OK(
         co_await SetPaused(container, false, DeadlineOf(call, parts_.config.timeouts.pause)));
   }
@@ -137,7 +136,8 @@ os::Task<Result<wire::Empty>> Service::Update(const CallContext& call,
                                               pb::UpdateTaskRequest request) {
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
   const os::Slot::Hold hold = co_await container->slot.Acquire();
-  GANTRY_CO_CHECK_OK(CheckLegal(Operation::kUpdate, container->init->state, Named(*container)));
+  GANTRY_CO_CHECK_OK(
+      CheckLegal(Operation::kUpdate, container->init->life.state(), Named(*container)));
   const std::string json = request.resources().value();
   GANTRY_CO_TRY(os::CgroupResources resources, oci::ParseResources(json));
   CgroupUpdate update{parts_.services.cgroups, std::move(resources), container->bundle,
@@ -157,7 +157,8 @@ os::Task<Result<wire::Empty>> Service::Checkpoint(const CallContext& call,
                                                   pb::CheckpointTaskRequest request) {
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
   const os::Slot::Hold hold = co_await container->slot.Acquire();
-  GANTRY_CO_CHECK_OK(CheckLegal(Operation::kCheckpoint, container->init->state, Named(*container)));
+  GANTRY_CO_CHECK_OK(
+      CheckLegal(Operation::kCheckpoint, container->init->life.state(), Named(*container)));
   GANTRY_CO_TRY(const CheckpointRequest checkpoint, DecodeCheckpoint(request));
   GANTRY_CO_CHECK_OK(co_await proxy_.Checkpoint(*container, checkpoint));
   co_return wire::Empty();
@@ -171,8 +172,7 @@ os::Task<Result<wire::Empty>> Service::ResizePty(const CallContext& call,
   if (!process->stdio.terminal) {
     co_return wire::Empty();
   }
-  GANTRY_CO_CHECK_OK(CheckLegal(Operation::kResize,
-                                process->exit ? State::kStopped : process->state,
+  GANTRY_CO_CHECK_OK(CheckLegal(Operation::kResize, process->life.effective_state(),
                                 Format("the terminal of '{}'", request.id())));
   const ConsoleSize size{static_cast<uint16_t>(request.width()),
                          static_cast<uint16_t>(request.height())};
@@ -202,7 +202,7 @@ os::Task<Result<wire::Empty>> Service::CloseIO(const CallContext& call,
   }
   const bool has_backend =
       process->is_init() ? container->backend != nullptr : process->backend != nullptr;
-  if (has_backend && process->state != State::kStopped && !process->exit) {
+  if (has_backend && process->life.effective_state() != State::kStopped) {
     const Status status = co_await proxy_.CloseStdin(*container, *process,
                                                      DeadlineOf(call, parts_.config.timeouts.kill));
     if (!status && !IsLeftOut(status)) {

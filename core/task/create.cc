@@ -97,7 +97,7 @@ os::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call
   pb::CreateTaskResponse response;
   if (const ContainerPtr there = co_await Present(*group, id)) {
     const TaskProcess* init = there->init.get();
-    if (!call.replay || init == nullptr || init->state == State::kCreating) {
+    if (!call.replay || init == nullptr || init->life.state() == State::kCreating) {
       co_return Fail(Code::kAlreadyExists, "create container '{}': already exists", id.str());
     }
     // An earlier engine made it and died before it could say so.
@@ -166,7 +166,7 @@ os::Task<Status> Service::DoCreate(std::shared_ptr<Creation> creation) {
     InstanceAdded(std::move(added));
   }
   container.init = NewProcess(container, ExecId());
-  container.init->state = State::kCreating;
+  container.init->life.BeginCreate();
   if (auto left = left_streams_.extract(KeyOf(*container.group, container.id.str()))) {
     container.init->left_streams = std::move(left.mapped());
   }
@@ -175,7 +175,7 @@ os::Task<Status> Service::DoCreate(std::shared_ptr<Creation> creation) {
   GANTRY_CO_CHECK_OK(co_await JoinSandbox(*creation));
   GANTRY_CO_CHECK_OK(co_await MakeContainer(*creation));
   GANTRY_CO_CHECK_OK(co_await Enlist(container));
-  container.init->state = State::kCreated;
+  container.init->life.Created();
   records_.Protect(container);
   GANTRY_CO_CHECK_OK(co_await records_.Save(container));
   // Not before: until the record says that it is there, an engine that is killed leaves
@@ -288,7 +288,7 @@ os::Task<void> Service::RollBack(ContainerPtr container) {
   co_await records_.Remove(*container);
   records_.Unprotect(container->instance);
   // Calls that waited for the slot find nothing any more.
-  container->init->state = State::kNone;
+  container->init->life.Deleted();
 }
 
 }  // namespace gantry::task

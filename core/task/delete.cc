@@ -25,7 +25,7 @@ pb::DeleteResponse ResponseOf(uint32_t pid, ExitStatus exit) {
 }
 
 pb::DeleteResponse ResponseOf(const TaskProcess& process) {
-  return ResponseOf(process.pid, process.exit.value_or(ExitStatus{0, NowNs()}));
+  return ResponseOf(process.pid, process.life.exit().value_or(ExitStatus{0, NowNs()}));
 }
 
 /// What an earlier engine deleted and died before it could say so.
@@ -77,7 +77,7 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteExec(ContainerPtr container,
                                                          TaskProcessPtr exec, Deadline deadline) {
   const os::Slot::Hold hold = co_await exec->slot.Acquire();
   GANTRY_CO_CHECK_OK(
-      CheckLegal(Operation::kDelete, exec->state, Format("exec '{}'", exec->id.str())));
+      CheckLegal(Operation::kDelete, exec->life.state(), Format("exec '{}'", exec->id.str())));
   GANTRY_CO_CHECK_OK(co_await proxy_.Delete(*container, *exec, deadline));
   co_await CloseStreams(exec);
   co_await proxy_.Free(*container, {std::exchange(exec->backend, nullptr)},
@@ -89,8 +89,8 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteExec(ContainerPtr container,
     container->execs.try_emplace(exec->id, exec);
     co_return std::unexpected(std::move(saved).error());
   }
-  exec->state = State::kNone;
-  exec->SetGone();
+  exec->life.Deleted();
+  exec->life.SetGone();
   if (exec->host_pid) {
     parts_.services.processes.Release({exec->host_pid.value, exec->start_time});
   }
@@ -103,10 +103,10 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteInit(ContainerPtr container,
                                                          Deadline deadline) {
   const os::Slot::Hold hold = co_await container->slot.Acquire();
   TaskProcess& init = *container->init;
-  GANTRY_CO_CHECK_OK(
-      CheckLegal(Operation::kDelete, init.state, Format("container '{}'", container->id.str())));
+  GANTRY_CO_CHECK_OK(CheckLegal(Operation::kDelete, init.life.state(),
+                                Format("container '{}'", container->id.str())));
   co_await AwaitPublishedExit(init);
-  if (init.unrecorded) {
+  if (init.life.unrecorded()) {
     // Whoever else knows of it is let go by what follows, which another engine may finish.
     IgnoreError(co_await records_.Save(*container), "on a disk that is full a delete goes on");
   }
@@ -114,10 +114,10 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteInit(ContainerPtr container,
   // One that was only created has been ended by that.
   co_await AwaitPublishedExit(init);
   const pb::DeleteResponse response = ResponseOf(init);
-  const ExitStatus exit = init.exit.value_or(ExitStatus{0, NowNs()});
+  const ExitStatus exit = init.life.exit().value_or(ExitStatus{0, NowNs()});
   records_.Forget(*container);
   co_await records_.Remove(*container);
-  init.state = State::kNone;
+  init.life.Deleted();
   Publish(events::TaskDelete(container->subject(), init.pid, exit));
   Leave(*container);
   LogInfo({{"ns", container->group->ns.str()}, {"id", container->id.str()}}, "deleted");
@@ -127,8 +127,8 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteInit(ContainerPtr container,
 /// An end that is known is published before the delete, and whoever waits for it
 /// gets it.
 os::Task<void> Service::AwaitPublishedExit(TaskProcess& init) {
-  if (init.exit && !init.exited.is_set()) {
-    co_await init.exited.Wait();
+  if (init.life.exit() && !init.life.exited().is_set()) {
+    co_await init.life.exited().Wait();
   }
 }
 
@@ -144,7 +144,7 @@ os::Task<void> Service::CloseStreams(TaskProcessPtr process) {
   streams->WhenDrained([&loop = parts_.services.loop, drained]() mutable {
     loop.Post([drained]() mutable { drained.Set(); });
   });
-  if (!process->never_ran &&
+  if (!process->life.never_ran() &&
       !co_await drained.WaitFor(parts_.services.loop, parts_.config.timeouts.stdio_drain)) {
     LogWarning({{"id", process->container.id.str()}, {"exec", process->id.str()}},
                "its last output was not read within {} ms",
@@ -238,7 +238,7 @@ os::Task<void> Service::FreeRemoved(ContainerPtr container, bool with_group) {
   }
   co_await records_.Remove(*container);
   if (container->init) {
-    container->init->state = State::kNone;
+    container->init->life.Deleted();
   }
   Leave(*container);
 }
@@ -276,7 +276,7 @@ os::Task<void> Service::AnswerDeleteCall(link::DeleteCall call) {
     if (container->init && container->init->pid != 0) {
       done.pid = container->init->pid;
     }
-    if (const auto exit = container->init ? container->init->exit : std::nullopt) {
+    if (const auto exit = container->init ? container->init->life.exit() : std::nullopt) {
       done.status = exit->status;
       done.exited_at_ns = exit->exited_at_ns;
     }

@@ -72,10 +72,11 @@ os::Task<Result<std::string>> Service::ReadExecSpec(const Container& container,
 os::Task<void> Service::ForgetOldestExec(ContainerPtr container) {
   TaskProcessPtr oldest;
   for (const auto& [id, exec] : container->execs) {
-    if (!exec->exited.is_set() || exec->slot.held()) {
+    if (!exec->life.exited().is_set() || exec->slot.held()) {
       continue;
     }
-    if (!oldest || exec->exited.value().exited_at_ns < oldest->exited.value().exited_at_ns) {
+    if (!oldest ||
+        exec->life.exited().value().exited_at_ns < oldest->life.exited().value().exited_at_ns) {
       oldest = exec;
     }
   }
@@ -91,8 +92,8 @@ os::Task<void> Service::ForgetOldestExec(ContainerPtr container) {
     co_return;
   }
   container->execs.erase(oldest->id);
-  oldest->state = State::kNone;
-  oldest->SetGone();
+  oldest->life.Deleted();
+  oldest->life.SetGone();
   if (oldest->host_pid) {
     parts_.services.processes.Release({oldest->host_pid.value, oldest->start_time});
   }
@@ -123,7 +124,7 @@ os::Task<Result<wire::Empty>> Service::Exec(const CallContext& call,
     co_return wire::Empty();
   }
   // A paused container takes execs; they start when it goes on.
-  const State state = container->init->state;
+  const State state = container->init->life.state();
   GANTRY_CO_CHECK_OK(CheckLegal(Operation::kExec, state == State::kPaused ? State::kRunning : state,
                                 Format("container '{}'", container->id.str())));
   const size_t most = parts_.config.limits.max_execs_per_container;
@@ -144,7 +145,7 @@ os::Task<Result<wire::Empty>> Service::Exec(const CallContext& call,
   const TaskProcessPtr exec = NewProcess(*container, id);
   exec->SetSpec(std::move(spec_json));
   exec->stdio = {request.stdin(), request.stdout(), request.stderr(), request.terminal()};
-  exec->state = State::kCreated;
+  exec->life.Created();
   container->execs[id] = exec;
   container->deleted_execs.erase(id);
   if (Status saved = co_await records_.Save(*container, kMostRecordBytes); !saved) {

@@ -55,12 +55,6 @@ TaskProcessPtr SharedOf(const TaskProcess& process) {
                                                                            : found->second;
 }
 
-/// Ended ones, too, whose end is not published yet.
-bool HasStarted(const TaskProcess& process) {
-  return process.state == State::kRunning || process.state == State::kStarting ||
-         process.state == State::kPaused || process.state == State::kStopped;
-}
-
 }  // namespace
 
 Status Service::OnBound(TaskProcess& process, engine::WatchedProcessPtr host) {
@@ -89,35 +83,26 @@ void Service::OnPid(TaskProcess& process, HostPid pid) {
 }
 
 void Service::OnExited(TaskProcess& process, ExitStatus exit) {
-  const bool known = process.early_exit.has_value();
-  if (process.start_pending) {
-    process.early_exit = known ? process.early_exit : exit;
-    return;
-  }
-  if (process.exit) {
-    // It is known already, from a record, or from a backend that says it twice.
-    if (process.exited.is_set() && process.host && !process.unrecorded) {
-      parts_.services.processes.Release(process.host->id());
-    }
-    return;
-  }
-  if (process.state == State::kCreating) {
-    // A Create that is under way fails by itself, or looks here when it is done.
-    process.early_exit = known ? process.early_exit : exit;
-    return;
-  }
+  ProcessLife& life = process.life;
   const ContainerPtr container = containers_.SharedOf(process.container);
-  if (!container) {
-    return;
+  const TaskProcessPtr self = container ? SharedOf(process) : nullptr;
+  if (!self && life.Expect() == ProcessLife::Heard::kNew) {
+    return;  // Nobody asks for it any more.
   }
-  const TaskProcessPtr self = SharedOf(process);
-  if (!self) {
-    return;
+  switch (life.Hear(exit, !process.host || !process.host->Ended())) {
+    case ProcessLife::Heard::kHeld:
+      break;
+    case ProcessLife::Heard::kAgain:
+      if (life.exited().is_set() && process.host && life.on_record()) {
+        parts_.services.processes.Release(process.host->id());
+      }
+      break;
+    case ProcessLife::Heard::kNew: {
+      const os::Charged charged(container->group->account);
+      os::Start(HandleExit(container, self));
+      break;
+    }
   }
-  const os::Charged charged(container->group->account);
-  process.exit = exit;
-  process.unpublished = !process.host || !process.host->Ended();
-  os::Start(HandleExit(container, self));
 }
 
 os::Task<void> Service::HandleExit(ContainerPtr container, TaskProcessPtr process) {
@@ -128,13 +113,13 @@ os::Task<void> Service::HandleExit(ContainerPtr container, TaskProcessPtr proces
     co_await EndExecsFirst(container);
     if (container->oom) {
       // NOLINTNEXTLINE(bugprone-unchecked-optional-access): this is about its exit.
-      const bool killed = process->exit->status == os::kKilledStatus;
+      const bool killed = process->life.exit()->status == os::kKilledStatus;
       killed ? container->oom->CheckAfterKill() : container->oom->CheckNow();
     }
   }
-  process->state = State::kStopped;
+  process->life.Stopped();
   const Status saved = co_await records_.Save(*container);
-  process->unrecorded = !saved;
+  process->life.Recorded(saved.has_value());
   if (!saved) {
     LogError({{"ns", container->group->ns.str()}, {"id", container->id.str()}},
              "record the exit: {}", saved.error().message);
@@ -144,9 +129,10 @@ os::Task<void> Service::HandleExit(ContainerPtr container, TaskProcessPtr proces
   }
   if (!container->abandoned) {
     // NOLINTNEXTLINE(bugprone-unchecked-optional-access): this is about its exit.
-    Publish(events::TaskExit(container->subject(), process->id, process->pid, *process->exit));
+    Publish(
+        events::TaskExit(container->subject(), process->id, process->pid, *process->life.exit()));
   }
-  const bool again = std::exchange(process->unpublished, false);
+  const bool again = process->life.Published();
   FinishExit(*process);
   if (again) {
     // Nobody has to wait for that.
@@ -180,19 +166,18 @@ os::Task<void> Service::AwaitReader(TaskProcessPtr process) {
 
 void Service::FinishExit(TaskProcess& process) {
   Container& container = process.container;
-  process.state = State::kStopped;
   // What is on no record the keeper keeps until the Delete.
-  if (process.host_pid && !process.unrecorded) {
+  if (process.host_pid && process.life.on_record()) {
     parts_.services.processes.Release({process.host_pid.value, process.start_time});
   }
   if (process.is_init()) {
     records_.Protect(container);
   }
-  process.SetExited();
+  process.Acknowledge();
   LogInfo(
       {{"ns", container.group->ns.str()}, {"id", container.id.str()}, {"exec", process.id.str()}},
       // NOLINTNEXTLINE(bugprone-unchecked-optional-access): this is about its exit.
-      "exited with {}", process.exit->status);
+      "exited with {}", process.life.exit()->status);
 }
 
 /// Starts of execs that are under way come to their end, or are brought to it.
@@ -225,12 +210,12 @@ os::Task<void> Service::EndExecsFirst(ContainerPtr container) {
   const auto execs = container->execs;
   const Deadline until = DeadlineIn(kExecsEndLimit);
   for (const auto& [id, exec] : execs) {
-    if (exec->exited.is_set() || !HasStarted(*exec)) {
+    if (exec->life.exited().is_set() || !exec->life.has_started()) {
       continue;
     }
     const os::Duration left = until - sandbox::CallDeadline::Clock::now();
     if (left <= os::Duration::zero() ||
-        !co_await exec->exited.WaitFor(parts_.services.loop, left)) {
+        !co_await exec->life.exited().WaitFor(parts_.services.loop, left)) {
       LogWarning({{"id", container->id.str()}, {"exec", id.str()}},
                  "its end is not known {} s after its container's", kExecsEndLimit.count());
     }
@@ -291,7 +276,7 @@ void Service::OnOutOfMemory(Container& container) {
 }
 
 void Service::TellOutOfMemory(const Container& container) {
-  if (container.init && container.init->state != State::kStopped) {
+  if (container.init && container.init->life.state() != State::kStopped) {
     Publish(events::TaskOom(container.subject()));
   }
 }

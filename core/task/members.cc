@@ -217,7 +217,7 @@ os::Task<void> Service::EndMembers(SandboxEntryPtr entry) {
       continue;
     }
     const os::Slot::Hold hold = co_await member->slot.Acquire();
-    if (member->sandbox == entry && member->init->state != State::kNone) {
+    if (member->sandbox == entry && member->init->life.state() != State::kNone) {
       co_await EndMember(member);
     }
   }
@@ -226,10 +226,10 @@ os::Task<void> Service::EndMembers(SandboxEntryPtr entry) {
 /// Kills it and removes every trace; its record stays until it is deleted.
 os::Task<void> Service::EndMember(ContainerPtr member) {
   TaskProcess& init = *member->init;
-  if (init.state == State::kRunning || init.state == State::kPaused) {
+  if (init.life.state() == State::kRunning || init.life.state() == State::kPaused) {
     IgnoreError(co_await proxy_.KillAll(*member, SIGKILL, parts_.config.timeouts.kill),
                 "it has ended just now");
-    if (!co_await init.exited.WaitFor(parts_.services.loop, parts_.config.timeouts.kill)) {
+    if (!co_await init.life.exited().WaitFor(parts_.services.loop, parts_.config.timeouts.kill)) {
       LogWarning({{"ns", member->group->ns.str()}, {"id", member->id.str()}},
                  "its end is not known though its sandbox ends");
     }

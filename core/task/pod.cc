@@ -1,24 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// What of a pod goes to disk, and what to the keeper.
 #include "core/task/pod.h"
 
 #include <gantry/toolkit/process/process_id.h>
 
 namespace gantry::task {
-
-void Pod::SetExited() {
-  // Whoever calls has set it.
-  exited.Set(*exit);  // NOLINT(bugprone-unchecked-optional-access)
-  for (os::OneShot<void>& wait : waits) {
-    wait.Set();
-  }
-}
-
-void Pod::SetGone() {
-  gone = true;
-  for (os::OneShot<void>& wait : waits) {
-    wait.Set();
-  }
-}
 
 store::Record ToRecord(const Pod& pod) {
   store::Record record;
@@ -29,14 +16,14 @@ store::Record ToRecord(const Pod& pod) {
   record.handler = pod.handler;
   record.backend = pod.backend_name;
   record.options_json = pod.options_json;
-  record.state = pod.state;
+  record.state = pod.life.state();
   record.init.pid = pod.host_pid;
   record.init.start_time = pod.start_time;
   record.init.shown_pid = HostPid{static_cast<int32_t>(pod.pid)};
-  if (pod.exit) {
+  if (pod.life.exit()) {
     record.init.exited = true;
-    record.init.exit_status = pod.exit->status;
-    record.init.exited_at_ns = pod.exit->exited_at_ns;
+    record.init.exit_status = pod.life.exit()->status;
+    record.init.exited_at_ns = pod.life.exit()->exited_at_ns;
   }
   record.mounts = pod.mounts;
   record.sandbox_prefix = pod.prefix;
@@ -51,7 +38,7 @@ store::Record ToRecord(const Pod& pod) {
   if (pod.entry) {
     record.blobs["sandbox"] = pod.entry->blob;
   }
-  if (pod.state == State::kStarting) {
+  if (pod.life.state() == State::kStarting) {
     record.blobs[std::string(kCreatedBlob)] = pod.created_blob;
   }
   return record;
@@ -59,7 +46,7 @@ store::Record ToRecord(const Pod& pod) {
 
 link::Plan ToPlan(const Pod& pod, const engine::HostProcesses& processes) {
   link::Plan plan;
-  if (pod.host_pid && !pod.exit) {
+  if (pod.host_pid && !pod.life.exit()) {
     plan.init = link::ProcessRef{pod.host_pid.value, pod.start_time};
   }
   for (const ProcessId& process : processes.SpawnedBelow(pod.prefix + "/")) {

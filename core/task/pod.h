@@ -5,10 +5,8 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +20,7 @@
 #include "core/os/co.h"
 #include "core/store/record.h"
 #include "core/task/instances.h"
+#include "core/task/life.h"
 #include "core/task/pod_cgroup.h"
 #include "core/task/record_file.h"
 #include "core/task/sandboxes.h"
@@ -42,11 +41,6 @@ struct Pod {
   Pod& operator=(const Pod&) = delete;
   ~Pod() = default;
 
-  /// Its end is on record: wakes who waits.
-  void SetExited();
-  /// It is not there any more: wakes who waits, also without an end.
-  void SetGone();
-
   const SandboxId id;
   const GroupPtr group;
   /// The keeper's number for it.
@@ -62,8 +56,8 @@ struct Pod {
   std::vector<store::MountedRecord> mounts;
   PodCgroup cgroups;
   int64_t created_at_ns = 0;
-  /// kNone: it is only expected, see `ready`. Never paused.
-  State state = State::kNone;
+  /// Of state none: it is only expected, see `ready`. Never paused.
+  ProcessLife life;
   /// Null: its backend could not take it up again.
   SandboxEntryPtr entry;
   /// What the backend had saved before Start: counts again when that fails.
@@ -77,12 +71,6 @@ struct Pod {
   uint64_t start_time = 0;
   /// What containerd is told.
   uint32_t pid = 0;
-  std::optional<ExitStatus> exit;
-  /// Set when the exit is on record.
-  os::OneShot<ExitStatus> exited;
-  bool gone = false;
-  /// One for each WaitSandbox under way.
-  std::list<os::OneShot<void>> waits;
   /// Create, Start, Stop, Update and Shutdown, in the order in which they came.
   os::Slot slot;
   /// Set when it has been taken up again after a restart of the engine, or turned

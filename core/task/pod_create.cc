@@ -85,7 +85,7 @@ SandboxService::Answer<sandbox_pb::CreateSandboxResponse> SandboxService::Create
                    id.str(), group->id);
   }
   if (const Result<PodPtr> there = co_await Find(call, id.str())) {
-    if (call.replay && (*there)->state != State::kCreating) {
+    if (call.replay && (*there)->life.state() != State::kCreating) {
       // An earlier engine made it and died before it could say so.
       co_return sandbox_pb::CreateSandboxResponse();
     }
@@ -108,6 +108,7 @@ SandboxService::Answer<sandbox_pb::CreateSandboxResponse> SandboxService::Create
     co_return std::unexpected(std::move(status).error());
   }
   LogInfo({{"ns", group->ns.str()}, {"id", pod->id.str()}}, "sandbox created");
+  HearHeld(pod);
   co_return sandbox_pb::CreateSandboxResponse();
 }
 
@@ -119,7 +120,7 @@ os::Task<Status> SandboxService::DoCreate(PodPtr pod, sandbox_pb::CreateSandboxR
   const SandboxRequest plan = SandboxRequestOf(*pod);
   GANTRY_CO_CHECK_OK(co_await proxy_.Create(entry, plan, deadline));
   sandboxes_.Enter(pod->group->address, entry);
-  pod->state = State::kCreated;
+  pod->life.Created();
   records_.Protect(*pod);
   co_return co_await records_.Save(*pod);
 }
@@ -127,7 +128,7 @@ os::Task<Status> SandboxService::DoCreate(PodPtr pod, sandbox_pb::CreateSandboxR
 /// Checks, the first record, cgroups and mounts.
 os::Task<Status> SandboxService::PrepareCreate(PodPtr pod,
                                                const sandbox_pb::CreateSandboxRequest& request) {
-  pod->state = State::kCreating;
+  pod->life.BeginCreate();
   pod->netns_path = request.netns_path();
   pod->annotations = {request.annotations().begin(), request.annotations().end()};
   pod->created_at_ns = NowNs();

@@ -15,7 +15,7 @@
 namespace gantry::task {
 
 os::Task<Status> SandboxService::End(PodPtr pod, Deadline deadline) {
-  if (pod->state == State::kStopped) {
+  if (pod->life.state() == State::kStopped) {
     co_return Status();
   }
   if (pod->entry) {
@@ -28,11 +28,11 @@ os::Task<Status> SandboxService::End(PodPtr pod, Deadline deadline) {
     // Its backend could not take it up again.
     IgnoreError(pod->host->Signal(SIGKILL), "it has ended");
   }
-  if (!pod->host && !pod->exit) {
+  if (!pod->host && !pod->life.exit()) {
     // It was never started, or its backend has said it by returning.
-    pod->exit = ExitStatus{0, NowNs()};
+    pod->life.Hear(ExitStatus{0, NowNs()}, false);
     co_await HandleExit(pod);
-  } else if (!co_await pod->exited.WaitFor(parts_.services.loop, LeftUntil(deadline))) {
+  } else if (!co_await pod->life.exited().WaitFor(parts_.services.loop, LeftUntil(deadline))) {
     co_return Fail(Code::kDeadlineExceeded, "stop sandbox '{}': process {} is still there",
                    pod->id.str(), pod->host_pid.value);
   }
@@ -40,49 +40,58 @@ os::Task<Status> SandboxService::End(PodPtr pod, Deadline deadline) {
 }
 
 void SandboxService::OnExited(const PodPtr& pod, ExitStatus exit) {
-  if (pod->exit) {
-    if (pod->exited.is_set() && pod->host) {
-      parts_.services.processes.Release(pod->host->id());
-    }
-    return;
+  switch (pod->life.Hear(exit, false)) {
+    case ProcessLife::Heard::kHeld:
+      break;
+    case ProcessLife::Heard::kAgain:
+      if (pod->life.exited().is_set() && pod->host && pod->life.on_record()) {
+        parts_.services.processes.Release(pod->host->id());
+      }
+      break;
+    case ProcessLife::Heard::kNew:
+      os::Start(HandleExit(pod));
+      break;
   }
-  pod->exit = exit;
-  if (pod->state != State::kStarting) {
-    os::Start(HandleExit(pod));
+}
+
+void SandboxService::HearHeld(const PodPtr& pod) {
+  if (const auto held = pod->life.Release()) {
+    OnExited(pod, *held);
   }
 }
 
 os::Task<void> SandboxService::HandleExit(PodPtr pod) {
-  if (pod->entry && !pod->gone) {
+  if (pod->entry && !pod->life.gone()) {
     // Nothing holds their namespaces any more.
     co_await members_.EndMembers(pod->entry);
   }
-  pod->state = State::kStopped;
+  pod->life.Stopped();
   const Status saved = co_await records_.Save(*pod);
+  pod->life.Recorded(saved.has_value());
   if (!saved) {
     LogError({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "record the exit: {}",
              saved.error().message);
   }
   // What is on no record the keeper keeps until the pod is removed.
-  if (pod->host_pid && saved) {
+  if (pod->host_pid && pod->life.on_record()) {
     parts_.services.processes.Release({pod->host_pid.value, pod->start_time});
   }
   records_.Protect(*pod);
-  pod->SetExited();
+  pod->life.Acknowledge();
   LogInfo({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "sandbox exited with {}",
           // NOLINTNEXTLINE(bugprone-unchecked-optional-access): this is about its exit.
-          pod->exit->status);
+          pod->life.exit()->status);
 }
 
 os::Task<Status> SandboxService::Remove(PodPtr pod, Deadline deadline) {
-  if (pod->state == State::kRunning) {
+  if (pod->life.state() == State::kRunning) {
     if (const Status ended = co_await End(pod, deadline); !ended) {
       LogWarning({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "{}",
                  ended.error().message);
     }
   }
   // Whoever comes now would get a sandbox of his own.
-  pod->state = State::kDeleting;
+  pod->life.Deleting();
   if (pod->entry) {
     co_await members_.EndMembers(pod->entry);
     GANTRY_CO_CHECK_OK(co_await sandboxes_.Close(pod->group->address, pod->entry));
@@ -108,10 +117,10 @@ os::Task<Status> SandboxService::Discard(PodPtr pod, Deadline deadline) {
 
 os::Task<void> SandboxService::Drop(PodPtr pod) {
   co_await records_.Remove(*pod);
-  if (pod->host_pid && pod->exit) {
+  if (pod->host_pid && pod->life.exit()) {
     parts_.services.processes.Release({pod->host_pid.value, pod->start_time});
   }
-  pod->state = State::kNone;
+  pod->life.Deleted();
   Leave(*pod);
   records_.Protect(*pod);
 }
@@ -126,7 +135,7 @@ void SandboxService::InstanceRemoved(const Group& group, uint64_t number) {
 os::Task<void> SandboxService::FreeRemoved(PodPtr pod) {
   co_await pod->ready.Wait();
   const os::Slot::Hold hold = co_await pod->slot.Acquire();
-  if (pod->gone) {
+  if (pod->life.gone()) {
     co_return;
   }
   co_await DiscardAnyway(pod, "free what the keeper has removed");
@@ -152,21 +161,21 @@ os::Task<bool> SandboxService::AnswerDeleteCall(link::DeleteCall call) {
     co_return false;
   }
   co_await pod->ready.Wait();
-  if (pod->gone) {
+  if (pod->life.gone()) {
     co_return false;
   }
   const os::Slot::Hold hold = co_await pod->slot.Acquire();
   link::DeleteDone done;
   done.tag = call.tag;
   done.pid = pod->pid != 0 ? pod->pid : link::kNoPid;
-  if (!pod->gone) {
+  if (!pod->life.gone()) {
     const Status removed = co_await Discard(pod, DeadlineIn(parts_.config.timeouts.remove));
     if (!removed) {
       done.code = static_cast<int32_t>(removed.error().code);
       done.message = removed.error().message;
     }
   }
-  const ExitStatus exit = pod->exit.value_or(ExitStatus{137, NowNs()});
+  const ExitStatus exit = pod->life.exit().value_or(ExitStatus{137, NowNs()});
   done.status = exit.status;
   done.exited_at_ns = exit.exited_at_ns;
   parts_.services.link.AnswerDelete(done);
@@ -178,7 +187,7 @@ void SandboxService::Leave(Pod& pod) {
   if (found != pods_.end() && found->second.get() == &pod) {
     pods_.erase(found);
   }
-  pod.SetGone();
+  pod.life.SetGone();
 }
 
 }  // namespace gantry::task

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A pod after a restart of the engine: taken up from its record.
+#include <optional>
 #include <utility>
 
 #include <gantry/pod_config.h>
@@ -53,14 +54,14 @@ os::Task<void> SandboxService::Recover(GroupPtr group, link::InstanceAdded insta
   } else if (!recovered) {
     co_await AdoptByRecord(pod);
   }
-  if (pod->state == State::kStarting) {
+  if (pod->life.state() == State::kStarting) {
     // The StartSandbox that is replayed begins anew.
     co_await UndoStart(pod);
   }
-  if (!pod->gone) {
+  if (!pod->life.gone()) {
     records_.Protect(*pod);
     LogInfo({{"ns", group->ns.str()}, {"id", pod->id.str()}}, "sandbox recovered, {}",
-            store::StateName(pod->state));
+            store::StateName(pod->life.state()));
   }
   pod->ready.Set();
 }
@@ -76,7 +77,6 @@ void SandboxService::Restore(Pod& pod, const store::Record& record) {
   pod.created_at_ns = record.created_at_ns;
   pod.config = record.pod_config;
   pod.prefix = record.sandbox_prefix;
-  pod.state = record.state;
   if (const auto created = record.blobs.find(std::string(kCreatedBlob));
       created != record.blobs.end()) {
     pod.created_blob = created->second;
@@ -84,9 +84,17 @@ void SandboxService::Restore(Pod& pod, const store::Record& record) {
   pod.pid = static_cast<uint32_t>(record.init.shown_pid.value);
   pod.host_pid = record.init.pid;
   pod.start_time = record.init.start_time;
+  std::optional<ExitStatus> exit;
   if (record.init.exited) {
-    pod.exit = ExitStatus{record.init.exit_status, record.init.exited_at_ns};
-    pod.SetExited();
+    exit = ExitStatus{record.init.exit_status, record.init.exited_at_ns};
+  }
+  pod.life.Restore(record.state, exit, false);
+  if (exit) {
+    pod.life.Acknowledge();
+  }
+  if (record.state == State::kStarting) {
+    // Its end is that of a start which is undone.
+    pod.life.HoldEnds();
   }
 }
 
@@ -111,7 +119,7 @@ os::Task<Status> SandboxService::RecoverBackend(PodPtr pod, const store::Record&
 
 /// What it was is known from the record alone: its process's end is told, too.
 os::Task<void> SandboxService::AdoptByRecord(PodPtr pod) {
-  if (!pod->host_pid || pod->exit) {
+  if (!pod->host_pid || pod->life.exit()) {
     co_return;
   }
   auto host = co_await parts_.services.processes.Adopt(pod->host_pid, pod->start_time);

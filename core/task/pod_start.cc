@@ -25,16 +25,17 @@ SandboxService::Answer<sandbox_pb::StartSandboxResponse> SandboxService::Start(
   const Deadline deadline = DeadlineOf(call, parts_.config.timeouts.start);
   GANTRY_CO_TRY(const PodPtr pod, co_await Find(call, request.sandbox_id()));
   const os::Slot::Hold hold = co_await pod->slot.Acquire();
-  const bool repeated = call.replay && pod->state == State::kRunning;
+  const bool repeated = call.replay && pod->life.state() == State::kRunning;
   if (!repeated) {
-    if (pod->state != State::kCreated) {
+    if (pod->life.state() != State::kCreated) {
       co_return Fail(Code::kFailedPrecondition, "start sandbox '{}': it is {}", pod->id.str(),
-                     store::StateName(pod->state));
+                     store::StateName(pod->life.state()));
     }
-    pod->state = State::kStarting;
+    pod->life.BeginStart();
+    pod->life.Starting();
     pod->created_blob = pod->entry ? pod->entry->blob : std::string();
     if (Status saved = co_await records_.Save(*pod); !saved) {
-      pod->state = State::kCreated;
+      pod->life.StartUndone();
       co_return std::unexpected(std::move(saved).error());
     }
     Status started = co_await proxy_.Start(pod->entry, deadline);
@@ -46,7 +47,7 @@ SandboxService::Answer<sandbox_pb::StartSandboxResponse> SandboxService::Start(
       co_await UndoStart(pod);
       co_return std::unexpected(std::move(started).error());
     }
-    pod->state = State::kRunning;
+    pod->life.Started();
     co_await AddMounts(pod);
     if (Status saved = co_await records_.Save(*pod); !saved) {
       // The next engine would not know that it runs, so it must not.
@@ -57,9 +58,7 @@ SandboxService::Answer<sandbox_pb::StartSandboxResponse> SandboxService::Start(
     records_.Protect(*pod);
     LogInfo({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "sandbox started, pid {}",
             pod->pid);
-    if (pod->exit) {
-      os::Start(HandleExit(pod));
-    }
+    HearHeld(pod);
   }
   sandbox_pb::StartSandboxResponse response;
   response.set_pid(pod->pid);
@@ -88,7 +87,7 @@ os::Task<void> SandboxService::AddMounts(PodPtr pod) {
 /// It has started, and that is on no record.
 os::Task<void> SandboxService::StopUnrecorded(PodPtr pod, Deadline deadline) {
   // An end that comes meanwhile, or came, is that of a start which has not been.
-  pod->state = State::kStarting;
+  pod->life.UndoingStart();
   if (pod->entry && pod->entry->sandbox) {
     const Status stopped = co_await proxy_.Stop(pod->entry, deadline);
     if (!stopped) {
@@ -118,11 +117,10 @@ os::Task<void> SandboxService::UndoStart(PodPtr pod) {
   pod->host_pid = {};
   pod->start_time = 0;
   pod->pid = 0;
-  pod->exit.reset();
   if (pod->entry) {
     pod->entry->blob = pod->created_blob;
   }
-  pod->state = State::kCreated;
+  pod->life.StartUndone();
   if (const Status saved = co_await records_.Save(*pod); !saved) {
     LogError({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}},
              "record that it has not started: {}", saved.error().message);

@@ -44,15 +44,16 @@ void Fill(pb::StateResponse& response, const TaskProcess& process) {
   response.set_id(process.is_init() ? container.id.str() : process.id.str());
   response.set_bundle(container.bundle);
   response.set_pid(process.pid);
-  const bool paused = container.init->state == State::kPaused && process.state == State::kRunning;
-  response.set_status(paused ? pb::PAUSED : StatusOf(process.state));
+  const bool paused =
+      container.init->life.state() == State::kPaused && process.life.state() == State::kRunning;
+  response.set_status(paused ? pb::PAUSED : StatusOf(process.life.state()));
   response.set_stdin(process.stdio.in);
   response.set_stdout(process.stdio.out);
   response.set_stderr(process.stdio.err);
   response.set_terminal(process.stdio.terminal);
-  if (process.state == State::kStopped && process.exit) {
-    response.set_exit_status(process.exit->status);
-    SetTimestamp(response.mutable_exited_at(), process.exit->exited_at_ns);
+  if (process.life.state() == State::kStopped && process.life.exit()) {
+    response.set_exit_status(process.life.exit()->status);
+    SetTimestamp(response.mutable_exited_at(), process.life.exit()->exited_at_ns);
   } else {
     response.mutable_exited_at()->set_seconds(kGoZeroTime);
   }
@@ -72,20 +73,18 @@ os::Task<Result<pb::StateResponse>> Service::GetState(const CallContext& call,
 os::Task<Result<pb::WaitResponse>> Service::Wait(const CallContext& call, pb::WaitRequest request) {
   GANTRY_CO_TRY(const TaskProcessPtr process,
                 co_await FindProcess(call, request.id(), request.exec_id()));
-  if (!process->exited.is_set() && !process->gone) {
+  if (!process->life.exited().is_set() && !process->life.gone()) {
     os::OneShot<void> woken;
     call.abandonment->Park([woken]() mutable { woken.Set(); });
-    const auto here = process->waits.insert(process->waits.end(), woken);
-    co_await woken.Wait();
-    process->waits.erase(here);
+    co_await process->life.AwaitEnd(woken);
   }
-  if (!process->exited.is_set()) {
-    if (process->gone) {
+  if (!process->life.exited().is_set()) {
+    if (process->life.gone()) {
       co_return Fail(Code::kNotFound, "container not created: not found");
     }
     co_return Fail(Code::kCanceled, "wait for '{}': the caller has gone", request.id());
   }
-  const ExitStatus exit = process->exited.value();
+  const ExitStatus exit = process->life.exited().value();
   pb::WaitResponse response;
   response.set_exit_status(exit.status);
   SetTimestamp(response.mutable_exited_at(), exit.exited_at_ns);
@@ -95,7 +94,7 @@ os::Task<Result<pb::WaitResponse>> Service::Wait(const CallContext& call, pb::Wa
 os::Task<Result<pb::PidsResponse>> Service::Pids(const CallContext& call, pb::PidsRequest request) {
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
   std::vector<ProcessInfo> processes;
-  if (container->backend && container->init->state != State::kStopped) {
+  if (container->backend && container->init->life.state() != State::kStopped) {
     Result<std::vector<ProcessInfo>> listed =
         co_await proxy_.Processes(*container, DeadlineOf(call, parts_.config.timeouts.pause));
     if (!listed && (container->init->pid == 0 || listed.error().code == Code::kResourceExhausted)) {
@@ -112,7 +111,7 @@ os::Task<Result<pb::PidsResponse>> Service::Pids(const CallContext& call, pb::Pi
   }
   std::map<uint32_t, ExecId> execs;
   for (const auto& [id, process] : container->execs) {
-    if (!process->exit) {
+    if (!process->life.exit()) {
       execs[process->pid] = id;
     }
   }

@@ -82,17 +82,19 @@ void Records::Protect(const Container& container) {
 }
 
 void Records::Protect(const Pod& pod) {
-  services_.link.Protect(pod.instance, pod.gone ? link::Plan() : ToPlan(pod, services_.processes));
+  services_.link.Protect(pod.instance,
+                         pod.life.gone() ? link::Plan() : ToPlan(pod, services_.processes));
 }
 
 void Records::Unprotect(uint64_t instance) { services_.link.Protect(instance, link::Plan()); }
 
 void Records::Forget(const Container& container) {
-  services_.link.Forget(Tombstone(container.instance, container.init->pid, container.init->exit));
+  services_.link.Forget(
+      Tombstone(container.instance, container.init->pid, container.init->life.exit()));
 }
 
 void Records::Forget(const Pod& pod) {
-  services_.link.Forget(Tombstone(pod.instance, pod.pid, pod.exit));
+  services_.link.Forget(Tombstone(pod.instance, pod.pid, pod.life.exit()));
 }
 
 }  // namespace gantry::task

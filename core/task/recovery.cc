@@ -219,9 +219,9 @@ os::Task<Status> Service::Recover(ContainerPtr container, Found found) {
     OnCgroup(*container, std::move(found.cgroup), std::move(found.oom));
   }
   // Ends that are known while the rest is not yet are held back.
-  container->init->start_pending = true;
+  container->init->life.HoldEnds();
   os::Scope parts;
-  if (container->checkpoint.empty() || container->init->state != State::kCreated) {
+  if (container->checkpoint.empty() || container->init->life.state() != State::kCreated) {
     // Else its Start, which restores it, may have been cut short, and begins again.
     parts.Spawn("process", BindByRecord(container->init));
   }
@@ -239,7 +239,7 @@ os::Task<Status> Service::Recover(ContainerPtr container, Found found) {
     const Code code = backend.error().code;
     const bool removed =
         found.root_is_gone ||
-        (container->init->exit && (code == Code::kAborted || code == Code::kNotFound));
+        (container->init->life.exit() && (code == Code::kAborted || code == Code::kNotFound));
     log::Log(removed ? log::Level::kInfo : log::Level::kError, {{"id", container->id.str()}},
              "its backend cannot recover it: {}", backend.error().message);
     co_await AdoptByRecord(container->init,
@@ -248,7 +248,7 @@ os::Task<Status> Service::Recover(ContainerPtr container, Found found) {
       AbandonSandbox(*container);
     }
   }
-  if (container->backend && container->init->state == State::kCreated) {
+  if (container->backend && container->init->life.state() == State::kCreated) {
     co_await LookWhetherStarted(container);
   }
   for (const store::ExecRecord& exec : record.execs) {
@@ -258,13 +258,13 @@ os::Task<Status> Service::Recover(ContainerPtr container, Found found) {
       co_await RecoverExec(container, exec);
     }
   }
-  if (found.frozen && container->init->state == State::kRunning) {
+  if (found.frozen) {
     // An engine may have been killed between a pause and its record, and nobody ask again.
-    container->init->state = State::kPaused;
+    container->init->life.Pause();
   }
   co_await SettleStarts(container);
   LogInfo({{"ns", container->group->ns.str()}, {"id", container->id.str()}}, "recovered, {}",
-          store::StateName(container->init->state));
+          store::StateName(container->init->life.state()));
   co_return Status();
 }
 

@@ -92,7 +92,7 @@ os::Task<void> Service::LookWhetherStarted(ContainerPtr container) {
     LogWarning({{"id", container->id.str()}}, "whether it has started: {}; its record says no",
                started.error().message);
   } else if (*started) {
-    container->init->state = State::kRunning;
+    container->init->life.Started();
     if (!container->checkpoint.empty() && container->init->io) {
       container->init->io->Started();
     }

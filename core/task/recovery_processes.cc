@@ -5,6 +5,7 @@
 //
 // What a process's start has published is not on record. So ends are held back
 // until it is known whether the Start comes again: then its event goes first.
+#include <optional>
 #include <utility>
 
 #include <gantry/toolkit/process/process_id.h>
@@ -20,25 +21,25 @@ namespace gantry::task {
 void Service::Restore(TaskProcess& process, const store::StdioPaths& stdio, State state,
                       const store::ProcessRecord& record) {
   process.stdio = stdio;
-  process.state = state;
   process.host_pid = record.pid;
   process.start_time = record.start_time;
   process.pid = static_cast<uint32_t>(record.shown_pid ? record.shown_pid.value : record.pid.value);
+  std::optional<ExitStatus> exit;
   if (record.exited) {
-    process.exit = ExitStatus{record.exit_status, record.exited_at_ns};
-    process.unpublished = record.unpublished;
+    exit = ExitStatus{record.exit_status, record.exited_at_ns};
   }
+  process.life.Restore(state, exit, record.unpublished);
 }
 
 os::Task<void> Service::RecoverStreams(TaskProcessPtr process) {
-  if (process->state == (process->is_init() ? State::kCreating : State::kCreated)) {
+  if (process->life.state() == (process->is_init() ? State::kCreating : State::kCreated)) {
     process->left_streams = NamesBelow(sandboxes_.stored(), process->stdio_host->prefix());
     co_return;
   }
   const std::string& prefix = process->stdio_host->prefix();
   std::vector<io::StoredFd> stored =
       co_await TakeStored(parts_.services.link, prefix, NamesBelow(sandboxes_.stored(), prefix));
-  if (stored.empty() && process->exit) {
+  if (stored.empty() && process->life.exit()) {
     co_return;
   }
   const io::StdioOptions options = StdioOptionsOf(*process, parts_.config);
@@ -58,13 +59,13 @@ os::Task<void> Service::RecoverStreams(TaskProcessPtr process) {
     co_return;
   }
   process->io = std::move(*recovered);
-  const bool made = process->state == State::kCreated && process->is_init() &&
+  const bool made = process->life.state() == State::kCreated && process->is_init() &&
                     process->container.checkpoint.empty();
-  if (made || process->state == State::kRunning || process->state == State::kPaused ||
-      process->state == State::kStopped) {
+  if (made || process->life.state() == State::kRunning || process->life.state() == State::kPaused ||
+      process->life.state() == State::kStopped) {
     process->io->Started();
   }
-  if (process->exit) {
+  if (process->life.exit()) {
     process->io->Ended();
   }
 }
@@ -74,16 +75,19 @@ os::Task<void> Service::RecoverExec(ContainerPtr container, const store::ExecRec
   exec->SetSpec(saved.spec_json);
   Restore(*exec, saved.stdio, saved.state, saved.process);
   container->execs[saved.id] = exec;
-  exec->start_pending = exec->state == State::kStarting || exec->state == State::kRunning;
+  const bool runs = saved.state == State::kStarting || saved.state == State::kRunning;
+  if (runs) {
+    exec->life.HoldEnds();
+  }
   os::Scope parts;
-  if (exec->state == State::kRunning) {
+  if (exec->life.state() == State::kRunning) {
     // Else its backend may find that it never ran.
     parts.Spawn("process", BindByRecord(exec));
   }
   parts.Spawn("streams", RecoverStreams(exec));
   co_await parts.Join();
-  if (exec->exit || !exec->start_pending) {
-    exec->start_pending = false;
+  if (exec->life.exit() || !runs) {
+    exec->life.DropHeld();
     co_return;
   }
   const Status found = co_await RecoverExecBackend(container, exec);
@@ -93,14 +97,12 @@ os::Task<void> Service::RecoverExec(ContainerPtr container, const store::ExecRec
     }
     co_return;
   }
-  if (exec->state == State::kStarting && found.error().code == Code::kAborted) {
+  if (exec->life.state() == State::kStarting && found.error().code == Code::kAborted) {
     // It never ran; the Start that is replayed runs it.
-    exec->start_pending = false;
-    exec->state = State::kCreated;
+    exec->life.StartUndone();
     exec->host_pid = {};
     exec->start_time = 0;
     exec->pid = 0;
-    exec->early_exit.reset();
     exec->io.reset();
     co_await RecoverStreams(exec);
     co_return;
@@ -132,7 +134,7 @@ os::Task<Status> Service::RecoverExecBackend(ContainerPtr container, TaskProcess
 
 /// What is on record is watched before its backend is asked, which then finds it so.
 os::Task<void> Service::BindByRecord(TaskProcessPtr process) {
-  if (process->exit || !process->host_pid) {
+  if (process->life.exit() || !process->host_pid) {
     co_return;
   }
   auto host = co_await parts_.services.processes.Adopt(process->host_pid, process->start_time);
@@ -144,7 +146,7 @@ os::Task<void> Service::BindByRecord(TaskProcessPtr process) {
 /// Without its backend a process still has its exit: its host process's, or, where
 /// it has none, `status`.
 os::Task<void> Service::AdoptByRecord(TaskProcessPtr process, uint32_t status) {
-  if (process->host || process->exit || process->early_exit) {
+  if (process->host || process->life.has_end()) {
     co_return;
   }
   co_await BindByRecord(process);
@@ -169,16 +171,16 @@ os::Task<void> Service::SettleStarts(ContainerPtr container) {
 }
 
 void Service::SettleStart(const ContainerPtr& container, const TaskProcessPtr& process) {
-  if (process->exit) {
+  if (process->life.exit()) {
     RepeatExit(container, process);
-    process->start_pending = false;
+    process->life.DropHeld();
     return;
   }
-  const bool was_starting = process->state == State::kStarting;
+  const bool was_starting = process->life.state() == State::kStarting;
   if (was_starting) {
-    process->state = State::kRunning;
+    process->life.Started();
   }
-  if (!process->start_pending || StartComesAgain(*process)) {
+  if (!process->life.is_starting() || StartComesAgain(*process)) {
     return;
   }
   if (was_starting) {
@@ -191,15 +193,16 @@ void Service::SettleStart(const ContainerPtr& container, const TaskProcessPtr& p
 /// An end that is on record: containerd may not have been told.
 void Service::RepeatExit(const ContainerPtr& container, const TaskProcessPtr& process) {
   const ProcessId id{process->host_pid.value, process->start_time};
-  if (process->unpublished ||
+  if (process->life.unpublished() ||
       (process->host_pid && parts_.services.processes.IsUnacknowledged(id))) {
     parts_.services.processes.Claim(id);
     os::Start(HandleExit(container, process));
     return;
   }
-  const bool never_ran = !process->is_init() && process->state == State::kCreated;
-  process->state = never_ran ? State::kCreated : State::kStopped;
-  process->SetExited();
+  if (process->is_init() || process->life.state() != State::kCreated) {
+    process->life.Stopped();
+  }
+  process->Acknowledge();
 }
 
 }  // namespace gantry::task

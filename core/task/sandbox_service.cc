@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The calls of the Sandbox service that are short, and the pods as they are found. Create, Start
+// and what ends a pod are in pod_create.cc, pod_start.cc and pod_end.cc.
 #include "core/task/sandbox_service.h"
 
 #include <algorithm>
@@ -78,7 +81,7 @@ Status SandboxService::Register(rpc::MethodTable& table) {
 std::vector<PodPtr> SandboxService::Pods() const {
   std::vector<PodPtr> all;
   for (const auto& [address, pod] : pods_) {
-    if (pod->state != State::kNone) {
+    if (pod->life.state() != State::kNone) {
       all.push_back(pod);
     }
   }
@@ -91,9 +94,9 @@ Status SandboxService::CheckJoin(const std::string& address) const {
     return {};
   }
   const Pod& pod = *found->second;
-  if (pod.state != State::kRunning || pod.exit) {
+  if (pod.life.effective_state() != State::kRunning) {
     return Fail(Code::kFailedPrecondition, "sandbox '{}' is {}, not running", pod.id.str(),
-                store::StateName(pod.exit ? State::kStopped : pod.state));
+                store::StateName(pod.life.effective_state()));
   }
   if (!pod.entry || !pod.entry->sandbox) {
     return Fail(Code::kUnavailable, "sandbox '{}': its backend is not there", pod.id.str());
@@ -176,21 +179,19 @@ SandboxService::Answer<sandbox_pb::UpdateSandboxResponse> SandboxService::Update
 SandboxService::Answer<sandbox_pb::WaitSandboxResponse> SandboxService::Wait(
     const Call& call, sandbox_pb::WaitSandboxRequest request) {
   GANTRY_CO_TRY(const PodPtr pod, co_await Find(call, request.sandbox_id()));
-  if (!pod->exited.is_set() && !pod->gone) {
+  if (!pod->life.exited().is_set() && !pod->life.gone()) {
     os::OneShot<void> woken;
     call.abandonment->Park([woken]() mutable { woken.Set(); });
-    const auto here = pod->waits.insert(pod->waits.end(), woken);
-    co_await woken.Wait();
-    pod->waits.erase(here);
+    co_await pod->life.AwaitEnd(woken);
   }
-  if (!pod->exited.is_set()) {
-    if (pod->gone) {
+  if (!pod->life.exited().is_set()) {
+    if (pod->life.gone()) {
       co_return Fail(Code::kNotFound, "sandbox '{}': not found", request.sandbox_id());
     }
     co_return Fail(Code::kCanceled, "wait for sandbox '{}': the caller has gone",
                    request.sandbox_id());
   }
-  const ExitStatus exit = pod->exited.value();
+  const ExitStatus exit = pod->life.exited().value();
   sandbox_pb::WaitSandboxResponse response;
   response.set_exit_status(exit.status);
   SetTimestamp(response.mutable_exited_at(), exit.exited_at_ns);
@@ -217,9 +218,10 @@ SandboxService::Answer<sandbox_pb::SandboxStatusResponse> SandboxService::GetSta
   }
   response.set_sandbox_id(pod->id.str());
   response.set_pid(pod->pid);
-  response.set_state(std::string(pod->state == State::kRunning && !pod->exit ? kReady : kNotReady));
+  response.set_state(
+      std::string(pod->life.effective_state() == State::kRunning ? kReady : kNotReady));
   SetTimestamp(response.mutable_created_at(), pod->created_at_ns);
-  if (const std::optional<ExitStatus> exit = pod->exit) {
+  if (const std::optional<ExitStatus> exit = pod->life.exit()) {
     SetTimestamp(response.mutable_exited_at(), exit->exited_at_ns);
   }
   co_return response;
@@ -245,7 +247,7 @@ SandboxService::Answer<sandbox_pb::ShutdownSandboxResponse> SandboxService::Shut
   }
   const PodPtr pod = *found;
   const os::Slot::Hold hold = co_await pod->slot.Acquire();
-  if (!pod->gone) {
+  if (!pod->life.gone()) {
     GANTRY_CO_CHECK_OK(co_await Remove(pod, DeadlineOf(call, parts_.config.timeouts.remove)));
     // Before the record goes: who comes in between knows that it was done.
     records_.Forget(*pod);

@@ -127,6 +127,8 @@ class SandboxService {
   // Ends.
   Status OnBound(const PodPtr& pod, const engine::WatchedProcessPtr& host);
   void OnExited(const PodPtr& pod, ExitStatus exit);
+  /// What was under way is done: an end that came meanwhile is handled now.
+  void HearHeld(const PodPtr& pod);
   os::Task<void> HandleExit(PodPtr pod);
   /// Ends its containers and it. Again: nothing.
   os::Task<Status> End(PodPtr pod, Deadline deadline);

@@ -113,7 +113,7 @@ void Service::SetGone(TaskProcess& process) {
   if (process.host) {
     parts_.services.processes.Release(process.host->id());
   }
-  process.SetGone();
+  process.life.SetGone();
 }
 
 void Service::Leave(Container& container) {

@@ -61,9 +61,8 @@ os::Task<Result<pb::StartResponse>> Service::Start(const CallContext& call,
 }
 
 void Service::StartPublished(TaskProcess& process) {
-  process.start_pending = false;
-  if (const auto early = std::exchange(process.early_exit, std::nullopt)) {
-    OnExited(process, *early);
+  if (const auto held = process.life.Release()) {
+    OnExited(process, *held);
   }
 }
 
@@ -71,20 +70,20 @@ os::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, D
                                                        bool replay) {
   const os::Slot::Hold hold = co_await container->slot.Acquire();
   TaskProcess& init = *container->init;
-  const bool done = replay && (init.state == State::kRunning || init.state == State::kPaused ||
-                               init.state == State::kStopped);
+  const bool done =
+      replay && (init.life.state() == State::kRunning || init.life.state() == State::kPaused ||
+                 init.life.state() == State::kStopped);
   if (!done) {
-    // An end that is being recorded counts, too.
-    GANTRY_CO_CHECK_OK(CheckLegal(Operation::kStart, init.exit ? State::kStopped : init.state,
+    GANTRY_CO_CHECK_OK(CheckLegal(Operation::kStart, init.life.effective_state(),
                                   Format("container '{}'", container->id.str())));
-    init.start_pending = true;
+    init.life.BeginStart();
     const Status started = co_await proxy_.Start(*container, init, deadline);
     if (!started) {
-      init.never_ran = started.error().code != Code::kDeadlineExceeded;
+      init.life.StartFailed(started.error().code == Code::kDeadlineExceeded);
       StartPublished(init);
       co_return std::unexpected(started.error());
     }
-    init.state = State::kRunning;
+    init.life.Started();
     if (Status saved = co_await records_.Save(*container); !saved) {
       LogError({{"id", container->id.str()}}, "record the start: {}", saved.error().message);
     }
@@ -102,17 +101,18 @@ os::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, D
 os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, TaskProcessPtr exec,
                                                        Deadline deadline, bool replay) {
   const os::Slot::Hold hold = co_await exec->slot.Acquire();
-  const bool done = replay && (exec->state == State::kRunning || exec->state == State::kStopped);
+  const bool done =
+      replay && (exec->life.state() == State::kRunning || exec->life.state() == State::kStopped);
   if (!done) {
-    if (container->init->exit) {
+    if (container->init->life.exit()) {
       co_return Fail(Code::kFailedPrecondition,
                      "start exec '{}': container {} init process is not running", exec->id.str(),
                      container->id.str());
     }
     // One whose start has failed is not started again.
-    GANTRY_CO_CHECK_OK(CheckLegal(Operation::kStart, exec->exit ? State::kStopped : exec->state,
+    GANTRY_CO_CHECK_OK(CheckLegal(Operation::kStart, exec->life.effective_state(),
                                   Format("exec '{}'", exec->id.str())));
-    exec->start_pending = true;
+    exec->life.BeginStart();
     exec->starting = std::make_shared<sandbox::CallProcesses>();
     exec->start_done = {};
     Status started = co_await RunExec(container, exec, deadline);
@@ -121,16 +121,13 @@ os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, T
     if (!started) {
       // It has ended, as far as Wait and Delete go; but it is called created, as by containerd's
       // own shim, and as its users expect of one that never ran.
-      exec->start_pending = false;
-      exec->early_exit.reset();
-      exec->state = State::kCreated;
-      exec->exit = ExitStatus{255, 0};
+      exec->life.StartFailed(started.error().code == Code::kDeadlineExceeded, ExitStatus{255, 0});
       exec->pid = 0;
-      exec->never_ran = started.error().code != Code::kDeadlineExceeded;
       co_await CloseStreams(exec);
       IgnoreError(co_await records_.Save(*container),
                   "the exec never ran; only its id is on record");
-      exec->SetExited();
+      exec->life.Recorded(true);
+      exec->Acknowledge();
       if (exec->host && exec->host->Ended()) {
         parts_.services.processes.Release(exec->host->id());
       }
@@ -146,7 +143,7 @@ os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, T
 
 os::Task<Status> Service::RunExec(ContainerPtr container, TaskProcessPtr exec, Deadline deadline) {
   GANTRY_CO_CHECK_OK(co_await OpenStreams(exec));
-  exec->state = State::kStarting;
+  exec->life.Starting();
   GANTRY_CO_CHECK_OK(co_await records_.Save(*container));
   const ExecRequest request = ExecRequestOf(*exec);
   GANTRY_CO_TRY(exec->backend, co_await proxy_.Exec(*container, *exec, request, deadline));
@@ -162,7 +159,7 @@ os::Task<Status> Service::RunExec(ContainerPtr container, TaskProcessPtr exec, D
     // Else its container was removed meanwhile, and its streams with it.
     exec->io->Started();
   }
-  exec->state = State::kRunning;
+  exec->life.Started();
   if (Status saved = co_await records_.Save(*container); !saved) {
     LogError({{"id", container->id.str()}, {"exec", exec->id.str()}}, "record the start: {}",
              saved.error().message);

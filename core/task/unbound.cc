@@ -20,7 +20,7 @@ uint64_t TicksNow() {
 
 Status CheckBound(const SandboxEntry& sandbox, uint64_t since, const TaskProcess& process,
                   std::string_view call) {
-  if (process.host || process.pid != 0 || process.exit || process.early_exit) {
+  if (process.host || process.pid != 0 || process.life.has_end()) {
     return {};
   }
   const std::vector<ProcessId> now = sandbox.context->Running();
