@@ -130,7 +130,7 @@ os::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call
   response.set_pid(container->init->pid);
   Publish(
       events::TaskCreate(container->subject(), FieldsOf(creation->request, container->init->pid)));
-  StartPublished(*container->init);
+  exits_.StartPublished(*container->init);
   LogInfo({{"ns", group->ns.str()}, {"id", id.str()}}, "created, pid {}", container->init->pid);
   co_return response;
 }
@@ -170,7 +170,7 @@ os::Task<Status> Service::DoCreate(std::shared_ptr<Creation> creation) {
   if (auto left = left_streams_.extract(KeyOf(*container.group, container.id.str()))) {
     container.init->left_streams = std::move(left.mapped());
   }
-  container.context = std::make_unique<ContainerContextImpl>(parts_, *this, creation->container);
+  container.context = std::make_unique<ContainerContextImpl>(parts_, exits_, creation->container);
   GANTRY_CO_CHECK_OK(co_await Prepare(*creation));
   GANTRY_CO_CHECK_OK(co_await JoinSandbox(*creation));
   GANTRY_CO_CHECK_OK(co_await MakeContainer(*creation));

@@ -216,7 +216,7 @@ os::Task<Status> Service::Recover(ContainerPtr container, Found found) {
   store::Record& record = *found.record;
   RestoreContainer(*container, record);
   if (!found.cgroup.empty()) {
-    OnCgroup(*container, std::move(found.cgroup), std::move(found.oom));
+    exits_.OnCgroup(*container, std::move(found.cgroup), std::move(found.oom));
   }
   // Ends that are known while the rest is not yet are held back.
   container->init->life.HoldEnds();

@@ -36,7 +36,7 @@ void Service::RestoreContainer(Container& container, const store::Record& record
   container.init = NewProcess(container, ExecId());
   Restore(*container.init, record.stdio, record.state, record.init);
   container.context =
-      std::make_unique<ContainerContextImpl>(parts_, *this, container.weak_from_this());
+      std::make_unique<ContainerContextImpl>(parts_, exits_, container.weak_from_this());
 }
 
 /// Its sandbox, where no container before it has it, and itself: mostly by one call.

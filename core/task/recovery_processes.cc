@@ -139,7 +139,7 @@ os::Task<void> Service::BindByRecord(TaskProcessPtr process) {
   }
   auto host = co_await parts_.services.processes.Adopt(process->host_pid, process->start_time);
   if (host) {
-    IgnoreError(OnBound(*process, std::move(*host)), "nothing is bound to it yet");
+    IgnoreError(exits_.OnBound(*process, std::move(*host)), "nothing is bound to it yet");
   }
 }
 
@@ -151,7 +151,7 @@ os::Task<void> Service::AdoptByRecord(TaskProcessPtr process, uint32_t status) {
   }
   co_await BindByRecord(process);
   if (!process->host) {
-    OnExited(*process, ExitStatus{status, NowNs()});
+    exits_.OnExited(*process, ExitStatus{status, NowNs()});
   }
 }
 
@@ -187,7 +187,7 @@ void Service::SettleStart(const ContainerPtr& container, const TaskProcessPtr& p
     // Its caller has gone; others may have seen that it was added.
     Publish(events::TaskExecStarted(container->subject(), process->id, process->pid));
   }
-  StartPublished(*process);
+  exits_.StartPublished(*process);
 }
 
 /// An end that is on record: containerd may not have been told.
@@ -196,7 +196,7 @@ void Service::RepeatExit(const ContainerPtr& container, const TaskProcessPtr& pr
   if (process->life.unpublished() ||
       (process->host_pid && parts_.services.processes.IsUnacknowledged(id))) {
     parts_.services.processes.Claim(id);
-    os::Start(HandleExit(container, process));
+    exits_.Repeat(container, process);
     return;
   }
   if (process->is_init() || process->life.state() != State::kCreated) {

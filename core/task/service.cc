@@ -29,6 +29,7 @@ Service::Service(const Parts& parts)
       records_(parts_.services),
       calls_(parts_),
       proxy_(calls_),
+      exits_(parts_, containers_, records_, proxy_),
       sandboxes_(parts_, calls_, proxy_),
       pods_(parts_, records_, calls_, proxy_, instances_, sandboxes_, order_, *this) {}
 
@@ -95,7 +96,7 @@ TaskProcessPtr Service::NewProcess(Container& container, ExecId id) {
       [this, owner = container.weak_from_this(), weak = std::weak_ptr(process)] {
         OnConsoleSignals(owner.lock(), weak.lock());
       });
-  process->context = std::make_unique<ProcessContextImpl>(parts_, *this, process);
+  process->context = std::make_unique<ProcessContextImpl>(parts_, exits_, process);
   process->context->SetBackend(container.backend_name);
   return process;
 }

@@ -37,7 +37,7 @@
 #include "core/task/backend_proxy.h"
 #include "core/task/container.h"
 #include "core/task/containers.h"
-#include "core/task/contexts.h"
+#include "core/task/exit_relay.h"
 #include "core/task/instances.h"
 #include "core/task/parts.h"
 #include "core/task/records.h"
@@ -54,7 +54,7 @@ namespace pb = containerd::task;
 using rpc::CallContext;
 
 /// Thread: loop.
-class Service final : public ProcessObserver, private SandboxMembers {
+class Service final : private SandboxMembers {
  public:
   explicit Service(const Parts& parts);
   Service(const Service&) = delete;
@@ -166,7 +166,6 @@ class Service final : public ProcessObserver, private SandboxMembers {
   os::Task<Result<pb::StartResponse>> StartExec(ContainerPtr container, TaskProcessPtr exec,
                                                 Deadline deadline, bool replay);
   os::Task<Status> RunExec(ContainerPtr container, TaskProcessPtr exec, Deadline deadline);
-  void StartPublished(TaskProcess& process);
 
   // Deletes (delete.cc).
   os::Task<Result<pb::DeleteResponse>> DeleteInit(ContainerPtr container, Deadline deadline);
@@ -192,21 +191,6 @@ class Service final : public ProcessObserver, private SandboxMembers {
   void OnConsoleSignals(ContainerPtr container, TaskProcessPtr process);
   os::Task<void> SendConsoleSignals(ContainerPtr container, TaskProcessPtr process);
   os::Task<void> SendConsoleSignal(ContainerPtr container, TaskProcessPtr process, uint32_t signal);
-
-  // Exits (exits.cc).
-  Status OnBound(TaskProcess& process, engine::WatchedProcessPtr host) override;
-  void OnPid(TaskProcess& process, HostPid pid) override;
-  void OnExited(TaskProcess& process, ExitStatus exit) override;
-  void OnCgroup(Container& container, os::Cgroup cgroup,
-                std::unique_ptr<os::OomWatch> oom) override;
-  Status OnMakingCgroup(Container& container, os::Cgroup cgroup) override;
-  void OnOutOfMemory(Container& container) override;
-  void TellOutOfMemory(const Container& container);
-  os::Task<void> HandleExit(ContainerPtr container, TaskProcessPtr process);
-  os::Task<void> EndStarts(ContainerPtr container);
-  os::Task<void> EndExecsFirst(ContainerPtr container);
-  os::Task<void> AwaitReader(TaskProcessPtr process);
-  void FinishExit(TaskProcess& process);
 
   // After a restart (recovery.cc).
   void DropOrphans();
@@ -260,6 +244,7 @@ class Service final : public ProcessObserver, private SandboxMembers {
   Records records_;
   BackendCalls calls_;
   BackendProxy proxy_;
+  ExitRelay exits_;
   Instances instances_;
   Sandboxes sandboxes_;
   RecoveryOrder order_;

@@ -60,12 +60,6 @@ os::Task<Result<pb::StartResponse>> Service::Start(const CallContext& call,
   co_return co_await StartExec(container, process, deadline, replay);
 }
 
-void Service::StartPublished(TaskProcess& process) {
-  if (const auto held = process.life.Release()) {
-    OnExited(process, *held);
-  }
-}
-
 os::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, Deadline deadline,
                                                        bool replay) {
   const os::Slot::Hold hold = co_await container->slot.Acquire();
@@ -80,7 +74,7 @@ os::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, D
     const Status started = co_await proxy_.Start(*container, init, deadline);
     if (!started) {
       init.life.StartFailed(started.error().code == Code::kDeadlineExceeded);
-      StartPublished(init);
+      exits_.StartPublished(init);
       co_return std::unexpected(started.error());
     }
     init.life.Started();
@@ -92,7 +86,7 @@ os::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, D
     }
   }
   Publish(events::TaskStart(container->subject(), init.pid));
-  StartPublished(init);
+  exits_.StartPublished(init);
   pb::StartResponse response;
   response.set_pid(init.pid);
   co_return response;
@@ -135,7 +129,7 @@ os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, T
     }
   }
   Publish(events::TaskExecStarted(container->subject(), exec->id, exec->pid));
-  StartPublished(*exec);
+  exits_.StartPublished(*exec);
   pb::StartResponse response;
   response.set_pid(exec->pid);
   co_return response;

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the end of a process becomes known to containerd.
-//
-// It comes from the keeper (a bound host process) or from the backend. Then, in
-// this order: a start that is not published yet is waited for; for an init, the starts
-// of execs that are under way are cut short, execs' ends go first and a last look is taken whether
-// memory ran out; the state goes on record; a client that reads is given the time to read the rest;
-// then, in one go, the event is queued, the keeper told that the end is known, and
-// Wait answered. That an end of which the keeper does not know is out goes on record last.
+// The ends of processes, in the order that the header tells, and a container's cgroups.
+#include "core/task/exit_relay.h"
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -15,8 +10,12 @@
 
 #include <gantry/toolkit/process/backoff.h>
 
+#include "core/events/event.h"
 #include "core/log/log.h"
-#include "core/task/service.h"
+#include "core/sandbox/call_deadline.h"
+#include "core/task/backend_call.h"
+#include "core/task/backend_proxy.h"
+#include "core/task/records.h"
 
 namespace gantry::task {
 namespace {
@@ -57,7 +56,7 @@ TaskProcessPtr SharedOf(const TaskProcess& process) {
 
 }  // namespace
 
-Status Service::OnBound(TaskProcess& process, engine::WatchedProcessPtr host) {
+Status ExitRelay::OnBound(TaskProcess& process, engine::WatchedProcessPtr host) {
   if (process.host && process.host != host) {
     return Fail(Code::kFailedPrecondition, "bind process {} of '{}': bound to {} already",
                 host->pid().value, process.container.id.str(), process.host->pid().value);
@@ -78,11 +77,11 @@ Status Service::OnBound(TaskProcess& process, engine::WatchedProcessPtr host) {
   return {};
 }
 
-void Service::OnPid(TaskProcess& process, HostPid pid) {
+void ExitRelay::OnPid(TaskProcess& process, HostPid pid) {
   process.pid = static_cast<uint32_t>(pid.value);
 }
 
-void Service::OnExited(TaskProcess& process, ExitStatus exit) {
+void ExitRelay::OnExited(TaskProcess& process, ExitStatus exit) {
   ProcessLife& life = process.life;
   const ContainerPtr container = containers_.SharedOf(process.container);
   const TaskProcessPtr self = container ? SharedOf(process) : nullptr;
@@ -105,7 +104,17 @@ void Service::OnExited(TaskProcess& process, ExitStatus exit) {
   }
 }
 
-os::Task<void> Service::HandleExit(ContainerPtr container, TaskProcessPtr process) {
+void ExitRelay::StartPublished(TaskProcess& process) {
+  if (const auto held = process.life.Release()) {
+    OnExited(process, *held);
+  }
+}
+
+void ExitRelay::Repeat(ContainerPtr container, TaskProcessPtr process) {
+  os::Start(HandleExit(std::move(container), std::move(process)));
+}
+
+os::Task<void> ExitRelay::HandleExit(ContainerPtr container, TaskProcessPtr process) {
   if (process->io) {
     process->io->Ended();
   }
@@ -129,7 +138,7 @@ os::Task<void> Service::HandleExit(ContainerPtr container, TaskProcessPtr proces
   }
   if (!container->abandoned) {
     // NOLINTNEXTLINE(bugprone-unchecked-optional-access): this is about its exit.
-    Publish(
+    parts_.publishers.Publish(
         events::TaskExit(container->subject(), process->id, process->pid, *process->life.exit()));
   }
   const bool again = process->life.Published();
@@ -142,7 +151,7 @@ os::Task<void> Service::HandleExit(ContainerPtr container, TaskProcessPtr proces
 
 /// containerd's client (`Cancel` in its cio package) closes its ends of the fifos as
 /// soon as it hears of the exit: what it has not read by then is lost.
-os::Task<void> Service::AwaitReader(TaskProcessPtr process) {
+os::Task<void> ExitRelay::AwaitReader(TaskProcessPtr process) {
   const std::shared_ptr<io::ProcessIo> streams = process->io;
   const config::Timeouts& timeouts = parts_.config.timeouts;
   os::Loop& loop = parts_.services.loop;
@@ -164,7 +173,7 @@ os::Task<void> Service::AwaitReader(TaskProcessPtr process) {
   }
 }
 
-void Service::FinishExit(TaskProcess& process) {
+void ExitRelay::FinishExit(TaskProcess& process) {
   Container& container = process.container;
   // What is on no record the keeper keeps until the Delete.
   if (process.host_pid && process.life.on_record()) {
@@ -181,7 +190,7 @@ void Service::FinishExit(TaskProcess& process) {
 }
 
 /// Starts of execs that are under way come to their end, or are brought to it.
-os::Task<void> Service::EndStarts(ContainerPtr container) {
+os::Task<void> ExitRelay::EndStarts(ContainerPtr container) {
   const auto execs = container->execs;
   const Deadline until = DeadlineIn(kStartsEndLimit);
   for (const auto& [id, exec] : execs) {
@@ -198,7 +207,7 @@ os::Task<void> Service::EndStarts(ContainerPtr container) {
 }
 
 /// Without a pid namespace of its own the kernel does not end what is left.
-os::Task<void> Service::EndExecsFirst(ContainerPtr container) {
+os::Task<void> ExitRelay::EndExecsFirst(ContainerPtr container) {
   if (!container->private_pids && !container->cgroup.empty()) {
     const Status killed = co_await proxy_.KillAll(*container, SIGKILL, parts_.config.timeouts.kill);
     if (!killed && killed.error().code != Code::kNotFound) {
@@ -222,7 +231,8 @@ os::Task<void> Service::EndExecsFirst(ContainerPtr container) {
   }
 }
 
-void Service::OnCgroup(Container& container, os::Cgroup cgroup, std::unique_ptr<os::OomWatch> oom) {
+void ExitRelay::OnCgroup(Container& container, os::Cgroup cgroup,
+                         std::unique_ptr<os::OomWatch> oom) {
   if (container.oom && container.cgroup == cgroup) {
     return;
   }
@@ -246,7 +256,7 @@ void Service::OnCgroup(Container& container, os::Cgroup cgroup, std::unique_ptr<
   records_.Protect(container);
 }
 
-Status Service::OnMakingCgroup(Container& container, os::Cgroup cgroup) {
+Status ExitRelay::OnMakingCgroup(Container& container, os::Cgroup cgroup) {
   if (container.cgroup_origin == CgroupOrigin::kRemoved) {
     return Fail(Code::kNotFound, "container '{}' is not there any more", container.id.str());
   }
@@ -266,7 +276,7 @@ Status Service::OnMakingCgroup(Container& container, os::Cgroup cgroup) {
 
 /// Where the limit is one above, cgroup v1 notifies all below it: the container's own too, in
 /// which there may be nothing.
-void Service::OnOutOfMemory(Container& container) {
+void ExitRelay::OnOutOfMemory(Container& container) {
   if (container.oom) {
     container.oom->CheckNow();
   }
@@ -275,9 +285,9 @@ void Service::OnOutOfMemory(Container& container) {
   }
 }
 
-void Service::TellOutOfMemory(const Container& container) {
+void ExitRelay::TellOutOfMemory(const Container& container) {
   if (container.init && container.init->life.state() != State::kStopped) {
-    Publish(events::TaskOom(container.subject()));
+    parts_.publishers.Publish(events::TaskOom(container.subject()));
   }
 }
 
