@@ -1,24 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Signals of consoles that are nobody's controlling terminal here: typed by a user,
-// or made by a resize. They wait at the process's `StdioHost` and are passed on to its
-// backend one after the other, beside all other calls.
+// Each process's signals in their order; one that nobody can take is left out.
+#include "core/task/console_signals.h"
+
 #include <utility>
 
 #include "core/log/log.h"
 #include "core/task/backend_call.h"
-#include "core/task/service.h"
+#include "core/task/backend_proxy.h"
+#include "core/task/parts.h"
+#include "core/task/stdio_host.h"
 
 namespace gantry::task {
 
-void Service::OnConsoleSignals(ContainerPtr container, TaskProcessPtr process) {
+os::Task<void> AwaitExecStart(TaskProcessPtr process) {
+  if (!process->is_init() && process->life.is_starting()) {
+    const os::Slot::Hold started = co_await process->slot.Acquire();
+  }
+}
+
+void ConsoleSignals::OnConsoleSignals(ContainerPtr container, TaskProcessPtr process) {
   if (container && process) {
     const os::Charged charged(container->group->account);
     os::Start(SendConsoleSignals(std::move(container), std::move(process)));
   }
 }
 
-os::Task<void> Service::SendConsoleSignals(ContainerPtr container, TaskProcessPtr process) {
+os::Task<void> ConsoleSignals::SendConsoleSignals(ContainerPtr container, TaskProcessPtr process) {
   // After a restart the streams go on before their backend is there.
   co_await container->ready.Wait();
   for (uint32_t signal = process->stdio_host->TakeConsoleSignal(); signal != 0;
@@ -27,8 +35,8 @@ os::Task<void> Service::SendConsoleSignals(ContainerPtr container, TaskProcessPt
   }
 }
 
-os::Task<void> Service::SendConsoleSignal(ContainerPtr container, TaskProcessPtr process,
-                                          uint32_t signal) {
+os::Task<void> ConsoleSignals::SendConsoleSignal(ContainerPtr container, TaskProcessPtr process,
+                                                 uint32_t signal) {
   co_await AwaitExecStart(process);
   const bool has_backend =
       process->is_init() ? container->backend != nullptr : process->backend != nullptr;

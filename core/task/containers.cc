@@ -28,6 +28,13 @@ void Containers::Enter(ContainerPtr container) {
   by_key_[std::move(key)] = std::move(container);
 }
 
+ContainerPtr Containers::Enter(const ContainerId& id, GroupPtr group, uint64_t instance) {
+  auto container = std::make_shared<Container>(id, std::move(group));
+  container->instance = instance;
+  Enter(container);
+  return container;
+}
+
 void Containers::Leave(const Container& container) {
   const InstanceKey key = KeyOf(container);
   if (const auto found = by_key_.find(key);

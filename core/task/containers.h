@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include <gantry/ids.h>
+
 #include "core/task/instances.h"
 
 namespace gantry::task {
@@ -29,6 +31,8 @@ class Containers {
  public:
   /// From now on it is found. One that had its key is not found any more.
   void Enter(ContainerPtr container);
+  /// A new one.
+  ContainerPtr Enter(const ContainerId& id, GroupPtr group, uint64_t instance);
   /// It is not found any more. Where another has its key, or nobody: nothing.
   void Leave(const Container& container);
 

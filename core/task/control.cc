@@ -63,13 +63,6 @@ os::Task<Result<wire::Empty>> Service::Kill(const CallContext& call, pb::KillReq
   co_return wire::Empty();
 }
 
-/// As with the runc shim: whom to signal is not known before the start of an exec is done.
-os::Task<void> Service::AwaitExecStart(TaskProcessPtr process) {
-  if (!process->is_init() && process->life.is_starting()) {
-    const os::Slot::Hold started = co_await process->slot.Acquire();
-  }
-}
-
 os::Task<Status> Service::SignalOne(ContainerPtr container, TaskProcessPtr process, uint32_t signal,
                                     Deadline deadline) {
   const std::string what =

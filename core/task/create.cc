@@ -11,6 +11,7 @@
 #include "core/io/uri.h"
 #include "core/log/log.h"
 #include "core/oci/bundle.h"
+#include "core/oci/bundle_spec.h"
 #include "core/oci/runtime_options.h"
 #include "core/os/ask.h"
 #include "core/plugin/guard.h"
@@ -110,7 +111,7 @@ os::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call
                    parts_.config_error);
   }
   auto creation = std::make_shared<Creation>();
-  creation->container = Enter(id, group);
+  creation->container = containers_.Enter(id, group, instances_.NumberOf(KeyOf(*group, id.str())));
   creation->container->ready.Set();
   creation->request = std::move(request);
   creation->deadline = deadline;
@@ -118,8 +119,8 @@ os::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call
   const ContainerPtr container = creation->container;
   const os::Slot::Hold hold = co_await container->slot.Acquire();
   if (Status status = co_await DoCreate(creation); !status) {
-    co_await RollBack(container);
-    Leave(*container);
+    co_await remover_.RollBack(container);
+    remover_.Leave(*container);
     if (status.error().code == Code::kUnimplemented) {
       // To containerd this would say that the whole service is an older one.
       status.error().code = Code::kFailedPrecondition;
@@ -157,7 +158,7 @@ os::Task<ContainerPtr> Service::Present(const Group& group, ContainerId id) {
 os::Task<Status> Service::DoCreate(std::shared_ptr<Creation> creation) {
   Container& container = *creation->container;
   // Otherwise it would find no sandbox and make one of its own.
-  co_await AwaitRecovery(container.group->address);
+  co_await recovery_.AwaitRecovery(container.group->address);
   if (container.instance == 0) {
     GANTRY_CO_TRY(link::InstanceAdded added,
                   co_await parts_.services.link.AddMember(
@@ -165,16 +166,15 @@ os::Task<Status> Service::DoCreate(std::shared_ptr<Creation> creation) {
     container.instance = added.number;
     InstanceAdded(std::move(added));
   }
-  container.init = NewProcess(container, ExecId());
+  container.init = factory_.NewProcess(container, ExecId());
   container.init->life.BeginCreate();
-  if (auto left = left_streams_.extract(KeyOf(*container.group, container.id.str()))) {
-    container.init->left_streams = std::move(left.mapped());
-  }
+  container.init->left_streams =
+      container_recovery_.TakeLeftStreams(KeyOf(*container.group, container.id.str()));
   container.context = std::make_unique<ContainerContextImpl>(parts_, exits_, creation->container);
   GANTRY_CO_CHECK_OK(co_await Prepare(*creation));
   GANTRY_CO_CHECK_OK(co_await JoinSandbox(*creation));
   GANTRY_CO_CHECK_OK(co_await MakeContainer(*creation));
-  GANTRY_CO_CHECK_OK(co_await Enlist(container));
+  GANTRY_CO_CHECK_OK(co_await members_.Enlist(container));
   container.init->life.Created();
   records_.Protect(container);
   GANTRY_CO_CHECK_OK(co_await records_.Save(container));
@@ -197,7 +197,7 @@ os::Task<Status> Service::Prepare(Creation& creation) {
   GANTRY_CO_TRY(Plans plans, co_await parts_.services.pool.Run([&]() -> Result<Plans> {
     return ReadPlans(*container.group, request, parts_.config);
   }));
-  container.handler = ChooseHandler(container, plans.asked_handler, plans.options.handler);
+  container.handler = members_.ChooseHandler(container, plans.asked_handler, plans.options.handler);
   const config::Handler* handler = parts_.config.FindHandler(container.handler);
   if (handler == nullptr) {
     co_return Fail(Code::kInvalidArgument,
@@ -206,7 +206,7 @@ os::Task<Status> Service::Prepare(Creation& creation) {
   }
   const SandboxEntryPtr sandbox = sandboxes_.Find(container.group->address);
   if (sandbox) {
-    GANTRY_CO_CHECK_OK(CheckHandler(container, *sandbox));
+    GANTRY_CO_CHECK_OK(Members::CheckHandler(container, *sandbox));
     container.sandbox_prefix = sandbox->prefix;
   }
   container.backend_name = handler->backend;
@@ -258,8 +258,8 @@ os::Task<Status> Service::JoinSandbox(Creation& creation) {
   const bool pod = container.group->id != container.id.str() ||
                    creation.spec.annotation(std::string(kContainerType)) == "sandbox";
   const SandboxKind kind = pod ? SandboxKind::kPaused : SandboxKind::kImplied;
-  GANTRY_CO_TRY(auto sandbox, co_await OpenSandbox(creation.container, kind, nullptr));
-  JoinMembers(container, std::move(sandbox));
+  GANTRY_CO_TRY(auto sandbox, co_await members_.OpenSandbox(creation.container, kind, nullptr));
+  members_.JoinMembers(container, std::move(sandbox));
   co_return Status();
 }
 
@@ -274,21 +274,6 @@ os::Task<Status> Service::MakeContainer(Creation& creation) {
   }
   co_return CheckBound(*sandbox, since, *container.init,
                        Format("create container '{}'", container.id.str()));
-}
-
-/// A Create that failed: nothing of it may stay.
-os::Task<void> Service::RollBack(ContainerPtr container) {
-  if (!container->init) {
-    co_return;
-  }
-  if (Status removed = co_await Remove(container); !removed) {
-    LogError({{"ns", container->group->ns.str()}, {"id", container->id.str()}},
-             "undo a failed create: {}", removed.error().message);
-  }
-  co_await records_.Remove(*container);
-  records_.Unprotect(container->instance);
-  // Calls that waited for the slot find nothing any more.
-  container->init->life.Deleted();
 }
 
 }  // namespace gantry::task

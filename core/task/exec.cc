@@ -6,6 +6,7 @@
 #include <gantry/format.h>
 
 #include "core/log/log.h"
+#include "core/oci/bundle_spec.h"
 #include "core/task/service.h"
 
 namespace gantry::task {
@@ -104,7 +105,7 @@ os::Task<void> Service::ForgetOldestExec(ContainerPtr container) {
 }
 
 os::Task<void> Service::FreeForgotten(ContainerPtr container, TaskProcessPtr exec) {
-  co_await CloseStreams(exec);
+  co_await remover_.CloseStreams(exec);
   co_await proxy_.Free(*container, {std::exchange(exec->backend, nullptr)},
                        DeadlineIn(parts_.config.timeouts.remove));
 }
@@ -142,7 +143,7 @@ os::Task<Result<wire::Empty>> Service::Exec(const CallContext& call,
   if (Status room = CheckRoom(*container, spec_json.size(), parts_.config.limits); !room) {
     co_return std::unexpected(std::move(room).error().Within(what));
   }
-  const TaskProcessPtr exec = NewProcess(*container, id);
+  const TaskProcessPtr exec = factory_.NewProcess(*container, id);
   exec->SetSpec(std::move(spec_json));
   exec->stdio = {request.stdin(), request.stdout(), request.stderr(), request.terminal()};
   exec->life.Created();

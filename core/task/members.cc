@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Containers and the sandboxes that they stand in: the first of a group makes
-// one, the last ends it, unless it is a pod's.
-#include <csignal>
+// Who opens a sandbox, who keeps its saved state, and who ends it.
+#include "core/task/members.h"
+
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -13,8 +13,11 @@
 #include "core/log/log.h"
 #include "core/plugin/guard.h"
 #include "core/sandbox/call_deadline.h"
+#include "core/task/backend_calls.h"
+#include "core/task/container.h"
+#include "core/task/records.h"
 #include "core/task/requests.h"
-#include "core/task/service.h"
+#include "core/task/sandbox_service.h"
 
 namespace gantry::task {
 namespace {
@@ -59,7 +62,7 @@ Status MakeFolder(const std::string& folder) {
 
 /// Strongest first: its own options, the link that was executed for it alone, the
 /// sandbox that it joins, what its group came with.
-std::string Service::ChooseHandler(const Container& container, const std::string& asked,
+std::string Members::ChooseHandler(const Container& container, const std::string& asked,
                                    const std::string& asked_of_group) const {
   const Group& group = *container.group;
   const link::InstanceAdded* const own = instances_.Find(container.instance);
@@ -79,7 +82,7 @@ std::string Service::ChooseHandler(const Container& container, const std::string
 }
 
 /// A sandbox is its backend's: another's container would be made by the wrong one.
-Status Service::CheckHandler(const Container& container, const SandboxEntry& sandbox) {
+Status Members::CheckHandler(const Container& container, const SandboxEntry& sandbox) {
   // An older engine's record may name none.
   if (sandbox.handler.empty() || container.handler == sandbox.handler) {
     return {};
@@ -91,7 +94,7 @@ Status Service::CheckHandler(const Container& container, const SandboxEntry& san
               sandbox.backend_name);
 }
 
-os::Task<Result<SandboxEntryPtr>> Service::PlanSandbox(ContainerPtr container,
+os::Task<Result<SandboxEntryPtr>> Members::PlanSandbox(ContainerPtr container,
                                                        const std::string* blob) {
   SandboxPlan plan;
   plan.group = container->group;
@@ -119,7 +122,7 @@ os::Task<Result<SandboxEntryPtr>> Service::PlanSandbox(ContainerPtr container,
   co_return entry;
 }
 
-os::Task<Result<SandboxEntryPtr>> Service::OpenSandbox(ContainerPtr container, SandboxKind kind,
+os::Task<Result<SandboxEntryPtr>> Members::OpenSandbox(ContainerPtr container, SandboxKind kind,
                                                        const std::string* blob,
                                                        std::function<void()> then) {
   const std::string address = container->group->address;
@@ -158,7 +161,7 @@ os::Task<Result<SandboxEntryPtr>> Service::OpenSandbox(ContainerPtr container, S
   co_return entry;
 }
 
-void Service::JoinMembers(Container& container, SandboxEntryPtr entry) {
+void Members::JoinMembers(Container& container, SandboxEntryPtr entry) {
   ++entry->containers;
   container.sandbox_prefix = entry->prefix;
   containers_.SetSandbox(container, std::move(entry));
@@ -171,7 +174,7 @@ void Service::JoinMembers(Container& container, SandboxEntryPtr entry) {
 }
 
 /// For whoever has to end the pod when keeper and engine are gone.
-os::Task<Status> Service::Enlist(const Container& container) {
+os::Task<Status> Members::Enlist(const Container& container) {
   if (container.sandbox->members_folder.empty() || container.id.str() == container.group->id) {
     co_return Status();
   }
@@ -184,7 +187,7 @@ os::Task<Status> Service::Enlist(const Container& container) {
 }
 
 /// Who ends the sandbox changes as containers come and go.
-void Service::ProtectMembers(const SandboxEntry& entry) {
+void Members::ProtectMembers(const SandboxEntry& entry) {
   for (const ContainerPtr& member : containers_.MembersOf(entry)) {
     if (member->init) {
       records_.Protect(*member);
@@ -194,7 +197,7 @@ void Service::ProtectMembers(const SandboxEntry& entry) {
 
 /// The sandbox's state is in the record of one of its containers. When that one
 /// leaves, it goes to the one that a recovery would take up first.
-os::Task<void> Service::HandOverBlob(const Container& from, SandboxEntry& entry) {
+os::Task<void> Members::HandOverBlob(const Container& from, SandboxEntry& entry) {
   if (entry.keeper_of_blob.lock().get() != &from) {
     co_return;
   }
@@ -210,42 +213,7 @@ os::Task<void> Service::HandOverBlob(const Container& from, SandboxEntry& entry)
   }
 }
 
-/// The pod ends: so do they.
-os::Task<void> Service::EndMembers(SandboxEntryPtr entry) {
-  for (const ContainerPtr& member : containers_.MembersOf(*entry)) {
-    if (member->sandbox != entry || !member->init) {
-      continue;
-    }
-    const os::Slot::Hold hold = co_await member->slot.Acquire();
-    if (member->sandbox == entry && member->init->life.state() != State::kNone) {
-      co_await EndMember(member);
-    }
-  }
-}
-
-/// Kills it and removes every trace; its record stays until it is deleted.
-os::Task<void> Service::EndMember(ContainerPtr member) {
-  TaskProcess& init = *member->init;
-  if (init.life.state() == State::kRunning || init.life.state() == State::kPaused) {
-    IgnoreError(co_await proxy_.KillAll(*member, SIGKILL, parts_.config.timeouts.kill),
-                "it has ended just now");
-    if (!co_await init.life.exited().WaitFor(parts_.services.loop, parts_.config.timeouts.kill)) {
-      LogWarning({{"ns", member->group->ns.str()}, {"id", member->id.str()}},
-                 "its end is not known though its sandbox ends");
-    }
-  }
-  const bool had_cgroup = IsOurs(member->cgroup_origin);
-  if (Status removed = co_await Remove(member); !removed) {
-    LogError({{"ns", member->group->ns.str()}, {"id", member->id.str()}},
-             "end it with its sandbox: {}", removed.error().message);
-  } else if (had_cgroup) {
-    // Of that name there may be another's before this one is deleted.
-    records_.Protect(*member);
-    IgnoreError(co_await records_.Save(*member), "then its removal is asked for again");
-  }
-}
-
-os::Task<void> Service::LeaveSandbox(Container& container) {
+os::Task<void> Members::LeaveSandbox(Container& container) {
   const SandboxEntryPtr entry = container.sandbox;
   if (!entry) {
     co_return;
@@ -272,6 +240,15 @@ os::Task<void> Service::LeaveSandbox(Container& container) {
   }
   if (const Status ended = co_await sandboxes_.Close(container.group->address, entry); !ended) {
     LogError({{"id", entry->id.str()}}, "shut the sandbox down: {}", ended.error().message);
+  }
+}
+
+/// Ends what its sandbox has, where nobody has that any more.
+void Members::AbandonSandbox(const Container& container) {
+  std::set<std::string> used = containers_.PrefixesInUse(container);
+  pods_.AddPrefixes(used);
+  if (!used.contains(container.sandbox_prefix)) {
+    sandboxes_.Abandon(container.sandbox_prefix);
   }
 }
 

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Taking up what an engine before this one left: for each instance that the
-// keeper names, its record is read, its streams are taken out of the store, its
-// sandbox and container are recovered by their backend (recovery_backend.cc), and ends that came
-// meanwhile are handled (recovery_processes.cc). Containers of one pod one after
-// the other, in the order in which they were announced; pods side by side, a few at a
-// time, those first that somebody has called. Calls to a container wait for this;
-// calls to others do not.
+// Which instances are taken up, in which order, and what is dropped because nobody has it any
+// more.
+#include "core/task/recovery.h"
+
 #include <charconv>
 #include <chrono>
 #include <set>
 #include <utility>
 
 #include "core/log/log.h"
-#include "core/os/process.h"
-#include "core/task/backend_call.h"
-#include "core/task/service.h"
-#include "core/task/shortage.h"
+#include "core/sandbox/call_deadline.h"
+#include "core/task/container.h"
+#include "core/task/parts.h"
+#include "core/task/records.h"
+#include "core/task/recovery_container.h"
+#include "core/task/recovery_order.h"
+#include "core/task/recovery_replays.h"
+#include "core/task/remover.h"
+#include "core/task/sandbox_service.h"
 
 namespace gantry::task {
 namespace {
@@ -32,7 +34,7 @@ constexpr auto kOfOneTurn = std::chrono::milliseconds(100);
 
 /// What is stored for the processes of an instance that has gone while no engine
 /// was there. (A sandbox outlives the instance that it is named after.)
-void Service::DropOrphans() {
+void Recovery::DropOrphans() {
   std::erase_if(sandboxes_.stored(), [this](const std::string& name) {
     uint64_t number = 0;
     const char* const end = name.data() + name.size();
@@ -47,14 +49,14 @@ void Service::DropOrphans() {
 }
 
 /// The same of sandboxes that no container uses, and their processes.
-void Service::DropOrphanedSandboxes() {
+void Recovery::DropOrphanedSandboxes() {
   std::set<std::string> used = containers_.SandboxPrefixes();
   used.insert("");
   pods_.AddPrefixes(used);
   sandboxes_.AbandonAllBut(used);
 }
 
-void Service::SnapshotEnd(std::vector<std::string> stored) {
+void Recovery::SnapshotEnd(std::vector<std::string> stored) {
   sandboxes_.SetStored(std::move(stored));
   DropOrphans();
   Groups by_group;
@@ -72,7 +74,8 @@ void Service::SnapshotEnd(std::vector<std::string> stored) {
       continue;
     }
     // Which of the two it is, its record tells.
-    const ContainerPtr container = Enter(*id, *group);
+    const ContainerPtr container =
+        containers_.Enter(*id, *group, instances_.NumberOf(KeyOf(**group, id->str())));
     container->bundle = instance.announce.bundle;
     pods_.Expect(instance);
     by_group[instance.address].push_back(container);
@@ -87,7 +90,12 @@ void Service::SnapshotEnd(std::vector<std::string> stored) {
   os::Start(RecoverAll(std::move(by_group), std::move(suspects)));
 }
 
-os::Task<void> Service::RecoverAll(Groups by_group, Addresses suspects) {
+os::Task<void> Recovery::AwaitReplays() {
+  co_await parts_.services.link.Sync();
+  replays_.all_came().Set();
+}
+
+os::Task<void> Recovery::RecoverAll(Groups by_group, Addresses suspects) {
   const auto begin = sandbox::CallDeadline::Clock::now();
   const size_t count = by_group.size();
   os::Scope turns;
@@ -123,7 +131,7 @@ os::Task<void> Service::RecoverAll(Groups by_group, Addresses suspects) {
 }
 
 /// Backends that are to have something ready before anybody asks for it.
-os::Task<void> Service::LoadWarm() {
+os::Task<void> Recovery::LoadWarm() {
   for (const std::string& name : config::WarmBackends(parts_.config)) {
     if (const Status loaded = co_await sandboxes_.Load(name); !loaded) {
       LogWarning("{}", loaded.error().message);
@@ -131,7 +139,7 @@ os::Task<void> Service::LoadWarm() {
   }
 }
 
-os::Task<void> Service::RecoverInTurn(Groups& by_group, os::Scope& groups) {
+os::Task<void> Recovery::RecoverInTurn(Groups& by_group, os::Scope& groups) {
   for (auto next = order_.Next(kGroupsOfATurn); !next.empty(); next = order_.Next(kGroupsOfATurn)) {
     const std::vector<os::OneShot<void>> done = BeginRecovery(next, by_group, groups);
     const auto until = sandbox::CallDeadline::Clock::now() + kOfOneTurn;
@@ -141,8 +149,8 @@ os::Task<void> Service::RecoverInTurn(Groups& by_group, os::Scope& groups) {
   }
 }
 
-std::vector<os::OneShot<void>> Service::BeginRecovery(const Addresses& next, Groups& by_group,
-                                                      os::Scope& groups) {
+std::vector<os::OneShot<void>> Recovery::BeginRecovery(const Addresses& next, Groups& by_group,
+                                                       os::Scope& groups) {
   parts_.services.link.TellRecovery({next, {}, false});
   std::vector<os::OneShot<void>> done;
   std::vector<Look> turn;
@@ -160,7 +168,7 @@ std::vector<os::OneShot<void>> Service::BeginRecovery(const Addresses& next, Gro
   return done;
 }
 
-os::Task<void> Service::RecoverGroup(std::string address, std::vector<ToRecover> group) {
+os::Task<void> Recovery::RecoverGroup(std::string address, std::vector<ToRecover> group) {
   const os::OneShot<void> done = recovering_.at(address);
   for (const ToRecover& one : group) {
     co_await RecoverInstance(one);
@@ -170,14 +178,14 @@ os::Task<void> Service::RecoverGroup(std::string address, std::vector<ToRecover>
   os::OneShot<void>(done).Set();
 }
 
-os::Task<void> Service::AwaitRecovery(std::string address) const {
+os::Task<void> Recovery::AwaitRecovery(std::string address) const {
   if (const auto found = recovering_.find(address); found != recovering_.end()) {
     const os::OneShot<void> done = found->second;
     co_await done.Wait();
   }
 }
 
-os::Task<void> Service::RecoverInstance(ToRecover one) {
+os::Task<void> Recovery::RecoverInstance(ToRecover one) {
   const ContainerPtr container = one.container;
   Found left = std::move(co_await one.found.Wait());
   const link::InstanceAdded* const found = instances_.Find(container->instance);
@@ -194,12 +202,12 @@ os::Task<void> Service::RecoverInstance(ToRecover one) {
   if (left.is_pod()) {
     recovered = Fail(Code::kNotFound, "it is a pod");
   } else if (left.record) {
-    recovered = co_await Recover(container, std::move(left));
+    recovered = co_await container_recovery_.Recover(container, std::move(left));
   } else {
     recovered = std::unexpected(left.record.error());
   }
   if (!recovered) {
-    Leave(*container);
+    remover_.Leave(*container);
     if (recovered.error().code != Code::kNotFound) {
       LogError({{"ns", container->group->ns.str()}, {"id", container->id.str()}}, "recover: {}",
                recovered.error().message);
@@ -210,62 +218,6 @@ os::Task<void> Service::RecoverInstance(ToRecover one) {
   if (recovered) {
     records_.Protect(*container);
   }
-}
-
-os::Task<Status> Service::Recover(ContainerPtr container, Found found) {
-  store::Record& record = *found.record;
-  RestoreContainer(*container, record);
-  if (!found.cgroup.empty()) {
-    exits_.OnCgroup(*container, std::move(found.cgroup), std::move(found.oom));
-  }
-  // Ends that are known while the rest is not yet are held back.
-  container->init->life.HoldEnds();
-  os::Scope parts;
-  if (container->checkpoint.empty() || container->init->life.state() != State::kCreated) {
-    // Else its Start, which restores it, may have been cut short, and begins again.
-    parts.Spawn("process", BindByRecord(container->init));
-  }
-  parts.Spawn("streams", RecoverStreams(container->init));
-  co_await parts.Join();
-  const Status backend = co_await RecoverBackend(container, found);
-  if (record.state == State::kCreating) {
-    left_streams_[KeyOf(*container->group, container->id.str())] =
-        std::exchange(container->init->left_streams, {});
-    co_await RollBack(container);
-    co_return Fail(Code::kNotFound, "it had not been created");
-  }
-  if (!backend) {
-    // Of one that was being removed, and of whose end is known, nothing is lost.
-    const Code code = backend.error().code;
-    const bool removed =
-        found.root_is_gone ||
-        (container->init->life.exit() && (code == Code::kAborted || code == Code::kNotFound));
-    log::Log(removed ? log::Level::kInfo : log::Level::kError, {{"id", container->id.str()}},
-             "its backend cannot recover it: {}", backend.error().message);
-    co_await AdoptByRecord(container->init,
-                           found.root_is_gone ? os::kKilledStatus : kUnknownStatus);
-    if (!container->sandbox && !container->init->host) {
-      AbandonSandbox(*container);
-    }
-  }
-  if (container->backend && container->init->life.state() == State::kCreated) {
-    co_await LookWhetherStarted(container);
-  }
-  for (const store::ExecRecord& exec : record.execs) {
-    if (exec.state == State::kDeleting) {
-      container->deleted_execs[exec.id] = exec.process;
-    } else {
-      co_await RecoverExec(container, exec);
-    }
-  }
-  if (found.frozen) {
-    // An engine may have been killed between a pause and its record, and nobody ask again.
-    container->init->life.Pause();
-  }
-  co_await SettleStarts(container);
-  LogInfo({{"ns", container->group->ns.str()}, {"id", container->id.str()}}, "recovered, {}",
-          store::StateName(container->init->life.state()));
-  co_return Status();
 }
 
 }  // namespace gantry::task

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Taking up the processes of a container that an engine before this one left:
-// streams, execs, and the events that it may not have published.
-//
-// What a process's start has published is not on record. So ends are held back
-// until it is known whether the Start comes again: then its event goes first.
+// A process as its record has it, its streams from the descriptor store, its host process from the
+// keeper; and, once all replayed calls have come, what has to be told of it.
+#include "core/task/recovery_processes.h"
+
 #include <optional>
 #include <utility>
 
@@ -12,14 +11,25 @@
 
 #include "core/log/log.h"
 #include "core/task/backend_call.h"
+#include "core/task/backend_proxy.h"
+#include "core/task/exit_relay.h"
+#include "core/task/parts.h"
+#include "core/task/process_factory.h"
+#include "core/task/recovery_replays.h"
 #include "core/task/requests.h"
-#include "core/task/service.h"
+#include "core/task/sandboxes.h"
 #include "core/task/shortage.h"
 #include "core/task/stdio_host.h"
 
 namespace gantry::task {
-void Service::Restore(TaskProcess& process, const store::StdioPaths& stdio, State state,
-                      const store::ProcessRecord& record) {
+
+bool ReplayedStarts::Contains(const TaskProcess& process) const {
+  const Container& container = process.container;
+  return running_.contains({KeyOf(*container.group, container.id.str()), process.id.str()});
+}
+
+void ProcessRecovery::Restore(TaskProcess& process, const store::StdioPaths& stdio, State state,
+                              const store::ProcessRecord& record) {
   process.stdio = stdio;
   process.host_pid = record.pid;
   process.start_time = record.start_time;
@@ -31,7 +41,7 @@ void Service::Restore(TaskProcess& process, const store::StdioPaths& stdio, Stat
   process.life.Restore(state, exit, record.unpublished);
 }
 
-os::Task<void> Service::RecoverStreams(TaskProcessPtr process) {
+os::Task<void> ProcessRecovery::RecoverStreams(TaskProcessPtr process) {
   if (process->life.state() == (process->is_init() ? State::kCreating : State::kCreated)) {
     process->left_streams = NamesBelow(sandboxes_.stored(), process->stdio_host->prefix());
     co_return;
@@ -70,8 +80,9 @@ os::Task<void> Service::RecoverStreams(TaskProcessPtr process) {
   }
 }
 
-os::Task<void> Service::RecoverExec(ContainerPtr container, const store::ExecRecord& saved) {
-  const TaskProcessPtr exec = NewProcess(*container, saved.id);
+os::Task<void> ProcessRecovery::RecoverExec(ContainerPtr container,
+                                            const store::ExecRecord& saved) {
+  const TaskProcessPtr exec = factory_.NewProcess(*container, saved.id);
   exec->SetSpec(saved.spec_json);
   Restore(*exec, saved.stdio, saved.state, saved.process);
   container->execs[saved.id] = exec;
@@ -112,7 +123,7 @@ os::Task<void> Service::RecoverExec(ContainerPtr container, const store::ExecRec
   co_await AdoptByRecord(exec, kUnknownStatus);
 }
 
-os::Task<Status> Service::RecoverExecBackend(ContainerPtr container, TaskProcessPtr exec) {
+os::Task<Status> ProcessRecovery::RecoverExecBackend(ContainerPtr container, TaskProcessPtr exec) {
   if (!container->backend) {
     co_return Fail(Code::kUnavailable, "its container was not recovered");
   }
@@ -133,7 +144,7 @@ os::Task<Status> Service::RecoverExecBackend(ContainerPtr container, TaskProcess
 }
 
 /// What is on record is watched before its backend is asked, which then finds it so.
-os::Task<void> Service::BindByRecord(TaskProcessPtr process) {
+os::Task<void> ProcessRecovery::BindByRecord(TaskProcessPtr process) {
   if (process->life.exit() || !process->host_pid) {
     co_return;
   }
@@ -145,7 +156,7 @@ os::Task<void> Service::BindByRecord(TaskProcessPtr process) {
 
 /// Without its backend a process still has its exit: its host process's, or, where
 /// it has none, `status`.
-os::Task<void> Service::AdoptByRecord(TaskProcessPtr process, uint32_t status) {
+os::Task<void> ProcessRecovery::AdoptByRecord(TaskProcessPtr process, uint32_t status) {
   if (process->host || process->life.has_end()) {
     co_return;
   }
@@ -155,14 +166,9 @@ os::Task<void> Service::AdoptByRecord(TaskProcessPtr process, uint32_t status) {
   }
 }
 
-os::Task<void> Service::AwaitReplays() {
-  co_await parts_.services.link.Sync();
-  replayed_.Set();
-}
-
 /// Publishes what an engine's end may have kept back, in the events' order.
-os::Task<void> Service::SettleStarts(ContainerPtr container) {
-  co_await replayed_.Wait();
+os::Task<void> ProcessRecovery::SettleStarts(ContainerPtr container) {
+  co_await replays_.all_came().Wait();
   const auto execs = container->execs;
   for (const auto& [id, exec] : execs) {
     SettleStart(container, exec);
@@ -170,7 +176,7 @@ os::Task<void> Service::SettleStarts(ContainerPtr container) {
   SettleStart(container, container->init);
 }
 
-void Service::SettleStart(const ContainerPtr& container, const TaskProcessPtr& process) {
+void ProcessRecovery::SettleStart(const ContainerPtr& container, const TaskProcessPtr& process) {
   if (process->life.exit()) {
     RepeatExit(container, process);
     process->life.DropHeld();
@@ -180,18 +186,19 @@ void Service::SettleStart(const ContainerPtr& container, const TaskProcessPtr& p
   if (was_starting) {
     process->life.Started();
   }
-  if (!process->life.is_starting() || StartComesAgain(*process)) {
+  if (!process->life.is_starting() || replays_.Contains(*process)) {
     return;
   }
   if (was_starting) {
     // Its caller has gone; others may have seen that it was added.
-    Publish(events::TaskExecStarted(container->subject(), process->id, process->pid));
+    parts_.publishers.Publish(
+        events::TaskExecStarted(container->subject(), process->id, process->pid));
   }
   exits_.StartPublished(*process);
 }
 
 /// An end that is on record: containerd may not have been told.
-void Service::RepeatExit(const ContainerPtr& container, const TaskProcessPtr& process) {
+void ProcessRecovery::RepeatExit(const ContainerPtr& container, const TaskProcessPtr& process) {
   const ProcessId id{process->host_pid.value, process->start_time};
   if (process->life.unpublished() ||
       (process->host_pid && parts_.services.processes.IsUnacknowledged(id))) {

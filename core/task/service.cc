@@ -6,23 +6,10 @@
 
 #include <utility>
 
-#include <gantry/format.h>
-#include <gantry/toolkit/process/process_id.h>
-
 #include "core/log/log.h"
 #include "core/task/registrar.h"
-#include "core/task/stdio_host.h"
 
 namespace gantry::task {
-
-namespace {
-
-/// What the names of a process's streams in the descriptor store begin with.
-std::string StreamPrefix(uint64_t instance, const ExecId& exec) {
-  return Format("{}/{}/io/", instance, exec.str());
-}
-
-}  // namespace
 
 Service::Service(const Parts& parts)
     : parts_(parts),
@@ -31,7 +18,16 @@ Service::Service(const Parts& parts)
       proxy_(calls_),
       exits_(parts_, containers_, records_, proxy_),
       sandboxes_(parts_, calls_, proxy_),
-      pods_(parts_, records_, calls_, proxy_, instances_, sandboxes_, order_, *this) {}
+      members_(parts_, instances_, containers_, records_, calls_, sandboxes_, pods_),
+      remover_(parts_, containers_, records_, calls_, proxy_, members_),
+      pods_(parts_, records_, calls_, proxy_, instances_, sandboxes_, order_, remover_),
+      console_signals_(parts_, proxy_),
+      factory_(parts_, exits_, console_signals_),
+      process_recovery_(parts_, sandboxes_, proxy_, exits_, factory_, replays_),
+      container_recovery_(parts_, calls_, proxy_, exits_, sandboxes_, pods_, members_, remover_,
+                          factory_, process_recovery_),
+      recovery_(parts_, instances_, containers_, records_, sandboxes_, pods_, order_, remover_,
+                container_recovery_, replays_) {}
 
 Service::~Service() = default;
 
@@ -89,45 +85,6 @@ os::Task<Result<TaskProcessPtr>> Service::FindProcess(const CallContext& call, s
   co_return Fail(Code::kNotFound, "process does not exist {}: not found", exec_id.substr(0, 80));
 }
 
-TaskProcessPtr Service::NewProcess(Container& container, ExecId id) {
-  auto process = std::make_shared<TaskProcess>(container, std::move(id));
-  process->stdio_host = std::make_shared<StdioHost>(
-      parts_.services, StreamPrefix(container.instance, process->id), container.group->address,
-      [this, owner = container.weak_from_this(), weak = std::weak_ptr(process)] {
-        OnConsoleSignals(owner.lock(), weak.lock());
-      });
-  process->context = std::make_unique<ProcessContextImpl>(parts_, exits_, process);
-  process->context->SetBackend(container.backend_name);
-  return process;
-}
-
-ContainerPtr Service::Enter(const ContainerId& id, GroupPtr group) {
-  const Key key = KeyOf(*group, id.str());
-  auto container = std::make_shared<Container>(id, std::move(group));
-  container->instance = instances_.NumberOf(key);
-  containers_.Enter(container);
-  return container;
-}
-
-/// Its end is no longer needed: an engine that comes now finds no record that asks for it.
-void Service::SetGone(TaskProcess& process) {
-  if (process.host) {
-    parts_.services.processes.Release(process.host->id());
-  }
-  process.life.SetGone();
-}
-
-void Service::Leave(Container& container) {
-  containers_.Leave(container);
-  if (container.init) {
-    SetGone(*container.init);
-  }
-  for (const auto& [id, exec] : container.execs) {
-    SetGone(*exec);
-  }
-  container.left.Set();
-}
-
 void Service::Publish(events::Event event) { parts_.publishers.Publish(std::move(event)); }
 
 void Service::InstanceAdded(link::InstanceAdded instance) {
@@ -147,16 +104,13 @@ void Service::InstanceRemoved(link::InstanceRemoved gone) {
     return;
   }
   const Key key = KeyOf(*removed->group, removed->instance.announce.id);
-  if (const auto left = left_streams_.extract(key)) {
-    // The Create never came again.
-    const std::string prefix = StreamPrefix(number, ExecId());
-    for (const std::string& name : left.mapped()) {
-      parts_.services.link.Drop(prefix + name);
-    }
+  // Where there are any, the Create never came again.
+  for (const std::string& name : container_recovery_.TakeLeftStreams(key)) {
+    parts_.services.link.Drop(StreamPrefix(number, ExecId()) + name);
   }
   pods_.InstanceRemoved(*removed->group, number);
   if (const ContainerPtr held = containers_.Find(key); held && held->instance == number) {
-    os::Start(FreeRemoved(held, gone.with_group));
+    os::Start(remover_.FreeRemoved(held, gone.with_group));
   }
   if (removed->last) {
     sandboxes_.ForgetGroup(removed->group->address);

@@ -15,42 +15,16 @@
 
 namespace gantry::task {
 
-/// Says, as long as it lives, that a Start has come again: before anything waits.
-class Service::ReplayMark {
- public:
-  ReplayMark(Service& service, const CallContext& call, const pb::StartRequest& request)
-      : service_(service) {
-    if (const auto group = service.instances_.GroupAt(call.address); call.replay && group) {
-      here_ = service.replayed_starts_.emplace(KeyOf(**group, request.id()), request.exec_id());
-    }
-  }
-
-  ReplayMark(const ReplayMark&) = delete;
-  ReplayMark& operator=(const ReplayMark&) = delete;
-
-  ~ReplayMark() {
-    if (here_) {
-      service_.replayed_starts_.erase(*here_);
-    }
-  }
-
- private:
-  Service& service_;
-  std::optional<decltype(replayed_starts_)::iterator> here_;
-};
-
-bool Service::StartComesAgain(const TaskProcess& process) const {
-  const Container& container = process.container;
-  return replayed_starts_.contains({KeyOf(*container.group, container.id.str()), process.id.str()});
-}
-
 os::Task<Result<pb::StartResponse>> Service::Start(const CallContext& call,
                                                    pb::StartRequest request) {
   const bool replay = call.replay;
   const config::Timeouts& timeouts = parts_.config.timeouts;
   const Deadline deadline =
       DeadlineOf(call, request.exec_id().empty() ? timeouts.start : timeouts.exec_start);
-  const ReplayMark mark(*this, call, request);
+  std::optional<ReplayedStarts::Mark> mark;
+  if (const auto group = instances_.GroupAt(call.address); replay && group) {
+    mark.emplace(replays_, ReplayedStarts::Key{KeyOf(**group, request.id()), request.exec_id()});
+  }
   GANTRY_CO_TRY(const TaskProcessPtr process,
                 co_await FindProcess(call, request.id(), request.exec_id()));
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
@@ -117,7 +91,7 @@ os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, T
       // own shim, and as its users expect of one that never ran.
       exec->life.StartFailed(started.error().code == Code::kDeadlineExceeded, ExitStatus{255, 0});
       exec->pid = 0;
-      co_await CloseStreams(exec);
+      co_await remover_.CloseStreams(exec);
       IgnoreError(co_await records_.Save(*container),
                   "the exec never ran; only its id is on record");
       exec->life.Recorded(true);

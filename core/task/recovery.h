@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Taking up what an engine before this one left: for each instance that the
+// keeper names, its record is read, its streams are taken out of the store, its
+// sandbox and container are recovered by their backend (recovery_container.h), and ends that came
+// meanwhile are handled (recovery_processes.h). Containers of one pod one after
+// the other, in the order in which they were announced; pods side by side, a few at a
+// time, those first that somebody has called. Calls to a container wait for this;
+// calls to others do not.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/os/co.h"
+#include "core/task/containers.h"
+#include "core/task/recovery_look.h"
+
+namespace gantry::task {
+
+class ContainerRecovery;
+class RecoveryOrder;
+class Remover;
+class ReplayedStarts;
+class Records;
+class SandboxService;
+class Sandboxes;
+struct Parts;
+
+/// Thread: loop.
+class Recovery {
+ public:
+  /// Owner: all of them outlive it.
+  Recovery(const Parts& parts, const Instances& instances, Containers& containers, Records& records,
+           Sandboxes& sandboxes, SandboxService& pods, RecoveryOrder& order, Remover& remover,
+           ContainerRecovery& one, ReplayedStarts& replays)
+      : parts_(parts),
+        instances_(instances),
+        containers_(containers),
+        records_(records),
+        sandboxes_(sandboxes),
+        pods_(pods),
+        order_(order),
+        remover_(remover),
+        container_recovery_(one),
+        replays_(replays) {}
+
+  /// Everything from before a restart has been told: takes it all up again.
+  /// `stored`: the names in the descriptor store.
+  void SnapshotEnd(std::vector<std::string> stored);
+  /// Returns when what was in the group before the restart is taken up again.
+  os::Task<void> AwaitRecovery(std::string address) const;
+
+ private:
+  using Groups = std::map<std::string, std::vector<ContainerPtr>>;
+  using Addresses = std::vector<std::string>;
+
+  /// It or a pod of its name, and what there is of it.
+  struct ToRecover {
+    ContainerPtr container;
+    os::OneShot<Found> found;
+  };
+
+  void DropOrphans();
+  void DropOrphanedSandboxes();
+  os::Task<void> AwaitReplays();
+  os::Task<void> RecoverAll(Groups by_group, Addresses suspects);
+  os::Task<void> LoadWarm();
+  os::Task<void> RecoverInTurn(Groups& by_group, os::Scope& groups);
+  /// Begins with these. What is to be awaited: each one's end.
+  std::vector<os::OneShot<void>> BeginRecovery(const Addresses& next, Groups& by_group,
+                                               os::Scope& groups);
+  os::Task<void> RecoverGroup(std::string address, std::vector<ToRecover> group);
+  os::Task<void> RecoverInstance(ToRecover one);
+
+  const Parts& parts_;
+  const Instances& instances_;
+  Containers& containers_;
+  Records& records_;
+  Sandboxes& sandboxes_;
+  SandboxService& pods_;
+  RecoveryOrder& order_;
+  Remover& remover_;
+  ContainerRecovery& container_recovery_;
+  ReplayedStarts& replays_;
+  /// Groups, by address, that are being taken up again.
+  std::map<std::string, os::OneShot<void>> recovering_;
+  /// Of some container there is no telling which processes are its own: its record could not be
+  /// read.
+  bool left_out_ = false;
+  /// The same of a whole group, of which no engine is to read anything: no telling which
+  /// sandboxes are its own, either.
+  bool group_left_out_ = false;
+};
+
+}  // namespace gantry::task

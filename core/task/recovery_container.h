@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Taking up one container that an engine before this one left: from its record, with its sandbox
+// where no container before it has it, and its processes.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gantry/error.h>
+
+#include "core/os/co.h"
+#include "core/store/record.h"
+#include "core/task/containers.h"
+#include "core/task/recovery_look.h"
+
+namespace gantry::task {
+
+class BackendCalls;
+class BackendProxy;
+class ExitRelay;
+class Members;
+class ProcessFactory;
+class ProcessRecovery;
+class Remover;
+class SandboxService;
+class Sandboxes;
+struct Parts;
+
+/// Thread: loop.
+class ContainerRecovery {
+ public:
+  /// Owner: all of them outlive it.
+  ContainerRecovery(const Parts& parts, BackendCalls& calls, BackendProxy& proxy, ExitRelay& exits,
+                    Sandboxes& sandboxes, SandboxService& pods, Members& members, Remover& remover,
+                    ProcessFactory& factory, ProcessRecovery& processes)
+      : parts_(parts),
+        calls_(calls),
+        proxy_(proxy),
+        exits_(exits),
+        sandboxes_(sandboxes),
+        pods_(pods),
+        members_(members),
+        remover_(remover),
+        factory_(factory),
+        process_recovery_(processes) {}
+
+  /// Errors: kNotFound: it had not been created, and nothing of it is left. One whose backend
+  /// cannot take it up is taken up without.
+  os::Task<Status> Recover(ContainerPtr container, Found found);
+
+  /// The names in the descriptor store of the streams of one whose Create an engine's end
+  /// interrupted, for the Create that is replayed. Again: none.
+  std::vector<std::string> TakeLeftStreams(const InstanceKey& key);
+
+ private:
+  void RestoreContainer(Container& container, const store::Record& record);
+  os::Task<Status> RecoverBackend(ContainerPtr container, Found& found);
+  os::Task<Status> RecoverSandbox(ContainerPtr container, const store::Record& record,
+                                  std::function<void()> then);
+  os::Task<void> LookWhetherStarted(ContainerPtr container);
+
+  const Parts& parts_;
+  BackendCalls& calls_;
+  BackendProxy& proxy_;
+  ExitRelay& exits_;
+  Sandboxes& sandboxes_;
+  SandboxService& pods_;
+  Members& members_;
+  Remover& remover_;
+  ProcessFactory& factory_;
+  ProcessRecovery& process_recovery_;
+  std::map<InstanceKey, std::vector<std::string>> left_streams_;
+};
+
+}  // namespace gantry::task
