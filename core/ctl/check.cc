@@ -7,9 +7,9 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 
+#include "core/backend/backends.h"
+#include "core/backend/plugin_host.h"
 #include "core/ctl/output.h"
-#include "core/plugin/backends.h"
-#include "core/plugin/plugin_host.h"
 
 namespace gantry::ctl {
 namespace {
@@ -50,7 +50,7 @@ Result<std::string> CheckConfig(const config::Config& config, const Node& node) 
       return Fail(why.code, "{}: handler '{}': {}", config::PlaceOf(config, handler, why.message),
                   name, why.message);
     }
-    GANTRY_CHECK_OK(plugin::CheckOptions(config, name, handler, **backend));
+    GANTRY_CHECK_OK(backend::CheckOptions(config, name, handler, **backend));
     table.Add({name == config.default_handler ? name + " (default)" : name, handler.backend,
                handler.options.json, "yes"});
   }
@@ -71,7 +71,7 @@ Result<std::string> CheckPlugin(const std::string& probe, const std::string& pat
   }
   const auto backend = config.backends.find(called);
   GANTRY_TRY(const std::string found,
-             plugin::PluginHost::ProbeLoad(
+             backend::PluginHost::ProbeLoad(
                  probe, absolute, called,
                  backend == config.backends.end() ? "{}" : backend->second.options.json));
   return Format("{}: in order: {}\n", path, found);

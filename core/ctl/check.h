@@ -14,7 +14,7 @@ namespace gantry::ctl {
 
 /// What is in the configuration, as a table. The backend of each handler is loaded and checks
 /// its options. Errors: why the engine would serve no container of a handler, with its place in
-/// the file: the backend's as it is loaded, and those of `plugin::CheckOptions`.
+/// the file: the backend's as it is loaded, and those of `backend::CheckOptions`.
 Result<std::string> CheckConfig(const config::Config& config, const Node& node);
 
 /// `NAME VERSION` of a plugin. `name` is what the configuration calls it;

@@ -15,6 +15,7 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 
+#include "core/backend/plugin_host.h"
 #include "core/config/config.h"
 #include "core/ctl/check.h"
 #include "core/ctl/client.h"
@@ -25,7 +26,6 @@
 #include "core/link/paths.h"
 #include "core/log/log.h"
 #include "core/os/fs.h"
-#include "core/plugin/plugin_host.h"
 
 namespace gantry::ctl {
 namespace {
@@ -360,8 +360,8 @@ std::optional<int> Parse(const std::vector<std::string>& words, Arguments& argum
 
 int RunCommand(const std::vector<std::string>& words, std::ostream& out, std::ostream& err) {
   if ((words.size() == 3 || words.size() == 4) && words[0] == "--probe-plugin") {
-    return plugin::PluginHost::RunProbe(words[1], words[2],
-                                        words.size() == 4 ? &words[3] : nullptr);
+    return backend::PluginHost::RunProbe(words[1], words[2],
+                                         words.size() == 4 ? &words[3] : nullptr);
   }
   // What it finds is its output.
   log::SetLevel(LogLevel::kError);

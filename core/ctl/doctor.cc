@@ -10,9 +10,9 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 
+#include "core/backend/backends.h"
+#include "core/cgroup/cgroup.h"
 #include "core/ctl/output.h"
-#include "core/os/cgroup.h"
-#include "core/plugin/backends.h"
 
 namespace gantry::ctl {
 namespace {
@@ -153,7 +153,7 @@ class Examination {
       if (!backend) {
         continue;
       }
-      const Status checked = plugin::CheckOptions(config_, name, handler, **backend);
+      const Status checked = backend::CheckOptions(config_, name, handler, **backend);
       Add(handler.backend, checked.has_value(), Format("handler '{}'", name), "",
           checked ? "" : checked.error().message);
     }

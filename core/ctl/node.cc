@@ -9,10 +9,10 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 
+#include "core/backend/backends.h"
 #include "core/ctl/run_tool.h"
 #include "core/link/paths.h"
 #include "core/os/fs.h"
-#include "core/plugin/backends.h"
 
 namespace gantry::ctl {
 
@@ -36,8 +36,8 @@ Node Node::Here(const config::Config& config) {
                                           : "/usr/local/libexec/gantry";
   node.first_line = [](const std::vector<std::string>& argv) { return FirstLineOf(argv); };
   const auto self = ReadLink("/proc/self/exe");
-  const auto backends = std::make_shared<plugin::Backends>(config, node.libexec_dir, node.run_dir,
-                                                           self ? *self : std::string());
+  const auto backends = std::make_shared<backend::Backends>(config, node.libexec_dir, node.run_dir,
+                                                            self ? *self : std::string());
   node.find_backend = [backends](const std::string& name) { return backends->Find(name); };
   return node;
 }

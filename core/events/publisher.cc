@@ -29,7 +29,7 @@ std::string PathOf(std::string_view address) {
 /// is one `Forward`. What they have in common is here, on one thread.
 class Publisher {
  public:
-  Publisher(os::Loop& loop, Outbox& outbox, std::string address, const PublisherOptions& options)
+  Publisher(async::Loop& loop, Outbox& outbox, std::string address, const PublisherOptions& options)
       : loop_(loop),
         outbox_(outbox),
         address_(std::move(address)),
@@ -44,19 +44,19 @@ class Publisher {
 
   void Wake();
   void Nudge();
-  os::Task<void> Stop();
+  async::Task<void> Stop();
 
  private:
   /// An event that containerd answered with an error that may pass.
   struct Failing {
-    os::TimerId retry;
+    async::TimerId retry;
     std::chrono::nanoseconds pause{0};
   };
 
-  os::Task<void> Run();
-  os::Task<void> WaitUntilWoken(std::chrono::nanoseconds limit);
-  os::Task<void> Connect();
-  os::Task<void> Forward(Lease lease, std::shared_ptr<rpc::Client> client);
+  async::Task<void> Run();
+  async::Task<void> WaitUntilWoken(std::chrono::nanoseconds limit);
+  async::Task<void> Connect();
+  async::Task<void> Forward(Lease lease, std::shared_ptr<rpc::Client> client);
   void Answered(const Lease& lease, const Result<std::string>& answer, const rpc::Client& client);
   void ConnectionFailed(const Error& error);
   void Park(const Lease& lease, const Error& error);
@@ -64,22 +64,22 @@ class Publisher {
   std::chrono::nanoseconds Longer(std::chrono::nanoseconds pause) const;
   void UnparkAll();
 
-  os::Loop& loop_;
+  async::Loop& loop_;
   Outbox& outbox_;
   std::string address_;
   PublisherOptions options_;
   std::shared_ptr<rpc::Client> client_;
   /// Pause after the next failure, and until when the last one's lasts.
   std::chrono::nanoseconds backoff_;
-  os::TimePoint not_before_{};
+  async::TimePoint not_before_{};
   /// Since when containerd cannot be reached.
-  std::optional<os::TimePoint> down_since_;
+  std::optional<async::TimePoint> down_since_;
   size_t under_way_ = 0;
   std::map<uint64_t, Failing> failing_;
   bool stopping_ = false;
   bool woken_ = false;
-  os::OneShot<void> wake_;
-  os::Scope scope_;
+  async::OneShot<void> wake_;
+  async::Scope scope_;
 };
 
 Publisher::~Publisher() { UnparkAll(); }
@@ -95,7 +95,7 @@ void Publisher::Nudge() {
   Wake();
 }
 
-os::Task<void> Publisher::Stop() {
+async::Task<void> Publisher::Stop() {
   stopping_ = true;
   UnparkAll();
   Wake();
@@ -112,21 +112,21 @@ void Publisher::UnparkAll() {
   }
 }
 
-os::Task<void> Publisher::WaitUntilWoken(std::chrono::nanoseconds limit) {
+async::Task<void> Publisher::WaitUntilWoken(std::chrono::nanoseconds limit) {
   if (!woken_) {
-    wake_ = os::OneShot<void>();
+    wake_ = async::OneShot<void>();
     co_await wake_.WaitFor(loop_, limit);
   }
   woken_ = false;
 }
 
-os::Task<void> Publisher::Run() {
+async::Task<void> Publisher::Run() {
   while (!stopping_) {
     if (under_way_ >= options_.parallel || !outbox_.Ready(address_)) {
       co_await WaitUntilWoken(std::chrono::nanoseconds::max());
       continue;
     }
-    if (const os::TimePoint now = loop_.Now(); now < not_before_) {
+    if (const async::TimePoint now = loop_.Now(); now < not_before_) {
       co_await WaitUntilWoken(not_before_ - now);
       continue;
     }
@@ -141,7 +141,7 @@ os::Task<void> Publisher::Run() {
   }
 }
 
-os::Task<void> Publisher::Connect() {
+async::Task<void> Publisher::Connect() {
   Result<std::unique_ptr<rpc::Client>> client =
       co_await rpc::Client::Connect(loop_, PathOf(address_), options_.timeout);
   if (!client) {
@@ -151,7 +151,7 @@ os::Task<void> Publisher::Connect() {
   client_ = std::move(*client);
 }
 
-os::Task<void> Publisher::Forward(Lease lease, std::shared_ptr<rpc::Client> client) {
+async::Task<void> Publisher::Forward(Lease lease, std::shared_ptr<rpc::Client> client) {
   rpc::Metadata metadata;
   metadata.emplace_back(rpc::kNamespaceKey, lease.event.subject.ns.str());
   const Result<std::string> answer =
@@ -234,7 +234,7 @@ void Publisher::Works() {
   }
 }
 
-Publishers::Publishers(os::Loop& loop, std::unique_ptr<Outbox> outbox, PublisherOptions options)
+Publishers::Publishers(async::Loop& loop, std::unique_ptr<Outbox> outbox, PublisherOptions options)
     : loop_(loop), outbox_(std::move(outbox)), options_(options) {}
 
 Publishers::~Publishers() = default;
@@ -279,7 +279,7 @@ void Publishers::Nudge(const std::string& address) {
   }
 }
 
-os::Task<void> Publishers::Stop() {
+async::Task<void> Publishers::Stop() {
   stopping_ = true;
   for (auto& [address, publisher] : publishers_) {
     co_await publisher->Stop();

@@ -21,10 +21,10 @@
 
 #include <gantry/error.h>
 
+#include "core/async/co.h"
+#include "core/async/loop.h"
 #include "core/events/event.h"
 #include "core/events/outbox.h"
-#include "core/os/co.h"
-#include "core/os/loop.h"
 
 namespace gantry::events {
 
@@ -42,7 +42,7 @@ class Publisher;
 /// All publishers of the engine. Thread: loop.
 class Publishers {
  public:
-  Publishers(os::Loop& loop, std::unique_ptr<Outbox> outbox, PublisherOptions options = {});
+  Publishers(async::Loop& loop, std::unique_ptr<Outbox> outbox, PublisherOptions options = {});
   Publishers(const Publishers&) = delete;
   Publishers& operator=(const Publishers&) = delete;
   /// `Stop` must have ended, or the loop must not run any more.
@@ -57,14 +57,14 @@ class Publishers {
   void Nudge(const std::string& address);
   /// Lets the Forwards that are under way end, within their timeout, and begins
   /// no more; what is queued stays in the journal.
-  os::Task<void> Stop();
+  async::Task<void> Stop();
 
   const Outbox& outbox() const { return *outbox_; }
 
  private:
   Publisher& At(const std::string& address);
 
-  os::Loop& loop_;
+  async::Loop& loop_;
   std::unique_ptr<Outbox> outbox_;
   PublisherOptions options_;
   bool stopping_ = false;

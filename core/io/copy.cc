@@ -34,7 +34,7 @@ constexpr int kSpliceTries = 64;
 
 }  // namespace
 
-Copy::Copy(os::Loop& loop, CopySpec spec, std::function<void()> done)
+Copy::Copy(async::Loop& loop, CopySpec spec, std::function<void()> done)
     : loop_(loop), spec_(std::move(spec)), done_(std::move(done)) {
   chunk_bytes_ = os::IsTerminal(spec_.source.get()) ? kTerminalChunk : kChunk;
   IgnoreError(SetNonblocking(spec_.source.get(), true), "every kind of source takes it");
@@ -48,7 +48,7 @@ Copy::~Copy() { Close(); }
 
 void Copy::Run() {
   const auto self = shared_from_this();
-  const os::Charged charged(spec_.account);
+  const async::Charged charged(spec_.account);
   loop_.Cancel(std::exchange(idle_timer_, {}));
   for (int i = 0; i < kMovesPerTurn; ++i) {
     const Step step = Move();
@@ -83,7 +83,7 @@ void Copy::Finish() {
   }
 }
 
-void Copy::FinishWhenIdle(os::Duration idle) {
+void Copy::FinishWhenIdle(async::Duration idle) {
   idle_limit_ = idle;
   if (sink_watch_.events == 0) {
     Run();

@@ -14,8 +14,8 @@
 
 #include <gantry/unique_fd.h>
 
+#include "core/async/loop.h"
 #include "core/io/relay.h"
-#include "core/os/loop.h"
 
 namespace gantry::io {
 
@@ -23,7 +23,7 @@ namespace gantry::io {
 class Copy : public std::enable_shared_from_this<Copy> {
  public:
   /// `done` is called once, last of all, before the callback of `spec`.
-  Copy(os::Loop& loop, CopySpec spec, std::function<void()> done);
+  Copy(async::Loop& loop, CopySpec spec, std::function<void()> done);
   Copy(const Copy&) = delete;
   Copy& operator=(const Copy&) = delete;
   ~Copy();
@@ -33,7 +33,7 @@ class Copy : public std::enable_shared_from_this<Copy> {
   /// Ends as soon as the source is empty.
   void Finish();
   /// Ends when the source has been empty for so long.
-  void FinishWhenIdle(os::Duration idle);
+  void FinishWhenIdle(async::Duration idle);
   /// Moves what there is now, and makes room for it where the sink is a full pipe.
   void Flush();
   /// Ends without a callback.
@@ -42,7 +42,7 @@ class Copy : public std::enable_shared_from_this<Copy> {
  private:
   /// The watch on one of the two; none before its first use.
   struct Side {
-    os::WatchId watch;
+    async::WatchId watch;
     uint32_t events = 0;
   };
 
@@ -64,7 +64,7 @@ class Copy : public std::enable_shared_from_this<Copy> {
   void End(CopyEnd end);
   void Close();
 
-  os::Loop& loop_;
+  async::Loop& loop_;
   CopySpec spec_;
   std::function<void()> done_;
   Side source_watch_;
@@ -74,8 +74,8 @@ class Copy : public std::enable_shared_from_this<Copy> {
   /// The kernel cannot splice this pair.
   bool copying_ = false;
   bool finishing_ = false;
-  std::optional<os::Duration> idle_limit_;
-  os::TimerId idle_timer_;
+  std::optional<async::Duration> idle_limit_;
+  async::TimerId idle_timer_;
   bool dropping_ = false;
   int blocked_in_a_row_ = 0;
   uint64_t dropped_bytes_ = 0;

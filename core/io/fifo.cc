@@ -8,7 +8,7 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/sync/mutex.h>
 
-#include "core/os/ask.h"
+#include "core/async/ask.h"
 #include "core/os/splice.h"
 
 namespace gantry::io {
@@ -29,7 +29,7 @@ class Opened {
   /// Blocks: for the IO thread. Errors: as `FileUses::Watch`.
   static Result<std::unique_ptr<Opened>> Watch(Relay& relay, int fd) {
     auto opened = std::make_unique<Opened>(relay);
-    GANTRY_TRY(opened->use_, os::Call(relay.loop(), [&] {
+    GANTRY_TRY(opened->use_, async::Call(relay.loop(), [&] {
                  return relay.uses().Watch(fd, [seen = opened->seen_] { seen->Set(); });
                }));
     return opened;

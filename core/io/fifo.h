@@ -137,8 +137,8 @@ class OutputKeeper : public std::enable_shared_from_this<OutputKeeper> {
   /// Held while there is a rest to read and no writer.
   UniqueFd write_end_;
   UseId use_ = 0;
-  os::WatchId watch_;
-  os::TimerId timer_;
+  async::WatchId watch_;
+  async::TimerId timer_;
   std::function<void()> on_written_;
   std::function<void()> on_read_out_;
 };

@@ -12,8 +12,8 @@
 
 #include <gantry/error.h>
 
+#include "core/async/loop.h"
 #include "core/os/fifo.h"
-#include "core/os/loop.h"
 
 namespace gantry::io {
 
@@ -23,7 +23,7 @@ using UseId = uint64_t;
 /// Thread: that of `loop`.
 class FileUses {
  public:
-  explicit FileUses(os::Loop& loop) : loop_(loop) {}
+  explicit FileUses(async::Loop& loop) : loop_(loop) {}
 
   FileUses(const FileUses&) = delete;
   FileUses& operator=(const FileUses&) = delete;
@@ -44,9 +44,9 @@ class FileUses {
 
   void OnUsed();
 
-  os::Loop& loop_;
+  async::Loop& loop_;
   std::optional<os::FileUse> kernel_;
-  os::WatchId readable_;
+  async::WatchId readable_;
   UseId next_ = 1;
   std::map<UseId, Use> uses_;
 };

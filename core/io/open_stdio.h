@@ -19,11 +19,11 @@
 #include <gantry/process.h>
 #include <gantry/unique_fd.h>
 
+#include "core/async/account.h"
 #include "core/io/binary_logger.h"
 #include "core/io/fifo.h"
 #include "core/io/host.h"
 #include "core/io/uri.h"
-#include "core/os/account.h"
 
 namespace gantry::io {
 
@@ -56,7 +56,7 @@ struct StdioOptions {
   /// Ends the wait for containerd's ends: containerd has gone.
   GivenUp given_up;
   /// On whose behalf bytes are copied.
-  os::AccountPtr account;
+  async::AccountPtr account;
 };
 
 inline constexpr std::array kStreams = {Stream::kStdin, Stream::kStdout, Stream::kStderr};

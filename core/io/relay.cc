@@ -31,7 +31,7 @@ class Relay::Lane {
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
-  os::Loop& loop() { return loop_; }
+  async::Loop& loop() { return loop_; }
 
   /// Nothing runs any more. Again: harmless.
   void Halt() {
@@ -77,7 +77,7 @@ class Relay::Lane {
     }
   }
 
-  os::Loop loop_;
+  async::Loop loop_;
   /// Thread: its own.
   std::unordered_map<CopyId, std::shared_ptr<Copy>> running_;
   std::jthread thread_;
@@ -109,7 +109,7 @@ void Relay::Finish(CopyId copy) {
   LaneOf(copy).Tell(copy, [](Copy& running) { running.Finish(); });
 }
 
-void Relay::FinishWhenIdle(CopyId copy, os::Duration idle) {
+void Relay::FinishWhenIdle(CopyId copy, async::Duration idle) {
   LaneOf(copy).Tell(copy, [idle](Copy& running) { running.FinishWhenIdle(idle); });
 }
 
@@ -129,7 +129,7 @@ void Relay::Post(std::move_only_function<void()> function) {
   streams_->loop().Post(std::move(function));
 }
 
-os::Loop& Relay::loop() { return streams_->loop(); }
+async::Loop& Relay::loop() { return streams_->loop(); }
 
 FileUses& Relay::uses() { return *uses_; }
 

@@ -33,9 +33,9 @@
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
+#include "core/async/account.h"
+#include "core/async/loop.h"
 #include "core/io/typed_signals.h"
-#include "core/os/account.h"
-#include "core/os/loop.h"
 
 namespace gantry::io {
 
@@ -81,7 +81,7 @@ struct CopySpec {
   /// block.
   std::move_only_function<void(int signal)> on_signal{};
   /// On whose behalf; null: on nobody's.
-  os::AccountPtr account{};
+  async::AccountPtr account{};
   /// Runs on the IO thread after the copy's descriptors have been closed; not
   /// after `Stop`. `dropped_bytes`: what the destination refused.
   std::move_only_function<void(CopyEnd end, uint64_t dropped_bytes)> on_end;
@@ -106,7 +106,7 @@ class Relay {
 
   /// Ends the copy when its source has been empty for `idle`, even where it has no end yet
   /// (a pipe that others keep open). Unknown or ended: nothing.
-  void FinishWhenIdle(CopyId copy, os::Duration idle);
+  void FinishWhenIdle(CopyId copy, async::Duration idle);
 
   /// What is in the source has been moved when this returns, as far as the destination takes
   /// it; one that is a pipe is widened for it. Blocks: for its IO thread.
@@ -121,7 +121,7 @@ class Relay {
   void Post(std::move_only_function<void()> function);
 
   /// For watches and timers of the IO thread; only to be used there, but for posting.
-  os::Loop& loop();
+  async::Loop& loop();
   FileUses& uses();
 
  private:

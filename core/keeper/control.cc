@@ -19,7 +19,7 @@ constexpr int kConnectionsPerTurn = 64;
 
 }  // namespace
 
-Control::Control(os::Loop& loop, UniqueFd listener, Handler handler)
+Control::Control(async::Loop& loop, UniqueFd listener, Handler handler)
     : loop_(loop), listener_(std::move(listener)), handler_(std::move(handler)) {
   IgnoreError(SetNonblocking(listener_.get(), true), "it came so from ListenUnix");
   watch_ = loop_.Watch(listener_.get(), EPOLLIN, [this](uint32_t) { Accept(); });

@@ -13,9 +13,9 @@
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
+#include "core/async/loop.h"
 #include "core/keeper/state.h"
 #include "core/link/channel.h"
-#include "core/os/loop.h"
 
 namespace gantry::keeper {
 
@@ -48,7 +48,7 @@ class Control {
   using Handler = std::function<void(link::Message, Reply)>;
 
   /// Owner: takes the listening socket.
-  Control(os::Loop& loop, UniqueFd listener, Handler handler);
+  Control(async::Loop& loop, UniqueFd listener, Handler handler);
   ~Control();
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
@@ -66,9 +66,9 @@ class Control {
   uint64_t Add(UniqueFd socket);
   void Send(uint64_t client, link::Type type, std::string_view body);
 
-  os::Loop& loop_;
+  async::Loop& loop_;
   UniqueFd listener_;
-  os::WatchId watch_{};
+  async::WatchId watch_{};
   Handler handler_;
   uint64_t next_ = 1;
   std::map<uint64_t, std::unique_ptr<link::Channel>> clients_;

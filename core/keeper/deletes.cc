@@ -12,7 +12,7 @@
 
 namespace gantry::keeper {
 
-Deletes::Deletes(os::Loop& loop, Instances& instances, Exits& exits, Supervisor& supervisor,
+Deletes::Deletes(async::Loop& loop, Instances& instances, Exits& exits, Supervisor& supervisor,
                  Timing timing, Start start, std::function<void(uint64_t)> removed)
     : loop_(loop),
       instances_(instances),

@@ -17,12 +17,12 @@
 #include <map>
 #include <vector>
 
+#include "core/async/loop.h"
 #include "core/keeper/ending.h"
 #include "core/keeper/exits.h"
 #include "core/keeper/instances.h"
 #include "core/keeper/supervisor.h"
 #include "core/link/messages.h"
-#include "core/os/loop.h"
 
 namespace gantry::keeper {
 
@@ -42,8 +42,8 @@ class Deletes {
   using Start = std::function<Result<os::PendingSpawn>(const link::Command&, const std::string&)>;
 
   /// `removed`: the instance is to be forgotten by everybody; called before `Done`.
-  Deletes(os::Loop& loop, Instances& instances, Exits& exits, Supervisor& supervisor, Timing timing,
-          Start start, std::function<void(uint64_t)> removed);
+  Deletes(async::Loop& loop, Instances& instances, Exits& exits, Supervisor& supervisor,
+          Timing timing, Start start, std::function<void(uint64_t)> removed);
   Deletes(const Deletes&) = delete;
   Deletes& operator=(const Deletes&) = delete;
   ~Deletes();
@@ -64,10 +64,10 @@ class Deletes {
   struct Operation {
     uint64_t tag = 0;
     std::vector<Done> waiting;
-    os::TimerId timer{};
+    async::TimerId timer{};
     bool killing = false;
-    os::TimePoint since;
-    os::TimePoint kill_until;
+    async::TimePoint since;
+    async::TimePoint kill_until;
     /// By number: of the instance and of its group's members that end with it.
     std::map<uint64_t, Ending> endings;
   };
@@ -82,7 +82,7 @@ class Deletes {
   link::Deleted Outcome(const Instance& instance) const;
   void Finish(uint64_t number, const link::Deleted& answer);
 
-  os::Loop& loop_;
+  async::Loop& loop_;
   Instances& instances_;
   Exits& exits_;
   Supervisor& supervisor_;

@@ -19,7 +19,7 @@ Error Refusal(Code code, std::string_view message) {
 
 }  // namespace
 
-FrontDoor::FrontDoor(os::Loop& loop, Limits limits, std::function<void()> on_parked,
+FrontDoor::FrontDoor(async::Loop& loop, Limits limits, std::function<void()> on_parked,
                      std::function<void()> on_closed)
     : loop_(loop),
       limits_(limits),

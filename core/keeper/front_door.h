@@ -32,12 +32,12 @@
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
+#include "core/async/loop.h"
 #include "core/keeper/frames.h"
 #include "core/keeper/place.h"
 #include "core/keeper/state.h"
 #include "core/keeper/waiting.h"
 #include "core/link/channel.h"
-#include "core/os/loop.h"
 
 namespace gantry::keeper {
 
@@ -73,7 +73,7 @@ class FrontDoor {
 
   /// `on_parked` is called when a request came and there is no engine, `on_closed` when a
   /// connection has closed, in the midst of whatever closes it.
-  FrontDoor(os::Loop& loop, Limits limits, std::function<void()> on_parked,
+  FrontDoor(async::Loop& loop, Limits limits, std::function<void()> on_parked,
             std::function<void()> on_closed);
   FrontDoor(const FrontDoor&) = delete;
   FrontDoor& operator=(const FrontDoor&) = delete;
@@ -122,19 +122,19 @@ class FrontDoor {
   size_t request_bytes() const { return request_bytes_; }
 
  private:
-  using TimePoint = os::TimePoint;
+  using TimePoint = async::TimePoint;
 
   struct Listener {
     std::shared_ptr<const Place> place;
     UniqueFd fd;
-    os::WatchId watch{};
+    async::WatchId watch{};
   };
 
   struct Connection {
     uint64_t id = 0;
     std::shared_ptr<const Place> place;
     UniqueFd fd;
-    os::WatchId watch{};
+    async::WatchId watch{};
     TimePoint since;
     FrameSplitter in;
     size_t held = 0;
@@ -188,7 +188,7 @@ class FrontDoor {
   void ArmExpiry(TimePoint deadline);
   void Expire();
 
-  os::Loop& loop_;
+  async::Loop& loop_;
   Limits limits_;
   std::function<void()> on_parked_;
   std::function<void()> on_closed_;
@@ -202,14 +202,14 @@ class FrontDoor {
   /// Payloads of waiting requests and of unfinished frames.
   size_t request_bytes_ = 0;
   bool accepting_ = true;
-  os::TimerId accept_timer_{};
-  os::TimerId expiry_timer_{};
+  async::TimerId accept_timer_{};
+  async::TimerId expiry_timer_{};
   TimePoint expiry_ = TimePoint::max();
   uint64_t next_given_ = 1;
   /// Those that may crash the engine in charge, by connection and stream; and that which it has.
   std::deque<std::pair<uint64_t, uint32_t>> trials_;
   std::pair<uint64_t, uint32_t> trial_{};
-  os::TimerId trial_timer_{};
+  async::TimerId trial_timer_{};
   Counters counters_;
   std::vector<char> buffer_;
 };

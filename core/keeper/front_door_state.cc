@@ -8,7 +8,7 @@
 namespace gantry::keeper {
 namespace {
 
-using os::TimePoint;
+using async::TimePoint;
 
 int64_t Nanoseconds(TimePoint time) { return time.time_since_epoch().count(); }
 

@@ -5,7 +5,7 @@
 
 namespace gantry::keeper {
 
-Heartbeat::Heartbeat(os::Loop& loop, Events events) : loop_(loop), events_(std::move(events)) {}
+Heartbeat::Heartbeat(async::Loop& loop, Events events) : loop_(loop), events_(std::move(events)) {}
 
 Heartbeat::~Heartbeat() { loop_.Cancel(timer_); }
 
@@ -36,7 +36,7 @@ void Heartbeat::Look() {
     Ask();
     return;
   }
-  const os::TimePoint now = loop_.Now();
+  const async::TimePoint now = loop_.Now();
   // Where this comes late, the keeper did not run either.
   if (now - looked_at_ > limit_) {
     asked_at_ = now;

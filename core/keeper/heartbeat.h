@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "core/os/loop.h"
+#include "core/async/loop.h"
 
 namespace gantry::keeper {
 
@@ -22,7 +22,7 @@ class Heartbeat {
     std::function<void(std::chrono::milliseconds)> silent;
   };
 
-  Heartbeat(os::Loop& loop, Events events);
+  Heartbeat(async::Loop& loop, Events events);
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
@@ -36,14 +36,14 @@ class Heartbeat {
   void Ask();
   void Look();
 
-  os::Loop& loop_;
+  async::Loop& loop_;
   Events events_;
   std::chrono::milliseconds limit_{};
   uint64_t number_ = 0;
   bool answered_ = true;
-  os::TimePoint asked_at_;
-  os::TimePoint looked_at_;
-  os::TimerId timer_{};
+  async::TimePoint asked_at_;
+  async::TimePoint looked_at_;
+  async::TimerId timer_{};
 };
 
 }  // namespace gantry::keeper

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "core/async/loop.h"
 #include "core/link/messages.h"
-#include "core/os/loop.h"
 
 namespace gantry::keeper {
 
@@ -20,7 +20,7 @@ struct Instance {
   /// How its init ended, once the keeper has seen that, or the engine has told it.
   std::optional<link::Deleted> ended;
   /// Of a tombstone. Not handed over.
-  os::TimerId tombstone_timer{};
+  async::TimerId tombstone_timer{};
 
   /// What the next program is handed (state.h).
   void Each(this auto& self, auto&& field) {

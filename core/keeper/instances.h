@@ -16,10 +16,10 @@
 
 #include <gantry/toolkit/process/process_id.h>
 
+#include "core/async/loop.h"
 #include "core/keeper/instance.h"
 #include "core/keeper/state.h"
 #include "core/link/messages.h"
-#include "core/os/loop.h"
 #include "core/os/process.h"
 
 namespace gantry::keeper {

@@ -22,7 +22,7 @@ constexpr std::chrono::minutes kTombstoneLife(10);
 
 }  // namespace
 
-Keeper::Keeper(os::Loop& loop, KeeperOptions options)
+Keeper::Keeper(async::Loop& loop, KeeperOptions options)
     : loop_(loop),
       options_(std::move(options)),
       started_at_ns_(NowNs()),

@@ -16,6 +16,8 @@
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
+#include "core/async/idle_trim.h"
+#include "core/async/loop.h"
 #include "core/keeper/control.h"
 #include "core/keeper/deaths.h"
 #include "core/keeper/deletes.h"
@@ -28,8 +30,6 @@
 #include "core/keeper/spawner.h"
 #include "core/keeper/state.h"
 #include "core/keeper/supervisor.h"
-#include "core/os/idle_trim.h"
-#include "core/os/loop.h"
 
 namespace gantry::keeper {
 
@@ -56,7 +56,7 @@ struct KeeperOptions {
 /// Thread: the one that runs the loop.
 class Keeper {
  public:
-  Keeper(os::Loop& loop, KeeperOptions options);
+  Keeper(async::Loop& loop, KeeperOptions options);
   ~Keeper();
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
@@ -127,7 +127,7 @@ class Keeper {
   template <class T>
   void AnswerEngine(const T& message, std::vector<UniqueFd> fds = {});
 
-  os::Loop& loop_;
+  async::Loop& loop_;
   KeeperOptions options_;
   int64_t started_at_ns_;
   /// The last instance that CollectForsaken has seen.
@@ -145,14 +145,14 @@ class Keeper {
   ServiceManager service_manager_;
   /// So many programs had this process before.
   uint64_t upgrades_ = 0;
-  os::TimerId forgive_timer_{};
-  os::TimerId reap_timer_{};
+  async::TimerId forgive_timer_{};
+  async::TimerId reap_timer_{};
   UniqueFd signals_;
-  os::WatchId signal_watch_{};
-  os::IdleTrim trim_{loop_};
+  async::WatchId signal_watch_{};
+  async::IdleTrim trim_{loop_};
   /// SIGTERM or SIGINT came, and no container was announced since.
   bool asked_to_end_ = false;
-  os::TimerId end_timer_{};
+  async::TimerId end_timer_{};
   /// There is nothing to guard any more.
   bool ending_ = false;
 };

@@ -98,7 +98,7 @@ Status RedirectLog(const std::string& run_dir) {
 
 Status Run(KeeperOptions options) {
   options.limits = LimitsHere();
-  os::Loop loop;
+  async::Loop loop;
   Keeper keeper(loop, std::move(options));
   GANTRY_CHECK_OK(keeper.Start());
   loop.Run();

@@ -21,9 +21,9 @@
 #include <gantry/toolkit/process/process_id.h>
 #include <gantry/unique_fd.h>
 
+#include "core/async/loop.h"
 #include "core/keeper/state.h"
 #include "core/link/messages.h"
-#include "core/os/loop.h"
 
 namespace gantry::keeper {
 
@@ -41,7 +41,7 @@ class Reexec {
   /// Only of what kept the old program.
   using Failed = std::function<void(const Error&)>;
 
-  Reexec(os::Loop& loop, Events events) : loop_(loop), events_(std::move(events)) {}
+  Reexec(async::Loop& loop, Events events) : loop_(loop), events_(std::move(events)) {}
 
   ~Reexec();
   Reexec(const Reexec&) = delete;
@@ -61,8 +61,8 @@ class Reexec {
     ProcessId check;
     UniqueFd check_pidfd;
     UniqueFd check_state;
-    os::TimePoint until;
-    os::TimerId timer{};
+    async::TimePoint until;
+    async::TimerId timer{};
   };
 
   Status StartCheck();
@@ -70,7 +70,7 @@ class Reexec {
   void Fail(std::string why);
   Status Execute();
 
-  os::Loop& loop_;
+  async::Loop& loop_;
   Events events_;
   std::unique_ptr<Change> change_;
 };

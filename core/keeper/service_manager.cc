@@ -46,7 +46,7 @@ state::ServiceManager TakeServiceManager() {
   return told;
 }
 
-ServiceManager::ServiceManager(os::Loop& loop, state::ServiceManager told)
+ServiceManager::ServiceManager(async::Loop& loop, state::ServiceManager told)
     : loop_(loop), told_(std::move(told)) {}
 
 ServiceManager::~ServiceManager() { loop_.Cancel(timer_); }

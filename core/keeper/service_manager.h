@@ -7,8 +7,8 @@
 
 #include <string_view>
 
+#include "core/async/loop.h"
 #include "core/keeper/state.h"
-#include "core/os/loop.h"
 
 namespace gantry::keeper {
 
@@ -20,7 +20,7 @@ state::ServiceManager TakeServiceManager();
 /// Thread: the keeper's only one. Blocks: never; what cannot be sent now is dropped.
 class ServiceManager {
  public:
-  ServiceManager(os::Loop& loop, state::ServiceManager told);
+  ServiceManager(async::Loop& loop, state::ServiceManager told);
   ~ServiceManager();
   ServiceManager(const ServiceManager&) = delete;
   ServiceManager& operator=(const ServiceManager&) = delete;
@@ -37,9 +37,9 @@ class ServiceManager {
   void Tell(std::string_view what) const;
   void Pet();
 
-  os::Loop& loop_;
+  async::Loop& loop_;
   state::ServiceManager told_;
-  os::TimerId timer_{};
+  async::TimerId timer_{};
 };
 
 }  // namespace gantry::keeper

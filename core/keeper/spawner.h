@@ -21,10 +21,10 @@
 #include <gantry/toolkit/process/process_id.h>
 #include <gantry/unique_fd.h>
 
+#include "core/async/loop.h"
 #include "core/keeper/exits.h"
 #include "core/keeper/supervisor.h"
 #include "core/link/messages.h"
-#include "core/os/loop.h"
 #include "core/os/spawn.h"
 
 namespace gantry::keeper {
@@ -45,7 +45,7 @@ class Spawner {
   /// The limits of the group at an address; empty: none are known.
   using LimitsOf = std::function<std::vector<link::Rlimit>(const std::string& address)>;
 
-  Spawner(os::Loop& loop, Exits& exits, ChildDefaults defaults, LimitsOf limits_of,
+  Spawner(async::Loop& loop, Exits& exits, ChildDefaults defaults, LimitsOf limits_of,
           Generation generation, Answer answer)
       : loop_(loop),
         exits_(exits),
@@ -79,8 +79,8 @@ class Spawner {
     uint64_t generation = 0;
     /// Its time was up.
     bool late = false;
-    os::WatchId watch{};
-    os::TimerId timer{};
+    async::WatchId watch{};
+    async::TimerId timer{};
   };
 
   Result<os::PendingSpawn> Start(const link::Spawn& request, const std::vector<UniqueFd>& fds);
@@ -88,7 +88,7 @@ class Spawner {
   bool MayLive(const Pending& pending);
   bool AnswerError(uint64_t generation, uint64_t tag, const Error& error);
 
-  os::Loop& loop_;
+  async::Loop& loop_;
   Exits& exits_;
   ChildDefaults defaults_;
   LimitsOf limits_of_;

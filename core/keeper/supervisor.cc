@@ -76,7 +76,7 @@ Result<UniqueFd> OpenLog(const std::string& path, int64_t max_bytes) {
   return log;
 }
 
-Supervisor::Supervisor(os::Loop& loop, std::string run_dir, std::string engine,
+Supervisor::Supervisor(async::Loop& loop, std::string run_dir, std::string engine,
                        ChildDefaults defaults, Events events)
     : loop_(loop),
       run_dir_(std::move(run_dir)),
@@ -305,7 +305,7 @@ void Supervisor::Bury(int wait_status) {
     }
   }
   const auto served =
-      current_->said_hello ? loop_.Now() - current_->in_charge_since : os::Duration(0);
+      current_->said_hello ? loop_.Now() - current_->in_charge_since : async::Duration(0);
   if (served >= kHealthy) {
     kept_.failures = 0;
   }

@@ -27,11 +27,11 @@
 #include <gantry/error.h>
 #include <gantry/toolkit/process/process_id.h>
 
+#include "core/async/loop.h"
 #include "core/keeper/child_defaults.h"
 #include "core/keeper/heartbeat.h"
 #include "core/keeper/state.h"
 #include "core/link/channel.h"
-#include "core/os/loop.h"
 #include "core/os/process.h"
 
 namespace gantry::keeper {
@@ -55,7 +55,7 @@ class Supervisor {
 
   using UpgradeDone = std::function<void(Result<link::Upgraded>)>;
 
-  Supervisor(os::Loop& loop, std::string run_dir, std::string engine, ChildDefaults defaults,
+  Supervisor(async::Loop& loop, std::string run_dir, std::string engine, ChildDefaults defaults,
              Events events);
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
@@ -130,8 +130,8 @@ class Supervisor {
     bool hung = false;
     /// Where it ends soon, it is started again.
     bool no_fallback = false;
-    os::TimePoint in_charge_since;
-    os::TimerId timer{};
+    async::TimePoint in_charge_since;
+    async::TimerId timer{};
   };
 
   Result<std::unique_ptr<Engine>> Start(const std::string& path, bool standby);
@@ -153,7 +153,7 @@ class Supervisor {
   void OnSilent(std::chrono::milliseconds time);
   void Kill(Engine& engine, int signal, const std::string& why);
 
-  os::Loop& loop_;
+  async::Loop& loop_;
   std::string run_dir_;
   ChildDefaults defaults_;
   Events events_;
@@ -163,7 +163,7 @@ class Supervisor {
   std::unique_ptr<Engine> next_;
   UpgradeDone upgrade_done_;
   bool shutdown_ = false;
-  os::TimerId restart_timer_{};
+  async::TimerId restart_timer_{};
   /// Of the engine in charge.
   Heartbeat heartbeat_;
 };

@@ -112,7 +112,7 @@ void Supervisor::Restore(const state::Supervisor& state) {
   current_->in_charge = true;
   current_->answers_within = std::chrono::milliseconds(state.engine->answers_within_ms);
   current_->keep_hanging = state.engine->keep_hanging;
-  current_->in_charge_since = os::TimePoint(os::Duration(state.engine->in_charge_since_ns));
+  current_->in_charge_since = async::TimePoint(async::Duration(state.engine->in_charge_since_ns));
   Connect(*current_, UniqueFd(state.engine->link));
   heartbeat_.Begin(current_->answers_within);
 }

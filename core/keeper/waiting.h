@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/os/clock.h"
+#include "core/async/clock.h"
 
 namespace gantry::keeper {
 
@@ -28,7 +28,7 @@ struct Waiting {
   /// Counts up, over all. Not handed over: by `order` from then on.
   uint64_t given_at = 0;
 
-  os::TimePoint deadline() const { return os::TimePoint(os::Duration(deadline_ns)); }
+  async::TimePoint deadline() const { return async::TimePoint(async::Duration(deadline_ns)); }
 
   /// What the next program is handed (state.h).
   void Each(this auto& self, auto&& field) {

@@ -56,17 +56,17 @@ Result<size_t> SendSome(int socket, const Outgoing& out) {
 
 /// Shared with the loop's callback, so that a callback may destroy the channel.
 struct Channel::State {
-  State(os::Loop& its_loop, UniqueFd its_socket, OnMessage message, OnClosed closed)
+  State(async::Loop& its_loop, UniqueFd its_socket, OnMessage message, OnClosed closed)
       : loop(its_loop),
         socket(std::move(its_socket)),
         on_message(std::move(message)),
         on_closed(std::move(closed)) {}
 
-  os::Loop& loop;
+  async::Loop& loop;
   UniqueFd socket;
   OnMessage on_message;
   OnClosed on_closed;
-  os::WatchId watch{};
+  async::WatchId watch{};
   Assembler in;
   std::deque<Outgoing> out;
   size_t queued = 0;
@@ -163,7 +163,7 @@ void Channel::State::Flush() {
   }
 }
 
-Channel::Channel(os::Loop& loop, UniqueFd socket, OnMessage on_message, OnClosed on_closed)
+Channel::Channel(async::Loop& loop, UniqueFd socket, OnMessage on_message, OnClosed on_closed)
     : state_(std::make_shared<State>(loop, std::move(socket), std::move(on_message),
                                      std::move(on_closed))) {
   const int fd = state_->socket.get();

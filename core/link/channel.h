@@ -28,8 +28,8 @@
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
+#include "core/async/loop.h"
 #include "core/link/messages.h"
-#include "core/os/loop.h"
 
 namespace gantry::link {
 
@@ -89,7 +89,7 @@ class Channel {
   using OnClosed = std::move_only_function<void(Error)>;
 
   /// Owner: takes the socket and makes it non-blocking.
-  Channel(os::Loop& loop, UniqueFd socket, OnMessage on_message, OnClosed on_closed);
+  Channel(async::Loop& loop, UniqueFd socket, OnMessage on_message, OnClosed on_closed);
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
   ~Channel();

@@ -10,7 +10,7 @@
 #include <gantry/error.h>
 #include <gantry/toolkit/oci/json.h>
 
-#include "core/os/cgroup_resources.h"
+#include "core/cgroup/cgroup_resources.h"
 
 namespace gantry::oci {
 

@@ -29,14 +29,15 @@ constexpr Backoff::Terms kQueueFull{.no_event = "unix(7) has none for the full q
 }  // namespace
 
 struct Client::State : std::enable_shared_from_this<Client::State> {
-  using Answer = os::OneShot<Result<std::string>>;
+  using Answer = async::OneShot<Result<std::string>>;
 
   struct Pending {
     Answer answer;
-    os::TimerId timer;
+    async::TimerId timer;
   };
 
-  State(os::Loop& the_loop, UniqueFd the_socket) : loop(the_loop), socket(std::move(the_socket)) {}
+  State(async::Loop& the_loop, UniqueFd the_socket)
+      : loop(the_loop), socket(std::move(the_socket)) {}
 
   void Begin();
   void OnReady(uint32_t ready);
@@ -47,9 +48,9 @@ struct Client::State : std::enable_shared_from_this<Client::State> {
   void Resolve(uint32_t stream, Result<std::string> result);
   void Close(const Error& why);
 
-  os::Loop& loop;
+  async::Loop& loop;
   UniqueFd socket;
-  os::WatchId watch;
+  async::WatchId watch;
   FrameSplitter frames;
   /// Written up to `sent`.
   std::string unsent;
@@ -192,8 +193,8 @@ Result<UniqueFd> TryConnect(const std::string& path, bool& queue_full) {
 
 }  // namespace
 
-os::Task<Result<std::unique_ptr<Client>>> Client::Connect(os::Loop& loop, std::string path,
-                                                          std::chrono::nanoseconds timeout) {
+async::Task<Result<std::unique_ptr<Client>>> Client::Connect(async::Loop& loop, std::string path,
+                                                             std::chrono::nanoseconds timeout) {
   const auto deadline = loop.Now() + timeout;
   Backoff backoff(kQueueFull);
   while (true) {
@@ -209,11 +210,11 @@ os::Task<Result<std::unique_ptr<Client>>> Client::Connect(os::Loop& loop, std::s
       co_return Fail(Code::kDeadlineExceeded, "connect to '{}': the server accepts no connection",
                      path);
     }
-    co_await os::Sleep(loop, backoff.Next());
+    co_await async::Sleep(loop, backoff.Next());
   }
 }
 
-Client::Client(os::Loop& loop, UniqueFd socket)
+Client::Client(async::Loop& loop, UniqueFd socket)
     : state_(std::make_shared<State>(loop, std::move(socket))) {
   state_->Begin();
 }
@@ -224,7 +225,7 @@ Client::~Client() {
 }
 
 /// Holds the state, not the client, which may go while a call waits.
-os::Task<Result<std::string>> Client::RunCall(std::shared_ptr<State> state, Request request) {
+async::Task<Result<std::string>> Client::RunCall(std::shared_ptr<State> state, Request request) {
   Result<State::Answer> answer = state->Send(request);
   if (!answer) {
     co_return std::unexpected(std::move(answer).error());
@@ -233,9 +234,9 @@ os::Task<Result<std::string>> Client::RunCall(std::shared_ptr<State> state, Requ
   co_return std::move(co_await answer->Wait());
 }
 
-os::Task<Result<std::string>> Client::Call(std::string service, std::string method,
-                                           std::string payload, std::chrono::nanoseconds timeout,
-                                           Metadata metadata) {
+async::Task<Result<std::string>> Client::Call(std::string service, std::string method,
+                                              std::string payload, std::chrono::nanoseconds timeout,
+                                              Metadata metadata) {
   return RunCall(state_, Request{std::move(service), std::move(method), std::move(payload), timeout,
                                  std::move(metadata)});
 }

@@ -14,8 +14,8 @@
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
-#include "core/os/co.h"
-#include "core/os/loop.h"
+#include "core/async/co.h"
+#include "core/async/loop.h"
 #include "core/rpc/ttrpc.h"
 
 namespace gantry::rpc {
@@ -27,10 +27,10 @@ class Client {
   static constexpr size_t kMaxUnsentBytes = size_t{16} << 20;
 
   /// Connects to a UNIX socket. Errors: as connect(2), kDeadlineExceeded.
-  static os::Task<Result<std::unique_ptr<Client>>> Connect(os::Loop& loop, std::string path,
-                                                           std::chrono::nanoseconds timeout);
+  static async::Task<Result<std::unique_ptr<Client>>> Connect(async::Loop& loop, std::string path,
+                                                              std::chrono::nanoseconds timeout);
   /// Owner: takes a connected stream socket, which is made non-blocking.
-  Client(os::Loop& loop, UniqueFd socket);
+  Client(async::Loop& loop, UniqueFd socket);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   /// Calls that still wait fail with kUnavailable.
@@ -39,8 +39,9 @@ class Client {
   /// Calls `service/method`. The timeout is sent along and enforced here; 0: none.
   /// Errors: what the server answered; kDeadlineExceeded; kUnavailable when the
   /// connection is, or goes, down; kResourceExhausted for a request above 4 MiB.
-  os::Task<Result<std::string>> Call(std::string service, std::string method, std::string payload,
-                                     std::chrono::nanoseconds timeout, Metadata metadata = {});
+  async::Task<Result<std::string>> Call(std::string service, std::string method,
+                                        std::string payload, std::chrono::nanoseconds timeout,
+                                        Metadata metadata = {});
 
   bool closed() const;
   /// Calls `then` once, from the loop, when the connection has ended; not when
@@ -50,7 +51,7 @@ class Client {
  private:
   struct State;
 
-  static os::Task<Result<std::string>> RunCall(std::shared_ptr<State> state, Request request);
+  static async::Task<Result<std::string>> RunCall(std::shared_ptr<State> state, Request request);
 
   std::shared_ptr<State> state_;
 };

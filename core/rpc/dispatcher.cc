@@ -16,7 +16,7 @@ namespace {
 struct Prepared {
   const Handler* handler = nullptr;
   Call call;
-  os::HeldBytes held;
+  async::HeldBytes held;
 };
 
 /// The namespace that a call is for. The socket knows it; the metadata may only agree.
@@ -42,7 +42,7 @@ Result<Prepared> Prepare(const MethodTable& table, IncomingRequest incoming) {
   call.address = std::move(incoming.address);
   call.replay = incoming.replay;
   call.account = incoming.account;
-  prepared.held = os::HeldBytes(std::move(incoming.account), call.payload.size());
+  prepared.held = async::HeldBytes(std::move(incoming.account), call.payload.size());
   GANTRY_CHECK_OK(SetNamespace(call, std::move(incoming.ns)));
   if (request.timeout.count() != 0) {
     call.timeout = request.timeout - incoming.age;
@@ -55,7 +55,7 @@ Result<Prepared> Prepare(const MethodTable& table, IncomingRequest incoming) {
 }
 
 /// The seam where foreign exceptions end.
-os::Task<Result<std::string>> RunHandler(const Handler* handler, Call call) {
+async::Task<Result<std::string>> RunHandler(const Handler* handler, Call call) {
   const std::string name = call.service + "/" + call.method;
   std::string what;
   try {
@@ -74,7 +74,7 @@ os::Task<Result<std::string>> RunHandler(const Handler* handler, Call call) {
 struct Dispatcher::State : std::enable_shared_from_this<Dispatcher::State> {
   /// A request that waits for its answer.
   struct Waiting {
-    os::TimerId timer;
+    async::TimerId timer;
     std::shared_ptr<Abandonment> abandonment;
   };
 
@@ -84,23 +84,24 @@ struct Dispatcher::State : std::enable_shared_from_this<Dispatcher::State> {
     size_t running = 0;
   };
 
-  State(os::Loop& the_loop, const MethodTable& the_table, SendResponse the_send,
+  State(async::Loop& the_loop, const MethodTable& the_table, SendResponse the_send,
         DispatcherLimits the_limits)
       : loop(the_loop), table(the_table), send(std::move(the_send)), limits(the_limits) {}
 
   void Dispatch(IncomingRequest request);
   Status CheckLimits(const Connection& connection, uint32_t stream);
-  Status CheckAccount(const os::Account& account, size_t request_bytes);
+  Status CheckAccount(const async::Account& account, size_t request_bytes);
   void Respond(uint64_t connection, uint32_t stream, const Result<std::string>& result);
-  static os::Task<void> Serve(std::shared_ptr<State> self, std::shared_ptr<Connection> connection,
-                              uint32_t stream, Prepared prepared);
+  static async::Task<void> Serve(std::shared_ptr<State> self,
+                                 std::shared_ptr<Connection> connection, uint32_t stream,
+                                 Prepared prepared);
   void Finish(Connection& connection, uint32_t stream, const Result<std::string>& result);
   /// The handler goes on; what it gives is dropped.
   void AnswerEarly(Connection& connection, uint32_t stream, const Error& error);
   void Forget(uint64_t id);
-  static void Abandon(os::Loop& loop, Connection& connection);
+  static void Abandon(async::Loop& loop, Connection& connection);
 
-  os::Loop& loop;
+  async::Loop& loop;
   const MethodTable& table;
   /// Empty once the dispatcher has gone.
   SendResponse send;
@@ -125,7 +126,7 @@ Status Dispatcher::State::CheckLimits(const Connection& connection, uint32_t str
   return {};
 }
 
-Status Dispatcher::State::CheckAccount(const os::Account& account, size_t request_bytes) {
+Status Dispatcher::State::CheckAccount(const async::Account& account, size_t request_bytes) {
   Status status;
   if (account.calls >= limits.per_account) {
     status = Fail(Code::kResourceExhausted,
@@ -144,7 +145,7 @@ Status Dispatcher::State::CheckAccount(const os::Account& account, size_t reques
 
 void Dispatcher::State::Dispatch(IncomingRequest incoming) {
   loop.AssertLoopThread();
-  const os::Charged charged(incoming.account);
+  const async::Charged charged(incoming.account);
   ++counters.requests;
   const uint64_t id = incoming.connection;
   const uint32_t stream = incoming.stream;
@@ -189,13 +190,13 @@ void Dispatcher::State::Dispatch(IncomingRequest incoming) {
   if (prepared->call.account) {
     ++prepared->call.account->calls;
   }
-  os::Start(Serve(shared_from_this(), connection, stream, std::move(*prepared)));
+  async::Start(Serve(shared_from_this(), connection, stream, std::move(*prepared)));
 }
 
-os::Task<void> Dispatcher::State::Serve(std::shared_ptr<State> self,
-                                        std::shared_ptr<Connection> connection, uint32_t stream,
-                                        Prepared prepared) {
-  const os::AccountPtr account = prepared.call.account;
+async::Task<void> Dispatcher::State::Serve(std::shared_ptr<State> self,
+                                           std::shared_ptr<Connection> connection, uint32_t stream,
+                                           Prepared prepared) {
+  const async::AccountPtr account = prepared.call.account;
   const Result<std::string> result =
       co_await RunHandler(prepared.handler, std::move(prepared.call));
   if (account) {
@@ -251,14 +252,14 @@ void Dispatcher::State::Forget(uint64_t id) {
   }
 }
 
-void Dispatcher::State::Abandon(os::Loop& loop, Connection& connection) {
+void Dispatcher::State::Abandon(async::Loop& loop, Connection& connection) {
   for (auto& [stream, waiting] : std::exchange(connection.waiting, {})) {
     loop.Cancel(waiting.timer);
     waiting.abandonment->Happen();
   }
 }
 
-Dispatcher::Dispatcher(os::Loop& loop, const MethodTable& table, SendResponse send,
+Dispatcher::Dispatcher(async::Loop& loop, const MethodTable& table, SendResponse send,
                        DispatcherLimits limits)
     : state_(std::make_shared<State>(loop, table, std::move(send), limits)) {}
 

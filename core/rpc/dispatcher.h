@@ -16,8 +16,8 @@
 #include <memory>
 #include <string>
 
-#include "core/os/account.h"
-#include "core/os/loop.h"
+#include "core/async/account.h"
+#include "core/async/loop.h"
 #include "core/rpc/method_table.h"
 
 namespace gantry::rpc {
@@ -36,7 +36,7 @@ struct IncomingRequest {
   /// How long ago it arrived (a replay): taken off its timeout.
   std::chrono::nanoseconds age{0};
   /// On whose behalf it is; null: on nobody's.
-  os::AccountPtr account{};
+  async::AccountPtr account{};
 };
 
 /// Takes the data of a Response frame, at most `kMaxFrameBytes`. Called on the
@@ -72,7 +72,7 @@ struct DispatcherCounters {
 class Dispatcher {
  public:
   /// `table` and `loop` must outlive every handler.
-  Dispatcher(os::Loop& loop, const MethodTable& table, SendResponse send,
+  Dispatcher(async::Loop& loop, const MethodTable& table, SendResponse send,
              DispatcherLimits limits = {});
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;

@@ -15,8 +15,8 @@
 
 #include <gantry/error.h>
 
-#include "core/os/account.h"
-#include "core/os/co.h"
+#include "core/async/account.h"
+#include "core/async/co.h"
 #include "core/rpc/ttrpc.h"
 
 namespace gantry::rpc {
@@ -58,7 +58,7 @@ struct CallContext {
   /// The socket that it came on; empty for transports without.
   std::string address;
   /// On whose behalf it is. Null for those of nobody (the operator's).
-  os::AccountPtr account;
+  async::AccountPtr account;
   /// An earlier engine may have begun, or even finished, this call.
   bool replay = false;
   /// Never null in a handler.
@@ -75,7 +75,7 @@ struct Call : CallContext {
 /// Runs one call. It is kept by the table, so a lambda coroutine may capture
 /// what outlives the table. Exceptions out of it are answered with kInternal.
 /// Thread: loop.
-using Handler = std::function<os::Task<Result<std::string>>(Call)>;
+using Handler = std::function<async::Task<Result<std::string>>(Call)>;
 
 /// Thread: loop; filled before the first call and then left alone.
 class MethodTable {

@@ -24,12 +24,12 @@ Result<std::string> SerializeMessage(const google::protobuf::MessageLite& messag
 
 /// The context lives until the handler's task has ended.
 template <class Req, class Resp>
-using TypedHandler = std::function<os::Task<Result<Resp>>(const CallContext&, Req)>;
+using TypedHandler = std::function<async::Task<Result<Resp>>(const CallContext&, Req)>;
 
 namespace internal {
 
 template <class Req, class Resp>
-os::Task<Result<std::string>> RunTyped(const TypedHandler<Req, Resp>* handler, Call call) {
+async::Task<Result<std::string>> RunTyped(const TypedHandler<Req, Resp>* handler, Call call) {
   Req request;
   GANTRY_CO_CHECK_OK(ParseMessage(call.payload, request));
   std::string().swap(call.payload);

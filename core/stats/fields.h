@@ -10,7 +10,7 @@
 
 #include <gantry/protowire.h>
 
-#include "core/os/cgroup_stats.h"
+#include "core/cgroup/cgroup_stats.h"
 
 namespace gantry::stats {
 

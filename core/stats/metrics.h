@@ -13,8 +13,8 @@
 #include <gantry/error.h>
 #include <gantry/metrics.h>
 
-#include "core/os/cgroup.h"
-#include "core/os/cgroup_stats.h"
+#include "core/cgroup/cgroup.h"
+#include "core/cgroup/cgroup_stats.h"
 
 namespace gantry::stats {
 

@@ -12,19 +12,19 @@
 #include <string>
 #include <utility>
 
-#include "core/os/cgroup.h"
-#include "core/plugin/guard.h"
+#include "core/backend/call_deadline.h"
+#include "core/backend/call_processes.h"
+#include "core/backend/guard.h"
+#include "core/cgroup/cgroup.h"
 #include "core/rpc/method_table.h"
-#include "core/sandbox/call_deadline.h"
-#include "core/sandbox/call_processes.h"
 #include "core/task/container.h"
 
 namespace gantry::task {
 
-using Deadline = sandbox::CallDeadline::Clock::time_point;
+using Deadline = backend::CallDeadline::Clock::time_point;
 
 inline Deadline DeadlineIn(std::chrono::nanoseconds limit) {
-  return sandbox::CallDeadline::Clock::now() + limit;
+  return backend::CallDeadline::Clock::now() + limit;
 }
 
 /// The configuration's limit, or the caller's own where that is shorter.
@@ -35,7 +35,7 @@ inline Deadline DeadlineOf(const rpc::CallContext& call, std::chrono::nanosecond
 inline std::chrono::milliseconds LeftUntil(Deadline deadline) {
   return std::max(std::chrono::milliseconds(0),
                   std::chrono::duration_cast<std::chrono::milliseconds>(
-                      deadline - sandbox::CallDeadline::Clock::now()));
+                      deadline - backend::CallDeadline::Clock::now()));
 }
 
 /// Thread: made on the loop, used on a worker.
@@ -57,7 +57,7 @@ struct BackendCall {
   }
 
   /// What it spawns can be ended, and then the call is not made any more.
-  BackendCall SpawningFor(std::shared_ptr<sandbox::CallProcesses> call) && {
+  BackendCall SpawningFor(std::shared_ptr<backend::CallProcesses> call) && {
     spawned = std::move(call);
     return std::move(*this);
   }
@@ -83,9 +83,9 @@ struct BackendCall {
   os::Cgroup cgroup;
   /// "c1", or "c1/e1" for an exec.
   std::string whose;
-  Deadline deadline = sandbox::CallDeadline::kNone;
+  Deadline deadline = backend::CallDeadline::kNone;
   /// Null: nobody asks.
-  std::shared_ptr<sandbox::CallProcesses> spawned;
+  std::shared_ptr<backend::CallProcesses> spawned;
 
  private:
   template <class T, class F>
@@ -96,10 +96,10 @@ struct BackendCall {
     if (spawned) {
       GANTRY_CHECK_OK(spawned->Check());
     }
-    const sandbox::CallDeadline limit(deadline);
-    const sandbox::CallProcesses::Scope scope(spawned);
-    return plugin::GuardedCall(entry->backend_name,
-                               [&] { return std::forward<F>(function)(*object); });
+    const backend::CallDeadline limit(deadline);
+    const backend::CallProcesses::Scope scope(spawned);
+    return backend::GuardedCall(entry->backend_name,
+                                [&] { return std::forward<F>(function)(*object); });
   }
 };
 

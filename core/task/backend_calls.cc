@@ -13,20 +13,20 @@ namespace {
 constexpr int kStreamThreads = 4;
 
 int64_t MillisSince(Deadline since) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(sandbox::CallDeadline::Clock::now() -
+  return std::chrono::duration_cast<std::chrono::milliseconds>(backend::CallDeadline::Clock::now() -
                                                                since)
       .count();
 }
 
 }  // namespace
 
-os::WorkerPool& BackendCalls::PoolOf(const std::string& backend) {
+async::WorkerPool& BackendCalls::PoolOf(const std::string& backend) {
   if (backend.empty()) {
     return parts_.services.pool;
   }
-  std::unique_ptr<os::WorkerPool>& pool = pools_[backend];
+  std::unique_ptr<async::WorkerPool>& pool = pools_[backend];
   if (!pool) {
-    os::PoolLimits limits = PoolLimitsOf(parts_.config.limits, parts_.overdue_after);
+    async::PoolLimits limits = PoolLimitsOf(parts_.config.limits, parts_.overdue_after);
     // Clamped here, so that what is added leaves as many to the others.
     limits.threads_of_one = std::clamp(limits.threads_of_one, 1, std::max(limits.threads - 1, 1));
     limits.more_for_short = 1;
@@ -38,7 +38,7 @@ os::WorkerPool& BackendCalls::PoolOf(const std::string& backend) {
                LostOf(backend), backend);
       parts_.counters.Add(backend + ".workers_lost", 1);
     };
-    pool = std::make_unique<os::WorkerPool>(parts_.services.loop, std::move(limits));
+    pool = std::make_unique<async::WorkerPool>(parts_.services.loop, std::move(limits));
   }
   return *pool;
 }
@@ -56,21 +56,22 @@ size_t BackendCalls::lost() const {
   return sum;
 }
 
-os::WorkerPool& BackendCalls::StreamPool() {
+async::WorkerPool& BackendCalls::StreamPool() {
   if (!streams_) {
-    os::PoolLimits limits = PoolLimitsOf(parts_.config.limits, parts_.overdue_after);
+    async::PoolLimits limits = PoolLimitsOf(parts_.config.limits, parts_.overdue_after);
     limits.threads *= kStreamThreads;
     limits.most_threads *= kStreamThreads;
     limits.on_lost = [](const std::string& what) {
       LogError("a worker for streams is lost in {}", what);
     };
-    streams_ = std::make_unique<os::WorkerPool>(parts_.services.loop, limits);
+    streams_ = std::make_unique<async::WorkerPool>(parts_.services.loop, limits);
   }
   return *streams_;
 }
 
 size_t BackendCalls::under_way() const {
-  const os::WorkerPool::Counts streams = streams_ ? streams_->counts() : os::WorkerPool::Counts();
+  const async::WorkerPool::Counts streams =
+      streams_ ? streams_->counts() : async::WorkerPool::Counts();
   return under_way_ + streams.queued + streams.running;
 }
 
@@ -89,20 +90,20 @@ BackendCalls::Name BackendCalls::NameOf(const SandboxEntry& entry, std::string_v
   return {entry.backend_name, entry.address, Format("{} '{}'", verb, object), entry.account};
 }
 
-os::CallTerms BackendCalls::TermsOf(const Name& name, Deadline deadline, os::Refusable refusable,
-                                    os::CallKind kind) const {
-  os::CallTerms terms;
+async::CallTerms BackendCalls::TermsOf(const Name& name, Deadline deadline,
+                                       async::Refusable refusable, async::CallKind kind) const {
+  async::CallTerms terms;
   terms.refusable = refusable;
   terms.kind = kind;
   terms.what = name.what;
-  if (deadline != sandbox::CallDeadline::kNone) {
+  if (deadline != backend::CallDeadline::kNone) {
     terms.hangs_at = deadline + parts_.overdue_after;
   }
   return terms;
 }
 
-os::Duration BackendCalls::UntilOverdue(Deadline deadline) const {
-  return std::max(deadline - sandbox::CallDeadline::Clock::now(), os::Duration::zero()) +
+async::Duration BackendCalls::UntilOverdue(Deadline deadline) const {
+  return std::max(deadline - backend::CallDeadline::Clock::now(), async::Duration::zero()) +
          parts_.overdue_after;
 }
 
@@ -130,9 +131,9 @@ BackendCalls::StrayCheck::~StrayCheck() {
 }
 
 BackendCalls::Ticket::Ticket(BackendCalls& calls, Name name, Deadline deadline)
-    : calls_(calls), name_(std::move(name)), since_(sandbox::CallDeadline::Clock::now()) {
+    : calls_(calls), name_(std::move(name)), since_(backend::CallDeadline::Clock::now()) {
   ++calls_.under_way_;
-  if (deadline != sandbox::CallDeadline::kNone) {
+  if (deadline != backend::CallDeadline::kNone) {
     timer_ = calls_.parts_.services.loop.After(calls_.UntilOverdue(deadline), [this] { Expire(); });
   }
 }
@@ -185,11 +186,11 @@ BackendCalls::Watch::~Watch() {
 }
 
 void BackendCalls::Watch::OnOverdue(const Ticket& ticket) {
-  if (due_ == sandbox::CallDeadline::kNone) {
+  if (due_ == backend::CallDeadline::kNone) {
     return;
   }
-  const auto left = due_ - sandbox::CallDeadline::Clock::now();
-  if (left <= os::Duration::zero()) {
+  const auto left = due_ - backend::CallDeadline::Clock::now();
+  if (left <= async::Duration::zero()) {
     Answer(ticket);
   } else if (!timer_) {
     timer_ = calls_.parts_.services.loop.After(left, [this] { Expire(); });

@@ -30,8 +30,8 @@
 
 #include <gantry/format.h>
 
-#include "core/os/co.h"
-#include "core/os/worker_pool.h"
+#include "core/async/co.h"
+#include "core/async/worker_pool.h"
 #include "core/rpc/method_table.h"
 #include "core/task/backend_call.h"
 #include "core/task/parts.h"
@@ -51,10 +51,10 @@ class BackendCalls {
   ~BackendCalls() = default;
 
   /// That backend's workers. They live as long as this.
-  os::WorkerPool& PoolOf(const std::string& backend);
+  async::WorkerPool& PoolOf(const std::string& backend);
 
   /// For what opens and closes the streams of processes, which may wait for others.
-  os::WorkerPool& StreamPool();
+  async::WorkerPool& StreamPool();
 
   /// Which call it is, for who wants to know what hangs.
   struct Name {
@@ -64,19 +64,19 @@ class BackendCalls {
     /// "start 'c1'".
     std::string what;
     /// Of that sandbox.
-    os::AccountPtr account;
+    async::AccountPtr account;
   };
 
   /// Calls `function` on a worker of the backend.
   template <class F>
-  os::Task<std::invoke_result_t<F&>> Run(Name name, Deadline deadline, F function,
-                                         os::Refusable refusable = os::Refusable::kYes,
-                                         os::CallKind kind = os::CallKind::kLong) {
-    os::WorkerPool& pool = PoolOf(name.backend);
+  async::Task<std::invoke_result_t<F&>> Run(Name name, Deadline deadline, F function,
+                                            async::Refusable refusable = async::Refusable::kYes,
+                                            async::CallKind kind = async::CallKind::kLong) {
+    async::WorkerPool& pool = PoolOf(name.backend);
     const std::string backend = name.backend;
     const std::string what = name.what;
-    os::AccountPtr account = name.account;
-    os::CallTerms terms = TermsOf(name, deadline, refusable, kind);
+    async::AccountPtr account = name.account;
+    async::CallTerms terms = TermsOf(name, deadline, refusable, kind);
     const Ticket ticket(*this, std::move(name), deadline);
     co_return co_await pool.RunFor(
         std::move(account),
@@ -90,19 +90,20 @@ class BackendCalls {
   /// `function(call)`, by the call's deadline; `verb` as in "start". Without a `kind` it is a
   /// short one if it must not be refused: signals, and what ends something.
   template <class F>
-  os::Task<std::invoke_result_t<F&, const BackendCall&>> Run(
+  async::Task<std::invoke_result_t<F&, const BackendCall&>> Run(
       std::string_view verb, BackendCall call, F function,
-      os::Refusable refusable = os::Refusable::kYes, std::optional<os::CallKind> kind = {}) {
+      async::Refusable refusable = async::Refusable::kYes,
+      std::optional<async::CallKind> kind = {}) {
     const BackendCall kept = std::move(call);
     Name name = kept.entry ? NameOf(*kept.entry, verb, kept.whose) : Name();
-    if (refusable == os::Refusable::kNo && !kind) {
-      kind = os::CallKind::kShort;
+    if (refusable == async::Refusable::kNo && !kind) {
+      kind = async::CallKind::kShort;
       // Who asks can ask again: no more than one of them shall hang.
-      refusable = os::Refusable::kUnlessHung;
+      refusable = async::Refusable::kUnlessHung;
     }
     co_return co_await Run(
         std::move(name), kept.deadline, [&kept, &function] { return function(kept); }, refusable,
-        kind.value_or(os::CallKind::kLong));
+        kind.value_or(async::CallKind::kLong));
   }
 
   /// How many calls, of backends and of what has to do with streams, run or wait for a
@@ -120,8 +121,8 @@ class BackendCalls {
   /// his own, where that is shorter) and a backend hangs in his sandbox. `call` lives
   /// as long as the task.
   template <class T>
-  os::Task<T> Watched(os::Task<T> task, const rpc::CallContext& call,
-                      std::chrono::nanoseconds limit) {
+  async::Task<T> Watched(async::Task<T> task, const rpc::CallContext& call,
+                         std::chrono::nanoseconds limit) {
     const Watch watch(*this, call, limit);
     co_return co_await std::move(task);
   }
@@ -160,9 +161,9 @@ class BackendCalls {
     BackendCalls& calls_;
     const rpc::CallContext& call_;
     /// When the caller is answered, if a backend hangs then.
-    Deadline due_ = sandbox::CallDeadline::kNone;
+    Deadline due_ = backend::CallDeadline::kNone;
     /// Only while one hangs.
-    os::TimerId timer_;
+    async::TimerId timer_;
     std::list<Watch*>::iterator here_;
   };
 
@@ -183,16 +184,16 @@ class BackendCalls {
     BackendCalls& calls_;
     const Name name_;
     const Deadline since_;
-    os::TimerId timer_;
+    async::TimerId timer_;
     bool overdue_ = false;
     /// Only where it is overdue.
     std::list<Ticket*>::iterator here_;
   };
 
-  os::CallTerms TermsOf(const Name& name, Deadline deadline, os::Refusable refusable,
-                        os::CallKind kind) const;
+  async::CallTerms TermsOf(const Name& name, Deadline deadline, async::Refusable refusable,
+                           async::CallKind kind) const;
   /// When a backend that keeps to `deadline` has had time to say so.
-  os::Duration UntilOverdue(Deadline deadline) const;
+  async::Duration UntilOverdue(Deadline deadline) const;
   /// A call that hangs in that group's sandbox; null: none.
   const Ticket* FindOverdue(const std::string& address) const;
 
@@ -205,8 +206,8 @@ class BackendCalls {
                      typename std::list<T*>::iterator here);
 
   const Parts& parts_;
-  std::map<std::string, std::unique_ptr<os::WorkerPool>, std::less<>> pools_;
-  std::unique_ptr<os::WorkerPool> streams_;
+  std::map<std::string, std::unique_ptr<async::WorkerPool>, std::less<>> pools_;
+  std::unique_ptr<async::WorkerPool> streams_;
   size_t under_way_ = 0;
   ByGroup<Ticket> overdue_;
   ByGroup<Watch> watches_;

@@ -10,98 +10,100 @@
 #include <string_view>
 #include <utility>
 
+#include "core/backend/guard.h"
 #include "core/log/log.h"
 #include "core/os/fs.h"
-#include "core/plugin/guard.h"
 #include "core/task/contexts.h"
 
 namespace gantry::task {
 
-using os::CallKind;
-using os::Refusable;
+using async::CallKind;
+using async::Refusable;
 
 template <class F>
-os::Task<std::invoke_result_t<F&, Sandbox&>> BackendProxy::OnSandbox(std::string_view verb,
-                                                                     SandboxEntryPtr entry,
-                                                                     Deadline deadline,
-                                                                     F function) {
+async::Task<std::invoke_result_t<F&, Sandbox&>> BackendProxy::OnSandbox(std::string_view verb,
+                                                                        SandboxEntryPtr entry,
+                                                                        Deadline deadline,
+                                                                        F function) {
   const std::shared_ptr<Sandbox> sandbox = entry ? entry->sandbox : nullptr;
   if (!sandbox) {
     co_return Fail(Code::kUnavailable, "its backend is not there: unavailable");
   }
   co_return co_await calls_.Run(BackendCalls::NameOf(*entry, verb, entry->id.str()), deadline,
                                 [&]() -> std::invoke_result_t<F&, Sandbox&> {
-                                  const sandbox::CallDeadline limit(deadline);
-                                  return plugin::GuardedCall(entry->backend_name,
-                                                             [&] { return function(*sandbox); });
+                                  const backend::CallDeadline limit(deadline);
+                                  return backend::GuardedCall(entry->backend_name,
+                                                              [&] { return function(*sandbox); });
                                 });
 }
 
-os::Task<Status> BackendProxy::Create(SandboxEntryPtr entry, const SandboxRequest& request,
-                                      Deadline deadline) {
+async::Task<Status> BackendProxy::Create(SandboxEntryPtr entry, const SandboxRequest& request,
+                                         Deadline deadline) {
   co_return co_await calls_.Run(
       BackendCalls::NameOf(*entry, "create sandbox", entry->id.str()), deadline, [&]() -> Status {
-        const sandbox::CallDeadline limit(deadline);
-        GANTRY_TRY(entry->sandbox, plugin::GuardedCall(entry->backend_name, [&] {
+        const backend::CallDeadline limit(deadline);
+        GANTRY_TRY(entry->sandbox, backend::GuardedCall(entry->backend_name, [&] {
                      return entry->backend->CreateSandbox(request, *entry->context);
                    }));
         return {};
       });
 }
 
-os::Task<Status> BackendProxy::Recover(SandboxEntryPtr entry, const SandboxRequest& request,
-                                       std::string blob, Deadline deadline) {
+async::Task<Status> BackendProxy::Recover(SandboxEntryPtr entry, const SandboxRequest& request,
+                                          std::string blob, Deadline deadline) {
   co_return co_await calls_.Run(
       BackendCalls::NameOf(*entry, "recover sandbox", entry->id.str()), deadline, [&]() -> Status {
-        GANTRY_TRY(entry->sandbox, plugin::GuardedCall(entry->backend_name, [&] {
+        GANTRY_TRY(entry->sandbox, backend::GuardedCall(entry->backend_name, [&] {
                      return entry->backend->RecoverSandbox(request, *entry->context, blob);
                    }));
         return {};
       });
 }
 
-os::Task<Status> BackendProxy::Start(SandboxEntryPtr entry, Deadline deadline) {
+async::Task<Status> BackendProxy::Start(SandboxEntryPtr entry, Deadline deadline) {
   co_return co_await OnSandbox("start", std::move(entry), deadline,
                                [](Sandbox& sandbox) { return sandbox.Start(); });
 }
 
-os::Task<Status> BackendProxy::Stop(SandboxEntryPtr entry, Deadline deadline) {
+async::Task<Status> BackendProxy::Stop(SandboxEntryPtr entry, Deadline deadline) {
   co_return co_await OnSandbox("stop", std::move(entry), deadline, [deadline](Sandbox& sandbox) {
     return sandbox.Stop(LeftUntil(deadline));
   });
 }
 
-os::Task<Status> BackendProxy::Update(SandboxEntryPtr entry, PodResources resources,
-                                      Deadline deadline) {
+async::Task<Status> BackendProxy::Update(SandboxEntryPtr entry, PodResources resources,
+                                         Deadline deadline) {
   co_return co_await OnSandbox("update", std::move(entry), deadline,
                                [&](Sandbox& sandbox) { return sandbox.Update(resources); });
 }
 
-os::Task<Result<SandboxPlatform>> BackendProxy::Platform(SandboxEntryPtr entry, Deadline deadline) {
+async::Task<Result<SandboxPlatform>> BackendProxy::Platform(SandboxEntryPtr entry,
+                                                            Deadline deadline) {
   co_return co_await OnSandbox(
       "ask the platform of", std::move(entry), deadline,
       [](Sandbox& sandbox) -> Result<SandboxPlatform> { return sandbox.Platform(); });
 }
 
-os::Task<Result<SandboxInfo>> BackendProxy::Info(SandboxEntryPtr entry, Deadline deadline) {
+async::Task<Result<SandboxInfo>> BackendProxy::Info(SandboxEntryPtr entry, Deadline deadline) {
   co_return co_await OnSandbox("ask about", std::move(entry), deadline,
                                [](Sandbox& sandbox) { return sandbox.Info(); });
 }
 
-os::Task<Result<ContainerMetrics>> BackendProxy::Metrics(SandboxEntryPtr entry, Deadline deadline) {
+async::Task<Result<ContainerMetrics>> BackendProxy::Metrics(SandboxEntryPtr entry,
+                                                            Deadline deadline) {
   co_return co_await OnSandbox("measure", std::move(entry), deadline,
                                [](Sandbox& sandbox) { return sandbox.Metrics(); });
 }
 
-os::Task<Status> BackendProxy::Shutdown(SandboxEntryPtr entry, Deadline deadline) {
+async::Task<Status> BackendProxy::Shutdown(SandboxEntryPtr entry, Deadline deadline) {
   co_return co_await calls_.Run(
       BackendCalls::NameOf(*entry, "shut down", entry->id.str()), deadline,
       [&]() -> Status {
-        const sandbox::CallDeadline limit(deadline);
+        const backend::CallDeadline limit(deadline);
         Status status;
         if (entry->sandbox) {
           status =
-              plugin::GuardedCall(entry->backend_name, [&] { return entry->sandbox->Shutdown(); });
+              backend::GuardedCall(entry->backend_name, [&] { return entry->sandbox->Shutdown(); });
         }
         entry->sandbox.reset();
         entry->context->End();
@@ -110,20 +112,20 @@ os::Task<Status> BackendProxy::Shutdown(SandboxEntryPtr entry, Deadline deadline
       Refusable::kNo, CallKind::kShort);
 }
 
-os::Task<Result<std::unique_ptr<gantry::Container>>> BackendProxy::Create(
+async::Task<Result<std::unique_ptr<gantry::Container>>> BackendProxy::Create(
     const Container& container, const ContainerRequest& request, Deadline deadline) {
   const SandboxEntryPtr entry = container.sandbox;
   co_return co_await calls_.Run(BackendCalls::NameOf(*entry, "create", container.id.str()),
                                 deadline, [&]() -> Result<std::unique_ptr<gantry::Container>> {
-                                  const sandbox::CallDeadline limit(deadline);
-                                  return plugin::GuardedCall(entry->backend_name, [&] {
+                                  const backend::CallDeadline limit(deadline);
+                                  return backend::GuardedCall(entry->backend_name, [&] {
                                     return entry->sandbox->CreateContainer(request,
                                                                            *container.context);
                                   });
                                 });
 }
 
-os::Task<Result<bool>> BackendProxy::HasStarted(const Container& container, Deadline deadline) {
+async::Task<Result<bool>> BackendProxy::HasStarted(const Container& container, Deadline deadline) {
   co_return co_await calls_.Run(
       "look after", BackendCall(container).By(deadline),
       [](const BackendCall& call) -> Result<bool> {
@@ -132,8 +134,8 @@ os::Task<Result<bool>> BackendProxy::HasStarted(const Container& container, Dead
       Refusable::kNo, CallKind::kLong);
 }
 
-os::Task<Status> BackendProxy::KillAll(const Container& container, uint32_t signal,
-                                       std::chrono::milliseconds limit) {
+async::Task<Status> BackendProxy::KillAll(const Container& container, uint32_t signal,
+                                          std::chrono::milliseconds limit) {
   co_return co_await calls_.Run(
       "kill all of", BackendCall(container).By(DeadlineIn(limit)),
       [signal, limit](const BackendCall& call) {
@@ -142,45 +144,46 @@ os::Task<Status> BackendProxy::KillAll(const Container& container, uint32_t sign
       Refusable::kNo);
 }
 
-os::Task<Status> BackendProxy::Pause(const Container& container, std::chrono::milliseconds limit,
-                                     Deadline deadline) {
+async::Task<Status> BackendProxy::Pause(const Container& container, std::chrono::milliseconds limit,
+                                        Deadline deadline) {
   co_return co_await calls_.Run(
       "pause", BackendCall(container).By(deadline),
       [limit](const BackendCall& call) { return CgroupDefaults(call).Pause(limit); });
 }
 
-os::Task<Status> BackendProxy::Resume(const Container& container, std::chrono::milliseconds limit,
-                                      Deadline deadline) {
+async::Task<Status> BackendProxy::Resume(const Container& container,
+                                         std::chrono::milliseconds limit, Deadline deadline) {
   co_return co_await calls_.Run(
       "resume", BackendCall(container).By(deadline),
       [limit](const BackendCall& call) { return CgroupDefaults(call).Resume(limit); });
 }
 
-os::Task<Status> BackendProxy::Update(const Container& container, const std::string& json,
-                                      CgroupUpdate& update, Deadline deadline) {
+async::Task<Status> BackendProxy::Update(const Container& container, const std::string& json,
+                                         CgroupUpdate& update, Deadline deadline) {
   co_return co_await calls_.Run(
       "update", BackendCall(container).By(deadline),
       [&](const BackendCall& call) { return CgroupDefaults(call).Update(json, update); });
 }
 
-os::Task<Result<stats::TypedMessage>> BackendProxy::Stats(const Container& container,
-                                                          os::CgroupMode node, Deadline deadline) {
+async::Task<Result<stats::TypedMessage>> BackendProxy::Stats(const Container& container,
+                                                             os::CgroupMode node,
+                                                             Deadline deadline) {
   co_return co_await calls_.Run(
       "measure", BackendCall(container).By(deadline),
       [node](const BackendCall& call) { return CgroupDefaults(call).Stats(node); }, Refusable::kYes,
       CallKind::kShort);
 }
 
-os::Task<Result<std::vector<ProcessInfo>>> BackendProxy::Processes(const Container& container,
-                                                                   Deadline deadline) {
+async::Task<Result<std::vector<ProcessInfo>>> BackendProxy::Processes(const Container& container,
+                                                                      Deadline deadline) {
   co_return co_await calls_.Run(
       "list processes of", BackendCall(container).By(deadline),
       [](const BackendCall& call) { return CgroupDefaults(call).Processes(); }, Refusable::kYes,
       CallKind::kShort);
 }
 
-os::Task<Status> BackendProxy::Checkpoint(const Container& container,
-                                          const CheckpointRequest& request) {
+async::Task<Status> BackendProxy::Checkpoint(const Container& container,
+                                             const CheckpointRequest& request) {
   co_return co_await calls_.Run(
       "checkpoint", BackendCall(container), [&](const BackendCall& call) -> Status {
         GANTRY_CHECK_OK(os::MakeDirs(request.path, 0700));
@@ -189,7 +192,7 @@ os::Task<Status> BackendProxy::Checkpoint(const Container& container,
       });
 }
 
-os::Task<Status> BackendProxy::Delete(const Container& container, Deadline deadline) {
+async::Task<Status> BackendProxy::Delete(const Container& container, Deadline deadline) {
   co_return co_await calls_.Run(
       "delete", BackendCall(container).By(deadline),
       [](const BackendCall& call) {
@@ -198,10 +201,10 @@ os::Task<Status> BackendProxy::Delete(const Container& container, Deadline deadl
       Refusable::kNo);
 }
 
-os::Task<Result<std::unique_ptr<Process>>> BackendProxy::Exec(const Container& container,
-                                                              const TaskProcess& exec,
-                                                              const ExecRequest& request,
-                                                              Deadline deadline) {
+async::Task<Result<std::unique_ptr<Process>>> BackendProxy::Exec(const Container& container,
+                                                                 const TaskProcess& exec,
+                                                                 const ExecRequest& request,
+                                                                 Deadline deadline) {
   co_return co_await calls_.Run("exec in",
                                 BackendCall(container).By(deadline).SpawningFor(exec.starting),
                                 [&](const BackendCall& call) {
@@ -211,10 +214,10 @@ os::Task<Result<std::unique_ptr<Process>>> BackendProxy::Exec(const Container& c
                                 });
 }
 
-os::Task<Result<std::unique_ptr<Process>>> BackendProxy::RecoverExec(const Container& container,
-                                                                     const TaskProcess& exec,
-                                                                     const ExecRequest& request,
-                                                                     Deadline deadline) {
+async::Task<Result<std::unique_ptr<Process>>> BackendProxy::RecoverExec(const Container& container,
+                                                                        const TaskProcess& exec,
+                                                                        const ExecRequest& request,
+                                                                        Deadline deadline) {
   co_return co_await calls_.Run(
       "recover exec in", BackendCall(container).By(deadline),
       [&](const BackendCall& call) {
@@ -225,8 +228,8 @@ os::Task<Result<std::unique_ptr<Process>>> BackendProxy::RecoverExec(const Conta
       Refusable::kNo, CallKind::kLong);
 }
 
-os::Task<Status> BackendProxy::Start(const Container& container, const TaskProcess& process,
-                                     Deadline deadline) {
+async::Task<Status> BackendProxy::Start(const Container& container, const TaskProcess& process,
+                                        Deadline deadline) {
   BackendCall target = BackendCall(container, &process).By(deadline);
   co_return co_await calls_.Run(
       "start", std::move(target).SpawningFor(process.starting), [](const BackendCall& call) {
@@ -234,10 +237,10 @@ os::Task<Status> BackendProxy::Start(const Container& container, const TaskProce
       });
 }
 
-os::Task<Status> BackendProxy::Kill(const Container& container, const TaskProcess& process,
-                                    uint32_t signal, Deadline deadline) {
+async::Task<Status> BackendProxy::Kill(const Container& container, const TaskProcess& process,
+                                       uint32_t signal, Deadline deadline) {
   BackendCall target = BackendCall(container, &process).By(deadline);
-  const engine::WatchedProcessPtr host = process.host;
+  const keeper_client::WatchedProcessPtr host = process.host;
   const bool is_init = process.is_init();
   if (!target.process && !host) {
     co_return Fail(Code::kFailedPrecondition,
@@ -267,8 +270,9 @@ os::Task<Status> BackendProxy::Kill(const Container& container, const TaskProces
       Refusable::kNo);
 }
 
-os::Task<Status> BackendProxy::ConsoleSignal(const Container& container, const TaskProcess& process,
-                                             uint32_t signal, Deadline deadline) {
+async::Task<Status> BackendProxy::ConsoleSignal(const Container& container,
+                                                const TaskProcess& process, uint32_t signal,
+                                                Deadline deadline) {
   co_return co_await calls_.Run(
       "signal the console of", BackendCall(container, &process).By(deadline),
       [signal](const BackendCall& call) {
@@ -278,8 +282,8 @@ os::Task<Status> BackendProxy::ConsoleSignal(const Container& container, const T
       Refusable::kNo);
 }
 
-os::Task<Status> BackendProxy::Resize(const Container& container, const TaskProcess& process,
-                                      ConsoleSize size, Deadline deadline) {
+async::Task<Status> BackendProxy::Resize(const Container& container, const TaskProcess& process,
+                                         ConsoleSize size, Deadline deadline) {
   co_return co_await calls_.Run(
       "resize", BackendCall(container, &process).By(deadline),
       [size](const BackendCall& call) {
@@ -288,8 +292,8 @@ os::Task<Status> BackendProxy::Resize(const Container& container, const TaskProc
       Refusable::kYes, CallKind::kShort);
 }
 
-os::Task<Status> BackendProxy::CloseStdin(const Container& container, const TaskProcess& process,
-                                          Deadline deadline) {
+async::Task<Status> BackendProxy::CloseStdin(const Container& container, const TaskProcess& process,
+                                             Deadline deadline) {
   co_return co_await calls_.Run(
       "close stdin of", BackendCall(container, &process).By(deadline),
       [](const BackendCall& call) {
@@ -298,8 +302,8 @@ os::Task<Status> BackendProxy::CloseStdin(const Container& container, const Task
       Refusable::kYes, CallKind::kShort);
 }
 
-os::Task<Status> BackendProxy::Delete(const Container& container, const TaskProcess& exec,
-                                      Deadline deadline) {
+async::Task<Status> BackendProxy::Delete(const Container& container, const TaskProcess& exec,
+                                         Deadline deadline) {
   if (!exec.backend) {
     co_return Status();
   }
@@ -311,9 +315,9 @@ os::Task<Status> BackendProxy::Delete(const Container& container, const TaskProc
       Refusable::kNo);
 }
 
-os::Task<void> BackendProxy::Free(const Container& container,
-                                  std::vector<std::shared_ptr<Process>> objects,
-                                  Deadline deadline) {
+async::Task<void> BackendProxy::Free(const Container& container,
+                                     std::vector<std::shared_ptr<Process>> objects,
+                                     Deadline deadline) {
   if (!container.sandbox) {
     co_return;
   }

@@ -18,7 +18,7 @@
 #include <gantry/error.h>
 #include <gantry/sandbox.h>
 
-#include "core/os/co.h"
+#include "core/async/co.h"
 #include "core/task/backend_call.h"
 #include "core/task/backend_calls.h"
 #include "core/task/cgroup_defaults.h"
@@ -33,72 +33,75 @@ class BackendProxy {
   explicit BackendProxy(BackendCalls& calls) : calls_(calls) {}
 
   // Of a sandbox.
-  os::Task<Status> Create(SandboxEntryPtr entry, const SandboxRequest& request, Deadline deadline);
+  async::Task<Status> Create(SandboxEntryPtr entry, const SandboxRequest& request,
+                             Deadline deadline);
   /// `blob`: what it had saved.
-  os::Task<Status> Recover(SandboxEntryPtr entry, const SandboxRequest& request, std::string blob,
-                           Deadline deadline);
-  os::Task<Status> Start(SandboxEntryPtr entry, Deadline deadline);
-  os::Task<Status> Stop(SandboxEntryPtr entry, Deadline deadline);
-  os::Task<Status> Update(SandboxEntryPtr entry, PodResources resources, Deadline deadline);
-  os::Task<Result<SandboxPlatform>> Platform(SandboxEntryPtr entry, Deadline deadline);
-  os::Task<Result<SandboxInfo>> Info(SandboxEntryPtr entry, Deadline deadline);
-  os::Task<Result<ContainerMetrics>> Metrics(SandboxEntryPtr entry, Deadline deadline);
+  async::Task<Status> Recover(SandboxEntryPtr entry, const SandboxRequest& request,
+                              std::string blob, Deadline deadline);
+  async::Task<Status> Start(SandboxEntryPtr entry, Deadline deadline);
+  async::Task<Status> Stop(SandboxEntryPtr entry, Deadline deadline);
+  async::Task<Status> Update(SandboxEntryPtr entry, PodResources resources, Deadline deadline);
+  async::Task<Result<SandboxPlatform>> Platform(SandboxEntryPtr entry, Deadline deadline);
+  async::Task<Result<SandboxInfo>> Info(SandboxEntryPtr entry, Deadline deadline);
+  async::Task<Result<ContainerMetrics>> Metrics(SandboxEntryPtr entry, Deadline deadline);
   /// Then it and its context are gone, whatever the answer. Again: allowed.
-  os::Task<Status> Shutdown(SandboxEntryPtr entry, Deadline deadline);
+  async::Task<Status> Shutdown(SandboxEntryPtr entry, Deadline deadline);
 
   // Of a container. It stays alive as long as the task.
-  os::Task<Result<std::unique_ptr<gantry::Container>>> Create(const Container& container,
-                                                              const ContainerRequest& request,
-                                                              Deadline deadline);
-  os::Task<Result<bool>> HasStarted(const Container& container, Deadline deadline);
-  os::Task<Status> KillAll(const Container& container, uint32_t signal,
-                           std::chrono::milliseconds limit);
-  os::Task<Status> Pause(const Container& container, std::chrono::milliseconds limit,
-                         Deadline deadline);
-  os::Task<Status> Resume(const Container& container, std::chrono::milliseconds limit,
-                          Deadline deadline);
+  async::Task<Result<std::unique_ptr<gantry::Container>>> Create(const Container& container,
+                                                                 const ContainerRequest& request,
+                                                                 Deadline deadline);
+  async::Task<Result<bool>> HasStarted(const Container& container, Deadline deadline);
+  async::Task<Status> KillAll(const Container& container, uint32_t signal,
+                              std::chrono::milliseconds limit);
+  async::Task<Status> Pause(const Container& container, std::chrono::milliseconds limit,
+                            Deadline deadline);
+  async::Task<Status> Resume(const Container& container, std::chrono::milliseconds limit,
+                             Deadline deadline);
   /// `json`: OCI LinuxResources.
-  os::Task<Status> Update(const Container& container, const std::string& json, CgroupUpdate& update,
-                          Deadline deadline);
-  os::Task<Result<stats::TypedMessage>> Stats(const Container& container, os::CgroupMode node,
-                                              Deadline deadline);
-  os::Task<Result<std::vector<ProcessInfo>>> Processes(const Container& container,
-                                                       Deadline deadline);
+  async::Task<Status> Update(const Container& container, const std::string& json,
+                             CgroupUpdate& update, Deadline deadline);
+  async::Task<Result<stats::TypedMessage>> Stats(const Container& container, os::CgroupMode node,
+                                                 Deadline deadline);
+  async::Task<Result<std::vector<ProcessInfo>>> Processes(const Container& container,
+                                                          Deadline deadline);
   /// Makes the folder. Takes as long as it takes.
-  os::Task<Status> Checkpoint(const Container& container, const CheckpointRequest& request);
-  os::Task<Status> Delete(const Container& container, Deadline deadline);
+  async::Task<Status> Checkpoint(const Container& container, const CheckpointRequest& request);
+  async::Task<Status> Delete(const Container& container, Deadline deadline);
   /// What it spawns ends with `exec`'s start (`TaskProcess::CutStartShort`).
-  os::Task<Result<std::unique_ptr<Process>>> Exec(const Container& container,
-                                                  const TaskProcess& exec,
-                                                  const ExecRequest& request, Deadline deadline);
-  os::Task<Result<std::unique_ptr<Process>>> RecoverExec(const Container& container,
-                                                         const TaskProcess& exec,
-                                                         const ExecRequest& request,
-                                                         Deadline deadline);
+  async::Task<Result<std::unique_ptr<Process>>> Exec(const Container& container,
+                                                     const TaskProcess& exec,
+                                                     const ExecRequest& request, Deadline deadline);
+  async::Task<Result<std::unique_ptr<Process>>> RecoverExec(const Container& container,
+                                                            const TaskProcess& exec,
+                                                            const ExecRequest& request,
+                                                            Deadline deadline);
 
   // Of an init or an exec; both stay alive as long as the task.
-  os::Task<Status> Start(const Container& container, const TaskProcess& process, Deadline deadline);
+  async::Task<Status> Start(const Container& container, const TaskProcess& process,
+                            Deadline deadline);
   /// Through its host process where the backend leaves it out. Errors: kFailedPrecondition: there
   /// is neither; kNotFound: it has ended.
-  os::Task<Status> Kill(const Container& container, const TaskProcess& process, uint32_t signal,
-                        Deadline deadline);
-  os::Task<Status> ConsoleSignal(const Container& container, const TaskProcess& process,
-                                 uint32_t signal, Deadline deadline);
-  os::Task<Status> Resize(const Container& container, const TaskProcess& process, ConsoleSize size,
-                          Deadline deadline);
-  os::Task<Status> CloseStdin(const Container& container, const TaskProcess& process,
-                              Deadline deadline);
+  async::Task<Status> Kill(const Container& container, const TaskProcess& process, uint32_t signal,
+                           Deadline deadline);
+  async::Task<Status> ConsoleSignal(const Container& container, const TaskProcess& process,
+                                    uint32_t signal, Deadline deadline);
+  async::Task<Status> Resize(const Container& container, const TaskProcess& process,
+                             ConsoleSize size, Deadline deadline);
+  async::Task<Status> CloseStdin(const Container& container, const TaskProcess& process,
+                                 Deadline deadline);
   /// Of an exec. One that never came into being: nothing.
-  os::Task<Status> Delete(const Container& container, const TaskProcess& exec, Deadline deadline);
+  async::Task<Status> Delete(const Container& container, const TaskProcess& exec,
+                             Deadline deadline);
   /// Frees a backend's objects, which is its business, and so done by a worker.
-  os::Task<void> Free(const Container& container, std::vector<std::shared_ptr<Process>> objects,
-                      Deadline deadline);
+  async::Task<void> Free(const Container& container, std::vector<std::shared_ptr<Process>> objects,
+                         Deadline deadline);
 
  private:
   template <class F>
-  os::Task<std::invoke_result_t<F&, Sandbox&>> OnSandbox(std::string_view verb,
-                                                         SandboxEntryPtr entry, Deadline deadline,
-                                                         F function);
+  async::Task<std::invoke_result_t<F&, Sandbox&>> OnSandbox(std::string_view verb,
+                                                            SandboxEntryPtr entry,
+                                                            Deadline deadline, F function);
 
   BackendCalls& calls_;
 };

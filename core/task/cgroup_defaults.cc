@@ -3,10 +3,10 @@
 
 #include <csignal>
 
+#include "core/cgroup/scope_update.h"
+#include "core/cgroup/weight_formula.h"
 #include "core/oci/bundle_spec.h"
 #include "core/oci/resources.h"
-#include "core/os/scope_update.h"
-#include "core/os/weight_formula.h"
 
 namespace gantry::task {
 namespace {

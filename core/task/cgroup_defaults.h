@@ -14,7 +14,7 @@
 #include <gantry/container.h>
 #include <gantry/error.h>
 
-#include "core/os/cgroup.h"
+#include "core/cgroup/cgroup.h"
 #include "core/stats/metrics.h"
 #include "core/task/backend_call.h"
 

@@ -13,20 +13,21 @@
 
 namespace gantry::task {
 
-os::Task<void> AwaitExecStart(TaskProcessPtr process) {
+async::Task<void> AwaitExecStart(TaskProcessPtr process) {
   if (!process->is_init() && process->life.is_starting()) {
-    const os::Slot::Hold started = co_await process->slot.Acquire();
+    const async::Slot::Hold started = co_await process->slot.Acquire();
   }
 }
 
 void ConsoleSignals::OnConsoleSignals(ContainerPtr container, TaskProcessPtr process) {
   if (container && process) {
-    const os::Charged charged(container->group->account);
-    os::Start(SendConsoleSignals(std::move(container), std::move(process)));
+    const async::Charged charged(container->group->account);
+    async::Start(SendConsoleSignals(std::move(container), std::move(process)));
   }
 }
 
-os::Task<void> ConsoleSignals::SendConsoleSignals(ContainerPtr container, TaskProcessPtr process) {
+async::Task<void> ConsoleSignals::SendConsoleSignals(ContainerPtr container,
+                                                     TaskProcessPtr process) {
   // After a restart the streams go on before their backend is there.
   co_await container->ready.Wait();
   for (uint32_t signal = process->stdio_host->TakeConsoleSignal(); signal != 0;
@@ -35,8 +36,8 @@ os::Task<void> ConsoleSignals::SendConsoleSignals(ContainerPtr container, TaskPr
   }
 }
 
-os::Task<void> ConsoleSignals::SendConsoleSignal(ContainerPtr container, TaskProcessPtr process,
-                                                 uint32_t signal) {
+async::Task<void> ConsoleSignals::SendConsoleSignal(ContainerPtr container, TaskProcessPtr process,
+                                                    uint32_t signal) {
   co_await AwaitExecStart(process);
   const bool has_backend =
       process->is_init() ? container->backend != nullptr : process->backend != nullptr;

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "core/os/co.h"
+#include "core/async/co.h"
 #include "core/task/container.h"
 
 namespace gantry::task {
@@ -16,7 +16,7 @@ class BackendProxy;
 struct Parts;
 
 /// As with the runc shim: whom to signal is not known before the start of an exec is done.
-os::Task<void> AwaitExecStart(TaskProcessPtr process);
+async::Task<void> AwaitExecStart(TaskProcessPtr process);
 
 /// Thread: loop.
 class ConsoleSignals {
@@ -28,8 +28,9 @@ class ConsoleSignals {
   void OnConsoleSignals(ContainerPtr container, TaskProcessPtr process);
 
  private:
-  os::Task<void> SendConsoleSignals(ContainerPtr container, TaskProcessPtr process);
-  os::Task<void> SendConsoleSignal(ContainerPtr container, TaskProcessPtr process, uint32_t signal);
+  async::Task<void> SendConsoleSignals(ContainerPtr container, TaskProcessPtr process);
+  async::Task<void> SendConsoleSignal(ContainerPtr container, TaskProcessPtr process,
+                                      uint32_t signal);
 
   const Parts& parts_;
   BackendProxy& proxy_;

@@ -7,7 +7,7 @@
 
 #include <gantry/format.h>
 
-#include "core/sandbox/retired.h"
+#include "core/backend/retired.h"
 #include "core/task/contexts.h"
 #include "core/task/stdio_host.h"
 
@@ -29,15 +29,15 @@ TaskProcess::TaskProcess(Container& owner, ExecId exec) : container(owner), id(s
 
 TaskProcess::~TaskProcess() {
   backend.reset();
-  sandbox::Retire(std::move(context));
+  backend::Retire(std::move(context));
 }
 
 void TaskProcess::SetSpec(std::string json) {
   spec_json = std::move(json);
   const size_t bytes = sizeof(TaskProcess) + spec_json.size();
-  held = os::HeldBytes(container.group->account, bytes);
-  held_specs = os::HeldBytes(container.group->exec_specs, bytes);
-  held_of_all = os::HeldBytes(container.group->all_exec_specs, bytes);
+  held = async::HeldBytes(container.group->account, bytes);
+  held_specs = async::HeldBytes(container.group->exec_specs, bytes);
+  held_of_all = async::HeldBytes(container.group->all_exec_specs, bytes);
 }
 
 void TaskProcess::Acknowledge() {
@@ -59,7 +59,7 @@ Container::Container(ContainerId container_id, std::shared_ptr<const Group> grou
 
 Container::~Container() {
   backend.reset();
-  sandbox::Retire(std::move(context));
+  backend::Retire(std::move(context));
 }
 
 int64_t NowNs() {

@@ -20,15 +20,15 @@
 #include <gantry/container.h>
 #include <gantry/sandbox.h>
 
-#include "core/engine/host_processes.h"
+#include "core/async/account.h"
+#include "core/async/co.h"
+#include "core/backend/call_processes.h"
+#include "core/cgroup/cgroup.h"
+#include "core/cgroup/oom_watch.h"
 #include "core/events/event.h"
 #include "core/io/process_io.h"
+#include "core/keeper_client/host_processes.h"
 #include "core/link/messages.h"
-#include "core/os/account.h"
-#include "core/os/cgroup.h"
-#include "core/os/co.h"
-#include "core/os/oom_watch.h"
-#include "core/sandbox/call_processes.h"
 #include "core/store/record.h"
 #include "core/task/instances.h"
 #include "core/task/life.h"
@@ -83,20 +83,20 @@ struct TaskProcess {
   store::StdioPaths stdio;
   /// Of an exec: the OCI process object.
   std::string spec_json;
-  os::HeldBytes held;
-  os::HeldBytes held_specs;
-  os::HeldBytes held_of_all;
+  async::HeldBytes held;
+  async::HeldBytes held_specs;
+  async::HeldBytes held_of_all;
   /// The host process, where it is one.
-  engine::WatchedProcessPtr host;
+  keeper_client::WatchedProcessPtr host;
   /// For the record, also where `host` is not there any more.
   HostPid host_pid;
   uint64_t start_time = 0;
   /// What containerd is told.
   uint32_t pid = 0;
   /// What the start that is under way has spawned. Null: none is.
-  std::shared_ptr<sandbox::CallProcesses> starting;
+  std::shared_ptr<backend::CallProcesses> starting;
   /// Of that start, whatever came of it.
-  os::OneShot<void> start_done;
+  async::OneShot<void> start_done;
   /// CloseIO came, perhaps before the streams were open.
   bool stdin_closed = false;
   /// Names in the descriptor store that an earlier engine left of streams which
@@ -110,7 +110,7 @@ struct TaskProcess {
   std::shared_ptr<StdioHost> stdio_host;
   std::unique_ptr<ProcessContextImpl> context;
   /// One start at a time.
-  os::Slot slot;
+  async::Slot slot;
 };
 
 using TaskProcessPtr = std::shared_ptr<TaskProcess>;
@@ -169,12 +169,12 @@ struct Container : std::enable_shared_from_this<Container> {
   std::map<ExecId, store::ProcessRecord> deleted_execs;
   /// Create, Start, Exec, Delete, Pause, Update and Checkpoint, in the order
   /// in which they came. Kill, State, Wait and Stats never wait for it.
-  os::Slot slot;
+  async::Slot slot;
   /// Set when it has been taken up again after a restart of the engine; at
   /// once for a new one. Calls wait for it.
-  os::OneShot<void> ready;
+  async::OneShot<void> ready;
   /// Set when nothing of it is left and its id is free.
-  os::OneShot<void> left;
+  async::OneShot<void> left;
   RecordFile record;
   /// containerd has given it up and publishes its end itself.
   bool abandoned = false;

@@ -10,7 +10,7 @@
 
 #include <gantry/error.h>
 
-#include "core/os/cgroup.h"
+#include "core/cgroup/cgroup.h"
 
 namespace gantry::task {
 

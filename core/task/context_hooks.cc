@@ -3,7 +3,7 @@
 // Hooks of a container that the core runs for its backend.
 #include <gantry/toolkit/files/files.h>
 
-#include "core/os/ask.h"
+#include "core/async/ask.h"
 #include "core/task/contexts.h"
 #include "core/task/sandboxes.h"
 
@@ -16,7 +16,7 @@ Result<std::unique_ptr<hooks::ContainerHooks>> ContainerContextImpl::ReadHooks()
   };
 
   // It is the container's as long as the backend has a call of it.
-  GANTRY_TRY(const Place place, os::Call(parts_.services.loop, [this]() -> Result<Place> {
+  GANTRY_TRY(const Place place, async::Call(parts_.services.loop, [this]() -> Result<Place> {
                const ContainerPtr self = container_.lock();
                if (!self || !self->sandbox) {
                  return Fail(Code::kNotFound, "container '{}' is not there any more",

@@ -3,10 +3,10 @@
 
 #include <utility>
 
+#include "core/async/ask.h"
+#include "core/backend/check.h"
 #include "core/log/log.h"
 #include "core/oci/bundle_spec.h"
-#include "core/os/ask.h"
-#include "core/sandbox/check.h"
 #include "core/task/container_cgroup.h"
 
 namespace gantry::task {
@@ -48,7 +48,7 @@ std::unexpected<Error> ProcessContextImpl::Late(std::string_view call) const {
 }
 
 Result<std::shared_ptr<io::ProcessIo>> ProcessContextImpl::Streams() {
-  auto streams = os::Call(parts_.services.loop, [this]() -> std::shared_ptr<io::ProcessIo> {
+  auto streams = async::Call(parts_.services.loop, [this]() -> std::shared_ptr<io::ProcessIo> {
     const TaskProcessPtr process = process_.lock();
     return process ? process->io : nullptr;
   });
@@ -64,7 +64,7 @@ Result<Stdio> ProcessContextImpl::TakeStdio() {
 }
 
 Status ProcessContextImpl::Bind(std::shared_ptr<HostProcess> process) {
-  auto watched = std::dynamic_pointer_cast<engine::WatchedProcess>(process);
+  auto watched = std::dynamic_pointer_cast<keeper_client::WatchedProcess>(process);
   if (!watched) {
     return Fail(Code::kInvalidArgument, "bind a process of '{}': it is not one of the keeper's",
                 container_id_.str());
@@ -72,7 +72,7 @@ Status ProcessContextImpl::Bind(std::shared_ptr<HostProcess> process) {
   if (watched->IsBoundBy(this)) {
     return {};
   }
-  return os::Call(parts_.services.loop, [&]() -> Status {
+  return async::Call(parts_.services.loop, [&]() -> Status {
     const TaskProcessPtr self = process_.lock();
     return self ? observer_.OnBound(*self, std::move(watched)) : Late("Bind");
   });
@@ -83,7 +83,7 @@ void ProcessContextImpl::SetPid(HostPid pid) {
     IgnoreError(Status(Late("SetPid")), "it is logged");
     return;
   }
-  if (!sandbox::CheckPid(backend_, Name(), pid)) {
+  if (!backend::CheckPid(backend_, Name(), pid)) {
     return;
   }
   // What the backend does next is behind it in the loop's queue.
@@ -100,7 +100,7 @@ void ProcessContextImpl::Exited(ExitStatus status) {
     return;
   }
   parts_.services.loop.Post([&observer = observer_, process = process_,
-                             exit = sandbox::CheckExit(backend_, Name(), status)] {
+                             exit = backend::CheckExit(backend_, Name(), status)] {
     if (const TaskProcessPtr self = process.lock()) {
       observer.OnExited(*self, exit);
     }
@@ -173,7 +173,7 @@ Result<std::vector<std::string>> ContainerContextImpl::MakeCgroups() {
 }
 
 Result<ContainerContextImpl::Known> ContainerContextImpl::AskForCgroup() const {
-  return os::Call(parts_.services.loop, [this]() -> Result<Known> {
+  return async::Call(parts_.services.loop, [this]() -> Result<Known> {
     const ContainerPtr self = container_.lock();
     if (!self) {
       return Gone(init_->container());
@@ -183,7 +183,7 @@ Result<ContainerContextImpl::Known> ContainerContextImpl::AskForCgroup() const {
 }
 
 Status ContainerContextImpl::RecordCgroup(const os::Cgroup& cgroup) {
-  auto write = os::Call(parts_.services.loop, [&]() -> Result<std::function<Status()>> {
+  auto write = async::Call(parts_.services.loop, [&]() -> Result<std::function<Status()>> {
     const ContainerPtr self = container_.lock();
     if (!self) {
       return Gone(init_->container());
@@ -203,7 +203,7 @@ Status ContainerContextImpl::RecordCgroup(const os::Cgroup& cgroup) {
 
 Status ContainerContextImpl::UseMade(const os::Cgroup& cgroup) {
   auto oom = OpenOomWatch(init_->container(), cgroup).value_or(std::unique_ptr<os::OomWatch>());
-  const bool used = os::Call(parts_.services.loop, [&] {
+  const bool used = async::Call(parts_.services.loop, [&] {
     const ContainerPtr self = container_.lock();
     if (!self || self->cgroup_origin != CgroupOrigin::kMaking) {
       return false;
@@ -220,18 +220,18 @@ Status ContainerContextImpl::UseMade(const os::Cgroup& cgroup) {
 }
 
 void ContainerContextImpl::UseStateDirs(std::vector<std::string> dirs) {
-  os::Call(parts_.services.loop, [&] {
+  async::Call(parts_.services.loop, [&] {
     if (const ContainerPtr self = container_.lock()) {
       self->state_dirs =
-          sandbox::CheckStateDirs(self->backend_name, self->id.str(), std::move(dirs));
+          backend::CheckStateDirs(self->backend_name, self->id.str(), std::move(dirs));
     }
   });
 }
 
 void ContainerContextImpl::UseCleanup(HostCommand command) {
-  os::Call(parts_.services.loop, [&] {
+  async::Call(parts_.services.loop, [&] {
     const ContainerPtr self = container_.lock();
-    if (self && sandbox::CheckCleanup(self->backend_name, self->id.str(), command)) {
+    if (self && backend::CheckCleanup(self->backend_name, self->id.str(), command)) {
       self->cleanup =
           link::Command{std::move(command.argv), std::move(command.env), std::move(command.cwd)};
     }
@@ -251,7 +251,7 @@ Status ContainerContextImpl::Save(std::string blob) {
     return Fail(Code::kInvalidArgument, "save a container's state: {} bytes, {} are allowed",
                 blob.size(), kMaxBlob);
   }
-  auto write = os::Call(parts_.services.loop, [&]() -> std::function<Status()> {
+  auto write = async::Call(parts_.services.loop, [&]() -> std::function<Status()> {
     const ContainerPtr self = container_.lock();
     if (!self) {
       return [] { return Status(Fail(Code::kNotFound, "the container is not there any more")); };

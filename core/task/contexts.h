@@ -29,7 +29,7 @@ class ProcessObserver {
  public:
   virtual ~ProcessObserver() = default;
   /// `process` is bound to a host process from now on.
-  virtual Status OnBound(TaskProcess& process, engine::WatchedProcessPtr host) = 0;
+  virtual Status OnBound(TaskProcess& process, keeper_client::WatchedProcessPtr host) = 0;
   virtual void OnPid(TaskProcess& process, HostPid pid) = 0;
   /// `process` has ended, by its backend's word.
   virtual void OnExited(TaskProcess& process, ExitStatus exit) = 0;

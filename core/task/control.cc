@@ -41,7 +41,7 @@ Result<CheckpointRequest> DecodeCheckpoint(const pb::CheckpointTaskRequest& requ
 
 }  // namespace
 
-os::Task<Result<wire::Empty>> Service::Kill(const CallContext& call, pb::KillRequest request) {
+async::Task<Result<wire::Empty>> Service::Kill(const CallContext& call, pb::KillRequest request) {
   if (request.signal() > static_cast<uint32_t>(SIGRTMAX)) {
     co_return Fail(Code::kInvalidArgument, "kill '{}': {} is not a signal", request.id(),
                    request.signal());
@@ -63,8 +63,8 @@ os::Task<Result<wire::Empty>> Service::Kill(const CallContext& call, pb::KillReq
   co_return wire::Empty();
 }
 
-os::Task<Status> Service::SignalOne(ContainerPtr container, TaskProcessPtr process, uint32_t signal,
-                                    Deadline deadline) {
+async::Task<Status> Service::SignalOne(ContainerPtr container, TaskProcessPtr process,
+                                       uint32_t signal, Deadline deadline) {
   const std::string what =
       process->is_init() ? Named(*container) : Format("exec '{}'", process->id.str());
   co_await AwaitExecStart(process);
@@ -72,7 +72,8 @@ os::Task<Status> Service::SignalOne(ContainerPtr container, TaskProcessPtr proce
   co_return co_await proxy_.Kill(*container, *process, signal, deadline);
 }
 
-os::Task<Status> Service::CallPauseOrResume(ContainerPtr container, bool pause, Deadline deadline) {
+async::Task<Status> Service::CallPauseOrResume(ContainerPtr container, bool pause,
+                                               Deadline deadline) {
   const auto limit = parts_.config.timeouts.pause;
   if (pause) {
     co_return co_await proxy_.Pause(*container, limit, deadline);
@@ -81,7 +82,7 @@ os::Task<Status> Service::CallPauseOrResume(ContainerPtr container, bool pause, 
 }
 
 /// Done and on record, or neither.
-os::Task<Status> Service::SetPaused(ContainerPtr container, bool paused, Deadline deadline) {
+async::Task<Status> Service::SetPaused(ContainerPtr container, bool paused, Deadline deadline) {
   ProcessLife& life = container->init->life;
   const State to = paused ? State::kPaused : State::kRunning;
   GANTRY_CO_CHECK_OK(co_await CallPauseOrResume(container, paused, deadline));
@@ -99,9 +100,9 @@ os::Task<Status> Service::SetPaused(ContainerPtr container, bool paused, Deadlin
   co_return saved;
 }
 
-os::Task<Result<wire::Empty>> Service::Pause(const CallContext& call, pb::PauseRequest request) {
+async::Task<Result<wire::Empty>> Service::Pause(const CallContext& call, pb::PauseRequest request) {
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
-  const os::Slot::Hold hold = co_await container->slot.Acquire();
+  const async::Slot::Hold hold = co_await container->slot.Acquire();
   if (!call.replay || container->init->life.state() != State::kPaused) {
     GANTRY_CO_CHECK_OK(
         CheckLegal(Operation::kPause, container->init->life.state(), Named(*container)));
@@ -112,9 +113,10 @@ os::Task<Result<wire::Empty>> Service::Pause(const CallContext& call, pb::PauseR
   co_return wire::Empty();
 }
 
-os::Task<Result<wire::Empty>> Service::Resume(const CallContext& call, pb::ResumeRequest request) {
+async::Task<Result<wire::Empty>> Service::Resume(const CallContext& call,
+                                                 pb::ResumeRequest request) {
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
-  const os::Slot::Hold hold = co_await container->slot.Acquire();
+  const async::Slot::Hold hold = co_await container->slot.Acquire();
   if (!call.replay || container->init->life.state() != State::kRunning) {
     GANTRY_CO_CHECK_OK(
         CheckLegal(Operation::kResume, container->init->life.state(), Named(*container)));
@@ -125,10 +127,10 @@ os::Task<Result<wire::Empty>> Service::Resume(const CallContext& call, pb::Resum
   co_return wire::Empty();
 }
 
-os::Task<Result<wire::Empty>> Service::Update(const CallContext& call,
-                                              pb::UpdateTaskRequest request) {
+async::Task<Result<wire::Empty>> Service::Update(const CallContext& call,
+                                                 pb::UpdateTaskRequest request) {
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
-  const os::Slot::Hold hold = co_await container->slot.Acquire();
+  const async::Slot::Hold hold = co_await container->slot.Acquire();
   GANTRY_CO_CHECK_OK(
       CheckLegal(Operation::kUpdate, container->init->life.state(), Named(*container)));
   const std::string json = request.resources().value();
@@ -146,10 +148,10 @@ os::Task<Result<wire::Empty>> Service::Update(const CallContext& call,
   co_return wire::Empty();
 }
 
-os::Task<Result<wire::Empty>> Service::Checkpoint(const CallContext& call,
-                                                  pb::CheckpointTaskRequest request) {
+async::Task<Result<wire::Empty>> Service::Checkpoint(const CallContext& call,
+                                                     pb::CheckpointTaskRequest request) {
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
-  const os::Slot::Hold hold = co_await container->slot.Acquire();
+  const async::Slot::Hold hold = co_await container->slot.Acquire();
   GANTRY_CO_CHECK_OK(
       CheckLegal(Operation::kCheckpoint, container->init->life.state(), Named(*container)));
   GANTRY_CO_TRY(const CheckpointRequest checkpoint, DecodeCheckpoint(request));
@@ -157,8 +159,8 @@ os::Task<Result<wire::Empty>> Service::Checkpoint(const CallContext& call,
   co_return wire::Empty();
 }
 
-os::Task<Result<wire::Empty>> Service::ResizePty(const CallContext& call,
-                                                 pb::ResizePtyRequest request) {
+async::Task<Result<wire::Empty>> Service::ResizePty(const CallContext& call,
+                                                    pb::ResizePtyRequest request) {
   GANTRY_CO_TRY(const TaskProcessPtr process,
                 co_await FindProcess(call, request.id(), request.exec_id()));
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
@@ -181,8 +183,8 @@ os::Task<Result<wire::Empty>> Service::ResizePty(const CallContext& call,
   co_return wire::Empty();
 }
 
-os::Task<Result<wire::Empty>> Service::CloseIO(const CallContext& call,
-                                               pb::CloseIORequest request) {
+async::Task<Result<wire::Empty>> Service::CloseIO(const CallContext& call,
+                                                  pb::CloseIORequest request) {
   GANTRY_CO_TRY(const TaskProcessPtr process,
                 co_await FindProcess(call, request.id(), request.exec_id()));
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));

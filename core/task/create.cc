@@ -8,13 +8,13 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/mount/mount.h>
 
+#include "core/async/ask.h"
+#include "core/backend/guard.h"
 #include "core/io/uri.h"
 #include "core/log/log.h"
 #include "core/oci/bundle.h"
 #include "core/oci/bundle_spec.h"
 #include "core/oci/runtime_options.h"
-#include "core/os/ask.h"
-#include "core/plugin/guard.h"
 #include "core/task/mounts.h"
 #include "core/task/requests.h"
 #include "core/task/service.h"
@@ -90,8 +90,8 @@ struct Service::Creation {
   io::GivenUp given_up;
 };
 
-os::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call,
-                                                         pb::CreateTaskRequest request) {
+async::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call,
+                                                            pb::CreateTaskRequest request) {
   const Deadline deadline = DeadlineOf(call, parts_.config.timeouts.create);
   GANTRY_CO_TRY(const ContainerId id, ContainerId::Parse(request.id()));
   GANTRY_CO_TRY(const GroupPtr group, instances_.GroupAt(call.address));
@@ -117,7 +117,7 @@ os::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call
   creation->deadline = deadline;
   creation->given_up = WhenAbandoned(call);
   const ContainerPtr container = creation->container;
-  const os::Slot::Hold hold = co_await container->slot.Acquire();
+  const async::Slot::Hold hold = co_await container->slot.Acquire();
   if (Status status = co_await DoCreate(creation); !status) {
     co_await remover_.RollBack(container);
     remover_.Leave(*container);
@@ -138,7 +138,7 @@ os::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call
 
 /// The container that has this id, if there is one. One that containerd has given
 /// up is waited for until nothing of it is left.
-os::Task<ContainerPtr> Service::Present(const Group& group, ContainerId id) {
+async::Task<ContainerPtr> Service::Present(const Group& group, ContainerId id) {
   const Key key = KeyOf(group, id.str());
   while (true) {
     const ContainerPtr there = containers_.Find(key);
@@ -155,7 +155,7 @@ os::Task<ContainerPtr> Service::Present(const Group& group, ContainerId id) {
   }
 }
 
-os::Task<Status> Service::DoCreate(std::shared_ptr<Creation> creation) {
+async::Task<Status> Service::DoCreate(std::shared_ptr<Creation> creation) {
   Container& container = *creation->container;
   // Otherwise it would find no sandbox and make one of its own.
   co_await recovery_.AwaitRecovery(container.group->address);
@@ -187,7 +187,7 @@ os::Task<Status> Service::DoCreate(std::shared_ptr<Creation> creation) {
 }
 
 /// Checks, the first record, mounts and streams.
-os::Task<Status> Service::Prepare(Creation& creation) {
+async::Task<Status> Service::Prepare(Creation& creation) {
   Container& container = *creation.container;
   const pb::CreateTaskRequest& request = creation.request;
   container.bundle = request.bundle();
@@ -232,7 +232,7 @@ os::Task<Status> Service::Prepare(Creation& creation) {
   co_return co_await OpenStreams(container.init, creation.given_up);
 }
 
-os::Task<Status> Service::OpenStreams(TaskProcessPtr process, io::GivenUp given_up) {
+async::Task<Status> Service::OpenStreams(TaskProcessPtr process, io::GivenUp given_up) {
   io::StdioOptions options = StdioOptionsOf(*process, parts_.config);
   options.left = std::exchange(process->left_streams, {});
   options.given_up = std::move(given_up);
@@ -249,7 +249,7 @@ os::Task<Status> Service::OpenStreams(TaskProcessPtr process, io::GivenUp given_
   co_return Status();
 }
 
-os::Task<Status> Service::JoinSandbox(Creation& creation) {
+async::Task<Status> Service::JoinSandbox(Creation& creation) {
   Container& container = *creation.container;
   if (Status can = pods_.CheckJoin(container.group->address); !can) {
     co_return std::unexpected(
@@ -263,7 +263,7 @@ os::Task<Status> Service::JoinSandbox(Creation& creation) {
   co_return Status();
 }
 
-os::Task<Status> Service::MakeContainer(Creation& creation) {
+async::Task<Status> Service::MakeContainer(Creation& creation) {
   Container& container = *creation.container;
   const ContainerRequest request = ContainerRequestOf(container, creation.spec.json);
   const SandboxEntryPtr sandbox = container.sandbox;

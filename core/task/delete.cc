@@ -41,8 +41,8 @@ std::optional<pb::DeleteResponse> DeletedExec(const Container& container,
 
 }  // namespace
 
-os::Task<Result<pb::DeleteResponse>> Service::Delete(const CallContext& call,
-                                                     pb::DeleteRequest request) {
+async::Task<Result<pb::DeleteResponse>> Service::Delete(const CallContext& call,
+                                                        pb::DeleteRequest request) {
   const Deadline deadline = DeadlineOf(call, parts_.config.timeouts.remove);
   Result<TaskProcessPtr> process = co_await FindProcess(call, request.id(), request.exec_id());
   if (!process && call.replay && request.exec_id().empty()) {
@@ -72,9 +72,10 @@ os::Task<Result<pb::DeleteResponse>> Service::Delete(const CallContext& call,
   co_return co_await DeleteExec(container, *process, deadline);
 }
 
-os::Task<Result<pb::DeleteResponse>> Service::DeleteExec(ContainerPtr container,
-                                                         TaskProcessPtr exec, Deadline deadline) {
-  const os::Slot::Hold hold = co_await exec->slot.Acquire();
+async::Task<Result<pb::DeleteResponse>> Service::DeleteExec(ContainerPtr container,
+                                                            TaskProcessPtr exec,
+                                                            Deadline deadline) {
+  const async::Slot::Hold hold = co_await exec->slot.Acquire();
   GANTRY_CO_CHECK_OK(
       CheckLegal(Operation::kDelete, exec->life.state(), Format("exec '{}'", exec->id.str())));
   GANTRY_CO_CHECK_OK(co_await proxy_.Delete(*container, *exec, deadline));
@@ -98,9 +99,9 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteExec(ContainerPtr container,
   co_return ResponseOf(*exec);
 }
 
-os::Task<Result<pb::DeleteResponse>> Service::DeleteInit(ContainerPtr container,
-                                                         Deadline deadline) {
-  const os::Slot::Hold hold = co_await container->slot.Acquire();
+async::Task<Result<pb::DeleteResponse>> Service::DeleteInit(ContainerPtr container,
+                                                            Deadline deadline) {
+  const async::Slot::Hold hold = co_await container->slot.Acquire();
   TaskProcess& init = *container->init;
   GANTRY_CO_CHECK_OK(CheckLegal(Operation::kDelete, init.life.state(),
                                 Format("container '{}'", container->id.str())));
@@ -125,14 +126,14 @@ os::Task<Result<pb::DeleteResponse>> Service::DeleteInit(ContainerPtr container,
 
 void Service::DeleteCall(const link::DeleteCall& call) {
   const link::InstanceAdded* const instance = instances_.Find(call.instance);
-  const os::Charged charged(instance == nullptr ? nullptr
-                                                : instances_.AccountAt(instance->address));
-  os::Start(AnswerDeleteCall(call));
+  const async::Charged charged(instance == nullptr ? nullptr
+                                                   : instances_.AccountAt(instance->address));
+  async::Start(AnswerDeleteCall(call));
 }
 
 /// containerd has lost the instance: kill it and leave nothing. containerd
 /// itself publishes the exit then.
-os::Task<void> Service::AnswerDeleteCall(link::DeleteCall call) {
+async::Task<void> Service::AnswerDeleteCall(link::DeleteCall call) {
   if (co_await pods_.AnswerDeleteCall(call)) {
     co_return;
   }
@@ -144,7 +145,7 @@ os::Task<void> Service::AnswerDeleteCall(link::DeleteCall call) {
   if (const ContainerPtr container = containers_.FindInstance(call.instance)) {
     co_await container->ready.Wait();
     container->abandoned = true;
-    const os::Slot::Hold hold = co_await container->slot.Acquire();
+    const async::Slot::Hold hold = co_await container->slot.Acquire();
     const Status removed = co_await remover_.Remove(container);
     if (!removed) {
       done.code = static_cast<int32_t>(removed.error().code);

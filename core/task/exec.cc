@@ -59,8 +59,8 @@ Status CheckRoom(const Container& container, size_t bytes, const config::Limits&
 }  // namespace
 
 /// Large ones take a while: not on the loop.
-os::Task<Result<std::string>> Service::ReadExecSpec(const Container& container,
-                                                    const pb::ExecProcessRequest& request) {
+async::Task<Result<std::string>> Service::ReadExecSpec(const Container& container,
+                                                       const pb::ExecProcessRequest& request) {
   co_return co_await parts_.services.pool.RunFor(
       container.group->account, [&request]() -> Result<std::string> {
         GANTRY_TRY(const oci::ProcessSpec spec, oci::ParseProcess(request.spec().value()));
@@ -70,7 +70,7 @@ os::Task<Result<std::string>> Service::ReadExecSpec(const Container& container,
 
 /// Whoever started it and has gone never deletes it: an exec that has ended makes room for
 /// another.
-os::Task<void> Service::ForgetOldestExec(ContainerPtr container) {
+async::Task<void> Service::ForgetOldestExec(ContainerPtr container) {
   TaskProcessPtr oldest;
   for (const auto& [id, exec] : container->execs) {
     if (!exec->life.exited().is_set() || exec->slot.held()) {
@@ -84,7 +84,7 @@ os::Task<void> Service::ForgetOldestExec(ContainerPtr container) {
   if (!oldest) {
     co_return;
   }
-  const os::Slot::Hold hold = co_await oldest->slot.Acquire();
+  const async::Slot::Hold hold = co_await oldest->slot.Acquire();
   const Deadline deadline = DeadlineIn(parts_.config.timeouts.remove);
   const Status deleted = co_await proxy_.Delete(*container, *oldest, deadline);
   if (!deleted) {
@@ -101,21 +101,21 @@ os::Task<void> Service::ForgetOldestExec(ContainerPtr container) {
   LogInfo({{"id", container->id.str()}, {"exec", oldest->id.str()}},
           "it has ended and was not deleted: forgotten (limits.max_execs_per_container)");
   // Its client may still read.
-  os::Start(FreeForgotten(container, oldest));
+  async::Start(FreeForgotten(container, oldest));
 }
 
-os::Task<void> Service::FreeForgotten(ContainerPtr container, TaskProcessPtr exec) {
+async::Task<void> Service::FreeForgotten(ContainerPtr container, TaskProcessPtr exec) {
   co_await remover_.CloseStreams(exec);
   co_await proxy_.Free(*container, {std::exchange(exec->backend, nullptr)},
                        DeadlineIn(parts_.config.timeouts.remove));
 }
 
-os::Task<Result<wire::Empty>> Service::Exec(const CallContext& call,
-                                            pb::ExecProcessRequest request) {
+async::Task<Result<wire::Empty>> Service::Exec(const CallContext& call,
+                                               pb::ExecProcessRequest request) {
   const bool replay = call.replay;
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
   GANTRY_CO_TRY(const ExecId id, ExecId::Parse(request.exec_id()));
-  const os::Slot::Hold hold = co_await container->slot.Acquire();
+  const async::Slot::Hold hold = co_await container->slot.Acquire();
   if (container->execs.contains(id)) {
     if (!replay) {
       co_return Fail(Code::kAlreadyExists, "exec '{}' in container '{}': id already exists",

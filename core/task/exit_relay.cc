@@ -10,9 +10,9 @@
 
 #include <gantry/toolkit/process/backoff.h>
 
+#include "core/backend/call_deadline.h"
 #include "core/events/event.h"
 #include "core/log/log.h"
-#include "core/sandbox/call_deadline.h"
 #include "core/task/backend_call.h"
 #include "core/task/backend_proxy.h"
 #include "core/task/records.h"
@@ -56,7 +56,7 @@ TaskProcessPtr SharedOf(const TaskProcess& process) {
 
 }  // namespace
 
-Status ExitRelay::OnBound(TaskProcess& process, engine::WatchedProcessPtr host) {
+Status ExitRelay::OnBound(TaskProcess& process, keeper_client::WatchedProcessPtr host) {
   if (process.host && process.host != host) {
     return Fail(Code::kFailedPrecondition, "bind process {} of '{}': bound to {} already",
                 host->pid().value, process.container.id.str(), process.host->pid().value);
@@ -97,8 +97,8 @@ void ExitRelay::OnExited(TaskProcess& process, ExitStatus exit) {
       }
       break;
     case ProcessLife::Heard::kNew: {
-      const os::Charged charged(container->group->account);
-      os::Start(HandleExit(container, self));
+      const async::Charged charged(container->group->account);
+      async::Start(HandleExit(container, self));
       break;
     }
   }
@@ -111,10 +111,10 @@ void ExitRelay::StartPublished(TaskProcess& process) {
 }
 
 void ExitRelay::Repeat(ContainerPtr container, TaskProcessPtr process) {
-  os::Start(HandleExit(std::move(container), std::move(process)));
+  async::Start(HandleExit(std::move(container), std::move(process)));
 }
 
-os::Task<void> ExitRelay::HandleExit(ContainerPtr container, TaskProcessPtr process) {
+async::Task<void> ExitRelay::HandleExit(ContainerPtr container, TaskProcessPtr process) {
   if (process->io) {
     process->io->Ended();
   }
@@ -151,21 +151,21 @@ os::Task<void> ExitRelay::HandleExit(ContainerPtr container, TaskProcessPtr proc
 
 /// containerd's client (`Cancel` in its cio package) closes its ends of the fifos as
 /// soon as it hears of the exit: what it has not read by then is lost.
-os::Task<void> ExitRelay::AwaitReader(TaskProcessPtr process) {
+async::Task<void> ExitRelay::AwaitReader(TaskProcessPtr process) {
   const std::shared_ptr<io::ProcessIo> streams = process->io;
   const config::Timeouts& timeouts = parts_.config.timeouts;
-  os::Loop& loop = parts_.services.loop;
-  const os::TimePoint begin = loop.Now();
-  os::TimePoint last_read = begin;
+  async::Loop& loop = parts_.services.loop;
+  const async::TimePoint begin = loop.Now();
+  async::TimePoint last_read = begin;
   Backoff backoff(kUnread);
   for (size_t left = streams->UnreadBytes(); left > 0;) {
-    const os::TimePoint now = loop.Now();
+    const async::TimePoint now = loop.Now();
     if (now - last_read >= timeouts.stdio_unread || now - begin >= timeouts.stdio_drain) {
       LogInfo({{"id", process->container.id.str()}, {"exec", process->id.str()}},
               "its client has {} bytes of output still to read, and reads none", left);
       co_return;
     }
-    co_await os::Sleep(loop, backoff.Next());
+    co_await async::Sleep(loop, backoff.Next());
     if (const size_t unread = streams->UnreadBytes(); unread != left) {
       left = unread;
       last_read = loop.Now();
@@ -190,7 +190,7 @@ void ExitRelay::FinishExit(TaskProcess& process) {
 }
 
 /// Starts of execs that are under way come to their end, or are brought to it.
-os::Task<void> ExitRelay::EndStarts(ContainerPtr container) {
+async::Task<void> ExitRelay::EndStarts(ContainerPtr container) {
   const auto execs = container->execs;
   const Deadline until = DeadlineIn(kStartsEndLimit);
   for (const auto& [id, exec] : execs) {
@@ -198,16 +198,16 @@ os::Task<void> ExitRelay::EndStarts(ContainerPtr container) {
       continue;
     }
     // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): another start may come.
-    const os::OneShot<void> done = exec->start_done;
-    const os::Duration left = until - sandbox::CallDeadline::Clock::now();
-    if (left <= os::Duration::zero() || !co_await done.WaitFor(parts_.services.loop, left)) {
+    const async::OneShot<void> done = exec->start_done;
+    const async::Duration left = until - backend::CallDeadline::Clock::now();
+    if (left <= async::Duration::zero() || !co_await done.WaitFor(parts_.services.loop, left)) {
       exec->CutStartShort();
     }
   }
 }
 
 /// Without a pid namespace of its own the kernel does not end what is left.
-os::Task<void> ExitRelay::EndExecsFirst(ContainerPtr container) {
+async::Task<void> ExitRelay::EndExecsFirst(ContainerPtr container) {
   if (!container->private_pids && !container->cgroup.empty()) {
     const Status killed = co_await proxy_.KillAll(*container, SIGKILL, parts_.config.timeouts.kill);
     if (!killed && killed.error().code != Code::kNotFound) {
@@ -222,8 +222,8 @@ os::Task<void> ExitRelay::EndExecsFirst(ContainerPtr container) {
     if (exec->life.exited().is_set() || !exec->life.has_started()) {
       continue;
     }
-    const os::Duration left = until - sandbox::CallDeadline::Clock::now();
-    if (left <= os::Duration::zero() ||
+    const async::Duration left = until - backend::CallDeadline::Clock::now();
+    if (left <= async::Duration::zero() ||
         !co_await exec->life.exited().WaitFor(parts_.services.loop, left)) {
       LogWarning({{"id", container->id.str()}, {"exec", id.str()}},
                  "its end is not known {} s after its container's", kExecsEndLimit.count());

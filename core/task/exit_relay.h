@@ -16,7 +16,7 @@
 #include <gantry/error.h>
 #include <gantry/process.h>
 
-#include "core/os/co.h"
+#include "core/async/co.h"
 #include "core/task/containers.h"
 #include "core/task/contexts.h"
 
@@ -34,7 +34,7 @@ class ExitRelay final : public ProcessObserver {
       : parts_(parts), containers_(containers), records_(records), proxy_(proxy) {}
 
   // From the contexts of a container and its processes.
-  Status OnBound(TaskProcess& process, engine::WatchedProcessPtr host) override;
+  Status OnBound(TaskProcess& process, keeper_client::WatchedProcessPtr host) override;
   void OnPid(TaskProcess& process, HostPid pid) override;
   void OnExited(TaskProcess& process, ExitStatus exit) override;
   void OnCgroup(Container& container, os::Cgroup cgroup,
@@ -48,10 +48,10 @@ class ExitRelay final : public ProcessObserver {
   void Repeat(ContainerPtr container, TaskProcessPtr process);
 
  private:
-  os::Task<void> HandleExit(ContainerPtr container, TaskProcessPtr process);
-  os::Task<void> EndStarts(ContainerPtr container);
-  os::Task<void> EndExecsFirst(ContainerPtr container);
-  os::Task<void> AwaitReader(TaskProcessPtr process);
+  async::Task<void> HandleExit(ContainerPtr container, TaskProcessPtr process);
+  async::Task<void> EndStarts(ContainerPtr container);
+  async::Task<void> EndExecsFirst(ContainerPtr container);
+  async::Task<void> AwaitReader(TaskProcessPtr process);
   void FinishExit(TaskProcess& process);
   void TellOutOfMemory(const Container& container);
 

@@ -25,8 +25,8 @@ Result<GroupPtr> Instances::Add(link::InstanceAdded instance) {
     made->handler = announce.handler;
     made->options_type_url = announce.options_type_url;
     made->options = announce.options;
-    made->account = std::make_shared<os::Account>(made->id);
-    made->exec_specs = std::make_shared<os::Account>(made->id);
+    made->account = std::make_shared<async::Account>(made->id);
+    made->exec_specs = std::make_shared<async::Account>(made->id);
     made->all_exec_specs = all_exec_specs_;
     group = std::move(made);
   }
@@ -69,7 +69,7 @@ Result<GroupPtr> Instances::GroupAt(const std::string& address) const {
   return found->second;
 }
 
-os::AccountPtr Instances::AccountAt(const std::string& address) const {
+async::AccountPtr Instances::AccountAt(const std::string& address) const {
   const auto found = groups_.find(address);
   return found == groups_.end() ? nullptr : found->second->account;
 }

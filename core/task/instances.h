@@ -15,8 +15,8 @@
 #include <gantry/error.h>
 #include <gantry/ids.h>
 
+#include "core/async/account.h"
 #include "core/link/messages.h"
-#include "core/os/account.h"
 
 namespace gantry::task {
 
@@ -33,10 +33,10 @@ struct Group {
   std::string options_type_url;
   std::string options;
   /// What the engine does and holds for its sandbox.
-  os::AccountPtr account;
+  async::AccountPtr account;
   /// Of that, what its execs are made of, and the same of all groups.
-  os::AccountPtr exec_specs;
-  os::AccountPtr all_exec_specs;
+  async::AccountPtr exec_specs;
+  async::AccountPtr all_exec_specs;
 };
 
 using GroupPtr = std::shared_ptr<const Group>;
@@ -70,7 +70,7 @@ class Instances {
   /// Errors: kInternal: no instance was announced at that address.
   Result<GroupPtr> GroupAt(const std::string& address) const;
   /// Of its group; null: there is none.
-  os::AccountPtr AccountAt(const std::string& address) const;
+  async::AccountPtr AccountAt(const std::string& address) const;
   /// Null: there is none.
   const link::InstanceAdded* Find(uint64_t number) const;
   /// The number of the one that is not forgotten. 0: there is none.
@@ -84,7 +84,7 @@ class Instances {
   std::map<uint64_t, link::InstanceAdded> instances_;
   std::map<InstanceKey, uint64_t> number_of_;
   std::map<std::string, GroupPtr> groups_;
-  const os::AccountPtr all_exec_specs_ = std::make_shared<os::Account>("all");
+  const async::AccountPtr all_exec_specs_ = std::make_shared<async::Account>("all");
 };
 
 }  // namespace gantry::task

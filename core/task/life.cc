@@ -24,7 +24,7 @@ bool ProcessLife::has_started() const {
          state_ == State::kStopped;
 }
 
-os::Task<void> ProcessLife::AwaitEnd(os::OneShot<void> woken) {
+async::Task<void> ProcessLife::AwaitEnd(async::OneShot<void> woken) {
   if (exited_.is_set() || gone_) {
     co_return;
   }
@@ -34,7 +34,7 @@ os::Task<void> ProcessLife::AwaitEnd(os::OneShot<void> woken) {
 }
 
 void ProcessLife::WakeWaits() {
-  for (os::OneShot<void>& wait : waits_) {
+  for (async::OneShot<void>& wait : waits_) {
     wait.Set();
   }
 }

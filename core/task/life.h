@@ -21,7 +21,7 @@
 
 #include <gantry/process.h>
 
-#include "core/os/co.h"
+#include "core/async/co.h"
 #include "core/store/record.h"
 
 namespace gantry::task {
@@ -58,7 +58,7 @@ class ProcessLife {
   bool unrecorded() const { return progress_ >= Progress::kRecorded && !saved_; }
 
   /// Set when the end is acknowledged.
-  const os::OneShot<ExitStatus>& exited() const { return exited_; }
+  const async::OneShot<ExitStatus>& exited() const { return exited_; }
 
   /// Nothing of it is left.
   bool gone() const { return gone_; }
@@ -76,7 +76,7 @@ class ProcessLife {
 
   /// It returns when the end is acknowledged, when it is gone, or when `woken`, of which each call
   /// has its own, is set by somebody else. The object outlives it.
-  os::Task<void> AwaitEnd(os::OneShot<void> woken);
+  async::Task<void> AwaitEnd(async::OneShot<void> woken);
 
   // Transitions. False: not legal in this state.
 
@@ -160,9 +160,9 @@ class ProcessLife {
   bool saved_ = false;
   bool never_ran_ = false;
   bool gone_ = false;
-  os::OneShot<ExitStatus> exited_;
+  async::OneShot<ExitStatus> exited_;
   /// One for each `AwaitEnd` under way.
-  std::list<os::OneShot<void>> waits_;
+  std::list<async::OneShot<void>> waits_;
 };
 
 }  // namespace gantry::task

@@ -9,10 +9,10 @@
 
 #include <gantry/toolkit/files/files.h>
 
+#include "core/backend/call_deadline.h"
+#include "core/backend/guard.h"
 #include "core/link/record_peek.h"
 #include "core/log/log.h"
-#include "core/plugin/guard.h"
-#include "core/sandbox/call_deadline.h"
 #include "core/task/backend_calls.h"
 #include "core/task/container.h"
 #include "core/task/records.h"
@@ -25,8 +25,8 @@ namespace {
 /// Makes and starts a sandbox, or takes one up again (`blob`). Thread: workers.
 Status Open(SandboxEntry& entry, const SandboxRequest& request, const std::string* blob,
             Deadline deadline) {
-  const sandbox::CallDeadline limit(deadline);
-  GANTRY_TRY(entry.sandbox, plugin::GuardedCall(entry.backend_name, [&] {
+  const backend::CallDeadline limit(deadline);
+  GANTRY_TRY(entry.sandbox, backend::GuardedCall(entry.backend_name, [&] {
                return blob != nullptr
                           ? entry.backend->RecoverSandbox(request, *entry.context, *blob)
                           : entry.backend->CreateSandbox(request, *entry.context);
@@ -34,9 +34,9 @@ Status Open(SandboxEntry& entry, const SandboxRequest& request, const std::strin
   if (blob != nullptr) {
     return {};
   }
-  Status started = plugin::GuardedCall(entry.backend_name, [&] { return entry.sandbox->Start(); });
+  Status started = backend::GuardedCall(entry.backend_name, [&] { return entry.sandbox->Start(); });
   if (!started) {
-    IgnoreError(plugin::GuardedCall(entry.backend_name, [&] { return entry.sandbox->Shutdown(); }),
+    IgnoreError(backend::GuardedCall(entry.backend_name, [&] { return entry.sandbox->Shutdown(); }),
                 "the start's error says more");
     entry.sandbox.reset();
   }
@@ -94,8 +94,8 @@ Status Members::CheckHandler(const Container& container, const SandboxEntry& san
               sandbox.backend_name);
 }
 
-os::Task<Result<SandboxEntryPtr>> Members::PlanSandbox(ContainerPtr container,
-                                                       const std::string* blob) {
+async::Task<Result<SandboxEntryPtr>> Members::PlanSandbox(ContainerPtr container,
+                                                          const std::string* blob) {
   SandboxPlan plan;
   plan.group = container->group;
   plan.handler = container->handler;
@@ -122,12 +122,12 @@ os::Task<Result<SandboxEntryPtr>> Members::PlanSandbox(ContainerPtr container,
   co_return entry;
 }
 
-os::Task<Result<SandboxEntryPtr>> Members::OpenSandbox(ContainerPtr container, SandboxKind kind,
-                                                       const std::string* blob,
-                                                       std::function<void()> then) {
+async::Task<Result<SandboxEntryPtr>> Members::OpenSandbox(ContainerPtr container, SandboxKind kind,
+                                                          const std::string* blob,
+                                                          std::function<void()> then) {
   const std::string address = container->group->address;
   const auto slot = sandboxes_.SlotOf(address);
-  const os::Slot::Hold hold = co_await slot->Acquire();
+  const async::Slot::Hold hold = co_await slot->Acquire();
   if (SandboxEntryPtr there = sandboxes_.Find(address)) {
     if (blob == nullptr) {
       GANTRY_CO_CHECK_OK(CheckHandler(*container, *there));
@@ -149,7 +149,7 @@ os::Task<Result<SandboxEntryPtr>> Members::OpenSandbox(ContainerPtr container, S
         }
         return {};
       },
-      blob == nullptr ? os::Refusable::kYes : os::Refusable::kNo);
+      blob == nullptr ? async::Refusable::kYes : async::Refusable::kNo);
   if (!opened) {
     containers_.SetSandbox(*container, nullptr);
     if (blob == nullptr) {
@@ -174,7 +174,7 @@ void Members::JoinMembers(Container& container, SandboxEntryPtr entry) {
 }
 
 /// For whoever has to end the pod when keeper and engine are gone.
-os::Task<Status> Members::Enlist(const Container& container) {
+async::Task<Status> Members::Enlist(const Container& container) {
   if (container.sandbox->members_folder.empty() || container.id.str() == container.group->id) {
     co_return Status();
   }
@@ -197,7 +197,7 @@ void Members::ProtectMembers(const SandboxEntry& entry) {
 
 /// The sandbox's state is in the record of one of its containers. When that one
 /// leaves, it goes to the one that a recovery would take up first.
-os::Task<void> Members::HandOverBlob(const Container& from, SandboxEntry& entry) {
+async::Task<void> Members::HandOverBlob(const Container& from, SandboxEntry& entry) {
   if (entry.keeper_of_blob.lock().get() != &from) {
     co_return;
   }
@@ -213,7 +213,7 @@ os::Task<void> Members::HandOverBlob(const Container& from, SandboxEntry& entry)
   }
 }
 
-os::Task<void> Members::LeaveSandbox(Container& container) {
+async::Task<void> Members::LeaveSandbox(Container& container) {
   const SandboxEntryPtr entry = container.sandbox;
   if (!entry) {
     co_return;

@@ -10,7 +10,7 @@
 #include <gantry/error.h>
 #include <gantry/sandbox.h>
 
-#include "core/os/co.h"
+#include "core/async/co.h"
 #include "core/task/containers.h"
 
 namespace gantry::task {
@@ -45,22 +45,22 @@ class Members {
   /// The one of its group, which is made where there is none. `blob`: of one that is taken up
   /// again; null: it is made. `then`: called on the worker that has opened it; not where it stands
   /// already. The container is no member yet.
-  os::Task<Result<SandboxEntryPtr>> OpenSandbox(ContainerPtr container, SandboxKind kind,
-                                                const std::string* blob,
-                                                std::function<void()> then = {});
+  async::Task<Result<SandboxEntryPtr>> OpenSandbox(ContainerPtr container, SandboxKind kind,
+                                                   const std::string* blob,
+                                                   std::function<void()> then = {});
   void JoinMembers(Container& container, SandboxEntryPtr entry);
   /// Names the container in its pod's bundle.
-  os::Task<Status> Enlist(const Container& container);
+  async::Task<Status> Enlist(const Container& container);
   /// The last one takes the sandbox along. Of one that stands in none: nothing.
-  os::Task<void> LeaveSandbox(Container& container);
+  async::Task<void> LeaveSandbox(Container& container);
   /// Ends what its sandbox has, where nobody has that any more.
   void AbandonSandbox(const Container& container);
 
  private:
   /// The place for one, before anything of it is made. `blob`: as in `OpenSandbox`.
-  os::Task<Result<SandboxEntryPtr>> PlanSandbox(ContainerPtr container, const std::string* blob);
+  async::Task<Result<SandboxEntryPtr>> PlanSandbox(ContainerPtr container, const std::string* blob);
   void ProtectMembers(const SandboxEntry& entry);
-  os::Task<void> HandOverBlob(const Container& from, SandboxEntry& entry);
+  async::Task<void> HandOverBlob(const Container& from, SandboxEntry& entry);
 
   const Parts& parts_;
   const Instances& instances_;

@@ -7,9 +7,9 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/process/pidfd.h>
 
+#include "core/backend/guard.h"
 #include "core/log/log.h"
 #include "core/os/process.h"
-#include "core/plugin/guard.h"
 #include "core/task/backend_calls.h"
 
 namespace gantry::task {
@@ -30,8 +30,8 @@ std::vector<BackendHandler> OwnContexts::HandlersOf(const std::string& backend) 
   return handlers;
 }
 
-os::Task<void> OwnContexts::Attach(BackendRef backend) {
-  sandbox::ContextOptions options;
+async::Task<void> OwnContexts::Attach(BackendRef backend) {
+  backend::ContextOptions options;
   options.backend = backend.name;
   options.store_prefix = Format("{}{}/own", kPrefix, backend.name);
   options.counters = &parts_.counters;
@@ -39,16 +39,16 @@ os::Task<void> OwnContexts::Attach(BackendRef backend) {
   options.save = [name = backend.name](const std::string&) -> Status {
     return Fail(Code::kFailedPrecondition, "backend '{}' saves the state of no sandbox", name);
   };
-  const sandbox::Services& all = parts_.services;
+  const backend::Services& all = parts_.services;
   contexts_.push_back(
-      std::make_unique<sandbox::Context>(sandbox::Services{all.loop, calls_.PoolOf(backend.name),
+      std::make_unique<backend::Context>(backend::Services{all.loop, calls_.PoolOf(backend.name),
                                                            all.link, all.processes, all.cgroups},
                                          std::move(options)));
-  sandbox::Context& context = *contexts_.back();
+  backend::Context& context = *contexts_.back();
   const std::vector<BackendHandler> handlers = HandlersOf(backend.name);
   const Status attached = co_await calls_.Run(
       {backend.name, {}, "attach", {}}, DeadlineIn(parts_.config.timeouts.create), [&]() -> Status {
-        return plugin::GuardedCall(backend.name, [&]() -> Status {
+        return backend::GuardedCall(backend.name, [&]() -> Status {
           backend.backend->Attach(context, handlers);
           return {};
         });
@@ -59,7 +59,7 @@ os::Task<void> OwnContexts::Attach(BackendRef backend) {
 }
 
 void OwnContexts::EndLeft() {
-  engine::HostProcesses& processes = parts_.services.processes;
+  keeper_client::HostProcesses& processes = parts_.services.processes;
   for (const ProcessId& process : processes.SpawnedBelow(kPrefix)) {
     if (processes.FindHeld(process)) {
       continue;

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "core/os/co.h"
-#include "core/sandbox/context.h"
+#include "core/async/co.h"
+#include "core/backend/context.h"
 #include "core/task/parts.h"
 
 namespace gantry::task {
@@ -29,7 +29,7 @@ class OwnContexts {
   ~OwnContexts() = default;
 
   /// To be called once for each backend, when it has been loaded. One that fails here is logged.
-  os::Task<void> Attach(BackendRef backend);
+  async::Task<void> Attach(BackendRef backend);
 
   /// All sandboxes have been taken up: ends what engines before this one had spawned for
   /// backends and no sandbox holds.
@@ -41,7 +41,7 @@ class OwnContexts {
   const Parts& parts_;
   BackendCalls& calls_;
   /// As long as the engine, as backends are.
-  std::vector<std::unique_ptr<sandbox::Context>> contexts_;
+  std::vector<std::unique_ptr<backend::Context>> contexts_;
 };
 
 }  // namespace gantry::task

@@ -13,12 +13,12 @@
 #include <gantry/backend.h>
 #include <gantry/error.h>
 
+#include "core/async/worker_pool.h"
+#include "core/backend/context.h"
+#include "core/backend/services.h"
 #include "core/config/config.h"
 #include "core/events/publisher.h"
 #include "core/io/relay.h"
-#include "core/os/worker_pool.h"
-#include "core/sandbox/context.h"
-#include "core/sandbox/services.h"
 
 namespace gantry::task {
 
@@ -33,8 +33,8 @@ inline constexpr std::chrono::milliseconds kOverdueAfter = std::chrono::seconds(
 
 /// Of the workers, and of those of each backend. `grace`: a call that takes longer keeps nobody
 /// else waiting.
-inline os::PoolLimits PoolLimitsOf(const config::Limits& limits,
-                                   std::chrono::milliseconds grace = kOverdueAfter) {
+inline async::PoolLimits PoolLimitsOf(const config::Limits& limits,
+                                      std::chrono::milliseconds grace = kOverdueAfter) {
   /// So many times as many threads there are where calls take long.
   constexpr int kMostTimes = 4;
   /// What has no limit of its own: files, mounts, checkpoints.
@@ -49,11 +49,11 @@ inline os::PoolLimits PoolLimitsOf(const config::Limits& limits,
 }
 
 struct Parts {
-  sandbox::Services services;
+  backend::Services services;
   const config::Config& config;
   io::Relay& relay;
   events::Publishers& publishers;
-  sandbox::Counters& counters;
+  backend::Counters& counters;
   /// The backend of that name, loaded now if it was not. Errors: why it cannot
   /// be used. Thread: workers.
   std::function<Result<BackendRef>(std::string_view name)> find_backend;

@@ -44,7 +44,7 @@ store::Record ToRecord(const Pod& pod) {
   return record;
 }
 
-link::Plan ToPlan(const Pod& pod, const engine::HostProcesses& processes) {
+link::Plan ToPlan(const Pod& pod, const keeper_client::HostProcesses& processes) {
   link::Plan plan;
   if (pod.host_pid && !pod.life.exit()) {
     plan.init = link::ProcessRef{pod.host_pid.value, pod.start_time};

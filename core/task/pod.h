@@ -15,9 +15,9 @@
 #include <gantry/process.h>
 #include <gantry/sandbox.h>
 
-#include "core/engine/host_processes.h"
+#include "core/async/co.h"
+#include "core/keeper_client/host_processes.h"
 #include "core/link/messages.h"
-#include "core/os/co.h"
 #include "core/store/record.h"
 #include "core/task/instances.h"
 #include "core/task/life.h"
@@ -65,17 +65,17 @@ struct Pod {
   /// See SandboxEntry::prefix.
   std::string prefix;
   /// The host process, where it is one.
-  engine::WatchedProcessPtr host;
+  keeper_client::WatchedProcessPtr host;
   /// For the record, also where `host` is not there any more.
   HostPid host_pid;
   uint64_t start_time = 0;
   /// What containerd is told.
   uint32_t pid = 0;
   /// Create, Start, Stop, Update and Shutdown, in the order in which they came.
-  os::Slot slot;
+  async::Slot slot;
   /// Set when it has been taken up again after a restart of the engine, or turned
   /// out to be none; at once for a new one. Calls wait for it.
-  os::OneShot<void> ready;
+  async::OneShot<void> ready;
   RecordFile record;
 };
 
@@ -84,6 +84,6 @@ using PodPtr = std::shared_ptr<Pod>;
 /// The pod as it goes to disk.
 store::Record ToRecord(const Pod& pod);
 /// How the keeper alone can end it.
-link::Plan ToPlan(const Pod& pod, const engine::HostProcesses& processes);
+link::Plan ToPlan(const Pod& pod, const keeper_client::HostProcesses& processes);
 
 }  // namespace gantry::task

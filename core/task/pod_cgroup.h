@@ -11,7 +11,7 @@
 #include <gantry/error.h>
 #include <gantry/pod_config.h>
 
-#include "core/os/cgroup.h"
+#include "core/cgroup/cgroup.h"
 
 namespace gantry::task {
 

@@ -8,11 +8,11 @@
 #include <gantry/toolkit/mount/mount.h>
 #include <gantry/toolkit/pod/pod_files.h>
 
+#include "core/backend/guard.h"
 #include "core/link/record_peek.h"
 #include "core/log/log.h"
 #include "core/oci/bundle.h"
 #include "core/oci/runtime_options.h"
-#include "core/plugin/guard.h"
 #include "core/task/container.h"
 #include "core/task/mounts.h"
 #include "core/task/requests.h"
@@ -102,7 +102,7 @@ SandboxService::Answer<sandbox_pb::CreateSandboxResponse> SandboxService::Create
   pod->instance = instances_.NumberOf(KeyOf(*group, group->id));
   pod->ready.Set();
   pods_[group->address] = pod;
-  const os::Slot::Hold hold = co_await pod->slot.Acquire();
+  const async::Slot::Hold hold = co_await pod->slot.Acquire();
   if (Status status = co_await DoCreate(pod, std::move(request), deadline); !status) {
     IgnoreError(co_await Discard(pod, deadline), "the first error counts");
     co_return std::unexpected(std::move(status).error());
@@ -112,8 +112,8 @@ SandboxService::Answer<sandbox_pb::CreateSandboxResponse> SandboxService::Create
   co_return sandbox_pb::CreateSandboxResponse();
 }
 
-os::Task<Status> SandboxService::DoCreate(PodPtr pod, sandbox_pb::CreateSandboxRequest request,
-                                          Deadline deadline) {
+async::Task<Status> SandboxService::DoCreate(PodPtr pod, sandbox_pb::CreateSandboxRequest request,
+                                             Deadline deadline) {
   GANTRY_CO_CHECK_OK(co_await PrepareCreate(pod, request));
   GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await PlanEntry(pod, std::string()));
   pod->entry = entry;
@@ -126,8 +126,8 @@ os::Task<Status> SandboxService::DoCreate(PodPtr pod, sandbox_pb::CreateSandboxR
 }
 
 /// Checks, the first record, cgroups and mounts.
-os::Task<Status> SandboxService::PrepareCreate(PodPtr pod,
-                                               const sandbox_pb::CreateSandboxRequest& request) {
+async::Task<Status> SandboxService::PrepareCreate(PodPtr pod,
+                                                  const sandbox_pb::CreateSandboxRequest& request) {
   pod->life.BeginCreate();
   pod->netns_path = request.netns_path();
   pod->annotations = {request.annotations().begin(), request.annotations().end()};
@@ -165,7 +165,7 @@ os::Task<Status> SandboxService::PrepareCreate(PodPtr pod,
   });
 }
 
-os::Task<Result<SandboxEntryPtr>> SandboxService::PlanEntry(PodPtr pod, std::string blob) {
+async::Task<Result<SandboxEntryPtr>> SandboxService::PlanEntry(PodPtr pod, std::string blob) {
   SandboxPlan plan;
   plan.group = pod->group;
   plan.handler = pod->handler;
@@ -175,7 +175,7 @@ os::Task<Result<SandboxEntryPtr>> SandboxService::PlanEntry(PodPtr pod, std::str
   plan.blob = std::move(blob);
   const std::weak_ptr<Pod> weak = pod;
   plan.pod =
-      sandbox::PodEvents{[this, weak](const engine::WatchedProcessPtr& host) -> Status {
+      backend::PodEvents{[this, weak](const keeper_client::WatchedProcessPtr& host) -> Status {
                            const PodPtr self = weak.lock();
                            return self ? OnBound(self, host)
                                        : Fail(Code::kNotFound, "the sandbox is not there any more");

@@ -14,7 +14,7 @@
 
 namespace gantry::task {
 
-os::Task<Status> SandboxService::End(PodPtr pod, Deadline deadline) {
+async::Task<Status> SandboxService::End(PodPtr pod, Deadline deadline) {
   if (pod->life.state() == State::kStopped) {
     co_return Status();
   }
@@ -49,7 +49,7 @@ void SandboxService::OnExited(const PodPtr& pod, ExitStatus exit) {
       }
       break;
     case ProcessLife::Heard::kNew:
-      os::Start(HandleExit(pod));
+      async::Start(HandleExit(pod));
       break;
   }
 }
@@ -60,7 +60,7 @@ void SandboxService::HearHeld(const PodPtr& pod) {
   }
 }
 
-os::Task<void> SandboxService::HandleExit(PodPtr pod) {
+async::Task<void> SandboxService::HandleExit(PodPtr pod) {
   if (pod->entry && !pod->life.gone()) {
     // Nothing holds their namespaces any more.
     co_await members_.EndMembers(pod->entry);
@@ -83,7 +83,7 @@ os::Task<void> SandboxService::HandleExit(PodPtr pod) {
           pod->life.exit()->status);
 }
 
-os::Task<Status> SandboxService::Remove(PodPtr pod, Deadline deadline) {
+async::Task<Status> SandboxService::Remove(PodPtr pod, Deadline deadline) {
   if (pod->life.state() == State::kRunning) {
     if (const Status ended = co_await End(pod, deadline); !ended) {
       LogWarning({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "{}",
@@ -106,16 +106,17 @@ os::Task<Status> SandboxService::Remove(PodPtr pod, Deadline deadline) {
     }
     return {};
   };
-  co_return co_await parts_.services.pool.RunFor(pod->group->account, remove, os::Refusable::kNo);
+  co_return co_await parts_.services.pool.RunFor(pod->group->account, remove,
+                                                 async::Refusable::kNo);
 }
 
-os::Task<Status> SandboxService::Discard(PodPtr pod, Deadline deadline) {
+async::Task<Status> SandboxService::Discard(PodPtr pod, Deadline deadline) {
   GANTRY_CO_CHECK_OK(co_await Remove(pod, deadline));
   co_await Drop(pod);
   co_return Status();
 }
 
-os::Task<void> SandboxService::Drop(PodPtr pod) {
+async::Task<void> SandboxService::Drop(PodPtr pod) {
   co_await records_.Remove(*pod);
   if (pod->host_pid && pod->life.exit()) {
     parts_.services.processes.Release({pod->host_pid.value, pod->start_time});
@@ -128,20 +129,20 @@ os::Task<void> SandboxService::Drop(PodPtr pod) {
 void SandboxService::InstanceRemoved(const Group& group, uint64_t number) {
   const auto found = pods_.find(group.address);
   if (found != pods_.end() && found->second->instance == number) {
-    os::Start(FreeRemoved(found->second));
+    async::Start(FreeRemoved(found->second));
   }
 }
 
-os::Task<void> SandboxService::FreeRemoved(PodPtr pod) {
+async::Task<void> SandboxService::FreeRemoved(PodPtr pod) {
   co_await pod->ready.Wait();
-  const os::Slot::Hold hold = co_await pod->slot.Acquire();
+  const async::Slot::Hold hold = co_await pod->slot.Acquire();
   if (pod->life.gone()) {
     co_return;
   }
   co_await DiscardAnyway(pod, "free what the keeper has removed");
 }
 
-os::Task<void> SandboxService::DiscardAnyway(PodPtr pod, std::string_view why) {
+async::Task<void> SandboxService::DiscardAnyway(PodPtr pod, std::string_view why) {
   const Status discarded = co_await Discard(pod, DeadlineIn(parts_.config.timeouts.remove));
   if (!discarded) {
     LogError({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "{}: {}", why,
@@ -150,7 +151,7 @@ os::Task<void> SandboxService::DiscardAnyway(PodPtr pod, std::string_view why) {
   }
 }
 
-os::Task<bool> SandboxService::AnswerDeleteCall(link::DeleteCall call) {
+async::Task<bool> SandboxService::AnswerDeleteCall(link::DeleteCall call) {
   PodPtr pod;
   for (const auto& [address, one] : pods_) {
     if (one->instance == call.instance) {
@@ -164,7 +165,7 @@ os::Task<bool> SandboxService::AnswerDeleteCall(link::DeleteCall call) {
   if (pod->life.gone()) {
     co_return false;
   }
-  const os::Slot::Hold hold = co_await pod->slot.Acquire();
+  const async::Slot::Hold hold = co_await pod->slot.Acquire();
   link::DeleteDone done;
   done.tag = call.tag;
   done.pid = pod->pid != 0 ? pod->pid : link::kNoPid;

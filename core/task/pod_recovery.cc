@@ -6,8 +6,8 @@
 
 #include <gantry/pod_config.h>
 
+#include "core/backend/guard.h"
 #include "core/log/log.h"
-#include "core/plugin/guard.h"
 #include "core/task/container.h"
 #include "core/task/requests.h"
 #include "core/task/sandbox_service.h"
@@ -26,8 +26,8 @@ void SandboxService::Expect(const link::InstanceAdded& instance) {
   }
 }
 
-os::Task<void> SandboxService::Recover(GroupPtr group, link::InstanceAdded instance,
-                                       const store::Record* record) {
+async::Task<void> SandboxService::Recover(GroupPtr group, link::InstanceAdded instance,
+                                          const store::Record* record) {
   const auto found = pods_.find(group->address);
   if (found == pods_.end() || found->second->instance != instance.number) {
     co_return;
@@ -98,7 +98,7 @@ void SandboxService::Restore(Pod& pod, const store::Record& record) {
   }
 }
 
-os::Task<Status> SandboxService::RecoverBackend(PodPtr pod, const store::Record& record) {
+async::Task<Status> SandboxService::RecoverBackend(PodPtr pod, const store::Record& record) {
   const bool made = record.blobs.contains(std::string(kMadeCgroup));
   GANTRY_CO_TRY(pod->cgroups, co_await parts_.services.pool.Run([&]() -> Result<PodCgroup> {
     GANTRY_TRY(const PodConfig config, ParsePodConfig(pod->config));
@@ -118,7 +118,7 @@ os::Task<Status> SandboxService::RecoverBackend(PodPtr pod, const store::Record&
 }
 
 /// What it was is known from the record alone: its process's end is told, too.
-os::Task<void> SandboxService::AdoptByRecord(PodPtr pod) {
+async::Task<void> SandboxService::AdoptByRecord(PodPtr pod) {
   if (!pod->host_pid || pod->life.exit()) {
     co_return;
   }

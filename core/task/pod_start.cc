@@ -24,7 +24,7 @@ SandboxService::Answer<sandbox_pb::StartSandboxResponse> SandboxService::Start(
     const Call& call, sandbox_pb::StartSandboxRequest request) {
   const Deadline deadline = DeadlineOf(call, parts_.config.timeouts.start);
   GANTRY_CO_TRY(const PodPtr pod, co_await Find(call, request.sandbox_id()));
-  const os::Slot::Hold hold = co_await pod->slot.Acquire();
+  const async::Slot::Hold hold = co_await pod->slot.Acquire();
   const bool repeated = call.replay && pod->life.state() == State::kRunning;
   if (!repeated) {
     if (pod->life.state() != State::kCreated) {
@@ -68,7 +68,7 @@ SandboxService::Answer<sandbox_pb::StartSandboxResponse> SandboxService::Start(
 
 /// To the mounts that were known before they were made: what else the backend has mounted in the
 /// bundle.
-os::Task<void> SandboxService::AddMounts(PodPtr pod) {
+async::Task<void> SandboxService::AddMounts(PodPtr pod) {
   const std::string bundle = pod->bundle;
   const Result<std::vector<mount::MountPoint>> there =
       co_await parts_.services.pool.Run([&] { return mount::ListMounts(bundle); });
@@ -85,7 +85,7 @@ os::Task<void> SandboxService::AddMounts(PodPtr pod) {
 }
 
 /// It has started, and that is on no record.
-os::Task<void> SandboxService::StopUnrecorded(PodPtr pod, Deadline deadline) {
+async::Task<void> SandboxService::StopUnrecorded(PodPtr pod, Deadline deadline) {
   // An end that comes meanwhile, or came, is that of a start which has not been.
   pod->life.UndoingStart();
   if (pod->entry && pod->entry->sandbox) {
@@ -98,8 +98,8 @@ os::Task<void> SandboxService::StopUnrecorded(PodPtr pod, Deadline deadline) {
   co_await UndoStart(pod);
 }
 
-os::Task<void> SandboxService::UndoStart(PodPtr pod) {
-  if (const engine::WatchedProcessPtr host = std::move(pod->host)) {
+async::Task<void> SandboxService::UndoStart(PodPtr pod) {
+  if (const keeper_client::WatchedProcessPtr host = std::move(pod->host)) {
     const Status ended = co_await parts_.services.pool.Run([&host]() -> Status {
       IgnoreError(host->Signal(SIGKILL), "it has ended");
       GANTRY_TRY([[maybe_unused]] const WaitStatus end, host->Wait(kUndoLimit));
@@ -128,7 +128,7 @@ os::Task<void> SandboxService::UndoStart(PodPtr pod) {
   records_.Protect(*pod);
 }
 
-Status SandboxService::OnBound(const PodPtr& pod, const engine::WatchedProcessPtr& host) {
+Status SandboxService::OnBound(const PodPtr& pod, const keeper_client::WatchedProcessPtr& host) {
   if (pod->host && pod->host != host) {
     return Fail(Code::kFailedPrecondition, "bind process {} of sandbox '{}': bound to {} already",
                 host->pid().value, pod->id.str(), pod->host->pid().value);

@@ -61,8 +61,8 @@ void Fill(pb::StateResponse& response, const TaskProcess& process) {
 
 }  // namespace
 
-os::Task<Result<pb::StateResponse>> Service::GetState(const CallContext& call,
-                                                      pb::StateRequest request) {
+async::Task<Result<pb::StateResponse>> Service::GetState(const CallContext& call,
+                                                         pb::StateRequest request) {
   GANTRY_CO_TRY(const TaskProcessPtr process,
                 co_await FindProcess(call, request.id(), request.exec_id()));
   pb::StateResponse response;
@@ -70,11 +70,12 @@ os::Task<Result<pb::StateResponse>> Service::GetState(const CallContext& call,
   co_return response;
 }
 
-os::Task<Result<pb::WaitResponse>> Service::Wait(const CallContext& call, pb::WaitRequest request) {
+async::Task<Result<pb::WaitResponse>> Service::Wait(const CallContext& call,
+                                                    pb::WaitRequest request) {
   GANTRY_CO_TRY(const TaskProcessPtr process,
                 co_await FindProcess(call, request.id(), request.exec_id()));
   if (!process->life.exited().is_set() && !process->life.gone()) {
-    os::OneShot<void> woken;
+    async::OneShot<void> woken;
     call.abandonment->Park([woken]() mutable { woken.Set(); });
     co_await process->life.AwaitEnd(woken);
   }
@@ -91,7 +92,8 @@ os::Task<Result<pb::WaitResponse>> Service::Wait(const CallContext& call, pb::Wa
   co_return response;
 }
 
-os::Task<Result<pb::PidsResponse>> Service::Pids(const CallContext& call, pb::PidsRequest request) {
+async::Task<Result<pb::PidsResponse>> Service::Pids(const CallContext& call,
+                                                    pb::PidsRequest request) {
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
   std::vector<ProcessInfo> processes;
   if (container->backend && container->init->life.state() != State::kStopped) {
@@ -131,8 +133,8 @@ os::Task<Result<pb::PidsResponse>> Service::Pids(const CallContext& call, pb::Pi
   co_return response;
 }
 
-os::Task<Result<pb::StatsResponse>> Service::Stats(const CallContext& call,
-                                                   pb::StatsRequest request) {
+async::Task<Result<pb::StatsResponse>> Service::Stats(const CallContext& call,
+                                                      pb::StatsRequest request) {
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
   GANTRY_CO_TRY(stats::TypedMessage measured,
                 co_await proxy_.Stats(*container, parts_.services.cgroups.mode(),
@@ -143,8 +145,8 @@ os::Task<Result<pb::StatsResponse>> Service::Stats(const CallContext& call,
   co_return response;
 }
 
-os::Task<Result<pb::ConnectResponse>> Service::Connect(const CallContext& call,
-                                                       pb::ConnectRequest request) {
+async::Task<Result<pb::ConnectResponse>> Service::Connect(const CallContext& call,
+                                                          pb::ConnectRequest request) {
   pb::ConnectResponse response;
   // The keeper: the process that lives as long as the connection.
   response.set_shim_pid(static_cast<uint32_t>(getppid()));
@@ -155,7 +157,7 @@ os::Task<Result<pb::ConnectResponse>> Service::Connect(const CallContext& call,
   co_return response;
 }
 
-os::Task<Result<wire::Empty>> Service::Shutdown(const CallContext&, pb::ShutdownRequest) {
+async::Task<Result<wire::Empty>> Service::Shutdown(const CallContext&, pb::ShutdownRequest) {
   co_return wire::Empty();
 }
 

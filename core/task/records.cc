@@ -8,27 +8,27 @@
 #include <string>
 #include <utility>
 
+#include "core/backend/services.h"
 #include "core/link/messages.h"
-#include "core/sandbox/services.h"
 #include "core/task/container.h"
 #include "core/task/pod.h"
 
 namespace gantry::task {
 namespace {
 
-os::Task<Status> WriteRecord(const sandbox::Services& services, os::AccountPtr account,
-                             RecordFile file, RecordVersion version) {
+async::Task<Status> WriteRecord(const backend::Services& services, async::AccountPtr account,
+                                RecordFile file, RecordVersion version) {
   co_return co_await services.pool.RunFor(std::move(account), file.Writer(std::move(version)),
-                                          os::Refusable::kNo);
+                                          async::Refusable::kNo);
 }
 
-os::Task<void> RemoveRecord(const sandbox::Services& services, os::AccountPtr account,
-                            RecordFile file, std::string bundle) {
+async::Task<void> RemoveRecord(const backend::Services& services, async::AccountPtr account,
+                               RecordFile file, std::string bundle) {
   if (bundle.empty()) {
     co_return;  // There has never been one.
   }
   IgnoreError(co_await services.pool.RunFor(std::move(account), file.Remover(std::move(bundle)),
-                                            os::Refusable::kNo),
+                                            async::Refusable::kNo),
               "containerd removes the bundle, and with it the record");
 }
 
@@ -50,20 +50,20 @@ bool EndsWithSandbox(const Container& container) {
 
 }  // namespace
 
-os::Task<Status> Records::Save(Container& container, size_t most) {
+async::Task<Status> Records::Save(Container& container, size_t most) {
   return WriteRecord(services_, container.group->account, container.record,
                      container.record.Next(ToRecord(container), most));
 }
 
-os::Task<Status> Records::Save(Pod& pod) {
+async::Task<Status> Records::Save(Pod& pod) {
   return WriteRecord(services_, pod.group->account, pod.record, pod.record.Next(ToRecord(pod)));
 }
 
-os::Task<void> Records::Remove(const Container& container) {
+async::Task<void> Records::Remove(const Container& container) {
   return RemoveRecord(services_, container.group->account, container.record, container.bundle);
 }
 
-os::Task<void> Records::Remove(const Pod& pod) {
+async::Task<void> Records::Remove(const Pod& pod) {
   return RemoveRecord(services_, pod.group->account, pod.record, pod.bundle);
 }
 

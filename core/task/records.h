@@ -11,12 +11,12 @@
 #include <gantry/error.h>
 #include <gantry/process.h>
 
-#include "core/os/co.h"
+#include "core/async/co.h"
 #include "core/store/record.h"
 
-namespace gantry::sandbox {
+namespace gantry::backend {
 struct Services;
-}  // namespace gantry::sandbox
+}  // namespace gantry::backend
 
 namespace gantry::task {
 
@@ -28,16 +28,16 @@ struct Pod;
 class Records {
  public:
   /// Owner: `services` outlive it.
-  explicit Records(const sandbox::Services& services) : services_(services) {}
+  explicit Records(const backend::Services& services) : services_(services) {}
 
   /// Writes the state that it has now; returns when that, or a later one, is on disk.
   /// `most`: so many bytes its record may have. Errors: of `store::Write`.
-  os::Task<Status> Save(Container& container, size_t most = store::kMaxRecordBytes);
-  os::Task<Status> Save(Pod& pod);
+  async::Task<Status> Save(Container& container, size_t most = store::kMaxRecordBytes);
+  async::Task<Status> Save(Pod& pod);
   /// Its record goes for good; what is written later is not. An error says nothing: containerd
   /// removes the bundle, and with it the record.
-  os::Task<void> Remove(const Container& container);
-  os::Task<void> Remove(const Pod& pod);
+  async::Task<void> Remove(const Container& container);
+  async::Task<void> Remove(const Pod& pod);
 
   /// Tells the keeper how it can end it. One that is just taken up after a restart: nothing, for
   /// the keeper has the plan of the engine before, which is whole.
@@ -52,7 +52,7 @@ class Records {
   void Forget(const Pod& pod);
 
  private:
-  const sandbox::Services& services_;
+  const backend::Services& services_;
 };
 
 }  // namespace gantry::task

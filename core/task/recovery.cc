@@ -9,8 +9,8 @@
 #include <set>
 #include <utility>
 
+#include "core/backend/call_deadline.h"
 #include "core/log/log.h"
-#include "core/sandbox/call_deadline.h"
 #include "core/task/container.h"
 #include "core/task/parts.h"
 #include "core/task/records.h"
@@ -86,20 +86,20 @@ void Recovery::SnapshotEnd(std::vector<std::string> stored) {
       suspects.push_back(instance.address);
     }
   }
-  os::Start(AwaitReplays());
-  os::Start(RecoverAll(std::move(by_group), std::move(suspects)));
+  async::Start(AwaitReplays());
+  async::Start(RecoverAll(std::move(by_group), std::move(suspects)));
 }
 
-os::Task<void> Recovery::AwaitReplays() {
+async::Task<void> Recovery::AwaitReplays() {
   co_await parts_.services.link.Sync();
   replays_.all_came().Set();
 }
 
-os::Task<void> Recovery::RecoverAll(Groups by_group, Addresses suspects) {
-  const auto begin = sandbox::CallDeadline::Clock::now();
+async::Task<void> Recovery::RecoverAll(Groups by_group, Addresses suspects) {
+  const auto begin = backend::CallDeadline::Clock::now();
   const size_t count = by_group.size();
-  os::Scope turns;
-  os::Scope groups;
+  async::Scope turns;
+  async::Scope groups;
   for (int i = 0; i < kTurnsAtOnce; ++i) {
     turns.Spawn("recover", RecoverInTurn(by_group, groups));
   }
@@ -109,7 +109,7 @@ os::Task<void> Recovery::RecoverAll(Groups by_group, Addresses suspects) {
   // have done it.
   for (const std::string& address : suspects) {
     LogWarning("taking up what engines crashed of: '{}'", address);
-    os::Scope alone;
+    async::Scope alone;
     const Addresses one = {address};
     BeginRecovery(one, by_group, alone);
     co_await alone.Join();
@@ -124,14 +124,14 @@ os::Task<void> Recovery::RecoverAll(Groups by_group, Addresses suspects) {
   if (count > 0) {
     LogInfo(
         "took up what {} sockets had, in {} ms", count,
-        std::chrono::ceil<std::chrono::milliseconds>(sandbox::CallDeadline::Clock::now() - begin)
+        std::chrono::ceil<std::chrono::milliseconds>(backend::CallDeadline::Clock::now() - begin)
             .count());
   }
   co_await LoadWarm();
 }
 
 /// Backends that are to have something ready before anybody asks for it.
-os::Task<void> Recovery::LoadWarm() {
+async::Task<void> Recovery::LoadWarm() {
   for (const std::string& name : config::WarmBackends(parts_.config)) {
     if (const Status loaded = co_await sandboxes_.Load(name); !loaded) {
       LogWarning("{}", loaded.error().message);
@@ -139,20 +139,20 @@ os::Task<void> Recovery::LoadWarm() {
   }
 }
 
-os::Task<void> Recovery::RecoverInTurn(Groups& by_group, os::Scope& groups) {
+async::Task<void> Recovery::RecoverInTurn(Groups& by_group, async::Scope& groups) {
   for (auto next = order_.Next(kGroupsOfATurn); !next.empty(); next = order_.Next(kGroupsOfATurn)) {
-    const std::vector<os::OneShot<void>> done = BeginRecovery(next, by_group, groups);
-    const auto until = sandbox::CallDeadline::Clock::now() + kOfOneTurn;
-    for (const os::OneShot<void>& group : done) {
-      co_await group.WaitFor(parts_.services.loop, until - sandbox::CallDeadline::Clock::now());
+    const std::vector<async::OneShot<void>> done = BeginRecovery(next, by_group, groups);
+    const auto until = backend::CallDeadline::Clock::now() + kOfOneTurn;
+    for (const async::OneShot<void>& group : done) {
+      co_await group.WaitFor(parts_.services.loop, until - backend::CallDeadline::Clock::now());
     }
   }
 }
 
-std::vector<os::OneShot<void>> Recovery::BeginRecovery(const Addresses& next, Groups& by_group,
-                                                       os::Scope& groups) {
+std::vector<async::OneShot<void>> Recovery::BeginRecovery(const Addresses& next, Groups& by_group,
+                                                          async::Scope& groups) {
   parts_.services.link.TellRecovery({next, {}, false});
-  std::vector<os::OneShot<void>> done;
+  std::vector<async::OneShot<void>> done;
   std::vector<Look> turn;
   for (const std::string& address : next) {
     std::vector<ToRecover> group;
@@ -168,24 +168,24 @@ std::vector<os::OneShot<void>> Recovery::BeginRecovery(const Addresses& next, Gr
   return done;
 }
 
-os::Task<void> Recovery::RecoverGroup(std::string address, std::vector<ToRecover> group) {
-  const os::OneShot<void> done = recovering_.at(address);
+async::Task<void> Recovery::RecoverGroup(std::string address, std::vector<ToRecover> group) {
+  const async::OneShot<void> done = recovering_.at(address);
   for (const ToRecover& one : group) {
     co_await RecoverInstance(one);
   }
   recovering_.erase(address);
   parts_.services.link.TellRecovery({{}, {address}, false});
-  os::OneShot<void>(done).Set();
+  async::OneShot<void>(done).Set();
 }
 
-os::Task<void> Recovery::AwaitRecovery(std::string address) const {
+async::Task<void> Recovery::AwaitRecovery(std::string address) const {
   if (const auto found = recovering_.find(address); found != recovering_.end()) {
-    const os::OneShot<void> done = found->second;
+    const async::OneShot<void> done = found->second;
     co_await done.Wait();
   }
 }
 
-os::Task<void> Recovery::RecoverInstance(ToRecover one) {
+async::Task<void> Recovery::RecoverInstance(ToRecover one) {
   const ContainerPtr container = one.container;
   Found left = std::move(co_await one.found.Wait());
   const link::InstanceAdded* const found = instances_.Find(container->instance);

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "core/os/co.h"
+#include "core/async/co.h"
 #include "core/task/containers.h"
 #include "core/task/recovery_look.h"
 
@@ -50,7 +50,7 @@ class Recovery {
   /// `stored`: the names in the descriptor store.
   void SnapshotEnd(std::vector<std::string> stored);
   /// Returns when what was in the group before the restart is taken up again.
-  os::Task<void> AwaitRecovery(std::string address) const;
+  async::Task<void> AwaitRecovery(std::string address) const;
 
  private:
   using Groups = std::map<std::string, std::vector<ContainerPtr>>;
@@ -59,20 +59,20 @@ class Recovery {
   /// It or a pod of its name, and what there is of it.
   struct ToRecover {
     ContainerPtr container;
-    os::OneShot<Found> found;
+    async::OneShot<Found> found;
   };
 
   void DropOrphans();
   void DropOrphanedSandboxes();
-  os::Task<void> AwaitReplays();
-  os::Task<void> RecoverAll(Groups by_group, Addresses suspects);
-  os::Task<void> LoadWarm();
-  os::Task<void> RecoverInTurn(Groups& by_group, os::Scope& groups);
+  async::Task<void> AwaitReplays();
+  async::Task<void> RecoverAll(Groups by_group, Addresses suspects);
+  async::Task<void> LoadWarm();
+  async::Task<void> RecoverInTurn(Groups& by_group, async::Scope& groups);
   /// Begins with these. What is to be awaited: each one's end.
-  std::vector<os::OneShot<void>> BeginRecovery(const Addresses& next, Groups& by_group,
-                                               os::Scope& groups);
-  os::Task<void> RecoverGroup(std::string address, std::vector<ToRecover> group);
-  os::Task<void> RecoverInstance(ToRecover one);
+  std::vector<async::OneShot<void>> BeginRecovery(const Addresses& next, Groups& by_group,
+                                                  async::Scope& groups);
+  async::Task<void> RecoverGroup(std::string address, std::vector<ToRecover> group);
+  async::Task<void> RecoverInstance(ToRecover one);
 
   const Parts& parts_;
   const Instances& instances_;
@@ -85,7 +85,7 @@ class Recovery {
   ContainerRecovery& container_recovery_;
   ReplayedStarts& replays_;
   /// Groups, by address, that are being taken up again.
-  std::map<std::string, os::OneShot<void>> recovering_;
+  std::map<std::string, async::OneShot<void>> recovering_;
   /// Of some container there is no telling which processes are its own: its record could not be
   /// read.
   bool left_out_ = false;

@@ -6,9 +6,9 @@
 
 #include <utility>
 
+#include "core/backend/guard.h"
 #include "core/log/log.h"
 #include "core/os/process.h"
-#include "core/plugin/guard.h"
 #include "core/task/backend_call.h"
 #include "core/task/backend_calls.h"
 #include "core/task/backend_proxy.h"
@@ -51,7 +51,7 @@ void ContainerRecovery::RestoreContainer(Container& container, const store::Reco
 }
 
 /// Its sandbox, where no container before it has it, and itself: mostly by one call.
-os::Task<Status> ContainerRecovery::RecoverBackend(ContainerPtr container, Found& found) {
+async::Task<Status> ContainerRecovery::RecoverBackend(ContainerPtr container, Found& found) {
   const store::Record& record = *found.record;
   const ContainerRequest request = ContainerRequestOf(*container, std::move(found.spec_json));
   const std::string blob = container->blob;
@@ -65,7 +65,7 @@ os::Task<Status> ContainerRecovery::RecoverBackend(ContainerPtr container, Found
       return;
     }
     const SandboxEntry& entry = *container->sandbox;
-    recovered = plugin::GuardedCall(entry.backend_name, [&] {
+    recovered = backend::GuardedCall(entry.backend_name, [&] {
       return entry.sandbox->RecoverContainer(request, *container->context, blob);
     });
   };
@@ -78,7 +78,7 @@ os::Task<Status> ContainerRecovery::RecoverBackend(ContainerPtr container, Found
           recover();
           return {};
         },
-        os::Refusable::kNo);
+        async::Refusable::kNo);
   };
   if (!asked) {
     GANTRY_CO_CHECK_OK(co_await ask());
@@ -96,7 +96,7 @@ os::Task<Status> ContainerRecovery::RecoverBackend(ContainerPtr container, Found
 }
 
 /// Its Start may have been answered and its record not have been written: a full disk.
-os::Task<void> ContainerRecovery::LookWhetherStarted(ContainerPtr container) {
+async::Task<void> ContainerRecovery::LookWhetherStarted(ContainerPtr container) {
   const Result<bool> started =
       co_await proxy_.HasStarted(*container, DeadlineIn(parts_.config.timeouts.create));
   if (!started) {
@@ -110,9 +110,9 @@ os::Task<void> ContainerRecovery::LookWhetherStarted(ContainerPtr container) {
   }
 }
 
-os::Task<Status> ContainerRecovery::RecoverSandbox(ContainerPtr container,
-                                                   const store::Record& record,
-                                                   std::function<void()> then) {
+async::Task<Status> ContainerRecovery::RecoverSandbox(ContainerPtr container,
+                                                      const store::Record& record,
+                                                      std::function<void()> then) {
   if (record.backend.empty()) {
     co_return Fail(Code::kUnavailable, "it has no sandbox");
   }
@@ -140,7 +140,7 @@ os::Task<Status> ContainerRecovery::RecoverSandbox(ContainerPtr container,
   co_return Status();
 }
 
-os::Task<Status> ContainerRecovery::Recover(ContainerPtr container, Found found) {
+async::Task<Status> ContainerRecovery::Recover(ContainerPtr container, Found found) {
   store::Record& record = *found.record;
   RestoreContainer(*container, record);
   if (!found.cgroup.empty()) {
@@ -148,7 +148,7 @@ os::Task<Status> ContainerRecovery::Recover(ContainerPtr container, Found found)
   }
   // Ends that are known while the rest is not yet are held back.
   container->init->life.HoldEnds();
-  os::Scope parts;
+  async::Scope parts;
   if (container->checkpoint.empty() || container->init->life.state() != State::kCreated) {
     // Else its Start, which restores it, may have been cut short, and begins again.
     parts.Spawn("process", process_recovery_.BindByRecord(container->init));

@@ -11,7 +11,7 @@
 
 #include <gantry/error.h>
 
-#include "core/os/co.h"
+#include "core/async/co.h"
 #include "core/store/record.h"
 #include "core/task/containers.h"
 #include "core/task/recovery_look.h"
@@ -49,7 +49,7 @@ class ContainerRecovery {
 
   /// Errors: kNotFound: it had not been created, and nothing of it is left. One whose backend
   /// cannot take it up is taken up without.
-  os::Task<Status> Recover(ContainerPtr container, Found found);
+  async::Task<Status> Recover(ContainerPtr container, Found found);
 
   /// The names in the descriptor store of the streams of one whose Create an engine's end
   /// interrupted, for the Create that is replayed. Again: none.
@@ -57,10 +57,10 @@ class ContainerRecovery {
 
  private:
   void RestoreContainer(Container& container, const store::Record& record);
-  os::Task<Status> RecoverBackend(ContainerPtr container, Found& found);
-  os::Task<Status> RecoverSandbox(ContainerPtr container, const store::Record& record,
-                                  std::function<void()> then);
-  os::Task<void> LookWhetherStarted(ContainerPtr container);
+  async::Task<Status> RecoverBackend(ContainerPtr container, Found& found);
+  async::Task<Status> RecoverSandbox(ContainerPtr container, const store::Record& record,
+                                     std::function<void()> then);
+  async::Task<void> LookWhetherStarted(ContainerPtr container);
 
   const Parts& parts_;
   BackendCalls& calls_;

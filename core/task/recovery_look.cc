@@ -110,18 +110,18 @@ struct Turn {
 };
 
 /// Returns those that could not be read for want of something. Thread: workers.
-std::vector<Look> GoThrough(os::Loop& loop, Turn& turn) {
+std::vector<Look> GoThrough(async::Loop& loop, Turn& turn) {
   std::vector<Look> left;
   for (size_t i = turn.next++; i < turn.all.size(); i = turn.next++) {
     const Look& one = turn.all[i];
-    const os::Charged charged(one.account);
+    const async::Charged charged(one.account);
     Found found = FindSafely(one, turn.max_spec_bytes);
     if (turn.tries > 0 && found.lacks) {
       left.push_back(one);
       continue;
     }
     loop.Post([event = one.found, found = std::move(found), account = one.account]() mutable {
-      const os::Charged for_it(std::move(account));
+      const async::Charged for_it(std::move(account));
       event.Set(std::move(found));
     });
   }
@@ -138,10 +138,10 @@ std::vector<Look> TakeRest(Turn& turn) {
 }
 
 /// One worker's way through it; `ended` is set at its end.
-os::Task<void> Walk(os::Loop& loop, os::WorkerPool& pool, std::shared_ptr<Turn> turn,
-                    os::OneShot<void> ended) {
+async::Task<void> Walk(async::Loop& loop, async::WorkerPool& pool, std::shared_ptr<Turn> turn,
+                       async::OneShot<void> ended) {
   const auto walk = [&]() -> Result<std::vector<Look>> { return GoThrough(loop, *turn); };
-  auto walked = co_await pool.RunFor(nullptr, walk, os::Refusable::kNo);
+  auto walked = co_await pool.RunFor(nullptr, walk, async::Refusable::kNo);
   std::vector<Look> left = walked ? std::move(*walked) : TakeRest(*turn);
   ended.Set();
   if (!walked && (walked.error().code == Code::kCanceled || turn->tries == 0)) {
@@ -152,19 +152,19 @@ os::Task<void> Walk(os::Loop& loop, os::WorkerPool& pool, std::shared_ptr<Turn> 
       one.found.Set(std::move(none));
     }
   } else if (!left.empty()) {
-    co_await os::Sleep(loop, Backoff(kShort).Next());
+    co_await async::Sleep(loop, Backoff(kShort).Next());
     co_await LookAt(loop, pool, std::move(left), turn->max_spec_bytes, turn->tries - 1);
   }
 }
 
 }  // namespace
 
-os::Task<void> LookAt(os::Loop& loop, os::WorkerPool& pool, std::vector<Look> all,
-                      size_t max_spec_bytes, int tries) {
+async::Task<void> LookAt(async::Loop& loop, async::WorkerPool& pool, std::vector<Look> all,
+                         size_t max_spec_bytes, int tries) {
   const auto turn = std::make_shared<Turn>(std::move(all), max_spec_bytes, tries);
-  os::Scope walks;
+  async::Scope walks;
   while (turn->next < turn->all.size()) {
-    const os::OneShot<void> ended;
+    const async::OneShot<void> ended;
     walks.Spawn("look", Walk(loop, pool, turn, ended));
     co_await ended.WaitFor(loop, kOfOneWalk);
   }

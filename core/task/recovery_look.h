@@ -13,11 +13,11 @@
 #include <gantry/error.h>
 #include <gantry/ids.h>
 
-#include "core/os/account.h"
-#include "core/os/cgroup.h"
-#include "core/os/co.h"
-#include "core/os/oom_watch.h"
-#include "core/os/worker_pool.h"
+#include "core/async/account.h"
+#include "core/async/co.h"
+#include "core/async/worker_pool.h"
+#include "core/cgroup/cgroup.h"
+#include "core/cgroup/oom_watch.h"
 #include "core/store/record.h"
 
 namespace gantry::task {
@@ -42,9 +42,9 @@ struct Found {
 struct Look {
   ContainerId id;
   std::string bundle;
-  os::AccountPtr account;
+  async::AccountPtr account;
   /// Set when it has been looked at.
-  os::OneShot<Found> found;
+  async::OneShot<Found> found;
 };
 
 /// How often what is short just then, descriptors or memory, is looked at again.
@@ -53,7 +53,7 @@ constexpr int kMostLooks = 40;
 /// Looks at them one after the other, on one worker; where that hangs at one, another goes on
 /// with the rest. What is short is waited for, two seconds at most. A record that is damaged is put
 /// aside. Thread: loop.
-os::Task<void> LookAt(os::Loop& loop, os::WorkerPool& pool, std::vector<Look> all,
-                      size_t max_spec_bytes, int tries = kMostLooks);
+async::Task<void> LookAt(async::Loop& loop, async::WorkerPool& pool, std::vector<Look> all,
+                         size_t max_spec_bytes, int tries = kMostLooks);
 
 }  // namespace gantry::task

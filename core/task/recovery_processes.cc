@@ -41,7 +41,7 @@ void ProcessRecovery::Restore(TaskProcess& process, const store::StdioPaths& std
   process.life.Restore(state, exit, record.unpublished);
 }
 
-os::Task<void> ProcessRecovery::RecoverStreams(TaskProcessPtr process) {
+async::Task<void> ProcessRecovery::RecoverStreams(TaskProcessPtr process) {
   if (process->life.state() == (process->is_init() ? State::kCreating : State::kCreated)) {
     process->left_streams = NamesBelow(sandboxes_.stored(), process->stdio_host->prefix());
     co_return;
@@ -61,7 +61,7 @@ os::Task<void> ProcessRecovery::RecoverStreams(TaskProcessPtr process) {
   };
   Result<std::shared_ptr<io::ProcessIo>> recovered =
       io::ProcessIo::RecoverBlocks(paths)
-          ? co_await parts_.services.pool.RunFor(options.account, recover, os::Refusable::kNo)
+          ? co_await parts_.services.pool.RunFor(options.account, recover, async::Refusable::kNo)
           : recover();
   if (!recovered) {
     LogError({{"id", process->container.id.str()}, {"exec", process->id.str()}}, "its streams: {}",
@@ -80,8 +80,8 @@ os::Task<void> ProcessRecovery::RecoverStreams(TaskProcessPtr process) {
   }
 }
 
-os::Task<void> ProcessRecovery::RecoverExec(ContainerPtr container,
-                                            const store::ExecRecord& saved) {
+async::Task<void> ProcessRecovery::RecoverExec(ContainerPtr container,
+                                               const store::ExecRecord& saved) {
   const TaskProcessPtr exec = factory_.NewProcess(*container, saved.id);
   exec->SetSpec(saved.spec_json);
   Restore(*exec, saved.stdio, saved.state, saved.process);
@@ -90,7 +90,7 @@ os::Task<void> ProcessRecovery::RecoverExec(ContainerPtr container,
   if (runs) {
     exec->life.HoldEnds();
   }
-  os::Scope parts;
+  async::Scope parts;
   if (exec->life.state() == State::kRunning) {
     // Else its backend may find that it never ran.
     parts.Spawn("process", BindByRecord(exec));
@@ -123,7 +123,8 @@ os::Task<void> ProcessRecovery::RecoverExec(ContainerPtr container,
   co_await AdoptByRecord(exec, kUnknownStatus);
 }
 
-os::Task<Status> ProcessRecovery::RecoverExecBackend(ContainerPtr container, TaskProcessPtr exec) {
+async::Task<Status> ProcessRecovery::RecoverExecBackend(ContainerPtr container,
+                                                        TaskProcessPtr exec) {
   if (!container->backend) {
     co_return Fail(Code::kUnavailable, "its container was not recovered");
   }
@@ -144,7 +145,7 @@ os::Task<Status> ProcessRecovery::RecoverExecBackend(ContainerPtr container, Tas
 }
 
 /// What is on record is watched before its backend is asked, which then finds it so.
-os::Task<void> ProcessRecovery::BindByRecord(TaskProcessPtr process) {
+async::Task<void> ProcessRecovery::BindByRecord(TaskProcessPtr process) {
   if (process->life.exit() || !process->host_pid) {
     co_return;
   }
@@ -156,7 +157,7 @@ os::Task<void> ProcessRecovery::BindByRecord(TaskProcessPtr process) {
 
 /// Without its backend a process still has its exit: its host process's, or, where
 /// it has none, `status`.
-os::Task<void> ProcessRecovery::AdoptByRecord(TaskProcessPtr process, uint32_t status) {
+async::Task<void> ProcessRecovery::AdoptByRecord(TaskProcessPtr process, uint32_t status) {
   if (process->host || process->life.has_end()) {
     co_return;
   }
@@ -167,7 +168,7 @@ os::Task<void> ProcessRecovery::AdoptByRecord(TaskProcessPtr process, uint32_t s
 }
 
 /// Publishes what an engine's end may have kept back, in the events' order.
-os::Task<void> ProcessRecovery::SettleStarts(ContainerPtr container) {
+async::Task<void> ProcessRecovery::SettleStarts(ContainerPtr container) {
   co_await replays_.all_came().Wait();
   const auto execs = container->execs;
   for (const auto& [id, exec] : execs) {

@@ -11,7 +11,7 @@
 
 #include <gantry/error.h>
 
-#include "core/os/co.h"
+#include "core/async/co.h"
 #include "core/store/record.h"
 #include "core/task/container.h"
 
@@ -43,14 +43,14 @@ class ProcessRecovery {
   /// As the record has it.
   static void Restore(TaskProcess& process, const store::StdioPaths& stdio, State state,
                       const store::ProcessRecord& record);
-  os::Task<void> RecoverStreams(TaskProcessPtr process);
-  os::Task<void> RecoverExec(ContainerPtr container, const store::ExecRecord& saved);
-  os::Task<void> BindByRecord(TaskProcessPtr process);
-  os::Task<void> AdoptByRecord(TaskProcessPtr process, uint32_t status);
-  os::Task<void> SettleStarts(ContainerPtr container);
+  async::Task<void> RecoverStreams(TaskProcessPtr process);
+  async::Task<void> RecoverExec(ContainerPtr container, const store::ExecRecord& saved);
+  async::Task<void> BindByRecord(TaskProcessPtr process);
+  async::Task<void> AdoptByRecord(TaskProcessPtr process, uint32_t status);
+  async::Task<void> SettleStarts(ContainerPtr container);
 
  private:
-  os::Task<Status> RecoverExecBackend(ContainerPtr container, TaskProcessPtr exec);
+  async::Task<Status> RecoverExecBackend(ContainerPtr container, TaskProcessPtr exec);
   void SettleStart(const ContainerPtr& container, const TaskProcessPtr& process);
   void RepeatExit(const ContainerPtr& container, const TaskProcessPtr& process);
 

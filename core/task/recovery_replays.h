@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "core/os/co.h"
+#include "core/async/co.h"
 #include "core/task/instances.h"
 
 namespace gantry::task {
@@ -39,12 +39,12 @@ class ReplayedStarts {
   bool Contains(const TaskProcess& process) const;
 
   /// Set when every request that is replayed has come.
-  os::OneShot<void>& all_came() { return all_came_; }
+  async::OneShot<void>& all_came() { return all_came_; }
 
  private:
   /// By container and exec id.
   std::multiset<Key> running_;
-  os::OneShot<void> all_came_;
+  async::OneShot<void> all_came_;
 };
 
 }  // namespace gantry::task

@@ -25,7 +25,8 @@ class Registrar {
   /// `limit`: as of `BackendCalls::Watched`. A call without one is in no hurry: containerd
   /// waits for every container.
   template <class Req, class Resp>
-  void Add(const char* method, os::Task<Result<Resp>> (Self::*call)(const rpc::CallContext&, Req),
+  void Add(const char* method,
+           async::Task<Result<Resp>> (Self::*call)(const rpc::CallContext&, Req),
            std::chrono::nanoseconds limit = kNoLimit) {
     if (status_) {
       status_ = rpc::AddTyped<Req, Resp>(

@@ -42,7 +42,7 @@ void Remover::Leave(Container& container) {
 }
 
 /// A Create that failed: nothing of it may stay.
-os::Task<void> Remover::RollBack(ContainerPtr container) {
+async::Task<void> Remover::RollBack(ContainerPtr container) {
   if (!container->init) {
     co_return;
   }
@@ -58,13 +58,13 @@ os::Task<void> Remover::RollBack(ContainerPtr container) {
 
 /// An end that is known is published before the delete, and whoever waits for it
 /// gets it.
-os::Task<void> Remover::AwaitPublishedExit(TaskProcess& init) {
+async::Task<void> Remover::AwaitPublishedExit(TaskProcess& init) {
   if (init.life.exit() && !init.life.exited().is_set()) {
     co_await init.life.exited().Wait();
   }
 }
 
-os::Task<void> Remover::CloseStreams(TaskProcessPtr process) {
+async::Task<void> Remover::CloseStreams(TaskProcessPtr process) {
   if (!process->io) {
     process->stdio_host->Drop(std::exchange(process->left_streams, {}));
     co_return;
@@ -72,7 +72,7 @@ os::Task<void> Remover::CloseStreams(TaskProcessPtr process) {
   const std::shared_ptr<io::ProcessIo> streams = std::exchange(process->io, nullptr);
   streams->Started();
   streams->Ended();
-  os::OneShot<void> drained;
+  async::OneShot<void> drained;
   streams->WhenDrained([&loop = parts_.services.loop, drained]() mutable {
     loop.Post([drained]() mutable { drained.Set(); });
   });
@@ -87,12 +87,12 @@ os::Task<void> Remover::CloseStreams(TaskProcessPtr process) {
     return {};
   };
   IgnoreError(co_await calls_.StreamPool().RunFor(process->container.group->account, close,
-                                                  os::Refusable::kNo),
+                                                  async::Refusable::kNo),
               "closing does not fail");
 }
 
 /// Where its spec's cgroups were made for the backend.
-os::Task<Status> Remover::RemoveMadeCgroup(Container& container, Deadline deadline) {
+async::Task<Status> Remover::RemoveMadeCgroup(Container& container, Deadline deadline) {
   if (!IsOurs(container.cgroup_origin)) {
     container.cgroup_origin = CgroupOrigin::kRemoved;
     co_return Status();
@@ -100,15 +100,15 @@ os::Task<Status> Remover::RemoveMadeCgroup(Container& container, Deadline deadli
   const auto remove = [cgroup = container.cgroup, limit = LeftUntil(deadline)]() -> Status {
     return RemoveContainerCgroup(cgroup, limit);
   };
-  GANTRY_CO_CHECK_OK(
-      co_await parts_.services.pool.RunFor(container.group->account, remove, os::Refusable::kNo));
+  GANTRY_CO_CHECK_OK(co_await parts_.services.pool.RunFor(container.group->account, remove,
+                                                          async::Refusable::kNo));
   container.cgroup_origin = CgroupOrigin::kRemoved;
   container.cgroup = {};
   container.cgroup_dirs.clear();
   co_return Status();
 }
 
-os::Task<Status> Remover::Remove(ContainerPtr container, std::optional<Deadline> deadline) {
+async::Task<Status> Remover::Remove(ContainerPtr container, std::optional<Deadline> deadline) {
   const Deadline by = deadline.value_or(DeadlineIn(parts_.config.timeouts.remove));
   if (container->backend) {
     GANTRY_CO_CHECK_OK(co_await proxy_.Delete(*container, by));
@@ -139,7 +139,7 @@ os::Task<Status> Remover::Remove(ContainerPtr container, std::optional<Deadline>
       return mount::UnmountTree(container->rootfs);
     };
     const Result<mount::UnmountReport> unmounted = co_await parts_.services.pool.RunFor(
-        container->group->account, unmount, os::Refusable::kNo);
+        container->group->account, unmount, async::Refusable::kNo);
     if (!unmounted) {
       LogError({{"id", container->id.str()}}, "{}", unmounted.error().message);
     }
@@ -154,10 +154,10 @@ os::Task<Status> Remover::Remove(ContainerPtr container, std::optional<Deadline>
 /// The keeper has ended it without us (we were silent for too long, or containerd
 /// begins anew with the id), or it was in a pod that has gone. What we have of it
 /// goes; of a pod's containers' ends nobody else would tell.
-os::Task<void> Remover::FreeRemoved(ContainerPtr container, bool with_group) {
+async::Task<void> Remover::FreeRemoved(ContainerPtr container, bool with_group) {
   container->abandoned = !with_group;
   co_await container->ready.Wait();
-  const os::Slot::Hold hold = co_await container->slot.Acquire();
+  const async::Slot::Hold hold = co_await container->slot.Acquire();
   if (container->left.is_set()) {
     co_return;
   }
@@ -176,12 +176,12 @@ os::Task<void> Remover::FreeRemoved(ContainerPtr container, bool with_group) {
 }
 
 /// The pod ends: so do they.
-os::Task<void> Remover::EndMembers(SandboxEntryPtr entry) {
+async::Task<void> Remover::EndMembers(SandboxEntryPtr entry) {
   for (const ContainerPtr& member : containers_.MembersOf(*entry)) {
     if (member->sandbox != entry || !member->init) {
       continue;
     }
-    const os::Slot::Hold hold = co_await member->slot.Acquire();
+    const async::Slot::Hold hold = co_await member->slot.Acquire();
     if (member->sandbox == entry && member->init->life.state() != State::kNone) {
       co_await EndMember(member);
     }
@@ -189,7 +189,7 @@ os::Task<void> Remover::EndMembers(SandboxEntryPtr entry) {
 }
 
 /// Kills it and removes every trace; its record stays until it is deleted.
-os::Task<void> Remover::EndMember(ContainerPtr member) {
+async::Task<void> Remover::EndMember(ContainerPtr member) {
   TaskProcess& init = *member->init;
   if (init.life.state() == State::kRunning || init.life.state() == State::kPaused) {
     IgnoreError(co_await proxy_.KillAll(*member, SIGKILL, parts_.config.timeouts.kill),

@@ -8,8 +8,8 @@
 
 #include <gantry/error.h>
 
-#include "core/os/co.h"
-#include "core/sandbox/call_deadline.h"
+#include "core/async/co.h"
+#include "core/backend/call_deadline.h"
 #include "core/task/container.h"
 #include "core/task/containers.h"
 #include "core/task/sandbox_service.h"
@@ -37,23 +37,23 @@ class Remover final : public SandboxMembers {
 
   /// Removes every trace outside the bundle. Again: allowed. `deadline`: the
   /// backend's; without, the configuration's from now on.
-  os::Task<Status> Remove(ContainerPtr container, std::optional<Deadline> deadline = {});
+  async::Task<Status> Remove(ContainerPtr container, std::optional<Deadline> deadline = {});
   /// A Create that failed: nothing of it may stay.
-  os::Task<void> RollBack(ContainerPtr container);
+  async::Task<void> RollBack(ContainerPtr container);
   /// What the keeper has removed, alone or `with_group`, goes here, too.
-  os::Task<void> FreeRemoved(ContainerPtr container, bool with_group);
+  async::Task<void> FreeRemoved(ContainerPtr container, bool with_group);
   /// The container is not found any more, and whoever waits for it is told.
   void Leave(Container& container);
 
-  os::Task<void> CloseStreams(TaskProcessPtr process);
+  async::Task<void> CloseStreams(TaskProcessPtr process);
   /// An end that is known is published before the delete, and whoever waits for it gets it.
-  static os::Task<void> AwaitPublishedExit(TaskProcess& init);
+  static async::Task<void> AwaitPublishedExit(TaskProcess& init);
 
-  os::Task<void> EndMembers(SandboxEntryPtr entry) override;
+  async::Task<void> EndMembers(SandboxEntryPtr entry) override;
 
  private:
-  os::Task<void> EndMember(ContainerPtr member);
-  os::Task<Status> RemoveMadeCgroup(Container& container, Deadline deadline);
+  async::Task<void> EndMember(ContainerPtr member);
+  async::Task<Status> RemoveMadeCgroup(Container& container, Deadline deadline);
   void SetGone(TaskProcess& process);
 
   const Parts& parts_;

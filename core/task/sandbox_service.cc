@@ -9,9 +9,9 @@
 
 #include <gantry/pod_config.h>
 
+#include "core/cgroup/weight_formula.h"
 #include "core/log/log.h"
 #include "core/oci/resources.h"
-#include "core/os/weight_formula.h"
 #include "core/rpc/ttrpc.h"
 #include "core/stats/metrics.h"
 #include "core/task/container.h"
@@ -110,7 +110,7 @@ void SandboxService::AddPrefixes(std::set<std::string>& used) const {
   }
 }
 
-os::Task<Result<PodPtr>> SandboxService::Find(const Call& call, std::string id) {
+async::Task<Result<PodPtr>> SandboxService::Find(const Call& call, std::string id) {
   if (const auto found = pods_.find(call.address); found != pods_.end()) {
     const PodPtr pod = found->second;
     co_await pod->ready.Wait();
@@ -143,7 +143,7 @@ SandboxService::Answer<sandbox_pb::StopSandboxResponse> SandboxService::Stop(
   if (request.timeout_secs() > 0) {
     limit = std::chrono::seconds(request.timeout_secs());
   }
-  const os::Slot::Hold hold = co_await pod->slot.Acquire();
+  const async::Slot::Hold hold = co_await pod->slot.Acquire();
   GANTRY_CO_CHECK_OK(co_await End(pod, DeadlineOf(call, limit)));
   co_return sandbox_pb::StopSandboxResponse();
 }
@@ -151,7 +151,7 @@ SandboxService::Answer<sandbox_pb::StopSandboxResponse> SandboxService::Stop(
 SandboxService::Answer<sandbox_pb::UpdateSandboxResponse> SandboxService::Update(
     const Call& call, sandbox_pb::UpdateSandboxRequest request) {
   GANTRY_CO_TRY(const PodPtr pod, co_await Find(call, request.sandbox_id()));
-  const os::Slot::Hold hold = co_await pod->slot.Acquire();
+  const async::Slot::Hold hold = co_await pod->slot.Acquire();
   GANTRY_CO_TRY(const PodResources resources, ReadResources(request.resources()));
   GANTRY_CO_TRY(const PodConfig config, ParsePodConfig(pod->config));
   os::CgroupResources limits = PodLimits(resources, config.overhead);
@@ -180,7 +180,7 @@ SandboxService::Answer<sandbox_pb::WaitSandboxResponse> SandboxService::Wait(
     const Call& call, sandbox_pb::WaitSandboxRequest request) {
   GANTRY_CO_TRY(const PodPtr pod, co_await Find(call, request.sandbox_id()));
   if (!pod->life.exited().is_set() && !pod->life.gone()) {
-    os::OneShot<void> woken;
+    async::OneShot<void> woken;
     call.abandonment->Park([woken]() mutable { woken.Set(); });
     co_await pod->life.AwaitEnd(woken);
   }
@@ -246,7 +246,7 @@ SandboxService::Answer<sandbox_pb::ShutdownSandboxResponse> SandboxService::Shut
     co_return std::unexpected(std::move(found).error());
   }
   const PodPtr pod = *found;
-  const os::Slot::Hold hold = co_await pod->slot.Acquire();
+  const async::Slot::Hold hold = co_await pod->slot.Acquire();
   if (!pod->life.gone()) {
     GANTRY_CO_CHECK_OK(co_await Remove(pod, DeadlineOf(call, parts_.config.timeouts.remove)));
     // Before the record goes: who comes in between knows that it was done.

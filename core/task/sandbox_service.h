@@ -19,8 +19,8 @@
 
 #include <gantry/error.h>
 
+#include "core/async/co.h"
 #include "core/link/messages.h"
-#include "core/os/co.h"
 #include "core/rpc/method_table.h"
 #include "core/task/backend_proxy.h"
 #include "core/task/instances.h"
@@ -41,7 +41,7 @@ class SandboxMembers {
   virtual ~SandboxMembers() = default;
   /// Kills what still runs of them, and ends when their exits are on record. The
   /// containers stay until they are deleted, without a backend.
-  virtual os::Task<void> EndMembers(SandboxEntryPtr entry) = 0;
+  virtual async::Task<void> EndMembers(SandboxEntryPtr entry) = 0;
 
  protected:
   SandboxMembers() = default;
@@ -73,19 +73,20 @@ class SandboxService {
   /// After a restart of the engine: calls to it wait for `Recover`.
   void Expect(const link::InstanceAdded& instance);
   /// Takes the pod up again. `record`: null where the instance is no pod.
-  os::Task<void> Recover(GroupPtr group, link::InstanceAdded instance, const store::Record* record);
+  async::Task<void> Recover(GroupPtr group, link::InstanceAdded instance,
+                            const store::Record* record);
   /// Adds what the pods' names at the keeper begin with.
   void AddPrefixes(std::set<std::string>& used) const;
 
   /// The keeper has ended the instance without us.
   void InstanceRemoved(const Group& group, uint64_t number);
   /// containerd has lost the pod: ends it and leaves nothing. False: it is none.
-  os::Task<bool> AnswerDeleteCall(link::DeleteCall call);
+  async::Task<bool> AnswerDeleteCall(link::DeleteCall call);
 
  private:
   using Call = rpc::CallContext;
   template <class T>
-  using Answer = os::Task<Result<T>>;
+  using Answer = async::Task<Result<T>>;
 
   Answer<sandbox_pb::CreateSandboxResponse> Create(const Call& call,
                                                    sandbox_pb::CreateSandboxRequest request);
@@ -108,41 +109,41 @@ class SandboxService {
                                                      sandbox_pb::SandboxMetricsRequest request);
 
   /// The pod of the call's socket, taken up again after a restart.
-  os::Task<Result<PodPtr>> Find(const Call& call, std::string id);
+  async::Task<Result<PodPtr>> Find(const Call& call, std::string id);
 
   // Create (pod_create.cc).
-  os::Task<Status> DoCreate(PodPtr pod, sandbox_pb::CreateSandboxRequest request,
-                            Deadline deadline);
-  os::Task<Status> PrepareCreate(PodPtr pod, const sandbox_pb::CreateSandboxRequest& request);
-  os::Task<Result<SandboxEntryPtr>> PlanEntry(PodPtr pod, std::string blob);
+  async::Task<Status> DoCreate(PodPtr pod, sandbox_pb::CreateSandboxRequest request,
+                               Deadline deadline);
+  async::Task<Status> PrepareCreate(PodPtr pod, const sandbox_pb::CreateSandboxRequest& request);
+  async::Task<Result<SandboxEntryPtr>> PlanEntry(PodPtr pod, std::string blob);
 
   // After a restart (pod_create.cc).
   static void Restore(Pod& pod, const store::Record& record);
-  os::Task<Status> RecoverBackend(PodPtr pod, const store::Record& record);
-  os::Task<void> AdoptByRecord(PodPtr pod);
+  async::Task<Status> RecoverBackend(PodPtr pod, const store::Record& record);
+  async::Task<void> AdoptByRecord(PodPtr pod);
   /// Back to created after a Start that failed or was cut short.
-  os::Task<void> UndoStart(PodPtr pod);
-  os::Task<void> StopUnrecorded(PodPtr pod, Deadline deadline);
+  async::Task<void> UndoStart(PodPtr pod);
+  async::Task<void> StopUnrecorded(PodPtr pod, Deadline deadline);
 
   // Ends.
-  Status OnBound(const PodPtr& pod, const engine::WatchedProcessPtr& host);
+  Status OnBound(const PodPtr& pod, const keeper_client::WatchedProcessPtr& host);
   void OnExited(const PodPtr& pod, ExitStatus exit);
   /// What was under way is done: an end that came meanwhile is handled now.
   void HearHeld(const PodPtr& pod);
-  os::Task<void> HandleExit(PodPtr pod);
+  async::Task<void> HandleExit(PodPtr pod);
   /// Ends its containers and it. Again: nothing.
-  os::Task<Status> End(PodPtr pod, Deadline deadline);
+  async::Task<Status> End(PodPtr pod, Deadline deadline);
   /// Removes every trace but the record.
-  os::Task<Status> Remove(PodPtr pod, Deadline deadline);
+  async::Task<Status> Remove(PodPtr pod, Deadline deadline);
   /// The record goes, and it is not known any more.
-  os::Task<void> Drop(PodPtr pod);
+  async::Task<void> Drop(PodPtr pod);
   /// Remove and Drop.
-  os::Task<Status> Discard(PodPtr pod, Deadline deadline);
+  async::Task<Status> Discard(PodPtr pod, Deadline deadline);
   /// The same; what does not go is in the log, and nothing is known of it any more.
-  os::Task<void> DiscardAnyway(PodPtr pod, std::string_view why);
+  async::Task<void> DiscardAnyway(PodPtr pod, std::string_view why);
 
-  os::Task<void> AddMounts(PodPtr pod);
-  os::Task<void> FreeRemoved(PodPtr pod);
+  async::Task<void> AddMounts(PodPtr pod);
+  async::Task<void> FreeRemoved(PodPtr pod);
   void Leave(Pod& pod);
 
   const Parts& parts_;

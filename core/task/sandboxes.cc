@@ -8,10 +8,10 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/process/pidfd.h>
 
+#include "core/async/ask.h"
+#include "core/backend/guard.h"
+#include "core/backend/retired.h"
 #include "core/log/log.h"
-#include "core/os/ask.h"
-#include "core/plugin/guard.h"
-#include "core/sandbox/retired.h"
 #include "core/task/backend_calls.h"
 #include "core/task/backend_proxy.h"
 #include "core/task/stdio_host.h"
@@ -22,8 +22,8 @@ namespace {
 constexpr std::string_view kSandboxPart = "/sandbox";
 
 /// Keeps what the backend of `entry` saves. Thread: workers.
-Status KeepBlob(os::Loop& loop, const std::weak_ptr<SandboxEntry>& entry, std::string blob) {
-  const auto write = os::Call(loop, [&]() -> std::function<Status()> {
+Status KeepBlob(async::Loop& loop, const std::weak_ptr<SandboxEntry>& entry, std::string blob) {
+  const auto write = async::Call(loop, [&]() -> std::function<Status()> {
     const SandboxEntryPtr self = entry.lock();
     if (self) {
       self->blob = std::move(blob);
@@ -43,7 +43,7 @@ SandboxEntry::~SandboxEntry() {
   if (context) {
     context->End();
   }
-  sandbox::Retire(std::move(context));
+  backend::Retire(std::move(context));
 }
 
 std::string SandboxPrefix(uint64_t instance) { return Format("{}{}", instance, kSandboxPart); }
@@ -65,15 +65,15 @@ SandboxEntryPtr Sandboxes::Find(const std::string& address) const {
   return found == entries_.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<os::Slot> Sandboxes::SlotOf(const std::string& address) {
-  std::shared_ptr<os::Slot>& slot = slots_[address];
+std::shared_ptr<async::Slot> Sandboxes::SlotOf(const std::string& address) {
+  std::shared_ptr<async::Slot>& slot = slots_[address];
   if (!slot) {
-    slot = std::make_shared<os::Slot>();
+    slot = std::make_shared<async::Slot>();
   }
   return slot;
 }
 
-os::Task<Result<BackendRef>> Sandboxes::FindBackend(std::string name, const SandboxPlan* plan) {
+async::Task<Result<BackendRef>> Sandboxes::FindBackend(std::string name, const SandboxPlan* plan) {
   if (const auto known = backends_.find(name); known != backends_.end()) {
     co_return known->second;
   }
@@ -93,13 +93,13 @@ os::Task<Result<BackendRef>> Sandboxes::FindBackend(std::string name, const Sand
   co_return backend;
 }
 
-os::Task<Status> Sandboxes::Load(std::string backend) {
+async::Task<Status> Sandboxes::Load(std::string backend) {
   GANTRY_CO_TRY([[maybe_unused]] const BackendRef loaded,
                 co_await FindBackend(std::move(backend), nullptr));
   co_return Status();
 }
 
-os::Task<Result<SandboxEntryPtr>> Sandboxes::Plan(SandboxPlan plan) {
+async::Task<Result<SandboxEntryPtr>> Sandboxes::Plan(SandboxPlan plan) {
   GANTRY_CO_TRY(const BackendRef backend, co_await FindBackend(plan.backend_name, &plan));
   auto entry = std::make_shared<SandboxEntry>();
   GANTRY_CO_TRY(entry->id, SandboxId::Parse(plan.group->id));
@@ -112,7 +112,7 @@ os::Task<Result<SandboxEntryPtr>> Sandboxes::Plan(SandboxPlan plan) {
   entry->prefix = std::move(plan.prefix);
   entry->blob = std::move(plan.blob);
   entry->is_pod = plan.pod.has_value();
-  sandbox::ContextOptions options;
+  backend::ContextOptions options;
   options.backend = backend.name;
   options.ns = plan.group->ns;
   options.id = entry->id;
@@ -128,10 +128,10 @@ os::Task<Result<SandboxEntryPtr>> Sandboxes::Plan(SandboxPlan plan) {
   options.pod = std::move(plan.pod);
   options.save = [&loop = parts_.services.loop, weak = std::weak_ptr(entry)](
                      std::string blob) -> Status { return KeepBlob(loop, weak, std::move(blob)); };
-  const sandbox::Services& all = parts_.services;
-  const sandbox::Services services{all.loop, calls_.PoolOf(backend.name), all.link, all.processes,
+  const backend::Services& all = parts_.services;
+  const backend::Services services{all.loop, calls_.PoolOf(backend.name), all.link, all.processes,
                                    all.cgroups};
-  entry->context = std::make_unique<sandbox::Context>(services, std::move(options));
+  entry->context = std::make_unique<backend::Context>(services, std::move(options));
   co_return entry;
 }
 
@@ -139,7 +139,7 @@ void Sandboxes::Enter(const std::string& address, SandboxEntryPtr entry) {
   entries_[address] = std::move(entry);
 }
 
-os::Task<Status> Sandboxes::Close(const std::string& address, SandboxEntryPtr entry) {
+async::Task<Status> Sandboxes::Close(const std::string& address, SandboxEntryPtr entry) {
   if (const auto found = entries_.find(address);
       found != entries_.end() && found->second == entry) {
     entries_.erase(found);

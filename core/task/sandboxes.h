@@ -20,8 +20,8 @@
 #include <gantry/ids.h>
 #include <gantry/sandbox.h>
 
-#include "core/os/co.h"
-#include "core/sandbox/context.h"
+#include "core/async/co.h"
+#include "core/backend/context.h"
 #include "core/task/instances.h"
 #include "core/task/own_contexts.h"
 #include "core/task/parts.h"
@@ -45,9 +45,9 @@ struct SandboxEntry {
   std::string backend_name;
   /// Of its group.
   std::string address;
-  os::AccountPtr account;
+  async::AccountPtr account;
   gantry::SandboxBackend* backend = nullptr;
-  std::unique_ptr<sandbox::Context> context;
+  std::unique_ptr<backend::Context> context;
   std::shared_ptr<Sandbox> sandbox;
   std::string options_json;
   /// What the names of its descriptors and processes at the keeper begin with.
@@ -79,7 +79,7 @@ struct SandboxPlan {
   /// What its backend had saved before a restart of the engine.
   std::string blob;
   /// Of a pod: who is told of its process and its end.
-  std::optional<sandbox::PodEvents> pod;
+  std::optional<backend::PodEvents> pod;
 };
 
 /// Thread: loop, but what is for workers.
@@ -89,20 +89,20 @@ class Sandboxes {
       : parts_(parts), calls_(calls), proxy_(proxy), own_contexts_(parts, calls) {}
 
   /// Loads the backend where it is not loaded.
-  os::Task<Status> Load(std::string backend);
+  async::Task<Status> Load(std::string backend);
 
   /// The one that stands; null: none. By the group's address.
   SandboxEntryPtr Find(const std::string& address) const;
   /// Serialises the making of a group's sandbox.
-  std::shared_ptr<os::Slot> SlotOf(const std::string& address);
+  std::shared_ptr<async::Slot> SlotOf(const std::string& address);
   /// An entry that nobody finds yet and that has no sandbox. Loads the backend
   /// where it is not loaded.
-  os::Task<Result<SandboxEntryPtr>> Plan(SandboxPlan plan);
+  async::Task<Result<SandboxEntryPtr>> Plan(SandboxPlan plan);
   /// From now on it is found.
   void Enter(const std::string& address, SandboxEntryPtr entry);
   /// Ends it: it is not found any more, its backend removes every trace, and
   /// what it has at the keeper goes.
-  os::Task<Status> Close(const std::string& address, SandboxEntryPtr entry);
+  async::Task<Status> Close(const std::string& address, SandboxEntryPtr entry);
 
   /// Nobody is in the group any more.
   void ForgetGroup(const std::string& address) { slots_.erase(address); }
@@ -122,7 +122,7 @@ class Sandboxes {
 
  private:
   /// `plan`: for which sandbox; null: for none.
-  os::Task<Result<BackendRef>> FindBackend(std::string name, const SandboxPlan* plan);
+  async::Task<Result<BackendRef>> FindBackend(std::string name, const SandboxPlan* plan);
   void EndForgotten(const SandboxEntry& entry);
 
   const Parts& parts_;
@@ -130,7 +130,7 @@ class Sandboxes {
   BackendProxy& proxy_;
   OwnContexts own_contexts_;
   std::map<std::string, SandboxEntryPtr> entries_;
-  std::map<std::string, std::shared_ptr<os::Slot>> slots_;
+  std::map<std::string, std::shared_ptr<async::Slot>> slots_;
   /// Those that were needed; a backend lives as long as the process.
   std::map<std::string, BackendRef> backends_;
   std::vector<std::string> stored_;

@@ -57,7 +57,7 @@ Status Service::Register(rpc::MethodTable& table) {
   return pods_.Register(table);
 }
 
-os::Task<Result<ContainerPtr>> Service::Find(const CallContext& call, std::string id) {
+async::Task<Result<ContainerPtr>> Service::Find(const CallContext& call, std::string id) {
   GANTRY_CO_TRY(const GroupPtr group, instances_.GroupAt(call.address));
   const Key key = KeyOf(*group, id);
   if (const ContainerPtr container = containers_.Find(key)) {
@@ -71,8 +71,8 @@ os::Task<Result<ContainerPtr>> Service::Find(const CallContext& call, std::strin
   co_return found;
 }
 
-os::Task<Result<TaskProcessPtr>> Service::FindProcess(const CallContext& call, std::string id,
-                                                      std::string exec_id) {
+async::Task<Result<TaskProcessPtr>> Service::FindProcess(const CallContext& call, std::string id,
+                                                         std::string exec_id) {
   GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, std::move(id)));
   if (exec_id.empty()) {
     co_return container->init;
@@ -110,7 +110,7 @@ void Service::InstanceRemoved(link::InstanceRemoved gone) {
   }
   pods_.InstanceRemoved(*removed->group, number);
   if (const ContainerPtr held = containers_.Find(key); held && held->instance == number) {
-    os::Start(remover_.FreeRemoved(held, gone.with_group));
+    async::Start(remover_.FreeRemoved(held, gone.with_group));
   }
   if (removed->last) {
     sandboxes_.ForgetGroup(removed->group->address);

@@ -25,8 +25,8 @@
 #include <gantry/error.h>
 #include <gantry/ids.h>
 
+#include "core/async/co.h"
 #include "core/link/messages.h"
-#include "core/os/co.h"
 #include "core/rpc/method_table.h"
 #include "core/task/backend_calls.h"
 #include "core/task/backend_proxy.h"
@@ -83,7 +83,7 @@ class Service final {
   const std::map<uint64_t, link::InstanceAdded>& instances() const { return instances_.all(); }
 
   /// Of the sandbox whose calls come on that socket; null: there is none.
-  os::AccountPtr AccountAt(const std::string& address) const {
+  async::AccountPtr AccountAt(const std::string& address) const {
     return instances_.AccountAt(address);
   }
 
@@ -93,67 +93,69 @@ class Service final {
   using Key = InstanceKey;
 
   // The calls. Each in the file of its name or, where short, in control.cc and query.cc.
-  os::Task<Result<pb::CreateTaskResponse>> Create(const CallContext& call,
-                                                  pb::CreateTaskRequest request);
-  os::Task<Result<pb::StartResponse>> Start(const CallContext& call, pb::StartRequest request);
-  os::Task<Result<pb::DeleteResponse>> Delete(const CallContext& call, pb::DeleteRequest request);
-  os::Task<Result<pb::StateResponse>> GetState(const CallContext& call, pb::StateRequest request);
-  os::Task<Result<wire::Empty>> Exec(const CallContext& call, pb::ExecProcessRequest request);
-  os::Task<Result<pb::WaitResponse>> Wait(const CallContext& call, pb::WaitRequest request);
-  os::Task<Result<wire::Empty>> Kill(const CallContext& call, pb::KillRequest request);
-  os::Task<Result<pb::PidsResponse>> Pids(const CallContext& call, pb::PidsRequest request);
-  os::Task<Result<wire::Empty>> Pause(const CallContext& call, pb::PauseRequest request);
-  os::Task<Result<wire::Empty>> Resume(const CallContext& call, pb::ResumeRequest request);
-  os::Task<Result<wire::Empty>> ResizePty(const CallContext& call, pb::ResizePtyRequest request);
-  os::Task<Result<wire::Empty>> CloseIO(const CallContext& call, pb::CloseIORequest request);
-  os::Task<Result<wire::Empty>> Update(const CallContext& call, pb::UpdateTaskRequest request);
-  os::Task<Result<wire::Empty>> Checkpoint(const CallContext& call,
-                                           pb::CheckpointTaskRequest request);
-  os::Task<Result<pb::StatsResponse>> Stats(const CallContext& call, pb::StatsRequest request);
-  os::Task<Result<pb::ConnectResponse>> Connect(const CallContext& call,
-                                                pb::ConnectRequest request);
-  os::Task<Result<wire::Empty>> Shutdown(const CallContext& call, pb::ShutdownRequest request);
+  async::Task<Result<pb::CreateTaskResponse>> Create(const CallContext& call,
+                                                     pb::CreateTaskRequest request);
+  async::Task<Result<pb::StartResponse>> Start(const CallContext& call, pb::StartRequest request);
+  async::Task<Result<pb::DeleteResponse>> Delete(const CallContext& call,
+                                                 pb::DeleteRequest request);
+  async::Task<Result<pb::StateResponse>> GetState(const CallContext& call,
+                                                  pb::StateRequest request);
+  async::Task<Result<wire::Empty>> Exec(const CallContext& call, pb::ExecProcessRequest request);
+  async::Task<Result<pb::WaitResponse>> Wait(const CallContext& call, pb::WaitRequest request);
+  async::Task<Result<wire::Empty>> Kill(const CallContext& call, pb::KillRequest request);
+  async::Task<Result<pb::PidsResponse>> Pids(const CallContext& call, pb::PidsRequest request);
+  async::Task<Result<wire::Empty>> Pause(const CallContext& call, pb::PauseRequest request);
+  async::Task<Result<wire::Empty>> Resume(const CallContext& call, pb::ResumeRequest request);
+  async::Task<Result<wire::Empty>> ResizePty(const CallContext& call, pb::ResizePtyRequest request);
+  async::Task<Result<wire::Empty>> CloseIO(const CallContext& call, pb::CloseIORequest request);
+  async::Task<Result<wire::Empty>> Update(const CallContext& call, pb::UpdateTaskRequest request);
+  async::Task<Result<wire::Empty>> Checkpoint(const CallContext& call,
+                                              pb::CheckpointTaskRequest request);
+  async::Task<Result<pb::StatsResponse>> Stats(const CallContext& call, pb::StatsRequest request);
+  async::Task<Result<pb::ConnectResponse>> Connect(const CallContext& call,
+                                                   pb::ConnectRequest request);
+  async::Task<Result<wire::Empty>> Shutdown(const CallContext& call, pb::ShutdownRequest request);
 
   // Look-ups (service.cc).
   /// The container, taken up again after a restart.
-  os::Task<Result<ContainerPtr>> Find(const CallContext& call, std::string id);
-  os::Task<Result<TaskProcessPtr>> FindProcess(const CallContext& call, std::string id,
-                                               std::string exec_id);
+  async::Task<Result<ContainerPtr>> Find(const CallContext& call, std::string id);
+  async::Task<Result<TaskProcessPtr>> FindProcess(const CallContext& call, std::string id,
+                                                  std::string exec_id);
   void Publish(events::Event event);
 
   // Create (create.cc).
   struct Creation;
-  os::Task<ContainerPtr> Present(const Group& group, ContainerId id);
-  os::Task<Status> DoCreate(std::shared_ptr<Creation> creation);
-  os::Task<Status> Prepare(Creation& creation);
-  os::Task<Status> OpenStreams(TaskProcessPtr process, io::GivenUp given_up = nullptr);
-  os::Task<Status> JoinSandbox(Creation& creation);
-  os::Task<Status> MakeContainer(Creation& creation);
+  async::Task<ContainerPtr> Present(const Group& group, ContainerId id);
+  async::Task<Status> DoCreate(std::shared_ptr<Creation> creation);
+  async::Task<Status> Prepare(Creation& creation);
+  async::Task<Status> OpenStreams(TaskProcessPtr process, io::GivenUp given_up = nullptr);
+  async::Task<Status> JoinSandbox(Creation& creation);
+  async::Task<Status> MakeContainer(Creation& creation);
 
   // Execs (exec.cc).
-  os::Task<Result<std::string>> ReadExecSpec(const Container& container,
-                                             const pb::ExecProcessRequest& request);
-  os::Task<void> ForgetOldestExec(ContainerPtr container);
-  os::Task<void> FreeForgotten(ContainerPtr container, TaskProcessPtr exec);
+  async::Task<Result<std::string>> ReadExecSpec(const Container& container,
+                                                const pb::ExecProcessRequest& request);
+  async::Task<void> ForgetOldestExec(ContainerPtr container);
+  async::Task<void> FreeForgotten(ContainerPtr container, TaskProcessPtr exec);
 
   // Starts (start.cc).
-  os::Task<Result<pb::StartResponse>> StartInit(ContainerPtr container, Deadline deadline,
-                                                bool replay);
-  os::Task<Result<pb::StartResponse>> StartExec(ContainerPtr container, TaskProcessPtr exec,
-                                                Deadline deadline, bool replay);
-  os::Task<Status> RunExec(ContainerPtr container, TaskProcessPtr exec, Deadline deadline);
+  async::Task<Result<pb::StartResponse>> StartInit(ContainerPtr container, Deadline deadline,
+                                                   bool replay);
+  async::Task<Result<pb::StartResponse>> StartExec(ContainerPtr container, TaskProcessPtr exec,
+                                                   Deadline deadline, bool replay);
+  async::Task<Status> RunExec(ContainerPtr container, TaskProcessPtr exec, Deadline deadline);
 
   // Deletes (delete.cc).
-  os::Task<Result<pb::DeleteResponse>> DeleteInit(ContainerPtr container, Deadline deadline);
-  os::Task<Result<pb::DeleteResponse>> DeleteExec(ContainerPtr container, TaskProcessPtr exec,
-                                                  Deadline deadline);
-  os::Task<Status> CallPauseOrResume(ContainerPtr container, bool pause, Deadline deadline);
-  os::Task<Status> SetPaused(ContainerPtr container, bool paused, Deadline deadline);
-  os::Task<void> AnswerDeleteCall(link::DeleteCall call);
+  async::Task<Result<pb::DeleteResponse>> DeleteInit(ContainerPtr container, Deadline deadline);
+  async::Task<Result<pb::DeleteResponse>> DeleteExec(ContainerPtr container, TaskProcessPtr exec,
+                                                     Deadline deadline);
+  async::Task<Status> CallPauseOrResume(ContainerPtr container, bool pause, Deadline deadline);
+  async::Task<Status> SetPaused(ContainerPtr container, bool paused, Deadline deadline);
+  async::Task<void> AnswerDeleteCall(link::DeleteCall call);
 
   // Signals (control.cc).
-  os::Task<Status> SignalOne(ContainerPtr container, TaskProcessPtr process, uint32_t signal,
-                             Deadline deadline);
+  async::Task<Status> SignalOne(ContainerPtr container, TaskProcessPtr process, uint32_t signal,
+                                Deadline deadline);
 
   const Parts parts_;
   Records records_;

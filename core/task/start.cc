@@ -15,8 +15,8 @@
 
 namespace gantry::task {
 
-os::Task<Result<pb::StartResponse>> Service::Start(const CallContext& call,
-                                                   pb::StartRequest request) {
+async::Task<Result<pb::StartResponse>> Service::Start(const CallContext& call,
+                                                      pb::StartRequest request) {
   const bool replay = call.replay;
   const config::Timeouts& timeouts = parts_.config.timeouts;
   const Deadline deadline =
@@ -34,9 +34,9 @@ os::Task<Result<pb::StartResponse>> Service::Start(const CallContext& call,
   co_return co_await StartExec(container, process, deadline, replay);
 }
 
-os::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, Deadline deadline,
-                                                       bool replay) {
-  const os::Slot::Hold hold = co_await container->slot.Acquire();
+async::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, Deadline deadline,
+                                                          bool replay) {
+  const async::Slot::Hold hold = co_await container->slot.Acquire();
   TaskProcess& init = *container->init;
   const bool done =
       replay && (init.life.state() == State::kRunning || init.life.state() == State::kPaused ||
@@ -66,9 +66,10 @@ os::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, D
   co_return response;
 }
 
-os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, TaskProcessPtr exec,
-                                                       Deadline deadline, bool replay) {
-  const os::Slot::Hold hold = co_await exec->slot.Acquire();
+async::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container,
+                                                          TaskProcessPtr exec, Deadline deadline,
+                                                          bool replay) {
+  const async::Slot::Hold hold = co_await exec->slot.Acquire();
   const bool done =
       replay && (exec->life.state() == State::kRunning || exec->life.state() == State::kStopped);
   if (!done) {
@@ -81,7 +82,7 @@ os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, T
     GANTRY_CO_CHECK_OK(CheckLegal(Operation::kStart, exec->life.effective_state(),
                                   Format("exec '{}'", exec->id.str())));
     exec->life.BeginStart();
-    exec->starting = std::make_shared<sandbox::CallProcesses>();
+    exec->starting = std::make_shared<backend::CallProcesses>();
     exec->start_done = {};
     Status started = co_await RunExec(container, exec, deadline);
     exec->starting = nullptr;
@@ -109,7 +110,8 @@ os::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container, T
   co_return response;
 }
 
-os::Task<Status> Service::RunExec(ContainerPtr container, TaskProcessPtr exec, Deadline deadline) {
+async::Task<Status> Service::RunExec(ContainerPtr container, TaskProcessPtr exec,
+                                     Deadline deadline) {
   GANTRY_CO_CHECK_OK(co_await OpenStreams(exec));
   exec->life.Starting();
   GANTRY_CO_CHECK_OK(co_await records_.Save(*container));

@@ -4,14 +4,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/async/ask.h"
 #include "core/io/process_io.h"
 #include "core/log/log.h"
-#include "core/os/ask.h"
 
 namespace gantry::task {
 namespace {
 
-using All = std::vector<engine::ToStore>;
+using All = std::vector<keeper_client::ToStore>;
 
 /// Beyond these, of a user who leans on a key or a client that sends nothing else, more of
 /// the same change nothing.
@@ -24,7 +24,7 @@ Status StdioHost::Put(std::vector<io::StoredFd> fds) {
   for (io::StoredFd& stored : fds) {
     all->push_back({prefix_ + stored.name, std::move(stored.fd)});
   }
-  return os::Ask(services_.loop, [this, all] { return services_.link.PutAll(std::move(*all)); });
+  return async::Ask(services_.loop, [this, all] { return services_.link.PutAll(std::move(*all)); });
 }
 
 Status StdioHost::Hold(std::vector<io::HeldFifo> fifos) {
@@ -34,7 +34,7 @@ Status StdioHost::Hold(std::vector<io::HeldFifo> fifos) {
         {prefix_ + held.name, std::move(held.fifo),
          held.end == os::PipeEnd::kRead ? link::StoreAs::kReadEnd : link::StoreAs::kWriteEnd});
   }
-  return os::Ask(services_.loop, [this, all] { return services_.link.PutAll(std::move(*all)); });
+  return async::Ask(services_.loop, [this, all] { return services_.link.PutAll(std::move(*all)); });
 }
 
 void StdioHost::Drop(std::vector<std::string> names) {
@@ -48,7 +48,7 @@ void StdioHost::Drop(std::vector<std::string> names) {
 Result<std::shared_ptr<HostProcess>> StdioHost::Spawn(SpawnRequest request) {
   request.tag = prefix_ + request.tag;
   auto kept = std::make_shared<SpawnRequest>(std::move(request));
-  GANTRY_TRY(engine::WatchedProcessPtr process, os::Ask(services_.loop, [this, kept] {
+  GANTRY_TRY(keeper_client::WatchedProcessPtr process, async::Ask(services_.loop, [this, kept] {
                return services_.processes.Spawn(std::move(*kept), group_);
              }));
   return std::shared_ptr<HostProcess>(std::move(process));
@@ -56,7 +56,8 @@ Result<std::shared_ptr<HostProcess>> StdioHost::Spawn(SpawnRequest request) {
 
 std::shared_ptr<HostProcess> StdioHost::FindSpawned(std::string_view tag) {
   const std::string name = prefix_ + std::string(tag);
-  return os::Call(services_.loop, [this, name] { return services_.processes.FindSpawned(name); });
+  return async::Call(services_.loop,
+                     [this, name] { return services_.processes.FindSpawned(name); });
 }
 
 void StdioHost::ConsoleSignal(uint32_t signal) {
@@ -111,8 +112,9 @@ std::vector<std::string> NamesBelow(const std::vector<std::string>& names,
   return below;
 }
 
-os::Task<std::vector<io::StoredFd>> TakeStored(engine::KeeperLink& link, std::string prefix,
-                                               std::vector<std::string> names) {
+async::Task<std::vector<io::StoredFd>> TakeStored(keeper_client::KeeperLink& link,
+                                                  std::string prefix,
+                                                  std::vector<std::string> names) {
   std::vector<std::string> full;
   full.reserve(names.size());
   for (const std::string& name : names) {

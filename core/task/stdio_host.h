@@ -15,8 +15,8 @@
 
 #include <gantry/toolkit/sync/mutex.h>
 
+#include "core/backend/services.h"
 #include "core/io/host.h"
-#include "core/sandbox/services.h"
 
 namespace gantry::io {
 class ProcessIo;
@@ -29,7 +29,7 @@ class StdioHost final : public io::StdioHost {
   /// `prefix` is unique on the node: no other process's begins with it. `group`: the address of
   /// the group whose limits log programs get. `on_signals`: runs on the loop where there are
   /// console signals to be taken until there are none.
-  StdioHost(const sandbox::Services& services, std::string prefix, std::string group,
+  StdioHost(const backend::Services& services, std::string prefix, std::string group,
             std::function<void()> on_signals)
       : services_(services),
         prefix_(std::move(prefix)),
@@ -50,7 +50,7 @@ class StdioHost final : public io::StdioHost {
   uint32_t TakeConsoleSignal();
 
  private:
-  const sandbox::Services services_;
+  const backend::Services services_;
   const std::string prefix_;
   const std::string group_;
   const std::function<void()> on_signals_;
@@ -70,7 +70,8 @@ std::shared_ptr<io::ProcessIo> WithHost(std::unique_ptr<io::ProcessIo> streams,
 std::vector<std::string> NamesBelow(const std::vector<std::string>& names, std::string_view prefix);
 
 /// What is stored as `prefix` and each of `names`. Thread: loop.
-os::Task<std::vector<io::StoredFd>> TakeStored(engine::KeeperLink& link, std::string prefix,
-                                               std::vector<std::string> names);
+async::Task<std::vector<io::StoredFd>> TakeStored(keeper_client::KeeperLink& link,
+                                                  std::string prefix,
+                                                  std::vector<std::string> names);
 
 }  // namespace gantry::task

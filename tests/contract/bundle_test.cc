@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "tests/contract/harness/contract_test.h"
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::contract {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/ctl/commands.h"
 #include "tests/contract/harness/contract_test.h"
 #include "tests/contract/harness/pod_box.h"
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::contract {
 namespace {

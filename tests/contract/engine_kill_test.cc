@@ -23,7 +23,7 @@
 #include "tests/contract/harness/calls.h"
 #include "tests/contract/harness/contract_test.h"
 #include "tests/contract/harness/interrupt.h"
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::contract {
 namespace {

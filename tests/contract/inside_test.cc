@@ -12,7 +12,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::contract {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "core/os/fs.h"
 #include "tests/contract/harness/contract_test.h"
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::contract {
 namespace {

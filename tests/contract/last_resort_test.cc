@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/contract/harness/contract_test.h"
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::contract {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "tests/contract/harness/fifo_reader.h"
 #include "tests/contract/harness/inside.h"
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::contract {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "core/ctl/client.h"
 #include "tests/contract/harness/contract_test.h"
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::contract {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "tests/contract/harness/interrupt.h"
 #include "tests/contract/harness/pod_contract.h"
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::contract {
 namespace {

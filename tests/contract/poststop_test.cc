@@ -17,7 +17,7 @@
 #include <gantry/toolkit/files/files.h>
 
 #include "tests/contract/harness/contract_test.h"
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::contract {
 namespace {

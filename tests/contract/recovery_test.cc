@@ -10,7 +10,7 @@
 
 #include "tests/contract/harness/contract_test.h"
 #include "tests/contract/harness/fifo_reader.h"
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::contract {
 namespace {

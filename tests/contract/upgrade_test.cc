@@ -18,7 +18,7 @@
 #include "proto/gantry/record.pb.h"
 #include "tests/contract/harness/contract_test.h"
 #include "tests/contract/harness/pod_box.h"
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::contract {
 namespace {

@@ -23,10 +23,10 @@
 #include "tests/fault/churn/image_mount.h"
 #include "tests/fault/churn/life.h"
 #include "tests/fault/harness/seed.h"
-#include "tests/integration/harness/e2e_test.h"
-#include "tests/integration/harness/events.h"
-#include "tests/integration/harness/host.h"
-#include "tests/integration/harness/leftovers.h"
+#include "tests/harness/e2e_test.h"
+#include "tests/harness/events.h"
+#include "tests/harness/host.h"
+#include "tests/harness/leftovers.h"
 
 namespace gantry::fault {
 namespace {

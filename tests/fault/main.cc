@@ -8,8 +8,8 @@
 
 #include "tests/fault/harness/faults.h"
 #include "tests/fault/harness/report.h"
-#include "tests/integration/harness/run_tests.h"
-#include "tests/integration/harness/settings.h"
+#include "tests/harness/run_tests.h"
+#include "tests/harness/settings.h"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include "tests/fault/churn/task.h"
 #include "tests/fault/harness/disturbance.h"
 #include "tests/fault/harness/fault_test.h"
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::fault {
 namespace {

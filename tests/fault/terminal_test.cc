@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "tests/fault/harness/fault_test.h"
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::fault {
 namespace {

@@ -4,8 +4,9 @@
 #include <string>
 
 #include <gantry/toolkit/cgroup/notify.h>
-#include "core/os/cgroup_parse.h"
-#include "core/os/cgroup_stats.h"
+
+#include "core/cgroup/cgroup_parse.h"
+#include "core/cgroup/cgroup_stats.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace gantry::fuzz {

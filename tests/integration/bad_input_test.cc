@@ -10,8 +10,8 @@
 
 #include <gantry/protowire.h>
 
-#include "tests/integration/harness/e2e_test.h"
-#include "tests/integration/harness/raw_shim.h"
+#include "tests/harness/e2e_test.h"
+#include "tests/harness/raw_shim.h"
 
 namespace gantry::e2e {
 namespace {

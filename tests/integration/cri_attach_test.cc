@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "tests/integration/harness/cri_pod.h"
+#include "tests/harness/cri_pod.h"
 
 namespace gantry::e2e {
 namespace {

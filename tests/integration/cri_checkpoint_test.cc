@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "tests/integration/harness/cri_pod.h"
+#include "tests/harness/cri_pod.h"
 
 namespace gantry::e2e {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Ephemeral containers (`kubectl debug --target`): one that joins the processes of
 // a running container of its pod.
-#include "tests/integration/harness/cri_pod.h"
+#include "tests/harness/cri_pod.h"
 
 namespace gantry::e2e {
 namespace {

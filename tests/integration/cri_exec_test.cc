@@ -7,7 +7,7 @@
 #include <chrono>
 #include <future>
 
-#include "tests/integration/harness/cri_pod.h"
+#include "tests/harness/cri_pod.h"
 
 namespace gantry::e2e {
 namespace {

@@ -5,7 +5,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "tests/integration/harness/cri_pod.h"
+#include "tests/harness/cri_pod.h"
 
 namespace gantry::e2e {
 namespace {

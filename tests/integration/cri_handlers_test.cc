@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "tests/integration/harness/cri_test.h"
+#include "tests/harness/cri_test.h"
 
 namespace gantry::e2e {
 namespace {

@@ -9,8 +9,8 @@
 #include <functional>
 #include <future>
 
-#include "tests/integration/harness/cri_pod.h"
-#include "tests/integration/harness/folder_watch.h"
+#include "tests/harness/cri_pod.h"
+#include "tests/harness/folder_watch.h"
 
 namespace gantry::e2e {
 namespace {

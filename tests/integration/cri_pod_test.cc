@@ -3,14 +3,14 @@
 // Pods through containerd's CRI, what a kubelet does: with a pause container, and
 // without one by `sandboxer = "shim"`.
 
-#include "tests/integration/harness/cri_pod.h"
+#include "tests/harness/cri_pod.h"
 
 #include <signal.h>
 
 #include <algorithm>
 #include <thread>
 
-#include "tests/integration/harness/take_memory.h"
+#include "tests/harness/take_memory.h"
 
 namespace gantry::e2e {
 namespace {

@@ -3,8 +3,8 @@
 // What the pod as a whole may use: the limits of its containers and the overhead of
 // its RuntimeClass, in the pod's cgroup. A kubelet makes that cgroup; where nobody
 // did, the pods that the shim makes have one made.
-#include "tests/integration/harness/cri_pod.h"
-#include "tests/integration/harness/take_memory.h"
+#include "tests/harness/cri_pod.h"
+#include "tests/harness/take_memory.h"
 
 namespace gantry::e2e {
 namespace {

@@ -6,8 +6,8 @@
 // has any.
 #include <sys/stat.h>
 
-#include "tests/integration/harness/cri_test.h"
-#include "tests/integration/harness/user_namespace.h"
+#include "tests/harness/cri_test.h"
+#include "tests/harness/user_namespace.h"
 
 namespace gantry::e2e {
 namespace {

@@ -11,8 +11,8 @@
 #include <gantry/toolkit/mount/detached.h>
 #include <gantry/toolkit/mount/id_map.h>
 
-#include "tests/integration/harness/cri_pod.h"
-#include "tests/integration/harness/user_namespace.h"
+#include "tests/harness/cri_pod.h"
+#include "tests/harness/user_namespace.h"
 
 namespace gantry::e2e {
 namespace {

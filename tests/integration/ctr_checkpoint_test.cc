@@ -3,7 +3,7 @@
 // Checkpoint and restore, by criu or a sentry; and what is said where there is no criu.
 #include <filesystem>
 
-#include "tests/integration/harness/e2e_test.h"
+#include "tests/harness/e2e_test.h"
 
 namespace gantry::e2e {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/integration/harness/e2e_test.h"
-#include "tests/integration/harness/events.h"
-#include "tests/integration/harness/take_memory.h"
+#include "tests/harness/e2e_test.h"
+#include "tests/harness/events.h"
+#include "tests/harness/take_memory.h"
 
 namespace gantry::e2e {
 namespace {

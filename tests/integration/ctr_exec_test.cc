@@ -2,7 +2,7 @@
 //
 // `ctr task exec`: further processes in a running container.
 
-#include "tests/integration/harness/e2e_test.h"
+#include "tests/harness/e2e_test.h"
 
 namespace gantry::e2e {
 namespace {

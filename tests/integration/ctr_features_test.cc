@@ -4,7 +4,7 @@
 // decides by it which mounts and which user namespaces a container may ask for.
 #include <nlohmann/json.hpp>
 
-#include "tests/integration/harness/e2e_test.h"
+#include "tests/harness/e2e_test.h"
 
 namespace gantry::e2e {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "tests/integration/harness/e2e_test.h"
+#include "tests/harness/e2e_test.h"
 
 namespace gantry::e2e {
 namespace {

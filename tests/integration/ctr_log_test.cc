@@ -8,7 +8,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/integration/harness/e2e_test.h"
+#include "tests/harness/e2e_test.h"
 
 namespace gantry::e2e {
 namespace {

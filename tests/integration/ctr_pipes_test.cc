@@ -2,8 +2,8 @@
 //
 // Bytes through pipes: many, both ways, exact, to their end.
 
-#include "tests/integration/harness/e2e_test.h"
-#include "tests/integration/harness/events.h"
+#include "tests/harness/e2e_test.h"
+#include "tests/harness/events.h"
 
 namespace gantry::e2e {
 namespace {

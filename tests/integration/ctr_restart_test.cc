@@ -4,8 +4,8 @@
 
 #include <signal.h>
 
-#include "tests/integration/harness/e2e_test.h"
-#include "tests/integration/harness/events.h"
+#include "tests/harness/e2e_test.h"
+#include "tests/harness/events.h"
 
 namespace gantry::e2e {
 namespace {

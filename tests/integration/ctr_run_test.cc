@@ -2,7 +2,7 @@
 //
 // `ctr run`: a container's life from the first mount to the last.
 
-#include "tests/integration/harness/e2e_test.h"
+#include "tests/harness/e2e_test.h"
 
 namespace gantry::e2e {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <deque>
 
-#include "tests/integration/harness/e2e_test.h"
+#include "tests/harness/e2e_test.h"
 
 namespace gantry::e2e {
 namespace {

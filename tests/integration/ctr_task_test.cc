@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "tests/integration/harness/e2e_test.h"
-#include "tests/integration/harness/take_memory.h"
+#include "tests/harness/e2e_test.h"
+#include "tests/harness/take_memory.h"
 
 namespace gantry::e2e {
 namespace {

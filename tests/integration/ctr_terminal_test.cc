@@ -2,7 +2,7 @@
 //
 // Terminals, from a real one: size, echo, control characters, the end.
 
-#include "tests/integration/harness/e2e_test.h"
+#include "tests/harness/e2e_test.h"
 
 namespace gantry::e2e {
 namespace {

@@ -10,9 +10,9 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/integration/harness/events.h"
-#include "tests/integration/harness/forwarded.h"
-#include "tests/integration/harness/gvisor_test.h"
+#include "tests/harness/events.h"
+#include "tests/harness/forwarded.h"
+#include "tests/harness/gvisor_test.h"
 
 namespace gantry::e2e {
 namespace {

@@ -7,8 +7,8 @@
 
 #include <filesystem>
 
-#include "tests/integration/harness/changed_runsc.h"
-#include "tests/integration/harness/cri_pod.h"
+#include "tests/harness/changed_runsc.h"
+#include "tests/harness/cri_pod.h"
 
 namespace gantry::e2e {
 namespace {

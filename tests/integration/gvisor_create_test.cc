@@ -9,8 +9,8 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/integration/harness/changed_runsc.h"
-#include "tests/integration/harness/gvisor_test.h"
+#include "tests/harness/changed_runsc.h"
+#include "tests/harness/gvisor_test.h"
 
 namespace gantry::e2e {
 namespace {

@@ -13,8 +13,8 @@
 #include <gantry/protowire.h>
 
 #include "core/rpc/blocking_client.h"
-#include "tests/integration/harness/events.h"
-#include "tests/integration/harness/gvisor_test.h"
+#include "tests/harness/events.h"
+#include "tests/harness/gvisor_test.h"
 
 namespace gantry::e2e {
 namespace {

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "tests/integration/harness/execution_trace.h"
-#include "tests/integration/harness/gvisor_test.h"
+#include "tests/harness/execution_trace.h"
+#include "tests/harness/gvisor_test.h"
 
 namespace gantry::e2e {
 namespace {

@@ -7,8 +7,8 @@
 
 #include <cerrno>
 
-#include "tests/integration/harness/cri_pod.h"
-#include "tests/integration/harness/forwarded.h"
+#include "tests/harness/cri_pod.h"
+#include "tests/harness/forwarded.h"
 
 namespace gantry::e2e {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/integration/harness/gvisor_test.h"
+#include "tests/harness/gvisor_test.h"
 
 namespace gantry::e2e {
 namespace {

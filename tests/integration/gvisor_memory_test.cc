@@ -9,8 +9,8 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/integration/harness/cri_pod.h"
-#include "tests/integration/harness/events.h"
+#include "tests/harness/cri_pod.h"
+#include "tests/harness/events.h"
 
 namespace gantry::e2e {
 namespace {

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/integration/harness/gvisor_test.h"
+#include "tests/harness/gvisor_test.h"
 
 namespace gantry::e2e {
 namespace {

@@ -12,8 +12,8 @@
 #include <gantry/protowire.h>
 
 #include "core/rpc/blocking_client.h"
-#include "tests/integration/harness/cri_pod.h"
-#include "tests/integration/harness/gvisor_test.h"
+#include "tests/harness/cri_pod.h"
+#include "tests/harness/gvisor_test.h"
 
 namespace gantry::e2e {
 namespace {

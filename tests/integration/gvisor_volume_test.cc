@@ -10,8 +10,8 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/integration/harness/cri_pod.h"
-#include "tests/integration/harness/gvisor_test.h"
+#include "tests/harness/cri_pod.h"
+#include "tests/harness/gvisor_test.h"
 
 namespace gantry::e2e {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "tests/integration/harness/gvisor_warm_test.h"
+#include "tests/harness/gvisor_warm_test.h"
 
 namespace gantry::e2e {
 namespace {

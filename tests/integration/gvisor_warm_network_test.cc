@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "tests/integration/harness/forwarded.h"
-#include "tests/integration/harness/gvisor_warm_test.h"
+#include "tests/harness/forwarded.h"
+#include "tests/harness/gvisor_warm_test.h"
 
 namespace gantry::e2e {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pods in sandboxes that were booted before them.
-#include "tests/integration/harness/gvisor_warm_test.h"
+#include "tests/harness/gvisor_warm_test.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -4,7 +4,7 @@
 // processes that were started later, and that ignore all that they can.
 #include <signal.h>
 
-#include "tests/integration/harness/cri_pod.h"
+#include "tests/harness/cri_pod.h"
 
 namespace gantry::e2e {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/integration/harness/run_tests.h"
-#include "tests/integration/harness/settings.h"
+#include "tests/harness/run_tests.h"
+#include "tests/harness/settings.h"
 
 int main(int argc, char** argv) {
   return gantry::e2e::RunTests(gantry::e2e::ReadSettings(), argc, argv);

@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/integration/harness/take_memory.h"
+#include "tests/harness/take_memory.h"
 #include "tests/node/harness/node_test.h"
 
 namespace gantry::node {

@@ -10,7 +10,7 @@
 
 #include <gantry/toolkit/descriptors/unix_socket.h>
 
-#include "core/os/loop.h"
+#include "core/async/loop.h"
 #include "core/os/splice.h"
 #include "core/rpc/ttrpc.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 struct Connection {
   UniqueFd socket;
-  os::WatchId watch;
+  async::WatchId watch;
   rpc::FrameSplitter frames;
 };
 
@@ -64,7 +64,7 @@ class Server {
   }
 
   int listener_;
-  os::Loop loop_;
+  async::Loop loop_;
   std::map<int, Connection> connections_;
 };
 

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <thread>
 
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::bench {
 namespace {

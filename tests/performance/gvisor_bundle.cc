@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 #include "tests/performance/bundle.h"
 
 namespace gantry::bench {

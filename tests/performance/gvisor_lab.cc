@@ -9,7 +9,7 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/image/erofs_image.h>
 
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 #include "tests/performance/figures.h"
 
 namespace gantry::bench {

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 #include "tests/performance/figures.h"
 
 namespace gantry::bench {

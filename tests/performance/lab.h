@@ -12,7 +12,7 @@
 
 #include <gantry/error.h>
 
-#include "tests/integration/harness/node.h"
+#include "tests/harness/node.h"
 #include "tests/performance/events_endpoint.h"
 
 namespace gantry::bench {

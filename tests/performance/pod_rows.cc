@@ -4,7 +4,7 @@
 // against the stock shim's with one.
 #include <algorithm>
 
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 #include "tests/performance/execution_counter.h"
 #include "tests/performance/figures.h"
 #include "tests/performance/pods.h"

@@ -8,7 +8,7 @@
 
 #include <gantry/error.h>
 
-#include "tests/integration/harness/program.h"
+#include "tests/harness/program.h"
 #include "tests/performance/lab.h"
 
 namespace gantry::bench {

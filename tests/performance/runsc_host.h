@@ -12,7 +12,7 @@
 
 #include <gantry/error.h>
 
-#include "tests/integration/harness/program.h"
+#include "tests/harness/program.h"
 
 namespace gantry::bench {
 

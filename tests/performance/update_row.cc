@@ -7,7 +7,7 @@
 #include <gantry/format.h>
 #include <gantry/protowire.h>
 
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 #include "tests/performance/instance.h"
 #include "tests/performance/rows.h"
 

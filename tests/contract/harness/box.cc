@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "tests/contract/harness/calls.h"
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::contract {
 namespace {

@@ -16,7 +16,7 @@
 #include "core/rpc/ttrpc.h"
 #include "proto/containerd/events.pb.h"
 #include "proto/containerd/forward.pb.h"
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::contract {
 namespace {

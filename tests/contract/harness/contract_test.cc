@@ -13,7 +13,7 @@
 
 #include "tests/contract/harness/calls.h"
 #include "tests/contract/harness/inside.h"
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::contract {
 namespace {

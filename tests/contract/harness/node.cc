@@ -17,7 +17,7 @@
 #include "core/ctl/client.h"
 #include "core/link/channel.h"
 #include "tests/contract/harness/setup.h"
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::contract {
 namespace {

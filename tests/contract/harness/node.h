@@ -13,7 +13,7 @@
 
 #include "core/link/messages.h"
 #include "tests/contract/harness/containerd.h"
-#include "tests/integration/harness/program.h"
+#include "tests/harness/program.h"
 
 namespace gantry::contract {
 

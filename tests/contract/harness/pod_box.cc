@@ -8,7 +8,7 @@
 #include <gantry/pod_config.h>
 #include <gantry/protowire.h>
 
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::contract {
 namespace {

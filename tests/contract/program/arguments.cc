@@ -6,9 +6,9 @@
 #include <string_view>
 #include <system_error>
 
+#include "core/backend/plugin_host.h"
 #include "core/config/config.h"
 #include "core/link/paths.h"
-#include "core/plugin/plugin_host.h"
 
 namespace gantry::contract {
 namespace {
@@ -90,7 +90,7 @@ Status Fill(const Words& words, Arguments& arguments) {
   GANTRY_TRY(const std::string engine, link::FindProgram("gantryd"));
   arguments.setup.programs = fs::path(engine).parent_path();
   arguments.setup.subjects = {subject};
-  GANTRY_CHECK_OK(plugin::PluginHost::Probe(engine, subject.plugin, subject.name));
+  GANTRY_CHECK_OK(backend::PluginHost::Probe(engine, subject.plugin, subject.name));
   return {};
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "tests/integration/harness/node.h"
+#include "tests/harness/node.h"
 
 namespace gantry::fault {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tests/integration/harness/node.h"
+#include "tests/harness/node.h"
 
 namespace gantry::fault {
 

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/integration/harness/e2e_test.h"
+#include "tests/harness/e2e_test.h"
 
 namespace gantry::fault {
 

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/fault/churn/stream.h"
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::fault {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <gantry/unique_fd.h>
 
-#include "tests/integration/harness/program.h"
+#include "tests/harness/program.h"
 
 namespace gantry::fault {
 

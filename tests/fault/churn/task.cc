@@ -4,7 +4,7 @@
 #include <gantry/format.h>
 #include <gantry/protowire.h>
 
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::fault {
 namespace {

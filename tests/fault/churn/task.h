@@ -14,7 +14,7 @@
 #include <gantry/error.h>
 
 #include "core/rpc/blocking_client.h"
-#include "tests/integration/harness/raw_shim.h"
+#include "tests/harness/raw_shim.h"
 
 namespace gantry::fault {
 

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::fault {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/fault/harness/faults.h"
-#include "tests/integration/harness/node.h"
+#include "tests/harness/node.h"
 
 namespace gantry::fault {
 

@@ -8,8 +8,8 @@
 
 #include "tests/fault/harness/disturbance.h"
 #include "tests/fault/harness/report.h"
-#include "tests/integration/harness/host.h"
-#include "tests/integration/harness/leftovers.h"
+#include "tests/harness/host.h"
+#include "tests/harness/leftovers.h"
 
 namespace gantry::fault {
 namespace {

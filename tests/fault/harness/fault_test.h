@@ -13,8 +13,8 @@
 #include "tests/fault/harness/life.h"
 #include "tests/fault/harness/plan.h"
 #include "tests/fault/harness/witness.h"
-#include "tests/integration/harness/cri_test.h"
-#include "tests/integration/harness/events.h"
+#include "tests/harness/cri_test.h"
+#include "tests/harness/events.h"
 
 namespace gantry::fault {
 

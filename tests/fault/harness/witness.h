@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "tests/integration/harness/node.h"
-#include "tests/integration/harness/program.h"
+#include "tests/harness/node.h"
+#include "tests/harness/program.h"
 
 namespace gantry::fault {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/harness/host.h"
 #include "tests/integration/cri/client.h"
 #include "tests/integration/cri/rounds.h"
-#include "tests/integration/harness/host.h"
 
 namespace gantry::e2e {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::e2e {
 namespace {

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::node {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/integration/harness/program.h"
-#include "tests/integration/harness/task_list.h"
+#include "tests/harness/program.h"
+#include "tests/harness/task_list.h"
 
 namespace gantry::node {
 

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 #include "tests/node/harness/ctr.h"
 #include "tests/node/harness/systemd.h"
 

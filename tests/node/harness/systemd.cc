@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "tests/integration/harness/host.h"
+#include "tests/harness/host.h"
 
 namespace gantry::node {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "tests/integration/harness/program.h"
+#include "tests/harness/program.h"
 
 namespace gantry::node {
 

@@ -9,7 +9,7 @@
 #include "core/log/log.h"
 #include "core/os/fs.h"
 #include "proto/containerd/forward.pb.h"
-#include "tests/unit/os/loop_driver.h"
+#include "tests/unit/async/loop_driver.h"
 #include "tests/unit/rpc/fake_server.h"
 
 namespace gantry::events {
@@ -98,7 +98,7 @@ class PublisherTest : public testing::Test {
   }
 
   PublisherOptions options_{.timeout = 1h, .backoff_min = 1ms, .backoff_max = 4ms};
-  os::Loop loop_;
+  async::Loop loop_;
   os::TempDir dir_;
   std::string address_;
   UniqueFd memfd_;
@@ -262,7 +262,7 @@ TEST_F(PublisherTest, StopWaitsForWhatIsUnderWayAndBeginsNoMore) {
   publishers_->Publish(TaskStart(Of("a"), 1));
   ASSERT_TRUE(RunUntil(loop_, [&] { return containerd_.requests.size() == 1; }));
   bool stopped = false;
-  os::Start(publishers_->Stop(), [&] { stopped = true; });
+  async::Start(publishers_->Stop(), [&] { stopped = true; });
   RunAllReady(loop_);
   EXPECT_FALSE(stopped);
   Reply(containerd_.requests[0], std::string());

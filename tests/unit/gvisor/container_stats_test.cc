@@ -13,8 +13,8 @@
 
 #include <gantry/toolkit/files/files.h>
 
+#include "tests/unit/cgroup/fake_cgroupfs.h"
 #include "tests/unit/gvisor/fake_sentry.h"
-#include "tests/unit/os/fake_cgroupfs.h"
 
 namespace gantry::gvisor {
 namespace {

@@ -10,8 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/async/worker_pool.h"
 #include "core/os/fs.h"
-#include "core/os/worker_pool.h"
 #include "plugins/gvisor/sentry/container_manager.h"
 #include "tests/unit/gvisor/fake_sentry.h"
 
@@ -57,11 +57,11 @@ class HostileAnswerTest : public testing::Test {
   /// What `call` makes of the answer on a thread of a pool.
   template <class Call>
   urpc::Failure OnAWorker(Call call) {
-    os::WorkerPool pool(loop_, 1, 1);
+    async::WorkerPool pool(loop_, 1, 1);
     urpc::Failure failure;
     std::optional<Result<int>> done;
-    os::Start([](os::WorkerPool& workers, Call& one, urpc::Failure& failed,
-                 std::optional<Result<int>>& out) -> os::Task<void> {
+    async::Start([](async::WorkerPool& workers, Call& one, urpc::Failure& failed,
+                    std::optional<Result<int>>& out) -> async::Task<void> {
       out = co_await workers.Run([&one, &failed]() -> Result<int> {
         if (auto outcome = one(); !outcome) {
           failed = outcome.error();
@@ -77,7 +77,7 @@ class HostileAnswerTest : public testing::Test {
     return failure;
   }
 
-  os::Loop loop_;
+  async::Loop loop_;
   os::TempDir folder_ = os::TempDir::Create().value();
   std::string answer_;
   std::unique_ptr<FakeSentry> sentry_;

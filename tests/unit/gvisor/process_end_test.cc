@@ -22,9 +22,9 @@
 #include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/sentry_start.h"
 #include "plugins/gvisor/pod/out_of_memory.h"
+#include "tests/unit/cgroup/fake_cgroupfs.h"
 #include "tests/unit/gvisor/fake_sentry.h"
 #include "tests/unit/gvisor/fakes.h"
-#include "tests/unit/os/fake_cgroupfs.h"
 #include "tests/unit/toolkit/fake_container.h"
 
 namespace gantry::gvisor {

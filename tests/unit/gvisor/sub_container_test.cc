@@ -16,9 +16,9 @@
 
 #include "plugins/gvisor/container/process_end.h"
 #include "plugins/gvisor/sentry/durable_call.h"
+#include "tests/unit/cgroup/fake_cgroupfs.h"
 #include "tests/unit/gvisor/fake_sentry.h"
 #include "tests/unit/gvisor/fakes.h"
-#include "tests/unit/os/fake_cgroupfs.h"
 #include "tests/unit/toolkit/fake_container.h"
 
 namespace gantry::gvisor {

@@ -22,7 +22,7 @@ TEST(Copy, EndsWhenItIsEmptyHoweverMuchThereWas) {
   auto from = MakePipe().value();
   const std::string data(kBytes, 'x');
   ASSERT_EQ(write(from.second.get(), data.data(), data.size()), static_cast<ssize_t>(kBytes));
-  os::Loop loop;
+  async::Loop loop;
   std::optional<uint64_t> dropped;
   CopySpec spec;
   spec.source = std::move(from.first);
@@ -43,7 +43,7 @@ TEST(Copy, EndsWhenItIsEmptyHoweverMuchThereWas) {
 TEST(Copy, HasMovedWhatThereWasWhenItIsFlushed) {
   auto from = MakePipe().value();
   auto to = MakePipe().value();
-  os::Loop loop;
+  async::Loop loop;
   CopySpec spec;
   spec.source = std::move(from.first);
   spec.sink = std::move(to.second);
@@ -60,7 +60,7 @@ TEST(Copy, HasMovedWhatThereWasWhenItIsFlushed) {
 TEST(Copy, WaitsAnewAfterAllThatComes) {
   auto from = MakePipe().value();
   auto to = MakePipe().value();
-  os::Loop loop;
+  async::Loop loop;
   bool ended = false;
   CopySpec spec;
   spec.source = std::move(from.first);

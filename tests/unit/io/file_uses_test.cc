@@ -37,7 +37,7 @@ class FileUsesTest : public IoTest {
     }
   }
 
-  os::Loop loop_;
+  async::Loop loop_;
   FileUses uses_{loop_};
 };
 

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/os/simulated_loop.h"
+#include "tests/unit/async/simulated_loop.h"
 
 namespace gantry::keeper {
 namespace {

@@ -283,7 +283,7 @@ TEST_F(KeeperEnd, ThatWasAskedForComesWhenNothingIsLeftToGuard) {
   EndInit();
   EXPECT_FALSE(Ends()) << "containerd is there and asks for the task's end";
   bool late = false;
-  const os::TimerId limit = loop_.After(30s, [&] {
+  const async::TimerId limit = loop_.After(30s, [&] {
     late = true;
     loop_.Stop();
   });

@@ -24,7 +24,7 @@
 
 #include "core/keeper/keeper.h"
 #include "core/os/fs.h"
-#include "tests/unit/os/simulated_loop.h"
+#include "tests/unit/async/simulated_loop.h"
 
 namespace gantry::keeper {
 
@@ -62,7 +62,7 @@ struct FakeEngine {
 /// containerd's end of a connection.
 class Client {
  public:
-  Client(os::Loop& loop, const std::string& address) : loop_(loop) {
+  Client(async::Loop& loop, const std::string& address) : loop_(loop) {
     auto socket = ConnectUnix(address.substr(std::string("unix://").size()));
     EXPECT_TRUE(socket) << address;
     fd_ = std::move(*socket);
@@ -111,7 +111,7 @@ class Client {
   bool closed = false;
 
  private:
-  os::Loop& loop_;
+  async::Loop& loop_;
   UniqueFd fd_;
   FrameSplitter in_;
 };

@@ -149,7 +149,7 @@ TEST_F(EarlierKeeperState, HasItsFrontDoor) {
   EXPECT_EQ(request.stream, 5U);
   EXPECT_EQ(request.payload, "payload");
   EXPECT_EQ(request.order, 9U);
-  EXPECT_EQ(request.deadline(), os::TimePoint::max());
+  EXPECT_EQ(request.deadline(), async::TimePoint::max());
   EXPECT_TRUE(request.given);
   EXPECT_EQ(request.deaths, 2U);
   EXPECT_TRUE(request.with_engine);

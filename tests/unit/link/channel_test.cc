@@ -46,7 +46,7 @@ class ChannelTest : public testing::Test {
               static_cast<ssize_t>(bytes.size()));
   }
 
-  os::Loop loop_;
+  async::Loop loop_;
   UniqueFd raw_;
   std::unique_ptr<Channel> channel_;
   std::vector<Message> got_;

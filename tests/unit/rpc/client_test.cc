@@ -6,7 +6,7 @@
 
 #include <gantry/toolkit/descriptors/unix_socket.h>
 
-#include "tests/unit/os/loop_driver.h"
+#include "tests/unit/async/loop_driver.h"
 #include "tests/unit/rpc/fake_server.h"
 
 namespace gantry::rpc {
@@ -30,14 +30,14 @@ class ClientTest : public testing::Test {
 
   /// Starts a call; its result will be in `results_[payload]`.
   void Begin(const std::string& payload, std::chrono::nanoseconds timeout = {}) {
-    os::Start(Keep(client_->Call("t.Test", "Do", payload, timeout), payload));
+    async::Start(Keep(client_->Call("t.Test", "Do", payload, timeout), payload));
   }
 
-  os::Task<void> Keep(os::Task<Result<std::string>> call, std::string name) {
+  async::Task<void> Keep(async::Task<Result<std::string>> call, std::string name) {
     results_[name] = co_await std::move(call);
   }
 
-  os::Loop loop_;
+  async::Loop loop_;
   FakeServer server_{loop_};
   std::unique_ptr<Client> client_;
   std::map<std::string, Result<std::string>> results_;

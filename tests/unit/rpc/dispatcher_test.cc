@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "core/log/log.h"
-#include "tests/unit/os/loop_driver.h"
+#include "tests/unit/async/loop_driver.h"
 
 namespace gantry::rpc {
 namespace {
@@ -26,24 +26,24 @@ class DispatcherTest : public testing::Test {
  protected:
   DispatcherTest() {
     log::SetSinkForTest([](std::string_view) {});
-    Add("Echo", [](rpc::Call call) -> os::Task<Result<std::string>> { co_return call.payload; });
-    Add("Who", [](rpc::Call call) -> os::Task<Result<std::string>> {
+    Add("Echo", [](rpc::Call call) -> async::Task<Result<std::string>> { co_return call.payload; });
+    Add("Who", [](rpc::Call call) -> async::Task<Result<std::string>> {
       co_return call.ns + "|" + call.address + (call.replay ? "|replay" : "");
     });
-    Add("Throw", [](rpc::Call) -> os::Task<Result<std::string>> {
+    Add("Throw", [](rpc::Call) -> async::Task<Result<std::string>> {
       throw std::runtime_error("bad luck");
       co_return "";
     });
-    Add("Big", [](rpc::Call) -> os::Task<Result<std::string>> {
+    Add("Big", [](rpc::Call) -> async::Task<Result<std::string>> {
       co_return std::string(kMaxFrameBytes, 'x');
     });
-    Add("Wait", [this](rpc::Call call) -> os::Task<Result<std::string>> {
-      const os::OneShot<std::string> end = end_;
+    Add("Wait", [this](rpc::Call call) -> async::Task<Result<std::string>> {
+      const async::OneShot<std::string> end = end_;
       call.abandonment->Notify([this] { ++abandoned_; });
       co_return co_await end.Wait();
     });
-    Add("WaitUntilAbandoned", [](rpc::Call call) -> os::Task<Result<std::string>> {
-      os::OneShot<std::string> end;
+    Add("WaitUntilAbandoned", [](rpc::Call call) -> async::Task<Result<std::string>> {
+      async::OneShot<std::string> end;
       call.abandonment->Notify([end]() mutable { end.Set("abandoned"); });
       co_return co_await end.Wait();
     });
@@ -81,9 +81,9 @@ class DispatcherTest : public testing::Test {
                                                           : Code::kOk;
   }
 
-  os::Loop loop_;
+  async::Loop loop_;
   MethodTable table_;
-  os::OneShot<std::string> end_;
+  async::OneShot<std::string> end_;
   int abandoned_ = 0;
   std::map<uint32_t, Result<std::string>> answers_;
   std::optional<Dispatcher> dispatcher_;
@@ -197,8 +197,8 @@ TEST_F(DispatcherTest, ParkedCallsAreBounded) {
 }
 
 TEST_F(DispatcherTest, IsBusyWithCallsThatAreNotParked) {
-  Add("Park", [](rpc::Call call) -> os::Task<Result<std::string>> {
-    os::OneShot<std::string> end;
+  Add("Park", [](rpc::Call call) -> async::Task<Result<std::string>> {
+    async::OneShot<std::string> end;
     call.abandonment->Park([end]() mutable { end.Set("abandoned"); });
     co_return co_await end.Wait();
   });
@@ -216,8 +216,8 @@ TEST_F(DispatcherTest, IsBusyWithCallsThatAreNotParked) {
 
 TEST_F(DispatcherTest, CallsOfOneAccountAreBounded) {
   Make({.per_account = 2});
-  const auto account = std::make_shared<os::Account>("pod");
-  const auto of = [&](uint32_t stream, const std::string& method, const os::AccountPtr& whose) {
+  const auto account = std::make_shared<async::Account>("pod");
+  const auto of = [&](uint32_t stream, const std::string& method, const async::AccountPtr& whose) {
     IncomingRequest request = Incoming(stream, method, "x");
     request.account = whose;
     dispatcher_->Dispatch(std::move(request));
@@ -230,7 +230,7 @@ TEST_F(DispatcherTest, CallsOfOneAccountAreBounded) {
   EXPECT_THAT(answers_[5].error().message,
               testing::HasSubstr("2 calls of sandbox 'pod' are unanswered "
                                  "(limits.max_calls_per_sandbox)"));
-  of(7, "Echo", std::make_shared<os::Account>("other"));
+  of(7, "Echo", std::make_shared<async::Account>("other"));
   of(9, "Echo", nullptr);
   EXPECT_EQ(*answers_[7], "x");
   EXPECT_EQ(*answers_[9], "x");
@@ -249,7 +249,7 @@ TEST_F(DispatcherTest, CallsOfOneAccountAreBounded) {
 
 TEST_F(DispatcherTest, BytesOfOneAccountAreBounded) {
   Make({.bytes_per_account = 1000});
-  const auto account = std::make_shared<os::Account>("pod");
+  const auto account = std::make_shared<async::Account>("pod");
   for (const uint32_t stream : {1U, 3U}) {
     IncomingRequest request = Incoming(stream, "Wait", std::string(600, 'x'));
     request.account = account;

@@ -19,8 +19,8 @@
 #include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 
+#include "core/async/loop.h"
 #include "core/os/fs.h"
-#include "core/os/loop.h"
 #include "core/os/splice.h"
 #include "core/rpc/ttrpc.h"
 
@@ -34,7 +34,7 @@ class FakeServer {
     rpc::Request request;
   };
 
-  explicit FakeServer(os::Loop& loop) : loop_(loop) {}
+  explicit FakeServer(async::Loop& loop) : loop_(loop) {}
 
   FakeServer(const FakeServer&) = delete;
   FakeServer& operator=(const FakeServer&) = delete;
@@ -100,7 +100,7 @@ class FakeServer {
  private:
   struct Connection {
     UniqueFd socket;
-    os::WatchId watch;
+    async::WatchId watch;
     rpc::FrameSplitter frames;
   };
 
@@ -143,10 +143,10 @@ class FakeServer {
     }
   }
 
-  os::Loop& loop_;
+  async::Loop& loop_;
   std::string path_;
   UniqueFd listener_;
-  os::WatchId listen_watch_;
+  async::WatchId listen_watch_;
   uint64_t next_id_ = 1;
   std::map<uint64_t, Connection> connections_;
 };

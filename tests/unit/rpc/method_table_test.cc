@@ -6,7 +6,7 @@
 
 #include "core/rpc/typed.h"
 #include "proto/containerd/task/task.pb.h"
-#include "tests/unit/os/loop_driver.h"
+#include "tests/unit/async/loop_driver.h"
 
 namespace gantry::rpc {
 namespace {
@@ -15,7 +15,7 @@ using containerd::task::StartRequest;
 using containerd::task::StartResponse;
 using test::Await;
 
-os::Task<Result<std::string>> Echo(rpc::Call call) { co_return call.payload; }
+async::Task<Result<std::string>> Echo(rpc::Call call) { co_return call.payload; }
 
 TEST(MethodTableTest, RefusesDuplicatesAndEmptyNames) {
   MethodTable table;
@@ -52,15 +52,15 @@ class TypedTest : public testing::Test {
     return Await(loop_, (**handler)(std::move(call)));
   }
 
-  os::Loop loop_;
+  async::Loop loop_;
   MethodTable table_;
 };
 
 TEST_F(TypedTest, HandlersTakeAndGiveMessages) {
   ASSERT_TRUE((AddTyped<StartRequest, StartResponse>(
       table_, "t.Task", "Start",
-      [this](const CallContext& call, StartRequest request) -> os::Task<Result<StartResponse>> {
-        co_await os::Sleep(loop_, std::chrono::nanoseconds(1));
+      [this](const CallContext& call, StartRequest request) -> async::Task<Result<StartResponse>> {
+        co_await async::Sleep(loop_, std::chrono::nanoseconds(1));
         EXPECT_EQ(call.ns, "k8s.io");
         EXPECT_EQ(request.id(), "a1");
         StartResponse response;
@@ -79,7 +79,7 @@ TEST_F(TypedTest, HandlersTakeAndGiveMessages) {
 TEST_F(TypedTest, ErrorsAndMalformedRequests) {
   ASSERT_TRUE((AddTyped<StartRequest, StartResponse>(
       table_, "t.Task", "Start",
-      [](const CallContext&, StartRequest) -> os::Task<Result<StartResponse>> {
+      [](const CallContext&, StartRequest) -> async::Task<Result<StartResponse>> {
         co_return Fail(Code::kNotFound, "container not created: not found");
       })));
   EXPECT_EQ(Run("").error().message, "container not created: not found");

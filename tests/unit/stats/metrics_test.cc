@@ -12,7 +12,7 @@
 
 #include <gantry/protowire.h>
 
-#include "tests/unit/os/fake_cgroupfs.h"
+#include "tests/unit/cgroup/fake_cgroupfs.h"
 
 namespace gantry::stats {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <gantry/toolkit/files/files.h>
 
-#include "tests/unit/os/fake_cgroupfs.h"
+#include "tests/unit/cgroup/fake_cgroupfs.h"
 
 namespace gantry::task {
 namespace {

@@ -11,7 +11,7 @@
 
 #include <gantry/format.h>
 
-#include "core/sandbox/call_deadline.h"
+#include "core/backend/call_deadline.h"
 
 namespace gantry::test {
 namespace {
@@ -459,7 +459,7 @@ void FakeBackend::WhenAttached(
 Status FakeBackend::Enter(const std::string& call, const std::string& arguments) {
   std::unique_lock lock(mutex_);
   calls_.push_back(arguments.empty() ? call : call + " " + arguments);
-  left_[call] = sandbox::CallDeadline::Left();
+  left_[call] = backend::CallDeadline::Left();
   if (held_.contains(call)) {
     const auto here = waiting_.insert(call);
     changed_.wait_for(lock, std::chrono::seconds(10), [&] { return !held_.contains(call); });

@@ -14,7 +14,7 @@
 
 namespace gantry::test {
 
-UniqueFd FakeKeeper::Connect(os::Loop& loop) {
+UniqueFd FakeKeeper::Connect(async::Loop& loop) {
   int ends[2] = {-1, -1};
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   channel_ = std::make_unique<link::Channel>(

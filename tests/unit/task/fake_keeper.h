@@ -15,9 +15,9 @@
 
 #include <gantry/toolkit/process/process_id.h>
 
+#include "core/async/loop.h"
 #include "core/link/channel.h"
 #include "core/link/messages.h"
-#include "core/os/loop.h"
 #include "core/os/process.h"
 
 namespace gantry::test {
@@ -27,7 +27,7 @@ class FakeKeeper {
  public:
   /// A socket for an engine that runs on `loop`; it takes the place of the one
   /// before. Owner: the caller.
-  UniqueFd Connect(os::Loop& loop);
+  UniqueFd Connect(async::Loop& loop);
 
   /// Ends the link, as a keeper that dies.
   void Hangup() { channel_.reset(); }

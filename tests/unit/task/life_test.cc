@@ -9,10 +9,10 @@
 
 #include <gtest/gtest.h>
 
+#include "core/async/loop.h"
 #include "core/log/log.h"
-#include "core/os/loop.h"
 #include "core/task/state.h"
-#include "tests/unit/os/loop_driver.h"
+#include "tests/unit/async/loop_driver.h"
 
 namespace gantry::task {
 namespace {
@@ -250,21 +250,21 @@ TEST(ProcessLife, AnExecWhoseStartFailedIsCreatedAndHasEnded) {
 
 TEST(ProcessLife, WhoeverWaitsIsWokenByTheEndByItsGoingOrByHimself) {
   for (const auto& wake :
-       {std::function([](ProcessLife& life, os::OneShot<void>&) {
+       {std::function([](ProcessLife& life, async::OneShot<void>&) {
           life.Hear(kEnd, false);
           life.Recorded(true);
           life.Acknowledge();
         }),
-        std::function([](ProcessLife& life, os::OneShot<void>&) { life.SetGone(); }),
-        std::function([](ProcessLife&, os::OneShot<void>& woken) { woken.Set(); })}) {
-    os::Loop loop;
+        std::function([](ProcessLife& life, async::OneShot<void>&) { life.SetGone(); }),
+        std::function([](ProcessLife&, async::OneShot<void>& woken) { woken.Set(); })}) {
+    async::Loop loop;
     ProcessLife life;
     life.Created();
     life.Started();
-    os::OneShot<void> woken;
+    async::OneShot<void> woken;
     bool back = false;
     loop.Post([&] {
-      os::Start(life.AwaitEnd(woken), [&] { back = true; });
+      async::Start(life.AwaitEnd(woken), [&] { back = true; });
       EXPECT_FALSE(back);
       wake(life, woken);
     });

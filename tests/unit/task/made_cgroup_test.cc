@@ -13,7 +13,7 @@
 #include <gantry/toolkit/files/files.h>
 
 #include "core/link/record_peek.h"
-#include "tests/unit/os/fake_cgroupfs.h"
+#include "tests/unit/cgroup/fake_cgroupfs.h"
 #include "tests/unit/task/pod_test.h"
 
 namespace gantry::task {

@@ -6,7 +6,7 @@
 
 #include <gantry/toolkit/files/files.h>
 
-#include "tests/unit/os/fake_cgroupfs.h"
+#include "tests/unit/cgroup/fake_cgroupfs.h"
 #include "tests/unit/task/task_test.h"
 
 namespace gantry::task {

@@ -18,9 +18,9 @@ GroupPtr GroupOfPod() {
   auto group = std::make_shared<Group>();
   group->ns = *Namespace::Parse("k8s.io");
   group->id = "p1";
-  group->account = std::make_shared<os::Account>("p1");
-  group->exec_specs = std::make_shared<os::Account>("p1");
-  group->all_exec_specs = std::make_shared<os::Account>("all");
+  group->account = std::make_shared<async::Account>("p1");
+  group->exec_specs = std::make_shared<async::Account>("p1");
+  group->all_exec_specs = std::make_shared<async::Account>("all");
   return group;
 }
 

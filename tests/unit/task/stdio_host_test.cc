@@ -5,19 +5,19 @@
 
 #include "core/io/process_io.h"
 #include "core/io/relay.h"
-#include "tests/unit/engine/engine_test.h"
+#include "tests/unit/keeper_client/engine_test.h"
 
 namespace gantry::task {
 namespace {
 
-using StdioHostTest = engine::EngineTest;
+using StdioHostTest = keeper_client::EngineTest;
 
 TEST_F(StdioHostTest, IsThereForAsLongAsItsStreams) {
-  os::WorkerPool pool(loop_, 1, 1);
+  async::WorkerPool pool(loop_, 1, 1);
   const os::CgroupHierarchy cgroups;
   io::Relay relay;
   auto host = std::make_shared<StdioHost>(
-      sandbox::Services{loop_, pool, *link_, *processes_, cgroups}, "1/io/", "", [] {});
+      backend::Services{loop_, pool, *link_, *processes_, cgroups}, "1/io/", "", [] {});
   const std::weak_ptr<StdioHost> seen = host;
   auto opened = io::ProcessIo::Open(relay, *host, {}, {});
   ASSERT_TRUE(opened) << opened.error().message;

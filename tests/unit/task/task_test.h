@@ -16,22 +16,22 @@
 
 #include <gtest/gtest.h>
 
+#include "core/async/loop.h"
+#include "core/async/worker_pool.h"
+#include "core/backend/context.h"
+#include "core/cgroup/cgroup.h"
 #include "core/config/config.h"
-#include "core/engine/host_processes.h"
-#include "core/engine/keeper_link.h"
 #include "core/events/event.h"
 #include "core/events/publisher.h"
 #include "core/io/relay.h"
-#include "core/os/cgroup.h"
+#include "core/keeper_client/host_processes.h"
+#include "core/keeper_client/keeper_link.h"
 #include "core/os/fs.h"
-#include "core/os/loop.h"
-#include "core/os/worker_pool.h"
 #include "core/rpc/dispatcher.h"
 #include "core/rpc/method_table.h"
-#include "core/sandbox/context.h"
 #include "core/task/service.h"
 #include "proto/containerd/task/task.pb.h"
-#include "tests/unit/os/loop_driver.h"
+#include "tests/unit/async/loop_driver.h"
 #include "tests/unit/task/fake_backend.h"
 #include "tests/unit/task/fake_keeper.h"
 
@@ -40,7 +40,7 @@ namespace gantry::task {
 namespace pb = containerd::task;
 
 /// One life of gantryd.
-class TestEngine final : private engine::KeeperObserver {
+class TestEngine final : private keeper_client::KeeperObserver {
  public:
   struct Surroundings {
     config::Config config;
@@ -67,9 +67,9 @@ class TestEngine final : private engine::KeeperObserver {
   /// Before it is destroyed.
   void Retire() { test::Await(loop_, publishers_.Stop()); }
 
-  os::Loop& loop() { return loop_; }
+  async::Loop& loop() { return loop_; }
 
-  os::WorkerPool& pool() { return pool_; }
+  async::WorkerPool& pool() { return pool_; }
 
   const Service& tasks() const { return tasks_; }
 
@@ -114,12 +114,12 @@ class TestEngine final : private engine::KeeperObserver {
   Parts MakeParts();
 
   const Surroundings around_;
-  os::Loop loop_;
-  os::WorkerPool pool_{loop_, 8, 256};
-  engine::KeeperLink link_;
-  engine::HostProcesses processes_;
+  async::Loop loop_;
+  async::WorkerPool pool_{loop_, 8, 256};
+  keeper_client::KeeperLink link_;
+  keeper_client::HostProcesses processes_;
   std::optional<io::Relay> relay_{std::in_place};
-  sandbox::Counters counters_;
+  backend::Counters counters_;
   events::Publishers publishers_;
   Service tasks_;
   rpc::MethodTable table_;

@@ -7,7 +7,7 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "tests/unit/os/fake_cgroupfs.h"
+#include "tests/unit/cgroup/fake_cgroupfs.h"
 #include "tests/unit/task/pod_test.h"
 
 namespace gantry::task {

@@ -7,7 +7,7 @@
 #include <gantry/toolkit/cgroup/counters.h>
 #include <gantry/toolkit/cgroup/host_limits.h>
 
-#include "tests/unit/os/fake_cgroupfs.h"
+#include "tests/unit/cgroup/fake_cgroupfs.h"
 
 namespace gantry::cgroup {
 namespace {

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cgroup/cgroup_parse.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <limits>
+#include <ranges>
+#include <utility>
+
+#include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
+
+namespace gantry::os {
+namespace {
+
+constexpr size_t kMaxStatFile = 4 << 20;
+constexpr size_t kMaxNames = 4096;
+
+thread_local CgroupReadWatch* newest = nullptr;
+
+/// A file of the memory controller, which each hierarchy calls otherwise.
+Result<std::string> ReadOfMemory(const Cgroup& cgroup, std::string_view v2, std::string_view v1) {
+  const std::string dir = cgroup.DirOf("memory");
+  const std::string_view file = cgroup.is_unified() ? v2 : v1;
+  auto text = dir.empty() ? std::nullopt : ReadCgroupText(Format("{}/{}", dir, file));
+  if (!text) {
+    return Fail(Code::kNotFound, "read {} of cgroup '{}': it has no memory controller", file, dir);
+  }
+  return *std::move(text);
+}
+
+uint32_t RdmaNumber(std::string_view text) {
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(ParseCgroupNumber(text), std::numeric_limits<uint32_t>::max()));
+}
+
+}  // namespace
+
+CgroupReadWatch::CgroupReadWatch() : outer_(std::exchange(newest, this)) {}
+
+CgroupReadWatch::~CgroupReadWatch() { newest = outer_; }
+
+void CgroupReadWatch::Note(const Error& error) {
+  const int why = error.sys_errno;
+  if (newest != nullptr && !newest->failed_ && (why == EMFILE || why == ENFILE || why == ENOMEM)) {
+    newest->failed_ = error;
+  }
+}
+
+std::optional<std::string> ReadCgroupText(const std::string& file) {
+  Result<std::string> text = ReadFile(file, kMaxStatFile);
+  if (!text) {
+    CgroupReadWatch::Note(text.error());
+    return std::nullopt;
+  }
+  return *std::move(text);
+}
+
+uint64_t ParseCgroupNumber(std::string_view text) {
+  if (text.starts_with("max")) {
+    return std::numeric_limits<uint64_t>::max();
+  }
+  uint64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+uint64_t ReadCgroupNumber(const std::string& file) {
+  const auto text = ReadCgroupText(file);
+  return text ? ParseCgroupNumber(*text) : 0;
+}
+
+std::vector<std::string_view> CgroupWords(std::string_view line) {
+  std::vector<std::string_view> words;
+  for (size_t start = 0; (start = line.find_first_not_of(" \t\n", start)) != line.npos;) {
+    const size_t end = std::min(line.find_first_of(" \t\n", start), line.size());
+    words.push_back(line.substr(start, end - start));
+    start = end;
+  }
+  return words;
+}
+
+bool ParseDeviceNumbers(std::string_view word, uint64_t& major, uint64_t& minor) {
+  const size_t colon = word.find(':');
+  if (colon == word.npos || colon == 0 || word[0] < '0' || word[0] > '9') {
+    return false;
+  }
+  major = ParseCgroupNumber(word.substr(0, colon));
+  minor = ParseCgroupNumber(word.substr(colon + 1));
+  return true;
+}
+
+std::vector<CgroupRdma> ParseCgroupRdma(std::string_view text) {
+  std::vector<CgroupRdma> out;
+  for (const auto part : std::views::split(text, '\n')) {
+    const auto words = CgroupWords(std::string_view(part));
+    if (words.size() < 2) {
+      continue;
+    }
+    CgroupRdma entry{.device = std::string(words[0])};
+    for (const std::string_view word : words) {
+      if (word.starts_with("hca_handle=")) {
+        entry.hca_handles = RdmaNumber(word.substr(11));
+      } else if (word.starts_with("hca_object=")) {
+        entry.hca_objects = RdmaNumber(word.substr(11));
+      }
+    }
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+std::vector<std::string> HugetlbSizes(const std::string& dir, std::string_view suffix) {
+  std::vector<std::string> sizes;
+  const Result<std::vector<std::string>> names = ListDirectory(dir, kMaxNames);
+  if (!names) {
+    return sizes;
+  }
+  constexpr std::string_view kPrefix = "hugetlb.";
+  for (const std::string_view name : *names) {
+    if (name.size() > kPrefix.size() + suffix.size() && name.starts_with(kPrefix) &&
+        name.ends_with(suffix)) {
+      const std::string_view size =
+          name.substr(kPrefix.size(), name.size() - kPrefix.size() - suffix.size());
+      if (!size.contains('.')) {
+        sizes.emplace_back(size);
+      }
+    }
+  }
+  std::ranges::sort(sizes);
+  return sizes;
+}
+
+uint64_t Counter(const CgroupCounters& counters, std::string_view name) {
+  const auto found = counters.find(name);
+  return found == counters.end() ? 0 : found->second;
+}
+
+CgroupCounters ParseCgroupCounters(std::string_view text) {
+  CgroupCounters counters;
+  for (const auto part : std::views::split(text, '\n')) {
+    const auto words = CgroupWords(std::string_view(part));
+    if (words.size() == 2 && words[1][0] >= '0' && words[1][0] <= '9') {
+      counters.emplace(words[0], ParseCgroupNumber(words[1]));
+    }
+  }
+  return counters;
+}
+
+Result<uint64_t> ReadMemoryUse(const Cgroup& cgroup) {
+  GANTRY_TRY(const std::string text,
+             ReadOfMemory(cgroup, "memory.current", "memory.usage_in_bytes"));
+  return ParseCgroupNumber(text);
+}
+
+Result<uint64_t> ReadOomKills(const Cgroup& cgroup) {
+  GANTRY_TRY(const std::string text, ReadOfMemory(cgroup, "memory.events", "memory.oom_control"));
+  return Counter(ParseCgroupCounters(text), "oom_kill");
+}
+
+}  // namespace gantry::os

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/engine.h"
+
+#include <sys/epoll.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include <gantry/toolkit/descriptors/memfd.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/mount/unmount.h>
+
+#include "core/backend/retired.h"
+#include "core/engine/operator_service.h"
+#include "core/engine/takeover.h"
+#include "core/link/channel.h"
+#include "core/log/log.h"
+#include "core/os/fs.h"
+#include "core/os/process.h"
+
+namespace gantry::engine {
+namespace {
+
+constexpr char kOutboxName[] = "events";
+/// A turn of the loop that takes longer holds up everybody; it is logged.
+constexpr auto kSlowTurn = std::chrono::milliseconds(50);
+/// What an engine that is to end gives the calls under way. Others wait meanwhile.
+constexpr auto kLastCalls = std::chrono::milliseconds(20);
+constexpr auto kRetirePace = std::chrono::milliseconds(1);
+
+std::string OwnProgram() {
+  Result<std::string> self = ReadLink("/proc/self/exe");
+  return self ? std::move(*self) : std::string();
+}
+
+async::PoolLimits WorkerLimits(const config::Limits& configured) {
+  async::PoolLimits limits = task::PoolLimitsOf(configured);
+  limits.on_lost = [](const std::string& what) { LogError("a worker is lost in {}", what); };
+  return limits;
+}
+
+}  // namespace
+
+Engine::Engine(CommandLine line, config::Config config, std::string config_error,
+               os::CgroupHierarchy cgroups, UniqueFd link)
+    : line_(std::move(line)),
+      config_(std::move(config)),
+      config_error_(std::move(config_error)),
+      cgroups_(std::move(cgroups)),
+      early_link_(line_.standby ? link.Duplicate().value_or(UniqueFd()) : UniqueFd()),
+      pool_(loop_, WorkerLimits(config_.limits)),
+      link_(loop_, std::move(link), *this),
+      processes_(loop_, link_),
+      backends_(config_, line_.libexec, line_.run_dir, OwnProgram()) {}
+
+Engine::~Engine() = default;
+
+int Engine::Run() {
+  loop_.SetSlowTurnObserver(kSlowTurn, [](async::Duration took) {
+    LogWarning("a turn of the loop took {} ms",
+               std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
+  });
+  WatchSignals();
+  if (Status can = CheckStandby(); !can) {
+    LogError("take the other engine's place: {}", can.error().message);
+    return 1;
+  }
+  if (Status hello = link_.SayHello(config_.hang.after, !config_.hang.restart); !hello) {
+    LogError("say hello to the keeper: {}", hello.error().message);
+    return 1;
+  }
+  loop_.Run();
+  backends_.Leave();
+  return exit_code_;
+}
+
+void Engine::WatchSignals() {
+  Result<UniqueFd> signals = os::OpenSignalFd({SIGTERM, SIGINT, SIGHUP});
+  if (!signals) {
+    LogWarning("watch signals: {}", signals.error().message);
+    return;
+  }
+  signals_ = std::move(*signals);
+  signal_watch_ = loop_.Watch(signals_.get(), EPOLLIN, [this](uint32_t) {
+    loop_.Rearm(signal_watch_, 0);
+    Retire(loop_.Now() + kLastCalls);
+  });
+}
+
+void Engine::Retire(async::TimePoint until) {
+  const bool busy = (dispatcher_ && dispatcher_->IsBusy()) || !link_.flushed();
+  if (!busy || loop_.Now() >= until) {
+    loop_.Stop();
+  } else {
+    loop_.After(kRetirePace, [this, until] { Retire(until); });
+  }
+}
+
+Status Engine::CheckStandby() {
+  if (!line_.standby) {
+    return {};
+  }
+  link::BlockingChannel keeper(std::move(early_link_));
+  Status can = config_error_.empty() ? CheckTakeover(keeper, backends_)
+                                     : Fail(Code::kFailedPrecondition, "{}", config_error_);
+  if (!can) {
+    IgnoreError(keeper.Send(link::Type::kRefuse, link::Encode(link::Refuse{can.error().message}),
+                            std::chrono::steady_clock::now() + std::chrono::seconds(1)),
+                "it ends, which says enough");
+  }
+  return can;
+}
+
+void Engine::GiveBack() {
+  if (backend::ForgetRetired(backend::kRetiredFor) > 0) {
+    loop_.After(backend::kRetiredFor, [this] { trim_.Touch(); });
+  }
+  os::ReleaseMemory();
+}
+
+void Engine::WhenUp(std::move_only_function<void()> function) {
+  if (up_) {
+    function();
+  } else {
+    waiting_.push_back(std::move(function));
+  }
+}
+
+async::Task<Result<std::unique_ptr<events::Outbox>>> Engine::OpenOutbox() {
+  UniqueFd memfd;
+  if (Result<UniqueFd> kept = co_await link_.Take(kOutboxName)) {
+    memfd = std::move(*kept);
+  } else {
+    GANTRY_CO_TRY(memfd, CreateMemfd("gantry-events"));
+    GANTRY_CO_TRY(UniqueFd copy, memfd.Duplicate());
+    GANTRY_CO_CHECK_OK(co_await link_.Put(kOutboxName, std::move(copy)));
+  }
+  events::OutboxLimits limits;
+  limits.per_container = config_.events.max_queued_per_container;
+  limits.bytes_per_container = config_.events.max_bytes_per_container;
+  limits.total = config_.events.max_queued;
+  co_return events::Outbox::Open(std::move(memfd), limits);
+}
+
+Result<task::BackendRef> Engine::FindBackend(std::string name) {
+  GANTRY_TRY(SandboxBackend* const backend, backends_.Find(name));
+  return task::BackendRef{std::move(name), backend};
+}
+
+std::string Engine::MountScratch() const { return line_.run_dir + "/layers"; }
+
+async::Task<void> Engine::ComeUp() {
+  // The engine before this one has ended.
+  const std::string scratch = MountScratch();
+  if (const Status cleared =
+          co_await pool_.Run([&scratch]() -> Status { return mount::ClearMountScratch(scratch); });
+      !cleared) {
+    LogWarning("{}", cleared.error().message);
+  }
+  Result<std::unique_ptr<events::Outbox>> outbox = co_await OpenOutbox();
+  if (!outbox) {
+    LogError("come up: {}", outbox.error().message);
+    exit_code_ = 1;
+    loop_.Stop();
+    co_return;
+  }
+  events::PublisherOptions options;
+  options.timeout = config_.events.forward_timeout;
+  options.backoff_min = config_.events.retry_min;
+  options.backoff_max = config_.events.retry_max;
+  publishers_ = std::make_unique<events::Publishers>(loop_, std::move(*outbox), options);
+  const task::Parts parts{{loop_, pool_, link_, processes_, cgroups_},
+                          config_,
+                          relay_,
+                          *publishers_,
+                          counters_,
+                          [this](std::string_view name) { return FindBackend(std::string(name)); },
+                          config_error_,
+                          task::kOverdueAfter,
+                          MountScratch()};
+  tasks_ = std::make_unique<task::Service>(parts);
+  Status registered = tasks_->Register(table_);
+  if (registered) {
+    registered =
+        RegisterOperator(table_, {loop_, pool_}, *tasks_, backends_, *publishers_, counters_);
+  }
+  if (!registered) {
+    LogError("register the services: {}", registered.error().message);
+  }
+  rpc::DispatcherLimits limits;
+  limits.per_connection = config_.limits.max_waits_per_connection;
+  limits.per_account = config_.limits.max_calls_per_sandbox;
+  limits.bytes_per_account = config_.limits.max_bytes_per_sandbox;
+  dispatcher_ = std::make_unique<rpc::Dispatcher>(
+      loop_, table_,
+      [this](uint64_t connection, uint32_t stream, std::string response) {
+        link_.Respond(connection, stream, std::move(response));
+      },
+      limits);
+  up_ = true;
+  while (!waiting_.empty()) {
+    auto next = std::move(waiting_.front());
+    waiting_.pop_front();
+    next();
+  }
+  publishers_->Start();
+  trim_.Touch();
+  LogInfo("up, {} instances", tasks_->instances().size());
+}
+
+void Engine::OnInstanceAdded(link::InstanceAdded instance) {
+  trim_.Touch();
+  WhenUp([this, instance = std::move(instance)]() mutable {
+    tasks_->InstanceAdded(std::move(instance));
+  });
+}
+
+void Engine::OnInstanceRemoved(link::InstanceRemoved removed) {
+  trim_.Touch();
+  WhenUp([this, removed] { tasks_->InstanceRemoved(removed); });
+}
+
+void Engine::OnExit(const link::Exit& exit) {
+  trim_.Touch();
+  processes_.OnExit(exit);
+}
+
+void Engine::OnNamedSpawn(const link::NamedSpawn& spawn) { processes_.OnNamedSpawn(spawn); }
+
+void Engine::OnEndedNames(const link::EndedNames& ended) { processes_.OnEndedNames(ended); }
+
+void Engine::OnWatched(const link::Watched& watched) { processes_.OnWatched(watched); }
+
+void Engine::OnStoredNames(std::vector<std::string> names) {
+  stored_.insert(stored_.end(), std::make_move_iterator(names.begin()),
+                 std::make_move_iterator(names.end()));
+}
+
+void Engine::OnSnapshotEnd() {
+  processes_.OnSnapshotEnd();
+  WhenUp([this] { tasks_->SnapshotEnd(std::move(stored_)); });
+  async::Start(ComeUp());
+}
+
+void Engine::OnRequest(link::Request request) {
+  trim_.Touch();
+  WhenUp([this, request = std::move(request)]() mutable {
+    rpc::IncomingRequest incoming;
+    incoming.connection = request.connection;
+    incoming.stream = request.stream;
+    incoming.bytes = std::move(request.payload);
+    incoming.ns = std::move(request.ns);
+    incoming.account = tasks_->AccountAt(request.address);
+    incoming.address = std::move(request.address);
+    incoming.replay = request.replay;
+    dispatcher_->Dispatch(std::move(incoming));
+  });
+}
+
+void Engine::OnConnectionClosed(uint64_t connection) {
+  WhenUp([this, connection] { dispatcher_->ConnectionClosed(connection); });
+}
+
+void Engine::OnDeleteCall(const link::DeleteCall& call) {
+  trim_.Touch();
+  WhenUp([this, call] { tasks_->DeleteCall(call); });
+}
+
+void Engine::OnKeeperLost(Error error) {
+  LogError("the keeper is gone: {}", error.message);
+  exit_code_ = 1;
+  loop_.Stop();
+}
+
+}  // namespace gantry::engine

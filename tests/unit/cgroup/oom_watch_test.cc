@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is told of memory that ran out in a cgroup that is gone, by a fake tree of v2.
+#include "core/cgroup/oom_watch.h"
+
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "core/async/loop.h"
+#include "tests/unit/cgroup/fake_cgroupfs.h"
+
+namespace gantry::os {
+namespace {
+
+class OomWatchOfAGoneCgroup : public testing::Test {
+ protected:
+  struct Watched {
+    std::unique_ptr<OomWatch> watch;
+    int reports = 0;
+  };
+
+  OomWatchOfAGoneCgroup() {
+    fs_.Put("cgroup.controllers", "memory\n");
+    Count("pod", 5);
+  }
+
+  void Count(const std::string& cgroup, int kills) const {
+    fs_.Put(cgroup + "/memory.events", "oom 0\noom_kill " + std::to_string(kills) + "\n");
+  }
+
+  std::unique_ptr<Watched> Watch(const std::string& name) {
+    Count("pod/" + name, 0);
+    const auto hierarchy = CgroupHierarchy::At(fs_.path());
+    EXPECT_TRUE(hierarchy);
+    auto opened = OomWatch::Open(*Cgroup::Named(*hierarchy, "/pod/" + name));
+    EXPECT_TRUE(opened) << opened.error().message;
+    auto watched = std::make_unique<Watched>();
+    watched->watch = *std::move(opened);
+    watched->watch->Begin(loop_, [raw = watched.get()] { ++raw->reports; });
+    return watched;
+  }
+
+  void Remove(const std::string& name) const {
+    std::filesystem::remove_all(fs_.path() + "/pod/" + name);
+  }
+
+  void Turn() {
+    while (loop_.RunOnce(std::chrono::milliseconds(0))) {
+    }
+  }
+
+  FakeCgroupFs fs_;
+  async::Loop loop_;
+};
+
+TEST_F(OomWatchOfAGoneCgroup, ItsParentTellsOnce) {
+  const auto watched = Watch("c1");
+  Count("pod", 6);
+  Remove("c1");
+  Turn();
+  EXPECT_EQ(watched->reports, 0) << "how it ended is not known";
+  EXPECT_TRUE(watched->watch->CheckAfterKill());
+  EXPECT_FALSE(watched->watch->CheckAfterKill());
+  EXPECT_EQ(watched->reports, 1);
+}
+
+TEST_F(OomWatchOfAGoneCgroup, InAScopeWhatIsAboveTheScopeTells) {
+  Count("pod/c1.scope", 0);
+  const auto watched = Watch("c1.scope/container");
+  Count("pod", 6);
+  Remove("c1.scope");
+  EXPECT_TRUE(watched->watch->CheckAfterKill());
+  EXPECT_EQ(watched->reports, 1);
+}
+
+TEST_F(OomWatchOfAGoneCgroup, OfTwoEachHasItsOwn) {
+  const auto one = Watch("c1");
+  const auto other = Watch("c2");
+  const auto third = Watch("c3");
+  Count("pod", 7);
+  for (const char* name : {"c1", "c2", "c3"}) {
+    Remove(name);
+  }
+  EXPECT_TRUE(one->watch->CheckAfterKill());
+  EXPECT_TRUE(other->watch->CheckAfterKill());
+  EXPECT_FALSE(third->watch->CheckAfterKill()) << "somebody else has killed it";
+}
+
+TEST_F(OomWatchOfAGoneCgroup, WhatAnotherHasToldIsTheOthers) {
+  const auto gone = Watch("c1");
+  const auto there = Watch("c2");
+  Count("pod/c2", 1);
+  Count("pod", 6);
+  EXPECT_TRUE(there->watch->CheckNow());
+  Remove("c1");
+  EXPECT_FALSE(gone->watch->CheckAfterKill());
+  EXPECT_EQ(gone->reports, 0);
+}
+
+TEST_F(OomWatchOfAGoneCgroup, OneThatEndedByItselfAsksNobody) {
+  const auto watched = Watch("c1");
+  Count("pod", 6);
+  Remove("c1");
+  EXPECT_FALSE(watched->watch->CheckNow());
+  EXPECT_EQ(watched->reports, 0);
+}
+
+TEST_F(OomWatchOfAGoneCgroup, WithoutAParentThatCountsNothingIsTold) {
+  const auto watched = Watch("c1");
+  Remove("c1");
+  std::filesystem::remove_all(fs_.path() + "/pod");
+  EXPECT_FALSE(watched->watch->CheckAfterKill());
+}
+
+}  // namespace
+}  // namespace gantry::os

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# ./run bench [-d] [ROW...]: builds, measures gantry against the stock shim of
+# the same containerd, and with gVisor against runsc's command line, prints the
+# table and writes build/bench.json; with row names, just these. -d also puts the table into docs/performance.md.
+# GANTRY_BENCH_ROUNDS says how often things are repeated (30).
+set -euo pipefail
+. "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
+. "$GANTRY_ROOT/tools/lib/build.sh"
+. "$GANTRY_ROOT/tools/lib/images.sh"
+. "$GANTRY_ROOT/tools/lib/containerds.sh"
+. "$GANTRY_ROOT/tools/lib/runscs.sh"
+. "$GANTRY_ROOT/tools/lib/bench.sh"
+. "$GANTRY_ROOT/tools/lib/cgroups.sh"
+
+to_docs=
+if [ "${1:-}" = -d ]; then
+  to_docs=1
+  shift
+fi
+need_root bench
+"$GANTRY_ROOT/tools/setup" build kit bench
+claim_controllers
+build_preset release gantryd gantry-keeper containerd-shim-gantry-v1 gantry_runc gantry_gvisor \
+  bench cri
+provide_images
+
+say "measuring; anything else that runs on this machine shows in the figures"
+begin=$(cut -d' ' -f1 /proc/loadavg)
+status=0
+GANTRY_BENCH_OUT="$GANTRY_ROOT/build" "$GANTRY_ROOT/build/release/tests/bench" "$@" || status=$?
+bench_machine "$begin" >"$GANTRY_ROOT/build/bench-machine.txt"
+say
+cat "$GANTRY_ROOT/build/bench-machine.txt"
+[ -z "$to_docs" ] || bench_into "$GANTRY_ROOT/docs/performance.md"
+exit "$status"

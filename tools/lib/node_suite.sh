@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+# The suite `node`: two boots of the guest, and what its tests have said. And the guest's
+# part of the benchmark.
+. "$GANTRY_ROOT/tools/lib/build.sh"
+. "$GANTRY_ROOT/tools/lib/images.sh"
+. "$GANTRY_ROOT/tools/lib/containerds.sh"
+. "$GANTRY_ROOT/tools/lib/guest.sh"
+
+# The guest may hang; the suite does not.
+NODE_BOOT_SECONDS=2400
+# Which of its programs run, a regular expression: for work on one of them.
+NODE_ONLY="${GANTRY_NODE_ONLY:-.*}"
+NODE_RUNS=(unit-rootfs unit-make unit-init node-crun e2e-crun before-reboot-crun node-runc e2e-runc before-reboot-runc
+  after-reboot-crun after-reboot-runc)
+
+provide_guest() {
+  build_preset release && provide_images && provide_guest_base &&
+    step guest-image "the guest's disk with gantry installed" "$GANTRY_ROOT/tools/node/make-image" &&
+    guest_choose_accelerator
+}
+
+# boot_for_tests WHICH: a boot that does not end by itself is one failed test, and
+# what the guest wrote until then is made readable.
+boot_for_tests() {
+  local which="$1" console="$LOG_DIR/guest-$1.log" status=0
+  guest_command "gantry.tests=$which" "gantry.only=$NODE_ONLY" \
+    ${GANTRY_E2E_FILTER:+"gantry.e2e_filter=$GANTRY_E2E_FILTER"}
+  timeout -k 20 "$NODE_BOOT_SECONDS" "${GUEST_COMMAND[@]}" >"$console" 2>&1 </dev/null || status=$?
+  [ "$status" -ne 0 ] || ! grep -q "the $which boot is done" "$console" || return 0
+  show_end "$console" | tell_failed node "the $which boot ended with status $status" "$console"
+  e2fsck -fy "$GUEST_IMAGE" >/dev/null 2>&1 || true
+  record failed node "$which-boot"
+}
+
+# take_results: each program's log out of the image, counted as the suite's.
+take_results() {
+  local run log
+  for run in "${NODE_RUNS[@]}"; do
+    [[ "$run" =~ ^($NODE_ONLY)$ ]] || continue
+    log="$LOG_DIR/suite-node-$run.log"
+    if ! guest_file "/var/log/gantry-tests/$run.log" "$log"; then
+      record failed node "$run-did-not-run"
+      continue
+    fi
+    count_gtest node "$run" "$log"
+  done
+  for log in {journal,engine}-{first,second}; do
+    guest_file "/var/log/gantry-tests/$log.log" "$LOG_DIR/guest-$log.log" || true
+  done
+}
+
+node_suite() {
+  if ! provide_guest; then
+    record failed node guest
+    return 0
+  fi
+  boot_for_tests first
+  boot_for_tests second
+  take_results
+}
+
+# What of ./run bench needs such a node.
+NODE_ROWS=(update-systemd)
+
+# node_bench [ROW...]: one boot, in which these rows are measured. Prints the table and
+# leaves it in build/bench-node.txt, the rows in build/bench-node.json.
+node_bench() {
+  local console="$LOG_DIR/guest-bench.log" out="$GANTRY_ROOT/build" rows status=0
+  [ "$#" -gt 0 ] || set -- "${NODE_ROWS[@]}"
+  provide_guest || return
+  rows=$(IFS=, && echo "$*")
+  guest_command gantry.tests=bench "gantry.rows=$rows" \
+    ${GANTRY_BENCH_ROUNDS:+"gantry.rounds=$GANTRY_BENCH_ROUNDS"}
+  say "measuring in the guest; its console is in $console"
+  timeout -k 20 "$NODE_BOOT_SECONDS" "${GUEST_COMMAND[@]}" >"$console" 2>&1 </dev/null || status=$?
+  if [ "$status" -ne 0 ]; then
+    e2fsck -fy "$GUEST_IMAGE" >/dev/null 2>&1 || true
+  fi
+  guest_file /var/log/gantry-tests/journal-bench.log "$LOG_DIR/guest-journal-bench.log" || true
+  if ! guest_file /var/log/gantry-tests/bench.log "$out/bench-node.txt"; then
+    show_end "$console"
+    die "the guest measured nothing: its boot ended with status $status; its console is in $console"
+  fi
+  cat "$out/bench-node.txt"
+  if ! guest_file /var/log/gantry-tests/bench.status "$LOG_DIR/guest-bench.status" ||
+    [ "$(cat "$LOG_DIR/guest-bench.status")" != 0 ] ||
+    ! guest_file /var/log/gantry-tests/bench.json "$out/bench-node.json"; then
+    die "not all of it was measured; the guest's console is in $console"
+  fi
+}

@@ -1,0 +1,216 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# ./run test [-l | SUITE...]: sets up, builds, runs the suites and ends with one
+# line `summary: N passed, N failed, N skipped`. The status is 0 when nothing
+# failed; what failed once and passed when it was run again is told before, as flaky.
+set -euo pipefail
+. "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
+. "$GANTRY_ROOT/tools/lib/suites.sh"
+. "$GANTRY_ROOT/tools/lib/node_suite.sh"
+. "$GANTRY_ROOT/tools/lib/private_containerd.sh"
+. "$GANTRY_ROOT/tools/lib/kit.sh"
+. "$GANTRY_ROOT/tools/lib/cgroups.sh"
+
+# In this order: the longest is not the last, and those of gVisor, of which each takes a
+# processor, are spread.
+SUITES=(style unit node asan tsan fuzz
+  e2e-2.3.4-gvisor contract kit contract-gvisor faults e2e-2.3.4-crun faults-gvisor e2e-2.3.4-runc
+  e2e-2.3.4-gvisor-20240729 e2e-1.7.24-runc e2e-2.3.4-remote e2e-1.7.24-gvisor e2e-1.7.24-crun
+  e2e-1.7.24-shim-crun e2e-2.1.9-runc)
+# One program may hang; the suite does not.
+UNIT_SECONDS=300
+CONTRACT_SECONDS=900
+E2E_SECONDS=1800
+FAULT_SECONDS=1200
+FUZZ_SECONDS="${GANTRY_FUZZ_SECONDS:-10}"
+
+known() {
+  local suite
+  for suite in "${SUITES[@]}"; do
+    [ "$suite" != "$1" ] || return 0
+  done
+  return 1
+}
+
+# build_or_fail SUITE PRESET TARGET...: a build that fails is a failed test.
+build_or_fail() {
+  local suite="$1" preset="$2"
+  shift 2
+  build_preset "$preset" "$@" && return 0
+  record failed "$suite" "build-$preset"
+  return 1
+}
+
+# All unit programs of a preset.
+unit_suite() {
+  local suite="$1" preset="$2" programs
+  build_or_fail "$suite" "$preset" unit_tests || return 0
+  export ASAN_OPTIONS=detect_stack_use_after_return=1:abort_on_error=0
+  export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+  # A test of the relay forks engines that it kills; each starts a thread.
+  export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:suppressions="$GANTRY_ROOT/tests/tsan.supp"
+  # The build names its programs: an earlier one may have left others.
+  mapfile -t programs <"$GANTRY_ROOT/build/$preset/tests/programs"
+  run_gtests "$suite" "$UNIT_SECONDS" "${programs[@]}"
+}
+
+style_suite() {
+  if "$GANTRY_ROOT/tools/check.sh" --no-setup; then
+    record passed style check
+  else
+    record failed style check
+  fi
+}
+
+# run_fuzz PROGRAM: the seeds, then what comes of them for a while. Inputs that
+# reached something new are kept in the build folder for the next run.
+run_fuzz() {
+  local name log status=0 found="$GANTRY_ROOT/build/fuzz/corpus" seeds="$GANTRY_ROOT/tests/fuzz/corpus"
+  name=$(basename "$1")
+  log="$LOG_DIR/suite-fuzz-$name.log"
+  mkdir -p "$found/$name"
+  timeout -k 20 $((FUZZ_SECONDS + 120)) "$1" -max_total_time="$FUZZ_SECONDS" \
+    -runs="${GANTRY_FUZZ_RUNS:-2000000}" -timeout=20 -rss_limit_mb=2048 \
+    -artifact_prefix="$GANTRY_ROOT/build/fuzz/$name-" "$found/$name" "$seeds/$name" \
+    >"$log" 2>&1 </dev/null || status=$?
+  if [ "$status" -eq 0 ]; then
+    record passed fuzz "$name"
+  else
+    record failed fuzz "$name"
+    show_end "$log" | tell_failed fuzz "$name ended with status $status" "$log"
+  fi
+}
+
+fuzz_suite() {
+  local program
+  build_or_fail fuzz fuzz fuzz_targets || return 0
+  while read -r program; do
+    wait_for_turn 2
+    run_fuzz "$program" &
+  done <"$GANTRY_ROOT/build/fuzz/tests/programs"
+  wait
+}
+
+# Keeper and engine as built, without a containerd. contract_suite SUITE [BACKEND]
+contract_suite() {
+  GANTRY_CONTRACT_BACKENDS="${2:-}" \
+    run_gtest "$1" "$GANTRY_ROOT/build/release/tests/contract_tests" \
+    "$LOG_DIR/suite-$1.log" "$CONTRACT_SECONDS" --gtest_color=no --gtest_filter="*${2:+/$2}"
+}
+
+# e2e_suite SUITE, named e2e-RELEASE-OCI, or -gvisor[-RUNSC] for that backend. The newest
+# release with crun has all tests, the others those that could differ. containerd 1.7 has
+# two CRI servers: the runs with runc and gvisor have the newer one, that with crun the
+# other, and e2e-RELEASE-shim-OCI what only the newer one can, pods that the shim makes.
+e2e_suite() {
+  local suite="$1" rest="${1#e2e-}" filter='-CtrScale.*' newer='' runsc=''
+  case "$rest" in
+    *-gvisor-*)
+      runsc="${rest##*-}" rest="${rest%-*}"
+      filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:*Gvisor*'
+      ;;
+    1.*-gvisor) newer=1 filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*Cri*' ;;
+    2.3.4-crun) filter='*' ;;
+    2.1.*) filter='CtrRun.*:CtrExec.*:CtrTerminal.*:CtrEvents.*:EngineKill*:*CriPod.*' ;;
+    1.*-shim-*) newer=1 filter='*Cri*/shim:CriShimPod.*' ;;
+    1.*-crun) filter='*Cri*' ;;
+    1.*-runc) newer=1 ;;
+  esac
+  ENABLE_CRI_SANDBOXES="$newer" GANTRY_E2E_CONTAINERD="${rest%%-*}" GANTRY_E2E_OCI="${rest##*-}" \
+    GANTRY_E2E_RUNSC="$runsc" run_gtest "$suite" "$GANTRY_ROOT/build/release/tests/e2e_tests" \
+    "$LOG_DIR/suite-$suite.log" "$E2E_SECONDS" --gtest_color=no \
+    --gtest_filter="${GANTRY_E2E_FILTER:-$filter}"
+}
+
+# A sample of what ./run faults does, the same each time: what it finds shall be of a
+# change. faults_suite SUITE EVERY [OCI]
+faults_suite() {
+  ENABLE_CRI_SANDBOXES=1 GANTRY_FAULT_EVERY="${GANTRY_FAULT_EVERY:-$2}" \
+    GANTRY_FAULT_SEED="${GANTRY_FAULT_SEED:-1}" GANTRY_E2E_OCI="${3:-}" \
+    run_gtest "$1" "$GANTRY_ROOT/build/release/tests/fault_tests" \
+    "$LOG_DIR/suite-$1.log" "$FAULT_SECONDS" --gtest_color=no
+}
+
+# start_node: the suite that takes longest, beside those that build, which wait for its
+# guest and not the other way round. Not a job of this shell, which waits for all of those.
+start_node() {
+  run_suite node &
+  node_pid=$!
+  disown
+  renice -n 10 "$$" >/dev/null || true
+}
+
+# Three at a time: each has a gantry of its own, and they wait a lot.
+suites_of_nodes() {
+  local suite
+  if ! build_or_fail "$1" release; then
+    return 0
+  fi
+  if ! provide_images; then
+    record failed "$1" images
+    return 0
+  fi
+  for suite in "$@"; do
+    wait_for_turn 3
+    run_suite "$suite" &
+  done
+  wait
+}
+
+run_suite() {
+  local begin
+  begin=$(date +%s)
+  case "$1" in
+    style) style_suite ;;
+    unit) unit_suite unit release ;;
+    asan) unit_suite asan asan ;;
+    tsan) unit_suite tsan tsan ;;
+    fuzz) fuzz_suite ;;
+    contract) contract_suite contract ;;
+    contract-*) contract_suite "$1" "${1#contract-}" ;;
+    kit) kit_suite ;;
+    e2e-*) e2e_suite "$1" ;;
+    faults) faults_suite faults 16 ;;
+    faults-gvisor) faults_suite faults-gvisor 32 gvisor ;;
+    node) node_suite ;;
+  esac
+  demand_a_pass "$1"
+  suite_line "$1" $(($(date +%s) - begin))
+}
+
+if [ "${1:-}" = -l ]; then
+  printf '%s\n' "${SUITES[@]}"
+  exit 0
+fi
+[ "$#" -gt 0 ] || set -- "${SUITES[@]}"
+for suite in "$@"; do
+  known "$suite" || die "there is no suite '$suite': ${SUITES[*]}"
+done
+
+begin_results
+parts=(build unit)
+for suite in "$@"; do
+  case "$suite" in
+    style) parts+=(check) ;;
+    fuzz) parts+=(fuzz) ;;
+    contract* | kit | faults* | e2e-*) parts+=(e2e) ;;
+    node) parts+=(node) ;;
+  esac
+done
+mapfile -t parts < <(printf '%s\n' "${parts[@]}" | sort -u)
+"$GANTRY_ROOT/tools/setup" "${parts[@]}"
+[ "$(id -u)" -ne 0 ] || claim_controllers
+nodes=()
+node_pid=
+for suite in "$@"; do
+  case "$suite" in
+    contract* | kit | faults* | e2e-*) nodes+=("$suite") ;;
+    node) start_node ;;
+    *) run_suite "$suite" ;;
+  esac
+done
+renice -n 0 "$$" >/dev/null 2>&1 || true
+[ "${#nodes[@]}" -eq 0 ] || suites_of_nodes "${nodes[@]}"
+[ -z "$node_pid" ] || tail --pid="$node_pid" -f /dev/null
+
+summary
