@@ -7,6 +7,7 @@
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
 . "$GANTRY_ROOT/tools/lib/build.sh"
+. "$GANTRY_ROOT/tools/lib/rooms.sh"
 cd "$GANTRY_ROOT"
 
 TIDY_CACHE="$GANTRY_CACHE/tidy"
@@ -35,8 +36,9 @@ check_licence() {
   return "$bad"
 }
 
-# A plugin sees the SDK and its own folder.
+# A plugin sees the SDK and its own folder, a room of the core those that are drawn.
 check_includes() {
+  check_rooms && check_include_depth &&
   ! tracked 'plugins/*.cc' 'plugins/*.h' | xargs -r grep -nE '^#include "(core|tests)/' &&
     ! tracked 'core/include/*.h' | xargs -r grep -nE '^#include "'
 }

@@ -61,7 +61,7 @@ int StartThread(pthread_t& thread, void* (*function)(void*), void* argument) {
 /// goes, so a plain pointer is enough for them.
 struct WorkerPool::Shared : std::enable_shared_from_this<WorkerPool::Shared> {
   Shared(Loop& loop_in, PoolLimits limits_in)
-      : loop(loop_in), limits(std::move(limits_in)), lanes(limits) {
+      : loop(loop_in), limits(std::move(limits_in)), queues(limits) {
     limits.threads = std::max(limits.threads, 1);
     limits.most_threads = std::max(limits.most_threads, limits.threads);
   }
@@ -73,7 +73,7 @@ struct WorkerPool::Shared : std::enable_shared_from_this<WorkerPool::Shared> {
 
   mutable Mutex mutex;
   std::condition_variable changed;
-  WorkerLanes lanes GANTRY_GUARDED_BY(mutex);
+  WorkerQueues queues GANTRY_GUARDED_BY(mutex);
   /// Calls that threads work on.
   std::vector<internal::PoolJob*> at_work GANTRY_GUARDED_BY(mutex);
   size_t threads GANTRY_GUARDED_BY(mutex) = 0;
@@ -95,7 +95,7 @@ struct WorkerPool::Shared : std::enable_shared_from_this<WorkerPool::Shared> {
   void Work();
   bool MustWake() GANTRY_REQUIRES(mutex);
   internal::PoolJob* Next(MutexLock& lock) GANTRY_REQUIRES(mutex);
-  WorkerLanes::Ran Leave(internal::PoolJob& job) GANTRY_REQUIRES(mutex);
+  WorkerQueues::Ran Leave(internal::PoolJob& job) GANTRY_REQUIRES(mutex);
   bool HasPlace() const GANTRY_REQUIRES(mutex);
   Status StartOne() GANTRY_REQUIRES(mutex);
   /// More could be taken than there are threads that will.
@@ -128,14 +128,14 @@ void WorkerPool::Shared::Work() {
       job->Execute();
     }
     lock.Lock();
-    const WorkerLanes::Ran ran = Leave(*job);
+    const WorkerQueues::Ran ran = Leave(*job);
     lock.Unlock();
     // Nothing touches `job` from here on: its frame may be gone.
     loop.Post([waiter = job->waiter, account = std::move(account)]() mutable {
       ResumeSoon(waiter, std::move(account));
     });
     lock.Lock();
-    lanes.Done(ran);
+    queues.Done(ran);
   }
   const std::vector<pthread_t> earlier = std::exchange(left, {pthread_self()});
   --threads;
@@ -145,7 +145,7 @@ void WorkerPool::Shared::Work() {
 }
 
 /// It has returned. Its thread has a place again where its own was taken.
-WorkerLanes::Ran WorkerPool::Shared::Leave(internal::PoolJob& job) {
+WorkerQueues::Ran WorkerPool::Shared::Leave(internal::PoolJob& job) {
   job.phase = internal::PoolJob::Phase::kDone;
   std::erase(at_work, &job);
   replaced -= job.replaced ? 1 : 0;
@@ -159,14 +159,14 @@ internal::PoolJob* WorkerPool::Shared::Next(MutexLock& lock) {
   }
   ++idle;
   const bool called = changed.wait_for(lock.native(), kIdleTime, [this]() GANTRY_REQUIRES(mutex) {
-    return stopping || lanes.takeable() > 0;
+    return stopping || queues.takeable() > 0;
   });
   --idle;
   waking = false;
-  if (!called || lanes.takeable() == 0) {
+  if (!called || queues.takeable() == 0) {
     return nullptr;
   }
-  internal::PoolJob& job = lanes.Dequeue();
+  internal::PoolJob& job = queues.Dequeue();
   job.phase = internal::PoolJob::Phase::kRunning;
   job.begun = loop.Now();
   at_work.push_back(&job);
@@ -175,7 +175,7 @@ internal::PoolJob* WorkerPool::Shared::Next(MutexLock& lock) {
 
 /// Whether the caller has to wake a thread, once it has let go of the lock.
 bool WorkerPool::Shared::MustWake() {
-  return lanes.takeable() > 0 && idle > 0 && !std::exchange(waking, true);
+  return queues.takeable() > 0 && idle > 0 && !std::exchange(waking, true);
 }
 
 bool WorkerPool::Shared::HasPlace() const {
@@ -194,7 +194,7 @@ Status WorkerPool::Shared::StartOne() {
   return {};
 }
 
-bool WorkerPool::Shared::IsShort() const { return lanes.takeable() > idle + starting; }
+bool WorkerPool::Shared::IsShort() const { return queues.takeable() > idle + starting; }
 
 void WorkerPool::Shared::StartForWaiting() {
   while (IsShort() && HasPlace() && StartOne()) {
@@ -264,14 +264,14 @@ void WorkerPool::Shared::CheckHang(internal::PoolJob& job) {
       WatchForHang(job, grace - ran);
       return;
     }
-    refused = lanes.MarkLost(job);
+    refused = queues.MarkLost(job);
     if (!job.replaced) {
       job.replaced = true;
       ++replaced;
     }
     StartForWaiting();
     if (!refused.empty()) {
-      reason = lanes.Refusal(*refused.front());
+      reason = queues.Refusal(*refused.front());
     }
   }
   for (internal::PoolJob* one : refused) {
@@ -301,7 +301,7 @@ WorkerPool::~WorkerPool() {
   {
     MutexLock lock(shared_->mutex);
     shared_->stopping = true;
-    waiting = shared_->lanes.Clear();
+    waiting = shared_->queues.Clear();
     shared_->changed.notify_all();
     while (shared_->threads > 0) {
       shared_->changed.wait(lock.native());
@@ -320,14 +320,14 @@ Status WorkerPool::Submit(internal::PoolJob& job) {
   loop_.AssertLoopThread();
   Shared& shared = *shared_;
   MutexLock lock(shared.mutex);
-  GANTRY_CHECK_OK(shared.lanes.CheckRoom(job));
-  if (shared.lanes.takeable() >= shared.idle && shared.HasPlace()) {
+  GANTRY_CHECK_OK(shared.queues.CheckRoom(job));
+  if (shared.queues.takeable() >= shared.idle && shared.HasPlace()) {
     Status started = shared.StartOne();
     if (!started && shared.threads == 0) {
       return started;
     }
   }
-  shared.lanes.Enqueue(job);
+  shared.queues.Enqueue(job);
   shared.LookLater();
   if (job.terms.hangs_at != kNeverHangs) {
     const TimePoint now = loop_.Now();
@@ -348,9 +348,9 @@ WorkerPool::Counts WorkerPool::counts() const {
   MutexLock lock(shared_->mutex);
   return {.threads = shared_->threads,
           .idle = shared_->idle,
-          .queued = shared_->lanes.queued(),
-          .running = shared_->lanes.running(),
-          .lost = shared_->lanes.lost()};
+          .queued = shared_->queues.queued(),
+          .running = shared_->queues.running(),
+          .lost = shared_->queues.lost()};
 }
 
 }  // namespace gantry::async

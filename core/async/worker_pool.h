@@ -4,8 +4,8 @@
 // coroutine waits for such a call without holding up its loop.
 //
 // Nobody gets all of the threads. Calls are made for somebody (an account) or for
-// nobody; those of each wait in a lane of their own, and so many threads at most work for one
-// account (worker_lanes.h).
+// nobody; those of each wait in a queue of their own, and so many threads at most work for one
+// account (worker_queues.h).
 //
 // A thread whose call takes long is not waited for: while somebody else waits, another one takes
 // its place (`PoolLimits::most_threads`). When the call returns, the thread takes up its place
@@ -28,7 +28,7 @@
 #include "core/async/account.h"
 #include "core/async/co.h"
 #include "core/async/loop.h"
-#include "core/async/worker_lanes.h"
+#include "core/async/worker_queues.h"
 
 namespace gantry::async {
 

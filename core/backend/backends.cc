@@ -5,12 +5,14 @@
 
 #include <utility>
 
+#include <gantry/backend.h>
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/sync/mutex.h>
 
 #include "core/backend/guard.h"
 #include "core/backend/plugin_file.h"
+#include "core/config/config.h"
 #include "core/log/log.h"
 #include "core/os/fs.h"
 

@@ -10,9 +10,13 @@
 #include <gantry/toolkit/process/pidfd.h>
 
 #include "core/async/ask.h"
+#include "core/async/loop.h"
+#include "core/async/worker_pool.h"
 #include "core/backend/call_processes.h"
 #include "core/backend/check.h"
 #include "core/backend/watches.h"
+#include "core/keeper_client/host_processes.h"
+#include "core/keeper_client/keeper_link.h"
 #include "core/log/log.h"
 
 namespace gantry::backend {

@@ -24,9 +24,16 @@
 #include <gantry/toolkit/sync/mutex.h>
 
 #include "core/async/account.h"
+#include "core/async/co.h"
 #include "core/backend/call_deadline.h"
+#include "core/backend/pod_events.h"
 #include "core/backend/services.h"
-#include "core/keeper_client/host_processes.h"
+
+namespace gantry::keeper_client {
+class WatchedProcess;
+using WatchedProcessPtr = std::shared_ptr<WatchedProcess>;
+struct ToStore;
+}  // namespace gantry::keeper_client
 
 namespace gantry::backend {
 
@@ -40,13 +47,6 @@ class Counters {
   /// Guards `values_`: backends count from workers.
   mutable Mutex mutex_;
   std::map<std::string, uint64_t> values_ GANTRY_GUARDED_BY(mutex_);
-};
-
-/// Who is told of a pod's process and its end. Thread: loop.
-struct PodEvents {
-  std::function<Status(keeper_client::WatchedProcessPtr)> bound;
-  std::function<void(HostPid)> pid;
-  std::function<void(ExitStatus)> exited;
 };
 
 /// Whose context it is, and where its state goes. Without an id: a backend's own.

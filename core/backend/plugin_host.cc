@@ -14,6 +14,7 @@
 
 #include <boost/dll/shared_library.hpp>
 
+#include <gantry/backend.h>
 #include <gantry/format.h>
 #include <gantry/plugin.h>
 

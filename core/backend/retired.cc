@@ -7,6 +7,8 @@
 
 #include <gantry/toolkit/sync/mutex.h>
 
+#include "core/backend/context.h"
+
 namespace gantry::backend {
 namespace {
 

@@ -4,11 +4,19 @@
 // Made once, by the daemon; everything in it outlives whoever holds it.
 #pragma once
 
-#include "core/async/loop.h"
-#include "core/async/worker_pool.h"
-#include "core/cgroup/cgroup.h"
-#include "core/keeper_client/host_processes.h"
-#include "core/keeper_client/keeper_link.h"
+namespace gantry::async {
+class Loop;
+class WorkerPool;
+}  // namespace gantry::async
+
+namespace gantry::keeper_client {
+class HostProcesses;
+class KeeperLink;
+}  // namespace gantry::keeper_client
+
+namespace gantry::os {
+class CgroupHierarchy;
+}  // namespace gantry::os
 
 namespace gantry::backend {
 

@@ -12,6 +12,7 @@
 
 #include "core/async/ask.h"
 #include "core/async/co.h"
+#include "core/async/worker_pool.h"
 #include "core/log/log.h"
 
 namespace gantry::backend {

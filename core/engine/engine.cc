@@ -8,17 +8,24 @@
 #include <csignal>
 #include <utility>
 
+#include <gantry/backend.h>
 #include <gantry/toolkit/descriptors/memfd.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/mount/unmount.h>
 
 #include "core/backend/retired.h"
+#include "core/cgroup/cgroup.h"
+#include "core/config/config.h"
 #include "core/engine/operator_service.h"
 #include "core/engine/takeover.h"
+#include "core/events/publisher.h"
 #include "core/link/channel.h"
+#include "core/link/messages.h"
 #include "core/log/log.h"
 #include "core/os/fs.h"
 #include "core/os/process.h"
+#include "core/task/pool_limits.h"
+#include "core/task/service.h"
 
 namespace gantry::engine {
 namespace {

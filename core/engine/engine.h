@@ -28,7 +28,11 @@
 #include "core/keeper_client/keeper_link.h"
 #include "core/rpc/dispatcher.h"
 #include "core/rpc/method_table.h"
-#include "core/task/service.h"
+#include "core/task/parts.h"
+
+namespace gantry::task {
+class Service;
+}
 
 namespace gantry::engine {
 

@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include <gantry/backend.h>
 #include <gantry/format.h>
 #include <gantry/json.h>
 #include <gantry/unique_fd.h>
@@ -13,6 +14,8 @@
 #include "core/backend/backends.h"
 #include "core/backend/guard.h"
 #include "core/backend/plugin_host.h"
+#include "core/config/config.h"
+#include "core/link/messages.h"
 #include "core/link/run_dir.h"
 #include "core/oci/runtime_options.h"
 #include "core/os/fs.h"

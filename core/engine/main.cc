@@ -9,6 +9,7 @@
 
 #include "core/backend/plugin_host.h"
 #include "core/cgroup/cgroup.h"
+#include "core/config/config.h"
 #include "core/engine/command_line.h"
 #include "core/engine/engine.h"
 #include "core/engine/features.h"

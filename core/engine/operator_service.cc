@@ -12,8 +12,15 @@
 #include <vector>
 
 #include "core/async/co.h"
+#include "core/async/worker_pool.h"
+#include "core/backend/context.h"
+#include "core/cgroup/cgroup.h"
 #include "core/cgroup/cgroup_stats.h"
+#include "core/events/publisher.h"
+#include "core/io/process_io.h"
 #include "core/rpc/typed.h"
+#include "core/task/sandboxes.h"
+#include "core/task/service.h"
 #include "proto/gantry/operator.pb.h"
 
 namespace gantry::engine {

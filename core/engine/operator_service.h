@@ -10,7 +10,10 @@
 #include "core/backend/context.h"
 #include "core/events/publisher.h"
 #include "core/rpc/method_table.h"
-#include "core/task/service.h"
+
+namespace gantry::task {
+class Service;
+}
 
 namespace gantry::engine {
 

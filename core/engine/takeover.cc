@@ -8,6 +8,7 @@
 
 #include <gantry/format.h>
 
+#include "core/link/messages.h"
 #include "core/log/log.h"
 #include "core/store/record.h"
 

@@ -127,27 +127,27 @@ Result<FifoEnds> OpenOutputFifo(Relay& relay, const NamedFifo& fifo, const FifoO
     write_end = AwaitReader(relay, fifo, options.given_up, deadline);
   }
   GANTRY_TRY(ends.process, std::move(write_end));
-  GANTRY_TRY(ends.keeper, os::OpenPipeEnd(fifo.name.get(), os::PipeEnd::kRead));
-  Widen(ends.keeper.get(), options);
+  GANTRY_TRY(ends.hold, os::OpenPipeEnd(fifo.name.get(), os::PipeEnd::kRead));
+  Widen(ends.hold.get(), options);
   return ends;
 }
 
 Result<FifoEnds> OpenInputFifo(const NamedFifo& fifo, const FifoOptions& options) {
   FifoEnds ends;
   GANTRY_TRY(ends.process, os::OpenPipeEnd(fifo.name.get(), os::PipeEnd::kRead));
-  GANTRY_TRY(ends.keeper, os::OpenPipeEnd(fifo.name.get(), os::PipeEnd::kWrite));
-  Widen(ends.keeper.get(), options);
+  GANTRY_TRY(ends.hold, os::OpenPipeEnd(fifo.name.get(), os::PipeEnd::kWrite));
+  Widen(ends.hold.get(), options);
   return ends;
 }
 
-void OutputKeeper::Begin() {
+void OutputHold::Begin() {
   // EPOLLPRI never comes from a pipe: the watch is for the hang-up alone, so
   // that data does not wake us.
   watch_ = relay_.loop().Watch(read_end_.get(), EPOLLPRI,
                                [self = shared_from_this()](uint32_t) { self->OnWritersGone(); });
 }
 
-void OutputKeeper::Release() {
+void OutputHold::Release() {
   relay_.loop().Unwatch(std::exchange(watch_, {}));
   relay_.loop().Cancel(std::exchange(timer_, {}));
   relay_.uses().Unwatch(std::exchange(use_, 0));
@@ -160,14 +160,14 @@ void OutputKeeper::Release() {
   on_read_out_ = nullptr;
 }
 
-size_t OutputKeeper::UnreadBytes() const {
+size_t OutputHold::UnreadBytes() const {
   const MutexLock lock(mutex_);
   return read_end_ ? os::BytesQueued(read_end_.get()).value_or(0) : 0;
 }
 
-bool OutputKeeper::Empty() const { return UnreadBytes() == 0; }
+bool OutputHold::Empty() const { return UnreadBytes() == 0; }
 
-void OutputKeeper::OnWritersGone() {
+void OutputHold::OnWritersGone() {
   const auto self = shared_from_this();
   relay_.loop().Unwatch(std::exchange(watch_, {}));
   if (auto on_written = std::exchange(on_written_, nullptr)) {
@@ -183,7 +183,7 @@ void OutputKeeper::OnWritersGone() {
   CheckEmpty();
 }
 
-void OutputKeeper::WatchUse() {
+void OutputHold::WatchUse() {
   const auto use =
       relay_.uses().Watch(read_end_.get(), [self = shared_from_this()] { self->CheckEmpty(); });
   if (!use) {
@@ -193,7 +193,7 @@ void OutputKeeper::WatchUse() {
   use_ = *use;
 }
 
-void OutputKeeper::Poll() {
+void OutputHold::Poll() {
   timer_ = relay_.loop().After(kLookAgain, [self = shared_from_this()] {
     self->timer_ = {};
     self->CheckEmpty();
@@ -203,7 +203,7 @@ void OutputKeeper::Poll() {
   });
 }
 
-void OutputKeeper::CheckEmpty() {
+void OutputHold::CheckEmpty() {
   if (write_end_ && !Empty()) {
     return;
   }

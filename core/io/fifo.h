@@ -77,7 +77,7 @@ struct FifoOptions {
 struct FifoEnds {
   /// For the process: writes for an output, reads for stdin. Nonblocking.
   UniqueFd process;
-  UniqueFd keeper;
+  UniqueFd hold;
 };
 
 using Deadline = std::chrono::steady_clock::time_point;
@@ -104,13 +104,13 @@ Result<FifoEnds> OpenInputFifo(const NamedFifo& fifo, const FifoOptions& options
 
 /// Holds the keeper of an output fifo until it has been read to its end.
 /// Thread: the relay's, but for construction and destruction.
-class OutputKeeper : public std::enable_shared_from_this<OutputKeeper> {
+class OutputHold : public std::enable_shared_from_this<OutputHold> {
  public:
   /// `on_written` runs once, when the process and its heirs have closed their
   /// ends; `on_read_out` once, after the keeper's descriptor was closed. Neither
   /// after `Release`.
-  OutputKeeper(Relay& relay, UniqueFd read_end, std::function<void()> on_written,
-               std::function<void()> on_read_out)
+  OutputHold(Relay& relay, UniqueFd read_end, std::function<void()> on_written,
+             std::function<void()> on_read_out)
       : relay_(relay),
         read_end_(std::move(read_end)),
         on_written_(std::move(on_written)),

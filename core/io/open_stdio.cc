@@ -49,7 +49,7 @@ Status OpenFifos(OpenedStdio& opened, Relay& relay, StdioHost& host, const Stdio
                                   ? OpenInputFifo(fifo, fifo_options)
                                   : OpenOutputFifo(relay, fifo, fifo_options, deadline));
     opened.process[IndexOf(fifo.stream)] = std::move(ends.process);
-    opened.keeper[IndexOf(fifo.stream)] = std::move(ends.keeper);
+    opened.hold[IndexOf(fifo.stream)] = std::move(ends.hold);
   }
   return {};
 }

@@ -70,7 +70,7 @@ struct OpenedStdio {
   /// By `IndexOf`. None: there is no such stream.
   std::array<UniqueFd, 3> process;
   /// Fifos only: write end of stdin, read ends of stdout and stderr.
-  std::array<UniqueFd, 3> keeper;
+  std::array<UniqueFd, 3> hold;
   /// Null: none.
   std::unique_ptr<BinaryLogger> logger;
   /// Names under which ends of the process are in the store already.

@@ -12,24 +12,24 @@
 namespace gantry::io {
 
 /// One thread and what it copies.
-class Relay::Lane {
+class Relay::CopyThread {
  public:
-  Lane() {
+  CopyThread() {
     thread_ = std::jthread([this] {
       os::BlockSignals();
       loop_.Run();
     });
   }
 
-  ~Lane() {
+  ~CopyThread() {
     Halt();
     for (auto& [id, copy] : std::exchange(running_, {})) {
       copy->Abandon();
     }
   }
 
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
+  CopyThread(const CopyThread&) = delete;
+  CopyThread& operator=(const CopyThread&) = delete;
 
   async::Loop& loop() { return loop_; }
 
@@ -84,7 +84,8 @@ class Relay::Lane {
 };
 
 Relay::Relay()
-    : streams_(std::make_unique<Lane>()), uses_(std::make_unique<FileUses>(streams_->loop())) {}
+    : streams_(std::make_unique<CopyThread>()),
+      uses_(std::make_unique<FileUses>(streams_->loop())) {}
 
 Relay::~Relay() {
   // What runs on the threads may use all of this.
@@ -95,33 +96,35 @@ Relay::~Relay() {
 CopyId Relay::Start(CopySpec spec) {
   const bool to_file = spec.sink_kind == SinkKind::kFile;
   if (to_file) {
-    std::call_once(files_made_, [this] { files_ = std::make_unique<Lane>(); });
+    std::call_once(files_made_, [this] { files_ = std::make_unique<CopyThread>(); });
   }
   // Odd numbers are those of copies into files.
   const CopyId id = 2 * next_id_.fetch_add(1, std::memory_order_relaxed) + (to_file ? 1 : 0);
-  LaneOf(id).Start(id, std::move(spec));
+  ThreadOf(id).Start(id, std::move(spec));
   return id;
 }
 
-Relay::Lane& Relay::LaneOf(CopyId copy) { return copy % 2 == 1 && files_ ? *files_ : *streams_; }
+Relay::CopyThread& Relay::ThreadOf(CopyId copy) {
+  return copy % 2 == 1 && files_ ? *files_ : *streams_;
+}
 
 void Relay::Finish(CopyId copy) {
-  LaneOf(copy).Tell(copy, [](Copy& running) { running.Finish(); });
+  ThreadOf(copy).Tell(copy, [](Copy& running) { running.Finish(); });
 }
 
 void Relay::FinishWhenIdle(CopyId copy, async::Duration idle) {
-  LaneOf(copy).Tell(copy, [idle](Copy& running) { running.FinishWhenIdle(idle); });
+  ThreadOf(copy).Tell(copy, [idle](Copy& running) { running.FinishWhenIdle(idle); });
 }
 
 void Relay::Flush(CopyId copy) {
   if (copy != 0) {
-    LaneOf(copy).Ask(copy, [](Copy& running) { running.Flush(); });
+    ThreadOf(copy).Ask(copy, [](Copy& running) { running.Flush(); });
   }
 }
 
 void Relay::Stop(CopyId copy) {
   if (copy != 0) {
-    LaneOf(copy).Ask(copy, [](Copy& running) { running.Abandon(); });
+    ThreadOf(copy).Ask(copy, [](Copy& running) { running.Abandon(); });
   }
 }
 

@@ -125,15 +125,15 @@ class Relay {
   FileUses& uses();
 
  private:
-  class Lane;
+  class CopyThread;
 
-  Lane& LaneOf(CopyId copy);
+  CopyThread& ThreadOf(CopyId copy);
 
   std::atomic<CopyId> next_id_{1};
-  std::unique_ptr<Lane> streams_;
+  std::unique_ptr<CopyThread> streams_;
   std::unique_ptr<FileUses> uses_;
   /// Copies into files, from the first of them on.
-  std::unique_ptr<Lane> files_;
+  std::unique_ptr<CopyThread> files_;
   std::once_flag files_made_;
 };
 

@@ -40,9 +40,9 @@ std::vector<Stream> ProcessIo::State::ClaimOwnPipesLocked() {
   }
   for (const Stream stream : {Stream::kStdout, Stream::kStderr}) {
     // One pipe for a log file, so that what the process says stays in its order.
-    const bool wanted = to_file ? stream == Stream::kStdout : bool(leg(stream).process);
+    const bool wanted = to_file ? stream == Stream::kStdout : bool(StateOf(stream).process);
     // Where an engine before this one made it, it is attached.
-    if (wanted && !std::exchange(leg(stream).attached, true)) {
+    if (wanted && !std::exchange(StateOf(stream).attached, true)) {
       claimed.push_back(stream);
     }
   }
@@ -73,7 +73,7 @@ Status ProcessIo::State::MakeOwnPipes() {
   const MutexLock lock(mutex_);
   for (const Stream stream : claimed) {
     const size_t i = IndexOf(stream);
-    leg(stream).pipe = std::move(pipes[i].second);
+    StateOf(stream).pipe = std::move(pipes[i].second);
     if (auto status = BeginLocked(stream, std::move(pipes[i].first), UniqueFd()); !status) {
       // Where Close came first it did not see these.
       host_.Drop({kStreamNames[i], kPipeNames[i]});
@@ -92,7 +92,7 @@ Status ProcessIo::State::ClaimAttach(Stream stream, bool console) {
     return Fail(Code::kFailedPrecondition, "attach a {}: the process has {} terminal",
                 console ? "console" : "stream", terminal_ ? "a" : "no");
   }
-  if (std::exchange(leg(stream).attached, true)) {
+  if (std::exchange(StateOf(stream).attached, true)) {
     return Fail(Code::kFailedPrecondition, "attach a {}: there is one already",
                 console ? "console" : "stream");
   }
@@ -101,7 +101,7 @@ Status ProcessIo::State::ClaimAttach(Stream stream, bool console) {
 
 Result<UniqueFd> ProcessIo::State::OpenConsole(ConsoleKind kind) {
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (replica_) {
       return replica_.Duplicate();
     }
@@ -129,7 +129,7 @@ Status ProcessIo::State::AttachConsole(UniqueFd master, ConsoleKind kind, Unique
   GANTRY_TRY(UniqueFd kept, master.Duplicate());
   {
     const MutexLock lock(mutex_);
-    leg(Stream::kStdin).attached = true;
+    StateOf(Stream::kStdin).attached = true;
     console_attached_ = true;
     console_ = std::move(kept);
     console_foreign_ = foreign;
@@ -143,7 +143,7 @@ Status ProcessIo::State::AttachConsole(UniqueFd master, ConsoleKind kind, Unique
                                foreign ? kForeignName : kConsoleName, std::move(before)));
   const MutexLock lock(mutex_);
   if (ended_) {
-    relay_.Finish(leg(Stream::kStdout).copy);
+    relay_.Finish(StateOf(Stream::kStdout).copy);
     return {};
   }
   return BeginConsoleInputLocked(std::move(to));
@@ -179,7 +179,7 @@ Status ProcessIo::State::BeginLocked(Stream stream, UniqueFd fd, UniqueFd buffer
   if (closed_) {
     return Fail(Code::kFailedPrecondition, "attach a stream: the process was deleted");
   }
-  leg(stream).attached = true;
+  StateOf(stream).attached = true;
   if (stream == Stream::kStdin) {
     BeginInputLocked(std::move(fd));
     return {};
@@ -202,7 +202,7 @@ Status ProcessIo::State::BeginConsoleInputLocked(UniqueFd to) {
 }
 
 void ProcessIo::State::BeginInputLocked(UniqueFd to) {
-  Leg& in = leg(Stream::kStdin);
+  StreamState& in = StateOf(Stream::kStdin);
   if (!in.process) {
     // No stdin: what reads from a stream sees its end, a terminal waits.
     if (!terminal_) {
@@ -244,12 +244,12 @@ void ProcessIo::State::OnInputEnd() {
   if (closed_) {
     return;
   }
-  leg(Stream::kStdin).copy = 0;
+  StateOf(Stream::kStdin).copy = 0;
   StopInputLocked();
 }
 
 Status ProcessIo::State::BeginOutputLocked(Stream stream, UniqueFd from, FileBuffer buffer) {
-  Leg& out = leg(stream);
+  StreamState& out = StateOf(stream);
   if (os::IsFifo(from.get())) {
     GANTRY_TRY(out.copied_pipe, from.Duplicate());
   }
@@ -296,7 +296,7 @@ void ProcessIo::State::OnOutputEnd(Stream stream, uint64_t dropped_bytes) {
     if (closed_) {
       return;
     }
-    Leg& out = leg(stream);
+    StreamState& out = StateOf(stream);
     const bool expected = uri_.kind == StdioKind::kNone || PathOf(uri_, stream).empty();
     if (dropped_bytes > 0 && !(expected && uri_.path.empty())) {
       host_.Log(LogLevel::kWarning,

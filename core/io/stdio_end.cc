@@ -18,13 +18,13 @@ constexpr auto kLoggerGrace = std::chrono::seconds(1);
 }  // namespace
 
 void ProcessIo::State::StopInputLocked() {
-  Leg& in = leg(Stream::kStdin);
+  StreamState& in = StateOf(Stream::kStdin);
   if (const CopyId copy = std::exchange(in.copy, 0); copy != 0) {
     relay_.Post([&relay = relay_, copy] { relay.Stop(copy); });
   }
   in.copying = false;
   in.process.reset();
-  in.in_keeper.reset();
+  in.held_input.reset();
   DropLocked({"stdin-r", "stdin-w", "stream-in"});
 }
 
@@ -36,9 +36,9 @@ void ProcessIo::State::Ended() {
     waiting_input_.reset();
     StopInputLocked();
     if (console_attached_) {
-      relay_.Finish(leg(Stream::kStdout).copy);
+      relay_.Finish(StateOf(Stream::kStdout).copy);
     }
-    for (const Leg& one : legs_) {
+    for (const StreamState& one : streams_) {
       // Nobody waits for the end of a file.
       if (one.copying && !terminal_ && uri_.kind == StdioKind::kFifo) {
         relay_.FinishWhenIdle(one.copy, options_.heirs_limit);
@@ -53,8 +53,8 @@ void ProcessIo::State::Ended() {
 }
 
 bool ProcessIo::State::DrainedLocked() const {
-  return closed_ || (ended_ && std::ranges::none_of(legs_, &Leg::copying) &&
-                     std::ranges::none_of(legs_, &Leg::writers));
+  return closed_ || (ended_ && std::ranges::none_of(streams_, &StreamState::copying) &&
+                     std::ranges::none_of(streams_, &StreamState::writers));
 }
 
 ProcessIo::State::Callbacks ProcessIo::State::TakeCallbacksLocked() {
@@ -79,23 +79,23 @@ size_t ProcessIo::State::UnreadBytes() {
   }
   const MutexLock lock(mutex_);
   size_t unread = 0;
-  for (const Leg& one : legs_) {
+  for (const StreamState& one : streams_) {
     // What leaves the pipe between the two looks is then in the fifo.
     unread += one.copied_pipe ? os::BytesQueued(one.copied_pipe.get()).value_or(0)
               : one.copying   ? 1
                               : 0;
-    unread += one.out_keeper ? one.out_keeper->UnreadBytes() : 0;
+    unread += one.held_output ? one.held_output->UnreadBytes() : 0;
   }
   return unread;
 }
 
 std::vector<CopyId> ProcessIo::State::TakeCopiesLocked() {
   std::vector<CopyId> copies;
-  for (Leg& one : legs_) {
+  for (StreamState& one : streams_) {
     copies.push_back(std::exchange(one.copy, 0));
     copies.push_back(std::exchange(one.file_copy, 0));
-    if (one.out_keeper) {
-      relay_.Post([keeper = std::exchange(one.out_keeper, nullptr)] { keeper->Release(); });
+    if (one.held_output) {
+      relay_.Post([hold = std::exchange(one.held_output, nullptr)] { hold->Release(); });
     }
   }
   return copies;
@@ -105,7 +105,7 @@ void ProcessIo::State::Abandon() {
   CopyId input = 0;
   {
     const MutexLock lock(mutex_);
-    input = std::exchange(leg(Stream::kStdin).copy, 0);
+    input = std::exchange(StateOf(Stream::kStdin).copy, 0);
   }
   // First, and while signals are still passed on: their characters have been moved.
   relay_.Stop(input);
@@ -128,7 +128,7 @@ void ProcessIo::State::Close() {
   std::vector<CopyId> held_by_heirs;
   {
     const MutexLock lock(mutex_);
-    for (const Leg& one : legs_) {
+    for (const StreamState& one : streams_) {
       if (one.copying && !terminal_) {
         held_by_heirs.insert(held_by_heirs.end(), {one.copy, one.file_copy});
       }
@@ -149,8 +149,8 @@ void ProcessIo::State::Close() {
   }
   {
     const MutexLock lock(mutex_);
-    for (Leg& one : legs_) {
-      one = Leg();
+    for (StreamState& one : streams_) {
+      one = StreamState();
     }
     console_.reset();
     replica_.reset();

@@ -54,18 +54,18 @@ Status ProcessIo::State::AdoptOpened(OpenedStdio opened) {
     if (IsBinary(uri_)) {
       GANTRY_CHECK_OK(AddCopy(fds, kProcessNames[i], opened.process[i]));
     }
-    GANTRY_CHECK_OK(AddCopy(fds, kKeeperNames[i], opened.keeper[i]));
+    GANTRY_CHECK_OK(AddCopy(fds, kHeldNames[i], opened.hold[i]));
   }
   GANTRY_CHECK_OK(Put(std::move(fds)));
   const MutexLock lock(mutex_);
   DropUnusedLocked(options_.left);
   for (const Stream stream : kStreams) {
     const size_t i = IndexOf(stream);
-    leg(stream).process = std::move(opened.process[i]);
+    StateOf(stream).process = std::move(opened.process[i]);
     if (stream == Stream::kStdin) {
-      leg(stream).in_keeper = std::move(opened.keeper[i]);
-    } else if (opened.keeper[i]) {
-      KeepOutputLocked(stream, std::move(opened.keeper[i]));
+      StateOf(stream).held_input = std::move(opened.hold[i]);
+    } else if (opened.hold[i]) {
+      KeepOutputLocked(stream, std::move(opened.hold[i]));
     }
   }
   return {};
@@ -81,13 +81,13 @@ Status ProcessIo::State::AdoptStored(std::vector<StoredFd> stored) {
   }
   for (const Stream stream : kStreams) {
     const size_t i = IndexOf(stream);
-    leg(stream).process = Extract(stored, kProcessNames[i]);
-    leg(stream).pipe = Extract(stored, kPipeNames[i]);
-    UniqueFd keeper = Extract(stored, kKeeperNames[i]);
+    StateOf(stream).process = Extract(stored, kProcessNames[i]);
+    StateOf(stream).pipe = Extract(stored, kPipeNames[i]);
+    UniqueFd hold = Extract(stored, kHeldNames[i]);
     if (stream == Stream::kStdin) {
-      leg(stream).in_keeper = std::move(keeper);
-    } else if (keeper) {
-      KeepOutputLocked(stream, std::move(keeper));
+      StateOf(stream).held_input = std::move(hold);
+    } else if (hold) {
+      KeepOutputLocked(stream, std::move(hold));
     }
   }
   UniqueFd foreign = Extract(stored, kForeignName);
@@ -152,13 +152,13 @@ void ProcessIo::State::DropLocked(std::vector<std::string> names) {
 }
 
 void ProcessIo::State::KeepOutputLocked(Stream stream, UniqueFd read_end) {
-  leg(stream).writers = true;
+  StateOf(stream).writers = true;
   auto on_written = [self = weak_from_this(), stream] {
     if (const auto state = self.lock()) {
       Callbacks callbacks;
       {
         const MutexLock lock(state->mutex_);
-        state->leg(stream).writers = false;
+        state->StateOf(stream).writers = false;
         callbacks = state->TakeCallbacksLocked();
       }
       for (auto& callback : callbacks) {
@@ -166,19 +166,19 @@ void ProcessIo::State::KeepOutputLocked(Stream stream, UniqueFd read_end) {
       }
     }
   };
-  auto keeper = std::make_shared<OutputKeeper>(
-      relay_, std::move(read_end), std::move(on_written), [self = weak_from_this(), stream] {
-        if (const auto state = self.lock()) {
-          const MutexLock lock(state->mutex_);
-          if (state->closed_) {
-            return;
-          }
-          state->leg(stream).out_keeper = nullptr;
-          state->DropLocked({kKeeperNames[IndexOf(stream)]});
-        }
-      });
-  leg(stream).out_keeper = keeper;
-  relay_.Post([keeper] { keeper->Begin(); });
+  auto hold = std::make_shared<OutputHold>(relay_, std::move(read_end), std::move(on_written),
+                                           [self = weak_from_this(), stream] {
+                                             if (const auto state = self.lock()) {
+                                               const MutexLock lock(state->mutex_);
+                                               if (state->closed_) {
+                                                 return;
+                                               }
+                                               state->StateOf(stream).held_output = nullptr;
+                                               state->DropLocked({kHeldNames[IndexOf(stream)]});
+                                             }
+                                           });
+  StateOf(stream).held_output = hold;
+  relay_.Post([hold] { hold->Begin(); });
 }
 
 Result<Stdio> ProcessIo::State::Take() {
@@ -199,15 +199,15 @@ Result<Stdio> ProcessIo::State::Take() {
   for (const Stream stream : kStreams) {
     StreamEnd& end = *ends[IndexOf(stream)];
     if (uri_.kind == StdioKind::kFile && stream == Stream::kStderr && stdio.out.fd &&
-        !leg(stream).attached) {
+        !StateOf(stream).attached) {
       GANTRY_TRY(end.fd, stdio.out.fd.Duplicate());
       continue;
     }
-    const bool own = bool(leg(stream).pipe);
-    if (!own && (leg(stream).attached || !leg(stream).process)) {
+    const bool own = bool(StateOf(stream).pipe);
+    if (!own && (StateOf(stream).attached || !StateOf(stream).process)) {
       continue;
     }
-    end.fd = std::move(own ? leg(stream).pipe : leg(stream).process);
+    end.fd = std::move(own ? StateOf(stream).pipe : StateOf(stream).process);
     GANTRY_CHECK_OK(SetNonblocking(end.fd.get(), false));
     if (uri_.kind == StdioKind::kFifo && !own) {
       end.path = PathOf(uri_, stream);
@@ -234,11 +234,11 @@ void ProcessIo::State::ReleaseEndsLocked() {
     // A console may still come, and will need these two.
     const bool for_console = terminal_ && !ended_ && stream != Stream::kStderr;
     if (started_) {
-      leg(stream).pipe.reset();
+      StateOf(stream).pipe.reset();
       DropLocked({kPipeNames[IndexOf(stream)]});
     }
-    if (started_ && !leg(stream).attached && !for_console) {
-      leg(stream).process.reset();
+    if (started_ && !StateOf(stream).attached && !for_console) {
+      StateOf(stream).process.reset();
       DropLocked({kProcessNames[IndexOf(stream)]});
     }
   }
@@ -259,8 +259,8 @@ Status ProcessIo::State::Resize(ConsoleSize size) {
 
 void ProcessIo::State::CloseStdin() {
   const MutexLock lock(mutex_);
-  leg(Stream::kStdin).in_keeper.reset();
-  DropLocked({kKeeperNames[IndexOf(Stream::kStdin)]});
+  StateOf(Stream::kStdin).held_input.reset();
+  DropLocked({kHeldNames[IndexOf(Stream::kStdin)]});
 }
 
 }  // namespace gantry::io

@@ -42,7 +42,7 @@
 namespace gantry::io {
 
 /// By `IndexOf`.
-inline constexpr std::array kKeeperNames = {"stdin-w", "stdout-r", "stderr-r"};
+inline constexpr std::array kHeldNames = {"stdin-w", "stdout-r", "stderr-r"};
 inline constexpr std::array kStreamNames = {"stream-in", "stream-out", "stream-err"};
 inline constexpr std::array kPipeNames = {"", "stdout-pipe", "stderr-pipe"};
 inline constexpr std::array kBufferNames = {"", "stdout-buf", "stderr-buf"};
@@ -54,12 +54,12 @@ inline constexpr const char* kReplicaName = "console-replica";
 Status AddCopy(std::vector<StoredFd>& fds, const char* name, const UniqueFd& fd);
 
 /// One of the three streams.
-struct Leg {
+struct StreamState {
   /// The process's end, until it is taken, copied from or to, or let go.
   UniqueFd process;
   /// stdin's write end.
-  UniqueFd in_keeper;
-  std::shared_ptr<OutputKeeper> out_keeper;
+  UniqueFd held_input;
+  std::shared_ptr<OutputHold> held_output;
   bool attached = false;
   /// Of a pipe of the process's own: its write end, until that is taken.
   UniqueFd pipe;
@@ -109,7 +109,7 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
     UniqueFd file;
   };
 
-  Leg& leg(Stream stream) GANTRY_REQUIRES(mutex_) { return legs_[IndexOf(stream)]; }
+  StreamState& StateOf(Stream stream) GANTRY_REQUIRES(mutex_) { return streams_[IndexOf(stream)]; }
 
   Status Put(std::vector<StoredFd> fds);
   void DropLocked(std::vector<std::string> names) GANTRY_REQUIRES(mutex_);
@@ -145,7 +145,7 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   /// Guards all below. Held while the relay is told to start or finish, never
   /// while it is waited for.
   Mutex mutex_;
-  std::array<Leg, 3> legs_ GANTRY_GUARDED_BY(mutex_);
+  std::array<StreamState, 3> streams_ GANTRY_GUARDED_BY(mutex_);
   std::set<std::string> stored_ GANTRY_GUARDED_BY(mutex_);
   UniqueFd console_ GANTRY_GUARDED_BY(mutex_);
   /// Its other side, until the process has it.

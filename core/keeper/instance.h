@@ -5,7 +5,8 @@
 #include <string>
 
 #include "core/async/loop.h"
-#include "core/link/messages.h"
+#include "core/link/handover_messages.h"
+#include "core/link/last_resort_messages.h"
 
 namespace gantry::keeper {
 

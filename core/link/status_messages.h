@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "core/link/codec.h"
 #include "core/link/handover_messages.h"
 #include "core/link/message_type.h"
 

@@ -39,18 +39,18 @@ Result<std::optional<ReapedProcess>> ReapNext() {
   return reaped;
 }
 
-Strays ReapStrays() {
-  Strays strays;
+LeftChildren ReapLeftChildren() {
+  LeftChildren left;
   while (true) {
     siginfo_t info{};
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | __WNOTHREAD | __WALL) < 0) {
-      return strays;
+      return left;
     }
     if (info.si_pid == 0) {
-      strays.running = true;
-      return strays;
+      left.running = true;
+      return left;
     }
-    strays.reaped.push_back(info.si_pid);
+    left.reaped.push_back(info.si_pid);
   }
 }
 

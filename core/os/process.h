@@ -33,7 +33,7 @@ struct ReapedProcess {
 Result<std::optional<ReapedProcess>> ReapNext();
 
 /// Children of this thread, left by code that should start none.
-struct Strays {
+struct LeftChildren {
   /// Had ended, and are collected now.
   std::vector<pid_t> reaped;
   bool running = false;
@@ -41,7 +41,7 @@ struct Strays {
 
 /// Collects the ended children of the calling thread; those of the process's other
 /// threads are left alone. Blocks: never.
-Strays ReapStrays();
+LeftChildren ReapLeftChildren();
 
 /// What containerd calls the exit status, of a process that SIGKILL has ended.
 inline constexpr uint32_t kKilledStatus = 128 + SIGKILL;

@@ -77,7 +77,7 @@ int ChangeRoot() {
     return errno;
   }
   // The node runs from its initramfs: what is there stays, out of reach.
-  if (mount(".", "/", nullptr, MS_MOVE, nullptr) != 0) {
+  if (::mount(".", "/", nullptr, MS_MOVE, nullptr) != 0) {
     return errno;
   }
   return ErrnoOf(chroot("."));
@@ -88,7 +88,7 @@ int ChangeRoot() {
 void SpawnPlan::AddMounts() {
   if (request_.propagation != 0) {
     Add("keep the mounts from the node's", [this] {
-      return ErrnoOf(mount(nullptr, "/", nullptr, MS_REC | request_.propagation, nullptr));
+      return ErrnoOf(::mount(nullptr, "/", nullptr, MS_REC | request_.propagation, nullptr));
     });
   }
 }
@@ -100,10 +100,10 @@ void SpawnPlan::AddEmptyRoot() {
   }
   Add("unshare the mounts", [] { return ErrnoOf(unshare(CLONE_NEWNS)); });
   Add("make the mounts private",
-      [] { return ErrnoOf(mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr)); });
+      [] { return ErrnoOf(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr)); });
   Add("mount an empty root", [] {
-    return ErrnoOf(mount("none", kPlace, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-                         "size=4k,nr_inodes=1,mode=555"));
+    return ErrnoOf(::mount("none", kPlace, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                           "size=4k,nr_inodes=1,mode=555"));
   });
   Add("enter the empty root", [] { return ErrnoOf(chdir(kPlace)); });
   Add("change to the empty root", ChangeRoot);

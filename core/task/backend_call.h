@@ -17,9 +17,18 @@
 #include "core/backend/guard.h"
 #include "core/cgroup/cgroup.h"
 #include "core/rpc/method_table.h"
-#include "core/task/container.h"
+
+namespace gantry {
+class Container;
+class Process;
+class Sandbox;
+}  // namespace gantry
 
 namespace gantry::task {
+
+struct Container;
+struct SandboxEntry;
+struct TaskProcess;
 
 using Deadline = backend::CallDeadline::Clock::time_point;
 
@@ -41,14 +50,7 @@ inline std::chrono::milliseconds LeftUntil(Deadline deadline) {
 /// Thread: made on the loop, used on a worker.
 struct BackendCall {
   /// Of `exec`, or of the container itself.
-  explicit BackendCall(const Container& from, const TaskProcess* exec = nullptr)
-      : entry(from.sandbox),
-        sandbox(entry ? entry->sandbox : nullptr),
-        container(from.backend),
-        process(exec == nullptr || exec->is_init() ? from.backend : exec->backend),
-        cgroup(from.cgroup),
-        whose(exec == nullptr || exec->is_init() ? from.id.str()
-                                                 : from.id.str() + "/" + exec->id.str()) {}
+  explicit BackendCall(const Container& from, const TaskProcess* exec = nullptr);
 
   /// The backend is told that it has until then.
   BackendCall By(Deadline when) && {
@@ -88,6 +90,8 @@ struct BackendCall {
   std::shared_ptr<backend::CallProcesses> spawned;
 
  private:
+  const std::string& backend_name() const;
+
   template <class T, class F>
   std::invoke_result_t<F, T&> On(T* object, F&& function) const {
     if (!entry || object == nullptr) {
@@ -98,8 +102,7 @@ struct BackendCall {
     }
     const backend::CallDeadline limit(deadline);
     const backend::CallProcesses::Scope scope(spawned);
-    return backend::GuardedCall(entry->backend_name,
-                                [&] { return std::forward<F>(function)(*object); });
+    return backend::GuardedCall(backend_name(), [&] { return std::forward<F>(function)(*object); });
   }
 };
 

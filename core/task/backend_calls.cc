@@ -3,8 +3,14 @@
 
 #include <algorithm>
 
+#include "core/async/loop.h"
+#include "core/async/worker_pool.h"
+#include "core/backend/context.h"
+#include "core/config/config.h"
 #include "core/log/log.h"
 #include "core/os/process.h"
+#include "core/task/pool_limits.h"
+#include "core/task/sandboxes.h"
 
 namespace gantry::task {
 namespace {
@@ -112,19 +118,19 @@ const BackendCalls::Ticket* BackendCalls::FindOverdue(const std::string& address
   return found == overdue_.end() ? nullptr : found->second.front();
 }
 
-BackendCalls::StrayCheck::StrayCheck(const std::string& backend, const std::string& what)
+BackendCalls::ChildCheck::ChildCheck(const std::string& backend, const std::string& what)
     : backend_(backend), what_(what) {
   // Those of a thread that has ended are another's then: nobody is to blame here.
-  os::ReapStrays();
+  os::ReapLeftChildren();
 }
 
-BackendCalls::StrayCheck::~StrayCheck() {
-  const os::Strays strays = os::ReapStrays();
-  for (const pid_t pid : strays.reaped) {
+BackendCalls::ChildCheck::~ChildCheck() {
+  const os::LeftChildren left = os::ReapLeftChildren();
+  for (const pid_t pid : left.reaped) {
     LogError({{"backend", backend_}}, "backend '{}' left a child, process {}, unreaped in {}",
              backend_, pid, what_);
   }
-  if (strays.running) {
+  if (left.running) {
     LogError({{"backend", backend_}},
              "backend '{}' left a child running in {}: it has to use Spawn", backend_, what_);
   }

@@ -81,7 +81,7 @@ class BackendCalls {
     co_return co_await pool.RunFor(
         std::move(account),
         [&] {
-          const StrayCheck check(backend, what);
+          const ChildCheck check(backend, what);
           return function();
         },
         std::move(terms));
@@ -132,12 +132,12 @@ class BackendCalls {
 
   /// Of the processes that a backend starts by itself, on its worker, and leaves to
   /// the engine, which knows nothing of them.
-  class StrayCheck {
+  class ChildCheck {
    public:
-    StrayCheck(const std::string& backend, const std::string& what);
-    StrayCheck(const StrayCheck&) = delete;
-    StrayCheck& operator=(const StrayCheck&) = delete;
-    ~StrayCheck();
+    ChildCheck(const std::string& backend, const std::string& what);
+    ChildCheck(const ChildCheck&) = delete;
+    ChildCheck& operator=(const ChildCheck&) = delete;
+    ~ChildCheck();
 
    private:
     const std::string& backend_;

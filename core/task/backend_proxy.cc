@@ -10,10 +10,16 @@
 #include <string_view>
 #include <utility>
 
+#include <gantry/backend.h>
+
+#include "core/backend/context.h"
 #include "core/backend/guard.h"
+#include "core/cgroup/cgroup.h"
+#include "core/keeper_client/host_processes.h"
 #include "core/log/log.h"
 #include "core/os/fs.h"
 #include "core/task/contexts.h"
+#include "core/task/sandboxes.h"
 
 namespace gantry::task {
 

@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "core/cgroup/cgroup.h"
 #include "core/cgroup/scope_update.h"
 #include "core/cgroup/weight_formula.h"
 #include "core/oci/bundle_spec.h"

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "core/config/config.h"
 #include "core/log/log.h"
 #include "core/task/backend_call.h"
 #include "core/task/backend_proxy.h"

@@ -8,7 +8,9 @@
 #include <gantry/format.h>
 
 #include "core/backend/retired.h"
+#include "core/link/messages.h"
 #include "core/task/contexts.h"
+#include "core/task/sandboxes.h"
 #include "core/task/stdio_host.h"
 
 namespace gantry::task {
@@ -133,7 +135,7 @@ store::Record ToRecord(const Container& container) {
     record.blobs[kWeightFormula] =
         *container.weight_formula == os::CpuWeightFormula::kLinear ? kLinear : kQuadratic;
   }
-  if (container.sandbox && container.sandbox->keeper_of_blob.lock().get() == &container) {
+  if (container.sandbox && container.sandbox->blob_owner.lock().get() == &container) {
     record.blobs["sandbox"] = container.sandbox->blob;
   }
   record.created_at_ns = container.created_at_ns;

@@ -16,9 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include <gantry/backend.h>
 #include <gantry/container.h>
-#include <gantry/sandbox.h>
 
 #include "core/async/account.h"
 #include "core/async/co.h"
@@ -26,15 +24,26 @@
 #include "core/cgroup/cgroup.h"
 #include "core/cgroup/oom_watch.h"
 #include "core/events/event.h"
-#include "core/io/process_io.h"
-#include "core/keeper_client/host_processes.h"
-#include "core/link/messages.h"
+#include "core/link/command.h"
 #include "core/store/record.h"
-#include "core/task/instances.h"
+#include "core/task/group.h"
 #include "core/task/life.h"
 #include "core/task/record_file.h"
 #include "core/task/sandboxes.h"
 #include "core/task/state.h"
+
+namespace gantry::io {
+class ProcessIo;
+}
+
+namespace gantry::keeper_client {
+class WatchedProcess;
+using WatchedProcessPtr = std::shared_ptr<WatchedProcess>;
+}  // namespace gantry::keeper_client
+
+namespace gantry::link {
+struct Plan;
+}
 
 namespace gantry::task {
 

@@ -11,6 +11,7 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/cgroup/tree.h>
 
+#include "core/cgroup/cgroup.h"
 #include "core/task/pod_cgroup.h"
 
 namespace gantry::task {

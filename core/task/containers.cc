@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/task/container.h"
+#include "core/task/sandboxes.h"
 
 namespace gantry::task {
 namespace {

@@ -4,6 +4,9 @@
 #include <gantry/toolkit/files/files.h>
 
 #include "core/async/ask.h"
+#include "core/async/loop.h"
+#include "core/backend/context.h"
+#include "core/config/config.h"
 #include "core/task/contexts.h"
 #include "core/task/sandboxes.h"
 

@@ -4,7 +4,13 @@
 #include <utility>
 
 #include "core/async/ask.h"
+#include "core/async/loop.h"
 #include "core/backend/check.h"
+#include "core/cgroup/cgroup.h"
+#include "core/config/config.h"
+#include "core/io/process_io.h"
+#include "core/keeper_client/host_processes.h"
+#include "core/link/messages.h"
 #include "core/log/log.h"
 #include "core/oci/bundle_spec.h"
 #include "core/task/container_cgroup.h"

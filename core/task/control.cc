@@ -9,6 +9,9 @@
 
 #include <gantry/format.h>
 
+#include "core/cgroup/cgroup.h"
+#include "core/config/config.h"
+#include "core/io/process_io.h"
 #include "core/log/log.h"
 #include "core/oci/resources.h"
 #include "core/rpc/typed.h"

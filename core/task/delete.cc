@@ -6,6 +6,11 @@
 
 #include <gantry/format.h>
 
+#include "core/async/loop.h"
+#include "core/config/config.h"
+#include "core/keeper_client/host_processes.h"
+#include "core/keeper_client/keeper_link.h"
+#include "core/link/messages.h"
 #include "core/log/log.h"
 #include "core/task/backend_call.h"
 #include "core/task/container_cgroup.h"

@@ -5,6 +5,9 @@
 
 #include <gantry/format.h>
 
+#include "core/async/worker_pool.h"
+#include "core/config/config.h"
+#include "core/keeper_client/host_processes.h"
 #include "core/log/log.h"
 #include "core/oci/bundle_spec.h"
 #include "core/task/service.h"

@@ -10,9 +10,17 @@
 
 #include <gantry/toolkit/process/backoff.h>
 
+#include "core/async/loop.h"
 #include "core/backend/call_deadline.h"
+#include "core/backend/context.h"
+#include "core/cgroup/cgroup.h"
+#include "core/config/config.h"
 #include "core/events/event.h"
+#include "core/events/publisher.h"
+#include "core/io/process_io.h"
+#include "core/keeper_client/host_processes.h"
 #include "core/log/log.h"
+#include "core/os/process.h"
 #include "core/task/backend_call.h"
 #include "core/task/backend_proxy.h"
 #include "core/task/records.h"

@@ -5,6 +5,9 @@
 #include <ranges>
 #include <utility>
 
+#include "core/link/messages.h"
+#include "core/task/sandboxes.h"
+
 namespace gantry::task {
 
 InstanceKey KeyOf(const Group& group, std::string_view id) {

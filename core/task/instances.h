@@ -4,7 +4,6 @@
 // shim for, and whose socket each one's calls come on.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -15,41 +14,10 @@
 #include <gantry/error.h>
 #include <gantry/ids.h>
 
-#include "core/async/account.h"
-#include "core/link/messages.h"
+#include "core/link/handover_messages.h"
+#include "core/task/group.h"
 
 namespace gantry::task {
-
-/// Whose sockets an instance's calls come on: one per pod or stand-alone
-/// container, from the keeper's announcement.
-struct Group {
-  std::string address;
-  std::string grpc_address;
-  std::string ttrpc_address;
-  Namespace ns;
-  /// The pod's id, or the container's own.
-  std::string id;
-  std::string handler;
-  std::string options_type_url;
-  std::string options;
-  /// What the engine does and holds for its sandbox.
-  async::AccountPtr account;
-  /// Of that, what its execs are made of, and the same of all groups.
-  async::AccountPtr exec_specs;
-  async::AccountPtr all_exec_specs;
-};
-
-using GroupPtr = std::shared_ptr<const Group>;
-
-/// What an instance is looked up by: ids repeat across namespaces and containerds.
-struct InstanceKey {
-  std::string grpc_address;
-  std::string ns;
-  std::string id;
-  auto operator<=>(const InstanceKey&) const = default;
-};
-
-InstanceKey KeyOf(const Group& group, std::string_view id);
 
 /// Thread: loop.
 class Instances {

@@ -7,10 +7,15 @@
 #include <system_error>
 #include <utility>
 
+#include <gantry/backend.h>
 #include <gantry/toolkit/files/files.h>
 
+#include "core/async/worker_pool.h"
 #include "core/backend/call_deadline.h"
+#include "core/backend/context.h"
 #include "core/backend/guard.h"
+#include "core/config/config.h"
+#include "core/link/messages.h"
 #include "core/link/record_peek.h"
 #include "core/log/log.h"
 #include "core/task/backend_calls.h"
@@ -18,6 +23,7 @@
 #include "core/task/records.h"
 #include "core/task/requests.h"
 #include "core/task/sandbox_service.h"
+#include "core/task/sandboxes.h"
 
 namespace gantry::task {
 namespace {
@@ -106,14 +112,14 @@ async::Task<Result<SandboxEntryPtr>> Members::PlanSandbox(ContainerPtr container
                     : container->sandbox_prefix;
   plan.blob = blob == nullptr ? std::string() : *blob;
   GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await sandboxes_.Plan(std::move(plan)));
-  entry->keeper_of_blob = container;
+  entry->blob_owner = container;
   if (container->id.str() == container->group->id) {
     // Of a pod's own container: containerd says `delete` of it alone, too.
     entry->members_folder = container->bundle + "/" + link::kMembersFolder;
   }
   entry->keep_blob = [weak = std::weak_ptr(entry)]() -> std::function<Status()> {
     const SandboxEntryPtr self = weak.lock();
-    const ContainerPtr owner = self ? self->keeper_of_blob.lock() : nullptr;
+    const ContainerPtr owner = self ? self->blob_owner.lock() : nullptr;
     if (!owner || !owner->init) {
       return nullptr;
     }
@@ -198,7 +204,7 @@ void Members::ProtectMembers(const SandboxEntry& entry) {
 /// The sandbox's state is in the record of one of its containers. When that one
 /// leaves, it goes to the one that a recovery would take up first.
 async::Task<void> Members::HandOverBlob(const Container& from, SandboxEntry& entry) {
-  if (entry.keeper_of_blob.lock().get() != &from) {
+  if (entry.blob_owner.lock().get() != &from) {
     co_return;
   }
   ContainerPtr next;
@@ -207,7 +213,7 @@ async::Task<void> Members::HandOverBlob(const Container& from, SandboxEntry& ent
       next = other;
     }
   }
-  entry.keeper_of_blob = next;
+  entry.blob_owner = next;
   if (next) {
     IgnoreError(co_await records_.Save(*next), "a later save repeats it");
   }

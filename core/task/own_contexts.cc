@@ -4,10 +4,14 @@
 #include <csignal>
 #include <utility>
 
+#include <gantry/backend.h>
 #include <gantry/format.h>
 #include <gantry/toolkit/process/pidfd.h>
 
+#include "core/backend/context.h"
 #include "core/backend/guard.h"
+#include "core/config/config.h"
+#include "core/keeper_client/host_processes.h"
 #include "core/log/log.h"
 #include "core/os/process.h"
 #include "core/task/backend_calls.h"
@@ -19,6 +23,10 @@ namespace {
 constexpr std::string_view kPrefix = "backend:";
 
 }  // namespace
+
+OwnContexts::OwnContexts(const Parts& parts, BackendCalls& calls) : parts_(parts), calls_(calls) {}
+
+OwnContexts::~OwnContexts() = default;
 
 std::vector<BackendHandler> OwnContexts::HandlersOf(const std::string& backend) const {
   std::vector<BackendHandler> handlers;

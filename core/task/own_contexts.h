@@ -12,8 +12,15 @@
 #include <vector>
 
 #include "core/async/co.h"
-#include "core/backend/context.h"
 #include "core/task/parts.h"
+
+namespace gantry {
+struct BackendHandler;
+}
+
+namespace gantry::backend {
+class Context;
+}
 
 namespace gantry::task {
 
@@ -22,11 +29,11 @@ class BackendCalls;
 /// Thread: loop.
 class OwnContexts {
  public:
-  OwnContexts(const Parts& parts, BackendCalls& calls) : parts_(parts), calls_(calls) {}
+  OwnContexts(const Parts& parts, BackendCalls& calls);
 
   OwnContexts(const OwnContexts&) = delete;
   OwnContexts& operator=(const OwnContexts&) = delete;
-  ~OwnContexts() = default;
+  ~OwnContexts();
 
   /// To be called once for each backend, when it has been loaded. One that fails here is logged.
   async::Task<void> Attach(BackendRef backend);

@@ -5,6 +5,11 @@
 
 #include <gantry/toolkit/process/process_id.h>
 
+#include "core/config/config.h"
+#include "core/keeper_client/host_processes.h"
+#include "core/link/messages.h"
+#include "core/task/sandboxes.h"
+
 namespace gantry::task {
 
 store::Record ToRecord(const Pod& pod) {

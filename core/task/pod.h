@@ -16,15 +16,23 @@
 #include <gantry/sandbox.h>
 
 #include "core/async/co.h"
-#include "core/keeper_client/host_processes.h"
-#include "core/link/messages.h"
 #include "core/store/record.h"
-#include "core/task/instances.h"
+#include "core/task/group.h"
 #include "core/task/life.h"
 #include "core/task/pod_cgroup.h"
 #include "core/task/record_file.h"
 #include "core/task/sandboxes.h"
 #include "core/task/state.h"
+
+namespace gantry::keeper_client {
+class HostProcesses;
+class WatchedProcess;
+using WatchedProcessPtr = std::shared_ptr<WatchedProcess>;
+}  // namespace gantry::keeper_client
+
+namespace gantry::link {
+struct Plan;
+}
 
 namespace gantry::task {
 

@@ -3,6 +3,9 @@
 
 #include <gantry/format.h>
 
+#include "core/cgroup/cgroup.h"
+#include "core/config/config.h"
+
 namespace gantry::task {
 namespace {
 

@@ -8,15 +8,21 @@
 #include <gantry/toolkit/mount/mount.h>
 #include <gantry/toolkit/pod/pod_files.h>
 
+#include "core/async/worker_pool.h"
 #include "core/backend/guard.h"
+#include "core/cgroup/cgroup.h"
+#include "core/config/config.h"
+#include "core/keeper_client/host_processes.h"
 #include "core/link/record_peek.h"
 #include "core/log/log.h"
 #include "core/oci/bundle.h"
 #include "core/oci/runtime_options.h"
 #include "core/task/container.h"
+#include "core/task/instances.h"
 #include "core/task/mounts.h"
 #include "core/task/requests.h"
 #include "core/task/sandbox_service.h"
+#include "core/task/sandboxes.h"
 
 namespace gantry::task {
 namespace {

@@ -8,9 +8,16 @@
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/mount/unmount.h>
 
+#include "core/async/loop.h"
+#include "core/async/worker_pool.h"
+#include "core/config/config.h"
+#include "core/keeper_client/host_processes.h"
+#include "core/keeper_client/keeper_link.h"
+#include "core/link/messages.h"
 #include "core/link/record_peek.h"
 #include "core/log/log.h"
 #include "core/task/sandbox_service.h"
+#include "core/task/sandboxes.h"
 
 namespace gantry::task {
 

@@ -6,11 +6,19 @@
 
 #include <gantry/pod_config.h>
 
+#include "core/async/loop.h"
+#include "core/async/worker_pool.h"
 #include "core/backend/guard.h"
+#include "core/cgroup/cgroup.h"
+#include "core/config/config.h"
+#include "core/keeper_client/host_processes.h"
+#include "core/link/messages.h"
 #include "core/log/log.h"
 #include "core/task/container.h"
+#include "core/task/instances.h"
 #include "core/task/requests.h"
 #include "core/task/sandbox_service.h"
+#include "core/task/sandboxes.h"
 #include "core/task/shortage.h"
 
 namespace gantry::task {

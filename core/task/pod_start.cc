@@ -9,8 +9,12 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/mount/mount_info.h>
 
+#include "core/async/worker_pool.h"
+#include "core/config/config.h"
+#include "core/keeper_client/host_processes.h"
 #include "core/log/log.h"
 #include "core/task/sandbox_service.h"
+#include "core/task/sandboxes.h"
 #include "core/task/timestamp.h"
 
 namespace gantry::task {

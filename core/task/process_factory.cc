@@ -8,6 +8,7 @@
 
 #include <gantry/format.h>
 
+#include "core/backend/context.h"
 #include "core/task/console_signals.h"
 #include "core/task/container.h"
 #include "core/task/exit_relay.h"

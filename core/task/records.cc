@@ -8,10 +8,14 @@
 #include <string>
 #include <utility>
 
+#include "core/async/worker_pool.h"
 #include "core/backend/services.h"
+#include "core/keeper_client/host_processes.h"
+#include "core/keeper_client/keeper_link.h"
 #include "core/link/messages.h"
 #include "core/task/container.h"
 #include "core/task/pod.h"
+#include "core/task/sandboxes.h"
 
 namespace gantry::task {
 namespace {

@@ -9,7 +9,13 @@
 #include <set>
 #include <utility>
 
+#include "core/async/loop.h"
+#include "core/async/worker_pool.h"
 #include "core/backend/call_deadline.h"
+#include "core/config/config.h"
+#include "core/keeper_client/host_processes.h"
+#include "core/keeper_client/keeper_link.h"
+#include "core/link/messages.h"
 #include "core/log/log.h"
 #include "core/task/container.h"
 #include "core/task/parts.h"

@@ -6,7 +6,11 @@
 
 #include <utility>
 
+#include "core/async/loop.h"
+#include "core/backend/context.h"
 #include "core/backend/guard.h"
+#include "core/config/config.h"
+#include "core/io/process_io.h"
 #include "core/log/log.h"
 #include "core/os/process.h"
 #include "core/task/backend_call.h"
@@ -20,6 +24,7 @@
 #include "core/task/remover.h"
 #include "core/task/requests.h"
 #include "core/task/sandbox_service.h"
+#include "core/task/sandboxes.h"
 #include "core/task/shortage.h"
 
 namespace gantry::task {

@@ -9,6 +9,9 @@
 #include <gantry/toolkit/mount/unmount.h>
 #include <gantry/toolkit/process/backoff.h>
 
+#include "core/async/worker_pool.h"
+#include "core/cgroup/cgroup.h"
+#include "core/config/config.h"
 #include "core/oci/bundle_spec.h"
 #include "core/os/fs.h"
 #include "core/task/contexts.h"
@@ -92,7 +95,7 @@ Found FindSafely(const Look& look, size_t max_spec_bytes) {
     return FindIn(look.id, look.bundle, max_spec_bytes);
   } catch (...) {
     Found none;
-    none.record = std::unexpected(os::internal::DescribeCurrentException());
+    none.record = std::unexpected(async::internal::DescribeCurrentException());
     return none;
   }
 }

@@ -9,6 +9,14 @@
 
 #include <gantry/toolkit/process/process_id.h>
 
+#include "core/async/loop.h"
+#include "core/async/worker_pool.h"
+#include "core/config/config.h"
+#include "core/events/publisher.h"
+#include "core/io/process_io.h"
+#include "core/io/relay.h"
+#include "core/keeper_client/host_processes.h"
+#include "core/keeper_client/keeper_link.h"
 #include "core/log/log.h"
 #include "core/task/backend_call.h"
 #include "core/task/backend_proxy.h"

@@ -10,6 +10,11 @@
 
 #include <gantry/toolkit/mount/unmount.h>
 
+#include "core/async/loop.h"
+#include "core/async/worker_pool.h"
+#include "core/config/config.h"
+#include "core/io/process_io.h"
+#include "core/keeper_client/host_processes.h"
 #include "core/log/log.h"
 #include "core/task/backend_call.h"
 #include "core/task/backend_calls.h"
@@ -18,6 +23,7 @@
 #include "core/task/members.h"
 #include "core/task/parts.h"
 #include "core/task/records.h"
+#include "core/task/sandboxes.h"
 #include "core/task/stdio_host.h"
 
 namespace gantry::task {

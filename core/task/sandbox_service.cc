@@ -9,13 +9,18 @@
 
 #include <gantry/pod_config.h>
 
+#include "core/async/worker_pool.h"
+#include "core/cgroup/cgroup.h"
 #include "core/cgroup/weight_formula.h"
+#include "core/config/config.h"
 #include "core/log/log.h"
 #include "core/oci/resources.h"
 #include "core/rpc/ttrpc.h"
 #include "core/stats/metrics.h"
 #include "core/task/container.h"
+#include "core/task/instances.h"
 #include "core/task/registrar.h"
+#include "core/task/sandboxes.h"
 #include "core/task/timestamp.h"
 
 namespace gantry::task {

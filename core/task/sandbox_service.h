@@ -20,10 +20,9 @@
 #include <gantry/error.h>
 
 #include "core/async/co.h"
-#include "core/link/messages.h"
 #include "core/rpc/method_table.h"
 #include "core/task/backend_proxy.h"
-#include "core/task/instances.h"
+#include "core/task/group.h"
 #include "core/task/parts.h"
 #include "core/task/pod.h"
 #include "core/task/records.h"
@@ -31,7 +30,14 @@
 #include "core/task/sandboxes.h"
 #include "proto/containerd/sandbox.pb.h"
 
+namespace gantry::link {
+struct DeleteCall;
+struct InstanceAdded;
+}  // namespace gantry::link
+
 namespace gantry::task {
+
+class Instances;
 
 namespace sandbox_pb = containerd::runtime::sandbox::v1;
 

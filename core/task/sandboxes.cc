@@ -5,12 +5,18 @@
 #include <csignal>
 #include <utility>
 
+#include <gantry/backend.h>
 #include <gantry/format.h>
 #include <gantry/toolkit/process/pidfd.h>
 
 #include "core/async/ask.h"
+#include "core/async/loop.h"
+#include "core/backend/context.h"
 #include "core/backend/guard.h"
 #include "core/backend/retired.h"
+#include "core/config/config.h"
+#include "core/keeper_client/host_processes.h"
+#include "core/keeper_client/keeper_link.h"
 #include "core/log/log.h"
 #include "core/task/backend_calls.h"
 #include "core/task/backend_proxy.h"

@@ -15,16 +15,23 @@
 #include <string_view>
 #include <vector>
 
-#include <gantry/backend.h>
 #include <gantry/error.h>
 #include <gantry/ids.h>
-#include <gantry/sandbox.h>
 
 #include "core/async/co.h"
-#include "core/backend/context.h"
-#include "core/task/instances.h"
+#include "core/backend/pod_events.h"
+#include "core/task/group.h"
 #include "core/task/own_contexts.h"
 #include "core/task/parts.h"
+
+namespace gantry {
+class Sandbox;
+class SandboxBackend;
+}  // namespace gantry
+
+namespace gantry::backend {
+class Context;
+}
 
 namespace gantry::task {
 
@@ -59,7 +66,7 @@ struct SandboxEntry {
   std::function<std::function<Status()>()> keep_blob;
   /// Of a sandbox that containers made: who keeps `blob`, at first the container
   /// that it was made for.
-  std::weak_ptr<Container> keeper_of_blob;
+  std::weak_ptr<Container> blob_owner;
   size_t containers = 0;
   /// It is a pod's, which outlives its containers.
   bool is_pod = false;

@@ -6,6 +6,10 @@
 
 #include <utility>
 
+#include "core/config/config.h"
+#include "core/events/publisher.h"
+#include "core/keeper_client/keeper_link.h"
+#include "core/link/messages.h"
 #include "core/log/log.h"
 #include "core/task/registrar.h"
 

@@ -26,6 +26,7 @@
 #include <gantry/ids.h>
 
 #include "core/async/co.h"
+#include "core/io/fifo.h"
 #include "core/link/messages.h"
 #include "core/rpc/method_table.h"
 #include "core/task/backend_calls.h"

@@ -7,9 +7,13 @@
 
 #include <gantry/format.h>
 
+#include "core/config/config.h"
+#include "core/io/process_io.h"
+#include "core/keeper_client/host_processes.h"
 #include "core/log/log.h"
 #include "core/task/backend_call.h"
 #include "core/task/requests.h"
+#include "core/task/sandboxes.h"
 #include "core/task/service.h"
 #include "core/task/unbound.h"
 

@@ -5,7 +5,11 @@
 #include <utility>
 
 #include "core/async/ask.h"
+#include "core/async/loop.h"
 #include "core/io/process_io.h"
+#include "core/keeper_client/host_processes.h"
+#include "core/keeper_client/keeper_link.h"
+#include "core/link/messages.h"
 #include "core/log/log.h"
 
 namespace gantry::task {

@@ -15,6 +15,7 @@
 
 #include <gantry/toolkit/sync/mutex.h>
 
+#include "core/async/co.h"
 #include "core/backend/services.h"
 #include "core/io/host.h"
 

@@ -7,6 +7,9 @@
 #include <ctime>
 #include <vector>
 
+#include "core/backend/context.h"
+#include "core/task/sandboxes.h"
+
 namespace gantry::task {
 
 uint64_t TicksNow() {

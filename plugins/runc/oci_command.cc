@@ -86,7 +86,7 @@ std::string CommandName(const std::string& binary, const OciCall& call) {
 }
 
 /// What the log and the output of a run tell.
-struct Told {
+struct RuntimeMessage {
   std::string reason;
   std::string detail;
 };
@@ -98,16 +98,16 @@ std::string LogPath(const OciCall& call) {
 
 Status RemoveLog(const std::string& path) { return path.empty() ? Status() : RemoveFile(path); }
 
-Told ReadTold(const std::string& log_path, const std::string& output) {
-  Told told;
+RuntimeMessage ReadRuntimeMessage(const std::string& log_path, const std::string& output) {
+  RuntimeMessage message;
   const auto log = ReadTail(log_path, kMaxOutputBytes);
   IgnoreError(RemoveLog(log_path), "it goes with the bundle");
   if (log) {
-    told.reason = LastLogError(*log);
-    told.detail = *log;
+    message.reason = LastLogError(*log);
+    message.detail = *log;
   }
-  told.detail += output;
-  return told;
+  message.detail += output;
+  return message;
 }
 
 Result<SpawnRequest> CopyOf(const SpawnRequest& request) {
@@ -124,19 +124,20 @@ Result<SpawnRequest> CopyOf(const SpawnRequest& request) {
 }
 
 std::unexpected<Error> Explain(const std::string& binary, const OciCall& call,
-                               const WaitStatus& end, Told told, const std::string& output) {
+                               const WaitStatus& end, RuntimeMessage message,
+                               const std::string& output) {
   Error error;
-  error.detail = std::move(told.detail);
+  error.detail = std::move(message.detail);
   const std::string name = CommandName(binary, call);
   if (WIFSIGNALED(end.raw)) {
     error.message = Format("run the OCI runtime {}: it was killed by signal {}", name,
                            SignalName(WTERMSIG(end.raw)));
-  } else if (!told.reason.empty()) {
+  } else if (!message.reason.empty()) {
     // The runtime's own words, as the user knows them.
-    error.code = BlamesWorkload(told.reason) ? Code::kInvalidArgument : Code::kInternal;
-    error.message =
-        Format("OCI runtime {} failed: {}", call.verb, told.reason.substr(0, 2 * kMaxShownBytes));
-    if (BlamesHybridCgroups(told.reason)) {
+    error.code = BlamesWorkload(message.reason) ? Code::kInvalidArgument : Code::kInternal;
+    error.message = Format("OCI runtime {} failed: {}", call.verb,
+                           message.reason.substr(0, 2 * kMaxShownBytes));
+    if (BlamesHybridCgroups(message.reason)) {
       error.code = Code::kFailedPrecondition;
       error.message += "; " + HybridRemedy(cgroup::NodeCgroups::At());
     }
@@ -269,14 +270,14 @@ Status OciCommand::Run(OciCall call) const {
   if (!end) {
     return std::unexpected(end.error());
   }
-  Told told = ReadTold(log_path, output);
+  RuntimeMessage message = ReadRuntimeMessage(log_path, output);
   if (end->raw == 0) {
     if (call.output != nullptr) {
       *call.output = std::move(output);
     }
     return {};
   }
-  return Explain(binary, call, *end, std::move(told), output);
+  return Explain(binary, call, *end, std::move(message), output);
 }
 
 bool BlamesHybridCgroups(std::string_view text) {

@@ -144,7 +144,7 @@ TEST_P(EngineKill, WhileItMountsLeavesNothingMounted) {
   const std::string left = node().run_dir() + "/layers/" + Id();
   std::filesystem::create_directories(layer + "/of-the-image");
   std::filesystem::create_directories(left);
-  ASSERT_EQ(mount(layer.c_str(), left.c_str(), nullptr, MS_BIND, nullptr), 0);
+  ASSERT_EQ(::mount(layer.c_str(), left.c_str(), nullptr, MS_BIND, nullptr), 0);
   node().KillEngine();
   Running();
   EXPECT_THAT(e2e::MountsBelow(node().run_dir()), IsEmpty());

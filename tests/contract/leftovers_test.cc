@@ -117,8 +117,8 @@ TEST_P(Leftovers, OfMountsThereAreNoneOnTheNode) {
   // As on a node whose mounts are shared: what is mounted in a copy of them shows here, too,
   // where the copy is not made a slave or private first.
   const std::string bundle = box.bundle();
-  ASSERT_EQ(mount(bundle.c_str(), bundle.c_str(), nullptr, MS_BIND, nullptr), 0);
-  ASSERT_EQ(mount(nullptr, bundle.c_str(), nullptr, MS_SHARED, nullptr), 0);
+  ASSERT_EQ(::mount(bundle.c_str(), bundle.c_str(), nullptr, MS_BIND, nullptr), 0);
+  ASSERT_EQ(::mount(nullptr, bundle.c_str(), nullptr, MS_SHARED, nullptr), 0);
   EXPECT_OK(box.Create());
   EXPECT_OK(box.Start());
   EXPECT_THAT(e2e::MountsBelow(bundle), ElementsAre(bundle + "/rootfs", bundle))

@@ -45,7 +45,7 @@ class SilentFilesystem {
     const pid_t child = fork();
     if (child == 0) {
       const bool mounted = setns(space.get(), CLONE_NEWNS) == 0 &&
-                           mount("silent", "/mnt", "fuse", 0, options.c_str()) == 0;
+                           ::mount("silent", "/mnt", "fuse", 0, options.c_str()) == 0;
       _exit(mounted ? 0 : errno);
     }
     int status = 0;

@@ -34,7 +34,7 @@ Status Link(const std::string& target, const std::string& name) {
 }
 
 Status MountTmpfs(const std::string& path) {
-  if (mount("tmpfs", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0711") != 0) {
+  if (::mount("tmpfs", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0711") != 0) {
     return FailErrno(errno, "mount tmpfs on '{}'", path);
   }
   return {};

@@ -23,19 +23,19 @@ ProcessPool::ProcessPool(SandboxContext& context, std::vector<PoolHandler> handl
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   uint32_t left = kMaxPooled;
   for (PoolHandler& handler : handlers) {
-    Lane lane;
-    lane.number = lanes_.size();
-    lane.handler = std::move(handler);
-    uint32_t& wanted = lane.handler.wanted;
+    AccountQueue queue;
+    queue.number = queues_.size();
+    queue.handler = std::move(handler);
+    uint32_t& wanted = queue.handler.wanted;
     if (wanted > left) {
       context_.Log(
           LogLevel::kWarning,
           Format("handler '{}': {} pre-booted sandboxes instead of {}: there are {} in all",
-                 lane.handler.name, left, wanted, kMaxPooled));
+                 queue.handler.name, left, wanted, kMaxPooled));
       wanted = left;
     }
     left -= wanted;
-    lanes_.push_back(std::move(lane));
+    queues_.push_back(std::move(queue));
   }
   thread_ = std::thread([this] { Run(); });
 }
@@ -57,8 +57,8 @@ void ProcessPool::Leave() {
     const std::lock_guard lock(mutex_);
     leaving_ = true;
     paths = std::exchange(paths_, {});
-    for (const Lane& lane : lanes_) {
-      for (const Ready& one : lane.ready) {
+    for (const AccountQueue& queue : queues_) {
+      for (const Ready& one : queue.ready) {
         IgnoreError(one.held->process->Signal(SIGKILL), "it may have ended by itself");
       }
     }
@@ -86,11 +86,11 @@ bool ProcessPool::Ready::HasEnded() const {
 ProcessPool::Taken ProcessPool::Take(const Difference& difference) {
   const std::lock_guard lock(mutex_);
   std::string_view missing = "none is ready";
-  for (Lane& lane : lanes_) {
-    if (leaving_ || Clock::now() < lane.useless_until) {
+  for (AccountQueue& queue : queues_) {
+    if (leaving_ || Clock::now() < queue.useless_until) {
       continue;
     }
-    for (auto one = lane.ready.begin(); one != lane.ready.end(); ++one) {
+    for (auto one = queue.ready.begin(); one != queue.ready.end(); ++one) {
       if (one->HasEnded()) {
         continue;
       }
@@ -98,9 +98,9 @@ ProcessPool::Taken ProcessPool::Take(const Difference& difference) {
         missing = other;
         break;
       }
-      Taken taken{.process = std::move(one->held), .handler = lane.handler.name, .missing = {}};
-      lane.ready.erase(one);
-      ++lane.taken;
+      Taken taken{.process = std::move(one->held), .handler = queue.handler.name, .missing = {}};
+      queue.ready.erase(one);
+      ++queue.taken;
       return taken;
     }
   }
@@ -113,15 +113,15 @@ ProcessPool::Taken ProcessPool::Starting::Take(const Difference& difference) {
 
 void ProcessPool::Starting::Report(const std::string& handler, bool of_use) {
   const std::lock_guard lock(pool_->mutex_);
-  for (Lane& lane : pool_->lanes_) {
-    if (lane.handler.name != handler) {
+  for (AccountQueue& queue : pool_->queues_) {
+    if (queue.handler.name != handler) {
       continue;
     }
     if (of_use) {
-      lane.failures = 0;
+      queue.failures = 0;
     } else {
-      pool_->Postpone(lane);
-      lane.useless_until = lane.not_before;
+      pool_->Postpone(queue);
+      queue.useless_until = queue.not_before;
     }
   }
 }
@@ -158,13 +158,13 @@ bool ProcessPool::AwaitForTest(const std::function<bool(const std::vector<Backen
 
 std::vector<BackendCount> ProcessPool::CountLocked() const {
   std::vector<BackendCount> counts;
-  for (const Lane& lane : lanes_) {
-    const std::string& name = lane.handler.name;
-    counts.push_back({name, "warm_wanted", lane.handler.wanted});
-    counts.push_back({name, "warm_ready", lane.ready.size()});
-    counts.push_back({name, "warm_booting", lane.making ? uint64_t{1} : uint64_t{0}});
-    counts.push_back({name, "warm_taken", lane.taken});
-    counts.push_back({name, "warm_failed", lane.failed});
+  for (const AccountQueue& queue : queues_) {
+    const std::string& name = queue.handler.name;
+    counts.push_back({name, "warm_wanted", queue.handler.wanted});
+    counts.push_back({name, "warm_ready", queue.ready.size()});
+    counts.push_back({name, "warm_booting", queue.making ? uint64_t{1} : uint64_t{0}});
+    counts.push_back({name, "warm_taken", queue.taken});
+    counts.push_back({name, "warm_failed", queue.failed});
   }
   return counts;
 }

@@ -31,34 +31,35 @@ void ProcessPool::Run() {
   while (!IsLeaving()) {
     Sort();
     std::optional<Clock::time_point> look_again;
-    if (Lane* const lane = Next(look_again)) {
-      Fill(*lane);
+    if (AccountQueue* const queue = Next(look_again)) {
+      Fill(*queue);
     } else if (!IsLeaving()) {
       Wait(look_again);
     }
   }
-  for (Lane& lane : lanes_) {
-    for (const Ready& one : TakeOut(lane, {})) {
+  for (AccountQueue& queue : queues_) {
+    for (const Ready& one : TakeOut(queue, {})) {
       Discard(*one.held);
     }
   }
 }
 
-std::chrono::milliseconds ProcessPool::Postpone(Lane& lane) {
+std::chrono::milliseconds ProcessPool::Postpone(AccountQueue& queue) {
   constexpr uint32_t kMostDoubled = 20;
   const auto pause = std::min(times_.longest_pause,
-                              times_.first_pause * (1U << std::min(lane.failures, kMostDoubled)));
-  ++lane.failures;
-  ++lane.failed;
-  lane.not_before = Clock::now() + pause;
+                              times_.first_pause * (1U << std::min(queue.failures, kMostDoubled)));
+  ++queue.failures;
+  ++queue.failed;
+  queue.not_before = Clock::now() + pause;
   return pause;
 }
 
 /// `build`: as it is now.
-std::vector<ProcessPool::Ready> ProcessPool::TakeOut(Lane& lane, const std::string& build) {
+std::vector<ProcessPool::Ready> ProcessPool::TakeOut(AccountQueue& queue,
+                                                     const std::string& build) {
   const std::lock_guard lock(mutex_);
   std::vector<Ready> out;
-  for (auto one = lane.ready.begin(); one != lane.ready.end();) {
+  for (auto one = queue.ready.begin(); one != queue.ready.end();) {
     const bool ended = one->HasEnded();
     if (!ended && one->held->build == build) {
       ++one;
@@ -66,21 +67,21 @@ std::vector<ProcessPool::Ready> ProcessPool::TakeOut(Lane& lane, const std::stri
     }
     if (ended && !leaving_) {
       if (Clock::now() - one->since >= times_.long_life) {
-        lane.failures = 0;
+        queue.failures = 0;
       }
-      Postpone(lane);
+      Postpone(queue);
     }
     out.push_back(std::move(*one));
-    one = lane.ready.erase(one);
+    one = queue.ready.erase(one);
   }
   return out;
 }
 
 void ProcessPool::Sort() {
-  for (Lane& lane : lanes_) {
-    const std::string build = maker_.build(lane.number).value_or("");
-    for (const Ready& one : TakeOut(lane, build)) {
-      const std::string whose = Format("handler '{}': a pre-booted sandbox ", lane.handler.name);
+  for (AccountQueue& queue : queues_) {
+    const std::string build = maker_.build(queue.number).value_or("");
+    for (const Ready& one : TakeOut(queue, build)) {
+      const std::string whose = Format("handler '{}': a pre-booted sandbox ", queue.handler.name);
       if (IsLeaving()) {
         // It was ended for that.
       } else if (one.HasEnded()) {
@@ -94,31 +95,31 @@ void ProcessPool::Sort() {
   }
 }
 
-ProcessPool::Lane* ProcessPool::Next(std::optional<Clock::time_point>& look_again) {
+ProcessPool::AccountQueue* ProcessPool::Next(std::optional<Clock::time_point>& look_again) {
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
   const auto at = [&](Clock::time_point then) {
     look_again = std::min(look_again.value_or(then), then);
   };
-  for (Lane& lane : lanes_) {
-    if (leaving_ || lane.ready.size() >= lane.handler.wanted) {
-      lane.due.reset();
+  for (AccountQueue& queue : queues_) {
+    if (leaving_ || queue.ready.size() >= queue.handler.wanted) {
+      queue.due.reset();
       continue;
     }
-    if (now < lane.not_before) {
-      lane.due.reset();
-      at(lane.not_before);
+    if (now < queue.not_before) {
+      queue.due.reset();
+      at(queue.not_before);
       continue;
     }
-    lane.due = lane.due.value_or(now);
-    const auto patient = *lane.due + times_.patience;
+    queue.due = queue.due.value_or(now);
+    const auto patient = *queue.due + times_.patience;
     if (now < patient && (starting_ > 0 || now < quiet_from_)) {
       at(starting_ > 0 ? patient : std::min(patient, quiet_from_));
       continue;
     }
-    lane.making = true;
-    lane.due.reset();
-    return &lane;
+    queue.making = true;
+    queue.due.reset();
+    return &queue;
   }
   return nullptr;
 }
@@ -146,22 +147,22 @@ void ProcessPool::HaveSpawned(const std::string& folder,
   IgnoreError(NoteProcess(folder, *process), "it is of use only if all is killed at once");
 }
 
-Result<std::unique_ptr<PooledProcess>> ProcessPool::Make(const Lane& lane) {
-  GANTRY_TRY(const std::string folder, NewFolder(lane.handler.root));
+Result<std::unique_ptr<PooledProcess>> ProcessPool::Make(const AccountQueue& queue) {
+  GANTRY_TRY(const std::string folder, NewFolder(queue.handler.root));
   auto made =
-      maker_.make(lane.number, folder, [&](const auto& process) { HaveSpawned(folder, process); });
+      maker_.make(queue.number, folder, [&](const auto& process) { HaveSpawned(folder, process); });
   if (!made) {
     IgnoreError(RemoveTree(folder), "it goes with the others'");
   }
   return made;
 }
 
-void ProcessPool::Fill(Lane& lane) {
-  auto made = Make(lane);
-  Enter(lane, std::move(made));
+void ProcessPool::Fill(AccountQueue& queue) {
+  auto made = Make(queue);
+  Enter(queue, std::move(made));
 }
 
-void ProcessPool::Enter(Lane& lane, Result<std::unique_ptr<PooledProcess>> made) {
+void ProcessPool::Enter(AccountQueue& queue, Result<std::unique_ptr<PooledProcess>> made) {
   UniqueFd pidfd;
   if (made) {
     // Of one that has ended since there is none.
@@ -170,19 +171,19 @@ void ProcessPool::Enter(Lane& lane, Result<std::unique_ptr<PooledProcess>> made)
   std::optional<std::chrono::milliseconds> pause;
   {
     const std::lock_guard lock(mutex_);
-    lane.making = false;
+    queue.making = false;
     making_.reset();
     if (made) {
-      lane.ready.push_back({std::move(*made), std::move(pidfd), Clock::now()});
+      queue.ready.push_back({std::move(*made), std::move(pidfd), Clock::now()});
     } else if (!leaving_) {
-      pause = Postpone(lane);
+      pause = Postpone(queue);
     }
   }
   changed_.notify_all();
   if (pause) {
     context_.Log(LogLevel::kWarning,
                  Format("handler '{}': no sandbox could be booted beforehand, next in {} ms: {}",
-                        lane.handler.name, pause->count(), made.error().message));
+                        queue.handler.name, pause->count(), made.error().message));
   }
 }
 
@@ -190,8 +191,8 @@ void ProcessPool::Wait(std::optional<Clock::time_point> until) {
   std::vector<pollfd> waited = {{.fd = wake_.get(), .events = POLLIN, .revents = 0}};
   {
     const std::lock_guard lock(mutex_);
-    for (const Lane& lane : lanes_) {
-      for (const Ready& one : lane.ready) {
+    for (const AccountQueue& queue : queues_) {
+      for (const Ready& one : queue.ready) {
         if (one.pidfd) {
           waited.push_back({.fd = one.pidfd.get(), .events = POLLIN, .revents = 0});
         }

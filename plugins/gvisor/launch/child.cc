@@ -13,6 +13,8 @@
 
 #include <gantry/toolkit/process/rights.h>
 
+#include "plugins/gvisor/spec/spec.h"
+
 namespace gantry::gvisor {
 namespace {
 

@@ -19,9 +19,10 @@
 #include <gantry/unique_fd.h>
 
 #include "plugins/gvisor/launch/log_files.h"
-#include "plugins/gvisor/spec/spec.h"
 
 namespace gantry::gvisor {
+
+struct Spec;
 
 /// What the launch of each process of a sandbox needs.
 struct LaunchPlace {

@@ -5,6 +5,8 @@
 
 #include <gantry/format.h>
 
+#include "plugins/gvisor/launch/launcher.h"
+
 namespace gantry::gvisor {
 namespace {
 

@@ -15,10 +15,11 @@
 #include <gantry/error.h>
 
 #include "plugins/gvisor/launch/canary_runs.h"
-#include "plugins/gvisor/launch/launcher.h"
 #include "plugins/gvisor/launch/runsc.h"
 
 namespace gantry::gvisor {
+
+class Launcher;
 
 /// Thread: any.
 class RunscRegistry {

@@ -18,10 +18,13 @@
 #include "plugins/gvisor/container/root_container.h"
 #include "plugins/gvisor/container/sub_container.h"
 #include "plugins/gvisor/launch/filestore.h"
+#include "plugins/gvisor/launch/launcher.h"
+#include "plugins/gvisor/launch/sentry_start.h"
 #include "plugins/gvisor/pause/pause_image.h"
 #include "plugins/gvisor/pod/forwarding.h"
 #include "plugins/gvisor/pod/network_handover.h"
 #include "plugins/gvisor/pod/own_root.h"
+#include "plugins/gvisor/warm/warm_entry.h"
 
 namespace gantry::gvisor {
 namespace {

@@ -9,13 +9,16 @@
 
 #include <gantry/pod_config.h>
 #include <gantry/sandbox.h>
+#include <gantry/toolkit/pool/process_pool.h>
 
+#include "plugins/gvisor/container/container_kind.h"
 #include "plugins/gvisor/launch/runsc_registry.h"
-#include "plugins/gvisor/launch/sentry_start.h"
 #include "plugins/gvisor/pod/pod.h"
-#include "plugins/gvisor/warm/warm_entry.h"
 
 namespace gantry::gvisor {
+
+class Launcher;
+struct WarmEntry;
 
 /// What all sandboxes share.
 struct GvisorShared {

@@ -46,7 +46,8 @@ class FaultySandbox final : public Sandbox {
     GANTRY_TRY(auto good, good_->CreateContainer(spoiled, container->context()));
     container->Take(std::move(good));
     const std::string point = request.rootfs + "/dev";
-    if (fault_ == Fault::kSharesMounts && mount("tmpfs", point.c_str(), "tmpfs", 0, nullptr) != 0) {
+    if (fault_ == Fault::kSharesMounts &&
+        ::mount("tmpfs", point.c_str(), "tmpfs", 0, nullptr) != 0) {
       return FailErrno(errno, "mount on '{}'", point);
     }
     return container;

@@ -9,6 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/backend.h>
+
+#include "core/config/config.h"
 #include "core/os/fs.h"
 
 namespace gantry::backend {

@@ -12,6 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/async/worker_pool.h"
+#include "core/cgroup/cgroup.h"
 #include "tests/unit/keeper_client/engine_test.h"
 
 namespace gantry::backend {

@@ -16,6 +16,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/backend.h>
 #include <gantry/format.h>
 #include <gantry/plugin.h>
 #include <gantry/toolkit/files/files.h>

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <stdexcept>
 
+#include <gantry/backend.h>
 #include <gantry/plugin.h>
 
 namespace {

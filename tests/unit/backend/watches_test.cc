@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/async/worker_pool.h"
 #include "core/log/log.h"
 #include "tests/unit/async/loop_driver.h"
 

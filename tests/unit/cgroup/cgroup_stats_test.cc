@@ -169,7 +169,7 @@ TEST_F(FakeOom, NeedsTheMemoryController) {
   EXPECT_EQ(watch.error().code, Code::kNotFound);
 }
 
-TEST(cgroup::CgroupNotify, TellsChangesOfTheKernelsFilesThroughEpoll) {
+TEST(CgroupNotify, TellsChangesOfTheKernelsFilesThroughEpoll) {
   const auto node = CgroupHierarchy::OfNode();
   if (geteuid() != 0 || !node || node->unified().mount_dir.empty()) {
     GTEST_SKIP() << "needs root and cgroup v2";

@@ -14,6 +14,7 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 
+#include "core/config/config.h"
 #include "core/os/fs.h"
 #include "proto/containerd/runc.pb.h"
 

@@ -11,6 +11,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/config/config.h"
+#include "core/link/messages.h"
 #include "core/os/fs.h"
 #include "core/store/record.h"
 

@@ -17,6 +17,7 @@
 #include <gantry/toolkit/files/files.h>
 
 #include "plugins/gvisor/launch/create.h"
+#include "plugins/gvisor/launch/launcher.h"
 #include "tests/unit/gvisor/fakes.h"
 
 namespace gantry::gvisor {

@@ -14,13 +14,11 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "tests/unit/gvisor/fakes.h"
+#include "tests/unit/toolkit/fakes.h"
 
 namespace gantry::hooks {
 namespace {
 
-using gvisor::FakeSandboxContext;
-using gvisor::NamesIn;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;

@@ -289,7 +289,7 @@ TEST_F(ExitsTest, OfMoreThanATurnCollectsAreCollected) {
 
 TEST_F(ExitsTest, OfAStrangerCannotBeAdopted) {
   FakeEngine& engine = ReadyEngine();
-  ASSERT_TRUE(engine.channel->Send(link::Adopt{getpid(), 1, 6}));
+  ASSERT_TRUE(engine.channel->Send(link::Adopt{getpid(), 1, 6, ""}));
   ASSERT_TRUE(Until([&] { return engine.Count<link::Adopted>() == 1; }));
   EXPECT_EQ(engine.All<link::Adopted>().front().code, static_cast<int>(Code::kNotFound));
 }
@@ -302,7 +302,7 @@ TEST_F(ExitsTest, OfAStrangerCannotBeAdoptedByItsPid) {
   EXPECT_EQ(engine.All<link::Adopted>().front().code, static_cast<int>(Code::kNotFound));
   // This one is.
   const link::Spawned child = Shell(engine, "sleep 60");
-  ASSERT_TRUE(engine.channel->Send(link::Adopt{child.pid, 0, 7}));
+  ASSERT_TRUE(engine.channel->Send(link::Adopt{child.pid, 0, 7, ""}));
   ASSERT_TRUE(Until([&] { return engine.Count<link::Adopted>() == 2; }));
   EXPECT_EQ(engine.All<link::Adopted>().back().start_time, child.start_time);
   engine.Crash();

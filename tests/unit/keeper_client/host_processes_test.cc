@@ -12,6 +12,7 @@
 
 #include <gantry/toolkit/process/pidfd.h>
 
+#include "core/link/messages.h"
 #include "tests/unit/keeper_client/engine_test.h"
 #include "tests/unit/os/few_descriptors.h"
 

@@ -11,6 +11,7 @@
 
 #include <gantry/toolkit/process/process_id.h>
 
+#include "core/link/messages.h"
 #include "tests/unit/keeper_client/engine_test.h"
 
 namespace gantry::keeper_client {

@@ -334,18 +334,18 @@ TEST(Reaping, OfStraysLeavesOtherThreadsChildrenAlone) {
   pollfd poller{.fd = others->pidfd.get(), .events = POLLIN, .revents = 0};
   ASSERT_EQ(poll(&poller, 1, 10000), 1);
   std::thread([] {
-    EXPECT_TRUE(ReapStrays().reaped.empty());
+    EXPECT_TRUE(ReapLeftChildren().reaped.empty());
     auto own = SpawnProcess({.argv = {"/bin/sleep", "1000"}});
     ASSERT_TRUE(own);
-    EXPECT_TRUE(ReapStrays().running);
+    EXPECT_TRUE(ReapLeftChildren().running);
     ASSERT_TRUE(SendSignal(own->pidfd.get(), SIGKILL));
     pollfd ended{.fd = own->pidfd.get(), .events = POLLIN, .revents = 0};
     ASSERT_EQ(poll(&ended, 1, 10000), 1);
-    const Strays strays = ReapStrays();
-    EXPECT_EQ(strays.reaped, std::vector<pid_t>{own->process.pid});
-    EXPECT_FALSE(strays.running);
+    const LeftChildren left = ReapLeftChildren();
+    EXPECT_EQ(left.reaped, std::vector<pid_t>{own->process.pid});
+    EXPECT_FALSE(left.running);
   }).join();
-  EXPECT_EQ(ReapStrays().reaped, std::vector<pid_t>{others->process.pid});
+  EXPECT_EQ(ReapLeftChildren().reaped, std::vector<pid_t>{others->process.pid});
 }
 
 TEST(SignalFd, ReadsBlockedSignals) {

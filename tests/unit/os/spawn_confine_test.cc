@@ -20,7 +20,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/os/idmap.h"
+#include <gantry/toolkit/mount/id_map.h>
+
 #include "core/os/spawn.h"
 #include "tests/unit/os/proc_of.h"
 #include "tests/unit/os/spawned.h"
@@ -154,7 +155,7 @@ TEST_F(SpawnConfined, SeesNoFileInAnEmptyRoot) {
 }
 
 TEST_F(SpawnConfined, EmptyRootIsThereInAUserNamespaceToo) {
-  if (const auto space = CreateUserNamespace("0:0:1", "0:0:1"); !space) {
+  if (const auto space = mount::NewUserNamespace({{0, 0, 1}}, {{0, 0, 1}}); !space) {
     GTEST_SKIP() << space.error().message;
   }
   SpawnRequest request{.argv = {kBusybox, "sleep", "1000"}};
@@ -186,7 +187,7 @@ std::string MountsOf(unsigned propagation) {
   std::string seen;
   std::thread([&] {
     if (unshare(CLONE_NEWNS) != 0 ||
-        mount(nullptr, "/", nullptr, MS_REC | MS_SHARED, nullptr) != 0) {
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_SHARED, nullptr) != 0) {
       return;
     }
     SpawnRequest request;

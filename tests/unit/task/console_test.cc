@@ -15,6 +15,7 @@
 
 #include <gantry/format.h>
 
+#include "core/config/config.h"
 #include "core/log/log.h"
 #include "tests/unit/task/task_test.h"
 

@@ -8,6 +8,7 @@
 
 #include <gantry/toolkit/files/files.h>
 
+#include "core/cgroup/cgroup.h"
 #include "tests/unit/cgroup/fake_cgroupfs.h"
 
 namespace gantry::task {

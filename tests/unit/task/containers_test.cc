@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "core/task/container.h"
+#include "core/task/sandboxes.h"
 
 namespace gantry::task {
 namespace {

@@ -9,6 +9,8 @@
 
 #include <gantry/toolkit/files/files.h>
 
+#include "core/config/config.h"
+#include "core/link/messages.h"
 #include "tests/unit/task/task_test.h"
 
 namespace gantry::task {

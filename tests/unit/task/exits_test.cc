@@ -12,6 +12,7 @@
 
 #include <gantry/toolkit/process/process_id.h>
 
+#include "core/config/config.h"
 #include "tests/unit/task/task_test.h"
 
 namespace gantry::task {

@@ -12,6 +12,9 @@
 #include <gantry/format.h>
 
 #include "core/backend/call_deadline.h"
+#include "core/backend/context.h"
+#include "core/keeper_client/host_processes.h"
+#include "core/task/sandboxes.h"
 
 namespace gantry::test {
 namespace {

@@ -10,6 +10,7 @@
 
 #include <gantry/toolkit/process/process_id.h>
 
+#include "core/link/messages.h"
 #include "core/os/fifo.h"
 
 namespace gantry::test {

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/config/config.h"
 #include "tests/unit/task/task_test.h"
 
 namespace gantry::task {

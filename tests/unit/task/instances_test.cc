@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/link/messages.h"
+
 namespace gantry::task {
 namespace {
 

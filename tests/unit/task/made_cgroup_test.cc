@@ -12,6 +12,9 @@
 
 #include <gantry/toolkit/files/files.h>
 
+#include "core/cgroup/cgroup.h"
+#include "core/config/config.h"
+#include "core/link/messages.h"
 #include "core/link/record_peek.h"
 #include "tests/unit/cgroup/fake_cgroupfs.h"
 #include "tests/unit/task/pod_test.h"

@@ -6,6 +6,8 @@
 
 #include <gantry/toolkit/files/files.h>
 
+#include "core/cgroup/cgroup.h"
+#include "core/config/config.h"
 #include "tests/unit/cgroup/fake_cgroupfs.h"
 #include "tests/unit/task/task_test.h"
 

@@ -5,6 +5,7 @@
 
 #include <gantry/toolkit/files/files.h>
 
+#include "core/cgroup/cgroup.h"
 #include "core/os/fs.h"
 
 namespace gantry::task {

@@ -9,6 +9,7 @@
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/pod/pod_files.h>
 
+#include "core/link/messages.h"
 #include "core/link/record_peek.h"
 
 namespace gantry::task {

@@ -13,6 +13,7 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 
+#include "core/config/config.h"
 #include "tests/unit/task/task_test.h"
 
 namespace gantry::task {

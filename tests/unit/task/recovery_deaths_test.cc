@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/link/messages.h"
 #include "tests/unit/task/task_test.h"
 
 namespace gantry::task {

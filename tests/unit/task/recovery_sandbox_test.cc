@@ -14,6 +14,7 @@
 
 #include <gantry/toolkit/process/process_id.h>
 
+#include "core/link/messages.h"
 #include "tests/unit/task/task_test.h"
 
 namespace gantry::task {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/async/worker_pool.h"
+#include "core/cgroup/cgroup.h"
 #include "core/io/process_io.h"
 #include "core/io/relay.h"
 #include "tests/unit/keeper_client/engine_test.h"

@@ -4,11 +4,14 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <gantry/backend.h>
 #include <gantry/format.h>
 #include <gantry/toolkit/descriptors/memfd.h>
 #include <gantry/toolkit/files/files.h>
 
+#include "core/config/config.h"
 #include "core/events/journal.h"
+#include "core/events/publisher.h"
 #include "core/log/log.h"
 #include "proto/containerd/events.pb.h"
 

@@ -7,6 +7,8 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 
+#include "core/cgroup/cgroup.h"
+#include "core/config/config.h"
 #include "tests/unit/cgroup/fake_cgroupfs.h"
 #include "tests/unit/task/pod_test.h"
 

@@ -28,7 +28,7 @@ class Suites : public ::testing::Test {
  protected:
   Suites() : dir_(*gantry::os::TempDir::Create()) {
     fs::create_directories(root() / "state");
-    fs::create_directory_symlink(fs::path(GANTRY_SOURCE_DIR) / "packaging", root() / "packaging");
+    fs::create_directory_symlink(fs::path(GANTRY_SOURCE_DIR) / "tools", root() / "tools");
   }
 
   fs::path root() const { return dir_.path(); }

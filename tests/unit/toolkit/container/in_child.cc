@@ -172,7 +172,7 @@ std::string InMountNamespace(const std::function<std::string()>& work) {
   return child.Run([&](ForkedChild& self) {
     const Status entered = self.Enter(false);
     self.Settle();
-    if (!entered || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+    if (!entered || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
       return std::string("no mount namespace");
     }
     return work();

@@ -79,7 +79,7 @@ TEST_P(MountsAsRootTest, RecursiveWordsReachWhatIsBelow) {
   NodeDir("dir/below");
   const auto below = [&](std::vector<std::string> words) {
     return InMountNamespace([&] {
-      if (mount("tmpfs", (dir + "/below").c_str(), "tmpfs", 0, "") != 0) {
+      if (::mount("tmpfs", (dir + "/below").c_str(), "tmpfs", 0, "") != 0) {
         return std::string("no tmpfs");
       }
       return Look(With(Bind("dir", "/data", words)),
@@ -99,7 +99,7 @@ TEST_P(MountsAsRootTest, BindsKeepTheFlagsOfTheirSource) {
   const std::string dir = NodeDir("dir");
   const auto options = [&](std::vector<std::string> words) {
     return InMountNamespace([&] {
-      if (mount("tmpfs", dir.c_str(), "tmpfs", MS_NOSUID | MS_NOEXEC, "") != 0) {
+      if (::mount("tmpfs", dir.c_str(), "tmpfs", MS_NOSUID | MS_NOEXEC, "") != 0) {
         return std::string("no tmpfs");
       }
       return Look(With(Bind("dir", "/data", words)), [] {
@@ -118,8 +118,8 @@ TEST_P(MountsAsRootTest, BindsPropagateAsTheRootAndTheirWordsSay) {
   const std::string dir = NodeDir("dir");
   const auto seen = [&](const std::string& root, std::vector<std::string> words, World world) {
     return InMountNamespace([&] {
-      if (mount("tmpfs", dir.c_str(), "tmpfs", 0, "mode=777") != 0 ||
-          mount(nullptr, dir.c_str(), nullptr, MS_SHARED, nullptr) != 0) {
+      if (::mount("tmpfs", dir.c_str(), "tmpfs", 0, "mode=777") != 0 ||
+          ::mount(nullptr, dir.c_str(), nullptr, MS_SHARED, nullptr) != 0) {
         return std::string("no shared tmpfs");
       }
       RootfsRequest request = With(Bind("dir", "/data", words));
@@ -147,15 +147,15 @@ TEST_P(MountsAsRootTest, BindsPropagateAsTheRootAndTheirWordsSay) {
 TEST_P(MountsAsRootTest, SharedBindReachesTheNode) {
   const std::string dir = NodeDir("dir");
   const std::string said = InMountNamespace([&] {
-    if (mount("tmpfs", dir.c_str(), "tmpfs", 0, "mode=777") != 0 ||
-        mount(nullptr, dir.c_str(), nullptr, MS_SHARED, nullptr) != 0) {
+    if (::mount("tmpfs", dir.c_str(), "tmpfs", 0, "mode=777") != 0 ||
+        ::mount(nullptr, dir.c_str(), nullptr, MS_SHARED, nullptr) != 0) {
       return std::string("no shared tmpfs");
     }
     RootfsRequest request = With(Bind("dir", "/data", {"rbind", "rshared"}));
     request.settings.rootfs_propagation = "rshared";
     Look(request, [] {
       mkdir("/data/up", 0755);
-      return mount("tmpfs", "/data/up", "tmpfs", 0, "") == 0 ? "OK" : "no mount";
+      return ::mount("tmpfs", "/data/up", "tmpfs", 0, "") == 0 ? "OK" : "no mount";
     });
     return MountAt(dir + "/up");
   });

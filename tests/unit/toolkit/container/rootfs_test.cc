@@ -170,8 +170,8 @@ TEST_P(RootfsAsRootTest, IsNotSeenByANodeThatSharesItsMounts) {
   const std::string said = InMountNamespace([&]() -> std::string {
     // The bundle's root is a mount, as with each snapshotter.
     const std::string root = InRoot("");
-    if (mount(root.c_str(), root.c_str(), nullptr, MS_BIND, nullptr) != 0 ||
-        mount(nullptr, "/", nullptr, MS_REC | MS_SHARED, nullptr) != 0) {
+    if (::mount(root.c_str(), root.c_str(), nullptr, MS_BIND, nullptr) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_SHARED, nullptr) != 0) {
       return "no shared mounts";
     }
     std::string seen;
@@ -232,7 +232,7 @@ TEST(SwitchRootTest, MakesAMountTheRootThatCanBePivoted) {
   ASSERT_NE(mkdtemp(place.data()), nullptr);
 
   const std::string said = InMountNamespace([&]() -> std::string {
-    if (mount("tmpfs", place.c_str(), "tmpfs", 0, "mode=755") != 0) {
+    if (::mount("tmpfs", place.c_str(), "tmpfs", 0, "mode=755") != 0) {
       return "no tmpfs";
     }
     mkdir((place + "/bundle").c_str(), 0755);

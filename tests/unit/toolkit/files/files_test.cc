@@ -182,7 +182,7 @@ TEST_F(RemoveTreeTest, StopsAtABindMountOfTheSameFileSystem) {
   ASSERT_TRUE(MakeDirs(At("kept"), 0700));
   ASSERT_TRUE(ReplaceFile(At("kept/f"), "x", 0600));
   ASSERT_TRUE(MakeDirs(At("t/mnt"), 0700));
-  if (mount(At("kept").c_str(), At("t/mnt").c_str(), nullptr, MS_BIND, nullptr) < 0) {
+  if (::mount(At("kept").c_str(), At("t/mnt").c_str(), nullptr, MS_BIND, nullptr) < 0) {
     GTEST_SKIP() << "mounting is not permitted here";
   }
   const Status removed = RemoveTree(At("t"));

@@ -132,7 +132,7 @@ TEST_F(TreeWalk, RemovesWhatIsTooDeepForAPath) {
 
 TEST_F(TreeWalk, LeavesOutWhatIsMounted) {
   Make("tree/mount");
-  if (mount("t", (root_ + "/tree/mount").c_str(), "tmpfs", 0, "size=64k") != 0) {
+  if (::mount("t", (root_ + "/tree/mount").c_str(), "tmpfs", 0, "size=64k") != 0) {
     GTEST_SKIP() << "needs root to mount";
   }
   Make("tree/mount/inside");

@@ -32,7 +32,7 @@ std::string Slurp(const std::string& path) { return ReadFile(path, 1 << 20).valu
 
 // The mounts of these tests are in a mount namespace of the test process.
 bool EnterMountNamespace() {
-  return unshare(CLONE_NEWNS) == 0 && mount("", "/", nullptr, MS_PRIVATE | MS_REC, nullptr) == 0;
+  return unshare(CLONE_NEWNS) == 0 && ::mount("", "/", nullptr, MS_PRIVATE | MS_REC, nullptr) == 0;
 }
 
 class PodFiles : public testing::Test {

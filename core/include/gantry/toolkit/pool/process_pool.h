@@ -170,7 +170,7 @@ class ProcessPool {
     bool HasEnded() const;
   };
 
-  struct Lane {
+  struct AccountQueue {
     size_t number = 0;
     PoolHandler handler;
     std::deque<Ready> ready;
@@ -191,18 +191,18 @@ class ProcessPool {
   void Run();
   /// Lets go of those that have ended, or whose build is another by now.
   void Sort();
-  std::vector<Ready> TakeOut(Lane& lane, const std::string& build);
+  std::vector<Ready> TakeOut(AccountQueue& queue, const std::string& build);
   /// The one that is to be filled now; else, when to look again.
-  Lane* Next(std::optional<Clock::time_point>& look_again);
-  void Fill(Lane& lane);
-  Result<std::unique_ptr<PooledProcess>> Make(const Lane& lane);
+  AccountQueue* Next(std::optional<Clock::time_point>& look_again);
+  void Fill(AccountQueue& queue);
+  Result<std::unique_ptr<PooledProcess>> Make(const AccountQueue& queue);
   void HaveSpawned(const std::string& folder, const std::shared_ptr<HostProcess>& process);
-  void Enter(Lane& lane, Result<std::unique_ptr<PooledProcess>> made);
+  void Enter(AccountQueue& queue, Result<std::unique_ptr<PooledProcess>> made);
   /// Waits for an end, for `Wake`, or for the time.
   void Wait(std::optional<Clock::time_point> until);
   void Wake() const;
   /// With the lock held.
-  std::chrono::milliseconds Postpone(Lane& lane);
+  std::chrono::milliseconds Postpone(AccountQueue& queue);
   Result<std::string> NewFolder(const std::string& root);
 
   SandboxContext& context_;
@@ -211,10 +211,10 @@ class ProcessPool {
   UniqueFd wake_;
   /// By their roots. The thread's.
   std::map<std::string, std::unique_ptr<PoolFolder>> folders_;
-  /// Guards what follows. The lanes themselves, and their handlers, stay as they are.
+  /// Guards what follows. The queues themselves, and their handlers, stay as they are.
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Lane> lanes_;
+  std::deque<AccountQueue> queues_;
   /// The one that is being made.
   std::shared_ptr<HostProcess> making_;
   /// Of `folders_`.

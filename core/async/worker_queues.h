@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whose calls a pool's threads make next. Each account has a lane: its calls that wait, and
-// how many of them run. Lanes with calls that could be made take turns.
+// Whose calls a pool's threads make next. Each account has a queue: its calls that wait, and
+// how many of them run. AccountQueues with calls that could be made take turns.
 //
-// In a lane there are three kinds of calls, and each kind leaves something to the next: what
+// In a queue there are three kinds of calls, and each kind leaves something to the next: what
 // may take long never keeps an account from being signalled, and neither keeps a backend
 // from hearing what it waits for. A call that has not returned long after its time keeps its
-// place in the lane, so that who hangs hangs himself; when such calls hold every place there
+// place in the queue, so that who hangs hangs himself; when such calls hold every place there
 // is for a kind, calls of that kind are refused.
 //
 // Thread: any, one at a time: the pool's mutex guards it.
@@ -118,10 +118,10 @@ class PoolJob {
 
 }  // namespace internal
 
-class WorkerLanes {
+class WorkerQueues {
  public:
   /// `threads_of_one` leaves one of the threads to others, where there are two.
-  explicit WorkerLanes(const PoolLimits& limits);
+  explicit WorkerQueues(const PoolLimits& limits);
 
   /// Errors: kUnavailable: its account's calls hang; kResourceExhausted: so many wait already.
   Status CheckRoom(const internal::PoolJob& job) const;
@@ -163,8 +163,8 @@ class WorkerLanes {
   using PerKind = std::array<size_t, kKinds>;
 
   /// The calls for one account, or those for nobody.
-  struct Lane {
-    std::array<std::list<internal::PoolJob*>, kKinds> queues;
+  struct AccountQueue {
+    std::array<std::list<internal::PoolJob*>, kKinds> waiting;
     PerKind running{};
     /// Of those that run.
     PerKind lost{};
@@ -182,13 +182,13 @@ class WorkerLanes {
     bool IsEmpty() const;
   };
 
-  const Lane* Find(const internal::PoolJob& job) const;
-  void TakeTurn(const Account* account, Lane& lane);
+  const AccountQueue* Find(const internal::PoolJob& job) const;
+  void TakeTurn(const Account* account, AccountQueue& queue);
 
   const PoolLimits limits_;
   PerKind most_of_one_{};
   /// Those with calls that wait or run.
-  std::map<const Account*, Lane> lanes_;
+  std::map<const Account*, AccountQueue> queues_;
   /// Those with calls that could be taken; the first is next.
   std::deque<const Account*> turns_;
   size_t queued_ = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Calls that take long or do not return: what they leave to others, and to their own account.
-#include "core/async/worker_lanes.h"
+#include "core/async/worker_queues.h"
 
 #include <algorithm>
 #include <deque>
@@ -24,15 +24,15 @@ namespace {
 using std::chrono::milliseconds;
 using Outcome = std::optional<Result<int>>;
 
-class WorkerLanesTest : public testing::Test {
+class WorkerQueuesTest : public testing::Test {
  protected:
-  WorkerLanesTest() {
+  WorkerQueuesTest() {
     for (int i = 0; i < 9; ++i) {
       accounts_.push_back(std::make_shared<Account>("s" + std::to_string(i)));
     }
   }
 
-  ~WorkerLanesTest() override { EndAll(); }
+  ~WorkerQueuesTest() override { EndAll(); }
 
   /// As of a backend's workers, where nobody is waited for.
   static PoolLimits Limits() {
@@ -108,7 +108,7 @@ class WorkerLanesTest : public testing::Test {
   bool open_ = false;
 };
 
-TEST_F(WorkerLanesTest, TwoThatHangWithAllTheirCallsLeaveThreadsToOthers) {
+TEST_F(WorkerQueuesTest, TwoThatHangWithAllTheirCallsLeaveThreadsToOthers) {
   WorkerPool& pool = Pool(Limits());
   for (int i = 0; i < 20; ++i) {
     Hang(pool, accounts_[i % 2], CallKind::kWatch, Refusable::kNo);
@@ -119,7 +119,7 @@ TEST_F(WorkerLanesTest, TwoThatHangWithAllTheirCallsLeaveThreadsToOthers) {
   EndAll();
 }
 
-TEST_F(WorkerLanesTest, EightThatHangLeaveThreadsToOthers) {
+TEST_F(WorkerQueuesTest, EightThatHangLeaveThreadsToOthers) {
   PoolLimits limits = Limits();
   limits.threads = 8;
   WorkerPool& pool = Pool(limits);
@@ -131,7 +131,7 @@ TEST_F(WorkerLanesTest, EightThatHangLeaveThreadsToOthers) {
   EndAll();
 }
 
-TEST_F(WorkerLanesTest, WhatHangsLeavesItsThreadWhereSlowCallsKeepTheirs) {
+TEST_F(WorkerQueuesTest, WhatHangsLeavesItsThreadWhereSlowCallsKeepTheirs) {
   PoolLimits limits = Limits();
   limits.threads = 2;
   limits.slow_after = Duration::max();
@@ -143,7 +143,7 @@ TEST_F(WorkerLanesTest, WhatHangsLeavesItsThreadWhereSlowCallsKeepTheirs) {
   EndAll();
 }
 
-TEST_F(WorkerLanesTest, CallsThatTakeLongKeepNobodyWaiting) {
+TEST_F(WorkerQueuesTest, CallsThatTakeLongKeepNobodyWaiting) {
   PoolLimits limits = Limits();
   limits.threads = 2;
   limits.most_threads = 4;
@@ -163,7 +163,7 @@ TEST_F(WorkerLanesTest, CallsThatTakeLongKeepNobodyWaiting) {
   EXPECT_TRUE(waits);
 }
 
-TEST_F(WorkerLanesTest, AThreadThatReturnsTakesUpItsPlaceOrEnds) {
+TEST_F(WorkerQueuesTest, AThreadThatReturnsTakesUpItsPlaceOrEnds) {
   PoolLimits limits = Limits();
   limits.threads = 2;
   WorkerPool& pool = Pool(limits);
@@ -180,7 +180,7 @@ TEST_F(WorkerLanesTest, AThreadThatReturnsTakesUpItsPlaceOrEnds) {
   }));
 }
 
-TEST_F(WorkerLanesTest, WhatHangsKeepsItsPlaceInItsLane) {
+TEST_F(WorkerQueuesTest, WhatHangsKeepsItsPlaceInItsLane) {
   WorkerPool& pool = Pool(Limits());
   for (int i = 0; i < 3; ++i) {
     Hang(pool, accounts_[0]);
@@ -194,7 +194,7 @@ TEST_F(WorkerLanesTest, WhatHangsKeepsItsPlaceInItsLane) {
   EndAll();
 }
 
-TEST_F(WorkerLanesTest, WhoseCallsAllHangIsRefusedAtOnce) {
+TEST_F(WorkerQueuesTest, WhoseCallsAllHangIsRefusedAtOnce) {
   WorkerPool& pool = Pool(Limits());
   for (int i = 0; i < 4; ++i) {
     Hang(pool, accounts_[0]);
@@ -221,14 +221,14 @@ TEST_F(WorkerLanesTest, WhoseCallsAllHangIsRefusedAtOnce) {
   ExpectPasses(pool, accounts_[0]);
 }
 
-TEST_F(WorkerLanesTest, LongCallsLeaveRoomToShortOnesAndBothToWatches) {
+TEST_F(WorkerQueuesTest, LongCallsLeaveRoomToShortOnesAndBothToWatches) {
   WorkerPool& pool = Pool(Limits());
   for (int i = 0; i < 6; ++i) {
     Block(pool, accounts_[0]);
   }
   ASSERT_TRUE(Until([&] { return pool.counts().running == 4; }));
   ExpectPasses(pool, accounts_[0], {.kind = CallKind::kShort});
-  // A call has its outcome before it is out of its lane.
+  // A call has its outcome before it is out of its queue.
   ASSERT_TRUE(Until([&] { return pool.counts().running == 4; }));
   Block(pool, accounts_[0], {.kind = CallKind::kShort});
   ASSERT_TRUE(Until([&] { return pool.counts().running == 5; }));
@@ -238,7 +238,7 @@ TEST_F(WorkerLanesTest, LongCallsLeaveRoomToShortOnesAndBothToWatches) {
   EndAll();
 }
 
-TEST_F(WorkerLanesTest, WatchesAndCallsOfOneLeaveThreadsToOthers) {
+TEST_F(WorkerQueuesTest, WatchesAndCallsOfOneLeaveThreadsToOthers) {
   PoolLimits limits = Limits();
   limits.slow_after = Duration::max();
   WorkerPool& pool = Pool(limits);
@@ -251,7 +251,7 @@ TEST_F(WorkerLanesTest, WatchesAndCallsOfOneLeaveThreadsToOthers) {
   EndAll();
 }
 
-TEST_F(WorkerLanesTest, SaysWhatHangs) {
+TEST_F(WorkerQueuesTest, SaysWhatHangs) {
   PoolLimits limits = Limits();
   limits.hangs_after = milliseconds(1);
   limits.on_lost = [this](const std::string& what) { lost_.push_back(what); };
@@ -267,7 +267,7 @@ TEST_F(WorkerLanesTest, SaysWhatHangs) {
   EndAll();
 }
 
-TEST_F(WorkerLanesTest, ACallThatHadToWaitHasTimeOfItsOwn) {
+TEST_F(WorkerQueuesTest, ACallThatHadToWaitHasTimeOfItsOwn) {
   PoolLimits limits = Limits();
   limits.threads = 1;
   limits.most_threads = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/async/worker_lanes.h"
+#include "core/async/worker_queues.h"
 
 #include <algorithm>
 #include <numeric>
@@ -26,15 +26,15 @@ size_t Rest(size_t from, size_t taken) { return from - std::min(from, taken); }
 
 }  // namespace
 
-size_t WorkerLanes::Lane::queued() const {
+size_t WorkerQueues::AccountQueue::queued() const {
   size_t sum = 0;
-  for (const auto& queue : queues) {
-    sum += queue.size();
+  for (const auto& of_kind : waiting) {
+    sum += of_kind.size();
   }
   return sum;
 }
 
-bool WorkerLanes::Lane::CanTake(size_t kind) const {
+bool WorkerQueues::AccountQueue::CanTake(size_t kind) const {
   for (size_t i = kind; i < kKinds; ++i) {
     if (UpTo(running, i) >= most[i]) {
       return false;
@@ -44,19 +44,19 @@ bool WorkerLanes::Lane::CanTake(size_t kind) const {
 }
 
 /// So many as `Dequeue` would take, one after the other: the last kind first.
-size_t WorkerLanes::Lane::takeable() const {
+size_t WorkerQueues::AccountQueue::takeable() const {
   size_t taken = 0;
   size_t room = SIZE_MAX;
   for (size_t kind = kKinds; kind-- > 0;) {
     room = std::min(room, Rest(most[kind], UpTo(running, kind)));
-    const size_t now = std::min(queues[kind].size(), room);
+    const size_t now = std::min(waiting[kind].size(), room);
     taken += now;
     room -= now;
   }
   return taken;
 }
 
-bool WorkerLanes::Lane::HangsFor(size_t kind) const {
+bool WorkerQueues::AccountQueue::HangsFor(size_t kind) const {
   for (size_t i = kind; i < kKinds; ++i) {
     if (UpTo(lost, i) >= most[i]) {
       return true;
@@ -65,9 +65,11 @@ bool WorkerLanes::Lane::HangsFor(size_t kind) const {
   return false;
 }
 
-bool WorkerLanes::Lane::IsEmpty() const { return UpTo(running, kKinds - 1) == 0 && queued() == 0; }
+bool WorkerQueues::AccountQueue::IsEmpty() const {
+  return UpTo(running, kKinds - 1) == 0 && queued() == 0;
+}
 
-WorkerLanes::WorkerLanes(const PoolLimits& limits) : limits_(limits) {
+WorkerQueues::WorkerQueues(const PoolLimits& limits) : limits_(limits) {
   const int threads = std::max(limits.threads, 1);
   const int one = std::clamp(limits.threads_of_one, 1, std::max(threads - 1, 1));
   most_of_one_[0] = static_cast<size_t>(one);
@@ -75,17 +77,17 @@ WorkerLanes::WorkerLanes(const PoolLimits& limits) : limits_(limits) {
   most_of_one_[2] = most_of_one_[1] + static_cast<size_t>(limits.more_for_watches);
 }
 
-const WorkerLanes::Lane* WorkerLanes::Find(const PoolJob& job) const {
-  const auto found = lanes_.find(job.account.get());
-  return found == lanes_.end() ? nullptr : &found->second;
+const WorkerQueues::AccountQueue* WorkerQueues::Find(const PoolJob& job) const {
+  const auto found = queues_.find(job.account.get());
+  return found == queues_.end() ? nullptr : &found->second;
 }
 
-Status WorkerLanes::CheckRoom(const PoolJob& job) const {
+Status WorkerQueues::CheckRoom(const PoolJob& job) const {
   if (job.terms.refusable == Refusable::kNo) {
     return {};
   }
-  const Lane* const lane = job.account ? Find(job) : nullptr;
-  if (lane != nullptr && lane->HangsFor(IndexOf(job.terms.kind))) {
+  const AccountQueue* const queue = job.account ? Find(job) : nullptr;
+  if (queue != nullptr && queue->HangsFor(IndexOf(job.terms.kind))) {
     return std::unexpected(Refusal(job));
   }
   if (job.terms.refusable == Refusable::kUnlessHung) {
@@ -95,99 +97,99 @@ Status WorkerLanes::CheckRoom(const PoolJob& job) const {
     return Fail(Code::kResourceExhausted,
                 "worker call: {} calls wait already (limits.max_queued_calls)", queued_);
   }
-  if (lane != nullptr && lane->queued() >= limits_.queued_of_one) {
+  if (queue != nullptr && queue->queued() >= limits_.queued_of_one) {
     return Fail(Code::kResourceExhausted,
                 "worker call: {} calls of sandbox '{}' wait already "
                 "(limits.max_queued_calls_per_sandbox)",
-                lane->queued(), job.account->name);
+                queue->queued(), job.account->name);
   }
   return {};
 }
 
-Error WorkerLanes::Refusal(const PoolJob& job) const {
-  const Lane* const lane = Find(job);
+Error WorkerQueues::Refusal(const PoolJob& job) const {
+  const AccountQueue* const queue = Find(job);
   return Error{Code::kUnavailable,
                0,
                Format("worker call: {} calls of sandbox '{}' hang, {} among them; end it, or "
                       "restart the engine (gantryctl restart)",
-                      lane == nullptr ? 0 : UpTo(lane->lost, kKinds - 1), job.account->name,
-                      lane == nullptr || lane->hung.empty() ? "one" : lane->hung),
+                      queue == nullptr ? 0 : UpTo(queue->lost, kKinds - 1), job.account->name,
+                      queue == nullptr || queue->hung.empty() ? "one" : queue->hung),
                {}};
 }
 
-void WorkerLanes::TakeTurn(const Account* account, Lane& lane) {
-  if (!lane.waits && lane.takeable() > 0) {
-    lane.waits = true;
+void WorkerQueues::TakeTurn(const Account* account, AccountQueue& queue) {
+  if (!queue.waits && queue.takeable() > 0) {
+    queue.waits = true;
     turns_.push_back(account);
   }
 }
 
-void WorkerLanes::Enqueue(PoolJob& job) {
+void WorkerQueues::Enqueue(PoolJob& job) {
   const Account* const account = job.account.get();
-  Lane& lane = lanes_[account];
+  AccountQueue& queue = queues_[account];
   if (account == nullptr) {
-    lane.most.fill(static_cast<size_t>(std::max({limits_.threads, limits_.most_threads, 1})));
+    queue.most.fill(static_cast<size_t>(std::max({limits_.threads, limits_.most_threads, 1})));
   } else {
-    lane.most = most_of_one_;
+    queue.most = most_of_one_;
   }
-  takeable_ -= lane.takeable();
-  lane.queues[IndexOf(job.terms.kind)].push_back(&job);
-  takeable_ += lane.takeable();
+  takeable_ -= queue.takeable();
+  queue.waiting[IndexOf(job.terms.kind)].push_back(&job);
+  takeable_ += queue.takeable();
   ++queued_;
-  TakeTurn(account, lane);
+  TakeTurn(account, queue);
 }
 
-PoolJob& WorkerLanes::Dequeue() {
+PoolJob& WorkerQueues::Dequeue() {
   const Account* const account = turns_.front();
   turns_.pop_front();
-  Lane& lane = lanes_.at(account);
-  lane.waits = false;
-  takeable_ -= lane.takeable();
+  AccountQueue& queue = queues_.at(account);
+  queue.waits = false;
+  takeable_ -= queue.takeable();
   size_t kind = kKinds - 1;
-  while (kind > 0 && (lane.queues[kind].empty() || !lane.CanTake(kind))) {
+  while (kind > 0 && (queue.waiting[kind].empty() || !queue.CanTake(kind))) {
     --kind;
   }
-  PoolJob& job = *lane.queues[kind].front();
-  lane.queues[kind].pop_front();
-  ++lane.running[kind];
-  takeable_ += lane.takeable();
+  PoolJob& job = *queue.waiting[kind].front();
+  queue.waiting[kind].pop_front();
+  ++queue.running[kind];
+  takeable_ += queue.takeable();
   --queued_;
   ++running_;
-  TakeTurn(account, lane);
+  TakeTurn(account, queue);
   return job;
 }
 
-void WorkerLanes::Done(const Ran& ran) {
-  const auto found = lanes_.find(ran.account);
-  Lane& lane = found->second;
+void WorkerQueues::Done(const Ran& ran) {
+  const auto found = queues_.find(ran.account);
+  AccountQueue& queue = found->second;
   const size_t kind = IndexOf(ran.kind);
   --running_;
-  takeable_ -= lane.takeable();
-  --lane.running[kind];
-  takeable_ += lane.takeable();
+  takeable_ -= queue.takeable();
+  --queue.running[kind];
+  takeable_ += queue.takeable();
   if (ran.lost) {
-    --lane.lost[kind];
+    --queue.lost[kind];
     --lost_;
   }
-  TakeTurn(ran.account, lane);
-  if (lane.IsEmpty()) {
-    lanes_.erase(found);
+  TakeTurn(ran.account, queue);
+  if (queue.IsEmpty()) {
+    queues_.erase(found);
   }
 }
 
-std::vector<PoolJob*> WorkerLanes::MarkLost(PoolJob& job) {
-  Lane& lane = lanes_.at(job.account.get());
+std::vector<PoolJob*> WorkerQueues::MarkLost(PoolJob& job) {
+  AccountQueue& queue = queues_.at(job.account.get());
   job.lost = true;
-  ++lane.lost[IndexOf(job.terms.kind)];
+  ++queue.lost[IndexOf(job.terms.kind)];
   ++lost_;
-  lane.hung = job.terms.what;
+  queue.hung = job.terms.what;
   std::vector<PoolJob*> refused;
   for (size_t kind = 0; kind < kKinds && job.account; ++kind) {
-    if (!lane.HangsFor(kind)) {
+    if (!queue.HangsFor(kind)) {
       continue;
     }
     // None of these could be taken: so nothing else changes.
-    std::erase_if(lane.queues[kind], [&](PoolJob* waiting) {
+    std::erase_if(queue.waiting[kind], [&](PoolJob* waiting) {
       const bool may = waiting->terms.refusable != Refusable::kNo;
       if (may) {
         refused.push_back(waiting);
@@ -199,14 +201,14 @@ std::vector<PoolJob*> WorkerLanes::MarkLost(PoolJob& job) {
   return refused;
 }
 
-std::vector<PoolJob*> WorkerLanes::Clear() {
+std::vector<PoolJob*> WorkerQueues::Clear() {
   std::vector<PoolJob*> waiting;
-  for (auto& [account, lane] : lanes_) {
-    for (auto& queue : lane.queues) {
-      waiting.insert(waiting.end(), queue.begin(), queue.end());
-      queue.clear();
+  for (auto& [account, queue] : queues_) {
+    for (auto& of_kind : queue.waiting) {
+      waiting.insert(waiting.end(), of_kind.begin(), of_kind.end());
+      of_kind.clear();
     }
-    lane.waits = false;
+    queue.waits = false;
   }
   turns_.clear();
   queued_ = 0;
