@@ -2,7 +2,6 @@
 #include "plugins/gvisor/needs.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include <gantry/format.h>

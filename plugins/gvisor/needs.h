@@ -4,7 +4,6 @@
 // own help.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include <gantry/backend.h>

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <charconv>
 #include <string_view>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 

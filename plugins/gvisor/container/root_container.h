@@ -4,7 +4,6 @@
 // container. Its end is the sentry's, so the core gets it from the keeper.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

@@ -7,9 +7,7 @@
 
 #include <cerrno>
 #include <memory>
-#include <optional>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>

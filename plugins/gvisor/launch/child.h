@@ -5,7 +5,6 @@
 
 #include <sys/resource.h>
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>

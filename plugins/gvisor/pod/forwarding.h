@@ -4,8 +4,6 @@
 // that runs without it, and the log says so.
 #pragma once
 
-#include <chrono>
-
 #include <gantry/deadline.h>
 #include <gantry/error.h>
 

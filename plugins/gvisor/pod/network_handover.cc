@@ -2,7 +2,6 @@
 #include "plugins/gvisor/pod/network_handover.h"
 
 #include <string>
-#include <utility>
 
 #include <gantry/format.h>
 #include <gantry/toolkit/net/network.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/gvisor/sentry/container_manager.h"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>

@@ -5,8 +5,6 @@
 // opencontainers/runtime-spec 1.2.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/gvisor/warm/warm_key.h"
 
-#include <array>
-#include <utility>
-
 #include <gantry/format.h>
 #include <gantry/toolkit/cgroup/host_limits.h>
 #include <gantry/toolkit/files/files.h>

@@ -43,8 +43,8 @@ class Suites : public ::testing::Test {
   void RunScript(const std::string& script) {
     const std::string all = "set -euo pipefail\nunset \"${!GTEST_@}\"\n. '" +
                             (root() / "tools/lib/ui.sh").string() +
-                            "'\n. \"$GANTRY_ROOT/tools/lib/suites.sh\"\nbegin_results\n" +
-                            script + "demand_a_pass some\nsummary\n";
+                            "'\n. \"$GANTRY_ROOT/tools/lib/suites.sh\"\nbegin_results\n" + script +
+                            "demand_a_pass some\nsummary\n";
     gantry::e2e::Program::Options options;
     options.env = {{"SOMETIMES", root() / "state"}, {"GANTRY_CACHE", root() / "cache"}};
     gantry::e2e::Program bash({"bash", "-c", all}, options);
