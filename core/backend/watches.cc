@@ -87,7 +87,7 @@ class PoolWatch final : public Watch {
     {
       MutexLock lock(state_->mutex);
       state_->ended = true;
-      while (state_->running && *state_->running != std::this_thread::get_id()) {
+      while (state_->running.value_or(std::this_thread::get_id()) != std::this_thread::get_id()) {
         state_->idle.wait(lock.native());
       }
     }

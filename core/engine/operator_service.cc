@@ -72,9 +72,9 @@ void Fill(v1::Process& out, const task::TaskProcess& process) {
   out.set_stdin(process.stdio.in);
   out.set_stdout(process.stdio.out);
   out.set_stderr(process.stdio.err);
-  if (process.life.exit()) {
-    out.set_exit_status(process.life.exit()->status);
-    out.set_exited_at_ns(process.life.exit()->exited_at_ns);
+  if (const std::optional<ExitStatus>& exit = process.life.exit()) {
+    out.set_exit_status(exit->status);
+    out.set_exited_at_ns(exit->exited_at_ns);
   }
 }
 

@@ -24,14 +24,14 @@ os::CgroupV1Stats ToV1(const ContainerMetrics& metrics) {
                                      .kernel_ns = metrics.cpu.system_ns,
                                      .user_ns = metrics.cpu.user_ns};
   const ContainerMetrics::Memory& memory = metrics.memory;
-  stats.memory.emplace();
+  stats.memory = os::CgroupV1Stats::Memory();
   stats.memory->stat = {{"total_rss", memory.anonymous_bytes},
                         {"total_inactive_file", memory.inactive_file_bytes},
                         {"total_pgfault", memory.page_faults},
                         {"total_pgmajfault", memory.major_page_faults}};
   stats.memory->usage = {.limit = memory.limit_bytes, .usage = memory.usage_bytes};
   stats.memory->oom_kill = memory.oom_kills;
-  stats.blkio.emplace();
+  stats.blkio = os::CgroupV1Stats::Blkio();
   for (const ContainerMetrics::Device& device : metrics.devices) {
     const auto entry = [&device](const char* op, uint64_t value) {
       return os::CgroupV1Stats::BlkioEntry{
@@ -48,12 +48,12 @@ os::CgroupV1Stats ToV1(const ContainerMetrics& metrics) {
 os::CgroupV2Stats ToV2(const ContainerMetrics& metrics) {
   os::CgroupV2Stats stats;
   stats.pids = os::CgroupPids{.current = metrics.pids.current, .limit = metrics.pids.limit};
-  stats.cpu.emplace();
+  stats.cpu = os::CgroupV2Stats::Cpu();
   stats.cpu->stat = {{"usage_usec", metrics.cpu.usage_ns / kNsPerUs},
                      {"user_usec", metrics.cpu.user_ns / kNsPerUs},
                      {"system_usec", metrics.cpu.system_ns / kNsPerUs}};
   const ContainerMetrics::Memory& memory = metrics.memory;
-  stats.memory.emplace();
+  stats.memory = os::CgroupV2Stats::Memory();
   stats.memory->stat = {{"anon", memory.anonymous_bytes},
                         {"inactive_file", memory.inactive_file_bytes},
                         {"pgfault", memory.page_faults},
@@ -61,7 +61,7 @@ os::CgroupV2Stats ToV2(const ContainerMetrics& metrics) {
   stats.memory->usage = memory.usage_bytes;
   stats.memory->limit = memory.limit_bytes;
   stats.memory_events = os::CgroupCounters{{"oom_kill", memory.oom_kills}};
-  stats.io.emplace();
+  stats.io = os::CgroupV2Stats::Io();
   for (const ContainerMetrics::Device& device : metrics.devices) {
     stats.io->entries.push_back({.major = device.major,
                                  .minor = device.minor,

@@ -75,10 +75,10 @@ store::ProcessRecord ToProcessRecord(const TaskProcess& process) {
   record.pid = process.host_pid;
   record.start_time = process.start_time;
   record.shown_pid = HostPid{static_cast<int32_t>(process.pid)};
-  if (process.life.exit()) {
+  if (const std::optional<ExitStatus>& exit = process.life.exit()) {
     record.exited = true;
-    record.exit_status = process.life.exit()->status;
-    record.exited_at_ns = process.life.exit()->exited_at_ns;
+    record.exit_status = exit->status;
+    record.exited_at_ns = exit->exited_at_ns;
     record.unpublished = process.life.unpublished();
   }
   return record;

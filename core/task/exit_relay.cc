@@ -144,10 +144,9 @@ async::Task<void> ExitRelay::HandleExit(ContainerPtr container, TaskProcessPtr p
   if (process->io) {
     co_await AwaitReader(process);
   }
-  if (!container->abandoned) {
-    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): this is about its exit.
+  if (const std::optional<ExitStatus>& exit = process->life.exit(); exit && !container->abandoned) {
     parts_.publishers.Publish(
-        events::TaskExit(container->subject(), process->id, process->pid, *process->life.exit()));
+        events::TaskExit(container->subject(), process->id, process->pid, *exit));
   }
   const bool again = process->life.Published();
   FinishExit(*process);

@@ -25,10 +25,10 @@ store::Record ToRecord(const Pod& pod) {
   record.init.pid = pod.host_pid;
   record.init.start_time = pod.start_time;
   record.init.shown_pid = HostPid{static_cast<int32_t>(pod.pid)};
-  if (pod.life.exit()) {
+  if (const std::optional<ExitStatus>& exit = pod.life.exit()) {
     record.init.exited = true;
-    record.init.exit_status = pod.life.exit()->status;
-    record.init.exited_at_ns = pod.life.exit()->exited_at_ns;
+    record.init.exit_status = exit->status;
+    record.init.exited_at_ns = exit->exited_at_ns;
   }
   record.mounts = pod.mounts;
   record.sandbox_prefix = pod.prefix;

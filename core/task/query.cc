@@ -53,9 +53,10 @@ void Fill(pb::StateResponse& response, const TaskProcess& process) {
   response.set_stdout(process.stdio.out);
   response.set_stderr(process.stdio.err);
   response.set_terminal(process.stdio.terminal);
-  if (process.life.state() == State::kStopped && process.life.exit()) {
-    response.set_exit_status(process.life.exit()->status);
-    SetTimestamp(response.mutable_exited_at(), process.life.exit()->exited_at_ns);
+  const std::optional<ExitStatus>& exit = process.life.exit();
+  if (process.life.state() == State::kStopped && exit) {
+    response.set_exit_status(exit->status);
+    SetTimestamp(response.mutable_exited_at(), exit->exited_at_ns);
   } else {
     response.mutable_exited_at()->set_seconds(kGoZeroTime);
   }

@@ -209,8 +209,10 @@ Status RemoveOnce(const std::string& dir) {
     }
     return {};
   };
-  const Status walked = WalkTree(dir, {.enter = {}, .leave = remove});
-  Status removed = walked ? std::move(first) : walked;
+  Status removed = WalkTree(dir, {.enter = {}, .leave = remove});
+  if (removed) {
+    removed = std::move(first);
+  }
   return !removed && removed.error().code == Code::kNotFound ? Status() : removed;
 }
 

@@ -73,10 +73,11 @@ Status CheckRequest(const MakeRequest& request, const Namespaces& namespaces, bo
 
 // Who would answer what the filter asks.
 Status CheckListener(const MakeRequest& request, const SeccompFilter& filter) {
-  const std::string& path = request.spec.linux_spec.seccomp->listener_path;
-  if (!filter.notifies || request.takes_listener) {
+  const std::optional<oci::Seccomp>& seccomp = request.spec.linux_spec.seccomp;
+  if (!seccomp || !filter.notifies || request.takes_listener) {
     return {};
   }
+  const std::string& path = seccomp->listener_path;
   if (path.empty()) {
     return Fail(Code::kInvalidArgument,
                 "make the filter of linux.seccomp: it has SCMP_ACT_NOTIFY, and there is no "
@@ -105,13 +106,13 @@ Result<Plan> MakePlan(const MakeRequest& request, RootSteps* root, const Joined*
 // Null: nobody of the node's is to be told.
 std::shared_ptr<const SeccompAgent> AgentOf(const Plan& plan) {
   const MakeRequest& request = plan.request;
-  if (!plan.filter || !plan.filter->notifies || request.takes_listener) {
+  const std::optional<oci::Seccomp>& seccomp = request.spec.linux_spec.seccomp;
+  if (!seccomp || !plan.filter || !plan.filter->notifies || request.takes_listener) {
     return nullptr;
   }
-  const oci::Seccomp& seccomp = *request.spec.linux_spec.seccomp;
   return std::make_shared<const SeccompAgent>(
-      SeccompAgent{.path = seccomp.listener_path,
-                   .metadata = seccomp.listener_metadata,
+      SeccompAgent{.path = seccomp->listener_path,
+                   .metadata = seccomp->listener_metadata,
                    .id = request.id,
                    .status = plan.joined == nullptr ? "created" : "running",
                    .init = plan.joined == nullptr ? 0 : plan.joined->init,
