@@ -75,7 +75,7 @@ class Starter {
     if (!words.empty() && !error.message.contains(words)) {
       error.message += "; its gofer says: " + words;
     }
-    if (launch_.record.by_create) {
+    if (!plan_.launcher.IsDirect()) {
       error.message += "; it was started so because: " + plan_.launcher.Reason();
     }
   }
