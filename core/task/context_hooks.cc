@@ -37,14 +37,14 @@ Result<std::unique_ptr<hooks::ContainerHooks>> ContainerContextImpl::ReadHooks()
 }
 
 Result<InsideHooks> ContainerContextImpl::BeginHooks() {
-  const std::lock_guard lock(hooks_mutex_);
+  const MutexLock lock(hooks_mutex_);
   GANTRY_TRY(hooks_, ReadHooks());
   GANTRY_CHECK_OK(hooks_->Begin());
   return hooks_->inside();
 }
 
 Status ContainerContextImpl::RunHooks(HookPoint point, HostPid pid) {
-  const std::lock_guard lock(hooks_mutex_);
+  const MutexLock lock(hooks_mutex_);
   if (!hooks_) {
     GANTRY_TRY(hooks_, ReadHooks());
     hooks_->Recover();

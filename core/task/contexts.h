@@ -6,7 +6,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +13,7 @@
 
 #include <gantry/container.h>
 #include <gantry/process.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 #include "core/hooks/container_hooks.h"
 #include "core/task/container.h"
@@ -116,9 +116,9 @@ class ContainerContextImpl final : public ContainerContext {
   const std::weak_ptr<Container> container_;
   ProcessContext* init_;
   /// Guards what follows, and is held while hooks run: a call that is late may overlap the next.
-  std::mutex hooks_mutex_;
+  Mutex hooks_mutex_;
   /// Null: not begun by this engine, nor run.
-  std::unique_ptr<hooks::ContainerHooks> hooks_;
+  std::unique_ptr<hooks::ContainerHooks> hooks_ GANTRY_GUARDED_BY(hooks_mutex_);
 };
 
 }  // namespace gantry::task

@@ -8,7 +8,6 @@
 namespace gantry::cgroup {
 namespace {
 
-constexpr std::string_view kCgroupsOfNode = "/sys/fs/cgroup";
 constexpr size_t kMaxCgroupFile = 4096;
 /// Every cgroup has it, on v1 and v2.
 constexpr const char* kProcs = "/cgroup.procs";
@@ -82,11 +81,6 @@ uint64_t OomKills(const CgroupDirs& dirs) {
     }
   }
   return kills;
-}
-
-bool IsV2(const CgroupDirs& dirs) {
-  return Exists((dirs.empty() ? std::string(kCgroupsOfNode) : dirs.front()) +
-                "/cgroup.controllers");
 }
 
 }  // namespace gantry::cgroup

@@ -38,7 +38,6 @@ TEST(CgroupCountersV1, IsADirectoryForEachController) {
   EXPECT_EQ(CpuTimeNs(dirs), 123456789U);
   EXPECT_EQ(MemoryLimitBytes(dirs), 64000U) << "the pod's";
   EXPECT_EQ(OomKills(dirs), 2U);
-  EXPECT_FALSE(IsV2(dirs));
 }
 
 TEST(CgroupCountersV2, IsOneDirectory) {
@@ -52,7 +51,6 @@ TEST(CgroupCountersV2, IsOneDirectory) {
   EXPECT_EQ(CpuTimeNs(dirs), 1234000U);
   EXPECT_EQ(MemoryLimitBytes(dirs), 96000U) << "its own";
   EXPECT_EQ(OomKills(dirs), 1U);
-  EXPECT_TRUE(IsV2(dirs));
 }
 
 TEST(CgroupCounters, HasNoNumbersWhereItIsGone) {

@@ -30,9 +30,6 @@ std::optional<uint64_t> CpuTimeNs(const CgroupDirs& dirs);
 uint64_t MemoryLimitBytes(const CgroupDirs& dirs);
 /// How often the kernel has killed a process in them, or below, for want of memory.
 uint64_t OomKills(const CgroupDirs& dirs);
-/// Whether the node's controllers are on v2; where there is no directory, whether v2 is all it
-/// has.
-bool IsV2(const CgroupDirs& dirs);
 
 /// The directory itself and those above that are cgroups.
 std::vector<std::string> UpToRoot(std::string dir);
