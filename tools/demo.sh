@@ -5,8 +5,6 @@
 # Everything is removed again, also after a failure.
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
-# A release that is in Debian: nothing of the demo needs one that is built from source.
-export GANTRY_E2E_CONTAINERD="${GANTRY_E2E_CONTAINERD:-1.7.24}"
 . "$GANTRY_ROOT/tools/lib/build.sh"
 . "$GANTRY_ROOT/tools/lib/cgroups.sh"
 . "$GANTRY_ROOT/tools/lib/images.sh"

@@ -5,7 +5,7 @@
 
 CONTAINERD_DEBIAN=1.7.24
 CONTAINERD_MODULES=(2.1.9 2.3.4)
-# That of the benchmark and of the node.
+# That of the demo, the benchmark and the node.
 export GANTRY_E2E_CONTAINERD="${GANTRY_E2E_CONTAINERD:-2.3.4}"
 
 containerd_bin() { echo "$GANTRY_CACHE/containerd/$1/bin"; }
