@@ -84,10 +84,8 @@ Result<ProcessId> Exits::NewestOf(pid_t pid) const {
   if (kept != order_of_.begin() && std::prev(kept)->first.pid == pid) {
     newest = std::prev(kept)->first;
   }
-  const auto orphan = orphan_order_.upper_bound({pid, UINT64_MAX});
-  if (orphan != orphan_order_.begin() && std::prev(orphan)->first.pid == pid &&
-      std::prev(orphan)->first.start_time > newest.start_time) {
-    newest = std::prev(orphan)->first;
+  if (const uint64_t start = orphans_.NewestStart(pid); start > newest.start_time) {
+    newest = {pid, start};
   }
   if (newest.pid == 0) {
     return Fail(Code::kNotFound, "adopt process {}: it is gone", pid);
@@ -108,10 +106,8 @@ Result<ProcessId> Exits::Take(ProcessId process) {
   if (order_of_.contains(process)) {
     return process;
   }
-  if (const auto found = orphan_order_.find(process); found != orphan_order_.end()) {
-    const link::Exit exit = orphans_.at(found->second).exit;
-    DropOrphan(found->second);
-    Keep(exit);
+  if (const std::optional<link::Exit> exit = orphans_.Take(process)) {
+    Keep(*exit);
     return process;
   }
   const auto start = StartTimeOf({process.pid});
@@ -176,37 +172,10 @@ bool Exits::ReapSome() {
     if (watched_.erase(IdOf(exit)) > 0) {
       Keep(exit);
     } else {
-      AddOrphan(exit, std::move(ended->cgroups));
+      orphans_.Add(exit, ended->cgroups);
     }
   }
   return true;
-}
-
-void Exits::AddOrphan(const link::Exit& exit, std::string cgroups) {
-  if (const auto same = orphan_order_.find(IdOf(exit)); same != orphan_order_.end()) {
-    DropOrphan(same->second);
-  }
-  const uint64_t order = next_order_++;
-  orphan_order_[IdOf(exit)] = order;
-  orphans_of_[cgroups].insert(order);
-  orphans_[order] = {exit, std::move(cgroups)};
-  if (orphans_.size() > kMaxOrphans) {
-    // Of several that have as many, the one whose oldest is the oldest.
-    const auto most = std::ranges::max_element(orphans_of_, {}, [](const auto& item) {
-      return std::pair(item.second.size(), -static_cast<int64_t>(*item.second.begin()));
-    });
-    DropOrphan(*most->second.begin());
-  }
-}
-
-void Exits::DropOrphan(uint64_t order) {
-  auto orphan = orphans_.extract(order);
-  orphan_order_.erase(IdOf(orphan.mapped().exit));
-  const auto of = orphans_of_.find(orphan.mapped().cgroups);
-  of->second.erase(order);
-  if (of->second.empty()) {
-    orphans_of_.erase(of);
-  }
 }
 
 std::optional<link::Exit> Exits::Find(ProcessId process) const {
@@ -214,9 +183,7 @@ std::optional<link::Exit> Exits::Find(ProcessId process) const {
   if (order != order_of_.end()) {
     return kept_.at(order->second);
   }
-  const auto found = orphan_order_.find(process);
-  return found != orphan_order_.end() ? std::optional(orphans_.at(found->second).exit)
-                                      : std::nullopt;
+  return orphans_.Find(process);
 }
 
 state::Exits Exits::Save() const {
@@ -227,9 +194,7 @@ state::Exits Exits::Save() const {
   }
   state.ended_names = ended_names_.All();
   state.kept = Kept();
-  for (const auto& [order, orphan] : orphans_) {
-    state.orphans.push_back(orphan.exit);
-  }
+  state.orphans = orphans_.All();
   return state;
 }
 
@@ -249,7 +214,7 @@ void Exits::Restore(const state::Exits& state) {
     kept_.emplace(next_order_++, exit);
   }
   for (const link::Exit& exit : state.orphans) {
-    AddOrphan(exit, std::string());
+    orphans_.Add(exit, std::string_view());
   }
 }
 

@@ -4,11 +4,8 @@
 // it spawned, and orphans that came to it as subreaper. The exit of a watched
 // process is kept until the engine has acknowledged it.
 //
-// An orphan is watched only once the engine says so (Adopt), which may come after
-// its death: a container's init can die while the OCI runtime that made it
-// is still exiting. So the records of the last unnamed orphans are kept, too, and where
-// there are too many, those of the cgroup that has the most go first: a container that makes
-// orphans in thousands does not flush the end of another one that has just been made.
+// An orphan is watched only once the engine says so (Adopt), which may come after its death:
+// see orphans.h.
 //
 // Whoever makes children that die can do so faster than they are collected, so a turn of the
 // loop collects only some of them.
@@ -20,11 +17,13 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gantry/toolkit/process/process_id.h>
 
 #include "core/keeper/ended_names.h"
+#include "core/keeper/orphans.h"
 #include "core/keeper/state.h"
 #include "core/link/messages.h"
 #include "core/os/process.h"
@@ -34,7 +33,6 @@ namespace gantry::keeper {
 /// Thread: the keeper's only one. Blocks: never.
 class Exits {
  public:
-  static constexpr size_t kMaxOrphans = 1024;
   static constexpr size_t kMaxKept = 65536;
   /// So many are collected in one turn.
   static constexpr size_t kPerTurn = 256;
@@ -93,14 +91,7 @@ class Exits {
   size_t kept() const { return kept_.size(); }
 
  private:
-  struct Orphan {
-    link::Exit exit;
-    std::string cgroups;
-  };
-
   static std::optional<Ended> ReapChild();
-  void AddOrphan(const link::Exit& exit, std::string cgroups);
-  void DropOrphan(uint64_t order);
   void Keep(const link::Exit& exit);
   void Name(ProcessId process, const std::string& name);
   Result<ProcessId> Take(ProcessId process);
@@ -115,10 +106,7 @@ class Exits {
   std::map<ProcessId, uint64_t> order_of_;
   std::map<uint64_t, link::Exit> kept_;
   uint64_t next_order_ = 1;
-  /// By age, and where each one is.
-  std::map<uint64_t, Orphan> orphans_;
-  std::map<ProcessId, uint64_t> orphan_order_;
-  std::map<std::string, std::set<uint64_t>> orphans_of_;
+  Orphans orphans_;
 };
 
 }  // namespace gantry::keeper

@@ -240,14 +240,14 @@ TEST(Orphans, OfOneCgroupDoNotFlushTheEndOfAnothersInit) {
                 ++turns;
                 return turns <= others.size() ? std::optional(others[turns - 1]) : storm.Next();
               });
-  while (turns < 4 * Exits::kMaxOrphans) {
+  while (turns < 4 * Orphans::kMax) {
     exits.ReapSome();
   }
   const auto kept = exits.Find({7, 1});
   ASSERT_TRUE(kept);
   EXPECT_EQ(WEXITSTATUS(kept->wait_status), 3);
   EXPECT_TRUE(exits.Adopt({8, 1}));
-  EXPECT_EQ(exits.Save().orphans.size(), Exits::kMaxOrphans - 1);
+  EXPECT_EQ(exits.Save().orphans.size(), Orphans::kMax - 1);
   EXPECT_FALSE(exits.Find({1001, 1})) << "the oldest of the storm";
 }
 
@@ -257,7 +257,7 @@ TEST(Orphans, AreNotWhatIsWatched) {
   Exits exits([&](const link::Exit& exit) { told.push_back(exit); }, [](const link::Exit&) {},
               [&] { return storm.Next(); });
   exits.Watch({1001, 1}, "init");
-  while (exits.Save().orphans.size() < Exits::kMaxOrphans) {
+  while (exits.Save().orphans.size() < Orphans::kMax) {
     exits.ReapSome();
   }
   ASSERT_EQ(told.size(), 1U);
