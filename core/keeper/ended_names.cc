@@ -1,20 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/keeper/ended_names.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace gantry::keeper {
+namespace {
+
+std::string_view OwnerOf(std::string_view name) { return name.substr(0, name.find('/')); }
+
+}  // namespace
 
 void EndedNames::Add(const std::string& name, const link::Exit& exit) {
   Forget(name);
-  ended_[next_order_] = {name, exit.pid, exit.start_time, exit.wait_status, exit.exited_at_ns};
-  order_of_[name] = next_order_++;
+  const uint64_t order = next_order_++;
+  ended_[order] = {name, exit.pid, exit.start_time, exit.wait_status, exit.exited_at_ns};
+  order_of_[name] = order;
+  of_[std::string(OwnerOf(name))].insert(order);
   if (ended_.size() > kMax) {
-    Forget(std::string(ended_.begin()->second.name));
+    // Of several that have as many, the one whose oldest is the oldest.
+    const auto most = std::ranges::max_element(of_, {}, [](const auto& item) {
+      return std::pair(item.second.size(), -static_cast<int64_t>(*item.second.begin()));
+    });
+    Erase(*most->second.begin());
   }
 }
 
-void EndedNames::Forget(const std::string& name) {
-  if (const auto found = order_of_.extract(name)) {
-    ended_.erase(found.mapped());
+void EndedNames::Forget(std::string_view name) {
+  if (const auto found = order_of_.find(name); found != order_of_.end()) {
+    Erase(found->second);
+  }
+}
+
+void EndedNames::ForgetBelow(std::string_view prefix) {
+  if (prefix.empty()) {
+    return;
+  }
+  for (auto next = order_of_.lower_bound(prefix);
+       next != order_of_.end() && next->first.starts_with(prefix);) {
+    Erase((next++)->second);
+  }
+}
+
+void EndedNames::Erase(uint64_t order) {
+  const auto ended = ended_.extract(order);
+  const std::string& name = ended.mapped().name;
+  order_of_.erase(name);
+  const auto of = of_.find(OwnerOf(name));
+  of->second.erase(order);
+  if (of->second.empty()) {
+    of_.erase(of);
   }
 }
 

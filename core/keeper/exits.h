@@ -82,6 +82,9 @@ class Exits {
 
   const EndedNames& ended_names() const { return ended_names_; }
 
+  /// How those ended whose names begin with `prefix` matters no more.
+  void ForgetEnded(std::string_view prefix) { ended_names_.ForgetBelow(prefix); }
+
   state::Exits Save() const;
   /// Only into an empty one. Tells nobody: the engine was told.
   void Restore(const state::Exits& state);

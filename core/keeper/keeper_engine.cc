@@ -174,6 +174,8 @@ void Keeper::OnEngineMessage(link::Message message) {
         exits_.Acknowledge({m.pid, m.start_time});
         LookForEnd();
       });
+    case Type::kForgetEnded:
+      return Dispatch<link::ForgetEnded>(message, [&](auto& m) { exits_.ForgetEnded(m.prefix); });
     case Type::kPut:
       return Dispatch<link::Put>(message, [&](auto& m) { OnPut(m, std::move(message.fds)); });
     case Type::kTake:

@@ -175,6 +175,12 @@ void HostProcesses::RememberNames(const ProcessId& process, WaitStatus status) {
   });
 }
 
+void HostProcesses::ForgetEnded(const std::string& prefix) {
+  loop_.AssertLoopThread();
+  std::erase_if(ended_names_, [&](const auto& one) { return one.first.starts_with(prefix); });
+  link_.ForgetEnded(prefix);
+}
+
 void HostProcesses::Release(const ProcessId& process) {
   loop_.AssertLoopThread();
   if (const auto end = ends_.find(process); end != ends_.end()) {

@@ -106,6 +106,10 @@ class HostProcesses {
   /// The end of `process` is written down, or matters no more.
   void Release(const ProcessId& process);
 
+  /// Whoever asks for such a name from now on is told that nothing was spawned under it. What
+  /// runs, or has not been released, keeps its name. Not empty: it ends where names are parted.
+  void ForgetEnded(const std::string& prefix);
+
   /// Somebody here sees to that end, though he asks for no process.
   void Claim(const ProcessId& process) { unclaimed_.erase(process); }
 

@@ -189,6 +189,12 @@ void KeeperLink::Drop(std::string name) {
   IgnoreError(channel_->Send(drop), "a keeper that is gone ends the engine by itself");
 }
 
+void KeeperLink::ForgetEnded(std::string prefix) {
+  link::ForgetEnded forget;
+  forget.prefix = std::move(prefix);
+  IgnoreError(channel_->Send(forget), "a keeper that is gone ends the engine by itself");
+}
+
 async::Task<void> KeeperLink::Sync() {
   // Any question will do: the keeper answers in order, and nothing is stored under
   // no name.

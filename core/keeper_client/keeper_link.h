@@ -103,6 +103,9 @@ class KeeperLink {
   /// Several with one question; one result for each, in their order.
   async::Task<std::vector<Result<UniqueFd>>> TakeAll(std::vector<std::string> names);
   void Drop(std::string name);
+  /// How processes ended that were spawned under names that begin with `prefix` is asked for by
+  /// nobody any more.
+  void ForgetEnded(std::string prefix);
   /// Returns when everything has been taken in that the keeper had sent when it read
   /// this: the replayed requests, too, where it is called at the snapshot's end.
   async::Task<void> Sync();

@@ -61,6 +61,7 @@ enum class Type : uint16_t {
   kExitAck = 44,
   kAdopted = 45,
   kEndedNames = 46,
+  kForgetEnded = 47,
   // Engine link: descriptor store.
   kPut = 50,
   kPutDone = 51,

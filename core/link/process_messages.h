@@ -243,6 +243,15 @@ struct EndedNames {
   void Each(this auto& self, auto&& field) { field(1, self.ended); }
 };
 
+/// engine -> keeper: how processes ended whose names begin with `prefix` matters no more.
+struct ForgetEnded {
+  static constexpr Type kType = Type::kForgetEnded;
+
+  std::string prefix;
+
+  void Each(this auto& self, auto&& field) { field(1, self.prefix); }
+};
+
 /// keeper -> engine, in a snapshot, in several parts: the processes whose exits the keeper
 /// waits for. An Adopt of one of these says nothing new to it.
 struct Watched {

@@ -95,6 +95,7 @@ async::Task<void> Remover::CloseStreams(TaskProcessPtr process) {
   IgnoreError(co_await calls_.StreamPool().RunFor(process->container.group->account, close,
                                                   async::Refusable::kNo),
               "closing does not fail");
+  process->stdio_host->ForgetEnded();
 }
 
 /// Where its spec's cgroups were made for the backend.

@@ -154,6 +154,7 @@ async::Task<Status> Sandboxes::Close(const std::string& address, SandboxEntryPtr
   Status ended = co_await proxy_.Shutdown(entry, deadline);
   EndForgotten(*entry);
   entry->context->DropAll();
+  parts_.services.processes.ForgetEnded(entry->prefix + "/");
   co_return ended;
 }
 
@@ -184,6 +185,7 @@ void Sandboxes::Abandon(const std::string& prefix) {
   for (const std::string& name : NamesBelow(stored_, below)) {
     parts_.services.link.Drop(below + name);
   }
+  parts_.services.processes.ForgetEnded(below);
 }
 
 void Sandboxes::AbandonAllBut(const std::set<std::string>& used) {

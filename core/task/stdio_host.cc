@@ -51,6 +51,7 @@ void StdioHost::Drop(std::vector<std::string> names) {
 
 Result<std::shared_ptr<HostProcess>> StdioHost::Spawn(SpawnRequest request) {
   request.tag = prefix_ + request.tag;
+  spawned_ = true;
   auto kept = std::make_shared<SpawnRequest>(std::move(request));
   GANTRY_TRY(keeper_client::WatchedProcessPtr process, async::Ask(services_.loop, [this, kept] {
                return services_.processes.Spawn(std::move(*kept), group_);
@@ -60,8 +61,15 @@ Result<std::shared_ptr<HostProcess>> StdioHost::Spawn(SpawnRequest request) {
 
 std::shared_ptr<HostProcess> StdioHost::FindSpawned(std::string_view tag) {
   const std::string name = prefix_ + std::string(tag);
+  spawned_ = true;
   return async::Call(services_.loop,
                      [this, name] { return services_.processes.FindSpawned(name); });
+}
+
+void StdioHost::ForgetEnded() {
+  if (spawned_) {
+    services_.processes.ForgetEnded(prefix_);
+  }
 }
 
 void StdioHost::ConsoleSignal(uint32_t signal) {

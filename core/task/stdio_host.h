@@ -5,6 +5,7 @@
 // signals that are typed into a foreign console.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -47,6 +48,9 @@ class StdioHost final : public io::StdioHost {
   void ConsoleSignal(uint32_t signal) override;
   void Log(LogLevel level, std::string_view message) override;
 
+  /// How the log programs ended matters no more. Thread: loop.
+  void ForgetEnded();
+
   /// The oldest console signal that has not been taken; 0: there is none.
   uint32_t TakeConsoleSignal();
 
@@ -55,6 +59,8 @@ class StdioHost final : public io::StdioHost {
   const std::string prefix_;
   const std::string group_;
   const std::function<void()> on_signals_;
+  /// A log program was spawned, or asked for, under a name.
+  std::atomic<bool> spawned_ = false;
 
   /// Guards what follows: the IO thread adds, and must not flood the loop.
   Mutex mutex_;

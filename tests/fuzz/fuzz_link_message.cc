@@ -35,11 +35,11 @@ void FuzzOne(std::string_view input) {
             link::KeeperStatus, link::Upgrade, link::Upgraded, link::Failed, link::Hello,
             link::Inquire, link::Inventory, link::Refuse, link::Ping, link::Pong, link::Welcome,
             link::InstanceAdded, link::InstanceRemoved, link::Recovering, link::SnapshotEnd,
-            link::StoredNames, link::Watched, link::NamedSpawn, link::EndedNames, link::AddMember,
-            link::MemberAdded, link::Request, link::Response, link::ConnectionClosed,
-            link::DeleteCall, link::DeleteDone, link::Spawn, link::Spawned, link::Adopt,
-            link::Adopted, link::Exit, link::ExitAck, link::Put, link::PutDone, link::Take,
-            link::Taken, link::Drop, link::Protect, link::Forget>(type, input);
+            link::StoredNames, link::Watched, link::NamedSpawn, link::EndedNames, link::ForgetEnded,
+            link::AddMember, link::MemberAdded, link::Request, link::Response,
+            link::ConnectionClosed, link::DeleteCall, link::DeleteDone, link::Spawn, link::Spawned,
+            link::Adopt, link::Adopted, link::Exit, link::ExitAck, link::Put, link::PutDone,
+            link::Take, link::Taken, link::Drop, link::Protect, link::Forget>(type, input);
   CheckOne<link::RecordPeek>(input);
 }
 

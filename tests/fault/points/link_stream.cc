@@ -24,6 +24,8 @@ std::string_view MessageName(uint16_t type) {
       return "NamedSpawn";
     case Type::kEndedNames:
       return "EndedNames";
+    case Type::kForgetEnded:
+      return "ForgetEnded";
     case Type::kWatched:
       return "Watched";
     case Type::kAddMember:

@@ -104,6 +104,42 @@ TEST(EndedNames, AreTheNewestOfEachNameAndBounded) {
   EXPECT_NE(names.All().front().name, "second");
 }
 
+TEST(EndedNames, OfManyOfOneOwnerFlushNoOthers) {
+  EndedNames names;
+  names.Add("1/sandbox/init", link::Exit{.pid = 1});
+  for (size_t i = 0; i < 2 * EndedNames::kMax; ++i) {
+    names.Add("2/exec " + std::to_string(i), link::Exit{.pid = 2});
+  }
+  EXPECT_EQ(names.All().size(), EndedNames::kMax);
+  EXPECT_EQ(names.All().front().name, "1/sandbox/init");
+}
+
+TEST(EndedNames, AreForgottenBelowAPrefix) {
+  EndedNames names;
+  for (const char* const name : {"1/sandbox/a", "1/sandbox/b", "1//io/log", "11/sandbox/a"}) {
+    names.Add(name, link::Exit{.pid = 1});
+  }
+  names.ForgetBelow("");
+  EXPECT_EQ(names.All().size(), 4U);
+  names.ForgetBelow("1/sandbox/");
+  ASSERT_EQ(names.All().size(), 2U);
+  EXPECT_EQ(names.All().front().name, "1//io/log");
+  EXPECT_EQ(names.All().back().name, "11/sandbox/a");
+  names.ForgetBelow("1/");
+  EXPECT_EQ(names.All().size(), 1U);
+}
+
+TEST_F(ExitsTest, OfNamesThatAreForgottenAreToldToNoEngine) {
+  FakeEngine& engine = ReadyEngine();
+  const link::Spawned child = Shell(engine, "exit 3", "1/sandbox/helper");
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Exit>() == 1; }));
+  ASSERT_TRUE(engine.channel->Send(link::ExitAck{child.pid, child.start_time}));
+  ASSERT_TRUE(engine.channel->Send(link::ForgetEnded{"1/sandbox/"}));
+  ASSERT_TRUE(Until([&] { return Status().exits_kept == 0; }));
+  engine.Crash();
+  EXPECT_EQ(ReadyEngine(1).Count<link::EndedNames>(), 0U);
+}
+
 TEST(Exits, RememberEndedNamesUntilTheNameIsUsedAgain) {
   const auto ignore = [](const link::Exit&) {};
   Exits before(ignore, ignore);

@@ -53,6 +53,7 @@ constexpr bool IsKnown(Type type) {
     case Type::kExitAck:
     case Type::kAdopted:
     case Type::kEndedNames:
+    case Type::kForgetEnded:
     case Type::kPut:
     case Type::kPutDone:
     case Type::kTake:

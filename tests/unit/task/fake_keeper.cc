@@ -135,6 +135,12 @@ void FakeKeeper::OnAsked(const link::Message& message) {
       OnAcknowledged(acknowledged.back());
       return;
     }
+    case link::Type::kForgetEnded:
+      std::erase_if(ended_names,
+                    [prefix = message.As<link::ForgetEnded>()->prefix](const link::EndedName& one) {
+                      return one.name.starts_with(prefix);
+                    });
+      return;
     case link::Type::kProtect: {
       const auto protect = message.As<link::Protect>();
       plans[protect->instance] = protect->plan;

@@ -48,6 +48,15 @@ TEST_F(SandboxProcess, IsNamedToTheKeeper) {
   EXPECT_THAT(Doomed(1), ElementsAre(Server().pid));
 }
 
+TEST_F(SandboxProcess, IsRememberedNoLongerThanItsSandbox) {
+  Run("c1");
+  keeper_.End(Server(), 0);
+  End("c1", 0);
+  ASSERT_TRUE(Delete("c1"));
+  Settle();
+  EXPECT_THAT(keeper_.ended_names, IsEmpty());
+}
+
 TEST_F(SandboxProcess, DiesWithThePodAndNotWithOneOfItsContainers) {
   Run("pod");
   Run("a", "pod");
