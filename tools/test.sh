@@ -140,9 +140,11 @@ start_node() {
   renice -n 10 "$$" >/dev/null || true
 }
 
-# Three at a time: each has a gantry of its own, and they wait a lot.
+# Three at a time: each has a gantry of its own, and they wait a lot. For what containerd and
+# the tests wait, the machine is as much slower.
 suites_of_nodes() {
   local suite
+  [ "$#" -eq 1 ] || export GANTRY_TEST_SLOWNESS="${GANTRY_TEST_SLOWNESS:-3}"
   if ! build_or_fail "$1" release; then
     return 0
   fi
