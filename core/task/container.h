@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the Task service knows of one container: its processes, where it
-// belongs, what must be undone. State only; what happens to it is in the files
-// named after the calls (create.cc, exec.cc, ...).
+// belongs, what must be undone. State only; what happens to it is in Creator,
+// Starter, Remover and the files named after the calls (exec.cc, ...).
 //
 // Thread: loop, all of it, but what is handed to a worker by value.
 #pragma once

@@ -22,8 +22,8 @@
 #include "core/task/records.h"
 #include "core/task/recovery_container.h"
 #include "core/task/recovery_order.h"
-#include "core/task/recovery_replays.h"
 #include "core/task/remover.h"
+#include "core/task/replayed_starts.h"
 #include "core/task/sandbox_service.h"
 
 namespace gantry::task {
@@ -85,7 +85,7 @@ void Recovery::SnapshotEnd(std::vector<std::string> stored) {
     container->bundle = instance.announce.bundle;
     pods_.Expect(instance);
     by_group[instance.address].push_back(container);
-    const bool first = recovering_.try_emplace(instance.address).second;
+    const bool first = order_.Expect(instance.address);
     if (instance.deaths == 0) {
       order_.Add(instance.address);
     } else if (first) {
@@ -166,7 +166,7 @@ std::vector<async::OneShot<void>> Recovery::BeginRecovery(const Addresses& next,
       turn.push_back({container->id, container->bundle, container->group->account, {}});
       group.push_back({container, turn.back().found});
     }
-    done.push_back(recovering_.at(address));
+    done.push_back(order_.DoneOf(address));
     groups.Spawn(address, RecoverGroup(address, std::move(group)));
   }
   groups.Spawn("look", LookAt(parts_.services.loop, parts_.services.pool, std::move(turn),
@@ -175,20 +175,11 @@ std::vector<async::OneShot<void>> Recovery::BeginRecovery(const Addresses& next,
 }
 
 async::Task<void> Recovery::RecoverGroup(std::string address, std::vector<ToRecover> group) {
-  const async::OneShot<void> done = recovering_.at(address);
   for (const ToRecover& one : group) {
     co_await RecoverInstance(one);
   }
-  recovering_.erase(address);
   parts_.services.link.TellRecovery({{}, {address}, false});
-  async::OneShot<void>(done).Set();
-}
-
-async::Task<void> Recovery::AwaitRecovery(std::string address) const {
-  if (const auto found = recovering_.find(address); found != recovering_.end()) {
-    const async::OneShot<void> done = found->second;
-    co_await done.Wait();
-  }
+  order_.SetDone(address);
 }
 
 async::Task<void> Recovery::RecoverInstance(ToRecover one) {

@@ -49,8 +49,6 @@ class Recovery {
   /// Everything from before a restart has been told: takes it all up again.
   /// `stored`: the names in the descriptor store.
   void SnapshotEnd(std::vector<std::string> stored);
-  /// Returns when what was in the group before the restart is taken up again.
-  async::Task<void> AwaitRecovery(std::string address) const;
 
  private:
   using Groups = std::map<std::string, std::vector<ContainerPtr>>;
@@ -84,8 +82,6 @@ class Recovery {
   Remover& remover_;
   ContainerRecovery& container_recovery_;
   ReplayedStarts& replays_;
-  /// Groups, by address, that are being taken up again.
-  std::map<std::string, async::OneShot<void>> recovering_;
   /// Of some container there is no telling which processes are its own: its record could not be
   /// read.
   bool left_out_ = false;

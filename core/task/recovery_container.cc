@@ -18,6 +18,7 @@
 #include "core/task/backend_proxy.h"
 #include "core/task/contexts.h"
 #include "core/task/exit_relay.h"
+#include "core/task/left_streams.h"
 #include "core/task/members.h"
 #include "core/task/process_factory.h"
 #include "core/task/recovery_processes.h"
@@ -162,8 +163,8 @@ async::Task<Status> ContainerRecovery::Recover(ContainerPtr container, Found fou
   co_await parts.Join();
   const Status backend = co_await RecoverBackend(container, found);
   if (record.state == State::kCreating) {
-    left_streams_[KeyOf(*container->group, container->id.str())] =
-        std::exchange(container->init->left_streams, {});
+    left_streams_.Put(KeyOf(*container->group, container->id.str()),
+                      std::exchange(container->init->left_streams, {}));
     co_await remover_.RollBack(container);
     co_return Fail(Code::kNotFound, "it had not been created");
   }
@@ -199,11 +200,6 @@ async::Task<Status> ContainerRecovery::Recover(ContainerPtr container, Found fou
   LogInfo({{"ns", container->group->ns.str()}, {"id", container->id.str()}}, "recovered, {}",
           store::StateName(container->init->life.state()));
   co_return Status();
-}
-
-std::vector<std::string> ContainerRecovery::TakeLeftStreams(const InstanceKey& key) {
-  auto left = left_streams_.extract(key);
-  return left ? std::move(left.mapped()) : std::vector<std::string>();
 }
 
 }  // namespace gantry::task

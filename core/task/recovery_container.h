@@ -5,9 +5,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
-#include <string>
-#include <vector>
 
 #include <gantry/error.h>
 
@@ -21,6 +18,7 @@ namespace gantry::task {
 class BackendCalls;
 class BackendProxy;
 class ExitRelay;
+class LeftStreams;
 class Members;
 class ProcessFactory;
 class ProcessRecovery;
@@ -35,7 +33,7 @@ class ContainerRecovery {
   /// Owner: all of them outlive it.
   ContainerRecovery(const Parts& parts, BackendCalls& calls, BackendProxy& proxy, ExitRelay& exits,
                     Sandboxes& sandboxes, SandboxService& pods, Members& members, Remover& remover,
-                    ProcessFactory& factory, ProcessRecovery& processes)
+                    ProcessFactory& factory, ProcessRecovery& processes, LeftStreams& left_streams)
       : parts_(parts),
         calls_(calls),
         proxy_(proxy),
@@ -45,15 +43,12 @@ class ContainerRecovery {
         members_(members),
         remover_(remover),
         factory_(factory),
-        process_recovery_(processes) {}
+        process_recovery_(processes),
+        left_streams_(left_streams) {}
 
   /// Errors: kNotFound: it had not been created, and nothing of it is left. One whose backend
   /// cannot take it up is taken up without.
   async::Task<Status> Recover(ContainerPtr container, Found found);
-
-  /// The names in the descriptor store of the streams of one whose Create an engine's end
-  /// interrupted, for the Create that is replayed. Again: none.
-  std::vector<std::string> TakeLeftStreams(const InstanceKey& key);
 
  private:
   void RestoreContainer(Container& container, const store::Record& record);
@@ -72,7 +67,7 @@ class ContainerRecovery {
   Remover& remover_;
   ProcessFactory& factory_;
   ProcessRecovery& process_recovery_;
-  std::map<InstanceKey, std::vector<std::string>> left_streams_;
+  LeftStreams& left_streams_;
 };
 
 }  // namespace gantry::task

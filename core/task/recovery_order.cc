@@ -5,6 +5,25 @@
 
 namespace gantry::task {
 
+bool RecoveryOrder::Expect(const std::string& address) {
+  return awaited_.try_emplace(address).second;
+}
+
+void RecoveryOrder::SetDone(const std::string& address) {
+  if (auto done = awaited_.extract(address)) {
+    done.mapped().Set();
+  }
+}
+
+async::OneShot<void> RecoveryOrder::DoneOf(const std::string& address) const {
+  if (const auto found = awaited_.find(address); found != awaited_.end()) {
+    return found->second;
+  }
+  async::OneShot<void> done;
+  done.Set();
+  return done;
+}
+
 void RecoveryOrder::Add(const std::string& address) {
   if (const auto [place, added] = places_.try_emplace(address); added) {
     place->second = order_.insert(order_.end(), address);

@@ -23,7 +23,7 @@
 #include "core/task/exit_relay.h"
 #include "core/task/parts.h"
 #include "core/task/process_factory.h"
-#include "core/task/recovery_replays.h"
+#include "core/task/replayed_starts.h"
 #include "core/task/requests.h"
 #include "core/task/sandboxes.h"
 #include "core/task/shortage.h"

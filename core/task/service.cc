@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the calls of the Task service share: which methods there are, look-ups, and containers
-// as they come and go.
+// Which methods there are, Create and Start as they come in, what the calls share (look-ups), and
+// containers as they come and go.
 #include "core/task/service.h"
 
+#include <optional>
 #include <utility>
 
 #include "core/config/config.h"
@@ -29,9 +30,12 @@ Service::Service(const Parts& parts)
       factory_(parts_, exits_, console_signals_),
       process_recovery_(parts_, sandboxes_, proxy_, exits_, factory_, replays_),
       container_recovery_(parts_, calls_, proxy_, exits_, sandboxes_, pods_, members_, remover_,
-                          factory_, process_recovery_),
+                          factory_, process_recovery_, left_streams_),
       recovery_(parts_, instances_, containers_, records_, sandboxes_, pods_, order_, remover_,
-                container_recovery_, replays_) {}
+                container_recovery_, replays_),
+      creator_(parts_, instances_, containers_, records_, calls_, proxy_, exits_, sandboxes_, pods_,
+               members_, remover_, factory_, order_, left_streams_),
+      starter_(parts_, records_, calls_, proxy_, exits_, remover_) {}
 
 Service::~Service() = default;
 
@@ -89,6 +93,30 @@ async::Task<Result<TaskProcessPtr>> Service::FindProcess(const CallContext& call
   co_return Fail(Code::kNotFound, "process does not exist {}: not found", exec_id.substr(0, 80));
 }
 
+async::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call,
+                                                            pb::CreateTaskRequest request) {
+  return creator_.Create(call, std::move(request));
+}
+
+async::Task<Result<pb::StartResponse>> Service::Start(const CallContext& call,
+                                                      pb::StartRequest request) {
+  const bool replay = call.replay;
+  const config::Timeouts& timeouts = parts_.config.timeouts;
+  const Deadline deadline =
+      DeadlineOf(call, request.exec_id().empty() ? timeouts.start : timeouts.exec_start);
+  std::optional<ReplayedStarts::Mark> mark;
+  if (const auto group = instances_.GroupAt(call.address); replay && group) {
+    mark.emplace(replays_, ReplayedStarts::Key{KeyOf(**group, request.id()), request.exec_id()});
+  }
+  GANTRY_CO_TRY(const TaskProcessPtr process,
+                co_await FindProcess(call, request.id(), request.exec_id()));
+  GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
+  if (process->is_init()) {
+    co_return co_await starter_.StartInit(container, deadline, replay);
+  }
+  co_return co_await starter_.StartExec(container, process, deadline, replay);
+}
+
 void Service::Publish(events::Event event) { parts_.publishers.Publish(std::move(event)); }
 
 void Service::InstanceAdded(link::InstanceAdded instance) {
@@ -109,7 +137,7 @@ void Service::InstanceRemoved(link::InstanceRemoved gone) {
   }
   const Key key = KeyOf(*removed->group, removed->instance.announce.id);
   // Where there are any, the Create never came again.
-  for (const std::string& name : container_recovery_.TakeLeftStreams(key)) {
+  for (const std::string& name : left_streams_.Take(key)) {
     parts_.services.link.Drop(StreamPrefix(number, ExecId()) + name);
   }
   pods_.InstanceRemoved(*removed->group, number);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The Task service: containerd's 17 methods, served as version 2 and version 3
-// from one implementation. The calls are in files named after them. What they have in common are
-// classes of their own: how ends become known (ExitRelay), how nothing stays (Remover), sandboxes
-// and who stands in them (Members), and what a restart left (Recovery).
+// from one implementation. Short calls are here: in service.cc, or in a file named after them.
+// The rest are classes of their own: how a container comes to be (Creator), how it and its execs
+// begin to run (Starter), how ends become known (ExitRelay), how nothing stays (Remover),
+// sandboxes and who stands in them (Members), and what a restart left (Recovery).
 //
 // Rules.
 // - Whose container it is, is told by the socket that the call came on, not by
@@ -26,7 +27,6 @@
 #include <gantry/ids.h>
 
 #include "core/async/co.h"
-#include "core/io/fifo.h"
 #include "core/link/messages.h"
 #include "core/rpc/method_table.h"
 #include "core/task/backend_calls.h"
@@ -34,8 +34,10 @@
 #include "core/task/console_signals.h"
 #include "core/task/container.h"
 #include "core/task/containers.h"
+#include "core/task/creator.h"
 #include "core/task/exit_relay.h"
 #include "core/task/instances.h"
+#include "core/task/left_streams.h"
 #include "core/task/members.h"
 #include "core/task/parts.h"
 #include "core/task/process_factory.h"
@@ -44,10 +46,11 @@
 #include "core/task/recovery_container.h"
 #include "core/task/recovery_order.h"
 #include "core/task/recovery_processes.h"
-#include "core/task/recovery_replays.h"
 #include "core/task/remover.h"
+#include "core/task/replayed_starts.h"
 #include "core/task/sandbox_service.h"
 #include "core/task/sandboxes.h"
+#include "core/task/starter.h"
 #include "proto/containerd/task/task.pb.h"
 
 namespace gantry::task {
@@ -93,7 +96,8 @@ class Service final {
  private:
   using Key = InstanceKey;
 
-  // The calls. Each in the file of its name or, where short, in control.cc and query.cc.
+  // The calls. Create and Start are in service.cc, Delete and Exec in the files of their names, the
+  // others in control.cc and query.cc.
   async::Task<Result<pb::CreateTaskResponse>> Create(const CallContext& call,
                                                      pb::CreateTaskRequest request);
   async::Task<Result<pb::StartResponse>> Start(const CallContext& call, pb::StartRequest request);
@@ -124,27 +128,11 @@ class Service final {
                                                   std::string exec_id);
   void Publish(events::Event event);
 
-  // Create (create.cc).
-  struct Creation;
-  async::Task<ContainerPtr> Present(const Group& group, ContainerId id);
-  async::Task<Status> DoCreate(std::shared_ptr<Creation> creation);
-  async::Task<Status> Prepare(Creation& creation);
-  async::Task<Status> OpenStreams(TaskProcessPtr process, io::GivenUp given_up = nullptr);
-  async::Task<Status> JoinSandbox(Creation& creation);
-  async::Task<Status> MakeContainer(Creation& creation);
-
   // Execs (exec.cc).
   async::Task<Result<std::string>> ReadExecSpec(const Container& container,
                                                 const pb::ExecProcessRequest& request);
   async::Task<void> ForgetOldestExec(ContainerPtr container);
   async::Task<void> FreeForgotten(ContainerPtr container, TaskProcessPtr exec);
-
-  // Starts (start.cc).
-  async::Task<Result<pb::StartResponse>> StartInit(ContainerPtr container, Deadline deadline,
-                                                   bool replay);
-  async::Task<Result<pb::StartResponse>> StartExec(ContainerPtr container, TaskProcessPtr exec,
-                                                   Deadline deadline, bool replay);
-  async::Task<Status> RunExec(ContainerPtr container, TaskProcessPtr exec, Deadline deadline);
 
   // Deletes (delete.cc).
   async::Task<Result<pb::DeleteResponse>> DeleteInit(ContainerPtr container, Deadline deadline);
@@ -172,9 +160,12 @@ class Service final {
   ConsoleSignals console_signals_;
   ProcessFactory factory_;
   ReplayedStarts replays_;
+  LeftStreams left_streams_;
   ProcessRecovery process_recovery_;
   ContainerRecovery container_recovery_;
   Recovery recovery_;
+  Creator creator_;
+  Starter starter_;
   Containers containers_;
 };
 

@@ -40,5 +40,19 @@ TEST(RecoveryOrder, PutsThoseFirstThatSomebodyWaitsFor) {
   EXPECT_THAT(order.Next(1), IsEmpty()) << "it has had its turn";
 }
 
+TEST(RecoveryOrder, KeepsWaitingWhoAsksForWhatIsExpected) {
+  RecoveryOrder order;
+  EXPECT_TRUE(order.Expect("a"));
+  EXPECT_FALSE(order.Expect("a")) << "it is expected already";
+  const async::OneShot<void> done = order.DoneOf("a");
+  EXPECT_FALSE(done.is_set());
+  EXPECT_TRUE(order.DoneOf("b").is_set()) << "nobody expects it";
+  order.SetDone("b");
+  EXPECT_FALSE(done.is_set());
+  order.SetDone("a");
+  EXPECT_TRUE(done.is_set());
+  EXPECT_TRUE(order.DoneOf("a").is_set());
+}
+
 }  // namespace
 }  // namespace gantry::task

@@ -1,44 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Start, of a container's init and of an exec. An end that comes before the
-// start has been published is held back until it has.
-#include <optional>
+// An end that comes before the start has been published is held back until it has.
+#include "core/task/starter.h"
+
 #include <utility>
 
 #include <gantry/format.h>
 
 #include "core/config/config.h"
+#include "core/events/publisher.h"
 #include "core/io/process_io.h"
 #include "core/keeper_client/host_processes.h"
 #include "core/log/log.h"
 #include "core/task/backend_call.h"
+#include "core/task/backend_calls.h"
+#include "core/task/backend_proxy.h"
+#include "core/task/exit_relay.h"
+#include "core/task/parts.h"
+#include "core/task/records.h"
+#include "core/task/remover.h"
 #include "core/task/requests.h"
 #include "core/task/sandboxes.h"
-#include "core/task/service.h"
+#include "core/task/streams.h"
 #include "core/task/unbound.h"
 
 namespace gantry::task {
 
-async::Task<Result<pb::StartResponse>> Service::Start(const CallContext& call,
-                                                      pb::StartRequest request) {
-  const bool replay = call.replay;
-  const config::Timeouts& timeouts = parts_.config.timeouts;
-  const Deadline deadline =
-      DeadlineOf(call, request.exec_id().empty() ? timeouts.start : timeouts.exec_start);
-  std::optional<ReplayedStarts::Mark> mark;
-  if (const auto group = instances_.GroupAt(call.address); replay && group) {
-    mark.emplace(replays_, ReplayedStarts::Key{KeyOf(**group, request.id()), request.exec_id()});
-  }
-  GANTRY_CO_TRY(const TaskProcessPtr process,
-                co_await FindProcess(call, request.id(), request.exec_id()));
-  GANTRY_CO_TRY(const ContainerPtr container, co_await Find(call, request.id()));
-  if (process->is_init()) {
-    co_return co_await StartInit(container, deadline, replay);
-  }
-  co_return co_await StartExec(container, process, deadline, replay);
-}
-
-async::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container, Deadline deadline,
+async::Task<Result<pb::StartResponse>> Starter::StartInit(ContainerPtr container, Deadline deadline,
                                                           bool replay) {
   const async::Slot::Hold hold = co_await container->slot.Acquire();
   TaskProcess& init = *container->init;
@@ -63,14 +51,14 @@ async::Task<Result<pb::StartResponse>> Service::StartInit(ContainerPtr container
       init.io->Started();
     }
   }
-  Publish(events::TaskStart(container->subject(), init.pid));
+  parts_.publishers.Publish(events::TaskStart(container->subject(), init.pid));
   exits_.StartPublished(init);
   pb::StartResponse response;
   response.set_pid(init.pid);
   co_return response;
 }
 
-async::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container,
+async::Task<Result<pb::StartResponse>> Starter::StartExec(ContainerPtr container,
                                                           TaskProcessPtr exec, Deadline deadline,
                                                           bool replay) {
   const async::Slot::Hold hold = co_await exec->slot.Acquire();
@@ -92,31 +80,34 @@ async::Task<Result<pb::StartResponse>> Service::StartExec(ContainerPtr container
     exec->starting = nullptr;
     exec->start_done.Set();
     if (!started) {
-      // It has ended, as far as Wait and Delete go; but it is called created, as by containerd's
-      // own shim, and as its users expect of one that never ran.
-      exec->life.StartFailed(started.error().code == Code::kDeadlineExceeded, ExitStatus{255, 0});
-      exec->pid = 0;
-      co_await remover_.CloseStreams(exec);
-      IgnoreError(co_await records_.Save(*container),
-                  "the exec never ran; only its id is on record");
-      exec->life.Recorded(true);
-      exec->Acknowledge();
-      if (exec->host && exec->host->Ended()) {
-        parts_.services.processes.Release(exec->host->id());
-      }
+      co_await SettleFailed(container, exec, started.error().code == Code::kDeadlineExceeded);
       co_return std::unexpected(std::move(started).error());
     }
   }
-  Publish(events::TaskExecStarted(container->subject(), exec->id, exec->pid));
+  parts_.publishers.Publish(events::TaskExecStarted(container->subject(), exec->id, exec->pid));
   exits_.StartPublished(*exec);
   pb::StartResponse response;
   response.set_pid(exec->pid);
   co_return response;
 }
 
-async::Task<Status> Service::RunExec(ContainerPtr container, TaskProcessPtr exec,
+/// It has ended, as far as Wait and Delete go; but it is called created, as by containerd's
+/// own shim, and as its users expect of one that never ran.
+async::Task<void> Starter::SettleFailed(ContainerPtr container, TaskProcessPtr exec, bool may_run) {
+  exec->life.StartFailed(may_run, ExitStatus{255, 0});
+  exec->pid = 0;
+  co_await remover_.CloseStreams(exec);
+  IgnoreError(co_await records_.Save(*container), "the exec never ran; only its id is on record");
+  exec->life.Recorded(true);
+  exec->Acknowledge();
+  if (exec->host && exec->host->Ended()) {
+    parts_.services.processes.Release(exec->host->id());
+  }
+}
+
+async::Task<Status> Starter::RunExec(ContainerPtr container, TaskProcessPtr exec,
                                      Deadline deadline) {
-  GANTRY_CO_CHECK_OK(co_await OpenStreams(exec));
+  GANTRY_CO_CHECK_OK(co_await OpenStreams(parts_, calls_, exec));
   exec->life.Starting();
   GANTRY_CO_CHECK_OK(co_await records_.Save(*container));
   const ExecRequest request = ExecRequestOf(*exec);

@@ -3,30 +3,43 @@
 // Create: checks, record, mounts, streams, sandbox, container. Whatever fails
 // half-way is undone in reverse; the record says what there is to undo, so a
 // restart of the engine in the middle does the same.
+#include "core/task/creator.h"
+
 #include <utility>
 
 #include <gantry/format.h>
 #include <gantry/toolkit/mount/mount.h>
 
-#include "core/async/ask.h"
 #include "core/async/worker_pool.h"
 #include "core/backend/context.h"
 #include "core/backend/guard.h"
 #include "core/config/config.h"
+#include "core/events/publisher.h"
 #include "core/io/process_io.h"
-#include "core/io/relay.h"
-#include "core/io/uri.h"
 #include "core/keeper_client/keeper_link.h"
 #include "core/link/messages.h"
 #include "core/log/log.h"
 #include "core/oci/bundle.h"
 #include "core/oci/bundle_spec.h"
 #include "core/oci/runtime_options.h"
+#include "core/task/backend_call.h"
+#include "core/task/backend_calls.h"
+#include "core/task/backend_proxy.h"
+#include "core/task/container.h"
+#include "core/task/contexts.h"
+#include "core/task/exit_relay.h"
+#include "core/task/left_streams.h"
+#include "core/task/members.h"
 #include "core/task/mounts.h"
+#include "core/task/parts.h"
+#include "core/task/process_factory.h"
+#include "core/task/records.h"
+#include "core/task/recovery_order.h"
+#include "core/task/remover.h"
 #include "core/task/requests.h"
+#include "core/task/sandbox_service.h"
 #include "core/task/sandboxes.h"
-#include "core/task/service.h"
-#include "core/task/stdio_host.h"
+#include "core/task/streams.h"
 #include "core/task/unbound.h"
 
 namespace gantry::task {
@@ -81,7 +94,7 @@ Result<Plans> ReadPlans(const Group& group, const pb::CreateTaskRequest& request
 }
 
 /// Is set when the caller goes away.
-io::GivenUp WhenAbandoned(const CallContext& call) {
+io::GivenUp WhenAbandoned(const rpc::CallContext& call) {
   auto gone = std::make_shared<std::atomic<bool>>(call.abandonment->happened());
   call.abandonment->Notify([gone] { *gone = true; });
   return gone;
@@ -90,7 +103,7 @@ io::GivenUp WhenAbandoned(const CallContext& call) {
 }  // namespace
 
 /// A Create on its way.
-struct Service::Creation {
+struct Creator::Creation {
   ContainerPtr container;
   pb::CreateTaskRequest request;
   Deadline deadline;
@@ -98,7 +111,7 @@ struct Service::Creation {
   io::GivenUp given_up;
 };
 
-async::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& call,
+async::Task<Result<pb::CreateTaskResponse>> Creator::Create(const rpc::CallContext& call,
                                                             pb::CreateTaskRequest request) {
   const Deadline deadline = DeadlineOf(call, parts_.config.timeouts.create);
   GANTRY_CO_TRY(const ContainerId id, ContainerId::Parse(request.id()));
@@ -110,7 +123,7 @@ async::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& c
       co_return Fail(Code::kAlreadyExists, "create container '{}': already exists", id.str());
     }
     // An earlier engine made it and died before it could say so.
-    Publish(events::TaskCreate(there->subject(), FieldsOf(request, init->pid)));
+    parts_.publishers.Publish(events::TaskCreate(there->subject(), FieldsOf(request, init->pid)));
     response.set_pid(init->pid);
     co_return response;
   }
@@ -137,7 +150,7 @@ async::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& c
     co_return std::unexpected(std::move(status).error());
   }
   response.set_pid(container->init->pid);
-  Publish(
+  parts_.publishers.Publish(
       events::TaskCreate(container->subject(), FieldsOf(creation->request, container->init->pid)));
   exits_.StartPublished(*container->init);
   LogInfo({{"ns", group->ns.str()}, {"id", id.str()}}, "created, pid {}", container->init->pid);
@@ -146,8 +159,8 @@ async::Task<Result<pb::CreateTaskResponse>> Service::Create(const CallContext& c
 
 /// The container that has this id, if there is one. One that containerd has given
 /// up is waited for until nothing of it is left.
-async::Task<ContainerPtr> Service::Present(const Group& group, ContainerId id) {
-  const Key key = KeyOf(group, id.str());
+async::Task<ContainerPtr> Creator::Present(const Group& group, ContainerId id) {
+  const InstanceKey key = KeyOf(group, id.str());
   while (true) {
     const ContainerPtr there = containers_.Find(key);
     if (!there) {
@@ -163,21 +176,16 @@ async::Task<ContainerPtr> Service::Present(const Group& group, ContainerId id) {
   }
 }
 
-async::Task<Status> Service::DoCreate(std::shared_ptr<Creation> creation) {
+async::Task<Status> Creator::DoCreate(std::shared_ptr<Creation> creation) {
   Container& container = *creation->container;
   // Otherwise it would find no sandbox and make one of its own.
-  co_await recovery_.AwaitRecovery(container.group->address);
+  co_await order_.DoneOf(container.group->address).Wait();
   if (container.instance == 0) {
-    GANTRY_CO_TRY(link::InstanceAdded added,
-                  co_await parts_.services.link.AddMember(
-                      container.group->address, container.id.str(), creation->request.bundle()));
-    container.instance = added.number;
-    InstanceAdded(std::move(added));
+    GANTRY_CO_CHECK_OK(co_await Announce(container, creation->request.bundle()));
   }
   container.init = factory_.NewProcess(container, ExecId());
   container.init->life.BeginCreate();
-  container.init->left_streams =
-      container_recovery_.TakeLeftStreams(KeyOf(*container.group, container.id.str()));
+  container.init->left_streams = left_streams_.Take(KeyOf(*container.group, container.id.str()));
   container.context = std::make_unique<ContainerContextImpl>(parts_, exits_, creation->container);
   GANTRY_CO_CHECK_OK(co_await Prepare(*creation));
   GANTRY_CO_CHECK_OK(co_await JoinSandbox(*creation));
@@ -194,8 +202,19 @@ async::Task<Status> Service::DoCreate(std::shared_ptr<Creation> creation) {
   co_return Status();
 }
 
+/// One that came without a shim of its own, on the socket of its pod: it is the keeper's, too.
+async::Task<Status> Creator::Announce(Container& container, std::string bundle) {
+  GANTRY_CO_TRY(link::InstanceAdded added,
+                co_await parts_.services.link.AddMember(container.group->address,
+                                                        container.id.str(), std::move(bundle)));
+  container.instance = added.number;
+  GANTRY_CO_CHECK_OK(instances_.Add(std::move(added)));
+  parts_.publishers.Nudge(container.group->ttrpc_address);
+  co_return Status();
+}
+
 /// Checks, the first record, mounts and streams.
-async::Task<Status> Service::Prepare(Creation& creation) {
+async::Task<Status> Creator::Prepare(Creation& creation) {
   Container& container = *creation.container;
   const pb::CreateTaskRequest& request = creation.request;
   container.bundle = request.bundle();
@@ -237,27 +256,10 @@ async::Task<Status> Service::Prepare(Creation& creation) {
       return mount::MountAll(container.rootfs, mounts, parts_.mount_scratch);
     }));
   }
-  co_return co_await OpenStreams(container.init, creation.given_up);
+  co_return co_await OpenStreams(parts_, calls_, container.init, creation.given_up);
 }
 
-async::Task<Status> Service::OpenStreams(TaskProcessPtr process, io::GivenUp given_up) {
-  io::StdioOptions options = StdioOptionsOf(*process, parts_.config);
-  options.left = std::exchange(process->left_streams, {});
-  options.given_up = std::move(given_up);
-  const io::StdioPaths paths = StdioPathsOf(*process);
-  const auto open = [&]() -> Result<std::shared_ptr<io::ProcessIo>> {
-    GANTRY_TRY(auto opened,
-               io::ProcessIo::Open(parts_.relay, *process->stdio_host, paths, options));
-    return WithHost(std::move(opened), process->stdio_host);
-  };
-  GANTRY_CO_TRY(process->io, co_await calls_.StreamPool().RunFor(options.account, open));
-  if (process->stdin_closed) {
-    process->io->CloseStdin();  // CloseIO came while the streams were being opened.
-  }
-  co_return Status();
-}
-
-async::Task<Status> Service::JoinSandbox(Creation& creation) {
+async::Task<Status> Creator::JoinSandbox(Creation& creation) {
   Container& container = *creation.container;
   if (Status can = pods_.CheckJoin(container.group->address); !can) {
     co_return std::unexpected(
@@ -271,7 +273,7 @@ async::Task<Status> Service::JoinSandbox(Creation& creation) {
   co_return Status();
 }
 
-async::Task<Status> Service::MakeContainer(Creation& creation) {
+async::Task<Status> Creator::MakeContainer(Creation& creation) {
   Container& container = *creation.container;
   const ContainerRequest request = ContainerRequestOf(container, creation.spec.json);
   const SandboxEntryPtr sandbox = container.sandbox;
