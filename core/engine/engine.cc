@@ -18,6 +18,7 @@
 #include "core/config/config.h"
 #include "core/engine/operator_service.h"
 #include "core/engine/takeover.h"
+#include "core/engine/tasks.h"
 #include "core/events/publisher.h"
 #include "core/link/channel.h"
 #include "core/link/messages.h"
@@ -25,7 +26,6 @@
 #include "core/os/fs.h"
 #include "core/os/process.h"
 #include "core/task/pool_limits.h"
-#include "core/task/service.h"
 
 namespace gantry::engine {
 namespace {
@@ -187,7 +187,7 @@ async::Task<void> Engine::ComeUp() {
                           config_error_,
                           task::kOverdueAfter,
                           MountScratch()};
-  tasks_ = std::make_unique<task::Service>(parts);
+  tasks_ = std::make_unique<Tasks>(parts);
   Status registered = tasks_->Register(table_);
   if (registered) {
     registered =

@@ -30,11 +30,9 @@
 #include "core/rpc/method_table.h"
 #include "core/task/parts.h"
 
-namespace gantry::task {
-class Service;
-}
-
 namespace gantry::engine {
+
+class Tasks;
 
 /// Thread: the main thread.
 class Engine final : private keeper_client::KeeperObserver {
@@ -101,7 +99,7 @@ class Engine final : private keeper_client::KeeperObserver {
   backend::Backends backends_;
   rpc::MethodTable table_;
   std::unique_ptr<events::Publishers> publishers_;
-  std::unique_ptr<task::Service> tasks_;
+  std::unique_ptr<Tasks> tasks_;
   std::unique_ptr<rpc::Dispatcher> dispatcher_;
   std::vector<std::string> stored_;
   bool up_ = false;

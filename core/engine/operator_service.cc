@@ -16,11 +16,11 @@
 #include "core/backend/context.h"
 #include "core/cgroup/cgroup.h"
 #include "core/cgroup/cgroup_stats.h"
+#include "core/engine/tasks.h"
 #include "core/events/publisher.h"
 #include "core/io/process_io.h"
 #include "core/rpc/typed.h"
 #include "core/task/sandboxes.h"
-#include "core/task/service.h"
 #include "proto/gantry/operator.pb.h"
 
 namespace gantry::engine {
@@ -185,7 +185,7 @@ void Fill(v1::BackendStatus& out, const std::map<std::string, uint64_t>& counter
 /// The services' state is only read here.
 struct Reader {
   Workers workers;
-  const task::Service& tasks;
+  const Tasks& tasks;
   const backend::Backends& backends;
   const events::Publishers& publishers;
   const backend::Counters& counters;
@@ -347,7 +347,7 @@ struct Reader {
 
 }  // namespace
 
-Status RegisterOperator(rpc::MethodTable& table, const Workers& workers, const task::Service& tasks,
+Status RegisterOperator(rpc::MethodTable& table, const Workers& workers, const Tasks& tasks,
                         const backend::Backends& backends, const events::Publishers& publishers,
                         const backend::Counters& counters) {
   auto reader = std::make_shared<Reader>(workers, tasks, backends, publishers, counters);

@@ -11,11 +11,9 @@
 #include "core/events/publisher.h"
 #include "core/rpc/method_table.h"
 
-namespace gantry::task {
-class Service;
-}
-
 namespace gantry::engine {
+
+class Tasks;
 
 /// What takes time is done there.
 struct Workers {
@@ -24,7 +22,7 @@ struct Workers {
 };
 
 /// Everything given must outlive `table`. Thread: loop.
-Status RegisterOperator(rpc::MethodTable& table, const Workers& workers, const task::Service& tasks,
+Status RegisterOperator(rpc::MethodTable& table, const Workers& workers, const Tasks& tasks,
                         const backend::Backends& backends, const events::Publishers& publishers,
                         const backend::Counters& counters);
 

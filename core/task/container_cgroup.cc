@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// A cgroup that is found is taken where nobody is in it: it may be left of an engine that was
+// killed while it made the container.
 #include "core/task/container_cgroup.h"
 
 #include <sys/types.h>
@@ -12,12 +15,11 @@
 #include <gantry/toolkit/cgroup/tree.h>
 
 #include "core/cgroup/cgroup.h"
-#include "core/task/pod_cgroup.h"
+#include "core/cgroup/slice_path.h"
 
 namespace gantry::task {
 namespace {
 
-constexpr std::string_view kSliceEnd = ".slice";
 constexpr std::string_view kSystemSlice = "system.slice";
 /// How long the removal of one that has no processes may take.
 constexpr auto kEmptyLimit = std::chrono::milliseconds(1000);
@@ -39,10 +41,7 @@ Result<std::string> ScopePath(std::string_view cgroups_path) {
   if (name.empty() || cgroups_path.contains('/')) {
     return Wrong(cgroups_path, "no name of a scope");
   }
-  if (!slice.ends_with(kSliceEnd)) {
-    return Wrong(cgroups_path, "its first part is no slice");
-  }
-  auto parent = PodCgroupPath(slice);
+  auto parent = os::SlicePath(slice);
   if (!parent) {
     return Wrong(cgroups_path, "its first part is no slice");
   }

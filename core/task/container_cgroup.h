@@ -16,7 +16,7 @@ namespace gantry::task {
 
 /// The path that `linux.cgroupsPath` names, from the root of the hierarchy on; one that does
 /// not begin with `/` begins there, too. `slice:prefix:name` is the scope `prefix-name.scope`
-/// where systemd keeps the slice (`PodCgroupPath`; empty: `system.slice`). systemd is not
+/// where systemd keeps the slice (`os::SlicePath`; empty: `system.slice`). systemd is not
 /// asked for it: it has no unit of that name.
 /// Errors: kInvalidArgument. Source: OCI runtime-spec 1.2, config-linux.md#cgroups-path; runc
 /// 1.1, docs/systemd.md.

@@ -16,6 +16,7 @@
 #include "core/oci/resources.h"
 #include "core/rpc/typed.h"
 #include "core/task/backend_call.h"
+#include "core/task/components.h"
 #include "core/task/service.h"
 #include "proto/containerd/runc.pb.h"
 

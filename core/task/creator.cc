@@ -23,22 +23,12 @@
 #include "core/oci/bundle_spec.h"
 #include "core/oci/runtime_options.h"
 #include "core/task/backend_call.h"
-#include "core/task/backend_calls.h"
-#include "core/task/backend_proxy.h"
+#include "core/task/components.h"
 #include "core/task/container.h"
 #include "core/task/contexts.h"
-#include "core/task/exit_relay.h"
-#include "core/task/left_streams.h"
-#include "core/task/members.h"
 #include "core/task/mounts.h"
-#include "core/task/parts.h"
-#include "core/task/process_factory.h"
-#include "core/task/records.h"
-#include "core/task/recovery_order.h"
-#include "core/task/remover.h"
+#include "core/task/pods.h"
 #include "core/task/requests.h"
-#include "core/task/sandbox_service.h"
-#include "core/task/sandboxes.h"
 #include "core/task/streams.h"
 #include "core/task/unbound.h"
 
@@ -110,6 +100,22 @@ struct Creator::Creation {
   oci::Spec spec;
   io::GivenUp given_up;
 };
+
+Creator::Creator(Components& with, const Pods& pods)
+    : parts_(with.parts),
+      instances_(with.instances),
+      containers_(with.containers),
+      records_(with.records),
+      calls_(with.calls),
+      proxy_(with.proxy),
+      exits_(with.exits),
+      sandboxes_(with.sandboxes),
+      pods_(pods),
+      members_(with.members),
+      remover_(with.remover),
+      factory_(with.factory),
+      order_(with.order),
+      left_streams_(with.left_streams) {}
 
 async::Task<Result<pb::CreateTaskResponse>> Creator::Create(const rpc::CallContext& call,
                                                             pb::CreateTaskRequest request) {

@@ -20,12 +20,13 @@ class BackendProxy;
 class ExitRelay;
 class LeftStreams;
 class Members;
+class Pods;
 class ProcessFactory;
 class RecoveryOrder;
 class Records;
 class Remover;
-class SandboxService;
 class Sandboxes;
+struct Components;
 struct Parts;
 
 namespace pb = containerd::task;
@@ -33,25 +34,8 @@ namespace pb = containerd::task;
 /// Thread: loop.
 class Creator {
  public:
-  /// Owner: all of them outlive it.
-  Creator(const Parts& parts, Instances& instances, Containers& containers, Records& records,
-          BackendCalls& calls, BackendProxy& proxy, ExitRelay& exits, const Sandboxes& sandboxes,
-          const SandboxService& pods, Members& members, Remover& remover, ProcessFactory& factory,
-          const RecoveryOrder& order, LeftStreams& left_streams)
-      : parts_(parts),
-        instances_(instances),
-        containers_(containers),
-        records_(records),
-        calls_(calls),
-        proxy_(proxy),
-        exits_(exits),
-        sandboxes_(sandboxes),
-        pods_(pods),
-        members_(members),
-        remover_(remover),
-        factory_(factory),
-        order_(order),
-        left_streams_(left_streams) {}
+  /// Owner: both outlive it.
+  Creator(Components& with, const Pods& pods);
 
   /// The call. After an error nothing of the container is left. One that is replayed and was
   /// done: its event and its answer again.
@@ -76,7 +60,7 @@ class Creator {
   BackendProxy& proxy_;
   ExitRelay& exits_;
   const Sandboxes& sandboxes_;
-  const SandboxService& pods_;
+  const Pods& pods_;
   Members& members_;
   Remover& remover_;
   ProcessFactory& factory_;

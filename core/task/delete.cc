@@ -13,6 +13,7 @@
 #include "core/link/messages.h"
 #include "core/log/log.h"
 #include "core/task/backend_call.h"
+#include "core/task/components.h"
 #include "core/task/container_cgroup.h"
 #include "core/task/service.h"
 #include "core/task/timestamp.h"
@@ -129,19 +130,9 @@ async::Task<Result<pb::DeleteResponse>> Service::DeleteInit(ContainerPtr contain
   co_return response;
 }
 
-void Service::DeleteCall(const link::DeleteCall& call) {
-  const link::InstanceAdded* const instance = instances_.Find(call.instance);
-  const async::Charged charged(instance == nullptr ? nullptr
-                                                   : instances_.AccountAt(instance->address));
-  async::Start(AnswerDeleteCall(call));
-}
-
 /// containerd has lost the instance: kill it and leave nothing. containerd
 /// itself publishes the exit then.
 async::Task<void> Service::AnswerDeleteCall(link::DeleteCall call) {
-  if (co_await pods_.AnswerDeleteCall(call)) {
-    co_return;
-  }
   link::DeleteDone done;
   done.tag = call.tag;
   done.pid = link::kNoPid;

@@ -10,6 +10,7 @@
 #include "core/keeper_client/host_processes.h"
 #include "core/log/log.h"
 #include "core/oci/bundle_spec.h"
+#include "core/task/components.h"
 #include "core/task/service.h"
 
 namespace gantry::task {

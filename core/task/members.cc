@@ -21,9 +21,9 @@
 #include "core/log/log.h"
 #include "core/task/backend_calls.h"
 #include "core/task/container.h"
+#include "core/task/pods.h"
 #include "core/task/records.h"
 #include "core/task/requests.h"
-#include "core/task/sandbox_service.h"
 #include "core/task/sandboxes.h"
 
 namespace gantry::task {

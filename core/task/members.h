@@ -17,8 +17,8 @@ namespace gantry::task {
 
 class BackendCalls;
 class Instances;
+class Pods;
 class Records;
-class SandboxService;
 class Sandboxes;
 struct Parts;
 
@@ -27,7 +27,7 @@ class Members {
  public:
   /// Owner: all of them outlive it.
   Members(const Parts& parts, const Instances& instances, Containers& containers, Records& records,
-          BackendCalls& calls, Sandboxes& sandboxes, const SandboxService& pods)
+          BackendCalls& calls, Sandboxes& sandboxes, const Pods& pods)
       : parts_(parts),
         instances_(instances),
         containers_(containers),
@@ -68,7 +68,7 @@ class Members {
   Records& records_;
   BackendCalls& calls_;
   Sandboxes& sandboxes_;
-  const SandboxService& pods_;
+  const Pods& pods_;
 };
 
 }  // namespace gantry::task

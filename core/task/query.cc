@@ -12,6 +12,7 @@
 #include "core/rpc/ttrpc.h"
 #include "core/rpc/typed.h"
 #include "core/task/backend_call.h"
+#include "core/task/components.h"
 #include "core/task/service.h"
 #include "core/task/timestamp.h"
 #include "proto/containerd/runc.pb.h"

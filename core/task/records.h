@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What outlives this engine of a container or a pod: its record on disk, by which the next engine
+// What outlives this engine of a container: its record on disk, by which the next engine
 // takes it up; the keeper's plan, by which it is ended where no engine comes; and, once it is
 // gone, what the keeper answers to `delete`.
 #pragma once
@@ -21,10 +21,8 @@ struct Services;
 namespace gantry::task {
 
 struct Container;
-struct Pod;
 
-/// Writes go on behalf of the group's account and are never refused. Containers and pods outlive
-/// the calls about them. Thread: loop.
+/// Containers outlive the calls about them. Thread: loop.
 class Records {
  public:
   /// Owner: `services` outlive it.
@@ -33,23 +31,18 @@ class Records {
   /// Writes the state that it has now; returns when that, or a later one, is on disk.
   /// `most`: so many bytes its record may have. Errors: of `store::Write`.
   async::Task<Status> Save(Container& container, size_t most = store::kMaxRecordBytes);
-  async::Task<Status> Save(Pod& pod);
   /// Its record goes for good; what is written later is not. An error says nothing: containerd
   /// removes the bundle, and with it the record.
   async::Task<void> Remove(const Container& container);
-  async::Task<void> Remove(const Pod& pod);
 
   /// Tells the keeper how it can end it. One that is just taken up after a restart: nothing, for
   /// the keeper has the plan of the engine before, which is whole.
   void Protect(const Container& container);
-  /// One that has gone: there is nothing to end any more.
-  void Protect(const Pod& pod);
   /// There is nothing of that instance to end.
   void Unprotect(uint64_t instance);
   /// Tells the keeper what `delete` of it is to be answered from now on. One without an end is
   /// told to have ended now, with 0.
   void Forget(const Container& container);
-  void Forget(const Pod& pod);
 
  private:
   const backend::Services& services_;

@@ -9,10 +9,9 @@
 #include <gantry/error.h>
 
 #include "core/async/co.h"
-#include "core/backend/call_deadline.h"
+#include "core/task/backend_call.h"
 #include "core/task/container.h"
 #include "core/task/containers.h"
-#include "core/task/sandbox_service.h"
 
 namespace gantry::task {
 
@@ -23,7 +22,7 @@ class Records;
 struct Parts;
 
 /// Thread: loop.
-class Remover final : public SandboxMembers {
+class Remover {
  public:
   /// Owner: all of them outlive it.
   Remover(const Parts& parts, Containers& containers, Records& records, BackendCalls& calls,
@@ -49,7 +48,9 @@ class Remover final : public SandboxMembers {
   /// An end that is known is published before the delete, and whoever waits for it gets it.
   static async::Task<void> AwaitPublishedExit(TaskProcess& init);
 
-  async::Task<void> EndMembers(SandboxEntryPtr entry) override;
+  /// Kills what still runs of the containers of a sandbox, and ends when their exits are on
+  /// record. They stay until they are deleted, without a backend.
+  async::Task<void> EndMembers(SandboxEntryPtr entry);
 
  private:
   async::Task<void> EndMember(ContainerPtr member);

@@ -8,7 +8,6 @@
 #include "core/config/config.h"
 #include "core/io/process_io.h"
 #include "core/task/container.h"
-#include "core/task/pod.h"
 #include "core/task/sandboxes.h"
 
 namespace gantry::task {
@@ -39,20 +38,6 @@ SandboxRequest SandboxRequestOf(const SandboxEntry& sandbox, SandboxKind kind,
   request.options_json = container.options_json;
   request.netns_path = container.netns_path;
   request.annotations = container.annotations;
-  return request;
-}
-
-SandboxRequest SandboxRequestOf(const Pod& pod) {
-  SandboxRequest request;
-  request.id = pod.id;
-  request.ns = pod.group->ns;
-  request.kind = SandboxKind::kPauseless;
-  request.bundle = pod.bundle;
-  request.options_json = pod.options_json;
-  request.netns_path = pod.netns_path;
-  request.annotations = pod.annotations;
-  request.pod_config = pod.config;
-  request.cgroups = pod.cgroups.own.Dirs();
   return request;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What backends and streams are told of a container, a process or a pod: the same whether it is
-// made or taken up again, so each field is filled here and nowhere else. Thread: loop.
+// What backends and streams are told of a container or a process: the same whether it is made or
+// taken up again, so each field is filled here and nowhere else. (Of a pod: core/pod/pod.h.)
+// Thread: loop.
 #pragma once
 
 #include <string>
@@ -18,7 +19,6 @@ struct Config;
 namespace gantry::task {
 
 struct Container;
-struct Pod;
 struct SandboxEntry;
 struct TaskProcess;
 
@@ -28,7 +28,6 @@ ExecRequest ExecRequestOf(const TaskProcess& exec);
 /// Of a sandbox that is made for `container`.
 SandboxRequest SandboxRequestOf(const SandboxEntry& sandbox, SandboxKind kind,
                                 const Container& container);
-SandboxRequest SandboxRequestOf(const Pod& pod);
 
 io::StdioPaths StdioPathsOf(const TaskProcess& process);
 io::StdioOptions StdioOptionsOf(const TaskProcess& process, const config::Config& config);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which methods there are, Create and Start as they come in, what the calls share (look-ups), and
-// containers as they come and go.
+// Which methods there are, Create and Start as they come in, and what the calls share: look-ups.
 #include "core/task/service.h"
 
 #include <optional>
@@ -9,33 +8,24 @@
 
 #include "core/config/config.h"
 #include "core/events/publisher.h"
-#include "core/keeper_client/keeper_link.h"
-#include "core/link/messages.h"
-#include "core/log/log.h"
+#include "core/task/components.h"
 #include "core/task/registrar.h"
 
 namespace gantry::task {
 
-Service::Service(const Parts& parts)
-    : parts_(parts),
-      records_(parts_.services),
-      calls_(parts_),
-      proxy_(calls_),
-      exits_(parts_, containers_, records_, proxy_),
-      sandboxes_(parts_, calls_, proxy_),
-      members_(parts_, instances_, containers_, records_, calls_, sandboxes_, pods_),
-      remover_(parts_, containers_, records_, calls_, proxy_, members_),
-      pods_(parts_, records_, calls_, proxy_, instances_, sandboxes_, order_, remover_),
-      console_signals_(parts_, proxy_),
-      factory_(parts_, exits_, console_signals_),
-      process_recovery_(parts_, sandboxes_, proxy_, exits_, factory_, replays_),
-      container_recovery_(parts_, calls_, proxy_, exits_, sandboxes_, pods_, members_, remover_,
-                          factory_, process_recovery_, left_streams_),
-      recovery_(parts_, instances_, containers_, records_, sandboxes_, pods_, order_, remover_,
-                container_recovery_, replays_),
-      creator_(parts_, instances_, containers_, records_, calls_, proxy_, exits_, sandboxes_, pods_,
-               members_, remover_, factory_, order_, left_streams_),
-      starter_(parts_, records_, calls_, proxy_, exits_, remover_) {}
+Service::Service(Components& with, const Pods& pods)
+    : parts_(with.parts),
+      records_(with.records),
+      calls_(with.calls),
+      proxy_(with.proxy),
+      instances_(with.instances),
+      order_(with.order),
+      remover_(with.remover),
+      factory_(with.factory),
+      replays_(with.replays),
+      containers_(with.containers),
+      creator_(with, pods),
+      starter_(parts_, records_, calls_, proxy_, with.exits, remover_) {}
 
 Service::~Service() = default;
 
@@ -62,7 +52,7 @@ Status Service::Register(rpc::MethodTable& table) {
     methods.Add("Shutdown", &Service::Shutdown);
     GANTRY_CHECK_OK(methods.status());
   }
-  return pods_.Register(table);
+  return {};
 }
 
 async::Task<Result<ContainerPtr>> Service::Find(const CallContext& call, std::string id) {
@@ -118,35 +108,5 @@ async::Task<Result<pb::StartResponse>> Service::Start(const CallContext& call,
 }
 
 void Service::Publish(events::Event event) { parts_.publishers.Publish(std::move(event)); }
-
-void Service::InstanceAdded(link::InstanceAdded instance) {
-  const std::string id = instance.announce.id;
-  const Result<GroupPtr> group = instances_.Add(std::move(instance));
-  if (!group) {
-    LogError("instance '{}': {}", id, group.error().message);
-    return;
-  }
-  parts_.publishers.Nudge((*group)->ttrpc_address);
-}
-
-void Service::InstanceRemoved(link::InstanceRemoved gone) {
-  const uint64_t number = gone.number;
-  const std::optional<Instances::Removed> removed = instances_.Remove(number);
-  if (!removed) {
-    return;
-  }
-  const Key key = KeyOf(*removed->group, removed->instance.announce.id);
-  // Where there are any, the Create never came again.
-  for (const std::string& name : left_streams_.Take(key)) {
-    parts_.services.link.Drop(StreamPrefix(number, ExecId()) + name);
-  }
-  pods_.InstanceRemoved(*removed->group, number);
-  if (const ContainerPtr held = containers_.Find(key); held && held->instance == number) {
-    async::Start(remover_.FreeRemoved(held, gone.with_group));
-  }
-  if (removed->last) {
-    sandboxes_.ForgetGroup(removed->group->address);
-  }
-}
 
 }  // namespace gantry::task

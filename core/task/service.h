@@ -4,7 +4,8 @@
 // from one implementation. Short calls are here: in service.cc, or in a file named after them.
 // The rest are classes of their own: how a container comes to be (Creator), how it and its execs
 // begin to run (Starter), how ends become known (ExitRelay), how nothing stays (Remover),
-// sandboxes and who stands in them (Members), and what a restart left (Recovery).
+// sandboxes and who stands in them (Members). Pods without a pause container are served in
+// core/pod, and what a restart left is taken up in core/recovery.
 //
 // Rules.
 // - Whose container it is, is told by the socket that the call came on, not by
@@ -17,11 +18,8 @@
 //   an exec's exit before its container's.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <gantry/error.h>
 #include <gantry/ids.h>
@@ -29,27 +27,9 @@
 #include "core/async/co.h"
 #include "core/link/messages.h"
 #include "core/rpc/method_table.h"
-#include "core/task/backend_calls.h"
-#include "core/task/backend_proxy.h"
-#include "core/task/console_signals.h"
 #include "core/task/container.h"
 #include "core/task/containers.h"
 #include "core/task/creator.h"
-#include "core/task/exit_relay.h"
-#include "core/task/instances.h"
-#include "core/task/left_streams.h"
-#include "core/task/members.h"
-#include "core/task/parts.h"
-#include "core/task/process_factory.h"
-#include "core/task/records.h"
-#include "core/task/recovery.h"
-#include "core/task/recovery_container.h"
-#include "core/task/recovery_order.h"
-#include "core/task/recovery_processes.h"
-#include "core/task/remover.h"
-#include "core/task/replayed_starts.h"
-#include "core/task/sandbox_service.h"
-#include "core/task/sandboxes.h"
 #include "core/task/starter.h"
 #include "proto/containerd/task/task.pb.h"
 
@@ -58,10 +38,22 @@ namespace gantry::task {
 namespace pb = containerd::task;
 using rpc::CallContext;
 
+class BackendCalls;
+class BackendProxy;
+class Pods;
+class ProcessFactory;
+class RecoveryOrder;
+class Records;
+class Remover;
+class ReplayedStarts;
+struct Components;
+struct Parts;
+
 /// Thread: loop.
 class Service final {
  public:
-  explicit Service(const Parts& parts);
+  /// Owner: both outlive it.
+  Service(Components& with, const Pods& pods);
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
   ~Service();
@@ -69,29 +61,9 @@ class Service final {
   /// Puts the methods of both versions into `table`.
   Status Register(rpc::MethodTable& table);
 
-  /// From the keeper.
-  void InstanceAdded(link::InstanceAdded instance);
-  void InstanceRemoved(link::InstanceRemoved gone);
-
-  /// Everything from before a restart has been told: takes it all up again.
-  /// `stored`: the names in the descriptor store.
-  void SnapshotEnd(std::vector<std::string> stored) { recovery_.SnapshotEnd(std::move(stored)); }
-
-  void DeleteCall(const link::DeleteCall& call);
-
-  /// For gantryctl.
-  const task::Containers& containers() const { return containers_; }
-
-  std::vector<PodPtr> Pods() const { return pods_.Pods(); }
-
-  const std::map<uint64_t, link::InstanceAdded>& instances() const { return instances_.all(); }
-
-  /// Of the sandbox whose calls come on that socket; null: there is none.
-  async::AccountPtr AccountAt(const std::string& address) const {
-    return instances_.AccountAt(address);
-  }
-
-  const BackendCalls& backend_calls() const { return calls_; }
+  /// containerd has lost the instance: ends what there is of it, leaves nothing and says so to the
+  /// keeper.
+  async::Task<void> AnswerDeleteCall(link::DeleteCall call);
 
  private:
   using Key = InstanceKey;
@@ -140,33 +112,23 @@ class Service final {
                                                      Deadline deadline);
   async::Task<Status> CallPauseOrResume(ContainerPtr container, bool pause, Deadline deadline);
   async::Task<Status> SetPaused(ContainerPtr container, bool paused, Deadline deadline);
-  async::Task<void> AnswerDeleteCall(link::DeleteCall call);
 
   // Signals (control.cc).
   async::Task<Status> SignalOne(ContainerPtr container, TaskProcessPtr process, uint32_t signal,
                                 Deadline deadline);
 
-  const Parts parts_;
-  Records records_;
-  BackendCalls calls_;
-  BackendProxy proxy_;
-  ExitRelay exits_;
-  Instances instances_;
-  Sandboxes sandboxes_;
-  RecoveryOrder order_;
-  Members members_;
-  Remover remover_;
-  SandboxService pods_;
-  ConsoleSignals console_signals_;
-  ProcessFactory factory_;
-  ReplayedStarts replays_;
-  LeftStreams left_streams_;
-  ProcessRecovery process_recovery_;
-  ContainerRecovery container_recovery_;
-  Recovery recovery_;
+  const Parts& parts_;
+  Records& records_;
+  BackendCalls& calls_;
+  BackendProxy& proxy_;
+  Instances& instances_;
+  RecoveryOrder& order_;
+  Remover& remover_;
+  ProcessFactory& factory_;
+  ReplayedStarts& replays_;
+  Containers& containers_;
   Creator creator_;
   Starter starter_;
-  Containers containers_;
 };
 
 }  // namespace gantry::task

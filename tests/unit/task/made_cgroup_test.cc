@@ -17,7 +17,7 @@
 #include "core/link/messages.h"
 #include "core/link/record_peek.h"
 #include "tests/unit/cgroup/fake_cgroupfs.h"
-#include "tests/unit/task/pod_test.h"
+#include "tests/unit/pod/pod_test.h"
 
 namespace gantry::task {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "core/config/config.h"
 #include "core/io/process_io.h"
+#include "core/pod/pod.h"
 #include "core/task/container.h"
-#include "core/task/pod.h"
 #include "core/task/sandboxes.h"
 
 namespace gantry::task {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Task service of an engine that is put together as gantryd's is, between a
+// The services of an engine that is put together as gantryd's is, between a
 // fake keeper and a fake backend. Calls go through the dispatcher, as requests
 // of containerd do; events are read from the outbox's journal.
 #pragma once
@@ -21,6 +21,7 @@
 #include "core/backend/context.h"
 #include "core/cgroup/cgroup.h"
 #include "core/config/config.h"
+#include "core/engine/tasks.h"
 #include "core/events/event.h"
 #include "core/events/publisher.h"
 #include "core/io/relay.h"
@@ -29,7 +30,6 @@
 #include "core/os/fs.h"
 #include "core/rpc/dispatcher.h"
 #include "core/rpc/method_table.h"
-#include "core/task/service.h"
 #include "proto/containerd/task/task.pb.h"
 #include "tests/unit/async/loop_driver.h"
 #include "tests/unit/task/fake_backend.h"
@@ -71,7 +71,7 @@ class TestEngine final : private keeper_client::KeeperObserver {
 
   async::WorkerPool& pool() { return pool_; }
 
-  const Service& tasks() const { return tasks_; }
+  const engine::Tasks& tasks() const { return tasks_; }
 
   /// It copies nothing any more, as after kill -9.
   void StopRelay() { relay_.reset(); }
@@ -121,7 +121,7 @@ class TestEngine final : private keeper_client::KeeperObserver {
   std::optional<io::Relay> relay_{std::in_place};
   backend::Counters counters_;
   events::Publishers publishers_;
-  Service tasks_;
+  engine::Tasks tasks_;
   rpc::MethodTable table_;
   rpc::Dispatcher dispatcher_;
   std::vector<std::string> stored_;

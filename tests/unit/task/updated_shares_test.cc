@@ -10,7 +10,7 @@
 #include "core/cgroup/cgroup.h"
 #include "core/config/config.h"
 #include "tests/unit/cgroup/fake_cgroupfs.h"
-#include "tests/unit/task/pod_test.h"
+#include "tests/unit/pod/pod_test.h"
 
 namespace gantry::task {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Which instances are taken up, in which order, and what is dropped because nobody has it any
 // more.
-#include "core/task/recovery.h"
+#include "core/recovery/recovery.h"
 
 #include <charconv>
 #include <chrono>
@@ -17,14 +17,10 @@
 #include "core/keeper_client/keeper_link.h"
 #include "core/link/messages.h"
 #include "core/log/log.h"
+#include "core/pod/pod_map.h"
+#include "core/pod/sandbox_service.h"
+#include "core/task/components.h"
 #include "core/task/container.h"
-#include "core/task/parts.h"
-#include "core/task/records.h"
-#include "core/task/recovery_container.h"
-#include "core/task/recovery_order.h"
-#include "core/task/remover.h"
-#include "core/task/replayed_starts.h"
-#include "core/task/sandbox_service.h"
 
 namespace gantry::task {
 namespace {
@@ -37,6 +33,20 @@ constexpr size_t kGroupsOfATurn = 8;
 constexpr auto kOfOneTurn = std::chrono::milliseconds(100);
 
 }  // namespace
+
+Recovery::Recovery(Components& with, const PodMap& pods, SandboxService& sandbox_service)
+    : parts_(with.parts),
+      instances_(with.instances),
+      containers_(with.containers),
+      records_(with.records),
+      sandboxes_(with.sandboxes),
+      pods_(pods),
+      sandbox_service_(sandbox_service),
+      order_(with.order),
+      remover_(with.remover),
+      replays_(with.replays),
+      process_recovery_(with),
+      container_recovery_(with, pods, process_recovery_) {}
 
 /// What is stored for the processes of an instance that has gone while no engine
 /// was there. (A sandbox outlives the instance that it is named after.)
@@ -83,7 +93,7 @@ void Recovery::SnapshotEnd(std::vector<std::string> stored) {
     const ContainerPtr container =
         containers_.Enter(*id, *group, instances_.NumberOf(KeyOf(**group, id->str())));
     container->bundle = instance.announce.bundle;
-    pods_.Expect(instance);
+    sandbox_service_.Expect(instance);
     by_group[instance.address].push_back(container);
     const bool first = order_.Expect(instance.address);
     if (instance.deaths == 0) {
@@ -194,7 +204,8 @@ async::Task<void> Recovery::RecoverInstance(ToRecover one) {
     instance.number = container->instance;
     left.record = Fail(Code::kNotFound, "it has been removed");
   }
-  co_await pods_.Recover(container->group, instance, left.is_pod() ? &*left.record : nullptr);
+  co_await sandbox_service_.Recover(container->group, instance,
+                                    left.is_pod() ? &*left.record : nullptr);
   Status recovered;
   if (left.is_pod()) {
     recovered = Fail(Code::kNotFound, "it is a pod");

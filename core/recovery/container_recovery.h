@@ -9,9 +9,9 @@
 #include <gantry/error.h>
 
 #include "core/async/co.h"
+#include "core/recovery/look.h"
 #include "core/store/record.h"
 #include "core/task/containers.h"
-#include "core/task/recovery_look.h"
 
 namespace gantry::task {
 
@@ -20,31 +20,19 @@ class BackendProxy;
 class ExitRelay;
 class LeftStreams;
 class Members;
+class PodMap;
 class ProcessFactory;
 class ProcessRecovery;
 class Remover;
-class SandboxService;
 class Sandboxes;
+struct Components;
 struct Parts;
 
 /// Thread: loop.
 class ContainerRecovery {
  public:
   /// Owner: all of them outlive it.
-  ContainerRecovery(const Parts& parts, BackendCalls& calls, BackendProxy& proxy, ExitRelay& exits,
-                    Sandboxes& sandboxes, SandboxService& pods, Members& members, Remover& remover,
-                    ProcessFactory& factory, ProcessRecovery& processes, LeftStreams& left_streams)
-      : parts_(parts),
-        calls_(calls),
-        proxy_(proxy),
-        exits_(exits),
-        sandboxes_(sandboxes),
-        pods_(pods),
-        members_(members),
-        remover_(remover),
-        factory_(factory),
-        process_recovery_(processes),
-        left_streams_(left_streams) {}
+  ContainerRecovery(Components& with, const PodMap& pods, ProcessRecovery& processes);
 
   /// Errors: kNotFound: it had not been created, and nothing of it is left. One whose backend
   /// cannot take it up is taken up without.
@@ -62,7 +50,7 @@ class ContainerRecovery {
   BackendProxy& proxy_;
   ExitRelay& exits_;
   Sandboxes& sandboxes_;
-  SandboxService& pods_;
+  const PodMap& pods_;
   Members& members_;
   Remover& remover_;
   ProcessFactory& factory_;

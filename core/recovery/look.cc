@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/task/recovery_look.h"
+//
+// One look is: the record, config.json, the cgroup with what watches its memory, and whether the
+// root is mounted. What failed for want of descriptors or memory is looked at again.
+#include "core/recovery/look.h"
 
 #include <atomic>
 #include <chrono>

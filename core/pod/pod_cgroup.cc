@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/task/pod_cgroup.h"
+//
+// Limits are set on a pod's cgroup where it is made here, and only then; what was found is left as
+// it is.
+#include "core/pod/pod_cgroup.h"
 
 #include <gantry/format.h>
 
 #include "core/cgroup/cgroup.h"
+#include "core/cgroup/slice_path.h"
 #include "core/config/config.h"
 
 namespace gantry::task {
 namespace {
-
-constexpr std::string_view kSlice = ".slice";
 
 template <class T>
 std::optional<T> Sum(std::optional<T> limit, std::optional<T> more) {
@@ -23,27 +25,17 @@ std::optional<T> Sum(std::optional<T> limit, std::optional<T> more) {
 }  // namespace
 
 Result<std::string> PodCgroupPath(std::string_view cgroup_parent) {
-  if (!cgroup_parent.ends_with(kSlice)) {
+  if (!cgroup_parent.ends_with(os::kSliceSuffix)) {
     std::string path(cgroup_parent);
     return path.starts_with('/') ? path : "/" + path;
   }
   // Kubernetes hands over the last part only: `kubepods-burstable-pod1.slice`.
-  std::string_view name = cgroup_parent.substr(cgroup_parent.rfind('/') + 1);
-  name.remove_suffix(kSlice.size());
-  if (name == "-") {
-    return "/";
-  }
-  if (name.empty() || name.starts_with('-') || name.ends_with('-') || name.contains("--")) {
+  Result<std::string> path = os::SlicePath(cgroup_parent.substr(cgroup_parent.rfind('/') + 1));
+  if (!path) {
     return Fail(Code::kInvalidArgument, "cgroup_parent '{}': not the name of a slice",
                 cgroup_parent);
   }
-  std::string path;
-  for (size_t dash = name.find('-');; dash = name.find('-', dash + 1)) {
-    path += Format("/{}{}", name.substr(0, dash), kSlice);
-    if (dash == std::string_view::npos) {
-      return path;
-    }
-  }
+  return path;
 }
 
 os::CgroupResources PodLimits(const PodResources& resources, const PodResources& overhead) {

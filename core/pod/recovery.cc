@@ -14,11 +14,10 @@
 #include "core/keeper_client/host_processes.h"
 #include "core/link/messages.h"
 #include "core/log/log.h"
+#include "core/pod/sandbox_service.h"
+#include "core/task/components.h"
 #include "core/task/container.h"
-#include "core/task/instances.h"
 #include "core/task/requests.h"
-#include "core/task/sandbox_service.h"
-#include "core/task/sandboxes.h"
 #include "core/task/shortage.h"
 
 namespace gantry::task {
@@ -30,17 +29,16 @@ void SandboxService::Expect(const link::InstanceAdded& instance) {
     const auto pod = std::make_shared<Pod>(std::move(*id), *group);
     pod->instance = instance.number;
     pod->bundle = instance.announce.bundle;
-    pods_[instance.address] = pod;
+    pods_.Enter(pod);
   }
 }
 
 async::Task<void> SandboxService::Recover(GroupPtr group, link::InstanceAdded instance,
                                           const store::Record* record) {
-  const auto found = pods_.find(group->address);
-  if (found == pods_.end() || found->second->instance != instance.number) {
+  const PodPtr pod = pods_.Find(group->address);
+  if (!pod || pod->instance != instance.number) {
     co_return;
   }
-  const PodPtr pod = found->second;
   if (record == nullptr) {
     Leave(*pod);
     pod->ready.Set();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The Sandbox service: the life of a pod and of the containers in it.
-#include "tests/unit/task/pod_test.h"
+#include "tests/unit/pod/pod_test.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -20,14 +20,12 @@
 #include <gantry/error.h>
 
 #include "core/async/co.h"
+#include "core/pod/pod.h"
+#include "core/pod/pod_map.h"
+#include "core/pod/pod_records.h"
 #include "core/rpc/method_table.h"
-#include "core/task/backend_proxy.h"
+#include "core/task/backend_call.h"
 #include "core/task/group.h"
-#include "core/task/parts.h"
-#include "core/task/pod.h"
-#include "core/task/records.h"
-#include "core/task/recovery_order.h"
-#include "core/task/sandboxes.h"
 #include "proto/containerd/sandbox.pb.h"
 
 namespace gantry::link {
@@ -37,28 +35,23 @@ struct InstanceAdded;
 
 namespace gantry::task {
 
+class BackendCalls;
+class BackendProxy;
 class Instances;
+class RecoveryOrder;
+class Remover;
+class Sandboxes;
+struct Components;
+struct Parts;
 
 namespace sandbox_pb = containerd::runtime::sandbox::v1;
-
-/// Who knows the containers of a sandbox. Thread: loop.
-class SandboxMembers {
- public:
-  virtual ~SandboxMembers() = default;
-  /// Kills what still runs of them, and ends when their exits are on record. The
-  /// containers stay until they are deleted, without a backend.
-  virtual async::Task<void> EndMembers(SandboxEntryPtr entry) = 0;
-
- protected:
-  SandboxMembers() = default;
-};
 
 /// Thread: loop.
 class SandboxService {
  public:
-  SandboxService(const Parts& parts, Records& records, BackendCalls& calls, BackendProxy& proxy,
-                 Instances& instances, Sandboxes& sandboxes, RecoveryOrder& order,
-                 SandboxMembers& members);
+  /// Owner: both outlive it. `pods`: empty; what is in it goes with the service, since it needs
+  /// what is in `with`.
+  SandboxService(Components& with, PodMap& pods);
   SandboxService(const SandboxService&) = delete;
   SandboxService& operator=(const SandboxService&) = delete;
   ~SandboxService();
@@ -66,24 +59,11 @@ class SandboxService {
   /// Puts the methods into `table`.
   Status Register(rpc::MethodTable& table);
 
-  /// There is a pod at this address, perhaps one without a backend.
-  bool Has(const std::string& address) const { return pods_.contains(address); }
-
-  /// Whether a container may be made at this address: no pod is there, or one that
-  /// runs. Errors: kFailedPrecondition, kUnavailable.
-  Status CheckJoin(const std::string& address) const;
-
-  /// All that are more than expected. For gantryctl.
-  std::vector<PodPtr> Pods() const;
-
   /// After a restart of the engine: calls to it wait for `Recover`.
   void Expect(const link::InstanceAdded& instance);
   /// Takes the pod up again. `record`: null where the instance is no pod.
   async::Task<void> Recover(GroupPtr group, link::InstanceAdded instance,
                             const store::Record* record);
-  /// Adds what the pods' names at the keeper begin with.
-  void AddPrefixes(std::set<std::string>& used) const;
-
   /// The keeper has ended the instance without us.
   void InstanceRemoved(const Group& group, uint64_t number);
   /// containerd has lost the pod: ends it and leaves nothing. False: it is none.
@@ -117,13 +97,13 @@ class SandboxService {
   /// The pod of the call's socket, taken up again after a restart.
   async::Task<Result<PodPtr>> Find(const Call& call, std::string id);
 
-  // Create (pod_create.cc).
+  // Create (create.cc).
   async::Task<Status> DoCreate(PodPtr pod, sandbox_pb::CreateSandboxRequest request,
                                Deadline deadline);
   async::Task<Status> PrepareCreate(PodPtr pod, const sandbox_pb::CreateSandboxRequest& request);
   async::Task<Result<SandboxEntryPtr>> PlanEntry(PodPtr pod, std::string blob);
 
-  // After a restart (pod_create.cc).
+  // After a restart (recovery.cc).
   static void Restore(Pod& pod, const store::Record& record);
   async::Task<Status> RecoverBackend(PodPtr pod, const store::Record& record);
   async::Task<void> AdoptByRecord(PodPtr pod);
@@ -153,15 +133,14 @@ class SandboxService {
   void Leave(Pod& pod);
 
   const Parts& parts_;
-  Records& records_;
   BackendCalls& calls_;
   BackendProxy& proxy_;
   Instances& instances_;
   Sandboxes& sandboxes_;
   RecoveryOrder& order_;
-  SandboxMembers& members_;
-  /// By the group's address: one each.
-  std::map<std::string, PodPtr> pods_;
+  Remover& remover_;
+  PodMap& pods_;
+  PodRecords records_;
 };
 
 }  // namespace gantry::task

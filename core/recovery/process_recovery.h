@@ -22,6 +22,7 @@ class ExitRelay;
 class ProcessFactory;
 class ReplayedStarts;
 class Sandboxes;
+struct Components;
 struct Parts;
 
 /// Thread: loop.
@@ -30,15 +31,8 @@ class ProcessRecovery {
   /// Of one whose end nobody saw.
   static constexpr uint32_t kUnknownStatus = 255;
 
-  /// Owner: all of them outlive it.
-  ProcessRecovery(const Parts& parts, Sandboxes& sandboxes, BackendProxy& proxy, ExitRelay& exits,
-                  ProcessFactory& factory, ReplayedStarts& replays)
-      : parts_(parts),
-        sandboxes_(sandboxes),
-        proxy_(proxy),
-        exits_(exits),
-        factory_(factory),
-        replays_(replays) {}
+  /// Owner: `with` outlives it.
+  explicit ProcessRecovery(Components& with);
 
   /// As the record has it.
   static void Restore(TaskProcess& process, const store::StdioPaths& stdio, State state,

@@ -16,10 +16,10 @@
 #include <gantry/sandbox.h>
 
 #include "core/async/co.h"
+#include "core/pod/pod_cgroup.h"
 #include "core/store/record.h"
 #include "core/task/group.h"
 #include "core/task/life.h"
-#include "core/task/pod_cgroup.h"
 #include "core/task/record_file.h"
 #include "core/task/sandboxes.h"
 #include "core/task/state.h"
@@ -91,6 +91,8 @@ using PodPtr = std::shared_ptr<Pod>;
 
 /// The pod as it goes to disk.
 store::Record ToRecord(const Pod& pod);
+/// What its backend is told of it, whether it is made or taken up again. Thread: loop.
+SandboxRequest SandboxRequestOf(const Pod& pod);
 /// How the keeper alone can end it.
 link::Plan ToPlan(const Pod& pod, const keeper_client::HostProcesses& processes);
 

@@ -2,8 +2,8 @@
 //
 // Taking up what an engine before this one left: for each instance that the
 // keeper names, its record is read, its streams are taken out of the store, its
-// sandbox and container are recovered by their backend (recovery_container.h), and ends that came
-// meanwhile are handled (recovery_processes.h). Containers of one pod one after
+// sandbox and container are recovered by their backend (container_recovery.h), and ends that came
+// meanwhile are handled (process_recovery.h). Containers of one pod one after
 // the other, in the order in which they were announced; pods side by side, a few at a
 // time, those first that somebody has called. Calls to a container wait for this;
 // calls to others do not.
@@ -14,37 +14,28 @@
 #include <vector>
 
 #include "core/async/co.h"
+#include "core/recovery/container_recovery.h"
+#include "core/recovery/look.h"
+#include "core/recovery/process_recovery.h"
 #include "core/task/containers.h"
-#include "core/task/recovery_look.h"
 
 namespace gantry::task {
 
-class ContainerRecovery;
+class PodMap;
 class RecoveryOrder;
 class Remover;
 class ReplayedStarts;
 class Records;
 class SandboxService;
 class Sandboxes;
+struct Components;
 struct Parts;
 
 /// Thread: loop.
 class Recovery {
  public:
   /// Owner: all of them outlive it.
-  Recovery(const Parts& parts, const Instances& instances, Containers& containers, Records& records,
-           Sandboxes& sandboxes, SandboxService& pods, RecoveryOrder& order, Remover& remover,
-           ContainerRecovery& one, ReplayedStarts& replays)
-      : parts_(parts),
-        instances_(instances),
-        containers_(containers),
-        records_(records),
-        sandboxes_(sandboxes),
-        pods_(pods),
-        order_(order),
-        remover_(remover),
-        container_recovery_(one),
-        replays_(replays) {}
+  Recovery(Components& with, const PodMap& pods, SandboxService& sandbox_service);
 
   /// Everything from before a restart has been told: takes it all up again.
   /// `stored`: the names in the descriptor store.
@@ -77,11 +68,13 @@ class Recovery {
   Containers& containers_;
   Records& records_;
   Sandboxes& sandboxes_;
-  SandboxService& pods_;
+  const PodMap& pods_;
+  SandboxService& sandbox_service_;
   RecoveryOrder& order_;
   Remover& remover_;
-  ContainerRecovery& container_recovery_;
   ReplayedStarts& replays_;
+  ProcessRecovery process_recovery_;
+  ContainerRecovery container_recovery_;
   /// Of some container there is no telling which processes are its own: its record could not be
   /// read.
   bool left_out_ = false;

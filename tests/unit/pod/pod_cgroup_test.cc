@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/task/pod_cgroup.h"
+#include "core/pod/pod_cgroup.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The calls of the Sandbox service that are short, and the pods as they are found. Create, Start
-// and what ends a pod are in pod_create.cc, pod_start.cc and pod_end.cc.
-#include "core/task/sandbox_service.h"
+// and what ends a pod are in create.cc, start.cc and end.cc.
+#include "core/pod/sandbox_service.h"
 
 #include <algorithm>
 #include <utility>
@@ -17,10 +17,9 @@
 #include "core/oci/resources.h"
 #include "core/rpc/ttrpc.h"
 #include "core/stats/metrics.h"
+#include "core/task/components.h"
 #include "core/task/container.h"
-#include "core/task/instances.h"
 #include "core/task/registrar.h"
-#include "core/task/sandboxes.h"
 #include "core/task/timestamp.h"
 
 namespace gantry::task {
@@ -52,19 +51,18 @@ Result<PodResources> ReadResources(const wire::Any& any) {
 
 }  // namespace
 
-SandboxService::SandboxService(const Parts& parts, Records& records, BackendCalls& calls,
-                               BackendProxy& proxy, Instances& instances, Sandboxes& sandboxes,
-                               RecoveryOrder& order, SandboxMembers& members)
-    : parts_(parts),
-      records_(records),
-      calls_(calls),
-      proxy_(proxy),
-      instances_(instances),
-      sandboxes_(sandboxes),
-      order_(order),
-      members_(members) {}
+SandboxService::SandboxService(Components& with, PodMap& pods)
+    : parts_(with.parts),
+      calls_(with.calls),
+      proxy_(with.proxy),
+      instances_(with.instances),
+      sandboxes_(with.sandboxes),
+      order_(with.order),
+      remover_(with.remover),
+      pods_(pods),
+      records_(with.parts.services) {}
 
-SandboxService::~SandboxService() = default;
+SandboxService::~SandboxService() { pods_.Clear(); }
 
 Status SandboxService::Register(rpc::MethodTable& table) {
   Registrar<SandboxService> methods(table, "containerd.runtime.sandbox.v1.Sandbox", *this, calls_,
@@ -83,49 +81,16 @@ Status SandboxService::Register(rpc::MethodTable& table) {
   return methods.status();
 }
 
-std::vector<PodPtr> SandboxService::Pods() const {
-  std::vector<PodPtr> all;
-  for (const auto& [address, pod] : pods_) {
-    if (pod->life.state() != State::kNone) {
-      all.push_back(pod);
-    }
-  }
-  return all;
-}
-
-Status SandboxService::CheckJoin(const std::string& address) const {
-  const auto found = pods_.find(address);
-  if (found == pods_.end()) {
-    return {};
-  }
-  const Pod& pod = *found->second;
-  if (pod.life.effective_state() != State::kRunning) {
-    return Fail(Code::kFailedPrecondition, "sandbox '{}' is {}, not running", pod.id.str(),
-                store::StateName(pod.life.effective_state()));
-  }
-  if (!pod.entry || !pod.entry->sandbox) {
-    return Fail(Code::kUnavailable, "sandbox '{}': its backend is not there", pod.id.str());
-  }
-  return {};
-}
-
-void SandboxService::AddPrefixes(std::set<std::string>& used) const {
-  for (const auto& [address, pod] : pods_) {
-    used.insert(pod->prefix);
-  }
-}
-
 async::Task<Result<PodPtr>> SandboxService::Find(const Call& call, std::string id) {
-  if (const auto found = pods_.find(call.address); found != pods_.end()) {
-    const PodPtr pod = found->second;
+  if (const PodPtr pod = pods_.Find(call.address)) {
     co_await pod->ready.Wait();
   }
   // Looked up again: what was waited for may have turned out to be none.
-  const auto found = pods_.find(call.address);
-  if (found == pods_.end() || found->second->id.str() != id) {
+  PodPtr found = pods_.Find(call.address);
+  if (!found || found->id.str() != id) {
     co_return Fail(Code::kNotFound, "sandbox '{}': not found", id.substr(0, 80));
   }
-  co_return found->second;
+  co_return found;
 }
 
 SandboxService::Answer<sandbox_pb::PlatformResponse> SandboxService::Platform(

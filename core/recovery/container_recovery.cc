@@ -2,7 +2,7 @@
 //
 // A container as its record has it, and its sandbox and itself as their backend takes them up,
 // mostly by one call.
-#include "core/task/recovery_container.h"
+#include "core/recovery/container_recovery.h"
 
 #include <utility>
 
@@ -13,22 +13,29 @@
 #include "core/io/process_io.h"
 #include "core/log/log.h"
 #include "core/os/process.h"
+#include "core/pod/pod_map.h"
+#include "core/recovery/process_recovery.h"
 #include "core/task/backend_call.h"
-#include "core/task/backend_calls.h"
-#include "core/task/backend_proxy.h"
+#include "core/task/components.h"
 #include "core/task/contexts.h"
-#include "core/task/exit_relay.h"
-#include "core/task/left_streams.h"
-#include "core/task/members.h"
-#include "core/task/process_factory.h"
-#include "core/task/recovery_processes.h"
-#include "core/task/remover.h"
 #include "core/task/requests.h"
-#include "core/task/sandbox_service.h"
-#include "core/task/sandboxes.h"
 #include "core/task/shortage.h"
 
 namespace gantry::task {
+
+ContainerRecovery::ContainerRecovery(Components& with, const PodMap& pods,
+                                     ProcessRecovery& processes)
+    : parts_(with.parts),
+      calls_(with.calls),
+      proxy_(with.proxy),
+      exits_(with.exits),
+      sandboxes_(with.sandboxes),
+      pods_(pods),
+      members_(with.members),
+      remover_(with.remover),
+      factory_(with.factory),
+      process_recovery_(processes),
+      left_streams_(with.left_streams) {}
 
 void ContainerRecovery::RestoreContainer(Container& container, const store::Record& record) {
   container.record.SetInherited();

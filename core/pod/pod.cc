@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What of a pod goes to disk, and what to the keeper.
-#include "core/task/pod.h"
+// What of a pod goes to disk, to its backend and to the keeper.
+#include "core/pod/pod.h"
 
 #include <gantry/toolkit/process/process_id.h>
 
@@ -47,6 +47,20 @@ store::Record ToRecord(const Pod& pod) {
     record.blobs[std::string(kCreatedBlob)] = pod.created_blob;
   }
   return record;
+}
+
+SandboxRequest SandboxRequestOf(const Pod& pod) {
+  SandboxRequest request;
+  request.id = pod.id;
+  request.ns = pod.group->ns;
+  request.kind = SandboxKind::kPauseless;
+  request.bundle = pod.bundle;
+  request.options_json = pod.options_json;
+  request.netns_path = pod.netns_path;
+  request.annotations = pod.annotations;
+  request.pod_config = pod.config;
+  request.cgroups = pod.cgroups.own.Dirs();
+  return request;
 }
 
 link::Plan ToPlan(const Pod& pod, const keeper_client::HostProcesses& processes) {

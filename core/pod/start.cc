@@ -13,8 +13,8 @@
 #include "core/config/config.h"
 #include "core/keeper_client/host_processes.h"
 #include "core/log/log.h"
-#include "core/task/sandbox_service.h"
-#include "core/task/sandboxes.h"
+#include "core/pod/sandbox_service.h"
+#include "core/task/components.h"
 #include "core/task/timestamp.h"
 
 namespace gantry::task {

@@ -17,12 +17,11 @@
 #include "core/log/log.h"
 #include "core/oci/bundle.h"
 #include "core/oci/runtime_options.h"
+#include "core/pod/sandbox_service.h"
+#include "core/task/components.h"
 #include "core/task/container.h"
-#include "core/task/instances.h"
 #include "core/task/mounts.h"
 #include "core/task/requests.h"
-#include "core/task/sandbox_service.h"
-#include "core/task/sandboxes.h"
 
 namespace gantry::task {
 namespace {
@@ -107,7 +106,7 @@ SandboxService::Answer<sandbox_pb::CreateSandboxResponse> SandboxService::Create
   const auto pod = std::make_shared<Pod>(std::move(id), group);
   pod->instance = instances_.NumberOf(KeyOf(*group, group->id));
   pod->ready.Set();
-  pods_[group->address] = pod;
+  pods_.Enter(pod);
   const async::Slot::Hold hold = co_await pod->slot.Acquire();
   if (Status status = co_await DoCreate(pod, std::move(request), deadline); !status) {
     IgnoreError(co_await Discard(pod, deadline), "the first error counts");

@@ -6,8 +6,8 @@
 
 #include <gantry/toolkit/process/process_id.h>
 
+#include "tests/unit/pod/pod_test.h"
 #include "tests/unit/task/child.h"
-#include "tests/unit/task/pod_test.h"
 
 namespace gantry::task {
 namespace {

@@ -2,7 +2,7 @@
 //
 // A process as its record has it, its streams from the descriptor store, its host process from the
 // keeper; and, once all replayed calls have come, what has to be told of it.
-#include "core/task/recovery_processes.h"
+#include "core/recovery/process_recovery.h"
 
 #include <optional>
 #include <utility>
@@ -19,22 +19,20 @@
 #include "core/keeper_client/keeper_link.h"
 #include "core/log/log.h"
 #include "core/task/backend_call.h"
-#include "core/task/backend_proxy.h"
-#include "core/task/exit_relay.h"
-#include "core/task/parts.h"
-#include "core/task/process_factory.h"
-#include "core/task/replayed_starts.h"
+#include "core/task/components.h"
 #include "core/task/requests.h"
-#include "core/task/sandboxes.h"
 #include "core/task/shortage.h"
 #include "core/task/stdio_host.h"
 
 namespace gantry::task {
 
-bool ReplayedStarts::Contains(const TaskProcess& process) const {
-  const Container& container = process.container;
-  return running_.contains({KeyOf(*container.group, container.id.str()), process.id.str()});
-}
+ProcessRecovery::ProcessRecovery(Components& with)
+    : parts_(with.parts),
+      sandboxes_(with.sandboxes),
+      proxy_(with.proxy),
+      exits_(with.exits),
+      factory_(with.factory),
+      replays_(with.replays) {}
 
 void ProcessRecovery::Restore(TaskProcess& process, const store::StdioPaths& stdio, State state,
                               const store::ProcessRecord& record) {

@@ -16,8 +16,8 @@
 #include "core/link/messages.h"
 #include "core/link/record_peek.h"
 #include "core/log/log.h"
-#include "core/task/sandbox_service.h"
-#include "core/task/sandboxes.h"
+#include "core/pod/sandbox_service.h"
+#include "core/task/components.h"
 
 namespace gantry::task {
 
@@ -26,7 +26,7 @@ async::Task<Status> SandboxService::End(PodPtr pod, Deadline deadline) {
     co_return Status();
   }
   if (pod->entry) {
-    co_await members_.EndMembers(pod->entry);
+    co_await remover_.EndMembers(pod->entry);
   }
   if (pod->entry && pod->entry->sandbox) {
     GANTRY_CO_CHECK_OK(co_await proxy_.Stop(pod->entry, deadline));
@@ -70,7 +70,7 @@ void SandboxService::HearHeld(const PodPtr& pod) {
 async::Task<void> SandboxService::HandleExit(PodPtr pod) {
   if (pod->entry && !pod->life.gone()) {
     // Nothing holds their namespaces any more.
-    co_await members_.EndMembers(pod->entry);
+    co_await remover_.EndMembers(pod->entry);
   }
   pod->life.Stopped();
   const Status saved = co_await records_.Save(*pod);
@@ -100,7 +100,7 @@ async::Task<Status> SandboxService::Remove(PodPtr pod, Deadline deadline) {
   // Whoever comes now would get a sandbox of his own.
   pod->life.Deleting();
   if (pod->entry) {
-    co_await members_.EndMembers(pod->entry);
+    co_await remover_.EndMembers(pod->entry);
     GANTRY_CO_CHECK_OK(co_await sandboxes_.Close(pod->group->address, pod->entry));
   }
   const PodCgroup cgroups = pod->cgroups;
@@ -134,9 +134,8 @@ async::Task<void> SandboxService::Drop(PodPtr pod) {
 }
 
 void SandboxService::InstanceRemoved(const Group& group, uint64_t number) {
-  const auto found = pods_.find(group.address);
-  if (found != pods_.end() && found->second->instance == number) {
-    async::Start(FreeRemoved(found->second));
+  if (const PodPtr pod = pods_.Find(group.address); pod && pod->instance == number) {
+    async::Start(FreeRemoved(pod));
   }
 }
 
@@ -159,12 +158,7 @@ async::Task<void> SandboxService::DiscardAnyway(PodPtr pod, std::string_view why
 }
 
 async::Task<bool> SandboxService::AnswerDeleteCall(link::DeleteCall call) {
-  PodPtr pod;
-  for (const auto& [address, one] : pods_) {
-    if (one->instance == call.instance) {
-      pod = one;
-    }
-  }
+  const PodPtr pod = pods_.FindInstance(call.instance);
   if (!pod) {
     co_return false;
   }
@@ -191,10 +185,7 @@ async::Task<bool> SandboxService::AnswerDeleteCall(link::DeleteCall call) {
 }
 
 void SandboxService::Leave(Pod& pod) {
-  const auto found = pods_.find(pod.group->address);
-  if (found != pods_.end() && found->second.get() == &pod) {
-    pods_.erase(found);
-  }
+  pods_.Leave(pod);
   pod.life.SetGone();
 }
 
