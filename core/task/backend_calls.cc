@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The workers of each backend, and which calls are under way on them: by group, so that one that
+// hangs can be named to the calls that wait for it and to those that are refused because of it.
 #include "core/task/backend_calls.h"
 
 #include <algorithm>

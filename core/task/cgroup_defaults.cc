@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Each call asks the backend first. What it leaves out (kUnimplemented) is done with the
+// container's cgroup, where it has one.
 #include "core/task/cgroup_defaults.h"
 
 #include <csignal>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Three maps that are kept alike: instances by the keeper's number, those numbers by ids, and
+// groups by the address of their socket. A group goes with its last instance.
 #include "core/task/instances.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// One context for each backend that is loaded. What is spawned with it bears a name below
+// "backend:", by which it is found again after a restart.
 #include "core/task/own_contexts.h"
 
 #include <csignal>

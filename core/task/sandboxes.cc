@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// How an entry is put together for a backend, where what it saves goes, and how what a backend
+// has left behind is ended: by the prefix that all of it bears at the keeper.
 #include "core/task/sandboxes.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The table. What it does not say is decided by the call itself: an exec in a paused container, a
+// signal for an exec that is just starting.
 #include "core/task/state.h"
 
 #include <array>

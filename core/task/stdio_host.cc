@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Called by workers and by the IO thread; what the keeper has to do for it is asked for on the
+// loop. Console signals are passed on one after the other, and never more than a few.
 #include "core/task/stdio_host.h"
 
 #include <algorithm>
