@@ -9,14 +9,14 @@ class Loop;
 class WorkerPool;
 }  // namespace gantry::async
 
+namespace gantry::cgroup {
+class CgroupHierarchy;
+}  // namespace gantry::cgroup
+
 namespace gantry::keeper_client {
 class HostProcesses;
 class KeeperLink;
 }  // namespace gantry::keeper_client
-
-namespace gantry::os {
-class CgroupHierarchy;
-}  // namespace gantry::os
 
 namespace gantry::backend {
 
@@ -25,7 +25,7 @@ struct Services {
   async::WorkerPool& pool;
   keeper_client::KeeperLink& link;
   keeper_client::HostProcesses& processes;
-  const os::CgroupHierarchy& cgroups;
+  const cgroup::CgroupHierarchy& cgroups;
 };
 
 }  // namespace gantry::backend

@@ -1,177 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cgroups of a container, on whichever hierarchy the node has: cgroup v1
-// (one tree per controller), v2 (one tree) or both at once ("hybrid": v1
-// controllers plus an empty v2 tree). Limits, freezing, killing and removal are
-// here; statistics are in cgroup_stats.h, OOM events in oom_watch.h.
+// The toolkit's cgroups under the names that this room and core/task know them by.
 #pragma once
 
-#include <sys/types.h>
-
-#include <chrono>
-#include <map>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include <gantry/error.h>
-#include <gantry/toolkit/cgroup/membership.h>
-#include <gantry/toolkit/process/process_id.h>
-#include <gantry/unique_fd.h>
-
-#include "core/cgroup/cgroup_resources.h"
+#include <gantry/toolkit/cgroup/cgroup.h>
+#include <gantry/toolkit/cgroup/hierarchy.h>
+#include <gantry/toolkit/cgroup/resources.h>
 
 namespace gantry::os {
 
-enum class CgroupMode { kLegacy, kHybrid, kUnified };
-
-/// Where the node's cgroup trees are mounted. Value type. Thread: any.
-class CgroupHierarchy {
- public:
-  struct Tree {
-    std::string mount_dir;
-    /// The cgroup that is seen at `mount_dir`, `/` but in containers.
-    std::string root = "/";
-  };
-
-  /// The trees of this machine, from /proc/self/mountinfo.
-  /// Errors: kNotFound when no cgroup file system is mounted.
-  static Result<CgroupHierarchy> OfNode();
-  /// The trees below `root_dir` by their files alone, as /sys/fs/cgroup is laid
-  /// out: a tree of files can stand in for the kernel's.
-  static Result<CgroupHierarchy> At(const std::string& root_dir);
-
-  CgroupMode mode() const;
-
-  /// Controller ("memory", "name=systemd") and its v1 tree.
-  const std::map<std::string, Tree>& v1() const { return v1_; }
-
-  /// The v2 tree; `mount_dir` is empty where there is none.
-  const Tree& unified() const { return unified_; }
-
-  /// With `proc_dir` as /proc; for process look-ups in tests.
-  void SetProcDirForTest(std::string proc_dir) { proc_dir_ = std::move(proc_dir); }
-
-  const std::string& proc_dir() const { return proc_dir_; }
-
- private:
-  void AddTree(const std::string& words, Tree tree);
-
-  std::map<std::string, Tree> v1_;
-  Tree unified_;
-  std::string proc_dir_ = "/proc";
-};
-
-/// One cgroup of one tree.
-struct CgroupDir {
-  std::string mount_dir;
-  /// Below `mount_dir`, begins with `/`.
-  std::string path;
-
-  /// Absolute name of the directory.
-  std::string dir() const { return path == "/" ? mount_dir : mount_dir + path; }
-
-  bool is_root() const { return path == "/"; }
-
-  bool operator==(const CgroupDir&) const = default;
-};
-
-/// The cgroups that belong together: one per v1 controller, or the one of a pure
-/// v2 node. Of a hybrid node's v2 tree nothing is taken: runtimes make no cgroup
-/// there, so a container's processes are still in their starter's.
-///
-/// Value type: it names directories and owns nothing. Roots of trees are never
-/// frozen, killed, changed or removed: such calls fail with kFailedPrecondition
-/// when there is nothing but roots; so do `Freeze`, `Signal` and `Kill` when the
-/// calling process is inside. Whoever takes a cgroup `OfProcess` should know that
-/// a runtime has made it: a process without a cgroup of its own is in that of
-/// its starter, with all of its siblings.
-/// Thread: any; all that waits says `Blocks:`.
-class Cgroup {
- public:
-  using Duration = std::chrono::milliseconds;
-
-  Cgroup() = default;
-  /// The cgroups that the process is in now.
-  /// Errors: kNotFound when it is gone, also where its number was reused; a start
-  /// time of 0 is not checked.
-  static Result<Cgroup> OfProcess(const CgroupHierarchy& hierarchy, ProcessId process);
-  /// The cgroups called `path` (absolute, no `..`) in every tree; creates nothing.
-  static Result<Cgroup> Named(const CgroupHierarchy& hierarchy, const std::string& path);
-  /// As `Named`, and creates the directories. On v2 the controllers that the
-  /// node has are enabled down to it. Again: fine, existing ones are kept.
-  static Result<Cgroup> Create(const CgroupHierarchy& hierarchy, const std::string& path);
-
-  /// Names no cgroup at all.
-  bool empty() const { return v1_.empty() && unified_.mount_dir.empty(); }
-
-  /// The controllers are on v2.
-  bool is_unified() const { return v1_.empty(); }
-
-  const std::map<std::string, CgroupDir>& v1() const { return v1_; }
-
-  const CgroupDir& unified() const { return unified_; }
-
-  /// The directory that has the files of `controller`: of its v1 tree, or the
-  /// unified one on v2. Empty where there is none.
-  std::string DirOf(std::string_view controller) const;
-
-  /// All directories that are not roots: one, or one for each v1 controller.
-  std::vector<std::string> Dirs() const;
-
-  /// At least one of the directories that are not roots is there.
-  bool Exists() const;
-  /// The processes in it and in all cgroups below, ascending, each once.
-  Result<std::vector<pid_t>> Procs() const;
-  /// Moves a process in, on every tree.
-  Status AddProcess(pid_t pid) const;
-  /// For CLONE_INTO_CGROUP and openat(). Errors: kUnimplemented on v1.
-  Result<UniqueFd> OpenUnified() const;
-
-  /// Stops every process in it; returns when the kernel says all are stopped.
-  /// Errors: kDeadlineExceeded (it is thawed again), kUnimplemented without a
-  /// freezer, kFailedPrecondition when this very process is inside.
-  /// Blocks: up to `timeout`.
-  Status Freeze(Duration timeout) const;
-  /// The reverse of `Freeze`. Again: fine. Blocks: up to `timeout`.
-  Status Thaw(Duration timeout) const;
-  /// Whether it is frozen (or being frozen) by its own setting.
-  Result<bool> Frozen() const;
-  /// Sends a signal to every process in it and below, once. Nothing there: fine.
-  Status Signal(int signal) const;
-  /// SIGKILL to every process in it and below, also newly forked ones; returns
-  /// when it is empty. Frozen processes are thawed to die. Absent: fine.
-  /// Blocks: up to `timeout`, then kDeadlineExceeded.
-  Status Kill(Duration timeout) const;
-  /// Where SIGKILL was sent to a process in it: lets what is frozen there or in a cgroup below
-  /// run, since frozen processes of v1 do not take the signal. v2: nothing to do.
-  /// Blocks: never.
-  void ThawToDie() const;
-  /// Removes the directories with all below, deepest first; absent ones are
-  /// fine. A cgroup that is busy because its processes are just dying is retried.
-  /// Blocks: up to `timeout`, then kFailedPrecondition.
-  Status Remove(Duration timeout) const;
-  /// Removes what has neither processes nor cgroups below; the rest stays.
-  /// Errors: what else keeps it from going.
-  Status RemoveIfEmpty() const;
-
-  /// Sets the limits. What the hierarchy lacks a file for is an error only if
-  /// the limit is really one (not "max", 0 or -1).
-  /// Errors: kInvalidArgument for a value the kernel refuses.
-  Status Update(const CgroupResources& resources) const;
-
-  /// For records; `Decode` takes nothing else.
-  std::string Encode() const;
-  static Result<Cgroup> Decode(std::string_view text);
-
-  bool operator==(const Cgroup&) const = default;
-
- private:
-  void Add(const CgroupHierarchy& hierarchy, const cgroup::Membership& membership);
-  Result<std::string> Primary() const;
-
-  std::map<std::string, CgroupDir> v1_;
-  CgroupDir unified_;
-};
+using cgroup::Cgroup;
+using cgroup::CgroupHierarchy;
+using cgroup::CgroupMode;
+using cgroup::CgroupResources;
+using cgroup::CpuWeightFormula;
 
 }  // namespace gantry::os

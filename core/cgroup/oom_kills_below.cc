@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include <gantry/toolkit/cgroup/notify.h>
+#include <gantry/toolkit/cgroup/counters.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/sync/mutex.h>
 
@@ -31,11 +31,11 @@ std::shared_ptr<OomKillsBelow> OomKillsBelow::Of(const std::string& dir) {
 
 Result<uint64_t> OomKillsBelow::Read() const {
   GANTRY_TRY(const std::string text, ReadFile(path_, kMaxEventsBytes));
-  const int64_t kills = cgroup::KeyedNumber(text, "oom_kill");
-  if (kills < 0) {
+  const auto kills = cgroup::FieldIn(text, "oom_kill");
+  if (!kills) {
     return Fail(Code::kNotFound, "read '{}': it has no 'oom_kill'", path_);
   }
-  return static_cast<uint64_t>(kills);
+  return *kills;
 }
 
 bool OomKillsBelow::Begin() {

@@ -12,11 +12,12 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/counters.h>
 #include <gantry/toolkit/cgroup/notify.h>
+#include <gantry/toolkit/cgroup/statistics.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "core/async/loop.h"
-#include "core/cgroup/cgroup_stats.h"
 #include "core/cgroup/oom_kills_below.h"
 
 namespace gantry::os {
@@ -65,7 +66,7 @@ struct OomWatch::State {
   bool LookV1() {
     uint64_t notified = 0;
     const bool woken = read(eventfd.get(), &notified, sizeof(notified)) == sizeof(notified);
-    const Result<uint64_t> kills = ReadOomKills(cgroup);
+    const Result<uint64_t> kills = cgroup::ReadOomKills(cgroup);
     if (!kills) {
       // The last notification of all says that the cgroup has been removed. What came beside it
       // was of memory. Source: Linux 6.12, mm/memcontrol-v1.c, memcg_event_remove.
@@ -92,7 +93,7 @@ struct OomWatch::State {
       loop->Unwatch(std::exchange(watch, {}));
       return killed && !std::exchange(gone, true) && parent && parent->ClaimOne();
     }
-    const uint64_t kills = Counter(ParseCgroupCounters(*text), "oom_kill");
+    const uint64_t kills = cgroup::FieldIn(*text, "oom_kill").value_or(0);
     const uint64_t before = std::exchange(reported, std::max(kills, reported));
     if (parent && kills > before) {
       parent->Claim(kills - before);
@@ -151,9 +152,9 @@ Result<std::unique_ptr<OomWatch>> OomWatch::Open(const Cgroup& cgroup) {
     GANTRY_TRY(const std::string text, events.Read());
     state->events = std::move(events);
     state->parent = OomKillsBelow::Of(AboveContainer(dir));
-    state->reported = Counter(ParseCgroupCounters(text), "oom_kill");
+    state->reported = cgroup::FieldIn(text, "oom_kill").value_or(0);
   } else {
-    GANTRY_TRY(state->reported, ReadOomKills(cgroup));
+    GANTRY_TRY(state->reported, cgroup::ReadOomKills(cgroup));
     GANTRY_TRY(state->eventfd, RegisterV1(dir));
   }
   return std::unique_ptr<OomWatch>(new OomWatch(std::move(state)));

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <optional>
 #include <ranges>
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/counters.h>
 #include <gantry/toolkit/files/files.h>
 
 namespace gantry::os {
@@ -84,20 +84,15 @@ Result<uint64_t> ParseLimit(const std::string& file, std::string_view text) {
   if (text == "max") {
     return kNoLimit;
   }
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    return Odd(file, text);
-  }
-  return number;
+  const auto number = cgroup::NumberAlone(text);
+  return number ? Result<uint64_t>(*number) : Odd(file, text);
 }
 
 /// A number of a set.
 std::optional<unsigned> ParseBit(std::string_view text) {
-  unsigned number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool good = error == std::errc() && end == text.data() + text.size() && number <= kMaxBit;
-  return good ? std::optional(number) : std::nullopt;
+  const auto number = cgroup::NumberAlone(text);
+  return number.value_or(kNoLimit) <= kMaxBit ? std::optional(static_cast<unsigned>(*number))
+                                              : std::nullopt;
 }
 
 /// "0-2,7" as a mask. The file's text is the kernel's own, of the set that was asked for.

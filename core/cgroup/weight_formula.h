@@ -12,11 +12,7 @@
 
 namespace gantry::os {
 
-/// The one that makes `weight` of `shares`; nothing: neither does, or both do. A weight that is
-/// one off counts: what has it from systemd or from a sum may have been rounded.
-std::optional<CpuWeightFormula> FormulaThatMakes(uint64_t weight, uint64_t shares);
-
-/// The one by which the cgroup, or the scope of systemd that it lies in, got its weight from
+/// The formula by which the cgroup, or the scope of systemd that it lies in, got its weight from
 /// any of `shares`, the surest first; 0: none were given. Nothing: it cannot be told, or the
 /// cgroup is none of v2. Blocks: for two files of the kernel's. Thread: workers.
 std::optional<CpuWeightFormula> FindWeightFormula(const CgroupHierarchy& node, const Cgroup& cgroup,

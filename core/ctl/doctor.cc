@@ -8,10 +8,10 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "core/backend/backends.h"
-#include "core/cgroup/cgroup.h"
 #include "core/ctl/output.h"
 
 namespace gantry::ctl {
@@ -67,18 +67,19 @@ class Examination {
   }
 
   void Cgroups() {
-    const auto hierarchy = os::CgroupHierarchy::At(File("/sys/fs/cgroup"));
+    const auto hierarchy = cgroup::CgroupHierarchy::At(File("/sys/fs/cgroup"));
     if (!hierarchy) {
       Add("node", false, "cgroups", "", "mount cgroup2 at /sys/fs/cgroup");
       return;
     }
     const std::set<std::string> controllers = Controllers(*hierarchy);
     Add("node", true, "cgroups",
-        hierarchy->mode() == os::CgroupMode::kUnified  ? "version 2"
-        : hierarchy->mode() == os::CgroupMode::kHybrid ? "version 1 with an empty version 2 tree"
-                                                       : "version 1",
+        hierarchy->mode() == cgroup::CgroupMode::kV2 ? "version 2"
+        : hierarchy->mode() == cgroup::CgroupMode::kHybrid
+            ? "version 1 with an empty version 2 tree"
+            : "version 1",
         "");
-    const bool unified = hierarchy->mode() == os::CgroupMode::kUnified;
+    const bool unified = hierarchy->mode() == cgroup::CgroupMode::kV2;
     for (const std::string name : {"memory", "cpu", "pids", "cpuset", unified ? "io" : "blkio"}) {
       Add("node", controllers.contains(name), "cgroup controller " + name, "",
           Format("not enabled; see cgroup_enable={} and cgroup_disable= on the kernel's "
@@ -88,7 +89,7 @@ class Examination {
     }
   }
 
-  static std::set<std::string> Controllers(const os::CgroupHierarchy& hierarchy) {
+  static std::set<std::string> Controllers(const cgroup::CgroupHierarchy& hierarchy) {
     std::set<std::string> names;
     for (const auto& [name, tree] : hierarchy.v1()) {
       std::istringstream joined(name);

@@ -9,12 +9,12 @@
 #include <utility>
 
 #include <gantry/backend.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 #include <gantry/toolkit/descriptors/memfd.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/mount/unmount.h>
 
 #include "core/backend/retired.h"
-#include "core/cgroup/cgroup.h"
 #include "core/config/config.h"
 #include "core/engine/operator_service.h"
 #include "core/engine/takeover.h"
@@ -51,7 +51,7 @@ async::PoolLimits WorkerLimits(const config::Limits& configured) {
 }  // namespace
 
 Engine::Engine(CommandLine line, config::Config config, std::string config_error,
-               os::CgroupHierarchy cgroups, UniqueFd link)
+               cgroup::CgroupHierarchy cgroups, UniqueFd link)
     : line_(std::move(line)),
       config_(std::move(config)),
       config_error_(std::move(config_error)),

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 #include <gantry/unique_fd.h>
 
 #include "core/async/idle_trim.h"
@@ -19,7 +20,6 @@
 #include "core/async/worker_pool.h"
 #include "core/backend/backends.h"
 #include "core/backend/context.h"
-#include "core/cgroup/cgroup.h"
 #include "core/config/config.h"
 #include "core/engine/command_line.h"
 #include "core/events/publisher.h"
@@ -40,7 +40,7 @@ class Engine final : private keeper_client::KeeperObserver {
   /// Owner: takes the link's socket. `config_error`: why the configuration is
   /// not the operator's; nothing new is created then, what runs goes on.
   Engine(CommandLine line, config::Config config, std::string config_error,
-         os::CgroupHierarchy cgroups, UniqueFd link);
+         cgroup::CgroupHierarchy cgroups, UniqueFd link);
   ~Engine() override;
 
   /// Runs until the keeper is gone or a signal ends it. Returns the exit code.
@@ -84,7 +84,7 @@ class Engine final : private keeper_client::KeeperObserver {
   const CommandLine line_;
   const config::Config config_;
   const std::string config_error_;
-  const os::CgroupHierarchy cgroups_;
+  const cgroup::CgroupHierarchy cgroups_;
   /// Until it has said Hello. Valid with `line_.standby` only.
   UniqueFd early_link_;
   async::Loop loop_;

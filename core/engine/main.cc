@@ -7,8 +7,9 @@
 #include <cstdio>
 #include <utility>
 
+#include <gantry/toolkit/cgroup/cgroup.h>
+
 #include "core/backend/plugin_host.h"
-#include "core/cgroup/cgroup.h"
 #include "core/config/config.h"
 #include "core/engine/command_line.h"
 #include "core/engine/engine.h"
@@ -40,10 +41,11 @@ int RunEngine(CommandLine line) {
   }
   gantry::log::SetLevel(config->log_level);
   gantry::log::KeepBounded(line.run_dir + "/gantry.log", gantry::link::kMaxLogBytes);
-  gantry::Result<gantry::os::CgroupHierarchy> cgroups = gantry::os::CgroupHierarchy::OfNode();
+  gantry::Result<gantry::cgroup::CgroupHierarchy> cgroups =
+      gantry::cgroup::CgroupHierarchy::OfNode();
   if (!cgroups) {
     gantry::LogWarning("{}: no statistics, limits, pausing or OOM events", cgroups.error().message);
-    cgroups = gantry::os::CgroupHierarchy();
+    cgroups = gantry::cgroup::CgroupHierarchy();
   }
   gantry::engine::Engine engine(std::move(line), std::move(*config), std::move(config_error),
                                 std::move(*cgroups), gantry::UniqueFd(gantry::link::kEngineLinkFd));

@@ -11,11 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include <gantry/toolkit/cgroup/cgroup.h>
+#include <gantry/toolkit/cgroup/statistics.h>
+
 #include "core/async/co.h"
 #include "core/async/worker_pool.h"
 #include "core/backend/context.h"
-#include "core/cgroup/cgroup.h"
-#include "core/cgroup/cgroup_stats.h"
 #include "core/engine/tasks.h"
 #include "core/events/publisher.h"
 #include "core/io/process_io.h"
@@ -119,13 +120,13 @@ constexpr std::chrono::seconds kMemoryLimit(1);
 
 using Bytes = std::vector<uint64_t>;
 
-async::Task<void> ReadMemory(async::WorkerPool& pool, std::vector<os::Cgroup> cgroups,
+async::Task<void> ReadMemory(async::WorkerPool& pool, std::vector<cgroup::Cgroup> cgroups,
                              async::OneShot<Bytes> done) {
   auto read = co_await pool.Run([&cgroups]() -> Result<Bytes> {
     Bytes bytes;
     bytes.reserve(cgroups.size());
-    for (const os::Cgroup& cgroup : cgroups) {
-      bytes.push_back(os::ReadMemoryUse(cgroup).value_or(0));
+    for (const cgroup::Cgroup& cgroup : cgroups) {
+      bytes.push_back(cgroup::ReadMemoryUse(cgroup).value_or(0));
     }
     return bytes;
   });
@@ -134,7 +135,7 @@ async::Task<void> ReadMemory(async::WorkerPool& pool, std::vector<os::Cgroup> cg
 
 /// What each of these uses; 0 where that is not known, as while all workers are
 /// busy: an operator looks when something hangs.
-async::Task<Bytes> MemoryOf(const Workers& workers, std::vector<os::Cgroup> cgroups) {
+async::Task<Bytes> MemoryOf(const Workers& workers, std::vector<cgroup::Cgroup> cgroups) {
   const size_t count = cgroups.size();
   async::OneShot<Bytes> done;
   async::Start(ReadMemory(workers.pool, std::move(cgroups), done));
@@ -194,7 +195,7 @@ struct Reader {
   async::Task<Result<v1::ListResponse>> List(const rpc::CallContext&,
                                              v1::ListRequest request) const {
     v1::ListResponse response;
-    std::vector<os::Cgroup> cgroups;
+    std::vector<cgroup::Cgroup> cgroups;
     const auto wanted = [&request](const task::Group& group) {
       return request.namespace_().empty() || request.namespace_() == group.ns.str();
     };

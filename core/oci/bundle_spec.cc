@@ -12,9 +12,9 @@
 
 namespace gantry::oci {
 
-Result<os::CgroupResources> ResourcesOf(const Spec& spec, std::string_view file) {
+Result<cgroup::CgroupResources> ResourcesOf(const Spec& spec, std::string_view file) {
   if (spec.resources_json.empty()) {
-    return os::CgroupResources();
+    return cgroup::CgroupResources();
   }
   GANTRY_TRY(const Json resources, Json::Parse(spec.resources_json, file, "/linux/resources"));
   return ReadResources(resources);

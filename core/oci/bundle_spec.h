@@ -8,9 +8,8 @@
 #include <string_view>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/cgroup/resources.h>
 #include <gantry/toolkit/oci/spec.h>
-
-#include "core/cgroup/cgroup_resources.h"
 
 namespace gantry::oci {
 
@@ -25,6 +24,7 @@ Result<Spec> ReadSpec(const std::string& bundle, size_t max_bytes = kMaxSpecByte
 
 /// What `spec` limits, as cgroups take it; `file` is what errors call it.
 /// Errors: kInvalidArgument; none for what `ReadSpec` gave.
-Result<os::CgroupResources> ResourcesOf(const Spec& spec, std::string_view file = "config.json");
+Result<cgroup::CgroupResources> ResourcesOf(const Spec& spec,
+                                            std::string_view file = "config.json");
 
 }  // namespace gantry::oci

@@ -7,7 +7,7 @@
 namespace gantry::oci {
 namespace {
 
-Status ReadMemory(const Json& memory, os::CgroupResources& out) {
+Status ReadMemory(const Json& memory, cgroup::CgroupResources& out) {
   GANTRY_CHECK_OK(memory.CheckObject());
   GANTRY_CHECK_OK(memory["limit"].Read(out.memory.limit_bytes));
   GANTRY_CHECK_OK(memory["reservation"].Read(out.memory.reservation_bytes));
@@ -15,7 +15,7 @@ Status ReadMemory(const Json& memory, os::CgroupResources& out) {
   return memory["swap"].Read(out.memory.swap_bytes);
 }
 
-Status ReadCpu(const Json& cpu, os::CgroupResources& out) {
+Status ReadCpu(const Json& cpu, cgroup::CgroupResources& out) {
   GANTRY_CHECK_OK(cpu.CheckObject());
   GANTRY_CHECK_OK(cpu["shares"].Read(out.cpu.shares));
   GANTRY_CHECK_OK(cpu["quota"].Read(out.cpu.quota_us));
@@ -26,7 +26,7 @@ Status ReadCpu(const Json& cpu, os::CgroupResources& out) {
   return cpu["mems"].Read(out.cpu.mems);
 }
 
-Status ReadHugepages(const Json& list, os::CgroupResources& out) {
+Status ReadHugepages(const Json& list, cgroup::CgroupResources& out) {
   GANTRY_TRY(const auto items, list.Items());
   for (const Json& item : items) {
     std::pair<std::string, uint64_t> limit;
@@ -42,7 +42,7 @@ Status ReadHugepages(const Json& list, os::CgroupResources& out) {
   return {};
 }
 
-Status ReadUnified(const Json& unified, os::CgroupResources& out) {
+Status ReadUnified(const Json& unified, cgroup::CgroupResources& out) {
   GANTRY_CHECK_OK(unified.Read(out.unified));
   for (const auto& [file, value] : out.unified) {
     if (file.empty() || file.contains('/') || !file.contains('.') || file.starts_with('.')) {
@@ -54,8 +54,8 @@ Status ReadUnified(const Json& unified, os::CgroupResources& out) {
 
 }  // namespace
 
-Result<os::CgroupResources> ReadResources(const Json& object) {
-  os::CgroupResources out;
+Result<cgroup::CgroupResources> ReadResources(const Json& object) {
+  cgroup::CgroupResources out;
   GANTRY_CHECK_OK(object.CheckObject());
   GANTRY_CHECK_OK(ReadMemory(object["memory"], out));
   GANTRY_CHECK_OK(ReadCpu(object["cpu"], out));
@@ -68,7 +68,7 @@ Result<os::CgroupResources> ReadResources(const Json& object) {
   return out;
 }
 
-Result<os::CgroupResources> ParseResources(std::string_view text, std::string_view what) {
+Result<cgroup::CgroupResources> ParseResources(std::string_view text, std::string_view what) {
   GANTRY_TRY(const Json object, Json::Parse(text, what));
   if (object.absent()) {
     return object.Wrong("expected an object, found null");

@@ -8,18 +8,17 @@
 #include <string_view>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/cgroup/resources.h>
 #include <gantry/toolkit/oci/json.h>
-
-#include "core/cgroup/cgroup_resources.h"
 
 namespace gantry::oci {
 
 /// What both cgroup hierarchies can carry of `text`; the rest is ignored.
 /// Errors: kInvalidArgument with a JSON pointer.
-Result<os::CgroupResources> ParseResources(std::string_view text,
-                                           std::string_view what = "resources");
+Result<cgroup::CgroupResources> ParseResources(std::string_view text,
+                                               std::string_view what = "resources");
 
 /// The same for a part of a document; absent: nothing set.
-Result<os::CgroupResources> ReadResources(const Json& object);
+Result<cgroup::CgroupResources> ReadResources(const Json& object);
 
 }  // namespace gantry::oci

@@ -9,8 +9,7 @@
 #include <vector>
 
 #include <gantry/protowire.h>
-
-#include "core/cgroup/cgroup_stats.h"
+#include <gantry/toolkit/cgroup/statistics.h>
 
 namespace gantry::stats {
 
@@ -28,15 +27,15 @@ struct CounterField {
 };
 
 template <size_t N>
-void Counters(ProtoWriter& out, const os::CgroupCounters& counters,
+void Counters(ProtoWriter& out, const cgroup::CgroupCounters& counters,
               const std::array<CounterField, N>& fields) {
   for (const CounterField& entry : fields) {
-    Number(out, entry.field, os::Counter(counters, entry.name));
+    Number(out, entry.field, cgroup::Counter(counters, entry.name));
   }
 }
 
 /// PidsStat, alike in both versions.
-inline void Pids(ProtoWriter& out, uint32_t field, const os::CgroupPids& pids) {
+inline void Pids(ProtoWriter& out, uint32_t field, const cgroup::CgroupPids& pids) {
   ProtoWriter message;
   Number(message, 1, pids.current);
   Number(message, 2, pids.limit);
@@ -44,11 +43,11 @@ inline void Pids(ProtoWriter& out, uint32_t field, const os::CgroupPids& pids) {
 }
 
 /// RdmaStat, alike in both versions. Nothing where there is no device.
-inline void Rdma(ProtoWriter& out, uint32_t field, const std::vector<os::CgroupRdma>& current,
-                 const std::vector<os::CgroupRdma>& limit) {
+inline void Rdma(ProtoWriter& out, uint32_t field, const std::vector<cgroup::CgroupRdma>& current,
+                 const std::vector<cgroup::CgroupRdma>& limit) {
   ProtoWriter message;
-  const auto entries = [&](uint32_t number, const std::vector<os::CgroupRdma>& list) {
-    for (const os::CgroupRdma& entry : list) {
+  const auto entries = [&](uint32_t number, const std::vector<cgroup::CgroupRdma>& list) {
+    for (const cgroup::CgroupRdma& entry : list) {
       ProtoWriter one;
       one.Text(1, entry.device);
       Number(one, 2, entry.hca_handles);

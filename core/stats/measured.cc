@@ -17,24 +17,24 @@ constexpr size_t kMaxName = 64;
 constexpr uint32_t kNetworkV1 = 7;
 constexpr uint32_t kNetworkV2 = 9;
 
-os::CgroupV1Stats ToV1(const ContainerMetrics& metrics) {
-  os::CgroupV1Stats stats;
-  stats.pids = os::CgroupPids{.current = metrics.pids.current, .limit = metrics.pids.limit};
-  stats.cpu = os::CgroupV1Stats::Cpu{.total_ns = metrics.cpu.usage_ns,
-                                     .kernel_ns = metrics.cpu.system_ns,
-                                     .user_ns = metrics.cpu.user_ns};
+cgroup::CgroupV1Stats ToV1(const ContainerMetrics& metrics) {
+  cgroup::CgroupV1Stats stats;
+  stats.pids = cgroup::CgroupPids{.current = metrics.pids.current, .limit = metrics.pids.limit};
+  stats.cpu = cgroup::CgroupV1Stats::Cpu{.total_ns = metrics.cpu.usage_ns,
+                                         .kernel_ns = metrics.cpu.system_ns,
+                                         .user_ns = metrics.cpu.user_ns};
   const ContainerMetrics::Memory& memory = metrics.memory;
-  stats.memory = os::CgroupV1Stats::Memory();
+  stats.memory = cgroup::CgroupV1Stats::Memory();
   stats.memory->stat = {{"total_rss", memory.anonymous_bytes},
                         {"total_inactive_file", memory.inactive_file_bytes},
                         {"total_pgfault", memory.page_faults},
                         {"total_pgmajfault", memory.major_page_faults}};
   stats.memory->usage = {.limit = memory.limit_bytes, .usage = memory.usage_bytes};
   stats.memory->oom_kill = memory.oom_kills;
-  stats.blkio = os::CgroupV1Stats::Blkio();
+  stats.blkio = cgroup::CgroupV1Stats::Blkio();
   for (const ContainerMetrics::Device& device : metrics.devices) {
     const auto entry = [&device](const char* op, uint64_t value) {
-      return os::CgroupV1Stats::BlkioEntry{
+      return cgroup::CgroupV1Stats::BlkioEntry{
           .op = op, .major = device.major, .minor = device.minor, .value = value};
     };
     stats.blkio->service_bytes.push_back(entry("Read", device.read_bytes));
@@ -45,23 +45,23 @@ os::CgroupV1Stats ToV1(const ContainerMetrics& metrics) {
   return stats;
 }
 
-os::CgroupV2Stats ToV2(const ContainerMetrics& metrics) {
-  os::CgroupV2Stats stats;
-  stats.pids = os::CgroupPids{.current = metrics.pids.current, .limit = metrics.pids.limit};
-  stats.cpu = os::CgroupV2Stats::Cpu();
+cgroup::CgroupV2Stats ToV2(const ContainerMetrics& metrics) {
+  cgroup::CgroupV2Stats stats;
+  stats.pids = cgroup::CgroupPids{.current = metrics.pids.current, .limit = metrics.pids.limit};
+  stats.cpu = cgroup::CgroupV2Stats::Cpu();
   stats.cpu->stat = {{"usage_usec", metrics.cpu.usage_ns / kNsPerUs},
                      {"user_usec", metrics.cpu.user_ns / kNsPerUs},
                      {"system_usec", metrics.cpu.system_ns / kNsPerUs}};
   const ContainerMetrics::Memory& memory = metrics.memory;
-  stats.memory = os::CgroupV2Stats::Memory();
+  stats.memory = cgroup::CgroupV2Stats::Memory();
   stats.memory->stat = {{"anon", memory.anonymous_bytes},
                         {"inactive_file", memory.inactive_file_bytes},
                         {"pgfault", memory.page_faults},
                         {"pgmajfault", memory.major_page_faults}};
   stats.memory->usage = memory.usage_bytes;
   stats.memory->limit = memory.limit_bytes;
-  stats.memory_events = os::CgroupCounters{{"oom_kill", memory.oom_kills}};
-  stats.io = os::CgroupV2Stats::Io();
+  stats.memory_events = cgroup::CgroupCounters{{"oom_kill", memory.oom_kills}};
+  stats.io = cgroup::CgroupV2Stats::Io();
   for (const ContainerMetrics::Device& device : metrics.devices) {
     stats.io->entries.push_back({.major = device.major,
                                  .minor = device.minor,
@@ -95,7 +95,7 @@ std::string Network(uint32_t field, const std::vector<ContainerMetrics::Interfac
 
 }  // namespace
 
-Result<TypedMessage> Encode(const ContainerMetrics& metrics, os::CgroupMode node) {
+Result<TypedMessage> Encode(const ContainerMetrics& metrics, cgroup::CgroupMode node) {
   constexpr size_t kMost = ContainerMetrics::kMost;
   if (metrics.devices.size() > kMost || metrics.interfaces.size() > kMost) {
     return Fail(
@@ -103,7 +103,8 @@ Result<TypedMessage> Encode(const ContainerMetrics& metrics, os::CgroupMode node
         "measure: its backend names {} devices and {} interfaces, more than {} are not told",
         metrics.devices.size(), metrics.interfaces.size(), kMost);
   }
-  if (node == os::CgroupMode::kUnified) {
+  // Also where the node has no cgroups at all.
+  if (node == cgroup::CgroupMode::kV2 || node == cgroup::CgroupMode::kNone) {
     return TypedMessage{std::string(kMetricsV2),
                         EncodeMetrics(ToV2(metrics)) + Network(kNetworkV2, metrics.interfaces)};
   }

@@ -3,12 +3,12 @@
 
 namespace gantry::stats {
 
-Result<TypedMessage> ReadMetrics(const os::Cgroup& cgroup) {
+Result<TypedMessage> ReadMetrics(const cgroup::Cgroup& cgroup) {
   if (cgroup.is_unified()) {
-    GANTRY_TRY(const os::CgroupV2Stats stats, os::ReadCgroupV2Stats(cgroup));
+    GANTRY_TRY(const cgroup::CgroupV2Stats stats, cgroup::ReadCgroupV2Stats(cgroup));
     return TypedMessage{.type_url = std::string(kMetricsV2), .value = EncodeMetrics(stats)};
   }
-  GANTRY_TRY(const os::CgroupV1Stats stats, os::ReadCgroupV1Stats(cgroup));
+  GANTRY_TRY(const cgroup::CgroupV1Stats stats, cgroup::ReadCgroupV1Stats(cgroup));
   return TypedMessage{.type_url = std::string(kMetricsV1), .value = EncodeMetrics(stats)};
 }
 

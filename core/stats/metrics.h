@@ -12,9 +12,8 @@
 
 #include <gantry/error.h>
 #include <gantry/metrics.h>
-
-#include "core/cgroup/cgroup.h"
-#include "core/cgroup/cgroup_stats.h"
+#include <gantry/toolkit/cgroup/cgroup.h>
+#include <gantry/toolkit/cgroup/statistics.h>
 
 namespace gantry::stats {
 
@@ -29,14 +28,14 @@ struct TypedMessage {
 
 /// Reads the statistics and encodes them with the type that fits the node.
 /// Errors: kNotFound when the cgroup is gone. Thread: any. Blocks: never for long.
-Result<TypedMessage> ReadMetrics(const os::Cgroup& cgroup);
+Result<TypedMessage> ReadMetrics(const cgroup::Cgroup& cgroup);
 
 /// What a backend has measured, on a node whose cgroups are of that kind. Every part of the
 /// message is there, be nothing of it counted: clients look into each without asking.
 /// Errors: kResourceExhausted: more devices or interfaces than are told.
-Result<TypedMessage> Encode(const ContainerMetrics& metrics, os::CgroupMode node);
+Result<TypedMessage> Encode(const ContainerMetrics& metrics, cgroup::CgroupMode node);
 
-std::string EncodeMetrics(const os::CgroupV1Stats& stats);
-std::string EncodeMetrics(const os::CgroupV2Stats& stats);
+std::string EncodeMetrics(const cgroup::CgroupV1Stats& stats);
+std::string EncodeMetrics(const cgroup::CgroupV2Stats& stats);
 
 }  // namespace gantry::stats

@@ -5,7 +5,7 @@
 namespace gantry::stats {
 namespace {
 
-using Stats = os::CgroupV1Stats;
+using Stats = cgroup::CgroupV1Stats;
 
 // MemoryStat's numbers and the words of memory.stat.
 constexpr auto kMemoryFields = std::to_array<CounterField>({
@@ -114,7 +114,7 @@ void Blkio(ProtoWriter& out, const Stats::Blkio& blkio) {
   out.Bytes(5, message.str());
 }
 
-void Hugetlb(ProtoWriter& out, const os::CgroupHugetlb& entry) {
+void Hugetlb(ProtoWriter& out, const cgroup::CgroupHugetlb& entry) {
   ProtoWriter message;
   Number(message, 1, entry.usage_bytes);
   Number(message, 2, entry.max_bytes);
@@ -127,7 +127,7 @@ void Hugetlb(ProtoWriter& out, const os::CgroupHugetlb& entry) {
 
 std::string EncodeMetrics(const Stats& stats) {
   ProtoWriter out;
-  for (const os::CgroupHugetlb& entry : stats.hugetlb) {
+  for (const cgroup::CgroupHugetlb& entry : stats.hugetlb) {
     Hugetlb(out, entry);
   }
   if (stats.pids) {

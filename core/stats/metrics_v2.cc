@@ -7,7 +7,7 @@
 namespace gantry::stats {
 namespace {
 
-using Stats = os::CgroupV2Stats;
+using Stats = cgroup::CgroupV2Stats;
 
 constexpr auto kCpuFields = std::to_array<CounterField>({
     {1, "usage_usec"},
@@ -91,13 +91,13 @@ void Cpu(ProtoWriter& out, const Stats::Cpu& cpu) {
 
 // Kernels since 5.9 count refaults and activations of anonymous memory and of
 // files apart; the message has one number for each.
-uint64_t Split(const os::CgroupCounters& stat, const std::string& name) {
-  return os::Counter(stat, name) + os::Counter(stat, name + "_anon") +
-         os::Counter(stat, name + "_file");
+uint64_t Split(const cgroup::CgroupCounters& stat, const std::string& name) {
+  return cgroup::Counter(stat, name) + cgroup::Counter(stat, name + "_anon") +
+         cgroup::Counter(stat, name + "_file");
 }
 
 void Memory(ProtoWriter& out, const Stats::Memory& memory) {
-  os::CgroupCounters stat = memory.stat;
+  cgroup::CgroupCounters stat = memory.stat;
   for (const char* name : {"workingset_refault", "workingset_activate"}) {
     stat[name] = Split(stat, name);
   }
@@ -129,7 +129,7 @@ void Io(ProtoWriter& out, const Stats::Io& io) {
   out.Bytes(6, message.str());
 }
 
-void Hugetlb(ProtoWriter& out, const os::CgroupHugetlb& entry) {
+void Hugetlb(ProtoWriter& out, const cgroup::CgroupHugetlb& entry) {
   ProtoWriter message;
   Number(message, 1, entry.usage_bytes);
   Number(message, 2, entry.max_bytes);
@@ -155,7 +155,7 @@ std::string EncodeMetrics(const Stats& stats) {
   if (stats.io) {
     Io(out, *stats.io);
   }
-  for (const os::CgroupHugetlb& entry : stats.hugetlb) {
+  for (const cgroup::CgroupHugetlb& entry : stats.hugetlb) {
     Hugetlb(out, entry);
   }
   if (stats.memory_events) {

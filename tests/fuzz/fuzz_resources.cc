@@ -7,7 +7,7 @@
 namespace gantry::fuzz {
 
 void FuzzOne(std::string_view input) {
-  const Result<os::CgroupResources> resources = oci::ParseResources(input);
+  const Result<cgroup::CgroupResources> resources = oci::ParseResources(input);
   Require(resources.has_value() || resources.error().code == Code::kInvalidArgument,
           "what is wrong is the caller's fault");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <charconv>
 
-#include <gantry/number.h>
 #include <gantry/toolkit/cgroup/counters.h>
 #include <gantry/toolkit/files/files.h>
 
@@ -22,22 +22,29 @@ std::optional<uint64_t> NumberAlone(std::string_view text) {
   while (text.ends_with('\n')) {
     text.remove_suffix(1);
   }
-  const auto number = ParseNumber(text);
-  return number && *number >= 0 ? std::optional(static_cast<uint64_t>(*number)) : std::nullopt;
+  uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [parsed, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && parsed == end ? std::optional(number) : std::nullopt;
 }
 
 std::optional<uint64_t> ReadNumber(const std::string& path) {
   return NumberAlone(TextOfFile(path));
 }
 
-std::optional<uint64_t> ReadField(const std::string& path, const std::string& name) {
-  const std::string text = TextOfFile(path);
-  const size_t at = ("\n" + text).find("\n" + name + " ");
-  if (at == std::string::npos) {
-    return std::nullopt;
+std::optional<uint64_t> FieldIn(std::string_view text, std::string_view name) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.size() > name.size() && line.starts_with(name) && line[name.size()] == ' ') {
+      return NumberAlone(line.substr(name.size() + 1));
+    }
   }
-  const std::string_view rest = std::string_view(text).substr(at + name.size() + 1);
-  return NumberAlone(rest.substr(0, rest.find('\n')));
+  return std::nullopt;
+}
+
+std::optional<uint64_t> ReadField(const std::string& path, std::string_view name) {
+  return FieldIn(TextOfFile(path), name);
 }
 
 std::vector<std::string> UpToRoot(std::string dir) {
@@ -73,12 +80,20 @@ uint64_t MemoryLimitBytes(const CgroupDirs& dirs) {
   return limit;
 }
 
+std::optional<uint64_t> OomKillsIn(const std::string& dir) {
+  for (const char* file : {"/memory.events", "/memory.oom_control"}) {
+    if (const auto text = ReadFile(dir + file, kMaxCgroupFile)) {
+      // v1 does not count them before Linux 4.13.
+      return FieldIn(*text, "oom_kill").value_or(0);
+    }
+  }
+  return std::nullopt;
+}
+
 uint64_t OomKills(const CgroupDirs& dirs) {
   uint64_t kills = 0;
   for (const std::string& dir : dirs) {
-    for (const char* file : {"/memory.events", "/memory.oom_control"}) {
-      kills = std::max(kills, ReadField(dir + file, "oom_kill").value_or(0));
-    }
+    kills = std::max(kills, OomKillsIn(dir).value_or(0));
   }
   return kills;
 }

@@ -10,7 +10,6 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 
 #include <gantry/toolkit/cgroup/notify.h>
 
@@ -70,20 +69,6 @@ Status WaitForCgroupFile(const std::string& path, Deadline deadline,
         .fd = notify.poll_fd(), .events = static_cast<short>(notify.poll_events()), .revents = 0};
     poll(&wait, 1, static_cast<int>(left.count()));
   }
-}
-
-int64_t KeyedNumber(std::string_view text, std::string_view key) {
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    const std::string_view line = text.substr(0, end);
-    text = end == text.npos ? std::string_view() : text.substr(end + 1);
-    if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == ' ') {
-      int64_t value = -1;
-      std::from_chars(line.data() + key.size() + 1, line.data() + line.size(), value);
-      return value;
-    }
-  }
-  return -1;
 }
 
 }  // namespace gantry::cgroup

@@ -176,26 +176,6 @@ bool IsRemovable(const std::string& directory, const std::string& root) {
 
 }  // namespace
 
-CgroupMode DetectCgroups(const std::string& root) {
-  if (IsCgroup2(root)) {
-    return CgroupMode::kV2;
-  }
-  if (Hierarchies(root).value_or(std::vector<std::string>()).empty()) {
-    return CgroupMode::kNone;
-  }
-  return IsCgroup2(root + "/unified") ? CgroupMode::kHybrid : CgroupMode::kV1;
-}
-
-NodeCgroups NodeCgroups::At(const std::string& root) {
-  constexpr size_t kMaxControllersBytes = 4096;
-  NodeCgroups node{.mode = DetectCgroups(root), .unclaimed = {}};
-  if (node.mode == CgroupMode::kHybrid) {
-    const auto text = ReadFile(root + "/unified/cgroup.controllers", kMaxControllersBytes);
-    node.unclaimed = text ? text->substr(0, text->find('\n')) : "";
-  }
-  return node;
-}
-
 Result<std::vector<std::string>> CgroupDirectories(const std::string& path,
                                                    const std::string& root) {
   std::vector<std::string> found;

@@ -16,6 +16,7 @@
 #include <span>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/counters.h>
 #include <gantry/toolkit/cgroup/notify.h>
 #include <gantry/toolkit/cgroup/tree.h>
 #include <gantry/toolkit/files/files.h>
@@ -227,10 +228,10 @@ Status RemoveBelow(const std::string& dir, Deadline deadline) {
       return removed;
     }
     // Absent in v1.
-    IgnoreError(WaitForCgroupFile(
-                    dir + "/cgroup.events", deadline,
-                    [](std::string_view text) { return KeyedNumber(text, "populated") != 1; }),
-                "the next removal says what is there");
+    IgnoreError(
+        WaitForCgroupFile(dir + "/cgroup.events", deadline,
+                          [](std::string_view text) { return FieldIn(text, "populated") != 1; }),
+        "the next removal says what is there");
     if (!backoff.Sleep(deadline)) {
       return Fail(Code::kFailedPrecondition, "remove cgroup '{}': processes are still in it", dir);
     }

@@ -12,8 +12,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/cgroup/cgroup.h>
+
 #include "core/async/worker_pool.h"
-#include "core/cgroup/cgroup.h"
 #include "tests/unit/keeper_client/engine_test.h"
 
 namespace gantry::backend {
@@ -59,7 +60,7 @@ class ContextTest : public keeper_client::EngineTest {
   static UniqueFd Null() { return UniqueFd(open("/dev/null", O_RDWR | O_CLOEXEC)); }
 
   async::WorkerPool pool_{loop_, 2, 16};
-  os::CgroupHierarchy cgroups_;
+  cgroup::CgroupHierarchy cgroups_;
   Counters counters_;
   ContextOptions options_;
   std::string saved_;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is told of memory that ran out in a cgroup that is gone, by a fake tree of v2.
+// What is told of memory that ran out in a cgroup, also of one that is gone, by a fake tree
+// of v2.
 #include "core/cgroup/oom_watch.h"
 
 #include <memory>
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include <gantry/format.h>
 
 #include "core/async/loop.h"
 #include "tests/unit/cgroup/fake_cgroupfs.h"
@@ -112,6 +115,75 @@ TEST_F(OomWatchOfAGoneCgroup, WithoutAParentThatCountsNothingIsTold) {
   Remove("c1");
   std::filesystem::remove_all(fs_.path() + "/pod");
   EXPECT_FALSE(watched->watch->CheckAfterKill());
+}
+
+class FakeOom : public testing::Test {
+ protected:
+  FakeOom() {
+    fs_.Put("cgroup.controllers", "");
+    SetKills(4);
+    const auto hierarchy = CgroupHierarchy::At(fs_.path());
+    cgroup_ = *Cgroup::Named(*hierarchy, "/c");
+  }
+
+  void SetKills(int kills) { fs_.Put("c/memory.events", Format("oom 9\noom_kill {}\n", kills)); }
+
+  FakeCgroupFs fs_;
+  Cgroup cgroup_;
+  async::Loop loop_;
+};
+
+TEST_F(FakeOom, IsReportedWhenTheCounterGrew) {
+  int reports = 0;
+  const auto watch = OomWatch::Open(cgroup_);
+  ASSERT_TRUE(watch) << watch.error().message;
+  (*watch)->Begin(loop_, [&] { ++reports; });
+
+  fs_.Put("c/memory.events", "oom 10\noom_kill 4\n");
+  EXPECT_FALSE((*watch)->CheckNow());
+  SetKills(5);
+  while (reports == 0 && loop_.RunOnce(kBound)) {
+  }
+
+  EXPECT_EQ(reports, 1);
+  EXPECT_FALSE((*watch)->CheckNow());
+}
+
+TEST_F(FakeOom, IsReportedByTheLastLookAndNotAgain) {
+  int reports = 0;
+  const auto watch = OomWatch::Open(cgroup_);
+  ASSERT_TRUE(watch);
+  (*watch)->Begin(loop_, [&] { ++reports; });
+
+  SetKills(6);
+  EXPECT_TRUE((*watch)->CheckNow());
+  while (loop_.RunOnce(std::chrono::milliseconds(0))) {
+  }
+
+  EXPECT_EQ(reports, 1);
+}
+
+TEST_F(FakeOom, MayEndItsWatch) {
+  std::unique_ptr<OomWatch> watch;
+  auto made = OomWatch::Open(cgroup_);
+  ASSERT_TRUE(made);
+  watch = *std::move(made);
+  watch->Begin(loop_, [&] { watch.reset(); });
+
+  SetKills(6);
+  while (watch && loop_.RunOnce(kBound)) {
+  }
+
+  EXPECT_FALSE(watch);
+  EXPECT_EQ(loop_.watches(), 0U);
+}
+
+TEST_F(FakeOom, NeedsTheMemoryController) {
+  const auto hierarchy = CgroupHierarchy::At(fs_.path());
+  const auto watch = OomWatch::Open(*Cgroup::Named(*hierarchy, "/without"));
+
+  ASSERT_FALSE(watch);
+  EXPECT_EQ(watch.error().code, Code::kNotFound);
 }
 
 }  // namespace

@@ -11,18 +11,6 @@ namespace {
 constexpr auto kQuadratic = CpuWeightFormula::kQuadratic;
 constexpr auto kLinear = CpuWeightFormula::kLinear;
 
-TEST(FormulaThatMakes, IsToldByTheWeight) {
-  EXPECT_EQ(FormulaThatMakes(100, 1024), kQuadratic);
-  EXPECT_EQ(FormulaThatMakes(101, 1024), kQuadratic);
-  EXPECT_EQ(FormulaThatMakes(39, 1024), kLinear);
-  EXPECT_EQ(FormulaThatMakes(60, 1024), std::nullopt);
-}
-
-TEST(FormulaThatMakes, IsNotToldWhereBothMakeTheSame) {
-  EXPECT_EQ(FormulaThatMakes(1, 2), std::nullopt);
-  EXPECT_EQ(FormulaThatMakes(10000, 262144), std::nullopt);
-}
-
 class FindWeightFormulaTest : public testing::Test {
  protected:
   FindWeightFormulaTest() { fs_.Put("cgroup.controllers", "cpu\n"); }

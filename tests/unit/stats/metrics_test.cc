@@ -51,15 +51,15 @@ struct Message {
 };
 
 TEST(MetricsV1, HaveTheNumbersThatContainerdReads) {
-  os::CgroupV1Stats stats;
-  stats.pids = os::CgroupPids{.current = 2, .limit = UINT64_MAX};
-  stats.cpu = os::CgroupV1Stats::Cpu{.total_ns = 10,
-                                     .kernel_ns = 4,
-                                     .user_ns = 6,
-                                     .per_cpu_ns = {10, 0},
-                                     .periods = 1,
-                                     .throttled_periods = 2,
-                                     .throttled_ns = 3};
+  cgroup::CgroupV1Stats stats;
+  stats.pids = cgroup::CgroupPids{.current = 2, .limit = UINT64_MAX};
+  stats.cpu = cgroup::CgroupV1Stats::Cpu{.total_ns = 10,
+                                         .kernel_ns = 4,
+                                         .user_ns = 6,
+                                         .per_cpu_ns = {10, 0},
+                                         .periods = 1,
+                                         .throttled_periods = 2,
+                                         .throttled_ns = 3};
   stats.memory.emplace();
   stats.memory->stat = {{"total_inactive_file", 7}, {"total_rss", 8}, {"unknown", 9}};
   stats.memory->usage = {.limit = 1000, .usage = 500, .max = 600, .fail_count = 1};
@@ -86,10 +86,10 @@ TEST(MetricsV1, HaveTheNumbersThatContainerdReads) {
 }
 
 TEST(MetricsV2, HaveTheNumbersThatContainerdReads) {
-  os::CgroupV2Stats stats;
-  stats.cpu = os::CgroupV2Stats::Cpu{
-      .stat = {{"usage_usec", 10}, {"nr_bursts", 2}},
-      .pressure = os::CgroupV2Stats::Pressure{.some = {.avg10 = 1.5, .total_us = 3}, .full = {}}};
+  cgroup::CgroupV2Stats stats;
+  stats.cpu = cgroup::CgroupV2Stats::Cpu{.stat = {{"usage_usec", 10}, {"nr_bursts", 2}},
+                                         .pressure = cgroup::CgroupV2Stats::Pressure{
+                                             .some = {.avg10 = 1.5, .total_us = 3}, .full = {}}};
   stats.memory.emplace();
   stats.memory->stat = {{"inactive_file", 7},
                         {"workingset_refault_anon", 1},
@@ -97,7 +97,7 @@ TEST(MetricsV2, HaveTheNumbersThatContainerdReads) {
                         {"pgmajfault", 9}};
   stats.memory->usage = 500;
   stats.memory->limit = 1000;
-  stats.memory_events = os::CgroupCounters{{"oom_kill", 2}, {"oom_group_kill", 1}};
+  stats.memory_events = cgroup::CgroupCounters{{"oom_kill", 2}, {"oom_group_kill", 1}};
   stats.io.emplace();
   stats.io->entries = {{8, 0, 1, 2, 3, 4}};
   stats.hugetlb = {{"2MB", 1, 2, 3}};
@@ -158,7 +158,7 @@ void ExpectTraffic(const Message& interface) {
 }
 
 TEST(MeasuredMetrics, HaveTheNumbersThatContainerdReadsInV1) {
-  const auto encoded = Encode(Measured(), os::CgroupMode::kHybrid);
+  const auto encoded = Encode(Measured(), cgroup::CgroupMode::kHybrid);
   ASSERT_TRUE(encoded);
   EXPECT_EQ(encoded->type_url, "io.containerd.cgroups.v1.Metrics");
   const Message message(encoded->value);
@@ -187,7 +187,7 @@ TEST(MeasuredMetrics, HaveTheNumbersThatContainerdReadsInV1) {
 }
 
 TEST(MeasuredMetrics, HaveTheNumbersThatContainerdReadsInV2) {
-  const auto encoded = Encode(Measured(), os::CgroupMode::kUnified);
+  const auto encoded = Encode(Measured(), cgroup::CgroupMode::kV2);
   ASSERT_TRUE(encoded);
   EXPECT_EQ(encoded->type_url, "io.containerd.cgroups.v2.Metrics");
   const Message message(encoded->value);
@@ -213,8 +213,8 @@ TEST(MeasuredMetrics, HaveTheNumbersThatContainerdReadsInV2) {
 
 // Clients take `CPU.Throttling`, `Blkio`, `Io` and so on as there.
 TEST(MeasuredMetrics, HaveAllParts) {
-  const auto v1 = Encode({}, os::CgroupMode::kLegacy);
-  const auto v2 = Encode({}, os::CgroupMode::kUnified);
+  const auto v1 = Encode({}, cgroup::CgroupMode::kV1);
+  const auto v2 = Encode({}, cgroup::CgroupMode::kV2);
   ASSERT_TRUE(v1 && v2);
   EXPECT_THAT(FieldsOf(Message(v1->value)), ElementsAre(2U, 3U, 4U, 5U, 9U));
   EXPECT_THAT(FieldsOf(Message(v1->value).Sub(3)), ElementsAre(1U, 2U));
@@ -225,15 +225,15 @@ TEST(MeasuredMetrics, HaveAllParts) {
 // containerd subtracts what is used from the limit: it takes 0 for one, and what is left for
 // the largest number there is.
 TEST(MeasuredMetrics, HaveALimitAlways) {
-  EXPECT_EQ(Message(Encode({}, os::CgroupMode::kLegacy)->value).Sub(4).Sub(33).Number(1),
+  EXPECT_EQ(Message(Encode({}, cgroup::CgroupMode::kV1)->value).Sub(4).Sub(33).Number(1),
             UINT64_MAX);
-  EXPECT_EQ(Message(Encode({}, os::CgroupMode::kUnified)->value).Sub(4).Number(33), UINT64_MAX);
+  EXPECT_EQ(Message(Encode({}, cgroup::CgroupMode::kV2)->value).Sub(4).Number(33), UINT64_MAX);
 }
 
 TEST(MeasuredMetrics, AreNotWithoutEnd) {
   ContainerMetrics metrics;
   metrics.devices.resize(ContainerMetrics::kMost + 1);
-  const auto encoded = Encode(metrics, os::CgroupMode::kUnified);
+  const auto encoded = Encode(metrics, cgroup::CgroupMode::kV2);
   ASSERT_FALSE(encoded);
   EXPECT_EQ(encoded.error().code, Code::kResourceExhausted);
 }
@@ -245,9 +245,12 @@ TEST(Metrics, HaveTheTypeOfTheHierarchy) {
   os::FakeCgroupFs v1;
   v1.Put("pids/c/pids.current", "1\n");
 
-  const auto of_v2 = ReadMetrics(*os::Cgroup::Named(*os::CgroupHierarchy::At(v2.path()), "/c"));
-  const auto of_v1 = ReadMetrics(*os::Cgroup::Named(*os::CgroupHierarchy::At(v1.path()), "/c"));
-  const auto gone = ReadMetrics(*os::Cgroup::Named(*os::CgroupHierarchy::At(v1.path()), "/d"));
+  const auto of_v2 =
+      ReadMetrics(*cgroup::Cgroup::Named(*cgroup::CgroupHierarchy::At(v2.path()), "/c"));
+  const auto of_v1 =
+      ReadMetrics(*cgroup::Cgroup::Named(*cgroup::CgroupHierarchy::At(v1.path()), "/c"));
+  const auto gone =
+      ReadMetrics(*cgroup::Cgroup::Named(*cgroup::CgroupHierarchy::At(v1.path()), "/d"));
 
   ASSERT_TRUE(of_v2 && of_v1);
   EXPECT_EQ(of_v2->type_url, "io.containerd.cgroups.v2.Metrics");

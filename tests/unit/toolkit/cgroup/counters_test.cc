@@ -61,6 +61,14 @@ TEST(CgroupCounters, HasNoNumbersWhereItIsGone) {
   EXPECT_FALSE(CpuTimeNs({}));
 }
 
+TEST(CgroupCounters, KnowsNoKillsFromNoCounter) {
+  const os::FakeCgroupFs files;
+  const std::string dir = MakeCgroup(files, "pod/one");
+  EXPECT_FALSE(OomKillsIn(dir)) << "no memory controller";
+  files.Put("pod/one/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\n");
+  EXPECT_EQ(OomKillsIn(dir), 0U) << "a kernel that does not count them";
+}
+
 TEST(CgroupCounters, HasThoseAboveUpToTheRoot) {
   const os::FakeCgroupFs files;
   const std::string dir = MakeCgroup(files, "pod/one");

@@ -35,11 +35,15 @@ std::optional<std::string> PathBelow(std::string_view root, std::string_view pat
 /// A cgroup where it is mounted.
 struct MountedCgroup {
   std::string mount_dir;
-  /// Below `mount_dir`; `/` for what is mounted there itself.
+  /// Below `mount_dir`, begins with `/`; `/` alone for what is mounted there itself.
   std::string path;
 
   /// Absolute name of the directory.
   std::string dir() const { return path == "/" ? mount_dir : mount_dir + path; }
+
+  bool is_root() const { return path == "/"; }
+
+  bool operator==(const MountedCgroup&) const = default;
 };
 
 /// The first of `mounts` that shows it. Nothing: none does.

@@ -47,7 +47,4 @@ class CgroupNotify {
 Status WaitForCgroupFile(const std::string& path, Deadline deadline,
                          const std::function<bool(std::string_view)>& done);
 
-/// The number behind `key` in a flat-keyed text, -1 where there is none.
-int64_t KeyedNumber(std::string_view text, std::string_view key);
-
 }  // namespace gantry::cgroup

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Taking apart the cgroups of a container that has ended, without the OCI
-// runtime. Statistics and the freezer are the core's.
+// runtime.
 #pragma once
 
 #include <string>
@@ -9,26 +9,9 @@
 
 #include <gantry/deadline.h>
 #include <gantry/error.h>
+#include <gantry/toolkit/cgroup/hierarchy.h>
 
 namespace gantry::cgroup {
-
-/// Mount point of the cgroup tree. Source: systemd, docs/CGROUP_DELEGATION.md.
-inline constexpr const char* kCgroupRoot = "/sys/fs/cgroup";
-
-enum class CgroupMode { kNone, kV1, kHybrid, kV2 };
-
-CgroupMode DetectCgroups(const std::string& root = kCgroupRoot);
-
-/// The node's cgroups, as far as it matters to an OCI runtime whether it can work here.
-struct NodeCgroups {
-  CgroupMode mode = CgroupMode::kNone;
-  /// Of kHybrid: the controllers that the v2 tree has, since no v1 hierarchy has them:
-  /// "hugetlb misc". Empty: none.
-  std::string unclaimed;
-
-  /// As it is now: they may be mounted at any time. Blocks: for the kernel's files.
-  static NodeCgroups At(const std::string& root = kCgroupRoot);
-};
 
 /// The directories of `path` in every hierarchy mounted below `root` that exist.
 /// Empty for `/` and for paths with `..`.

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Cgroups by a fake tree: what is found where, records, limits.
-#include "core/cgroup/cgroup.h"
-
 #include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
 
-#include "core/cgroup/cgroup_v2.h"
 #include "tests/unit/cgroup/fake_cgroupfs.h"
 
-namespace gantry::os {
+namespace gantry::cgroup {
 namespace {
 
+using os::FakeCgroupFs;
+using os::IdleProcess;
+using os::kBound;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -45,13 +46,45 @@ class CgroupFake : public testing::Test {
 
 TEST_F(CgroupFake, RecognisesTheThreeLayouts) {
   MakeV1();
-  EXPECT_EQ(Hierarchy().mode(), CgroupMode::kLegacy);
+  EXPECT_EQ(Hierarchy().mode(), CgroupMode::kV1);
 
   fs_.Put("unified/cgroup.controllers", "");
   EXPECT_EQ(Hierarchy().mode(), CgroupMode::kHybrid);
 
   MakeV2();
-  EXPECT_EQ(Hierarchy().mode(), CgroupMode::kUnified);
+  EXPECT_EQ(Hierarchy().mode(), CgroupMode::kV2);
+}
+
+TEST_F(CgroupFake, TellsWhatAnOciRuntimeFindsHere) {
+  EXPECT_EQ(NodeCgroups::At(fs_.path()).mode, CgroupMode::kNone);
+
+  MakeV1();
+  EXPECT_EQ(NodeCgroups::At(fs_.path()).mode, CgroupMode::kV1);
+
+  fs_.Put("unified/cgroup.controllers", "hugetlb misc\n");
+  const NodeCgroups hybrid = NodeCgroups::At(fs_.path());
+  EXPECT_EQ(hybrid.mode, CgroupMode::kHybrid);
+  EXPECT_EQ(hybrid.unclaimed, "hugetlb misc");
+
+  MakeV2();
+  EXPECT_EQ(NodeCgroups::At(fs_.path()).mode, CgroupMode::kV2);
+  EXPECT_EQ(NodeCgroups::At(fs_.path()).unclaimed, "");
+}
+
+TEST_F(CgroupFake, AreNowhereOnANodeWithout) {
+  const CgroupHierarchy none;
+  EXPECT_EQ(none.mode(), CgroupMode::kNone);
+  const auto named = Cgroup::Named(none, fs_.path() + "/c");
+  ASSERT_TRUE(named) << named.error().message;
+  EXPECT_TRUE(named->empty());
+  EXPECT_EQ(named->DirOf("memory"), "");
+
+  const auto made = Cgroup::Create(none, fs_.path() + "/c");
+
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Code::kNotFound);
+  EXPECT_THAT(made.error().message, HasSubstr("no cgroup hierarchy"));
+  EXPECT_FALSE(Exists(fs_.path() + "/c")) << "where no hierarchy is";
 }
 
 TEST_F(CgroupFake, FindsThoseOfAProcessOnV1) {
@@ -334,21 +367,33 @@ TEST_F(CgroupLimits, OnV1RefuseV2Files) {
 
 TEST(CgroupWeights, SpanTheirRanges) {
   constexpr auto kToday = CpuWeightFormula::kQuadratic;
-  EXPECT_EQ(v2::WeightFromShares(1, kToday), 1U);
-  EXPECT_EQ(v2::WeightFromShares(2, kToday), 1U);
-  EXPECT_EQ(v2::WeightFromShares(256, kToday), 35U);
-  EXPECT_EQ(v2::WeightFromShares(1024, kToday), 100U);
-  EXPECT_EQ(v2::WeightFromShares(2048, kToday), 174U);
-  EXPECT_EQ(v2::WeightFromShares(262144, kToday), 10000U);
-  EXPECT_EQ(v2::WeightFromShares(1'000'000, kToday), 10000U);
+  EXPECT_EQ(WeightFromShares(1, kToday), 1U);
+  EXPECT_EQ(WeightFromShares(2, kToday), 1U);
+  EXPECT_EQ(WeightFromShares(256, kToday), 35U);
+  EXPECT_EQ(WeightFromShares(1024, kToday), 100U);
+  EXPECT_EQ(WeightFromShares(2048, kToday), 174U);
+  EXPECT_EQ(WeightFromShares(262144, kToday), 10000U);
+  EXPECT_EQ(WeightFromShares(1'000'000, kToday), 10000U);
   constexpr auto kBefore = CpuWeightFormula::kLinear;
-  EXPECT_EQ(v2::WeightFromShares(1, kBefore), 1U);
-  EXPECT_EQ(v2::WeightFromShares(2, kBefore), 1U);
-  EXPECT_EQ(v2::WeightFromShares(1024, kBefore), 39U);
-  EXPECT_EQ(v2::WeightFromShares(262144, kBefore), 10000U);
-  EXPECT_EQ(v2::WeightFromBlkio(10), 1U);
-  EXPECT_EQ(v2::WeightFromBlkio(1000), 10000U);
+  EXPECT_EQ(WeightFromShares(1, kBefore), 1U);
+  EXPECT_EQ(WeightFromShares(2, kBefore), 1U);
+  EXPECT_EQ(WeightFromShares(1024, kBefore), 39U);
+  EXPECT_EQ(WeightFromShares(262144, kBefore), 10000U);
+  EXPECT_EQ(WeightFromBlkio(10), 1U);
+  EXPECT_EQ(WeightFromBlkio(1000), 10000U);
+}
+
+TEST(FormulaThatMakes, IsToldByTheWeight) {
+  EXPECT_EQ(FormulaThatMakes(100, 1024), CpuWeightFormula::kQuadratic);
+  EXPECT_EQ(FormulaThatMakes(101, 1024), CpuWeightFormula::kQuadratic);
+  EXPECT_EQ(FormulaThatMakes(39, 1024), CpuWeightFormula::kLinear);
+  EXPECT_EQ(FormulaThatMakes(60, 1024), std::nullopt);
+}
+
+TEST(FormulaThatMakes, IsNotToldWhereBothMakeTheSame) {
+  EXPECT_EQ(FormulaThatMakes(1, 2), std::nullopt);
+  EXPECT_EQ(FormulaThatMakes(10000, 262144), std::nullopt);
 }
 
 }  // namespace
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cgroup/cgroup_stats.h"
-
-#include <sys/epoll.h>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <gantry/format.h>
-#include <gantry/toolkit/cgroup/notify.h>
-#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/cgroup/statistics.h>
 
-#include "core/async/loop.h"
-#include "core/cgroup/oom_watch.h"
 #include "tests/unit/cgroup/fake_cgroupfs.h"
 
-namespace gantry::os {
+namespace gantry::cgroup {
 namespace {
 
+using os::FakeCgroupFs;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -100,105 +93,5 @@ TEST(CgroupStatsV1, ReadsWhatThereIs) {
   EXPECT_EQ(ReadMemoryUse(*Cgroup::Named(*hierarchy, "/c")).value_or(0), 100U);
 }
 
-class FakeOom : public testing::Test {
- protected:
-  FakeOom() {
-    fs_.Put("cgroup.controllers", "");
-    SetKills(4);
-    const auto hierarchy = CgroupHierarchy::At(fs_.path());
-    cgroup_ = *Cgroup::Named(*hierarchy, "/c");
-  }
-
-  void SetKills(int kills) { fs_.Put("c/memory.events", Format("oom 9\noom_kill {}\n", kills)); }
-
-  FakeCgroupFs fs_;
-  Cgroup cgroup_;
-  async::Loop loop_;
-};
-
-TEST_F(FakeOom, IsReportedWhenTheCounterGrew) {
-  int reports = 0;
-  const auto watch = OomWatch::Open(cgroup_);
-  ASSERT_TRUE(watch) << watch.error().message;
-  (*watch)->Begin(loop_, [&] { ++reports; });
-
-  fs_.Put("c/memory.events", "oom 10\noom_kill 4\n");
-  EXPECT_FALSE((*watch)->CheckNow());
-  SetKills(5);
-  while (reports == 0 && loop_.RunOnce(kBound)) {
-  }
-
-  EXPECT_EQ(reports, 1);
-  EXPECT_FALSE((*watch)->CheckNow());
-}
-
-TEST_F(FakeOom, IsReportedByTheLastLookAndNotAgain) {
-  int reports = 0;
-  const auto watch = OomWatch::Open(cgroup_);
-  ASSERT_TRUE(watch);
-  (*watch)->Begin(loop_, [&] { ++reports; });
-
-  SetKills(6);
-  EXPECT_TRUE((*watch)->CheckNow());
-  while (loop_.RunOnce(std::chrono::milliseconds(0))) {
-  }
-
-  EXPECT_EQ(reports, 1);
-}
-
-TEST_F(FakeOom, MayEndItsWatch) {
-  std::unique_ptr<OomWatch> watch;
-  auto made = OomWatch::Open(cgroup_);
-  ASSERT_TRUE(made);
-  watch = *std::move(made);
-  watch->Begin(loop_, [&] { watch.reset(); });
-
-  SetKills(6);
-  while (watch && loop_.RunOnce(kBound)) {
-  }
-
-  EXPECT_FALSE(watch);
-  EXPECT_EQ(loop_.watches(), 0U);
-}
-
-TEST_F(FakeOom, NeedsTheMemoryController) {
-  const auto hierarchy = CgroupHierarchy::At(fs_.path());
-  const auto watch = OomWatch::Open(*Cgroup::Named(*hierarchy, "/without"));
-
-  ASSERT_FALSE(watch);
-  EXPECT_EQ(watch.error().code, Code::kNotFound);
-}
-
-TEST(CgroupNotify, TellsChangesOfTheKernelsFilesThroughEpoll) {
-  const auto node = CgroupHierarchy::OfNode();
-  if (geteuid() != 0 || !node || node->unified().mount_dir.empty()) {
-    GTEST_SKIP() << "needs root and cgroup v2";
-  }
-  const auto cgroup = Cgroup::Create(*CgroupHierarchy::At(node->unified().mount_dir),
-                                     "/gantry-test-" + RandomName(12));
-  ASSERT_TRUE(cgroup) << cgroup.error().message;
-  auto notify = cgroup::CgroupNotify::Open(cgroup->unified().dir() + "/cgroup.events");
-  ASSERT_TRUE(notify);
-  EXPECT_EQ(notify->poll_events(), static_cast<uint32_t>(EPOLLPRI));
-  EXPECT_EQ(cgroup::KeyedNumber(notify->Read().value_or(""), "populated"), 0);
-  async::Loop loop;
-  int calls = 0;
-  const async::WatchId watch =
-      loop.Watch(notify->poll_fd(), notify->poll_events(), [&](uint32_t) { ++calls; });
-  EXPECT_FALSE(loop.RunOnce(std::chrono::milliseconds(0)));
-
-  {
-    const IdleProcess process;
-    ASSERT_TRUE(cgroup->AddProcess(process.pid()));
-    while (calls == 0 && loop.RunOnce(kBound)) {
-    }
-    EXPECT_EQ(cgroup::KeyedNumber(notify->Read().value_or(""), "populated"), 1);
-  }
-  EXPECT_EQ(calls, 1);
-  ASSERT_TRUE(cgroup->Remove(kBound));
-  EXPECT_FALSE(notify->Read());
-  loop.Unwatch(watch);
-}
-
 }  // namespace
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

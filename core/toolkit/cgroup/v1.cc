@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cgroup/cgroup_v1.h"
+#include "core/toolkit/cgroup/v1.h"
 
 #include <sys/stat.h>
 
@@ -11,7 +11,7 @@
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/backoff.h>
 
-namespace gantry::os::v1 {
+namespace gantry::cgroup::v1 {
 namespace {
 
 constexpr size_t kMaxControlFile = 64 << 10;
@@ -85,7 +85,7 @@ Result<bool> Frozen(const std::string& freezer) {
   return state != "THAWED";
 }
 
-Status Create(const CgroupDir& cgroup, bool cpuset) {
+Status Create(const MountedCgroup& cgroup, bool cpuset) {
   size_t end = 0;
   std::string parent = cgroup.mount_dir;
   do {
@@ -97,4 +97,4 @@ Status Create(const CgroupDir& cgroup, bool cpuset) {
   return {};
 }
 
-}  // namespace gantry::os::v1
+}  // namespace gantry::cgroup::v1

@@ -3,12 +3,12 @@
 #include <ranges>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/statistics.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "core/cgroup/cgroup_parse.h"
-#include "core/cgroup/cgroup_stats.h"
+#include "core/toolkit/cgroup/parse.h"
 
-namespace gantry::os {
+namespace gantry::cgroup {
 namespace {
 
 double Decimal(std::string_view text) {
@@ -151,4 +151,4 @@ Result<CgroupV2Stats> ReadCgroupV2Stats(const Cgroup& cgroup) {
   return out;
 }
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

@@ -3,71 +3,26 @@
 // Cgroups of the kernel's own trees, as root: v1 where the node has it, v2 by
 // the node's v2 tree (on a hybrid node it has no controllers, but does freeze
 // and kill).
-#include <sys/mman.h>
 #include <sys/wait.h>
-
-#include <cstring>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/cgroup/cgroup.h>
+#include <gantry/toolkit/cgroup/statistics.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
 
-#include "core/async/loop.h"
-#include "core/cgroup/cgroup.h"
-#include "core/cgroup/cgroup_stats.h"
-#include "core/cgroup/oom_watch.h"
 #include "tests/unit/cgroup/fake_cgroupfs.h"
+#include "tests/unit/toolkit/cgroup/kernel_cgroup.h"
 
-namespace gantry::os {
+namespace gantry::cgroup {
 namespace {
 
+using os::IdleProcess;
+using os::kBound;
 using testing::Contains;
 using testing::ElementsAre;
-
-Result<CgroupHierarchy> KernelTree(bool v2) {
-  GANTRY_TRY(CgroupHierarchy node, CgroupHierarchy::OfNode());
-  if (!v2) {
-    return node.v1().contains("freezer")
-               ? Result<CgroupHierarchy>(node)
-               : Fail(Code::kNotFound, "the node has no cgroup v1 freezer");
-  }
-  if (node.unified().mount_dir.empty()) {
-    return Fail(Code::kNotFound, "the node has no cgroup v2");
-  }
-  return CgroupHierarchy::At(node.unified().mount_dir);
-}
-
-class KernelCgroup : public testing::TestWithParam<bool> {
- protected:
-  void SetUp() override {
-    const auto hierarchy = KernelTree(GetParam());
-    if (geteuid() != 0 || !hierarchy) {
-      GTEST_SKIP() << (hierarchy ? "needs root" : hierarchy.error().message);
-    }
-    hierarchy_ = *hierarchy;
-    auto made = Cgroup::Create(hierarchy_, "/gantry-test-" + RandomName(12));
-    if (!made && made.error().code == Code::kPermissionDenied) {
-      GTEST_SKIP() << "cannot make cgroups here: " << made.error().message;
-    }
-    ASSERT_TRUE(made) << made.error().message;
-    cgroup_ = *std::move(made);
-  }
-
-  void TearDown() override {
-    if (!cgroup_.empty()) {
-      EXPECT_TRUE(cgroup_.Kill(kBound));
-      EXPECT_TRUE(cgroup_.Remove(kBound));
-      EXPECT_FALSE(cgroup_.Exists());
-    }
-  }
-
-  CgroupHierarchy hierarchy_;
-  Cgroup cgroup_;
-};
-
-std::string TreeName(const testing::TestParamInfo<bool>& info) { return info.param ? "V2" : "V1"; }
 
 INSTANTIATE_TEST_SUITE_P(Trees, KernelCgroup, testing::Bool(), TreeName);
 
@@ -206,112 +161,5 @@ TEST_P(KernelCgroupV1, ChangesQuotaPeriodAndBurstInAnyDirection) {
   EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
 }
 
-// A child in `cgroup` that wants more memory than it may have, once told to.
-class GreedyProcess {
- public:
-  explicit GreedyProcess(const Cgroup& cgroup) {
-    int fds[2];
-    EXPECT_EQ(pipe(fds), 0);
-    pid_ = fork();
-    if (pid_ == 0) {
-      char go = 0;
-      close(fds[1]);
-      if (read(fds[0], &go, 1) == 1) {
-        constexpr size_t kSize = 256 << 20;
-        void* memory = mmap(nullptr, kSize, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-        if (memory != MAP_FAILED) {
-          memset(memory, 1, kSize);
-        }
-      }
-      _exit(0);
-    }
-    close(fds[0]);
-    go_.reset(fds[1]);
-    EXPECT_TRUE(cgroup.AddProcess(pid_));
-  }
-
-  int Run() {
-    EXPECT_EQ(write(go_.get(), "x", 1), 1);
-    int status = 0;
-    waitpid(pid_, &status, 0);
-    return status;
-  }
-
- private:
-  UniqueFd go_;
-  pid_t pid_ = -1;
-};
-
-/// A cgroup of 8 MiB, and who watches over it.
-class KernelOomWatch : public KernelCgroup {
- protected:
-  void WatchLittleMemory() {
-    CgroupResources limits;
-    limits.memory = {.limit_bytes = 8 << 20, .reservation_bytes = {}, .swap_bytes = {}};
-    ASSERT_TRUE(cgroup_.Update(limits));
-    auto opened = OomWatch::Open(cgroup_);
-    ASSERT_TRUE(opened) << opened.error().message;
-    watch_ = *std::move(opened);
-    watch_->Begin(loop_, [this] { ++reports_; });
-  }
-
-  async::Loop loop_;
-  std::unique_ptr<OomWatch> watch_;
-  int reports_ = 0;
-};
-
-INSTANTIATE_TEST_SUITE_P(Trees, KernelOomWatch, testing::Values(false), TreeName);
-
-TEST_P(KernelOomWatch, ReportsThatMemoryRanOutOnce) {
-  ASSERT_NO_FATAL_FAILURE(WatchLittleMemory());
-  EXPECT_FALSE(watch_->CheckNow());
-  GreedyProcess process(cgroup_);
-
-  const int status = process.Run();
-
-  if (!WIFSIGNALED(status)) {
-    GTEST_SKIP() << "the kernel found memory after all";
-  }
-  EXPECT_TRUE(watch_->CheckNow());
-  EXPECT_FALSE(watch_->CheckNow());
-  while (loop_.RunOnce(std::chrono::milliseconds(0))) {
-  }
-  EXPECT_EQ(reports_, 1);
-  EXPECT_GE(ReadOomKills(cgroup_).value_or(0), 1U);
-}
-
-TEST_P(KernelOomWatch, ReportsThroughTheLoopAndNotTheEndOfTheCgroup) {
-  ASSERT_NO_FATAL_FAILURE(WatchLittleMemory());
-  GreedyProcess process(cgroup_);
-  if (!WIFSIGNALED(process.Run())) {
-    GTEST_SKIP() << "the kernel found memory after all";
-  }
-
-  loop_.RunOnce(kBound);
-  EXPECT_EQ(reports_, 1);
-  ASSERT_TRUE(cgroup_.Remove(kBound));
-  EXPECT_TRUE(loop_.RunOnce(kBound)) << "of the removal";
-
-  EXPECT_EQ(reports_, 1);
-  EXPECT_FALSE(watch_->CheckAfterKill());
-}
-
-TEST_P(KernelOomWatch, ReportsWhatItSeesOnlyWhenTheCgroupIsGone) {
-  ASSERT_NO_FATAL_FAILURE(WatchLittleMemory());
-  GreedyProcess process(cgroup_);
-  if (!WIFSIGNALED(process.Run())) {
-    GTEST_SKIP() << "the kernel found memory after all";
-  }
-  ASSERT_TRUE(cgroup_.Remove(kBound));
-
-  // The kernel tells of the removal a little later.
-  while (loop_.watches() > 0 && loop_.RunOnce(kBound)) {
-  }
-
-  watch_->CheckAfterKill();
-  EXPECT_EQ(reports_, 1);
-}
-
 }  // namespace
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

@@ -4,22 +4,22 @@
 #include <ranges>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/hierarchy.h>
 #include <gantry/toolkit/cgroup/tree.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/mount/mount_info.h>
 
-#include "core/cgroup/cgroup.h"
-
-namespace gantry::os {
+namespace gantry::cgroup {
 namespace {
 
-constexpr std::string_view kRoot = "/sys/fs/cgroup";
 // The v1 controllers that runtimes put containers in. Others (misc, trees of
 // other programs) leave a container in its starter's cgroup.
 // Source: runc 1.1, libcontainer/cgroups/fs.
 constexpr auto kControllers = std::to_array<std::string_view>(
     {"blkio", "cpu", "cpuacct", "cpuset", "devices", "freezer", "hugetlb", "memory", "net_cls",
      "net_prio", "perf_event", "pids", "rdma", "name=systemd"});
+
+constexpr size_t kMaxControllersBytes = 4096;
 
 bool IsUnifiedDir(const std::string& dir) { return Exists(dir + "/cgroup.controllers"); }
 
@@ -44,8 +44,9 @@ Result<CgroupHierarchy> CgroupHierarchy::OfNode() {
     Tree tree{.mount_dir = mount.path, .root = mount.root};
     if (mount.type == "cgroup") {
       out.AddTree(mount.super_options, std::move(tree));
-    } else if (mount.type == "cgroup2" && (out.unified_.mount_dir.empty() || mount.path == kRoot)) {
-      pure = pure || mount.path == kRoot;
+    } else if (mount.type == "cgroup2" &&
+               (out.unified_.mount_dir.empty() || mount.path == kCgroupRoot)) {
+      pure = pure || mount.path == kCgroupRoot;
       out.unified_ = std::move(tree);
     }
   }
@@ -65,7 +66,7 @@ Result<CgroupHierarchy> CgroupHierarchy::At(const std::string& root_dir) {
     out.unified_.mount_dir = root_dir;
     return out;
   }
-  for (const std::string& name : cgroup::SubDirs(root_dir)) {
+  for (const std::string& name : SubDirs(root_dir)) {
     const std::string dir = Format("{}/{}", root_dir, name);
     if (IsUnifiedDir(dir)) {
       out.unified_.mount_dir = dir;
@@ -80,10 +81,26 @@ Result<CgroupHierarchy> CgroupHierarchy::At(const std::string& root_dir) {
 }
 
 CgroupMode CgroupHierarchy::mode() const {
+  const bool unified = !unified_.mount_dir.empty();
   if (v1_.empty()) {
-    return CgroupMode::kUnified;
+    return unified ? CgroupMode::kV2 : CgroupMode::kNone;
   }
-  return unified_.mount_dir.empty() ? CgroupMode::kLegacy : CgroupMode::kHybrid;
+  return unified ? CgroupMode::kHybrid : CgroupMode::kV1;
 }
 
-}  // namespace gantry::os
+NodeCgroups NodeCgroups::At(const std::string& root) {
+  NodeCgroups node;
+  const Result<CgroupHierarchy> hierarchy = CgroupHierarchy::At(root);
+  if (!hierarchy) {
+    return node;
+  }
+  node.mode = hierarchy->mode();
+  if (node.mode == CgroupMode::kHybrid) {
+    const auto text =
+        ReadFile(hierarchy->unified().mount_dir + "/cgroup.controllers", kMaxControllersBytes);
+    node.unclaimed = text ? text->substr(0, text->find('\n')) : "";
+  }
+  return node;
+}
+
+}  // namespace gantry::cgroup

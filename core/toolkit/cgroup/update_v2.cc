@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Limits on cgroup v2. The spec speaks of v1; what v2 counts differently is
-// converted. A 0 means "not given", see cgroup_update_v1.cc.
+// converted. A 0 means "not given", see update_v1.cc.
 #include <charconv>
 
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "core/cgroup/cgroup_update.h"
-#include "core/cgroup/cgroup_v2.h"
+#include "core/toolkit/cgroup/update.h"
+#include "core/toolkit/cgroup/v2.h"
 
-namespace gantry::os::v2 {
+namespace gantry::cgroup::v2 {
 namespace {
 
 constexpr size_t kMaxFile = 4096;
@@ -167,4 +167,4 @@ Status Update(const std::string& cgroup_dir, const CgroupResources& resources) {
   return {};
 }
 
-}  // namespace gantry::os::v2
+}  // namespace gantry::cgroup::v2

@@ -8,7 +8,7 @@
 
 #include <gantry/error.h>
 
-namespace gantry::os {
+namespace gantry::cgroup {
 
 /// Writes `value` to `file`. A file that is absent is an error only when the
 /// value limits something (`optional` false): the kernel was built without, and
@@ -23,4 +23,4 @@ std::string LimitText(int64_t limit, bool v2);
 /// contradicts another one that is still the old.
 bool IsRefusal(const Status& status);
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

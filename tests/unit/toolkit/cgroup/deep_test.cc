@@ -7,15 +7,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/cgroup/cgroup.h>
 #include <gantry/toolkit/cgroup/tree.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "core/cgroup/cgroup.h"
 #include "tests/unit/cgroup/fake_cgroupfs.h"
 #include "tests/unit/toolkit/files/deep_tree.h"
 
-namespace gantry::os {
+namespace gantry::cgroup {
 namespace {
+
+using os::FakeCgroupFs;
+using os::IdleProcess;
+using os::kBound;
 
 TEST(DeepCgroup, KnowsItsProcesses) {
   const ScratchTree fs;
@@ -24,7 +28,7 @@ TEST(DeepCgroup, KnowsItsProcesses) {
   MakeDeepTree(fs.path() + "/c",
                [](int dir, bool deepest) { PutFile(dir, "cgroup.procs", deepest ? "42\n" : ""); });
   OnSmallStack([&] {
-    const auto procs = cgroup::ProcsBelow(fs.path() + "/c");
+    const auto procs = ProcsBelow(fs.path() + "/c");
     ASSERT_TRUE(procs) << procs.error().message;
     EXPECT_THAT(*procs, testing::ElementsAre(7, 42));
   });
@@ -35,8 +39,7 @@ TEST(DeepCgroup, IsRemoved) {
   ASSERT_EQ(mkdir((fs / "c").c_str(), 0755), 0);
   MakeDeepTree(fs.path() + "/c");
   OnSmallStack([&] {
-    const Status removed =
-        cgroup::RemoveBelow(fs.path() + "/c", std::chrono::steady_clock::now() + kBound);
+    const Status removed = RemoveBelow(fs.path() + "/c", std::chrono::steady_clock::now() + kBound);
     EXPECT_TRUE(removed) << removed.error().message;
   });
   EXPECT_FALSE(Exists(fs.path() + "/c"));
@@ -47,11 +50,11 @@ TEST(DeepCgroup, IsThawedOnEachLevel) {
   fs.Put("c/freezer.state", "FROZEN");
   fs.Put("c/a/b/freezer.state", "FROZEN");
   fs.Put("c/d/freezer.state", "FROZEN");
-  cgroup::ThawBelow(fs.path() + "/c");
+  ThawBelow(fs.path() + "/c");
   EXPECT_EQ(fs.Get("c/freezer.state"), "THAWED");
   EXPECT_EQ(fs.Get("c/a/b/freezer.state"), "THAWED");
   EXPECT_EQ(fs.Get("c/d/freezer.state"), "THAWED");
-  cgroup::ThawBelow(fs.path() + "/none");
+  ThawBelow(fs.path() + "/none");
 }
 
 /// A cgroup of the freezer's tree on this machine; empty where it has none.
@@ -103,4 +106,4 @@ TEST_F(FrozenBelow, TakesItsSignalWhenThawed) {
 }
 
 }  // namespace
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

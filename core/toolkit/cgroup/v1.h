@@ -9,10 +9,9 @@
 
 #include <gantry/deadline.h>
 #include <gantry/error.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 
-#include "core/cgroup/cgroup.h"
-
-namespace gantry::os::v1 {
+namespace gantry::cgroup::v1 {
 
 /// `freezer` is a directory of the freezer tree.
 Status Freeze(const std::string& freezer, Deadline deadline);
@@ -21,9 +20,9 @@ Result<bool> Frozen(const std::string& freezer);
 
 /// Makes the directory and those above it. In the cpuset tree each gets the CPUs
 /// and memory nodes of the one above: a cpuset without takes no process.
-Status Create(const CgroupDir& cgroup, bool cpuset);
+Status Create(const MountedCgroup& cgroup, bool cpuset);
 
 /// Of each tree the directory that is not a root, by controller.
-Status Update(const std::map<std::string, CgroupDir>& dirs, const CgroupResources& resources);
+Status Update(const std::map<std::string, MountedCgroup>& dirs, const CgroupResources& resources);
 
-}  // namespace gantry::os::v1
+}  // namespace gantry::cgroup::v1

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cgroup/cgroup.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -10,15 +8,16 @@
 #include <ranges>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 #include <gantry/toolkit/cgroup/membership.h>
 #include <gantry/toolkit/cgroup/tree.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
 
-#include "core/cgroup/cgroup_v1.h"
-#include "core/cgroup/cgroup_v2.h"
+#include "core/toolkit/cgroup/v1.h"
+#include "core/toolkit/cgroup/v2.h"
 
-namespace gantry::os {
+namespace gantry::cgroup {
 namespace {
 
 constexpr size_t kMaxProcFile = 1 << 20;
@@ -55,7 +54,7 @@ std::unexpected<Error> OnlyRoots() {
 }
 
 Status NotOurs(const std::string& dir) {
-  const Result<std::vector<pid_t>> procs = cgroup::ProcsBelow(dir);
+  const Result<std::vector<pid_t>> procs = ProcsBelow(dir);
   if (procs && std::ranges::binary_search(*procs, getpid())) {
     return Fail(Code::kFailedPrecondition, "stop cgroup '{}': the caller is in it", dir);
   }
@@ -72,7 +71,7 @@ Result<Cgroup> Cgroup::OfProcess(const CgroupHierarchy& hierarchy, ProcessId pro
     GANTRY_TRY([[maybe_unused]] const UniqueFd still, OpenPidfd(process));
   }
   Cgroup out;
-  for (const cgroup::Membership& membership : cgroup::ParseMemberships(text)) {
+  for (const Membership& membership : ParseMemberships(text)) {
     out.Add(hierarchy, membership);
   }
   if (out.empty()) {
@@ -81,18 +80,17 @@ Result<Cgroup> Cgroup::OfProcess(const CgroupHierarchy& hierarchy, ProcessId pro
   return out;
 }
 
-void Cgroup::Add(const CgroupHierarchy& hierarchy, const cgroup::Membership& membership) {
-  if (membership.unified() && hierarchy.mode() == CgroupMode::kUnified) {
-    const auto seen = cgroup::PathBelow(hierarchy.unified().root, membership.path);
-    unified_ = seen ? CgroupDir{hierarchy.unified().mount_dir, *seen} : CgroupDir();
+void Cgroup::Add(const CgroupHierarchy& hierarchy, const Membership& membership) {
+  if (membership.unified() && hierarchy.mode() == CgroupMode::kV2) {
+    const auto seen = PathBelow(hierarchy.unified().root, membership.path);
+    unified_ = seen ? MountedCgroup{hierarchy.unified().mount_dir, *seen} : MountedCgroup();
   }
   for (const std::string& controller : membership.controllers) {
     const auto tree = hierarchy.v1().find(controller);
-    const auto seen = tree == hierarchy.v1().end()
-                          ? std::nullopt
-                          : cgroup::PathBelow(tree->second.root, membership.path);
+    const auto seen =
+        tree == hierarchy.v1().end() ? std::nullopt : PathBelow(tree->second.root, membership.path);
     if (seen) {
-      v1_[controller] = CgroupDir{tree->second.mount_dir, *seen};
+      v1_[controller] = MountedCgroup{tree->second.mount_dir, *seen};
     }
   }
 }
@@ -100,11 +98,11 @@ void Cgroup::Add(const CgroupHierarchy& hierarchy, const cgroup::Membership& mem
 Result<Cgroup> Cgroup::Named(const CgroupHierarchy& hierarchy, const std::string& path) {
   GANTRY_CHECK_OK(CheckPath(path));
   Cgroup out;
-  if (hierarchy.mode() == CgroupMode::kUnified) {
-    out.unified_ = CgroupDir{hierarchy.unified().mount_dir, Normal(path)};
+  if (hierarchy.mode() == CgroupMode::kV2) {
+    out.unified_ = MountedCgroup{hierarchy.unified().mount_dir, Normal(path)};
   }
   for (const auto& [controller, tree] : hierarchy.v1()) {
-    out.v1_[controller] = CgroupDir{tree.mount_dir, Normal(path)};
+    out.v1_[controller] = MountedCgroup{tree.mount_dir, Normal(path)};
   }
   return out;
 }
@@ -113,6 +111,10 @@ Result<Cgroup> Cgroup::Create(const CgroupHierarchy& hierarchy, const std::strin
   GANTRY_TRY(Cgroup out, Named(hierarchy, path));
   if (Normal(path) == "/") {
     return OnlyRoots();
+  }
+  if (out.empty()) {
+    return Fail(Code::kNotFound, "create cgroup '{}': the node has no cgroup hierarchy mounted",
+                path);
   }
   if (out.is_unified()) {
     GANTRY_CHECK_OK(v2::Create(out.unified_));
@@ -172,7 +174,7 @@ bool Cgroup::Exists() const {
 
 Result<std::vector<pid_t>> Cgroup::Procs() const {
   GANTRY_TRY(const std::string dir, Primary());
-  return cgroup::ProcsBelow(dir);
+  return ProcsBelow(dir);
 }
 
 Status Cgroup::AddProcess(pid_t pid) const {
@@ -237,7 +239,7 @@ Result<bool> Cgroup::Frozen() const {
 Status Cgroup::Signal(int signal) const {
   GANTRY_TRY(const std::string dir, Primary());
   GANTRY_CHECK_OK(NotOurs(dir));
-  auto signalled = cgroup::SignalBelow(dir, signal);
+  auto signalled = SignalBelow(dir, signal);
   if (!signalled && signalled.error().code != Code::kNotFound) {
     return std::unexpected(std::move(signalled).error());
   }
@@ -253,12 +255,12 @@ Status Cgroup::Kill(Duration timeout) const {
   const auto found = v1_.find("freezer");
   const bool freezable = found != v1_.end() && !found->second.is_root();
   const std::string freezer = freezable ? found->second.dir() : std::string();
-  return cgroup::KillBelow(dir, After(timeout), [&](bool freeze) {
+  return KillBelow(dir, After(timeout), [&](bool freeze) {
     if (freezable && freeze) {
       IgnoreError(WriteExisting(freezer + "/freezer.state", "FROZEN"),
                   "the next round kills what this one missed");
     } else if (freezable) {
-      cgroup::ThawBelow(freezer);
+      ThawBelow(freezer);
     }
   });
 }
@@ -266,7 +268,7 @@ Status Cgroup::Kill(Duration timeout) const {
 void Cgroup::ThawToDie() const {
   const auto freezer = v1_.find("freezer");
   if (!is_unified() && freezer != v1_.end() && !freezer->second.is_root()) {
-    cgroup::ThawBelow(freezer->second.dir());
+    ThawBelow(freezer->second.dir());
   }
 }
 
@@ -276,11 +278,11 @@ Status Cgroup::Remove(Duration timeout) const {
     if (unified_.mount_dir.empty() || unified_.is_root()) {
       return OnlyRoots();
     }
-    return cgroup::RemoveBelow(unified_.dir(), deadline);
+    return RemoveBelow(unified_.dir(), deadline);
   }
   Status first;
   for (const auto& [controller, dir] : v1_) {
-    Status removed = dir.is_root() ? Status() : cgroup::RemoveBelow(dir.dir(), deadline);
+    Status removed = dir.is_root() ? Status() : RemoveBelow(dir.dir(), deadline);
     if (first && !removed) {
       first = std::move(removed);
     }
@@ -306,7 +308,7 @@ Status Cgroup::Update(const CgroupResources& resources) const {
     }
     return v2::Update(unified_.dir(), resources);
   }
-  std::map<std::string, CgroupDir> own = v1_;
+  std::map<std::string, MountedCgroup> own = v1_;
   std::erase_if(own, [](const auto& entry) { return entry.second.is_root(); });
   return own.empty() ? OnlyRoots() : v1::Update(own, resources);
 }
@@ -315,7 +317,7 @@ Status Cgroup::Update(const CgroupResources& resources) const {
 // between. The path is the last because it may hold anything but a newline.
 std::string Cgroup::Encode() const {
   std::string text;
-  const auto add = [&](std::string_view controller, const CgroupDir& dir) {
+  const auto add = [&](std::string_view controller, const MountedCgroup& dir) {
     text.append(controller).append("\t").append(dir.mount_dir).append("\t").append(dir.path);
     text.append("\n");
   };
@@ -340,12 +342,12 @@ Result<Cgroup> Cgroup::Decode(std::string_view text) {
     if (second == line.npos || line[first + 1] != '/') {
       return Fail(Code::kInvalidArgument, "decode a cgroup: malformed line '{}'", line);
     }
-    CgroupDir dir{std::string(line.substr(first + 1, second - first - 1)),
-                  std::string(line.substr(second + 1))};
+    MountedCgroup dir{std::string(line.substr(first + 1, second - first - 1)),
+                      std::string(line.substr(second + 1))};
     GANTRY_CHECK_OK(CheckPath(dir.path));
     (first == 0 ? out.unified_ : out.v1_[std::string(line.substr(0, first))]) = std::move(dir);
   }
   return out;
 }
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

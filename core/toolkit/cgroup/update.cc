@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cgroup/cgroup_update.h"
+#include "core/toolkit/cgroup/update.h"
 
 #include <cerrno>
 
 #include <gantry/toolkit/files/files.h>
 
-namespace gantry::os {
+namespace gantry::cgroup {
 
 Status SetCgroupValue(const std::string& file, const std::string& value, bool optional) {
   Status written = WriteExisting(file, value);
@@ -33,4 +33,4 @@ bool IsRefusal(const Status& status) {
   return !status && status.error().code == Code::kInvalidArgument;
 }
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

@@ -1,34 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cgroup/cgroup_parse.h"
+#include "core/toolkit/cgroup/parse.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <limits>
 #include <ranges>
 #include <utility>
 
-#include <gantry/format.h>
+#include <gantry/toolkit/cgroup/counters.h>
 #include <gantry/toolkit/files/files.h>
 
-namespace gantry::os {
+namespace gantry::cgroup {
 namespace {
 
 constexpr size_t kMaxStatFile = 4 << 20;
 constexpr size_t kMaxNames = 4096;
 
 thread_local CgroupReadWatch* newest = nullptr;
-
-/// A file of the memory controller, which each hierarchy calls otherwise.
-Result<std::string> ReadOfMemory(const Cgroup& cgroup, std::string_view v2, std::string_view v1) {
-  const std::string dir = cgroup.DirOf("memory");
-  const std::string_view file = cgroup.is_unified() ? v2 : v1;
-  auto text = dir.empty() ? std::nullopt : ReadCgroupText(Format("{}/{}", dir, file));
-  if (!text) {
-    return Fail(Code::kNotFound, "read {} of cgroup '{}': it has no memory controller", file, dir);
-  }
-  return *std::move(text);
-}
 
 uint32_t RdmaNumber(std::string_view text) {
   return static_cast<uint32_t>(
@@ -61,9 +49,7 @@ uint64_t ParseCgroupNumber(std::string_view text) {
   if (text.starts_with("max")) {
     return std::numeric_limits<uint64_t>::max();
   }
-  uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
+  return NumberAlone(text).value_or(0);
 }
 
 uint64_t ReadCgroupNumber(const std::string& file) {
@@ -132,11 +118,6 @@ std::vector<std::string> HugetlbSizes(const std::string& dir, std::string_view s
   return sizes;
 }
 
-uint64_t Counter(const CgroupCounters& counters, std::string_view name) {
-  const auto found = counters.find(name);
-  return found == counters.end() ? 0 : found->second;
-}
-
 CgroupCounters ParseCgroupCounters(std::string_view text) {
   CgroupCounters counters;
   for (const auto part : std::views::split(text, '\n')) {
@@ -148,15 +129,4 @@ CgroupCounters ParseCgroupCounters(std::string_view text) {
   return counters;
 }
 
-Result<uint64_t> ReadMemoryUse(const Cgroup& cgroup) {
-  GANTRY_TRY(const std::string text,
-             ReadOfMemory(cgroup, "memory.current", "memory.usage_in_bytes"));
-  return ParseCgroupNumber(text);
-}
-
-Result<uint64_t> ReadOomKills(const Cgroup& cgroup) {
-  GANTRY_TRY(const std::string text, ReadOfMemory(cgroup, "memory.events", "memory.oom_control"));
-  return Counter(ParseCgroupCounters(text), "oom_kill");
-}
-
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace gantry::os {
+namespace gantry::cgroup {
 
 /// How v2's cpu.weight is made of the spec's shares. Runtimes have changed from the one to the
 /// other, so the weights of two containers compare only where both are made alike.
@@ -23,6 +23,15 @@ enum class CpuWeightFormula {
   /// 39, of which v2's default is 100.
   kLinear,
 };
+
+/// The range of v1's cpu.shares (2 to 262144) onto that of cpu.weight.
+/// Source: runc 1.1 and 1.3.2, ConvertCPUSharesToCgroupV2Value; kubernetes/kubernetes#131216.
+uint64_t WeightFromShares(uint64_t shares, CpuWeightFormula formula);
+/// The range of v1's blkio.weight (10 to 1000) onto that of io.weight.
+uint64_t WeightFromBlkio(uint16_t weight);
+/// The formula that makes `weight` of `shares`; nothing: neither does, or both do. A weight that
+/// is one off counts: what has it from systemd or from a sum may have been rounded.
+std::optional<CpuWeightFormula> FormulaThatMakes(uint64_t weight, uint64_t shares);
 
 /// Value type. -1 means "no limit" wherever the spec says so.
 struct CgroupResources {
@@ -56,4 +65,4 @@ struct CgroupResources {
   std::map<std::string, std::string> unified;
 };
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

@@ -2,21 +2,20 @@
 //
 // Limits on cgroup v1. A 0 means "not given" for everything but `cpu.idle` and
 // `hugetlb`, as with runc: Docker sends zeros for what its user left out.
-#include <charconv>
-
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/counters.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "core/cgroup/cgroup_update.h"
-#include "core/cgroup/cgroup_v1.h"
+#include "core/toolkit/cgroup/update.h"
+#include "core/toolkit/cgroup/v1.h"
 
-namespace gantry::os::v1 {
+namespace gantry::cgroup::v1 {
 namespace {
 
 constexpr size_t kMaxFile = 4096;
 
 // The directory with the controller's files, with its `/`.
-Result<std::string> Dir(const std::map<std::string, CgroupDir>& dirs, const char* controller) {
+Result<std::string> Dir(const std::map<std::string, MountedCgroup>& dirs, const char* controller) {
   const auto found = dirs.find(controller);
   if (found == dirs.end()) {
     return Fail(Code::kUnimplemented, "set a limit: the container has no cgroup for '{}'",
@@ -31,16 +30,9 @@ T Or0(const std::optional<T>& value) {
   return value.value_or(T{0});
 }
 
-Result<uint64_t> ReadNumber(const std::string& file) {
-  GANTRY_TRY(const std::string text, ReadFile(file, kMaxFile));
-  uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
 // The kernel keeps memory <= memory + swap at each step: what is raised above
 // the other's old value goes second, so the order depends on the old limit.
-Status UpdateMemory(const std::map<std::string, CgroupDir>& dirs, const CgroupResources& all) {
+Status UpdateMemory(const std::map<std::string, MountedCgroup>& dirs, const CgroupResources& all) {
   const auto& memory = all.memory;
   const bool unlimited = Or0(memory.limit_bytes) < 0;
   // Lifting the one limit without the other would be refused or have no effect.
@@ -59,8 +51,8 @@ Status UpdateMemory(const std::map<std::string, CgroupDir>& dirs, const CgroupRe
                                         : SetCgroupValue(dir + "memory.limit_in_bytes",
                                                          LimitText(Or0(memory.limit_bytes), false));
   };
-  GANTRY_TRY(const uint64_t old_limit, ReadNumber(dir + "memory.limit_in_bytes"));
-  if (swap < 0 || static_cast<uint64_t>(swap) > old_limit) {
+  GANTRY_TRY(const std::string old_limit, ReadFile(dir + "memory.limit_in_bytes", kMaxFile));
+  if (swap < 0 || static_cast<uint64_t>(swap) > NumberAlone(old_limit).value_or(0)) {
     GANTRY_CHECK_OK(set_swap());
     GANTRY_CHECK_OK(set_limit());
   } else {
@@ -104,7 +96,7 @@ Status UpdateBandwidth(const std::string& dir, const CgroupResources& all) {
   return early_burst ? Status() : burst();
 }
 
-Status UpdateCpu(const std::map<std::string, CgroupDir>& dirs, const CgroupResources& all) {
+Status UpdateCpu(const std::map<std::string, MountedCgroup>& dirs, const CgroupResources& all) {
   const auto& cpu = all.cpu;
   if (Or0(cpu.shares) == 0 && Or0(cpu.quota_us) == 0 && Or0(cpu.period_us) == 0 && !cpu.burst_us &&
       !cpu.idle) {
@@ -122,7 +114,7 @@ Status UpdateCpu(const std::map<std::string, CgroupDir>& dirs, const CgroupResou
   return UpdateBandwidth(dir, all);
 }
 
-Status UpdateCpuset(const std::map<std::string, CgroupDir>& dirs, const CgroupResources& all) {
+Status UpdateCpuset(const std::map<std::string, MountedCgroup>& dirs, const CgroupResources& all) {
   if (all.cpu.cpus.empty() && all.cpu.mems.empty()) {
     return {};
   }
@@ -133,7 +125,7 @@ Status UpdateCpuset(const std::map<std::string, CgroupDir>& dirs, const CgroupRe
   return all.cpu.mems.empty() ? Status() : SetCgroupValue(dir + "cpuset.mems", all.cpu.mems);
 }
 
-Status UpdateBlkio(const std::map<std::string, CgroupDir>& dirs, const CgroupResources& all) {
+Status UpdateBlkio(const std::map<std::string, MountedCgroup>& dirs, const CgroupResources& all) {
   if (Or0(all.blkio_weight) == 0) {
     return {};
   }
@@ -146,7 +138,7 @@ Status UpdateBlkio(const std::map<std::string, CgroupDir>& dirs, const CgroupRes
 
 }  // namespace
 
-Status Update(const std::map<std::string, CgroupDir>& dirs, const CgroupResources& resources) {
+Status Update(const std::map<std::string, MountedCgroup>& dirs, const CgroupResources& resources) {
   if (!resources.unified.empty()) {
     return Fail(Code::kInvalidArgument, "set '{}': the node has cgroup v1",
                 resources.unified.begin()->first);
@@ -168,4 +160,4 @@ Status Update(const std::map<std::string, CgroupDir>& dirs, const CgroupResource
   return {};
 }
 
-}  // namespace gantry::os::v1
+}  // namespace gantry::cgroup::v1

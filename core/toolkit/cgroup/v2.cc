@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cgroup/cgroup_v2.h"
+#include "core/toolkit/cgroup/v2.h"
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <ranges>
 
+#include <gantry/toolkit/cgroup/counters.h>
 #include <gantry/toolkit/cgroup/notify.h>
 #include <gantry/toolkit/cgroup/tree.h>
 #include <gantry/toolkit/files/files.h>
 
-namespace gantry::os::v2 {
+namespace gantry::cgroup::v2 {
 namespace {
 
 constexpr size_t kMaxControlFile = 64 << 10;
@@ -44,9 +43,9 @@ Status EnableControllers(const std::string& dir) {
 
 Status Freeze(const std::string& dir, Deadline deadline) {
   GANTRY_CHECK_OK(WriteExisting(dir + "/cgroup.freeze", "1"));
-  Status frozen = cgroup::WaitForCgroupFile(
-      dir + "/cgroup.events", deadline,
-      [](std::string_view text) { return cgroup::KeyedNumber(text, "frozen") == 1; });
+  Status frozen = WaitForCgroupFile(dir + "/cgroup.events", deadline, [](std::string_view text) {
+    return FieldIn(text, "frozen") == 1;
+  });
   if (!frozen && frozen.error().code == Code::kDeadlineExceeded) {
     IgnoreError(WriteExisting(dir + "/cgroup.freeze", "0"),
                 "the time-out is what the caller must know");
@@ -58,9 +57,8 @@ Status Freeze(const std::string& dir, Deadline deadline) {
 
 Status Thaw(const std::string& dir, Deadline deadline) {
   GANTRY_CHECK_OK(WriteExisting(dir + "/cgroup.freeze", "0"));
-  return cgroup::WaitForCgroupFile(dir + "/cgroup.events", deadline, [](std::string_view text) {
-    return cgroup::KeyedNumber(text, "frozen") == 0;
-  });
+  return WaitForCgroupFile(dir + "/cgroup.events", deadline,
+                           [](std::string_view text) { return FieldIn(text, "frozen") == 0; });
 }
 
 Result<bool> Frozen(const std::string& dir) {
@@ -72,14 +70,14 @@ Status Kill(const std::string& dir, Deadline deadline) {
   const Status killed = WriteExisting(dir + "/cgroup.kill", "1");
   if (!killed) {
     // Absent before Linux 5.14, and refused in threaded cgroups.
-    return cgroup::KillBelow(dir, deadline, [&](bool freeze) {
+    return KillBelow(dir, deadline, [&](bool freeze) {
       IgnoreError(WriteExisting(dir + "/cgroup.freeze", freeze ? "1" : "0"),
                   "the next round kills what this one missed");
     });
   }
-  Status empty = cgroup::WaitForCgroupFile(
-      dir + "/cgroup.events", deadline,
-      [](std::string_view text) { return cgroup::KeyedNumber(text, "populated") == 0; });
+  Status empty = WaitForCgroupFile(dir + "/cgroup.events", deadline, [](std::string_view text) {
+    return FieldIn(text, "populated") == 0;
+  });
   if (!empty && empty.error().code == Code::kDeadlineExceeded) {
     return Fail(Code::kDeadlineExceeded, "kill cgroup '{}': processes are still there", dir);
   }
@@ -87,7 +85,7 @@ Status Kill(const std::string& dir, Deadline deadline) {
   return gone ? Status() : empty;
 }
 
-Status Create(const CgroupDir& cgroup) {
+Status Create(const MountedCgroup& cgroup) {
   size_t end = 0;
   std::string parent = cgroup.mount_dir;
   do {
@@ -102,21 +100,4 @@ Status Create(const CgroupDir& cgroup) {
   return {};
 }
 
-uint64_t WeightFromShares(uint64_t shares, CpuWeightFormula formula) {
-  const uint64_t within = std::clamp<uint64_t>(shares, 2, 262144);
-  if (formula == CpuWeightFormula::kLinear) {
-    return 1 + ((within - 2) * 9999) / 262142;
-  }
-  if (within == 2 || within == 262144) {
-    // As the range ends, however a power is rounded.
-    return within == 2 ? 1 : 10000;
-  }
-  const double log = std::log2(static_cast<double>(within));
-  return static_cast<uint64_t>(std::ceil(std::pow(10, (log * log + 125 * log) / 612 - 7.0 / 34)));
-}
-
-uint64_t WeightFromBlkio(uint16_t weight) {
-  return 1 + (uint64_t{std::clamp<uint16_t>(weight, 10, 1000)} - 10) * 9999 / 990;
-}
-
-}  // namespace gantry::os::v2
+}  // namespace gantry::cgroup::v2

@@ -12,10 +12,9 @@
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 
-#include "core/cgroup/cgroup.h"
-
-namespace gantry::os {
+namespace gantry::cgroup {
 
 /// Names and numbers of a flat-keyed file such as memory.stat.
 using CgroupCounters = std::map<std::string, uint64_t, std::less<>>;
@@ -165,10 +164,6 @@ struct CgroupV2Stats {
 Result<CgroupV1Stats> ReadCgroupV1Stats(const Cgroup& cgroup);
 Result<CgroupV2Stats> ReadCgroupV2Stats(const Cgroup& cgroup);
 
-/// The text of a flat-keyed file taken apart; a line that has no number is left
-/// out.
-CgroupCounters ParseCgroupCounters(std::string_view text);
-
 /// Bytes that the cgroup accounts for, on either hierarchy. Errors: kNotFound
 /// without the memory controller. Thread: any.
 Result<uint64_t> ReadMemoryUse(const Cgroup& cgroup);
@@ -177,4 +172,4 @@ Result<uint64_t> ReadMemoryUse(const Cgroup& cgroup);
 /// hierarchy. Errors: kNotFound without the memory controller.
 Result<uint64_t> ReadOomKills(const Cgroup& cgroup);
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

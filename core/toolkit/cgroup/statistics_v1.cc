@@ -6,11 +6,11 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/statistics.h>
 
-#include "core/cgroup/cgroup_parse.h"
-#include "core/cgroup/cgroup_stats.h"
+#include "core/toolkit/cgroup/parse.h"
 
-namespace gantry::os {
+namespace gantry::cgroup {
 namespace {
 
 using Blkio = CgroupV1Stats::Blkio;
@@ -185,4 +185,4 @@ Result<CgroupV1Stats> ReadCgroupV1Stats(const Cgroup& cgroup) {
   return out;
 }
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup
