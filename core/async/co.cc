@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Waking coroutines, and the waiting that is built on it: scopes, slots, sleeping, descriptors.
+// A coroutine that is woken is queued and resumed when the outermost ResumeScope of its thread
+// ends, one after the other in the order of the waking. So whoever wakes another, even in the
+// middle of changing an object, has finished before the other sees the object. Each runs on the
+// account of whoever waited, not of whoever woke it.
 #include "core/async/co.h"
 
 #include <algorithm>

@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// One turn calls what is ready in this order: descriptors, those that epoll refused, timers,
+// posted functions. What is added meanwhile waits for the next turn, so that none of the four
+// starves the others. A callback may end any watch or timer, its own included: each is looked up
+// again before its call and is out of its container during the call. An event of a descriptor
+// that was closed and opened anew since the kernel reported it is known by its old generation
+// and dropped.
 #include "core/async/loop.h"
 
 #include <sys/epoll.h>

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The threads of the pool: when one starts, waits, is replaced and ends. A job lives in the
+// frame of the coroutine that waits for it. It is taken off the lists before its waiter is woken,
+// and after that nobody touches it. A thread that takes too long is not interrupted: another one
+// is started in its place, and when the call returns there is a thread too many, which ends.
+// Threads are joined by the next one that ends, or by the pool.
 #include "core/async/worker_pool.h"
 
 #include <limits.h>

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Which of the waiting calls is next. Sandboxes that have a call to make stand in line; the one
+// in front gives one call and, if it has more, goes to the end. Within a sandbox the kind with
+// the most threads allowed (watches, then short calls) goes first, since what it may use beyond
+// the others nobody else can. `takeable_` is the sum of what could run now; it is corrected on
+// each change by what the sandbox counted before and counts after.
 #include "core/async/worker_queues.h"
 
 #include <algorithm>

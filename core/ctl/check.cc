@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Checks a gantry.yaml or a plugin as the engine would, with the engine's own code. A plugin is
+// loaded by another process (`gantryd --probe-plugin`), since what it runs while it is loaded may
+// crash.
 #include "core/ctl/check.h"
 
 #include <filesystem>

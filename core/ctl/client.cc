@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Two ways over the same directory: the engine's API by ttrpc on gantry's socket, and the
+// keeper's messages on its control socket beside it, which works also where no engine runs.
+// Each call is a connection of its own. The owner of the directory is checked before anything is
+// connected to, as what listens there is believed.
 #include "core/ctl/client.h"
 
 #include <filesystem>

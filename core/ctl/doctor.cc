@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Asks each part of the node in turn (kernel, cgroups, programs, configuration), then each
+// configured backend what it needs. Nothing ends the examination: what cannot be found out is a
+// finding as well.
 #include "core/ctl/doctor.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Tables whose columns are as wide as their longest cell, a JSON writer that places the commas,
+// and sizes and times as people read them.
 #include "core/ctl/output.h"
 
 #include <algorithm>

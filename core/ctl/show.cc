@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Each answer in two forms, a table and JSON, with the same values in the same order. JSON has
+// plain numbers (bytes, nanoseconds); the tables round them.
 #include "core/ctl/show.h"
 
 #include <sys/wait.h>

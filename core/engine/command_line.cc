@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// What gantryd is told: by flags, else by the environment that the keeper gives it, else by its
+// defaults. Boost throws for what it does not understand; that ends here, as an error with its
+// text.
 #include "core/engine/command_line.h"
 
 #include <cstdlib>

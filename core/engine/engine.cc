@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// How an engine begins and ends. It says hello to the keeper and takes the snapshot as it comes.
+// Then it clears what mounts an earlier engine left, opens the queue of events, registers the
+// services, and only then lets through what had to wait (`WhenUp`), in the order in which the
+// keeper sent it: instances before the requests that are for them. Publishing starts last, so
+// that no event of a recovered container is told before its record has been read. Told to end,
+// it stops as soon as no call is under way, or after a moment: the keeper replays the rest.
 #include "core/engine/engine.h"
 
 #include <sys/epoll.h>

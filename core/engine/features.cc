@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// `gantryd --features`, a process that ends with its answer: find the handler, load its plugin,
+// ask it. Before anything else stdout is put aside and stderr takes its place, so that what a
+// plugin prints cannot become a part of the answer. The answer ends with a newline, by which the
+// shim knows that it is whole.
 #include "core/engine/features.h"
 
 #include <fcntl.h>

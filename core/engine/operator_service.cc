@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// What gantryctl is told of the engine. The loop's state is copied first, without a wait in
+// between, so that one answer shows one moment. What has to be read from files or asked of
+// backends comes after that, on workers and within a second: an operator looks when something
+// hangs, and is then told 0 for what could not be found out.
 #include "core/engine/operator_service.h"
 
 #include <unistd.h>

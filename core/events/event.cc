@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Events as containerd's protobuf messages, and as records of the journal. The messages are
+// written by hand, field by field in ascending order, with zero left out as protobuf does. The
+// time is taken when the event is made, not when it is sent, since containerd may be away for
+// hours in between.
 #include "core/events/event.h"
 
 #include <chrono>

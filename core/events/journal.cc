@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// A file of records, each with its length, checksum, number and state, written so that it reads
+// well wherever the writer was killed. A record is appended whole or not at all: the first one
+// that does not check out ends the journal. Erasing one changes a single byte. Compaction first
+// copies what lives to the end, then moves the beginning: killed in between, both copies are
+// there, with one number, and the second is dropped when it is read.
 #include "core/events/journal.h"
 
 #include <array>

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The queues of events: one for each container, and of each only the first is ready to go, so
+// that containerd sees them in order. An event is in the journal before it is queued, and erased
+// there once containerd has it: killed in between, it is published twice, never lost. Where there
+// is no room, events of deleted containers that nobody needs any more go first, and ends of
+// processes are taken whatever the limits say.
 #include "core/events/outbox.h"
 
 #include <algorithm>

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// One coroutine for each containerd hands events to calls, each a coroutine of its own. An error
+// is one of three: the connection is gone, then all that were under way go back into the queue
+// and one pause, which doubles, holds for all; containerd refuses the event itself, then that one
+// is parked with a pause of its own and the others go on; or it will never take it, then it is
+// dropped and logged.
 #include "core/events/publisher.h"
 
 #include <algorithm>

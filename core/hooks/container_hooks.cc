@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// When which hook of a container runs, and what is known of it after a restart. A poststop hook
+// is counted in a file after it has ended, and before its process is let go of: the next engine
+// finds a hook that still runs by its tag and waits for it, or goes on behind those that were
+// counted. Hooks before the start have no such count: with a new engine the creation is undone,
+// and what is left of a hook is killed.
 #include "core/hooks/container_hooks.h"
 
 #include <utility>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Reading hooks from config.json, and running one: its program is opened first and executed by
+// that descriptor, its state comes on stdin as a sealed file, and what it says goes to a file in
+// the bundle, of which the end is a part of the error. It ends within its own time-out and within
+// the call's, of which some is left for what follows a hook that hangs.
 #include "core/hooks/hook.h"
 
 #include <fcntl.h>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Starting a log program as containerd's shim does: descriptors 3 and 4 are the read ends of
+// stdout and stderr, 5 is closed when it is ready. It is asked to end only by the end of its
+// input; if that does not help in time by SIGTERM, then by SIGKILL, since it may still have lines
+// to write.
 #include "core/io/binary_logger.h"
 
 #include <signal.h>

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// One copy, which always waits for one side only: for bytes or for room. Bytes move by splice(2)
+// so that an engine that is killed has none in its memory; reading and writing is for what refuses
+// splice, and then nothing is read before there is room to write it. What happens at an error
+// depends on the side and its kind (`OnError`): a process must never block on a client that is
+// gone, so its output is read and dropped.
 #include "core/io/copy.h"
 
 #include <sys/epoll.h>

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Opening containerd's fifos, and knowing when they have been read out. To wait for a reader an
+// inotify watch is set after our own openings and before the last look, so that no opening is
+// missed and none of ours is taken for the client's. When all writers are gone and something is
+// left in the pipe, a write end is opened before the read end is let go: else the client would
+// see neither the rest nor the end.
 #include "core/io/fifo.h"
 
 #include <sys/epoll.h>

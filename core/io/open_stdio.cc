@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Opens what containerd names for a process's streams. All fifos are found before any is opened,
+// and the keeper opens the process's ends before this engine opens anything: from then on its
+// death ends nobody's stream. What fails gives back what the keeper has been given.
 #include "core/io/open_stdio.h"
 
 #include "core/io/fifo.h"

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Making and recovering a process's streams; all else is passed on to their state. Descriptors
+// that an engine before this one has left in the store (`StdioOptions::left`) are dropped last,
+// and only those that have not got a new meaning, since the names are the same.
 #include "core/io/process_io.h"
 
 #include <utility>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The threads that copy: one for streams, and one for log files, made with the first of them,
+// since their file system may hang. A copy is known by its number, and only its thread touches
+// it: others post what is to be done. `Stop` and `Flush` wait until it has been done, so that
+// their caller may close or use the descriptors.
 #include "core/io/relay.h"
 
 #include <future>

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// What a process's streams hold and have put into the store. A name is entered in `stored_`
+// before its descriptor is sent and taken out when it is dropped, so each is dropped once. With a
+// new engine the descriptors come back by their names, and each name says what it was: the
+// process's end, an end that is held, a pipe of its own, the console, or a copy's buffer. The
+// process's ends are closed only once it has been started, for a start may still be repeated.
 #include "core/io/stdio_state.h"
 
 #include <algorithm>

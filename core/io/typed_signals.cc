@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Looks at typed bytes without taking them: tee(2) copies them into a pipe of our own, and from
+// there they are read. Only bytes up to the first signal's character may be moved, so that the
+// signal is told between what was typed before and after it. `Moved` goes over the same bytes
+// again, as the terminal took fewer than there were.
 #include "core/io/typed_signals.h"
 
 #include <csignal>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// What containerd writes for stdin, stdout and stderr, taken apart. The URI of stdout says of
+// which kind all three are, as with containerd's shim for runc; where there is no stdout the
+// other streams do.
 #include "core/io/uri.h"
 
 #include <algorithm>

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Who learns of which end. An end may come before anybody has asked for its process: it waits in
+// `ends_` until somebody enters the process, or, for one with a name, until that is asked for.
+// The keeper is told that an end is written down when the last holder lets go (`Release`), and
+// not before, so that the next engine is told of it again. What the snapshot named and nobody has
+// claimed when all is recovered is let go as well (`ReleaseUnclaimed`).
 #include "core/keeper_client/host_processes.h"
 
 #include <cerrno>

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Questions to the keeper and their answers, which are matched by a tag; what it says unasked goes
+// to the observer in the order in which it came. A keeper may be older than this engine: what it
+// cannot do is known from its Welcome, and asking for that is an error here, since it would leave
+// out what it does not know of. A message that cannot be sent is no error where nobody waits: the
+// engine ends when the link is gone.
 #include "core/keeper_client/keeper_link.h"
 
 #include <unistd.h>

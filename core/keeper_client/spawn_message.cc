@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// A SpawnRequest as the link carries it: the descriptors in one list, and numbers that say what
+// each is for. A number of -1 marks those that the child uses and does not get.
 #include "core/keeper_client/spawn_message.h"
 
 #include <fcntl.h>

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Bytes and descriptors of the socket, put together again as messages. The descriptors of one
+// message come with its first byte, and one read never has those of two messages; so sets of them
+// are queued as they are read and handed out to the messages that announce some. Where the kernel
+// could not deliver them (no descriptors left) an empty set stands for them, and the message says
+// that they are lost.
 #include <sys/socket.h>
 
 #include <array>

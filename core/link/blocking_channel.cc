@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The link for programs without a loop: shim and gantryctl. The socket stays non-blocking, and
+// each wait is a poll with the time that is left of one deadline for the whole call.
 #include <poll.h>
 #include <sys/socket.h>
 

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The link on a loop. Messages that cannot be sent at once are queued; the owner bounds that by
+// `queued_bytes`. When writing fails nothing is reported yet: what the peer still had to say is
+// read first, and the end of that is what closes the channel, so that a peer's last messages are
+// not lost. Callbacks may destroy the channel: its state outlives each of them.
 #include "core/link/channel.h"
 
 #include <fcntl.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Whether a directory or program may be believed: only if nobody but root (or this user) could
+// have put it there. Each part of the path is checked, and then each part of what its links lead
+// to, since whoever may write in one of them could put something else in its place.
 #include "core/link/run_dir.h"
 
 #include <fcntl.h>

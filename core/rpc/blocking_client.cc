@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// ttrpc for programs without a loop. After a write that did not go through whole the connection
+// is closed, as the server would take the next request for the rest of that one. Answers to
+// calls that were given up are skipped by their stream number.
 #include "core/rpc/blocking_client.h"
 
 #include <sys/epoll.h>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// ttrpc on a loop: many calls on one connection, each with an odd stream number that is used once.
+// A call that has timed out is forgotten, and its late answer is dropped by its number. When the
+// connection ends every call fails with UNAVAILABLE, and `OnClose` is told after that, in the
+// loop's next turn, so that it may destroy the client.
 #include "core/rpc/client.h"
 
 #include <sys/epoll.h>

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// From a request's bytes to its answer's: decode it, find the method, check the namespace, the
+// time that is left and the limits, then start the handler. A request has one answer, by whoever
+// takes its entry out of `waiting` first: the handler, its time-out, or whoever answers early.
+// What the handler gives after that is counted and dropped, since an effect may have been had all
+// the same.
 #include "core/rpc/dispatcher.h"
 
 #include <algorithm>

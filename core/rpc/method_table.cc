@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Methods by service and name. An unknown one is UNIMPLEMENTED with the words of containerd's own
+// server, by which its clients choose an older version of the API.
 #include "core/rpc/method_table.h"
 
 #include <utility>

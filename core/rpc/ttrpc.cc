@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// ttrpc's frames and messages in bytes. A frame that is too large is skipped as it comes, never
+// held, and reported by its header, so that its sender gets an error and the connection lives on.
+// Text in a status is made valid UTF-8, since Go's protobuf refuses the whole answer otherwise.
 #include "core/rpc/ttrpc.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The bytes that containerd reads from the shim's stdout, in the form that the containerd which
+// called understands; what the forms are is said in answers.h.
 #include "core/shim/answers.h"
 
 #include <gantry/protowire.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The command line as Go's flag package reads it. A flag that is not known is taken with its value
+// and left, so that a newer containerd can add some. `start` refuses ids that are none; `delete`
+// takes any, as it has to clean up after whatever is there.
 #include "core/shim/arguments.h"
 
 #include <optional>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Reads stdin of `start` first as BootstrapParams and, if id and namespace are not those of the
+// flags, as an Any. Neither is no error: then there are no options, and the flags say the rest.
 #include "core/shim/bootstrap.h"
 
 #include <gantry/protowire.h>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// containerd's `delete`, which has 5 s. First the keeper is asked, which knows how to end the
+// container in order. Only where it gives no answer, or does not know the instance, does the shim
+// kill by the bundle's record: of a pod its containers first, then the pod itself. The socket of
+// a dead keeper is removed last, so that what was killed is gone when containerd is told so.
 #include <poll.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// `-info` has to answer whatever happens, so nothing here is an error: what `gantryd --features`
+// does not say in time is told as no features, with the reason in an annotation. Its answer is
+// taken only with the newline at its end.
 #include "core/shim/features.h"
 
 #include <unistd.h>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// A scanner that finds the annotations in a config.json of any size without building its tree:
+// each start of a container waits for it, and the shim has no JSON library. It does not judge the
+// text: what it does not understand has no annotations, and the engine, which reads the file with
+// all checks, says what is wrong with it.
 #include "core/shim/group.h"
 
 #include <array>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Connect, and only if nobody listens take the lock and start the keeper. Under the lock it is
+// tried again, as another shim may have been first. The control socket listens before the keeper
+// is spawned, and the lock is let go after that; so nobody who gets the lock finds no socket. A
+// keeper that is there and busy is never started a second time.
 #include "core/shim/keeper_client.h"
 
 #include <fcntl.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// containerd's `start`: read what it says, reach the keeper, announce the instance. The file
+// `address` is written before the answer is printed, since containerd may be restarted right after
+// it has read the answer, and then finds the socket only by that file.
 #include <chrono>
 #include <utility>
 
