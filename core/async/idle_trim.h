@@ -42,7 +42,7 @@ class IdleTrim {
   void Tick();
 
  private:
-  void Look();
+  void Check();
 
   Loop& loop_;
   const Options options_;

@@ -75,7 +75,7 @@ struct WorkerPool::Shared : std::enable_shared_from_this<WorkerPool::Shared> {
   Loop& loop;
   PoolLimits limits;
   /// Of the loop: looks for calls that take long.
-  TimerId look;
+  TimerId slow_timer;
 
   mutable Mutex mutex;
   std::condition_variable changed;
@@ -106,8 +106,8 @@ struct WorkerPool::Shared : std::enable_shared_from_this<WorkerPool::Shared> {
   Status StartOne() GANTRY_REQUIRES(mutex);
   /// More could be taken than there are threads that will.
   bool IsShort() const GANTRY_REQUIRES(mutex);
-  void LookLater() GANTRY_REQUIRES(mutex);
-  void Look();
+  void WatchForSlow() GANTRY_REQUIRES(mutex);
+  void ReplaceSlow();
   void StartForWaiting() GANTRY_REQUIRES(mutex);
   void WatchForHang(internal::PoolJob& job, Duration after);
   void CheckHang(internal::PoolJob& job);
@@ -209,8 +209,8 @@ void WorkerPool::Shared::StartForWaiting() {
 
 /// Somebody waits, and every thread is at work: looks again when the call that has been under
 /// way for longest has taken long. Thread: loop.
-void WorkerPool::Shared::LookLater() {
-  if (look || limits.slow_after == Duration::max() || !IsShort() || HasPlace() ||
+void WorkerPool::Shared::WatchForSlow() {
+  if (slow_timer || limits.slow_after == Duration::max() || !IsShort() || HasPlace() ||
       threads >= static_cast<size_t>(limits.most_threads)) {
     return;
   }
@@ -221,17 +221,17 @@ void WorkerPool::Shared::LookLater() {
   // A thread that has not begun yet counts from now.
   const TimePoint now = loop.Now();
   const Duration wait = std::min(first, now) + limits.slow_after - now;
-  look = loop.After(std::max(wait, Duration::zero()), [weak = weak_from_this()] {
+  slow_timer = loop.After(std::max(wait, Duration::zero()), [weak = weak_from_this()] {
     if (const auto self = weak.lock()) {
-      self->Look();
+      self->ReplaceSlow();
     }
   });
 }
 
 /// Others take the place of threads whose calls take long, as many as are missing.
-void WorkerPool::Shared::Look() {
+void WorkerPool::Shared::ReplaceSlow() {
   const MutexLock lock(mutex);
-  look = TimerId();
+  slow_timer = TimerId();
   const TimePoint now = loop.Now();
   for (internal::PoolJob* job : at_work) {
     if (!IsShort() || threads >= static_cast<size_t>(limits.most_threads)) {
@@ -243,7 +243,7 @@ void WorkerPool::Shared::Look() {
       StartForWaiting();
     }
   }
-  LookLater();
+  WatchForSlow();
 }
 
 void WorkerPool::Shared::WatchForHang(internal::PoolJob& job, Duration after) {
@@ -315,7 +315,7 @@ WorkerPool::~WorkerPool() {
     left.swap(shared_->left);
   }
   Shared::JoinAll(left);
-  loop_.Cancel(shared_->look);
+  loop_.Cancel(shared_->slow_timer);
   for (internal::PoolJob* job : waiting) {
     job->Fail(Error{Code::kCanceled, 0, "worker call: the pool is being closed", {}});
     shared_->loop.Post([waiter = job->waiter] { ResumeSoon(waiter); });
@@ -334,7 +334,7 @@ Status WorkerPool::Submit(internal::PoolJob& job) {
     }
   }
   shared.queues.Enqueue(job);
-  shared.LookLater();
+  shared.WatchForSlow();
   if (job.terms.hangs_at != kNeverHangs) {
     const TimePoint now = loop_.Now();
     shared.WatchForHang(job, std::max(job.terms.hangs_at - now, Duration::zero()));

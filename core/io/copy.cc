@@ -125,7 +125,7 @@ Copy::Step Copy::Move() {
     return WritePending();
   }
   if (spec_.signals) {
-    if (const std::optional<Step> step = LookForSignals()) {
+    if (const std::optional<Step> step = PeekForSignals()) {
       return *step;
     }
   }
@@ -133,8 +133,8 @@ Copy::Step Copy::Move() {
 }
 
 /// None: `chunk_bytes_` may be moved now.
-std::optional<Copy::Step> Copy::LookForSignals() {
-  const auto next = spec_.signals->Look(spec_.source.get(), spec_.sink.get());
+std::optional<Copy::Step> Copy::PeekForSignals() {
+  const auto next = spec_.signals->Peek(spec_.source.get(), spec_.sink.get());
   if (!next) {
     return OnError(next.error());
   }

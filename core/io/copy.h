@@ -49,7 +49,7 @@ class Copy : public std::enable_shared_from_this<Copy> {
   enum class Step { kMoved, kSourceEmpty, kSinkFull, kEnded };
 
   Step Move();
-  std::optional<Step> LookForSignals();
+  std::optional<Step> PeekForSignals();
   Step MoveBySplice();
   Step MoveByCopy();
   Step WritePending();

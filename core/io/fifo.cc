@@ -23,7 +23,7 @@ namespace {
 
 /// How often a rest is looked at where the kernel gives no inotify watch, and whether a wait for a
 /// reader is given up.
-constexpr auto kLookAgain = std::chrono::milliseconds(100);
+constexpr auto kPollInterval = std::chrono::milliseconds(100);
 
 const char* NameOf(Stream stream) {
   return stream == Stream::kStdin ? "stdin" : stream == Stream::kStdout ? "stdout" : "stderr";
@@ -91,7 +91,7 @@ Result<UniqueFd> AwaitReader(Relay& relay, const NamedFifo& fifo, const GivenUp&
   // It need not be there any more when we look: it was, and that is enough.
   while (true) {
     const std::chrono::nanoseconds left = deadline - std::chrono::steady_clock::now();
-    if (opened->WaitFor(std::min<std::chrono::nanoseconds>(left, kLookAgain))) {
+    if (opened->WaitFor(std::min<std::chrono::nanoseconds>(left, kPollInterval))) {
       return write_end;
     }
     if (given_up && *given_up) {
@@ -200,7 +200,7 @@ void OutputHold::WatchUse() {
 }
 
 void OutputHold::Poll() {
-  timer_ = relay_.loop().After(kLookAgain, [self = shared_from_this()] {
+  timer_ = relay_.loop().After(kPollInterval, [self = shared_from_this()] {
     self->timer_ = {};
     self->CheckEmpty();
     if (self->read_end_) {

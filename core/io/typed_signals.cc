@@ -20,7 +20,7 @@ Result<std::unique_ptr<TypedSignals>> TypedSignals::Make() {
   return std::unique_ptr<TypedSignals>(new TypedSignals(std::move(pipe)));
 }
 
-Result<Transfer> TypedSignals::Look(int fifo, int terminal) {
+Result<Transfer> TypedSignals::Peek(int fifo, int terminal) {
   seen_ = {};
   // Where it is gone the move says so.
   characters_ = os::ControlCharactersOf(terminal).value_or(os::ControlCharacters());

@@ -41,7 +41,7 @@ class TypedSignals {
 
   /// How many of the next bytes in `fifo` may be moved to `terminal`, a master, at once.
   /// Blocks: never.
-  Result<Transfer> Look(int fifo, int terminal);
+  Result<Transfer> Peek(int fifo, int terminal);
 
   /// So many of those that were seen have been moved: none after the first that makes a
   /// signal. The signal of the last one; 0: it makes none.

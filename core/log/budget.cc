@@ -7,9 +7,9 @@
 namespace gantry::log {
 namespace {
 
-/// A window begins anew where the last one is over.
+/// Begins a new window where the last one is over.
 template <class Entry>
-void Turn(Entry& entry, Budget::Clock::time_point now) {
+void RenewWindow(Entry& entry, Budget::Clock::time_point now) {
   if (now - entry.begin > Budget::kWindow) {
     entry.begin = now;
     entry.count = 0;
@@ -36,7 +36,7 @@ Budget::Entry& Budget::Find(uint64_t key, Clock::time_point now) {
   } else {
     entries_.splice(entries_.begin(), entries_, place->second);
   }
-  Turn(entries_.front(), now);
+  RenewWindow(entries_.front(), now);
   return entries_.front();
 }
 
@@ -46,7 +46,7 @@ Budget::Answer Budget::Admit(const void* file, uint32_t line, bool is_error,
   Entry& site = Find(Mix(Mix(std::hash<const void*>()(file), line), whose), now);
   // What is about nobody has no subject that could be shut up.
   Entry* const about = subject.empty() ? nullptr : &Find(whose, now);
-  Turn(all_, now);
+  RenewWindow(all_, now);
   const bool loud = about == nullptr || about->count >= kFloor;
   if (site.count >= (is_error ? kErrorBurst : kBurst) ||
       (about != nullptr && about->count >= kSubjectBurst) || (all_.count >= kGlobalBurst && loud)) {

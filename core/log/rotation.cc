@@ -14,8 +14,8 @@
 namespace gantry::log {
 namespace {
 
-/// So many looks while the file grows to its bound.
-constexpr int64_t kLooks = 256;
+/// So often is the size checked while the file grows to its bound.
+constexpr int64_t kChecks = 256;
 
 bool IsSame(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
@@ -39,13 +39,13 @@ void Rotation::Wrote(size_t bytes) {
     return;
   }
   written_ += bytes;
-  if (static_cast<int64_t>(written_) >= max_bytes_ / kLooks) {
+  if (static_cast<int64_t>(written_) >= max_bytes_ / kChecks) {
     written_ = 0;
-    Turn();
+    RotateIfLarge();
   }
 }
 
-void Rotation::Turn() {
+void Rotation::RotateIfLarge() {
   struct stat ours{};
   struct stat named{};
   if (fstat(STDERR_FILENO, &ours) != 0) {

@@ -23,11 +23,11 @@ class Rotation {
   void Wrote(size_t bytes);
 
  private:
-  void Turn();
+  void RotateIfLarge();
 
   std::string path_;
   int64_t max_bytes_ = 0;
-  /// Since the last look at the file.
+  /// Since the size of the file was last checked.
   size_t written_ = 0;
 };
 

@@ -319,20 +319,20 @@ TEST_F(ForeignConsole, NothingIsLeftOfItInTheEnd) {
 TEST_F(ForeignConsole, PartsOfWhatWasSeenMayMove) {
   auto [from, to] = MakePipe().value();
   const auto typed = TypedSignals::Make().value();
-  EXPECT_TRUE(typed->Look(from.get(), terminal_.master.get()).value().would_block);
+  EXPECT_TRUE(typed->Peek(from.get(), terminal_.master.get()).value().would_block);
   ASSERT_EQ(write(to.get(),
                   "ab\x03"
                   "cd",
                   5),
             5);
-  EXPECT_EQ(typed->Look(from.get(), terminal_.master.get()).value().bytes, 3U);
+  EXPECT_EQ(typed->Peek(from.get(), terminal_.master.get()).value().bytes, 3U);
   EXPECT_EQ(os::BytesQueued(from.get()).value(), 5U) << "it only looks";
   EXPECT_EQ(typed->Moved(1), 0);
   EXPECT_EQ(typed->Moved(2), SIGINT);
   to.reset();
   char buffer[5];
   ASSERT_EQ(read(from.get(), buffer, sizeof(buffer)), 5);
-  EXPECT_TRUE(typed->Look(from.get(), terminal_.master.get()).value().end);
+  EXPECT_TRUE(typed->Peek(from.get(), terminal_.master.get()).value().end);
 }
 
 }  // namespace
