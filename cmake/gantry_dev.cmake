@@ -25,8 +25,10 @@ install(
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   COMPONENT dev
   FILES_MATCHING PATTERN "*.h")
-install(TARGETS gantry_sdk gantry_container ${GANTRY_TOOLKIT_TARGETS} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
-gantry_installed(gantry_sdk gantry_container ${GANTRY_TOOLKIT_TARGETS})
+# gantry_os is in it for gantry_testing, and has no headers for others.
+set(GANTRY_ARCHIVES gantry_sdk gantry_container gantry_testing gantry_os ${GANTRY_TOOLKIT_TARGETS})
+install(TARGETS ${GANTRY_ARCHIVES} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
+gantry_installed(${GANTRY_ARCHIVES})
 install(
   FILES ${CMAKE_BINARY_DIR}/gantryConfig.cmake ${CMAKE_BINARY_DIR}/gantryConfigVersion.cmake
         cmake/gantry_add_plugin.cmake cmake/gantry_plugin.map

@@ -76,7 +76,7 @@ TEST_F(Canary, SaysWhatASentrySaidThatDoesNotBoot) {
                              "' by a canary sandbox: boot the sentry: it ended with 128: flag "
                              "provided but not defined: -spec-fd");
   EXPECT_EQ(code_, Code::kFailedPrecondition);
-  EXPECT_THAT(context_.tags, AllOf(Each(StartsWith("canary/")), testing::SizeIs(2)));
+  EXPECT_THAT(context_.Tags(), AllOf(Each(StartsWith("canary/")), testing::SizeIs(2)));
 }
 
 TEST_F(Canary, LetsASentryOfAnotherReleaseShowWhetherItStarts) {
@@ -103,7 +103,7 @@ TEST_F(Canary, BootsASecondSentryWhereTheFirstFindsItsRootBusy) {
   ASSERT_FALSE(proved);
   EXPECT_THAT(proved.error().message, HasSubstr("boot the sentry: it ended with 3: another word"));
   EXPECT_EQ(context_.Alive(), 0U);
-  EXPECT_EQ(std::ranges::count(context_.tags, "canary/boot"), 2);
+  EXPECT_EQ(std::ranges::count(context_.Tags(), "canary/boot"), 2);
   EXPECT_THAT(context_.log, testing::Contains(HasSubstr("another one is booted, once")));
 }
 
@@ -112,7 +112,7 @@ TEST_F(Canary, BootsNoThirdSentry) {
   EXPECT_THAT(Prove(fake.WriteTo(dir_.path())),
               HasSubstr("boot the sentry: it ended with 128: error setting up chroot: device or "
                         "resource busy"));
-  EXPECT_EQ(std::ranges::count(context_.tags, "canary/boot"), 2);
+  EXPECT_EQ(std::ranges::count(context_.Tags(), "canary/boot"), 2);
 }
 
 /// Both are given logs that have an end: they have room for some 1,000,000 bytes.
@@ -184,7 +184,7 @@ TEST_P(RealCanary, ProvesTheRelease) {
     GTEST_SKIP() << "runsc " << GetParam() << " is not in the cache: run ./run setup e2e";
   }
   EXPECT_EQ(Prove(*path), "");
-  EXPECT_THAT(context_.tags, ElementsAre(StartsWith("canary/gofer/"), "canary/boot"));
+  EXPECT_THAT(context_.Tags(), ElementsAre(StartsWith("canary/gofer/"), "canary/boot"));
 }
 
 TEST_P(RealCanary, RunsOnceForAllEngines) {

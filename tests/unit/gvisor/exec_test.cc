@@ -13,12 +13,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/testing/container_context.h>
+
 #include "core/os/fs.h"
 #include "plugins/gvisor/sentry/durable_call.h"
 #include "plugins/gvisor/spec/process_spec.h"
 #include "tests/unit/gvisor/fake_sentry.h"
 #include "tests/unit/gvisor/fakes.h"
-#include "tests/unit/toolkit/fake_container.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -66,8 +67,8 @@ class ExecTest : public testing::Test {
   FakeSandboxContext sandbox_;
   std::shared_ptr<Pod> pod_ =
       std::make_shared<Pod>(*SandboxId::Parse("p1"), Namespace(), sandbox_, Options(), Flags());
-  Heard heard_;
-  FakeProcessContext context_{"c1", heard_};
+  EventLog events_;
+  FakeProcessContext context_{"c1", events_};
   std::string spec_ = "{}";
   std::atomic<int> asked_ = 0;
   /// The last that was to be started.
@@ -87,7 +88,7 @@ TEST_F(ExecTest, ThatNeverRanDoesNotEndAsOneBeforeIt) {
   ASSERT_TRUE(before.Write(folder_.path() + "/exec-x.pid"));
   EXPECT_FALSE(Make()->Start());
   EXPECT_EQ(Make()->Recover().error().code, Code::kAborted);
-  EXPECT_THAT(heard_.words(), IsEmpty());
+  EXPECT_THAT(events_.words(), IsEmpty());
   EXPECT_THAT(sandbox_.stored, IsEmpty());
 }
 
@@ -120,7 +121,7 @@ TEST_F(ExecTest, TellsTheNextEngineHowItHasEnded) {
   // The engine before was killed before it let go of that.
   ASSERT_TRUE(sandbox_.Store(StoreName("exec-wait", "c1", "x"), UniqueFd(dup(0))));
   EXPECT_TRUE(Make()->Recover());
-  EXPECT_THAT(heard_.words(), ElementsAre("exited 3"));
+  EXPECT_THAT(events_.words(), ElementsAre("exited 3"));
   EXPECT_THAT(sandbox_.stored, IsEmpty());
 }
 

@@ -6,7 +6,10 @@
 #include <optional>
 #include <string>
 
-#include "tests/unit/toolkit/fakes.h"
+#include <gantry/testing/sandbox_context.h>
+
+#include "core/os/fs.h"
+#include "tests/unit/toolkit/names_in.h"
 
 namespace gantry::gvisor {
 

@@ -5,15 +5,12 @@
 #include <fcntl.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <sched.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -64,39 +61,6 @@ UniqueFd StreamIn(const UniqueFd* netns, int family) {
   }).join();
   return made;
 }
-
-class ThreadWatch : public Watch {
- public:
-  ThreadWatch(int fd, std::function<void()> ready) : wake_(eventfd(0, EFD_CLOEXEC)) {
-    thread_ = std::thread([fd, wake = wake_.get(), stop = stop_, ready = std::move(ready)] {
-      while (!*stop) {
-        std::array<pollfd, 2> both = {{{fd, POLLIN | POLLRDHUP, 0}, {wake, POLLIN, 0}}};
-        poll(both.data(), both.size(), -1);
-        if (!*stop && both[0].revents != 0) {
-          ready();
-        }
-      }
-    });
-  }
-
-  ThreadWatch(const ThreadWatch&) = delete;
-  ThreadWatch& operator=(const ThreadWatch&) = delete;
-
-  ~ThreadWatch() override {
-    *stop_ = true;
-    eventfd_write(wake_.get(), 1);
-    if (thread_.get_id() == std::this_thread::get_id()) {
-      thread_.detach();
-    } else {
-      thread_.join();
-    }
-  }
-
- private:
-  const UniqueFd wake_;
-  const std::shared_ptr<std::atomic<bool>> stop_ = std::make_shared<std::atomic<bool>>(false);
-  std::thread thread_;
-};
 
 }  // namespace
 
@@ -180,64 +144,6 @@ std::string ReadAll(const UniqueFd& socket, int* error) {
     *error = n < 0 ? errno : 0;
   }
   return text;
-}
-
-Result<std::unique_ptr<Watch>> WatchingContext::WatchReadable(int fd, std::function<void()> ready) {
-  return std::make_unique<ThreadWatch>(fd, std::move(ready));
-}
-
-Result<std::shared_ptr<HostProcess>> WatchingContext::Spawn(SpawnRequest request) {
-  const std::lock_guard lock(guard_);
-  return FakeSandboxContext::Spawn(std::move(request));
-}
-
-std::shared_ptr<HostProcess> WatchingContext::FindSpawned(std::string_view tag) {
-  const std::lock_guard lock(guard_);
-  for (size_t i = tags.size(); i > 0; --i) {
-    if (tags[i - 1] == tag) {
-      return spawned[i - 1];
-    }
-  }
-  return nullptr;
-}
-
-Status WatchingContext::Store(std::string_view name, const UniqueFd& fd) {
-  const std::lock_guard lock(guard_);
-  return FakeSandboxContext::Store(name, fd);
-}
-
-Result<UniqueFd> WatchingContext::Take(std::string_view name) {
-  const std::lock_guard lock(guard_);
-  return FakeSandboxContext::Take(name);
-}
-
-void WatchingContext::Drop(std::string_view name) {
-  const std::lock_guard lock(guard_);
-  FakeSandboxContext::Drop(name);
-}
-
-void WatchingContext::Log(LogLevel level, std::string_view message) {
-  const std::lock_guard lock(guard_);
-  FakeSandboxContext::Log(level, message);
-  said_.notify_all();
-}
-
-bool WatchingContext::Said(const std::string& words) {
-  constexpr std::chrono::seconds kLimit{20};
-  std::unique_lock lock(guard_);
-  return said_.wait_for(lock, kLimit, [&] {
-    return std::ranges::any_of(
-        log, [&](const std::string& line) { return line.find(words) != std::string::npos; });
-  });
-}
-
-std::vector<std::string> WatchingContext::StoredNames() {
-  const std::lock_guard lock(guard_);
-  std::vector<std::string> names;
-  for (const auto& [name, fd] : stored) {
-    names.push_back(name);
-  }
-  return names;
 }
 
 }  // namespace gantry::gvisor

@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/testing/sandbox_context.h>
 #include <gantry/toolkit/descriptors/unix_socket.h>
 
 #include "plugins/gvisor/launch/child.h"

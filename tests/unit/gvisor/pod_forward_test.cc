@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "plugins/gvisor/pod/forwarding.h"
-#include "tests/unit/gvisor/forward_fixture.h"
+#include "tests/unit/gvisor/fakes.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -24,7 +24,7 @@ class PodForwardTest : public testing::Test {
     return record;
   }
 
-  WatchingContext context_;
+  FakeSandboxContext context_;
   Pod pod_{SandboxId::Parse("p1").value(), Namespace::Parse("test").value(), context_, Options(),
            Flags()};
 };

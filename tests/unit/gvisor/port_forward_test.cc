@@ -23,6 +23,7 @@
 #include "core/os/fs.h"
 #include "plugins/gvisor/forward/sentry_ports.h"
 #include "tests/unit/gvisor/fake_sentry.h"
+#include "tests/unit/gvisor/fakes.h"
 #include "tests/unit/gvisor/forward_fixture.h"
 
 namespace gantry::gvisor {
@@ -210,7 +211,7 @@ class PortForwardTest : public testing::Test {
   const std::string socket_ = folder_.path() + "/sentry.sock";
   const UniqueFd pod_ = NetnsWithLoopback();
   ExecutingSentry sentry_{socket_};
-  WatchingContext context_;
+  FakeSandboxContext context_;
   std::shared_ptr<PortForward> forward_;
 };
 
@@ -243,14 +244,14 @@ TEST_F(PortForwardTest, HandsTheSentryAProgramThatCannotBeChanged) {
 
 TEST_F(PortForwardTest, ResetsWhereNobodyListens) {
   ExpectReset(8080);
-  EXPECT_TRUE(context_.Said("port 8080 of the pod: connect: ECONNREFUSED"));
+  EXPECT_TRUE(context_.WaitForLog("port 8080 of the pod: connect: ECONNREFUSED"));
   ExpectReaches(8080);
 }
 
 TEST_F(PortForwardTest, ResetsWhatTheSentryRefuses) {
   sentry_.Refuse(R"(container "p1" has stopped)");
   ExpectReset(8080);
-  EXPECT_TRUE(context_.Said(R"(container "p1" has stopped)"));
+  EXPECT_TRUE(context_.WaitForLog(R"(container "p1" has stopped)"));
   EXPECT_EQ(context_.Alive(), 0U);
 }
 
@@ -280,7 +281,7 @@ TEST_F(PortForwardTest, CarriesManyAtOnce) {
 
 TEST_F(PortForwardTest, StartsTheProcessThatCarriesAgain) {
   ExpectReaches(8080);
-  const auto process = context_.FindSpawned("forward");
+  const auto process = context_.SpawnedUnder("forward");
   ASSERT_TRUE(process->Signal(SIGKILL));
   ASSERT_TRUE(process->Wait(kLimit));
   ExpectReaches(8080);
@@ -298,6 +299,7 @@ TEST_F(PortForwardTest, GoesOnInTheNextEngine) {
   EXPECT_EQ(ReadSome(server, 1), "2");
   const UniqueFd meanwhile = Connect(8080);
   ASSERT_TRUE(SendText(meanwhile, "3"));
+  context_.RestartEngine();
   auto recovered = PortForward::Recover(context_, Plan());
   ASSERT_TRUE(recovered) << recovered.error().message;
   forward_ = *recovered;
@@ -335,6 +337,7 @@ TEST_F(PortForwardTest, SuspendedAfterARestartOfTheEngineEndsThoseFromBefore) {
   const UniqueFd client = Connect(8080);
   const UniqueFd server = AcceptFrom(listener);
   forward_.reset();
+  context_.RestartEngine();
   forward_ = PortForward::Recover(context_, Plan()).value();
   ASSERT_TRUE(forward_->Suspend(kLimit));
   EXPECT_EQ(ReadAll(client), "");
@@ -376,10 +379,12 @@ TEST_F(PortForwardTest, OfAnEngineBeforeEndsToo) {
   EXPECT_THAT(context_.StoredNames(),
               ElementsAre("forward-link", "forward-listener", "forward-relay"));
   forward_.reset();
+  context_.RestartEngine();
   ASSERT_TRUE(PortForward::End(context_, nullptr, kLimit));
   EXPECT_THAT(context_.StoredNames(), IsEmpty());
   EXPECT_EQ(context_.Alive(), 0U);
   EXPECT_EQ(ConnectIn(&pod_, "127.0.0.1", 8080).second, ECONNREFUSED);
+  context_.RestartEngine();
   EXPECT_EQ(PortForward::Recover(context_, Plan()).error().code, Code::kNotFound);
 }
 

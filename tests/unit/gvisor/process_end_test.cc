@@ -19,13 +19,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/testing/container_context.h>
+
 #include "plugins/gvisor/launch/bounded_log.h"
 #include "plugins/gvisor/launch/sentry_start.h"
 #include "plugins/gvisor/pod/out_of_memory.h"
 #include "tests/unit/cgroup/fake_cgroupfs.h"
 #include "tests/unit/gvisor/fake_sentry.h"
 #include "tests/unit/gvisor/fakes.h"
-#include "tests/unit/toolkit/fake_container.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -87,7 +88,7 @@ class ProcessEndTest : public testing::Test {
 
 TEST_F(ProcessEndTest, IsTheSentrysWord) {
   Teller()(7);
-  EXPECT_THAT(container_.heard.words(), ElementsAre("exited 7"));
+  EXPECT_THAT(container_.events.words(), ElementsAre("exited 7"));
   const auto known = KnownProcess::Read(files_.path() + "/init.exit");
   ASSERT_TRUE(known && known->exit);
   EXPECT_EQ(known->exit->status, 7U);
@@ -96,7 +97,9 @@ TEST_F(ProcessEndTest, IsTheSentrysWord) {
 TEST_F(ProcessEndTest, LeavesNothingStoredWhenItIsTold) {
   ASSERT_TRUE(sandbox_.Store("wait", UniqueFd(dup(0))));
   bool stored = true;
-  container_.heard.on_word = [&](const std::string&) { stored = sandbox_.stored.contains("wait"); };
+  container_.events.on_word = [&](const std::string&) {
+    stored = sandbox_.stored.contains("wait");
+  };
   Teller()(7);
   EXPECT_FALSE(stored);
 }
@@ -142,7 +145,7 @@ class LeftoversTest : public ProcessEndTest {
 };
 
 TEST_F(LeftoversTest, OfAContainerAreKilledBeforeItsEndIsTold) {
-  container_.heard.on_word = [&](const std::string&) {
+  container_.events.on_word = [&](const std::string&) {
     EXPECT_THAT(killed(), ElementsAre(7, 8, 9));
   };
   TellEnd(report_, {.pod = pod_,
@@ -150,7 +153,7 @@ TEST_F(LeftoversTest, OfAContainerAreKilledBeforeItsEndIsTold) {
                     .name = "wait",
                     .container = "c1",
                     .leaves_processes = true})(7);
-  EXPECT_THAT(container_.heard.words(), ElementsAre("exited 7"));
+  EXPECT_THAT(container_.events.words(), ElementsAre("exited 7"));
 }
 
 TEST_F(LeftoversTest, OfOneWithAPidNamespaceAreTheSentrysToKill) {
@@ -161,14 +164,14 @@ TEST_F(LeftoversTest, OfOneWithAPidNamespaceAreTheSentrysToKill) {
 TEST_F(ProcessEndTest, OfASentryThatIsKilledIsAKilledOne) {
   End(*sentry_, SIGKILL);
   Teller()(std::nullopt);
-  EXPECT_THAT(container_.heard.words(), ElementsAre("exited 137"));
+  EXPECT_THAT(container_.events.words(), ElementsAre("exited 137"));
 }
 
 TEST_F(ProcessEndTest, OfASentryThatMemoryHasEndedSaysSoFirst) {
   SetKills(4);
   End(*sentry_, SIGKILL);
   Teller()(std::nullopt);
-  EXPECT_THAT(container_.heard.words(), ElementsAre("out of memory", "exited 137"));
+  EXPECT_THAT(container_.events.words(), ElementsAre("out of memory", "exited 137"));
 }
 
 TEST_F(ProcessEndTest, OfASentryThatIsKilledAwaitsTheKeepersWord) {
@@ -176,21 +179,21 @@ TEST_F(ProcessEndTest, OfASentryThatIsKilledAwaitsTheKeepersWord) {
   // Not reaped yet.
   ASSERT_TRUE(sentry_->Signal(SIGKILL));
   Teller()(std::nullopt);
-  EXPECT_THAT(container_.heard.words(), ElementsAre("out of memory", "exited 137"));
+  EXPECT_THAT(container_.events.words(), ElementsAre("out of memory", "exited 137"));
 }
 
 TEST_F(ProcessEndTest, OfASentryThatHasEndedOtherwiseIsNotForMemory) {
   SetKills(4);
   End(*sentry_, SIGTERM);
   Teller()(std::nullopt);
-  EXPECT_THAT(container_.heard.words(), ElementsAre("exited 137"));
+  EXPECT_THAT(container_.events.words(), ElementsAre("exited 137"));
 }
 
 TEST_F(ProcessEndTest, OfASentryOfWhichNothingIsKnownIsByTheCounter) {
   pod_->Have(nullptr, nullptr);
   SetKills(4);
   Teller()(std::nullopt);
-  EXPECT_THAT(container_.heard.words(), ElementsAre("out of memory", "exited 137"));
+  EXPECT_THAT(container_.events.words(), ElementsAre("out of memory", "exited 137"));
 }
 
 TEST_F(ProcessEndTest, OfAGoferThatMemoryHasEndedSaysSoFirst) {
@@ -198,21 +201,21 @@ TEST_F(ProcessEndTest, OfAGoferThatMemoryHasEndedSaysSoFirst) {
   End(*gofer_, SIGKILL);
   constexpr uint32_t kKilledWith9 = 137;
   Teller()(kKilledWith9);
-  EXPECT_THAT(container_.heard.words(), ElementsAre("out of memory", "exited 137"));
+  EXPECT_THAT(container_.events.words(), ElementsAre("out of memory", "exited 137"));
 }
 
 TEST_F(ProcessEndTest, ByASignalIsNotForMemory) {
   SetKills(4);
   constexpr uint32_t kKilledWith9 = 137;
   Teller()(kKilledWith9);
-  EXPECT_THAT(container_.heard.words(), ElementsAre("exited 137")) << "its gofer runs";
+  EXPECT_THAT(container_.events.words(), ElementsAre("exited 137")) << "its gofer runs";
 }
 
 TEST_F(ProcessEndTest, WithACodeIsNotForMemory) {
   SetKills(4);
   End(*gofer_, SIGKILL);
   Teller()(1);
-  EXPECT_THAT(container_.heard.words(), ElementsAre("exited 1"));
+  EXPECT_THAT(container_.events.words(), ElementsAre("exited 1"));
 }
 
 TEST_F(ProcessEndTest, OfAnExecIsNoWordAboutItsContainer) {
@@ -220,7 +223,7 @@ TEST_F(ProcessEndTest, OfAnExecIsNoWordAboutItsContainer) {
   SetKills(4);
   End(*sentry_, SIGKILL);
   Teller("")(std::nullopt);
-  EXPECT_THAT(container_.heard.words(), ElementsAre("exited 137"));
+  EXPECT_THAT(container_.events.words(), ElementsAre("exited 137"));
 }
 
 TEST_F(ProcessEndTest, IsToldFromItsFileAsItWas) {
@@ -233,7 +236,7 @@ TEST_F(ProcessEndTest, IsToldFromItsFileAsItWas) {
   FakeContainerContext again("c1");
   EndReport report(again);
   EXPECT_TRUE(report.TellKnown(*known));
-  EXPECT_THAT(again.heard.words(), ElementsAre("out of memory", "exited 137"));
+  EXPECT_THAT(again.events.words(), ElementsAre("out of memory", "exited 137"));
 }
 
 TEST_F(ProcessEndTest, IsKnownWhenTheCgroupHasGone) {
@@ -244,7 +247,7 @@ TEST_F(ProcessEndTest, IsKnownWhenTheCgroupHasGone) {
   KeepWhetherMemoryEndedIt(*pod_);
   SetKills(0);
   Teller()(std::nullopt);
-  EXPECT_THAT(container_.heard.words(), ElementsAre("out of memory", "exited 137"));
+  EXPECT_THAT(container_.events.words(), ElementsAre("out of memory", "exited 137"));
   EXPECT_TRUE(PodRecord::FromJson(sandbox_.blob)->out_of_memory) << "to the next engine too";
 }
 

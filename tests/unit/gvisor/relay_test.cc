@@ -19,6 +19,7 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/testing/sandbox_context.h>
 #include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/forward/protocol.h>
@@ -79,7 +80,7 @@ class RelayTest : public testing::Test {
     EXPECT_EQ(ReadSome(parties.client, 6), "answer");
   }
 
-  WatchingContext context_;
+  FakeSandboxContext context_;
   UniqueFd program_;
   std::unique_ptr<forward::Relay> relay_;
 };
@@ -95,7 +96,7 @@ TEST_F(RelayTest, CarriesOnceTheServerIsThere) {
 TEST_F(RelayTest, MayDoNoMoreThanItNeeds) {
   // It has heard of a connection: what it takes from itself it has taken by then.
   ExpectCarries(Established());
-  const auto process = context_.FindSpawned("forward");
+  const auto process = context_.SpawnedUnder("forward");
   ASSERT_TRUE(process);
   const std::string proc = Format("/proc/{}", process->pid().value);
   const std::string status = ReadFile(proc + "/status", 65536).value_or("");
@@ -109,7 +110,7 @@ TEST_F(RelayTest, MayDoNoMoreThanItNeeds) {
 
 TEST_F(RelayTest, IsNobodyNowhere) {
   ExpectCarries(Established());
-  const auto process = context_.FindSpawned("forward");
+  const auto process = context_.SpawnedUnder("forward");
   ASSERT_TRUE(process);
   const std::string proc = Format("/proc/{}", process->pid().value);
   const std::string status = ReadFile(proc + "/status", 65536).value_or("");
@@ -155,7 +156,7 @@ TEST_F(RelayTest, ResetsAndTellsWhatCouldNotBeConnected) {
   int error = 0;
   EXPECT_EQ(ReadAll(parties.client, &error), "");
   EXPECT_EQ(error, ECONNRESET);
-  EXPECT_TRUE(context_.Said(Format("8080: {}", ECONNREFUSED)));
+  EXPECT_TRUE(context_.WaitForLog(Format("8080: {}", ECONNREFUSED)));
 }
 
 TEST_F(RelayTest, ResetsWhatEndsWithoutAWord) {
@@ -164,7 +165,7 @@ TEST_F(RelayTest, ResetsWhatEndsWithoutAWord) {
   int error = 0;
   EXPECT_EQ(ReadAll(parties.client, &error), "");
   EXPECT_EQ(error, ECONNRESET);
-  EXPECT_TRUE(context_.Said(Format("8080: {}", ECONNABORTED)));
+  EXPECT_TRUE(context_.WaitForLog(Format("8080: {}", ECONNABORTED)));
 }
 
 TEST_F(RelayTest, LetsTheServerKnowThatAClientLeftWhileItWaited) {
@@ -192,7 +193,7 @@ TEST_F(RelayTest, CarriesAsManyAsItMayAndResetsTheNext) {
   int error = 0;
   EXPECT_EQ(ReadAll(further.client, &error), "");
   EXPECT_EQ(error, ECONNRESET);
-  EXPECT_TRUE(context_.Said(Format("99: {}", EUSERS)));
+  EXPECT_TRUE(context_.WaitForLog(Format("99: {}", EUSERS)));
   for (const Parties& one : all) {
     ExpectCarries(one);
   }
@@ -211,6 +212,7 @@ TEST_F(RelayTest, GoesOnWithoutTheEngineAndForTheNext) {
   ExpectCarries(before);
   relay_.reset();
   ExpectCarries(before);
+  context_.RestartEngine();
   relay_ = forward::Relay::Recover(context_, failed());
   ASSERT_TRUE(relay_);
   ExpectCarries(before);
@@ -218,7 +220,7 @@ TEST_F(RelayTest, GoesOnWithoutTheEngineAndForTheNext) {
 }
 
 TEST_F(RelayTest, TellsThatItHasEnded) {
-  const auto process = context_.FindSpawned("forward");
+  const auto process = context_.SpawnedUnder("forward");
   ASSERT_TRUE(process);
   ASSERT_TRUE(process->Signal(SIGKILL));
   ASSERT_TRUE(process->Wait(kRelayLimit));
@@ -233,12 +235,13 @@ TEST_F(RelayTest, EndsWithThePod) {
   EXPECT_TRUE(context_.StoredNames().empty());
   EXPECT_EQ(ReadAll(parties.client), "");
   EXPECT_TRUE(relay_->End(context_, kRelayLimit)) << "once more is no error";
+  context_.RestartEngine();
   EXPECT_EQ(forward::Relay::Recover(context_, failed()), nullptr);
 }
 
 TEST_F(RelayTest, EndsWhenNobodyCanReachIt) {
   relay_.reset();
-  const auto process = context_.FindSpawned("forward");
+  const auto process = context_.SpawnedUnder("forward");
   EXPECT_FALSE(process->Ended());
   context_.Drop("forward-relay");
   EXPECT_EQ(process->Wait(kRelayLimit).value_or(WaitStatus{-1, 0}).code(), 0U);

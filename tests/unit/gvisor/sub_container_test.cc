@@ -14,12 +14,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/testing/container_context.h>
+
 #include "plugins/gvisor/container/process_end.h"
 #include "plugins/gvisor/sentry/durable_call.h"
 #include "tests/unit/cgroup/fake_cgroupfs.h"
 #include "tests/unit/gvisor/fake_sentry.h"
 #include "tests/unit/gvisor/fakes.h"
-#include "tests/unit/toolkit/fake_container.h"
 
 namespace gantry::gvisor {
 namespace {
@@ -117,7 +118,7 @@ TEST_F(SubContainerTest, TellsTheNextEngineHowItHasEnded) {
   ASSERT_TRUE(sandbox_.Store(StoreName("wait", "c1"), UniqueFd(dup(0))));
   const Status recovered = container_.Recover("sub");
   ASSERT_TRUE(recovered) << recovered.error().message;
-  EXPECT_THAT(context_.heard.words(), ElementsAre("exited 3"));
+  EXPECT_THAT(context_.events.words(), ElementsAre("exited 3"));
   EXPECT_THAT(sandbox_.stored, IsEmpty());
 }
 

@@ -92,7 +92,7 @@ TEST_P(WarmEntryTest, WaitsInItsFolder) {
   ASSERT_TRUE(entry) << entry.error().message;
   EXPECT_FALSE(entry->process->Ended());
   EXPECT_THAT(spawned_, ElementsAre(entry->process));
-  EXPECT_THAT(own_.tags, Contains("warm/boot"));
+  EXPECT_THAT(own_.Tags(), Contains("warm/boot"));
   EXPECT_THAT(NamesIn(Folder()), ElementsAre("sentry.sock"));
   ContainerManager manager(entry->record.socket);
   const auto state = manager.State("gantry--root", std::chrono::steady_clock::now() + kEntryLimit);
@@ -203,7 +203,7 @@ TEST_P(WarmEntryTest, NeedsABuildThatStartsSandboxes) {
   const auto entry = Boot();
   ASSERT_FALSE(entry);
   EXPECT_THAT(entry.error().message, HasSubstr("by a canary sandbox"));
-  EXPECT_THAT(own_.tags, Not(Contains("warm/boot")));
+  EXPECT_THAT(own_.Tags(), Not(Contains("warm/boot")));
   EXPECT_EQ(own_.Alive(), 0U);
 }
 

@@ -12,9 +12,11 @@
 
 #include <gantry/fingerprint.h>
 #include <gantry/format.h>
+#include <gantry/testing/sandbox_context.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "tests/unit/toolkit/fakes.h"
+#include "core/os/fs.h"
+#include "tests/unit/toolkit/names_in.h"
 
 namespace gantry::hooks {
 namespace {
@@ -208,7 +210,7 @@ TEST_F(ContainerHooksTest, ThatAnEngineBeforeHasStartedAreWaitedFor) {
   ASSERT_TRUE(WriteFile(bundle_ + "/poststop", "1", 0600));
   SpawnRequest second;
   second.argv = {path, "second"};
-  context_.left[Tag("poststop1")] = *context_.Spawn(std::move(second));
+  context_.LeaveBehind(Tag("poststop1"), *context_.Spawn(std::move(second)));
   ContainerHooks next = Make(hooks);
   next.Recover();
   next.Delete();
@@ -218,7 +220,7 @@ TEST_F(ContainerHooksTest, ThatAnEngineBeforeHasStartedAreWaitedFor) {
 TEST_F(ContainerHooksTest, ThatAnEngineBeforeHasStartedForACreateAreEnded) {
   SpawnRequest left;
   left.argv = {"/bin/sleep", "1000"};
-  context_.left[Tag("hook")] = *context_.Spawn(std::move(left));
+  context_.LeaveBehind(Tag("hook"), *context_.Spawn(std::move(left)));
   ContainerHooks next = Make(Json::object());
   next.Recover();
   EXPECT_EQ(context_.Alive(), 1U);

@@ -14,8 +14,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/testing/process_context.h>
+#include <gantry/testing/sandbox_context.h>
+
 #include "plugins/runc/pod/holder.h"
-#include "tests/unit/runc/fakes.h"
+#include "tests/unit/runc/test_files.h"
 
 namespace gantry::runc {
 namespace {
@@ -35,7 +38,7 @@ class MappedProcess {
         pause();
       }
     }
-    works_ = ReadUntil(made.read_end, "y") == "y";
+    works_ = ReadStream(made.read_end, "y") == "y";
     for (const char* map : {"/uid_map", "/gid_map"}) {
       Write("/proc/" + std::to_string(pid_) + map, "0 300000 " + std::to_string(count));
     }
@@ -110,7 +113,7 @@ class ConfinedHolder : public testing::TestWithParam<bool> {
     return "(none)";
   }
 
-  FakeSandboxContext context_;
+  FakeSandboxContext context_{Orphans::kAdopted};
   std::shared_ptr<HostProcess> holder_;
 };
 

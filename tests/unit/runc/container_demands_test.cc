@@ -21,7 +21,7 @@ TEST_F(ContainerDemands, PutsWhatNamesAScopeIntoIt) {
   request_.spec_json = R"({"linux": {"cgroupsPath": "system.slice:docker:c1"}})";
   Script("made");
   ASSERT_TRUE(CreateOn(true));
-  EXPECT_THAT(context_.spawned.front(), Contains("--systemd-cgroup"));
+  EXPECT_THAT(context_.asked.front().argv, Contains("--systemd-cgroup"));
 }
 
 TEST_F(ContainerDemands, MakesNoScopeOtherwise) {
@@ -30,8 +30,9 @@ TEST_F(ContainerDemands, MakesNoScopeOtherwise) {
     request_.spec_json = R"({"linux": {"cgroupsPath": ")" + path + "\"}}";
     const auto made = CreateOn(true);
     ASSERT_TRUE(made) << path;
-    EXPECT_THAT(context_.spawned.back(), Not(Contains("--systemd-cgroup"))) << path;
+    EXPECT_THAT(context_.asked.back().argv, Not(Contains("--systemd-cgroup"))) << path;
     EXPECT_TRUE((*made)->Delete());
+    container_.process.bound = nullptr;
   }
 }
 
@@ -39,7 +40,7 @@ TEST_F(ContainerDemands, MakesNoScopeWhereSystemdDoesNotRun) {
   request_.spec_json = R"({"linux": {"cgroupsPath": "system.slice:docker:c1"}})";
   Script("made");
   ASSERT_TRUE(CreateOn(false));
-  EXPECT_THAT(context_.spawned.front(), Not(Contains("--systemd-cgroup")));
+  EXPECT_THAT(context_.asked.front().argv, Not(Contains("--systemd-cgroup")));
 }
 
 TEST_F(ContainerDemands, RefusesAPathWhereAScopeIsAskedFor) {
@@ -51,7 +52,7 @@ TEST_F(ContainerDemands, RefusesAPathWhereAScopeIsAskedFor) {
   EXPECT_EQ(made.error().code, Code::kInvalidArgument);
   EXPECT_THAT(made.error().message,
               AllOf(HasSubstr("'/kubepods/pod1/c1'"), HasSubstr("'SystemdCgroup'")));
-  EXPECT_THAT(context_.spawned, IsEmpty());
+  EXPECT_THAT(context_.asked, IsEmpty());
   EXPECT_FALSE(IsThere(State()));
 }
 
@@ -59,7 +60,7 @@ TEST_F(ContainerDemands, LetsTheRuntimeNameAScopeWhereTheSpecDoesNot) {
   request_.options_json.insert(1, "\"SystemdCgroup\": true, ");
   Script("made");
   ASSERT_TRUE(Create());
-  EXPECT_THAT(context_.spawned.front(), Contains("--systemd-cgroup"));
+  EXPECT_THAT(context_.asked.front().argv, Contains("--systemd-cgroup"));
 }
 
 TEST_F(ContainerDemands, RefusesToMapMountsWithARuntimeThatLeavesItOut) {
@@ -70,8 +71,8 @@ TEST_F(ContainerDemands, RefusesToMapMountsWithARuntimeThatLeavesItOut) {
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, Code::kFailedPrecondition);
   EXPECT_THAT(made.error().message, HasSubstr("the mount at '/data' is to be id-mapped"));
-  ASSERT_EQ(context_.spawned.size(), 1U);
-  EXPECT_THAT(context_.spawned.front(), Contains("features"));
+  ASSERT_EQ(context_.asked.size(), 1U);
+  EXPECT_THAT(context_.asked.front().argv, Contains("features"));
 }
 
 TEST_F(ContainerDemands, MapsMountsWithARuntimeThatPromisesIt) {
@@ -80,8 +81,8 @@ TEST_F(ContainerDemands, MapsMountsWithARuntimeThatPromisesIt) {
       [ $VERB != features ] || echo '{"linux": {"mountExtensions": {"idmap": {"enabled": true}}}}')");
   const auto made = Create();
   ASSERT_TRUE(made) << made.error().message;
-  ASSERT_EQ(context_.spawned.size(), 2U);
-  EXPECT_THAT(context_.spawned.front(), Contains("features"));
+  ASSERT_EQ(context_.asked.size(), 2U);
+  EXPECT_THAT(context_.asked.front().argv, Contains("features"));
 }
 
 }  // namespace

@@ -4,14 +4,19 @@
 // one can be brought to do on demand.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include <gantry/testing/container_context.h>
+#include <gantry/testing/sandbox_context.h>
+
 #include "plugins/runc/backend.h"
 #include "plugins/runc/sandbox.h"
-#include "tests/unit/runc/fakes.h"
+#include "tests/unit/runc/test_files.h"
 
 namespace gantry::runc {
 
@@ -28,6 +33,18 @@ made() {
   echo '{"pid": '$PID', "process-start-time": '$START', "cgroup-path": ""}' > $ROOT/$ID/status
 }
 )";
+
+/// The sub-commands of an OCI runtime that have been run, in order.
+inline std::vector<std::string> VerbsOf(const FakeSandboxContext& context) {
+  static const std::vector<std::string> known = {"create", "start",      "exec",
+                                                 "delete", "checkpoint", "restore"};
+  std::vector<std::string> found;
+  for (const FakeSandboxContext::Asked& asked : context.asked) {
+    const auto verb = std::ranges::find_first_of(asked.argv, known);
+    found.push_back(verb == asked.argv.end() ? "" : *verb);
+  }
+  return found;
+}
 
 class RuncContainerTest : public testing::Test {
  protected:
@@ -68,7 +85,7 @@ class RuncContainerTest : public testing::Test {
   }
 
   TempDir dir_;
-  FakeSandboxContext context_;
+  FakeSandboxContext context_{Orphans::kAdopted};
   FakeContainerContext container_{"c1"};
   ContainerRequest request_;
   std::unique_ptr<Sandbox> sandbox_;

@@ -33,7 +33,7 @@ TEST_F(RuncContainerTest, BindsAndSavesWhatWasMade) {
   EXPECT_EQ(container_.cgroups_of, container_.process.bound->pid());
   EXPECT_EQ(container_.blob, Format("{} {} {}", container_.process.bound->pid().value,
                                     container_.process.bound->start_time(), dir_ / "oci"));
-  EXPECT_THAT(context_.verbs(), ElementsAre("create"));
+  EXPECT_THAT(VerbsOf(context_), ElementsAre("create"));
 }
 
 TEST_F(RuncContainerTest, DeletesAnEndedOneWithoutTheRuntime) {
@@ -45,7 +45,7 @@ TEST_F(RuncContainerTest, DeletesAnEndedOneWithoutTheRuntime) {
   EXPECT_TRUE((*made)->Delete());
   EXPECT_FALSE(IsThere(State()));
   EXPECT_TRUE((*made)->Delete());
-  EXPECT_THAT(context_.verbs(), ElementsAre("create"));
+  EXPECT_THAT(VerbsOf(context_), ElementsAre("create"));
 }
 
 TEST_F(RuncContainerTest, RunsPoststopHooksByTheRuntimesDelete) {
@@ -56,8 +56,8 @@ TEST_F(RuncContainerTest, RunsPoststopHooksByTheRuntimesDelete) {
   ASSERT_TRUE(container_.process.bound->Signal(SIGKILL));
   ASSERT_TRUE(container_.process.bound->Wait(std::chrono::seconds(10)));
   EXPECT_TRUE((*made)->Delete());
-  EXPECT_THAT(context_.verbs(), ElementsAre("create", "delete"));
-  EXPECT_THAT(context_.spawned.back(), testing::Not(Contains("--force")));
+  EXPECT_THAT(VerbsOf(context_), ElementsAre("create", "delete"));
+  EXPECT_THAT(context_.asked.back().argv, testing::Not(Contains("--force")));
   EXPECT_FALSE(IsThere(State()));
 }
 
@@ -66,7 +66,8 @@ TEST_F(RuncContainerTest, LeavesACommandForItsEndWithoutAnEngine) {
   ASSERT_TRUE(Create());
   EXPECT_FALSE(container_.cleanup) << "the kernel's way is enough";
   request_.spec_json = R"({"hooks": {"poststop": [{"path": "/x"}]}})";
-  context_.spawned.clear();
+  context_.asked.clear();
+  container_.process.bound = nullptr;
   Script("[ $VERB = delete ] && exit 0; made");
   ASSERT_EQ(RemoveTree(State()).has_value(), true);
   ASSERT_TRUE(Create());
@@ -85,7 +86,7 @@ TEST_F(RuncContainerTest, ForcesALiveOneAwayEvenWithoutABinary) {
   ASSERT_TRUE(made);
   ASSERT_EQ(unlink((dir_ / "oci").c_str()), 0);
   EXPECT_TRUE((*made)->Delete());
-  EXPECT_THAT(context_.spawned.back(), Contains("--force"));
+  EXPECT_THAT(context_.asked.back().argv, Contains("--force"));
   EXPECT_THAT(context_.log, Contains(HasSubstr("taking 'c1' apart without it")));
   EXPECT_TRUE(container_.process.bound->Ended());
   EXPECT_FALSE(IsThere(State()));
@@ -196,7 +197,7 @@ TEST_F(RuncContainerTest, KeepsTheBinaryItWasMadeWith) {
   auto again = Recover(moved);
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_TRUE((*again)->Delete());
-  EXPECT_EQ(context_.spawned.back().at(0), dir_ / "old");
+  EXPECT_EQ(context_.asked.back().argv.at(0), dir_ / "old");
 }
 
 TEST_F(RuncContainerTest, PassesStdioOn) {
@@ -204,7 +205,7 @@ TEST_F(RuncContainerTest, PassesStdioOn) {
   container_.process.stdio.out.fd = std::move(out.write_end);
   Script("echo from the runtime; exit 1");
   EXPECT_FALSE(Create());
-  EXPECT_EQ(ReadAll(out.read_end), "from the runtime\n");
+  EXPECT_EQ(ReadStream(out.read_end), "from the runtime\n");
 }
 
 TEST_F(RuncContainerTest, StartsByTheRuntimeWhereThereIsNoFifo) {
@@ -212,7 +213,7 @@ TEST_F(RuncContainerTest, StartsByTheRuntimeWhereThereIsNoFifo) {
   auto made = Create();
   ASSERT_TRUE(made);
   EXPECT_TRUE((*made)->Start());
-  EXPECT_THAT(context_.verbs(), ElementsAre("create", "start"));
+  EXPECT_THAT(VerbsOf(context_), ElementsAre("create", "start"));
 }
 
 TEST_F(RuncContainerTest, HasStartedACrunInitThatHasEndedSince) {
@@ -257,7 +258,7 @@ TEST_F(RuncContainerTest, StartsByTheRuntimeForPoststartHooks) {
   auto made = Create();
   ASSERT_TRUE(made);
   EXPECT_TRUE((*made)->Start());
-  EXPECT_THAT(context_.verbs(), ElementsAre("create", "start"));
+  EXPECT_THAT(VerbsOf(context_), ElementsAre("create", "start"));
 }
 
 TEST_F(RuncContainerTest, RestoreAndCheckpointNeedCriu) {
@@ -279,10 +280,10 @@ TEST_F(RuncContainerTest, RestoresAtStart) {
   Script("made");
   auto made = Create();
   ASSERT_TRUE(made);
-  EXPECT_THAT(context_.verbs(), IsEmpty());
+  EXPECT_THAT(VerbsOf(context_), IsEmpty());
   ASSERT_TRUE((*made)->Start());
-  EXPECT_THAT(context_.verbs(), ElementsAre("restore"));
-  EXPECT_THAT(context_.spawned.back(), Contains(dir_ / "image"));
+  EXPECT_THAT(VerbsOf(context_), ElementsAre("restore"));
+  EXPECT_THAT(context_.asked.back().argv, Contains(dir_ / "image"));
   EXPECT_NE(container_.process.bound, nullptr);
 }
 
@@ -298,13 +299,13 @@ TEST_F(RuncContainerTest, PassesCheckpointFlags) {
   request.open_tcp = true;
   request.cgroups_mode = "soft";
   ASSERT_TRUE((*made)->Checkpoint(request));
-  const auto& argv = context_.spawned.back();
+  const auto& argv = context_.asked.back().argv;
   const std::vector<std::string> flags(argv.begin() + 7, argv.end());
   EXPECT_THAT(flags, ElementsAre("checkpoint", "--leave-running", "--tcp-established",
                                  "--manage-cgroups-mode", "soft", "--image-path", "/image",
                                  "--work-path", dir_ / "bundle/criu-work", "c1"));
   EXPECT_TRUE(IsThere(dir_ / "bundle/criu-work")) << "crun makes none";
-  EXPECT_THAT(context_.environments.back(), Contains(HasSubstr("PATH=" + dir_.path() + ":")));
+  EXPECT_THAT(context_.asked.back().env, Contains(HasSubstr("PATH=" + dir_.path() + ":")));
 }
 
 TEST_F(RuncContainerTest, RecoversFromItsBlob) {
@@ -346,12 +347,12 @@ TEST_F(RuncContainerTest, RollsBackWhatCannotBeFinished) {
 
 TEST_F(RuncContainerTest, WaitsForACreationThatIsUnderWay) {
   // Ends only when the recovery is waiting, or at its leisure before that.
-  context_.tags["create/c1"] = RunShell("exit 1");
+  context_.LeaveBehind("create/c1", RunShell("exit 1"));
   EXPECT_THAT(Recover("").error().message, HasSubstr("its creation failed"));
 }
 
 TEST(RuncSandbox, LogsUnknownOptionsOfARequest) {
-  FakeSandboxContext context;
+  FakeSandboxContext context{Orphans::kAdopted};
   SandboxRequest request;
   request.options_json = R"({"Colour": 1, "ShimCgroup": "/x"})";
   ASSERT_TRUE(RuncSandbox::Make(request, context, Options()));

@@ -138,7 +138,7 @@ TEST_F(RuncRestoreTest, RefusesToLeaveAStreamOut) {
   EXPECT_EQ(started.error().code, Code::kFailedPrecondition);
   EXPECT_THAT(started.error().message,
               HasSubstr("restore container 'c1': it was saved with a stdin"));
-  EXPECT_THAT(context_.verbs(), IsEmpty());
+  EXPECT_THAT(VerbsOf(context_), IsEmpty());
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ class RuncExecTest : public RuncContainerTest {
 TEST_F(RuncExecTest, StartsAndBinds) {
   auto exec = made_->Exec(exec_request_, exec_);
   ASSERT_TRUE(exec);
-  EXPECT_THAT(context_.verbs(), ElementsAre("create"));
+  EXPECT_THAT(VerbsOf(context_), ElementsAre("create"));
   ASSERT_TRUE((*exec)->Start());
   ASSERT_NE(exec_.bound, nullptr);
   EXPECT_NE(exec_.bound, container_.process.bound);
@@ -89,7 +89,7 @@ TEST_F(RuncExecTest, RecoversAStartThatWasUnderWay) {
 
 TEST_F(RuncExecTest, AbortsAStartThatNeverTookEffect) {
   EXPECT_EQ(made_->RecoverExec(exec_request_, exec_, true).error().code, Code::kAborted);
-  context_.tags["exec/c1/init"] = RunShell("exit 1");
+  context_.LeaveBehind("exec/c1/init", RunShell("exit 1"));
   EXPECT_EQ(made_->RecoverExec(exec_request_, exec_, true).error().code, Code::kAborted);
   ASSERT_TRUE(made_->RecoverExec(exec_request_, exec_, false));
   EXPECT_EQ(exec_.bound, nullptr);

@@ -9,7 +9,7 @@
 #include <gantry/toolkit/files/files.h>
 
 #include "plugins/runc/backend.h"
-#include "tests/unit/runc/fakes.h"
+#include "tests/unit/runc/test_files.h"
 
 namespace gantry::runc {
 namespace {

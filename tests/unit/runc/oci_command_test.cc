@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/unit/runc/fakes.h"
+#include <gantry/testing/sandbox_context.h>
+
+#include "tests/unit/runc/test_files.h"
 
 namespace gantry::runc {
 namespace {
@@ -42,17 +44,17 @@ class OciCommandTest : public testing::Test {
 
   TempDir dir_;
   Options options_;
-  FakeSandboxContext context_;
+  FakeSandboxContext context_{Orphans::kAdopted};
 };
 
 TEST_F(OciCommandTest, PassesGlobalFlagsAndRootWithNamespace) {
   options_.systemd_cgroup = true;
   Script("exit 0");
   ASSERT_TRUE(Run());
-  EXPECT_THAT(context_.spawned.at(0),
+  EXPECT_THAT(context_.asked.at(0).argv,
               ElementsAre(dir_ / "oci", "--root", dir_ / "root/ns", "--log", dir_ / "init.log",
                           "--log-format", "json", "--systemd-cgroup", "create", "--flag", "c1"));
-  EXPECT_THAT(context_.environments.at(0), ElementsAre("PATH=/usr/bin:/bin"));
+  EXPECT_THAT(context_.asked.at(0).env, ElementsAre("PATH=/usr/bin:/bin"));
 }
 
 TEST_F(OciCommandTest, ReportsAMissingBinary) {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "plugins/runc/backend.h"
-#include "tests/unit/runc/fakes.h"
+#include "tests/unit/runc/test_files.h"
 
 namespace gantry::runc {
 namespace {

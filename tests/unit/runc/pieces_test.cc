@@ -19,11 +19,13 @@
 
 #include <gantry/deadline.h>
 #include <gantry/format.h>
+#include <gantry/testing/sandbox_context.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 #include "plugins/runc/console.h"
 #include "plugins/runc/exec_fifo.h"
-#include "tests/unit/runc/fakes.h"
+#include "tests/unit/runc/test_files.h"
 
 namespace gantry::runc {
 namespace {
@@ -123,7 +125,7 @@ class Fifo : public testing::Test {
  protected:
   Fifo() { mkfifo(path_.c_str(), 0600); }
 
-  FakeSandboxContext context_;
+  FakeSandboxContext context_{Orphans::kAdopted};
   TempDir dir_;
   std::string path_ = dir_ / "exec.fifo";
 };
@@ -218,7 +220,8 @@ TEST_F(Fifo, KeepsWhatAnInitThatHasEndedWrote) {
 /// Writes its byte and ends when it is first asked whether it has.
 class InitThatEndsNow : public FakeHostProcess {
  public:
-  InitThatEndsNow(pid_t pid, std::string fifo) : FakeHostProcess(pid), fifo_(std::move(fifo)) {}
+  InitThatEndsNow(const ProcessId& process, std::string fifo)
+      : FakeHostProcess(process, OpenPidfd(process).value()), fifo_(std::move(fifo)) {}
 
   std::optional<WaitStatus> Ended() const override {
     const UniqueFd writer(open(fifo_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
@@ -237,7 +240,7 @@ TEST_F(Fifo, LooksAgainForTheByteOfAnInitThatHasJustEnded) {
     pause();
     _exit(0);
   }
-  const InitThatEndsNow init(pid, path_);
+  const InitThatEndsNow init({pid, StartTimeOf({pid}).value()}, path_);
   const Status released =
       ReleaseInit(path_, init, Soon(), {.again = true, .reader = kept.Duplicate().value()});
   ASSERT_TRUE(released) << released.error().message;

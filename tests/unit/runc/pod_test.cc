@@ -11,9 +11,10 @@
 #include <gtest/gtest.h>
 
 #include <gantry/deadline.h>
+#include <gantry/testing/sandbox_context.h>
 
 #include "plugins/runc/pod/holder.h"
-#include "tests/unit/runc/fakes.h"
+#include "tests/unit/runc/test_files.h"
 
 namespace gantry::runc {
 namespace {
@@ -83,7 +84,7 @@ class PodHolderProcess : public testing::Test {
     return std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   }
 
-  FakeSandboxContext context_;
+  FakeSandboxContext context_{Orphans::kAdopted};
   HostPid seen_;
   Status taken_;
 };

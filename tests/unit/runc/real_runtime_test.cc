@@ -13,13 +13,16 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/testing/container_context.h>
+#include <gantry/testing/sandbox_context.h>
 #include <gantry/toolkit/cgroup/remove.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "plugins/runc/backend.h"
 #include "plugins/runc/documents.h"
 #include "plugins/runc/sandbox.h"
-#include "tests/unit/runc/fakes.h"
+#include "tests/unit/runc/container_fixture.h"
+#include "tests/unit/runc/test_files.h"
 
 namespace gantry::runc {
 namespace {
@@ -123,7 +126,7 @@ class RealRuntime : public testing::TestWithParam<const char*> {
   TempDir dir_;
   std::string bundle_;
   std::string cgroup_;
-  FakeSandboxContext context_;
+  FakeSandboxContext context_{Orphans::kAdopted};
   FakeContainerContext container_{"c.1_x-y"};
   ContainerRequest request_;
   std::unique_ptr<Sandbox> sandbox_;
@@ -136,10 +139,10 @@ TEST_P(RealRuntime, RunsToItsExitCodeWithOneRunOfTheRuntime) {
   WriteSpec(R"(["sh", "-c", "echo hello; exit 7"])");
   const Status started = CreateAndStart();
   ASSERT_TRUE(started) << started.error().message;
-  EXPECT_EQ(ReadAll(out.read_end), "hello\n");
+  EXPECT_EQ(ReadStream(out.read_end), "hello\n");
   EXPECT_EQ(ExitCode(), 7U);
   EXPECT_TRUE(made_->Delete());
-  EXPECT_THAT(context_.verbs(), ElementsAre("create"));
+  EXPECT_THAT(VerbsOf(context_), ElementsAre("create"));
 }
 
 TEST_P(RealRuntime, DoesNotRunBeforeStart) {
@@ -188,9 +191,9 @@ TEST_P(RealRuntime, HandsATerminalOver) {
   const Status started = CreateAndStart();
   ASSERT_TRUE(started) << started.error().message;
   ASSERT_TRUE(container_.process.console);
-  EXPECT_THAT(ReadUntil(container_.process.console, "\n"), HasSubstr("/dev/"));
+  EXPECT_THAT(ReadStream(container_.process.console, "\n"), HasSubstr("/dev/"));
   ASSERT_EQ(write(container_.process.console.get(), "word\n", 5), 5);
-  EXPECT_THAT(ReadUntil(container_.process.console, "got-word"), HasSubstr("got-word"));
+  EXPECT_THAT(ReadStream(container_.process.console, "got-word"), HasSubstr("got-word"));
   EXPECT_EQ(ExitCode(), 3U);
   EXPECT_FALSE(IsThere(bundle_ + "/tty"));
 }
@@ -231,7 +234,7 @@ TEST_P(RealExec, RunsInsideWithItsStreams) {
   ASSERT_TRUE(started) << started.error().message;
   ASSERT_EQ(write(in.write_end.get(), "through", 7), 7);
   in.write_end.reset();
-  EXPECT_EQ(ReadAll(out.read_end), "through");
+  EXPECT_EQ(ReadStream(out.read_end), "through");
   EXPECT_EQ(context_of_exec_.bound->Wait(kLimit)->code(), 5U);
   EXPECT_TRUE(exec_->Delete());
 }
@@ -248,7 +251,7 @@ TEST_P(RealExec, HandsATerminalOver) {
   const Status started = Start(R"(["sh", "-c", "tty; exit 4"])", true);
   ASSERT_TRUE(started) << started.error().message;
   ASSERT_TRUE(context_of_exec_.console);
-  EXPECT_THAT(ReadUntil(context_of_exec_.console, "\n"), HasSubstr("/dev/"));
+  EXPECT_THAT(ReadStream(context_of_exec_.console, "\n"), HasSubstr("/dev/"));
   EXPECT_EQ(context_of_exec_.bound->Wait(kLimit)->code(), 4U);
 }
 
@@ -265,7 +268,7 @@ TEST_P(RealRuntime, KillsWhatSharesThePidsOfTheHost) {
   EXPECT_EQ(ExitCode(), 0U);
   EXPECT_TRUE(made_->Delete());
   EXPECT_THAT(*cgroup::CgroupDirectories(cgroup_), IsEmpty());
-  EXPECT_THAT(context_.verbs(), ElementsAre("create"));
+  EXPECT_THAT(VerbsOf(context_), ElementsAre("create"));
 }
 
 TEST_P(RealRuntime, DeletesAPausedOneEvenWithoutABinary) {
@@ -280,7 +283,9 @@ TEST_P(RealRuntime, DeletesAPausedOneEvenWithoutABinary) {
       }
     }
   }
-  context_.refuse_all = true;
+  context_.on_spawn = [](const SpawnRequest& request) {
+    return Status(FailErrno(EACCES, "execute '{}'", request.argv[0]));
+  };
   EXPECT_TRUE(made_->Delete());
   EXPECT_EQ(ExitCode(), 128U + SIGKILL);
 }
@@ -309,7 +314,7 @@ TEST_P(RealRuntime, RecoversBeforeAndAfterStart) {
   ASSERT_TRUE(third);
   // A start that is replayed is not done twice, and not an error.
   EXPECT_TRUE((*third)->Start());
-  EXPECT_THAT(context_.verbs(), ElementsAre("create"));
+  EXPECT_THAT(VerbsOf(context_), ElementsAre("create"));
 }
 
 TEST_P(RealRuntime, RecoversWithoutItsBlob) {

@@ -11,9 +11,10 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/testing/sandbox_context.h>
 
 #include "plugins/runc/oci_command.h"
-#include "tests/unit/runc/fakes.h"
+#include "tests/unit/runc/test_files.h"
 
 namespace gantry::runc {
 namespace {
@@ -67,25 +68,27 @@ class SealedRun : public testing::Test {
   }
 
   TempDir dir_;
-  FakeSandboxContext context_;
+  FakeSandboxContext context_{Orphans::kAdopted};
 };
 
 // The engine may end before the keeper executes it, and its pid be a container's then.
 TEST_F(SealedRun, ExecutesTheCopyByADescriptorAndNoPath) {
   ASSERT_TRUE(Run());
-  ASSERT_EQ(context_.spawned.size(), 1U);
-  EXPECT_EQ(context_.spawned[0][0], dir_ / "runc") << "a name only";
-  EXPECT_THAT(context_.programs[0], testing::StartsWith("/memfd:oci-runtime"));
+  ASSERT_EQ(context_.asked.size(), 1U);
+  EXPECT_EQ(context_.asked[0].argv[0], dir_ / "runc") << "a name only";
+  EXPECT_THAT(context_.asked[0].program, testing::StartsWith("/memfd:oci-runtime"));
 }
 
 TEST_F(SealedRun, FallsBackToTheFileForGood) {
-  context_.refuse_programs = true;
+  context_.on_spawn = [](const SpawnRequest& request) {
+    return request.program ? Status(FailErrno(EACCES, "execute '{}'", request.argv[0])) : Status();
+  };
   ASSERT_TRUE(Run());
   ASSERT_TRUE(Run());
-  ASSERT_EQ(context_.spawned.size(), 3U);
-  EXPECT_EQ(context_.programs[1], "");
-  EXPECT_EQ(context_.programs[2], "");
-  EXPECT_EQ(context_.spawned[2][0], dir_ / "runc");
+  ASSERT_EQ(context_.asked.size(), 3U);
+  EXPECT_EQ(context_.asked[1].program, "");
+  EXPECT_EQ(context_.asked[2].program, "");
+  EXPECT_EQ(context_.asked[2].argv[0], dir_ / "runc");
 }
 
 }  // namespace

@@ -12,9 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/testing/sandbox_context.h>
 #include <gantry/toolkit/guest/exit_wait.h>
-
-#include "tests/unit/toolkit/fakes.h"
 
 namespace gantry {
 namespace {

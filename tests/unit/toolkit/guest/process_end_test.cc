@@ -4,11 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/testing/container_context.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/guest/process_end.h>
 
 #include "core/os/fs.h"
-#include "tests/unit/toolkit/fake_container.h"
 
 namespace gantry {
 namespace {
@@ -74,7 +74,7 @@ TEST(EndReport, OfAnInitThatMemoryHasEndedSaysSoFirst) {
   EXPECT_FALSE(report.told());
   report.Tell({137, 1}, true);
   report.Tell({3, 2});
-  EXPECT_THAT(container.heard.words(), ElementsAre("out of memory", "exited 137")) << "once";
+  EXPECT_THAT(container.events.words(), ElementsAre("out of memory", "exited 137")) << "once";
   EXPECT_TRUE(report.out_of_memory());
 }
 
@@ -82,7 +82,7 @@ TEST(EndReport, OfAnExecIsNoWordAboutItsContainer) {
   FakeContainerContext container("c1");
   EndReport report(container.init());
   report.Tell({137, 1}, true);
-  EXPECT_THAT(container.heard.words(), ElementsAre("exited 137"));
+  EXPECT_THAT(container.events.words(), ElementsAre("exited 137"));
 }
 
 TEST(EndReport, IsToldNobodyWhoHasGone) {
@@ -91,7 +91,7 @@ TEST(EndReport, IsToldNobodyWhoHasGone) {
   report.Retire();
   report.Tell({3, 1});
   EXPECT_TRUE(report.told());
-  EXPECT_THAT(container.heard.words(), IsEmpty());
+  EXPECT_THAT(container.events.words(), IsEmpty());
 }
 
 TEST(ExecTable, FindsWhoIsThere) {

@@ -6,9 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/testing/sandbox_context.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "tests/unit/toolkit/fakes.h"
+#include "core/os/fs.h"
+#include "tests/unit/toolkit/names_in.h"
 
 namespace gantry {
 namespace {

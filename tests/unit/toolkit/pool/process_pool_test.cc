@@ -13,10 +13,12 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/testing/sandbox_context.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/pool/process_pool.h>
 
-#include "tests/unit/toolkit/fakes.h"
+#include "core/os/fs.h"
+#include "tests/unit/toolkit/names_in.h"
 
 namespace gantry {
 namespace {

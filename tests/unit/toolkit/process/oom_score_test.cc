@@ -6,10 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/testing/sandbox_context.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/oom_score.h>
-
-#include "tests/unit/toolkit/fakes.h"
 
 namespace gantry {
 namespace {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace gantry {
+
+/// What a backend has told the core of a container and its processes, a word each, in its order:
+/// `bound`, `exited 3` (with the status), `out of memory`. Thread: any.
+class EventLog {
+ public:
+  void Add(std::string word);
+  std::vector<std::string> words() const;
+
+  /// Called with each word before it is added, by the thread that adds it. To be set before there
+  /// is another thread.
+  std::function<void(const std::string& word)> on_word;
+
+ private:
+  /// Guards what follows.
+  mutable std::mutex mutex_;
+  std::vector<std::string> words_;
+};
+
+}  // namespace gantry

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include <gantry/testing/event_log.h>
+
+namespace gantry {
+
+void EventLog::Add(std::string word) {
+  if (on_word) {
+    on_word(word);
+  }
+  const std::lock_guard lock(mutex_);
+  words_.push_back(std::move(word));
+}
+
+std::vector<std::string> EventLog::words() const {
+  const std::lock_guard lock(mutex_);
+  return words_;
+}
+
+}  // namespace gantry
