@@ -16,7 +16,7 @@ list(REVERSE GANTRY_TOOLKIT_TARGETS)
 configure_package_config_file(
   cmake/gantryConfig.cmake.in ${CMAKE_BINARY_DIR}/gantryConfig.cmake
   INSTALL_DESTINATION ${GANTRY_PACKAGE_DIR}
-  PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR
+  PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBEXECDIR
   NO_CHECK_REQUIRED_COMPONENTS_MACRO)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/gantryConfigVersion.cmake
                                  COMPATIBILITY SameMinorVersion)
@@ -25,6 +25,8 @@ install(
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   COMPONENT dev
   FILES_MATCHING PATTERN "*.h")
+# For plugins to carry.
+install(TARGETS gantry-init RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/gantry COMPONENT dev)
 # gantry_os is in it for gantry_testing, and has no headers for others.
 set(GANTRY_ARCHIVES gantry_sdk gantry_container gantry_testing gantry_os ${GANTRY_TOOLKIT_TARGETS})
 install(TARGETS ${GANTRY_ARCHIVES} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)

@@ -1,260 +1,206 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small, whole backend. A container is a process in cgroups and in pid, mount, UTS,
-// IPC and network namespaces of its own, with the bundle's rootfs as its root.
-// `unshare` and `nsenter` do that; what is left is to say what to run, and the core
-// does the rest: streams, exits, pause, limits, statistics, memory events, and all of
-// it over a restart of the engine.
-//
-// It shows the interface and is no boundary: the image's environment reaches `unshare`.
-// What of the spec it cannot give (refused.h) it refuses with kUnimplemented, as every
-// backend must: a container without what confines it is worse than none. Its handler's
-// option `unconfined: true` lets such containers run all the same.
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+// A small, whole backend. Its containers are made by gantry-init, which the plugin carries: root,
+// mounts, namespaces, user, rights, seccomp and terminal are as the spec has them, of an init and
+// of an exec. The core does streams, exits, signals, pause, limits, statistics and memory events.
+// What is left, and refused here, is what docs/gantry-init.md leaves to its caller: hooks, and the
+// rules for devices, without which a container with CAP_MKNOD has the node's disks.
+#include <linux/capability.h>
+#include <sys/socket.h>
 
-#include <array>
-#include <chrono>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include <nlohmann/json.hpp>
 
+#include <gantry/fingerprint.h>
 #include <gantry/format.h>
 #include <gantry/json.h>
 #include <gantry/plugin.h>
-
-#include "refused.h"
+#include <gantry/toolkit/descriptors/helper.h>
+#include <gantry/toolkit/descriptors/memfd.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
+#include <gantry/toolkit/json/json_member.h>
+#include <gantry/toolkit/oci/exec.h>
+#include <gantry/toolkit/process/pidfd.h>
+#include <gantry/toolkit/process/spawn_builder.h>
 
 namespace {
 
 using namespace gantry;
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
-using plain::CheckProcess;
-using plain::CheckSpec;
-using plain::IsUnconfined;
-using plain::LimitsOf;
-using Words = std::vector<std::string>;
 
-constexpr const char* kUnshare = "/usr/bin/unshare";
-constexpr const char* kNsenter = "/usr/bin/nsenter";
-constexpr const char* kSetpriv = "/usr/bin/setpriv";
 constexpr std::chrono::seconds kEndLimit{5};
-constexpr int kGate = 3;
-constexpr int kReady = 4;
-/// What the init is before its Start: it mounts what the spec asks for, says so, and
-/// waits. Then the rest of its arguments takes its place.
-constexpr const char* kScript =
-    R"(echo "$1" >/proc/sys/kernel/hostname && shift || exit 126
-    while [ "$1" != -- ]; do
-      case "$2" in *bind*) [ -d "$3" ] ;; esac && mkdir -p "$4" ||
-        { mkdir -p "${4%/*}" && touch "$4"; } || exit 126
-      mount -t "$1" -o "$2" "$3" "$4" || exit 126
-      shift 4
-    done
-    shift
-    echo >&4 && exec 4>&- && read -r go <&3 && exec 3<&- && unset PWD && exec "$@")";
-/// What an exec is first: it says that it is in the container's namespaces, and goes
-/// on where an engine that has been killed does not hear it.
-constexpr const char* kExecScript = R"((echo >&4); exec 4>&- && unset PWD && exec "$@")";
 
-/// Looked for before anything runs, so that it can be named.
-Status FindProgram(const std::string& rootfs, const Json& process) {
-  const std::string program = process.at("args").at(0);
-  std::string path = "/bin:/usr/bin";
-  for (const auto& entry : process.value("env", Words())) {
-    path = entry.starts_with("PATH=") ? entry.substr(5) : path;
-  }
-  std::istringstream folders(program.contains('/') ? "/" : path);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    if (fs::symlink_status(rootfs + folder + "/" + program).type() != fs::file_type::not_found) {
-      return {};
-    }
-  }
-  return Fail(Code::kNotFound, "run '{}': no such file or directory", program);
-}
+/// A process that gantry-init makes and that waits at its gate. Gate, answers and terminal are
+/// one socket, which is stored: the next engine opens the gate, and where nobody has the socket
+/// gantry-init gives the process up.
+class GatedProcess {
+ public:
+  GatedProcess(SandboxContext& sandbox, ProcessContext& context, std::string tag)
+      : sandbox_(sandbox),
+        context_(context),
+        tag_(std::move(tag)),
+        stored_as_(Format("{:016x}", Fingerprint(tag_))) {}  // A tag may be too long for a name.
 
-/// `words`, and after them what the OCI process object asks for, in `rootfs`.
-SpawnRequest RequestOf(Words words, const std::string& rootfs, const Json& process) {
-  const Json user = process.value("user", Json::object());
-  if (process.value("noNewPrivileges", false)) {
-    words.insert(words.end(), {kSetpriv, "--no-new-privs"});
-  }
-  words.insert(words.end(),
-               {kUnshare, "--root=" + rootfs, "--wd=" + process.value("cwd", std::string("/")),
-                "--setgid=" + std::to_string(user.value("gid", 0)),
-                "--setuid=" + std::to_string(user.value("uid", 0)), "--"});
-  for (const Json& word : process.at("args")) {
-    words.push_back(word.get<std::string>());
-  }
-  SpawnRequest request;
-  request.argv = std::move(words);
-  request.env = process.value("env", Words());
-  return request;
-}
+  const std::shared_ptr<HostProcess>& host() const { return host_; }
 
-/// A process of a container, and its process of the host.
-struct Bound {
-  SandboxContext& sandbox;
-  ProcessContext& context;
-  const std::string tag;
-  std::shared_ptr<HostProcess> host = nullptr;
-
-  Status Run(SpawnRequest request) {
-    GANTRY_TRY(Stdio stdio, context.TakeStdio());
-    int number = 0;
-    for (StreamEnd* end : {&stdio.in, &stdio.out, &stdio.err}) {
+  Status Make(SpawnBuilder words, bool terminal, std::vector<std::string> cgroups) {
+    GANTRY_TRY(auto ends, BlockingSocketPair(SOCK_STREAM));
+    const int number = words.Pass(std::move(ends.second));
+    words.Add(Format("--gate={}", number));
+    words.Add(Format("--result={}", number));
+    words.Add(Format("--console={}", number));
+    words.Add("--sibling");
+    GANTRY_TRY(const UniqueFd program, OpenHelper("gantry-init"));
+    GANTRY_TRY(SpawnRequest request, words.Finish("gantry-init", program));
+    request.cgroups = std::move(cgroups);
+    GANTRY_TRY(Stdio stdio, context_.TakeStdio());
+    for (auto [end, target] : {std::pair(&stdio.in, 0), {&stdio.out, 1}, {&stdio.err, 2}}) {
       if (end->fd) {
-        request.fds.emplace_back(std::move(end->fd), number);
+        request.fds.emplace_back(std::move(end->fd), target);
       }
-      ++number;
     }
-    request.tag = tag;
-    GANTRY_TRY(host, sandbox.Spawn(std::move(request)));
-    return context.Bind(host);
+    GANTRY_CHECK_OK(sandbox_.Spawn(std::move(request)));
+    socket_ = std::move(ends.first);
+    GANTRY_TRY(const Json answer, Answer());
+    if (!answer.contains("made")) {
+      return Fail(Code::kInternal, "make '{}': gantry-init has ended without an answer", tag_);
+    }
+    if (terminal) {
+      char byte = 0;
+      std::vector<UniqueFd> master;
+      GANTRY_CHECK_OK(RecvWithFds(socket_.get(), {&byte, 1}, master));
+      GANTRY_CHECK_OK(context_.AttachConsole(master.empty() ? UniqueFd() : std::move(master[0])));
+    }
+    // In this order: what has the tag has a gate that can be opened, and what has none ends.
+    GANTRY_CHECK_OK(sandbox_.Store(stored_as_, socket_));
+    GANTRY_TRY(host_, sandbox_.AdoptAs({answer["made"].value("pid", 0)}, tag_));
+    return context_.Bind(host_);
   }
 
-  /// Returns when its script has said that it is ready.
-  Status RunUntilReady(SpawnRequest request) {
-    std::array<int, 2> pipe = {-1, -1};
-    if (pipe2(pipe.data(), O_CLOEXEC) != 0) {
-      return FailErrno(errno, "make a pipe");
+  Status Recover() {
+    host_ = sandbox_.FindSpawned(tag_);
+    if (!host_) {
+      sandbox_.Drop(stored_as_);
+      return Fail(Code::kAborted, "recover '{}': it was never made", tag_);
     }
-    const UniqueFd ready(pipe[0]);
-    request.fds.emplace_back(UniqueFd(pipe[1]), kReady);
-    GANTRY_CHECK_OK(Run(std::move(request)));
+    return context_.Bind(host_);
+  }
+
+  bool IsOpen() const { return !sandbox_.Take(stored_as_); }
+
+  /// Again: the answer has been read, and the socket is at its end.
+  Status Open() {
+    if (IsOpen()) {
+      return {};
+    }
+    GANTRY_TRY(socket_, sandbox_.Take(stored_as_));
+    send(socket_.get(), "x", 1, MSG_NOSIGNAL);
+    GANTRY_CHECK_OK(Answer());
+    sandbox_.Drop(stored_as_);
+    socket_.reset();
+    return {};
+  }
+
+  Status End() {
+    socket_.reset();
+    sandbox_.Drop(stored_as_);
+    if (host_) {
+      IgnoreError(host_->Signal(SIGKILL), "it may have ended");
+      GANTRY_CHECK_OK(host_->Wait(kEndLimit));
+    }
+    return {};
+  }
+
+ private:
+  /// The next line of gantry-init's, byte by byte, since the terminal comes behind the first one;
+  /// an empty object at the end. Errors: the one that it tells.
+  Result<Json> Answer() {
+    std::string line;
     char byte = 0;
-    if (read(ready.get(), &byte, 1) != 1) {
-      return Fail(Code::kInternal, "run '{}': its namespaces or mounts failed", tag);
+    while (recv(socket_.get(), &byte, 1, 0) == 1 && byte != '\n') {
+      line += byte;
     }
-    return {};
+    Json answer = ReadJson(line.empty() ? "{}" : line);
+    const Json error = answer.value("error", Json::object());
+    for (int code = 1; code <= static_cast<int>(Code::kUnauthenticated); ++code) {
+      if (error.value("code", std::string()) == CodeName(static_cast<Code>(code))) {
+        return std::unexpected(Error{static_cast<Code>(code),
+                                     error.value("errno", 0),
+                                     error.value("message", std::string()),
+                                     {}});
+      }
+    }
+    return answer;
   }
 
-  /// False: no engine has spawned it, or its end is known.
-  Result<bool> Recover() {
-    host = sandbox.FindSpawned(tag);
-    if (host) {
-      GANTRY_CHECK_OK(context.Bind(host));
-    }
-    return host != nullptr;
-  }
-
-  /// `unshare` and `nsenter` wait for the one child that they have made.
-  HostPid Inner() const {
-    const std::string pid = host ? std::to_string(host->pid().value) : "0";
-    std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
-    HostPid inner;
-    children >> inner.value;
-    return inner;
-  }
-
-  Status Kill(uint32_t signal) const {
-    if (!host || host->Ended()) {
-      return Fail(Code::kNotFound, "process already finished: not found");
-    }
-    const HostPid inner = Inner();
-    if (inner && kill(inner.value, static_cast<int>(signal)) == 0) {
-      return {};
-    }
-    return host->Signal(static_cast<int>(signal));
-  }
-
-  Status End() const {
-    if (!host) {
-      return {};
-    }
-    IgnoreError(Kill(SIGKILL), "it may have ended");
-    GANTRY_CHECK_OK(host->Wait(kEndLimit));
-    return {};
-  }
+  SandboxContext& sandbox_;
+  ProcessContext& context_;
+  const std::string tag_, stored_as_;
+  UniqueFd socket_;
+  std::shared_ptr<HostProcess> host_;
 };
+
+Status CheckRights(const oci::ProcessSpec& process) {
+  const bool makes_devices =
+      process.capabilities && (process.capabilities->bounding >> CAP_MKNOD & 1) != 0;
+  return makes_devices ? Status(Fail(Code::kUnimplemented,
+                                     "'process.capabilities': CAP_MKNOD: "
+                                     "this backend has no rules for devices"))
+                       : Status();
+}
 
 class PlainExec final : public Process {
  public:
-  PlainExec(Bound bound, SpawnRequest request)
-      : bound_(std::move(bound)), request_(std::move(request)) {}
+  PlainExec(GatedProcess process, std::function<Status(GatedProcess&)> make)
+      : process_(std::move(process)), make_(std::move(make)) {}
 
   Status Start() override {
-    return bound_.host ? Status() : bound_.RunUntilReady(std::move(request_));
+    if (!process_.host()) {
+      GANTRY_CHECK_OK(make_(process_));
+    }
+    return process_.Open();
   }
 
-  Status Kill(uint32_t signal) override { return bound_.Kill(signal); }
+  /// It may wait at its gate, and its Start not come again.
+  Status Recover() {
+    GANTRY_CHECK_OK(process_.Recover());
+    return process_.Open();
+  }
 
-  Status Delete() override { return bound_.End(); }
-
-  Bound& bound() { return bound_; }
+  Status Delete() override { return process_.End(); }
 
  private:
-  Bound bound_;
-  SpawnRequest request_;
+  GatedProcess process_;
+  const std::function<Status(GatedProcess&)> make_;
 };
 
 class PlainContainer final : public Container {
  public:
   PlainContainer(const ContainerRequest& request, ContainerContext& context,
-                 SandboxContext& sandbox, bool unconfined)
-      : unconfined_(unconfined),
-        id_(request.id.str()),
-        gate_(request.bundle + "/plain.gate"),
-        rootfs_(request.rootfs),
-        spec_(ReadJson(request.spec_json, kSpecJson)),
-        sandbox_(sandbox),
+                 SandboxContext& sandbox)
+      : request_(request),
         context_(context),
-        init_{sandbox, context.init(), "init/" + id_} {}
+        sandbox_(sandbox),
+        init_(sandbox, context.init(), "init/" + request.id.str()) {}
 
-  /// Its init is there from now on, and waits at the gate: a fifo, so that a
-  /// restarted engine can open it too.
-  Status Create(const std::string& netns) {
-    Words outer = {kUnshare, "--fork", "--kill-child", "--pid", "--mount", "--uts", "--ipc"};
-    outer.push_back(netns.empty() ? "--net" : "--");
-    outer.insert(outer.end(), {"/bin/sh", "-c", kScript, "gate", spec_.value("hostname", id_)});
-    if (!unconfined_) {
-      GANTRY_CHECK_OK(CheckSpec(spec_));
+  Status Create() {
+    GANTRY_TRY(const oci::Spec spec, oci::ParseSpec(request_.spec_json, "config.json"));
+    GANTRY_CHECK_OK(CheckRights(spec.process));
+    if (!JsonMember(request_.spec_json, "hooks").empty() || !request_.checkpoint.empty()) {
+      return Fail(Code::kUnimplemented, "create container '{}': no hooks and no checkpoints here",
+                  request_.id.str());
     }
-    GANTRY_CHECK_OK(FindProgram(rootfs_, spec_["process"]));
-    GANTRY_CHECK_OK(AddMounts(outer));
-    SpawnRequest request = RequestOf(std::move(outer), rootfs_, spec_["process"]);
-    if (!netns.empty()) {
-      request.namespaces.emplace_back(UniqueFd(open(netns.c_str(), O_RDONLY | O_CLOEXEC)),
-                                      CLONE_NEWNET);
-    }
-    if (mkfifo(gate_.c_str(), 0600) != 0) {
-      return FailErrno(errno, "make the fifo '{}'", gate_);
-    }
-    request.fds.emplace_back(UniqueFd(open(gate_.c_str(), O_RDWR | O_CLOEXEC)), kGate);
-    GANTRY_TRY(request.rlimits, LimitsOf(spec_["process"]));
-    // With the limits and the rules of the spec, and removed by the core.
-    GANTRY_TRY(request.cgroups, context_.MakeCgroups());
-    return init_.RunUntilReady(std::move(request));
+    return Make(init_, {}, request_.terminal);
   }
 
-  Status Recover() {
-    GANTRY_TRY(const bool found, init_.Recover());
-    if (!found) {
-      context_.init().Exited({255, 0});  // Dropped where its end is on record.
-    }
-    return {};
-  }
+  Status Recover() { return init_.Recover(); }
 
-  Status Kill(uint32_t signal) override { return init_.Kill(signal); }
+  Result<bool> HasStarted() override { return init_.IsOpen(); }
 
-  Result<bool> HasStarted() override { return access(gate_.c_str(), F_OK) != 0; }
+  Status Start() override { return init_.Open(); }
 
-  Status Start() override {
-    const UniqueFd gate(open(gate_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
-    if (!gate) {
-      return {};  // It has been started, or nobody waits behind it: it has ended.
-    }
-    if (write(gate.get(), "\n", 1) != 1) {
-      return FailErrno(errno, "open the gate '{}'", gate_);
-    }
-    unlink(gate_.c_str());  // Not before: what is started twice is harmless, not at all is not.
-    return {};
-  }
+  Status Delete() override { return init_.End(); }
 
   Result<std::unique_ptr<Process>> Exec(const ExecRequest& request,
                                         ProcessContext& context) override {
@@ -264,85 +210,55 @@ class PlainContainer final : public Container {
   Result<std::unique_ptr<Process>> RecoverExec(const ExecRequest& request, ProcessContext& context,
                                                bool started) override {
     GANTRY_TRY(auto exec, MakeExec(request, context));
-    GANTRY_TRY(const bool found, started ? exec->bound().Recover() : Result<bool>(true));
-    if (!found) {
-      return Fail(Code::kAborted, "recover exec '{}': it was not started", request.id.str());
-    }
+    GANTRY_CHECK_OK(started ? exec->Recover() : Status());
     return exec;
   }
 
-  /// With the first process of its pid namespace all in it have ended, those of execs too.
-  Status Delete() override {
-    GANTRY_CHECK_OK(init_.End());
-    unlink(gate_.c_str());
-    return {};
-  }
-
  private:
-  /// Four words for each mount, and an end.
-  Status AddMounts(Words& words) const {
-    for (const Json& mount : spec_.value("mounts", Json::array())) {
-      const std::string source = mount.value("source", std::string("none"));
-      std::string options;
-      for (const Json& option : mount.value("options", Json::array())) {
-        options += (options.empty() ? "" : ",") + option.get<std::string>();
-      }
-      if (options.contains("bind") && !fs::exists(source)) {
-        return Fail(Code::kInvalidArgument, "create container '{}': no '{}' to mount", id_, source);
-      }
-      words.insert(words.end(), {mount.value("type", std::string("none")),
-                                 options.empty() ? "defaults" : options, source,
-                                 rootfs_ + mount.at("destination").get<std::string>()});
-    }
-    // What every container has. Source: runtime-spec 1.2, config-linux.md, default devices.
-    for (const char* device : {"null", "zero", "full", "random", "urandom", "tty"}) {
-      const std::string path = Format("/dev/{}", device);
-      words.insert(words.end(), {"none", "bind", path, rootfs_ + path});
-    }
-    words.push_back("--");
-    return {};
+  /// `words` go before the container's: those of an exec, or none.
+  Status Make(GatedProcess& process, SpawnBuilder words, bool terminal) {
+    GANTRY_TRY(UniqueFd config, SealedMemfd("config.json", request_.spec_json, MemfdUse::kRead));
+    words.AddFd("config", std::move(config));
+    words.Add("--bundle=" + request_.bundle);
+    words.Add("--id=" + request_.id.str());
+    // With the limits of the spec, and removed by the core. Again: the same ones.
+    GANTRY_TRY(auto cgroups, context_.MakeCgroups());
+    return process.Make(std::move(words), terminal, std::move(cgroups));
   }
 
   Result<std::unique_ptr<PlainExec>> MakeExec(const ExecRequest& request, ProcessContext& context) {
-    if (request.terminal) {
-      return Fail(Code::kUnimplemented, "exec: this backend makes no terminals");
-    }
-    const Json process = ReadJson(request.process_json, kSpecJson);
-    if (!unconfined_) {
-      GANTRY_CHECK_OK(CheckProcess(process));
-    }
-    GANTRY_CHECK_OK(FindProgram(rootfs_, process));
-    SpawnRequest spawn =
-        RequestOf({kNsenter, "--target=" + std::to_string(init_.Inner().value), "--pid", "--mount",
-                   "--uts", "--ipc", "--net", "--", "/bin/sh", "-c", kExecScript, "exec"},
-                  rootfs_, process);
-    GANTRY_TRY(spawn.rlimits, LimitsOf(process));
-    GANTRY_TRY(spawn.cgroups, context_.MakeCgroups());  // The same ones.
+    GANTRY_TRY(const oci::Spec spec, oci::ParseSpec(request_.spec_json, "config.json"));
+    GANTRY_TRY(const oci::ProcessSpec parsed, oci::ParseExec(request.process_json, spec));
+    GANTRY_CHECK_OK(CheckRights(parsed));
+    const std::string tag = Format("exec/{}/{}", request_.id.str(), request.id.str());
     return std::make_unique<PlainExec>(
-        Bound{sandbox_, context, "exec/" + id_ + "/" + request.id.str()}, std::move(spawn));
+        GatedProcess(sandbox_, context, tag), [this, request](GatedProcess& process) -> Status {
+          SpawnBuilder words;
+          words.Add("exec");
+          const HostProcess& init = *init_.host();
+          GANTRY_TRY(UniqueFd pidfd, OpenPidfd(ProcessId{init.pid().value, init.start_time()}));
+          words.AddFd("init", std::move(pidfd));
+          GANTRY_TRY(UniqueFd text,
+                     SealedMemfd("process.json", request.process_json, MemfdUse::kRead));
+          words.AddFd("process", std::move(text));
+          return Make(process, std::move(words), request.terminal);
+        });
   }
 
-  const bool unconfined_;
-  const std::string id_, gate_, rootfs_;
-  const Json spec_;
-  SandboxContext& sandbox_;
+  const ContainerRequest request_;
   ContainerContext& context_;
-  Bound init_;
+  SandboxContext& sandbox_;
+  GatedProcess init_;
 };
 
 class PlainSandbox final : public Sandbox {
  public:
-  PlainSandbox(const SandboxRequest& request, SandboxContext& context, bool unconfined)
-      : netns_(request.netns_path), unconfined_(unconfined), context_(context) {}
+  explicit PlainSandbox(SandboxContext& context) : context_(context) {}
 
   Result<std::unique_ptr<Container>> CreateContainer(const ContainerRequest& request,
                                                      ContainerContext& context) override {
-    if (request.terminal || !request.checkpoint.empty()) {
-      return Fail(Code::kUnimplemented, "create container '{}': no terminals or checkpoints here",
-                  request.id.str());
-    }
-    auto container = std::make_unique<PlainContainer>(request, context, context_, unconfined_);
-    if (Status created = container->Create(netns_); !created) {
+    auto container = std::make_unique<PlainContainer>(request, context, context_);
+    if (Status created = container->Create(); !created) {
       IgnoreError(container->Delete(), "the first error counts");
       return std::unexpected(std::move(created).error());
     }
@@ -352,33 +268,18 @@ class PlainSandbox final : public Sandbox {
   Result<std::unique_ptr<Container>> RecoverContainer(const ContainerRequest& request,
                                                       ContainerContext& context,
                                                       const std::string&) override {
-    auto container = std::make_unique<PlainContainer>(request, context, context_, unconfined_);
+    auto container = std::make_unique<PlainContainer>(request, context, context_);
     GANTRY_CHECK_OK(container->Recover());
     return container;
   }
 
  private:
-  const std::string netns_;
-  const bool unconfined_;
   SandboxContext& context_;
 };
 
 class PlainBackend final : public SandboxBackend {
  public:
-  BackendInfo Describe() override {
-    BackendInfo info;
-    info.name = "plain";
-    info.version = "0.1.0";
-    for (const char* tool : {kUnshare, kNsenter, kSetpriv}) {
-      info.needs.push_back({tool, access(tool, X_OK) == 0, false, "of util-linux"});
-    }
-    return info;
-  }
-
-  Status CheckOptions(const std::string& options_json) override {
-    GANTRY_CHECK_OK(IsUnconfined(options_json));
-    return {};
-  }
+  BackendInfo Describe() override { return {.name = "plain", .version = "0.1.0", .needs = {}}; }
 
   Result<std::unique_ptr<Sandbox>> CreateSandbox(const SandboxRequest& request,
                                                  SandboxContext& context) override {
@@ -386,15 +287,12 @@ class PlainBackend final : public SandboxBackend {
       return Fail(Code::kUnimplemented, "create sandbox '{}': a pod needs its pause container here",
                   request.id.str());
     }
-    GANTRY_TRY(const bool unconfined, IsUnconfined(request.options_json));
-    return std::make_unique<PlainSandbox>(request, context, unconfined);
+    return std::make_unique<PlainSandbox>(context);
   }
 
-  Result<std::unique_ptr<Sandbox>> RecoverSandbox(const SandboxRequest& request,
-                                                  SandboxContext& context,
+  Result<std::unique_ptr<Sandbox>> RecoverSandbox(const SandboxRequest&, SandboxContext& context,
                                                   const std::string&) override {
-    GANTRY_TRY(const bool unconfined, IsUnconfined(request.options_json));
-    return std::make_unique<PlainSandbox>(request, context, unconfined);
+    return std::make_unique<PlainSandbox>(context);
   }
 };
 

@@ -234,11 +234,11 @@ expect() {
 kit_containerd() (
   trap node_stop EXIT
   node_start "$GANTRY_E2E_CONTAINERD" "$KIT/usr/bin" crun || exit 1
-  # What `ctr` asks for by itself, a set of capabilities, is more than the example gives.
-  sed 's/{backend: plain}/{backend: plain, options: {unconfined: true}}/' "$KIT/plain.yaml" \
-    >"$NODE_DIR/gantry.yaml"
+  cp "$KIT/plain.yaml" "$NODE_DIR/gantry.yaml" || exit 1
   node_ctr images import --all-platforms "$GANTRY_ROOT/build/images/busybox.tar" || exit 1
-  local run=(node_ctr run --runtime io.containerd.gantry.v1 --fifo-dir "$NODE_DIR/fifo")
+  # The example has no rules for devices.
+  local run=(node_ctr run --runtime io.containerd.gantry.v1 --fifo-dir "$NODE_DIR/fifo"
+    --cap-drop CAP_MKNOD)
   expect hello "${run[@]}" --rm "$BUSYBOX_IMAGE" one echo hello
   expect 'status 7' "${run[@]}" --rm "$BUSYBOX_IMAGE" two sh -c 'exit 7'
   expect '' "${run[@]}" -d "$BUSYBOX_IMAGE" three sleep 1000
