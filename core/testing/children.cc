@@ -23,13 +23,13 @@ Children& Children::Of() {
 }
 
 void Children::AdoptOrphans() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   adopts_orphans_ = true;
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
 bool Children::AdoptsOrphans() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return adopts_orphans_;
 }
 
@@ -42,11 +42,10 @@ void Children::CollectAll() {
 
 Result<os::SpawnResult> Children::Spawn(const os::SpawnRequest& request) {
   // Held for all of it only where others would collect what `SpawnProcess` collects itself.
-  std::unique_lock lock(mutex_);
-  if (!adopts_orphans_) {
-    lock.unlock();
+  if (!AdoptsOrphans()) {
     return os::SpawnProcess(request);
   }
+  const MutexLock lock(mutex_);
   CollectAll();
   auto spawned = os::SpawnProcess(request);
   if (spawned) {
@@ -56,7 +55,7 @@ Result<os::SpawnResult> Children::Spawn(const os::SpawnRequest& request) {
 }
 
 std::optional<WaitStatus> Children::Ended(pid_t pid) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (adopts_orphans_) {
     CollectAll();
     const auto found = ended_.find(pid);
@@ -68,7 +67,7 @@ std::optional<WaitStatus> Children::Ended(pid_t pid) {
 }
 
 bool Children::WasCollected(pid_t pid) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (adopts_orphans_) {
     CollectAll();
   }

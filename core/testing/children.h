@@ -6,10 +6,10 @@
 #include <sys/types.h>
 
 #include <map>
-#include <mutex>
 #include <optional>
 
 #include <gantry/host_process.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 #include "core/os/spawn.h"
 
@@ -33,12 +33,11 @@ class Children {
 
  private:
   Children() = default;
-  void CollectAll();
+  void CollectAll() GANTRY_REQUIRES(mutex_);
 
-  /// Guards what follows.
-  mutable std::mutex mutex_;
-  bool adopts_orphans_ = false;
-  std::map<pid_t, WaitStatus> ended_;
+  mutable Mutex mutex_;
+  bool adopts_orphans_ GANTRY_GUARDED_BY(mutex_) = false;
+  std::map<pid_t, WaitStatus> ended_ GANTRY_GUARDED_BY(mutex_);
 };
 
 }  // namespace gantry::fakes

@@ -9,12 +9,12 @@ void EventLog::Add(std::string word) {
   if (on_word) {
     on_word(word);
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   words_.push_back(std::move(word));
 }
 
 std::vector<std::string> EventLog::words() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return words_;
 }
 

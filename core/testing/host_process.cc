@@ -34,7 +34,7 @@ Status FakeHostProcess::Signal(int signal) {
 }
 
 std::optional<WaitStatus> FakeHostProcess::Ended() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!ended_) {
     ended_ = fakes::Children::Of().Ended(process_.pid);
   }

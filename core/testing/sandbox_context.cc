@@ -32,7 +32,7 @@ void FakeSandboxContext::Keep(const std::shared_ptr<HostProcess>& process, std::
 
 Result<std::shared_ptr<HostProcess>> FakeSandboxContext::Spawn(SpawnRequest request) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     asked.push_back({request.argv, request.env, request.cwd, request.tag,
                      fakes::FileBehind(request.program), request.cgroups});
   }
@@ -40,7 +40,7 @@ Result<std::shared_ptr<HostProcess>> FakeSandboxContext::Spawn(SpawnRequest requ
     GANTRY_CHECK_OK(on_spawn(request));
   }
   GANTRY_TRY(const std::shared_ptr<HostProcess> process, fakes::Spawn(request));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   spawned.push_back(process);
   Keep(process, request.tag);
   return process;
@@ -52,7 +52,7 @@ Result<std::shared_ptr<HostProcess>> FakeSandboxContext::Adopt(HostPid adopted) 
 
 Result<std::shared_ptr<HostProcess>> FakeSandboxContext::AdoptAs(HostPid adopted,
                                                                  std::string_view tag) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto known = known_.find(adopted.value); known != known_.end()) {
     Keep(known->second, tag);
     return known->second;
@@ -83,7 +83,7 @@ Result<std::shared_ptr<HostProcess>> FakeSandboxContext::Recover(HostPid recover
 }
 
 std::shared_ptr<HostProcess> FakeSandboxContext::FindSpawned(std::string_view tag) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = left_.find(tag);
   if (found == left_.end()) {
     return nullptr;
@@ -101,7 +101,7 @@ Result<std::unique_ptr<Watch>> FakeSandboxContext::WatchReadable(int fd,
 }
 
 Status FakeSandboxContext::Bind(std::shared_ptr<HostProcess> process) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (bound && bound->pid() != process->pid()) {
     return Fail(Code::kFailedPrecondition, "bind process {}: process {} is bound",
                 process->pid().value, bound->pid().value);
@@ -111,12 +111,12 @@ Status FakeSandboxContext::Bind(std::shared_ptr<HostProcess> process) {
 }
 
 void FakeSandboxContext::SetPid(HostPid stands_for_it) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   pid = stands_for_it;
 }
 
 void FakeSandboxContext::Exited(ExitStatus status) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!exited) {
     exited = status;
   }
@@ -128,13 +128,13 @@ Status FakeSandboxContext::Store(std::string_view name, const UniqueFd& fd) {
                 name.substr(0, fakes::kMaxName), name.size(), fakes::kMaxName);
   }
   GANTRY_TRY(UniqueFd copy, fd.Duplicate());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   stored[std::string(name)] = std::move(copy);
   return {};
 }
 
 Result<UniqueFd> FakeSandboxContext::Take(std::string_view name) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = stored.find(name);
   if (found == stored.end()) {
     return Fail(Code::kNotFound, "take '{}': not stored", name);
@@ -143,30 +143,30 @@ Result<UniqueFd> FakeSandboxContext::Take(std::string_view name) {
 }
 
 void FakeSandboxContext::Drop(std::string_view name) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto found = stored.find(name); found != stored.end()) {
     stored.erase(found);
   }
 }
 
 Status FakeSandboxContext::Save(std::string text) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return fakes::KeepBlob(std::move(text), blob);
 }
 
 void FakeSandboxContext::Log(LogLevel, std::string_view message) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   log.emplace_back(message);
   logged_.notify_all();
 }
 
 void FakeSandboxContext::Count(std::string_view name, uint64_t amount) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   counts[std::string(name)] += amount;
 }
 
 void FakeSandboxContext::RestartEngine() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto& [tag, process] : std::exchange(tagged_, {})) {
     left_[tag] = process;
   }
@@ -176,25 +176,25 @@ void FakeSandboxContext::RestartEngine() {
 }
 
 void FakeSandboxContext::LeaveBehind(std::string tag, std::shared_ptr<HostProcess> process) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   known_[process->pid().value] = process;
   left_[std::move(tag)] = std::move(process);
 }
 
 size_t FakeSandboxContext::Alive() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return static_cast<size_t>(
       std::ranges::count_if(spawned, [](const auto& process) { return !process->Ended(); }));
 }
 
 std::shared_ptr<HostProcess> FakeSandboxContext::SpawnedUnder(std::string_view tag) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = tagged_.find(tag);
   return found == tagged_.end() ? nullptr : found->second;
 }
 
 std::vector<std::string> FakeSandboxContext::Tags() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<std::string> tags;
   for (const Asked& one : asked) {
     tags.push_back(one.tag);
@@ -203,7 +203,7 @@ std::vector<std::string> FakeSandboxContext::Tags() const {
 }
 
 std::vector<std::string> FakeSandboxContext::StoredNames() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<std::string> names;
   for (const auto& [name, fd] : stored) {
     names.push_back(name);
@@ -212,8 +212,8 @@ std::vector<std::string> FakeSandboxContext::StoredNames() const {
 }
 
 bool FakeSandboxContext::WaitForLog(std::string_view words, std::chrono::milliseconds limit) {
-  std::unique_lock lock(mutex_);
-  return logged_.wait_for(lock, limit, [&] {
+  MutexLock lock(mutex_);
+  return logged_.wait_for(lock.native(), limit, [&] {
     return std::ranges::any_of(log, [&](const std::string& line) { return line.contains(words); });
   });
 }

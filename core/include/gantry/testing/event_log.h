@@ -2,9 +2,10 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <string>
 #include <vector>
+
+#include <gantry/toolkit/sync/mutex.h>
 
 namespace gantry {
 
@@ -20,9 +21,8 @@ class EventLog {
   std::function<void(const std::string& word)> on_word;
 
  private:
-  /// Guards what follows.
-  mutable std::mutex mutex_;
-  std::vector<std::string> words_;
+  mutable Mutex mutex_;
+  std::vector<std::string> words_ GANTRY_GUARDED_BY(mutex_);
 };
 
 }  // namespace gantry

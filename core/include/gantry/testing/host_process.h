@@ -6,12 +6,12 @@
 
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include <gantry/host_process.h>
 #include <gantry/toolkit/process/process_id.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 namespace gantry {
 
@@ -34,9 +34,8 @@ class FakeHostProcess : public HostProcess {
  private:
   const ProcessId process_;
   const UniqueFd pidfd_;
-  /// Guards what follows.
-  mutable std::mutex mutex_;
-  mutable std::optional<WaitStatus> ended_;
+  mutable Mutex mutex_;
+  mutable std::optional<WaitStatus> ended_ GANTRY_GUARDED_BY(mutex_);
 };
 
 /// A child of the test that runs `/bin/sh -c SCRIPT`, with /usr/bin and /bin as its PATH and

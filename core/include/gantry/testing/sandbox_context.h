@@ -15,7 +15,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +22,7 @@
 
 #include <gantry/context.h>
 #include <gantry/testing/host_process.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 namespace gantry {
 
@@ -120,16 +120,17 @@ class FakeSandboxContext : public SandboxContext {
  private:
   using ByTag = std::map<std::string, std::shared_ptr<HostProcess>, std::less<>>;
 
-  void Keep(const std::shared_ptr<HostProcess>& process, std::string_view tag);
+  void Keep(const std::shared_ptr<HostProcess>& process, std::string_view tag)
+      GANTRY_REQUIRES(mutex_);
 
   const Orphans orphans_;
   /// Guards the members, those above too, but for what the test sets.
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable logged_;
-  std::map<int32_t, std::shared_ptr<HostProcess>> known_;
+  std::map<int32_t, std::shared_ptr<HostProcess>> known_ GANTRY_GUARDED_BY(mutex_);
   /// Of this engine, and of those before it.
-  ByTag tagged_;
-  ByTag left_;
+  ByTag tagged_ GANTRY_GUARDED_BY(mutex_);
+  ByTag left_ GANTRY_GUARDED_BY(mutex_);
 };
 
 }  // namespace gantry
