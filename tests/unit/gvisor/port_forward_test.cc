@@ -24,12 +24,20 @@
 #include "plugins/gvisor/forward/sentry_ports.h"
 #include "tests/unit/gvisor/fake_sentry.h"
 #include "tests/unit/gvisor/fakes.h"
-#include "tests/unit/gvisor/forward_fixture.h"
+#include "tests/unit/toolkit/forward/forward_fixture.h"
 
 namespace gantry::gvisor {
 namespace {
 
+using forward::AcceptFrom;
+using forward::ConnectIn;
+using forward::ListenIn;
+using forward::NetnsWithLoopback;
+using forward::PathOfFd;
 using forward::PortForward;
+using forward::ReadAll;
+using forward::ReadSome;
+using forward::SendText;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using urpc::FakeAnswer;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/gvisor/forward_fixture.h"
+#include "tests/unit/toolkit/forward/forward_fixture.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 #include <gantry/format.h>
 
-namespace gantry::gvisor {
+namespace gantry::forward {
 namespace {
 
 bool RaiseLoopback() {
@@ -146,4 +146,4 @@ std::string ReadAll(const UniqueFd& socket, int* error) {
   return text;
 }
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::forward

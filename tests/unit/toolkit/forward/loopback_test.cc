@@ -18,9 +18,9 @@
 
 #include <gantry/toolkit/forward/loopback.h>
 
-#include "tests/unit/gvisor/forward_fixture.h"
+#include "tests/unit/toolkit/forward/forward_fixture.h"
 
-namespace gantry::gvisor {
+namespace gantry::forward {
 namespace {
 
 /// A pod's namespace whose connections are led.
@@ -134,4 +134,4 @@ TEST_F(LoopbackTest, ResetsAConnection) {
 }
 
 }  // namespace
-}  // namespace gantry::gvisor
+}  // namespace gantry::forward

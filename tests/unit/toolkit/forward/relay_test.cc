@@ -25,10 +25,10 @@
 #include <gantry/toolkit/forward/protocol.h>
 #include <gantry/toolkit/forward/relay.h>
 
-#include "plugins/gvisor/launch/child.h"
-#include "tests/unit/gvisor/forward_fixture.h"
+#include "tests/unit/toolkit/forward/forward_fixture.h"
+#include "tests/unit/toolkit/names_in.h"
 
-namespace gantry::gvisor {
+namespace gantry::forward {
 namespace {
 
 constexpr std::chrono::seconds kRelayLimit{20};
@@ -248,4 +248,4 @@ TEST_F(RelayTest, EndsWhenNobodyCanReachIt) {
 }
 
 }  // namespace
-}  // namespace gantry::gvisor
+}  // namespace gantry::forward

@@ -17,10 +17,9 @@
 #include <gantry/testing/sandbox_context.h>
 #include <gantry/toolkit/descriptors/unix_socket.h>
 
-#include "plugins/gvisor/launch/child.h"
-#include "tests/unit/gvisor/forward_fixture.h"
+#include "tests/unit/toolkit/forward/forward_fixture.h"
 
-namespace gantry::gvisor {
+namespace gantry::forward {
 namespace {
 
 constexpr std::chrono::seconds kEndLimit{20};
@@ -170,4 +169,4 @@ TEST_F(ForwardProgramTest, EndsWithAServerThatIsGone) {
 }
 
 }  // namespace
-}  // namespace gantry::gvisor
+}  // namespace gantry::forward

@@ -9,7 +9,7 @@
 
 #include <gantry/unique_fd.h>
 
-namespace gantry::gvisor {
+namespace gantry::forward {
 
 /// New, with its loopback up. None: not possible here.
 UniqueFd NetnsWithLoopback();
@@ -33,4 +33,4 @@ bool SendText(const UniqueFd& socket, const std::string& text);
 std::string ReadAll(const UniqueFd& socket, int* error = nullptr);
 std::string ReadSome(const UniqueFd& socket, size_t size);
 
-}  // namespace gantry::gvisor
+}  // namespace gantry::forward
