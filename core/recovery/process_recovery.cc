@@ -39,6 +39,7 @@ void ProcessRecovery::Restore(TaskProcess& process, const store::StdioPaths& std
   process.stdio = stdio;
   process.host_pid = record.pid;
   process.start_time = record.start_time;
+  process.SetSaved(record.saved);
   process.pid = static_cast<uint32_t>(record.shown_pid ? record.shown_pid.value : record.pid.value);
   std::optional<ExitStatus> exit;
   if (record.exited) {
@@ -117,6 +118,7 @@ async::Task<void> ProcessRecovery::RecoverExec(ContainerPtr container,
   if (exec->life.state() == State::kStarting && found.error().code == Code::kAborted) {
     // It never ran; the Start that is replayed runs it.
     exec->life.StartUndone();
+    exec->SetSaved({});
     exec->host_pid = {};
     exec->start_time = 0;
     exec->pid = 0;

@@ -38,6 +38,7 @@ struct ProcessWire {
   int64_t exited_at_ns = 0;
   int32_t shown_pid = 0;
   bool unpublished = false;
+  std::string saved;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.pid);
@@ -47,6 +48,7 @@ struct ProcessWire {
     field(5, self.exited_at_ns);
     field(6, self.shown_pid);
     field(7, self.unpublished);
+    field(8, self.saved);
   }
 };
 
@@ -158,13 +160,13 @@ StdioPaths FromWire(StdioWire wire) {
 }
 
 ProcessWire ToWire(const ProcessRecord& process) {
-  return {process.pid.value,    process.start_time,      process.exited,     process.exit_status,
-          process.exited_at_ns, process.shown_pid.value, process.unpublished};
+  return {process.pid.value,    process.start_time,      process.exited,      process.exit_status,
+          process.exited_at_ns, process.shown_pid.value, process.unpublished, process.saved};
 }
 
-ProcessRecord FromWire(const ProcessWire& wire) {
+ProcessRecord FromWire(ProcessWire wire) {
   return {HostPid{wire.pid}, wire.start_time,   HostPid{wire.shown_pid}, wire.exited,
-          wire.exit_status,  wire.exited_at_ns, wire.unpublished};
+          wire.exit_status,  wire.exited_at_ns, wire.unpublished,        std::move(wire.saved)};
 }
 
 std::vector<PairWire> ToWire(const std::map<std::string, std::string>& map) {
@@ -254,7 +256,7 @@ Status TakeExecs(std::vector<ExecWire> wires, Record& record) {
     GANTRY_TRY(exec.state, StateOf(wire.state));
     exec.spec_json = std::move(wire.spec_json);
     exec.stdio = FromWire(std::move(wire.stdio));
-    exec.process = FromWire(wire.process);
+    exec.process = FromWire(std::move(wire.process));
     record.execs.push_back(std::move(exec));
   }
   return {};
@@ -280,7 +282,7 @@ Result<Record> FromWire(RecordWire wire) {
   record.options_json = std::move(wire.options_json);
   record.stdio = FromWire(std::move(wire.stdio));
   GANTRY_TRY(record.state, StateOf(wire.state));
-  record.init = FromWire(wire.init);
+  record.init = FromWire(std::move(wire.init));
   GANTRY_CHECK_OK(TakeExecs(std::move(wire.execs), record));
   for (MountWire& mount : wire.mounts) {
     record.mounts.push_back(

@@ -74,6 +74,8 @@ struct ProcessRecord {
   /// The event of its exit may not be out, and only who reads this would repeat
   /// it: the keeper has no such process.
   bool unpublished = false;
+  /// What its backend keeps of it.
+  std::string saved{};
 
   bool operator==(const ProcessRecord&) const = default;
 };

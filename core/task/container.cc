@@ -42,10 +42,16 @@ void TaskProcess::SetSpec(std::string json) {
   held_of_all = async::HeldBytes(container.group->all_exec_specs, bytes);
 }
 
+void TaskProcess::SetSaved(std::string blob) {
+  saved = std::move(blob);
+  held_saved = async::HeldBytes(container.group->account, saved.size());
+}
+
 void TaskProcess::Acknowledge() {
   if (!is_init()) {
-    // It was for the start, and for who takes up what runs.
+    // They were for the start, and for who takes up what runs.
     SetSpec({});
+    SetSaved({});
   }
   life.Acknowledge();
 }
@@ -80,6 +86,9 @@ store::ProcessRecord ToProcessRecord(const TaskProcess& process) {
     record.exit_status = exit->status;
     record.exited_at_ns = exit->exited_at_ns;
     record.unpublished = process.life.unpublished();
+  }
+  if (process.is_init() || !record.exited) {
+    record.saved = process.saved;
   }
   return record;
 }

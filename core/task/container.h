@@ -81,6 +81,8 @@ struct TaskProcess {
 
   /// Of an exec: what it is made of.
   void SetSpec(std::string json);
+  /// What its backend keeps of it.
+  void SetSaved(std::string blob);
   /// Its end is on record and published.
   void Acknowledge();
   /// Its container ends: a start that is under way fails, whatever it hangs in.
@@ -92,7 +94,9 @@ struct TaskProcess {
   store::StdioPaths stdio;
   /// Of an exec: the OCI process object.
   std::string spec_json;
+  std::string saved;
   async::HeldBytes held;
+  async::HeldBytes held_saved;
   async::HeldBytes held_specs;
   async::HeldBytes held_of_all;
   /// The host process, where it is one.

@@ -65,6 +65,7 @@ class ProcessContextImpl final : public ProcessContext {
   Result<UniqueFd> OpenConsole(ConsoleKind kind) override;
   Status AttachConsole(UniqueFd master, ConsoleKind kind) override;
   Status AttachStream(Stream stream, UniqueFd fd) override;
+  Status Save(std::string blob) override;
 
  private:
   Result<std::shared_ptr<io::ProcessIo>> Streams();

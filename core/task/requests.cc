@@ -21,11 +21,12 @@ ContainerRequest ContainerRequestOf(const Container& container, std::string spec
   request.terminal = container.init->stdio.terminal;
   request.checkpoint = container.checkpoint;
   request.options_json = container.options_json;
+  request.init_saved = container.init->saved;
   return request;
 }
 
 ExecRequest ExecRequestOf(const TaskProcess& exec) {
-  return {exec.id, exec.spec_json, exec.stdio.terminal};
+  return {exec.id, exec.spec_json, exec.stdio.terminal, exec.saved};
 }
 
 SandboxRequest SandboxRequestOf(const SandboxEntry& sandbox, SandboxKind kind,

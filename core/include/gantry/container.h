@@ -37,6 +37,9 @@ struct ContainerRequest {
   std::string checkpoint;
   /// The runtime options that came with this container, as JSON; or empty.
   std::string options_json;
+  /// In `RecoverContainer`: what its init was last given with `ProcessContext::Save`. Empty:
+  /// nothing was, and in `CreateContainer`.
+  std::string init_saved;
 };
 
 /// Everything a backend is told about an exec to prepare.
@@ -45,6 +48,9 @@ struct ExecRequest {
   /// The OCI `process` object, with `terminal` as containerd wants it.
   std::string process_json;
   bool terminal = false;
+  /// In `RecoverExec`: what was last kept with `ProcessContext::Save`. Empty: nothing was, and
+  /// in `Exec`.
+  std::string saved;
 };
 
 struct CheckpointRequest {
@@ -199,7 +205,8 @@ class Container : public Process {
   }
 
   /// As `Exec`, after a restart of the engine, for an exec that had been
-  /// prepared and whose end is not known. `started`: its Start had been called. The backend
+  /// prepared and whose end is not known. `started`: its Start had been called. What it has
+  /// kept with `ProcessContext::Save` is in `request`. The backend
   /// then binds it or says how it ended; kAborted: that start never took effect, and the Start
   /// that is replayed runs it. Other errors: its host process keeps its exit, and its calls
   /// answer UNAVAILABLE.

@@ -113,6 +113,16 @@ class ProcessContext {
   /// pressure, over a restart of the engine too.
   virtual Status AttachStream(Stream stream, UniqueFd fd) = 0;
 
+  /// Keeps what the backend must know of this process over the end of an engine, in place of
+  /// what was kept before: it comes back as `ExecRequest::saved` in `RecoverExec`, an init's as
+  /// `ContainerRequest::init_saved` in `RecoverContainer`. On disk, in the container's record,
+  /// when this returns. What an exec has is dropped with its end, for it is not recovered then,
+  /// and when `RecoverExec` answers kAborted.
+  /// Errors, and what was kept before stays: kInvalidArgument above 4 KiB; kResourceExhausted
+  /// where the record has no room left; kNotFound when the process is gone; those of the disk.
+  /// Blocks: for a write. Thread: workers.
+  virtual Status Save(std::string blob) = 0;
+
  protected:
   ProcessContext() = default;
 };

@@ -43,6 +43,10 @@ class FaultyProcessContext final : public ProcessContext {
     return core_.AttachStream(stream, std::move(fd));
   }
 
+  Status Save(std::string blob) override {
+    return fault_ == Fault::kSavesNothing ? Status() : core_.Save(std::move(blob));
+  }
+
  private:
   const Fault fault_;
   ProcessContext& core_;

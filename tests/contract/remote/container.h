@@ -17,7 +17,7 @@ class RemoteExec final : public Process {
              std::shared_ptr<SandboxParts> parts)
       : request_(request), process_(context, nullptr, std::move(parts)) {}
 
-  Status Recover() { return process_.Recover(); }
+  Status Recover() { return process_.Recover(request_.saved); }
 
   Status Start() override;
 
@@ -41,7 +41,7 @@ class RemoteContainer final : public Container {
 
   Status Create(const ContainerRequest& request);
 
-  Status Recover() { return init_.Recover(); }
+  Status Recover(const ContainerRequest& request) { return init_.Recover(request.init_saved); }
 
   Status Start() override;
   Result<bool> HasStarted() override;

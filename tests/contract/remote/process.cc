@@ -36,7 +36,13 @@ Result<Message> RemoteProcess::Ask(const Json& call, const std::vector<int>& fds
   return parts_->link->Ask(call, fds);
 }
 
+std::string RemoteProcess::ToKeep() const {
+  return name_.first + std::string("\0\xff", 2) + name_.second;
+}
+
 Status RemoteProcess::Make(const Json& call, bool terminal) {
+  // Whatever the sandbox knows has been kept, too.
+  GANTRY_CHECK_OK(process_.Save(ToKeep()));
   std::vector<UniqueFd> theirs;
   std::vector<int> fds;
   if (!terminal) {
@@ -68,11 +74,15 @@ Status RemoteProcess::PassConsole(Message answer) {
   return {};
 }
 
-Status RemoteProcess::Recover() {
+Status RemoteProcess::Recover(const std::string& saved) {
   Result<Message> state = Ask(Call("state"));
   if (!state && state.error().code == Code::kNotFound) {
     return Fail(Code::kAborted, "recover '{}' '{}': the sandbox has no such process", name_.first,
                 name_.second);
+  }
+  if (saved != ToKeep()) {
+    return Fail(Code::kDataLoss, "recover '{}' '{}': {} bytes came back, {} were kept", name_.first,
+                name_.second, saved.size(), ToKeep().size());
   }
   if (!state) {
     process_.Exited(KilledNow());

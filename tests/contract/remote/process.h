@@ -30,8 +30,9 @@ class RemoteProcess {
 
   /// Has the sandbox make the process (`call`), with streams or a terminal.
   Status Make(const Json& call, bool terminal);
-  /// Errors: kAborted: the sandbox does not know it.
-  Status Recover();
+  /// `saved`: what came back of what `Make` has kept. Errors: kAborted: the sandbox does not know
+  /// it; kDataLoss: something else came back.
+  Status Recover(const std::string& saved);
   Status Kill(uint32_t signal) const;
   Status ConsoleSignal(uint32_t signal) const;
   /// Again: allowed.
@@ -39,6 +40,8 @@ class RemoteProcess {
 
  private:
   Status PassConsole(Message answer);
+  /// Of no other process, and no text.
+  std::string ToKeep() const;
 
   ProcessContext& process_;
   const ProcessName name_;

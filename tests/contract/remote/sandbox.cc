@@ -77,7 +77,7 @@ Result<std::unique_ptr<Container>> RemoteSandbox::RecoverContainer(const Contain
                                                                    ContainerContext& context,
                                                                    const std::string&) {
   auto container = std::make_unique<RemoteContainer>(request.id, context, parts_);
-  GANTRY_CHECK_OK(container->Recover());
+  GANTRY_CHECK_OK(container->Recover(request));
   return container;
 }
 

@@ -39,7 +39,7 @@ Record Full() {
   exec.spec_json = "{}";
   exec.stdio = {"", "/f/e1", "", true};
   exec.state = State::kStopped;
-  exec.process = {HostPid{44}, 5, HostPid{}, true, 137, -1, true};
+  exec.process = {HostPid{44}, 5, HostPid{}, true, 137, -1, true, std::string("\0k", 2)};
   record.execs = {exec};
   record.mounts = {{"overlay", "overlay", "/run/b/rootfs"}};
   record.cgroups = {"/sys/fs/cgroup/a", "/sys/fs/cgroup/b"};
@@ -84,6 +84,8 @@ TEST(RecordCodec, IsTheLayoutOfTheProto) {
   EXPECT_EQ(proto.execs(0).process().exited_at_ns(), -1);
   EXPECT_FALSE(proto.init().unpublished());
   EXPECT_TRUE(proto.execs(0).process().unpublished());
+  EXPECT_EQ(proto.init().saved(), "");
+  EXPECT_EQ(proto.execs(0).process().saved(), std::string("\0k", 2));
   EXPECT_EQ(proto.sandbox_prefix(), "7/sandbox");
   EXPECT_EQ(proto.rootfs(), "/run/b/rootfs");
   EXPECT_TRUE(proto.shared_pids());

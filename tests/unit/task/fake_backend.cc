@@ -73,8 +73,8 @@ class FakeExec final : public Process {
     return object_.Enter("start");
   }
 
-  Status Recover() {
-    GANTRY_CHECK_OK(object_.Enter("recover"));
+  Status Recover(const std::string& saved) {
+    GANTRY_CHECK_OK(object_.Enter("recover", saved));
     return object_.backend().ComeUp(object_.name(), context_, sandbox_, true);
   }
 
@@ -173,7 +173,7 @@ class FakeContainer final : public Container {
                                                [[maybe_unused]] bool started) override {
     auto exec = std::make_unique<FakeExec>(
         object_.backend(), object_.name() + "/" + request.id.str(), context, sandbox_);
-    GANTRY_CHECK_OK(exec->Recover());
+    GANTRY_CHECK_OK(exec->Recover(request.saved));
     return exec;
   }
 
@@ -223,7 +223,7 @@ class FakeSandbox final : public Sandbox {
                                                       ContainerContext& context,
                                                       const std::string& blob) override {
     auto container = std::make_unique<FakeContainer>(object_.backend(), request, context, context_);
-    GANTRY_CHECK_OK(container->Recover(blob));
+    GANTRY_CHECK_OK(container->Recover(blob + request.init_saved));
     return container;
   }
 
@@ -495,6 +495,11 @@ void FakeBackend::Remove(const std::string& name) {
 Status FakeBackend::ComeUp(const std::string& name, ProcessContext& context,
                            SandboxContext& sandbox, bool recovered) {
   std::unique_lock lock(mutex_);
+  if (const auto use = use_process_) {
+    lock.unlock();
+    GANTRY_CHECK_OK(use(context, recovered));
+    lock.lock();
+  }
   if (const auto host = bind_.find(name); host != bind_.end()) {
     const HostPid pid = host->second;
     lock.unlock();
@@ -514,6 +519,11 @@ Status FakeBackend::ComeUp(const std::string& name, ProcessContext& context,
   }
   return console ? context.AttachConsole(std::move(console.mapped().first), console.mapped().second)
                  : Status();
+}
+
+void FakeBackend::UseProcess(std::function<Status(ProcessContext&, bool)> use) {
+  const std::lock_guard lock(mutex_);
+  use_process_ = std::move(use);
 }
 
 std::string FakeBackend::StateFor(bool sandbox) const {

@@ -75,6 +75,8 @@ class FakeBackend final : public SandboxBackend {
   /// What a container does with its context before it is there, and before it is there
   /// again: `recovered`.
   void UseContext(std::function<Status(ContainerContext&, bool recovered)> use);
+  /// What a process does with its context when it comes up.
+  void UseProcess(std::function<Status(ProcessContext&, bool recovered)> use);
   /// What each engine that loads it has it do.
   void WhenAttached(
       std::function<void(SandboxContext&, const std::vector<BackendHandler>&)> attached);
@@ -113,6 +115,7 @@ class FakeBackend final : public SandboxBackend {
   std::map<std::string, uint32_t> ended_;
   std::vector<ProcessInfo> processes_;
   std::function<Status(ContainerContext&, bool)> use_context_;
+  std::function<Status(ProcessContext&, bool)> use_process_;
   std::function<void(SandboxContext&, const std::vector<BackendHandler>&)> attached_;
   bool servers_ = false;
   std::string sandbox_state_;

@@ -36,6 +36,7 @@ std::shared_ptr<Container> FullContainer() {
   container->annotations = {{"k", "v"}};
   container->init = std::make_shared<TaskProcess>(*container, ExecId());
   container->init->stdio = {"in", "out", "err", true};
+  container->init->SetSaved("kept");
   return container;
 }
 
@@ -49,6 +50,7 @@ TEST(Requests, TellABackendAllOfAContainer) {
   EXPECT_TRUE(request.terminal);
   EXPECT_EQ(request.checkpoint, "/images/1");
   EXPECT_EQ(request.options_json, R"({"a":1})");
+  EXPECT_EQ(request.init_saved, "kept");
 }
 
 TEST(Requests, TellABackendAllOfAnExec) {
@@ -56,10 +58,12 @@ TEST(Requests, TellABackendAllOfAnExec) {
   TaskProcess exec(*container, *ExecId::Parse("e1"));
   exec.SetSpec(R"({"args":[]})");
   exec.stdio.terminal = true;
+  exec.SetSaved("kept too");
   const ExecRequest request = ExecRequestOf(exec);
   EXPECT_EQ(request.id.str(), "e1");
   EXPECT_EQ(request.process_json, R"({"args":[]})");
   EXPECT_TRUE(request.terminal);
+  EXPECT_EQ(request.saved, "kept too");
 }
 
 TEST(Requests, TellABackendAllOfASandboxThatAContainerMakes) {
