@@ -20,6 +20,14 @@ Result<cgroup::CgroupResources> ResourcesOf(const Spec& spec, std::string_view f
   return ReadResources(resources);
 }
 
+Result<std::vector<os::DeviceRule>> DeviceRulesOf(const Spec& spec, std::string_view file) {
+  if (spec.resources_json.empty()) {
+    return std::vector<os::DeviceRule>();
+  }
+  GANTRY_TRY(const Json resources, Json::Parse(spec.resources_json, file, "/linux/resources"));
+  return ReadDeviceRules(resources);
+}
+
 Result<Spec> ReadSpec(const std::string& bundle, size_t max_bytes) {
   const std::string file = bundle + "/config.json";
   auto text = ReadFile(file, max_bytes);

@@ -6,10 +6,13 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <gantry/error.h>
 #include <gantry/toolkit/cgroup/resources.h>
 #include <gantry/toolkit/oci/spec.h>
+
+#include "core/cgroup/devices.h"
 
 namespace gantry::oci {
 
@@ -26,5 +29,9 @@ Result<Spec> ReadSpec(const std::string& bundle, size_t max_bytes = kMaxSpecByte
 /// Errors: kInvalidArgument; none for what `ReadSpec` gave.
 Result<cgroup::CgroupResources> ResourcesOf(const Spec& spec,
                                             std::string_view file = "config.json");
+
+/// Its rules for devices. Errors: kInvalidArgument, also for what `ReadSpec` gave.
+Result<std::vector<os::DeviceRule>> DeviceRulesOf(const Spec& spec,
+                                                  std::string_view file = "config.json");
 
 }  // namespace gantry::oci

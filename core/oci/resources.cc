@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/oci/resources.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -52,7 +54,57 @@ Status ReadUnified(const Json& unified, cgroup::CgroupResources& out) {
   return {};
 }
 
+/// The kernel has 12 bits for a major number and 20 for a minor one.
+constexpr int64_t kMaxMajor = 0xfff;
+constexpr int64_t kMaxMinor = 0xfffff;
+
+Status ReadNumber(const Json& place, int64_t most, std::optional<uint32_t>& out) {
+  int64_t number = -1;
+  GANTRY_CHECK_OK(place.Read(number));
+  if (number < -1 || number > most) {
+    return place.WrongValue("not a number of a device");
+  }
+  if (number >= 0) {
+    out = static_cast<uint32_t>(number);
+  }
+  return {};
+}
+
+Result<os::DeviceRule> ReadDeviceRule(const Json& item) {
+  os::DeviceRule rule;
+  std::string type = "a";
+  std::string access = "rwm";
+  GANTRY_CHECK_OK(item.CheckObject());
+  GANTRY_CHECK_OK(item["allow"].Read(rule.allow));
+  GANTRY_CHECK_OK(item["type"].Read(type));
+  GANTRY_CHECK_OK(item["access"].Read(access));
+  GANTRY_CHECK_OK(ReadNumber(item["major"], kMaxMajor, rule.major));
+  GANTRY_CHECK_OK(ReadNumber(item["minor"], kMaxMinor, rule.minor));
+  if (type != "a" && type != "b" && type != "c") {
+    return item["type"].WrongValue("not a type of a device, which is a, b or c");
+  }
+  if (access.find_first_not_of("rwm") != access.npos) {
+    return item["access"].WrongValue("not made of r, w and m");
+  }
+  rule.type = type.front();
+  rule.read = access.contains('r');
+  rule.write = access.contains('w');
+  rule.mknod = access.contains('m');
+  return rule;
+}
+
 }  // namespace
+
+Result<std::vector<os::DeviceRule>> ReadDeviceRules(const Json& object) {
+  std::vector<os::DeviceRule> rules;
+  GANTRY_CHECK_OK(object.CheckObject());
+  GANTRY_TRY(const auto items, object["devices"].Items());
+  rules.reserve(items.size());
+  for (const Json& item : items) {
+    GANTRY_TRY(rules.emplace_back(), ReadDeviceRule(item));
+  }
+  return rules;
+}
 
 Result<cgroup::CgroupResources> ReadResources(const Json& object) {
   cgroup::CgroupResources out;

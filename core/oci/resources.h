@@ -6,10 +6,13 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include <gantry/error.h>
 #include <gantry/toolkit/cgroup/resources.h>
 #include <gantry/toolkit/oci/json.h>
+
+#include "core/cgroup/devices.h"
 
 namespace gantry::oci {
 
@@ -20,5 +23,10 @@ Result<cgroup::CgroupResources> ParseResources(std::string_view text,
 
 /// The same for a part of a document; absent: nothing set.
 Result<cgroup::CgroupResources> ReadResources(const Json& object);
+
+/// `devices` of such a part, in their order; absent: none. A number that is absent or -1 is every
+/// number, an absent type both, absent access all of it.
+/// Errors: kInvalidArgument with a JSON pointer.
+Result<std::vector<os::DeviceRule>> ReadDeviceRules(const Json& object);
 
 }  // namespace gantry::oci

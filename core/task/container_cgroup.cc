@@ -104,9 +104,13 @@ Status ContainerCgroup::CheckFree() const {
 }
 
 Status ContainerCgroup::Create(const os::CgroupHierarchy& hierarchy,
-                               const os::CgroupResources& limits) const {
+                               const os::CgroupResources& limits,
+                               const std::vector<os::DeviceRule>* devices) const {
   const auto same = os::Cgroup::Create(hierarchy, path);
   Status made = same ? cgroup.Update(limits) : std::unexpected(same.error());
+  if (made && devices != nullptr) {
+    made = os::LimitDevices(cgroup, *devices);
+  }
   if (!made) {
     IgnoreError(cgroup.Remove(kEmptyLimit), "the container's removal tries again");
     return std::unexpected(std::move(made).error().Within(Format("make cgroup '{}'", path)));

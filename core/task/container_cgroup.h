@@ -7,10 +7,12 @@
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <gantry/error.h>
 
 #include "core/cgroup/cgroup.h"
+#include "core/cgroup/devices.h"
 
 namespace gantry::task {
 
@@ -34,9 +36,10 @@ struct ContainerCgroup {
   /// kFailedPrecondition: processes are in it, or it is frozen, as what is born there would be.
   Status CheckFree() const;
   /// Makes it, and the cgroups above it that are missing; these stay, as those that a runtime
-  /// makes: others may be about to use them. An error leaves nothing else. Again: fine.
-  /// Blocks: never for long. Thread: workers.
-  Status Create(const os::CgroupHierarchy& hierarchy, const os::CgroupResources& limits) const;
+  /// makes: others may be about to use them. `devices`: null where they are not limited. An error
+  /// leaves nothing else. Again: fine. Blocks: never for long. Thread: workers.
+  Status Create(const os::CgroupHierarchy& hierarchy, const os::CgroupResources& limits,
+                const std::vector<os::DeviceRule>* devices) const;
 };
 
 /// Kills what is in it and removes it, with all below. Absent: fine.

@@ -151,7 +151,7 @@ Status ContainerContextImpl::UseCgroupsOf(const HostProcess& process) {
   return {};
 }
 
-Result<std::vector<std::string>> ContainerContextImpl::MakeCgroups() {
+Result<std::vector<std::string>> ContainerContextImpl::MakeCgroups(CgroupDevices devices) {
   GANTRY_TRY(const Known known, AskForCgroup());
   if (known.origin == CgroupOrigin::kMade) {
     return known.cgroup.Dirs();
@@ -163,12 +163,14 @@ Result<std::vector<std::string>> ContainerContextImpl::MakeCgroups() {
   if (made.cgroup.empty()) {
     return std::vector<std::string>();
   }
+  GANTRY_TRY(const os::CgroupResources limits, oci::ResourcesOf(spec));
+  GANTRY_TRY(const std::vector<os::DeviceRule> rules, oci::DeviceRulesOf(spec));
   if (known.origin == CgroupOrigin::kForeign) {
     GANTRY_CHECK_OK(made.CheckFree());
     GANTRY_CHECK_OK(RecordCgroup(made.cgroup));
   }
-  GANTRY_TRY(const os::CgroupResources limits, oci::ResourcesOf(spec));
-  if (Status status = made.Create(node, limits); !status) {
+  const bool limited = devices == CgroupDevices::kOfSpec;
+  if (Status status = made.Create(node, limits, limited ? &rules : nullptr); !status) {
     if (!made.cgroup.Exists()) {
       IgnoreError(RecordCgroup({}), "a removal of what is not there does nothing");
     }

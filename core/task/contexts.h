@@ -89,7 +89,7 @@ class ContainerContextImpl final : public ContainerContext {
   ProcessContext& init() override { return *init_; }
 
   Status UseCgroupsOf(const HostProcess& process) override;
-  Result<std::vector<std::string>> MakeCgroups() override;
+  Result<std::vector<std::string>> MakeCgroups(CgroupDevices devices) override;
   Result<InsideHooks> BeginHooks() override;
   Status RunHooks(HookPoint point, HostPid pid) override;
   void UseStateDirs(std::vector<std::string> dirs) override;

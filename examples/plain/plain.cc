@@ -222,7 +222,7 @@ class PlainContainer final : public Container {
     words.Add("--bundle=" + request_.bundle);
     words.Add("--id=" + request_.id.str());
     // With the limits of the spec, and removed by the core. Again: the same ones.
-    GANTRY_TRY(auto cgroups, context_.MakeCgroups());
+    GANTRY_TRY(auto cgroups, context_.MakeCgroups(CgroupDevices::kOfSpec));
     return process.Make(std::move(words), terminal, std::move(cgroups));
   }
 

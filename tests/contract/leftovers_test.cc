@@ -5,12 +5,15 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
 
 #include <gmock/gmock.h>
+
+#include <gantry/format.h>
 
 #include "tests/contract/harness/fifo_reader.h"
 #include "tests/contract/harness/inside.h"
@@ -22,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 /// On a busy machine; a rule that is not met takes that long.
 constexpr std::chrono::seconds kSettled{10};
@@ -167,6 +171,40 @@ TEST_P(Limits, OfItsSpecAreThoseOfItsCgroups) {
   }
   EXPECT_TRUE(limits.contains(kMost)) << "its processes have the limits " << Json(limits).dump()
                                       << ", its spec has 71 (linux.resources.pids.limit)";
+}
+
+/// One that the kernel lets everybody open who may use the device: as mknod(1) takes it.
+std::string DeviceOfTheNode() {
+  for (const char* path : {"/dev/fuse", "/dev/net/tun", "/dev/loop-control", "/dev/loop0"}) {
+    struct stat info{};
+    if (access(path, R_OK) == 0 && stat(path, &info) == 0) {
+      return Format("{} {} {}", S_ISBLK(info.st_mode) ? 'b' : 'c', major(info.st_rdev),
+                    minor(info.st_rdev));
+    }
+  }
+  return {};
+}
+
+TEST_P(Limits, OfDevicesAreThoseOfItsSpec) {
+  const std::string device = DeviceOfTheNode();
+  if (device.empty()) {
+    GTEST_SKIP() << "not supported: the node has no device that could be tried";
+  }
+  const Json set = {"CAP_MKNOD"};
+  Json spec;
+  spec["process"]["capabilities"] = {{"bounding", set}, {"effective", set}, {"permitted", set}};
+  spec["linux"]["resources"]["devices"] = {{{"allow", false}, {"access", "rwm"}}};
+  const std::string file = Unique("device");
+  const auto said =
+      Says("cd /tmp; mknod " + file + " " + device + "; (: <" + file +
+               ") 2>/dev/null && echo opened || echo refused; (: </dev/null) && echo null",
+           spec);
+  fs::remove(node().rootfs() + "/tmp/" + file);
+  if (!said) {
+    GTEST_SKIP() << refusal();
+  }
+  EXPECT_THAT(Words(*said), UnorderedElementsAre("refused", "null"))
+      << "its spec denies all devices (linux.resources.devices), and this is " << device;
 }
 
 INSTANTIATE_CONTRACT(Leftovers);

@@ -93,6 +93,18 @@ struct InsideHooks {
   bool start_container = false;
 };
 
+/// Which devices the processes in a container's cgroups may use.
+enum class CgroupDevices {
+  /// Those that `linux.resources.devices` allows, and what each container has (`/dev/null`, zero,
+  /// full, random, urandom, tty, terminals; devices may be made and not used then); no other.
+  /// For a backend that runs the container's own processes there.
+  kOfSpec,
+  /// What the cgroup above may. For a backend that runs there what stands between the container
+  /// and the node and keeps it from devices by itself: a sentry or a VMM, which may need
+  /// /dev/kvm.
+  kNotLimited,
+};
+
 /// Lent by the core to one container. Lives at least until that `Container`
 /// has been destroyed. Thread: any.
 class ContainerContext {
@@ -110,17 +122,18 @@ class ContainerContext {
   /// Errors: kNotFound when the process is gone. Blocks: reads /proc.
   virtual Status UseCgroupsOf(const HostProcess& process) = 0;
   /// Makes the cgroups that the container's spec names (`linux.cgroupsPath`), with its limits
-  /// (`linux.resources`), for a backend whose processes no OCI runtime places. But for devices:
-  /// the rules of `linux.resources.devices` are the backend's to set, or it drops CAP_MKNOD.
+  /// (`linux.resources`), for a backend whose processes no OCI runtime places. Devices are limited
+  /// as `devices` says: by v1's controller, or a BPF program that stays with the cgroup of v2.
   /// Gives their directories, for `SpawnRequest::cgroups`; none: the spec names no cgroup.
   /// From now on as after `UseCgroupsOf`, and the core removes them with the container: what
   /// is in them after its `Delete` is killed. To be called in `CreateContainer`. On record
   /// before they are made. Again, also after a restart of the engine: the same ones, as they are.
-  /// Errors: kInvalidArgument: no such path can be, or the kernel refuses a limit;
+  /// Errors: kInvalidArgument: no such path can be, the kernel refuses a limit, or a rule for
+  /// devices is none, or one that v1 cannot keep (it denies one of a class that is allowed);
   /// kFailedPrecondition: they are another container's, have processes or are frozen, or the
   /// node has no cgroups; kNotFound, kUnimplemented: it lacks what a limit needs. Nothing stays
   /// made then. Blocks: on files. Thread: workers.
-  virtual Result<std::vector<std::string>> MakeCgroups() = 0;
+  virtual Result<std::vector<std::string>> MakeCgroups(CgroupDevices devices) = 0;
   /// The hooks of the container's spec are to be run by the core, for a backend whose OCI runtime
   /// does not run them: to be called in `CreateContainer`, before what a failure of it would have
   /// to undo with `RunHooks(kDelete)`. Gives those that the core does not run. A backend that

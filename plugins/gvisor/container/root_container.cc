@@ -60,7 +60,7 @@ Status RootContainer::Create(const ContainerRequest& request, const Launcher& la
     GANTRY_CHECK_OK(CheckImage(checkpoint_, launcher.runsc()));
   }
   SentryPlan plan{.launcher = launcher, .spec = spec_, .container = id().str(), .bundle = bundle()};
-  GANTRY_TRY(plan.cgroups, context().MakeCgroups());
+  GANTRY_TRY(plan.cgroups, context().MakeCgroups(CgroupDevices::kNotLimited));
   GANTRY_TRY(Streams streams, TakeStreams(context().init(), launcher.Console()));
   plan.terminal = streams.terminal;
   plan.stdio = std::move(streams.ends);

@@ -93,7 +93,8 @@ Status SubContainer::Create() {
   GANTRY_CHECK_OK(ReadSpec());
   GANTRY_CHECK_OK(CheckRootImage(spec_, pod().options()));
   GANTRY_TRY(const InsideHooks inside, context().BeginHooks());
-  GANTRY_TRY([[maybe_unused]] const auto cgroups, context().MakeCgroups());
+  GANTRY_TRY([[maybe_unused]] const auto cgroups,
+             context().MakeCgroups(CgroupDevices::kNotLimited));
   Status made = OpenFiles(true);
   if (made) {
     LogHooksLeftOut(inside, pod().record().runs_hooks && spec_.HasRootOfGofer());

@@ -63,7 +63,9 @@ class FaultyContainerContext final : public ContainerContext {
     return fault_ == Fault::kHasNoCgroups ? Status() : core_.UseCgroupsOf(process);
   }
 
-  Result<std::vector<std::string>> MakeCgroups() override { return core_.MakeCgroups(); }
+  Result<std::vector<std::string>> MakeCgroups(CgroupDevices devices) override {
+    return core_.MakeCgroups(devices);
+  }
 
   Result<InsideHooks> BeginHooks() override { return core_.BeginHooks(); }
 

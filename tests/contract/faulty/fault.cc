@@ -27,6 +27,7 @@ constexpr std::pair<const char*, Fault> kFaults[] = {
     {"deletes-nothing", Fault::kDeletesNothing},
     {"shares-mounts", Fault::kSharesMounts},
     {"has-no-cgroups", Fault::kHasNoCgroups},
+    {"limits-no-devices", Fault::kLimitsNoDevices},
 };
 
 void SpoilProcess(Fault fault, Json& process) {
@@ -63,6 +64,8 @@ std::string SpoiledSpec(Fault fault, const std::string& spec_json) {
     spec["linux"].erase("seccomp");
   } else if (fault == Fault::kHasNoCgroups) {
     spec["linux"].erase("resources");
+  } else if (fault == Fault::kLimitsNoDevices) {
+    spec["linux"]["resources"]["devices"] = {{{"allow", true}, {"access", "rwm"}}};
   }
   return spec.dump();
 }

@@ -38,6 +38,8 @@ enum class Fault {
   kSharesMounts,
   /// The processes are in no cgroup that the core knows, without limits.
   kHasNoCgroups,
+  /// Its processes may use all devices.
+  kLimitsNoDevices,
 };
 
 /// The one that `Fault` of the options names. Errors: kInvalidArgument.

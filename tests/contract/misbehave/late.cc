@@ -33,7 +33,7 @@ void CallContainer(ContainerContext& container) {
   container.OutOfMemory();
   container.UseStateDirs({"/"});
   IgnoreError(container.Save("late"), "it must only return");
-  IgnoreError(container.MakeCgroups(), "it must only return");
+  IgnoreError(container.MakeCgroups(CgroupDevices::kOfSpec), "it must only return");
 }
 
 void CallSandbox(SandboxContext& sandbox) {

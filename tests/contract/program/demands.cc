@@ -157,6 +157,9 @@ constexpr Demand kDemands[] = {
     {"Leftovers.OfStreamsThereAreNoneWhenTheirProcessHasEnded",
      "when a container's program has ended nobody holds its streams, so that their "
      "reader sees the end at once"},
+    {"Limits.OfDevicesAreThoseOfItsSpec",
+     "a container can use no device that linux.resources.devices denies, also one that it has "
+     "made, but for those that each container has"},
     {"Limits.OfItsSpecAreThoseOfItsCgroups",
      "a container's processes are in cgroups with the limits of linux.resources"},
     {"Mounts.AreUndoneWhereTheRuntimeFails",

@@ -27,8 +27,10 @@ Status CheckSpec(const std::string& spec_json) {
       return Fail(Code::kUnimplemented, "'linux.{}': not in this sandbox", key);
     }
   }
-  if (linux_part.value("resources", Json::object()).contains("pids")) {
-    return Fail(Code::kUnimplemented, "'linux.resources.pids': not in this sandbox");
+  for (const char* key : {"pids", "devices"}) {
+    if (linux_part.value("resources", Json::object()).contains(key)) {
+      return Fail(Code::kUnimplemented, "'linux.resources.{}': not in this sandbox", key);
+    }
   }
   return {};
 }

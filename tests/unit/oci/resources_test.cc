@@ -43,6 +43,42 @@ TEST(ParseResources, LeavesOutWhatIsAbsentOrNull) {
   EXPECT_FALSE(resources->pids_limit.has_value());
 }
 
+Result<std::vector<os::DeviceRule>> DeviceRules(const std::string& list) {
+  GANTRY_TRY(const Json object, Json::Parse(R"({"devices": )" + list + "}", "resources"));
+  return ReadDeviceRules(object);
+}
+
+TEST(ReadDeviceRules, ReadsThemInTheirOrder) {
+  const auto rules = DeviceRules(
+      R"([{"allow": false, "access": "rwm"},
+          {"allow": true, "type": "c", "major": 10, "minor": 200, "access": "wr"},
+          {"allow": true, "type": "b", "major": 8, "minor": -1, "access": null}])");
+  ASSERT_TRUE(rules) << rules.error().message;
+  ASSERT_EQ(rules->size(), 3U);
+  EXPECT_EQ(rules->at(0), os::DeviceRule());
+  EXPECT_EQ(
+      rules->at(1),
+      (os::DeviceRule{.allow = true, .type = 'c', .major = 10, .minor = 200, .mknod = false}));
+  EXPECT_EQ(rules->at(2), (os::DeviceRule{.allow = true, .type = 'b', .major = 8}));
+}
+
+TEST(ReadDeviceRules, FindsNoneWhereThereAreNone) {
+  EXPECT_TRUE(DeviceRules("null")->empty());
+  EXPECT_TRUE(DeviceRules("[]")->empty());
+}
+
+TEST(ReadDeviceRules, RefusesWhatIsNone) {
+  for (const char* list :
+       {"{}", "[5]", R"([{"allow": 1}])", R"([{"type": "p"}])", R"([{"type": ""}])",
+        R"([{"major": -2}])", R"([{"major": 4096}])", R"([{"minor": 1048576}])",
+        R"([{"minor": 1.5}])", R"([{"access": "rx"}])"}) {
+    const auto rules = DeviceRules(list);
+    ASSERT_FALSE(rules) << list;
+    EXPECT_EQ(rules.error().code, Code::kInvalidArgument) << list;
+    EXPECT_THAT(rules.error().message, testing::HasSubstr("/devices")) << list;
+  }
+}
+
 class ParseResourcesBad : public testing::TestWithParam<const char*> {};
 
 TEST_P(ParseResourcesBad, IsRefused) {

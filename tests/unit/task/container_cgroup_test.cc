@@ -73,7 +73,7 @@ TEST_F(ContainerCgroups, AreOneOfV2WithItsLimits) {
   const auto found = ContainerCgroup::Find(Hierarchy(), "pods/c1");
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_TRUE(found->CheckFree()) << "what is there has no processes";
-  const Status made = found->Create(Hierarchy(), limits_);
+  const Status made = found->Create(Hierarchy(), limits_, nullptr);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(fs_.Get("pods/c1/pids.max"), "7");
   EXPECT_THAT(fs_.Get("cgroup.subtree_control"), HasSubstr("+pids"));
@@ -86,7 +86,7 @@ TEST_F(ContainerCgroups, AreOneForEachTreeOfV1) {
   limits_.pids_limit = 7;
   const auto found = ContainerCgroup::Find(Hierarchy(), "a.slice:x:c1");
   ASSERT_TRUE(found) << found.error().message;
-  const Status made = found->Create(Hierarchy(), limits_);
+  const Status made = found->Create(Hierarchy(), limits_, nullptr);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(fs_.Get("pids/a.slice/x-c1.scope/pids.max"), "7");
   for (const char* tree : {"memory", "cpu,cpuacct", "freezer", "systemd"}) {
@@ -139,7 +139,7 @@ TEST_F(ContainerCgroups, WhoseLimitCannotBeAreNotLeft) {
   limits_.pids_limit = 7;
   const auto found = ContainerCgroup::Find(Hierarchy(), "/pods/c1");
   ASSERT_TRUE(found);
-  const Status made = found->Create(Hierarchy(), limits_);
+  const Status made = found->Create(Hierarchy(), limits_, nullptr);
   ASSERT_FALSE(made);
   EXPECT_THAT(made.error().message, HasSubstr("make cgroup '/pods/c1'"));
   EXPECT_FALSE(IsThere("pods/c1"));
@@ -151,7 +151,7 @@ TEST_F(ContainerCgroups, WithoutALimitNeedNoFile) {
   limits_.memory.swap_bytes = -1;
   const auto found = ContainerCgroup::Find(Hierarchy(), "/pods/c1");
   ASSERT_TRUE(found);
-  const Status made = found->Create(Hierarchy(), limits_);
+  const Status made = found->Create(Hierarchy(), limits_, nullptr);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_TRUE(RemoveContainerCgroup(found->cgroup, os::kBound));
   EXPECT_FALSE(IsThere("pods/c1"));

@@ -2,8 +2,11 @@
 //
 // Cgroups that the core makes for a container: on record before they are made, and
 // removed with it, whoever does that.
+#include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 
@@ -38,7 +41,7 @@ class MadeCgroups : public PodTest {
   }
 
   Status MakeIn(ContainerContext& context) {
-    GANTRY_TRY(made_, context.MakeCgroups());
+    GANTRY_TRY(made_, context.MakeCgroups(devices_));
     return {};
   }
 
@@ -72,6 +75,7 @@ class MadeCgroups : public PodTest {
 
   os::FakeCgroupFs files_;
   std::vector<std::string> made_;
+  CgroupDevices devices_ = CgroupDevices::kOfSpec;
 };
 
 TEST_F(MadeCgroups, AreThoseOfTheSpec) {
@@ -370,6 +374,59 @@ TEST_P(MadeKernelCgroups, EndWithWhatIsInThem) {
   ASSERT_TRUE(deleted) << deleted.error().message;
   EXPECT_FALSE(left.Alive());
   EXPECT_FALSE(cgroup->Exists());
+}
+
+/// Whether a process in the cgroup may open /dev/kmsg, which no container has by default.
+bool MayOpenKmsg(const os::Cgroup& cgroup) {
+  int gate[2];
+  EXPECT_EQ(pipe2(gate, O_CLOEXEC), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char byte = 0;
+    const bool let = read(gate[0], &byte, 1) == 1;
+    _exit(let && open("/dev/kmsg", O_RDONLY | O_CLOEXEC) < 0 && errno == EPERM ? 1 : 0);
+  }
+  close(gate[0]);
+  EXPECT_TRUE(cgroup.AddProcess(child));
+  EXPECT_EQ(write(gate[1], "\n", 1), 1);
+  close(gate[1]);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return status == 0;
+}
+
+TEST_P(MadeKernelCgroups, HaveTheDevicesOfTheSpecOnly) {
+  if (!GetParam() && !tree_.v1().contains("devices")) {
+    GTEST_SKIP() << "the node has no such tree";
+  }
+  const auto cgroup = os::Cgroup::Named(tree_, "/" + name_);
+  AnnounceIn("c1", name_);
+  ASSERT_TRUE(Create("c1"));
+  EXPECT_FALSE(MayOpenKmsg(*cgroup)) << "its spec allows none";
+  ASSERT_TRUE(Delete("c1"));
+  Announce("c2");
+  Specify("c2", R"("cgroupsPath":")" + name_ +
+                    R"(","resources":{"devices":[{"allow":false,"access":"rwm"},)"
+                    R"({"allow":true,"type":"c","major":1,"minor":11,"access":"r"}]})");
+  ASSERT_TRUE(Create("c2"));
+  EXPECT_TRUE(MayOpenKmsg(*cgroup));
+  ASSERT_TRUE(Delete("c2"));
+  devices_ = CgroupDevices::kNotLimited;
+  AnnounceIn("c3", name_);
+  ASSERT_TRUE(Create("c3"));
+  EXPECT_TRUE(MayOpenKmsg(*cgroup));
+  EXPECT_TRUE(Delete("c3"));
+}
+
+TEST_F(MadeCgroups, WhoseRulesForDevicesAreNoneAreNotMade) {
+  BeginWithFiles();
+  Announce("c1");
+  Specify("c1", R"("cgroupsPath":"/pods/c1","resources":{"devices":[{"type":"x"}]})");
+  const auto refused = Create("c1");
+  EXPECT_EQ(CodeOf(refused), Code::kInvalidArgument);
+  EXPECT_THAT(MessageOf(refused), HasSubstr("/linux/resources/devices/0/type"));
+  EXPECT_FALSE(IsThere());
+  EXPECT_THAT(PlannedDirs(), IsEmpty());
 }
 
 TEST_P(MadeKernelCgroups, AreUsedForWhatTheBackendLeavesOut) {

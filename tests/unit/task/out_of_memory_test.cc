@@ -26,7 +26,7 @@ class OutOfMemory : public TaskTest {
     around_.cgroups = *os::CgroupHierarchy::At(files_.path());
     RestartEngine();
     UseContext([](ContainerContext& context) -> Status {
-      GANTRY_TRY([[maybe_unused]] const auto dirs, context.MakeCgroups());
+      GANTRY_TRY([[maybe_unused]] const auto dirs, context.MakeCgroups(CgroupDevices::kOfSpec));
       return {};
     });
     Announce("c1");

@@ -41,7 +41,7 @@ class UpdatedShares : public PodTest {
   }
 
   static Status MakeIn(ContainerContext& context) {
-    GANTRY_TRY([[maybe_unused]] const auto made, context.MakeCgroups());
+    GANTRY_TRY([[maybe_unused]] const auto made, context.MakeCgroups(CgroupDevices::kOfSpec));
     return {};
   }
 
