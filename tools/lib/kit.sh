@@ -155,6 +155,7 @@ gives-up Recovery.OfAContainerThatRuns its backend cannot recover it
 deletes-nothing Leftovers.OfAContainerThatWasNotStartedThereAreNoneWhenItIsDeleted Container::Delete
 shares-mounts Leftovers.OfMountsThereAreNoneOnTheNode mounts of the container are the node's
 has-no-cgroups Limits.OfItsSpecAreThoseOfItsCgroups linux.resources.pids.limit
+ignores-hooks Hooks.AreRunAtTheirPointsOrRefused wanted: "?prestart createRuntime
 limits-no-devices Limits.OfDevicesAreThoseOfItsSpec opened
 END
 }

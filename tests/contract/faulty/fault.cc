@@ -28,6 +28,7 @@ constexpr std::pair<const char*, Fault> kFaults[] = {
     {"shares-mounts", Fault::kSharesMounts},
     {"has-no-cgroups", Fault::kHasNoCgroups},
     {"limits-no-devices", Fault::kLimitsNoDevices},
+    {"ignores-hooks", Fault::kIgnoresHooks},
 };
 
 void SpoilProcess(Fault fault, Json& process) {
@@ -64,6 +65,8 @@ std::string SpoiledSpec(Fault fault, const std::string& spec_json) {
     spec["linux"].erase("seccomp");
   } else if (fault == Fault::kHasNoCgroups) {
     spec["linux"].erase("resources");
+  } else if (fault == Fault::kIgnoresHooks) {
+    spec.erase("hooks");
   } else if (fault == Fault::kLimitsNoDevices) {
     spec["linux"]["resources"]["devices"] = {{{"allow", true}, {"access", "rwm"}}};
   }

@@ -40,6 +40,8 @@ enum class Fault {
   kHasNoCgroups,
   /// Its processes may use all devices.
   kLimitsNoDevices,
+  /// Hooks are neither run nor refused.
+  kIgnoresHooks,
 };
 
 /// The one that `Fault` of the options names. Errors: kInvalidArgument.

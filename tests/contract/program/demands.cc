@@ -72,6 +72,11 @@ constexpr Demand kDemands[] = {
      "the output of an exec ends though its children have it and the engine was killed"},
     {"Heirs.HoldNoOutputOpenThatIsDeleted",
      "the output of an exec that is deleted ends, though children of its have it"},
+    {"Hooks.AreRunAtTheirPointsOrRefused",
+     "hooks of config.json run on the host in Create, Start and Delete, each once, or Create "
+     "answers UNIMPLEMENTED"},
+    {"Hooks.ThatFailFailTheCreateOrAreRefused",
+     "a createRuntime hook that fails fails Create, and nothing is left of the container"},
     {"Ids.AreFreeAgainAfterDelete", "an id is free again after Delete"},
     {"Ids.AreFreeAgainForCreateWithoutANewStart", "a container that was deleted is not found"},
     {"Ids.OfAnotherContainerAreNotFoundOnThisSocket",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/contract/remote/container.h"
 
+#include <csignal>
 #include <utility>
 
 namespace gantry::remote {
@@ -47,18 +48,49 @@ Status RemoteContainer::Create(const ContainerRequest& request) {
   if (!parts_->unconfined) {
     GANTRY_CHECK_OK(CheckSpec(request.spec_json));
   }
+  GANTRY_TRY(const InsideHooks inside, context_.BeginHooks());
+  if (inside.create_container || inside.start_container) {
+    return Fail(Code::kUnimplemented, "'hooks': none inside this sandbox");
+  }
   Json call = init_.Call("create");
   call["spec"] = request.spec_json;
   call["rootfs"] = request.rootfs;
   call["terminal"] = request.terminal;
   Status made = init_.Make(call, request.terminal);
+  if (made) {
+    made = RunHooks(HookPoint::kCreate);
+  }
   if (!made) {
-    IgnoreError(init_.Delete(), "the first error counts");
+    IgnoreError(Delete(), "the first error counts");
   }
   return made;
 }
 
-Status RemoteContainer::Start() { return Do("start"); }
+Status RemoteContainer::RunHooks(HookPoint point) {
+  return context_.RunHooks(point, parts_->server ? parts_->server->pid() : HostPid());
+}
+
+Status RemoteContainer::Recover(const ContainerRequest& request) {
+  Status recovered = init_.Recover(request.init_saved);
+  if (!recovered && recovered.error().code == Code::kAborted) {
+    GANTRY_CHECK_OK(context_.RunHooks(HookPoint::kDelete, {}));
+  }
+  return recovered;
+}
+
+Status RemoteContainer::Start() {
+  GANTRY_CHECK_OK(Do("start"));
+  Status ran = RunHooks(HookPoint::kStart);
+  if (!ran) {
+    IgnoreError(Kill(SIGKILL), "it may have ended by itself");
+  }
+  return ran;
+}
+
+Status RemoteContainer::Delete() {
+  GANTRY_CHECK_OK(init_.Delete());
+  return context_.RunHooks(HookPoint::kDelete, {});
+}
 
 Result<bool> RemoteContainer::HasStarted() {
   GANTRY_TRY(const Message answer, init_.Ask(init_.Call("state")));

@@ -37,11 +37,14 @@ class RemoteContainer final : public Container {
  public:
   RemoteContainer(const ContainerId& id, ContainerContext& context,
                   std::shared_ptr<SandboxParts> parts)
-      : id_(id), parts_(parts), init_(context.init(), &context, std::move(parts)) {}
+      : id_(id),
+        context_(context),
+        parts_(parts),
+        init_(context.init(), &context, std::move(parts)) {}
 
   Status Create(const ContainerRequest& request);
 
-  Status Recover(const ContainerRequest& request) { return init_.Recover(request.init_saved); }
+  Status Recover(const ContainerRequest& request);
 
   Status Start() override;
   Result<bool> HasStarted() override;
@@ -64,12 +67,15 @@ class RemoteContainer final : public Container {
   Result<std::unique_ptr<Process>> RecoverExec(const ExecRequest& request, ProcessContext& context,
                                                bool started) override;
 
-  Status Delete() override { return init_.Delete(); }
+  Status Delete() override;
 
  private:
   Status Do(const char* what);
+  /// Those of a container are all run on the host, where the sandbox is for its processes.
+  Status RunHooks(HookPoint point);
 
   const ContainerId id_;
+  ContainerContext& context_;
   const std::shared_ptr<SandboxParts> parts_;
   RemoteProcess init_;
 };

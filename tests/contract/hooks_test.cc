@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OCI hooks on the host: run at their points by whoever does that for the backend, or refused.
+#include <signal.h>
+
+#include <sstream>
+#include <string>
+
+#include <gmock/gmock.h>
+
+#include "tests/contract/harness/contract_test.h"
+#include "tests/harness/host.h"
+
+namespace gantry::contract {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Hooks : public ContractTest {
+ protected:
+  std::string SaidPath() const { return node().root() + "/" + Id() + ".said"; }
+
+  std::string Said() const { return e2e::ReadText(SaidPath()); }
+
+  /// A hook that says its kind and what it is told of the container, on one line.
+  Json Hook(const std::string& kind) const {
+    const std::string script = "echo \"" + kind + " $(tr -d '\\n')\" >>" + SaidPath();
+    return Json::array(
+        {{{"path", "/bin/sh"}, {"args", {"sh", "-c", script}}, {"env", {"PATH=/usr/bin:/bin"}}}});
+  }
+
+  Json All() const {
+    Json hooks;
+    for (const char* kind : {"prestart", "createRuntime", "poststart", "poststop"}) {
+      hooks[kind] = Hook(kind);
+    }
+    return {{"hooks", hooks}};
+  }
+
+  /// The kinds, in the order in which they have run.
+  std::string Kinds() const {
+    std::string kinds;
+    std::istringstream lines(Said());
+    for (std::string line; std::getline(lines, line);) {
+      kinds += line.substr(0, line.find(' ')) + " ";
+    }
+    return kinds;
+  }
+
+  static bool IsRefused(const Result<pb::CreateTaskResponse>& created) {
+    return TheSetup().anybodys && !created && created.error().code == Code::kUnimplemented;
+  }
+};
+
+TEST_P(Hooks, AreRunAtTheirPointsOrRefused) {
+  Box& box = Announced({.spec = All()});
+  const auto created = box.Create();
+  if (IsRefused(created)) {
+    GTEST_SKIP() << "not supported: " << created.error().message;
+  }
+  ASSERT_OK(created);
+  EXPECT_EQ(Kinds(), "prestart createRuntime ");
+  EXPECT_THAT(Said(), HasSubstr("\"" + box.id() + "\""));
+  ASSERT_OK(box.Start());
+  EXPECT_EQ(Kinds(), "prestart createRuntime poststart ");
+  node().KillEngine();
+  EXPECT_OK(box.Kill(SIGKILL));
+  EXPECT_OK(box.Wait());
+  EXPECT_OK(box.Delete());
+  EXPECT_EQ(Kinds(), "prestart createRuntime poststart poststop ");
+}
+
+TEST_P(Hooks, ThatFailFailTheCreateOrAreRefused) {
+  Json spec = All();
+  spec["hooks"]["createRuntime"] = Json::array({{{"path", "/bin/false"}}});
+  Box& box = Announced({.spec = spec});
+  const auto created = box.Create();
+  if (IsRefused(created)) {
+    GTEST_SKIP() << "not supported: " << created.error().message;
+  }
+  EXPECT_FALSE(created.has_value());
+  EXPECT_TRUE(Kinds().starts_with("prestart ")) << Kinds();
+  EXPECT_CODE(box.State(), kNotFound);
+}
+
+INSTANTIATE_CONTRACT(Hooks);
+
+}  // namespace
+}  // namespace gantry::contract
