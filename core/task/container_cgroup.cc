@@ -5,6 +5,7 @@
 #include "core/task/container_cgroup.h"
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -116,6 +117,17 @@ Status ContainerCgroup::Create(const os::CgroupHierarchy& hierarchy,
     return std::unexpected(std::move(made).error().Within(Format("make cgroup '{}'", path)));
   }
   return made;
+}
+
+Status RemoveLeftCgroups(const std::vector<std::string>& dirs) {
+  Status first;
+  for (const std::string& dir : dirs) {
+    const bool stays = rmdir(dir.c_str()) != 0 && errno != ENOENT;
+    if (stays && errno != EBUSY && errno != ENOTEMPTY && first) {
+      first = FailErrno(errno, "remove cgroup '{}'", dir);
+    }
+  }
+  return first;
 }
 
 Status RemoveContainerCgroup(const os::Cgroup& cgroup, std::chrono::milliseconds limit) {

@@ -42,6 +42,11 @@ struct ContainerCgroup {
                 const std::vector<os::DeviceRule>* devices) const;
 };
 
+/// What an OCI runtime, or a backend, has made and left: those of `dirs` that have neither
+/// processes nor cgroups below go; others may use the rest. Absent: fine. Errors: what else keeps
+/// one from going. Blocks: never for long. Thread: workers.
+Status RemoveLeftCgroups(const std::vector<std::string>& dirs);
+
 /// Kills what is in it and removes it, with all below. Absent: fine.
 /// Blocks: up to `limit`. Thread: workers.
 Status RemoveContainerCgroup(const os::Cgroup& cgroup, std::chrono::milliseconds limit);

@@ -98,9 +98,26 @@ async::Task<void> Remover::CloseStreams(TaskProcessPtr process) {
   process->stdio_host->ForgetEnded();
 }
 
+/// Those of somebody else that are left and empty.
+async::Task<void> Remover::RemoveLeftCgroup(Container& container) {
+  if (container.cgroup_dirs.empty()) {
+    co_return;
+  }
+  const auto remove = [dirs = container.cgroup_dirs] { return RemoveLeftCgroups(dirs); };
+  const Status removed =
+      co_await parts_.services.pool.RunFor(container.group->account, remove, async::Refusable::kNo);
+  if (!removed) {
+    LogWarning({{"id", container.id.str()}}, "what its backend has left: {}",
+               removed.error().message);
+  }
+}
+
 /// Where its spec's cgroups were made for the backend.
 async::Task<Status> Remover::RemoveMadeCgroup(Container& container, Deadline deadline) {
   if (!IsOurs(container.cgroup_origin)) {
+    if (container.cgroup_origin == CgroupOrigin::kForeign) {
+      co_await RemoveLeftCgroup(container);
+    }
     container.cgroup_origin = CgroupOrigin::kRemoved;
     co_return Status();
   }

@@ -54,6 +54,7 @@ class Remover {
 
  private:
   async::Task<void> EndMember(ContainerPtr member);
+  async::Task<void> RemoveLeftCgroup(Container& container);
   async::Task<Status> RemoveMadeCgroup(Container& container, Deadline deadline);
   void SetGone(TaskProcess& process);
 
