@@ -12,8 +12,8 @@ Status FakeContainerContext::UseCgroupsOf(const HostProcess& host) {
   return {};
 }
 
-Result<std::vector<std::string>> FakeContainerContext::MakeCgroups() {
-  made_cgroups = true;
+Result<std::vector<std::string>> FakeContainerContext::MakeCgroups(CgroupDevices devices) {
+  made_cgroups = devices;
   return cgroups;
 }
 

@@ -14,6 +14,8 @@
 #include <gantry/toolkit/descriptors/pipe.h>
 #include <gantry/toolkit/descriptors/terminal.h>
 
+#include "core/testing/limits.h"
+
 namespace gantry {
 
 FakeProcessContext::FakeProcessContext(const std::string& container, const std::string& exec)
@@ -79,6 +81,10 @@ Status FakeProcessContext::AttachConsole(UniqueFd master, ConsoleKind kind) {
 Status FakeProcessContext::AttachStream(Stream stream, UniqueFd fd) {
   attached[stream] = std::move(fd);
   return {};
+}
+
+Status FakeProcessContext::Save(std::string text) {
+  return fakes::KeepBlob(std::move(text), blob, fakes::kMaxProcessBlob);
 }
 
 Result<ClientStreams> FakeProcessContext::OpenStreams() {

@@ -22,7 +22,7 @@ class FakeContainerContext : public ContainerContext {
   ProcessContext& init() override { return process; }
 
   Status UseCgroupsOf(const HostProcess& host) override;
-  Result<std::vector<std::string>> MakeCgroups() override;
+  Result<std::vector<std::string>> MakeCgroups(CgroupDevices devices) override;
   Result<InsideHooks> BeginHooks() override;
   Status RunHooks(HookPoint point, HostPid pid) override;
   void UseStateDirs(std::vector<std::string> dirs) override;
@@ -45,8 +45,8 @@ class FakeContainerContext : public ContainerContext {
   FakeProcessContext process;
   /// The process whose cgroups the container's are.
   HostPid cgroups_of;
-  /// `MakeCgroups` was called.
-  bool made_cgroups = false;
+  /// What `MakeCgroups` was called with, if it was.
+  std::optional<CgroupDevices> made_cgroups;
   /// The points at which hooks were to be run, and none is.
   std::vector<HookPoint> hooks;
   std::vector<std::string> state_dirs;

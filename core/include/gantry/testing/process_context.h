@@ -47,6 +47,8 @@ class FakeProcessContext : public ProcessContext {
   Result<UniqueFd> OpenConsole(ConsoleKind kind) override;
   Status AttachConsole(UniqueFd master, ConsoleKind kind) override;
   Status AttachStream(Stream stream, UniqueFd fd) override;
+  /// Errors: kInvalidArgument above 4 KiB.
+  Status Save(std::string text) override;
 
   /// Connects the process's three streams to pipes. Owner: the caller. Errors: of pipe(2).
   Result<ClientStreams> OpenStreams();
@@ -65,6 +67,7 @@ class FakeProcessContext : public ProcessContext {
   UniqueFd console;
   ConsoleKind console_kind = ConsoleKind::kControlling;
   std::map<Stream, UniqueFd> attached;
+  std::string blob;
 
  private:
   void Tell(std::string word);
