@@ -19,21 +19,25 @@ FakeHostProcess::FakeHostProcess(ProcessId process, UniqueFd pidfd)
     : process_(process), pidfd_(std::move(pidfd)) {}
 
 FakeHostProcess::~FakeHostProcess() {
-  if (!Ended()) {
+  if (!Collect()) {
     constexpr std::chrono::seconds kLimit{10};
     IgnoreError(SendSignal(pidfd_.get(), SIGKILL), "it may have ended");
-    IgnoreError(Wait(kLimit), "the test ends anyhow");
+    IgnoreError(Await(kLimit), "the test ends anyhow");
   }
 }
 
 Status FakeHostProcess::Signal(int signal) {
-  if (Ended() || !SendSignal(pidfd_.get(), signal)) {
+  if (Collect() || !SendSignal(pidfd_.get(), signal)) {
     return Fail(Code::kNotFound, "process already finished");
   }
   return {};
 }
 
-std::optional<WaitStatus> FakeHostProcess::Ended() const {
+std::optional<WaitStatus> FakeHostProcess::Ended() const { return Collect(); }
+
+Result<WaitStatus> FakeHostProcess::Wait(std::chrono::milliseconds limit) { return Await(limit); }
+
+std::optional<WaitStatus> FakeHostProcess::Collect() const {
   const MutexLock lock(mutex_);
   if (!ended_) {
     ended_ = fakes::Children::Of().Ended(process_.pid);
@@ -41,7 +45,7 @@ std::optional<WaitStatus> FakeHostProcess::Ended() const {
   return ended_;
 }
 
-Result<WaitStatus> FakeHostProcess::Wait(std::chrono::milliseconds limit) {
+Result<WaitStatus> FakeHostProcess::Await(std::chrono::milliseconds limit) const {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   // In turns: the first process of a pid namespace ends only when somebody collects the orphans
   // of that namespace, and one that has ended need not be a child of the test yet.
@@ -50,12 +54,14 @@ Result<WaitStatus> FakeHostProcess::Wait(std::chrono::milliseconds limit) {
                    .longest = std::chrono::milliseconds(10)});
   const bool in_turns = fakes::Children::Of().AdoptsOrphans();
   pollfd one = {pidfd_.get(), POLLIN, 0};
-  while (!Ended()) {
+  for (;;) {
+    if (const auto ended = Collect()) {
+      return *ended;
+    }
     if (in_turns ? !backoff.Sleep(deadline) : poll(&one, 1, PollTimeout(deadline)) == 0) {
       return Fail(Code::kDeadlineExceeded, "wait for process {}: it runs still", process_.pid);
     }
   }
-  return *Ended();
 }
 
 Result<std::shared_ptr<FakeHostProcess>> RunShell(const std::string& script) {

@@ -39,7 +39,7 @@ Result<std::shared_ptr<HostProcess>> FakeSandboxContext::Spawn(SpawnRequest requ
   if (on_spawn) {
     GANTRY_CHECK_OK(on_spawn(request));
   }
-  GANTRY_TRY(const std::shared_ptr<HostProcess> process, fakes::Spawn(request));
+  GANTRY_TRY(std::shared_ptr<HostProcess> process, fakes::Spawn(request));
   const MutexLock lock(mutex_);
   spawned.push_back(process);
   Keep(process, request.tag);
@@ -196,6 +196,7 @@ std::shared_ptr<HostProcess> FakeSandboxContext::SpawnedUnder(std::string_view t
 std::vector<std::string> FakeSandboxContext::Tags() const {
   const MutexLock lock(mutex_);
   std::vector<std::string> tags;
+  tags.reserve(asked.size());
   for (const Asked& one : asked) {
     tags.push_back(one.tag);
   }
@@ -205,6 +206,7 @@ std::vector<std::string> FakeSandboxContext::Tags() const {
 std::vector<std::string> FakeSandboxContext::StoredNames() const {
   const MutexLock lock(mutex_);
   std::vector<std::string> names;
+  names.reserve(stored.size());
   for (const auto& [name, fd] : stored) {
     names.push_back(name);
   }

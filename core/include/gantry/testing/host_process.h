@@ -20,6 +20,8 @@ class FakeHostProcess : public HostProcess {
  public:
   /// `pidfd` is of that process, which is a child of the test or becomes one.
   FakeHostProcess(ProcessId process, UniqueFd pidfd);
+  FakeHostProcess(const FakeHostProcess&) = delete;
+  FakeHostProcess& operator=(const FakeHostProcess&) = delete;
   /// Blocks: up to ten seconds, until it has ended.
   ~FakeHostProcess() override;
 
@@ -32,6 +34,9 @@ class FakeHostProcess : public HostProcess {
   Result<WaitStatus> Wait(std::chrono::milliseconds limit) override;
 
  private:
+  std::optional<WaitStatus> Collect() const;
+  Result<WaitStatus> Await(std::chrono::milliseconds limit) const;
+
   const ProcessId process_;
   const UniqueFd pidfd_;
   mutable Mutex mutex_;
