@@ -14,7 +14,6 @@
 #include <gantry/toolkit/stdio/streams.h>
 
 #include "plugins/gvisor/sentry/durable_call.h"
-#include "plugins/gvisor/sentry/exit_question.h"
 #include "plugins/gvisor/spec/process_spec.h"
 
 namespace gantry::gvisor {

@@ -10,6 +10,21 @@
 namespace gantry::gvisor {
 namespace {
 
+class SentryQuestion : public ExitQuestion {
+ public:
+  explicit SentryQuestion(urpc::Connection connection) : connection_(std::move(connection)) {}
+
+  int fd() const override { return connection_.fd().get(); }
+
+  std::optional<uint32_t> Peek(Deadline deadline) override {
+    const auto word = ContainerManager::PeekWait(connection_, deadline);
+    return word ? std::optional(word->status()) : std::nullopt;
+  }
+
+ private:
+  urpc::Connection connection_;
+};
+
 /// Its sentry is gone, or its gofer, whose end is that of its container alone.
 bool WasForMemory(const EndPlan& plan, std::optional<uint32_t> status) {
   if (!status) {
@@ -19,6 +34,17 @@ bool WasForMemory(const EndPlan& plan, std::optional<uint32_t> status) {
 }
 
 }  // namespace
+
+Result<std::shared_ptr<ExitWait>> AwaitEnd(SandboxContext& context,
+                                           std::vector<urpc::Connection> connections,
+                                           ExitWait::Ended ended) {
+  ExitWait::Questions questions;
+  questions.reserve(connections.size());
+  for (urpc::Connection& connection : connections) {
+    questions.push_back(std::make_unique<SentryQuestion>(std::move(connection)));
+  }
+  return ExitWait::Begin(context, std::move(questions), std::move(ended));
+}
 
 ExitWait::Ended TellEnd(std::shared_ptr<EndReport> report, EndPlan plan) {
   return [report = std::move(report), plan = std::move(plan)](std::optional<uint32_t> status) {

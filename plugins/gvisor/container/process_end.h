@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the end of a process of a sentry is kept and told (gantry/toolkit/guest/process_end.h), and
-// whether memory was the reason.
+// How the end of a process of a sentry is asked for, kept and told
+// (gantry/toolkit/guest/process_end.h), and whether memory was the reason.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <gantry/host_process.h>
 #include <gantry/toolkit/guest/exit_wait.h>
@@ -30,6 +31,11 @@ struct EndPlan {
   /// Of that container. Null: it has none.
   std::shared_ptr<HostProcess> gofer{};
 };
+
+/// As `ExitWait::Begin`. `connections`: each with a Wait or a WaitPID under way.
+Result<std::shared_ptr<ExitWait>> AwaitEnd(SandboxContext& context,
+                                           std::vector<urpc::Connection> connections,
+                                           ExitWait::Ended ended);
 
 ExitWait::Ended TellEnd(std::shared_ptr<EndReport> report, EndPlan plan);
 

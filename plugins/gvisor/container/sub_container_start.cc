@@ -7,7 +7,6 @@
 
 #include "plugins/gvisor/container/sub_container.h"
 #include "plugins/gvisor/sentry/durable_call.h"
-#include "plugins/gvisor/sentry/exit_question.h"
 #include "plugins/gvisor/spec/root_image.h"
 
 namespace gantry::gvisor {
