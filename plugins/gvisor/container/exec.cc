@@ -13,7 +13,6 @@
 #include <gantry/toolkit/process/pidfd.h>
 #include <gantry/toolkit/stdio/streams.h>
 
-#include "plugins/gvisor/sentry/durable_call.h"
 #include "plugins/gvisor/spec/process_spec.h"
 
 namespace gantry::gvisor {
@@ -21,19 +20,12 @@ GvisorExec::GvisorExec(ExecPlace place, ExecRequest request, ProcessContext& con
     : place_(std::move(place)),
       request_(std::move(request)),
       context_(context),
+      names_(CallNames::OfExec(place_.container.str(), request_.id.str())),
       report_(std::make_shared<EndReport>(context)) {}
 
 std::string GvisorExec::Path() const {
   // With a prefix, because an exec may be called "config".
   return Format("{}/exec-{}.pid", place_.bundle, request_.id.str());
-}
-
-std::string GvisorExec::Name() const {
-  return StoreName("exec", place_.container.str(), request_.id.str());
-}
-
-std::string GvisorExec::WaitName() const {
-  return StoreName("exec-wait", place_.container.str(), request_.id.str());
 }
 
 Status GvisorExec::Start() {
@@ -50,50 +42,32 @@ Status GvisorExec::Start() {
   args.terminal = request_.terminal;
   // Of one before it with that id, which an engine has deleted that had only its record.
   GANTRY_CHECK_OK(RemoveFile(Path()));
-  SandboxContext& sandbox = place_.pod->context();
   GANTRY_TRY(const Streams streams, TakeStreams(context_, ConsoleKind::kForeign));
   const std::array<int, 3> fds = {streams.ends[0].get(), streams.ends[1].get(),
                                   streams.ends[2].get()};
-  const std::string arg = ExecuteArg(args);
-  const std::array<std::string, 2> names = {Name(), WaitName()};
-  std::vector<urpc::Connection> opened;
-  const auto answer = [&]() -> urpc::Outcome<urpc::Answer> {
-    GANTRY_TRY(Turns::Turn turn, sentry->TurnToStart(deadline));
-    GANTRY_TRY(opened, OpenDurably(sandbox, sentry->socket(), names, deadline));
-    urpc::Connection& call = opened.front();
-    GANTRY_CHECK_OK(call.Send({.method = kExecuteAsync, .arg = arg, .fds = fds}, deadline));
-    auto started = call.Peek(kExecuteAsync, deadline);
-    if (urpc::IsLate(started)) {
-      sentry->LeaveTurn(std::move(turn), std::move(call));
-    }
-    return started;
-  }();
-  if (!answer) {
-    sandbox.Drop(Name());
-    sandbox.Drop(WaitName());
+  auto started = sentry->Execute(args, fds, names_, deadline);
+  if (!started) {
     return std::unexpected(
-        ToError(answer.error(),
+        ToError(started.error(),
                 Format("exec '{}' in container '{}'", request_.id.str(), place_.container.str())));
   }
-  return Keep(std::move(opened.front()), std::move(opened.back()), deadline);
+  return Keep(std::move(started->call), std::move(started->wait), deadline);
 }
 
-Status GvisorExec::Keep(urpc::Connection call, std::optional<urpc::Connection> wait,
-                        Deadline deadline) {
+Status GvisorExec::Keep(DurableCall call, std::optional<DurableCall> wait, Deadline deadline) {
   const std::string what = Format("exec '{}'", request_.id.str());
   const auto answer = call.Peek(kExecuteAsync, deadline);
   const auto pid =
       answer ? ReadPid(*answer) : urpc::Outcome<int32_t>(std::unexpected(answer.error()));
   if (!pid) {
+    call.Settle();
     return std::unexpected(ToError(pid.error(), what));
   }
   pid_ = *pid;
-  SandboxContext& sandbox = place_.pod->context();
   if (Status kept = KnownProcess{pid_, {}}.Write(Path()); !kept) {
     // Nobody could take it up again.
     IgnoreError(Kill(SIGKILL), "it may have ended by itself");
-    sandbox.Drop(Name());
-    sandbox.Drop(WaitName());
+    call.Settle();
     return kept;
   }
   place_.table->Put(pid_, request_.id);
@@ -101,7 +75,7 @@ Status GvisorExec::Keep(urpc::Connection call, std::optional<urpc::Connection> w
     context_.SetPid(process->pid());
   }
   auto asked = AskForEnd(std::move(wait), deadline);
-  sandbox.Drop(Name());
+  call.Settle();
   if (!asked && asked.error().cause != urpc::Cause::kGone) {
     IgnoreError(Kill(SIGKILL), "it may have ended by itself");
     return std::unexpected(ToError(asked.error(), what));
@@ -115,15 +89,18 @@ Status GvisorExec::Keep(urpc::Connection call, std::optional<urpc::Connection> w
 
 /// Not on the connection of the start: what lies in the store shall be the answer to one
 /// question only.
-urpc::Outcome<urpc::Connection> GvisorExec::AskForEnd(std::optional<urpc::Connection> wait,
+urpc::Outcome<urpc::Connection> GvisorExec::AskForEnd(std::optional<DurableCall> wait,
                                                       Deadline deadline) {
   const std::string arg = WaitPidArg(place_.container.str(), pid_);
+  const urpc::Request question{.method = kWaitPid, .arg = arg};
   if (wait) {
-    GANTRY_CHECK_OK(wait->Send({.method = kWaitPid, .arg = arg}, deadline));
-    return *std::move(wait);
+    GANTRY_CHECK_OK(wait->Send(question, deadline));
+    return (*std::move(wait)).Release();
   }
-  return CallDurably(place_.pod->context(), place_.pod->sentry()->socket(), WaitName(),
-                     {.method = kWaitPid, .arg = arg}, deadline);
+  GANTRY_TRY(DurableCall asked,
+             DurableCall::Begin(place_.pod->context(), place_.pod->sentry()->socket(), names_.wait,
+                                question, deadline));
+  return std::move(asked).Release();
 }
 
 Status GvisorExec::Watch(std::vector<urpc::Connection> waits) {
@@ -132,7 +109,7 @@ Status GvisorExec::Watch(std::vector<urpc::Connection> waits) {
     return {};
   }
   GANTRY_TRY(wait_, AwaitEnd(place_.pod->context(), std::move(waits),
-                             TellEnd(report_, {place_.pod, Path(), WaitName(), pid_})));
+                             TellEnd(report_, {place_.pod, Path(), names_.wait, pid_})));
   return {};
 }
 
@@ -154,14 +131,12 @@ Status GvisorExec::ConsoleSignal(uint32_t signal) {
 }
 
 Status GvisorExec::Delete() {
-  SandboxContext& sandbox = place_.pod->context();
   if (wait_ && !report_->told()) {
     IgnoreError(Kill(SIGKILL), "it may have ended by itself");
     wait_->Settle(place_.pod->StepDeadline());
   }
   place_.table->Remove(request_.id);
-  sandbox.Drop(Name());
-  sandbox.Drop(WaitName());
+  names_.Drop(place_.pod->context());
   GANTRY_CHECK_OK(RemoveUnfinished(Path()));
   return RemoveFile(Path());
 }
@@ -179,7 +154,7 @@ Status GvisorExec::Recover() {
       return TakeUp();
     }
     // No other engine may ask for it again.
-    place_.pod->context().Drop(WaitName());
+    names_.Drop(place_.pod->context());
     report_->TellKnown(*known);
     return {};
   }
@@ -187,20 +162,22 @@ Status GvisorExec::Recover() {
     return std::unexpected(known.error());
   }
   const Deadline deadline = place_.pod->StepDeadline();
-  auto call = TakeUpCall(place_.pod->context(), Name(), deadline);
+  auto call = DurableCall::TakeUp(place_.pod->context(), names_.start);
   if (!call) {
-    if (const auto sentry = place_.pod->sentry(); sentry && urpc::IsLate(call)) {
-      sentry->LeaveStart(Name());
-    }
-    return Abort(call.error().text);
+    return Abort(call.error().code == Code::kNotFound ? "it had not been started"
+                                                      : call.error().message);
   }
-  if (!*call) {
-    return Abort("it had not been started");
+  const auto sent = call->WasSent(deadline);
+  if (const auto sentry = place_.pod->sentry(); sentry && urpc::IsLate(sent)) {
+    sentry->LeaveStart(*std::move(call));
   }
-  if (const auto answer = (*call)->Peek(kExecuteAsync, deadline); !answer) {
+  if (!sent || !*sent) {
+    return Abort(sent ? "it had not been started" : sent.error().text);
+  }
+  if (const auto answer = call->Peek(kExecuteAsync, deadline); !answer) {
     return Abort(answer.error().text);
   }
-  return Keep(std::move(**call), std::nullopt, deadline);
+  return Keep(*std::move(call), std::nullopt, deadline);
 }
 
 /// Its pid is on record; whether the question how it ends had been sent is not. So it is sent
@@ -213,17 +190,17 @@ Status GvisorExec::TakeUp() {
     context_.SetPid(process->pid());
   }
   SandboxContext& sandbox = place_.pod->context();
-  sandbox.Drop(Name());
+  sandbox.Drop(names_.start);
   std::vector<urpc::Connection> waits;
-  if (auto stored = sandbox.Take(WaitName())) {
-    urpc::Connection& wait = waits.emplace_back(std::move(*stored));
+  if (auto wait = DurableCall::TakeUp(sandbox, names_.wait)) {
     const std::string arg = WaitPidArg(place_.container.str(), pid_);
-    if (const auto sent = wait.Send({.method = kWaitPid, .arg = arg}, deadline); !sent) {
+    if (const auto sent = wait->Send({.method = kWaitPid, .arg = arg}, deadline); !sent) {
       sandbox.Log(LogLevel::kDebug, Format("exec '{}': {}", request_.id.str(), sent.error().text));
     }
+    waits.push_back((*std::move(wait)).Release());
   } else if (place_.pod->sentry() && place_.pod->IsAlive()) {
-    if (auto wait = AskForEnd(std::nullopt, deadline)) {
-      waits.push_back(*std::move(wait));
+    if (auto asked = AskForEnd(std::nullopt, deadline)) {
+      waits.push_back(*std::move(asked));
     }
   }
   return Watch(std::move(waits));

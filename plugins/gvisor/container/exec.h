@@ -16,6 +16,7 @@
 
 #include "plugins/gvisor/container/container.h"
 #include "plugins/gvisor/container/process_end.h"
+#include "plugins/gvisor/sentry/durable_call.h"
 
 namespace gantry::gvisor {
 
@@ -48,13 +49,10 @@ class GvisorExec : public Process {
 
  private:
   std::string Path() const;
-  std::string Name() const;
-  std::string WaitName() const;
   /// The sentry has answered how it started; `call` has the answer. `wait`: stored, nothing has
   /// been sent on it; none: there is none yet.
-  Status Keep(urpc::Connection call, std::optional<urpc::Connection> wait, Deadline deadline);
-  urpc::Outcome<urpc::Connection> AskForEnd(std::optional<urpc::Connection> wait,
-                                            Deadline deadline);
+  Status Keep(DurableCall call, std::optional<DurableCall> wait, Deadline deadline);
+  urpc::Outcome<urpc::Connection> AskForEnd(std::optional<DurableCall> wait, Deadline deadline);
   Status Watch(std::vector<urpc::Connection> waits);
   Status Signal(SignalMode mode, uint32_t signal);
   Status Abort(std::string_view reason);
@@ -63,6 +61,7 @@ class GvisorExec : public Process {
   const ExecPlace place_;
   const ExecRequest request_;
   ProcessContext& context_;
+  const CallNames names_;
   /// In the sentry. 0: it does not run yet. Asked at any time.
   std::atomic<int32_t> pid_ = 0;
   const std::shared_ptr<EndReport> report_;

@@ -13,7 +13,6 @@
 #include "plugins/gvisor/launch/filestore.h"
 #include "plugins/gvisor/launch/sentry_start.h"
 #include "plugins/gvisor/pod/out_of_memory.h"
-#include "plugins/gvisor/sentry/durable_call.h"
 #include "plugins/gvisor/spec/root_image.h"
 
 namespace gantry::gvisor {
@@ -27,14 +26,14 @@ SubContainer::SubContainer(const ContainerRequest& request, ContainerContext& co
                            std::shared_ptr<Pod> pod)
     : GvisorContainer(request, context, std::move(pod)),
       request_(request),
+      names_(CallNames::OfContainer(id().str())),
+      streams_name_(StoreName("stdio", id().str())),
       report_(std::make_shared<EndReport>(context)) {}
 
 SubContainer::~SubContainer() {
   pod().pid_namespaces().Remove(id());
   report_->Retire();
 }
-
-std::string SubContainer::Name(std::string_view what) const { return StoreName(what, id().str()); }
 
 std::string SubContainer::ExitPath() const { return bundle() + "/init.exit"; }
 
@@ -186,12 +185,6 @@ Status SubContainer::Destroy(Sentry& sentry) {
       ToError(destroyed.error(), Format("delete container '{}'", id().str())), asked);
 }
 
-void SubContainer::DropCalls() {
-  for (const char* what : {"start", "wait"}) {
-    pod().context().Drop(Name(what));
-  }
-}
-
 Status SubContainer::Delete() {
   const Deadline deadline = pod().StepDeadline();
   const auto sentry = pod().sentry();
@@ -210,7 +203,7 @@ Status SubContainer::Delete() {
     wait_->Settle(deadline);
   }
   EndGofer();
-  DropCalls();
+  names_.Drop(pod().context());
   LetStreamsGo();
   GANTRY_CHECK_OK(ForgetStats());
   GANTRY_CHECK_OK(RemoveFilestores(FilestorePaths(spec_, pod().id().str())));
@@ -227,7 +220,7 @@ Status SubContainer::Recover(const std::string& blob) {
   }
   if (const auto known = KnownProcess::Read(ExitPath()); known && report_->TellKnown(*known)) {
     // The engine before may have been killed before it let go of them.
-    DropCalls();
+    names_.Drop(pod().context());
     started_ = true;
     return {};
   }

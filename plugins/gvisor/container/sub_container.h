@@ -16,6 +16,7 @@
 #include "plugins/gvisor/container/container.h"
 #include "plugins/gvisor/container/process_end.h"
 #include "plugins/gvisor/launch/gofer.h"
+#include "plugins/gvisor/sentry/durable_call.h"
 #include "plugins/gvisor/spec/spec.h"
 
 namespace gantry::gvisor {
@@ -47,7 +48,6 @@ class SubContainer : public GvisorContainer {
   std::optional<ContainerEnd> End() const override;
 
  private:
-  std::string Name(std::string_view what) const;
   std::string ExitPath() const;
   GoferPlan PlanGofer(const PodRecord& record, const UniqueFd& runsc) const;
   Status ReadSpec();
@@ -66,17 +66,16 @@ class SubContainer : public GvisorContainer {
   Status Announce(Deadline deadline);
   /// The spec as it is sent, with the pid namespace that is known by now.
   Result<std::string> SpecToSend();
-  /// Gives a connection to ask how it ends, which is stored.
-  Result<urpc::Connection> SendStart(const Streams& streams, Deadline deadline);
+  Result<Sentry::Started> SendStart(const Streams& streams, Deadline deadline);
   /// `wait`: from `SendStart`; none: an engine before this one has started it.
-  Status Watch(std::optional<urpc::Connection> wait, Deadline deadline);
-  std::vector<urpc::Connection> AskForEnd(std::optional<urpc::Connection> wait, Deadline deadline);
+  Status Watch(std::optional<DurableCall> wait, Deadline deadline);
+  std::vector<urpc::Connection> AskForEnd(std::optional<DurableCall> wait, Deadline deadline);
   Result<bool> TakeUpStart(Deadline deadline);
   void EndGofer();
-  /// Of its calls nothing is stored any more.
-  void DropCalls();
 
   const ContainerRequest request_;
+  const CallNames names_;
+  const std::string streams_name_;
   Spec spec_;
   /// With the mounts as they were resolved.
   std::string resolved_;

@@ -6,18 +6,12 @@
 #include <gantry/format.h>
 
 #include "plugins/gvisor/container/sub_container.h"
-#include "plugins/gvisor/sentry/durable_call.h"
 #include "plugins/gvisor/spec/root_image.h"
 
 namespace gantry::gvisor {
-namespace {
-
-constexpr const char* kStreams = "stdio";
-
-}  // namespace
 
 Status SubContainer::KeepOwnStreams() {
-  GANTRY_TRY(streams_, KeepStreams(pod().context(), context().init(), Name(kStreams)));
+  GANTRY_TRY(streams_, KeepStreams(pod().context(), context().init(), streams_name_));
   return {};
 }
 
@@ -25,14 +19,14 @@ Status SubContainer::KeepOwnStreams() {
 Status SubContainer::HaveStreams() {
   if (!streams_.ends[0]) {
     GANTRY_TRY(streams_,
-               KeptStreams(pod().context(), context().init(), Name(kStreams), request_.terminal));
+               KeptStreams(pod().context(), context().init(), streams_name_, request_.terminal));
   }
   return {};
 }
 
 void SubContainer::LetStreamsGo() {
   streams_ = {};
-  ForgetKept(pod().context(), Name(kStreams), request_.terminal);
+  ForgetKept(pod().context(), streams_name_, request_.terminal);
 }
 
 Status SubContainer::Start() {
@@ -45,8 +39,8 @@ Status SubContainer::Start() {
   }
   const Deadline deadline = pod().StepDeadline();
   GANTRY_CHECK_OK(HaveStreams());
-  GANTRY_TRY(urpc::Connection wait, SendStart(streams_, deadline));
-  GANTRY_CHECK_OK(Watch(std::move(wait), deadline));
+  GANTRY_TRY(Sentry::Started started, SendStart(streams_, deadline));
+  GANTRY_CHECK_OK(Watch(std::move(started.wait), deadline));
   return RunPoststart();
 }
 
@@ -65,7 +59,7 @@ Status SubContainer::Announce(Deadline deadline) {
   return {};
 }
 
-Result<urpc::Connection> SubContainer::SendStart(const Streams& streams, Deadline deadline) {
+Result<Sentry::Started> SubContainer::SendStart(const Streams& streams, Deadline deadline) {
   GANTRY_TRY(const auto sentry, RunningSentry());
   GANTRY_CHECK_OK(Announce(deadline));
   GANTRY_TRY(std::string spec, SpecToSend());
@@ -97,36 +91,38 @@ Result<urpc::Connection> SubContainer::SendStart(const Streams& streams, Deadlin
     GANTRY_TRY(UniqueFd image, OpenRootImage(mount.source, pod().options()));
     fds.push_back(images.emplace_back(std::move(image)).get());
   }
-  auto wait =
-      sentry->Start(container, fds, {.start = Name("start"), .wait = Name("wait")}, deadline);
-  announced_ = wait.has_value();
-  return wait;
+  auto started = sentry->Start(container, fds, names_, deadline);
+  announced_ = started.has_value();
+  return started;
 }
 
 /// Of several the first answer counts: whether that on which an engine before this one has
 /// asked is among them cannot be told.
-std::vector<urpc::Connection> SubContainer::AskForEnd(std::optional<urpc::Connection> wait,
+std::vector<urpc::Connection> SubContainer::AskForEnd(std::optional<DurableCall> wait,
                                                       Deadline deadline) {
   std::vector<urpc::Connection> waits;
-  if (!wait) {
-    if (auto stored = pod().context().Take(Name("wait"))) {
-      waits.emplace_back(std::move(*stored));
+  if (wait) {
+    waits.push_back((*std::move(wait)).Release());
+  } else {
+    if (auto stored = DurableCall::TakeUp(pod().context(), names_.wait)) {
+      waits.push_back((*std::move(stored)).Release());
     }
     const auto sentry = pod().sentry();
     auto opened = sentry ? urpc::Connection::Open(sentry->socket(), deadline)
                          : urpc::Outcome<urpc::Connection>(std::unexpected(urpc::Failure{}));
-    if (opened) {
-      wait = std::move(*opened);
+    if (!opened) {
+      return waits;
     }
+    waits.push_back(*std::move(opened));
   }
-  if (wait && ContainerManager::SendWait(*wait, id().str(), deadline)) {
-    waits.push_back(*std::move(wait));
+  if (!ContainerManager::SendWait(waits.back(), id().str(), deadline)) {
+    waits.pop_back();
   }
   return waits;
 }
 
 /// The sentry has started it.
-Status SubContainer::Watch(std::optional<urpc::Connection> wait, Deadline deadline) {
+Status SubContainer::Watch(std::optional<DurableCall> wait, Deadline deadline) {
   started_ = true;
   HavePidNamespace();
   pod().oom_scores().Add(id().str(), spec_.oom_score_adj);
@@ -137,11 +133,11 @@ Status SubContainer::Watch(std::optional<urpc::Connection> wait, Deadline deadli
   filestores_.clear();
   SandboxContext& sandbox = pod().context();
   std::vector<urpc::Connection> waits = AskForEnd(std::move(wait), deadline);
-  sandbox.Drop(Name("start"));
+  sandbox.Drop(names_.start);
   LetStreamsGo();
   auto tell = TellEnd(report_, {.pod = shared_pod(),
                                 .path = ExitPath(),
-                                .name = Name("wait"),
+                                .name = names_.wait,
                                 .container = id().str(),
                                 .leaves_processes = spec_.pids != PidNamespace::kOwn,
                                 .gofer = gofer_.process});
@@ -177,26 +173,27 @@ Result<std::string> SubContainer::SpecToSend() {
 
 Result<bool> SubContainer::TakeUpStart(Deadline deadline) {
   SandboxContext& sandbox = pod().context();
-  if (!sandbox.Take(Name("start"))) {
-    // What it had come to is known, and the question how it ends is left, if it was started.
-    return sandbox.Take(Name("wait")).has_value();
-  }
-  auto call = TakeUpCall(sandbox, Name("start"), deadline);
-  const auto sentry = pod().sentry();
+  auto call = DurableCall::TakeUp(sandbox, names_.start);
   if (!call) {
+    // What it had come to is known, and the question how it ends is left, if it was started.
+    return sandbox.Take(names_.wait).has_value();
+  }
+  const auto sentry = pod().sentry();
+  const auto sent = call->WasSent(deadline);
+  if (!sent) {
     // Its sentry is gone, or hangs.
-    if (sentry && urpc::IsLate(call)) {
-      sentry->LeaveStart(Name("start"));
+    if (sentry && urpc::IsLate(sent)) {
+      sentry->LeaveStart(*std::move(call));
     }
     return true;
   }
-  if (*call && (*call)->Peek(kStartSubcontainer, deadline)) {
+  if (*sent && call->Peek(kStartSubcontainer, deadline)) {
     return true;
   }
-  if (*call && sentry) {
+  if (*sent && sentry) {
     sentry->ForgetFailed(id().str(), deadline);
   }
-  sandbox.Drop(Name("wait"));
+  names_.Drop(sandbox);
   return false;
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/gvisor/sentry/durable_call.h"
 
-#include <utility>
+#include <array>
+#include <ranges>
+#include <vector>
 
+#include <gantry/context.h>
 #include <gantry/fingerprint.h>
 #include <gantry/format.h>
 
@@ -15,93 +18,122 @@ using urpc::Outcome;
 
 constexpr const char* kNoMethod = "gantry.HasAnythingBeenSent";
 
-std::unexpected<urpc::Failure> Local(std::string_view method, Error error) {
-  return std::unexpected(urpc::Failure{Cause::kLocal, error.code, std::string(method),
-                                       std::move(error.message), error.sys_errno});
-}
-
-/// No other call is answered so: each sentry knows those that are made durably.
-bool IsAnswerToTheQuestion(const Outcome<urpc::Answer>& answer) {
-  return !answer && answer.error().cause == Cause::kRefused &&
-         answer.error().text == "unknown method";
-}
-
 }  // namespace
 
-Outcome<std::vector<Connection>> OpenDurably(SandboxContext& context, const std::string& socket,
-                                             std::span<const std::string> names,
-                                             Deadline deadline) {
-  std::vector<Connection> connections;
-  for (size_t i = 0; i < names.size(); ++i) {
-    GANTRY_TRY(Connection one, Connection::Open(socket, deadline));
-    connections.push_back(std::move(one));
+DurableCall::~DurableCall() {
+  if (state_ == State::kStored) {
+    Settle();
   }
+}
+
+Outcome<DurableCall> DurableCall::Open(SandboxContext& context, const std::string& socket,
+                                       std::string name, Deadline deadline) {
+  GANTRY_TRY(Connection connection, Connection::Open(socket, deadline));
+  return DurableCall(context, std::move(name), std::move(connection), State::kOpened);
+}
+
+Outcome<void> DurableCall::Store(std::initializer_list<DurableCall*> calls) {
   std::vector<NamedFd> all;
-  all.reserve(names.size());
-  for (size_t i = 0; i < names.size(); ++i) {
-    all.push_back({names[i], connections[i].fd()});
+  for (DurableCall* const call : calls) {
+    GANTRY_CHECK_OK(call->Check("stored", State::kOpened, State::kOpened));
+    all.push_back({call->name_, call->connection_.fd()});
   }
-  if (Status stored = context.StoreAll(all); !stored) {
-    for (const std::string& name : names) {
-      context.Drop(name);
+  const Status stored = (*calls.begin())->context_->StoreAll(all);
+  for (DurableCall* const call : std::views::reverse(calls)) {
+    call->state_ = State::kStored;
+    if (!stored) {
+      call->Settle();
     }
-    return Local("Open", std::move(stored).error());
   }
-  return connections;
+  const Error error = stored ? Error() : stored.error();
+  return stored ? Outcome<void>()
+                : std::unexpected(urpc::Failure{Cause::kLocal, error.code, "Open", error.message,
+                                                error.sys_errno});
 }
 
-Outcome<Connection> CallDurably(SandboxContext& context, const std::string& socket,
-                                const std::string& name, const urpc::Request& request,
-                                Deadline deadline) {
-  GANTRY_TRY(std::vector<Connection> opened, OpenDurably(context, socket, {&name, 1}, deadline));
-  const auto sent = opened.front().Send(request, deadline);
-  if (!sent) {
-    context.Drop(name);
-    return std::unexpected(sent.error());
-  }
-  return std::move(opened.front());
+Outcome<DurableCall> DurableCall::Begin(SandboxContext& context, const std::string& socket,
+                                        std::string name, const urpc::Request& request,
+                                        Deadline deadline) {
+  GANTRY_TRY(DurableCall call, Open(context, socket, std::move(name), deadline));
+  GANTRY_CHECK_OK(Store({&call}));
+  GANTRY_CHECK_OK(call.Send(request, deadline));
+  return call;
 }
 
-Outcome<std::unique_ptr<Connection>> TakeUpCall(SandboxContext& context, const std::string& name,
-                                                Deadline deadline) {
-  auto stored = context.Take(name);
-  if (!stored && stored.error().code == Code::kNotFound) {
-    return nullptr;
+Result<DurableCall> DurableCall::TakeUp(SandboxContext& context, std::string name) {
+  GANTRY_TRY(UniqueFd stored, context.Take(name));
+  return DurableCall(context, std::move(name), Connection(std::move(stored)), State::kTakenUp);
+}
+
+Outcome<void> DurableCall::Check(std::string_view what, State one, State other) const {
+  if (state_ == one || state_ == other) {
+    return {};
   }
-  if (!stored) {
-    return Local(name, std::move(stored).error());
+  constexpr std::array kNames = {"only opened", "stored",   "taken up",
+                                 "sent",        "answered", "settled"};
+  return std::unexpected(urpc::Failure{
+      Cause::kLocal, Code::kFailedPrecondition, name_,
+      Format("one that is {} is not to be {}", kNames.at(static_cast<size_t>(state_)), what), 0});
+}
+
+Outcome<void> DurableCall::Send(const urpc::Request& request, Deadline deadline) {
+  GANTRY_CHECK_OK(Check("sent", State::kStored, State::kTakenUp));
+  GANTRY_CHECK_OK(connection_.Send(request, deadline));
+  state_ = State::kSent;
+  return {};
+}
+
+Outcome<urpc::Answer> DurableCall::Peek(std::string_view method, Deadline deadline) {
+  GANTRY_CHECK_OK(Check("listened to", State::kSent, State::kAnswered));
+  auto answer = connection_.Peek(method, deadline);
+  if (answer || answer.error().cause == Cause::kRefused ||
+      answer.error().cause == Cause::kWorkload) {
+    state_ = State::kAnswered;
   }
-  Connection connection(std::move(*stored));
-  if (!connection.IsReadable()) {
-    GANTRY_CHECK_OK(connection.Send({.method = kNoMethod}, deadline));
-  }
-  const auto answer = connection.Peek(kNoMethod, deadline);
-  if (IsAnswerToTheQuestion(answer)) {
-    context.Drop(name);
-    return nullptr;
-  }
-  if (!answer && answer.error().cause != Cause::kRefused &&
-      answer.error().cause != Cause::kWorkload) {
+  return answer;
+}
+
+Outcome<void> DurableCall::AskWhetherSent(Deadline deadline) {
+  GANTRY_CHECK_OK(Check("asked about", State::kTakenUp, State::kTakenUp));
+  return connection_.IsReadable() ? Outcome<void>()
+                                  : connection_.Send({.method = kNoMethod}, deadline);
+}
+
+Outcome<bool> DurableCall::WasSent(Deadline deadline) {
+  GANTRY_CHECK_OK(AskWhetherSent(deadline));
+  state_ = State::kSent;
+  const auto answer = Peek(kNoMethod, deadline);
+  if (state_ != State::kAnswered) {
+    state_ = State::kTakenUp;
     return std::unexpected(answer.error());
   }
-  return std::make_unique<Connection>(std::move(connection));
+  // No other call is answered so: each sentry knows those that are made durably.
+  const bool sent = answer || answer.error().text != "unknown method";
+  if (!sent) {
+    Settle();
+  }
+  return sent;
 }
 
-Result<Connection> TakeUpUnanswered(SandboxContext& context, const std::string& name,
-                                    Deadline deadline) {
-  GANTRY_TRY(UniqueFd stored, context.Take(name));
-  Connection connection(std::move(stored));
-  if (!connection.IsReadable()) {
-    const auto asked = connection.Send({.method = kNoMethod}, deadline);
-    if (!asked && asked.error().cause != Cause::kGone) {
-      return std::unexpected(ToError(asked.error()));
-    }
+void DurableCall::Settle() {
+  if (state_ != State::kOpened && state_ != State::kSettled) {
+    context_->Drop(name_);
   }
-  return connection;
+  state_ = State::kSettled;
+}
+
+Connection DurableCall::Release() && {
+  state_ = State::kSettled;
+  return std::move(connection_);
 }
 
 std::string StoreName(std::string_view what, std::string_view container, std::string_view exec) {
   return Format("{}/{:016x}", what, Fingerprint(exec, Fingerprint(container)));
+}
+
+void CallNames::Drop(SandboxContext& context) const {
+  context.Drop(wait);
+  context.Drop(start);
 }
 
 }  // namespace gantry::gvisor

@@ -5,8 +5,6 @@
 
 #include <gantry/format.h>
 
-#include "plugins/gvisor/sentry/durable_call.h"
-
 namespace gantry::gvisor {
 namespace {
 
@@ -14,7 +12,6 @@ constexpr const char* kRootName = "start-root";
 constexpr const char* kNetworkName = "network";
 constexpr const char* kPauseName = "pause";
 constexpr const char* kResumeName = "resume";
-constexpr const char* kSaveName = "checkpoint";
 /// No container's id: who wants the sandbox to stand still while it is saved.
 constexpr const char* kSaver = "";
 /// It is to be as it was also where the call has no time left.
@@ -30,27 +27,38 @@ Error ToError(const urpc::Failure& failure, std::string_view what) {
 }
 
 Status Sentry::Recover(SentryState state, Deadline deadline) {
-  late_signal_ = LeaveStandstill(kSignalName, deadline);
-  LeaveStandstill(kSaveName, deadline);
-  GANTRY_TRY(Turns::Turn turn, TurnToStandStill("recover the sandbox", deadline));
+  LeaveStandstill(TurnKind::kSignalAll, kSignalName, deadline);
+  LeaveStandstill(TurnKind::kStandstill, kSaveName, deadline);
+  GANTRY_TRY(Turns::Turn turn, TakeTurn(TurnKind::kStandstill, "recover the sandbox", deadline));
   const std::lock_guard lock(mutex_);
   state_ = std::move(state);
   // Whoever had it saved is gone.
   state_.wanted.erase(kSaver);
+  const auto root = TakeUp(kRootName, "take up the start of the sandbox", true, deadline);
+  const auto network = TakeUp(kNetworkName, "take up the network of the sandbox", false, deadline);
   if (!state_.started) {
-    GANTRY_CHECK_OK(TakeUpStart(deadline));
+    GANTRY_TRY(const auto started, root);
+    // One that has ended since, and has not answered: whether it was asked nobody knows, and what
+    // there is to tell is its end.
+    state_.started = started.value_or(false);
+    GANTRY_CHECK_OK(started ? save_(state_) : Status());
   }
-  if (state_.started) {
-    context_.Drop(kNetworkName);
-    if (auto connection = urpc::Connection::Open(socket(), deadline)) {
-      WatchRoot(std::move(*connection));
-    }
-  } else {
-    GANTRY_CHECK_OK(TakeUpNetwork(deadline));
+  Settle(kRootName);
+  if (!state_.started) {
+    GANTRY_TRY(const auto has_network, network);
+    has_network_ = has_network.value_or(false);
+  } else if (auto connection = urpc::Connection::Open(socket(), deadline)) {
+    WatchRoot(std::move(*connection));
+  }
+  if (!has_network_) {
+    Settle(kNetworkName);
   }
   // In this order: of one that is stored behind the other's name, `Switch` keeps it so.
-  GANTRY_CHECK_OK(TakeUpSwitch(kPauseName, true, deadline));
-  GANTRY_CHECK_OK(TakeUpSwitch(kResumeName, false, deadline));
+  const char* const what = "take up the pause of the sandbox";
+  GANTRY_TRY(const auto paused, TakeUp(kPauseName, what, std::nullopt, deadline));
+  state_.stopped = state_.stopped || paused.value_or(false);
+  GANTRY_TRY(const auto resumed, TakeUp(kResumeName, what, std::nullopt, deadline));
+  state_.stopped = state_.stopped && !resumed.value_or(false);
   IgnoreError(SaveSwitches(), "what is stored says it again");
   if (state_.stopped && state_.wanted.empty()) {
     // Who had asked for it never heard that it was done; if he asks again, it is done again.
@@ -67,70 +75,55 @@ Status Sentry::Recover(SentryState state, Deadline deadline) {
   return {};
 }
 
-Status Sentry::TakeUpStart(Deadline deadline) {
-  auto root = TakeUpCall(context_, kRootName, deadline);
-  if (!root && root.error().cause != urpc::Cause::kGone) {
-    return std::unexpected(ToError(root.error(), "take up the start of the sandbox"));
+Result<std::optional<bool>> Sentry::TakeUp(const char* name, const char* what,
+                                           std::optional<bool> if_gone, Deadline deadline) {
+  auto call = DurableCall::TakeUp(context_, name);
+  if (!call && call.error().code != Code::kNotFound) {
+    return std::unexpected(std::move(call).error());
   }
-  if (root && !*root) {
-    return {};
+  const auto sent = call ? call->WasSent(deadline) : urpc::Outcome<bool>(false);
+  if (sent && !*sent) {
+    return std::nullopt;
   }
-  // One that has ended since, and has not answered: whether it was asked nobody knows, and what
-  // there is to tell is its end.
-  state_.started = !root || (*root)->Peek(kStartRoot, deadline).has_value();
-  return SaveAndDrop(kRootName);
-}
-
-Status Sentry::TakeUpNetwork(Deadline deadline) {
-  const auto call = TakeUpCall(context_, kNetworkName, deadline);
-  if (!call && call.error().cause != urpc::Cause::kGone) {
-    return std::unexpected(ToError(call.error(), "take up the network of the sandbox"));
+  const bool gone = !sent && sent.error().cause == urpc::Cause::kGone;
+  const auto done = sent ? call->Peek(what, deadline).has_value() : gone ? if_gone : std::nullopt;
+  if (done || if_gone) {
+    unsaved_.emplace(name, *std::move(call));
   }
-  has_network_ = call && *call && (*call)->Peek(kCreateLinks, deadline).has_value();
-  if (!has_network_) {
-    context_.Drop(kNetworkName);
-  }
-  return {};
-}
-
-Status Sentry::TakeUpSwitch(std::string_view name, bool stopped, Deadline deadline) {
-  auto call = TakeUpCall(context_, std::string(name), deadline);
-  if (!call) {
-    return std::unexpected(ToError(call.error(), "take up the pause of the sandbox"));
-  }
-  if (!*call) {
-    return {};
-  }
-  unsaved_.insert(name);
-  if ((*call)->Peek(name, deadline)) {
-    state_.stopped = stopped;
-  }
-  return {};
+  return done ? Result<std::optional<bool>>(done) : std::unexpected(ToError(sent.error(), what));
 }
 
 Status Sentry::SaveSwitches() {
-  if (unsaved_.empty()) {
-    return {};
-  }
-  GANTRY_CHECK_OK(save_(state_));
-  // The pause first: one that is left alone would count as the later of the two.
-  for (const char* const name : {kPauseName, kResumeName}) {
-    if (unsaved_.erase(name) > 0) {
-      context_.Drop(name);
-    }
+  if (unsaved_.contains(kPauseName) || unsaved_.contains(kResumeName)) {
+    GANTRY_CHECK_OK(save_(state_));
+    // The pause first: one that is left alone would count as the later of the two.
+    Settle(kPauseName);
+    Settle(kResumeName);
   }
   return {};
 }
 
-Status Sentry::SaveAndDrop(std::string_view name) {
-  GANTRY_CHECK_OK(save_(state_));
-  context_.Drop(name);
-  return {};
+void Sentry::Settle(std::string_view name) {
+  if (auto call = unsaved_.extract(name)) {
+    call.mapped().Settle();
+  }
 }
 
 bool Sentry::root_started() const {
   const std::lock_guard lock(mutex_);
   return state_.started;
+}
+
+/// Of what was not done, or nobody knows of, nothing stays stored.
+urpc::Outcome<void> Sentry::KeepAnswer(const char* name, const urpc::Request& request,
+                                       Deadline deadline) {
+  GANTRY_TRY(DurableCall call, DurableCall::Begin(context_, socket(), name, request, deadline));
+  if (const auto answer = call.Peek(request.method, deadline); !answer) {
+    call.Settle();
+    return std::unexpected(answer.error());
+  }
+  unsaved_.emplace(name, std::move(call));
+  return {};
 }
 
 urpc::Outcome<void> Sentry::SendNetwork(const NetworkSetup& network, Deadline deadline) {
@@ -146,14 +139,7 @@ urpc::Outcome<void> Sentry::SendNetwork(const NetworkSetup& network, Deadline de
   // Releases before 2026-07, which make the links at once.
   const urpc::Request request{
       .method = kCreateLinks, .arg = network.args_without_route_mtu, .fds = fds};
-  GANTRY_TRY(urpc::Connection call,
-             CallDurably(context_, socket(), kNetworkName, request, deadline));
-  const auto answer = call.Peek(kCreateLinks, deadline);
-  if (!answer) {
-    context_.Drop(kNetworkName);
-    return std::unexpected(answer.error());
-  }
-  return {};
+  return KeepAnswer(kNetworkName, request, deadline);
 }
 
 Status Sentry::SetNetwork(const NetworkSource& take_network, Deadline deadline) {
@@ -175,13 +161,7 @@ urpc::Outcome<void> Sentry::SendStart(std::span<const int> image, Deadline deadl
   const urpc::Request request{.method = image.empty() ? kStartRoot : kRestore,
                               .arg = image.empty() ? std::string_view(root) : kRestoreArg,
                               .fds = image};
-  GANTRY_TRY(urpc::Connection call, CallDurably(context_, socket(), kRootName, request, deadline));
-  const auto answer = call.Peek(request.method, deadline);
-  if (!answer) {
-    context_.Drop(kRootName);
-    return std::unexpected(answer.error());
-  }
-  return {};
+  return KeepAnswer(kRootName, request, deadline);
 }
 
 Status Sentry::StartRoot(const NetworkSource& take_network, Deadline deadline,
@@ -205,8 +185,8 @@ Status Sentry::StartRoot(const NetworkSource& take_network, Deadline deadline,
   state_.started = true;
   // If it cannot be saved now, the answer is there for the next engine.
   if (save_(state_)) {
-    context_.Drop(kRootName);
-    context_.Drop(kNetworkName);
+    Settle(kRootName);
+    Settle(kNetworkName);
   }
   if (!image.empty()) {
     // A sentry that has been restored serves no connection from before.
@@ -248,27 +228,20 @@ void Sentry::Hangup() {
   }
   // Its descriptor is open until the watch is gone.
   watch.reset();
-  // It is there yet where the start could not be saved.
-  context_.Drop(kRootName);
-  context_.Drop(kNetworkName);
+  std::map<std::string_view, DurableCall> calls;
   {
     const std::lock_guard lock(mutex_);
+    // They are there yet where what they did could not be saved.
+    calls.swap(unsaved_);
     root_wait_.reset();
     late_pause_.reset();
     manager_.client().Hangup();
   }
+  for (auto& [name, call] : calls) {
+    call.Settle();
+  }
   // Calls that it never answered.
   turns_.Clear();
-  {
-    const std::lock_guard lock(signal_mutex_);
-    late_signal_.reset();
-  }
-  {
-    const std::lock_guard lock(start_mutex_);
-    late_start_.reset();
-  }
-  context_.Drop(kSignalName);
-  context_.Drop(kSaveName);
 }
 
 Status Sentry::Switch(Turns::Turn* turn, Deadline deadline) {
@@ -280,12 +253,14 @@ Status Sentry::Switch(Turns::Turn* turn, Deadline deadline) {
     // A resume that is only stored would count as the later of the two.
     GANTRY_CHECK_OK(SaveSwitches());
   }
-  auto call = CallDurably(context_, socket(), name, {.method = method}, deadline);
+  auto call = DurableCall::Begin(context_, socket(), name, {.method = method}, deadline);
   if (!call) {
     return std::unexpected(ToError(call.error(), what));
   }
-  unsaved_.insert(name);
   const auto answer = call->Peek(method, deadline);
+  // Of one before it with that name, which could not be saved, nobody need know.
+  unsaved_.erase(name);
+  unsaved_.emplace(name, *std::move(call));
   if (answer || urpc::IsLate(answer)) {
     state_.stopped = stopped;
   }
@@ -301,7 +276,7 @@ Status Sentry::Switch(Turns::Turn* turn, Deadline deadline) {
 
 Status Sentry::Pause(const std::string& container, Deadline deadline) {
   GANTRY_TRY(Turns::Turn turn,
-             TurnToStandStill(Format("pause container '{}'", container), deadline));
+             TakeTurn(TurnKind::kStandstill, Format("pause container '{}'", container), deadline));
   const std::lock_guard lock(mutex_);
   if (!state_.started) {
     return Fail(Code::kFailedPrecondition, "pause container '{}': its sandbox has not been started",
@@ -341,7 +316,8 @@ Status Sentry::Resume(const std::string& container, Deadline deadline) {
 }
 
 Status Sentry::WhileItRuns(const std::function<Status()>& act, Deadline deadline) {
-  GANTRY_TRY(Turns::Turn turn, TurnToStandStill("pause the sandbox again", deadline));
+  GANTRY_TRY(Turns::Turn turn,
+             TakeTurn(TurnKind::kStandstill, "pause the sandbox again", deadline));
   bool stood = false;
   Status done;
   {
@@ -365,7 +341,7 @@ Status Sentry::WhileItRuns(const std::function<Status()>& act, Deadline deadline
 Status Sentry::Checkpoint(std::string_view arg, std::span<const int> files,
                           const std::function<Status()>& saved, bool ends, Deadline deadline) {
   const std::string what = Format("checkpoint container '{}'", id_);
-  GANTRY_TRY(Turns::Turn turn, TurnToStandStill(what, deadline));
+  GANTRY_TRY(Turns::Turn turn, TakeTurn(TurnKind::kStandstill, what, deadline));
   {
     const std::lock_guard lock(mutex_);
     if (!state_.started) {
@@ -377,31 +353,15 @@ Status Sentry::Checkpoint(std::string_view arg, std::span<const int> files,
     GANTRY_CHECK_OK(PauseFor(kSaver, turn, deadline));
   }
   // Not with the lock held: it takes as long as there is memory, and signals need not wait.
-  const auto written = SendCheckpoint(turn, arg, files, deadline);
+  // The sentry pauses once more by itself: in the same turn.
+  const auto written =
+      CallInTurn(turn, kSaveName, {.method = kCheckpoint, .arg = arg, .fds = files}, deadline);
   Status done = written ? saved() : Status(std::unexpected(ToError(written.error(), what)));
   if (done && ends) {
     return done;
   }
   Status resumed = Resume(kSaver, std::chrono::steady_clock::now() + kResumeLimit);
   return done ? resumed : done;
-}
-
-/// The sentry pauses once more by itself: in the same turn.
-urpc::Outcome<void> Sentry::SendCheckpoint(Turns::Turn& turn, std::string_view arg,
-                                           std::span<const int> files, Deadline deadline) {
-  GANTRY_TRY(urpc::Connection call,
-             CallDurably(context_, socket(), kSaveName,
-                         {.method = kCheckpoint, .arg = arg, .fds = files}, deadline));
-  const auto answer = call.Peek(kCheckpoint, deadline);
-  if (urpc::IsLate(answer)) {
-    LeaveTurn(std::move(turn), std::move(call));
-  } else {
-    context_.Drop(kSaveName);
-  }
-  if (!answer) {
-    return std::unexpected(answer.error());
-  }
-  return {};
 }
 
 }  // namespace gantry::gvisor

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,6 +29,7 @@
 #include <gantry/error.h>
 
 #include "plugins/gvisor/sentry/container_manager.h"
+#include "plugins/gvisor/sentry/durable_call.h"
 #include "plugins/gvisor/sentry/turns.h"
 
 namespace gantry::gvisor {
@@ -83,31 +85,28 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
                    std::span<const int> image = {});
   bool root_started() const;
 
-  /// In the sandbox's store: the durable call, and a connection on which nothing has been sent.
-  struct StartNames {
-    std::string start;
-    std::string wait;
+  /// A process that has been started: the call is answered, and to be settled once what comes of
+  /// it is kept; to ask how it ends, on the other one nothing has been sent.
+  struct Started {
+    DurableCall call;
+    DurableCall wait;
   };
 
-  /// Starts a sub-container. Gives the second connection, to ask how it ends. The first one is
-  /// to be dropped by the caller once he has kept what comes of it.
-  /// Errors: kFailedPrecondition before the root has started; both may be stored then. The
-  /// container is to be made again (`ContainerManager::CreateSubcontainer`) after any.
-  Result<urpc::Connection> Start(const Subcontainer& container, std::span<const int> fds,
-                                 const StartNames& names, Deadline deadline);
+  /// Starts a sub-container. Errors: kFailedPrecondition before the root has started. The container
+  /// is to be made again (`ContainerManager::CreateSubcontainer`) after any; of one that may have
+  /// started yet, or before the sentry ended, both calls stay stored.
+  Result<Started> Start(const Subcontainer& container, std::span<const int> fds,
+                        const CallNames& names, Deadline deadline);
 
   /// After a `Start` of another engine's has been refused, with the same.
   void ForgetFailed(const std::string& container, Deadline deadline);
 
-  /// To be held by who sends an ExecuteAsync of his own. Errors, blocks: as `Turns::Take`.
-  urpc::Outcome<Turns::Turn> TurnToStart(Deadline deadline) {
-    return turns_.Take(TurnKind::kStart, deadline);
-  }
+  /// A start of another engine's, without an answer: is settled, and waited for as one of its own.
+  void LeaveStart(DurableCall call);
 
-  /// His call has been sent, and has no answer yet.
-  void LeaveTurn(Turns::Turn turn, urpc::Connection call);
-  /// The same of a start of another engine's, which is stored: `TakeUpCall` had no answer in time.
-  void LeaveStart(const std::string& name);
+  /// Starts a further process; `call` has its number. Errors: nothing stays stored.
+  urpc::Outcome<Started> Execute(const ExecArgs& args, std::span<const int> fds,
+                                 const CallNames& names, Deadline deadline);
 
   /// A process whose end nobody has to be told after a restart of the engine.
   struct Executed {
@@ -141,16 +140,11 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   void Hangup();
 
  private:
-  /// In the store: a signal to all.
+  /// In the store.
   static constexpr const char* kSignalName = "signal-all";
+  static constexpr const char* kSaveName = "checkpoint";
 
-  /// Of a container that was to be started.
-  struct LateStart {
-    std::string id;
-    std::shared_ptr<urpc::Connection> call;
-  };
-
-  Result<Turns::Turn> TurnToStandStill(std::string_view what, Deadline deadline);
+  Result<Turns::Turn> TakeTurn(TurnKind kind, std::string_view what, Deadline deadline);
   /// Pauses it in that turn, which is somebody else's afterwards where no answer came; null:
   /// resumes it.
   Status Switch(Turns::Turn* turn, Deadline deadline);
@@ -158,19 +152,24 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   Status SetNetwork(const NetworkSource& take_network, Deadline deadline);
   urpc::Outcome<void> SendNetwork(const NetworkSetup& network, Deadline deadline);
   urpc::Outcome<void> SendStart(std::span<const int> image, Deadline deadline);
-  Status TakeUpStart(Deadline deadline);
-  Status TakeUpNetwork(Deadline deadline);
-  Status TakeUpSwitch(std::string_view name, bool stopped, Deadline deadline);
-  /// A standstill of another engine's. Null: none is stored.
-  std::shared_ptr<urpc::Connection> LeaveStandstill(const std::string& name, Deadline deadline);
+  /// Whether what another engine asked for was done; it is unsaved from then on. None: it was not
+  /// asked for. `if_gone`: what is said of a sentry that has ended; none: that is an error.
+  Result<std::optional<bool>> TakeUp(const char* name, const char* what,
+                                     std::optional<bool> if_gone, Deadline deadline);
+  /// A standstill of another engine's, if one is stored.
+  void LeaveStandstill(TurnKind kind, const char* name, Deadline deadline);
   Status CheckStarts(std::string_view what) const;
-  /// A call that was left has been answered since, and what comes of that is done; errors:
-  /// kDeadline: it has not. With the lock of such calls held.
-  urpc::Outcome<void> SettleSignal(Deadline deadline);
-  urpc::Outcome<void> SettleStart(Deadline deadline);
-  urpc::Outcome<void> SendCheckpoint(Turns::Turn& turn, std::string_view arg,
-                                     std::span<const int> files, Deadline deadline);
-  Status SaveAndDrop(std::string_view name);
+  /// What has failed of starts that were left is forgotten. In a turn of theirs.
+  urpc::Outcome<void> SettleStart(Turns::Turn& turn, Deadline deadline);
+  urpc::Outcome<Started> SendStart(Turns::Turn& turn, const Subcontainer& container,
+                                   std::span<const int> fds, const CallNames& names,
+                                   Deadline deadline);
+  urpc::Outcome<Started> Open(const CallNames& names, Deadline deadline);
+  /// Where the answer does not come in time the turn is left, and else the call is settled.
+  urpc::Outcome<void> CallInTurn(Turns::Turn& turn, const char* name, const urpc::Request& request,
+                                 Deadline deadline);
+  urpc::Outcome<void> KeepAnswer(const char* name, const urpc::Request& request, Deadline deadline);
+  void Settle(std::string_view name);
   Status SaveSwitches();
   void WatchRoot(urpc::Connection connection);
 
@@ -181,13 +180,6 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   const Save save_;
   /// Taken before any lock of this.
   Turns turns_;
-  /// Guards what follows; held during a signal to all: it is stored under one name.
-  std::timed_mutex signal_mutex_;
-  std::shared_ptr<urpc::Connection> late_signal_;
-  /// Guards what follows; held during a start of a sub-container, as in the sentry itself: what
-  /// has failed is destroyed before the next one comes.
-  std::timed_mutex start_mutex_;
-  std::optional<LateStart> late_start_;
   /// Guards what follows, and is held during the guarded calls.
   mutable std::mutex mutex_;
   SentryState state_;
@@ -195,8 +187,8 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   std::optional<Turns::Turn> late_pause_;
   /// Of one that has not started.
   bool has_network_ = false;
-  /// Switches that are stored, as the state they have led to is not saved yet.
-  std::set<std::string_view> unsaved_;
+  /// Calls that stay stored, as the state that they have led to is not saved yet.
+  std::map<std::string_view, DurableCall> unsaved_;
   std::optional<urpc::Connection> root_wait_;
   std::unique_ptr<Watch> root_watch_;
 };

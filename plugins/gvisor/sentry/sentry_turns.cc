@@ -1,63 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The calls of a sentry that start a process or bring all to a stop, each in its turn.
-#include <array>
 #include <utility>
 
 #include <gantry/format.h>
 
-#include "plugins/gvisor/sentry/durable_call.h"
 #include "plugins/gvisor/sentry/sentry.h"
 
 namespace gantry::gvisor {
-namespace {
 
-urpc::Outcome<std::unique_lock<std::timed_mutex>> LockBy(std::timed_mutex& mutex,
-                                                         Deadline deadline) {
-  std::unique_lock lock(mutex, Left(deadline));
-  if (!lock) {
-    return std::unexpected(
-        urpc::Failure{urpc::Cause::kDeadline,
-                      Code::kDeadlineExceeded,
-                      {},
-                      "the sentry has not come to the end of another such call in time",
-                      0});
-  }
-  return lock;
+Result<Turns::Turn> Sentry::TakeTurn(TurnKind kind, std::string_view what, Deadline deadline) {
+  auto turn = turns_.Take(kind, deadline);
+  return turn ? Result<Turns::Turn>(*std::move(turn))
+              : std::unexpected(ToError(turn.error(), what));
 }
 
-}  // namespace
-
-Result<Turns::Turn> Sentry::TurnToStandStill(std::string_view what, Deadline deadline) {
-  auto turn = turns_.Take(TurnKind::kStandstill, deadline);
-  if (!turn) {
-    return std::unexpected(ToError(turn.error(), what));
-  }
-  return *std::move(turn);
-}
-
-void Sentry::LeaveTurn(Turns::Turn turn, urpc::Connection call) {
-  turns_.Leave(std::move(turn), std::make_shared<urpc::Connection>(std::move(call)));
-}
-
-void Sentry::LeaveStart(const std::string& name) {
-  auto stored = context_.Take(name);
-  auto turn = TurnToStart(std::chrono::steady_clock::now());
-  if (stored && turn) {
-    LeaveTurn(*std::move(turn), urpc::Connection(*std::move(stored)));
+void Sentry::LeaveStart(DurableCall call) {
+  call.Settle();
+  if (auto turn = turns_.Take(TurnKind::kExec, std::chrono::steady_clock::now())) {
+    turns_.Leave(*std::move(turn), std::move(call));
   }
 }
 
-std::shared_ptr<urpc::Connection> Sentry::LeaveStandstill(const std::string& name,
-                                                          Deadline deadline) {
-  auto stored = TakeUpUnanswered(context_, name, deadline);
-  auto turn = turns_.Take(TurnKind::kStandstill, deadline);
-  if (!stored || !turn) {
-    return nullptr;
+void Sentry::LeaveStandstill(TurnKind kind, const char* name, Deadline deadline) {
+  auto call = DurableCall::TakeUp(context_, name);
+  if (!call) {
+    return;
   }
-  auto call = std::make_shared<urpc::Connection>(*std::move(stored));
-  turns_.Leave(*std::move(turn), call);
-  return call;
+  const auto asked = call->AskWhetherSent(deadline);
+  auto turn = turns_.Take(kind, deadline);
+  if (turn && (asked || asked.error().cause == urpc::Cause::kGone)) {
+    turns_.Leave(*std::move(turn), *std::move(call));
+  }
+}
+
+urpc::Outcome<void> Sentry::CallInTurn(Turns::Turn& turn, const char* name,
+                                       const urpc::Request& request, Deadline deadline) {
+  GANTRY_TRY(DurableCall call, DurableCall::Begin(context_, socket(), name, request, deadline));
+  const auto answer = call.Peek(request.method, deadline);
+  if (urpc::IsLate(answer)) {
+    // It stays stored: the next engine is to wait for it, too.
+    turns_.Leave(std::move(turn), std::move(call));
+  }
+  call.Settle();
+  return answer ? urpc::Outcome<void>() : std::unexpected(answer.error());
 }
 
 Status Sentry::CheckStarts(std::string_view what) const {
@@ -71,57 +57,62 @@ Status Sentry::CheckStarts(std::string_view what) const {
   return {};
 }
 
-Result<urpc::Connection> Sentry::Start(const Subcontainer& container, std::span<const int> fds,
-                                       const StartNames& names, Deadline deadline) {
+Result<Sentry::Started> Sentry::Start(const Subcontainer& container, std::span<const int> fds,
+                                      const CallNames& names, Deadline deadline) {
   const std::string what = Format("start container '{}'", container.id);
   // One that is paused answers at once, and waits for nothing.
   GANTRY_CHECK_OK(CheckStarts(what));
-  auto turn = TurnToStart(deadline);
-  if (!turn) {
-    return std::unexpected(ToError(turn.error(), what));
-  }
+  GANTRY_TRY(Turns::Turn turn, TakeTurn(TurnKind::kStart, what, deadline));
   GANTRY_CHECK_OK(CheckStarts(what));
-  const std::string arg = StartSubcontainerArg(container);
-  const std::array<std::string, 2> both = {names.start, names.wait};
-  auto opened = OpenDurably(context_, socket(), both, deadline);
-  if (!opened) {
-    return std::unexpected(ToError(opened.error(), what));
+  auto started = SendStart(turn, container, fds, names, deadline);
+  if (!started) {
+    return std::unexpected(ToError(started.error(), what));
   }
-  const auto answer = [&]() -> urpc::Outcome<void> {
-    GANTRY_TRY(const auto lock, LockBy(start_mutex_, deadline));
-    GANTRY_CHECK_OK(SettleStart(deadline));
-    urpc::Connection& call = opened->front();
-    GANTRY_CHECK_OK(call.Send({.method = kStartSubcontainer, .arg = arg, .fds = fds}, deadline));
-    const auto started = call.Peek(kStartSubcontainer, deadline);
-    if (started) {
-      return {};
-    }
-    if (urpc::IsLate(started)) {
-      late_start_ = {container.id, std::make_shared<urpc::Connection>(std::move(call))};
-      turns_.Leave(*std::move(turn), late_start_->call);
-    } else {
-      ForgetFailed(container.id, deadline);
-    }
-    return std::unexpected(started.error());
-  }();
-  if (!answer) {
-    return std::unexpected(ToError(answer.error(), what));
-  }
-  return std::move(opened->back());
+  return *std::move(started);
 }
 
-urpc::Outcome<void> Sentry::SettleStart(Deadline deadline) {
-  if (!late_start_) {
+urpc::Outcome<Sentry::Started> Sentry::SendStart(Turns::Turn& turn, const Subcontainer& container,
+                                                 std::span<const int> fds, const CallNames& names,
+                                                 Deadline deadline) {
+  GANTRY_CHECK_OK(SettleStart(turn, deadline));
+  GANTRY_TRY(Started started, Open(names, deadline));
+  DurableCall& call = started.call;
+  const std::string arg = StartSubcontainerArg(container);
+  GANTRY_CHECK_OK(call.Send({.method = kStartSubcontainer, .arg = arg, .fds = fds}, deadline));
+  const auto answer = call.Peek(kStartSubcontainer, deadline);
+  if (answer) {
+    return started;
+  }
+  if (!urpc::IsLate(answer)) {
+    ForgetFailed(container.id, deadline);
+  }
+  if (call.state() == DurableCall::State::kAnswered) {
+    // In this order: who finds the second one alone takes it for started.
+    started.wait.Settle();
+    call.Settle();
+    return std::unexpected(answer.error());
+  }
+  // It may run: the next engine is to ask how it ends.
+  std::move(started.wait).Release();
+  if (urpc::IsLate(answer)) {
+    turns_.Leave(std::move(turn), std::move(call), container.id);
+  }
+  return std::unexpected(answer.error());
+}
+
+urpc::Outcome<void> Sentry::SettleStart(Turns::Turn& turn, Deadline deadline) {
+  auto late = turns_.TakeLateStart();
+  if (!late) {
     return {};
   }
-  const auto answer = late_start_->call->Peek(kStartSubcontainer, deadline);
+  const auto answer = late->call.Peek(kStartSubcontainer, deadline);
   if (urpc::IsLate(answer)) {
+    turns_.Leave(std::move(turn), std::move(late->call), std::move(late->container));
     return std::unexpected(answer.error());
   }
   if (!answer) {
-    ForgetFailed(late_start_->id, deadline);
+    ForgetFailed(late->container, deadline);
   }
-  late_start_.reset();
   return {};
 }
 
@@ -136,16 +127,39 @@ void Sentry::ForgetFailed(const std::string& container, Deadline deadline) {
   }
 }
 
+urpc::Outcome<Sentry::Started> Sentry::Open(const CallNames& names, Deadline deadline) {
+  GANTRY_TRY(DurableCall call, DurableCall::Open(context_, socket(), names.start, deadline));
+  GANTRY_TRY(DurableCall wait, DurableCall::Open(context_, socket(), names.wait, deadline));
+  GANTRY_CHECK_OK(DurableCall::Store({&call, &wait}));
+  return Started{.call = std::move(call), .wait = std::move(wait)};
+}
+
+urpc::Outcome<Sentry::Started> Sentry::Execute(const ExecArgs& args, std::span<const int> fds,
+                                               const CallNames& names, Deadline deadline) {
+  GANTRY_TRY(Turns::Turn turn, turns_.Take(TurnKind::kExec, deadline));
+  GANTRY_TRY(Started started, Open(names, deadline));
+  const std::string arg = ExecuteArg(args);
+  GANTRY_CHECK_OK(started.call.Send({.method = kExecuteAsync, .arg = arg, .fds = fds}, deadline));
+  if (const auto answer = started.call.Peek(kExecuteAsync, deadline); !answer) {
+    started.call.Settle();
+    if (urpc::IsLate(answer)) {
+      turns_.Leave(std::move(turn), std::move(started.call));
+    }
+    return std::unexpected(answer.error());
+  }
+  return started;
+}
+
 urpc::Outcome<Sentry::Executed> Sentry::Execute(const ExecArgs& args, std::span<const int> fds,
                                                 Deadline deadline) {
-  GANTRY_TRY(Turns::Turn turn, TurnToStart(deadline));
+  GANTRY_TRY(Turns::Turn turn, turns_.Take(TurnKind::kExec, deadline));
   GANTRY_TRY(urpc::Connection call, urpc::Connection::Open(socket(), deadline));
   const std::string arg = ExecuteArg(args);
   GANTRY_CHECK_OK(call.Send({.method = kExecuteAsync, .arg = arg, .fds = fds}, deadline));
   const auto answer = call.Receive(kExecuteAsync, deadline);
   if (!answer) {
     if (urpc::IsLate(answer)) {
-      LeaveTurn(std::move(turn), std::move(call));
+      turns_.Leave(std::move(turn), DurableCall::NotStored(context_, std::move(call)));
     }
     return std::unexpected(answer.error());
   }
@@ -155,36 +169,9 @@ urpc::Outcome<Sentry::Executed> Sentry::Execute(const ExecArgs& args, std::span<
 
 urpc::Outcome<void> Sentry::SignalAll(const std::string& container, uint32_t signal,
                                       Deadline deadline) {
-  GANTRY_TRY(Turns::Turn turn, turns_.Take(TurnKind::kStandstill, deadline));
+  GANTRY_TRY(Turns::Turn turn, turns_.Take(TurnKind::kSignalAll, deadline));
   const std::string arg = SignalArg({.container = container, .mode = SignalMode::kAll}, signal);
-  GANTRY_TRY(const auto lock, LockBy(signal_mutex_, deadline));
-  GANTRY_CHECK_OK(SettleSignal(deadline));
-  GANTRY_TRY(urpc::Connection call, CallDurably(context_, socket(), kSignalName,
-                                                {.method = kSignal, .arg = arg}, deadline));
-  const auto answer = call.Peek(kSignal, deadline);
-  if (urpc::IsLate(answer)) {
-    // It stays stored: the next engine is to wait for it, too.
-    late_signal_ = std::make_shared<urpc::Connection>(std::move(call));
-    turns_.Leave(std::move(turn), late_signal_);
-  } else {
-    context_.Drop(kSignalName);
-  }
-  if (!answer) {
-    return std::unexpected(answer.error());
-  }
-  return {};
-}
-
-urpc::Outcome<void> Sentry::SettleSignal(Deadline deadline) {
-  if (!late_signal_) {
-    return {};
-  }
-  if (const auto answer = late_signal_->Peek(kSignal, deadline); urpc::IsLate(answer)) {
-    return std::unexpected(answer.error());
-  }
-  late_signal_.reset();
-  context_.Drop(kSignalName);
-  return {};
+  return CallInTurn(turn, kSignalName, {.method = kSignal, .arg = arg}, deadline);
 }
 
 }  // namespace gantry::gvisor

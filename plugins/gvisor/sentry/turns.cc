@@ -11,17 +11,15 @@ namespace {
 /// Between two looks at calls that were not answered in time.
 constexpr std::chrono::milliseconds kLookAgain{20};
 
-std::unexpected<urpc::Failure> TooLate(TurnKind kind) {
-  const bool starts = kind == TurnKind::kStart;
-  return std::unexpected(urpc::Failure{
-      .cause = urpc::Cause::kDeadline,
-      .code = Code::kDeadlineExceeded,
-      .method = {},
-      .text = starts ? "the sandbox is being stopped, saved or signalled as a whole, and the "
-                       "sentry has not come to the end of that in time"
-                     : "the sentry has not come to the end of another start in time",
-      .sys_errno = 0});
+std::unexpected<urpc::Failure> TooLate(const char* text) {
+  return std::unexpected(urpc::Failure{.cause = urpc::Cause::kDeadline,
+                                       .code = Code::kDeadlineExceeded,
+                                       .method = {},
+                                       .text = text,
+                                       .sys_errno = 0});
 }
+
+bool IsStart(TurnKind kind) { return kind == TurnKind::kExec || kind == TurnKind::kStart; }
 
 }  // namespace
 
@@ -34,13 +32,16 @@ Turns::Turn::~Turn() {
 urpc::Outcome<Turns::Turn> Turns::Take(TurnKind kind, Deadline deadline) {
   std::list<Left> answered;
   std::unique_lock lock(mutex_);
-  if (kind == TurnKind::kStandstill) {
+  if (!IsStart(kind)) {
     ++standstills_waiting_;
   }
   bool in_time = true;
   while (true) {
     if (answered = TakeAnswered(); !answered.empty()) {
       lock.unlock();
+      for (Left& one : answered) {
+        one.call.Settle();
+      }
       answered.clear();
       lock.lock();
       continue;
@@ -52,42 +53,63 @@ urpc::Outcome<Turns::Turn> Turns::Take(TurnKind kind, Deadline deadline) {
     in_time = now < deadline;
     changed_.wait_until(lock, left_.empty() ? deadline : std::min(deadline, now + kLookAgain));
   }
-  if (kind == TurnKind::kStandstill) {
+  if (!IsStart(kind)) {
     --standstills_waiting_;
   }
   if (!IsFree(kind)) {
     changed_.notify_all();
-    return TooLate(kind);
+    return TooLate(IsStart(kind)
+                       ? "the sandbox is being stopped, saved or signalled as a whole, or another "
+                         "container started, and the sentry has not come to the end of that in time"
+                       : "the sentry has not come to the end of another start, or of a signal to "
+                         "all, in time");
   }
-  ++under_way_[kind];
+  ++under_way_.at(static_cast<size_t>(kind));
   return Turn(*this, kind);
 }
 
-void Turns::Leave(Turn turn, std::shared_ptr<urpc::Connection> call) {
+void Turns::Leave(Turn turn, DurableCall call, std::string starts) {
   const std::lock_guard lock(mutex_);
-  left_.push_back({std::move(turn), std::move(call)});
+  left_.push_back({std::move(turn), std::move(call), std::move(starts)});
   // Who waits without a look at what is left begins to look.
   changed_.notify_all();
 }
 
-void Turns::Clear() {
-  std::list<Left> left;
+std::optional<Turns::LateStart> Turns::TakeLateStart() {
   const std::lock_guard lock(mutex_);
-  left.swap(left_);
+  return std::exchange(late_start_, std::nullopt);
+}
+
+void Turns::Clear() {
+  std::unique_lock lock(mutex_);
+  std::list<Left> left = std::exchange(left_, {});
+  late_start_.reset();
+  lock.unlock();
+  for (Left& one : left) {
+    one.call.Settle();
+  }
+}
+
+bool Turns::AreUnderWay(TurnKind one, TurnKind other) const {
+  return under_way_.at(static_cast<size_t>(one)) + under_way_.at(static_cast<size_t>(other)) > 0;
 }
 
 bool Turns::IsFree(TurnKind kind) const {
-  const TurnKind other = kind == TurnKind::kStart ? TurnKind::kStandstill : TurnKind::kStart;
-  const auto found = under_way_.find(other);
-  const bool alone = found == under_way_.end() || found->second == 0;
-  return alone && (kind == TurnKind::kStandstill || standstills_waiting_ == 0);
+  const bool waits = IsStart(kind) ? standstills_waiting_ > 0 ||
+                                         AreUnderWay(TurnKind::kStandstill, TurnKind::kSignalAll)
+                                   : AreUnderWay(TurnKind::kExec, TurnKind::kStart);
+  const bool alone = kind == TurnKind::kStart || kind == TurnKind::kSignalAll;
+  return !waits && (alone ? !AreUnderWay(kind, kind) : left_.size() < kMaxLeft);
 }
 
 std::list<Turns::Left> Turns::TakeAnswered() {
   std::list<Left> answered;
   for (auto next = left_.begin(); next != left_.end();) {
     const auto one = next++;
-    if (one->call->IsReadable()) {
+    if (one->call.IsReadable()) {
+      if (!one->starts.empty()) {
+        late_start_.emplace(std::move(one->starts), std::move(one->call));
+      }
       answered.splice(answered.end(), left_, one);
     }
   }
@@ -96,7 +118,7 @@ std::list<Turns::Left> Turns::TakeAnswered() {
 
 void Turns::End(TurnKind kind) {
   const std::lock_guard lock(mutex_);
-  --under_way_[kind];
+  --under_way_.at(static_cast<size_t>(kind));
   changed_.notify_all();
 }
 

@@ -10,24 +10,31 @@
 // runsc/boot/loader.go (signalAllProcesses).
 #pragma once
 
+#include <array>
 #include <condition_variable>
+#include <cstddef>
 #include <list>
-#include <map>
-#include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <gantry/deadline.h>
 
-#include "plugins/gvisor/urpc/connection.h"
+#include "plugins/gvisor/sentry/durable_call.h"
 
 namespace gantry::gvisor {
 
 enum class TurnKind {
-  /// StartSubcontainer, ExecuteAsync.
+  /// ExecuteAsync.
+  kExec,
+  /// StartSubcontainer: one at a time, as what has failed is destroyed before the next one comes.
   kStart,
-  /// Pause, Checkpoint, Signal to all of a container.
+  /// Pause, Checkpoint.
   kStandstill,
+  /// Signal to all of a container: a standstill, too; one at a time, as it is stored under one
+  /// name.
+  kSignalAll,
 };
 
 /// Of one sentry. Thread: any.
@@ -54,37 +61,53 @@ class Turns {
     TurnKind kind_;
   };
 
-  /// To be had before a call is sent, and kept until it is answered. Those of one kind have
-  /// theirs side by side. A start comes behind each standstill that waits: what kills a
-  /// container must not wait for ever new execs, nor for the end of a long checkpoint and for
-  /// who waits for that. Errors: kDeadline. Blocks: up to `deadline`.
+  /// Of calls that were left: a sentry that answers none is asked for no more than that. What
+  /// kills a container is not counted, and there is one of it.
+  static constexpr size_t kMaxLeft = 32;
+
+  /// To be had before a call is sent, and kept until it is answered. Starts, of both kinds, have
+  /// theirs side by side, and so do standstills. A start comes behind each standstill that waits:
+  /// what kills a container must not wait for ever new execs, nor for the end of a long
+  /// checkpoint and for who waits for that. Errors: kDeadline. Blocks: up to `deadline`.
   urpc::Outcome<Turn> Take(TurnKind kind, Deadline deadline);
 
-  /// Its call, which has been sent on `call`, was not answered in time and may take effect yet:
-  /// the other kind waits until it is, or the sentry has gone. `call` is kept until then, and
-  /// the next turn is taken.
-  void Leave(Turn turn, std::shared_ptr<urpc::Connection> call);
+  /// Its call, which has been sent, was not answered in time and may take effect yet: it is
+  /// waited for as if it were answered in its turn, until the sentry has gone, and settled then;
+  /// that of `starts`, a container, is given to who has the next turn of its kind.
+  void Leave(Turn turn, DurableCall call, std::string starts = {});
 
-  /// Of what was left nothing is waited for any more.
+  /// A start that was left, and has been answered or has gone.
+  struct LateStart {
+    std::string container;
+    DurableCall call;
+  };
+
+  /// Of the start before. For who has a turn to start.
+  std::optional<LateStart> TakeLateStart();
+
+  /// The sentry ends: of what was left nothing is waited for any more.
   void Clear();
 
  private:
   struct Left {
     Turn turn;
-    std::shared_ptr<urpc::Connection> call;
+    DurableCall call;
+    std::string starts;
   };
 
+  bool AreUnderWay(TurnKind one, TurnKind other) const;
   bool IsFree(TurnKind kind) const;
-  /// Those whose calls have been answered. For its caller to destroy without the lock.
+  /// Those whose calls have been answered. For its caller to settle without the lock.
   std::list<Left> TakeAnswered();
   void End(TurnKind kind);
 
   /// Guards what follows.
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<TurnKind, int> under_way_;
+  std::array<int, 4> under_way_{};
   int standstills_waiting_ = 0;
   std::list<Left> left_;
+  std::optional<LateStart> late_start_;
 };
 
 }  // namespace gantry::gvisor

@@ -4,10 +4,13 @@
 #include "plugins/gvisor/container/exec.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -27,6 +30,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 using urpc::FakeAnswer;
 using urpc::FakeSentry;
 using urpc::Json;
@@ -71,6 +75,9 @@ class ExecTest : public testing::Test {
   FakeProcessContext context_{"c1", events_};
   std::string spec_ = "{}";
   std::atomic<int> asked_ = 0;
+  /// What happens while one is started, and what is answered.
+  std::function<void()> starting_ = [] {};
+  FakeAnswer started_ = FakeAnswer::Refusing("no such file or directory");
   /// The last that was to be started.
   Json asked_for_;
   FakeSentry server_{socket_, [this](const Json& request, std::vector<UniqueFd>&) {
@@ -79,7 +86,8 @@ class ExecTest : public testing::Test {
                        }
                        ++asked_;
                        asked_for_ = request["arg"];
-                       return FakeAnswer::Refusing("no such file or directory");
+                       starting_();
+                       return started_;
                      }};
 };
 
@@ -107,6 +115,38 @@ TEST_F(ExecTest, IsNotStartedWhileItsSandboxIsSaved) {
   EXPECT_THAT(sandbox_.stored, IsEmpty());
 }
 
+TEST_F(ExecTest, ThatIsNotStartedIsNotStored) {
+  const std::array answers = {FakeAnswer::Refusing("no such file or directory"),
+                              FakeAnswer::Of("no number"),
+                              FakeAnswer{.bytes = {}, .fds = {}, .then_close = true}};
+  for (const FakeAnswer& answer : answers) {
+    started_ = answer;
+    EXPECT_FALSE(Make()->Start()) << answer.bytes;
+    EXPECT_THAT(sandbox_.stored, IsEmpty()) << answer.bytes;
+  }
+  // It runs, and cannot be kept.
+  started_ = FakeAnswer::Of(7);
+  starting_ = [this] { mkdir((folder_.path() + "/exec-x.pid").c_str(), 0755); };
+  EXPECT_FALSE(Make()->Start());
+  EXPECT_THAT(sandbox_.stored, IsEmpty());
+}
+
+TEST_F(ExecTest, ThatIsNotAnsweredInTimeIsNotStored) {
+  started_ = {};
+  sandbox_.time_left = std::chrono::milliseconds(50);
+  EXPECT_EQ(Make()->Start().error().code, Code::kDeadlineExceeded);
+  EXPECT_THAT(sandbox_.stored, IsEmpty());
+}
+
+TEST_F(ExecTest, IsStoredUntilItsEndIsOnRecord) {
+  started_ = FakeAnswer::Of(7);
+  const auto exec = Make();
+  IgnoreError(exec->Start(), "here nobody watches for its end");
+  EXPECT_THAT(sandbox_.stored, ElementsAre(Pair(CallNames::OfExec("c1", "x").wait, testing::_)));
+  EXPECT_TRUE(exec->Delete());
+  EXPECT_THAT(sandbox_.stored, IsEmpty());
+}
+
 /// 0 stands for the container's init.
 TEST_F(ExecTest, IsNotSignalledBeforeItHasANumber) {
   const auto exec = Make();
@@ -119,7 +159,7 @@ TEST_F(ExecTest, TellsTheNextEngineHowItHasEnded) {
   const KnownProcess ended{.pid = 7, .exit = ExitStatus{3, 1}};
   ASSERT_TRUE(ended.Write(folder_.path() + "/exec-x.pid"));
   // The engine before was killed before it let go of that.
-  ASSERT_TRUE(sandbox_.Store(StoreName("exec-wait", "c1", "x"), UniqueFd(dup(0))));
+  ASSERT_TRUE(sandbox_.Store(CallNames::OfExec("c1", "x").wait, UniqueFd(dup(0))));
   EXPECT_TRUE(Make()->Recover());
   EXPECT_THAT(events_.words(), ElementsAre("exited 3"));
   EXPECT_THAT(sandbox_.stored, IsEmpty());

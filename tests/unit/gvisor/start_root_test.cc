@@ -92,7 +92,7 @@ class StartRootTest : public testing::Test {
   FakeAnswer Answer(const std::string& method, const Json& arg) {
     const std::lock_guard lock(mutex_);
     const std::string name = method.substr(method.find('.') + 1);
-    // The one never has an answer, the other is `TakeUpCall`'s.
+    // The one never has an answer, the other is `DurableCall::WasSent`'s.
     if (name == "Wait") {
       return {};
     }

@@ -146,12 +146,13 @@ TEST_F(SubContainerTest, WhoseStartHasFailedIsMadeAgainBeforeTheNext) {
     return method == kStartSubcontainer ? urpc::FakeAnswer::Refusing("no such file or directory")
                                         : urpc::FakeAnswer::Of(urpc::Json::object());
   });
-  auto call = CallDurably(sandbox_, socket, StoreName("start", "c1"),
-                          {.method = kStartSubcontainer, .arg = "{}"}, urpc::Soon());
+  auto call = DurableCall::Begin(sandbox_, socket, CallNames::OfContainer("c1").start,
+                                 {.method = kStartSubcontainer, .arg = "{}"}, urpc::Soon());
   ASSERT_TRUE(call);
   // The answer is there, and nobody has heard it.
   ASSERT_FALSE(call->Peek(kStartSubcontainer, urpc::Soon()));
   IgnoreError(container_.Recover("sub"), "here is no gofer to be started");
+  EXPECT_FALSE(sandbox_.stored.contains(CallNames::OfContainer("c1").start));
   const std::lock_guard lock(mutex);
   EXPECT_THAT(asked, ElementsAre("StartSubcontainer", "DestroySubcontainer"));
 }

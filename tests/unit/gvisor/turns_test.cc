@@ -34,6 +34,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::Pair;
+using testing::UnorderedElementsAre;
 using urpc::Cause;
 using urpc::FakeAnswer;
 using urpc::FakeSentry;
@@ -50,11 +52,12 @@ class TurnsTest : public testing::Test {
  protected:
   bool CanTake(TurnKind kind) { return turns_.Take(kind, Now()).has_value(); }
 
+  FakeSandboxContext context_;
   Turns turns_;
 };
 
 TEST_F(TurnsTest, OfOneKindAreHadSideBySide) {
-  for (const TurnKind kind : {TurnKind::kStart, TurnKind::kStandstill}) {
+  for (const TurnKind kind : {TurnKind::kExec, TurnKind::kStandstill}) {
     const auto first = turns_.Take(kind, Now());
     ASSERT_TRUE(first);
     EXPECT_TRUE(CanTake(kind));
@@ -62,18 +65,38 @@ TEST_F(TurnsTest, OfOneKindAreHadSideBySide) {
 }
 
 TEST_F(TurnsTest, OfTheOtherKindComeAfterwards) {
-  constexpr std::array kBoth = {TurnKind::kStart, TurnKind::kStandstill};
-  for (const size_t i : {0, 1}) {
-    auto first = turns_.Take(kBoth.at(i), Now());
-    ASSERT_TRUE(first);
-    {
-      const Turns::Turn moved = *std::move(first);
-      const auto other = turns_.Take(kBoth.at(1 - i), Now());
-      ASSERT_FALSE(other);
-      EXPECT_EQ(other.error().cause, Cause::kDeadline);
-      EXPECT_EQ(other.error().code, Code::kDeadlineExceeded);
+  constexpr std::array kStarts = {TurnKind::kExec, TurnKind::kStart};
+  constexpr std::array kStandstills = {TurnKind::kStandstill, TurnKind::kSignalAll};
+  for (const auto& [some, others] : {std::pair(kStarts, kStandstills), {kStandstills, kStarts}}) {
+    for (const TurnKind one : some) {
+      for (const TurnKind other : others) {
+        auto first = turns_.Take(one, Now());
+        ASSERT_TRUE(first);
+        {
+          const Turns::Turn moved = *std::move(first);
+          const auto second = turns_.Take(other, Now());
+          ASSERT_FALSE(second);
+          EXPECT_EQ(second.error().cause, Cause::kDeadline);
+          EXPECT_EQ(second.error().code, Code::kDeadlineExceeded);
+        }
+        EXPECT_TRUE(CanTake(other));
+      }
     }
-    EXPECT_TRUE(CanTake(kBoth.at(1 - i)));
+  }
+}
+
+/// Starts of containers, and signals to all: what else there is goes on beside them.
+TEST_F(TurnsTest, OfSomeKindsAreHadOneAtATime) {
+  const std::array<std::pair<TurnKind, TurnKind>, 2> kinds = {
+      {{TurnKind::kStart, TurnKind::kExec}, {TurnKind::kSignalAll, TurnKind::kStandstill}}};
+  for (const auto& [alone, beside] : kinds) {
+    {
+      const auto first = turns_.Take(alone, Now());
+      ASSERT_TRUE(first);
+      EXPECT_FALSE(CanTake(alone));
+      EXPECT_TRUE(CanTake(beside));
+    }
+    EXPECT_TRUE(CanTake(alone));
   }
 }
 
@@ -96,26 +119,44 @@ TEST_F(TurnsTest, OfStartsComeBehindAStandstillThatWaits) {
 }
 
 TEST_F(TurnsTest, OfAStandstillThatGaveUpHoldNobodyUp) {
-  const auto start = turns_.Take(TurnKind::kStart, Now());
+  const auto start = turns_.Take(TurnKind::kExec, Now());
   ASSERT_TRUE(start);
   EXPECT_FALSE(CanTake(TurnKind::kStandstill));
-  EXPECT_TRUE(CanTake(TurnKind::kStart));
+  EXPECT_TRUE(CanTake(TurnKind::kExec));
 }
 
 TEST_F(TurnsTest, OfACallWithoutAnAnswerEndWithIt) {
   std::array<int, 2> pair = {};
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()), 0);
   UniqueFd sentry(pair[1]);
-  turns_.Leave(*turns_.Take(TurnKind::kStart, Now()),
-               std::make_shared<urpc::Connection>(UniqueFd(pair[0])));
+  turns_.Leave(*turns_.Take(TurnKind::kExec, Now()),
+               DurableCall::NotStored(context_, urpc::Connection(UniqueFd(pair[0]))));
   EXPECT_FALSE(CanTake(TurnKind::kStandstill));
-  EXPECT_TRUE(CanTake(TurnKind::kStart));
+  EXPECT_TRUE(CanTake(TurnKind::kExec));
   auto waits = std::async(std::launch::async, [this] {
     return turns_.Take(TurnKind::kStandstill, Soon()).has_value();
   });
   // It has gone, and answers nothing any more.
   sentry.reset();
   EXPECT_TRUE(waits.get());
+}
+
+/// Signals are had nevertheless: they are what ends a sentry that hangs.
+TEST_F(TurnsTest, AreNotHadForEverByASentryThatAnswersNothing) {
+  std::vector<UniqueFd> ends;
+  for (size_t i = 0; i < Turns::kMaxLeft; ++i) {
+    std::array<int, 2> pair = {};
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()), 0);
+    ends.emplace_back(pair[1]);
+    auto turn = turns_.Take(TurnKind::kStandstill, Now());
+    ASSERT_TRUE(turn) << i;
+    turns_.Leave(*std::move(turn),
+                 DurableCall::NotStored(context_, urpc::Connection(UniqueFd(pair[0]))));
+  }
+  EXPECT_FALSE(CanTake(TurnKind::kStandstill));
+  EXPECT_TRUE(CanTake(TurnKind::kSignalAll));
+  ends.pop_back();
+  EXPECT_TRUE(CanTake(TurnKind::kStandstill));
 }
 
 /// The sentry as the backend asks it.
@@ -273,6 +314,7 @@ TEST_F(SentryTurnsTest, StartsWaitForACheckpoint) {
   EXPECT_TRUE(SignalAll(Soon())) << "what kills waits for none";
   Answer();
   EXPECT_TRUE(Execute(Soon()));
+  EXPECT_THAT(context_.stored, IsEmpty());
 }
 
 TEST_F(SentryTurnsTest, ASignalToAllWaitsForTheOneBefore) {
@@ -304,6 +346,19 @@ TEST_F(SentryTurnsTest, AStartThatFailsLateIsForgottenBeforeTheNext) {
                                    "DestroySubcontainer"));
 }
 
+/// It takes up both: how it was started, and that it is to be asked how it ends.
+TEST_F(SentryTurnsTest, AStartThatIsLateStaysStoredForTheNextEngine) {
+  Hold("StartSubcontainer");
+  EXPECT_EQ(Start(Shortly()).error().code, Code::kDeadlineExceeded);
+  EXPECT_THAT(context_.stored,
+              UnorderedElementsAre(Pair("start", testing::_), Pair("wait", testing::_)));
+  Answer();
+  // This one's turn comes with the answer.
+  EXPECT_TRUE(SignalAll(Soon()));
+  EXPECT_THAT(context_.stored,
+              UnorderedElementsAre(Pair("start", testing::_), Pair("wait", testing::_)));
+}
+
 TEST_F(SentryTurnsTest, StartsOfTheNextEngineWaitForASignalOfThisOne) {
   Hold("Signal");
   EXPECT_EQ(SignalAll(Shortly()).error().code, Code::kDeadlineExceeded);
@@ -322,6 +377,7 @@ TEST_F(SentryTurnsTest, NothingOfASignalIsStoredWhenItIsAnswered) {
 TEST_F(SentryTurnsTest, WhatCouldNotBeStartedIsForgottenBeforeTheNextStart) {
   refused_ = "StartSubcontainer";
   EXPECT_FALSE(Start(Soon()));
+  EXPECT_THAT(context_.stored, IsEmpty());
   EXPECT_FALSE(Start(Soon()));
   EXPECT_THAT(asked(), ElementsAre("StartSubcontainer", "DestroySubcontainer", "StartSubcontainer",
                                    "DestroySubcontainer"));
