@@ -168,10 +168,10 @@ Status GvisorExec::Recover() {
                                                       : call.error().message);
   }
   const auto sent = call->WasSent(deadline);
-  if (const auto sentry = place_.pod->sentry(); sentry && urpc::IsLate(sent)) {
-    sentry->LeaveStart(*std::move(call));
-  }
   if (!sent || !*sent) {
+    if (const auto sentry = place_.pod->sentry(); sentry && urpc::IsLate(sent)) {
+      sentry->LeaveStart(*std::move(call));
+    }
     return Abort(sent ? "it had not been started" : sent.error().text);
   }
   if (const auto answer = call->Peek(kExecuteAsync, deadline); !answer) {

@@ -41,8 +41,9 @@ urpc::Outcome<void> Sentry::CallInTurn(Turns::Turn& turn, const char* name,
   if (urpc::IsLate(answer)) {
     // It stays stored: the next engine is to wait for it, too.
     turns_.Leave(std::move(turn), std::move(call));
+  } else {
+    call.Settle();
   }
-  call.Settle();
   return answer ? urpc::Outcome<void>() : std::unexpected(answer.error());
 }
 
