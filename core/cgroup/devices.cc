@@ -5,7 +5,7 @@
 #include <iterator>
 #include <utility>
 
-namespace gantry::os {
+namespace gantry::cgroup {
 namespace {
 
 constexpr uint32_t kMemory = 1;
@@ -88,4 +88,4 @@ Status LimitDevices(const Cgroup& cgroup, const std::vector<DeviceRule>& rules) 
               "/sys/fs/cgroup/devices");
 }
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

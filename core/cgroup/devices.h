@@ -10,10 +10,9 @@
 
 #include <gantry/error.h>
 #include <gantry/toolkit/bpf/assembly.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 
-#include "core/cgroup/cgroup.h"
-
-namespace gantry::os {
+namespace gantry::cgroup {
 
 /// One of `linux.resources.devices`. Of several that are about the same device the last counts.
 /// Source: opencontainers/runtime-spec 1.2, config-linux.md#allowed-device-list.
@@ -65,4 +64,4 @@ bpf::Assembly DeviceProgram(const DevicePolicy& policy);
 Status LimitDevices(const std::string& dir, const DevicePolicy& policy);
 }  // namespace v2
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

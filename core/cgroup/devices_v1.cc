@@ -10,10 +10,10 @@
 
 #include <gantry/format.h>
 
-#include "core/cgroup/cgroup_update.h"
 #include "core/cgroup/devices.h"
+#include "core/toolkit/cgroup/update.h"
 
-namespace gantry::os::v1 {
+namespace gantry::cgroup::v1 {
 namespace {
 
 std::string NumberText(std::optional<uint32_t> number) {
@@ -74,4 +74,4 @@ Status LimitDevices(const std::string& dir, const DevicePolicy& policy) {
   return {};
 }
 
-}  // namespace gantry::os::v1
+}  // namespace gantry::cgroup::v1

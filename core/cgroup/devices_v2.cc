@@ -17,7 +17,7 @@
 
 #include "core/cgroup/devices.h"
 
-namespace gantry::os::v2 {
+namespace gantry::cgroup::v2 {
 namespace {
 
 constexpr auto kCapabilities = "CAP_BPF and CAP_NET_ADMIN, or CAP_SYS_ADMIN";
@@ -155,4 +155,4 @@ Status LimitDevices(const std::string& dir, const DevicePolicy& policy) {
   return {};
 }
 
-}  // namespace gantry::os::v2
+}  // namespace gantry::cgroup::v2

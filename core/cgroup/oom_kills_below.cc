@@ -8,7 +8,7 @@
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/sync/mutex.h>
 
-namespace gantry::os {
+namespace gantry::cgroup {
 namespace {
 
 constexpr size_t kMaxEventsBytes = 4096;
@@ -31,7 +31,7 @@ std::shared_ptr<OomKillsBelow> OomKillsBelow::Of(const std::string& dir) {
 
 Result<uint64_t> OomKillsBelow::Read() const {
   GANTRY_TRY(const std::string text, ReadFile(path_, kMaxEventsBytes));
-  const auto kills = cgroup::FieldIn(text, "oom_kill");
+  const auto kills = FieldIn(text, "oom_kill");
   if (!kills) {
     return Fail(Code::kNotFound, "read '{}': it has no 'oom_kill'", path_);
   }
@@ -60,4 +60,4 @@ bool OomKillsBelow::ClaimOne() {
   return true;
 }
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

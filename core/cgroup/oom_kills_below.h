@@ -14,7 +14,7 @@
 #include <gantry/error.h>
 #include <gantry/toolkit/sync/mutex.h>
 
-namespace gantry::os {
+namespace gantry::cgroup {
 
 /// Thread: any. Blocks: on the file.
 class OomKillsBelow {
@@ -42,4 +42,4 @@ class OomKillsBelow {
   uint64_t told_ GANTRY_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

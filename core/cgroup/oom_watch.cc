@@ -20,7 +20,7 @@
 #include "core/async/loop.h"
 #include "core/cgroup/oom_kills_below.h"
 
-namespace gantry::os {
+namespace gantry::cgroup {
 
 // Shared with the callback of the loop, which may end the watch from within.
 struct OomWatch::State {
@@ -32,7 +32,7 @@ struct OomWatch::State {
   /// v1: counts the kernel's notifications.
   UniqueFd eventfd;
   /// v2.
-  std::optional<cgroup::CgroupNotify> events;
+  std::optional<CgroupNotify> events;
   /// Of its parent; null: that does not count.
   std::shared_ptr<OomKillsBelow> parent;
   /// OOM kills that were there before or have been reported.
@@ -66,7 +66,7 @@ struct OomWatch::State {
   bool LookV1() {
     uint64_t notified = 0;
     const bool woken = read(eventfd.get(), &notified, sizeof(notified)) == sizeof(notified);
-    const Result<uint64_t> kills = cgroup::ReadOomKills(cgroup);
+    const Result<uint64_t> kills = ReadOomKills(cgroup);
     if (!kills) {
       // The last notification of all says that the cgroup has been removed. What came beside it
       // was of memory. Source: Linux 6.12, mm/memcontrol-v1.c, memcg_event_remove.
@@ -87,13 +87,13 @@ struct OomWatch::State {
     return woken;
   }
 
-  bool LookV2(cgroup::CgroupNotify& file, bool killed) {
+  bool LookV2(CgroupNotify& file, bool killed) {
     const Result<std::string> text = file.Read();
     if (!text) {
       loop->Unwatch(std::exchange(watch, {}));
       return killed && !std::exchange(gone, true) && parent && parent->ClaimOne();
     }
-    const uint64_t kills = cgroup::FieldIn(*text, "oom_kill").value_or(0);
+    const uint64_t kills = FieldIn(*text, "oom_kill").value_or(0);
     const uint64_t before = std::exchange(reported, std::max(kills, reported));
     if (parent && kills > before) {
       parent->Claim(kills - before);
@@ -148,13 +148,13 @@ Result<std::unique_ptr<OomWatch>> OomWatch::Open(const Cgroup& cgroup) {
   state->cgroup = cgroup;
   const std::string dir = cgroup.DirOf("memory");
   if (cgroup.is_unified()) {
-    GANTRY_TRY(cgroup::CgroupNotify events, cgroup::CgroupNotify::Open(dir + "/memory.events"));
+    GANTRY_TRY(CgroupNotify events, CgroupNotify::Open(dir + "/memory.events"));
     GANTRY_TRY(const std::string text, events.Read());
     state->events = std::move(events);
     state->parent = OomKillsBelow::Of(AboveContainer(dir));
-    state->reported = cgroup::FieldIn(text, "oom_kill").value_or(0);
+    state->reported = FieldIn(text, "oom_kill").value_or(0);
   } else {
-    GANTRY_TRY(state->reported, cgroup::ReadOomKills(cgroup));
+    GANTRY_TRY(state->reported, ReadOomKills(cgroup));
     GANTRY_TRY(state->eventfd, RegisterV1(dir));
   }
   return std::unique_ptr<OomWatch>(new OomWatch(std::move(state)));
@@ -180,4 +180,4 @@ bool OomWatch::CheckAfterKill() {
   return state->Look(true);
 }
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

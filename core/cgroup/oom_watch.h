@@ -17,14 +17,13 @@
 #include <memory>
 
 #include <gantry/error.h>
-
-#include "core/cgroup/cgroup.h"
+#include <gantry/toolkit/cgroup/cgroup.h>
 
 namespace gantry::async {
 class Loop;
 }
 
-namespace gantry::os {
+namespace gantry::cgroup {
 
 /// Watches one cgroup from creation to destruction. Thread: the loop's.
 class OomWatch {
@@ -59,4 +58,4 @@ class OomWatch {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

@@ -12,7 +12,7 @@
 #include <gantry/toolkit/cgroup/counters.h>
 #include <gantry/toolkit/files/files.h>
 
-namespace gantry::os {
+namespace gantry::cgroup {
 namespace {
 
 constexpr size_t kMaxFile = 4096;
@@ -84,13 +84,13 @@ Result<uint64_t> ParseLimit(const std::string& file, std::string_view text) {
   if (text == "max") {
     return kNoLimit;
   }
-  const auto number = cgroup::NumberAlone(text);
+  const auto number = NumberAlone(text);
   return number ? Result<uint64_t>(*number) : Odd(file, text);
 }
 
 /// A number of a set.
 std::optional<unsigned> ParseBit(std::string_view text) {
-  const auto number = cgroup::NumberAlone(text);
+  const auto number = NumberAlone(text);
   return number.value_or(kNoLimit) <= kMaxBit ? std::optional(static_cast<unsigned>(*number))
                                               : std::nullopt;
 }
@@ -117,7 +117,7 @@ Result<std::vector<uint8_t>> ParseSet(const std::string& file, std::string_view 
 
 /// Of "QUOTA PERIOD".
 Status AddBandwidth(const std::string& file, std::string_view text,
-                    std::vector<UnitProperty>& out) {
+                    std::vector<os::UnitProperty>& out) {
   const size_t blank = text.find(' ');
   if (blank == text.npos) {
     return Odd(file, text);
@@ -138,11 +138,11 @@ Status AddBandwidth(const std::string& file, std::string_view text,
 
 /// The scope is one of systemd's, and is where it has it: it may be a mere name.
 Result<bool> IsSystemds(std::string_view scope_path) {
-  if (!HasSystemd()) {
+  if (!os::HasSystemd()) {
     return false;
   }
   const std::string name(scope_path.substr(scope_path.rfind('/') + 1));
-  const Result<std::string> path = ControlGroupOf(name);
+  const Result<std::string> path = os::ControlGroupOf(name);
   if (path) {
     return *path == scope_path;
   }
@@ -166,9 +166,9 @@ std::string_view ScopeOf(std::string_view path) {
   return {};
 }
 
-Result<std::vector<UnitProperty>> ScopeProperties(const std::string& dir,
-                                                  const CgroupResources& resources) {
-  std::vector<UnitProperty> out;
+Result<std::vector<os::UnitProperty>> ScopeProperties(const std::string& dir,
+                                                      const CgroupResources& resources) {
+  std::vector<os::UnitProperty> out;
   for (const FileProperty& number : kNumbers) {
     const std::string file = Format("{}/{}", dir, number.file);
     if (!Writes(resources, number.file)) {
@@ -214,8 +214,8 @@ Status UpdateWithScope(const CgroupHierarchy& node, const Cgroup& cgroup,
   GANTRY_CHECK_OK(scope.Update(resources));
   GANTRY_TRY(const auto properties, ScopeProperties(scope.unified().dir(), resources));
   if (!properties.empty()) {
-    Status told =
-        SetUnitProperties(std::string(scope_path.substr(scope_path.rfind('/') + 1)), properties);
+    Status told = os::SetUnitProperties(std::string(scope_path.substr(scope_path.rfind('/') + 1)),
+                                        properties);
     if (!told) {
       return std::unexpected(
           std::move(told).error().Within("the new limits hold, but not for long"));
@@ -225,4 +225,4 @@ Status UpdateWithScope(const CgroupHierarchy& node, const Cgroup& cgroup,
   return cgroup.Update(resources);
 }
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 
-#include "core/cgroup/cgroup.h"
 #include "core/os/systemd_bus.h"
 
-namespace gantry::os {
+namespace gantry::cgroup {
 
 /// The scope that the cgroup `path` is, or lies in; empty: in none.
 std::string_view ScopeOf(std::string_view path);
@@ -23,8 +23,8 @@ std::string_view ScopeOf(std::string_view path);
 /// What of `resources` are properties of a unit, with the values that are in the files of
 /// `dir`, a cgroup of v2: what the kernel has rounded, systemd is told rounded.
 /// Errors: reading them. Source: systemd.resource-control(5), org.freedesktop.systemd1(5).
-Result<std::vector<UnitProperty>> ScopeProperties(const std::string& dir,
-                                                  const CgroupResources& resources);
+Result<std::vector<os::UnitProperty>> ScopeProperties(const std::string& dir,
+                                                      const CgroupResources& resources);
 
 /// `Cgroup::Update` of the cgroup, and where it lies in a scope, of the scope and of what
 /// systemd has of it. Of v2; on v1 the files alone.
@@ -34,4 +34,4 @@ Result<std::vector<UnitProperty>> ScopeProperties(const std::string& dir,
 Status UpdateWithScope(const CgroupHierarchy& node, const Cgroup& cgroup,
                        const CgroupResources& resources);
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

@@ -3,7 +3,7 @@
 
 #include <gantry/format.h>
 
-namespace gantry::os {
+namespace gantry::cgroup {
 
 Result<std::string> SlicePath(std::string_view slice) {
   std::string_view name = slice;
@@ -28,4 +28,4 @@ Result<std::string> SlicePath(std::string_view slice) {
   }
 }
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

@@ -8,7 +8,7 @@
 
 #include <gantry/error.h>
 
-namespace gantry::os {
+namespace gantry::cgroup {
 
 inline constexpr std::string_view kSliceSuffix = ".slice";
 
@@ -16,4 +16,4 @@ inline constexpr std::string_view kSliceSuffix = ".slice";
 /// the root itself. Errors: kInvalidArgument: not the name of a slice. Source: systemd.slice(5).
 Result<std::string> SlicePath(std::string_view slice);
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

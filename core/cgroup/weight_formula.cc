@@ -9,7 +9,7 @@
 
 #include "core/cgroup/scope_update.h"
 
-namespace gantry::os {
+namespace gantry::cgroup {
 
 std::optional<CpuWeightFormula> FindWeightFormula(const CgroupHierarchy& node, const Cgroup& cgroup,
                                                   std::initializer_list<uint64_t> shares) {
@@ -25,14 +25,14 @@ std::optional<CpuWeightFormula> FindWeightFormula(const CgroupHierarchy& node, c
     }
   }
   for (const std::string& dir : dirs) {
-    const auto weight = cgroup::ReadNumber(dir + "/cpu.weight");
+    const auto weight = ReadNumber(dir + "/cpu.weight");
     if (weight.value_or(0) > 0) {
       weights.push_back(*weight);
     }
   }
   for (const uint64_t given : shares) {
     for (const uint64_t weight : weights) {
-      if (const auto found = given == 0 ? std::nullopt : cgroup::FormulaThatMakes(weight, given)) {
+      if (const auto found = given == 0 ? std::nullopt : FormulaThatMakes(weight, given)) {
         return found;
       }
     }
@@ -40,4 +40,4 @@ std::optional<CpuWeightFormula> FindWeightFormula(const CgroupHierarchy& node, c
   return std::nullopt;
 }
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

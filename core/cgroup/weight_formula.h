@@ -8,9 +8,9 @@
 #include <initializer_list>
 #include <optional>
 
-#include "core/cgroup/cgroup.h"
+#include <gantry/toolkit/cgroup/cgroup.h>
 
-namespace gantry::os {
+namespace gantry::cgroup {
 
 /// The formula by which the cgroup, or the scope of systemd that it lies in, got its weight from
 /// any of `shares`, the surest first; 0: none were given. Nothing: it cannot be told, or the
@@ -18,4 +18,4 @@ namespace gantry::os {
 std::optional<CpuWeightFormula> FindWeightFormula(const CgroupHierarchy& node, const Cgroup& cgroup,
                                                   std::initializer_list<uint64_t> shares);
 
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

@@ -20,9 +20,9 @@ Result<cgroup::CgroupResources> ResourcesOf(const Spec& spec, std::string_view f
   return ReadResources(resources);
 }
 
-Result<std::vector<os::DeviceRule>> DeviceRulesOf(const Spec& spec, std::string_view file) {
+Result<std::vector<cgroup::DeviceRule>> DeviceRulesOf(const Spec& spec, std::string_view file) {
   if (spec.resources_json.empty()) {
-    return std::vector<os::DeviceRule>();
+    return std::vector<cgroup::DeviceRule>();
   }
   GANTRY_TRY(const Json resources, Json::Parse(spec.resources_json, file, "/linux/resources"));
   return ReadDeviceRules(resources);

@@ -31,7 +31,7 @@ Result<cgroup::CgroupResources> ResourcesOf(const Spec& spec,
                                             std::string_view file = "config.json");
 
 /// Its rules for devices. Errors: kInvalidArgument, also for what `ReadSpec` gave.
-Result<std::vector<os::DeviceRule>> DeviceRulesOf(const Spec& spec,
-                                                  std::string_view file = "config.json");
+Result<std::vector<cgroup::DeviceRule>> DeviceRulesOf(const Spec& spec,
+                                                      std::string_view file = "config.json");
 
 }  // namespace gantry::oci

@@ -70,8 +70,8 @@ Status ReadNumber(const Json& place, int64_t most, std::optional<uint32_t>& out)
   return {};
 }
 
-Result<os::DeviceRule> ReadDeviceRule(const Json& item) {
-  os::DeviceRule rule;
+Result<cgroup::DeviceRule> ReadDeviceRule(const Json& item) {
+  cgroup::DeviceRule rule;
   std::string type = "a";
   std::string access = "rwm";
   GANTRY_CHECK_OK(item.CheckObject());
@@ -95,8 +95,8 @@ Result<os::DeviceRule> ReadDeviceRule(const Json& item) {
 
 }  // namespace
 
-Result<std::vector<os::DeviceRule>> ReadDeviceRules(const Json& object) {
-  std::vector<os::DeviceRule> rules;
+Result<std::vector<cgroup::DeviceRule>> ReadDeviceRules(const Json& object) {
+  std::vector<cgroup::DeviceRule> rules;
   GANTRY_CHECK_OK(object.CheckObject());
   GANTRY_TRY(const auto items, object["devices"].Items());
   rules.reserve(items.size());

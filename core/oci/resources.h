@@ -27,6 +27,6 @@ Result<cgroup::CgroupResources> ReadResources(const Json& object);
 /// `devices` of such a part, in their order; absent: none. A number that is absent or -1 is every
 /// number, an absent type both, absent access all of it.
 /// Errors: kInvalidArgument with a JSON pointer.
-Result<std::vector<os::DeviceRule>> ReadDeviceRules(const Json& object);
+Result<std::vector<cgroup::DeviceRule>> ReadDeviceRules(const Json& object);
 
 }  // namespace gantry::oci

@@ -5,12 +5,12 @@
 #include <utility>
 
 #include <gantry/pod_config.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 #include <gantry/toolkit/mount/mount.h>
 #include <gantry/toolkit/pod/pod_files.h>
 
 #include "core/async/worker_pool.h"
 #include "core/backend/guard.h"
-#include "core/cgroup/cgroup.h"
 #include "core/config/config.h"
 #include "core/keeper_client/host_processes.h"
 #include "core/link/record_peek.h"
@@ -50,7 +50,7 @@ Status CheckUserNamespace(const PodConfig& config) {
 }
 
 Result<PodPlans> ReadPodPlans(const Group& group, const sandbox_pb::CreateSandboxRequest& request,
-                              const os::CgroupHierarchy& hierarchy) {
+                              const cgroup::CgroupHierarchy& hierarchy) {
   GANTRY_CHECK_OK(oci::CheckBundle(request.bundle_path()));
   PodPlans plans;
   GANTRY_TRY(oci::RuntimeOptions options,

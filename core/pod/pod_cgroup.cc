@@ -5,8 +5,8 @@
 #include "core/pod/pod_cgroup.h"
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 
-#include "core/cgroup/cgroup.h"
 #include "core/cgroup/slice_path.h"
 #include "core/config/config.h"
 
@@ -30,7 +30,7 @@ Result<std::string> PodCgroupPath(std::string_view cgroup_parent) {
     return path.starts_with('/') ? path : "/" + path;
   }
   // Kubernetes hands over the last part only: `kubepods-burstable-pod1.slice`.
-  Result<std::string> path = os::SlicePath(cgroup_parent.substr(cgroup_parent.rfind('/') + 1));
+  Result<std::string> path = cgroup::SlicePath(cgroup_parent.substr(cgroup_parent.rfind('/') + 1));
   if (!path) {
     return Fail(Code::kInvalidArgument, "cgroup_parent '{}': not the name of a slice",
                 cgroup_parent);
@@ -38,8 +38,8 @@ Result<std::string> PodCgroupPath(std::string_view cgroup_parent) {
   return path;
 }
 
-os::CgroupResources PodLimits(const PodResources& resources, const PodResources& overhead) {
-  os::CgroupResources limits;
+cgroup::CgroupResources PodLimits(const PodResources& resources, const PodResources& overhead) {
+  cgroup::CgroupResources limits;
   limits.memory.limit_bytes = Sum(resources.memory_limit, overhead.memory_limit);
   limits.memory.swap_bytes = Sum(resources.memory_swap_limit, overhead.memory_limit);
   // Both are of the same period in Kubernetes.
@@ -52,25 +52,26 @@ os::CgroupResources PodLimits(const PodResources& resources, const PodResources&
   return limits;
 }
 
-Result<PodCgroup> PodCgroup::Find(const os::CgroupHierarchy& hierarchy, const PodConfig& config,
+Result<PodCgroup> PodCgroup::Find(const cgroup::CgroupHierarchy& hierarchy, const PodConfig& config,
                                   std::string_view id) {
   PodCgroup cgroups;
   if (config.cgroup_parent.empty()) {
     return cgroups;
   }
   GANTRY_TRY(const std::string path, PodCgroupPath(config.cgroup_parent));
-  GANTRY_TRY(cgroups.pod, os::Cgroup::Named(hierarchy, path));
+  GANTRY_TRY(cgroups.pod, cgroup::Cgroup::Named(hierarchy, path));
   cgroups.own_path = Format("{}/gantry-{}", path == "/" ? "" : path, id);
-  GANTRY_TRY(cgroups.own, os::Cgroup::Named(hierarchy, cgroups.own_path));
+  GANTRY_TRY(cgroups.own, cgroup::Cgroup::Named(hierarchy, cgroups.own_path));
   cgroups.made = path != "/" && !cgroups.pod.Exists();
   return cgroups;
 }
 
-Status PodCgroup::Create(const os::CgroupHierarchy& hierarchy, const PodConfig& config) const {
+Status PodCgroup::Create(const cgroup::CgroupHierarchy& hierarchy, const PodConfig& config) const {
   if (own.empty()) {
     return {};
   }
-  GANTRY_TRY([[maybe_unused]] const os::Cgroup same, os::Cgroup::Create(hierarchy, own_path));
+  GANTRY_TRY([[maybe_unused]] const cgroup::Cgroup same,
+             cgroup::Cgroup::Create(hierarchy, own_path));
   return made ? pod.Update(PodLimits(config.resources, config.overhead)) : Status();
 }
 

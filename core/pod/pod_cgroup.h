@@ -10,8 +10,7 @@
 
 #include <gantry/error.h>
 #include <gantry/pod_config.h>
-
-#include "core/cgroup/cgroup.h"
+#include <gantry/toolkit/cgroup/cgroup.h>
 
 namespace gantry::task {
 
@@ -21,25 +20,25 @@ namespace gantry::task {
 Result<std::string> PodCgroupPath(std::string_view cgroup_parent);
 
 /// The limits as a cgroup takes them, what the sandbox costs on top.
-os::CgroupResources PodLimits(const PodResources& resources, const PodResources& overhead);
+cgroup::CgroupResources PodLimits(const PodResources& resources, const PodResources& overhead);
 
 struct PodCgroup {
   /// All of the pod. Empty: nobody said where it belongs.
-  os::Cgroup pod;
+  cgroup::Cgroup pod;
   /// What the sandbox itself runs in.
-  os::Cgroup own;
+  cgroup::Cgroup own;
   /// `pod` was not there, so it is ours to remove.
   bool made = false;
 
   std::string own_path;
 
   /// Those of the configuration. Nothing is made; `made` says what Create would do.
-  static Result<PodCgroup> Find(const os::CgroupHierarchy& hierarchy, const PodConfig& config,
+  static Result<PodCgroup> Find(const cgroup::CgroupHierarchy& hierarchy, const PodConfig& config,
                                 std::string_view id);
   /// Makes what is missing. `pod` gets the limits only where it is made here: else
   /// they are the business of who made it. Again: fine.
   /// Blocks: never for long. Thread: workers.
-  Status Create(const os::CgroupHierarchy& hierarchy, const PodConfig& config) const;
+  Status Create(const cgroup::CgroupHierarchy& hierarchy, const PodConfig& config) const;
   /// Kills what is in `own` and removes what was made, `pod` once nothing
   /// else is in it. Again: fine.
   /// Blocks: up to `limit`. Thread: workers.

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include <gantry/pod_config.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 
 #include "core/async/loop.h"
 #include "core/async/worker_pool.h"
 #include "core/backend/guard.h"
-#include "core/cgroup/cgroup.h"
 #include "core/config/config.h"
 #include "core/keeper_client/host_processes.h"
 #include "core/link/messages.h"

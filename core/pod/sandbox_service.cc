@@ -8,9 +8,9 @@
 #include <utility>
 
 #include <gantry/pod_config.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 
 #include "core/async/worker_pool.h"
-#include "core/cgroup/cgroup.h"
 #include "core/cgroup/weight_formula.h"
 #include "core/config/config.h"
 #include "core/log/log.h"
@@ -36,7 +36,7 @@ Result<PodResources> ReadResources(const wire::Any& any) {
   if (any.type_url().ends_with("LinuxContainerResources")) {
     return ParsePodResources(any.value());
   }
-  GANTRY_TRY(os::CgroupResources from, oci::ParseResources(any.value()));
+  GANTRY_TRY(cgroup::CgroupResources from, oci::ParseResources(any.value()));
   PodResources resources;
   resources.memory_limit = from.memory.limit_bytes;
   resources.memory_swap_limit = from.memory.swap_bytes;
@@ -124,16 +124,16 @@ SandboxService::Answer<sandbox_pb::UpdateSandboxResponse> SandboxService::Update
   const async::Slot::Hold hold = co_await pod->slot.Acquire();
   GANTRY_CO_TRY(const PodResources resources, ReadResources(request.resources()));
   GANTRY_CO_TRY(const PodConfig config, ParsePodConfig(pod->config));
-  os::CgroupResources limits = PodLimits(resources, config.overhead);
+  cgroup::CgroupResources limits = PodLimits(resources, config.overhead);
   const uint64_t first = PodLimits(config.resources, config.overhead).cpu.shares.value_or(0);
-  const os::Cgroup cgroup = pod->cgroups.pod;
+  const cgroup::Cgroup cgroup = pod->cgroups.pod;
   Status updated =
       co_await proxy_.Update(pod->entry, resources, DeadlineOf(call, parts_.config.timeouts.pause));
   if (!updated && updated.error().code == Code::kUnimplemented && !cgroup.empty()) {
     updated = co_await parts_.services.pool.Run([&]() -> Status {
       // The kubelet makes it, and may have set these very limits already.
-      const auto formula = os::FindWeightFormula(parts_.services.cgroups, cgroup,
-                                                 {first, limits.cpu.shares.value_or(0)});
+      const auto formula = cgroup::FindWeightFormula(parts_.services.cgroups, cgroup,
+                                                     {first, limits.cpu.shares.value_or(0)});
       limits.cpu.weight_formula = formula.value_or(limits.cpu.weight_formula);
       return cgroup.Update(limits);
     });
@@ -230,7 +230,7 @@ SandboxService::Answer<sandbox_pb::ShutdownSandboxResponse> SandboxService::Shut
 SandboxService::Answer<sandbox_pb::SandboxMetricsResponse> SandboxService::Metrics(
     const Call& call, sandbox_pb::SandboxMetricsRequest request) {
   GANTRY_CO_TRY(const PodPtr pod, co_await Find(call, request.sandbox_id()));
-  const os::Cgroup cgroup = pod->cgroups.pod;
+  const cgroup::Cgroup cgroup = pod->cgroups.pod;
   const Result<ContainerMetrics> measured =
       co_await proxy_.Metrics(pod->entry, DeadlineOf(call, parts_.config.timeouts.pause));
   Result<stats::TypedMessage> metrics = Fail(Code::kUnimplemented, "");

@@ -8,12 +8,12 @@
 #include <chrono>
 #include <utility>
 
+#include <gantry/toolkit/cgroup/cgroup.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/mount/unmount.h>
 #include <gantry/toolkit/process/backoff.h>
 
 #include "core/async/worker_pool.h"
-#include "core/cgroup/cgroup.h"
 #include "core/config/config.h"
 #include "core/oci/bundle_spec.h"
 #include "core/os/fs.h"
@@ -80,7 +80,7 @@ Found FindIn(const ContainerId& id, const std::string& bundle, size_t max_spec_b
     AddFromSpec({}, record);
   }
   found.root_is_gone = IsRootGone(record);
-  if (auto cgroup = os::Cgroup::Decode(record.blobs["cgroup"]); cgroup && !cgroup->empty()) {
+  if (auto cgroup = cgroup::Cgroup::Decode(record.blobs["cgroup"]); cgroup && !cgroup->empty()) {
     found.cgroup = std::move(*cgroup);
     found.frozen = found.cgroup.Frozen().value_or(false);
     if (auto oom = OpenOomWatch(id, found.cgroup)) {

@@ -12,11 +12,11 @@
 
 #include <gantry/error.h>
 #include <gantry/ids.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 
 #include "core/async/account.h"
 #include "core/async/co.h"
 #include "core/async/worker_pool.h"
-#include "core/cgroup/cgroup.h"
 #include "core/cgroup/oom_watch.h"
 #include "core/store/record.h"
 
@@ -27,8 +27,8 @@ struct Found {
   Result<store::Record> record = Fail(Code::kNotFound, "no record");
   /// Of the bundle; empty where it cannot be read any more.
   std::string spec_json;
-  os::Cgroup cgroup;
-  std::unique_ptr<os::OomWatch> oom;
+  cgroup::Cgroup cgroup;
+  std::unique_ptr<cgroup::OomWatch> oom;
   bool frozen = false;
   /// Of one that has never run: its root is mounted no more. Nothing may be made ready in it.
   bool root_is_gone = false;

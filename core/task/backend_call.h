@@ -12,10 +12,11 @@
 #include <string>
 #include <utility>
 
+#include <gantry/toolkit/cgroup/cgroup.h>
+
 #include "core/backend/call_deadline.h"
 #include "core/backend/call_processes.h"
 #include "core/backend/guard.h"
-#include "core/cgroup/cgroup.h"
 #include "core/rpc/method_table.h"
 
 namespace gantry {
@@ -82,7 +83,7 @@ struct BackendCall {
   std::shared_ptr<gantry::Container> container;
   /// Null: not started, or its backend could not take it up again.
   std::shared_ptr<gantry::Process> process;
-  os::Cgroup cgroup;
+  cgroup::Cgroup cgroup;
   /// "c1", or "c1/e1" for an exec.
   std::string whose;
   Deadline deadline = backend::CallDeadline::kNone;

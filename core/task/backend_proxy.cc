@@ -11,10 +11,10 @@
 #include <utility>
 
 #include <gantry/backend.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 
 #include "core/backend/context.h"
 #include "core/backend/guard.h"
-#include "core/cgroup/cgroup.h"
 #include "core/keeper_client/host_processes.h"
 #include "core/log/log.h"
 #include "core/os/fs.h"
@@ -172,7 +172,7 @@ async::Task<Status> BackendProxy::Update(const Container& container, const std::
 }
 
 async::Task<Result<stats::TypedMessage>> BackendProxy::Stats(const Container& container,
-                                                             os::CgroupMode node,
+                                                             cgroup::CgroupMode node,
                                                              Deadline deadline) {
   co_return co_await calls_.Run(
       "measure", BackendCall(container).By(deadline),

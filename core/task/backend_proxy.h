@@ -61,8 +61,8 @@ class BackendProxy {
   /// `json`: OCI LinuxResources.
   async::Task<Status> Update(const Container& container, const std::string& json,
                              CgroupUpdate& update, Deadline deadline);
-  async::Task<Result<stats::TypedMessage>> Stats(const Container& container, os::CgroupMode node,
-                                                 Deadline deadline);
+  async::Task<Result<stats::TypedMessage>> Stats(const Container& container,
+                                                 cgroup::CgroupMode node, Deadline deadline);
   async::Task<Result<std::vector<ProcessInfo>>> Processes(const Container& container,
                                                           Deadline deadline);
   /// Makes the folder. Takes as long as it takes.

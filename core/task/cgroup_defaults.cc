@@ -6,7 +6,8 @@
 
 #include <csignal>
 
-#include "core/cgroup/cgroup.h"
+#include <gantry/toolkit/cgroup/cgroup.h>
+
 #include "core/cgroup/scope_update.h"
 #include "core/cgroup/weight_formula.h"
 #include "core/oci/bundle_spec.h"
@@ -21,13 +22,13 @@ constexpr size_t kMostProcesses = 500'000;
 /// As whoever made the container makes its weight of shares: by the weight that it got for
 /// the shares of its config.json; by that of `asked`, where this is set already and only the
 /// record was not written. Else as runtimes do it today.
-os::CpuWeightFormula ChooseFormula(const CgroupUpdate& update, const os::Cgroup& cgroup,
-                                   uint64_t asked) {
+cgroup::CpuWeightFormula ChooseFormula(const CgroupUpdate& update, const cgroup::Cgroup& cgroup,
+                                       uint64_t asked) {
   const auto spec = oci::ReadSpec(update.bundle, update.max_spec_bytes);
   const auto limits = spec ? oci::ResourcesOf(*spec) : std::unexpected(spec.error());
   const uint64_t first = limits ? limits->cpu.shares.value_or(0) : 0;
-  return os::FindWeightFormula(update.node, cgroup, {first, asked})
-      .value_or(os::CpuWeightFormula::kQuadratic);
+  return cgroup::FindWeightFormula(update.node, cgroup, {first, asked})
+      .value_or(cgroup::CpuWeightFormula::kQuadratic);
 }
 
 }  // namespace
@@ -75,10 +76,10 @@ Status CgroupDefaults::Update(const std::string& json, CgroupUpdate& update) con
     }
     update.resources.cpu.weight_formula = *update.formula;
   }
-  return os::UpdateWithScope(update.node, call_.cgroup, update.resources);
+  return cgroup::UpdateWithScope(update.node, call_.cgroup, update.resources);
 }
 
-Result<stats::TypedMessage> CgroupDefaults::Stats(os::CgroupMode node) const {
+Result<stats::TypedMessage> CgroupDefaults::Stats(cgroup::CgroupMode node) const {
   Result<ContainerMetrics> measured = Fail(Code::kUnimplemented, "no backend");
   if (call_.container) {
     measured = call_.OnContainer([](gantry::Container& object) { return object.Stats(); });

@@ -13,8 +13,8 @@
 
 #include <gantry/container.h>
 #include <gantry/error.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 
-#include "core/cgroup/cgroup.h"
 #include "core/stats/metrics.h"
 #include "core/task/backend_call.h"
 
@@ -25,13 +25,13 @@ bool IsLeftOut(const Status& status);
 
 /// What an update in the cgroups has to know besides its limits.
 struct CgroupUpdate {
-  const os::CgroupHierarchy& node;
-  os::CgroupResources resources;
+  const cgroup::CgroupHierarchy& node;
+  cgroup::CgroupResources resources;
   /// Of the container, for the shares of its config.json.
   std::string bundle;
   size_t max_spec_bytes = 0;
   /// By which its cpu.weight is made of shares; nothing: to be found out, and then set.
-  std::optional<os::CpuWeightFormula> formula;
+  std::optional<cgroup::CpuWeightFormula> formula;
 };
 
 /// Thread: the worker of the call that it is made for.
@@ -46,7 +46,7 @@ class CgroupDefaults {
   /// `json`: OCI LinuxResources, as `update.resources` has them.
   Status Update(const std::string& json, CgroupUpdate& update) const;
   /// What a backend measures is told as `node` would have it.
-  Result<stats::TypedMessage> Stats(os::CgroupMode node) const;
+  Result<stats::TypedMessage> Stats(cgroup::CgroupMode node) const;
   /// Errors: kResourceExhausted: more than one answer can tell.
   Result<std::vector<ProcessInfo>> Processes() const;
 

@@ -101,12 +101,13 @@ CgroupOrigin OriginOf(const store::Record& record) {
   return blob->second == kMade ? CgroupOrigin::kMade : CgroupOrigin::kMaking;
 }
 
-std::optional<os::CpuWeightFormula> WeightFormulaOf(const store::Record& record) {
+std::optional<cgroup::CpuWeightFormula> WeightFormulaOf(const store::Record& record) {
   const auto blob = record.blobs.find(kWeightFormula);
   if (blob == record.blobs.end()) {
     return std::nullopt;
   }
-  return blob->second == kLinear ? os::CpuWeightFormula::kLinear : os::CpuWeightFormula::kQuadratic;
+  return blob->second == kLinear ? cgroup::CpuWeightFormula::kLinear
+                                 : cgroup::CpuWeightFormula::kQuadratic;
 }
 
 store::Record ToRecord(const Container& container) {
@@ -142,7 +143,7 @@ store::Record ToRecord(const Container& container) {
   }
   if (container.weight_formula) {
     record.blobs[kWeightFormula] =
-        *container.weight_formula == os::CpuWeightFormula::kLinear ? kLinear : kQuadratic;
+        *container.weight_formula == cgroup::CpuWeightFormula::kLinear ? kLinear : kQuadratic;
   }
   if (container.sandbox && container.sandbox->blob_owner.lock().get() == &container) {
     record.blobs["sandbox"] = container.sandbox->blob;

@@ -17,11 +17,11 @@
 #include <vector>
 
 #include <gantry/container.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 
 #include "core/async/account.h"
 #include "core/async/co.h"
 #include "core/backend/call_processes.h"
-#include "core/cgroup/cgroup.h"
 #include "core/cgroup/oom_watch.h"
 #include "core/events/event.h"
 #include "core/link/command.h"
@@ -155,10 +155,10 @@ struct Container : std::enable_shared_from_this<Container> {
   bool confined = false;
   int64_t created_at_ns = 0;
   std::string blob;
-  os::Cgroup cgroup;
+  cgroup::Cgroup cgroup;
   CgroupOrigin cgroup_origin = CgroupOrigin::kForeign;
   /// By which its cpu.weight is made of shares; nothing: not looked for yet.
-  std::optional<os::CpuWeightFormula> weight_formula;
+  std::optional<cgroup::CpuWeightFormula> weight_formula;
   /// Its directories, for those who can only kill and remove by them.
   std::vector<std::string> cgroup_dirs;
   /// Outside the bundle, this container's alone.
@@ -169,7 +169,7 @@ struct Container : std::enable_shared_from_this<Container> {
   /// with. Of the container that the sandbox was made for, and on record with each:
   /// whichever is taken up first finds them.
   std::string sandbox_prefix;
-  std::unique_ptr<os::OomWatch> oom;
+  std::unique_ptr<cgroup::OomWatch> oom;
   /// By that watch, in the time of this engine.
   bool oom_told = false;
   SandboxEntryPtr sandbox;
@@ -201,7 +201,7 @@ store::ProcessRecord ToProcessRecord(const TaskProcess& process);
 /// By its record.
 CgroupOrigin OriginOf(const store::Record& record);
 /// By its record.
-std::optional<os::CpuWeightFormula> WeightFormulaOf(const store::Record& record);
+std::optional<cgroup::CpuWeightFormula> WeightFormulaOf(const store::Record& record);
 /// The container as it goes to disk.
 store::Record ToRecord(const Container& container);
 /// How the keeper alone can end it.

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 #include <gantry/toolkit/cgroup/tree.h>
 
-#include "core/cgroup/cgroup.h"
 #include "core/cgroup/slice_path.h"
 
 namespace gantry::task {
@@ -42,7 +42,7 @@ Result<std::string> ScopePath(std::string_view cgroups_path) {
   if (name.empty() || cgroups_path.contains('/')) {
     return Wrong(cgroups_path, "no name of a scope");
   }
-  auto parent = os::SlicePath(slice);
+  auto parent = cgroup::SlicePath(slice);
   if (!parent) {
     return Wrong(cgroups_path, "its first part is no slice");
   }
@@ -64,14 +64,14 @@ Result<std::string> ContainerCgroupPath(std::string_view cgroups_path) {
                                     : Result<std::string>(Format("/{}", cgroups_path));
 }
 
-Result<ContainerCgroup> ContainerCgroup::Find(const os::CgroupHierarchy& hierarchy,
+Result<ContainerCgroup> ContainerCgroup::Find(const cgroup::CgroupHierarchy& hierarchy,
                                               const std::string& cgroups_path) {
   ContainerCgroup found;
   if (cgroups_path.empty()) {
     return found;
   }
   GANTRY_TRY(found.path, ContainerCgroupPath(cgroups_path));
-  auto cgroup = os::Cgroup::Named(hierarchy, found.path);
+  auto cgroup = cgroup::Cgroup::Named(hierarchy, found.path);
   if (!cgroup) {
     return Wrong(cgroups_path, cgroup.error().message);
   }
@@ -104,13 +104,13 @@ Status ContainerCgroup::CheckFree() const {
   return {};
 }
 
-Status ContainerCgroup::Create(const os::CgroupHierarchy& hierarchy,
-                               const os::CgroupResources& limits,
-                               const std::vector<os::DeviceRule>* devices) const {
-  const auto same = os::Cgroup::Create(hierarchy, path);
+Status ContainerCgroup::Create(const cgroup::CgroupHierarchy& hierarchy,
+                               const cgroup::CgroupResources& limits,
+                               const std::vector<cgroup::DeviceRule>* devices) const {
+  const auto same = cgroup::Cgroup::Create(hierarchy, path);
   Status made = same ? cgroup.Update(limits) : std::unexpected(same.error());
   if (made && devices != nullptr) {
-    made = os::LimitDevices(cgroup, *devices);
+    made = cgroup::LimitDevices(cgroup, *devices);
   }
   if (!made) {
     IgnoreError(cgroup.Remove(kEmptyLimit), "the container's removal tries again");
@@ -130,7 +130,7 @@ Status RemoveLeftCgroups(const std::vector<std::string>& dirs) {
   return first;
 }
 
-Status RemoveContainerCgroup(const os::Cgroup& cgroup, std::chrono::milliseconds limit) {
+Status RemoveContainerCgroup(const cgroup::Cgroup& cgroup, std::chrono::milliseconds limit) {
   const auto until = std::chrono::steady_clock::now() + limit;
   GANTRY_CHECK_OK(cgroup.Kill(limit));
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(

@@ -10,15 +10,15 @@
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 
-#include "core/cgroup/cgroup.h"
 #include "core/cgroup/devices.h"
 
 namespace gantry::task {
 
 /// The path that `linux.cgroupsPath` names, from the root of the hierarchy on; one that does
 /// not begin with `/` begins there, too. `slice:prefix:name` is the scope `prefix-name.scope`
-/// where systemd keeps the slice (`os::SlicePath`; empty: `system.slice`). systemd is not
+/// where systemd keeps the slice (`cgroup::SlicePath`; empty: `system.slice`). systemd is not
 /// asked for it: it has no unit of that name.
 /// Errors: kInvalidArgument. Source: OCI runtime-spec 1.2, config-linux.md#cgroups-path; runc
 /// 1.1, docs/systemd.md.
@@ -26,11 +26,11 @@ Result<std::string> ContainerCgroupPath(std::string_view cgroups_path);
 
 struct ContainerCgroup {
   /// Empty: the spec names none.
-  os::Cgroup cgroup;
+  cgroup::Cgroup cgroup;
   std::string path;
 
   /// Nothing is made. Errors: kInvalidArgument; kFailedPrecondition: the node has no cgroups.
-  static Result<ContainerCgroup> Find(const os::CgroupHierarchy& hierarchy,
+  static Result<ContainerCgroup> Find(const cgroup::CgroupHierarchy& hierarchy,
                                       const std::string& cgroups_path);
   /// That it may become the container's: it is not there, or nobody's. Errors:
   /// kFailedPrecondition: processes are in it, or it is frozen, as what is born there would be.
@@ -38,8 +38,8 @@ struct ContainerCgroup {
   /// Makes it, and the cgroups above it that are missing; these stay, as those that a runtime
   /// makes: others may be about to use them. `devices`: null where they are not limited. An error
   /// leaves nothing else. Again: fine. Blocks: never for long. Thread: workers.
-  Status Create(const os::CgroupHierarchy& hierarchy, const os::CgroupResources& limits,
-                const std::vector<os::DeviceRule>* devices) const;
+  Status Create(const cgroup::CgroupHierarchy& hierarchy, const cgroup::CgroupResources& limits,
+                const std::vector<cgroup::DeviceRule>* devices) const;
 };
 
 /// What an OCI runtime, or a backend, has made and left: those of `dirs` that have neither
@@ -49,6 +49,6 @@ Status RemoveLeftCgroups(const std::vector<std::string>& dirs);
 
 /// Kills what is in it and removes it, with all below. Absent: fine.
 /// Blocks: up to `limit`. Thread: workers.
-Status RemoveContainerCgroup(const os::Cgroup& cgroup, std::chrono::milliseconds limit);
+Status RemoveContainerCgroup(const cgroup::Cgroup& cgroup, std::chrono::milliseconds limit);
 
 }  // namespace gantry::task

@@ -3,10 +3,11 @@
 
 #include <utility>
 
+#include <gantry/toolkit/cgroup/cgroup.h>
+
 #include "core/async/ask.h"
 #include "core/async/loop.h"
 #include "core/backend/check.h"
-#include "core/cgroup/cgroup.h"
 #include "core/config/config.h"
 #include "core/io/process_io.h"
 #include "core/keeper_client/host_processes.h"
@@ -26,9 +27,9 @@ std::unexpected<Error> Gone(const ContainerId& id) {
 
 }  // namespace
 
-Result<std::unique_ptr<os::OomWatch>> OpenOomWatch(const ContainerId& id,
-                                                   const os::Cgroup& cgroup) {
-  Result<std::unique_ptr<os::OomWatch>> watch = os::OomWatch::Open(cgroup);
+Result<std::unique_ptr<cgroup::OomWatch>> OpenOomWatch(const ContainerId& id,
+                                                       const cgroup::Cgroup& cgroup) {
+  Result<std::unique_ptr<cgroup::OomWatch>> watch = cgroup::OomWatch::Open(cgroup);
   if (!watch) {
     LogDebug({{"id", id.str()}}, "no OOM events: {}", watch.error().message);
   }
@@ -136,11 +137,12 @@ ContainerContextImpl::ContainerContextImpl(const Parts& parts, ProcessObserver& 
       init_(container.lock()->init->context.get()) {}
 
 Status ContainerContextImpl::UseCgroupsOf(const HostProcess& process) {
-  GANTRY_TRY(os::Cgroup cgroup,
-             os::Cgroup::OfProcess(parts_.services.cgroups, {.pid = process.pid().value,
-                                                             .start_time = process.start_time()}));
-  std::unique_ptr<os::OomWatch> oom =
-      OpenOomWatch(init_->container(), cgroup).value_or(std::unique_ptr<os::OomWatch>());
+  GANTRY_TRY(
+      cgroup::Cgroup cgroup,
+      cgroup::Cgroup::OfProcess(parts_.services.cgroups,
+                                {.pid = process.pid().value, .start_time = process.start_time()}));
+  std::unique_ptr<cgroup::OomWatch> oom =
+      OpenOomWatch(init_->container(), cgroup).value_or(std::unique_ptr<cgroup::OomWatch>());
   // What the backend does next is behind it in the loop's queue.
   parts_.services.loop.Post([&observer = observer_, container = container_,
                              used = std::move(cgroup), oom = std::move(oom)]() mutable {
@@ -158,13 +160,13 @@ Result<std::vector<std::string>> ContainerContextImpl::MakeCgroups(CgroupDevices
   }
   GANTRY_TRY(const oci::Spec spec,
              oci::ReadSpec(known.bundle, parts_.config.limits.max_spec_bytes));
-  const os::CgroupHierarchy& node = parts_.services.cgroups;
+  const cgroup::CgroupHierarchy& node = parts_.services.cgroups;
   GANTRY_TRY(const ContainerCgroup made, ContainerCgroup::Find(node, spec.cgroups_path));
   if (made.cgroup.empty()) {
     return std::vector<std::string>();
   }
-  GANTRY_TRY(const os::CgroupResources limits, oci::ResourcesOf(spec));
-  GANTRY_TRY(const std::vector<os::DeviceRule> rules, oci::DeviceRulesOf(spec));
+  GANTRY_TRY(const cgroup::CgroupResources limits, oci::ResourcesOf(spec));
+  GANTRY_TRY(const std::vector<cgroup::DeviceRule> rules, oci::DeviceRulesOf(spec));
   if (known.origin == CgroupOrigin::kForeign) {
     GANTRY_CHECK_OK(made.CheckFree());
     GANTRY_CHECK_OK(RecordCgroup(made.cgroup));
@@ -190,7 +192,7 @@ Result<ContainerContextImpl::Known> ContainerContextImpl::AskForCgroup() const {
   });
 }
 
-Status ContainerContextImpl::RecordCgroup(const os::Cgroup& cgroup) {
+Status ContainerContextImpl::RecordCgroup(const cgroup::Cgroup& cgroup) {
   auto write = async::Call(parts_.services.loop, [&]() -> Result<std::function<Status()>> {
     const ContainerPtr self = container_.lock();
     if (!self) {
@@ -209,8 +211,8 @@ Status ContainerContextImpl::RecordCgroup(const os::Cgroup& cgroup) {
   return written;
 }
 
-Status ContainerContextImpl::UseMade(const os::Cgroup& cgroup) {
-  auto oom = OpenOomWatch(init_->container(), cgroup).value_or(std::unique_ptr<os::OomWatch>());
+Status ContainerContextImpl::UseMade(const cgroup::Cgroup& cgroup) {
+  auto oom = OpenOomWatch(init_->container(), cgroup).value_or(std::unique_ptr<cgroup::OomWatch>());
   const bool used = async::Call(parts_.services.loop, [&] {
     const ContainerPtr self = container_.lock();
     if (!self || self->cgroup_origin != CgroupOrigin::kMaking) {

@@ -22,7 +22,8 @@
 namespace gantry::task {
 
 /// Of a container's OOM events; an error is logged. Thread: workers.
-Result<std::unique_ptr<os::OomWatch>> OpenOomWatch(const ContainerId& id, const os::Cgroup& cgroup);
+Result<std::unique_ptr<cgroup::OomWatch>> OpenOomWatch(const ContainerId& id,
+                                                       const cgroup::Cgroup& cgroup);
 
 /// What a process's context tells the service. Thread: loop.
 class ProcessObserver {
@@ -34,11 +35,11 @@ class ProcessObserver {
   /// `process` has ended, by its backend's word.
   virtual void OnExited(TaskProcess& process, ExitStatus exit) = 0;
   /// Its cgroups are known. `oom`: null where they tell no OOM events.
-  virtual void OnCgroup(Container& container, os::Cgroup cgroup,
-                        std::unique_ptr<os::OomWatch> oom) = 0;
+  virtual void OnCgroup(Container& container, cgroup::Cgroup cgroup,
+                        std::unique_ptr<cgroup::OomWatch> oom) = 0;
   /// They are about to be made, by us; empty: they could not be. To be recorded before they
   /// are. Errors: kFailedPrecondition: they are another container's; kNotFound: it is removed.
-  virtual Status OnMakingCgroup(Container& container, os::Cgroup cgroup) = 0;
+  virtual Status OnMakingCgroup(Container& container, cgroup::Cgroup cgroup) = 0;
   /// By its backend's word. What its cgroups have told is not told again.
   virtual void OnOutOfMemory(Container& container) = 0;
 
@@ -101,14 +102,14 @@ class ContainerContextImpl final : public ContainerContext {
   /// What is known of its cgroups before they are made.
   struct Known {
     std::string bundle;
-    os::Cgroup cgroup;
+    cgroup::Cgroup cgroup;
     CgroupOrigin origin = CgroupOrigin::kForeign;
   };
 
   Result<Known> AskForCgroup() const;
   /// Those that are being made, or none.
-  Status RecordCgroup(const os::Cgroup& cgroup);
-  Status UseMade(const os::Cgroup& cgroup);
+  Status RecordCgroup(const cgroup::Cgroup& cgroup);
+  Status UseMade(const cgroup::Cgroup& cgroup);
   /// Those of its config.json.
   Result<std::unique_ptr<hooks::ContainerHooks>> ReadHooks();
 

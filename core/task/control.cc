@@ -8,8 +8,8 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 
-#include "core/cgroup/cgroup.h"
 #include "core/config/config.h"
 #include "core/io/process_io.h"
 #include "core/log/log.h"
@@ -138,7 +138,7 @@ async::Task<Result<wire::Empty>> Service::Update(const CallContext& call,
   GANTRY_CO_CHECK_OK(
       CheckLegal(Operation::kUpdate, container->init->life.state(), Named(*container)));
   const std::string json = request.resources().value();
-  GANTRY_CO_TRY(os::CgroupResources resources, oci::ParseResources(json));
+  GANTRY_CO_TRY(cgroup::CgroupResources resources, oci::ParseResources(json));
   CgroupUpdate update{parts_.services.cgroups, std::move(resources), container->bundle,
                       parts_.config.limits.max_spec_bytes, container->weight_formula};
   const Status updated = co_await proxy_.Update(*container, json, update,

@@ -8,12 +8,12 @@
 #include <csignal>
 #include <utility>
 
+#include <gantry/toolkit/cgroup/cgroup.h>
 #include <gantry/toolkit/process/backoff.h>
 
 #include "core/async/loop.h"
 #include "core/backend/call_deadline.h"
 #include "core/backend/context.h"
-#include "core/cgroup/cgroup.h"
 #include "core/config/config.h"
 #include "core/events/event.h"
 #include "core/events/publisher.h"
@@ -43,9 +43,9 @@ constexpr Backoff::Terms kUnread{
 
 /// All directories of `cgroup`. On a hybrid node the runtime makes one in the v2
 /// tree, too, which holds nothing but has to go.
-std::vector<std::string> DirsOf(const os::Cgroup& cgroup, const os::CgroupHierarchy& node) {
+std::vector<std::string> DirsOf(const cgroup::Cgroup& cgroup, const cgroup::CgroupHierarchy& node) {
   std::vector<std::string> dirs = cgroup.Dirs();
-  if (node.mode() == os::CgroupMode::kHybrid && !cgroup.is_unified() && !dirs.empty()) {
+  if (node.mode() == cgroup::CgroupMode::kHybrid && !cgroup.is_unified() && !dirs.empty()) {
     dirs.push_back(node.unified().mount_dir + cgroup.v1().begin()->second.path);
   }
   return dirs;
@@ -238,8 +238,8 @@ async::Task<void> ExitRelay::EndExecsFirst(ContainerPtr container) {
   }
 }
 
-void ExitRelay::OnCgroup(Container& container, os::Cgroup cgroup,
-                         std::unique_ptr<os::OomWatch> oom) {
+void ExitRelay::OnCgroup(Container& container, cgroup::Cgroup cgroup,
+                         std::unique_ptr<cgroup::OomWatch> oom) {
   if (container.oom && container.cgroup == cgroup) {
     return;
   }
@@ -263,7 +263,7 @@ void ExitRelay::OnCgroup(Container& container, os::Cgroup cgroup,
   records_.Protect(container);
 }
 
-Status ExitRelay::OnMakingCgroup(Container& container, os::Cgroup cgroup) {
+Status ExitRelay::OnMakingCgroup(Container& container, cgroup::Cgroup cgroup) {
   if (container.cgroup_origin == CgroupOrigin::kRemoved) {
     return Fail(Code::kNotFound, "container '{}' is not there any more", container.id.str());
   }

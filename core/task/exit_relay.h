@@ -37,9 +37,9 @@ class ExitRelay final : public ProcessObserver {
   Status OnBound(TaskProcess& process, keeper_client::WatchedProcessPtr host) override;
   void OnPid(TaskProcess& process, HostPid pid) override;
   void OnExited(TaskProcess& process, ExitStatus exit) override;
-  void OnCgroup(Container& container, os::Cgroup cgroup,
-                std::unique_ptr<os::OomWatch> oom) override;
-  Status OnMakingCgroup(Container& container, os::Cgroup cgroup) override;
+  void OnCgroup(Container& container, cgroup::Cgroup cgroup,
+                std::unique_ptr<cgroup::OomWatch> oom) override;
+  Status OnMakingCgroup(Container& container, cgroup::Cgroup cgroup) override;
   void OnOutOfMemory(Container& container) override;
 
   /// Its create or start is published: an end that came before goes its way now.

@@ -7,7 +7,8 @@
 #include <map>
 #include <utility>
 
-#include "core/cgroup/cgroup.h"
+#include <gantry/toolkit/cgroup/cgroup.h>
+
 #include "core/config/config.h"
 #include "core/rpc/ttrpc.h"
 #include "core/rpc/typed.h"

@@ -18,8 +18,11 @@
 
 #include "tests/unit/cgroup/fake_cgroupfs.h"
 
-namespace gantry::os {
+namespace gantry::cgroup {
 namespace {
+
+using os::FakeCgroupFs;
+using os::kBound;
 
 using testing::HasSubstr;
 
@@ -247,4 +250,4 @@ TEST(DevicesWithoutAController, CannotBeLimited) {
 }
 
 }  // namespace
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

@@ -12,11 +12,13 @@
 #include <gantry/toolkit/files/files.h>
 
 #include "core/async/loop.h"
-#include "core/cgroup/cgroup.h"
 #include "tests/unit/cgroup/fake_cgroupfs.h"
 
-namespace gantry::os {
+namespace gantry::cgroup {
 namespace {
+
+using os::IdleProcess;
+using os::kBound;
 
 TEST(CgroupNotify, TellsChangesOfTheKernelsFilesThroughEpoll) {
   const auto node = CgroupHierarchy::OfNode();
@@ -26,10 +28,10 @@ TEST(CgroupNotify, TellsChangesOfTheKernelsFilesThroughEpoll) {
   const auto cgroup = Cgroup::Create(*CgroupHierarchy::At(node->unified().mount_dir),
                                      "/gantry-test-" + RandomName(12));
   ASSERT_TRUE(cgroup) << cgroup.error().message;
-  auto notify = cgroup::CgroupNotify::Open(cgroup->unified().dir() + "/cgroup.events");
+  auto notify = CgroupNotify::Open(cgroup->unified().dir() + "/cgroup.events");
   ASSERT_TRUE(notify);
   EXPECT_EQ(notify->poll_events(), static_cast<uint32_t>(EPOLLPRI));
-  EXPECT_EQ(cgroup::FieldIn(notify->Read().value_or(""), "populated"), 0);
+  EXPECT_EQ(FieldIn(notify->Read().value_or(""), "populated"), 0);
   async::Loop loop;
   int calls = 0;
   const async::WatchId watch =
@@ -41,7 +43,7 @@ TEST(CgroupNotify, TellsChangesOfTheKernelsFilesThroughEpoll) {
     ASSERT_TRUE(cgroup->AddProcess(process.pid()));
     while (calls == 0 && loop.RunOnce(kBound)) {
     }
-    EXPECT_EQ(cgroup::FieldIn(notify->Read().value_or(""), "populated"), 1);
+    EXPECT_EQ(FieldIn(notify->Read().value_or(""), "populated"), 1);
   }
   EXPECT_EQ(calls, 1);
   ASSERT_TRUE(cgroup->Remove(kBound));
@@ -50,4 +52,4 @@ TEST(CgroupNotify, TellsChangesOfTheKernelsFilesThroughEpoll) {
 }
 
 }  // namespace
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

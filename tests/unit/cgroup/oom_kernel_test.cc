@@ -17,8 +17,10 @@
 #include "core/cgroup/oom_watch.h"
 #include "tests/unit/toolkit/cgroup/kernel_cgroup.h"
 
-namespace gantry::os {
+namespace gantry::cgroup {
 namespace {
+
+using os::kBound;
 
 // A child in `cgroup` that wants more memory than it may have, once told to.
 class GreedyProcess {
@@ -58,7 +60,7 @@ class GreedyProcess {
 };
 
 /// A cgroup of 8 MiB, and who watches over it.
-class KernelOomWatch : public cgroup::KernelCgroup {
+class KernelOomWatch : public KernelCgroup {
  protected:
   void WatchLittleMemory() {
     CgroupResources limits;
@@ -75,7 +77,7 @@ class KernelOomWatch : public cgroup::KernelCgroup {
   int reports_ = 0;
 };
 
-INSTANTIATE_TEST_SUITE_P(Trees, KernelOomWatch, testing::Values(false), cgroup::TreeName);
+INSTANTIATE_TEST_SUITE_P(Trees, KernelOomWatch, testing::Values(false), TreeName);
 
 TEST_P(KernelOomWatch, ReportsThatMemoryRanOutOnce) {
   ASSERT_NO_FATAL_FAILURE(WatchLittleMemory());
@@ -92,7 +94,7 @@ TEST_P(KernelOomWatch, ReportsThatMemoryRanOutOnce) {
   while (loop_.RunOnce(std::chrono::milliseconds(0))) {
   }
   EXPECT_EQ(reports_, 1);
-  EXPECT_GE(cgroup::ReadOomKills(cgroup_).value_or(0), 1U);
+  EXPECT_GE(ReadOomKills(cgroup_).value_or(0), 1U);
 }
 
 TEST_P(KernelOomWatch, ReportsThroughTheLoopAndNotTheEndOfTheCgroup) {
@@ -128,4 +130,4 @@ TEST_P(KernelOomWatch, ReportsWhatItSeesOnlyWhenTheCgroupIsGone) {
 }
 
 }  // namespace
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

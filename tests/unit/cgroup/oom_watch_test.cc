@@ -14,8 +14,11 @@
 #include "core/async/loop.h"
 #include "tests/unit/cgroup/fake_cgroupfs.h"
 
-namespace gantry::os {
+namespace gantry::cgroup {
 namespace {
+
+using os::FakeCgroupFs;
+using os::kBound;
 
 class OomWatchOfAGoneCgroup : public testing::Test {
  protected:
@@ -187,4 +190,4 @@ TEST_F(FakeOom, NeedsTheMemoryController) {
 }
 
 }  // namespace
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

@@ -10,8 +10,10 @@
 
 #include "tests/unit/cgroup/fake_cgroupfs.h"
 
-namespace gantry::os {
+namespace gantry::cgroup {
 namespace {
+
+using os::FakeCgroupFs;
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -24,10 +26,10 @@ using Mask = std::vector<uint8_t>;
 class ScopePropertiesTest : public testing::Test {
  protected:
   /// What systemd is told; fails the test where that is an error.
-  std::vector<UnitProperty> Of(const CgroupResources& resources) {
+  std::vector<os::UnitProperty> Of(const CgroupResources& resources) {
     auto told = ScopeProperties(fs_.path(), resources);
     EXPECT_TRUE(told) << told.error().message;
-    return std::move(told).value_or(std::vector<UnitProperty>());
+    return std::move(told).value_or(std::vector<os::UnitProperty>());
   }
 
   FakeCgroupFs fs_;
@@ -56,14 +58,14 @@ TEST_F(ScopePropertiesTest, AreWhatTheFilesSayOfWhatIsChanged) {
   CgroupResources resources;
   resources.memory.limit_bytes = 134217728;
   resources.pids_limit = -1;
-  EXPECT_THAT(Of(resources),
-              ElementsAre(UnitProperty{"MemoryMax", 134217728U}, UnitProperty{"MemorySwapMax", 0U},
-                          UnitProperty{"TasksMax", kNone}));
+  EXPECT_THAT(Of(resources), ElementsAre(os::UnitProperty{"MemoryMax", 134217728U},
+                                         os::UnitProperty{"MemorySwapMax", 0U},
+                                         os::UnitProperty{"TasksMax", kNone}));
   resources = {};
   resources.cpu.shares = 2048;
   resources.memory.reservation_bytes = 4096;
-  EXPECT_THAT(Of(resources),
-              ElementsAre(UnitProperty{"MemoryLow", 4096U}, UnitProperty{"CPUWeight", 79U}));
+  EXPECT_THAT(Of(resources), ElementsAre(os::UnitProperty{"MemoryLow", 4096U},
+                                         os::UnitProperty{"CPUWeight", 79U}));
 }
 
 TEST_F(ScopePropertiesTest, AreNoneOfWhatTheNodeHasNot) {
@@ -77,11 +79,11 @@ TEST_F(ScopePropertiesTest, OfAQuotaAreWholePercents) {
   CgroupResources resources;
   resources.cpu.quota_us = 12345;
   fs_.Put("cpu.max", "12345 100000\n");
-  EXPECT_THAT(Of(resources), ElementsAre(UnitProperty{"CPUQuotaPeriodUSec", 100000U},
-                                         UnitProperty{"CPUQuotaPerSecUSec", 130000U}));
+  EXPECT_THAT(Of(resources), ElementsAre(os::UnitProperty{"CPUQuotaPeriodUSec", 100000U},
+                                         os::UnitProperty{"CPUQuotaPerSecUSec", 130000U}));
   fs_.Put("cpu.max", "max 50000\n");
-  EXPECT_THAT(Of(resources), ElementsAre(UnitProperty{"CPUQuotaPeriodUSec", 50000U},
-                                         UnitProperty{"CPUQuotaPerSecUSec", kNone}));
+  EXPECT_THAT(Of(resources), ElementsAre(os::UnitProperty{"CPUQuotaPeriodUSec", 50000U},
+                                         os::UnitProperty{"CPUQuotaPerSecUSec", kNone}));
 }
 
 TEST_F(ScopePropertiesTest, OfProcessorsAreAMask) {
@@ -90,15 +92,15 @@ TEST_F(ScopePropertiesTest, OfProcessorsAreAMask) {
   resources.cpu.mems = "0";
   fs_.Put("cpuset.cpus", "1,8-10\n");
   fs_.Put("cpuset.mems", "0\n");
-  EXPECT_THAT(Of(resources), ElementsAre(UnitProperty{"AllowedCPUs", Mask{0x02, 0x07}},
-                                         UnitProperty{"AllowedMemoryNodes", Mask{0x01}}));
+  EXPECT_THAT(Of(resources), ElementsAre(os::UnitProperty{"AllowedCPUs", Mask{0x02, 0x07}},
+                                         os::UnitProperty{"AllowedMemoryNodes", Mask{0x01}}));
 }
 
 TEST_F(ScopePropertiesTest, KnowTheFilesThatASpecNames) {
   CgroupResources resources;
   resources.unified = {{"memory.high", "1048576"}, {"io.latency", "x"}};
   fs_.Put("memory.high", "1048576\n");
-  EXPECT_THAT(Of(resources), ElementsAre(UnitProperty{"MemoryHigh", 1048576U}));
+  EXPECT_THAT(Of(resources), ElementsAre(os::UnitProperty{"MemoryHigh", 1048576U}));
 }
 
 TEST_F(ScopePropertiesTest, AreRefusedWhereAFileIsNotUnderstood) {
@@ -129,4 +131,4 @@ TEST(UpdateWithScopeTest, OfWhatIsInNoUnitWritesItsFilesAlone) {
 }
 
 }  // namespace
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace gantry::os {
+namespace gantry::cgroup {
 namespace {
 
 TEST(SlicePath, IsWhereSystemdKeepsTheSlice) {
@@ -23,4 +23,4 @@ TEST(SlicePath, RefusesWhatIsNoSlice) {
 }
 
 }  // namespace
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

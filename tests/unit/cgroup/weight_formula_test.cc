@@ -5,8 +5,10 @@
 
 #include "tests/unit/cgroup/fake_cgroupfs.h"
 
-namespace gantry::os {
+namespace gantry::cgroup {
 namespace {
+
+using os::FakeCgroupFs;
 
 constexpr auto kQuadratic = CpuWeightFormula::kQuadratic;
 constexpr auto kLinear = CpuWeightFormula::kLinear;
@@ -49,4 +51,4 @@ TEST_F(FindWeightFormulaTest, IsNothingWithoutAWeight) {
 }
 
 }  // namespace
-}  // namespace gantry::os
+}  // namespace gantry::cgroup

@@ -43,7 +43,7 @@ TEST(ParseResources, LeavesOutWhatIsAbsentOrNull) {
   EXPECT_FALSE(resources->pids_limit.has_value());
 }
 
-Result<std::vector<os::DeviceRule>> DeviceRules(const std::string& list) {
+Result<std::vector<cgroup::DeviceRule>> DeviceRules(const std::string& list) {
   GANTRY_TRY(const Json object, Json::Parse(R"({"devices": )" + list + "}", "resources"));
   return ReadDeviceRules(object);
 }
@@ -55,11 +55,11 @@ TEST(ReadDeviceRules, ReadsThemInTheirOrder) {
           {"allow": true, "type": "b", "major": 8, "minor": -1, "access": null}])");
   ASSERT_TRUE(rules) << rules.error().message;
   ASSERT_EQ(rules->size(), 3U);
-  EXPECT_EQ(rules->at(0), os::DeviceRule());
+  EXPECT_EQ(rules->at(0), cgroup::DeviceRule());
   EXPECT_EQ(
       rules->at(1),
-      (os::DeviceRule{.allow = true, .type = 'c', .major = 10, .minor = 200, .mknod = false}));
-  EXPECT_EQ(rules->at(2), (os::DeviceRule{.allow = true, .type = 'b', .major = 8}));
+      (cgroup::DeviceRule{.allow = true, .type = 'c', .major = 10, .minor = 200, .mknod = false}));
+  EXPECT_EQ(rules->at(2), (cgroup::DeviceRule{.allow = true, .type = 'b', .major = 8}));
 }
 
 TEST(ReadDeviceRules, FindsNoneWhereThereAreNone) {

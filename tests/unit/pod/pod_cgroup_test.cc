@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/cgroup/cgroup.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "core/cgroup/cgroup.h"
 #include "core/os/fs.h"
 
 namespace gantry::task {
@@ -40,7 +40,7 @@ TEST(PodLimits, AddsWhatTheSandboxItselfCosts) {
   overhead.memory_limit = 20 << 20;
   overhead.cpu_quota = 10'000;
   overhead.cpu_shares = 256;
-  const os::CgroupResources limits = PodLimits(resources, overhead);
+  const cgroup::CgroupResources limits = PodLimits(resources, overhead);
   EXPECT_EQ(limits.memory.limit_bytes, 120 << 20);
   EXPECT_EQ(limits.cpu.quota_us, 60'000);
   EXPECT_EQ(limits.cpu.period_us, 100'000U);
@@ -61,7 +61,7 @@ class PodCgroups : public testing::Test {
   void SetUp() override {
     dir_ = *os::TempDir::Create();
     ASSERT_TRUE(ReplaceFile(dir_.path() + "/cgroup.controllers", "", 0644));
-    auto hierarchy = os::CgroupHierarchy::At(dir_.path());
+    auto hierarchy = cgroup::CgroupHierarchy::At(dir_.path());
     ASSERT_TRUE(hierarchy) << hierarchy.error().message;
     hierarchy_.emplace(std::move(*hierarchy));
     config_.cgroup_parent = "/pods/pod1";
@@ -70,7 +70,7 @@ class PodCgroups : public testing::Test {
   bool IsThere(const std::string& path) const { return Exists(dir_.path() + path); }
 
   os::TempDir dir_;
-  std::optional<os::CgroupHierarchy> hierarchy_;
+  std::optional<cgroup::CgroupHierarchy> hierarchy_;
   PodConfig config_;
 };
 

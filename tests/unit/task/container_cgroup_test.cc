@@ -6,9 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/cgroup/cgroup.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "core/cgroup/cgroup.h"
 #include "tests/unit/cgroup/fake_cgroupfs.h"
 
 namespace gantry::task {
@@ -54,8 +54,8 @@ class ContainerCgroups : public testing::Test {
     fs_.Put("pods/cgroup.controllers", "");
   }
 
-  os::CgroupHierarchy Hierarchy() {
-    auto out = os::CgroupHierarchy::At(fs_.path());
+  cgroup::CgroupHierarchy Hierarchy() {
+    auto out = cgroup::CgroupHierarchy::At(fs_.path());
     EXPECT_TRUE(out);
     return *out;
   }
@@ -63,7 +63,7 @@ class ContainerCgroups : public testing::Test {
   bool IsThere(const std::string& path) const { return Exists(fs_.path() + "/" + path); }
 
   os::FakeCgroupFs fs_;
-  os::CgroupResources limits_;
+  cgroup::CgroupResources limits_;
 };
 
 TEST_F(ContainerCgroups, AreOneOfV2WithItsLimits) {

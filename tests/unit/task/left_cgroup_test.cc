@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/cgroup/cgroup.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "core/cgroup/cgroup.h"
 #include "core/config/config.h"
 #include "tests/unit/cgroup/fake_cgroupfs.h"
 #include "tests/unit/task/task_test.h"
@@ -40,7 +40,7 @@ class LeftCgroups : public TaskTest {
     files_.Put("cgroup.controllers", "pids\n");
     files_.Put("proc/77/cgroup", "0::" + path + "\n");
     std::filesystem::create_directories(files_.path() + path);
-    around_.cgroups = *os::CgroupHierarchy::At(files_.path());
+    around_.cgroups = *cgroup::CgroupHierarchy::At(files_.path());
     around_.cgroups.SetProcDirForTest(files_.path() + "/proc");
     RestartEngine();
     backend_.UseContext([](ContainerContext& context, bool recovered) {

@@ -13,9 +13,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/cgroup/cgroup.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "core/cgroup/cgroup.h"
 #include "core/config/config.h"
 #include "core/link/messages.h"
 #include "core/link/record_peek.h"
@@ -32,7 +32,7 @@ using testing::IsEmpty;
 class MadeCgroups : public PodTest {
  protected:
   /// The engine sees that tree; each container is made in cgroups that are made for it.
-  void Begin(os::CgroupHierarchy tree) {
+  void Begin(cgroup::CgroupHierarchy tree) {
     around_.cgroups = std::move(tree);
     RestartEngine();
     backend_.UseContext([this](ContainerContext& context, bool recovered) {
@@ -48,7 +48,7 @@ class MadeCgroups : public PodTest {
   void BeginWithFiles() {
     files_.Put("cgroup.controllers", "pids\n");
     files_.Put("pods/cgroup.controllers", "pids\n");
-    Begin(*os::CgroupHierarchy::At(files_.path()));
+    Begin(*cgroup::CgroupHierarchy::At(files_.path()));
   }
 
   /// config.json of an announced container, with that in its `linux`.
@@ -319,7 +319,7 @@ TEST_F(MadeCgroups, ThatWereNotFinishedAreMadeAnew) {
 class MadeKernelCgroups : public MadeCgroups, public testing::WithParamInterface<bool> {
  protected:
   void SetUp() override {
-    const auto node = os::CgroupHierarchy::OfNode();
+    const auto node = cgroup::CgroupHierarchy::OfNode();
     if (geteuid() != 0 || !node) {
       GTEST_SKIP() << (node ? "needs root" : node.error().message);
     }
@@ -327,9 +327,9 @@ class MadeKernelCgroups : public MadeCgroups, public testing::WithParamInterface
     if (v2 ? node->unified().mount_dir.empty() : !node->v1().contains("pids")) {
       GTEST_SKIP() << "the node has no such tree";
     }
-    tree_ = v2 ? *os::CgroupHierarchy::At(node->unified().mount_dir) : *node;
+    tree_ = v2 ? *cgroup::CgroupHierarchy::At(node->unified().mount_dir) : *node;
     name_ = "gantry-test-" + RandomName(12);
-    const auto probe = os::Cgroup::Create(tree_, "/" + name_);
+    const auto probe = cgroup::Cgroup::Create(tree_, "/" + name_);
     if (!probe) {
       GTEST_SKIP() << "cannot make cgroups here: " << probe.error().message;
     }
@@ -340,12 +340,12 @@ class MadeKernelCgroups : public MadeCgroups, public testing::WithParamInterface
   /// Where a test fails they may be there.
   void TearDown() override {
     if (!name_.empty()) {
-      EXPECT_TRUE(os::Cgroup::Named(tree_, "/" + name_)->Kill(os::kBound));
-      EXPECT_TRUE(os::Cgroup::Named(tree_, "/" + name_)->Remove(os::kBound));
+      EXPECT_TRUE(cgroup::Cgroup::Named(tree_, "/" + name_)->Kill(os::kBound));
+      EXPECT_TRUE(cgroup::Cgroup::Named(tree_, "/" + name_)->Remove(os::kBound));
     }
   }
 
-  os::CgroupHierarchy tree_;
+  cgroup::CgroupHierarchy tree_;
   std::string name_;
 };
 
@@ -358,7 +358,7 @@ TEST_P(MadeKernelCgroups, EndWithWhatIsInThem) {
   Specify("c1", R"("cgroupsPath":")" + name_ + "\"" + limits);
   const auto created = Create("c1");
   ASSERT_TRUE(created) << created.error().message;
-  const auto cgroup = os::Cgroup::Named(tree_, "/" + name_);
+  const auto cgroup = cgroup::Cgroup::Named(tree_, "/" + name_);
   EXPECT_EQ(made_, cgroup->Dirs());
   if (!GetParam()) {
     EXPECT_EQ(ReadFile(cgroup->DirOf("pids") + "/pids.max", 100).value_or(""), "7\n");
@@ -377,7 +377,7 @@ TEST_P(MadeKernelCgroups, EndWithWhatIsInThem) {
 }
 
 /// Whether a process in the cgroup may open /dev/kmsg, which no container has by default.
-bool MayOpenKmsg(const os::Cgroup& cgroup) {
+bool MayOpenKmsg(const cgroup::Cgroup& cgroup) {
   int gate[2];
   EXPECT_EQ(pipe2(gate, O_CLOEXEC), 0);
   const pid_t child = fork();
@@ -399,7 +399,7 @@ TEST_P(MadeKernelCgroups, HaveTheDevicesOfTheSpecOnly) {
   if (!GetParam() && !tree_.v1().contains("devices")) {
     GTEST_SKIP() << "the node has no such tree";
   }
-  const auto cgroup = os::Cgroup::Named(tree_, "/" + name_);
+  const auto cgroup = cgroup::Cgroup::Named(tree_, "/" + name_);
   AnnounceIn("c1", name_);
   ASSERT_TRUE(Create("c1"));
   EXPECT_FALSE(MayOpenKmsg(*cgroup)) << "its spec allows none";
@@ -439,7 +439,7 @@ TEST_P(MadeKernelCgroups, AreUsedForWhatTheBackendLeavesOut) {
   pause.set_id("c1");
   const auto paused = Ask<wire::Empty>("Pause", pause, "c1");
   ASSERT_TRUE(paused) << paused.error().message;
-  EXPECT_EQ(os::Cgroup::Named(tree_, "/" + name_)->Frozen().value_or(false), true);
+  EXPECT_EQ(cgroup::Cgroup::Named(tree_, "/" + name_)->Frozen().value_or(false), true);
   RestartEngine();
   EXPECT_EQ(State("c1")->status(), pb::PAUSED);
   pb::ResumeRequest resume;

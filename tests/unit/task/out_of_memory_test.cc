@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/cgroup/cgroup.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "core/cgroup/cgroup.h"
 #include "core/config/config.h"
 #include "tests/unit/cgroup/fake_cgroupfs.h"
 #include "tests/unit/task/task_test.h"
@@ -23,7 +23,7 @@ class OutOfMemory : public TaskTest {
     files_.Put("cgroup.controllers", "memory\n");
     files_.Put("c1/cgroup.controllers", "memory\n");
     SetKills(0);
-    around_.cgroups = *os::CgroupHierarchy::At(files_.path());
+    around_.cgroups = *cgroup::CgroupHierarchy::At(files_.path());
     RestartEngine();
     UseContext([](ContainerContext& context) -> Status {
       GANTRY_TRY([[maybe_unused]] const auto dirs, context.MakeCgroups(CgroupDevices::kOfSpec));

@@ -3,8 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/cgroup/cgroup.h>
+
 #include "core/async/worker_pool.h"
-#include "core/cgroup/cgroup.h"
 #include "core/io/process_io.h"
 #include "core/io/relay.h"
 #include "tests/unit/keeper_client/engine_test.h"
@@ -16,7 +17,7 @@ using StdioHostTest = keeper_client::EngineTest;
 
 TEST_F(StdioHostTest, IsThereForAsLongAsItsStreams) {
   async::WorkerPool pool(loop_, 1, 1);
-  const os::CgroupHierarchy cgroups;
+  const cgroup::CgroupHierarchy cgroups;
   io::Relay relay;
   auto host = std::make_shared<StdioHost>(
       backend::Services{loop_, pool, *link_, *processes_, cgroups}, "1/io/", "", [] {});

@@ -16,10 +16,11 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/cgroup/cgroup.h>
+
 #include "core/async/loop.h"
 #include "core/async/worker_pool.h"
 #include "core/backend/context.h"
-#include "core/cgroup/cgroup.h"
 #include "core/config/config.h"
 #include "core/engine/tasks.h"
 #include "core/events/event.h"
@@ -50,7 +51,7 @@ class TestEngine final : private keeper_client::KeeperObserver {
     std::string config_error;
     /// As Parts has it, where nothing hangs.
     std::chrono::milliseconds overdue_after = std::chrono::seconds(3);
-    os::CgroupHierarchy cgroups{};
+    cgroup::CgroupHierarchy cgroups{};
   };
 
   TestEngine(Surroundings around, test::FakeKeeper& keeper, UniqueFd journal);

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/cgroup.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "core/cgroup/cgroup.h"
 #include "core/config/config.h"
 #include "tests/unit/cgroup/fake_cgroupfs.h"
 #include "tests/unit/pod/pod_test.h"
@@ -22,7 +22,7 @@ class UpdatedShares : public PodTest {
     files_.Put("cgroup.controllers", "cpu\n");
     files_.Put("pods/cgroup.controllers", "cpu\n");
     files_.Put("pods/c1/cpu.weight", "1\n");
-    around_.cgroups = *os::CgroupHierarchy::At(files_.path());
+    around_.cgroups = *cgroup::CgroupHierarchy::At(files_.path());
     RestartEngine();
     backend_.UseContext([](ContainerContext& context, bool recovered) -> Status {
       return recovered ? Status() : MakeIn(context);
