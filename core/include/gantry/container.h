@@ -118,7 +118,8 @@ class ContainerContext {
   /// The container's processes are in the cgroups of this host process: the
   /// core does statistics, pause, resume, update, pids, "kill all" and OOM
   /// there, as far as the backend leaves these calls out. On record: not needed again
-  /// after a restart of the engine, where the backend has saved something since.
+  /// after a restart of the engine, where the backend has saved something since. After `Delete`
+  /// the core removes those that are left and empty; others, in use or not, stay.
   /// Errors: kNotFound when the process is gone. Blocks: reads /proc.
   virtual Status UseCgroupsOf(const HostProcess& process) = 0;
   /// Makes the cgroups that the container's spec names (`linux.cgroupsPath`), with its limits

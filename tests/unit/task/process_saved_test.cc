@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a backend keeps of one process comes back to it with the next engine.
+#include <filesystem>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -132,40 +133,29 @@ TEST_F(ProcessSaved, IsRefusedAboveItsLimitAndWhatWasKeptStays) {
   EXPECT_EQ(ExecOnRecord(), std::string(kMost, 'a'));
 }
 
-TEST_F(ProcessSaved, IsRefusedWhereTheRecordHasNoRoomAndWhatWasKeptStays) {
+TEST_F(ProcessSaved, ThatCannotBeWrittenIsRefusedAndWhatWasKeptStays) {
   Run("c1");
-  // What is left is less than what is kept below, and enough for the rest of the record.
-  size_t left = store::kMaxRecordBytes - store::kSpareRecordBytes - kMost;
-  for (int i = 0; left > 0; ++i) {
-    const size_t bytes = std::min(left, size_t{3} << 20);
-    left -= bytes;
-    const std::string around = R"({"args":["true"],"cwd":"/","env":["X="],"terminal":false})";
-    pb::ExecProcessRequest request;
-    request.set_id("c1");
-    request.set_exec_id("e" + std::to_string(i));
-    request.mutable_spec()->set_value(
-        R"({"args":["true"],"cwd":"/","env":["X=)" +
-        std::string(bytes > around.size() ? bytes - around.size() : 0, 'x') + R"("]})");
-    const auto added = Ask<wire::Empty>("Exec", request, "c1");
-    ASSERT_TRUE(added) << added.error().message;
-  }
+  const std::string record = store::PathOf(dir_.path() + "/c1");
   Status refused;
-  backend_.UseProcess([&refused](ProcessContext& context, bool recovered) -> Status {
+  backend_.UseProcess([&](ProcessContext& context, bool recovered) -> Status {
     if (recovered) {
       return {};
     }
-    GANTRY_CHECK_OK(context.Save("small"));
-    refused = context.Save(std::string(kMost, 'b'));
+    GANTRY_CHECK_OK(context.Save("first"));
+    // A file does not take the place of a directory.
+    std::filesystem::remove(record);
+    std::filesystem::create_directories(record + "/in-the-way");
+    refused = context.Save("second");
+    std::filesystem::remove_all(record);
     return {};
   });
-  ASSERT_TRUE(Start("c1/e0"));
+  RunExec("c1/e1");
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Code::kResourceExhausted) << refused.error().message;
-  EXPECT_THAT(refused.error().message, HasSubstr("save the state of 'c1/e0'"));
-  EXPECT_EQ(ExecOnRecord(), "small");
+  EXPECT_THAT(refused.error().message, HasSubstr("save the state of 'c1/e1'"));
+  EXPECT_EQ(ExecOnRecord(), "first");
   RestartEngine();
-  EXPECT_EQ(State("c1/e0")->status(), pb::RUNNING);
-  EXPECT_EQ(backend_.Count("recover c1/e0 small"), 1U);
+  EXPECT_EQ(State("c1/e1")->status(), pb::RUNNING);
+  EXPECT_EQ(backend_.Count("recover c1/e1 first"), 1U);
 }
 
 }  // namespace
