@@ -67,6 +67,9 @@ struct SandboxEntry {
   /// Of a sandbox that containers made: who keeps `blob`, at first the container
   /// that it was made for.
   std::weak_ptr<Container> blob_owner;
+  /// Those that stand in it. Not only those that are found there (`Containers::MembersOf`): one
+  /// whose removal failed half-way and that nobody finds any more counts, since what is left of
+  /// it may need the sandbox.
   size_t containers = 0;
   /// It is a pod's, which outlives its containers.
   bool is_pod = false;

@@ -117,6 +117,18 @@ TEST_F(TaskDelete, EndsTheSandboxWithItsLastContainer) {
   EXPECT_EQ(backend_.Count("shutdown sandbox pod"), 1U);
 }
 
+TEST_F(TaskDelete, LeavesTheSandboxToOneWhoseRemovalFailed) {
+  Run("pod");
+  Run("a", "pod");
+  backend_.FailNext("delete a", Error{Code::kInternal, 0, "device or resource busy", {}});
+  keeper_.RemoveInstance(2);
+  ASSERT_TRUE(Until([&] { return engine_->tasks().containers().size() == 1; }));
+  ASSERT_EQ(backend_.Count("delete a"), 1U);
+  End("pod", 0);
+  ASSERT_TRUE(Delete("pod"));
+  EXPECT_EQ(backend_.Count("shutdown sandbox pod"), 0U) << "something of a may be in there";
+}
+
 TEST_F(TaskDelete, TellsOfTheEndOfWhatGoesWithItsPod) {
   Run("pod");
   Run("a", "pod");
