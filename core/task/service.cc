@@ -27,8 +27,6 @@ Service::Service(Components& with, const Pods& pods)
       creator_(with, pods),
       starter_(parts_, records_, calls_, proxy_, with.exits, remover_) {}
 
-Service::~Service() = default;
-
 Status Service::Register(rpc::MethodTable& table) {
   for (const std::string service : {"containerd.task.v2.Task", "containerd.task.v3.Task"}) {
     Registrar<Service> methods(table, service, *this, calls_, order_);

@@ -56,7 +56,6 @@ class Service final {
   Service(Components& with, const Pods& pods);
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
-  ~Service();
 
   /// Puts the methods of both versions into `table`.
   Status Register(rpc::MethodTable& table);
