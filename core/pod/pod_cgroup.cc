@@ -25,7 +25,7 @@ std::optional<T> Sum(std::optional<T> limit, std::optional<T> more) {
 }  // namespace
 
 Result<std::string> PodCgroupPath(std::string_view cgroup_parent) {
-  if (!cgroup_parent.ends_with(os::kSliceSuffix)) {
+  if (!cgroup_parent.ends_with(cgroup::kSliceSuffix)) {
     std::string path(cgroup_parent);
     return path.starts_with('/') ? path : "/" + path;
   }

@@ -162,7 +162,7 @@ TEST_P(Devices, ThatEachContainerHasMayBeUsed) {
 
 TEST_P(Devices, MayBeMadeAndNotUsed) {
   Limit({});
-  const auto dir = TempDir::Create();
+  const auto dir = os::TempDir::Create();
   ASSERT_TRUE(dir);
   const std::string path = dir->path() + "/kmsg";
   EXPECT_EQ(inhabitant_.Make(path, S_IFCHR, makedev(kMemory, kKmsg)), 0);
