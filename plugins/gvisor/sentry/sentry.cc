@@ -228,17 +228,15 @@ void Sentry::Hangup() {
   }
   // Its descriptor is open until the watch is gone.
   watch.reset();
-  std::map<std::string_view, DurableCall> calls;
   {
     const std::lock_guard lock(mutex_);
-    // They are there yet where what they did could not be saved.
-    calls.swap(unsaved_);
+    // They are there yet where the start could not be saved. A pause or resume that could not
+    // goes with the sandbox: whoever asked for it may ask again.
+    Settle(kRootName);
+    Settle(kNetworkName);
     root_wait_.reset();
     late_pause_.reset();
     manager_.client().Hangup();
-  }
-  for (auto& [name, call] : calls) {
-    call.Settle();
   }
   // Calls that it never answered.
   turns_.Clear();

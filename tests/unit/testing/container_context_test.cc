@@ -27,7 +27,8 @@ TEST(FakeContainerContext, RemembersWhatItWasTold) {
   FakeContainerContext context("c1");
   context.cgroups = {"/sys/fs/cgroup/c1"};
   EXPECT_FALSE(context.made_cgroups);
-  EXPECT_THAT(context.MakeCgroups(CgroupDevices::kOfSpec).value(), ElementsAre("/sys/fs/cgroup/c1"));
+  EXPECT_THAT(context.MakeCgroups(CgroupDevices::kOfSpec).value(),
+              ElementsAre("/sys/fs/cgroup/c1"));
   EXPECT_EQ(context.made_cgroups, CgroupDevices::kOfSpec);
   context.inside_hooks.start_container = true;
   EXPECT_TRUE(context.BeginHooks()->start_container);

@@ -12,24 +12,22 @@ namespace {
 
 constexpr std::chrono::seconds kOrphanLimit{20};
 
-/// The pid of a grandchild that its parent has left, as the parent has printed it.
-HostPid Orphan(FakeSandboxContext& context, const std::string& script) {
-  auto out = MakeBlockingPipe().value();
-  SpawnRequest request;
-  request.argv = {"/bin/sh", "-c", "(" + script + ") >/dev/null & echo $!"};
-  request.env = {"PATH=/usr/bin:/bin"};
-  request.fds.emplace_back(std::move(out.second), 1);
-  const auto parent = context.Spawn(std::move(request)).value();
-  const std::string pid = ReadStream(out.first);
-  EXPECT_TRUE(parent->Wait(kOrphanLimit));
-  return {std::stoi(pid)};
-}
-
 TEST(Orphans, AreAdoptedAndTellHowTheyEnd) {
   FakeSandboxContext context(Orphans::kAdopted);
-  const HostPid pid = Orphan(context, "exit 5");
+  auto out = MakeBlockingPipe().value();
+  auto gate = MakeBlockingPipe().value();
+  SpawnRequest request;
+  // A shell may collect a child that ends before itself.
+  request.argv = {"/bin/sh", "-c", "(read _; exit 5) <&3 >/dev/null & echo $!"};
+  request.env = {"PATH=/usr/bin:/bin"};
+  request.fds.emplace_back(std::move(out.second), 1);
+  request.fds.emplace_back(std::move(gate.first), 3);
+  const auto parent = context.Spawn(std::move(request)).value();
+  const HostPid pid{std::stoi(ReadStream(out.first))};
+  ASSERT_TRUE(parent->Wait(kOrphanLimit));
   const auto orphan = context.AdoptAs(pid, "orphan");
   ASSERT_TRUE(orphan) << orphan.error().message;
+  gate.second.reset();
   EXPECT_EQ((*orphan)->Wait(kOrphanLimit).value().code(), 5U);
   EXPECT_EQ(context.Adopt(pid).value(), *orphan) << "the same object";
   context.RestartEngine();
