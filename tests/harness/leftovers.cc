@@ -144,7 +144,8 @@ std::string Leftovers(const Node& node, const Baseline& baseline, const std::str
         std::erase_if(left, is_known);
         return left.empty();
       },
-      std::chrono::seconds(10));
+      // What a client of containerd has left goes with its next collection of garbage.
+      kDeadline);
   for (const std::string& container : Containers(node)) {
     if (!is_known(container)) {
       left.push_back(container);

@@ -21,7 +21,10 @@ class ImageMount {
     EXPECT_EQ(mounted.status, 0) << mounted.Text();
   }
 
-  ~ImageMount() { node_.Ctr({"images", "unmount", "--rm", path_}); }
+  ~ImageMount() {
+    const e2e::Output unmounted = node_.Ctr({"images", "unmount", "--rm", path_});
+    EXPECT_EQ(unmounted.status, 0) << unmounted.Text();
+  }
 
   ImageMount(const ImageMount&) = delete;
   ImageMount& operator=(const ImageMount&) = delete;
