@@ -26,7 +26,7 @@ std::deque<Orphans::Ended>::const_iterator Orphans::Position(ProcessId process) 
   });
 }
 
-void Orphans::Erase(std::deque<Ended>::const_iterator one) {
+void Orphans::Erase(const std::deque<Ended>::const_iterator& one) {
   const auto of = of_.find(one->cgroups);
   if (--of->second == 0) {
     of_.erase(of);

@@ -49,7 +49,7 @@ class Orphans {
   };
 
   std::deque<Ended>::const_iterator Position(ProcessId process) const;
-  void Erase(std::deque<Ended>::const_iterator one);
+  void Erase(const std::deque<Ended>::const_iterator& one);
 
   /// By age.
   std::deque<Ended> ended_;

@@ -16,6 +16,7 @@ class Pods {
  public:
   Pods(const Pods&) = delete;
   Pods& operator=(const Pods&) = delete;
+  virtual ~Pods() = default;
 
   /// Whether a container may be made at this address: no pod is there, or one that
   /// runs. Errors: kFailedPrecondition, kUnavailable.
@@ -25,7 +26,6 @@ class Pods {
 
  protected:
   Pods() = default;
-  ~Pods() = default;
 };
 
 }  // namespace gantry::task
