@@ -91,8 +91,8 @@ Result<uint64_t> ParseLimit(const std::string& file, std::string_view text) {
 /// A number of a set.
 std::optional<unsigned> ParseBit(std::string_view text) {
   const auto number = NumberAlone(text);
-  return number.value_or(kNoLimit) <= kMaxBit ? std::optional(static_cast<unsigned>(*number))
-                                              : std::nullopt;
+  return number && *number <= kMaxBit ? std::optional(static_cast<unsigned>(*number))
+                                      : std::nullopt;
 }
 
 /// "0-2,7" as a mask. The file's text is the kernel's own, of the set that was asked for.

@@ -26,7 +26,7 @@ std::optional<CpuWeightFormula> FindWeightFormula(const CgroupHierarchy& node, c
   }
   for (const std::string& dir : dirs) {
     const auto weight = ReadNumber(dir + "/cpu.weight");
-    if (weight.value_or(0) > 0) {
+    if (weight && *weight > 0) {
       weights.push_back(*weight);
     }
   }

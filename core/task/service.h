@@ -56,6 +56,7 @@ class Service final {
   Service(Components& with, const Pods& pods);
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
+  ~Service() = default;
 
   /// Puts the methods of both versions into `table`.
   Status Register(rpc::MethodTable& table);

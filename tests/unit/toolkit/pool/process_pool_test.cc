@@ -112,6 +112,13 @@ class ProcessPoolTest : public testing::Test {
                                kPoolLimit);
   }
 
+  /// Of a handler that goes on failing: so many, or more by now.
+  bool AwaitFailures(uint64_t least) {
+    return pool_->AwaitForTest(
+        [least](const auto& counts) { return CountOf(counts, "warm_failed") >= least; },
+        kPoolLimit);
+  }
+
   uint64_t Count(const std::string& name) { return CountOf(pool_->Counts(), name); }
 
   ProcessPool::Taken Take(const std::string& handler) {
@@ -251,8 +258,7 @@ TEST_F(ProcessPoolTest, WaitsLongerAfterEachFailure) {
   times_.first_pause = std::chrono::milliseconds(1);
   times_.longest_pause = std::chrono::milliseconds(8);
   Make({Handler("a", 1)});
-  ASSERT_TRUE(pool_->AwaitForTest(
-      [](const auto& counts) { return CountOf(counts, "warm_failed") >= 6; }, kPoolLimit));
+  ASSERT_TRUE(AwaitFailures(6));
   pool_->Leave();
   pool_.reset();
   for (const char* pause : {"next in 1 ms", "next in 2 ms", "next in 4 ms", "next in 8 ms"}) {
@@ -267,7 +273,7 @@ TEST_F(ProcessPoolTest, GoesOnWhenTheCauseIsMended) {
   fails_ = true;
   times_.first_pause = std::chrono::milliseconds(1);
   Make({Handler("a", 1)});
-  ASSERT_TRUE(Await("warm_failed", 1));
+  ASSERT_TRUE(AwaitFailures(1));
   {
     const std::lock_guard lock(mutex_);
     fails_ = false;
