@@ -23,8 +23,9 @@ std::optional<uint64_t> NumberAlone(std::string_view text) {
     text.remove_suffix(1);
   }
   uint64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [parsed, error] = std::from_chars(text.data(), end, number);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [parsed, error] = std::from_chars(begin, end, number);
   return error == std::errc() && parsed == end ? std::optional(number) : std::nullopt;
 }
 
