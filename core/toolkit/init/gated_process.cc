@@ -65,17 +65,26 @@ Status AddStreams(ProcessContext& context, SpawnRequest& request) {
   return {};
 }
 
+/// "": there is none, or it is no text.
+std::string TextIn(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
 /// Of an answer that is an error: that one.
 Status ErrorIn(const Json& answer) {
   if (!answer.is_object() || !answer.contains("error") || !answer["error"].is_object()) {
     return {};
   }
   const Json& told = answer["error"];
-  Error error{.code = Code::kInternal,
-              .sys_errno = told.value("errno", 0),
-              .message = told.value("message", std::string("gantry-init has failed")),
-              .detail = {}};
-  const std::string name = told.value("code", std::string());
+  const std::string message = TextIn(told, "message");
+  const auto number = told.find("errno");
+  Error error{
+      .code = Code::kInternal,
+      .sys_errno = number != told.end() && number->is_number_integer() ? number->get<int>() : 0,
+      .message = message.empty() ? "gantry-init has failed" : message,
+      .detail = {}};
+  const std::string name = TextIn(told, "code");
   for (int code = 1; code <= static_cast<int>(Code::kUnauthenticated); ++code) {
     if (CodeName(static_cast<Code>(code)) == name) {
       error.code = static_cast<Code>(code);

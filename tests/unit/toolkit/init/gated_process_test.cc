@@ -174,6 +174,14 @@ TEST_F(GatedProcessTest, TellsOfAProgramThatAnswersNothing) {
   }
 }
 
+TEST_F(GatedProcessTest, TakesNoWordOfAnAnswerForWhatItIsNot) {
+  Script(R"(echo '{"error": {"code": 7, "errno": "x", "message": []}}' >&4)");
+  const Status made = Make("exit 0");
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Code::kInternal);
+  EXPECT_THAT(made.error().message, HasSubstr("gantry-init has failed"));
+}
+
 TEST_F(GatedProcessTest, TellsOfATerminalThatDoesNotCome) {
   Script("echo '{\"made\":{\"pid\":'$$',\"warnings\":[]}}' >&4; echo >&4");
   GatedRequest wanted = Wanted("exit 0");
