@@ -2,9 +2,9 @@
 //
 // A small, whole backend. Its containers are made by gantry-init, which the plugin carries: root,
 // mounts, namespaces, user, rights, seccomp and terminal are as the spec has them, of an init and
-// of an exec. The core does streams, exits, signals, pause, limits, statistics and memory events.
-// What is left, and refused here, is what docs/gantry-init.md leaves to its caller: hooks, and the
-// rules for devices, without which a container with CAP_MKNOD has the node's disks.
+// of an exec. The core does streams, exits, signals, pause, limits, rules for devices, statistics
+// and memory events. Hooks, which docs/gantry-init.md leaves to its caller, are refused; so is who
+// could make devices where the spec names no cgroup that would keep him from the node's.
 #include <linux/capability.h>
 
 #include <chrono>
@@ -22,13 +22,15 @@ using namespace gantry;
 
 constexpr std::chrono::seconds kEndLimit{5};
 
-Status CheckRights(const oci::ProcessSpec& process) {
+Status CheckDevices(const oci::ProcessSpec& process, const std::vector<std::string>& cgroups) {
   const bool makes_devices =
       process.capabilities && (process.capabilities->bounding >> CAP_MKNOD & 1) != 0;
-  return makes_devices ? Status(Fail(Code::kUnimplemented,
-                                     "'process.capabilities': CAP_MKNOD: "
-                                     "this backend has no rules for devices"))
-                       : Status();
+  if (makes_devices && cgroups.empty()) {
+    return Fail(Code::kUnimplemented,
+                "'process.capabilities': CAP_MKNOD without 'linux.cgroupsPath': only a cgroup "
+                "keeps a container from the node's devices");
+  }
+  return {};
 }
 
 class PlainExec final : public Process {
@@ -68,13 +70,12 @@ class PlainContainer final : public Container {
 
   Status Create() {
     GANTRY_TRY(const oci::Spec spec, oci::ParseSpec(request_.spec_json, "config.json"));
-    GANTRY_CHECK_OK(CheckRights(spec.process));
     if (!JsonMember(request_.spec_json, "hooks").empty() || !request_.checkpoint.empty()) {
       return Fail(Code::kUnimplemented, "create container '{}': no hooks and no checkpoints here",
                   request_.id.str());
     }
     GANTRY_TRY(const UniqueFd program, OpenHelper("gantry-init"));
-    GANTRY_TRY(GatedRequest wanted, Wanted(request_.terminal));
+    GANTRY_TRY(GatedRequest wanted, Wanted(spec.process, request_.terminal));
     return init_.Make(program, std::move(wanted));
   }
 
@@ -99,22 +100,22 @@ class PlainContainer final : public Container {
   }
 
  private:
-  Result<GatedRequest> Wanted(bool terminal) {
+  Result<GatedRequest> Wanted(const oci::ProcessSpec& process, bool terminal) {
     GatedRequest wanted;
     wanted.id = request_.id.str();
     wanted.bundle = request_.bundle;
     wanted.spec_json = request_.spec_json;
     wanted.terminal = terminal;
-    // With the limits of the spec, and removed by the core. Again: the same ones.
+    // With the limits and devices of the spec, and removed by the core. Again: the same ones.
     GANTRY_TRY(wanted.cgroups, context_.MakeCgroups(CgroupDevices::kOfSpec));
+    GANTRY_CHECK_OK(CheckDevices(process, wanted.cgroups));
     return wanted;
   }
 
   Result<std::unique_ptr<PlainExec>> MakeExec(const ExecRequest& request, ProcessContext& context) {
     GANTRY_TRY(const oci::Spec spec, oci::ParseSpec(request_.spec_json, "config.json"));
     GANTRY_TRY(const oci::ProcessSpec process, oci::ParseExec(request.process_json, spec));
-    GANTRY_CHECK_OK(CheckRights(process));
-    GANTRY_TRY(GatedRequest wanted, Wanted(request.terminal));
+    GANTRY_TRY(GatedRequest wanted, Wanted(process, request.terminal));
     wanted.init = init_.host();
     wanted.process_json = request.process_json;
     const std::string tag = Format("exec/{}/{}", request_.id.str(), request.id.str());

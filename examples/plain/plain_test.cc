@@ -153,8 +153,9 @@ TEST_F(PlainTest, SaysWhichProgramIsNotThere) {
   EXPECT_TRUE(context_.stored.empty());
 }
 
-TEST_F(PlainTest, RefusesWhoCouldMakeDevices) {
+TEST_F(PlainTest, RefusesWhoCouldMakeDevicesWithoutACgroup) {
   const auto made = Create("exit 0", R"(, "capabilities": {"bounding": ["CAP_MKNOD"]})");
+  EXPECT_EQ(container_.made_cgroups, CgroupDevices::kOfSpec);
   EXPECT_EQ(made.error().code, Code::kUnimplemented);
   EXPECT_NE(made.error().message.find("CAP_MKNOD"), std::string::npos);
   EXPECT_TRUE(context_.asked.empty());

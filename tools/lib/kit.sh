@@ -243,9 +243,7 @@ kit_containerd() (
   node_start "$GANTRY_E2E_CONTAINERD" "$KIT/usr/bin" crun || exit 1
   cp "$KIT/plain.yaml" "$NODE_DIR/gantry.yaml" || exit 1
   node_ctr images import --all-platforms "$GANTRY_ROOT/build/images/busybox.tar" || exit 1
-  # The example has no rules for devices.
-  local run=(node_ctr run --runtime io.containerd.gantry.v1 --fifo-dir "$NODE_DIR/fifo"
-    --cap-drop CAP_MKNOD)
+  local run=(node_ctr run --runtime io.containerd.gantry.v1 --fifo-dir "$NODE_DIR/fifo")
   expect hello "${run[@]}" --rm "$BUSYBOX_IMAGE" one echo hello
   expect 'status 7' "${run[@]}" --rm "$BUSYBOX_IMAGE" two sh -c 'exit 7'
   expect '' "${run[@]}" -d "$BUSYBOX_IMAGE" three sleep 1000
