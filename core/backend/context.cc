@@ -24,7 +24,6 @@ namespace {
 
 constexpr size_t kMaxStoredName = 64;
 constexpr size_t kMaxStoredAtOnce = 16;
-constexpr size_t kMaxBlob = size_t{64} << 10;
 
 using ProcessResult = Result<std::shared_ptr<HostProcess>>;
 
@@ -248,13 +247,14 @@ void Context::DropAll() {
   for (const std::string& name : std::exchange(*stored_, {})) {
     services_.link.Drop(name);
   }
+  services_.processes.ForgetEnded(options_.store_prefix + "/");
 }
 
 Status Context::Save(std::string blob) {
   GANTRY_CHECK_OK(CheckLive("Save"));
-  if (blob.size() > kMaxBlob) {
+  if (blob.size() > kMaxSaved) {
     return Fail(Code::kInvalidArgument, "save the state of sandbox '{}': {} bytes, {} are allowed",
-                options_.id.str(), blob.size(), kMaxBlob);
+                options_.id.str(), blob.size(), kMaxSaved);
   }
   return options_.save(std::move(blob));
 }

@@ -95,7 +95,8 @@ class Context final : public SandboxContext {
 
   std::chrono::milliseconds TimeLeft() const override { return CallDeadline::Left(); }
 
-  /// Drops every descriptor that is still stored. Thread: loop.
+  /// Drops every descriptor that is still stored, and how the processes ended that had a tag.
+  /// Thread: loop.
   void DropAll();
 
   /// The sandbox's object has gone: what its backend asks from now on is refused, and

@@ -15,7 +15,6 @@
 #include "core/backend/context.h"
 #include "core/backend/guard.h"
 #include "core/config/config.h"
-#include "core/keeper_client/host_processes.h"
 #include "core/link/messages.h"
 #include "core/link/record_peek.h"
 #include "core/log/log.h"
@@ -161,7 +160,6 @@ async::Task<Result<SandboxEntryPtr>> Members::OpenSandbox(ContainerPtr container
     containers_.SetSandbox(*container, nullptr);
     if (blob == nullptr) {
       entry->context->DropAll();
-      parts_.services.processes.ForgetEnded(entry->prefix + "/");
     }
     co_return std::unexpected(std::move(opened).error());
   }

@@ -157,7 +157,6 @@ async::Task<Status> Sandboxes::Close(const std::string& address, SandboxEntryPtr
   Status ended = co_await proxy_.Shutdown(entry, deadline);
   EndForgotten(*entry);
   entry->context->DropAll();
-  parts_.services.processes.ForgetEnded(entry->prefix + "/");
   co_return ended;
 }
 
