@@ -19,8 +19,6 @@
 namespace gantry::task {
 namespace {
 
-constexpr size_t kMaxBlob = size_t{64} << 10;
-
 std::unexpected<Error> Gone(const ContainerId& id) {
   return Fail(Code::kNotFound, "container '{}' is not there any more", id.str());
 }
@@ -257,9 +255,9 @@ void ContainerContextImpl::OutOfMemory() {
 }
 
 Status ContainerContextImpl::Save(std::string blob) {
-  if (blob.size() > kMaxBlob) {
+  if (blob.size() > kMaxSaved) {
     return Fail(Code::kInvalidArgument, "save a container's state: {} bytes, {} are allowed",
-                blob.size(), kMaxBlob);
+                blob.size(), kMaxSaved);
   }
   auto write = async::Call(parts_.services.loop, [&]() -> std::function<Status()> {
     const ContainerPtr self = container_.lock();

@@ -14,16 +14,15 @@
 namespace gantry::task {
 namespace {
 
-constexpr size_t kMaxSaved = size_t{4} << 10;
 /// What the states write later has room then, too.
 constexpr size_t kMostRecord = store::kMaxRecordBytes - store::kSpareRecordBytes;
 
 }  // namespace
 
 Status ProcessContextImpl::Save(std::string blob) {
-  if (blob.size() > kMaxSaved) {
+  if (blob.size() > kMaxSavedOfProcess) {
     return Fail(Code::kInvalidArgument, "save the state of '{}': {} bytes, {} are allowed", Name(),
-                blob.size(), kMaxSaved);
+                blob.size(), kMaxSavedOfProcess);
   }
   std::string before;
   auto write = async::Call(parts_.services.loop, [&]() -> Result<std::function<Status()>> {

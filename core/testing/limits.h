@@ -6,18 +6,15 @@
 #include <utility>
 
 #include <gantry/error.h>
+#include <gantry/process.h>
 
 namespace gantry::fakes {
 
-/// What the core keeps for a backend of one sandbox or container.
-inline constexpr size_t kMaxBlob = size_t{64} << 10;
-/// And for one process.
-inline constexpr size_t kMaxProcessBlob = size_t{4} << 10;
 /// Of a stored descriptor.
 inline constexpr size_t kMaxName = 64;
 
 /// Keeps it, as the core would.
-inline Status KeepBlob(std::string text, std::string& blob, size_t most = kMaxBlob) {
+inline Status KeepBlob(std::string text, std::string& blob, size_t most = kMaxSaved) {
   if (text.size() > most) {
     return Fail(Code::kInvalidArgument, "save {} bytes: {} at most", text.size(), most);
   }

@@ -84,7 +84,7 @@ Status FakeProcessContext::AttachStream(Stream stream, UniqueFd fd) {
 }
 
 Status FakeProcessContext::Save(std::string text) {
-  return fakes::KeepBlob(std::move(text), blob, fakes::kMaxProcessBlob);
+  return fakes::KeepBlob(std::move(text), blob, kMaxSavedOfProcess);
 }
 
 Result<ClientStreams> FakeProcessContext::OpenStreams() {

@@ -168,7 +168,7 @@ class ContainerContext {
   /// are elsewhere. Before its end is said. Where they have told it, it is not told again.
   virtual void OutOfMemory() = 0;
   /// Keeps the backend's state of this container; it comes back at recovery.
-  /// On disk when this returns. Errors: kInvalidArgument above 64 KiB.
+  /// On disk when this returns. Errors: kInvalidArgument above `kMaxSaved`.
   /// Blocks: for a write. Thread: workers.
   virtual Status Save(std::string blob) = 0;
 

@@ -122,7 +122,7 @@ class SandboxContext {
   virtual Result<UniqueFd> Take(std::string_view name) = 0;
   virtual void Drop(std::string_view name) = 0;
 
-  /// Keeps the sandbox's state of the backend, at most 64 KiB; on disk when
+  /// Keeps the sandbox's state of the backend, at most `kMaxSaved`; on disk when
   /// this returns. Thread: workers.
   virtual Status Save(std::string blob) = 0;
 

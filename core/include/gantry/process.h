@@ -10,6 +10,7 @@
 // the rest.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,6 +21,11 @@
 #include <gantry/unique_fd.h>
 
 namespace gantry {
+
+/// As many bytes does the core keep for a backend of a sandbox or a container (`Save`), and of
+/// each of its processes.
+inline constexpr size_t kMaxSaved = size_t{64} << 10;
+inline constexpr size_t kMaxSavedOfProcess = size_t{4} << 10;
 
 /// How a process ended, as containerd reads it.
 struct ExitStatus {
@@ -118,9 +124,9 @@ class ProcessContext {
   /// `ContainerRequest::init_saved` in `RecoverContainer`. On disk, in the container's record,
   /// when this returns. What an exec has is dropped with its end, for it is not recovered then,
   /// and when `RecoverExec` answers kAborted.
-  /// Errors, and what was kept before stays: kInvalidArgument above 4 KiB; kResourceExhausted
-  /// where the record has no room left; kNotFound when the process is gone; those of the disk.
-  /// Blocks: for a write. Thread: workers.
+  /// Errors, and what was kept before stays: kInvalidArgument above `kMaxSavedOfProcess`;
+  /// kResourceExhausted where the record has no room left; kNotFound when the process is gone;
+  /// those of the disk. Blocks: for a write. Thread: workers.
   virtual Status Save(std::string blob) = 0;
 
  protected:

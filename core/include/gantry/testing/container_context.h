@@ -28,7 +28,7 @@ class FakeContainerContext : public ContainerContext {
   void UseStateDirs(std::vector<std::string> dirs) override;
   void UseCleanup(HostCommand command) override;
   void OutOfMemory() override;
-  /// Errors: kInvalidArgument above 64 KiB.
+  /// Errors: kInvalidArgument above `kMaxSaved`.
   Status Save(std::string text) override;
 
   /// As a restart of the engine does: the init is neither bound nor has it ended, until the

@@ -47,7 +47,7 @@ class FakeProcessContext : public ProcessContext {
   Result<UniqueFd> OpenConsole(ConsoleKind kind) override;
   Status AttachConsole(UniqueFd master, ConsoleKind kind) override;
   Status AttachStream(Stream stream, UniqueFd fd) override;
-  /// Errors: kInvalidArgument above 4 KiB.
+  /// Errors: kInvalidArgument above `kMaxSavedOfProcess`.
   Status Save(std::string text) override;
 
   /// Connects the process's three streams to pipes. Owner: the caller. Errors: of pipe(2).

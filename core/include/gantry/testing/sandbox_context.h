@@ -74,7 +74,7 @@ class FakeSandboxContext : public SandboxContext {
   Status Store(std::string_view name, const UniqueFd& fd) override;
   Result<UniqueFd> Take(std::string_view name) override;
   void Drop(std::string_view name) override;
-  /// Errors: kInvalidArgument above 64 KiB.
+  /// Errors: kInvalidArgument above `kMaxSaved`.
   Status Save(std::string text) override;
 
   void Log(LogLevel level, std::string_view message) override;
