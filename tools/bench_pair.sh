@@ -49,6 +49,9 @@ measure() {
   [ -s "$out/bench.json" ] || die "no figures: $out/log"
 }
 
+# The programs of either tree look for the images in their own.
+ln -sfn "$GANTRY_ROOT/build/images" "$BEFORE/build/images"
+
 times="${GANTRY_PAIR_TIMES:-3}"
 for ((i = 1; i <= times; i++)); do
   say "  $i of $times"
