@@ -108,11 +108,7 @@ Outcome<bool> DurableCall::WasSent(Deadline deadline) {
     return std::unexpected(answer.error());
   }
   // No other call is answered so: each sentry knows those that are made durably.
-  const bool sent = answer || answer.error().text != "unknown method";
-  if (!sent) {
-    Settle();
-  }
-  return sent;
+  return answer || answer.error().text != "unknown method";
 }
 
 void DurableCall::Settle() {
@@ -132,6 +128,7 @@ std::string StoreName(std::string_view what, std::string_view container, std::st
 }
 
 void CallNames::Drop(SandboxContext& context) const {
+  // In this order: an engine that finds the second one alone takes it for started.
   context.Drop(wait);
   context.Drop(start);
 }

@@ -79,8 +79,9 @@ class DurableCall {
   /// Of one that was taken up: it is readable as soon as the sentry is done with it, also where it
   /// had not been sent. Errors: as `urpc::Connection::Send`.
   urpc::Outcome<void> AskWhetherSent(Deadline deadline);
-  /// The same, and waits for that: true: its answer has come. False: it had not been sent, and
-  /// is settled. Errors: kGone: the sentry has ended; kDeadline; kLocal. It stays stored.
+  /// The same, and waits for that: true: its answer has come. False: it had not been sent. Either
+  /// way it stays stored until it is settled, since only its owner knows what else is to go before
+  /// it. Errors: kGone: the sentry has ended; kDeadline; kLocal. It stays stored.
   urpc::Outcome<bool> WasSent(Deadline deadline);
 
   /// An answer is there, or the sentry has gone.

@@ -83,6 +83,9 @@ Result<std::optional<bool>> Sentry::TakeUp(const char* name, const char* what,
   }
   const auto sent = call ? call->WasSent(deadline) : urpc::Outcome<bool>(false);
   if (sent && !*sent) {
+    if (call) {
+      call->Settle();
+    }
     return std::nullopt;
   }
   const bool gone = !sent && sent.error().cause == urpc::Cause::kGone;

@@ -29,6 +29,16 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+/// Knows what an engine would have found that was started between any two drops.
+struct WatchedStore : FakeSandboxContext {
+  void Drop(std::string_view name) override {
+    FakeSandboxContext::Drop(name);
+    found.push_back(StoredNames());
+  }
+
+  std::vector<std::vector<std::string>> found;
+};
+
 class SubContainerTest : public testing::Test {
  protected:
   SubContainerTest() {
@@ -57,7 +67,7 @@ class SubContainerTest : public testing::Test {
   }
 
   os::FakeCgroupFs files_;
-  FakeSandboxContext sandbox_;
+  WatchedStore sandbox_;
   std::shared_ptr<HostProcess> process_;
   std::shared_ptr<Pod> pod_ =
       std::make_shared<Pod>(*SandboxId::Parse("p1"), Namespace(), sandbox_, Options(), Flags());
@@ -155,6 +165,24 @@ TEST_F(SubContainerTest, WhoseStartHasFailedIsMadeAgainBeforeTheNext) {
   EXPECT_FALSE(sandbox_.stored.contains(CallNames::OfContainer("c1").start));
   const std::lock_guard lock(mutex);
   EXPECT_THAT(asked, ElementsAre("StartSubcontainer", "DestroySubcontainer"));
+}
+
+/// An engine was killed before it had sent the start, and so may be the one that finds that out.
+TEST_F(SubContainerTest, WhoseStartWasNotSentIsTakenForStartedByNoEngine) {
+  const std::string socket = files_.path() + "/control.sock";
+  const urpc::FakeSentry server(socket, [](const urpc::Json&, std::vector<UniqueFd>&) {
+    return urpc::FakeAnswer::Refusing("unknown method");
+  });
+  const CallNames names = CallNames::OfContainer("c1");
+  for (const std::string& name : {names.start, names.wait}) {
+    auto stored = urpc::Connection::Open(socket, urpc::Soon());
+    ASSERT_TRUE(stored);
+    ASSERT_TRUE(sandbox_.Store(name, stored->fd()));
+  }
+  IgnoreError(container_.Recover("sub"), "here is no gofer to be started");
+  EXPECT_THAT(sandbox_.stored, IsEmpty());
+  EXPECT_THAT(sandbox_.found, testing::Not(testing::Contains(ElementsAre(names.wait))))
+      << "that stands for a container which runs";
 }
 
 }  // namespace
