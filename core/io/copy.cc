@@ -97,7 +97,7 @@ void Copy::FinishWhenIdle(async::Duration idle) {
 }
 
 void Copy::OnIdle() {
-  finishing_ = os::BytesQueued(spec_.source.get()).value_or(0) == 0;
+  finishing_ = os::BytesQueued(SourceFd()).value_or(0) == 0;
   Run();
 }
 
@@ -117,7 +117,35 @@ void Copy::Abandon() {
   Close();
 }
 
+int Copy::SourceFd() const { return spec_.feed ? spec_.feed->fd() : spec_.source.get(); }
+
+std::optional<Copy::Step> Copy::FillSource() {
+  const auto filled = spec_.feed->Fill();
+  if (!filled) {
+    End(filled.error().sys_errno == ECONNRESET ? CopyEnd::kCutOff : CopyEnd::kError);
+    return Step::kEnded;
+  }
+  switch (*filled) {
+    case Feed::Filled::kSome:
+      return std::nullopt;
+    case Feed::Filled::kNothing:
+      return Step::kSourceEmpty;
+    case Feed::Filled::kEnded:
+      End(CopyEnd::kFinished);
+      return Step::kEnded;
+    case Feed::Filled::kCutOff:
+      End(CopyEnd::kCutOff);
+      return Step::kEnded;
+  }
+  std::unreachable();
+}
+
 Copy::Step Copy::Move() {
+  if (spec_.feed && pending_.empty()) {
+    if (const std::optional<Step> step = FillSource()) {
+      return *step;
+    }
+  }
   if (dropping_) {
     return Drop();
   }
@@ -253,6 +281,7 @@ Copy::Step Copy::OnError(const Error& error) {
   }
   const bool sink_refused = error.sys_errno == EPIPE || spec_.sink_kind == SinkKind::kFile ||
                             spec_.sink_kind == SinkKind::kTerminal ||
+                            spec_.sink_kind == SinkKind::kFramedSocket ||
                             spec_.sink_kind == SinkKind::kSocket;
   if (!sink_refused) {
     // A terminal whose other side is closed and that has been read to its end gives EIO; a
@@ -281,7 +310,7 @@ bool Copy::SinkWritable() const {
 
 void Copy::WaitFor(Step side) {
   const bool for_sink = side == Step::kSinkFull;
-  Arm(source_watch_, spec_.source.get(), for_sink ? 0U : uint32_t{EPOLLIN});
+  Arm(source_watch_, SourceFd(), for_sink ? 0U : uint32_t{EPOLLIN});
   Arm(sink_watch_, spec_.sink.get(), for_sink ? uint32_t{EPOLLOUT} : 0U);
   if (idle_limit_ && !for_sink) {
     idle_timer_ = loop_.After(*idle_limit_, [self = weak_from_this()] {
@@ -325,6 +354,7 @@ void Copy::Close() {
   loop_.Unwatch(std::exchange(sink_watch_, {}).watch);
   loop_.Cancel(std::exchange(idle_timer_, {}));
   spec_.source.reset();
+  spec_.feed.reset();
   spec_.sink.reset();
   if (auto done = std::exchange(done_, nullptr)) {
     done();

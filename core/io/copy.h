@@ -49,6 +49,10 @@ class Copy : public std::enable_shared_from_this<Copy> {
   enum class Step { kMoved, kSourceEmpty, kSinkFull, kEnded };
 
   Step Move();
+  /// None: the source has something.
+  std::optional<Step> FillSource();
+  /// What is waited for until the source has something.
+  int SourceFd() const;
   std::optional<Step> PeekForSignals();
   Step MoveBySplice();
   Step MoveByCopy();

@@ -68,8 +68,8 @@ Status ProcessIo::AttachConsole(UniqueFd master, ConsoleKind kind) {
   return state_->AttachConsole(std::move(master), kind);
 }
 
-Status ProcessIo::AttachStream(Stream stream, UniqueFd fd) {
-  return state_->AttachStream(stream, std::move(fd));
+Status ProcessIo::AttachStream(Stream stream, UniqueFd fd, StreamFraming framing) {
+  return state_->AttachStream(stream, std::move(fd), framing);
 }
 
 Status ProcessIo::Resize(ConsoleSize size) { return state_->Resize(size); }

@@ -97,9 +97,11 @@ class ProcessIo {
   /// for stdin, until the client has closed it, which half-closes `fd`). Comes
   /// before `Started`. An output counts as ended, too, when the process has
   /// ended and nothing has come for `heirs_limit`.
-  /// Errors: kFailedPrecondition the second time or with `terminal`.
+  /// With frames stdin's connection stays in the store until the process has ended.
+  /// Errors: kFailedPrecondition the second time or with `terminal`; kInvalidArgument: frames,
+  /// and no stream socket.
   /// Thread: workers. Blocks: for the store.
-  Status AttachStream(Stream stream, UniqueFd fd);
+  Status AttachStream(Stream stream, UniqueFd fd, StreamFraming framing = StreamFraming::kNone);
 
   /// Without a terminal, and before there is one: nothing to do (a size that
   /// comes before the console is kept for it).

@@ -35,6 +35,7 @@
 
 #include "core/async/account.h"
 #include "core/async/loop.h"
+#include "core/io/frames.h"
 #include "core/io/typed_signals.h"
 
 namespace gantry::io {
@@ -54,6 +55,8 @@ enum class SinkKind {
   kTerminal,
   /// A socket: the write side is shut down at the end.
   kSocket,
+  /// A socket whose stream has an end of its own: it is left as it is.
+  kFramedSocket,
   /// A regular file, written at its end. What it refuses (no space) is dropped.
   kFile,
   /// Everything is dropped.
@@ -66,6 +69,8 @@ enum class CopyEnd {
   kFinished,
   /// The destination is gone (input for a process that has ended).
   kSinkGone,
+  /// The source has ended without the end that its feed should have seen.
+  kCutOff,
   kError,
 };
 
@@ -74,6 +79,8 @@ struct CopySpec {
   UniqueFd source;
   UniqueFd sink;
   SinkKind sink_kind = SinkKind::kPipe;
+  /// Fills `source`, a pipe, whenever that is empty; null: it fills by itself.
+  std::unique_ptr<Feed> feed{};
   /// From a fifo to a terminal that is nobody's controlling terminal here; null: nobody
   /// looks for signals.
   std::unique_ptr<TypedSignals> signals{};

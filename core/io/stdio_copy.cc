@@ -149,9 +149,22 @@ Status ProcessIo::State::AttachConsole(UniqueFd master, ConsoleKind kind, Unique
   return BeginConsoleInputLocked(std::move(to));
 }
 
-Status ProcessIo::State::AttachStream(Stream stream, UniqueFd fd) {
+Status ProcessIo::State::AttachStream(Stream stream, UniqueFd fd, StreamFraming framing) {
+  const size_t i = IndexOf(stream);
+  const bool framed = framing == StreamFraming::kFrames;
+  if (framed && !os::IsStreamSocket(fd.get())) {
+    return Fail(Code::kInvalidArgument, "attach a stream: frames come on a stream socket alone");
+  }
   GANTRY_CHECK_OK(ClaimAttach(stream, false));
-  return AttachStored(stream, std::move(fd), kStreamNames[IndexOf(stream)]);
+  std::vector<StoredFd> before;
+  if (framed) {
+    GANTRY_TRY(FrameFiles frames, FrameFiles::Make());
+    GANTRY_CHECK_OK(AddCopy(before, kFramesNames[i], frames.state));
+    GANTRY_CHECK_OK(AddCopy(before, kPartNames[i], frames.part));
+    const MutexLock lock(mutex_);
+    StateOf(stream).frames = std::move(frames);
+  }
+  return AttachStored(stream, std::move(fd), kStreamNames[i], std::move(before));
 }
 
 Status ProcessIo::State::AttachStored(Stream stream, UniqueFd fd, const char* name,
@@ -170,7 +183,8 @@ Status ProcessIo::State::AttachStored(Stream stream, UniqueFd fd, const char* na
   auto status = BeginLocked(stream, std::move(fd), std::move(buffer));
   if (!status) {
     // Where Close came first it did not see these.
-    host_.Drop({name, kBufferNames[IndexOf(stream)], kReplicaName});
+    const size_t i = IndexOf(stream);
+    host_.Drop({name, kBufferNames[i], kReplicaName, kFramesNames[i], kPartNames[i]});
   }
   return status;
 }
@@ -181,8 +195,7 @@ Status ProcessIo::State::BeginLocked(Stream stream, UniqueFd fd, UniqueFd buffer
   }
   StateOf(stream).attached = true;
   if (stream == Stream::kStdin) {
-    BeginInputLocked(std::move(fd));
-    return {};
+    return BeginInputLocked(std::move(fd));
   }
   FileBuffer file;
   if (uri_.kind == StdioKind::kFile) {
@@ -201,21 +214,37 @@ Status ProcessIo::State::BeginConsoleInputLocked(UniqueFd to) {
   return {};
 }
 
-void ProcessIo::State::BeginInputLocked(UniqueFd to) {
+Status ProcessIo::State::SetSourceLocked(Stream stream, UniqueFd from, CopySpec& spec) {
+  const FrameFiles& frames = StateOf(stream).frames;
+  if (!frames) {
+    spec.source = std::move(from);
+    return {};
+  }
+  GANTRY_TRY(spec.source, frames.part.Duplicate());
+  GANTRY_TRY(FrameFiles files, frames.Duplicate());
+  GANTRY_TRY(spec.feed, stream == Stream::kStdin ? WriteFrames(std::move(from), std::move(files))
+                                                 : ReadFrames(std::move(from), std::move(files)));
+  return {};
+}
+
+Status ProcessIo::State::BeginInputLocked(UniqueFd to) {
   StreamState& in = StateOf(Stream::kStdin);
-  if (!in.process) {
+  if (!in.process && !in.frames) {
     // No stdin: what reads from a stream sees its end, a terminal waits.
     if (!terminal_) {
       IgnoreError(os::ShutDownWriting(to.get()), "a pipe ends by being closed");
     }
     DropLocked({"stream-in"});
-    return;
+    return {};
   }
   CopySpec spec;
   spec.account = options_.account;
-  spec.source = std::move(in.process);
+  // Without a stdin its frames are nothing but the end.
+  GANTRY_CHECK_OK(SetSourceLocked(Stream::kStdin, std::move(in.process), spec));
   spec.sink = std::move(to);
-  spec.sink_kind = terminal_ ? SinkKind::kTerminal : SinkKind::kSocket;
+  spec.sink_kind = terminal_   ? SinkKind::kTerminal
+                   : in.frames ? SinkKind::kFramedSocket
+                               : SinkKind::kSocket;
   if (typed_) {
     spec.signals = std::move(typed_);
     spec.on_signal = [self = weak_from_this()](int signal) {
@@ -224,12 +253,13 @@ void ProcessIo::State::BeginInputLocked(UniqueFd to) {
       }
     };
   }
-  spec.on_end = [self = weak_from_this()](CopyEnd, uint64_t) {
+  spec.on_end = [self = weak_from_this()](CopyEnd end, uint64_t) {
     if (const auto state = self.lock()) {
-      state->OnInputEnd();
+      state->OnInputEnd(end);
     }
   };
   in.copy = relay_.Start(std::move(spec));
+  return {};
 }
 
 void ProcessIo::State::OnTyped(int signal) {
@@ -239,13 +269,28 @@ void ProcessIo::State::OnTyped(int signal) {
   }
 }
 
-void ProcessIo::State::OnInputEnd() {
+void ProcessIo::State::OnInputEnd(CopyEnd end) {
   const MutexLock lock(mutex_);
   if (closed_) {
     return;
   }
-  StateOf(Stream::kStdin).copy = 0;
+  StreamState& in = StateOf(Stream::kStdin);
+  in.copy = 0;
+  if (in.frames && end == CopyEnd::kFinished) {
+    // Who closes a connection of frames takes back what is under way: `Ended` does.
+    in.held_input.reset();
+    DropLocked({"stdin-r", "stdin-w"});
+    return;
+  }
   StopInputLocked();
+}
+
+void ProcessIo::State::LogCutOffLocked(Stream stream, CopyEnd end) {
+  if (end == CopyEnd::kCutOff) {
+    host_.Log(LogLevel::kWarning,
+              Format("{} ended without its last frame: the sandbox may have had more to say",
+                     kProcessNames[IndexOf(stream)]));
+  }
 }
 
 Status ProcessIo::State::BeginOutputLocked(Stream stream, UniqueFd from, FileBuffer buffer) {
@@ -254,14 +299,14 @@ Status ProcessIo::State::BeginOutputLocked(Stream stream, UniqueFd from, FileBuf
     GANTRY_TRY(out.copied_pipe, from.Duplicate());
   }
   out.copying = true;
-  auto on_end = [self = weak_from_this(), stream](CopyEnd, uint64_t dropped_bytes) {
+  auto on_end = [self = weak_from_this(), stream](CopyEnd end, uint64_t dropped_bytes) {
     if (const auto state = self.lock()) {
-      state->OnOutputEnd(stream, dropped_bytes);
+      state->OnOutputEnd(stream, end, dropped_bytes);
     }
   };
   CopySpec spec;
   spec.account = options_.account;
-  spec.source = std::move(from);
+  GANTRY_CHECK_OK(SetSourceLocked(stream, std::move(from), spec));
   if (!buffer.file) {
     spec.sink = std::move(out.process);
     spec.sink_kind = spec.sink ? SinkKind::kPipe : SinkKind::kNone;
@@ -278,6 +323,12 @@ Status ProcessIo::State::BeginOutputLocked(Stream stream, UniqueFd from, FileBuf
   }
   // The first copy's end closes the pipe, which ends the second.
   spec.sink = std::move(buffer.write_end);
+  spec.on_end = [self = weak_from_this(), stream](CopyEnd end, uint64_t) {
+    if (const auto state = self.lock()) {
+      const MutexLock lock(state->mutex_);
+      state->LogCutOffLocked(stream, end);
+    }
+  };
   out.copy = relay_.Start(std::move(spec));
   CopySpec to_file;
   to_file.account = options_.account;
@@ -289,7 +340,7 @@ Status ProcessIo::State::BeginOutputLocked(Stream stream, UniqueFd from, FileBuf
   return {};
 }
 
-void ProcessIo::State::OnOutputEnd(Stream stream, uint64_t dropped_bytes) {
+void ProcessIo::State::OnOutputEnd(Stream stream, CopyEnd end, uint64_t dropped_bytes) {
   Callbacks callbacks;
   {
     const MutexLock lock(mutex_);
@@ -302,13 +353,15 @@ void ProcessIo::State::OnOutputEnd(Stream stream, uint64_t dropped_bytes) {
       host_.Log(LogLevel::kWarning,
                 Format("{} bytes of output were dropped: nobody takes them", dropped_bytes));
     }
+    LogCutOffLocked(stream, end);
     out.copying = false;
     out.copied_pipe.reset();
+    out.frames = {};
     out.copy = 0;
     out.file_copy = 0;
     const size_t i = IndexOf(stream);
-    std::vector<std::string> names = {kProcessNames[i], kPipeNames[i], kStreamNames[i],
-                                      kBufferNames[i]};
+    std::vector<std::string> names = {kProcessNames[i], kPipeNames[i],   kStreamNames[i],
+                                      kBufferNames[i],  kFramesNames[i], kPartNames[i]};
     if (terminal_) {
       names.emplace_back(kConsoleName);
       names.emplace_back(kForeignName);

@@ -25,7 +25,8 @@ void ProcessIo::State::StopInputLocked() {
   in.copying = false;
   in.process.reset();
   in.held_input.reset();
-  DropLocked({"stdin-r", "stdin-w", "stream-in"});
+  in.frames = {};
+  DropLocked({"stdin-r", "stdin-w", "stream-in", "frames-in", "part-in"});
 }
 
 void ProcessIo::State::Ended() {

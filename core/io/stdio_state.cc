@@ -114,6 +114,8 @@ Status ProcessIo::State::AdoptStored(std::vector<StoredFd> stored) {
   for (const Stream stream : kStreams) {
     UniqueFd buffer = Extract(stored, kBufferNames[IndexOf(stream)]);
     UniqueFd fd = Extract(stored, kStreamNames[IndexOf(stream)]);
+    StateOf(stream).frames = {.state = Extract(stored, kFramesNames[IndexOf(stream)]),
+                              .part = Extract(stored, kPartNames[IndexOf(stream)])};
     if (fd) {
       GANTRY_CHECK_OK(BeginLocked(stream, std::move(fd), std::move(buffer)));
     }
@@ -226,7 +228,8 @@ void ProcessIo::State::Started() {
   const MutexLock lock(mutex_);
   started_ = true;
   if (waiting_input_ && !ended_ && !closed_) {
-    BeginInputLocked(std::move(waiting_input_));
+    // Of a terminal, which has no frames: that alone may fail.
+    IgnoreError(BeginInputLocked(std::move(waiting_input_)), "it has none of what may fail");
   }
   ReleaseEndsLocked();
 }

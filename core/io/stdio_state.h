@@ -14,6 +14,9 @@
 //   console-replica                 its other side, until the process has it
 //   stream-in stream-out stream-err streams that a backend attached; read ends of the
 //                                   process's own pipes
+//   frames-in frames-out frames-err part-in part-out part-err
+//                                   of those that are framed: where in a frame they are
+//                                   (frames.h); dropped with them, not before
 //   stdout-pipe stderr-pipe         write ends of its own pipes, until it has them
 //   stdout-buf stderr-buf           read end of the pipe before a log file
 //
@@ -36,6 +39,7 @@
 #include <gantry/unique_fd.h>
 
 #include "core/io/fifo.h"
+#include "core/io/frames.h"
 #include "core/io/process_io.h"
 #include "core/io/typed_signals.h"
 
@@ -44,6 +48,8 @@ namespace gantry::io {
 /// By `IndexOf`.
 inline constexpr std::array kHeldNames = {"stdin-w", "stdout-r", "stderr-r"};
 inline constexpr std::array kStreamNames = {"stream-in", "stream-out", "stream-err"};
+inline constexpr std::array kFramesNames = {"frames-in", "frames-out", "frames-err"};
+inline constexpr std::array kPartNames = {"part-in", "part-out", "part-err"};
 inline constexpr std::array kPipeNames = {"", "stdout-pipe", "stderr-pipe"};
 inline constexpr std::array kBufferNames = {"", "stdout-buf", "stderr-buf"};
 inline constexpr const char* kConsoleName = "console";
@@ -61,6 +67,8 @@ struct StreamState {
   UniqueFd held_input;
   std::shared_ptr<OutputHold> held_output;
   bool attached = false;
+  /// Where the attached one is framed.
+  FrameFiles frames;
   /// Of a pipe of the process's own: its write end, until that is taken.
   UniqueFd pipe;
   /// What is copied from, where that is a pipe: for asking what is in it.
@@ -88,7 +96,7 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   void Started();
   Result<UniqueFd> OpenConsole(ConsoleKind kind);
   Status AttachConsole(UniqueFd master, ConsoleKind kind);
-  Status AttachStream(Stream stream, UniqueFd fd);
+  Status AttachStream(Stream stream, UniqueFd fd, StreamFraming framing);
   Status Resize(ConsoleSize size);
   void CloseStdin();
   void Ended();
@@ -125,11 +133,14 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
                       std::vector<StoredFd> before = {});
   Status BeginLocked(Stream stream, UniqueFd fd, UniqueFd buffer) GANTRY_REQUIRES(mutex_);
   Status BeginConsoleInputLocked(UniqueFd to) GANTRY_REQUIRES(mutex_);
-  void BeginInputLocked(UniqueFd to) GANTRY_REQUIRES(mutex_);
+  Status BeginInputLocked(UniqueFd to) GANTRY_REQUIRES(mutex_);
+  /// The copy's source is the stream's, or what comes of its frames.
+  Status SetSourceLocked(Stream stream, UniqueFd from, CopySpec& spec) GANTRY_REQUIRES(mutex_);
   Status BeginOutputLocked(Stream stream, UniqueFd from, FileBuffer buffer) GANTRY_REQUIRES(mutex_);
   void OnTyped(int signal);
-  void OnInputEnd();
-  void OnOutputEnd(Stream stream, uint64_t dropped_bytes);
+  void OnInputEnd(CopyEnd end);
+  void LogCutOffLocked(Stream stream, CopyEnd end) GANTRY_REQUIRES(mutex_);
+  void OnOutputEnd(Stream stream, CopyEnd end, uint64_t dropped_bytes);
   bool DrainedLocked() const GANTRY_REQUIRES(mutex_);
   Callbacks TakeCallbacksLocked() GANTRY_REQUIRES(mutex_);
   void StopInputLocked() GANTRY_REQUIRES(mutex_);

@@ -98,6 +98,12 @@ Status SetWindowSize(int fd, uint16_t columns, uint16_t rows) {
   return {};
 }
 
+bool IsStreamSocket(int fd) {
+  int type = 0;
+  socklen_t size = sizeof(type);
+  return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+}
+
 Status ShutDownWriting(int socket) {
   if (shutdown(socket, SHUT_WR) < 0 && errno != ENOTCONN) {
     return FailErrno(errno, "half-close a socket");

@@ -51,6 +51,7 @@ Status SeekToEnd(int fd);
 /// TIOCSWINSZ, on either side of a terminal.
 Status SetWindowSize(int fd, uint16_t columns, uint16_t rows);
 
+bool IsStreamSocket(int fd);
 /// Half-closes a socket. Again: harmless.
 Status ShutDownWriting(int socket);
 

@@ -122,9 +122,9 @@ Status ProcessContextImpl::AttachConsole(UniqueFd master, ConsoleKind kind) {
   return streams->AttachConsole(std::move(master), kind);
 }
 
-Status ProcessContextImpl::AttachStream(Stream stream, UniqueFd fd) {
+Status ProcessContextImpl::AttachStream(Stream stream, UniqueFd fd, StreamFraming framing) {
   GANTRY_TRY(const auto streams, Streams());
-  return streams->AttachStream(stream, std::move(fd));
+  return streams->AttachStream(stream, std::move(fd), framing);
 }
 
 ContainerContextImpl::ContainerContextImpl(const Parts& parts, ProcessObserver& observer,

@@ -65,7 +65,7 @@ class ProcessContextImpl final : public ProcessContext {
   void Exited(ExitStatus status) override;
   Result<UniqueFd> OpenConsole(ConsoleKind kind) override;
   Status AttachConsole(UniqueFd master, ConsoleKind kind) override;
-  Status AttachStream(Stream stream, UniqueFd fd) override;
+  Status AttachStream(Stream stream, UniqueFd fd, StreamFraming framing) override;
   Status Save(std::string blob) override;
 
  private:

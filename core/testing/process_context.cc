@@ -78,8 +78,9 @@ Status FakeProcessContext::AttachConsole(UniqueFd master, ConsoleKind kind) {
   return {};
 }
 
-Status FakeProcessContext::AttachStream(Stream stream, UniqueFd fd) {
+Status FakeProcessContext::AttachStream(Stream stream, UniqueFd fd, StreamFraming framing) {
   attached[stream] = std::move(fd);
+  framings[stream] = framing;
   return {};
 }
 

@@ -62,6 +62,18 @@ struct StreamEnd {
   std::string path;
 };
 
+/// How a stream says that it has ended.
+enum class StreamFraming {
+  /// By the end of its connection, or for stdin by that of the core's half of it (shutdown(2)).
+  kNone,
+  /// For connections that know no half-close and may lose what is under way when one side closes
+  /// them, as those of a VM through hybrid vsock do. The bytes go in frames: four bytes with the
+  /// length, the highest first, and so many bytes of the stream; the length 0 is its end. The
+  /// core closes the connection of an output when it has read the end, and keeps that of stdin,
+  /// of which it has sent the end, until the process has ended.
+  kFrames,
+};
+
 /// The standard streams of a process. With `terminal` all ends are empty: `OpenConsole` makes the
 /// terminal, or, where a runtime makes it, `AttachConsole` takes its master.
 struct Stdio {
@@ -116,8 +128,12 @@ class ProcessContext {
   virtual Status AttachConsole(UniqueFd master, ConsoleKind kind = ConsoleKind::kControlling) = 0;
   /// A byte stream that carries one of the standard streams (a vsock
   /// connection, a socket): copied by the core until its end, with back
-  /// pressure, over a restart of the engine too.
-  virtual Status AttachStream(Stream stream, UniqueFd fd) = 0;
+  /// pressure, over a restart of the engine too, with no byte lost or doubled.
+  /// A connection that ends without the end that `framing` asks for is logged, and counts as the
+  /// end. Errors: kInvalidArgument: `fd` is no stream socket, which frames come on;
+  /// kFailedPrecondition: the process has a terminal, or that stream is attached already.
+  virtual Status AttachStream(Stream stream, UniqueFd fd,
+                              StreamFraming framing = StreamFraming::kNone) = 0;
 
   /// Keeps what the backend must know of this process over the end of an engine, in place of
   /// what was kept before: it comes back as `ExecRequest::saved` in `RecoverExec`, an init's as

@@ -39,8 +39,8 @@ class FaultyProcessContext final : public ProcessContext {
     return core_.AttachConsole(std::move(master), kind);
   }
 
-  Status AttachStream(Stream stream, UniqueFd fd) override {
-    return core_.AttachStream(stream, std::move(fd));
+  Status AttachStream(Stream stream, UniqueFd fd, StreamFraming framing) override {
+    return core_.AttachStream(stream, std::move(fd), framing);
   }
 
   Status Save(std::string blob) override {

@@ -78,6 +78,10 @@ TEST(FakeProcessContext, KeepsWhatIsAttached) {
   auto pipe = MakeBlockingPipe().value();
   ASSERT_TRUE(context.AttachStream(Stream::kStdout, std::move(pipe.first)));
   EXPECT_TRUE(context.attached.contains(Stream::kStdout));
+  EXPECT_EQ(context.framings[Stream::kStdout], StreamFraming::kNone);
+  ASSERT_TRUE(
+      context.AttachStream(Stream::kStderr, std::move(pipe.second), StreamFraming::kFrames));
+  EXPECT_EQ(context.framings[Stream::kStderr], StreamFraming::kFrames);
 }
 
 TEST(FakeProcessContext, ReadsUntilItsTimeIsOver) {

@@ -46,7 +46,8 @@ class FakeProcessContext : public ProcessContext {
   /// without `stdio.terminal`.
   Result<UniqueFd> OpenConsole(ConsoleKind kind) override;
   Status AttachConsole(UniqueFd master, ConsoleKind kind) override;
-  Status AttachStream(Stream stream, UniqueFd fd) override;
+  Status AttachStream(Stream stream, UniqueFd fd,
+                      StreamFraming framing = StreamFraming::kNone) override;
   /// Errors: kInvalidArgument above `kMaxSavedOfProcess`.
   Status Save(std::string text) override;
 
@@ -67,6 +68,7 @@ class FakeProcessContext : public ProcessContext {
   UniqueFd console;
   ConsoleKind console_kind = ConsoleKind::kControlling;
   std::map<Stream, UniqueFd> attached;
+  std::map<Stream, StreamFraming> framings;
   std::string blob;
 
  private:
