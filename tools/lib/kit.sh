@@ -150,6 +150,7 @@ confines-little Inside.IsFilteredByTheSeccompProfileOfItsSpec made
 confines-little Inside.OfAUserHasTheCapabilitiesOfItsSpecAndNoOther wanted: 
 is-root Inside.IsItsUserAndItsGroups 1000
 loses-execs Recovery.OfAnExecThatRuns its backend cannot recover it
+loses-adopted Recovery.OfAContainerThatRuns wanted: 2
 forgets-starts Recovery.OfAStartThatIsNotOnRecord it was started before the engine was killed
 gives-up Recovery.OfAContainerThatRuns its backend cannot recover it
 deletes-nothing Leftovers.OfAContainerThatWasNotStartedThereAreNoneWhenItIsDeleted Container::Delete

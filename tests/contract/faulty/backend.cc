@@ -45,6 +45,10 @@ class FaultySandbox final : public Sandbox {
     std::ofstream(request.bundle + "/config.json") << spoiled.spec_json;
     GANTRY_TRY(auto good, good_->CreateContainer(spoiled, container->context()));
     container->Take(std::move(good));
+    if (fault_ == Fault::kLosesAdopted) {
+      GANTRY_TRY([[maybe_unused]] const auto init,
+                 context_.AdoptAs(container->context().bound(), "init-of/" + request.id.str()));
+    }
     const std::string point = request.rootfs + "/dev";
     if (fault_ == Fault::kSharesMounts &&
         ::mount("tmpfs", point.c_str(), "tmpfs", 0, nullptr) != 0) {
@@ -60,7 +64,9 @@ class FaultySandbox final : public Sandbox {
       return Fail(Code::kAborted, "recover container '{}': it was not finished", request.id.str());
     }
     auto container = std::make_unique<FaultyContainer>(fault_, context_, context);
-    if (fault_ == Fault::kSavesNothing) {
+    const bool lost = fault_ == Fault::kLosesAdopted &&
+                      context_.FindSpawned("init/" + request.id.str()) == nullptr;
+    if (fault_ == Fault::kSavesNothing || lost) {
       context.init().Exited({255, 0});
       return container;
     }

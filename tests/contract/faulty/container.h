@@ -20,7 +20,7 @@ class FaultyContainer final : public Container {
       : fault_(fault), sandbox_(sandbox), context_(fault, core) {}
 
   /// For the good one, which is then handed over. Null where a fault has none.
-  ContainerContext& context() { return context_; }
+  FaultyContainerContext& context() { return context_; }
 
   void Take(std::unique_ptr<Container> good) { good_ = std::move(good); }
 

@@ -26,8 +26,12 @@ class FaultyProcessContext final : public ProcessContext {
   Result<Stdio> TakeStdio() override;
 
   Status Bind(std::shared_ptr<HostProcess> process) override {
+    bound_ = process->pid();
     return core_.Bind(std::move(process));
   }
+
+  /// What was bound last.
+  HostPid bound() const { return bound_; }
 
   void SetPid(HostPid pid) override { core_.SetPid(pid); }
 
@@ -50,6 +54,7 @@ class FaultyProcessContext final : public ProcessContext {
  private:
   const Fault fault_;
   ProcessContext& core_;
+  HostPid bound_;
 };
 
 class FaultyContainerContext final : public ContainerContext {
@@ -58,6 +63,8 @@ class FaultyContainerContext final : public ContainerContext {
       : fault_(fault), core_(core), init_(fault, core.init()) {}
 
   ProcessContext& init() override { return init_; }
+
+  HostPid bound() const { return init_.bound(); }
 
   Status UseCgroupsOf(const HostProcess& process) override {
     return fault_ == Fault::kHasNoCgroups ? Status() : core_.UseCgroupsOf(process);

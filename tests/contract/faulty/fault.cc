@@ -22,6 +22,7 @@ constexpr std::pair<const char*, Fault> kFaults[] = {
     {"confines-little", Fault::kConfinesLittle},
     {"is-root", Fault::kIsRoot},
     {"loses-execs", Fault::kLosesExecs},
+    {"loses-adopted", Fault::kLosesAdopted},
     {"forgets-starts", Fault::kForgetsStarts},
     {"gives-up", Fault::kGivesUp},
     {"deletes-nothing", Fault::kDeletesNothing},

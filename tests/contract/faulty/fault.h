@@ -28,6 +28,9 @@ enum class Fault {
   kIsRoot,
   /// `RecoverExec` gives every exec up.
   kLosesExecs,
+  /// The init is adopted under a tag and looked for under another one, so that after a restart it
+  /// is taken for one that has ended.
+  kLosesAdopted,
   /// `HasStarted` is always false.
   kForgetsStarts,
   /// `RecoverContainer` answers with kAborted, and the process runs on.
