@@ -51,6 +51,10 @@ Status LeaveMaker(const Plan& plan, int channel) {
   const int none[3] = {-1, -1, -1};
   GANTRY_CHECK_OK(SetStreams(plan.request.spec.process.terminal ? none : wanted));
   std::vector<int> kept = plan.request.passed_on;
+  if (plan.request.program != nullptr) {
+    const std::vector<int> its = plan.request.program->Descriptors();
+    kept.insert(kept.end(), its.begin(), its.end());
+  }
   kept.push_back(channel);
   kept.push_back(plan.proc.get());
   for (const JoinedNamespace& space : plan.namespaces.joined) {

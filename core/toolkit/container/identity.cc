@@ -41,27 +41,37 @@ Status WriteLabel(int proc, const std::string& file, const std::string& text,
   return status;
 }
 
-}  // namespace
-
-Status SetLabels(int proc, const oci::ProcessSpec& process) {
+// `name`: of the kernel's attribute of a process; `command`: what AppArmor calls the change.
+Status WriteLabels(int proc, const oci::ProcessSpec& process, const std::string& name,
+                   const std::string& command) {
   if (!process.confined()) {
     return {};
   }
   GANTRY_TRY(const std::string folder, OwnFolder(proc));
   if (!process.apparmor_profile.empty()) {
     // The file of AppArmor alone is younger than the one that all modules share (Linux 5.8).
-    std::string file = folder + "/attr/apparmor/exec";
+    std::string file = folder + "/attr/apparmor/" + name;
     if (!OpenProcFile(proc, file, O_PATH)) {
-      file = folder + "/attr/exec";
+      file = folder + "/attr/" + name;
     }
-    GANTRY_CHECK_OK(WriteLabel(proc, file, "exec " + process.apparmor_profile,
+    GANTRY_CHECK_OK(WriteLabel(proc, file, command + " " + process.apparmor_profile,
                                "AppArmor profile '" + process.apparmor_profile + "'"));
   }
   if (!process.selinux_label.empty()) {
-    GANTRY_CHECK_OK(WriteLabel(proc, folder + "/attr/exec", process.selinux_label,
+    GANTRY_CHECK_OK(WriteLabel(proc, folder + "/attr/" + name, process.selinux_label,
                                "SELinux label '" + process.selinux_label + "'"));
   }
   return {};
+}
+
+}  // namespace
+
+Status SetLabels(int proc, const oci::ProcessSpec& process) {
+  return WriteLabels(proc, process, "exec", "exec");
+}
+
+Status ChangeLabels(int proc, const oci::ProcessSpec& process) {
+  return WriteLabels(proc, process, "current", "changeprofile");
 }
 
 oci::Capabilities CapabilitiesOf(const oci::ProcessSpec& process) {
@@ -135,6 +145,13 @@ Status SetAmbient(uint64_t ambient) {
       return FailErrno(errno, "raise ambient capability {}: it has to be inheritable and permitted",
                        one);
     }
+  }
+  return {};
+}
+
+Status ForgetKeptCapabilities() {
+  if (::prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) != 0) {
+    return FailErrno(errno, "keep no capabilities");
   }
   return {};
 }

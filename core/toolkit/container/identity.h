@@ -13,6 +13,9 @@ namespace gantry::container {
 /// Errors: kFailedPrecondition: the kernel has no such security module, or it is off.
 Status SetLabels(int proc, const oci::ProcessSpec& process);
 
+/// The same of the calling process, from now on.
+Status ChangeLabels(int proc, const oci::ProcessSpec& process);
+
 /// What `process` has, of the capabilities that this kernel knows. Absent: none at all, as runc has
 /// it; who wants more says so.
 oci::Capabilities CapabilitiesOf(const oci::ProcessSpec& process);
@@ -34,5 +37,8 @@ Status SetCapabilities(const oci::Capabilities& sets, uint64_t kept);
 Status SetAmbient(uint64_t ambient);
 
 Status SetNoNewPrivileges();
+
+/// What execve(2) does: a later change of the user would take all capabilities away again.
+Status ForgetKeptCapabilities();
 
 }  // namespace gantry::container

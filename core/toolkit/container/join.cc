@@ -53,6 +53,11 @@ oci::Spec SpecFor(const JoinRequest& request) {
   spec.annotations = request.spec.annotations;
   spec.linux_spec.seccomp = request.spec.linux_spec.seccomp;
   spec.linux_spec.personality = request.spec.linux_spec.personality;
+  if (request.program != nullptr) {
+    // To be read by the program; nothing is mounted of it.
+    spec.root = request.spec.root;
+    spec.mounts = request.spec.mounts;
+  }
   spec.process = request.process;
   oci::ProcessSpec& process = spec.process;
   const oci::ProcessSpec& init = request.spec.process;
@@ -121,6 +126,7 @@ Result<MadeProcess> Join(const JoinRequest& request) {
   made.passed_on = request.passed_on;
   made.sibling = request.sibling;
   made.takes_listener = request.takes_listener;
+  made.program = request.program;
   return MakeIn(made, joined, request.init);
 }
 

@@ -216,13 +216,13 @@ Result<SeccompFilter> CompileSeccomp(const oci::Seccomp& spec) {
   return filter;
 }
 
-Result<UniqueFd> LoadSeccomp(const SeccompFilter& filter) {
+Result<UniqueFd> LoadSeccomp(const SeccompFilter& filter, std::string_view whose) {
   sock_fprog program{};
   program.len = static_cast<unsigned short>(filter.program.size());
   program.filter = const_cast<sock_filter*>(filter.program.data());
   const long answer = ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, filter.flags, &program);
   if (answer < 0) {
-    return FailErrno(errno, "load the filter of linux.seccomp");
+    return FailErrno(errno, "load the filter of {}", whose);
   }
   return UniqueFd(filter.notifies ? static_cast<int>(answer) : -1);
 }

@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gantry/error.h>
@@ -32,7 +33,8 @@ struct SeccompFilter {
 Result<SeccompFilter> CompileSeccomp(const oci::Seccomp& spec);
 
 /// Of the calling thread and all that it executes. Needs CAP_SYS_ADMIN in its user namespace, or
-/// no_new_privs. The listener where there is one.
-Result<UniqueFd> LoadSeccomp(const SeccompFilter& filter);
+/// no_new_privs. The listener where there is one. `whose` it is: for errors.
+Result<UniqueFd> LoadSeccomp(const SeccompFilter& filter,
+                             std::string_view whose = "linux.seccomp");
 
 }  // namespace gantry::container

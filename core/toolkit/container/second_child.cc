@@ -83,67 +83,145 @@ Status MakeSurroundings(Plan& plan, int channel) {
   return SetPersonality(spec.linux_spec);
 }
 
+// A program that is built in gets none, and never will: nothing but its execution would give a
+// process of the container what the spec names.
+oci::Capabilities SetsFor(const Plan& plan) {
+  return plan.request.program == nullptr ? CapabilitiesOf(plan.request.spec.process)
+                                         : oci::Capabilities();
+}
+
+bool MayGetNoRights(const Plan& plan) {
+  return plan.request.spec.process.no_new_privileges || plan.request.program != nullptr;
+}
+
 // What the filter needs to be loaded, unless the process may get no rights anyhow. The execution
 // takes it away again, without a system call that the filter would have to let through: it is
 // neither inheritable nor ambient, and for root what counts is the bounding set.
 // Source: capabilities(7), "Transformation of capabilities during execve()".
 uint64_t KeptFor(const Plan& plan) {
-  const bool needed = plan.filter && !plan.request.spec.process.no_new_privileges;
-  return needed ? uint64_t{1} << CAP_SYS_ADMIN : 0;
+  return plan.filter && !MayGetNoRights(plan) ? uint64_t{1} << CAP_SYS_ADMIN : 0;
 }
 
 Status BecomeProcess(const Plan& plan, const oci::Capabilities& sets) {
   const oci::ProcessSpec& process = plan.request.spec.process;
-  GANTRY_CHECK_OK(SetLabels(plan.proc.get(), process));
+  const bool executes = plan.request.program == nullptr;
+  if (executes) {
+    GANTRY_CHECK_OK(SetLabels(plan.proc.get(), process));
+  }
   // As runc does: a directory that only who makes the container may enter is its cwd all the same.
   const Status entered = EnterWorkingDirectory(process.cwd);
   GANTRY_CHECK_OK(DropBounding(sets.bounding));
   GANTRY_CHECK_OK(BecomeUser(process.user));
   GANTRY_CHECK_OK(SetCapabilities(sets, KeptFor(plan)));
   GANTRY_CHECK_OK(SetAmbient(sets.ambient));
-  if (process.no_new_privileges) {
+  if (!executes) {
+    GANTRY_CHECK_OK(ForgetKeptCapabilities());
+    GANTRY_CHECK_OK(ChangeLabels(plan.proc.get(), process));
+  }
+  if (MayGetNoRights(plan)) {
     GANTRY_CHECK_OK(SetNoNewPrivileges());
   }
   return entered ? Status() : EnterWorkingDirectory(process.cwd);
 }
 
-// `channel`: where it is by now, for who says how this failed.
-Status ExecuteAtGate(Plan& plan, int& channel) {
-  const oci::ProcessSpec& process = plan.request.spec.process;
-  // Nothing of it is heard before the maker knows whose it is.
-  GANTRY_TRY(const Message known, Await(channel, Word::kGo));
-  static_cast<void>(known);
-  const oci::Capabilities sets = CapabilitiesOf(process);
-  GANTRY_CHECK_OK(MakeSurroundings(plan, channel));
-  GANTRY_CHECK_OK(BecomeProcess(plan, sets));
-  // The gate may stay closed for long, and others may be in these namespaces.
-  plan.proc.reset();
-  GANTRY_TRY(std::string file, FindProgram(process));
+std::vector<std::string> EnvironmentOf(const oci::ProcessSpec& process) {
   std::vector<std::string> env = process.env;
   if (!std::ranges::any_of(env, [](std::string_view one) { return one.starts_with("HOME="); })) {
     env.push_back("HOME=" + HomeOf(process.user.uid));
   }
-  const Command command(std::move(file), process.args, std::move(env));
-  GANTRY_TRY(channel, MoveOutOfTheWay(channel, plan.request.passed_on.size()));
-  GANTRY_CHECK_OK(PassOn(plan.request.passed_on));
+  return env;
+}
+
+Status WaitAtGate(int channel) {
   GANTRY_CHECK_OK(Send(channel, Word::kReady));
   GANTRY_TRY(const Message go, Await(channel, Word::kGo));
   static_cast<void>(go);
-  // From here on limits may leave nothing to work with, and the filter lets little through.
+  return {};
+}
+
+// Once it is loaded little is let through.
+Status LoadFilter(const Plan& plan, int channel) {
   UniqueFd listener;
   if (plan.filter) {
     GANTRY_TRY(listener, LoadSeccomp(*plan.filter));
   }
-  if (listener) {
-    GANTRY_CHECK_OK(Send(channel, Word::kListener, listener.get()));
-  }
+  return listener ? Send(channel, Word::kListener, listener.get()) : Status();
+}
+
+Status ExecuteAtGate(const Plan& plan, int& channel) {
+  const oci::ProcessSpec& process = plan.request.spec.process;
+  GANTRY_TRY(std::string file, FindProgram(process));
+  const Command command(std::move(file), process.args, EnvironmentOf(process));
+  GANTRY_TRY(channel, MoveOutOfTheWay(channel, plan.request.passed_on.size()));
+  GANTRY_CHECK_OK(PassOn(plan.request.passed_on));
+  // From here on limits may leave nothing to work with.
+  GANTRY_CHECK_OK(WaitAtGate(channel));
+  GANTRY_CHECK_OK(LoadFilter(plan, channel));
   return command.Execute();
+}
+
+// The descriptors of the program, where they are by now; all that an execution closes is closed.
+Result<std::vector<int>> CloseAsExecution(const Plan& plan, int& channel) {
+  const std::vector<int>& passed_on = plan.request.passed_on;
+  std::vector<int> its = plan.request.program->Descriptors();
+  GANTRY_TRY(channel, MoveOutOfTheWay(channel, passed_on.size()));
+  for (int& fd : its) {
+    GANTRY_TRY(fd, MoveOutOfTheWay(fd, passed_on.size()));
+  }
+  GANTRY_CHECK_OK(PassOn(passed_on));
+  std::vector<int> kept = its;
+  kept.push_back(channel);
+  for (size_t i = 0; i < passed_on.size(); ++i) {
+    kept.push_back(STDERR_FILENO + 1 + static_cast<int>(i));
+  }
+  GANTRY_CHECK_OK(CloseAllBut(std::move(kept)));
+  return its;
+}
+
+Status LoadFiltersFor(const Plan& plan, int channel) {
+  AfterFilter after;
+  if (plan.filter) {
+    after.seccomp_flags = plan.filter->flags;
+  }
+  SeccompFilter own;
+  GANTRY_TRY(own.program, plan.request.program->Filter(after));
+  if (!own.program.empty()) {
+    GANTRY_TRY(const UniqueFd none, LoadSeccomp(own, "the program"));
+  }
+  return LoadFilter(plan, channel);
+}
+
+// Its end of the channel is closed as an execution would close it: by then nothing of the container
+// has been run.
+Status CallAtGate(const Plan& plan, int& channel) {
+  ProgramStart start{.spec = plan.request.spec,
+                     .env = EnvironmentOf(plan.request.spec.process),
+                     .descriptors = {}};
+  GANTRY_TRY(start.descriptors, CloseAsExecution(plan, channel));
+  GANTRY_CHECK_OK(plan.request.program->Prepare(start));
+  GANTRY_CHECK_OK(WaitAtGate(channel));
+  GANTRY_CHECK_OK(LoadFiltersFor(plan, channel));
+  ::close(channel);
+  ::_exit(plan.request.program->Run());
+}
+
+// `channel`: where it is by now, for who says how this failed.
+Status BecomeContainer(Plan& plan, int& channel) {
+  // Nothing of it is heard before the maker knows whose it is.
+  GANTRY_TRY(const Message known, Await(channel, Word::kGo));
+  static_cast<void>(known);
+  const oci::Capabilities sets = SetsFor(plan);
+  GANTRY_CHECK_OK(MakeSurroundings(plan, channel));
+  GANTRY_CHECK_OK(BecomeProcess(plan, sets));
+  // The gate may stay closed for long, and others may be in these namespaces.
+  plan.proc.reset();
+  return plan.request.program == nullptr ? ExecuteAtGate(plan, channel) : CallAtGate(plan, channel);
 }
 
 }  // namespace
 
 void RunSecondChild(Plan& plan, int channel) {
-  const Status status = ExecuteAtGate(plan, channel);
+  const Status status = BecomeContainer(plan, channel);
   IgnoreError(SendError(channel, status.error()), "a maker that is gone needs no answer");
   ::_exit(1);
 }

@@ -41,6 +41,7 @@ struct JoinRequest {
   std::vector<int> passed_on;
   bool sibling = false;
   bool takes_listener = false;
+  BuiltInProgram* program = nullptr;
 };
 
 /// Makes the process, which waits at a gate. Thread, blocks: as `Make`. Errors: as of `Make`;

@@ -15,9 +15,10 @@
 //
 // Where runtimes differ, or the specification says nothing: without `capabilities` the process has
 // none, as with runc. What `linux.seccomp` forbids is forbidden to the program, not to its making:
-// but for execve, and for sendmsg where the filter has a listener. A session keyring and a loopback
-// that is up are new with the namespaces. Names of capabilities and system calls that are not known
-// here are left out and told, as the specification wants it.
+// but for execve (close, of a program that is built in), and for sendmsg where the filter has a
+// listener. A session keyring and a loopback that is up are new with the namespaces. Names of
+// capabilities and system calls that are not known here are left out and told, as the specification
+// wants it.
 //
 // Needs: Linux 5.12; /proc. Works in a program that is static, and as PID 1.
 // Source: OCI runtime-spec 1.2, config.md and config-linux.md.
@@ -31,6 +32,7 @@
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/container/built_in_program.h>
 #include <gantry/toolkit/container/rootfs.h>
 #include <gantry/toolkit/oci/spec.h>
 #include <gantry/unique_fd.h>
@@ -55,11 +57,15 @@ struct MakeRequest {
   /// What the filter asks about is answered by the caller, who takes the listener from `Start`;
   /// else by the agent at `linux.seccomp.listenerPath`, and a filter that asks has to name one.
   bool takes_listener = false;
+  /// Called in place of executing `process.args`. Borrowed; null: a file of the container's is
+  /// executed.
+  BuiltInProgram* program = nullptr;
 };
 
 struct SeccompAgent;
 
-/// A container that is made and whose program has not been executed.
+/// A container that is made and whose program has not been executed, or called where it is a
+/// `BuiltInProgram`.
 class MadeProcess {
  public:
   struct Parts {

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program that the maker of a container has in itself: the container's process calls it in place
+// of finding and executing a file, as an engine wants it whose guests are no programs of Linux.
+//
+// The process is the container's in all but the execution, which would do more, and the maker does
+// that: descriptors that execve(2) would close are closed, dispositions of signals are the default
+// ones, and nothing waits in the process's memory that is another container's. What execve(2)
+// leaves to a program is left to nobody here: no capability, in no set, whatever the spec says;
+// no_new_privs, whatever the spec says; nobody without rights over the node looks into it
+// (PR_SET_DUMPABLE). Labels are those of the running process, not of what it executes.
+//
+// Thread: the only one of its process, which is a copy of the maker's. All of it is called in
+// that process, in this order, once: `Prepare`, then, behind the gate, `Filter` and `Run`.
+// Source: execve(2), "Effect on process attributes"; seccomp(2).
+#pragma once
+
+#include <linux/filter.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gantry/error.h>
+#include <gantry/toolkit/oci/spec.h>
+
+namespace gantry::container {
+
+/// What the program is to be.
+struct ProgramStart {
+  /// Of a process that joins a container: its `process`, and root, mounts and annotations of the
+  /// container. Borrowed until `Prepare` returns.
+  const oci::Spec& spec;
+  /// `spec.process.env`, with a HOME.
+  std::vector<std::string> env;
+  /// Those of `BuiltInProgram::Descriptors`, in their order, to be closed by the program.
+  std::vector<int> descriptors;
+};
+
+/// What the maker does after the program's own filter is loaded, so that it has to let it through.
+struct AfterFilter {
+  /// The filter of the spec is loaded, by seccomp(2) with SECCOMP_SET_MODE_FILTER and these flags,
+  /// and what fails there is told by sendmsg(2), as a listener is.
+  std::optional<unsigned> seccomp_flags;
+};
+
+class BuiltInProgram {
+ public:
+  BuiltInProgram() = default;
+  BuiltInProgram(const BuiltInProgram&) = delete;
+  BuiltInProgram& operator=(const BuiltInProgram&) = delete;
+  virtual ~BuiltInProgram() = default;
+
+  /// Of the maker's, which `Prepare` is given. Borrowed.
+  virtual std::vector<int> Descriptors() const = 0;
+
+  /// All that can be done before the start. The root is entered, user, rights and working directory
+  /// are the process's; limits on resources come after it. What it opens stays open, and is above
+  /// the descriptors that are passed on. Errors: make `Make` and `Join` fail with them.
+  virtual Status Prepare(const ProgramStart& start) = 0;
+
+  /// A filter of the program's own, which the kernel asks beside that of the spec; empty: none. Let
+  /// through are close(2), and what `after` says. Errors: make `MadeProcess::Start` fail with them.
+  virtual Result<std::vector<sock_filter>> Filter(const AfterFilter& after) = 0;
+
+  /// Runs it to its end: the exit code. From here on `MadeProcess::Start` has succeeded.
+  virtual int Run() = 0;
+};
+
+}  // namespace gantry::container
