@@ -28,7 +28,7 @@ install(
 # For plugins to carry.
 install(TARGETS gantry-init RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/gantry COMPONENT dev)
 # gantry_os is in it for gantry_testing, and has no headers for others.
-set(GANTRY_ARCHIVES gantry_sdk gantry_container gantry_testing gantry_os ${GANTRY_TOOLKIT_TARGETS})
+set(GANTRY_ARCHIVES gantry_sdk gantry_container gantry_init_program gantry_testing gantry_os ${GANTRY_TOOLKIT_TARGETS})
 install(TARGETS ${GANTRY_ARCHIVES} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
 gantry_installed(${GANTRY_ARCHIVES})
 install(

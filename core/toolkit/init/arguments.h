@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How gantry-init is called.
+// How gantry-init is called, and a program that is called as it is.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/init/gated_program.h>
 
 namespace gantry::init {
 
@@ -29,10 +30,10 @@ struct Arguments {
   bool sibling = false;
 };
 
-/// What `gantry-init` says of itself.
-const char* Usage();
+/// What the program says of itself.
+std::string Usage(const GatedProgram& of);
 
 /// Errors: kInvalidArgument, naming the argument.
-Result<Arguments> ReadArguments(const std::vector<std::string>& words);
+Result<Arguments> ReadArguments(const std::vector<std::string>& words, const GatedProgram& of);
 
 }  // namespace gantry::init

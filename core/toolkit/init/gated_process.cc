@@ -48,7 +48,11 @@ Result<SpawnRequest> RequestOf(const UniqueFd& program, GatedRequest& from, Uniq
     words.Add(Format("--{}={}", flag, number));
   }
   words.Add("--sibling");
-  GANTRY_TRY(SpawnRequest request, words.Finish("gantry-init", program));
+  words.Add(from.words);
+  for (auto& [name, fd] : from.fds) {
+    words.AddFd(name, std::move(fd));
+  }
+  GANTRY_TRY(SpawnRequest request, words.Finish(from.name, program));
   request.cgroups = std::move(from.cgroups);
   return request;
 }
@@ -82,7 +86,7 @@ Status ErrorIn(const Json& answer) {
   Error error{
       .code = Code::kInternal,
       .sys_errno = number != told.end() && number->is_number_integer() ? number->get<int>() : 0,
-      .message = message.empty() ? "gantry-init has failed" : message,
+      .message = message.empty() ? "its maker has failed and does not say why" : message,
       .detail = {}};
   const std::string name = TextIn(told, "code");
   for (int code = 1; code <= static_cast<int>(Code::kUnauthenticated); ++code) {
@@ -136,7 +140,7 @@ Status GatedProcess::TakeConsole() {
   std::vector<UniqueFd> master;
   GANTRY_CHECK_OK(RecvWithFds(socket_.get(), {&byte, 1}, master));
   if (master.size() != 1) {
-    return Fail(Code::kInternal, "make process '{}': gantry-init sends no terminal", tag_);
+    return Fail(Code::kInternal, "make process '{}': its maker sends no terminal", tag_);
   }
   return context_.AttachConsole(std::move(master.front()));
 }
@@ -150,8 +154,8 @@ Status GatedProcess::Make(const UniqueFd& program, GatedRequest request) {
   GANTRY_TRY(const std::optional<Json> answer, NextAnswer(socket_));
   const HostPid made{MadePid(answer)};
   if (!made) {
-    return Fail(Code::kInternal, "make process '{}': gantry-init has ended without an answer",
-                tag_);
+    return Fail(Code::kInternal, "make process '{}': {} has ended without an answer", tag_,
+                request.name);
   }
   if (request.terminal) {
     GANTRY_CHECK_OK(TakeConsole());

@@ -16,6 +16,7 @@
 
 #include <gantry/testing/process_context.h>
 #include <gantry/testing/sandbox_context.h>
+#include <gantry/toolkit/descriptors/memfd.h>
 #include <gantry/toolkit/init/gated_process.h>
 
 #include "tests/unit/toolkit/container/bundle.h"
@@ -163,6 +164,24 @@ TEST_F(GatedProcessTest, TellsTheErrorOfGantryInit) {
   EXPECT_THAT(context_.stored, IsEmpty());
 }
 
+TEST_F(GatedProcessTest, GivesAnotherProgramItsOwnWordsAndDescriptors) {
+  Script(R"(for word in "$@"; do case $word in
+      --kind=*) kind=$word;; --artifact=*) read -r artifact <&"${word#*=}";; esac; done
+      echo '{"error": {"code": "ABORTED", "message": "'"$kind $artifact"'"}}' >&4)");
+  GatedRequest wanted = Wanted("exit 0");
+  wanted.words = {"--kind=module"};
+  wanted.fds.emplace_back("artifact", SealedMemfd("artifact", "of it\n", MemfdUse::kRead).value());
+  const Status made = made_->Make(program_, std::move(wanted));
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Code::kAborted);
+  EXPECT_EQ(made.error().message, "--kind=module of it");
+  Script("exit 0");
+  wanted = Wanted("exit 0");
+  wanted.name = "gantry-other";
+  EXPECT_THAT(made_->Make(program_, std::move(wanted)).error().message,
+              HasSubstr("gantry-other has ended without an answer"));
+}
+
 TEST_F(GatedProcessTest, TellsOfAProgramThatAnswersNothing) {
   for (const char* script : {"exit 0", "echo nonsense >&4", "echo '[]' >&4", "echo '{}' >&4",
                              R"(echo '{"made": 3}' >&4)", R"(echo '{"made": {"pid": "x"}}' >&4)"}) {
@@ -179,7 +198,7 @@ TEST_F(GatedProcessTest, TakesNoWordOfAnAnswerForWhatItIsNot) {
   const Status made = Make("exit 0");
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, Code::kInternal);
-  EXPECT_THAT(made.error().message, HasSubstr("gantry-init has failed"));
+  EXPECT_THAT(made.error().message, HasSubstr("its maker has failed and does not say why"));
 }
 
 TEST_F(GatedProcessTest, TellsOfATerminalThatDoesNotCome) {

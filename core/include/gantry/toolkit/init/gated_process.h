@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For backends: a process that gantry-init makes (docs/gantry-init.md), a container's init or one
-// of its execs, which waits at its gate until its Start. It outlives the engine at every moment:
-// what an engine was killed over is either found by the next one, at its gate or running, or it
-// ends by itself.
+// For backends: a process that gantry-init makes (docs/gantry-init.md), or another program that is
+// called as it is (gated_program.h): a container's init or one of its execs, which waits at its
+// gate until its Start. It outlives the engine at every moment: what an engine was killed over is
+// either found by the next one, at its gate or running, or it ends by itself.
 //
 // Gate, answers and terminal are one socket, which the core stores. The process gets its tag when
 // that is stored: so what is found by its tag has a gate that can be opened, and what was made
@@ -13,6 +13,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gantry/context.h>
@@ -34,6 +35,11 @@ struct GatedRequest {
   std::string process_json;
   /// The process has a terminal, which goes to the core (`ProcessContext::AttachConsole`).
   bool terminal = false;
+  /// Who makes it: what `ps` shows and errors say, words of its own, as they are, and descriptors
+  /// as `--NAME=FD`.
+  std::string name = "gantry-init";
+  std::vector<std::string> words{};
+  std::vector<std::pair<std::string, UniqueFd>> fds{};
   /// Directories to be born in: of `ContainerContext::MakeCgroups`.
   std::vector<std::string> cgroups;
 };
@@ -48,10 +54,10 @@ class GatedProcess {
   /// The process; null: it was neither made nor found.
   const std::shared_ptr<HostProcess>& host() const { return host_; }
 
-  /// Makes it and binds it; it waits at its gate. `program`: gantry-init, open, as
+  /// Makes it and binds it; it waits at its gate. `program`: that of `request.name`, open, as
   /// `OpenHelper("gantry-init")` gives it. The core's streams become its own.
   /// Errors: those of gantry-init, with their code: kNotFound: its program, or a file that is to
-  /// be mounted; kInvalidArgument: its spec; kInternal: gantry-init has ended without an answer;
+  /// be mounted; kInvalidArgument: its spec; kInternal: the program has ended without an answer;
   /// those of the contexts. What there is then ends with `End`, or with this object.
   Status Make(const UniqueFd& program, GatedRequest request);
 
