@@ -34,7 +34,6 @@ Result<SeccompFilter> CompileSeccomp(const oci::Seccomp& spec);
 
 /// Of the calling thread and all that it executes. Needs CAP_SYS_ADMIN in its user namespace, or
 /// no_new_privs. The listener where there is one. `whose` it is: for errors.
-Result<UniqueFd> LoadSeccomp(const SeccompFilter& filter,
-                             std::string_view whose = "linux.seccomp");
+Result<UniqueFd> LoadSeccomp(const SeccompFilter& filter, std::string_view whose = "linux.seccomp");
 
 }  // namespace gantry::container
