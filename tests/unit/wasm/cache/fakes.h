@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For the tests of the cache: modules, files in memory and a compiler that is a stand-in.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+#include <gantry/testing/sandbox_context.h>
+
+#include "core/os/fs.h"
+#include "plugins/wasm/cache/artifacts.h"
+
+namespace gantry::wasm {
+
+/// `text` as a module, sealed.
+ModuleBytes ModuleOf(std::string_view text);
+
+/// All of a file.
+std::string ContentOf(const UniqueFd& file);
+
+/// What the stand-ins make of a module: what they write, and what they say they are.
+std::string MadeOf(std::string_view module, std::string_view line = "fake-one");
+
+Compiler::OpenProgram ProgramAt(const std::string& path);
+
+/// Lends processes, and says when one has been made.
+class HookedContext : public FakeSandboxContext {
+ public:
+  Result<std::shared_ptr<HostProcess>> Spawn(SpawnRequest request) override;
+
+  /// Called with each process, on the thread that has spawned it.
+  std::function<void(const std::string& mode, HostProcess& process)> on_spawned;
+};
+
+/// A cache in a directory of its own. Its clock stands still.
+class CacheTest : public testing::Test {
+ protected:
+  void SetUp() override;
+
+  /// The one cache; made by the first call.
+  Artifacts& cache();
+
+  /// As an engine after this one makes it: all that is left is what is on disk.
+  void Restart() { cache_.reset(); }
+
+  Result<Artifact> Get(std::string_view module,
+                       std::chrono::milliseconds limit = std::chrono::minutes(1)) {
+    return cache().Get(ModuleOf(module), limit);
+  }
+
+  /// The artifact's bytes, or the error.
+  std::string Content(std::string_view module);
+
+  uint64_t Count(std::string_view name);
+  /// How many modules compilers were started for.
+  size_t Compiles() const;
+  /// The file of `module`; of a compiler with that line.
+  std::string PathOf(std::string_view module, std::string_view line = "fake-one") const;
+
+  os::TempDir dir_ = *os::TempDir::Create();
+  HookedContext context_;
+  CacheOptions options_;
+  std::string program_;
+  std::atomic<int64_t> now_ = 1'800'000'000;
+  std::unique_ptr<Artifacts> cache_;
+};
+
+}  // namespace gantry::wasm
