@@ -98,7 +98,7 @@ Result<Artifacts::FlightPtr> Artifacts::Join(const ModuleBytes& module, const En
     return found->second;
   }
   GANTRY_TRY(UniqueFd file, module.file.Duplicate());
-  const auto flight = std::make_shared<Flight>();
+  auto flight = std::make_shared<Flight>();
   flight->id = id;
   flight->module = {.file = std::move(file), .size = module.size, .digest = module.digest};
   flights_[id.Key()] = flight;

@@ -43,7 +43,7 @@ struct Artifact {
 
 struct CacheOptions {
   /// Of root alone; made when it is needed. Lost with it is only time.
-  std::string directory = "/var/cache/gantry/wasm";
+  std::string directory = "/var/lib/gantry/wasm";
   /// Bytes on disk and in memory.
   uint64_t max_disk = uint64_t{1} << 30;
   uint64_t max_memory = uint64_t{64} << 20;

@@ -59,7 +59,7 @@ Artifacts::FlightPtr Artifacts::Next() {
   if (stopped_) {
     return nullptr;
   }
-  const FlightPtr flight = std::move(queue_.front());
+  FlightPtr flight = std::move(queue_.front());
   queue_.pop_front();
   queue_bytes_ -= flight->module.size;
   return flight;

@@ -21,7 +21,7 @@ namespace gantry::wasm {
 namespace {
 
 constexpr int64_t kHour = 3600;
-constexpr int64_t kWeek = 7 * 24 * kHour;
+constexpr int64_t kWeek = kHour * 24 * 7;
 /// Folders and files that are gone through at a time.
 constexpr size_t kMaxFiles = size_t{1} << 16;
 constexpr char kVersion[] = "v1";

@@ -3,6 +3,7 @@
 // The real program with a stand-in for its compiler, confined as it is by the backend.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,8 @@
 #include <gantry/toolkit/descriptors/memfd.h>
 #include <gantry/toolkit/files/files.h>
 
+#include "plugins/wasm/cache/answer.h"
+#include "plugins/wasm/compile/protocol.h"
 #include "tests/unit/wasm/cache/fakes.h"
 
 namespace gantry::wasm {
@@ -74,6 +77,23 @@ TEST_F(CompilerTest, ReachesNothing) {
     const Error error = ErrorOf(what);
     EXPECT_EQ(error.code, Code::kInternal) << what;
     EXPECT_THAT(error.message, HasSubstr("crashed with signal 31")) << what;  // SIGSYS
+  }
+}
+
+/// Also where who starts it has set no filter.
+TEST_F(CompilerTest, ConfinesItself) {
+  for (const char* what : {"reach socket", "reach process", "reach program", "reach memory"}) {
+    SpawnRequest request;
+    request.argv = {GANTRY_FAKE_COMPILE_ONE, "compile"};
+    request.rlimits = {{RLIMIT_CORE, {0, 0}}};
+    request.fds.emplace_back(std::move(ModuleOf(what).file), compile::kModule);
+    request.fds.emplace_back(*CreateMemfd("artifact"), compile::kArtifact);
+    request.fds.emplace_back(*CreateMemfd("answer"), compile::kAnswer);
+    const auto process = context_.Spawn(std::move(request));
+    ASSERT_TRUE(process) << process.error().message;
+    const auto ended = (*process)->Wait(std::chrono::minutes(1));
+    ASSERT_TRUE(ended) << ended.error().message;
+    EXPECT_EQ(EndWords(*ended), "was killed by signal 31") << what;
   }
 }
 
