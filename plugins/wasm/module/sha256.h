@@ -29,7 +29,7 @@ class Sha256 {
   }
 
  private:
-  sha256_ctx state_;
+  sha256_ctx state_ = {};
 };
 
 inline Sha256Digest Sha256Of(std::string_view bytes) {

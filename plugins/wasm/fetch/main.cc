@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gantry-wasm-fetch: gets the module of a container's image out of containerd's content store,
+// where the image has it as a layer of its own and not as a file. It lives for one such question,
+// since gRPC's libraries are not to be in the engine, and answers as answer.h says.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gantry/platform.h>
+
+#include "plugins/wasm/fetch/answer.h"
+#include "plugins/wasm/fetch/arguments.h"
+#include "plugins/wasm/fetch/containerd_store.h"
+
+namespace gantry::wasm::fetch {
+namespace {
+
+Result<ImageAnswer> Fetch(const FetchArguments& arguments) {
+  const auto store = OpenContainerdStore(arguments.address, arguments.ns, arguments.limit);
+  return FetchModule(*store, arguments.request, arguments.module);
+}
+
+int Main(const std::vector<std::string>& words) {
+  auto arguments = ReadFetchArguments(words);
+  if (!arguments) {
+    std::fprintf(stderr, "gantry-wasm-fetch: %s\n%s", arguments.error().message.c_str(),
+                 FetchUsage());
+    return 2;
+  }
+  arguments->request.host_architecture = HostPlatform().architecture;
+  const std::string text = AnswerText(Fetch(*arguments));
+  std::string_view left = text;
+  while (!left.empty()) {
+    const ssize_t wrote = ::write(arguments->result, left.data(), left.size());
+    if (wrote < 0 && errno != EINTR) {
+      return 1;  // Who asked is gone.
+    }
+    left.remove_prefix(wrote < 0 ? 0 : static_cast<size_t>(wrote));
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace gantry::wasm::fetch
+
+int main(int argc, char** argv) {
+  return gantry::wasm::fetch::Main(
+      std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+}
