@@ -22,9 +22,6 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-// Only tests of what never comes wait for their limit.
-constexpr milliseconds kLong = std::chrono::minutes(2);
-
 class WasmContainerdStore : public ::testing::Test {
  protected:
   std::string Address() const { return dir_.path() + "/c.sock"; }

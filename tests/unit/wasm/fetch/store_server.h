@@ -4,12 +4,16 @@
 // a `FakeStore` has.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
 #include "tests/unit/wasm/fetch/fake_store.h"
 
 namespace gantry::wasm::fetch {
+
+/// For what must come; only what never comes is waited for to its limit.
+inline constexpr std::chrono::milliseconds kLong = std::chrono::minutes(2);
 
 class StoreServer {
  public:
