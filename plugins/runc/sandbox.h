@@ -14,8 +14,8 @@
 #include <gantry/context.h>
 #include <gantry/error.h>
 #include <gantry/ids.h>
-#include <gantry/pod_config.h>
 #include <gantry/sandbox.h>
+#include <gantry/toolkit/pod/pauseless_pod.h>
 
 #include "plugins/runc/container.h"
 #include "plugins/runc/options.h"
@@ -45,26 +45,19 @@ class RuncSandbox : public Sandbox {
   SandboxPlatform Platform() override;
 
  private:
-  /// A pod without a pause container.
-  struct Pod {
-    SandboxRequest request;
-    PodConfig config;
-    std::shared_ptr<HostProcess> holder;
-  };
-
   RuncSandbox(Namespace ns, SandboxContext& context, Options options)
       : ns_(std::move(ns)), context_(&context), options_(std::move(options)) {}
 
   static Result<std::unique_ptr<RuncSandbox>> Build(const SandboxRequest& request,
                                                     SandboxContext& context, const Options& base);
-  Status TakeUp(const std::string& blob);
   Result<std::unique_ptr<RuncContainer>> MakeContainer(const ContainerRequest& request,
                                                        ContainerContext& context);
 
   Namespace ns_;
   SandboxContext* context_;
   Options options_;
-  std::unique_ptr<Pod> pod_;
+  /// Of a pod without a pause container.
+  std::unique_ptr<PauselessPod> pod_;
 };
 
 }  // namespace gantry::runc

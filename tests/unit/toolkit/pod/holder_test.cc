@@ -12,12 +12,14 @@
 
 #include <gantry/deadline.h>
 #include <gantry/testing/sandbox_context.h>
+#include <gantry/toolkit/pod/holder.h>
 
-#include "plugins/runc/pod/holder.h"
 #include "tests/unit/runc/test_files.h"
 
-namespace gantry::runc {
+namespace gantry {
 namespace {
+
+using runc::Slurp;
 
 using testing::HasSubstr;
 
@@ -123,9 +125,9 @@ TEST_F(PodHolderProcess, HasItsOwnNameAndSysctls) {
     EXPECT_NE(std::filesystem::read_symlink("/proc/" + pid + "/ns/" + space),
               std::filesystem::read_symlink(std::string("/proc/self/ns/") + space));
   }
-  const auto look = RunShell("nsenter -t " + pid +
-                             " -u -i sh -c 'test $(hostname) = held && test "
-                             "$(cat /proc/sys/kernel/shmmni) = 1234'");
+  const auto look = runc::RunShell("nsenter -t " + pid +
+                                   " -u -i sh -c 'test $(hostname) = held && test "
+                                   "$(cat /proc/sys/kernel/shmmni) = 1234'");
   EXPECT_EQ(look->Wait(std::chrono::seconds(10))->code(), 0U);
   EXPECT_TRUE(StopHolder(**holder, std::chrono::seconds(10)));
 }
@@ -166,4 +168,4 @@ TEST_F(PodHolderProcess, EndsWhenNobodyTakesNoteOfIt) {
 }
 
 }  // namespace
-}  // namespace gantry::runc
+}  // namespace gantry

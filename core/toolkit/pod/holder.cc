@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/runc/pod/holder.h"
-
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/nsfs.h>
@@ -23,10 +21,10 @@
 #include <gantry/number.h>
 #include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/pod/holder.h>
+#include <gantry/toolkit/pod/sysctl.h>
 
-#include "plugins/runc/pod/sysctl.h"
-
-namespace gantry::runc {
+namespace gantry {
 namespace {
 
 constexpr const char* kTag = "pause";
@@ -215,4 +213,4 @@ Status StopHolder(HostProcess& holder, std::chrono::milliseconds limit) {
   return {};
 }
 
-}  // namespace gantry::runc
+}  // namespace gantry

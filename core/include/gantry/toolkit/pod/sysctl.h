@@ -7,7 +7,7 @@
 
 #include <gantry/error.h>
 
-namespace gantry::runc {
+namespace gantry {
 
 /// Whose settings they are.
 struct OwnNamespaces {
@@ -22,4 +22,4 @@ struct OwnNamespaces {
 /// Errors: kInvalidArgument where it is no name, or would be the node's.
 Result<std::string> SysctlPath(const std::string& name, const OwnNamespaces& own);
 
-}  // namespace gantry::runc
+}  // namespace gantry

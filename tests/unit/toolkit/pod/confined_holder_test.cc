@@ -16,12 +16,16 @@
 
 #include <gantry/testing/process_context.h>
 #include <gantry/testing/sandbox_context.h>
+#include <gantry/toolkit/pod/holder.h>
 
-#include "plugins/runc/pod/holder.h"
 #include "tests/unit/runc/test_files.h"
 
-namespace gantry::runc {
+namespace gantry {
 namespace {
+
+using runc::Slurp;
+using runc::TestPipe;
+using runc::Write;
 
 constexpr auto kHolderLimit = std::chrono::seconds(60);
 
@@ -148,8 +152,8 @@ TEST_P(ConfinedHolder, MayCallWhatItNeeds) { EXPECT_EQ(Field(Hold({}), "Seccomp"
 TEST_P(ConfinedHolder, CannotBeTracedByItsEquals) {
   // What of it is in /proc is root's.
   const std::string proc = Hold({});
-  const auto look =
-      RunShell("setpriv --reuid 65535 --regid 65535 --clear-groups readlink " + proc + "/root");
+  const auto look = runc::RunShell("setpriv --reuid 65535 --regid 65535 --clear-groups readlink " +
+                                   proc + "/root");
   ASSERT_TRUE(look->Wait(kHolderLimit));
   EXPECT_NE(look->Ended()->code(), 0U);
 }
@@ -168,10 +172,10 @@ TEST_P(ConfinedHolder, ReapsWhatIsLeftToIt) {
   const std::string proc = Hold({});
   const std::string pid = std::to_string(holder_->pid().value);
   // The child of one that has ended.
-  const auto left = RunShell("nsenter -t " + pid +
-                             " -p sh -c '(sleep 0; exit 3) & exit 0'; while grep -q . "
-                             "/proc/" +
-                             pid + "/task/" + pid + "/children; do :; done");
+  const auto left = runc::RunShell("nsenter -t " + pid +
+                                   " -p sh -c '(sleep 0; exit 3) & exit 0'; while grep -q . "
+                                   "/proc/" +
+                                   pid + "/task/" + pid + "/children; do :; done");
   EXPECT_TRUE(left->Wait(kHolderLimit));
 }
 
@@ -196,4 +200,4 @@ TEST_P(ConfinedHolder, IsAnIdThatItsUserNamespaceHas) {
 }
 
 }  // namespace
-}  // namespace gantry::runc
+}  // namespace gantry

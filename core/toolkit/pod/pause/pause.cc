@@ -22,8 +22,8 @@
 #include <gantry/toolkit/freestanding/kernel.h>
 #include <gantry/toolkit/freestanding/start.h>
 
-#include "plugins/runc/pause/confine.h"
-#include "plugins/runc/pause/engine.h"
+#include "core/toolkit/pod/pause/confine.h"
+#include "core/toolkit/pod/pause/engine.h"
 
 namespace gantry::pause {
 

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugins/runc/pod/sysctl.h"
+#include <gantry/toolkit/pod/sysctl.h>
 
-namespace gantry::runc {
+namespace gantry {
 namespace {
 
 constexpr OwnNamespaces kAll = {.net = true, .ipc = true, .uts = true};
@@ -75,4 +75,4 @@ TEST(PodSysctl, IsOfANamespaceThatThePodHas) {
 }
 
 }  // namespace
-}  // namespace gantry::runc
+}  // namespace gantry

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The process that holds the namespaces of a pod without a pause container:
-// gantry-pause, see pause/pause.cc.
+// gantry-pause, in libexec/gantry. What a pod has of its own is planned and started here.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@
 #include <gantry/pod_config.h>
 #include <gantry/sandbox.h>
 
-namespace gantry::runc {
+namespace gantry {
 
 /// What the pod gets of its own. What is not set is the node's.
 struct HolderPlan {
@@ -59,4 +59,4 @@ void EndUnsavedHolder(SandboxContext& context, std::chrono::milliseconds limit);
 /// Errors: kDeadlineExceeded.
 Status StopHolder(HostProcess& holder, std::chrono::milliseconds limit);
 
-}  // namespace gantry::runc
+}  // namespace gantry

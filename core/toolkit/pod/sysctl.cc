@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/runc/pod/sysctl.h"
-
 #include <algorithm>
 #include <array>
 #include <ranges>
 #include <string_view>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/pod/sysctl.h>
 
-namespace gantry::runc {
+namespace gantry {
 namespace {
 
 /// With slashes between the parts, and dots within them.
@@ -64,4 +63,4 @@ Result<std::string> SysctlPath(const std::string& name, const OwnNamespaces& own
   return path;
 }
 
-}  // namespace gantry::runc
+}  // namespace gantry

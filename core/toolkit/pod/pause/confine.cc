@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/runc/pause/confine.h"
+#include "core/toolkit/pod/pause/confine.h"
 
 #include <linux/filter.h>
 #include <linux/prctl.h>
@@ -8,7 +8,7 @@
 
 #include <gantry/toolkit/freestanding/confine.h>
 
-#include "plugins/runc/pause/engine.h"
+#include "core/toolkit/pod/pause/engine.h"
 
 namespace gantry::pause {
 
