@@ -83,7 +83,7 @@ Status Guest::Prepare(const container::ProgramStart& start) {
   ::prctl(PR_SET_NAME, "gantry-wasm");  // For who lists processes; else it is the sealed copy's.
   const UniqueFd artifact(start.descriptors.front());
   UniqueFd listener;
-  if (*words_.kind == GANTRY_WASM_PROXY) {
+  if (words_.kind == GANTRY_WASM_PROXY) {
     GANTRY_TRY(listener, Listen(words_.listen));
   }
   const std::vector<Directory> directories = DirectoriesOf(start.spec);
@@ -98,7 +98,7 @@ Status Guest::Prepare(const container::ProgramStart& start) {
   const std::vector<const char*> args = PointersTo(start.spec.process.args);
   gantry_wasm_request request{};
   request.artifact = artifact.get();
-  request.kind = *words_.kind;
+  request.kind = static_cast<uint32_t>(words_.kind);
   request.entry = words_.entry ? words_.entry->c_str() : nullptr;
   request.args = args.data();
   request.arg_count = args.size();
@@ -120,8 +120,8 @@ Status Guest::Prepare(const container::ProgramStart& start) {
 
 Result<std::vector<sock_filter>> Guest::Filter(const container::AfterFilter& after) {
   // A module of WASI preview 1 can make no socket.
-  return FilterFor({.sockets = words_.network && *words_.kind != GANTRY_WASM_MODULE,
-                    .connections = *words_.kind == GANTRY_WASM_PROXY,
+  return FilterFor({.sockets = words_.network && words_.kind != GANTRY_WASM_MODULE,
+                    .connections = words_.kind == GANTRY_WASM_PROXY,
                     .self = ::getpid(),
                     .seccomp_flags = after.seccomp_flags});
 }

@@ -13,7 +13,7 @@ std::unexpected<Error> Wrong(const std::string& name, const std::string& value, 
   return Fail(Code::kInvalidArgument, "read arguments: '{}={}': {}", name, value, why);
 }
 
-Result<uint32_t> KindOf(const std::string& name, const std::string& value) {
+Result<int> KindOf(const std::string& name, const std::string& value) {
   if (value == "module") {
     return GANTRY_WASM_MODULE;
   }
@@ -68,10 +68,10 @@ Result<bool> TakeWord(const std::string& name, const std::string& value, Words& 
 }
 
 Status CheckWords(const Words& words) {
-  if (words.artifact < 0 || !words.kind) {
+  if (words.artifact < 0 || words.kind < 0) {
     return Fail(Code::kInvalidArgument, "read arguments: no --artifact, or no --kind");
   }
-  if (words.entry && *words.kind != GANTRY_WASM_MODULE) {
+  if (words.entry && words.kind != GANTRY_WASM_MODULE) {
     return Fail(Code::kInvalidArgument,
                 "read arguments: --entry='{}': only of a module a function can be chosen",
                 *words.entry);

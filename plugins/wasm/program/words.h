@@ -19,8 +19,8 @@ inline constexpr const char* kUsage =
 struct Words {
   /// A sealed file in memory with the compiled artifact; negative: it was not said.
   int artifact = -1;
-  /// A gantry_wasm_kind.
-  std::optional<uint32_t> kind;
+  /// A gantry_wasm_kind; negative: it was not said.
+  int kind = -1;
   /// Of a module: the function that is run. None: `_start`.
   std::optional<std::string> entry;
   /// Of one linear memory, at most; 0: the engine sets no limit.
