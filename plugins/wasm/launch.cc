@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/wasm/launch.h"
+
+#include <linux/capability.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include <gantry/format.h>
+#include <gantry/toolkit/oci/exec.h>
+
+#include "plugins/wasm/module/image_file.h"
+#include "plugins/wasm/program.h"
+#include "plugins/wasm/root_view.h"
+
+namespace gantry::wasm {
+namespace {
+
+constexpr const char* kNativeMaker = "gantry-init";
+
+/// What is left for making the process when its module has been compiled.
+constexpr std::chrono::milliseconds kMakingTakes{2000};
+
+/// Only a cgroup keeps from the node's devices who could make some.
+Status CheckDevices(const oci::ProcessSpec& process, const std::vector<std::string>& cgroups) {
+  const bool makes_devices =
+      process.capabilities && (process.capabilities->bounding >> CAP_MKNOD & 1) != 0;
+  if (makes_devices && cgroups.empty()) {
+    return Fail(Code::kUnimplemented,
+                "'process.capabilities': CAP_MKNOD without 'linux.cgroupsPath': only a cgroup "
+                "keeps a container from the node's devices");
+  }
+  return {};
+}
+
+/// The program for modules of that engine.
+std::string MakerOf(const Options& options) {
+  return options.engine == "wasmedge" ? "gantry-wasmedge" : "gantry-wasm";
+}
+
+/// The function that is to be called. Errors: kInvalidArgument: of a component none can be named.
+Result<std::string> EntryOf(const Program& program, const Settings& settings) {
+  if (program.component && !settings.entry.empty()) {
+    return Fail(Code::kInvalidArgument,
+                "annotation 'io.gantry.wasm/entry', '{}': '{}' is a component, whose entry is its "
+                "world's",
+                settings.entry, program.path);
+  }
+  return program.entry.empty() ? settings.entry : program.entry;
+}
+
+std::vector<std::string> WordsOf(const Settings& settings, const std::string& entry, Kind kind) {
+  std::vector<std::string> words = {
+      Format("--kind={}", KindName(kind)),
+      Format("--network={}", settings.network ? "pod" : "none"),
+  };
+  if (!entry.empty()) {
+    words.push_back(Format("--entry={}", entry));
+  }
+  if (settings.memory != 0) {
+    words.push_back(Format("--memory={}", settings.memory));
+  }
+  if (kind == Kind::kProxy && !settings.listen.empty()) {
+    words.push_back(Format("--listen={}", settings.listen));
+  }
+  return words;
+}
+
+}  // namespace
+
+Status Launcher::AddModule(const oci::Spec& spec, const oci::ProcessSpec& process, Claim claim,
+                           Launch& launch) const {
+  GANTRY_TRY(const RootView root, RootView::Open(request_.rootfs, request_.bundle, spec.mounts));
+  GANTRY_TRY(const Program program, FindProgram(root, process, claim));
+  if (!program.file) {
+    return {};
+  }
+  if (!means_.artifacts) {
+    return Fail(Code::kUnimplemented, "'{}': {}", program.path, kNoEngine);
+  }
+  GANTRY_TRY(const Settings settings, SettingsOf(spec, process, options_));
+  // The annotation's is the container's; an exec names its own.
+  GANTRY_TRY(const std::string entry,
+             launch.request.init ? Result<std::string>(program.entry) : EntryOf(program, settings));
+  GANTRY_TRY(const ModuleBytes module,
+             ReadModule(*program.file, options_.max_module_bytes, program.path));
+  GANTRY_CHECK_OK(CheckModule(module, program.path));
+  const std::chrono::milliseconds limit =
+      std::min<std::chrono::milliseconds>(sandbox_.TimeLeft(), options_.compile_limit);
+  auto compiled = means_.artifacts->Get(module, std::max(limit - kMakingTakes, limit / 2));
+  if (!compiled) {
+    return std::unexpected(
+        std::move(compiled).error().Within(Format("compile '{}'", program.path)));
+  }
+  launch.request.name = MakerOf(options_);
+  launch.request.words = WordsOf(settings, entry, compiled->kind);
+  launch.request.fds.emplace_back("artifact", std::move(compiled->file));
+  return {};
+}
+
+Status Launcher::Complete(const oci::Spec& spec, const oci::ProcessSpec& process, Claim claim,
+                          Launch& launch) const {
+  launch.request.id = request_.id.str();
+  launch.request.bundle = request_.bundle;
+  launch.request.spec_json = request_.spec_json;
+  launch.request.name = kNativeMaker;
+  // With the limits and devices of the spec, and removed by the core. Again: the same ones.
+  GANTRY_TRY(launch.request.cgroups, container_.MakeCgroups(CgroupDevices::kOfSpec));
+  GANTRY_CHECK_OK(CheckDevices(process, launch.request.cgroups));
+  GANTRY_CHECK_OK(AddModule(spec, process, claim, launch));
+  GANTRY_TRY(launch.program, means_.open_program(launch.request.name));
+  return {};
+}
+
+Result<Launch> Launcher::Init() const {
+  GANTRY_TRY(const oci::Spec spec, oci::ParseSpec(request_.spec_json, "config.json"));
+  GANTRY_TRY(const Claim claim, ClaimOf(spec));
+  Launch launch;
+  launch.request.terminal = request_.terminal;
+  GANTRY_CHECK_OK(Complete(spec, spec.process, claim, launch));
+  return launch;
+}
+
+Result<Launch> Launcher::Exec(const ExecRequest& exec, std::shared_ptr<HostProcess> init) const {
+  GANTRY_TRY(const oci::Spec spec, oci::ParseSpec(request_.spec_json, "config.json"));
+  GANTRY_TRY(const oci::ProcessSpec process, oci::ParseExec(exec.process_json, spec));
+  Launch launch;
+  launch.request.terminal = exec.terminal;
+  launch.request.init = std::move(init);
+  launch.request.process_json = exec.process_json;
+  GANTRY_CHECK_OK(Complete(spec, process, Claim::kNone, launch));
+  return launch;
+}
+
+}  // namespace gantry::wasm

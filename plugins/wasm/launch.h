@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a process of a container is made: by gantry-init, which executes a program, or by
+// gantry-wasm, which is one and runs a module in itself. Both are called in the same way.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <gantry/container.h>
+#include <gantry/context.h>
+#include <gantry/error.h>
+#include <gantry/toolkit/init/gated_process.h>
+#include <gantry/toolkit/oci/spec.h>
+#include <gantry/unique_fd.h>
+
+#include "plugins/wasm/annotations.h"
+#include "plugins/wasm/artifact_source.h"
+#include "plugins/wasm/options.h"
+
+namespace gantry::wasm {
+
+/// What the backend has for all of its containers.
+struct Means {
+  /// A program that the plugin carries, by its name. Errors: as `OpenHelper`.
+  std::function<Result<UniqueFd>(std::string_view name)> open_program;
+  /// Null: there is no engine.
+  std::shared_ptr<ArtifactSource> artifacts;
+};
+
+/// Of a build that has none.
+inline constexpr const char* kNoEngine =
+    "this gantry was built without a WebAssembly engine (plugins/wasm/README.md says how to have "
+    "one)";
+
+/// The program, and what it is told.
+struct Launch {
+  UniqueFd program;
+  GatedRequest request;
+};
+
+/// What processes of one container are made from. Thread: workers, several calls at a time.
+/// Owner: the contexts are borrowed and outlive it.
+class Launcher {
+ public:
+  Launcher(ContainerRequest request, SandboxContext& sandbox, ContainerContext& container,
+           const Options& options, Means means)
+      : request_(std::move(request)),
+        sandbox_(sandbox),
+        container_(container),
+        options_(options),
+        means_(std::move(means)) {}
+
+  const ContainerRequest& request() const { return request_; }
+
+  /// Its init. Errors: as `FindProgram`, `SettingsOf`, `ReadModule`, `CheckModule`,
+  /// `ArtifactSource::Get`, all with the container's id. Blocks: on files, and for a compile.
+  Result<Launch> Init() const;
+  /// A process more, beside `init`. What it runs is told by its first bytes alone.
+  Result<Launch> Exec(const ExecRequest& exec, std::shared_ptr<HostProcess> init) const;
+
+ private:
+  Status Complete(const oci::Spec& spec, const oci::ProcessSpec& process, Claim claim,
+                  Launch& launch) const;
+  Status AddModule(const oci::Spec& spec, const oci::ProcessSpec& process, Claim claim,
+                   Launch& launch) const;
+
+  const ContainerRequest request_;
+  SandboxContext& sandbox_;
+  ContainerContext& container_;
+  const Options options_;
+  const Means means_;
+};
+
+}  // namespace gantry::wasm
