@@ -32,7 +32,8 @@ check_licence() {
       say "$file: no licence line"
       bad=1
     fi
-  done < <(tracked '*.cc' '*.h' '*.proto' '*.sh' '*.cmake' '*CMakeLists.txt' run tools/setup)
+  done < <(tracked '*.cc' '*.c' '*.h' '*.rs' '*.wat' '*.wit' '*.proto' '*.sh' '*.cmake' \
+    '*CMakeLists.txt' '*Cargo.toml' run tools/setup)
   return "$bad"
 }
 
