@@ -178,7 +178,7 @@ Result<std::vector<int>> CloseAsExecution(const Plan& plan, int& channel) {
   return its;
 }
 
-Status LoadFiltersFor(const Plan& plan, int channel) {
+Status LoadFilterOfProgram(const Plan& plan) {
   AfterFilter after;
   if (plan.filter) {
     after.seccomp_flags = plan.filter->flags;
@@ -188,7 +188,7 @@ Status LoadFiltersFor(const Plan& plan, int channel) {
   if (!own.program.empty()) {
     GANTRY_TRY(const UniqueFd none, LoadSeccomp(own, "the program"));
   }
-  return LoadFilter(plan, channel);
+  return {};
 }
 
 // Its end of the channel is closed as an execution would close it: by then nothing of the container
@@ -199,8 +199,9 @@ Status CallAtGate(const Plan& plan, int& channel) {
                      .descriptors = {}};
   GANTRY_TRY(start.descriptors, CloseAsExecution(plan, channel));
   GANTRY_CHECK_OK(plan.request.program->Prepare(start));
+  GANTRY_CHECK_OK(LoadFilterOfProgram(plan));
   GANTRY_CHECK_OK(WaitAtGate(channel));
-  GANTRY_CHECK_OK(LoadFiltersFor(plan, channel));
+  GANTRY_CHECK_OK(LoadFilter(plan, channel));
   ::close(channel);
   ::_exit(plan.request.program->Run());
 }

@@ -95,9 +95,8 @@ constexpr int kAllowed[] = {
 };
 
 // Of a socket that is there.
-constexpr int kOfConnections[] = {SYS_accept4,     SYS_recvfrom,   SYS_sendto,     SYS_recvmsg,
-                                  SYS_sendmsg,     SYS_shutdown,   SYS_getsockopt, SYS_setsockopt,
-                                  SYS_getsockname, SYS_getpeername};
+constexpr int kOfConnections[] = {SYS_accept4,    SYS_recvfrom,   SYS_sendto,      SYS_shutdown,
+                                  SYS_getsockopt, SYS_setsockopt, SYS_getsockname, SYS_getpeername};
 constexpr int kOfSockets[] = {SYS_bind, SYS_listen, SYS_connect};
 
 // Only who is not in the engine any more calls these.
@@ -293,9 +292,9 @@ void AddSockets(const FilterRequest& request, Rules& rules) {
   rules.Always(kOfSockets, request.sockets ? kAllow : Errno(EPERM));
   // Two ends in one process: nobody needs it, and a name of its own would be another family's.
   rules.Always(SYS_socketpair, Errno(EPERM));
-  if (!request.sockets && !request.connections && request.seccomp_flags) {
-    rules.Always(SYS_sendmsg, kAllow);
-  }
+  // The gate is a socket that is there until the guest runs.
+  rules.Always(SYS_sendmsg, kAllow);
+  rules.Always(SYS_recvmsg, kAllow);
   rules.Always(kOfConnections, request.sockets || request.connections ? kAllow : Errno(EPERM));
 }
 

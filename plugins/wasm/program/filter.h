@@ -4,7 +4,8 @@
 // not here is for who has broken out of the engine.
 //
 //   let through   what an engine needs for files, clocks, memory and waiting; sockets of TCP and
-//                 UDP where the guest may have them; signals to itself
+//                 UDP where the guest may have them; messages of a socket that is there, as the
+//                 gate of the process is; signals to itself
 //   EPERM         sockets, where it may not; EINVAL, ENOTTY: the rest of fcntl, ioctl
 //   ends it       by SIGSYS (exit code 159): what makes programs, processes, executable memory,
 //                 mounts, namespaces, rights; what looks into others; what reaches far into the
@@ -27,7 +28,7 @@ struct FilterRequest {
   bool connections = false;
   /// The number of the process, where it is.
   pid_t self = 0;
-  /// seccomp(2) is let through with these flags, to load one filter more, and sendmsg(2).
+  /// seccomp(2) is let through with these flags, to load one filter more.
   std::optional<unsigned> seccomp_flags;
 };
 

@@ -294,6 +294,17 @@ TEST_F(BuiltInProgramTest, IsUnderItsOwnFilterAndThatOfTheSpec) {
   EXPECT_EQ(Run(config), "ENOTTY ENOSYS\nSeccomp:\t2\nexit 0");
 }
 
+TEST_F(BuiltInProgramTest, HasItsOwnFilterAtTheGate) {
+  program_.filter = [](const AfterFilter&) { return Refusing({SYS_getuid}, ENOTTY); };
+  auto request = bundle_.RequestOf({});
+  ASSERT_TRUE(request.has_value());
+  request->program = &program_;
+  const auto made = Make(*request);
+  ASSERT_TRUE(made.has_value()) << made.error().message;
+  EXPECT_THAT(OwnFile(("/proc/" + std::to_string(made->pid()) + "/status").c_str()),
+              HasSubstr("\nSeccomp:\t2\n"));
+}
+
 TEST_F(BuiltInProgramTest, SaysWhichFilterIsNotLoaded) {
   program_.filter = [](const AfterFilter&) {
     return std::vector<sock_filter>{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0)};  // Without an end.

@@ -11,7 +11,7 @@
 // (PR_SET_DUMPABLE). Labels are those of the running process, not of what it executes.
 //
 // Thread: the only one of its process, which is a copy of the maker's. All of it is called in
-// that process, in this order, once: `Prepare`, then, behind the gate, `Filter` and `Run`.
+// that process, in this order, once: `Prepare` and `Filter`, then, behind the gate, `Run`.
 // Source: execve(2), "Effect on process attributes"; seccomp(2).
 #pragma once
 
@@ -37,10 +37,10 @@ struct ProgramStart {
   std::vector<int> descriptors;
 };
 
-/// What the maker does after the program's own filter is loaded, so that it has to let it through.
+/// What the maker does between the program's own filter and its run, and that filter has to let
+/// through: sendmsg(2), recvmsg(2) and close(2), by which it waits at the gate and says what fails.
 struct AfterFilter {
-  /// The filter of the spec is loaded, by seccomp(2) with SECCOMP_SET_MODE_FILTER and these flags,
-  /// and what fails there is told by sendmsg(2), as a listener is.
+  /// And seccomp(2), with SECCOMP_SET_MODE_FILTER and these flags: the spec has a filter, too.
   std::optional<unsigned> seccomp_flags;
 };
 
@@ -59,8 +59,9 @@ class BuiltInProgram {
   /// the descriptors that are passed on. Errors: make `Make` and `Join` fail with them.
   virtual Status Prepare(const ProgramStart& start) = 0;
 
-  /// A filter of the program's own, which the kernel asks beside that of the spec; empty: none. Let
-  /// through are close(2), and what `after` says. Errors: make `MadeProcess::Start` fail with them.
+  /// A filter of the program's own, which the kernel asks beside that of the spec; empty: none. It
+  /// is loaded before the gate, since the kernel takes its time for that; the one of the spec
+  /// behind it. Errors: make `Make` and `Join` fail with them.
   virtual Result<std::vector<sock_filter>> Filter(const AfterFilter& after) = 0;
 
   /// Runs it to its end: the exit code. From here on `MadeProcess::Start` has succeeded.
