@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -204,13 +205,21 @@ constexpr uint32_t kEnd = SECCOMP_RET_KILL_PROCESS;
 
 constexpr uint32_t Errno(int number) { return SECCOMP_RET_ERRNO | static_cast<uint32_t>(number); }
 
-// Instructions one after the other. Each rule is left by an answer, or goes on with the number of
-// the system call loaded.
+// Numbers from here on, up to the next one.
+struct Range {
+  uint32_t from;
+  uint32_t answer;
+};
+
+// Rules that look at arguments come one after the other: each is left by an answer, or goes on with
+// the number of the system call loaded. The others are looked up behind them by halving: when a
+// filter is loaded the kernel goes through it for each system call that there is.
 class Rules {
  public:
   Rules() {
     constexpr size_t kMost = 512;
     code_.reserve(kMost);
+    fixed_.reserve(kMost);
     Load(offsetof(seccomp_data, arch));
     Put(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0);
     Answer(kEnd);
@@ -219,9 +228,9 @@ class Rules {
     Answer(kEnd);
   }
 
+  // The first rule of a system call counts.
   void Always(int number, uint32_t answer) {
-    Put(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(number), 0, 1);
-    Answer(answer);
+    fixed_.push_back({.from = static_cast<uint32_t>(number), .answer = answer});
   }
 
   void Always(std::span<const int> numbers, uint32_t answer) {
@@ -263,11 +272,48 @@ class Rules {
     Answer(kAllow);
   }
 
-  void Answer(uint32_t answer) { Put(BPF_RET | BPF_K, answer, 0, 0); }
-
-  std::vector<sock_filter> Take() { return std::move(code_); }
+  // `otherwise`: of those that no rule is about.
+  std::vector<sock_filter> Take(uint32_t otherwise) {
+    std::ranges::stable_sort(fixed_, {}, &Range::from);
+    std::vector<Range> ranges;
+    ranges.reserve(2 * fixed_.size() + 1);
+    ranges.push_back({.from = 0, .answer = otherwise});
+    uint32_t next = 0;
+    for (const auto& [number, answer] : fixed_) {
+      if (number < next) {
+        continue;  // It has a rule.
+      }
+      if (number > next && ranges.back().answer != otherwise) {
+        ranges.push_back({.from = next, .answer = otherwise});
+      }
+      if (ranges.back().answer != answer) {
+        ranges.push_back({.from = number, .answer = answer});
+      }
+      next = number + 1;
+    }
+    ranges.push_back({.from = next, .answer = otherwise});
+    Decide(ranges);
+    return std::move(code_);
+  }
 
  private:
+  void Answer(uint32_t answer) { Put(BPF_RET | BPF_K, answer, 0, 0); }
+
+  void Decide(std::span<const Range> ranges) {
+    if (ranges.size() == 1) {
+      Answer(ranges.front().answer);
+      return;
+    }
+    const size_t half = ranges.size() / 2;
+    // A conditional jump does not reach far.
+    Put(BPF_JMP | BPF_JGE | BPF_K, ranges[half].from, 0, 1);
+    const size_t jump = code_.size();
+    Put(BPF_JMP | BPF_JA, 0, 0, 0);
+    Decide(ranges.first(half));
+    code_[jump].k = static_cast<uint32_t>(code_.size() - jump - 1);
+    Decide(ranges.subspan(half));
+  }
+
   void Put(int operation, uint32_t value, uint8_t if_true, uint8_t if_false) {
     code_.push_back({static_cast<uint16_t>(operation), if_true, if_false, value});
   }
@@ -281,6 +327,8 @@ class Rules {
   }
 
   std::vector<sock_filter> code_;
+  // Of one number each.
+  std::vector<Range> fixed_;
 };
 
 void AddSockets(const FilterRequest& request, Rules& rules) {
@@ -314,8 +362,7 @@ std::vector<sock_filter> FilterFor(const FilterRequest& request) {
     rules.OnlyBoth(SYS_seccomp, SECCOMP_SET_MODE_FILTER, *request.seccomp_flags, kEnd);
   }
   rules.Always(kEnding, kEnd);
-  rules.Answer(Errno(ENOSYS));
-  return rules.Take();
+  return rules.Take(Errno(ENOSYS));
 }
 
 }  // namespace gantry::wasm

@@ -81,6 +81,13 @@ Status Guest::Prepare(const container::ProgramStart& start) {
   GANTRY_CHECK_OK(CheckWords(words_));
   GANTRY_CHECK_OK(EndOnSignals());
   ::prctl(PR_SET_NAME, "gantry-wasm");  // For who lists processes; else it is the sealed copy's.
+  GANTRY_CHECK_OK(BringUp(start));
+  // What the making of the container has left.
+  ::malloc_trim(0);
+  return {};
+}
+
+Status Guest::BringUp(const container::ProgramStart& start) {
   const UniqueFd artifact(start.descriptors.front());
   UniqueFd listener;
   if (words_.kind == GANTRY_WASM_PROXY) {
@@ -127,8 +134,6 @@ Result<std::vector<sock_filter>> Guest::Filter(const container::AfterFilter& aft
 }
 
 int Guest::Run() {
-  // What the making of the container has left.
-  ::malloc_trim(0);
   uint32_t code = 0;
   switch (::gantry_wasm_run(run_, &code, why, sizeof(why))) {
     case GANTRY_WASM_EXITED:

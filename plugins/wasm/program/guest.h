@@ -40,6 +40,8 @@ class Guest final : public container::BuiltInProgram {
   int Run() override;
 
  private:
+  Status BringUp(const container::ProgramStart& start);
+
   const Words& words_;
   struct gantry_wasm_run* run_ = nullptr;
 };
