@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ctl/commands.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -17,9 +18,11 @@
 
 #include "core/backend/plugin_host.h"
 #include "core/config/config.h"
+#include "core/ctl/backend_tool.h"
 #include "core/ctl/check.h"
 #include "core/ctl/client.h"
 #include "core/ctl/doctor.h"
+#include "core/ctl/help.h"
 #include "core/ctl/node.h"
 #include "core/ctl/operator.h"
 #include "core/ctl/show.h"
@@ -34,22 +37,6 @@ namespace po = boost::program_options;
 
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
-
-constexpr char kHelp[] = R"(usage: gantryctl COMMAND [OPTION...]
-
-  ps              all sandboxes and containers of all backends
-  inspect ID      one of them, with its processes
-  status          the engine, its keeper and its backends
-  check [FILE]    a configuration file, or a plugin (.so); default: the configuration
-  doctor          what this node lacks for which backend, and how to get it
-  restart         a newly started engine in place of the one that runs
-  upgrade         the same, with --engine of another program; what runs goes on;
-                  with --keeper: the keeper becomes that program
-  delete ID       ends and forgets what is left out since engines crashed of it
-                  (see status); with --all everything that runs: for a node on which
-                  containerd is gone for good
-
-)";
 
 struct Arguments {
   std::string command;
@@ -362,6 +349,11 @@ int RunCommand(const std::vector<std::string>& words, std::ostream& out, std::os
   if ((words.size() == 3 || words.size() == 4) && words[0] == "--probe-plugin") {
     return backend::PluginHost::RunProbe(words[1], words[2],
                                          words.size() == 4 ? &words[3] : nullptr);
+  }
+  if (!words.empty() && !std::ranges::contains(kCommands, words.front(), &Command::name)) {
+    if (const auto code = RunBackendTool(words, err)) {
+      return *code;
+    }
   }
   // What it finds is its output.
   log::SetLevel(LogLevel::kError);
