@@ -14,6 +14,7 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/descriptors/memfd.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/wasm/cache/answer.h"
 #include "plugins/wasm/compile/calls.h"
@@ -83,6 +84,8 @@ Result<std::shared_ptr<HostProcess>> Compiler::Start(Run& run) {
                      {RLIMIT_CPU, Limit(SecondsOf(run.time) + 1)},
                      {RLIMIT_CORE, Limit(0)}};
   request.oom_score_adj = kOomScore;
+  // By which an engine after this one finds it, and ends it.
+  request.tag = Format("{}-{}", run.mode, RandomName(8));
   return context_.Spawn(std::move(request));
 }
 

@@ -173,6 +173,16 @@ TEST_F(CompilerTest, RefusesAModuleThatCanChange) {
   EXPECT_THAT(compiled.error().message, HasSubstr("not in a sealed file"));
 }
 
+/// What has no tag an engine after this one does not find, and it would run on.
+TEST_F(CompilerTest, IsFoundByTheNextEngine) {
+  ASSERT_TRUE(Compile("module"));
+  ASSERT_TRUE(Compile("module"));
+  const auto tags = context_.Tags();
+  ASSERT_EQ(tags.size(), 2U);
+  EXPECT_THAT(tags, testing::Each(testing::StartsWith("compile-")));
+  EXPECT_NE(tags[0], tags[1]) << "two may run at a time";
+}
+
 TEST_F(CompilerTest, StopsForTheEndOfTheEngine) {
   Compiler compiler(context_, ProgramAt(GANTRY_FAKE_COMPILE_ONE), limits_);
   context_.on_spawned = [&](const std::string&, HostProcess&) { compiler.Stop(); };
