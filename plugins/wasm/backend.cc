@@ -46,15 +46,19 @@ std::vector<BackendCount> WasmBackend::Counts() {
   return attached_ && artifacts_ ? artifacts_->Counts() : std::vector<BackendCount>();
 }
 
+Means WasmBackend::MeansNow() const {
+  return {parts_.open_program, artifacts_, parts_.find_in_image};
+}
+
 Result<std::unique_ptr<Sandbox>> WasmBackend::CreateSandbox(const SandboxRequest& request,
                                                             SandboxContext& context) {
-  return WasmSandbox::Make(request, context, options_, {parts_.open_program, artifacts_});
+  return WasmSandbox::Make(request, context, options_, MeansNow());
 }
 
 Result<std::unique_ptr<Sandbox>> WasmBackend::RecoverSandbox(const SandboxRequest& request,
                                                              SandboxContext& context,
                                                              const std::string& blob) {
-  return WasmSandbox::Recover(request, context, options_, {parts_.open_program, artifacts_}, blob);
+  return WasmSandbox::Recover(request, context, options_, MeansNow(), blob);
 }
 
 Result<std::unique_ptr<SandboxBackend>> MakeBackend(const std::string& options_json, Parts parts) {

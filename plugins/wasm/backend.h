@@ -24,6 +24,7 @@ inline constexpr const char* kBackendVersion = "0.1.0";
 struct Parts {
   std::function<Result<UniqueFd>(std::string_view name)> open_program;
   std::function<std::unique_ptr<ArtifactSource>(SandboxContext&, const Options&)> make_artifacts;
+  FindInImage find_in_image;
 };
 
 /// Thread: workers, any number of calls at a time.
@@ -48,6 +49,8 @@ class WasmBackend final : public SandboxBackend {
                                                   const std::string& blob) override;
 
  private:
+  Means MeansNow() const;
+
   const Options options_;
   const Parts parts_;
   /// Made by `Attach`, before any sandbox.

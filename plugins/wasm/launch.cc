@@ -12,7 +12,6 @@
 #include <gantry/toolkit/oci/exec.h>
 
 #include "plugins/wasm/module/image_file.h"
-#include "plugins/wasm/program.h"
 #include "plugins/wasm/root_view.h"
 
 namespace gantry::wasm {
@@ -41,14 +40,21 @@ std::string MakerOf(const Options& options) {
 }
 
 /// The function that is to be called. Errors: kInvalidArgument: of a component none can be named.
-Result<std::string> EntryOf(const Program& program, const Settings& settings) {
-  if (program.component && !settings.entry.empty()) {
+Result<std::string> EntryOf(const std::string& path, const std::string& named,
+                            const std::string& annotated, bool component) {
+  const std::string& entry = named.empty() ? annotated : named;
+  if (component && !entry.empty()) {
     return Fail(Code::kInvalidArgument,
-                "annotation 'io.gantry.wasm/entry', '{}': '{}' is a component, whose entry is its "
-                "world's",
-                settings.entry, program.path);
+                "{}'{}': '{}' is a component, whose entry is its world's: no function can be named",
+                named.empty() ? "annotation 'io.gantry.wasm/entry', " : "function ", entry, path);
   }
-  return program.entry.empty() ? settings.entry : program.entry;
+  return entry;
+}
+
+/// Of an error of the image's: whether it says nothing of the image.
+bool IsOfContainerd(Code code) {
+  return code == Code::kUnavailable || code == Code::kDeadlineExceeded || code == Code::kNotFound ||
+         code == Code::kInternal;
 }
 
 std::vector<std::string> WordsOf(const Settings& settings, const std::string& entry, Kind kind) {
@@ -70,29 +76,74 @@ std::vector<std::string> WordsOf(const Settings& settings, const std::string& en
 
 }  // namespace
 
+Result<std::optional<Launcher::Guest>> Launcher::FromImage(const oci::ProcessSpec& process,
+                                                           Claim claim,
+                                                           Result<Program> by_file) const {
+  Named named = NamedIn(process.args.front());
+  auto found = means_.find_in_image(sandbox_, {.address = options_.containerd_address,
+                                               .ns = ns_.str(),
+                                               .container = request_.id.str(),
+                                               .program = named.path,
+                                               .max_bytes = options_.max_module_bytes});
+  if (found && *found) {
+    return std::optional<Guest>(
+        Guest{std::move(**found), std::move(named.path), std::move(named.entry)});
+  }
+  if (!found && (claim != Claim::kNone || !IsOfContainerd(found.error().code))) {
+    return std::unexpected(std::move(found).error());
+  }
+  if (!found) {
+    sandbox_.Log(LogLevel::kInfo, Format("container '{}': whether its image has a module as a "
+                                         "layer is not known: {}",
+                                         request_.id.str(), found.error().message));
+  }
+  if (!by_file) {
+    return std::unexpected(std::move(by_file).error());
+  }
+  return std::optional<Guest>();
+}
+
+Result<std::optional<Launcher::Guest>> Launcher::FindGuest(const oci::Spec& spec,
+                                                           const oci::ProcessSpec& process,
+                                                           Claim claim, bool is_init) const {
+  GANTRY_TRY(const RootView root, RootView::Open(request_.rootfs, request_.bundle, spec.mounts));
+  auto program = FindProgram(root, process, claim);
+  const bool missing = program ? program->missing : program.error().code == Code::kNotFound;
+  if (missing && is_init && means_.find_in_image) {
+    return FromImage(process, claim, std::move(program));
+  }
+  if (!program) {
+    return std::unexpected(std::move(program).error());
+  }
+  if (!program->file) {
+    return std::optional<Guest>();
+  }
+  GANTRY_TRY(ModuleBytes module,
+             ReadModule(*program->file, options_.max_module_bytes, program->path));
+  return std::optional<Guest>(
+      Guest{std::move(module), std::move(program->path), std::move(program->entry)});
+}
+
 Status Launcher::AddModule(const oci::Spec& spec, const oci::ProcessSpec& process, Claim claim,
                            Launch& launch) const {
-  GANTRY_TRY(const RootView root, RootView::Open(request_.rootfs, request_.bundle, spec.mounts));
-  GANTRY_TRY(const Program program, FindProgram(root, process, claim));
-  if (!program.file) {
+  const bool is_init = launch.request.init == nullptr;
+  GANTRY_TRY(const std::optional<Guest> guest, FindGuest(spec, process, claim, is_init));
+  if (!guest) {
     return {};
   }
   if (!means_.artifacts) {
-    return Fail(Code::kUnimplemented, "'{}': {}", program.path, kNoEngine);
+    return Fail(Code::kUnimplemented, "'{}': {}", guest->path, kNoEngine);
   }
   GANTRY_TRY(const Settings settings, SettingsOf(spec, process, options_));
+  GANTRY_TRY(const Shape shape, CheckModule(guest->module, guest->path));
   // The annotation's is the container's; an exec names its own.
   GANTRY_TRY(const std::string entry,
-             launch.request.init ? Result<std::string>(program.entry) : EntryOf(program, settings));
-  GANTRY_TRY(const ModuleBytes module,
-             ReadModule(*program.file, options_.max_module_bytes, program.path));
-  GANTRY_CHECK_OK(CheckModule(module, program.path));
+             EntryOf(guest->path, guest->entry, is_init ? settings.entry : "", shape.component));
   const std::chrono::milliseconds limit =
       std::min<std::chrono::milliseconds>(sandbox_.TimeLeft(), options_.compile_limit);
-  auto compiled = means_.artifacts->Get(module, std::max(limit - kMakingTakes, limit / 2));
+  auto compiled = means_.artifacts->Get(guest->module, std::max(limit - kMakingTakes, limit / 2));
   if (!compiled) {
-    return std::unexpected(
-        std::move(compiled).error().Within(Format("compile '{}'", program.path)));
+    return std::unexpected(std::move(compiled).error().Within(Format("compile '{}'", guest->path)));
   }
   launch.request.name = MakerOf(options_);
   launch.request.words = WordsOf(settings, entry, compiled->kind);

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,9 +20,30 @@
 
 #include "plugins/wasm/annotations.h"
 #include "plugins/wasm/artifact_source.h"
+#include "plugins/wasm/module/bytes.h"
 #include "plugins/wasm/options.h"
+#include "plugins/wasm/program.h"
 
 namespace gantry::wasm {
+
+/// A container whose image may have its module as a layer, and not as a file.
+struct ImageModule {
+  /// containerd's socket for gRPC, its namespace, and the container's id there.
+  std::string address;
+  std::string ns;
+  std::string container;
+  /// The path that its first argument is: of several modules, the one of that name.
+  std::string program;
+  uint64_t max_bytes = 0;
+};
+
+/// None: its image has no such layer. Errors: kUnavailable, kDeadlineExceeded, kNotFound:
+/// containerd does not say; others: of its image. Blocks: for seconds. Thread: workers.
+using FindInImage =
+    std::function<Result<std::optional<ModuleBytes>>(SandboxContext&, const ImageModule&)>;
+
+/// The one that this build has; null: it has none.
+FindInImage MakeFindInImage();
 
 /// What the backend has for all of its containers.
 struct Means {
@@ -29,6 +51,8 @@ struct Means {
   std::function<Result<UniqueFd>(std::string_view name)> open_program;
   /// Null: there is no engine.
   std::shared_ptr<ArtifactSource> artifacts;
+  /// Null: modules are files alone.
+  FindInImage find_in_image;
 };
 
 /// Of a build that has none.
@@ -46,9 +70,10 @@ struct Launch {
 /// Owner: the contexts are borrowed and outlive it.
 class Launcher {
  public:
-  Launcher(ContainerRequest request, SandboxContext& sandbox, ContainerContext& container,
-           const Options& options, Means means)
+  Launcher(ContainerRequest request, Namespace ns, SandboxContext& sandbox,
+           ContainerContext& container, const Options& options, Means means)
       : request_(std::move(request)),
+        ns_(std::move(ns)),
         sandbox_(sandbox),
         container_(container),
         options_(options),
@@ -63,12 +88,27 @@ class Launcher {
   Result<Launch> Exec(const ExecRequest& exec, std::shared_ptr<HostProcess> init) const;
 
  private:
+  /// A module that is to be run.
+  struct Guest {
+    ModuleBytes module;
+    /// As errors call it.
+    std::string path;
+    /// Named behind `#`; empty: none.
+    std::string entry;
+  };
+
   Status Complete(const oci::Spec& spec, const oci::ProcessSpec& process, Claim claim,
                   Launch& launch) const;
+  /// The module of a file, or of a layer of the image; none: the kernel's.
+  Result<std::optional<Guest>> FindGuest(const oci::Spec& spec, const oci::ProcessSpec& process,
+                                         Claim claim, bool is_init) const;
+  Result<std::optional<Guest>> FromImage(const oci::ProcessSpec& process, Claim claim,
+                                         Result<Program> by_file) const;
   Status AddModule(const oci::Spec& spec, const oci::ProcessSpec& process, Claim claim,
                    Launch& launch) const;
 
   const ContainerRequest request_;
+  const Namespace ns_;
   SandboxContext& sandbox_;
   ContainerContext& container_;
   const Options options_;

@@ -82,6 +82,7 @@ const OptionTable<Options>& Table() {
   static const OptionTable<Options> table = {
       {"engine", SetEngine},
       {"cache_dir", options::AbsolutePath(&Options::cache_dir)},
+      {"containerd_address", options::AbsolutePath(&Options::containerd_address)},
       {"max_module_bytes", Bytes(&Options::max_module_bytes)},
       {"compile", SetCompile},
       {"memory", Bytes(&Options::memory)},

@@ -6,12 +6,15 @@
 
 #include "plugins/wasm/artifact_source.h"
 #include "plugins/wasm/backend.h"
+#include "plugins/wasm/launch.h"
 
 namespace {
 
 gantry::Result<std::unique_ptr<gantry::SandboxBackend>> Make(const std::string& options_json) {
   return gantry::wasm::MakeBackend(options_json,
-                                   {gantry::OpenHelper, gantry::wasm::MakeArtifactSource});
+                                   {.open_program = gantry::OpenHelper,
+                                    .make_artifacts = gantry::wasm::MakeArtifactSource,
+                                    .find_in_image = gantry::wasm::MakeFindInImage()});
 }
 
 }  // namespace

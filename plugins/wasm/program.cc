@@ -124,8 +124,10 @@ Result<Program> WithEntry(const RootView& root, const oci::ProcessSpec& process,
                    : Find(root, process, name.substr(0, hash));
   if (!found || !IsWasm(FileKindOf(found->file.head))) {
     if (!claimed) {
-      // Nothing that can be seen from here: a file system of the container's own may have it.
-      return Program{};
+      // A file system of the container's own may have it, or a layer of its image.
+      Program unseen;
+      unseen.missing = true;
+      return unseen;
     }
     return found ? Result<Program>(NoModule(*found)) : std::unexpected(std::move(found).error());
   }
@@ -136,6 +138,13 @@ Result<Program> WithEntry(const RootView& root, const oci::ProcessSpec& process,
 }
 
 }  // namespace
+
+Named NamedIn(const std::string& argument) {
+  const size_t hash = argument.rfind('#');
+  return hash == std::string::npos || hash == 0
+             ? Named{argument, {}}
+             : Named{argument.substr(0, hash), argument.substr(hash + 1)};
+}
 
 Result<Program> FindProgram(const RootView& root, const oci::ProcessSpec& process, Claim claim) {
   const std::string& name = process.args.front();

@@ -23,7 +23,17 @@ struct Program {
   /// Of `args[0]` written as `path#function`; empty: none is named there.
   std::string entry;
   bool component = false;
+  /// Nothing of that name can be seen from here, and no annotation says what it is.
+  bool missing = false;
 };
+
+/// `args[0]` as the name of a file and, where it is written as `path#function`, the function.
+struct Named {
+  std::string path;
+  std::string entry;
+};
+
+Named NamedIn(const std::string& argument);
 
 /// `args[0]` is looked up in the container's folder and then in its PATH; a program for the kernel
 /// where execvp(3) finds it.

@@ -27,7 +27,8 @@ Result<std::unique_ptr<WasmSandbox>> WasmSandbox::Build(const SandboxRequest& re
                                                         SandboxContext& context,
                                                         const Options& base, const Means& means) {
   GANTRY_TRY(Options options, RequestOptions(request.options_json, base, context));
-  std::unique_ptr<WasmSandbox> sandbox(new WasmSandbox(context, std::move(options), means));
+  std::unique_ptr<WasmSandbox> sandbox(
+      new WasmSandbox(request.ns, context, std::move(options), means));
   if (request.kind == SandboxKind::kPauseless) {
     GANTRY_TRY(sandbox->pod_, PauselessPod::Make(request, context));
   }
@@ -75,7 +76,7 @@ Result<std::unique_ptr<WasmContainer>> WasmSandbox::MakeContainer(const Containe
     GANTRY_TRY(wanted.spec_json, pod_->WithFiles(request.spec_json));
   }
   auto launcher =
-      std::make_shared<const Launcher>(std::move(wanted), context_, context, options, means_);
+      std::make_shared<const Launcher>(std::move(wanted), ns_, context_, context, options, means_);
   return std::make_unique<WasmContainer>(std::move(launcher), context_, context);
 }
 

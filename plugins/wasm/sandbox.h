@@ -7,9 +7,11 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <gantry/context.h>
 #include <gantry/error.h>
+#include <gantry/ids.h>
 #include <gantry/sandbox.h>
 #include <gantry/toolkit/pod/pauseless_pod.h>
 
@@ -43,8 +45,11 @@ class WasmSandbox final : public Sandbox {
                                                       const std::string& blob) override;
 
  private:
-  WasmSandbox(SandboxContext& context, Options options, Means means)
-      : context_(context), options_(std::move(options)), means_(std::move(means)) {}
+  WasmSandbox(Namespace ns, SandboxContext& context, Options options, Means means)
+      : ns_(std::move(ns)),
+        context_(context),
+        options_(std::move(options)),
+        means_(std::move(means)) {}
 
   static Result<std::unique_ptr<WasmSandbox>> Build(const SandboxRequest& request,
                                                     SandboxContext& context, const Options& base,
@@ -52,6 +57,7 @@ class WasmSandbox final : public Sandbox {
   Result<std::unique_ptr<WasmContainer>> MakeContainer(const ContainerRequest& request,
                                                        ContainerContext& context);
 
+  const Namespace ns_;
   SandboxContext& context_;
   const Options options_;
   const Means means_;

@@ -88,9 +88,17 @@ void WasmBackendTest::MakeBackendWith(const std::string& options, bool with_engi
     artifacts_ = made.get();
     return made;
   };
+  if (images_) {
+    parts.find_in_image = [this](SandboxContext&, const ImageModule& wanted) {
+      asked_image_ = wanted;
+      return images_();
+    };
+  }
   backend_ = MakeBackend(options, std::move(parts)).value();
   backend_->Attach(own_, {});
-  sandbox_ = backend_->CreateSandbox({}, context_).value();
+  SandboxRequest request;
+  request.ns = Namespace::Parse("k8s.io").value();
+  sandbox_ = backend_->CreateSandbox(request, context_).value();
 }
 
 void WasmBackendTest::RestartEngine() {

@@ -5,9 +5,10 @@
 // nobody's work. Needs root, and busybox, linked statically.
 #pragma once
 
-#include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,9 @@ class WasmBackendTest : public testing::Test {
   FakeSandboxContext context_{Orphans::kAdopted};
   FakeContainerContext container_{"c1"};
   ContainerRequest request_;
+  /// What the container's image has; null: it is not asked. Counts from `MakeBackendWith` on.
+  std::function<Result<std::optional<ModuleBytes>>()> images_;
+  std::optional<ImageModule> asked_image_;
   FakeArtifacts* artifacts_ = nullptr;
   std::unique_ptr<SandboxBackend> backend_;
   std::unique_ptr<Sandbox> sandbox_;

@@ -23,12 +23,13 @@ TEST(WasmOptions, HasDefaults) {
 
 TEST(WasmOptions, TakesAll) {
   const auto options = ParseOptions(
-      R"({"engine": "wasmedge", "cache_dir": "/c", "max_module_bytes": 1000, "memory": "64Mi",
+      R"({"engine": "wasmedge", "cache_dir": "/c", "containerd_address": "/run/k3s/c.sock", "max_module_bytes": 1000, "memory": "64Mi",
           "network": "none", "compile": {"seconds": 7, "memory": "1Gi"}})",
       Options(), nullptr);
   ASSERT_TRUE(options) << options.error().message;
   EXPECT_EQ(options->engine, "wasmedge");
   EXPECT_EQ(options->cache_dir, "/c");
+  EXPECT_EQ(options->containerd_address, "/run/k3s/c.sock");
   EXPECT_EQ(options->max_module_bytes, 1000U);
   EXPECT_EQ(options->memory, 64U << 20);
   EXPECT_FALSE(options->network);

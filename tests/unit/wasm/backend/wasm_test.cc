@@ -6,7 +6,9 @@
 #include <gmock/gmock.h>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/descriptors/memfd.h>
 
+#include "plugins/wasm/module/sha256.h"
 #include "tests/unit/wasm/backend/fixture.h"
 #include "tests/unit/wasm/module/module_text.h"
 
@@ -152,6 +154,68 @@ TEST_F(WasmModuleTest, WithoutAnEngineItIsSaid) {
   EXPECT_THAT(error.message, HasSubstr("'/app.wasm': this gantry was built without"));
   EXPECT_TRUE(Create(R"(["/bin/sh"])")) << "native ones are made";
   EXPECT_TRUE(backend_->Counts().empty());
+}
+
+/// `SmallModule`, as it comes out of an image.
+Result<std::optional<ModuleBytes>> ModuleOfAnImage() {
+  const std::string text = SmallModule();
+  ModuleBytes module;
+  GANTRY_TRY(module.file, SealedMemfd("module", text, MemfdUse::kRead));
+  module.size = text.size();
+  module.digest = Sha256Of(text);
+  return std::optional<ModuleBytes>(std::move(module));
+}
+
+TEST_F(WasmModuleTest, MayBeALayerOfItsImage) {
+  images_ = ModuleOfAnImage;
+  MakeBackendWith(R"({"containerd_address": "/c.sock", "max_module_bytes": 999})");
+  const auto words = WordsOf(R"(["/layer.wasm#run"])");
+  ASSERT_TRUE(asked_image_);
+  EXPECT_EQ(asked_image_->address, "/c.sock");
+  EXPECT_EQ(asked_image_->ns, "k8s.io");
+  EXPECT_EQ(asked_image_->container, "c1");
+  EXPECT_EQ(asked_image_->program, "/layer.wasm");
+  EXPECT_EQ(asked_image_->max_bytes, 999U);
+  EXPECT_THAT(words, Contains("--kind=module"));
+  EXPECT_THAT(words, Contains("--entry=run"));
+  EXPECT_EQ(artifacts_->asked, 1);
+}
+
+TEST_F(WasmModuleTest, ItsImageIsNotAskedForWhatIsAFile) {
+  images_ = ModuleOfAnImage;
+  MakeBackendWith("");
+  WordsOf(R"(["/app.wasm"])");
+  const auto native = Create(R"(["/bin/sh", "-c", "exit 0"])");
+  ASSERT_TRUE(native) << native.error().message;
+  EXPECT_FALSE(asked_image_);
+}
+
+TEST_F(WasmModuleTest, AnImageThatIsWrongIsSaid) {
+  images_ = []() -> Result<std::optional<ModuleBytes>> {
+    return Fail(Code::kFailedPrecondition, "layer 1: 'application/odd' is not known");
+  };
+  MakeBackendWith("");
+  const Error error = Refused(R"(["/layer.wasm"])");
+  EXPECT_EQ(error.code, Code::kFailedPrecondition);
+  EXPECT_THAT(error.message, HasSubstr("application/odd"));
+}
+
+TEST_F(WasmModuleTest, WithoutContainerdTheFileIsMissing) {
+  images_ = []() -> Result<std::optional<ModuleBytes>> {
+    return Fail(Code::kUnavailable, "no containerd");
+  };
+  MakeBackendWith("");
+  const auto made = Create(R"(["/layer.wasm"])");
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Code::kNotFound);
+  EXPECT_THAT(made.error().message, HasSubstr("/layer.wasm"));
+  EXPECT_TRUE(context_.WaitForLog("no containerd"));
+  const Error claimed = [&] {
+    const auto one =
+        Create(R"(["/layer.wasm"])", R"(, "annotations": {"run.oci.handler": "wasm"})");
+    return one ? Error{} : one.error();
+  }();
+  EXPECT_EQ(claimed.code, Code::kUnavailable) << "it is one, and where it is cannot be told";
 }
 
 TEST_F(WasmModuleTest, StartsInTheNextEngine) {
