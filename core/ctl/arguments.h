@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a command line of gantryctl says.
+#pragma once
+
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gantry::ctl {
+
+/// Exit codes: the command failed, or `doctor` found something missing.
+inline constexpr int kFailed = 1;
+/// There is no such command, option or operand.
+inline constexpr int kUsage = 2;
+
+struct Arguments {
+  std::string command;
+  std::vector<std::string> operands;
+  std::string ns;
+  std::string address;
+  std::string config;
+  std::string name;
+  std::string engine;
+  std::string keeper;
+  bool json = false;
+  bool costs = false;
+  bool no_fallback = false;
+  bool all = false;
+};
+
+/// Into `arguments`, of which the defaults stay where nothing is said. Gives an exit code where
+/// there is nothing more to do: help and version are on `out` then, what is wrong on `err`.
+std::optional<int> Parse(const std::vector<std::string>& words, Arguments& arguments,
+                         std::ostream& out, std::ostream& err);
+
+}  // namespace gantry::ctl
