@@ -22,7 +22,7 @@ namespace {
 
 // As long as the engine makes it. Memory that nobody touches unless it is needed.
 constexpr size_t kMaxWhy = size_t{9} << 10;
-char why[kMaxWhy];
+char reason[kMaxWhy];
 
 std::vector<const char*> PointersTo(const std::vector<std::string>& texts) {
   std::vector<const char*> out;
@@ -67,7 +67,7 @@ void SayOnStandardError(std::string_view text) {
 
 void Tell(std::string_view what) {
   SayOnStandardError(what);
-  SayOnStandardError(std::string_view(why, ::strnlen(why, sizeof(why))));
+  SayOnStandardError(std::string_view(reason, ::strnlen(reason, sizeof(reason))));
   SayOnStandardError("\n");
 }
 
@@ -116,10 +116,11 @@ Status Guest::BringUp(const container::ProgramStart& start) {
   request.memory_bytes = words_.memory_bytes;
   request.network = words_.network ? 1 : 0;
   request.listener = listener.get();
-  const int error = ::gantry_wasm_prepare(&request, &run_, why, sizeof(why));
+  const int error = ::gantry_wasm_prepare(&request, &run_, reason, sizeof(reason));
   if (error != GANTRY_WASM_OK) {
     return Fail(CodeOf(error), "prepare '{}' in {}: {}", start.spec.process.args.front(),
-                ::gantry_wasm_engine(), std::string_view(why, ::strnlen(why, sizeof(why))));
+                ::gantry_wasm_engine(),
+                std::string_view(reason, ::strnlen(reason, sizeof(reason))));
   }
   static_cast<void>(listener.release());  // It is the engine's from now on.
   return {};
@@ -135,7 +136,7 @@ Result<std::vector<sock_filter>> Guest::Filter(const container::AfterFilter& aft
 
 int Guest::Run() {
   uint32_t code = 0;
-  switch (::gantry_wasm_run(run_, &code, why, sizeof(why))) {
+  switch (::gantry_wasm_run(run_, &code, reason, sizeof(reason))) {
     case GANTRY_WASM_EXITED:
       return static_cast<int>(code & 0xff);
     case GANTRY_WASM_TRAPPED:
