@@ -36,6 +36,7 @@ std::optional<int> RunBackendTool(const std::vector<std::string>& words, std::os
   std::vector<std::string> arguments = words;
   arguments.front() = "gantryctl " + words.front();
   std::vector<char*> pointers;
+  pointers.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) {
     pointers.push_back(argument.data());
   }

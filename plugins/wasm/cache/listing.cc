@@ -38,6 +38,7 @@ std::string WordOf(const EntryHeader& header) {
 /// Those used last first.
 std::vector<const ArtifactStore::Listed*> Sorted(const std::vector<ArtifactStore::Listed>& all) {
   std::vector<const ArtifactStore::Listed*> sorted;
+  sorted.reserve(all.size());
   for (const ArtifactStore::Listed& one : all) {
     sorted.push_back(&one);
   }
