@@ -267,8 +267,10 @@ kit_suite() {
     "$KIT/oci" >"$KIT/runc.yaml"
   printf 'version: 1\nbackends:\n  remote: {options: {Server: %s}}\n' \
     "$GANTRY_ROOT/build/release/tests/fake-remote-sandbox" >"$KIT/remote.yaml"
+  printf 'version: 1\nhandlers:\n  wasm: {backend: wasm}\n' >"$KIT/wasm.yaml"
   declare -A KIT_PLUGINS=([plain]="$KIT/usr/libexec/gantry/plugins/libgantry_plain.so"
     [runc]="$KIT/usr/libexec/gantry/plugins/libgantry_runc.so"
+    [wasm]="$KIT/usr/libexec/gantry/plugins/libgantry_wasm.so"
     [remote]="$GANTRY_ROOT/build/release/tests/libgantry_remote.so")
   if kit_step install cmake --install "$GANTRY_ROOT/build/release" --prefix "$KIT/usr" &&
     kit_step guide kit_guide; then
