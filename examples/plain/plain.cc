@@ -41,7 +41,8 @@ class PlainExec final : public Process {
   Status Start() override {
     if (!process_.host()) {
       GANTRY_TRY(const UniqueFd program, OpenHelper("gantry-init"));
-      GANTRY_CHECK_OK(process_.Make(program, request_));
+      // A start that fails is the exec's end: there is no other.
+      GANTRY_CHECK_OK(process_.Make(program, std::move(request_)));
     }
     return process_.Open();
   }
@@ -56,7 +57,7 @@ class PlainExec final : public Process {
 
  private:
   GatedProcess process_;
-  const GatedRequest request_;
+  GatedRequest request_;
 };
 
 class PlainContainer final : public Container {
