@@ -52,7 +52,7 @@ Status GvisorBackend::CheckOptions(const std::string& options_json) {
 }
 
 void GvisorBackend::Remember(const Options& options) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool known = std::ranges::any_of(handlers_, [&](const Options& one) {
     return one.binary_name == options.binary_name && one.root == options.root &&
            one.runsc_config == options.runsc_config;
@@ -63,7 +63,7 @@ void GvisorBackend::Remember(const Options& options) {
 }
 
 std::vector<Options> GvisorBackend::Handlers() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return handlers_.empty() ? std::vector<Options>{options_} : handlers_;
 }
 
@@ -80,13 +80,13 @@ void GvisorBackend::Attach(SandboxContext& context, const std::vector<BackendHan
     }
   }
   if (!warm.empty()) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     warm_ = MakeWarmPool(context, std::move(warm), runscs_);
   }
 }
 
 GvisorShared GvisorBackend::Shared() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return {runscs_, warm_};
 }
 

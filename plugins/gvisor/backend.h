@@ -7,12 +7,12 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include <gantry/backend.h>
 #include <gantry/error.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 #include "plugins/gvisor/launch/runsc_registry.h"
 #include "plugins/gvisor/options.h"
@@ -55,10 +55,9 @@ class GvisorBackend : public SandboxBackend {
   const Options options_;
   const std::shared_ptr<RunscRegistry> runscs_;
   std::atomic<bool> attached_ = false;
-  /// Guards what follows.
-  mutable std::mutex mutex_;
-  std::vector<Options> handlers_;
-  std::shared_ptr<ProcessPool> warm_;
+  mutable Mutex mutex_;
+  std::vector<Options> handlers_ GANTRY_GUARDED_BY(mutex_);
+  std::shared_ptr<ProcessPool> warm_ GANTRY_GUARDED_BY(mutex_);
 };
 
 /// The descriptor's factory. Errors: kInvalidArgument naming the option.

@@ -10,11 +10,11 @@
 #include <array>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <string_view>
 #include <utility>
 
 #include <gantry/toolkit/descriptors/memfd.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 namespace gantry::runc {
 namespace {
@@ -40,9 +40,9 @@ struct Entry {
 };
 
 struct Cache {
-  /// Guards `entries`: workers of all containers come here.
-  std::mutex mutex;
-  std::map<std::string, Entry> entries;
+  /// Workers of all containers come here.
+  Mutex mutex;
+  std::map<std::string, Entry> entries GANTRY_GUARDED_BY(mutex);
 };
 
 Cache& SharedCache() {
@@ -92,7 +92,7 @@ std::shared_ptr<const SealedBinary> Seal(const std::string& binary) {
     return nullptr;
   }
   Cache& cache = SharedCache();
-  const std::lock_guard lock(cache.mutex);
+  const MutexLock lock(cache.mutex);
   Entry& entry = cache.entries[binary];
   if (entry.version != VersionOf(info)) {
     const bool fit = S_ISREG(info.st_mode) && info.st_size <= kMaxBytes && IsElf(file.get());
@@ -103,7 +103,7 @@ std::shared_ptr<const SealedBinary> Seal(const std::string& binary) {
 
 void ForgetSealed(const std::string& binary) {
   Cache& cache = SharedCache();
-  const std::lock_guard lock(cache.mutex);
+  const MutexLock lock(cache.mutex);
   cache.entries[binary].copy.reset();
 }
 

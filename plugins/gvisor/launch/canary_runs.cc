@@ -51,10 +51,10 @@ Status CanaryRuns::Require(SandboxContext& context, const Runsc& runsc, const st
                            const CanaryPlan& plan) {
   const auto limit = std::min<std::chrono::milliseconds>(context.TimeLeft(), kMostWaited);
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   Entry& entry = entries_[{runsc.runsc.path, plan.platform}];
   while (!Knows(entry, runsc) && entry.running) {
-    if (ended_.wait_until(lock, deadline) == std::cv_status::timeout) {
+    if (ended_.wait_until(lock.native(), deadline) == std::cv_status::timeout) {
       return Fail(Code::kDeadlineExceeded,
                   "prove '{}' by a canary sandbox: the one of another sandbox is under way",
                   runsc.runsc.path);
@@ -64,9 +64,9 @@ Status CanaryRuns::Require(SandboxContext& context, const Runsc& runsc, const st
     return entry.shown;
   }
   entry.running = true;
-  lock.unlock();
+  lock.Unlock();
   const Status shown = FindOut(context, runsc, root, plan);
-  lock.lock();
+  lock.Lock();
   entry.running = false;
   if (ShowsSomething(shown)) {
     entry.known = true;

@@ -8,12 +8,12 @@
 #include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include <gantry/context.h>
 #include <gantry/error.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 #include "plugins/gvisor/launch/canary.h"
 #include "plugins/gvisor/launch/proof_file.h"
@@ -56,11 +56,11 @@ class CanaryRuns {
 
   const Prove prove_;
   const Clock clock_;
-  /// Guards what follows; not held while a canary runs.
-  std::mutex mutex_;
+  /// Not held while a canary runs.
+  Mutex mutex_;
   std::condition_variable ended_;
   /// By path and platform.
-  std::map<std::pair<std::string, std::string>, Entry> entries_;
+  std::map<std::pair<std::string, std::string>, Entry> entries_ GANTRY_GUARDED_BY(mutex_);
 };
 
 }  // namespace gantry::gvisor

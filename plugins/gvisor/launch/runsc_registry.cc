@@ -21,7 +21,7 @@ bool IsStill(const FileIdentity& known, const std::string& path) {
 }  // namespace
 
 Result<std::shared_ptr<const Runsc>> RunscRegistry::Get(const std::string& path) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = known_.find(path);
   if (found != known_.end() && IsStill(found->second->identity, path) &&
       IsStill(found->second->sentry_identity, found->second->sentry.path)) {
@@ -39,7 +39,7 @@ void RunscRegistry::WarnOnce(SandboxContext& context, const Launcher& launcher,
                              const std::string& platform) {
   const Runsc& runsc = launcher.runsc();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto& told = told_[{runsc.runsc.path, platform}];
     const std::pair build(runsc.identity, runsc.sentry_identity);
     if (told == build) {

@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 #include "plugins/gvisor/launch/canary_runs.h"
 #include "plugins/gvisor/launch/runsc.h"
@@ -50,11 +50,12 @@ class RunscRegistry {
   void WarnOnce(SandboxContext& context, const Launcher& launcher, const std::string& platform);
 
   std::atomic<uint64_t> creates_ = 0;
-  /// Guards what follows; held while one is asked.
-  std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<const Runsc>> known_;
+  /// Held while one is asked.
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<const Runsc>> known_ GANTRY_GUARDED_BY(mutex_);
   /// Builds and platforms that the log has told of.
-  std::map<std::pair<std::string, std::string>, std::pair<FileIdentity, FileIdentity>> told_;
+  std::map<std::pair<std::string, std::string>, std::pair<FileIdentity, FileIdentity>> told_
+      GANTRY_GUARDED_BY(mutex_);
   CanaryRuns proofs_;
 };
 

@@ -3,13 +3,13 @@
 
 #include <sys/stat.h>
 
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include <gantry/toolkit/descriptors/memfd.h>
 #include <gantry/toolkit/image/erofs_image.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 namespace gantry::gvisor {
 namespace {
@@ -27,10 +27,10 @@ Result<std::string> PauseImageText() {
 }  // namespace
 
 Result<UniqueFd> PauseImage() {
-  /// Guards `image`: workers of all pods come here.
-  static std::mutex mutex;
-  static UniqueFd image;
-  const std::lock_guard lock(mutex);
+  // Workers of all pods come here.
+  static Mutex mutex;
+  static UniqueFd image GANTRY_GUARDED_BY(mutex);
+  const MutexLock lock(mutex);
   if (!image) {
     GANTRY_TRY(const std::string text, PauseImageText());
     GANTRY_TRY(image, SealedMemfd("gantry-pause", text, MemfdUse::kRead));

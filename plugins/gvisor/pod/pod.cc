@@ -95,7 +95,7 @@ Deadline Pod::StepDeadline(int steps) const {
 }
 
 PodRecord Pod::record() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return record_;
 }
 
@@ -103,36 +103,36 @@ Status Pod::Change(const std::function<void(PodRecord&)>& change) {
   std::string text;
   PodRecord before;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     before = record_;
     change(record_);
     text = record_.ToJson();
   }
   Status saved = context_.Save(std::move(text));
   if (!saved) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     record_ = std::move(before);
   }
   return saved;
 }
 
 void Pod::Load(PodRecord record) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   record_ = std::move(record);
 }
 
 std::shared_ptr<Sentry> Pod::sentry() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return sentry_;
 }
 
 std::shared_ptr<HostProcess> Pod::process() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return process_;
 }
 
 void Pod::Have(std::shared_ptr<HostProcess> process, std::shared_ptr<Sentry> sentry) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   process_ = std::move(process);
   sentry_ = std::move(sentry);
 }
@@ -144,12 +144,12 @@ Sentry::Save Pod::StateSaver() {
 }
 
 std::shared_ptr<forward::PortForward> Pod::forward() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return forward_;
 }
 
 void Pod::Have(std::shared_ptr<forward::PortForward> forward) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   forward_ = std::move(forward);
 }
 

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include <gantry/error.h>
 #include <gantry/ids.h>
 #include <gantry/toolkit/process/oom_score.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 #include "plugins/gvisor/container/container_kind.h"
 #include "plugins/gvisor/launch/child.h"
@@ -148,12 +148,11 @@ class Pod {
   const ContainerKind root_kind_;
   PidNamespaces pid_namespaces_;
   OomScores oom_scores_;
-  /// Guards what follows.
-  mutable std::mutex mutex_;
-  PodRecord record_;
-  std::shared_ptr<HostProcess> process_;
-  std::shared_ptr<Sentry> sentry_;
-  std::shared_ptr<forward::PortForward> forward_;
+  mutable Mutex mutex_;
+  PodRecord record_ GANTRY_GUARDED_BY(mutex_);
+  std::shared_ptr<HostProcess> process_ GANTRY_GUARDED_BY(mutex_);
+  std::shared_ptr<Sentry> sentry_ GANTRY_GUARDED_BY(mutex_);
+  std::shared_ptr<forward::PortForward> forward_ GANTRY_GUARDED_BY(mutex_);
 };
 
 inline constexpr const char* kRunscName = "runsc";

@@ -30,7 +30,7 @@ Status Sentry::Recover(SentryState state, Deadline deadline) {
   LeaveStandstill(TurnKind::kSignalAll, kSignalName, deadline);
   LeaveStandstill(TurnKind::kStandstill, kSaveName, deadline);
   GANTRY_TRY(Turns::Turn turn, TakeTurn(TurnKind::kStandstill, "recover the sandbox", deadline));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   state_ = std::move(state);
   // Whoever had it saved is gone.
   state_.wanted.erase(kSaver);
@@ -113,7 +113,7 @@ void Sentry::Settle(std::string_view name) {
 }
 
 bool Sentry::root_started() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return state_.started;
 }
 
@@ -169,7 +169,7 @@ urpc::Outcome<void> Sentry::SendStart(std::span<const int> image, Deadline deadl
 
 Status Sentry::StartRoot(const NetworkSource& take_network, Deadline deadline,
                          std::span<const int> image) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (state_.started) {
     return {};
   }
@@ -226,13 +226,13 @@ void Sentry::WatchRoot(urpc::Connection connection) {
 void Sentry::Hangup() {
   std::unique_ptr<Watch> watch;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     watch = std::move(root_watch_);
   }
   // Its descriptor is open until the watch is gone.
   watch.reset();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     // They are there yet where the start could not be saved. A pause or resume that could not
     // goes with the sandbox: whoever asked for it may ask again.
     Settle(kRootName);
@@ -278,7 +278,7 @@ Status Sentry::Switch(Turns::Turn* turn, Deadline deadline) {
 Status Sentry::Pause(const std::string& container, Deadline deadline) {
   GANTRY_TRY(Turns::Turn turn,
              TakeTurn(TurnKind::kStandstill, Format("pause container '{}'", container), deadline));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!state_.started) {
     return Fail(Code::kFailedPrecondition, "pause container '{}': its sandbox has not been started",
                 container);
@@ -304,7 +304,7 @@ Status Sentry::PauseFor(const std::string& container, Turns::Turn& turn, Deadlin
 }
 
 Status Sentry::Resume(const std::string& container, Deadline deadline) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool wanted = state_.wanted.erase(container) > 0;
   if (!state_.wanted.empty() || !state_.stopped) {
     return wanted ? save_(state_) : Status();
@@ -322,7 +322,7 @@ Status Sentry::WhileItRuns(const std::function<Status()>& act, Deadline deadline
   bool stood = false;
   Status done;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stood = state_.stopped;
     if (stood) {
       done = Switch(nullptr, deadline);
@@ -331,7 +331,7 @@ Status Sentry::WhileItRuns(const std::function<Status()>& act, Deadline deadline
   if (done) {
     done = act();
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!stood || state_.stopped || state_.wanted.empty()) {
     return done;
   }
@@ -344,7 +344,7 @@ Status Sentry::Checkpoint(std::string_view arg, std::span<const int> files,
   const std::string what = Format("checkpoint container '{}'", id_);
   GANTRY_TRY(Turns::Turn turn, TakeTurn(TurnKind::kStandstill, what, deadline));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!state_.started) {
       return Fail(Code::kFailedPrecondition, "{}: its sandbox has not been started", what);
     }

@@ -17,7 +17,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -27,6 +26,7 @@
 #include <gantry/context.h>
 #include <gantry/deadline.h>
 #include <gantry/error.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 #include "plugins/gvisor/sentry/container_manager.h"
 #include "plugins/gvisor/sentry/durable_call.h"
@@ -147,15 +147,19 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   Result<Turns::Turn> TakeTurn(TurnKind kind, std::string_view what, Deadline deadline);
   /// Pauses it in that turn, which is somebody else's afterwards where no answer came; null:
   /// resumes it.
-  Status Switch(Turns::Turn* turn, Deadline deadline);
-  Status PauseFor(const std::string& container, Turns::Turn& turn, Deadline deadline);
-  Status SetNetwork(const NetworkSource& take_network, Deadline deadline);
-  urpc::Outcome<void> SendNetwork(const NetworkSetup& network, Deadline deadline);
-  urpc::Outcome<void> SendStart(std::span<const int> image, Deadline deadline);
+  Status Switch(Turns::Turn* turn, Deadline deadline) GANTRY_REQUIRES(mutex_);
+  Status PauseFor(const std::string& container, Turns::Turn& turn, Deadline deadline)
+      GANTRY_REQUIRES(mutex_);
+  Status SetNetwork(const NetworkSource& take_network, Deadline deadline) GANTRY_REQUIRES(mutex_);
+  urpc::Outcome<void> SendNetwork(const NetworkSetup& network, Deadline deadline)
+      GANTRY_REQUIRES(mutex_);
+  urpc::Outcome<void> SendStart(std::span<const int> image, Deadline deadline)
+      GANTRY_REQUIRES(mutex_);
   /// Whether what another engine asked for was done; it is unsaved from then on. None: it was not
   /// asked for. `if_gone`: what is said of a sentry that has ended; none: that is an error.
   Result<std::optional<bool>> TakeUp(const char* name, const char* what,
-                                     std::optional<bool> if_gone, Deadline deadline);
+                                     std::optional<bool> if_gone, Deadline deadline)
+      GANTRY_REQUIRES(mutex_);
   /// A standstill of another engine's, if one is stored.
   void LeaveStandstill(TurnKind kind, const char* name, Deadline deadline);
   Status CheckStarts(std::string_view what) const;
@@ -168,10 +172,11 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   /// Where the answer does not come in time the turn is left, and else the call is settled.
   urpc::Outcome<void> CallInTurn(Turns::Turn& turn, const char* name, const urpc::Request& request,
                                  Deadline deadline);
-  urpc::Outcome<void> KeepAnswer(const char* name, const urpc::Request& request, Deadline deadline);
-  void Settle(std::string_view name);
-  Status SaveSwitches();
-  void WatchRoot(urpc::Connection connection);
+  urpc::Outcome<void> KeepAnswer(const char* name, const urpc::Request& request, Deadline deadline)
+      GANTRY_REQUIRES(mutex_);
+  void Settle(std::string_view name) GANTRY_REQUIRES(mutex_);
+  Status SaveSwitches() GANTRY_REQUIRES(mutex_);
+  void WatchRoot(urpc::Connection connection) GANTRY_REQUIRES(mutex_);
 
   SandboxContext& context_;
   const std::string id_;
@@ -180,17 +185,17 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   const Save save_;
   /// Taken before any lock of this.
   Turns turns_;
-  /// Guards what follows, and is held during the guarded calls.
-  mutable std::mutex mutex_;
-  SentryState state_;
+  /// Held during the calls that are guarded here.
+  mutable Mutex mutex_;
+  SentryState state_ GANTRY_GUARDED_BY(mutex_);
   /// Of a pause that was not answered in time, or perhaps not: until it is resumed.
-  std::optional<Turns::Turn> late_pause_;
+  std::optional<Turns::Turn> late_pause_ GANTRY_GUARDED_BY(mutex_);
   /// Of one that has not started.
-  bool has_network_ = false;
+  bool has_network_ GANTRY_GUARDED_BY(mutex_) = false;
   /// Calls that stay stored, as the state that they have led to is not saved yet.
-  std::map<std::string_view, DurableCall> unsaved_;
-  std::optional<urpc::Connection> root_wait_;
-  std::unique_ptr<Watch> root_watch_;
+  std::map<std::string_view, DurableCall> unsaved_ GANTRY_GUARDED_BY(mutex_);
+  std::optional<urpc::Connection> root_wait_ GANTRY_GUARDED_BY(mutex_);
+  std::unique_ptr<Watch> root_watch_ GANTRY_GUARDED_BY(mutex_);
 };
 
 /// For an answer of the sentry's: `what` is what was attempted, as `start container 'x'`.

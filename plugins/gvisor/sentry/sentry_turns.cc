@@ -48,7 +48,7 @@ urpc::Outcome<void> Sentry::CallInTurn(Turns::Turn& turn, const char* name,
 }
 
 Status Sentry::CheckStarts(std::string_view what) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!state_.started) {
     return Fail(Code::kFailedPrecondition, "{}: its sandbox has not been started", what);
   }

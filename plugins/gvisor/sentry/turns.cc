@@ -31,19 +31,19 @@ Turns::Turn::~Turn() {
 
 urpc::Outcome<Turns::Turn> Turns::Take(TurnKind kind, Deadline deadline) {
   std::list<Left> answered;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (!IsStart(kind)) {
     ++standstills_waiting_;
   }
   bool in_time = true;
   while (true) {
     if (answered = TakeAnswered(); !answered.empty()) {
-      lock.unlock();
+      lock.Unlock();
       for (Left& one : answered) {
         one.call.Settle();
       }
       answered.clear();
-      lock.lock();
+      lock.Lock();
       continue;
     }
     if (IsFree(kind) || !in_time) {
@@ -51,7 +51,8 @@ urpc::Outcome<Turns::Turn> Turns::Take(TurnKind kind, Deadline deadline) {
     }
     const auto now = std::chrono::steady_clock::now();
     in_time = now < deadline;
-    changed_.wait_until(lock, left_.empty() ? deadline : std::min(deadline, now + kLookAgain));
+    changed_.wait_until(lock.native(),
+                        left_.empty() ? deadline : std::min(deadline, now + kLookAgain));
   }
   if (!IsStart(kind)) {
     --standstills_waiting_;
@@ -69,22 +70,22 @@ urpc::Outcome<Turns::Turn> Turns::Take(TurnKind kind, Deadline deadline) {
 }
 
 void Turns::Leave(Turn turn, DurableCall call, std::string starts) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   left_.push_back({std::move(turn), std::move(call), std::move(starts)});
   // Who waits without a look at what is left begins to look.
   changed_.notify_all();
 }
 
 std::optional<Turns::LateStart> Turns::TakeLateStart() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(late_start_, std::nullopt);
 }
 
 void Turns::Clear() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   std::list<Left> left = std::exchange(left_, {});
   late_start_.reset();
-  lock.unlock();
+  lock.Unlock();
   for (Left& one : left) {
     one.call.Settle();
   }
@@ -117,7 +118,7 @@ std::list<Turns::Left> Turns::TakeAnswered() {
 }
 
 void Turns::End(TurnKind kind) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   --under_way_.at(static_cast<size_t>(kind));
   changed_.notify_all();
 }

@@ -14,12 +14,12 @@
 #include <condition_variable>
 #include <cstddef>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include <gantry/deadline.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 #include "plugins/gvisor/sentry/durable_call.h"
 
@@ -95,19 +95,18 @@ class Turns {
     std::string starts;
   };
 
-  bool AreUnderWay(TurnKind one, TurnKind other) const;
-  bool IsFree(TurnKind kind) const;
+  bool AreUnderWay(TurnKind one, TurnKind other) const GANTRY_REQUIRES(mutex_);
+  bool IsFree(TurnKind kind) const GANTRY_REQUIRES(mutex_);
   /// Those whose calls have been answered. For its caller to settle without the lock.
-  std::list<Left> TakeAnswered();
+  std::list<Left> TakeAnswered() GANTRY_REQUIRES(mutex_);
   void End(TurnKind kind);
 
-  /// Guards what follows.
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  std::array<int, 4> under_way_{};
-  int standstills_waiting_ = 0;
-  std::list<Left> left_;
-  std::optional<LateStart> late_start_;
+  std::array<int, 4> under_way_ GANTRY_GUARDED_BY(mutex_){};
+  int standstills_waiting_ GANTRY_GUARDED_BY(mutex_) = 0;
+  std::list<Left> left_ GANTRY_GUARDED_BY(mutex_);
+  std::optional<LateStart> late_start_ GANTRY_GUARDED_BY(mutex_);
 };
 
 }  // namespace gantry::gvisor

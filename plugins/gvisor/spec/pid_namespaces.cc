@@ -6,19 +6,19 @@
 namespace gantry::gvisor {
 
 void PidNamespaces::Add(const ContainerId& id, std::function<bool()> runs) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   own_.insert_or_assign(id, std::move(runs));
 }
 
 void PidNamespaces::Remove(const ContainerId& id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   own_.erase(id);
 }
 
 std::string PidNamespaces::NameOf(const ContainerId& id) { return "container:" + id.str(); }
 
 Result<std::string> PidNamespaces::Shared() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::string found;
   for (const auto& [id, runs] : own_) {
     if (!runs()) {

@@ -11,11 +11,11 @@
 
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 
 #include <gantry/error.h>
 #include <gantry/ids.h>
+#include <gantry/toolkit/sync/mutex.h>
 
 namespace gantry::gvisor {
 
@@ -44,9 +44,8 @@ class PidNamespaces {
   Result<std::string> Shared() const;
 
  private:
-  /// Guards what follows.
-  mutable std::mutex mutex_;
-  std::map<ContainerId, std::function<bool()>> own_;
+  mutable Mutex mutex_;
+  std::map<ContainerId, std::function<bool()>> own_ GANTRY_GUARDED_BY(mutex_);
 };
 
 }  // namespace gantry::gvisor

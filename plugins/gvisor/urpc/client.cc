@@ -25,7 +25,7 @@ bool IsWhole(const Outcome<Answer>& answer) {
 
 Outcome<Connection> Client::TakeIdle(Deadline deadline) {
   while (true) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (idle_.empty()) {
       break;
     }
@@ -39,7 +39,7 @@ Outcome<Connection> Client::TakeIdle(Deadline deadline) {
 }
 
 void Client::Keep(Connection connection) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!hung_up_ && idle_.size() < kMaxIdle) {
     idle_.push_back(std::move(connection));
   }
@@ -63,7 +63,7 @@ Outcome<Connection> Client::Begin(const Request& request, Deadline deadline) {
 
 void Client::Hangup() {
   std::vector<Connection> closing;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   hung_up_ = true;
   closing.swap(idle_);
 }

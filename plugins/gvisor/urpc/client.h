@@ -9,9 +9,10 @@
 #pragma once
 
 #include <cstddef>
-#include <mutex>
 #include <string>
 #include <vector>
+
+#include <gantry/toolkit/sync/mutex.h>
 
 #include "plugins/gvisor/urpc/connection.h"
 
@@ -48,10 +49,9 @@ class Client {
   void Keep(Connection connection);
 
   const std::string path_;
-  /// Guards what is below.
-  std::mutex mutex_;
-  std::vector<Connection> idle_;
-  bool hung_up_ = false;
+  Mutex mutex_;
+  std::vector<Connection> idle_ GANTRY_GUARDED_BY(mutex_);
+  bool hung_up_ GANTRY_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace gantry::urpc
