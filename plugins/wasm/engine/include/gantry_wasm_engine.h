@@ -74,7 +74,10 @@ enum gantry_wasm_end {
 // Runs what was prepared to its end, in this thread, and may be called once. Returns a
 // gantry_wasm_end; `code` is 0 to 255. A proxy ends only where its socket fails. The
 // process is to end after this: nothing that the guest had is given back.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 int gantry_wasm_run(struct gantry_wasm_run* run, uint32_t* code, char* why, size_t why_size);
+#pragma GCC diagnostic pop
 
 // Name and version: "wasmtime 48.0.8". Static.
 const char* gantry_wasm_engine(void);

@@ -38,7 +38,8 @@ pub extern "C" fn gantry_wasm_compiler() -> *const c_char {
     static LINE: OnceLock<CString> = OnceLock::new();
     LINE.get_or_init(|| {
         // A processor that it does not compile for: no artifact is shared with anybody.
-        let line = describe().unwrap_or_else(|_| format!("wasmtime-{}/unsupported", gantry_wasm_config::VERSION));
+        let line = describe()
+            .unwrap_or_else(|_| format!("wasmtime-{}/unsupported", gantry_wasm_config::VERSION));
         CString::new(line).unwrap_or_default()
     })
     .as_ptr()
@@ -47,7 +48,8 @@ pub extern "C" fn gantry_wasm_compiler() -> *const c_char {
 /// The artifact, or gantry_wasm_error and a sentence.
 fn compile(bytes: &[u8]) -> std::result::Result<(Kind, Vec<u8>), (c_int, String)> {
     let kind = kind_of(bytes).map_err(|why| (INVALID, why))?;
-    let engine = engine().map_err(|error| (SYSTEM, format!("the compiler does not run here: {error:#}")))?;
+    let engine =
+        engine().map_err(|error| (SYSTEM, format!("the compiler does not run here: {error:#}")))?;
     let artifact = match kind {
         Kind::Module => engine.precompile_module(bytes),
         Kind::Command | Kind::Proxy => engine.precompile_component(bytes),

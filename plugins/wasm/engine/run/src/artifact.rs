@@ -35,7 +35,9 @@ pub fn module(engine: &Engine, artifact: &OwnedFd) -> Result<Module, Refused> {
 pub fn component(engine: &Engine, artifact: &OwnedFd) -> Result<Component, Refused> {
     let loaded = if proc_is_the_kernels() {
         // SAFETY: as above; the path is the kernel's name for this very file.
-        unsafe { Component::deserialize_file(engine, format!("/proc/self/fd/{}", artifact.as_raw_fd())) }
+        unsafe {
+            Component::deserialize_file(engine, format!("/proc/self/fd/{}", artifact.as_raw_fd()))
+        }
     } else {
         let mut bytes = Vec::new();
         artifact

@@ -23,7 +23,13 @@ pub struct State {
 
 impl State {
     pub fn new(wasi: WasiCtx, limits: StoreLimits) -> State {
-        State { wasi, http: WasiHttpCtx::new(), hooks: NoRequests, table: ResourceTable::new(), limits }
+        State {
+            wasi,
+            http: WasiHttpCtx::new(),
+            hooks: NoRequests,
+            table: ResourceTable::new(),
+            limits,
+        }
     }
 
     pub fn store(self, engine: &Engine) -> Store<State> {
@@ -53,12 +59,17 @@ fn linker(engine: &Engine) -> Result<Linker<State>> {
 }
 
 /// The component with its imports found. The engine's error names the one that is not.
-pub fn linked(engine: &Engine, request: &Request) -> std::result::Result<InstancePre<State>, Refused> {
+pub fn linked(
+    engine: &Engine,
+    request: &Request,
+) -> std::result::Result<InstancePre<State>, Refused> {
     let component: Component = artifact::component(engine, &request.artifact)?;
     linker(engine)
         .map_err(|error| Refused::System(format!("the engine's functions: {error:#}")))?
         .instantiate_pre(&component)
-        .map_err(|error| Refused::Missing(format!("what the component imports is not all here: {error:#}")))
+        .map_err(|error| {
+            Refused::Missing(format!("what the component imports is not all here: {error:#}"))
+        })
 }
 
 pub struct Command {

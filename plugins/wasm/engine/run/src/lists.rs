@@ -18,22 +18,38 @@ pub type List = Arc<Vec<Vec<u8>>>;
 /// The functions that replace those of the linker, which is to allow that.
 pub fn add_to_linker(linker: &mut Linker<State>) -> Result<()> {
     const WASI: &str = "wasi_snapshot_preview1";
-    linker.func_wrap(WASI, "args_sizes_get", |mut caller: Caller<'_, State>, count: u32, size: u32| {
-        let list = caller.data().args.clone();
-        code(put_sizes(&mut caller, &list, count, size))
-    })?;
-    linker.func_wrap(WASI, "args_get", |mut caller: Caller<'_, State>, table: u32, bytes: u32| {
-        let list = caller.data().args.clone();
-        code(put_list(&mut caller, &list, table, bytes))
-    })?;
-    linker.func_wrap(WASI, "environ_sizes_get", |mut caller: Caller<'_, State>, count: u32, size: u32| {
-        let list = caller.data().env.clone();
-        code(put_sizes(&mut caller, &list, count, size))
-    })?;
-    linker.func_wrap(WASI, "environ_get", |mut caller: Caller<'_, State>, table: u32, bytes: u32| {
-        let list = caller.data().env.clone();
-        code(put_list(&mut caller, &list, table, bytes))
-    })?;
+    linker.func_wrap(
+        WASI,
+        "args_sizes_get",
+        |mut caller: Caller<'_, State>, count: u32, size: u32| {
+            let list = caller.data().args.clone();
+            code(put_sizes(&mut caller, &list, count, size))
+        },
+    )?;
+    linker.func_wrap(
+        WASI,
+        "args_get",
+        |mut caller: Caller<'_, State>, table: u32, bytes: u32| {
+            let list = caller.data().args.clone();
+            code(put_list(&mut caller, &list, table, bytes))
+        },
+    )?;
+    linker.func_wrap(
+        WASI,
+        "environ_sizes_get",
+        |mut caller: Caller<'_, State>, count: u32, size: u32| {
+            let list = caller.data().env.clone();
+            code(put_sizes(&mut caller, &list, count, size))
+        },
+    )?;
+    linker.func_wrap(
+        WASI,
+        "environ_get",
+        |mut caller: Caller<'_, State>, table: u32, bytes: u32| {
+            let list = caller.data().env.clone();
+            code(put_list(&mut caller, &list, table, bytes))
+        },
+    )?;
     Ok(())
 }
 
@@ -74,7 +90,8 @@ fn put_list(
     for each in list.iter() {
         put(caller, table, &bytes.to_le_bytes())?;
         put(caller, bytes, each)?;
-        let end = u32::try_from(each.len()).ok().and_then(|size| bytes.checked_add(size)).ok_or(FAULT)?;
+        let end =
+            u32::try_from(each.len()).ok().and_then(|size| bytes.checked_add(size)).ok_or(FAULT)?;
         put(caller, end, &[0])?;
         bytes = end.checked_add(1).ok_or(FAULT)?;
         table = table.checked_add(4).ok_or(FAULT)?;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use wasmtime::{
-    Engine, Error, ExternType, Instance, InstancePre, Linker, Result, Store, StoreLimits, UnknownImportError,
-    ValType,
+    Engine, Error, ExternType, Instance, InstancePre, Linker, Result, Store, StoreLimits,
+    UnknownImportError, ValType,
 };
 use wasmtime_wasi::I32Exit;
 use wasmtime_wasi::p1::{self, WasiP1Ctx};
@@ -80,7 +80,10 @@ impl Module {
     async fn call(&mut self, instance: &Instance) -> Result<u8> {
         let store = &mut self.store;
         if self.initialize {
-            instance.get_typed_func::<(), ()>(&mut *store, INITIALIZE)?.call_async(&mut *store, ()).await?;
+            instance
+                .get_typed_func::<(), ()>(&mut *store, INITIALIZE)?
+                .call_async(&mut *store, ())
+                .await?;
         }
         match self.returns {
             Returns::Nothing => {
@@ -129,11 +132,14 @@ fn find_entry(module: &wasmtime::Module, entry: &str) -> std::result::Result<Ret
     }
     let name = quoted(entry);
     let wrong = match export {
-        Some(_) => format!("the module's {name} is no function without parameters that returns nothing or an i32"),
+        Some(_) => format!(
+            "the module's {name} is no function without parameters that returns nothing or an i32"
+        ),
         None => format!("the module exports no function {name}"),
     };
     let mut others = module.exports().filter(|export| runnable(&export.ty()).is_some());
-    let named: Vec<String> = others.by_ref().take(MOST_NAMED).map(|export| quoted(export.name())).collect();
+    let named: Vec<String> =
+        others.by_ref().take(MOST_NAMED).map(|export| quoted(export.name())).collect();
     let more = match others.count() {
         0 => String::new(),
         count => format!(" and {count} more"),

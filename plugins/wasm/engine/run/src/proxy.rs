@@ -76,7 +76,9 @@ impl Proxy {
             .take()
             .ok_or_else(|| Refused::Invalid("a proxy needs a listening socket".to_string()))?;
         let ready = ProxyPre::new(linked(engine, &request)?).map_err(|error| {
-            Refused::Missing(format!("the component does not export wasi:http/incoming-handler: {error:#}"))
+            Refused::Missing(format!(
+                "the component does not export wasi:http/incoming-handler: {error:#}"
+            ))
         })?;
         // What each request opens can be opened.
         context::add_directories(&mut context::streams_and_words(&request, false), &request)?;
@@ -116,7 +118,11 @@ async fn permit(semaphore: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
     semaphore.clone().acquire_owned().await.ok()
 }
 
-async fn serve_connection(shared: Arc<Shared>, stream: TcpStream, place: Option<OwnedSemaphorePermit>) {
+async fn serve_connection(
+    shared: Arc<Shared>,
+    stream: TcpStream,
+    place: Option<OwnedSemaphorePermit>,
+) {
     let service = service_fn(move |request| {
         let shared = shared.clone();
         async move { Ok::<_, Infallible>(answer(shared, request).await) }
@@ -142,7 +148,8 @@ fn plain(status: StatusCode, text: &'static str) -> Response {
 
 fn report(text: &str) {
     // Who does not read the container's errors does not get them.
-    let _ = Output::Stderr.write_whole(format!("gantry-wasm: a request failed: {text}\n").as_bytes());
+    let _ =
+        Output::Stderr.write_whole(format!("gantry-wasm: a request failed: {text}\n").as_bytes());
 }
 
 fn store(shared: &Shared) -> Result<Store<State>, Refused> {
@@ -191,7 +198,8 @@ async fn handle(
     let request = match store.data_mut().http().new_incoming_request(Scheme::Http, request) {
         Ok(request) => request,
         Err(_) => {
-            let _ = answered.send(Ok(plain(StatusCode::BAD_REQUEST, "the request names no host\n")));
+            let _ =
+                answered.send(Ok(plain(StatusCode::BAD_REQUEST, "the request names no host\n")));
             return Ok(());
         }
     };
