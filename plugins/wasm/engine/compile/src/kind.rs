@@ -11,7 +11,8 @@ pub enum Kind {
     Proxy = 2,
 }
 
-const MODULE: [u8; 8] = *b"\0asm\x01\0\0\0";
+/// What a module begins with, and an empty one is.
+pub const MODULE: [u8; 8] = *b"\0asm\x01\0\0\0";
 const COMPONENT: [u8; 8] = *b"\0asm\x0d\0\x01\0";
 
 pub fn kind_of(bytes: &[u8]) -> Result<Kind, String> {

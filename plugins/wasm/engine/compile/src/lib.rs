@@ -25,10 +25,11 @@ fn engine() -> Result<Engine> {
 }
 
 fn describe() -> Result<String> {
-    let engine = engine()?;
-    // Keys and algorithm are fixed for a compiler of Rust, which is in the program's hash.
+    // In an artifact of nothing there is what the engine compares with itself: target, flags,
+    // features, tunables. Keys and algorithm of the hash are fixed for a compiler of Rust.
+    let empty = engine()?.precompile_module(&kind::MODULE)?;
     let mut hasher = DefaultHasher::new();
-    engine.precompile_compatibility_hash().hash(&mut hasher);
+    empty.hash(&mut hasher);
     let version = gantry_wasm_config::VERSION;
     Ok(format!("wasmtime-{version}/{FORMAT}/{:016x}", hasher.finish()))
 }
