@@ -6,12 +6,16 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::StatusCode;
-use hyper::body::Incoming;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use tokio::net::{TcpListener, TcpStream};
@@ -139,6 +143,34 @@ async fn serve_connection(
     drop(place);
 }
 
+/// The body of an answer, which is cut off where its guest failed: the end that is left by a
+/// guest that is no more looks like a whole one.
+struct WholeBody {
+    body: HyperOutgoingBody,
+    failed: Arc<AtomicBool>,
+}
+
+impl Body for WholeBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        match Pin::new(&mut self.body).poll_frame(context) {
+            Poll::Ready(None) if self.failed.load(Ordering::Relaxed) => {
+                Poll::Ready(Some(Err(Error::HttpResponseIncomplete)))
+            }
+            polled => polled,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 fn plain(status: StatusCode, text: &'static str) -> Response {
     let body = Full::new(text.into()).map_err(|never: Infallible| match never {});
     let mut response = Response::new(body.boxed_unsync());
@@ -169,17 +201,20 @@ async fn answer(shared: Arc<Shared>, request: hyper::Request<Incoming>) -> Respo
         }
     };
     let (answered, answer) = oneshot::channel();
+    let failed = Arc::new(AtomicBool::new(false));
+    let task_failed = failed.clone();
     // It goes on after its answer has begun: the body is written by it.
     tokio::spawn(async move {
-        if let Err(error) = handle(&shared.ready, store, request, answered).await
-            && error.downcast_ref::<I32Exit>().is_none_or(|exit| exit.0 != 0)
-        {
-            report(&trap_text(&error));
+        if let Err(error) = handle(&shared.ready, store, request, answered).await {
+            task_failed.store(true, Ordering::Relaxed);
+            if error.downcast_ref::<I32Exit>().is_none_or(|exit| exit.0 != 0) {
+                report(&trap_text(&error));
+            }
         }
         drop(turn);
     });
     match answer.await {
-        Ok(Ok(response)) => response,
+        Ok(Ok(response)) => response.map(|body| WholeBody { body, failed }.boxed_unsync()),
         Ok(Err(code)) => {
             report(&format!("{code:?}"));
             plain(StatusCode::INTERNAL_SERVER_ERROR, "the guest answered with an error\n")

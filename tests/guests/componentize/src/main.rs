@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//! componentize command|proxy MODULE COMPONENT: makes a component of a module. A command is a
+//! module of preview 1 with the adapter that Wasmtime publishes for that.
+
+use std::env;
+use std::error::Error;
+use std::fs;
+
+use wasi_preview1_component_adapter_provider::{
+    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER,
+};
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
+const IO: &str = include_str!("../wit/io.wit");
+const HTTP: &str = include_str!("../wit/http.wit");
+
+fn command(module: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
+    Ok(ComponentEncoder::default()
+        .module(module)?
+        .adapter(WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER)?
+        .validate(true)
+        .encode()?)
+}
+
+fn proxy(mut module: Vec<u8>) -> Result<Vec<u8>, Box<dyn Error>> {
+    let mut resolve = Resolve::default();
+    resolve.push_str("io.wit", IO)?;
+    let package = resolve.push_str("http.wit", HTTP)?;
+    let world = resolve.select_world(&[package], Some("proxy"))?;
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
+    Ok(ComponentEncoder::default().module(&module)?.validate(true).encode()?)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<String> = env::args().collect();
+    let [_, kind, module, component] = args.as_slice() else {
+        return Err("usage: componentize command|proxy MODULE COMPONENT".into());
+    };
+    let bytes = fs::read(module)?;
+    let made = match kind.as_str() {
+        "command" => command(&bytes)?,
+        "proxy" => proxy(bytes)?,
+        _ => return Err(format!("there is no kind '{kind}'").into()),
+    };
+    fs::write(component, made)?;
+    Ok(())
+}
