@@ -14,6 +14,8 @@
 extern "C" {
 #endif
 
+// NOLINTBEGIN(readability-identifier-naming): names as C has them.
+
 // What an artifact made here needs of who loads it, as one line without spaces: engine and
 // exact version, format, a hash of configuration and of this processor's features. Nodes or
 // builds whose lines differ share no artifact. Static.
@@ -27,6 +29,8 @@ const char* gantry_wasm_compiler(void);
 // there is none the process aborts.
 int gantry_wasm_compile(const uint8_t* bytes, size_t size, int output, uint32_t* kind, char* why,
                         size_t why_size);
+
+// NOLINTEND(readability-identifier-naming)
 
 #ifdef __cplusplus
 }

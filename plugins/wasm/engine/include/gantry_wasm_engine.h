@@ -12,6 +12,8 @@
 extern "C" {
 #endif
 
+// NOLINTBEGIN(readability-identifier-naming): names as C has them.
+
 enum gantry_wasm_kind {
   GANTRY_WASM_MODULE = 0,   // a core module with WASI preview 1
   GANTRY_WASM_COMMAND = 1,  // a component that exports wasi:cli/run
@@ -81,6 +83,8 @@ int gantry_wasm_run(struct gantry_wasm_run* run, uint32_t* code, char* why, size
 
 // Name and version: "wasmtime 48.0.8". Static.
 const char* gantry_wasm_engine(void);
+
+// NOLINTEND(readability-identifier-naming)
 
 #ifdef __cplusplus
 }

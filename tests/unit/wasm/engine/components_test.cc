@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command components: the same guests as for modules, made components of.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -47,7 +48,7 @@ TEST(Components, ATrapIsOne) {
 TEST(Components, ReadInOneThread) {
   int in[2];
   int out[2];
-  ASSERT_EQ(pipe(in) + pipe(out), 0);
+  ASSERT_EQ(pipe2(in, O_CLOEXEC) + pipe2(out, O_CLOEXEC), 0);
   ASSERT_EQ(write(in[1], "word\n", 5), 5);
   RunningGuest guest(
       {.name = "tool_component", .args = {"tool", "cat"}, .in = in[0], .out = out[1]});

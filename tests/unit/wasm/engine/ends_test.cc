@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How guests end: with a code, by a trap, or not at all.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,8 +52,7 @@ TEST(Ends, EndlessRecursionIsATrap) {
 
 // The guest's stack is not the process's.
 TEST(Ends, EndlessRecursionIsATrapBelowASmallLimitOfTheStack) {
-  const GuestEnd end =
-      RunGuest({.name = "recurse", .args = {"recurse"}, .stack = 256 << 10});
+  const GuestEnd end = RunGuest({.name = "recurse", .args = {"recurse"}, .stack = 256 << 10});
   EXPECT_EQ(end.end, GANTRY_WASM_TRAPPED) << "status " << end.status;
 }
 
@@ -73,7 +73,7 @@ TEST(Ends, AStartFunctionIsNotRunBeforeTheGuestIs) {
 
 TEST(Ends, ASpinningGuestCanBeKilled) {
   int out[2];
-  ASSERT_EQ(pipe(out), 0);
+  ASSERT_EQ(pipe2(out, O_CLOEXEC), 0);
   RunningGuest guest({.name = "tool", .args = {"tool", "spin"}, .out = out[1]});
   close(out[1]);
   char said[6] = "";

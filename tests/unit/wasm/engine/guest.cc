@@ -80,7 +80,7 @@ void Be(const Guest& guest, Report& report) {
   }
   gantry_wasm_request request = {};
   // Not needed any more once it is prepared.
-  request.artifact = dup(ArtifactOf(guest.name));
+  request.artifact = fcntl(ArtifactOf(guest.name), F_DUPFD_CLOEXEC, 0);
   request.kind = KindOf(guest.name);
   request.entry = guest.entry.empty() ? nullptr : guest.entry.c_str();
   request.args = args.data();
