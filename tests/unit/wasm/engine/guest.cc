@@ -133,6 +133,9 @@ RunningGuest::RunningGuest(const Guest& guest)
   dup2(guest.in >= 0 ? guest.in : open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
   dup2(guest.out >= 0 ? guest.out : out_, 1);
   dup2(guest.err >= 0 ? guest.err : err_, 2);
+  if (!guest.root.empty() && (chroot(guest.root.c_str()) != 0 || chdir("/") != 0)) {
+    _exit(1);
+  }
   // Of pipes the other ends are the test's alone.
   for (int each = 3; each < 1024; ++each) {
     if (each != report_ && each != ArtifactOf(guest.name) && each != guest.listener) {

@@ -29,6 +29,8 @@ struct Guest {
   int err = -1;
   /// Of its main thread, in bytes; 0: as it is.
   uint64_t stack = 0;
+  /// Its root, which takes the right to change it; empty: as it is.
+  std::string root = {};
   /// It is not run.
   bool only_prepare = false;
 };
