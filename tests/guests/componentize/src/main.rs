@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! componentize command|proxy MODULE COMPONENT: makes a component of a module. A command is a
+//! componentize command|proxy|sockets MODULE COMPONENT: makes a component of a module. A command is a
 //! module of preview 1 with the adapter that Wasmtime publishes for that.
 
 use std::env;
@@ -14,6 +14,8 @@ use wit_parser::Resolve;
 
 const IO: &str = include_str!("../wit/io.wit");
 const HTTP: &str = include_str!("../wit/http.wit");
+const SOCKETS: &str = include_str!("../wit/sockets.wit");
+const CLI: &str = include_str!("../wit/cli.wit");
 
 fn command(module: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(ComponentEncoder::default()
@@ -23,11 +25,18 @@ fn command(module: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
         .encode()?)
 }
 
-fn proxy(mut module: Vec<u8>) -> Result<Vec<u8>, Box<dyn Error>> {
+/// The world is in the last of the packages.
+fn of_world(
+    mut module: Vec<u8>,
+    world: &str,
+    packages: &[(&str, &str)],
+) -> Result<Vec<u8>, Box<dyn Error>> {
     let mut resolve = Resolve::default();
-    resolve.push_str("io.wit", IO)?;
-    let package = resolve.push_str("http.wit", HTTP)?;
-    let world = resolve.select_world(&[package], Some("proxy"))?;
+    let mut last = None;
+    for (name, text) in packages {
+        last = Some(resolve.push_str(name, text)?);
+    }
+    let world = resolve.select_world(&[last.ok_or("no package")?], Some(world))?;
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
     Ok(ComponentEncoder::default().module(&module)?.validate(true).encode()?)
 }
@@ -35,12 +44,13 @@ fn proxy(mut module: Vec<u8>) -> Result<Vec<u8>, Box<dyn Error>> {
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = env::args().collect();
     let [_, kind, module, component] = args.as_slice() else {
-        return Err("usage: componentize command|proxy MODULE COMPONENT".into());
+        return Err("usage: componentize command|proxy|sockets MODULE COMPONENT".into());
     };
     let bytes = fs::read(module)?;
     let made = match kind.as_str() {
         "command" => command(&bytes)?,
-        "proxy" => proxy(bytes)?,
+        "proxy" => of_world(bytes, "proxy", &[("io.wit", IO), ("http.wit", HTTP)])?,
+        "sockets" => of_world(bytes, "sockets", &[("sockets.wit", SOCKETS), ("cli.wit", CLI)])?,
         _ => return Err(format!("there is no kind '{kind}'").into()),
     };
     fs::write(component, made)?;

@@ -75,6 +75,17 @@ TEST(Components, ReadFilesOfTheirDirectories) {
   EXPECT_THAT(end.out, HasSubstr("tool.wasm\n"));
 }
 
+// A name is never looked up; the codes are those of `exit-with-code`.
+TEST(Components, HaveSocketsWhereTheyMay) {
+  const GuestEnd with =
+      RunGuest({.name = "sockets_component", .args = {"sockets"}, .network = true});
+  EXPECT_EQ(with.end, GANTRY_WASM_EXITED) << with.why;
+  EXPECT_EQ(with.code, 3u);
+  const GuestEnd without = RunGuest({.name = "sockets_component", .args = {"sockets"}});
+  EXPECT_EQ(without.end, GANTRY_WASM_EXITED) << without.why;
+  EXPECT_EQ(without.code, 0u);
+}
+
 TEST(Components, AreNotTakenForOthers) {
   const GuestEnd end = RunGuest({.name = "proxy_component", .args = {"proxy"}});
   EXPECT_EQ(end.prepared, GANTRY_WASM_INVALID);
