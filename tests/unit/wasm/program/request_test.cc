@@ -57,12 +57,11 @@ TEST_F(RequestTest, RefusesWordsThatSayNothing) {
 
 TEST_F(RequestTest, EachMountThatIsNotAsWhatIsAboveItIsADirectory) {
   const container::Config config = {
-      .mounts = R"(, {"destination": "/tmp/", "type": "tmpfs", "source": "tmpfs",
+      .mounts = R"({"destination": "/tmp/", "type": "tmpfs", "source": "tmpfs",
                       "options": ["ro"]},
                    {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["rw"]},
                    {"destination": "/etc/passwd", "type": "bind", "source": "rootfs/etc/passwd",
-                    "options": ["bind", "ro"]})" +
-                1};
+                    "options": ["bind", "ro"]})"};
   EXPECT_THAT(Run("request", config),
               HasSubstr("directory / at / rw\ndirectory /tmp at /tmp ro\nexit 0"));
 }
