@@ -68,8 +68,9 @@ int AnswerError(const char* code, const char* message) {
   size_t size =
       static_cast<size_t>(snprintf(line, 96, R"({"error":{"code":"%s","message":")", code));
   size += Quote(message, line + size);
-  memcpy(line + size, "\"}}\n", 4);
-  return WriteAll(kAnswer, line, size + 4) ? 0 : 1;
+  constexpr char kEnd[] = "\"}}\n";
+  memcpy(line + size, kEnd, sizeof(kEnd));
+  return WriteAll(kAnswer, line, size + sizeof(kEnd) - 1) ? 0 : 1;
 }
 
 int AnswerKind(uint32_t kind) {

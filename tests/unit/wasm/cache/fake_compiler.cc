@@ -53,7 +53,7 @@ int WriteAllThereIs(int output) {
 /// What it may not do: 0 where it was refused with an error, else the process has ended.
 int Reach(const char* what) {
   if (strcmp(what, "file") == 0) {
-    return open("/", O_RDONLY) >= 0 ? 1 : 0;
+    return open("/", O_RDONLY | O_CLOEXEC) >= 0 ? 1 : 0;
   }
   if (strcmp(what, "socket") == 0) {
     return socket(AF_UNIX, SOCK_STREAM, 0) >= 0 ? 1 : 0;

@@ -24,7 +24,7 @@ using testing::HasSubstr;
 namespace fs = std::filesystem;
 
 constexpr int64_t kNow = 1'800'000'000;
-constexpr int64_t kDay = 24 * 3600;
+constexpr int64_t kDay = 86'400;
 
 class ArtifactStoreTest : public testing::Test {
  protected:
