@@ -60,6 +60,7 @@ SandboxRequest SandboxRequestOf(const Pod& pod) {
   request.annotations = pod.annotations;
   request.pod_config = pod.config;
   request.cgroups = pod.cgroups.own.Dirs();
+  request.containerd_address = pod.group->grpc_address;
   return request;
 }
 

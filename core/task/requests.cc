@@ -39,6 +39,7 @@ SandboxRequest SandboxRequestOf(const SandboxEntry& sandbox, SandboxKind kind,
   request.options_json = container.options_json;
   request.netns_path = container.netns_path;
   request.annotations = container.annotations;
+  request.containerd_address = container.group->grpc_address;
   return request;
 }
 

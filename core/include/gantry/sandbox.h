@@ -48,6 +48,9 @@ struct SandboxRequest {
   /// `SpawnRequest::cgroups`: a cgroup inside the pod's, made and removed by the
   /// core. Empty: the pod has none.
   std::vector<std::string> cgroups;
+  /// The socket for gRPC of the containerd that the sandbox is of, an absolute path, for a backend
+  /// that has something to ask it; a node may have several containerds. Empty: it has not said.
+  std::string containerd_address;
 };
 
 /// What a verbose status shows of a sandbox beside its state, pid and times,

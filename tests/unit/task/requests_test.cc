@@ -22,6 +22,7 @@ GroupPtr GroupOfPod() {
   group->id = "p1";
   group->account = std::make_shared<async::Account>("p1");
   group->exec_specs = std::make_shared<async::Account>("p1");
+  group->grpc_address = "/run/k/containerd.sock";
   group->all_exec_specs = std::make_shared<async::Account>("all");
   return group;
 }
@@ -78,6 +79,7 @@ TEST(Requests, TellABackendAllOfASandboxThatAContainerMakes) {
   EXPECT_EQ(request.options_json, R"({"a":1})");
   EXPECT_EQ(request.netns_path, "/run/netns/p1");
   EXPECT_EQ(request.annotations.at("k"), "v");
+  EXPECT_EQ(request.containerd_address, "/run/k/containerd.sock");
 }
 
 TEST(Requests, TellABackendAllOfAPod) {
@@ -96,6 +98,7 @@ TEST(Requests, TellABackendAllOfAPod) {
   EXPECT_EQ(request.netns_path, "/run/netns/p1");
   EXPECT_EQ(request.annotations.at("k"), "v");
   EXPECT_EQ(request.pod_config, "config");
+  EXPECT_EQ(request.containerd_address, "/run/k/containerd.sock");
 }
 
 TEST(Requests, NameAnExecsStreamsAfterItAndHaveThemOnPipesOfTheirOwn) {
