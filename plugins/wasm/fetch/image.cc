@@ -28,7 +28,11 @@ using std::chrono::milliseconds;
 
 constexpr const char* kName = "gantry-wasm-fetch";
 // gRPC's libraries and threads reserve much more than they use.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr rlim_t kAddressSpace = RLIM_INFINITY;  // A sanitizer reserves terabytes.
+#else
 constexpr rlim_t kAddressSpace = rlim_t{2} << 30;
+#endif
 constexpr rlim_t kProcessorSeconds = 60;
 constexpr rlim_t kDescriptors = 64;
 constexpr size_t kPart = 256 << 10;
