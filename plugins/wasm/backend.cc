@@ -19,7 +19,14 @@ BackendInfo WasmBackend::Describe() {
 
 Status WasmBackend::CheckOptions(const std::string& options_json) {
   std::vector<std::string> unknown;
-  GANTRY_CHECK_OK(ParseOptions(options_json, options_, attached_ ? &unknown : nullptr));
+  GANTRY_TRY(const Options options,
+             ParseOptions(options_json, options_, attached_ ? &unknown : nullptr));
+  // Without the engine that is the default the needs say it, and native containers are made.
+  if (options.engine != Options().engine && !parts_.open_program(MakerOf(options))) {
+    return Fail(Code::kFailedPrecondition,
+                "check option 'engine': this gantry was built without the engine '{}'",
+                options.engine);
+  }
   return {};
 }
 

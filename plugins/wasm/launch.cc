@@ -34,11 +34,6 @@ Status CheckDevices(const oci::ProcessSpec& process, const std::vector<std::stri
   return {};
 }
 
-/// The program for modules of that engine.
-std::string MakerOf(const Options& options) {
-  return options.engine == "wasmedge" ? "gantry-wasmedge" : "gantry-wasm";
-}
-
 /// The function that is to be called. Errors: kInvalidArgument: of a component none can be named.
 Result<std::string> EntryOf(const std::string& path, const std::string& named,
                             const std::string& annotated, bool component) {
@@ -75,6 +70,10 @@ std::vector<std::string> WordsOf(const Settings& settings, const std::string& en
 }
 
 }  // namespace
+
+std::string MakerOf(const Options& options) {
+  return options.engine == "wasmedge" ? "gantry-wasmedge" : "gantry-wasm";
+}
 
 Result<std::optional<Launcher::Guest>> Launcher::FromImage(const oci::ProcessSpec& process,
                                                            Claim claim,
@@ -157,10 +156,11 @@ Status Launcher::Complete(const oci::Spec& spec, const oci::ProcessSpec& process
   launch.request.bundle = request_.bundle;
   launch.request.spec_json = request_.spec_json;
   launch.request.name = kNativeMaker;
+  // First what fails and has made nothing.
+  GANTRY_CHECK_OK(AddModule(spec, process, claim, launch));
   // With the limits and devices of the spec, and removed by the core. Again: the same ones.
   GANTRY_TRY(launch.request.cgroups, container_.MakeCgroups(CgroupDevices::kOfSpec));
   GANTRY_CHECK_OK(CheckDevices(process, launch.request.cgroups));
-  GANTRY_CHECK_OK(AddModule(spec, process, claim, launch));
   GANTRY_TRY(launch.program, means_.open_program(launch.request.name));
   return {};
 }

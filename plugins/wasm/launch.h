@@ -60,6 +60,9 @@ inline constexpr const char* kNoEngine =
     "this gantry was built without a WebAssembly engine (plugins/wasm/README.md says how to have "
     "one)";
 
+/// The program for modules of the engine that they name.
+std::string MakerOf(const Options& options);
+
 /// The program, and what it is told.
 struct Launch {
   UniqueFd program;

@@ -45,6 +45,9 @@ TEST_F(WasmBackendItselfTest, CountsWhatItsArtifactsCount) {
 TEST_F(WasmBackendItselfTest, ChecksOptions) {
   EXPECT_TRUE(backend_->CheckOptions(R"({"of_a_newer_containerd": 1})")) << "it is attached";
   EXPECT_EQ(backend_->CheckOptions(R"({"engine": "v8"})").error().code, Code::kInvalidArgument);
+  const auto other = backend_->CheckOptions(R"({"engine": "wasmedge"})");
+  EXPECT_EQ(other.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(other.error().message, HasSubstr("'engine'"));
   const auto fresh = MakeBackend("", {}).value();
   EXPECT_THAT(fresh->CheckOptions(R"({"memroy": 1})").error().message, HasSubstr("'memroy'"));
   EXPECT_TRUE(fresh->Counts().empty());

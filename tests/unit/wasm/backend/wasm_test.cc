@@ -123,6 +123,7 @@ TEST_F(WasmModuleTest, IsNamedWhereItCannotBe) {
   EXPECT_THAT(value.message, HasSubstr("create container 'c1': annotation "
                                        "'io.gantry.wasm/memory', 'much'"));
   EXPECT_EQ(artifacts_->asked, 0) << "no compiler has seen any of it";
+  EXPECT_FALSE(container_.made_cgroups);
   EXPECT_TRUE(Create(R"(["/app.wasm"])")) << "the id is free";
 }
 
