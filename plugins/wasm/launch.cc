@@ -84,9 +84,10 @@ Result<std::optional<Launcher::Guest>> Launcher::FromImage(const oci::ProcessSpe
                                                .container = request_.id.str(),
                                                .program = named.path,
                                                .max_bytes = options_.max_module_bytes});
-  if (found && *found) {
+  std::optional<ModuleBytes> module = found ? std::move(*found) : std::nullopt;
+  if (module) {
     return std::optional<Guest>(
-        Guest{std::move(**found), std::move(named.path), std::move(named.entry)});
+        Guest{std::move(*module), std::move(named.path), std::move(named.entry)});
   }
   if (!found && (claim != Claim::kNone || !IsOfContainerd(found.error().code))) {
     return std::unexpected(std::move(found).error());
@@ -114,11 +115,11 @@ Result<std::optional<Launcher::Guest>> Launcher::FindGuest(const oci::Spec& spec
   if (!program) {
     return std::unexpected(std::move(program).error());
   }
-  if (!program->file) {
+  const std::optional<ImageFile> file = std::move(program->file);
+  if (!file) {
     return std::optional<Guest>();
   }
-  GANTRY_TRY(ModuleBytes module,
-             ReadModule(*program->file, options_.max_module_bytes, program->path));
+  GANTRY_TRY(ModuleBytes module, ReadModule(*file, options_.max_module_bytes, program->path));
   return std::optional<Guest>(
       Guest{std::move(module), std::move(program->path), std::move(program->entry)});
 }

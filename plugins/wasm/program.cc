@@ -50,7 +50,7 @@ std::optional<Found> SearchPath(const RootView& root, const oci::ProcessSpec& pr
     const size_t colon = std::min(rest.find(':'), rest.size());
     const std::string folder(rest.substr(0, colon));
     rest.remove_prefix(std::min(colon + 1, rest.size()));
-    std::string path = NormalPath(process.cwd, folder + "/" + name);
+    std::string path = NormalPath(process.cwd, Format("{}/{}", folder, name));
     auto file = root.OpenFile(path);
     if (file && (IsWasm(FileKindOf(file->head)) || (file->mode & 0111) != 0)) {
       return Found{std::move(*file), std::move(path)};
