@@ -18,8 +18,9 @@ struct Options {
   std::string engine = "wasmtime";
   /// `cache_dir`: what was compiled; root's alone.
   std::string cache_dir = "/var/lib/gantry/wasm";
-  /// `containerd_address`: its socket for gRPC, of images that have modules as layers.
-  std::string containerd_address = "/run/containerd/containerd.sock";
+  /// `containerd_address`: its socket for gRPC, of images that have modules as layers. Empty: that
+  /// of the sandbox's own containerd.
+  std::string containerd_address;
   /// `max_module_bytes`: of a larger file nothing is read.
   uint64_t max_module_bytes = uint64_t{64} << 20;
   /// `compile.seconds` and `compile.memory`: what the compiler of one module may take.

@@ -21,12 +21,23 @@ Result<Options> RequestOptions(const std::string& document, const Options& base,
   return options;
 }
 
+/// Which containerd is asked. Source: containerd 2.3, defaults/defaults_unix.go.
+std::string AddressOf(const Options& options, const SandboxRequest& request) {
+  for (const std::string* known : {&options.containerd_address, &request.containerd_address}) {
+    if (!known->empty()) {
+      return *known;
+    }
+  }
+  return "/run/containerd/containerd.sock";
+}
+
 }  // namespace
 
 Result<std::unique_ptr<WasmSandbox>> WasmSandbox::Build(const SandboxRequest& request,
                                                         SandboxContext& context,
                                                         const Options& base, const Means& means) {
   GANTRY_TRY(Options options, RequestOptions(request.options_json, base, context));
+  options.containerd_address = AddressOf(options, request);
   std::unique_ptr<WasmSandbox> sandbox(
       new WasmSandbox(request.ns, context, std::move(options), means));
   if (request.kind == SandboxKind::kPauseless) {

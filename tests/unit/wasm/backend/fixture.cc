@@ -98,6 +98,7 @@ void WasmBackendTest::MakeBackendWith(const std::string& options, bool with_engi
   backend_->Attach(own_, {});
   SandboxRequest request;
   request.ns = Namespace::Parse("k8s.io").value();
+  request.containerd_address = containerd_address_;
   sandbox_ = backend_->CreateSandbox(request, context_).value();
 }
 

@@ -182,6 +182,15 @@ TEST_F(WasmModuleTest, MayBeALayerOfItsImage) {
   EXPECT_EQ(artifacts_->asked, 1);
 }
 
+TEST_F(WasmModuleTest, ItsImageIsAskedForWhereTheContainerIsFrom) {
+  images_ = ModuleOfAnImage;
+  containerd_address_ = "/run/k3s/containerd.sock";
+  MakeBackendWith("");
+  WordsOf(R"(["/layer.wasm"])");
+  ASSERT_TRUE(asked_image_);
+  EXPECT_EQ(asked_image_->address, containerd_address_);
+}
+
 TEST_F(WasmModuleTest, ItsImageIsNotAskedForWhatIsAFile) {
   images_ = ModuleOfAnImage;
   MakeBackendWith("");
