@@ -84,7 +84,7 @@ bool Context::IsRunning(const ProcessId& process) const {
 
 std::vector<ProcessId> Context::Running() const {
   std::vector<ProcessId> running = spawned_;
-  for (const ProcessId& process : services_.processes.SpawnedBelow(options_.store_prefix + "/")) {
+  for (const ProcessId& process : services_.processes.SpawnedBelow(options_.owner.Prefix())) {
     if (!std::ranges::contains(running, process)) {
       running.push_back(process);
     }
@@ -100,7 +100,7 @@ ProcessResult Context::Spawn(SpawnRequest request) {
     GANTRY_CHECK_OK(call->Check());
   }
   if (!request.tag.empty()) {
-    request.tag = options_.store_prefix + "/" + request.tag;
+    request.tag = options_.owner.Name(request.tag);
   }
   // The request is handed over by pointer because a coroutine's function object
   // is kept, and may be moved, until it has run.
@@ -120,7 +120,7 @@ ProcessResult Context::AdoptAs(HostPid pid, std::string_view tag) {
   if (tag.empty()) {
     return Fail(Code::kInvalidArgument, "adopt process {}: an empty tag finds nothing", pid.value);
   }
-  const std::string name = Format("{}/{}", options_.store_prefix, tag);
+  const std::string name = options_.owner.Name(tag);
   return Upcast(async::Ask(services_.loop,
                            [this, pid, name] { return services_.processes.Adopt(pid, 0, name); }));
 }
@@ -139,7 +139,7 @@ std::shared_ptr<HostProcess> Context::FindSpawned(std::string_view tag) {
   if (!CheckLive("FindSpawned")) {
     return nullptr;
   }
-  const std::string name = options_.store_prefix + "/" + std::string(tag);
+  const std::string name = options_.owner.Name(tag);
   return async::Call(services_.loop,
                      [this, name] { return services_.processes.FindSpawned(name); });
 }
@@ -188,7 +188,7 @@ Result<std::string> Context::StoredName(std::string_view name) const {
     return Fail(Code::kInvalidArgument, "store descriptor '{}': the name is not 1 to {} characters",
                 name.substr(0, kMaxStoredName), kMaxStoredName);
   }
-  return Format("{}/backend/{}", options_.store_prefix, name);
+  return options_.owner.Name(Format("backend/{}", name));
 }
 
 Status Context::Store(std::string_view name, const UniqueFd& fd) {
@@ -247,7 +247,7 @@ void Context::DropAll() {
   for (const std::string& name : std::exchange(*stored_, {})) {
     services_.link.Drop(name);
   }
-  services_.processes.ForgetEnded(options_.store_prefix + "/");
+  services_.processes.ForgetEnded(options_.owner.Prefix());
 }
 
 Status Context::Save(std::string blob) {

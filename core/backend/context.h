@@ -28,6 +28,7 @@
 #include "core/backend/call_deadline.h"
 #include "core/backend/pod_events.h"
 #include "core/backend/services.h"
+#include "core/link/name_owner.h"
 
 namespace gantry::keeper_client {
 class WatchedProcess;
@@ -54,8 +55,8 @@ struct ContextOptions {
   std::string backend;
   Namespace ns;
   SandboxId id;
-  /// Names its descriptors in the store: unique on the node.
-  std::string store_prefix;
+  /// Whose its descriptors in the store and its processes are.
+  link::NameOwner owner;
   /// The address of its group, whose limits its processes get; "": of no group.
   std::string group;
   /// Keeps the backend's state of the sandbox. Called on workers.

@@ -6,6 +6,7 @@
 
 #include "core/events/publisher.h"
 #include "core/keeper_client/keeper_link.h"
+#include "core/link/name_owner.h"
 #include "core/log/log.h"
 #include "core/task/container.h"
 
@@ -43,7 +44,7 @@ void Tasks::InstanceRemoved(link::InstanceRemoved gone) {
   const task::InstanceKey key = task::KeyOf(*removed->group, removed->instance.announce.id);
   // Where there are any, the Create never came again.
   for (const std::string& name : components_.left_streams.Take(key)) {
-    components_.parts.services.link.Drop(task::StreamPrefix(number, ExecId()) + name);
+    components_.parts.services.link.Drop(link::NameOwner::Process(number, "").Name(name));
   }
   sandbox_service_.InstanceRemoved(*removed->group, number);
   if (const task::ContainerPtr held = components_.containers.Find(key);

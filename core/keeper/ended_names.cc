@@ -4,19 +4,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/link/name_owner.h"
+
 namespace gantry::keeper {
-namespace {
-
-std::string_view OwnerOf(std::string_view name) { return name.substr(0, name.find('/')); }
-
-}  // namespace
 
 void EndedNames::Add(const std::string& name, const link::Exit& exit) {
   Forget(name);
   const uint64_t order = next_order_++;
   ended_[order] = {name, exit.pid, exit.start_time, exit.wait_status, exit.exited_at_ns};
   order_of_[name] = order;
-  of_[std::string(OwnerOf(name))].insert(order);
+  of_[std::string(link::ShareOf(name))].insert(order);
   if (ended_.size() > kMax) {
     // Of several that have as many, the one whose oldest is the oldest.
     const auto most = std::ranges::max_element(of_, {}, [](const auto& item) {
@@ -46,7 +43,7 @@ void EndedNames::Erase(uint64_t order) {
   const auto ended = ended_.extract(order);
   const std::string& name = ended.mapped().name;
   order_of_.erase(name);
-  const auto of = of_.find(OwnerOf(name));
+  const auto of = of_.find(link::ShareOf(name));
   of->second.erase(order);
   if (of->second.empty()) {
     of_.erase(of);

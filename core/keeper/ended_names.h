@@ -20,8 +20,8 @@ namespace gantry::keeper {
 class EndedNames {
  public:
   /// Where there is one more, the oldest of the owner goes that has the most: a container that
-  /// starts processes by the thousands does not flush the ends of others. An owner is what
-  /// stands before the first '/' of a name.
+  /// starts processes by the thousands does not flush the ends of others. An owner is
+  /// `link::ShareOf` a name.
   static constexpr size_t kMax = 1024;
 
   /// Takes the place of an older one of that name.

@@ -18,6 +18,7 @@
 
 #include "core/keeper/state.h"
 #include "core/link/messages.h"
+#include "core/link/name_owner.h"
 
 namespace gantry::keeper {
 
@@ -25,8 +26,8 @@ namespace gantry::keeper {
 /// keeper's only one. Blocks: never.
 class FdStore {
  public:
-  /// The group of the container that names begin with, as text; "" where it has none.
-  using GroupOf = std::function<std::string(std::string_view owner)>;
+  /// The group of that share's container, as text; "" where it has none.
+  using GroupOf = std::function<std::string(std::string_view share)>;
 
   explicit FdStore(size_t limit = link::kMaxStoredDescriptors, size_t limit_of_one = 0,
                    GroupOf group_of = {})
@@ -84,7 +85,7 @@ class FdStore {
       return;
     }
     fds_.erase(found);
-    const auto owner = of_.find(OwnerOf(name));
+    const auto owner = of_.find(link::ShareOf(name));
     if (--owner->second == 0) {
       of_.erase(owner);
     }
@@ -129,17 +130,14 @@ class FdStore {
     return UniqueFd(accept4(socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
   }
 
-  /// What names of one container, or one sandbox, begin with: its number.
-  static std::string_view OwnerOf(std::string_view name) { return name.substr(0, name.find('/')); }
-
   size_t Of(std::string_view name) const {
-    const auto found = of_.find(OwnerOf(name));
+    const auto found = of_.find(link::ShareOf(name));
     return found == of_.end() ? 0 : found->second;
   }
 
   /// Of all containers of that one's group.
   size_t OfGroup(std::string_view name) const {
-    const std::string group = group_of_ ? group_of_(OwnerOf(name)) : std::string();
+    const std::string group = group_of_ ? group_of_(link::ShareOf(name)) : std::string();
     size_t all = 0;
     for (const auto& [owner, count] : of_) {
       all += !group.empty() && group_of_(owner) == group ? count : 0;
@@ -149,7 +147,7 @@ class FdStore {
 
   void Enter(const std::string& name, UniqueFd fd) {
     fds_.emplace(name, std::move(fd));
-    ++of_[std::string(OwnerOf(name))];
+    ++of_[std::string(link::ShareOf(name))];
   }
 
   size_t limit_;

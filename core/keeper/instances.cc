@@ -2,14 +2,13 @@
 #include "core/keeper/instances.h"
 
 #include <algorithm>
-#include <charconv>
-#include <system_error>
 
 #include <gantry/fingerprint.h>
 #include <gantry/format.h>
 #include <gantry/toolkit/process/process_id.h>
 
 #include "core/keeper/note.h"
+#include "core/link/name_owner.h"
 
 namespace gantry::keeper {
 namespace {
@@ -102,10 +101,8 @@ void Instances::Remove(uint64_t number) {
   instances_.erase(found);
 }
 
-std::string Instances::GroupOf(std::string_view number) const {
-  uint64_t value = 0;
-  const auto parsed = std::from_chars(number.data(), number.data() + number.size(), value);
-  const auto found = parsed.ec == std::errc() ? instances_.find(value) : instances_.end();
+std::string Instances::GroupOf(std::string_view share) const {
+  const auto found = instances_.find(link::InstanceOfShare(share));
   return found == instances_.end() ? std::string() : found->second.socket_path;
 }
 

@@ -40,8 +40,8 @@ class Instances {
   /// Errors: none; an unknown number is ignored.
   void Remove(uint64_t number);
 
-  /// The socket of the instance with this number, given as text. "": there is none.
-  std::string GroupOf(std::string_view number) const;
+  /// The socket of the instance whose share this is (`link::ShareOf`). "": there is none.
+  std::string GroupOf(std::string_view share) const;
   /// The instances that share this socket.
   std::vector<Instance*> At(const std::string& socket_path);
   /// The limits that the oldest instance of the group at an address was announced with, of those

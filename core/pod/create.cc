@@ -13,6 +13,7 @@
 #include "core/backend/guard.h"
 #include "core/config/config.h"
 #include "core/keeper_client/host_processes.h"
+#include "core/link/name_owner.h"
 #include "core/link/record_peek.h"
 #include "core/log/log.h"
 #include "core/oci/bundle.h"
@@ -137,7 +138,7 @@ async::Task<Status> SandboxService::PrepareCreate(PodPtr pod,
   pod->netns_path = request.netns_path();
   pod->annotations = {request.annotations().begin(), request.annotations().end()};
   pod->created_at_ns = NowNs();
-  pod->prefix = SandboxPrefix(pod->instance);
+  pod->prefix = link::NameOwner::Sandbox(pod->instance).Text();
   GANTRY_CO_TRY(PodPlans plans, co_await parts_.services.pool.Run([&]() -> Result<PodPlans> {
     return ReadPodPlans(*pod->group, request, parts_.services.cgroups);
   }));

@@ -4,7 +4,6 @@
 // more.
 #include "core/recovery/recovery.h"
 
-#include <charconv>
 #include <chrono>
 #include <set>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "core/keeper_client/host_processes.h"
 #include "core/keeper_client/keeper_link.h"
 #include "core/link/messages.h"
+#include "core/link/name_owner.h"
 #include "core/log/log.h"
 #include "core/pod/pod_map.h"
 #include "core/pod/sandbox_service.h"
@@ -52,11 +52,9 @@ Recovery::Recovery(Components& with, const PodMap& pods, SandboxService& sandbox
 /// was there. (A sandbox outlives the instance that it is named after.)
 void Recovery::DropOrphans() {
   std::erase_if(sandboxes_.stored(), [this](const std::string& name) {
-    uint64_t number = 0;
-    const char* const end = name.data() + name.size();
-    const auto parsed = std::from_chars(name.data(), end, number);
-    const bool orphan = parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == '/' &&
-                        instances_.Find(number) == nullptr && SandboxPrefixOf(name).empty();
+    const uint64_t number = link::InstanceOfShare(link::ShareOf(name));
+    const bool orphan = number != 0 && instances_.Find(number) == nullptr &&
+                        link::NameOwner::Read(name).kind != link::NameOwner::Kind::kSandbox;
     if (orphan) {
       parts_.services.link.Drop(name);
     }
@@ -67,7 +65,6 @@ void Recovery::DropOrphans() {
 /// The same of sandboxes that no container uses, and their processes.
 void Recovery::DropOrphanedSandboxes() {
   std::set<std::string> used = containers_.SandboxPrefixes();
-  used.insert("");
   pods_.AddPrefixes(used);
   sandboxes_.AbandonAllBut(used);
 }

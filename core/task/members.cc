@@ -16,6 +16,7 @@
 #include "core/backend/guard.h"
 #include "core/config/config.h"
 #include "core/link/messages.h"
+#include "core/link/name_owner.h"
 #include "core/link/record_peek.h"
 #include "core/log/log.h"
 #include "core/task/backend_calls.h"
@@ -108,7 +109,7 @@ async::Task<Result<SandboxEntryPtr>> Members::PlanSandbox(ContainerPtr container
   plan.backend_name = container->backend_name;
   plan.options_json = container->options_json;
   plan.prefix = blob == nullptr || container->sandbox_prefix.empty()
-                    ? SandboxPrefix(container->instance)
+                    ? link::NameOwner::Sandbox(container->instance).Text()
                     : container->sandbox_prefix;
   plan.blob = blob == nullptr ? std::string() : *blob;
   GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await sandboxes_.Plan(std::move(plan)));

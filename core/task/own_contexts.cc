@@ -8,24 +8,18 @@
 #include <utility>
 
 #include <gantry/backend.h>
-#include <gantry/format.h>
 #include <gantry/toolkit/process/pidfd.h>
 
 #include "core/backend/context.h"
 #include "core/backend/guard.h"
 #include "core/config/config.h"
 #include "core/keeper_client/host_processes.h"
+#include "core/link/name_owner.h"
 #include "core/log/log.h"
 #include "core/os/process.h"
 #include "core/task/backend_calls.h"
 
 namespace gantry::task {
-namespace {
-
-/// No number of an instance is like it.
-constexpr std::string_view kPrefix = "backend:";
-
-}  // namespace
 
 OwnContexts::OwnContexts(const Parts& parts, BackendCalls& calls) : parts_(parts), calls_(calls) {}
 
@@ -44,7 +38,7 @@ std::vector<BackendHandler> OwnContexts::HandlersOf(const std::string& backend) 
 async::Task<void> OwnContexts::Attach(BackendRef backend) {
   backend::ContextOptions options;
   options.backend = backend.name;
-  options.store_prefix = Format("{}{}/own", kPrefix, backend.name);
+  options.owner = link::NameOwner::Backend(backend.name);
   options.counters = &parts_.counters;
   options.max_stored = 0;
   options.save = [name = backend.name](const std::string&) -> Status {
@@ -71,7 +65,7 @@ async::Task<void> OwnContexts::Attach(BackendRef backend) {
 
 void OwnContexts::EndLeft() {
   keeper_client::HostProcesses& processes = parts_.services.processes;
-  for (const ProcessId& process : processes.SpawnedBelow(kPrefix)) {
+  for (const ProcessId& process : processes.SpawnedBelow(link::kBackendNames)) {
     if (processes.FindHeld(process)) {
       continue;
     }

@@ -6,9 +6,8 @@
 #include <memory>
 #include <utility>
 
-#include <gantry/format.h>
-
 #include "core/backend/context.h"
+#include "core/link/name_owner.h"
 #include "core/task/console_signals.h"
 #include "core/task/container.h"
 #include "core/task/exit_relay.h"
@@ -17,14 +16,11 @@
 
 namespace gantry::task {
 
-std::string StreamPrefix(uint64_t instance, const ExecId& exec) {
-  return Format("{}/{}/io/", instance, exec.str());
-}
-
 TaskProcessPtr ProcessFactory::NewProcess(Container& container, ExecId id) {
   auto process = std::make_shared<TaskProcess>(container, std::move(id));
   process->stdio_host = std::make_shared<StdioHost>(
-      parts_.services, StreamPrefix(container.instance, process->id), container.group->address,
+      parts_.services, link::NameOwner::Process(container.instance, process->id.str()).Prefix(),
+      container.group->address,
       [this, owner = container.weak_from_this(), weak = std::weak_ptr(process)] {
         console_signals_.OnConsoleSignals(owner.lock(), weak.lock());
       });

@@ -17,9 +17,6 @@ class ConsoleSignals;
 class ExitRelay;
 struct Parts;
 
-/// What the names of a process's streams in the descriptor store begin with.
-std::string StreamPrefix(uint64_t instance, const ExecId& exec);
-
 /// Thread: loop.
 class ProcessFactory {
  public:

@@ -20,6 +20,7 @@
 #include "core/config/config.h"
 #include "core/keeper_client/host_processes.h"
 #include "core/keeper_client/keeper_link.h"
+#include "core/link/name_owner.h"
 #include "core/log/log.h"
 #include "core/task/backend_calls.h"
 #include "core/task/backend_proxy.h"
@@ -27,8 +28,6 @@
 
 namespace gantry::task {
 namespace {
-
-constexpr std::string_view kSandboxPart = "/sandbox";
 
 /// Keeps what the backend of `entry` saves. Thread: workers.
 Status KeepBlob(async::Loop& loop, const std::weak_ptr<SandboxEntry>& entry, std::string blob) {
@@ -53,15 +52,6 @@ SandboxEntry::~SandboxEntry() {
     context->End();
   }
   backend::Retire(std::move(context));
-}
-
-std::string SandboxPrefix(uint64_t instance) { return Format("{}{}", instance, kSandboxPart); }
-
-std::string SandboxPrefixOf(std::string_view name) {
-  const size_t slash = name.find('/');
-  return slash != std::string_view::npos && name.substr(slash).starts_with("/sandbox/")
-             ? std::string(name.substr(0, slash + kSandboxPart.size()))
-             : std::string();
 }
 
 void Sandboxes::SetStored(std::vector<std::string> names) {
@@ -125,12 +115,12 @@ async::Task<Result<SandboxEntryPtr>> Sandboxes::Plan(SandboxPlan plan) {
   options.backend = backend.name;
   options.ns = plan.group->ns;
   options.id = entry->id;
-  options.store_prefix = entry->prefix;
+  options.owner = link::NameOwner::Read(entry->prefix);
   options.group = entry->address;
   options.counters = &parts_.counters;
   options.account = plan.group->account;
   options.max_stored = parts_.config.limits.max_descriptors_per_sandbox;
-  const std::string below = entry->prefix + "/";
+  const std::string below = options.owner.Prefix();
   for (const std::string& name : NamesBelow(stored_, below)) {
     options.stored.insert(below + name);
   }
@@ -174,10 +164,10 @@ void Sandboxes::EndForgotten(const SandboxEntry& entry) {
 }
 
 void Sandboxes::Abandon(const std::string& prefix) {
-  if (prefix.empty()) {
+  const std::string below = link::NameOwner::Read(prefix).Prefix();
+  if (below.empty()) {
     return;
   }
-  const std::string below = prefix + "/";
   for (const ProcessId& process : parts_.services.processes.SpawnedBelow(below)) {
     if (const Result<UniqueFd> pidfd = OpenPidfd(process)) {
       IgnoreError(SendSignal(pidfd->get(), SIGKILL), "it has ended just now");
@@ -192,11 +182,15 @@ void Sandboxes::Abandon(const std::string& prefix) {
 
 void Sandboxes::AbandonAllBut(const std::set<std::string>& used) {
   std::set<std::string> left;
-  for (const std::string& name : stored_) {
-    left.insert(SandboxPrefixOf(name));
-  }
+  const auto add = [&left](std::string_view name) {
+    const link::NameOwner owner = link::NameOwner::Read(name);
+    if (owner.kind == link::NameOwner::Kind::kSandbox) {
+      left.insert(owner.Text());
+    }
+  };
+  std::ranges::for_each(stored_, add);
   for (const auto& [process, name] : parts_.services.processes.Spawned()) {
-    left.insert(SandboxPrefixOf(name));
+    add(name);
   }
   for (const std::string& prefix : left) {
     if (!used.contains(prefix)) {

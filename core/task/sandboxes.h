@@ -146,10 +146,4 @@ class Sandboxes {
   std::vector<std::string> stored_;
 };
 
-/// The prefix of the sandbox that is made for that instance. (Numbers of instances
-/// never come again, so no sandbox finds another one's things.)
-std::string SandboxPrefix(uint64_t instance);
-/// The prefix that a name at the keeper begins with if it is a sandbox's; else empty.
-std::string SandboxPrefixOf(std::string_view name);
-
 }  // namespace gantry::task

@@ -30,7 +30,7 @@ class ContextTest : public keeper_client::EngineTest {
     options_.backend = "fake";
     options_.ns = *Namespace::Parse("default");
     options_.id = *SandboxId::Parse("pod");
-    options_.store_prefix = "7/sandbox";
+    options_.owner = link::NameOwner::Sandbox(7);
     options_.group = "unix:///s/1";
     options_.counters = &counters_;
     options_.save = [this](std::string blob) -> Status {

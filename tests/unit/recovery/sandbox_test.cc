@@ -4,6 +4,8 @@
 // containers are left; named to the keeper, who kills it where the engine hangs;
 // and killed where no backend has it any more. And what is stored for a sandbox: it
 // goes with it, whichever engine has stored it.
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -79,6 +81,26 @@ TEST_F(SandboxProcess, IsFoundAgainWithoutTheContainerThatItWasMadeFor) {
   }
   Run("b", "pod");
   EXPECT_EQ(RecordOf("b").sandbox_prefix, "1/sandbox");
+}
+
+/// Its name stands where that of a sandbox could.
+TEST_F(SandboxProcess, IsNotTakenForTheStreamsOfAnExecOfThatName) {
+  Run("pod");
+  Run("a", "pod");
+  pb::ExecProcessRequest request;
+  request.set_id("a");
+  request.set_exec_id("sandbox");
+  request.set_stdin(dir_.path() + "/in");
+  request.mutable_spec()->set_value(R"({"args":["/bin/true"],"cwd":"/"})");
+  ASSERT_EQ(mkfifo(request.stdin().c_str(), 0600), 0);
+  const UniqueFd client(open(request.stdin().c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_TRUE(Ask<wire::Empty>("Exec", request, "a"));
+  ASSERT_TRUE(Start("a/sandbox"));
+  ASSERT_TRUE(keeper_.stored.contains("2/sandbox/io/stdin-w"));
+  RestartEngine();
+  ASSERT_EQ(State("a/sandbox")->status(), pb::RUNNING);
+  Settle();
+  EXPECT_TRUE(keeper_.stored.contains("2/sandbox/io/stdin-w"));
 }
 
 TEST_F(SandboxProcess, DiesWithTheLastOfAGroupThatIsNoPod) {
