@@ -194,9 +194,7 @@ Status LoadFilterOfProgram(const Plan& plan) {
 // Its end of the channel is closed as an execution would close it: by then nothing of the container
 // has been run.
 Status CallAtGate(const Plan& plan, int& channel) {
-  ProgramStart start{.spec = plan.request.spec,
-                     .env = EnvironmentOf(plan.request.spec.process),
-                     .descriptors = {}};
+  ProgramStart start{.spec = plan.request.spec, .descriptors = {}};
   GANTRY_TRY(start.descriptors, CloseAsExecution(plan, channel));
   GANTRY_CHECK_OK(plan.request.program->Prepare(start));
   GANTRY_CHECK_OK(LoadFilterOfProgram(plan));

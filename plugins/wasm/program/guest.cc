@@ -35,7 +35,7 @@ std::vector<const char*> PointersTo(const std::vector<std::string>& texts) {
 
 // WASI has no working directory: of what a guest may know it by there is PWD alone.
 std::vector<std::string> EnvironmentOf(const container::ProgramStart& start) {
-  std::vector<std::string> env = start.env;
+  std::vector<std::string> env = start.spec.process.env;
   const std::string& cwd = start.spec.process.cwd;
   if (cwd != "/" &&
       !std::ranges::any_of(env, [](std::string_view one) { return one.starts_with("PWD="); })) {

@@ -154,7 +154,7 @@ const char* const kAllOfTwo =
 TEST_F(BuiltInProgramTest, IsCalledWhereItsProcessIsTheContainers) {
   program_.prepare = [](const ProgramStart& start) {
     Say("prepared as " + std::to_string(::getpid()) + " with");
-    for (const std::string& one : start.env) {
+    for (const std::string& one : start.spec.process.env) {
       Say(" " + one);
     }
     Say(" and " + start.spec.process.args.front() + "\n");
@@ -165,7 +165,7 @@ TEST_F(BuiltInProgramTest, IsCalledWhereItsProcessIsTheContainers) {
     return 7;
   };
   EXPECT_EQ(Run({.user = R"({"uid": 77, "gid": 0})"}),
-            "prepared as 1 with PATH=/bin A=b HOME=/home/of77 and sh\nrun\n"
+            "prepared as 1 with PATH=/bin A=b and sh\nrun\n"
             "other:x:7:7::/other:/bin/sh\nu:x:77:7::/home/of77:/bin/sh\nexit 7");
 }
 

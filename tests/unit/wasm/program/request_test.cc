@@ -27,7 +27,7 @@ using RequestTest = GuestTest;
 TEST_F(RequestTest, HasArgumentsAndEnvironmentOfTheSpecAndNoOther) {
   EXPECT_EQ(Run("request", {.script = "x"}),
             "kind 0 entry none memory 0 network 1 listener no\n"
-            "arg sh\narg -c\narg x\nenv PATH=/bin\nenv A=b\nenv HOME=/\n"
+            "arg sh\narg -c\narg x\nenv PATH=/bin\nenv A=b\n"
             "directory / at / rw\nexit 0");
 }
 

@@ -29,10 +29,9 @@ namespace gantry::container {
 /// What the program is to be.
 struct ProgramStart {
   /// Of a process that joins a container: its `process`, and root, mounts and annotations of the
-  /// container. Borrowed until `Prepare` returns.
+  /// container. Of its environment as it is: with no HOME of the maker's. Borrowed until `Prepare`
+  /// returns.
   const oci::Spec& spec;
-  /// `spec.process.env`, with a HOME.
-  std::vector<std::string> env;
   /// Those of `BuiltInProgram::Descriptors`, in their order, to be closed by the program.
   std::vector<int> descriptors;
 };
