@@ -6,10 +6,13 @@
 
 namespace gantry::wasm {
 
-/// With what it takes beside its file, so that failures are bounded, too.
+/// With what it takes beside its bytes, so that failures are bounded, too; of a file that is a
+/// descriptor, of which the engine has less than memory.
 uint64_t RecentOutcomes::CostOf(const Outcome& outcome) {
   constexpr uint64_t kBeside = 1024;
-  return kBeside + outcome.bytes + (outcome.failure ? outcome.failure->message.size() : 0);
+  constexpr uint64_t kOfADescriptor = 256 << 10;
+  return kBeside + outcome.bytes + (outcome.file ? kOfADescriptor : 0) +
+         (outcome.failure ? outcome.failure->message.size() : 0);
 }
 
 RecentOutcomes::Found RecentOutcomes::Find(const std::string& key, int64_t now) {

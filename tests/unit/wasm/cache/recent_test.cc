@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/descriptors/memfd.h>
+
 namespace gantry::wasm {
 namespace {
 
@@ -37,6 +39,17 @@ TEST(RecentOutcomesTest, MakeNoRoomForWhatNeverFits) {
   recent.Add("b", Of(11), 0);
   EXPECT_FALSE(recent.Find("b", 0).outcome);
   EXPECT_TRUE(recent.Find("a", 0).outcome);
+}
+
+TEST(RecentOutcomesTest, HaveNoMoreDescriptorsThanTheyHaveRoomFor) {
+  RecentOutcomes recent(uint64_t{1} << 20);
+  for (const char* key : {"a", "b", "c", "d", "e"}) {
+    auto outcome = std::make_shared<Outcome>();
+    outcome->file = SealedMemfd("artifact", "x", MemfdUse::kRead).value();
+    recent.Add(key, std::move(outcome), 0);
+  }
+  EXPECT_FALSE(recent.Find("b", 0).outcome) << "of one byte each, and a descriptor";
+  EXPECT_TRUE(recent.Find("e", 0).outcome);
 }
 
 TEST(RecentOutcomesTest, AreReplaced) {
