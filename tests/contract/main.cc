@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The contract, for the tree's own backends as they are built: runc and the fake remote one,
-// or those that GANTRY_CONTRACT_BACKENDS names, `gvisor` with the runsc of GANTRY_E2E_RUNSC.
+// or those that GANTRY_CONTRACT_BACKENDS names: `wasm`, or `gvisor` with the runsc of
+// GANTRY_E2E_RUNSC.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -48,7 +49,11 @@ std::vector<gantry::contract::Subject> Subjects(const fs::path& tests, const std
                           R"(", "root": "@ROOT@/runsc",)"
                           R"( "runsc_config": {"platform": "systrap", "overlay2": "none",)"
                           R"( "oci-seccomp": "true"}})",
-       .programs = {runsc}}};
+       .programs = {runsc}},
+      // Its native containers, which are made by gantry-init.
+      {.name = "wasm",
+       .plugin = bin + "/plugins/libgantry_wasm.so",
+       .backend_options = R"({"cache_dir": "@ROOT@/wasm"})"}};
 }
 
 }  // namespace

@@ -153,6 +153,12 @@ std::string GantryConfiguration(const Settings& settings) {
            settings.RunscOf(settings.runsc_release) + "\n      root: " + settings.root + "/runsc" +
            "\n      runsc_config:\n        platform: systrap\n";
   }
+  if (settings.wasm()) {
+    return begin +
+           "default_handler: wasm\nhandlers:\n  wasm: {backend: wasm}\n"
+           "backends:\n  wasm:\n    options:\n      cache_dir: " +
+           settings.root + "/wasm\n";
+  }
   return begin +
          "handlers:\n  runc:\n    backend: runc\n    options:\n      BinaryName: " + settings.oci +
          // For the test of an OCI runtime that hangs.

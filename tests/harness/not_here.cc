@@ -112,6 +112,21 @@ constexpr NotHere kNotGvisor[] = {
     {"CtrTerminal", "IsATerminalInside", kNoTtyName},
 };
 
+constexpr const char* kNoOciRuntime = "the wasm backend runs no OCI runtime";
+constexpr const char* kNothingToSave = "a guest cannot be saved";
+
+// Of the wasm backend, whose native containers are made by gantry-init.
+constexpr NotHere kNotWasm[] = {
+    {"BadInput", "OfAnOciBinaryIsNamed", kNoOciRuntime},
+    {"BadInput", "ThatHangsIsKilledAtTheHandlersLimit", kNoOciRuntime},
+    {"BadInput", "ThatHangsIsKilledAtTheCallersDeadline", kNoOciRuntime},
+    {"CriCheckpoint", "GoesOnInAnotherPod", kNothingToSave},
+    {"CtrCheckpoint", "GoesOnWhereItWas", kNothingToSave},
+    {"CtrCheckpoint", "GoesOnWithoutStreams", kNothingToSave},
+    {"CtrCheckpoint", "SaysWhatCriuCouldNotSave", kNothingToSave},
+    {"CtrCheckpoint", "SaysThatCriuIsNotThere", kNothingToSave},
+};
+
 std::string Find(std::span<const NotHere> rows, std::string_view suite, std::string_view test) {
   const auto found = std::ranges::find_if(
       rows, [&](const NotHere& row) { return suite == row.suite && test == row.test; });
@@ -129,6 +144,9 @@ std::string WhyNotHere(const Settings& settings) {
   name = name.substr(0, name.find('/'));
   if (settings.remote()) {
     return Find(kNotRemote, suite, name);
+  }
+  if (settings.wasm()) {
+    return Find(kNotWasm, suite, name);
   }
   return settings.gvisor() ? Find(kNotGvisor, suite, name) : "";
 }

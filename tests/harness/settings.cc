@@ -36,6 +36,15 @@ std::string MissingBackend(const Settings& settings) {
     return fs::exists(plugin, error) ? settings.no_runsc(settings.runsc_release)
                                      : "the gvisor backend is not built: " + plugin;
   }
+  if (settings.wasm()) {
+    for (const std::string& file :
+         {settings.gantry_bin + "/plugins/libgantry_wasm.so", settings.guests + "/tool.wasm"}) {
+      if (!fs::exists(file, error)) {
+        return "the wasm backend or its guests are not built: " + file;
+      }
+    }
+    return "";
+  }
   const bool installed = RunProgram({"sh", "-c", "command -v " + settings.oci}).status == 0;
   return installed ? "" : settings.oci + " is not installed";
 }
@@ -116,6 +125,7 @@ Settings ReadSettings() {
   settings.remote_plugin = build / "tests/libgantry_remote.so";
   settings.gantry_bin = Env("GANTRY_E2E_BIN", build / "bin");
   settings.images = Env("GANTRY_E2E_IMAGES", build.parent_path() / "images");
+  settings.guests = Env("GANTRY_E2E_GUESTS", build / "guests");
   char folder[] = "/tmp/ge-XXXXXX";
   // As a service has it: a run directory that others may write in is refused.
   umask(022);
@@ -128,8 +138,7 @@ Settings ReadSettings() {
   settings.root = folder;
   settings.run_dir = settings.root + "/run";
   settings.ns = "ge" + std::to_string(getpid());
-  settings.two_backends = !settings.stock() && !settings.remote() && !settings.gvisor() &&
-                          fs::exists(settings.remote_plugin);
+  settings.two_backends = settings.runc() && fs::exists(settings.remote_plugin);
   settings.unavailable = Missing(settings);
   return settings;
 }

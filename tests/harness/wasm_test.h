@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The fixture of tests that are about the wasm backend alone: guests of tests/guests, which are
+// bound into a container of the busybox image.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tests/harness/e2e_test.h"
+
+namespace gantry::e2e {
+
+class WasmTest : public E2eTest {
+ protected:
+  void SetUp() override;
+
+  /// Where the guest `name` is in the container: /guests/NAME.wasm.
+  static std::string Guest(const std::string& name);
+
+  /// For `ctr run`: `flags`, and the folder of the guests.
+  static Words WithGuests(Words flags);
+
+  /// `ctr run --rm` of a guest with `flags`; `words`: its name and its arguments.
+  Output RunGuest(Words words, const Words& flags = {}, std::optional<std::string_view> input = {});
+
+  /// In the background; waits for `line` where it is not empty. The test removes it.
+  Program StartGuest(const std::string& id, Words words, const std::string& line = "",
+                     const Words& flags = {});
+
+  /// What `tool.wasm` is called in a container.
+  static Words Tool(Words words);
+};
+
+}  // namespace gantry::e2e
