@@ -198,10 +198,13 @@ Status GatedProcess::Open() {
 }
 
 Status GatedProcess::End(std::chrono::milliseconds limit) {
+  // Before its gate is closed, which would end it, too, but with a code of its own.
+  if (host_) {
+    IgnoreError(host_->Signal(SIGKILL), "it may have ended");
+  }
   socket_.reset();
   sandbox_.Drop(stored_as_);
   if (host_) {
-    IgnoreError(host_->Signal(SIGKILL), "it may have ended");
     GANTRY_CHECK_OK(host_->Wait(limit));
   }
   return {};

@@ -35,6 +35,7 @@ constexpr std::array kNotSupported = {
     Row{"gvisor", kOwnProcesses},
     Row{"remote", kOwnProcesses},
     Row{"gvisor", kWithoutTheFirst},
+    Row{"wasm", "checkpoint"},
 };
 
 /// A connection to the events' socket may come and go.
