@@ -8,12 +8,11 @@
 
 #include <gantry/error.h>
 
+#include "core/ctl/arguments.h"
 #include "core/link/paths.h"
 
 namespace gantry::ctl {
 namespace {
-
-constexpr int kFailed = 1;
 
 /// No option, and no way out of the folder.
 bool IsName(const std::string& word) {

@@ -29,7 +29,7 @@ namespace {
 using Step = FrameState::Step;
 
 constexpr size_t kHeaderBytes = 4;
-constexpr size_t kChunk = size_t{64} << 10;
+constexpr size_t kFrameChunk = size_t{64} << 10;
 
 class Frames : public Feed {
  public:
@@ -88,8 +88,8 @@ class Frames : public Feed {
       GANTRY_CHECK_OK(Set(Step::kPass, state_.value - static_cast<uint32_t>(held)));
       return Filled::kSome;
     }
-    GANTRY_TRY(const Transfer moved,
-               os::Splice(from_.get(), part_in_.get(), std::min<size_t>(state_.value, kChunk)));
+    GANTRY_TRY(const Transfer moved, os::Splice(from_.get(), part_in_.get(),
+                                                std::min<size_t>(state_.value, kFrameChunk)));
     if (moved.end) {
       return Filled::kCutOff;
     }
