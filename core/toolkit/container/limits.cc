@@ -51,7 +51,18 @@ Status SetOomScore(int proc, const oci::ProcessSpec& process) {
   return WriteProcFile(proc, folder + "/oom_score_adj", Format("{}", *process.oom_score_adj));
 }
 
-Status SetLimits(pid_t pid, const oci::ProcessSpec& process) {
+Resources LowerLimits(const oci::ProcessSpec& process) {
+  Resources left = 0;
+  for (const oci::Rlimit& limit : process.rlimits) {
+    const rlimit value{limit.soft, limit.hard};
+    if (::setrlimit(static_cast<__rlimit_resource>(limit.resource), &value) != 0) {
+      left |= 1 << limit.resource;
+    }
+  }
+  return left;
+}
+
+Status SetLimits(pid_t pid, const oci::ProcessSpec& process, Resources left) {
   if (process.scheduler) {
     GANTRY_CHECK_OK(SetScheduler(pid, *process.scheduler));
   }
@@ -60,7 +71,8 @@ Status SetLimits(pid_t pid, const oci::ProcessSpec& process) {
   }
   for (const oci::Rlimit& limit : process.rlimits) {
     const rlimit value{limit.soft, limit.hard};
-    if (::prlimit(pid, static_cast<__rlimit_resource>(limit.resource), &value, nullptr) != 0) {
+    if ((left >> limit.resource & 1) != 0 &&
+        ::prlimit(pid, static_cast<__rlimit_resource>(limit.resource), &value, nullptr) != 0) {
       return FailErrno(errno, "set resource limit {} to {}:{}", limit.resource, limit.soft,
                        limit.hard);
     }

@@ -15,9 +15,16 @@ namespace gantry::container {
 /// node, so it is done before a user namespace is entered.
 Status SetOomScore(int proc, const oci::ProcessSpec& process);
 
-/// Of process `pid`, by who has the rights over the node that the process has no longer in its user
-/// namespace. The last of what is done to it from outside: limits may leave it nothing to work
-/// with.
-Status SetLimits(pid_t pid, const oci::ProcessSpec& process);
+/// Resources, a bit for each by its number: RLIMIT_NOFILE is 1 << RLIMIT_NOFILE.
+using Resources = int;
+
+/// Of the calling process, as far as it may: to lower a limit needs no right, while somebody else
+/// needs CAP_SYS_RESOURCE for those of another user. Gives those that are left. The last of what it
+/// does to itself: limits may leave it nothing to work with.
+Resources LowerLimits(const oci::ProcessSpec& process);
+
+/// Of process `pid`: scheduler, IO priority and the limits that it has left, by who has the rights
+/// over the node that the process has no longer in its user namespace.
+Status SetLimits(pid_t pid, const oci::ProcessSpec& process, Resources left);
 
 }  // namespace gantry::container

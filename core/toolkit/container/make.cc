@@ -163,7 +163,7 @@ class Making {
       }
       GANTRY_TRY(Message message, Receive(parts_.channel.get()));
       if (message.word == Word::kReady) {
-        return SetLimits(parts_.pid, plan_.request.spec.process);
+        return SetLimits(parts_.pid, plan_.request.spec.process, message.pid);
       }
       GANTRY_CHECK_OK(Serve(message));
     }

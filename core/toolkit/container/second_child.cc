@@ -19,6 +19,7 @@
 #include "core/toolkit/container/console.h"
 #include "core/toolkit/container/descriptors.h"
 #include "core/toolkit/container/identity.h"
+#include "core/toolkit/container/limits.h"
 #include "core/toolkit/container/names.h"
 #include "core/toolkit/container/program.h"
 
@@ -132,8 +133,9 @@ std::vector<std::string> EnvironmentOf(const oci::ProcessSpec& process) {
   return env;
 }
 
-Status WaitAtGate(int channel) {
-  GANTRY_CHECK_OK(Send(channel, Word::kReady));
+Status WaitAtGate(const Plan& plan, int channel) {
+  const Resources left = LowerLimits(plan.request.spec.process);
+  GANTRY_CHECK_OK(Send(channel, Word::kReady, -1, left));
   GANTRY_TRY(const Message go, Await(channel, Word::kGo));
   static_cast<void>(go);
   return {};
@@ -155,7 +157,7 @@ Status ExecuteAtGate(const Plan& plan, int& channel) {
   GANTRY_TRY(channel, MoveOutOfTheWay(channel, plan.request.passed_on.size()));
   GANTRY_CHECK_OK(PassOn(plan.request.passed_on));
   // From here on limits may leave nothing to work with.
-  GANTRY_CHECK_OK(WaitAtGate(channel));
+  GANTRY_CHECK_OK(WaitAtGate(plan, channel));
   GANTRY_CHECK_OK(LoadFilter(plan, channel));
   return command.Execute();
 }
@@ -198,7 +200,7 @@ Status CallAtGate(const Plan& plan, int& channel) {
   GANTRY_TRY(start.descriptors, CloseAsExecution(plan, channel));
   GANTRY_CHECK_OK(plan.request.program->Prepare(start));
   GANTRY_CHECK_OK(LoadFilterOfProgram(plan));
-  GANTRY_CHECK_OK(WaitAtGate(channel));
+  GANTRY_CHECK_OK(WaitAtGate(plan, channel));
   GANTRY_CHECK_OK(LoadFilter(plan, channel));
   ::close(channel);
   ::_exit(plan.request.program->Run());

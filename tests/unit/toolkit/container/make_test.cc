@@ -99,6 +99,11 @@ INSTANTIATE_TEST_SUITE_P(
               {.process = R"("rlimits": [{"type": "RLIMIT_NOFILE", "soft": 99, "hard": 199},
                  {"type": "RLIMIT_CORE", "soft": 0, "hard": 18446744073709551615}])"},
               "Max open files            99                   199                  files"},
+        // Who makes it may not have CAP_SYS_RESOURCE.
+        Field{"RlimitsOfAUser",
+              {.process = R"("rlimits": [{"type": "RLIMIT_NOFILE", "soft": 99, "hard": 199}])",
+               .user = R"({"uid": 1000, "gid": 1000})"},
+              "Max open files            99                   199                  files"},
         Field{"OomScore", {.process = R"("oomScoreAdj": 123)"}, "\n123\n"},
         Field{"WorkingDirectoryIsMade",
               {.script = "stat -c %a /made", .cwd = "/made/here"},
