@@ -32,19 +32,24 @@ int64_t KeptUntil(Code code, int64_t now) {
 void Artifacts::Work() {
   while (const FlightPtr flight = Next()) {
     const auto outcome = CompileOne(*flight);
+    const bool kept = outcome->kept_until > 0;
     {
       const MutexLock lock(mutex_);
       ++tally_.compiles;
       tally_.failures += outcome->failure ? 1 : 0;
       Land(flight, outcome);
+      if (!kept) {
+        // It is the answer to those who wait, and to nobody who comes now.
+        flights_.erase(flight->id.Key());
+      }
     }
     landed_.notify_all();
-    if (outcome->kept_until > 0) {
+    if (kept) {
       KeepOnDisk(*flight, *outcome);
+      // Not before it is on disk: who came meanwhile found it here.
+      const MutexLock lock(mutex_);
+      flights_.erase(flight->id.Key());
     }
-    // Not before it is on disk: who comes now finds it here.
-    const MutexLock lock(mutex_);
-    flights_.erase(flight->id.Key());
   }
 }
 
