@@ -20,10 +20,11 @@ SUITES=(style unit node asan tsan fuzz
   e2e-2.3.4-gvisor-20240729 e2e-1.7.24-runc e2e-2.3.4-remote e2e-1.7.24-gvisor e2e-1.7.24-crun
   e2e-1.7.24-shim-crun e2e-2.1.9-runc)
 # Each pairs anew what others have: 2.3.4 and its CRI server are in e2e-2.3.4-crun, runc and
-# the newer CRI server of 1.7 in e2e-1.7.24-runc, gVisor in e2e-2.3.4-gvisor, processes
-# without a pid on the host in `contract` and `kit`. Only the older runsc is nowhere else.
+# the newer CRI server of 1.7, with pods of the shim, in e2e-1.7.24-runc, gVisor in
+# e2e-2.3.4-gvisor, processes without a pid on the host in `contract` and `kit`. Only the older
+# runsc is nowhere else.
 ONLY_IN_ALL=(e2e-2.3.4-runc e2e-2.3.4-gvisor-20240729 e2e-1.7.24-gvisor e2e-1.7.24-wasm
-  e2e-2.3.4-remote)
+  e2e-1.7.24-shim-crun e2e-2.3.4-remote)
 # One program may hang; the suite does not.
 UNIT_SECONDS=300
 CONTRACT_SECONDS=900
