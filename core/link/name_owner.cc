@@ -4,10 +4,8 @@
 // go on to be read, and written, as it is.
 #include "core/link/name_owner.h"
 
-#include <charconv>
-#include <system_error>
-
 #include <gantry/format.h>
+#include <gantry/number.h>
 
 namespace gantry::link {
 namespace {
@@ -78,10 +76,8 @@ std::string NameOwner::Name(std::string_view own) const { return Prefix() + std:
 std::string_view ShareOf(std::string_view name) { return name.substr(0, name.find('/')); }
 
 uint64_t InstanceOfShare(std::string_view share) {
-  uint64_t number = 0;
-  const char* const end = share.data() + share.size();
-  const auto parsed = std::from_chars(share.data(), end, number);
-  return parsed.ec == std::errc() && parsed.ptr == end ? number : 0;
+  const auto number = ParseNumber(share);
+  return number ? static_cast<uint64_t>(*number) : 0;
 }
 
 }  // namespace gantry::link

@@ -22,10 +22,10 @@ using testing::HasSubstr;
 class WasmProgramTest : public testing::Test {
  protected:
   void SetUp() override {
-    process_.cwd = "/work";
+    process_.cwd = "/srv";
     process_.env = {"PATH=/usr/bin:/bin"};
     root_.Write("app.wasm", SmallModule());
-    root_.Write("work/near.wasm", SmallModule());
+    root_.Write("srv/near.wasm", SmallModule());
     root_.Write("bin/tool", SmallModule());
     root_.Write("component", ComponentHeader());
     root_.Write("bin/sh", "\177ELF\2\1\1", 0755);
@@ -74,12 +74,12 @@ TEST_F(WasmProgramTest, IsToldByItsFirstBytes) {
 }
 
 TEST_F(WasmProgramTest, IsLookedUpInItsFolderAndInPath) {
-  EXPECT_EQ(Found("near.wasm"), "/work/near.wasm");
-  EXPECT_EQ(Found("./near.wasm"), "/work/near.wasm");
+  EXPECT_EQ(Found("near.wasm"), "/srv/near.wasm");
+  EXPECT_EQ(Found("./near.wasm"), "/srv/near.wasm");
   EXPECT_EQ(Found("../app.wasm"), "/app.wasm");
   EXPECT_EQ(Found("tool"), "/bin/tool");
   EXPECT_EQ(Found("sh"), "native");
-  root_.Write("work/sh", "no program\n");
+  root_.Write("srv/sh", "no program\n");
   EXPECT_EQ(Found("sh"), "native") << "the kernel's are found in PATH alone";
   EXPECT_EQ(Found("nowhere"), "native") << "who executes it says so";
 }
@@ -182,10 +182,10 @@ TEST_F(WasmProgramTest, IsNotSeenInAFileSystemOfTheContainersOwn) {
   oci::SpecMount mount;
   mount.type = "tmpfs";
   mount.source = "tmpfs";
-  mount.destination = "/work";
+  mount.destination = "/srv";
   mounts_.push_back(mount);
-  EXPECT_EQ(Found("/work/near.wasm"), "native");
-  EXPECT_EQ(Find("/work/near.wasm", Claim::kWasm).error().code, Code::kNotFound);
+  EXPECT_EQ(Found("/srv/near.wasm"), "native");
+  EXPECT_EQ(Find("/srv/near.wasm", Claim::kWasm).error().code, Code::kNotFound);
 }
 
 TEST_F(WasmProgramTest, IsNotCoveredByAMountOfItsOwn) {
