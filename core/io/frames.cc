@@ -132,7 +132,7 @@ class Reader : public Frames {
   }
 
   template <class Done>
-  static Result<std::optional<Filled>> Then(Done done) {
+  static Result<std::optional<Filled>> Then(const Done& done) {
     GANTRY_CHECK_OK(done);
     return std::optional<Filled>();
   }
