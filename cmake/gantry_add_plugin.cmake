@@ -5,20 +5,30 @@
 # GANTRY_PLUGIN_DIR the folder below the prefix where the engine looks.
 
 # gantry_embed_helpers(TARGET program...): the programs, targets of this project, are in TARGET,
-# where OpenHelper (gantry/toolkit/descriptors/helper.h) finds them by their names.
+# where OpenHelper (gantry/toolkit/descriptors/helper.h) finds them by their names. They are
+# carried without what only a debugger reads: opened, they lie in memory as they are carried.
 function(gantry_embed_helpers target)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}_helpers.cc)
   set(data "")
   set(table "")
+  set(carried "")
   foreach(program IN LISTS ARGN)
     if(NOT TARGET ${program})
       message(FATAL_ERROR "HELPERS of ${target}: '${program}' is no target: it needs an add_executable before")
     endif()
+    set(file ${CMAKE_CURRENT_BINARY_DIR}/${target}_helpers/${program})
+    add_custom_command(
+      OUTPUT ${file}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/${target}_helpers
+      COMMAND ${CMAKE_STRIP} -o ${file} $<TARGET_FILE:${program}>
+      DEPENDS ${program}
+      VERBATIM)
+    list(APPEND carried ${file})
     string(MAKE_C_IDENTIFIER "gantry_helper_${program}" symbol)
     string(
       APPEND
       data
-      "asm(R\"(.pushsection .rodata\n.balign 64\n${symbol}:\n.incbin \"$<TARGET_FILE:${program}>\"\n"
+      "asm(R\"(.pushsection .rodata\n.balign 64\n${symbol}:\n.incbin \"${file}\"\n"
       "${symbol}_end:\n.byte 0\n.popsection)\");\n"
       "extern \"C\" __attribute__((visibility(\"hidden\"))) const char ${symbol}[], ${symbol}_end[];\n")
     string(APPEND table "    {\"${program}\", ${symbol}, ${symbol}_end},\n")
@@ -36,7 +46,7 @@ gantry::Result<gantry::UniqueFd> gantry::OpenHelper(std::string_view name) {
   add_custom_command(
     OUTPUT ${source}
     COMMAND ${CMAKE_COMMAND} -E copy ${source}.in ${source}
-    DEPENDS ${source}.in ${ARGN}
+    DEPENDS ${source}.in ${carried}
     VERBATIM)
   set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${source})
