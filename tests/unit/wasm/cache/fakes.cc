@@ -2,6 +2,7 @@
 #include "tests/unit/wasm/cache/fakes.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,6 +39,9 @@ Compiler::OpenProgram ProgramAt(const std::string& path) {
 
 Result<std::shared_ptr<HostProcess>> HookedContext::Spawn(SpawnRequest request) {
   const std::string mode = request.argv.back();
+  if (!kMemoryIsLimited) {
+    std::erase_if(request.rlimits, [](const auto& limit) { return limit.first == RLIMIT_AS; });
+  }
   auto process = FakeSandboxContext::Spawn(std::move(request));
   if (process && on_spawned) {
     on_spawned(mode, **process);

@@ -29,6 +29,14 @@ std::string MadeOf(std::string_view module, std::string_view line = "fake-one");
 
 Compiler::OpenProgram ProgramAt(const std::string& path);
 
+/// A child of the test takes its limits before it executes the compiler, and the thread sanitizer
+/// has no memory for itself under one: there compilers of tests have none.
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool kMemoryIsLimited = false;
+#else
+inline constexpr bool kMemoryIsLimited = true;
+#endif
+
 /// Lends processes, and says when one has been made.
 class HookedContext : public FakeSandboxContext {
  public:

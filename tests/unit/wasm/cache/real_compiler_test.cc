@@ -28,7 +28,7 @@ class RealCompilerTest : public testing::Test {
     }
   }
 
-  FakeSandboxContext context_;
+  HookedContext context_;
   Compiler compiler_{context_, ProgramAt(GANTRY_REAL_COMPILE), CompileLimits()};
 };
 
