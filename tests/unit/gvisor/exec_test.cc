@@ -78,9 +78,14 @@ class ExecTest : public testing::Test {
   /// What happens while one is started, and what is answered.
   std::function<void()> starting_ = [] {};
   FakeAnswer started_ = FakeAnswer::Refusing("no such file or directory");
+  /// What the question for its end is answered.
+  FakeAnswer ended_ = FakeAnswer::Of(Json::object());
   /// The last that was to be started.
   Json asked_for_;
   FakeSentry server_{socket_, [this](const Json& request, std::vector<UniqueFd>&) {
+                       if (request["method"] == kWaitPid) {
+                         return ended_;
+                       }
                        if (request["method"] != kExecuteAsync) {
                          return FakeAnswer::Of(Json::object());
                        }
@@ -140,6 +145,7 @@ TEST_F(ExecTest, ThatIsNotAnsweredInTimeIsNotStored) {
 
 TEST_F(ExecTest, IsStoredUntilItsEndIsOnRecord) {
   started_ = FakeAnswer::Of(7);
+  ended_ = {};  // It runs.
   const auto exec = Make();
   IgnoreError(exec->Start(), "here nobody watches for its end");
   EXPECT_THAT(sandbox_.stored, ElementsAre(Pair(CallNames::OfExec("c1", "x").wait, testing::_)));
