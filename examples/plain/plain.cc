@@ -5,8 +5,6 @@
 // of an exec. The core does streams, exits, signals, pause, limits, rules for devices, statistics
 // and memory events. Hooks, which docs/gantry-init.md leaves to its caller, are refused; so is who
 // could make devices where the spec names no cgroup that would keep him from the node's.
-#include <linux/capability.h>
-
 #include <chrono>
 
 #include <gantry/format.h>
@@ -21,17 +19,6 @@ namespace {
 using namespace gantry;
 
 constexpr std::chrono::seconds kEndLimit{5};
-
-Status CheckDevices(const oci::ProcessSpec& process, const std::vector<std::string>& cgroups) {
-  const bool makes_devices =
-      process.capabilities && (process.capabilities->bounding >> CAP_MKNOD & 1) != 0;
-  if (makes_devices && cgroups.empty()) {
-    return Fail(Code::kUnimplemented,
-                "'process.capabilities': CAP_MKNOD without 'linux.cgroupsPath': only a cgroup "
-                "keeps a container from the node's devices");
-  }
-  return {};
-}
 
 class PlainExec final : public Process {
  public:

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/wasm/launch.h"
 
-#include <linux/capability.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -21,18 +19,6 @@ constexpr const char* kNativeMaker = "gantry-init";
 
 /// What is left for making the process when its module has been compiled.
 constexpr std::chrono::milliseconds kMakingTakes{2000};
-
-/// Only a cgroup keeps from the node's devices who could make some.
-Status CheckDevices(const oci::ProcessSpec& process, const std::vector<std::string>& cgroups) {
-  const bool makes_devices =
-      process.capabilities && (process.capabilities->bounding >> CAP_MKNOD & 1) != 0;
-  if (makes_devices && cgroups.empty()) {
-    return Fail(Code::kUnimplemented,
-                "'process.capabilities': CAP_MKNOD without 'linux.cgroupsPath': only a cgroup "
-                "keeps a container from the node's devices");
-  }
-  return {};
-}
 
 /// The function that is to be called. Errors: kInvalidArgument: of a component none can be named.
 Result<std::string> EntryOf(const std::string& path, const std::string& named,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <linux/capability.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -128,6 +129,17 @@ int32_t MadePid(const std::optional<Json>& answer) {
 }
 
 }  // namespace
+
+Status CheckDevices(const oci::ProcessSpec& process, const std::vector<std::string>& cgroups) {
+  const bool makes_devices =
+      process.capabilities && (process.capabilities->bounding >> CAP_MKNOD & 1) != 0;
+  if (makes_devices && cgroups.empty()) {
+    return Fail(Code::kUnimplemented,
+                "'process.capabilities': CAP_MKNOD without 'linux.cgroupsPath': only a cgroup "
+                "keeps a container from the node's devices");
+  }
+  return {};
+}
 
 GatedProcess::GatedProcess(SandboxContext& sandbox, ProcessContext& context, std::string tag)
     : sandbox_(sandbox),

@@ -20,6 +20,7 @@
 #include <gantry/error.h>
 #include <gantry/host_process.h>
 #include <gantry/process.h>
+#include <gantry/toolkit/oci/spec.h>
 #include <gantry/unique_fd.h>
 
 namespace gantry {
@@ -43,6 +44,11 @@ struct GatedRequest {
   /// Directories to be born in: of `ContainerContext::MakeCgroups`.
   std::vector<std::string> cgroups;
 };
+
+/// Whether a process with these rights may be made in `cgroups`, those of `MakeCgroups`: who may
+/// make devices is kept from the node's by their rules alone. Errors: kUnimplemented: there is
+/// none. Thread: any.
+Status CheckDevices(const oci::ProcessSpec& process, const std::vector<std::string>& cgroups);
 
 /// Thread: one at a time. Blocks: for the answers of gantry-init, as file systems do.
 /// Owner: the contexts are borrowed and outlive it.
