@@ -161,7 +161,7 @@ Status GatedProcess::Make(const UniqueFd& program, GatedRequest request) {
   GANTRY_TRY(auto ends, BlockingSocketPair(SOCK_STREAM));
   GANTRY_TRY(SpawnRequest spawn, RequestOf(program, request, std::move(ends.second)));
   GANTRY_CHECK_OK(AddStreams(context_, spawn));
-  GANTRY_CHECK_OK(sandbox_.Spawn(std::move(spawn)));
+  GANTRY_TRY(maker_, sandbox_.Spawn(std::move(spawn)));
   socket_ = std::move(ends.first);
   GANTRY_TRY(const std::optional<Json> answer, NextAnswer(socket_));
   const HostPid made{MadePid(answer)};
@@ -216,6 +216,11 @@ Status GatedProcess::End(std::chrono::milliseconds limit) {
   }
   socket_.reset();
   sandbox_.Drop(stored_as_);
+  if (maker_) {
+    // Where it still waits at the gate, or makes something: what it has made ends without it.
+    IgnoreError(maker_->Signal(SIGKILL), "it may have ended");
+    GANTRY_CHECK_OK(maker_->Wait(limit));
+  }
   if (host_) {
     GANTRY_CHECK_OK(host_->Wait(limit));
   }

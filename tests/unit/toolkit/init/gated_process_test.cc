@@ -132,6 +132,7 @@ TEST_F(GatedProcessTest, IsGivenUpWhereNobodyFindsIt) {
 TEST_F(GatedProcessTest, EndsBeforeItHasRun) {
   ASSERT_TRUE(Make("exit 7"));
   ASSERT_TRUE(made_->End(kGatedLimit));
+  EXPECT_EQ(context_.Alive(), 0U) << "nor has it who makes it";
   EXPECT_EQ(End(), 137U);
   EXPECT_THAT(context_.stored, IsEmpty());
   EXPECT_TRUE(made_->End(kGatedLimit)) << "again";

@@ -78,8 +78,8 @@ class GatedProcess {
   /// Executes its program. Again, also in the next engine: success. Errors: those of gantry-init.
   Status Open();
 
-  /// Ends it, with SIGKILL, and forgets its gate. Again, and where there is none: success.
-  /// Errors: kDeadlineExceeded: it has not ended within `limit`.
+  /// Ends it, with SIGKILL, and who makes it, and forgets its gate. Again, and where there is none:
+  /// success. Errors: kDeadlineExceeded: it has not ended within `limit`.
   Status End(std::chrono::milliseconds limit);
 
  private:
@@ -91,6 +91,8 @@ class GatedProcess {
   /// The socket's name in the store, which is shorter than a tag may be.
   const std::string stored_as_;
   UniqueFd socket_;
+  /// gantry-init, of a process that this engine has made; it ends when the program runs.
+  std::shared_ptr<HostProcess> maker_;
   std::shared_ptr<HostProcess> host_;
 };
 
