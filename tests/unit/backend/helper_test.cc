@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -26,8 +27,15 @@ TEST(Helper, IsTheProgramSealed) {
   ASSERT_TRUE(helper) << helper.error().message;
   constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
   EXPECT_EQ(fcntl(helper->get(), F_GET_SEALS) & kSeals, kSeals);
-  const std::string program = ReadFile(TEST_PROBE_PROGRAM, size_t{1} << 30).value();
+  const std::string program = ReadFile(TEST_CARRIED_PROBE, size_t{1} << 30).value();
   EXPECT_TRUE(ReadAt(helper->get(), 0, program.size() + 1).value() == program) << "byte for byte";
+}
+
+TEST(Helper, HasNothingThatOnlyADebuggerReads) {
+  const auto linked = std::filesystem::file_size(TEST_PROBE_PROGRAM);
+  const auto carried = FileSize(OpenHelper("plugin_probe")->get());
+  ASSERT_TRUE(carried) << carried.error().message;
+  EXPECT_LT(*carried, linked);
 }
 
 TEST(Helper, IsOneForAllWhoOpenIt) {
