@@ -196,7 +196,7 @@ Status LoadFilterOfProgram(const Plan& plan) {
 // Its end of the channel is closed as an execution would close it: by then nothing of the container
 // has been run. A sanitizer that looks at an object before its method is called makes system calls
 // for that, which the program's filter need not let through.
-[[gnu::no_sanitize("vptr")]] Status CallAtGate(const Plan& plan, int& channel) {
+__attribute__((no_sanitize("vptr"))) Status CallAtGate(const Plan& plan, int& channel) {
   ProgramStart start{.spec = plan.request.spec, .descriptors = {}};
   GANTRY_TRY(start.descriptors, CloseAsExecution(plan, channel));
   GANTRY_CHECK_OK(plan.request.program->Prepare(start));
