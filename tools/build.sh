@@ -7,7 +7,7 @@ set -euo pipefail
 . "$GANTRY_ROOT/tools/lib/build.sh"
 
 preset="${1:-release}"
-parts=(build kit)
+parts=(build unit)
 case "$preset" in
   release | debug | asan | tsan) ;;
   fuzz) parts+=(fuzz) ;;

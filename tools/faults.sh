@@ -11,7 +11,7 @@ set -euo pipefail
 
 need_root faults
 [ "$#" -gt 0 ] || set -- 2.3.4-crun
-"$GANTRY_ROOT/tools/setup" build kit e2e
+"$GANTRY_ROOT/tools/setup" build unit e2e
 claim_controllers
 build_preset release
 provide_images

@@ -12,7 +12,7 @@ set -euo pipefail
 [ "$#" -eq 0 ] || [ "$*" = -i ] || [ "$1" = -b ] ||
   die "'$*' is not understood: ./run node [-i | -b [ROW...]]"
 need_root node
-"$GANTRY_ROOT/tools/setup" build kit node
+"$GANTRY_ROOT/tools/setup" build unit node
 if [ "${1:-}" = -i ]; then
   provide_guest
   say "  --  a shell on the node; 'poweroff' ends it"
