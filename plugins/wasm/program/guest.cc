@@ -80,7 +80,7 @@ std::vector<int> Guest::Descriptors() const {
 Status Guest::Prepare(const container::ProgramStart& start) {
   GANTRY_CHECK_OK(CheckWords(words_));
   GANTRY_CHECK_OK(EndOnSignals());
-  ::prctl(PR_SET_NAME, "gantry-wasm");  // For who lists processes; else it is the sealed copy's.
+  ::prctl(PR_SET_NAME, engine_.program);  // For who lists processes; else it is the sealed copy's.
   GANTRY_CHECK_OK(BringUp(start));
   // What the making of the container has left.
   ::malloc_trim(0);
@@ -127,8 +127,8 @@ Status Guest::BringUp(const container::ProgramStart& start) {
 }
 
 Result<std::vector<sock_filter>> Guest::Filter(const container::AfterFilter& after) {
-  // A module of WASI preview 1 can make no socket.
-  return FilterFor({.sockets = words_.network && words_.kind != GANTRY_WASM_MODULE,
+  const bool knows_sockets = words_.kind != GANTRY_WASM_MODULE || engine_.modules_have_sockets;
+  return FilterFor({.sockets = words_.network && knows_sockets,
                     .connections = words_.kind == GANTRY_WASM_PROXY,
                     .self = ::getpid(),
                     .seccomp_flags = after.seccomp_flags});
@@ -143,7 +143,8 @@ int Guest::Run() {
       Tell("");
       return kTrapped;
     default:
-      Tell("gantry-wasm: ");
+      SayOnStandardError(engine_.program);
+      Tell(": ");
       return kNotRun;
   }
 }

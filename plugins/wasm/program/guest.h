@@ -16,6 +16,14 @@ struct gantry_wasm_run;
 
 namespace gantry::wasm {
 
+/// What the engine that a program is linked with has of its own.
+struct GuestEngine {
+  /// Of the program, as errors and lists of processes have it.
+  const char* program;
+  /// Its modules of WASI preview 1 can make sockets, which that knows none of.
+  bool modules_have_sockets = false;
+};
+
 /// Its exit code is the guest's; or one of these.
 /// The guest has trapped, as one that abort(3) ends: 128 and SIGABRT.
 inline constexpr int kTrapped = 134;
@@ -25,7 +33,7 @@ inline constexpr int kNotRun = 126;
 class Guest final : public container::BuiltInProgram {
  public:
   /// `words`: borrowed, and complete by the time that anything is called.
-  explicit Guest(const Words& words) : words_(words) {}
+  Guest(const Words& words, const GuestEngine& engine) : words_(words), engine_(engine) {}
 
   std::vector<int> Descriptors() const override;
 
@@ -43,6 +51,7 @@ class Guest final : public container::BuiltInProgram {
   Status BringUp(const container::ProgramStart& start);
 
   const Words& words_;
+  const GuestEngine engine_;
   struct gantry_wasm_run* run_ = nullptr;
 };
 

@@ -17,7 +17,8 @@ inline constexpr const char* kUsage =
     "           [--network=pod|none] [--listen=ADDRESS:PORT]";
 
 struct Words {
-  /// A sealed file in memory with the compiled artifact; negative: it was not said.
+  /// A sealed file in memory with the compiled artifact, or with the module itself where the engine
+  /// compiles none; negative: it was not said.
   int artifact = -1;
   /// A gantry_wasm_kind; negative: it was not said.
   int kind = -1;

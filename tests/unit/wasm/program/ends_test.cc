@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/process/ask_program.h>
+
 #include "tests/unit/wasm/program/guest_fixture.h"
 
 namespace gantry::wasm {
@@ -65,6 +67,11 @@ TEST_F(EndsTest, SignalsEndItAtTheGate) {
 TEST_F(EndsTest, AClosedPipeIsAnErrorOfTheGuests) {
   EXPECT_THAT(Run("read /proc/self/status"), HasSubstr("\nSigIgn:\t0000000000001000\n"))
       << "SIGPIPE alone";
+}
+
+TEST_F(EndsTest, AskedWhatItIsItNamesItsEngine) {
+  EXPECT_EQ(AskProgram({.program = GANTRY_WASM_SCRIPTED, .arguments = {"describe"}}).value(),
+            "scripted 1.0\n");
 }
 
 TEST_F(EndsTest, KillIsKill) {
