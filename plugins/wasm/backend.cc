@@ -22,11 +22,15 @@ Status WasmBackend::CheckOptions(const std::string& options_json) {
   GANTRY_TRY(const Options options,
              ParseOptions(options_json, options_, attached_ ? &unknown : nullptr));
   // Without the engine that is the default the needs say it, and native containers are made.
-  if (options.engine != Options().engine && !parts_.open_program(MakerOf(options))) {
-    return Fail(Code::kFailedPrecondition,
-                "check option 'engine': this gantry was built without the engine '{}'",
-                options.engine);
+  if (options.engine != kWasmEdge || has_wasmedge_) {
+    return {};
   }
+  const NodeNeed need = WasmEdgeNeed(parts_);
+  if (!need.met) {
+    return Fail(Code::kFailedPrecondition, "check option 'engine', '{}': {}", options.engine,
+                need.detail);
+  }
+  has_wasmedge_ = true;
   return {};
 }
 

@@ -33,10 +33,11 @@ class WasmBackend final : public SandboxBackend {
   WasmBackend(Options options, Parts parts)
       : options_(std::move(options)), parts_(std::move(parts)) {}
 
-  /// Asks the compiler what it is. Blocks: up to 2 s.
+  /// Asks the engines what they are. Blocks: up to 2 s for each.
   BackendInfo Describe() override;
   /// Of a handler until it is attached, which has no key that is unknown; of a request from then
-  /// on, which may be from a containerd that knows more of them.
+  /// on, which may be from a containerd that knows more of them. Blocks: up to 2 s, where WasmEdge
+  /// is named and has not been found yet.
   Status CheckOptions(const std::string& options_json) override;
   Result<std::string> Features(const FeaturesRequest& request) override;
   void Attach(SandboxContext& context, const std::vector<BackendHandler>& handlers) override;
@@ -56,6 +57,8 @@ class WasmBackend final : public SandboxBackend {
   /// Made by `Attach`, before any sandbox.
   std::shared_ptr<ArtifactSource> artifacts_;
   std::atomic<bool> attached_ = false;
+  /// It has answered once, and is not asked for each container.
+  std::atomic<bool> has_wasmedge_ = false;
 };
 
 /// The descriptor's factory, of plugin.cc. Errors: kInvalidArgument naming the option.

@@ -58,7 +58,7 @@ std::vector<std::string> WordsOf(const Settings& settings, const std::string& en
 }  // namespace
 
 std::string MakerOf(const Options& options) {
-  return options.engine == "wasmedge" ? "gantry-wasmedge" : "gantry-wasm";
+  return options.engine == kWasmEdge ? kWasmEdgeProgram : "gantry-wasm";
 }
 
 Result<std::optional<Launcher::Guest>> Launcher::FromImage(const oci::ProcessSpec& process,
@@ -110,30 +110,45 @@ Result<std::optional<Launcher::Guest>> Launcher::FindGuest(const oci::Spec& spec
       Guest{std::move(module), std::move(program->path), std::move(program->entry)});
 }
 
+Result<CompiledModule> Launcher::Compiled(Guest guest, const Shape& shape) const {
+  if (options_.engine == kWasmEdge) {
+    if (shape.component) {
+      return Fail(Code::kFailedPrecondition,
+                  "'{}': it is a component, and the engine wasmedge runs modules of WASI preview 1 "
+                  "alone (option 'engine')",
+                  guest.path);
+    }
+    // It interprets the module itself.
+    return CompiledModule{.file = std::move(guest.module.file), .kind = Kind::kModule};
+  }
+  if (!means_.artifacts) {
+    return Fail(Code::kUnimplemented, "'{}': {}", guest.path, kNoEngine);
+  }
+  const std::chrono::milliseconds limit =
+      std::min<std::chrono::milliseconds>(sandbox_.TimeLeft(), options_.compile_limit);
+  auto compiled = means_.artifacts->Get(guest.module, std::max(limit - kMakingTakes, limit / 2));
+  if (!compiled) {
+    return std::unexpected(std::move(compiled).error().Within(Format("compile '{}'", guest.path)));
+  }
+  return compiled;
+}
+
 Status Launcher::AddModule(const oci::Spec& spec, const oci::ProcessSpec& process, Claim claim,
                            Launch& launch) const {
   const bool is_init = launch.request.init == nullptr;
-  GANTRY_TRY(const std::optional<Guest> guest, FindGuest(spec, process, claim, is_init));
+  GANTRY_TRY(std::optional<Guest> guest, FindGuest(spec, process, claim, is_init));
   if (!guest) {
     return {};
-  }
-  if (!means_.artifacts) {
-    return Fail(Code::kUnimplemented, "'{}': {}", guest->path, kNoEngine);
   }
   GANTRY_TRY(const Settings settings, SettingsOf(spec, process, options_));
   GANTRY_TRY(const Shape shape, CheckModule(guest->module, guest->path));
   // The annotation's is the container's; an exec names its own.
   GANTRY_TRY(const std::string entry,
              EntryOf(guest->path, guest->entry, is_init ? settings.entry : "", shape.component));
-  const std::chrono::milliseconds limit =
-      std::min<std::chrono::milliseconds>(sandbox_.TimeLeft(), options_.compile_limit);
-  auto compiled = means_.artifacts->Get(guest->module, std::max(limit - kMakingTakes, limit / 2));
-  if (!compiled) {
-    return std::unexpected(std::move(compiled).error().Within(Format("compile '{}'", guest->path)));
-  }
+  GANTRY_TRY(CompiledModule compiled, Compiled(*std::move(guest), shape));
   launch.request.name = MakerOf(options_);
-  launch.request.words = WordsOf(settings, entry, compiled->kind);
-  launch.request.fds.emplace_back("artifact", std::move(compiled->file));
+  launch.request.words = WordsOf(settings, entry, compiled.kind);
+  launch.request.fds.emplace_back("artifact", std::move(compiled.file));
   return {};
 }
 

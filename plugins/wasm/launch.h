@@ -55,6 +55,9 @@ struct Means {
   FindInImage find_in_image;
 };
 
+/// The program of the engine WasmEdge.
+inline constexpr const char* kWasmEdgeProgram = "gantry-wasmedge";
+
 /// Of a build that has none.
 inline constexpr const char* kNoEngine =
     "this gantry was built without a WebAssembly engine (plugins/wasm/README.md says how to have "
@@ -85,7 +88,8 @@ class Launcher {
   const ContainerRequest& request() const { return request_; }
 
   /// Its init. Errors: as `FindProgram`, `SettingsOf`, `ReadModule`, `CheckModule`,
-  /// `ArtifactSource::Get`, all with the container's id. Blocks: on files, and for a compile.
+  /// `ArtifactSource::Get`, all with the container's id; kFailedPrecondition: what the engine that
+  /// is asked for does not run. Blocks: on files, and for a compile.
   Result<Launch> Init() const;
   /// A process more, beside `init`. What it runs is told by its first bytes alone.
   Result<Launch> Exec(const ExecRequest& exec, std::shared_ptr<HostProcess> init) const;
@@ -107,6 +111,8 @@ class Launcher {
                                          Claim claim, bool is_init) const;
   Result<std::optional<Guest>> FromImage(const oci::ProcessSpec& process, Claim claim,
                                          Result<Program> by_file) const;
+  /// The guest as its engine loads it.
+  Result<CompiledModule> Compiled(Guest guest, const Shape& shape) const;
   Status AddModule(const oci::Spec& spec, const oci::ProcessSpec& process, Claim claim,
                    Launch& launch) const;
 

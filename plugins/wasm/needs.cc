@@ -17,6 +17,16 @@
 namespace gantry::wasm {
 namespace {
 
+/// The first line that the program says of itself; none: it does not answer.
+std::string LineOf(const UniqueFd& program) {
+  std::string line = AskProgram({.program = Format("/proc/self/fd/{}", program.get()),
+                                 .arguments = {"describe"},
+                                 .with_errors = true})
+                         .value_or("");
+  line.resize(std::min(line.find('\n'), line.size()));
+  return line;
+}
+
 /// The compiler's own line, with the engine's version.
 NodeNeed EngineNeed(const Parts& parts) {
   NodeNeed need;
@@ -26,10 +36,7 @@ NodeNeed EngineNeed(const Parts& parts) {
     need.detail = program.error().code == Code::kNotFound ? kNoEngine : program.error().message;
     return need;
   }
-  std::string line =
-      AskProgram({.program = Format("/proc/self/fd/{}", program->get()), .arguments = {"describe"}})
-          .value_or("");
-  line.resize(std::min(line.find('\n'), line.size()));
+  const std::string line = LineOf(*program);
   need.met = !line.empty();
   need.detail = need.met ? line : "the compiler in the plugin does not answer; install it again";
   return need;
@@ -67,8 +74,28 @@ NodeNeed HolderNeed() {
 
 }  // namespace
 
+NodeNeed WasmEdgeNeed(const Parts& parts) {
+  NodeNeed need;
+  need.what = "WasmEdge, for the option 'engine: wasmedge'";
+  need.optional = true;
+  const auto program = parts.open_program(kWasmEdgeProgram);
+  if (!program) {
+    need.detail = program.error().code == Code::kNotFound
+                      ? "this gantry was built without it: install libwasmedge-dev where it is "
+                        "built, and build it again"
+                      : program.error().message;
+    return need;
+  }
+  const std::string line = LineOf(*program);
+  need.met = line.starts_with("wasmedge ");
+  need.detail = need.met ? line
+                         : Format("'{}' in the plugin does not answer: install libwasmedge0 ({})",
+                                  kWasmEdgeProgram, line);
+  return need;
+}
+
 std::vector<NodeNeed> FindNeeds(const Parts& parts) {
-  return {EngineNeed(parts), KernelNeed(), CgroupNeed(), HolderNeed()};
+  return {EngineNeed(parts), WasmEdgeNeed(parts), KernelNeed(), CgroupNeed(), HolderNeed()};
 }
 
 }  // namespace gantry::wasm

@@ -9,7 +9,11 @@
 
 namespace gantry::wasm {
 
-/// What the backend needs of the node, and what it has in itself. Blocks: up to 2 s.
+/// What the backend needs of the node, and what it has in itself. Blocks: up to 2 s for each
+/// engine.
 std::vector<NodeNeed> FindNeeds(const Parts& parts);
+
+/// Its second engine. Blocks: up to 2 s.
+NodeNeed WasmEdgeNeed(const Parts& parts);
 
 }  // namespace gantry::wasm

@@ -38,7 +38,7 @@ OptionSetter<Options> Bytes(uint64_t Options::* field) {
 
 Status SetEngine(Options& options, const std::string& key, const Json& value) {
   GANTRY_TRY(std::string engine, options::TextOf(key, value));
-  if (engine != "wasmtime" && engine != "wasmedge") {
+  if (engine != "wasmtime" && engine != kWasmEdge) {
     return Fail(Code::kInvalidArgument, "check option '{}': must be wasmtime or wasmedge, is '{}'",
                 key, engine.substr(0, 80));
   }

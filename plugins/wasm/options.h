@@ -12,6 +12,9 @@
 
 namespace gantry::wasm {
 
+/// The second engine, by its name in `engine`.
+inline constexpr const char* kWasmEdge = "wasmedge";
+
 /// Thread: any; plain data.
 struct Options {
   /// `engine`: wasmtime or wasmedge.

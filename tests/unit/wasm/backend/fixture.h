@@ -67,6 +67,8 @@ class WasmBackendTest : public testing::Test {
   /// What the container's image has; null: it is not asked. Counts from `MakeBackendWith` on.
   std::function<Result<std::optional<ModuleBytes>>()> images_;
   std::optional<ImageModule> asked_image_;
+  /// The program for the engine WasmEdge; empty: the build has none. As `images_`.
+  std::string wasmedge_;
   /// Of the sandbox; empty: it has not said.
   std::string containerd_address_;
   FakeArtifacts* artifacts_ = nullptr;
