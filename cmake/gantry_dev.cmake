@@ -27,7 +27,7 @@ install(
   FILES_MATCHING PATTERN "*.h")
 # For plugins to carry.
 install(TARGETS gantry-init RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/gantry COMPONENT dev)
-# gantry_os is in it for gantry_testing, and has no headers for others.
+# gantry_os is in it for gantry_testing, and of its headers has own_processes.h alone.
 set(GANTRY_ARCHIVES gantry_sdk gantry_container gantry_init_program gantry_testing gantry_os ${GANTRY_TOOLKIT_TARGETS})
 install(TARGETS ${GANTRY_ARCHIVES} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
 gantry_installed(${GANTRY_ARCHIVES})
