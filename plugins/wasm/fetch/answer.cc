@@ -73,18 +73,8 @@ std::unexpected<Error> NoAnswer(Error error) {
   return std::unexpected(std::move(error));
 }
 
-}  // namespace
-
-std::string AnswerText(const Result<ImageAnswer>& answer) {
-  if (answer) {
-    return TextOf(*answer) + "\n";
-  }
-  return Format("{{\"error\":{{\"code\":{},\"message\":{}}}}}\n",
-                Quote(CodeName(answer.error().code)),
-                Quote(answer.error().message.substr(0, kMaxMessage)));
-}
-
-Result<ImageAnswer> ReadAnswer(std::string_view line) {
+/// An object that is no error.
+Result<Json> Parse(std::string_view line) {
   auto json = Json::Parse(line, "answer of gantry-wasm-fetch");
   if (!json || !json->is_object()) {
     return NoAnswer(json ? json->Wrong("expected an object").error() : std::move(json).error());
@@ -93,11 +83,40 @@ Result<ImageAnswer> ReadAnswer(std::string_view line) {
     auto error = ReadError(told);
     return error ? std::unexpected(std::move(*error)) : NoAnswer(std::move(error).error());
   }
+  return json;
+}
+
+}  // namespace
+
+std::string AnswerText(const Result<ImageAnswer>& answer) {
+  return answer ? TextOf(*answer) + "\n" : ErrorText(answer.error());
+}
+
+std::string ErrorText(const Error& error) {
+  return Format("{{\"error\":{{\"code\":{},\"message\":{}}}}}\n", Quote(CodeName(error.code)),
+                Quote(error.message.substr(0, kMaxMessage)));
+}
+
+Result<ImageAnswer> ReadAnswer(std::string_view line) {
+  GANTRY_TRY(const Json json, Parse(line));
   ImageAnswer answer;
-  if (Status read = ReadImage(*json, answer); !read) {
+  if (Status read = ReadImage(json, answer); !read) {
     return NoAnswer(std::move(read).error());
   }
   return answer;
+}
+
+Result<size_t> ReadDigestsAnswer(std::string_view line) {
+  GANTRY_TRY(const Json json, Parse(line));
+  uint64_t count = 0;
+  const Json told = json["digests"];
+  if (told.absent()) {
+    return NoAnswer(json.Wrong("expected a number of digests").error());
+  }
+  if (Status read = told.Read(count); !read) {
+    return NoAnswer(std::move(read).error());
+  }
+  return count;
 }
 
 }  // namespace gantry::wasm::fetch

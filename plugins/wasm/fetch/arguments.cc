@@ -43,6 +43,8 @@ Status ReadWord(const std::string& word, FetchArguments& out) {
     out.ns = value;
   } else if (name == "--container") {
     out.request.container = value;
+  } else if (name == "--image") {
+    out.request.image = value;
   } else if (name == "--program") {
     out.request.program = value;
   } else if (name == "--max-bytes") {
@@ -55,6 +57,8 @@ Status ReadWord(const std::string& word, FetchArguments& out) {
     return ReadDescriptor(word, value, out.result);
   } else if (name == "--module") {
     return ReadDescriptor(word, value, out.module);
+  } else if (name == "--digests") {
+    return ReadDescriptor(word, value, out.digests);
   } else {
     return Fail(Code::kInvalidArgument, "read arguments: '{}' is not known", word);
   }
@@ -64,8 +68,10 @@ Status ReadWord(const std::string& word, FetchArguments& out) {
 }  // namespace
 
 const char* FetchUsage() {
-  return "usage: gantry-wasm-fetch --address=PATH --namespace=NAME --container=ID --max-bytes=N\n"
-         "                         --result=FD --module=FD [--program=PATH] [--limit-ms=N]\n";
+  return "usage: gantry-wasm-fetch --address=PATH --namespace=NAME --container=ID|--image=NAME\n"
+         "                         --max-bytes=N --result=FD --module=FD [--program=PATH]\n"
+         "                         [--limit-ms=N]\n"
+         "       gantry-wasm-fetch --address=PATH --result=FD --digests=FD [--limit-ms=N]\n";
 }
 
 Result<FetchArguments> ReadFetchArguments(const std::vector<std::string>& words) {
@@ -79,10 +85,14 @@ Result<FetchArguments> ReadFetchArguments(const std::vector<std::string>& words)
                 "than {} bytes",
                 out.address, sizeof(sockaddr_un::sun_path));
   }
-  if (out.ns.empty() || out.request.container.empty() || out.request.max_bytes == 0 ||
-      out.result < 0 || out.module < 0) {
+  if (out.result < 0) {
+    return Fail(Code::kInvalidArgument, "read arguments: --result is missing");
+  }
+  const bool of_module = !out.ns.empty() && out.request.max_bytes != 0 && out.module >= 0 &&
+                         out.request.container.empty() != out.request.image.empty();
+  if (out.digests < 0 && !of_module) {
     return Fail(Code::kInvalidArgument,
-                "read arguments: one of --namespace, --container, --max-bytes, --result and "
+                "read arguments: one of --namespace, --container or --image, --max-bytes and "
                 "--module is missing");
   }
   return out;

@@ -24,6 +24,8 @@ struct FetchArguments {
   /// Descriptors: where the answer goes, and where the module.
   int result = -1;
   int module = -1;
+  /// Where the digests of all blobs go; then there is nothing but `address` and `result` beside it.
+  int digests = -1;
 };
 
 const char* FetchUsage();

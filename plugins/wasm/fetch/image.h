@@ -30,6 +30,8 @@ struct ImageQuestion {
   /// containerd's namespace, and the container's id there.
   std::string ns;
   std::string container;
+  /// The image's name there, in place of a container.
+  std::string image{};
   /// The path that the container's first argument is: of several modules, the one of that name.
   std::string program;
   /// Of the module.
@@ -47,9 +49,8 @@ struct FoundImage {
   bool IsForWasm() const { return platform.architecture == "wasm"; }
 };
 
-/// Asks containerd, by a process that the keeper starts: root, since the socket is root's, but
-/// without capabilities, without a network, and with limits. `program`: gantry-wasm-fetch, open,
-/// as `OpenHelper("gantry-wasm-fetch")` gives it; borrowed. To be asked only where the root file
+/// Asks containerd (asking.h). `program`: gantry-wasm-fetch, open, as
+/// `OpenHelper("gantry-wasm-fetch")` gives it; borrowed. To be asked only where the root file
 /// system has no such file as the container's first argument: it takes some tens of milliseconds.
 /// Errors: those of `FetchModule`; kUnavailable: containerd cannot be reached at that address;
 /// kDeadlineExceeded; kInternal: the program has ended without an answer, or given what it does

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gantry-wasm-fetch: gets the module of a container's image out of containerd's content store,
-// where the image has it as a layer of its own and not as a file. It lives for one such question,
-// since gRPC's libraries are not to be in the engine, and answers as answer.h says.
+// gantry-wasm-fetch: gets the module of an image out of containerd's content store, where the image
+// has it as a layer of its own and not as a file; or says what that store has. It lives for one
+// such question, since gRPC's libraries are not to be in the engine, and answers as answer.h says.
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gantry/platform.h>
 
 #include "plugins/wasm/fetch/answer.h"
 #include "plugins/wasm/fetch/arguments.h"
+#include "plugins/wasm/fetch/containerd_digests.h"
 #include "plugins/wasm/fetch/containerd_store.h"
+#include "plugins/wasm/fetch/digests.h"
 
 namespace gantry::wasm::fetch {
 namespace {
@@ -23,6 +26,21 @@ namespace {
 Result<ImageAnswer> Fetch(const FetchArguments& arguments) {
   const auto store = OpenContainerdStore(arguments.address, arguments.ns, arguments.limit);
   return FetchModule(*store, arguments.request, arguments.module);
+}
+
+Result<std::string> List(const FetchArguments& arguments) {
+  DigestWriter writer(arguments.digests);
+  GANTRY_CHECK_OK(ListContent(arguments.address, arguments.limit,
+                              [&](std::string_view digest) { return writer.Add(digest); }));
+  return writer.Finish();
+}
+
+std::string AnswerTo(const FetchArguments& arguments) {
+  if (arguments.digests < 0) {
+    return AnswerText(Fetch(arguments));
+  }
+  auto listed = List(arguments);
+  return listed ? std::move(*listed) : ErrorText(listed.error());
 }
 
 int Main(const std::vector<std::string>& words) {
@@ -33,7 +51,7 @@ int Main(const std::vector<std::string>& words) {
     return 2;
   }
   arguments->request.host_architecture = HostPlatform().architecture;
-  const std::string text = AnswerText(Fetch(*arguments));
+  const std::string text = AnswerTo(*arguments);
   std::string_view left = text;
   while (!left.empty()) {
     const ssize_t wrote = ::write(arguments->result, left.data(), left.size());

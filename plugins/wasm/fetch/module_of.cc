@@ -145,7 +145,10 @@ Status FetchLayer(Store& store, const Blob& blob, uint64_t max_bytes, int output
 }  // namespace
 
 Result<ImageAnswer> FetchModule(Store& store, const ModuleRequest& request, int output) {
-  GANTRY_TRY(const std::string image, store.ImageOf(request.container));
+  std::string image = request.image;
+  if (!request.container.empty()) {
+    GANTRY_TRY(image, store.ImageOf(request.container));
+  }
   if (image.empty()) {
     return Fail(Code::kFailedPrecondition, "find the image of container '{}': it has none",
                 request.container);

@@ -18,6 +18,7 @@
 namespace gantry::wasm::fetch {
 
 struct ModuleRequest {
+  /// Whose image it is; or, where it is empty, `image`.
   std::string container;
   /// The path that the container's first argument is, without what is not of the path.
   std::string program;
@@ -25,6 +26,7 @@ struct ModuleRequest {
   uint64_t max_bytes = 0;
   /// In Go's words: which manifest of an index is meant where none is for wasm.
   std::string host_architecture;
+  std::string image{};
 };
 
 /// What the image is, and the layer that is its program; none: that is a file.

@@ -43,6 +43,23 @@ TEST_F(WasmFetchArguments, AreRead) {
   EXPECT_EQ(read->module, open_.get());
 }
 
+TEST_F(WasmFetchArguments, NameAnImageInPlaceOfAContainer) {
+  auto words = Words();
+  words[2] = "--image=docker.io/library/app:1";
+  const auto read = ReadFetchArguments(words);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->request.image, "docker.io/library/app:1");
+  words.emplace_back("--container=c1");
+  EXPECT_FALSE(ReadFetchArguments(words)) << "one of both";
+}
+
+TEST_F(WasmFetchArguments, AskForAllDigests) {
+  const auto read = ReadFetchArguments({"--address=/run/c.sock", Fd("result"), Fd("digests")});
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->digests, open_.get());
+  EXPECT_FALSE(ReadFetchArguments({"--address=/run/c.sock", Fd("digests")}));
+}
+
 TEST_F(WasmFetchArguments, ThatAreMissingAreAskedFor) {
   for (const size_t left_out : {0, 1, 2, 4, 6, 7}) {
     auto words = Words();

@@ -46,6 +46,14 @@ class WasmModuleOf : public ::testing::Test {
   UniqueFd file_;
 };
 
+TEST_F(WasmModuleOf, AnImageThatIsNamedIsWritten) {
+  const std::string module = CoreModule("the rest");
+  store_.Use(ManifestOf(module));
+  const auto answer = FetchModule(store_, {"", "/app.wasm", 1000, "amd64", "image"}, file_.get());
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(Written(), module);
+}
+
 TEST_F(WasmModuleOf, AnImageIsWritten) {
   const std::string module = CoreModule("the rest");
   store_.Use(ManifestOf(module));

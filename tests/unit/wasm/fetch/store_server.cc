@@ -8,6 +8,7 @@
 #include "proto/containerd/containers.grpc.pb.h"
 #include "proto/containerd/content.grpc.pb.h"
 #include "proto/containerd/images.grpc.pb.h"
+#include "proto/containerd/namespaces.grpc.pb.h"
 
 namespace gantry::wasm::fetch {
 namespace {
@@ -15,12 +16,13 @@ namespace {
 namespace containers = containerd::services::containers::v1;
 namespace content = containerd::services::content::v1;
 namespace images = containerd::services::images::v1;
+namespace namespaces = containerd::services::namespaces::v1;
 
 grpc::Status ToStatus(const Error& error) {
   return {static_cast<grpc::StatusCode>(error.code), error.message};
 }
 
-/// What the three services have in common. gRPC calls them on threads of its own.
+/// What the services have in common. gRPC calls them on threads of its own.
 struct Shared {
   FakeStore& store;
   const std::string ns;
@@ -102,6 +104,40 @@ class Content : public content::Content::Service {
     return read ? grpc::Status::OK : ToStatus(read.error());
   }
 
+  /// In messages of two.
+  grpc::Status List(grpc::ServerContext* context, const content::ListContentRequest* /*request*/,
+                    grpc::ServerWriter<content::ListContentResponse>* writer) override {
+    const std::lock_guard lock(shared_.mutex);
+    if (grpc::Status checked = shared_.Check(*context); !checked.ok()) {
+      return checked;
+    }
+    content::ListContentResponse part;
+    for (const auto& [digest, bytes] : shared_.store.blobs) {
+      part.add_info()->set_digest(digest);
+      if (part.info_size() == 2) {
+        writer->Write(part);
+        part.Clear();
+      }
+    }
+    writer->Write(part);
+    return grpc::Status::OK;
+  }
+
+ private:
+  Shared& shared_;
+};
+
+class Namespaces : public namespaces::Namespaces::Service {
+ public:
+  explicit Namespaces(Shared& shared) : shared_(shared) {}
+
+  grpc::Status List(grpc::ServerContext* /*context*/,
+                    const namespaces::ListNamespacesRequest* /*request*/,
+                    namespaces::ListNamespacesResponse* response) override {
+    response->add_namespaces()->set_name(shared_.ns);
+    return grpc::Status::OK;
+  }
+
  private:
   Shared& shared_;
 };
@@ -115,6 +151,7 @@ struct StoreServer::Services {
   Containers containers{shared};
   Images images{shared};
   Content content{shared};
+  Namespaces namespaces{shared};
   std::unique_ptr<grpc::Server> server;
 };
 
@@ -125,6 +162,7 @@ StoreServer::StoreServer(FakeStore& store, const std::string& address, const std
   builder.RegisterService(&services_->containers);
   builder.RegisterService(&services_->images);
   builder.RegisterService(&services_->content);
+  builder.RegisterService(&services_->namespaces);
   services_->server = builder.BuildAndStart();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A containerd as far as its store goes: the three services, over gRPC on a UNIX socket, with what
+// A containerd as far as its store goes: its services, over gRPC on a UNIX socket, with what
 // a `FakeStore` has.
 #pragma once
 
