@@ -12,6 +12,7 @@
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
+#include "plugins/wasm/asker.h"
 #include "plugins/wasm/kind.h"
 #include "plugins/wasm/module/bytes.h"
 #include "plugins/wasm/options.h"
@@ -32,12 +33,13 @@ class ArtifactSource {
   ArtifactSource& operator=(const ArtifactSource&) = delete;
   virtual ~ArtifactSource() = default;
 
-  /// Finds or makes it. Several who ask for one module wait for one compile.
+  /// Finds or makes it. Several who ask for one module wait for one compile, and those who ask for
+  /// several for each other's by turns.
   /// Errors: kInvalidArgument: it is not valid; kDeadlineExceeded: `limit` is over, the compile
   /// goes on; kResourceExhausted: the compiler would take more than it may; kInternal,
   /// kUnavailable: the compiler has crashed, or cannot be had. Blocks: up to `limit`, and on the
   /// disk.
-  virtual Result<CompiledModule> Get(const ModuleBytes& module,
+  virtual Result<CompiledModule> Get(const ModuleBytes& module, const Asker& asker,
                                      std::chrono::milliseconds limit) = 0;
 
   /// For `SandboxBackend::Counts`. Blocks: never.

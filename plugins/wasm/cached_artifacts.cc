@@ -25,8 +25,9 @@ class CachedArtifacts final : public ArtifactSource {
       : artifacts_(
             context, [] { return OpenHelper("gantry-wasm-compile"); }, CacheOptionsOf(options)) {}
 
-  Result<CompiledModule> Get(const ModuleBytes& module, std::chrono::milliseconds limit) override {
-    GANTRY_TRY(Artifact artifact, artifacts_.Get(module, limit));
+  Result<CompiledModule> Get(const ModuleBytes& module, const Asker& asker,
+                             std::chrono::milliseconds limit) override {
+    GANTRY_TRY(Artifact artifact, artifacts_.Get(module, asker, limit));
     return CompiledModule{.file = std::move(artifact.file), .kind = artifact.kind};
   }
 

@@ -17,6 +17,10 @@ namespace {
 
 constexpr const char* kNativeMaker = "gantry-init";
 
+// Source: containerd 2.3, internal/cri/annotations/annotations.go.
+constexpr const char* kPod = "io.kubernetes.cri.sandbox-id";
+constexpr const char* kPodNamespace = "io.kubernetes.cri.sandbox-namespace";
+
 /// What is left for making the process when its module has been compiled.
 constexpr std::chrono::milliseconds kMakingTakes{2000};
 
@@ -110,7 +114,8 @@ Result<std::optional<Launcher::Guest>> Launcher::FindGuest(const oci::Spec& spec
       Guest{std::move(module), std::move(program->path), std::move(program->entry)});
 }
 
-Result<CompiledModule> Launcher::Compiled(Guest guest, const Shape& shape) const {
+Result<CompiledModule> Launcher::Compiled(Guest guest, const Shape& shape,
+                                          const Asker& asker) const {
   if (options_.engine == kWasmEdge) {
     if (shape.component) {
       return Fail(Code::kFailedPrecondition,
@@ -126,11 +131,21 @@ Result<CompiledModule> Launcher::Compiled(Guest guest, const Shape& shape) const
   }
   const std::chrono::milliseconds limit =
       std::min<std::chrono::milliseconds>(sandbox_.TimeLeft(), options_.compile_limit);
-  auto compiled = means_.artifacts->Get(guest.module, std::max(limit - kMakingTakes, limit / 2));
+  auto compiled =
+      means_.artifacts->Get(guest.module, asker, std::max(limit - kMakingTakes, limit / 2));
   if (!compiled) {
     return std::unexpected(std::move(compiled).error().Within(Format("compile '{}'", guest.path)));
   }
   return compiled;
+}
+
+/// Of a container without a pod each one is for itself.
+Asker Launcher::AskerOf(const oci::Spec& spec) const {
+  const auto pod = spec.annotations.find(kPod);
+  const auto ns = spec.annotations.find(kPodNamespace);
+  return {.tenant = ns == spec.annotations.end() ? ns_.str() : ns_.str() + "/" + ns->second,
+          .sandbox = pod == spec.annotations.end() ? request_.id.str() : pod->second,
+          .containerd = options_.containerd_address};
 }
 
 Status Launcher::AddModule(const oci::Spec& spec, const oci::ProcessSpec& process, Claim claim,
@@ -145,7 +160,7 @@ Status Launcher::AddModule(const oci::Spec& spec, const oci::ProcessSpec& proces
   // The annotation's is the container's; an exec names its own.
   GANTRY_TRY(const std::string entry,
              EntryOf(guest->path, guest->entry, is_init ? settings.entry : "", shape.component));
-  GANTRY_TRY(CompiledModule compiled, Compiled(*std::move(guest), shape));
+  GANTRY_TRY(CompiledModule compiled, Compiled(*std::move(guest), shape, AskerOf(spec)));
   launch.request.name = MakerOf(options_);
   launch.request.words = WordsOf(settings, entry, compiled.kind);
   launch.request.fds.emplace_back("artifact", std::move(compiled.file));

@@ -20,6 +20,7 @@
 
 #include "plugins/wasm/annotations.h"
 #include "plugins/wasm/artifact_source.h"
+#include "plugins/wasm/asker.h"
 #include "plugins/wasm/module/bytes.h"
 #include "plugins/wasm/options.h"
 #include "plugins/wasm/program.h"
@@ -112,7 +113,8 @@ class Launcher {
   Result<std::optional<Guest>> FromImage(const oci::ProcessSpec& process, Claim claim,
                                          Result<Program> by_file) const;
   /// The guest as its engine loads it.
-  Result<CompiledModule> Compiled(Guest guest, const Shape& shape) const;
+  Result<CompiledModule> Compiled(Guest guest, const Shape& shape, const Asker& asker) const;
+  Asker AskerOf(const oci::Spec& spec) const;
   Status AddModule(const oci::Spec& spec, const oci::ProcessSpec& process, Claim claim,
                    Launch& launch) const;
 

@@ -35,7 +35,8 @@ Artifacts::Artifacts(SandboxContext& context, Compiler::OpenProgram program, Cac
       options_(std::move(options)),
       store_(options_.directory, options_.max_disk),
       compiler_(context, std::move(program), options_.limits),
-      recent_(options_.max_memory) {}
+      recent_(options_.max_memory),
+      turns_({.modules = options_.max_waiting, .bytes = options_.max_waiting_bytes}) {}
 
 Artifacts::~Artifacts() {
   compiler_.Stop();
@@ -61,7 +62,8 @@ Result<Sha256Digest> Artifacts::CompilerDigest(std::chrono::milliseconds limit) 
   return *digest_;
 }
 
-Result<Artifact> Artifacts::Get(const ModuleBytes& module, std::chrono::milliseconds limit) {
+Result<Artifact> Artifacts::Get(const ModuleBytes& module, const Asker& asker,
+                                std::chrono::milliseconds limit) {
   // A day is as good as no limit, and can be added to a time.
   const Deadline deadline = std::chrono::steady_clock::now() +
                             std::min<std::chrono::milliseconds>(limit, std::chrono::hours(24));
@@ -80,10 +82,10 @@ Result<Artifact> Artifacts::Get(const ModuleBytes& module, std::chrono::millisec
       }
       return HandOut(*known.outcome);
     }
-    GANTRY_TRY(flight, Join(module, id, first));
+    GANTRY_TRY(flight, Join(module, id, asker, first));
   }
   if (first) {
-    LandFromDisk(flight);
+    LandFromDisk(flight, asker);
   }
   GANTRY_TRY(const auto outcome, Await(flight, deadline));
   return HandOut(*outcome);
@@ -91,10 +93,11 @@ Result<Artifact> Artifacts::Get(const ModuleBytes& module, std::chrono::millisec
 
 /// `first`: there is none yet, and the caller is to see to it.
 Result<Artifacts::FlightPtr> Artifacts::Join(const ModuleBytes& module, const EntryId& id,
-                                             bool& first) {
+                                             const Asker& asker, bool& first) {
   const auto found = flights_.find(id.Key());
   first = found == flights_.end();
   if (!first) {
+    turns_.Join(id.Key(), asker);
     return found->second;
   }
   GANTRY_TRY(UniqueFd file, module.file.Duplicate());
@@ -114,6 +117,10 @@ std::shared_ptr<const Outcome> Artifacts::LookOnDisk(const EntryId& id) {
     }
     return nullptr;
   }
+  if (options_.retry && found->header.failure != Code::kOk &&
+      found->header.kept_until != EntryHeader::kForEver) {
+    return nullptr;
+  }
   auto outcome = std::make_shared<Outcome>();
   outcome->kept_until = found->header.kept_until;
   if (found->header.failure == Code::kOk) {
@@ -130,14 +137,14 @@ std::shared_ptr<const Outcome> Artifacts::LookOnDisk(const EntryId& id) {
   return outcome;
 }
 
-/// Or puts it in the queue.
-void Artifacts::LandFromDisk(const FlightPtr& flight) {
+/// Or has it wait for its turn.
+void Artifacts::LandFromDisk(const FlightPtr& flight, const Asker& asker) {
   auto outcome = LookOnDisk(flight->id);
   {
     const MutexLock lock(mutex_);
     tally_.disk_hits += outcome ? 1 : 0;
     if (!outcome) {
-      if (const Status queued = Queue(flight); queued) {
+      if (const Status queued = Queue(flight, asker); queued) {
         return;
       } else {
         outcome = Failed(queued.error());
@@ -149,16 +156,10 @@ void Artifacts::LandFromDisk(const FlightPtr& flight) {
   landed_.notify_all();
 }
 
-Status Artifacts::Queue(const FlightPtr& flight) {
-  if (queue_.size() >= options_.max_waiting ||
-      queue_bytes_ + flight->module.size > options_.max_waiting_bytes) {
-    return Fail(Code::kResourceExhausted,
-                "compile the module: {} others wait for the compiler, try again later",
-                queue_.size());
-  }
-  if (idle_ <= queue_.size() && threads_.size() < options_.compiles) {
+Status Artifacts::Queue(const FlightPtr& flight, const Asker& asker) {
+  if (idle_ <= turns_.size() && threads_.size() < options_.compiles) {
     try {
-      threads_.emplace_back([this] { Work(); });
+      threads_.emplace_back([this] { WorkAll(); });
     } catch (const std::system_error& error) {
       if (threads_.empty()) {
         return Fail(Code::kResourceExhausted, "compile the module: start a thread: {}",
@@ -166,8 +167,20 @@ Status Artifacts::Queue(const FlightPtr& flight) {
       }
     }
   }
-  queue_.push_back(flight);
-  queue_bytes_ += flight->module.size;
+  GANTRY_TRY(const auto lost, turns_.Add(flight->id.Key(), flight->module.size, asker));
+  for (const std::string& key : lost) {
+    const auto found = flights_.find(key);
+    Land(found->second,
+         Failed({Code::kResourceExhausted, 0,
+                 Format("compile the module: it has given way to those of others: this tenant has "
+                        "most of the {} that wait for the compiler, try again later",
+                        turns_.size()),
+                 std::string()}));
+    flights_.erase(found);
+  }
+  if (!lost.empty()) {
+    landed_.notify_all();
+  }
   queued_.notify_one();
   return {};
 }
@@ -202,7 +215,7 @@ std::vector<BackendCount> Artifacts::Counts() const {
   return {{"", "cache_disk_hits", tally_.disk_hits},  {"", "cache_memory_hits", tally_.memory_hits},
           {"", "cache_compiles", tally_.compiles},    {"", "cache_failures", tally_.failures},
           {"", "cache_damaged", tally_.damaged},      {"", "cache_unsaved", tally_.unsaved},
-          {"", "cache_waiting", queue_.size()},       {"", "cache_memory_bytes", recent_.bytes()},
+          {"", "cache_waiting", turns_.size()},       {"", "cache_memory_bytes", recent_.bytes()},
           {"", "cache_disk_bytes", tally_.disk_bytes}};
 }
 

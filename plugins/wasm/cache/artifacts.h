@@ -4,8 +4,9 @@
 // memory, so that the containers of one module share its pages, and on disk, so that a restart of
 // the engine or of the node does not make it again. What cannot be compiled is remembered, too.
 //
-// Several callers with one module wait for one compile. A module that is on disk waits for no
-// compile of another one.
+// Several callers with one module wait for one compile, also where a process more of the node works
+// on the directory: another engine, or `gantryctl wasm compile`. A module that is on disk waits for
+// no compile of another one, and of those that wait each tenant's share is the same (turns.h).
 #pragma once
 
 #include <chrono>
@@ -15,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -30,6 +32,7 @@
 #include "plugins/wasm/cache/compiler.h"
 #include "plugins/wasm/cache/recent.h"
 #include "plugins/wasm/cache/store.h"
+#include "plugins/wasm/cache/turns.h"
 #include "plugins/wasm/kind.h"
 #include "plugins/wasm/module/bytes.h"
 
@@ -49,10 +52,14 @@ struct CacheOptions {
   uint64_t max_memory = uint64_t{64} << 20;
   /// Compiles at a time.
   uint32_t compiles = 1;
+  /// How long another process's compile of a module is waited for, before it is taken for stuck.
+  std::chrono::milliseconds elsewhere = std::chrono::minutes(10);
   /// Modules that wait for one, and their bytes.
   uint32_t max_waiting = 32;
   uint64_t max_waiting_bytes = uint64_t{256} << 20;
   CompileLimits limits;
+  /// What failed and is remembered for a while is tried again at once: the limits are others now.
+  bool retry = false;
   /// Seconds since the epoch.
   std::function<int64_t()> now = [] {
     return std::chrono::duration_cast<std::chrono::seconds>(
@@ -72,8 +79,8 @@ class Artifacts {
   /// Nobody is in `Get`. Kills the compiles that run. Blocks: until they have ended.
   ~Artifacts();
 
-  /// Finds or makes the artifact of `module`. A directory that cannot be used costs time, and no
-  /// container its start.
+  /// Finds or makes the artifact of `module`, for `asker`. A directory that cannot be used costs
+  /// time, and no container its start.
   /// Errors: kInvalidArgument: the module is not valid, with the compiler's words;
   /// kDeadlineExceeded: `limit` is over, the compile goes on for who asks again;
   /// kResourceExhausted: the compiler took more than it may have, or too many wait for it;
@@ -81,7 +88,8 @@ class Artifacts {
   /// about the module is its answer to the next who asks: kInvalidArgument for as long as it is in
   /// the cache, kResourceExhausted and kInternal for ten minutes.
   /// Blocks: up to `limit`, and on the disk.
-  Result<Artifact> Get(const ModuleBytes& module, std::chrono::milliseconds limit);
+  Result<Artifact> Get(const ModuleBytes& module, const Asker& asker,
+                       std::chrono::milliseconds limit);
 
   /// The engine ends: as of `SandboxBackend::Leave`, kills the compiles that run.
   void Leave() { compiler_.Stop(); }
@@ -92,9 +100,20 @@ class Artifacts {
   /// What is on disk. Errors, blocks: as `ArtifactStore::List`.
   Result<std::vector<ArtifactStore::Listed>> List() const { return store_.List(); }
 
+  /// As `ArtifactStore::IsToBeCleaned`, by the cache's own clock.
+  Result<bool> IsToBeCleaned(std::chrono::seconds every) const {
+    return store_.IsToBeCleaned(options_.now(), every.count());
+  }
+
   /// Removes from disk what is of no module in `used` and has not been used since `before`,
   /// seconds since the epoch. Errors, blocks: as `ArtifactStore::Clean`.
   Result<ArtifactStore::Kept> Clean(const std::set<Sha256Digest>& used, int64_t before);
+
+  /// The same of what has not been used for that long.
+  Result<ArtifactStore::Kept> CleanUnused(const std::set<Sha256Digest>& used,
+                                          std::chrono::seconds unused) {
+    return Clean(used, options_.now() - unused.count());
+  }
 
  private:
   /// A module that is looked for or compiled, and those who wait for it.
@@ -105,6 +124,15 @@ class Artifacts {
   };
 
   using FlightPtr = std::shared_ptr<Flight>;
+
+  /// Whose turn a module's is. Another process compiles it: it is looked at again `at`.
+  struct Work {
+    FlightPtr flight;
+    Asker asker;
+    Deadline at{};
+    /// Then it is compiled, whoever else does.
+    Deadline latest{};
+  };
 
   /// Of what becomes worse without an error for anybody: how often.
   struct Tally {
@@ -118,16 +146,19 @@ class Artifacts {
   };
 
   Result<Sha256Digest> CompilerDigest(std::chrono::milliseconds limit);
-  Result<FlightPtr> Join(const ModuleBytes& module, const EntryId& id, bool& first)
-      GANTRY_REQUIRES(mutex_);
+  Result<FlightPtr> Join(const ModuleBytes& module, const EntryId& id, const Asker& asker,
+                         bool& first) GANTRY_REQUIRES(mutex_);
   std::shared_ptr<const Outcome> LookOnDisk(const EntryId& id);
-  void LandFromDisk(const FlightPtr& flight);
-  Status Queue(const FlightPtr& flight) GANTRY_REQUIRES(mutex_);
+  void LandFromDisk(const FlightPtr& flight, const Asker& asker);
+  Status Queue(const FlightPtr& flight, const Asker& asker) GANTRY_REQUIRES(mutex_);
   Result<std::shared_ptr<const Outcome>> Await(const FlightPtr& flight, Deadline deadline);
   void Land(const FlightPtr& flight, std::shared_ptr<const Outcome> outcome)
       GANTRY_REQUIRES(mutex_);
-  void Work();
-  FlightPtr Next();
+  void WorkAll();
+  void Do(Work work);
+  std::optional<Work> Next();
+  std::optional<Work> TakeNext() GANTRY_REQUIRES(mutex_);
+  void PutAside(Work work);
   std::shared_ptr<const Outcome> CompileOne(const Flight& flight);
   void KeepOnDisk(const Flight& flight, const Outcome& outcome);
   void Note(uint64_t Tally::* tally, std::string_view message);
@@ -148,8 +179,9 @@ class Artifacts {
   Tally tally_ GANTRY_GUARDED_BY(mutex_);
   RecentOutcomes recent_ GANTRY_GUARDED_BY(mutex_);
   std::map<std::string, FlightPtr> flights_ GANTRY_GUARDED_BY(mutex_);
-  std::deque<FlightPtr> queue_ GANTRY_GUARDED_BY(mutex_);
-  uint64_t queue_bytes_ GANTRY_GUARDED_BY(mutex_) = 0;
+  Turns turns_ GANTRY_GUARDED_BY(mutex_);
+  /// Those that other processes compile, which are few, in the order in which they are looked at.
+  std::deque<Work> aside_ GANTRY_GUARDED_BY(mutex_);
   uint32_t idle_ GANTRY_GUARDED_BY(mutex_) = 0;
   std::vector<std::thread> threads_ GANTRY_GUARDED_BY(mutex_);
 };

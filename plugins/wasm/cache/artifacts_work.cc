@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The threads that compile.
+#include <optional>
 #include <utility>
 
 #include <gantry/format.h>
@@ -29,45 +30,90 @@ int64_t KeptUntil(Code code, int64_t now) {
 
 }  // namespace
 
-void Artifacts::Work() {
-  while (const FlightPtr flight = Next()) {
-    const auto outcome = CompileOne(*flight);
-    const bool kept = outcome->kept_until > 0;
-    {
-      const MutexLock lock(mutex_);
-      ++tally_.compiles;
-      tally_.failures += outcome->failure ? 1 : 0;
-      Land(flight, outcome);
-      if (!kept) {
-        // It is the answer to those who wait, and to nobody who comes now.
-        flights_.erase(flight->id.Key());
-      }
-    }
-    landed_.notify_all();
-    if (kept) {
-      KeepOnDisk(*flight, *outcome);
-      // Not before it is on disk: who came meanwhile found it here.
-      const MutexLock lock(mutex_);
-      flights_.erase(flight->id.Key());
-    }
+void Artifacts::WorkAll() {
+  while (std::optional<Work> work = Next()) {
+    Do(std::move(*work));
   }
 }
 
-/// Null: there is nothing to do any more.
-Artifacts::FlightPtr Artifacts::Next() {
+void Artifacts::Do(Work work) {
+  const FlightPtr flight = work.flight;
+  const auto lock = store_.Lock(flight->id);
+  if (!lock && lock.error().code == Code::kAborted &&
+      std::chrono::steady_clock::now() < work.latest) {
+    PutAside(std::move(work));
+    return;
+  }
+  // Where it cannot be locked, two may compile it: that is time, and nothing else.
+  auto outcome = LookOnDisk(flight->id);
+  const bool found = outcome != nullptr;
+  const auto begun = std::chrono::steady_clock::now();
+  if (!found) {
+    outcome = CompileOne(*flight);
+  }
+  const bool kept = outcome->kept_until > 0;
+  {
+    const MutexLock held(mutex_);
+    turns_.Charge(work.asker, std::chrono::duration_cast<std::chrono::milliseconds>(
+                                  std::chrono::steady_clock::now() - begun));
+    tally_.disk_hits += found ? 1 : 0;
+    tally_.compiles += found ? 0 : 1;
+    tally_.failures += !found && outcome->failure ? 1 : 0;
+    Land(flight, outcome);
+    if (!kept || found) {
+      // It is the answer to those who wait, and to nobody who comes now; or has been kept.
+      flights_.erase(flight->id.Key());
+    }
+  }
+  landed_.notify_all();
+  if (kept && !found) {
+    KeepOnDisk(*flight, *outcome);
+    // Not before it is on disk: who came meanwhile found it here.
+    const MutexLock held(mutex_);
+    flights_.erase(flight->id.Key());
+  }
+}
+
+/// None: there is nothing to do any more.
+std::optional<Artifacts::Work> Artifacts::Next() {
   MutexLock lock(mutex_);
   ++idle_;
-  while (queue_.empty() && !stopped_) {
-    queued_.wait(lock.native());
+  std::optional<Work> work;
+  while (!stopped_ && !(work = TakeNext())) {
+    if (aside_.empty()) {
+      queued_.wait(lock.native());
+    } else {
+      queued_.wait_until(lock.native(), aside_.front().at);
+    }
   }
   --idle_;
-  if (stopped_) {
-    return nullptr;
+  return stopped_ ? std::nullopt : std::move(work);
+}
+
+std::optional<Artifacts::Work> Artifacts::TakeNext() {
+  const Deadline now = std::chrono::steady_clock::now();
+  if (!aside_.empty() && aside_.front().at <= now) {
+    Work work = std::move(aside_.front());
+    aside_.pop_front();
+    return work;
   }
-  FlightPtr flight = std::move(queue_.front());
-  queue_.pop_front();
-  queue_bytes_ -= flight->module.size;
-  return flight;
+  const auto turn = turns_.Next();
+  if (!turn) {
+    return std::nullopt;
+  }
+  return Work{.flight = flights_.at(turn->key),
+              .asker = turn->asker,
+              .at = now,
+              .latest = now + options_.elsewhere};
+}
+
+/// The kernel does not tell of the end of somebody's lock without waiting for it, and others'
+/// modules are not to wait meanwhile.
+void Artifacts::PutAside(Work work) {
+  constexpr std::chrono::milliseconds kPause{20};
+  work.at = std::chrono::steady_clock::now() + kPause;
+  const MutexLock lock(mutex_);
+  aside_.push_back(std::move(work));
 }
 
 std::shared_ptr<const Outcome> Artifacts::CompileOne(const Flight& flight) {

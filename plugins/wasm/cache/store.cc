@@ -169,6 +169,7 @@ Result<ArtifactStore::Kept> ArtifactStore::Remove(int64_t now, uint64_t max_byte
     const auto folder = OpenPrivateFolder(root->get(), file.folder, false);
     if (folder && RemoveTreeAt(folder->get(), file.name)) {
       --kept.entries;
+      ++kept.removed;
       kept.bytes -= file.bytes;
     }
   }

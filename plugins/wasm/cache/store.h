@@ -5,7 +5,8 @@
 // believed that its hash does not cover: what is handed out is a copy in memory that was hashed
 // while it was made and cannot be changed any more, whatever becomes of the file.
 //
-// Two processes may work on one directory: a file is there whole or not at all.
+// Two processes may work on one directory: a file is there whole or not at all, and one of them
+// at a time makes an entry.
 #pragma once
 
 #include <cstdint>
@@ -40,10 +41,11 @@ class ArtifactStore {
     int64_t used_at = 0;
   };
 
-  /// What `Trim` has left.
+  /// What `Trim` and `Clean` have left, and how many they have removed.
   struct Kept {
     uint64_t entries = 0;
     uint64_t bytes = 0;
+    uint64_t removed = 0;
   };
 
   /// `directory`: absolute; it is made when something is to be kept, and its parents, too.
@@ -63,6 +65,13 @@ class ArtifactStore {
   Result<Kept> Trim(const Sha256Digest& compiler, int64_t now) const;
   /// Removes those that are of no module in `used` and were last used before `before`.
   Result<Kept> Clean(const std::set<Sha256Digest>& used, int64_t before, int64_t now) const;
+  /// It is time to clean: that has not been so for `every` seconds, for any process that asks. For
+  /// the first who asks it is not. Errors: as of `Load`.
+  Result<bool> IsToBeCleaned(int64_t now, int64_t every) const;
+  /// The right to make this entry, among the processes of the node: until the descriptor is closed,
+  /// or this process ends. Another lock of the same process counts as another process's. Blocks:
+  /// never for one. Errors: kAborted: another one has it; else it cannot be had here.
+  Result<UniqueFd> Lock(const EntryId& id) const;
   /// It has been used. At most once an hour is that written down.
   void Touch(const EntryId& id, int64_t now) const;
   /// All that can be read; their hashes are not looked at.

@@ -45,9 +45,10 @@ echo $! >&9
 
 }  // namespace
 
-Result<CompiledModule> FakeArtifacts::Get(const ModuleBytes& module,
+Result<CompiledModule> FakeArtifacts::Get(const ModuleBytes& module, const Asker& who,
                                           std::chrono::milliseconds allowed) {
   ++asked;
+  asker = who;
   limit = allowed;
   GANTRY_CHECK_OK(answer);
   GANTRY_TRY(UniqueFd file, module.file.Duplicate());

@@ -25,7 +25,8 @@ namespace gantry::wasm {
 /// Artifacts that are their modules.
 class FakeArtifacts : public ArtifactSource {
  public:
-  Result<CompiledModule> Get(const ModuleBytes& module, std::chrono::milliseconds limit) override;
+  Result<CompiledModule> Get(const ModuleBytes& module, const Asker& asker,
+                             std::chrono::milliseconds limit) override;
   std::vector<BackendCount> Counts() const override;
 
   void Leave() override { left = true; }
@@ -33,6 +34,7 @@ class FakeArtifacts : public ArtifactSource {
   Status answer;
   Kind kind = Kind::kModule;
   int asked = 0;
+  Asker asker;
   std::chrono::milliseconds limit{};
   bool left = false;
 };

@@ -48,6 +48,19 @@ class WasmModuleTest : public WasmBackendTest {
   }
 };
 
+/// By which the compiler's time is shared.
+TEST_F(WasmModuleTest, IsCompiledForItsTenantAndItsPod) {
+  WordsOf(R"(["/app.wasm"])");
+  const std::string ns = artifacts_->asker.tenant;
+  EXPECT_FALSE(ns.empty());
+  EXPECT_EQ(artifacts_->asker.sandbox, Request("[]").id.str());
+  EXPECT_FALSE(artifacts_->asker.containerd.empty());
+  WordsOf(R"(["/app.wasm"])", R"(,"annotations":{"io.kubernetes.cri.sandbox-id":"p1",)"
+                              R"("io.kubernetes.cri.sandbox-namespace":"team"})");
+  EXPECT_EQ(artifacts_->asker.tenant, ns + "/team");
+  EXPECT_EQ(artifacts_->asker.sandbox, "p1");
+}
+
 TEST_F(WasmModuleTest, WaitsAtItsGateAndEndsAsTheGuestSays) {
   const auto made = Create(R"(["/app.wasm", "an argument"])");
   ASSERT_TRUE(made) << made.error().message;

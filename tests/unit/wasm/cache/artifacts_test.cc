@@ -17,6 +17,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/format.h>
+
+#include "plugins/wasm/compile/protocol.h"
 #include "tests/unit/wasm/cache/fakes.h"
 
 namespace gantry::wasm {
@@ -39,6 +42,11 @@ class Held {
   explicit Held(FakeSandboxContext& context) {
     context.on_spawn = [this](const SpawnRequest& request) -> Status {
       if (request.argv.back() == "compile") {
+        for (const auto& [fd, number] : request.fds) {
+          if (number == compile::kModule) {
+            order.push_back(ContentOf(fd));
+          }
+        }
         if (!has_begun_.exchange(true)) {
           begun_.set_value();
         }
@@ -52,6 +60,9 @@ class Held {
   void Wait() { begun_.get_future().wait(); }
 
   void LetGo() { go_.set_value(); }
+
+  /// The modules; to be read when none is compiled.
+  std::vector<std::string> order;
 
  private:
   std::atomic<bool> has_begun_ = false;
@@ -120,14 +131,16 @@ TEST_F(CacheTest, CompilesAgainWhatWasTamperedWith) {
   EXPECT_EQ(Compiles(), 2U) << "what was compiled again is kept";
 }
 
-/// Two tenants, one module.
+/// Many tenants, one module.
 TEST_F(CacheTest, HasOneCompileForAllWhoAsk) {
   Held held(context_);
   std::vector<std::future<Result<Artifact>>> all;
   all.push_back(std::async(std::launch::async, [&] { return Get("module"); }));
   held.Wait();
   for (int i = 0; i < 7; ++i) {
-    all.push_back(std::async(std::launch::async, [&] { return Get("module"); }));
+    all.push_back(std::async(std::launch::async, [&, i] {
+      return Get("module", std::chrono::minutes(1), {Format("tenant{}", i), "pod"});
+    }));
   }
   held.LetGo();
   std::set<std::pair<dev_t, ino_t>> files;
@@ -180,6 +193,22 @@ TEST_F(CacheTest, TriesAgainLaterWhatTookTooMuch) {
   EXPECT_EQ(Compiles(), 2U);
 }
 
+/// Who made its container again would have the compiler for himself.
+TEST_F(CacheTest, RemembersWhatTakesTooLong) {
+  options_.limits.time = std::chrono::milliseconds(50);
+  const auto slow = Get("silent");
+  ASSERT_FALSE(slow);
+  EXPECT_EQ(slow.error().code, Code::kResourceExhausted);
+  EXPECT_THAT(slow.error().message, HasSubstr("takes longer than 0.05 s"));
+  EXPECT_EQ(Get("silent").error().message, slow.error().message);
+  EXPECT_EQ(Compiles(), 1U);
+  Restart();
+  EXPECT_EQ(Get("silent").error().message, slow.error().message);
+  now_ += 601;
+  EXPECT_EQ(Get("silent").error().code, Code::kResourceExhausted);
+  EXPECT_EQ(Compiles(), 2U);
+}
+
 TEST_F(CacheTest, ForgetsThatACompilerWasKilled) {
   context_.on_spawned = [](const std::string& mode, HostProcess& process) {
     if (mode == "compile") {
@@ -220,6 +249,7 @@ TEST_F(CacheTest, StartsFromADiskThatIsFullOrCannotBeWritten) {
     GTEST_SKIP() << "needs the right to mount";
   }
   EXPECT_EQ(Content("module"), MadeOf("module"));
+  Restart();  // Nothing is open there any more.
   ASSERT_EQ(mount("none", options_.directory.c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr), 0);
   EXPECT_EQ(Content("another"), MadeOf("another"));
   Restart();
@@ -243,6 +273,57 @@ TEST_F(CacheTest, QueuesNoMoreThanItMay) {
   EXPECT_EQ(Content("third"), MadeOf("third")) << "it was not the module's fault";
 }
 
+/// A tenant with many modules, and one that comes after them with another.
+TEST_F(CacheTest, SharesTheCompilerAmongTenants) {
+  Held held(context_);
+  const Asker greedy{"greedy", "pod"};
+  const Asker modest{"modest", "pod"};
+  constexpr std::chrono::minutes kLong{1};
+  auto first = std::async(std::launch::async, [&] { return Get("g0", kLong, greedy); });
+  held.Wait();
+  for (const char* module : {"g1", "g2", "g3"}) {
+    EXPECT_EQ(Get(module, std::chrono::milliseconds(1), greedy).error().code,
+              Code::kDeadlineExceeded);
+  }
+  EXPECT_EQ(Get("m", std::chrono::milliseconds(1), modest).error().code, Code::kDeadlineExceeded);
+  // The same module as one at the end of the other's.
+  EXPECT_EQ(Get("g3", std::chrono::milliseconds(1), modest).error().code, Code::kDeadlineExceeded);
+  held.LetGo();
+  for (const char* module : {"g1", "g2", "g3", "m"}) {
+    const auto artifact = Get(module, kLong, greedy);
+    ASSERT_TRUE(artifact) << artifact.error().message;
+    EXPECT_EQ(ContentOf(artifact->file), MadeOf(module));
+  }
+  EXPECT_TRUE(first.get());
+  EXPECT_EQ(Compiles(), 5U);
+  EXPECT_EQ(held.order.at(1), "g3") << "the first that the other one waits for";
+}
+
+TEST_F(CacheTest, HasAModuleOfWhoHasMostGiveWay) {
+  options_.max_waiting = 2;
+  Held held(context_);
+  const Asker greedy{"greedy", "pod"};
+  constexpr std::chrono::minutes kLong{1};
+  auto first = std::async(std::launch::async, [&] { return Get("g0", kLong, greedy); });
+  held.Wait();
+  for (const char* module : {"g1", "g2"}) {
+    EXPECT_EQ(Get(module, std::chrono::milliseconds(1), greedy).error().code,
+              Code::kDeadlineExceeded);
+  }
+  // Whether it comes before the other tenant or after him.
+  auto last = std::async(std::launch::async, [&] { return Get("g2", kLong, greedy); });
+  EXPECT_EQ(Get("m", std::chrono::milliseconds(1), {"modest", "pod"}).error().code,
+            Code::kDeadlineExceeded);
+  const auto gone = last.get();
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code, Code::kResourceExhausted) << gone.error().message;
+  EXPECT_EQ(Count("cache_waiting"), 2U);
+  held.LetGo();
+  EXPECT_TRUE(first.get());
+  EXPECT_EQ(Content("m"), MadeOf("m"));
+  EXPECT_EQ(Content("g2"), MadeOf("g2")) << "it was not the module's fault";
+}
+
 TEST_F(CacheTest, DoesNotWaitForACompilerWhenItHasTheModule) {
   ASSERT_EQ(Content("module"), MadeOf("module"));
   Restart();
@@ -252,6 +333,36 @@ TEST_F(CacheTest, DoesNotWaitForACompilerWhenItHasTheModule) {
   EXPECT_EQ(Content("module"), MadeOf("module"));
   held.LetGo();
   EXPECT_TRUE(slow.get());
+}
+
+/// Another process on the directory: an engine beside this one, or `gantryctl wasm compile`.
+TEST_F(CacheTest, WaitsForTheCompileOfAnotherProcess) {
+  cache();
+  HookedContext other_context;
+  Held held(other_context);
+  Artifacts other(other_context, ProgramAt(program_), options_);
+  auto elsewhere = std::async(std::launch::async, [&] {
+    return other.Get(ModuleOf("module"), {"default", "tool"}, std::chrono::minutes(1));
+  });
+  held.Wait();
+  auto waits = std::async(std::launch::async, [&] { return Content("module"); });
+  EXPECT_EQ(Content("another"), MadeOf("another")) << "others do not wait for it";
+  EXPECT_EQ(Get("module", std::chrono::milliseconds(1)).error().code, Code::kDeadlineExceeded);
+  held.LetGo();
+  EXPECT_TRUE(elsewhere.get());
+  EXPECT_EQ(waits.get(), MadeOf("module"));
+  EXPECT_EQ(Compiles(), 1U) << "that of the other module";
+}
+
+TEST_F(CacheTest, CompilesWhatAProcessThatIsStuckWasToCompile) {
+  const auto lock = ArtifactStore(options_.directory, 0)
+                        .Lock({.module = Sha256Of("module"), .compiler = Sha256Of("fake-one")});
+  ASSERT_TRUE(lock) << lock.error().message;
+  ASSERT_EQ(Content("first"), MadeOf("first"));
+  EXPECT_EQ(Get("module", std::chrono::milliseconds(1)).error().code, Code::kDeadlineExceeded);
+  Restart();
+  options_.elsewhere = std::chrono::milliseconds(1);
+  EXPECT_EQ(Content("module"), MadeOf("module"));
 }
 
 TEST_F(CacheTest, EndsWithTheEngine) {

@@ -58,8 +58,9 @@ class CacheTest : public testing::Test {
   void Restart() { cache_.reset(); }
 
   Result<Artifact> Get(std::string_view module,
-                       std::chrono::milliseconds limit = std::chrono::minutes(1)) {
-    return cache().Get(ModuleOf(module), limit);
+                       std::chrono::milliseconds limit = std::chrono::minutes(1),
+                       const Asker& asker = {"default", "alone"}) {
+    return cache().Get(ModuleOf(module), asker, limit);
   }
 
   /// The artifact's bytes, or the error.

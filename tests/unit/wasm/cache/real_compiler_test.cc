@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/wasm/cache/fakes.h"
+#include "tests/unit/wasm/module/module_text.h"
 
 namespace gantry::wasm {
 namespace {
@@ -51,6 +52,32 @@ TEST_F(RealCompilerTest, MakesMachineCode) {
   EXPECT_EQ(compiled->kind, Kind::kModule);
   EXPECT_THAT(ContentOf(compiled->artifact), StartsWith("\x7f"
                                                         "ELF"));
+}
+
+/// The most that a module may have (module/sections.h).
+TEST_F(RealCompilerTest, CompilesAHundredThousandFunctions) {
+  if (!kMemoryIsLimited) {
+    GTEST_SKIP() << "the thread sanitizer leaves no room for a limit";
+  }
+  constexpr uint32_t kMany = 100'000;
+  std::string functions = Leb(kMany) + std::string(kMany, '\0');
+  std::string bodies = Leb(kMany);
+  for (uint32_t i = 0; i < kMany; ++i) {
+    bodies += std::string("\2\0\x0b", 3);
+  }
+  const std::string module = CoreHeader() + SectionOf(1, {"\1\x60\0\0", 4}) +
+                             SectionOf(3, functions) + SectionOf(7, {"\1\6_start\0\0", 10}) +
+                             SectionOf(10, bodies);
+  const auto small = compiler_.Compile(ModuleOf(module));
+  ASSERT_FALSE(small) << "each of them costs more than its bytes say";
+  EXPECT_EQ(small.error().code, Code::kResourceExhausted);
+  EXPECT_THAT(small.error().message, HasSubstr("of memory, which is the limit for its size"));
+  CompileLimits limits;
+  limits.memory = uint64_t{1} << 30;
+  const auto compiled =
+      Compiler(context_, ProgramAt(GANTRY_REAL_COMPILE), limits).Compile(ModuleOf(module));
+  ASSERT_TRUE(compiled) << compiled.error().message;
+  EXPECT_GT(compiled->bytes, kMany);
 }
 
 TEST_F(RealCompilerTest, RefusesWhatIsNotValid) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -115,6 +117,12 @@ TEST_F(ArtifactStoreTest, TakesNoFileThatIsNotRootsAlone) {
          return Save(IdOf("other"), "artifact") &&
                 rename(PathOf(IdOf("other")).c_str(), path.c_str()) == 0;
        }},
+      // Of a processor with other features, whose code would not run here.
+      {"or compiler",
+       [&] {
+         return Save(IdOf("m", "another processor"), "artifact") &&
+                rename(PathOf(IdOf("m", "another processor")).c_str(), path.c_str()) == 0;
+       }},
   };
   for (const auto& [words, harm] : harms) {
     ASSERT_TRUE(Save(IdOf("m"), "artifact"));
@@ -210,6 +218,32 @@ TEST_F(ArtifactStoreTest, IsCleanedOfModulesThatAreNotUsed) {
   ASSERT_TRUE(kept);
   EXPECT_EQ(kept->entries, 2U);
   EXPECT_FALSE(IsThere(IdOf("unused")));
+}
+
+TEST_F(ArtifactStoreTest, HasOneWhoMakesAnEntry) {
+  auto lock = Store().Lock(IdOf("m"));
+  ASSERT_TRUE(lock) << lock.error().message;
+  const auto second = Store().Lock(IdOf("m"));
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Code::kAborted);
+  EXPECT_TRUE(Store().Lock(IdOf("other")));
+  lock->reset();
+  EXPECT_TRUE(Store().Lock(IdOf("m")));
+  ASSERT_TRUE(Store().Trim(IdOf("m").compiler, kNow));
+  EXPECT_TRUE(Store().List()->empty()) << "a lock is no entry";
+}
+
+/// However it ends.
+TEST_F(ArtifactStoreTest, LosesNoEntryToAProcessThatIsKilled) {
+  const pid_t other = fork();
+  if (other == 0) {
+    const auto lock = Store().Lock(IdOf("m"));
+    kill(getpid(), lock ? SIGKILL : SIGTERM);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(other, &status, 0), other);
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+  EXPECT_TRUE(Store().Lock(IdOf("m")));
 }
 
 TEST_F(ArtifactStoreTest, IsListed) {
