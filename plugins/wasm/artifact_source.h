@@ -4,7 +4,10 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include <gantry/backend.h>
@@ -15,6 +18,7 @@
 #include "plugins/wasm/asker.h"
 #include "plugins/wasm/kind.h"
 #include "plugins/wasm/module/bytes.h"
+#include "plugins/wasm/module/sha256.h"
 #include "plugins/wasm/options.h"
 
 namespace gantry::wasm {
@@ -51,6 +55,13 @@ class ArtifactSource {
  protected:
   ArtifactSource() = default;
 };
+
+/// What the containerd that listens at `address` has in its content store. Blocks: for seconds.
+using FindDigests = std::function<Result<std::set<Sha256Digest>>(SandboxContext& context,
+                                                                 const std::string& address)>;
+
+/// The one that this build has; null: it has none.
+FindDigests MakeFindDigests();
 
 /// The one that this build has; null: it has no engine.
 /// Owner: `context`, the backend's own, is borrowed and outlives it.

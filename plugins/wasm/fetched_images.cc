@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Modules that are layers of images come from containerd, by a program that lives for one of them.
+// Modules that are layers of images come from containerd, by a program that lives for one of them,
+// and it says which of them images still have.
+#include <chrono>
+#include <set>
+#include <string>
 #include <utility>
 
 #include <gantry/toolkit/descriptors/helper.h>
 
+#include "plugins/wasm/fetch/digests.h"
 #include "plugins/wasm/fetch/image.h"
 #include "plugins/wasm/launch.h"
 
@@ -23,8 +28,18 @@ Result<std::optional<ModuleBytes>> Find(SandboxContext& context, const ImageModu
   return std::move(found.module);
 }
 
+/// Of all calls for one list.
+constexpr std::chrono::seconds kListing{20};
+
+Result<std::set<Sha256Digest>> List(SandboxContext& context, const std::string& address) {
+  GANTRY_TRY(const UniqueFd program, OpenHelper("gantry-wasm-fetch"));
+  return fetch::FindDigests(context, program, address, kListing);
+}
+
 }  // namespace
 
 FindInImage MakeFindInImage() { return Find; }
+
+FindDigests MakeFindDigests() { return List; }
 
 }  // namespace gantry::wasm

@@ -7,4 +7,6 @@ namespace gantry::wasm {
 
 FindInImage MakeFindInImage() { return nullptr; }
 
+FindDigests MakeFindDigests() { return nullptr; }
+
 }  // namespace gantry::wasm
