@@ -142,7 +142,6 @@ Result<Settings> SettingsOf(const oci::Spec& spec, const oci::ProcessSpec& proce
                     .network = options.network,
                     .listen = {},
                     .entry = {}};
-  GANTRY_CHECK_OK(SetListenOfEnvironment(settings, process));
   for (const auto& [key, value] : spec.annotations) {
     if (!key.starts_with(kPrefix)) {
       continue;
@@ -151,6 +150,8 @@ Result<Settings> SettingsOf(const oci::Spec& spec, const oci::ProcessSpec& proce
       return WrongValue(key.substr(0, kShownBytes), value, std::move(set).error());
     }
   }
+  // The nearer: an annotation of a pod is that of all its containers.
+  GANTRY_CHECK_OK(SetListenOfEnvironment(settings, process));
   return settings;
 }
 

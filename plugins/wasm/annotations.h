@@ -41,8 +41,8 @@ struct Settings {
   std::string entry;
 };
 
-/// Of `process`, the container's or an exec's: what the annotations `io.gantry.wasm/...` say; else
-/// its variable GANTRY_WASM_LISTEN, the limit of the container's memory, `options`.
+/// Of `process`, the container's or an exec's: what its variable GANTRY_WASM_LISTEN says, then the
+/// annotations `io.gantry.wasm/...`, then the limit of the container's memory, then `options`.
 /// Errors: kInvalidArgument with the annotation and its value, also of one that there is not.
 Result<Settings> SettingsOf(const oci::Spec& spec, const oci::ProcessSpec& process,
                             const Options& options);

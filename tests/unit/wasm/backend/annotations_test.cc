@@ -108,7 +108,8 @@ TEST(WasmSettings, AnAddressMayStandInTheEnvironment) {
   process.env = {"A=b", "GANTRY_WASM_LISTEN=0.0.0.0:81"};
   EXPECT_EQ(SettingsOf({}, process, {})->listen, "0.0.0.0:81");
   EXPECT_EQ(SettingsOf(With("io.gantry.wasm/listen", "0.0.0.0:82"), process, {})->listen,
-            "0.0.0.0:82");
+            "0.0.0.0:81")
+      << "an annotation may be that of the whole pod";
   process.env = {"GANTRY_WASM_LISTEN=81"};
   const auto wrong = SettingsOf({}, process, {});
   ASSERT_FALSE(wrong);
