@@ -1,5 +1,6 @@
 ;; SPDX-License-Identifier: Apache-2.0
-;; Exits with what it got: 1 for a socket of TCP, 2 for one of UDP, 4 for a look-up of a name.
+;; Exits with what it got: 1 for a socket of TCP, 2 for one of UDP, 4 for a look-up of a name; 8
+;; where that of TCP was access-denied, which is EPERM.
 (module
   (import "wasi:sockets/tcp-create-socket@0.2.0" "create-tcp-socket" (func $tcp (param i32 i32)))
   (import "wasi:sockets/udp-create-socket@0.2.0" "create-udp-socket" (func $udp (param i32 i32)))
@@ -18,6 +19,12 @@
       (i32.add
         (i32.eqz (i32.load8_u (i32.const 0)))
         (i32.add
-          (i32.shl (i32.eqz (i32.load8_u (i32.const 16))) (i32.const 1))
-          (i32.shl (i32.eqz (i32.load8_u (i32.const 32))) (i32.const 2)))))
+          (i32.add
+            (i32.shl (i32.eqz (i32.load8_u (i32.const 16))) (i32.const 1))
+            (i32.shl (i32.eqz (i32.load8_u (i32.const 32))) (i32.const 2)))
+          (i32.shl
+            (i32.and
+              (i32.eq (i32.load8_u (i32.const 0)) (i32.const 1))
+              (i32.eq (i32.load8_u (i32.const 4)) (i32.const 1)))
+            (i32.const 3)))))
     (i32.const 0)))

@@ -25,7 +25,8 @@ std::string RuntimeTable(const Settings& settings, const std::string& table,
   const char* const key = settings.release1() ? "sandbox_mode" : "sandboxer";
   std::string text = begin + "]\n    runtime_type = " + Quoted(runtime.type) + "\n    " + key +
                      " = " + (runtime.shim_makes_pods ? "\"shim\"\n" : "\"podsandbox\"\n") +
-                     "    pod_annotations = [\"dev.gvisor.*\"]\n";
+                     "    pod_annotations = [\"dev.gvisor.*\", \"io.gantry.wasm/*\"]\n"
+                     "    container_annotations = [\"io.gantry.wasm/*\"]\n";
   if (!runtime.path.empty()) {
     text += "    runtime_path = " + Quoted(runtime.path) + "\n";
   }
@@ -45,6 +46,11 @@ std::string RuntimeTables(const Settings& settings, const std::string& table) {
     const std::string oci = settings.counted_oci();
     runtimes.push_back({"gantry-options", settings.runtime, false, oci});
     runtimes.push_back({"gantry-runc-type", "io.containerd.runc.v2", false, oci,
+                        settings.gantry_bin + "/containerd-shim-gantry-v1"});
+  }
+  if (settings.wasm()) {
+    // No shim of this type's name is in the PATH.
+    runtimes.push_back({"gantry-path", "io.containerd.gantry-elsewhere.v1", false, "",
                         settings.gantry_bin + "/containerd-shim-gantry-v1"});
   }
   if (settings.two_backends) {

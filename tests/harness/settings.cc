@@ -23,6 +23,14 @@ std::string Env(const char* name, const std::string& otherwise) {
   return value != nullptr && *value != '\0' ? value : otherwise;
 }
 
+/// In the build folder beside the programs, below libexec where they are installed.
+std::string PluginOf(const Settings& settings, const std::string& backend) {
+  const std::string file = "/plugins/libgantry_" + backend + ".so";
+  const std::string installed = settings.gantry_bin + "/../libexec/gantry" + file;
+  std::error_code error;
+  return fs::exists(installed, error) ? installed : settings.gantry_bin + file;
+}
+
 /// Of what runs the containers.
 std::string MissingBackend(const Settings& settings) {
   std::error_code error;
@@ -32,13 +40,12 @@ std::string MissingBackend(const Settings& settings) {
                : "the fake remote backend is not built: " + settings.remote_plugin;
   }
   if (settings.gvisor()) {
-    const std::string plugin = settings.gantry_bin + "/plugins/libgantry_gvisor.so";
+    const std::string plugin = PluginOf(settings, "gvisor");
     return fs::exists(plugin, error) ? settings.no_runsc(settings.runsc_release)
                                      : "the gvisor backend is not built: " + plugin;
   }
   if (settings.wasm()) {
-    for (const std::string& file :
-         {settings.gantry_bin + "/plugins/libgantry_wasm.so", settings.guests + "/tool.wasm"}) {
+    for (const std::string& file : {PluginOf(settings, "wasm"), settings.guests + "/tool.wasm"}) {
       if (!fs::exists(file, error)) {
         return "the wasm backend or its guests are not built: " + file;
       }

@@ -150,6 +150,12 @@ Result<std::string> CriClient::Create(const std::string& pod, const PodConfig& p
         ->add_add_capabilities(capability);
   }
   container.mutable_mounts()->Assign(config.mounts.begin(), config.mounts.end());
+  container.mutable_annotations()->insert(config.annotations.begin(), config.annotations.end());
+  for (const auto& [key, value] : config.env) {
+    cri::KeyValue& variable = *container.add_envs();
+    variable.set_key(key);
+    variable.set_value(value);
+  }
   if (config.memory_limit_bytes > 0) {
     container.mutable_linux()->mutable_resources()->set_memory_limit_in_bytes(
         config.memory_limit_bytes);

@@ -60,6 +60,9 @@ struct ContainerConfig {
   /// The container whose processes it sees, for TARGET.
   std::string pid_target;
   std::vector<cri::Mount> mounts;
+  std::map<std::string, std::string> env;
+  /// As containerd's handler lets them through to the container.
+  std::map<std::string, std::string> annotations;
   /// Beside those that every container has, without CAP_.
   std::vector<std::string> capabilities;
 };
