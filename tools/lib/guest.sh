@@ -28,7 +28,7 @@ guest_gantry() {
   DESTDIR="$root" cmake --install "$GANTRY_ROOT/build/release" --prefix /usr/local
   mkdir -p "$root/etc/gantry"
   cp "$GANTRY_ROOT/tools/node/gantry.yaml" "$root/etc/gantry/"
-  for handler in {crun,runc}{,-plain}; do
+  for handler in {crun,runc}{,-plain} wasm; do
     ln -s containerd-shim-gantry-v1 "$root/usr/local/bin/containerd-shim-gantry-$handler-v1"
   done
   chroot "$root" systemctl enable containerd gantry
@@ -42,7 +42,8 @@ guest_tests() {
     strip -o "$tests/build/tests/$program" "$GANTRY_ROOT/build/release/tests/$program"
   done
   guest_maker "$root"
-  cp "$IMAGE_DIR"/{busybox,pause}.tar "$tests/images/"
+  cp "$IMAGE_DIR"/{busybox,pause,wasm-*}.tar "$tests/images/"
+  cp -r "$GANTRY_ROOT/build/release/guests" "$tests/guests"
   cp "$GANTRY_ROOT/tools/node/guest-tests" "$GANTRY_ROOT/tools/lib/gtest.sh" "$tests/"
   cp "$GANTRY_ROOT/tools/node/gantry-node-tests.service" "$root/etc/systemd/system/"
   chroot "$root" systemctl enable gantry-node-tests
