@@ -133,8 +133,9 @@ e2e_suite() {
       runsc="${rest##*-}" rest="${rest%-*}"
       filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:*Gvisor*'
       ;;
-    2.3.4-wasm) filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:CriShimPod.*:Wasm*' ;;
-    1.*-gvisor | 1.*-wasm) newer=1 filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*Cri*' ;;
+    2.3.4-wasm) filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:CriShimPod.*:*Wasm*' ;;
+    1.*-gvisor) newer=1 filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*Cri*' ;;
+    1.*-wasm) newer=1 filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*Cri*:*Wasm*' ;;
     2.3.4-crun) filter='*' ;;
     2.1.*) filter='CtrRun.*:CtrExec.*:CtrTerminal.*:CtrEvents.*:EngineKill*:*CriPod.*' ;;
     1.*-shim-*) newer=1 filter='*Cri*/shim:CriShimPod.*' ;;
