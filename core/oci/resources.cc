@@ -17,6 +17,13 @@ Status ReadMemory(const Json& memory, cgroup::CgroupResources& out) {
   return memory["swap"].Read(out.memory.swap_bytes);
 }
 
+/// As the kernel reads a list of numbers: one with nothing but blanks has none.
+void ClearBlank(std::string& list) {
+  if (list.find_first_not_of(" \t\n") == std::string::npos) {
+    list.clear();
+  }
+}
+
 Status ReadCpu(const Json& cpu, cgroup::CgroupResources& out) {
   GANTRY_CHECK_OK(cpu.CheckObject());
   GANTRY_CHECK_OK(cpu["shares"].Read(out.cpu.shares));
@@ -25,7 +32,10 @@ Status ReadCpu(const Json& cpu, cgroup::CgroupResources& out) {
   GANTRY_CHECK_OK(cpu["burst"].Read(out.cpu.burst_us));
   GANTRY_CHECK_OK(cpu["idle"].Read(out.cpu.idle));
   GANTRY_CHECK_OK(cpu["cpus"].Read(out.cpu.cpus));
-  return cpu["mems"].Read(out.cpu.mems);
+  GANTRY_CHECK_OK(cpu["mems"].Read(out.cpu.mems));
+  ClearBlank(out.cpu.cpus);
+  ClearBlank(out.cpu.mems);
+  return {};
 }
 
 Status ReadHugepages(const Json& list, cgroup::CgroupResources& out) {

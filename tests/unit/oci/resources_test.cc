@@ -43,6 +43,16 @@ TEST(ParseResources, LeavesOutWhatIsAbsentOrNull) {
   EXPECT_FALSE(resources->pids_limit.has_value());
 }
 
+/// A kernel of cgroup v1 empties the set of a cgroup that is told blanks, and then takes no
+/// process.
+TEST(ParseResources, TakesBlankListsOfProcessorsForNone) {
+  const auto resources = ParseResources(R"({"cpu": {"cpus": " ", "mems": " \t\n"}})");
+  ASSERT_TRUE(resources.has_value()) << resources.error().message;
+  EXPECT_EQ(resources->cpu.cpus, "");
+  EXPECT_EQ(resources->cpu.mems, "");
+  EXPECT_EQ(ParseResources(R"({"cpu": {"cpus": " 0-1"}})")->cpu.cpus, " 0-1");
+}
+
 Result<std::vector<cgroup::DeviceRule>> DeviceRules(const std::string& list) {
   GANTRY_TRY(const Json object, Json::Parse(R"({"devices": )" + list + "}", "resources"));
   return ReadDeviceRules(object);
