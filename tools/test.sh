@@ -133,9 +133,12 @@ e2e_suite() {
       runsc="${rest##*-}" rest="${rest%-*}"
       filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:*Gvisor*'
       ;;
-    2.3.4-wasm) filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:CriShimPod.*:*Wasm*' ;;
+    2.3.4-wasm) filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:CriShimPod.*:*Wasm*:ShimCalls.*:CtlCalls.*' ;;
     1.*-gvisor) newer=1 filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*Cri*' ;;
-    1.*-wasm) newer=1 filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*Cri*:*Wasm*' ;;
+    1.*-wasm)
+      newer=1 filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*Cri*:*Wasm*'
+      export GANTRY_E2E_SCALE="${GANTRY_E2E_SCALE:-1000}"
+      ;;
     2.3.4-crun) filter='*' ;;
     2.1.*) filter='CtrRun.*:CtrExec.*:CtrTerminal.*:CtrEvents.*:EngineKill*:*CriPod.*' ;;
     1.*-shim-*) newer=1 filter='*Cri*/shim:CriShimPod.*' ;;

@@ -10,6 +10,11 @@
 #include <gantry/protowire.h>
 
 namespace gantry::e2e {
+namespace {
+
+constexpr const char* kTaskService = "containerd.task.v2.Task";
+
+}  // namespace
 
 std::string WorkingSpec(const std::string& cgroup) {
   return R"({"ociVersion":"1.0.2","process":{"cwd":"/","args":["/bin/true"],"user":{"uid":0,"gid":0}},)"
@@ -98,7 +103,13 @@ UniqueFd RawShim::Dial() const {
 
 Status RawShim::Call(const std::string& method, const std::string& payload,
                      std::chrono::seconds timeout) {
-  return CallService("containerd.task.v2.Task", method, payload, timeout);
+  return CallService(kTaskService, method, payload, timeout);
+}
+
+Result<std::string> RawShim::Ask(const std::string& method, const std::string& payload,
+                                 std::chrono::seconds timeout) {
+  GANTRY_TRY(auto client, rpc::BlockingClient::Connect(socket_));
+  return client.Call(kTaskService, method, payload, timeout);
 }
 
 Status RawShim::CallService(const std::string& service, const std::string& method,

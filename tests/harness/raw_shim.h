@@ -38,6 +38,9 @@ class RawShim {
   Status CallService(const std::string& service, const std::string& method,
                      const std::string& payload,
                      std::chrono::seconds timeout = std::chrono::seconds(30));
+  /// As `Call`; the answer's bytes.
+  Result<std::string> Ask(const std::string& method, const std::string& payload,
+                          std::chrono::seconds timeout = std::chrono::seconds(30));
   /// A request with nothing but the id.
   std::string IdRequest() const;
   std::string CreateRequest(const std::string& bundle) const;

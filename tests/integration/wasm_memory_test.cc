@@ -14,14 +14,14 @@
 namespace gantry::e2e {
 namespace {
 
-constexpr int64_t kMiB = 1 << 20;
+constexpr int64_t kGuestMiB = 1 << 20;
 
 class WasmMemory : public WasmTest {};
 
 /// 16 pages are 1 MiB, 1024 are 64 MiB.
 TEST_F(WasmMemory, BeyondTheContainersLimitIsRefusedByTheEngine) {
   const Output output =
-      RunGuest({"pages", "16", "1024", "16"}, {"--memory-limit", std::to_string(32 * kMiB)});
+      RunGuest({"pages", "16", "1024", "16"}, {"--memory-limit", std::to_string(32 * kGuestMiB)});
   EXPECT_EQ(output.status, 0) << output.Text();
   EXPECT_EQ(output.out, "16: grown\n1024: -1\n16: grown\n");
 }
@@ -42,8 +42,8 @@ TEST_F(WasmMemory, ThatRunsOutIsToldBeforeTheEnd) {
   Events events(node());
   const std::string id = Id();
   const Output output =
-      RunContainer(WithGuests({"--rm", "--memory-limit", std::to_string(32 * kMiB), "--annotation",
-                               "io.gantry.wasm/memory=1Gi"}),
+      RunContainer(WithGuests({"--rm", "--memory-limit", std::to_string(32 * kGuestMiB),
+                               "--annotation", "io.gantry.wasm/memory=1Gi"}),
                    id, Tool({"grow", "100"}));
   EXPECT_EQ(output.status, 137) << output.Text();
   const auto topics = Events::Topics(events.Until("/tasks/exit", id, id));
@@ -109,10 +109,10 @@ INSTANTIATE_TEST_SUITE_P(Sandboxer, WasmPodMemory, kSandboxers, SandboxerName);
 
 /// The limit of the linear memory stays what it was: above the new one of the cgroup.
 TEST_P(WasmPodMemory, IsUpdatedAndRunsOut) {
-  const std::string id = RunStepping("grows", "grow", 512 * kMiB);
-  ASSERT_TRUE(cri().UpdateMemory(id, 24 * kMiB));
+  const std::string id = RunStepping("grows", "grow", 512 * kGuestMiB);
+  ASSERT_TRUE(cri().UpdateMemory(id, 24 * kGuestMiB));
   EXPECT_EQ(ReadText(MemoryLimitFile(config_.cgroup_parent + "/" + id)),
-            std::to_string(24 * kMiB) + "\n");
+            std::to_string(24 * kGuestMiB) + "\n");
   EXPECT_EQ(StatusOf(id).state(), cri::CONTAINER_RUNNING);
   LetGo();
   const cri::ContainerStatus status = WaitForEnd(id);
@@ -121,10 +121,10 @@ TEST_P(WasmPodMemory, IsUpdatedAndRunsOut) {
 }
 
 TEST_P(WasmPodMemory, IsUpdatedToMore) {
-  const std::string id = RunStepping("holds", "hold", 64 * kMiB);
-  ASSERT_TRUE(cri().UpdateMemory(id, 96 * kMiB));
+  const std::string id = RunStepping("holds", "hold", 64 * kGuestMiB);
+  ASSERT_TRUE(cri().UpdateMemory(id, 96 * kGuestMiB));
   EXPECT_EQ(ReadText(MemoryLimitFile(config_.cgroup_parent + "/" + id)),
-            std::to_string(96 * kMiB) + "\n");
+            std::to_string(96 * kGuestMiB) + "\n");
   LetGo();
   EXPECT_TRUE(Says("holds", "holds"));
 }

@@ -113,7 +113,7 @@ TEST_F(WasmRestart, OfTheEngineLeavesGuestsAndMakesNewOnes) {
   const pid_t pid = FindTask(id).pid;
   KillEngine();
   ExpectServed(id, pid);
-  EXPECT_EQ(RunGuest({"tool", "exit", "9"}).status, 9);
+  EXPECT_EQ(RunContainer(WithGuests({"--rm"}), Id("-new"), Tool({"exit", "9"})).status, 9);
   ExpectEndsOfTerm(id);
   Remove(id);
 }

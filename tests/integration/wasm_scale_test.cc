@@ -10,7 +10,7 @@
 namespace gantry::e2e {
 namespace {
 
-size_t Scale() {
+size_t ScaleOfGuests() {
   const char* value = std::getenv("GANTRY_E2E_SCALE");  // NOLINT(concurrency-mt-unsafe)
   return value != nullptr ? std::strtoul(value, nullptr, 10) : 100;
 }
@@ -47,7 +47,7 @@ TEST_F(WasmScale, OfIdleGuestsAddsNoThreadToEngineAndKeeper) {
   const pid_t keeper = node().Keeper().pid;
   const size_t of_engine = ThreadsOf(engine);
   const size_t of_keeper = ThreadsOf(keeper);
-  ASSERT_NO_FATAL_FAILURE(StartIdle(Scale() - kFew, "more"));
+  ASSERT_NO_FATAL_FAILURE(StartIdle(ScaleOfGuests() - kFew, "more"));
   EXPECT_TRUE(Eventually([&] { return ThreadsOf(engine) <= of_engine; }))
       << ThreadsOf(engine) << " instead of " << of_engine;
   EXPECT_TRUE(Eventually([&] { return ThreadsOf(keeper) <= of_keeper; }))

@@ -14,11 +14,11 @@
 namespace gantry::e2e {
 namespace {
 
-constexpr uint64_t kRunning = 2;
+constexpr uint64_t kRunningState = 2;
 constexpr uint32_t kLastSignal = 64;
 /// Those that end a guest.
-constexpr std::array<uint32_t, 7> kEnding = {SIGHUP,  SIGINT,  SIGQUIT, SIGUSR1,
-                                             SIGUSR2, SIGTERM, SIGKILL};
+constexpr std::array<uint32_t, 7> kEndingSignals = {SIGHUP,  SIGINT,  SIGQUIT, SIGUSR1,
+                                                    SIGUSR2, SIGTERM, SIGKILL};
 
 class WasmSignals : public WasmTest {
  protected:
@@ -32,14 +32,14 @@ TEST_F(WasmSignals, OfAnyNumberAreTakenAndMostDoNothing) {
   RawGuest guest(node(), Id(), Tool({"sleep", "1000000"}));
   ASSERT_TRUE(guest.Run());
   for (uint32_t signal = 1; signal <= kLastSignal; ++signal) {
-    if (std::ranges::contains(kEnding, signal) || signal == SIGSTOP) {
+    if (std::ranges::contains(kEndingSignals, signal) || signal == SIGSTOP) {
       continue;
     }
     ExpectTaken(guest, signal);
   }
   ExpectTaken(guest, SIGSTOP);
   ExpectTaken(guest, SIGCONT);
-  EXPECT_EQ(guest.State()->status, kRunning);
+  EXPECT_EQ(guest.State()->status, kRunningState);
   EXPECT_EQ(guest.Kill(kLastSignal + 1).error_or(Error{}).code, Code::kInvalidArgument);
   ExpectTaken(guest, SIGTERM);
   EXPECT_EQ(guest.Wait().value_or(0), 128U + SIGTERM);
@@ -47,7 +47,7 @@ TEST_F(WasmSignals, OfAnyNumberAreTakenAndMostDoNothing) {
 }
 
 TEST_F(WasmSignals, EndAGuestThatHasNotStarted) {
-  for (const uint32_t signal : kEnding) {
+  for (const uint32_t signal : kEndingSignals) {
     RawGuest guest(node(), Id("-" + std::to_string(signal)), Tool({"sleep", "1000000"}));
     ASSERT_TRUE(guest.Create());
     ExpectTaken(guest, signal);

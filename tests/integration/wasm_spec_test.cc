@@ -117,11 +117,16 @@ TEST_F(WasmSpec, WithBlankLimitsHasNone) {
 }
 
 TEST_F(WasmSpec, WithAMountOverTheModuleIsRefused) {
-  const std::string tool = settings().guests + "/tool.wasm";
-  ExpectRefused("-root", Tool({"exit"}), GuestsAnd(BindOf(settings().guests, "/")),
-                {"/guests/tool.wasm", "a mount at '/'"});
-  ExpectRefused("-file", Tool({"exit"}), GuestsAnd(BindOf(tool, "/guests/tool.wasm")),
-                {"a mount at '/guests/tool.wasm'"});
+  const Json guests = BindOf(settings().guests, "/guests");
+  const Json root = BindOf(settings().guests, "/");
+  // Below the others the module is found, above them it is not.
+  ExpectRefused("-below", Tool({"exit"}), {{"mounts", Json::array({root, guests})}},
+                {"'/guests/tool.wasm'", "a mount at '/' covers it"});
+  ExpectRefused("-above", Tool({"exit"}), {{"mounts", Json::array({guests, root})}},
+                {"mount '/'", settings().guests});
+  const Json file = BindOf(settings().guests + "/tool.wasm", "/guests/tool.wasm");
+  ExpectRefused("-file", Tool({"exit"}), {{"mounts", Json::array({guests, file})}},
+                {"a mount at '/guests/tool.wasm' covers it"});
 }
 
 /// With what it looked like, and what would do.

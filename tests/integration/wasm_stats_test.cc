@@ -14,11 +14,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kMiB = 1 << 20;
-
 class WasmStats : public WasmTest {
  protected:
+  static constexpr uint64_t kSecond = 1'000'000'000;
+  static constexpr uint64_t kMiB = 1 << 20;
+
   static Json Metrics(const std::string& id) {
     const Output metrics = Ctr({"tasks", "metrics", "--format", "json", id});
     EXPECT_EQ(metrics.status, 0) << metrics.Text();
@@ -43,7 +43,7 @@ class WasmStats : public WasmTest {
 
   static bool IsInCgroup(pid_t pid, const std::string& id) {
     const auto found = ProcessesInCgroup("/" + settings().ns + "/" + id);
-    return found.size() == 1 && found.front().pid == pid;
+    return std::ranges::contains(found, pid, &HostProcess::pid);
   }
 };
 

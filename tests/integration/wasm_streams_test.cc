@@ -56,10 +56,10 @@ class WasmStreams : public WasmTest {
   }
 };
 
-constexpr size_t kSizes[] = {0, size_t{1} << 20, size_t{10} << 20};
+constexpr size_t kInputSizes[] = {0, size_t{1} << 20, size_t{10} << 20};
 
 TEST_F(WasmStreams, OfAContainerEndWithItsInput) {
-  for (const size_t bytes : kSizes) {
+  for (const size_t bytes : kInputSizes) {
     SCOPED_TRACE(bytes);
     ExpectCopiedToTheEnd(
         StartCat(RunWords(WithGuests({"--rm"}), Id("-" + std::to_string(bytes)), Tool({"cat"}))),
@@ -70,7 +70,7 @@ TEST_F(WasmStreams, OfAContainerEndWithItsInput) {
 TEST_F(WasmStreams, OfAnExecEndWithItsInput) {
   const std::string id = Id();
   StartDetached(id, Tool({"sleep", "1000000"}), WithGuests({}));
-  for (const size_t bytes : kSizes) {
+  for (const size_t bytes : kInputSizes) {
     SCOPED_TRACE(bytes);
     ExpectCopiedToTheEnd(StartCat(ExecWords({}, id, Tool({"cat"}))), bytes);
   }
