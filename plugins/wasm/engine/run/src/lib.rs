@@ -7,6 +7,7 @@ mod context;
 mod end;
 mod lists;
 mod module;
+mod poll;
 mod proxy;
 mod request;
 mod stdio;

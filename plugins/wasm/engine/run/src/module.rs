@@ -13,7 +13,7 @@ use wasmtime_wasi::p1::{self, WasiP1Ctx};
 use crate::end::{End, Refused, quoted};
 use crate::lists::List;
 use crate::request::Request;
-use crate::{artifact, context, lists};
+use crate::{artifact, context, lists, poll};
 
 const START: &str = "_start";
 const INITIALIZE: &str = "_initialize";
@@ -21,7 +21,7 @@ const INITIALIZE: &str = "_initialize";
 const MOST_NAMED: usize = 10;
 
 pub struct State {
-    wasi: WasiP1Ctx,
+    pub wasi: WasiP1Ctx,
     limits: StoreLimits,
     pub args: List,
     pub env: List,
@@ -108,6 +108,7 @@ fn linker(engine: &Engine) -> Result<Linker<State>> {
         Err(Error::from(I32Exit(code & 0xff)))
     })?;
     lists::add_to_linker(&mut linker)?;
+    poll::add_to_linker(&mut linker)?;
     Ok(linker)
 }
 
