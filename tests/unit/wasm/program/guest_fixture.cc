@@ -20,7 +20,7 @@ Status GuestProcess::Make(GatedRequest request, const std::string& script,
   if (!request.terminal) {
     GANTRY_TRY(client_, context_.OpenStreams());
   }
-  const UniqueFd program(open(GANTRY_WASM_SCRIPTED, O_RDONLY | O_CLOEXEC));
+  const UniqueFd program(open(GANTRY_WASM_PROGRAM, O_RDONLY | O_CLOEXEC));
   request.name = "gantry-wasm";
   request.words = std::move(words);
   GANTRY_TRY(UniqueFd artifact, SealedMemfd("artifact", script, MemfdUse::kRead));
@@ -31,6 +31,10 @@ Status GuestProcess::Make(GatedRequest request, const std::string& script,
 std::string GuestProcess::Rest() {
   const uint32_t code = End();
   return ReadStream(client_.out) + ReadStream(client_.err) + Format("exit {}", code);
+}
+
+void GuestProcess::Say(const std::string& text) {
+  EXPECT_EQ(write(client_.in.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
 }
 
 std::string GuestProcess::Output(const std::string& wanted) const {

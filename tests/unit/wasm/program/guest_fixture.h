@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gantry-wasm with the scripted engine, started as a backend starts it.
+// gantry-wasm, with its own engine or the scripted one (GANTRY_WASM_PROGRAM), started as a backend
+// starts it.
 #pragma once
 
 #include <memory>
@@ -28,6 +29,11 @@ class GuestProcess {
   Status Make(GatedRequest request, const std::string& script, std::vector<std::string> words);
 
   Status Open() { return gated_.Open(); }
+
+  /// Into its input, which stays open.
+  void Say(const std::string& text);
+
+  void CloseInput() { client_.in.reset(); }
 
   /// What it has written, once it has ended: its output, its errors and its exit code.
   std::string Rest();
