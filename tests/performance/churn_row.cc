@@ -4,13 +4,10 @@
 // memory after many containers have come and gone.
 #include <algorithm>
 #include <cstdlib>
-#include <future>
-#include <memory>
-#include <optional>
 #include <vector>
 
 #include "tests/performance/figures.h"
-#include "tests/performance/instance.h"
+#include "tests/performance/life.h"
 #include "tests/performance/rows.h"
 
 namespace gantry::bench {
@@ -27,33 +24,6 @@ int Lives() {
   return std::max(kFirst + kAtOnce, lives == nullptr ? kLives : std::atoi(lives));
 }
 
-Status OneLife(Instance& instance) {
-  GANTRY_CHECK_OK(instance.Run({"true"}));
-  GANTRY_CHECK_OK(instance.Wait(0));
-  GANTRY_CHECK_OK(instance.Delete());
-  GANTRY_CHECK_OK(instance.Shutdown());
-  GANTRY_CHECK_OK(instance.DeleteShim());
-  return {};
-}
-
-Status LivesAtOnce(Lab& lab, int count) {
-  std::vector<std::unique_ptr<Instance>> instances;
-  std::vector<std::future<Status>> lives;
-  for (int i = 0; i < count; ++i) {
-    // Names are given out by one thread.
-    instances.push_back(std::make_unique<Instance>(lab, lab.Gantry("crun")));
-    lives.push_back(std::async(std::launch::async,
-                               [&instance = *instances.back()] { return OneLife(instance); }));
-  }
-  Status all;
-  for (auto& life : lives) {
-    if (Status one = life.get(); !one && all) {
-      all = std::move(one);
-    }
-  }
-  return all;
-}
-
 }  // namespace
 
 Status ChurnRow(Lab& lab, const Extent& /*extent*/, Report& report) {
@@ -62,7 +32,7 @@ Status ChurnRow(Lab& lab, const Extent& /*extent*/, Report& report) {
   std::vector<double> first;
   for (int done = 0; done < lives;) {
     const int now = std::min(kAtOnce, lives - done);
-    GANTRY_CHECK_OK(LivesAtOnce(lab, now));
+    GANTRY_CHECK_OK(ManyLives(lab, side, {"true"}, now, now));
     done += now;
     if (done <= kFirst && done % kSampleEvery == 0) {
       first.push_back(SettledPssKib(lab, side, Pages::kWritten));

@@ -1,42 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A process more in a container that runs: Exec, Start, Wait, Delete.
-#include "tests/performance/instance.h"
+#include "tests/performance/exec_target.h"
 #include "tests/performance/rows.h"
 
 namespace gantry::bench {
 namespace {
 
-/// A container that sleeps, and how many processes it has been given.
-struct Target {
-  Target(Lab& lab, const Side& side) : instance(lab, side), stdio_prefix(lab.bundles() + "/io-") {}
-
-  Instance instance;
-  std::string stdio_prefix;
-  int count = 0;
-};
-
-Result<Phases> OneExec(Target& target, const std::string& spec) {
-  const std::string exec_id = "x" + std::to_string(target.count++);
-  Stdio stdio;
-  GANTRY_CHECK_OK(stdio.Make(target.stdio_prefix + target.instance.id() + exec_id));
-  Phases phases;
-  GANTRY_CHECK_OK(target.instance.Exec(exec_id, spec, stdio, phases));
-  return phases;
-}
-
 Status ExecRow(Lab& lab, const Extent& extent, Report& report, const std::string& oci,
                double limit) {
-  GANTRY_TRY(const std::string spec, ProcessSpec(lab.default_spec(), {"true"}));
-  Target ours(lab, lab.Gantry(oci));
-  Target peer(lab, lab.Stock("runc"));
-  GANTRY_CHECK_OK(ours.instance.Run({"sleep", "100000"}));
-  GANTRY_CHECK_OK(peer.instance.Run({"sleep", "100000"}));
-  GANTRY_TRY(const Pair pair, Alternate(
-                                  extent.warm(), extent.rounds, [&] { return OneExec(ours, spec); },
-                                  [&] { return OneExec(peer, spec); }));
-  GANTRY_CHECK_OK(ours.instance.End());
-  GANTRY_CHECK_OK(peer.instance.End());
+  ExecTarget ours(lab, lab.Gantry(oci));
+  ExecTarget peer(lab, lab.Stock("runc"));
+  GANTRY_CHECK_OK(ours.Run({"sleep", "100000"}));
+  GANTRY_CHECK_OK(peer.Run({"sleep", "100000"}));
+  GANTRY_TRY(const Pair pair,
+             Alternate(
+                 extent.warm(), extent.rounds, [&] { return ours.OneExec({"true"}); },
+                 [&] { return peer.OneExec({"true"}); }));
+  GANTRY_CHECK_OK(ours.End());
+  GANTRY_CHECK_OK(peer.End());
   const std::string id = "exec-" + oci;
   report.Add(Row{
       .id = id,

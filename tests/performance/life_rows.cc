@@ -2,46 +2,20 @@
 //
 // A container's life as the shim sees it, without containerd around it.
 #include "tests/performance/instance.h"
+#include "tests/performance/life.h"
 #include "tests/performance/rows.h"
 
 namespace gantry::bench {
 namespace {
 
-/// Adds the time of one step to `phases`.
-template <class Step>
-Status Timed(Phases& phases, const std::string& name, Step&& step) {
-  const auto begin = Clock::now();
-  GANTRY_CHECK_OK(step());
-  phases.Add(name, MillisecondsSince(begin));
-  return {};
-}
-
-Result<Phases> OneLife(Lab& lab, const Side& side) {
-  Phases phases;
-  Instance instance(lab, side);
-  GANTRY_CHECK_OK(instance.Prepare({"true"}));
-  GANTRY_TRY(const double start, instance.StartShim());
-  phases.Add("exec start", start);
-  GANTRY_CHECK_OK(Timed(phases, "Create", [&]() -> Status {
-    GANTRY_CHECK_OK(instance.Connect());
-    return instance.Create();
-  }));
-  GANTRY_CHECK_OK(Timed(phases, "Start", [&] { return instance.Start(); }));
-  GANTRY_CHECK_OK(Timed(phases, "Wait", [&] { return instance.Wait(0); }));
-  GANTRY_CHECK_OK(Timed(phases, "Delete", [&] { return instance.Delete(); }));
-  GANTRY_CHECK_OK(instance.Shutdown());
-  GANTRY_TRY(const double end, instance.DeleteShim());
-  phases.Add("exec delete", end);
-  return phases;
-}
-
 Status LifeRow(Lab& lab, const Extent& extent, Report& report, const std::string& oci,
                double limit) {
   const Side ours = lab.Gantry(oci);
   const Side peer = lab.Stock("runc");
-  GANTRY_TRY(const Pair pair, Alternate(
-                                  extent.warm(), extent.rounds, [&] { return OneLife(lab, ours); },
-                                  [&] { return OneLife(lab, peer); }));
+  GANTRY_TRY(const Pair pair,
+             Alternate(
+                 extent.warm(), extent.rounds, [&] { return OneLife(lab, ours, {"true"}); },
+                 [&] { return OneLife(lab, peer, {"true"}); }));
   const std::string id = "life-" + oci;
   report.Add(Row{
       .id = id,

@@ -27,13 +27,8 @@ Row MakeRow(const std::string& id, const std::string& what, const std::string& u
 Result<Row> Compare(Lab& lab, Pods& pods, const Extent& extent, Row row, const std::string& word,
                     const std::string& handler, int count) {
   const auto measure = [&](const std::string& side) {
-    return [&lab, &pods, word, side, count]() -> Result<Phases> {
-      Phases phases;
-      const std::string name = lab.NewId(lab.Stock("runc"));
-      GANTRY_TRY(const double took,
-                 pods.Do(word + " " + side + " " + name + " " + std::to_string(count)));
-      phases.Add(word, took);
-      return phases;
+    return [&lab, &pods, word, side, count] {
+      return pods.Timed(lab, word, side, std::to_string(count));
     };
   };
   GANTRY_TRY(const Pair pair,

@@ -8,14 +8,13 @@
 
 namespace gantry::bench {
 
-Result<Pods> Pods::Start(Lab& lab) {
+Result<Pods> Pods::Start(Lab& lab, const std::string& image) {
   GANTRY_TRY(const e2e::Node* node, lab.Containerd());
   const std::string cri =
       std::filesystem::read_symlink("/proc/self/exe").parent_path().string() + "/cri";
   const std::string address = "unix://" + node->address();
   const e2e::Output ready =
-      e2e::RunProgram({cri, "--address", address, "wait", "docker.io/library/busybox:gantry",
-                       "registry.k8s.io/pause:gantry"});
+      e2e::RunProgram({cri, "--address", address, "wait", image, "registry.k8s.io/pause:gantry"});
   if (ready.status != 0) {
     return Fail(Code::kUnavailable, "wait for CRI: {}", ready.Text());
   }
@@ -31,6 +30,15 @@ Result<double> Pods::Do(const std::string& line) {
     return Fail(Code::kInternal, "{}: {}", line, answer ? *answer : "no answer");
   }
   return std::atof(answer->c_str());
+}
+
+Result<Phases> Pods::Timed(Lab& lab, const std::string& word, const std::string& handler,
+                           const std::string& rest) {
+  Phases phases;
+  const std::string name = lab.NewId(lab.Stock("runc"));
+  GANTRY_TRY(const double took, Do(word + " " + handler + " " + name + " " + rest));
+  phases.Add(word, took);
+  return phases;
 }
 
 }  // namespace gantry::bench

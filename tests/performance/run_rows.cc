@@ -4,6 +4,7 @@
 // programs were executed for it.
 #include <algorithm>
 
+#include "tests/performance/ctr_run.h"
 #include "tests/performance/execution_counter.h"
 #include "tests/performance/figures.h"
 #include "tests/performance/rows.h"
@@ -11,39 +12,10 @@
 namespace gantry::bench {
 namespace {
 
-constexpr const char* kImage = "docker.io/library/busybox:gantry";
-
-std::vector<std::string> RunWords(Lab& lab, const Side& side, const e2e::Node& node) {
-  std::vector<std::string> words{"run",        "--rm",       "--runtime",
-                                 side.runtime, "--fifo-dir", node.fifo_dir()};
-  if (side.stock) {
-    words.insert(words.end(), {"--runc-binary", side.oci});
-  }
-  words.insert(words.end(), {kImage, lab.NewId(side), "true"});
-  return words;
-}
-
-Result<Phases> OneRun(Lab& lab, const Side& side, const e2e::Node& node) {
-  const std::vector<std::string> words = node.CtrWords(RunWords(lab, side, node));
-  Phases phases;
-  const auto begin = Clock::now();
-  const e2e::Output output = e2e::RunProgram(words);
-  phases.Add("ctr run", MillisecondsSince(begin));
-  if (output.status != 0) {
-    return Fail(Code::kInternal, "ctr run with {}: {}", side.runtime, output.Text());
-  }
-  return phases;
-}
-
 Status RunRow(Lab& lab, const Extent& extent, Report& report, const std::string& oci,
               double limit) {
-  GANTRY_TRY(const e2e::Node* node, lab.Containerd());
-  const Side ours = lab.Gantry(oci);
-  const Side peer = lab.Stock("runc");
-  GANTRY_TRY(const Pair pair,
-             Alternate(
-                 extent.warm(), extent.rounds, [&] { return OneRun(lab, ours, *node); },
-                 [&] { return OneRun(lab, peer, *node); }));
+  GANTRY_TRY(const Pair pair, CompareCtrRuns(lab, lab.Gantry(oci), lab.Stock("runc"), CtrProgram(),
+                                             extent.warm(), extent.rounds));
   report.Add(Row{
       .id = "run-" + oci,
       .what = "ctr run --rm true, " + oci + " against runc",
@@ -59,7 +31,7 @@ Status RunRow(Lab& lab, const Extent& extent, Report& report, const std::string&
 Result<double> Executions(Lab& lab, const Side& side, const e2e::Node& node, int rounds,
                           std::vector<std::string>& names) {
   std::vector<double> counts;
-  GANTRY_CHECK_OK(OneRun(lab, side, node));
+  GANTRY_CHECK_OK(OneCtrRun(lab, side, node, CtrProgram()));
   for (int round = 0; round < rounds; ++round) {
     std::vector<pid_t> roots{ContainerdOf(lab)};
     if (!side.stock) {
@@ -68,7 +40,7 @@ Result<double> Executions(Lab& lab, const Side& side, const e2e::Node& node, int
     }
     ExecutionCounter counter(roots);
     GANTRY_CHECK_OK(counter.Start());
-    GANTRY_CHECK_OK(OneRun(lab, side, node));
+    GANTRY_CHECK_OK(OneCtrRun(lab, side, node, CtrProgram()));
     GANTRY_TRY(names, counter.Finish());
     // One of them is the workload itself; ctr is no child of these.
     counts.push_back(static_cast<double>(names.size()) - 1);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <future>
 #include <iostream>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -20,13 +21,29 @@ struct Line {
   std::string handler;
   std::string name;
   int count = 1;
+  std::string image = ContainerConfig().image;
+  std::vector<std::string> command{"sleep", "100000"};
 };
+
+Line Parse(const std::string& text) {
+  std::istringstream words(text);
+  Line line;
+  words >> line.word >> line.handler >> line.name >> line.count;
+  if (words >> line.image) {
+    line.command.assign(std::istream_iterator<std::string>(words), {});
+  }
+  return line;
+}
 
 /// On the node's network: no CNI plugin in what is measured.
 PodConfig ConfigOf(const Line& line, int number) {
   PodConfig config;
   config.name = line.name + "-" + std::to_string(number);
   config.runtime_handler = line.handler;
+  if (line.command.front().ends_with(".wasm")) {
+    // Without it crun would execute the module as a program.
+    config.annotations = {{"run.oci.handler", "wasm-smart"}};
+  }
   return config;
 }
 
@@ -72,21 +89,20 @@ class Rounds {
     return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
   }
 
-  Result<std::string> RunIn(const std::string& pod, const PodConfig& config,
-                            const std::string& name, std::vector<std::string> command) {
+  /// What a line asks for. Returns the pod.
+  Result<std::string> RunPod(const Line& line, const PodConfig& config) {
+    GANTRY_TRY(std::string pod, client_.RunPod(config));
     ContainerConfig container;
-    container.name = name;
-    container.command = std::move(command);
-    return client_.Run(pod, config, container);
+    container.name = "idle";
+    container.image = line.image;
+    container.command = line.command;
+    GANTRY_CHECK_OK(client_.Run(pod, config, container));
+    return pod;
   }
 
   Status RunOne(const Line& line, int number) {
-    const PodConfig config = ConfigOf(line, number);
-    GANTRY_TRY(const std::string pod, client_.RunPod(config));
-    GANTRY_TRY([[maybe_unused]] const std::string id,
-               RunIn(pod, config, "idle", {"sleep", "100000"}));
-    kept_ = pod;
-    kept_config_ = config;
+    kept_config_ = ConfigOf(line, number);
+    GANTRY_TRY(kept_, RunPod(line, kept_config_));
     return {};
   }
 
@@ -94,10 +110,7 @@ class Rounds {
     std::vector<std::future<Status>> pods;
     for (int i = 0; i < line.count; ++i) {
       pods.push_back(std::async(std::launch::async, [&, i]() -> Status {
-        const PodConfig config = ConfigOf(line, i);
-        GANTRY_TRY(const std::string pod, client_.RunPod(config));
-        GANTRY_TRY([[maybe_unused]] const std::string id,
-                   RunIn(pod, config, "idle", {"sleep", "100000"}));
+        GANTRY_CHECK_OK(RunPod(line, ConfigOf(line, i)));
         return {};
       }));
     }
@@ -120,7 +133,10 @@ class Rounds {
 
   Result<double> More(const Line& line) {
     const auto begin = Clock::now();
-    GANTRY_TRY(const std::string id, RunIn(kept_, kept_config_, line.handler, {"true"}));
+    ContainerConfig container;
+    container.name = line.handler;
+    container.command = {"true"};
+    GANTRY_TRY(const std::string id, client_.Run(kept_, kept_config_, container));
     if (!Eventually([&] {
           const auto status = client_.ContainerStatus(id);
           return status && status->status().state() == cri::CONTAINER_EXITED;
@@ -150,10 +166,7 @@ class Rounds {
 int ServeRounds(CriClient& client) {
   Rounds rounds(client);
   for (std::string text; std::getline(std::cin, text);) {
-    std::istringstream words(text);
-    Line line;
-    words >> line.word >> line.handler >> line.name >> line.count;
-    const Result<double> took = rounds.Do(line);
+    const Result<double> took = rounds.Do(Parse(text));
     if (took) {
       std::cout << *took << std::endl;
     } else {

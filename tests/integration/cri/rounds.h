@@ -4,7 +4,9 @@
 // with how many milliseconds it took, or with `! MESSAGE`.
 //
 //   sandbox HANDLER NAME    runs a pod; removes it after the time is taken
-//   start HANDLER NAME      the same with a container in it, created and started
+//   start HANDLER NAME [N IMAGE ARG...]
+//                           the same with a container in it, created and started; one that
+//                           sleeps, or of that image with these arguments
 //   batch HANDLER NAME N    N such pods at once; the time until all containers run
 //   keep HANDLER NAME N     N such pods, one after the other, that stay
 //   more NAME               a container that ends at once, in the pod that was kept
