@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # ./run bench [-d] [ROW...]: builds, measures gantry against the stock shim of
-# the same containerd, and with gVisor against runsc's command line, prints the
-# table and writes build/bench.json; with row names, just these. -d also puts the table into docs/performance.md.
+# the same containerd, with gVisor against runsc's command line and with WebAssembly against
+# crun and WasmEdge under it, prints the table and writes build/bench.json; with row names,
+# just these. -d also puts the table into docs/performance.md.
 # GANTRY_BENCH_ROUNDS says how often things are repeated (30).
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
@@ -21,9 +22,12 @@ fi
 need_root bench
 "$GANTRY_ROOT/tools/setup" build kit bench
 claim_controllers
+wasm=(gantry_wasm wasm_bench_guests)
+wasm_is_off release && wasm=()
 build_preset release gantryd gantry-keeper containerd-shim-gantry-v1 gantry_runc gantry_gvisor \
-  bench cri
+  "${wasm[@]}" bench cri
 provide_images
+[ -z "${wasm[*]}" ] || provide_guest_image
 
 say "measuring; anything else that runs on this machine shows in the figures"
 begin=$(cut -d' ' -f1 /proc/loadavg)

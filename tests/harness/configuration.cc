@@ -25,7 +25,8 @@ std::string RuntimeTable(const Settings& settings, const std::string& table,
   const char* const key = settings.release1() ? "sandbox_mode" : "sandboxer";
   std::string text = begin + "]\n    runtime_type = " + Quoted(runtime.type) + "\n    " + key +
                      " = " + (runtime.shim_makes_pods ? "\"shim\"\n" : "\"podsandbox\"\n") +
-                     "    pod_annotations = [\"dev.gvisor.*\", \"io.gantry.wasm/*\"]\n"
+                     "    pod_annotations = [\"dev.gvisor.*\", \"io.gantry.wasm/*\", "
+                     "\"run.oci.handler\"]\n"
                      "    container_annotations = [\"io.gantry.wasm/*\"]\n";
   if (!runtime.path.empty()) {
     text += "    runtime_path = " + Quoted(runtime.path) + "\n";

@@ -52,6 +52,10 @@ Result<std::string> ContainerSpec(const std::string& default_spec, const std::st
   SetProcess(spec["process"], argv);
   spec["root"] = {{"path", "rootfs"}};
   spec["linux"]["cgroupsPath"] = cgroup;
+  if (argv.front().ends_with(".wasm")) {
+    // By which crun knows a module; gantry looks at the file, too.
+    spec["annotations"]["run.oci.handler"] = "wasm";
+  }
   return spec.dump();
 }
 

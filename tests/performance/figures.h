@@ -38,4 +38,8 @@ double SettledPssKib(const std::function<std::vector<pid_t>()>& pids, Pages page
 /// Source: kernel, Documentation/scheduler/sched-stats.rst.
 double CpuMilliseconds(const std::vector<pid_t>& pids);
 
+/// What their children, and theirs, have run that were waited for. Units: ms, in steps of 10.
+/// Source: proc_pid_stat(5), cutime and cstime.
+double EndedChildrenMilliseconds(const std::vector<pid_t>& pids);
+
 }  // namespace gantry::bench

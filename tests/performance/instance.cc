@@ -190,9 +190,12 @@ Status Instance::Create() {
 }
 
 Status Instance::Start() {
-  GANTRY_CHECK_OK(Call("Start", ProcessRequest("")));
+  GANTRY_CHECK_OK(SendStart());
+  GANTRY_CHECK_OK(Receive());
   return {};
 }
+
+Status Instance::SendStart() { return Send("Start", ProcessRequest("")); }
 
 Status Instance::Wait(uint32_t expected) {
   GANTRY_TRY(const std::string answer, Call("Wait", ProcessRequest("")));

@@ -46,6 +46,8 @@ class Instance {
   Status ConnectTo(const Instance& other);
   Status Create();
   Status Start();
+  /// Its first half; Receive is the other one.
+  Status SendStart();
   /// Ends when the process has; its status must be `expected`.
   Status Wait(uint32_t expected);
   Status Kill(uint32_t signal = 9);

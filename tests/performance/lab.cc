@@ -17,12 +17,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kConfiguration =
-    "version: 1\n"
-    "default_handler: runc\n"
-    "handlers:\n"
-    "  runc:\n    backend: runc\n    options:\n      BinaryName: runc\n"
-    "  crun:\n    backend: runc\n    options:\n      BinaryName: crun\n";
+/// A backend that is not built is none to a gantry that nobody asks for it.
+std::string Configuration(const std::string& root) {
+  return "version: 1\n"
+         "default_handler: runc\n"
+         "handlers:\n"
+         "  runc:\n    backend: runc\n    options:\n      BinaryName: runc\n"
+         "  crun:\n    backend: runc\n    options:\n      BinaryName: crun\n"
+         "  wasm: {backend: wasm}\n"
+         "backends:\n  wasm:\n    options:\n      cache_dir: " +
+         root + "/wasm\n";
+}
 
 Status Link(const std::string& target, const std::string& name) {
   std::error_code error;
@@ -68,7 +73,7 @@ Status Lab::SetUp() {
   }
   GANTRY_CHECK_OK(LinkPrograms());
   GANTRY_CHECK_OK(MakeRootfs());
-  e2e::WriteText(root() + "/gantry.yaml", kConfiguration);
+  e2e::WriteText(root() + "/gantry.yaml", Configuration(root()));
   const e2e::Output spec = e2e::RunProgram({settings_.containerd_bin + "/ctr", "oci", "spec"});
   if (spec.status != 0) {
     return Fail(Code::kInternal, "run 'ctr oci spec': {}", spec.Text());
@@ -77,15 +82,19 @@ Status Lab::SetUp() {
   return events_.Start(address() + ".ttrpc");
 }
 
-// One name for each OCI runtime, as docs/configuration.md tells users to do it.
+// One name for each handler, as docs/configuration.md tells users to do it.
 Status Lab::LinkPrograms() {
   settings_.gantry_bin = root() + "/bin";
   settings_.more_runtimes = {{"stock", "io.containerd.runc.v2", false, "runc"},
                              {"gantry-crun", "io.containerd.gantry-crun.v1", true, ""},
-                             {"gantry-runc", "io.containerd.gantry-runc.v1", true, ""}};
+                             {"gantry-runc", "io.containerd.gantry-runc.v1", true, ""},
+                             {"stock-crun", "io.containerd.runc.v2", false, "crun"},
+                             {"gantry-wasm", "io.containerd.gantry-wasm.v1", true, ""}};
   const std::string shim = programs_ + "/containerd-shim-gantry-v1";
-  GANTRY_CHECK_OK(Link(shim, root() + "/bin/containerd-shim-gantry-crun-v1"));
-  return Link(shim, root() + "/bin/containerd-shim-gantry-runc-v1");
+  for (const char* handler : {"crun", "runc", "wasm"}) {
+    GANTRY_CHECK_OK(Link(shim, root() + "/bin/containerd-shim-gantry-" + handler + "-v1"));
+  }
+  return {};
 }
 
 Status Lab::MakeRootfs() {
@@ -128,7 +137,7 @@ Result<e2e::Node*> Lab::Containerd() {
   if (const std::string failure = node->SetUp(); !failure.empty()) {
     return Fail(Code::kInternal, "start containerd: {}", failure);
   }
-  e2e::WriteText(root() + "/gantry.yaml", kConfiguration);
+  e2e::WriteText(root() + "/gantry.yaml", Configuration(root()));
   node_ = std::move(node);
   return node_.get();
 }

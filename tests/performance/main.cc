@@ -16,6 +16,7 @@
 
 #include "tests/performance/gvisor_rows.h"
 #include "tests/performance/rows.h"
+#include "tests/performance/wasm_rows.h"
 
 namespace gantry::bench {
 namespace {
@@ -36,6 +37,14 @@ void AddGvisor(std::vector<Group>& groups) {
                           return MeasureGvisor(lab, one, release, extent, report);
                         }});
     }
+  }
+}
+
+void AddWasm(std::vector<Group>& groups) {
+  for (const WasmGroup& one : WasmGroups()) {
+    groups.push_back({one.rows, [&one](Lab& lab, const Extent& extent, Report& report) {
+                        return MeasureWasm(lab, one, extent, report);
+                      }});
   }
 }
 
@@ -68,6 +77,7 @@ std::vector<Group> MakeGroups() {
       {{"plugin-call"}, PluginCallRow},
   };
   AddGvisor(groups);
+  AddWasm(groups);
   return groups;
 }
 

@@ -1,7 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-# What tools/bench.sh does with the results: the machine's description and
-# the tables of docs/performance.md. bench.json and bench-parts.json have one
-# object on each line, so awk is enough to read them.
+# What tools/bench.sh needs beside the build, and does with the results: the machine's
+# description and the tables of docs/performance.md. bench.json and bench-parts.json have
+# one object on each line, so awk is enough to read them.
+
+# wasm_is_off PRESET: configured as -DGANTRY_WASM=OFF.
+wasm_is_off() {
+  grep -qsiE '^GANTRY_WASM:[A-Z]+=(OFF|NO|FALSE|0|N)$' "$GANTRY_ROOT/build/$1/CMakeCache.txt"
+}
+
+# The image that wasm_lab.h names: a module in a root of its own, for any runtime.
+make_guest_image() {
+  local rootfs
+  rootfs=$(mktemp -d)
+  chmod 755 "$rootfs"
+  cp "$GANTRY_ROOT/build/release/guests/tool.wasm" "$rootfs/tool.wasm"
+  chmod 755 "$rootfs/tool.wasm"
+  pack_image docker.io/library/wasm-tool:gantry "$rootfs" \
+    '{"Env":["PATH=/"],"Entrypoint":["/tool.wasm"],"WorkingDir":"/"}' "$IMAGE_DIR/wasm-tool.tar"
+  rm -rf "$rootfs"
+}
+
+provide_guest_image() {
+  [ "$IMAGE_DIR/wasm-tool.tar" -nt "$GANTRY_ROOT/build/release/guests/tool.wasm" ] ||
+    step guest-image "image: wasm-tool" make_guest_image
+}
 
 # bench_machine LOAD_BEFORE: on what, with what and when it was measured.
 bench_machine() {
@@ -13,8 +35,10 @@ bench_machine() {
     "$(awk '/^MemTotal:/ { printf "%.0f", $2 / 1048576 }' /proc/meminfo)" "$(uname -r)" \
     "$([ -e /sys/fs/cgroup/cgroup.controllers ] && echo 'cgroup v2' || echo 'cgroup v1')" \
     "$1" "$(cut -d' ' -f1 /proc/loadavg)"
-  printf 'containerd %s, %s, %s, runsc %s and %s; %s rounds.\n' "$GANTRY_E2E_CONTAINERD" \
-    "$(runc --version | sed -n '1s/ version / /p')" "$(crun --version | sed -n '1s/ version / /p')" \
+  printf 'containerd %s, %s, %s, WasmEdge %s, runsc %s and %s; %s rounds.\n' \
+    "$GANTRY_E2E_CONTAINERD" "$(runc --version | sed -n '1s/ version / /p')" \
+    "$(crun --version | sed -n '1s/ version / /p')" \
+    "$(dpkg-query -W -f '${Version}' libwasmedge0 2>/dev/null || echo none)" \
     "$RUNSC_MODULE" "$RUNSC_DEBIAN" "${GANTRY_BENCH_ROUNDS:-30}"
 }
 
@@ -41,20 +65,22 @@ bench_cells() {
     }' "$file"
 }
 
-# bench_rows KIND FILE KEY...: the cells of the rows of gVisor (gvisor), or of all others
-# (stock); their names come first.
+# bench_rows KIND FILE KEY...: the cells of the rows of gVisor (gvisor), of WebAssembly (wasm),
+# or of all others (stock); their names come first.
 bench_rows() {
   local kind="$1"
   shift
   bench_cells "$@" | awk -v kind="$kind" '
-    /^gvisor-/ ? kind == "gvisor" : kind == "stock" { print }'
+    { of = /^gvisor-/ ? "gvisor" : /^wasm-/ ? "wasm" : "stock" }
+    of == kind { print }'
 }
 
 # bench_tables KIND: both tables in Markdown, numbers with three digits that matter. What
 # needs another host is not among them: docs/performance.md has it apart.
 bench_tables() {
   local kind="$1" peer=stock parts
-  [ "$kind" = stock ] || peer=runsc
+  [ "$kind" != gvisor ] || peer=runsc
+  [ "$kind" != wasm ] || peer='crun, WasmEdge'
   printf '| row | gantry | %s | unit | ratio | target | | what |\n|---|--:|--:|---|--:|---|---|---|\n' "$peer"
   bench_rows "$kind" "$GANTRY_ROOT/build/bench.json" id ours peer unit ratio target met what |
     awk -F '\t' '
@@ -80,7 +106,7 @@ bench_tables() {
 bench_into() {
   local text kind
   text=$(mktemp)
-  for kind in stock gvisor; do
+  for kind in stock gvisor wasm; do
     [ -n "$(bench_rows "$kind" "$GANTRY_ROOT/build/bench.json" id)" ] || continue
     {
       sed 's/$/  /' "$GANTRY_ROOT/build/bench-machine.txt"
