@@ -142,6 +142,59 @@ TEST_P(Bundles, WithALargeConfigWork) {
   EXPECT_OK(box.Wait());
 }
 
+TEST_P(Bundles, WithConfigsThatLeaveOutPartsAreServedOrRefused) {
+  const pid_t engine = node().Engine();
+  const Json all = {{"annotations", nullptr}, {"hostname", nullptr}, {"mounts", nullptr}};
+  for (const Json& without : {Json{{"annotations", nullptr}}, Json{{"hostname", nullptr}},
+                              Json{{"mounts", nullptr}}, all}) {
+    SCOPED_TRACE(without.dump());
+    Box& box = Announced({.args = {"sh", "-c", "exit 5"}, .spec = without});
+    const auto created = box.Create();
+    if (created) {
+      EXPECT_OK(box.Start());
+      EXPECT_EQ(Got(box.Wait()).exit_status(), 5U);
+    } else {
+      // crun takes no spec without mounts.
+      EXPECT_TRUE(without.contains("mounts")) << MessageOf(created);
+      EXPECT_NE(MessageOf(created).find("mounts"), std::string::npos) << MessageOf(created);
+      ExpectNothing(box);
+    }
+    Finish(box);
+  }
+  EXPECT_EQ(node().Engine(), engine) << "it was lost";
+}
+
+/// Of an engine, or of a node, that was killed half-way through a write.
+TEST_P(Bundles, WithWhatACrashHasLeftWork) {
+  Box& box = Announced();
+  const std::string folder = box.bundle() + "/";
+  const char* const files[] = {"gantry.record",     "gantry.record.abcdefgh.tmp",
+                               "gantry.record.tmp", "gantry.record.bad",
+                               "options.json.tmp",  "foreign"};
+  for (const char* file : files) {
+    e2e::WriteText(folder + file, "half a rec");
+  }
+  fs::create_directory(folder + "gantry.record.zzzzzzzz.tmp");
+  fs::create_symlink("/no/such/file", folder + "gantry.record.yyyyyyyy.tmp");
+  EXPECT_OK(box.Create());
+  EXPECT_OK(box.Start());
+  node().KillEngine();
+  EXPECT_OK(box.Exec("x1", {"true"}));
+  EXPECT_OK(box.Start("x1"));
+  EXPECT_OK(box.Wait("x1"));
+  EXPECT_OK(box.Kill(9));
+  EXPECT_EQ(Got(box.Wait()).exit_status(), 137U);
+  EXPECT_OK(box.Delete());
+  EXPECT_EQ(e2e::ReadText(folder + "foreign"), "half a rec") << "it is somebody else's";
+  EXPECT_FALSE(fs::exists(folder + "gantry.record"));
+  // What has gantry's name, and was not made by a write of its own, is nobody's to remove.
+  for (const std::string& name : e2e::ListFolder(box.bundle())) {
+    if (name.starts_with("gantry.record")) {
+      fs::remove(folder + name);
+    }
+  }
+}
+
 class Mounts : public Bundles {
  protected:
   static pb::CreateTaskRequest With(const Box& box,

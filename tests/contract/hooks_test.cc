@@ -83,6 +83,26 @@ TEST_P(Hooks, ThatFailFailTheCreateOrAreRefused) {
   EXPECT_CODE(box.State(), kNotFound);
 }
 
+TEST_P(Hooks, ThatFailAtTheStartLeaveWhatCanBeDeleted) {
+  Json spec = All();
+  spec["hooks"]["poststart"] = Json::array({{{"path", "/bin/false"}}});
+  Box& box = Announced({.spec = spec});
+  const auto created = box.Create();
+  if (IsRefused(created)) {
+    GTEST_SKIP() << "not supported: " << created.error().message;
+  }
+  ASSERT_OK(created);
+  // crun only logs it.
+  if (box.Start()) {
+    EXPECT_OK(box.Kill(SIGKILL));
+  }
+  EXPECT_EQ(Got(box.Wait()).exit_status(), 137U);
+  EXPECT_EQ(Got(box.State()).status(), pb::STOPPED);
+  EXPECT_OK(box.Delete());
+  EXPECT_CODE(box.State(), kNotFound);
+  EXPECT_OK(box.Create()) << "its id is free";
+}
+
 INSTANTIATE_CONTRACT(Hooks);
 
 }  // namespace

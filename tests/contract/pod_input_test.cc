@@ -3,6 +3,7 @@
 // What no client should ask of the Sandbox service: a clear error, nothing left,
 // and the pod can be made after it.
 #include <signal.h>
+#include <sys/mount.h>
 
 #include <array>
 #include <filesystem>
@@ -362,6 +363,20 @@ TEST_P(PodInput, TwiceIsAnsweredByItsState) {
 }
 
 // containerd that is killed before CreateSandbox asks for no more when it is back.
+TEST_P(PodInput, WhoseFilesAreGoneCanBeStoppedAndShutDown) {
+  const PodBox& pod = RunningPod();
+  for (const std::string& point : e2e::MountsBelow(pod.bundle())) {
+    EXPECT_EQ(umount2(point.c_str(), MNT_DETACH), 0) << point;
+  }
+  for (const std::string& name : e2e::ListFolder(pod.bundle())) {
+    std::filesystem::remove_all(pod.bundle() + "/" + name);
+  }
+  EXPECT_OK(pod.Stop());
+  EXPECT_OK(pod.Stop());
+  EXPECT_OK(pod.Shutdown());
+  EXPECT_OK(pod.Shutdown());
+}
+
 TEST_P(PodInput, OfWhatWasNeverMadeCanBeShutDown) {
   const PodBox& pod = AnnouncedPod();
   EXPECT_CODE(pod.GetStatus(), kNotFound);
