@@ -26,12 +26,13 @@ wasm_hello() {
   } >"$1"
 }
 
-# pack_wasm NAME OS [TYPE=FILE...]
+# pack_wasm NAME OS [TYPE=FILE...]. With a config of its own: CRI knows an image by the digest of
+# that, and where no layer is in its diff_ids nothing else tells two of them apart.
 pack_wasm() {
   local name="$1" os="$2"
   shift 2
   pack_layers "docker.io/library/$name:gantry" "$os" wasm \
-    '{"Entrypoint":["/hello.wasm"],"WorkingDir":"/"}' "$IMAGE_DIR/$name.tar" "$@"
+    "{\"Entrypoint\":[\"/hello.wasm\"],\"WorkingDir\":\"/\",\"Labels\":{\"name\":\"$name\"}}" "$IMAGE_DIR/$name.tar" "$@"
 }
 
 # pack_wasm_layer NAME TYPE: the module as the only layer.
