@@ -2,8 +2,11 @@
 //
 // What cannot be run: Create fails and says what it saw, and the same id serves afterwards.
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <array>
+#include <filesystem>
 #include <string_view>
 
 #include <gmock/gmock.h>
@@ -17,12 +20,30 @@ using testing::HasSubstr;
 
 class WasmRefused : public WasmTest {
  protected:
+  void TearDown() override {
+    if (!IsSkipped()) {
+      std::filesystem::remove_all(settings().root + "/odd");
+    }
+    WasmTest::TearDown();
+  }
+
   /// For `ctr run`: a folder with `content` in /odd/FILE.
   Words WithFile(const std::string& file, const std::string& content) {
     const std::string folder = settings().root + "/odd";
     RunProgram({"mkdir", "-p", folder});
     WriteText(folder + "/" + file, content);
     return WithOdd();
+  }
+
+  /// In a container that says that it is of WebAssembly.
+  static Words Claimed(Words flags) {
+    flags.insert(flags.end(), {"--annotation", "run.oci.handler=wasm"});
+    return flags;
+  }
+
+  static std::string OddPath(const std::string& name) {
+    RunProgram({"mkdir", "-p", settings().root + "/odd"});
+    return settings().root + "/odd/" + name;
   }
 
   Words WithOdd() {
@@ -71,15 +92,74 @@ TEST_F(WasmRefused, WhatIsNeitherAModuleNorAProgram) {
   }
 }
 
-TEST_F(WasmRefused, ADirectoryAndAFifo) {
-  const std::string folder = settings().root + "/odd";
-  RunProgram({"mkdir", "-p", folder + "/folder.wasm"});
-  mkfifo((folder + "/fifo.wasm").c_str(), 0644);
-  for (const char* name : {"/odd/folder.wasm", "/odd/fifo.wasm"}) {
+/// A program for the kernel is one, unless the container says otherwise.
+TEST_F(WasmRefused, WhatIsCompiled) {
+  const std::string elf = "\177ELF\2\1\1" + std::string(57, '\0');
+  ExpectRefused(Claimed(WithFile("elf.wasm", elf)), {"/odd/elf.wasm"},
+                {"/odd/elf.wasm", "ELF program"});
+  std::string artifact = elf;
+  artifact[7] = '\xc8';  // Its ABI is Wasmtime's.
+  for (const Words& flags : {WithFile("module.cwasm", artifact), Claimed(WithOdd())}) {
+    ExpectRefused(flags, {"/odd/module.cwasm"}, {"/odd/module.cwasm", "Wasmtime has compiled"});
+  }
+}
+
+TEST_F(WasmRefused, AModuleThatIsCutOrBroken) {
+  using std::string_literals::operator""s;
+  const std::string whole = ReadText(settings().guests + "/tool.wasm");
+  ExpectRefused(WithFile("half.wasm", whole.substr(0, whole.size() / 2)), {"/odd/half.wasm"},
+                {"/odd/half.wasm", "section"});
+  ExpectRefused(WithFile("number.wasm", "\0asm\1\0\0\0\1\6\x80\x80\x80\x80\x80\0"s),
+                {"/odd/number.wasm"}, {"section 'type' at offset 8", "more than 5 bytes"});
+}
+
+/// Of which no more than the first bytes are read.
+TEST_F(WasmRefused, AFileOfAGigabyte) {
+  using std::string_literals::operator""s;
+  for (const auto& [content, why] :
+       {std::pair(""s, "it is zeros"), {"\0asm\1\0\0\0"s, "max_module_bytes"}}) {
+    const Words flags = WithFile("huge.wasm", content);
+    ASSERT_EQ(truncate(OddPath("huge.wasm").c_str(), off_t{1} << 30), 0);
+    ExpectRefused(flags, {"/odd/huge.wasm"}, {"/odd/huge.wasm", why});
+  }
+}
+
+TEST_F(WasmRefused, WhatIsNoFile) {
+  RunProgram({"mkdir", "-p", OddPath("folder.wasm")});
+  ASSERT_EQ(mkfifo(OddPath("fifo.wasm").c_str(), 0644), 0);
+  // Of zeros, without an end.
+  ASSERT_EQ(mknod(OddPath("device.wasm").c_str(), S_IFCHR | 0644, makedev(1, 5)), 0);
+  for (const auto& [name, what] : {std::pair("/odd/folder.wasm", "a directory"),
+                                   {"/odd/fifo.wasm", "a FIFO"},
+                                   {"/odd/device.wasm", "a device"}}) {
     SCOPED_TRACE(name);
-    Words flags = WithOdd();
-    flags.insert(flags.end(), {"--annotation", "run.oci.handler=wasm"});
-    ExpectRefused(flags, {name}, {name});
+    ExpectRefused(Claimed(WithOdd()), {name}, {name, what});
+    ExpectRefused(WithOdd(), {name}, {name, what});
+  }
+}
+
+/// What is there on the node, and not in the container.
+TEST_F(WasmRefused, ALinkThatLeadsOut) {
+  const std::string there = settings().guests + "/tool.wasm";
+  ASSERT_EQ(symlink(there.c_str(), OddPath("absolute.wasm").c_str()), 0);
+  ASSERT_EQ(symlink(("../../../../../../../../.." + there).c_str(), OddPath("up.wasm").c_str()), 0);
+  for (const char* name : {"/odd/absolute.wasm", "/odd/up.wasm"}) {
+    SCOPED_TRACE(name);
+    ExpectRefused(WithOdd(), {name, "exit", "0"}, {name});
+  }
+  ASSERT_EQ(symlink("loop.wasm", OddPath("loop.wasm").c_str()), 0);
+  ExpectRefused(WithOdd(), {"/odd/loop.wasm"}, {"loop.wasm", "too many links"});
+}
+
+/// It is the guest's, and not run before its Start.
+TEST_F(WasmRefused, AStartFunctionWithoutEndHoldsNobodyUp) {
+  for (const auto& [signal, code] : {std::pair("TERM", 143), {"KILL", 137}}) {
+    const std::string id = Id(std::string("-") + signal);
+    Program spinning = StartGuest(id, {"start_spin"});
+    EXPECT_TRUE(WaitForState(id, "RUNNING"));
+    EXPECT_EQ(RunGuest({"tool", "exit", "9"}).status, 9);
+    EXPECT_EQ(Ctr({"tasks", "kill", "-s", signal, id}).status, 0);
+    EXPECT_EQ(spinning.Wait(), code) << spinning.err();
   }
 }
 
