@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,22 +48,29 @@ class ContainerHooks {
   /// Those of Create. Errors: of the first that fails; then no more are run. `pid`: the one that
   /// stands for the container.
   Status Create(HostPid pid);
-  /// Those of Start, when the container runs. Errors: of the first that fails; then no more are
-  /// run, and the container is to be stopped.
+  /// Those of Start, when the container runs. Again, also after a restart of the engine: those that
+  /// have not ended well yet. Errors: of the first that fails; then no more are run, and the
+  /// container is to be stopped.
   Status Start(HostPid pid);
+  /// Of a container that runs: its Start was cut short before all of those were run.
+  bool IsStarting() const;
   /// Those of Delete, each once, also over a restart of the engine; a failure is logged.
   void Delete();
 
  private:
+  /// Hooks of which it is counted, in a file in the bundle, how many have been run.
+  enum class Counted { kStart, kStop };
+
   std::string TagOf(std::string_view what) const;
   std::string State(std::string_view status, HostPid pid) const;
-  Status Run(const Hook& hook, const std::string& state) const;
-  Status RunStop(size_t index);
-
-  std::string StoppedPath() const { return bundle_ + "/poststop"; }
-
-  /// How many of poststop have been run.
-  size_t Stopped() const;
+  /// `left`: it runs already; null: it does not.
+  Status Run(const Hook& hook, const std::string& state, const std::string& tag,
+             std::shared_ptr<HostProcess> left) const;
+  std::string CountPath(Counted which) const;
+  std::string TagOf(Counted which, size_t index) const;
+  /// None: there is no such file.
+  std::optional<size_t> CountOf(Counted which) const;
+  void SetCount(Counted which, size_t count) const;
 
   const ContainerId id_;
   const std::string bundle_;
@@ -70,8 +78,9 @@ class ContainerHooks {
   Hooks hooks_;
   /// JSON.
   std::string annotations_ = "{}";
-  /// What an engine before this one has started: in Create or Start, and in Delete.
+  /// What an engine before this one has started: in Create, in Start, and in Delete.
   std::shared_ptr<HostProcess> left_;
+  std::shared_ptr<HostProcess> left_start_;
   std::shared_ptr<HostProcess> left_stop_;
 };
 

@@ -134,8 +134,11 @@ async::Task<Result<std::unique_ptr<gantry::Container>>> BackendProxy::Create(
 async::Task<Result<bool>> BackendProxy::HasStarted(const Container& container, Deadline deadline) {
   co_return co_await calls_.Run(
       "look after", BackendCall(container).By(deadline),
-      [](const BackendCall& call) -> Result<bool> {
-        return call.OnContainer([](gantry::Container& object) { return object.HasStarted(); });
+      [&context = *container.context](const BackendCall& call) -> Result<bool> {
+        return call.OnContainer([&](gantry::Container& object) -> Result<bool> {
+          GANTRY_TRY(const bool started, object.HasStarted());
+          return started && !context.IsStarting();
+        });
       },
       Refusable::kNo, CallKind::kLong);
 }

@@ -43,12 +43,22 @@ Result<InsideHooks> ContainerContextImpl::BeginHooks() {
   return hooks_->inside();
 }
 
-Status ContainerContextImpl::RunHooks(HookPoint point, HostPid pid) {
-  const MutexLock lock(hooks_mutex_);
+Status ContainerContextImpl::HaveHooks() {
   if (!hooks_) {
     GANTRY_TRY(hooks_, ReadHooks());
     hooks_->Recover();
   }
+  return {};
+}
+
+bool ContainerContextImpl::IsStarting() {
+  const MutexLock lock(hooks_mutex_);
+  return HaveHooks() && hooks_->IsStarting();
+}
+
+Status ContainerContextImpl::RunHooks(HookPoint point, HostPid pid) {
+  const MutexLock lock(hooks_mutex_);
+  GANTRY_CHECK_OK(HaveHooks());
   switch (point) {
     case HookPoint::kCreate:
       return hooks_->Create(pid);

@@ -93,6 +93,9 @@ class ContainerContextImpl final : public ContainerContext {
   Result<std::vector<std::string>> MakeCgroups(CgroupDevices devices) override;
   Result<InsideHooks> BeginHooks() override;
   Status RunHooks(HookPoint point, HostPid pid) override;
+  /// Of one that runs: its Start was cut short before the core had run all of its hooks, and has to
+  /// come again. Thread: workers. Blocks: on files.
+  bool IsStarting();
   void UseStateDirs(std::vector<std::string> dirs) override;
   void UseCleanup(HostCommand command) override;
   void OutOfMemory() override;
@@ -112,6 +115,8 @@ class ContainerContextImpl final : public ContainerContext {
   Status UseMade(const cgroup::Cgroup& cgroup);
   /// Those of its config.json.
   Result<std::unique_ptr<hooks::ContainerHooks>> ReadHooks();
+  /// Of a container that this engine has made, or not.
+  Status HaveHooks() GANTRY_REQUIRES(hooks_mutex_);
 
   const Parts& parts_;
   ProcessObserver& observer_;

@@ -2,6 +2,8 @@
 //
 // OCI hooks on the host: run at their points by whoever does that for the backend, or refused.
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <sstream>
 #include <string>
@@ -68,6 +70,44 @@ TEST_P(Hooks, AreRunAtTheirPointsOrRefused) {
   EXPECT_OK(box.Wait());
   EXPECT_OK(box.Delete());
   EXPECT_EQ(Kinds(), "prestart createRuntime poststart poststop ");
+}
+
+/// The Start is over when its hooks are, whoever dies: each is run once.
+TEST_P(Hooks, OfAStartAreRunOnceOverARestart) {
+  const std::string gate = SaidPath() + ".gate";
+  ASSERT_EQ(mkfifo(gate.c_str(), 0600), 0);
+  const auto hook = [&](const std::string& script) -> Json {
+    return {{"path", "/bin/sh"},
+            {"args", {"sh", "-c", "exec 3>>" + SaidPath() + "; " + script}},
+            {"env", {"PATH=/usr/bin:/bin"}}};
+  };
+  const Json hooks = {
+      {"poststart",
+       {hook("echo first >&3"), hook("echo begun >&3; cat " + gate), hook("echo third >&3")}}};
+  Box& box = Announced({.spec = {{"hooks", hooks}}});
+  const auto created = box.Create();
+  if (IsRefused(created)) {
+    unlink(gate.c_str());
+    GTEST_SKIP() << "not supported: " << created.error().message;
+  }
+  ASSERT_OK(created);
+  pb::StartRequest request;
+  request.set_id(box.id());
+  auto starting = box.client().Begin<pb::StartResponse>("Start", request);
+  ASSERT_OK(starting);
+  ASSERT_TRUE(e2e::Eventually([&] { return Said() == "first\nbegun\n"; })) << Said();
+  node().KillEngine();
+  e2e::WriteText(gate, "go\n");
+  EXPECT_OK(starting->Get());
+  EXPECT_TRUE(e2e::Eventually([&] { return Said() == "first\nbegun\nthird\n"; })) << Said();
+  const auto state = box.State();
+  ASSERT_OK(state);
+  EXPECT_EQ(state->status(), pb::RUNNING);
+  EXPECT_OK(box.Kill(SIGKILL));
+  EXPECT_OK(box.Wait());
+  EXPECT_OK(box.Delete());
+  EXPECT_EQ(Said(), "first\nbegun\nthird\n");
+  unlink(gate.c_str());
 }
 
 TEST_P(Hooks, ThatFailFailTheCreateOrAreRefused) {

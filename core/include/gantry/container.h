@@ -149,7 +149,9 @@ class ContainerContext {
   /// Errors, of the first that fails, after which no more are run: kInternal with its status and
   /// the last that it said; kDeadlineExceeded; kInvalidArgument: no such program. Those of
   /// kDelete are all run, each once, over a restart of the engine too; that one fails is logged.
-  /// One that an engine before this one was waiting for at another point is ended by kDelete.
+  /// A Start that was cut short in kStart comes again, whatever `HasStarted` says: those that have
+  /// ended well are not run again, and one that still runs is waited for. One that an engine
+  /// before this one was waiting for at another point is ended by kDelete.
   /// Blocks: as long as they run. Thread: workers, one call at a time.
   virtual Status RunHooks(HookPoint point, HostPid pid) = 0;
   /// Directories outside the bundle that hold this container's state and nothing

@@ -115,7 +115,8 @@ Status GvisorContainer::Signal(const SignalTarget& target, uint32_t signal) {
 }
 
 Status GvisorContainer::RunPoststart() {
-  Status ran = context_.RunHooks(HookPoint::kStart, pod_->process()->pid());
+  const auto process = pod_->process();
+  Status ran = context_.RunHooks(HookPoint::kStart, process ? process->pid() : HostPid());
   if (!ran) {
     IgnoreError(Signal({.container = id_.str()}, SIGKILL), "it may have ended by itself");
   }

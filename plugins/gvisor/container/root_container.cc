@@ -121,7 +121,11 @@ Status StartPod(Pod& pod, const std::string& checkpoint) {
 }
 
 Status RootContainer::Start() {
-  GANTRY_CHECK_OK(StartPod(pod(), checkpoint_));
+  // It comes again where an engine before this one has been killed while hooks ran.
+  const auto sentry = pod().sentry();
+  if (!sentry || !sentry->root_started()) {
+    GANTRY_CHECK_OK(StartPod(pod(), checkpoint_));
+  }
   return RunPoststart();
 }
 

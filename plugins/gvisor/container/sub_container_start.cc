@@ -32,7 +32,8 @@ void SubContainer::LetStreamsGo() {
 Status SubContainer::Start() {
   const std::lock_guard lock(start_mutex_);
   if (started_) {
-    return {};
+    // It comes again where an engine before this one has been killed while hooks ran.
+    return RunPoststart();
   }
   if (report_->told()) {
     return Fail(Code::kFailedPrecondition, "start container '{}': it has been killed", id().str());

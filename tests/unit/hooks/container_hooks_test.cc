@@ -27,6 +27,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::MatchesRegex;
 using testing::Not;
+using testing::UnorderedElementsAre;
 using Json = nlohmann::json;
 
 constexpr const char* kId = "one";
@@ -95,7 +96,7 @@ TEST_F(ContainerHooksTest, AreRunInTheirOrder) {
   EXPECT_THAT(Said(), HasSubstr("createRuntime2\npoststart1\npoststart2\n"));
   made.Delete();
   EXPECT_THAT(Said(), HasSubstr("poststart2\npoststop1\npoststop2\n"));
-  EXPECT_THAT(NamesIn(bundle_), ElementsAre("poststop"));
+  EXPECT_THAT(NamesIn(bundle_), UnorderedElementsAre("poststart", "poststop"));
   EXPECT_THAT(context_.log, IsEmpty());
 }
 
@@ -215,6 +216,63 @@ TEST_F(ContainerHooksTest, ThatAnEngineBeforeHasStartedAreWaitedFor) {
   next.Recover();
   next.Delete();
   EXPECT_EQ(Said(), "second\nthird\n");
+}
+
+TEST_F(ContainerHooksTest, OfAStartThatWasCutShortAreRunOnce) {
+  const std::string path = Script("echo \"$1\" >&3");
+  const Json hooks = {{"poststart",
+                       {{{"path", path}, {"args", {"hook", "first"}}},
+                        {{"path", path}, {"args", {"hook", "second"}}},
+                        {{"path", path}, {"args", {"hook", "third"}}}}}};
+  ContainerHooks made = Make(hooks);
+  ASSERT_TRUE(made.Begin());
+  EXPECT_TRUE(made.IsStarting());
+  // As it was killed while the second ran.
+  ASSERT_TRUE(WriteFile(bundle_ + "/poststart", "1", 0600));
+  SpawnRequest second;
+  second.argv = {path, "second"};
+  context_.LeaveBehind(Tag("poststart1"), *context_.Spawn(std::move(second)));
+  ContainerHooks next = Make(hooks);
+  next.Recover();
+  EXPECT_TRUE(next.IsStarting());
+  EXPECT_TRUE(next.Start({1}));
+  EXPECT_EQ(Said(), "second\nthird\n");
+  EXPECT_FALSE(next.IsStarting());
+  EXPECT_TRUE(next.Start({1}));
+  EXPECT_EQ(Said(), "second\nthird\n");
+}
+
+TEST_F(ContainerHooksTest, OfAStartThatFailedAreRunAgain) {
+  const std::string path = Script("echo on >&3; exit 1");
+  ContainerHooks made = Make({{"poststart", {{{"path", path}}}}});
+  ASSERT_TRUE(made.Begin());
+  EXPECT_FALSE(made.Start({1}));
+  EXPECT_TRUE(made.IsStarting());
+  EXPECT_FALSE(made.Start({1}));
+  EXPECT_EQ(Said(), "on\non\n");
+}
+
+/// Its OCI runtime runs them, or an engine has made it that did not count them.
+TEST_F(ContainerHooksTest, ThatWereNotBegunAreNotLeft) {
+  const std::string path = Script("exit 0");
+  const Json hooks = {{"poststart", {{{"path", path}}}}};
+  EXPECT_FALSE(Make(hooks).IsStarting());
+  ContainerHooks none = Make(Json::object());
+  ASSERT_TRUE(none.Begin());
+  EXPECT_FALSE(none.IsStarting());
+}
+
+TEST_F(ContainerHooksTest, ThatAnEngineBeforeHasStartedForAStartAreEndedWithIt) {
+  const Json hooks = {{"poststart", {{{"path", "/bin/sleep"}, {"args", {"sleep", "1000"}}}}}};
+  ASSERT_TRUE(Make(hooks).Begin());
+  SpawnRequest left;
+  left.argv = {"/bin/sleep", "1000"};
+  context_.LeaveBehind(Tag("poststart0"), *context_.Spawn(std::move(left)));
+  ContainerHooks next = Make(hooks);
+  next.Recover();
+  EXPECT_EQ(context_.Alive(), 1U);
+  next.Delete();
+  EXPECT_EQ(context_.Alive(), 0U);
 }
 
 TEST_F(ContainerHooksTest, ThatAnEngineBeforeHasStartedForACreateAreEnded) {

@@ -27,7 +27,7 @@ class CoreHooks : public TaskTest {
     };
     backend_.UseContext([this](ContainerContext& context, bool recovered) -> Status {
       if (recovered) {
-        return context.RunHooks(HookPoint::kDelete, {});
+        return runs_at_recovery_ ? context.RunHooks(HookPoint::kDelete, {}) : Status();
       }
       GANTRY_TRY(inside_, context.BeginHooks());
       return context.RunHooks(HookPoint::kCreate, {4711});
@@ -55,6 +55,7 @@ class CoreHooks : public TaskTest {
       R"("poststop":[{"path":"/bin/true","args":["true","stop"]}]})";
 
   int wait_status_ = 0;
+  bool runs_at_recovery_ = true;
   InsideHooks inside_;
 };
 
@@ -79,6 +80,30 @@ TEST_F(CoreHooks, OfItsEndAreRunByTheNextEngineToo) {
   RestartEngine();
   Settle();
   EXPECT_THAT(Spawned(), ElementsAre("create", "stop")) << "once";
+}
+
+/// It has started, but the engine was killed before its hooks had been run.
+TEST_F(CoreHooks, OfAStartThatWasCutShortMakeItComeAgain) {
+  runs_at_recovery_ = false;
+  Announce("c1");
+  Specify("c1", R"({"poststart":[{"path":"/bin/true"}]})");
+  ASSERT_TRUE(Create("c1"));
+  backend_.SetStarted("c1");
+  RestartEngine();
+  EXPECT_EQ(State("c1")->status(), pb::CREATED);
+  EXPECT_TRUE(Start("c1", true));
+  EXPECT_EQ(backend_.Count("start c1"), 1U);
+  EXPECT_EQ(State("c1")->status(), pb::RUNNING);
+}
+
+TEST_F(CoreHooks, ThatAreNotThereLeaveAStartAsItIs) {
+  runs_at_recovery_ = false;
+  Announce("c1");
+  Specify("c1", kAll);
+  ASSERT_TRUE(Create("c1"));
+  backend_.SetStarted("c1");
+  RestartEngine();
+  EXPECT_EQ(State("c1")->status(), pb::RUNNING);
 }
 
 TEST_F(CoreHooks, ThatFailFailTheCall) {
