@@ -5,9 +5,11 @@
 
 #include <atomic>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -15,6 +17,7 @@
 
 #include "core/os/fs.h"
 #include "plugins/wasm/cache/artifacts.h"
+#include "plugins/wasm/compile/protocol.h"
 
 namespace gantry::wasm {
 
@@ -44,6 +47,41 @@ class HookedContext : public FakeSandboxContext {
 
   /// Called with each process, on the thread that has spawned it.
   std::function<void(const std::string& mode, HostProcess& process)> on_spawned;
+};
+
+/// Holds compiles until they are let go.
+class Held {
+ public:
+  explicit Held(FakeSandboxContext& context) {
+    context.on_spawn = [this](const SpawnRequest& request) -> Status {
+      if (request.argv.back() == "compile") {
+        for (const auto& [fd, number] : request.fds) {
+          if (number == compile::kModule) {
+            order.push_back(ContentOf(fd));
+          }
+        }
+        if (!has_begun_.exchange(true)) {
+          begun_.set_value();
+        }
+        gate_.wait();
+      }
+      return {};
+    };
+  }
+
+  /// Until the first one is held.
+  void Wait() { begun_.get_future().wait(); }
+
+  void LetGo() { go_.set_value(); }
+
+  /// The modules; to be read when none is compiled.
+  std::vector<std::string> order;
+
+ private:
+  std::atomic<bool> has_begun_ = false;
+  std::promise<void> begun_;
+  std::promise<void> go_;
+  const std::shared_future<void> gate_ = go_.get_future().share();
 };
 
 /// A cache in a directory of its own. Its clock stands still.
