@@ -70,7 +70,7 @@ TEST_F(EndsTest, AClosedPipeIsAnErrorOfTheGuests) {
 }
 
 TEST_F(EndsTest, AskedWhatItIsItNamesItsEngine) {
-  EXPECT_EQ(AskProgram({.program = GANTRY_WASM_SCRIPTED, .arguments = {"describe"}}).value(),
+  EXPECT_EQ(AskProgram({.program = GANTRY_WASM_PROGRAM, .arguments = {"describe"}}).value(),
             "scripted 1.0\n");
 }
 
