@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <ctime>
 #include <functional>
 #include <future>
 #include <memory>
@@ -114,7 +115,8 @@ class CacheTest : public testing::Test {
   HookedContext context_;
   CacheOptions options_;
   std::string program_;
-  std::atomic<int64_t> now_ = 1'800'000'000;
+  /// Of the day: files that are being written have the times of the kernel.
+  std::atomic<int64_t> now_ = std::time(nullptr);
   std::unique_ptr<Artifacts> cache_;
 };
 
