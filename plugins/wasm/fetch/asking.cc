@@ -25,7 +25,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr const char* kName = "gantry-wasm-fetch";
 // gRPC's libraries and threads reserve much more than they use.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr rlim_t kAddressSpace = RLIM_INFINITY;  // A sanitizer reserves terabytes.
@@ -72,7 +71,7 @@ Result<Asked> Ask(SandboxContext& context, const UniqueFd& program, const Call& 
   builder.Add(Format("--limit-ms={}", std::max<int64_t>(limit.count() * 9 / 10, 1)));
   builder.AddFd("result", std::move(ends.second));
   builder.AddFd(call.output_word, std::move(output));
-  GANTRY_TRY(SpawnRequest request, builder.Finish(kName, program));
+  GANTRY_TRY(SpawnRequest request, builder.Finish(kFetchName, program));
   Confine(request, call.max_bytes);
   GANTRY_TRY(asked.process, context.Spawn(std::move(request)));
   return asked;
@@ -88,18 +87,18 @@ Result<std::string> ReadToEnd(const UniqueFd& fd, Deadline deadline, const Call&
     if (ready == 0) {
       return Fail(Code::kDeadlineExceeded,
                   "ask containerd at '{}' for {}: {} has not answered in time", call.address,
-                  call.wanted, kName);
+                  call.wanted, kFetchName);
     }
     const ssize_t got = ready < 0 ? -1 : ::read(fd.get(), buffer.data(), buffer.size());
     if (got < 0 && errno != EINTR && errno != EAGAIN) {
-      return FailErrno(errno, "read the answer of {}", kName);
+      return FailErrno(errno, "read the answer of {}", kFetchName);
     }
     if (got == 0) {
       return text;
     }
     text.append(buffer.data(), got < 0 ? 0 : static_cast<size_t>(got));
     if (text.size() > kMaxAnswerBytes) {
-      return Fail(Code::kInternal, "read the answer of {}: more than {} bytes", kName,
+      return Fail(Code::kInternal, "read the answer of {}: more than {} bytes", kFetchName,
                   kMaxAnswerBytes);
     }
   }
@@ -120,10 +119,10 @@ Result<std::string> AskFetch(SandboxContext& context, const UniqueFd& program, c
   const bool silent = text && text->empty();
   const std::string how = silent ? HowItEnded(asked.process->Wait(kDying)) : std::string();
   if (Status ended = EndProcess(asked.process.get(), kDying); !ended) {
-    context.Log(LogLevel::kWarning, Format("end {}: {}", kName, ended.error().message));
+    context.Log(LogLevel::kWarning, Format("end {}: {}", kFetchName, ended.error().message));
   }
   if (silent) {
-    return Fail(Code::kInternal, "run {}: it has ended without an answer: {}", kName, how);
+    return Fail(Code::kInternal, "run {}: it has ended without an answer: {}", kFetchName, how);
   }
   return text;
 }

@@ -15,6 +15,9 @@
 
 namespace gantry::wasm::fetch {
 
+/// As messages name the program.
+inline constexpr const char* kFetchName = "gantry-wasm-fetch";
+
 struct Call {
   /// containerd's socket for gRPC: an absolute path.
   std::string address;

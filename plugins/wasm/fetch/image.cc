@@ -15,8 +15,7 @@
 namespace gantry::wasm::fetch {
 namespace {
 
-constexpr const char* kName = "gantry-wasm-fetch";
-constexpr size_t kPart = 256 << 10;
+constexpr size_t kReadBytes = 256 << 10;
 
 std::vector<std::string> WordsFor(const ImageQuestion& question) {
   return {
@@ -28,8 +27,8 @@ std::vector<std::string> WordsFor(const ImageQuestion& question) {
 /// Of a file that nobody changes any more.
 Result<Sha256Digest> Sum(const UniqueFd& file, uint64_t size) {
   Sha256 sum;
-  for (uint64_t at = 0; at < size; at += kPart) {
-    GANTRY_TRY(const std::string part, ReadAt(file.get(), at, kPart));
+  for (uint64_t at = 0; at < size; at += kReadBytes) {
+    GANTRY_TRY(const std::string part, ReadAt(file.get(), at, kReadBytes));
     sum.Add(part);
   }
   return sum.Finish();
@@ -47,7 +46,7 @@ Result<ModuleBytes> TakeModule(const UniqueFd& written, const Blob& told) {
   const std::string is = DigestText(module.digest);
   if (module.size != told.size || is != told.digest) {
     return Fail(Code::kInternal, "take the module from {}: it gave {} bytes, {}, and says {}, {}",
-                kName, module.size, is, told.size, told.digest.substr(0, 100));
+                kFetchName, module.size, is, told.size, told.digest.substr(0, 100));
   }
   return module;
 }
