@@ -74,7 +74,9 @@ std::shared_ptr<async::Slot> Sandboxes::SlotOf(const std::string& address) {
 
 async::Task<Result<BackendRef>> Sandboxes::FindBackend(std::string name, const SandboxPlan* plan) {
   if (const auto known = backends_.find(name); known != backends_.end()) {
-    co_return known->second;
+    const KnownBackend found = known->second;
+    co_await found.attached.Wait();
+    co_return found.backend;
   }
   BackendCalls::Name loading{name, {}, "load", {}};
   if (plan != nullptr) {
@@ -86,8 +88,13 @@ async::Task<Result<BackendRef>> Sandboxes::FindBackend(std::string name, const S
       const BackendRef backend,
       co_await calls_.Run(std::move(loading), DeadlineIn(parts_.config.timeouts.create),
                           [&]() -> Result<BackendRef> { return parts_.find_backend(name); }));
-  if (backends_.try_emplace(name, backend).second) {
+  KnownBackend loaded{.backend = backend, .attached = {}};
+  if (backends_.try_emplace(name, loaded).second) {
     co_await own_contexts_.Attach(backend);
+    loaded.attached.Set();
+  } else {
+    // Somebody else has loaded it meanwhile.
+    co_await backends_.at(name).attached.Wait();
   }
   co_return backend;
 }

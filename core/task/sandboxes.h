@@ -135,6 +135,12 @@ class Sandboxes {
   async::Task<Result<BackendRef>> FindBackend(std::string name, const SandboxPlan* plan);
   void EndForgotten(const SandboxEntry& entry);
 
+  struct KnownBackend {
+    BackendRef backend;
+    /// Nothing else is asked of it before.
+    async::OneShot<void> attached;
+  };
+
   const Parts& parts_;
   BackendCalls& calls_;
   BackendProxy& proxy_;
@@ -142,7 +148,7 @@ class Sandboxes {
   std::map<std::string, SandboxEntryPtr> entries_;
   std::map<std::string, std::shared_ptr<async::Slot>> slots_;
   /// Those that were needed; a backend lives as long as the process.
-  std::map<std::string, BackendRef> backends_;
+  std::map<std::string, KnownBackend> backends_;
   std::vector<std::string> stored_;
 };
 

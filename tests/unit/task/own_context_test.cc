@@ -2,6 +2,8 @@
 //
 // What a backend has for itself, no sandbox's: lent once, and over with its engine, but for what
 // a sandbox has taken over.
+#include <atomic>
+#include <future>
 #include <mutex>
 
 #include <gmock/gmock.h>
@@ -76,6 +78,27 @@ TEST_F(OwnContext, IsLentOnceWithAllHandlers) {
   Run("c2");
   EXPECT_EQ(attached(), 1);
   EXPECT_THAT(handlers_, ElementsAre(R"(fast {"n":1})", "runc {}"));
+}
+
+TEST_F(OwnContext, IsLentBeforeAnybodyAsksForASandbox) {
+  std::promise<void> gate;
+  std::atomic<bool> attaching = false;
+  asks_ = [&](SandboxContext&) {
+    attaching = true;
+    gate.get_future().wait();
+  };
+  Announce("c1");
+  Announce("c2");
+  const uint32_t first = Send("Create", CreateRequest("c1"), "c1");
+  EXPECT_TRUE(Until([&] { return attaching.load(); }));
+  const uint32_t second = Send("Create", CreateRequest("c2"), "c2");
+  constexpr int kEnough = 20;
+  int turns = 0;
+  EXPECT_TRUE(Until([&] { return ++turns > kEnough || !backend_.Calls().empty(); }));
+  EXPECT_THAT(backend_.Calls(), IsEmpty());
+  gate.set_value();
+  EXPECT_TRUE(Take(first));
+  EXPECT_TRUE(Take(second));
 }
 
 TEST_F(OwnContext, IsLentAtTheStartWhereSomethingIsToBeReady) {
