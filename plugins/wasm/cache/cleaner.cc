@@ -66,8 +66,9 @@ void Cleaner::Note(const std::string& address) {
   try {
     thread_ = std::thread([this, addresses = addresses_] { Run(addresses); });
     runs_ = true;
-  } catch (const std::system_error&) {
-    // Another day.
+  } catch (const std::system_error& error) {
+    context_.Log(LogLevel::kWarning,
+                 Format("clean the cache of compiled modules: {}; another day", error.what()));
   }
 }
 

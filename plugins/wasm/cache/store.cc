@@ -20,8 +20,8 @@
 namespace gantry::wasm {
 namespace {
 
-constexpr int64_t kHour = 3600;
-constexpr int64_t kWeek = kHour * 24 * 7;
+constexpr int64_t kHourSeconds = 3600;
+constexpr int64_t kWeek = kHourSeconds * 24 * 7;
 /// Folders and files that are gone through at a time.
 constexpr size_t kMaxFiles = size_t{1} << 16;
 constexpr char kVersion[] = "v1";
@@ -79,7 +79,7 @@ Result<ArtifactStore::Found> ArtifactStore::Load(const EntryId& id, int64_t now)
       return Fail(Code::kNotFound, "it is kept no longer");
     }
     GANTRY_TRY(UniqueFd content, CopyContent(entry));
-    if (entry.used_at + kHour <= now) {
+    if (entry.used_at + kHourSeconds <= now) {
       SetUsed(folder->get(), key, now);
     }
     return Found{entry.header, std::move(content)};
@@ -112,7 +112,7 @@ void ArtifactStore::Touch(const EntryId& id, int64_t now) const {
   const auto folder = OpenFolder(key, false);
   struct stat info = {};
   if (folder && fstatat(folder->get(), key.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-      info.st_mtim.tv_sec + kHour <= now) {
+      info.st_mtim.tv_sec + kHourSeconds <= now) {
     SetUsed(folder->get(), key, now);
   }
 }
@@ -180,7 +180,7 @@ Result<ArtifactStore::Kept> ArtifactStore::Trim(const Sha256Digest& compiler, in
   return Remove(now, max_bytes_, [&](const File& file) {
     if (!file.header) {
       // One that is being written is young.
-      return !file.name.starts_with(kUnfinished) || file.used_at + kHour < now;
+      return !file.name.starts_with(kUnfinished) || file.used_at + kHourSeconds < now;
     }
     return file.header->kept_until < now ||
            (file.header->id.compiler != compiler && file.used_at + kWeek < now);
