@@ -21,7 +21,15 @@ uint64_t Mix(uint64_t a, uint64_t b) {
   return a ^ (b + kGolden + (a << 6) + (a >> 2));
 }
 
+/// Pieces of some KiB: few, and not much more than is needed.
+constexpr size_t kEntriesInPiece = 128;
+
 }  // namespace
+
+Budget::Budget(std::pmr::memory_resource* memory)
+    : pool_({.max_blocks_per_chunk = kEntriesInPiece, .largest_required_pool_block = 0}, memory),
+      entries_(&pool_),
+      by_key_(&pool_) {}
 
 Budget::Entry& Budget::Find(uint64_t key, Clock::time_point now) {
   const auto [place, added] = by_key_.try_emplace(key);

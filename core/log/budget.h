@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <memory_resource>
 #include <string_view>
 #include <unordered_map>
 
@@ -38,6 +39,9 @@ class Budget {
     uint32_t suppressed = 0;
   };
 
+  /// @param memory  outlives this; asked for few large pieces, see pool_
+  explicit Budget(std::pmr::memory_resource* memory = std::pmr::new_delete_resource());
+
   Answer Admit(const void* file, uint32_t line, bool is_error, std::string_view subject,
                Clock::time_point now);
   void Clear();
@@ -53,9 +57,12 @@ class Budget {
   /// Its entry of this window, the newest now.
   Entry& Find(uint64_t key, Clock::time_point now);
 
+  /// What is remembered outlives the calls that it came with. Strewn over the heap, each entry
+  /// would keep a page from the kernel that is free but for it: 1.4 MB after 100 containers.
+  std::pmr::unsynchronized_pool_resource pool_;
   /// The newest first.
-  std::list<Entry> entries_;
-  std::unordered_map<uint64_t, std::list<Entry>::iterator> by_key_;
+  std::pmr::list<Entry> entries_;
+  std::pmr::unordered_map<uint64_t, std::pmr::list<Entry>::iterator> by_key_;
   Entry all_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/log/budget.h"
 
+#include <memory_resource>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -80,6 +81,39 @@ TEST_F(BudgetTest, RemembersThoseThatLoggedLast) {
     Admit(1, "other" + std::to_string(i));
     EXPECT_FALSE(Admit(1, "a"));
   }
+}
+
+/// Counts what is asked of the heap.
+class CountingMemory : public std::pmr::memory_resource {
+ public:
+  int pieces = 0;
+
+ private:
+  void* do_allocate(size_t bytes, size_t alignment) override {
+    ++pieces;
+    return std::pmr::new_delete_resource()->allocate(bytes, alignment);
+  }
+
+  void do_deallocate(void* piece, size_t bytes, size_t alignment) override {
+    --pieces;
+    std::pmr::new_delete_resource()->deallocate(piece, bytes, alignment);
+  }
+
+  [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override {
+    return this == &other;
+  }
+};
+
+TEST(BudgetMemory, IsFewPiecesSoThatItKeepsFewPagesOfTheHeap) {
+  CountingMemory memory;
+  {
+    Budget budget(&memory);
+    for (size_t i = 0; i < Budget::kRemembered; ++i) {
+      budget.Admit(kFile, 1, false, "subject" + std::to_string(i), Budget::Clock::time_point{});
+    }
+    EXPECT_LE(memory.pieces, static_cast<int>(Budget::kRemembered / 32));
+  }
+  EXPECT_EQ(memory.pieces, 0);
 }
 
 }  // namespace
