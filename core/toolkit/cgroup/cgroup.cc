@@ -61,7 +61,32 @@ Status NotOurs(const std::string& dir) {
   return {};
 }
 
+void AddMembership(const CgroupHierarchy& hierarchy, const Membership& membership,
+                   Cgroup::Trees& v1, MountedCgroup& unified) {
+  if (membership.unified() && hierarchy.mode() == CgroupMode::kV2) {
+    const auto seen = PathBelow(hierarchy.unified().root, membership.path);
+    unified = seen ? MountedCgroup{hierarchy.unified().mount_dir, *seen} : MountedCgroup();
+  }
+  for (const std::string& controller : membership.controllers) {
+    const auto tree = hierarchy.v1().find(controller);
+    const auto seen =
+        tree == hierarchy.v1().end() ? std::nullopt : PathBelow(tree->second.root, membership.path);
+    if (seen) {
+      v1[controller] = MountedCgroup{tree->second.mount_dir, *seen};
+    }
+  }
+}
+
 }  // namespace
+
+Cgroup::Cgroup(Trees v1, MountedCgroup unified)
+    : v1_(v1.empty() ? nullptr : std::make_shared<const Trees>(std::move(v1))),
+      unified_(std::move(unified)) {}
+
+const Cgroup::Trees& Cgroup::v1() const {
+  static const Trees none;
+  return v1_ ? *v1_ : none;
+}
 
 Result<Cgroup> Cgroup::OfProcess(const CgroupHierarchy& hierarchy, ProcessId process) {
   const std::string file = Format("{}/{}/cgroup", hierarchy.proc_dir(), process.pid);
@@ -70,41 +95,29 @@ Result<Cgroup> Cgroup::OfProcess(const CgroupHierarchy& hierarchy, ProcessId pro
     // Its number was its own until here, so it was when the file was read.
     GANTRY_TRY([[maybe_unused]] const UniqueFd still, OpenPidfd(process));
   }
-  Cgroup out;
+  Trees v1;
+  MountedCgroup unified;
   for (const Membership& membership : ParseMemberships(text)) {
-    out.Add(hierarchy, membership);
+    AddMembership(hierarchy, membership, v1, unified);
   }
+  Cgroup out(std::move(v1), std::move(unified));
   if (out.empty()) {
     return Fail(Code::kNotFound, "find the cgroups of process {}: none can be seen", process.pid);
   }
   return out;
 }
 
-void Cgroup::Add(const CgroupHierarchy& hierarchy, const Membership& membership) {
-  if (membership.unified() && hierarchy.mode() == CgroupMode::kV2) {
-    const auto seen = PathBelow(hierarchy.unified().root, membership.path);
-    unified_ = seen ? MountedCgroup{hierarchy.unified().mount_dir, *seen} : MountedCgroup();
-  }
-  for (const std::string& controller : membership.controllers) {
-    const auto tree = hierarchy.v1().find(controller);
-    const auto seen =
-        tree == hierarchy.v1().end() ? std::nullopt : PathBelow(tree->second.root, membership.path);
-    if (seen) {
-      v1_[controller] = MountedCgroup{tree->second.mount_dir, *seen};
-    }
-  }
-}
-
 Result<Cgroup> Cgroup::Named(const CgroupHierarchy& hierarchy, const std::string& path) {
   GANTRY_CHECK_OK(CheckPath(path));
-  Cgroup out;
+  MountedCgroup unified;
   if (hierarchy.mode() == CgroupMode::kV2) {
-    out.unified_ = MountedCgroup{hierarchy.unified().mount_dir, Normal(path)};
+    unified = MountedCgroup{hierarchy.unified().mount_dir, Normal(path)};
   }
+  Trees v1;
   for (const auto& [controller, tree] : hierarchy.v1()) {
-    out.v1_[controller] = MountedCgroup{tree.mount_dir, Normal(path)};
+    v1[controller] = MountedCgroup{tree.mount_dir, Normal(path)};
   }
-  return out;
+  return Cgroup(std::move(v1), std::move(unified));
 }
 
 Result<Cgroup> Cgroup::Create(const CgroupHierarchy& hierarchy, const std::string& path) {
@@ -119,7 +132,7 @@ Result<Cgroup> Cgroup::Create(const CgroupHierarchy& hierarchy, const std::strin
   if (out.is_unified()) {
     GANTRY_CHECK_OK(v2::Create(out.unified_));
   }
-  for (const auto& [controller, dir] : out.v1_) {
+  for (const auto& [controller, dir] : out.v1()) {
     GANTRY_CHECK_OK(v1::Create(dir, controller == "cpuset"));
   }
   return out;
@@ -129,8 +142,8 @@ std::string Cgroup::DirOf(std::string_view controller) const {
   if (is_unified()) {
     return unified_.dir();
   }
-  const auto found = v1_.find(std::string(controller));
-  return found == v1_.end() ? std::string() : found->second.dir();
+  const auto found = v1().find(std::string(controller));
+  return found == v1().end() ? std::string() : found->second.dir();
 }
 
 // The directory that says which processes there are.
@@ -142,8 +155,8 @@ Result<std::string> Cgroup::Primary() const {
     return unified_.dir();
   }
   for (const std::string_view controller : kPrimary) {
-    const auto found = v1_.find(std::string(controller));
-    if (found != v1_.end() && !found->second.is_root()) {
+    const auto found = v1().find(std::string(controller));
+    if (found != v1().end() && !found->second.is_root()) {
       return found->second.dir();
     }
   }
@@ -152,7 +165,7 @@ Result<std::string> Cgroup::Primary() const {
 
 std::vector<std::string> Cgroup::Dirs() const {
   std::vector<std::string> dirs;
-  for (const auto& [controller, dir] : v1_) {
+  for (const auto& [controller, dir] : v1()) {
     if (!dir.is_root()) {
       dirs.push_back(dir.dir());
     }
@@ -167,7 +180,7 @@ bool Cgroup::Exists() const {
   if (is_unified()) {
     return !unified_.mount_dir.empty() && !unified_.is_root() && gantry::Exists(unified_.dir());
   }
-  return std::ranges::any_of(v1_, [](const auto& entry) {
+  return std::ranges::any_of(v1(), [](const auto& entry) {
     return !entry.second.is_root() && gantry::Exists(entry.second.dir());
   });
 }
@@ -182,7 +195,7 @@ Status Cgroup::AddProcess(pid_t pid) const {
   if (is_unified()) {
     return WriteExisting(unified_.dir() + "/cgroup.procs", text);
   }
-  for (const auto& [controller, dir] : v1_) {
+  for (const auto& [controller, dir] : v1()) {
     GANTRY_CHECK_OK(WriteExisting(dir.dir() + "/cgroup.procs", text));
   }
   return {};
@@ -205,8 +218,8 @@ Status Cgroup::Freeze(Duration timeout) const {
   if (is_unified()) {
     return v2::Freeze(dir, After(timeout));
   }
-  const auto freezer = v1_.find("freezer");
-  if (freezer == v1_.end() || freezer->second.is_root()) {
+  const auto freezer = v1().find("freezer");
+  if (freezer == v1().end() || freezer->second.is_root()) {
     return Fail(Code::kUnimplemented, "freeze cgroup '{}': it has no freezer", dir);
   }
   return v1::Freeze(freezer->second.dir(), After(timeout));
@@ -217,8 +230,8 @@ Status Cgroup::Thaw(Duration timeout) const {
   if (is_unified()) {
     return v2::Thaw(dir, After(timeout));
   }
-  const auto freezer = v1_.find("freezer");
-  if (freezer == v1_.end() || freezer->second.is_root()) {
+  const auto freezer = v1().find("freezer");
+  if (freezer == v1().end() || freezer->second.is_root()) {
     return Fail(Code::kUnimplemented, "thaw cgroup '{}': it has no freezer", dir);
   }
   return v1::Thaw(freezer->second.dir(), After(timeout));
@@ -229,8 +242,8 @@ Result<bool> Cgroup::Frozen() const {
   if (is_unified()) {
     return v2::Frozen(dir);
   }
-  const auto freezer = v1_.find("freezer");
-  if (freezer == v1_.end() || freezer->second.is_root()) {
+  const auto freezer = v1().find("freezer");
+  if (freezer == v1().end() || freezer->second.is_root()) {
     return false;
   }
   return v1::Frozen(freezer->second.dir());
@@ -252,8 +265,8 @@ Status Cgroup::Kill(Duration timeout) const {
   if (is_unified()) {
     return v2::Kill(dir, After(timeout));
   }
-  const auto found = v1_.find("freezer");
-  const bool freezable = found != v1_.end() && !found->second.is_root();
+  const auto found = v1().find("freezer");
+  const bool freezable = found != v1().end() && !found->second.is_root();
   const std::string freezer = freezable ? found->second.dir() : std::string();
   return KillBelow(dir, After(timeout), [&](bool freeze) {
     if (freezable && freeze) {
@@ -266,8 +279,8 @@ Status Cgroup::Kill(Duration timeout) const {
 }
 
 void Cgroup::ThawToDie() const {
-  const auto freezer = v1_.find("freezer");
-  if (!is_unified() && freezer != v1_.end() && !freezer->second.is_root()) {
+  const auto freezer = v1().find("freezer");
+  if (!is_unified() && freezer != v1().end() && !freezer->second.is_root()) {
     ThawBelow(freezer->second.dir());
   }
 }
@@ -281,7 +294,7 @@ Status Cgroup::Remove(Duration timeout) const {
     return RemoveBelow(unified_.dir(), deadline);
   }
   Status first;
-  for (const auto& [controller, dir] : v1_) {
+  for (const auto& [controller, dir] : v1()) {
     Status removed = dir.is_root() ? Status() : RemoveBelow(dir.dir(), deadline);
     if (first && !removed) {
       first = std::move(removed);
@@ -308,7 +321,7 @@ Status Cgroup::Update(const CgroupResources& resources) const {
     }
     return v2::Update(unified_.dir(), resources);
   }
-  std::map<std::string, MountedCgroup> own = v1_;
+  Trees own = v1();
   std::erase_if(own, [](const auto& entry) { return entry.second.is_root(); });
   return own.empty() ? OnlyRoots() : v1::Update(own, resources);
 }
@@ -324,14 +337,15 @@ std::string Cgroup::Encode() const {
   if (!unified_.mount_dir.empty()) {
     add("", unified_);
   }
-  for (const auto& [controller, dir] : v1_) {
+  for (const auto& [controller, dir] : v1()) {
     add(controller, dir);
   }
   return text;
 }
 
 Result<Cgroup> Cgroup::Decode(std::string_view text) {
-  Cgroup out;
+  Trees v1;
+  MountedCgroup unified;
   for (const auto part : std::views::split(text, '\n')) {
     const std::string_view line(part);
     if (line.empty()) {
@@ -345,9 +359,9 @@ Result<Cgroup> Cgroup::Decode(std::string_view text) {
     MountedCgroup dir{std::string(line.substr(first + 1, second - first - 1)),
                       std::string(line.substr(second + 1))};
     GANTRY_CHECK_OK(CheckPath(dir.path));
-    (first == 0 ? out.unified_ : out.v1_[std::string(line.substr(0, first))]) = std::move(dir);
+    (first == 0 ? unified : v1[std::string(line.substr(0, first))]) = std::move(dir);
   }
-  return out;
+  return Cgroup(std::move(v1), std::move(unified));
 }
 
 }  // namespace gantry::cgroup

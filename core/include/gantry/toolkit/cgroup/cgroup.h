@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,7 @@ namespace gantry::cgroup {
 class Cgroup {
  public:
   using Duration = std::chrono::milliseconds;
+  using Trees = std::map<std::string, MountedCgroup>;
 
   Cgroup() = default;
   /// The cgroups that the process is in now.
@@ -49,12 +51,13 @@ class Cgroup {
   static Result<Cgroup> Create(const CgroupHierarchy& hierarchy, const std::string& path);
 
   /// Names no cgroup at all.
-  bool empty() const { return v1_.empty() && unified_.mount_dir.empty(); }
+  bool empty() const { return v1().empty() && unified_.mount_dir.empty(); }
 
   /// The controllers are on v2.
-  bool is_unified() const { return v1_.empty(); }
+  bool is_unified() const { return v1().empty(); }
 
-  const std::map<std::string, MountedCgroup>& v1() const { return v1_; }
+  /// By controller. As long as this object, or a copy of it, is.
+  const Trees& v1() const;
 
   const MountedCgroup& unified() const { return unified_; }
 
@@ -110,13 +113,18 @@ class Cgroup {
   std::string Encode() const;
   static Result<Cgroup> Decode(std::string_view text);
 
-  bool operator==(const Cgroup&) const = default;
+  bool operator==(const Cgroup& other) const {
+    return v1() == other.v1() && unified_ == other.unified_;
+  }
 
  private:
-  void Add(const CgroupHierarchy& hierarchy, const Membership& membership);
+  Cgroup(Trees v1, MountedCgroup unified);
+
   Result<std::string> Primary() const;
 
-  std::map<std::string, MountedCgroup> v1_;
+  /// Its copies have it together: a dozen entries that a container would pay several times.
+  /// Nothing: there is none.
+  std::shared_ptr<const Trees> v1_;
   MountedCgroup unified_;
 };
 
