@@ -74,7 +74,8 @@ Status RuncExec::Keep(HostProcess& process) {
 Status RuncExec::Delete() {
   const std::string prefix = place_.bundle + "/" + FilePrefix();
   GANTRY_CHECK_OK(RemoveFile(prefix + ".pid"));
-  GANTRY_CHECK_OK(RemoveUnfinished(prefix + ".pid"));
+  // A client that is told of a failure does not ask again, and leaves its fifos then.
+  IgnoreError(RemoveUnfinished(prefix + ".pid"), "it goes with the bundle");
   GANTRY_CHECK_OK(RemoveFile(prefix + ".json"));
   GANTRY_CHECK_OK(RemoveFile(prefix + ".log"));
   return RemoveFile(place_.bundle + "/tty-" + request_.id.str());

@@ -51,6 +51,17 @@ TEST_F(RuncExecTest, StartsAndBinds) {
   EXPECT_FALSE(IsThere(dir_ / "bundle/exec-init.pid"));
 }
 
+TEST_F(RuncExecTest, IsDeletedWhereNothingCanBeOpened) {
+  auto exec = made_->Exec(exec_request_, exec_);
+  ASSERT_TRUE(exec);
+  ASSERT_TRUE((*exec)->Start());
+  {
+    const test::FewDescriptors few(0);
+    EXPECT_TRUE((*exec)->Delete());
+  }
+  EXPECT_FALSE(IsThere(dir_ / "bundle/exec-init.pid"));
+}
+
 TEST_F(RuncExecTest, HasNoMoreTimeThanTheCall) {
   Script("sleep 1000");
   context_.time_left = std::chrono::milliseconds(100);
