@@ -30,7 +30,7 @@ void PlaceInCgroups(const std::vector<std::string>& dirs, link::Spawn& spawn,
                     std::vector<UniqueFd>& fds) {
   for (const std::string& dir : dirs) {
     if (!IsUnified(dir)) {
-      spawn.cgroup_procs.push_back(dir + "/cgroup.procs");
+      spawn.cgroup_tasks.push_back(dir + "/tasks");
       continue;
     }
     spawn.cgroup_fd = static_cast<uint32_t>(fds.size());

@@ -75,9 +75,9 @@ struct Spawn {
   std::optional<uint32_t> controlling_terminal;
   /// Index of a cgroup v2 directory that the child is born in.
   std::optional<uint32_t> cgroup_fd;
-  /// cgroup v1 (and hybrid): `cgroup.procs` files that the child writes itself
-  /// into before the program runs.
-  std::vector<std::string> cgroup_procs;
+  /// cgroup v1 (and hybrid): `tasks` files that the child writes itself into before the
+  /// program runs.
+  std::vector<std::string> cgroup_tasks;
   /// Joined in this order, after the cgroups and limits.
   std::vector<JoinNamespace> join;
   std::vector<Rlimit> rlimits;
@@ -118,7 +118,7 @@ struct Spawn {
     field(7, self.new_session);
     field(8, self.controlling_terminal);
     field(9, self.cgroup_fd);
-    field(10, self.cgroup_procs);
+    field(10, self.cgroup_tasks);
     field(11, self.join);
     field(12, self.rlimits);
     field(13, self.oom_score_adj);

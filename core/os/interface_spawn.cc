@@ -28,7 +28,7 @@ Status PlaceInCgroups(const gantry::SpawnRequest& from, InterfaceSpawn& to) {
   for (const std::string& directory : from.cgroups) {
     struct statfs fs{};
     if (statfs(directory.c_str(), &fs) != 0 || fs.f_type != CGROUP2_SUPER_MAGIC) {
-      to.request.cgroup_procs.push_back(directory + "/cgroup.procs");
+      to.request.cgroup_tasks.push_back(directory + "/tasks");
       continue;
     }
     to.unified_cgroup.reset(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));

@@ -44,8 +44,10 @@ struct SpawnRequest {
 
   /// A v2 cgroup's directory to be born in.
   std::optional<int> cgroup_fd{};
-  /// `cgroup.procs` files (v1) that the child writes itself into.
-  std::vector<std::string> cgroup_procs{};
+  /// `tasks` files (v1) that the child, which has one thread, writes itself into. By that of
+  /// `cgroup.procs` it would wait for a grace period of RCU, 4 to 20 ms, as no thread of the node
+  /// may be born meanwhile. Source: Linux 6.18, kernel/cgroup/cgroup.c, cgroup_procs_write_start.
+  std::vector<std::string> cgroup_tasks{};
 
   std::optional<int> oom_score_adj{};
 

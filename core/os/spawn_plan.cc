@@ -160,7 +160,7 @@ void SpawnPlan::AddCgroups() {
       return cgroup_by_writing_ ? WriteInto(*request_.cgroup_fd, "cgroup.procs", self_) : 0;
     });
   }
-  for (const std::string& path : request_.cgroup_procs) {
+  for (const std::string& path : request_.cgroup_tasks) {
     Add(Format("write '{}'", path),
         [this, &path] { return WriteInto(AT_FDCWD, path.c_str(), self_); });
   }

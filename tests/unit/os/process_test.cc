@@ -59,8 +59,8 @@ TEST(Spawn, NamesTheStepThatFailed) {
   SpawnRequest directory{.argv = {"/bin/true"}, .cwd = "/no/such/directory"};
   EXPECT_EQ(SpawnProcess(directory).error().message,
             "enter directory '/no/such/directory': ENOENT");
-  SpawnRequest cgroup{.argv = {"/bin/true"}, .cgroup_procs = {"/no/cgroup.procs"}};
-  EXPECT_EQ(SpawnProcess(cgroup).error().message, "write '/no/cgroup.procs': ENOENT");
+  SpawnRequest cgroup{.argv = {"/bin/true"}, .cgroup_tasks = {"/no/tasks"}};
+  EXPECT_EQ(SpawnProcess(cgroup).error().message, "write '/no/tasks': ENOENT");
   SpawnRequest descriptor{.argv = {"/bin/true"}, .descriptors = {{.fd = 9999, .target = 3}}};
   EXPECT_EQ(SpawnProcess(descriptor).error().sys_errno, EBADF);
 }
@@ -259,7 +259,7 @@ TEST(Spawn, EntersAVersion1Cgroup) {
     GTEST_SKIP() << "no cgroup v1 hierarchy that may be written";
   }
   SpawnRequest request;
-  request.cgroup_procs = {group + "/cgroup.procs"};
+  request.cgroup_tasks = {group + "/tasks"};
   const auto result = RunScript("grep :pids: /proc/self/cgroup", request);
   EXPECT_EQ(rmdir(group.c_str()), 0);
   EXPECT_THAT(result->output, HasSubstr(group.substr(parent.size())));

@@ -233,7 +233,7 @@ TEST_F(SpawnNamespaces, AreBornInACgroup) {
     request.cgroup_fd = group.dir.get();
   }
   if (old) {
-    request.cgroup_procs = {pids + "/cgroup.procs"};
+    request.cgroup_tasks = {pids + "/tasks"};
   }
   auto spawned = SpawnProcess(request);
   ASSERT_TRUE(spawned) << spawned.error().message;
