@@ -80,13 +80,17 @@ function(gantry_list_installed)
 endfunction()
 
 # gantry_program(NAME [STATIC] [DESTINATION dir] SOURCES a.cc... [LINK target...])
-# STATIC programs need nothing on the node but a kernel.
+# STATIC programs need nothing on the node but a kernel. Their start would go through the frames
+# of all of their functions, for exceptions that may never come (__register_frame_info of GCC 13);
+# they have the table instead by which a throw finds its own, as programs with libraries have it.
 function(gantry_program name)
   cmake_parse_arguments(ARG "STATIC" "DESTINATION" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE gantry_options ${ARG_LINK})
   if(ARG_STATIC AND NOT GANTRY_SANITIZE AND NOT GANTRY_FUZZ)
-    target_link_options(${name} PRIVATE -static)
+    target_link_options(
+      ${name} PRIVATE -static -Wl,--eh-frame-hdr -Wl,--defsym,__register_frame_info=0
+                      -Wl,--defsym,__deregister_frame_info=0)
   endif()
   if(ARG_DESTINATION)
     install(TARGETS ${name} RUNTIME DESTINATION ${ARG_DESTINATION})
