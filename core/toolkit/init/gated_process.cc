@@ -163,6 +163,16 @@ Status GatedProcess::Make(const UniqueFd& program, GatedRequest request) {
   GANTRY_CHECK_OK(AddStreams(context_, spawn));
   GANTRY_TRY(maker_, sandbox_.Spawn(std::move(spawn)));
   socket_ = std::move(ends.first);
+  Status made = AwaitMade(request);
+  if (!made) {
+    sandbox_.Drop(stored_as_);
+  }
+  return made;
+}
+
+Status GatedProcess::AwaitMade(const GatedRequest& request) {
+  // While the maker works; it counts from the tag on.
+  GANTRY_CHECK_OK(sandbox_.Store(stored_as_, socket_));
   GANTRY_TRY(const std::optional<Json> answer, NextAnswer(socket_));
   const HostPid made{MadePid(answer)};
   if (!made) {
@@ -172,7 +182,6 @@ Status GatedProcess::Make(const UniqueFd& program, GatedRequest request) {
   if (request.terminal) {
     GANTRY_CHECK_OK(TakeConsole());
   }
-  GANTRY_CHECK_OK(sandbox_.Store(stored_as_, socket_));
   GANTRY_TRY(host_, sandbox_.AdoptAs(made, tag_));
   return context_.Bind(host_);
 }
@@ -195,12 +204,15 @@ Result<bool> GatedProcess::IsOpen() const {
 }
 
 Status GatedProcess::Open() {
-  auto stored = sandbox_.Take(stored_as_);
-  if (!stored) {
-    return stored.error().code == Code::kNotFound ? Status()
-                                                  : std::unexpected(std::move(stored).error());
+  // Who has made it has the socket; an engine after it asks for that.
+  if (!socket_) {
+    auto stored = sandbox_.Take(stored_as_);
+    if (!stored) {
+      return stored.error().code == Code::kNotFound ? Status()
+                                                    : std::unexpected(std::move(stored).error());
+    }
+    socket_ = std::move(*stored);
   }
-  socket_ = std::move(*stored);
   // Where an engine before has opened it nobody reads that, and its answer may have been read.
   send(socket_.get(), "x", 1, MSG_NOSIGNAL);
   GANTRY_CHECK_OK(NextAnswer(socket_));

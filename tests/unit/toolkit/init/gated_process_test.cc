@@ -90,6 +90,14 @@ TEST_F(GatedProcessTest, WaitsUntilItIsOpened) {
   EXPECT_THAT(context_.stored, IsEmpty());
 }
 
+/// The keeper is asked for nothing between the start and the gate.
+TEST_F(GatedProcessTest, IsOpenedByWhoHasMadeItWithoutTheStore) {
+  ASSERT_TRUE(Make("exit 7"));
+  context_.Drop(context_.StoredNames().at(0));
+  ASSERT_TRUE(made_->Open());
+  EXPECT_EQ(End(), 7U);
+}
+
 TEST_F(GatedProcessTest, IsOpenedByTheNextEngine) {
   ASSERT_TRUE(Make("exit 7"));
   Restart();

@@ -7,7 +7,8 @@
 //
 // Gate, answers and terminal are one socket, which the core stores. The process gets its tag when
 // that is stored: so what is found by its tag has a gate that can be opened, and what was made
-// but has no tag loses its gate with the engine, which gantry-init takes for the order to give up.
+// but has no tag loses its gate when the next engine asks for it, or ends the sandbox; gantry-init
+// takes that for the order to give up.
 #pragma once
 
 #include <chrono>
@@ -83,6 +84,7 @@ class GatedProcess {
   Status End(std::chrono::milliseconds limit);
 
  private:
+  Status AwaitMade(const GatedRequest& request);
   Status TakeConsole();
 
   SandboxContext& sandbox_;
