@@ -16,7 +16,7 @@ namespace gantry::container {
 
 /// What the maker prepared; all of it is in the children's memory too.
 struct Plan {
-  const MakeRequest& request;
+  MakeRequest request;
   /// Null: the root stays the maker's.
   RootSteps* root = nullptr;
   Namespaces namespaces{};

@@ -47,31 +47,32 @@ Result<std::vector<std::string>> CgroupDirsOf(pid_t init) {
   return dirs;
 }
 
-/// What of config.json counts for a process that joins, and nothing that changes the container.
-oci::Spec SpecFor(const JoinRequest& request) {
+/// What of config.json counts for a process that joins, and nothing that changes the container;
+/// taken out of the request.
+oci::Spec SpecFor(JoinRequest& request) {
   oci::Spec spec;
-  spec.annotations = request.spec.annotations;
-  spec.linux_spec.seccomp = request.spec.linux_spec.seccomp;
-  spec.linux_spec.personality = request.spec.linux_spec.personality;
+  spec.annotations = std::move(request.spec.annotations);
+  spec.linux_spec.seccomp = std::move(request.spec.linux_spec.seccomp);
+  spec.linux_spec.personality = std::move(request.spec.linux_spec.personality);
   if (request.program != nullptr) {
     // To be read by the program; nothing is mounted of it.
-    spec.root = request.spec.root;
-    spec.mounts = request.spec.mounts;
+    spec.root = std::move(request.spec.root);
+    spec.mounts = std::move(request.spec.mounts);
   }
-  spec.process = request.process;
+  spec.process = std::move(request.process);
   oci::ProcessSpec& process = spec.process;
-  const oci::ProcessSpec& init = request.spec.process;
+  oci::ProcessSpec& init = request.spec.process;
   if (!process.capabilities) {
-    process.capabilities = init.capabilities;
+    process.capabilities = std::move(init.capabilities);
   }
   if (process.rlimits.empty()) {
-    process.rlimits = init.rlimits;
+    process.rlimits = std::move(init.rlimits);
   }
   if (process.apparmor_profile.empty()) {
-    process.apparmor_profile = init.apparmor_profile;
+    process.apparmor_profile = std::move(init.apparmor_profile);
   }
   if (process.selinux_label.empty()) {
-    process.selinux_label = init.selinux_label;
+    process.selinux_label = std::move(init.selinux_label);
   }
   return spec;
 }
@@ -115,19 +116,20 @@ Status EnterCgroups(const Joined& joined) {
   return SetAffinity(joined.final_cpus, "process.execCPUAffinity.final");
 }
 
-Result<MadeProcess> Join(const JoinRequest& request) {
+Result<MadeProcess> Join(JoinRequest request) {
   GANTRY_TRY(const Joined joined, FindJoined(request.init, request.process));
+  const int init = request.init;
   MakeRequest made;
-  made.spec = SpecFor(request);
-  made.spec.linux_spec.namespaces = NamespacesOf(joined.init);
-  made.bundle = request.bundle;
-  made.id = request.id;
+  made.bundle = std::move(request.bundle);
+  made.id = std::move(request.id);
   made.streams = request.streams;
-  made.passed_on = request.passed_on;
+  made.passed_on = std::move(request.passed_on);
   made.sibling = request.sibling;
   made.takes_listener = request.takes_listener;
   made.program = request.program;
-  return MakeIn(made, joined, request.init);
+  made.spec = SpecFor(request);
+  made.spec.linux_spec.namespaces = NamespacesOf(joined.init);
+  return MakeIn(std::move(made), joined, init);
 }
 
 }  // namespace gantry::container

@@ -91,8 +91,9 @@ Status CheckListener(const MakeRequest& request, const SeccompFilter& filter) {
              : Status();
 }
 
-Result<Plan> MakePlan(const MakeRequest& request, RootSteps* root, const Joined* joined) {
-  Plan plan{.request = request, .root = root, .joined = joined};
+Result<Plan> MakePlan(MakeRequest wanted, RootSteps* root, const Joined* joined) {
+  Plan plan{.request = std::move(wanted), .root = root, .joined = joined};
+  const MakeRequest& request = plan.request;
   GANTRY_TRY(plan.namespaces, OpenNamespaces(request.spec.linux_spec.namespaces));
   GANTRY_CHECK_OK(CheckRequest(request, plan.namespaces, root != nullptr));
   if (request.spec.linux_spec.seccomp) {
@@ -247,13 +248,13 @@ Result<MadeProcess> MakeBy(Plan plan) {
 
 }  // namespace
 
-Result<MadeProcess> MakeWith(const MakeRequest& request, RootSteps* root) {
-  GANTRY_TRY(Plan plan, MakePlan(request, root, nullptr));
+Result<MadeProcess> MakeWith(MakeRequest request, RootSteps* root) {
+  GANTRY_TRY(Plan plan, MakePlan(std::move(request), root, nullptr));
   return MakeBy(std::move(plan));
 }
 
-Result<MadeProcess> MakeIn(const MakeRequest& request, const Joined& joined, int init) {
-  GANTRY_TRY(Plan plan, MakePlan(request, nullptr, &joined));
+Result<MadeProcess> MakeIn(MakeRequest request, const Joined& joined, int init) {
+  GANTRY_TRY(Plan plan, MakePlan(std::move(request), nullptr, &joined));
   // All of it is open by now, by its number.
   GANTRY_CHECK_OK(CheckStillThere(init));
   return MakeBy(std::move(plan));

@@ -11,10 +11,10 @@
 namespace gantry::container {
 
 /// As `Make`. `root`: used in the children's copies of it; null: the root stays the maker's.
-Result<MadeProcess> MakeWith(const MakeRequest& request, RootSteps* root);
+Result<MadeProcess> MakeWith(MakeRequest request, RootSteps* root);
 
 /// A process in the namespaces and cgroups of `joined`, of whose init `init` is a pidfd; `request`
 /// names these namespaces.
-Result<MadeProcess> MakeIn(const MakeRequest& request, const Joined& joined, int init);
+Result<MadeProcess> MakeIn(MakeRequest request, const Joined& joined, int init);
 
 }  // namespace gantry::container

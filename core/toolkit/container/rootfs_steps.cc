@@ -19,7 +19,7 @@ class RootfsSteps : public RootSteps {
   RootfsSteps(RootfsRequest request, EnterBy by) : request_(std::move(request)), by_(by) {}
 
   Status Open() override {
-    GANTRY_TRY(Rootfs opened, Rootfs::Open(request_));
+    GANTRY_TRY(Rootfs opened, Rootfs::Open(std::move(request_)));
     rootfs_ = std::make_unique<Rootfs>(std::move(opened));
     return {};
   }
@@ -30,12 +30,16 @@ class RootfsSteps : public RootSteps {
 
   Status AttachConsole(int terminal) override { return rootfs_->AttachConsole(terminal); }
 
-  Status Seal() override { return rootfs_->Seal(); }
+  Status Seal() override {
+    Status sealed = rootfs_->Seal();
+    rootfs_.reset();
+    return sealed;
+  }
 
  private:
   RootfsRequest request_;
   EnterBy by_;
-  /// Null before `Open`.
+  /// Null before `Open`, and once it is sealed.
   std::unique_ptr<Rootfs> rootfs_;
 };
 
@@ -50,7 +54,7 @@ bool IsInOtherUserNamespace() {
 
 }  // namespace
 
-Result<MadeProcess> Make(const MakeRequest& request) {
+Result<MadeProcess> Make(MakeRequest request) {
   const oci::Spec& spec = request.spec;
   RootfsRequest root{
       .bundle = request.bundle,
@@ -59,7 +63,7 @@ Result<MadeProcess> Make(const MakeRequest& request) {
       .settings = spec.linux_spec,
       .binds_devices = spec.FindNamespace("user") != nullptr || IsInOtherUserNamespace()};
   RootfsSteps steps(std::move(root), request.enter_by);
-  return MakeWith(request, &steps);
+  return MakeWith(std::move(request), &steps);
 }
 
 }  // namespace gantry::container

@@ -4,12 +4,15 @@
 #include <linux/capability.h>
 #include <linux/keyctl.h>
 #include <linux/sched.h>
+#include <malloc.h>
+#include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -180,27 +183,47 @@ Result<std::vector<int>> CloseAsExecution(const Plan& plan, int& channel) {
   return its;
 }
 
-Status LoadFilterOfProgram(const Plan& plan) {
+Result<SeccompFilter> FilterOfProgram(const Plan& plan) {
   AfterFilter after;
   if (plan.filter) {
     after.seccomp_flags = plan.filter->flags;
   }
   SeccompFilter own;
   GANTRY_TRY(own.program, plan.request.program->Filter(after));
-  if (!own.program.empty()) {
-    GANTRY_TRY(const UniqueFd none, LoadSeccomp(own, "the program"));
-  }
-  return {};
+  return own;
+}
+
+// What only the making has needed an execution would have given back, and this process stays as
+// long as the container. Of the spec the limits are still to be set.
+void GiveBackHeap(Plan& plan) {
+  oci::Spec spec = std::exchange(plan.request.spec, {});
+  plan.request.spec.process.rlimits = std::move(spec.process.rlimits);
+  spec = {};
+  ::malloc_trim(0);
+}
+
+// What lies below this function's own frame.
+__attribute__((noinline)) void GiveBackStack() {
+  constexpr uintptr_t kMost = uintptr_t{128} << 10;
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto end = (reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) & ~(page - 1)) - page;
+  // What of it is not mapped is an error, and the rest is given back all the same.
+  ::madvise(reinterpret_cast<void*>(end - kMost), kMost, MADV_DONTNEED);
 }
 
 // Its end of the channel is closed as an execution would close it: by then nothing of the container
 // has been run. A sanitizer that looks at an object before its method is called makes system calls
 // for that, which the program's filter need not let through.
-__attribute__((no_sanitize("vptr"))) Status CallAtGate(const Plan& plan, int& channel) {
+__attribute__((no_sanitize("vptr"))) Status CallAtGate(Plan& plan, int& channel) {
   ProgramStart start{.spec = plan.request.spec, .descriptors = {}};
   GANTRY_TRY(start.descriptors, CloseAsExecution(plan, channel));
   GANTRY_CHECK_OK(plan.request.program->Prepare(start));
-  GANTRY_CHECK_OK(LoadFilterOfProgram(plan));
+  GANTRY_TRY(const SeccompFilter own, FilterOfProgram(plan));
+  GiveBackHeap(plan);
+  GiveBackStack();
+  if (!own.program.empty()) {
+    GANTRY_TRY(const UniqueFd none, LoadSeccomp(own, "the program"));
+  }
   GANTRY_CHECK_OK(WaitAtGate(plan, channel));
   GANTRY_CHECK_OK(LoadFilter(plan, channel));
   ::close(channel);

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gantry/format.h>
@@ -121,9 +122,9 @@ Result<Request> ReadRequest(const Arguments& arguments, container::BuiltInProgra
 
 Result<container::MadeProcess> MakeContainer(const Arguments& arguments,
                                              container::BuiltInProgram* program) {
-  GANTRY_TRY(const auto request, ReadRequest<container::MakeRequest>(arguments, program));
+  GANTRY_TRY(auto request, ReadRequest<container::MakeRequest>(arguments, program));
   GANTRY_CHECK_OK(CheckConsole(arguments, request.spec.process.terminal));
-  return container::Make(request);
+  return container::Make(std::move(request));
 }
 
 Result<container::MadeProcess> JoinContainer(const Arguments& arguments,
@@ -133,7 +134,7 @@ Result<container::MadeProcess> JoinContainer(const Arguments& arguments,
   GANTRY_TRY(request.process, oci::ParseProcess(std::move(text)));
   request.init = arguments.init;
   GANTRY_CHECK_OK(CheckConsole(arguments, request.process.terminal));
-  return container::Join(request);
+  return container::Join(std::move(request));
 }
 
 Status StartContainer(const Arguments& arguments, container::MadeProcess& made) {

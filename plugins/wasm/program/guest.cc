@@ -2,7 +2,6 @@
 #include "plugins/wasm/program/guest.h"
 
 #include <gantry_wasm_engine.h>
-#include <malloc.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -81,10 +80,7 @@ Status Guest::Prepare(const container::ProgramStart& start) {
   GANTRY_CHECK_OK(CheckWords(words_));
   GANTRY_CHECK_OK(EndOnSignals());
   ::prctl(PR_SET_NAME, engine_.program);  // For who lists processes; else it is the sealed copy's.
-  GANTRY_CHECK_OK(BringUp(start));
-  // What the making of the container has left.
-  ::malloc_trim(0);
-  return {};
+  return BringUp(start);
 }
 
 Status Guest::BringUp(const container::ProgramStart& start) {

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <sstream>
@@ -61,6 +62,12 @@ std::string StatusLines(const std::vector<std::string>& names) {
     }
   }
   return out;
+}
+
+// In KiB, of what it says of itself; else 0.
+long AnonymousMemory(const std::string& text) {
+  const size_t line = text.find("RssAnon:");
+  return line == std::string::npos ? 0 : std::atol(text.c_str() + line + 8);
 }
 
 // Open descriptors below 100.
@@ -134,7 +141,7 @@ class BuiltInProgramTest : public testing::Test {
       request.streams = {-1, out, out};
       request.passed_on = std::move(passed_on);
       request.program = &program_;
-      return Make(request);
+      return Make(std::move(request));
     });
   }
 
@@ -269,6 +276,31 @@ TEST_F(BuiltInProgramTest, HasTheLimitsOfTheSpec) {
   EXPECT_THAT(
       Run({.process = R"("rlimits": [{"type": "RLIMIT_NOFILE", "soft": 99, "hard": 199}])"}),
       HasSubstr("Max open files            99                   199                  files"));
+}
+
+TEST_F(BuiltInProgramTest, HasNoMemoryOfItsMaking) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer keeps what is freed";
+#endif
+  constexpr long kKibibytes = 8192;
+  program_.run = [] {
+    Say(StatusLines({"RssAnon"}));
+    return 0;
+  };
+  long before = 0;
+  const std::string said = RunWith([&](int out) -> Result<MadeProcess> {
+    const std::string text(size_t{kKibibytes} << 10, 'x');
+    GANTRY_TRY(MakeRequest request,
+               bundle_.RequestOf({.top = R"("annotations": {"a": ")" + text + "\"}"}));
+    request.streams = {-1, out, out};
+    request.program = &program_;
+    // With the text twice: of the document, and of the annotation.
+    before = AnonymousMemory(StatusLines({"RssAnon"}));
+    return Make(std::move(request));
+  });
+  EXPECT_THAT(said, EndsWith("exit 0"));
+  EXPECT_GT(AnonymousMemory(said), 0);
+  EXPECT_LT(AnonymousMemory(said), before - kKibibytes);
 }
 
 TEST_F(BuiltInProgramTest, FailsTheMakingWithWhatItCannotPrepare) {

@@ -47,6 +47,6 @@ struct JoinRequest {
 /// Makes the process, which waits at a gate. Thread, blocks: as `Make`. Errors: as of `Make`;
 /// kNotFound: the container's init has ended; kFailedPrecondition: one of its cgroups is mounted
 /// nowhere; kInvalidArgument: `execCPUAffinity` is no list of CPUs.
-Result<MadeProcess> Join(const JoinRequest& request);
+Result<MadeProcess> Join(JoinRequest request);
 
 }  // namespace gantry::container

@@ -116,6 +116,6 @@ class MadeProcess {
 /// Errors: each names the step, what it was about, and the errno; then nothing is left but what
 /// was made on the host's file systems (mount points, `cwd`). kInvalidArgument: the spec asks for
 /// what cannot be.
-Result<MadeProcess> Make(const MakeRequest& request);
+Result<MadeProcess> Make(MakeRequest request);
 
 }  // namespace gantry::container
