@@ -128,7 +128,6 @@ Result<MadeProcess> Join(JoinRequest request) {
   made.takes_listener = request.takes_listener;
   made.program = request.program;
   made.spec = SpecFor(request);
-  made.spec.linux_spec.namespaces = NamespacesOf(joined.init);
   return MakeIn(std::move(made), joined, init);
 }
 

@@ -255,7 +255,8 @@ Result<MadeProcess> MakeWith(MakeRequest request, RootSteps* root) {
 
 Result<MadeProcess> MakeIn(MakeRequest request, const Joined& joined, int init) {
   GANTRY_TRY(Plan plan, MakePlan(std::move(request), nullptr, &joined));
-  // All of it is open by now, by its number.
+  GANTRY_TRY(plan.namespaces, NamespacesOf(init, joined.init));
+  // All of it has been looked up by now, by its number.
   GANTRY_CHECK_OK(CheckStillThere(init));
   return MakeBy(std::move(plan));
 }

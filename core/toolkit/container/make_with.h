@@ -14,7 +14,7 @@ namespace gantry::container {
 Result<MadeProcess> MakeWith(MakeRequest request, RootSteps* root);
 
 /// A process in the namespaces and cgroups of `joined`, of whose init `init` is a pidfd; `request`
-/// names these namespaces.
+/// names no namespaces.
 Result<MadeProcess> MakeIn(MakeRequest request, const Joined& joined, int init);
 
 }  // namespace gantry::container

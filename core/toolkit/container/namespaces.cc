@@ -57,6 +57,10 @@ Result<JoinedNamespace> Open(const NamespaceKind& kind, const oci::LinuxNamespac
   return out;
 }
 
+bool AreSame(const struct stat& ours, const struct stat& theirs) {
+  return ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+}
+
 // The maker is in it already: joining a user namespace again is an error of the kernel's.
 Result<bool> IsOwn(const NamespaceKind& kind, const JoinedNamespace& space) {
   const std::string own = Format("/proc/self/ns/{}", kind.file);
@@ -68,7 +72,15 @@ Result<bool> IsOwn(const NamespaceKind& kind, const JoinedNamespace& space) {
   if (::fstat(space.fd.get(), &theirs) != 0) {
     return FailErrno(errno, "look at {} namespace '{}'", space.type, space.path);
   }
-  return ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+  return AreSame(ours, theirs);
+}
+
+Result<UniqueFd> OpenFolder(const std::string& path) {
+  UniqueFd folder(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) {
+    return FailErrno(errno, "open '{}'", path);
+  }
+  return folder;
 }
 
 Status Join(const JoinedNamespace& space) {
@@ -78,11 +90,14 @@ Status Join(const JoinedNamespace& space) {
   return {};
 }
 
+bool Joins(const std::vector<JoinedNamespace>& joined, int flag) {
+  return std::ranges::any_of(
+      joined, [flag](const JoinedNamespace& space) { return (space.flag & flag) != 0; });
+}
+
 }  // namespace
 
-bool Namespaces::has(int flag) const {
-  return (fresh & flag) != 0 || std::ranges::contains(joined, flag, &JoinedNamespace::flag);
-}
+bool Namespaces::has(int flag) const { return (fresh & flag) != 0 || Joins(joined, flag); }
 
 Result<Namespaces> OpenNamespaces(const std::vector<oci::LinuxNamespace>& list) {
   Namespaces out;
@@ -105,15 +120,31 @@ Result<Namespaces> OpenNamespaces(const std::vector<oci::LinuxNamespace>& list) 
   return out;
 }
 
-std::vector<oci::LinuxNamespace> NamespacesOf(pid_t pid) {
-  std::vector<oci::LinuxNamespace> all;
+Result<Namespaces> NamespacesOf(int pidfd, pid_t pid) {
+  JoinedNamespace all{
+      .type = "the process's", .path = Format("/proc/{}/ns", pid), .flag = 0, .fd = {}};
+  GANTRY_TRY(const UniqueFd own, OpenFolder("/proc/self/ns"));
+  GANTRY_TRY(const UniqueFd its, OpenFolder(all.path));
   for (const NamespaceKind& kind : kNamespaceKinds) {
-    // Not every kernel has each of them.
-    if (Exists(Format("/proc/self/ns/{}", kind.file))) {
-      all.push_back({std::string(kind.type), Format("/proc/{}/ns/{}", pid, kind.file)});
+    struct stat ours{};
+    struct stat theirs{};
+    if (::fstatat(own.get(), kind.file, &ours, 0) != 0) {
+      continue;  // Not every kernel has each of them.
     }
+    if (::fstatat(its.get(), kind.file, &theirs, 0) != 0) {
+      return FailErrno(errno, "look at '{}/{}'", all.path, kind.file);
+    }
+    all.flag |= AreSame(ours, theirs) ? 0 : kind.flag;
   }
-  return all;
+  all.fd.reset(::fcntl(pidfd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+  if (!all.fd) {
+    return FailErrno(errno, "duplicate descriptor {}", pidfd);
+  }
+  Namespaces out;
+  if (all.flag != 0) {
+    out.joined.push_back(std::move(all));
+  }
+  return out;
 }
 
 Status JoinNamespaces(const std::vector<JoinedNamespace>& joined) {
@@ -131,7 +162,7 @@ Status JoinNamespaces(const std::vector<JoinedNamespace>& joined) {
     GANTRY_CHECK_OK(std::move(status));
   }
   if (user == joined.end()) {
-    return {};
+    return Joins(joined, CLONE_NEWUSER) ? BecomeRoot() : Status();
   }
   GANTRY_CHECK_OK(Join(*user));
   GANTRY_CHECK_OK(BecomeRoot());

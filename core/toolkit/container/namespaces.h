@@ -23,7 +23,7 @@ namespace gantry::container {
 struct JoinedNamespace {
   std::string type;
   std::string path;
-  /// CLONE_NEWNET and so on.
+  /// CLONE_NEWNET and so on; of a process all that are joined.
   int flag = 0;
   UniqueFd fd;
 };
@@ -43,8 +43,9 @@ struct Namespaces {
 /// kNotFound and others of the errno, with the path.
 Result<Namespaces> OpenNamespaces(const std::vector<oci::LinuxNamespace>& list);
 
-/// Those of process `pid`, each by its path in /proc, of the kinds that this kernel has.
-std::vector<oci::LinuxNamespace> NamespacesOf(pid_t pid);
+/// Those of the process that `pidfd` is of, whose number is `pid`, but for the maker's own; joined
+/// all at once by that descriptor. Errors: the errno's.
+Result<Namespaces> NamespacesOf(int pidfd, pid_t pid);
 
 /// Joins all but the pid namespace first, a user namespace behind those that it takes the right to
 /// join from, and before those that it gives the right to. In a user namespace the process becomes
