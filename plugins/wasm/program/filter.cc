@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -261,12 +262,18 @@ class Rules {
       return;
     }
     const size_t half = ranges.size() / 2;
-    // A conditional jump does not reach far.
-    Put(BPF_JMP | BPF_JGE | BPF_K, ranges[half].from, 0, 1);
     const size_t jump = code_.size();
-    Put(BPF_JMP | BPF_JA, 0, 0, 0);
+    Put(BPF_JMP | BPF_JGE | BPF_K, ranges[half].from, 0, 0);
     Decide(ranges.first(half));
-    code_[jump].k = static_cast<uint32_t>(code_.size() - jump - 1);
+    const size_t distance = code_.size() - jump - 1;
+    if (distance <= std::numeric_limits<uint8_t>::max()) {
+      code_[jump].jt = static_cast<uint8_t>(distance);
+    } else {
+      // A conditional jump does not reach so far.
+      code_[jump].jf = 1;
+      const sock_filter far = {BPF_JMP | BPF_JA, 0, 0, static_cast<uint32_t>(distance)};
+      code_.insert(code_.begin() + static_cast<ptrdiff_t>(jump) + 1, far);
+    }
     Decide(ranges.subspan(half));
   }
 
