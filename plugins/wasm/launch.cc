@@ -162,6 +162,7 @@ Status Launcher::AddModule(const oci::Spec& spec, const oci::ProcessSpec& proces
              EntryOf(guest->path, guest->entry, is_init ? settings.entry : "", shape.component));
   GANTRY_TRY(CompiledModule compiled, Compiled(*std::move(guest), shape, AskerOf(spec)));
   launch.request.name = MakerOf(options_);
+  launch.request.env = {kGuestEnvironment};
   launch.request.words = WordsOf(settings, entry, compiled.kind);
   launch.request.fds.emplace_back("artifact", std::move(compiled.file));
   return {};

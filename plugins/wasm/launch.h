@@ -59,6 +59,10 @@ struct Means {
 /// The program of the engine WasmEdge.
 inline constexpr const char* kWasmEdgeProgram = "gantry-wasmedge";
 
+/// Of a program for modules, whose guest sees nothing of it. Freed pieces that the C library would
+/// keep for a next use hold pages of the heap, and after its start a guest makes few.
+inline constexpr const char* kGuestEnvironment = "GLIBC_TUNABLES=glibc.malloc.tcache_count=0";
+
 /// Of a build that has none.
 inline constexpr const char* kNoEngine =
     "this gantry was built without a WebAssembly engine (plugins/wasm/README.md says how to have "

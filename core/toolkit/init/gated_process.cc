@@ -54,6 +54,7 @@ Result<SpawnRequest> RequestOf(const UniqueFd& program, GatedRequest& from, Uniq
     words.AddFd(name, std::move(fd));
   }
   GANTRY_TRY(SpawnRequest request, words.Finish(from.name, program));
+  request.env = std::move(from.env);
   request.cgroups = std::move(from.cgroups);
   return request;
 }

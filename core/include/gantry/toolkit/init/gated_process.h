@@ -37,9 +37,10 @@ struct GatedRequest {
   std::string process_json;
   /// The process has a terminal, which goes to the core (`ProcessContext::AttachConsole`).
   bool terminal = false;
-  /// Who makes it: what `ps` shows and errors say, words of its own, as they are, and descriptors
-  /// as `--NAME=FD`.
+  /// Who makes it: what `ps` shows and errors say, its environment, words of its own, as they are,
+  /// and descriptors as `--NAME=FD`.
   std::string name = "gantry-init";
+  std::vector<std::string> env{};
   std::vector<std::string> words{};
   std::vector<std::pair<std::string, UniqueFd>> fds{};
   /// Directories to be born in: of `ContainerContext::MakeCgroups`.
