@@ -25,6 +25,9 @@ pub struct Run {
     guest: Guest,
 }
 
+/// That the loop takes from the kernel at once; more come with its next turn.
+const MOST_EVENTS: usize = 64;
+
 enum Guest {
     Module(Box<module::Module>),
     Command(Box<command::Command>),
@@ -32,9 +35,10 @@ enum Guest {
 }
 
 fn prepare(request: Request) -> Result<Run, Refused> {
-    // One thread, which is the guest's, too.
+    // One thread, which is the guest's, too. Room for events is memory that each guest has.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .max_io_events_per_tick(MOST_EVENTS)
         .build()
         .map_err(|error| Refused::System(format!("the event loop cannot be made: {error}")))?;
     let engine = artifact::engine()?;
