@@ -234,7 +234,8 @@ class Making {
   MadeProcess::Parts parts_;
 };
 
-Result<MadeProcess> MakeBy(Plan plan) {
+// By reference: what is on the stack here stays with a guest for its life.
+Result<MadeProcess> MakeBy(Plan& plan) {
   const MakeRequest& request = plan.request;
   GANTRY_TRY(auto ends, MakeChannel());
   UniqueFd pidfd;
@@ -249,16 +250,19 @@ Result<MadeProcess> MakeBy(Plan plan) {
 }  // namespace
 
 Result<MadeProcess> MakeWith(MakeRequest request, RootSteps* root) {
-  GANTRY_TRY(Plan plan, MakePlan(std::move(request), root, nullptr));
-  return MakeBy(std::move(plan));
+  auto plan = MakePlan(std::move(request), root, nullptr);
+  return plan ? MakeBy(*plan) : std::unexpected(std::move(plan).error());
 }
 
 Result<MadeProcess> MakeIn(MakeRequest request, const Joined& joined, int init) {
-  GANTRY_TRY(Plan plan, MakePlan(std::move(request), nullptr, &joined));
-  GANTRY_TRY(plan.namespaces, NamespacesOf(init, joined.init));
+  auto plan = MakePlan(std::move(request), nullptr, &joined);
+  if (!plan) {
+    return std::unexpected(std::move(plan).error());
+  }
+  GANTRY_TRY(plan->namespaces, NamespacesOf(init, joined.init));
   // All of it has been looked up by now, by its number.
   GANTRY_CHECK_OK(CheckStillThere(init));
-  return MakeBy(std::move(plan));
+  return MakeBy(*plan);
 }
 
 MadeProcess::MadeProcess(Parts parts) : parts_(std::move(parts)) {}

@@ -183,14 +183,17 @@ Result<std::vector<int>> CloseAsExecution(const Plan& plan, int& channel) {
   return its;
 }
 
-Result<SeccompFilter> FilterOfProgram(const Plan& plan) {
+Status LoadFilterOfProgram(const Plan& plan) {
   AfterFilter after;
   if (plan.filter) {
     after.seccomp_flags = plan.filter->flags;
   }
   SeccompFilter own;
   GANTRY_TRY(own.program, plan.request.program->Filter(after));
-  return own;
+  if (!own.program.empty()) {
+    GANTRY_TRY(const UniqueFd none, LoadSeccomp(own, "the program"));
+  }
+  return {};
 }
 
 // What only the making has needed an execution would have given back, and this process stays as
@@ -218,12 +221,9 @@ __attribute__((no_sanitize("vptr"))) Status CallAtGate(Plan& plan, int& channel)
   ProgramStart start{.spec = plan.request.spec, .descriptors = {}};
   GANTRY_TRY(start.descriptors, CloseAsExecution(plan, channel));
   GANTRY_CHECK_OK(plan.request.program->Prepare(start));
-  GANTRY_TRY(const SeccompFilter own, FilterOfProgram(plan));
+  GANTRY_CHECK_OK(LoadFilterOfProgram(plan));
   GiveBackHeap(plan);
   GiveBackStack();
-  if (!own.program.empty()) {
-    GANTRY_TRY(const UniqueFd none, LoadSeccomp(own, "the program"));
-  }
   GANTRY_CHECK_OK(WaitAtGate(plan, channel));
   GANTRY_CHECK_OK(LoadFilter(plan, channel));
   ::close(channel);
