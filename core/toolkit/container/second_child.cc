@@ -207,11 +207,12 @@ void GiveBackHeap(Plan& plan) {
 
 // What lies below this function's own frame.
 __attribute__((noinline)) void GiveBackStack() {
-  constexpr uintptr_t kMost = uintptr_t{128} << 10;
+  constexpr size_t kMost = size_t{128} << 10;
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto end = (reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) & ~(page - 1)) - page;
+  char* const here = static_cast<char*>(__builtin_frame_address(0));
+  char* const end = here - reinterpret_cast<uintptr_t>(here) % page - page;
   // What of it is not mapped is an error, and the rest is given back all the same.
-  ::madvise(reinterpret_cast<void*>(end - kMost), kMost, MADV_DONTNEED);
+  ::madvise(end - kMost, kMost, MADV_DONTNEED);
 }
 
 // Its end of the channel is closed as an execution would close it: by then nothing of the container
