@@ -6,8 +6,8 @@
 
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/oci/json.h>
+#include <gantry/toolkit/oci/resources.h>
 
-#include "core/oci/resources.h"
 #include "core/os/fs.h"
 
 namespace gantry::oci {

@@ -9,12 +9,12 @@
 
 #include <gantry/pod_config.h>
 #include <gantry/toolkit/cgroup/cgroup.h>
+#include <gantry/toolkit/oci/resources.h>
 
 #include "core/async/worker_pool.h"
 #include "core/cgroup/weight_formula.h"
 #include "core/config/config.h"
 #include "core/log/log.h"
-#include "core/oci/resources.h"
 #include "core/rpc/ttrpc.h"
 #include "core/stats/metrics.h"
 #include "core/task/components.h"

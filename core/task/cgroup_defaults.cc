@@ -7,11 +7,11 @@
 #include <csignal>
 
 #include <gantry/toolkit/cgroup/cgroup.h>
+#include <gantry/toolkit/oci/resources.h>
 
 #include "core/cgroup/scope_update.h"
 #include "core/cgroup/weight_formula.h"
 #include "core/oci/bundle_spec.h"
-#include "core/oci/resources.h"
 
 namespace gantry::task {
 namespace {

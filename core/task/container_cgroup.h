@@ -11,8 +11,7 @@
 
 #include <gantry/error.h>
 #include <gantry/toolkit/cgroup/cgroup.h>
-
-#include "core/cgroup/devices.h"
+#include <gantry/toolkit/cgroup/devices.h>
 
 namespace gantry::task {
 

@@ -9,11 +9,11 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/cgroup/cgroup.h>
+#include <gantry/toolkit/oci/resources.h>
 
 #include "core/config/config.h"
 #include "core/io/process_io.h"
 #include "core/log/log.h"
-#include "core/oci/resources.h"
 #include "core/rpc/typed.h"
 #include "core/task/backend_call.h"
 #include "core/task/components.h"

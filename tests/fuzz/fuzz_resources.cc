@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LinuxResources of an Update request.
-#include "core/oci/resources.h"
+#include <gantry/toolkit/oci/resources.h>
+
 #include "tests/fuzz/fuzz.h"
 
 namespace gantry::fuzz {

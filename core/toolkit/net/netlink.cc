@@ -60,6 +60,14 @@ Result<RouteSocket> RouteSocket::In(const Netns& netns) {
   return RouteSocket(std::move(sockets.front()));
 }
 
+Result<RouteSocket> RouteSocket::Own() {
+  UniqueFd fd(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+  if (!fd) {
+    return FailErrno(errno, "make a socket");
+  }
+  return RouteSocket(std::move(fd));
+}
+
 Status RouteSocket::Send(uint16_t type, uint16_t flags, std::string_view message) {
   nlmsghdr header{};
   header.nlmsg_len = static_cast<uint32_t>(sizeof(header) + message.size());

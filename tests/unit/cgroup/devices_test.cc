@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a process in a cgroup may do with devices, asked of the kernel.
-#include "core/cgroup/devices.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -15,6 +13,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <gantry/toolkit/cgroup/devices.h>
 
 #include "tests/unit/cgroup/fake_cgroupfs.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/oci/resources.h"
-
 #include <gtest/gtest.h>
+
+#include <gantry/toolkit/oci/resources.h>
 
 namespace gantry::oci {
 namespace {

@@ -61,6 +61,9 @@ class RouteSocket {
  public:
   /// Errors: as `Netns::Sockets`.
   static Result<RouteSocket> In(const Netns& netns);
+  /// In the namespace of the calling thread: for who is the first process of a machine.
+  /// Errors: as socket(2).
+  static Result<RouteSocket> Own();
 
   /// The messages that answer a request for all (RTM_GETLINK and so on) and that are `wanted`.
   /// It is asked again where something has changed meanwhile.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cgroup/devices.h"
-
 #include <algorithm>
 #include <iterator>
 #include <utility>
+
+#include <gantry/toolkit/cgroup/devices.h>
 
 namespace gantry::cgroup {
 namespace {

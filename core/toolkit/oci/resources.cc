@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/oci/resources.h"
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
+
+#include <gantry/toolkit/oci/resources.h>
 
 namespace gantry::oci {
 namespace {

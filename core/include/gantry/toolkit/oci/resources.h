@@ -9,10 +9,9 @@
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/cgroup/devices.h>
 #include <gantry/toolkit/cgroup/resources.h>
 #include <gantry/toolkit/oci/json.h>
-
-#include "core/cgroup/devices.h"
 
 namespace gantry::oci {
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "core/cgroup/devices.h"
+#include <gantry/toolkit/cgroup/devices.h>
 
 namespace gantry::cgroup::v2 {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/cgroup/devices.h>
 
-#include "core/cgroup/devices.h"
 #include "core/toolkit/cgroup/update.h"
 
 namespace gantry::cgroup::v1 {
