@@ -10,11 +10,12 @@ set -euo pipefail
 . "$GANTRY_ROOT/tools/lib/node_suite.sh"
 . "$GANTRY_ROOT/tools/lib/private_containerd.sh"
 . "$GANTRY_ROOT/tools/lib/kit.sh"
+. "$GANTRY_ROOT/tools/lib/vmm_image.sh"
 . "$GANTRY_ROOT/tools/lib/cgroups.sh"
 
 # In this order: the longest is not the last, and those of gVisor, of which each takes a
 # processor, are spread.
-SUITES=(style unit node asan tsan fuzz
+SUITES=(style unit node vmm asan tsan fuzz
   e2e-2.3.4-gvisor contract kit contract-gvisor faults e2e-2.3.4-crun faults-gvisor e2e-2.3.4-runc
   contract-wasm e2e-2.3.4-wasm e2e-1.7.24-wasm
   e2e-2.3.4-gvisor-20240729 e2e-1.7.24-runc e2e-2.3.4-remote e2e-1.7.24-gvisor e2e-1.7.24-crun
@@ -30,6 +31,7 @@ UNIT_SECONDS=300
 CONTRACT_SECONDS=900
 E2E_SECONDS=1800
 FAULT_SECONDS=1200
+VMM_SECONDS=900
 FUZZ_SECONDS="${GANTRY_FUZZ_SECONDS:-10}"
 
 # among WORD WORD...: whether the first is one of the others.
@@ -160,6 +162,17 @@ faults_suite() {
     "$LOG_DIR/suite-$1.log" "$FAULT_SECONDS" --gtest_color=no
 }
 
+# Machines of QEMU's, with the guest image of this build.
+vmm_suite() {
+  build_or_fail vmm release gantry-agent vmm_tests || return 0
+  if ! provide_vmm_image; then
+    record failed vmm image
+    return 0
+  fi
+  run_gtest vmm "$GANTRY_ROOT/build/release/tests/vmm_tests" "$LOG_DIR/suite-vmm.log" \
+    "$VMM_SECONDS" --gtest_color=no
+}
+
 # start_node: the suite that takes longest, beside those that build, which wait for its
 # guest and not the other way round. Not a job of this shell, which waits for all of those.
 start_node() {
@@ -204,6 +217,7 @@ run_suite() {
     faults) faults_suite faults 16 ;;
     faults-gvisor) faults_suite faults-gvisor 32 gvisor ;;
     node) node_suite ;;
+    vmm) vmm_suite ;;
   esac
   demand_a_pass "$1"
   suite_line "$1" $(($(date +%s) - begin))
@@ -227,7 +241,7 @@ for suite in "$@"; do
     style) parts+=(check) ;;
     fuzz) parts+=(fuzz) ;;
     contract* | kit | faults* | e2e-*) parts+=(e2e) ;;
-    node) parts+=(node) ;;
+    node | vmm) parts+=(node) ;;
   esac
 done
 mapfile -t parts < <(printf '%s\n' "${parts[@]}" | sort -u)
