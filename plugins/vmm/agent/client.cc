@@ -74,9 +74,8 @@ Result<std::string> AgentClient::Ask(protocol::Kind kind, std::string body, Dead
     return *answer ? std::move(*answer)
                    : Result<std::string>(std::unexpected(Within(kind, std::move(*answer).error())));
   }
-  return std::unexpected(
-      Within(kind, came ? *broken_
-                        : Error{Code::kDeadlineExceeded, 0, "it has not answered in time", {}}));
+  const Error late{Code::kDeadlineExceeded, 0, "it has not answered in time", {}};
+  return std::unexpected(Within(kind, came ? broken_.value_or(late) : late));
 }
 
 // Who cannot send a frame whole leaves a connection that nobody can use any more.
@@ -93,7 +92,8 @@ Status AgentClient::SendAll(std::string_view bytes, Deadline deadline) {
       bytes.remove_prefix(static_cast<size_t>(sent));
       continue;
     }
-    if (errno == EAGAIN) {
+    const int error = sent < 0 ? errno : EAGAIN;
+    if (error == EAGAIN) {
       pollfd one{.fd = socket_.get(), .events = POLLOUT, .revents = 0};
       if (::poll(&one, 1, PollTimeout(deadline)) == 0) {
         Status late = Fail(Code::kDeadlineExceeded, "it does not read what it is asked");
@@ -104,11 +104,11 @@ Status AgentClient::SendAll(std::string_view bytes, Deadline deadline) {
       }
       continue;
     }
-    if (errno != EINTR) {
-      Error error = ErrnoError(errno, "send");
-      error.code = Code::kUnavailable;
-      Break(error);
-      return std::unexpected(std::move(error));
+    if (error != EINTR) {
+      Error gone = ErrnoError(error, "send");
+      gone.code = Code::kUnavailable;
+      Break(gone);
+      return std::unexpected(std::move(gone));
     }
   }
   return {};
@@ -126,25 +126,25 @@ bool AgentClient::OnReadable() {
       return false;
     }
     frames_.Feed({part.data(), static_cast<size_t>(got)});
-    for (;;) {
-      auto frame = frames_.Next();
-      Status taken = frame ? Status() : Status(std::unexpected(frame.error()));
-      if (taken && !*frame) {
-        break;
-      }
-      if (taken) {
-        taken = Take(**frame);
-      }
-      if (!taken) {
-        Break({Code::kUnavailable,
-               0,
-               "it said what no agent says: " + std::move(taken).error().message,
-               {}});
-        return false;
-      }
+    if (Status taken = TakeFrames(); !taken) {
+      Break({Code::kUnavailable,
+             0,
+             "it said what no agent says: " + std::move(taken).error().message,
+             {}});
+      return false;
     }
   }
   return true;
+}
+
+Status AgentClient::TakeFrames() {
+  for (;;) {
+    GANTRY_TRY(const std::optional<std::string> frame, frames_.Next());
+    if (!frame) {
+      return {};
+    }
+    GANTRY_CHECK_OK(Take(*frame));
+  }
 }
 
 Status AgentClient::Take(const std::string& frame) {
@@ -181,7 +181,7 @@ Status AgentClient::TakeAnswer(const protocol::Envelope& answer) {
   return {};
 }
 
-void AgentClient::Break(Error why) {
+void AgentClient::Break(const Error& why) {
   {
     const std::lock_guard lock(mutex_);
     if (broken_) {

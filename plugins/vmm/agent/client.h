@@ -78,9 +78,10 @@ class AgentClient {
 
   Result<std::string> Ask(protocol::Kind kind, std::string body, Deadline deadline);
   Status SendAll(std::string_view bytes, Deadline deadline);
+  Status TakeFrames();
   Status Take(const std::string& frame);
   Status TakeAnswer(const protocol::Envelope& answer);
-  void Break(Error why);
+  void Break(const Error& why);
   Error Within(protocol::Kind kind, Error error) const;
 
   const std::string name_;

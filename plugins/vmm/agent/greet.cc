@@ -137,15 +137,11 @@ Result<Greeted> GreetAgent(const UniqueFd& listener, const std::string& session,
       return Fail(came.error().code, "wait for the guest agent's hello: {}{}{}",
                   came.error().message, last.empty() ? "" : "; the last that dialled: ", last);
     }
-    auto accepted = AcceptUnix(listener.get());
+    GANTRY_TRY(std::optional<UniqueFd> accepted, AcceptUnix(listener.get()));
     if (!accepted) {
-      return std::unexpected(
-          std::move(accepted).error().Within("wait for the guest agent's hello"));
-    }
-    if (!*accepted) {
       continue;
     }
-    auto greeted = GreetOn(std::move(**accepted), session,
+    auto greeted = GreetOn(std::move(*accepted), session,
                            std::min(deadline, std::chrono::steady_clock::now() + kHelloTime));
     if (greeted || greeted.error().code == Code::kFailedPrecondition) {
       return greeted;

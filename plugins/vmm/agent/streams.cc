@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include <gantry/toolkit/descriptors/unix_socket.h>
@@ -88,16 +89,18 @@ void StreamListener::OnReadable() {
 
 void StreamListener::Accept() {
   for (int i = 0; i < kAcceptsInTurn; ++i) {
-    auto accepted = AcceptUnix(listener_.get());
-    if (!accepted || !*accepted) {
-      return;  // Without descriptors it waits in the queue.
+    // Without descriptors it waits in the queue.
+    std::optional<UniqueFd> accepted =
+        AcceptUnix(listener_.get()).value_or(std::optional<UniqueFd>());
+    if (!accepted) {
+      return;
     }
     if (unknown_.size() >= kMaxUnknown) {
       Drop(unknown_.begin()->first);
     }
     const size_t number = ++last_number_;
-    if (Watch(epoll_, **accepted, number)) {
-      unknown_.emplace(number, Unknown{std::move(**accepted), {}});
+    if (Watch(epoll_, *accepted, number)) {
+      unknown_.emplace(number, Unknown{std::move(*accepted), {}});
     }
   }
 }

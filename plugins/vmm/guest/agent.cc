@@ -85,8 +85,8 @@ Agent::Agent(std::unique_ptr<Loop> loop, Platform& platform, cgroup::CgroupHiera
       workers_(*loop_),
       control_(std::make_unique<Control>(
           *loop_, platform, Greeting,
-          [this](Kind kind, const std::string& body, Control::Answer answer) {
-            OnCall(kind, body, std::move(answer));
+          [this](Kind kind, const std::string& body, const Control::Answer& answer) {
+            OnCall(kind, body, answer);
           })),
       containers_(
           *loop_, workers_, platform, std::move(hierarchy), setting.folder,
@@ -141,7 +141,7 @@ Status Agent::Run() {
   }
 }
 
-void Agent::OnCall(Kind kind, const std::string& body, Control::Answer answer) {
+void Agent::OnCall(Kind kind, const std::string& body, const Control::Answer& answer) {
   if (OnContainerCall(kind, body, answer) || OnReportCall(kind, body, answer) ||
       OnMachineCall(kind, body, answer)) {
     return;
@@ -205,19 +205,19 @@ bool Agent::OnReportCall(Kind kind, const std::string& body, const Control::Answ
 bool Agent::OnMachineCall(Kind kind, const std::string& body, const Control::Answer& answer) {
   switch (kind) {
     case Kind::kSetUp:
-      return With<protocol::SetUp>(body, answer, [&](auto request) {
+      return With<protocol::SetUp>(body, answer, [&](const auto& request) {
         workers_.Run([this, request] { return Bytes(platform_.SetUp(request)); }, answer);
       });
     case Kind::kAttach:
-      return With<protocol::Attach>(body, answer, [&](auto request) {
+      return With<protocol::Attach>(body, answer, [&](const auto& request) {
         workers_.Run([this, request] { return Bytes(platform_.Attach(request)); }, answer);
       });
     case Kind::kDetach:
-      return With<protocol::Detach>(body, answer, [&](auto request) {
+      return With<protocol::Detach>(body, answer, [&](const auto& request) {
         workers_.Run([this, request] { return Bytes(platform_.Detach(request)); }, answer);
       });
     case Kind::kOnline:
-      return With<protocol::Online>(body, answer, [&](auto request) {
+      return With<protocol::Online>(body, answer, [&](const auto& request) {
         workers_.Run([this, request] { return Bytes(platform_.Online(request)); }, answer);
       });
     case Kind::kShutdown:

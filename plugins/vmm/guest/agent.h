@@ -51,7 +51,7 @@ class Agent {
         const Setting& setting);
 
   Status WatchChildren();
-  void OnCall(protocol::Kind kind, const std::string& body, Control::Answer answer);
+  void OnCall(protocol::Kind kind, const std::string& body, const Control::Answer& answer);
   /// Of calls that are about containers, and that are about the machine. False: it is none of them.
   bool OnContainerCall(protocol::Kind kind, const std::string& body, const Control::Answer& answer);
   bool OnReportCall(protocol::Kind kind, const std::string& body, const Control::Answer& answer);

@@ -79,6 +79,11 @@ class Containers {
   std::function<void(int)> SayNotDialled(const std::string& container);
   void Make(Container& container, const std::string& exec, MakeOrder order,
             const protocol::Streams& tokens, Reply reply);
+  Status Begin(MakeOrder order, const protocol::Streams& tokens, Process& process);
+  Result<cgroup::Cgroup> Allow(const protocol::CreateContainer& request) const;
+  /// The exec's container, whose init runs.
+  Result<Container*> Allow(const protocol::CreateExec& request);
+  void OnWord(Container& container, Process& process, HeardWord heard);
   void OnMaker(const std::string& id, const std::string& exec);
   void Made(Container& container, Process& process, HeardWord heard);
   void Failed(Container& container, Process& process, Error error);

@@ -67,10 +67,20 @@ Status Containers::Connect(const protocol::Streams& tokens, MakeOrder& order, Pr
     GANTRY_TRY(UniqueFd socket, platform_.Dial(protocol::kStreamPort));
     order.streams.at(i) = its.get();
     theirs.push_back(std::move(its));
-    process.streams.push_back(std::make_unique<Stream>(
-        loop_, std::move(socket), *all.at(i), i == 0 ? UniqueFd() : std::move(ours),
-        i == 0 ? std::move(ours) : UniqueFd(), SayNotDialled(order.container)));
+    UniqueFd none;
+    UniqueFd& source = i == 0 ? none : ours;
+    UniqueFd& sink = i == 0 ? ours : none;
+    process.streams.push_back(std::make_unique<Stream>(loop_, std::move(socket), *all.at(i),
+                                                       std::move(source), std::move(sink),
+                                                       SayNotDialled(order.container)));
   }
+  return {};
+}
+
+Status Containers::Begin(MakeOrder order, const protocol::Streams& tokens, Process& process) {
+  std::vector<UniqueFd> theirs;
+  GANTRY_CHECK_OK(Connect(tokens, order, process, theirs));
+  GANTRY_TRY(process.maker, Maker::Begin(order));
   return {};
 }
 
@@ -81,18 +91,9 @@ void Containers::Make(Container& container, const std::string& exec, MakeOrder o
   order.container = container.id;
   order.folder = container.folder;
   order.bundle = container.bundle;
-  std::vector<UniqueFd> theirs;
-  Status begun = Connect(tokens, order, *process, theirs);
-  if (begun) {
-    auto maker = Maker::Begin(order);
-    begun = maker ? Status() : Status(std::unexpected(std::move(maker).error()));
-    if (begun) {
-      process->maker = std::move(*maker);
-    }
-  }
-  if (!begun) {
+  if (Status begun = Begin(std::move(order), tokens, *process); !begun) {
     if (exec.empty()) {
-      containers_.erase(container.id);
+      containers_.erase(std::string(container.id));
     }
     reply(std::unexpected(std::move(begun).error()));
     return;
@@ -104,21 +105,24 @@ void Containers::Make(Container& container, const std::string& exec, MakeOrder o
   container.processes[exec] = std::move(process);
 }
 
+Result<cgroup::Cgroup> Containers::Allow(const protocol::CreateContainer& request) const {
+  GANTRY_CHECK_OK(CheckId(request.container, "a container"));
+  if (containers_.contains(request.container)) {
+    return Fail(Code::kAlreadyExists, "make container '{}': it is there", request.container);
+  }
+  if (closed_) {
+    return Fail(Code::kUnavailable, "make a container: the guest is shutting down");
+  }
+  if (containers_.size() >= kMost) {
+    return Fail(Code::kResourceExhausted, "make a container: there are {}", kMost);
+  }
+  return cgroup::Cgroup::Named(hierarchy_, CgroupPathOf(request.container));
+}
+
 void Containers::Create(const protocol::CreateContainer& request, Reply reply) {
-  Status allowed = CheckId(request.container, "a container");
-  if (allowed && containers_.contains(request.container)) {
-    allowed = Fail(Code::kAlreadyExists, "make container '{}': it is there", request.container);
-  }
-  if (allowed && (closed_ || containers_.size() >= kMost)) {
-    allowed = closed_ ? Fail(Code::kUnavailable, "make a container: the guest is shutting down")
-                      : Fail(Code::kResourceExhausted, "make a container: there are {}", kMost);
-  }
-  auto named = cgroup::Cgroup::Named(hierarchy_, CgroupPathOf(request.container));
-  if (allowed && !named) {
-    allowed = std::unexpected(std::move(named).error());
-  }
-  if (!allowed) {
-    reply(std::unexpected(std::move(allowed).error()));
+  auto cgroup = Allow(request);
+  if (!cgroup) {
+    reply(std::unexpected(std::move(cgroup).error()));
     return;
   }
   auto& container = containers_[request.container];
@@ -126,39 +130,41 @@ void Containers::Create(const protocol::CreateContainer& request, Reply reply) {
   container->id = request.container;
   container->bundle = request.bundle;
   container->folder = Format("{}/{}", folder_, request.container);
-  container->cgroup = std::move(*named);
+  container->cgroup = std::move(*cgroup);
   MakeOrder order;
   order.spec_json = request.spec_json;
   Make(*container, "", std::move(order), request.streams, std::move(reply));
 }
 
-void Containers::Create(const protocol::CreateExec& request, Reply reply) {
-  Status allowed = CheckId(request.exec, "an exec");
-  auto container = Find(request.container);
-  if (allowed && !container) {
-    allowed = std::unexpected(std::move(container).error());
-  }
+Result<Container*> Containers::Allow(const protocol::CreateExec& request) {
+  GANTRY_CHECK_OK(CheckId(request.exec, "an exec"));
+  GANTRY_TRY(Container* const container, Find(request.container));
   const auto init = FindProcess(request.container, "");
-  if (allowed && ((*container)->paused || (*container)->deleting || !init ||
-                  (*init)->state != protocol::ProcessState::kRunning)) {
-    allowed = Fail(Code::kFailedPrecondition, "make exec '{}': container '{}' does not run",
-                   request.exec, request.container);
+  if (container->paused || container->deleting || !init ||
+      (*init)->state != protocol::ProcessState::kRunning) {
+    return Fail(Code::kFailedPrecondition, "make exec '{}': container '{}' does not run",
+                request.exec, request.container);
   }
-  if (allowed && (*container)->processes.contains(request.exec)) {
-    allowed = Fail(Code::kAlreadyExists, "make exec '{}' in '{}': it is there", request.exec,
-                   request.container);
+  if (container->processes.contains(request.exec)) {
+    return Fail(Code::kAlreadyExists, "make exec '{}' in '{}': it is there", request.exec,
+                request.container);
   }
-  if (allowed && (*container)->processes.size() >= kMostProcesses) {
-    allowed = Fail(Code::kResourceExhausted, "make exec '{}' in '{}': there are {} processes",
-                   request.exec, request.container, kMostProcesses);
+  if (container->processes.size() >= kMostProcesses) {
+    return Fail(Code::kResourceExhausted, "make exec '{}' in '{}': there are {} processes",
+                request.exec, request.container, kMostProcesses);
   }
-  if (!allowed) {
-    reply(std::unexpected(std::move(allowed).error()));
+  return container;
+}
+
+void Containers::Create(const protocol::CreateExec& request, Reply reply) {
+  const auto container = Allow(request);
+  if (!container) {
+    reply(std::unexpected(container.error()));
     return;
   }
   MakeOrder order;
   order.process_json = request.process_json;
-  order.init = (*init)->pidfd.get();
+  order.init = (*container)->processes.at("")->pidfd.get();
   Make(**container, request.exec, std::move(order), request.streams, std::move(reply));
 }
 
@@ -197,18 +203,26 @@ void Containers::OnMaker(const std::string& id, const std::string& exec) {
   auto heard = process.maker.Hear();
   if (!heard) {
     Failed(**container, process, std::move(heard).error());
-  } else if (*heard) {
-    const auto word = static_cast<MakerWord::Word>((*heard)->word.word);
-    if (word == MakerWord::Word::kMade) {
-      Made(**container, process, std::move(**heard));
-    } else if (word == MakerWord::Word::kStarted) {
+    return;
+  }
+  if (std::optional<HeardWord> said = std::move(*heard)) {
+    OnWord(**container, process, std::move(*said));
+  }
+}
+
+void Containers::OnWord(Container& container, Process& process, HeardWord heard) {
+  switch (static_cast<MakerWord::Word>(heard.word.word)) {
+    case MakerWord::Word::kMade:
+      Made(container, process, std::move(heard));
+      break;
+    case MakerWord::Word::kStarted:
       process.state = protocol::ProcessState::kRunning;
       DropMaker(process);
-      TellStarted(**container, process, std::string());
-    } else {
-      Failed(**container, process,
-             protocol::ToError((*heard)->word.failure.value_or(protocol::Failure())));
-    }
+      TellStarted(container, process, std::string());
+      break;
+    default:
+      Failed(container, process,
+             protocol::ToError(heard.word.failure.value_or(protocol::Failure())));
   }
 }
 

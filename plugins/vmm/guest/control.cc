@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include <gantry/format.h>
@@ -93,20 +94,21 @@ void Control::Read() {
     return;
   }
   frames_.Feed({part.data(), static_cast<size_t>(got)});
-  const uint64_t connection = connection_;
-  for (;;) {
-    auto frame = frames_.Next();
-    if (frame && !*frame) {
-      return;
-    }
-    const Status taken = frame ? Take(**frame) : Status(std::unexpected(frame.error()));
-    if (!taken && connection == connection_ && socket_) {
-      Break();
-    }
-    if (!taken || connection != connection_ || !socket_) {
-      return;
-    }
+  if (!TakeFrames() && socket_) {
+    Break();
   }
+}
+
+// An answer may find that the connection is gone, and what was left of it with it.
+Status Control::TakeFrames() {
+  while (socket_) {
+    GANTRY_TRY(const std::optional<std::string> frame, frames_.Next());
+    if (!frame) {
+      break;
+    }
+    GANTRY_CHECK_OK(Take(*frame));
+  }
+  return {};
 }
 
 Status Control::Take(const std::string& frame) {

@@ -63,6 +63,7 @@ class Control {
   void OnSocket(uint32_t events);
   void Greet();
   void Read();
+  Status TakeFrames();
   Status Take(const std::string& frame);
   Status TakeWelcome(const protocol::Envelope& envelope);
   void Send(const protocol::Envelope& envelope);

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 
 namespace gantry::vmm::guest {
@@ -64,7 +65,7 @@ Result<std::string> FindDisk(const std::string& serial, const std::string& sys_b
   GANTRY_TRY(const auto names, ListDirectory(sys_block));
   const std::string_view wanted = std::string_view(serial).substr(0, kSerialBytes);
   for (const std::string& name : names) {
-    const auto text = ReadFile(sys_block + "/" + name + "/serial", 256);
+    const auto text = ReadFile(Format("{}/{}/serial", sys_block, name), 256);
     if (text && Trimmed(*text) == wanted) {
       return "/dev/" + name;
     }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include <gantry/format.h>
 #include <gantry/number.h>
 #include <gantry/toolkit/files/files.h>
 
@@ -16,7 +17,7 @@
 namespace gantry::vmm::guest {
 namespace {
 
-constexpr uint32_t kMaxWaitMs = 120'000;
+constexpr uint32_t kMaxOnlineMs = 120'000;
 constexpr const char* kSystem = "/sys/devices/system";
 
 /// `cpu7` and `memory33` and not `cpufreq`.
@@ -39,7 +40,7 @@ Result<uint32_t> SwitchOn(const std::string& system) {
       continue;
     }
     // The first has no such file: it is always on.
-    const std::string file = system + "/cpu/" + name + "/online";
+    const std::string file = Format("{}/cpu/{}/online", system, name);
     if (Says(file, "0")) {
       GANTRY_CHECK_OK(WriteExisting(file, "1"));
     }
@@ -47,7 +48,7 @@ Result<uint32_t> SwitchOn(const std::string& system) {
   }
   if (const auto blocks = ListDirectory(system + "/memory")) {
     for (const std::string& name : *blocks) {
-      const std::string file = system + "/memory/" + name + "/state";
+      const std::string file = Format("{}/memory/{}/state", system, name);
       if (IsNumbered(name, "memory") && Says(file, "offline")) {
         GANTRY_CHECK_OK(WriteExisting(file, "online"));
       }
@@ -58,7 +59,7 @@ Result<uint32_t> SwitchOn(const std::string& system) {
 
 Result<protocol::OnlineAnswer> BringOnline(const protocol::Online& request) {
   const Deadline deadline = std::chrono::steady_clock::now() +
-                            std::chrono::milliseconds(std::min(request.wait_ms, kMaxWaitMs));
+                            std::chrono::milliseconds(std::min(request.wait_ms, kMaxOnlineMs));
   GANTRY_TRY(DeviceEvents events, DeviceEvents::Listen());
   for (;;) {
     GANTRY_TRY(const uint32_t cpus, SwitchOn(kSystem));

@@ -14,7 +14,7 @@ namespace {
 
 /// One for all streams: there is one thread, and what does not go on at once is kept apart.
 constexpr size_t kPartBytes = size_t{64} << 10;
-std::array<char, kPartBytes> part;
+std::array<char, kPartBytes> scratch;
 
 bool TryLater(int error) { return error == EAGAIN || error == EINTR; }
 
@@ -101,8 +101,8 @@ void Stream::OnSource() {
   if (!connected_ || !to_socket_.empty()) {
     return;  // Another event of the same turn has come before.
   }
-  const ssize_t got = ::read(source_.get(), part.data() + protocol::kHeaderBytes,
-                             part.size() - protocol::kHeaderBytes);
+  const ssize_t got = ::read(source_.get(), scratch.data() + protocol::kHeaderBytes,
+                             scratch.size() - protocol::kHeaderBytes);
   if (got < 0 && TryLater(errno)) {
     return;
   }
@@ -110,15 +110,15 @@ void Stream::OnSource() {
     EndSource();
   } else {
     const auto header = protocol::HeaderOf(static_cast<size_t>(got));
-    std::ranges::copy(header, part.begin());
+    std::ranges::copy(header, scratch.begin());
     const size_t whole = protocol::kHeaderBytes + static_cast<size_t>(got);
-    const ssize_t sent = ::send(socket_.get(), part.data(), whole, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = ::send(socket_.get(), scratch.data(), whole, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && !TryLater(errno)) {
       Close();
       return;
     }
     const auto done = static_cast<size_t>(std::max<ssize_t>(sent, 0));
-    to_socket_.assign(part.data() + done, whole - done);
+    to_socket_.assign(scratch.data() + done, whole - done);
   }
   Arm();
 }
@@ -137,12 +137,12 @@ void Stream::ReadSocket() {
   if (sink_ && !to_sink_.empty()) {
     return;
   }
-  const ssize_t got = ::recv(socket_.get(), part.data(), part.size(), MSG_DONTWAIT);
+  const ssize_t got = ::recv(socket_.get(), scratch.data(), scratch.size(), MSG_DONTWAIT);
   if (got < 0 && TryLater(errno)) {
     return;
   }
   // Of an output nothing comes but the close.
-  if (got <= 0 || !Take({part.data(), static_cast<size_t>(got)})) {
+  if (got <= 0 || !Take({scratch.data(), static_cast<size_t>(got)})) {
     Close();
     return;
   }
