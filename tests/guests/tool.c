@@ -136,8 +136,8 @@ int main(int argc, char** argv) {
                {"exit", Exit}, {"files", Files},     {"grow", Grow},
                {"list", List}, {"make", Make},       {"random", Random},
                {"read", Read}, {"recurse", Recurse}, {"sleep", Sleep},
-               {"spin", Spin}, {"streams", Streams}, {"terminals", Terminals},
-               {"trap", Trap}};
+               {"spin", Spin}, {"stream", Stream},   {"streams", Streams},
+               {"terminals", Terminals},             {"trap", Trap}};
 
   for (size_t i = 0; argc > 1 && i < sizeof tools / sizeof *tools; ++i) {
     if (strcmp(argv[1], tools[i].name) == 0) {

@@ -10,3 +10,6 @@ int List(const char* directory);
 int Make(const char* path);
 // Writes a file to the output.
 int Read(const char* path);
+// Makes, fills and reads a file without waiting in any call but poll; says how much, and waits for
+// the end of the input.
+int Stream(const char* path);

@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +109,77 @@ int Files(const char* directory) {
   }
   if (rmdir(folder) != 0) {
     return Fails("rmdir");
+  }
+  return 0;
+}
+
+// Of more than one call takes.
+enum { kStreamed = 200000 };
+
+static int AwaitFile(int file, short events) {
+  struct pollfd asked = {file, events, 0};
+  return poll(&asked, 1, -1) == 1 ? 0 : Fails("poll");
+}
+
+static int FillStream(int file, const char* bytes) {
+  for (ssize_t done = 0; done < kStreamed;) {
+    const int failed = AwaitFile(file, POLLOUT);
+    if (failed != 0) {
+      return failed;
+    }
+    const ssize_t put = write(file, bytes + done, (size_t)(kStreamed - done));
+    if (put < 0) {
+      return Fails("write");
+    }
+    done += put;
+  }
+  return 0;
+}
+
+// To its end; one byte more than was written would be found, too.
+static int ReadStream(int file, char* bytes, ssize_t* size) {
+  for (*size = 0; *size <= kStreamed;) {
+    const int failed = AwaitFile(file, POLLIN);
+    if (failed != 0) {
+      return failed;
+    }
+    const ssize_t got = read(file, bytes + *size, (size_t)(kStreamed + 1 - *size));
+    if (got < 0) {
+      return Fails("read");
+    }
+    if (got == 0) {
+      break;
+    }
+    *size += got;
+  }
+  return 0;
+}
+
+int Stream(const char* path) {
+  static char written[kStreamed], back[kStreamed + 1];
+  for (int i = 0; i < kStreamed; ++i) {
+    written[i] = (char)(i % 251);
+  }
+  const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NONBLOCK, 0644);
+  if (file < 0) {
+    return Fails("open");
+  }
+  int failed = FillStream(file, written);
+  if (failed == 0 && lseek(file, 0, SEEK_SET) != 0) {
+    failed = Fails("lseek");
+  }
+  ssize_t size = 0;
+  if (failed == 0) {
+    failed = ReadStream(file, back, &size);
+  }
+  close(file);
+  if (failed != 0) {
+    return failed;
+  }
+  const int same = size == kStreamed && memcmp(written, back, kStreamed) == 0;
+  printf("%zd bytes, %s\n", size, same ? "the same" : "others");
+  fflush(stdout);
+  while (getchar() != EOF) {
   }
   return 0;
 }

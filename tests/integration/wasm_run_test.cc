@@ -109,6 +109,13 @@ TEST_F(WasmRun, RunsComponents) {
             "env COLOUR=deep blue\nin line\n");
 }
 
+/// Its filter lets it have no second thread, by which the engine would do that.
+TEST_F(WasmRun, StreamsFilesOfComponents) {
+  const Output output = RunGuest({"tool_component", "stream", "/tmp/streamed"});
+  EXPECT_EQ(output.status, 0) << output.Text();
+  EXPECT_EQ(output.out, "200000 bytes, the same\n");
+}
+
 /// A seed that is made before the container is would be everybody's.
 TEST_F(WasmRun, HasItsOwnRandomNumbers) {
   const Output first = RunGuest({"tool", "random"});

@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -73,6 +76,35 @@ TEST(Components, ReadFilesOfTheirDirectories) {
                                  .directories = {{GANTRY_TEST_GUESTS, "/guests:ro"}}});
   EXPECT_EQ(end.code, 0u) << end.err;
   EXPECT_THAT(end.out, HasSubstr("tool.wasm\n"));
+}
+
+// Of these the engine's own are done by another thread.
+TEST(Components, StreamFilesInOneThread) {
+  char directory[] = "/tmp/gantry-streamed-XXXXXX";
+  ASSERT_NE(mkdtemp(directory), nullptr);
+  int in[2];
+  int out[2];
+  ASSERT_EQ(pipe2(in, O_CLOEXEC) + pipe2(out, O_CLOEXEC), 0);
+  RunningGuest guest({.name = "tool_component",
+                      .args = {"tool", "stream", "/data/file"},
+                      .directories = {{directory, "/data"}},
+                      .in = in[0],
+                      .out = out[1]});
+  close(out[1]);
+  std::string said;
+  for (char byte = 0; byte != '\n' && read(out[0], &byte, 1) == 1;) {
+    said += byte;
+  }
+  EXPECT_EQ(said, "200000 bytes, the same\n");
+  EXPECT_EQ(guest.Threads(), 1);
+  close(in[1]);
+  const GuestEnd end = guest.End();
+  EXPECT_EQ(end.end, GANTRY_WASM_EXITED) << end.why;
+  EXPECT_EQ(end.code, 0u) << end.err;
+  EXPECT_EQ(std::filesystem::file_size(std::string(directory) + "/file"), 200000u);
+  close(in[0]);
+  close(out[0]);
+  std::filesystem::remove_all(directory);
 }
 
 // A name is never looked up; the codes are those of `exit-with-code`.

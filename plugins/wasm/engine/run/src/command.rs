@@ -11,7 +11,7 @@ use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 use crate::end::{End, Refused};
 use crate::proxy::NoRequests;
 use crate::request::Request;
-use crate::{artifact, context};
+use crate::{artifact, context, file_streams};
 
 pub struct State {
     wasi: WasiCtx,
@@ -55,6 +55,8 @@ fn linker(engine: &Engine) -> Result<Linker<State>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
+    linker.allow_shadowing(true);
+    file_streams::add_to_linker(&mut linker)?;
     Ok(linker)
 }
 

@@ -5,6 +5,7 @@ mod artifact;
 mod command;
 mod context;
 mod end;
+mod file_streams;
 mod lists;
 mod module;
 mod poll;
