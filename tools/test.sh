@@ -17,7 +17,7 @@ set -euo pipefail
 # processor, are spread.
 SUITES=(style unit node vmm asan tsan fuzz
   e2e-2.3.4-gvisor contract kit contract-gvisor faults e2e-2.3.4-crun faults-gvisor e2e-2.3.4-runc
-  contract-wasm e2e-2.3.4-wasm e2e-1.7.24-wasm
+  contract-wasm faults-wasm e2e-2.3.4-wasm e2e-1.7.24-wasm
   e2e-2.3.4-gvisor-20240729 e2e-1.7.24-runc e2e-2.3.4-remote e2e-1.7.24-gvisor e2e-1.7.24-crun
   e2e-1.7.24-shim-crun e2e-2.1.9-runc)
 # Each pairs anew what others have: 2.3.4 and its CRI server are in e2e-2.3.4-crun, runc and
@@ -154,12 +154,12 @@ e2e_suite() {
 }
 
 # A sample of what ./run faults does, the same each time: what it finds shall be of a
-# change. faults_suite SUITE EVERY [OCI]
+# change. faults_suite SUITE EVERY [OCI [FILTER]]
 faults_suite() {
   ENABLE_CRI_SANDBOXES=1 GANTRY_FAULT_EVERY="${GANTRY_FAULT_EVERY:-$2}" \
     GANTRY_FAULT_SEED="${GANTRY_FAULT_SEED:-1}" GANTRY_E2E_OCI="${3:-}" \
     run_gtest "$1" "$GANTRY_ROOT/build/release/tests/fault_tests" \
-    "$LOG_DIR/suite-$1.log" "$FAULT_SECONDS" --gtest_color=no
+    "$LOG_DIR/suite-$1.log" "$FAULT_SECONDS" --gtest_color=no --gtest_filter="${4:-*}"
 }
 
 # Machines of QEMU's, with the guest image of this build.
@@ -216,6 +216,8 @@ run_suite() {
     e2e-*) e2e_suite "$1" ;;
     faults) faults_suite faults 16 ;;
     faults-gvisor) faults_suite faults-gvisor 32 gvisor ;;
+    # Of native containers `faults` has the same steps.
+    faults-wasm) faults_suite faults-wasm 16 wasm 'FaultWasm.*' ;;
     node) node_suite ;;
     vmm) vmm_suite ;;
   esac
