@@ -319,10 +319,10 @@ void TaskTest::End(const std::string& name, uint32_t status) {
   ASSERT_TRUE(Take(wait));
 }
 
-void TaskTest::Settle() {
-  EXPECT_TRUE(Until([this] {
+void TaskTest::Settle(size_t held) {
+  EXPECT_TRUE(Until([&] {
     return test::Settle(engine_->loop(), engine_->pool()) &&
-           engine_->tasks().backend_calls().under_way() == 0;
+           engine_->tasks().backend_calls().under_way() == held;
   }));
 }
 

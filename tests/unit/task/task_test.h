@@ -203,8 +203,8 @@ class TaskTest : public testing::Test {
   /// Does what the loop can do at once.
   void Turn() { test::RunAllReady(engine_->loop()); }
 
-  /// Lets everything happen that needs nobody else.
-  void Settle();
+  /// Lets everything happen that needs nobody else. So many calls into backends do not return.
+  void Settle(size_t held = 0);
 
   std::vector<std::string> Events() { return ReadEvents(journal_.get()); }
 
