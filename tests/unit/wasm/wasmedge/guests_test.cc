@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How guests end in WasmEdge, what they are given, and what it has of its own.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -52,6 +53,17 @@ TEST(EdgeGuests, HaveArgumentsAndEnvironmentOfTheRequestAlone) {
       {.name = "hello", .args = {"/hello.wasm", "", "a\xff\xc0z"}, .env = {"A=1", "B=x=y", "C="}});
   EXPECT_EQ(end.end, GANTRY_WASM_EXITED) << end.why;
   EXPECT_EQ(end.out, "arg /hello.wasm\narg \narg a\xff\xc0z\nenv A=1\nenv B=x=y\nenv C=\n");
+}
+
+TEST(EdgeGuests, AnOutputThatNobodyReadsIsAnErrorOfTheirs) {
+  constexpr uint32_t kBrokenPipe = 64;  // As WASI numbers it.
+  int out[2];
+  ASSERT_EQ(pipe2(out, O_CLOEXEC), 0);
+  close(out[0]);
+  const GuestEnd end = RunGuest({.name = "tool", .args = {"tool", "big", "100000"}, .out = out[1]});
+  close(out[1]);
+  EXPECT_EQ(end.end, GANTRY_WASM_EXITED) << end.why;
+  EXPECT_EQ(end.code, kBrokenPipe);
 }
 
 TEST(EdgeGuests, HaveStreamsAndRandomNumbersOfTheirOwn) {

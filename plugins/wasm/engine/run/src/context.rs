@@ -16,7 +16,7 @@ pub fn streams_and_words(request: &Request, stdin: bool) -> WasiCtxBuilder {
     if stdin {
         builder.stdin(Stdin::default());
     }
-    builder.stdout(Output::Stdout).stderr(Output::Stderr);
+    builder.stdout(Output::stdout(request.kind)).stderr(Output::stderr(request.kind));
     for arg in &request.args {
         builder.arg(String::from_utf8_lossy(arg));
     }

@@ -31,7 +31,7 @@ use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks, WasiHtt
 use crate::command::{State, linked};
 use crate::context;
 use crate::end::{End, Refused, trap_text};
-use crate::request::Request;
+use crate::request::{Kind, Request};
 use crate::stdio::Output;
 use crate::timer::LoopTimer;
 
@@ -180,8 +180,8 @@ fn plain(status: StatusCode, text: &'static str) -> Response {
 
 fn report(text: &str) {
     // Who does not read the container's errors does not get them.
-    let _ =
-        Output::Stderr.write_whole(format!("gantry-wasm: a request failed: {text}\n").as_bytes());
+    let line = format!("gantry-wasm: a request failed: {text}\n");
+    let _ = Output::stderr(Kind::Proxy).write_whole(line.as_bytes());
 }
 
 fn store(shared: &Shared) -> Result<Store<State>, Refused> {

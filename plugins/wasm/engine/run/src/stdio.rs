@@ -12,6 +12,8 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest};
 use wasmtime_wasi::cli::{IsTerminal, StdinStream, StdoutStream};
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
+use crate::request::Kind;
+
 /// Of one read, and of one write.
 const MOST_AT_ONCE: usize = 64 << 10;
 
@@ -25,13 +27,6 @@ fn is_ready(descriptor: RawFd, events: i16, timeout: i32) -> bool {
 fn is_terminal(descriptor: RawFd) -> bool {
     // SAFETY: takes a number alone.
     unsafe { libc::isatty(descriptor) == 1 }
-}
-
-fn stream_error(error: io::Error) -> StreamError {
-    match error.kind() {
-        io::ErrorKind::BrokenPipe => StreamError::Closed,
-        _ => StreamError::LastOperationFailed(error.into()),
-    }
 }
 
 /// Standard input. All streams of it are one.
@@ -85,7 +80,7 @@ impl InputStream for Stdin {
                 let error = io::Error::last_os_error();
                 match error.kind() {
                     io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(Bytes::new()),
-                    _ => Err(stream_error(error)),
+                    _ => Err(StreamError::LastOperationFailed(error.into())),
                 }
             }
         }
@@ -109,23 +104,34 @@ impl Pollable for Stdin {
 /// Standard output or error. A write ends when all is written: whoever does not read holds
 /// the guest up, as with any process.
 #[derive(Clone, Copy)]
-pub enum Output {
-    Stdout,
-    Stderr,
+pub struct Output {
+    descriptor: RawFd,
+    /// Whose it is.
+    kind: Kind,
 }
 
 impl Output {
-    fn descriptor(self) -> RawFd {
-        match self {
-            Output::Stdout => 1,
-            Output::Stderr => 2,
+    pub fn stdout(kind: Kind) -> Output {
+        Output { descriptor: 1, kind }
+    }
+
+    pub fn stderr(kind: Kind) -> Output {
+        Output { descriptor: 2, kind }
+    }
+
+    /// Where nobody reads any more a component's stream is closed, of which the engine would make
+    /// EIO for a module; of the error itself it makes EPIPE.
+    fn failed(self, error: io::Error) -> StreamError {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe if self.kind != Kind::Module => StreamError::Closed,
+            _ => StreamError::LastOperationFailed(error.into()),
         }
     }
 
     pub fn write_whole(self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             // SAFETY: the bytes and their number.
-            let put = unsafe { libc::write(self.descriptor(), bytes.as_ptr().cast(), bytes.len()) };
+            let put = unsafe { libc::write(self.descriptor, bytes.as_ptr().cast(), bytes.len()) };
             match usize::try_from(put) {
                 Ok(put) => bytes = &bytes[put..],
                 Err(_) => {
@@ -134,7 +140,7 @@ impl Output {
                         io::ErrorKind::Interrupted => {}
                         // Somebody else made it so.
                         io::ErrorKind::WouldBlock => {
-                            is_ready(self.descriptor(), libc::POLLOUT, -1);
+                            is_ready(self.descriptor, libc::POLLOUT, -1);
                         }
                         _ => return Err(error),
                     }
@@ -147,7 +153,7 @@ impl Output {
 
 impl IsTerminal for Output {
     fn is_terminal(&self) -> bool {
-        is_terminal(self.descriptor())
+        is_terminal(self.descriptor)
     }
 }
 
@@ -164,7 +170,7 @@ impl StdoutStream for Output {
 
 impl OutputStream for Output {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        self.write_whole(&bytes).map_err(stream_error)
+        self.write_whole(&bytes).map_err(|error| self.failed(error))
     }
 
     fn flush(&mut self) -> StreamResult<()> {
