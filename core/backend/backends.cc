@@ -53,11 +53,12 @@ Status CheckOptions(const config::Config& config, const std::string& name,
 }
 
 Backends::Backends(const config::Config& config, std::string libexec, std::string run_dir,
-                   std::string program)
+                   std::string program, Mark mark)
     : config_(config),
       libexec_(std::move(libexec)),
       run_dir_(std::move(run_dir)),
-      program_(std::move(program)) {}
+      program_(std::move(program)),
+      mark_(mark) {}
 
 /// A plugin that has been probed in this state is not probed again until the
 /// node restarts or the file changes.
@@ -72,6 +73,9 @@ Status Backends::ProbeOnce(const std::string& path, const std::string& name) con
   }
   GANTRY_TRY(const std::string found, PluginHost::Probe(program_, path, name));
   LogInfo("plugin '{}' is {}", path, found);
+  if (mark_ == Mark::kNotLeft) {
+    return {};
+  }
   Status kept = os::MakeDirs(dir, 0700);
   if (kept) {
     kept = ReplaceFile(mark, identity, 0600);

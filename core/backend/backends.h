@@ -37,13 +37,17 @@ std::string PluginPath(const config::Config& config, const std::string& libexec,
 Status CheckOptions(const config::Config& config, const std::string& name,
                     const config::Handler& handler, SandboxBackend& backend);
 
+/// Whether a plugin that was probed is remembered, below the run directory. Who only looks at a
+/// node leaves nothing on it.
+enum class Mark { kLeft, kNotLeft };
+
 /// Thread: any.
 class Backends {
  public:
   /// `program`: this program itself, to probe with; it must handle
   /// `--probe-plugin PATH NAME`.
   Backends(const config::Config& config, std::string libexec, std::string run_dir,
-           std::string program);
+           std::string program, Mark mark = Mark::kLeft);
 
   /// The backend lives as long as the process. Handlers whose options it refuses
   /// are logged, and it makes no sandbox with them or with others that it refuses (see
@@ -78,6 +82,7 @@ class Backends {
   const std::string libexec_;
   const std::string run_dir_;
   const std::string program_;
+  const Mark mark_;
   mutable Mutex mutex_;
   /// By name: held while that plugin is loaded, for each is loaded once, and one that
   /// hangs holds up nobody else. Taken before the other.

@@ -36,8 +36,9 @@ Node Node::Here(const config::Config& config) {
                                           : "/usr/local/libexec/gantry";
   node.first_line = [](const std::vector<std::string>& argv) { return FirstLineOf(argv); };
   const auto self = ReadLink("/proc/self/exe");
-  const auto backends = std::make_shared<backend::Backends>(config, node.libexec_dir, node.run_dir,
-                                                            self ? *self : std::string());
+  const auto backends =
+      std::make_shared<backend::Backends>(config, node.libexec_dir, node.run_dir,
+                                          self ? *self : std::string(), backend::Mark::kNotLeft);
   node.find_backend = [backends](const std::string& name) { return backends->Find(name); };
   return node;
 }

@@ -90,6 +90,7 @@ class CtlCalls : public ShimCalls {
               "--config", folder + "/gantry.yaml"};
     all.insert(all.end(), words.begin(), words.end());
     Output output = RunProgram(all);
+    EXPECT_FALSE(std::filesystem::exists(folder + "/no")) << "it was only to look";
     std::filesystem::remove_all(folder);
     return output;
   }
@@ -111,14 +112,17 @@ TEST_F(CtlCalls, LoadABackendOnANodeThatHasNothingYet) {
   if (!settings().wasm()) {
     GTEST_SKIP() << "is about the wasm backend";
   }
-  const Output check =
-      Ctl("version: 1\ndefault_handler: wasm\nhandlers:\n  wasm: {backend: wasm}\n"
-          "backends:\n  wasm:\n    options: {cache_dir: " +
-              settings().root + "/no/cache}\n",
-          {"check"});
+  const std::string cache = settings().root + "/no/cache";
+  const std::string configuration =
+      "version: 1\ndefault_handler: wasm\nhandlers:\n  wasm: {backend: wasm}\n"
+      "backends:\n  wasm:\n    options: {cache_dir: " +
+      cache + "}\n";
+  const Output check = Ctl(configuration, {"check"});
   EXPECT_EQ(check.status, 0) << check.Text();
   EXPECT_THAT(check.out, HasSubstr("in order"));
   EXPECT_THAT(check.Text(), Not(HasSubstr("FATAL")));
+  EXPECT_THAT(Ctl(configuration, {"doctor"}).out, HasSubstr("a WebAssembly engine"));
+  EXPECT_FALSE(std::filesystem::exists(cache));
 }
 
 }  // namespace

@@ -34,8 +34,8 @@ class BackendsTest : public ::testing::Test {
     std::filesystem::rename(copy, file_);
   }
 
-  Backends Made(const std::string& probe = TEST_PROBE_PROGRAM) {
-    return Backends(config_, dir_.path(), dir_.path() + "/run", probe);
+  Backends Made(const std::string& probe = TEST_PROBE_PROGRAM, Mark mark = Mark::kLeft) {
+    return Backends(config_, dir_.path(), dir_.path() + "/run", probe, mark);
   }
 
   os::TempDir dir_ = os::TempDir::Create().value();
@@ -70,6 +70,13 @@ TEST_F(BackendsTest, ProbesAFileOnce) {
   EXPECT_TRUE(Made("/nonexistent/probe").Find("test").has_value());
   Install("throws");
   EXPECT_FALSE(Made("/nonexistent/probe").Find("test").has_value());
+}
+
+TEST_F(BackendsTest, LeaveNothingWhereTheyAreOnlyLookedAt) {
+  EXPECT_TRUE(Made(TEST_PROBE_PROGRAM, Mark::kNotLeft).Find("test").has_value());
+  EXPECT_FALSE(std::filesystem::exists(dir_.path() + "/run"));
+  ASSERT_TRUE(Made().Find("test").has_value());
+  EXPECT_TRUE(Made("/nonexistent/probe", Mark::kNotLeft).Find("test").has_value());
 }
 
 TEST_F(BackendsTest, OutlivesAPluginThatCrashesWhenItIsLoaded) {
