@@ -21,15 +21,19 @@ class WasmPodTest : public CriPodTest {
 
   /// A container with the guests in /guests.
   static ContainerConfig Container(const std::string& name, const Words& command) {
-    cri::Mount guests;
-    guests.set_container_path("/guests");
-    guests.set_host_path(settings().guests);
-    guests.set_readonly(true);
     ContainerConfig container;
     container.name = name;
     container.command = command;
-    container.mounts = {guests};
+    Bind(container, settings().guests, "/guests");
     return container;
+  }
+
+  /// For reading.
+  static void Bind(ContainerConfig& container, const std::string& from, const std::string& to) {
+    cri::Mount& mount = container.mounts.emplace_back();
+    mount.set_host_path(from);
+    mount.set_container_path(to);
+    mount.set_readonly(true);
   }
 
   /// The command of a guest; the first of `words` is its name.
@@ -41,6 +45,33 @@ class WasmPodTest : public CriPodTest {
   static std::string LogOf(const PodConfig& config, const std::string& name) {
     return config.log_directory + "/" + name + ".log";
   }
+};
+
+/// With one pod, which runs.
+class OneWasmPodTest : public WasmPodTest {
+ protected:
+  void SetUp() override {
+    WasmPodTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) {
+      return;
+    }
+    config_ = Pod();
+    pod_ = RunPod(config_);
+  }
+
+  std::string Run(const ContainerConfig& container) {
+    return RunContainerIn(pod_, config_, container);
+  }
+
+  std::string LogOf(const std::string& name) const { return WasmPodTest::LogOf(config_, name); }
+
+  const PodConfig& config() const { return config_; }
+
+  const std::string& pod() const { return pod_; }
+
+ private:
+  PodConfig config_;
+  std::string pod_;
 };
 
 }  // namespace gantry::e2e

@@ -7,8 +7,8 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/harness/cri_pod.h"
 #include "tests/harness/events.h"
+#include "tests/harness/wasm_pod.h"
 #include "tests/harness/wasm_test.h"
 
 namespace gantry::e2e {
@@ -52,56 +52,35 @@ TEST_F(WasmMemory, ThatRunsOutIsToldBeforeTheEnd) {
   EXPECT_LT(oom, std::ranges::find(topics, "exit"));
 }
 
-class WasmPodMemory : public CriPodTest {
+class WasmPodMemory : public OneWasmPodTest {
  protected:
-  void SetUp() override {
-    if (!settings().wasm()) {
-      GTEST_SKIP() << "is about the wasm backend";
+  void TearDown() override {
+    if (!steps_.empty()) {
+      std::filesystem::remove_all(steps_);
     }
-    CriPodTest::SetUp();
-    if (!IsSkipped()) {
-      config_ = Pod();
-      pod_ = RunPod(config_);
-    }
-  }
-
-  static void Bind(ContainerConfig& container, const std::string& from, const std::string& to) {
-    cri::Mount& mount = container.mounts.emplace_back();
-    mount.set_host_path(from);
-    mount.set_container_path(to);
-    mount.set_readonly(true);
+    OneWasmPodTest::TearDown();
   }
 
   /// A guest that has said "ready", and goes on to `end` when it is told to.
   std::string RunStepping(const std::string& name, const std::string& end, int64_t limit) {
     steps_ = settings().root + "/steps";
     std::filesystem::create_directories(steps_);
-    ContainerConfig container;
-    container.name = name;
-    container.command = {"/guests/steps.wasm", "/steps", "1", end};
+    ContainerConfig container = Container(name, Guest({"steps", "/steps", "1", end}));
     container.memory_limit_bytes = limit;
-    Bind(container, settings().guests, "/guests");
     Bind(container, steps_, "/steps");
-    const std::string id = RunContainerIn(pod_, config_, container);
-    EXPECT_TRUE(Says(name, "ready"));
+    const std::string id = Run(container);
+    EXPECT_TRUE(WaitForText(LogOf(name), "ready"));
     return id;
   }
 
-  bool Says(const std::string& name, const std::string& line) const {
-    return WaitForText(config_.log_directory + "/" + name + ".log", line);
+  void ExpectLimit(const std::string& id, int64_t limit) const {
+    EXPECT_EQ(ReadText(MemoryLimitFile(config().cgroup_parent + "/" + id)),
+              std::to_string(limit) + "\n");
   }
 
   void LetGo() const { WriteText(steps_ + "/1", ""); }
 
-  void TearDown() override {
-    if (!steps_.empty()) {
-      std::filesystem::remove_all(steps_);
-    }
-    CriPodTest::TearDown();
-  }
-
-  PodConfig config_;
-  std::string pod_;
+ private:
   std::string steps_;
 };
 
@@ -111,8 +90,7 @@ INSTANTIATE_TEST_SUITE_P(Sandboxer, WasmPodMemory, kSandboxers, SandboxerName);
 TEST_P(WasmPodMemory, IsUpdatedAndRunsOut) {
   const std::string id = RunStepping("grows", "grow", 512 * kGuestMiB);
   ASSERT_TRUE(cri().UpdateMemory(id, 24 * kGuestMiB));
-  EXPECT_EQ(ReadText(MemoryLimitFile(config_.cgroup_parent + "/" + id)),
-            std::to_string(24 * kGuestMiB) + "\n");
+  ExpectLimit(id, 24 * kGuestMiB);
   EXPECT_EQ(StatusOf(id).state(), cri::CONTAINER_RUNNING);
   LetGo();
   const cri::ContainerStatus status = WaitForEnd(id);
@@ -123,10 +101,9 @@ TEST_P(WasmPodMemory, IsUpdatedAndRunsOut) {
 TEST_P(WasmPodMemory, IsUpdatedToMore) {
   const std::string id = RunStepping("holds", "hold", 64 * kGuestMiB);
   ASSERT_TRUE(cri().UpdateMemory(id, 96 * kGuestMiB));
-  EXPECT_EQ(ReadText(MemoryLimitFile(config_.cgroup_parent + "/" + id)),
-            std::to_string(96 * kGuestMiB) + "\n");
+  ExpectLimit(id, 96 * kGuestMiB);
   LetGo();
-  EXPECT_TRUE(Says("holds", "holds"));
+  EXPECT_TRUE(WaitForText(LogOf("holds"), "holds"));
 }
 
 }  // namespace

@@ -10,17 +10,8 @@ namespace {
 
 using testing::HasSubstr;
 
-class WasmPodImages : public WasmPodTest {
+class WasmPodImages : public OneWasmPodTest {
  protected:
-  void SetUp() override {
-    WasmPodTest::SetUp();
-    if (IsSkipped() || HasFatalFailure()) {
-      return;
-    }
-    config_ = Pod();
-    pod_ = RunPod(config_);
-  }
-
   /// Of build/images/NAME.tar, whose own command it runs. Its files are unpacked with the first
   /// container, where a pull does it. CRI learns of an image a moment later.
   ContainerConfig Of(const std::string& name) {
@@ -37,12 +28,12 @@ class WasmPodImages : public WasmPodTest {
 
   void ExpectSaysHello(const std::string& name) {
     SCOPED_TRACE(name);
-    const std::string id = RunContainerIn(pod_, config_, Of(name));
+    const std::string id = Run(Of(name));
     if (id.empty()) {
       return;
     }
     EXPECT_EQ(WaitForEnd(id).exit_code(), 0);
-    const std::string log = LogOf(config_, name);
+    const std::string log = LogOf(name);
     EXPECT_TRUE(WaitForText(log, "stdout F hello from wasm\n")) << ReadText(log);
   }
 
@@ -51,14 +42,6 @@ class WasmPodImages : public WasmPodTest {
     const Output output = node().Ctr(words);
     EXPECT_EQ(output.status, 0) << output.Text();
   }
-
-  const PodConfig& config() const { return config_; }
-
-  const std::string& pod() const { return pod_; }
-
- private:
-  PodConfig config_;
-  std::string pod_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Sandboxer, WasmPodImages, kSandboxers, SandboxerName);

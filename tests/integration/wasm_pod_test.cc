@@ -20,21 +20,8 @@ using testing::HasSubstr;
 /// More than a guest takes to be made.
 constexpr uint64_t kOfSpinningNs = 300'000'000;
 
-class WasmPod : public WasmPodTest {
+class WasmPod : public OneWasmPodTest {
  protected:
-  void SetUp() override {
-    WasmPodTest::SetUp();
-    if (IsSkipped() || HasFatalFailure()) {
-      return;
-    }
-    config_ = Pod();
-    pod_ = RunPod(config_);
-  }
-
-  std::string Run(const ContainerConfig& container) {
-    return RunContainerIn(pod_, config_, container);
-  }
-
   std::string RunGuest(const std::string& name, const Words& words) {
     return Run(Container(name, Guest(words)));
   }
@@ -42,7 +29,7 @@ class WasmPod : public WasmPodTest {
   /// Has said the line, executes both kinds of programs, and is measured.
   void ExpectWhole(const std::string& id, const std::string& name, const std::string& line) {
     SCOPED_TRACE(name);
-    const std::string log = LogOf(config_, name);
+    const std::string log = LogOf(name);
     EXPECT_TRUE(WaitForText(log, "stdout F " + line + "\n")) << ReadText(log);
     const ExecResult native = Exec(id, {"sh", "-c", "echo out; echo err >&2; exit 3"});
     EXPECT_EQ(native.exit_code, 3);
@@ -59,19 +46,13 @@ class WasmPod : public WasmPodTest {
 
   /// For containers: a volume that they share.
   cri::Mount Volume() const {
-    const std::string folder = config_.log_directory + "/volume";
+    const std::string folder = config().log_directory + "/volume";
     std::filesystem::create_directories(folder);
     cri::Mount mount;
     mount.set_container_path("/data");
     mount.set_host_path(folder);
     return mount;
   }
-
-  const PodConfig& config() const { return config_; }
-
- private:
-  PodConfig config_;
-  std::string pod_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Sandboxer, WasmPod, kSandboxers, SandboxerName);
@@ -118,7 +99,7 @@ TEST_P(WasmPod, MeasuresAGuestThatSpins) {
 
 TEST_P(WasmPod, StopsAGuestThatSpinsWithTheFirstSignal) {
   const std::string id = RunGuest("one", {"tool", "spin"});
-  ASSERT_TRUE(WaitForText(LogOf(config(), "one"), "spins"));
+  ASSERT_TRUE(WaitForText(LogOf("one"), "spins"));
   EXPECT_TRUE(cri().Stop(id, std::chrono::seconds(20)));
   EXPECT_EQ(StatusOf(id).exit_code(), 143) << "137 is that of the end of its grace";
 }
@@ -128,19 +109,9 @@ TEST_P(WasmPod, TellsHowAGuestEnded) {
   EXPECT_EQ(code.exit_code(), 42);
   EXPECT_EQ(code.reason(), "Error");
   EXPECT_EQ(WaitForEnd(RunGuest("trap", {"tool", "trap"})).exit_code(), 134);
-  const std::string log = LogOf(config(), "trap");
+  const std::string log = LogOf("trap");
   EXPECT_TRUE(WaitForText(log, "unreachable")) << ReadText(log);
   EXPECT_THAT(ReadText(log), HasSubstr("stderr F ")) << "where it was";
-}
-
-/// Its linear memory may be larger than its cgroup's limit, by the annotation.
-TEST_P(WasmPod, TellsThatMemoryRanOut) {
-  ContainerConfig container = Container("hog", Guest({"tool", "grow", "200"}));
-  container.memory_limit_bytes = 32 << 20;
-  container.annotations = {{"io.gantry.wasm/memory", "1Gi"}};
-  const cri::ContainerStatus status = WaitForEnd(Run(container));
-  EXPECT_EQ(status.exit_code(), 137);
-  EXPECT_EQ(status.reason(), "OOMKilled");
 }
 
 TEST_P(WasmPod, HasTerminals) {
