@@ -35,11 +35,35 @@ Output WasmTest::RunGuest(Words words, const Words& flags, std::optional<std::st
 Program WasmTest::StartGuest(const std::string& id, Words words, const std::string& line,
                              const Words& flags) {
   words.front() = Guest(words.front());
-  Words all = WithGuests({"--rm"});
-  all.insert(all.end(), flags.begin(), flags.end());
-  Program program = StartCtr(node(), RunWords(all, id, words), {});
+  Program program = Start(id, words, flags, {});
   EXPECT_TRUE(line.empty() || program.ReadUntil(line)) << program.err();
   return program;
+}
+
+Program WasmTest::StartWithInput(Words words, const Words& flags) {
+  words.front() = Guest(words.front());
+  Program::Options options;
+  options.input = true;
+  Program program = Start(Id(), words, flags, options);
+  EXPECT_TRUE(program.ReadUntil("arg " + words.front())) << program.err();
+  return program;
+}
+
+Program WasmTest::Start(const std::string& id, const Words& words, const Words& flags,
+                        const Program::Options& options) {
+  Words all = WithGuests({"--rm"});
+  all.insert(all.end(), flags.begin(), flags.end());
+  return StartCtr(node(), RunWords(all, id, words), options);
+}
+
+void WasmTest::ExpectConfined(pid_t pid) {
+  ASSERT_GT(pid, 0);
+  const std::string process = "/proc/" + std::to_string(pid);
+  EXPECT_EQ(ListFolder(process + "/task").size(), 1U);
+  const std::string status = ReadText(process + "/status");
+  for (const char* const line : {"CapEff:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"}) {
+    EXPECT_NE(status.find(line), std::string::npos) << line << "\n" << status;
+  }
 }
 
 }  // namespace gantry::e2e

@@ -4,6 +4,8 @@
 // bound into a container of the busybox image.
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,8 +31,19 @@ class WasmTest : public E2eTest {
   Program StartGuest(const std::string& id, Words words, const std::string& line = "",
                      const Words& flags = {});
 
+  /// `hello` or what is made of it, whose input the test writes and ends. It has said its first
+  /// word then: what ctr is given before the task is there, it forgets to close.
+  Program StartWithInput(Words words, const Words& flags = {});
+
+  /// It has one thread, no capability, and a filter.
+  static void ExpectConfined(pid_t pid);
+
   /// What `tool.wasm` is called in a container.
   static Words Tool(Words words);
+
+ private:
+  Program Start(const std::string& id, const Words& words, const Words& flags,
+                const Program::Options& options);
 };
 
 }  // namespace gantry::e2e

@@ -13,23 +13,12 @@ using testing::StartsWith;
 
 class WasmRun : public WasmTest {
  protected:
-  /// Until it has said its first word: what ctr is given before the task is there, it forgets to
-  /// close.
-  Program StartWithInput(const std::string& guest, const Words& arguments) {
-    Words words{Guest(guest)};
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    Program::Options options;
-    options.input = true;
-    Program program = StartCtr(
-        node(), RunWords(WithGuests({"--rm", "--env", "COLOUR=deep blue"}), Id(), words), options);
-    EXPECT_TRUE(program.ReadUntil("arg " + words.front())) << program.err();
-    return program;
-  }
+  static Words Colour() { return {"--env", "COLOUR=deep blue"}; }
 };
 
 /// Nothing of the engine's, the keeper's or containerd's comes along.
 TEST_F(WasmRun, HasTheArgumentsTheEnvironmentAndTheInputOfItsContainer) {
-  Program program = StartWithInput("hello", {"one", "two words"});
+  Program program = StartWithInput({"hello", "one", "two words"}, Colour());
   program.Write("first line\nlast line\n");
   program.CloseInput();
   EXPECT_EQ(program.Wait(), 0) << program.err();
@@ -100,7 +89,7 @@ TEST_F(WasmRun, RunsTheFunctionThatIsNamed) {
 }
 
 TEST_F(WasmRun, RunsComponents) {
-  Program program = StartWithInput("hello_component", {"one"});
+  Program program = StartWithInput({"hello_component", "one"}, Colour());
   program.Write("line\n");
   program.CloseInput();
   EXPECT_EQ(program.Wait(), 0) << program.err();
@@ -139,17 +128,12 @@ TEST_F(WasmRun, HasATerminal) {
   EXPECT_EQ(program.Wait(), 0);
 }
 
-/// One process, and in it one thread, also after it has read its input.
+/// Also after it has read its input: Components.ReadInOneThread.
 TEST_F(WasmRun, IsOneThread) {
   const std::string id = Id();
   StartDetached(id, Tool({"sleep", "1000000"}), WithGuests({}));
   const Task task = FindTask(id);
-  ASSERT_GT(task.pid, 0);
-  EXPECT_EQ(ListFolder("/proc/" + std::to_string(task.pid) + "/task").size(), 1U);
-  const std::string status = ReadText("/proc/" + std::to_string(task.pid) + "/status");
-  EXPECT_THAT(status, HasSubstr("CapEff:\t0000000000000000"));
-  EXPECT_THAT(status, HasSubstr("NoNewPrivs:\t1"));
-  EXPECT_THAT(status, HasSubstr("Seccomp:\t2"));
+  ASSERT_NO_FATAL_FAILURE(ExpectConfined(task.pid));
   EXPECT_THAT(Ctr({"tasks", "ps", id}).out, HasSubstr(std::to_string(task.pid)));
   Remove(id);
 }
