@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "tests/fault/harness/fault_test.h"
+#include "tests/fault/harness/ctr_fault_test.h"
 #include "tests/harness/host.h"
 
 namespace gantry::fault {
@@ -21,7 +21,7 @@ constexpr const char* kUntilResized =
     "until [ \"$(stty size)\" = '50 132' ]; do usleep 5000; done; echo is-$((50+2))\n";
 constexpr std::chrono::milliseconds kLook{300};
 
-class FaultStream : public FaultTest {
+class FaultStream : public CtrFaultTest {
  protected:
   using Client = std::shared_ptr<std::unique_ptr<Program>>;
 
@@ -105,12 +105,6 @@ class FaultStream : public FaultTest {
                          (*client)->CloseInput();
                          return EndsWith(client, 6);
                        }}}};
-  }
-
- private:
-  static void Forget(const std::string& id) {
-    Ctr({"tasks", "rm", "-f", id});
-    Ctr({"containers", "rm", id});
   }
 };
 

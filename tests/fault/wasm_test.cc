@@ -4,25 +4,19 @@
 // compiled and kept, while it is handed over and waits at its gate, at its start and at its end.
 #include <filesystem>
 
-#include <gmock/gmock.h>
-
-#include "tests/fault/harness/fault_test.h"
+#include "tests/fault/harness/ctr_fault_test.h"
 #include "tests/harness/host.h"
 
 namespace gantry::fault {
 namespace {
 
-using e2e::Output;
-using e2e::Words;
-using ::testing::ElementsAre;
-
-class FaultWasm : public FaultTest {
+class FaultWasm : public CtrFaultTest {
  protected:
   void SetUp() override {
     if (!settings().wasm()) {
       GTEST_SKIP() << "is about the wasm backend";
     }
-    FaultTest::SetUp();
+    CtrFaultTest::SetUp();
     std::filesystem::create_directory(Folder());
   }
 
@@ -38,69 +32,16 @@ class FaultWasm : public FaultTest {
     return "/modules/" + id + ".wasm";
   }
 
-  static Status ToStatus(const Output& output, int expected = 0) {
-    return output.status == expected ? Status() : Fail(Code::kUnknown, "{}", output.Text());
-  }
-
-  static void Forget(const std::string& id) {
-    Ctr({"tasks", "rm", "-f", id});
-    Ctr({"containers", "rm", id});
-  }
-
-  static std::function<void()> IsIn(const std::string& id, const std::string& state) {
-    return [=] { EXPECT_EQ(FindTask(id).state, state); };
-  }
-
   Life OfAGuest(const std::string& id) {
+    constexpr int kTerminated = 143;
     const std::string module = NewModule(id);
-    const Words flags = {"-d", "--mount",
-                         "type=bind,src=" + Folder() + ",dst=/modules,options=rbind:ro"};
-    const std::vector<Step> steps = {
-        {.operation = "Create and Start",
-         .run = [=] { return ToStatus(RunContainer(flags, id, {module, "sleep", "1000000"})); },
-         .check = IsIn(id, "RUNNING"),
-         .undo = [=] { Forget(id); }},
-        {.operation = "Exec to Delete",
-         .run = [=]() -> Status {
-           const Output done = E2eTest::Exec(id, {module, "streams", "here"});
-           GANTRY_CHECK_OK(ToStatus(done));
-           EXPECT_EQ(done.out, "out here\n");
-           EXPECT_EQ(done.err, "err here\n");
-           return {};
-         },
-         .check = IsIn(id, "RUNNING"),
-         .optional = true},
-        {.operation = "Kill and the end",
-         .run = [=]() -> Status {
-           GANTRY_CHECK_OK(ToStatus(Ctr({"tasks", "kill", "-s", "TERM", id})));
-           EXPECT_TRUE(WaitForState(id, "STOPPED"));
-           return {};
-         },
-         .check = IsIn(id, "STOPPED")},
-        {.operation = "Delete",
-         .run = [=]() -> Status {
-           const Output done = Ctr({"tasks", "rm", id});
-           GANTRY_CHECK_OK(ToStatus(done));
-           EXPECT_NE(done.err.find("non-zero exit code 143"), std::string::npos) << done.Text();
-           return {};
-         },
-         .check = [=] { EXPECT_EQ(FindTask(id).pid, 0); }},
-    };
-    return {.steps = steps,
-            .end = [=, this](bool undisturbed) { End(id, undisturbed); },
-            .give_up = [=] { Forget(id); }};
-  }
-
-  void End(const std::string& id, bool undisturbed) {
-    EXPECT_EQ(Ctr({"containers", "rm", id}).status, 0);
-    auto topics = e2e::Events::TopicsOnce(events().Until("/tasks/delete", id));
-    if (undisturbed) {
-      // The exec is left out of lives that have no fault of its own any more.
-      std::erase_if(topics, [](const std::string& topic) {
-        return topic.contains('(') || topic.starts_with("exec-");
-      });
-      EXPECT_THAT(topics, ElementsAre("create", "start", "exit", "delete"));
-    }
+    return LifeOf(
+        id,
+        {CreateAndStart(
+             id, {module, "sleep", "1000000"},
+             {"--mount", "type=bind,src=" + Folder() + ",dst=/modules,options=rbind:ro"}),
+         ExecToDelete(id, {module, "streams", "here"}, {.out = "out here\n", .err = "err here\n"}),
+         KillAndTheEnd(id), DeleteAfter(id, kTerminated)});
   }
 };
 
