@@ -18,14 +18,6 @@
 namespace gantry::bench {
 namespace {
 
-template <class Step>
-Status Timed(Phases& phases, const std::string& name, Step&& step) {
-  const auto begin = Clock::now();
-  GANTRY_CHECK_OK(step());
-  phases.Add(name, MillisecondsSince(begin));
-  return {};
-}
-
 class GantryContainer : public GvisorContainer {
  public:
   /// An instance finds a name for itself.

@@ -6,19 +6,20 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include <array>
 #include <cerrno>
 #include <future>
+#include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+#include <gantry/unique_fd.h>
 
 namespace gantry::bench {
 namespace {
 
-constexpr int kSilenceMs = 10000;
 constexpr std::string_view kRequest = "GET / HTTP/1.1\r\nHost: bench\r\n\r\n";
 
 Result<UniqueFd> ConnectTo(uint16_t port) {
@@ -61,79 +62,41 @@ bool IsWhole(const std::string& answer) {
   return answer.size() > head + 4 && answer.ends_with(pieces ? "\r\n0\r\n\r\n" : "\n");
 }
 
+class HttpTalk final : public Talk {
+ public:
+  explicit HttpTalk(std::string text) : text_(std::move(text)) {}
+
+  Result<std::string> Ask() override {
+    answer_.clear();
+    return std::string(kRequest);
+  }
+
+  Result<bool> Hear(std::string_view bytes) override {
+    answer_.append(bytes);
+    if (!IsWhole(answer_)) {
+      return false;
+    }
+    if (!answer_.starts_with("HTTP/1.1 200 ") || !answer_.contains(text_)) {
+      return Fail(Code::kInternal, "read an answer: '{}'", answer_);
+    }
+    return true;
+  }
+
+ private:
+  const std::string text_;
+  std::string answer_;
+};
+
 }  // namespace
 
-HttpClients::HttpClients(std::vector<UniqueFd> sockets) : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+Result<Callers> ConnectHttp(pid_t pid, uint16_t port, size_t count, const std::string& text) {
+  auto connecting = std::async(std::launch::async, ConnectIn, pid, port, count);
+  GANTRY_TRY(std::vector<UniqueFd> sockets, connecting.get());
+  Callers callers;
   for (UniqueFd& socket : sockets) {
-    epoll_event event{.events = EPOLLIN, .data = {.u64 = connections_.size()}};
-    epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket.get(), &event);
-    connections_.push_back({.socket = std::move(socket)});
+    callers.Add(std::move(socket), std::make_unique<HttpTalk>(text));
   }
-}
-
-Result<HttpClients> HttpClients::Connect(pid_t pid, uint16_t port, size_t count) {
-  auto sockets = std::async(std::launch::async, ConnectIn, pid, port, count);
-  GANTRY_TRY(std::vector<UniqueFd> connected, sockets.get());
-  return HttpClients(std::move(connected));
-}
-
-Result<std::vector<double>> HttpClients::Turn(int requests, const std::string& text) {
-  std::vector<double> times;
-  int sent = 0;
-  for (Connection& connection : connections_) {
-    GANTRY_CHECK_OK(Send(connection));
-    ++sent;
-  }
-  std::array<epoll_event, 64> events;
-  for (int waiting = sent; waiting > 0;) {
-    const int ready = epoll_wait(epoll_.get(), events.data(), events.size(), kSilenceMs);
-    if (ready <= 0) {
-      return Fail(Code::kDeadlineExceeded, "send a request: no answer");
-    }
-    for (int i = 0; i < ready; ++i) {
-      Connection& connection = connections_[events.at(static_cast<size_t>(i)).data.u64];
-      GANTRY_TRY(const bool answered, Receive(connection, text));
-      if (!answered) {
-        continue;
-      }
-      times.push_back(MillisecondsSince(connection.sent) * 1000);
-      if (sent < requests) {
-        GANTRY_CHECK_OK(Send(connection));
-        ++sent;
-      } else {
-        --waiting;
-      }
-    }
-  }
-  return times;
-}
-
-Status HttpClients::Send(Connection& connection) {
-  connection.answer.clear();
-  connection.sent = Clock::now();
-  const ssize_t sent =
-      send(connection.socket.get(), kRequest.data(), kRequest.size(), MSG_NOSIGNAL);
-  if (sent != static_cast<ssize_t>(kRequest.size())) {
-    return FailErrno(sent < 0 ? errno : EIO, "send a request");
-  }
-  return {};
-}
-
-Result<bool> HttpClients::Receive(Connection& connection, const std::string& text) {
-  std::array<char, 4096> buffer;
-  const ssize_t got = recv(connection.socket.get(), buffer.data(), buffer.size(), 0);
-  if (got <= 0) {
-    return FailErrno(got < 0 ? errno : ECONNRESET, "read an answer");
-  }
-  std::string& answer = connection.answer;
-  answer.append(buffer.data(), static_cast<size_t>(got));
-  if (!IsWhole(answer)) {
-    return false;
-  }
-  if (!answer.starts_with("HTTP/1.1 200 ") || !answer.contains(text)) {
-    return Fail(Code::kInternal, "read an answer: '{}'", answer);
-  }
-  return true;
+  return callers;
 }
 
 }  // namespace gantry::bench

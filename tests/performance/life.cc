@@ -11,15 +11,6 @@
 namespace gantry::bench {
 namespace {
 
-/// Adds the time of one step to `phases`.
-template <class Step>
-Status Timed(Phases& phases, const std::string& name, Step&& step) {
-  const auto begin = Clock::now();
-  GANTRY_CHECK_OK(step());
-  phases.Add(name, MillisecondsSince(begin));
-  return {};
-}
-
 /// Of an instance that is prepared.
 Result<Phases> Live(Instance& instance) {
   Phases phases;

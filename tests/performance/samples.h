@@ -46,6 +46,15 @@ class Phases {
   double total_ = 0;
 };
 
+/// Does one step of a run, and adds its time.
+template <class Step>
+Status Timed(Phases& phases, const std::string& name, Step&& step) {
+  const auto begin = Clock::now();
+  GANTRY_CHECK_OK(step());
+  phases.Add(name, MillisecondsSince(begin));
+  return {};
+}
+
 struct Pair {
   Phases ours;
   Phases peer;

@@ -2,135 +2,75 @@
 //
 // State, the call that containerd makes most, over many connections at once:
 // each sends the next when its answer has come.
-#include <sys/epoll.h>
-
-#include <array>
-#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gantry/protowire.h>
 #include <gantry/toolkit/descriptors/unix_socket.h>
 
-#include "core/os/splice.h"
 #include "core/rpc/ttrpc.h"
+#include "tests/performance/callers.h"
 #include "tests/performance/instance.h"
 #include "tests/performance/rows.h"
 
 namespace gantry::bench {
 namespace {
 
-constexpr int kSilenceMs = 10000;
 constexpr int kCallsInATurn = 1000;
 
-struct Connection {
-  UniqueFd socket;
-  rpc::FrameSplitter frames;
-  uint32_t stream = 1;
-  Clock::time_point sent;
-};
-
-/// A container and its connections. Thread: one.
-class Callers {
+class StateTalk final : public Talk {
  public:
-  Callers(Lab& lab, const Side& side) : instance_(lab, side), ns_(lab.ns()) {}
+  StateTalk(std::string ns, std::string id) : ns_(std::move(ns)), id_(std::move(id)) {}
 
-  Status SetUp() { return instance_.Run({"sleep", "100000"}); }
-
-  Status Connect(size_t count) {
-    connections_.clear();
-    epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
-    connections_.resize(count);
-    for (size_t i = 0; i < count; ++i) {
-      GANTRY_TRY(connections_[i].socket, ConnectUnix(instance_.socket()));
-      epoll_event event{.events = EPOLLIN, .data = {.u64 = i}};
-      epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, connections_[i].socket.get(), &event);
-    }
-    return {};
-  }
-
-  /// `calls` in all; their times in microseconds.
-  Result<std::vector<double>> Turn(int calls) {
-    std::vector<double> times;
-    int sent = 0;
-    for (Connection& connection : connections_) {
-      GANTRY_CHECK_OK(Send(connection));
-      ++sent;
-    }
-    std::array<epoll_event, 64> events;
-    int waiting = sent;
-    while (waiting > 0) {
-      const int ready = epoll_wait(epoll_.get(), events.data(), events.size(), kSilenceMs);
-      if (ready <= 0) {
-        return Fail(Code::kDeadlineExceeded, "call State: no answer");
-      }
-      for (int i = 0; i < ready; ++i) {
-        Connection& connection = connections_[events.at(static_cast<size_t>(i)).data.u64];
-        GANTRY_TRY(const bool answered, Receive(connection, times));
-        if (answered && sent < calls) {
-          GANTRY_CHECK_OK(Send(connection));
-          ++sent;
-        } else if (answered) {
-          --waiting;
-        }
-      }
-    }
-    return times;
-  }
-
-  Status End() {
-    connections_.clear();
-    return instance_.End();
-  }
-
- private:
-  Status Send(Connection& connection) {
+  Result<std::string> Ask() override {
     ProtoWriter id;
-    id.Text(1, instance_.id());
+    id.Text(1, id_);
     const rpc::Request request{std::string(kTaskService),
                                "State",
                                id.Take(),
                                std::chrono::seconds(2),
                                {{std::string(rpc::kNamespaceKey), ns_}}};
-    GANTRY_TRY(const std::string frame,
-               rpc::EncodeFrame(connection.stream, rpc::FrameType::kRequest, 0,
-                                rpc::EncodeRequest(request)));
-    connection.stream += 2;
-    connection.sent = Clock::now();
-    GANTRY_CHECK_OK(SendWithFds(connection.socket.get(), frame, {}));
-    return {};
+    const uint32_t stream = std::exchange(stream_, stream_ + 2);
+    return rpc::EncodeFrame(stream, rpc::FrameType::kRequest, 0, rpc::EncodeRequest(request));
   }
 
-  Result<bool> Receive(Connection& connection, std::vector<double>& times) {
-    std::array<char, 4096> buffer;
-    GANTRY_TRY(const Transfer got, os::ReadSome(connection.socket.get(), buffer));
-    if (got.end) {
-      return Fail(Code::kUnavailable, "call State: the shim closed the connection");
-    }
-    connection.frames.Feed(std::string_view(buffer.data(), got.bytes));
-    const auto frame = connection.frames.Next();
+  Result<bool> Hear(std::string_view bytes) override {
+    frames_.Feed(bytes);
+    const auto frame = frames_.Next();
     if (!frame) {
       return false;
     }
-    times.push_back(MillisecondsSince(connection.sent) * 1000);
     GANTRY_CHECK_OK(rpc::DecodeResponse(frame->data));
     return true;
   }
 
-  Instance instance_;
-  std::string ns_;
-  UniqueFd epoll_;
-  std::vector<Connection> connections_;
+ private:
+  const std::string ns_;
+  const std::string id_;
+  rpc::FrameSplitter frames_;
+  uint32_t stream_ = 1;
 };
+
+Result<Callers> Connect(const Lab& lab, const Instance& instance, size_t count) {
+  Callers callers;
+  for (size_t i = 0; i < count; ++i) {
+    GANTRY_TRY(UniqueFd socket, ConnectUnix(instance.socket()));
+    callers.Add(std::move(socket), std::make_unique<StateTalk>(lab.ns(), instance.id()));
+  }
+  return callers;
+}
 
 Row StateRow(const std::string& id, const std::string& what, double ours, double peer) {
   return {
       .id = id, .what = what, .unit = "us", .ours = ours, .peer = peer, .target = "", .met = {}};
 }
 
-Status StateRowsAt(size_t connections, const Extent& extent, Callers& ours, Callers& peer,
+Status StateRowsAt(size_t connections, const Extent& extent, Callers ours, Callers peer,
                    Report& report) {
-  GANTRY_CHECK_OK(ours.Connect(connections));
-  GANTRY_CHECK_OK(peer.Connect(connections));
   std::vector<double> our_times;
   std::vector<double> peer_times;
   for (int round = -1; round < extent.rounds; ++round) {
@@ -159,12 +99,15 @@ Status StateRowsAt(size_t connections, const Extent& extent, Callers& ours, Call
 }  // namespace
 
 Status StateRows(Lab& lab, const Extent& extent, Report& report) {
-  Callers ours(lab, lab.Gantry("runc"));
-  Callers peer(lab, lab.Stock("runc"));
-  GANTRY_CHECK_OK(ours.SetUp());
-  GANTRY_CHECK_OK(peer.SetUp());
+  Instance ours(lab, lab.Gantry("runc"));
+  Instance peer(lab, lab.Stock("runc"));
+  GANTRY_CHECK_OK(ours.Run({"sleep", "100000"}));
+  GANTRY_CHECK_OK(peer.Run({"sleep", "100000"}));
   for (const size_t connections : {1, 8, 64}) {
-    GANTRY_CHECK_OK(StateRowsAt(connections, extent, ours, peer, report));
+    GANTRY_TRY(Callers to_ours, Connect(lab, ours, connections));
+    GANTRY_TRY(Callers to_peer, Connect(lab, peer, connections));
+    GANTRY_CHECK_OK(
+        StateRowsAt(connections, extent, std::move(to_ours), std::move(to_peer), report));
   }
   GANTRY_CHECK_OK(ours.End());
   return peer.End();

@@ -38,12 +38,12 @@ Status WasmHttpRows(Lab& lab, const Extent& extent, Report& report) {
   Instance instance(lab, WasmSide(lab));
   GANTRY_CHECK_OK(instance.Run({"/proxy.wasm"}));
   GANTRY_TRY(const pid_t pid, ProcessOf(lab, instance));
-  GANTRY_TRY(HttpClients clients, HttpClients::Connect(pid, kPort, kConnections));
+  GANTRY_TRY(Callers clients, ConnectHttp(pid, kPort, kConnections, kOwnInstance));
   std::vector<double> rates;
   std::vector<double> times;
   for (int round = -1; round < extent.rounds; ++round) {
     const auto begin = Clock::now();
-    GANTRY_TRY(const auto turn, clients.Turn(kRequestsInATurn, kOwnInstance));
+    GANTRY_TRY(const auto turn, clients.Turn(kRequestsInATurn));
     const double took = MillisecondsSince(begin);
     if (round >= 0) {
       rates.push_back(kRequestsInATurn / took * 1000);
