@@ -129,6 +129,7 @@ Result<CompiledModule> Launcher::Compiled(Guest guest, const Shape& shape,
   if (!means_.artifacts) {
     return Fail(Code::kUnimplemented, "'{}': {}", guest.path, kNoEngine);
   }
+  guest.module.functions = shape.functions;
   const std::chrono::milliseconds limit =
       std::min<std::chrono::milliseconds>(sandbox_.TimeLeft(), options_.compile_limit);
   auto compiled =

@@ -103,7 +103,10 @@ Result<Artifacts::FlightPtr> Artifacts::Join(const ModuleBytes& module, const En
   GANTRY_TRY(UniqueFd file, module.file.Duplicate());
   auto flight = std::make_shared<Flight>();
   flight->id = id;
-  flight->module = {.file = std::move(file), .size = module.size, .digest = module.digest};
+  flight->module = {.file = std::move(file),
+                    .size = module.size,
+                    .digest = module.digest,
+                    .functions = module.functions};
   flights_[id.Key()] = flight;
   return flight;
 }

@@ -49,6 +49,12 @@ uint64_t Allowed(uint64_t fixed, uint64_t per_byte, uint64_t bytes, uint64_t mos
                                                         : std::min(most, fixed + per_byte * bytes);
 }
 
+uint64_t MemoryFor(const ModuleBytes& module, const CompileLimits& limits) {
+  const uint64_t for_functions = limits.memory_per_function * module.functions;
+  return Allowed(limits.memory + for_functions, limits.memory_per_byte, module.size,
+                 limits.max_memory);
+}
+
 /// That the module is not to blame.
 std::unexpected<Error> NotTried(Error error) {
   error.code = Code::kUnavailable;
@@ -135,7 +141,7 @@ Result<Compiler::Compiled> Compiler::Compile(const ModuleBytes& module) {
   Run run{
       .mode = "compile",
       .time = limits_.time,
-      .memory = Allowed(limits_.memory, limits_.memory_per_byte, module.size, limits_.max_memory),
+      .memory = MemoryFor(module, limits_),
       .output = Allowed(limits_.output, limits_.output_per_byte, module.size, uint64_t{1} << 31)};
   const CompileBounds bounds{.time = run.time, .memory = run.memory, .output = run.output};
   auto artifact = OutputFile("wasm-artifact");

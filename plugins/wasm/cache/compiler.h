@@ -29,9 +29,11 @@ namespace gantry::wasm {
 struct CompileLimits {
   /// On the clock, and of a processor.
   std::chrono::milliseconds time = std::chrono::minutes(2);
-  /// Bytes of address space: the first for any module, the second for each byte of it.
+  /// Bytes of address space: the first for any module, the second for each byte of it, and the
+  /// third for each of its functions, of which small ones cost more than their bytes say.
   uint64_t memory = uint64_t{128} << 20;
   uint64_t memory_per_byte = 40;
+  uint64_t memory_per_function = uint64_t{8} << 10;
   uint64_t max_memory = uint64_t{2} << 30;
   /// Bytes of the artifact, in the same way.
   uint64_t output = uint64_t{16} << 20;

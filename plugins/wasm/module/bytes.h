@@ -15,6 +15,8 @@ struct ModuleBytes {
   uint64_t size = 0;
   /// SHA-256 of its bytes.
   std::array<uint8_t, 32> digest{};
+  /// That it defines, where that has been looked at (`WalkSections`).
+  uint32_t functions = 0;
 };
 
 }  // namespace gantry::wasm

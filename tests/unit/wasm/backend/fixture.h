@@ -34,6 +34,8 @@ class FakeArtifacts : public ArtifactSource {
   Status answer;
   Kind kind = Kind::kModule;
   int asked = 0;
+  /// Of the module that was asked for last.
+  uint32_t functions = 0;
   Asker asker;
   std::chrono::milliseconds limit{};
   bool left = false;

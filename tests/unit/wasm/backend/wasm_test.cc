@@ -61,6 +61,12 @@ TEST_F(WasmModuleTest, IsCompiledForItsTenantAndItsPod) {
   EXPECT_EQ(artifacts_->asker.sandbox, "p1");
 }
 
+/// By which its compiler has memory.
+TEST_F(WasmModuleTest, IsCompiledWithTheNumberOfItsFunctions) {
+  WordsOf(R"(["/app.wasm"])");
+  EXPECT_EQ(artifacts_->functions, 1U);
+}
+
 TEST_F(WasmModuleTest, WaitsAtItsGateAndEndsAsTheGuestSays) {
   const auto made = Create(R"(["/app.wasm", "an argument"])");
   ASSERT_TRUE(made) << made.error().message;
