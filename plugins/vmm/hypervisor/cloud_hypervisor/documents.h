@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What Cloud Hypervisor is told of a VM, as its API has it. Names of members, types and defaults:
+// vmm/src/api/openapi/cloud-hypervisor.yaml.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "plugins/vmm/hypervisor/vm_config.h"
+
+namespace gantry::vmm::cloud_hypervisor {
+
+/// VmConfig, without NICs.
+nlohmann::json VmDocument(const VmConfig& config);
+nlohmann::json DiskDocument(const Disk& disk);
+nlohmann::json NicDocument(const Nic& nic);
+nlohmann::json FileSystemDocument(const FileSystem& file_system);
+nlohmann::json VsockDocument(const Vsock& vsock);
+
+/// What devices are called there.
+std::string DiskId(std::string_view serial);
+std::string NicId(std::string_view id);
+std::string FileSystemId(std::string_view tag);
+
+}  // namespace gantry::vmm::cloud_hypervisor

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/vmm/hypervisor/turns.h"
+
+namespace gantry::vmm {
+
+Result<Turns::Turn> Turns::Take(std::string_view what, Deadline deadline) {
+  MutexLock lock(mutex_);
+  while (taken_) {
+    if (ended_.wait_until(lock.native(), deadline) == std::cv_status::timeout && taken_) {
+      return Fail(Code::kDeadlineExceeded, "{}: another request to this VMM is under way", what);
+    }
+  }
+  taken_ = true;
+  return Turn(*this);
+}
+
+void Turns::End() {
+  const MutexLock lock(mutex_);
+  taken_ = false;
+  ended_.notify_one();
+}
+
+}  // namespace gantry::vmm
