@@ -14,7 +14,7 @@
 #include <gantry/format.h>
 
 #include "tests/unit/vmm/guest/stream_io.h"
-#include "tests/vmm/guest.h"
+#include "tests/vmm/agent/guest.h"
 
 namespace gantry::vmm {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/vmm/guest.h"
+#include "tests/vmm/agent/guest.h"
 
 #include <fcntl.h>
 #include <poll.h>
