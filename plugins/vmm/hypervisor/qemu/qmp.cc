@@ -73,7 +73,7 @@ Status Qmp::Reconnect(Deadline deadline) {
 }
 
 Status Qmp::Greet(ControlSocket socket, Deadline deadline) {
-  connection_.emplace(std::move(socket));
+  connection_ = std::make_unique<Connection>(std::move(socket));
   Result<QmpMessage> greeting = ReadMessage(deadline);
   while (greeting && greeting->kind == Kind::kEvent) {
     Keep(*std::move(greeting));
@@ -138,7 +138,7 @@ Result<Json> Qmp::ReadAnswer(uint64_t id, Deadline deadline) {
       Keep(*std::move(message));
       continue;
     }
-    if (message->id && *message->id < id) {
+    if (message->id.value_or(id) < id) {
       // Of one that nobody has waited for.
       continue;
     }
@@ -244,8 +244,8 @@ Result<QmpEvent> Qmp::Await(std::string_view what,
     if (!looked) {
       return std::unexpected(std::move(looked).error().Within(Format("await {}", what)));
     }
-    if (*looked) {
-      return **std::move(looked);
+    if (std::optional<QmpEvent>& event = *looked; event) {
+      return *std::move(event);
     }
     std::array<pollfd, 2> both{{{readable.get(), POLLIN, 0}, {waker->get(), POLLIN, 0}}};
     poll(both.data(), both.size(), PollTimeout(deadline));

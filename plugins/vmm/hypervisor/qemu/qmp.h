@@ -92,7 +92,8 @@ class Qmp {
 
   const std::string path_;
   Turns turns_;
-  std::optional<Connection> connection_;
+  /// Null: there is none.
+  std::unique_ptr<Connection> connection_;
   uint64_t last_id_ = 0;
   std::deque<QmpEvent> events_;
   /// Of those who wait for an event, as long as they do.
