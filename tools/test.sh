@@ -24,14 +24,14 @@ SUITES=(style unit node vmm asan tsan fuzz
 # the newer CRI server of 1.7, with pods of the shim, in e2e-1.7.24-runc, gVisor in
 # e2e-2.3.4-gvisor, processes without a pid on the host in `contract` and `kit`. Only the older
 # runsc is nowhere else.
-ONLY_IN_ALL=(e2e-2.3.4-runc e2e-2.3.4-gvisor-20240729 e2e-1.7.24-gvisor e2e-1.7.24-wasm
+ONLY_IN_ALL=(vmm e2e-2.3.4-runc e2e-2.3.4-gvisor-20240729 e2e-1.7.24-gvisor e2e-1.7.24-wasm
   e2e-1.7.24-shim-crun e2e-2.3.4-remote)
 # One program may hang; the suite does not.
 UNIT_SECONDS=300
 CONTRACT_SECONDS=900
 E2E_SECONDS=1800
 FAULT_SECONDS=1200
-VMM_SECONDS=900
+VMM_SECONDS=1200
 FUZZ_SECONDS="${GANTRY_FUZZ_SECONDS:-10}"
 
 # among WORD WORD...: whether the first is one of the others.
@@ -164,13 +164,18 @@ faults_suite() {
 
 # Machines of QEMU's, with the guest image of this build.
 vmm_suite() {
-  build_or_fail vmm release gantry-agent vmm_tests || return 0
+  local program
+  build_or_fail vmm release gantry-agent vmm_agent_tests vmm_hypervisor_tests vmm_vsock_tests ||
+    return 0
   if ! provide_vmm_image; then
     record failed vmm image
     return 0
   fi
-  run_gtest vmm "$GANTRY_ROOT/build/release/tests/vmm_tests" "$LOG_DIR/suite-vmm.log" \
-    "$VMM_SECONDS" --gtest_color=no
+  for program in vmm_agent_tests vmm_hypervisor_tests vmm_vsock_tests; do
+    GANTRY_VMM_GUEST="$GUEST_BASE" GANTRY_VMM_KERNEL="$GUEST_BASE/root" \
+      run_gtest vmm "$GANTRY_ROOT/build/release/tests/$program" "$LOG_DIR/suite-$program.log" \
+      "$VMM_SECONDS" --gtest_color=no
+  done
 }
 
 # start_node: the suite that takes longest, beside those that build, which wait for its
