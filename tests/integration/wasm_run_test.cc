@@ -100,9 +100,10 @@ TEST_F(WasmRun, RunsComponents) {
 
 /// Its filter lets it have no second thread, by which the engine would do that.
 TEST_F(WasmRun, StreamsFilesOfComponents) {
-  const Output output = RunGuest({"tool_component", "stream", "/tmp/streamed"});
-  EXPECT_EQ(output.status, 0) << output.Text();
-  EXPECT_EQ(output.out, "200000 bytes, the same\n");
+  Program program = StartWithInput({"tool_component", "stream", "/tmp/streamed"});
+  program.CloseInput();
+  EXPECT_EQ(program.Wait(), 0) << program.err();
+  EXPECT_EQ(program.out(), "200000 bytes, the same\n");
 }
 
 /// A seed that is made before the container is would be everybody's.

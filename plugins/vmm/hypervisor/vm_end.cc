@@ -58,11 +58,13 @@ std::string ConsoleTail(std::string_view console) {
   size_t lines = 0;
   while (!console.empty() && lines < kTailLines && tail.size() < kTailBytes) {
     const size_t cut = console.find_last_of('\n');
-    const std::string line =
-        Cleaned(cut == std::string_view::npos ? console : console.substr(cut + 1));
+    std::string line = Cleaned(cut == std::string_view::npos ? console : console.substr(cut + 1));
     console = cut == std::string_view::npos ? std::string_view() : console.substr(0, cut);
     if (!line.empty()) {
-      tail = tail.empty() ? line : line + " | " + tail;
+      if (!tail.empty()) {
+        line.append(" | ").append(tail);
+      }
+      tail = std::move(line);
       ++lines;
     }
   }

@@ -85,10 +85,10 @@ void Server::Dispatch(const Event& event) {
 
 void Server::AcceptFrontEnd() {
   auto accepted = AcceptUnix(settings_.front_ends.get());
-  if (!accepted || !*accepted) {
+  if (!accepted || !accepted->has_value()) {
     return;
   }
-  UniqueFd& socket = **accepted;
+  UniqueFd& socket = accepted->value();
   if (const Status watched =
           poller_.Add(socket.get(), {.source = Source::kFrontEnd, .ready = EPOLLIN});
       !watched) {

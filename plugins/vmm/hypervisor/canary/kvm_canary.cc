@@ -74,10 +74,9 @@ void RunGuest(long kvm, long machine) {
   Call(SYS_ioctl, machine, KVM_SET_TSS_ADDR, kTss);
   const long page =
       Step("get a page", Call(SYS_mmap, 0, kPage, kProtection, kShared | kAnonymous, -1, 0));
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel says addresses as numbers.
   *reinterpret_cast<unsigned char*>(page) = kHalt;
-  kvm_userspace_memory_region region;
-  region.slot = 0;
-  region.flags = 0;
+  kvm_userspace_memory_region region{};
   region.guest_phys_addr = kPage;
   region.memory_size = kPage;
   region.userspace_addr = static_cast<unsigned long>(page);
@@ -90,6 +89,7 @@ void RunGuest(long kvm, long machine) {
   Prepare(processor);
   Say("run an instruction\n");
   Step("run a processor", Call(SYS_ioctl, processor, KVM_RUN, 0));
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): as above.
   if (reinterpret_cast<const kvm_run*>(shared)->exit_reason != KVM_EXIT_HLT) {
     Fails("a guest's first instruction was not run", 0);
   }

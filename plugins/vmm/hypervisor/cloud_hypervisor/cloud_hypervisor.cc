@@ -15,8 +15,6 @@ namespace gantry::vmm {
 namespace cloud_hypervisor {
 namespace {
 
-using Json = nlohmann::json;
-
 /// The chain of causes that it answers with, from the outermost on.
 std::string WordsIn(const Json& body) {
   std::string words;

@@ -8,8 +8,6 @@
 
 namespace gantry::vmm::cloud_hypervisor {
 
-using Json = nlohmann::json;
-
 std::string DiskId(std::string_view serial) { return Format("disk-{}", serial); }
 
 std::string NicId(std::string_view id) { return Format("nic-{}", id); }

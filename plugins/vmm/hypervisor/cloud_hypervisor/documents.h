@@ -10,12 +10,14 @@
 
 namespace gantry::vmm::cloud_hypervisor {
 
+using Json = nlohmann::json;
+
 /// VmConfig, without NICs.
-nlohmann::json VmDocument(const VmConfig& config);
-nlohmann::json DiskDocument(const Disk& disk);
-nlohmann::json NicDocument(const Nic& nic);
-nlohmann::json FileSystemDocument(const FileSystem& file_system);
-nlohmann::json VsockDocument(const Vsock& vsock);
+Json VmDocument(const VmConfig& config);
+Json DiskDocument(const Disk& disk);
+Json NicDocument(const Nic& nic);
+Json FileSystemDocument(const FileSystem& file_system);
+Json VsockDocument(const Vsock& vsock);
 
 /// What devices are called there.
 std::string DiskId(std::string_view serial);

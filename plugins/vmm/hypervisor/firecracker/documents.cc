@@ -5,8 +5,6 @@
 
 namespace gantry::vmm::firecracker {
 
-using Json = nlohmann::json;
-
 Document DiskDocument(const Disk& disk) {
   // Writes that the guest has flushed are on the host's disk.
   return {Format("/drives/{}", disk.serial),
@@ -63,8 +61,8 @@ Json SnapshotDocument(const Snapshot& snapshot) {
           {"mem_file_path", snapshot.directory + "/memory"}};
 }
 
-Json LoadDocument(const VmConfig& config) {
-  const std::string& directory = config.from->directory;
+Json LoadDocument(const VmConfig& config, const Snapshot& from) {
+  const std::string& directory = from.directory;
   Json document = {
       {"snapshot_path", directory + "/state"},
       {"mem_backend", {{"backend_type", "File"}, {"backend_path", directory + "/memory"}}},

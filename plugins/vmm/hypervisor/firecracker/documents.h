@@ -13,6 +13,8 @@
 
 namespace gantry::vmm::firecracker {
 
+using Json = nlohmann::json;
+
 /// A target, and what is PUT there.
 using Document = std::pair<std::string, nlohmann::json>;
 
@@ -21,8 +23,8 @@ Document NicDocument(const Nic& nic);
 /// All of a VM, in the order in which it is told.
 std::vector<Document> VmDocuments(const VmConfig& config);
 /// For /snapshot/create.
-nlohmann::json SnapshotDocument(const Snapshot& snapshot);
+Json SnapshotDocument(const Snapshot& snapshot);
 /// For /snapshot/load: taps and vsock are not those of the VM that it was taken of.
-nlohmann::json LoadDocument(const VmConfig& config);
+Json LoadDocument(const VmConfig& config, const Snapshot& from);
 
 }  // namespace gantry::vmm::firecracker

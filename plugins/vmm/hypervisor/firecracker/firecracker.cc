@@ -18,8 +18,6 @@ namespace gantry::vmm {
 namespace firecracker {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr Vmm kMe = Vmm::kFirecracker;
 /// Memory is added by slots of that size. Source: docs/memory-hotplug.md.
 constexpr uint64_t kSlot = 128 * kMiB;
@@ -127,7 +125,7 @@ class Driver : public Hypervisor {
       return Fail(Code::kFailedPrecondition,
                   "restore a VM of Firecracker: it was made without a snapshot");
     }
-    return rest_.Put("/snapshot/load", LoadDocument(config_), deadline);
+    return rest_.Put("/snapshot/load", LoadDocument(config_, *config_.from), deadline);
   }
 
   Status Pause(Deadline deadline) override {

@@ -217,7 +217,9 @@ void GuestDriver::Send(const PacketHeader& header, std::string_view data) {
   const auto slot = static_cast<uint16_t>(sent_ % kSlots);
   const size_t at = kSendBuffers + slot * kSendStride;
   memcpy(At(at), &header, sizeof(header));
-  memcpy(At(at + sizeof(header)), data.data(), data.size());
+  if (!data.empty()) {
+    memcpy(At(at + sizeof(header)), data.data(), data.size());
+  }
   const auto first = static_cast<uint16_t>(2 * slot);
   const auto second = static_cast<uint16_t>(first + 1);
   WriteDescriptor(kSendRing, first, kGuestBase + at, sizeof(header),
