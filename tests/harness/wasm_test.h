@@ -31,6 +31,10 @@ class WasmTest : public E2eTest {
   Program StartGuest(const std::string& id, Words words, const std::string& line = "",
                      const Words& flags = {});
 
+  /// In the background; `words`: its path and its arguments.
+  Program Start(const std::string& id, const Words& words, const Words& flags,
+                const Program::Options& options);
+
   /// `hello` or what is made of it, whose input the test writes and ends. It has said its first
   /// word then: what ctr is given before the task is there, it forgets to close.
   Program StartWithInput(Words words, const Words& flags = {});
@@ -40,10 +44,6 @@ class WasmTest : public E2eTest {
 
   /// What `tool.wasm` is called in a container.
   static Words Tool(Words words);
-
- private:
-  Program Start(const std::string& id, const Words& words, const Words& flags,
-                const Program::Options& options);
 };
 
 }  // namespace gantry::e2e

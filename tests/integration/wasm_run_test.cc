@@ -100,10 +100,12 @@ TEST_F(WasmRun, RunsComponents) {
 
 /// Its filter lets it have no second thread, by which the engine would do that.
 TEST_F(WasmRun, StreamsFilesOfComponents) {
-  Program program = StartWithInput({"tool_component", "stream", "/tmp/streamed"});
+  Program::Options options;
+  options.input = true;
+  Program program = Start(Id(), {Guest("tool_component"), "stream", "/tmp/streamed"}, {}, options);
+  EXPECT_TRUE(program.ReadUntil("200000 bytes, the same\n")) << program.err();
   program.CloseInput();
   EXPECT_EQ(program.Wait(), 0) << program.err();
-  EXPECT_EQ(program.out(), "200000 bytes, the same\n");
 }
 
 /// A seed that is made before the container is would be everybody's.

@@ -85,10 +85,14 @@ void Server::Dispatch(const Event& event) {
 
 void Server::AcceptFrontEnd() {
   auto accepted = AcceptUnix(settings_.front_ends.get());
-  if (!accepted || !accepted->has_value()) {
+  if (!accepted) {
     return;
   }
-  UniqueFd& socket = accepted->value();
+  std::optional<UniqueFd>& front_end = *accepted;
+  if (!front_end) {
+    return;
+  }
+  UniqueFd& socket = *front_end;
   if (const Status watched =
           poller_.Add(socket.get(), {.source = Source::kFrontEnd, .ready = EPOLLIN});
       !watched) {
