@@ -116,8 +116,9 @@ Outcome<Answer> AnswerIn(std::string_view method, std::string_view text) {
   }
   if (success == "false") {
     const Json err = ReadJson(JsonMember(text, "err"));
+    std::string why = err.is_string() ? err.get<std::string>() : std::string();
     return std::unexpected(
-        Refusal(method, err.is_string() ? err.get<std::string>() : "the sentry does not say why"));
+        Refusal(method, why.empty() ? "the sentry does not say why" : std::move(why)));
   }
   const std::string_view result = JsonMember(text, "result");
   return Answer{std::string(result.empty() ? "null" : result)};

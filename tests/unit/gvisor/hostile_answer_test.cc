@@ -122,8 +122,12 @@ TEST_F(HostileAnswerTest, IsRefusedWhereItHasMoreValuesThanBytesTell) {
 TEST_F(HostileAnswerTest, RefusesWithWordsOfNoEnd) {
   answer_ = R"({"success":false,"err":)" + Nested(60'000) + "}";
   EXPECT_EQ(OnAWorker([this] { return manager_.State("k1", Soon()); }).cause, Cause::kProtocol);
-  answer_ = R"({"success":false,"err":[[7]]})";
-  EXPECT_EQ(OnAWorker([this] { return manager_.State("k1", Soon()); }).cause, Cause::kRefused);
+  for (const char* err : {"[[7]]", R"("")"}) {
+    answer_ = Format(R"({{"success":false,"err":{}}})", err);
+    const auto failure = OnAWorker([this] { return manager_.State("k1", Soon()); });
+    EXPECT_EQ(failure.cause, Cause::kRefused);
+    EXPECT_THAT(failure.text, HasSubstr("does not say why"));
+  }
 }
 
 TEST_F(HostileAnswerTest, ListsAllOfALargePodsProcesses) {
