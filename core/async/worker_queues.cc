@@ -123,10 +123,10 @@ Error WorkerQueues::Refusal(const PoolJob& job) const {
                {}};
 }
 
-void WorkerQueues::TakeTurn(const Account* account, AccountQueue& queue) {
+void WorkerQueues::LineUp(const Account* account, AccountQueue& queue) {
   if (!queue.waits && queue.takeable() > 0) {
     queue.waits = true;
-    turns_.push_back(account);
+    ready_.push_back(account);
   }
 }
 
@@ -142,12 +142,12 @@ void WorkerQueues::Enqueue(PoolJob& job) {
   queue.waiting[IndexOf(job.terms.kind)].push_back(&job);
   takeable_ += queue.takeable();
   ++queued_;
-  TakeTurn(account, queue);
+  LineUp(account, queue);
 }
 
 PoolJob& WorkerQueues::Dequeue() {
-  const Account* const account = turns_.front();
-  turns_.pop_front();
+  const Account* const account = ready_.front();
+  ready_.pop_front();
   AccountQueue& queue = queues_.at(account);
   queue.waits = false;
   takeable_ -= queue.takeable();
@@ -161,7 +161,7 @@ PoolJob& WorkerQueues::Dequeue() {
   takeable_ += queue.takeable();
   --queued_;
   ++running_;
-  TakeTurn(account, queue);
+  LineUp(account, queue);
   return job;
 }
 
@@ -177,7 +177,7 @@ void WorkerQueues::Done(const Ran& ran) {
     --queue.lost[kind];
     --lost_;
   }
-  TakeTurn(ran.account, queue);
+  LineUp(ran.account, queue);
   if (queue.IsEmpty()) {
     queues_.erase(found);
   }
@@ -216,7 +216,7 @@ std::vector<PoolJob*> WorkerQueues::Clear() {
     }
     queue.waits = false;
   }
-  turns_.clear();
+  ready_.clear();
   queued_ = 0;
   takeable_ = 0;
   return waiting;

@@ -172,7 +172,7 @@ class WorkerQueues {
     PerKind most{};
     /// One that hangs.
     std::string hung;
-    /// In `turns_`.
+    /// In `ready_`.
     bool waits = false;
 
     size_t queued() const;
@@ -183,14 +183,14 @@ class WorkerQueues {
   };
 
   const AccountQueue* Find(const internal::PoolJob& job) const;
-  void TakeTurn(const Account* account, AccountQueue& queue);
+  void LineUp(const Account* account, AccountQueue& queue);
 
   const PoolLimits limits_;
   PerKind most_of_one_{};
   /// Those with calls that wait or run.
   std::map<const Account*, AccountQueue> queues_;
   /// Those with calls that could be taken; the first is next.
-  std::deque<const Account*> turns_;
+  std::deque<const Account*> ready_;
   size_t queued_ = 0;
   size_t takeable_ = 0;
   size_t running_ = 0;

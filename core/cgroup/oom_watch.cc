@@ -101,7 +101,7 @@ struct OomWatch::State {
     return kills > before;
   }
 
-  bool Look(bool killed) {
+  bool Check(bool killed) {
     if (ended || !(events ? LookV2(*events, killed) : LookV1())) {
       return false;
     }
@@ -166,18 +166,18 @@ void OomWatch::Begin(async::Loop& loop, Callback on_oom) {
   state.on_oom = std::move(on_oom);
   const int fd = state.events ? state.events->poll_fd() : state.eventfd.get();
   const uint32_t wanted = state.events ? state.events->poll_events() : EPOLLIN;
-  state.watch = loop.Watch(fd, wanted, [state = state_](uint32_t) { state->Look(false); });
+  state.watch = loop.Watch(fd, wanted, [state = state_](uint32_t) { state->Check(false); });
 }
 
 bool OomWatch::CheckNow() {
   // The callback may destroy this object.
   const std::shared_ptr<State> state = state_;
-  return state->Look(false);
+  return state->Check(false);
 }
 
 bool OomWatch::CheckAfterKill() {
   const std::shared_ptr<State> state = state_;
-  return state->Look(true);
+  return state->Check(true);
 }
 
 }  // namespace gantry::cgroup

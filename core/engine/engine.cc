@@ -120,7 +120,7 @@ Status Engine::CheckStandby() {
   Status can = config_error_.empty() ? CheckTakeover(keeper, backends_)
                                      : Fail(Code::kFailedPrecondition, "{}", config_error_);
   if (!can) {
-    IgnoreError(keeper.Send(link::Type::kRefuse, link::Encode(link::Refuse{can.error().message}),
+    IgnoreError(keeper.Send(link::Type::kRefuse, EncodeProto(link::Refuse{can.error().message}),
                             std::chrono::steady_clock::now() + std::chrono::seconds(1)),
                 "it ends, which says enough");
   }

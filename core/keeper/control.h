@@ -31,7 +31,7 @@ class Control {
 
     template <class T>
     void operator()(const T& answer) const {
-      control_->Send(client_, T::kType, link::Encode(answer));
+      control_->Send(client_, T::kType, EncodeProto(answer));
     }
 
     void Fail(const Error& error) const {

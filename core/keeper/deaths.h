@@ -7,7 +7,7 @@
 //   a group that an engine was taking up when it crashed has one death more, and the next
 //   engine takes such groups up last and one at a time, so that its last word names one;
 //   with `kMost` deaths a group is left out: no engine hears its calls, the keeper answers
-//   them, and it can still be deleted by the plan that an engine left;
+//   them, and it can still be deleted by the last resort that an engine left;
 //   what has not crashed an engine for a while is forgiven, and what is left out is tried
 //   once more by the next engine.
 //

@@ -108,8 +108,9 @@ void Deletes::LastResort(uint64_t number) {
   operation.kill_until = loop_.Now() + timing_.killing;
   if (instance != nullptr) {
     Note("delete of '{}' without the engine", instance->told.announce.id);
-    if (std::ranges::any_of(EndingWith(*instance),
-                            [](const Instance* one) { return one->plan.cleanup.has_value(); })) {
+    if (std::ranges::any_of(EndingWith(*instance), [](const Instance* one) {
+          return one->last_resort.cleanup.has_value();
+        })) {
       operation.kill_until = std::max(operation.kill_until,
                                       operation.since + timing_.engine_answers + timing_.killing);
     }
@@ -158,7 +159,7 @@ bool Deletes::EndAll(Operation& operation, const Instance& instance) {
                      const link::Command& command) { return start_(command, address); },
         .failed = [](const Error& error) { Note("{}", error.message); }};
     Ending& ending = operation.endings.try_emplace(one->told.number, calls).first->second;
-    alive = ending.GoOn(one->plan) || alive;
+    alive = ending.GoOn(one->last_resort) || alive;
   }
   return alive;
 }
@@ -167,7 +168,7 @@ void Deletes::GiveUp(Operation& operation, const Instance& instance) {
   for (const Instance* one : EndingWith(instance)) {
     if (const auto ending = operation.endings.find(one->told.number);
         ending != operation.endings.end()) {
-      ending->second.GiveUp(one->plan);
+      ending->second.GiveUp(one->last_resort);
     }
   }
 }
@@ -194,7 +195,7 @@ link::Deleted Deletes::Outcome(const Instance& instance) const {
     return *instance.ended;
   }
   link::Deleted answer{link::kNoPid, os::kKilledStatus, NowNs(), true};
-  if (const auto& init = instance.plan.init) {
+  if (const auto& init = instance.last_resort.init) {
     answer.pid = static_cast<uint32_t>(init->pid);
     if (const auto exit = exits_.Find({init->pid, init->start_time})) {
       answer.status = WaitStatus{exit->wait_status}.code();

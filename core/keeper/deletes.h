@@ -5,7 +5,7 @@
 //
 //   engine up        -> it is asked, and has 3 s
 //   engine starting  -> it has 1 s to come up, and is then asked
-//   else, or silent, or unable -> last resort: this process kills by the plan
+//   else, or silent, or unable -> last resort: this process kills by the last resort
 //                       that the engine left (Protect), pass by pass until all is dead, 0.8 s
 //                       at most, or, with a command of the OCI runtime's, what is left of all
 //                       that time, and reports how the instance's init ended.
@@ -38,7 +38,7 @@ class Deletes {
     std::chrono::milliseconds killing{800};
   };
 
-  /// Starts a plan's command, for the group at an address.
+  /// Starts a last resort's command, for the group at an address.
   using Start = std::function<Result<os::PendingSpawn>(const link::Command&, const std::string&)>;
 
   /// `removed`: the instance is to be forgotten by everybody; called before `Done`.

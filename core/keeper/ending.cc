@@ -17,23 +17,24 @@
 
 namespace gantry::keeper {
 
-bool Ending::GoOn(const link::Plan& plan) {
+bool Ending::GoOn(const link::LastResort& last_resort) {
   // Also while the command runs: a runtime may have started something in the meantime.
-  return KillOnce(plan) || (plan.cleanup && Cleanup(*plan.cleanup)) || CleanOnce(plan);
+  return KillOnce(last_resort) || (last_resort.cleanup && Cleanup(*last_resort.cleanup)) ||
+         CleanOnce(last_resort);
 }
 
-void Ending::GiveUp(const link::Plan& plan) {
-  if (running_ && plan.cleanup && !HasEnded(running_->pidfd.get())) {
+void Ending::GiveUp(const link::LastResort& last_resort) {
+  if (running_ && last_resort.cleanup && !HasEnded(running_->pidfd.get())) {
     KillGroup(running_->pidfd);
     KillProcess(running_->pidfd);
-    calls_.failed(
-        Error{Code::kDeadlineExceeded,
-              0,
-              "end a container with '" + plan.cleanup->argv.front() + "': not done in time, killed",
-              {}});
+    calls_.failed(Error{Code::kDeadlineExceeded,
+                        0,
+                        "end a container with '" + last_resort.cleanup->argv.front() +
+                            "': not done in time, killed",
+                        {}});
   }
   running_.reset();
-  CleanOnce(plan);
+  CleanOnce(last_resort);
 }
 
 bool Ending::IsLocked(const std::string& folder) {

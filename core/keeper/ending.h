@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The end of one instance without the engine, pass by pass, by the keeper or by the shim: all
-// that its plan names is killed; then the plan's command does what only it can (hooks, units of
-// systemd); then what is left is removed.
+// that its last resort names is killed; then the last resort's command does what only it can
+// (hooks, units of systemd); then what is left is removed.
 //
 // The command is run once. While somebody else holds a lock on its folder, as the run of the
 // same runtime's `delete` does that the engine has left behind, it waits: who has deleted the
@@ -33,10 +33,10 @@ class Ending {
  public:
   explicit Ending(CleanupCalls calls) : calls_(std::move(calls)) {}
 
-  /// One pass, by what the plan says now. True: there is something left to do.
-  bool GoOn(const link::Plan& plan);
+  /// One pass, by what the last resort says now. True: there is something left to do.
+  bool GoOn(const link::LastResort& last_resort);
   /// There is no more time: a command that still runs is killed, and what can go is removed.
-  void GiveUp(const link::Plan& plan);
+  void GiveUp(const link::LastResort& last_resort);
 
  private:
   /// True: not done yet.

@@ -27,11 +27,11 @@ void Heartbeat::OnPong(uint64_t number) { answered_ = answered_ || number == num
 void Heartbeat::Ask() {
   answered_ = false;
   asked_at_ = looked_at_ = loop_.Now();
-  timer_ = loop_.After(limit_ / 2, [this] { Look(); });
+  timer_ = loop_.After(limit_ / 2, [this] { Check(); });
   events_.ping(++number_);
 }
 
-void Heartbeat::Look() {
+void Heartbeat::Check() {
   if (answered_) {
     Ask();
     return;
@@ -43,7 +43,7 @@ void Heartbeat::Look() {
   }
   looked_at_ = now;
   if (now - asked_at_ < limit_) {
-    timer_ = loop_.After(limit_ / 2, [this] { Look(); });
+    timer_ = loop_.After(limit_ / 2, [this] { Check(); });
     return;
   }
   events_.silent(std::chrono::duration_cast<std::chrono::milliseconds>(now - asked_at_));

@@ -34,7 +34,7 @@ class Heartbeat {
 
  private:
   void Ask();
-  void Look();
+  void Check();
 
   async::Loop& loop_;
   Events events_;

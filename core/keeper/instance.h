@@ -15,7 +15,7 @@ struct Instance {
   /// Number, announcement, address, `forgotten`: as the engine is told.
   link::InstanceAdded told;
   std::string socket_path;
-  link::Plan plan;
+  link::LastResort last_resort;
   /// Came by AddMember: containerd knows it only through its group's socket.
   bool member = false;
   /// How its init ended, once the keeper has seen that, or the engine has told it.
@@ -27,7 +27,7 @@ struct Instance {
   void Each(this auto& self, auto&& field) {
     field(1, self.told);
     field(2, self.socket_path);
-    field(3, self.plan);
+    field(3, self.last_resort);
     field(4, self.member);
     field(5, self.ended);
   }

@@ -57,16 +57,16 @@ Instance& Instances::Add(link::Announce announce, std::string socket_path, bool 
   return instance;
 }
 
-void Instances::SetPlan(Instance& instance, link::Plan plan) {
+void Instances::SetLastResort(Instance& instance, link::LastResort last_resort) {
   LeaveInit(instance);
-  instance.plan = std::move(plan);
-  if (const auto& init = instance.plan.init) {
+  instance.last_resort = std::move(last_resort);
+  if (const auto& init = instance.last_resort.init) {
     of_init_[{init->pid, init->start_time}].insert(instance.told.number);
   }
 }
 
 void Instances::LeaveInit(const Instance& instance) {
-  const auto& init = instance.plan.init;
+  const auto& init = instance.last_resort.init;
   const auto found = init ? of_init_.find({init->pid, init->start_time}) : of_init_.end();
   if (found != of_init_.end()) {
     found->second.erase(instance.told.number);
@@ -155,7 +155,7 @@ void Instances::Restore(const state::Instances& state) {
     at_[one.socket_path].insert(number);
     Instance& instance = instances_[number];
     instance = one;
-    SetPlan(instance, one.plan);
+    SetLastResort(instance, one.last_resort);
   }
 }
 

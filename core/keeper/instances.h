@@ -34,8 +34,8 @@ class Instances {
   Instance* Find(uint64_t number);
   Instance& Add(link::Announce announce, std::string socket_path, bool member);
   /// How it is ended without an engine.
-  void SetPlan(Instance& instance, link::Plan plan);
-  /// Those whose plan names this init.
+  void SetLastResort(Instance& instance, link::LastResort last_resort);
+  /// Those whose last resort names this init.
   std::vector<Instance*> OfInit(ProcessId init);
   /// Errors: none; an unknown number is ignored.
   void Remove(uint64_t number);
@@ -76,7 +76,7 @@ class Instances {
   std::map<uint64_t, Instance> instances_;
   std::map<Key, uint64_t> numbers_;
   std::map<std::string, std::set<uint64_t>> at_;
-  /// By the init of their plan.
+  /// By the init of their last resort.
   std::map<ProcessId, std::set<uint64_t>> of_init_;
 };
 

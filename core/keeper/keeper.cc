@@ -172,10 +172,10 @@ void Keeper::OnReaped(const link::Exit& exit) {
   }
 }
 
-/// The end of its init that came before the plan that names it.
+/// The end of its init that came before the last resort that names it.
 void Keeper::NoteEnd(Instance& instance) {
-  const auto& init = instance.plan.init;
-  // A plan without init: there is none yet, or it has ended and that is known.
+  const auto& init = instance.last_resort.init;
+  // A last resort without init: there is none yet, or it has ended and that is known.
   if (!init || (instance.ended && instance.ended->pid == static_cast<uint32_t>(init->pid))) {
     return;
   }
@@ -217,7 +217,7 @@ void Keeper::Remove(uint64_t number) {
 void Keeper::OnProtect(const link::Protect& request) {
   Instance* const instance = instances_.Find(request.instance);
   if (instance != nullptr) {
-    instances_.SetPlan(*instance, request.plan);
+    instances_.SetLastResort(*instance, request.last_resort);
     NoteEnd(*instance);
   }
 }

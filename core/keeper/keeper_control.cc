@@ -17,9 +17,9 @@ namespace {
 
 constexpr size_t kMaxAnnounceBytes = 256U << 10;
 
-/// Something of the instance is alive, as far as its plan tells.
+/// Something of the instance is alive, as far as its last resort tells.
 bool HasLivingInit(const Instance& instance) {
-  const auto& init = instance.plan.init;
+  const auto& init = instance.last_resort.init;
   if (!init) {
     return false;
   }

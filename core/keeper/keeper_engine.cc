@@ -113,7 +113,7 @@ void Keeper::SendSnapshot(link::Channel& engine) {
                      supervisor_.previous_wait_status(), options_.run_dir, true, true});
   for (const auto& [number, instance] : instances_.all()) {
     send(instance.told);
-    send(link::Protect{number, instance.plan});
+    send(link::Protect{number, instance.last_resort});
   }
   for (std::vector<std::string>& names : InParts(fd_store_.Names())) {
     send(link::StoredNames{std::move(names)});

@@ -117,17 +117,17 @@ bool IsStateDir(const std::string& dir) {
 
 }  // namespace
 
-bool CleanOnce(const link::Plan& plan) {
+bool CleanOnce(const link::LastResort& last_resort) {
   bool busy = false;
-  for (const std::string& dir : plan.cgroup_dirs) {
+  for (const std::string& dir : last_resort.cgroup_dirs) {
     busy = (!IsForbidden(dir) && !RemoveCgroup(dir)) || busy;
   }
-  for (const std::string& mount : plan.memory_mounts) {
+  for (const std::string& mount : last_resort.memory_mounts) {
     if (IsStateDir(mount)) {
       umount2(mount.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
     }
   }
-  for (const std::string& dir : plan.state_dirs) {
+  for (const std::string& dir : last_resort.state_dirs) {
     if (IsStateDir(dir)) {
       IgnoreError(RemoveTree(dir), "nobody else would remove it either");
     }
@@ -135,16 +135,16 @@ bool CleanOnce(const link::Plan& plan) {
   return busy;
 }
 
-bool KillOnce(const link::Plan& plan) {
+bool KillOnce(const link::LastResort& last_resort) {
   bool alive = false;
   // Cgroups first: what is frozen there is thawed, and nothing is born after it.
-  for (const std::string& dir : plan.cgroup_dirs) {
+  for (const std::string& dir : last_resort.cgroup_dirs) {
     alive = KillCgroup(dir) || alive;
   }
-  if (plan.init) {
-    alive = KillProcess({plan.init->pid, plan.init->start_time}) || alive;
+  if (last_resort.init) {
+    alive = KillProcess({last_resort.init->pid, last_resort.init->start_time}) || alive;
   }
-  for (const link::ProcessRef& process : plan.processes) {
+  for (const link::ProcessRef& process : last_resort.processes) {
     alive = KillProcess({process.pid, process.start_time}) || alive;
   }
   return alive;

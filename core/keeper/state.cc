@@ -37,7 +37,7 @@ std::vector<int> DescriptorsOf(const Keeper& keeper) {
 
 Result<UniqueFd> Write(const Keeper& keeper) {
   GANTRY_TRY(UniqueFd memfd, CreateMemfd("gantry-keeper-state"));
-  GANTRY_CHECK_OK(WriteAt(memfd.get(), 0, std::string(kMagic) + link::Encode(keeper)));
+  GANTRY_CHECK_OK(WriteAt(memfd.get(), 0, std::string(kMagic) + EncodeProto(keeper)));
   return memfd;
 }
 
@@ -47,7 +47,7 @@ Result<Keeper> Read(int memfd) {
   if (!bytes.starts_with(kMagic)) {
     return Fail(Code::kInvalidArgument, "read the keeper's state: it is none");
   }
-  GANTRY_TRY(Keeper keeper, link::Decode<Keeper>(std::string_view(bytes).substr(kMagic.size())));
+  GANTRY_TRY(Keeper keeper, DecodeProto<Keeper>(std::string_view(bytes).substr(kMagic.size())));
   if (keeper.schema == 0 || keeper.schema > kSchema) {
     return Fail(Code::kFailedPrecondition,
                 "read the keeper's state: its schema is {}, and this program knows those up to {}; "

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/proto/proto_message.h>
 #include <gantry/unique_fd.h>
 
 #include "core/keeper/child_defaults.h"
 #include "core/keeper/instance.h"
 #include "core/keeper/place.h"
 #include "core/keeper/waiting.h"
-#include "core/link/codec.h"
 #include "core/link/messages.h"
 
 namespace gantry::keeper::state {

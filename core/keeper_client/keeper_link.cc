@@ -89,7 +89,7 @@ async::Task<Result<SpawnedProcess>> KeeperLink::Spawn(SpawnRequest request, std:
   spawn.tag = next_tag_++;
   spawn.group = std::move(group);
   GANTRY_CO_TRY(link::Message answer,
-                co_await Ask(spawn.tag, link::Type::kSpawn, Encode(spawn), std::move(fds)));
+                co_await Ask(spawn.tag, link::Type::kSpawn, EncodeProto(spawn), std::move(fds)));
   GANTRY_CO_TRY(const link::Spawned spawned, answer.As<link::Spawned>());
   if (Status status = StatusOf(spawned); !status) {
     co_return std::unexpected(std::move(status).error().Within(Format("start '{}'", path)));
@@ -115,7 +115,7 @@ async::Task<Result<uint64_t>> KeeperLink::Adopt(HostPid pid, uint64_t start_time
   adopt.pid = pid.value;
   adopt.start_time = start_time;
   GANTRY_CO_TRY(link::Message answer,
-                co_await Ask(adopt.tag, link::Type::kAdopt, Encode(adopt), {}));
+                co_await Ask(adopt.tag, link::Type::kAdopt, EncodeProto(adopt), {}));
   GANTRY_CO_TRY(const link::Adopted adopted, answer.As<link::Adopted>());
   GANTRY_CO_CHECK_OK(StatusOf(adopted));
   co_return adopted.start_time;
@@ -144,7 +144,7 @@ async::Task<Status> KeeperLink::PutAll(std::vector<ToStore> all) {
     fds.push_back(std::move(one.fd));
   }
   GANTRY_CO_TRY(link::Message answer,
-                co_await Ask(put.tag, link::Type::kPut, Encode(put), std::move(fds)));
+                co_await Ask(put.tag, link::Type::kPut, EncodeProto(put), std::move(fds)));
   GANTRY_CO_TRY(const link::PutDone done, answer.As<link::PutDone>());
   co_return StatusOf(done);
 }
@@ -153,7 +153,8 @@ async::Task<Result<UniqueFd>> KeeperLink::Take(std::string name) {
   link::Take take;
   take.tag = next_tag_++;
   take.name = std::move(name);
-  GANTRY_CO_TRY(link::Message answer, co_await Ask(take.tag, link::Type::kTake, Encode(take), {}));
+  GANTRY_CO_TRY(link::Message answer,
+                co_await Ask(take.tag, link::Type::kTake, EncodeProto(take), {}));
   GANTRY_CO_TRY(const link::Taken taken, answer.As<link::Taken>());
   GANTRY_CO_CHECK_OK(StatusOf(taken));
   if (answer.fds.empty()) {
@@ -170,7 +171,7 @@ async::Task<std::vector<Result<UniqueFd>>> KeeperLink::TakeAll(std::vector<std::
     take.tag = next_tag_++;
     take.name = names.front();
     take.others.assign(names.begin() + 1, names.end());
-    auto answer = co_await Ask(take.tag, link::Type::kTake, Encode(take), {});
+    auto answer = co_await Ask(take.tag, link::Type::kTake, EncodeProto(take), {});
     if (const auto said = answer ? answer->As<link::Taken>() : Result<link::Taken>()) {
       for (size_t i = 0; i < std::min(said->names.size(), answer->fds.size()); ++i) {
         taken[said->names[i]] = std::move(answer->fds[i]);
@@ -215,17 +216,17 @@ async::Task<Result<link::InstanceAdded>> KeeperLink::AddMember(std::string addre
   add.id = std::move(id);
   add.bundle = std::move(bundle);
   GANTRY_CO_TRY(link::Message answer,
-                co_await Ask(add.tag, link::Type::kAddMember, Encode(add), {}));
+                co_await Ask(add.tag, link::Type::kAddMember, EncodeProto(add), {}));
   GANTRY_CO_TRY(link::MemberAdded added, answer.As<link::MemberAdded>());
   GANTRY_CO_CHECK_OK(StatusOf(added));
   co_return std::move(added.instance);
 }
 
-void KeeperLink::Protect(uint64_t instance, link::Plan plan) {
+void KeeperLink::Protect(uint64_t instance, link::LastResort last_resort) {
   link::Protect protect;
   protect.instance = instance;
-  protect.plan = std::move(plan);
-  const std::string body = Encode(protect);
+  protect.last_resort = std::move(last_resort);
+  const std::string body = EncodeProto(protect);
   const size_t digest = std::hash<std::string>()(body);
   if (const auto known = protected_.find(instance);
       known != protected_.end() && known->second == digest) {

@@ -113,8 +113,8 @@ class KeeperLink {
   /// A container that joins the group of `address` without a `start` of its own.
   async::Task<Result<link::InstanceAdded>> AddMember(std::string address, std::string id,
                                                      std::string bundle);
-  /// Says nothing where the keeper has this very plan.
-  void Protect(uint64_t instance, link::Plan plan);
+  /// Says nothing where the keeper has this very last resort.
+  void Protect(uint64_t instance, link::LastResort last_resort);
   void Forget(link::Forget tombstone);
   void Respond(uint64_t connection, uint32_t stream, std::string payload);
   void AnswerDelete(const link::DeleteDone& done);

@@ -53,7 +53,7 @@ struct Message {
       return Fail(Code::kInvalidArgument, "decode a link message: type {} instead of {}",
                   static_cast<int>(type), static_cast<int>(T::kType));
     }
-    return Decode<T>(body);
+    return DecodeProto<T>(body);
   }
 };
 
@@ -101,7 +101,7 @@ class Channel {
 
   template <class T>
   Status Send(const T& message, std::vector<UniqueFd> fds = {}) {
-    return Send(T::kType, Encode(message), std::move(fds));
+    return Send(T::kType, EncodeProto(message), std::move(fds));
   }
 
   /// Delivers what has arrived, without limit: for a peer that has ended, so that
@@ -137,7 +137,7 @@ class BlockingChannel {
   /// Sends `question` and reads its answer. A Failed becomes the error that it says.
   template <class Answer, class Question>
   Result<Answer> Ask(const Question& question, std::chrono::steady_clock::time_point deadline) {
-    GANTRY_CHECK_OK(Send(Question::kType, Encode(question), deadline));
+    GANTRY_CHECK_OK(Send(Question::kType, EncodeProto(question), deadline));
     GANTRY_TRY(const Message answer, Receive(deadline));
     if (answer.type == Type::kFailed) {
       GANTRY_TRY(const Failed failed, answer.As<Failed>());

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/link/codec.h"
+#include <gantry/toolkit/proto/proto_message.h>
 
 namespace gantry::link {
 

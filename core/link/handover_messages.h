@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/link/codec.h"
+#include <gantry/toolkit/proto/proto_message.h>
+
 #include "core/link/control_messages.h"
 #include "core/link/message_type.h"
 

@@ -5,7 +5,8 @@
 
 #include <cstdint>
 
-#include "core/link/codec.h"
+#include <gantry/toolkit/proto/proto_message.h>
+
 #include "core/link/message_type.h"
 
 namespace gantry::link {

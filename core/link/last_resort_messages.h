@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/link/codec.h"
+#include <gantry/toolkit/proto/proto_message.h>
+
 #include "core/link/command.h"
 #include "core/link/message_type.h"
 #include "core/link/process_messages.h"
@@ -16,7 +17,7 @@
 namespace gantry::link {
 
 /// What must die for an instance to have ended.
-struct Plan {
+struct LastResort {
   /// Absent: it has no process yet.
   std::optional<ProcessRef> init;
   /// Killed besides init: VMM, sentry, gofers, exec'ed processes without a cgroup.
@@ -52,11 +53,11 @@ struct Protect {
   static constexpr Type kType = Type::kProtect;
 
   uint64_t instance = 0;
-  Plan plan;
+  LastResort last_resort;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.instance);
-    field(2, self.plan);
+    field(2, self.last_resort);
   }
 };
 

@@ -2,7 +2,7 @@
 //
 // Every message that shim, gantryctl, keeper and engine exchange, in both
 // directions. How they are framed on a socket is in channel.h, how they become
-// bytes in codec.h.
+// bytes in gantry/toolkit/proto/proto_message.h.
 //
 // Two conversations use them.
 //

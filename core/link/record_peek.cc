@@ -7,7 +7,7 @@ Result<RecordPeek> PeekRecord(std::string_view record) {
   ProtoReader in(record);
   while (in.Next()) {
     if (in.field() == kPeekField && in.is_bytes()) {
-      return Decode<RecordPeek>(in.bytes());
+      return DecodeProto<RecordPeek>(in.bytes());
     }
   }
   if (!in.ok()) {

@@ -12,7 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/link/codec.h"
+#include <gantry/toolkit/proto/proto_message.h>
+
 #include "core/link/command.h"
 
 namespace gantry::link {
@@ -31,16 +32,16 @@ struct RecordPeek {
   int32_t init_pid = 0;
   /// Clock ticks since boot.
   uint64_t start_time = 0;
-  /// As Plan::cgroup_dirs.
+  /// As LastResort::cgroup_dirs.
   std::vector<std::string> cgroup_dirs;
   /// Set once init has ended: exit code or 128 + signal.
   std::optional<uint32_t> exit_status;
   int64_t exited_at_ns = 0;
-  /// As Plan::state_dirs.
+  /// As LastResort::state_dirs.
   std::vector<std::string> state_dirs;
-  /// As Plan::memory_mounts.
+  /// As LastResort::memory_mounts.
   std::vector<std::string> memory_mounts;
-  /// As Plan::cleanup.
+  /// As LastResort::cleanup.
   std::optional<Command> cleanup;
 
   void Each(this auto& self, auto&& field) {

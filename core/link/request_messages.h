@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "core/link/codec.h"
+#include <gantry/toolkit/proto/proto_message.h>
+
 #include "core/link/message_type.h"
 
 namespace gantry::link {
@@ -69,7 +70,7 @@ struct ConnectionClosed {
 };
 
 /// keeper -> engine: containerd asks to end the instance. Answer: DeleteDone
-/// within 3 s, else the keeper kills by the plan of the last Protect. Not sent for
+/// within 3 s, else the keeper kills by the last resort of the last Protect. Not sent for
 /// forgotten instances.
 struct DeleteCall {
   static constexpr Type kType = Type::kDeleteCall;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/link/codec.h"
+#include <gantry/toolkit/proto/proto_message.h>
 
 namespace gantry::link {
 

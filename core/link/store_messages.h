@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/link/codec.h"
+#include <gantry/toolkit/proto/proto_message.h>
+
 #include "core/link/message_type.h"
 
 namespace gantry::link {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The caller's part of a spawn; the child's is in `spawn_plan.cc`.
+// The caller's part of a spawn; the child's is in `spawn_steps.cc`.
 #include "core/os/spawn.h"
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 #include <gantry/toolkit/process/pidfd.h>
 
 #include "core/os/spawn_check.h"
-#include "core/os/spawn_plan.h"
+#include "core/os/spawn_steps.h"
 
 namespace gantry::os {
 
@@ -47,7 +47,7 @@ Result<Ends> MakeEnds() {
 }
 
 /// fork with a pidfd. 0 in the child, -1 with errno on failure.
-pid_t Clone(SpawnPlan& plan, std::optional<int> cgroup_fd, int& pidfd) {
+pid_t Clone(SpawnSteps& steps, std::optional<int> cgroup_fd, int& pidfd) {
   clone_args args{};
   args.flags = CLONE_PIDFD;
   args.pidfd = reinterpret_cast<uintptr_t>(&pidfd);
@@ -60,7 +60,7 @@ pid_t Clone(SpawnPlan& plan, std::optional<int> cgroup_fd, int& pidfd) {
   // Linux before 5.7 knows no CLONE_INTO_CGROUP; seccomp filters of container
   // engines hide clone3.
   if (pid < 0 && (errno == ENOSYS || errno == EINVAL || errno == E2BIG)) {
-    plan.EnterCgroupByWriting();
+    steps.EnterCgroupByWriting();
     return static_cast<pid_t>(
         syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, nullptr, &pidfd, nullptr, nullptr));
   }
@@ -68,14 +68,14 @@ pid_t Clone(SpawnPlan& plan, std::optional<int> cgroup_fd, int& pidfd) {
 }
 
 /// Makes the child with all signals blocked, lest a handler of ours run in it.
-pid_t CloneAndRun(SpawnPlan& plan, std::optional<int> cgroup_fd, const Ends& ends, int& pidfd) {
+pid_t CloneAndRun(SpawnSteps& steps, std::optional<int> cgroup_fd, const Ends& ends, int& pidfd) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  const pid_t pid = Clone(plan, cgroup_fd, pidfd);
+  const pid_t pid = Clone(steps, cgroup_fd, pidfd);
   if (pid == 0) {
-    plan.RunChild(ends.childs.get(), ends.callers.get());
+    steps.RunChild(ends.childs.get(), ends.callers.get());
   }
   const int saved = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -194,15 +194,15 @@ Error ErrorOf(const PendingSpawn& pending, const SpawnReport& report) {
 }  // namespace
 
 Result<PendingSpawn> BeginSpawn(const SpawnRequest& request) {
-  SpawnPlan plan(request);
-  GANTRY_CHECK_OK(plan.Prepare());
+  SpawnSteps steps(request);
+  GANTRY_CHECK_OK(steps.Prepare());
   PendingSpawn pending;
   if (TakesSecond(request)) {
-    GANTRY_TRY(pending.birth, PrepareBirth(request, plan.release_step()));
+    GANTRY_TRY(pending.birth, PrepareBirth(request, steps.release_step()));
   }
   GANTRY_TRY(Ends ends, MakeEnds());
   int pidfd = -1;
-  const pid_t pid = CloneAndRun(plan, request.cgroup_fd, ends, pidfd);
+  const pid_t pid = CloneAndRun(steps, request.cgroup_fd, ends, pidfd);
   if (pid < 0) {
     Error error = ErrnoError(errno, "clone");
     if (error.sys_errno == EAGAIN) {
@@ -214,8 +214,8 @@ Result<PendingSpawn> BeginSpawn(const SpawnRequest& request) {
   // Fails only where the caller ignores SIGCHLD; then the number must do.
   pending.process = {.pid = pid, .start_time = StartTimeOf({pid}).value_or(0)};
   pending.status = std::move(ends.callers);
-  pending.steps = plan.TakeLabels();
-  pending.filter_step = plan.filter_step();
+  pending.steps = steps.TakeLabels();
+  pending.filter_step = steps.filter_step();
   return pending;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SpawnPlan: the namespaces that the child joins and makes, and the second child, which is born in
+// SpawnSteps: the namespaces that the child joins and makes, and the second child, which is born in
 // those that are made, and in the pid namespace that is joined.
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -18,7 +18,7 @@
 #include <gantry/format.h>
 
 #include "core/os/spawn_check.h"
-#include "core/os/spawn_plan.h"
+#include "core/os/spawn_steps.h"
 
 namespace gantry::os {
 namespace {
@@ -55,13 +55,13 @@ constexpr int kRoomyTable = 256;
 
 }  // namespace
 
-bool SpawnPlan::Joins(int type) const {
+bool SpawnSteps::Joins(int type) const {
   return std::ranges::any_of(request_.namespaces, [type](const SpawnRequest::Namespace& space) {
     return (space.type & type) != 0;
   });
 }
 
-void SpawnPlan::AddProgram() {
+void SpawnSteps::AddProgram() {
   Add(Format("open '{}'", ProgramOf(request_)), [this, path = ProgramOf(request_).c_str()] {
     const int fd = request_.program_fd ? *request_.program_fd : open(path, O_PATH | O_CLOEXEC);
     if (fd < 0) {
@@ -76,7 +76,7 @@ void SpawnPlan::AddProgram() {
   });
 }
 
-void SpawnPlan::AddJoins() {
+void SpawnSteps::AddJoins() {
   const bool makes_user = (request_.new_namespaces & CLONE_NEWUSER) != 0;
   if (request_.program_fd || Joins(CLONE_NEWUSER)) {
     AddProgram();
@@ -92,7 +92,7 @@ void SpawnPlan::AddJoins() {
   }
 }
 
-void SpawnPlan::AddBirth() {
+void SpawnSteps::AddBirth() {
   if (TakesSecond(request_)) {
     // Where the first process of a pid namespace has ended, the answer is ENOMEM.
     // Source: Linux 6.12, kernel/pid.c, alloc_pid.
@@ -105,7 +105,7 @@ void SpawnPlan::AddBirth() {
 }
 
 /// Returns in the second child, and where there is none.
-int SpawnPlan::MakeSecond() {
+int SpawnSteps::MakeSecond() {
   const long self = syscall(SYS_pidfd_open, getpid(), 0U);
   if (self < 0) {
     return errno;
@@ -132,7 +132,7 @@ int SpawnPlan::MakeSecond() {
   return failed;
 }
 
-int SpawnPlan::AwaitRelease() const {
+int SpawnSteps::AwaitRelease() const {
   SpawnRelease release = 0;
   return read(status_, &release, sizeof(release)) == sizeof(release) ? release : ECANCELED;
 }

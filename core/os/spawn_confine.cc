@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SpawnPlan: what a child gives up before its program runs.
+// SpawnSteps: what a child gives up before its program runs.
 #include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -14,7 +14,7 @@
 
 #include <gantry/format.h>
 
-#include "core/os/spawn_plan.h"
+#include "core/os/spawn_steps.h"
 
 namespace gantry::os {
 namespace {
@@ -85,7 +85,7 @@ int ChangeRoot() {
 
 }  // namespace
 
-void SpawnPlan::AddMounts() {
+void SpawnSteps::AddMounts() {
   if (request_.propagation != 0) {
     Add("keep the mounts from the node's", [this] {
       return ErrnoOf(::mount(nullptr, "/", nullptr, MS_REC | request_.propagation, nullptr));
@@ -94,7 +94,7 @@ void SpawnPlan::AddMounts() {
 }
 
 /// What is mounted stays as it is for all others.
-void SpawnPlan::AddEmptyRoot() {
+void SpawnSteps::AddEmptyRoot() {
   if (!request_.empty_root) {
     return;
   }
@@ -110,7 +110,7 @@ void SpawnPlan::AddEmptyRoot() {
   Add("enter the empty root", [] { return ErrnoOf(chdir("/")); });
 }
 
-void SpawnPlan::AddBounding() {
+void SpawnSteps::AddBounding() {
   if (!request_.capabilities) {
     return;
   }
@@ -120,7 +120,7 @@ void SpawnPlan::AddBounding() {
       [] { return ErrnoOf(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)); });
 }
 
-void SpawnPlan::AddCapabilities() {
+void SpawnSteps::AddCapabilities() {
   if (!request_.capabilities) {
     return;
   }
@@ -131,7 +131,7 @@ void SpawnPlan::AddCapabilities() {
   });
 }
 
-void SpawnPlan::AddFilter() {
+void SpawnSteps::AddFilter() {
   Add("unblock signals", [] {
     sigset_t none;
     sigemptyset(&none);

@@ -30,7 +30,7 @@ namespace {
 constexpr std::string_view kPodSandboxConfig = "runtime.v1.PodSandboxConfig";
 
 /// What is read and decided before anything is made.
-struct PodPlans {
+struct PodInputs {
   std::string handler;
   std::string options_json;
   std::string pod_config;
@@ -50,18 +50,18 @@ Status CheckUserNamespace(const PodConfig& config) {
               config.user == NamespaceMode::kContainer ? "CONTAINER" : "TARGET");
 }
 
-Result<PodPlans> ReadPodPlans(const Group& group, const sandbox_pb::CreateSandboxRequest& request,
-                              const cgroup::CgroupHierarchy& hierarchy) {
+Result<PodInputs> ReadPodInputs(const Group& group, const sandbox_pb::CreateSandboxRequest& request,
+                                const cgroup::CgroupHierarchy& hierarchy) {
   GANTRY_CHECK_OK(oci::CheckBundle(request.bundle_path()));
-  PodPlans plans;
+  PodInputs inputs;
   GANTRY_TRY(oci::RuntimeOptions options,
              oci::DecodeRuntimeOptions(group.options_type_url, group.options));
   GANTRY_CHECK_OK(oci::ReadConfigPath(options));
   const std::string& type = request.options().type_url();
   if (type.ends_with(kPodSandboxConfig)) {
-    plans.pod_config = request.options().value();
-    GANTRY_TRY(plans.config, ParsePodConfig(plans.pod_config));
-    GANTRY_CHECK_OK(CheckUserNamespace(plans.config));
+    inputs.pod_config = request.options().value();
+    GANTRY_TRY(inputs.config, ParsePodConfig(inputs.pod_config));
+    GANTRY_CHECK_OK(CheckUserNamespace(inputs.config));
   } else if (type.ends_with(".PodSandboxConfig")) {
     // Read as no configuration at all it would make another pod than was asked for.
     return Fail(Code::kInvalidArgument, "read the pod's configuration: it is a '{}', not a '{}'",
@@ -73,10 +73,10 @@ Result<PodPlans> ReadPodPlans(const Group& group, const sandbox_pb::CreateSandbo
       options.handler = own.handler;
     }
   }
-  plans.handler = !options.handler.empty() ? options.handler : group.handler;
-  plans.options_json = std::move(options.json);
-  GANTRY_TRY(plans.cgroups, PodCgroup::Find(hierarchy, plans.config, request.sandbox_id()));
-  return plans;
+  inputs.handler = !options.handler.empty() ? options.handler : group.handler;
+  inputs.options_json = std::move(options.json);
+  GANTRY_TRY(inputs.cgroups, PodCgroup::Find(hierarchy, inputs.config, request.sandbox_id()));
+  return inputs;
 }
 
 }  // namespace
@@ -121,10 +121,10 @@ SandboxService::Answer<sandbox_pb::CreateSandboxResponse> SandboxService::Create
 async::Task<Status> SandboxService::DoCreate(PodPtr pod, sandbox_pb::CreateSandboxRequest request,
                                              Deadline deadline) {
   GANTRY_CO_CHECK_OK(co_await PrepareCreate(pod, request));
-  GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await PlanEntry(pod, std::string()));
+  GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await PrepareEntry(pod, std::string()));
   pod->entry = entry;
-  const SandboxRequest plan = SandboxRequestOf(*pod);
-  GANTRY_CO_CHECK_OK(co_await proxy_.Create(entry, plan, deadline));
+  const SandboxRequest wanted = SandboxRequestOf(*pod);
+  GANTRY_CO_CHECK_OK(co_await proxy_.Create(entry, wanted, deadline));
   sandboxes_.Enter(pod->group->address, entry);
   pod->life.Created();
   records_.Protect(*pod);
@@ -139,20 +139,20 @@ async::Task<Status> SandboxService::PrepareCreate(PodPtr pod,
   pod->annotations = {request.annotations().begin(), request.annotations().end()};
   pod->created_at_ns = NowNs();
   pod->prefix = link::NameOwner::Sandbox(pod->instance).Text();
-  GANTRY_CO_TRY(PodPlans plans, co_await parts_.services.pool.Run([&]() -> Result<PodPlans> {
-    return ReadPodPlans(*pod->group, request, parts_.services.cgroups);
+  GANTRY_CO_TRY(PodInputs inputs, co_await parts_.services.pool.Run([&]() -> Result<PodInputs> {
+    return ReadPodInputs(*pod->group, request, parts_.services.cgroups);
   }));
   pod->bundle = request.bundle_path();
-  pod->config = std::move(plans.pod_config);
-  const config::Handler* handler = parts_.config.FindHandler(plans.handler);
+  pod->config = std::move(inputs.pod_config);
+  const config::Handler* handler = parts_.config.FindHandler(inputs.handler);
   if (handler == nullptr) {
     co_return Fail(Code::kInvalidArgument,
                    "create sandbox '{}': handler '{}' is not in the configuration '{}'",
-                   pod->id.str(), plans.handler, parts_.config.file);
+                   pod->id.str(), inputs.handler, parts_.config.file);
   }
-  pod->handler = plans.handler.empty() ? parts_.config.default_handler : plans.handler;
+  pod->handler = inputs.handler.empty() ? parts_.config.default_handler : inputs.handler;
   pod->backend_name = handler->backend;
-  GANTRY_CO_TRY(pod->options_json, oci::MergeOptions(handler->options.json, plans.options_json));
+  GANTRY_CO_TRY(pod->options_json, oci::MergeOptions(handler->options.json, inputs.options_json));
   const std::vector<mount::Mount> mounts = MountsOf(request.rootfs());
   const std::string rootfs = pod->bundle + "/rootfs";
   for (const mount::Mount& mount : mounts) {
@@ -162,25 +162,25 @@ async::Task<Status> SandboxService::PrepareCreate(PodPtr pod,
   for (std::string& path : PodFileMounts(pod->bundle)) {
     pod->mounts.push_back({"tmpfs", "", std::move(path)});
   }
-  pod->cgroups = std::move(plans.cgroups);
+  pod->cgroups = std::move(inputs.cgroups);
   GANTRY_CO_CHECK_OK(co_await records_.Save(*pod));
   records_.Protect(*pod);
   co_return co_await parts_.services.pool.Run([&]() -> Status {
-    GANTRY_CHECK_OK(pod->cgroups.Create(parts_.services.cgroups, plans.config));
+    GANTRY_CHECK_OK(pod->cgroups.Create(parts_.services.cgroups, inputs.config));
     return mounts.empty() ? Status() : mount::MountAll(rootfs, mounts, parts_.mount_scratch);
   });
 }
 
-async::Task<Result<SandboxEntryPtr>> SandboxService::PlanEntry(PodPtr pod, std::string blob) {
-  SandboxPlan plan;
-  plan.group = pod->group;
-  plan.handler = pod->handler;
-  plan.backend_name = pod->backend_name;
-  plan.options_json = pod->options_json;
-  plan.prefix = pod->prefix;
-  plan.blob = std::move(blob);
+async::Task<Result<SandboxEntryPtr>> SandboxService::PrepareEntry(PodPtr pod, std::string blob) {
+  NewSandbox wanted;
+  wanted.group = pod->group;
+  wanted.handler = pod->handler;
+  wanted.backend_name = pod->backend_name;
+  wanted.options_json = pod->options_json;
+  wanted.prefix = pod->prefix;
+  wanted.blob = std::move(blob);
   const std::weak_ptr<Pod> weak = pod;
-  plan.pod =
+  wanted.pod =
       backend::PodEvents{[this, weak](const keeper_client::WatchedProcessPtr& host) -> Status {
                            const PodPtr self = weak.lock();
                            return self ? OnBound(self, host)
@@ -196,7 +196,7 @@ async::Task<Result<SandboxEntryPtr>> SandboxService::PlanEntry(PodPtr pod, std::
                              OnExited(self, exit);
                            }
                          }};
-  GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await sandboxes_.Plan(std::move(plan)));
+  GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await sandboxes_.Prepare(std::move(wanted)));
   entry->members_folder = pod->bundle + "/" + link::kMembersFolder;
   entry->keep_blob = [weak]() -> std::function<Status()> {
     const PodPtr self = weak.lock();

@@ -64,19 +64,20 @@ SandboxRequest SandboxRequestOf(const Pod& pod) {
   return request;
 }
 
-link::Plan ToPlan(const Pod& pod, const keeper_client::HostProcesses& processes) {
-  link::Plan plan;
+link::LastResort ToLastResort(const Pod& pod, const keeper_client::HostProcesses& processes) {
+  link::LastResort last_resort;
   if (pod.host_pid && !pod.life.exit()) {
-    plan.init = link::ProcessRef{pod.host_pid.value, pod.start_time};
+    last_resort.init = link::ProcessRef{pod.host_pid.value, pod.start_time};
   }
   for (const ProcessId& process : processes.SpawnedBelow(pod.prefix + "/")) {
-    plan.processes.push_back({process.pid, process.start_time});
+    last_resort.processes.push_back({process.pid, process.start_time});
   }
-  plan.cgroup_dirs = pod.cgroups.own.Dirs();
+  last_resort.cgroup_dirs = pod.cgroups.own.Dirs();
   for (const store::MountedRecord& mount : pod.mounts) {
-    (mount.type == "tmpfs" ? plan.memory_mounts : plan.mounts).push_back(mount.target);
+    (mount.type == "tmpfs" ? last_resort.memory_mounts : last_resort.mounts)
+        .push_back(mount.target);
   }
-  return plan;
+  return last_resort;
 }
 
 }  // namespace gantry::task

@@ -31,7 +31,7 @@ using WatchedProcessPtr = std::shared_ptr<WatchedProcess>;
 }  // namespace gantry::keeper_client
 
 namespace gantry::link {
-struct Plan;
+struct LastResort;
 }
 
 namespace gantry::task {
@@ -94,6 +94,6 @@ store::Record ToRecord(const Pod& pod);
 /// What its backend is told of it, whether it is made or taken up again. Thread: loop.
 SandboxRequest SandboxRequestOf(const Pod& pod);
 /// How the keeper alone can end it.
-link::Plan ToPlan(const Pod& pod, const keeper_client::HostProcesses& processes);
+link::LastResort ToLastResort(const Pod& pod, const keeper_client::HostProcesses& processes);
 
 }  // namespace gantry::task

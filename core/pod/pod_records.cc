@@ -19,8 +19,8 @@ async::Task<void> PodRecords::Remove(const Pod& pod) {
 }
 
 void PodRecords::Protect(const Pod& pod) {
-  services_.link.Protect(pod.instance,
-                         pod.life.gone() ? link::Plan() : ToPlan(pod, services_.processes));
+  services_.link.Protect(
+      pod.instance, pod.life.gone() ? link::LastResort() : ToLastResort(pod, services_.processes));
 }
 
 void PodRecords::Forget(const Pod& pod) {

@@ -114,11 +114,11 @@ async::Task<Status> SandboxService::RecoverBackend(PodPtr pod, const store::Reco
   }));
   const auto saved = record.blobs.find("sandbox");
   const std::string blob = saved == record.blobs.end() ? std::string() : saved->second;
-  GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await PlanEntry(pod, blob));
+  GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await PrepareEntry(pod, blob));
   pod->entry = entry;
-  const SandboxRequest plan = SandboxRequestOf(*pod);
+  const SandboxRequest wanted = SandboxRequestOf(*pod);
   GANTRY_CO_CHECK_OK(
-      co_await proxy_.Recover(entry, plan, blob, DeadlineIn(parts_.config.timeouts.create)));
+      co_await proxy_.Recover(entry, wanted, blob, DeadlineIn(parts_.config.timeouts.create)));
   sandboxes_.Enter(pod->group->address, entry);
   co_return Status();
 }

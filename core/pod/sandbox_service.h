@@ -101,7 +101,7 @@ class SandboxService {
   async::Task<Status> DoCreate(PodPtr pod, sandbox_pb::CreateSandboxRequest request,
                                Deadline deadline);
   async::Task<Status> PrepareCreate(PodPtr pod, const sandbox_pb::CreateSandboxRequest& request);
-  async::Task<Result<SandboxEntryPtr>> PlanEntry(PodPtr pod, std::string blob);
+  async::Task<Result<SandboxEntryPtr>> PrepareEntry(PodPtr pod, std::string blob);
 
   // After a restart (recovery.cc).
   static void Restore(Pod& pod, const store::Record& record);

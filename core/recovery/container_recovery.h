@@ -9,7 +9,7 @@
 #include <gantry/error.h>
 
 #include "core/async/co.h"
-#include "core/recovery/look.h"
+#include "core/recovery/left_bundles.h"
 #include "core/store/record.h"
 #include "core/task/containers.h"
 

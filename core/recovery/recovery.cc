@@ -166,18 +166,18 @@ std::vector<async::OneShot<void>> Recovery::BeginRecovery(const Addresses& next,
                                                           async::Scope& groups) {
   parts_.services.link.TellRecovery({next, {}, false});
   std::vector<async::OneShot<void>> done;
-  std::vector<Look> turn;
+  std::vector<LeftBundle> bundles;
   for (const std::string& address : next) {
     std::vector<ToRecover> group;
     for (const ContainerPtr& container : by_group.at(address)) {
-      turn.push_back({container->id, container->bundle, container->group->account, {}});
-      group.push_back({container, turn.back().found});
+      bundles.push_back({container->id, container->bundle, container->group->account, {}});
+      group.push_back({container, bundles.back().found});
     }
     done.push_back(order_.DoneOf(address));
     groups.Spawn(address, RecoverGroup(address, std::move(group)));
   }
-  groups.Spawn("look", LookAt(parts_.services.loop, parts_.services.pool, std::move(turn),
-                              parts_.config.limits.max_spec_bytes));
+  groups.Spawn("look", ReadLeftBundles(parts_.services.loop, parts_.services.pool,
+                                       std::move(bundles), parts_.config.limits.max_spec_bytes));
   return done;
 }
 

@@ -15,7 +15,7 @@
 
 #include "core/async/co.h"
 #include "core/recovery/container_recovery.h"
-#include "core/recovery/look.h"
+#include "core/recovery/left_bundles.h"
 #include "core/recovery/process_recovery.h"
 #include "core/task/containers.h"
 

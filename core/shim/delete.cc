@@ -92,29 +92,29 @@ std::optional<link::RecordPeek> PeekAt(const std::string& path) {
   return peek ? std::optional(*peek) : std::nullopt;
 }
 
-link::Plan PlanOf(const link::RecordPeek& peek) {
-  link::Plan plan;
-  plan.cgroup_dirs = peek.cgroup_dirs;
-  plan.state_dirs = peek.state_dirs;
-  plan.memory_mounts = peek.memory_mounts;
-  plan.cleanup = peek.cleanup;
+link::LastResort LastResortOf(const link::RecordPeek& peek) {
+  link::LastResort last_resort;
+  last_resort.cgroup_dirs = peek.cgroup_dirs;
+  last_resort.state_dirs = peek.state_dirs;
+  last_resort.memory_mounts = peek.memory_mounts;
+  last_resort.cleanup = peek.cleanup;
   if (peek.init_pid > 0) {
-    plan.init = {peek.init_pid, peek.start_time};
+    last_resort.init = {peek.init_pid, peek.start_time};
   }
-  return plan;
+  return last_resort;
 }
 
 /// How the containers of the pod with this bundle can be ended.
-std::vector<link::Plan> PlansOfMembers(const std::string& bundle) {
+std::vector<link::LastResort> LastResortsOfMembers(const std::string& bundle) {
   const std::string folder = bundle + "/" + link::kMembersFolder;
-  std::vector<link::Plan> plans;
+  std::vector<link::LastResort> last_resorts;
   const auto members = ListDirectory(folder, kMaxMembers);
   for (const std::string& id : members.value_or(std::vector<std::string>())) {
     if (const auto peek = PeekAt(Format("{}/{}", folder, id))) {
-      plans.push_back(PlanOf(*peek));
+      last_resorts.push_back(LastResortOf(*peek));
     }
   }
-  return plans;
+  return last_resorts;
 }
 
 /// containerd logs what a shim prints there.
@@ -123,16 +123,16 @@ void Say(const Error& error) {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
 }
 
-void EndAll(const std::vector<link::Plan>& plans, Clock::time_point deadline) {
+void EndAll(const std::vector<link::LastResort>& last_resorts, Clock::time_point deadline) {
   const keeper::CleanupCalls calls = {
       .spawn = [](const link::Command& command) -> Result<os::PendingSpawn> {
         return os::BeginSpawn(keeper::RequestOf(command));
       },
       .failed = Say};
-  std::vector<std::pair<const link::Plan*, keeper::Ending>> open;
-  open.reserve(plans.size());
-  for (const link::Plan& plan : plans) {
-    open.emplace_back(&plan, keeper::Ending(calls));
+  std::vector<std::pair<const link::LastResort*, keeper::Ending>> open;
+  open.reserve(last_resorts.size());
+  for (const link::LastResort& last_resort : last_resorts) {
+    open.emplace_back(&last_resort, keeper::Ending(calls));
   }
   while (!open.empty() && Clock::now() < deadline) {
     std::erase_if(open, [](auto& one) { return !one.second.GoOn(*one.first); });
@@ -141,18 +141,18 @@ void EndAll(const std::vector<link::Plan>& plans, Clock::time_point deadline) {
     }
   }
   // In the time that there is not all has ended: nobody comes again for what can go now.
-  for (auto& [plan, ending] : open) {
-    ending.GiveUp(*plan);
+  for (auto& [last_resort, ending] : open) {
+    ending.GiveUp(*last_resort);
   }
 }
 
 /// Kills what the bundle's record names, and tells how it ended as far as is known.
 link::Deleted KillByRecord(const std::string& bundle, Clock::time_point deadline) {
   link::Deleted deleted{link::kNoPid, os::kKilledStatus, NowNs(), false};
-  std::vector<link::Plan> plans = PlansOfMembers(bundle);
+  std::vector<link::LastResort> last_resorts = LastResortsOfMembers(bundle);
   const auto peek = PeekAt(bundle + "/" + link::kRecordFile);
   if (peek) {
-    plans.push_back(PlanOf(*peek));
+    last_resorts.push_back(LastResortOf(*peek));
     if (peek->init_pid > 0) {
       deleted.pid = static_cast<uint32_t>(peek->init_pid);
     }
@@ -161,7 +161,7 @@ link::Deleted KillByRecord(const std::string& bundle, Clock::time_point deadline
       deleted.exited_at_ns = peek->exited_at_ns;
     }
   }
-  EndAll(plans, deadline);
+  EndAll(last_resorts, deadline);
   return deleted;
 }
 

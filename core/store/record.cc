@@ -333,11 +333,11 @@ std::string_view StateName(State state) {
   return "unknown";
 }
 
-std::string Encode(const Record& record) { return Seal(link::Encode(ToWire(record))); }
+std::string Encode(const Record& record) { return Seal(EncodeProto(ToWire(record))); }
 
 std::string EncodePeek(const Record& record) {
   ProtoWriter peek;
-  peek.Bytes(link::kPeekField, link::Encode(PeekOf(record)));
+  peek.Bytes(link::kPeekField, EncodeProto(PeekOf(record)));
   return peek.Take();
 }
 
@@ -348,7 +348,7 @@ Result<Record> Decode(std::string_view bytes) {
                 schema, kSchema);
   }
   GANTRY_TRY(const std::string_view body, Unseal(bytes));
-  auto wire = link::Decode<RecordWire>(body);
+  auto wire = DecodeProto<RecordWire>(body);
   auto record = wire ? FromWire(std::move(*wire)) : Result<Record>(std::unexpected(wire.error()));
   if (!record) {
     return Fail(Code::kDataLoss, "decode the record: {}", record.error().message);

@@ -157,19 +157,19 @@ store::Record ToRecord(const Container& container) {
   return record;
 }
 
-link::Plan ToPlan(const Container& container) {
-  link::Plan plan;
+link::LastResort ToLastResort(const Container& container) {
+  link::LastResort last_resort;
   const TaskProcess& init = *container.init;
   if (init.host_pid && !init.life.exit()) {
-    plan.init = link::ProcessRef{init.host_pid.value, init.start_time};
+    last_resort.init = link::ProcessRef{init.host_pid.value, init.start_time};
   }
-  plan.cgroup_dirs = container.cgroup_dirs;
-  plan.state_dirs = container.state_dirs;
-  plan.cleanup = container.cleanup;
+  last_resort.cgroup_dirs = container.cgroup_dirs;
+  last_resort.state_dirs = container.state_dirs;
+  last_resort.cleanup = container.cleanup;
   if (!container.mounts.empty()) {
-    plan.mounts.push_back(container.rootfs);
+    last_resort.mounts.push_back(container.rootfs);
   }
-  return plan;
+  return last_resort;
 }
 
 }  // namespace gantry::task

@@ -42,7 +42,7 @@ using WatchedProcessPtr = std::shared_ptr<WatchedProcess>;
 }  // namespace gantry::keeper_client
 
 namespace gantry::link {
-struct Plan;
+struct LastResort;
 }
 
 namespace gantry::task {
@@ -205,6 +205,6 @@ std::optional<cgroup::CpuWeightFormula> WeightFormulaOf(const store::Record& rec
 /// The container as it goes to disk.
 store::Record ToRecord(const Container& container);
 /// How the keeper alone can end it.
-link::Plan ToPlan(const Container& container);
+link::LastResort ToLastResort(const Container& container);
 
 }  // namespace gantry::task

@@ -56,7 +56,7 @@ events::TaskCreateFields FieldsOf(const pb::CreateTaskRequest& request, uint32_t
 }
 
 /// What is read and decided before anything is made.
-struct Plans {
+struct Inputs {
   oci::Spec spec;
   oci::RuntimeOptions options;
   std::string options_json;
@@ -64,23 +64,23 @@ struct Plans {
   std::string asked_handler;
 };
 
-Result<Plans> ReadPlans(const Group& group, const pb::CreateTaskRequest& request,
-                        const config::Config& config) {
+Result<Inputs> ReadInputs(const Group& group, const pb::CreateTaskRequest& request,
+                          const config::Config& config) {
   GANTRY_CHECK_OK(oci::CheckBundle(request.bundle()));
-  Plans plans;
-  GANTRY_TRY(plans.spec, oci::ReadSpec(request.bundle(), config.limits.max_spec_bytes));
+  Inputs inputs;
+  GANTRY_TRY(inputs.spec, oci::ReadSpec(request.bundle(), config.limits.max_spec_bytes));
   GANTRY_TRY(oci::RuntimeOptions at_start,
              oci::DecodeRuntimeOptions(group.options_type_url, group.options));
   GANTRY_CHECK_OK(oci::ReadConfigPath(at_start));
-  GANTRY_TRY(plans.options,
+  GANTRY_TRY(inputs.options,
              oci::DecodeRuntimeOptions(request.options().type_url(), request.options().value()));
-  GANTRY_CHECK_OK(oci::ReadConfigPath(plans.options));
-  plans.asked_handler = plans.options.handler;
-  if (plans.options.handler.empty()) {
-    plans.options.handler = at_start.handler;
+  GANTRY_CHECK_OK(oci::ReadConfigPath(inputs.options));
+  inputs.asked_handler = inputs.options.handler;
+  if (inputs.options.handler.empty()) {
+    inputs.options.handler = at_start.handler;
   }
-  GANTRY_TRY(plans.options_json, oci::MergeOptions(at_start.json, plans.options.json));
-  return plans;
+  GANTRY_TRY(inputs.options_json, oci::MergeOptions(at_start.json, inputs.options.json));
+  return inputs;
 }
 
 /// Is set when the caller goes away.
@@ -227,10 +227,11 @@ async::Task<Status> Creator::Prepare(Creation& creation) {
   container.checkpoint = request.checkpoint();
   container.created_at_ns = NowNs();
   container.init->stdio = {request.stdin(), request.stdout(), request.stderr(), request.terminal()};
-  GANTRY_CO_TRY(Plans plans, co_await parts_.services.pool.Run([&]() -> Result<Plans> {
-    return ReadPlans(*container.group, request, parts_.config);
+  GANTRY_CO_TRY(Inputs inputs, co_await parts_.services.pool.Run([&]() -> Result<Inputs> {
+    return ReadInputs(*container.group, request, parts_.config);
   }));
-  container.handler = members_.ChooseHandler(container, plans.asked_handler, plans.options.handler);
+  container.handler =
+      members_.ChooseHandler(container, inputs.asked_handler, inputs.options.handler);
   const config::Handler* handler = parts_.config.FindHandler(container.handler);
   if (handler == nullptr) {
     co_return Fail(Code::kInvalidArgument,
@@ -245,8 +246,8 @@ async::Task<Status> Creator::Prepare(Creation& creation) {
   container.backend_name = handler->backend;
   container.init->context->SetBackend(container.backend_name);
   GANTRY_CO_TRY(container.options_json,
-                oci::MergeOptions(handler->options.json, plans.options_json));
-  creation.spec = std::move(plans.spec);
+                oci::MergeOptions(handler->options.json, inputs.options_json));
+  creation.spec = std::move(inputs.spec);
   container.private_pids = creation.spec.has_private_pid_namespace();
   container.confined = creation.spec.process.confined();
   container.netns_path = creation.spec.network_namespace_path();

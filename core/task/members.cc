@@ -101,18 +101,18 @@ Status Members::CheckHandler(const Container& container, const SandboxEntry& san
               sandbox.backend_name);
 }
 
-async::Task<Result<SandboxEntryPtr>> Members::PlanSandbox(ContainerPtr container,
-                                                          const std::string* blob) {
-  SandboxPlan plan;
-  plan.group = container->group;
-  plan.handler = container->handler;
-  plan.backend_name = container->backend_name;
-  plan.options_json = container->options_json;
-  plan.prefix = blob == nullptr || container->sandbox_prefix.empty()
-                    ? link::NameOwner::Sandbox(container->instance).Text()
-                    : container->sandbox_prefix;
-  plan.blob = blob == nullptr ? std::string() : *blob;
-  GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await sandboxes_.Plan(std::move(plan)));
+async::Task<Result<SandboxEntryPtr>> Members::PrepareSandbox(ContainerPtr container,
+                                                             const std::string* blob) {
+  NewSandbox wanted;
+  wanted.group = container->group;
+  wanted.handler = container->handler;
+  wanted.backend_name = container->backend_name;
+  wanted.options_json = container->options_json;
+  wanted.prefix = blob == nullptr || container->sandbox_prefix.empty()
+                      ? link::NameOwner::Sandbox(container->instance).Text()
+                      : container->sandbox_prefix;
+  wanted.blob = blob == nullptr ? std::string() : *blob;
+  GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await sandboxes_.Prepare(std::move(wanted)));
   entry->blob_owner = container;
   if (container->id.str() == container->group->id) {
     // Of a pod's own container: containerd says `delete` of it alone, too.
@@ -141,7 +141,7 @@ async::Task<Result<SandboxEntryPtr>> Members::OpenSandbox(ContainerPtr container
     }
     co_return there;
   }
-  GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await PlanSandbox(container, blob));
+  GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await PrepareSandbox(container, blob));
   const SandboxRequest request = SandboxRequestOf(*entry, kind, *container);
   // What it saves while it comes up is in the container's record already.
   containers_.SetSandbox(*container, entry);

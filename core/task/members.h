@@ -58,7 +58,8 @@ class Members {
 
  private:
   /// The place for one, before anything of it is made. `blob`: as in `OpenSandbox`.
-  async::Task<Result<SandboxEntryPtr>> PlanSandbox(ContainerPtr container, const std::string* blob);
+  async::Task<Result<SandboxEntryPtr>> PrepareSandbox(ContainerPtr container,
+                                                      const std::string* blob);
   void ProtectMembers(const SandboxEntry& entry);
   async::Task<void> HandOverBlob(const Container& from, SandboxEntry& entry);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a container's plan has beyond itself: what of its sandbox ends with it.
+// What a container's last resort has beyond itself: what of its sandbox ends with it.
 #include "core/task/records.h"
 
 #include <utility>
@@ -37,17 +37,17 @@ void Records::Protect(const Container& container) {
   if (!container.ready.is_set()) {
     return;
   }
-  link::Plan plan = ToPlan(container);
+  link::LastResort last_resort = ToLastResort(container);
   if (EndsWithSandbox(container)) {
     for (const ProcessId& process :
          services_.processes.SpawnedBelow(container.sandbox_prefix + "/")) {
-      plan.processes.push_back({process.pid, process.start_time});
+      last_resort.processes.push_back({process.pid, process.start_time});
     }
   }
-  services_.link.Protect(container.instance, std::move(plan));
+  services_.link.Protect(container.instance, std::move(last_resort));
 }
 
-void Records::Unprotect(uint64_t instance) { services_.link.Protect(instance, link::Plan()); }
+void Records::Unprotect(uint64_t instance) { services_.link.Protect(instance, link::LastResort()); }
 
 void Records::Forget(const Container& container) {
   services_.link.Forget(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What outlives this engine of a container: its record on disk, by which the next engine
-// takes it up; the keeper's plan, by which it is ended where no engine comes; and, once it is
-// gone, what the keeper answers to `delete`.
+// takes it up; the keeper's last resort, by which it is ended where no engine comes; and, once it
+// is gone, what the keeper answers to `delete`.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ class Records {
   async::Task<void> Remove(const Container& container);
 
   /// Tells the keeper how it can end it. One that is just taken up after a restart: nothing, for
-  /// the keeper has the plan of the engine before, which is whole.
+  /// the keeper has the last resort of the engine before, which is whole.
   void Protect(const Container& container);
   /// There is nothing of that instance to end.
   void Unprotect(uint64_t instance);

@@ -72,17 +72,17 @@ std::shared_ptr<async::Slot> Sandboxes::SlotOf(const std::string& address) {
   return slot;
 }
 
-async::Task<Result<BackendRef>> Sandboxes::FindBackend(std::string name, const SandboxPlan* plan) {
+async::Task<Result<BackendRef>> Sandboxes::FindBackend(std::string name, const NewSandbox* wanted) {
   if (const auto known = backends_.find(name); known != backends_.end()) {
     const KnownBackend found = known->second;
     co_await found.attached.Wait();
     co_return found.backend;
   }
   BackendCalls::Name loading{name, {}, "load", {}};
-  if (plan != nullptr) {
-    loading.address = plan->group->address;
-    loading.what = Format("load for '{}'", plan->group->id);
-    loading.account = plan->group->account;
+  if (wanted != nullptr) {
+    loading.address = wanted->group->address;
+    loading.what = Format("load for '{}'", wanted->group->id);
+    loading.account = wanted->group->account;
   }
   GANTRY_CO_TRY(
       const BackendRef backend,
@@ -105,33 +105,33 @@ async::Task<Status> Sandboxes::Load(std::string backend) {
   co_return Status();
 }
 
-async::Task<Result<SandboxEntryPtr>> Sandboxes::Plan(SandboxPlan plan) {
-  GANTRY_CO_TRY(const BackendRef backend, co_await FindBackend(plan.backend_name, &plan));
+async::Task<Result<SandboxEntryPtr>> Sandboxes::Prepare(NewSandbox wanted) {
+  GANTRY_CO_TRY(const BackendRef backend, co_await FindBackend(wanted.backend_name, &wanted));
   auto entry = std::make_shared<SandboxEntry>();
-  GANTRY_CO_TRY(entry->id, SandboxId::Parse(plan.group->id));
-  entry->handler = std::move(plan.handler);
+  GANTRY_CO_TRY(entry->id, SandboxId::Parse(wanted.group->id));
+  entry->handler = std::move(wanted.handler);
   entry->backend_name = backend.name;
-  entry->address = plan.group->address;
-  entry->account = plan.group->account;
+  entry->address = wanted.group->address;
+  entry->account = wanted.group->account;
   entry->backend = backend.backend;
-  entry->options_json = std::move(plan.options_json);
-  entry->prefix = std::move(plan.prefix);
-  entry->blob = std::move(plan.blob);
-  entry->is_pod = plan.pod.has_value();
+  entry->options_json = std::move(wanted.options_json);
+  entry->prefix = std::move(wanted.prefix);
+  entry->blob = std::move(wanted.blob);
+  entry->is_pod = wanted.pod.has_value();
   backend::ContextOptions options;
   options.backend = backend.name;
-  options.ns = plan.group->ns;
+  options.ns = wanted.group->ns;
   options.id = entry->id;
   options.owner = link::NameOwner::Read(entry->prefix);
   options.group = entry->address;
   options.counters = &parts_.counters;
-  options.account = plan.group->account;
+  options.account = wanted.group->account;
   options.max_stored = parts_.config.limits.max_descriptors_per_sandbox;
   const std::string below = options.owner.Prefix();
   for (const std::string& name : NamesBelow(stored_, below)) {
     options.stored.insert(below + name);
   }
-  options.pod = std::move(plan.pod);
+  options.pod = std::move(wanted.pod);
   options.save = [&loop = parts_.services.loop, weak = std::weak_ptr(entry)](
                      std::string blob) -> Status { return KeepBlob(loop, weak, std::move(blob)); };
   const backend::Services& all = parts_.services;

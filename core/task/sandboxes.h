@@ -80,7 +80,7 @@ struct SandboxEntry {
 using SandboxEntryPtr = std::shared_ptr<SandboxEntry>;
 
 /// What a sandbox is made of.
-struct SandboxPlan {
+struct NewSandbox {
   GroupPtr group;
   std::string handler;
   std::string backend_name;
@@ -107,7 +107,7 @@ class Sandboxes {
   std::shared_ptr<async::Slot> SlotOf(const std::string& address);
   /// An entry that nobody finds yet and that has no sandbox. Loads the backend
   /// where it is not loaded.
-  async::Task<Result<SandboxEntryPtr>> Plan(SandboxPlan plan);
+  async::Task<Result<SandboxEntryPtr>> Prepare(NewSandbox wanted);
   /// From now on it is found.
   void Enter(const std::string& address, SandboxEntryPtr entry);
   /// Ends it: it is not found any more, its backend removes every trace, and
@@ -131,8 +131,8 @@ class Sandboxes {
   void AbandonAllBut(const std::set<std::string>& used);
 
  private:
-  /// `plan`: for which sandbox; null: for none.
-  async::Task<Result<BackendRef>> FindBackend(std::string name, const SandboxPlan* plan);
+  /// `wanted`: for which sandbox; null: for none.
+  async::Task<Result<BackendRef>> FindBackend(std::string name, const NewSandbox* wanted);
   void EndForgotten(const SandboxEntry& entry);
 
   struct KnownBackend {

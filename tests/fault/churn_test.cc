@@ -65,8 +65,8 @@ class Churn : public e2e::E2eTest {
     E2eTest::TearDown();
   }
 
-  ChurnPlan PlanOf(int number) {
-    return PlanLife(Seed(), number, Id("-" + std::to_string(number)));
+  ChurnLife LifeOf(int number) {
+    return ChooseLife(Seed(), number, Id("-" + std::to_string(number)));
   }
 
   /// Lives the lives of these numbers, some at a time.
@@ -76,7 +76,7 @@ class Churn : public e2e::E2eTest {
     for (int i = 0; i < kAtOnce; ++i) {
       clients.emplace_back([&] {
         for (int number = next++; number < end && !HasFailure(); number = next++) {
-          Live(node(), image_->path(), PlanOf(number), step);
+          Live(node(), image_->path(), LifeOf(number), step);
         }
       });
     }
@@ -99,23 +99,23 @@ class Churn : public e2e::E2eTest {
   void ExpectEvents(e2e::Events& events, int end) {
     std::map<std::string, std::vector<e2e::Event>> of_lives;
     for (int number = 0; number < end && !HasFailure(); ++number) {
-      const ChurnPlan plan = PlanOf(number);
-      if (plan.kind != ChurnKind::kAbandoned) {
-        EXPECT_TRUE(events.Heard("/tasks/delete", plan.id)) << plan.id << " was never deleted";
+      const ChurnLife chosen = LifeOf(number);
+      if (chosen.kind != ChurnKind::kAbandoned) {
+        EXPECT_TRUE(events.Heard("/tasks/delete", chosen.id)) << chosen.id << " was never deleted";
       }
     }
     for (e2e::Event& event : events.All()) {
       of_lives[event.Field("container_id")].push_back(std::move(event));
     }
     for (int number = 0; number < end && !HasFailure(); ++number) {
-      const ChurnPlan plan = PlanOf(number);
-      auto topics = e2e::Events::TopicsOnce(of_lives[plan.id]);
-      const auto wanted = TopicsOf(plan);
-      if (plan.kind == ChurnKind::kAbandoned && topics.size() > wanted.size()) {
+      const ChurnLife chosen = LifeOf(number);
+      auto topics = e2e::Events::TopicsOnce(of_lives[chosen.id]);
+      const auto wanted = TopicsOf(chosen);
+      if (chosen.kind == ChurnKind::kAbandoned && topics.size() > wanted.size()) {
         // An end that nobody asked for may be told or not.
         topics.resize(wanted.size());
       }
-      EXPECT_THAT(topics, ElementsAreArray(wanted)) << plan.id;
+      EXPECT_THAT(topics, ElementsAreArray(wanted)) << chosen.id;
     }
   }
 

@@ -200,14 +200,14 @@ class FaultRecovery : public FaultTest {
 
 TEST_F(FaultRecovery, InEachStep) {
   RecoverWith(nullptr);
-  std::vector<Plan> plans(1);
+  std::vector<FaultList> runs(1);
   for (const PassedPoint& point : passed_) {
-    AddFailures(point, plans.front());
+    AddFailures(point, runs.front());
   }
-  Choose(plans);
-  for (Plan& plan = plans.front(); !plan.empty() && !HasFailure(); plan.pop_back()) {
-    SCOPED_TRACE(Describe(plan.back()));
-    RecoverWith(&plan.back());
+  Choose(runs);
+  for (FaultList& list = runs.front(); !list.empty() && !HasFailure(); list.pop_back()) {
+    SCOPED_TRACE(Describe(list.back()));
+    RecoverWith(&list.back());
   }
   EndThem();
 }

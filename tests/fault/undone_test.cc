@@ -66,8 +66,8 @@ class FaultUndone : public FaultTest {
     });
   }
 
-  Plan KillsAfter(uint32_t nth) {
-    Plan kills;
+  FaultList KillsAfter(uint32_t nth) {
+    FaultList kills;
     LiveKilled(nth, [] { Faults::Get().Record(); });
     for (const PassedPoint& point : passed_) {
       AddFailures(point, kills);
@@ -85,20 +85,20 @@ class FaultUndone : public FaultTest {
 };
 
 TEST_F(FaultUndone, InEachStep) {
-  std::vector<Plan> plans;
+  std::vector<FaultList> runs;
   const uint32_t records = CountRecords();
   ASSERT_GT(records, 0U) << "'" << kRecorded << "' is no point any more";
   for (uint32_t nth = 1; nth <= records && !HasFailure(); ++nth) {
-    plans.push_back(KillsAfter(nth));
-    EXPECT_FALSE(plans.back().empty()) << "after record " << nth;
+    runs.push_back(KillsAfter(nth));
+    EXPECT_FALSE(runs.back().empty()) << "after record " << nth;
   }
-  Choose(plans);
-  for (uint32_t nth = 1; nth <= plans.size(); ++nth) {
+  Choose(runs);
+  for (uint32_t nth = 1; nth <= runs.size(); ++nth) {
     const std::string operation = "create, killed at record " + std::to_string(nth);
-    for (Plan& plan = plans[nth - 1]; !plan.empty() && !HasFailure(); plan.pop_back()) {
-      SCOPED_TRACE(operation + ", " + Describe(plan.back()));
-      LiveKilled(nth, [&] { Faults::Get().Arm(plan.back()); });
-      Note(operation, plan.back(), happened_);
+    for (FaultList& list = runs[nth - 1]; !list.empty() && !HasFailure(); list.pop_back()) {
+      SCOPED_TRACE(operation + ", " + Describe(list.back()));
+      LiveKilled(nth, [&] { Faults::Get().Arm(list.back()); });
+      Note(operation, list.back(), happened_);
     }
   }
 }

@@ -12,13 +12,13 @@ namespace {
 
 template <class T>
 void CheckOne(std::string_view bytes) {
-  const Result<T> message = link::Decode<T>(bytes);
+  const Result<T> message = DecodeProto<T>(bytes);
   if (!message) {
     return;
   }
-  const std::string once = link::Encode(*message);
-  const Result<T> again = link::Decode<T>(once);
-  Require(again.has_value() && link::Encode(*again) == once,
+  const std::string once = EncodeProto(*message);
+  const Result<T> again = DecodeProto<T>(once);
+  Require(again.has_value() && EncodeProto(*again) == once,
           "an encoded message is read as the same");
 }
 

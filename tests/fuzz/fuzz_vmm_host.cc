@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <string>
 
+#include <gantry/toolkit/proto/proto_message.h>
+
 #include "plugins/vmm/guest/network.h"
-#include "plugins/vmm/protocol/codec.h"
 #include "plugins/vmm/protocol/frames.h"
 #include "plugins/vmm/protocol/greeting.h"
 #include "plugins/vmm/protocol/messages.h"
@@ -21,18 +22,18 @@ using namespace vmm::protocol;  // NOLINT(google-build-using-namespace)
 /// What was read is written, and read again, alike.
 template <class Message>
 void Look(std::string_view body) {
-  const auto message = Decode<Message>(body);
+  const auto message = DecodeProto<Message>(body);
   if (!message) {
     Require(message.error().code == Code::kInvalidArgument, "whatever is wrong is told as that");
     return;
   }
-  const std::string bytes = Encode(*message);
-  const auto again = Decode<Message>(bytes);
-  Require(again && Encode(*again) == bytes, "there is one way to write a message");
+  const std::string bytes = EncodeProto(*message);
+  const auto again = DecodeProto<Message>(bytes);
+  Require(again && EncodeProto(*again) == bytes, "there is one way to write a message");
 }
 
 void LookAtNetwork(std::string_view body) {
-  const auto request = Decode<SetUp>(body);
+  const auto request = DecodeProto<SetUp>(body);
   if (!request) {
     return;
   }
@@ -96,7 +97,7 @@ void FuzzOne(std::string_view input) {
         break;
       }
       Require(!(*frame)->empty() && (*frame)->size() <= kMaxFromHost, "a frame is bounded");
-      const auto envelope = Decode<Envelope>(**frame);
+      const auto envelope = DecodeProto<Envelope>(**frame);
       if (envelope) {
         LookAtBody(*envelope);
       }

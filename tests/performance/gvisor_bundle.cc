@@ -31,8 +31,8 @@ Status MakeRootfs(const std::string& from, const std::string& to) {
 }
 
 Result<std::string> Spec(const GvisorLab& lab, const std::string& default_spec,
-                         const GvisorPlan& plan, const std::string& rootfs) {
-  const std::string program = plan.is_image ? "/sleep" : "/bin/sleep";
+                         const GvisorRequest& wanted, const std::string& rootfs) {
+  const std::string program = wanted.is_image ? "/sleep" : "/bin/sleep";
   GANTRY_TRY(const std::string text, ContainerSpec(default_spec, "", {program, "100000"}));
   Json spec = Json::parse(text);
   spec["root"]["path"] = rootfs;
@@ -44,9 +44,10 @@ Result<std::string> Spec(const GvisorLab& lab, const std::string& default_spec,
                             {"source", "cgroup"},
                             {"options", {"nosuid", "noexec", "nodev", "relatime", "ro"}}});
   Json& annotations = spec["annotations"];
-  annotations["io.kubernetes.cri.container-type"] = plan.id == plan.pod ? "sandbox" : "container";
-  annotations["io.kubernetes.cri.sandbox-id"] = plan.pod;
-  if (plan.is_image) {
+  annotations["io.kubernetes.cri.container-type"] =
+      wanted.id == wanted.pod ? "sandbox" : "container";
+  annotations["io.kubernetes.cri.sandbox-id"] = wanted.pod;
+  if (wanted.is_image) {
     annotations["dev.gvisor.spec.rootfs.type"] = "erofs";
     annotations["dev.gvisor.spec.rootfs.source"] = lab.image();
     annotations["dev.gvisor.spec.rootfs.overlay"] = "memory";
@@ -56,20 +57,20 @@ Result<std::string> Spec(const GvisorLab& lab, const std::string& default_spec,
 
 }  // namespace
 
-Status GvisorBundle::Make(GvisorLab& lab, const GvisorPlan& plan) {
-  path_ = lab.lab().bundles() + "/" + plan.id;
+Status GvisorBundle::Make(GvisorLab& lab, const GvisorRequest& wanted) {
+  path_ = lab.lab().bundles() + "/" + wanted.id;
   // On disk, as snapshots are.
-  rootfs_ = lab.lab().disk() + "/" + plan.id;
+  rootfs_ = lab.lab().disk() + "/" + wanted.id;
   std::error_code error;
   fs::create_directories(path_, error);
   fs::create_directories(rootfs_, error);
   if (error) {
     return FailErrno(error.value(), "make the bundle '{}'", path_);
   }
-  if (!plan.is_image) {
+  if (!wanted.is_image) {
     GANTRY_CHECK_OK(MakeRootfs(lab.lab().rootfs(), rootfs_));
   }
-  GANTRY_TRY(const std::string spec, Spec(lab, lab.lab().default_spec(), plan, rootfs_));
+  GANTRY_TRY(const std::string spec, Spec(lab, lab.lab().default_spec(), wanted, rootfs_));
   e2e::WriteText(path_ + "/config.json", spec);
   return {};
 }

@@ -13,7 +13,7 @@
 
 namespace gantry::bench {
 
-struct GvisorPlan {
+struct GvisorRequest {
   std::string id;
   /// The id of its pod: its own makes it the pod's root.
   std::string pod;
@@ -29,7 +29,7 @@ class GvisorBundle {
   GvisorBundle& operator=(const GvisorBundle&) = delete;
   ~GvisorBundle();
 
-  Status Make(GvisorLab& lab, const GvisorPlan& plan);
+  Status Make(GvisorLab& lab, const GvisorRequest& wanted);
 
   const std::string& path() const { return path_; }
 

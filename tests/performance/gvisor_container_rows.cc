@@ -9,22 +9,22 @@
 namespace gantry::bench {
 namespace {
 
-struct Plan {
+struct Request {
   bool is_image = false;
   /// Its gofer gets time to start before the container does.
   bool is_patient = false;
 };
 
 Result<Phases> OneContainer(GvisorLab& lab, NewContainer make, const std::string& pod,
-                            const Plan& plan) {
+                            const Request& wanted) {
   // gantry's only: the other side has no gofer yet.
   const auto gofers = [&] { return Gofers(Processes(lab.lab(), lab.side())); };
   constexpr size_t kGofers = 2;
   Phases phases;
   const auto container = make(lab);
-  GANTRY_CHECK_OK(container->Prepare(pod, plan.is_image));
+  GANTRY_CHECK_OK(container->Prepare(pod, wanted.is_image));
   GANTRY_CHECK_OK(container->Create(phases));
-  if (plan.is_patient && make == NewGantryContainer && !AwaitIdle(gofers, kGofers)) {
+  if (wanted.is_patient && make == NewGantryContainer && !AwaitIdle(gofers, kGofers)) {
     return Fail(Code::kDeadlineExceeded, "wait for the gofer of '{}': it is busy", container->id());
   }
   GANTRY_CHECK_OK(container->Start(phases));
@@ -32,14 +32,14 @@ Result<Phases> OneContainer(GvisorLab& lab, NewContainer make, const std::string
   return phases;
 }
 
-Result<Pair> Containers(GvisorLab& lab, const Extent& extent, const Plan& plan) {
+Result<Pair> Containers(GvisorLab& lab, const Extent& extent, const Request& wanted) {
   GvisorPods pods(lab);
   GANTRY_CHECK_OK(pods.Run());
   GANTRY_TRY(Pair pair,
              Alternate(
                  extent.warm(), extent.rounds,
-                 [&] { return OneContainer(lab, NewGantryContainer, pods.ours->id(), plan); },
-                 [&] { return OneContainer(lab, NewRunscContainer, pods.peer->id(), plan); }));
+                 [&] { return OneContainer(lab, NewGantryContainer, pods.ours->id(), wanted); },
+                 [&] { return OneContainer(lab, NewRunscContainer, pods.peer->id(), wanted); }));
   GANTRY_CHECK_OK(pods.End());
   return pair;
 }

@@ -43,21 +43,21 @@ Status HideFromOthers() {
   return {};
 }
 
-Status LeaveMaker(const Plan& plan, int channel) {
+Status LeaveMaker(const Prepared& prepared, int channel) {
   ResetSignals();
   GANTRY_CHECK_OK(HideFromOthers());
-  const auto& streams = plan.request.streams;
+  const auto& streams = prepared.request.streams;
   const int wanted[3] = {streams[0], streams[1], streams[2]};
   const int none[3] = {-1, -1, -1};
-  GANTRY_CHECK_OK(SetStreams(plan.request.spec.process.terminal ? none : wanted));
-  std::vector<int> kept = plan.request.passed_on;
-  if (plan.request.program != nullptr) {
-    const std::vector<int> its = plan.request.program->Descriptors();
+  GANTRY_CHECK_OK(SetStreams(prepared.request.spec.process.terminal ? none : wanted));
+  std::vector<int> kept = prepared.request.passed_on;
+  if (prepared.request.program != nullptr) {
+    const std::vector<int> its = prepared.request.program->Descriptors();
     kept.insert(kept.end(), its.begin(), its.end());
   }
   kept.push_back(channel);
-  kept.push_back(plan.proc.get());
-  for (const JoinedNamespace& space : plan.namespaces.joined) {
+  kept.push_back(prepared.proc.get());
+  for (const JoinedNamespace& space : prepared.namespaces.joined) {
     kept.push_back(space.fd.get());
   }
   return CloseAllBut(std::move(kept));
@@ -77,10 +77,10 @@ Status AskMaker(int channel, Word word) {
   return {};
 }
 
-Status EnterNamespaces(Plan& plan, int channel) {
-  const int fresh = plan.namespaces.fresh;
-  GANTRY_CHECK_OK(JoinNamespaces(plan.namespaces.joined));
-  plan.namespaces.joined.clear();
+Status EnterNamespaces(Prepared& prepared, int channel) {
+  const int fresh = prepared.namespaces.fresh;
+  GANTRY_CHECK_OK(JoinNamespaces(prepared.namespaces.joined));
+  prepared.namespaces.joined.clear();
   if ((fresh & CLONE_NEWUSER) != 0) {
     GANTRY_CHECK_OK(Unshare(CLONE_NEWUSER, "a user namespace"));
     GANTRY_CHECK_OK(AskMaker(channel, Word::kMapIds));
@@ -97,10 +97,10 @@ Status EnterNamespaces(Plan& plan, int channel) {
 
 // With the maker's rights: in a user namespace they may be of nobody. Of one that is joined the
 // second child has to do what it can.
-Status GiveStreamsToUser(const Plan& plan) {
-  const oci::Spec& spec = plan.request.spec;
-  const bool fresh = (plan.namespaces.fresh & CLONE_NEWUSER) != 0;
-  if (spec.process.terminal || (!fresh && plan.namespaces.has(CLONE_NEWUSER))) {
+Status GiveStreamsToUser(const Prepared& prepared) {
+  const oci::Spec& spec = prepared.request.spec;
+  const bool fresh = (prepared.namespaces.fresh & CLONE_NEWUSER) != 0;
+  if (spec.process.terminal || (!fresh && prepared.namespaces.has(CLONE_NEWUSER))) {
     return {};
   }
   const auto owner = fresh ? HostIdOf(spec.process.user.uid, spec.linux_spec.uid_mappings)
@@ -108,21 +108,21 @@ Status GiveStreamsToUser(const Plan& plan) {
   return owner ? GiveStreams(*owner) : Status();
 }
 
-Status BearSecondChild(Plan& plan, int channel) {
-  if (plan.joined != nullptr) {
-    GANTRY_CHECK_OK(EnterCgroups(*plan.joined));
+Status BearSecondChild(Prepared& prepared, int channel) {
+  if (prepared.joined != nullptr) {
+    GANTRY_CHECK_OK(EnterCgroups(*prepared.joined));
   }
-  GANTRY_CHECK_OK(LeaveMaker(plan, channel));
-  GANTRY_CHECK_OK(GiveStreamsToUser(plan));
-  GANTRY_CHECK_OK(SetOomScore(plan.proc.get(), plan.request.spec.process));
-  if (plan.root != nullptr) {
-    GANTRY_CHECK_OK(plan.root->Open());
+  GANTRY_CHECK_OK(LeaveMaker(prepared, channel));
+  GANTRY_CHECK_OK(GiveStreamsToUser(prepared));
+  GANTRY_CHECK_OK(SetOomScore(prepared.proc.get(), prepared.request.spec.process));
+  if (prepared.root != nullptr) {
+    GANTRY_CHECK_OK(prepared.root->Open());
   }
-  GANTRY_CHECK_OK(EnterNamespaces(plan, channel));
+  GANTRY_CHECK_OK(EnterNamespaces(prepared, channel));
   UniqueFd pidfd;
   GANTRY_TRY(const pid_t pid, CloneProcess(CLONE_PARENT, &pidfd));
   if (pid == 0) {
-    RunSecondChild(plan, channel);
+    RunSecondChild(prepared, channel);
   }
   return Send(channel, Word::kBorn, pidfd.get(), pid);
 }
@@ -146,8 +146,8 @@ Result<pid_t> CloneProcess(uint64_t flags, UniqueFd* pidfd) {
   return static_cast<pid_t>(pid);
 }
 
-void RunFirstChild(Plan& plan, int channel) {
-  if (const Status status = BearSecondChild(plan, channel); !status) {
+void RunFirstChild(Prepared& prepared, int channel) {
+  if (const Status status = BearSecondChild(prepared, channel); !status) {
     IgnoreError(SendError(channel, status.error()), "a maker that is gone needs no answer");
     ::_exit(1);
   }

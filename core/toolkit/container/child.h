@@ -15,7 +15,7 @@
 namespace gantry::container {
 
 /// What the maker prepared; all of it is in the children's memory too.
-struct Plan {
+struct Prepared {
   MakeRequest request;
   /// Null: the root stays the maker's.
   RootSteps* root = nullptr;
@@ -28,10 +28,10 @@ struct Plan {
 };
 
 /// The first child, of which `channel` is the only way back. Ends the process.
-[[noreturn]] void RunFirstChild(Plan& plan, int channel);
+[[noreturn]] void RunFirstChild(Prepared& prepared, int channel);
 
 /// The second one.
-[[noreturn]] void RunSecondChild(Plan& plan, int channel);
+[[noreturn]] void RunSecondChild(Prepared& prepared, int channel);
 
 /// clone3(2) as fork(2) is, with `flags` beside SIGCHLD. 0 in the child.
 Result<pid_t> CloneProcess(uint64_t flags, UniqueFd* pidfd);

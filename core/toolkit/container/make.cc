@@ -91,45 +91,45 @@ Status CheckListener(const MakeRequest& request, const SeccompFilter& filter) {
              : Status();
 }
 
-Result<Plan> MakePlan(MakeRequest wanted, RootSteps* root, const Joined* joined) {
-  Plan plan{.request = std::move(wanted), .root = root, .joined = joined};
-  const MakeRequest& request = plan.request;
-  GANTRY_TRY(plan.namespaces, OpenNamespaces(request.spec.linux_spec.namespaces));
-  GANTRY_CHECK_OK(CheckRequest(request, plan.namespaces, root != nullptr));
+Result<Prepared> Prepare(MakeRequest wanted, RootSteps* root, const Joined* joined) {
+  Prepared prepared{.request = std::move(wanted), .root = root, .joined = joined};
+  const MakeRequest& request = prepared.request;
+  GANTRY_TRY(prepared.namespaces, OpenNamespaces(request.spec.linux_spec.namespaces));
+  GANTRY_CHECK_OK(CheckRequest(request, prepared.namespaces, root != nullptr));
   if (request.spec.linux_spec.seccomp) {
-    GANTRY_TRY(plan.filter, CompileSeccomp(*request.spec.linux_spec.seccomp));
-    GANTRY_CHECK_OK(CheckListener(request, *plan.filter));
+    GANTRY_TRY(prepared.filter, CompileSeccomp(*request.spec.linux_spec.seccomp));
+    GANTRY_CHECK_OK(CheckListener(request, *prepared.filter));
   }
-  GANTRY_TRY(plan.proc, OpenProc());
-  return plan;
+  GANTRY_TRY(prepared.proc, OpenProc());
+  return prepared;
 }
 
 // Null: nobody of the node's is to be told.
-std::shared_ptr<const SeccompAgent> AgentOf(const Plan& plan) {
-  const MakeRequest& request = plan.request;
+std::shared_ptr<const SeccompAgent> AgentOf(const Prepared& prepared) {
+  const MakeRequest& request = prepared.request;
   const std::optional<oci::Seccomp>& seccomp = request.spec.linux_spec.seccomp;
-  if (!seccomp || !plan.filter || !plan.filter->notifies || request.takes_listener) {
+  if (!seccomp || !prepared.filter || !prepared.filter->notifies || request.takes_listener) {
     return nullptr;
   }
   return std::make_shared<const SeccompAgent>(
       SeccompAgent{.path = seccomp->listener_path,
                    .metadata = seccomp->listener_metadata,
                    .id = request.id,
-                   .status = plan.joined == nullptr ? "created" : "running",
-                   .init = plan.joined == nullptr ? 0 : plan.joined->init,
+                   .status = prepared.joined == nullptr ? "created" : "running",
+                   .init = prepared.joined == nullptr ? 0 : prepared.joined->init,
                    .bundle = request.bundle,
                    .annotations = request.spec.annotations});
 }
 
-std::vector<std::string> WarningsOf(const Plan& plan) {
+std::vector<std::string> WarningsOf(const Prepared& prepared) {
   std::vector<std::string> warnings;
-  if (const auto& sets = plan.request.spec.process.capabilities) {
+  if (const auto& sets = prepared.request.spec.process.capabilities) {
     for (const std::string& name : sets->unknown) {
       warnings.push_back(Format("capability '{}' is not known: left out", name));
     }
   }
-  if (plan.filter) {
-    for (const std::string& name : plan.filter->unknown) {
+  if (prepared.filter) {
+    for (const std::string& name : prepared.filter->unknown) {
       warnings.push_back(Format("system call '{}' is not known to libseccomp: left out", name));
     }
   }
@@ -139,10 +139,10 @@ std::vector<std::string> WarningsOf(const Plan& plan) {
 // The maker's side of the making, from the first child on.
 class Making {
  public:
-  Making(const Plan& plan, UniqueFd channel, pid_t first, UniqueFd first_pidfd)
-      : plan_(plan), first_(first), first_pidfd_(std::move(first_pidfd)) {
+  Making(const Prepared& prepared, UniqueFd channel, pid_t first, UniqueFd first_pidfd)
+      : prepared_(prepared), first_(first), first_pidfd_(std::move(first_pidfd)) {
     parts_.channel = std::move(channel);
-    parts_.sibling = plan.request.sibling;
+    parts_.sibling = prepared.request.sibling;
   }
 
   Result<MadeProcess> Serve() {
@@ -151,8 +151,8 @@ class Making {
       return std::unexpected(GiveUp(std::move(status).error()));
     }
     CollectFirst();
-    parts_.warnings = WarningsOf(plan_);
-    parts_.agent = AgentOf(plan_);
+    parts_.warnings = WarningsOf(prepared_);
+    parts_.agent = AgentOf(prepared_);
     return MadeProcess(std::move(parts_));
   }
 
@@ -164,7 +164,7 @@ class Making {
       }
       GANTRY_TRY(Message message, Receive(parts_.channel.get()));
       if (message.word == Word::kReady) {
-        return SetLimits(parts_.pid, plan_.request.spec.process, message.pid);
+        return SetLimits(parts_.pid, prepared_.request.spec.process, message.pid);
       }
       GANTRY_CHECK_OK(Serve(message));
     }
@@ -187,13 +187,13 @@ class Making {
   }
 
   Status Serve(Message& message) {
-    const oci::LinuxSpec& spec = plan_.request.spec.linux_spec;
+    const oci::LinuxSpec& spec = prepared_.request.spec.linux_spec;
     switch (message.word) {
       case Word::kMapIds:
-        GANTRY_CHECK_OK(WriteIdMaps(plan_.proc.get(), first_, spec));
+        GANTRY_CHECK_OK(WriteIdMaps(prepared_.proc.get(), first_, spec));
         return Send(parts_.channel.get(), Word::kGo);
       case Word::kSetClocks:
-        GANTRY_CHECK_OK(WriteClocks(plan_.proc.get(), first_, spec.time_offsets));
+        GANTRY_CHECK_OK(WriteClocks(prepared_.proc.get(), first_, spec.time_offsets));
         return Send(parts_.channel.get(), Word::kGo);
       case Word::kBorn:
         parts_.pid = message.pid;
@@ -228,41 +228,41 @@ class Making {
     return error;
   }
 
-  const Plan& plan_;
+  const Prepared& prepared_;
   pid_t first_;
   UniqueFd first_pidfd_;
   MadeProcess::Parts parts_;
 };
 
 // By reference: what is on the stack here stays with a guest for its life.
-Result<MadeProcess> MakeBy(Plan& plan) {
-  const MakeRequest& request = plan.request;
+Result<MadeProcess> MakeBy(Prepared& prepared) {
+  const MakeRequest& request = prepared.request;
   GANTRY_TRY(auto ends, MakeChannel());
   UniqueFd pidfd;
   GANTRY_TRY(const pid_t first, CloneProcess(request.sibling ? CLONE_PARENT : 0, &pidfd));
   if (first == 0) {
-    RunFirstChild(plan, ends.second.get());
+    RunFirstChild(prepared, ends.second.get());
   }
   ends.second.reset();
-  return Making(plan, std::move(ends.first), first, std::move(pidfd)).Serve();
+  return Making(prepared, std::move(ends.first), first, std::move(pidfd)).Serve();
 }
 
 }  // namespace
 
 Result<MadeProcess> MakeWith(MakeRequest request, RootSteps* root) {
-  auto plan = MakePlan(std::move(request), root, nullptr);
-  return plan ? MakeBy(*plan) : std::unexpected(std::move(plan).error());
+  auto prepared = Prepare(std::move(request), root, nullptr);
+  return prepared ? MakeBy(*prepared) : std::unexpected(std::move(prepared).error());
 }
 
 Result<MadeProcess> MakeIn(MakeRequest request, const Joined& joined, int init) {
-  auto plan = MakePlan(std::move(request), nullptr, &joined);
-  if (!plan) {
-    return std::unexpected(std::move(plan).error());
+  auto prepared = Prepare(std::move(request), nullptr, &joined);
+  if (!prepared) {
+    return std::unexpected(std::move(prepared).error());
   }
-  GANTRY_TRY(plan->namespaces, NamespacesOf(init, joined.init));
+  GANTRY_TRY(prepared->namespaces, NamespacesOf(init, joined.init));
   // All of it has been looked up by now, by its number.
   GANTRY_CHECK_OK(CheckStillThere(init));
-  return MakeBy(*plan);
+  return MakeBy(*prepared);
 }
 
 MadeProcess::MadeProcess(Parts parts) : parts_(std::move(parts)) {}

@@ -40,12 +40,12 @@ Status LeaveSession() {
   return {};
 }
 
-Status MakeConsole(Plan& plan, int channel) {
-  const oci::ProcessSpec& process = plan.request.spec.process;
+Status MakeConsole(Prepared& prepared, int channel) {
+  const oci::ProcessSpec& process = prepared.request.spec.process;
   GANTRY_TRY(const Terminal terminal,
-             OpenTerminal(plan.proc.get(), process.console_size, process.user.uid));
-  if (plan.root != nullptr) {
-    GANTRY_CHECK_OK(plan.root->AttachConsole(terminal.replica.get()));
+             OpenTerminal(prepared.proc.get(), process.console_size, process.user.uid));
+  if (prepared.root != nullptr) {
+    GANTRY_CHECK_OK(prepared.root->AttachConsole(terminal.replica.get()));
   }
   GANTRY_CHECK_OK(TakeTerminal(terminal.replica.get()));
   const int fd = terminal.replica.get();
@@ -64,65 +64,65 @@ Status SetPersonality(const oci::LinuxSpec& spec) {
   return {};
 }
 
-Status MakeSurroundings(Plan& plan, int channel) {
-  const oci::Spec& spec = plan.request.spec;
+Status MakeSurroundings(Prepared& prepared, int channel) {
+  const oci::Spec& spec = prepared.request.spec;
   GANTRY_CHECK_OK(LeaveSession());
   GANTRY_CHECK_OK(SetNames(spec));
-  if ((plan.namespaces.fresh & CLONE_NEWNET) != 0) {
+  if ((prepared.namespaces.fresh & CLONE_NEWNET) != 0) {
     GANTRY_CHECK_OK(RaiseLoopback());
   }
-  if (plan.root != nullptr) {
-    GANTRY_CHECK_OK(plan.root->Mount());
-    GANTRY_CHECK_OK(plan.root->Enter());
+  if (prepared.root != nullptr) {
+    GANTRY_CHECK_OK(prepared.root->Mount());
+    GANTRY_CHECK_OK(prepared.root->Enter());
   }
-  GANTRY_CHECK_OK(WriteSysctls(plan.proc.get(), spec.linux_spec));
+  GANTRY_CHECK_OK(WriteSysctls(prepared.proc.get(), spec.linux_spec));
   if (spec.process.terminal) {
-    GANTRY_CHECK_OK(MakeConsole(plan, channel));
+    GANTRY_CHECK_OK(MakeConsole(prepared, channel));
   }
   GANTRY_CHECK_OK(GiveStreams(spec.process.user.uid));
-  if (plan.root != nullptr) {
+  if (prepared.root != nullptr) {
     GANTRY_CHECK_OK(MakeWorkingDirectory(spec.process.cwd));
-    GANTRY_CHECK_OK(plan.root->Seal());
+    GANTRY_CHECK_OK(prepared.root->Seal());
   }
   return SetPersonality(spec.linux_spec);
 }
 
 // A program that is built in gets none, and never will: nothing but its execution would give a
 // process of the container what the spec names.
-oci::Capabilities SetsFor(const Plan& plan) {
-  return plan.request.program == nullptr ? CapabilitiesOf(plan.request.spec.process)
-                                         : oci::Capabilities();
+oci::Capabilities SetsFor(const Prepared& prepared) {
+  return prepared.request.program == nullptr ? CapabilitiesOf(prepared.request.spec.process)
+                                             : oci::Capabilities();
 }
 
-bool MayGetNoRights(const Plan& plan) {
-  return plan.request.spec.process.no_new_privileges || plan.request.program != nullptr;
+bool MayGetNoRights(const Prepared& prepared) {
+  return prepared.request.spec.process.no_new_privileges || prepared.request.program != nullptr;
 }
 
 // What the filter needs to be loaded, unless the process may get no rights anyhow. The execution
 // takes it away again, without a system call that the filter would have to let through: it is
 // neither inheritable nor ambient, and for root what counts is the bounding set.
 // Source: capabilities(7), "Transformation of capabilities during execve()".
-uint64_t KeptFor(const Plan& plan) {
-  return plan.filter && !MayGetNoRights(plan) ? uint64_t{1} << CAP_SYS_ADMIN : 0;
+uint64_t KeptFor(const Prepared& prepared) {
+  return prepared.filter && !MayGetNoRights(prepared) ? uint64_t{1} << CAP_SYS_ADMIN : 0;
 }
 
-Status BecomeProcess(const Plan& plan, const oci::Capabilities& sets) {
-  const oci::ProcessSpec& process = plan.request.spec.process;
-  const bool executes = plan.request.program == nullptr;
+Status BecomeProcess(const Prepared& prepared, const oci::Capabilities& sets) {
+  const oci::ProcessSpec& process = prepared.request.spec.process;
+  const bool executes = prepared.request.program == nullptr;
   if (executes) {
-    GANTRY_CHECK_OK(SetLabels(plan.proc.get(), process));
+    GANTRY_CHECK_OK(SetLabels(prepared.proc.get(), process));
   }
   // As runc does: a directory that only who makes the container may enter is its cwd all the same.
   const Status entered = EnterWorkingDirectory(process.cwd);
   GANTRY_CHECK_OK(DropBounding(sets.bounding));
   GANTRY_CHECK_OK(BecomeUser(process.user));
-  GANTRY_CHECK_OK(SetCapabilities(sets, KeptFor(plan)));
+  GANTRY_CHECK_OK(SetCapabilities(sets, KeptFor(prepared)));
   GANTRY_CHECK_OK(SetAmbient(sets.ambient));
   if (!executes) {
     GANTRY_CHECK_OK(ForgetKeptCapabilities());
-    GANTRY_CHECK_OK(ChangeLabels(plan.proc.get(), process));
+    GANTRY_CHECK_OK(ChangeLabels(prepared.proc.get(), process));
   }
-  if (MayGetNoRights(plan)) {
+  if (MayGetNoRights(prepared)) {
     GANTRY_CHECK_OK(SetNoNewPrivileges());
   }
   return entered ? Status() : EnterWorkingDirectory(process.cwd);
@@ -136,8 +136,8 @@ std::vector<std::string> EnvironmentOf(const oci::ProcessSpec& process) {
   return env;
 }
 
-Status WaitAtGate(const Plan& plan, int channel) {
-  const Resources left = LowerLimits(plan.request.spec.process);
+Status WaitAtGate(const Prepared& prepared, int channel) {
+  const Resources left = LowerLimits(prepared.request.spec.process);
   GANTRY_CHECK_OK(Send(channel, Word::kReady, -1, left));
   GANTRY_TRY(const Message go, Await(channel, Word::kGo));
   static_cast<void>(go);
@@ -145,30 +145,30 @@ Status WaitAtGate(const Plan& plan, int channel) {
 }
 
 // Once it is loaded little is let through.
-Status LoadFilter(const Plan& plan, int channel) {
+Status LoadFilter(const Prepared& prepared, int channel) {
   UniqueFd listener;
-  if (plan.filter) {
-    GANTRY_TRY(listener, LoadSeccomp(*plan.filter));
+  if (prepared.filter) {
+    GANTRY_TRY(listener, LoadSeccomp(*prepared.filter));
   }
   return listener ? Send(channel, Word::kListener, listener.get()) : Status();
 }
 
-Status ExecuteAtGate(const Plan& plan, int& channel) {
-  const oci::ProcessSpec& process = plan.request.spec.process;
+Status ExecuteAtGate(const Prepared& prepared, int& channel) {
+  const oci::ProcessSpec& process = prepared.request.spec.process;
   GANTRY_TRY(std::string file, FindProgram(process));
   const Command command(std::move(file), process.args, EnvironmentOf(process));
-  GANTRY_TRY(channel, MoveOutOfTheWay(channel, plan.request.passed_on.size()));
-  GANTRY_CHECK_OK(PassOn(plan.request.passed_on));
+  GANTRY_TRY(channel, MoveOutOfTheWay(channel, prepared.request.passed_on.size()));
+  GANTRY_CHECK_OK(PassOn(prepared.request.passed_on));
   // From here on limits may leave nothing to work with.
-  GANTRY_CHECK_OK(WaitAtGate(plan, channel));
-  GANTRY_CHECK_OK(LoadFilter(plan, channel));
+  GANTRY_CHECK_OK(WaitAtGate(prepared, channel));
+  GANTRY_CHECK_OK(LoadFilter(prepared, channel));
   return command.Execute();
 }
 
 // The descriptors of the program, where they are by now; all that an execution closes is closed.
-Result<std::vector<int>> CloseAsExecution(const Plan& plan, int& channel) {
-  const std::vector<int>& passed_on = plan.request.passed_on;
-  std::vector<int> its = plan.request.program->Descriptors();
+Result<std::vector<int>> CloseAsExecution(const Prepared& prepared, int& channel) {
+  const std::vector<int>& passed_on = prepared.request.passed_on;
+  std::vector<int> its = prepared.request.program->Descriptors();
   GANTRY_TRY(channel, MoveOutOfTheWay(channel, passed_on.size()));
   for (int& fd : its) {
     GANTRY_TRY(fd, MoveOutOfTheWay(fd, passed_on.size()));
@@ -183,13 +183,13 @@ Result<std::vector<int>> CloseAsExecution(const Plan& plan, int& channel) {
   return its;
 }
 
-Status LoadFilterOfProgram(const Plan& plan) {
+Status LoadFilterOfProgram(const Prepared& prepared) {
   AfterFilter after;
-  if (plan.filter) {
-    after.seccomp_flags = plan.filter->flags;
+  if (prepared.filter) {
+    after.seccomp_flags = prepared.filter->flags;
   }
   SeccompFilter own;
-  GANTRY_TRY(own.program, plan.request.program->Filter(after));
+  GANTRY_TRY(own.program, prepared.request.program->Filter(after));
   if (!own.program.empty()) {
     GANTRY_TRY(const UniqueFd none, LoadSeccomp(own, "the program"));
   }
@@ -198,9 +198,9 @@ Status LoadFilterOfProgram(const Plan& plan) {
 
 // What only the making has needed an execution would have given back, and this process stays as
 // long as the container. Of the spec the limits are still to be set.
-void GiveBackHeap(Plan& plan) {
-  oci::Spec spec = std::exchange(plan.request.spec, {});
-  plan.request.spec.process.rlimits = std::move(spec.process.rlimits);
+void GiveBackHeap(Prepared& prepared) {
+  oci::Spec spec = std::exchange(prepared.request.spec, {});
+  prepared.request.spec.process.rlimits = std::move(spec.process.rlimits);
   spec = {};
   ::malloc_trim(0);
 }
@@ -218,36 +218,37 @@ __attribute__((noinline)) void GiveBackStack() {
 // Its end of the channel is closed as an execution would close it: by then nothing of the container
 // has been run. A sanitizer that looks at an object before its method is called makes system calls
 // for that, which the program's filter need not let through.
-__attribute__((no_sanitize("vptr"))) Status CallAtGate(Plan& plan, int& channel) {
-  ProgramStart start{.spec = plan.request.spec, .descriptors = {}};
-  GANTRY_TRY(start.descriptors, CloseAsExecution(plan, channel));
-  GANTRY_CHECK_OK(plan.request.program->Prepare(start));
-  GANTRY_CHECK_OK(LoadFilterOfProgram(plan));
-  GiveBackHeap(plan);
+__attribute__((no_sanitize("vptr"))) Status CallAtGate(Prepared& prepared, int& channel) {
+  ProgramStart start{.spec = prepared.request.spec, .descriptors = {}};
+  GANTRY_TRY(start.descriptors, CloseAsExecution(prepared, channel));
+  GANTRY_CHECK_OK(prepared.request.program->Prepare(start));
+  GANTRY_CHECK_OK(LoadFilterOfProgram(prepared));
+  GiveBackHeap(prepared);
   GiveBackStack();
-  GANTRY_CHECK_OK(WaitAtGate(plan, channel));
-  GANTRY_CHECK_OK(LoadFilter(plan, channel));
+  GANTRY_CHECK_OK(WaitAtGate(prepared, channel));
+  GANTRY_CHECK_OK(LoadFilter(prepared, channel));
   ::close(channel);
-  ::_exit(plan.request.program->Run());
+  ::_exit(prepared.request.program->Run());
 }
 
 // `channel`: where it is by now, for who says how this failed.
-Status BecomeContainer(Plan& plan, int& channel) {
+Status BecomeContainer(Prepared& prepared, int& channel) {
   // Nothing of it is heard before the maker knows whose it is.
   GANTRY_TRY(const Message known, Await(channel, Word::kGo));
   static_cast<void>(known);
-  const oci::Capabilities sets = SetsFor(plan);
-  GANTRY_CHECK_OK(MakeSurroundings(plan, channel));
-  GANTRY_CHECK_OK(BecomeProcess(plan, sets));
+  const oci::Capabilities sets = SetsFor(prepared);
+  GANTRY_CHECK_OK(MakeSurroundings(prepared, channel));
+  GANTRY_CHECK_OK(BecomeProcess(prepared, sets));
   // The gate may stay closed for long, and others may be in these namespaces.
-  plan.proc.reset();
-  return plan.request.program == nullptr ? ExecuteAtGate(plan, channel) : CallAtGate(plan, channel);
+  prepared.proc.reset();
+  return prepared.request.program == nullptr ? ExecuteAtGate(prepared, channel)
+                                             : CallAtGate(prepared, channel);
 }
 
 }  // namespace
 
-void RunSecondChild(Plan& plan, int channel) {
-  const Status status = BecomeContainer(plan, channel);
+void RunSecondChild(Prepared& prepared, int channel) {
+  const Status status = BecomeContainer(prepared, channel);
   IgnoreError(SendError(channel, status.error()), "a maker that is gone needs no answer");
   ::_exit(1);
 }

@@ -22,7 +22,7 @@ constexpr const char* kProgramName = "gantry-forward";
 
 Result<std::shared_ptr<PortForward>> PortForward::Begin(SandboxContext& context,
                                                         const std::string& netns,
-                                                        PortForwardPlan plan) {
+                                                        PortForwardRequest request) {
   GANTRY_TRY(const net::Netns space,
              net::About("open network namespace", netns, net::Netns::Open(netns)));
   GANTRY_TRY(UniqueFd listener, ListenOnLoopback(space));
@@ -33,17 +33,17 @@ Result<std::shared_ptr<PortForward>> PortForward::Begin(SandboxContext& context,
     return std::unexpected(std::move(stored).error());
   }
   std::shared_ptr<PortForward> forward(
-      new PortForward(context, std::move(listener), std::move(plan)));
+      new PortForward(context, std::move(listener), std::move(request)));
   GANTRY_CHECK_OK(forward->Watch());
   return forward;
 }
 
 Result<std::shared_ptr<PortForward>> PortForward::Recover(SandboxContext& context,
-                                                          PortForwardPlan plan) {
+                                                          PortForwardRequest request) {
   GANTRY_TRY([[maybe_unused]] const UniqueFd link, context.Take(kLinkName));
   GANTRY_TRY(UniqueFd listener, context.Take(kListenerName));
   std::shared_ptr<PortForward> forward(
-      new PortForward(context, std::move(listener), std::move(plan)));
+      new PortForward(context, std::move(listener), std::move(request)));
   forward->relay_ = Relay::Recover(context, forward->OnFailure());
   GANTRY_CHECK_OK(forward->Watch());
   return forward;
@@ -124,14 +124,14 @@ void PortForward::OnConnection() {
 
 Status PortForward::Forward(const Arrival& arrival) {
   GANTRY_TRY(const UniqueFd program, OpenProgram());
-  GANTRY_TRY(const UniqueFd inside, plan_.connect(arrival.port, program));
+  GANTRY_TRY(const UniqueFd inside, request_.connect(arrival.port, program));
   return HandToRelay(arrival, inside, program);
 }
 
 /// Read each time: it is small, and may have been replaced.
 Result<UniqueFd> PortForward::OpenProgram() const {
   constexpr size_t kMaxProgram = size_t{1} << 20;
-  GANTRY_TRY(const std::string program, ReadFile(plan_.program, kMaxProgram));
+  GANTRY_TRY(const std::string program, ReadFile(request_.program, kMaxProgram));
   return SealedMemfd(kProgramName, program, MemfdUse::kExecute);
 }
 
@@ -143,7 +143,7 @@ Status PortForward::HandToRelay(const Arrival& arrival, const UniqueFd& inside,
       return taken;
     }
   }
-  GANTRY_TRY(relay_, Relay::Start(context_, program, plan_.cgroups, OnFailure()));
+  GANTRY_TRY(relay_, Relay::Start(context_, program, request_.cgroups, OnFailure()));
   return relay_->Take(arrival.socket, inside, arrival.port);
 }
 

@@ -42,16 +42,16 @@ Result<UniqueFd> OpenNamespace(const std::string& path) {
   return fd;
 }
 
-Status JoinNamespaces(const HolderPlan& plan, SpawnRequest& request) {
-  if (plan.netns_path.empty()) {
+Status JoinNamespaces(const HolderRequest& holder_request, SpawnRequest& request) {
+  if (holder_request.netns_path.empty()) {
     return {};
   }
-  GANTRY_TRY(UniqueFd net, OpenNamespace(plan.netns_path));
-  if (plan.user) {
+  GANTRY_TRY(UniqueFd net, OpenNamespace(holder_request.netns_path));
+  if (holder_request.user) {
     // CRI makes the network namespace inside the pod's user namespace.
     UniqueFd user(ioctl(net.get(), NS_GET_USERNS));
     if (!user) {
-      return FailErrno(errno, "find the user namespace of '{}'", plan.netns_path);
+      return FailErrno(errno, "find the user namespace of '{}'", holder_request.netns_path);
     }
     request.namespaces.emplace_back(std::move(user), CLONE_NEWUSER);
     request.uid = 0;
@@ -61,22 +61,22 @@ Status JoinNamespaces(const HolderPlan& plan, SpawnRequest& request) {
   return {};
 }
 
-SpawnRequest RequestOf(const HolderPlan& plan) {
+SpawnRequest RequestOf(const HolderRequest& holder_request) {
   SpawnRequest request;
-  request.argv = {plan.program};
-  if (plan.ipc) {
+  request.argv = {holder_request.program};
+  if (holder_request.ipc) {
     request.argv.emplace_back("-i");
   }
-  if (plan.uts) {
-    request.argv.insert(request.argv.end(), {"-u", "-h", plan.hostname});
+  if (holder_request.uts) {
+    request.argv.insert(request.argv.end(), {"-u", "-h", holder_request.hostname});
   }
-  if (plan.pid) {
+  if (holder_request.pid) {
     request.argv.emplace_back("-p");
   }
-  for (const auto& [path, value] : plan.sysctls) {
+  for (const auto& [path, value] : holder_request.sysctls) {
     request.argv.insert(request.argv.end(), {"-s", Format("{}={}", path, value)});
   }
-  request.cgroups = plan.cgroups;
+  request.cgroups = holder_request.cgroups;
   request.tag = kTag;
   return request;
 }
@@ -118,8 +118,8 @@ Result<HostPid> ReadPid(const UniqueFd& from, Deadline deadline) {
 
 }  // namespace
 
-Result<HolderPlan> PlanHolder(const SandboxRequest& request, const PodConfig& config) {
-  HolderPlan plan;
+Result<HolderRequest> HolderRequestOf(const SandboxRequest& request, const PodConfig& config) {
+  HolderRequest holder_request;
   const bool own_network = config.network != NamespaceMode::kNode;
   if (own_network && request.netns_path.empty()) {
     return Fail(Code::kInvalidArgument,
@@ -127,32 +127,33 @@ Result<HolderPlan> PlanHolder(const SandboxRequest& request, const PodConfig& co
                 "came with it",
                 request.id.str());
   }
-  plan.netns_path = own_network ? request.netns_path : "";
-  plan.ipc = config.ipc != NamespaceMode::kNode;
+  holder_request.netns_path = own_network ? request.netns_path : "";
+  holder_request.ipc = config.ipc != NamespaceMode::kNode;
   // As in Kubernetes: a pod on the node's network has the node's name.
-  plan.uts = own_network;
-  plan.pid = config.pid == NamespaceMode::kPod;
-  plan.user = config.user == NamespaceMode::kPod;
-  if (plan.user && !own_network) {
+  holder_request.uts = own_network;
+  holder_request.pid = config.pid == NamespaceMode::kPod;
+  holder_request.user = config.user == NamespaceMode::kPod;
+  if (holder_request.user && !own_network) {
     return Fail(Code::kInvalidArgument,
                 "create sandbox '{}': a user namespace of its own and the node's network do not "
                 "go together",
                 request.id.str());
   }
-  plan.hostname = config.hostname;
-  plan.cgroups = request.cgroups;
-  const OwnNamespaces own = {.net = own_network, .ipc = plan.ipc, .uts = plan.uts};
+  holder_request.hostname = config.hostname;
+  holder_request.cgroups = request.cgroups;
+  const OwnNamespaces own = {
+      .net = own_network, .ipc = holder_request.ipc, .uts = holder_request.uts};
   for (const auto& [name, value] : config.sysctls) {
     GANTRY_TRY(std::string path, SysctlPath(name, own));
-    plan.sysctls[std::move(path)] = value;
+    holder_request.sysctls[std::move(path)] = value;
   }
-  if (plan.uts && plan.hostname.empty()) {
+  if (holder_request.uts && holder_request.hostname.empty()) {
     std::array<char, 65> name = {};
     if (gethostname(name.data(), name.size() - 1) == 0) {
-      plan.hostname = name.data();
+      holder_request.hostname = name.data();
     }
   }
-  return plan;
+  return holder_request;
 }
 
 Result<std::string> FindHolder() {
@@ -174,10 +175,10 @@ Result<std::string> FindHolder() {
 }
 
 Result<std::shared_ptr<HostProcess>> StartHolder(
-    SandboxContext& context, const HolderPlan& plan, Deadline deadline,
+    SandboxContext& context, const HolderRequest& holder_request, Deadline deadline,
     const std::function<Status(const std::shared_ptr<HostProcess>&)>& taken) {
-  SpawnRequest request = RequestOf(plan);
-  GANTRY_CHECK_OK(JoinNamespaces(plan, request));
+  SpawnRequest request = RequestOf(holder_request);
+  GANTRY_CHECK_OK(JoinNamespaces(holder_request, request));
   GANTRY_TRY(auto ends, BlockingSocketPair(SOCK_STREAM));
   request.fds.emplace_back(std::move(ends.second), kEngineFd);
   GANTRY_TRY(std::shared_ptr<HostProcess> holder, context.Spawn(std::move(request)));

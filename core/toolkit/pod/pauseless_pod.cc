@@ -31,22 +31,22 @@ Result<std::unique_ptr<PauselessPod>> PauselessPod::Make(const SandboxRequest& r
 }
 
 Status PauselessPod::Check() const {
-  GANTRY_CHECK_OK(PlanHolder(request_, config_));
+  GANTRY_CHECK_OK(HolderRequestOf(request_, config_));
   return {};
 }
 
 Status PauselessPod::Start() {
-  GANTRY_TRY(HolderPlan plan, PlanHolder(request_, config_));
-  GANTRY_TRY(plan.program, FindHolder());
+  GANTRY_TRY(HolderRequest holder_request, HolderRequestOf(request_, config_));
+  GANTRY_TRY(holder_request.program, FindHolder());
   GANTRY_CHECK_OK(MakePodFiles(request_.bundle, config_));
   const Deadline deadline =
       std::chrono::steady_clock::now() + std::min(context_.TimeLeft(), kStartLimit);
-  auto holder = StartHolder(
-      context_, plan, deadline, [this](const std::shared_ptr<HostProcess>& process) -> Status {
-        GANTRY_CHECK_OK(
-            context_.Save(Format("{} {}", process->pid().value, process->start_time())));
-        return context_.Bind(process);
-      });
+  auto holder = StartHolder(context_, holder_request, deadline,
+                            [this](const std::shared_ptr<HostProcess>& process) -> Status {
+                              GANTRY_CHECK_OK(context_.Save(
+                                  Format("{} {}", process->pid().value, process->start_time())));
+                              return context_.Bind(process);
+                            });
   if (!holder) {
     IgnoreError(RemovePodFiles(request_.bundle), "the first error counts");
     return std::unexpected(std::move(holder).error());

@@ -98,7 +98,7 @@ Status SendSignal(Pod& pod, const SignalTarget& target, uint32_t signal);
 
 /// Kills the processes of a container whose init has ended, one by one: a signal to all would
 /// bring the whole sandbox to a stop, and starts that are under way would have to be waited for
-/// (sentry/turns.h). What forks faster than that, ends with the container's delete.
+/// (sentry/call_slots.h). What forks faster than that, ends with the container's delete.
 void KillLeftovers(Pod& pod, const std::string& container);
 
 }  // namespace gantry::gvisor

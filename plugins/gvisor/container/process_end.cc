@@ -26,11 +26,11 @@ class SentryQuestion : public ExitQuestion {
 };
 
 /// Its sentry is gone, or its gofer, whose end is that of its container alone.
-bool WasForMemory(const EndPlan& plan, std::optional<uint32_t> status) {
+bool WasForMemory(const EndedProcess& ended, std::optional<uint32_t> status) {
   if (!status) {
-    return KilledForMemory(*plan.pod, plan.pod->process());
+    return KilledForMemory(*ended.pod, ended.pod->process());
   }
-  return *status == kKilledStatus && plan.gofer && KilledForMemory(*plan.pod, plan.gofer);
+  return *status == kKilledStatus && ended.gofer && KilledForMemory(*ended.pod, ended.gofer);
 }
 
 }  // namespace
@@ -46,17 +46,17 @@ Result<std::shared_ptr<ExitWait>> AwaitEnd(SandboxContext& context,
   return ExitWait::Begin(context, std::move(questions), std::move(ended));
 }
 
-ExitWait::Ended TellEnd(std::shared_ptr<EndReport> report, EndPlan plan) {
-  return [report = std::move(report), plan = std::move(plan)](std::optional<uint32_t> status) {
+ExitWait::Ended TellEnd(std::shared_ptr<EndReport> report, EndedProcess ended) {
+  return [report = std::move(report), ended = std::move(ended)](std::optional<uint32_t> status) {
     const ExitStatus exit = ExitedNow(status.value_or(kKilledStatus));
-    const bool out_of_memory = !plan.container.empty() && WasForMemory(plan, status);
-    if (plan.leaves_processes) {
-      KillLeftovers(*plan.pod, plan.container);
+    const bool out_of_memory = !ended.container.empty() && WasForMemory(ended, status);
+    if (ended.leaves_processes) {
+      KillLeftovers(*ended.pod, ended.container);
     }
-    if (KnownProcess{plan.pid, exit, out_of_memory}.Write(plan.path)) {
+    if (KnownProcess{ended.pid, exit, out_of_memory}.Write(ended.path)) {
       // A sentry that ends waits for those that are connected with it. Before it is told: of an
       // exec whose end is on record the next engine asks nothing here.
-      plan.pod->context().Drop(plan.name);
+      ended.pod->context().Drop(ended.name);
     }
     report->Tell(exit, out_of_memory);
   };

@@ -16,7 +16,7 @@
 
 namespace gantry::gvisor {
 
-struct EndPlan {
+struct EndedProcess {
   std::shared_ptr<Pod> pod;
   /// Of the `KnownProcess`.
   std::string path;
@@ -37,6 +37,6 @@ Result<std::shared_ptr<ExitWait>> AwaitEnd(SandboxContext& context,
                                            std::vector<urpc::Connection> connections,
                                            ExitWait::Ended ended);
 
-ExitWait::Ended TellEnd(std::shared_ptr<EndReport> report, EndPlan plan);
+ExitWait::Ended TellEnd(std::shared_ptr<EndReport> report, EndedProcess ended);
 
 }  // namespace gantry::gvisor

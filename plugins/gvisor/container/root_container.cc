@@ -59,12 +59,13 @@ Status RootContainer::Create(const ContainerRequest& request, const Launcher& la
   if (!checkpoint_.empty()) {
     GANTRY_CHECK_OK(CheckImage(checkpoint_, launcher.runsc()));
   }
-  SentryPlan plan{.launcher = launcher, .spec = spec_, .container = id().str(), .bundle = bundle()};
-  GANTRY_TRY(plan.cgroups, context().MakeCgroups(CgroupDevices::kNotLimited));
+  SentryRequest wanted{
+      .launcher = launcher, .spec = spec_, .container = id().str(), .bundle = bundle()};
+  GANTRY_TRY(wanted.cgroups, context().MakeCgroups(CgroupDevices::kNotLimited));
   GANTRY_TRY(Streams streams, TakeStreams(context().init(), launcher.Console()));
-  plan.terminal = streams.terminal;
-  plan.stdio = std::move(streams.ends);
-  auto gofer = StartSentry(pod(), std::move(plan));
+  wanted.terminal = streams.terminal;
+  wanted.stdio = std::move(streams.ends);
+  auto gofer = StartSentry(pod(), std::move(wanted));
   if (!gofer) {
     RunPoststop();
     return std::unexpected(std::move(gofer).error());

@@ -53,7 +53,7 @@ Status SubContainer::ReadSpec() {
   return {};
 }
 
-GoferPlan SubContainer::PlanGofer(const PodRecord& record, const UniqueFd& runsc) const {
+GoferRequest SubContainer::GoferRequestOf(const PodRecord& record, const UniqueFd& runsc) const {
   return {.place = record.place,
           .spec = spec_,
           .program = runsc,
@@ -73,13 +73,13 @@ Status SubContainer::OpenFiles(bool fresh) {
   PodRecord record = pod().record();
   record.place.bundle = bundle();
   GANTRY_TRY(const UniqueFd runsc, pod().Runsc());
-  const GoferPlan plan = PlanGofer(record, runsc);
-  GANTRY_TRY(gofer_, StartGofer(pod().context(), plan));
+  const GoferRequest wanted = GoferRequestOf(record, runsc);
+  GANTRY_TRY(gofer_, StartGofer(pod().context(), wanted));
   SetOomScore(pod().context(), *gofer_.process, spec_.oom_score_adj);
   if (fresh) {
     GANTRY_CHECK_OK(MakeReady());
   }
-  GANTRY_TRY(const std::string mounts, ReadMounts(gofer_, plan, pod().StepDeadline()));
+  GANTRY_TRY(const std::string mounts, ReadMounts(gofer_, wanted, pod().StepDeadline()));
   GANTRY_TRY(resolved_, WithMounts(spec_.json, mounts));
   return {};
 }

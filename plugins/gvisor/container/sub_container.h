@@ -49,7 +49,7 @@ class SubContainer : public GvisorContainer {
 
  private:
   std::string ExitPath() const;
-  GoferPlan PlanGofer(const PodRecord& record, const UniqueFd& runsc) const;
+  GoferRequest GoferRequestOf(const PodRecord& record, const UniqueFd& runsc) const;
   Status ReadSpec();
   /// It is there from now on.
   void HavePidNamespace();

@@ -38,7 +38,7 @@ class SentryPorts {
               std::chrono::milliseconds limit)
       : context_(context), sentry_(std::move(sentry)), root_(std::move(root)), limit_(limit) {}
 
-  /// As `forward::PortForwardPlan::connect`. Blocks: up to the limit.
+  /// As `forward::PortForwardRequest::connect`. Blocks: up to the limit.
   Result<UniqueFd> Connect(uint16_t port, const UniqueFd& program) const;
 
   /// The processes in the sentry that `Connect` has executed, also those of an engine before.

@@ -75,19 +75,19 @@ Status AddPlatform(const Flags& flags, SpawnBuilder& child) {
 }
 
 /// Its own log, which errors are read from, and those that are asked for.
-Status AddLogs(const BootPlan& plan, SpawnBuilder& child) {
-  const LogFlags& logs = plan.flags.logs;
-  GANTRY_TRY(UniqueFd log, plan.log.Duplicate());
+Status AddLogs(const BootRequest& wanted, SpawnBuilder& child) {
+  const LogFlags& logs = wanted.flags.logs;
+  GANTRY_TRY(UniqueFd log, wanted.log.Duplicate());
   GANTRY_TRY(UniqueFd panics,
-             OpenLogFile("runsc_config.panic-log", logs.panic, plan.log_owner, kPanic));
+             OpenLogFile("runsc_config.panic-log", logs.panic, wanted.log_owner, kPanic));
   if (!panics) {
-    GANTRY_TRY(panics, plan.log.Duplicate());
+    GANTRY_TRY(panics, wanted.log.Duplicate());
   }
   child.AddFd("log-fd", std::move(log));
   child.AddFd("panic-log-fd", std::move(panics));
-  GANTRY_CHECK_OK(AddDebugLog(logs, plan.log_owner, kBoot, child));
+  GANTRY_CHECK_OK(AddDebugLog(logs, wanted.log_owner, kBoot, child));
   GANTRY_TRY(UniqueFd coverage,
-             OpenLogFile("runsc_config.coverage-report", logs.coverage, plan.log_owner, "cov"));
+             OpenLogFile("runsc_config.coverage-report", logs.coverage, wanted.log_owner, "cov"));
   if (coverage) {
     child.AddFd("coverage-fd", std::move(coverage));
   }
@@ -96,20 +96,20 @@ Status AddLogs(const BootPlan& plan, SpawnBuilder& child) {
 
 /// A flag of the command, where the others are of all commands. Not in a folder that is not there:
 /// it is the kubelet's to make.
-Status AddUserLog(const BootPlan& plan, SpawnBuilder& child) {
-  const std::string& path = plan.flags.logs.user;
+Status AddUserLog(const BootRequest& wanted, SpawnBuilder& child) {
+  const std::string& path = wanted.flags.logs.user;
   if (path.empty() || !Exists(path.substr(0, path.rfind('/')))) {
     return {};
   }
-  GANTRY_TRY(UniqueFd user, OpenLogFile(kLogFolderAnnotation, path, plan.log_owner, kBoot));
+  GANTRY_TRY(UniqueFd user, OpenLogFile(kLogFolderAnnotation, path, wanted.log_owner, kBoot));
   if (user) {
     child.AddFd("user-log-fd", std::move(user));
   }
   return {};
 }
 
-void AddLimits(const BootPlan& plan, SpawnBuilder& child) {
-  const cgroup::HostLimits limits = cgroup::ReadHostLimits(plan.place.cgroups);
+void AddLimits(const BootRequest& wanted, SpawnBuilder& child) {
+  const cgroup::HostLimits limits = cgroup::ReadHostLimits(wanted.place.cgroups);
   child.Add(Format("--total-host-memory={}", limits.host_memory_bytes));
   child.Add(Format("--total-memory={}", limits.memory_bytes));
   if (limits.cpus > 0) {
@@ -117,23 +117,23 @@ void AddLimits(const BootPlan& plan, SpawnBuilder& child) {
   }
 }
 
-void AddFiles(BootPlan& plan, SpawnBuilder& child) {
-  child.Add("--gofer-mount-confs=" + MountConfs(plan.spec));
-  for (UniqueFd& file : plan.files) {
+void AddFiles(BootRequest& wanted, SpawnBuilder& child) {
+  child.Add("--gofer-mount-confs=" + MountConfs(wanted.spec));
+  for (UniqueFd& file : wanted.files) {
     child.AddFd("io-fds", std::move(file));
   }
-  for (UniqueFd& file : plan.filestores) {
+  for (UniqueFd& file : wanted.filestores) {
     child.AddFd("gofer-filestore-fds", std::move(file));
   }
-  if (plan.mounts) {
-    child.AddFd("mounts-fd", std::move(plan.mounts));
+  if (wanted.mounts) {
+    child.AddFd("mounts-fd", std::move(wanted.mounts));
   }
 }
 
 /// Gives the number of the first of them.
-Result<int> AddStdio(BootPlan& plan, SpawnBuilder& child) {
+Result<int> AddStdio(BootRequest& wanted, SpawnBuilder& child) {
   int first = 0;
-  for (UniqueFd& end : plan.stdio) {
+  for (UniqueFd& end : wanted.stdio) {
     if (!end) {
       GANTRY_TRY(end, OpenNull());
     }
@@ -144,50 +144,50 @@ Result<int> AddStdio(BootPlan& plan, SpawnBuilder& child) {
   return first;
 }
 
-void Place(BootPlan& plan, int terminal, SpawnRequest& request) {
-  if (plan.netns) {
-    request.namespaces.emplace_back(std::move(plan.netns), CLONE_NEWNET);
+void Place(BootRequest& wanted, int terminal, SpawnRequest& request) {
+  if (wanted.netns) {
+    request.namespaces.emplace_back(std::move(wanted.netns), CLONE_NEWNET);
   }
-  if (plan.terminal) {
+  if (wanted.terminal) {
     request.controlling_terminal = terminal;
   }
-  if (!plan.environment.empty()) {
-    request.env.push_back(std::move(plan.environment));
+  if (!wanted.environment.empty()) {
+    request.env.push_back(std::move(wanted.environment));
   }
-  request.cgroups = plan.place.cgroups;
-  request.tag = plan.tag;
+  request.cgroups = wanted.place.cgroups;
+  request.tag = wanted.tag;
 }
 
 }  // namespace
 
-Result<Boot> StartBoot(SandboxContext& context, BootPlan plan) {
+Result<Boot> StartBoot(SandboxContext& context, BootRequest wanted) {
   Boot boot;
   SpawnBuilder child;
-  child.Add(plan.place.flags);
-  GANTRY_CHECK_OK(AddLogs(plan, child));
-  if (const std::string& pattern = plan.flags.logs.panic; !pattern.empty()) {
-    boot.panic_log = LogFilePath(pattern, plan.log_owner, kPanic);
+  child.Add(wanted.place.flags);
+  GANTRY_CHECK_OK(AddLogs(wanted, child));
+  if (const std::string& pattern = wanted.flags.logs.panic; !pattern.empty()) {
+    boot.panic_log = LogFilePath(pattern, wanted.log_owner, kPanic);
   }
   child.Add(kBoot);
-  child.Add("--bundle=" + plan.place.bundle);
-  GANTRY_CHECK_OK(AddUserLog(plan, child));
-  AddLimits(plan, child);
-  AddFiles(plan, child);
+  child.Add("--bundle=" + wanted.place.bundle);
+  GANTRY_CHECK_OK(AddUserLog(wanted, child));
+  AddLimits(wanted, child);
+  AddFiles(wanted, child);
   child.Add("--setup-root");
   child.Add("--apply-caps=true");
-  GANTRY_CHECK_OK(AddPlatform(plan.flags, child));
+  GANTRY_CHECK_OK(AddPlatform(wanted.flags, child));
   GANTRY_TRY(auto pipe, MakeBlockingPipe());
   boot.started = std::move(pipe.first);
   child.AddFd("start-sync-fd", std::move(pipe.second));
-  GANTRY_TRY(UniqueFd socket, BindSocket(plan.socket));
+  GANTRY_TRY(UniqueFd socket, BindSocket(wanted.socket));
   child.AddFd("controller-fd", std::move(socket));
-  GANTRY_TRY(UniqueFd spec, SealedMemfd("spec", plan.spec.json, MemfdUse::kRead));
+  GANTRY_TRY(UniqueFd spec, SealedMemfd("spec", wanted.spec.json, MemfdUse::kRead));
   child.AddFd("spec-fd", std::move(spec));
-  GANTRY_TRY(const int terminal, AddStdio(plan, child));
-  child.Add(plan.id);
-  GANTRY_TRY(SpawnRequest request, child.Finish("runsc-sandbox", plan.program));
-  GANTRY_CHECK_OK(Isolate(plan.spec, !plan.netns && !plan.node_network, request));
-  Place(plan, terminal, request);
+  GANTRY_TRY(const int terminal, AddStdio(wanted, child));
+  child.Add(wanted.id);
+  GANTRY_TRY(SpawnRequest request, child.Finish("runsc-sandbox", wanted.program));
+  GANTRY_CHECK_OK(Isolate(wanted.spec, !wanted.netns && !wanted.node_network, request));
+  Place(wanted, terminal, request);
   GANTRY_TRY(boot.process, context.Spawn(std::move(request)));
   return boot;
 }

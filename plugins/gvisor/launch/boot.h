@@ -20,7 +20,7 @@
 
 namespace gantry::gvisor {
 
-struct BootPlan {
+struct BootRequest {
   const LaunchPlace& place;
   const Spec& spec;
   const UniqueFd& program;
@@ -60,9 +60,9 @@ struct Boot {
 
 /// Errors: as `SandboxContext::Spawn`; kAlreadyExists for the socket. When it fails no
 /// process is left. Blocks: briefly.
-Result<Boot> StartBoot(SandboxContext& context, BootPlan plan);
+Result<Boot> StartBoot(SandboxContext& context, BootRequest wanted);
 
-/// `log`: as in its plan. Errors: kInternal with its last words, where it has ended;
+/// `log`: as in its request. Errors: kInternal with its last words, where it has ended;
 /// kDeadlineExceeded. Blocks: up to `deadline`.
 Status AwaitBoot(const Boot& boot, const UniqueFd& log, Deadline deadline);
 

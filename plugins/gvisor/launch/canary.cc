@@ -122,17 +122,17 @@ std::shared_ptr<const Runsc> Lent(const Runsc& runsc) {
 
 class Canary {
  public:
-  Canary(SandboxContext& host, const Runsc& runsc, const CanaryPlan& plan, Flags flags,
+  Canary(SandboxContext& host, const Runsc& runsc, const CanaryRequest& wanted, Flags flags,
          SandboxId id)
-      : context_(host, "canary"), launcher_(Lent(runsc)), plan_(plan) {
+      : context_(host, "canary"), launcher_(Lent(runsc)), wanted_(wanted) {
     Options options;
-    options.timeout = plan.limit;
+    options.timeout = wanted.limit;
     pod_ = std::make_unique<Pod>(std::move(id), Namespace(), context_, std::move(options),
                                  std::move(flags), ContainerKind::kAlone);
   }
 
   Status Run() {
-    GANTRY_CHECK_OK(directory_.Make(plan_.directories));
+    GANTRY_CHECK_OK(directory_.Make(wanted_.directories));
     Status ran = Launch();
     if (ran) {
       ran = RunProgram();
@@ -198,7 +198,7 @@ class Canary {
 
   LentContext context_;
   const DirectLauncher launcher_;
-  const CanaryPlan& plan_;
+  const CanaryRequest& wanted_;
   Directory directory_;
   std::unique_ptr<Pod> pod_;
   Spec spec_;
@@ -219,10 +219,10 @@ std::vector<std::string> CanaryDirectories(const std::string& bundle, const std:
   return {bundle, root, "/var/lib", "/var/tmp"};
 }
 
-Status ProveRunsc(SandboxContext& context, const Runsc& runsc, const CanaryPlan& plan) {
-  GANTRY_TRY(Flags flags, FlagsOf(plan.platform));
+Status ProveRunsc(SandboxContext& context, const Runsc& runsc, const CanaryRequest& wanted) {
+  GANTRY_TRY(Flags flags, FlagsOf(wanted.platform));
   GANTRY_TRY(SandboxId id, SandboxId::Parse(kId));
-  Canary canary(context, runsc, plan, std::move(flags), std::move(id));
+  Canary canary(context, runsc, wanted, std::move(flags), std::move(id));
   Status proved = canary.Run();
   if (!proved) {
     Error& error = proved.error();

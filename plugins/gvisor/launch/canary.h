@@ -16,7 +16,7 @@
 
 namespace gantry::gvisor {
 
-struct CanaryPlan {
+struct CanaryRequest {
   std::string platform;
   /// Directories, the first one that is there and where programs may be executed is used. A
   /// gofer's root may lie on no other mount (noexec).
@@ -30,7 +30,7 @@ struct CanaryPlan {
 /// is that this build cannot be used here. All others show nothing: kResourceExhausted;
 /// kDeadlineExceeded, where the time for the call was over.
 /// Blocks: for a tenth of a second; where it fails, for some `limit`s. Thread: workers.
-Status ProveRunsc(SandboxContext& context, const Runsc& runsc, const CanaryPlan& plan);
+Status ProveRunsc(SandboxContext& context, const Runsc& runsc, const CanaryRequest& wanted);
 
 /// Where a canary for a sandbox with that bundle may run. `root`: of the options.
 std::vector<std::string> CanaryDirectories(const std::string& bundle, const std::string& root);

@@ -24,13 +24,13 @@ bool CanaryRuns::Knows(const Entry& entry, const Runsc& runsc) const {
 }
 
 Status CanaryRuns::FindOut(SandboxContext& context, const Runsc& runsc, const std::string& root,
-                           const CanaryPlan& plan) const {
-  const auto proof = ReadProof(root, runsc, plan.platform);
+                           const CanaryRequest& wanted) const {
+  const auto proof = ReadProof(root, runsc, wanted.platform);
   if (proof && proof->failure.empty()) {
     return {};
   }
   const auto begin = clock_();
-  Status shown = prove_(context, runsc, plan);
+  Status shown = prove_(context, runsc, wanted);
   if (!ShowsSomething(shown)) {
     return shown;
   }
@@ -39,7 +39,8 @@ Status CanaryRuns::FindOut(SandboxContext& context, const Runsc& runsc, const st
       shown ? LogLevel::kInfo : LogLevel::kDebug,
       shown ? Format("'{}' starts sandboxes: a canary took {} ms", runsc.runsc.path, took.count())
             : shown.error().message);
-  const Status written = WriteProof(root, runsc, plan.platform, shown ? "" : shown.error().message);
+  const Status written =
+      WriteProof(root, runsc, wanted.platform, shown ? "" : shown.error().message);
   if (!written) {
     context.Log(LogLevel::kWarning,
                 "the next engine will run a canary again: " + written.error().message);
@@ -48,11 +49,11 @@ Status CanaryRuns::FindOut(SandboxContext& context, const Runsc& runsc, const st
 }
 
 Status CanaryRuns::Require(SandboxContext& context, const Runsc& runsc, const std::string& root,
-                           const CanaryPlan& plan) {
+                           const CanaryRequest& wanted) {
   const auto limit = std::min<std::chrono::milliseconds>(context.TimeLeft(), kMostWaited);
   const auto deadline = std::chrono::steady_clock::now() + limit;
   MutexLock lock(mutex_);
-  Entry& entry = entries_[{runsc.runsc.path, plan.platform}];
+  Entry& entry = entries_[{runsc.runsc.path, wanted.platform}];
   while (!Knows(entry, runsc) && entry.running) {
     if (ended_.wait_until(lock.native(), deadline) == std::cv_status::timeout) {
       return Fail(Code::kDeadlineExceeded,
@@ -65,7 +66,7 @@ Status CanaryRuns::Require(SandboxContext& context, const Runsc& runsc, const st
   }
   entry.running = true;
   lock.Unlock();
-  const Status shown = FindOut(context, runsc, root, plan);
+  const Status shown = FindOut(context, runsc, root, wanted);
   lock.Lock();
   entry.running = false;
   if (ShowsSomething(shown)) {

@@ -27,7 +27,7 @@ inline constexpr std::chrono::minutes kNextCanary{5};
 /// Thread: workers.
 class CanaryRuns {
  public:
-  using Prove = std::function<Status(SandboxContext&, const Runsc&, const CanaryPlan&)>;
+  using Prove = std::function<Status(SandboxContext&, const Runsc&, const CanaryRequest&)>;
   using Clock = std::function<std::chrono::steady_clock::time_point()>;
 
   explicit CanaryRuns(Prove prove = ProveRunsc, Clock clock = std::chrono::steady_clock::now)
@@ -37,7 +37,7 @@ class CanaryRuns {
   /// `root`, too. Errors: as `ProveRunsc`; kDeadlineExceeded: another sandbox's canary is
   /// still under way. Blocks: for a canary.
   Status Require(SandboxContext& context, const Runsc& runsc, const std::string& root,
-                 const CanaryPlan& plan);
+                 const CanaryRequest& wanted);
 
  private:
   struct Entry {
@@ -52,7 +52,7 @@ class CanaryRuns {
 
   bool Knows(const Entry& entry, const Runsc& runsc) const;
   Status FindOut(SandboxContext& context, const Runsc& runsc, const std::string& root,
-                 const CanaryPlan& plan) const;
+                 const CanaryRequest& wanted) const;
 
   const Prove prove_;
   const Clock clock_;

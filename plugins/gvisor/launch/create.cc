@@ -33,8 +33,8 @@ constexpr size_t kMaxArguments = size_t{256} << 10;
 
 std::string RootOf(const std::string& bundle) { return bundle + "/runsc"; }
 
-Status WriteBundle(const std::string& root, const CreatePlan& plan, std::optional<int> image) {
-  GANTRY_TRY(const std::string document, CreateDocument(plan.spec, image));
+Status WriteBundle(const std::string& root, const CreateRequest& wanted, std::optional<int> image) {
+  GANTRY_TRY(const std::string document, CreateDocument(wanted.spec, image));
   constexpr mode_t kFolder = 0700;
   constexpr mode_t kFile = 0600;
   if (mkdir(root.c_str(), kFolder) != 0 && errno != EEXIST) {
@@ -43,22 +43,22 @@ Status WriteBundle(const std::string& root, const CreatePlan& plan, std::optiona
   return WriteFile(root + "/config.json", document, kFile);
 }
 
-Result<SpawnRequest> MakeRequest(CreatePlan& plan) {
-  const std::string root = RootOf(plan.bundle);
+Result<SpawnRequest> MakeRequest(CreateRequest& wanted) {
+  const std::string root = RootOf(wanted.bundle);
   SpawnBuilder child;
-  GANTRY_TRY(const auto flags, FlagsFor(plan.runsc, plan.flags, root));
+  GANTRY_TRY(const auto flags, FlagsFor(wanted.runsc, wanted.flags, root));
   child.Add(flags);
   // Its words must be JSON whatever the flags say.
-  GANTRY_TRY(UniqueFd log, plan.log.Duplicate());
+  GANTRY_TRY(UniqueFd log, wanted.log.Duplicate());
   const std::string path = OwnPath(child.Pass(std::move(log)));
   child.Add("--log=" + path);
   child.Add("--log-format=json");
-  const LogFlags& logs = plan.flags.logs;
+  const LogFlags& logs = wanted.flags.logs;
   for (const auto& [flag, value] :
        {std::pair("panic-log", logs.panic.empty() ? path : logs.panic),
         std::pair("debug-log", logs.debug), std::pair("debug-command", logs.commands),
         std::pair("coverage-report", logs.coverage)}) {
-    if (!value.empty() && plan.runsc.dialect.global.contains(flag)) {
+    if (!value.empty() && wanted.runsc.dialect.global.contains(flag)) {
       child.Add(Format("--{}={}", flag, value));
     }
   }
@@ -67,35 +67,35 @@ Result<SpawnRequest> MakeRequest(CreatePlan& plan) {
   child.Add("create");
   child.Add("--bundle=" + root);
   std::optional<int> image;
-  if (plan.image) {
-    image = child.Pass(std::move(plan.image));
+  if (wanted.image) {
+    image = child.Pass(std::move(wanted.image));
   }
-  GANTRY_CHECK_OK(WriteBundle(root, plan, image));
-  child.Add(plan.id);
-  GANTRY_TRY(SpawnRequest request, child.Finish("runsc", plan.runsc.runsc.file));
-  for (size_t number = 0; number < plan.stdio.size(); ++number) {
-    if (plan.stdio[number]) {
-      request.fds.emplace_back(std::move(plan.stdio[number]), static_cast<int>(number));
+  GANTRY_CHECK_OK(WriteBundle(root, wanted, image));
+  child.Add(wanted.id);
+  GANTRY_TRY(SpawnRequest request, child.Finish("runsc", wanted.runsc.runsc.file));
+  for (size_t number = 0; number < wanted.stdio.size(); ++number) {
+    if (wanted.stdio[number]) {
+      request.fds.emplace_back(std::move(wanted.stdio[number]), static_cast<int>(number));
     }
   }
   request.rlimits = SentryLimits();
-  request.cgroups = std::move(plan.cgroups);
+  request.cgroups = std::move(wanted.cgroups);
   request.tag = kCreateTag;
   return request;
 }
 
 std::string WordsIn(const UniqueFd& log) { return CreateWords(LastBytes(log, kMaxLog)); }
 
-Status Await(HostProcess& command, const CreatePlan& plan, Deadline deadline) {
+Status Await(HostProcess& command, const CreateRequest& wanted, Deadline deadline) {
   const auto end = command.Wait(Left(deadline));
   if (!end) {
     IgnoreError(EndProcess(&command, kCommandEndLimit), "the kernel ends it in its time");
     return Fail(end.error().code, "run 'runsc create' for '{}': it is not done in time: {}",
-                plan.id, WordsIn(plan.log));
+                wanted.id, WordsIn(wanted.log));
   }
   if (end->raw != 0) {
-    return Fail(Code::kInternal, "run 'runsc create' for '{}': it ended with {}: {}", plan.id,
-                end->code(), WordsIn(plan.log));
+    return Fail(Code::kInternal, "run 'runsc create' for '{}': it ended with {}: {}", wanted.id,
+                end->code(), WordsIn(wanted.log));
   }
   return {};
 }
@@ -153,12 +153,12 @@ Status EndStrays(SandboxContext& context, const std::string& root,
 
 }  // namespace
 
-Result<Created> RunCreate(SandboxContext& context, CreatePlan plan, Deadline deadline) {
-  const std::string root = RootOf(plan.bundle);
-  GANTRY_TRY(SpawnRequest request, MakeRequest(plan));
+Result<Created> RunCreate(SandboxContext& context, CreateRequest wanted, Deadline deadline) {
+  const std::string root = RootOf(wanted.bundle);
+  GANTRY_TRY(SpawnRequest request, MakeRequest(wanted));
   {
     GANTRY_TRY(const auto command, context.Spawn(std::move(request)));
-    GANTRY_CHECK_OK(Await(*command, plan, deadline));
+    GANTRY_CHECK_OK(Await(*command, wanted, deadline));
   }
   GANTRY_TRY(CreateState state, ReadState(root));
   Created created;
@@ -186,18 +186,18 @@ Status RemoveCreated(SandboxContext& context, const std::string& bundle,
 
 Status CreateLauncher::Start(Launch& launch) const {
   launch.record.by_create = true;
-  SentryPlan& plan = launch.plan;
+  SentryRequest& wanted = launch.wanted;
   // The command makes them itself, where there is none.
-  GANTRY_CHECK_OK(RemoveFilestores(FilestorePaths(plan.spec, launch.pod.id().str())));
-  CreatePlan create{.runsc = runsc(),
-                    .spec = plan.spec,
-                    .flags = launch.pod.flags(),
-                    .id = launch.RootId(),
-                    .bundle = plan.bundle,
-                    .log = launch.log,
-                    .cgroups = plan.cgroups,
-                    .stdio = std::move(plan.stdio),
-                    .image = std::move(plan.image)};
+  GANTRY_CHECK_OK(RemoveFilestores(FilestorePaths(wanted.spec, launch.pod.id().str())));
+  CreateRequest create{.runsc = runsc(),
+                       .spec = wanted.spec,
+                       .flags = launch.pod.flags(),
+                       .id = launch.RootId(),
+                       .bundle = wanted.bundle,
+                       .log = launch.log,
+                       .cgroups = wanted.cgroups,
+                       .stdio = std::move(wanted.stdio),
+                       .image = std::move(wanted.image)};
   SandboxContext& context = launch.pod.context();
   GANTRY_TRY(Created created, RunCreate(context, std::move(create), launch.pod.StepDeadline()));
   launch.sentry = std::move(created.sentry);

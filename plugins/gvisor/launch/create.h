@@ -26,7 +26,7 @@
 
 namespace gantry::gvisor {
 
-struct CreatePlan {
+struct CreateRequest {
   const Runsc& runsc;
   const Spec& spec;
   const Flags& flags;
@@ -54,7 +54,7 @@ struct Created {
 /// Errors: kInvalidArgument naming a flag that the build does not have; kInternal with the
 /// command's own words; kDeadlineExceeded; as `SandboxContext::Spawn`. When it fails
 /// `RemoveCreated` is to be called. Blocks: up to `deadline`.
-Result<Created> RunCreate(SandboxContext& context, CreatePlan plan, Deadline deadline);
+Result<Created> RunCreate(SandboxContext& context, CreateRequest wanted, Deadline deadline);
 
 /// Ends what runs of it, of this engine or one before, and removes what is left in the bundle,
 /// also where there is nothing. Errors: kDeadlineExceeded: the kernel has not ended it yet.

@@ -42,14 +42,14 @@ Result<bool> ReadSome(const UniqueFd& from, std::string& text) {
   return n > 0;
 }
 
-std::unexpected<Error> Ended(const Gofer& gofer, const GoferPlan& plan) {
-  return Fail(Code::kInternal, "start the gofer of '{}': it ended: {}", plan.id,
+std::unexpected<Error> Ended(const Gofer& gofer, const GoferRequest& wanted) {
+  return Fail(Code::kInternal, "start the gofer of '{}': it ended: {}", wanted.id,
               LastWords(gofer.log));
 }
 
-std::unexpected<Error> Late(const GoferPlan& plan) {
+std::unexpected<Error> Late(const GoferRequest& wanted) {
   return Fail(Code::kDeadlineExceeded, "start the gofer of '{}': it has not told its mounts",
-              plan.id);
+              wanted.id);
 }
 
 }  // namespace
@@ -62,66 +62,66 @@ std::string MountConfs(const Spec& spec) {
   return text;
 }
 
-Result<Gofer> StartGofer(SandboxContext& context, const GoferPlan& plan) {
+Result<Gofer> StartGofer(SandboxContext& context, const GoferRequest& wanted) {
   Gofer gofer;
   SpawnBuilder child;
-  child.Add(plan.place.flags);
+  child.Add(wanted.place.flags);
   GANTRY_TRY(gofer.log, MakeBoundedLog(kMaxLogBytes));
   GANTRY_TRY(UniqueFd log, gofer.log.Duplicate());
   child.AddFd("log-fd", std::move(log));
   constexpr const char* kCommand = "gofer";
-  GANTRY_CHECK_OK(AddDebugLog(plan.logs, plan.log_owner, kCommand, child));
+  GANTRY_CHECK_OK(AddDebugLog(wanted.logs, wanted.log_owner, kCommand, child));
   child.Add(kCommand);
-  child.Add("--bundle=" + plan.place.bundle);
-  child.Add("--gofer-mount-confs=" + MountConfs(plan.spec));
-  GANTRY_TRY(UniqueFd spec, SealedMemfd("spec", plan.spec.json, MemfdUse::kRead));
+  child.Add("--bundle=" + wanted.place.bundle);
+  child.Add("--gofer-mount-confs=" + MountConfs(wanted.spec));
+  GANTRY_TRY(UniqueFd spec, SealedMemfd("spec", wanted.spec.json, MemfdUse::kRead));
   child.AddFd("spec-fd", std::move(spec));
   GANTRY_TRY(auto pipe, MakeBlockingPipe());
   gofer.mounts = std::move(pipe.first);
   child.AddFd("mounts-fd", std::move(pipe.second));
-  if (plan.asks_for_mounts) {
+  if (wanted.asks_for_mounts) {
     GANTRY_TRY(auto sockets, BlockingSocketPair(SOCK_STREAM));
     gofer.questions = std::move(sockets.first);
     child.AddFd("rpc-fd", std::move(sockets.second));
   }
-  for (const FileMount& mount : plan.spec.mounts) {
+  for (const FileMount& mount : wanted.spec.mounts) {
     if (mount.conf.lower == MountConf::Lower::kGofer) {
       GANTRY_TRY(auto sockets, BlockingSocketPair(SOCK_STREAM));
       gofer.connections.push_back(std::move(sockets.first));
       child.AddFd("io-fds", std::move(sockets.second));
     }
   }
-  child.Add(plan.id);
-  GANTRY_TRY(SpawnRequest request, child.Finish("runsc-gofer", plan.program));
-  GANTRY_CHECK_OK(Isolate(plan.spec, false, request));
+  child.Add(wanted.id);
+  GANTRY_TRY(SpawnRequest request, child.Finish("runsc-gofer", wanted.program));
+  GANTRY_CHECK_OK(Isolate(wanted.spec, false, request));
   GANTRY_TRY(UniqueFd netns, net::EmptyNetns());
   // First, as long as nothing else has been joined: it is the host's to enter.
   request.namespaces.emplace(request.namespaces.begin(), std::move(netns), CLONE_NEWNET);
-  request.cgroups = plan.place.cgroups;
-  request.tag = plan.tag;
+  request.cgroups = wanted.place.cgroups;
+  request.tag = wanted.tag;
   GANTRY_TRY(gofer.process, context.Spawn(std::move(request)));
   return gofer;
 }
 
-Status AnswerQuestions(const Gofer& gofer, const GoferPlan& plan, Deadline deadline) {
+Status AnswerQuestions(const Gofer& gofer, const GoferRequest& wanted, Deadline deadline) {
   if (!gofer.questions) {
     return {};
   }
-  return ServeMounts(gofer.questions, gofer.process->pid(), plan.spec, deadline);
+  return ServeMounts(gofer.questions, gofer.process->pid(), wanted.spec, deadline);
 }
 
-Result<std::string> ReadMounts(const Gofer& gofer, const GoferPlan& plan, Deadline deadline) {
-  GANTRY_CHECK_OK(AnswerQuestions(gofer, plan, deadline));
+Result<std::string> ReadMounts(const Gofer& gofer, const GoferRequest& wanted, Deadline deadline) {
+  GANTRY_CHECK_OK(AnswerQuestions(gofer, wanted, deadline));
   std::string text;
   for (bool more = true; more;) {
     pollfd one = {gofer.mounts.get(), POLLIN, 0};
     if (poll(&one, 1, PollTimeout(deadline)) == 0) {
-      return Late(plan);
+      return Late(wanted);
     }
     GANTRY_TRY(more, ReadSome(gofer.mounts, text));
   }
   if (text.empty()) {
-    return Ended(gofer, plan);
+    return Ended(gofer, wanted);
   }
   return text;
 }

@@ -20,7 +20,7 @@
 
 namespace gantry::gvisor {
 
-struct GoferPlan {
+struct GoferRequest {
   const LaunchPlace& place;
   const Spec& spec;
   const UniqueFd& program;
@@ -48,14 +48,14 @@ struct Gofer {
 };
 
 /// Errors: as `SandboxContext::Spawn`. When it fails nothing is left. Blocks: briefly.
-Result<Gofer> StartGofer(SandboxContext& context, const GoferPlan& plan);
+Result<Gofer> StartGofer(SandboxContext& context, const GoferRequest& wanted);
 
 /// The mounts as it has resolved them, a JSON array; answers what it asks meanwhile.
-/// `plan`: that of its start. Errors: kInternal with the gofer's last words, where it has
+/// `wanted`: that of its start. Errors: kInternal with the gofer's last words, where it has
 /// ended; kDeadlineExceeded. Blocks: up to `deadline`.
-Result<std::string> ReadMounts(const Gofer& gofer, const GoferPlan& plan, Deadline deadline);
+Result<std::string> ReadMounts(const Gofer& gofer, const GoferRequest& wanted, Deadline deadline);
 /// The same where the sentry reads the mounts: returns when it can ask no more.
-Status AnswerQuestions(const Gofer& gofer, const GoferPlan& plan, Deadline deadline);
+Status AnswerQuestions(const Gofer& gofer, const GoferRequest& wanted, Deadline deadline);
 
 /// `lisafs:self,lisafs:none`: all mounts of the spec.
 std::string MountConfs(const Spec& spec);

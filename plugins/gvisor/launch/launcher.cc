@@ -15,7 +15,7 @@ void EndLaunched(const Launch& launch) {
                   "the sandbox's end kills what is left");
     }
   }
-  IgnoreError(RemoveFilestores(FilestorePaths(launch.plan.spec, launch.pod.id().str())),
+  IgnoreError(RemoveFilestores(FilestorePaths(launch.wanted.spec, launch.pod.id().str())),
               "they go with the snapshot");
 }
 

@@ -26,7 +26,7 @@ namespace gantry::gvisor {
 
 class Launcher;
 
-struct SentryPlan {
+struct SentryRequest {
   const Launcher& launcher;
   const Spec& spec;
   /// The root container's; empty: gantry's own root.
@@ -45,7 +45,7 @@ struct SentryPlan {
 struct Launch {
   Pod& pod;
   /// A launcher takes its descriptors.
-  SentryPlan& plan;
+  SentryRequest& wanted;
   /// As `MakeBoundedLog`: the sentry's.
   const UniqueFd& log;
   const std::chrono::system_clock::time_point begun = std::chrono::system_clock::now();

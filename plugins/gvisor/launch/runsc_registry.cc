@@ -56,11 +56,11 @@ void RunscRegistry::WarnOnce(SandboxContext& context, const Launcher& launcher,
 Result<std::shared_ptr<const Launcher>> RunscRegistry::GetLauncher(const std::string& path,
                                                                    SandboxContext& context,
                                                                    const std::string& root,
-                                                                   const CanaryPlan& plan) {
+                                                                   const CanaryRequest& wanted) {
   GANTRY_TRY(const auto runsc, Get(path));
   std::string reason = WhatIsMissing(*runsc);
   if (reason.empty()) {
-    const Status proved = proofs_.Require(context, *runsc, root, plan);
+    const Status proved = proofs_.Require(context, *runsc, root, wanted);
     if (proved) {
       return std::make_shared<DirectLauncher>(runsc);
     }
@@ -70,15 +70,15 @@ Result<std::shared_ptr<const Launcher>> RunscRegistry::GetLauncher(const std::st
     reason = proved.error().message;
   }
   auto launcher = std::make_shared<CreateLauncher>(runsc, std::move(reason));
-  WarnOnce(context, *launcher, plan.platform);
+  WarnOnce(context, *launcher, wanted.platform);
   return launcher;
 }
 
 Result<std::shared_ptr<const Runsc>> RunscRegistry::GetProven(const std::string& path,
                                                               SandboxContext& context,
                                                               const std::string& root,
-                                                              const CanaryPlan& plan) {
-  GANTRY_TRY(const auto launcher, GetLauncher(path, context, root, plan));
+                                                              const CanaryRequest& wanted) {
+  GANTRY_TRY(const auto launcher, GetLauncher(path, context, root, wanted));
   if (!launcher->IsDirect()) {
     return Fail(Code::kFailedPrecondition, "use '{}' without 'runsc create': {}", path,
                 launcher->Reason());

@@ -35,11 +35,12 @@ class RunscRegistry {
   Result<std::shared_ptr<const Launcher>> GetLauncher(const std::string& path,
                                                       SandboxContext& context,
                                                       const std::string& root,
-                                                      const CanaryPlan& plan);
+                                                      const CanaryRequest& wanted);
   /// The same, of a build whose processes gantry starts itself. Errors: kFailedPrecondition for
   /// another one.
   Result<std::shared_ptr<const Runsc>> GetProven(const std::string& path, SandboxContext& context,
-                                                 const std::string& root, const CanaryPlan& plan);
+                                                 const std::string& root,
+                                                 const CanaryRequest& wanted);
 
   /// How many sandboxes were to be started by `runsc create`.
   uint64_t creates() const { return creates_; }

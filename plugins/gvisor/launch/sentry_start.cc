@@ -49,7 +49,7 @@ void SayWhetherItCrashed(Pod& pod) {
 
 class Starter {
  public:
-  Starter(Pod& pod, SentryPlan plan) : pod_(pod), plan_(std::move(plan)) {}
+  Starter(Pod& pod, SentryRequest wanted) : pod_(pod), wanted_(std::move(wanted)) {}
 
   Result<GoferProcess> Start() {
     Status started = TryStart();
@@ -64,7 +64,7 @@ class Starter {
  private:
   Status TryStart() {
     GANTRY_CHECK_OK(Prepare());
-    GANTRY_CHECK_OK(plan_.launcher.Start(launch_));
+    GANTRY_CHECK_OK(wanted_.launcher.Start(launch_));
     return Keep();
   }
 
@@ -75,16 +75,16 @@ class Starter {
     if (!words.empty() && !error.message.contains(words)) {
       error.message += "; its gofer says: " + words;
     }
-    if (!plan_.launcher.IsDirect()) {
-      error.message += "; it was started so because: " + plan_.launcher.Reason();
+    if (!wanted_.launcher.IsDirect()) {
+      error.message += "; it was started so because: " + wanted_.launcher.Reason();
     }
   }
 
   void Undo() {
     EndLaunched(launch_);
-    IgnoreError(RemoveFilestores(VolumeFiles(plan_.spec.volumes, pod_.id().str())),
+    IgnoreError(RemoveFilestores(VolumeFiles(wanted_.spec.volumes, pod_.id().str())),
                 "they go with the volumes");
-    IgnoreError(RemoveFiles(pod_.context(), plan_.bundle, pod_.options().timeout),
+    IgnoreError(RemoveFiles(pod_.context(), wanted_.bundle, pod_.options().timeout),
                 "they go with the bundle");
     pod_.context().Drop(kRunscName);
     pod_.context().Drop(kSentryLogName);
@@ -92,31 +92,31 @@ class Starter {
   }
 
   Status Prepare() {
-    const Runsc& runsc = plan_.launcher.runsc();
+    const Runsc& runsc = wanted_.launcher.runsc();
     PodRecord& record = launch_.record;
     if (runsc.IsMixed() && pod_.flags().same_release) {
       return Fail(Code::kFailedPrecondition, "use '{}': {}", runsc.runsc.path, WhyMixed(runsc));
     }
-    if (!plan_.spec.HasRootOfGofer() && !plan_.image) {
-      GANTRY_TRY(plan_.image, OpenRootImage(plan_.spec.mounts.front().source, pod_.options()));
+    if (!wanted_.spec.HasRootOfGofer() && !wanted_.image) {
+      GANTRY_TRY(wanted_.image, OpenRootImage(wanted_.spec.mounts.front().source, pod_.options()));
     }
-    if (!plan_.spec.has_netns && pod_.flags().network == Network::kSandbox) {
+    if (!wanted_.spec.has_netns && pod_.flags().network == Network::kSandbox) {
       pod_.UseHostNetwork();
     }
-    record.root = plan_.container;
-    record.own_id = plan_.own_id;
-    record.socket = plan_.bundle + "/" + kSocketName;
-    record.place = {plan_.bundle, plan_.cgroups, {}};
-    GANTRY_TRY(record.place.flags, FlagsFor(runsc, pod_.flags(), plan_.bundle));
+    record.root = wanted_.container;
+    record.own_id = wanted_.own_id;
+    record.socket = wanted_.bundle + "/" + kSocketName;
+    record.place = {wanted_.bundle, wanted_.cgroups, {}};
+    GANTRY_TRY(record.place.flags, FlagsFor(runsc, pod_.flags(), wanted_.bundle));
     record.runsc = runsc.runsc.path;
     record.asks_for_mounts = runsc.dialect.gofer.contains("rpc-fd");
     record.runs_hooks = runsc.dialect.gofer_runs_hooks;
     record.conf = pod_.flags().ConfJson();
-    record.volumes = plan_.spec.volumes;
+    record.volumes = wanted_.spec.volumes;
     record.host_network = pod_.flags().network == Network::kHost;
-    record.no_ipv6 = plan_.spec.no_ipv6;
-    record.netns = plan_.spec.netns_path;
-    record.oom_kills = cgroup::OomKills(plan_.cgroups);
+    record.no_ipv6 = wanted_.spec.no_ipv6;
+    record.netns = wanted_.spec.netns_path;
+    record.oom_kills = cgroup::OomKills(wanted_.cgroups);
     // What one of that name has left is nobody's.
     GANTRY_CHECK_OK(RemoveFilestores(VolumeFiles(record.volumes, pod_.id().str())));
     GANTRY_TRY(log_, MakeBoundedLog(kMaxLogBytes));
@@ -135,9 +135,9 @@ class Starter {
   }
 
   Pod& pod_;
-  SentryPlan plan_;
+  SentryRequest wanted_;
   UniqueFd log_;
-  Launch launch_{.pod = pod_, .plan = plan_, .log = log_};
+  Launch launch_{.pod = pod_, .wanted = wanted_, .log = log_};
 };
 
 }  // namespace
@@ -158,8 +158,8 @@ Result<std::vector<std::string>> FlagsFor(const Runsc& runsc, const Flags& flags
   return arguments;
 }
 
-Result<GoferProcess> StartSentry(Pod& pod, SentryPlan plan) {
-  return Starter(pod, std::move(plan)).Start();
+Result<GoferProcess> StartSentry(Pod& pod, SentryRequest wanted) {
+  return Starter(pod, std::move(wanted)).Start();
 }
 
 Status RemoveSentry(Pod& pod, const GoferProcess& gofer, const std::string& bundle) {

@@ -22,7 +22,7 @@ using GoferProcess = std::shared_ptr<HostProcess>;
 
 /// When it fails nothing is left of it. Blocks: for a tenth of a second, or up to the pod's
 /// deadline for a step.
-Result<GoferProcess> StartSentry(Pod& pod, SentryPlan plan);
+Result<GoferProcess> StartSentry(Pod& pod, SentryRequest wanted);
 
 /// Ends what `StartSentry` has started, in this engine or the one before. `gofer`: as it gave
 /// it. `bundle`: where it was started, unless the pod knows another. Again: success. Errors:

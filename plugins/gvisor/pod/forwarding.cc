@@ -21,17 +21,17 @@ SentryPorts PortsOf(Pod& pod) {
 }
 
 Result<std::shared_ptr<PortForward>> BeginForward(Pod& pod, const PodRecord& record) {
-  forward::PortForwardPlan plan;
-  plan.connect = [ports = PortsOf(pod)](uint16_t port, const UniqueFd& program) {
+  forward::PortForwardRequest wanted;
+  wanted.connect = [ports = PortsOf(pod)](uint16_t port, const UniqueFd& program) {
     return ports.Connect(port, program);
   };
-  GANTRY_TRY(plan.program, forward::FindForwardProgram());
-  plan.cgroups = record.place.cgroups;
-  auto recovered = PortForward::Recover(pod.context(), plan);
+  GANTRY_TRY(wanted.program, forward::FindForwardProgram());
+  wanted.cgroups = record.place.cgroups;
+  auto recovered = PortForward::Recover(pod.context(), wanted);
   if (recovered || recovered.error().code != Code::kNotFound) {
     return recovered;
   }
-  return PortForward::Begin(pod.context(), record.netns, plan);
+  return PortForward::Begin(pod.context(), record.netns, wanted);
 }
 
 /// What a node cannot do for one pod it cannot do for the next: once is enough.

@@ -163,10 +163,11 @@ void GvisorSandbox::SayWhatIsIgnored() {
 Status GvisorSandbox::StartCold(const Launcher& launcher) {
   GANTRY_TRY(const Spec spec,
              MakeOwnRootSpec(OwnRootOf(request_, config_), request_.bundle, pod_->flags().overlay));
-  SentryPlan plan{.launcher = launcher, .spec = spec, .container = "", .bundle = request_.bundle};
-  plan.cgroups = request_.cgroups;
-  GANTRY_TRY(plan.image, PauseImage());
-  GANTRY_TRY([[maybe_unused]] const GoferProcess none, StartSentry(*pod_, std::move(plan)));
+  SentryRequest wanted{
+      .launcher = launcher, .spec = spec, .container = "", .bundle = request_.bundle};
+  wanted.cgroups = request_.cgroups;
+  GANTRY_TRY(wanted.image, PauseImage());
+  GANTRY_TRY([[maybe_unused]] const GoferProcess none, StartSentry(*pod_, std::move(wanted)));
   return StartPod(*pod_);
 }
 

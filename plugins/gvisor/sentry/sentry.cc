@@ -27,9 +27,10 @@ Error ToError(const urpc::Failure& failure, std::string_view what) {
 }
 
 Status Sentry::Recover(SentryState state, Deadline deadline) {
-  LeaveStandstill(TurnKind::kSignalAll, kSignalName, deadline);
-  LeaveStandstill(TurnKind::kStandstill, kSaveName, deadline);
-  GANTRY_TRY(Turns::Turn turn, TakeTurn(TurnKind::kStandstill, "recover the sandbox", deadline));
+  LeaveStandstill(CallKind::kSignalAll, kSignalName, deadline);
+  LeaveStandstill(CallKind::kStandstill, kSaveName, deadline);
+  GANTRY_TRY(CallSlots::Slot slot,
+             TakeSlot(CallKind::kStandstill, "recover the sandbox", deadline));
   const MutexLock lock(mutex_);
   state_ = std::move(state);
   // Whoever had it saved is gone.
@@ -66,11 +67,11 @@ Status Sentry::Recover(SentryState state, Deadline deadline) {
   }
   if (!state_.stopped && !state_.wanted.empty()) {
     // `WhileItRuns` was cut short.
-    return Switch(&turn, deadline);
+    return Switch(&slot, deadline);
   }
   if (state_.stopped) {
     // Whether that pause was answered nobody has written down.
-    late_pause_.emplace(std::move(turn));
+    late_pause_.emplace(std::move(slot));
   }
   return {};
 }
@@ -242,11 +243,11 @@ void Sentry::Hangup() {
     manager_.client().Hangup();
   }
   // Calls that it never answered.
-  turns_.Clear();
+  slots_.Clear();
 }
 
-Status Sentry::Switch(Turns::Turn* turn, Deadline deadline) {
-  const bool stopped = turn != nullptr;
+Status Sentry::Switch(CallSlots::Slot* slot, Deadline deadline) {
+  const bool stopped = slot != nullptr;
   const std::string_view method = stopped ? kPause : kResume;
   const char* name = stopped ? kPauseName : kResumeName;
   const std::string what = Format("{} the sandbox", name);
@@ -266,29 +267,29 @@ Status Sentry::Switch(Turns::Turn* turn, Deadline deadline) {
     state_.stopped = stopped;
   }
   if (!stopped && answer) {
-    // A pause that came to no end goes on until the next one, which has a turn of its own.
+    // A pause that came to no end goes on until the next one, which has a slot of its own.
     late_pause_.reset();
   } else if (stopped && urpc::IsLate(answer)) {
-    late_pause_.emplace(std::move(*turn));
+    late_pause_.emplace(std::move(*slot));
   }
   GANTRY_CHECK_OK(SaveSwitches());
   return answer ? Status() : Status(std::unexpected(ToError(answer.error(), what)));
 }
 
 Status Sentry::Pause(const std::string& container, Deadline deadline) {
-  GANTRY_TRY(Turns::Turn turn,
-             TakeTurn(TurnKind::kStandstill, Format("pause container '{}'", container), deadline));
+  GANTRY_TRY(CallSlots::Slot slot,
+             TakeSlot(CallKind::kStandstill, Format("pause container '{}'", container), deadline));
   const MutexLock lock(mutex_);
   if (!state_.started) {
     return Fail(Code::kFailedPrecondition, "pause container '{}': its sandbox has not been started",
                 container);
   }
-  return PauseFor(container, turn, deadline);
+  return PauseFor(container, slot, deadline);
 }
 
-Status Sentry::PauseFor(const std::string& container, Turns::Turn& turn, Deadline deadline) {
+Status Sentry::PauseFor(const std::string& container, CallSlots::Slot& slot, Deadline deadline) {
   const bool first = state_.wanted.insert(container).second;
-  Status paused = state_.stopped ? (first ? save_(state_) : Status()) : Switch(&turn, deadline);
+  Status paused = state_.stopped ? (first ? save_(state_) : Status()) : Switch(&slot, deadline);
   if (paused) {
     return {};
   }
@@ -317,8 +318,8 @@ Status Sentry::Resume(const std::string& container, Deadline deadline) {
 }
 
 Status Sentry::WhileItRuns(const std::function<Status()>& act, Deadline deadline) {
-  GANTRY_TRY(Turns::Turn turn,
-             TakeTurn(TurnKind::kStandstill, "pause the sandbox again", deadline));
+  GANTRY_TRY(CallSlots::Slot slot,
+             TakeSlot(CallKind::kStandstill, "pause the sandbox again", deadline));
   bool stood = false;
   Status done;
   {
@@ -335,14 +336,14 @@ Status Sentry::WhileItRuns(const std::function<Status()>& act, Deadline deadline
   if (!stood || state_.stopped || state_.wanted.empty()) {
     return done;
   }
-  Status stands = Switch(&turn, std::chrono::steady_clock::now() + kResumeLimit);
+  Status stands = Switch(&slot, std::chrono::steady_clock::now() + kResumeLimit);
   return done ? stands : done;
 }
 
 Status Sentry::Checkpoint(std::string_view arg, std::span<const int> files,
                           const std::function<Status()>& saved, bool ends, Deadline deadline) {
   const std::string what = Format("checkpoint container '{}'", id_);
-  GANTRY_TRY(Turns::Turn turn, TakeTurn(TurnKind::kStandstill, what, deadline));
+  GANTRY_TRY(CallSlots::Slot slot, TakeSlot(CallKind::kStandstill, what, deadline));
   {
     const MutexLock lock(mutex_);
     if (!state_.started) {
@@ -351,12 +352,12 @@ Status Sentry::Checkpoint(std::string_view arg, std::span<const int> files,
     if (state_.wanted.contains(kSaver)) {
       return Fail(Code::kFailedPrecondition, "{}: its sandbox is being saved", what);
     }
-    GANTRY_CHECK_OK(PauseFor(kSaver, turn, deadline));
+    GANTRY_CHECK_OK(PauseFor(kSaver, slot, deadline));
   }
   // Not with the lock held: it takes as long as there is memory, and signals need not wait.
-  // The sentry pauses once more by itself: in the same turn.
+  // The sentry pauses once more by itself: in the same slot.
   const auto written =
-      CallInTurn(turn, kSaveName, {.method = kCheckpoint, .arg = arg, .fds = files}, deadline);
+      CallInSlot(slot, kSaveName, {.method = kCheckpoint, .arg = arg, .fds = files}, deadline);
   Status done = written ? saved() : Status(std::unexpected(ToError(written.error(), what)));
   if (done && ends) {
     return done;

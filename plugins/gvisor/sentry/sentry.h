@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One running sentry, as its containers use it. The calls that kill or hang a sentry when
-// they come in a wrong state are made here only, or in a turn that is had here:
+// they come in a wrong state are made here only, or in a slot that is had here:
 //   StartSubcontainer before StartRoot has succeeded ends a sentry of 20240729;
 //   StartRoot a second time never returns there;
 //   the links of a network a second time are refused there, and the start fails;
 //   Resume without a Pause ends every sentry, and each Pause needs a Resume of its own;
 //   Restore comes in place of StartRoot, as once as that;
-//   StartSubcontainer and ExecuteAsync while the sandbox comes to a stop end it (turns.h);
+//   StartSubcontainer and ExecuteAsync while the sandbox comes to a stop end it (call_slots.h);
 //   StartSubcontainer ends it where one in the same pid namespace has failed and that container
 //   has not been destroyed since, be it the same one.
 // What has been done is kept over a restart of the engine (durable_call.h), so that none of
@@ -28,9 +28,9 @@
 #include <gantry/error.h>
 #include <gantry/toolkit/sync/mutex.h>
 
+#include "plugins/gvisor/sentry/call_slots.h"
 #include "plugins/gvisor/sentry/container_manager.h"
 #include "plugins/gvisor/sentry/durable_call.h"
-#include "plugins/gvisor/sentry/turns.h"
 
 namespace gantry::gvisor {
 
@@ -144,11 +144,11 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   static constexpr const char* kSignalName = "signal-all";
   static constexpr const char* kSaveName = "checkpoint";
 
-  Result<Turns::Turn> TakeTurn(TurnKind kind, std::string_view what, Deadline deadline);
-  /// Pauses it in that turn, which is somebody else's afterwards where no answer came; null:
+  Result<CallSlots::Slot> TakeSlot(CallKind kind, std::string_view what, Deadline deadline);
+  /// Pauses it in that slot, which is somebody else's afterwards where no answer came; null:
   /// resumes it.
-  Status Switch(Turns::Turn* turn, Deadline deadline) GANTRY_REQUIRES(mutex_);
-  Status PauseFor(const std::string& container, Turns::Turn& turn, Deadline deadline)
+  Status Switch(CallSlots::Slot* slot, Deadline deadline) GANTRY_REQUIRES(mutex_);
+  Status PauseFor(const std::string& container, CallSlots::Slot& slot, Deadline deadline)
       GANTRY_REQUIRES(mutex_);
   Status SetNetwork(const NetworkSource& take_network, Deadline deadline) GANTRY_REQUIRES(mutex_);
   urpc::Outcome<void> SendNetwork(const NetworkSetup& network, Deadline deadline)
@@ -161,17 +161,17 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
                                      std::optional<bool> if_gone, Deadline deadline)
       GANTRY_REQUIRES(mutex_);
   /// A standstill of another engine's, if one is stored.
-  void LeaveStandstill(TurnKind kind, const char* name, Deadline deadline);
+  void LeaveStandstill(CallKind kind, const char* name, Deadline deadline);
   Status CheckStarts(std::string_view what) const;
-  /// What has failed of starts that were left is forgotten. In a turn of theirs.
-  urpc::Outcome<void> SettleStart(Turns::Turn& turn, Deadline deadline);
-  urpc::Outcome<Started> SendStart(Turns::Turn& turn, const Subcontainer& container,
+  /// What has failed of starts that were left is forgotten. In a slot of theirs.
+  urpc::Outcome<void> SettleStart(CallSlots::Slot& slot, Deadline deadline);
+  urpc::Outcome<Started> SendStart(CallSlots::Slot& slot, const Subcontainer& container,
                                    std::span<const int> fds, const CallNames& names,
                                    Deadline deadline);
   urpc::Outcome<Started> Open(const CallNames& names, Deadline deadline);
-  /// Where the answer does not come in time the turn is left, and else the call is settled.
-  urpc::Outcome<void> CallInTurn(Turns::Turn& turn, const char* name, const urpc::Request& request,
-                                 Deadline deadline);
+  /// Where the answer does not come in time the slot is left, and else the call is settled.
+  urpc::Outcome<void> CallInSlot(CallSlots::Slot& slot, const char* name,
+                                 const urpc::Request& request, Deadline deadline);
   urpc::Outcome<void> KeepAnswer(const char* name, const urpc::Request& request, Deadline deadline)
       GANTRY_REQUIRES(mutex_);
   void Settle(std::string_view name) GANTRY_REQUIRES(mutex_);
@@ -184,12 +184,12 @@ class Sentry : public std::enable_shared_from_this<Sentry> {
   ContainerManager manager_;
   const Save save_;
   /// Taken before any lock of this.
-  Turns turns_;
+  CallSlots slots_;
   /// Held during the calls that are guarded here.
   mutable Mutex mutex_;
   SentryState state_ GANTRY_GUARDED_BY(mutex_);
   /// Of a pause that was not answered in time, or perhaps not: until it is resumed.
-  std::optional<Turns::Turn> late_pause_ GANTRY_GUARDED_BY(mutex_);
+  std::optional<CallSlots::Slot> late_pause_ GANTRY_GUARDED_BY(mutex_);
   /// Of one that has not started.
   bool has_network_ GANTRY_GUARDED_BY(mutex_) = false;
   /// Calls that stay stored, as the state that they have led to is not saved yet.

@@ -103,12 +103,12 @@ Result<WarmEntry> BootWarm(SandboxContext& context, RunscRegistry& runscs,
   Pod pod(std::move(id), Namespace(), lent, options, handler.flags, ContainerKind::kOwnRoot);
   GANTRY_TRY(const Spec spec, MakeOwnRootSpec({}, folder, pod.flags().overlay));
   const DirectLauncher launcher(entry.runsc);
-  SentryPlan plan{.launcher = launcher, .spec = spec, .container = "", .bundle = folder};
-  plan.own_id = kRootId;
-  GANTRY_TRY(plan.image, PauseImage());
+  SentryRequest wanted{.launcher = launcher, .spec = spec, .container = "", .bundle = folder};
+  wanted.own_id = kRootId;
+  GANTRY_TRY(wanted.image, PauseImage());
   entry.key = MakeWarmKey(*entry.runsc, handler.flags, {}, {});
   entry.build = entry.key.build;
-  GANTRY_TRY([[maybe_unused]] const GoferProcess none, StartSentry(pod, std::move(plan)));
+  GANTRY_TRY([[maybe_unused]] const GoferProcess none, StartSentry(pod, std::move(wanted)));
   entry.process = pod.process();
   entry.log = KeptSentryLog(lent);
   entry.record = pod.record();

@@ -54,7 +54,7 @@ Result<std::string> AgentClient::Ask(protocol::Kind kind, std::string body, Dead
     call = ++last_call_;
     calls_[call].kind = kind;
   }
-  const std::string payload = protocol::Encode(protocol::Envelope{
+  const std::string payload = EncodeProto(protocol::Envelope{
       .call = call, .kind = static_cast<uint32_t>(kind), .body = std::move(body), .failure = {}});
   Status sent = payload.size() > protocol::kMaxFromHost
                     ? Fail(Code::kInvalidArgument, "it has {} bytes, at most {}", payload.size(),
@@ -149,7 +149,7 @@ Status AgentClient::TakeFrames() {
 }
 
 Status AgentClient::Take(const std::string& frame) {
-  GANTRY_TRY(const protocol::Envelope envelope, protocol::Decode<protocol::Envelope>(frame));
+  GANTRY_TRY(const protocol::Envelope envelope, DecodeProto<protocol::Envelope>(frame));
   if (envelope.call != 0) {
     return TakeAnswer(envelope);
   }

@@ -23,11 +23,11 @@
 
 #include <gantry/deadline.h>
 #include <gantry/error.h>
+#include <gantry/toolkit/proto/proto_message.h>
 #include <gantry/unique_fd.h>
 
 #include "plugins/vmm/agent/events.h"
 #include "plugins/vmm/agent/greet.h"
-#include "plugins/vmm/protocol/codec.h"
 #include "plugins/vmm/protocol/frames.h"
 #include "plugins/vmm/protocol/messages.h"
 #include "plugins/vmm/protocol/reports.h"
@@ -50,8 +50,8 @@ class AgentClient {
   /// whether the call took effect is not known. Blocks: up to `deadline`.
   template <class Request>
   Result<typename Request::Answer> Call(const Request& request, Deadline deadline) {
-    GANTRY_TRY(const std::string body, Ask(Request::kKind, protocol::Encode(request), deadline));
-    auto answer = protocol::Decode<typename Request::Answer>(body);
+    GANTRY_TRY(const std::string body, Ask(Request::kKind, EncodeProto(request), deadline));
+    auto answer = DecodeProto<typename Request::Answer>(body);
     if (!answer) {
       return std::unexpected(Within(Request::kKind, std::move(answer).error()));
     }

@@ -5,8 +5,8 @@
 #include <chrono>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/proto/proto_message.h>
 
-#include "plugins/vmm/protocol/codec.h"
 #include "plugins/vmm/protocol/ids.h"
 #include "plugins/vmm/protocol/reports.h"
 
@@ -29,7 +29,7 @@ std::string Printable(std::string text) {
 }
 
 bool DeliverExit(const std::string& body, const AgentEvents& events, int64_t begin_ns) {
-  const auto told = protocol::Decode<protocol::Exited>(body);
+  const auto told = DecodeProto<protocol::Exited>(body);
   if (!told || !protocol::IsId(told->container) ||
       (!told->exec.empty() && !protocol::IsId(told->exec))) {
     return false;
@@ -43,7 +43,7 @@ bool DeliverExit(const std::string& body, const AgentEvents& events, int64_t beg
 }
 
 bool DeliverOutOfMemory(const std::string& body, const AgentEvents& events) {
-  const auto told = protocol::Decode<protocol::OutOfMemory>(body);
+  const auto told = DecodeProto<protocol::OutOfMemory>(body);
   if (!told || !protocol::IsId(told->container) || told->kills == 0) {
     return false;
   }
@@ -54,7 +54,7 @@ bool DeliverOutOfMemory(const std::string& body, const AgentEvents& events) {
 }
 
 bool DeliverLine(const std::string& body, const AgentEvents& events, LineLimit& lines) {
-  auto told = protocol::Decode<protocol::LogLine>(body);
+  auto told = DecodeProto<protocol::LogLine>(body);
   if (!told || !lines.Take(Now())) {
     return false;
   }

@@ -13,8 +13,8 @@
 #include <gantry/toolkit/descriptors/pipe.h>
 #include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/proto/proto_message.h>
 
-#include "plugins/vmm/protocol/codec.h"
 #include "plugins/vmm/protocol/envelope.h"
 #include "plugins/vmm/protocol/frames.h"
 
@@ -70,11 +70,11 @@ std::string Shown(const std::string& text) {
 }
 
 Result<protocol::Hello> ParseHello(const std::string& frame) {
-  GANTRY_TRY(const protocol::Envelope envelope, protocol::Decode<protocol::Envelope>(frame));
+  GANTRY_TRY(const protocol::Envelope envelope, DecodeProto<protocol::Envelope>(frame));
   if (envelope.call != 0 || envelope.kind != static_cast<uint32_t>(protocol::Kind::kHello)) {
     return Fail(Code::kInvalidArgument, "it begins with something else than a hello");
   }
-  GANTRY_TRY(protocol::Hello hello, protocol::Decode<protocol::Hello>(envelope.body));
+  GANTRY_TRY(protocol::Hello hello, DecodeProto<protocol::Hello>(envelope.body));
   hello.agent = Shown(hello.agent);
   hello.kernel = Shown(hello.kernel);
   hello.boot_id = Shown(hello.boot_id);
@@ -84,10 +84,10 @@ Result<protocol::Hello> ParseHello(const std::string& frame) {
 /// It is small, and the socket is new: all of it goes in.
 Status SendWelcome(int socket, const protocol::Welcome& welcome) {
   const std::string frame = protocol::Framed(
-      protocol::Encode(protocol::Envelope{.call = 0,
-                                          .kind = static_cast<uint32_t>(protocol::Kind::kWelcome),
-                                          .body = protocol::Encode(welcome),
-                                          .failure = std::nullopt}));
+      EncodeProto(protocol::Envelope{.call = 0,
+                                     .kind = static_cast<uint32_t>(protocol::Kind::kWelcome),
+                                     .body = EncodeProto(welcome),
+                                     .failure = std::nullopt}));
   const ssize_t sent = ::send(socket, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent != static_cast<ssize_t>(frame.size())) {
     return FailErrno(sent < 0 ? errno : EPIPE, "welcome the guest agent");

@@ -13,14 +13,11 @@
 #include <utility>
 
 #include <gantry/toolkit/files/files.h>
-
-#include "plugins/vmm/protocol/codec.h"
+#include <gantry/toolkit/proto/proto_message.h>
 
 namespace gantry::vmm::guest {
 namespace {
 
-using protocol::Decode;
-using protocol::Encode;
 using protocol::Kind;
 
 constexpr std::chrono::hours kLong{1};
@@ -55,7 +52,7 @@ protocol::Hello Greeting() {
 /// Calls `then` with the message in `body`, or answers that it is none.
 template <class Request, class Then>
 bool With(const std::string& body, const Control::Answer& answer, const Then& then) {
-  auto request = Decode<Request>(body);
+  auto request = DecodeProto<Request>(body);
   if (!request) {
     answer(std::unexpected(std::move(request).error()));
     return true;
@@ -72,7 +69,7 @@ Result<std::string> Bytes(const Status& status) {
 
 template <class T>
 Result<std::string> Bytes(const Result<T>& result) {
-  return result ? Result<std::string>(Encode(*result))
+  return result ? Result<std::string>(EncodeProto(*result))
                 : Result<std::string>(std::unexpected(result.error()));
 }
 
@@ -90,9 +87,12 @@ Agent::Agent(std::unique_ptr<Loop> loop, Platform& platform, cgroup::CgroupHiera
           })),
       containers_(
           *loop_, workers_, platform, std::move(hierarchy), setting.folder,
-          {.exited = [this](const auto& event) { control_->Tell(Kind::kExited, Encode(event)); },
+          {.exited =
+               [this](const auto& event) { control_->Tell(Kind::kExited, EncodeProto(event)); },
            .out_of_memory =
-               [this](const auto& event) { control_->Tell(Kind::kOutOfMemory, Encode(event)); },
+               [this](const auto& event) {
+                 control_->Tell(Kind::kOutOfMemory, EncodeProto(event));
+               },
            .log = [this](const std::string& line) { Log(line); }}) {}
 
 Result<std::unique_ptr<Agent>> Agent::Make(Platform& platform, const Setting& setting) {
@@ -131,8 +131,8 @@ void Agent::Log(const std::string& line) {
     ++lost_lines_;
     return;
   }
-  control_->Tell(Kind::kLog,
-                 Encode(protocol::LogLine{.text = line, .lost = std::exchange(lost_lines_, 0)}));
+  control_->Tell(Kind::kLog, EncodeProto(protocol::LogLine{.text = line,
+                                                           .lost = std::exchange(lost_lines_, 0)}));
 }
 
 Status Agent::Run() {
@@ -195,7 +195,7 @@ bool Agent::OnReportCall(Kind kind, const std::string& body, const Control::Answ
       return With<protocol::Pids>(
           body, answer, [&](const auto& request) { answer(Bytes(containers_.Pids(request))); });
     case Kind::kList:
-      answer(Encode(containers_.List()));
+      answer(EncodeProto(containers_.List()));
       return true;
     default:
       return false;

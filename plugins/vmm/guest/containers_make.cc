@@ -8,9 +8,9 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/cgroup/counters.h>
 #include <gantry/toolkit/descriptors/pipe.h>
+#include <gantry/toolkit/proto/proto_message.h>
 
 #include "plugins/vmm/guest/containers.h"
-#include "plugins/vmm/protocol/codec.h"
 #include "plugins/vmm/protocol/ids.h"
 
 namespace gantry::vmm::guest {
@@ -245,7 +245,7 @@ void Containers::Made(Container& container, Process& process, HeardWord heard) {
     WatchMemory(container);
   }
   const Reply made = std::exchange(process.made, nullptr);
-  made(protocol::Encode(
+  made(EncodeProto(
       protocol::CreateAnswer{.pid = process.pid, .warnings = std::move(heard.word.warnings)}));
   // It may have ended before this was read.
   const auto ended = unknown_.find(process.pid);

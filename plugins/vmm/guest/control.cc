@@ -11,8 +11,7 @@
 #include <utility>
 
 #include <gantry/format.h>
-
-#include "plugins/vmm/protocol/codec.h"
+#include <gantry/toolkit/proto/proto_message.h>
 
 namespace gantry::vmm::guest {
 
@@ -72,7 +71,7 @@ void Control::Greet() {
   hello.session = session_;
   Send({.call = 0,
         .kind = static_cast<uint32_t>(Kind::kHello),
-        .body = protocol::Encode(hello),
+        .body = EncodeProto(hello),
         .failure = {}});
 }
 
@@ -112,7 +111,7 @@ Status Control::TakeFrames() {
 }
 
 Status Control::Take(const std::string& frame) {
-  GANTRY_TRY(const Envelope envelope, protocol::Decode<Envelope>(frame));
+  GANTRY_TRY(const Envelope envelope, DecodeProto<Envelope>(frame));
   if (version_ == 0) {
     return TakeWelcome(envelope);
   }
@@ -146,7 +145,7 @@ Status Control::TakeWelcome(const Envelope& envelope) {
   if (envelope.kind != static_cast<uint32_t>(Kind::kWelcome)) {
     return Fail(Code::kInvalidArgument, "the host begins with kind {}", envelope.kind);
   }
-  GANTRY_TRY(const protocol::Welcome welcome, protocol::Decode<protocol::Welcome>(envelope.body));
+  GANTRY_TRY(const protocol::Welcome welcome, DecodeProto<protocol::Welcome>(envelope.body));
   if (welcome.version < protocol::kFirstVersion || welcome.version > protocol::kLastVersion) {
     pause_ = kLongestPause;
     return Fail(Code::kFailedPrecondition, "the host refuses this agent: {}", welcome.refusal);
@@ -164,7 +163,7 @@ void Control::Tell(Kind kind, std::string body) {
 }
 
 void Control::Send(const Envelope& envelope) {
-  unsent_ += protocol::Framed(protocol::Encode(envelope));
+  unsent_ += protocol::Framed(EncodeProto(envelope));
   if (unsent_.size() > kMaxUnsent) {
     Break();
     return;

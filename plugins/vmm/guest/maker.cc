@@ -23,9 +23,9 @@
 #include <gantry/toolkit/oci/exec.h>
 #include <gantry/toolkit/oci/resources.h>
 #include <gantry/toolkit/oci/spec.h>
+#include <gantry/toolkit/proto/proto_message.h>
 
 #include "plugins/vmm/guest/workers.h"
-#include "plugins/vmm/protocol/codec.h"
 #include "plugins/vmm/protocol/frames.h"
 
 namespace gantry::vmm::guest {
@@ -36,7 +36,7 @@ constexpr size_t kMaxWarnings = 16;
 constexpr size_t kMaxWarning = 256;
 
 Status Say(int socket, const MakerWord& word, std::span<const int> fds = {}) {
-  const std::string text = protocol::Encode(word);
+  const std::string text = EncodeProto(word);
   GANTRY_TRY(const Transfer sent, SendWithFds(socket, text, fds));
   return sent.bytes == text.size() ? Status() : Fail(Code::kUnavailable, "the agent is gone");
 }
@@ -184,7 +184,7 @@ Result<std::optional<HeardWord>> Maker::Hear() {
   }
   buffer.resize(got.bytes);
   HeardWord heard;
-  GANTRY_TRY(heard.word, protocol::Decode<MakerWord>(buffer));
+  GANTRY_TRY(heard.word, DecodeProto<MakerWord>(buffer));
   if (!fds.empty()) {
     heard.pidfd = std::move(fds[0]);
   }

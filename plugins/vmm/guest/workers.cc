@@ -15,8 +15,8 @@
 #include <vector>
 
 #include <gantry/toolkit/descriptors/pipe.h>
+#include <gantry/toolkit/proto/proto_message.h>
 
-#include "plugins/vmm/protocol/codec.h"
 #include "plugins/vmm/protocol/envelope.h"
 
 namespace gantry::vmm::guest {
@@ -44,12 +44,12 @@ void Say(int fd, std::string_view text) {
   }
   // So that what has ended without a word is told from an empty answer.
   answer.kind = 1;
-  Say(fd, protocol::Encode(answer));
+  Say(fd, EncodeProto(answer));
   ::_exit(0);
 }
 
 Result<std::string> AnswerIn(const std::string& said) {
-  GANTRY_TRY(protocol::Envelope answer, protocol::Decode<protocol::Envelope>(said));
+  GANTRY_TRY(protocol::Envelope answer, DecodeProto<protocol::Envelope>(said));
   if (answer.kind != 1) {
     return Fail(Code::kInternal, "the agent's child that did it has ended without a word");
   }

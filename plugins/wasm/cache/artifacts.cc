@@ -36,7 +36,7 @@ Artifacts::Artifacts(SandboxContext& context, Compiler::OpenProgram program, Cac
       store_(options_.directory, options_.max_disk),
       compiler_(context, std::move(program), options_.limits),
       recent_(options_.max_memory),
-      turns_({.modules = options_.max_waiting, .bytes = options_.max_waiting_bytes}) {}
+      queue_({.modules = options_.max_waiting, .bytes = options_.max_waiting_bytes}) {}
 
 Artifacts::~Artifacts() {
   compiler_.Stop();
@@ -97,7 +97,7 @@ Result<Artifacts::FlightPtr> Artifacts::Join(const ModuleBytes& module, const En
   const auto found = flights_.find(id.Key());
   first = found == flights_.end();
   if (!first) {
-    turns_.Join(id.Key(), asker);
+    queue_.Join(id.Key(), asker);
     return found->second;
   }
   GANTRY_TRY(UniqueFd file, module.file.Duplicate());
@@ -160,7 +160,7 @@ void Artifacts::LandFromDisk(const FlightPtr& flight, const Asker& asker) {
 }
 
 Status Artifacts::Queue(const FlightPtr& flight, const Asker& asker) {
-  if (idle_ <= turns_.size() && threads_.size() < options_.compiles) {
+  if (idle_ <= queue_.size() && threads_.size() < options_.compiles) {
     try {
       threads_.emplace_back([this] { WorkAll(); });
     } catch (const std::system_error& error) {
@@ -170,14 +170,14 @@ Status Artifacts::Queue(const FlightPtr& flight, const Asker& asker) {
       }
     }
   }
-  GANTRY_TRY(const auto lost, turns_.Add(flight->id.Key(), flight->module.size, asker));
+  GANTRY_TRY(const auto lost, queue_.Add(flight->id.Key(), flight->module.size, asker));
   for (const std::string& key : lost) {
     const auto found = flights_.find(key);
     Land(found->second,
          Failed({Code::kResourceExhausted, 0,
                  Format("compile the module: it has given way to those of others: this tenant has "
                         "most of the {} that wait for the compiler, try again later",
-                        turns_.size()),
+                        queue_.size()),
                  std::string()}));
     flights_.erase(found);
   }
@@ -218,7 +218,7 @@ std::vector<BackendCount> Artifacts::Counts() const {
   return {{"", "cache_disk_hits", tally_.disk_hits},  {"", "cache_memory_hits", tally_.memory_hits},
           {"", "cache_compiles", tally_.compiles},    {"", "cache_failures", tally_.failures},
           {"", "cache_damaged", tally_.damaged},      {"", "cache_unsaved", tally_.unsaved},
-          {"", "cache_waiting", turns_.size()},       {"", "cache_memory_bytes", recent_.bytes()},
+          {"", "cache_waiting", queue_.size()},       {"", "cache_memory_bytes", recent_.bytes()},
           {"", "cache_disk_bytes", tally_.disk_bytes}};
 }
 

@@ -6,7 +6,8 @@
 //
 // Several callers with one module wait for one compile, also where a process more of the node works
 // on the directory: another engine, or `gantryctl wasm compile`. A module that is on disk waits for
-// no compile of another one, and of those that wait each tenant's share is the same (turns.h).
+// no compile of another one, and of those that wait each tenant's share is the same
+// (compile_queue.h).
 #pragma once
 
 #include <chrono>
@@ -29,10 +30,10 @@
 #include <gantry/toolkit/sync/mutex.h>
 #include <gantry/unique_fd.h>
 
+#include "plugins/wasm/cache/compile_queue.h"
 #include "plugins/wasm/cache/compiler.h"
 #include "plugins/wasm/cache/recent.h"
 #include "plugins/wasm/cache/store.h"
-#include "plugins/wasm/cache/turns.h"
 #include "plugins/wasm/kind.h"
 #include "plugins/wasm/module/bytes.h"
 
@@ -179,7 +180,7 @@ class Artifacts {
   Tally tally_ GANTRY_GUARDED_BY(mutex_);
   RecentOutcomes recent_ GANTRY_GUARDED_BY(mutex_);
   std::map<std::string, FlightPtr> flights_ GANTRY_GUARDED_BY(mutex_);
-  Turns turns_ GANTRY_GUARDED_BY(mutex_);
+  CompileQueue queue_ GANTRY_GUARDED_BY(mutex_);
   /// Those that other processes compile, which are few, in the order in which they are looked at.
   std::deque<Work> aside_ GANTRY_GUARDED_BY(mutex_);
   uint32_t idle_ GANTRY_GUARDED_BY(mutex_) = 0;

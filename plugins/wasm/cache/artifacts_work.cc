@@ -54,7 +54,7 @@ void Artifacts::Do(Work work) {
   const bool kept = outcome->kept_until > 0;
   {
     const MutexLock held(mutex_);
-    turns_.Charge(work.asker, std::chrono::duration_cast<std::chrono::milliseconds>(
+    queue_.Charge(work.asker, std::chrono::duration_cast<std::chrono::milliseconds>(
                                   std::chrono::steady_clock::now() - begun));
     tally_.disk_hits += found ? 1 : 0;
     tally_.compiles += found ? 0 : 1;
@@ -97,12 +97,12 @@ std::optional<Artifacts::Work> Artifacts::TakeNext() {
     aside_.pop_front();
     return work;
   }
-  const auto turn = turns_.Next();
-  if (!turn) {
+  const auto job = queue_.Next();
+  if (!job) {
     return std::nullopt;
   }
-  return Work{.flight = flights_.at(turn->key),
-              .asker = turn->asker,
+  return Work{.flight = flights_.at(job->key),
+              .asker = job->asker,
               .at = now,
               .latest = now + options_.elsewhere};
 }

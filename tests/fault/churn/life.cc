@@ -21,29 +21,29 @@ constexpr uint32_t kKilledBySignal = 128 + SIGKILL;
 
 std::vector<std::string> Shell(const std::string& script) { return {"sh", "-c", script}; }
 
-std::string LinesOf(const ChurnPlan& plan, const char* end) {
+std::string LinesOf(const ChurnLife& chosen, const char* end) {
   std::string text;
-  for (int i = 0; i < plan.lines; ++i) {
-    text += plan.id + " " + std::to_string(i) + end;
+  for (int i = 0; i < chosen.lines; ++i) {
+    text += chosen.id + " " + std::to_string(i) + end;
   }
   return text;
 }
 
 /// Writes those lines.
-std::string Writes(const ChurnPlan& plan) {
-  return "i=0; while [ $i -lt " + std::to_string(plan.lines) + " ]; do echo " + plan.id +
+std::string Writes(const ChurnLife& chosen) {
+  return "i=0; while [ $i -lt " + std::to_string(chosen.lines) + " ]; do echo " + chosen.id +
          " $i; i=$((i+1)); done; ";
 }
 
-std::string ExitsWith(const ChurnPlan& plan) { return "exit " + std::to_string(plan.code); }
+std::string ExitsWith(const ChurnLife& chosen) { return "exit " + std::to_string(chosen.code); }
 
-std::vector<std::string> CommandOf(const ChurnPlan& plan) {
-  switch (plan.kind) {
+std::vector<std::string> CommandOf(const ChurnLife& chosen) {
+  switch (chosen.kind) {
     case ChurnKind::kEnds:
     case ChurnKind::kTerminal:
-      return Shell(Writes(plan) + ExitsWith(plan));
+      return Shell(Writes(chosen) + ExitsWith(chosen));
     case ChurnKind::kReads:
-      return Shell("cat; " + ExitsWith(plan));
+      return Shell("cat; " + ExitsWith(chosen));
     default:
       return {"sleep", "1000"};
   }
@@ -52,15 +52,15 @@ std::vector<std::string> CommandOf(const ChurnPlan& plan) {
 /// One life on its way. A call that fails ends it.
 class Living {
  public:
-  Living(const e2e::Node& node, const std::string& rootfs, const ChurnPlan& plan,
+  Living(const e2e::Node& node, const std::string& rootfs, const ChurnLife& chosen,
          const std::function<void()>& step)
-      : plan_(plan),
+      : chosen_(chosen),
         step_(step),
-        folder_(node.fifo_dir() + "/" + plan.id),
+        folder_(node.fifo_dir() + "/" + chosen.id),
         in_(Path("in")),
         out_(Path("out")),
         err_(Path("err")),
-        task_(node, plan.id, rootfs, CommandOf(plan), Streams()) {}
+        task_(node, chosen.id, rootfs, CommandOf(chosen), Streams()) {}
 
   ~Living() { std::filesystem::remove_all(folder_); }
 
@@ -71,12 +71,12 @@ class Living {
     GANTRY_CHECK_OK(Step(task_.Announce()));
     GANTRY_CHECK_OK(Step(task_.Create()));
     GANTRY_CHECK_OK(Step(task_.BeginWait()));
-    if (plan_.kind == ChurnKind::kReads) {
-      in_.Write(LinesOf(plan_, "\n"));
+    if (chosen_.kind == ChurnKind::kReads) {
+      in_.Write(LinesOf(chosen_, "\n"));
     }
     GANTRY_CHECK_OK(Step(task_.Start()));
     GANTRY_CHECK_OK(Middle());
-    return plan_.kind == ChurnKind::kAbandoned ? Abandon() : End();
+    return chosen_.kind == ChurnKind::kAbandoned ? Abandon() : End();
   }
 
  private:
@@ -86,8 +86,8 @@ class Living {
   }
 
   TaskStreams Streams() const {
-    const bool terminal = plan_.kind == ChurnKind::kTerminal;
-    return {.in = plan_.kind == ChurnKind::kReads ? in_.path() : "",
+    const bool terminal = chosen_.kind == ChurnKind::kTerminal;
+    return {.in = chosen_.kind == ChurnKind::kReads ? in_.path() : "",
             .out = out_.path(),
             .err = terminal ? "" : err_.path(),
             .terminal = terminal};
@@ -99,7 +99,7 @@ class Living {
   }
 
   Status Middle() {
-    switch (plan_.kind) {
+    switch (chosen_.kind) {
       case ChurnKind::kPaused:
         GANTRY_CHECK_OK(Step(task_.Pause()));
         GANTRY_CHECK_OK(Step(task_.Resume()));
@@ -125,26 +125,27 @@ class Living {
 
   Status Exec() {
     StreamReader out(Path("x-out"));
-    GANTRY_CHECK_OK(
-        Step(task_.Exec(kExecId, Shell(Writes(plan_) + ExitsWith(plan_)), {.out = out.path()})));
+    GANTRY_CHECK_OK(Step(
+        task_.Exec(kExecId, Shell(Writes(chosen_) + ExitsWith(chosen_)), {.out = out.path()})));
     GANTRY_CHECK_OK(Step(task_.Start(kExecId)));
     GANTRY_CHECK_OK(task_.BeginWait(kExecId));
-    EXPECT_EQ(out.ReadToEnd(), LinesOf(plan_, "\n"));
+    EXPECT_EQ(out.ReadToEnd(), LinesOf(chosen_, "\n"));
     GANTRY_TRY(const Ended ended, task_.Wait());
     GANTRY_CHECK_OK(Step({}));
-    EXPECT_EQ(ended.status, static_cast<uint32_t>(plan_.code));
+    EXPECT_EQ(ended.status, static_cast<uint32_t>(chosen_.code));
     GANTRY_TRY(const Ended deleted, task_.Delete(kExecId));
-    EXPECT_EQ(deleted.status, static_cast<uint32_t>(plan_.code));
+    EXPECT_EQ(deleted.status, static_cast<uint32_t>(chosen_.code));
     return Step(task_.BeginWait());
   }
 
   bool ends_by_itself() const {
-    return plan_.kind == ChurnKind::kEnds || plan_.kind == ChurnKind::kTerminal ||
-           plan_.kind == ChurnKind::kReads;
+    return chosen_.kind == ChurnKind::kEnds || chosen_.kind == ChurnKind::kTerminal ||
+           chosen_.kind == ChurnKind::kReads;
   }
 
   Status End() {
-    const uint32_t status = ends_by_itself() ? static_cast<uint32_t>(plan_.code) : kKilledBySignal;
+    const uint32_t status =
+        ends_by_itself() ? static_cast<uint32_t>(chosen_.code) : kKilledBySignal;
     ExpectStreams();
     GANTRY_TRY(const Ended ended, task_.Wait());
     GANTRY_CHECK_OK(Step({}));
@@ -156,9 +157,9 @@ class Living {
   }
 
   void ExpectStreams() {
-    const bool terminal = plan_.kind == ChurnKind::kTerminal;
+    const bool terminal = chosen_.kind == ChurnKind::kTerminal;
     const std::string wanted =
-        ends_by_itself() ? LinesOf(plan_, terminal ? "\r\n" : "\n") : std::string();
+        ends_by_itself() ? LinesOf(chosen_, terminal ? "\r\n" : "\n") : std::string();
     EXPECT_EQ(out_.ReadToEnd(), wanted);
     if (!terminal) {
       EXPECT_EQ(err_.ReadToEnd(), "");
@@ -189,7 +190,7 @@ class Living {
     EXPECT_TRUE(e2e::ListFolder(task_.bundle() + "/rootfs").empty()) << "a mount is left";
   }
 
-  const ChurnPlan& plan_;
+  const ChurnLife& chosen_;
   const std::function<void()>& step_;
   std::string folder_;
   StreamWriter in_;
@@ -200,7 +201,7 @@ class Living {
 
 }  // namespace
 
-ChurnPlan PlanLife(unsigned seed, int number, const std::string& id) {
+ChurnLife ChooseLife(unsigned seed, int number, const std::string& id) {
   std::mt19937 random(seed + static_cast<unsigned>(number));
   const auto below = [&](int end) {
     return std::uniform_int_distribution<int>(0, end - 1)(random);
@@ -210,8 +211,8 @@ ChurnPlan PlanLife(unsigned seed, int number, const std::string& id) {
   return {id, kind, below(128), below(kMostLines)};
 }
 
-std::vector<std::string> TopicsOf(const ChurnPlan& plan) {
-  switch (plan.kind) {
+std::vector<std::string> TopicsOf(const ChurnLife& chosen) {
+  switch (chosen.kind) {
     case ChurnKind::kExec:
       return {"create", "start", "exec-added", "exec-started", "exit(x)", "exit", "delete"};
     case ChurnKind::kPaused:
@@ -223,10 +224,10 @@ std::vector<std::string> TopicsOf(const ChurnPlan& plan) {
   }
 }
 
-void Live(const e2e::Node& node, const std::string& rootfs, const ChurnPlan& plan,
+void Live(const e2e::Node& node, const std::string& rootfs, const ChurnLife& chosen,
           const std::function<void()>& step) {
-  SCOPED_TRACE("life of " + plan.id);
-  Living living(node, rootfs, plan, step);
+  SCOPED_TRACE("life of " + chosen.id);
+  Living living(node, rootfs, chosen, step);
   const Status done = living.Run();
   EXPECT_TRUE(done) << done.error().message;
 }

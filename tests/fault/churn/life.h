@@ -25,7 +25,7 @@ enum class ChurnKind {
 };
 inline constexpr int kChurnKinds = 7;
 
-struct ChurnPlan {
+struct ChurnLife {
   std::string id;
   ChurnKind kind = ChurnKind::kEnds;
   /// Of what ends by itself, and of the exec.
@@ -34,14 +34,14 @@ struct ChurnPlan {
 };
 
 /// The same for the same seed and number.
-ChurnPlan PlanLife(unsigned seed, int number, const std::string& id);
+ChurnLife ChooseLife(unsigned seed, int number, const std::string& id);
 
 /// Topics that containerd hears, in order. Those of one that is abandoned end with its start.
-std::vector<std::string> TopicsOf(const ChurnPlan& plan);
+std::vector<std::string> TopicsOf(const ChurnLife& chosen);
 
 /// Lives it; fails the test where anything is not as planned. `step` is called after
 /// each call. Thread: any.
-void Live(const e2e::Node& node, const std::string& rootfs, const ChurnPlan& plan,
+void Live(const e2e::Node& node, const std::string& rootfs, const ChurnLife& chosen,
           const std::function<void()>& step);
 
 }  // namespace gantry::fault

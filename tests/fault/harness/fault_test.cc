@@ -69,32 +69,32 @@ void FaultTest::Note(const std::string& operation, const Fault& fault, bool happ
             << std::endl;
 }
 
-std::vector<Plan> FaultTest::Look(const MakeLife& make, Of of) {
+std::vector<FaultList> FaultTest::FindPoints(const MakeLife& make, Of of) {
   const Life life = make("-" + std::to_string(++lives_));
-  std::vector<Plan> plans;
+  std::vector<FaultList> runs;
   for (const Step& step : life.steps) {
     Faults::Get().Record();
     const Status done = step.run();
     const std::vector<PassedPoint> passed = Faults::Get().Recorded();
     EXPECT_TRUE(done) << step.operation << ": " << done.error_or(Error{}).message;
     step.check();
-    Plan& plan = plans.emplace_back();
+    FaultList& list = runs.emplace_back();
     for (const PassedPoint& point : passed) {
-      of == Of::kFailures ? AddFailures(point, plan) : AddUpgrades(point, plan);
+      of == Of::kFailures ? AddFailures(point, list) : AddUpgrades(point, list);
     }
   }
-  Choose(plans);
+  Choose(runs);
   life.end(true);
-  return plans;
+  return runs;
 }
 
-void FaultTest::RunStep(const std::string& operation, const Step& step, Plan& plan,
+void FaultTest::RunStep(const std::string& operation, const Step& step, FaultList& list,
                         bool& undisturbed) {
-  const Fault fault = plan.empty() ? Fault() : plan.back();
-  SCOPED_TRACE(operation + ", " + (plan.empty() ? std::string("as it is") : Describe(fault)));
+  const Fault fault = list.empty() ? Fault() : list.back();
+  SCOPED_TRACE(operation + ", " + (list.empty() ? std::string("as it is") : Describe(fault)));
   std::unique_ptr<Disturbance> disturbance;
-  if (!plan.empty()) {
-    plan.pop_back();
+  if (!list.empty()) {
+    list.pop_back();
     disturbance = std::make_unique<Disturbance>(node(), fault);
   }
   Status done = step.run();
@@ -121,16 +121,16 @@ void FaultTest::ExpectNothingLeft() {
       << "left after life " << lives_;
 }
 
-void FaultTest::LiveWith(const std::string& name, const Life& life, std::vector<Plan>& plans) {
+void FaultTest::LiveWith(const std::string& name, const Life& life, std::vector<FaultList>& runs) {
   bool undisturbed = true;
   const int before = Failures();
   bool with_last = false;
   for (size_t i = 0; i < life.steps.size() && Failures() == before; ++i) {
     const Step& step = life.steps[i];
-    const bool has_turn = !plans[i].empty() || (step.with_next && !plans[i + 1].empty());
+    const bool has_turn = !runs[i].empty() || (step.with_next && !runs[i + 1].empty());
     if (!step.optional || has_turn || (i > 0 && life.steps[i - 1].with_next && with_last)) {
       with_last = true;
-      RunStep(name + ": " + step.operation, step, plans[i], undisturbed);
+      RunStep(name + ": " + step.operation, step, runs[i], undisturbed);
     } else {
       with_last = false;
     }
@@ -145,13 +145,13 @@ void FaultTest::LiveWith(const std::string& name, const Life& life, std::vector<
 
 void FaultTest::Sweep(const std::string& name, const MakeLife& make, Of of) {
   known_ = e2e::WhatIsThere(node(), Id());
-  std::vector<Plan> plans = Look(make, of);
+  std::vector<FaultList> runs = FindPoints(make, of);
   const auto more = [&] {
-    return std::ranges::any_of(plans, [](auto& plan) { return !plan.empty(); });
+    return std::ranges::any_of(runs, [](auto& list) { return !list.empty(); });
   };
   for (int failed = 0; more() && failed < kMostFailures;) {
     const int before = Failures();
-    LiveWith(name, make("-" + std::to_string(++lives_)), plans);
+    LiveWith(name, make("-" + std::to_string(++lives_)), runs);
     failed += Failures() > before ? 1 : 0;
   }
 }

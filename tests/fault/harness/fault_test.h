@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/fault/harness/fault_list.h"
 #include "tests/fault/harness/faults.h"
 #include "tests/fault/harness/life.h"
-#include "tests/fault/harness/plan.h"
 #include "tests/fault/harness/witness.h"
 #include "tests/harness/cri_test.h"
 #include "tests/harness/events.h"
@@ -48,9 +48,9 @@ class FaultTest : public e2e::CriTest {
   static void Note(const std::string& operation, const Fault& fault, bool happened);
 
  private:
-  std::vector<Plan> Look(const MakeLife& make, Of of);
-  void LiveWith(const std::string& name, const Life& life, std::vector<Plan>& plans);
-  void RunStep(const std::string& operation, const Step& step, Plan& plan, bool& undisturbed);
+  std::vector<FaultList> FindPoints(const MakeLife& make, Of of);
+  void LiveWith(const std::string& name, const Life& life, std::vector<FaultList>& runs);
+  void RunStep(const std::string& operation, const Step& step, FaultList& list, bool& undisturbed);
   void ExpectNothingLeft();
 
   std::unique_ptr<Witness> witness_;

@@ -203,7 +203,7 @@ Outcome RestartWith(const auto& answer) {
     const auto until = std::chrono::steady_clock::now() + kLimit;
     if (const auto question = channel.Receive(until)) {
       asked = question->type;
-      IgnoreError(channel.Send(answer.kType, link::Encode(answer), until), "the caller sees it");
+      IgnoreError(channel.Send(answer.kType, EncodeProto(answer), until), "the caller sees it");
     }
   });
   Outcome outcome = OutcomeOf({"restart", "--address", dir->path() + "/gantry.sock"});

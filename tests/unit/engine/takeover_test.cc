@@ -58,7 +58,7 @@ class TakeoverTest : public testing::Test {
     link::BlockingChannel keeper(std::move(keeper_));
     for (size_t i = 0; i < parts.size(); ++i) {
       const link::Inventory part{parts[i], i + 1 < parts.size()};
-      EXPECT_TRUE(keeper.Send(link::Type::kInventory, link::Encode(part),
+      EXPECT_TRUE(keeper.Send(link::Type::kInventory, EncodeProto(part),
                               std::chrono::steady_clock::now() + std::chrono::seconds(10)));
     }
     backend::Backends backends(config_, dir_.path(), dir_.path(), "/none/probe");

@@ -37,16 +37,16 @@ class ProofsTest : public testing::Test {
 
   CanaryRuns Engine() {
     return CanaryRuns(
-        [this](SandboxContext&, const Runsc&, const CanaryPlan&) {
+        [this](SandboxContext&, const Runsc&, const CanaryRequest&) {
           ++canaries_;
           return shown_;
         },
         [this] { return now_; });
   }
 
-  Status Require(CanaryRuns& proofs) { return proofs.Require(context_, runsc_, root_, plan_); }
+  Status Require(CanaryRuns& proofs) { return proofs.Require(context_, runsc_, root_, wanted_); }
 
-  std::string File() const { return ProofPath(root_, runsc_.runsc.path, plan_.platform); }
+  std::string File() const { return ProofPath(root_, runsc_.runsc.path, wanted_.platform); }
 
   static Status Failure(Code code) { return Fail(code, "boot the sentry: no"); }
 
@@ -54,7 +54,7 @@ class ProofsTest : public testing::Test {
   std::string root_;
   Runsc runsc_;
   FakeSandboxContext context_;
-  CanaryPlan plan_{.platform = "systrap", .directories = {}};
+  CanaryRequest wanted_{.platform = "systrap", .directories = {}};
   int canaries_ = 0;
   Status shown_;
   std::chrono::steady_clock::time_point now_{};
@@ -121,7 +121,7 @@ TEST_F(ProofsTest, AReplacedBuildIsProvedAgain) {
   EXPECT_TRUE(Require(proofs));
   runsc_.identity.inode = 9;
   EXPECT_TRUE(Require(proofs));
-  plan_.platform = "kvm";
+  wanted_.platform = "kvm";
   EXPECT_TRUE(Require(proofs));
   EXPECT_EQ(canaries_, 3);
 }
@@ -174,7 +174,7 @@ TEST_F(ProofsTest, ManyPodsAtOnceRunOneCanary) {
   constexpr int kPods = 100;
   std::latch all_there(kPods);
   std::atomic<int> canaries = 0;
-  CanaryRuns proofs([&](SandboxContext&, const Runsc&, const CanaryPlan&) {
+  CanaryRuns proofs([&](SandboxContext&, const Runsc&, const CanaryRequest&) {
     ++canaries;
     all_there.wait();
     return Status();
@@ -195,7 +195,7 @@ TEST_F(ProofsTest, ManyPodsAtOnceRunOneCanary) {
 TEST_F(ProofsTest, AnotherPodsCanaryIsNotAwaitedForEver) {
   std::promise<void> begun;
   std::promise<void> may_end;
-  CanaryRuns proofs([&](SandboxContext&, const Runsc&, const CanaryPlan&) {
+  CanaryRuns proofs([&](SandboxContext&, const Runsc&, const CanaryRequest&) {
     begun.set_value();
     may_end.get_future().wait();
     return Status();
@@ -204,7 +204,7 @@ TEST_F(ProofsTest, AnotherPodsCanaryIsNotAwaitedForEver) {
   begun.get_future().wait();
   FakeSandboxContext hurried;
   hurried.time_left = std::chrono::milliseconds(0);
-  const Status late = proofs.Require(hurried, runsc_, root_, plan_);
+  const Status late = proofs.Require(hurried, runsc_, root_, wanted_);
   may_end.set_value();
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, Code::kDeadlineExceeded);

@@ -42,7 +42,7 @@ class Canary : public testing::Test {
     auto made = os::TempDir::Create();
     ASSERT_TRUE(made);
     dir_ = std::move(*made);
-    plan_ = {.platform = "systrap", .directories = {dir_.path()}, .limit = kLimit};
+    wanted_ = {.platform = "systrap", .directories = {dir_.path()}, .limit = kLimit};
   }
 
   /// What is said of it; empty: it works.
@@ -52,7 +52,7 @@ class Canary : public testing::Test {
       return runsc.error().message;
     }
     const auto before = NamesIn(dir_.path());
-    const Status proved = ProveRunsc(context_, **runsc, plan_);
+    const Status proved = ProveRunsc(context_, **runsc, wanted_);
     EXPECT_EQ(context_.Alive(), 0U);
     EXPECT_EQ(NamesIn(dir_.path()), before);
     EXPECT_THAT(context_.stored, IsEmpty());
@@ -63,7 +63,7 @@ class Canary : public testing::Test {
 
   os::TempDir dir_;
   FakeSandboxContext context_;
-  CanaryPlan plan_;
+  CanaryRequest wanted_;
   Code code_ = Code::kOk;
 };
 
@@ -99,7 +99,7 @@ TEST_F(Canary, BootsASecondSentryWhereTheFirstFindsItsRootBusy) {
   const std::string path = fake.WriteTo(dir_.path());
   const auto runsc = ProbeRunsc(path);
   ASSERT_TRUE(runsc) << runsc.error().message;
-  const Status proved = ProveRunsc(context_, **runsc, plan_);
+  const Status proved = ProveRunsc(context_, **runsc, wanted_);
   ASSERT_FALSE(proved);
   EXPECT_THAT(proved.error().message, HasSubstr("boot the sentry: it ended with 3: another word"));
   EXPECT_EQ(context_.Alive(), 0U);
@@ -138,7 +138,7 @@ say log-fd '{"msg":"unexpected end of JSON input"}'; exit 128)",
 }
 
 TEST_F(Canary, GivesUpASentryThatHangs) {
-  plan_.limit = kShort;
+  wanted_.limit = kShort;
   const FakeRunsc fake{.boot = "say log-fd 'thinks'; exec sleep 1000", .gofer = kGoodGofer};
   EXPECT_THAT(Prove(fake.WriteTo(dir_.path())),
               HasSubstr("boot the sentry: it is not ready in time: thinks"));
@@ -159,7 +159,7 @@ TEST_F(Canary, ShowsNothingWhereTheCallHasNoTime) {
 }
 
 TEST_F(Canary, NeedsADirectoryForPrograms) {
-  plan_.directories = {"/proc", dir_.path() + "/none"};
+  wanted_.directories = {"/proc", dir_.path() + "/none"};
   const FakeRunsc fake;
   EXPECT_THAT(Prove(fake.WriteTo(dir_.path())),
               HasSubstr("in none of '/proc' and so on can it be written"));
@@ -169,7 +169,7 @@ TEST_F(Canary, NeedsADirectoryForPrograms) {
 TEST_F(Canary, IsNotRunWithAProgramThatListsNoFlags) {
   RunscRegistry runscs;
   const std::string path = FakeRunsc{.lists_flags = false}.WriteTo(dir_.path());
-  const auto runsc = runscs.GetProven(path, context_, dir_.path() + "/root", plan_);
+  const auto runsc = runscs.GetProven(path, context_, dir_.path() + "/root", wanted_);
   ASSERT_FALSE(runsc);
   EXPECT_THAT(runsc.error().message, HasSubstr("it lists none; is it runsc?"));
   EXPECT_THAT(context_.spawned, IsEmpty());
@@ -195,7 +195,7 @@ TEST_P(RealCanary, RunsOnceForAllEngines) {
   const std::string root = dir_.path() + "/root";
   for (int engine = 0; engine < 2; ++engine) {
     RunscRegistry runscs;
-    const auto runsc = runscs.GetProven(*path, context_, root, plan_);
+    const auto runsc = runscs.GetProven(*path, context_, root, wanted_);
     ASSERT_TRUE(runsc) << runsc.error().message;
   }
   EXPECT_EQ(context_.spawned.size(), 2U);

@@ -170,7 +170,7 @@ class PortForwardTest : public testing::Test {
     if (const Status can = forward::CanLeadLoopback(); !can) {
       GTEST_SKIP() << can.error().message;
     }
-    auto begun = PortForward::Begin(context_, PathOfFd(pod_), Plan());
+    auto begun = PortForward::Begin(context_, PathOfFd(pod_), Request());
     ASSERT_TRUE(begun) << begun.error().message;
     forward_ = *begun;
   }
@@ -182,13 +182,13 @@ class PortForwardTest : public testing::Test {
             "p1", kLimit};
   }
 
-  forward::PortForwardPlan Plan() {
-    forward::PortForwardPlan plan;
-    plan.connect = [ports = Ports()](uint16_t port, const UniqueFd& program) {
+  forward::PortForwardRequest Request() {
+    forward::PortForwardRequest wanted;
+    wanted.connect = [ports = Ports()](uint16_t port, const UniqueFd& program) {
       return ports.Connect(port, program);
     };
-    plan.program = GANTRY_FORWARD;
-    return plan;
+    wanted.program = GANTRY_FORWARD;
+    return wanted;
   }
 
   UniqueFd Connect(uint16_t port) { return ConnectIn(&pod_, "127.0.0.1", port).first; }
@@ -308,7 +308,7 @@ TEST_F(PortForwardTest, GoesOnInTheNextEngine) {
   const UniqueFd meanwhile = Connect(8080);
   ASSERT_TRUE(SendText(meanwhile, "3"));
   context_.RestartEngine();
-  auto recovered = PortForward::Recover(context_, Plan());
+  auto recovered = PortForward::Recover(context_, Request());
   ASSERT_TRUE(recovered) << recovered.error().message;
   forward_ = *recovered;
   const UniqueFd next = AcceptFrom(listener);
@@ -346,7 +346,7 @@ TEST_F(PortForwardTest, SuspendedAfterARestartOfTheEngineEndsThoseFromBefore) {
   const UniqueFd server = AcceptFrom(listener);
   forward_.reset();
   context_.RestartEngine();
-  forward_ = PortForward::Recover(context_, Plan()).value();
+  forward_ = PortForward::Recover(context_, Request()).value();
   ASSERT_TRUE(forward_->Suspend(kLimit));
   EXPECT_EQ(ReadAll(client), "");
   ASSERT_TRUE(Ports().End(Ports().Serving(urpc::Soon()).value(), urpc::Soon()));
@@ -393,11 +393,11 @@ TEST_F(PortForwardTest, OfAnEngineBeforeEndsToo) {
   EXPECT_EQ(context_.Alive(), 0U);
   EXPECT_EQ(ConnectIn(&pod_, "127.0.0.1", 8080).second, ECONNREFUSED);
   context_.RestartEngine();
-  EXPECT_EQ(PortForward::Recover(context_, Plan()).error().code, Code::kNotFound);
+  EXPECT_EQ(PortForward::Recover(context_, Request()).error().code, Code::kNotFound);
 }
 
 TEST_F(PortForwardTest, IsNotBegunInTheNodesOwnNetwork) {
-  const auto begun = PortForward::Begin(context_, "/proc/self/ns/net", Plan());
+  const auto begun = PortForward::Begin(context_, "/proc/self/ns/net", Request());
   EXPECT_EQ(begun.error().code, Code::kFailedPrecondition);
 }
 

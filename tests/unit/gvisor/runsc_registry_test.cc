@@ -37,7 +37,7 @@ class RunscsTest : public testing::Test {
   }
 
   Result<std::shared_ptr<const Launcher>> Get() {
-    return runscs_.GetLauncher(path_, context_, dir_.path() + "/root", plan_);
+    return runscs_.GetLauncher(path_, context_, dir_.path() + "/root", wanted_);
   }
 
   /// Why it is by `runsc create`; empty: it is not.
@@ -60,10 +60,10 @@ class RunscsTest : public testing::Test {
   os::TempDir dir_;
   std::string path_;
   FakeSandboxContext context_;
-  CanaryPlan plan_{.platform = "systrap", .directories = {}};
+  CanaryRequest wanted_{.platform = "systrap", .directories = {}};
   Status shown_;
   int canaries_ = 0;
-  RunscRegistry runscs_{[this](SandboxContext&, const Runsc&, const CanaryPlan&) {
+  RunscRegistry runscs_{[this](SandboxContext&, const Runsc&, const CanaryRequest&) {
     ++canaries_;
     return shown_;
   }};
@@ -72,7 +72,7 @@ class RunscsTest : public testing::Test {
 TEST_F(RunscsTest, AProvenBuildIsStartedDirectly) {
   EXPECT_EQ(Reason(), "");
   EXPECT_THAT(Warnings(), IsEmpty());
-  EXPECT_TRUE(runscs_.GetProven(path_, context_, dir_.path() + "/root", plan_));
+  EXPECT_TRUE(runscs_.GetProven(path_, context_, dir_.path() + "/root", wanted_));
 }
 
 TEST_F(RunscsTest, OneWhoseCanaryFailsIsNot) {
@@ -84,7 +84,7 @@ TEST_F(RunscsTest, OneWhoseCanaryFailsIsNot) {
               ElementsAre(Format("pods are started by '{} create' (platform systrap), which takes "
                                  "longer, and none is pre-booted: boot the sentry: no",
                                  path_)));
-  const auto proven = runscs_.GetProven(path_, context_, dir_.path() + "/root", plan_);
+  const auto proven = runscs_.GetProven(path_, context_, dir_.path() + "/root", wanted_);
   ASSERT_FALSE(proven);
   EXPECT_EQ(proven.error().code, Code::kFailedPrecondition);
   EXPECT_THAT(proven.error().message, HasSubstr("boot the sentry: no"));
@@ -93,7 +93,7 @@ TEST_F(RunscsTest, OneWhoseCanaryFailsIsNot) {
 TEST_F(RunscsTest, EachPlatformAndBuildIsToldOf) {
   shown_ = Fail(Code::kFailedPrecondition, "no");
   EXPECT_EQ(Reason(), "no");
-  plan_.platform = "kvm";
+  wanted_.platform = "kvm";
   EXPECT_EQ(Reason(), "no");
   EXPECT_EQ(Warnings().size(), 2U);
   // Another file in its place.

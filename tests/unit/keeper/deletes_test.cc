@@ -18,7 +18,7 @@ class DeletesTest : public KeeperTest {
     return options;
   }
 
-  /// Announces c1 and gives it a sleeping init, for which the keeper has a plan.
+  /// Announces c1 and gives it a sleeping init, for which the keeper has a last resort.
   link::Spawned Running() {
     StartKeeper();
     address_ = Announce("c1");
@@ -26,7 +26,7 @@ class DeletesTest : public KeeperTest {
     const link::Spawned init = Shell(engine, "exec sleep 60");
     link::Protect protect;
     protect.instance = engine.All<link::InstanceAdded>().front().number;
-    protect.plan.init = {init.pid, init.start_time};
+    protect.last_resort.init = {init.pid, init.start_time};
     EXPECT_TRUE(engine.channel->Send(protect));
     Status();
     return init;
@@ -108,15 +108,15 @@ TEST_F(DeletesTest, AnEngineThatDoesNotStartIsNotWaitedFor) {
   EXPECT_FALSE(Identify({init.pid}));
 }
 
-TEST_F(DeletesTest, WithoutAnEngineThePlansCommandIsRunOnce) {
+TEST_F(DeletesTest, WithoutAnEngineTheLastResortsCommandIsRunOnce) {
   timing_.engine_starts = 10ms;
   const link::Spawned init = Running();
   FakeEngine& engine = *engines[0];
   const std::string log = dir_.path() + "/log";
   link::Protect protect;
   protect.instance = engine.All<link::InstanceAdded>().front().number;
-  protect.plan.init = {init.pid, init.start_time};
-  protect.plan.cleanup = link::Command{{"/bin/sh", "-c", "umask >>" + log}, {}, dir_.path()};
+  protect.last_resort.init = {init.pid, init.start_time};
+  protect.last_resort.cleanup = link::Command{{"/bin/sh", "-c", "umask >>" + log}, {}, dir_.path()};
   ASSERT_TRUE(engine.channel->Send(protect));
   Status();
   engine.Crash();
@@ -171,7 +171,7 @@ TEST_F(DeletesTest, TheTrueStatusIsKnownEvenWhenItWasAcknowledged) {
   ASSERT_TRUE(Until([&] { return engine.Count<link::Exit>() == 1; }));
   link::Protect protect;
   protect.instance = engine.All<link::InstanceAdded>().front().number;
-  protect.plan.init = {init.pid, init.start_time};
+  protect.last_resort.init = {init.pid, init.start_time};
   ASSERT_TRUE(engine.channel->Send(protect));
   ASSERT_TRUE(engine.channel->Send(link::ExitAck{init.pid, init.start_time}));
   ASSERT_TRUE(Until([&] { return Status().exits_kept == 0; }));
@@ -222,7 +222,7 @@ TEST_F(DeletesTest, ASandboxTakesItsMembersAlong) {
   const link::Spawned child = Shell(engine, "exec sleep 60");
   link::Protect protect;
   protect.instance = added.instance.number;
-  protect.plan.init = {child.pid, child.start_time};
+  protect.last_resort.init = {child.pid, child.start_time};
   ASSERT_TRUE(engine.channel->Send(protect));
   ASSERT_TRUE(Ask<link::Deleted>(DeleteOf("c1")));
   EXPECT_FALSE(Identify({child.pid}));

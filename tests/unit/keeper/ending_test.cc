@@ -29,9 +29,10 @@ using testing::HasSubstr;
 class EndingTest : public testing::Test {
  protected:
   EndingTest() {
-    plan_.state_dirs = {state_};
+    last_resort_.state_dirs = {state_};
     EXPECT_TRUE(os::MakeDirs(state_, 0700));
-    plan_.cleanup = link::Command{{"/bin/sh", "-c", ""}, {"PATH=/usr/bin:/bin"}, dir_.path()};
+    last_resort_.cleanup =
+        link::Command{{"/bin/sh", "-c", ""}, {"PATH=/usr/bin:/bin"}, dir_.path()};
   }
 
   ~EndingTest() override {
@@ -39,13 +40,13 @@ class EndingTest : public testing::Test {
     }
   }
 
-  void Script(const std::string& text) { plan_.cleanup->argv[2] = text; }
+  void Script(const std::string& text) { last_resort_.cleanup->argv[2] = text; }
 
   /// Passes until there is nothing left to do.
   bool End() {
     const auto deadline = std::chrono::steady_clock::now() + 30s;
     bool busy = true;
-    while ((busy = ending_.GoOn(plan_)) && std::chrono::steady_clock::now() < deadline) {
+    while ((busy = ending_.GoOn(last_resort_)) && std::chrono::steady_clock::now() < deadline) {
       std::this_thread::yield();
     }
     return !busy;
@@ -56,7 +57,7 @@ class EndingTest : public testing::Test {
   const os::TempDir dir_ = *os::TempDir::Create();
   const std::string state_ = dir_.path() + "/state/c1";
   const std::string log_ = dir_.path() + "/log";
-  link::Plan plan_;
+  link::LastResort last_resort_;
   int spawned_ = 0;
   std::vector<Error> failed_;
   Ending ending_{{.spawn =
@@ -69,7 +70,7 @@ class EndingTest : public testing::Test {
 
 TEST_F(EndingTest, RunsTheCommandOnceWhenAllAreDeadAndBeforeAnythingIsRemoved) {
   const os::SpawnResult init = *os::SpawnProcess({.argv = {"/bin/sleep", "60"}});
-  plan_.init = {init.process.pid, init.process.start_time};
+  last_resort_.init = {init.process.pid, init.process.start_time};
   Script("grep -q zombie /proc/" + std::to_string(init.process.pid) + "/status && test -d " +
          state_ + " && pwd >>" + log_);
   EXPECT_TRUE(End());
@@ -83,7 +84,7 @@ TEST_F(EndingTest, LeavesTheCommandToWhoHoldsItsFolder) {
   const UniqueFd holder = *os::OpenDirectory(dir_.path());
   ASSERT_EQ(flock(holder.get(), LOCK_EX), 0);
   Script("echo run >>" + log_);
-  EXPECT_TRUE(ending_.GoOn(plan_));
+  EXPECT_TRUE(ending_.GoOn(last_resort_));
   EXPECT_EQ(spawned_, 0);
   EXPECT_TRUE(Exists(state_));
   ASSERT_EQ(flock(holder.get(), LOCK_UN), 0);
@@ -93,9 +94,9 @@ TEST_F(EndingTest, LeavesTheCommandToWhoHoldsItsFolder) {
 
 TEST_F(EndingTest, KillsACommandForWhichThereIsNoTime) {
   Script("exec sleep 1000");
-  EXPECT_TRUE(ending_.GoOn(plan_));
+  EXPECT_TRUE(ending_.GoOn(last_resort_));
   EXPECT_EQ(spawned_, 1);
-  ending_.GiveUp(plan_);
+  ending_.GiveUp(last_resort_);
   int status = 0;
   ASSERT_GT(waitpid(-1, &status, 0), 0);
   EXPECT_TRUE(WIFSIGNALED(status));
@@ -108,7 +109,7 @@ TEST_F(EndingTest, GoesOnWithoutAProgramThatOthersCanReplace) {
   const std::string program = dir_.path() + "/runtime";
   ASSERT_TRUE(ReplaceFile(program, "#!/bin/sh\necho run >>" + log_ + "\n", 0755));
   ASSERT_EQ(chmod(program.c_str(), 0777), 0);
-  plan_.cleanup->argv = {program};
+  last_resort_.cleanup->argv = {program};
   EXPECT_TRUE(End());
   EXPECT_EQ(spawned_, 0);
   ASSERT_EQ(failed_.size(), 1U);
@@ -118,7 +119,7 @@ TEST_F(EndingTest, GoesOnWithoutAProgramThatOthersCanReplace) {
 }
 
 TEST_F(EndingTest, RunsItAtTheRootWhereItsFolderIsGone) {
-  plan_.cleanup->cwd = dir_.path() + "/gone";
+  last_resort_.cleanup->cwd = dir_.path() + "/gone";
   Script("pwd >>" + log_);
   EXPECT_TRUE(End());
   EXPECT_EQ(Log(), "/\n");

@@ -51,7 +51,7 @@ TEST_F(KeeperNodeTest, ALivingInstanceIsNotAnnouncedTwice) {
   const link::Spawned init = Shell(engine, "exec sleep 60");
   link::Protect protect;
   protect.instance = engine.All<link::InstanceAdded>().front().number;
-  protect.plan.init = {init.pid, init.start_time};
+  protect.last_resort.init = {init.pid, init.start_time};
   ASSERT_TRUE(engine.channel->Send(protect));
   Status();
   link::Announce again;
@@ -249,7 +249,7 @@ class KeeperEnd : public KeeperTest {
     init_ = Shell(engine, "exec sleep 60");
     link::Protect protect;
     protect.instance = engine.All<link::InstanceAdded>().front().number;
-    protect.plan.init = {init_.pid, init_.start_time};
+    protect.last_resort.init = {init_.pid, init_.start_time};
     ASSERT_TRUE(engine.channel->Send(protect));
     client_.emplace(loop_, address_);
     ASSERT_TRUE(Until([&] { return Status().connections == 1; }));

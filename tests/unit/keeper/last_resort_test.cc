@@ -58,19 +58,19 @@ int EndOf(const os::SpawnResult& child) {
 }
 
 TEST_F(LastResortTest, KillsInitAndThenFindsNothing) {
-  link::Plan plan;
-  plan.init = Ref();
-  EXPECT_TRUE(KillOnce(plan));
+  link::LastResort last_resort;
+  last_resort.init = Ref();
+  EXPECT_TRUE(KillOnce(last_resort));
   EXPECT_EQ(EndOf(child_), SIGKILL);
-  EXPECT_FALSE(KillOnce(plan));
+  EXPECT_FALSE(KillOnce(last_resort));
 }
 
 TEST_F(LastResortTest, SparesALaterProcessOfTheSamePid) {
-  link::Plan plan;
-  plan.init = Ref();
-  plan.init->start_time += 1;
-  plan.processes = {{child_.process.pid, 0}};
-  EXPECT_FALSE(KillOnce(plan));
+  link::LastResort last_resort;
+  last_resort.init = Ref();
+  last_resort.init->start_time += 1;
+  last_resort.processes = {{child_.process.pid, 0}};
+  EXPECT_FALSE(KillOnce(last_resort));
   EXPECT_TRUE(Alive());
 }
 
@@ -79,9 +79,9 @@ TEST_F(LastResortTest, KillsWhatACgroupListsAndThatBelowIt) {
   ASSERT_TRUE(os::MakeDirs(dir->path() + "/sub", 0700));
   std::ofstream(dir->path() + "/cgroup.procs");
   std::ofstream(dir->path() + "/sub/cgroup.procs") << child_.process.pid << "\n";
-  link::Plan plan;
-  plan.cgroup_dirs = {dir->path(), dir->path() + "/absent"};
-  EXPECT_TRUE(KillOnce(plan));
+  link::LastResort last_resort;
+  last_resort.cgroup_dirs = {dir->path(), dir->path() + "/absent"};
+  EXPECT_TRUE(KillOnce(last_resort));
   EXPECT_EQ(EndOf(child_), SIGKILL);
 }
 
@@ -91,9 +91,9 @@ TEST_F(LastResortTest, KillsWhatADeepCgroupLists) {
   MakeDeepTree(dir.path(), [&](int below, bool deepest) {
     PutFile(below, "cgroup.procs", deepest ? std::to_string(child_.process.pid) : "");
   });
-  link::Plan plan;
-  plan.cgroup_dirs = {dir.path()};
-  OnSmallStack([&] { EXPECT_TRUE(KillOnce(plan)); });
+  link::LastResort last_resort;
+  last_resort.cgroup_dirs = {dir.path()};
+  OnSmallStack([&] { EXPECT_TRUE(KillOnce(last_resort)); });
   EXPECT_EQ(EndOf(child_), SIGKILL);
 }
 
@@ -104,9 +104,9 @@ TEST(CleanOnce, RemovesADeepCgroup) {
   ASSERT_TRUE(os::MakeDirs(cgroup, 0700));
   std::ofstream(cgroup + "/cgroup.procs");
   MakeDeepTree(cgroup);
-  link::Plan plan;
-  plan.cgroup_dirs = {cgroup};
-  OnSmallStack([&] { EXPECT_FALSE(CleanOnce(plan)); });
+  link::LastResort last_resort;
+  last_resort.cgroup_dirs = {cgroup};
+  OnSmallStack([&] { EXPECT_FALSE(CleanOnce(last_resort)); });
   EXPECT_FALSE(Exists(cgroup + "/d"));
 }
 
@@ -117,14 +117,15 @@ TEST_F(LastResortTest, EndsWhatIsFrozenBelow) {
   }
   EXPECT_TRUE(WriteExisting(dir + "/below/cgroup.procs", std::to_string(child_.process.pid)));
   EXPECT_TRUE(WriteExisting(dir + "/below/freezer.state", "FROZEN"));
-  link::Plan plan;
-  plan.cgroup_dirs = {dir};
-  EXPECT_TRUE(KillOnce(plan));
+  link::LastResort last_resort;
+  last_resort.cgroup_dirs = {dir};
+  EXPECT_TRUE(KillOnce(last_resort));
   EXPECT_EQ(EndOf(child_), SIGKILL);
   IgnoreError(WriteExisting(dir + "/below/freezer.state", "THAWED"), "it has been");
   waitpid(child_.process.pid, nullptr, 0);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while ((KillOnce(plan) || CleanOnce(plan)) && std::chrono::steady_clock::now() < deadline) {
+  while ((KillOnce(last_resort) || CleanOnce(last_resort)) &&
+         std::chrono::steady_clock::now() < deadline) {
   }
   EXPECT_FALSE(Exists(dir));
 }
@@ -140,9 +141,9 @@ TEST_F(LastResortTest, SparesWhatHasThePidOfOneThatLeftTheCgroup) {
     const std::string line = std::to_string(child_.process.pid) + "\n";
     ASSERT_EQ(write(writer.get(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
   }
-  link::Plan plan;
-  plan.cgroup_dirs = {dir->path()};
-  EXPECT_FALSE(KillOnce(plan));
+  link::LastResort last_resort;
+  last_resort.cgroup_dirs = {dir->path()};
+  EXPECT_FALSE(KillOnce(last_resort));
   EXPECT_TRUE(Alive());
 }
 
@@ -150,9 +151,9 @@ TEST_F(LastResortTest, SparesTheRootOfATree) {
   const auto dir = os::TempDir::Create();
   std::ofstream(dir->path() + "/cgroup.procs") << child_.process.pid << "\n";
   std::ofstream(dir->path() + "/release_agent");
-  link::Plan plan;
-  plan.cgroup_dirs = {dir->path(), "relative", ""};
-  EXPECT_FALSE(KillOnce(plan));
+  link::LastResort last_resort;
+  last_resort.cgroup_dirs = {dir->path(), "relative", ""};
+  EXPECT_FALSE(KillOnce(last_resort));
   EXPECT_TRUE(Alive());
 }
 
@@ -161,9 +162,9 @@ TEST(CleanOnce, RemovesStateAndNothingNearTheRoot) {
   const std::string state = dir->path() + "/state";
   ASSERT_TRUE(os::MakeDirs(state + "/c1", 0700));
   std::ofstream(state + "/c1/status") << "x";
-  link::Plan plan;
-  plan.state_dirs = {state + "/c1", "relative", dir->path(), state + "/.."};
-  EXPECT_FALSE(CleanOnce(plan));
+  link::LastResort last_resort;
+  last_resort.state_dirs = {state + "/c1", "relative", dir->path(), state + "/.."};
+  EXPECT_FALSE(CleanOnce(last_resort));
   EXPECT_FALSE(Exists(state + "/c1"));
   EXPECT_TRUE(Exists(state));
 }
@@ -178,22 +179,23 @@ TEST_F(LastResortTest, EndsARealCgroup) {
     rmdir(dir.c_str());
     GTEST_SKIP() << "cgroups cannot be made here";
   }
-  link::Plan plan;
-  plan.cgroup_dirs = {dir};
-  EXPECT_TRUE(KillOnce(plan));
+  link::LastResort last_resort;
+  last_resort.cgroup_dirs = {dir};
+  EXPECT_TRUE(KillOnce(last_resort));
   EXPECT_EQ(EndOf(child_), SIGKILL);
   waitpid(child_.process.pid, nullptr, 0);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while ((KillOnce(plan) || CleanOnce(plan)) && std::chrono::steady_clock::now() < deadline) {
+  while ((KillOnce(last_resort) || CleanOnce(last_resort)) &&
+         std::chrono::steady_clock::now() < deadline) {
   }
   EXPECT_FALSE(Exists(dir));
 }
 
 TEST_F(LastResortTest, SparesItself) {
   const auto self = Identify({getpid()});
-  link::Plan plan;
-  plan.init = {self->pid, self->start_time};
-  EXPECT_FALSE(KillOnce(plan));
+  link::LastResort last_resort;
+  last_resort.init = {self->pid, self->start_time};
+  EXPECT_FALSE(KillOnce(last_resort));
 }
 
 }  // namespace

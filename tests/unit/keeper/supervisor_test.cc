@@ -115,7 +115,7 @@ TEST_F(SupervisorTest, TellsTheNextEngineEverything) {
   ASSERT_EQ(added.size(), 2U);
   link::Protect protect;
   protect.instance = added[0].number;
-  protect.plan.mounts = {"/m"};
+  protect.last_resort.mounts = {"/m"};
   ASSERT_TRUE(first.channel->Send(protect));
   ASSERT_TRUE(first.channel->Send(link::Forget{added[1].number, 42, 7, 99}));
   ASSERT_TRUE(Until([&] { return Status().tombstones == 1; }));
@@ -127,7 +127,7 @@ TEST_F(SupervisorTest, TellsTheNextEngineEverything) {
   EXPECT_FALSE(again[0].forgotten);
   EXPECT_TRUE(again[1].forgotten);
   EXPECT_EQ(again[1].status, 7U);
-  EXPECT_EQ(second.All<link::Protect>().front().plan.mounts.front(), "/m");
+  EXPECT_EQ(second.All<link::Protect>().front().last_resort.mounts.front(), "/m");
   EXPECT_TRUE(second.All<link::Welcome>().front().previous_wait_status.has_value());
 }
 

@@ -240,37 +240,37 @@ TEST_F(KeeperLinkTest, AddMemberGivesTheInstance) {
 }
 
 TEST_F(KeeperLinkTest, PassesOnWhatNeedsNoAnswer) {
-  link::Plan plan;
-  plan.init = link::ProcessRef{4, 5};
-  link_->Protect(8, plan);
+  link::LastResort last_resort;
+  last_resort.init = link::ProcessRef{4, 5};
+  link_->Protect(8, last_resort);
   link_->AckExit({6, 7});
   link_->Forget(link::Forget{8, 4, 137, 1});
   link::DeleteDone done;
   done.tag = 3;
   link_->AnswerDelete(done);
   ASSERT_TRUE(Until([this] { return !keeper_.deleted.empty(); }));
-  EXPECT_EQ(keeper_.plans[8].init->pid, 4);
+  EXPECT_EQ(keeper_.last_resorts[8].init->pid, 4);
   EXPECT_THAT(keeper_.acknowledged, ElementsAre(ProcessId{6, 7}));
   EXPECT_EQ(keeper_.forgotten[0].status, 137U);
   EXPECT_EQ(keeper_.deleted[0].tag, 3U);
 }
 
 TEST_F(KeeperLinkTest, ProtectsAnewOnlyWhatHasChanged) {
-  link::Plan plan;
-  plan.cgroup_dirs = {"/cg/a"};
-  const auto protect = [this](const link::Plan& with) {
+  link::LastResort last_resort;
+  last_resort.cgroup_dirs = {"/cg/a"};
+  const auto protect = [this](const link::LastResort& with) {
     link_->Protect(8, with);
     link_->Protect(9, with);
   };
-  protect(plan);
-  ASSERT_TRUE(Until([this] { return keeper_.plans.size() == 2; }));
-  keeper_.plans.clear();
-  protect(plan);
-  plan.cgroup_dirs = {"/cg/b"};
-  link_->Protect(9, plan);
-  ASSERT_TRUE(Until([this] { return keeper_.plans.contains(9); }));
-  EXPECT_FALSE(keeper_.plans.contains(8)) << "the keeper has it";
-  EXPECT_THAT(keeper_.plans[9].cgroup_dirs, ElementsAre("/cg/b"));
+  protect(last_resort);
+  ASSERT_TRUE(Until([this] { return keeper_.last_resorts.size() == 2; }));
+  keeper_.last_resorts.clear();
+  protect(last_resort);
+  last_resort.cgroup_dirs = {"/cg/b"};
+  link_->Protect(9, last_resort);
+  ASSERT_TRUE(Until([this] { return keeper_.last_resorts.contains(9); }));
+  EXPECT_FALSE(keeper_.last_resorts.contains(8)) << "the keeper has it";
+  EXPECT_THAT(keeper_.last_resorts[9].cgroup_dirs, ElementsAre("/cg/b"));
 }
 
 TEST_F(KeeperLinkTest, SaysThatTheKeeperIsGone) {

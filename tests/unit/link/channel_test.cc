@@ -54,7 +54,7 @@ class ChannelTest : public testing::Test {
 };
 
 TEST_F(ChannelTest, JoinsAMessageThatComesByteByByte) {
-  const std::string body = Encode(Drop{"name"});
+  const std::string body = EncodeProto(Drop{"name"});
   for (const char byte : EncodeHeader(Type::kDrop, body.size(), 0) + body) {
     WriteRaw({&byte, 1});
     loop_.RunOnce(0ms);
@@ -168,7 +168,7 @@ TEST(BlockingChannel, TurnsFailedIntoItsError) {
   BlockingChannel here(std::move(pair->first));
   BlockingChannel there(std::move(pair->second));
   const auto soon = std::chrono::steady_clock::now() + 10s;
-  ASSERT_TRUE(there.Send(Type::kFailed, Encode(Failed{6, "it runs"}), soon));
+  ASSERT_TRUE(there.Send(Type::kFailed, EncodeProto(Failed{6, "it runs"}), soon));
   const auto answer = here.Ask<KeeperStatus>(Query{}, soon);
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, Code::kAlreadyExists);

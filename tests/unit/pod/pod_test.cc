@@ -147,7 +147,7 @@ TEST_F(PodTest, AStartThatCannotBeRecordedIsUndone) {
   const auto status = SandboxStatus();
   EXPECT_EQ(status->state(), "SANDBOX_NOTREADY");
   EXPECT_EQ(status->pid(), 0U);
-  EXPECT_FALSE(keeper_.plans[instance_].init) << "nothing of it runs";
+  EXPECT_FALSE(keeper_.last_resorts[instance_].init) << "nothing of it runs";
   const uint32_t wait = SendWaitSandbox();
   EXPECT_TRUE(StopSandbox());
   EXPECT_TRUE(TakeWait(wait));
@@ -162,13 +162,15 @@ TEST_F(PodTest, WhereItsFilesAreMountedIsKnownBeforeTheyAre) {
   backend_.Hold(start);
   const auto expect_known = [this] {
     const auto files = UnorderedElementsAreArray(PodFileMounts(bundle()));
-    EXPECT_THAT(keeper_.plans[instance_].memory_mounts, files) << "of a keeper without its engine";
+    EXPECT_THAT(keeper_.last_resorts[instance_].memory_mounts, files)
+        << "of a keeper without its engine";
     const auto record = ReadFile(store::PathOf(bundle()), link::kMaxRecordBytes);
     ASSERT_TRUE(record);
     EXPECT_THAT(link::PeekRecord(*record)->memory_mounts, files) << "of a shim without either";
   };
   const uint32_t creating = SendSandbox("CreateSandbox", CreateSandboxRequest(), kPod);
-  ASSERT_TRUE(Until([&] { return backend_.Held(create) && keeper_.plans.contains(instance_); }));
+  ASSERT_TRUE(
+      Until([&] { return backend_.Held(create) && keeper_.last_resorts.contains(instance_); }));
   expect_known();
   backend_.Release(create);
   ASSERT_TRUE(TakeAs<sandbox_pb::CreateSandboxResponse>(creating));

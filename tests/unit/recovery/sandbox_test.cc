@@ -35,7 +35,7 @@ class SandboxProcess : public TaskTest {
   std::vector<int32_t> Doomed(uint64_t instance) {
     Settle();
     std::vector<int32_t> pids;
-    for (const link::ProcessRef& process : keeper_.plans[instance].processes) {
+    for (const link::ProcessRef& process : keeper_.last_resorts[instance].processes) {
       pids.push_back(process.pid);
     }
     return pids;

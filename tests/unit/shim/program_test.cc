@@ -310,7 +310,7 @@ TEST_F(ShimProgram, DeleteWithoutAKeeperKillsByTheRecord) {
   peek.init_pid = child->process.pid;
   peek.start_time = child->process.start_time;
   ProtoWriter record;
-  record.Bytes(link::kPeekField, Encode(peek));
+  record.Bytes(link::kPeekField, EncodeProto(peek));
   ASSERT_TRUE(ReplaceFile(bundle_ + "/gantry.record", record.str(), 0600));
   const Output output = Run("a", "delete");
   EXPECT_THAT(Numbers(output.out),
@@ -326,7 +326,7 @@ TEST_F(ShimProgram, DeleteWithoutAKeeperRunsTheCommandOnRecord) {
   peek.cleanup =
       link::Command{{"/bin/sh", "-c", "echo noise; pwd >>" + log}, {"PATH=/usr/bin:/bin"}, bundle_};
   ProtoWriter record;
-  record.Bytes(link::kPeekField, Encode(peek));
+  record.Bytes(link::kPeekField, EncodeProto(peek));
   ASSERT_TRUE(ReplaceFile(bundle_ + "/gantry.record", record.str(), 0600));
   const Output output = Run("a", "delete");
   EXPECT_EQ(output.status, 0);
@@ -341,7 +341,7 @@ TEST_F(ShimProgram, DeleteGivesTheStatusOfTheRecord) {
   peek.start_time = 1;
   peek.exit_status = 7;
   ProtoWriter record;
-  record.Bytes(link::kPeekField, Encode(peek));
+  record.Bytes(link::kPeekField, EncodeProto(peek));
   ASSERT_TRUE(ReplaceFile(bundle_ + "/gantry.record", record.str(), 0600));
   EXPECT_THAT(Numbers(Run("a", "delete").out), testing::ElementsAre(4'000'000U, 7U, 0U));
 }

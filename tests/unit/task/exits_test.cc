@@ -207,12 +207,12 @@ TEST_F(TaskExits, KeepThePid) {
   EXPECT_EQ(State("c1")->pid(), 4001U);
 }
 
-TEST_F(TaskExits, TakeTheKeepersPlanAway) {
+TEST_F(TaskExits, TakeTheKeepersLastResortAway) {
   const ProcessId process = RunBound("c1", 502);
-  ASSERT_TRUE(Until([&] { return keeper_.plans[1].init.has_value(); }));
-  EXPECT_EQ(keeper_.plans[1].init->pid, 502);
+  ASSERT_TRUE(Until([&] { return keeper_.last_resorts[1].init.has_value(); }));
+  EXPECT_EQ(keeper_.last_resorts[1].init->pid, 502);
   keeper_.End(process, 0);
-  EXPECT_TRUE(Until([&] { return !keeper_.plans[1].init.has_value(); }));
+  EXPECT_TRUE(Until([&] { return !keeper_.last_resorts[1].init.has_value(); }));
 }
 
 }  // namespace

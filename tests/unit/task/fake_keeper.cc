@@ -143,7 +143,7 @@ void FakeKeeper::OnAsked(const link::Message& message) {
       return;
     case link::Type::kProtect: {
       const auto protect = message.As<link::Protect>();
-      plans[protect->instance] = protect->plan;
+      last_resorts[protect->instance] = protect->last_resort;
       return;
     }
     case link::Type::kForget: {

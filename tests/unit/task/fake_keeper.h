@@ -69,7 +69,7 @@ class FakeKeeper {
   std::vector<link::Recovering> recovering;
   std::vector<link::Spawn> spawns;
   std::vector<ProcessId> acknowledged;
-  std::map<uint64_t, link::Plan> plans;
+  std::map<uint64_t, link::LastResort> last_resorts;
   std::vector<link::Forget> forgotten;
   std::vector<link::DeleteDone> deleted;
   std::map<std::string, UniqueFd> stored;

@@ -42,7 +42,7 @@ TEST_F(MadeCgroups, AreKnownToWhoeverEndsTheContainer) {
   BeginWithFiles();
   AnnounceIn("c1", "/pods/c1");
   ASSERT_TRUE(Create("c1"));
-  EXPECT_THAT(PlannedDirs(), ElementsAre(Dir()));
+  EXPECT_THAT(ProtectedDirs(), ElementsAre(Dir()));
   EXPECT_THAT(RecordOf("c1").cgroups, ElementsAre(Dir()));
   const auto bytes = ReadFile(store::PathOf(dir_.path() + "/c1"), 1 << 20);
   ASSERT_TRUE(bytes);
@@ -112,7 +112,7 @@ TEST_F(MadeCgroups, GoWithACreateThatFails) {
   backend_.FailNext("create c1", Error{Code::kInternal, 0, "no luck", {}});
   EXPECT_FALSE(Create("c1"));
   EXPECT_FALSE(IsThere());
-  EXPECT_THAT(PlannedDirs(), IsEmpty());
+  EXPECT_THAT(ProtectedDirs(), IsEmpty());
 }
 
 TEST_F(MadeCgroups, GoWithACreateThatTheEnginesEndInterrupts) {
@@ -171,7 +171,7 @@ TEST_F(MadeCgroups, AreNotMadeWhereTheyCannotBeOnRecord) {
     return made;
   });
   EXPECT_FALSE(Create("c1"));
-  EXPECT_THAT(PlannedDirs(), IsEmpty());
+  EXPECT_THAT(ProtectedDirs(), IsEmpty());
 }
 
 TEST_F(MadeCgroups, WhoseLimitCannotBeAreNotMade) {
@@ -186,7 +186,7 @@ TEST_F(MadeCgroups, WhoseLimitCannotBeAreNotMade) {
   ASSERT_TRUE(Create("c1")) << "the backend does without";
   EXPECT_THAT(MessageOf(made), HasSubstr("pids.max"));
   EXPECT_FALSE(IsThere());
-  EXPECT_THAT(PlannedDirs(), IsEmpty());
+  EXPECT_THAT(ProtectedDirs(), IsEmpty());
   EXPECT_THAT(RecordOf("c1").cgroups, IsEmpty());
   EXPECT_TRUE(Delete("c1"));
 }
@@ -199,7 +199,7 @@ TEST_F(MadeCgroups, WhoseRulesForDevicesAreNoneAreNotMade) {
   EXPECT_EQ(CodeOf(refused), Code::kInvalidArgument);
   EXPECT_THAT(MessageOf(refused), HasSubstr("/linux/resources/devices/0/type"));
   EXPECT_FALSE(IsThere());
-  EXPECT_THAT(PlannedDirs(), IsEmpty());
+  EXPECT_THAT(ProtectedDirs(), IsEmpty());
 }
 
 TEST_F(MadeCgroups, OfAnotherContainerAreRefused) {
@@ -221,7 +221,7 @@ TEST_F(MadeCgroups, WithForeignProcessesStay) {
   EXPECT_EQ(CodeOf(refused), Code::kFailedPrecondition);
   EXPECT_THAT(MessageOf(refused), HasSubstr("not the container's"));
   EXPECT_TRUE(IsThere());
-  EXPECT_THAT(PlannedDirs(), IsEmpty());
+  EXPECT_THAT(ProtectedDirs(), IsEmpty());
 }
 
 TEST_F(MadeCgroups, OfABadPathAreRefused) {

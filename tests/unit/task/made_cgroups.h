@@ -57,9 +57,9 @@ class MadeCgroups : public PodTest {
 
   bool IsThere(const std::string& name = "c1") const { return Exists(Dir(name)); }
 
-  std::vector<std::string> PlannedDirs(uint64_t instance = 1) {
+  std::vector<std::string> ProtectedDirs(uint64_t instance = 1) {
     Settle();
-    return keeper_.plans[instance].cgroup_dirs;
+    return keeper_.last_resorts[instance].cgroup_dirs;
   }
 
   os::FakeCgroupFs files_;

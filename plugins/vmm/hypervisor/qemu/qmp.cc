@@ -56,7 +56,7 @@ void Wake(const std::weak_ptr<UniqueFd>& waker) {
 }  // namespace
 
 Status Qmp::Connect(Deadline deadline, const HostProcess* process) {
-  GANTRY_TRY(const auto turn, turns_.Take("connect to QEMU", deadline));
+  GANTRY_TRY(const auto held, lock_.Take("connect to QEMU", deadline));
   if (connection_) {
     return {};
   }
@@ -96,9 +96,9 @@ Status Qmp::Greet(ControlSocket socket, Deadline deadline) {
 
 Result<Json> Qmp::Execute(std::string_view command, const Json& arguments, Deadline deadline,
                           std::span<const int> fds) {
-  Result<Turns::Turn> turn = turns_.Take(Format("ask QEMU to '{}'", command), deadline);
-  if (!turn) {
-    return std::unexpected(std::move(turn).error());
+  Result<RequestLock::Held> held = lock_.Take(Format("ask QEMU to '{}'", command), deadline);
+  if (!held) {
+    return std::unexpected(std::move(held).error());
   }
   if (Status connected = Reconnect(deadline); !connected) {
     return std::unexpected(Within(command, std::move(connected).error()));
@@ -211,7 +211,7 @@ Result<std::optional<QmpEvent>> Qmp::Look(std::string_view what,
                                           const std::function<bool(const QmpEvent&)>& is_it,
                                           const std::shared_ptr<UniqueFd>& waker,
                                           UniqueFd& readable, Deadline deadline) {
-  GANTRY_TRY(const auto turn, turns_.Take(what, deadline));
+  GANTRY_TRY(const auto held, lock_.Take(what, deadline));
   std::erase_if(wakers_, [&waker](const auto& one) {
     const auto waits = one.lock();
     return !waits || waits == waker;
@@ -258,16 +258,16 @@ Result<QmpEvent> Qmp::Await(std::string_view what,
 }
 
 void Qmp::Forget(const std::function<bool(const QmpEvent&)>& is_it) {
-  const auto turn = turns_.Take("forget events", std::chrono::steady_clock::now() + kLook);
-  if (turn) {
+  const auto held = lock_.Take("forget events", std::chrono::steady_clock::now() + kLook);
+  if (held) {
     IgnoreError(ReadWaiting(), "the next request tells it");
     std::erase_if(events_, is_it);
   }
 }
 
 std::optional<QmpEvent> Qmp::Newest(std::string_view name) {
-  const auto turn = turns_.Take("look at events", std::chrono::steady_clock::now() + kLook);
-  if (!turn) {
+  const auto held = lock_.Take("look at events", std::chrono::steady_clock::now() + kLook);
+  if (!held) {
     return std::nullopt;
   }
   IgnoreError(ReadWaiting(), "what came before is there");

@@ -27,7 +27,7 @@
 
 #include "plugins/vmm/hypervisor/control_socket.h"
 #include "plugins/vmm/hypervisor/qemu/qmp_message.h"
-#include "plugins/vmm/hypervisor/turns.h"
+#include "plugins/vmm/hypervisor/request_lock.h"
 
 namespace gantry::vmm {
 
@@ -91,7 +91,7 @@ class Qmp {
                                        Deadline deadline);
 
   const std::string path_;
-  Turns turns_;
+  RequestLock lock_;
   /// Null: there is none.
   std::unique_ptr<Connection> connection_;
   uint64_t last_id_ = 0;

@@ -49,13 +49,13 @@ std::string Plain(std::string words) {
 }  // namespace
 
 Status Rest::Await(Deadline deadline, const HostProcess* process) {
-  GANTRY_TRY(const auto turn, turns_.Take("connect to " + dialect_.vmm, deadline));
+  GANTRY_TRY(const auto held, lock_.Take("connect to " + dialect_.vmm, deadline));
   GANTRY_CHECK_OK(ControlSocket::Await(dialect_.vmm, path_, deadline, process));
   return {};
 }
 
 Result<HttpAnswer> Rest::Exchange(const HttpRequest& request, Deadline deadline) {
-  GANTRY_TRY(const auto turn, turns_.Take("wait for one's turn", deadline));
+  GANTRY_TRY(const auto held, lock_.Take("wait for the socket", deadline));
   GANTRY_TRY(ControlSocket socket, ControlSocket::Open(dialect_.vmm, path_, deadline));
   return AskHttp(socket, request, deadline);
 }

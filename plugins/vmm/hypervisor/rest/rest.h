@@ -16,8 +16,8 @@
 #include <gantry/error.h>
 #include <gantry/host_process.h>
 
+#include "plugins/vmm/hypervisor/request_lock.h"
 #include "plugins/vmm/hypervisor/rest/http.h"
-#include "plugins/vmm/hypervisor/turns.h"
 
 namespace gantry::vmm {
 
@@ -62,7 +62,7 @@ class Rest {
 
   const RestDialect dialect_;
   const std::string path_;
-  Turns turns_;
+  RequestLock lock_;
 };
 
 }  // namespace gantry::vmm

@@ -38,13 +38,13 @@ pid_t Clone(unsigned long flags) {
 
 /// Signals as a program expects them; of the descriptors only its streams and
 /// the report stay.
-void BecomeClean(const Plan& plan, int report) {
+void BecomeClean(const ProcessRequest& wanted, int report) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   signal(SIGPIPE, SIG_DFL);
-  for (size_t i = 0; i < plan.streams.size(); ++i) {
-    dup2(plan.streams[i].get(), static_cast<int>(i));
+  for (size_t i = 0; i < wanted.streams.size(); ++i) {
+    dup2(wanted.streams[i].get(), static_cast<int>(i));
   }
   if (report != kReportFd) {
     dup2(report, kReportFd);
@@ -216,7 +216,7 @@ Status ReportReady(UniqueFd master) {
                      master ? std::vector<int>{master.get()} : std::vector<int>(), kChildLimit);
 }
 
-Status RunInit(const Json& spec, const std::string& rootfs, const Plan& plan) {
+Status RunInit(const Json& spec, const std::string& rootfs, const ProcessRequest& wanted) {
   if (const Json* net = FindNamespace(spec, "network"); net != nullptr && net->contains("path")) {
     const UniqueFd fd(open((*net)["path"].get<std::string>().c_str(), O_RDONLY | O_CLOEXEC));
     if (!fd || setns(fd.get(), CLONE_NEWNET) != 0) {
@@ -227,13 +227,13 @@ Status RunInit(const Json& spec, const std::string& rootfs, const Plan& plan) {
     sethostname(name.data(), name.size());
   }
   GANTRY_CHECK_OK(EnterRootfs(spec, rootfs));
-  GANTRY_TRY(auto ready, GetReady(plan.process, plan.foreign_console));
+  GANTRY_TRY(auto ready, GetReady(wanted.process, wanted.foreign_console));
   GANTRY_CHECK_OK(ReportReady(std::move(ready.first)));
   char go = 0;
   if (read(kReportFd, &go, 1) != 1) {
     _exit(kNotExecuted);  // It will not be started.
   }
-  return Execute(plan.process, ready.second);
+  return Execute(wanted.process, ready.second);
 }
 
 Status JoinNamespaces(pid_t init) {
@@ -257,7 +257,7 @@ Status JoinNamespaces(pid_t init) {
 
 /// Joins, then runs the program in a child of its parent's: only a child is in
 /// the pid namespace that was joined.
-Status RunExec(pid_t init, const Plan& plan) {
+Status RunExec(pid_t init, const ProcessRequest& wanted) {
   GANTRY_CHECK_OK(JoinNamespaces(init));
   const pid_t pid = Clone(CLONE_PARENT);
   if (pid < 0) {
@@ -267,9 +267,9 @@ Status RunExec(pid_t init, const Plan& plan) {
     const Status told = SendMessage(kReportFd, {{"pid", pid}}, {}, kChildLimit);
     _exit(told ? 0 : kNotExecuted);
   }
-  GANTRY_TRY(auto ready, GetReady(plan.process, plan.foreign_console));
+  GANTRY_TRY(auto ready, GetReady(wanted.process, wanted.foreign_console));
   GANTRY_CHECK_OK(ReportReady(std::move(ready.first)));
-  return Execute(plan.process, ready.second);
+  return Execute(wanted.process, ready.second);
 }
 
 void Reap(pid_t pid) {
@@ -295,7 +295,7 @@ Status ListenToExec(Child& child) {
 
 }  // namespace
 
-Result<Child> SpawnInit(const Json& spec, const std::string& rootfs, Plan plan) {
+Result<Child> SpawnInit(const Json& spec, const std::string& rootfs, ProcessRequest wanted) {
   GANTRY_TRY(auto pair, MakePair());
   unsigned long flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC;
   if (const Json* net = FindNamespace(spec, "network"); net != nullptr && !net->contains("path")) {
@@ -307,8 +307,8 @@ Result<Child> SpawnInit(const Json& spec, const std::string& rootfs, Plan plan) 
     return FailErrno(errno, "fork a container");
   }
   if (child.pid == 0) {
-    BecomeClean(plan, pair.second.get());
-    Refuse(RunInit(spec, rootfs, plan).error());
+    BecomeClean(wanted, pair.second.get());
+    Refuse(RunInit(spec, rootfs, wanted).error());
   }
   pair.second.reset();
   child.control = std::move(pair.first);
@@ -336,15 +336,15 @@ Status Release(const Child& init) {
   return CheckAnswer(said->body);
 }
 
-Result<Child> SpawnExec(pid_t init, Plan plan) {
+Result<Child> SpawnExec(pid_t init, ProcessRequest wanted) {
   GANTRY_TRY(auto pair, MakePair());
   const pid_t helper = Clone(0);
   if (helper < 0) {
     return FailErrno(errno, "fork an exec");
   }
   if (helper == 0) {
-    BecomeClean(plan, pair.second.get());
-    Refuse(RunExec(init, plan).error());
+    BecomeClean(wanted, pair.second.get());
+    Refuse(RunExec(init, wanted).error());
   }
   pair.second.reset();
   Child child;

@@ -17,7 +17,7 @@
 namespace gantry::remote {
 
 /// A process to be made.
-struct Plan {
+struct ProcessRequest {
   /// A terminal is nobody's controlling terminal.
   bool foreign_console = false;
   /// The OCI process object.
@@ -36,10 +36,10 @@ struct Child {
 
 /// The first process of a container, in namespaces of its own with the root
 /// file system `rootfs`, waiting for `Release`.
-Result<Child> SpawnInit(const Json& spec, const std::string& rootfs, Plan plan);
+Result<Child> SpawnInit(const Json& spec, const std::string& rootfs, ProcessRequest wanted);
 /// Errors: why the program could not be executed.
 Status Release(const Child& init);
 /// A further process, running.
-Result<Child> SpawnExec(pid_t init, Plan plan);
+Result<Child> SpawnExec(pid_t init, ProcessRequest wanted);
 
 }  // namespace gantry::remote

@@ -235,12 +235,13 @@ Result<Message> FakeSandbox::Create(Message call) {
   if (!spec.is_object() || !spec.contains("process")) {
     return Fail(Code::kInvalidArgument, "create '{}': no spec with a process", id);
   }
-  Plan plan{!AnnotationOf(spec, kForeignAnnotation).empty(), spec["process"], std::move(call.fds)};
-  plan.process["terminal"] = call.body.value("terminal", false);
+  ProcessRequest wanted{!AnnotationOf(spec, kForeignAnnotation).empty(), spec["process"],
+                        std::move(call.fds)};
+  wanted.process["terminal"] = call.body.value("terminal", false);
   Container container;
-  container.foreign_console = plan.foreign_console;
+  container.foreign_console = wanted.foreign_console;
   GANTRY_TRY(container.init.child,
-             SpawnInit(spec, call.body.value("rootfs", std::string()), std::move(plan)));
+             SpawnInit(spec, call.body.value("rootfs", std::string()), std::move(wanted)));
   container.init.container = id;
   container.init.number = NumberInside(container.init.child.pid);
   if (spec.contains("linux")) {
@@ -270,9 +271,9 @@ Result<Message> FakeSandbox::Exec(Message call) {
   Process exec;
   exec.container = container->init.container;
   exec.exec = id;
-  GANTRY_TRY(exec.child,
-             SpawnExec(container->init.child.pid,
-                       Plan{container->foreign_console, std::move(process), std::move(call.fds)}));
+  GANTRY_TRY(exec.child, SpawnExec(container->init.child.pid,
+                                   ProcessRequest{container->foreign_console, std::move(process),
+                                                  std::move(call.fds)}));
   exec.number = NumberInside(exec.child.pid);
   exec.state = State::kRunning;
   Process& kept = container->execs[id] = std::move(exec);

@@ -81,11 +81,12 @@ class ConfinedHolder : public testing::TestWithParam<bool> {
   }
 
   /// The folder in /proc of one that stands.
-  std::string Hold(HolderPlan plan) {
-    plan.program = GANTRY_PAUSE;
-    plan.pid = GetParam();
-    auto holder = StartHolder(context_, plan, std::chrono::steady_clock::now() + kHolderLimit,
-                              [](const auto&) { return Status(); });
+  std::string Hold(HolderRequest holder_request) {
+    holder_request.program = GANTRY_PAUSE;
+    holder_request.pid = GetParam();
+    auto holder =
+        StartHolder(context_, holder_request, std::chrono::steady_clock::now() + kHolderLimit,
+                    [](const auto&) { return Status(); });
     EXPECT_TRUE(holder) << holder.error().message;
     if (!holder) {
       return "/proc/none";
@@ -188,11 +189,11 @@ TEST_P(ConfinedHolder, IsAnIdThatItsUserNamespaceHas) {
     if (!owner.works()) {
       GTEST_SKIP() << "the kernel makes no user namespaces";
     }
-    HolderPlan plan;
-    plan.netns_path = owner.net();
-    plan.user = true;
-    plan.ipc = true;
-    const std::string proc = Hold(plan);
+    HolderRequest holder_request;
+    holder_request.netns_path = owner.net();
+    holder_request.user = true;
+    holder_request.ipc = true;
+    const std::string proc = Hold(holder_request);
     const std::string id = std::to_string(300000 + ids - 1);
     EXPECT_EQ(Field(proc, "Uid"), id + " " + id + " " + id + " " + id);
     EXPECT_EQ(Field(proc, "Gid"), id + " " + id + " " + id + " " + id);

@@ -34,7 +34,7 @@ SandboxRequest PodRequest() {
 TEST(PodHolder, HasWhatIsNotTheNodes) {
   PodConfig config;
   config.hostname = "web";
-  const auto own = PlanHolder(PodRequest(), config);
+  const auto own = HolderRequestOf(PodRequest(), config);
   ASSERT_TRUE(own) << own.error().message;
   EXPECT_TRUE(own->ipc && own->uts && own->pid);
   EXPECT_EQ(own->hostname, "web");
@@ -42,7 +42,7 @@ TEST(PodHolder, HasWhatIsNotTheNodes) {
   config.network = NamespaceMode::kNode;
   config.ipc = NamespaceMode::kNode;
   config.pid = NamespaceMode::kContainer;
-  const auto nodes = PlanHolder(PodRequest(), config);
+  const auto nodes = HolderRequestOf(PodRequest(), config);
   ASSERT_TRUE(nodes);
   EXPECT_FALSE(nodes->ipc || nodes->uts || nodes->pid || nodes->user);
   EXPECT_EQ(nodes->netns_path, "");
@@ -51,32 +51,33 @@ TEST(PodHolder, HasWhatIsNotTheNodes) {
 TEST(PodHolder, ANetworkOfItsOwnHasToBeThere) {
   SandboxRequest request = PodRequest();
   request.netns_path.clear();
-  EXPECT_EQ(PlanHolder(request, PodConfig()).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(HolderRequestOf(request, PodConfig()).error().code, Code::kInvalidArgument);
 }
 
 TEST(PodHolder, AUserNamespaceNeedsANetworkOfItsOwn) {
   PodConfig config;
   config.user = NamespaceMode::kPod;
-  EXPECT_TRUE(PlanHolder(PodRequest(), config)->user);
+  EXPECT_TRUE(HolderRequestOf(PodRequest(), config)->user);
   config.network = NamespaceMode::kNode;
-  EXPECT_EQ(PlanHolder(PodRequest(), config).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(HolderRequestOf(PodRequest(), config).error().code, Code::kInvalidArgument);
 }
 
 TEST(PodHolder, WritesSysctlsOfItsOwnOnly) {
   PodConfig config;
   config.sysctls = {{"net.core.somaxconn", "1"}};
-  const auto plan = PlanHolder(PodRequest(), config);
-  ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_EQ(plan->sysctls, (std::map<std::string, std::string>{{"net/core/somaxconn", "1"}}));
+  const auto holder_request = HolderRequestOf(PodRequest(), config);
+  ASSERT_TRUE(holder_request) << holder_request.error().message;
+  EXPECT_EQ(holder_request->sysctls,
+            (std::map<std::string, std::string>{{"net/core/somaxconn", "1"}}));
   config.network = NamespaceMode::kNode;
-  EXPECT_FALSE(PlanHolder(PodRequest(), config)) << "it would be the node's";
+  EXPECT_FALSE(HolderRequestOf(PodRequest(), config)) << "it would be the node's";
 }
 
 class PodHolderProcess : public testing::Test {
  protected:
-  Result<std::shared_ptr<HostProcess>> Hold(HolderPlan plan) {
-    plan.program = GANTRY_PAUSE;
-    return StartHolder(context_, plan, In(10), [this](const auto& process) -> Status {
+  Result<std::shared_ptr<HostProcess>> Hold(HolderRequest holder_request) {
+    holder_request.program = GANTRY_PAUSE;
+    return StartHolder(context_, holder_request, In(10), [this](const auto& process) -> Status {
       seen_ = process->pid();
       return taken_;
     });
@@ -103,9 +104,9 @@ TEST_F(PodHolderProcess, HoldsUntilItIsStopped) {
 }
 
 TEST_F(PodHolderProcess, IsTheFirstOfItsPidNamespace) {
-  HolderPlan plan;
-  plan.pid = true;
-  const auto holder = Hold(std::move(plan));
+  HolderRequest holder_request;
+  holder_request.pid = true;
+  const auto holder = Hold(std::move(holder_request));
   ASSERT_TRUE(holder) << holder.error().message;
   const std::string status = Slurp("/proc/" + std::to_string((*holder)->pid().value) + "/status");
   EXPECT_THAT(status, testing::ContainsRegex("NSpid:\t[0-9]+\t1\n"));
@@ -113,12 +114,12 @@ TEST_F(PodHolderProcess, IsTheFirstOfItsPidNamespace) {
 }
 
 TEST_F(PodHolderProcess, HasItsOwnNameAndSysctls) {
-  HolderPlan plan;
-  plan.uts = true;
-  plan.ipc = true;
-  plan.hostname = "held";
-  plan.sysctls["kernel/shmmni"] = "1234";
-  const auto holder = Hold(std::move(plan));
+  HolderRequest holder_request;
+  holder_request.uts = true;
+  holder_request.ipc = true;
+  holder_request.hostname = "held";
+  holder_request.sysctls["kernel/shmmni"] = "1234";
+  const auto holder = Hold(std::move(holder_request));
   ASSERT_TRUE(holder) << holder.error().message;
   const std::string pid = std::to_string((*holder)->pid().value);
   for (const char* space : {"uts", "ipc"}) {
@@ -133,9 +134,9 @@ TEST_F(PodHolderProcess, HasItsOwnNameAndSysctls) {
 }
 
 TEST_F(PodHolderProcess, SaysWhatDoesNotWork) {
-  HolderPlan plan;
-  plan.sysctls["net/no/such/thing"] = "1";
-  const auto failed = Hold(std::move(plan));
+  HolderRequest holder_request;
+  holder_request.sysctls["net/no/such/thing"] = "1";
+  const auto failed = Hold(std::move(holder_request));
   ASSERT_FALSE(failed);
   EXPECT_THAT(failed.error().message, HasSubstr("net/no/such/thing"));
 }
@@ -144,11 +145,11 @@ TEST_F(PodHolderProcess, StaysBelowItsFolders) {
   // Should such a path come to it after all.
   for (const char* path : {"net/../kernel/domainname", "fs/mqueue/../../kernel/domainname",
                            "kernel/../vm/swappiness", "vm/swappiness", "net", "/proc/sys/net/x"}) {
-    HolderPlan plan;
-    plan.uts = true;
-    plan.hostname = "held";
-    plan.sysctls[path] = "60";
-    const auto failed = Hold(std::move(plan));
+    HolderRequest holder_request;
+    holder_request.uts = true;
+    holder_request.hostname = "held";
+    holder_request.sysctls[path] = "60";
+    const auto failed = Hold(std::move(holder_request));
     ASSERT_FALSE(failed) << path;
     EXPECT_THAT(failed.error().message, HasSubstr(path));
     EXPECT_NE(failed.error().code, Code::kNotFound) << failed.error().message;
@@ -158,9 +159,9 @@ TEST_F(PodHolderProcess, StaysBelowItsFolders) {
 TEST_F(PodHolderProcess, EndsWhenNobodyTakesNoteOfIt) {
   for (const bool pid : {false, true}) {
     taken_ = Fail(Code::kUnavailable, "the disk is full");
-    HolderPlan plan;
-    plan.pid = pid;
-    EXPECT_FALSE(Hold(std::move(plan)));
+    HolderRequest holder_request;
+    holder_request.pid = pid;
+    EXPECT_FALSE(Hold(std::move(holder_request)));
     const auto gone = context_.Adopt(seen_);
     ASSERT_TRUE(gone) << gone.error().message;
     EXPECT_TRUE((*gone)->Wait(std::chrono::seconds(10))) << "pid namespace: " << pid;

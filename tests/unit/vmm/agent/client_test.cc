@@ -32,11 +32,11 @@ TEST(AgentClient, GivesEachCallItsOwnAnswerInWhateverOrder) {
     asked.push_back(*guest.Hear());
   }
   for (auto one = asked.rbegin(); one != asked.rend(); ++one) {
-    const auto request = protocol::Decode<protocol::CreateContainer>(one->body);
+    const auto request = DecodeProto<protocol::CreateContainer>(one->body);
     protocol::CreateAnswer answer;
     answer.pid = std::stoi(request->container.substr(1)) + 100;
     guest.SayFrame(
-        {.call = one->call, .kind = one->kind, .body = protocol::Encode(answer), .failure = {}});
+        {.call = one->call, .kind = one->kind, .body = EncodeProto(answer), .failure = {}});
   }
   for (int i = 0; i < 20; ++i) {
     const auto answer = answers.at(static_cast<size_t>(i)).get();
@@ -114,9 +114,9 @@ TEST(AgentClient, GivesUpAGuestThatStopsReadingInTheMiddleOfACall) {
 
 TEST(AgentClient, TellsEnds) {
   GuestEnd guest;
-  guest.SayFrame(EventOf(Kind::kOutOfMemory, protocol::Encode(protocol::OutOfMemory{"c", 2})));
-  guest.SayFrame(EventOf(Kind::kLog, protocol::Encode(protocol::LogLine{"a\x1b[31m line", 3})));
-  guest.SayFrame(EventOf(Kind::kExited, protocol::Encode(protocol::Exited{"c", "e", 7, 0})));
+  guest.SayFrame(EventOf(Kind::kOutOfMemory, EncodeProto(protocol::OutOfMemory{"c", 2})));
+  guest.SayFrame(EventOf(Kind::kLog, EncodeProto(protocol::LogLine{"a\x1b[31m line", 3})));
+  guest.SayFrame(EventOf(Kind::kExited, EncodeProto(protocol::Exited{"c", "e", 7, 0})));
   const auto exits = guest.WaitForExits(1);
   EXPECT_EQ(exits[0].container, "c");
   EXPECT_EQ(exits[0].exec, "e");

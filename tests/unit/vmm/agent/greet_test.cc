@@ -12,8 +12,8 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/descriptors/unix_socket.h>
+#include <gantry/toolkit/proto/proto_message.h>
 
-#include "plugins/vmm/protocol/codec.h"
 #include "plugins/vmm/protocol/envelope.h"
 #include "plugins/vmm/protocol/frames.h"
 #include "tests/unit/vmm/agent/guest_end.h"
@@ -24,8 +24,7 @@ namespace {
 using testing::HasSubstr;
 
 std::string HelloFrame(const protocol::Hello& hello) {
-  return protocol::Framed(
-      protocol::Encode(EventOf(protocol::Kind::kHello, protocol::Encode(hello))));
+  return protocol::Framed(EncodeProto(EventOf(protocol::Kind::kHello, EncodeProto(hello))));
 }
 
 protocol::Hello GoodHello() {

@@ -75,7 +75,7 @@ bool GuestEnd::Say(std::string_view bytes) {
 }
 
 bool GuestEnd::SayFrame(const protocol::Envelope& envelope) {
-  return Say(protocol::Framed(protocol::Encode(envelope)));
+  return Say(protocol::Framed(EncodeProto(envelope)));
 }
 
 std::optional<protocol::Envelope> GuestEnd::Hear() {
@@ -83,7 +83,7 @@ std::optional<protocol::Envelope> GuestEnd::Hear() {
   for (;;) {
     auto frame = frames_.Next();
     if (frame && *frame) {
-      return *protocol::Decode<protocol::Envelope>(**frame);
+      return *DecodeProto<protocol::Envelope>(**frame);
     }
     pollfd one{.fd = end_.get(), .events = POLLIN, .revents = 0};
     ::poll(&one, 1, -1);

@@ -16,7 +16,6 @@
 namespace gantry::vmm {
 namespace {
 
-using protocol::Encode;
 using protocol::Envelope;
 using protocol::Framed;
 using protocol::Kind;
@@ -33,7 +32,7 @@ struct Lie {
 void PrintTo(const Lie& lie, std::ostream* out) { *out << lie.name; }
 
 std::string FrameOf(uint64_t call, Kind kind, const std::string& body = {}) {
-  return Framed(Encode(
+  return Framed(EncodeProto(
       Envelope{.call = call, .kind = static_cast<uint32_t>(kind), .body = body, .failure = {}}));
 }
 
@@ -79,13 +78,13 @@ INSTANTIATE_TEST_SUITE_P(Lies, HostileGuest, testing::ValuesIn(kLies),
 TEST(HostileEvents, AreDroppedOrMadeHarmless) {
   GuestEnd guest;
   const auto exited = [&](const protocol::Exited& told) {
-    guest.SayFrame(EventOf(Kind::kExited, Encode(told)));
+    guest.SayFrame(EventOf(Kind::kExited, EncodeProto(told)));
   };
   exited({"../../etc", "", 0, 0});
   exited({"", "", 0, 0});
   exited({"c", "a\nb", 0, 0});
   guest.SayFrame(EventOf(Kind::kExited, "\xff"));
-  guest.SayFrame(EventOf(Kind::kOutOfMemory, Encode(protocol::OutOfMemory{"c/d", 1})));
+  guest.SayFrame(EventOf(Kind::kOutOfMemory, EncodeProto(protocol::OutOfMemory{"c/d", 1})));
   exited({"c", "", 70000, std::numeric_limits<int64_t>::max()});
   exited({"c", "", 256, std::numeric_limits<int64_t>::min()});
   const auto exits = guest.WaitForExits(2);
@@ -106,10 +105,10 @@ TEST(HostileEvents, FloodNoLog) {
   GuestEnd guest;
   std::string lines;
   for (int i = 0; i < 900; ++i) {
-    lines += Framed(Encode(EventOf(Kind::kLog, Encode(protocol::LogLine{"line", 0}))));
+    lines += Framed(EncodeProto(EventOf(Kind::kLog, EncodeProto(protocol::LogLine{"line", 0}))));
   }
   guest.Say(lines);
-  guest.SayFrame(EventOf(Kind::kExited, Encode(protocol::Exited{"c", "", 0, 0})));
+  guest.SayFrame(EventOf(Kind::kExited, EncodeProto(protocol::Exited{"c", "", 0, 0})));
   guest.WaitForExits(1);
   EXPECT_LE(guest.lines().size(), 2 * LineLimit::kAtOnce);
 }

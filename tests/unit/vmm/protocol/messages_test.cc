@@ -7,7 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "plugins/vmm/protocol/codec.h"
+#include <gantry/toolkit/proto/proto_message.h>
+
 #include "plugins/vmm/protocol/greeting.h"
 #include "plugins/vmm/protocol/reports.h"
 #include "proto/gantry/guest/agent.pb.h"
@@ -53,7 +54,7 @@ template <class Ours, class Theirs>
 void HoldTogether(const char* name) {
   Ours ours;
   ours.Each(Filler{});
-  const std::string bytes = Encode(ours);
+  const std::string bytes = EncodeProto(ours);
   Theirs theirs;
   std::string again;
   ASSERT_TRUE(theirs.ParseFromString(bytes)) << name;
@@ -64,9 +65,9 @@ void HoldTogether(const char* name) {
   const std::string twice = bytes + bytes;
   ASSERT_TRUE(theirs.ParseFromString(twice)) << name;
   ASSERT_TRUE(theirs.SerializeToString(&again)) << name;
-  const auto back = Decode<Ours>(twice);
+  const auto back = DecodeProto<Ours>(twice);
   ASSERT_TRUE(back) << name;
-  EXPECT_EQ(Encode(*back), again) << name;
+  EXPECT_EQ(EncodeProto(*back), again) << name;
 }
 
 TEST(GuestMessages, AreThoseOfTheProto) {
@@ -103,7 +104,7 @@ TEST(GuestMessages, OfANewerSideAreReadWithoutWhatIsNotKnown) {
   out.Bytes(1, "c");
   out.Bytes(77, "new");
   out.Varint(78, 1);
-  const auto start = Decode<Start>(out.str());
+  const auto start = DecodeProto<Start>(out.str());
   ASSERT_TRUE(start);
   EXPECT_EQ(start->container, "c");
 }
@@ -111,13 +112,13 @@ TEST(GuestMessages, OfANewerSideAreReadWithoutWhatIsNotKnown) {
 TEST(GuestMessages, ThatAreMalformedAreRefused) {
   for (const std::string& bytes :
        {std::string("\x0a\xff", 2), std::string("\x08\x01", 2), std::string("\x0b", 1)}) {
-    EXPECT_EQ(Decode<Start>(bytes).error().code, Code::kInvalidArgument);
+    EXPECT_EQ(DecodeProto<Start>(bytes).error().code, Code::kInvalidArgument);
   }
   std::string many;
-  for (size_t i = 0; i <= kMaxElements; ++i) {
+  for (size_t i = 0; i <= proto_message::kMaxElements; ++i) {
     many += std::string("\x0a\x00", 2);
   }
-  EXPECT_FALSE(Decode<PidsAnswer>(many)) << "a list without end";
+  EXPECT_FALSE(DecodeProto<PidsAnswer>(many)) << "a list without end";
 }
 
 }  // namespace

@@ -22,7 +22,7 @@
 
 namespace gantry::forward {
 
-struct PortForwardPlan {
+struct PortForwardRequest {
   /// Starts `program`, which is gantry-forward, in the sandbox, for one connection to `port` there,
   /// and gives the other end of what that has as its descriptor 0. Errors: any; the connection is
   /// reset, and the log says why. Thread: workers, one at a time.
@@ -39,11 +39,12 @@ class PortForward {
   /// Listens in the pod's network namespace, `netns`; what it needs for that outlives the
   /// engine. Errors: as of `LeadLoopback` and `ListenOnLoopback`; then nothing is left of it.
   static Result<std::shared_ptr<PortForward>> Begin(SandboxContext& context,
-                                                    const std::string& netns, PortForwardPlan plan);
+                                                    const std::string& netns,
+                                                    PortForwardRequest request);
   /// After a restart of the engine: what waits to be accepted is now. Errors: kNotFound: it had
   /// not begun.
   static Result<std::shared_ptr<PortForward>> Recover(SandboxContext& context,
-                                                      PortForwardPlan plan);
+                                                      PortForwardRequest request);
   /// Ends what `Begin` has begun, in this engine (`forward`) or in one before (null), and all
   /// connections. Again: success. Errors: kDeadlineExceeded. Blocks: up to `limit`.
   static Status End(SandboxContext& context, const std::shared_ptr<PortForward>& forward,
@@ -61,8 +62,8 @@ class PortForward {
   ~PortForward();
 
  private:
-  PortForward(SandboxContext& context, UniqueFd listener, PortForwardPlan plan)
-      : context_(context), listener_(std::move(listener)), plan_(std::move(plan)) {}
+  PortForward(SandboxContext& context, UniqueFd listener, PortForwardRequest request)
+      : context_(context), listener_(std::move(listener)), request_(std::move(request)) {}
 
   Status Watch();
   void OnConnection();
@@ -75,7 +76,7 @@ class PortForward {
 
   SandboxContext& context_;
   const UniqueFd listener_;
-  const PortForwardPlan plan_;
+  const PortForwardRequest request_;
   /// Of the watch's callback alone, once that has begun, and of `End` and `Suspend` when that
   /// has ended.
   std::unique_ptr<Relay> relay_;

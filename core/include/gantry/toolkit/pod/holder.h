@@ -22,7 +22,7 @@
 namespace gantry {
 
 /// What the pod gets of its own. What is not set is the node's.
-struct HolderPlan {
+struct HolderRequest {
   /// The program; see `FindHolder`.
   std::string program;
   /// Empty: the node's network.
@@ -41,7 +41,7 @@ struct HolderPlan {
 
 /// Errors: kInvalidArgument for sysctls that would be the node's, and for what
 /// contradicts itself.
-Result<HolderPlan> PlanHolder(const SandboxRequest& request, const PodConfig& config);
+Result<HolderRequest> HolderRequestOf(const SandboxRequest& request, const PodConfig& config);
 
 /// gantry-pause, beside the plugins. Errors: kFailedPrecondition.
 Result<std::string> FindHolder();
@@ -49,7 +49,7 @@ Result<std::string> FindHolder();
 /// Starts it. `taken` is called when it stands, and before it would outlive the
 /// engine; where that fails, it ends. Blocks: until `deadline`.
 Result<std::shared_ptr<HostProcess>> StartHolder(
-    SandboxContext& context, const HolderPlan& plan, Deadline deadline,
+    SandboxContext& context, const HolderRequest& holder_request, Deadline deadline,
     const std::function<Status(const std::shared_ptr<HostProcess>&)>& taken);
 
 /// Ends what an engine before this one began to start and did not come to save.

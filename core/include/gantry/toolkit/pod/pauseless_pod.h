@@ -25,10 +25,10 @@ class PauselessPod {
   static Result<std::unique_ptr<PauselessPod>> Make(const SandboxRequest& request,
                                                     SandboxContext& context);
 
-  /// Nothing is made. Errors: as `PlanHolder`.
+  /// Nothing is made. Errors: as `HolderRequestOf`.
   Status Check() const;
-  /// Makes its files and its holder, and binds that. Errors: as `PlanHolder`, `FindHolder`; what
-  /// was made is gone then. Blocks: for the holder, up to 30 s.
+  /// Makes its files and its holder, and binds that. Errors: as `HolderRequestOf`, `FindHolder`;
+  /// what was made is gone then. Blocks: for the holder, up to 30 s.
   Status Start();
   /// After a restart of the engine. `blob`: what was saved; empty: its start had not ended.
   Status TakeUp(const std::string& blob);

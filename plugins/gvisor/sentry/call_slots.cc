@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gvisor/sentry/turns.h"
+#include "plugins/gvisor/sentry/call_slots.h"
 
 #include <algorithm>
 #include <chrono>
@@ -19,17 +19,17 @@ std::unexpected<urpc::Failure> TooLate(const char* text) {
                                        .sys_errno = 0});
 }
 
-bool IsStart(TurnKind kind) { return kind == TurnKind::kExec || kind == TurnKind::kStart; }
+bool IsStart(CallKind kind) { return kind == CallKind::kExec || kind == CallKind::kStart; }
 
 }  // namespace
 
-Turns::Turn::~Turn() {
-  if (turns_ != nullptr) {
-    turns_->End(kind_);
+CallSlots::Slot::~Slot() {
+  if (slots_ != nullptr) {
+    slots_->End(kind_);
   }
 }
 
-urpc::Outcome<Turns::Turn> Turns::Take(TurnKind kind, Deadline deadline) {
+urpc::Outcome<CallSlots::Slot> CallSlots::Take(CallKind kind, Deadline deadline) {
   std::list<Left> answered;
   MutexLock lock(mutex_);
   if (!IsStart(kind)) {
@@ -66,22 +66,22 @@ urpc::Outcome<Turns::Turn> Turns::Take(TurnKind kind, Deadline deadline) {
                          "all, in time");
   }
   ++under_way_.at(static_cast<size_t>(kind));
-  return Turn(*this, kind);
+  return Slot(*this, kind);
 }
 
-void Turns::Leave(Turn turn, DurableCall call, std::string starts) {
+void CallSlots::Leave(Slot slot, DurableCall call, std::string starts) {
   const MutexLock lock(mutex_);
-  left_.push_back({std::move(turn), std::move(call), std::move(starts)});
+  left_.push_back({std::move(slot), std::move(call), std::move(starts)});
   // Who waits without a look at what is left begins to look.
   changed_.notify_all();
 }
 
-std::optional<Turns::LateStart> Turns::TakeLateStart() {
+std::optional<CallSlots::LateStart> CallSlots::TakeLateStart() {
   const MutexLock lock(mutex_);
   return std::exchange(late_start_, std::nullopt);
 }
 
-void Turns::Clear() {
+void CallSlots::Clear() {
   MutexLock lock(mutex_);
   std::list<Left> left = std::exchange(left_, {});
   late_start_.reset();
@@ -91,19 +91,19 @@ void Turns::Clear() {
   }
 }
 
-bool Turns::AreUnderWay(TurnKind one, TurnKind other) const {
+bool CallSlots::AreUnderWay(CallKind one, CallKind other) const {
   return under_way_.at(static_cast<size_t>(one)) + under_way_.at(static_cast<size_t>(other)) > 0;
 }
 
-bool Turns::IsFree(TurnKind kind) const {
+bool CallSlots::IsFree(CallKind kind) const {
   const bool waits = IsStart(kind) ? standstills_waiting_ > 0 ||
-                                         AreUnderWay(TurnKind::kStandstill, TurnKind::kSignalAll)
-                                   : AreUnderWay(TurnKind::kExec, TurnKind::kStart);
-  const bool alone = kind == TurnKind::kStart || kind == TurnKind::kSignalAll;
+                                         AreUnderWay(CallKind::kStandstill, CallKind::kSignalAll)
+                                   : AreUnderWay(CallKind::kExec, CallKind::kStart);
+  const bool alone = kind == CallKind::kStart || kind == CallKind::kSignalAll;
   return !waits && (alone ? !AreUnderWay(kind, kind) : left_.size() < kMaxLeft);
 }
 
-std::list<Turns::Left> Turns::TakeAnswered() {
+std::list<CallSlots::Left> CallSlots::TakeAnswered() {
   std::list<Left> answered;
   for (auto next = left_.begin(); next != left_.end();) {
     const auto one = next++;
@@ -117,7 +117,7 @@ std::list<Turns::Left> Turns::TakeAnswered() {
   return answered;
 }
 
-void Turns::End(TurnKind kind) {
+void CallSlots::End(CallKind kind) {
   const MutexLock lock(mutex_);
   --under_way_.at(static_cast<size_t>(kind));
   changed_.notify_all();

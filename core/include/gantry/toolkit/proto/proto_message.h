@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The messages of proto/gantry/guest/agent.proto to bytes and back, by hand, driven by one list of
-// fields in each structure, so that writer and reader cannot disagree:
+// Structures to protobuf wire bytes and back, driven by one list of fields in
+// each structure, so that writer and reader cannot disagree:
 //
-//     struct Start {
-//       std::string container;
-//       void Each(this auto& self, auto&& field) { field(1, self.container); }
+//     struct Adopt {
+//       int32_t pid = 0;
+//       void Each(this auto& self, auto&& field) { field(1, self.pid); }
 //     };
 //
-// Fields may be integers, bool, std::string, such structures, std::optional of these (absent when
-// unset) and std::vector of these (repeated, not packed). Zero and empty are not written; fields
-// that are not known are skipped, so that the other side may be newer.
-//
-// By hand and not by protobuf's lite runtime for the agent's sake: see README.md.
+// Fields may be integers, bool, std::string, such structures, std::optional of
+// these (absent when unset) and std::vector of these (repeated, not packed).
+// Zero and empty are not written, so no field may start as something else;
+// unknown fields are skipped, so that a newer peer may add some. Messages nest
+// as deep as their types do, and what comes from a peer is bounded by the reader
+// of its frame. For what gantry's own programs say to each other; services that
+// others define are protobuf's (proto/).
 #pragma once
 
 #include <concepts>
@@ -21,26 +23,24 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <gantry/error.h>
 #include <gantry/protowire.h>
 
-namespace gantry::vmm::protocol {
+namespace gantry {
 
-/// Of one repeated field; a message with more is refused.
-inline constexpr size_t kMaxElements = 32768;
-
-/// Messages are as deep inside each other as their types are.
 template <class T>
-std::string Encode(const T& message);
+std::string EncodeProto(const T& message);
 
-/// Errors: kInvalidArgument: malformed bytes, or a list that is too long.
+/// Errors: kInvalidArgument for malformed bytes, and for a list longer than 64 k.
 template <class T>
-Result<T> Decode(std::string_view bytes);
+Result<T> DecodeProto(std::string_view bytes);
 
-namespace codec {
+namespace proto_message {
+
+/// More elements than this in one repeated field are refused.
+inline constexpr size_t kMaxElements = 65536;
 
 template <class T>
 struct Repeated : std::false_type {};
@@ -73,11 +73,11 @@ void Put(ProtoWriter& out, uint32_t number, const T& value, bool even_if_zero) {
       out.Bytes(number, value);
     }
   } else {
-    out.Bytes(number, Encode(value));
+    out.Bytes(number, EncodeProto(value));
   }
 }
 
-/// False: a nested message is malformed, the field is of another kind, or there are too many.
+/// False: the bytes of a nested structure were malformed, or there are too many.
 template <class T>
 bool Get(const ProtoReader& in, T& value) {
   if constexpr (Repeated<T>::value) {
@@ -94,7 +94,7 @@ bool Get(const ProtoReader& in, T& value) {
     value = in.text();
     return in.is_bytes();
   } else {
-    auto nested = Decode<T>(in.bytes());
+    auto nested = DecodeProto<T>(in.bytes());
     if (nested && in.is_bytes()) {
       value = std::move(*nested);
     }
@@ -102,32 +102,32 @@ bool Get(const ProtoReader& in, T& value) {
   }
 }
 
-}  // namespace codec
+}  // namespace proto_message
 
 template <class T>
-std::string Encode(const T& message) {
+std::string EncodeProto(const T& message) {
   ProtoWriter out;
-  message.Each([&](uint32_t number, const auto& value) { codec::Put(out, number, value, false); });
+  message.Each(
+      [&](uint32_t number, const auto& value) { proto_message::Put(out, number, value, false); });
   return out.Take();
 }
 
 template <class T>
-Result<T> Decode(std::string_view bytes) {
+Result<T> DecodeProto(std::string_view bytes) {
   T message;
   ProtoReader in(bytes);
   bool good = true;
   while (good && in.Next()) {
     message.Each([&](uint32_t number, auto& value) {
       if (number == in.field()) {
-        good = codec::Get(in, value);
+        good = proto_message::Get(in, value);
       }
     });
   }
   if (!good || !in.ok()) {
-    return Fail(Code::kInvalidArgument, "decode a message of the guest agent's: field {}",
-                in.field());
+    return Fail(Code::kInvalidArgument, "decode a message: field {} is malformed", in.field());
   }
   return message;
 }
 
-}  // namespace gantry::vmm::protocol
+}  // namespace gantry

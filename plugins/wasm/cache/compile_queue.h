@@ -46,7 +46,7 @@ class Accounts {
 };
 
 /// Thread: one at a time. Blocks: never.
-class Turns {
+class CompileQueue {
  public:
   struct Limits {
     /// Modules, and their bytes.
@@ -54,13 +54,13 @@ class Turns {
     uint64_t bytes = 0;
   };
 
-  struct Turn {
+  struct Job {
     std::string key;
     /// Whose it is.
     Asker asker;
   };
 
-  explicit Turns(const Limits& limits) : limits_(limits) {}
+  explicit CompileQueue(const Limits& limits) : limits_(limits) {}
 
   /// The module `key`, of so many bytes, waits for `asker`. Gives those that have lost their place
   /// to it. Errors: kResourceExhausted: there is no room, and nobody has more there than he.
@@ -69,7 +69,7 @@ class Turns {
   /// not wait, and for more than some: nothing.
   void Join(const std::string& key, const Asker& asker);
   /// Takes the module that is next.
-  std::optional<Turn> Next();
+  std::optional<Job> Next();
   /// Its compile has taken so long.
   void Charge(const Asker& asker, std::chrono::milliseconds time);
 

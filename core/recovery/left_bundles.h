@@ -39,7 +39,7 @@ struct Found {
 };
 
 /// One to be looked at.
-struct Look {
+struct LeftBundle {
   ContainerId id;
   std::string bundle;
   async::AccountPtr account;
@@ -48,12 +48,13 @@ struct Look {
 };
 
 /// How often what is short just then, descriptors or memory, is looked at again.
-constexpr int kMostLooks = 40;
+constexpr int kMostReads = 40;
 
 /// Looks at them one after the other, on one worker; where that hangs at one, another goes on
 /// with the rest. What is short is waited for, two seconds at most. A record that is damaged is put
 /// aside. Thread: loop.
-async::Task<void> LookAt(async::Loop& loop, async::WorkerPool& pool, std::vector<Look> all,
-                         size_t max_spec_bytes, int tries = kMostLooks);
+async::Task<void> ReadLeftBundles(async::Loop& loop, async::WorkerPool& pool,
+                                  std::vector<LeftBundle> all, size_t max_spec_bytes,
+                                  int tries = kMostReads);
 
 }  // namespace gantry::task

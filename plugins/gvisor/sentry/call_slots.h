@@ -25,7 +25,7 @@
 
 namespace gantry::gvisor {
 
-enum class TurnKind {
+enum class CallKind {
   /// ExecuteAsync.
   kExec,
   /// StartSubcontainer: one at a time, as what has failed is destroyed before the next one comes.
@@ -38,27 +38,27 @@ enum class TurnKind {
 };
 
 /// Of one sentry. Thread: any.
-class Turns {
+class CallSlots {
  public:
-  /// Over when it is destroyed; not later than its `Turns`.
-  class Turn {
+  /// Over when it is destroyed; not later than its `CallSlots`.
+  class Slot {
    public:
-    Turn(Turn&& other) noexcept
-        : turns_(std::exchange(other.turns_, nullptr)), kind_(other.kind_) {}
+    Slot(Slot&& other) noexcept
+        : slots_(std::exchange(other.slots_, nullptr)), kind_(other.kind_) {}
 
-    Turn& operator=(Turn&& other) = delete;
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-    ~Turn();
+    Slot& operator=(Slot&& other) = delete;
+    Slot(const Slot&) = delete;
+    Slot& operator=(const Slot&) = delete;
+    ~Slot();
 
    private:
-    friend Turns;
+    friend CallSlots;
 
-    Turn(Turns& turns, TurnKind kind) : turns_(&turns), kind_(kind) {}
+    Slot(CallSlots& slots, CallKind kind) : slots_(&slots), kind_(kind) {}
 
     /// Null: it is somebody else's.
-    Turns* turns_;
-    TurnKind kind_;
+    CallSlots* slots_;
+    CallKind kind_;
   };
 
   /// Of calls that were left: a sentry that answers none is asked for no more than that. What
@@ -69,12 +69,12 @@ class Turns {
   /// theirs side by side, and so do standstills. A start comes behind each standstill that waits:
   /// what kills a container must not wait for ever new execs, nor for the end of a long
   /// checkpoint and for who waits for that. Errors: kDeadline. Blocks: up to `deadline`.
-  urpc::Outcome<Turn> Take(TurnKind kind, Deadline deadline);
+  urpc::Outcome<Slot> Take(CallKind kind, Deadline deadline);
 
   /// Its call, which has been sent, was not answered in time and may take effect yet: it is
-  /// waited for as if it were answered in its turn, until the sentry has gone, and settled then;
-  /// that of `starts`, a container, is given to who has the next turn of its kind.
-  void Leave(Turn turn, DurableCall call, std::string starts = {});
+  /// waited for as if it were answered in its slot, until the sentry has gone, and settled then;
+  /// that of `starts`, a container, is given to who has the next slot of its kind.
+  void Leave(Slot slot, DurableCall call, std::string starts = {});
 
   /// A start that was left, and has been answered or has gone.
   struct LateStart {
@@ -82,7 +82,7 @@ class Turns {
     DurableCall call;
   };
 
-  /// Of the start before. For who has a turn to start.
+  /// Of the start before. For who has a slot to start.
   std::optional<LateStart> TakeLateStart();
 
   /// The sentry ends: of what was left nothing is waited for any more.
@@ -90,16 +90,16 @@ class Turns {
 
  private:
   struct Left {
-    Turn turn;
+    Slot slot;
     DurableCall call;
     std::string starts;
   };
 
-  bool AreUnderWay(TurnKind one, TurnKind other) const GANTRY_REQUIRES(mutex_);
-  bool IsFree(TurnKind kind) const GANTRY_REQUIRES(mutex_);
+  bool AreUnderWay(CallKind one, CallKind other) const GANTRY_REQUIRES(mutex_);
+  bool IsFree(CallKind kind) const GANTRY_REQUIRES(mutex_);
   /// Those whose calls have been answered. For its caller to settle without the lock.
   std::list<Left> TakeAnswered() GANTRY_REQUIRES(mutex_);
-  void End(TurnKind kind);
+  void End(CallKind kind);
 
   Mutex mutex_;
   std::condition_variable changed_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A compiler's time, shared: no compiler and no clock here, each compile takes what is said.
-#include "plugins/wasm/cache/turns.h"
+#include "plugins/wasm/cache/compile_queue.h"
 
 #include <string>
 #include <utility>
@@ -24,12 +24,12 @@ Asker PodOf(const std::string& tenant, const std::string& pod = "pod") {
   return {.tenant = tenant, .sandbox = pod};
 }
 
-class TurnsTest : public testing::Test {
+class CompileQueueTest : public testing::Test {
  protected:
   /// `count` modules called NAME0, NAME1 and so on.
   void Add(const Asker& asker, const std::string& name, int count) {
     for (int i = 0; i < count; ++i) {
-      const auto lost = turns_.Add(Format("{}{}", name, i), 1, asker);
+      const auto lost = queue_.Add(Format("{}{}", name, i), 1, asker);
       ASSERT_TRUE(lost) << lost.error().message;
       ASSERT_THAT(*lost, IsEmpty());
     }
@@ -39,33 +39,33 @@ class TurnsTest : public testing::Test {
   std::vector<std::string> Compile(int count, const std::vector<std::pair<Asker, seconds>>& takes) {
     std::vector<std::string> keys;
     for (int i = 0; i < count; ++i) {
-      const auto turn = turns_.Next();
-      if (!turn) {
+      const auto job = queue_.Next();
+      if (!job) {
         keys.emplace_back("none");
         continue;
       }
-      keys.push_back(turn->key);
+      keys.push_back(job->key);
       for (const auto& [asker, time] : takes) {
-        if (asker == turn->asker) {
-          turns_.Charge(asker, time);
+        if (asker == job->asker) {
+          queue_.Charge(asker, time);
         }
       }
     }
     return keys;
   }
 
-  Turns turns_{{.modules = 32, .bytes = 1000}};
+  CompileQueue queue_{{.modules = 32, .bytes = 1000}};
   const Asker a_ = PodOf("a");
   const Asker b_ = PodOf("b");
 };
 
-TEST_F(TurnsTest, OfOneAreAsTheyCame) {
+TEST_F(CompileQueueTest, OfOneAreAsTheyCame) {
   Add(a_, "a", 3);
   EXPECT_THAT(Compile(4, {{a_, seconds(1)}}), ElementsAre("a0", "a1", "a2", "none"));
 }
 
 /// As many at a time as one compiler takes: what waits behind a tenant's backlog is one of his.
-TEST_F(TurnsTest, DoNotPassASmallTenantOver) {
+TEST_F(CompileQueueTest, DoNotPassASmallTenantOver) {
   Add(a_, "a", 20);
   EXPECT_THAT(Compile(1, {{a_, seconds(300)}}), ElementsAre("a0"));
   Add(b_, "b", 4);
@@ -73,7 +73,7 @@ TEST_F(TurnsTest, DoNotPassASmallTenantOver) {
               ElementsAre("b0", "b1", "b2", "b3", "a1"));
 }
 
-TEST_F(TurnsTest, ShareTheTimeAndNotTheModules) {
+TEST_F(CompileQueueTest, ShareTheTimeAndNotTheModules) {
   Add(a_, "a", 4);
   Add(b_, "b", 8);
   EXPECT_THAT(Compile(9, {{a_, seconds(3)}, {b_, seconds(1)}}),
@@ -81,17 +81,17 @@ TEST_F(TurnsTest, ShareTheTimeAndNotTheModules) {
 }
 
 /// Who asks again as soon as his last one is done has a backlog, too.
-TEST_F(TurnsTest, RememberWhoHasJustUsedMuch) {
+TEST_F(CompileQueueTest, RememberWhoHasJustUsedMuch) {
   Add(a_, "a", 1);
   EXPECT_THAT(Compile(1, {{a_, seconds(10)}}), ElementsAre("a0"));
   Add(b_, "b", 3);
-  ASSERT_TRUE(turns_.Add("again", 1, a_));
+  ASSERT_TRUE(queue_.Add("again", 1, a_));
   EXPECT_THAT(Compile(4, {{a_, seconds(10)}, {b_, seconds(4)}}),
               ElementsAre("b0", "b1", "b2", "again"));
 }
 
 /// He cannot save time up, and have the compiler for himself later.
-TEST_F(TurnsTest, OweNothingToWhoDidNotAsk) {
+TEST_F(CompileQueueTest, OweNothingToWhoDidNotAsk) {
   Add(a_, "a", 10);
   Compile(5, {{a_, seconds(100)}});
   Add(b_, "b", 5);
@@ -99,7 +99,7 @@ TEST_F(TurnsTest, OweNothingToWhoDidNotAsk) {
               ElementsAre("b0", "a5", "b1", "a6"));
 }
 
-TEST_F(TurnsTest, AreSharedAmongThePodsOfATenant) {
+TEST_F(CompileQueueTest, AreSharedAmongThePodsOfATenant) {
   const Asker greedy = PodOf("a", "greedy");
   const Asker modest = PodOf("a", "modest");
   Add(greedy, "g", 10);
@@ -112,7 +112,7 @@ TEST_F(TurnsTest, AreSharedAmongThePodsOfATenant) {
 }
 
 /// A hundred pods are not a hundred shares.
-TEST_F(TurnsTest, AreNotMoreForMorePods) {
+TEST_F(CompileQueueTest, AreNotMoreForMorePods) {
   std::vector<std::pair<Asker, seconds>> takes = {{b_, seconds(10)}};
   for (int i = 0; i < 10; ++i) {
     takes.emplace_back(PodOf("a", std::to_string(i)), seconds(10));
@@ -123,60 +123,60 @@ TEST_F(TurnsTest, AreNotMoreForMorePods) {
 }
 
 /// One that waits in a tenant's backlog does not wait there for others.
-TEST_F(TurnsTest, ComeForEachWhoWaitsForAModule) {
+TEST_F(CompileQueueTest, ComeForEachWhoWaitsForAModule) {
   Add(a_, "a", 9);
   Compile(1, {{a_, seconds(5)}});
-  turns_.Join("a7", b_);
-  turns_.Join("a7", b_);
-  turns_.Join("nobody's", b_);
-  const auto turn = turns_.Next();
-  ASSERT_TRUE(turn);
-  EXPECT_EQ(turn->key, "a7");
-  EXPECT_EQ(turn->asker, b_) << "it is his time";
+  queue_.Join("a7", b_);
+  queue_.Join("a7", b_);
+  queue_.Join("nobody's", b_);
+  const auto job = queue_.Next();
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->key, "a7");
+  EXPECT_EQ(job->asker, b_) << "it is his time";
   EXPECT_THAT(Compile(1, {}), ElementsAre("a1"));
 }
 
-TEST_F(TurnsTest, HaveRoomForSoManyModules) {
+TEST_F(CompileQueueTest, HaveRoomForSoManyModules) {
   Add(a_, "a", 32);
-  const auto more = turns_.Add("a32", 1, a_);
+  const auto more = queue_.Add("a32", 1, a_);
   ASSERT_FALSE(more);
   EXPECT_EQ(more.error().code, Code::kResourceExhausted);
   EXPECT_THAT(more.error().message, HasSubstr("32 others wait"));
-  EXPECT_EQ(turns_.size(), 32U);
+  EXPECT_EQ(queue_.size(), 32U);
 }
 
 /// Who fills the room does not keep others out of it.
-TEST_F(TurnsTest, GiveWayToWhoHasLess) {
+TEST_F(CompileQueueTest, GiveWayToWhoHasLess) {
   Add(a_, "a", 32);
   for (int i = 0; i < 16; ++i) {
-    const auto lost = turns_.Add(Format("b{}", i), 1, b_);
+    const auto lost = queue_.Add(Format("b{}", i), 1, b_);
     ASSERT_TRUE(lost) << lost.error().message;
     EXPECT_THAT(*lost, ElementsAre(Format("a{}", 31 - i)));
   }
-  EXPECT_FALSE(turns_.Add("b16", 1, b_)) << "each has half of it";
-  EXPECT_THAT(*turns_.Add("c", 1, PodOf("c")), ElementsAre("a15"));
+  EXPECT_FALSE(queue_.Add("b16", 1, b_)) << "each has half of it";
+  EXPECT_THAT(*queue_.Add("c", 1, PodOf("c")), ElementsAre("a15"));
 }
 
-TEST_F(TurnsTest, GiveWayToAnotherPodOfTheTenant) {
+TEST_F(CompileQueueTest, GiveWayToAnotherPodOfTheTenant) {
   Add(PodOf("a", "greedy"), "g", 32);
-  EXPECT_THAT(*turns_.Add("m", 1, PodOf("a", "modest")), ElementsAre("g31"));
+  EXPECT_THAT(*queue_.Add("m", 1, PodOf("a", "modest")), ElementsAre("g31"));
 }
 
-TEST_F(TurnsTest, DoNotTakeAwayWhatOthersWaitFor) {
+TEST_F(CompileQueueTest, DoNotTakeAwayWhatOthersWaitFor) {
   Add(a_, "a", 32);
-  turns_.Join("a31", PodOf("c"));
-  EXPECT_THAT(*turns_.Add("b", 1, b_), ElementsAre("a30"));
+  queue_.Join("a31", PodOf("c"));
+  EXPECT_THAT(*queue_.Add("b", 1, b_), ElementsAre("a30"));
 }
 
-TEST_F(TurnsTest, HaveRoomForSoManyBytes) {
+TEST_F(CompileQueueTest, HaveRoomForSoManyBytes) {
   for (const char* key : {"a0", "a1", "a2", "a3"}) {
-    ASSERT_TRUE(turns_.Add(key, 250, a_));
+    ASSERT_TRUE(queue_.Add(key, 250, a_));
   }
-  EXPECT_FALSE(turns_.Add("a4", 1, a_));
-  EXPECT_THAT(*turns_.Add("b0", 300, b_), ElementsAre("a3", "a2"));
-  EXPECT_FALSE(turns_.Add("b1", 300, b_));
-  EXPECT_FALSE(turns_.Add("c", 1001, PodOf("c"))) << "it never fits";
-  EXPECT_EQ(turns_.size(), 3U) << "and nobody gave way for it";
+  EXPECT_FALSE(queue_.Add("a4", 1, a_));
+  EXPECT_THAT(*queue_.Add("b0", 300, b_), ElementsAre("a3", "a2"));
+  EXPECT_FALSE(queue_.Add("b1", 300, b_));
+  EXPECT_FALSE(queue_.Add("c", 1001, PodOf("c"))) << "it never fits";
+  EXPECT_EQ(queue_.size(), 3U) << "and nobody gave way for it";
 }
 
 TEST(AccountsTest, RememberThoseWhoHaveUsedMost) {

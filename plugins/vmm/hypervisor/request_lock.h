@@ -15,31 +15,31 @@
 namespace gantry::vmm {
 
 /// Thread: any.
-class Turns {
+class RequestLock {
  public:
-  /// While it lives it is its owner's turn. Thread: one.
-  class Turn {
+  /// The lock is its owner's while it lives. Thread: one.
+  class Held {
    public:
-    explicit Turn(Turns& turns) : turns_(&turns) {}
+    explicit Held(RequestLock& lock) : lock_(&lock) {}
 
-    Turn(Turn&& other) noexcept : turns_(std::exchange(other.turns_, nullptr)) {}
+    Held(Held&& other) noexcept : lock_(std::exchange(other.lock_, nullptr)) {}
 
-    Turn& operator=(Turn&&) = delete;
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
+    Held& operator=(Held&&) = delete;
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
 
-    ~Turn() {
-      if (turns_ != nullptr) {
-        turns_->End();
+    ~Held() {
+      if (lock_ != nullptr) {
+        lock_->End();
       }
     }
 
    private:
-    Turns* turns_;
+    RequestLock* lock_;
   };
 
   /// `what` names the one that waits. Errors: kDeadlineExceeded. Blocks: up to `deadline`.
-  Result<Turn> Take(std::string_view what, Deadline deadline);
+  Result<Held> Take(std::string_view what, Deadline deadline);
 
  private:
   void End();

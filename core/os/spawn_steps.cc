@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/os/spawn_plan.h"
+#include "core/os/spawn_steps.h"
 
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -70,7 +70,7 @@ bool IsLate(const SpawnRequest::Limit& limit, const rlimit& now) {
 
 }  // namespace
 
-Status SpawnPlan::PrepareDescriptors() {
+Status SpawnSteps::PrepareDescriptors() {
   descriptors_ = request_.descriptors;
   for (int target = 0; target <= 2; ++target) {
     if (std::ranges::contains(descriptors_, target, &SpawnRequest::Descriptor::target)) {
@@ -92,7 +92,7 @@ Status SpawnPlan::PrepareDescriptors() {
 }
 
 /// All that the steps use. The child adds `status_`.
-void SpawnPlan::NameDescriptors() {
+void SpawnSteps::NameDescriptors() {
   const auto name = [this](int fd) {
     if (fd > STDERR_FILENO) {
       named_.push_back(fd);
@@ -110,7 +110,7 @@ void SpawnPlan::NameDescriptors() {
 
 /// The caller's other descriptors are copied with the process, and whoever may look into it while
 /// it is in a namespace or cgroup of his would have them.
-int SpawnPlan::CloseOthers() {
+int SpawnSteps::CloseOthers() {
   *std::ranges::find(named_, -1) = status_;
   std::ranges::sort(named_);
   auto from = static_cast<unsigned>(STDERR_FILENO) + 1;
@@ -126,7 +126,7 @@ int SpawnPlan::CloseOthers() {
   return 0;
 }
 
-Status SpawnPlan::Prepare() {
+Status SpawnSteps::Prepare() {
   GANTRY_CHECK_OK(CheckSpawn(request_));
   GANTRY_CHECK_OK(PrepareDescriptors());
   argv_ = Pointers(request_.argv);
@@ -154,7 +154,7 @@ Status SpawnPlan::Prepare() {
   return {};
 }
 
-void SpawnPlan::AddCgroups() {
+void SpawnSteps::AddCgroups() {
   if (request_.cgroup_fd) {
     Add("enter the cgroup", [this] {
       return cgroup_by_writing_ ? WriteInto(*request_.cgroup_fd, "cgroup.procs", self_) : 0;
@@ -166,7 +166,7 @@ void SpawnPlan::AddCgroups() {
   }
 }
 
-void SpawnPlan::AddOomScore() {
+void SpawnSteps::AddOomScore() {
   if (request_.oom_score_adj) {
     oom_score_adj_ = std::to_string(*request_.oom_score_adj);
     Add(Format("set oom_score_adj '{}'", oom_score_adj_),
@@ -174,7 +174,7 @@ void SpawnPlan::AddOomScore() {
   }
 }
 
-void SpawnPlan::AddSession() {
+void SpawnSteps::AddSession() {
   if (request_.new_session) {
     Add("start a session", [] { return ErrnoOf(setsid()); });
   }
@@ -186,7 +186,7 @@ void SpawnPlan::AddSession() {
 
 /// All limits go first, before a user namespace takes the right to raise them and takes
 /// them as its own; of a late one then what it needs that right for.
-void SpawnPlan::AddLimits(bool late) {
+void SpawnSteps::AddLimits(bool late) {
   rlimit now{};
   if (getrlimit(RLIMIT_NOFILE, &now) < 0) {
     now = {};
@@ -203,7 +203,7 @@ void SpawnPlan::AddLimits(bool late) {
   }
 }
 
-Status SpawnPlan::OpenParent() {
+Status SpawnSteps::OpenParent() {
   if (!request_.parent_death_signal) {
     return {};
   }
@@ -214,7 +214,7 @@ Status SpawnPlan::OpenParent() {
   return {};
 }
 
-void SpawnPlan::AddParent() {
+void SpawnSteps::AddParent() {
   if (parent_) {
     Add("keep the parent's descriptor", [this] {
       parent_number_ = fcntl(parent_.get(), F_DUPFD_CLOEXEC, above_);
@@ -225,11 +225,11 @@ void SpawnPlan::AddParent() {
 
 /// Up to exec, which ends it, its memory is a copy of the caller's. Not earlier: the files below
 /// /proc/self are root's from then on. Source: proc(5), prctl(2).
-void SpawnPlan::AddHiding() {
+void SpawnSteps::AddHiding() {
   Add("hide the memory", [] { return ErrnoOf(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)); });
 }
 
-void SpawnPlan::AddDescriptors() {
+void SpawnSteps::AddDescriptors() {
   // First all sources above all targets, so that no target overwrites a source.
   for (size_t i = 0; i < descriptors_.size(); ++i) {
     Add(Format("pass descriptor {}", descriptors_[i].fd), [this, i] {
@@ -248,7 +248,7 @@ void SpawnPlan::AddDescriptors() {
   }
 }
 
-void SpawnPlan::AddIdentity() {
+void SpawnSteps::AddIdentity() {
   if (!request_.cwd.empty()) {
     Add(Format("enter directory '{}'", request_.cwd),
         [this] { return ErrnoOf(chdir(request_.cwd.c_str())); });
@@ -273,7 +273,7 @@ void SpawnPlan::AddIdentity() {
   }
 }
 
-void SpawnPlan::AddPrivileges() {
+void SpawnSteps::AddPrivileges() {
   // After the change of user, which resets it. Source: prctl(2).
   if (request_.parent_death_signal) {
     Add("set the parent's death signal",
@@ -284,14 +284,14 @@ void SpawnPlan::AddPrivileges() {
   }
 }
 
-int SpawnPlan::SetDeathSignal(int signal) const {
+int SpawnSteps::SetDeathSignal(int signal) const {
   const int failed = ErrnoOf(prctl(PR_SET_PDEATHSIG, signal));
   // It may have ended before.
   pollfd parent{.fd = parent_number_, .events = POLLIN, .revents = 0};
   return failed == 0 && poll(&parent, 1, 0) == 1 ? ESRCH : failed;
 }
 
-void SpawnPlan::AddExec() {
+void SpawnSteps::AddExec() {
   // What the program needs beside itself, its linker, is not in an empty root.
   const char* const in = request_.empty_root ? " in an empty root, linked statically" : "";
   Add(Format("exec '{}'{}", ProgramOf(request_), in), [this, path = ProgramOf(request_).c_str()] {
@@ -306,7 +306,7 @@ void SpawnPlan::AddExec() {
   });
 }
 
-void SpawnPlan::RunChild(int status, int callers_end) {
+void SpawnSteps::RunChild(int status, int callers_end) {
   // What is ignored stays so over exec; what has a handler must not run it.
   struct sigaction action{};
   action.sa_handler = SIG_DFL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/wasm/cache/turns.h"
+#include "plugins/wasm/cache/compile_queue.h"
 
 #include <algorithm>
 #include <iterator>
@@ -24,8 +24,8 @@ void Accounts::Charge(const std::string& name, uint64_t amount) {
 
 /// One of `list` gives way, of who has most there by count or bytes: of all tenants, or else of
 /// the tenant's own sandboxes. False: nobody would have as much left as he with `wanted`.
-bool Turns::MakeRoom(List& list, const Waiting& wanted, bool by_bytes,
-                     std::vector<std::string>& lost) {
+bool CompileQueue::MakeRoom(List& list, const Waiting& wanted, bool by_bytes,
+                            std::vector<std::string>& lost) {
   const auto weight = [by_bytes](const Waiting& one) { return by_bytes ? one.bytes : 1; };
   const Asker& who = wanted.askers.front();
   const auto give_way = [&](const auto& name_of) {
@@ -55,8 +55,8 @@ bool Turns::MakeRoom(List& list, const Waiting& wanted, bool by_bytes,
          });
 }
 
-Result<std::vector<std::string>> Turns::Add(const std::string& key, uint64_t bytes,
-                                            const Asker& asker) {
+Result<std::vector<std::string>> CompileQueue::Add(const std::string& key, uint64_t bytes,
+                                                   const Asker& asker) {
   Waiting wanted{.key = key, .bytes = bytes, .askers = {asker}};
   List left = waiting_;
   std::vector<std::string> lost;
@@ -80,7 +80,7 @@ Result<std::vector<std::string>> Turns::Add(const std::string& key, uint64_t byt
   return lost;
 }
 
-void Turns::Join(const std::string& key, const Asker& asker) {
+void CompileQueue::Join(const std::string& key, const Asker& asker) {
   const auto found = std::ranges::find(waiting_, key, &Waiting::key);
   if (found != waiting_.end() && found->askers.size() < kMostAskers &&
       !std::ranges::contains(found->askers, asker)) {
@@ -88,12 +88,12 @@ void Turns::Join(const std::string& key, const Asker& asker) {
   }
 }
 
-uint64_t Turns::UsedBySandbox(const Asker& asker) const {
+uint64_t CompileQueue::UsedBySandbox(const Asker& asker) const {
   const auto found = sandboxes_.find(asker.tenant);
   return found == sandboxes_.end() ? 0 : found->second.Of(asker.sandbox);
 }
 
-std::optional<Turns::Turn> Turns::Next() {
+std::optional<CompileQueue::Job> CompileQueue::Next() {
   auto next = waiting_.end();
   const Asker* whose = nullptr;
   const auto used = [this](const Asker& asker) {
@@ -112,14 +112,14 @@ std::optional<Turns::Turn> Turns::Next() {
   if (whose == nullptr) {
     return std::nullopt;
   }
-  Turn turn{.key = next->key, .asker = *whose};
+  Job job{.key = next->key, .asker = *whose};
   waiting_.erase(next);
-  tenants_.Serve(turn.asker.tenant);
-  sandboxes_[turn.asker.tenant].Serve(turn.asker.sandbox);
-  return turn;
+  tenants_.Serve(job.asker.tenant);
+  sandboxes_[job.asker.tenant].Serve(job.asker.sandbox);
+  return job;
 }
 
-void Turns::Charge(const Asker& asker, std::chrono::milliseconds time) {
+void CompileQueue::Charge(const Asker& asker, std::chrono::milliseconds time) {
   const auto amount = static_cast<uint64_t>(std::max<int64_t>(1, time.count()));
   tenants_.Charge(asker.tenant, amount);
   sandboxes_[asker.tenant].Charge(asker.sandbox, amount);
@@ -127,7 +127,7 @@ void Turns::Charge(const Asker& asker, std::chrono::milliseconds time) {
 }
 
 /// Tenants that owe nothing and for whom nothing waits.
-void Turns::Forget() {
+void CompileQueue::Forget() {
   std::erase_if(sandboxes_, [this](const auto& one) {
     return tenants_.IsEven(one.first) &&
            std::ranges::none_of(waiting_, [&](const Waiting& waiting) {

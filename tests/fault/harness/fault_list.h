@@ -10,16 +10,16 @@
 namespace gantry::fault {
 
 /// What may go wrong in one step; its last one first.
-using Plan = std::vector<Fault>;
+using FaultList = std::vector<Fault>;
 
 /// Once at each time that it was passed, and what else can go wrong there once.
-void AddFailures(const PassedPoint& point, Plan& plan);
+void AddFailures(const PassedPoint& point, FaultList& list);
 
 /// Each that succeeds at each time that it was passed, and one of those that are given up.
-void AddUpgrades(const PassedPoint& point, Plan& plan);
+void AddUpgrades(const PassedPoint& point, FaultList& list);
 
-/// GANTRY_FAULT_EVERY=N: leaves every Nth of each kind in all plans, another one with
+/// GANTRY_FAULT_EVERY=N: leaves every Nth of each kind in all lists, another one with
 /// another seed. And to look at one again: GANTRY_FAULT_ONLY is what the log says of it.
-void Choose(std::vector<Plan>& plans);
+void Choose(std::vector<FaultList>& runs);
 
 }  // namespace gantry::fault

@@ -2,7 +2,7 @@
 //
 // A sentry has never a call that starts a process and one that brings all to a stop at the
 // same time: that would end it.
-#include "plugins/gvisor/sentry/turns.h"
+#include "plugins/gvisor/sentry/call_slots.h"
 
 #include <signal.h>
 #include <sys/socket.h>
@@ -48,33 +48,33 @@ Deadline Now() { return std::chrono::steady_clock::now(); }
 /// Long enough for a call that is answered, too short for who waits.
 Deadline Shortly() { return Now() + std::chrono::milliseconds(100); }
 
-class TurnsTest : public testing::Test {
+class CallSlotsTest : public testing::Test {
  protected:
-  bool CanTake(TurnKind kind) { return turns_.Take(kind, Now()).has_value(); }
+  bool CanTake(CallKind kind) { return slots_.Take(kind, Now()).has_value(); }
 
   FakeSandboxContext context_;
-  Turns turns_;
+  CallSlots slots_;
 };
 
-TEST_F(TurnsTest, OfOneKindAreHadSideBySide) {
-  for (const TurnKind kind : {TurnKind::kExec, TurnKind::kStandstill}) {
-    const auto first = turns_.Take(kind, Now());
+TEST_F(CallSlotsTest, OfOneKindAreHadSideBySide) {
+  for (const CallKind kind : {CallKind::kExec, CallKind::kStandstill}) {
+    const auto first = slots_.Take(kind, Now());
     ASSERT_TRUE(first);
     EXPECT_TRUE(CanTake(kind));
   }
 }
 
-TEST_F(TurnsTest, OfTheOtherKindComeAfterwards) {
-  constexpr std::array kStarts = {TurnKind::kExec, TurnKind::kStart};
-  constexpr std::array kStandstills = {TurnKind::kStandstill, TurnKind::kSignalAll};
+TEST_F(CallSlotsTest, OfTheOtherKindComeAfterwards) {
+  constexpr std::array kStarts = {CallKind::kExec, CallKind::kStart};
+  constexpr std::array kStandstills = {CallKind::kStandstill, CallKind::kSignalAll};
   for (const auto& [some, others] : {std::pair(kStarts, kStandstills), {kStandstills, kStarts}}) {
-    for (const TurnKind one : some) {
-      for (const TurnKind other : others) {
-        auto first = turns_.Take(one, Now());
+    for (const CallKind one : some) {
+      for (const CallKind other : others) {
+        auto first = slots_.Take(one, Now());
         ASSERT_TRUE(first);
         {
-          const Turns::Turn moved = *std::move(first);
-          const auto second = turns_.Take(other, Now());
+          const CallSlots::Slot moved = *std::move(first);
+          const auto second = slots_.Take(other, Now());
           ASSERT_FALSE(second);
           EXPECT_EQ(second.error().cause, Cause::kDeadline);
           EXPECT_EQ(second.error().code, Code::kDeadlineExceeded);
@@ -86,12 +86,12 @@ TEST_F(TurnsTest, OfTheOtherKindComeAfterwards) {
 }
 
 /// Starts of containers, and signals to all: what else there is goes on beside them.
-TEST_F(TurnsTest, OfSomeKindsAreHadOneAtATime) {
-  const std::array<std::pair<TurnKind, TurnKind>, 2> kinds = {
-      {{TurnKind::kStart, TurnKind::kExec}, {TurnKind::kSignalAll, TurnKind::kStandstill}}};
+TEST_F(CallSlotsTest, OfSomeKindsAreHadOneAtATime) {
+  const std::array<std::pair<CallKind, CallKind>, 2> kinds = {
+      {{CallKind::kStart, CallKind::kExec}, {CallKind::kSignalAll, CallKind::kStandstill}}};
   for (const auto& [alone, beside] : kinds) {
     {
-      const auto first = turns_.Take(alone, Now());
+      const auto first = slots_.Take(alone, Now());
       ASSERT_TRUE(first);
       EXPECT_FALSE(CanTake(alone));
       EXPECT_TRUE(CanTake(beside));
@@ -100,41 +100,41 @@ TEST_F(TurnsTest, OfSomeKindsAreHadOneAtATime) {
   }
 }
 
-TEST_F(TurnsTest, OfStartsComeBehindAStandstillThatWaits) {
-  auto start = turns_.Take(TurnKind::kStart, Now());
+TEST_F(CallSlotsTest, OfStartsComeBehindAStandstillThatWaits) {
+  auto start = slots_.Take(CallKind::kStart, Now());
   ASSERT_TRUE(start);
   auto waits = std::async(std::launch::async, [this] {
-    return turns_.Take(TurnKind::kStandstill, Soon()).has_value();
+    return slots_.Take(CallKind::kStandstill, Soon()).has_value();
   });
   const Deadline limit = Soon();
-  while (CanTake(TurnKind::kStart) && Now() < limit) {
+  while (CanTake(CallKind::kStart) && Now() < limit) {
     std::this_thread::yield();
   }
-  EXPECT_FALSE(CanTake(TurnKind::kStart));
+  EXPECT_FALSE(CanTake(CallKind::kStart));
   {
-    const Turns::Turn ends = *std::move(start);
+    const CallSlots::Slot ends = *std::move(start);
   }
   EXPECT_TRUE(waits.get());
-  EXPECT_TRUE(CanTake(TurnKind::kStart));
+  EXPECT_TRUE(CanTake(CallKind::kStart));
 }
 
-TEST_F(TurnsTest, OfAStandstillThatGaveUpHoldNobodyUp) {
-  const auto start = turns_.Take(TurnKind::kExec, Now());
+TEST_F(CallSlotsTest, OfAStandstillThatGaveUpHoldNobodyUp) {
+  const auto start = slots_.Take(CallKind::kExec, Now());
   ASSERT_TRUE(start);
-  EXPECT_FALSE(CanTake(TurnKind::kStandstill));
-  EXPECT_TRUE(CanTake(TurnKind::kExec));
+  EXPECT_FALSE(CanTake(CallKind::kStandstill));
+  EXPECT_TRUE(CanTake(CallKind::kExec));
 }
 
-TEST_F(TurnsTest, OfACallWithoutAnAnswerEndWithIt) {
+TEST_F(CallSlotsTest, OfACallWithoutAnAnswerEndWithIt) {
   std::array<int, 2> pair = {};
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()), 0);
   UniqueFd sentry(pair[1]);
-  turns_.Leave(*turns_.Take(TurnKind::kExec, Now()),
+  slots_.Leave(*slots_.Take(CallKind::kExec, Now()),
                DurableCall::NotStored(context_, urpc::Connection(UniqueFd(pair[0]))));
-  EXPECT_FALSE(CanTake(TurnKind::kStandstill));
-  EXPECT_TRUE(CanTake(TurnKind::kExec));
+  EXPECT_FALSE(CanTake(CallKind::kStandstill));
+  EXPECT_TRUE(CanTake(CallKind::kExec));
   auto waits = std::async(std::launch::async, [this] {
-    return turns_.Take(TurnKind::kStandstill, Soon()).has_value();
+    return slots_.Take(CallKind::kStandstill, Soon()).has_value();
   });
   // It has gone, and answers nothing any more.
   sentry.reset();
@@ -142,21 +142,21 @@ TEST_F(TurnsTest, OfACallWithoutAnAnswerEndWithIt) {
 }
 
 /// Signals are had nevertheless: they are what ends a sentry that hangs.
-TEST_F(TurnsTest, AreNotHadForEverByASentryThatAnswersNothing) {
+TEST_F(CallSlotsTest, AreNotHadForEverByASentryThatAnswersNothing) {
   std::vector<UniqueFd> ends;
-  for (size_t i = 0; i < Turns::kMaxLeft; ++i) {
+  for (size_t i = 0; i < CallSlots::kMaxLeft; ++i) {
     std::array<int, 2> pair = {};
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()), 0);
     ends.emplace_back(pair[1]);
-    auto turn = turns_.Take(TurnKind::kStandstill, Now());
-    ASSERT_TRUE(turn) << i;
-    turns_.Leave(*std::move(turn),
+    auto slot = slots_.Take(CallKind::kStandstill, Now());
+    ASSERT_TRUE(slot) << i;
+    slots_.Leave(*std::move(slot),
                  DurableCall::NotStored(context_, urpc::Connection(UniqueFd(pair[0]))));
   }
-  EXPECT_FALSE(CanTake(TurnKind::kStandstill));
-  EXPECT_TRUE(CanTake(TurnKind::kSignalAll));
+  EXPECT_FALSE(CanTake(CallKind::kStandstill));
+  EXPECT_TRUE(CanTake(CallKind::kSignalAll));
   ends.pop_back();
-  EXPECT_TRUE(CanTake(TurnKind::kStandstill));
+  EXPECT_TRUE(CanTake(CallKind::kStandstill));
 }
 
 /// The sentry as the backend asks it.

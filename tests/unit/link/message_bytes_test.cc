@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Link messages as bytes.
-#include "core/link/codec.h"
-
 #include <sys/resource.h>
 
 #include <gmock/gmock.h>
+
+#include <gantry/toolkit/proto/proto_message.h>
 
 #include "core/link/messages.h"
 #include "core/link/record_peek.h"
@@ -88,7 +88,7 @@ TEST(Codec, KeepsEveryKindOfField) {
   sent.oom_score_adj = -998;
   sent.new_namespaces = 0x7e020000;
   sent.uid_map = {{0, 100000, 65536}, {65536, UINT32_MAX, 1}};
-  const auto got = Decode<Spawn>(Encode(sent));
+  const auto got = DecodeProto<Spawn>(EncodeProto(sent));
   ASSERT_TRUE(got);
   EXPECT_EQ(got->tag, sent.tag);
   EXPECT_EQ(got->argv, sent.argv);
@@ -111,7 +111,7 @@ TEST(Codec, KeepsNestedMessages) {
   sent.number = 5;
   sent.announce.id = "c1";
   sent.announce.options = std::string("\0\xff", 2);
-  const auto got = Decode<InstanceAdded>(Encode(sent));
+  const auto got = DecodeProto<InstanceAdded>(EncodeProto(sent));
   ASSERT_TRUE(got);
   EXPECT_EQ(got->announce.id, "c1");
   EXPECT_EQ(got->announce.options, sent.announce.options);
@@ -121,10 +121,10 @@ TEST(Codec, AnnouncesTheLimitsOfTheShim) {
   Announce sent;
   sent.rlimits = OwnRlimits();
   ASSERT_EQ(sent.rlimits.size(), static_cast<size_t>(RLIM_NLIMITS));
-  const auto got = Decode<Announce>(Encode(sent));
+  const auto got = DecodeProto<Announce>(EncodeProto(sent));
   ASSERT_TRUE(got);
   EXPECT_EQ(got->rlimits, sent.rlimits);
-  EXPECT_TRUE(Decode<Announce>("")->rlimits.empty()) << "an earlier shim says none";
+  EXPECT_TRUE(DecodeProto<Announce>("")->rlimits.empty()) << "an earlier shim says none";
 }
 
 TEST(Rlimits, OfOthersOnlyThoseThatAreAnyCount) {
@@ -143,20 +143,20 @@ TEST(Codec, SkipsFieldsItDoesNotKnow) {
   ProtoWriter newer;
   newer.Bytes(99, "later");
   newer.Varint(1, 7);
-  const auto got = Decode<InstanceRemoved>(newer.str());
+  const auto got = DecodeProto<InstanceRemoved>(newer.str());
   ASSERT_TRUE(got);
   EXPECT_EQ(got->number, 7U);
 }
 
 TEST(Codec, ReadsAnAbsentFieldAsZero) {
-  EXPECT_EQ(Decode<Hello>("")->version, 0U);
-  EXPECT_EQ(Decode<Welcome>(Encode(Welcome{}))->version, 0U);
+  EXPECT_EQ(DecodeProto<Hello>("")->version, 0U);
+  EXPECT_EQ(DecodeProto<Welcome>(EncodeProto(Welcome{}))->version, 0U);
 }
 
 TEST(Codec, RefusesTruncatedBytes) {
-  const std::string bytes = Encode(Failed{5, "a message of some length"});
+  const std::string bytes = EncodeProto(Failed{5, "a message of some length"});
   for (size_t length = 1; length < bytes.size(); ++length) {
-    const auto got = Decode<Failed>(std::string_view(bytes).substr(0, length));
+    const auto got = DecodeProto<Failed>(std::string_view(bytes).substr(0, length));
     EXPECT_TRUE(!got || length == 2) << length;
   }
 }
@@ -164,15 +164,15 @@ TEST(Codec, RefusesTruncatedBytes) {
 TEST(Codec, RefusesAFieldOfTheWrongKind) {
   ProtoWriter wrong;
   wrong.Bytes(1, "text");
-  EXPECT_FALSE(Decode<InstanceRemoved>(wrong.str()));
+  EXPECT_FALSE(DecodeProto<InstanceRemoved>(wrong.str()));
 }
 
 TEST(Codec, RefusesEndlessLists) {
   ProtoWriter many;
-  for (size_t i = 0; i <= codec::kMaxElements; ++i) {
+  for (size_t i = 0; i <= proto_message::kMaxElements; ++i) {
     many.Bytes(1, "");
   }
-  EXPECT_FALSE(Decode<StoredNames>(many.str()));
+  EXPECT_FALSE(DecodeProto<StoredNames>(many.str()));
 }
 
 TEST(RecordPeek, IsFoundInARecord) {
@@ -182,7 +182,7 @@ TEST(RecordPeek, IsFoundInARecord) {
   peek.exit_status = 0;
   ProtoWriter record;
   record.Bytes(1, "something else");
-  record.Bytes(kPeekField, Encode(peek));
+  record.Bytes(kPeekField, EncodeProto(peek));
   const auto got = PeekRecord(record.str());
   ASSERT_TRUE(got);
   EXPECT_EQ(got->init_pid, 42);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/vmm/hypervisor/turns.h"
+#include "plugins/vmm/hypervisor/request_lock.h"
 
 namespace gantry::vmm {
 
-Result<Turns::Turn> Turns::Take(std::string_view what, Deadline deadline) {
+Result<RequestLock::Held> RequestLock::Take(std::string_view what, Deadline deadline) {
   MutexLock lock(mutex_);
   while (taken_) {
     if (ended_.wait_until(lock.native(), deadline) == std::cv_status::timeout && taken_) {
@@ -11,10 +11,10 @@ Result<Turns::Turn> Turns::Take(std::string_view what, Deadline deadline) {
     }
   }
   taken_ = true;
-  return Turn(*this);
+  return Held(*this);
 }
 
-void Turns::End() {
+void RequestLock::End() {
   const MutexLock lock(mutex_);
   taken_ = false;
   ended_.notify_one();

@@ -47,9 +47,9 @@ using SpawnRelease = int32_t;
 inline int ErrnoOf(long result) { return result < 0 ? errno : 0; }
 
 /// The child's steps and what they use. The request must outlive it.
-class SpawnPlan {
+class SpawnSteps {
  public:
-  explicit SpawnPlan(const SpawnRequest& request) : request_(request) {}
+  explicit SpawnSteps(const SpawnRequest& request) : request_(request) {}
 
   /// Errors: INVALID_ARGUMENT for a request that contradicts itself.
   Status Prepare();

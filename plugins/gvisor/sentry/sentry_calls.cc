@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls of a sentry that start a process or bring all to a stop, each in its turn.
+// The calls of a sentry that start a process or bring all to a stop, each in its slot.
 #include <utility>
 
 #include <gantry/format.h>
@@ -9,38 +9,38 @@
 
 namespace gantry::gvisor {
 
-Result<Turns::Turn> Sentry::TakeTurn(TurnKind kind, std::string_view what, Deadline deadline) {
-  auto turn = turns_.Take(kind, deadline);
-  return turn ? Result<Turns::Turn>(*std::move(turn))
-              : std::unexpected(ToError(turn.error(), what));
+Result<CallSlots::Slot> Sentry::TakeSlot(CallKind kind, std::string_view what, Deadline deadline) {
+  auto slot = slots_.Take(kind, deadline);
+  return slot ? Result<CallSlots::Slot>(*std::move(slot))
+              : std::unexpected(ToError(slot.error(), what));
 }
 
 void Sentry::LeaveStart(DurableCall call) {
   call.Settle();
-  if (auto turn = turns_.Take(TurnKind::kExec, std::chrono::steady_clock::now())) {
-    turns_.Leave(*std::move(turn), std::move(call));
+  if (auto slot = slots_.Take(CallKind::kExec, std::chrono::steady_clock::now())) {
+    slots_.Leave(*std::move(slot), std::move(call));
   }
 }
 
-void Sentry::LeaveStandstill(TurnKind kind, const char* name, Deadline deadline) {
+void Sentry::LeaveStandstill(CallKind kind, const char* name, Deadline deadline) {
   auto call = DurableCall::TakeUp(context_, name);
   if (!call) {
     return;
   }
   const auto asked = call->AskWhetherSent(deadline);
-  auto turn = turns_.Take(kind, deadline);
-  if (turn && (asked || asked.error().cause == urpc::Cause::kGone)) {
-    turns_.Leave(*std::move(turn), *std::move(call));
+  auto slot = slots_.Take(kind, deadline);
+  if (slot && (asked || asked.error().cause == urpc::Cause::kGone)) {
+    slots_.Leave(*std::move(slot), *std::move(call));
   }
 }
 
-urpc::Outcome<void> Sentry::CallInTurn(Turns::Turn& turn, const char* name,
+urpc::Outcome<void> Sentry::CallInSlot(CallSlots::Slot& slot, const char* name,
                                        const urpc::Request& request, Deadline deadline) {
   GANTRY_TRY(DurableCall call, DurableCall::Begin(context_, socket(), name, request, deadline));
   const auto answer = call.Peek(request.method, deadline);
   if (urpc::IsLate(answer)) {
     // It stays stored: the next engine is to wait for it, too.
-    turns_.Leave(std::move(turn), std::move(call));
+    slots_.Leave(std::move(slot), std::move(call));
   } else {
     call.Settle();
   }
@@ -63,19 +63,20 @@ Result<Sentry::Started> Sentry::Start(const Subcontainer& container, std::span<c
   const std::string what = Format("start container '{}'", container.id);
   // One that is paused answers at once, and waits for nothing.
   GANTRY_CHECK_OK(CheckStarts(what));
-  GANTRY_TRY(Turns::Turn turn, TakeTurn(TurnKind::kStart, what, deadline));
+  GANTRY_TRY(CallSlots::Slot slot, TakeSlot(CallKind::kStart, what, deadline));
   GANTRY_CHECK_OK(CheckStarts(what));
-  auto started = SendStart(turn, container, fds, names, deadline);
+  auto started = SendStart(slot, container, fds, names, deadline);
   if (!started) {
     return std::unexpected(ToError(started.error(), what));
   }
   return *std::move(started);
 }
 
-urpc::Outcome<Sentry::Started> Sentry::SendStart(Turns::Turn& turn, const Subcontainer& container,
+urpc::Outcome<Sentry::Started> Sentry::SendStart(CallSlots::Slot& slot,
+                                                 const Subcontainer& container,
                                                  std::span<const int> fds, const CallNames& names,
                                                  Deadline deadline) {
-  GANTRY_CHECK_OK(SettleStart(turn, deadline));
+  GANTRY_CHECK_OK(SettleStart(slot, deadline));
   GANTRY_TRY(Started started, Open(names, deadline));
   DurableCall& call = started.call;
   const std::string arg = StartSubcontainerArg(container);
@@ -96,19 +97,19 @@ urpc::Outcome<Sentry::Started> Sentry::SendStart(Turns::Turn& turn, const Subcon
   // It may run: the next engine is to ask how it ends.
   std::move(started.wait).Release();
   if (urpc::IsLate(answer)) {
-    turns_.Leave(std::move(turn), std::move(call), container.id);
+    slots_.Leave(std::move(slot), std::move(call), container.id);
   }
   return std::unexpected(answer.error());
 }
 
-urpc::Outcome<void> Sentry::SettleStart(Turns::Turn& turn, Deadline deadline) {
-  auto late = turns_.TakeLateStart();
+urpc::Outcome<void> Sentry::SettleStart(CallSlots::Slot& slot, Deadline deadline) {
+  auto late = slots_.TakeLateStart();
   if (!late) {
     return {};
   }
   const auto answer = late->call.Peek(kStartSubcontainer, deadline);
   if (urpc::IsLate(answer)) {
-    turns_.Leave(std::move(turn), std::move(late->call), std::move(late->container));
+    slots_.Leave(std::move(slot), std::move(late->call), std::move(late->container));
     return std::unexpected(answer.error());
   }
   if (!answer) {
@@ -137,14 +138,14 @@ urpc::Outcome<Sentry::Started> Sentry::Open(const CallNames& names, Deadline dea
 
 urpc::Outcome<Sentry::Started> Sentry::Execute(const ExecArgs& args, std::span<const int> fds,
                                                const CallNames& names, Deadline deadline) {
-  GANTRY_TRY(Turns::Turn turn, turns_.Take(TurnKind::kExec, deadline));
+  GANTRY_TRY(CallSlots::Slot slot, slots_.Take(CallKind::kExec, deadline));
   GANTRY_TRY(Started started, Open(names, deadline));
   const std::string arg = ExecuteArg(args);
   GANTRY_CHECK_OK(started.call.Send({.method = kExecuteAsync, .arg = arg, .fds = fds}, deadline));
   if (const auto answer = started.call.Peek(kExecuteAsync, deadline); !answer) {
     started.call.Settle();
     if (urpc::IsLate(answer)) {
-      turns_.Leave(std::move(turn), std::move(started.call));
+      slots_.Leave(std::move(slot), std::move(started.call));
     }
     return std::unexpected(answer.error());
   }
@@ -153,14 +154,14 @@ urpc::Outcome<Sentry::Started> Sentry::Execute(const ExecArgs& args, std::span<c
 
 urpc::Outcome<Sentry::Executed> Sentry::Execute(const ExecArgs& args, std::span<const int> fds,
                                                 Deadline deadline) {
-  GANTRY_TRY(Turns::Turn turn, turns_.Take(TurnKind::kExec, deadline));
+  GANTRY_TRY(CallSlots::Slot slot, slots_.Take(CallKind::kExec, deadline));
   GANTRY_TRY(urpc::Connection call, urpc::Connection::Open(socket(), deadline));
   const std::string arg = ExecuteArg(args);
   GANTRY_CHECK_OK(call.Send({.method = kExecuteAsync, .arg = arg, .fds = fds}, deadline));
   const auto answer = call.Receive(kExecuteAsync, deadline);
   if (!answer) {
     if (urpc::IsLate(answer)) {
-      turns_.Leave(std::move(turn), DurableCall::NotStored(context_, std::move(call)));
+      slots_.Leave(std::move(slot), DurableCall::NotStored(context_, std::move(call)));
     }
     return std::unexpected(answer.error());
   }
@@ -170,9 +171,9 @@ urpc::Outcome<Sentry::Executed> Sentry::Execute(const ExecArgs& args, std::span<
 
 urpc::Outcome<void> Sentry::SignalAll(const std::string& container, uint32_t signal,
                                       Deadline deadline) {
-  GANTRY_TRY(Turns::Turn turn, turns_.Take(TurnKind::kSignalAll, deadline));
+  GANTRY_TRY(CallSlots::Slot slot, slots_.Take(CallKind::kSignalAll, deadline));
   const std::string arg = SignalArg({.container = container, .mode = SignalMode::kAll}, signal);
-  return CallInTurn(turn, kSignalName, {.method = kSignal, .arg = arg}, deadline);
+  return CallInSlot(slot, kSignalName, {.method = kSignal, .arg = arg}, deadline);
 }
 
 }  // namespace gantry::gvisor

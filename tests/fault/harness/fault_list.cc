@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/fault/harness/plan.h"
+#include "tests/fault/harness/fault_list.h"
 
 #include <algorithm>
 #include <array>
@@ -11,42 +11,42 @@
 
 namespace gantry::fault {
 
-void AddFailures(const PassedPoint& point, Plan& plan) {
+void AddFailures(const PassedPoint& point, FaultList& list) {
   for (uint32_t nth = 1; (point.kinds & kEffect) != 0 && nth <= point.times; ++nth) {
-    plan.push_back({point.name, nth, Trouble::kKill});
+    list.push_back({point.name, nth, Trouble::kKill});
   }
   if ((point.kinds & kSpace) != 0) {
-    plan.push_back({point.name, 1, Trouble::kNoSpace});
+    list.push_back({point.name, 1, Trouble::kNoSpace});
   }
   if ((point.kinds & kDescriptor) != 0) {
-    plan.push_back({point.name, 1, Trouble::kNoDescriptors});
+    list.push_back({point.name, 1, Trouble::kNoDescriptors});
   }
 }
 
-void AddUpgrades(const PassedPoint& point, Plan& plan) {
+void AddUpgrades(const PassedPoint& point, FaultList& list) {
   constexpr Trouble kGivenUp[] = {Trouble::kCrashingUpgrade, Trouble::kRefusedUpgrade,
                                   Trouble::kSilentUpgrade};
   for (uint32_t nth = 1; (point.kinds & kEffect) != 0 && nth <= point.times; ++nth) {
-    const Trouble given_up = kGivenUp[plan.size() / 3 % std::size(kGivenUp)];
+    const Trouble given_up = kGivenUp[list.size() / 3 % std::size(kGivenUp)];
     for (const Trouble trouble : {Trouble::kUpgrade, Trouble::kKeeperUpgrade, given_up}) {
-      plan.push_back({point.name, nth, trouble});
+      list.push_back({point.name, nth, trouble});
     }
   }
 }
 
-void Choose(std::vector<Plan>& plans) {
+void Choose(std::vector<FaultList>& runs) {
   const char* const only = std::getenv("GANTRY_FAULT_ONLY");
   const char* const every = std::getenv("GANTRY_FAULT_EVERY");
   const unsigned step = every != nullptr ? static_cast<unsigned>(std::max(1, std::atoi(every))) : 1;
   std::array<unsigned, kTroubles> numbers;
   // Of each kind another one: a point has several.
   std::iota(numbers.begin(), numbers.end(), step > 1 ? Seed() : 0);
-  for (Plan& plan : plans) {
-    std::erase_if(plan, [&](const Fault& fault) {
+  for (FaultList& list : runs) {
+    std::erase_if(list, [&](const Fault& fault) {
       return only != nullptr ? Describe(fault) != only
                              : numbers[static_cast<size_t>(fault.trouble)]++ % step != 0;
     });
-    std::ranges::reverse(plan);
+    std::ranges::reverse(list);
   }
 }
 

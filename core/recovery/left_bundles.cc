@@ -2,7 +2,7 @@
 //
 // One look is: the record, config.json, the cgroup with what watches its memory, and whether the
 // root is mounted. What failed for want of descriptors or memory is looked at again.
-#include "core/recovery/look.h"
+#include "core/recovery/left_bundles.h"
 
 #include <atomic>
 #include <chrono>
@@ -93,7 +93,7 @@ Found FindIn(const ContainerId& id, const std::string& bundle, size_t max_spec_b
 }
 
 /// The same; what goes wrong with one is no other's business.
-Found FindSafely(const Look& look, size_t max_spec_bytes) {
+Found FindSafely(const LeftBundle& look, size_t max_spec_bytes) {
   try {
     return FindIn(look.id, look.bundle, max_spec_bytes);
   } catch (...) {
@@ -104,11 +104,11 @@ Found FindSafely(const Look& look, size_t max_spec_bytes) {
 }
 
 /// Several workers may go through it: one that hangs at a bundle has taken that one only.
-struct Turn {
-  Turn(std::vector<Look> all_in, size_t most, int tries_in)
+struct Reading {
+  Reading(std::vector<LeftBundle> all_in, size_t most, int tries_in)
       : all(std::move(all_in)), max_spec_bytes(most), tries(tries_in) {}
 
-  const std::vector<Look> all;
+  const std::vector<LeftBundle> all;
   const size_t max_spec_bytes;
   /// How often what is short is looked at again.
   const int tries;
@@ -116,13 +116,13 @@ struct Turn {
 };
 
 /// Returns those that could not be read for want of something. Thread: workers.
-std::vector<Look> GoThrough(async::Loop& loop, Turn& turn) {
-  std::vector<Look> left;
-  for (size_t i = turn.next++; i < turn.all.size(); i = turn.next++) {
-    const Look& one = turn.all[i];
+std::vector<LeftBundle> GoThrough(async::Loop& loop, Reading& reading) {
+  std::vector<LeftBundle> left;
+  for (size_t i = reading.next++; i < reading.all.size(); i = reading.next++) {
+    const LeftBundle& one = reading.all[i];
     const async::Charged charged(one.account);
-    Found found = FindSafely(one, turn.max_spec_bytes);
-    if (turn.tries > 0 && found.lacks) {
+    Found found = FindSafely(one, reading.max_spec_bytes);
+    if (reading.tries > 0 && found.lacks) {
       left.push_back(one);
       continue;
     }
@@ -135,43 +135,44 @@ std::vector<Look> GoThrough(async::Loop& loop, Turn& turn) {
 }
 
 /// Those that nobody has looked at.
-std::vector<Look> TakeRest(Turn& turn) {
-  std::vector<Look> rest;
-  for (size_t i = turn.next++; i < turn.all.size(); i = turn.next++) {
-    rest.push_back(turn.all[i]);
+std::vector<LeftBundle> TakeRest(Reading& reading) {
+  std::vector<LeftBundle> rest;
+  for (size_t i = reading.next++; i < reading.all.size(); i = reading.next++) {
+    rest.push_back(reading.all[i]);
   }
   return rest;
 }
 
 /// One worker's way through it; `ended` is set at its end.
-async::Task<void> Walk(async::Loop& loop, async::WorkerPool& pool, std::shared_ptr<Turn> turn,
+async::Task<void> Walk(async::Loop& loop, async::WorkerPool& pool, std::shared_ptr<Reading> reading,
                        async::OneShot<void> ended) {
-  const auto walk = [&]() -> Result<std::vector<Look>> { return GoThrough(loop, *turn); };
+  const auto walk = [&]() -> Result<std::vector<LeftBundle>> { return GoThrough(loop, *reading); };
   auto walked = co_await pool.RunFor(nullptr, walk, async::Refusable::kNo);
-  std::vector<Look> left = walked ? std::move(*walked) : TakeRest(*turn);
+  std::vector<LeftBundle> left = walked ? std::move(*walked) : TakeRest(*reading);
   ended.Set();
-  if (!walked && (walked.error().code == Code::kCanceled || turn->tries == 0)) {
+  if (!walked && (walked.error().code == Code::kCanceled || reading->tries == 0)) {
     // There is no worker for it.
-    for (Look& one : left) {
+    for (LeftBundle& one : left) {
       Found none;
       none.record = std::unexpected(walked.error());
       one.found.Set(std::move(none));
     }
   } else if (!left.empty()) {
     co_await async::Sleep(loop, Backoff(kShort).Next());
-    co_await LookAt(loop, pool, std::move(left), turn->max_spec_bytes, turn->tries - 1);
+    co_await ReadLeftBundles(loop, pool, std::move(left), reading->max_spec_bytes,
+                             reading->tries - 1);
   }
 }
 
 }  // namespace
 
-async::Task<void> LookAt(async::Loop& loop, async::WorkerPool& pool, std::vector<Look> all,
-                         size_t max_spec_bytes, int tries) {
-  const auto turn = std::make_shared<Turn>(std::move(all), max_spec_bytes, tries);
+async::Task<void> ReadLeftBundles(async::Loop& loop, async::WorkerPool& pool,
+                                  std::vector<LeftBundle> all, size_t max_spec_bytes, int tries) {
+  const auto reading = std::make_shared<Reading>(std::move(all), max_spec_bytes, tries);
   async::Scope walks;
-  while (turn->next < turn->all.size()) {
+  while (reading->next < reading->all.size()) {
     const async::OneShot<void> ended;
-    walks.Spawn("look", Walk(loop, pool, turn, ended));
+    walks.Spawn("look", Walk(loop, pool, reading, ended));
     co_await ended.WaitFor(loop, kOfOneWalk);
   }
   co_await walks.Join();
