@@ -52,8 +52,8 @@ const Lie kLies[] = {
     {"FrameWithoutEnd", std::string("\xff\xff\xff\xff", 4), "it has 4294967295 bytes, at most"},
     {"FrameAByteTooLong", std::string("\x00\x10\x00\x01", 4), "it has 1048577 bytes, at most"},
     {"EmptyFrame", std::string(4, '\0'), "it is empty"},
-    {"Garbage", Framed("\xff\xff\xff\xff\xff"), "decode a message of the guest agent's"},
-    {"Group", Framed("\x0b"), "decode a message of the guest agent's"},
+    {"Garbage", Framed("\xff\xff\xff\xff\xff"), "decode a message: field"},
+    {"Group", Framed("\x0b"), "decode a message: field"},
     {"FloodOfNoEvents", Flood(), "more than 1000 events that are none"},
 };
 
