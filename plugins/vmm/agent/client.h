@@ -58,6 +58,9 @@ class AgentClient {
     return std::move(*answer);
   }
 
+  /// The same in bytes.
+  Result<std::string> Ask(protocol::Kind kind, std::string body, Deadline deadline);
+
   /// Reads what there is, some of it at a time, and wakes whom it is for. False: the connection is
   /// gone; not to be called again. Blocks: never, but for the callbacks.
   bool OnReadable();
@@ -76,7 +79,6 @@ class AgentClient {
     std::optional<Result<std::string>> answer;
   };
 
-  Result<std::string> Ask(protocol::Kind kind, std::string body, Deadline deadline);
   Status SendAll(std::string_view bytes, Deadline deadline);
   Status TakeFrames();
   Status Take(const std::string& frame);
