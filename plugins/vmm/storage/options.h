@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace gantry::vmm {
+
+/// What a handler may set for the files of its pods. Thread: any; plain data.
+struct StorageOptions {
+  /// `virtiofsd`: the program that shows the host's files to a guest; absolute.
+  std::string virtiofsd = "/usr/libexec/virtiofsd";
+  /// `virtiofs_cache`: what a guest may keep of files that the host may change too: "auto" (what it
+  /// has seen is looked at again after a second and whenever a file is opened), "metadata", "never"
+  /// or "always" (only where nobody on the host writes: it shows no update of a secret).
+  std::string cache = "auto";
+  /// `writable_layer_mib`: how much a container whose root is made of images that are shared may
+  /// write, which is kept in the guest's memory. 0: half of that memory.
+  uint32_t writable_layer_mib = 0;
+};
+
+}  // namespace gantry::vmm
