@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include <gantry/error.h>
+
 namespace gantry::vmm {
 
 /// What a handler may set for the files of its pods. Thread: any; plain data.
@@ -14,9 +16,16 @@ struct StorageOptions {
   /// has seen is looked at again after a second and whenever a file is opened), "metadata", "never"
   /// or "always" (only where nobody on the host writes: it shows no update of a secret).
   std::string cache = "auto";
+  /// Of `root_fs`: roots of block images as such ("auto", "block"), and others by virtiofs ("auto",
+  /// "virtiofs").
+  bool block_roots = true;
+  bool virtiofs_roots = true;
   /// `writable_layer_mib`: how much a container whose root is made of images that are shared may
   /// write, which is kept in the guest's memory. 0: half of that memory.
   uint32_t writable_layer_mib = 0;
 };
+
+/// Errors: kInvalidArgument, naming the option.
+Status CheckStorageOptions(const StorageOptions& options);
 
 }  // namespace gantry::vmm

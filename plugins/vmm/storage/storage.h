@@ -2,9 +2,10 @@
 //
 // The files of one sandbox's containers, as its guest gets them: roots and volumes.
 //
-// What can be given as a block device is (a root that is made of images, a volume that is a device);
-// the guest mounts it. All else lies below one shared directory of the sandbox, which virtiofsd
-// shows to the guest: the host's mounts are bound there, before or after the guest has booted.
+// What can be given as a block device is (a root that is made of images, a volume that is a
+// device); the guest mounts it. All else lies below one shared directory of the sandbox, which
+// virtiofsd shows to the guest: the host's mounts are bound there, before or after the guest has
+// booted.
 //
 //   Make -> file_systems() into the VM -> boot
 //   Add -> AddDisk for each of `disks` -> the agent's SetUp and Attach -> CreateContainer
@@ -14,6 +15,7 @@
 // in the sandbox's directory before it is made, so an engine after this one takes it up.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -39,14 +41,18 @@ struct StorageRequest {
   std::vector<std::string> cgroups;
   /// Of the VMM. Without file systems there is no virtiofsd, and what needs it is refused.
   Traits traits;
+  /// So many disks have room in the machine; roots of images that find none go through virtiofs.
+  uint32_t disk_places = 16;
   /// virtiofsd has ended, and with it all files of the guest: `why` has its last words. Once, on a
-  /// worker; not after `Shutdown`. May be empty.
+  /// worker or within `Recover`; not after `Shutdown`, and it may call that. It comes with the
+  /// VMM's end, too: virtiofsd ends with that connection. May be empty.
   std::function<void(Error why)> ended;
 };
 
 /// What a container needs of its machine before it can be created.
 struct ContainerStorage {
-  /// To be added to the machine.
+  /// To be added to the machine, where they are not there already (kAlreadyExists): containers
+  /// share them.
   std::vector<Disk> disks;
   /// For the agent's SetUp, where there are any: pages for hugetlbfs.
   std::vector<protocol::Sysctl> sysctls;
@@ -59,7 +65,8 @@ struct ContainerStorage {
   std::string spec_json;
 };
 
-/// Thread: workers, any. Blocks: on mounts; calls are one after the other.
+/// Thread: any; calls are one after the other. Blocks: on mounts. Its destructor leaves all as it
+/// is: the next engine's.
 class Storage {
  public:
   /// Makes the shared directory and starts virtiofsd, tag "virtiofsd". On failure nothing is left.
@@ -79,8 +86,9 @@ class Storage {
   /// FIFO, a mount that is to show on the node too); kInvalidArgument: a source that is not there;
   /// kAlreadyExists: that container was added. Owner: borrowed.
   virtual Result<ContainerStorage> Add(const ContainerRequest& request, const oci::Spec& spec) = 0;
-  /// What the agent is to let go of, before `Remove`; nothing of one that was not added.
-  virtual protocol::Detach DetachOf(const ContainerId& id) const = 0;
+  /// What the agent is to let go of, before `Remove`; nothing of one that was not added. What a
+  /// container that is added from now on shares with it is made anew.
+  virtual protocol::Detach DetachOf(const ContainerId& id) = 0;
   /// The serials of what is to be removed from the machine then.
   virtual std::vector<std::string> DisksOf(const ContainerId& id) const = 0;
   /// Undoes `Add`. Again, and of one that was not added, or only half: success.
