@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/vmm/hypervisor/qemu/devices.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -79,10 +81,16 @@ std::optional<uint32_t> FreePort(const std::vector<std::string>& ids, uint32_t p
 }
 
 Json DiskNode(const Disk& disk) {
+  // A file's driver refuses a device. What is not there is QEMU's to complain of.
+  struct stat info{};
+  const bool device = ::stat(disk.path.c_str(), &info) == 0 && S_ISBLK(info.st_mode);
   return {{"driver", "raw"},
           {"node-name", BackendId(Kind::kDisk, disk.serial)},
           {"read-only", disk.read_only},
-          {"file", {{"driver", "file"}, {"filename", disk.path}, {"read-only", disk.read_only}}}};
+          {"file",
+           {{"driver", device ? "host_device" : "file"},
+            {"filename", disk.path},
+            {"read-only", disk.read_only}}}};
 }
 
 Json DiskDevice(const Disk& disk, const Place& place) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // QEMU's command line. That a real one takes it, tests/vmm shows.
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -57,6 +60,17 @@ TEST_F(QemuArgumentsTest, OfAVmWithEverything) {
   EXPECT_TRUE(request->program);
   EXPECT_THAT(request->env, testing::IsEmpty());
   ExpectGolden("qemu-q35.txt", Lines(*request));
+}
+
+// QEMU: "'file' driver requires '...' to be a regular file".
+TEST_F(QemuArgumentsTest, ABlockDeviceHasADriverOfItsOwn) {
+  const std::string device = folder_.path() + "/device";
+  ASSERT_EQ(::mknod(device.c_str(), S_IFBLK | 0600, makedev(7, 199)), 0);
+  VmConfig config = SmallVm();
+  config.disks.push_back({.serial = "a", .path = device});
+  const auto request = Describe(std::move(config));
+  ASSERT_TRUE(request) << request.error().message;
+  EXPECT_THAT(Lines(*request), HasSubstr(R"("driver":"host_device")"));
 }
 
 TEST_F(QemuArgumentsTest, OfAMicrovmThatIsRestored) {
