@@ -25,6 +25,7 @@
 #include <gantry/toolkit/oci/spec.h>
 #include <gantry/toolkit/proto/proto_message.h>
 
+#include "plugins/vmm/guest/disk_devices.h"
 #include "plugins/vmm/guest/workers.h"
 #include "plugins/vmm/protocol/frames.h"
 
@@ -41,14 +42,16 @@ Status Say(int socket, const MakerWord& word, std::span<const int> fds = {}) {
   return sent.bytes == text.size() ? Status() : Fail(Code::kUnavailable, "the agent is gone");
 }
 
-Status EnterCgroup(const MakeOrder& order, const oci::Spec& spec) {
+Status EnterCgroup(const MakeOrder& order, oci::Spec& spec) {
   GANTRY_TRY(const auto hierarchy, cgroup::CgroupHierarchy::OfNode());
   GANTRY_TRY(const auto cgroup, cgroup::Cgroup::Create(hierarchy, CgroupPathOf(order.container)));
   const std::string text = spec.resources_json.empty() ? "{}" : spec.resources_json;
   GANTRY_TRY(const auto limits, oci::ParseResources(text, "linux.resources"));
   GANTRY_CHECK_OK(cgroup.Update(limits));
   GANTRY_TRY(const auto object, oci::Json::Parse(text, "linux.resources"));
-  GANTRY_TRY(const auto rules, oci::ReadDeviceRules(object));
+  GANTRY_TRY(auto rules, oci::ReadDeviceRules(object));
+  GANTRY_TRY(const auto disks, NumberDisks(spec));
+  rules.insert(rules.end(), disks.begin(), disks.end());
   GANTRY_CHECK_OK(cgroup::LimitDevices(cgroup, rules));
   return cgroup.AddProcess(0);  // The writing process.
 }

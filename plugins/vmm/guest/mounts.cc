@@ -2,10 +2,12 @@
 #include "plugins/vmm/guest/mounts.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <string_view>
 
 #include <gantry/deadline.h>
 #include <gantry/format.h>
@@ -21,7 +23,46 @@ namespace {
 constexpr const char* kScratch = "/run/gantry/scratch";
 constexpr uint32_t kMaxWaitMs = 120'000;
 
+/// The device file of a disk, in place of a mount. Again: it is the same disk.
+Status MakeDeviceFile(const protocol::GuestMount& one, Deadline deadline) {
+  GANTRY_TRY(const std::string disk, AwaitDisk(one.serial, deadline));
+  struct stat info{};
+  if (::stat(disk.c_str(), &info) != 0) {
+    return FailErrno(errno, "look at '{}'", disk);
+  }
+  GANTRY_CHECK_OK(MakeDirectories(one.target.substr(0, one.target.rfind('/'))));
+  if (::mknod(one.target.c_str(), S_IFBLK | 0600, info.st_rdev) != 0 && errno != EEXIST) {
+    return FailErrno(errno, "make device file '{}'", one.target);
+  }
+  return {};
+}
+
+/// An overlay's own directories, in a layer that is as empty as it was made.
+Status MakeLayer(const protocol::GuestMount& one) {
+  for (const std::string& option : one.options) {
+    for (const std::string_view name : {"upperdir=", "workdir="}) {
+      if (option.starts_with(name)) {
+        GANTRY_CHECK_OK(MakeDirectories(option.substr(name.size())));
+      }
+    }
+  }
+  return {};
+}
+
+/// What `AttachOne` has made and is empty: it would be memory for good. One in a file system of the
+/// host's stays, which is read-only there.
+void RemovePlace(const std::string& target) {
+  struct stat info{};
+  if (::rmdir(target.c_str()) != 0 && ::lstat(target.c_str(), &info) == 0 &&
+      S_ISBLK(info.st_mode)) {
+    ::unlink(target.c_str());
+  }
+}
+
 Status AttachOne(const protocol::GuestMount& one, Deadline deadline) {
+  if (one.type == protocol::kDeviceFile) {
+    return MakeDeviceFile(one, deadline);
+  }
   GANTRY_TRY(const bool mounted, mount::IsMountPoint(one.target));
   if (mounted) {
     return {};
@@ -29,6 +70,9 @@ Status AttachOne(const protocol::GuestMount& one, Deadline deadline) {
   mount::Mount mount{.type = one.type, .source = one.source, .target = {}, .options = one.options};
   if (!one.serial.empty()) {
     GANTRY_TRY(mount.source, AwaitDisk(one.serial, deadline));
+  }
+  if (one.type == "overlay") {
+    GANTRY_CHECK_OK(MakeLayer(one));
   }
   GANTRY_CHECK_OK(MakeDirectories(one.target));
   return mount::MountAll(one.target, {mount}, kScratch);
@@ -70,6 +114,7 @@ Status DetachMounts(const protocol::Detach& request) {
     if (auto done = mount::UnmountTree(target); !done) {
       return std::unexpected(std::move(done).error().Within("detach"));
     }
+    RemovePlace(target);
   }
   return {};
 }

@@ -138,6 +138,9 @@ struct SetUp {
   }
 };
 
+/// A `GuestMount::type`: no mount, but the device file of a disk.
+inline constexpr const char* kDeviceFile = "device";
+
 struct GuestMount {
   std::string type{};
   std::string source{};
