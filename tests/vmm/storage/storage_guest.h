@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A real guest with the storage of a sandbox: QEMU by its driver, virtiofsd, gantry-vsock, and the
+// agent, put together as the backend does it. One for all tests of a suite: a boot takes longer
+// than any of them. A test that fails shows the console's end.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <gantry/testing/sandbox_context.h>
+#include <gantry/toolkit/sync/mutex.h>
+
+#include "core/os/fs.h"
+#include "plugins/vmm/agent/client.h"
+#include "plugins/vmm/agent/streams.h"
+#include "plugins/vmm/hypervisor/hypervisor.h"
+#include "plugins/vmm/storage/storage.h"
+
+namespace gantry::vmm {
+
+/// No test waits longer for what comes: a guest that QEMU translates, on a busy machine.
+inline Deadline Soon() { return std::chrono::steady_clock::now() + std::chrono::minutes(3); }
+
+struct GuestContainer {
+  std::string id;
+  ContainerRequest request;
+  UniqueFd out;
+
+  /// Of its root, on the node.
+  std::string InRoot(const std::string& path) const { return request.rootfs + path; }
+};
+
+/// What a container is to be.
+struct ContainerShape {
+  std::string script;
+  /// Members of `mounts`.
+  std::string mounts{};
+  /// Of `linux`: members, each with a comma before it.
+  std::string linux_more{};
+  /// Where its root is mounted already; empty: a folder with busybox is made.
+  std::string rootfs{};
+  /// In its root.
+  std::string busybox = "/bin/busybox";
+};
+
+class StorageGuest {
+ public:
+  static Result<std::unique_ptr<StorageGuest>> Boot();
+  StorageGuest(const StorageGuest&) = delete;
+  StorageGuest& operator=(const StorageGuest&) = delete;
+  ~StorageGuest();
+
+  Result<GuestContainer> Create(const ContainerShape& shape);
+  Status Start(const GuestContainer& container);
+  /// Created and started; what it says, to its end.
+  std::string Say(const ContainerShape& shape);
+  /// As the backend does it: agent, machine, storage.
+  Status Delete(const GuestContainer& container);
+  Status WaitForExit(const GuestContainer& container);
+
+  /// A folder of the node, with busybox.
+  std::string NewRoot(const std::string& name) const;
+  std::string NewFolder(const std::string& name) const;
+
+  std::string folder() const { return folder_.path(); }
+
+  Hypervisor& vm() { return *vm_; }
+
+  Storage& storage() { return *storage_; }
+
+  std::string Console() const;
+
+ private:
+  StorageGuest() = default;
+
+  Status Begin();
+  Status StartDevice();
+  Status StartMachine();
+  Status Greet();
+  Status Attach(const ContainerStorage& storage);
+
+  template <class Request>
+  Result<typename Request::Answer> Call(const Request& request) {
+    return client_->Call(request, Soon());
+  }
+
+  FakeSandboxContext context_;
+  os::TempDir folder_ = os::TempDir::Create().value();
+  std::string run_ = folder_.path() + "/run";
+  std::unique_ptr<Storage> storage_;
+  UniqueFd control_;
+  std::unique_ptr<StreamListener> streams_;
+  std::unique_ptr<Hypervisor> vm_;
+  std::shared_ptr<HostProcess> machine_;
+  std::unique_ptr<AgentClient> client_;
+  std::unique_ptr<Watch> on_streams_;
+  std::unique_ptr<Watch> on_agent_;
+  int containers_ = 0;
+  Mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, uint32_t> exits_ GANTRY_GUARDED_BY(mutex_);
+};
+
+/// A suite with such a guest.
+class StorageInGuest : public testing::Test {
+ protected:
+  static void SetUpTestSuite();
+
+  static void TearDownTestSuite() { guest_.reset(); }
+
+  void SetUp() override { ASSERT_EQ(why_, ""); }
+
+  void TearDown() override;
+
+  static std::unique_ptr<StorageGuest> guest_;
+  static std::string why_;
+};
+
+/// A member of `mounts`.
+std::string BindOf(const std::string& source, const std::string& destination,
+                   const std::string& options = R"("rbind")");
+
+}  // namespace gantry::vmm
