@@ -156,10 +156,15 @@ Result<bool> RouteSocket::DumpOnce(const std::function<bool(std::string_view)>& 
 
 Result<std::vector<std::string>> RouteSocket::Dump(
     uint16_t type, const std::function<bool(std::string_view)>& wanted, Deadline deadline) {
-  const std::string all(Aligned(sizeof(rtgenmsg)), '\0');
+  return DumpOf(type, std::string(Aligned(sizeof(rtgenmsg)), '\0'), wanted, deadline);
+}
+
+Result<std::vector<std::string>> RouteSocket::DumpOf(
+    uint16_t type, std::string_view message, const std::function<bool(std::string_view)>& wanted,
+    Deadline deadline) {
   for (int tries = 0; tries < kDumpTries; ++tries) {
     std::vector<std::string> messages;
-    GANTRY_CHECK_OK(Send(type, NLM_F_DUMP, all));
+    GANTRY_CHECK_OK(Send(type, NLM_F_DUMP, message));
     GANTRY_TRY(const bool consistent, DumpOnce(wanted, messages, deadline));
     if (consistent) {
       return messages;

@@ -123,4 +123,17 @@ Result<std::vector<UniqueFd>> Netns::Sockets(int domain, int type, int protocol,
   });
 }
 
+Result<UniqueFd> Netns::OpenFile(const std::string& path, int flags) const {
+  return InThread<UniqueFd>([&, fd = fd_.get()]() -> Result<UniqueFd> {
+    if (setns(fd, CLONE_NEWNET) != 0) {
+      return FailErrno(errno, "enter it");
+    }
+    UniqueFd file(open(path.c_str(), flags));
+    if (!file) {
+      return FailErrno(errno, "open '{}'", path);
+    }
+    return file;
+  });
+}
+
 }  // namespace gantry::net

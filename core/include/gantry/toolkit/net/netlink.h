@@ -72,6 +72,10 @@ class RouteSocket {
   Result<std::vector<std::string>> Dump(uint16_t type,
                                         const std::function<bool(std::string_view)>& wanted,
                                         Deadline deadline);
+  /// The same of a request with that message, which says what of it all.
+  Result<std::vector<std::string>> DumpOf(uint16_t type, std::string_view message,
+                                          const std::function<bool(std::string_view)>& wanted,
+                                          Deadline deadline);
   /// Does what the message says. `flags`: NLM_F_CREATE and so on.
   /// Errors: the kernel's errno; kDeadlineExceeded.
   Status Change(uint16_t type, uint16_t flags, std::string_view message, Deadline deadline);

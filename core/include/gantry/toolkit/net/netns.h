@@ -39,6 +39,10 @@ class Netns {
   /// Errors: as setns(2) and socket(2).
   Result<std::vector<UniqueFd>> Sockets(int domain, int type, int protocol, size_t count) const;
 
+  /// A file of the node, opened by such a thread: /dev/net/tun, say, which makes its interfaces
+  /// where whoever opened it was. `flags`: as of open(2). Errors: as setns(2) and open(2).
+  Result<UniqueFd> OpenFile(const std::string& path, int flags) const;
+
   /// Tells it from all others that there are.
   uint64_t inode() const { return inode_; }
 
