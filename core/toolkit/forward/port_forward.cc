@@ -138,13 +138,13 @@ Result<UniqueFd> PortForward::OpenProgram() const {
 Status PortForward::HandToRelay(const Arrival& arrival, const UniqueFd& inside,
                                 const UniqueFd& program) {
   if (relay_) {
-    Status taken = relay_->Take(arrival.socket, inside, arrival.port);
+    Status taken = relay_->Take(arrival.socket, inside, arrival.port, request_.framed);
     if (taken || taken.error().code != Code::kUnavailable) {
       return taken;
     }
   }
   GANTRY_TRY(relay_, Relay::Start(context_, program, request_.cgroups, OnFailure()));
-  return relay_->Take(arrival.socket, inside, arrival.port);
+  return relay_->Take(arrival.socket, inside, arrival.port, request_.framed);
 }
 
 Relay::Failed PortForward::OnFailure() {

@@ -92,10 +92,10 @@ void Relay::EndWatch() {
   done = std::move(watch_);
 }
 
-Status Relay::Take(const UniqueFd& client, const UniqueFd& sandbox, uint16_t port) {
+Status Relay::Take(const UniqueFd& client, const UniqueFd& sandbox, uint16_t port, bool framed) {
   const std::array fds = {client.get(), sandbox.get()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(fds))> control{};
-  Handover handover{port};
+  Handover handover{.port = port, .framed = static_cast<uint16_t>(framed ? 1 : 0)};
   iovec part{&handover, sizeof(handover)};
   msghdr message{};
   message.msg_iov = &part;

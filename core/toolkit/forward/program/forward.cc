@@ -8,8 +8,8 @@
 // In the sandbox its descriptor 0 is a stream socket of the host's. It connects to the port on
 // the pod's own loopback, writes one byte of how that went (0, or the errno), and then carries
 // bytes. On the host the engine gives it, for each connection, the client's TCP socket and the
-// other end of what the one in the sentry has (protocol.h). Where that one could not connect,
-// the client's connection is reset.
+// other end of what the one in the sandbox has (protocol.h); in a virtual machine its guest agent
+// does what is said here. Where that one could not connect, the client's connection is reset.
 //
 // Freestanding: no C library. In a sandbox it is whoever may do least.
 #include <netinet/in.h>
@@ -41,8 +41,12 @@ struct Connection {
   int sentry;
   uint16_t port;
   bool used;
-  /// For the first byte from the sentry.
+  /// For the first byte from the sandbox.
   bool waits;
+  bool framed;
+  /// Of that one, which is in a frame of its own where there are frames.
+  char said[kFrameHeaderBytes + 1];
+  long heard;
   Relay relay;
 };
 
@@ -59,15 +63,9 @@ void Report(uint16_t port, long error) {
   Call(SYS_sendto, kControlNumber, Address(&report), sizeof(report), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/// The client learns that it was no end in order.
-void Reset(int client) {
-  const linger at_once = {1, 0};
-  Call(SYS_setsockopt, client, SOL_SOCKET, SO_LINGER, Address(&at_once), sizeof(at_once));
-  Call(SYS_close, client);
-}
-
 void Refuse(int client, int sentry, uint16_t port, long error) {
-  Reset(client);
+  ResetWhenClosed(client);
+  Call(SYS_close, client);
   Call(SYS_close, sentry);
   Report(port, error);
 }
@@ -81,15 +79,17 @@ Connection* FindFree() {
   return nullptr;
 }
 
-void Accept(int client, int sentry, uint16_t port) {
+void Accept(int client, int sentry, const forward::Handover& handover) {
   Connection* const one = FindFree();
   if (one == nullptr) {
-    Refuse(client, sentry, port, EUSERS);
+    Refuse(client, sentry, handover.port, EUSERS);
     return;
   }
   one->client = client;
   one->sentry = sentry;
-  one->port = port;
+  one->port = handover.port;
+  one->framed = handover.framed != 0;
+  one->heard = 0;
   one->used = true;
   one->waits = true;
 }
@@ -108,11 +108,13 @@ void ReceiveFromEngine() {
   if (n == 0) {
     End(0);
   }
-  const bool whole = n == sizeof(handover) && message.msg_controllen >= CMSG_LEN(2 * sizeof(int)) &&
+  // An engine of an earlier release says the port alone.
+  const bool whole = n >= static_cast<long>(sizeof(handover.port)) &&
+                     message.msg_controllen >= CMSG_LEN(2 * sizeof(int)) &&
                      descriptors.header.cmsg_len == CMSG_LEN(2 * sizeof(int));
   if (whole) {
     const int* const both = reinterpret_cast<const int*>(CMSG_DATA(&descriptors.header));
-    Accept(both[0], both[1], handover.port);
+    Accept(both[0], both[1], handover);
   }
 }
 
@@ -124,17 +126,24 @@ void AwaitSentry(Connection& one, const pollfd* polled) {
     one.used = false;
     return;
   }
-  unsigned char error = 0;
-  const long n = Call(SYS_recvfrom, one.sentry, Address(&error), sizeof(error), MSG_DONTWAIT);
+  const long size = one.framed ? static_cast<long>(sizeof(one.said)) : 1;
+  const long n =
+      Call(SYS_recvfrom, one.sentry, Address(one.said + one.heard), size - one.heard, MSG_DONTWAIT);
   if (IsForLater(n)) {
     return;
   }
-  if (n == 1 && error == 0) {
-    one.waits = false;
-    one.relay.Begin(one.client, one.sentry);
+  one.heard += n > 0 ? n : 0;
+  if (n > 0 && one.heard < size) {
     return;
   }
-  Refuse(one.client, one.sentry, one.port, n == 1 ? error : ECONNABORTED);
+  const bool whole = n > 0 && (!one.framed || ReadLength(one.said) == 1);
+  const int error = whole ? static_cast<unsigned char>(one.said[size - 1]) : ECONNABORTED;
+  if (error == 0) {
+    one.waits = false;
+    one.relay.Begin(one.client, one.sentry, one.framed);
+    return;
+  }
+  Refuse(one.client, one.sentry, one.port, error);
   one.used = false;
 }
 
@@ -258,7 +267,7 @@ long ConnectTo(uint16_t port) {
   }
   Relay& relay = g_connections[0].relay;
   relay.UseBuffers(g_buffers[0]);
-  relay.Begin(0, static_cast<int>(server));
+  relay.Begin(0, static_cast<int>(server), false);
   while (relay.IsOpen()) {
     pollfd polled[2];
     relay.Poll(polled);

@@ -63,7 +63,7 @@ class RelayTest : public testing::Test {
     const UniqueFd accepted = AcceptFrom(listener);
     auto ends = BlockingSocketPair(SOCK_STREAM);
     parties.server = std::move(ends->second);
-    EXPECT_TRUE(relay_->Take(accepted, ends->first, port));
+    EXPECT_TRUE(relay_->Take(accepted, ends->first, port, false));
     return parties;
   }
 
@@ -225,7 +225,7 @@ TEST_F(RelayTest, TellsThatItHasEnded) {
   ASSERT_TRUE(process->Signal(SIGKILL));
   ASSERT_TRUE(process->Wait(kRelayLimit));
   const auto ends = BlockingSocketPair(SOCK_STREAM);
-  EXPECT_EQ(relay_->Take(ends->first, ends->second, 80).error().code, Code::kUnavailable);
+  EXPECT_EQ(relay_->Take(ends->first, ends->second, 80, false).error().code, Code::kUnavailable);
 }
 
 TEST_F(RelayTest, EndsWithThePod) {

@@ -23,12 +23,15 @@
 namespace gantry::forward {
 
 struct PortForwardRequest {
-  /// Starts `program`, which is gantry-forward, in the sandbox, for one connection to `port` there,
-  /// and gives the other end of what that has as its descriptor 0. Errors: any; the connection is
-  /// reset, and the log says why. Thread: workers, one at a time.
+  /// Starts `program`, which is gantry-forward, or what does the same, in the sandbox, for one
+  /// connection to `port` there, and gives the other end of what that has as its descriptor 0.
+  /// Errors: any; the connection is reset, and the log says why. Thread: workers, one at a time.
   std::function<Result<UniqueFd>(uint16_t port, const UniqueFd& program)> connect;
   /// The path of gantry-forward.
   std::string program;
+  /// What `connect` gives speaks in frames, from its first byte on: of a sandbox whose transport
+  /// has no half-close. As `Handover` has it.
+  bool framed = false;
   /// Of the process on the host.
   std::vector<std::string> cgroups;
 };

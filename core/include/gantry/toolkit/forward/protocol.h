@@ -18,6 +18,9 @@ inline constexpr int kMaxConnections = 128;
 /// the process in the sandbox has as its descriptor 0.
 struct Handover {
   uint16_t port;
+  /// Not 0: what the sandbox has says and hears frames: four bytes of length, the highest first,
+  /// and so many bytes; the empty one is a direction's end. Of an engine that does not say it, 0.
+  uint16_t framed;
 };
 
 /// As a port in `Report`: gantry-forward could not give up its rights, with that errno, and has

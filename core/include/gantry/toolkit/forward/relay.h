@@ -43,9 +43,9 @@ class Relay {
   ~Relay() { EndWatch(); }
 
   /// Carries bytes between `client` and what has the other end of `sandbox`, once that has said
-  /// that it is connected. Both stay the caller's, who closes them.
+  /// that it is connected. Both stay the caller's, who closes them. `framed`: as `Handover` has it.
   /// Errors: kUnavailable: it has ended; kResourceExhausted: it is behind. Blocks: never.
-  Status Take(const UniqueFd& client, const UniqueFd& sandbox, uint16_t port);
+  Status Take(const UniqueFd& client, const UniqueFd& sandbox, uint16_t port, bool framed);
 
   /// Ends the process, and its connections. Again: success.
   /// Errors: kDeadlineExceeded. Thread: workers. Blocks: up to `limit`.
