@@ -4,6 +4,7 @@
 // network.
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include <gantry/toolkit/proto/proto_message.h>
 
@@ -45,7 +46,8 @@ void LookAtNetwork(std::string_view body) {
     }
   }
   for (const Route& route : vmm::guest::InOrder(request->routes)) {
-    const auto change = vmm::guest::RouteChange(1, route);
+    const std::vector<int32_t> hops(route.next_hops.size(), 1);
+    const auto change = vmm::guest::RouteChange(1, route, hops);
     Require(!change || change->message.size() % 4 == 0, "messages are aligned");
   }
   for (const Neighbour& neighbour : request->neighbours) {
@@ -75,6 +77,8 @@ void LookAtBody(const Envelope& envelope) {
       return Look<Resize>(envelope.body);
     case Kind::kOnline:
       return Look<Online>(envelope.body);
+    case Kind::kForward:
+      return Look<Forward>(envelope.body);
     default:
       return Look<Start>(envelope.body);
   }

@@ -93,7 +93,8 @@ Agent::Agent(std::unique_ptr<Loop> loop, Platform& platform, cgroup::CgroupHiera
                [this](const auto& event) {
                  control_->Tell(Kind::kOutOfMemory, EncodeProto(event));
                },
-           .log = [this](const std::string& line) { Log(line); }}) {}
+           .log = [this](const std::string& line) { Log(line); }}),
+      forwards_(*loop_, platform) {}
 
 Result<std::unique_ptr<Agent>> Agent::Make(Platform& platform, const Setting& setting) {
   ::signal(SIGPIPE, SIG_IGN);  // NOLINT(concurrency-mt-unsafe): one thread.
@@ -194,6 +195,9 @@ bool Agent::OnReportCall(Kind kind, const std::string& body, const Control::Answ
     case Kind::kPids:
       return With<protocol::Pids>(
           body, answer, [&](const auto& request) { answer(Bytes(containers_.Pids(request))); });
+    case Kind::kForward:
+      return With<protocol::Forward>(
+          body, answer, [&](const auto& request) { answer(Bytes(forwards_.Begin(request))); });
     case Kind::kList:
       answer(EncodeProto(containers_.List()));
       return true;

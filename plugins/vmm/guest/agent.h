@@ -14,6 +14,7 @@
 
 #include "plugins/vmm/guest/containers.h"
 #include "plugins/vmm/guest/control.h"
+#include "plugins/vmm/guest/forwards.h"
 #include "plugins/vmm/guest/loop.h"
 #include "plugins/vmm/guest/platform.h"
 #include "plugins/vmm/guest/workers.h"
@@ -65,6 +66,7 @@ class Agent {
   Workers workers_;
   std::unique_ptr<Control> control_;
   Containers containers_;
+  Forwards forwards_;
   UniqueFd children_;
   Loop::Watch on_children_;
   int waited_turns_ = 0;

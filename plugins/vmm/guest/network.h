@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The guest's network as the host says it: interfaces are found by their MAC, and get their names,
-// MTU and addresses; then come routes, those without a gateway first, since the others need them;
-// then permanent neighbours, so that the first packet waits for nobody.
+// MTU and addresses; then come routes, those without a gateway first, since the others need them,
+// and rules by which they are chosen; then neighbours, so that the first packet waits for nobody.
+// What the host does not say is not there: IPv6 gives an interface no address by itself.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,10 @@ struct NetworkChange {
 /// Thread: any. Blocks: never.
 Result<NetworkChange> AddressChange(int32_t index, const std::string& interface,
                                     const protocol::Address& address);
-Result<NetworkChange> RouteChange(int32_t index, const protocol::Route& route);
+/// `hops`: the interfaces of its next hops, where it has several; then `index` does not count.
+Result<NetworkChange> RouteChange(int32_t index, const protocol::Route& route,
+                                  const std::vector<int32_t>& hops = {});
+Result<NetworkChange> RuleChange(const std::string& rule);
 Result<NetworkChange> NeighbourChange(int32_t index, const protocol::Neighbour& neighbour);
 /// Routes in the order in which they can be made.
 std::vector<protocol::Route> InOrder(std::vector<protocol::Route> routes);

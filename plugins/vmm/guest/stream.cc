@@ -23,17 +23,50 @@ bool TryLater(int error) { return error == EAGAIN || error == EINTR; }
 Stream::Stream(Loop& loop, UniqueFd socket, const std::string& token, UniqueFd source,
                UniqueFd sink, std::function<void(int error)> failed)
     : failed_(std::move(failed)),
+      loop_(loop),
       socket_(std::move(socket)),
       source_(std::move(source)),
       sink_(std::move(sink)),
       to_socket_(protocol::Framed(token)) {
   on_socket_ = loop.On(socket_.get(), EPOLLOUT, [this](uint32_t events) { OnSocket(events); });
+  WatchEnds();
+}
+
+Stream::Stream(Loop& loop, UniqueFd socket, const std::string& token,
+               std::function<void(int error)> failed)
+    : Stream(loop, std::move(socket), token, UniqueFd(), UniqueFd(), std::move(failed)) {
+  waits_ = true;
+}
+
+void Stream::WatchEnds() {
   if (source_) {
-    on_source_ = loop.On(source_.get(), 0, [this](uint32_t) { OnSource(); });
+    on_source_ = loop_.On(source_.get(), 0, [this](uint32_t) { OnSource(); });
   }
   if (sink_) {
-    on_sink_ = loop.On(sink_.get(), 0, [this](uint32_t) { OnSink(); });
+    on_sink_ = loop_.On(sink_.get(), 0, [this](uint32_t) { OnSink(); });
   }
+}
+
+void Stream::Begin(std::string_view first, UniqueFd source, UniqueFd sink) {
+  if (!socket_) {
+    return;
+  }
+  waits_ = false;
+  source_ = std::move(source);
+  sink_ = std::move(sink);
+  to_socket_ += protocol::Framed(first);
+  WatchEnds();
+  Arm();
+}
+
+void Stream::End(std::string_view last) {
+  if (!socket_) {
+    return;
+  }
+  waits_ = false;
+  source_ended_ = true;
+  to_socket_ += protocol::Framed(last) + protocol::Framed("");
+  Arm();
 }
 
 void Stream::Connected() {
@@ -54,7 +87,10 @@ void Stream::OnSocket(uint32_t events) {
   if (socket_ && !to_socket_.empty() && !Flush()) {
     Close();
   }
-  if (socket_ && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
+  if (socket_ && waits_ && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+    Close();
+  }
+  if (socket_ && !waits_ && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
     ReadSocket();
   }
   Arm();
@@ -70,8 +106,9 @@ void Stream::Arm() {
     return;
   }
   const bool takes = !sink_ || to_sink_.empty();
-  on_socket_.Want((takes ? uint32_t{EPOLLIN} : 0U) |
-                  (to_socket_.empty() ? 0U : uint32_t{EPOLLOUT}));
+  // Of who waits for a process it is of interest whether he is still there.
+  const uint32_t reads = waits_ ? uint32_t{EPOLLRDHUP} : (takes ? uint32_t{EPOLLIN} : 0U);
+  on_socket_.Want(reads | (to_socket_.empty() ? 0U : uint32_t{EPOLLOUT}));
   on_source_.Want(source_ && to_socket_.empty() ? uint32_t{EPOLLIN} : 0U);
   on_sink_.Want(sink_ && !to_sink_.empty() ? uint32_t{EPOLLOUT} : 0U);
 }
@@ -215,6 +252,10 @@ void Stream::OnSink() {
 
 void Stream::EndSink() {
   on_sink_.Reset();
+  if (sink_) {
+    // Of a socket, which the source is likewise; of all else there is nothing to be shut.
+    ::shutdown(sink_.get(), SHUT_WR);
+  }
   sink_.reset();
   to_sink_.clear();
 }

@@ -33,9 +33,18 @@ class Stream {
   /// are empty. `failed`: the host could not be dialled, and that is the errno.
   Stream(Loop& loop, UniqueFd socket, const std::string& token, UniqueFd source, UniqueFd sink,
          std::function<void(int error)> failed);
+  /// One whose process is not there yet: it says its token, and reads nothing.
+  Stream(Loop& loop, UniqueFd socket, const std::string& token,
+         std::function<void(int error)> failed);
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   ~Stream() = default;
+
+  /// The process of such a one has come. `first` goes out in a frame of its own before all else.
+  /// Where the host has left meanwhile: nothing.
+  void Begin(std::string_view first, UniqueFd source, UniqueFd sink);
+  /// It will not come: `last` goes out, and the end.
+  void End(std::string_view last);
 
   /// There is nothing left to do.
   bool done() const { return !socket_; }
@@ -44,6 +53,7 @@ class Stream {
   bool speaks() const { return source_ || source_ended_; }
 
  private:
+  void WatchEnds();
   void OnSocket(uint32_t events);
   void OnSource();
   void OnSink();
@@ -61,10 +71,13 @@ class Stream {
   void Arm();
 
   std::function<void(int error)> failed_;
+  Loop& loop_;
   UniqueFd socket_;
   UniqueFd source_;
   UniqueFd sink_;
   bool connected_ = false;
+  /// There is no process yet.
+  bool waits_ = false;
   /// Of the output: its end is among what is to be sent.
   bool source_ended_ = false;
   /// Of the input: its end has come.

@@ -71,6 +71,8 @@ std::string NameOf(Kind kind) {
       return "List";
     case Kind::kShutdown:
       return "Shutdown";
+    case Kind::kForward:
+      return "Forward";
     case Kind::kExited:
       return "Exited";
     case Kind::kOutOfMemory:

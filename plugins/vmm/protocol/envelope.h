@@ -46,6 +46,7 @@ enum class Kind : uint32_t {
   kOnline = 24,
   kList = 25,
   kShutdown = 26,
+  kForward = 27,
   /// Events, which nobody has asked for.
   kExited = 100,
   kOutOfMemory = 101,

@@ -32,10 +32,16 @@ struct Clock {
 struct Address {
   std::string ip{};
   uint32_t prefix = 0;
+  std::string peer{};
+  std::string broadcast{};
+  bool no_prefix_route = false;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.ip);
     field(2, self.prefix);
+    field(3, self.peer);
+    field(4, self.broadcast);
+    field(5, self.no_prefix_route);
   }
 };
 
@@ -53,6 +59,20 @@ struct Interface {
   }
 };
 
+struct NextHop {
+  std::string interface{};
+  std::string gateway{};
+  uint32_t weight = 0;
+  bool on_link = false;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.interface);
+    field(2, self.gateway);
+    field(3, self.weight);
+    field(4, self.on_link);
+  }
+};
+
 struct Route {
   std::string interface{};
   std::string destination{};
@@ -64,6 +84,8 @@ struct Route {
   uint32_t scope = 0;
   uint32_t table = 0;
   bool on_link = false;
+  uint32_t protocol = 0;
+  std::vector<NextHop> next_hops{};
 
   void Each(this auto& self, auto&& field) {
     field(1, self.interface);
@@ -76,6 +98,8 @@ struct Route {
     field(8, self.scope);
     field(9, self.table);
     field(10, self.on_link);
+    field(11, self.protocol);
+    field(12, self.next_hops);
   }
 };
 
@@ -83,11 +107,13 @@ struct Neighbour {
   std::string interface{};
   std::string ip{};
   std::string mac{};
+  uint32_t state = 0;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.interface);
     field(2, self.ip);
     field(3, self.mac);
+    field(4, self.state);
   }
 };
 
@@ -125,6 +151,7 @@ struct SetUp {
   std::vector<Neighbour> neighbours{};
   std::vector<File> files{};
   std::vector<Sysctl> sysctls{};
+  std::vector<std::string> rules{};
 
   void Each(this auto& self, auto&& field) {
     field(1, self.hostname);
@@ -135,6 +162,7 @@ struct SetUp {
     field(6, self.neighbours);
     field(7, self.files);
     field(8, self.sysctls);
+    field(9, self.rules);
   }
 };
 
@@ -199,6 +227,19 @@ struct Online {
   void Each(this auto& self, auto&& field) {
     field(1, self.cpus);
     field(2, self.wait_ms);
+  }
+};
+
+struct Forward {
+  static constexpr Kind kKind = Kind::kForward;
+  using Answer = Nothing;
+
+  uint32_t port = 0;
+  std::string token{};
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.port);
+    field(2, self.token);
   }
 };
 

@@ -92,7 +92,9 @@ TEST(GuestNetwork, WhatCannotBeIsRefusedByName) {
             Code::kInvalidArgument);
   EXPECT_EQ(AddressChange(1, "eth0", {.ip = kV4, .prefix = 33}).error().message,
             "set address 10.0.0.2/33 of 'eth0': an address of 4 bytes with prefix 33");
-  EXPECT_FALSE(RouteChange(1, RouteTo(kV4, 8, kV6)));
+  EXPECT_TRUE(RouteChange(1, RouteTo(kV4, 8, kV6))) << "IPv4 by a gateway of IPv6";
+  EXPECT_FALSE(RouteChange(1, RouteTo(kV6, 8, kV4)));
+  EXPECT_FALSE(RuleChange("short"));
   EXPECT_FALSE(NeighbourChange(1, {.interface = "eth0", .ip = kV4, .mac = "five5"}));
   for (const char* name : {"", "a/b", "a b", "..", "sixteen-bytes-ab"}) {
     EXPECT_FALSE(IsInterfaceName(name)) << name;

@@ -93,6 +93,7 @@ TEST(GuestMessages, AreThoseOfTheProto) {
   HoldTogether<Delete, wire::Delete>("Delete");
   HoldTogether<Online, wire::Online>("Online");
   HoldTogether<OnlineAnswer, wire::OnlineAnswer>("OnlineAnswer");
+  HoldTogether<Forward, wire::Forward>("Forward");
   HoldTogether<ListAnswer, wire::ListAnswer>("ListAnswer");
   HoldTogether<Exited, wire::Exited>("Exited");
   HoldTogether<OutOfMemory, wire::OutOfMemory>("OutOfMemory");
