@@ -81,8 +81,9 @@ bool HasKvm() {
 
 }  // namespace
 
-Result<std::unique_ptr<RealGuest>> RealGuest::Boot() {
+Result<std::unique_ptr<RealGuest>> RealGuest::Boot(std::vector<Nic> nics) {
   std::unique_ptr<RealGuest> guest(new RealGuest);
+  guest->nics_ = std::move(nics);
   if (Status begun = guest->Begin(); !begun) {
     Error error = std::move(begun).error();
     error.message += "\n--- console:\n" + guest->Console();
@@ -124,51 +125,68 @@ Status RealGuest::StartDevice() {
   return device_ > 0 ? Status() : FailErrno(errno, "start '{}'", DeviceProgram());
 }
 
+Result<std::vector<std::string>> RealGuest::NicWords() const {
+  if (nics_.empty()) {
+    return std::vector<std::string>{"-netdev", "hubport,id=n0,hubid=0", "-device",
+                                    "virtio-net-pci,netdev=n0,mac=02:00:00:00:00:07,romfile="};
+  }
+  std::vector<std::string> words;
+  for (const Nic& nic : nics_) {
+    GANTRY_CHECK_OK(Inherit(nic.tap));
+    words.insert(
+        words.end(),
+        {"-netdev", Format("tap,id={},fd={}", nic.id, nic.tap.get()), "-device",
+         Format("virtio-net-pci,netdev={},mac={},host_mtu={},romfile=", nic.id, nic.mac, nic.mtu)});
+  }
+  return words;
+}
+
 Status RealGuest::StartMachine() {
   const bool kvm = HasKvm();
-  machine_ = Start({"qemu-system-x86_64",
-                    "-M",
-                    "q35",
-                    "-accel",
-                    kvm ? "kvm" : "tcg",
-                    "-cpu",
-                    kvm ? "host" : "max",
-                    "-m",
-                    "256M",
-                    "-smp",
-                    "1",
-                    "-nodefaults",
-                    "-no-user-config",
-                    "-display",
-                    "none",
-                    "-no-reboot",
-                    "-chardev",
-                    Format("file,id=c0,path={}/console", folder_),
-                    "-serial",
-                    "chardev:c0",
-                    "-object",
-                    "memory-backend-memfd,id=mem,size=256M,share=on",
-                    "-machine",
-                    "memory-backend=mem",
-                    "-kernel",
-                    Image("kernel"),
-                    "-initrd",
-                    Image("initrd"),
-                    "-append",
-                    kCommandLine,
-                    "-chardev",
-                    Format("socket,id=vs,path={}/vu.sock", folder_),
-                    "-device",
-                    "vhost-user-vsock-pci,chardev=vs",
-                    "-drive",
-                    Format("file={},format=raw,if=none,id=root,snapshot=on", Image("root.img")),
-                    "-device",
-                    "virtio-blk-pci,drive=root,serial=container-root",
-                    "-netdev",
-                    "hubport,id=n0,hubid=0",
-                    "-device",
-                    "virtio-net-pci,netdev=n0,mac=02:00:00:00:00:07,romfile="},
-                   folder_ + "/qemu.log");
+  std::vector<std::string> words = {
+      "qemu-system-x86_64",
+      "-M",
+      "q35",
+      "-accel",
+      kvm ? "kvm" : "tcg",
+      "-cpu",
+      kvm ? "host" : "max",
+      "-m",
+      "256M",
+      "-smp",
+      "1",
+      "-nodefaults",
+      "-no-user-config",
+      "-display",
+      "none",
+      "-no-reboot",
+      "-chardev",
+      Format("file,id=c0,path={}/console", folder_),
+      "-serial",
+      "chardev:c0",
+      "-object",
+      "memory-backend-memfd,id=mem,size=256M,share=on",
+      "-machine",
+      "memory-backend=mem",
+      "-kernel",
+      Image("kernel"),
+      "-initrd",
+      Image("initrd"),
+      "-append",
+      kCommandLine,
+      "-chardev",
+      Format("socket,id=vs,path={}/vu.sock", folder_),
+      "-device",
+      "vhost-user-vsock-pci,chardev=vs",
+      "-drive",
+      Format("file={},format=raw,if=none,id=root,snapshot=on", Image("root.img")),
+      "-device",
+      "virtio-blk-pci,drive=root,serial=container-root"};
+  GANTRY_TRY(const std::vector<std::string> nics, NicWords());
+  words.insert(words.end(), nics.begin(), nics.end());
+  machine_ = Start(words, folder_ + "/qemu.log");
+  // They are the machine's alone, and go with it.
+  nics_.clear();
   return machine_ > 0 ? Status() : FailErrno(errno, "start QEMU");
 }
 

@@ -18,6 +18,7 @@
 
 #include "plugins/vmm/agent/client.h"
 #include "plugins/vmm/agent/streams.h"
+#include "plugins/vmm/hypervisor/vm_config.h"
 
 namespace gantry::vmm {
 
@@ -27,8 +28,9 @@ inline Deadline Soon() { return In(std::chrono::seconds(120)); }
 
 class RealGuest {
  public:
-  /// Booted and greeted. Errors: with the console's end.
-  static Result<std::unique_ptr<RealGuest>> Boot();
+  /// Booted and greeted. `nics`: taps; without any it has one that leads nowhere. Errors: with the
+  /// console's end.
+  static Result<std::unique_ptr<RealGuest>> Boot(std::vector<Nic> nics = {});
   RealGuest(const RealGuest&) = delete;
   RealGuest& operator=(const RealGuest&) = delete;
   ~RealGuest();
@@ -39,6 +41,8 @@ class RealGuest {
   Result<typename Request::Answer> Call(const Request& request) {
     return client_->Call(request, Soon());
   }
+
+  StreamListener& streams() { return *streams_; }
 
   std::string Token() { return *streams_->Expect(); }
 
@@ -61,10 +65,12 @@ class RealGuest {
   Status Begin();
   Status StartDevice();
   Status StartMachine();
+  Result<std::vector<std::string>> NicWords() const;
   Status Greet();
   void Watch(int fd, const std::function<bool()>& ready);
 
   std::string folder_;
+  std::vector<Nic> nics_;
   UniqueFd control_;
   UniqueFd stop_;
   pid_t device_ = 0;
