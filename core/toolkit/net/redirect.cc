@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <initializer_list>
 #include <string>
@@ -71,12 +72,12 @@ std::string RedirectAction(int32_t to) {
   return action;
 }
 
-/// One key, no bit of which has to be like anything.
+/// A selector with one key, no bit of which has to be like anything.
 std::string MatchAll() {
-  tc_u32_sel selector{};
-  selector.flags = TC_U32_TERMINAL;
-  selector.nkeys = 1;
-  return BytesOf(selector) + BytesOf(tc_u32_key{});
+  std::string selector(sizeof(tc_u32_sel) + sizeof(tc_u32_key), '\0');
+  selector[offsetof(tc_u32_sel, flags)] = TC_U32_TERMINAL;
+  selector[offsetof(tc_u32_sel, nkeys)] = 1;
+  return selector;
 }
 
 std::string RuleMessage(int32_t from, int32_t to) {
@@ -156,7 +157,7 @@ Status Redirect(RouteSocket& socket, int32_t from, int32_t to, Deadline deadline
 }
 
 Status EndRedirect(RouteSocket& socket, int32_t from, Deadline deadline) {
-  const Status ended = Try(deadline, [&] {
+  Status ended = Try(deadline, [&] {
     return socket.Change(RTM_DELTFILTER, 0, MessageOf(RuleOf(from)), deadline);
   });
   if (!ended && !IsGone(ended.error())) {
