@@ -34,8 +34,8 @@ std::pair<UniqueFd, uint16_t> ServerOn(const char* ip) {
   auto* const address = is_v6 ? reinterpret_cast<sockaddr*>(&v6) : reinterpret_cast<sockaddr*>(&v4);
   socklen_t size = is_v6 ? sizeof(v6) : sizeof(v4);
   UniqueFd listener(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (::bind(listener.get(), address, size) != 0 || ::listen(listener.get(), 16) != 0 ||
-      ::getsockname(listener.get(), address, &size) != 0) {
+  if (!listener || ::bind(listener.get(), address, size) != 0 ||
+      ::listen(listener.get(), 16) != 0 || ::getsockname(listener.get(), address, &size) != 0) {
     return {};
   }
   return {std::move(listener), ntohs(is_v6 ? v6.sin6_port : v4.sin_port)};
