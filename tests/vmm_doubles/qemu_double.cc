@@ -31,13 +31,18 @@ const Schemas& CommandSchemas() {
       {"device_del", {{"id", kString, true}}},
       {"getfd", {{"fdname", kString, true}}},
       {"closefd", {{"fdname", kString, true}}},
+      {"query-fdsets", {}},
+      {"add-fd", {{"opaque", kString}}},
+      {"remove-fd", {{"fdset-id", kInteger, true}}},
       {"blockdev-add",
        {{"driver", kEnum, true, "raw"},
         {"node-name", kString, true},
         {"read-only", kBoolean},
         {"file", kObject, true, "file"}}},
       {"file",
-       {{"driver", kEnum, true, "file"}, {"filename", kString, true}, {"read-only", kBoolean}}},
+       {{"driver", kEnum, true, "file|host_device"},
+        {"filename", kString, true},
+        {"read-only", kBoolean}}},
       {"blockdev-del", {{"node-name", kString, true}}},
       {"netdev_add",
        {{"type", kEnum, true, "tap"},
@@ -107,6 +112,15 @@ std::set<std::string> QemuDouble::Backends() const {
   return backends_;
 }
 
+std::set<std::string> QemuDouble::FdSets() const {
+  const std::lock_guard lock(mutex_);
+  std::set<std::string> names;
+  for (const auto& [number, name] : fd_sets_) {
+    names.insert(name);
+  }
+  return names;
+}
+
 void QemuDouble::Later(const std::string& event, const Json& data) { server_.Emit(event, data); }
 
 Json QemuDouble::Handle(const Json& request, std::vector<UniqueFd>& fds) {
@@ -142,6 +156,13 @@ Json QemuDouble::Query(const std::string& command) {
     return Returns(more_memory_);
   }
   Json list = Json::array();
+  if (command == "query-fdsets") {
+    for (const auto& [number, name] : fd_sets_) {
+      list.push_back(
+          {{"fdset-id", number}, {"fds", Json::array({{{"fd", 20}, {"opaque", name}}})}});
+    }
+    return Returns(list);
+  }
   if (command == "qom-list") {
     for (const auto& [id, device] : devices_) {
       list.push_back({{"name", id}, {"type", "child<" + device.value("driver", "") + ">"}});
@@ -182,6 +203,17 @@ Json QemuDouble::Change(const std::string& command, const Json& arguments,
     return RemoveBackend(arguments["id"]);
   } else if (command == "device_del") {
     return RemoveDevice(arguments["id"]);
+  } else if (command == "add-fd") {
+    if (fds.size() != 1) {
+      return QmpError("GenericError", "No file descriptor supplied via SCM_RIGHTS");
+    }
+    const int64_t number = fd_sets_.empty() ? 0 : fd_sets_.rbegin()->first + 1;
+    fd_sets_[number] = arguments.value("opaque", "");
+    return Returns({{"fdset-id", number}, {"fd", 20}});
+  } else if (command == "remove-fd") {
+    if (fd_sets_.erase(arguments["fdset-id"].get<int64_t>()) == 0) {
+      return QmpError("GenericError", "File descriptor named 'fdset-id:...' not found");
+    }
   } else if (command == "getfd") {
     if (fds.size() != 1) {
       return QmpError("GenericError", "No file descriptor supplied via SCM_RIGHTS");

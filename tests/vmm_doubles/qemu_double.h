@@ -36,6 +36,8 @@ class QemuDouble {
   std::set<std::string> Devices() const;
   /// Nodes, netdevs and chardevs.
   std::set<std::string> Backends() const;
+  /// By the names that were given to their descriptors.
+  std::set<std::string> FdSets() const;
 
  private:
   using Json = nlohmann::json;
@@ -60,6 +62,7 @@ class QemuDouble {
   /// Devices that a silent guest was asked to let go of.
   std::set<std::string> asked_;
   std::map<std::string, UniqueFd> fds_;
+  std::map<int64_t, std::string> fd_sets_;
   uint64_t balloon_ = 0;
   uint64_t more_memory_ = 0;
   QmpServer server_;

@@ -115,7 +115,8 @@ class Builder {
   Status AddDevices() {
     const Place boot;
     for (const Disk& disk : config_.disks) {
-      AddJson("-blockdev", DiskNode(disk));
+      GANTRY_TRY(const DiskSource source, PassDisk(disk));
+      AddJson("-blockdev", DiskNode(disk, source));
       AddJson("-device", DiskDevice(disk, boot));
     }
     for (const Nic& nic : config_.nics) {
@@ -128,6 +129,19 @@ class Builder {
     }
     // Those of a VM that is restored come when its state is there.
     return config_.from ? Status() : AddVhostDevices();
+  }
+
+  /// Of a set of its own, which is numbered as the descriptor is.
+  Result<DiskSource> PassDisk(const Disk& disk) {
+    DiskSource source = SourceOf(disk);
+    if (options_.opens_disks_for_it) {
+      GANTRY_TRY(UniqueFd file, OpenDisk(disk));
+      const int number = child_.Pass(std::move(file));
+      Add("-add-fd",
+          Format("fd={0},set={0},opaque={1}", number, BackendId(Kind::kDisk, disk.serial)));
+      source.filename = Format("/dev/fdset/{}", number);
+    }
+    return source;
   }
 
   Status AddVhostDevices() {

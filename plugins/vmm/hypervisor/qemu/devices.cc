@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/vmm/hypervisor/qemu/devices.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 
 #include <gantry/format.h>
@@ -80,16 +82,31 @@ std::optional<uint32_t> FreePort(const std::vector<std::string>& ids, uint32_t p
   return std::nullopt;
 }
 
-Json DiskNode(const Disk& disk) {
-  // A file's driver refuses a device. What is not there is QEMU's to complain of.
+DiskSource SourceOf(const Disk& disk) {
   struct stat info{};
-  const bool device = ::stat(disk.path.c_str(), &info) == 0 && S_ISBLK(info.st_mode);
+  return {.filename = disk.path,
+          .is_block_device = stat(disk.path.c_str(), &info) == 0 && S_ISBLK(info.st_mode)};
+}
+
+Result<UniqueFd> OpenDisk(const Disk& disk) {
+  // Not a FIFO's other end.
+  UniqueFd file(open(disk.path.c_str(),
+                     (disk.read_only ? O_RDONLY : O_RDWR) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!file) {
+    return FailErrno(errno, "open the disk '{}', '{}'", disk.serial, disk.path);
+  }
+  return file;
+}
+
+// Source: QEMU 10.0, block/file-posix.c, raw_open_common: each of the two drivers refuses what is
+// the other's.
+Json DiskNode(const Disk& disk, const DiskSource& source) {
   return {{"driver", "raw"},
           {"node-name", BackendId(Kind::kDisk, disk.serial)},
           {"read-only", disk.read_only},
           {"file",
-           {{"driver", device ? "host_device" : "file"},
-            {"filename", disk.path},
+           {{"driver", source.is_block_device ? "host_device" : "file"},
+            {"filename", source.filename},
             {"read-only", disk.read_only}}}};
 }
 

@@ -18,6 +18,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <gantry/error.h>
+#include <gantry/unique_fd.h>
+
 #include "plugins/vmm/hypervisor/vm_config.h"
 
 namespace gantry::vmm::qemu {
@@ -44,8 +47,19 @@ std::optional<Place> PlaceIn(std::string_view id, Kind kind, std::string_view na
 /// The lowest port that none of `ids` is in; none: all of `ports` are taken.
 std::optional<uint32_t> FreePort(const std::vector<std::string>& ids, uint32_t ports);
 
+/// What a disk is read from: QEMU has different words for files and for block devices.
+struct DiskSource {
+  /// A path, or "/dev/fdset/N".
+  std::string filename;
+  bool is_block_device = false;
+};
+
+/// By its path. What cannot be looked at is a file, of which QEMU says what is wrong.
+DiskSource SourceOf(const Disk& disk);
+/// The file or device itself. Errors: open(2)'s.
+Result<UniqueFd> OpenDisk(const Disk& disk);
 /// For `-blockdev` and `blockdev-add`.
-Json DiskNode(const Disk& disk);
+Json DiskNode(const Disk& disk, const DiskSource& source);
 Json DiskDevice(const Disk& disk, const Place& place);
 /// `fd`: what QEMU calls the tap: a number it has inherited, or a name given with getfd.
 Json NicBackend(const Nic& nic, const std::string& fd);

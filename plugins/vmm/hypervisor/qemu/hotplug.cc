@@ -22,7 +22,6 @@ constexpr const char* kToldAlready = "what is told is why the device could not b
 constexpr std::string_view kUnderWay = "is already in the process of unplug";
 
 /// What takes away what stands behind a device.
-constexpr Driver::Command kRemoveNode = {"blockdev-del", "node-name"};
 constexpr Driver::Command kRemoveNetdev = {"netdev_del", "id"};
 constexpr Driver::Command kRemoveChardev = {"chardev-remove", "id"};
 
@@ -126,21 +125,6 @@ Status Driver::Remove(Kind kind, const std::string& name, const Command& backend
     removed.error().code = Code::kNotFound;
   }
   return removed;
-}
-
-Result<std::string> Driver::AddDisk(const Disk& disk, Deadline deadline) {
-  GANTRY_CHECK_OK(CheckDisk(disk));
-  GANTRY_TRY(const Place place, NewPlace(Kind::kDisk, disk.serial, deadline));
-  GANTRY_CHECK_OK(Do("blockdev-add", DiskNode(disk), deadline));
-  if (Status added = Do("device_add", DiskDevice(disk, place), deadline); !added) {
-    IgnoreError(Remove(Kind::kDisk, disk.serial, kRemoveNode, deadline), kToldAlready);
-    return std::unexpected(std::move(added).error());
-  }
-  return disk.serial;
-}
-
-Status Driver::RemoveDisk(const std::string& serial, Deadline deadline) {
-  return Remove(Kind::kDisk, serial, kRemoveNode, deadline);
 }
 
 Status Driver::AddNic(const Nic& nic, Deadline deadline) {

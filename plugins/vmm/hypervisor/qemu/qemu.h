@@ -31,6 +31,8 @@ struct QemuOptions {
   Accelerator accelerator = Accelerator::kTcg;
   /// Where the monitor's socket is made; nothing is there before `Describe`.
   std::string control_socket{};
+  /// It gets its disks open: as whom it runs, it may not open their paths.
+  bool opens_disks_for_it = false;
 };
 
 /// Errors: kInvalidArgument: the configuration; kUnimplemented: what this machine has not.

@@ -58,6 +58,10 @@ class Driver : public Hypervisor {
   Status Do(std::string_view command, const Json& arguments, Deadline deadline);
   /// Gives QEMU a descriptor under a name.
   Status Give(const std::string& name, const UniqueFd& fd, Deadline deadline);
+  /// Opens a disk and gives it; QEMU's path of it.
+  Result<std::string> GiveDisk(const Disk& disk, Deadline deadline);
+  /// QEMU closes descriptors of that name, as soon as nothing uses them. Again: nothing.
+  Status DropFdSets(const std::string& name, Deadline deadline);
   /// Ids of devices that have one.
   Result<std::vector<std::string>> Ids(Deadline deadline);
   /// Where a new device goes. Errors: kAlreadyExists; kResourceExhausted.

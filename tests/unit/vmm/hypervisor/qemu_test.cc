@@ -149,6 +149,58 @@ TEST_F(QemuTest, LeavesNothingOfADeviceThatWasRefused) {
   EXPECT_THAT(qemu_->Backends(), IsEmpty());
 }
 
+/// A QEMU that may not open its disks' paths.
+class QemuOfAUser : public QemuTest {
+ protected:
+  void SetUp() override {
+    folder_ = os::TempDir::Create().value();
+    file_ = folder_.path() + "/disk";
+    ASSERT_TRUE(WriteFile(file_, "data", 0600));
+    vm_ = MakeQemu(SmallVm(), {.program = "/proc/self/exe",
+                               .control_socket = folder_.path() + "/control",
+                               .opens_disks_for_it = true})
+              .value();
+    SpawnRequest request = vm_->Describe().value();
+    qemu_ = std::make_unique<test::QemuDouble>(ListenerOf(request));
+    ASSERT_TRUE(vm_->Connect(Soon(), nullptr));
+  }
+
+  std::string file_;
+};
+
+TEST_F(QemuOfAUser, GetsItsDisksOpen) {
+  const auto added = vm_->AddDisk({.serial = "d1", .path = file_}, Soon());
+  ASSERT_TRUE(added) << added.error().message;
+  EXPECT_THAT(qemu_->FdSets(), ElementsAre("disk-d1"));
+  const std::vector<std::string> requests = qemu_->server().Requests();
+  EXPECT_THAT(requests, testing::Contains(HasSubstr("\"filename\":\"/dev/fdset/0\"")));
+  EXPECT_THAT(requests, testing::Not(testing::Contains(HasSubstr(file_))));
+  ASSERT_TRUE(vm_->RemoveDisk("d1", Soon()));
+  EXPECT_THAT(qemu_->FdSets(), IsEmpty()) << "QEMU would have the file open for ever";
+}
+
+TEST_F(QemuOfAUser, LeavesNoDescriptorOfADiskThatWasRefused) {
+  qemu_->RefuseDevices();
+  EXPECT_FALSE(vm_->AddDisk({.serial = "d1", .path = file_}, Soon()));
+  EXPECT_THAT(qemu_->FdSets(), IsEmpty());
+  EXPECT_THAT(qemu_->Backends(), IsEmpty());
+}
+
+TEST_F(QemuOfAUser, IsNotGivenWhatCannotBeOpened) {
+  const auto added = vm_->AddDisk({.serial = "d1", .path = "/images/none"}, Soon());
+  ASSERT_FALSE(added);
+  EXPECT_EQ(added.error().code, Code::kNotFound);
+  EXPECT_THAT(added.error().message, HasSubstr("/images/none"));
+}
+
+TEST(QemuDisks, OfBlockDevicesAreOpenedAsSuch) {
+  const Disk disk = {.serial = "d1", .path = "/dev/null"};
+  EXPECT_FALSE(qemu::SourceOf(disk).is_block_device);
+  EXPECT_EQ(qemu::DiskNode(disk, {.filename = "/dev/x", .is_block_device = true})["file"]["driver"],
+            "host_device");
+  EXPECT_EQ(qemu::DiskNode(disk, {.filename = "/x"})["file"]["driver"], "file");
+}
+
 TEST_F(QemuTest, TellsThatTheGuestRefuses) {
   Hypervisor& vm = Run();
   ASSERT_TRUE(vm.AddDisk(DiskOf("a"), Soon()));
