@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/vmm/machine/directory.h"
+
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include <gantry/fingerprint.h>
+#include <gantry/format.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/mount/mount.h>
+
+namespace gantry::vmm {
+namespace {
+
+constexpr mode_t kOwnersFile = 0600;
+constexpr mode_t kOwnersDirectory = 0700;
+/// Whoever knows a name gets to it.
+constexpr mode_t kPassage = 0711;
+constexpr mode_t kGroupsPassage = 0710;
+
+/// Of that mode whatever the umask is; one that is there stays as it is.
+Status MakeDirectory(const std::string& path, mode_t mode) {
+  if (mkdir(path.c_str(), mode) == 0 ? chmod(path.c_str(), mode) != 0 : errno != EEXIST) {
+    return FailErrno(errno, "make '{}'", path);
+  }
+  return {};
+}
+
+Status ChangeOwner(const std::string& path, const MachineUser& user) {
+  if (user.uid && lchown(path.c_str(), *user.uid, user.gid) != 0) {
+    return FailErrno(errno, "give '{}' to user {}", path, *user.uid);
+  }
+  return {};
+}
+
+/// Root's, and the group may pass.
+Status LetPass(const std::string& path, const MachineUser& user) {
+  if (user.uid &&
+      (lchown(path.c_str(), 0, user.gid) != 0 || chmod(path.c_str(), kGroupsPassage) != 0)) {
+    return FailErrno(errno, "let user {} pass '{}'", *user.uid, path);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string SandboxDirectory(const VmmOptions& options, std::string_view ns,
+                             std::string_view sandbox) {
+  return Format("{}/{:016x}", options.directory, Fingerprint(sandbox, Fingerprint(ns)));
+}
+
+Status MakeSandboxDirectory(const std::string& directory) {
+  const std::filesystem::path base = std::filesystem::path(directory).parent_path();
+  std::error_code failed;
+  std::filesystem::create_directories(base.parent_path(), failed);
+  GANTRY_CHECK_OK(MakeDirectory(base.string(), kPassage));
+  return MakeDirectory(directory, kOwnersDirectory);
+}
+
+Status MachineDirectory::Make(const MachineUser& user, bool vmm_listens) const {
+  constexpr size_t kLongestName = sizeof("/vm/s/v_1026");
+  if (!directory_.starts_with('/') || directory_.size() + kLongestName > kMaxSocketPath) {
+    return Fail(Code::kInvalidArgument,
+                "make a directory for a machine in '{}': an absolute path of at most {} bytes",
+                directory_, kMaxSocketPath - kLongestName);
+  }
+  GANTRY_CHECK_OK(Remove());
+  GANTRY_CHECK_OK(MakeSandboxDirectory(directory_));
+  GANTRY_CHECK_OK(LetPass(directory_, user));
+  GANTRY_CHECK_OK(MakeDirectory(vm(), kOwnersDirectory));
+  GANTRY_CHECK_OK(mount::MountAll(
+      vm(),
+      {{.type = "tmpfs",
+        .source = "gantry-vmm",
+        .options = {"nosuid", "nodev", "noexec", "size=1m", "nr_inodes=64", "mode=0700"}}},
+      directory_ + "/scratch"));
+  GANTRY_CHECK_OK(LetPass(vm(), user));
+  GANTRY_CHECK_OK(MakeDirectory(sockets(), vmm_listens ? kOwnersDirectory : kPassage));
+  if (vmm_listens) {
+    GANTRY_CHECK_OK(ChangeOwner(sockets(), user));
+  }
+  GANTRY_CHECK_OK(WriteFile(console(), "", kOwnersFile));
+  return ChangeOwner(console(), user);
+}
+
+// Detached: a process that is being killed may have files of it open yet.
+Status MachineDirectory::Remove() const {
+  if (umount2(vm().c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0 && errno != EINVAL &&
+      errno != ENOENT) {
+    return FailErrno(errno, "unmount '{}'", vm());
+  }
+  if (rmdir(vm().c_str()) != 0 && errno != ENOENT) {
+    return FailErrno(errno, "remove '{}'", vm());
+  }
+  // Others may have theirs in it.
+  rmdir(directory_.c_str());
+  return {};
+}
+
+bool MachineDirectory::IsThere() const { return Exists(console()); }
+
+Result<UniqueFd> MachineDirectory::Listen(const std::string& path, const MachineUser& user) {
+  GANTRY_CHECK_OK(RemoveFile(path));
+  GANTRY_TRY(UniqueFd listener, ListenUnix(path));
+  GANTRY_CHECK_OK(ChangeOwner(path, user));
+  return listener;
+}
+
+Status MachineDirectory::Give(const std::string& path, const MachineUser& user) {
+  return ChangeOwner(path, user);
+}
+
+std::string MachineDirectory::port(uint32_t number) const {
+  return Format("{}_{}", hosts(), number);
+}
+
+}  // namespace gantry::vmm

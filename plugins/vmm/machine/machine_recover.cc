@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include <gantry/format.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
+#include "plugins/vmm/machine/machine_parts.h"
+
+namespace gantry::vmm {
+
+// Of a process that ended very long ago the keeper knows nothing any more; where its machine was
+// saved it was there.
+Status Machine::Parts::Recover(const std::string& blob) {
+  vmm_ = context_.FindSpawned(kVmmTag);
+  vsock_ = context_.FindSpawned(kVsockTag);
+  const auto saved = DecodeProto<SavedMachine>(blob);
+  if (!saved || saved->session.empty()) {
+    GANTRY_CHECK_OK(Discard());
+    return Fail(Code::kNotFound, "recover the VM of '{}': its start was never finished",
+                request_.id);
+  }
+  RestoreRequest(*saved, request_);
+  user_ = {.uid = saved->uid, .gid = saved->gid};
+  accelerator_ = saved->kvm ? Accelerator::kKvm : Accelerator::kTcg;
+  session_ = saved->session;
+  GANTRY_CHECK_OK(MakeVm());
+  const bool needs_vsock = !IsHybrid(request_.options.vmm);
+  if (!vmm_ || vmm_->Ended() || (needs_vsock && (!vsock_ || vsock_->Ended()))) {
+    return RecoverEnd();
+  }
+  GANTRY_CHECK_OK(Listen());
+  if (vsock_) {
+    GANTRY_CHECK_OK(ends_->Add(EndedPart::kVsock, *vsock_));
+  }
+  GANTRY_CHECK_OK(ends_->Add(EndedPart::kVmm, *vmm_));
+  ends_->SetTime(means_.redial_limit);
+  {
+    const MutexLock lock(mutex_);
+    quiet_ = false;
+  }
+  return WatchParts();
+}
+
+Status Machine::Parts::RecoverEnd() {
+  Error why{Code::kUnavailable,
+            0,
+            Format("the VM of '{}' has ended while no engine was there", request_.id),
+            {}};
+  if (const auto vmm = vmm_ ? vmm_->Ended() : std::nullopt) {
+    why = WhyOfVmm(*vmm);
+  } else if (const auto vsock = vsock_ ? vsock_->Ended() : std::nullopt) {
+    why = WhyOfVsock(*vsock);
+  }
+  GANTRY_CHECK_OK(KillAll());
+  // Nobody dials any more.
+  GANTRY_TRY(auto ends, UnixSocketPair());
+  GANTRY_TRY(streams_, StreamListener::On(std::move(ends.first)));
+  const MutexLock lock(mutex_);
+  end_ = std::move(why);
+  return {};
+}
+
+}  // namespace gantry::vmm
