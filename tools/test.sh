@@ -165,13 +165,14 @@ faults_suite() {
 # Machines of QEMU's, with the guest image of this build.
 vmm_suite() {
   local program
-  build_or_fail vmm release gantry-agent vmm_agent_tests vmm_hypervisor_tests vmm_network_tests vmm_vsock_tests ||
+  build_or_fail vmm release gantry-agent vmm_agent_tests vmm_hypervisor_tests vmm_machine_tests \
+    vmm_vsock_tests ||
     return 0
   if ! provide_vmm_image; then
     record failed vmm image
     return 0
   fi
-  for program in vmm_agent_tests vmm_hypervisor_tests vmm_network_tests vmm_vsock_tests; do
+  for program in vmm_agent_tests vmm_hypervisor_tests vmm_machine_tests vmm_vsock_tests; do
     GANTRY_VMM_GUEST="$GUEST_BASE" GANTRY_VMM_KERNEL="$GUEST_BASE/root" \
       run_gtest vmm "$GANTRY_ROOT/build/release/tests/$program" "$LOG_DIR/suite-$program.log" \
       "$VMM_SECONDS" --gtest_color=no
