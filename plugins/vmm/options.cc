@@ -20,9 +20,9 @@ using Json = nlohmann::json;
 constexpr uint32_t kMostMib = 1U << 24;
 
 /// One of a few words, each of which means a value.
-template <class Value, size_t kCount>
+template <class Value, size_t Count>
 OptionSetter<VmmOptions> Word(Value VmmOptions::* field,
-                              std::array<std::pair<std::string_view, Value>, kCount> words) {
+                              std::array<std::pair<std::string_view, Value>, Count> words) {
   return [field, words](VmmOptions& options, const std::string& key, const Json& value) -> Status {
     GANTRY_TRY(const std::string text, options::TextOf(key, value));
     std::string all;
@@ -41,7 +41,8 @@ OptionSetter<VmmOptions> Word(Value VmmOptions::* field,
 /// The same for a field of the files' options.
 template <class Setter>
 OptionSetter<VmmOptions> OfStorage(Setter setter) {
-  return [setter](VmmOptions& options, const std::string& key, const Json& value) -> Status {
+  return [setter = std::move(setter)](VmmOptions& options, const std::string& key,
+                                      const Json& value) -> Status {
     return setter(options.storage, key, value);
   };
 }

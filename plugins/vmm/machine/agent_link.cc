@@ -97,11 +97,13 @@ void AgentLink::Take(Greeted greeted) {
 }
 
 void AgentLink::OnDial() {
-  auto accepted = AcceptUnix(listener_.get());
-  if (!accepted || !*accepted) {
+  // Without descriptors it waits in the queue.
+  std::optional<UniqueFd> accepted =
+      AcceptUnix(listener_.get()).value_or(std::optional<UniqueFd>());
+  if (!accepted) {
     return;
   }
-  auto greeted = GreetOn(std::move(**accepted), session(), In(kStrangerTime));
+  auto greeted = GreetOn(std::move(*accepted), session(), In(kStrangerTime));
   if (!greeted) {
     if (lines_.Take(std::chrono::steady_clock::now().time_since_epoch().count())) {
       context_.Log(LogLevel::kDebug,

@@ -161,19 +161,19 @@ Result<Acceleration> CanaryRuns::Await(Deadline deadline) {
   if (!state_->question) {
     return Fail(Code::kFailedPrecondition, "find out whether KVM works: nobody has begun to");
   }
-  while (!state_->found) {
-    if (state_->ended.wait_until(lock.native(), deadline) == std::cv_status::timeout &&
-        !state_->found) {
-      return Fail(Code::kDeadlineExceeded, "find out whether KVM works: the canary still runs");
-    }
+  while (!state_->found &&
+         state_->ended.wait_until(lock.native(), deadline) != std::cv_status::timeout) {
   }
-  const Acceleration found = state_->found->what;
-  if (!state_->running && !IsBelieved(*state_->found, state_->clock())) {
+  if (!state_->found) {
+    return Fail(Code::kDeadlineExceeded, "find out whether KVM works: the canary still runs");
+  }
+  Found found = *state_->found;
+  if (!state_->running && !IsBelieved(found, state_->clock())) {
     state_->running = true;
     lock.Unlock();
     Run(state_);
   }
-  return found;
+  return std::move(found.what);
 }
 
 Acceleration CanaryRuns::Look(const KvmQuestion& question) const {

@@ -70,6 +70,7 @@ void Ends::OnReadable() {
   std::array<epoll_event, 4> events{};
   const int count = epoll_wait(epoll_.get(), events.data(), events.size(), 0);
   std::vector<EndedPart> parts;
+  parts.reserve(events.size());
   for (int i = 0; i < count; ++i) {
     parts.push_back(static_cast<EndedPart>(events.at(static_cast<size_t>(i)).data.u32));
   }

@@ -19,7 +19,7 @@ constexpr size_t kMaxVersions = 4096;
 /// `option` is what names it; `chosen`, where the options name none, lies in `directory`.
 Result<std::string> FindFile(const std::string& option, const std::string& chosen,
                              const std::string& directory) {
-  const std::string path = chosen.empty() ? Format("{}/{}", directory, option) : chosen;
+  std::string path = chosen.empty() ? Format("{}/{}", directory, option) : chosen;
   if (access(path.c_str(), R_OK) == 0) {
     return path;
   }

@@ -75,8 +75,7 @@ class RealMachine : public testing::Test {
     request_.options.directory = folder_.path() + "/v";
     request_.options.boot_timeout = std::chrono::minutes(3);
     request_.directory = request_.options.directory + "/pod";
-    request_.size = {
-        .cpus = 1, .max_cpus = 2, .memory_bytes = 256 * kMiB, .max_memory_bytes = 512 * kMiB};
+    request_.size = StartSize(request_.options, SizeOfNode(), {});
     request_.set_up.hostname = "pod-1";
   }
 
