@@ -103,8 +103,6 @@ Status MachineDirectory::Remove() const {
   return {};
 }
 
-bool MachineDirectory::IsThere() const { return Exists(console()); }
-
 Result<UniqueFd> MachineDirectory::Listen(const std::string& path, const MachineUser& user) {
   GANTRY_CHECK_OK(RemoveFile(path));
   GANTRY_TRY(UniqueFd listener, ListenUnix(path));

@@ -48,8 +48,6 @@ class MachineDirectory {
   Status Make(const MachineUser& user, bool vmm_listens) const;
   /// Again: nothing. Removes the directory too, where nothing else is in it.
   Status Remove() const;
-  /// Whether a machine has been made in it.
-  bool IsThere() const;
 
   /// A listener at that path, which `user` may connect to; what was there before is gone.
   static Result<UniqueFd> Listen(const std::string& path, const MachineUser& user);
