@@ -150,11 +150,25 @@ Status Host::Connect() {
     const std::lock_guard lock(mutex_);
     exits_.push_back(exit);
     changed_.notify_all();
+    if (listener_.exited) {
+      listener_.exited(exit);
+    }
+  };
+  events.out_of_memory = [this](const std::string& container, uint64_t kills) {
+    const std::lock_guard lock(mutex_);
+    if (listener_.out_of_memory) {
+      listener_.out_of_memory(container, kills);
+    }
   };
   client_ = std::make_unique<AgentClient>("test", std::move(greeted), std::move(events));
   client_reader_ =
       std::thread([this] { Watch(client_->fd(), [this] { return client_->OnReadable(); }); });
   return {};
+}
+
+void Host::Hear(AgentEvents listener) {
+  const std::lock_guard lock(mutex_);
+  listener_ = std::move(listener);
 }
 
 void Host::Disconnect() {

@@ -35,6 +35,11 @@ class Host {
 
   AgentClient& client() { return *client_; }
 
+  StreamListener& streams() { return *streams_; }
+
+  /// Who else is to hear what the agent tells; when it returns nobody is called who was before.
+  void Hear(AgentEvents listener);
+
   /// The engine is gone, and comes again: the agent has to dial anew.
   void Disconnect();
   Status Connect();
@@ -75,6 +80,8 @@ class Host {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<AgentExit> exits_;
+  /// Called with `mutex_` held.
+  AgentEvents listener_;
   std::unique_ptr<AgentClient> client_;
   std::unique_ptr<StreamListener> streams_;
   std::thread client_reader_;

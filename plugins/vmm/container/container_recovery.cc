@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A container as an engine before this one has left it.
+//
+// That it was made is on record only when it was, streams and all: what was cut short before is
+// removed and made anew. Afterwards the guest knows all of it, and keeps how it has ended until it
+// is told to delete it.
+#include <utility>
+
+#include <gantry/format.h>
+#include <gantry/toolkit/oci/spec.h>
+
+#include "plugins/vmm/container/container.h"
+#include "plugins/vmm/protocol/reports.h"
+
+namespace gantry::vmm {
+
+Status VmmContainer::Recover(const ContainerRequest& request, const std::string& blob) {
+  if (!record_->TakeUp(blob)) {
+    GANTRY_CHECK_OK(Delete());
+    return Fail(Code::kAborted, "recover container '{}': its creation was cut short", id());
+  }
+  is_made_ = true;
+  if (const auto spec = oci::ParseSpec(request.spec_json, "config.json")) {
+    pod_->SetOomScore(id(), spec->process.oom_score_adj);
+  }
+  // From here on its end is heard; what came before is asked for.
+  pod_->ends().Add(id(), "", report_, record_);
+  const auto pid = pod_->MachinePid();
+  if (!pid) {
+    report_->Tell(ExitedNow(kKilledStatus));
+    return {};
+  }
+  pod_->machine().KnowRoom(id(), record_->limits());
+  context_.init().SetPid(*pid);
+  TakeUp();
+  return {};
+}
+
+void VmmContainer::TakeUp() {
+  const auto found = process_.Find();
+  if (!found) {
+    // Its machine runs, and so may it: what it does is heard when its agent is there again.
+    pod_->context().Log(LogLevel::kError, Format("recover container '{}': {}; it counts as it is "
+                                                 "on record",
+                                                 id(), found.error().message));
+    return;
+  }
+  using protocol::ProcessState;
+  if (!*found) {
+    // Its removal was under way.
+    report_->Tell(ExitedNow(kKilledStatus));
+    return;
+  }
+  const protocol::ProcessReport& report = **found;
+  is_started_ = report.state == static_cast<uint32_t>(ProcessState::kRunning) ||
+                report.state == static_cast<uint32_t>(ProcessState::kExited);
+  if (report.state == static_cast<uint32_t>(ProcessState::kExited)) {
+    report_->Tell(EndOf(report));
+  }
+}
+
+}  // namespace gantry::vmm

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who hears of an end, and of which: of processes, of the machine with all of them, for want of
+// memory.
+#include <csignal>
+#include <memory>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <gantry/toolkit/files/files.h>
+
+#include "plugins/vmm/container/exec.h"
+#include "plugins/vmm/container/process_ends.h"
+#include "tests/unit/vmm/container/pod_fixture.h"
+
+namespace gantry::vmm {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(ProcessEnds, AreThoseOfProcessesThatAreKnownAndTheFirstWordCounts) {
+  TestContext context("one");
+  const auto report = std::make_shared<EndReport>(context.fake);
+  ProcessEnds ends;
+  ends.Add("one", "", report);
+  ends.OnExited({.container = "other", .exec = "", .exit = {.status = 1, .exited_at_ns = 1}});
+  ends.OnExited({.container = "one", .exec = "exec", .exit = {.status = 2, .exited_at_ns = 1}});
+  EXPECT_THAT(context.words(), IsEmpty());
+  ends.OnExited({.container = "one", .exec = "", .exit = {.status = 3, .exited_at_ns = 1}});
+  ends.OnExited({.container = "one", .exec = "", .exit = {.status = 0, .exited_at_ns = 1}});
+  ends.OnMachineEnded(true);
+  EXPECT_THAT(context.words(), ElementsAre("exited 3"));
+}
+
+TEST(ProcessEnds, AreAllTheMachinesWhenThatEndsAndNoneIsSuccess) {
+  TestContext one("one");
+  TestContext late("late");
+  const auto report = std::make_shared<EndReport>(one.fake);
+  const auto after = std::make_shared<EndReport>(late.fake);
+  ProcessEnds ends;
+  ends.Add("one", "", report);
+  ends.OnMachineEnded(true);
+  EXPECT_THAT(one.words(), ElementsAre("out of memory", "exited 137"));
+  ends.Add("late", "", after);
+  EXPECT_THAT(late.words(), ElementsAre("out of memory", "exited 137"));
+  ends.OnMachineStarted();
+  TestContext anew("anew");
+  const auto next = std::make_shared<EndReport>(anew.fake);
+  ends.Add("anew", "", next);
+  EXPECT_THAT(anew.words(), IsEmpty()) << "it is another machine";
+}
+
+TEST(ContainerRecord, TellsEachKillOnceOverARestart) {
+  TestContext context("one");
+  ContainerRecord record(context.fake);
+  record.OutOfMemory(1);
+  EXPECT_EQ(context.fake.blob, "") << "a container that is not made is not on record";
+  ASSERT_TRUE(record.Keep({.cpu_quota = 1, .cpu_period = 2, .memory = 3}));
+  record.OutOfMemory(1);
+  record.OutOfMemory(2);
+  EXPECT_THAT(context.words(), ElementsAre("out of memory", "out of memory"));
+  ContainerRecord next(context.fake);
+  ASSERT_TRUE(next.TakeUp(context.fake.blob));
+  EXPECT_EQ(next.limits(), (Limits{1, 2, 3}));
+  next.OutOfMemory(2);
+  EXPECT_EQ(context.words().size(), 2U);
+  next.OutOfMemory(3);
+  EXPECT_EQ(context.words().size(), 3U);
+  for (uint64_t kills = 4; kills < 1000; ++kills) {
+    next.OutOfMemory(kills);
+  }
+  EXPECT_LT(context.words().size(), 200U) << "a guest that counts without end";
+  next.Retire();
+  next.OutOfMemory(2000);
+  EXPECT_FALSE(next.TakeUp(""));
+  EXPECT_FALSE(next.TakeUp("{}"));
+  EXPECT_FALSE(next.TakeUp("pause"));
+}
+
+using MachineEnd = PodTest;
+
+TEST_F(MachineEnd, IsThatOfAllContainersAndExecs) {
+  const ContainerRequest request = RequestOf({.script = "sleep 1000"});
+  TestContext context(request.id.str());
+  auto container = Run(request, context);
+  TestExecContext its(request.id.str(), "exec");
+  VmmExec exec(pod_, request.id.str(), ExecOf("exec", {.script = "sleep 1000"}), its);
+  ASSERT_TRUE(exec.Start());
+  machine_->End("QEMU was killed");
+  EXPECT_THAT(context.words(), ElementsAre("exited 137"));
+  EXPECT_EQ(its.WaitForExit(), 137U);
+  EXPECT_TRUE(sandbox_.WaitForLog("QEMU was killed"));
+  EXPECT_EQ(container->Kill(SIGKILL).error().code, Code::kNotFound);
+  EXPECT_EQ(container->Pause().error().code, Code::kUnavailable);
+  EXPECT_TRUE(exec.Delete());
+  EXPECT_TRUE(container->Delete());
+  EXPECT_THAT(vm_.storage.added, IsEmpty());
+}
+
+TEST_F(MachineEnd, ForWantOfMemoryIsToldBefore) {
+  char name[] = "/tmp/gantry-cgroup-XXXXXX";
+  const std::string folder = ::mkdtemp(name);
+  ASSERT_TRUE(WriteFile(folder + "/memory.events", "oom 3\noom_kill 1\n", 0600));
+  ASSERT_TRUE(pod_->Boot("", {.cgroups = {folder}}));
+  const ContainerRequest request = RequestOf({.script = "sleep 1000"});
+  TestContext context(request.id.str());
+  auto container = Run(request, context);
+  ASSERT_TRUE(WriteFile(folder + "/memory.events", "oom 4\noom_kill 2\n", 0600));
+  machine_->End("QEMU was killed");
+  EXPECT_THAT(context.words(), ElementsAre("out of memory", "exited 137"));
+  EXPECT_TRUE(container->Delete());
+  EXPECT_TRUE(RemoveTree(folder));
+}
+
+TEST_F(MachineEnd, OfAContainerForWantOfMemoryIsToldBefore) {
+  const ContainerRequest request =
+      RequestOf({.linux_part = R"("resources": {"memory": {"limit": 16777216}})",
+                 .script = "exec busybox tail /dev/zero"});
+  TestContext context(request.id.str());
+  auto container = Run(request, context);
+  EXPECT_EQ(context.WaitForExit(), 137U);
+  EXPECT_THAT(context.words(), ElementsAre("out of memory", "exited 137"));
+  EXPECT_TRUE(container->Delete());
+}
+
+}  // namespace
+}  // namespace gantry::vmm
