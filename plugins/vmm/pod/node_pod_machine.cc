@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/vmm/pod/node_pod_machine.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include <gantry/format.h>
+#include <gantry/json.h>
+
+#include "plugins/vmm/hypervisor/accelerator.h"
+#include "plugins/vmm/machine/directory.h"
+#include "plugins/vmm/machine/sizes.h"
+#include "plugins/vmm/network/port_forwarding.h"
+
+namespace gantry::vmm {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Of one connection to a port of the guest, and for all of them to end.
+constexpr std::chrono::milliseconds kForwardTime{10'000};
+
+ContainerSize SizeOfLimits(const Limits& limits) {
+  return SizeOf(limits.cpu_quota, limits.cpu_period, limits.memory);
+}
+
+MachineEvents EventsOf(PodMachineEvents events) {
+  return {.exited = std::move(events.exited),
+          .out_of_memory = std::move(events.out_of_memory),
+          .reconnected = std::move(events.reconnected),
+          .ended = std::move(events.ended)};
+}
+
+struct Saved {
+  std::string network;
+  std::string machine;
+};
+
+Result<Saved> SavedIn(const std::string& text) {
+  const Json json = ReadJson(text, kSpecJson);
+  Saved saved;
+  // The one seam to a library that throws: a record that was damaged.
+  try {
+    json.at("network").get_to(saved.network);
+    json.at("machine").get_to(saved.machine);
+  } catch (const Json::exception& e) {
+    return Fail(Code::kDataLoss, "read the state of a machine: {}", e.what());
+  }
+  return saved;
+}
+
+}  // namespace
+
+NodePodMachine::NodePodMachine(const SandboxRequest& request, SandboxContext& context,
+                               VmmOptions options, const MachineMeans& means)
+    : id_(request.id.str()),
+      context_(context),
+      options_(std::move(options)),
+      means_(means),
+      directory_(SandboxDirectory(options_, request.ns.str(), id_)) {}
+
+MachineRequest NodePodMachine::RequestOf(const PodMachineRequest& request) const {
+  MachineRequest wanted;
+  wanted.id = id_;
+  wanted.directory = directory_;
+  wanted.options = options_;
+  wanted.size = StartSize(options_, SizeOfNode(), SizeOfLimits(request.limits));
+  wanted.cgroups = request.cgroups;
+  wanted.netns = request.netns_path;
+  return wanted;
+}
+
+Result<StorageRequest> NodePodMachine::StorageRequestOf(const PodMachineRequest& request) {
+  StorageRequest wanted;
+  wanted.directory = directory_;
+  wanted.options = options_.storage;
+  wanted.cgroups = request.cgroups;
+  GANTRY_TRY(wanted.traits, TraitsOf(means_, options_));
+  wanted.disk_places = options_.hotplug_ports;
+  wanted.ended = [this](const Error& why) { OnFilesGone(why); };
+  return wanted;
+}
+
+void NodePodMachine::OnFilesGone(const Error& why) {
+  std::shared_ptr<HostProcess> vmm;
+  {
+    const MutexLock lock(mutex_);
+    files_gone_ = why;
+    vmm = vmm_;
+  }
+  // They go with it, too.
+  if (vmm && !vmm->Ended()) {
+    context_.Log(LogLevel::kError,
+                 "the guest's files are gone, its machine is killed: " + why.message);
+    IgnoreError(vmm->Signal(SIGKILL), "it has ended just now");
+  }
+}
+
+void NodePodMachine::ForwardItsPorts(const std::vector<std::string>& cgroups) {
+  if (network_->netns().empty()) {
+    return;
+  }
+  PortForwarding wanted{.netns = network_->netns(), .ports = {}, .cgroups = cgroups, .program = {}};
+  wanted.ports.ask = [machine = machine_.get()](const protocol::Forward& request,
+                                                Deadline deadline) -> Status {
+    GANTRY_CHECK_OK(machine->Call(request, deadline));
+    return {};
+  };
+  wanted.ports.streams = &machine_->streams();
+  wanted.ports.limit = kForwardTime;
+  forward_ = ForwardPorts(context_, wanted);
+}
+
+Status NodePodMachine::StartParts(PodMachineRequest request, PodMachineEvents events,
+                                  Deadline deadline) {
+  MachineRequest wanted = RequestOf(request);
+  GANTRY_CHECK_OK(MakeSandboxDirectory(directory_));
+  GANTRY_TRY(network_, Network::Connect({.netns = request.netns_path}));
+  GANTRY_TRY(StorageRequest files, StorageRequestOf(request));
+  GANTRY_TRY(storage_, Storage::Make(context_, std::move(files)));
+  wanted.nics = network_->TakeNics();
+  wanted.file_systems = storage_->file_systems();
+  wanted.set_up = std::move(request.set_up);
+  network_->FillSetUp(wanted.set_up);
+  GANTRY_TRY(machine_, Machine::Start(context_, means_, std::move(wanted),
+                                      EventsOf(std::move(events)), deadline));
+  ForwardItsPorts(request.cgroups);
+  const MutexLock lock(mutex_);
+  vmm_ = machine_->process();
+  return files_gone_ ? Status(std::unexpected(*files_gone_)) : Status();
+}
+
+Status NodePodMachine::Start(PodMachineRequest request, PodMachineEvents events,
+                             Deadline deadline) {
+  is_down_ = false;
+  {
+    const MutexLock lock(mutex_);
+    files_gone_.reset();
+  }
+  Status started = StartParts(std::move(request), std::move(events), deadline);
+  if (!started) {
+    IgnoreError(Shutdown({}), "the first error counts");
+    machine_.reset();
+    storage_.reset();
+    network_.reset();
+  }
+  return started;
+}
+
+Status NodePodMachine::RecoverParts(const PodMachineRequest& request, const std::string& saved,
+                                    PodMachineEvents events) {
+  Saved known;
+  if (!saved.empty()) {
+    GANTRY_TRY(known, SavedIn(saved));
+  }
+  if (known.network.empty()) {
+    // What its start may have come to: made anew, it can be removed.
+    if (auto network = Network::Connect({.netns = request.netns_path})) {
+      network_ = std::move(*network);
+    }
+  } else {
+    GANTRY_TRY(network_, Network::Recover(known.network));
+  }
+  GANTRY_TRY(StorageRequest files, StorageRequestOf(request));
+  auto storage = Storage::Recover(context_, std::move(files));
+  if (storage) {
+    storage_ = std::move(*storage);
+  }
+  auto machine = Machine::Recover(context_, means_, RequestOf(request), known.machine,
+                                  EventsOf(std::move(events)));
+  if (!machine) {
+    return std::unexpected(std::move(machine).error());
+  }
+  machine_ = std::move(*machine);
+  std::optional<Error> files_gone;
+  {
+    const MutexLock lock(mutex_);
+    vmm_ = machine_->process();
+    files_gone = files_gone_;
+  }
+  if (files_gone) {
+    OnFilesGone(*files_gone);
+  }
+  if (network_ && !machine_->ended()) {
+    ForwardItsPorts(request.cgroups);
+  }
+  return storage ? Status() : Status(std::unexpected(std::move(storage).error()));
+}
+
+Status NodePodMachine::Recover(const PodMachineRequest& request, const std::string& saved,
+                               PodMachineEvents events, Deadline /*deadline*/) {
+  Status recovered = RecoverParts(request, saved, std::move(events));
+  if (!recovered && recovered.error().code == Code::kNotFound) {
+    IgnoreError(Shutdown({}), "what is left is removed with the sandbox");
+  }
+  return recovered;
+}
+
+std::string NodePodMachine::Save() const {
+  const Json json = {{"network", network_->Save()}, {"machine", machine_->Save()}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<Error> NodePodMachine::ended() const {
+  if (is_down_ || !machine_) {
+    return Error{Code::kUnavailable, 0, "it was shut down", {}};
+  }
+  return machine_->ended();
+}
+
+std::map<std::string, std::string> NodePodMachine::Describe() const {
+  std::map<std::string, std::string> words;
+  words["vmm"] = VmmName(options_.vmm);
+  if (machine_) {
+    words["agent"] = machine_->agent();
+    words["accelerator"] = machine_->accelerator() == Accelerator::kKvm ? "kvm" : "tcg";
+  }
+  return words;
+}
+
+Status NodePodMachine::AddDisk(const Disk& disk, Deadline deadline) {
+  const auto added = machine_->hypervisor().AddDisk(disk, deadline);
+  // Containers share those that are read only.
+  return added || added.error().code == Code::kAlreadyExists ? Status()
+                                                             : std::unexpected(added.error());
+}
+
+Status NodePodMachine::RemoveDisk(const std::string& serial, Deadline deadline) {
+  Status removed = machine_->hypervisor().RemoveDisk(serial, deadline);
+  return !removed && removed.error().code == Code::kNotFound ? Status() : removed;
+}
+
+Status NodePodMachine::MakeRoom(const std::string& container, const Limits& limits,
+                                Deadline deadline) {
+  return machine_->sizes().Set(container, SizeOfLimits(limits), deadline);
+}
+
+void NodePodMachine::KnowRoom(const std::string& container, const Limits& limits) {
+  machine_->sizes().Know(container, SizeOfLimits(limits));
+}
+
+Status NodePodMachine::GiveRoomBack(const std::string& container, Deadline deadline) {
+  machine_->sizes().Remove(container, deadline);
+  return {};
+}
+
+Status NodePodMachine::Shutdown(std::chrono::milliseconds limit) {
+  const std::lock_guard lock(shutting_down_);
+  is_down_ = true;
+  if (machine_) {
+    GANTRY_CHECK_OK(machine_->Shutdown(limit));
+  }
+  // What it has under way asks the machine, which answers nobody any more.
+  GANTRY_CHECK_OK(
+      forward::PortForward::End(context_, std::exchange(forward_, nullptr), kForwardTime));
+  if (storage_) {
+    GANTRY_CHECK_OK(storage_->Shutdown());
+  }
+  if (network_) {
+    GANTRY_CHECK_OK(network_->Disconnect());
+  }
+  if (::rmdir(directory_.c_str()) != 0 && errno != ENOENT) {
+    return FailErrno(errno, "remove '{}'", directory_);
+  }
+  return {};
+}
+
+}  // namespace gantry::vmm
