@@ -97,9 +97,11 @@ class ProcessIo {
   /// for stdin, until the client has closed it, which half-closes `fd`). Comes
   /// before `Started`. An output counts as ended, too, when the process has
   /// ended and nothing has come for `heirs_limit`.
-  /// With frames stdin's connection stays in the store until the process has ended.
-  /// Errors: kFailedPrecondition the second time or with `terminal`; kInvalidArgument: frames,
-  /// and no stream socket.
+  /// With frames stdin's connection stays in the store until the process has ended. With
+  /// `terminal` and no console stdin and stdout are the two ways of a terminal that is elsewhere:
+  /// with frames, and input ends with output.
+  /// Errors: kFailedPrecondition the second time, or with a console or `terminal` otherwise;
+  /// kInvalidArgument: frames, and no stream socket.
   /// Thread: workers. Blocks: for the store.
   Status AttachStream(Stream stream, UniqueFd fd, StreamFraming framing = StreamFraming::kNone);
 

@@ -83,19 +83,25 @@ Status ProcessIo::State::MakeOwnPipes() {
   return {};
 }
 
-Status ProcessIo::State::ClaimAttach(Stream stream, bool console) {
+/// Of a terminal that is elsewhere the two ways come in frames; it has no stderr.
+Status ProcessIo::State::ClaimAttach(Stream stream, AttachAs as) {
   const MutexLock lock(mutex_);
   if (closed_) {
     return Fail(Code::kFailedPrecondition, "attach a stream: the process was deleted");
   }
-  if (console != terminal_) {
+  const bool console = as == AttachAs::kConsole;
+  const bool is_way = as == AttachAs::kFrames && stream != Stream::kStderr;
+  if (terminal_ ? !console && !is_way : console) {
     return Fail(Code::kFailedPrecondition, "attach a {}: the process has {} terminal",
                 console ? "console" : "stream", terminal_ ? "a" : "no");
   }
-  if (std::exchange(StateOf(stream).attached, true)) {
+  const bool taken = StateOf(stream).attached || console_attached_ ||
+                     (console && StateOf(Stream::kStdin).attached);
+  if (taken) {
     return Fail(Code::kFailedPrecondition, "attach a {}: there is one already",
                 console ? "console" : "stream");
   }
+  StateOf(stream).attached = true;
   return {};
 }
 
@@ -117,7 +123,7 @@ Status ProcessIo::State::AttachConsole(UniqueFd master, ConsoleKind kind) {
 }
 
 Status ProcessIo::State::AttachConsole(UniqueFd master, ConsoleKind kind, UniqueFd replica) {
-  GANTRY_CHECK_OK(ClaimAttach(Stream::kStdout, true));
+  GANTRY_CHECK_OK(ClaimAttach(Stream::kStdout, AttachAs::kConsole));
   const bool foreign = kind == ConsoleKind::kForeign;
   std::unique_ptr<TypedSignals> typed;
   if (foreign) {
@@ -155,7 +161,7 @@ Status ProcessIo::State::AttachStream(Stream stream, UniqueFd fd, StreamFraming 
   if (framed && !os::IsStreamSocket(fd.get())) {
     return Fail(Code::kInvalidArgument, "attach a stream: frames come on a stream socket alone");
   }
-  GANTRY_CHECK_OK(ClaimAttach(stream, false));
+  GANTRY_CHECK_OK(ClaimAttach(stream, framed ? AttachAs::kFrames : AttachAs::kStream));
   std::vector<StoredFd> before;
   if (framed) {
     GANTRY_TRY(FrameFiles frames, FrameFiles::Make());
@@ -242,8 +248,8 @@ Status ProcessIo::State::BeginInputLocked(UniqueFd to) {
   // Without a stdin its frames are nothing but the end.
   GANTRY_CHECK_OK(SetSourceLocked(Stream::kStdin, std::move(in.process), spec));
   spec.sink = std::move(to);
-  spec.sink_kind = terminal_   ? SinkKind::kTerminal
-                   : in.frames ? SinkKind::kFramedSocket
+  spec.sink_kind = in.frames   ? SinkKind::kFramedSocket
+                   : terminal_ ? SinkKind::kTerminal
                                : SinkKind::kSocket;
   if (typed_) {
     spec.signals = std::move(typed_);

@@ -41,7 +41,7 @@ void ProcessIo::State::Ended() {
     }
     for (const StreamState& one : streams_) {
       // Nobody waits for the end of a file.
-      if (one.copying && !terminal_ && uri_.kind == StdioKind::kFifo) {
+      if (one.copying && !console_attached_ && uri_.kind == StdioKind::kFifo) {
         relay_.FinishWhenIdle(one.copy, options_.heirs_limit);
       }
     }
@@ -130,7 +130,7 @@ void ProcessIo::State::Close() {
   {
     const MutexLock lock(mutex_);
     for (const StreamState& one : streams_) {
-      if (one.copying && !terminal_) {
+      if (one.copying && !console_attached_) {
         held_by_heirs.insert(held_by_heirs.end(), {one.copy, one.file_copy});
       }
     }

@@ -12,8 +12,9 @@
 //   console-foreign                 its master, where it is nobody's controlling terminal
 //                                   here. Engines of before store it as `console` too
 //   console-replica                 its other side, until the process has it
-//   stream-in stream-out stream-err streams that a backend attached; read ends of the
-//                                   process's own pipes
+//   stream-in stream-out stream-err streams that a backend attached, or the two ways of a
+//                                   terminal that is elsewhere; read ends of the process's
+//                                   own pipes
 //   frames-in frames-out frames-err part-in part-out part-err
 //                                   of those that are framed: where in a frame they are
 //                                   (frames.h); dropped with them, not before
@@ -109,6 +110,8 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
  private:
   using Callbacks = std::vector<std::move_only_function<void()>>;
 
+  enum class AttachAs { kConsole, kStream, kFrames };
+
   /// A pipe before a log file: the write end is the first copy's sink. Where a pipe is
   /// copied from, only the file.
   struct FileBuffer {
@@ -126,7 +129,7 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   Result<FileBuffer> MakeFileBuffer(UniqueFd stored, bool from_pipe);
   Status MakeOwnPipes();
   std::vector<Stream> ClaimOwnPipesLocked() GANTRY_REQUIRES(mutex_);
-  Status ClaimAttach(Stream stream, bool console);
+  Status ClaimAttach(Stream stream, AttachAs as);
   /// `replica`: to be kept until the process has its own; none: it has.
   Status AttachConsole(UniqueFd master, ConsoleKind kind, UniqueFd replica);
   Status AttachStored(Stream stream, UniqueFd fd, const char* name,
