@@ -21,9 +21,10 @@ namespace {
 using protocol::Kind;
 
 constexpr std::chrono::hours kLong{1};
-/// For the answer to Shutdown to leave the machine; then it is off all the same.
+/// For the answer to Shutdown, and what processes have said last, to leave the machine; then it is
+/// off all the same: four seconds.
 constexpr std::chrono::milliseconds kLastWord{20};
-constexpr int kLastWordTurns = 50;
+constexpr int kLastWordTurns = 200;
 
 protocol::Hello Greeting() {
   protocol::Hello hello{.first_version = protocol::kFirstVersion,
@@ -249,7 +250,7 @@ void Agent::Shutdown(const Control::Answer& answer) {
 }
 
 void Agent::PowerOffWhenSaid() {
-  if (control_->flushed() && ++waited_turns_ > 1) {
+  if (control_->flushed() && !containers_.HasUnread() && ++waited_turns_ > 1) {
     platform_.PowerOff();
     return;
   }

@@ -66,6 +66,8 @@ class Containers {
 
   /// All containers are killed, and none is made from now on.
   void KillAll();
+  /// Something that a process has said has not been read to its end by the host.
+  bool HasUnread() const;
   /// Children that have ended. To be called on SIGCHLD.
   void Collect();
 

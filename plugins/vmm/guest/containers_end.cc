@@ -3,6 +3,7 @@
 // From a process that has ended to nothing left of its container.
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <utility>
@@ -212,6 +213,16 @@ void Containers::KillAll() {
   for (const auto& [id, container] : containers_) {
     KillNow(container->cgroup);
   }
+}
+
+bool Containers::HasUnread() const {
+  const auto waits = [](const auto& stream) { return stream->speaks() && !stream->done(); };
+  return std::ranges::any_of(lingering_, waits) ||
+         std::ranges::any_of(containers_, [&](const auto& container) {
+           return std::ranges::any_of(container.second->processes, [&](const auto& process) {
+             return std::ranges::any_of(process.second->streams, waits);
+           });
+         });
 }
 
 void Containers::Linger(Process& process) {

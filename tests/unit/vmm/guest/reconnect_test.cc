@@ -14,6 +14,7 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/descriptors/unix_socket.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 #include "tests/unit/vmm/guest/host.h"
 
@@ -83,10 +84,27 @@ TEST_F(AgentConnection, CarriesWhatIsForTheMachine) {
   EXPECT_EQ(host_->Machine(), "set up pod\nattach 2\ndetach 1\nonline 3\n");
 }
 
+TEST_F(AgentConnection, EndsBehindWhatProcessesHaveSaidLast) {
+  // More than what is on its way without a reader, and less than what stops the process.
+  constexpr size_t kBytes = 230'000;
+  const Made made = Run({.script = Format("exec busybox head -c {} /dev/zero", kBytes)});
+  EXPECT_EQ(host_->WaitForExit(made.id), 0U);
+  const auto answer = host_->client().Call(protocol::Shutdown{}, Soon());
+  EXPECT_TRUE(answer) << answer.error().message;
+  // Who reads late is waited for, much longer than this.
+  const auto agent = OpenPidfd({.pid = host_->agent(), .start_time = 0});
+  ASSERT_TRUE(agent);
+  pollfd off{.fd = agent->get(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&off, 1, 200), 0) << "it is off, and there was more to be read";
+  EXPECT_EQ(ReadStream(made.out).size(), kBytes);
+}
+
 TEST_F(AgentConnection, EndsWithTheMachine) {
-  const Made made = Run({.script = "echo up; sleep 1000"});
+  Made made = Run({.script = "echo up; sleep 1000"});
   EXPECT_EQ(ReadUntil(made.out, "up"), "up\n");
   EXPECT_TRUE(host_->client().Call(protocol::Delete{.container = made.id, .exec = ""}, Soon()));
+  EXPECT_EQ(ReadStream(made.out), "");
+  made.out.reset();
   const auto answer = host_->client().Call(protocol::Shutdown{}, Soon());
   EXPECT_TRUE(answer) << answer.error().message;
   siginfo_t ended{};
