@@ -5,6 +5,7 @@
 // That it was made is on record only when it was, streams and all: what was cut short before is
 // removed and made anew. Afterwards the guest knows all of it, and keeps how it has ended until it
 // is told to delete it.
+#include <optional>
 #include <utility>
 
 #include <gantry/format.h>
@@ -47,16 +48,16 @@ void VmmContainer::TakeUp() {
     return;
   }
   using protocol::ProcessState;
-  if (!*found) {
+  const std::optional<protocol::ProcessReport>& known = *found;
+  if (!known) {
     // Its removal was under way.
     report_->Tell(ExitedNow(kKilledStatus));
     return;
   }
-  const protocol::ProcessReport& report = **found;
-  is_started_ = report.state == static_cast<uint32_t>(ProcessState::kRunning) ||
-                report.state == static_cast<uint32_t>(ProcessState::kExited);
-  if (report.state == static_cast<uint32_t>(ProcessState::kExited)) {
-    report_->Tell(EndOf(report));
+  const bool has_ended = known->state == static_cast<uint32_t>(ProcessState::kExited);
+  is_started_ = has_ended || known->state == static_cast<uint32_t>(ProcessState::kRunning);
+  if (has_ended) {
+    report_->Tell(EndOf(*known));
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/vmm/container/exec.h"
 
+#include <optional>
 #include <utility>
 
 #include <gantry/format.h>
@@ -107,11 +108,12 @@ Status VmmExec::Recover() {
     return {};
   }
   using protocol::ProcessState;
-  if (!*found) {
+  const std::optional<protocol::ProcessReport>& known = *found;
+  if (!known) {
     report_->Tell(ExitedNow(kKilledStatus));
-  } else if ((*found)->state == static_cast<uint32_t>(ProcessState::kExited)) {
-    report_->Tell(EndOf(**found));
-  } else if ((*found)->state == static_cast<uint32_t>(ProcessState::kCreated)) {
+  } else if (known->state == static_cast<uint32_t>(ProcessState::kExited)) {
+    report_->Tell(EndOf(*known));
+  } else if (known->state == static_cast<uint32_t>(ProcessState::kCreated)) {
     Status ran = Run();
     return ran ? std::move(ran) : Abort(ran.error().message);
   }

@@ -108,7 +108,7 @@ Status Pod::Recover(const std::string& blob, PodMachineRequest request) {
   request.cgroups = record.cgroups;
   request.netns_path = record.netns;
   Set(record);
-  const Status recovered = machine_->Recover(request, record.machine, Events(), StepDeadline());
+  Status recovered = machine_->Recover(request, record.machine, Events(), StepDeadline());
   if (!recovered && recovered.error().code != Code::kNotFound) {
     return recovered;
   }

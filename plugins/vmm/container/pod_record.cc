@@ -6,8 +6,11 @@
 #include <gantry/json.h>
 
 namespace gantry::vmm {
+namespace {
 
 using Json = nlohmann::json;
+
+}  // namespace
 
 std::string PodRecord::ToJson() const {
   const Json json = {{"root", root},

@@ -10,7 +10,8 @@ ExitStatus EndOf(const protocol::ProcessReport& report) {
 }
 
 void ProcessEnds::Add(const std::string& container, const std::string& exec,
-                      std::shared_ptr<EndReport> report, std::shared_ptr<ContainerRecord> record) {
+                      const std::shared_ptr<EndReport>& report,
+                      std::shared_ptr<ContainerRecord> record) {
   std::optional<bool> ended;
   {
     const MutexLock lock(mutex_);

@@ -30,7 +30,8 @@ class ProcessEnds {
  public:
   /// Before the guest is asked to start the process, so that no end is missed. `exec`: empty: the
   /// container's init, which has `record`. Where the machine has ended it is told at once.
-  void Add(const std::string& container, const std::string& exec, std::shared_ptr<EndReport> report,
+  void Add(const std::string& container, const std::string& exec,
+           const std::shared_ptr<EndReport>& report,
            std::shared_ptr<ContainerRecord> record = nullptr);
   /// Again: nothing.
   void Remove(const std::string& container, const std::string& exec);
