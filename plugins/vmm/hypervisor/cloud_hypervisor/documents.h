@@ -4,13 +4,13 @@
 // vmm/src/api/openapi/cloud-hypervisor.yaml.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 
+#include "plugins/vmm/hypervisor/json.h"
 #include "plugins/vmm/hypervisor/vm_config.h"
 
 namespace gantry::vmm::cloud_hypervisor {
-
-using Json = nlohmann::json;
 
 /// VmConfig, without NICs.
 Json VmDocument(const VmConfig& config);

@@ -7,16 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "plugins/vmm/hypervisor/json.h"
 #include "plugins/vmm/hypervisor/vm_config.h"
 
 namespace gantry::vmm::firecracker {
 
-using Json = nlohmann::json;
-
 /// A target, and what is PUT there.
-using Document = std::pair<std::string, nlohmann::json>;
+using Document = std::pair<std::string, Json>;
 
 Document DiskDocument(const Disk& disk);
 Document NicDocument(const Nic& nic);

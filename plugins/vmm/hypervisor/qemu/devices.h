@@ -16,16 +16,10 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
-#include <gantry/error.h>
-#include <gantry/unique_fd.h>
-
+#include "plugins/vmm/hypervisor/json.h"
 #include "plugins/vmm/hypervisor/vm_config.h"
 
 namespace gantry::vmm::qemu {
-
-using Json = nlohmann::json;
 
 enum class Kind { kDisk, kNic, kFileSystem, kVsock };
 

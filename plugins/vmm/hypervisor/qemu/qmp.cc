@@ -16,7 +16,6 @@
 namespace gantry::vmm {
 namespace {
 
-using Json = nlohmann::json;
 using Kind = QmpMessage::Kind;
 
 constexpr const char* kQemu = "QEMU";

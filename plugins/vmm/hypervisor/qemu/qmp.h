@@ -19,13 +19,12 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include <gantry/deadline.h>
 #include <gantry/error.h>
 #include <gantry/host_process.h>
 
 #include "plugins/vmm/hypervisor/control_socket.h"
+#include "plugins/vmm/hypervisor/json.h"
 #include "plugins/vmm/hypervisor/qemu/qmp_message.h"
 #include "plugins/vmm/hypervisor/request_lock.h"
 
@@ -33,7 +32,7 @@ namespace gantry::vmm {
 
 struct QmpEvent {
   std::string name;
-  nlohmann::json data;
+  Json data;
 };
 
 /// Errors: those of hypervisor.h, with the command. Thread: any. Blocks: up to the deadlines.
@@ -52,8 +51,8 @@ class Qmp {
   Status Connect(Deadline deadline, const HostProcess* process);
 
   /// `fds` go with the request, borrowed (getfd).
-  Result<nlohmann::json> Execute(std::string_view command, const nlohmann::json& arguments,
-                                 Deadline deadline, std::span<const int> fds = {});
+  Result<Json> Execute(std::string_view command, const Json& arguments, Deadline deadline,
+                       std::span<const int> fds = {});
 
   /// The first event that `is_it` takes, which is then forgotten. Nobody else has to wait
   /// meanwhile. Errors: kDeadlineExceeded: none came. `what` is what errors call it.
@@ -76,10 +75,10 @@ class Qmp {
   /// Where it was lost. Nobody has to be waited for: a QEMU that listened listens, or is gone.
   Status Reconnect(Deadline deadline);
   Status Greet(ControlSocket socket, Deadline deadline);
-  Result<nlohmann::json> ExecuteNow(std::string_view command, const nlohmann::json& arguments,
-                                    Deadline deadline, std::span<const int> fds);
+  Result<Json> ExecuteNow(std::string_view command, const Json& arguments, Deadline deadline,
+                          std::span<const int> fds);
   Result<QmpMessage> ReadMessage(Deadline deadline);
-  Result<nlohmann::json> ReadAnswer(uint64_t id, Deadline deadline);
+  Result<Json> ReadAnswer(uint64_t id, Deadline deadline);
   /// What lies in the socket, at most as much as an answer may have.
   Status ReadWaiting();
   void Keep(QmpMessage message);

@@ -6,7 +6,6 @@
 namespace gantry::vmm {
 namespace {
 
-using Json = nlohmann::json;
 using Kind = QmpMessage::Kind;
 
 constexpr size_t kMaxShown = 120;

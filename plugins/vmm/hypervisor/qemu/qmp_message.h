@@ -10,10 +10,10 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
 #include <gantry/error.h>
 #include <gantry/json.h>
+
+#include "plugins/vmm/hypervisor/json.h"
 
 namespace gantry::vmm {
 
@@ -30,7 +30,7 @@ struct QmpMessage {
   /// An error's.
   std::string text;
   /// What is returned, an event's data, the greeting.
-  nlohmann::json value;
+  Json value;
 };
 
 /// Errors: kDataLoss: it is no such message, or beyond `limits`.

@@ -9,8 +9,6 @@
 namespace gantry::vmm {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr JsonLimits kAnswerLimits = {.bytes = kMaxHttpBody, .depth = 32, .values = 20'000};
 constexpr int kFirstRefusal = 300;
 constexpr size_t kMaxWords = 2000;

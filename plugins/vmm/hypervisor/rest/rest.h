@@ -10,12 +10,11 @@
 #include <string_view>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include <gantry/deadline.h>
 #include <gantry/error.h>
 #include <gantry/host_process.h>
 
+#include "plugins/vmm/hypervisor/json.h"
 #include "plugins/vmm/hypervisor/request_lock.h"
 #include "plugins/vmm/hypervisor/rest/http.h"
 
@@ -25,7 +24,7 @@ namespace gantry::vmm {
 struct RestDialect {
   std::string vmm{};
   /// The words in the body of an answer that refuses; empty: it has none.
-  std::function<std::string(const nlohmann::json& body)> words{};
+  std::function<std::string(const Json& body)> words{};
   /// What the status 400 means: one VMM has it for all that it refuses.
   Code bad_request = Code::kInvalidArgument;
 };
@@ -46,19 +45,18 @@ class Rest {
   Status Await(Deadline deadline, const HostProcess* process);
 
   /// The body of the answer; null: it has none.
-  Result<nlohmann::json> Get(std::string_view target, Deadline deadline);
+  Result<Json> Get(std::string_view target, Deadline deadline);
   /// A request that changes something. `body` is null where it has none. `fds` are borrowed.
-  Status Put(std::string_view target, const nlohmann::json& body, Deadline deadline,
+  Status Put(std::string_view target, const Json& body, Deadline deadline,
              std::span<const int> fds = {});
-  Status Patch(std::string_view target, const nlohmann::json& body, Deadline deadline);
+  Status Patch(std::string_view target, const Json& body, Deadline deadline);
   Status Delete(std::string_view target, Deadline deadline);
 
  private:
-  Result<nlohmann::json> Ask(std::string_view method, std::string_view target,
-                             const nlohmann::json& body, std::span<const int> fds,
-                             Deadline deadline);
+  Result<Json> Ask(std::string_view method, std::string_view target, const Json& body,
+                   std::span<const int> fds, Deadline deadline);
   Result<HttpAnswer> Exchange(const HttpRequest& request, Deadline deadline);
-  Result<nlohmann::json> Read(const HttpAnswer& answer) const;
+  Result<Json> Read(const HttpAnswer& answer) const;
 
   const RestDialect dialect_;
   const std::string path_;
