@@ -65,13 +65,13 @@ bench_cells() {
     }' "$file"
 }
 
-# bench_rows KIND FILE KEY...: the cells of the rows of gVisor (gvisor), of WebAssembly (wasm),
-# or of all others (stock); their names come first.
+# bench_rows KIND FILE KEY...: the cells of the rows of gVisor (gvisor), of WebAssembly (wasm), of
+# machines (vmm), or of all others (stock); their names come first.
 bench_rows() {
   local kind="$1"
   shift
   bench_cells "$@" | awk -v kind="$kind" '
-    { of = /^gvisor-/ ? "gvisor" : /^wasm-/ ? "wasm" : "stock" }
+    { of = /^gvisor-/ ? "gvisor" : /^wasm-/ ? "wasm" : /^vmm-/ ? "vmm" : "stock" }
     of == kind { print }'
 }
 
@@ -81,6 +81,7 @@ bench_tables() {
   local kind="$1" peer=stock parts
   [ "$kind" != gvisor ] || peer=runsc
   [ "$kind" != wasm ] || peer='crun, WasmEdge'
+  [ "$kind" != vmm ] || peer='bare QEMU'
   printf '| row | gantry | %s | unit | ratio | target | | what |\n|---|--:|--:|---|--:|---|---|---|\n' "$peer"
   bench_rows "$kind" "$GANTRY_ROOT/build/bench.json" id ours peer unit ratio target met what |
     awk -F '\t' '
@@ -106,7 +107,7 @@ bench_tables() {
 bench_into() {
   local text kind
   text=$(mktemp)
-  for kind in stock gvisor wasm; do
+  for kind in stock gvisor wasm vmm; do
     [ -n "$(bench_rows "$kind" "$GANTRY_ROOT/build/bench.json" id)" ] || continue
     {
       sed 's/$/  /' "$GANTRY_ROOT/build/bench-machine.txt"

@@ -5,6 +5,8 @@
 # and the example under containerd.
 
 KIT_SECONDS=400
+# Of what the results are.
+KIT_SUITE=kit
 
 # kit_log NAME: where its output is, and its results beside it.
 kit_log() { echo "$LOG_DIR/suite-kit-$1.log"; }
@@ -31,9 +33,10 @@ kit_step() {
 kit_count() {
   local log
   log=$(kit_log "$1")
-  ! grep -q '^failed' "$log.results" || kit_show "$log" | tell_failed kit "$1 failed" "$log"
+  ! grep -q '^failed' "$log.results" ||
+    kit_show "$log" | tell_failed "$KIT_SUITE" "$1 failed" "$log"
   ! grep -q '^flaky' "$log.results" ||
-    kit_show "$log" | tell_flaky kit "$1 failed, and passed when run again" "$log"
+    kit_show "$log" | tell_flaky "$KIT_SUITE" "$1 failed, and passed when run again" "$log"
   take_lines "$log.results"
 }
 
@@ -125,14 +128,14 @@ kit_rules() {
   local log status=0
   log=$(kit_log "rules-$1")
   kit_backend_test "$1" >"$log" 2>&1 </dev/null || status=$?
-  awk -v name="$1" -v status="$status" '
-    / +not met$/ { print "failed kit", name ":" $1; failed = 1; next }
-    / +met$/ { print "passed kit", name ":" $1 }
-    / +not supported \(/ { print "skipped kit", name ":" $1 }
+  awk -v suite="$KIT_SUITE" -v name="$1" -v status="$status" '
+    / +not met$/ { print "failed", suite, name ":" $1; failed = 1; next }
+    / +met$/ { print "passed", suite, name ":" $1 }
+    / +not supported \(/ { print "skipped", suite, name ":" $1 }
     /^[0-9]+ met, [0-9]+ not met, [0-9]+ not supported$/ { closed = 1 }
     END {
       if (!closed || (status != 0 && !failed))
-        print "failed kit", name "(ended-with-status-" status ")"
+        print "failed", suite, name "(ended-with-status-" status ")"
     }' "$log" >"$log.results"
 }
 
@@ -256,6 +259,23 @@ kit_containerd() (
   expect '' node_ctr tasks ls -q
   expect '' kit_cgroups "$(node_namespace)/three"
 )
+
+# The rules against machines, as built and with the image of the tests: a suite of its own, for
+# many of them boot one.
+kit_vmm_suite() {
+  local KIT_SUITE=kit-vmm KIT_SECONDS=1800
+  KIT=$(mktemp -d /tmp/gk-XXXXXX)
+  chmod 755 "$KIT"
+  mkdir "$KIT/usr"
+  ln -s "$GANTRY_ROOT/build/release/bin" "$KIT/usr/bin"
+  printf 'version: 1\nhandlers:\n  vmm: {backend: vmm, options: {kernel: %s, initrd: %s}}\n' \
+    "$VMM_IMAGE/kernel" "$VMM_IMAGE/initrd" >"$KIT/vmm.yaml"
+  declare -A KIT_PLUGINS=([vmm]="$GANTRY_ROOT/build/release/bin/plugins/libgantry_vmm.so")
+  kit_rules vmm
+  kit_again rules-vmm
+  kit_count rules-vmm
+  rm -rf "$KIT"
+}
 
 kit_suite() {
   local name names=(words maker containerd)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # What tests of the vmm backend boot: the guest image with the agent of the build, in build/vmm, and
-# a disk with busybox for containers. Kernel and modules are those of the guest's Debian
-# (guest_base.sh).
-. "$GANTRY_ROOT/tools/lib/guest_base.sh"
+# a disk with busybox for containers. Its initrd has first processes of the tests' own, too, which
+# the kernel's command line chooses: rdinit=/tests/NAME. Kernel and modules: vmm_kernel.sh.
+. "$GANTRY_ROOT/tools/lib/vmm_kernel.sh"
 
 VMM_IMAGE="$GANTRY_ROOT/build/vmm"
+# Targets of the build; vmm_image_programs is all of them.
+VMM_TEST_GUESTS=(devices streams)
 
 vmm_disk() {
   local root="$VMM_IMAGE/root.part" applet
@@ -15,17 +17,30 @@ vmm_disk() {
     ln -s busybox "$root/bin/$applet"
   done
   rm -f "$VMM_IMAGE/root.img"
-  mke2fs -q -t ext4 -d "$root" "$VMM_IMAGE/root.img" 16M
+  PATH="$PATH:/usr/sbin:/sbin" mke2fs -q -t ext4 -d "$root" "$VMM_IMAGE/root.img" 16M
   rm -rf "$root"
 }
 
-# provide_vmm_image: needs the release build.
+vmm_make_image() {
+  local built="$GANTRY_ROOT/build/release" guest more=()
+  mkdir -p "$VMM_IMAGE/tests"
+  strip -o "$VMM_IMAGE/agent" "$built/bin/gantry-agent"
+  for guest in "${VMM_TEST_GUESTS[@]}"; do
+    strip -o "$VMM_IMAGE/tests/$guest" "$built/tests/vmm-guest-$guest"
+    more+=("tests/$guest=$VMM_IMAGE/tests/$guest")
+  done
+  "$GANTRY_ROOT/tools/vmm/make-image" "$VMM_IMAGE/agent" "$VMM_KERNEL" "$VMM_IMAGE" "${more[@]}"
+}
+
+# provide_vmm_image: needs vmm_image_programs of the release build. It is made anew when one of them,
+# the kernel or what makes it is newer.
 provide_vmm_image() {
-  local agent="$VMM_IMAGE/agent"
-  provide_guest_base || return
-  mkdir -p "$VMM_IMAGE"
-  strip -o "$agent" "$GANTRY_ROOT/build/release/bin/gantry-agent"
-  step vmm-image "the guest image of the vmm backend" \
-    "$GANTRY_ROOT/tools/vmm/make-image" "$agent" "$GUEST_BASE/root" "$VMM_IMAGE" &&
-    vmm_disk
+  local part
+  provide_vmm_kernel || return
+  for part in "$GANTRY_ROOT"/build/release/{bin/gantry-agent,tests/vmm-guest-*} "$VMM_KERNEL" \
+    "$GANTRY_ROOT"/tools/{vmm/make-image,lib/vmm_image.sh}; do
+    [ "$VMM_IMAGE/root.img" -nt "$part" ] && continue
+    step vmm-image "the guest image of the vmm backend" vmm_make_image && vmm_disk
+    return
+  done
 }

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A real guest: QEMU with the image of tools/lib/vmm_image.sh and a vhost-user vsock device, and
-// the host's side of the agent. By KVM where it works, else by TCG, which a test shall not notice
-// but by the time that it takes. A guest that fails shows the last lines of its console.
+// A real guest with the agent as its first process, and the host's side of that agent.
 #pragma once
-
-#include <sys/types.h>
 
 #include <condition_variable>
 #include <functional>
@@ -18,13 +14,13 @@
 
 #include "plugins/vmm/agent/client.h"
 #include "plugins/vmm/agent/streams.h"
-#include "plugins/vmm/hypervisor/vm_config.h"
+#include "tests/vmm/harness/guest_vm.h"
 
 namespace gantry::vmm {
 
-inline Deadline In(std::chrono::seconds time) { return std::chrono::steady_clock::now() + time; }
-
-inline Deadline Soon() { return In(std::chrono::seconds(120)); }
+/// With a disk whose serial is this, which has busybox, and a NIC where the node lets one be made.
+inline constexpr const char* kRootDisk = "container_root";
+inline constexpr const char* kNicMac = "02:00:00:00:00:07";
 
 class RealGuest {
  public:
@@ -51,30 +47,28 @@ class RealGuest {
   uint32_t WaitForExit(const std::string& container, const std::string& exec = "");
   uint64_t OomKills(const std::string& container);
 
-  /// Whether the machine has ended by itself, in time.
-  bool WaitForOff();
+  /// How the machine has ended by itself.
+  VmEnd AwaitEnd() { return vm_.AwaitEnd(); }
 
-  std::string Console() const;
+  bool has_nic() const { return has_nic_; }
+
+  std::string Words() const { return vm_.Words(); }
 
   /// From the start of QEMU to the hello.
   std::chrono::milliseconds boot_time() const { return boot_time_; }
 
  private:
-  RealGuest() = default;
+  RealGuest();
 
   Status Begin();
-  Status StartDevice();
-  Status StartMachine();
-  Result<std::vector<std::string>> NicWords() const;
   Status Greet();
+  void Configure(VmConfig& config);
   void Watch(int fd, const std::function<bool()>& ready);
 
-  std::string folder_;
-  std::vector<Nic> nics_;
+  bool has_nic_ = false;
+  GuestVm vm_;
   UniqueFd control_;
   UniqueFd stop_;
-  pid_t device_ = 0;
-  pid_t machine_ = 0;
   std::chrono::milliseconds boot_time_{0};
   std::mutex mutex_;
   std::condition_variable changed_;

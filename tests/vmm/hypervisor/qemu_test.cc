@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // QEMU's driver against a real QEMU and a real guest.
-#include <fcntl.h>
-#include <linux/if_tun.h>
-#include <net/if.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
+#include <signal.h>
 
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -16,7 +11,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/vmm/hypervisor/guest_vm.h"
+#include <gantry/toolkit/process/backoff.h>
+
+#include "tests/vmm/harness/guest_vm.h"
+#include "tests/vmm/harness/tap.h"
 
 namespace gantry::vmm {
 namespace {
@@ -28,7 +26,7 @@ constexpr const char* kMac = "52:54:00:12:34:56";
 class QemuVmTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (const auto& files = GuestFiles::Get(); !files.why_not.empty()) {
+    if (const auto& files = TestImage::Get(); !files.why_not.empty()) {
       GTEST_SKIP() << files.why_not;
     }
   }
@@ -40,19 +38,14 @@ class QemuVmTest : public testing::Test {
     std::filesystem::resize_file(path, size_t{1} << 20);
     return {.serial = serial, .path = path, .read_only = true};
   }
-};
 
-/// Of a new tap; none where that is not allowed.
-UniqueFd Tap() {
-  UniqueFd tap(open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK));
-  ifreq request{};
-  std::strncpy(request.ifr_name, "gvmt%d", IFNAMSIZ - 1);
-  request.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
-  if (!tap || ioctl(tap.get(), TUNSETIFF, &request) != 0) {
-    return UniqueFd();
+  /// The guest takes part in what happens to its machine.
+  static void ExpectGoesOn(GuestVm& guest) {
+    const auto added = guest.vm().AddDisk(DiskIn(guest, "goeson"), Soon());
+    ASSERT_TRUE(added) << added.error().message;
+    guest.Await("has disk goeson");
   }
-  return tap;
-}
+};
 
 TEST_F(QemuVmTest, BootsPausesAndGoesOn) {
   GuestVm guest;
@@ -61,9 +54,8 @@ TEST_F(QemuVmTest, BootsPausesAndGoesOn) {
   EXPECT_EQ(guest.vm().GetStatus(Soon()).value().state, RunState::kRunning);
   ASSERT_TRUE(guest.vm().Pause(Soon()));
   EXPECT_EQ(guest.vm().GetStatus(Soon()).value().state, RunState::kPaused);
-  const size_t paused = guest.ConsoleSize();
   ASSERT_TRUE(guest.vm().Resume(Soon()));
-  guest.Await("gantry guest: alive", paused);
+  ExpectGoesOn(guest);
   ASSERT_TRUE(guest.vm().Kill(Soon()));
   EXPECT_EQ(guest.AwaitEnd().cause, EndCause::kRequested);
 }
@@ -99,7 +91,7 @@ TEST_F(QemuVmTest, HasTheDisksOfItsConfiguration) {
 TEST_F(QemuVmTest, AddsAndRemovesANic) {
   GuestVm guest;
   Nic nic{.id = "eth0", .mac = kMac, .mtu = 1400};
-  nic.tap = Tap();
+  nic.tap = MakeTap();
   if (!nic.tap) {
     GTEST_SKIP() << "no tap can be made here";
   }
@@ -119,11 +111,13 @@ TEST_F(QemuVmTest, TakesMemoryByTheBalloonAndGivesItBack) {
   ASSERT_FALSE(HasFatalFailure());
   for (const uint64_t bytes : {64 * kMiB, uint64_t{0}}) {
     ASSERT_TRUE(guest.vm().SetBalloon(bytes, Soon()));
-    // How much the guest sees does not change: where it is short of memory, it takes it back. It is
-    // looked at as often as the guest says something.
-    size_t at = guest.ConsoleSize();
-    while (!HasFailure() && guest.vm().GetSizes(Soon()).value().balloon_bytes != bytes) {
-      at = guest.Await("gantry guest: alive", at);
+    // How much the guest sees does not change: where it is short of memory, it takes it back.
+    const Deadline deadline = Soon();
+    Backoff backoff({.no_event = "BALLOON_CHANGE tells of each step, and the driver keeps none",
+                     .first = std::chrono::milliseconds(2),
+                     .longest = std::chrono::milliseconds(100)});
+    while (guest.vm().GetSizes(Soon()).value().balloon_bytes != bytes) {
+      ASSERT_TRUE(backoff.Sleep(deadline));
     }
   }
   EXPECT_EQ(guest.vm().GetSizes(Soon()).value().cpus, 1U);
@@ -136,7 +130,7 @@ TEST_F(QemuVmTest, AddsCpusAndTakesThemBack) {
   const Status more = guest.vm().SetCpus(2, Soon());
   ASSERT_TRUE(more) << more.error().message;
   EXPECT_EQ(guest.vm().GetSizes(Soon()).value().cpus, 2U);
-  if (GuestFiles::Get().acceleration.accelerator == Accelerator::kTcg) {
+  if (TestImage::Get().acceleration.accelerator == Accelerator::kTcg) {
     // Linux 6.12 counts places for CPUs only under a hypervisor that it knows, and TCG is none.
     GTEST_SKIP() << "QEMU has the CPU; the guest takes it under KVM alone";
   }
@@ -184,12 +178,9 @@ TEST_F(QemuVmTest, ARestoredVmGoesOnWhereItsMemoryFileIs) {
   ASSERT_TRUE(restored) << restored.error().message;
   EXPECT_EQ(clone.vm().GetStatus(Soon()).value().state, RunState::kPaused);
   ASSERT_TRUE(clone.vm().Resume(Soon()));
-  clone.Await("gantry guest: alive");
-  // It has not booted: it goes on.
+  ExpectGoesOn(clone);
+  // It has not booted.
   EXPECT_THAT(clone.Console(), Not(HasSubstr("ready")));
-  const auto added = clone.vm().AddDisk(DiskIn(clone, "late"), Soon());
-  ASSERT_TRUE(added) << added.error().message;
-  clone.Await("has disk late");
 }
 
 TEST_F(QemuVmTest, ARestoredVmHasItsSavedMemory) {
@@ -210,7 +201,7 @@ TEST_F(QemuVmTest, ARestoredVmHasItsSavedMemory) {
     const Status restored = clone.vm().Restore(Soon());
     ASSERT_TRUE(restored) << restored.error().message;
     ASSERT_TRUE(clone.vm().Resume(Soon()));
-    clone.Await("gantry guest: alive");
+    ExpectGoesOn(clone);
   }
 }
 
@@ -225,7 +216,7 @@ TEST_F(QemuVmTest, SaysWhyASnapshotCannotBeRestored) {
 }
 
 TEST_F(QemuVmTest, AMicrovmBootsAndTakesADisk) {
-  if (GuestFiles::Get().acceleration.accelerator == Accelerator::kTcg && HostTscKhz() == 0) {
+  if (TestImage::Get().acceleration.accelerator == Accelerator::kTcg && HostTscKhz() == 0) {
     GTEST_SKIP() << "the host's clock is not known, which a microvm needs without KVM";
   }
   GuestVm guest([](VmConfig&, QemuOptions& options) { options.machine = QemuMachine::kMicrovm; });

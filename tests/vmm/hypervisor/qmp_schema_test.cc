@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plugins/vmm/hypervisor/control_socket.h"
-#include "tests/vmm/hypervisor/guest_vm.h"
+#include "tests/vmm/harness/guest_vm.h"
 
 namespace gantry::vmm {
 namespace {
@@ -173,7 +173,7 @@ class Schema {
 class QmpSchemaTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(QmpSchemaTest, EachRequestIsOneThatQemuHas) {
-  if (const auto& files = GuestFiles::Get(); !files.why_not.empty()) {
+  if (const auto& files = TestImage::Get(); !files.why_not.empty()) {
     GTEST_SKIP() << files.why_not;
   }
   GuestVm guest;

@@ -15,7 +15,7 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 
-#include "tests/vmm/vsock/machine.h"
+#include "tests/vmm/vsock/streams_guest.h"
 
 namespace gantry::vmm {
 namespace {
@@ -39,7 +39,7 @@ double Median(std::vector<double> all) {
 }
 
 /// Megabytes in a second.
-Result<double> ToHost(const Machine& machine) {
+Result<double> ToHost(StreamsGuest& machine) {
   GANTRY_TRY(const UniqueFd socket, machine.Dial(5001));
   const auto begin = Clock::now();
   GANTRY_CHECK_OK(WriteTo(socket.get(), BytesOf(kBulk)));
@@ -50,7 +50,7 @@ Result<double> ToHost(const Machine& machine) {
   return static_cast<double>(kBulk) / 1e6 / Since(begin);
 }
 
-Result<double> ToGuest(const Machine& machine) {
+Result<double> ToGuest(StreamsGuest& machine) {
   GANTRY_TRY(const UniqueFd socket, machine.Dial(5002));
   const std::string part(1 << 20, 'x');
   const auto begin = Clock::now();
@@ -63,7 +63,7 @@ Result<double> ToGuest(const Machine& machine) {
 }
 
 /// Microseconds of an echo.
-Result<double> Echo(const Machine& machine) {
+Result<double> Echo(StreamsGuest& machine) {
   GANTRY_TRY(const UniqueFd socket, machine.Dial(5000));
   const std::string text(64, 'e');
   std::vector<double> all;
@@ -77,7 +77,7 @@ Result<double> Echo(const Machine& machine) {
 }
 
 /// Microseconds from CONNECT to an answer.
-Result<double> Dial(const Machine& machine) {
+Result<double> Dial(StreamsGuest& machine) {
   std::vector<double> all;
   for (int i = 0; i < 50; ++i) {
     const auto begin = Clock::now();
@@ -90,9 +90,10 @@ Result<double> Dial(const Machine& machine) {
 }
 
 /// KB of memory that the device's process has alone or shares in proportion, without the guest's.
-double Memory(Machine& machine) {
+double Memory(StreamsGuest& machine) {
   const std::string text =
-      ReadFile(Format("/proc/{}/smaps", machine.vsock().pid()), 4 << 20).value_or("");
+      ReadFile(Format("/proc/{}/smaps", machine.guest().vsock().process().pid().value), 4 << 20)
+          .value_or("");
   double sum = 0;
   bool is_guest = false;
   for (size_t at = 0; at < text.size();) {
@@ -110,7 +111,7 @@ double Memory(Machine& machine) {
 
 struct Row {
   const char* name;
-  Result<double> (*measure)(const Machine&);
+  Result<double> (*measure)(StreamsGuest&);
   bool less_is_better;
 };
 
@@ -121,25 +122,25 @@ constexpr Row kRows[] = {
     {"CONNECT and echo, us", Dial, true},
 };
 
-Result<double> Of(const char* who, const Row& row, const Machine& machine) {
+Result<double> Of(const char* who, const Row& row, StreamsGuest& machine) {
   auto measured = row.measure(machine);
   if (!measured) {
     return std::unexpected(std::move(measured).error().Within(
-        Format("{}, {}: {}", who, row.name, machine.VsockLog())));
+        Format("{}, {}: {}", who, row.name, machine.guest().vsock().Log())));
   }
   return measured;
 }
 
 Status Measure(int rounds) {
-  GANTRY_TRY(Machine ours, Machine::Boot({.vsock = VsockProgram::kOurs}));
-  GANTRY_TRY(Machine peer, Machine::Boot({.vsock = VsockProgram::kPeer}));
-  const double our_memory = Memory(ours);
-  const double their_memory = Memory(peer);
+  GANTRY_TRY(const auto ours, StreamsGuest::Boot(VsockProgram::kOurs));
+  GANTRY_TRY(const auto peer, StreamsGuest::Boot(VsockProgram::kPeer));
+  const double our_memory = Memory(*ours);
+  const double their_memory = Memory(*peer);
   std::vector<std::pair<std::vector<double>, std::vector<double>>> figures(std::size(kRows));
   for (int round = 0; round < rounds; ++round) {
     for (size_t row = 0; row < std::size(kRows); ++row) {
-      GANTRY_TRY(const double one, Of("ours", kRows[row], ours));
-      GANTRY_TRY(const double other, Of("rust-vmm", kRows[row], peer));
+      GANTRY_TRY(const double one, Of("ours", kRows[row], *ours));
+      GANTRY_TRY(const double other, Of("rust-vmm", kRows[row], *peer));
       figures[row].first.push_back(one);
       figures[row].second.push_back(other);
     }
@@ -160,9 +161,12 @@ Status Measure(int rounds) {
 }  // namespace gantry::vmm
 
 int main(int argc, char** argv) {
-  if (const std::string missing = gantry::vmm::WhatIsMissing(true); !missing.empty()) {
-    std::fprintf(stderr, "vmm_vsock_bench: %s\n", missing.c_str());
-    return 2;
+  for (const std::string& missing :
+       {gantry::vmm::TestImage::Get().why_not, gantry::vmm::WhyNoPeer()}) {
+    if (!missing.empty()) {
+      std::fprintf(stderr, "vmm_vsock_bench: %s\n", missing.c_str());
+      return 2;
+    }
   }
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 5;
   if (const gantry::Status done = gantry::vmm::Measure(rounds); !done) {

@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gantry-vsock with a real guest: what Linux's own driver and QEMU make of it.
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
-#include <gantry/toolkit/descriptors/unix_socket.h>
 
-#include "tests/vmm/vsock/machine.h"
+#include "tests/vmm/vsock/streams_guest.h"
 
 namespace gantry::vmm {
 namespace {
@@ -45,19 +42,19 @@ class VmmVsock : public testing::Test {
   static void TearDownTestSuite() { machine_.reset(); }
 
   void SetUp() override {
-    if (const std::string missing = WhatIsMissing(false); !missing.empty()) {
-      GTEST_SKIP() << missing;
+    if (const TestImage& image = TestImage::Get(); !image.why_not.empty()) {
+      GTEST_SKIP() << image.why_not;
     }
     if (machine_ == nullptr) {
-      auto booted = Machine::Boot();
+      auto booted = StreamsGuest::Boot(VsockProgram::kOurs);
       ASSERT_TRUE(booted) << booted.error().message;
-      machine_ = std::make_unique<Machine>(std::move(*booted));
+      machine_ = std::move(*booted);
     }
   }
 
   void TearDown() override {
     if (HasFailure() && machine_ != nullptr) {
-      ADD_FAILURE() << "--- the guest's console:\n" << machine_->Console();
+      ADD_FAILURE() << machine_->guest().Words();
     }
   }
 
@@ -72,7 +69,7 @@ class VmmVsock : public testing::Test {
     ExpectEchoes(*socket);
   }
 
-  static inline std::unique_ptr<Machine> machine_;
+  static inline std::unique_ptr<StreamsGuest> machine_;
 };
 
 TEST_F(VmmVsock, BothSidesDial) { ExpectServes(); }
@@ -97,13 +94,9 @@ TEST_F(VmmVsock, TheGuestsHalfCloseLosesNothing) {
   // The other half is open still.
   ASSERT_TRUE(WriteTo(socket->get(), Pattern(3 << 20)));
   ASSERT_EQ(shutdown(socket->get(), SHUT_WR), 0);
-  Result<std::optional<UniqueFd>> report = std::nullopt;
-  for (int i = 0; i < 60'000 && (!report || !*report); ++i) {
-    poll(nullptr, 0, 1);
-    report = AcceptUnix(machine_->reports().get());
-  }
-  ASSERT_TRUE(report && *report);
-  EXPECT_EQ(ReadFrom((*report)->get(), 8).value_or(""), BytesOf(uint64_t{3 << 20}));
+  const auto report = AwaitConnection(machine_->reports(), Soon());
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(ReadFrom(report->get(), 8).value_or(""), BytesOf(uint64_t{3 << 20}));
 }
 
 TEST_F(VmmVsock, AGuestIsRefusedWhereNobodyListens) {
@@ -191,27 +184,30 @@ TEST_F(VmmVsock, StreamsOutliveAPause) {
   const auto socket = machine_->Dial(kEcho);
   ASSERT_TRUE(socket);
   ExpectEchoes(*socket);
-  ASSERT_TRUE(machine_->Monitor("{\"execute\": \"stop\"}"));
+  ASSERT_TRUE(machine_->guest().vm().Pause(Soon()));
   ASSERT_TRUE(WriteTo(socket->get(), "hello"));
-  ASSERT_TRUE(machine_->Monitor("{\"execute\": \"cont\"}"));
+  ASSERT_TRUE(machine_->guest().vm().Resume(Soon()));
   EXPECT_EQ(ReadFrom(socket->get(), 5).value_or(""), "hello");
   ExpectEchoes(*socket);
 }
 
 /// As after the restore of a template, which has no such device.
 TEST(VmmVsockHotAdded, ServesAGuestThatGetsItLater) {
-  if (const std::string missing = WhatIsMissing(false); !missing.empty()) {
-    GTEST_SKIP() << missing;
+  if (const TestImage& image = TestImage::Get(); !image.why_not.empty()) {
+    GTEST_SKIP() << image.why_not;
   }
-  auto machine = Machine::Boot({.hot_added = true});
-  ASSERT_TRUE(machine) << machine.error().message;
-  const auto socket = machine->Dial(kEcho);
+  const auto booted = StreamsGuest::Boot(VsockProgram::kOurs, true);
+  ASSERT_TRUE(booted) << booted.error().message;
+  StreamsGuest& machine = **booted;
+  const auto socket = machine.Dial(kEcho);
   ASSERT_TRUE(socket) << socket.error().message;
   ASSERT_TRUE(WriteTo(socket->get(), "hello"));
   EXPECT_EQ(ReadFrom(socket->get(), 5).value_or(""), "hello");
   // With its machine it ends.
-  ASSERT_TRUE(machine->Monitor("{\"execute\": \"quit\"}"));
-  EXPECT_EQ(machine->vsock().Wait(std::chrono::minutes(1)), 0);
+  ASSERT_TRUE(machine.guest().vm().Kill(Soon()));
+  const auto ended = machine.guest().vsock().process().Wait(std::chrono::minutes(1));
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(ended->code(), 0U);
 }
 
 }  // namespace

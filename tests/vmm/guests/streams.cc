@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PID 1 of the guest of tests/vmm: loads the modules of a vsock device, says to port 1025 of the
-// host that it is there, and serves these ports, each until its client leaves:
+// A guest of streams: says to port 1025 of the host that it is there, as soon as it has a vsock
+// device, and serves these ports, each until its client leaves:
 //
 //     5000  echo, for any number of clients at once
 //     5001  reads a number of 8 bytes and writes as many bytes
@@ -9,52 +9,31 @@
 //     5003  reads until the end, then writes all of it (8 MiB at most) and ends
 //     5004  reads a port of 4 bytes, dials it and writes the errno of 4 bytes
 //     5005  writes 1 MiB, ends its half, reads until the end, and dials 1026 with how much it was
-#include <fcntl.h>
 #include <linux/vm_sockets.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <initializer_list>
 
+#include "plugins/vmm/guest/devices.h"
+#include "plugins/vmm/guest/modules.h"
+
+namespace gantry::vmm {
 namespace {
 
-constexpr int kCompressed = 4;  // MODULE_INIT_COMPRESSED_FILE
 constexpr int kPorts = 6;
 constexpr uint32_t kFirstPort = 5000;
 constexpr size_t kBuffer = 256 * 1024;
 constexpr int kClients = 512;
 
 char g_buffer[kBuffer];
-
-void Load(const char* name) {
-  char path[64];
-  int flags = 0;
-  snprintf(path, sizeof(path), "/modules/%s.ko", name);
-  int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) {
-    flags = kCompressed;
-    snprintf(path, sizeof(path), "/modules/%s.ko.xz", name);
-    file = open(path, O_RDONLY | O_CLOEXEC);
-  }
-  if (file < 0) {
-    return;  // A part of this kernel.
-  }
-  if (syscall(SYS_finit_module, file, "", flags) != 0) {
-    printf("init: module %s: %s\n", name, strerror(errno));
-  }
-  close(file);
-}
 
 sockaddr_vm AddressOf(uint32_t cid, uint32_t port) {
   sockaddr_vm address{};
@@ -220,29 +199,39 @@ void HalfSource(int client) {
   }
 }
 
-}  // namespace
+/// As soon as there is a device, which may be added later; the host listens before it is.
+int DialTheHost(guest::DeviceEvents& events) {
+  int host = Dial(1025);
+  while (host < 0) {
+    events.Await(Deadline::max());
+    host = Dial(1025);
+  }
+  return host;
+}
 
-int main() {
+int Main() {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGCHLD, SIG_IGN);
-  for (const char* name :
-       {"virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
-        "vsock", "vmw_vsock_virtio_transport_common", "vmw_vsock_virtio_transport"}) {
-    Load(name);
+  auto events = guest::DeviceEvents::Listen();
+  if (!events) {
+    printf("streams: %s\n", events.error().message.c_str());
+    return 1;
+  }
+  if (const Status loaded = guest::LoadModules("/modules/early"); !loaded) {
+    printf("streams: %s\n", loaded.error().message.c_str());
   }
   for (uint32_t port = kFirstPort; port < kFirstPort + kPorts; ++port) {
     if (fork() == 0) {
       Serve(port);
     }
   }
-  // Until there is a device, which may be added later, and a host that listens.
-  int host = Dial(1025);
-  while (host < 0) {
-    poll(nullptr, 0, 5);
-    host = Dial(1025);
-  }
-  WriteAll(host, "ready", 5);
+  WriteAll(DialTheHost(*events), "ready", 5);
   for (;;) {
     pause();
   }
 }
+
+}  // namespace
+}  // namespace gantry::vmm
+
+int main() { return gantry::vmm::Main(); }

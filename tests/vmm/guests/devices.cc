@@ -1,44 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The whole of a guest: what the tests of the hypervisors' room boot. It says on its console what
-// it has and what comes and goes, a line each, and how it ends is the kernel's command line's to
-// say:
+// A guest that says on its console what it has and what comes and goes, a line each, as the kernel
+// tells of devices. How it ends is the kernel's command line's to say:
 //
-//     gantry.end=panic | off | reset       as soon as it is ready
+//     gantry.end=panic | off | reset       as soon as it has loaded its modules
+#include "plugins/vmm/guest/devices.h"
+
 #include <dirent.h>
-#include <fcntl.h>
-#include <linux/module.h>
-#include <sys/mount.h>
 #include <sys/reboot.h>
-#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <set>
 #include <string>
 
-namespace {
+#include "plugins/vmm/guest/first.h"
+#include "plugins/vmm/guest/modules.h"
 
-constexpr useconds_t kPause = 50'000;
-/// In the order in which they need each other; those that a kernel has built in are not there.
-constexpr const char* kModules[] = {"virtio_ring",
-                                    "virtio",
-                                    "virtio_pci_legacy_dev",
-                                    "virtio_pci_modern_dev",
-                                    "virtio_pci",
-                                    "virtio_blk",
-                                    "failover",
-                                    "net_failover",
-                                    "virtio_net",
-                                    "virtio_balloon",
-                                    "virtio_mem"};
+namespace gantry::vmm {
+namespace {
 
 void Say(const std::string& line) {
   const std::string whole = "gantry guest: " + line + "\n";
   [[maybe_unused]] const ssize_t written = write(STDOUT_FILENO, whole.data(), whole.size());
+}
+
+void Check(const Status& done) {
+  if (!done) {
+    Say(done.error().message);
+  }
 }
 
 std::string FirstWordOf(const std::string& path) {
@@ -48,20 +41,6 @@ std::string FirstWordOf(const std::string& path) {
 }
 
 void Write(const std::string& path, const char* text) { std::ofstream(path) << text; }
-
-void Load(const std::string& name) {
-  for (const char* const end : {".ko", ".ko.xz"}) {
-    const int fd = open(("/modules/" + name + end).c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-      continue;
-    }
-    const int flags = std::strcmp(end, ".ko") == 0 ? 0 : MODULE_INIT_COMPRESSED_FILE;
-    if (syscall(SYS_finit_module, fd, "", flags) != 0) {
-      Say("module " + name + " cannot be loaded");
-    }
-    close(fd);
-  }
-}
 
 /// What is said of each entry of a folder of /sys.
 template <class Say>
@@ -116,7 +95,9 @@ std::set<std::string> LookAround() {
 }
 
 /// Returns where the guest is to panic.
-bool EndAsAsked(const std::string& cmdline) {
+bool EndsAsAsked() {
+  std::string cmdline;
+  std::getline(std::ifstream("/proc/cmdline") >> std::ws, cmdline);
   if (cmdline.contains("gantry.end=off")) {
     reboot(RB_POWER_OFF);
   }
@@ -126,9 +107,11 @@ bool EndAsAsked(const std::string& cmdline) {
   return cmdline.contains("gantry.end=panic");
 }
 
-[[noreturn]] void Watch() {
+/// What a device's parts are is told before the device itself is, so each look that a word of the
+/// kernel's begins sees them all; and what goes is gone when the port that it was in is told of.
+[[noreturn]] void Watch(guest::DeviceEvents& events) {
   std::set<std::string> known;
-  for (unsigned long alive = 0;; ++alive) {
+  for (bool first = true;; first = false) {
     std::set<std::string> now = LookAround();
     for (const std::string& one : now) {
       if (!known.contains(one)) {
@@ -141,32 +124,30 @@ bool EndAsAsked(const std::string& cmdline) {
       }
     }
     known = std::move(now);
-    if (alive == 0) {
+    if (first) {
       Say("ready");
     }
-    Say("alive " + std::to_string(alive));
-    usleep(kPause);
+    events.Await(Deadline::max());
   }
+}
+
+int Main() {
+  Check(guest::MountSystem());
+  auto events = guest::DeviceEvents::Listen();
+  if (!events) {
+    Say(events.error().message);
+    return 1;
+  }
+  Check(guest::LoadModules("/modules/early"));
+  Check(guest::LoadModules("/modules/late"));
+  Write("/sys/devices/system/memory/auto_online_blocks", "online_movable");
+  if (EndsAsAsked()) {
+    return 1;
+  }
+  Watch(*events);
 }
 
 }  // namespace
+}  // namespace gantry::vmm
 
-int main() {
-  mount("proc", "/proc", "proc", 0, nullptr);
-  mount("sysfs", "/sys", "sysfs", 0, nullptr);
-  mount("devtmpfs", "/dev", "devtmpfs", 0, nullptr);
-  const int console = open("/dev/console", O_RDWR | O_CLOEXEC);
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    dup2(console, fd);
-  }
-  for (const char* const module : kModules) {
-    Load(module);
-  }
-  Write("/sys/devices/system/memory/auto_online_blocks", "online_movable");
-  std::string cmdline;
-  std::getline(std::ifstream("/proc/cmdline") >> std::ws, cmdline);
-  if (EndAsAsked(cmdline)) {
-    return 1;
-  }
-  Watch();
-}
+int main() { return gantry::vmm::Main(); }
