@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The contract, for the tree's own backends as they are built: runc and the fake remote one,
-// or those that GANTRY_CONTRACT_BACKENDS names: `wasm`, or `gvisor` with the runsc of
-// GANTRY_E2E_RUNSC.
+// or those that GANTRY_CONTRACT_BACKENDS names: `wasm`, `gvisor` with the runsc of
+// GANTRY_E2E_RUNSC, or `vmm` with the guest image of GANTRY_E2E_VMM_IMAGE.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -35,6 +35,7 @@ std::vector<std::string> Names(const std::string& list) {
 std::vector<gantry::contract::Subject> Subjects(const fs::path& tests, const std::string& bin) {
   const std::string runsc = Env("GANTRY_CACHE", Env("HOME", "/root") + "/.cache/gantry") +
                             "/runsc/" + Env("GANTRY_E2E_RUNSC", "20260905") + "/bin/runsc";
+  const std::string image = Env("GANTRY_E2E_VMM_IMAGE", tests / "../../vmm");
   return {
       {.name = "runc",
        .plugin = bin + "/plugins/libgantry_runc.so",
@@ -53,7 +54,12 @@ std::vector<gantry::contract::Subject> Subjects(const fs::path& tests, const std
       // Its native containers, which are made by gantry-init.
       {.name = "wasm",
        .plugin = bin + "/plugins/libgantry_wasm.so",
-       .backend_options = R"({"cache_dir": "@ROOT@/wasm"})"}};
+       .backend_options = R"({"cache_dir": "@ROOT@/wasm"})"},
+      {.name = "vmm",
+       .plugin = bin + "/plugins/libgantry_vmm.so",
+       .handler_options =
+           R"({"kernel": ")" + image + R"(/kernel", "initrd": ")" + image + R"(/initrd"})",
+       .programs = {"qemu-system-x86_64"}}};
 }
 
 }  // namespace

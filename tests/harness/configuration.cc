@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tests/harness/node.h"
+#include "tests/harness/vmm_node.h"
 
 namespace gantry::e2e {
 namespace {
@@ -53,6 +54,11 @@ std::string RuntimeTables(const Settings& settings, const std::string& table) {
     // No shim of this type's name is in the PATH.
     runtimes.push_back({"gantry-path", "io.containerd.gantry-elsewhere.v1", false, "",
                         settings.gantry_bin + "/containerd-shim-gantry-v1"});
+  }
+  if (settings.vmm()) {
+    for (const std::string& handler : FurtherVmmHandlers()) {
+      runtimes.push_back({"gantry-" + handler, RuntimeOfHandler(handler), false, ""});
+    }
   }
   if (settings.two_backends) {
     // The other backend's handler is named by a link to the shim, and by an option.
@@ -131,7 +137,10 @@ std::string NetworkConfiguration() {
   return R"({"cniVersion":"1.0.0","name":"test","plugins":[{"type":"test"}]})";
 }
 
-std::string NetworkPlugin() {
+std::string NetworkPlugin(const Settings& settings) {
+  if (settings.vmm()) {
+    return VethPlugin();
+  }
   return R"SH(#!/bin/sh
 # A network of nothing but a loopback, which CRI is told has an address.
 case "$CNI_COMMAND" in
@@ -165,6 +174,9 @@ std::string GantryConfiguration(const Settings& settings) {
            "default_handler: wasm\nhandlers:\n  wasm: {backend: wasm}\n"
            "backends:\n  wasm:\n    options:\n      cache_dir: " +
            settings.root + "/wasm\n";
+  }
+  if (settings.vmm()) {
+    return begin + VmmHandlers(settings);
   }
   return begin +
          "handlers:\n  runc:\n    backend: runc\n    options:\n      BinaryName: " + settings.oci +

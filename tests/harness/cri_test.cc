@@ -112,6 +112,9 @@ PodConfig CriTest::Pod(const std::string& suffix) {
   PodConfig config;
   config.name = Id(suffix);
   config.runtime_handler = handler();
+  if (settings().vmm()) {
+    config.hostname = "pod";  // A machine has no part in the node's network.
+  }
   config.log_directory = settings().root + "/logs/" + config.name;
   std::filesystem::create_directories(config.log_directory);
   // Below the run's own cgroup, where leftovers are looked for.

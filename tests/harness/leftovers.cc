@@ -8,6 +8,7 @@
 
 #include "core/link/channel.h"
 #include "core/link/messages.h"
+#include "tests/harness/vmm_node.h"
 
 namespace gantry::e2e {
 namespace {
@@ -96,6 +97,10 @@ std::string Look(const Node& node, const Baseline& baseline, const std::string& 
   Add(report, "socket", ListFolder(settings.run_dir + "/s"));
   Add(report, "record", FindNames(settings.run_dir, id_part));
   Add(report, "OCI state", ListFolder("/run/containerd/runc/" + settings.ns));
+  if (settings.vmm()) {
+    Add(report, "folder of a machine", ListFolder(VmmFolder(settings)));
+    Add(report, "mount", MountsBelow(VmmFolder(settings)));
+  }
   AddDescriptors(report, node, baseline);
   AddKeptExits(report, node);
   return report;

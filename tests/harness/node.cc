@@ -9,6 +9,8 @@
 #include <sstream>
 #include <utility>
 
+#include "tests/harness/vmm_node.h"
+
 namespace gantry::e2e {
 namespace {
 
@@ -36,10 +38,15 @@ void Node::WriteConfiguration() const {
   WriteText(settings_.root + "/gantry.yaml", GantryConfiguration(settings_));
   WriteText(settings_.root + "/cni/10-test.conflist", NetworkConfiguration());
   // The name by which the shim is called chooses the handler.
-  std::filesystem::create_symlink(settings_.gantry_bin + "/containerd-shim-gantry-v1",
-                                  settings_.root + "/bin/containerd-shim-gantry-remote-v1");
+  std::vector<std::string> handlers = FurtherVmmHandlers();
+  handlers.emplace_back("remote");
+  for (const std::string& handler : handlers) {
+    std::filesystem::create_symlink(
+        settings_.gantry_bin + "/containerd-shim-gantry-v1",
+        settings_.root + "/bin/containerd-shim-gantry-" + handler + "-v1");
+  }
   for (const char* plugin : {"/cni/bin/test", "/cni/bin/loopback"}) {
-    WriteText(settings_.root + plugin, NetworkPlugin());
+    WriteText(settings_.root + plugin, NetworkPlugin(settings_));
     std::filesystem::permissions(settings_.root + plugin, std::filesystem::perms(0755));
   }
 }

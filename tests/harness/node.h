@@ -65,6 +65,6 @@ std::string ContainerdConfiguration(const Settings& settings, const std::string&
 std::string GantryConfiguration(const Settings& settings);
 /// CNI, for pods with a network of their own: a list of one plugin, and the plugin.
 std::string NetworkConfiguration();
-std::string NetworkPlugin();
+std::string NetworkPlugin(const Settings& settings);
 
 }  // namespace gantry::e2e

@@ -127,6 +127,33 @@ constexpr NotHere kNotWasm[] = {
     {"CtrCheckpoint", "SaysThatCriuIsNotThere", kNothingToSave},
 };
 
+constexpr const char* kOneMachine = "the pid that containerd sees is the VMM's, of all containers";
+constexpr const char* kOwnMachine = "the node's namespaces are no part of a virtual machine";
+constexpr const char* kNoSnapshot = "the vmm backend refuses checkpoints by name: see VmmRefused";
+constexpr const char* kNoOciProgram = "the vmm backend runs no OCI binary: see VmmRefused";
+
+// Of the vmm backend.
+constexpr NotHere kNotVmm[] = {
+    {"BadInput", "OfAnOciBinaryIsNamed", kNoOciProgram},
+    {"BadInput", "ThatHangsIsKilledAtTheHandlersLimit", kNoOciProgram},
+    {"BadInput", "ThatHangsIsKilledAtTheCallersDeadline", kNoOciProgram},
+    {"CriCheckpoint", "GoesOnInAnotherPod", kNoSnapshot},
+    {"CtrCheckpoint", "GoesOnWhereItWas", kNoSnapshot},
+    {"CtrCheckpoint", "GoesOnWithoutStreams", kNoSnapshot},
+    {"CtrCheckpoint", "SaysWhatCriuCouldNotSave", kNoSnapshot},
+    {"CtrCheckpoint", "SaysThatCriuIsNotThere", kNoSnapshot},
+    {"CtrRun", "RunsDetachedAndIsRemovedLater", kOneMachine},
+    {"CtrTask", "ShowsTheProcessesOfAContainer", kOneMachine},
+    {"CtrKill", "EndsWhatItFrozeBelowItself", kOneMachine},
+    {"CtrRestart", "KeepsTheExitCodeOfAContainerThatEndedMeanwhile", kOneMachine},
+    {"EngineKill", "WithContainerdDownTooKeepsTheExitCode", kOneMachine},
+    {"CriPod", "KeepsTheExitCodeOfWhatEndedWithoutContainerd", kOneMachine},
+    {"CriInterrupt", "ContainerdDiesWhileAContainerEnds", kOneMachine},
+    {"CriNamespaces", "AreTheNodesWhenAsked", kOwnMachine},
+    {"CriForward", "ReachesAPodOnTheNodesNetwork", kOwnMachine},
+    {"CriUserNamespace", "MapsRoot", kOwnMachine},
+};
+
 std::string Find(std::span<const NotHere> rows, std::string_view suite, std::string_view test) {
   const auto found = std::ranges::find_if(
       rows, [&](const NotHere& row) { return suite == row.suite && test == row.test; });
@@ -147,6 +174,9 @@ std::string WhyNotHere(const Settings& settings) {
   }
   if (settings.wasm()) {
     return Find(kNotWasm, suite, name);
+  }
+  if (settings.vmm()) {
+    return Find(kNotVmm, suite, name);
   }
   return settings.gvisor() ? Find(kNotGvisor, suite, name) : "";
 }

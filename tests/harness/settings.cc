@@ -31,6 +31,20 @@ std::string PluginOf(const Settings& settings, const std::string& backend) {
   return fs::exists(installed, error) ? installed : settings.gantry_bin + file;
 }
 
+/// Of the vmm backend: kernel and initrd are made by tools/lib/vmm_image.sh.
+std::string MissingVmm(const Settings& settings) {
+  std::error_code error;
+  for (const std::string& file : {PluginOf(settings, "vmm"), settings.vmm_image + "/kernel",
+                                  settings.vmm_image + "/initrd"}) {
+    if (!fs::exists(file, error)) {
+      return "the vmm backend or its guest image is not built: " + file;
+    }
+  }
+  const std::string programs = "command -v qemu-system-x86_64 && test -x /usr/libexec/virtiofsd";
+  const bool installed = RunProgram({"sh", "-c", programs}).status == 0;
+  return installed ? "" : "QEMU or virtiofsd is not installed: run ./run setup vmm";
+}
+
 /// Of what runs the containers.
 std::string MissingBackend(const Settings& settings) {
   std::error_code error;
@@ -51,6 +65,9 @@ std::string MissingBackend(const Settings& settings) {
       }
     }
     return "";
+  }
+  if (settings.vmm()) {
+    return MissingVmm(settings);
   }
   const bool installed = RunProgram({"sh", "-c", "command -v " + settings.oci}).status == 0;
   return installed ? "" : settings.oci + " is not installed";
@@ -132,6 +149,7 @@ Settings ReadSettings() {
   settings.remote_plugin = build / "tests/libgantry_remote.so";
   settings.gantry_bin = Env("GANTRY_E2E_BIN", build / "bin");
   settings.images = Env("GANTRY_E2E_IMAGES", build.parent_path() / "images");
+  settings.vmm_image = Env("GANTRY_E2E_VMM_IMAGE", build.parent_path() / "vmm");
   settings.guests = Env("GANTRY_E2E_GUESTS", build / "guests");
   char folder[] = "/tmp/ge-XXXXXX";
   // As a service has it: a run directory that others may write in is refused.

@@ -3,7 +3,7 @@
 // What a run of the e2e tests is about, from the environment:
 //   GANTRY_E2E_CONTAINERD  release of containerd (2.3.4)
 //   GANTRY_E2E_OCI         crun or runc (crun); remote: no OCI runtime but the fake
-//                          remote backend of tests/contract; gvisor, wasm: that backend
+//                          remote backend of tests/contract; gvisor, wasm, vmm: that backend
 //   GANTRY_E2E_RUNSC       release of gVisor's runsc for it (20260905)
 //   GANTRY_E2E_RUNTIME     runtime_type (io.containerd.gantry.v1); the stock
 //                          io.containerd.runc.v2 shows what the tests ask for
@@ -11,6 +11,7 @@
 //   GANTRY_E2E_BIN         where gantry's programs are (../bin of the test)
 //   GANTRY_E2E_IMAGES      where busybox.tar is (../../images of the test)
 //   GANTRY_E2E_GUESTS      where tests/guests are as modules (../guests of the test)
+//   GANTRY_E2E_VMM_IMAGE   where kernel and initrd of the vmm backend are (../../vmm of the test)
 //   GANTRY_CACHE           holds containerd/RELEASE/bin and runsc/RELEASE/bin
 //   GANTRY_E2E_KEEP        set = the private folder stays when the run ends
 #pragma once
@@ -45,6 +46,7 @@ struct Settings {
   bool two_backends = false;
   std::string images;
   std::string guests;
+  std::string vmm_image;   ///< Of kernel and initrd.
   std::string root;        ///< The private folder, short enough for sockets.
   std::string run_dir;     ///< GANTRY_RUN_DIR.
   std::string ns;          ///< containerd's namespace, of this run alone.
@@ -62,8 +64,10 @@ struct Settings {
 
   bool wasm() const { return oci == "wasm"; }
 
+  bool vmm() const { return oci == "vmm"; }
+
   /// gantry with the runc backend.
-  bool runc() const { return !stock() && !remote() && !gvisor() && !wasm(); }
+  bool runc() const { return !stock() && !remote() && !gvisor() && !wasm() && !vmm(); }
 
   /// The OCI runtime that handlers with a table of options name: a test's script, which
   /// tells of each execution.

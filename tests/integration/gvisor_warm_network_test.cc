@@ -31,7 +31,7 @@ class GvisorWarmNetwork : public GvisorWarmTest {
   }
 
   void TearDown() override {
-    WriteText(Plugin(), NetworkPlugin());
+    WriteText(Plugin(), NetworkPlugin(settings()));
     GvisorWarmTest::TearDown();
   }
 

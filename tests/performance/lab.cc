@@ -18,13 +18,17 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A backend that is not built is none to a gantry that nobody asks for it.
-std::string Configuration(const std::string& root) {
+std::string Configuration(const e2e::Settings& settings) {
+  const std::string& root = settings.root;
   return "version: 1\n"
          "default_handler: runc\n"
          "handlers:\n"
          "  runc:\n    backend: runc\n    options:\n      BinaryName: runc\n"
          "  crun:\n    backend: runc\n    options:\n      BinaryName: crun\n"
          "  wasm: {backend: wasm}\n"
+         "  vmm:\n    backend: vmm\n    options:\n      kernel: " +
+         settings.vmm_image + "/kernel\n      initrd: " + settings.vmm_image +
+         "/initrd\n"
          "backends:\n  wasm:\n    options:\n      cache_dir: " +
          root + "/wasm\n";
 }
@@ -73,7 +77,7 @@ Status Lab::SetUp() {
   }
   GANTRY_CHECK_OK(LinkPrograms());
   GANTRY_CHECK_OK(MakeRootfs());
-  e2e::WriteText(root() + "/gantry.yaml", Configuration(root()));
+  e2e::WriteText(root() + "/gantry.yaml", Configuration(settings_));
   const e2e::Output spec = e2e::RunProgram({settings_.containerd_bin + "/ctr", "oci", "spec"});
   if (spec.status != 0) {
     return Fail(Code::kInternal, "run 'ctr oci spec': {}", spec.Text());
@@ -91,7 +95,7 @@ Status Lab::LinkPrograms() {
                              {"stock-crun", "io.containerd.runc.v2", false, "crun"},
                              {"gantry-wasm", "io.containerd.gantry-wasm.v1", true, ""}};
   const std::string shim = programs_ + "/containerd-shim-gantry-v1";
-  for (const char* handler : {"crun", "runc", "wasm"}) {
+  for (const char* handler : {"crun", "runc", "vmm", "wasm"}) {
     GANTRY_CHECK_OK(Link(shim, root() + "/bin/containerd-shim-gantry-" + handler + "-v1"));
   }
   return {};

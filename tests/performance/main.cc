@@ -16,6 +16,7 @@
 
 #include "tests/performance/gvisor_rows.h"
 #include "tests/performance/rows.h"
+#include "tests/performance/vmm_rows.h"
 #include "tests/performance/wasm_rows.h"
 
 namespace gantry::bench {
@@ -44,6 +45,14 @@ void AddWasm(std::vector<Group>& groups) {
   for (const WasmGroup& one : WasmGroups()) {
     groups.push_back({one.rows, [&one](Lab& lab, const Extent& extent, Report& report) {
                         return MeasureWasm(lab, one, extent, report);
+                      }});
+  }
+}
+
+void AddVmm(std::vector<Group>& groups) {
+  for (const VmmGroup& one : VmmGroups()) {
+    groups.push_back({one.rows, [&one](Lab& lab, const Extent& extent, Report& report) {
+                        return MeasureVmm(lab, one, extent, report);
                       }});
   }
 }
@@ -78,6 +87,7 @@ std::vector<Group> MakeGroups() {
   };
   AddGvisor(groups);
   AddWasm(groups);
+  AddVmm(groups);
   return groups;
 }
 

@@ -36,6 +36,8 @@ constexpr std::array kNotSupported = {
     Row{"remote", kOwnProcesses},
     Row{"gvisor", kWithoutTheFirst},
     Row{"wasm", "checkpoint"},
+    Row{"vmm", "checkpoint"},
+    Row{"vmm", kOwnProcesses},
 };
 
 /// A connection to the events' socket may come and go.

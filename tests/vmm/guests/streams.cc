@@ -23,6 +23,7 @@
 #include <cstring>
 
 #include "plugins/vmm/guest/devices.h"
+#include "plugins/vmm/guest/first.h"
 #include "plugins/vmm/guest/modules.h"
 
 namespace gantry::vmm {
@@ -217,8 +218,10 @@ int Main() {
     printf("streams: %s\n", events.error().message.c_str());
     return 1;
   }
-  if (const Status loaded = guest::LoadModules("/modules/early"); !loaded) {
-    printf("streams: %s\n", loaded.error().message.c_str());
+  for (const Status& done : {guest::MountSystem(), guest::LoadModules("/modules/early")}) {
+    if (!done) {
+      printf("streams: %s\n", done.error().message.c_str());
+    }
   }
   for (uint32_t port = kFirstPort; port < kFirstPort + kPorts; ++port) {
     if (fork() == 0) {

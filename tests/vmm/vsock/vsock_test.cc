@@ -45,9 +45,10 @@ class VmmVsock : public testing::Test {
     if (const TestImage& image = TestImage::Get(); !image.why_not.empty()) {
       GTEST_SKIP() << image.why_not;
     }
-    if (machine_ == nullptr) {
-      auto booted = StreamsGuest::Boot(VsockProgram::kOurs);
-      ASSERT_TRUE(booted) << booted.error().message;
+    // One that does not boot is not tried again for each test.
+    static auto booted = StreamsGuest::Boot(VsockProgram::kOurs);
+    ASSERT_TRUE(booted) << booted.error().message;
+    if (*booted) {
       machine_ = std::move(*booted);
     }
   }
