@@ -23,17 +23,21 @@ constexpr std::chrono::seconds kLook{5};
 
 }  // namespace
 
-RealGuest::RealGuest()
+RealGuest::RealGuest(std::vector<Nic> nics)
     : vm_(GuestSettings{.first = FirstProcess::kAgent,
                         .vsock = VsockProgram::kOurs,
-                        .change = [this](VmConfig& config, QemuOptions&) { Configure(config); }}) {}
+                        .change = [this, &nics](VmConfig& config,
+                                                QemuOptions&) { Configure(config, nics); }}) {}
 
-void RealGuest::Configure(VmConfig& config) {
+void RealGuest::Configure(VmConfig& config, std::vector<Nic>& nics) {
   const std::string folder = std::filesystem::path(config.console).parent_path();
   const std::string disk = folder + "/root.img";
   std::filesystem::copy_file(TestImage::Get().root_disk, disk);
   config.disks.push_back({.serial = kRootDisk, .path = disk, .read_only = false});
-  if (UniqueFd tap = MakeTap()) {
+  if (!nics.empty()) {
+    config.nics = std::move(nics);
+    has_nic_ = true;
+  } else if (UniqueFd tap = MakeTap()) {
     Nic nic{.id = "eth0", .mac = kNicMac};
     nic.tap = std::move(tap);
     config.nics.push_back(std::move(nic));
@@ -41,12 +45,11 @@ void RealGuest::Configure(VmConfig& config) {
   }
 }
 
-Result<std::unique_ptr<RealGuest>> RealGuest::Boot() {
+Result<std::unique_ptr<RealGuest>> RealGuest::Boot(std::vector<Nic> nics) {
   if (const TestImage& image = TestImage::Get(); !image.why_not.empty()) {
     return Fail(Code::kFailedPrecondition, "{}", image.why_not);
   }
-  std::unique_ptr<RealGuest> guest(new RealGuest);
-  guest->nics_ = std::move(nics);
+  std::unique_ptr<RealGuest> guest(new RealGuest(std::move(nics)));
   if (Status begun = guest->Begin(); !begun) {
     Error error = std::move(begun).error();
     error.message += guest->Words();

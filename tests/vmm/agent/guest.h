@@ -24,8 +24,8 @@ inline constexpr const char* kNicMac = "02:00:00:00:00:07";
 
 class RealGuest {
  public:
-  /// Booted and greeted. `nics`: taps; without any it has one that leads nowhere. Errors: with the
-  /// console's end.
+  /// Booted and greeted. Errors: with the console's end.
+  /// `nics`: in place of that one.
   static Result<std::unique_ptr<RealGuest>> Boot(std::vector<Nic> nics = {});
   RealGuest(const RealGuest&) = delete;
   RealGuest& operator=(const RealGuest&) = delete;
@@ -58,11 +58,11 @@ class RealGuest {
   std::chrono::milliseconds boot_time() const { return boot_time_; }
 
  private:
-  RealGuest();
+  explicit RealGuest(std::vector<Nic> nics);
 
   Status Begin();
   Status Greet();
-  void Configure(VmConfig& config);
+  void Configure(VmConfig& config, std::vector<Nic>& nics);
   void Watch(int fd, const std::function<bool()>& ready);
 
   bool has_nic_ = false;

@@ -77,7 +77,7 @@ class NetworkOfGuest : public testing::Test {
     }
     guest_ = std::move(*booted);
     if (const Status ready = MakeReady(); !ready) {
-      why_ = ready.error().message + guest_->Console();
+      why_ = ready.error().message + guest_->Words();
     }
   }
 
@@ -98,7 +98,7 @@ class NetworkOfGuest : public testing::Test {
 
   void TearDown() override {
     if (HasFailure() && guest_) {
-      std::fprintf(stderr, "--- console:\n%s\n", guest_->Console().c_str());
+      std::fprintf(stderr, "--- console:\n%s\n", guest_->Words().c_str());
     }
   }
 

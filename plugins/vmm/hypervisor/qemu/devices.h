@@ -16,6 +16,9 @@
 #include <string_view>
 #include <vector>
 
+#include <gantry/error.h>
+#include <gantry/unique_fd.h>
+
 #include "plugins/vmm/hypervisor/json.h"
 #include "plugins/vmm/hypervisor/vm_config.h"
 
