@@ -93,8 +93,8 @@ void NodePodMachine::OnFilesGone(const Error& why) {
     files_gone_ = why;
     vmm = vmm_;
   }
-  // They go with it, too.
-  if (vmm && !vmm->Ended()) {
+  // They go with it, too; and in a shutdown that is as it should be.
+  if (!is_down_ && vmm && !vmm->Ended()) {
     context_.Log(LogLevel::kError,
                  "the guest's files are gone, its machine is killed: " + why.message);
     IgnoreError(vmm->Signal(SIGKILL), "it has ended just now");
