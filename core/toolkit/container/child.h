@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include <gantry/toolkit/container/make.h>
 
@@ -25,6 +26,8 @@ struct Prepared {
   std::optional<SeccompFilter> filter{};
   /// The maker's /proc.
   UniqueFd proc{};
+  /// Of the thread that makes it; both children go on with a copy. Empty: not looked for.
+  std::span<char> stack{};
 };
 
 /// The first child, of which `channel` is the only way back. Ends the process.

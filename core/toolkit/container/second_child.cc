@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -205,14 +206,23 @@ void GiveBackHeap(Prepared& prepared) {
   ::malloc_trim(0);
 }
 
-// What lies below this function's own frame.
-__attribute__((noinline)) void GiveBackStack() {
-  constexpr size_t kMost = size_t{128} << 10;
+// What lies below this function's own frame, down to the end of the thread's stack: what is below
+// that may be anybody's memory. On another stack than the thread's it is not known where it ends.
+__attribute__((noinline)) void GiveBackStack(std::span<char> stack) {
+  constexpr uintptr_t kMost = uintptr_t{128} << 10;
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   char* const here = static_cast<char*>(__builtin_frame_address(0));
-  char* const end = here - reinterpret_cast<uintptr_t>(here) % page - page;
-  // What of it is not mapped is an error, and the rest is given back all the same.
-  ::madvise(end - kMost, kMost, MADV_DONTNEED);
+  const auto at = reinterpret_cast<uintptr_t>(here);
+  const auto lowest = reinterpret_cast<uintptr_t>(stack.data());
+  if (at < lowest || at - lowest >= stack.size()) {
+    return;
+  }
+  const uintptr_t end = at - at % page - page;
+  const uintptr_t begin = std::max(end - kMost, (lowest + page - 1) / page * page);
+  if (begin < end) {
+    // What of it is not mapped is an error, and the rest is given back all the same.
+    ::madvise(here - (at - begin), end - begin, MADV_DONTNEED);
+  }
 }
 
 // Its end of the channel is closed as an execution would close it: by then nothing of the container
@@ -224,7 +234,7 @@ __attribute__((no_sanitize("vptr"))) Status CallAtGate(Prepared& prepared, int& 
   GANTRY_CHECK_OK(prepared.request.program->Prepare(start));
   GANTRY_CHECK_OK(LoadFilterOfProgram(prepared));
   GiveBackHeap(prepared);
-  GiveBackStack();
+  GiveBackStack(prepared.stack);
   GANTRY_CHECK_OK(WaitAtGate(prepared, channel));
   GANTRY_CHECK_OK(LoadFilter(prepared, channel));
   ::close(channel);

@@ -6,17 +6,23 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <memory>
+#include <span>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -125,6 +131,42 @@ std::string RunWith(const Make& make) {
   }
   const std::string text = Drain(in.get());
   return text + EndOf(made->pid());
+}
+
+// What `call` gives, called on a thread that has this stack.
+std::string OnStack(std::span<char> stack, std::function<std::string()> call) {
+  struct Call {
+    std::function<std::string()> what;
+    std::string said;
+  } all{std::move(call), {}};
+
+  pthread_attr_t attributes{};
+  EXPECT_EQ(::pthread_attr_init(&attributes), 0);
+  EXPECT_EQ(::pthread_attr_setstack(&attributes, stack.data(), stack.size()), 0);
+  const auto run = [](void* argument) -> void* {
+    auto* const one = static_cast<Call*>(argument);
+    one->said = one->what();
+    return nullptr;
+  };
+  pthread_t thread{};
+  EXPECT_EQ(::pthread_create(&thread, &attributes, run, &all), 0);
+  EXPECT_EQ(::pthread_join(thread, nullptr), 0);
+  ::pthread_attr_destroy(&attributes);
+  return all.said;
+}
+
+// On that stack, and on the thread that calls this.
+void OnCoroutine(std::span<char> stack, std::function<void()> call) {
+  static std::function<void()> what;
+  what = std::move(call);
+  ucontext_t caller{};
+  ucontext_t own{};
+  ASSERT_EQ(::getcontext(&own), 0);
+  own.uc_stack.ss_sp = stack.data();
+  own.uc_stack.ss_size = stack.size();
+  own.uc_link = &caller;
+  ::makecontext(&own, [] { what(); }, 0);
+  ASSERT_EQ(::swapcontext(&caller, &own), 0);
 }
 
 class BuiltInProgramTest : public testing::Test {
@@ -301,6 +343,48 @@ TEST_F(BuiltInProgramTest, HasNoMemoryOfItsMaking) {
   EXPECT_THAT(said, EndsWith("exit 0"));
   EXPECT_GT(AnonymousMemory(said), 0);
   EXPECT_LT(AnonymousMemory(said), before - kKibibytes);
+}
+
+// As a library may call the maker: on a thread whose stack is no larger than what is given back of
+// it, and with somebody's memory right below.
+TEST_F(BuiltInProgramTest, LosesNothingBelowTheStackThatItIsMadeOn) {
+  constexpr size_t kStack = size_t{128} << 10;
+  constexpr size_t kBelow = size_t{256} << 10;
+  void* const mapped =
+      ::mmap(nullptr, kBelow + kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  char* const memory = static_cast<char*>(mapped);
+  std::fill_n(memory, kBelow, 'x');
+  program_.run = [&] {
+    Say(std::to_string(std::count(memory, memory + kBelow, 'x')));
+    return 0;
+  };
+  auto request = bundle_.RequestOf({});
+  ASSERT_TRUE(request.has_value());
+  request->program = &program_;
+  const std::string said = OnStack({memory + kBelow, kStack}, [&] {
+    return RunWith([&](int out) -> Result<MadeProcess> {
+      request->streams = {-1, out, out};
+      return Make(*std::move(request));
+    });
+  });
+  EXPECT_EQ(said, Format("{}exit 0", kBelow));
+  ASSERT_EQ(::munmap(mapped, kBelow + kStack), 0);
+}
+
+// Nor of a stack that is nobody's thread's, of which no more is known than its place.
+TEST_F(BuiltInProgramTest, LosesNothingBelowAStackThatIsNoThreads) {
+  constexpr size_t kStack = size_t{128} << 10;
+  constexpr size_t kBelow = size_t{256} << 10;
+  const std::unique_ptr<char[]> memory(new char[kBelow + kStack]);
+  std::fill_n(memory.get(), kBelow, 'x');
+  program_.run = [&] {
+    Say(std::to_string(std::count(memory.get(), memory.get() + kBelow, 'x')));
+    return 0;
+  };
+  std::string said;
+  OnCoroutine({memory.get() + kBelow, kStack}, [&] { said = Run({}); });
+  EXPECT_EQ(said, Format("{}exit 0", kBelow));
 }
 
 TEST_F(BuiltInProgramTest, FailsTheMakingWithWhatItCannotPrepare) {
