@@ -4,9 +4,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <functional>
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/format.h>
 #include <gantry/testing/sandbox_context.h>
 #include <gantry/toolkit/descriptors/memfd.h>
 #include <gantry/toolkit/files/files.h>
@@ -81,6 +85,35 @@ TEST_F(WasmImage, HasItsModule) {
   EXPECT_EQ(::fcntl(file.get(), F_GETFL) & O_ACCMODE, O_RDONLY);
   constexpr int kSealed = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
   EXPECT_EQ(::fcntl(file.get(), F_GET_SEALS) & kSealed, kSealed);
+}
+
+/// A store that has a look at whoever asks for the container.
+class LookingStore : public FakeStore {
+ public:
+  Result<std::string> ImageOf(const std::string& container) override {
+    look();
+    return FakeStore::ImageOf(container);
+  }
+
+  std::function<void()> look;
+};
+
+TEST_F(WasmImage, IsAskedForWithFewSystemCalls) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer has calls of its own";
+#endif
+  LookingStore store;
+  store.Use(store.AddManifest("wasip1", "wasm", {store.AddLayer(kWasmType, CoreModule())}));
+  std::string status;
+  // Meanwhile it waits for the answer, and nobody else spawns.
+  store.look = [&] {
+    const HostPid pid = context_.spawned.back()->pid();
+    status = ReadFile(Format("/proc/{}/status", pid.value), 1 << 16).value_or("?");
+  };
+  const StoreServer server(store, question_.address, "k8s.io");
+  const auto found = Find();
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_THAT(status, HasSubstr("\nSeccomp:\t2\n"));
 }
 
 TEST_F(WasmImage, OfFilesHasNoModule) {
