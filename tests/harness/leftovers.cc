@@ -98,7 +98,9 @@ std::string Look(const Node& node, const Baseline& baseline, const std::string& 
   Add(report, "record", FindNames(settings.run_dir, id_part));
   Add(report, "OCI state", ListFolder("/run/containerd/runc/" + settings.ns));
   if (settings.vmm()) {
-    Add(report, "folder of a machine", ListFolder(VmmFolder(settings)));
+    std::vector<std::string> folders = ListFolder(VmmFolder(settings));
+    std::erase(folders, "users");  // Whose VMs are whose.
+    Add(report, "folder of a machine", folders);
     Add(report, "mount", MountsBelow(VmmFolder(settings)));
   }
   AddDescriptors(report, node, baseline);

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/harness/vmm_node.h"
 
+#include <cstdlib>
+
 namespace gantry::e2e {
 namespace {
 
-std::string Handler(const Settings& settings, const std::string& name,
-                    const std::string& more = "") {
-  return "  " + name + ":\n    backend: vmm\n    options:\n      initrd: " + settings.vmm_image +
-         "/initrd\n" +
-         (more.contains("kernel:") ? "" : "      kernel: " + settings.vmm_image + "/kernel\n") +
-         more;
+std::string Handler(const std::string& name, const std::string& options) {
+  return "  " + name + ":\n    backend: vmm\n    options:\n" + options;
+}
+
+/// GANTRY_VMM_ACCEL, kvm or tcg: whoever runs the tests knows it; else what the canary finds.
+std::string Accelerator() {
+  const char* const wanted = std::getenv("GANTRY_VMM_ACCEL");  // NOLINT(concurrency-mt-unsafe)
+  return wanted == nullptr ? "" : "      accelerator: " + std::string(wanted) + "\n";
 }
 
 }  // namespace
@@ -28,11 +32,13 @@ std::string RuntimeOfHandler(const std::string& handler) {
 // The image of the tests has first processes of theirs: tools/lib/vmm_image.sh.
 std::string VmmHandlers(const Settings& settings) {
   return "default_handler: vmm\nbackends:\n  vmm:\n    options:\n      directory: " +
-         VmmFolder(settings) + "\nhandlers:\n" + Handler(settings, "vmm") +
-         Handler(settings, kVmmPanics, "      cmdline: rdinit=/tests/devices gantry.end=panic\n") +
-         Handler(settings, kVmmSilent,
+         VmmFolder(settings) + "\n      kernel: " + settings.vmm_image +
+         "/kernel\n      initrd: " + settings.vmm_image + "/initrd\n" + Accelerator() +
+         "handlers:\n  vmm: {backend: vmm}\n" +
+         Handler(kVmmPanics, "      cmdline: rdinit=/tests/devices gantry.end=panic\n") +
+         Handler(kVmmSilent,
                  "      cmdline: rdinit=/tests/devices\n      boot_timeout_ms: 10000\n") +
-         Handler(settings, kVmmNoKernel, "      kernel: /nowhere/kernel\n");
+         Handler(kVmmNoKernel, "      kernel: /nowhere/kernel\n");
 }
 
 std::string VethPlugin() {

@@ -141,7 +141,7 @@ Result<e2e::Node*> Lab::Containerd() {
   if (const std::string failure = node->SetUp(); !failure.empty()) {
     return Fail(Code::kInternal, "start containerd: {}", failure);
   }
-  e2e::WriteText(root() + "/gantry.yaml", Configuration(root()));
+  e2e::WriteText(root() + "/gantry.yaml", Configuration(settings_));
   node_ = std::move(node);
   return node_.get();
 }
