@@ -44,8 +44,8 @@ struct StorageRequest {
   /// So many disks have room in the machine; roots of images that find none go through virtiofs.
   uint32_t disk_places = 16;
   /// virtiofsd has ended, and with it all files of the guest: `why` has its last words. Once, on a
-  /// worker or within `Recover`; not after `Shutdown`, which it may call, but not wait for. It comes
-  /// with the VMM's end, too: virtiofsd ends with that connection. May be empty.
+  /// worker or within `Recover`; not after `Shutdown`, which it may call, but not wait for. It
+  /// comes with the VMM's end, too: virtiofsd ends with that connection. May be empty.
   std::function<void(Error why)> ended;
 };
 

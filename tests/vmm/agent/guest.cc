@@ -24,10 +24,10 @@ constexpr std::chrono::seconds kLook{5};
 }  // namespace
 
 RealGuest::RealGuest(std::vector<Nic> nics)
-    : vm_(GuestSettings{.first = FirstProcess::kAgent,
-                        .vsock = VsockProgram::kOurs,
-                        .change = [this, &nics](VmConfig& config,
-                                                QemuOptions&) { Configure(config, nics); }}) {}
+    : vm_(GuestSettings{
+          .first = FirstProcess::kAgent,
+          .vsock = VsockProgram::kOurs,
+          .change = [this, &nics](VmConfig& config, QemuOptions&) { Configure(config, nics); }}) {}
 
 void RealGuest::Configure(VmConfig& config, std::vector<Nic>& nics) {
   const std::string folder = std::filesystem::path(config.console).parent_path();

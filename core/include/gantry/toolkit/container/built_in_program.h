@@ -39,8 +39,8 @@ struct ProgramStart {
 /// What the maker does between the program's own filter and its run, and that filter has to let
 /// through: sendmsg(2), recvmsg(2) and close(2), by which it waits at the gate and says what fails;
 /// brk(2), munmap(2) and madvise(2), by which it gives back the memory that the making took: of the
-/// heap, and of the stack of the thread that `Make` or `Join` was called on, below that call. Called
-/// on a stack that is not its thread's, a coroutine's, that stack stays as it is.
+/// heap, and of the stack of the thread that `Make` or `Join` was called on, below that call.
+/// Called on a stack that is not its thread's, a coroutine's, that stack stays as it is.
 struct AfterFilter {
   /// And seccomp(2), with SECCOMP_SET_MODE_FILTER and these flags: the spec has a filter, too.
   std::optional<unsigned> seccomp_flags;
