@@ -82,7 +82,7 @@ Status Pod::Boot(std::string root, PodMachineRequest request) {
                    .machine = {}};
   Set(record);
   // Before there is anything that the next engine would have to find.
-  GANTRY_CHECK_OK(context_.Save(record.ToJson()));
+  GANTRY_CHECK_OK(context_.Save(EncodeProto(record)));
   ends_.OnMachineStarted();
   const Deadline deadline = std::chrono::steady_clock::now() +
                             std::min<std::chrono::milliseconds>(context_.TimeLeft(), kBoot);
@@ -90,7 +90,7 @@ Status Pod::Boot(std::string root, PodMachineRequest request) {
   booted_ = true;
   has_files_ = true;
   record.machine = machine_->Save();
-  Status saved = context_.Save(record.ToJson());
+  Status saved = context_.Save(EncodeProto(record));
   if (!saved) {
     IgnoreError(machine_->Shutdown({}), "the first error counts");
     has_files_ = false;
@@ -104,7 +104,7 @@ Status Pod::Recover(const std::string& blob, PodMachineRequest request) {
   if (blob.empty()) {
     return {};
   }
-  GANTRY_TRY(PodRecord record, PodRecord::FromJson(blob));
+  GANTRY_TRY(PodRecord record, ReadPodRecord(blob));
   request.cgroups = record.cgroups;
   request.netns_path = record.netns;
   Set(record);

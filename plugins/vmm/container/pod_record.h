@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/proto/proto_message.h>
 
 namespace gantry::vmm {
 
@@ -18,12 +19,19 @@ struct PodRecord {
   std::string netns{};
   /// How often the kernel had killed in these cgroups for want of memory before.
   uint64_t oom_kills = 0;
-  /// Of `PodMachine::Save`; empty: it is being started.
+  /// Of `PodMachine::Save`, any bytes; empty: it is being started.
   std::string machine{};
 
-  std::string ToJson() const;
-  /// Errors: kDataLoss: it is none.
-  static Result<PodRecord> FromJson(const std::string& text);
+  void Each(this auto& self, auto&& field) {
+    field(1, self.root);
+    field(2, self.cgroups);
+    field(3, self.netns);
+    field(4, self.oom_kills);
+    field(5, self.machine);
+  }
 };
+
+/// Of `EncodeProto`. Errors: kDataLoss: it is none.
+Result<PodRecord> ReadPodRecord(const std::string& bytes);
 
 }  // namespace gantry::vmm

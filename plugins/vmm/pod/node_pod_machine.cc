@@ -7,10 +7,8 @@
 #include <csignal>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include <gantry/format.h>
-#include <gantry/json.h>
+#include <gantry/toolkit/proto/proto_message.h>
 
 #include "plugins/vmm/hypervisor/accelerator.h"
 #include "plugins/vmm/machine/directory.h"
@@ -19,8 +17,6 @@
 
 namespace gantry::vmm {
 namespace {
-
-using Json = nlohmann::json;
 
 /// Of one connection to a port of the guest, and for all of them to end.
 constexpr std::chrono::milliseconds kForwardTime{10'000};
@@ -37,19 +33,19 @@ MachineEvents EventsOf(PodMachineEvents events) {
 }
 
 struct Saved {
-  std::string network;
-  std::string machine;
+  std::string network{};
+  std::string machine{};
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.network);
+    field(2, self.machine);
+  }
 };
 
-Result<Saved> SavedIn(const std::string& text) {
-  const Json json = ReadJson(text, kSpecJson);
-  Saved saved;
-  // The one seam to a library that throws: a record that was damaged.
-  try {
-    json.at("network").get_to(saved.network);
-    json.at("machine").get_to(saved.machine);
-  } catch (const Json::exception& e) {
-    return Fail(Code::kDataLoss, "read the state of a machine: {}", e.what());
+Result<Saved> SavedIn(const std::string& bytes) {
+  auto saved = DecodeProto<Saved>(bytes);
+  if (!saved) {
+    return Fail(Code::kDataLoss, "read the state of a machine: {}", saved.error().message);
   }
   return saved;
 }
@@ -202,8 +198,7 @@ Status NodePodMachine::Recover(const PodMachineRequest& request, const std::stri
 }
 
 std::string NodePodMachine::Save() const {
-  const Json json = {{"network", network_->Save()}, {"machine", machine_->Save()}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return EncodeProto(Saved{.network = network_->Save(), .machine = machine_->Save()});
 }
 
 std::optional<Error> NodePodMachine::ended() const {

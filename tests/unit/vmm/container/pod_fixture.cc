@@ -75,7 +75,7 @@ Status TestMachine::Start(PodMachineRequest request, PodMachineEvents events,
 
 Status TestMachine::Recover(const PodMachineRequest& /*request*/, const std::string& saved,
                             PodMachineEvents events, Deadline /*deadline*/) {
-  if (saved != "saved" || !vm_.started) {
+  if (saved != Save() || !vm_.started) {
     vm_.ended = Error{Code::kUnavailable, 0, "there is none", {}};
     return Fail(Code::kNotFound, "there is no such machine");
   }

@@ -73,7 +73,8 @@ class TestMachine : public PodMachine, public GuestCalls {
   Status Recover(const PodMachineRequest& request, const std::string& saved,
                  PodMachineEvents events, Deadline deadline) override;
 
-  std::string Save() const override { return "saved"; }
+  /// No text, as a machine's own is none.
+  std::string Save() const override { return {'\xff', '\0', '\x80', '"'}; }
 
   GuestCalls& guest() override { return *this; }
 
