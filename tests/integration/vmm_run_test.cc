@@ -36,8 +36,8 @@ TEST_F(VmmRun, EndsWithEachExitCode) {
   }
 }
 
-TEST_F(VmmRun, EndsWithTheSignal) {
-  const Output output = RunScript("kill -TERM $$");
+TEST_F(VmmRun, TellsASignalOfTheGuest) {
+  const Output output = RunScript("sh -c 'kill -TERM $$'; exit $?");
   EXPECT_EQ(output.status, 128 + 15) << output.Text();
 }
 
