@@ -161,19 +161,20 @@ Result<Acceleration> CanaryRuns::Await(Deadline deadline) {
   if (!state_->question) {
     return Fail(Code::kFailedPrecondition, "find out whether KVM works: nobody has begun to");
   }
-  while (!state_->found &&
-         state_->ended.wait_until(lock.native(), deadline) != std::cv_status::timeout) {
+  std::optional<Found> found = state_->found;
+  while (!found) {
+    const bool late = state_->ended.wait_until(lock.native(), deadline) == std::cv_status::timeout;
+    found = state_->found;
+    if (late && !found) {
+      return Fail(Code::kDeadlineExceeded, "find out whether KVM works: the canary still runs");
+    }
   }
-  if (!state_->found) {
-    return Fail(Code::kDeadlineExceeded, "find out whether KVM works: the canary still runs");
-  }
-  Found found = *state_->found;
-  if (!state_->running && !IsBelieved(found, state_->clock())) {
+  if (!state_->running && !IsBelieved(*found, state_->clock())) {
     state_->running = true;
     lock.Unlock();
     Run(state_);
   }
-  return std::move(found.what);
+  return std::move(found->what);
 }
 
 Acceleration CanaryRuns::Look(const KvmQuestion& question) const {

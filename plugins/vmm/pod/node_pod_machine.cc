@@ -97,11 +97,12 @@ void NodePodMachine::OnFilesGone(const Error& why) {
   }
 }
 
-void NodePodMachine::ForwardItsPorts(const std::vector<std::string>& cgroups) {
-  if (network_->netns().empty()) {
+void NodePodMachine::ForwardItsPorts(const Network& network,
+                                     const std::vector<std::string>& cgroups) {
+  if (network.netns().empty()) {
     return;
   }
-  PortForwarding wanted{.netns = network_->netns(), .ports = {}, .cgroups = cgroups, .program = {}};
+  PortForwarding wanted{.netns = network.netns(), .ports = {}, .cgroups = cgroups, .program = {}};
   wanted.ports.ask = [machine = machine_.get()](const protocol::Forward& request,
                                                 Deadline deadline) -> Status {
     GANTRY_CHECK_OK(machine->Call(request, deadline));
@@ -125,7 +126,7 @@ Status NodePodMachine::StartParts(PodMachineRequest request, PodMachineEvents ev
   network_->FillSetUp(wanted.set_up);
   GANTRY_TRY(machine_, Machine::Start(context_, means_, std::move(wanted),
                                       EventsOf(std::move(events)), deadline));
-  ForwardItsPorts(request.cgroups);
+  ForwardItsPorts(*network_, request.cgroups);
   const MutexLock lock(mutex_);
   vmm_ = machine_->process();
   return files_gone_ ? Status(std::unexpected(*files_gone_)) : Status();
@@ -183,7 +184,7 @@ Status NodePodMachine::RecoverParts(const PodMachineRequest& request, const std:
     OnFilesGone(*files_gone);
   }
   if (network_ && !machine_->ended()) {
-    ForwardItsPorts(request.cgroups);
+    ForwardItsPorts(*network_, request.cgroups);
   }
   return storage ? Status() : Status(std::unexpected(std::move(storage).error()));
 }
@@ -198,7 +199,8 @@ Status NodePodMachine::Recover(const PodMachineRequest& request, const std::stri
 }
 
 std::string NodePodMachine::Save() const {
-  return EncodeProto(Saved{.network = network_->Save(), .machine = machine_->Save()});
+  return EncodeProto(
+      Saved{.network = network_ ? network_->Save() : std::string(), .machine = machine_->Save()});
 }
 
 std::optional<Error> NodePodMachine::ended() const {

@@ -58,7 +58,7 @@ class NodePodMachine final : public PodMachine {
                       PodMachineEvents events);
   /// Without its files a guest is of no use to anybody.
   void OnFilesGone(const Error& why);
-  void ForwardItsPorts(const std::vector<std::string>& cgroups);
+  void ForwardItsPorts(const Network& network, const std::vector<std::string>& cgroups);
 
   const std::string id_;
   SandboxContext& context_;
