@@ -13,7 +13,7 @@ namespace gantry::vmm::qemu {
 namespace {
 
 constexpr Driver::Command kRemoveNode = {"blockdev-del", "node-name"};
-constexpr const char* kToldAlready = "what is told is why the disk could not be added";
+constexpr const char* kDiskErrorCounts = "what is told is why the disk could not be added";
 
 /// Whether a set of QEMU's list has a descriptor of that name. Source: QEMU 10.0, qapi/misc.json,
 /// FdsetInfo.
@@ -71,7 +71,7 @@ Result<std::string> Driver::AddDisk(const Disk& disk, Deadline deadline) {
     added = Do("device_add", DiskDevice(disk, place), deadline);
   }
   if (!added) {
-    IgnoreError(RemoveDisk(disk.serial, deadline), kToldAlready);
+    IgnoreError(RemoveDisk(disk.serial, deadline), kDiskErrorCounts);
     return std::unexpected(std::move(added).error());
   }
   return disk.serial;
