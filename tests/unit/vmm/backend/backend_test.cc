@@ -60,7 +60,8 @@ class VmmBackendTest : public testing::Test {
     };
     parts.images = folder_.path();
     parts.keep_dir = folder_.path() + "/keep";
-    parts.choose_accelerator = [this](const KvmQuestion&) { return shown_; };
+    // Its thread may outlive the test.
+    parts.choose_accelerator = [shown = shown_](const KvmQuestion&) { return shown; };
     auto made = MakeBackend(options, std::move(parts));
     EXPECT_TRUE(made) << made.error().message;
     return std::move(*made);

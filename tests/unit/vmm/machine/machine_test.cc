@@ -256,9 +256,9 @@ TEST_F(MachineEnd, AnAgentThatDialsAgainIsNone) {
 }
 
 TEST_F(MachineEnd, ComesWhereTheAgentDoesNotDialAgain) {
+  means_.redial_limit = std::chrono::milliseconds(50);
   auto machine = Start();
   ASSERT_TRUE(machine) << machine.error().message;
-  means_.redial_limit = std::chrono::milliseconds(50);
   agent_->Hangup(false);
   EXPECT_THAT(WaitForEnd(), HasSubstr("has not dialled again"));
   EXPECT_EQ(context_.Alive(), 0U);
