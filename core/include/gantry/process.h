@@ -75,7 +75,8 @@ enum class StreamFraming {
 };
 
 /// The standard streams of a process. With `terminal` all ends are empty: `OpenConsole` makes the
-/// terminal, or, where a runtime makes it, `AttachConsole` takes its master.
+/// terminal, or, where a runtime makes it, `AttachConsole` takes its master, or, where it is in a
+/// guest, `AttachStream` takes what carries it.
 struct Stdio {
   bool terminal = false;
   StreamEnd in;
@@ -130,8 +131,12 @@ class ProcessContext {
   /// connection, a socket): copied by the core until its end, with back
   /// pressure, over a restart of the engine too, with no byte lost or doubled.
   /// A connection that ends without the end that `framing` asks for is logged, and counts as the
-  /// end. Errors: kInvalidArgument: `fd` is no stream socket, which frames come on;
-  /// kFailedPrecondition: the process has a terminal, or that stream is attached already.
+  /// end. Of a process whose terminal is elsewhere, with a kernel of its own, kStdin and kStdout
+  /// with `kFrames` are the two ways of it, mostly two descriptors of one connection: input ends
+  /// with output, and `Process::Resize` is the backend's.
+  /// Errors: kInvalidArgument: `fd` is no stream socket, which frames come on;
+  /// kFailedPrecondition: the process has a terminal and `fd` is none of its two ways, or that
+  /// stream, or a console, is attached already.
   virtual Status AttachStream(Stream stream, UniqueFd fd,
                               StreamFraming framing = StreamFraming::kNone) = 0;
 
