@@ -12,6 +12,8 @@
 #include <gantry/toolkit/cgroup/counters.h>
 #include <gantry/toolkit/files/files.h>
 
+#include "core/cgroup/scope_v1.h"
+
 namespace gantry::cgroup {
 namespace {
 
@@ -152,6 +154,26 @@ Result<bool> IsSystemds(std::string_view scope_path) {
   return std::unexpected(path.error());
 }
 
+/// On v1 the same in each tree.
+std::string PathOf(const Cgroup& cgroup) {
+  if (cgroup.is_unified()) {
+    return cgroup.unified().path;
+  }
+  return cgroup.v1().begin()->second.path;
+}
+
+Status Tell(std::string_view scope_path, const std::vector<os::UnitProperty>& properties) {
+  if (properties.empty()) {
+    return {};
+  }
+  Status told =
+      os::SetUnitProperties(std::string(scope_path.substr(scope_path.rfind('/') + 1)), properties);
+  if (!told) {
+    return std::unexpected(std::move(told).error().Within("the new limits hold, but not for long"));
+  }
+  return told;
+}
+
 }  // namespace
 
 std::string_view ScopeOf(std::string_view path) {
@@ -200,7 +222,7 @@ Result<std::vector<os::UnitProperty>> ScopeProperties(const std::string& dir,
 
 Status UpdateWithScope(const CgroupHierarchy& node, const Cgroup& cgroup,
                        const CgroupResources& resources) {
-  const std::string path = cgroup.is_unified() ? cgroup.unified().path : std::string();
+  const std::string path = PathOf(cgroup);
   const std::string_view scope_path = ScopeOf(path);
   bool systemds = false;
   if (!scope_path.empty()) {
@@ -209,18 +231,16 @@ Status UpdateWithScope(const CgroupHierarchy& node, const Cgroup& cgroup,
   if (!systemds) {
     return cgroup.Update(resources);
   }
+  if (!cgroup.is_unified()) {
+    GANTRY_CHECK_OK(cgroup.Update(resources));
+    GANTRY_CHECK_OK(Tell(scope_path, v1::ScopeProperties(resources)));
+    return cgroup.Update(resources);
+  }
   GANTRY_TRY(const Cgroup scope, Cgroup::Named(node, std::string(scope_path)));
   // The scope first: what is raised below it has no effect before.
   GANTRY_CHECK_OK(scope.Update(resources));
   GANTRY_TRY(const auto properties, ScopeProperties(scope.unified().dir(), resources));
-  if (!properties.empty()) {
-    Status told = os::SetUnitProperties(std::string(scope_path.substr(scope_path.rfind('/') + 1)),
-                                        properties);
-    if (!told) {
-      return std::unexpected(
-          std::move(told).error().Within("the new limits hold, but not for long"));
-    }
-  }
+  GANTRY_CHECK_OK(Tell(scope_path, properties));
   // Again where there is but the scope: systemd has rounded the quota.
   return cgroup.Update(resources);
 }

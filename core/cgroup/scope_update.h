@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Limits of a container that an OCI runtime has put into a scope of systemd. systemd sets
+// Limits of a container in a scope of systemd, of an OCI runtime's making or ours. systemd sets
 // the scope's limits again by its own account whenever it reads its units anew or another
 // property of the unit changes, so it has to be told; and what competes with other
 // containers is the scope, not the cgroup that crun makes in it.
@@ -27,7 +27,7 @@ Result<std::vector<os::UnitProperty>> ScopeProperties(const std::string& dir,
                                                       const CgroupResources& resources);
 
 /// `Cgroup::Update` of the cgroup, and where it lies in a scope, of the scope and of what
-/// systemd has of it. Of v2; on v1 the files alone.
+/// systemd has of it.
 /// Errors: those of `Update`; kUnavailable: systemd cannot be asked, nothing is changed, or it
 /// cannot be told, and the limits hold until it sets its own. Again: the same. Blocks: up to some
 /// seconds. Thread: workers.

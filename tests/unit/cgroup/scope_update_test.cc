@@ -4,11 +4,13 @@
 #include "core/cgroup/scope_update.h"
 
 #include <limits>
+#include <memory>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/unit/cgroup/fake_cgroupfs.h"
+#include "tests/unit/os/fake_systemd.h"
 
 namespace gantry::cgroup {
 namespace {
@@ -128,6 +130,62 @@ TEST(UpdateWithScopeTest, OfWhatIsInNoUnitWritesItsFilesAlone) {
   ASSERT_TRUE(UpdateWithScope(*node, *cgroup, resources));
   EXPECT_EQ(fs.Get("a.slice/gantry-no-such-unit.scope/in/memory.max"), "4096");
   EXPECT_EQ(fs.Get("a.slice/gantry-no-such-unit.scope/memory.max"), "max\n");
+}
+
+class UpdateOfAUnitTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    systemd_ = os::FakeSystemd::Begin();
+    if (!systemd_) {
+      GTEST_SKIP() << "the machine has no libsystemd.so.0";
+    }
+    systemd_->Put("x.scope", "/a.slice/x.scope");
+  }
+
+  Status Update(const CgroupResources& resources, const std::string& path = "/a.slice/x.scope") {
+    const auto node = CgroupHierarchy::At(fs_.path());
+    EXPECT_TRUE(node);
+    return UpdateWithScope(*node, *Cgroup::Named(*node, path), resources);
+  }
+
+  std::unique_ptr<os::FakeSystemd> systemd_;
+  FakeCgroupFs fs_;
+};
+
+TEST_F(UpdateOfAUnitTest, IsToldToSystemd) {
+  fs_.Put("cgroup.controllers", "memory\n");
+  fs_.Put("a.slice/x.scope/pids.max", "");
+  CgroupResources resources;
+  resources.pids_limit = 7;
+  const Status updated = Update(resources);
+  ASSERT_TRUE(updated) << updated.error().message;
+  EXPECT_EQ(fs_.Get("a.slice/x.scope/pids.max"), "7");
+  EXPECT_THAT(systemd_->PropertiesOf("x.scope"), ElementsAre("TasksMax=7"));
+}
+
+TEST_F(UpdateOfAUnitTest, IsToldToSystemdOfV1Too) {
+  for (const char* tree : {"memory", "pids", "systemd"}) {
+    fs_.Put(std::string(tree) + "/cgroup.procs", "");
+  }
+  fs_.Put("pids/a.slice/x.scope/pids.max", "");
+  CgroupResources resources;
+  resources.pids_limit = 7;
+  const Status updated = Update(resources);
+  ASSERT_TRUE(updated) << updated.error().message;
+  EXPECT_EQ(fs_.Get("pids/a.slice/x.scope/pids.max"), "7");
+  EXPECT_THAT(systemd_->PropertiesOf("x.scope"), ElementsAre("TasksMax=7"));
+}
+
+TEST_F(UpdateOfAUnitTest, SaysThatSystemdWillSetItsOwnWhereItIsNotTold) {
+  fs_.Put("cgroup.controllers", "memory\n");
+  fs_.Put("a.slice/x.scope/pids.max", "");
+  systemd_->Refuse("SetUnitProperties", "org.freedesktop.DBus.Error.AccessDenied");
+  CgroupResources resources;
+  resources.pids_limit = 7;
+  const Status updated = Update(resources);
+  ASSERT_FALSE(updated);
+  EXPECT_EQ(updated.error().code, Code::kUnavailable);
+  EXPECT_THAT(updated.error().message, HasSubstr("not for long"));
 }
 
 }  // namespace
