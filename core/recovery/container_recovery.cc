@@ -53,6 +53,7 @@ void ContainerRecovery::RestoreContainer(Container& container, const store::Reco
   container.netns_path = record.netns_path;
   container.private_pids = record.private_pids;
   container.cgroup_origin = OriginOf(record);
+  container.scope = ScopeOf(record);
   container.weight_formula = WeightFormulaOf(record);
   if (const auto blob = record.blobs.find("container"); blob != record.blobs.end()) {
     container.blob = blob->second;

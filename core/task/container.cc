@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "core/backend/retired.h"
 #include "core/link/messages.h"
@@ -24,6 +25,8 @@ constexpr auto kLinear = "linear";
 constexpr auto kMadeCgroups = "made-cgroups";
 constexpr std::string_view kMaking = "making";
 constexpr std::string_view kMade = "made";
+/// The unit that they have besides.
+constexpr auto kScope = "made-scope";
 
 }  // namespace
 
@@ -93,12 +96,34 @@ store::ProcessRecord ToProcessRecord(const TaskProcess& process) {
   return record;
 }
 
+void Container::SetScope(std::string unit) {
+  if (!scope.empty() && cleanup == StopCommand(scope, bundle)) {
+    cleanup.reset();
+  }
+  scope = std::move(unit);
+  if (!scope.empty() && !cleanup) {
+    cleanup = StopCommand(scope, bundle);
+  }
+}
+
 CgroupOrigin OriginOf(const store::Record& record) {
   const auto blob = record.blobs.find(kMadeCgroups);
   if (blob == record.blobs.end()) {
     return CgroupOrigin::kForeign;
   }
   return blob->second == kMade ? CgroupOrigin::kMade : CgroupOrigin::kMaking;
+}
+
+std::string ScopeOf(const store::Record& record) {
+  const auto blob = record.blobs.find(kScope);
+  return blob == record.blobs.end() ? std::string() : blob->second;
+}
+
+link::Command StopCommand(const std::string& scope, const std::string& folder) {
+  // Both where /bin is a folder of its own.
+  const char* const program =
+      Exists("/usr/bin/systemctl") ? "/usr/bin/systemctl" : "/bin/systemctl";
+  return {.argv = {program, "--quiet", "stop", scope}, .env = {}, .cwd = folder};
 }
 
 std::optional<cgroup::CpuWeightFormula> WeightFormulaOf(const store::Record& record) {
@@ -140,6 +165,9 @@ store::Record ToRecord(const Container& container) {
   }
   if (IsOurs(container.cgroup_origin)) {
     record.blobs[kMadeCgroups] = container.cgroup_origin == CgroupOrigin::kMade ? kMade : kMaking;
+  }
+  if (!container.scope.empty()) {
+    record.blobs[kScope] = container.scope;
   }
   if (container.weight_formula) {
     record.blobs[kWeightFormula] =

@@ -134,6 +134,9 @@ struct Container : std::enable_shared_from_this<Container> {
   Container& operator=(const Container&) = delete;
   ~Container();
 
+  /// Of its cgroups, ours; empty: none any more.
+  void SetScope(std::string unit);
+
   events::Subject subject() const { return {group->ttrpc_address, group->ns, id}; }
 
   const ContainerId id;
@@ -157,6 +160,9 @@ struct Container : std::enable_shared_from_this<Container> {
   std::string blob;
   cgroup::Cgroup cgroup;
   CgroupOrigin cgroup_origin = CgroupOrigin::kForeign;
+  /// systemd's unit of that cgroup, which is ours to remove with it; empty: it has none. On record
+  /// before it is made.
+  std::string scope;
   /// By which its cpu.weight is made of shares; nothing: not looked for yet.
   std::optional<cgroup::CpuWeightFormula> weight_formula;
   /// Its directories, for those who can only kill and remove by them.
@@ -200,6 +206,10 @@ int64_t NowNs();
 store::ProcessRecord ToProcessRecord(const TaskProcess& process);
 /// By its record.
 CgroupOrigin OriginOf(const store::Record& record);
+/// By its record.
+std::string ScopeOf(const store::Record& record);
+/// What ends that unit where there is no engine; `folder`: what nobody else may be taking apart.
+link::Command StopCommand(const std::string& scope, const std::string& folder);
 /// By its record.
 std::optional<cgroup::CpuWeightFormula> WeightFormulaOf(const store::Record& record);
 /// The container as it goes to disk.

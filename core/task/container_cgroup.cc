@@ -12,11 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include <gantry/deadline.h>
 #include <gantry/format.h>
 #include <gantry/toolkit/cgroup/cgroup.h>
 #include <gantry/toolkit/cgroup/tree.h>
 
 #include "core/cgroup/slice_path.h"
+#include "core/log/log.h"
 
 namespace gantry::task {
 namespace {
@@ -29,8 +31,13 @@ std::unexpected<Error> Wrong(std::string_view cgroups_path, std::string_view why
   return Fail(Code::kInvalidArgument, "/linux/cgroupsPath: '{}': {}", cgroups_path, why);
 }
 
+struct ScopePlace {
+  cgroup::ScopeName name;
+  std::string path;
+};
+
 /// Of `slice:prefix:name`.
-Result<std::string> ScopePath(std::string_view cgroups_path) {
+Result<ScopePlace> PlaceOfScope(std::string_view cgroups_path) {
   const size_t first = cgroups_path.find(':');
   const size_t second = cgroups_path.find(':', first + 1);
   if (second == std::string_view::npos || cgroups_path.find(':', second + 1) != cgroups_path.npos) {
@@ -46,8 +53,22 @@ Result<std::string> ScopePath(std::string_view cgroups_path) {
   if (!parent) {
     return Wrong(cgroups_path, "its first part is no slice");
   }
-  return Format("{}/{}{}{}.scope", *parent == "/" ? "" : *parent, prefix, prefix.empty() ? "" : "-",
-                name);
+  std::string unit = Format("{}{}{}.scope", prefix, prefix.empty() ? "" : "-", name);
+  std::string path = Format("{}/{}", *parent == "/" ? "" : *parent, unit);
+  return ScopePlace{.name = {.slice = std::string(slice), .unit = std::move(unit)},
+                    .path = std::move(path)};
+}
+
+bool NamesScope(std::string_view cgroups_path) {
+  return !cgroups_path.starts_with('/') && cgroups_path.contains(':');
+}
+
+/// From the root of the hierarchy on, the same on each.
+std::string PathOf(const cgroup::Cgroup& cgroup) {
+  if (cgroup.is_unified()) {
+    return cgroup.unified().path;
+  }
+  return cgroup.v1().empty() ? "" : cgroup.v1().begin()->second.path;
 }
 
 bool IsGone(const Error& error) {
@@ -57,11 +78,11 @@ bool IsGone(const Error& error) {
 }  // namespace
 
 Result<std::string> ContainerCgroupPath(std::string_view cgroups_path) {
-  if (cgroups_path.starts_with('/')) {
-    return std::string(cgroups_path);
+  if (NamesScope(cgroups_path)) {
+    GANTRY_TRY(ScopePlace place, PlaceOfScope(cgroups_path));
+    return std::move(place.path);
   }
-  return cgroups_path.contains(':') ? ScopePath(cgroups_path)
-                                    : Result<std::string>(Format("/{}", cgroups_path));
+  return Format("{}{}", cgroups_path.starts_with('/') ? "" : "/", cgroups_path);
 }
 
 Result<ContainerCgroup> ContainerCgroup::Find(const cgroup::CgroupHierarchy& hierarchy,
@@ -71,6 +92,10 @@ Result<ContainerCgroup> ContainerCgroup::Find(const cgroup::CgroupHierarchy& hie
     return found;
   }
   GANTRY_TRY(found.path, ContainerCgroupPath(cgroups_path));
+  if (NamesScope(cgroups_path)) {
+    GANTRY_TRY(ScopePlace place, PlaceOfScope(cgroups_path));
+    found.scope = std::move(place.name);
+  }
   auto cgroup = cgroup::Cgroup::Named(hierarchy, found.path);
   if (!cgroup) {
     return Wrong(cgroups_path, cgroup.error().message);
@@ -130,12 +155,21 @@ Status RemoveLeftCgroups(const std::vector<std::string>& dirs) {
   return first;
 }
 
-Status RemoveContainerCgroup(const cgroup::Cgroup& cgroup, std::chrono::milliseconds limit) {
+Status RemoveContainerCgroup(const cgroup::Cgroup& cgroup, const std::string& scope,
+                             std::chrono::milliseconds limit) {
   const auto until = std::chrono::steady_clock::now() + limit;
   GANTRY_CHECK_OK(cgroup.Kill(limit));
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-      until - std::chrono::steady_clock::now());
-  return cgroup.Remove(std::max(left, std::chrono::milliseconds(0)));
+  if (!scope.empty()) {
+    // Before its cgroup: systemd may not see that a cgroup has become empty which is not there.
+    const auto wait = std::min<std::chrono::milliseconds>(cgroup::kScopeLimit, limit / 2);
+    const Status ended =
+        cgroup::StopScope(scope, PathOf(cgroup), std::chrono::steady_clock::now() + wait);
+    if (!ended) {
+      LogWarning({{"scope", scope}}, "{}; it is systemd's to find that the scope is empty",
+                 ended.error().message);
+    }
+  }
+  return cgroup.Remove(gantry::Left(until));
 }
 
 }  // namespace gantry::task

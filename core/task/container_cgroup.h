@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,12 +14,13 @@
 #include <gantry/toolkit/cgroup/cgroup.h>
 #include <gantry/toolkit/cgroup/devices.h>
 
+#include "core/cgroup/scope_unit.h"
+
 namespace gantry::task {
 
 /// The path that `linux.cgroupsPath` names, from the root of the hierarchy on; one that does
 /// not begin with `/` begins there, too. `slice:prefix:name` is the scope `prefix-name.scope`
-/// where systemd keeps the slice (`cgroup::SlicePath`; empty: `system.slice`). systemd is not
-/// asked for it: it has no unit of that name.
+/// where systemd keeps the slice (`cgroup::SlicePath`; empty: `system.slice`).
 /// Errors: kInvalidArgument. Source: OCI runtime-spec 1.2, config-linux.md#cgroups-path; runc
 /// 1.1, docs/systemd.md.
 Result<std::string> ContainerCgroupPath(std::string_view cgroups_path);
@@ -27,6 +29,8 @@ struct ContainerCgroup {
   /// Empty: the spec names none.
   cgroup::Cgroup cgroup;
   std::string path;
+  /// Where the spec names one. Whether systemd is there to have it is not asked.
+  std::optional<cgroup::ScopeName> scope;
 
   /// Nothing is made. Errors: kInvalidArgument; kFailedPrecondition: the node has no cgroups.
   static Result<ContainerCgroup> Find(const cgroup::CgroupHierarchy& hierarchy,
@@ -46,8 +50,10 @@ struct ContainerCgroup {
 /// one from going. Blocks: never for long. Thread: workers.
 Status RemoveLeftCgroups(const std::vector<std::string>& dirs);
 
-/// Kills what is in it and removes it, with all below. Absent: fine.
-/// Blocks: up to `limit`. Thread: workers.
-Status RemoveContainerCgroup(const cgroup::Cgroup& cgroup, std::chrono::milliseconds limit);
+/// Kills what is in it and removes it, with all below, and the unit `scope` of it; empty: it has
+/// none. Absent: fine. A systemd that does not answer keeps nothing: it forgets an empty scope by
+/// itself. Blocks: up to `limit` and half as long again. Thread: workers.
+Status RemoveContainerCgroup(const cgroup::Cgroup& cgroup, const std::string& scope,
+                             std::chrono::milliseconds limit);
 
 }  // namespace gantry::task

@@ -8,13 +8,10 @@
 #include "core/async/ask.h"
 #include "core/async/loop.h"
 #include "core/backend/check.h"
-#include "core/config/config.h"
 #include "core/io/process_io.h"
 #include "core/keeper_client/host_processes.h"
 #include "core/link/messages.h"
 #include "core/log/log.h"
-#include "core/oci/bundle_spec.h"
-#include "core/task/container_cgroup.h"
 
 namespace gantry::task {
 namespace {
@@ -148,82 +145,6 @@ Status ContainerContextImpl::UseCgroupsOf(const HostProcess& process) {
       observer.OnCgroup(*self, std::move(used), std::move(oom));
     }
   });
-  return {};
-}
-
-Result<std::vector<std::string>> ContainerContextImpl::MakeCgroups(CgroupDevices devices) {
-  GANTRY_TRY(const Known known, AskForCgroup());
-  if (known.origin == CgroupOrigin::kMade) {
-    return known.cgroup.Dirs();
-  }
-  GANTRY_TRY(const oci::Spec spec,
-             oci::ReadSpec(known.bundle, parts_.config.limits.max_spec_bytes));
-  const cgroup::CgroupHierarchy& node = parts_.services.cgroups;
-  GANTRY_TRY(const ContainerCgroup made, ContainerCgroup::Find(node, spec.cgroups_path));
-  if (made.cgroup.empty()) {
-    return std::vector<std::string>();
-  }
-  GANTRY_TRY(const cgroup::CgroupResources limits, oci::ResourcesOf(spec));
-  GANTRY_TRY(const std::vector<cgroup::DeviceRule> rules, oci::DeviceRulesOf(spec));
-  if (known.origin == CgroupOrigin::kForeign) {
-    GANTRY_CHECK_OK(made.CheckFree());
-    GANTRY_CHECK_OK(RecordCgroup(made.cgroup));
-  }
-  const bool limited = devices == CgroupDevices::kOfSpec;
-  if (Status status = made.Create(node, limits, limited ? &rules : nullptr); !status) {
-    if (!made.cgroup.Exists()) {
-      IgnoreError(RecordCgroup({}), "a removal of what is not there does nothing");
-    }
-    return std::unexpected(std::move(status).error());
-  }
-  GANTRY_CHECK_OK(UseMade(made.cgroup));
-  return made.cgroup.Dirs();
-}
-
-Result<ContainerContextImpl::Known> ContainerContextImpl::AskForCgroup() const {
-  return async::Call(parts_.services.loop, [this]() -> Result<Known> {
-    const ContainerPtr self = container_.lock();
-    if (!self) {
-      return Gone(init_->container());
-    }
-    return Known{self->bundle, self->cgroup, self->cgroup_origin};
-  });
-}
-
-Status ContainerContextImpl::RecordCgroup(const cgroup::Cgroup& cgroup) {
-  auto write = async::Call(parts_.services.loop, [&]() -> Result<std::function<Status()>> {
-    const ContainerPtr self = container_.lock();
-    if (!self) {
-      return Gone(init_->container());
-    }
-    GANTRY_CHECK_OK(observer_.OnMakingCgroup(*self, cgroup));
-    return self->record.Writer(self->record.Next(ToRecord(*self)));
-  });
-  if (!write) {
-    return std::unexpected(std::move(write).error());
-  }
-  Status written = (*write)();
-  if (!written && !cgroup.empty()) {
-    IgnoreError(RecordCgroup({}), "what is on disk does not name them");
-  }
-  return written;
-}
-
-Status ContainerContextImpl::UseMade(const cgroup::Cgroup& cgroup) {
-  auto oom = OpenOomWatch(init_->container(), cgroup).value_or(std::unique_ptr<cgroup::OomWatch>());
-  const bool used = async::Call(parts_.services.loop, [&] {
-    const ContainerPtr self = container_.lock();
-    if (!self || self->cgroup_origin != CgroupOrigin::kMaking) {
-      return false;
-    }
-    self->cgroup_origin = CgroupOrigin::kMade;
-    observer_.OnCgroup(*self, cgroup, std::move(oom));
-    return true;
-  });
-  if (!used) {
-    IgnoreError(cgroup.RemoveIfEmpty(), "it is the backend's mistake");
-    return Gone(init_->container());
-  }
   return {};
 }
 

@@ -6,17 +6,21 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <gantry/container.h>
+#include <gantry/deadline.h>
 #include <gantry/process.h>
 #include <gantry/toolkit/sync/mutex.h>
 
+#include "core/cgroup/scope_unit.h"
 #include "core/hooks/container_hooks.h"
 #include "core/task/container.h"
+#include "core/task/container_cgroup.h"
 #include "core/task/parts.h"
 
 namespace gantry::task {
@@ -37,9 +41,10 @@ class ProcessObserver {
   /// Its cgroups are known. `oom`: null where they tell no OOM events.
   virtual void OnCgroup(Container& container, cgroup::Cgroup cgroup,
                         std::unique_ptr<cgroup::OomWatch> oom) = 0;
-  /// They are about to be made, by us; empty: they could not be. To be recorded before they
-  /// are. Errors: kFailedPrecondition: they are another container's; kNotFound: it is removed.
-  virtual Status OnMakingCgroup(Container& container, cgroup::Cgroup cgroup) = 0;
+  /// They are about to be made, by us, and `scope`, their unit of systemd's (empty: none); empty:
+  /// they could not be. To be recorded before they are.
+  /// Errors: kFailedPrecondition: they are another container's; kNotFound: it is removed.
+  virtual Status OnMakingCgroup(Container& container, cgroup::Cgroup cgroup, std::string scope) = 0;
   /// By its backend's word. What its cgroups have told is not told again.
   virtual void OnOutOfMemory(Container& container) = 0;
 
@@ -96,6 +101,10 @@ class ContainerContextImpl final : public ContainerContext {
   /// Of one that runs: its Start was cut short before the core had run all of its hooks, and has to
   /// come again. Thread: workers. Blocks: on files.
   bool IsStarting();
+  /// The container has been created: systemd gets its scope, where `MakeCgroups` has made the
+  /// cgroup of one. Again: fine. Errors: those of `cgroup::StartScope`. Blocks: until `by`.
+  /// Thread: workers.
+  Status StartScope(Deadline by);
   void UseStateDirs(std::vector<std::string> dirs) override;
   void UseCleanup(HostCommand command) override;
   void OutOfMemory() override;
@@ -110,8 +119,14 @@ class ContainerContextImpl final : public ContainerContext {
   };
 
   Result<Known> AskForCgroup() const;
-  /// Those that are being made, or none.
-  Status RecordCgroup(const cgroup::Cgroup& cgroup);
+  /// Those that are being made, with their scope, or none.
+  Status RecordCgroup(const cgroup::Cgroup& cgroup, const std::string& scope);
+  /// Free, and on record. `scope`: as systemd is to have it, or empty.
+  Status Claim(const ContainerCgroup& made, const std::string& scope);
+  /// With its limits, and what its scope is to be started with. `devices`: null where they are not
+  /// limited.
+  Status Make(const ContainerCgroup& made, const cgroup::CgroupResources& limits,
+              const std::vector<cgroup::DeviceRule>* devices, bool with_scope);
   Status UseMade(const cgroup::Cgroup& cgroup);
   /// Those of its config.json.
   Result<std::unique_ptr<hooks::ContainerHooks>> ReadHooks();
@@ -122,6 +137,9 @@ class ContainerContextImpl final : public ContainerContext {
   ProcessObserver& observer_;
   const std::weak_ptr<Container> container_;
   ProcessContext* init_;
+  Mutex scope_mutex_;
+  /// Nothing: there is none to be started.
+  std::optional<cgroup::ScopeRequest> scope_ GANTRY_GUARDED_BY(scope_mutex_);
   /// Guards what follows, and is held while hooks run: a call that is late may overlap the next.
   Mutex hooks_mutex_;
   /// Null: not begun by this engine, nor run.

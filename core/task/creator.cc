@@ -5,6 +5,7 @@
 // restart of the engine in the middle does the same.
 #include "core/task/creator.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <gantry/format.h>
@@ -286,11 +287,30 @@ async::Task<Status> Creator::MakeContainer(Creation& creation) {
   const SandboxEntryPtr sandbox = container.sandbox;
   const uint64_t since = TicksNow();
   GANTRY_CO_TRY(container.backend, co_await proxy_.Create(container, request, creation.deadline));
+  GANTRY_CO_CHECK_OK(co_await StartScope(creation));
   if (!container.checkpoint.empty()) {
     co_return Status();  // It runs from its Start on.
   }
   co_return CheckBound(*sandbox, since, *container.init,
                        Format("create container '{}'", container.id.str()));
+}
+
+/// Its first process stands in its cgroup, at its gate: systemd can have both.
+async::Task<Status> Creator::StartScope(Creation& creation) {
+  const ContainerPtr container = creation.container;
+  if (container->scope.empty()) {
+    co_return Status();
+  }
+  const auto start = [container,
+                      by = std::min(creation.deadline, DeadlineIn(cgroup::kScopeLimit))] {
+    return container->context->StartScope(by);
+  };
+  Status started = co_await parts_.services.pool.RunFor(container->group->account, start);
+  if (!started) {
+    co_return std::unexpected(
+        std::move(started).error().Within(Format("create container '{}'", container->id.str())));
+  }
+  co_return started;
 }
 
 }  // namespace gantry::task

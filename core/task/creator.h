@@ -51,6 +51,7 @@ class Creator {
   async::Task<Status> Prepare(Creation& creation);
   async::Task<Status> JoinSandbox(Creation& creation);
   async::Task<Status> MakeContainer(Creation& creation);
+  async::Task<Status> StartScope(Creation& creation);
 
   const Parts& parts_;
   Instances& instances_;

@@ -263,7 +263,7 @@ void ExitRelay::OnCgroup(Container& container, cgroup::Cgroup cgroup,
   records_.Protect(container);
 }
 
-Status ExitRelay::OnMakingCgroup(Container& container, cgroup::Cgroup cgroup) {
+Status ExitRelay::OnMakingCgroup(Container& container, cgroup::Cgroup cgroup, std::string scope) {
   if (container.cgroup_origin == CgroupOrigin::kRemoved) {
     return Fail(Code::kNotFound, "container '{}' is not there any more", container.id.str());
   }
@@ -277,6 +277,7 @@ Status ExitRelay::OnMakingCgroup(Container& container, cgroup::Cgroup cgroup) {
   container.cgroup_origin = cgroup.empty() ? CgroupOrigin::kForeign : CgroupOrigin::kMaking;
   container.cgroup = std::move(cgroup);
   container.cgroup_dirs = std::move(dirs);
+  container.SetScope(std::move(scope));
   records_.Protect(container);
   return {};
 }

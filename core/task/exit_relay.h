@@ -39,7 +39,7 @@ class ExitRelay final : public ProcessObserver {
   void OnExited(TaskProcess& process, ExitStatus exit) override;
   void OnCgroup(Container& container, cgroup::Cgroup cgroup,
                 std::unique_ptr<cgroup::OomWatch> oom) override;
-  Status OnMakingCgroup(Container& container, cgroup::Cgroup cgroup) override;
+  Status OnMakingCgroup(Container& container, cgroup::Cgroup cgroup, std::string scope) override;
   void OnOutOfMemory(Container& container) override;
 
   /// Its create or start is published: an end that came before goes its way now.

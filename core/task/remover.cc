@@ -121,14 +121,16 @@ async::Task<Status> Remover::RemoveMadeCgroup(Container& container, Deadline dea
     container.cgroup_origin = CgroupOrigin::kRemoved;
     co_return Status();
   }
-  const auto remove = [cgroup = container.cgroup, limit = LeftUntil(deadline)]() -> Status {
-    return RemoveContainerCgroup(cgroup, limit);
+  const auto remove = [cgroup = container.cgroup, scope = container.scope,
+                       limit = LeftUntil(deadline)]() -> Status {
+    return RemoveContainerCgroup(cgroup, scope, limit);
   };
   GANTRY_CO_CHECK_OK(co_await parts_.services.pool.RunFor(container.group->account, remove,
                                                           async::Refusable::kNo));
   container.cgroup_origin = CgroupOrigin::kRemoved;
   container.cgroup = {};
   container.cgroup_dirs.clear();
+  container.SetScope("");
   co_return Status();
 }
 

@@ -129,11 +129,14 @@ class ContainerContext {
   /// From now on as after `UseCgroupsOf`, and the core removes them with the container: what
   /// is in them after its `Delete` is killed. To be called in `CreateContainer`. On record
   /// before they are made. Again, also after a restart of the engine: the same ones, as they are.
+  /// Where the spec names a scope and systemd is the node's init, systemd has that unit as soon as
+  /// `CreateContainer` is done, if a process is in the cgroup by then; there must be none below it.
   /// Errors: kInvalidArgument: no such path can be, the kernel refuses a limit, or a rule for
   /// devices is none, or one that v1 cannot keep (it denies one of a class that is allowed);
   /// kFailedPrecondition: they are another container's, have processes or are frozen, or the
-  /// node has no cgroups; kNotFound, kUnimplemented: it lacks what a limit needs. Nothing stays
-  /// made then. Blocks: on files. Thread: workers.
+  /// node has no cgroups; kNotFound, kUnimplemented: it lacks what a limit needs; kUnavailable:
+  /// systemd does not answer. Nothing stays made then. Blocks: on files, and some seconds for
+  /// systemd. Thread: workers.
   virtual Result<std::vector<std::string>> MakeCgroups(CgroupDevices devices) = 0;
   /// The hooks of the container's spec are to be run by the core, for a backend whose OCI runtime
   /// does not run them: to be called in `CreateContainer`, before what a failure of it would have

@@ -153,9 +153,9 @@ TEST_F(ContainerCgroups, WithoutALimitNeedNoFile) {
   ASSERT_TRUE(found);
   const Status made = found->Create(Hierarchy(), limits_, nullptr);
   ASSERT_TRUE(made) << made.error().message;
-  EXPECT_TRUE(RemoveContainerCgroup(found->cgroup, os::kBound));
+  EXPECT_TRUE(RemoveContainerCgroup(found->cgroup, "", os::kBound));
   EXPECT_FALSE(IsThere("pods/c1"));
-  EXPECT_TRUE(RemoveContainerCgroup(found->cgroup, os::kBound)) << "again";
+  EXPECT_TRUE(RemoveContainerCgroup(found->cgroup, "", os::kBound)) << "again";
 }
 
 }  // namespace
