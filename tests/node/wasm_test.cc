@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Guests in scopes that systemd has made, under cgroup v2.
+#include <signal.h>
+
 #include <cstdlib>
 #include <string_view>
 
@@ -74,6 +76,69 @@ TEST_F(SystemdWasm, HasItsExecsInItsScope) {
   EXPECT_TRUE(e2e::Eventually([&] { return CgroupNumber(id, "pids.current") == 2; }));
   EXPECT_EQ(Ctr({"tasks", "kill", "-s", "TERM", "--exec-id", "spins", id}).status, 0);
   EXPECT_EQ(exec.Wait(), 143) << exec.err();
+}
+
+/// systemd sets what it knows of the unit again, in each of its controllers.
+TEST_F(SystemdWasm, KeepsItsLimitsAndDevicesWhateverSystemdAppliesAgain) {
+  const std::string id = Id();
+  ASSERT_NO_FATAL_FAILURE(StartTool(id, {"sleep", "1000000"},
+                                    {"--memory-limit", "67108864", "--cpu-quota", "50000",
+                                     "--cpu-period", "100000", "--cpu-shares", "2048"}));
+  EXPECT_EQ(Property(Scope(id), "MemoryMax"), "67108864");
+  EXPECT_EQ(Property(Scope(id), "TasksMax"), "infinity");
+  EXPECT_EQ(Property(Scope(id), "Delegate"), "yes");
+  const auto limits = [&] {
+    const std::string folder = CgroupFolder(id);
+    return e2e::ReadText(folder + "/memory.max") + e2e::ReadText(folder + "/cpu.max") +
+           e2e::ReadText(folder + "/cpu.weight") + e2e::ReadText(folder + "/pids.max");
+  };
+  const std::string before = limits();
+  EXPECT_THAT(before, StartsWith("67108864\n50000 100000\n"));
+  const Words open_kmsg{"sh", "-c",
+                        "mknod /kmsg c 1 11 || exit 3; head -c 1 /kmsg >/dev/null; echo rc=$?"};
+  const e2e::Output denied = Exec(id, open_kmsg);
+  EXPECT_EQ(denied.out, "rc=1\n") << denied.Text();
+  EXPECT_THAT(denied.err, HasSubstr("not permitted"));
+  ASSERT_EQ(Systemctl({"daemon-reload"}).status, 0);
+  ASSERT_EQ(Systemctl({"set-property", "--runtime", Scope(id), "MemoryLow=1M"}).status, 0);
+  EXPECT_EQ(limits(), before);
+  EXPECT_EQ(Exec(id, {"sh", "-c", "head -c 1 /kmsg >/dev/null; echo rc=$?"}).out, "rc=1\n");
+}
+
+class SystemdWasmLeft : public SystemdWasm {
+ protected:
+  void TearDown() override {
+    // Also where the test ends early.
+    EXPECT_EQ(Systemctl({"start", kContainerdUnit}).status, 0);
+    NodeTest::TearDown();
+  }
+};
+
+TEST_F(SystemdWasmLeft, HasNoUnitWhereKeeperAndEngineAreGone) {
+  const std::string id = Id();
+  ASSERT_NO_FATAL_FAILURE(StartTool(id, {"sleep", "1000000"}));
+  const pid_t keeper = Keeper();
+  const pid_t engine = Engine();
+  ASSERT_EQ(Systemctl({"stop", kContainerdUnit}).status, 0);
+  // Else it starts another engine.
+  ASSERT_EQ(kill(keeper, SIGSTOP), 0);
+  ASSERT_EQ(kill(engine, SIGKILL), 0);
+  ASSERT_EQ(kill(keeper, SIGKILL), 0);
+  EXPECT_TRUE(e2e::WaitGone(keeper) && e2e::WaitGone(engine));
+  // It takes the container for dead, and runs the shim's `delete`.
+  ASSERT_EQ(Systemctl({"start", kContainerdUnit}).status, 0);
+  EXPECT_TRUE(e2e::Eventually([&] { return ActiveState(Scope(id)) == "inactive"; }))
+      << ActiveState(Scope(id));
+  ASSERT_NO_FATAL_FAILURE(End(id));
+  ASSERT_NO_FATAL_FAILURE(StartTool(id, {"sleep", "1000000"}));
+  EXPECT_EQ(ActiveState(Scope(id)), "active");
+}
+
+TEST_F(SystemdWasm, EndsByItsUnit) {
+  const std::string id = Id();
+  ASSERT_NO_FATAL_FAILURE(StartTool(id, {"sleep", "1000000"}));
+  ASSERT_EQ(Systemctl({"stop", Scope(id)}).status, 0);
+  EXPECT_EQ(DeleteTask(id), 143);
 }
 
 TEST_F(SystemdWasm, IsMeasuredWhileItSpins) {

@@ -28,7 +28,7 @@ guest_gantry() {
   DESTDIR="$root" cmake --install "$GANTRY_ROOT/build/release" --prefix /usr/local
   mkdir -p "$root/etc/gantry"
   cp "$GANTRY_ROOT/tools/node/gantry.yaml" "$root/etc/gantry/"
-  for handler in {crun,runc}{,-plain} wasm; do
+  for handler in {crun,runc,wasm}{,-plain}; do
     ln -s containerd-shim-gantry-v1 "$root/usr/local/bin/containerd-shim-gantry-$handler-v1"
   done
   chroot "$root" systemctl enable containerd gantry
