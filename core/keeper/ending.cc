@@ -67,6 +67,8 @@ os::SpawnRequest RequestOf(const link::Command& command) {
   request.env = command.env;
   request.cwd = Exists(command.cwd) ? command.cwd : "/";
   request.new_session = true;
+  // It may be an OCI runtime that writes to hooks.
+  request.ignore_sigpipe = true;
   return request;
 }
 

@@ -104,6 +104,7 @@ Result<os::SpawnRequest> ToRequest(const link::Spawn& from, const std::vector<Un
   to.env = from.env;
   to.cwd = from.cwd.empty() ? "/" : from.cwd;
   to.new_session = from.new_session;
+  to.ignore_sigpipe = from.ignore_sigpipe;
   to.cgroup_tasks = from.cgroup_tasks;
   to.oom_score_adj = from.oom_score_adj.value_or(defaults.oom_score_adj);
   to.limits = LimitsOfChild(from, defaults, of_group);

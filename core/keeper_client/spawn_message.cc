@@ -98,6 +98,7 @@ Result<link::Spawn> ToSpawnMessage(SpawnRequest& request, std::vector<UniqueFd>&
   spawn.name = std::move(request.tag);
   spawn.new_session = request.new_session;
   spawn.oom_score_adj = request.oom_score_adj;
+  spawn.ignore_sigpipe = request.ignore_sigpipe;
   for (auto& [fd, target] : request.fds) {
     fds.push_back(std::move(fd));
     spawn.fd_targets.push_back(target);

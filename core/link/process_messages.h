@@ -55,8 +55,8 @@ struct IdRange {
 /// engine -> keeper: start a program as a child of the keeper. Answer: Spawned.
 /// Its exit is always recorded and reported (see Exit).
 ///
-/// The child: signals unblocked and default, only the descriptors named here,
-/// /dev/null on 0, 1, 2 where none is named for them.
+/// The child: signals unblocked and, but for `ignore_sigpipe`, default, only the
+/// descriptors named here, /dev/null on 0, 1, 2 where none is named for them.
 struct Spawn {
   static constexpr Type kType = Type::kSpawn;
 
@@ -108,6 +108,7 @@ struct Spawn {
   bool empty_root = false;
   /// MS_PRIVATE or MS_SLAVE: all mounts of a new mount namespace become that. 0: nothing.
   uint32_t propagation = 0;
+  bool ignore_sigpipe = false;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.tag);
@@ -136,6 +137,7 @@ struct Spawn {
     field(24, self.capabilities);
     field(25, self.empty_root);
     field(26, self.propagation);
+    field(27, self.ignore_sigpipe);
   }
 };
 

@@ -67,6 +67,7 @@ SpawnRequest ToRequest(const gantry::SpawnRequest& from) {
   to.env = from.env;
   to.cwd = from.cwd.empty() ? "/" : from.cwd;
   to.new_session = from.new_session;
+  to.ignore_sigpipe = from.ignore_sigpipe;
   to.new_namespaces = from.new_namespaces;
   to.propagation = PropagationOf(from);
   to.uid_map = from.uid_map;

@@ -113,6 +113,8 @@ struct SpawnRequest {
   /// Holds for the program's execution (`execveat`) already; needs `no_new_privs`.
   std::vector<sock_filter> seccomp{};
   std::optional<mode_t> umask{};
+  /// By the child and what it executes; its other signals are at their defaults.
+  bool ignore_sigpipe = false;
 };
 
 struct SpawnResult {

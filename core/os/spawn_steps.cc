@@ -313,6 +313,10 @@ void SpawnSteps::RunChild(int status, int callers_end) {
   for (int signal = 1; signal < NSIG; ++signal) {
     sigaction(signal, &action, nullptr);
   }
+  if (request_.ignore_sigpipe) {
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &action, nullptr);
+  }
   // Else a child that waits would not learn that the caller is gone.
   close(callers_end);
   const int moved = fcntl(status, F_DUPFD_CLOEXEC, above_);

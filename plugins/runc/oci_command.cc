@@ -116,6 +116,7 @@ Result<SpawnRequest> CopyOf(const SpawnRequest& request) {
   copy.env = request.env;
   copy.cwd = request.cwd;
   copy.tag = request.tag;
+  copy.ignore_sigpipe = request.ignore_sigpipe;
   for (const auto& [fd, number] : request.fds) {
     GANTRY_TRY(UniqueFd second, fd.Duplicate());
     copy.fds.emplace_back(std::move(second), number);
@@ -240,6 +241,9 @@ Status OciCommand::Run(OciCall call) const {
   request.cwd = call.bundle;
   request.fds = std::move(call.fds);
   request.tag = call.tag;
+  // A hook need not read what it is told, and crun (1.21) would end by that: the hooks behind it
+  // would not be run, and the call would fail. Source: crun, run_process_with_stdin_timeout_envp.
+  request.ignore_sigpipe = true;
   UniqueFd reader;
   if (call.capture) {
     GANTRY_TRY(auto output_pipe, MakePipe());

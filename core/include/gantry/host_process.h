@@ -53,7 +53,7 @@ enum class MountPropagation {
 };
 
 /// A process to start. The environment is exactly `env`.
-struct SpawnRequest {
+struct SpawnRequest {  // NOLINT(clang-analyzer-optin.performance.Padding): by subject
   /// `argv[0]` is the path that is executed; not looked up in PATH.
   std::vector<std::string> argv;
   /// A program, open, executed in place of `argv[0]`, which then is but a name: for one that may
@@ -114,6 +114,9 @@ struct SpawnRequest {
   std::vector<sock_filter> seccomp;
   std::vector<std::pair<int, rlimit>> rlimits;
   std::optional<int> oom_score_adj;
+  /// SIGPIPE is ignored by it, and by what it executes: for a program that writes to others who
+  /// need not read. All other signals are at their defaults.
+  bool ignore_sigpipe = false;
   /// Names this spawn for `SandboxContext::FindSpawned` after a restart of the
   /// engine, which says what its scope is: one of a pod has several containers. Empty: it cannot be
   /// found again.

@@ -80,6 +80,13 @@ TEST_F(EndingTest, RunsTheCommandOnceWhenAllAreDeadAndBeforeAnythingIsRemoved) {
   EXPECT_TRUE(failed_.empty());
 }
 
+/// An OCI runtime writes to hooks, which need not read.
+TEST_F(EndingTest, RunsTheCommandWithSigpipeIgnored) {
+  Script("grep SigIgn /proc/self/status >>" + log_);
+  EXPECT_TRUE(End());
+  EXPECT_EQ(Log(), "SigIgn:\t0000000000001000\n");
+}
+
 TEST_F(EndingTest, LeavesTheCommandToWhoHoldsItsFolder) {
   const UniqueFd holder = *os::OpenDirectory(dir_.path());
   ASSERT_EQ(flock(holder.get(), LOCK_EX), 0);

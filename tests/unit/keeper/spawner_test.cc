@@ -128,6 +128,15 @@ TEST_F(SpawnerTest, AProcessIsConfinedAsAsked) {
   EXPECT_EQ(engine.All<link::Exit>().back().wait_status, 0);
 }
 
+TEST_F(SpawnerTest, AProcessIgnoresWhatItIsAskedTo) {
+  FakeEngine& engine = ReadyEngine();
+  link::Spawn spawn = Script("grep -qE 'SigIgn:.0000000000001000' /proc/self/status && exit 42");
+  spawn.ignore_sigpipe = true;
+  ASSERT_EQ(Ask(engine, spawn).code, 0) << engine.All<link::Spawned>().back().message;
+  ASSERT_TRUE(Until([&] { return engine.Count<link::Exit>() == 1; }));
+  EXPECT_EQ(WEXITSTATUS(engine.All<link::Exit>().front().wait_status), 42);
+}
+
 TEST_F(SpawnerTest, AFilterThatIsNoProgramIsRefused) {
   FakeEngine& engine = ReadyEngine();
   link::Spawn spawn = Script("exit 0");

@@ -126,6 +126,15 @@ TEST_F(KeeperLinkTest, SpawnSaysWhatConfinesIt) {
   EXPECT_EQ(asked.propagation, static_cast<uint32_t>(MS_PRIVATE)) << "unless asked otherwise";
 }
 
+TEST_F(KeeperLinkTest, SpawnSaysWhatIsIgnored) {
+  SpawnRequest request = Request("/bin/x");
+  request.ignore_sigpipe = true;
+  ASSERT_TRUE(Await(link_->Spawn(std::move(request))));
+  ASSERT_TRUE(Await(link_->Spawn(Request("/bin/x"))));
+  EXPECT_TRUE(keeper_.spawns.at(0).ignore_sigpipe);
+  EXPECT_FALSE(keeper_.spawns.at(1).ignore_sigpipe);
+}
+
 TEST_F(KeeperLinkTest, SpawnLeavesMountsThatAreNotItsOwn) {
   ASSERT_TRUE(Await(link_->Spawn(Request("/bin/x"))));
   SpawnRequest request = Request("/bin/x");

@@ -130,6 +130,13 @@ TEST(Spawn, ResetsSignals) {
   EXPECT_EQ(sigismember(&after, SIGUSR1), 1);
 }
 
+TEST(Spawn, LeavesSigpipeIgnoredWhereThatIsAskedFor) {
+  SpawnRequest request;
+  request.ignore_sigpipe = true;
+  const auto result = RunScript("grep -E '^Sig(Blk|Ign):' /proc/self/status", request);
+  EXPECT_EQ(result->output, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000001000\n");
+}
+
 TEST(Spawn, SetsWhatTheProcessIs) {
   SpawnRequest request;
   request.new_session = true;

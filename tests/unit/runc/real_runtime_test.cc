@@ -303,6 +303,26 @@ TEST_P(RealRuntime, RunsHooksOfStartAndStop) {
   EXPECT_TRUE(IsThere(dir_ / "stopped"));
 }
 
+/// What they are told is more than a pipe holds: whoever writes it learns each time that nobody
+/// reads.
+TEST_P(RealRuntime, RunsHooksThatDoNotReadTheirState) {
+  const auto touch = [&](const std::string& name) {
+    return R"({"path": "/usr/bin/touch", "args": ["touch", ")" + (dir_ / name) + "\"]}";
+  };
+  const std::string text(size_t{200} << 10, 'x');
+  WriteSpec(R"(["sh", "-c", "exit 0"])",
+            R"("annotations": {"a": ")" + text + R"("}, "hooks": {"createRuntime": [)" +
+                touch("made") + R"(], "poststart": [)" + touch("first") + ", " + touch("second") +
+                R"(], "poststop": [)" + touch("third") + ", " + touch("last") + "]},");
+  const Status started = CreateAndStart();
+  ASSERT_TRUE(started) << started.error().message;
+  EXPECT_EQ(ExitCode(), 0U);
+  ASSERT_TRUE(made_->Delete());
+  for (const char* const name : {"made", "first", "second", "third", "last"}) {
+    EXPECT_TRUE(IsThere(dir_ / name)) << name;
+  }
+}
+
 TEST_P(RealRuntime, RecoversBeforeAndAfterStart) {
   WriteSpec(R"(["sleep", "1000"])");
   ASSERT_TRUE(Create());
