@@ -6,6 +6,7 @@
 #include "core/ctl/doctor.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <set>
 #include <sstream>
@@ -37,6 +38,7 @@ class Examination {
       Backend(name);
     }
     Handlers();
+    LeftOut();
     return std::move(findings_);
   }
 
@@ -139,7 +141,10 @@ class Examination {
   // The plugin knows best what it needs.
   void Backend(const std::string& name) {
     const auto backend = node_.find_backend(name);
-    Add(name, backend.has_value(), "plugin", "", backend ? "" : backend.error().message);
+    Add(name, backend.has_value(), "plugin", "",
+        backend                                       ? ""
+        : std::ranges::contains(node_.left_out, name) ? WithoutBackend(name)
+                                                      : backend.error().message);
     if (!backend) {
       return;
     }
@@ -161,6 +166,24 @@ class Examination {
       const Status checked = backend::CheckOptions(config_, name, handler, **backend);
       Add(handler.backend, checked.has_value(), Format("handler '{}'", name), "",
           checked ? "" : checked.error().message);
+    }
+  }
+
+  static std::string WithoutBackend(const std::string& name) {
+    std::string option = name;
+    std::ranges::transform(option, option.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    return Format(
+        "this gantry was built without it (-DGANTRY_{}=OFF): build and install one with it",
+        option);
+  }
+
+  // Of a backend that is configured its own finding says it.
+  void LeftOut() {
+    for (const std::string& name : node_.left_out) {
+      if (!config_.backends.contains(name)) {
+        Add(name, false, "plugin", "", WithoutBackend(name), "optional");
+      }
     }
   }
 

@@ -34,6 +34,10 @@ Node Node::Here(const config::Config& config) {
   node.libexec_dir = engine               ? engine->substr(0, engine->rfind('/'))
                      : libexec != nullptr ? libexec
                                           : "/usr/local/libexec/gantry";
+  std::istringstream left_out(GANTRY_LEFT_OUT);
+  for (std::string name; std::getline(left_out, name, ',');) {
+    node.left_out.push_back(name);
+  }
   node.first_line = [](const std::vector<std::string>& argv) { return FirstLineOf(argv); };
   const auto self = ReadLink("/proc/self/exe");
   const auto backends =

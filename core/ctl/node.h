@@ -23,6 +23,8 @@ struct Node {
   std::string run_dir;
   /// The folder with gantryd, gantry-keeper and plugins/.
   std::string libexec_dir;
+  /// Backends of this tree that were not built.
+  std::vector<std::string> left_out;
   /// What a tool writes when it is run.
   std::function<Result<std::string>(const std::vector<std::string>&)> first_line;
 

@@ -106,6 +106,22 @@ TEST_F(DoctorTest, SaysWhyABackendCannotBeUsed) {
             (Finding{"mine", "missing", "plugin", "load plugin '/x/mine.so': no such file"}));
 }
 
+TEST_F(DoctorTest, NamesTheBackendsThatWereNotBuilt) {
+  node_.left_out = {"wasm"};
+  EXPECT_EQ(Find("wasm", "plugin"),
+            (Finding{"wasm", "optional", "plugin",
+                     "this gantry was built without it (-DGANTRY_WASM=OFF): build and install one "
+                     "with it"}));
+  config_.backends["wasm"];
+  node_.find_backend = [](const std::string& name) -> Result<SandboxBackend*> {
+    return Fail(Code::kNotFound, "load plugin '/x/{}.so': no such file", name);
+  };
+  const Finding configured = Find("wasm", "plugin");
+  EXPECT_EQ(configured.level, "missing");
+  EXPECT_THAT(configured.detail, HasSubstr("-DGANTRY_WASM=OFF"));
+  EXPECT_THAT(Find("runc", "plugin").detail, HasSubstr("no such file"));
+}
+
 TEST_F(DoctorTest, AsksABackendForItsNeeds) {
   backend_.needs = {{"a tool", true, false, "/usr/bin/tool"},
                     {"a device", false, false, "modprobe device"},
