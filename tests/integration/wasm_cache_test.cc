@@ -145,6 +145,28 @@ TEST_F(WasmCache, HasTheLayerOfAnImage) {
   EXPECT_THAT(native.err, HasSubstr("none of its"));
 }
 
+/// By its content, wherever containerd mounts it; by the image's name it is not found.
+TEST_F(WasmCache, HasTheFileOfAnImageThatIsMounted) {
+  const std::string image = "docker.io/library/wasm-file:gantry";
+  const Output imported =
+      Ctr({"images", "import", "--all-platforms", settings().images + "/wasm-file.tar"});
+  ASSERT_EQ(imported.status, 0) << imported.Text();
+  const Output by_name =
+      Cache("compile", {"--address", node().address(), "--namespace", settings().ns, image});
+  EXPECT_EQ(by_name.status, 1);
+  EXPECT_THAT(by_name.err, HasSubstr("ctr images mount"));
+  const std::string place = Folder() + "/root";
+  ASSERT_EQ(RunProgram({"mkdir", "-p", place}).status, 0);
+  const Output mounted = Ctr({"images", "mount", "--platform", "wasi/wasm", image, place});
+  ASSERT_EQ(mounted.status, 0) << mounted.Text();
+  const std::string digest = DigestOf(place + "/hello.wasm");
+  const Output compiled = Cache("compile", {place + "/hello.wasm"});
+  const Output unmounted = Ctr({"images", "unmount", "--rm", place});
+  EXPECT_EQ(compiled.status, 0) << compiled.Text();
+  EXPECT_EQ(unmounted.status, 0) << unmounted.Text();
+  EXPECT_TRUE(Has(digest)) << compiled.Text();
+}
+
 TEST_F(WasmCache, IsCleanedOfWhatNoImageHas) {
   const std::string path = OwnModule();
   const std::string digest = DigestOf(path);

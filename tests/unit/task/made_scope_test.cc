@@ -4,6 +4,7 @@
 // container is, on record before, and gone with it, whoever ends it.
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -132,6 +133,25 @@ TEST_F(MadeScopes, GoWithACreateThatTheEnginesEndInterrupts) {
   backend_.FailNext("recover c1", Error{Code::kAborted, 0, "it was never finished", {}});
   RestartEngine();
   EXPECT_EQ(CodeOf(State("c1")), Code::kNotFound);
+  EXPECT_FALSE(systemd_->Has(kUnit));
+  EXPECT_FALSE(Scope().Exists());
+}
+
+TEST_F(MadeScopes, GoWithADeleteThatTheEnginesEndInterrupts) {
+  AnnounceScope();
+  ASSERT_TRUE(Create("c1"));
+  ASSERT_TRUE(Start("c1"));
+  End("c1", 3);
+  // While systemd ends it.
+  systemd_->EndJobsWith("");
+  SendDelete("c1");
+  ASSERT_TRUE(Until([&] { return std::ranges::contains(systemd_->Calls(), "stop x-c1.scope"); }));
+  EXPECT_TRUE(systemd_->Has(kUnit));
+  systemd_->EndJobsWith("done");
+  RestartEngine();
+  const auto deleted = Delete("c1");
+  ASSERT_TRUE(deleted) << deleted.error().message;
+  EXPECT_EQ(deleted->exit_status(), 3U);
   EXPECT_FALSE(systemd_->Has(kUnit));
   EXPECT_FALSE(Scope().Exists());
 }
