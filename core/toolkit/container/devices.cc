@@ -86,9 +86,9 @@ Result<UniqueFd> NodesFile(const oci::Device& device) {
   return tree;
 }
 
-Status BindDevice(int root, const DeviceFile& file) {
-  GANTRY_TRY(const UniqueFd target, MakeFileInRoot(root, file.device.path, 0666, Links::kRefuse));
-  return mount::Attach(file.mount.get(), target.get());
+Status BindDevice(int root, const oci::Device& device, int mount) {
+  GANTRY_TRY(const UniqueFd target, MakeFileInRoot(root, device.path, 0666, Links::kRefuse));
+  return mount::Attach(mount, target.get());
 }
 
 Status SetDeviceOwner(int dir, const std::string& name, const oci::Device& device) {
@@ -98,28 +98,49 @@ Status SetDeviceOwner(int dir, const std::string& name, const oci::Device& devic
   return {};
 }
 
-Status MakeDevice(int root, const oci::Device& device) {
-  const size_t slash = device.path.rfind('/');
-  const std::string name = device.path.substr(slash + 1);
-  GANTRY_TRY(const UniqueFd dir,
-             MakeDirectoryInRoot(root, device.path.substr(0, slash), 0755, Links::kRefuse));
+/// Whether it is there now.
+/// Source: Linux 6.18, fs/namei.c, vfs_mknod: EPERM without the right to, and of a file system that
+/// takes no devices, as one that a guest has by virtiofs does not.
+Result<bool> MakeDevice(int dir, const std::string& name, const oci::Device& device) {
   const mode_t mode = TypeOf(device) | (device.mode & 07777U);
   const dev_t number = TypeOf(device) == S_IFIFO ? dev_t{0} : makedev(device.major, device.minor);
-  if (mknodat(dir.get(), name.c_str(), mode, number) == 0) {
-    return SetDeviceOwner(dir.get(), name, device);
+  if (mknodat(dir, name.c_str(), mode, number) == 0) {
+    GANTRY_CHECK_OK(SetDeviceOwner(dir, name, device));
+    return true;
+  }
+  if (errno == EPERM && TypeOf(device) != S_IFIFO) {
+    return false;
   }
   if (errno != EEXIST) {
     return FailErrno(errno, "make it");
   }
   struct stat info{};
-  if (fstatat(dir.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+  if (fstatat(dir, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
     return FailErrno(errno, "look at it");
   }
-  if (!IsDevice(info, device)) {
+  // Empty files are what it was bound on the last time.
+  const bool is_place = S_ISREG(info.st_mode) && info.st_size == 0;
+  if (!IsDevice(info, device) && !is_place) {
     return Fail(Code::kFailedPrecondition, "something else is there, not the device {}",
                 Described(device));
   }
-  return {};
+  return !is_place;
+}
+
+Status MakeOrBindDevice(int root, const oci::Device& device) {
+  const size_t slash = device.path.rfind('/');
+  GANTRY_TRY(const UniqueFd dir,
+             MakeDirectoryInRoot(root, device.path.substr(0, slash), 0755, Links::kRefuse));
+  GANTRY_TRY(const bool made, MakeDevice(dir.get(), device.path.substr(slash + 1), device));
+  if (made) {
+    return {};
+  }
+  const auto mount = NodesFile(device);
+  if (!mount) {
+    return std::unexpected(
+        Error(mount.error()).Within("the root's file system takes no devices, so it is bound"));
+  }
+  return BindDevice(root, device, mount->get());
 }
 
 struct DeviceLink {
@@ -170,7 +191,8 @@ Result<std::vector<DeviceFile>> FindDevices(const std::vector<oci::Device>& devi
 
 Status MakeDevices(int root, const std::vector<DeviceFile>& devices) {
   for (const DeviceFile& file : devices) {
-    Status made = file.mount ? BindDevice(root, file) : MakeDevice(root, file.device);
+    Status made = file.mount ? BindDevice(root, file.device, file.mount.get())
+                             : MakeOrBindDevice(root, file.device);
     if (!made) {
       return std::unexpected(
           std::move(made).error().Within(Format("device '{}'", file.device.path)));

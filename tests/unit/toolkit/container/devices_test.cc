@@ -2,8 +2,10 @@
 //
 // What is in /dev, and what is masked or read-only.
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -78,6 +80,35 @@ TEST_P(DevicesAsRootTest, OnesOfTheSpecAreMadeWithOwnerAndMode) {
                                  info.st_gid, Kind("/dev/pipe"), Kind("/dev/unbuffered"));
                  }),
             "7:7 640 12:34, p 666, 1:5 666");
+}
+
+/// As where the root's file system takes none.
+void LoseMknod() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3]{};
+  syscall(SYS_capget, &header, data);
+  data[CAP_TO_INDEX(CAP_MKNOD)].effective &= ~CAP_TO_MASK(CAP_MKNOD);
+  syscall(SYS_capset, &header, data);
+}
+
+TEST_P(DevicesAsRootTest, AreBoundWhereTheRootTakesNone) {
+  RootfsRequest request = Plain();
+  // /dev is the root's then, and what is made there stays.
+  request.mounts.pop_back();
+  Steps steps;
+  steps.first = LoseMknod;
+  const auto look = [] {
+    return Kind("/dev/null") + TryToWrite("/dev/null") + Kind("/dev/full") +
+           TryToWrite("/dev/full");
+  };
+  EXPECT_EQ(Look(request, look, steps), "1:3 666OK1:7 666OK");
+  EXPECT_EQ(Look(request, look, steps), "1:3 666OK1:7 666OK") << "in a root that was used before";
+
+  request.settings.devices = {DeviceOf("/dev/of-nobody", 'c', 1, 3)};
+  EXPECT_THAT(Look(
+                  request, [] { return std::string(); }, steps),
+              AllOf(HasSubstr("device '/dev/of-nobody'"), HasSubstr("takes no devices"),
+                    HasSubstr("ENOENT")));
 }
 
 TEST_P(DevicesTest, OnesOfTheSpecAreFoundWhereTheyCannotBeMade) {
