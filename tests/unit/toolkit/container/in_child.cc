@@ -184,6 +184,17 @@ std::string TextOf(const std::string& path) {
   return text ? *text : ErrnoName(text.error().sys_errno);
 }
 
+std::string LinesWith(const std::string& path, const std::string& part) {
+  std::string found;
+  std::istringstream lines(TextOf(path));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.contains(part)) {
+      found += line + "\n";
+    }
+  }
+  return found;
+}
+
 std::string TryToMake(const std::string& path) {
   const UniqueFd file(open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
   if (!file) {

@@ -48,6 +48,9 @@ std::string InMountNamespace(const std::function<std::string()>& work);
 
 /// The whole of a file; `errno name` where that cannot be read.
 std::string TextOf(const std::string& path);
+/// Its lines that have `part` in them. Of the mounts of a node so many as a test is about: others
+/// come and go, in a namespace of the test's too, since a folder's removal ends mounts everywhere.
+std::string LinesWith(const std::string& path, const std::string& part);
 /// The errno's name of an attempt to make a file at `path`, which is removed again; `OK`.
 std::string TryToMake(const std::string& path);
 /// The same for opening an existing one for writing.

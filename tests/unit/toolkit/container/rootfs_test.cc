@@ -178,10 +178,10 @@ TEST_P(RootfsAsRootTest, IsNotSeenByANodeThatSharesItsMounts) {
     for (const char* word : {"", "rslave", "rshared"}) {
       RootfsRequest asked = request;
       asked.settings.rootfs_propagation = word;
-      const std::string before = TextOf("/proc/self/mountinfo");
+      const std::string before = LinesWith("/proc/self/mountinfo", root);
       seen += Look(asked,
                    [] { return std::string(MountAt("/").contains(" - ") ? "made " : "missing "); });
-      seen += TextOf("/proc/self/mountinfo") == before ? "unseen " : "seen ";
+      seen += LinesWith("/proc/self/mountinfo", root) == before ? "unseen " : "seen ";
     }
     return seen;
   });
