@@ -149,6 +149,14 @@ Result<std::string> CriClient::Create(const std::string& pod, const PodConfig& p
         ->mutable_capabilities()
         ->add_add_capabilities(capability);
   }
+  auto& security = *container.mutable_linux()->mutable_security_context();
+  if (config.user >= 0) {
+    security.mutable_run_as_user()->set_value(config.user);
+  }
+  if (config.group >= 0) {
+    security.mutable_run_as_group()->set_value(config.group);
+  }
+  security.mutable_supplemental_groups()->Assign(config.groups.begin(), config.groups.end());
   container.mutable_mounts()->Assign(config.mounts.begin(), config.mounts.end());
   container.mutable_annotations()->insert(config.annotations.begin(), config.annotations.end());
   for (const auto& [key, value] : config.env) {

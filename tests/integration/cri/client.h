@@ -65,6 +65,11 @@ struct ContainerConfig {
   std::map<std::string, std::string> annotations;
   /// Beside those that every container has, without CAP_.
   std::vector<std::string> capabilities;
+  /// -1: the image's.
+  int64_t user = -1;
+  /// Of that user only: runAsGroup, and supplementalGroups with fsGroup.
+  int64_t group = -1;
+  std::vector<int64_t> groups;
 };
 
 struct ExecResult {
