@@ -56,6 +56,11 @@ enum class Kind : uint32_t {
 /// "CreateContainer"; "kind 77" of what is not known.
 std::string NameOf(Kind kind);
 
+/// Of requests whose answer says no more than that it was done.
+struct Nothing {
+  void Each(this auto&, auto&&) {}
+};
+
 struct Failure {
   int32_t code = 0;
   int32_t sys_errno = 0;
