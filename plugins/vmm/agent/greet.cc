@@ -5,62 +5,23 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <optional>
 #include <utility>
 
 #include <gantry/format.h>
-#include <gantry/toolkit/descriptors/pipe.h>
-#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/proto/proto_message.h>
 
+#include "plugins/vmm/agent/newcomers.h"
 #include "plugins/vmm/protocol/envelope.h"
-#include "plugins/vmm/protocol/frames.h"
 
 namespace gantry::vmm {
 namespace {
 
-/// One that says nothing holds up the next for no longer.
-constexpr std::chrono::seconds kHelloTime{2};
 constexpr size_t kMaxHello = 4096;
 constexpr size_t kMaxText = 128;
-
-Status AwaitReadable(int fd, Deadline deadline) {
-  for (;;) {
-    pollfd one{.fd = fd, .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&one, 1, PollTimeout(deadline));
-    if (ready > 0) {
-      return {};
-    }
-    if (ready == 0) {
-      return Fail(Code::kDeadlineExceeded, "nothing has come in time");
-    }
-    if (errno != EINTR) {
-      return FailErrno(errno, "wait for the guest");
-    }
-  }
-}
-
-Result<std::string> ReadHello(int socket, protocol::FrameReader& frames, Deadline deadline) {
-  char part[kMaxHello];
-  for (;;) {
-    GANTRY_TRY(auto frame, frames.Next());
-    if (frame) {
-      return std::move(*frame);
-    }
-    GANTRY_CHECK_OK(AwaitReadable(socket, deadline));
-    const ssize_t got = ::recv(socket, part, sizeof(part), MSG_DONTWAIT);
-    if (got == 0) {
-      return Fail(Code::kUnavailable, "it was closed before a hello");
-    }
-    if (got > 0) {
-      frames.Feed({part, static_cast<size_t>(got)});
-    } else if (errno != EAGAIN && errno != EINTR) {
-      return FailErrno(errno, "read a hello");
-    }
-  }
-}
 
 std::string Shown(const std::string& text) {
   std::string out = text.substr(0, kMaxText);
@@ -106,47 +67,71 @@ bool SameSecret(std::string_view one, std::string_view other) {
 
 }  // namespace
 
-Result<Greeted> GreetOn(UniqueFd socket, const std::string& session, Deadline deadline) {
-  GANTRY_CHECK_OK(SetNonblocking(socket.get(), true));
-  protocol::FrameReader frames(kMaxHello);
-  GANTRY_TRY(const std::string frame, ReadHello(socket.get(), frames, deadline));
+Newcomer::Newcomer(UniqueFd socket) : socket_(std::move(socket)), frames_(kMaxHello) {}
+
+// Of what it says a hello's bytes are read in one turn, and no more.
+Result<std::optional<Greeted>> Newcomer::Hear(const std::string& session) {
+  std::array<char, kMaxHello> part{};
+  const ssize_t got = ::recv(socket_.get(), part.data(), part.size(), MSG_DONTWAIT);
+  if (got == 0) {
+    return Fail(Code::kUnavailable, "it was closed before a hello");
+  }
+  if (got < 0) {
+    return errno == EAGAIN || errno == EINTR
+               ? Result<std::optional<Greeted>>(std::optional<Greeted>())
+               : FailErrno(errno, "read a hello");
+  }
+  frames_.Feed({part.data(), static_cast<size_t>(got)});
+  GANTRY_TRY(const std::optional<std::string> frame, frames_.Next());
+  if (!frame) {
+    return std::optional<Greeted>();
+  }
+  return Welcome(*frame, session);
+}
+
+Result<Greeted> Newcomer::Welcome(const std::string& hello, const std::string& session) {
   Greeted greeted;
-  GANTRY_TRY(greeted.hello, ParseHello(frame));
+  GANTRY_TRY(greeted.hello, ParseHello(hello));
   if (!session.empty() && !SameSecret(session, greeted.hello.session)) {
     return Fail(Code::kPermissionDenied, "it does not know what the guest agent knows");
   }
   const auto version = protocol::ChooseVersion(greeted.hello);
   if (!version) {
-    IgnoreError(SendWelcome(socket.get(), {.refusal = version.error().message}),
+    IgnoreError(SendWelcome(socket_.get(), {.refusal = version.error().message}),
                 "what it lacks is the error that counts");
     return std::unexpected(version.error());
   }
   greeted.version = *version;
   greeted.session = session.empty() ? RandomName(protocol::kTokenBytes) : session;
   GANTRY_CHECK_OK(
-      SendWelcome(socket.get(), {.version = greeted.version, .session = greeted.session}));
-  greeted.socket = std::move(socket);
+      SendWelcome(socket_.get(), {.version = greeted.version, .session = greeted.session}));
+  greeted.socket = std::move(socket_);
   return greeted;
 }
 
 Result<Greeted> GreetAgent(const UniqueFd& listener, const std::string& session,
                            Deadline deadline) {
+  GANTRY_TRY(UniqueFd its, listener.Duplicate());
+  GANTRY_TRY(const auto newcomers, Newcomers::On(std::move(its)));
   std::string last;
   for (;;) {
-    if (const Status came = AwaitReadable(listener.get(), deadline); !came) {
-      return Fail(came.error().code, "wait for the guest agent's hello: {}{}{}",
-                  came.error().message, last.empty() ? "" : "; the last that dialled: ", last);
+    pollfd one{.fd = newcomers->fd(), .events = POLLIN, .revents = 0};
+    if (::poll(&one, 1, PollTimeout(deadline)) == 0) {
+      return Fail(Code::kDeadlineExceeded,
+                  "wait for the guest agent's hello: nothing has come in time{}{}",
+                  last.empty() ? "" : "; the last that dialled: ", last);
     }
-    GANTRY_TRY(std::optional<UniqueFd> accepted, AcceptUnix(listener.get()));
-    if (!accepted) {
+    auto heard = newcomers->OnReadable(session);
+    if (!heard) {
+      if (heard.error().code == Code::kFailedPrecondition) {
+        return std::unexpected(std::move(heard).error());
+      }
+      last = heard.error().message;
       continue;
     }
-    auto greeted = GreetOn(std::move(*accepted), session,
-                           std::min(deadline, std::chrono::steady_clock::now() + kHelloTime));
-    if (greeted || greeted.error().code == Code::kFailedPrecondition) {
-      return greeted;
+    if (std::optional<Greeted> agent = std::move(*heard)) {
+      return *std::move(agent);
     }
-    last = greeted.error().message;
   }
 }
 

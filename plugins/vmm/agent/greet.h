@@ -5,12 +5,14 @@
 // dials again has to know what the host's `Welcome` told it.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <gantry/deadline.h>
 #include <gantry/error.h>
 #include <gantry/unique_fd.h>
 
+#include "plugins/vmm/protocol/frames.h"
 #include "plugins/vmm/protocol/greeting.h"
 
 namespace gantry::vmm {
@@ -20,17 +22,34 @@ struct Greeted {
   /// Its texts are printable and short.
   protocol::Hello hello;
   uint32_t version = 0;
-  /// To be kept for the next `GreetAgent`, of a next engine too.
+  /// To be kept for the agent's next connection, to a next engine too.
   std::string session;
 };
 
-/// Takes connections from `listener`, which does not block, until one of them is the agent's;
-/// others are closed. `session`: of the agent that is known; empty: there was none yet.
-/// Errors: kDeadlineExceeded: none came, and what did; kFailedPrecondition: no version in common,
-/// see `ChooseVersion`, which the agent is told. Blocks: up to `deadline`. Thread: any.
-Result<Greeted> GreetAgent(const UniqueFd& listener, const std::string& session, Deadline deadline);
+/// A connection that nobody has been recognised on yet. Thread: one.
+class Newcomer {
+ public:
+  /// `socket`: does not block.
+  explicit Newcomer(UniqueFd socket);
 
-/// The same on one connection. Errors: also kPermissionDenied: it is not the agent.
-Result<Greeted> GreetOn(UniqueFd socket, const std::string& session, Deadline deadline);
+  /// Reads what has come of its hello. None: some of it is missing. `session`: of the agent that is
+  /// known; empty: there was none yet. Errors: kPermissionDenied: it is not the agent;
+  /// kFailedPrecondition: no version in common, see `ChooseVersion`, which the agent is told;
+  /// others of one that says no hello. Then it is of no use. Blocks: never.
+  Result<std::optional<Greeted>> Hear(const std::string& session);
+
+  int fd() const { return socket_.get(); }
+
+ private:
+  Result<Greeted> Welcome(const std::string& hello, const std::string& session);
+
+  UniqueFd socket_;
+  protocol::FrameReader frames_;
+};
+
+/// Takes connections from `listener`, which does not block, until one of them is the agent's; for
+/// who has no watch. Errors: kDeadlineExceeded: none came, and what did; kFailedPrecondition, as
+/// `Newcomer::Hear`. Blocks: up to `deadline`. Thread: any.
+Result<Greeted> GreetAgent(const UniqueFd& listener, const std::string& session, Deadline deadline);
 
 }  // namespace gantry::vmm

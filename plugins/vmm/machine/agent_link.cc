@@ -12,17 +12,8 @@
 #include <utility>
 
 #include <gantry/format.h>
-#include <gantry/toolkit/descriptors/unix_socket.h>
 
 namespace gantry::vmm {
-namespace {
-
-/// Of one that dials and says nothing: a worker waits for it.
-constexpr std::chrono::seconds kStrangerTime{1};
-
-Deadline In(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
-
-}  // namespace
 
 Result<std::unique_ptr<AgentLink>> AgentLink::On(SandboxContext& context, std::string name,
                                                  UniqueFd listener, std::string session,
@@ -31,7 +22,8 @@ Result<std::unique_ptr<AgentLink>> AgentLink::On(SandboxContext& context, std::s
   if (!epoll) {
     return FailErrno(errno, "watch the guest agent of '{}'", name);
   }
-  std::unique_ptr<AgentLink> link(new AgentLink(context, std::move(name), std::move(listener),
+  GANTRY_TRY(auto newcomers, Newcomers::On(std::move(listener)));
+  std::unique_ptr<AgentLink> link(new AgentLink(context, std::move(name), std::move(newcomers),
                                                 std::move(epoll), std::move(session),
                                                 std::move(events)));
   GANTRY_TRY(link->reads_,
@@ -39,11 +31,12 @@ Result<std::unique_ptr<AgentLink>> AgentLink::On(SandboxContext& context, std::s
   return link;
 }
 
-AgentLink::AgentLink(SandboxContext& context, std::string name, UniqueFd listener, UniqueFd epoll,
-                     std::string session, AgentLinkEvents events)
+AgentLink::AgentLink(SandboxContext& context, std::string name,
+                     std::unique_ptr<Newcomers> newcomers, UniqueFd epoll, std::string session,
+                     AgentLinkEvents events)
     : context_(context),
       name_(std::move(name)),
-      listener_(std::move(listener)),
+      newcomers_(std::move(newcomers)),
       epoll_(std::move(epoll)),
       events_(std::move(events)),
       session_(std::move(session)) {}
@@ -62,7 +55,7 @@ void AgentLink::Stop() {
 }
 
 Status AgentLink::Watch() {
-  GANTRY_TRY(dials_, context_.WatchReadable(listener_.get(), [this] { OnDial(); }));
+  GANTRY_TRY(dials_, context_.WatchReadable(newcomers_->fd(), [this] { OnDial(); }));
   return {};
 }
 
@@ -97,22 +90,16 @@ void AgentLink::Take(Greeted greeted) {
 }
 
 void AgentLink::OnDial() {
-  // Without descriptors it waits in the queue.
-  std::optional<UniqueFd> accepted =
-      AcceptUnix(listener_.get()).value_or(std::optional<UniqueFd>());
-  if (!accepted) {
+  auto heard = newcomers_->OnReadable(session());
+  if (!heard && lines_.Take(std::chrono::steady_clock::now().time_since_epoch().count())) {
+    context_.Log(LogLevel::kDebug, Format("somebody in the guest dialled who is not its agent: {}",
+                                          heard.error().message));
+  }
+  std::optional<Greeted> agent = heard ? std::move(*heard) : std::nullopt;
+  if (!agent) {
     return;
   }
-  auto greeted = GreetOn(std::move(*accepted), session(), In(kStrangerTime));
-  if (!greeted) {
-    if (lines_.Take(std::chrono::steady_clock::now().time_since_epoch().count())) {
-      context_.Log(LogLevel::kDebug,
-                   Format("somebody in the guest dialled who is not its agent: {}",
-                          greeted.error().message));
-    }
-    return;
-  }
-  Take(std::move(*greeted));
+  Take(*std::move(agent));
   if (events_.again) {
     events_.again();
   }

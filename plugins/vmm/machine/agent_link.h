@@ -5,7 +5,8 @@
 // shows by the session that it is the agent and no process of a container.
 //
 // It has no thread. Of its two watches one reads what the agent says and calls `AgentEvents`, the
-// other takes connections and calls `again`, which may therefore ask the agent.
+// other takes connections and calls `again`, which may therefore ask the agent. Who dials and says
+// nothing is waited for by neither (agent/newcomers.h).
 #pragma once
 
 #include <condition_variable>
@@ -23,6 +24,7 @@
 #include "plugins/vmm/agent/client.h"
 #include "plugins/vmm/agent/events.h"
 #include "plugins/vmm/agent/greet.h"
+#include "plugins/vmm/agent/newcomers.h"
 
 namespace gantry::vmm {
 
@@ -67,7 +69,8 @@ class AgentLink {
   /// Closes it; no event is called any more when it returns. Not within an event.
   void Stop();
 
-  const UniqueFd& listener() const { return listener_; }
+  /// Who has dialled: before `Watch` the caller's to hear.
+  Newcomers& newcomers() { return *newcomers_; }
 
   bool connected() const;
 
@@ -76,8 +79,8 @@ class AgentLink {
   std::optional<protocol::Hello> hello() const;
 
  private:
-  AgentLink(SandboxContext& context, std::string name, UniqueFd listener, UniqueFd epoll,
-            std::string session, AgentLinkEvents events);
+  AgentLink(SandboxContext& context, std::string name, std::unique_ptr<Newcomers> newcomers,
+            UniqueFd epoll, std::string session, AgentLinkEvents events);
 
   void OnDial();
   void OnSaid();
@@ -85,7 +88,7 @@ class AgentLink {
 
   SandboxContext& context_;
   const std::string name_;
-  const UniqueFd listener_;
+  const std::unique_ptr<Newcomers> newcomers_;
   /// Has the client's socket in it, while there is one.
   const UniqueFd epoll_;
   const AgentLinkEvents events_;

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <gantry/format.h>
-#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/process/rights.h>
 
 #include "plugins/vmm/hypervisor/vm_end.h"
@@ -20,8 +19,6 @@
 namespace gantry::vmm {
 namespace {
 
-/// Of one that dials and says nothing, while the agent may be the next.
-constexpr std::chrono::seconds kHelloTime{2};
 constexpr size_t kEntropyBytes = 64;
 
 int64_t RealTime() {
@@ -160,7 +157,7 @@ Error Machine::Parts::NotBooted(Error error) {
 Result<Greeted> Machine::Parts::AwaitHello(Deadline deadline) {
   std::string last;
   for (;;) {
-    std::array<pollfd, 2> two = {{{.fd = link_->listener().get(), .events = POLLIN, .revents = 0},
+    std::array<pollfd, 2> two = {{{.fd = link_->newcomers().fd(), .events = POLLIN, .revents = 0},
                                   {.fd = ends_->fd(), .events = POLLIN, .revents = 0}}};
     const int ready = poll(two.data(), two.size(), PollTimeout(deadline));
     if (ready == 0) {
@@ -169,16 +166,14 @@ Result<Greeted> Machine::Parts::AwaitHello(Deadline deadline) {
       return std::unexpected(WithWords(std::move(late)));
     }
     if (two[0].revents != 0) {
-      GANTRY_TRY(std::optional<UniqueFd> accepted, AcceptUnix(link_->listener().get()));
-      if (!accepted) {
-        continue;
+      auto heard = link_->newcomers().OnReadable(session_);
+      if (heard && *heard) {
+        return std::move(**heard);
       }
-      auto greeted = GreetOn(std::move(*accepted), session_,
-                             std::min(deadline, std::chrono::steady_clock::now() + kHelloTime));
-      if (greeted || greeted.error().code == Code::kFailedPrecondition) {
-        return greeted;
+      if (!heard && heard.error().code == Code::kFailedPrecondition) {
+        return std::unexpected(std::move(heard).error());
       }
-      last = greeted.error().message;
+      last = heard ? last : heard.error().message;
     } else if (two[1].revents != 0) {
       return std::unexpected(BootEnd());
     }
