@@ -57,7 +57,7 @@ Status PauseContainer::Make(const oci::Spec& spec, const BootMachine& boot) {
 }
 
 Status PauseContainer::Recover(const ContainerRequest& request, const std::string& blob) {
-  if (blob != kPauseBlob) {
+  if (!IsRecord(blob)) {
     GANTRY_CHECK_OK(Delete());
     return Fail(Code::kAborted, "recover container '{}': its creation was cut short", id_);
   }
@@ -73,6 +73,8 @@ Status PauseContainer::Recover(const ContainerRequest& request, const std::strin
   }
   return {};
 }
+
+bool PauseContainer::IsRecord(const std::string& blob) { return blob == kPauseBlob; }
 
 Status PauseContainer::Start() {
   GANTRY_TRY(const HostPid pid, pod_->MachinePid());

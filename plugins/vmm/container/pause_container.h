@@ -33,6 +33,8 @@ class PauseContainer : public Container {
   /// After a restart of the engine. `blob`: what was saved, or empty. Errors: kAborted: it was
   /// never finished, and what there was of it has been removed.
   Status Recover(const ContainerRequest& request, const std::string& blob);
+  /// What was saved is a pause container's.
+  static bool IsRecord(const std::string& blob);
 
   Status Start() override;
   /// There is nobody who could handle a signal: what ends a process by default ends it.

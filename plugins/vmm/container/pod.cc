@@ -104,16 +104,22 @@ Status Pod::Recover(const std::string& blob, PodMachineRequest request) {
   if (blob.empty()) {
     return {};
   }
-  GANTRY_TRY(PodRecord record, ReadPodRecord(blob));
-  request.cgroups = record.cgroups;
-  request.netns_path = record.netns;
-  Set(record);
-  Status recovered = machine_->Recover(request, record.machine, Events(), StepDeadline());
+  auto record = ReadPodRecord(blob);
+  if (record) {
+    request.cgroups = record->cgroups;
+    request.netns_path = record->netns;
+  } else {
+    context_.Log(LogLevel::kError, record.error().message + "; its machine is ended");
+    is_lost_ = true;
+    record = PodRecord{.cgroups = request.cgroups, .netns = request.netns_path};
+  }
+  Set(*record);
+  Status recovered = machine_->Recover(request, record->machine, Events(), StepDeadline());
   if (!recovered && recovered.error().code != Code::kNotFound) {
     return recovered;
   }
   // One that was on record and is not there any more has ended.
-  booted_ = recovered || !record.machine.empty();
+  booted_ = recovered || is_lost_ || !record->machine.empty();
   has_files_ = recovered.has_value();
   if (!recovered) {
     ends_.OnMachineEnded(WasKilledForMemory());

@@ -59,12 +59,16 @@ class Pod {
   /// Starts the machine and puts it on record. `root`: the container that it is started for, or
   /// empty. On failure nothing is left.
   Status Boot(std::string root, PodMachineRequest request);
-  /// As an engine before this one has left it; `blob`: what was saved. Errors: kDataLoss. A machine
-  /// that was never finished, or is gone, is none: see `is_booted`.
+  /// As an engine before this one has left it; `blob`: what was saved. A machine that was never
+  /// finished, or is gone, is none: see `is_booted`. One whose record cannot be read is ended.
+  /// `request`: the sandbox's, of which the record knows better where there is one.
   Status Recover(const std::string& blob, PodMachineRequest request);
 
   /// There is a machine, or was one that has ended.
   bool is_booted() const { return booted_; }
+
+  /// Its record could not be read: what it was started for is not known.
+  bool is_lost() const { return is_lost_; }
 
   /// It runs.
   bool IsAlive() const { return booted_ && !machine_->ended(); }
@@ -114,6 +118,7 @@ class Pod {
   OomScores oom_scores_;
   std::atomic<bool> booted_ = false;
   std::atomic<bool> has_files_ = false;
+  std::atomic<bool> is_lost_ = false;
   mutable Mutex mutex_;
   PodRecord record_ GANTRY_GUARDED_BY(mutex_);
   /// Last, so that it is destroyed first: its events use what is above.

@@ -3,8 +3,10 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/descriptors/unix_socket.h>
+#include <gantry/toolkit/files/files.h>
 
 #include "plugins/vmm/machine/machine_parts.h"
+#include "plugins/vmm/machine/users.h"
 
 namespace gantry::vmm {
 
@@ -15,9 +17,15 @@ Status Machine::Parts::Recover(const std::string& blob) {
   vsock_ = context_.FindSpawned(kVsockTag);
   const auto saved = DecodeProto<SavedMachine>(blob);
   if (!saved || saved->session.empty()) {
+    // Who it is stands at its user, too; of one that has none yet it is free again at once.
+    if (Exists(directory_.sandbox())) {
+      user_.uid =
+          TakeUser(request_.options, directory_.sandbox()).value_or(std::optional<uint32_t>());
+    }
     GANTRY_CHECK_OK(Discard());
-    return Fail(Code::kNotFound, "recover the VM of '{}': its start was never finished",
-                request_.id);
+    return Fail(Code::kNotFound, "recover the VM of '{}': {}", request_.id,
+                saved || blob.empty() ? "its start was never finished"
+                                      : "its record cannot be read, and it was ended");
   }
   RestoreRequest(*saved, request_);
   user_ = {.uid = saved->uid, .gid = saved->gid};

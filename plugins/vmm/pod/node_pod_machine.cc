@@ -149,27 +149,40 @@ Status NodePodMachine::Start(PodMachineRequest request, PodMachineEvents events,
   return started;
 }
 
+std::string NodePodMachine::ReadSaved(const std::string& saved) {
+  if (saved.empty()) {
+    return {};
+  }
+  auto known = SavedIn(saved);
+  auto network = known && !known->network.empty()
+                     ? Network::Recover(known->network)
+                     : Fail(Code::kDataLoss, "read the state of a machine: {}",
+                            known ? "its network is missing" : known.error().message);
+  if (!network) {
+    context_.Log(LogLevel::kError,
+                 network.error().message + "; the machine, its files and its network are ended");
+    return {};
+  }
+  network_ = std::move(*network);
+  return std::move(known->machine);
+}
+
 Status NodePodMachine::RecoverParts(const PodMachineRequest& request, const std::string& saved,
                                     PodMachineEvents events) {
-  Saved known;
-  if (!saved.empty()) {
-    GANTRY_TRY(known, SavedIn(saved));
-  }
-  if (known.network.empty()) {
+  const std::string known = ReadSaved(saved);
+  if (!network_) {
     // What its start may have come to: made anew, it can be removed.
     if (auto network = Network::Connect({.netns = request.netns_path})) {
       network_ = std::move(*network);
     }
-  } else {
-    GANTRY_TRY(network_, Network::Recover(known.network));
   }
   GANTRY_TRY(StorageRequest files, StorageRequestOf(request));
   auto storage = Storage::Recover(context_, std::move(files));
   if (storage) {
     storage_ = std::move(*storage);
   }
-  auto machine = Machine::Recover(context_, means_, RequestOf(request), known.machine,
-                                  EventsOf(std::move(events)));
+  auto machine =
+      Machine::Recover(context_, means_, RequestOf(request), known, EventsOf(std::move(events)));
   if (!machine) {
     return std::unexpected(std::move(machine).error());
   }

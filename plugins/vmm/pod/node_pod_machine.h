@@ -56,6 +56,9 @@ class NodePodMachine final : public PodMachine {
   Status StartParts(PodMachineRequest request, PodMachineEvents events, Deadline deadline);
   Status RecoverParts(const PodMachineRequest& request, const std::string& saved,
                       PodMachineEvents events);
+  /// The machine's own, and the network is there. Empty: it was never saved, or cannot be read any
+  /// more; then what there is of machine and files is found by its tags, and ends.
+  std::string ReadSaved(const std::string& saved);
   /// Without its files a guest is of no use to anybody.
   void OnFilesGone(const Error& why);
   void ForwardItsPorts(const Network& network, const std::vector<std::string>& cgroups);

@@ -54,7 +54,10 @@ Result<std::unique_ptr<Sandbox>> VmmSandbox::Recover(const SandboxRequest& reque
 }
 
 Status VmmSandbox::TakeUp(const std::string& blob) {
-  GANTRY_CHECK_OK(pod_->Recover(blob, {}));
+  GANTRY_CHECK_OK(pod_->Recover(blob, {.cgroups = request_.cgroups,
+                                       .netns_path = request_.netns_path,
+                                       .limits = {},
+                                       .set_up = {}}));
   if (!is_pauseless() || !pod_->is_booted()) {
     return {};
   }
@@ -137,12 +140,23 @@ Result<std::unique_ptr<Container>> VmmSandbox::CreateContainer(const ContainerRe
   return container;
 }
 
+// Without a machine on record it is the one that had begun to start it; where the record is lost
+// each says itself what it is.
+bool VmmSandbox::IsRoot(const ContainerRequest& request, const std::string& blob) const {
+  if (is_pauseless()) {
+    return false;
+  }
+  if (pod_->is_lost() && request_.kind == SandboxKind::kPaused) {
+    return PauseContainer::IsRecord(blob);
+  }
+  const std::string root = pod_->record().root;
+  return root.empty() || root == request.id.str();
+}
+
 Result<std::unique_ptr<Container>> VmmSandbox::RecoverContainer(const ContainerRequest& request,
                                                                 ContainerContext& context,
                                                                 const std::string& blob) {
-  // Without a machine on record it is the one that had begun to start it.
-  const std::string root = pod_->record().root;
-  const bool is_root = !is_pauseless() && (root.empty() || root == request.id.str());
+  const bool is_root = IsRoot(request, blob);
   if (is_root && request_.kind == SandboxKind::kPaused) {
     auto pause = std::make_unique<PauseContainer>(request, context, pod_);
     GANTRY_CHECK_OK(pause->Recover(request, blob));

@@ -52,6 +52,8 @@ class VmmSandbox : public Sandbox {
 
   Status TakeUp(const std::string& blob);
   Status BootPod();
+  /// Whether the machine was started for that container. `blob`: what was saved of it.
+  bool IsRoot(const ContainerRequest& request, const std::string& blob) const;
   /// For its first container.
   BootMachine BootFor(const ContainerRequest& request);
   /// Errors: as `WithPodFiles`.

@@ -73,8 +73,9 @@ Status TestMachine::Start(PodMachineRequest request, PodMachineEvents events,
   return {};
 }
 
-Status TestMachine::Recover(const PodMachineRequest& /*request*/, const std::string& saved,
+Status TestMachine::Recover(const PodMachineRequest& request, const std::string& saved,
                             PodMachineEvents events, Deadline /*deadline*/) {
+  vm_.recovered = request;
   if (saved != Save() || !vm_.started) {
     vm_.ended = Error{Code::kUnavailable, 0, "there is none", {}};
     return Fail(Code::kNotFound, "there is no such machine");

@@ -55,6 +55,8 @@ struct TestVm {
   std::map<std::string, Limits> rooms;
   std::vector<std::string> disks;
   std::optional<PodMachineRequest> started;
+  /// What it was last looked for with.
+  std::optional<PodMachineRequest> recovered;
   std::optional<Error> ended;
   int shutdowns = 0;
   /// The agent answers nothing.

@@ -131,6 +131,46 @@ TEST_F(VmmSandboxes, WithAPauseContainerAreTakenUpByTheNextEngine) {
   EXPECT_EQ(vm_.shutdowns, 1);
 }
 
+TEST_F(VmmSandboxes, WhoseRecordCannotBeReadHaveEnded) {
+  auto sandbox = Make(SandboxKind::kPaused);
+  const ContainerRequest pause = RequestOf({.script = "exit 99"});
+  TestContext its(pause.id.str());
+  auto paused = sandbox->CreateContainer(pause, its.fake);
+  ASSERT_TRUE(paused) << paused.error().message;
+  const ContainerRequest request = RequestOf({.script = "sleep 1000"});
+  TestContext context(request.id.str());
+  auto container = sandbox->CreateContainer(request, context.fake);
+  ASSERT_TRUE(container) << container.error().message;
+  (*container).reset();
+  (*paused).reset();
+  sandbox.reset();
+  sandbox_.blob = "\xff\xff";
+  sandbox = Recovered();
+  ASSERT_TRUE(vm_.recovered) << "who ends it has to look for it";
+  EXPECT_EQ(vm_.recovered->netns_path, "/run/netns/of-the-pod") << "where its taps are";
+  // In any order.
+  container = sandbox->RecoverContainer(request, context.fake, context.fake.blob);
+  ASSERT_TRUE(container) << container.error().message;
+  EXPECT_EQ(context.WaitForExit(), 137U);
+  paused = sandbox->RecoverContainer(pause, its.fake, its.fake.blob);
+  ASSERT_TRUE(paused) << paused.error().message;
+  EXPECT_EQ(its.WaitForExit(), 137U);
+  EXPECT_TRUE((*container)->Delete());
+  EXPECT_TRUE((*paused)->Delete());
+  EXPECT_TRUE(sandbox->Shutdown());
+}
+
+TEST_F(VmmSandboxes, WithoutAPauseContainerWhoseRecordCannotBeReadHaveEnded) {
+  auto sandbox = Make(SandboxKind::kPauseless);
+  ASSERT_TRUE(sandbox->Start());
+  sandbox.reset();
+  sandbox_.blob = "\xff\xff";
+  sandbox = Recovered();
+  ASSERT_TRUE(sandbox_.exited);
+  EXPECT_NE(sandbox_.exited->status, 0U);
+  EXPECT_TRUE(sandbox->Shutdown());
+}
+
 TEST_F(VmmSandboxes, WhoseMachineDoesNotStartSayWhyAndLeaveNothing) {
   auto sandbox = Make(SandboxKind::kPaused);
   vm_.refuse_start = Error{Code::kFailedPrecondition, 0, "boot: the console's last lines", {}};

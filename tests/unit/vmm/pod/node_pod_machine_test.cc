@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is on record of a machine cannot be read any more: what runs is found by its tags, and what
+// lies about by its names, and nothing is left.
+#include "plugins/vmm/pod/node_pod_machine.h"
+
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/mount/unmount.h>
+#include <gantry/toolkit/proto/proto_message.h>
+
+#include "plugins/vmm/machine/config.h"
+#include "plugins/vmm/machine/directory.h"
+#include "tests/unit/vmm/machine/machine_rig.h"
+
+namespace gantry::vmm {
+namespace {
+
+/// As the machine saves it.
+struct Halves {
+  std::string network{};
+  std::string machine{};
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.network);
+    field(2, self.machine);
+  }
+};
+
+class NodePodMachineTest : public MachineRig {
+ protected:
+  std::unique_ptr<NodePodMachine> Make() {
+    SandboxRequest request;
+    request.id = SandboxId::Parse("pod-1").value();
+    request.ns = Namespace::Parse("k8s.io").value();
+    return std::make_unique<NodePodMachine>(request, context_, Options(), means_);
+  }
+
+  VmmOptions Options() const {
+    VmmOptions options = Request().options;
+    options.directory = base();
+    return options;
+  }
+
+  std::string Directory() const { return SandboxDirectory(Options(), "k8s.io", "pod-1"); }
+
+  std::string StartAndSave() {
+    agent_ = std::make_unique<AgentDouble>(Directory() + "/vm/s/v_1025");
+    auto machine = Make();
+    const Status started = machine->Start({}, {}, Soon());
+    EXPECT_TRUE(started) << started.error().message;
+    return started ? machine->Save() : std::string();
+  }
+
+  void ExpectEndedBy(const std::string& saved) {
+    EXPECT_GT(context_.Alive(), 0U);
+    context_.RestartEngine();
+    auto machine = Make();
+    const Status recovered = machine->Recover({}, saved, {}, Soon());
+    ASSERT_FALSE(recovered);
+    EXPECT_EQ(recovered.error().code, Code::kNotFound);
+    EXPECT_EQ(context_.Alive(), 0U);
+    EXPECT_FALSE(mount::IsMountPoint(Directory() + "/vm").value_or(true));
+    EXPECT_FALSE(Exists(Directory()));
+    const auto users = ListDirectory(base() + "/users");
+    EXPECT_TRUE(users && users->empty()) << "a user is left";
+    EXPECT_TRUE(machine->Shutdown({})) << "there is none, and that is no failure";
+  }
+};
+
+TEST_F(NodePodMachineTest, WhoseRecordIsNoneIsEnded) {
+  StartAndSave();
+  ExpectEndedBy("\xff\xff\xff");
+}
+
+TEST_F(NodePodMachineTest, WhoseNetworkIsNotOnRecordIsEnded) {
+  auto saved = DecodeProto<Halves>(StartAndSave());
+  ASSERT_TRUE(saved);
+  saved->network = "{";
+  ExpectEndedBy(EncodeProto(*saved));
+}
+
+TEST_F(NodePodMachineTest, WhoseVmIsNotOnRecordIsEnded) {
+  auto saved = DecodeProto<Halves>(StartAndSave());
+  ASSERT_TRUE(saved);
+  saved->machine = "\xff\xff\xff";
+  ExpectEndedBy(EncodeProto(*saved));
+}
+
+TEST_F(NodePodMachineTest, WhoseRecordWasNeverWrittenIsEnded) {
+  StartAndSave();
+  ExpectEndedBy("");
+}
+
+}  // namespace
+}  // namespace gantry::vmm
