@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a guest may say that somebody has taken over, and what the host makes of it.
+#include <unistd.h>
+
+#include <array>
 #include <cstdint>
 #include <future>
 #include <limits>
@@ -9,6 +12,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <gantry/toolkit/descriptors/pipe.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
 
 #include "plugins/vmm/agent/client.h"
 #include "tests/unit/vmm/agent/guest_end.h"
@@ -75,6 +81,89 @@ TEST_P(HostileGuest, EndsItsOwnConnectionAndTheCallsOnIt) {
 INSTANTIATE_TEST_SUITE_P(Lies, HostileGuest, testing::ValuesIn(kLies),
                          [](const auto& lie) { return std::string(lie.param.name); });
 
+// Of each kind, those that are no events and those of later versions too.
+TEST(HostileFrames, OfEveryKindAndSizeAreNoEventAndNoAnswer) {
+  constexpr uint32_t kKinds = 128;
+  for (const size_t size : {size_t{1}, size_t{2}, size_t{127}, size_t{128}, size_t{65535},
+                            size_t{65536}, size_t{200'000}}) {
+    GuestEnd guest;
+    auto call = std::async(std::launch::async,
+                           [&] { return guest.client().Call(protocol::List{}, Soon()); });
+    const auto asked = guest.Hear();
+    ASSERT_TRUE(asked);
+    for (uint32_t kind = 0; kind < kKinds; ++kind) {
+      ASSERT_TRUE(guest.Say(FrameOf(0, static_cast<Kind>(kind), std::string(size, '\xff'))));
+    }
+    ASSERT_TRUE(guest.SayFrame(
+        {.call = asked->call, .kind = asked->kind, .body = EncodeProto(protocol::ListAnswer{})}));
+    const auto answer = call.get();
+    EXPECT_TRUE(answer) << "with " << size << " bytes: " << answer.error().message;
+    EXPECT_TRUE(guest.WaitForExits(0).empty());
+    EXPECT_TRUE(guest.memory().empty());
+    EXPECT_TRUE(guest.lines().empty());
+  }
+}
+
+// As long as a frame may be, and in the smallest parts that there are.
+TEST(HostileFrames, OfTheGreatestSizeAndInPartsAreTaken) {
+  GuestEnd guest;
+  auto call =
+      std::async(std::launch::async, [&] { return guest.client().Ask(Kind::kList, "", Soon()); });
+  const auto asked = guest.Hear();
+  ASSERT_TRUE(asked);
+  Envelope answer{.call = asked->call, .kind = asked->kind, .body = "", .failure = {}};
+  const size_t around = EncodeProto(answer).size() + 4;
+  answer.body.assign(protocol::kMaxFromGuest - around, 'x');
+  const std::string frame = Framed(EncodeProto(answer));
+  ASSERT_EQ(frame.size(), protocol::kHeaderBytes + protocol::kMaxFromGuest);
+  for (size_t i = 0; i < 100; ++i) {
+    ASSERT_TRUE(guest.Say(frame.substr(i, 1)));
+  }
+  ASSERT_TRUE(guest.Say(frame.substr(100)));
+  const auto got = call.get();
+  ASSERT_TRUE(got) << got.error().message;
+  EXPECT_EQ(got->size(), answer.body.size());
+}
+
+// A call whose answer stops in its middle ends by its deadline; what comes of it later is nobody's.
+TEST(HostileFrames, ThatStopInTheMiddleHoldUpNoCallBeyondItsTime) {
+  const std::string body = EncodeProto(protocol::ListAnswer{.containers = {{.container = "c"}}});
+  const size_t size = FrameOf(1, Kind::kList, body).size();
+  for (size_t cut = 1; cut < size; ++cut) {
+    GuestEnd guest;
+    const std::string frame = FrameOf(1, Kind::kList, body);
+    auto call = std::async(std::launch::async, [&] {
+      return guest.client().Call(protocol::List{}, In(std::chrono::milliseconds(2)));
+    });
+    const auto asked = guest.Hear();
+    ASSERT_TRUE(asked);
+    ASSERT_EQ(asked->call, 1U);
+    ASSERT_TRUE(guest.Say(frame.substr(0, cut)));
+    EXPECT_EQ(call.get().error().code, Code::kDeadlineExceeded);
+    ASSERT_TRUE(guest.Say(frame.substr(cut)));
+    auto next = std::async(std::launch::async,
+                           [&] { return guest.client().Call(protocol::List{}, Soon()); });
+    guest.Answer(body);
+    const auto answer = next.get();
+    ASSERT_TRUE(answer) << "cut at " << cut << ": " << answer.error().message;
+    EXPECT_EQ(answer->containers.size(), 1U);
+  }
+}
+
+// No guest has any to send; a VMM that was taken over may try.
+TEST(HostileFrames, DescriptorsThatComeWithThemAreClosed) {
+  GuestEnd guest;
+  auto pipe = MakeBlockingPipe();
+  ASSERT_TRUE(pipe);
+  const std::string frame = FrameOf(0, Kind::kExited, EncodeProto(protocol::Exited{"c", "", 3, 0}));
+  const std::array<int, 1> fds = {pipe->second.get()};
+  ASSERT_TRUE(SendWithFds(guest.end().get(), frame, fds));
+  pipe->second.reset();
+  EXPECT_EQ(guest.WaitForExits(1).at(0).exit.status, 3U) << "they change nothing";
+  char byte = 0;
+  EXPECT_EQ(::read(pipe->first.get(), &byte, 1), 0) << "nobody has it any more";
+}
+
 TEST(HostileEvents, AreDroppedOrMadeHarmless) {
   GuestEnd guest;
   const auto exited = [&](const protocol::Exited& told) {
@@ -99,6 +188,26 @@ TEST(HostileEvents, AreDroppedOrMadeHarmless) {
     EXPECT_GT(exit.exit.exited_at_ns, now - int64_t{3600} * 1'000'000'000) << "one that is behind";
   }
   EXPECT_TRUE(guest.memory().empty());
+}
+
+// Well-formed ends without end: each is given on, none is kept, and the calls beside them end.
+TEST(HostileEvents, FloodWithEndsAndACallIsAnsweredAmongThem) {
+  constexpr size_t kEnds = 20'000;
+  GuestEnd guest;
+  auto call =
+      std::async(std::launch::async, [&] { return guest.client().Call(protocol::List{}, Soon()); });
+  const auto asked = guest.Hear();
+  ASSERT_TRUE(asked);
+  const std::string ended =
+      FrameOf(0, Kind::kExited, EncodeProto(protocol::Exited{"none", "of-its", 0, 0}));
+  for (size_t i = 0; i < kEnds; ++i) {
+    ASSERT_TRUE(guest.Say(ended));
+    if (i == kEnds / 2) {
+      ASSERT_TRUE(guest.SayFrame({.call = asked->call, .kind = asked->kind}));
+    }
+  }
+  EXPECT_TRUE(call.get());
+  EXPECT_EQ(guest.WaitForExits(kEnds).size(), kEnds);
 }
 
 TEST(HostileEvents, FloodNoLog) {
