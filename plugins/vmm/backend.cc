@@ -12,11 +12,10 @@
 namespace gantry::vmm {
 namespace {
 
-/// With QEMU and the guest's kernel, where both are there.
-Result<CanaryQuestion> QuestionOf(const Parts& parts, const VmmOptions& options) {
-  CanaryQuestion asked;
-  GANTRY_TRY(asked.canary, parts.open_program("gantry-kvm-canary"));
-  asked.question.canary = Format("/proc/self/fd/{}", asked.canary.get());
+/// What a VM of these options would run in: QEMU with the guest's kernel, where both are there. Of
+/// another VMM's, QEMU where it is installed.
+KvmQuestion QuestionOf(const Parts& parts, const VmmOptions& options) {
+  KvmQuestion asked;
   VmmOptions qemu = options;
   if (options.vmm != Vmm::kQemu) {
     qemu.vmm = Vmm::kQemu;
@@ -24,32 +23,42 @@ Result<CanaryQuestion> QuestionOf(const Parts& parts, const VmmOptions& options)
   }
   const auto image = FindImage(options, parts.images);
   if (image && IsExecutable(VmmProgram(qemu))) {
-    asked.question.qemu = VmmProgram(qemu);
-    asked.question.kernel = image->kernel;
+    asked.qemu = VmmProgram(qemu);
+    asked.kernel = image->kernel;
   }
   return asked;
-}
-
-CanaryRuns::Choose ChooserOf(const Parts& parts) {
-  return parts.choose_accelerator ? parts.choose_accelerator
-                                  : CanaryRuns::Choose(ChooseAccelerator);
 }
 
 }  // namespace
 
 VmmBackend::VmmBackend(VmmOptions options, Parts parts)
-    : options_(std::move(options)),
-      parts_(std::move(parts)),
-      canary_(parts_.keep_dir, ChooserOf(parts_)) {
+    : options_(std::move(options)), parts_(std::move(parts)) {
   means_.open_program = parts_.open_program;
   means_.images = parts_.images;
-  means_.accelerator = [this](const VmmOptions& wanted, Deadline deadline) -> Result<Accelerator> {
-    if (wanted.accelerator == AcceleratorChoice::kTcg) {
-      return Accelerator::kTcg;
-    }
-    GANTRY_TRY(const Acceleration found, canary_.Await(deadline));
-    return Decide(wanted, found);
+  means_.accelerator = [this](const VmmOptions& wanted, Deadline deadline) {
+    return ChooseFor(wanted, deadline);
   };
+}
+
+Acceleration VmmBackend::Choose(const KvmQuestion& question, const AskFunction& ask) const {
+  const auto canary = parts_.open_program("gantry-kvm-canary");
+  if (!canary) {
+    return {.words = "KVM is not used: " + canary.error().message};
+  }
+  KvmQuestion asked = question;
+  asked.canary = Format("/proc/self/fd/{}", canary->get());
+  return parts_.choose_accelerator(asked, ask);
+}
+
+Result<Accelerator> VmmBackend::ChooseFor(const VmmOptions& wanted, Deadline deadline) {
+  if (wanted.accelerator == AcceleratorChoice::kTcg) {
+    return Accelerator::kTcg;
+  }
+  if (!attached_ || !canary_) {
+    return Fail(Code::kFailedPrecondition, "find out whether KVM works: nobody has begun to");
+  }
+  GANTRY_TRY(const Acceleration found, canary_->Await(QuestionOf(parts_, wanted), deadline));
+  return Decide(wanted, found);
 }
 
 BackendInfo VmmBackend::Describe() {
@@ -57,12 +66,9 @@ BackendInfo VmmBackend::Describe() {
   info.name = kBackendName;
   info.version = kBackendVersion;
   info.pauseless_pods = true;
-  Acceleration found;
-  if (const auto asked = QuestionOf(parts_, options_)) {
-    found = canary_.Look(asked->question);
-  } else {
-    found.words = "KVM is not used: " + asked.error().message;
-  }
+  const Acceleration found =
+      LookAtKvm(parts_.keep_dir, QuestionOf(parts_, options_),
+                [this](const KvmQuestion& asked) { return Choose(asked, AskProgram); });
   info.needs = FindNeeds(options_, found, parts_.images);
   return info;
 }
@@ -85,9 +91,33 @@ Result<std::string> VmmBackend::Features(const FeaturesRequest& /*request*/) {
          R"("cgroup":{"v1":false,"v2":true,"systemd":true},"seccomp":{"enabled":true}}})";
 }
 
-void VmmBackend::Attach(SandboxContext& /*context*/, const std::vector<BackendHandler>& /*all*/) {
+void VmmBackend::Attach(SandboxContext& context, const std::vector<BackendHandler>& handlers) {
+  auto programs = CanaryPrograms::Make(context);
+  if (programs) {
+    programs_ = std::move(*programs);
+    canary_ = std::make_unique<CanaryRuns>(parts_.keep_dir, [this](const KvmQuestion& asked) {
+      return Choose(asked,
+                    [this](const ProgramQuestion& program) { return programs_->Ask(program); });
+    });
+  } else {
+    context.Log(LogLevel::kError, programs.error().message);
+  }
   attached_ = true;
-  canary_.Begin([parts = parts_, options = options_] { return QuestionOf(parts, options); });
+  for (const BackendHandler& handler : handlers) {
+    // What is wrong with its options has been said when they were checked.
+    const auto options = ParseOptions(handler.options_json, options_, nullptr);
+    if (canary_ && options && options->accelerator != AcceleratorChoice::kTcg) {
+      IgnoreError(canary_->Begin(QuestionOf(parts_, *options)), "its first pod begins it");
+    }
+  }
+}
+
+// The canary is told first: what its programs say from then on is kept by nobody.
+void VmmBackend::Leave() {
+  if (attached_ && canary_) {
+    canary_->Leave();
+    programs_->Stop();
+  }
 }
 
 Result<std::unique_ptr<Sandbox>> VmmBackend::Make(const SandboxRequest& request,

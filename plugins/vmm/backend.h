@@ -13,6 +13,7 @@
 #include <gantry/error.h>
 
 #include "plugins/vmm/machine/canary.h"
+#include "plugins/vmm/machine/canary_programs.h"
 #include "plugins/vmm/machine/means.h"
 #include "plugins/vmm/options.h"
 
@@ -35,21 +36,27 @@ struct Parts {
   std::string images;
   /// Where what was found out is kept until the node restarts.
   std::string keep_dir = "/run/gantry-vmm";
-  /// Null: `ChooseAccelerator`.
-  std::function<Acceleration(const KvmQuestion& question)> choose_accelerator;
+  /// Finds out whether KVM works, with programs that `ask` runs.
+  std::function<Acceleration(const KvmQuestion& question, const AskFunction& ask)>
+      choose_accelerator = ChooseAccelerator;
 };
 
 /// Thread: workers, any number of calls at a time.
 class VmmBackend final : public SandboxBackend {
  public:
   VmmBackend(VmmOptions options, Parts parts);
+  VmmBackend(const VmmBackend&) = delete;
+  VmmBackend& operator=(const VmmBackend&) = delete;
+
+  ~VmmBackend() override { Leave(); }
 
   /// Blocks: up to 3 s, where it is not known yet whether KVM works, and 2 s for each program.
   BackendInfo Describe() override;
   Status CheckOptions(const std::string& options_json) override;
   Result<std::string> Features(const FeaturesRequest& request) override;
-  /// Begins to find out whether KVM works, on a thread of its own.
+  /// Begins to find out whether KVM works with what each handler names, on a thread of its own.
   void Attach(SandboxContext& context, const std::vector<BackendHandler>& handlers) override;
+  void Leave() override;
   Result<std::unique_ptr<Sandbox>> CreateSandbox(const SandboxRequest& request,
                                                  SandboxContext& context) override;
   Result<std::unique_ptr<Sandbox>> RecoverSandbox(const SandboxRequest& request,
@@ -59,12 +66,16 @@ class VmmBackend final : public SandboxBackend {
  private:
   Result<std::unique_ptr<Sandbox>> Make(const SandboxRequest& request, SandboxContext& context,
                                         const std::string* blob);
+  Result<Accelerator> ChooseFor(const VmmOptions& wanted, Deadline deadline);
+  Acceleration Choose(const KvmQuestion& question, const AskFunction& ask) const;
 
   const VmmOptions options_;
   const Parts parts_;
-  CanaryRuns canary_;
   MachineMeans means_;
+  /// Set behind these two, which are null before.
   std::atomic<bool> attached_ = false;
+  std::unique_ptr<CanaryPrograms> programs_;
+  std::unique_ptr<CanaryRuns> canary_;
 };
 
 /// The descriptor's factory, of plugin.cc. Errors: kInvalidArgument naming the option.

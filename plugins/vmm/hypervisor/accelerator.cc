@@ -7,7 +7,6 @@
 #include <gantry/format.h>
 #include <gantry/number.h>
 #include <gantry/toolkit/files/files.h>
-#include <gantry/toolkit/process/ask_program.h>
 
 #include "plugins/vmm/hypervisor/vm_end.h"
 
@@ -69,11 +68,11 @@ Acceleration BootOf(const Acceleration& before, const std::string& said,
                         limit.count(), ConsoleTail(said)));
 }
 
-Acceleration ChooseAccelerator(const KvmQuestion& question) {
-  const Result<std::string> said = AskProgram({.program = question.canary,
-                                               .arguments = {},
-                                               .max_bytes = kMaxSaid,
-                                               .limit = question.canary_limit});
+Acceleration ChooseAccelerator(const KvmQuestion& question, const AskFunction& ask) {
+  const Result<std::string> said = ask({.program = question.canary,
+                                        .arguments = {},
+                                        .max_bytes = kMaxSaid,
+                                        .limit = question.canary_limit});
   if (!said) {
     return Without("its canary cannot be run: " + said.error().message);
   }
@@ -82,14 +81,14 @@ Acceleration ChooseAccelerator(const KvmQuestion& question) {
     return tiny;
   }
   const Result<std::string> booted =
-      AskProgram({.program = question.qemu,
-                  .arguments = {"-machine", "q35,sata=off,usb=off", "-accel", "kvm", "-cpu", "host",
-                                "-m", "256M", "-nodefaults", "-no-user-config", "-display", "none",
-                                "-no-reboot", "-serial", "stdio", "-kernel", question.kernel,
-                                "-append", "console=ttyS0 panic=-1"},
-                  .with_errors = true,
-                  .max_bytes = kMaxBoot,
-                  .limit = question.boot_limit});
+      ask({.program = question.qemu,
+           .arguments = {"-machine", "q35,sata=off,usb=off", "-accel", "kvm", "-cpu", "host", "-m",
+                         "256M", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+                         "-serial", "stdio", "-kernel", question.kernel, "-append",
+                         "console=ttyS0 panic=-1"},
+           .with_errors = true,
+           .max_bytes = kMaxBoot,
+           .limit = question.boot_limit});
   if (!booted) {
     return Without("QEMU cannot be run: " + booted.error().message);
   }

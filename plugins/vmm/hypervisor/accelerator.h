@@ -8,9 +8,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include <gantry/error.h>
+#include <gantry/toolkit/process/ask_program.h>
 
 namespace gantry::vmm {
 
@@ -38,9 +40,12 @@ struct KvmQuestion {
   std::chrono::milliseconds boot_limit = std::chrono::seconds(20);
 };
 
+/// As `AskProgram`, by whoever has the right to start processes: an engine asks its keeper.
+using AskFunction = std::function<Result<std::string>(const ProgramQuestion& question)>;
+
 /// Never fails: what cannot be found out is said, and is no KVM.
-/// Blocks: up to both limits. Thread: any; starts children of this process.
-Acceleration ChooseAccelerator(const KvmQuestion& question);
+/// Blocks: up to both limits. Thread: any.
+Acceleration ChooseAccelerator(const KvmQuestion& question, const AskFunction& ask = AskProgram);
 
 /// What the tiny canary's words mean; empty ones are those of one that hung.
 Acceleration AccelerationOf(const std::string& said, std::chrono::milliseconds limit);

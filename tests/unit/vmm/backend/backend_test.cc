@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <future>
 #include <optional>
 #include <string>
 
@@ -60,8 +61,9 @@ class VmmBackendTest : public testing::Test {
     };
     parts.images = folder_.path();
     parts.keep_dir = folder_.path() + "/keep";
-    // Its thread may outlive the test.
-    parts.choose_accelerator = [shown = shown_](const KvmQuestion&) { return shown; };
+    parts.choose_accelerator = [this](const KvmQuestion& question, const AskFunction& ask) {
+      return choose_ ? choose_(question, ask) : shown_;
+    };
     auto made = MakeBackend(options, std::move(parts));
     EXPECT_TRUE(made) << made.error().message;
     return std::move(*made);
@@ -83,6 +85,8 @@ class VmmBackendTest : public testing::Test {
 
   os::TempDir folder_ = os::TempDir::Create().value();
   Acceleration shown_ = {.words = "KVM is not used: open /dev/kvm (errno 2)"};
+  /// Null: `shown_`.
+  decltype(Parts::choose_accelerator) choose_;
   FakeSandboxContext context_;
   Made made_;
 };
@@ -156,6 +160,59 @@ TEST_F(VmmBackendTest, MakesASandboxOfTheRequestsOptions) {
   EXPECT_EQ(kvm.error().code, Code::kFailedPrecondition);
   ASSERT_TRUE(backend->RecoverSandbox(request, context_, "saved"));
   EXPECT_EQ(made_.blob, "saved");
+}
+
+// What a handler alone names counts: there the installed kernel works, and that one does not.
+TEST_F(VmmBackendTest, KvmIsFoundOutWithWhatEachHandlerNames) {
+  InstallImage();
+  const std::string kernel = folder_.path() + "/of-handler";
+  ASSERT_TRUE(WriteFile(kernel, "k", 0644));
+  choose_ = [&](const KvmQuestion& question, const AskFunction&) {
+    EXPECT_THAT(question.canary, HasSubstr("/proc/self/fd/"));
+    return question.kernel == kernel
+               ? Acceleration{.words = "KVM is not used: a kernel did not boot in it"}
+               : Acceleration{.accelerator = Accelerator::kKvm, .words = "KVM works"};
+  };
+  const auto backend = Backend(R"({"vmm_path":"/bin/true"})");
+  const std::string named = Format(R"({{"kernel":"{}"}})", kernel);
+  backend->Attach(context_, {{"vmm", "{}"}, {"other", named}});
+  SandboxRequest request;
+  ASSERT_TRUE(backend->CreateSandbox(request, context_));
+  EXPECT_EQ(made_.means->accelerator(made_.options, Soon()), Accelerator::kKvm);
+  request.options_json = named;
+  ASSERT_TRUE(backend->CreateSandbox(request, context_));
+  EXPECT_EQ(made_.means->accelerator(made_.options, Soon()), Accelerator::kTcg);
+}
+
+TEST_F(VmmBackendTest, TheCanaryAsksTheKeeperAndEndsWithTheEngine) {
+  std::promise<void> begun;
+  choose_ = [&](const KvmQuestion&, const AskFunction& ask) {
+    begun.set_value();
+    const auto said =
+        ask({.program = "/bin/sleep", .arguments = {"1000"}, .limit = std::chrono::hours(1)});
+    EXPECT_EQ(said.error().code, Code::kUnavailable);
+    return Acceleration{.words = "KVM is not used"};
+  };
+  auto backend = Backend();
+  backend->Attach(context_, {{"vmm", "{}"}});
+  begun.get_future().wait();
+  backend->Leave();
+  backend.reset();
+  for (const std::string& tag : context_.Tags()) {
+    EXPECT_EQ(tag, "kvm-canary");
+  }
+  for (const auto& process : context_.spawned) {
+    EXPECT_TRUE(process->Wait(std::chrono::seconds(60)));
+  }
+}
+
+TEST_F(VmmBackendTest, NothingIsFoundOutForHandlersThatWantTcg) {
+  choose_ = [](const KvmQuestion&, const AskFunction&) -> Acceleration {
+    ADD_FAILURE() << "nobody wants to know";
+    return {};
+  };
+  const auto backend = Backend();
+  backend->Attach(context_, {{"vmm", R"({"accelerator":"tcg"})"}});
 }
 
 TEST_F(VmmBackendTest, ItsFeaturesAreADocument) {
