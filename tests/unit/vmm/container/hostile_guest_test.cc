@@ -2,12 +2,15 @@
 //
 // A guest that does not answer, or that says what is not so, keeps nobody from ending its pod.
 #include <csignal>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plugins/vmm/container/exec.h"
 #include "tests/unit/vmm/container/pod_fixture.h"
 
 namespace gantry::vmm {
@@ -97,6 +100,51 @@ TEST_F(HostileGuest, DoesNotHoldUpACreationBeyondItsTime) {
   EXPECT_EQ(container.Create(request, nullptr).error().code, Code::kDeadlineExceeded);
   EXPECT_EQ(vm_.storage.added.count(request.id.str()), 0U);
   EXPECT_EQ(vm_.rooms.count(request.id.str()), 0U);
+}
+
+// Whatever is asked of it: the call ends in its time, and where the guest comes to itself again
+// nothing is lost.
+using SilentGuest = PodTest;
+
+TEST_F(SilentGuest, HoldsUpNoCallBeyondItsTime) {
+  const ContainerRequest request = RequestOf({.script = "sleep 10000"});
+  TestContext context(request.id.str());
+  const auto container = Run(request, context);
+  const std::string id = request.id.str();
+  TestExecContext its(id, "exec");
+  VmmExec exec(pod_, id, ExecOf("exec", {.script = "exit 0"}), its);
+  const std::map<std::string, std::function<Status()>> calls = {
+      {"pause", [&] { return container->Pause(); }},
+      {"resume", [&] { return container->Resume(); }},
+      {"update", [&] { return container->Update(R"({"memory": {"limit": 67108864}})"); }},
+      {"resize", [&] { return container->Resize({80, 25}); }},
+      {"signal", [&] { return container->Kill(SIGTERM); }},
+      {"signal all", [&] { return container->KillAll(SIGTERM); }},
+      {"stats",
+       [&]() -> Status {
+         GANTRY_CHECK_OK(container->Stats());
+         return {};
+       }},
+      {"processes",
+       [&]() -> Status {
+         GANTRY_CHECK_OK(container->Processes());
+         return {};
+       }},
+      {"start of an exec", [&] { return exec.Start(); }}};
+  vm_.silent = true;
+  sandbox_.time_left = std::chrono::milliseconds(5);
+  for (const auto& [name, call] : calls) {
+    const Status late = call();
+    ASSERT_FALSE(late) << name;
+    EXPECT_EQ(late.error().code, Code::kDeadlineExceeded) << name << ": " << late.error().message;
+  }
+  EXPECT_FALSE(vm_.vmm->Ended()) << "none of these is worth a machine";
+  vm_.silent = false;
+  sandbox_.time_left = std::chrono::minutes(1);
+  EXPECT_TRUE(container->Pause());
+  EXPECT_TRUE(container->Resume());
+  EXPECT_EQ(container->Processes().value().size(), 1U);
+  EXPECT_TRUE(container->Delete());
 }
 
 }  // namespace
