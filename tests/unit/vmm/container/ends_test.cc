@@ -3,6 +3,7 @@
 // Who hears of an end, and of which: of processes, of the machine with all of them, for want of
 // memory.
 #include <csignal>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -33,6 +34,37 @@ TEST(ProcessEnds, AreThoseOfProcessesThatAreKnownAndTheFirstWordCounts) {
   ends.OnExited({.container = "one", .exec = "", .exit = {.status = 0, .exited_at_ns = 1}});
   ends.OnMachineEnded(true);
   EXPECT_THAT(context.words(), ElementsAre("exited 3"));
+}
+
+// A guest that was taken over lists what it likes.
+TEST(ProcessEnds, OfAListThatLiesAreNoOnesOrMadeHarmless) {
+  constexpr uint32_t kExited = 3;
+  constexpr uint32_t kNoState = 77;
+  constexpr int64_t kFirst = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
+  TestContext context("one");
+  const auto report = std::make_shared<EndReport>(context.fake);
+  ProcessEnds ends;
+  ends.Add("one", "", report);
+  protocol::ListAnswer list;
+  for (const char* const name : {"", "other", "../../etc", "a\nb"}) {
+    list.containers.push_back(
+        {.container = name, .oom_kills = 9, .processes = {{.exec = "", .state = kExited}}});
+  }
+  list.containers.push_back({.container = "one",
+                             .processes = {{.exec = "of-none", .state = kExited},
+                                           {.exec = "", .state = kNoState},
+                                           {.exec = "", .pid = -1, .state = kExited - 1}}});
+  ends.OnListed(list);
+  EXPECT_THAT(context.words(), IsEmpty());
+  list.containers = {{.container = "one",
+                      .processes = {{.state = kExited, .status = 70000, .exited_at_ns = kLast},
+                                    {.state = kExited, .status = 0, .exited_at_ns = kFirst}}}};
+  ends.OnListed(list);
+  EXPECT_THAT(context.words(), ElementsAre("exited 255"));
+  const int64_t last = EndOf({.status = 1, .exited_at_ns = kLast}).exited_at_ns;
+  EXPECT_LE(last, ExitedNow(0).exited_at_ns);
+  EXPECT_GE(EndOf({.status = 1, .exited_at_ns = kFirst}).exited_at_ns, 0);
 }
 
 TEST(ProcessEnds, AreAllTheMachinesWhenThatEndsAndNoneIsSuccess) {
