@@ -21,6 +21,7 @@
 #include <gantry/toolkit/files/files.h>
 #include <gantry/unique_fd.h>
 
+#include "plugins/vmm/guest/modules.h"
 #include "plugins/vmm/guest/mounts.h"
 #include "plugins/vmm/guest/network.h"
 
@@ -143,6 +144,9 @@ Status SetUpMachine(const protocol::SetUp& request) {
   for (const protocol::Sysctl& setting : request.sysctls) {
     GANTRY_TRY(const std::string path, SettingPath(setting.name));
     GANTRY_CHECK_OK(WriteExisting(path, setting.value));
+  }
+  if (!request.interfaces.empty()) {
+    AwaitModules();  // One of them drives the interfaces.
   }
   GANTRY_CHECK_OK(SetUpNetwork(request));
   return WriteFiles(request.files);
