@@ -250,13 +250,14 @@ void Agent::Shutdown(const Control::Answer& answer) {
 }
 
 void Agent::PowerOffWhenSaid() {
-  if (control_->flushed() && !containers_.HasUnread() && ++waited_turns_ > 1) {
+  const bool has_unread = containers_.HasUnread();
+  ++waited_turns_;
+  if ((waited_turns_ > 1 && control_->flushed() && !has_unread) || waited_turns_ > kLastWordTurns) {
     platform_.PowerOff();
     return;
   }
-  if (++waited_turns_ > kLastWordTurns) {
-    platform_.PowerOff();
-    return;
+  if (waited_turns_ == 2 && has_unread) {
+    Log("it would be off, but for what its processes have said and the host has not read");
   }
   loop_->After(&waited_turns_, kLastWord, [this] { PowerOffWhenSaid(); });
 }

@@ -160,6 +160,12 @@ Status Host::Connect() {
       listener_.out_of_memory(container, kills);
     }
   };
+  events.log = [this](const std::string& line) {
+    const std::lock_guard lock(mutex_);
+    if (listener_.log) {
+      listener_.log(line);
+    }
+  };
   client_ = std::make_unique<AgentClient>("test", std::move(greeted), std::move(events));
   client_reader_ =
       std::thread([this] { Watch(client_->fd(), [this] { return client_->OnReadable(); }); });

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The host's engine goes and comes, and the guest does not mind.
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -14,7 +13,6 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/descriptors/unix_socket.h>
-#include <gantry/toolkit/process/pidfd.h>
 
 #include "tests/unit/vmm/guest/host.h"
 
@@ -89,14 +87,20 @@ TEST_F(AgentConnection, EndsBehindWhatProcessesHaveSaidLast) {
   constexpr size_t kBytes = 230'000;
   const Made made = Run({.script = Format("exec busybox head -c {} /dev/zero", kBytes)});
   EXPECT_EQ(host_->WaitForExit(made.id), 0U);
+  std::promise<void> waits;
+  AgentEvents listener;
+  listener.log = [&](const std::string& line) {
+    if (line.contains("the host has not read")) {
+      waits.set_value();
+    }
+  };
+  host_->Hear(std::move(listener));
   const auto answer = host_->client().Call(protocol::Shutdown{}, Soon());
   EXPECT_TRUE(answer) << answer.error().message;
-  // Who reads late is waited for, much longer than this.
-  const auto agent = OpenPidfd({.pid = host_->agent(), .start_time = 0});
-  ASSERT_TRUE(agent);
-  pollfd off{.fd = agent->get(), .events = POLLIN, .revents = 0};
-  EXPECT_EQ(::poll(&off, 1, 200), 0) << "it is off, and there was more to be read";
+  EXPECT_EQ(waits.get_future().wait_until(Soon()), std::future_status::ready)
+      << "it is off, and there was more to be read";
   EXPECT_EQ(ReadStream(made.out).size(), kBytes);
+  host_->Hear({});
 }
 
 TEST_F(AgentConnection, EndsWithTheMachine) {
