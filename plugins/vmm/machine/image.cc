@@ -2,14 +2,19 @@
 #include "plugins/vmm/machine/image.h"
 
 #include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <string_view>
 
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/unique_fd.h>
 
 namespace gantry::vmm {
 namespace {
@@ -36,6 +41,32 @@ Result<std::string> FindFile(const std::string& option, const std::string& chose
               option, path, option, ErrnoName(error));
 }
 
+/// Of a kernel that says which machine it is for: as an ELF file, or as those of AArch64 and RISC-V
+/// begin. Source: elf(5); Linux, Documentation/arch/arm64/booting.rst,
+/// arch/riscv/boot-image-header.rst.
+Status CheckKernel(const std::string& path) {
+  constexpr size_t kMachine = 18;
+  constexpr size_t kMagic = 56;
+  std::array<char, 64> head{};
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file || ::pread(file.get(), head.data(), head.size(), 0) < 0) {
+    return FailErrno(errno, "read the guest's kernel '{}'", path);
+  }
+  const std::string_view bytes(head.data(), head.size());
+  const auto machine = static_cast<unsigned char>(head[kMachine]);
+  const bool is_elf = bytes.starts_with(
+      "\x7f"
+      "ELF");
+  const std::string_view magic = bytes.substr(kMagic, 4);
+  if ((is_elf && machine != EM_X86_64) || magic == "ARM\x64" || magic == "RSC\x05") {
+    return Fail(Code::kFailedPrecondition,
+                "the guest's kernel '{}' is one of another machine: name one of x86-64 by the "
+                "option 'kernel'",
+                path);
+  }
+  return {};
+}
+
 /// In one line.
 std::string VersionsIn(const std::string& directory) {
   std::string text = ReadFile(directory + "/versions", kMaxVersions).value_or(std::string());
@@ -54,6 +85,7 @@ std::string VersionsIn(const std::string& directory) {
 Result<GuestImage> FindImage(const VmmOptions& options, const std::string& directory) {
   GuestImage image;
   GANTRY_TRY(image.kernel, FindFile("kernel", options.kernel, directory));
+  GANTRY_CHECK_OK(CheckKernel(image.kernel));
   GANTRY_TRY(image.initrd, FindFile("initrd", options.initrd, directory));
   if (options.kernel.empty() && options.initrd.empty()) {
     image.versions = VersionsIn(directory);

@@ -20,7 +20,8 @@ struct GuestImage {
 };
 
 /// What the options name, and of what they do not name what is installed in `directory`.
-/// Errors: kFailedPrecondition: a file is not there, with its path, and the option or package.
+/// Errors: kFailedPrecondition: a file is not there, with its path, and the option or package, or
+/// the kernel is one of another machine.
 /// Blocks: briefly.
 Result<GuestImage> FindImage(const VmmOptions& options, const std::string& directory);
 

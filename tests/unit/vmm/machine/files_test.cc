@@ -187,6 +187,27 @@ TEST_F(MachineFiles, TheInstalledImageIsTakenWhereNoneIsNamed) {
   EXPECT_EQ(FindImage(options_, images)->versions, "") << "it says nothing of another one";
 }
 
+TEST_F(MachineFiles, AKernelOfAnotherMachineIsNamed) {
+  const std::string images = folder_.path();
+  ASSERT_TRUE(WriteFile(images + "/initrd", "i", 0644));
+  std::string elf(
+      "\x7f"
+      "ELF\2\1\1");
+  elf.resize(64);
+  elf[18] = static_cast<char>(183);
+  for (const std::string& head :
+       {elf, std::string(56, '\0') + "ARM\x64", std::string(56, '\0') + "RSC\x05"}) {
+    ASSERT_TRUE(WriteFile(images + "/kernel", head, 0644));
+    const auto image = FindImage(options_, images);
+    ASSERT_FALSE(image);
+    EXPECT_EQ(image.error().code, Code::kFailedPrecondition);
+    EXPECT_THAT(image.error().message, AllOf(HasSubstr(images + "/kernel"), HasSubstr("x86-64")));
+  }
+  elf[18] = 62;
+  ASSERT_TRUE(WriteFile(images + "/kernel", elf, 0644));
+  EXPECT_TRUE(FindImage(options_, images));
+}
+
 TEST_F(MachineFiles, WhatIsMissingOfTheImageIsSaidWithItsOption) {
   const auto none = FindImage(options_, "/no/such");
   ASSERT_FALSE(none);
