@@ -138,17 +138,16 @@ async::Task<Status> ContainerRecovery::RecoverSandbox(ContainerPtr container,
     members_.JoinMembers(*container, std::move(pod));
     co_return Status();
   }
-  const SandboxKind kind = record.sandbox_id.empty() ? SandboxKind::kImplied : SandboxKind::kPaused;
   const auto saved = record.blobs.find("sandbox");
   const std::string blob = saved == record.blobs.end() ? std::string() : saved->second;
   Shortage shortage(parts_.services.loop);
-  Result<SandboxEntryPtr> opened = co_await members_.OpenSandbox(container, kind, &blob, then);
+  Result<SandboxEntryPtr> opened = co_await members_.OpenSandbox(container, &blob, then);
   while (!opened) {
     const Status failed = std::unexpected(opened.error());
     if (!co_await shortage.MayPass(failed)) {
       co_return std::unexpected(std::move(opened).error().Within("its sandbox"));
     }
-    opened = co_await members_.OpenSandbox(container, kind, &blob, then);
+    opened = co_await members_.OpenSandbox(container, &blob, then);
   }
   members_.JoinMembers(*container, std::move(*opened));
   co_return Status();

@@ -36,8 +36,6 @@
 namespace gantry::task {
 namespace {
 
-constexpr std::string_view kContainerType = "io.kubernetes.cri.container-type";
-
 events::TaskCreateFields FieldsOf(const pb::CreateTaskRequest& request, uint32_t pid) {
   events::TaskCreateFields fields;
   fields.bundle = request.bundle();
@@ -273,10 +271,7 @@ async::Task<Status> Creator::JoinSandbox(Creation& creation) {
     co_return std::unexpected(
         std::move(can).error().Within(Format("create container '{}'", container.id.str())));
   }
-  const bool pod = container.group->id != container.id.str() ||
-                   creation.spec.annotation(std::string(kContainerType)) == "sandbox";
-  const SandboxKind kind = pod ? SandboxKind::kPaused : SandboxKind::kImplied;
-  GANTRY_CO_TRY(auto sandbox, co_await members_.OpenSandbox(creation.container, kind, nullptr));
+  GANTRY_CO_TRY(auto sandbox, co_await members_.OpenSandbox(creation.container, nullptr));
   members_.JoinMembers(container, std::move(sandbox));
   co_return Status();
 }

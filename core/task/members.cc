@@ -129,7 +129,7 @@ async::Task<Result<SandboxEntryPtr>> Members::PrepareSandbox(ContainerPtr contai
   co_return entry;
 }
 
-async::Task<Result<SandboxEntryPtr>> Members::OpenSandbox(ContainerPtr container, SandboxKind kind,
+async::Task<Result<SandboxEntryPtr>> Members::OpenSandbox(ContainerPtr container,
                                                           const std::string* blob,
                                                           std::function<void()> then) {
   const std::string address = container->group->address;
@@ -142,7 +142,7 @@ async::Task<Result<SandboxEntryPtr>> Members::OpenSandbox(ContainerPtr container
     co_return there;
   }
   GANTRY_CO_TRY(const SandboxEntryPtr entry, co_await PrepareSandbox(container, blob));
-  const SandboxRequest request = SandboxRequestOf(*entry, kind, *container);
+  const SandboxRequest request = SandboxRequestOf(*entry, *container);
   // What it saves while it comes up is in the container's record already.
   containers_.SetSandbox(*container, entry);
   container->sandbox_prefix = entry->prefix;

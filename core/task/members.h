@@ -45,8 +45,7 @@ class Members {
   /// The one of its group, which is made where there is none. `blob`: of one that is taken up
   /// again; null: it is made. `then`: called on the worker that has opened it; not where it stands
   /// already. The container is no member yet.
-  async::Task<Result<SandboxEntryPtr>> OpenSandbox(ContainerPtr container, SandboxKind kind,
-                                                   const std::string* blob,
+  async::Task<Result<SandboxEntryPtr>> OpenSandbox(ContainerPtr container, const std::string* blob,
                                                    std::function<void()> then = {});
   void JoinMembers(Container& container, SandboxEntryPtr entry);
   /// Names the container in its pod's bundle.

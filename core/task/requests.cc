@@ -11,6 +11,18 @@
 #include "core/task/sandboxes.h"
 
 namespace gantry::task {
+namespace {
+
+/// By what is on record: CRI's annotation is all that tells a pod's pause container, the first of
+/// its sandbox, from one that stands alone.
+SandboxKind KindFor(const Container& container) {
+  const auto type = container.annotations.find("io.kubernetes.cri.container-type");
+  const bool is_pause = type != container.annotations.end() && type->second == "sandbox";
+  return is_pause || container.group->id != container.id.str() ? SandboxKind::kPaused
+                                                               : SandboxKind::kImplied;
+}
+
+}  // namespace
 
 ContainerRequest ContainerRequestOf(const Container& container, std::string spec_json) {
   ContainerRequest request;
@@ -29,12 +41,11 @@ ExecRequest ExecRequestOf(const TaskProcess& exec) {
   return {exec.id, exec.spec_json, exec.stdio.terminal, exec.saved};
 }
 
-SandboxRequest SandboxRequestOf(const SandboxEntry& sandbox, SandboxKind kind,
-                                const Container& container) {
+SandboxRequest SandboxRequestOf(const SandboxEntry& sandbox, const Container& container) {
   SandboxRequest request;
   request.id = sandbox.id;
   request.ns = container.group->ns;
-  request.kind = kind;
+  request.kind = KindFor(container);
   request.bundle = container.bundle;
   request.options_json = container.options_json;
   request.netns_path = container.netns_path;

@@ -25,9 +25,8 @@ struct TaskProcess;
 /// `spec_json`: its config.json, which nobody else keeps.
 ContainerRequest ContainerRequestOf(const Container& container, std::string spec_json);
 ExecRequest ExecRequestOf(const TaskProcess& exec);
-/// Of a sandbox that is made for `container`.
-SandboxRequest SandboxRequestOf(const SandboxEntry& sandbox, SandboxKind kind,
-                                const Container& container);
+/// Of a sandbox that is made for `container`, or taken up for it: of the same kind both times.
+SandboxRequest SandboxRequestOf(const SandboxEntry& sandbox, const Container& container);
 
 io::StdioPaths StdioPathsOf(const TaskProcess& process);
 io::StdioOptions StdioOptionsOf(const TaskProcess& process, const config::Config& config);

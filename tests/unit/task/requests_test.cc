@@ -71,7 +71,7 @@ TEST(Requests, TellABackendAllOfASandboxThatAContainerMakes) {
   const auto container = FullContainer();
   SandboxEntry entry;
   entry.id = *SandboxId::Parse("p1");
-  const SandboxRequest request = SandboxRequestOf(entry, SandboxKind::kPaused, *container);
+  const SandboxRequest request = SandboxRequestOf(entry, *container);
   EXPECT_EQ(request.id.str(), "p1");
   EXPECT_EQ(request.ns.str(), "k8s.io");
   EXPECT_EQ(request.kind, SandboxKind::kPaused);
@@ -80,6 +80,16 @@ TEST(Requests, TellABackendAllOfASandboxThatAContainerMakes) {
   EXPECT_EQ(request.netns_path, "/run/netns/p1");
   EXPECT_EQ(request.annotations.at("k"), "v");
   EXPECT_EQ(request.containerd_address, "/run/k/containerd.sock");
+}
+
+TEST(Requests, TellABackendWhichKindOfSandboxAContainerMakes) {
+  auto group = GroupOfPod();
+  SandboxEntry entry;
+  entry.id = *SandboxId::Parse("p1");
+  Container alone(*ContainerId::Parse("p1"), group);
+  EXPECT_EQ(SandboxRequestOf(entry, alone).kind, SandboxKind::kImplied);
+  alone.annotations = {{"io.kubernetes.cri.container-type", "sandbox"}};
+  EXPECT_EQ(SandboxRequestOf(entry, alone).kind, SandboxKind::kPaused);
 }
 
 TEST(Requests, TellABackendAllOfAPod) {
