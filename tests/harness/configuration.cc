@@ -139,7 +139,7 @@ std::string NetworkConfiguration() {
 
 std::string NetworkPlugin(const Settings& settings) {
   if (settings.vmm()) {
-    return VethPlugin();
+    return BridgePlugin();
   }
   return R"SH(#!/bin/sh
 # A network of nothing but a loopback, which CRI is told has an address.

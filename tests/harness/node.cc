@@ -37,6 +37,9 @@ void Node::WriteConfiguration() const {
   WriteText(settings_.root + "/containerd.toml", ContainerdConfiguration(settings_, address()));
   WriteText(settings_.root + "/gantry.yaml", GantryConfiguration(settings_));
   WriteText(settings_.root + "/cni/10-test.conflist", NetworkConfiguration());
+  if (settings_.vmm()) {
+    WriteVmmFiles(settings_);
+  }
   // The name by which the shim is called chooses the handler.
   std::vector<std::string> handlers = FurtherVmmHandlers();
   handlers.emplace_back("remote");

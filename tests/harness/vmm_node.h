@@ -11,11 +11,14 @@
 
 namespace gantry::e2e {
 
-/// Handlers beside `vmm`: whose guest panics, whose first process never says hello, whose kernel is
-/// no file.
+/// Handlers beside `vmm`: whose guest panics, whose first process never says hello, whose kernel or
+/// initrd is no file, or one of another machine.
 inline constexpr const char* kVmmPanics = "vmm-panics";
 inline constexpr const char* kVmmSilent = "vmm-silent";
 inline constexpr const char* kVmmNoKernel = "vmm-no-kernel";
+inline constexpr const char* kVmmNoInitrd = "vmm-no-initrd";
+inline constexpr const char* kVmmOtherKernel = "vmm-other-kernel";
+inline constexpr const char* kVmmOtherInitrd = "vmm-other-initrd";
 
 const std::vector<std::string>& FurtherVmmHandlers();
 
@@ -28,8 +31,12 @@ std::string VmmFolder(const Settings& settings);
 /// The part of gantry's configuration.
 std::string VmmHandlers(const Settings& settings);
 
-/// A CNI plugin: a pair of devices, in 198.18.0.0/16 and fd67::/16; the node's end is the gateway
-/// of both families, and its MTU is 1400.
-std::string VethPlugin();
+/// The kernel and the initrd of another machine.
+void WriteVmmFiles(const Settings& settings);
+
+/// A CNI plugin: a bridge with an end on the node, which is the gateway of both families, in
+/// 198.18.0.0/15 and fd67::/16; its MTU is 1400. Beside it is `NAME.pods`, with a line for each
+/// pod: its id and both addresses.
+std::string BridgePlugin();
 
 }  // namespace gantry::e2e

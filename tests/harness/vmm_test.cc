@@ -26,6 +26,13 @@ void ExpectNoMachine(const Node& node) {
   }
 }
 
+void KillEngineOf(const Node& node) {
+  const pid_t engine = node.Engine().pid;
+  ASSERT_GT(engine, 0);
+  ASSERT_EQ(kill(engine, SIGKILL), 0);
+  ASSERT_TRUE(WaitGone(engine));
+}
+
 void VmmTest::SetUp() {
   if (!settings().vmm()) {
     GTEST_SKIP() << kOther;
@@ -67,13 +74,6 @@ void VmmTest::KillHelper(std::string_view program) {
   ASSERT_EQ(kill(found.front().pid, SIGKILL), 0);
 }
 
-void VmmTest::KillEngine() {
-  const pid_t engine = node().Engine().pid;
-  ASSERT_GT(engine, 0);
-  ASSERT_EQ(kill(engine, SIGKILL), 0);
-  ASSERT_TRUE(WaitGone(engine));
-}
-
 Words VmmTest::Bound(const std::string& from, const std::string& to, const std::string& options) {
   return {"--mount", "type=bind,src=" + from + ",dst=" + to + ",options=" + options};
 }
@@ -83,6 +83,12 @@ void VmmPodTest::SetUp() {
     GTEST_SKIP() << kOther;
   }
   CriPodTest::SetUp();
+  if (IsSkipped() || HasFatalFailure()) {
+    return;
+  }
+  config_ = Pod();
+  config_.hostname = "web-0";
+  pod_ = RunPod(config_);
 }
 
 void VmmPodTest::TearDown() {
@@ -90,6 +96,10 @@ void VmmPodTest::TearDown() {
   if (!IsSkipped()) {
     ExpectNoMachine(node());
   }
+}
+
+std::string VmmPodTest::Run(const std::string& name, const std::string& script) {
+  return RunContainerIn(pod_, config_, Container(name, script));
 }
 
 ContainerConfig VmmPodTest::Container(const std::string& name, const std::string& script) {
@@ -107,8 +117,8 @@ void VmmPodTest::Mount(ContainerConfig& container, const std::string& from, cons
   mount.set_readonly(read_only);
 }
 
-std::string VmmPodTest::LogOf(const PodConfig& config, const std::string& name) {
-  return config.log_directory + "/" + name + ".log";
+std::string VmmPodTest::LogOf(const std::string& name) const {
+  return config_.log_directory + "/" + name + ".log";
 }
 
 std::string VmmPodTest::Says(const std::string& id, const std::string& script) {

@@ -24,6 +24,9 @@ std::vector<HostProcess> HelpersCalled(const Node& node, std::string_view progra
 /// Waits until nothing runs for a machine.
 void ExpectNoMachine(const Node& node);
 
+/// kill -9; the keeper starts another.
+void KillEngineOf(const Node& node);
+
 /// What `/proc/sys/kernel/random/boot_id` is in here: a kernel's own.
 inline constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
 
@@ -46,24 +49,33 @@ class VmmTest : public E2eTest {
   /// Of the one machine that there is.
   static void KillHelper(std::string_view program);
 
-  /// kill -9; the keeper starts another.
-  static void KillEngine();
+  static void KillEngine() { KillEngineOf(node()); }
 
   static Words Bound(const std::string& from, const std::string& to, const std::string& options);
 };
 
-/// Pods of both kinds.
+/// A pod of both kinds, `web-0`, which has a network of its own.
 class VmmPodTest : public CriPodTest {
  protected:
   void SetUp() override;
   void TearDown() override;
 
+  const PodConfig& config() const { return config_; }
+
+  const std::string& pod() const { return pod_; }
+
+  /// A shell in the pod; its id.
+  std::string Run(const std::string& name, const std::string& script = "exec sleep 100000");
   static ContainerConfig Container(const std::string& name, const std::string& script);
   static void Mount(ContainerConfig& container, const std::string& from, const std::string& to,
                     bool read_only = false);
-  static std::string LogOf(const PodConfig& config, const std::string& name);
+  std::string LogOf(const std::string& name) const;
   /// What a shell in it says.
   std::string Says(const std::string& id, const std::string& script);
+
+ private:
+  PodConfig config_;
+  std::string pod_;
 };
 
 }  // namespace gantry::e2e

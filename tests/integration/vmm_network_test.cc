@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The network of a pod in a machine: addresses, routes and neighbours as CNI made them in the pod's
-// namespace, both families, both directions.
-#include <signal.h>
+// namespace, on a bridge, both families, both directions.
+#include <sstream>
 
 #include <gmock/gmock.h>
 
@@ -13,79 +13,90 @@ namespace {
 
 using testing::HasSubstr;
 
+constexpr uint16_t kPort = 8080;
+constexpr const char* kServer = "exec nc -ll -p 8080 -e sh -c 'read x; echo got $x'";
+
 class VmmNetwork : public VmmPodTest {
  protected:
-  void SetUp() override {
-    VmmPodTest::SetUp();
-    if (IsSkipped() || HasFatalFailure()) {
-      return;
+  struct Addresses {
+    std::string v4;
+    std::string v6;
+  };
+
+  /// As the CNI plugin has given them.
+  static Addresses AddressesOf(const std::string& pod) {
+    std::istringstream lines(ReadText(settings().root + "/cni/bin/test.pods"));
+    Addresses addresses;
+    for (std::string id; lines >> id >> addresses.v4 >> addresses.v6;) {
+      if (id == pod) {
+        return addresses;
+      }
     }
-    config_ = Pod();
-    config_.hostname = "web-0";
-    pod_ = RunPod(config_);
-    id_ = RunContainerIn(pod_, config_, Container("one", "exec sleep 100000"));
-    // As the tests' CNI plugin makes them of the pod's id (harness/vmm_node.h).
-    const std::string hash = RunProgram({"sha256sum"}, pod_).out.substr(0, 4);
-    ASSERT_EQ(hash.size(), 4U);
-    const int third = std::stoi(hash.substr(0, 2), nullptr, 16);
-    const int fourth = std::stoi(hash.substr(2, 2), nullptr, 16) / 4 * 4 + 2;
-    v4_ = "198.18." + std::to_string(third) + "." + std::to_string(fourth);
-    v6_ = RunProgram({"sh", "-c", "printf 'fd67:%x::2' 0x" + hash}).out;
+    ADD_FAILURE() << "no addresses of " << pod;
+    return {};
   }
 
-  /// The node's end is the one before it.
-  static std::string NodeOf(std::string pod) {
-    pod.back() = static_cast<char>(pod.back() - 1);
-    return pod;
+  void ExpectReachesItsGateways(const std::string& id) {
+    for (const std::string family : {"-4", "-6"}) {
+      const std::string gateway =
+          Says(id, "ip " + family + " route | sed -n 's/default via \\([^ ]*\\).*/\\1/p'");
+      EXPECT_EQ(Exec(id, {"sh", "-c", "ping " + family + " -c 1 -W 20 " + gateway}).exit_code, 0)
+          << gateway;
+    }
   }
 
-  std::string Gateway4() {
-    return Says(id_, "ip route | sed -n 's/default via \\([^ ]*\\).*/\\1/p'");
+  /// What a client of `kubectl port-forward` hears.
+  std::string Forwarded(const std::string& word) {
+    const auto url = cri().PortStream(pod(), kPort);
+    auto opened = url ? ChannelSocket::Open(*url) : std::unexpected(url.error());
+    if (!opened) {
+      return opened.error().message;
+    }
+    opened->Send(0, word + "\n");
+    opened->ReadToEnd();
+    // Both channels begin with the port.
+    return opened->Received(0).substr(2) + opened->Received(1).substr(2);
   }
-
-  std::string Gateway6() {
-    return Says(id_, "ip -6 route | sed -n 's/default via \\([^ ]*\\).*/\\1/p'");
-  }
-
-  PodConfig config_;
-  std::string pod_;
-  std::string id_;
-  std::string v4_;
-  std::string v6_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Sandboxer, VmmNetwork, kSandboxers, SandboxerName);
 
 // K10.
 TEST_P(VmmNetwork, IsWhatThePodsNamespaceHas) {
-  const std::string addresses = Says(id_, "ip addr show eth0");
-  EXPECT_THAT(addresses, HasSubstr("inet " + v4_ + "/30"));
-  EXPECT_THAT(addresses, HasSubstr("inet6 " + v6_ + "/64 scope global"));
+  const std::string id = Run("one");
+  const Addresses own = AddressesOf(pod());
+  const std::string addresses = Says(id, "ip addr show eth0");
+  EXPECT_THAT(addresses, HasSubstr("inet " + own.v4 + "/24"));
+  EXPECT_THAT(addresses, HasSubstr("inet6 " + own.v6 + "/64 scope global"));
   EXPECT_THAT(addresses, HasSubstr("mtu 1400"));
-  EXPECT_NE(Gateway4(), "");
-  EXPECT_EQ(Gateway6(), NodeOf(v6_) + "\n");
-  EXPECT_THAT(Says(id_, "ip addr show lo"), HasSubstr("127.0.0.1/8"));
+  EXPECT_THAT(Says(id, "ip addr show lo"), HasSubstr("127.0.0.1/8"));
+  ExpectReachesItsGateways(id);
 }
 
-TEST_P(VmmNetwork, ReachesTheNode) {
-  EXPECT_EQ(Exec(id_, {"sh", "-c", "ping -c 1 -W 20 " + Gateway4()}).exit_code, 0);
-  EXPECT_EQ(Exec(id_, {"sh", "-c", "ping -6 -c 1 -W 20 " + Gateway6()}).exit_code, 0);
-}
-
-TEST_P(VmmNetwork, IsReachedByTheNode) {
-  RunContainerIn(pod_, config_, Container("server", "exec nc -ll -p 8080 -e echo served"));
-  for (const std::string& address : {v4_, v6_}) {
+TEST_P(VmmNetwork, IsReachedByTheNodeAndByAnotherPod) {
+  Run("server", kServer);
+  PodConfig other = Pod("-other");
+  other.hostname = "web-1";
+  const std::string other_pod = RunPod(other);
+  const std::string client =
+      RunContainerIn(other_pod, other, Container("client", "exec sleep 100000"));
+  const Addresses addresses = AddressesOf(pod());
+  for (const std::string& address : {addresses.v4, addresses.v6}) {
+    const std::string ask = "echo word | nc " + address + " 8080";
     EXPECT_TRUE(Eventually([&] {
-      return RunProgram({"busybox", "nc", address, "8080"}).out == "served\n";
+      return RunProgram({"busybox", "sh", "-c", ask}).out == "got word\n";
     })) << address;
+    EXPECT_EQ(Says(client, ask), "got word\n") << address;
   }
 }
 
-TEST_P(VmmNetwork, IsTheSameInTheNextEngine) {
-  const pid_t engine = node().Engine().pid;
-  ASSERT_EQ(kill(engine, SIGKILL), 0);
-  ASSERT_TRUE(WaitGone(engine));
-  EXPECT_EQ(Exec(id_, {"sh", "-c", "ping -c 1 -W 20 " + Gateway4()}).exit_code, 0);
+TEST_P(VmmNetwork, AndItsForwardedPortsAreThoseOfTheNextEngine) {
+  EXPECT_THAT(Forwarded("early"), HasSubstr("connection reset"));
+  const std::string id = Run("server", kServer);
+  EXPECT_TRUE(Eventually([&] { return Forwarded("one") == "got one\n"; })) << Forwarded("last");
+  ASSERT_NO_FATAL_FAILURE(KillEngineOf(node()));
+  EXPECT_EQ(Forwarded("two"), "got two\n");
+  ExpectReachesItsGateways(id);
 }
 
 }  // namespace

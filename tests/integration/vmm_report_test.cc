@@ -16,22 +16,18 @@ INSTANTIATE_TEST_SUITE_P(Sandboxer, VmmReport, testing::Values("podsandbox"), Sa
 
 // K14: the supplementary groups, of which fsGroup is one, are an exec's too.
 TEST_P(VmmReport, AnExecHasTheGroupsOfItsContainer) {
-  const PodConfig config = Pod();
-  const std::string pod = RunPod(config);
   ContainerConfig container = Container("one", "id -u; id -g; id -G; exec sleep 100000");
   container.user = 1000;
   container.group = 2000;
   container.groups = {3000, 4000};
-  const std::string id = RunContainerIn(pod, config, container);
-  EXPECT_TRUE(WaitForText(LogOf(config, "one"), "stdout F 2000 3000 4000\n"));
+  const std::string id = RunContainerIn(pod(), config(), container);
+  EXPECT_TRUE(WaitForText(LogOf("one"), "stdout F 2000 3000 4000\n"));
   EXPECT_EQ(Says(id, "id -u; id -g; id -G"), "1000\n2000\n2000 3000 4000\n");
 }
 
 // U10: neither pods nor execs leave a descriptor of engine and keeper, or a thread.
 TEST_P(VmmReport, PodsAndExecsLeaveNothingBehind) {
-  const PodConfig config = Pod("-stays");
-  const std::string pod = RunPod(config);
-  const std::string id = RunContainerIn(pod, config, Container("one", "exec sleep 100000"));
+  const std::string id = Run("one");
   const auto descriptors = [&] {
     return CountDescriptors(node().Engine().pid) + CountDescriptors(node().Keeper().pid);
   };
@@ -56,20 +52,15 @@ TEST_P(VmmReport, PodsAndExecsLeaveNothingBehind) {
 
 // K9: whoever comes first, all are answered, and nothing is left.
 TEST_P(VmmReport, StopsOfAllKindsAtOnceEndTheMachineOnce) {
-  for (int round = 0; round < 2; ++round) {
-    const PodConfig config = Pod("-" + std::to_string(round));
-    const std::string pod = RunPod(config);
-    const std::string id = RunContainerIn(pod, config, Container("one", "exec sleep 100000"));
-    std::vector<std::jthread> clients;
-    for (int i = 0; i < 2; ++i) {
-      clients.emplace_back([&] { EXPECT_TRUE(cri().StopPod(pod)); });
-      clients.emplace_back([&] { EXPECT_TRUE(cri().Stop(id, std::chrono::seconds(0))); });
-    }
-    clients.clear();
-    EXPECT_TRUE(cri().StopPod(pod));
-    ExpectNoMachine(node());
-    EXPECT_TRUE(cri().RemovePod(pod));
+  const std::string id = Run("one");
+  std::vector<std::jthread> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.emplace_back([&] { EXPECT_TRUE(cri().StopPod(pod())); });
+    clients.emplace_back([&] { EXPECT_TRUE(cri().Stop(id, std::chrono::seconds(0))); });
   }
+  clients.clear();
+  EXPECT_TRUE(cri().StopPod(pod()));
+  ExpectNoMachine(node());
 }
 
 }  // namespace

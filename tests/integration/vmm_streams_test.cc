@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Streams of processes in a machine: ends, what is long, what is silent.
+#include <deque>
+
 #include <gmock/gmock.h>
 
 #include "tests/harness/vmm_test.h"
@@ -41,12 +43,19 @@ TEST_F(VmmStreams, WithoutInputAreWhole) {
   EXPECT_EQ(output.status, 5) << output.err;
 }
 
-// K3: 0, 1 and 10 MB, and then the end.
+// K3: 0, 1 and 10 MB, and then the end. Not before the process is up: of an input that ends while
+// ctr still makes the exec it tells nobody.
 TEST_F(VmmStreams, OfInputEndWhereTheClientsEnds) {
+  Program::Options options;
+  options.input = true;
   for (const size_t size : {size_t{0}, size_t{1'000'000}, size_t{10'000'000}}) {
-    const Output output = Exec(id(), {"wc", "-c"}, {}, std::string(size, 'x'), kLong);
-    EXPECT_EQ(output.status, 0) << output.Text();
-    EXPECT_EQ(output.out, std::to_string(size) + "\n");
+    Program program =
+        StartCtr(node(), ExecWords({}, id(), {"sh", "-c", "echo up; wc -c"}), options);
+    ASSERT_TRUE(program.ReadUntil("up\n")) << program.err();
+    program.Write(std::string(size, 'x'));
+    program.CloseInput();
+    EXPECT_EQ(program.Wait(kLong), 0) << program.err();
+    EXPECT_EQ(program.out(), "up\n" + std::to_string(size) + "\n");
   }
 }
 
@@ -66,6 +75,8 @@ TEST_F(VmmStreams, ThatNobodyReadsHoldUpNoOther) {
     const Output output = Exec(id(), {"echo", "on"});
     EXPECT_EQ(output.out, "on\n") << output.Text();
   }
+  EXPECT_EQ(Ctr({"tasks", "kill", "-s", "KILL", id()}).status, 0);
+  EXPECT_EQ(unread.Wait(kLong), 137) << unread.err();
 }
 
 // U5: each has its own code, in one place that waits.
@@ -80,6 +91,31 @@ TEST_F(VmmStreams, OfManyExecsAtOnceHaveTheirCodes) {
     for (int i = 0; i < kAtOnce; ++i) {
       EXPECT_EQ(execs[static_cast<size_t>(i)].Wait(), 20 + i);
     }
+  }
+}
+
+// 300 streams; a translated guest makes a few of them at once.
+TEST_F(VmmStreams, OfAHundredExecsAreOpenAtOnce) {
+  constexpr size_t kExecs = 100;
+  constexpr size_t kStarting = 6;
+  std::deque<Program> execs;
+  Program::Options options;
+  options.input = true;
+  const std::string script = "echo up; read x; echo $x; echo $x >&2; read x; exit $x";
+  for (size_t i = 0; i < kExecs + kStarting; ++i) {
+    if (i < kExecs) {
+      execs.push_back(StartCtr(node(), ExecWords({}, id(), {"sh", "-c", script}), options));
+    }
+    if (i >= kStarting) {
+      ASSERT_TRUE(execs[i - kStarting].ReadUntil("up\n")) << execs[i - kStarting].err();
+    }
+  }
+  for (size_t i = 0; i < kExecs; ++i) {
+    const std::string word = "word " + std::to_string(i) + "\n";
+    execs[i].Write(word + std::to_string(i) + "\n");
+    EXPECT_EQ(execs[i].Wait(kLong), static_cast<int>(i)) << execs[i].err();
+    EXPECT_EQ(execs[i].out(), "up\n" + word);
+    EXPECT_THAT(execs[i].err(), testing::EndsWith(word));
   }
 }
 
