@@ -26,7 +26,9 @@ constexpr std::chrono::hours kLong{1};
 constexpr std::chrono::milliseconds kLastWord{20};
 constexpr int kLastWordTurns = 200;
 
-protocol::Hello Greeting() {
+/// The kernel chooses its boot id when it is first read. Of guests that are restored from one
+/// template that has to be after `SetUp`, which brings each the entropy of its own.
+protocol::Hello Greeting(bool has_entropy) {
   protocol::Hello hello{.first_version = protocol::kFirstVersion,
                         .last_version = protocol::kLastVersion,
                         .agent = "gantry-agent " GANTRY_VERSION,
@@ -39,7 +41,9 @@ protocol::Hello Greeting() {
   if (::uname(&name) == 0) {
     hello.kernel = name.release;
   }
-  if (auto boot = ReadFile("/proc/sys/kernel/random/boot_id", 64)) {
+  const auto boot = has_entropy ? ReadFile("/proc/sys/kernel/random/boot_id", 64)
+                                : Result<std::string>(std::string());
+  if (boot) {
     hello.boot_id = boot->substr(0, boot->find('\n'));
   }
   timespec now{};
@@ -82,7 +86,7 @@ Agent::Agent(std::unique_ptr<Loop> loop, Platform& platform, cgroup::CgroupHiera
       platform_(platform),
       workers_(*loop_),
       control_(std::make_unique<Control>(
-          *loop_, platform, Greeting,
+          *loop_, platform, [this] { return Greeting(is_set_up_); },
           [this](Kind kind, const std::string& body, const Control::Answer& answer) {
             OnCall(kind, body, answer);
           })),
@@ -211,7 +215,11 @@ bool Agent::OnMachineCall(Kind kind, const std::string& body, const Control::Ans
   switch (kind) {
     case Kind::kSetUp:
       return With<protocol::SetUp>(body, answer, [&](const auto& request) {
-        workers_.Run([this, request] { return Bytes(platform_.SetUp(request)); }, answer);
+        workers_.Run([this, request] { return Bytes(platform_.SetUp(request)); },
+                     [this, answer](Result<std::string> done) {
+                       is_set_up_ = is_set_up_ || done.has_value();
+                       answer(std::move(done));
+                     });
       });
     case Kind::kAttach:
       return With<protocol::Attach>(body, answer, [&](const auto& request) {

@@ -72,6 +72,7 @@ class Agent {
   int waited_turns_ = 0;
   uint64_t lost_lines_ = 0;
   bool shutting_down_ = false;
+  bool is_set_up_ = false;
 };
 
 }  // namespace gantry::vmm::guest

@@ -59,6 +59,18 @@ void RemovePlace(const std::string& target) {
   }
 }
 
+/// The device of a machine that was restored comes when it goes on; until then the kernel does not
+/// know its tag. Source: Linux, fs/fuse/virtio_fs.c, virtio_fs_get_tree.
+Status MountShared(const std::string& target, const mount::Mount& mount, Deadline deadline) {
+  GANTRY_TRY(DeviceEvents events, DeviceEvents::Listen());
+  for (;;) {
+    Status done = mount::MountAll(target, {mount}, kScratch);
+    if (done || done.error().sys_errno != EINVAL || !events.Await(deadline)) {
+      return done;
+    }
+  }
+}
+
 Status AttachOne(const protocol::GuestMount& one, Deadline deadline) {
   if (one.type == protocol::kDeviceFile) {
     return MakeDeviceFile(one, deadline);
@@ -75,7 +87,8 @@ Status AttachOne(const protocol::GuestMount& one, Deadline deadline) {
     GANTRY_CHECK_OK(MakeLayer(one));
   }
   GANTRY_CHECK_OK(MakeDirectories(one.target));
-  return mount::MountAll(one.target, {mount}, kScratch);
+  return one.type == "virtiofs" ? MountShared(one.target, mount, deadline)
+                                : mount::MountAll(one.target, {mount}, kScratch);
 }
 
 }  // namespace

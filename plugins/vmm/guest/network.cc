@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <utility>
@@ -17,8 +18,13 @@
 #include <gantry/toolkit/net/netlink.h>
 #include <gantry/toolkit/net/network.h>
 
+#include "plugins/vmm/guest/devices.h"
+
 namespace gantry::vmm::guest {
 namespace {
+
+/// For one to come; a guest that is translated on a busy node takes seconds.
+constexpr std::chrono::seconds kInterfaceTime{20};
 
 struct Link {
   int32_t index = 0;
@@ -31,7 +37,27 @@ class Network {
  public:
   explicit Network(net::RouteSocket socket)
       : socket_(std::move(socket)),
-        deadline_(std::chrono::steady_clock::now() + net::kNetlinkTime) {}
+        deadline_(std::chrono::steady_clock::now() + kInterfaceTime + net::kNetlinkTime) {}
+
+  /// Until all of these are there: devices of a machine that was restored come when it goes on.
+  Status AwaitAll(const std::vector<protocol::Interface>& interfaces) {
+    GANTRY_TRY(DeviceEvents events, DeviceEvents::Listen());
+    const Deadline deadline = std::chrono::steady_clock::now() + kInterfaceTime;
+    for (;;) {
+      GANTRY_CHECK_OK(Read());
+      const auto missing = std::ranges::find_if(interfaces, [this](const auto& one) {
+        return !IsLoopback(one) && one.mac.size() == net::kMacBytes && !by_mac_.contains(one.mac);
+      });
+      if (missing == interfaces.end()) {
+        return {};
+      }
+      if (!events.Await(deadline)) {
+        return Fail(Code::kDeadlineExceeded,
+                    "set up interface '{}': none in the guest has its MAC, and none came",
+                    missing->name.substr(0, IFNAMSIZ));
+      }
+    }
+  }
 
   Status Read() {
     GANTRY_TRY(const auto messages,
@@ -166,7 +192,7 @@ class Network {
 Status SetUpNetwork(const protocol::SetUp& request) {
   GANTRY_TRY(net::RouteSocket socket, net::RouteSocket::Own());
   Network network(std::move(socket));
-  GANTRY_CHECK_OK(network.Read());
+  GANTRY_CHECK_OK(network.AwaitAll(request.interfaces));
   GANTRY_CHECK_OK(network.RaiseLoopback());
   GANTRY_CHECK_OK(network.Name(request.interfaces));
   for (const protocol::Interface& one : request.interfaces) {

@@ -18,7 +18,7 @@ struct Hello {
   /// "gantry-agent 0.1.0", and `uname -r`.
   std::string agent{};
   std::string kernel{};
-  /// Of the kernel: another one is another boot.
+  /// Of the kernel: another one is another boot. Empty before the first `SetUp`.
   std::string boot_id{};
   /// What the host's `Welcome` had; empty: there was none. A container that dials the host's port
   /// does not know it.
