@@ -97,6 +97,7 @@ Status SetDirectory(VmmOptions& options, const std::string& key, const Json& val
 OptionTable<VmmOptions> MachineKeys() {
   constexpr uint32_t kMostMs = 600'000;
   constexpr uint32_t kLeastMib = 64;
+  constexpr uint32_t kMostTemplates = 64;
   return {
       {"vmm", Word<Vmm, 3>(&VmmOptions::vmm, {{{"qemu", Vmm::kQemu},
                                                {"cloud-hypervisor", Vmm::kCloudHypervisor},
@@ -119,6 +120,7 @@ OptionTable<VmmOptions> MachineKeys() {
       {"max_memory_mib", options::Number(&VmmOptions::max_memory_mib, 0, kMostMib)},
       {"balloon", options::Flag(&VmmOptions::balloon)},
       {"hotplug_ports", options::Number(&VmmOptions::hotplug_ports, 0, kMaxHotplugPorts)},
+      {"template", options::Number(&VmmOptions::templates, 0, kMostTemplates)},
   };
 }
 
@@ -162,6 +164,17 @@ Status CheckTogether(const VmmOptions& options) {
     return Fail(Code::kInvalidArgument,
                 "check option 'accelerator': {} has no tcg, which is QEMU's alone",
                 VmmName(options.vmm));
+  }
+  if (options.templates > 0 && options.vmm != Vmm::kQemu) {
+    return Fail(Code::kInvalidArgument,
+                "check option 'template': templates are QEMU's alone so far, not {}'s: set it to 0",
+                VmmName(options.vmm));
+  }
+  if (options.templates > 0 && options.hotplug_ports + kTemplatePlaces > kMaxHotplugPorts) {
+    return Fail(Code::kInvalidArgument,
+                "check option 'hotplug_ports': with 'template' at most {}: {} more are for what a "
+                "machine gets when it is restored",
+                kMaxHotplugPorts - kTemplatePlaces, kTemplatePlaces);
   }
   return {};
 }

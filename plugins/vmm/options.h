@@ -51,6 +51,9 @@ struct VmmOptions {
   bool balloon = true;
   /// `hotplug_ports`: so many disks and NICs can be added to a running VM.
   uint32_t hotplug_ports = 16;
+  /// `template`: so many VMs that wait for pods, restored from a snapshot of one that was booted;
+  /// 0: each pod's is booted. See template/README.md.
+  uint32_t templates = 0;
   /// `virtiofsd`, `virtiofs_cache`, `root_fs` and `writable_layer_mib`.
   StorageOptions storage{};
   /// `first_user` and `users`: of these ids each VM has one, for its VMM and its vsock device. 0
@@ -65,6 +68,9 @@ struct VmmOptions {
 };
 
 inline constexpr size_t kMaxBaseDirectory = 56;
+
+/// Places for what a VM of a template gets when it is restored: vsock, files, two interfaces.
+inline constexpr uint32_t kTemplatePlaces = 4;
 
 /// `base` with what `json` sets; empty text sets nothing. Unknown keys are put into `unknown`;
 /// without `unknown` they are an error. Errors: kInvalidArgument naming the key.

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "plugins/vmm/hypervisor/kernel_command_line.h"
+#include "plugins/vmm/machine/image.h"
 
 namespace gantry::vmm {
 namespace {
@@ -16,6 +17,13 @@ std::string VmName(const std::string& id) {
   std::ranges::replace_if(
       name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '-');
   return name.empty() ? std::string("vm") : name;
+}
+
+/// Read once: what the kernel says of a processor that saves energy differs each time, and two VMs
+/// of one template are to have the same.
+uint64_t TscKhz() {
+  static const uint64_t khz = HostTscKhz();
+  return khz;
 }
 
 Vsock VsockOf(Vmm vmm, const MachineDirectory& directory) {
@@ -64,6 +72,22 @@ void RestoreRequest(const SavedMachine& saved, MachineRequest& request) {
                   .max_memory_bytes = saved.max_memory_bytes};
 }
 
+Result<Accelerator> Settle(const MachineMeans& means, MachineRequest& request, Deadline deadline) {
+  VmmOptions& options = request.options;
+  GANTRY_TRY(const GuestImage image, FindImage(options, means.images));
+  options.kernel = image.kernel;
+  options.initrd = image.initrd;
+  if (options.templates > 0) {
+    options.hotplug_ports += kTemplatePlaces;
+  }
+  GANTRY_TRY(const Accelerator accelerator, means.accelerator(options, deadline));
+  if (accelerator == Accelerator::kTcg) {
+    // Guests take no CPUs later, but under a hypervisor that they know.
+    request.size.max_cpus = request.size.cpus;
+  }
+  return accelerator;
+}
+
 Result<VmConfig> ConfigOf(const MachineRequest& request, Accelerator accelerator,
                           const MachineDirectory& directory) {
   const VmmOptions& options = request.options;
@@ -76,7 +100,7 @@ Result<VmConfig> ConfigOf(const MachineRequest& request, Accelerator accelerator
              KernelCommandLine({.profile = kvm ? CmdlineProfile::kProduction : CmdlineProfile::kTcg,
                                 .vmm = options.vmm,
                                 .machine = options.machine,
-                                .tsc_khz = kvm ? 0 : HostTscKhz(),
+                                .tsc_khz = kvm ? 0 : TscKhz(),
                                 .extra = options.cmdline}));
   config.cpus = {.boot = request.size.cpus, .max = request.size.max_cpus};
   config.memory.bytes = request.size.memory_bytes;

@@ -34,6 +34,12 @@ struct SavedMachine {
   uint64_t max_memory_bytes = 0;
   uint32_t hotplug_ports = 0;
   bool balloon = false;
+  /// Of a VM that waited for its pod: it was nobody's when its processes were started, so they have
+  /// no tags. 0: they have.
+  int32_t vmm_pid = 0;
+  uint64_t vmm_start = 0;
+  int32_t vsock_pid = 0;
+  uint64_t vsock_start = 0;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.session);
@@ -50,6 +56,10 @@ struct SavedMachine {
     field(12, self.max_memory_bytes);
     field(13, self.hotplug_ports);
     field(14, self.balloon);
+    field(15, self.vmm_pid);
+    field(16, self.vmm_start);
+    field(17, self.vsock_pid);
+    field(18, self.vsock_start);
   }
 };
 
@@ -58,6 +68,11 @@ SavedMachine SaveRequest(const MachineRequest& request, const MachineUser& user,
                          Accelerator accelerator);
 /// What was saved goes before what the options say now.
 void RestoreRequest(const SavedMachine& saved, MachineRequest& request);
+
+/// What a VM is started with, where the options leave it open: the files of its image, its
+/// accelerator and what that does to its size, the places of a template. Errors: those of
+/// `FindImage` and of `MachineMeans::accelerator`. Blocks: up to `deadline`.
+Result<Accelerator> Settle(const MachineMeans& means, MachineRequest& request, Deadline deadline);
 
 /// Without the devices, which are the request's to give. The options name kernel and initrd.
 /// Errors: those of `KernelCommandLine`.

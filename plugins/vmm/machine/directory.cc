@@ -63,7 +63,7 @@ Status MakeSandboxDirectory(const std::string& directory) {
   return MakeDirectory(directory, kOwnersDirectory);
 }
 
-Status MachineDirectory::Make(const MachineUser& user, bool vmm_listens) const {
+Status MachineDirectory::MakePlace(const MachineUser& user) const {
   constexpr size_t kLongestName = sizeof("/vm/s/v_1026");
   if (!directory_.starts_with('/') || directory_.size() + kLongestName > kMaxSocketPath) {
     return Fail(Code::kInvalidArgument,
@@ -73,7 +73,21 @@ Status MachineDirectory::Make(const MachineUser& user, bool vmm_listens) const {
   GANTRY_CHECK_OK(Remove());
   GANTRY_CHECK_OK(MakeSandboxDirectory(directory_));
   GANTRY_CHECK_OK(LetPass(directory_, user));
-  GANTRY_CHECK_OK(MakeDirectory(vm(), kOwnersDirectory));
+  return MakeDirectory(vm(), kOwnersDirectory);
+}
+
+// What the VM's processes have open, and where they listen, is of the file system: the mount that
+// shows it may be another one.
+Status MachineDirectory::TakeFrom(const MachineDirectory& other, const MachineUser& user) const {
+  GANTRY_CHECK_OK(MakePlace(user));
+  if (::mount(other.vm().c_str(), vm().c_str(), nullptr, MS_BIND, nullptr) != 0) {
+    return FailErrno(errno, "show '{}' in '{}'", other.vm(), vm());
+  }
+  return other.Remove();
+}
+
+Status MachineDirectory::Make(const MachineUser& user, bool vmm_listens) const {
+  GANTRY_CHECK_OK(MakePlace(user));
   GANTRY_CHECK_OK(mount::MountAll(
       vm(),
       {{.type = "tmpfs",

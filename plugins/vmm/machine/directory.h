@@ -46,6 +46,9 @@ class MachineDirectory {
   /// Empty, and `user` gets to it, not to what else lies in the directory. `vmm_listens`: the VMM
   /// makes sockets in `s` itself. Again: anew.
   Status Make(const MachineUser& user, bool vmm_listens) const;
+  /// The files of `other`, whose VM runs as `user`, are here from now on, and are there no more.
+  /// On failure they may be in neither place.
+  Status TakeFrom(const MachineDirectory& other, const MachineUser& user) const;
   /// Again: nothing. Removes the directory too, where nothing else is in it.
   Status Remove() const;
 
@@ -76,6 +79,9 @@ class MachineDirectory {
   std::string port(uint32_t number) const;
 
  private:
+  /// Empty yet.
+  Status MakePlace(const MachineUser& user) const;
+
   std::string directory_;
 };
 

@@ -62,6 +62,12 @@ Result<std::string> Machine::Parts::Ask(protocol::Kind kind, std::string body, D
 std::string Machine::Parts::Save() const {
   SavedMachine saved = SaveRequest(request_, user_, accelerator_);
   saved.session = link_ ? link_->session() : session_;
+  if (is_untagged_) {
+    saved.vmm_pid = vmm_->pid().value;
+    saved.vmm_start = vmm_->start_time();
+    saved.vsock_pid = vsock_->pid().value;
+    saved.vsock_start = vsock_->start_time();
+  }
   return EncodeProto(saved);
 }
 

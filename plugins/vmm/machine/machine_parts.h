@@ -3,6 +3,7 @@
 // The inside of a machine.
 //
 //   start:    user -> directory -> vsock device -> VMM -> hello -> SetUp
+//   of a VM that is ready: directory -> cgroups -> devices -> Resume -> SetUp -> file systems
 //   recovery: the two processes by their tags -> listen anew -> the agent dials
 //   end:      the first part that is gone (`Ends`), or the agent, which has not dialled again in
 //             time; then the link is closed, so that no call waits, the rest is killed, and it is
@@ -27,6 +28,8 @@
 #include "plugins/vmm/machine/programs.h"
 
 namespace gantry::vmm {
+
+struct ReadyVm;
 
 class Machine::Parts final : public GuestCalls {
  public:
@@ -62,8 +65,9 @@ class Machine::Parts final : public GuestCalls {
 
  private:
   Status Boot(Deadline deadline);
+  Status BootCold(Deadline deadline);
   /// Each a step of it, in this order.
-  Status Prepare(Deadline deadline);
+  Status Prepare();
   Status MakeVm();
   /// The sockets that the guest dials.
   Status Listen();
@@ -72,6 +76,14 @@ class Machine::Parts final : public GuestCalls {
   Status WatchParts();
   Status SetUpGuest(Deadline deadline);
 
+  /// None: there was no such VM, or it was of no use and nothing is left of it.
+  std::optional<Status> StartReady(Deadline deadline);
+  Status TakeOver(ReadyVm vm, Deadline deadline);
+  Status TakePlace(const ReadyVm& vm);
+  Status AddFileSystems(Deadline deadline);
+  Status LetGo();
+
+  std::shared_ptr<HostProcess> FindPart(const char* tag, int32_t pid, uint64_t start_time);
   Status RecoverEnd();
 
   /// Why a part of it is gone; none: it is not.
@@ -105,6 +117,8 @@ class Machine::Parts final : public GuestCalls {
   std::shared_ptr<HostProcess> vmm_;
   /// Null: the VMM has a vsock of its own.
   std::shared_ptr<HostProcess> vsock_;
+  /// They were nobody's when they were started: only their numbers say which they are.
+  bool is_untagged_ = false;
 
   /// One shutdown at a time.
   std::mutex shutting_down_;

@@ -13,9 +13,11 @@ namespace gantry::vmm {
 // Of a process that ended very long ago the keeper knows nothing any more; where its machine was
 // saved it was there.
 Status Machine::Parts::Recover(const std::string& blob) {
-  vmm_ = context_.FindSpawned(kVmmTag);
-  vsock_ = context_.FindSpawned(kVsockTag);
   const auto saved = DecodeProto<SavedMachine>(blob);
+  const SavedMachine known = saved.value_or(SavedMachine());
+  vmm_ = FindPart(kVmmTag, known.vmm_pid, known.vmm_start);
+  vsock_ = FindPart(kVsockTag, known.vsock_pid, known.vsock_start);
+  is_untagged_ = known.vmm_pid != 0;
   if (!saved || saved->session.empty()) {
     // Who it is stands at its user, too; of one that has none yet it is free again at once.
     if (Exists(directory_.sandbox())) {
@@ -47,6 +49,15 @@ Status Machine::Parts::Recover(const std::string& blob) {
     quiet_ = false;
   }
   return WatchParts();
+}
+
+/// Without a number it has a tag.
+std::shared_ptr<HostProcess> Machine::Parts::FindPart(const char* tag, int32_t pid,
+                                                      uint64_t start_time) {
+  if (pid == 0) {
+    return context_.FindSpawned(tag);
+  }
+  return context_.Recover({pid}, start_time).value_or(nullptr);
 }
 
 Status Machine::Parts::RecoverEnd() {

@@ -12,8 +12,8 @@
 #include <gantry/toolkit/process/rights.h>
 
 #include "plugins/vmm/hypervisor/vm_end.h"
-#include "plugins/vmm/machine/image.h"
 #include "plugins/vmm/machine/machine_parts.h"
+#include "plugins/vmm/machine/ready_vms.h"
 #include "plugins/vmm/machine/users.h"
 
 namespace gantry::vmm {
@@ -58,7 +58,18 @@ Status Machine::Parts::Start(Deadline deadline) {
 }
 
 Status Machine::Parts::Boot(Deadline deadline) {
-  GANTRY_CHECK_OK(Prepare(deadline));
+  GANTRY_TRY(accelerator_, Settle(means_, request_, deadline));
+  GANTRY_CHECK_OK(MakeSandboxDirectory(directory_.sandbox()));
+  if (means_.ready_vms == nullptr || request_.options.templates == 0) {
+    return BootCold(deadline);
+  }
+  const std::shared_ptr<void> starting = means_.ready_vms->Starting();
+  const std::optional<Status> ready = StartReady(deadline);
+  return ready ? *ready : BootCold(deadline);
+}
+
+Status Machine::Parts::BootCold(Deadline deadline) {
+  GANTRY_CHECK_OK(Prepare());
   GANTRY_CHECK_OK(MakeVm());
   GANTRY_CHECK_OK(Listen());
   deadline = std::min(deadline, std::chrono::steady_clock::now() + request_.options.boot_timeout);
@@ -69,15 +80,7 @@ Status Machine::Parts::Boot(Deadline deadline) {
   return SetUpGuest(deadline);
 }
 
-Status Machine::Parts::Prepare(Deadline deadline) {
-  GANTRY_TRY(const GuestImage image, FindImage(request_.options, means_.images));
-  request_.options.kernel = image.kernel;
-  request_.options.initrd = image.initrd;
-  GANTRY_TRY(accelerator_, means_.accelerator(request_.options, deadline));
-  if (accelerator_ == Accelerator::kTcg) {
-    // Guests take no CPUs later, but under a hypervisor that they know.
-    request_.size.max_cpus = request_.size.cpus;
-  }
+Status Machine::Parts::Prepare() {
   GANTRY_CHECK_OK(MakeSandboxDirectory(directory_.sandbox()));
   GANTRY_TRY(const std::optional<uint32_t> uid, TakeUser(request_.options, directory_.sandbox()));
   user_.uid = uid;
@@ -85,11 +88,14 @@ Status Machine::Parts::Prepare(Deadline deadline) {
   return directory_.Make(user_, IsHybrid(request_.options.vmm));
 }
 
+// Of a VM that runs already the devices are not of its configuration: it tells them itself.
 Status Machine::Parts::MakeVm() {
   GANTRY_TRY(VmConfig config, ConfigOf(request_, accelerator_, directory_));
-  config.disks = std::move(request_.disks);
-  config.nics = std::move(request_.nics);
-  config.file_systems = request_.file_systems;
+  if (!vmm_) {
+    config.disks = std::move(request_.disks);
+    config.nics = std::move(request_.nics);
+    config.file_systems = request_.file_systems;
+  }
   const HypervisorRequest wanted = {.options = request_.options,
                                     .accelerator = accelerator_,
                                     .control_socket = ControlOf(request_.options, directory_)};
@@ -167,13 +173,16 @@ Result<Greeted> Machine::Parts::AwaitHello(Deadline deadline) {
     }
     if (two[0].revents != 0) {
       auto heard = link_->newcomers().OnReadable(session_);
-      if (heard && *heard) {
-        return std::move(**heard);
+      if (!heard) {
+        if (heard.error().code == Code::kFailedPrecondition) {
+          return std::unexpected(std::move(heard).error());
+        }
+        last = heard.error().message;
+        continue;
       }
-      if (!heard && heard.error().code == Code::kFailedPrecondition) {
-        return std::unexpected(std::move(heard).error());
+      if (std::optional<Greeted> agent = std::move(*heard)) {
+        return *std::move(agent);
       }
-      last = heard ? last : heard.error().message;
     } else if (two[1].revents != 0) {
       return std::unexpected(BootEnd());
     }
@@ -195,7 +204,8 @@ Error Machine::Parts::BootEnd() {
 }
 
 Status Machine::Parts::SetUpGuest(Deadline deadline) {
-  protocol::SetUp set_up = std::move(request_.set_up);
+  // It may be wanted again.
+  protocol::SetUp set_up = request_.set_up;
   set_up.clock = protocol::Clock{.realtime_ns = RealTime(), .step = true};
   GANTRY_TRY(set_up.entropy, Entropy());
   GANTRY_CHECK_OK(Call(set_up, deadline));

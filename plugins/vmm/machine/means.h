@@ -20,6 +20,8 @@
 
 namespace gantry::vmm {
 
+class ReadyVms;
+
 struct HypervisorRequest {
   const VmmOptions& options;
   Accelerator accelerator = Accelerator::kTcg;
@@ -43,6 +45,8 @@ struct MachineMeans {
       make_hypervisor = MakeHypervisor;
   /// Where kernel and initrd are installed.
   std::string images;
+  /// Null: none wait for pods. Outlives the machines' starts.
+  ReadyVms* ready_vms = nullptr;
   /// What an agent has for dialling again, after which its machine is ended. It does so within half
   /// a second; on a node that is very busy it takes longer.
   std::chrono::milliseconds redial_limit{60'000};

@@ -75,6 +75,23 @@ Result<std::optional<uint32_t>> TakeUser(const VmmOptions& options, const std::s
               directory, options.users);
 }
 
+Status GiveUser(const VmmOptions& options, const std::string& from, const std::string& to,
+                uint32_t user) {
+  GANTRY_TRY(const UniqueFd lock, Lock(options));
+  const std::string link = Format("{}/{}", Folder(options), user);
+  const std::string owner = ReadLink(link).value_or(std::string());
+  if (owner != from && owner != to) {
+    return Fail(Code::kFailedPrecondition, "give user {} to '{}': it is not that of '{}'", user, to,
+                from);
+  }
+  // Whoever looks meanwhile waits for the lock.
+  GANTRY_CHECK_OK(RemoveFile(link));
+  if (symlink(to.c_str(), link.c_str()) != 0) {
+    return FailErrno(errno, "make '{}'", link);
+  }
+  return {};
+}
+
 void FreeUser(const VmmOptions& options, const std::string& directory, uint32_t user) {
   const auto lock = Lock(options);
   const std::string link = Format("{}/{}", Folder(options), user);

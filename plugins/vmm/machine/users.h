@@ -20,6 +20,11 @@ namespace gantry::vmm {
 /// Blocks: briefly, and while another one chooses. Thread: any.
 Result<std::optional<uint32_t>> TakeUser(const VmmOptions& options, const std::string& directory);
 
+/// The VM with that user is from now on that of the sandbox in `to`. Again: success. Errors:
+/// kFailedPrecondition: it is not that of `from`; those of the files. Blocks, thread: as above.
+Status GiveUser(const VmmOptions& options, const std::string& from, const std::string& to,
+                uint32_t user);
+
 /// Nothing runs as that user any more. Again: nothing.
 void FreeUser(const VmmOptions& options, const std::string& directory, uint32_t user);
 
