@@ -169,7 +169,7 @@ faults_suite() {
 # Machines of QEMU's, with the guest image of this build.
 vmm_suite() {
   local program programs=(vmm_agent_tests vmm_hypervisor_tests vmm_machine_tests
-    vmm_network_tests vmm_storage_tests vmm_vsock_tests)
+    vmm_network_tests vmm_storage_tests vmm_template_tests vmm_vsock_tests)
   build_or_fail vmm release vmm_image_programs "${programs[@]}" || return 0
   if ! provide_vmm_image; then
     record failed vmm image
