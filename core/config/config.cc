@@ -220,8 +220,11 @@ Result<Config> ReadRoot(const Yaml& root, Config config) {
 
 bool IsWarm(const BackendOptions& options) {
   const auto json = oci::Json::Parse(options.json, "options");
-  uint64_t number = 0;
-  return json && (*json)["warm"].Read(number) && number > 0;
+  const auto is_set = [&](const char* key) {
+    uint64_t number = 0;
+    return (*json)[key].Read(number) && number > 0;
+  };
+  return json && (is_set("warm") || is_set("template"));
 }
 
 }  // namespace

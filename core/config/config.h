@@ -122,9 +122,9 @@ struct Config {
 /// The built-in configuration: the handler `runc`, run by the backend `runc`.
 Config Defaults();
 
-/// The backends, each once, that have a handler whose options, or their own, say `warm` and a
-/// number above 0. This key alone means something to gantry itself: they are loaded when the
-/// engine starts, else when they are needed.
+/// The backends, each once, that have a handler whose options, or their own, say `warm` or
+/// `template` and a number above 0. These keys alone mean something to gantry itself: such backends
+/// are loaded when the engine starts, else when they are needed.
 std::vector<std::string> WarmBackends(const Config& config);
 
 /// Reads a file. Absent: the defaults.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/vmm/backend.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <gantry/format.h>
@@ -8,6 +9,7 @@
 
 #include "plugins/vmm/machine/image.h"
 #include "plugins/vmm/needs.h"
+#include "plugins/vmm/template/ready_pool.h"
 
 namespace gantry::vmm {
 namespace {
@@ -69,7 +71,9 @@ BackendInfo VmmBackend::Describe() {
   const Acceleration found =
       LookAtKvm(parts_.keep_dir, QuestionOf(parts_, options_),
                 [this](const KvmQuestion& asked) { return Choose(asked, AskProgram); });
-  info.needs = FindNeeds(options_, found, parts_.images);
+  VmmOptions shown = options_;
+  shown.templates = std::max(shown.templates, wanted_templates_.load());
+  info.needs = FindNeeds(shown, found, parts_.images);
   return info;
 }
 
@@ -77,6 +81,9 @@ Status VmmBackend::CheckOptions(const std::string& options_json) {
   std::vector<std::string> unknown;
   GANTRY_TRY(const VmmOptions options,
              ParseOptions(options_json, options_, attached_ ? &unknown : nullptr));
+  if (!attached_ && options.templates > 0) {
+    wanted_templates_ = options.templates;
+  }
   // Kernel and initrd that somebody names are to be there; that none is installed the needs say.
   if (!options.kernel.empty() || !options.initrd.empty()) {
     GANTRY_CHECK_OK(FindImage(options, parts_.images));
@@ -92,24 +99,48 @@ Result<std::string> VmmBackend::Features(const FeaturesRequest& /*request*/) {
 }
 
 void VmmBackend::Attach(SandboxContext& context, const std::vector<BackendHandler>& handlers) {
-  auto programs = CanaryPrograms::Make(context);
-  if (programs) {
-    programs_ = std::move(*programs);
-    canary_ = std::make_unique<CanaryRuns>(parts_.keep_dir, [this](const KvmQuestion& asked) {
-      return Choose(asked,
-                    [this](const ProgramQuestion& program) { return programs_->Ask(program); });
-    });
-  } else {
-    context.Log(LogLevel::kError, programs.error().message);
-  }
+  BeginCanary(context, handlers);
   attached_ = true;
+  BeginTemplates(context, handlers);
+}
+
+// What is wrong with a handler's options has been said when they were checked.
+void VmmBackend::BeginCanary(SandboxContext& context, const std::vector<BackendHandler>& handlers) {
+  auto programs = CanaryPrograms::Make(context);
+  if (!programs) {
+    context.Log(LogLevel::kError, programs.error().message);
+    return;
+  }
+  programs_ = std::move(*programs);
+  canary_ = std::make_unique<CanaryRuns>(parts_.keep_dir, [this](const KvmQuestion& asked) {
+    return Choose(asked,
+                  [this](const ProgramQuestion& program) { return programs_->Ask(program); });
+  });
   for (const BackendHandler& handler : handlers) {
-    // What is wrong with its options has been said when they were checked.
     const auto options = ParseOptions(handler.options_json, options_, nullptr);
-    if (canary_ && options && options->accelerator != AcceleratorChoice::kTcg) {
+    if (options && options->accelerator != AcceleratorChoice::kTcg) {
       IgnoreError(canary_->Begin(QuestionOf(parts_, *options)), "its first pod begins it");
     }
   }
+}
+
+void VmmBackend::BeginTemplates(SandboxContext& context,
+                                const std::vector<BackendHandler>& handlers) {
+  std::vector<TemplateHandler> wanted;
+  for (const BackendHandler& handler : handlers) {
+    auto options = ParseOptions(handler.options_json, options_, nullptr);
+    if (options && options->templates > 0) {
+      wanted.push_back({handler.name, std::move(*options)});
+    }
+  }
+  if (wanted.empty()) {
+    RemoveLeftReadyVms(options_.directory);
+    RemoveTemplates(options_.directory);
+    return;
+  }
+  const auto pool = std::make_shared<ReadyPool>(context, means_, std::move(wanted));
+  ready_ = pool;
+  means_.ready_vms = pool.get();
 }
 
 // The canary is told first: what its programs say from then on is kept by nobody.
@@ -118,6 +149,14 @@ void VmmBackend::Leave() {
     canary_->Leave();
     programs_->Stop();
   }
+  if (const auto pool = ready_.load()) {
+    pool->Leave();
+  }
+}
+
+std::vector<BackendCount> VmmBackend::Counts() {
+  const auto pool = ready_.load();
+  return pool ? pool->Counts() : std::vector<BackendCount>();
 }
 
 Result<std::unique_ptr<Sandbox>> VmmBackend::Make(const SandboxRequest& request,

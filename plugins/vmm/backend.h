@@ -19,6 +19,8 @@
 
 namespace gantry::vmm {
 
+class ReadyPool;
+
 inline constexpr const char* kBackendName = "vmm";
 inline constexpr const char* kBackendVersion = "0.1.0";
 
@@ -54,18 +56,22 @@ class VmmBackend final : public SandboxBackend {
   BackendInfo Describe() override;
   Status CheckOptions(const std::string& options_json) override;
   Result<std::string> Features(const FeaturesRequest& request) override;
-  /// Begins to find out whether KVM works with what each handler names, on a thread of its own.
+  /// Begins to find out whether KVM works with what each handler names, on a thread of its own, and
+  /// to make templates of handlers that want them, on another.
   void Attach(SandboxContext& context, const std::vector<BackendHandler>& handlers) override;
-  void Leave() override;
   Result<std::unique_ptr<Sandbox>> CreateSandbox(const SandboxRequest& request,
                                                  SandboxContext& context) override;
   Result<std::unique_ptr<Sandbox>> RecoverSandbox(const SandboxRequest& request,
                                                   SandboxContext& context,
                                                   const std::string& blob) override;
+  void Leave() override;
+  std::vector<BackendCount> Counts() override;
 
  private:
   Result<std::unique_ptr<Sandbox>> Make(const SandboxRequest& request, SandboxContext& context,
                                         const std::string* blob);
+  void BeginCanary(SandboxContext& context, const std::vector<BackendHandler>& handlers);
+  void BeginTemplates(SandboxContext& context, const std::vector<BackendHandler>& handlers);
   Result<Accelerator> ChooseFor(const VmmOptions& wanted, Deadline deadline);
   Acceleration Choose(const KvmQuestion& question, const AskFunction& ask) const;
 
@@ -76,6 +82,10 @@ class VmmBackend final : public SandboxBackend {
   std::atomic<bool> attached_ = false;
   std::unique_ptr<CanaryPrograms> programs_;
   std::unique_ptr<CanaryRuns> canary_;
+  /// Of a handler that has been checked.
+  std::atomic<uint32_t> wanted_templates_ = 0;
+  /// Made by `Attach`, before there is a sandbox. Last: its thread uses all else.
+  std::atomic<std::shared_ptr<ReadyPool>> ready_;
 };
 
 /// The descriptor's factory, of plugin.cc. Errors: kInvalidArgument naming the option.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <gantry/format.h>
+#include <gantry/number.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/ask_program.h>
 
@@ -90,6 +91,22 @@ NodeNeed VirtiofsdNeed(const VmmOptions& options) {
   return need;
 }
 
+/// Its snapshots with their memory are of 9.0. Source: QEMU 9.0,
+/// docs/devel/migration/mapped-ram.rst.
+NodeNeed TemplateNeed(const VmmOptions& options) {
+  constexpr std::string_view kVersion = " version ";
+  constexpr int64_t kFirst = 9;
+  NodeNeed need;
+  need.what = "QEMU 9.0 or newer, for the option 'template'";
+  need.optional = true;
+  const std::string line = VersionOf(VmmProgram(options));
+  const size_t at = line.find(kVersion);
+  const std::string number = at == std::string::npos ? "" : line.substr(at + kVersion.size());
+  need.met = ParseNumber(number.substr(0, number.find('.'))).value_or(0) >= kFirst;
+  need.detail = need.met ? line : Format("'{}': pods are booted: install a newer one", line);
+  return need;
+}
+
 NodeNeed TunNeed() {
   constexpr const char* kTun = "/dev/net/tun";
   const bool met = access(kTun, R_OK | W_OK) == 0;
@@ -102,10 +119,14 @@ NodeNeed TunNeed() {
 
 std::vector<NodeNeed> FindNeeds(const VmmOptions& options, const Acceleration& found,
                                 const std::string& images) {
-  return {ProgramNeed(Format("{}, the VMM", VmmName(options.vmm)), VmmProgram(options),
-                      PackageOf(options.vmm)),
-          AcceleratorNeed(options, found), ImageNeed(options, images), VirtiofsdNeed(options),
-          TunNeed()};
+  std::vector<NodeNeed> needs = {ProgramNeed(Format("{}, the VMM", VmmName(options.vmm)),
+                                             VmmProgram(options), PackageOf(options.vmm)),
+                                 AcceleratorNeed(options, found), ImageNeed(options, images),
+                                 VirtiofsdNeed(options), TunNeed()};
+  if (options.templates > 0) {
+    needs.push_back(TemplateNeed(options));
+  }
+  return needs;
 }
 
 }  // namespace gantry::vmm

@@ -198,12 +198,13 @@ TEST(ConfigParse, KnowsWhoIsToHaveSomethingReady) {
       "  d: {backend: three, options: {warm: many}}\n"
       "  e: {backend: four}\n"
       "  f: {backend: five, options: {deep: {warm: 1}}}\n"
+      "  g: {backend: seven, options: {template: 1}}\n"
       "backends:\n"
       "  four: {options: {warm: 1}}\n"
       "  six: {options: {warm: 1}}\n",
       "g.yaml");
   ASSERT_TRUE(config.has_value()) << config.error().message;
-  EXPECT_EQ(WarmBackends(*config), (std::vector<std::string>{"four", "one"}));
+  EXPECT_EQ(WarmBackends(*config), (std::vector<std::string>{"four", "one", "seven"}));
   EXPECT_TRUE(WarmBackends(Defaults()).empty());
 }
 

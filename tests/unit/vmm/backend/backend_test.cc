@@ -124,6 +124,22 @@ TEST_F(VmmBackendTest, TellsTheCanarysOutcomeAndTheImage) {
   EXPECT_TRUE(NeedWith(needs, "guest image").met);
 }
 
+TEST_F(VmmBackendTest, SaysWhetherTheVmmCanDoTemplates) {
+  const std::string qemu = folder_.path() + "/qemu";
+  const auto backend = Backend(R"({"vmm_path":")" + qemu + "\"}");
+  ASSERT_TRUE(WriteFile(qemu, "#!/bin/sh\necho QEMU emulator version 8.2.4\n", 0755));
+  for (const NodeNeed& need : backend->Describe().needs) {
+    EXPECT_THAT(need.what, testing::Not(HasSubstr("template"))) << "nobody wants one";
+  }
+  ASSERT_TRUE(backend->CheckOptions(R"({"template":2})"));
+  const NodeNeed old = NeedWith(backend->Describe().needs, "template");
+  EXPECT_FALSE(old.met);
+  EXPECT_TRUE(old.optional) << "pods are booted";
+  EXPECT_THAT(old.detail, HasSubstr("8.2.4"));
+  ASSERT_TRUE(WriteFile(qemu, "#!/bin/sh\necho QEMU emulator version 10.0.13\n", 0755));
+  EXPECT_TRUE(NeedWith(backend->Describe().needs, "template").met);
+}
+
 TEST_F(VmmBackendTest, ChecksOptionsOfHandlersAndThenThoseOfRequests) {
   const auto backend = Backend();
   EXPECT_TRUE(backend->CheckOptions(""));
