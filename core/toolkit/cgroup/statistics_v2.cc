@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <charconv>
+#include <cstdlib>
 #include <ranges>
+#include <string>
 
 #include <gantry/format.h>
 #include <gantry/toolkit/cgroup/statistics.h>
@@ -11,11 +12,8 @@
 namespace gantry::cgroup {
 namespace {
 
-double Decimal(std::string_view text) {
-  double value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
+// As `%lu.%02lu`. Not std::from_chars, which brings numbers of 128 bits into each small program.
+double Decimal(std::string_view text) { return std::strtod(std::string(text).c_str(), nullptr); }
 
 // "some avg10=0.00 avg60=0.00 avg300=0.00 total=0"
 CgroupV2Stats::PressureLine ParsePressureLine(const std::vector<std::string_view>& words) {

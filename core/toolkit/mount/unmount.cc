@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <filesystem>
 #include <memory>
+#include <string_view>
 #include <unordered_map>
 
 #include <gantry/format.h>
@@ -32,14 +32,16 @@ constexpr int kMaxRounds = 16;
 // `path` with its parents' symlinks resolved but not its own; empty where
 // nothing can be mounted.
 Result<std::string> Canonical(const std::string& path) {
-  const std::filesystem::path whole(path);
-  const std::filesystem::path name =
-      whole.has_filename() ? whole.filename() : whole.parent_path().filename();
-  const std::filesystem::path parent =
-      whole.has_filename() ? whole.parent_path() : whole.parent_path().parent_path();
-  if (!whole.is_absolute() || name == "." || name == "..") {
+  std::string_view whole = path;
+  while (whole.size() > 1 && whole.ends_with('/')) {
+    whole.remove_suffix(1);
+  }
+  const size_t slash = whole.rfind('/');
+  const std::string_view name = whole.substr(slash + 1);
+  if (!whole.starts_with('/') || name == "." || name == "..") {
     return Fail(Code::kInvalidArgument, "unmount '{}': not an absolute path with a name", path);
   }
+  const std::string parent(slash == 0 ? "/" : whole.substr(0, slash));
   char resolved[PATH_MAX];
   if (realpath(parent.c_str(), resolved) == nullptr) {
     if (errno == ENOENT || errno == ENOTDIR) {
@@ -48,7 +50,7 @@ Result<std::string> Canonical(const std::string& path) {
     return FailErrno(errno, "unmount '{}'", path);
   }
   std::string canonical = std::string(resolved) == "/" ? "/" : std::string(resolved) + "/";
-  canonical += name.string();
+  canonical += name;
   struct stat info{};
   if (lstat(canonical.c_str(), &info) == 0 && S_ISLNK(info.st_mode)) {
     return std::string();

@@ -397,6 +397,23 @@ TEST_F(MountTest, UnmountsATreeFromTheTop) {
   EXPECT_FALSE(IsMountPoint(rootfs_ + "/absent/too").value());
 }
 
+TEST_F(MountTest, KnowsAMountPointHoweverItIsWritten) {
+  ASSERT_TRUE(MountAll(rootfs_, {{.type = "tmpfs", .source = "tmpfs"}}));
+  const std::string name = rootfs_.substr(rootfs_.rfind('/') + 1);
+  for (const std::string& path :
+       {rootfs_, rootfs_ + "/", rootfs_ + "//", base_ + "//" + name, base_ + "/./" + name}) {
+    EXPECT_TRUE(IsMountPoint(path).value_or(false)) << path;
+  }
+  EXPECT_TRUE(IsMountPoint("/"));
+  for (const std::string& path :
+       {std::string(), std::string("relative/name"), rootfs_ + "/.", rootfs_ + "/..", name}) {
+    const auto report = UnmountTree(path);
+    ASSERT_FALSE(report) << path;
+    EXPECT_EQ(report.error().code, Code::kInvalidArgument) << path;
+  }
+  EXPECT_EQ(MountsAtRootfs(), 1U);
+}
+
 TEST_F(MountTest, DetachesWhatIsBusyAndSaysSo) {
   ASSERT_TRUE(MountAll(rootfs_, {{.type = "tmpfs", .source = "tmpfs"}}));
   const UniqueFd user(open(rootfs_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
