@@ -79,13 +79,70 @@ function(gantry_list_installed)
   add_custom_target(installed DEPENDS ${targets})
 endfunction()
 
-# gantry_program(NAME [STATIC] [DESTINATION dir] SOURCES a.cc... [LINK target...])
+# gantry_small(OUT library...): sets OUT to the twins of these libraries: the same sources, and those
+# of all that they link, compiled once more for size. Of a.cc with an a_small.cc beside it the twin has
+# that one. They are compiled several at once, so that they cost little time.
+function(gantry_small out)
+  set(twins "")
+  foreach(one IN LISTS ARGN)
+    set(type "")
+    if(TARGET ${one})
+      get_target_property(type ${one} TYPE)
+    endif()
+    if(NOT type STREQUAL "STATIC_LIBRARY")
+      list(APPEND twins ${one})
+      continue()
+    endif()
+    list(APPEND twins ${one}_small)
+    if(NOT TARGET ${one}_small)
+      gantry_add_small(${one})
+    endif()
+  endforeach()
+  set(${out} ${twins} PARENT_SCOPE)
+endfunction()
+
+function(gantry_add_small of)
+  get_target_property(folder ${of} SOURCE_DIR)
+  get_target_property(sources ${of} SOURCES)
+  list(TRANSFORM sources PREPEND ${folder}/)
+  foreach(source IN LISTS sources)
+    string(REGEX REPLACE "\\.cc$" "_small.cc" small ${source})
+    if(EXISTS ${small})
+      list(TRANSFORM sources REPLACE "^${source}$" ${small})
+    endif()
+  endforeach()
+  add_library(${of}_small STATIC ${sources})
+  foreach(part IN ITEMS INCLUDE_DIRECTORIES INTERFACE_INCLUDE_DIRECTORIES COMPILE_DEFINITIONS)
+    set_property(TARGET ${of}_small APPEND PROPERTY ${part} $<TARGET_PROPERTY:${of},${part}>)
+  endforeach()
+  get_target_property(linked ${of} LINK_LIBRARIES)
+  if(linked)
+    gantry_small(linked ${linked})
+    target_link_libraries(${of}_small PUBLIC ${linked})
+  endif()
+  gantry_compile_small(${of}_small)
+endfunction()
+
+# At a fixed address, since what would have to be moved is larger.
+function(gantry_compile_small target)
+  target_compile_options(${target} PRIVATE -Os -fno-pie)
+  set_target_properties(
+    ${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16 POSITION_INDEPENDENT_CODE OFF)
+endfunction()
+
+# gantry_program(NAME [STATIC [SMALL]] [DESTINATION dir] SOURCES a.cc... [LINK target...])
 # STATIC programs need nothing on the node but a kernel. Their start would go through the frames
 # of all of their functions, for exceptions that may never come (__register_frame_info of GCC 13);
 # they have the table instead by which a throw finds its own, as programs with libraries have it.
+# SMALL ones are in the memory of each virtual machine: see gantry_small.
 function(gantry_program name)
-  cmake_parse_arguments(ARG "STATIC" "DESTINATION" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "STATIC;SMALL" "DESTINATION" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
+  if(ARG_SMALL AND NOT GANTRY_SANITIZE AND NOT GANTRY_FUZZ)
+    gantry_small(ARG_LINK ${ARG_LINK})
+    gantry_compile_small(${name})
+    target_link_options(${name} PRIVATE -no-pie)
+  endif()
   target_link_libraries(${name} PRIVATE gantry_options ${ARG_LINK})
   if(ARG_STATIC AND NOT GANTRY_SANITIZE AND NOT GANTRY_FUZZ)
     target_link_options(

@@ -311,7 +311,7 @@ TEST_F(AgentInGuest, IsSmall) {
   };
   const uint64_t alone = rss("agent");
   EXPECT_GT(alone, 0U);
-  EXPECT_LE(alone, 4096U) << "the agent, in kB";
+  EXPECT_LE(alone, 2048U) << "the agent, in kB";
   std::vector<Made> idle;
   for (int i = 0; i < 20; ++i) {
     idle.push_back(Run({.script = "exec sleep 1000"}));
