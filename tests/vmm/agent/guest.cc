@@ -23,11 +23,15 @@ constexpr std::chrono::seconds kLook{5};
 
 }  // namespace
 
-RealGuest::RealGuest(std::vector<Nic> nics)
-    : vm_(GuestSettings{
-          .first = FirstProcess::kAgent,
-          .vsock = VsockProgram::kOurs,
-          .change = [this, &nics](VmConfig& config, QemuOptions&) { Configure(config, nics); }}) {}
+RealGuest::RealGuest(std::vector<Nic> nics, const std::function<void(VmConfig&)>& change)
+    : vm_(GuestSettings{.first = FirstProcess::kAgent,
+                        .vsock = VsockProgram::kOurs,
+                        .change = [this, &nics, &change](VmConfig& config, QemuOptions&) {
+                          Configure(config, nics);
+                          if (change) {
+                            change(config);
+                          }
+                        }}) {}
 
 void RealGuest::Configure(VmConfig& config, std::vector<Nic>& nics) {
   const std::string folder = std::filesystem::path(config.console).parent_path();
@@ -45,11 +49,12 @@ void RealGuest::Configure(VmConfig& config, std::vector<Nic>& nics) {
   }
 }
 
-Result<std::unique_ptr<RealGuest>> RealGuest::Boot(std::vector<Nic> nics) {
+Result<std::unique_ptr<RealGuest>> RealGuest::Boot(std::vector<Nic> nics,
+                                                   const std::function<void(VmConfig&)>& change) {
   if (const TestImage& image = TestImage::Get(); !image.why_not.empty()) {
     return Fail(Code::kFailedPrecondition, "{}", image.why_not);
   }
-  std::unique_ptr<RealGuest> guest(new RealGuest(std::move(nics)));
+  std::unique_ptr<RealGuest> guest(new RealGuest(std::move(nics), change));
   if (Status begun = guest->Begin(); !begun) {
     Error error = std::move(begun).error();
     error.message += guest->Words();
@@ -131,7 +136,7 @@ uint32_t RealGuest::WaitForExit(const std::string& container, const std::string&
   const std::string key = container + "/" + exec;
   std::unique_lock lock(mutex_);
   return changed_.wait_until(lock, Soon(), [&] { return exits_.contains(key); }) ? exits_[key]
-                                                                                 : 999;
+                                                                                 : kNoExit;
 }
 
 uint64_t RealGuest::OomKills(const std::string& container) {

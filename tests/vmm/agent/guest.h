@@ -25,13 +25,16 @@ inline constexpr const char* kNicMac = "02:00:00:00:00:07";
 class RealGuest {
  public:
   /// Booted and greeted. Errors: with the console's end.
-  /// `nics`: in place of that one.
-  static Result<std::unique_ptr<RealGuest>> Boot(std::vector<Nic> nics = {});
+  /// `nics`: in place of that one. `change` may be none.
+  static Result<std::unique_ptr<RealGuest>> Boot(std::vector<Nic> nics = {},
+                                                 const std::function<void(VmConfig&)>& change = {});
   RealGuest(const RealGuest&) = delete;
   RealGuest& operator=(const RealGuest&) = delete;
   ~RealGuest();
 
   AgentClient& client() { return *client_; }
+
+  Hypervisor& vm() { return vm_.vm(); }
 
   template <class Request>
   Result<typename Request::Answer> Call(const Request& request) {
@@ -43,6 +46,9 @@ class RealGuest {
   std::string Token() { return *streams_->Expect(); }
 
   Result<UniqueFd> Stream(const std::string& token) { return streams_->Take(token, Soon()); }
+
+  /// In place of a status: it has not ended.
+  static constexpr uint32_t kNoExit = 999;
 
   uint32_t WaitForExit(const std::string& container, const std::string& exec = "");
   uint64_t OomKills(const std::string& container);
@@ -58,7 +64,7 @@ class RealGuest {
   std::chrono::milliseconds boot_time() const { return boot_time_; }
 
  private:
-  explicit RealGuest(std::vector<Nic> nics);
+  RealGuest(std::vector<Nic> nics, const std::function<void(VmConfig&)>& change);
 
   Status Begin();
   Status Greet();

@@ -11,7 +11,7 @@
 
 #include <cerrno>
 #include <condition_variable>
-#include <cstdio>
+#include <filesystem>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -27,6 +27,8 @@
 #include "core/os/fs.h"
 #include "plugins/vmm/machine/canary.h"
 #include "plugins/vmm/protocol/reports.h"
+#include "tests/vmm/harness/guest_vm.h"
+#include "tests/vmm/harness/test_image.h"
 
 namespace gantry::vmm {
 namespace {
@@ -35,26 +37,11 @@ using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 
-/// No test waits longer for what comes: a guest that QEMU translates, on a busy machine.
-Deadline Soon() { return std::chrono::steady_clock::now() + std::chrono::minutes(3); }
-
 Result<UniqueFd> OpenProgram(std::string_view name) {
   const char* const path = name == "gantry-vsock" ? GANTRY_VSOCK : GANTRY_KVM_CANARY;
   UniqueFd program(open(path, O_RDONLY | O_CLOEXEC));
   return program ? Result<UniqueFd>(std::move(program))
                  : Result<UniqueFd>(FailErrno(errno, "open '{}'", path));
-}
-
-/// Found out once for all tests.
-const Acceleration& Found() {
-  static const Acceleration found = [] {
-    Acceleration shown = ChooseAccelerator({.canary = GANTRY_KVM_CANARY,
-                                            .qemu = VmmProgram(VmmOptions()),
-                                            .kernel = std::string(GANTRY_VMM_IMAGE) + "/kernel"});
-    std::printf("%s\n", shown.words.c_str());
-    return shown;
-  }();
-  return found;
 }
 
 class RealMachine : public testing::Test {
@@ -63,13 +50,13 @@ class RealMachine : public testing::Test {
     if (geteuid() != 0) {
       GTEST_SKIP() << "whoever gives processes users of their own is root";
     }
-    ASSERT_TRUE(Exists(std::string(GANTRY_VMM_IMAGE) + "/initrd"))
-        << "no guest image: ./run test vmm makes it";
+    const TestImage& image = TestImage::Get();
+    ASSERT_EQ(image.why_not, "");
     ASSERT_EQ(chmod(folder_.path().c_str(), 0711), 0);
     means_.open_program = OpenProgram;
-    means_.images = GANTRY_VMM_IMAGE;
-    means_.accelerator = [](const VmmOptions& options, Deadline) {
-      return Decide(options, Found());
+    means_.images = std::filesystem::path(image.kernel).parent_path();
+    means_.accelerator = [&image](const VmmOptions& options, Deadline) {
+      return Decide(options, image.acceleration);
     };
     request_.id = "pod-1";
     request_.options.directory = folder_.path() + "/v";

@@ -1,30 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A real guest with the storage of a sandbox: QEMU by its driver, virtiofsd, gantry-vsock, and the
-// agent, put together as the backend does it. One for all tests of a suite: a boot takes longer
-// than any of them. A test that fails shows the console's end.
+// A real guest with the agent, and the storage of a sandbox. One for all tests of a suite: a boot
+// takes longer than any of them. A test that fails shows the console's end.
 #pragma once
 
-#include <condition_variable>
-#include <map>
 #include <memory>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include <gantry/testing/sandbox_context.h>
-#include <gantry/toolkit/sync/mutex.h>
 
 #include "core/os/fs.h"
-#include "plugins/vmm/agent/client.h"
-#include "plugins/vmm/agent/streams.h"
-#include "plugins/vmm/hypervisor/hypervisor.h"
 #include "plugins/vmm/storage/storage.h"
+#include "tests/vmm/agent/guest.h"
 
 namespace gantry::vmm {
-
-/// No test waits longer for what comes: a guest that QEMU translates, on a busy machine.
-inline Deadline Soon() { return std::chrono::steady_clock::now() + std::chrono::minutes(3); }
 
 struct GuestContainer {
   std::string id;
@@ -69,41 +60,24 @@ class StorageGuest {
 
   std::string folder() const { return folder_.path(); }
 
-  Hypervisor& vm() { return *vm_; }
+  Hypervisor& vm() { return machine_->vm(); }
 
   Storage& storage() { return *storage_; }
 
-  std::string Console() const;
+  std::string Words() const { return machine_->Words(); }
 
  private:
   StorageGuest() = default;
 
   Status Begin();
-  Status StartDevice();
-  Status StartMachine();
-  Status Greet();
   Status Attach(const ContainerStorage& storage);
-
-  template <class Request>
-  Result<typename Request::Answer> Call(const Request& request) {
-    return client_->Call(request, Soon());
-  }
 
   FakeSandboxContext context_;
   os::TempDir folder_ = os::TempDir::Create().value();
   std::string run_ = folder_.path() + "/run";
   std::unique_ptr<Storage> storage_;
-  UniqueFd control_;
-  std::unique_ptr<StreamListener> streams_;
-  std::unique_ptr<Hypervisor> vm_;
-  std::shared_ptr<HostProcess> machine_;
-  std::unique_ptr<AgentClient> client_;
-  std::unique_ptr<Watch> on_streams_;
-  std::unique_ptr<Watch> on_agent_;
+  std::unique_ptr<RealGuest> machine_;
   int containers_ = 0;
-  Mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::string, uint32_t> exits_ GANTRY_GUARDED_BY(mutex_);
 };
 
 /// A suite with such a guest.
