@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # ./run bench [-d] [ROW...]: builds, measures gantry against the stock shim of
-# the same containerd, with gVisor against runsc's command line and with WebAssembly against
-# crun and WasmEdge under it, prints the table and writes build/bench.json; with row names,
-# just these. -d also puts the table into docs/performance.md.
-# GANTRY_BENCH_ROUNDS says how often things are repeated (30).
+# the same containerd, with gVisor against runsc's command line, with WebAssembly against
+# crun and WasmEdge under it, and virtual machines against what they stand on, prints the table and
+# writes build/bench.json; with row names, just these. -d also puts the table into
+# docs/performance.md. GANTRY_BENCH_ROUNDS says how often things are repeated (30).
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
 . "$GANTRY_ROOT/tools/lib/build.sh"
@@ -13,6 +13,7 @@ set -euo pipefail
 . "$GANTRY_ROOT/tools/lib/runscs.sh"
 . "$GANTRY_ROOT/tools/lib/bench.sh"
 . "$GANTRY_ROOT/tools/lib/cgroups.sh"
+. "$GANTRY_ROOT/tools/lib/vmm_image.sh"
 
 to_docs=
 if [ "${1:-}" = -d ]; then
@@ -20,13 +21,18 @@ if [ "${1:-}" = -d ]; then
   shift
 fi
 need_root bench
-"$GANTRY_ROOT/tools/setup" build kit bench
+vmm=()
+if bench_wants_vmm "$@"; then
+  vmm=(gantry_vmm vmm_image_programs vmm_bare_boot)
+fi
+"$GANTRY_ROOT/tools/setup" build kit bench ${vmm[*]:+vmm}
 claim_controllers
 wasm=(gantry_wasm wasm_bench_guests)
 wasm_is_off release && wasm=()
 build_preset release gantryd gantry-keeper containerd-shim-gantry-v1 gantry_runc gantry_gvisor \
-  "${wasm[@]}" bench cri
+  "${wasm[@]}" "${vmm[@]}" bench cri
 provide_images
+[ -z "${vmm[*]}" ] || provide_vmm_image || say "no guest image: the rows of virtual machines are skipped"
 [ -z "${wasm[*]}" ] || provide_guest_image
 
 say "measuring; anything else that runs on this machine shows in the figures"

@@ -25,6 +25,11 @@ provide_guest_image() {
     step guest-image "image: wasm-tool" make_guest_image
 }
 
+# bench_wants_vmm [ROW...]: rows of virtual machines are among these, or all are wanted.
+bench_wants_vmm() {
+  [ "$#" -eq 0 ] || printf '%s\n' "$@" | grep -q '^vmm-'
+}
+
 # bench_machine LOAD_BEFORE: on what, with what and when it was measured.
 bench_machine() {
   local commit
@@ -81,7 +86,7 @@ bench_tables() {
   local kind="$1" peer=stock parts
   [ "$kind" != gvisor ] || peer=runsc
   [ "$kind" != wasm ] || peer='crun, WasmEdge'
-  [ "$kind" != vmm ] || peer='bare QEMU'
+  [ "$kind" != vmm ] || peer='what it stands on'
   printf '| row | gantry | %s | unit | ratio | target | | what |\n|---|--:|--:|---|--:|---|---|---|\n' "$peer"
   bench_rows "$kind" "$GANTRY_ROOT/build/bench.json" id ours peer unit ratio target met what |
     awk -F '\t' '
