@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "tests/vmm_doubles/schema.h"
@@ -105,7 +106,8 @@ const std::map<std::string_view, Transition>& Transitions() {
       {"vm.boot", {"Created", "Running"}},
       {"vm.pause", {"Running", "Paused"}},
       {"vm.resume", {"Paused", "Running"}},
-      {"vm.power-button", {"Running", "Shutdown"}},
+      // What the guest makes of it is its own affair.
+      {"vm.power-button", {"Running", "Running"}},
       {"vm.shutdown", {"Running", "Shutdown"}}};
   return all;
 }
@@ -116,8 +118,11 @@ RestReply Refuse(int status, const std::string& why) {
 
 }  // namespace
 
-CloudHypervisorDouble::CloudHypervisorDouble(UniqueFd listener)
-    : server_(std::move(listener), [this](RestCall& call) { return Handle(call); }) {}
+CloudHypervisorDouble::CloudHypervisorDouble(UniqueFd listener, Behind behind,
+                                             std::function<void()> shut_down)
+    : behind_(std::move(behind)),
+      shut_down_(std::move(shut_down)),
+      server_(std::move(listener), [this](RestCall& call) { return Handle(call); }) {}
 
 std::set<std::string> CloudHypervisorDouble::Devices() const {
   const std::lock_guard lock(mutex_);
@@ -170,12 +175,28 @@ RestReply CloudHypervisorDouble::Handle(RestCall& call) {
     }
   }
   fds_ += call.fds.size();
-  return Act(action, body, call.fds.size());
+  return Take(action, body, call.fds);
+}
+
+RestReply CloudHypervisorDouble::Take(const std::string& action, const Json& body,
+                                      std::vector<UniqueFd>& fds) {
+  const auto before = std::tuple(state_, config_, devices_);
+  RestReply reply = Act(action, body, fds.size());
+  constexpr int kRefused = 300;
+  if (!behind_ || reply.status >= kRefused) {
+    return reply;
+  }
+  const std::string why = behind_(action, body, fds);
+  if (why.empty()) {
+    return reply;
+  }
+  std::tie(state_, config_, devices_) = before;
+  return Refuse(500, why);
 }
 
 RestReply CloudHypervisorDouble::Act(const std::string& action, const Json& body, size_t fds) {
   if (action == "vmm.shutdown") {
-    return {};
+    return {.then = shut_down_};
   }
   if (action == "vm.create") {
     return Create(body);

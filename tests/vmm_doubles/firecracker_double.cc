@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "tests/vmm_doubles/schema.h"
@@ -113,8 +114,10 @@ std::string WithoutId(const std::string& target) {
 
 }  // namespace
 
-FirecrackerDouble::FirecrackerDouble(const std::string& path, bool pci)
-    : pci_(pci), server_(path, [this](RestCall& call) { return Handle(call); }) {}
+FirecrackerDouble::FirecrackerDouble(const std::string& path, bool pci, Behind behind)
+    : pci_(pci),
+      behind_(std::move(behind)),
+      server_(path, [this](RestCall& call) { return Handle(call); }) {}
 
 std::set<std::string> FirecrackerDouble::Devices() const {
   const std::lock_guard lock(mutex_);
@@ -127,8 +130,24 @@ std::string FirecrackerDouble::State() const {
 }
 
 RestReply FirecrackerDouble::Handle(RestCall& call) {
-  constexpr size_t kMaxBody = 51'200;
   const std::lock_guard lock(mutex_);
+  const Json body = Json::parse(call.body, nullptr, false);
+  const auto before = std::tuple(state_, told_, machine_, balloon_, plugged_);
+  RestReply reply = Take(call, body);
+  constexpr int kRefused = 300;
+  if (!behind_ || call.method == "GET" || reply.status >= kRefused) {
+    return reply;
+  }
+  const std::string why = behind_(call.method + " " + call.target, body, call.fds);
+  if (why.empty()) {
+    return reply;
+  }
+  std::tie(state_, told_, machine_, balloon_, plugged_) = before;
+  return Fault(why);
+}
+
+RestReply FirecrackerDouble::Take(const RestCall& call, const Json& body) {
+  constexpr size_t kMaxBody = 51'200;
   if (call.body.size() > kMaxBody || !call.fds.empty()) {
     return Fault("a body that is too long, or descriptors");
   }
@@ -138,7 +157,6 @@ RestReply FirecrackerDouble::Handle(RestCall& call) {
   if (call.method == "DELETE") {
     return Delete(call.target);
   }
-  const Json body = Json::parse(call.body, nullptr, false);
   if (call.method == "PUT" && call.target == "/actions") {
     const std::string wrong = WhatIsWrong(FirecrackerSchemas(), "Action", body);
     return wrong.empty() ? Act(body["action_type"]) : Fault(wrong);
@@ -175,6 +193,15 @@ RestReply FirecrackerDouble::Get(const std::string& target) {
   }
   if (target == "/machine-config") {
     return {200, machine_.dump()};
+  }
+  if (target == "/vm/config") {
+    Json config = {{"machine-config", machine_}, {"drives", Json::array()}};
+    for (const std::string& one : told_) {
+      if (one.starts_with("/drives/")) {
+        config["drives"].push_back({{"drive_id", one.substr(std::size("/drives"))}});
+      }
+    }
+    return {200, config.dump()};
   }
   if (target == "/balloon" && told_.contains(target)) {
     return {200, Json{{"amount_mib", balloon_}, {"deflate_on_oom", true}}.dump()};
@@ -221,7 +248,9 @@ RestReply FirecrackerDouble::Put(const std::string& target, const Json& body) {
       return Fault("The id from the path does not match the id from the body!");
     }
   }
-  told_.insert(target);
+  if (!told_.insert(target).second && state_ != "Not started") {
+    return Fault("a device with that id exists already");
+  }
   return {};
 }
 

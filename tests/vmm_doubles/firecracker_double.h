@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Firecracker without a VM: which requests it has, what they must look like, which are taken
-// before the VM is started and which after it, and what it answers. Source: firecracker 1.17,
+// A Firecracker without a VM of its own: which requests it has, what they must look like, which are
+// taken before the VM is started and which after it, and what it answers. Source: firecracker 1.17,
 // src/firecracker/swagger/firecracker.yaml, docs/device-hotplug.md (what the former lacks).
 #pragma once
 
@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/vmm_doubles/behind.h"
 #include "tests/vmm_doubles/rest_server.h"
 
 namespace gantry::test {
@@ -18,7 +19,7 @@ namespace gantry::test {
 class FirecrackerDouble {
  public:
   /// `pci`: it was started with --enable-pci.
-  FirecrackerDouble(const std::string& path, bool pci);
+  FirecrackerDouble(const std::string& path, bool pci, Behind behind = {});
 
   RestServer& server() { return server_; }
 
@@ -27,7 +28,9 @@ class FirecrackerDouble {
   std::string State() const;
 
  private:
+  /// As `Take`; where what stands behind it cannot, nothing has changed.
   RestReply Handle(RestCall& call);
+  RestReply Take(const RestCall& call, const nlohmann::json& body);
   RestReply Get(const std::string& target);
   RestReply Put(const std::string& target, const nlohmann::json& body);
   RestReply Patch(const std::string& target, const nlohmann::json& body);
@@ -35,6 +38,7 @@ class FirecrackerDouble {
   RestReply Act(const std::string& action);
 
   const bool pci_;
+  const Behind behind_;
   mutable std::mutex mutex_;
   std::string state_ = "Not started";
   std::set<std::string> told_;

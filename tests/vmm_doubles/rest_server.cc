@@ -172,6 +172,9 @@ void RestServer::Serve(int fd) {
     }
     const RestReply reply = handler_(call);
     Answer(fd, call, reply);
+    if (reply.then) {
+      reply.then();
+    }
     call = {};
   }
   shutdown(fd, SHUT_RDWR);

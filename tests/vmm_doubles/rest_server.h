@@ -26,6 +26,8 @@ struct RestReply {
   int status = 204;
   /// JSON; empty: none.
   std::string body{};
+  /// Called when it has been sent. Null: nothing.
+  std::function<void()> then{};
 };
 
 enum class RestFault {

@@ -88,8 +88,9 @@ Result<std::string> KernelCommandLine(const CmdlineRequest& request) {
     line += Format("tsc_early_khz={} lpj={} ", request.tsc_khz, kLoopsPerKhz * request.tsc_khz);
   }
   if (request.vmm == Vmm::kFirecracker) {
-    // Resetting by the keyboard's controller is the one way that it has.
-    line += "reboot=k ";
+    // Resetting by the keyboard's controller is the one way that it has, also for its end; and of
+    // devices that come and go the guest is not told.
+    line += "reboot=k gantry.off=reboot gantry.pci=rescan ";
   }
   line += request.extra;
   while (line.ends_with(' ')) {

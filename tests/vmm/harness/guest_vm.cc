@@ -2,6 +2,7 @@
 #include "tests/vmm/harness/guest_vm.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -15,6 +16,8 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 
+#include "plugins/vmm/hypervisor/cloud_hypervisor/cloud_hypervisor.h"
+#include "plugins/vmm/hypervisor/firecracker/firecracker.h"
 #include "plugins/vmm/hypervisor/kernel_command_line.h"
 
 namespace gantry::vmm {
@@ -30,13 +33,36 @@ UniqueFd WatchOf(const std::string& path) {
   return watch;
 }
 
-std::string CommandLine(const std::string& more, FirstProcess first, const QemuOptions& options) {
-  const bool tcg = options.accelerator == Accelerator::kTcg;
+std::string CommandLine(const std::string& more, const GuestSettings& settings,
+                        const QemuOptions& options) {
+  // Guests behind doubles are always translated.
+  const bool tcg = options.accelerator == Accelerator::kTcg || settings.vmm != Vmm::kQemu;
   return KernelCommandLine({.profile = tcg ? CmdlineProfile::kTcg : CmdlineProfile::kProduction,
+                            .vmm = settings.vmm,
                             .machine = options.machine,
                             .tsc_khz = HostTscKhz(),
-                            .extra = Format("{} {}", WordsFor(first), more)})
+                            .extra = Format("{} {}", WordsFor(settings.first), more)})
       .value();
+}
+
+/// Of the double, or of QEMU by these options.
+std::unique_ptr<Hypervisor> DriverOf(Vmm vmm, const std::string& folder, VmConfig config,
+                                     QemuOptions options) {
+  const std::string control = folder + "/control";
+  switch (vmm) {
+    case Vmm::kCloudHypervisor:
+      return MakeCloudHypervisor(std::move(config), {.program = GANTRY_DOUBLES "/cloud-hypervisor",
+                                                     .control_socket = control})
+          .value();
+    case Vmm::kFirecracker:
+      return MakeFirecracker(std::move(config),
+                             {.program = GANTRY_DOUBLES "/firecracker", .control_socket = control})
+          .value();
+    case Vmm::kQemu:
+      break;
+  }
+  options.control_socket = control;
+  return MakeQemu(std::move(config), std::move(options)).value();
 }
 
 }  // namespace
@@ -51,11 +77,10 @@ VmConfig GuestVm::ConfigIn(const std::string& folder, const std::string& name) {
   return config;
 }
 
-GuestVm::GuestVm(const GuestSettings& settings) {
+GuestVm::GuestVm(const GuestSettings& settings) : kind_(settings.vmm) {
   VmConfig config = ConfigIn(folder(), "guest");
   QemuOptions options;
   options.accelerator = TestImage::Get().acceleration.accelerator;
-  options.control_socket = folder() + "/control";
   if (settings.vsock) {
     vsock_ = VsockDevice::Start(context_, folder(), *settings.vsock, Soon()).value();
     if (!settings.vsock_later) {
@@ -69,9 +94,9 @@ GuestVm::GuestVm(const GuestSettings& settings) {
   WriteFile(console_, "", 0600).value();
   if (config.cmdline.empty() || config.cmdline.starts_with('+')) {
     const std::string more = config.cmdline.empty() ? "" : config.cmdline.substr(1);
-    config.cmdline = CommandLine(more, settings.first, options);
+    config.cmdline = CommandLine(more, settings, options);
   }
-  vm_ = MakeQemu(std::move(config), std::move(options)).value();
+  vm_ = DriverOf(kind_, folder(), std::move(config), std::move(options));
 }
 
 GuestVm::~GuestVm() {
@@ -88,6 +113,10 @@ void GuestVm::StartUnchecked() {
   SpawnRequest request = vm_->Describe().value();
   // What it has to say goes to the log of the tests.
   request.fds.emplace_back(UniqueFd(dup(STDERR_FILENO)), STDERR_FILENO);
+  if (kind_ != Vmm::kQemu) {
+    // What is behind a double ends with it.
+    request.new_namespaces |= CLONE_NEWPID;
+  }
   process_ = context_.Spawn(std::move(request)).value();
 }
 
@@ -130,7 +159,7 @@ size_t GuestVm::Await(const std::string& words, size_t from) {
       return at + words.size();
     }
     if (process_->Ended()) {
-      ADD_FAILURE() << "QEMU has ended before '" << words << "' came";
+      ADD_FAILURE() << VmmName(kind_) << " has ended before '" << words << "' came";
       return 0;
     }
     pollfd one{watch.get(), POLLIN, 0};
@@ -146,7 +175,7 @@ size_t GuestVm::Await(const std::string& words, size_t from) {
 
 VmEnd GuestVm::AwaitEnd() {
   const auto ended = process_->Wait(Left(Soon()));
-  EXPECT_TRUE(ended) << "QEMU has not ended";
+  EXPECT_TRUE(ended) << VmmName(kind_) << " has not ended";
   return ended ? vm_->Ended(*ended) : VmEnd{};
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A guest of a real QEMU, driven as the backend drives it: the one way in which tests boot
-// machines. By KVM where it works, else translated, which a test shall not notice but by the time
-// that it takes. Where a test has failed, its console is shown.
+// machines. Or of a double of another VMM, with a QEMU behind it. By KVM where it works, else
+// translated, which a test shall not notice but by the time that it takes. Where a test has failed,
+// its console is shown.
 #pragma once
 
 #include <chrono>
@@ -24,13 +25,15 @@ namespace gantry::vmm {
 inline Deadline Soon() { return std::chrono::steady_clock::now() + std::chrono::minutes(3); }
 
 struct GuestSettings {
+  /// Those beside QEMU are the doubles of tests/vmm/doubles.
+  Vmm vmm = Vmm::kQemu;
   FirstProcess first = FirstProcess::kDevices;
   /// Its process runs from the beginning; none: there is no such device.
   std::optional<VsockProgram> vsock;
   /// The machine boots without it: `AddVsock` of the driver gives it.
   bool vsock_later = false;
-  /// May alter the configuration and the options. A command line that begins with `+` is more
-  /// words.
+  /// May alter the configuration and the options, which are QEMU's alone. A command line that
+  /// begins with `+` is more words.
   std::function<void(VmConfig&, QemuOptions&)> change;
 };
 
@@ -82,6 +85,7 @@ class GuestVm {
   static VmConfig ConfigIn(const std::string& folder, const std::string& name);
 
  private:
+  const Vmm kind_;
   os::TempDir folder_ = os::TempDir::Create("/tmp/gvm-").value();
   std::string console_;
   FakeSandboxContext context_;

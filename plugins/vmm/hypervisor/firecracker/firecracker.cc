@@ -181,7 +181,11 @@ class Driver : public Hypervisor {
     GANTRY_CHECK_OK(RequirePci("add a disk to a running VM"));
     GANTRY_TRY(std::string serial, FirecrackerSerial(root_ + disk.path));
     const auto [target, document] = DiskDocument(disk);
-    GANTRY_CHECK_OK(rest_.Put(target, document, deadline));
+    if (Status put = rest_.Put(target, document, deadline); !put) {
+      return std::unexpected(HasDrive(disk.serial, deadline)
+                                 ? Error{Code::kAlreadyExists, 0, put.error().message, {}}
+                                 : std::move(put).error());
+    }
     return serial;
   }
 
@@ -267,6 +271,17 @@ class Driver : public Hypervisor {
 
   Status Act(std::string_view action, Deadline deadline) {
     return rest_.Put("/actions", {{"action_type", action}}, deadline);
+  }
+
+  /// Of all that it refuses it says but why, in words.
+  bool HasDrive(const std::string& id, Deadline deadline) {
+    const auto config = rest_.Get("/vm/config", deadline);
+    if (!config || !config->is_object() || !config->contains("drives")) {
+      return false;
+    }
+    return std::ranges::any_of(config->at("drives"), [&](const Json& drive) {
+      return drive.is_object() && drive.contains("drive_id") && drive.at("drive_id") == id;
+    });
   }
 
   Status RequirePci(std::string_view operation) const {

@@ -94,6 +94,17 @@ TEST_F(FirecrackerTest, GivesTheSerialThatItsGuestsSee) {
   EXPECT_EQ(none.error().code, Code::kNotFound);
 }
 
+// Containers share layers, so that a disk is added more than once.
+TEST_F(FirecrackerTest, SaysThatADriveIsThere) {
+  Hypervisor& vm = Make(SmallVm());
+  ASSERT_TRUE(vm.Configure(Soon()));
+  ASSERT_TRUE(vm.Boot(Soon()));
+  ASSERT_TRUE(vm.AddDisk({.serial = "d1", .path = "/proc/self/exe"}, Soon()));
+  const auto again = vm.AddDisk({.serial = "d1", .path = "/proc/self/exe"}, Soon());
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, Code::kAlreadyExists);
+}
+
 TEST_F(FirecrackerTest, SaysWhatItHasNot) {
   Hypervisor& vm = Make(SmallVm(), /*pci=*/false);
   ASSERT_TRUE(vm.Configure(Soon()));

@@ -61,7 +61,7 @@ TEST(KernelCommandLine, OfAMicrovmNeedsAClockUnderTcg) {
 
 TEST(KernelCommandLine, LetsFirecrackerReset) {
   EXPECT_THAT(KernelCommandLine({.vmm = Vmm::kFirecracker, .extra = {}}).value(),
-              EndsWith("reboot=k"));
+              EndsWith("reboot=k gantry.off=reboot gantry.pci=rescan"));
 }
 
 TEST(KernelCommandLine, IsTheTableOfTheReadme) {
