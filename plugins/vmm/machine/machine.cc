@@ -54,6 +54,14 @@ StreamListener& Machine::streams() { return parts_->streams(); }
 
 std::shared_ptr<HostProcess> Machine::process() const { return parts_->process(); }
 
+Result<std::string> Machine::AddDisk(const Disk& disk, Deadline deadline) {
+  return parts_->AddDisk(disk, deadline);
+}
+
+Status Machine::RemoveDisk(const std::string& serial, Deadline deadline) {
+  return parts_->RemoveDisk(serial, deadline);
+}
+
 Hypervisor& Machine::hypervisor() { return parts_->hypervisor(); }
 
 Sizes& Machine::sizes() { return parts_->sizes(); }

@@ -100,6 +100,10 @@ class Machine final : public GuestCalls {
   StreamListener& streams() override;
   std::shared_ptr<HostProcess> process() const override;
 
+  /// As the hypervisor's, of a file that the VMM's user may not open by its path.
+  Result<std::string> AddDisk(const Disk& disk, Deadline deadline);
+  Status RemoveDisk(const std::string& serial, Deadline deadline);
+
   Hypervisor& hypervisor();
   Sizes& sizes();
   Accelerator accelerator() const;

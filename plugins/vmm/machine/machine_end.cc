@@ -9,6 +9,7 @@
 #include <gantry/toolkit/process/rights.h>
 
 #include "plugins/vmm/hypervisor/vm_end.h"
+#include "plugins/vmm/machine/disk_files.h"
 #include "plugins/vmm/machine/machine_parts.h"
 #include "plugins/vmm/machine/users.h"
 
@@ -57,6 +58,22 @@ Result<std::string> Machine::Parts::Ask(protocol::Kind kind, std::string body, D
                 protocol::NameOf(kind), end->message);
   }
   return link_->Ask(kind, std::move(body), deadline);
+}
+
+Result<std::string> Machine::Parts::AddDisk(const Disk& disk, Deadline deadline) {
+  Disk wanted = disk;
+  if (request_.options.vmm != Vmm::kQemu) {
+    GANTRY_TRY(wanted.path, LetOpen(directory_, user_, disk.serial, disk.path));
+  }
+  return hypervisor_->AddDisk(wanted, deadline);
+}
+
+Status Machine::Parts::RemoveDisk(const std::string& serial, Deadline deadline) {
+  Status removed = hypervisor_->RemoveDisk(serial, deadline);
+  if (removed && request_.options.vmm != Vmm::kQemu) {
+    return CloseFile(directory_, serial);
+  }
+  return removed;
 }
 
 std::string Machine::Parts::Save() const {

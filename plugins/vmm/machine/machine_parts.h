@@ -53,6 +53,9 @@ class Machine::Parts final : public GuestCalls {
 
   std::shared_ptr<HostProcess> process() const override { return vmm_; }
 
+  Result<std::string> AddDisk(const Disk& disk, Deadline deadline);
+  Status RemoveDisk(const std::string& serial, Deadline deadline);
+
   Hypervisor& hypervisor() { return *hypervisor_; }
 
   Sizes& sizes() { return *sizes_; }

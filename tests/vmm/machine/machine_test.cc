@@ -229,5 +229,64 @@ TEST_F(RealMachine, AVmmThatRefusesSaysWhy) {
   ExpectNothingIsLeft();
 }
 
+/// Machines of the doubles of tests/vmm/doubles, which have a QEMU of their own behind them.
+class DoubledMachine : public RealMachine, public testing::WithParamInterface<Vmm> {
+ protected:
+  void SetUp() override {
+    RealMachine::SetUp();
+    request_.options.vmm = GetParam();
+    request_.options.accelerator = AcceleratorChoice::kTcg;
+    request_.options.vmm_path =
+        Format("{}/{}", GANTRY_DOUBLES, IsFirecracker() ? "firecracker" : "cloud-hypervisor");
+    request_.size = StartSize(request_.options, SizeOfNode(), {});
+  }
+
+  static bool IsFirecracker() { return GetParam() == Vmm::kFirecracker; }
+};
+
+TEST_P(DoubledMachine, GetsDisksIsFoundAgainAndEndsItself) {
+  const std::string file = folder_.path() + "/disk";
+  ASSERT_TRUE(WriteFile(file, std::string(size_t{1} << 20, 'x'), 0600));
+  auto machine = Start();
+  ASSERT_TRUE(machine);
+  const auto disk = machine->AddDisk({.serial = "d1", .path = file}, Soon());
+  ASSERT_TRUE(disk) << disk.error().message;
+  EXPECT_EQ(machine->AddDisk({.serial = "d1", .path = file}, Soon()).error().code,
+            Code::kAlreadyExists);
+  const std::string blob = machine->Save();
+  machine.reset();
+  context_.RestartEngine();
+  auto again = Machine::Recover(context_, means_, Request(), blob, Events());
+  ASSERT_TRUE(again) << again.error().message;
+  machine = std::move(*again);
+  const auto list = machine->Call(protocol::List(), Soon());
+  EXPECT_TRUE(list) << list.error().message;
+  const Status removed = machine->RemoveDisk("d1", Soon());
+  EXPECT_TRUE(removed) << removed.error().message;
+  EXPECT_TRUE(machine->Shutdown(std::chrono::minutes(3)));
+  const auto ended = machine->process()->Ended();
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->raw, 0) << "it was not killed: the guest has ended it";
+  ExpectNothingIsLeft();
+  EXPECT_TRUE(ends_.empty());
+}
+
+TEST_P(DoubledMachine, EndsWithItsVmm) {
+  const auto machine = Start();
+  ASSERT_TRUE(machine);
+  ASSERT_TRUE(context_.SpawnedUnder("vmm")->Signal(SIGKILL));
+  EXPECT_THAT(WaitForEnd(), AllOf(HasSubstr(std::string(VmmName(GetParam()))),
+                                  HasSubstr("signal 9"), HasSubstr("console")));
+  EXPECT_TRUE(machine->Shutdown(std::chrono::seconds(1)));
+  ExpectNothingIsLeft();
+}
+
+INSTANTIATE_TEST_SUITE_P(Vmms, DoubledMachine,
+                         testing::Values(Vmm::kCloudHypervisor, Vmm::kFirecracker),
+                         [](const auto& one) {
+                           return one.param == Vmm::kFirecracker ? "Firecracker"
+                                                                 : "CloudHypervisor";
+                         });
+
 }  // namespace
 }  // namespace gantry::vmm
