@@ -92,7 +92,7 @@ TEST(ConfigFiles, RuntimeClassesNameTheRuntimesOfThePage) {
   std::erase_if(blocks, [](const std::string& block) { return !block.starts_with("version"); });
   EXPECT_EQ(blocks.size(), 2U) << "containerd 2.x and 1.7";
   const std::vector<YAML::Node> classes = YAML::LoadAllFromFile(kFolder + "runtimeclass.yaml");
-  EXPECT_EQ(classes.size(), 3U);
+  EXPECT_EQ(classes.size(), 4U);
   for (const YAML::Node& one : classes) {
     EXPECT_EQ(one["apiVersion"].as<std::string>(), "node.k8s.io/v1");
     EXPECT_EQ(one["kind"].as<std::string>(), "RuntimeClass");
