@@ -3,14 +3,10 @@
 
 #include <chrono>
 
-#include <nlohmann/json.hpp>
-
-#include <gantry/json.h>
+#include <gantry/toolkit/proto/proto_message.h>
 
 namespace gantry::vmm {
 namespace {
-
-using Json = nlohmann::json;
 
 int64_t Now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -18,20 +14,36 @@ int64_t Now() {
       .count();
 }
 
+/// What is on disk.
+struct Blob {
+  /// It is a container's, of this form: what is empty, or of something else, has another number.
+  uint32_t form = 0;
+  uint64_t oom_kills = 0;
+  int64_t cpu_quota = 0;
+  uint64_t cpu_period = 0;
+  int64_t memory = 0;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.form);
+    field(2, self.oom_kills);
+    field(3, self.cpu_quota);
+    field(4, self.cpu_period);
+    field(5, self.memory);
+  }
+};
+
+constexpr uint32_t kForm = 1;
+
 }  // namespace
 
 bool ContainerRecord::TakeUp(const std::string& blob) {
-  const Json json = ReadJson(blob);
-  const std::lock_guard lock(mutex_);
-  // The one seam to a library that throws: a record that was damaged.
-  try {
-    json.at("oom_kills").get_to(told_kills_);
-    json.at("cpu_quota").get_to(limits_.cpu_quota);
-    json.at("cpu_period").get_to(limits_.cpu_period);
-    json.at("memory").get_to(limits_.memory);
-  } catch (const Json::exception&) {
+  const auto kept = DecodeProto<Blob>(blob);
+  if (!kept || kept->form != kForm) {
     return false;
   }
+  const std::lock_guard lock(mutex_);
+  told_kills_ = kept->oom_kills;
+  limits_ = {.cpu_quota = kept->cpu_quota, .cpu_period = kept->cpu_period, .memory = kept->memory};
   is_kept_ = true;
   return true;
 }
@@ -52,11 +64,11 @@ Status ContainerRecord::Save() {
   if (context_ == nullptr) {
     return {};
   }
-  const Json json = {{"oom_kills", told_kills_},
-                     {"cpu_quota", limits_.cpu_quota},
-                     {"cpu_period", limits_.cpu_period},
-                     {"memory", limits_.memory}};
-  return context_->Save(json.dump());
+  return context_->Save(EncodeProto(Blob{.form = kForm,
+                                         .oom_kills = told_kills_,
+                                         .cpu_quota = limits_.cpu_quota,
+                                         .cpu_period = limits_.cpu_period,
+                                         .memory = limits_.memory}));
 }
 
 void ContainerRecord::OutOfMemory(uint64_t kills) {

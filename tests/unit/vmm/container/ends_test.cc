@@ -13,6 +13,7 @@
 #include <gantry/toolkit/files/files.h>
 
 #include "plugins/vmm/container/exec.h"
+#include "plugins/vmm/container/pod_record.h"
 #include "plugins/vmm/container/process_ends.h"
 #include "tests/unit/vmm/container/pod_fixture.h"
 
@@ -21,6 +22,13 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+
+/// What an engine of a newer version has kept beside.
+struct FromLater {
+  std::string said{};
+
+  void Each(this auto& self, auto&& field) { field(100, self.said); }
+};
 
 TEST(ProcessEnds, AreThoseOfProcessesThatAreKnownAndTheFirstWordCounts) {
   TestContext context("one");
@@ -107,9 +115,25 @@ TEST(ContainerRecord, TellsEachKillOnceOverARestart) {
   EXPECT_LT(context.words().size(), 200U) << "a guest that counts without end";
   next.Retire();
   next.OutOfMemory(2000);
-  EXPECT_FALSE(next.TakeUp(""));
-  EXPECT_FALSE(next.TakeUp("{}"));
-  EXPECT_FALSE(next.TakeUp("pause"));
+}
+
+TEST(ContainerRecord, IsOneWithoutLimitsAndNoOtherBytesAre) {
+  TestContext context("one");
+  ContainerRecord record(context.fake);
+  ASSERT_TRUE(record.Keep({.cpu_quota = -1, .cpu_period = 0, .memory = -1}));
+  ContainerRecord next(context.fake);
+  EXPECT_TRUE(next.TakeUp(context.fake.blob));
+  EXPECT_EQ(next.limits(), (Limits{-1, 0, -1})) << "-1 is the specification's word for no limit";
+  ASSERT_TRUE(record.Keep({}));
+  const std::string bytes = context.fake.blob;
+  EXPECT_TRUE(next.TakeUp(bytes));
+  EXPECT_EQ(next.limits(), Limits());
+  EXPECT_TRUE(next.TakeUp(bytes + EncodeProto(FromLater{.said = "more"})));
+  for (const std::string& other :
+       {std::string(), std::string("{}"), std::string("pause"), bytes.substr(0, bytes.size() - 1),
+        bytes + '\xff', EncodeProto(PodRecord{.root = "one"})}) {
+    EXPECT_FALSE(next.TakeUp(other)) << testing::PrintToString(other);
+  }
 }
 
 using MachineEnd = PodTest;
