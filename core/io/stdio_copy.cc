@@ -152,7 +152,7 @@ Status ProcessIo::State::AttachConsole(UniqueFd master, ConsoleKind kind, Unique
     relay_.Finish(StateOf(Stream::kStdout).copy);
     return {};
   }
-  return BeginConsoleInputLocked(std::move(to));
+  return BeginInputOnceStartedLocked(std::move(to));
 }
 
 Status ProcessIo::State::AttachStream(Stream stream, UniqueFd fd, StreamFraming framing) {
@@ -201,7 +201,7 @@ Status ProcessIo::State::BeginLocked(Stream stream, UniqueFd fd, UniqueFd buffer
   }
   StateOf(stream).attached = true;
   if (stream == Stream::kStdin) {
-    return BeginInputLocked(std::move(fd));
+    return BeginInputOnceStartedLocked(std::move(fd));
   }
   FileBuffer file;
   if (uri_.kind == StdioKind::kFile) {
@@ -210,11 +210,12 @@ Status ProcessIo::State::BeginLocked(Stream stream, UniqueFd fd, UniqueFd buffer
   return BeginOutputLocked(stream, std::move(fd), std::move(file));
 }
 
-/// What a client types before the process is on record stays in its fifo: until then the
-/// process may be undone and made again, and its terminal with what it was given be lost.
-Status ProcessIo::State::BeginConsoleInputLocked(UniqueFd to) {
+/// What a client types before the process is on record stays in its fifo: until then the process
+/// may be undone and made again, and what it was given, at a terminal or through a stream of its
+/// own, be lost with it.
+Status ProcessIo::State::BeginInputOnceStartedLocked(UniqueFd to) {
   if (started_) {
-    return BeginLocked(Stream::kStdin, std::move(to), UniqueFd());
+    return BeginInputLocked(std::move(to));
   }
   waiting_input_ = std::move(to);
   return {};

@@ -155,6 +155,7 @@ void ProcessIo::State::Close() {
     }
     console_.reset();
     replica_.reset();
+    waiting_input_.reset();
     DropLocked(std::vector<std::string>(stored_.begin(), stored_.end()));
   }
   for (auto& callback : callbacks) {

@@ -109,7 +109,7 @@ Status ProcessIo::State::AdoptStored(std::vector<StoredFd> stored) {
     GANTRY_TRY(UniqueFd to, console_.Duplicate());
     GANTRY_CHECK_OK(BeginLocked(Stream::kStdout, std::move(from),
                                 Extract(stored, kBufferNames[IndexOf(Stream::kStdout)])));
-    GANTRY_CHECK_OK(BeginConsoleInputLocked(std::move(to)));
+    GANTRY_CHECK_OK(BeginInputOnceStartedLocked(std::move(to)));
   }
   for (const Stream stream : kStreams) {
     UniqueFd buffer = Extract(stored, kBufferNames[IndexOf(stream)]);
@@ -228,8 +228,10 @@ void ProcessIo::State::Started() {
   const MutexLock lock(mutex_);
   started_ = true;
   if (waiting_input_ && !ended_ && !closed_) {
-    // Of a terminal, which has no frames: that alone may fail.
-    IgnoreError(BeginInputLocked(std::move(waiting_input_)), "it has none of what may fail");
+    // Frames need descriptors; what is stored is there for the next engine.
+    if (const Status begun = BeginInputLocked(std::move(waiting_input_)); !begun) {
+      host_.Log(LogLevel::kError, "stdin is not passed on: " + begun.error().message);
+    }
   }
   ReleaseEndsLocked();
 }

@@ -135,7 +135,7 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   Status AttachStored(Stream stream, UniqueFd fd, const char* name,
                       std::vector<StoredFd> before = {});
   Status BeginLocked(Stream stream, UniqueFd fd, UniqueFd buffer) GANTRY_REQUIRES(mutex_);
-  Status BeginConsoleInputLocked(UniqueFd to) GANTRY_REQUIRES(mutex_);
+  Status BeginInputOnceStartedLocked(UniqueFd to) GANTRY_REQUIRES(mutex_);
   Status BeginInputLocked(UniqueFd to) GANTRY_REQUIRES(mutex_);
   /// The copy's source is the stream's, or what comes of its frames.
   Status SetSourceLocked(Stream stream, UniqueFd from, CopySpec& spec) GANTRY_REQUIRES(mutex_);
@@ -164,7 +164,7 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   UniqueFd console_ GANTRY_GUARDED_BY(mutex_);
   /// Its other side, until the process has it.
   UniqueFd replica_ GANTRY_GUARDED_BY(mutex_);
-  /// The console, where input begins with `Started`.
+  /// Where input goes that begins with `Started`: the console, or what was attached.
   UniqueFd waiting_input_ GANTRY_GUARDED_BY(mutex_);
   bool console_attached_ GANTRY_GUARDED_BY(mutex_) = false;
   bool console_foreign_ GANTRY_GUARDED_BY(mutex_) = false;

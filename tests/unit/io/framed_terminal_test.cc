@@ -94,6 +94,43 @@ TEST_F(FramedTerminal, PassesBothWaysOnOneConnectionUntilItsOutputEnds) {
   EXPECT_THAT(host_.Logged(), IsEmpty());
 }
 
+TEST_F(FramedTerminal, LeavesWhatIsTypedToItsClientUntilItIsOnRecord) {
+  Reader out(paths_.out);
+  auto io = Open(paths_);
+  Writer client(paths_.in);
+  ASSERT_TRUE(client.Write("typed early"));
+  ASSERT_TRUE(io->AttachStream(Stream::kStdin, ours_.Duplicate().value(), StreamFraming::kFrames));
+  ASSERT_TRUE(io->AttachStream(Stream::kStdout, std::move(ours_), StreamFraming::kFrames));
+  // Who passes this on would have passed on before what was typed.
+  Say(InFrame("screen"));
+  ASSERT_TRUE(out.AwaitText("screen"));
+  EXPECT_TRUE(Heard(""));
+  Restart(io, paths_);
+  Say(InFrame("screen"));
+  ASSERT_TRUE(out.AwaitText("screenscreen"));
+  EXPECT_TRUE(Heard(""));
+  io->Started();
+  EXPECT_TRUE(Heard(InFrame("typed early")));
+}
+
+TEST_F(FramedTerminal, ThatIsMadeAnewGetsWhatWasTyped) {
+  Reader out(paths_.out);
+  auto io = Open(paths_);
+  Writer client(paths_.in);
+  ASSERT_TRUE(client.Write("typed early"));
+  ASSERT_TRUE(io->AttachStream(Stream::kStdin, ours_.Duplicate().value(), StreamFraming::kFrames));
+  ASSERT_TRUE(io->AttachStream(Stream::kStdout, std::move(ours_), StreamFraming::kFrames));
+  // As an engine's end: the next one undoes the process, and makes another with other streams.
+  io.reset();
+  options_.left = host_.Names();
+  int fds[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+  ours_.reset(fds[0]);
+  guest_.reset(fds[1]);
+  io = Attached();
+  EXPECT_TRUE(Heard(InFrame("typed early")));
+}
+
 TEST_F(FramedTerminal, GoesOnWithoutItsClientsInput) {
   Reader out(paths_.out);
   auto io = Attached();
@@ -120,6 +157,7 @@ TEST_F(FramedTerminal, GoesOnInTheMiddleOfAFrameAfterARestart) {
   Say(InFrame("screen").substr(0, 7));
   ASSERT_TRUE(out.AwaitText("scr"));
   Restart(io, paths_);
+  io->Started();
   Say(InFrame("screen").substr(7));
   ASSERT_TRUE(client.Write("two"));
   EXPECT_TRUE(Heard(InFrame("one ") + InFrame("two")));

@@ -304,6 +304,7 @@ TEST_F(FramedStdio, GoesOnInTheMiddleOfAFrameAfterARestart) {
   std::string typed;
   ASSERT_TRUE(Eventually([&] { return Parse(typed += ReadWaiting(in_guest)).payload == "typed"; }));
   Restart(io, paths);
+  io->Started();
   ASSERT_TRUE(client.Write(", more"));
   ASSERT_TRUE(WriteAll(out_guest, "two" + Frame("!") + Header(0)));
   ASSERT_TRUE(out.AwaitEnd());
@@ -318,9 +319,11 @@ TEST_F(FramedStdio, HasAnEndOfInputThatOutlivesTheEngineOnce) {
   const StdioPaths paths{"", "", "", false};
   auto io = Open(paths);
   const UniqueFd guest = Attach(*io, Stream::kStdin);
+  io->Started();
   std::string typed;
   ASSERT_TRUE(Eventually([&] { return (typed += ReadWaiting(guest)) == Header(0); }));
   Restart(io, paths);
+  io->Started();
   // A second end would come before this one.
   io->Ended();
   EXPECT_TRUE(AwaitClosed(guest));

@@ -389,6 +389,7 @@ TEST_F(CopiedStdio, AttachedStreamWithoutStdinSeesTheEnd) {
   auto io = Open({});
   Socket socket;
   ASSERT_TRUE(io->AttachStream(Stream::kStdin, std::move(socket.ours)).has_value());
+  io->Started();
   char byte = 0;
   EXPECT_EQ(read(socket.theirs.get(), &byte, 1), 0);
   EXPECT_TRUE(host_.AwaitNames({}));
