@@ -223,11 +223,11 @@ run_suite() {
     tsan) unit_suite tsan tsan ;;
     fuzz) fuzz_suite ;;
     contract) contract_suite contract ;;
-    contract-vmm) CONTRACT_SECONDS=$((CONTRACT_SECONDS * 4)) contract_suite "$1" vmm ;;
+    contract-vmm) CONTRACT_SECONDS=$((CONTRACT_SECONDS * 8)) contract_suite "$1" vmm ;;
     contract-*) contract_suite "$1" "${1#contract-}" ;;
     kit) kit_suite ;;
     kit-vmm) kit_vmm_suite ;;
-    e2e-*-vmm) E2E_SECONDS=$((E2E_SECONDS * 2)) e2e_suite "$1" ;;
+    e2e-*-vmm) E2E_SECONDS=$((E2E_SECONDS * 4)) e2e_suite "$1" ;;
     e2e-*) e2e_suite "$1" ;;
     faults) faults_suite faults 16 ;;
     faults-gvisor) faults_suite faults-gvisor 32 gvisor ;;

@@ -128,6 +128,8 @@ constexpr NotHere kNotWasm[] = {
 };
 
 constexpr const char* kOneMachine = "the pid that containerd sees is the VMM's, of all containers";
+constexpr const char* kManyMachines =
+    "without KVM so many machines do not boot within any limit: see VmmRestart";
 constexpr const char* kOwnMachine = "the node's namespaces are no part of a virtual machine";
 constexpr const char* kNoSnapshot = "the vmm backend refuses checkpoints by name: see VmmRefused";
 constexpr const char* kNoOciProgram = "the vmm backend runs no OCI binary: see VmmRefused";
@@ -147,6 +149,8 @@ constexpr NotHere kNotVmm[] = {
     {"CtrKill", "EndsWhatItFrozeBelowItself", kOneMachine},
     {"CtrRestart", "KeepsTheExitCodeOfAContainerThatEndedMeanwhile", kOneMachine},
     {"EngineKill", "WithContainerdDownTooKeepsTheExitCode", kOneMachine},
+    {"EngineKill", "KeepsTheExitCodeOfWhatEndsMeanwhile", kOneMachine},
+    {"EngineKill", "DuringFiftyRunsLosesNoExitCode", kManyMachines},
     {"CriPod", "KeepsTheExitCodeOfWhatEndedWithoutContainerd", kOneMachine},
     {"CriInterrupt", "ContainerdDiesWhileAContainerEnds", kOneMachine},
     {"CriNamespaces", "AreTheNodesWhenAsked", kOwnMachine},

@@ -263,7 +263,7 @@ kit_containerd() (
 # The rules against machines, as built and with the image of the tests: a suite of its own, for
 # many of them boot one.
 kit_vmm_suite() {
-  local KIT_SUITE=kit-vmm KIT_SECONDS=1800
+  local KIT_SUITE=kit-vmm KIT_SECONDS=7200
   KIT=$(mktemp -d /tmp/gk-XXXXXX)
   chmod 755 "$KIT"
   mkdir "$KIT/usr"
