@@ -99,7 +99,10 @@ std::string Look(const Node& node, const Baseline& baseline, const std::string& 
   Add(report, "OCI state", ListFolder("/run/containerd/runc/" + settings.ns));
   if (settings.vmm()) {
     std::vector<std::string> folders = ListFolder(VmmFolder(settings));
-    std::erase(folders, "users");  // Whose VMs are whose.
+    // The backend's own: whose VMs are whose, and what templates are kept in.
+    std::erase_if(folders, [](const std::string& name) {
+      return name == "users" || name == "templates" || name == "warm";
+    });
     Add(report, "folder of a machine", folders);
     Add(report, "mount", MountsBelow(VmmFolder(settings)));
   }
