@@ -101,19 +101,18 @@ UniqueFd RawShim::Dial() const {
   return fd;
 }
 
-Status RawShim::Call(const std::string& method, const std::string& payload,
-                     std::chrono::seconds timeout) {
+Status RawShim::Call(const std::string& method, const std::string& payload, Duration timeout) {
   return CallService(kTaskService, method, payload, timeout);
 }
 
 Result<std::string> RawShim::Ask(const std::string& method, const std::string& payload,
-                                 std::chrono::seconds timeout) {
+                                 Duration timeout) {
   GANTRY_TRY(auto client, rpc::BlockingClient::Connect(socket_));
   return client.Call(kTaskService, method, payload, timeout);
 }
 
 Status RawShim::CallService(const std::string& service, const std::string& method,
-                            const std::string& payload, std::chrono::seconds timeout) {
+                            const std::string& payload, Duration timeout) {
   GANTRY_TRY(auto client, rpc::BlockingClient::Connect(socket_));
   GANTRY_CHECK_OK(client.Call(service, method, payload, timeout));
   return {};

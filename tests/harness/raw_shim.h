@@ -33,14 +33,12 @@ class RawShim {
   Output Execute(const std::string& id, const std::string& action, const std::string& input = "");
 
   /// A call of containerd.task.v2.Task on a connection of its own.
-  Status Call(const std::string& method, const std::string& payload,
-              std::chrono::seconds timeout = std::chrono::seconds(30));
+  Status Call(const std::string& method, const std::string& payload, Duration timeout = kDeadline);
   Status CallService(const std::string& service, const std::string& method,
-                     const std::string& payload,
-                     std::chrono::seconds timeout = std::chrono::seconds(30));
+                     const std::string& payload, Duration timeout = kDeadline);
   /// As `Call`; the answer's bytes.
   Result<std::string> Ask(const std::string& method, const std::string& payload,
-                          std::chrono::seconds timeout = std::chrono::seconds(30));
+                          Duration timeout = kDeadline);
   /// A request with nothing but the id.
   std::string IdRequest() const;
   std::string CreateRequest(const std::string& bundle) const;
