@@ -3,13 +3,16 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
+#include <chrono>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include <gantry/deadline.h>
 #include <gantry/toolkit/descriptors/memfd.h>
@@ -80,6 +83,30 @@ std::string ReadUntil(int pipe_end, size_t max_bytes, Deadline deadline) {
   return text;
 }
 
+/// Children that have not ended although they were killed: the kernel has them in a call that does
+/// not come back. Each time somebody is asked those that have ended meanwhile are reaped.
+class Unended {
+ public:
+  /// Kills and reaps it, or keeps it.
+  void End(pid_t pid) {
+    constexpr std::chrono::seconds kEnds{2};
+    const std::lock_guard lock(mutex_);
+    std::erase_if(pids_, [](pid_t one) { return waitpid(one, nullptr, WNOHANG) != 0; });
+    // Our own child, not yet reaped: the pid is its own.
+    const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    kill(pid, SIGKILL);
+    pollfd one = {pidfd.get(), POLLIN, 0};
+    poll(&one, 1, PollTimeout(std::chrono::steady_clock::now() + kEnds));
+    if (waitpid(pid, nullptr, WNOHANG) == 0) {
+      pids_.push_back(pid);
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<pid_t> pids_;
+};
+
 }  // namespace
 
 Result<std::string> AskProgram(const ProgramQuestion& question) {
@@ -91,10 +118,9 @@ Result<std::string> AskProgram(const ProgramQuestion& question) {
   writer.reset();
   std::string text = ReadUntil(reader.get(), question.max_bytes,
                                std::chrono::steady_clock::now() + question.limit);
-  // Our own child, not yet reaped: the pid is its own. It has said what it has to say.
-  kill(pid, SIGKILL);
-  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  // It has said what it has to say.
+  static Unended unended;
+  unended.End(pid);
   return text;
 }
 
