@@ -120,7 +120,8 @@ class Network {
         return link.index;
       }
     }
-    return Fail(Code::kNotFound, "set up the network: there is no interface '{}'", interface);
+    return Fail(Code::kFailedPrecondition, "set up the network: there is no interface '{}'",
+                interface);
   }
 
   Result<std::vector<int32_t>> IndicesOf(const std::vector<protocol::NextHop>& hops) const {
@@ -154,7 +155,7 @@ class Network {
     }
     const auto found = by_mac_.find(one.mac);
     if (found == by_mac_.end()) {
-      return Fail(Code::kNotFound, "set up interface '{}': none in the guest has its MAC",
+      return Fail(Code::kFailedPrecondition, "set up interface '{}': none in the guest has its MAC",
                   one.name);
     }
     return &found->second;

@@ -112,7 +112,7 @@ Status CheckTakeover(const PodNetwork& network, const std::vector<LinkInfo>& lin
       continue;
     }
     if (info == links.end()) {
-      return Fail(Code::kAborted, "interface '{}' has gone meanwhile", link.name);
+      return Fail(Code::kFailedPrecondition, "interface '{}' has gone meanwhile", link.name);
     }
     GANTRY_CHECK_OK(CheckLink(network, *info));
     if (!macs.insert(info->mac).second) {

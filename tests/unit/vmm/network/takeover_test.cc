@@ -119,7 +119,7 @@ TEST(VmmTakeover, RefusesMoreThanAMachineHasPlacesFor) {
 TEST(VmmTakeover, WhatHasGoneMeanwhileIsNotTaken) {
   PodOf pod({VethOf(2)});
   pod.links.clear();
-  EXPECT_EQ(pod.Check().error().code, Code::kAborted);
+  EXPECT_EQ(pod.Check().error().code, Code::kFailedPrecondition);
 }
 
 }  // namespace
