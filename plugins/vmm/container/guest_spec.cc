@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/vmm/container/guest_spec.h"
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -99,6 +102,25 @@ bool KeepNewNamespaces(Json& linux_part) {
   return has_own_name;
 }
 
+/// Drivers of the kernel's own that a guest has by the same numbers: memory (1), terminals (4, 5),
+/// and those of misc (10), of which it may lack one; and block devices, which it is given. Source:
+/// Linux, admin-guide/devices.txt.
+bool CanHave(const oci::Device& device) {
+  constexpr auto kMajors = std::to_array<uint32_t>({1, 4, 5, 10});
+  return device.type == 'p' || device.type == 'b' || std::ranges::contains(kMajors, device.major);
+}
+
+Status CheckDevices(const std::vector<oci::Device>& devices) {
+  const auto refused = std::ranges::find_if_not(devices, CanHave);
+  if (refused == devices.end()) {
+    return {};
+  }
+  return Fail(Code::kFailedPrecondition,
+              "device '{}': {}:{} is a device of the node, which a VM has not; leave it out (for "
+              "privileged pods: 'privileged_without_host_devices' of containerd)",
+              refused->path, refused->major, refused->minor);
+}
+
 }  // namespace
 
 Status CheckSpec(const oci::Spec& spec, bool further) {
@@ -113,6 +135,7 @@ Status CheckSpec(const oci::Spec& spec, bool further) {
     return Refused("'linux.seccomp.listenerPath'",
                    "its filter cannot ask a program of the node; use a profile without it");
   }
+  GANTRY_CHECK_OK(CheckDevices(spec.linux_spec.devices));
   GANTRY_TRY(const oci::Json document, oci::Json::Parse(spec.json, "config.json"));
   if (!document["linux"]["intelRdt"].absent()) {
     return Refused("'linux.intelRdt'", kElsewhere);

@@ -19,8 +19,8 @@
 namespace gantry::vmm {
 
 /// Errors: kFailedPrecondition, naming what it is and what to do: the node's network, a user
-/// namespace, an agent for seccomp, intelRdt. `further`: the pod has its machine; then also
-/// settings of the kernel, which would change what others have.
+/// namespace, an agent for seccomp, intelRdt, a device of the node. `further`: the pod has its
+/// machine; then also settings of the kernel, which would change what others have.
 Status CheckSpec(const oci::Spec& spec, bool further);
 
 /// `spec_json`: with the root and mounts of the guest. `terminal`: whether the caller's streams are

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <utility>
 
@@ -35,13 +34,6 @@ bool IsMapped(const oci::SpecMount& mount) {
   return std::ranges::any_of(mount.options, [](const std::string& option) {
     return option == "idmap" || option == "ridmap";
   });
-}
-
-/// Drivers of the kernel's own that a guest has by the same numbers: memory (1), terminals (4, 5),
-/// and those of misc (10), of which it may lack one. Source: Linux, admin-guide/devices.txt.
-bool GuestHas(const oci::Device& device) {
-  constexpr auto kMajors = std::to_array<uint32_t>({1, 4, 5, 10});
-  return device.type == 'p' || std::ranges::contains(kMajors, device.major);
 }
 
 bool MayWrite(const oci::Device& device, const std::vector<cgroup::DeviceRule>& rules) {
@@ -165,12 +157,7 @@ Result<std::string> Arranger::AddHugePages(const Source& source) {
 
 Status Arranger::AddDevice(const oci::Device& device, const oci::Spec& spec) {
   if (device.type != 'b') {
-    return GuestHas(device)
-               ? Status()
-               : Fail(Code::kFailedPrecondition,
-                      "{}:{} is a device of the node, which a VM has not; leave it out (for "
-                      "privileged pods: 'privileged_without_host_devices' of containerd)",
-                      device.major, device.minor);
+    return {};  // `CheckSpec` has let it.
   }
   GANTRY_CHECK_OK(NeedDisks("a block device"));
   GANTRY_TRY(const std::string disk, DiskFileOf(device.major, device.minor));

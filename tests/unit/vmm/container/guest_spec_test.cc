@@ -108,6 +108,12 @@ TEST(GuestSpec, IsRefusedByNameWhereAGuestCannotHaveIt) {
   spec["linux"]["intelRdt"] = {{"closID", "x"}};
   EXPECT_THAT(refusal(spec), HasSubstr("intelRdt"));
   spec = Base();
+  spec["linux"]["devices"] = {{{"path", "/dev/mine"}, {"type", "c"}, {"major", 10}, {"minor", 200}},
+                              {{"path", "/dev/disk"}, {"type", "b"}, {"major", 7}, {"minor", 1}}};
+  EXPECT_EQ(refusal(spec), "taken") << "a guest has the one, and is given the other";
+  spec["linux"]["devices"] += {{"path", "/dev/card"}, {"type", "c"}, {"major", 226}, {"minor", 0}};
+  EXPECT_THAT(refusal(spec), HasSubstr("device '/dev/card': 226:0"));
+  spec = Base();
   spec["linux"]["sysctl"] = {{"net.core.somaxconn", "1"}};
   EXPECT_EQ(refusal(spec), "taken") << "the pod's, of its first container";
   EXPECT_THAT(refusal(spec, true), HasSubstr("net.core.somaxconn"));
