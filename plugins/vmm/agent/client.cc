@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include <gantry/format.h>
 
@@ -40,26 +41,48 @@ Error AgentClient::Within(protocol::Kind kind, Error error) const {
       Format("ask the guest agent of '{}' for {}", name_, protocol::NameOf(kind)));
 }
 
-Result<std::string> AgentClient::Ask(protocol::Kind kind, std::string body, Deadline deadline) {
-  uint64_t call = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    if (broken_) {
-      return std::unexpected(Within(kind, *broken_));
-    }
-    if (calls_.size() >= kMaxCalls) {
-      return std::unexpected(Within(
-          kind, {Code::kResourceExhausted, 0, Format("{} calls wait already", kMaxCalls), {}}));
-    }
-    call = ++last_call_;
-    calls_[call].kind = kind;
+Result<uint64_t> AgentClient::Begin(Waiting waiting) {
+  const std::lock_guard lock(mutex_);
+  if (broken_) {
+    return std::unexpected(Within(waiting.kind, *broken_));
   }
+  if (calls_.size() >= kMaxCalls) {
+    return std::unexpected(
+        Within(waiting.kind,
+               {Code::kResourceExhausted, 0, Format("{} calls wait already", kMaxCalls), {}}));
+  }
+  calls_[++last_call_] = std::move(waiting);
+  return last_call_;
+}
+
+Status AgentClient::Send(uint64_t call, protocol::Kind kind, std::string body, Deadline deadline) {
   const std::string payload = EncodeProto(protocol::Envelope{
       .call = call, .kind = static_cast<uint32_t>(kind), .body = std::move(body), .failure = {}});
-  Status sent = payload.size() > protocol::kMaxFromHost
-                    ? Fail(Code::kInvalidArgument, "it has {} bytes, at most {}", payload.size(),
-                           protocol::kMaxFromHost)
-                    : SendAll(protocol::Framed(payload), deadline);
+  if (payload.size() > protocol::kMaxFromHost) {
+    return Fail(Code::kInvalidArgument, "it has {} bytes, at most {}", payload.size(),
+                protocol::kMaxFromHost);
+  }
+  return SendAll(protocol::Framed(payload), deadline);
+}
+
+Status AgentClient::Post(protocol::Kind kind, std::string body,
+                         std::function<void(Result<std::string>)> answered) {
+  constexpr std::chrono::seconds kReads{5};
+  GANTRY_TRY(const uint64_t call,
+             Begin({.kind = kind, .answer = {}, .answered = std::move(answered)}));
+  Status sent = Send(call, kind, std::move(body), std::chrono::steady_clock::now() + kReads);
+  if (!sent) {
+    const std::lock_guard lock(mutex_);
+    // Where the connection broke meanwhile it has been told.
+    return calls_.erase(call) == 0 ? Status()
+                                   : std::unexpected(Within(kind, std::move(sent).error()));
+  }
+  return {};
+}
+
+Result<std::string> AgentClient::Ask(protocol::Kind kind, std::string body, Deadline deadline) {
+  GANTRY_TRY(const uint64_t call, Begin({.kind = kind, .answer = {}, .answered = {}}));
+  Status sent = Send(call, kind, std::move(body), deadline);
   std::unique_lock lock(mutex_);
   if (!sent) {
     calls_.erase(call);
@@ -160,7 +183,7 @@ Status AgentClient::Take(const std::string& frame) {
 }
 
 Status AgentClient::TakeAnswer(const protocol::Envelope& answer) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (answer.call > last_call_) {
     return Fail(Code::kInvalidArgument, "an answer to call {}, which nobody has made", answer.call);
   }
@@ -178,18 +201,36 @@ Status AgentClient::TakeAnswer(const protocol::Envelope& answer) {
   } else {
     waiting.answer = answer.body;
   }
+  if (waiting.answered) {
+    const Waiting posted = std::move(waiting);
+    calls_.erase(found);
+    lock.unlock();
+    posted.answered(*posted.answer);
+    return {};
+  }
   answered_.notify_all();
   return {};
 }
 
 void AgentClient::Break(const Error& why) {
+  std::vector<Waiting> posted;
   {
     const std::lock_guard lock(mutex_);
     if (broken_) {
       return;
     }
     broken_ = why;
+    std::erase_if(calls_, [&](auto& call) {
+      const bool is_posted = call.second.answered != nullptr;
+      if (is_posted) {
+        posted.push_back(std::move(call.second));
+      }
+      return is_posted;
+    });
     answered_.notify_all();
+  }
+  for (const Waiting& one : posted) {
+    one.answered(std::unexpected(Within(one.kind, why)));
   }
   ::shutdown(socket_.get(), SHUT_RDWR);
   if (events_.gone) {

@@ -14,6 +14,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -61,6 +62,11 @@ class AgentClient {
   /// The same in bytes.
   Result<std::string> Ask(protocol::Kind kind, std::string body, Deadline deadline);
 
+  /// Asks and does not wait: `answered` is called once within `OnReadable`, or by whoever ends the
+  /// connection, and not where this fails. Blocks: while the agent does not read, for some seconds.
+  Status Post(protocol::Kind kind, std::string body,
+              std::function<void(Result<std::string> answer)> answered);
+
   /// Reads what there is, some of it at a time, and wakes whom it is for. False: the connection is
   /// gone; not to be called again. Blocks: never, but for the callbacks.
   bool OnReadable();
@@ -77,8 +83,13 @@ class AgentClient {
   struct Waiting {
     protocol::Kind kind = protocol::Kind::kNone;
     std::optional<Result<std::string>> answer;
+    /// Of what was posted: who hears of it.
+    std::function<void(Result<std::string>)> answered;
   };
 
+  /// The number of the call, which waits from now on.
+  Result<uint64_t> Begin(Waiting waiting);
+  Status Send(uint64_t call, protocol::Kind kind, std::string body, Deadline deadline);
   Status SendAll(std::string_view bytes, Deadline deadline);
   Status TakeFrames();
   Status Take(const std::string& frame);

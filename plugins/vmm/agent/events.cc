@@ -21,13 +21,6 @@ int64_t Now() {
       .count();
 }
 
-std::string Printable(std::string text) {
-  text.resize(std::min(text.size(), kMaxLine));
-  std::ranges::replace_if(
-      text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }, '?');
-  return text;
-}
-
 bool DeliverExit(const std::string& body, const AgentEvents& events, int64_t begin_ns) {
   const auto told = DecodeProto<protocol::Exited>(body);
   if (!told || !protocol::IsId(told->container) ||
@@ -59,7 +52,7 @@ bool DeliverLine(const std::string& body, const AgentEvents& events, LineLimit& 
     return false;
   }
   if (events.log) {
-    std::string line = Printable(std::move(told->text));
+    std::string line = PrintableLine(std::move(told->text));
     if (told->lost > 0) {
       line += Format(" ({} lines before it are lost)", told->lost);
     }
@@ -69,6 +62,13 @@ bool DeliverLine(const std::string& body, const AgentEvents& events, LineLimit& 
 }
 
 }  // namespace
+
+std::string PrintableLine(std::string text) {
+  text.resize(std::min(text.size(), kMaxLine));
+  std::ranges::replace_if(
+      text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }, '?');
+  return text;
+}
 
 uint32_t ClampStatus(uint32_t status) { return std::min<uint32_t>(status, 255); }
 

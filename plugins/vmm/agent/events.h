@@ -40,6 +40,9 @@ uint32_t ClampStatus(uint32_t status);
 /// Of a time that a guest has told: neither before `begin` nor after `now`.
 int64_t ClampTime(int64_t time_ns, int64_t begin_ns, int64_t now_ns);
 
+/// Of a text of a guest's: a line of printable characters, at most 1 KiB.
+std::string PrintableLine(std::string text);
+
 /// Lets through as many lines as a log may have: so many at once, and so many a second.
 /// Thread: one.
 class LineLimit {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include <gantry/toolkit/guest/process_end.h>
 #include <gantry/toolkit/proto/proto_message.h>
 
 namespace gantry::vmm {
@@ -22,6 +23,7 @@ struct Blob {
   int64_t cpu_quota = 0;
   uint64_t cpu_period = 0;
   int64_t memory = 0;
+  int64_t made_at_ns = 0;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.form);
@@ -29,6 +31,7 @@ struct Blob {
     field(3, self.cpu_quota);
     field(4, self.cpu_period);
     field(5, self.memory);
+    field(6, self.made_at_ns);
   }
 };
 
@@ -44,12 +47,16 @@ bool ContainerRecord::TakeUp(const std::string& blob) {
   const std::lock_guard lock(mutex_);
   told_kills_ = kept->oom_kills;
   limits_ = {.cpu_quota = kept->cpu_quota, .cpu_period = kept->cpu_period, .memory = kept->memory};
+  made_at_ns_ = kept->made_at_ns;
   is_kept_ = true;
   return true;
 }
 
 Status ContainerRecord::Keep(const Limits& limits) {
   const std::lock_guard lock(mutex_);
+  if (!is_kept_) {
+    made_at_ns_ = ExitedNow(0).exited_at_ns;
+  }
   is_kept_ = true;
   limits_ = limits;
   return Save();
@@ -60,6 +67,11 @@ Limits ContainerRecord::limits() const {
   return limits_;
 }
 
+int64_t ContainerRecord::made_at_ns() const {
+  const std::lock_guard lock(mutex_);
+  return made_at_ns_;
+}
+
 Status ContainerRecord::Save() {
   if (context_ == nullptr) {
     return {};
@@ -68,7 +80,8 @@ Status ContainerRecord::Save() {
                                          .oom_kills = told_kills_,
                                          .cpu_quota = limits_.cpu_quota,
                                          .cpu_period = limits_.cpu_period,
-                                         .memory = limits_.memory}));
+                                         .memory = limits_.memory,
+                                         .made_at_ns = made_at_ns_}));
 }
 
 void ContainerRecord::OutOfMemory(uint64_t kills) {

@@ -29,6 +29,8 @@ class ContainerRecord {
   /// Blocks: for a write.
   Status Keep(const Limits& limits);
   Limits limits() const;
+  /// By the node's clock; 0: not known.
+  int64_t made_at_ns() const;
 
   /// `kills`: since the container was made. Again, and what was told: nothing. A guest that counts
   /// without end is heard a few times a second. Blocks: for a write.
@@ -45,6 +47,7 @@ class ContainerRecord {
   Limits limits_;
   uint64_t told_kills_ = 0;
   bool is_kept_ = false;
+  int64_t made_at_ns_ = 0;
   LineLimit rate_;
 };
 

@@ -26,7 +26,7 @@ Status VmmContainer::Recover(const ContainerRequest& request, const std::string&
     pod_->SetOomScore(id(), spec->process.oom_score_adj);
   }
   // From here on its end is heard; what came before is asked for.
-  pod_->ends().Add(id(), "", report_, record_);
+  pod_->ends().Add(id(), "", report_, record_, record_->made_at_ns());
   const auto pid = pod_->MachinePid();
   if (!pid) {
     report_->Tell(ExitedNow(kKilledStatus));
@@ -57,7 +57,7 @@ void VmmContainer::TakeUp() {
   const bool has_ended = known->state == static_cast<uint32_t>(ProcessState::kExited);
   is_started_ = has_ended || known->state == static_cast<uint32_t>(ProcessState::kRunning);
   if (has_ended) {
-    report_->Tell(EndOf(*known));
+    report_->Tell(EndOf(*known, record_->made_at_ns()));
   }
 }
 

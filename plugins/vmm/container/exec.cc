@@ -95,7 +95,7 @@ Status VmmExec::Recover() {
   }
   const auto pid = pod_->MachinePid();
   is_started_ = true;
-  pod_->ends().Add(process_.container(), process_.exec(), report_);
+  pod_->ends().Add(process_.container(), process_.exec(), report_, nullptr, 0);
   if (!pid) {
     report_->Tell(ExitedNow(kKilledStatus));
     return {};
@@ -112,7 +112,7 @@ Status VmmExec::Recover() {
   if (!known) {
     report_->Tell(ExitedNow(kKilledStatus));
   } else if (known->state == static_cast<uint32_t>(ProcessState::kExited)) {
-    report_->Tell(EndOf(*known));
+    report_->Tell(EndOf(*known, 0));
   } else if (known->state == static_cast<uint32_t>(ProcessState::kCreated)) {
     Status ran = Run();
     return ran ? std::move(ran) : Abort(ran.error().message);

@@ -7,6 +7,8 @@
 
 #include <gantry/format.h>
 
+#include "plugins/vmm/agent/events.h"
+
 namespace gantry::vmm {
 namespace {
 
@@ -26,12 +28,14 @@ std::unexpected<Error> GuestProcess::Finished() const {
 
 void GuestProcess::LogWarnings(const protocol::CreateAnswer& made) {
   for (size_t i = 0; i < std::min(made.warnings.size(), kMaxWarnings); ++i) {
-    pod_->context().Log(LogLevel::kWarning,
-                        Format("{}: {}", Name(), made.warnings[i].substr(0, kMaxWarning)));
+    pod_->context().Log(
+        LogLevel::kWarning,
+        Format("{}: {}", Name(), PrintableLine(made.warnings[i].substr(0, kMaxWarning))));
   }
 }
 
 Status GuestProcess::Start() {
+  pod_->ends().Starting(container_, exec_);
   const auto started = pod_->Call(protocol::Start{.container = container_, .exec = exec_});
   return started ? Status() : std::unexpected(started.error());
 }

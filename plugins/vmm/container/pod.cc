@@ -15,8 +15,8 @@ namespace {
 
 /// For the guest to answer; under TCG on a busy node it is slow.
 constexpr std::chrono::seconds kStep{60};
-/// Of a start that nobody limits.
-constexpr std::chrono::seconds kBoot{120};
+/// Of a start that nobody limits: more than any `boot_timeout_ms`, which is the guest's own.
+constexpr std::chrono::minutes kBoot{11};
 /// For the agent to end what runs, and to write what is not written yet.
 constexpr std::chrono::seconds kPolitely{5};
 
@@ -51,12 +51,19 @@ void Pod::OnReconnected() {
   if (!booted_) {
     return;
   }
-  const auto list =
-      machine_->guest().Call(protocol::List{}, std::chrono::steady_clock::now() + kStep);
-  if (list) {
-    ends_.OnListed(*list);
-  } else {
-    context_.Log(LogLevel::kWarning, "ask the guest what has ended: " + list.error().message);
+  const auto say = [this](const Error& error) {
+    context_.Log(LogLevel::kWarning, "ask the guest what has ended: " + error.message);
+  };
+  const Status asked = machine_->guest().Post(
+      protocol::List{}, [this, say](const Result<protocol::ListAnswer>& list) {
+        if (list) {
+          ends_.OnListed(*list);
+        } else {
+          say(list.error());
+        }
+      });
+  if (!asked) {
+    say(asked.error());
   }
 }
 

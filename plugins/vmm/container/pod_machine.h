@@ -44,7 +44,7 @@ struct PodMachineEvents {
   std::function<void(const AgentExit& exit)> exited;
   std::function<void(const std::string& container, uint64_t kills)> out_of_memory;
   /// The agent was away and is there again: what it told in between is lost, and it is to be asked
-  /// for its `List`, within this event too.
+  /// for its `List`, without waiting for it within this event.
   std::function<void()> reconnected;
   /// Once, and nothing after it: the machine has ended by itself.
   std::function<void(const Error& why)> ended;

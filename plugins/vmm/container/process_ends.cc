@@ -3,23 +3,35 @@
 
 namespace gantry::vmm {
 
-ExitStatus EndOf(const protocol::ProcessReport& report) {
-  const int64_t now = ExitedNow(0).exited_at_ns;
+namespace {
+
+int64_t NowOnTheHost() { return ExitedNow(0).exited_at_ns; }
+
+}  // namespace
+
+ExitStatus EndOf(const protocol::ProcessReport& report, int64_t since_ns) {
   return {.status = ClampStatus(report.status),
-          .exited_at_ns = ClampTime(report.exited_at_ns, 0, now)};
+          .exited_at_ns = ClampTime(report.exited_at_ns, since_ns, NowOnTheHost())};
 }
 
 void ProcessEnds::Add(const std::string& container, const std::string& exec,
                       const std::shared_ptr<EndReport>& report,
-                      std::shared_ptr<ContainerRecord> record) {
+                      std::shared_ptr<ContainerRecord> record, std::optional<int64_t> since_ns) {
   std::optional<bool> ended;
   {
     const MutexLock lock(mutex_);
-    entries_[{container, exec}] = {report, std::move(record)};
+    entries_[{container, exec}] = {report, std::move(record), since_ns.value_or(NowOnTheHost())};
     ended = machine_ended_;
   }
   if (ended) {
     report->Tell(ExitedNow(kKilledStatus), *ended);
+  }
+}
+
+void ProcessEnds::Starting(const std::string& container, const std::string& exec) {
+  const MutexLock lock(mutex_);
+  if (const auto found = entries_.find({container, exec}); found != entries_.end()) {
+    found->second.since_ns = NowOnTheHost();
   }
 }
 
@@ -42,7 +54,9 @@ void ProcessEnds::OnMachineStarted() {
 
 void ProcessEnds::OnExited(const AgentExit& exit) const {
   if (const auto known = Find(exit.container, exit.exec)) {
-    known->report->Tell(exit.exit);
+    known->report->Tell(
+        {.status = exit.exit.status,
+         .exited_at_ns = ClampTime(exit.exit.exited_at_ns, known->since_ns, NowOnTheHost())});
   }
 }
 
@@ -60,7 +74,7 @@ void ProcessEnds::OnListed(const protocol::ListAnswer& list) const {
     }
     for (const protocol::ProcessReport& process : container.processes) {
       if (process.state == static_cast<uint32_t>(protocol::ProcessState::kExited)) {
-        OnExited({container.container, process.exec, EndOf(process)});
+        OnExited({container.container, process.exec, EndOf(process, 0)});
       }
     }
   }

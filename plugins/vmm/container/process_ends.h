@@ -5,6 +5,7 @@
 // machine ends all of them have ended with it, and none with success.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,17 +23,21 @@
 
 namespace gantry::vmm {
 
-/// Of one that has ended, as far as a guest can be believed.
-ExitStatus EndOf(const protocol::ProcessReport& report);
+/// Of one that has ended, as far as a guest can be believed: neither before `since_ns` nor after
+/// now.
+ExitStatus EndOf(const protocol::ProcessReport& report, int64_t since_ns);
 
 /// Thread: any.
 class ProcessEnds {
  public:
   /// Before the guest is asked to start the process, so that no end is missed. `exec`: empty: the
   /// container's init, which has `record`. Where the machine has ended it is told at once.
+  /// `since_ns`: it cannot have ended before; left out: now.
   void Add(const std::string& container, const std::string& exec,
            const std::shared_ptr<EndReport>& report,
-           std::shared_ptr<ContainerRecord> record = nullptr);
+           std::shared_ptr<ContainerRecord> record = nullptr, std::optional<int64_t> since_ns = {});
+  /// It is started now, and ends after that, whatever the guest's clock says.
+  void Starting(const std::string& container, const std::string& exec);
   /// Again: nothing.
   void Remove(const std::string& container, const std::string& exec);
 
@@ -49,6 +54,7 @@ class ProcessEnds {
   struct Entry {
     std::shared_ptr<EndReport> report;
     std::shared_ptr<ContainerRecord> record;
+    int64_t since_ns = 0;
   };
 
   std::optional<Entry> Find(const std::string& container, const std::string& exec) const;

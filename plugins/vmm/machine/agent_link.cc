@@ -160,6 +160,19 @@ Result<std::string> AgentLink::Ask(protocol::Kind kind, std::string body, Deadli
   return client->Ask(kind, std::move(body), deadline);
 }
 
+Status AgentLink::Post(protocol::Kind kind, std::string body,
+                       std::function<void(Result<std::string>)> answered) {
+  std::shared_ptr<AgentClient> client;
+  {
+    const MutexLock lock(mutex_);
+    client = client_;
+  }
+  return client
+             ? client->Post(kind, std::move(body), std::move(answered))
+             : Fail(Code::kUnavailable, "ask the guest agent of '{}' for {}: it is not connected",
+                    name_, protocol::NameOf(kind));
+}
+
 void AgentLink::Close(const Error& why) {
   std::shared_ptr<AgentClient> client;
   {

@@ -5,8 +5,9 @@
 // shows by the session that it is the agent and no process of a container.
 //
 // It has no thread. Of its two watches one reads what the agent says and calls `AgentEvents`, the
-// other takes connections and calls `again`, which may therefore ask the agent. Who dials and says
-// nothing is waited for by neither (agent/newcomers.h).
+// other takes connections and calls `again`, which may ask the agent, but not wait for its answer:
+// nobody else would be heard meanwhile. Who dials and says nothing is waited for by neither
+// (agent/newcomers.h).
 #pragma once
 
 #include <condition_variable>
@@ -59,6 +60,10 @@ class AgentLink {
   /// Errors: those of the agent; kDeadlineExceeded; kUnavailable: the link is closed, or the
   /// connection broke meanwhile. Blocks: up to `deadline`, also while there is no connection.
   Result<std::string> Ask(protocol::Kind kind, std::string body, Deadline deadline);
+
+  /// As `AgentClient::Post`. Errors: kUnavailable: there is no connection.
+  Status Post(protocol::Kind kind, std::string body,
+              std::function<void(Result<std::string> answer)> answered);
 
   /// For good: all calls end with `why`, now and later. Again: nothing.
   void Close(const Error& why);

@@ -5,6 +5,7 @@
 // it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -37,6 +38,22 @@ class GuestCalls {
 
   /// The same in bytes: of a request and of its answer.
   virtual Result<std::string> Ask(protocol::Kind kind, std::string body, Deadline deadline) = 0;
+
+  /// Asks and does not wait: `answered` is called once, on a worker, and not where this fails. It
+  /// must not ask the guest. Blocks: while the agent does not read, for some seconds.
+  template <class Request>
+  Status Post(const Request& request,
+              std::function<void(Result<typename Request::Answer> answer)> answered) {
+    return PostBytes(Request::kKind, EncodeProto(request),
+                     [answered = std::move(answered)](const Result<std::string>& body) {
+                       answered(body ? DecodeProto<typename Request::Answer>(*body)
+                                     : std::unexpected(body.error()));
+                     });
+  }
+
+  /// The same in bytes. Errors: kUnavailable: there is no connection.
+  virtual Status PostBytes(protocol::Kind kind, std::string body,
+                           std::function<void(Result<std::string> answer)> answered) = 0;
 
   virtual StreamListener& streams() = 0;
 

@@ -50,6 +50,11 @@ Result<std::string> Machine::Ask(protocol::Kind kind, std::string body, Deadline
   return parts_->Ask(kind, std::move(body), deadline);
 }
 
+Status Machine::PostBytes(protocol::Kind kind, std::string body,
+                          std::function<void(Result<std::string>)> answered) {
+  return parts_->PostBytes(kind, std::move(body), std::move(answered));
+}
+
 StreamListener& Machine::streams() { return parts_->streams(); }
 
 std::shared_ptr<HostProcess> Machine::process() const { return parts_->process(); }

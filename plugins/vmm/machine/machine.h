@@ -97,6 +97,8 @@ class Machine final : public GuestCalls {
   std::optional<Error> ended() const;
 
   Result<std::string> Ask(protocol::Kind kind, std::string body, Deadline deadline) override;
+  Status PostBytes(protocol::Kind kind, std::string body,
+                   std::function<void(Result<std::string> answer)> answered) override;
   StreamListener& streams() override;
   std::shared_ptr<HostProcess> process() const override;
 

@@ -60,6 +60,15 @@ Result<std::string> Machine::Parts::Ask(protocol::Kind kind, std::string body, D
   return link_->Ask(kind, std::move(body), deadline);
 }
 
+Status Machine::Parts::PostBytes(protocol::Kind kind, std::string body,
+                                 std::function<void(Result<std::string>)> answered) {
+  if (const auto end = ended()) {
+    return Fail(Code::kUnavailable, "ask the guest agent of '{}' for {}: {}", request_.id,
+                protocol::NameOf(kind), end->message);
+  }
+  return link_->Post(kind, std::move(body), std::move(answered));
+}
+
 Result<std::string> Machine::Parts::AddDisk(const Disk& disk, Deadline deadline) {
   Disk wanted = disk;
   if (request_.options.vmm != Vmm::kQemu) {

@@ -49,6 +49,9 @@ class Machine::Parts final : public GuestCalls {
 
   Result<std::string> Ask(protocol::Kind kind, std::string body, Deadline deadline) override;
 
+  Status PostBytes(protocol::Kind kind, std::string body,
+                   std::function<void(Result<std::string> answer)> answered) override;
+
   StreamListener& streams() override { return *streams_; }
 
   std::shared_ptr<HostProcess> process() const override { return vmm_; }
@@ -87,6 +90,7 @@ class Machine::Parts final : public GuestCalls {
   Status LetGo();
 
   std::shared_ptr<HostProcess> FindPart(const char* tag, int32_t pid, uint64_t start_time);
+  Status TakeUp(const std::string& blob);
   Status RecoverEnd();
 
   /// Why a part of it is gone; none: it is not.

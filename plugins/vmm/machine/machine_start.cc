@@ -64,7 +64,8 @@ Status Machine::Parts::Boot(Deadline deadline) {
     return BootCold(deadline);
   }
   const std::shared_ptr<void> starting = means_.ready_vms->Starting();
-  const std::optional<Status> ready = StartReady(deadline);
+  const std::optional<Status> ready = StartReady(
+      std::min(deadline, std::chrono::steady_clock::now() + request_.options.boot_timeout));
   return ready ? *ready : BootCold(deadline);
 }
 

@@ -45,6 +45,23 @@ TEST(AgentClient, GivesEachCallItsOwnAnswerInWhateverOrder) {
   }
 }
 
+TEST(AgentClient, TellsTheAnswerToWhatWasPostedOnceOrThatThereIsNone) {
+  GuestEnd guest;
+  std::promise<std::string> answered;
+  std::promise<Code> lost;
+  ASSERT_TRUE(guest.client().Post(Kind::kList, "", [&](const Result<std::string>& answer) {
+    answered.set_value(answer.value_or("none"));
+  }));
+  guest.Answer("body");
+  EXPECT_EQ(answered.get_future().get(), "body");
+  ASSERT_TRUE(guest.client().Post(Kind::kList, "", [&](const Result<std::string>& answer) {
+    lost.set_value(answer ? Code::kUnknown : answer.error().code);
+  }));
+  guest.Hangup();
+  EXPECT_EQ(lost.get_future().get(), Code::kUnavailable);
+  EXPECT_EQ(guest.client().Post(Kind::kList, "", nullptr).error().code, Code::kUnavailable);
+}
+
 TEST(AgentClient, NamesTheSandboxTheCallAndTheAgentsOwnError) {
   GuestEnd guest;
   auto call = std::async(std::launch::async, [&] {

@@ -70,9 +70,29 @@ TEST(ProcessEnds, OfAListThatLiesAreNoOnesOrMadeHarmless) {
                                     {.state = kExited, .status = 0, .exited_at_ns = kFirst}}}};
   ends.OnListed(list);
   EXPECT_THAT(context.words(), ElementsAre("exited 255"));
-  const int64_t last = EndOf({.status = 1, .exited_at_ns = kLast}).exited_at_ns;
+  const int64_t last = EndOf({.status = 1, .exited_at_ns = kLast}, 0).exited_at_ns;
   EXPECT_LE(last, ExitedNow(0).exited_at_ns);
-  EXPECT_GE(EndOf({.status = 1, .exited_at_ns = kFirst}).exited_at_ns, 0);
+  EXPECT_EQ(EndOf({.status = 1, .exited_at_ns = kFirst}, 7).exited_at_ns, 7);
+}
+
+// A clock that runs backwards, or was never set.
+TEST(ProcessEnds, AreNeverBeforeTheBegin) {
+  const auto told_at = [](const ProcessEnds& ends, const FakeProcessContext& context) {
+    ends.OnExited({.container = "one", .exec = "e", .exit = {.status = 0, .exited_at_ns = 5}});
+    return context.exited.value_or(ExitStatus()).exited_at_ns;
+  };
+  FakeProcessContext context("one", "e");
+  ProcessEnds ends;
+  const int64_t before = ExitedNow(0).exited_at_ns;
+  ends.Add("one", "e", std::make_shared<EndReport>(context));
+  EXPECT_GE(told_at(ends, context), before);
+  FakeProcessContext started("one", "e");
+  ends.Add("one", "e", std::make_shared<EndReport>(started), nullptr, 4);
+  ends.Starting("one", "e");
+  EXPECT_GE(told_at(ends, started), before);
+  FakeProcessContext recovered("one", "e");
+  ends.Add("one", "e", std::make_shared<EndReport>(recovered), nullptr, 4);
+  EXPECT_EQ(told_at(ends, recovered), 5) << "it may have been while nobody was there";
 }
 
 TEST(ProcessEnds, AreAllTheMachinesWhenThatEndsAndNoneIsSuccess) {
@@ -105,6 +125,8 @@ TEST(ContainerRecord, TellsEachKillOnceOverARestart) {
   ContainerRecord next(context.fake);
   ASSERT_TRUE(next.TakeUp(context.fake.blob));
   EXPECT_EQ(next.limits(), (Limits{1, 2, 3}));
+  EXPECT_GT(next.made_at_ns(), 0);
+  EXPECT_EQ(next.made_at_ns(), record.made_at_ns());
   next.OutOfMemory(2);
   EXPECT_EQ(context.words().size(), 2U);
   next.OutOfMemory(3);

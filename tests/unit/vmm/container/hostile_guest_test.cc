@@ -147,5 +147,18 @@ TEST_F(SilentGuest, HoldsUpNoCallBeyondItsTime) {
   EXPECT_TRUE(container->Delete());
 }
 
+TEST_F(HostileGuest, WhoseWarningsAreNoTextIsLoggedInPlainLines) {
+  vm_.warnings = {"first\nsecond\x1b[2J", std::string(5000, 'x')};
+  const ContainerRequest request = RequestOf({.script = "sleep 1000"});
+  TestContext context(request.id.str());
+  auto container = Create(request, context);
+  EXPECT_TRUE(sandbox_.WaitForLog("first?second?[2J"));
+  for (const std::string& line : sandbox_.log) {
+    EXPECT_LT(line.size(), 1000U);
+    EXPECT_FALSE(line.contains('\n'));
+  }
+  EXPECT_TRUE(container->Delete());
+}
+
 }  // namespace
 }  // namespace gantry::vmm

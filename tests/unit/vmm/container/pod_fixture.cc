@@ -124,13 +124,26 @@ Result<std::string> TestMachine::Ask(protocol::Kind kind, std::string body, Dead
     return Fail(Code::kUnavailable, "the machine has ended");
   }
   if (vm_.silent) {
+    ++vm_.waited;
     std::mutex mutex;
     std::condition_variable never;
     std::unique_lock lock(mutex);
     never.wait_until(lock, deadline, [] { return false; });
     return Fail(Code::kDeadlineExceeded, "the agent has not answered");
   }
-  return vm_.host->client().Ask(kind, std::move(body), deadline);
+  auto answer = vm_.host->client().Ask(kind, std::move(body), deadline);
+  if (!answer || kind != protocol::Kind::kCreateContainer || vm_.warnings.empty()) {
+    return answer;
+  }
+  GANTRY_TRY(auto made, DecodeProto<protocol::CreateAnswer>(*answer));
+  made.warnings = vm_.warnings;
+  return EncodeProto(made);
+}
+
+Status TestMachine::PostBytes(protocol::Kind kind, std::string body,
+                              std::function<void(Result<std::string>)> answered) {
+  return vm_.silent ? Status()
+                    : vm_.host->client().Post(kind, std::move(body), std::move(answered));
 }
 
 void TestMachine::End(const std::string& why) {

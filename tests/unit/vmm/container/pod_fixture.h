@@ -61,6 +61,10 @@ struct TestVm {
   int shutdowns = 0;
   /// The agent answers nothing.
   bool silent = false;
+  /// What it says of a container that it has made.
+  std::vector<std::string> warnings;
+  /// So often somebody waited for it all the same.
+  int waited = 0;
   std::optional<Error> refuse_start;
   std::optional<Error> refuse_room;
 };
@@ -94,6 +98,9 @@ class TestMachine : public PodMachine, public GuestCalls {
   Status Shutdown(std::chrono::milliseconds limit) override;
 
   Result<std::string> Ask(protocol::Kind kind, std::string body, Deadline deadline) override;
+
+  Status PostBytes(protocol::Kind kind, std::string body,
+                   std::function<void(Result<std::string> answer)> answered) override;
 
   StreamListener& streams() override { return vm_.host->streams(); }
 

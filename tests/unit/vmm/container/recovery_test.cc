@@ -125,6 +125,18 @@ TEST_F(VmmRecovery, OfItsConnectionAloneMissesNoEnd) {
   EXPECT_TRUE(container->Delete());
 }
 
+// A guest that dials again and again and answers nothing has nobody wait for it.
+TEST_F(VmmRecovery, OfTheConnectionOfASilentGuestIsNotWaitedFor) {
+  const ContainerRequest request = RequestOf({.script = "sleep 1000"});
+  TestContext context(request.id.str());
+  auto container = Run(request, context);
+  vm_.silent = true;
+  machine_->Reconnect();
+  EXPECT_EQ(vm_.waited, 0);
+  vm_.silent = false;
+  EXPECT_TRUE(container->Delete());
+}
+
 class VmmExecRecovery : public VmmRecovery {
  protected:
   void SetUp() override {

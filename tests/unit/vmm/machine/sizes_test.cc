@@ -73,6 +73,10 @@ class OnlineGuest : public GuestCalls {
     return EncodeProto(protocol::OnlineAnswer{.cpus = online.cpus});
   }
 
+  Status PostBytes(protocol::Kind, std::string, std::function<void(Result<std::string>)>) override {
+    std::abort();
+  }
+
   StreamListener& streams() override { std::abort(); }
 
   std::shared_ptr<HostProcess> process() const override { return nullptr; }
