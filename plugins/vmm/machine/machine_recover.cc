@@ -10,9 +10,19 @@
 
 namespace gantry::vmm {
 
+// Nobody but this object can find all of it.
+Status Machine::Parts::Recover(const std::string& blob) {
+  Status recovered = TakeUp(blob);
+  if (!recovered && recovered.error().code != Code::kNotFound &&
+      recovered.error().code != Code::kResourceExhausted) {
+    IgnoreError(Discard(), "what is told is why it could not be taken up");
+  }
+  return recovered;
+}
+
 // Of a process that ended very long ago the keeper knows nothing any more; where its machine was
 // saved it was there.
-Status Machine::Parts::Recover(const std::string& blob) {
+Status Machine::Parts::TakeUp(const std::string& blob) {
   const auto saved = DecodeProto<SavedMachine>(blob);
   const SavedMachine known = saved.value_or(SavedMachine());
   vmm_ = FindPart(kVmmTag, known.vmm_pid, known.vmm_start);

@@ -71,12 +71,12 @@ MachineRequest NodePodMachine::RequestOf(const PodMachineRequest& request) const
   return wanted;
 }
 
-Result<StorageRequest> NodePodMachine::StorageRequestOf(const PodMachineRequest& request) {
+StorageRequest NodePodMachine::StorageRequestOf(const PodMachineRequest& request, Traits traits) {
   StorageRequest wanted;
   wanted.directory = directory_;
   wanted.options = options_.storage;
   wanted.cgroups = request.cgroups;
-  GANTRY_TRY(wanted.traits, TraitsOf(means_, options_));
+  wanted.traits = traits;
   wanted.disk_places = options_.hotplug_ports;
   wanted.ended = [this](const Error& why) { OnFilesGone(why); };
   return wanted;
@@ -118,8 +118,8 @@ Status NodePodMachine::StartParts(PodMachineRequest request, PodMachineEvents ev
   MachineRequest wanted = RequestOf(request);
   GANTRY_CHECK_OK(MakeSandboxDirectory(directory_));
   GANTRY_TRY(network_, Network::Connect({.netns = request.netns_path}));
-  GANTRY_TRY(StorageRequest files, StorageRequestOf(request));
-  GANTRY_TRY(storage_, Storage::Make(context_, std::move(files)));
+  GANTRY_TRY(const Traits traits, TraitsOf(means_, options_));
+  GANTRY_TRY(storage_, Storage::Make(context_, StorageRequestOf(request, traits)));
   wanted.nics = network_->TakeNics();
   wanted.file_systems = storage_->file_systems();
   wanted.set_up = std::move(request.set_up);
@@ -176,8 +176,9 @@ Status NodePodMachine::RecoverParts(const PodMachineRequest& request, const std:
       network_ = std::move(*network);
     }
   }
-  GANTRY_TRY(StorageRequest files, StorageRequestOf(request));
-  auto storage = Storage::Recover(context_, std::move(files));
+  // Without a driver the machine says so itself, and its files are to be found all the same.
+  const Traits traits = TraitsOf(means_, options_).value_or(Traits{.file_systems = true});
+  auto storage = Storage::Recover(context_, StorageRequestOf(request, traits));
   if (storage) {
     storage_ = std::move(*storage);
   }
@@ -205,9 +206,15 @@ Status NodePodMachine::RecoverParts(const PodMachineRequest& request, const std:
 Status NodePodMachine::Recover(const PodMachineRequest& request, const std::string& saved,
                                PodMachineEvents events, Deadline /*deadline*/) {
   Status recovered = RecoverParts(request, saved, std::move(events));
-  if (!recovered && recovered.error().code == Code::kNotFound) {
-    IgnoreError(Shutdown({}), "what is left is removed with the sandbox");
+  // What is short now is tried again; else nobody could end any more what runs.
+  if (recovered || recovered.error().code == Code::kResourceExhausted) {
+    return recovered;
   }
+  if (recovered.error().code != Code::kNotFound) {
+    context_.Log(LogLevel::kError, recovered.error().message + "; the machine is ended");
+    recovered = Fail(Code::kNotFound, "{}", recovered.error().message);
+  }
+  IgnoreError(Shutdown({}), "what is left is removed with the sandbox");
   return recovered;
 }
 

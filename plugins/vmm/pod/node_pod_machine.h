@@ -52,7 +52,7 @@ class NodePodMachine final : public PodMachine {
 
  private:
   MachineRequest RequestOf(const PodMachineRequest& request) const;
-  Result<StorageRequest> StorageRequestOf(const PodMachineRequest& request);
+  StorageRequest StorageRequestOf(const PodMachineRequest& request, Traits traits);
   Status StartParts(PodMachineRequest request, PodMachineEvents events, Deadline deadline);
   Status RecoverParts(const PodMachineRequest& request, const std::string& saved,
                       PodMachineEvents events);

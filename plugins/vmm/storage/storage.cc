@@ -210,8 +210,14 @@ Result<std::unique_ptr<Storage>> Storage::Recover(SandboxContext& context, Stora
     }
     virtiofsd = std::move(*found);
   }
-  GANTRY_TRY(auto table, ItemTable::In(RecordsIn(request.directory)));
-  return std::make_unique<SandboxStorage>(std::move(request), std::move(table),
+  auto table = ItemTable::In(RecordsIn(request.directory));
+  if (!table) {
+    if (table.error().code != Code::kResourceExhausted) {
+      IgnoreError(RemoveFiles(request.directory), "what it could not read is of no use");
+    }
+    return std::unexpected(std::move(table).error());
+  }
+  return std::make_unique<SandboxStorage>(std::move(request), *std::move(table),
                                           std::move(virtiofsd));
 }
 

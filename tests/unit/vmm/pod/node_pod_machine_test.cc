@@ -4,6 +4,8 @@
 // lies about by its names, and nothing is left.
 #include "plugins/vmm/pod/node_pod_machine.h"
 
+#include <sys/stat.h>
+
 #include <memory>
 #include <string>
 
@@ -89,6 +91,24 @@ TEST_F(NodePodMachineTest, WhoseVmIsNotOnRecordIsEnded) {
   ASSERT_TRUE(saved);
   saved->machine = "\xff\xff\xff";
   ExpectEndedBy(EncodeProto(*saved));
+}
+
+TEST_F(NodePodMachineTest, WhoseFilesCannotBeTakenUpIsEnded) {
+  const std::string saved = StartAndSave();
+  // More than it reads.
+  constexpr int kRecords = 4097;
+  for (int i = 0; i < kRecords; ++i) {
+    ASSERT_EQ(::mkdir((Directory() + "/storage/" + std::to_string(i)).c_str(), 0700), 0);
+  }
+  ExpectEndedBy(saved);
+}
+
+TEST_F(NodePodMachineTest, WhoseVmmHasNoDriverAnyMoreIsEnded) {
+  const std::string saved = StartAndSave();
+  means_.make_hypervisor = [](VmConfig, const HypervisorRequest&) {
+    return Fail(Code::kFailedPrecondition, "there is no such VMM");
+  };
+  ExpectEndedBy(saved);
 }
 
 TEST_F(NodePodMachineTest, WhoseRecordWasNeverWrittenIsEnded) {
