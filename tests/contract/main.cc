@@ -12,6 +12,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/contract/harness/own_network.h"
 #include "tests/contract/harness/setup.h"
 
 namespace {
@@ -57,8 +58,9 @@ std::vector<gantry::contract::Subject> Subjects(const fs::path& tests, const std
        .backend_options = R"({"cache_dir": "@ROOT@/wasm"})"},
       {.name = "vmm",
        .plugin = bin + "/plugins/libgantry_vmm.so",
-       .handler_options =
-           R"({"kernel": ")" + image + R"(/kernel", "initrd": ")" + image + R"(/initrd"})",
+       .handler_options = R"({"kernel": ")" + image + R"(/kernel", "initrd": ")" + image +
+                          R"(/initrd", "directory": "@ROOT@/vmm", "accelerator": ")" +
+                          Env("GANTRY_VMM_ACCEL", "auto") + R"("})",
        .programs = {"qemu-system-x86_64"}}};
 }
 
@@ -71,6 +73,7 @@ int main(int argc, char** argv) {
   setup.programs = bin;
   setup.subjects = Subjects(tests, bin);
   setup.tested = Names(Env("GANTRY_CONTRACT_BACKENDS", "runc,remote"));
+  gantry::contract::OwnNetworks() = std::ranges::contains(setup.tested, "vmm");
   // Another than the tested is needed, too.
   std::erase_if(setup.subjects, [&](const auto& subject) {
     return subject.name != "runc" && !std::ranges::contains(setup.tested, subject.name);

@@ -119,8 +119,10 @@ END
 
 # kit_backend_test BACKEND [ARGUMENT...]: the rules of the interface.
 kit_backend_test() {
+  local more=()
+  [ "$1" != vmm ] || more=(--own-network)
   timeout -k 20 "$KIT_SECONDS" "$KIT/usr/bin/gantry-backend-test" --plugin "${KIT_PLUGINS[$1]}" \
-    --options "$KIT/$1.yaml" "${@:2}"
+    --options "$KIT/$1.yaml" ${more[@]+"${more[@]}"} "${@:2}"
 }
 
 # kit_rules BACKEND: every rule is a test.
@@ -268,8 +270,8 @@ kit_vmm_suite() {
   chmod 755 "$KIT"
   mkdir "$KIT/usr"
   ln -s "$GANTRY_ROOT/build/release/bin" "$KIT/usr/bin"
-  printf 'version: 1\nhandlers:\n  vmm: {backend: vmm, options: {kernel: %s, initrd: %s}}\n' \
-    "$VMM_IMAGE/kernel" "$VMM_IMAGE/initrd" >"$KIT/vmm.yaml"
+  printf 'version: 1\nhandlers:\n  vmm: {backend: vmm, options: {kernel: %s, initrd: %s, directory: "@ROOT@/vmm", accelerator: %s}}\n' \
+    "$VMM_IMAGE/kernel" "$VMM_IMAGE/initrd" "${GANTRY_VMM_ACCEL:-auto}" >"$KIT/vmm.yaml"
   declare -A KIT_PLUGINS=([vmm]="$GANTRY_ROOT/build/release/bin/plugins/libgantry_vmm.so")
   kit_rules vmm
   kit_again rules-vmm

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tests/contract/harness/calls.h"
+#include "tests/contract/harness/own_network.h"
 #include "tests/harness/host.h"
 
 namespace gantry::contract {
@@ -33,6 +34,11 @@ Result<Response> Call(const TaskClient& client, const std::string& method, const
 
 }  // namespace
 
+bool& OwnNetworks() {
+  static bool wanted = false;
+  return wanted;
+}
+
 Json MakeProcess(const std::vector<std::string>& args, bool terminal) {
   return {{"terminal", terminal},
           {"user", {{"uid", 0}, {"gid", 0}}},
@@ -55,6 +61,9 @@ Json MakeSpec(const Node& node, const std::string& id, const BoxOptions& options
        {{"cgroupsPath", node.cgroup() + "/" + id},
         {"namespaces",
          {{{"type", "pid"}}, {{"type", "ipc"}}, {{"type", "uts"}}, {{"type", "mount"}}}}}}};
+  if (OwnNetworks()) {
+    spec["linux"]["namespaces"].push_back({{"type", "network"}});
+  }
   spec.merge_patch(options.spec);
   return spec;
 }

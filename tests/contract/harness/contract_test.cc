@@ -38,6 +38,7 @@ constexpr std::array kNotSupported = {
     Row{"wasm", "checkpoint"},
     Row{"vmm", "checkpoint"},
     Row{"vmm", kOwnProcesses},
+    Row{"vmm", "many at once"},
 };
 
 /// A connection to the events' socket may come and go.

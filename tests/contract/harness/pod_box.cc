@@ -8,6 +8,7 @@
 #include <gantry/pod_config.h>
 #include <gantry/protowire.h>
 
+#include "tests/contract/harness/own_network.h"
 #include "tests/harness/host.h"
 
 namespace gantry::contract {
@@ -16,7 +17,8 @@ namespace {
 /// `runtime.v1.PodSandboxConfig`.
 std::string Config(const std::string& cgroup) {
   ProtoWriter namespaces;
-  namespaces.Varint(1, static_cast<uint64_t>(NamespaceMode::kNode));
+  namespaces.Varint(
+      1, static_cast<uint64_t>(OwnNetworks() ? NamespaceMode::kPod : NamespaceMode::kNode));
   namespaces.Varint(2, static_cast<uint64_t>(NamespaceMode::kContainer));
   ProtoWriter security;
   security.Bytes(1, namespaces.str());

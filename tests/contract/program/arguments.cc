@@ -9,6 +9,7 @@
 #include "core/backend/plugin_host.h"
 #include "core/config/config.h"
 #include "core/link/paths.h"
+#include "tests/contract/harness/own_network.h"
 
 namespace gantry::contract {
 namespace {
@@ -111,6 +112,8 @@ Result<Arguments> ReadArguments(int argc, char** argv) {
       *value = argv[++i];
     } else if (word == "--help" || word == "-h") {
       arguments.help = true;
+    } else if (word == "--own-network") {
+      OwnNetworks() = true;
     } else if (word == "--list") {
       arguments.list = true;
     } else if (word == "--verbose") {

@@ -14,11 +14,12 @@ namespace gantry::contract {
 
 inline constexpr const char* kUsage =
     "usage: gantry-backend-test --plugin FILE [--options FILE] [--name NAME] [--rule PATTERN]\n"
-    "                           [--list] [--verbose]\n"
+    "                           [--own-network] [--list] [--verbose]\n"
     "\n"
     "  --plugin FILE   the backend's libgantry_NAME.so\n"
     "  --options FILE  a gantry.yaml: of it, the options of the backend and of its handler\n"
     "  --name NAME     where the file is not called libgantry_NAME.so\n"
+    "  --own-network   for a backend that refuses the node's network: all have one of their own\n"
     "  --rule PATTERN  the rules of this name; * and ? as in a shell, : between several\n"
     "  --list          names the rules, and what each demands\n"
     "  --verbose       why a rule is not met, at full length, with the engine's log\n"
