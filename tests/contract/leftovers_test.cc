@@ -28,7 +28,7 @@ using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
 /// On a busy machine; a rule that is not met takes that long.
-constexpr std::chrono::seconds kSettled{10};
+const e2e::Duration kSettled = e2e::Bound(std::chrono::seconds(10));
 
 /// Who has this file open, as "NAME (PID)".
 std::vector<std::string> HoldersOf(const std::string& path) {

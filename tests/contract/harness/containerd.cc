@@ -165,7 +165,8 @@ std::vector<Event> FakeContainerd::EventsOf(const std::string& container) const 
 
 std::vector<std::string> FakeContainerd::WaitForTopics(const std::string& container,
                                                        size_t count) const {
-  e2e::Eventually([&] { return EventsOf(container).size() >= count; }, std::chrono::seconds(10));
+  e2e::Eventually([&] { return EventsOf(container).size() >= count; },
+                  e2e::Bound(std::chrono::seconds(10)));
   std::vector<std::string> topics;
   for (const Event& event : EventsOf(container)) {
     topics.push_back(event.Short());

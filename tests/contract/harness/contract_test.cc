@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include <system_error>
 
 #include "tests/contract/harness/calls.h"
+#include "tests/contract/harness/consoles.h"
 #include "tests/contract/harness/inside.h"
 #include "tests/harness/host.h"
 
@@ -102,6 +104,12 @@ class Environment : public ::testing::Environment {
     return result ? "" : std::string(call) + ": " + MessageOf(result) + "; ";
   }
 
+  /// Since the rule began.
+  std::string LogOfRule() const {
+    const std::string log = e2e::ReadText(node_->log_path());
+    return log.substr(std::min(log_begin_, log.size()));
+  }
+
   size_t LogSize() const {
     std::error_code error;
     const auto size = std::filesystem::file_size(node_->log_path(), error);
@@ -112,7 +120,7 @@ class Environment : public ::testing::Environment {
   /// operator's errors. One that recovers nothing, or leaves processes behind, is put right by
   /// the core, so that nothing else would show it.
   std::string Accusations() const {
-    std::istringstream lines(e2e::ReadText(node_->log_path()).substr(log_begin_));
+    std::istringstream lines(LogOfRule());
     std::string said;
     for (std::string line; std::getline(lines, line);) {
       if (line.contains("level=error") &&
@@ -122,6 +130,8 @@ class Environment : public ::testing::Environment {
     }
     return said;
   }
+
+  std::string Consoles() const { return ConsolesOf(node_->root(), LogOfRule()); }
 
   Baseline Measure() const {
     Baseline now;
@@ -238,6 +248,7 @@ void ContractTest::TearDown() {
   if (!node().unavailable().empty() || !environment->failure_.empty()) {
     return;
   }
+  std::string consoles = HasFailure() ? environment->Consoles() : "";
   for (Box& box : boxes_) {
     const Status finished = box.Finish();
     EXPECT_TRUE(finished.has_value()) << box.id() << ": " << MessageOf(finished);
@@ -249,7 +260,7 @@ void ContractTest::TearDown() {
         left = Look(prefix_);
         return left.empty();
       },
-      std::chrono::seconds(10));
+      e2e::Bound(std::chrono::seconds(10)));
   EXPECT_EQ(left, "") << "left after the test";
   TheObserved().left |= !left.empty();
   const std::string said = environment->Accusations();
@@ -257,6 +268,10 @@ void ContractTest::TearDown() {
   // What it has declared that it has not, it cannot recover either.
   TheObserved().left |= !said.empty() && TheObserved().not_supported.empty();
   if (HasFailure()) {
+    consoles = consoles.empty() ? environment->Consoles() : consoles;
+    if (!consoles.empty()) {
+      ADD_FAILURE() << "its guests have said:\n" << consoles;
+    }
     if (!TheSetup().anybodys || TheSetup().verbose) {
       std::fprintf(stderr, "--- the keeper's and the engine's log:\n%s---\n", node().Log().c_str());
     }

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/contract/harness/consoles.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "tests/harness/host.h"
+
+namespace gantry::contract {
+namespace {
+
+/// The option `directory` of the vmm backend, as main.cc and kit.sh have it.
+constexpr const char* kMachines = "/vmm";
+constexpr size_t kTail = 2000;
+
+}  // namespace
+
+std::string ConsolesOf(const std::string& root, std::string_view log) {
+  std::string said;
+  for (const std::string& name : e2e::ListFolder(root + kMachines)) {
+    const std::string path = root + kMachines + "/" + name + "/vm/console";
+    const std::string text = e2e::ReadText(path);
+    said += "--- " + path + ":\n" + text.substr(text.size() - std::min(text.size(), kTail));
+    said += text.ends_with('\n') ? "" : "\n";
+  }
+  std::istringstream lines{std::string(log)};
+  for (std::string line; std::getline(lines, line);) {
+    if (line.contains("its console end") || line.contains("the console ends with")) {
+      said += line + "\n";
+    }
+  }
+  return said;
+}
+
+}  // namespace gantry::contract
