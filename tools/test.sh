@@ -11,6 +11,7 @@ set -euo pipefail
 . "$GANTRY_ROOT/tools/lib/private_containerd.sh"
 . "$GANTRY_ROOT/tools/lib/kit.sh"
 . "$GANTRY_ROOT/tools/lib/vmm_image.sh"
+. "$GANTRY_ROOT/tools/lib/vmm_accelerator.sh"
 . "$GANTRY_ROOT/tools/lib/cgroups.sh"
 
 # In this order: the longest is not the last, and those of gVisor, of which each takes a
@@ -18,7 +19,7 @@ set -euo pipefail
 SUITES=(style unit node vmm asan tsan fuzz
   e2e-2.3.4-gvisor contract kit contract-gvisor faults e2e-2.3.4-crun faults-gvisor e2e-2.3.4-runc
   contract-wasm faults-wasm e2e-2.3.4-wasm e2e-1.7.24-wasm
-  contract-vmm kit-vmm e2e-2.3.4-vmm e2e-1.7.24-vmm
+  contract-vmm kit-vmm e2e-2.3.4-vmm e2e-1.7.24-vmm e2e-2.3.4-vmm-smoke
   e2e-2.3.4-gvisor-20240729 e2e-1.7.24-runc e2e-2.3.4-remote e2e-1.7.24-gvisor e2e-1.7.24-crun
   e2e-1.7.24-shim-crun e2e-2.1.9-runc)
 # Each pairs anew what others have: 2.3.4 and its CRI server are in e2e-2.3.4-crun, runc and
@@ -27,6 +28,8 @@ SUITES=(style unit node vmm asan tsan fuzz
 # runsc is nowhere else.
 ONLY_IN_ALL=(vmm contract-vmm kit-vmm e2e-2.3.4-vmm e2e-1.7.24-vmm e2e-2.3.4-runc e2e-2.3.4-gvisor-20240729 e2e-1.7.24-gvisor e2e-1.7.24-wasm
   e2e-1.7.24-shim-crun e2e-2.3.4-remote)
+# What the suites with machines have, too.
+NOT_IN_ALL=(e2e-2.3.4-vmm-smoke)
 # One program may hang; the suite does not.
 UNIT_SECONDS=300
 CONTRACT_SECONDS=900
@@ -54,7 +57,11 @@ chosen() {
         among "$suite" "${ONLY_IN_ALL[@]}" || printf '%s\n' "$suite"
       done
       ;;
-    1:all) printf '%s\n' "${SUITES[@]}" ;;
+    1:all)
+      for suite in "${SUITES[@]}"; do
+        among "$suite" "${NOT_IN_ALL[@]}" || printf '%s\n' "$suite"
+      done
+      ;;
     *) printf '%s\n' "$@" ;;
   esac
 }
@@ -143,6 +150,10 @@ e2e_suite() {
       export GANTRY_E2E_SCALE="${GANTRY_E2E_SCALE:-1000}"
       ;;
     # A machine without KVM takes seconds to boot: what each backend has, and what is its own.
+    *-vmm-smoke)
+      rest="${rest%-smoke}" newer=1
+      filter='VmmRun.HasAKernelOfItsOwn:VmmRun.KeepsItsStreamsApart:CtrExec.PassesTheExitCodeOn:VmmEnds.OfTheVmmAre*:*VmmPod.SharesItsNetwork*'
+      ;;
     2.3.4-vmm) filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:CriShimPod.*:*Vmm*' ;;
     1.*-vmm) newer=1 filter='CtrRun.*:CtrExec.*:*CriPod.*:*Vmm*' ;;
     2.3.4-crun) filter='*' ;;
@@ -171,7 +182,7 @@ vmm_suite() {
   local program programs=(vmm_agent_tests vmm_hypervisor_tests vmm_machine_tests
     vmm_network_tests vmm_storage_tests vmm_template_tests vmm_vsock_tests)
   build_or_fail vmm release vmm_image_programs "${programs[@]}" || return 0
-  if ! provide_vmm_image; then
+  if ! provide_vmm_image || ! choose_vmm_accelerator "$VMM_IMAGE/kernel"; then
     record failed vmm image
     return 0
   fi
@@ -202,9 +213,11 @@ suites_of_nodes() {
     record failed "$1" images
     return 0
   fi
-  if printf '%s\n' "$@" | grep -q -- '-vmm$' && ! provide_vmm_image; then
-    record failed "$1" vmm-image
-    return 0
+  if printf '%s\n' "$@" | grep -q -- '-vmm'; then
+    if ! provide_vmm_image || ! choose_vmm_accelerator "$VMM_IMAGE/kernel"; then
+      record failed "$1" vmm-image
+      return 0
+    fi
   fi
   for suite in "$@"; do
     wait_for_turn 3
@@ -227,7 +240,7 @@ run_suite() {
     contract-*) contract_suite "$1" "${1#contract-}" ;;
     kit) kit_suite ;;
     kit-vmm) kit_vmm_suite ;;
-    e2e-*-vmm) E2E_SECONDS=$((E2E_SECONDS * 4)) e2e_suite "$1" ;;
+    e2e-*-vmm*) E2E_SECONDS=$((E2E_SECONDS * 4)) e2e_suite "$1" ;;
     e2e-*) e2e_suite "$1" ;;
     faults) faults_suite faults 16 ;;
     faults-gvisor) faults_suite faults-gvisor 32 gvisor ;;
@@ -257,7 +270,7 @@ for suite in "$@"; do
   case "$suite" in
     style) parts+=(check) ;;
     fuzz) parts+=(fuzz) ;;
-    contract-vmm | kit-vmm | e2e-*-vmm) parts+=(e2e vmm) ;;
+    contract-vmm | kit-vmm | e2e-*-vmm*) parts+=(e2e vmm) ;;
     contract* | kit | faults* | e2e-*) parts+=(e2e) ;;
     node | vmm) parts+=("$suite") ;;
   esac
