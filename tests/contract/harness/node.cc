@@ -91,6 +91,10 @@ Node::Node() : unavailable_(Missing()), rlimits_(link::OwnRlimits()) {
     unavailable_ = "no folder below /tmp";
   }
   root_ = folder;
+  if (unavailable_.empty()) {
+    // Processes of other users have files below it.
+    fs::permissions(root_, static_cast<fs::perms>(0711));
+  }
 }
 
 Node::~Node() {
