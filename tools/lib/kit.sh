@@ -16,7 +16,7 @@ kit_run() {
   local log kind=passed
   log=$(kit_log "$1")
   "${@:2}" >"$log" 2>&1 </dev/null || kind=failed
-  echo "$kind kit $1" >"$log.results"
+  echo "$kind $KIT_SUITE $1" >"$log.results"
   [ "$kind" = passed ]
 }
 
@@ -66,12 +66,13 @@ kit_again() {
   done
 }
 
-# kit_passes TEST: runs one alone, `words`, `maker`, `containerd`, fault-FAULT-RULE or BACKEND:RULE.
+# kit_passes TEST: runs one alone, `words`, `maker`, `containerd`, `vmm-panics`, fault-FAULT-RULE or
+# BACKEND:RULE.
 kit_passes() {
   local said status=0 fault rule what
   case "$1" in
-    words | maker | containerd)
-      "kit_$1"
+    words | maker | containerd | vmm-panics)
+      "kit_${1//-/_}"
       return
       ;;
     fault-*)
@@ -262,6 +263,23 @@ kit_containerd() (
   expect '' kit_cgroups "$(node_namespace)/three"
 )
 
+# kit_vmm_options NAME [OPTION]: a configuration of the backend, as a file of that name.
+kit_vmm_options() {
+  printf 'version: 1\nhandlers:\n  vmm: {backend: vmm, options: {kernel: %s, initrd: %s, directory: "@ROOT@/vmm", accelerator: %s%s}}\n' \
+    "$VMM_IMAGE/kernel" "$VMM_IMAGE/initrd" "${GANTRY_VMM_ACCEL:-auto}" "${2:+, $2}" >"$KIT/$1.yaml"
+}
+
+# A guest that panics is shown with its console: no rule is tried.
+kit_vmm_panics() {
+  local said status=0
+  kit_vmm_options panics 'cmdline: rdinit=/tests/devices gantry.end=panic'
+  said=$(timeout -k 20 "$KIT_SECONDS" "$KIT/usr/bin/gantry-backend-test" --own-network \
+    --plugin "${KIT_PLUGINS[vmm]}" --options "$KIT/panics.yaml") || status=$?
+  printf '%s\n' "$said"
+  [ "$status" -eq 1 ] || { echo "its status is $status, not 1" && return 1; }
+  [[ $said == *'No rule was tried:'*'console ended with: '*'Kernel panic'* ]]
+}
+
 # The rules against machines, as built and with the image of the tests: a suite of its own, for
 # many of them boot one.
 kit_vmm_suite() {
@@ -270,11 +288,12 @@ kit_vmm_suite() {
   chmod 755 "$KIT"
   mkdir "$KIT/usr"
   ln -s "$GANTRY_ROOT/build/release/bin" "$KIT/usr/bin"
-  printf 'version: 1\nhandlers:\n  vmm: {backend: vmm, options: {kernel: %s, initrd: %s, directory: "@ROOT@/vmm", accelerator: %s}}\n' \
-    "$VMM_IMAGE/kernel" "$VMM_IMAGE/initrd" "${GANTRY_VMM_ACCEL:-auto}" >"$KIT/vmm.yaml"
+  kit_vmm_options vmm
   declare -A KIT_PLUGINS=([vmm]="$GANTRY_ROOT/build/release/bin/plugins/libgantry_vmm.so")
+  kit_run vmm-panics kit_vmm_panics || true
   kit_rules vmm
-  kit_again rules-vmm
+  kit_again vmm-panics rules-vmm
+  kit_count vmm-panics
   kit_count rules-vmm
   rm -rf "$KIT"
 }

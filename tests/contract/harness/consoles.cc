@@ -20,6 +20,9 @@ std::string ConsolesOf(const std::string& root, std::string_view log) {
   for (const std::string& name : e2e::ListFolder(root + kMachines)) {
     const std::string path = root + kMachines + "/" + name + "/vm/console";
     const std::string text = e2e::ReadText(path);
+    if (text.empty()) {
+      continue;  // A healthy kernel says nothing, and not all that is there is a machine.
+    }
     said += "--- " + path + ":\n" + text.substr(text.size() - std::min(text.size(), kTail));
     said += text.ends_with('\n') ? "" : "\n";
   }

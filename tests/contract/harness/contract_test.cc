@@ -41,6 +41,8 @@ constexpr std::array kNotSupported = {
     Row{"vmm", "checkpoint"},
     Row{"vmm", kOwnProcesses},
     Row{"vmm", "many at once"},
+    // Which is the machine's root.
+    Row{"vmm", kWithoutTheFirst},
 };
 
 /// A connection to the events' socket may come and go.
