@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include <gantry/format.h>
+
 #include "tests/harness/host.h"
 
 namespace gantry::contract {
@@ -17,14 +19,15 @@ constexpr size_t kTail = 2000;
 
 std::string ConsolesOf(const std::string& root, std::string_view log) {
   std::string said;
-  for (const std::string& name : e2e::ListFolder(root + kMachines)) {
-    const std::string path = root + kMachines + "/" + name + "/vm/console";
+  const std::string machines = root + kMachines;
+  for (const std::string& name : e2e::ListFolder(machines)) {
+    const std::string path = Format("{}/{}/vm/console", machines, name);
     const std::string text = e2e::ReadText(path);
     if (text.empty()) {
       continue;  // A healthy kernel says nothing, and not all that is there is a machine.
     }
-    said += "--- " + path + ":\n" + text.substr(text.size() - std::min(text.size(), kTail));
-    said += text.ends_with('\n') ? "" : "\n";
+    said += Format("--- {}:\n{}\n", path,
+                   std::string_view(text).substr(text.size() - std::min(text.size(), kTail)));
   }
   std::istringstream lines{std::string(log)};
   for (std::string line; std::getline(lines, line);) {
