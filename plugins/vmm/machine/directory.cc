@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/vmm/machine/directory.h"
 
+#include <poll.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <system_error>
 
+#include <gantry/deadline.h>
 #include <gantry/fingerprint.h>
 #include <gantry/format.h>
+#include <gantry/number.h>
 #include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/mount/mount.h>
+#include <gantry/toolkit/process/pidfd.h>
 
 namespace gantry::vmm {
 namespace {
@@ -23,6 +28,9 @@ constexpr mode_t kOwnersDirectory = 0700;
 /// Whoever knows a name gets to it.
 constexpr mode_t kPassage = 0711;
 constexpr mode_t kGroupsPassage = 0710;
+constexpr std::string_view kNote = ".pid";
+constexpr size_t kMaxNote = 64;
+constexpr std::chrono::seconds kEndOfNoted{10};
 
 /// Of that mode whatever the umask is; one that is there stays as it is.
 Status MakeDirectory(const std::string& path, mode_t mode) {
@@ -44,6 +52,35 @@ Status LetPass(const std::string& path, const MachineUser& user) {
   if (user.uid &&
       (lchown(path.c_str(), 0, user.gid) != 0 || chmod(path.c_str(), kGroupsPassage) != 0)) {
     return FailErrno(errno, "let user {} pass '{}'", *user.uid, path);
+  }
+  return {};
+}
+
+std::optional<ProcessId> ReadNote(const std::string& path) {
+  const std::string text = ReadFile(path, kMaxNote).value_or(std::string());
+  const size_t space = text.find(' ');
+  if (space == std::string::npos) {
+    return std::nullopt;
+  }
+  const int64_t pid = ParseNumber(text.substr(0, space)).value_or(0);
+  const int64_t start = ParseNumber(text.substr(space + 1)).value_or(0);
+  if (pid <= 0 || start <= 0) {
+    return std::nullopt;
+  }
+  return ProcessId{static_cast<pid_t>(pid), static_cast<uint64_t>(start)};
+}
+
+Status EndNotedIn(const std::string& path, Deadline deadline) {
+  const std::optional<ProcessId> noted = ReadNote(path);
+  const UniqueFd process = noted ? OpenPidfd(*noted).value_or(UniqueFd()) : UniqueFd();
+  if (!process) {
+    return {};
+  }
+  KillProcess(process);
+  pollfd ended = {.fd = process.get(), .events = POLLIN, .revents = 0};
+  if (poll(&ended, 1, PollTimeout(deadline)) == 0) {
+    return Fail(Code::kDeadlineExceeded, "kill process {}, which '{}' names: it has not ended",
+                noted->pid, path);
   }
   return {};
 }
@@ -101,6 +138,21 @@ Status MachineDirectory::Make(const MachineUser& user, bool vmm_listens) const {
   }
   GANTRY_CHECK_OK(WriteFile(console(), "", kOwnersFile));
   return ChangeOwner(console(), user);
+}
+
+Status MachineDirectory::Note(std::string_view name, const HostProcess& process) const {
+  return WriteFile(Format("{}/{}{}", vm(), name, kNote),
+                   Format("{} {}", process.pid().value, process.start_time()), kOwnersFile);
+}
+
+Status MachineDirectory::EndNoted() const {
+  const Deadline deadline = std::chrono::steady_clock::now() + kEndOfNoted;
+  for (const std::string& name : ListDirectory(vm()).value_or(std::vector<std::string>())) {
+    if (name.ends_with(kNote)) {
+      GANTRY_CHECK_OK(EndNotedIn(Format("{}/{}", vm(), name), deadline));
+    }
+  }
+  return {};
 }
 
 // Detached: a process that is being killed may have files of it open yet.

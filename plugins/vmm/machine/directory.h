@@ -5,6 +5,7 @@
 // else.
 //
 //   vm/console     the guest's, which the VMM writes
+//   vm/NAME.pid    which process that is, of a VM that was made for nobody yet
 //   vm/vmm.log     standard error of the VMM, vm/vsock.log of the vsock device
 //   vm/control     where the VMM is told what to do
 //   vm/front-end   where the VMM meets the vsock device
@@ -19,6 +20,7 @@
 #include <string_view>
 
 #include <gantry/error.h>
+#include <gantry/host_process.h>
 #include <gantry/unique_fd.h>
 
 #include "plugins/vmm/options.h"
@@ -49,6 +51,11 @@ class MachineDirectory {
   /// The files of `other`, whose VM runs as `user`, are here from now on, and are there no more.
   /// On failure they may be in neither place.
   Status TakeFrom(const MachineDirectory& other, const MachineUser& user) const;
+  /// Which process its VMM is, or its vsock device: for whoever finds the directory, and no record.
+  Status Note(std::string_view name, const HostProcess& process) const;
+  /// Kills those that were noted. None, or ended: success. Errors: kDeadlineExceeded: the kernel
+  /// has not ended one yet. Blocks: up to ten seconds.
+  Status EndNoted() const;
   /// Again: nothing. Removes the directory too, where nothing else is in it.
   Status Remove() const;
 

@@ -34,6 +34,8 @@ Status Machine::Parts::TakeUp(const std::string& blob) {
       user_.uid =
           TakeUser(request_.options, directory_.sandbox()).value_or(std::optional<uint32_t>());
     }
+    // One that had waited for a pod has no tag, and its numbers would have been in the record.
+    GANTRY_CHECK_OK(directory_.EndNoted());
     GANTRY_CHECK_OK(Discard());
     return Fail(Code::kNotFound, "recover the VM of '{}': {}", request_.id,
                 saved || blob.empty() ? "its start was never finished"

@@ -47,12 +47,14 @@ Status NewVm::Run(const std::string& snapshot, Deadline deadline) {
   } else {
     config.from = Snapshot{.directory = snapshot, .memory = Snapshot::Memory::kSaved};
     GANTRY_TRY(vm_.vsock, StartVsock(context_, means_, vm_.directory, terms));
+    GANTRY_CHECK_OK(vm_.directory.Note("vsock", *vm_.vsock));
   }
   const HypervisorRequest wanted = {.options = request_.options,
                                     .accelerator = accelerator_,
                                     .control_socket = vm_.directory.control()};
   GANTRY_TRY(hypervisor_, means_.make_hypervisor(std::move(config), wanted));
   GANTRY_TRY(vm_.vmm, StartVmm(context_, *hypervisor_, vm_.directory, terms));
+  GANTRY_CHECK_OK(vm_.directory.Note("vmm", *vm_.vmm));
   Status ready = hypervisor_->Connect(deadline, vm_.vmm.get());
   if (ready) {
     ready = hypervisor_->Configure(deadline);

@@ -91,8 +91,10 @@ Status LinkTo(const std::string& folder, const std::string& directory) {
   return {};
 }
 
-/// Nothing runs in it any more.
+/// What runs in it neither the pool's folder nor a pod's record may name: an engine can be killed
+/// between the two.
 Status RemoveReady(const std::string& directory) {
+  GANTRY_CHECK_OK(MachineDirectory(directory).EndNoted());
   GANTRY_CHECK_OK(MachineDirectory(directory).Remove());
   return RemoveTree(directory);
 }

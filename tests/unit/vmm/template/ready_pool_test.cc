@@ -8,6 +8,8 @@
 
 #include <gantry/toolkit/files/files.h>
 
+#include "plugins/vmm/machine/config.h"
+#include "plugins/vmm/machine/users.h"
 #include "plugins/vmm/template/template_store.h"
 #include "tests/unit/vmm/template/ready_rig.h"
 
@@ -126,6 +128,20 @@ TEST_F(ReadyPoolTest, AGuestThatIsNeverReadyLeavesNothing) {
   ExpectNothingIsLeft();
 }
 
+TEST_F(ReadyPoolTest, OneThatTheMemoryHasNoRoomForIsNoneAndLeavesNothing) {
+  snapshots_are_too_large_ = true;
+  MakePool();
+  ASSERT_TRUE(AwaitCount("warm_failed", 1));
+  EXPECT_TRUE(maker_.WaitForLog("ENOSPC"));
+  auto machine = Start();
+  ASSERT_TRUE(machine) << machine.error().message;
+  EXPECT_TRUE(context_.WaitForLog("it is booted"));
+  EXPECT_TRUE((*machine)->Shutdown(std::chrono::milliseconds(0)));
+  LetPoolGo();
+  EXPECT_THAT(Templates(), IsEmpty());
+  ExpectNothingIsLeft();
+}
+
 TEST_F(ReadyPoolTest, TemplatesOfAnotherKeyGo) {
   MakePool();
   ASSERT_TRUE(AwaitCount("warm_ready", 1));
@@ -178,6 +194,39 @@ TEST_F(ReadyPoolTest, TheNextEngineFindsAMachineThatHadWaited) {
   EXPECT_FALSE((*found)->ended());
   EXPECT_TRUE((*found)->Shutdown(std::chrono::milliseconds(0)));
   ExpectNothingIsLeft();
+}
+
+// Between the pool's record and the pod's there is none: the directory has what is left, whichever
+// of the two it is by then.
+TEST_F(ReadyPoolTest, OneWhoseEngineDiedWhileItWasTakenIsEnded) {
+  for (const bool is_the_pods : {false, true}) {
+    SCOPED_TRACE(is_the_pods ? "in the pod's place" : "in its own");
+    MakePool();
+    ASSERT_TRUE(AwaitCount("warm_ready", 1));
+    MachineRequest request = Request();
+    ASSERT_TRUE(Settle(means_, request, Soon()));
+    auto taken = pool_->Take(context_, request, Accelerator::kTcg, Soon());
+    ASSERT_TRUE(taken) << taken.error().message;
+    const std::string ready = taken->directory.sandbox();
+    if (is_the_pods) {
+      ASSERT_TRUE(GiveUser(options_, ready, request.directory, *taken->user.uid));
+      ASSERT_TRUE(MachineDirectory(request.directory).TakeFrom(taken->directory, taken->user));
+      const auto found = Machine::Recover(context_, means_, Request(), "", {});
+      ASSERT_FALSE(found);
+      EXPECT_EQ(found.error().code, Code::kNotFound) << found.error().message;
+      EXPECT_FALSE(Exists(request.directory));
+    } else {
+      EXPECT_FALSE(Exists(ready + "/pool"));
+      RemoveLeftReadyVms(base());
+      EXPECT_FALSE(Exists(ready));
+    }
+    EXPECT_TRUE(taken->vmm->Wait(std::chrono::seconds(20))) << "the VMM runs on";
+    EXPECT_TRUE(taken->vsock->Wait(std::chrono::seconds(20))) << "the vsock device runs on";
+    IgnoreError(EndReadyVm(options_, *taken), "the directory is gone");
+    // Where its sandbox is gone it is free for others, though its link is there.
+    FreeUser(options_, request.directory, *taken->user.uid);
+    ExpectNothingIsLeft();
+  }
 }
 
 TEST_F(ReadyPoolTest, LeavingEndsAllThatWait) {

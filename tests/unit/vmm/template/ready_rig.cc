@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
+#include <gantry/error.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/mount/mount_info.h>
 
@@ -50,6 +52,14 @@ Status TemplateVm::AddNic(const Nic&, Deadline) {
 
 Status TemplateVm::TakeSnapshot(const Snapshot& snapshot, Deadline) {
   ++rig_.snapshots_;
+  if (rig_.snapshots_are_too_large_) {
+    const std::string memory = snapshot.directory + "/memory";
+    const UniqueFd file(open(memory.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    constexpr off_t kTooMuch = off_t{1} << 40;
+    if (fallocate(file.get(), 0, 0, kTooMuch) != 0) {
+      return FailErrno(errno, "write '{}'", memory);
+    }
+  }
   return WriteFile(snapshot.directory + "/state", "state", 0600);
 }
 

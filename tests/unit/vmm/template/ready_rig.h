@@ -83,6 +83,8 @@ class ReadyRig : public testing::Test {
   /// What a restoring fails with, and the adding of an interface.
   std::atomic<bool> fails_to_restore_ = false;
   std::atomic<bool> fails_to_add_ = false;
+  /// A snapshot has more bytes than its file system has room for.
+  std::atomic<bool> snapshots_are_too_large_ = false;
   std::unique_ptr<ReadyPool> pool_;
 
  private:
