@@ -72,12 +72,15 @@ std::optional<ProcessId> ReadNote(const std::string& path) {
 
 Status EndNotedIn(const std::string& path, Deadline deadline) {
   const std::optional<ProcessId> noted = ReadNote(path);
-  const UniqueFd process = noted ? OpenPidfd(*noted).value_or(UniqueFd()) : UniqueFd();
+  if (!noted) {
+    return {};
+  }
+  const auto process = OpenPidfd(*noted);
   if (!process) {
     return {};
   }
-  KillProcess(process);
-  pollfd ended = {.fd = process.get(), .events = POLLIN, .revents = 0};
+  KillProcess(*process);
+  pollfd ended = {.fd = process->get(), .events = POLLIN, .revents = 0};
   if (poll(&ended, 1, PollTimeout(deadline)) == 0) {
     return Fail(Code::kDeadlineExceeded, "kill process {}, which '{}' names: it has not ended",
                 noted->pid, path);
