@@ -160,7 +160,9 @@ Status CheckTogether(const VmmOptions& options) {
                 "check option 'max_memory_mib': {} is less than the {} of 'memory_mib'",
                 options.max_memory_mib, options.memory_mib);
   }
-  if (options.accelerator == AcceleratorChoice::kTcg && options.vmm != Vmm::kQemu) {
+  // Whoever names a program of his own knows what that can.
+  if (options.accelerator == AcceleratorChoice::kTcg && options.vmm != Vmm::kQemu &&
+      options.vmm_path.empty()) {
     return Fail(Code::kInvalidArgument,
                 "check option 'accelerator': {} has no tcg, which is QEMU's alone",
                 VmmName(options.vmm));

@@ -83,9 +83,10 @@ Result<ContainerStorage> VmmContainer::GiveFiles(const ContainerRequest& request
   for (const Disk& disk : files.disks) {
     GANTRY_CHECK_OK(pod_->machine().AddDisk(disk, pod_->StepDeadline()));
   }
-  if (!files.sysctls.empty()) {
+  if (!files.sysctls.empty() || !files.files.empty()) {
     protocol::SetUp set_up;
     set_up.sysctls = files.sysctls;
+    set_up.files = std::move(files.files);
     GANTRY_CHECK_OK(pod_->Call(set_up));
   }
   if (!files.attach.mounts.empty()) {

@@ -15,6 +15,8 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 
+#include "plugins/vmm/guest/bus.h"
+
 namespace gantry::vmm::guest {
 namespace {
 
@@ -76,10 +78,15 @@ Result<std::string> FindDisk(const std::string& serial, const std::string& sys_b
 
 Result<std::string> AwaitDisk(const std::string& serial, Deadline deadline) {
   GANTRY_TRY(DeviceEvents events, DeviceEvents::Listen());
+  bool looks = IsBusSilent();
   for (;;) {
     auto found = FindDisk(serial, "/sys/block");
     if (found && Exists(*found)) {
       return found;
+    }
+    if (std::exchange(looks, false)) {
+      RescanBus();
+      continue;
     }
     if (!events.Await(deadline)) {
       return Fail(Code::kDeadlineExceeded, "wait for the disk with serial '{}': it has not come",

@@ -14,6 +14,7 @@
 #include <gantry/toolkit/mount/mount.h>
 #include <gantry/toolkit/mount/unmount.h>
 
+#include "plugins/vmm/guest/bus.h"
 #include "plugins/vmm/guest/devices.h"
 #include "plugins/vmm/guest/modules.h"
 
@@ -49,12 +50,12 @@ Status MakeLayer(const protocol::GuestMount& one) {
   return {};
 }
 
-/// What `AttachOne` has made and is empty: it would be memory for good. One in a file system of the
-/// host's stays, which is read-only there.
+/// What `AttachOne` has made and is empty, and a copy of a file of the host's: it would be memory
+/// for good. One in a file system of the host's stays, which is read-only there.
 void RemovePlace(const std::string& target) {
   struct stat info{};
   if (::rmdir(target.c_str()) != 0 && ::lstat(target.c_str(), &info) == 0 &&
-      S_ISBLK(info.st_mode)) {
+      (S_ISBLK(info.st_mode) || S_ISREG(info.st_mode))) {
     ::unlink(target.c_str());
   }
 }
@@ -124,10 +125,14 @@ Status AttachMounts(const protocol::Attach& request) {
 
 Status DetachMounts(const protocol::Detach& request) {
   for (const std::string& target : request.targets) {
+    const dev_t disk = IsBusSilent() ? DiskAt(target) : 0;
     if (auto done = mount::UnmountTree(target); !done) {
       return std::unexpected(std::move(done).error().Within("detach"));
     }
     RemovePlace(target);
+    if (disk != 0) {
+      RemoveFromBus(disk);
+    }
   }
   return {};
 }

@@ -79,8 +79,9 @@ Result<std::string> Machine::Parts::AddDisk(const Disk& disk, Deadline deadline)
 
 Status Machine::Parts::RemoveDisk(const std::string& serial, Deadline deadline) {
   Status removed = hypervisor_->RemoveDisk(serial, deadline);
-  if (removed && request_.options.vmm != Vmm::kQemu) {
-    return CloseFile(directory_, serial);
+  const bool is_gone = removed || removed.error().code == Code::kNotFound;
+  if (is_gone && request_.options.vmm != Vmm::kQemu) {
+    GANTRY_CHECK_OK(CloseFile(directory_, serial));
   }
   return removed;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/vmm/pod/node_pod_machine.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +14,7 @@
 #include "plugins/vmm/hypervisor/accelerator.h"
 #include "plugins/vmm/machine/directory.h"
 #include "plugins/vmm/machine/sizes.h"
+#include "plugins/vmm/machine/users.h"
 #include "plugins/vmm/network/port_forwarding.h"
 
 namespace gantry::vmm {
@@ -50,6 +52,20 @@ Result<Saved> SavedIn(const std::string& bytes) {
   return saved;
 }
 
+/// Errors: kFailedPrecondition.
+Status CheckTun() {
+  constexpr const char* kTun = "/dev/net/tun";
+  constexpr mode_t kOthers = S_IROTH | S_IWOTH;
+  struct stat info{};
+  if (::stat(kTun, &info) != 0 || (info.st_mode & kOthers) == kOthers) {
+    return {};
+  }
+  return Fail(Code::kFailedPrecondition,
+              "connect a VM whose VMM opens its taps itself: '{}' is not for everybody, as udev "
+              "makes it: chmod 0666, or set the option 'users: 0', by which VMMs run as root",
+              kTun);
+}
+
 }  // namespace
 
 NodePodMachine::NodePodMachine(const SandboxRequest& request, SandboxContext& context,
@@ -79,6 +95,20 @@ StorageRequest NodePodMachine::StorageRequestOf(const PodMachineRequest& request
   wanted.traits = traits;
   wanted.disk_places = options_.hotplug_ports;
   wanted.ended = [this](const Error& why) { OnFilesGone(why); };
+  return wanted;
+}
+
+// The user is the machine's: it has the same when it asks.
+Result<NetworkRequest> NodePodMachine::NetworkRequestOf(const std::string& netns,
+                                                        const Traits& traits) const {
+  NetworkRequest wanted{.netns = netns};
+  if (traits.tap_by_name) {
+    GANTRY_TRY(const auto user, TakeUser(options_, directory_));
+    if (user && !netns.empty()) {
+      GANTRY_CHECK_OK(CheckTun());
+    }
+    wanted.tap_user = user.value_or(0);
+  }
   return wanted;
 }
 
@@ -117,8 +147,9 @@ Status NodePodMachine::StartParts(PodMachineRequest request, PodMachineEvents ev
                                   Deadline deadline) {
   MachineRequest wanted = RequestOf(request);
   GANTRY_CHECK_OK(MakeSandboxDirectory(directory_));
-  GANTRY_TRY(network_, Network::Connect({.netns = request.netns_path}));
   GANTRY_TRY(const Traits traits, TraitsOf(means_, options_));
+  GANTRY_TRY(const NetworkRequest network, NetworkRequestOf(request.netns_path, traits));
+  GANTRY_TRY(network_, Network::Connect(network));
   GANTRY_TRY(storage_, Storage::Make(context_, StorageRequestOf(request, traits)));
   wanted.nics = network_->TakeNics();
   wanted.file_systems = storage_->file_systems();
@@ -241,14 +272,14 @@ std::map<std::string, std::string> NodePodMachine::Describe() const {
 }
 
 Status NodePodMachine::AddDisk(const Disk& disk, Deadline deadline) {
-  const auto added = machine_->hypervisor().AddDisk(disk, deadline);
+  const auto added = machine_->AddDisk(disk, deadline);
   // Containers share those that are read only.
   return added || added.error().code == Code::kAlreadyExists ? Status()
                                                              : std::unexpected(added.error());
 }
 
 Status NodePodMachine::RemoveDisk(const std::string& serial, Deadline deadline) {
-  Status removed = machine_->hypervisor().RemoveDisk(serial, deadline);
+  Status removed = machine_->RemoveDisk(serial, deadline);
   return !removed && removed.error().code == Code::kNotFound ? Status() : removed;
 }
 

@@ -53,6 +53,7 @@ class NodePodMachine final : public PodMachine {
  private:
   MachineRequest RequestOf(const PodMachineRequest& request) const;
   StorageRequest StorageRequestOf(const PodMachineRequest& request, Traits traits);
+  Result<NetworkRequest> NetworkRequestOf(const std::string& netns, const Traits& traits) const;
   Status StartParts(PodMachineRequest request, PodMachineEvents events, Deadline deadline);
   Status RecoverParts(const PodMachineRequest& request, const std::string& saved,
                       PodMachineEvents events);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/oci/json.h>
 #include <gantry/toolkit/oci/resources.h>
 
@@ -81,8 +82,26 @@ Result<std::string> Arranger::AddVolume(const oci::SpecMount& mount, Source sour
     case Way::kDisk:
       return AddDisk(mount, source);
     default:
-      return AddShared(mount, std::move(source));
+      return !request_.traits.file_systems && IsCopied(mount, source)
+                 ? AddCopy(source)
+                 : AddShared(mount, std::move(source));
   }
+}
+
+// The container's own, made anew for each: a pod's name and servers do not change.
+Result<std::string> Arranger::AddCopy(const Source& source) {
+  size_t bytes = 0;
+  for (const protocol::File& file : made_.copies) {
+    bytes += file.content.size();
+  }
+  GANTRY_TRY(std::string content,
+             ReadFile(Format("/proc/self/fd/{}", source.fd.get()), kMostCopied - bytes));
+  Item item{.number = table_.NewNumber()};
+  item.path = VolumeInGuest(item.number);
+  item.detach = {item.path};
+  made_.copies.push_back(
+      {.path = item.path, .content = std::move(content), .mode = source.mode & 0777U});
+  return Put(std::move(item)).path;
 }
 
 // A volume that is read-only for this container is so on the node, too, but where others of the

@@ -16,9 +16,10 @@ Status Arranger::NeedFileSystems() const {
   if (request_.traits.file_systems) {
     return {};
   }
-  return Fail(
-      Code::kFailedPrecondition,
-      "this VMM has no virtiofs: use QEMU or Cloud Hypervisor, or give it as a block device");
+  return Fail(Code::kFailedPrecondition,
+              "this VMM has no virtiofs: use QEMU or Cloud Hypervisor, or give it as a block "
+              "device; a file "
+              "may be read-only, and is copied");
 }
 
 Status Arranger::NeedDisks(std::string_view what) const {

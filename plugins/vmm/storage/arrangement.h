@@ -34,6 +34,8 @@ struct Arrangement {
   GuestMounts guest{};
   /// By number. An item that another container has already is among them, too.
   std::map<uint32_t, SharedSource> sources{};
+  /// Files whose content the guest is given, since it has none of the node's.
+  std::vector<protocol::File> copies{};
   /// To be unmounted on the node before the guest gets it.
   std::optional<RootImage> release{};
 };
@@ -42,6 +44,8 @@ struct Arrangement {
 class Arranger {
  public:
   static constexpr size_t kMostMounts = 1024;
+  /// Of all copies of a container: they go to the guest in one message, which may have 1 MiB.
+  static constexpr size_t kMostCopied = size_t{512} << 10;
 
   /// `table` gives numbers and items that others have; all outlive this object.
   Arranger(ItemTable& table, const StorageRequest& request) : table_(table), request_(request) {}
@@ -61,6 +65,7 @@ class Arranger {
                   const std::string& bundle);
   Result<std::string> AddVolume(const oci::SpecMount& mount, Source source);
   Result<std::string> AddShared(const oci::SpecMount& mount, Source source);
+  Result<std::string> AddCopy(const Source& source);
   Result<std::string> AddDisk(const oci::SpecMount& mount, const Source& source);
   std::string AddMemory(const Source& source);
   Result<std::string> AddHugePages(const Source& source);

@@ -112,6 +112,15 @@ Result<Way> ChooseWay(const oci::SpecMount& mount, const Source& source) {
   return Way::kDisk;
 }
 
+// Source: containerd, internal/cri/server/container_create_linux.go; kubelet,
+// pkg/kubelet/container.
+bool IsCopied(const oci::SpecMount& mount, const Source& source) {
+  constexpr auto kPods = std::to_array<std::string_view>(
+      {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf", "/dev/termination-log"});
+  return source.kind == SourceKind::kFile &&
+         (ReadBindWords(mount).read_only || std::ranges::contains(kPods, mount.destination));
+}
+
 bool IsPods(const Source& source) { return source.path.contains("/kubernetes.io~empty-dir/"); }
 
 }  // namespace gantry::vmm

@@ -44,6 +44,10 @@ Result<bool> NeedsSource(const oci::SpecMount& mount);
 /// what to do instead. They do not name the mount.
 Result<Way> ChooseWay(const oci::SpecMount& mount, const Source& source);
 
+/// A guest that sees no files of the node's is given what this one has in it, once: it is read-only
+/// for the container, or one of those that every pod has, where what is written is nobody's.
+bool IsCopied(const oci::SpecMount& mount, const Source& source);
+
 /// The volume is the pod's own, and nobody else's: its containers share it even where one of them
 /// may not write.
 bool IsPods(const Source& source);

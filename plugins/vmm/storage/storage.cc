@@ -7,6 +7,7 @@
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/sync/mutex.h>
 
+#include "plugins/vmm/hypervisor/firecracker/firecracker.h"
 #include "plugins/vmm/storage/arrangement.h"
 #include "plugins/vmm/storage/item_table.h"
 #include "plugins/vmm/storage/layout.h"
@@ -44,7 +45,7 @@ class SandboxStorage final : public Storage {
 
  private:
   Status Make(const ContainerRequest& request, const Arrangement& arrangement) const;
-  ContainerStorage StorageOf(const ContainerRequest& request) const GANTRY_REQUIRES(mutex_);
+  Result<ContainerStorage> StorageOf(const ContainerRequest& request) const GANTRY_REQUIRES(mutex_);
   Status RemoveLocked(const std::string& container) GANTRY_REQUIRES(mutex_);
 
   const StorageRequest request_;
@@ -73,7 +74,23 @@ Status SandboxStorage::Make(const ContainerRequest& request, const Arrangement& 
   return arrangement.release ? ReleaseRoot(request.rootfs, *arrangement.release) : Status();
 }
 
-ContainerStorage SandboxStorage::StorageOf(const ContainerRequest& request) const {
+/// As the guest finds them. The VMM whose guest looks for its disks itself lets nobody choose their
+/// serials.
+Result<std::vector<protocol::GuestMount>> MountsOf(const Item& item, const Traits& traits) {
+  std::vector<protocol::GuestMount> mounts = item.mounts;
+  if (item.disk.empty() || !traits.guest_rescans) {
+    return mounts;
+  }
+  GANTRY_TRY(const std::string serial, FirecrackerSerial(item.disk));
+  for (protocol::GuestMount& one : mounts) {
+    if (!one.serial.empty()) {
+      one.serial = serial;
+    }
+  }
+  return mounts;
+}
+
+Result<ContainerStorage> SandboxStorage::StorageOf(const ContainerRequest& request) const {
   ContainerStorage storage;
   storage.bundle = kGuestBundle;
   storage.attach.wait_ms = kDiskWaitMs;
@@ -86,8 +103,8 @@ ContainerStorage SandboxStorage::StorageOf(const ContainerRequest& request) cons
     if (!item.disk.empty()) {
       storage.disks.push_back(item.ToDisk());
     }
-    storage.attach.mounts.insert(storage.attach.mounts.end(), item.mounts.begin(),
-                                 item.mounts.end());
+    GANTRY_TRY(const auto mounts, MountsOf(item, request_.traits));
+    storage.attach.mounts.insert(storage.attach.mounts.end(), mounts.begin(), mounts.end());
     huge_pages = huge_pages || item.huge_pages != 0;
   }
   if (huge_pages) {
@@ -111,8 +128,13 @@ Result<ContainerStorage> SandboxStorage::Add(const ContainerRequest& request,
     IgnoreError(RemoveLocked(id), "the first error is what counts");
     return std::unexpected(std::move(made).error());
   }
-  ContainerStorage storage = StorageOf(request);
-  storage.spec_json = std::move(spec_json);
+  auto storage = StorageOf(request);
+  if (!storage) {
+    IgnoreError(RemoveLocked(id), "the first error is what counts");
+    return storage;
+  }
+  storage->files = arrangement.copies;
+  storage->spec_json = std::move(spec_json);
   return storage;
 }
 

@@ -54,8 +54,10 @@ struct ContainerStorage {
   /// To be added to the machine, where they are not there already (kAlreadyExists): containers
   /// share them.
   std::vector<Disk> disks;
-  /// For the agent's SetUp, where there are any: pages for hugetlbfs.
+  /// For the agent's SetUp, where there are any: pages for hugetlbfs, and copies of files where the
+  /// guest sees none of the node's.
   std::vector<protocol::Sysctl> sysctls;
+  std::vector<protocol::File> files;
   /// For the agent, then.
   protocol::Attach attach;
   /// In the guest.

@@ -56,6 +56,12 @@ TEST(VmmOptionsOf, ARequestGoesOnTopOfTheHandlers) {
   EXPECT_THAT(unknown, ElementsAre("later"));
 }
 
+// What a program of the handler's own can is for whoever names it to say.
+TEST(VmmOptionsOf, AProgramOfOnesOwnMayTranslate) {
+  EXPECT_TRUE(ParseOptions(R"({"vmm":"firecracker","accelerator":"tcg","vmm_path":"/opt/fc"})",
+                           VmmOptions(), nullptr));
+}
+
 struct Wrong {
   const char* json;
   const char* key;

@@ -16,6 +16,7 @@
 
 #include "core/os/fs.h"
 #include "plugins/vmm/machine/directory.h"
+#include "plugins/vmm/machine/disk_files.h"
 #include "plugins/vmm/machine/image.h"
 #include "plugins/vmm/machine/programs.h"
 #include "plugins/vmm/machine/users.h"
@@ -74,6 +75,32 @@ TEST_F(MachineFiles, ItsUserGetsToItsOwnAndToNothingElse) {
   EXPECT_EQ(Info(directory.port(1025)).st_mode & 0777, 0600U);
   EXPECT_TRUE(directory.Remove());
   EXPECT_FALSE(Exists(sandbox));
+}
+
+// As Cloud Hypervisor and Firecracker do, which get no descriptors of disks.
+TEST_F(MachineFiles, AFileOfRootsIsOpenedByTheUserWhoseDiskItIs) {
+  const MachineUser user = {.uid = 5001, .gid = 5002};
+  const std::string secret = folder_.path() + "/only-roots";
+  ASSERT_EQ(mkdir(secret.c_str(), 0700), 0);
+  const std::string file = secret + "/disk";
+  ASSERT_TRUE(WriteFile(file, "x", 0600));
+  const MachineDirectory directory(NewSandbox("a"));
+  ASSERT_TRUE(directory.Make(user, true));
+  for (int round = 0; round < 2; ++round) {
+    const auto place = LetOpen(directory, user, "d1", file);
+    ASSERT_TRUE(place) << place.error().message;
+    EXPECT_EQ(Info(*place).st_uid, 5001U);
+    EXPECT_EQ(Info(*place).st_ino, Info(file).st_ino) << "by which a guest may know it";
+  }
+  EXPECT_EQ(Info(file).st_uid, 0U) << "for all others it is root's still";
+  EXPECT_EQ(LetOpen(directory, {}, "d2", file).value(), file) << "a VMM of root's opens it itself";
+  EXPECT_EQ(LetOpen(directory, user, "d3", "/nowhere").error().code, Code::kNotFound);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_TRUE(CloseFile(directory, "d1"));
+  }
+  EXPECT_TRUE(LetOpen(directory, user, "d4", file)) << "and with the directory it is gone, too";
+  EXPECT_TRUE(directory.Remove());
+  EXPECT_TRUE(Exists(file));
 }
 
 TEST_F(MachineFiles, AVmmThatListensItselfMakesSocketsInOneFolder) {

@@ -19,6 +19,7 @@
 #include <gantry/toolkit/mount/mount.h>
 #include <gantry/toolkit/mount/unmount.h>
 
+#include "plugins/vmm/hypervisor/firecracker/firecracker.h"
 #include "tests/unit/vmm/storage/storage_fixture.h"
 
 namespace gantry::vmm {
@@ -59,6 +60,18 @@ TEST_F(StorageBlocksTest, ABlockVolumeIsADiskOfTheGuest) {
   EXPECT_EQ(spec["annotations"]["dev.gantry.vmm.device./dev/xvda"], a->attach.mounts[1].target);
   EXPECT_THAT(spec["linux"]["resources"]["devices"], IsEmpty());
   EXPECT_THAT(storage_->DisksOf(Id("a")), ElementsAre(a->disks[0].serial));
+}
+
+// Its guests know a disk by its file alone.
+TEST_F(StorageBlocksTest, AGuestOfFirecrackersFindsADiskByItsFile) {
+  traits_ = {.disks = true, .guest_rescans = true};
+  Start();
+  const auto added = AddOnImage(Container("a"));
+  ASSERT_TRUE(added) << added.error().message;
+  ASSERT_THAT(added->disks, SizeIs(1));
+  const std::string serial = FirecrackerSerial(added->disks[0].path).value();
+  EXPECT_EQ(added->attach.mounts[0].serial, serial);
+  EXPECT_NE(added->disks[0].serial, serial) << "its name for the VMM";
 }
 
 TEST_F(StorageBlocksTest, ABlockDeviceThatIsNotThereIsNamed) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/vmm/storage/storage_fixture.h"
 
+#include <sys/stat.h>
+
 #include <chrono>
 #include <utility>
 
@@ -8,6 +10,9 @@
 
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/image/erofs_image.h>
+#include <gantry/toolkit/mount/mount.h>
+#include <gantry/toolkit/mount/unmount.h>
 
 #include "plugins/vmm/storage/layout.h"
 
@@ -83,6 +88,21 @@ ContainerRequest StorageFixture::Container(const std::string& id, const std::str
 Result<ContainerStorage> StorageFixture::Add(const ContainerRequest& request) {
   GANTRY_TRY(const oci::Spec spec, oci::ParseSpec(request.spec_json, "config.json"));
   return storage_->Add(request, spec);
+}
+
+Result<ContainerStorage> StorageFixture::AddOnImage(const ContainerRequest& request) {
+  const std::string image = folder_.path() + "/root.erofs";
+  if (!Exists(image)) {
+    GANTRY_TRY(const std::string bytes,
+               ErofsImage({{"name", {.mode = S_IFREG | 0644, .content = "a"}}}));
+    GANTRY_CHECK_OK(WriteFile(image, bytes, 0600));
+  }
+  GANTRY_CHECK_OK(mount::MountAll(request.rootfs,
+                                  {{.type = "erofs", .source = image, .options = {"loop", "ro"}}},
+                                  folder_.path() + "/scratch"));
+  auto added = Add(request);
+  GANTRY_CHECK_OK(mount::UnmountTree(request.rootfs));
+  return added;
 }
 
 std::string StorageFixture::Behind(const std::string& path) const {

@@ -42,6 +42,9 @@ class StorageFixture : public testing::Test {
     return Add(Container(id, mounts, more));
   }
 
+  /// The same, whose root is an image of erofs, `root.erofs` in the test's folder.
+  Result<ContainerStorage> AddOnImage(const ContainerRequest& request);
+
   std::string Shared(const std::string& name = "") const {
     return directory_ + "/shared" + (name.empty() ? "" : "/" + name);
   }
