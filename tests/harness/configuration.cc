@@ -76,6 +76,19 @@ std::string RuntimeTables(const Settings& settings, const std::string& table) {
   return text;
 }
 
+/// Images as block devices, copied of an empty one: WriteVmmFiles.
+std::string Blockfile(const Settings& settings) {
+  if (!settings.firecracker()) {
+    return "";
+  }
+  return "[plugins.\"io.containerd.snapshotter.v1.blockfile\"]\n  scratch_file = " +
+         Quoted(settings.root + "/scratch.ext4") +
+         "\n  fs_type = \"ext4\"\n  mount_options = []\n  recreate_scratch = true\n"
+         // Which ctr's import asks for.
+         "[[plugins.\"io.containerd.transfer.v1.local\".unpack_config]]\n"
+         "  platform = \"linux/amd64\"\n  snapshotter = \"blockfile\"\n";
+}
+
 std::string Release1(const Settings& settings, const std::string& address) {
   const std::string cri = "[plugins.\"io.containerd.grpc.v1.cri\"";
   return "version = 2\n" + Base(settings, address) +
@@ -83,9 +96,9 @@ std::string Release1(const Settings& settings, const std::string& address) {
          "\n" + cri +
          "]\n  sandbox_image = \"registry.k8s.io/pause:gantry\"\n"
          "  restrict_oom_score_adj = true\n  disable_apparmor = true\n" +
-         cri + ".containerd]\n    default_runtime_name = \"gantry\"\n" +
-         RuntimeTables(settings, cri + ".containerd") + cri +
-         ".cni]\n    conf_dir = " + Quoted(settings.root + "/cni") +
+         cri + ".containerd]\n    default_runtime_name = \"gantry\"\n    snapshotter = " +
+         Quoted(settings.snapshotter()) + "\n" + RuntimeTables(settings, cri + ".containerd") +
+         cri + ".cni]\n    conf_dir = " + Quoted(settings.root + "/cni") +
          "\n    bin_dir = " + Quoted(settings.root + "/cni/bin") +
          "\n[plugins.\"io.containerd.nri.v1.nri\"]\n"
          "  disable = true\n";
@@ -96,7 +109,9 @@ std::string Release2(const Settings& settings, const std::string& address) {
   return "version = 3\n" + Base(settings, address) +
          "[plugins.'io.containerd.internal.v1.opt']\n  path = " + Quoted(settings.root + "/opt") +
          "\n[plugins.'io.containerd.nri.v1.nri']\n  disable = true\n"
-         "[plugins.'io.containerd.cri.v1.images'.pinned_images]\n"
+         "[plugins.'io.containerd.cri.v1.images']\n  snapshotter = " +
+         Quoted(settings.snapshotter()) +
+         "\n[plugins.'io.containerd.cri.v1.images'.pinned_images]\n"
          "  sandbox = \"registry.k8s.io/pause:gantry\"\n" +
          runtime + "]\n  restrict_oom_score_adj = true\n  disable_apparmor = true\n" +
          (settings.release.starts_with("2.1.")
@@ -130,7 +145,7 @@ std::string Timeouts() {
 
 std::string ContainerdConfiguration(const Settings& settings, const std::string& address) {
   return (settings.release1() ? Release1(settings, address) : Release2(settings, address)) +
-         Timeouts();
+         Blockfile(settings) + Timeouts();
 }
 
 std::string NetworkConfiguration() {

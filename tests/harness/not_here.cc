@@ -158,10 +158,36 @@ constexpr NotHere kNotVmm[] = {
     {"CriUserNamespace", "MapsRoot", kOwnMachine},
 };
 
+constexpr const char* kOwnVsock = "this hypervisor is its guests' vsock device itself";
+constexpr const char* kNoVirtiofs =
+    "Firecracker has no virtiofs, and files of the node are refused: see VmmBlocks";
+constexpr const char* kOwnDisks = "of block images, which each container has for itself";
+
+// Of hypervisors other than QEMU.
+constexpr NotHere kNotHybrid[] = {
+    {"VmmEnds", "OfTheVsockDeviceAreThoseOfItsContainers", kOwnVsock},
+};
+
+// Of Firecracker.
+constexpr NotHere kNotFirecracker[] = {
+    {"VmmEnds", "OfVirtiofsdAreThoseOfItsContainers", kNoVirtiofs},
+};
+
 std::string Find(std::span<const NotHere> rows, std::string_view suite, std::string_view test) {
   const auto found = std::ranges::find_if(
       rows, [&](const NotHere& row) { return suite == row.suite && test == row.test; });
   return found == rows.end() ? "" : found->reason;
+}
+
+std::string FindVmm(const Settings& settings, std::string_view suite, std::string_view test) {
+  std::string reason = Find(kNotVmm, suite, test);
+  if (reason.empty() && settings.hypervisor != "qemu") {
+    reason = Find(kNotHybrid, suite, test);
+  }
+  if (reason.empty() && settings.firecracker()) {
+    reason = Find(kNotFirecracker, suite, test);
+  }
+  return reason;
 }
 
 }  // namespace
@@ -180,7 +206,7 @@ std::string WhyNotHere(const Settings& settings) {
     return Find(kNotWasm, suite, name);
   }
   if (settings.vmm()) {
-    return Find(kNotVmm, suite, name);
+    return FindVmm(settings, suite, name);
   }
   return settings.gvisor() ? Find(kNotGvisor, suite, name) : "";
 }

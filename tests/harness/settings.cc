@@ -40,6 +40,10 @@ std::string MissingVmm(const Settings& settings) {
       return "the vmm backend or its guest image is not built: " + file;
     }
   }
+  if (settings.hypervisor != "qemu" &&
+      !fs::exists(settings.doubles + "/" + settings.hypervisor, error)) {
+    return "there is no double of '" + settings.hypervisor + "' in " + settings.doubles;
+  }
   const std::string programs = "command -v qemu-system-x86_64 && test -x /usr/libexec/virtiofsd";
   const bool installed = RunProgram({"sh", "-c", programs}).status == 0;
   return installed ? "" : "QEMU or virtiofsd is not installed: run ./run setup vmm";
@@ -150,7 +154,12 @@ Settings ReadSettings() {
   settings.gantry_bin = Env("GANTRY_E2E_BIN", build / "bin");
   settings.images = Env("GANTRY_E2E_IMAGES", build.parent_path() / "images");
   settings.vmm_image = Env("GANTRY_E2E_VMM_IMAGE", build.parent_path() / "vmm");
+  settings.hypervisor = Env("GANTRY_VMM_HYPERVISOR", "qemu");
+  settings.doubles = build / "tests/doubles";
   settings.guests = Env("GANTRY_E2E_GUESTS", build / "guests");
+  // Each ctr of the tests takes it from there.
+  setenv("CONTAINERD_SNAPSHOTTER", settings.snapshotter().c_str(),
+         1);  // NOLINT(concurrency-mt-unsafe)
   char folder[] = "/tmp/ge-XXXXXX";
   // As a service has it: a run directory that others may write in is refused.
   umask(022);

@@ -12,6 +12,8 @@
 //   GANTRY_E2E_IMAGES      where busybox.tar is (../../images of the test)
 //   GANTRY_E2E_GUESTS      where tests/guests are as modules (../guests of the test)
 //   GANTRY_E2E_VMM_IMAGE   where kernel and initrd of the vmm backend are (../../vmm of the test)
+//   GANTRY_VMM_HYPERVISOR  of the vmm backend: qemu, cloud-hypervisor or firecracker (qemu); of the
+//                          latter two the doubles of tests/vmm/doubles
 //   GANTRY_CACHE           holds containerd/RELEASE/bin and runsc/RELEASE/bin
 //   GANTRY_E2E_KEEP        set = the private folder stays when the run ends
 #pragma once
@@ -47,6 +49,8 @@ struct Settings {
   std::string images;
   std::string guests;
   std::string vmm_image;   ///< Of kernel and initrd.
+  std::string hypervisor;  ///< GANTRY_VMM_HYPERVISOR.
+  std::string doubles;     ///< Where the programs are that stand for hypervisors.
   std::string root;        ///< The private folder, short enough for sockets.
   std::string run_dir;     ///< GANTRY_RUN_DIR.
   std::string ns;          ///< containerd's namespace, of this run alone.
@@ -65,6 +69,17 @@ struct Settings {
   bool wasm() const { return oci == "wasm"; }
 
   bool vmm() const { return oci == "vmm"; }
+
+  /// A guest has no files of the node, so images are block devices.
+  bool firecracker() const { return vmm() && hypervisor == "firecracker"; }
+
+  /// The program that a machine is, of which there is one for each.
+  std::string vmm_program() const {
+    return hypervisor == "qemu" ? "qemu-system-x86_64" : hypervisor;
+  }
+
+  /// containerd's own name of it.
+  std::string snapshotter() const { return firecracker() ? "blockfile" : "overlayfs"; }
 
   /// gantry with the runc backend.
   bool runc() const { return !stock() && !remote() && !gvisor() && !wasm() && !vmm(); }

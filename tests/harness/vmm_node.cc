@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/harness/vmm_node.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -31,6 +33,24 @@ std::string Handler(const std::string& name, const std::string& options) {
 std::string Accelerator() {
   const char* const wanted = std::getenv("GANTRY_VMM_ACCEL");  // NOLINT(concurrency-mt-unsafe)
   return wanted == nullptr ? "" : "      accelerator: " + std::string(wanted) + "\n";
+}
+
+/// A VMM that opens its taps itself needs what udev makes of the device; as root it does not.
+bool IsTunForAll() {
+  constexpr mode_t kOthers = S_IROTH | S_IWOTH;
+  struct stat tun{};
+  return stat("/dev/net/tun", &tun) == 0 && (tun.st_mode & kOthers) == kOthers;
+}
+
+/// Of a hypervisor that stands for another one its guests are translated, whatever else the node
+/// can.
+std::string Hypervisor(const Settings& settings) {
+  if (settings.hypervisor == "qemu") {
+    return Accelerator();
+  }
+  const char* const users = settings.firecracker() && !IsTunForAll() ? "      users: 0\n" : "";
+  return "      vmm: " + settings.hypervisor + "\n      vmm_path: " + settings.doubles + "/" +
+         settings.hypervisor + "\n      accelerator: tcg\n" + users;
 }
 
 /// An ELF program for AArch64, of which there is nothing but its head.
@@ -77,6 +97,10 @@ void WriteVmmFiles(const Settings& settings) {
   WriteText(settings.root + "/other-kernel", OtherProgram());
   WriteText(settings.root + "/other-initrd",
             Archived("init", OtherProgram()) + Archived("TRAILER!!!", ""));
+  if (settings.firecracker()) {
+    RunProgram({"mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", settings.root + "/scratch.ext4",
+                "24M"});
+  }
 }
 
 std::string VmmFolder(const Settings& settings) { return settings.run_dir + "/vmm"; }
@@ -91,7 +115,7 @@ std::string VmmHandlers(const Settings& settings) {
          VmmFolder(settings) + "\n      kernel: " + settings.vmm_image +
          "/kernel\n      initrd: " + settings.vmm_image +
          "/initrd\n      boot_timeout_ms: " + std::to_string(BootTime().count()) + "\n" +
-         Accelerator() + "handlers:\n  vmm: {backend: vmm}\n" +
+         Hypervisor(settings) + "handlers:\n  vmm: {backend: vmm}\n" +
          Handler(kVmmPanics, "      cmdline: rdinit=/tests/devices gantry.end=panic\n") +
          Handler(kVmmSilent, "      cmdline: rdinit=/tests/devices\n      boot_timeout_ms: " +
                                  std::to_string(kSilence.count()) + "\n") +
@@ -109,7 +133,7 @@ set -e
 run=$(printf %s "$0" | sha256sum | cut -c1-4)
 id=$(printf %s "$CNI_CONTAINERID" | sha256sum | cut -c1-8)
 bridge=gb$run port=gv$id
-net4=198.$((18 + 0x$run / 256 % 2)).$((0x$run % 256)) net6=fd67:$run:
+net4=198.$((18 + 0x$run / 256 % 2)).$((0x$run % 256)) net6=fd67:$(printf %x $((0x$run | 0x1000))):
 in_pod() { nsenter --net="$CNI_NETNS" ip "$@"; }
 exec 9>>"$0.pods"
 flock 9

@@ -31,7 +31,7 @@ std::string VmmFolder(const Settings& settings);
 /// The part of gantry's configuration.
 std::string VmmHandlers(const Settings& settings);
 
-/// The kernel and the initrd of another machine.
+/// The kernel and the initrd of another machine; an empty image for the blockfile snapshotter.
 void WriteVmmFiles(const Settings& settings);
 
 /// A CNI plugin: a bridge with an end on the node, which is the gateway of both families, in

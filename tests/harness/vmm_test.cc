@@ -20,7 +20,8 @@ std::vector<HostProcess> HelpersCalled(const Node& node, std::string_view progra
 }
 
 void ExpectNoMachine(const Node& node) {
-  for (const char* const program : {kQemu, kVsock, kVirtiofsd}) {
+  for (const std::string& program :
+       {node.settings().vmm_program(), std::string(kVsock), std::string(kVirtiofsd)}) {
     EXPECT_TRUE(Eventually([&] { return HelpersCalled(node, program).empty(); }))
         << Describe(HelpersCalled(node, program));
   }

@@ -46,7 +46,7 @@ class VmmEnds : public VmmTest {
   }
 };
 
-TEST_F(VmmEnds, OfTheVmmAreThoseOfItsContainers) { ExpectAllEndWith(kQemu); }
+TEST_F(VmmEnds, OfTheVmmAreThoseOfItsContainers) { ExpectAllEndWith(settings().vmm_program()); }
 
 TEST_F(VmmEnds, OfTheVsockDeviceAreThoseOfItsContainers) { ExpectAllEndWith(kVsock); }
 
@@ -55,7 +55,7 @@ TEST_F(VmmEnds, OfVirtiofsdAreThoseOfItsContainers) { ExpectAllEndWith(kVirtiofs
 TEST_F(VmmEnds, OfAMachineThatStandsStillComeWhenItIsKilled) {
   const std::string id = Id();
   StartDetached(id, {"sleep", "100000"});
-  const auto machines = Helpers(kQemu);
+  const auto machines = Helpers(settings().vmm_program());
   ASSERT_EQ(machines.size(), 1U);
   ASSERT_EQ(kill(machines.front().pid, SIGSTOP), 0);
   EXPECT_EQ(Ctr({"tasks", "kill", "-s", "KILL", id}).status, 0);

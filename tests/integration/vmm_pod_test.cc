@@ -23,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(Sandboxer, VmmPod, kSandboxers, SandboxerName);
 TEST_P(VmmPod, IsOneMachine) {
   const std::string first = Run("first");
   const std::string second = Run("second");
-  EXPECT_EQ(HelpersCalled(node(), kQemu).size(), 1U);
+  EXPECT_EQ(HelpersCalled(node(), settings().vmm_program()).size(), 1U);
   const std::string boot = std::string("cat ") + kBootId;
   EXPECT_EQ(Says(first, boot), Says(second, boot));
   EXPECT_EQ(Says(first, "hostname"), "web-0\n");

@@ -33,13 +33,13 @@ class VmmRestart : public VmmTest {
 TEST_F(VmmRestart, OfTheEngineManyTimesLeavesTheMachine) {
   const std::string id = Id();
   StartDetached(id, {"sleep", "100000"});
-  const auto before = Helpers(kQemu);
+  const auto before = Helpers(settings().vmm_program());
   ASSERT_EQ(before.size(), 1U);
   for (int round = 0; round < 5; ++round) {
     ASSERT_NO_FATAL_FAILURE(KillEngine());
     ExpectServed(id);
   }
-  const auto after = Helpers(kQemu);
+  const auto after = Helpers(settings().vmm_program());
   ASSERT_EQ(after.size(), 1U);
   EXPECT_EQ(after.front().pid, before.front().pid);
   Remove(id);
@@ -80,7 +80,7 @@ TEST_F(VmmRestart, OfContainerdLeavesMachinesAndTheirStreams) {
 TEST_F(VmmRestart, FindsAMachineThatEndedMeanwhile) {
   const std::string id = Id();
   StartDetached(id, {"sleep", "100000"});
-  const auto machines = Helpers(kQemu);
+  const auto machines = Helpers(settings().vmm_program());
   ASSERT_EQ(machines.size(), 1U);
   const pid_t engine = node().Engine().pid;
   ASSERT_EQ(kill(engine, SIGSTOP), 0);
