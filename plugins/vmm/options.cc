@@ -134,6 +134,7 @@ OptionTable<VmmOptions> NodeKeys() {
       {"root_fs", OfStorage(SetRootFs)},
       {"writable_layer_mib",
        OfStorage(options::Number(&StorageOptions::writable_layer_mib, 0, kMostMib))},
+      {"layers_directory", OfStorage(options::PathOrNone(&StorageOptions::layers_directory))},
       {"first_user", options::Number(&VmmOptions::first_user, 1, kLastUser)},
       {"users", options::Number(&VmmOptions::users, 0, kMostUsers)},
       {"directory", SetDirectory},

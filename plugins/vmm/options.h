@@ -54,7 +54,8 @@ struct VmmOptions {
   /// `template`: so many VMs that wait for pods, restored from a snapshot of one that was booted;
   /// 0: each pod's is booted. See template/README.md.
   uint32_t templates = 0;
-  /// `virtiofsd`, `virtiofs_cache`, `root_fs` and `writable_layer_mib`.
+  /// `virtiofsd`, `virtiofs_cache`, `root_fs`, `writable_layer_mib` and
+  /// `layers_directory`.
   StorageOptions storage{};
   /// `first_user` and `users`: of these ids each VM has one, for its VMM and its vsock device. 0
   /// users: they run as root, without a capability. The default is of a range that no distribution

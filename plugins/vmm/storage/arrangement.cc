@@ -8,6 +8,7 @@
 
 #include <gantry/format.h>
 
+#include "plugins/vmm/storage/layer_file.h"
 #include "plugins/vmm/storage/layout.h"
 
 namespace gantry::vmm {
@@ -69,10 +70,30 @@ Result<std::vector<Item>> Arranger::LayersOf(const std::vector<RootImage>& image
 bool Arranger::HasRoomFor(const std::vector<Item>& layers) const {
   const auto fresh = std::ranges::count_if(
       layers, [&](const Item& layer) { return !table_.HasItem(layer.number); });
-  return table_.Disks() + static_cast<size_t>(fresh) <= request_.disk_places;
+  const size_t own = request_.options.layers_directory.empty() ? 0 : 1;
+  return table_.Disks() + static_cast<size_t>(fresh) + own <= request_.disk_places;
 }
 
-// The layer for writing is the container's own, and in the guest's memory.
+protocol::GuestMount Arranger::LayerOf(Item& root, const std::string& target) const {
+  const StorageOptions& options = request_.options;
+  if (!options.layers_directory.empty()) {
+    root.disk = LayerFileOf(request_, root.number);
+    root.is_layer = true;
+    // Its file has nothing but zeroes: what would be written there to no end.
+    return {.type = "ext4",
+            .serial = root.serial(),
+            .target = target,
+            .options = {"nodev", "noatime", "noinit_itable"}};
+  }
+  protocol::GuestMount layer{
+      .type = "tmpfs", .source = "tmpfs", .target = target, .options = {"mode=0700", "nodev"}};
+  if (options.writable_layer_mib != 0) {
+    layer.options.push_back(Format("size={}m", options.writable_layer_mib));
+  }
+  return layer;
+}
+
+// The layer for writing is the container's own: on a disk of the node's, or in the guest's memory.
 void Arranger::AddLayers(std::vector<Item> layers) {
   std::string lower;
   for (Item& layer : layers) {
@@ -83,11 +104,7 @@ void Arranger::AddLayers(std::vector<Item> layers) {
   const std::string layer = folder + "/layer";
   root.path = folder + "/root";
   root.detach = {root.path, layer, folder};
-  std::vector<std::string> options = {"mode=0700", "nodev"};
-  if (request_.options.writable_layer_mib != 0) {
-    options.push_back(Format("size={}m", request_.options.writable_layer_mib));
-  }
-  root.mounts = {{.type = "tmpfs", .source = "tmpfs", .target = layer, .options = options},
+  root.mounts = {LayerOf(root, layer),
                  {.type = "overlay",
                   .source = "overlay",
                   .target = root.path,

@@ -60,6 +60,8 @@ class Arranger {
   Result<std::vector<Item>> LayersOf(const std::vector<RootImage>& images);
   bool HasRoomFor(const std::vector<Item>& layers) const;
   void AddLayers(std::vector<Item> layers);
+  /// The layer for writing, on `target`; `root` has its disk, where it is one.
+  protocol::GuestMount LayerOf(Item& root, const std::string& target) const;
   Status AddSharedRoot(const std::string& rootfs);
   Status AddMount(size_t place, oci::SpecMount mount, const oci::Spec& spec,
                   const std::string& bundle);

@@ -31,6 +31,8 @@ struct Item {
   std::vector<protocol::GuestMount> mounts{};
   /// And lets go of, in this order, with all that is mounted below.
   std::vector<std::string> detach{};
+  /// The disk is a file of the item's own, a layer for writing: made and removed with it.
+  bool is_layer = false;
   /// Pages that the guest has to have ready for it, of its default huge size.
   uint64_t huge_pages = 0;
 
@@ -49,6 +51,7 @@ struct Item {
     field(7, self.mounts);
     field(8, self.detach);
     field(9, self.huge_pages);
+    field(10, self.is_layer);
   }
 };
 

@@ -8,6 +8,8 @@
 
 namespace gantry::vmm {
 
+inline constexpr uint32_t kLayerMib = 4096;
+
 /// What a handler may set for the files of its pods. Thread: any; plain data.
 struct StorageOptions {
   /// `virtiofsd`: the program that shows the host's files to a guest; absolute.
@@ -21,8 +23,11 @@ struct StorageOptions {
   bool block_roots = true;
   bool virtiofs_roots = true;
   /// `writable_layer_mib`: how much a container whose root is made of images that are shared may
-  /// write, which is kept in the guest's memory. 0: half of that memory.
+  /// write. 0: half of the guest's memory, or `kLayerMib` on a disk.
   uint32_t writable_layer_mib = 0;
+  /// `layers_directory`: of this node's disk, where that is kept; empty: it is kept in the guest's
+  /// memory.
+  std::string layers_directory{};
 };
 
 /// Errors: kInvalidArgument, naming the option.

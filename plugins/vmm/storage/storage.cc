@@ -10,6 +10,7 @@
 #include "plugins/vmm/hypervisor/firecracker/firecracker.h"
 #include "plugins/vmm/storage/arrangement.h"
 #include "plugins/vmm/storage/item_table.h"
+#include "plugins/vmm/storage/layer_file.h"
 #include "plugins/vmm/storage/layout.h"
 #include "plugins/vmm/storage/shared_directory.h"
 #include "plugins/vmm/storage/virtiofsd.h"
@@ -69,6 +70,12 @@ Status SandboxStorage::Make(const ContainerRequest& request, const Arrangement& 
     if (Status bound = shared_.Bind(NameOf(number), bind); !bound) {
       return std::unexpected(
           std::move(bound).error().Within(Format("share '{}'", shared.source.path)));
+    }
+  }
+  for (const Item& item : arrangement.items) {
+    if (item.is_layer) {
+      const uint32_t mib = request_.options.writable_layer_mib;
+      GANTRY_CHECK_OK(MakeLayerFile(item.disk, mib != 0 ? mib : kLayerMib));
     }
   }
   return arrangement.release ? ReleaseRoot(request.rootfs, *arrangement.release) : Status();
@@ -163,6 +170,9 @@ Status SandboxStorage::RemoveLocked(const std::string& container) {
     if (item.shared) {
       GANTRY_CHECK_OK(shared_.Unbind(NameOf(item.number)));
     }
+    if (item.is_layer) {
+      GANTRY_CHECK_OK(RemoveFile(item.disk));
+    }
   }
   return table_.Remove(container);
 }
@@ -208,6 +218,7 @@ Result<std::unique_ptr<Virtiofsd>> Begin(SandboxContext& context, const StorageR
 }  // namespace
 
 Result<std::unique_ptr<Storage>> Storage::Make(SandboxContext& context, StorageRequest request) {
+  SweepLayerFiles(request);
   GANTRY_TRY(auto table, ItemTable::In(RecordsIn(request.directory)));
   auto virtiofsd = Begin(context, request);
   if (!virtiofsd) {

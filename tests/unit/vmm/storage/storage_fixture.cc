@@ -42,7 +42,9 @@ void StorageFixture::WriteProgram(const std::string& script) {
 
 StorageRequest StorageFixture::Request() {
   return {.directory = directory_,
-          .options = {.virtiofsd = folder_.path() + "/virtiofsd"},
+          .options = {.virtiofsd = folder_.path() + "/virtiofsd",
+                      .writable_layer_mib = layers_.empty() ? 0U : 64U,
+                      .layers_directory = layers_},
           .cgroups = {},
           .traits = traits_,
           .disk_places = disk_places_,

@@ -67,6 +67,8 @@ class StorageFixture : public testing::Test {
   std::string directory_ = folder_.path() + "/sandbox";
   Traits traits_{.disks = true, .file_systems = true};
   uint32_t disk_places_ = 16;
+  /// Of layers for writing; empty: they are in memory.
+  std::string layers_{};
   std::unique_ptr<Storage> storage_;
 
  private:
