@@ -19,14 +19,16 @@ set -euo pipefail
 SUITES=(style unit node vmm asan tsan fuzz
   e2e-2.3.4-gvisor contract kit contract-gvisor faults e2e-2.3.4-crun faults-gvisor e2e-2.3.4-runc
   contract-wasm faults-wasm e2e-2.3.4-wasm e2e-1.7.24-wasm
-  contract-vmm kit-vmm e2e-2.3.4-vmm e2e-1.7.24-vmm e2e-2.3.4-vmm-smoke
+  contract-vmm kit-vmm e2e-2.3.4-vmm e2e-1.7.24-vmm
+  e2e-2.3.4-vmm-ch e2e-2.3.4-vmm-fc
   e2e-2.3.4-gvisor-20240729 e2e-1.7.24-runc e2e-2.3.4-remote e2e-1.7.24-gvisor e2e-1.7.24-crun
   e2e-1.7.24-shim-crun e2e-2.1.9-runc)
 # Each pairs anew what others have: 2.3.4 and its CRI server are in e2e-2.3.4-crun, runc and
 # the newer CRI server of 1.7, with pods of the shim, in e2e-1.7.24-runc, gVisor in
 # e2e-2.3.4-gvisor, processes without a pid on the host in `contract` and `kit`. Only the older
 # runsc is nowhere else.
-ONLY_IN_ALL=(vmm contract-vmm kit-vmm e2e-2.3.4-vmm e2e-1.7.24-vmm e2e-2.3.4-runc e2e-2.3.4-gvisor-20240729 e2e-1.7.24-gvisor e2e-1.7.24-wasm
+ONLY_IN_ALL=(vmm contract-vmm kit-vmm e2e-2.3.4-vmm e2e-1.7.24-vmm
+  e2e-2.3.4-vmm-ch e2e-2.3.4-vmm-fc e2e-2.3.4-runc e2e-2.3.4-gvisor-20240729 e2e-1.7.24-gvisor e2e-1.7.24-wasm
   e2e-1.7.24-shim-crun e2e-2.3.4-remote)
 # What the suites with machines have, too.
 NOT_IN_ALL=(e2e-2.3.4-vmm-smoke)
@@ -137,13 +139,22 @@ contract_suite() {
 # two CRI servers: the runs with runc and gvisor have the newer one, that with crun the
 # other, and e2e-RELEASE-shim-OCI what only the newer one can, pods that the shim makes.
 e2e_suite() {
-  local suite="$1" rest="${1#e2e-}" filter='-CtrScale.*' newer='' runsc=''
+  local suite="$1" rest="${1#e2e-}" filter='-CtrScale.*' newer='' runsc='' hypervisor=''
   case "$rest" in
     *-gvisor-*)
       runsc="${rest##*-}" rest="${rest%-*}"
       filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:*Gvisor*'
       ;;
     2.3.4-wasm) filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:CriShimPod.*:*Wasm*:ShimCalls.*:CtlCalls.*' ;;
+    # By the doubles of these hypervisors. Firecracker has no virtiofs, so no volumes of files.
+    2.3.4-vmm-ch)
+      hypervisor=cloud-hypervisor rest="${rest%-*}"
+      filter='CtrTerminal.*:VmmRun.*:VmmStreams.*:VmmEnds.*:VmmRestart.*:VmmVolume.*:*VmmPod.*:*VmmNetwork.*'
+      ;;
+    2.3.4-vmm-fc)
+      hypervisor=firecracker rest="${rest%-*}"
+      filter='VmmRun.*:VmmStreams.*:VmmEnds.*:VmmRestart.*:*VmmPod.IsOneMachine*:*VmmNetwork.*'
+      ;;
     1.*-gvisor) newer=1 filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*Cri*' ;;
     1.*-wasm)
       newer=1 filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*Cri*:*Wasm*'
@@ -163,7 +174,8 @@ e2e_suite() {
     1.*-runc) newer=1 ;;
   esac
   ENABLE_CRI_SANDBOXES="$newer" GANTRY_E2E_CONTAINERD="${rest%%-*}" GANTRY_E2E_OCI="${rest##*-}" \
-    GANTRY_E2E_RUNSC="$runsc" run_gtest "$suite" "$GANTRY_ROOT/build/release/tests/e2e_tests" \
+    GANTRY_E2E_RUNSC="$runsc" GANTRY_VMM_HYPERVISOR="$hypervisor" \
+    run_gtest "$suite" "$GANTRY_ROOT/build/release/tests/e2e_tests" \
     "$LOG_DIR/suite-$suite.log" "$E2E_SECONDS" --gtest_color=no \
     --gtest_filter="${GANTRY_E2E_FILTER:-$filter}"
 }
@@ -213,11 +225,9 @@ suites_of_nodes() {
     record failed "$1" images
     return 0
   fi
-  if printf '%s\n' "$@" | grep -q -- '-vmm'; then
-    if ! provide_vmm_image || ! choose_vmm_accelerator "$VMM_IMAGE/kernel"; then
-      record failed "$1" vmm-image
-      return 0
-    fi
+  if printf '%s\n' "$@" | grep -q -- '-vmm' && ! provide_vmm_image; then
+    record failed "$1" vmm-image
+    return 0
   fi
   for suite in "$@"; do
     wait_for_turn 3
