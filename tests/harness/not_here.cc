@@ -160,8 +160,7 @@ constexpr NotHere kNotVmm[] = {
 
 constexpr const char* kOwnVsock = "this hypervisor is its guests' vsock device itself";
 constexpr const char* kNoVirtiofs =
-    "Firecracker has no virtiofs, and files of the node are refused: see VmmBlocks";
-constexpr const char* kOwnDisks = "of block images, which each container has for itself";
+    "Firecracker has no virtiofs, and refuses files of the node by name";
 
 // Of hypervisors other than QEMU.
 constexpr NotHere kNotHybrid[] = {
@@ -171,6 +170,7 @@ constexpr NotHere kNotHybrid[] = {
 // Of Firecracker.
 constexpr NotHere kNotFirecracker[] = {
     {"VmmEnds", "OfVirtiofsdAreThoseOfItsContainers", kNoVirtiofs},
+    {"VmmPod", "SharesItsNetworkItsMemoryAndItsVolumes", kNoVirtiofs},
 };
 
 std::string Find(std::span<const NotHere> rows, std::string_view suite, std::string_view test) {
