@@ -25,8 +25,8 @@ constexpr const char* kKey = "/key";
 constexpr size_t kMaxKey = size_t{64} << 10;
 constexpr mode_t kPassage = 0711;
 constexpr mode_t kOwnersFile = 0600;
-/// A VM that is restored runs as another user than the one that it was made of.
-constexpr mode_t kReadersFile = 0444;
+/// A VM that is restored runs as another user than the one that it was made of, and gets it open.
+constexpr mode_t kReadersFile = 0400;
 
 std::string NameOf(const std::string& key) { return Format("{:016x}", Fingerprint(key)); }
 

@@ -279,7 +279,12 @@ TEST_F(Templates, OneThatCannotBeRestoredIsBootedInstead) {
   const TemplateStore store(options_.directory);
   const auto names = ListDirectory(store.folder());
   ASSERT_TRUE(names && names->size() == 1);
-  ASSERT_TRUE(WriteFile(store.folder() + "/" + names->front() + "/state", "broken", 0444));
+  const std::string state = store.folder() + "/" + names->front() + "/state";
+  struct stat info{};
+  ASSERT_EQ(stat(state.c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, 0U);
+  EXPECT_EQ(info.st_mode & 0777U, 0400U) << "a machine's memory is nobody's to read";
+  ASSERT_TRUE(WriteFile(state, "broken", 0400));
   auto booted = Start("booted");
   ASSERT_TRUE(booted->machine);
   EXPECT_TRUE(booted->context.WaitForLog("it is booted"));

@@ -44,11 +44,15 @@ Status Driver::DropFdSets(const std::string& name, Deadline deadline) {
   return {};
 }
 
-// One that an engine left that was killed meanwhile is of another file.
 Result<std::string> Driver::GiveDisk(const Disk& disk, Deadline deadline) {
-  const std::string name = BackendId(Kind::kDisk, disk.serial);
-  GANTRY_CHECK_OK(DropFdSets(name, deadline));
   GANTRY_TRY(const UniqueFd file, OpenDisk(disk));
+  return GiveFile(BackendId(Kind::kDisk, disk.serial), file, deadline);
+}
+
+// One that an engine left that was killed meanwhile is of another file.
+Result<std::string> Driver::GiveFile(const std::string& name, const UniqueFd& file,
+                                     Deadline deadline) {
+  GANTRY_CHECK_OK(DropFdSets(name, deadline));
   const int number = file.get();
   GANTRY_TRY(const Json set,
              qmp_.Execute("add-fd", {{"opaque", name}}, deadline, std::span(&number, 1)));

@@ -60,6 +60,8 @@ class Driver : public Hypervisor {
   Status Give(const std::string& name, const UniqueFd& fd, Deadline deadline);
   /// Opens a disk and gives it; QEMU's path of it.
   Result<std::string> GiveDisk(const Disk& disk, Deadline deadline);
+  /// Gives an open file; QEMU's path of it, until the sets of that name are dropped.
+  Result<std::string> GiveFile(const std::string& name, const UniqueFd& file, Deadline deadline);
   /// QEMU closes descriptors of that name, as soon as nothing uses them. Again: nothing.
   Status DropFdSets(const std::string& name, Deadline deadline);
   /// Ids of devices that have one.
@@ -76,7 +78,8 @@ class Driver : public Hypervisor {
   Status UnplugCpu(const std::string& id, Deadline deadline);
   Status AddCpu(const Json& slot, uint32_t number, Deadline deadline);
   Result<uint64_t> MoreMemory(const char* property, Deadline deadline);
-  Status Migrate(std::string_view command, const Snapshot& snapshot, Deadline deadline);
+  Status Migrate(std::string_view command, const Snapshot& snapshot, const std::string& file,
+                 Deadline deadline);
   Status AddAfterRestore(Deadline deadline);
 
   const VmConfig config_;

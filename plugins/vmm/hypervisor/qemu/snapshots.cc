@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A snapshot is a migration to a file, a restored VM one that comes from it.
+#include <fcntl.h>
+
+#include <cerrno>
 #include <utility>
 
 #include <gantry/format.h>
@@ -9,6 +12,10 @@
 
 namespace gantry::vmm::qemu {
 namespace {
+
+constexpr const char* kState = "state";
+
+std::string FileOf(const Snapshot& snapshot) { return snapshot.directory + "/state"; }
 
 /// Both are set each time, since QEMU keeps them. `events`: it tells how far it is.
 Json Capabilities(const Snapshot& snapshot) {
@@ -33,10 +40,11 @@ bool IsEnd(const QmpEvent& event) {
 
 }  // namespace
 
-Status Driver::Migrate(std::string_view command, const Snapshot& snapshot, Deadline deadline) {
+Status Driver::Migrate(std::string_view command, const Snapshot& snapshot, const std::string& file,
+                       Deadline deadline) {
   GANTRY_CHECK_OK(Do("migrate-set-capabilities", Capabilities(snapshot), deadline));
   qmp_.Forget([](const QmpEvent& event) { return event.name == "MIGRATION"; });
-  GANTRY_CHECK_OK(Do(command, {{"uri", Format("file:{}/state", snapshot.directory)}}, deadline));
+  GANTRY_CHECK_OK(Do(command, {{"uri", "file:" + file}}, deadline));
   GANTRY_TRY(const QmpEvent end,
              qmp_.Await(Format("the end of QEMU's '{}'", command), IsEnd, deadline));
   if (StatusIn(end) == "completed") {
@@ -44,8 +52,8 @@ Status Driver::Migrate(std::string_view command, const Snapshot& snapshot, Deadl
   }
   GANTRY_TRY(const Json told, qmp_.Execute("query-migrate", Json(), deadline));
   const auto why = told.is_object() ? told.find("error-desc") : told.end();
-  return Fail(Code::kInternal, "ask QEMU to '{}' with '{}/state': it {}: {}", command,
-              snapshot.directory, StatusIn(end),
+  return Fail(Code::kInternal, "ask QEMU to '{}' with '{}': it {}: {}", command, FileOf(snapshot),
+              StatusIn(end),
               told.is_object() && why != told.end() && why->is_string() ? why->get<std::string>()
                                                                         : "it does not say why");
 }
@@ -64,14 +72,25 @@ Status Driver::TakeSnapshot(const Snapshot& snapshot, Deadline deadline) {
                   more);
     }
   }
-  return Migrate("migrate", snapshot, deadline);
+  return Migrate("migrate", snapshot, FileOf(snapshot), deadline);
 }
 
 Status Driver::Restore(Deadline deadline) {
   if (!config_.from) {
     return Fail(Code::kFailedPrecondition, "restore a VM of QEMU: it was made without a snapshot");
   }
-  GANTRY_CHECK_OK(Migrate("migrate-incoming", *config_.from, deadline));
+  std::string file = FileOf(*config_.from);
+  if (options_.opens_disks_for_it) {
+    const UniqueFd state(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!state) {
+      return FailErrno(errno, "open '{}' for QEMU", file);
+    }
+    GANTRY_TRY(file, GiveFile(kState, state, deadline));
+  }
+  GANTRY_CHECK_OK(Migrate("migrate-incoming", *config_.from, file, deadline));
+  if (options_.opens_disks_for_it) {
+    GANTRY_CHECK_OK(DropFdSets(kState, deadline));
+  }
   return AddAfterRestore(deadline);
 }
 

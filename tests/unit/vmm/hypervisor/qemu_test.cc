@@ -156,9 +156,12 @@ class QemuOfAUser : public QemuTest {
     folder_ = os::TempDir::Create().value();
     file_ = folder_.path() + "/disk";
     ASSERT_TRUE(WriteFile(file_, "data", 0600));
-    vm_ = MakeQemu(SmallVm(), {.program = "/proc/self/exe",
-                               .control_socket = folder_.path() + "/control",
-                               .opens_disks_for_it = true})
+  }
+
+  void Begin(VmConfig config) {
+    vm_ = MakeQemu(std::move(config), {.program = "/proc/self/exe",
+                                       .control_socket = folder_.path() + "/control",
+                                       .opens_disks_for_it = true})
               .value();
     SpawnRequest request = vm_->Describe().value();
     qemu_ = std::make_unique<test::QemuDouble>(ListenerOf(request));
@@ -168,7 +171,24 @@ class QemuOfAUser : public QemuTest {
   std::string file_;
 };
 
+// The state of a template is not for everybody to read.
+TEST_F(QemuOfAUser, GetsItsSnapshotOpen) {
+  VmConfig config = SmallVm();
+  config.from = Snapshot{.directory = folder_.path()};
+  Begin(std::move(config));
+  const Status without = vm_->Restore(Soon());
+  ASSERT_FALSE(without);
+  EXPECT_THAT(without.error().message, HasSubstr(folder_.path() + "/state'"));
+  ASSERT_TRUE(WriteFile(folder_.path() + "/state", "data", 0400));
+  const Status restored = vm_->Restore(Soon());
+  ASSERT_TRUE(restored) << restored.error().message;
+  EXPECT_THAT(qemu_->server().Requests(),
+              testing::Contains(HasSubstr("\"uri\":\"file:/dev/fdset/0\"")));
+  EXPECT_THAT(qemu_->FdSets(), IsEmpty());
+}
+
 TEST_F(QemuOfAUser, GetsItsDisksOpen) {
+  Begin(SmallVm());
   const auto added = vm_->AddDisk({.serial = "d1", .path = file_}, Soon());
   ASSERT_TRUE(added) << added.error().message;
   EXPECT_THAT(qemu_->FdSets(), ElementsAre("disk-d1"));
@@ -180,6 +200,7 @@ TEST_F(QemuOfAUser, GetsItsDisksOpen) {
 }
 
 TEST_F(QemuOfAUser, LeavesNoDescriptorOfADiskThatWasRefused) {
+  Begin(SmallVm());
   qemu_->RefuseDevices();
   EXPECT_FALSE(vm_->AddDisk({.serial = "d1", .path = file_}, Soon()));
   EXPECT_THAT(qemu_->FdSets(), IsEmpty());
@@ -187,6 +208,7 @@ TEST_F(QemuOfAUser, LeavesNoDescriptorOfADiskThatWasRefused) {
 }
 
 TEST_F(QemuOfAUser, IsNotGivenWhatCannotBeOpened) {
+  Begin(SmallVm());
   const auto added = vm_->AddDisk({.serial = "d1", .path = "/images/none"}, Soon());
   ASSERT_FALSE(added);
   EXPECT_EQ(added.error().code, Code::kNotFound);
