@@ -5,6 +5,7 @@
 # crun and WasmEdge under it, and virtual machines against what they stand on, prints the table and
 # writes build/bench.json; with row names, just these. -d also puts the table into
 # docs/performance.md. GANTRY_BENCH_ROUNDS says how often things are repeated (30).
+# GANTRY_VMM_VHOST_DEVICE_VSOCK names a vhost-device-vsock for vmm-vsock-*; else one is made.
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
 . "$GANTRY_ROOT/tools/lib/build.sh"
@@ -14,6 +15,8 @@ set -euo pipefail
 . "$GANTRY_ROOT/tools/lib/bench.sh"
 . "$GANTRY_ROOT/tools/lib/cgroups.sh"
 . "$GANTRY_ROOT/tools/lib/vmm_image.sh"
+. "$GANTRY_ROOT/tools/lib/rust.sh"
+. "$GANTRY_ROOT/tools/lib/vhost_device_vsock.sh"
 
 to_docs=
 if [ "${1:-}" = -d ]; then
@@ -22,8 +25,8 @@ if [ "${1:-}" = -d ]; then
 fi
 need_root bench
 vmm=()
-if bench_wants_vmm "$@"; then
-  vmm=(gantry_vmm vmm_image_programs vmm_bare_boot)
+if bench_wants vmm- "$@"; then
+  vmm=(gantry_vmm gantryctl vmm_image_programs vmm_bare_boot vmm_vsock_bench)
 fi
 "$GANTRY_ROOT/tools/setup" build kit bench ${vmm[*]:+vmm}
 claim_controllers
@@ -33,6 +36,7 @@ build_preset release gantryd gantry-keeper containerd-shim-gantry-v1 gantry_runc
   "${wasm[@]}" "${vmm[@]}" bench cri
 provide_images
 [ -z "${vmm[*]}" ] || provide_vmm_image || say "no guest image: the rows of virtual machines are skipped"
+bench_wants vmm-vsock- "$@" && { provide_vhost_device_vsock || say "no vhost-device-vsock: vmm-vsock-* is skipped"; }
 [ -z "${wasm[*]}" ] || provide_guest_image
 
 say "measuring; anything else that runs on this machine shows in the figures"

@@ -47,10 +47,13 @@ Instance::~Instance() {
   }
 }
 
-Status Instance::Prepare(const std::vector<std::string>& argv) {
+Status Instance::Prepare(const std::vector<std::string>& argv, const SpecChange& change) {
   const std::string cgroup =
       side_.systemd_cgroup ? "system.slice:gantry-bench:" + id_ : "/" + lab_.ns() + "/" + id_;
-  GANTRY_TRY(const std::string spec, ContainerSpec(lab_.default_spec(), cgroup, argv));
+  GANTRY_TRY(std::string spec, ContainerSpec(lab_.default_spec(), cgroup, argv));
+  if (change) {
+    GANTRY_TRY(spec, change(spec));
+  }
   GANTRY_CHECK_OK(bundle_.Make(lab_.bundles(), lab_.disk(), id_, spec));
   bundle_path_ = bundle_.path();
   return stdio_.Make(lab_.bundles() + "/io-" + id_);
@@ -144,13 +147,13 @@ Status Instance::Send(const std::string& method, std::string payload, std::strin
     return Fail(Code::kUnavailable, "call '{}': not connected", method);
   }
   sent_ = method;
-  GANTRY_TRY(stream_, client_->Send(std::string(service), method, std::move(payload), kLimit,
+  GANTRY_TRY(stream_, client_->Send(std::string(service), method, std::move(payload), side_.limit,
                                     {{std::string(rpc::kNamespaceKey), lab_.ns()}}));
   return {};
 }
 
 Result<std::string> Instance::Receive() {
-  auto answer = client_->Receive(stream_, kLimit);
+  auto answer = client_->Receive(stream_, side_.limit);
   if (!answer) {
     return std::unexpected(
         std::move(answer).error().Within((side_.stock ? "stock shim: " : "gantry: ") + sent_));
@@ -230,8 +233,8 @@ Status Instance::Shutdown() {
   return {};
 }
 
-Status Instance::Run(const std::vector<std::string>& argv) {
-  GANTRY_CHECK_OK(Prepare(argv));
+Status Instance::Run(const std::vector<std::string>& argv, const SpecChange& change) {
+  GANTRY_CHECK_OK(Prepare(argv, change));
   GANTRY_CHECK_OK(StartShim());
   GANTRY_CHECK_OK(Connect());
   GANTRY_CHECK_OK(Create());

@@ -4,7 +4,7 @@
 // containerd: exec of `start`, the task service over ttrpc, exec of `delete`.
 #pragma once
 
-#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,17 +24,17 @@ inline constexpr std::string_view kTaskService = "containerd.task.v3.Task";
 /// The destructor kills and removes what is left, as well as it can.
 class Instance {
  public:
-  /// Calls are cut off after this.
-  static constexpr std::chrono::seconds kLimit{30};
-
   /// Neither is kept beyond the lab.
   Instance(Lab& lab, const Side& side);
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
   ~Instance();
 
-  /// Bundle and fifos. Not part of what is timed.
-  Status Prepare(const std::vector<std::string>& argv);
+  /// Alters a config.json.
+  using SpecChange = std::function<Result<std::string>(const std::string& spec)>;
+
+  /// Bundle and fifos. Not part of what is timed. `change` may be none.
+  Status Prepare(const std::vector<std::string>& argv, const SpecChange& change = {});
 
   /// In place of that: a bundle of the caller's whose rootfs is there, and no streams.
   void PrepareIn(const std::string& bundle) { bundle_path_ = bundle; }
@@ -58,7 +58,7 @@ class Instance {
   Result<double> DeleteShim();
 
   /// StartShim to Start, for rows that only want a running container.
-  Status Run(const std::vector<std::string>& argv);
+  Status Run(const std::vector<std::string>& argv, const SpecChange& change = {});
   /// Kill to DeleteShim.
   Status End();
 

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "tests/harness/host.h"
+#include "tests/harness/vmm_node.h"
 #include "tests/performance/figures.h"
 
 namespace gantry::bench {
@@ -28,7 +29,8 @@ std::string Configuration(const e2e::Settings& settings) {
          "  wasm: {backend: wasm}\n"
          "  vmm:\n    backend: vmm\n    options:\n      kernel: " +
          settings.vmm_image + "/kernel\n      initrd: " + settings.vmm_image +
-         "/initrd\n"
+         "/initrd\n      directory: " + e2e::VmmFolder(settings) +
+         "\n"
          "backends:\n  wasm:\n    options:\n      cache_dir: " +
          root + "/wasm\n";
 }
@@ -95,7 +97,7 @@ Status Lab::LinkPrograms() {
                              {"stock-crun", "io.containerd.runc.v2", false, "crun"},
                              {"gantry-wasm", "io.containerd.gantry-wasm.v1", true, ""}};
   const std::string shim = programs_ + "/containerd-shim-gantry-v1";
-  for (const char* handler : {"crun", "runc", "vmm", "wasm"}) {
+  for (const char* handler : {"crun", "ready-vmm", "runc", "vmm", "wasm"}) {
     GANTRY_CHECK_OK(Link(shim, root() + "/bin/containerd-shim-gantry-" + handler + "-v1"));
   }
   return {};

@@ -5,6 +5,7 @@
 // driven without.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -25,6 +26,8 @@ struct Side {
   std::string runtime;  ///< The runtime type that means this with containerd.
   std::map<std::string, std::string> env;
   bool systemd_cgroup = false;  ///< Option SystemdCgroup: cgroups are systemd's scopes.
+  /// Calls are cut off after this.
+  std::chrono::seconds limit{30};
 };
 
 /// Thread: one.

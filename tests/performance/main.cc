@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/performance/guest_tools.h"
 #include "tests/performance/gvisor_rows.h"
 #include "tests/performance/rows.h"
 #include "tests/performance/vmm_rows.h"
@@ -169,6 +170,9 @@ int Main(const std::vector<std::string>& rows) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
+  if (const auto status = gantry::bench::GuestTool(words)) {
+    return *status;
+  }
   if (words.size() == 2 && words[0] == "--write") {
     return gantry::bench::WriteBytes(std::strtoull(words[1].c_str(), nullptr, 10));
   }

@@ -7,6 +7,7 @@
 
 #include "tests/harness/program.h"
 #include "tests/performance/instance.h"
+#include "tests/performance/vmm_lab.h"
 #include "tests/performance/vmm_rows.h"
 
 namespace gantry::bench {

@@ -1,35 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/performance/vmm_rows.h"
 
-#include <filesystem>
-#include <system_error>
+#include "tests/performance/vmm_lab.h"
 
 namespace gantry::bench {
-namespace {
-
-namespace fs = std::filesystem;
-
-/// What is not there; empty: nothing.
-std::string WithoutVmm(const Lab& lab) {
-  const std::string& image = lab.settings().vmm_image;
-  for (const std::string& file :
-       {lab.programs() + "/plugins/libgantry_vmm.so", image + "/kernel", image + "/initrd",
-        std::string("/usr/bin/qemu-system-x86_64"), std::string("/usr/libexec/virtiofsd")}) {
-    std::error_code error;
-    if (!fs::exists(file, error)) {
-      return "there is no " + file + ": ./run setup vmm, ./run test vmm";
-    }
-  }
-  return "";
-}
-
-}  // namespace
 
 const std::vector<VmmGroup>& VmmGroups() {
   static const std::vector<VmmGroup> groups{
       {{"vmm-boot"}, VmmBootRow},
+      {{"vmm-template", "vmm-ready"}, VmmTemplateRows},
+      {{"vmm-container"}, VmmContainerRow},
       {{"vmm-exec"}, VmmExecRow},
-      {{"vmm-host-memory"}, VmmMemoryRow},
+      {{"vmm-stdout"}, VmmStdoutRow},
+      {{"vmm-vsock-out", "vmm-vsock-in", "vmm-vsock-echo", "vmm-vsock-dial"}, VmmVsockRows},
+      {{"vmm-rootfs", "vmm-rootfs-warm"}, VmmRootfsRows},
+      {{"vmm-host-memory", "vmm-host-memory-block"}, VmmMemoryRows},
+      {{"vmm-agent", "vmm-agent-container"}, VmmAgentRows},
   };
   return groups;
 }
@@ -40,12 +26,6 @@ Status MeasureVmm(Lab& lab, const VmmGroup& group, const Extent& extent, Report&
     return {};
   }
   return group.measure(lab, extent, report);
-}
-
-Side VmmSide(const Lab& lab) {
-  Side side = lab.Gantry("vmm");
-  side.oci.clear();
-  return side;
 }
 
 }  // namespace gantry::bench

@@ -25,9 +25,11 @@ provide_guest_image() {
     step guest-image "image: wasm-tool" make_guest_image
 }
 
-# bench_wants_vmm [ROW...]: rows of virtual machines are among these, or all are wanted.
-bench_wants_vmm() {
-  [ "$#" -eq 0 ] || printf '%s\n' "$@" | grep -q '^vmm-'
+# bench_wants BEGIN [ROW...]: rows whose names begin so are among these, or all are wanted.
+bench_wants() {
+  local begin="$1"
+  shift
+  [ "$#" -eq 0 ] || printf '%s\n' "$@" | grep -q "^$begin"
 }
 
 # bench_machine LOAD_BEFORE: on what, with what and when it was measured.
