@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gantry-grpc's command line. The engine gives it.
+#pragma once
+
+#include <string>
+
+#include <gantry/error.h>
+
+namespace gantry::door {
+
+struct CommandLine {
+  /// The keeper's.
+  std::string run_dir;
+  /// Where the folders of the controller's sandboxes are.
+  std::string sandboxes;
+  /// containerd's socket, as it calls itself to its shims.
+  std::string containerd;
+  std::string containerd_ttrpc;
+  /// A listening socket.
+  int listen_fd = -1;
+  /// Where that is: for who looks at the process.
+  std::string address;
+  bool help = false;
+  bool version = false;
+};
+
+/// Errors: kInvalidArgument.
+Result<CommandLine> ParseCommandLine(int argc, char** argv);
+
+std::string Usage();
+
+}  // namespace gantry::door

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gantry-grpc: gRPC beside the engine, in a process of its own. The engine starts it, as a child of
+// the keeper, where the configuration names an address; it outlives engines, whose sockets it calls
+// as containerd does, and is started again when it ends. What listens is a descriptor that the
+// keeper holds.
+//
+// Told to end it lets nobody in, and goes as soon as no call has something to do: who waits for the
+// end of a sandbox gets UNAVAILABLE from gRPC, and asks again.
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+#include "core/async/loop.h"
+#include "core/async/worker_pool.h"
+#include "core/door/command_line.h"
+#include "core/door/controller.h"
+#include "core/door/listener.h"
+#include "core/door/operator_calls.h"
+#include "core/door/server.h"
+#include "core/link/paths.h"
+#include "core/log/log.h"
+#include "core/log/rotation.h"
+#include "core/os/memory.h"
+#include "core/os/process.h"
+#include "core/rpc/method_table.h"
+
+namespace gantry::door {
+namespace {
+
+constexpr int kWorkers = 8;
+constexpr size_t kMostQueued = 4096;
+/// What calls under way are given when it is told to end.
+constexpr std::chrono::seconds kLastCalls(10);
+constexpr std::chrono::milliseconds kRetirePace(5);
+
+/// Until no call has something to do.
+void Retire(async::Loop& loop, const Server& server, async::TimePoint until) {
+  if (!server.IsBusy() || loop.Now() >= until) {
+    loop.Stop();
+  } else {
+    loop.After(kRetirePace, [&loop, &server, until] { Retire(loop, server, until); });
+  }
+}
+
+Status Serve(const CommandLine& line) {
+  async::Loop loop;
+  async::WorkerPool pool(loop, kWorkers, kMostQueued);
+  const Folders folders(line.sandboxes);
+  Controller controller(loop, pool, folders,
+                        {line.run_dir, line.containerd, line.containerd_ttrpc});
+  OperatorCalls operator_calls(loop, line.run_dir);
+  rpc::MethodTable table;
+  GANTRY_CHECK_OK(controller.Register(table));
+  GANTRY_CHECK_OK(operator_calls.Register(table));
+  // Before gRPC's threads: they inherit what is blocked.
+  GANTRY_TRY(const UniqueFd signals, os::OpenSignalFd({SIGTERM, SIGINT}));
+  GANTRY_TRY(const std::unique_ptr<Server> server, Server::Start(loop, table, {}));
+  Listener listener(loop, UniqueFd(line.listen_fd),
+                    [&server](UniqueFd connection) { server->Take(std::move(connection)); });
+  async::WatchId watch;
+  watch = loop.Watch(signals.get(), EPOLLIN, [&](uint32_t) {
+    loop.Rearm(watch, 0);
+    listener.Stop();
+    Retire(loop, *server, loop.Now() + kLastCalls);
+  });
+  async::Start(controller.Recover());
+  LogInfo("gRPC is served, pid {}", getpid());
+  loop.Run();
+  std::fflush(stderr);
+  // Taking gRPC apart would wait for who waits for the end of a sandbox.
+  _exit(0);
+}
+
+}  // namespace
+}  // namespace gantry::door
+
+int main(int argc, char** argv) {
+  gantry::os::SaveMemory();
+  gantry::os::IgnoreSigpipe();
+  gantry::Result<gantry::door::CommandLine> line = gantry::door::ParseCommandLine(argc, argv);
+  if (!line) {
+    std::fprintf(stderr, "gantry-grpc: %s\n", line.error().message.c_str());
+    return 2;
+  }
+  if (line->help || line->version) {
+    std::puts(line->help ? gantry::door::Usage().c_str() : "gantry-grpc " GANTRY_VERSION);
+    return 0;
+  }
+  // Of another keeper's node it would know nothing; its engine starts its own.
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  gantry::log::KeepBounded(line->run_dir + "/grpc.log", gantry::link::kMaxLogBytes);
+  const gantry::Status served = gantry::door::Serve(*line);
+  gantry::LogError("serve gRPC: {}", served.error().message);
+  return 1;
+}

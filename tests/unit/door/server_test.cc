@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The server with gRPC's own client at the other end of a socket pair.
+#include "core/door/server.h"
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel_posix.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <gtest/gtest.h>
+
+#include <gantry/toolkit/descriptors/unix_socket.h>
+
+#include "core/rpc/ttrpc.h"
+#include "tests/unit/async/loop_driver.h"
+
+namespace gantry::door {
+namespace {
+
+/// One call of a client, which tells when it has been answered.
+class ClientCall final : public ::grpc::ClientUnaryReactor {
+ public:
+  ClientCall(::grpc::GenericStub& stub, const std::string& method, const std::string& request,
+             std::chrono::milliseconds limit = {}) {
+    context_.AddMetadata("containerd-namespace", "k8s.io");
+    context_.AddMetadata("traceparent", "00-1-2-01");
+    if (limit.count() > 0) {
+      context_.set_deadline(std::chrono::system_clock::now() + limit);
+    }
+    const ::grpc::Slice slice(request);
+    request_ = ::grpc::ByteBuffer(&slice, 1);
+    stub.PrepareUnaryCall(&context_, method, {}, &request_, &response_, this);
+    StartCall();
+  }
+
+  void OnDone(const ::grpc::Status& status) override {
+    status_ = status;
+    done_ = true;
+  }
+
+  void Cancel() { context_.TryCancel(); }
+
+  bool done() const { return done_; }
+
+  const ::grpc::Status& status() const { return status_; }
+
+  std::string response() const {
+    std::vector<::grpc::Slice> slices;
+    std::string text;
+    if (response_.Dump(&slices).ok()) {
+      for (const ::grpc::Slice& slice : slices) {
+        text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+      }
+    }
+    return text;
+  }
+
+ private:
+  ::grpc::ClientContext context_;
+  ::grpc::ByteBuffer request_;
+  ::grpc::ByteBuffer response_;
+  ::grpc::Status status_;
+  std::atomic<bool> done_ = false;
+};
+
+class ServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    Add("Echo", [](rpc::Call call) -> async::Task<Result<std::string>> { co_return call.payload; });
+    Add("Who", [](rpc::Call call) -> async::Task<Result<std::string>> {
+      co_return call.ns + "|" + std::string(rpc::FindMetadata(call.metadata, "traceparent")) + "|" +
+          (call.timeout.count() > 0 ? "limit" : "no limit");
+    });
+    Add("Refuse", [](rpc::Call) -> async::Task<Result<std::string>> {
+      co_return Fail(Code::kFailedPrecondition, "it is stopped");
+    });
+    Add("Wait", [this](rpc::Call call) -> async::Task<Result<std::string>> {
+      ++waiting_;
+      async::OneShot<std::string> end = end_;
+      call.abandonment->Notify([this, end]() mutable {
+        ++abandoned_;
+        end.Set("abandoned");
+      });
+      co_return co_await end.Wait();
+    });
+    auto server = Server::Start(loop_, table_, {});
+    ASSERT_TRUE(server) << server.error().message;
+    server_ = std::move(*server);
+    auto pair = UnixSocketPair();
+    ASSERT_TRUE(pair) << pair.error().message;
+    server_->Take(std::move(pair->first));
+    channel_ = ::grpc::CreateInsecureChannelFromFd("gantry", pair->second.release());
+    stub_ = std::make_unique<::grpc::GenericStub>(channel_);
+  }
+
+  void TearDown() override {
+    stub_.reset();
+    channel_.reset();
+    end_.Set("end");
+    test::RunAllReady(loop_);
+    server_.reset();
+    test::RunAllReady(loop_);
+  }
+
+  void Add(const std::string& method, rpc::Handler handler) {
+    ASSERT_TRUE(table_.Add("t.Test", method, std::move(handler)));
+  }
+
+  /// To its end.
+  void Finish(const ClientCall& call) {
+    ASSERT_TRUE(test::RunUntil(loop_, [&] { return call.done(); }));
+  }
+
+  async::Loop loop_;
+  rpc::MethodTable table_;
+  std::unique_ptr<Server> server_;
+  std::shared_ptr<::grpc::Channel> channel_;
+  std::unique_ptr<::grpc::GenericStub> stub_;
+  async::OneShot<std::string> end_;
+  int waiting_ = 0;
+  int abandoned_ = 0;
+};
+
+TEST_F(ServerTest, AnswersByTheTable) {
+  ClientCall call(*stub_, "/t.Test/Echo", "said");
+  Finish(call);
+  EXPECT_TRUE(call.status().ok()) << call.status().error_message();
+  EXPECT_EQ(call.response(), "said");
+}
+
+TEST_F(ServerTest, CarriesMegabytes) {
+  const std::string much(size_t{3} << 20, 'x');
+  ClientCall call(*stub_, "/t.Test/Echo", much);
+  Finish(call);
+  EXPECT_TRUE(call.status().ok()) << call.status().error_message();
+  EXPECT_EQ(call.response(), much);
+}
+
+TEST_F(ServerTest, RefusesWhatIsTooLarge) {
+  ClientCall call(*stub_, "/t.Test/Echo", std::string(size_t{5} << 20, 'x'));
+  Finish(call);
+  EXPECT_EQ(call.status().error_code(), ::grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(ServerTest, TellsTheNamespaceTheMetadataAndTheDeadline) {
+  ClientCall plain(*stub_, "/t.Test/Who", "");
+  ClientCall limited(*stub_, "/t.Test/Who", "", std::chrono::minutes(1));
+  Finish(plain);
+  Finish(limited);
+  EXPECT_EQ(plain.response(), "k8s.io|00-1-2-01|no limit");
+  EXPECT_EQ(limited.response(), "k8s.io|00-1-2-01|limit");
+}
+
+TEST_F(ServerTest, TellsErrorsWithTheirCode) {
+  ClientCall call(*stub_, "/t.Test/Refuse", "");
+  Finish(call);
+  EXPECT_EQ(call.status().error_code(), ::grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(call.status().error_message(), "it is stopped");
+}
+
+TEST_F(ServerTest, DoesNotImplementWhatIsNotInTheTable) {
+  for (const char* method : {"/t.Test/None", "/t.None/Echo", "/", "//", "/t.Test/"}) {
+    ClientCall call(*stub_, method, "");
+    Finish(call);
+    EXPECT_FALSE(call.status().ok()) << method;
+  }
+  ClientCall call(*stub_, "/t.Test/None", "");
+  Finish(call);
+  EXPECT_EQ(call.status().error_code(), ::grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_F(ServerTest, TellsAHandlerThatItsCallerHasGone) {
+  ClientCall call(*stub_, "/t.Test/Wait", "");
+  ASSERT_TRUE(test::RunUntil(loop_, [&] { return waiting_ == 1; }));
+  EXPECT_TRUE(server_->IsBusy());
+  call.Cancel();
+  Finish(call);
+  EXPECT_EQ(call.status().error_code(), ::grpc::StatusCode::CANCELLED);
+  EXPECT_TRUE(test::RunUntil(loop_, [&] { return abandoned_ == 1; }));
+  EXPECT_FALSE(server_->IsBusy());
+}
+
+TEST_F(ServerTest, AnswersManyAtOnce) {
+  constexpr size_t kCalls = 500;
+  std::vector<std::unique_ptr<ClientCall>> calls;
+  for (size_t i = 0; i < kCalls; ++i) {
+    calls.push_back(std::make_unique<ClientCall>(*stub_, "/t.Test/Wait", ""));
+  }
+  ASSERT_TRUE(test::RunUntil(loop_, [&] { return waiting_ == static_cast<int>(kCalls); }));
+  end_.Set("end");
+  for (const auto& call : calls) {
+    Finish(*call);
+    EXPECT_EQ(call->response(), "end");
+  }
+}
+
+TEST_F(ServerTest, IsHealthy) {
+  ClientCall call(*stub_, "/grpc.health.v1.Health/Check", "");
+  Finish(call);
+  EXPECT_TRUE(call.status().ok()) << call.status().error_message();
+  // HealthCheckResponse{status: SERVING}.
+  EXPECT_EQ(call.response(), std::string("\x08\x01", 2));
+}
+
+TEST_F(ServerTest, ClosesAConnectionOfSomethingElse) {
+  auto pair = UnixSocketPair();
+  ASSERT_TRUE(pair);
+  server_->Take(std::move(pair->first));
+  const std::string noise(4096, 'z');
+  ASSERT_TRUE(SendWithFds(pair->second.get(), noise, {}));
+  char buffer[4096];
+  ASSERT_TRUE(test::RunUntil(loop_, [&] {
+    std::vector<UniqueFd> fds;
+    const auto got = RecvWithFds(pair->second.get(), buffer, fds);
+    return !got || got->end;
+  }));
+  ClientCall call(*stub_, "/t.Test/Echo", "said");
+  Finish(call);
+  EXPECT_EQ(call.response(), "said");
+}
+
+}  // namespace
+}  // namespace gantry::door
