@@ -183,6 +183,24 @@ Status ReadHang(const Yaml& map, Hang& hang) {
   });
 }
 
+Yaml::Reader SocketPath(std::string& out) {
+  // sockaddr_un's.
+  constexpr size_t kLongest = 107;
+  return [&out](const Yaml& value) -> Status {
+    GANTRY_CHECK_OK(value.ReadText(out));
+    const bool absent = out.empty();
+    return absent || (out.starts_with('/') && out.size() <= kLongest)
+               ? Status()
+               : value.Wrong("expected the absolute path of a socket, of at most 107 bytes");
+  };
+}
+
+Status ReadGrpc(const Yaml& map, Grpc& grpc) {
+  GANTRY_CHECK_OK(map.ReadMap(
+      {{"address", SocketPath(grpc.address)}, {"containerd", SocketPath(grpc.containerd)}}));
+  return grpc.containerd.empty() ? map.Wrong("containerd is empty") : Status();
+}
+
 // What no single key can tell.
 Status CheckWhole(const Yaml& default_handler, Config& config) {
   if (config.FindHandler("") == nullptr) {
@@ -213,6 +231,7 @@ Result<Config> ReadRoot(const Yaml& root, Config config) {
       {"events", [&](const Yaml& value) { return ReadEvents(value, config.events); }},
       {"io", [&](const Yaml& value) { return ReadIo(value, config.io); }},
       {"hang", [&](const Yaml& value) { return ReadHang(value, config.hang); }},
+      {"grpc", [&](const Yaml& value) { return ReadGrpc(value, config.grpc); }},
   }));
   GANTRY_CHECK_OK(CheckWhole(default_handler ? *default_handler : root, config));
   return config;

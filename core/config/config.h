@@ -102,6 +102,16 @@ struct Hang {
   bool operator==(const Hang&) const = default;
 };
 
+/// The gRPC server beside the engine.
+struct Grpc {
+  /// An absolute path of a socket; empty: there is none.
+  std::string address;
+  /// containerd's own socket, as its `grpc.address` says it.
+  std::string containerd = "/run/containerd/containerd.sock";
+
+  bool operator==(const Grpc&) const = default;
+};
+
 struct Config {
   /// What was read; empty: built-in defaults.
   std::string file;
@@ -114,6 +124,7 @@ struct Config {
   Events events;
   Io io;
   Hang hang;
+  Grpc grpc;
 
   /// Null: no such handler. An empty name is the default handler.
   const Handler* FindHandler(std::string_view name) const;

@@ -23,6 +23,7 @@
 
 #include "core/backend/retired.h"
 #include "core/config/config.h"
+#include "core/engine/grpc_program.h"
 #include "core/engine/operator_service.h"
 #include "core/engine/takeover.h"
 #include "core/engine/tasks.h"
@@ -220,6 +221,9 @@ async::Task<void> Engine::ComeUp() {
     next();
   }
   publishers_->Start();
+  grpc_ = std::make_unique<GrpcProgram>(loop_, pool_, processes_, config_.grpc, line_.run_dir,
+                                        line_.libexec + "/gantry-grpc");
+  grpc_->Begin();
   trim_.Touch();
   LogInfo("up, {} instances", tasks_->instances().size());
 }

@@ -32,6 +32,7 @@
 
 namespace gantry::engine {
 
+class GrpcProgram;
 class Tasks;
 
 /// Thread: the main thread.
@@ -100,6 +101,7 @@ class Engine final : private keeper_client::KeeperObserver {
   rpc::MethodTable table_;
   std::unique_ptr<events::Publishers> publishers_;
   std::unique_ptr<Tasks> tasks_;
+  std::unique_ptr<GrpcProgram> grpc_;
   std::unique_ptr<rpc::Dispatcher> dispatcher_;
   std::vector<std::string> stored_;
   bool up_ = false;

@@ -63,7 +63,8 @@ TEST(ConfigParse, ReadsValuesWithUnits) {
       "limits: {max_spec_bytes: 1MiB, worker_threads: 3}\n"
       "timeouts: {create: 90s, kill: 1500ms, pause: 1h, delete: 2 m}\n"
       "io: {fifo_bytes: 65536}\n"
-      "hang: {after: 3s, policy: report}\n",
+      "hang: {after: 3s, policy: report}\n"
+      "grpc: {address: /run/g.sock, containerd: /run/c.sock}\n",
       "g.yaml");
   ASSERT_TRUE(config.has_value()) << config.error().message;
   EXPECT_EQ(config->log_level, LogLevel::kDebug);
@@ -76,6 +77,8 @@ TEST(ConfigParse, ReadsValuesWithUnits) {
   EXPECT_EQ(config->io.fifo_bytes, 65536U);
   EXPECT_EQ(config->hang.after, Millis(3'000));
   EXPECT_FALSE(config->hang.restart);
+  EXPECT_EQ(config->grpc.address, "/run/g.sock");
+  EXPECT_EQ(config->grpc.containerd, "/run/c.sock");
 }
 
 TEST(ConfigParse, NamesThePlaceOfAnUnknownKey) {
@@ -122,6 +125,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"KeyTwice", "log: {level: info}\nlog: {level: info}", "'g.yaml:2:1': log: given twice"},
         Bad{"KeyIsAMap", "{a: 1}: 2", "a key that is not text"},
         Bad{"LogLevel", "log: {level: loud}", "expected debug, info, warning or error"},
+        Bad{"GrpcAddress", "grpc: {address: g.sock}", "expected the absolute path of a socket"},
+        Bad{"GrpcContainerd", "grpc: {containerd: ''}", "containerd is empty"},
         Bad{"Policy", "hang: {policy: pray}", "expected restart or report"},
         Bad{"Version", "version: 2", "2 is not within 1 to 1"},
         Bad{"HandlerName", "handlers: {a/b: {backend: runc}}", "handlers.a/b: a name has"},

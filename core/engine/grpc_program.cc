@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/grpc_program.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <gantry/format.h>
+#include <gantry/host_process.h>
+#include <gantry/toolkit/descriptors/unix_socket.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/process/pidfd.h>
+
+#include "core/log/log.h"
+#include "core/os/fs.h"
+
+namespace gantry::engine {
+namespace {
+
+constexpr char kTag[] = "grpc";
+constexpr int kListenFd = 3;
+constexpr size_t kMaxCommandLine = size_t{64} << 10;
+constexpr Backoff::Terms kRestarts{.no_event = "a program that cannot run ends at once, each time",
+                                   .first = std::chrono::milliseconds(100),
+                                   .longest = std::chrono::seconds(10)};
+/// One that has run for so long did not end of how it was started.
+constexpr std::chrono::seconds kRanWell(60);
+/// It gives its last calls ten seconds.
+constexpr std::chrono::seconds kEndLimit(15);
+
+std::string ProcFile(const HostProcess& process, const char* name) {
+  return Format("/proc/{}/{}", process.pid().value, name);
+}
+
+/// A descriptor of another process. Source: pidfd_getfd(2), Linux 5.6.
+Result<UniqueFd> DescriptorOf(const ProcessId& process, int number) {
+  GANTRY_TRY(const UniqueFd pidfd, OpenPidfd(process));
+  const auto fd = static_cast<int>(syscall(SYS_pidfd_getfd, pidfd.get(), number, 0));
+  if (fd < 0) {
+    return FailErrno(errno, "take descriptor {} of process {}", number, process.pid);
+  }
+  return UniqueFd(fd);
+}
+
+}  // namespace
+
+GrpcProgram::GrpcProgram(async::Loop& loop, async::WorkerPool& pool,
+                         keeper_client::HostProcesses& processes, const config::Grpc& config,
+                         std::string run_dir, std::string program)
+    : loop_(loop),
+      pool_(pool),
+      processes_(processes),
+      config_(config),
+      run_dir_(std::move(run_dir)),
+      program_(std::move(program)),
+      pause_(kRestarts) {}
+
+std::vector<std::string> GrpcProgram::Arguments() const {
+  return {program_,
+          "--run-dir=" + run_dir_,
+          "--sandboxes-dir=" + run_dir_ + "-sandboxes",
+          "--containerd=" + config_.containerd,
+          "--address=" + config_.address,
+          Format("--listen-fd={}", kListenFd)};
+}
+
+void GrpcProgram::Begin() {
+  keeper_client::WatchedProcessPtr running = processes_.FindSpawned(kTag);
+  if (running && !running->Ended()) {
+    async::Start(TakeUp(std::move(running)));
+  } else if (!config_.address.empty()) {
+    async::Start(Start());
+  }
+}
+
+Status GrpcProgram::CheckRunning(const keeper_client::WatchedProcess& process) const {
+  GANTRY_TRY(const std::string own, ReadLink(ProcFile(process, "exe")));
+  std::error_code error;
+  if (own != std::filesystem::canonical(program_, error).string()) {
+    return Fail(Code::kFailedPrecondition, "it is '{}'", own);
+  }
+  GANTRY_TRY(const std::string told, ReadFile(ProcFile(process, "cmdline"), kMaxCommandLine));
+  std::string wanted;
+  for (const std::string& argument : Arguments()) {
+    wanted += argument + '\0';
+  }
+  return told == wanted ? Status()
+                        : Fail(Code::kFailedPrecondition, "it has another configuration");
+}
+
+async::Task<void> GrpcProgram::TakeUp(keeper_client::WatchedProcessPtr process) {
+  const Status same = config_.address.empty()
+                          ? Fail(Code::kFailedPrecondition, "no grpc.address is configured")
+                          : co_await pool_.Run([&] { return CheckRunning(*process); });
+  if (Result<UniqueFd> listener = DescriptorOf(process->id(), kListenFd);
+      listener && !config_.address.empty()) {
+    listener_ = std::move(*listener);
+  }
+  Watch(process);
+  if (!same) {
+    LogInfo("gantry-grpc, pid {}, is ended: {}", process->pid().value, same.error().message);
+    // What listens at another address is of no more use.
+    if (!same.error().message.starts_with("it is '")) {
+      listener_.reset();
+    }
+    End();
+  }
+}
+
+void GrpcProgram::End() {
+  IgnoreError(process_->Signal(SIGTERM), "it has ended");
+  loop_.After(kEndLimit, [ending = process_] {
+    if (!ending->Ended()) {
+      IgnoreError(ending->Signal(SIGKILL), "it has ended just now");
+    }
+  });
+}
+
+async::Task<void> GrpcProgram::Start() {
+  started_at_ = loop_.Now();
+  const Status started = co_await Spawn();
+  if (started) {
+    LogInfo("gantry-grpc runs, pid {}, at '{}'", process_->pid().value, config_.address);
+    co_return;
+  }
+  LogError("start gantry-grpc at '{}': {}", config_.address, started.error().message);
+  co_await async::Sleep(loop_, pause_.Next());
+  async::Start(Start());
+}
+
+Result<SpawnRequest> GrpcProgram::MakeRequest() {
+  if (!listener_) {
+    GANTRY_CHECK_OK(os::MakeDirs(config_.address.substr(0, config_.address.rfind('/')), 0700));
+    GANTRY_CHECK_OK(RemoveFile(config_.address));
+    GANTRY_TRY(listener_, ListenUnix(config_.address));
+  }
+  SpawnRequest request;
+  request.argv = Arguments();
+  GANTRY_TRY(UniqueFd listener, listener_.Duplicate());
+  request.fds.emplace_back(std::move(listener), kListenFd);
+  const std::string log = run_dir_ + "/grpc.log";
+  for (const int number : {STDOUT_FILENO, STDERR_FILENO}) {
+    UniqueFd file(open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!file) {
+      return FailErrno(errno, "open '{}'", log);
+    }
+    request.fds.emplace_back(std::move(file), number);
+  }
+  // Whose it is, for who looks for processes.
+  request.env = {"GANTRY_RUN_DIR=" + run_dir_};
+  request.tag = kTag;
+  return request;
+}
+
+async::Task<Status> GrpcProgram::Spawn() {
+  GANTRY_CO_TRY(SpawnRequest request, co_await pool_.Run([this] { return MakeRequest(); }));
+  GANTRY_CO_TRY(keeper_client::WatchedProcessPtr process,
+                co_await processes_.Spawn(std::move(request)));
+  Watch(std::move(process));
+  co_return Status();
+}
+
+void GrpcProgram::Watch(keeper_client::WatchedProcessPtr process) {
+  process_ = std::move(process);
+  process_->MarkBound(this);
+  process_->OnEnd([this](WaitStatus status) {
+    const keeper_client::WatchedProcessPtr ended = std::move(process_);
+    processes_.Release(ended->id());
+    LogInfo("gantry-grpc, pid {}, has ended with {}", ended->pid().value, status.code());
+    if (config_.address.empty()) {
+      return;
+    }
+    if (loop_.Now() - started_at_ > kRanWell) {
+      pause_ = Backoff(kRestarts);
+    }
+    loop_.After(pause_.Next(), [this] { async::Start(Start()); });
+  });
+}
+
+}  // namespace gantry::engine
