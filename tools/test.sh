@@ -19,8 +19,9 @@ set -euo pipefail
 SUITES=(style unit node vmm asan tsan fuzz
   e2e-2.3.4-gvisor contract kit contract-gvisor faults e2e-2.3.4-crun faults-gvisor e2e-2.3.4-runc
   contract-wasm faults-wasm e2e-2.3.4-wasm e2e-1.7.24-wasm
-  contract-vmm kit-vmm e2e-2.3.4-vmm e2e-1.7.24-vmm
+  contract-vmm kit-vmm e2e-2.3.4-vmm e2e-1.7.24-vmm e2e-2.3.4-vmm-smoke
   e2e-2.3.4-vmm-ch e2e-2.3.4-vmm-fc
+  e2e-2.3.4-gvisor-controller e2e-2.3.4-wasm-controller e2e-2.3.4-vmm-controller
   e2e-2.3.4-gvisor-20240729 e2e-1.7.24-runc e2e-2.3.4-remote e2e-1.7.24-gvisor e2e-1.7.24-crun
   e2e-1.7.24-shim-crun e2e-2.1.9-runc)
 # Each pairs anew what others have: 2.3.4 and its CRI server are in e2e-2.3.4-crun, runc and
@@ -28,7 +29,8 @@ SUITES=(style unit node vmm asan tsan fuzz
 # e2e-2.3.4-gvisor, processes without a pid on the host in `contract` and `kit`. Only the older
 # runsc is nowhere else.
 ONLY_IN_ALL=(vmm contract-vmm kit-vmm e2e-2.3.4-vmm e2e-1.7.24-vmm
-  e2e-2.3.4-vmm-ch e2e-2.3.4-vmm-fc e2e-2.3.4-runc e2e-2.3.4-gvisor-20240729 e2e-1.7.24-gvisor e2e-1.7.24-wasm
+  e2e-2.3.4-vmm-ch e2e-2.3.4-vmm-fc
+  e2e-2.3.4-gvisor-controller e2e-2.3.4-wasm-controller e2e-2.3.4-vmm-controller e2e-2.3.4-runc e2e-2.3.4-gvisor-20240729 e2e-1.7.24-gvisor e2e-1.7.24-wasm
   e2e-1.7.24-shim-crun e2e-2.3.4-remote)
 # What the suites with machines have, too.
 NOT_IN_ALL=(e2e-2.3.4-vmm-smoke)
@@ -141,11 +143,14 @@ contract_suite() {
 e2e_suite() {
   local suite="$1" rest="${1#e2e-}" filter='-CtrScale.*' newer='' runsc='' hypervisor=''
   case "$rest" in
+    # What a sandbox controller makes of a pod is seen with crun; here whether each backend has it.
+    *-controller) rest="${rest%-*}" filter='*/controller' ;;
     *-gvisor-*)
       runsc="${rest##*-}" rest="${rest%-*}"
       filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:*Gvisor*'
       ;;
-    2.3.4-wasm) filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:CriShimPod.*:*Wasm*:ShimCalls.*:CtlCalls.*' ;;
+    2.3.4-gvisor) filter='-CtrScale.*:*/controller' ;;
+    2.3.4-wasm) filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:CriShimPod.*:*Wasm*:ShimCalls.*:CtlCalls.*-*/controller' ;;
     # By the doubles of these hypervisors. Firecracker has no virtiofs, so no volumes of files.
     2.3.4-vmm-ch)
       hypervisor=cloud-hypervisor rest="${rest%-*}"
@@ -163,7 +168,7 @@ e2e_suite() {
     # A machine without KVM takes seconds to boot: what each backend has, and what is its own.
     *-vmm-smoke)
       rest="${rest%-smoke}" newer=1
-      filter='VmmRun.HasAKernelOfItsOwn:VmmRun.KeepsItsStreamsApart:CtrExec.PassesTheExitCodeOn:VmmEnds.OfTheVmmAre*:*VmmPod.SharesItsNetwork*'
+      filter='VmmRun.HasAKernelOfItsOwn:VmmRun.KeepsItsStreamsApart:CtrExec.PassesTheExitCodeOn:VmmEnds.OfTheVmmAre*:*VmmPod.SharesItsNetwork*/shim'
       ;;
     2.3.4-vmm) filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:CriShimPod.*:*Vmm*' ;;
     1.*-vmm) newer=1 filter='CtrRun.*:CtrExec.*:*CriPod.*:*Vmm*' ;;
@@ -225,9 +230,11 @@ suites_of_nodes() {
     record failed "$1" images
     return 0
   fi
-  if printf '%s\n' "$@" | grep -q -- '-vmm' && ! provide_vmm_image; then
-    record failed "$1" vmm-image
-    return 0
+  if printf '%s\n' "$@" | grep -q -- '-vmm'; then
+    if ! provide_vmm_image || ! choose_vmm_accelerator "$VMM_IMAGE/kernel"; then
+      record failed "$1" vmm-image
+      return 0
+    fi
   fi
   for suite in "$@"; do
     wait_for_turn 3

@@ -25,7 +25,7 @@ std::string RuntimeTable(const Settings& settings, const std::string& table,
   const std::string begin = table + ".runtimes." + runtime.name;
   const char* const key = settings.release1() ? "sandbox_mode" : "sandboxer";
   std::string text = begin + "]\n    runtime_type = " + Quoted(runtime.type) + "\n    " + key +
-                     " = " + (runtime.shim_makes_pods ? "\"shim\"\n" : "\"podsandbox\"\n") +
+                     " = " + Quoted(runtime.sandboxer) + "\n" +
                      "    pod_annotations = [\"dev.gvisor.*\", \"io.gantry.wasm/*\", "
                      "\"run.oci.handler\"]\n"
                      "    container_annotations = [\"io.gantry.wasm/*\"]\n";
@@ -42,29 +42,33 @@ std::string RuntimeTable(const Settings& settings, const std::string& table,
 /// else the settings have.
 std::string RuntimeTables(const Settings& settings, const std::string& table) {
   std::vector<CriRuntime> runtimes = settings.more_runtimes;
-  runtimes.push_back({"gantry", settings.runtime, false, settings.stock() ? settings.oci : ""});
-  runtimes.push_back({"gantry-shim", settings.runtime, true, ""});
+  runtimes.push_back(
+      {"gantry", settings.runtime, "podsandbox", settings.stock() ? settings.oci : ""});
+  runtimes.push_back({"gantry-shim", settings.runtime, "shim", ""});
+  if (settings.controllers()) {
+    runtimes.push_back({"gantry-controller", settings.runtime, "gantry", ""});
+  }
   if (settings.runc()) {
     const std::string oci = settings.counted_oci();
-    runtimes.push_back({"gantry-options", settings.runtime, false, oci});
-    runtimes.push_back({"gantry-runc-type", "io.containerd.runc.v2", false, oci,
+    runtimes.push_back({"gantry-options", settings.runtime, "podsandbox", oci});
+    runtimes.push_back({"gantry-runc-type", "io.containerd.runc.v2", "podsandbox", oci,
                         settings.gantry_bin + "/containerd-shim-gantry-v1"});
   }
   if (settings.wasm()) {
     // No shim of this type's name is in the PATH.
-    runtimes.push_back({"gantry-path", "io.containerd.gantry-elsewhere.v1", false, "",
+    runtimes.push_back({"gantry-path", "io.containerd.gantry-elsewhere.v1", "podsandbox", "",
                         settings.gantry_bin + "/containerd-shim-gantry-v1"});
   }
   if (settings.vmm()) {
     for (const std::string& handler : FurtherVmmHandlers()) {
-      runtimes.push_back({"gantry-" + handler, RuntimeOfHandler(handler), false, ""});
+      runtimes.push_back({"gantry-" + handler, RuntimeOfHandler(handler), "podsandbox", ""});
     }
   }
   if (settings.two_backends) {
     // The other backend's handler is named by a link to the shim, and by an option.
-    runtimes.push_back({"gantry-remote", "io.containerd.gantry-remote.v1", false, ""});
-    runtimes.push_back({"gantry-remote-shim", "io.containerd.gantry-remote.v1", true, ""});
-    runtimes.push_back({"gantry-asked", settings.runtime, false, ""});
+    runtimes.push_back({"gantry-remote", "io.containerd.gantry-remote.v1", "podsandbox", ""});
+    runtimes.push_back({"gantry-remote-shim", "io.containerd.gantry-remote.v1", "shim", ""});
+    runtimes.push_back({"gantry-asked", settings.runtime, "podsandbox", ""});
   }
   std::string text;
   for (const CriRuntime& runtime : runtimes) {
@@ -124,6 +128,12 @@ std::string Release2(const Settings& settings, const std::string& address) {
          Quoted(settings.root + "/cni/bin") + (settings.release.starts_with("2.1.") ? "\n" : "]\n");
 }
 
+std::string ProxyPlugins(const Settings& settings) {
+  return settings.controllers() ? "[proxy_plugins.gantry]\n  type = \"sandbox\"\n  address = " +
+                                      Quoted(settings.grpc_address()) + "\n"
+                                : "";
+}
+
 /// containerd's own, longer by as much as the machine is slower.
 std::string Timeouts() {
   constexpr std::pair<const char*, std::chrono::seconds> kDefaults[] = {
@@ -145,7 +155,7 @@ std::string Timeouts() {
 
 std::string ContainerdConfiguration(const Settings& settings, const std::string& address) {
   return (settings.release1() ? Release1(settings, address) : Release2(settings, address)) +
-         Blockfile(settings) + Timeouts();
+         Blockfile(settings) + ProxyPlugins(settings) + Timeouts();
 }
 
 std::string NetworkConfiguration() {
@@ -169,7 +179,11 @@ esac
 }
 
 std::string GantryConfiguration(const Settings& settings) {
-  const std::string begin = "version: 1\nlog:\n  level: debug\n";
+  std::string begin = "version: 1\nlog:\n  level: debug\n";
+  if (settings.controllers()) {
+    begin += "grpc:\n  address: " + settings.grpc_address() +
+             "\n  containerd: " + settings.address() + "\n";
+  }
   const std::string folder = settings.remote_plugin.substr(0, settings.remote_plugin.rfind('/'));
   const std::string remote =
       "  remote:\n    backend: remote\nbackends:\n  remote:\n    path: " + settings.remote_plugin +

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fixture of tests of pods that hold for both kinds: those with a pause
-// container ("podsandbox"), and those that the shim makes ("shim").
+// The fixture of tests of pods that hold for all kinds: those with a pause container
+// ("podsandbox"), those that the shim makes ("shim"), and those that gantry's sandbox controller
+// makes ("controller").
 #pragma once
 
 #include <string>
 #include <string_view>
+
+#include <gantry/toolkit/files/files.h>
 
 #include "tests/harness/cri_test.h"
 
@@ -20,16 +23,39 @@ class CriPodTest : public CriTest, public testing::WithParamInterface<const char
     if (!is_podsandbox() && !settings().sandbox_api()) {
       GTEST_SKIP() << settings().no_sandbox_api();
     }
+    if (is_controller() && !settings().controllers()) {
+      GTEST_SKIP() << "containerd 1.7 asks no sandbox controller";
+    }
     CriTest::SetUp();
+    if (!IsSkipped() && !HasFatalFailure()) {
+      AwaitController();
+    }
   }
 
   bool is_podsandbox() const { return std::string_view(GetParam()) == "podsandbox"; }
 
-  std::string handler() const override { return is_podsandbox() ? "gantry" : "gantry-shim"; }
+  bool is_controller() const { return std::string_view(GetParam()) == "controller"; }
+
+  std::string handler() const override {
+    return is_podsandbox() ? "gantry" : is_controller() ? "gantry-controller" : "gantry-shim";
+  }
+
+  /// No shim starts gantry for a controller's pod: on a node it is a service. Here a container
+  /// does.
+  void AwaitController() {
+    if (!is_controller()) {
+      return;
+    }
+    if (node().Engine().pid == 0) {
+      const Output output = RunContainer({"--rm"}, "first-of-all", {"true"});
+      ASSERT_EQ(output.status, 0) << output.Text();
+    }
+    ASSERT_TRUE(Eventually([this] { return Exists(settings().grpc_address()); }));
+  }
 };
 
 /// For INSTANTIATE_TEST_SUITE_P.
-inline const auto kSandboxers = testing::Values("podsandbox", "shim");
+inline const auto kSandboxers = testing::Values("podsandbox", "shim", "controller");
 
 inline std::string SandboxerName(const testing::TestParamInfo<const char*>& row) {
   return row.param;

@@ -70,6 +70,9 @@ void CriTest::ExpectNoBundles() {
     ASSERT_TRUE(Eventually([&] { return BundlesIn(bundles).empty(); }))
         << "left: " << DescribeBundles(bundles);
   }
+  const std::string folders = settings().controller_folders() + "/k8s.io";
+  ASSERT_TRUE(Eventually([&] { return BundlesIn(folders).empty(); }))
+      << "left: " << DescribeBundles(folders);
 }
 
 void CriTest::RemovePods() {

@@ -37,7 +37,7 @@ class Node {
 
   const Settings& settings() const { return settings_; }
 
-  std::string address() const { return settings_.root + "/c.sock"; }
+  std::string address() const { return settings_.address(); }
 
   std::string log_path() const { return settings_.root + "/containerd.log"; }
 

@@ -28,7 +28,8 @@ namespace gantry::e2e {
 struct CriRuntime {
   std::string name;
   std::string type;
-  bool shim_makes_pods = false;
+  /// containerd's word for who makes the pods: podsandbox, shim, or a proxy plugin's name.
+  std::string sandboxer = "podsandbox";
   /// In its table of options: BinaryName. Empty: it has no such table.
   std::string oci;
   /// The shim to execute, whatever the type's name says; empty: as that says.
@@ -100,6 +101,18 @@ struct Settings {
 
   /// containerd lets a shim make pods. 1.7 has two CRI servers, and only the newer
   /// one does.
+  /// containerd asks a sandbox controller of a proxy plugin's.
+  bool controllers() const { return !release1() && !stock(); }
+
+  /// containerd's.
+  std::string address() const { return root + "/c.sock"; }
+
+  /// Where gantry's gRPC server is.
+  std::string grpc_address() const { return run_dir + "/grpc.sock"; }
+
+  /// Folders of a controller's pods.
+  std::string controller_folders() const { return run_dir + "-sandboxes"; }
+
   bool sandbox_api() const { return no_sandbox_api().empty(); }
 
   /// Why it does not.

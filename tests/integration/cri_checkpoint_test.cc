@@ -47,6 +47,9 @@ TEST_P(CriCheckpoint, GoesOnInAnotherPod) {
   if (const std::string reason = WhyNot(); !reason.empty()) {
     GTEST_SKIP() << reason;
   }
+  if (is_controller()) {
+    GTEST_SKIP() << "containerd 2.3 restores a container without asking its sandbox for an address";
+  }
   const PodConfig config = Pod();
   const std::string pod = RunPod(config);
   const std::string id = RunContainerIn(pod, config, "one", kCounts);

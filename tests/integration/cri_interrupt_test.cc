@@ -260,6 +260,7 @@ TEST_P(CriInterrupt, WhateverIsKilledThePodCanBeRemoved) {
     for (const pid_t victim : killed) {
       EXPECT_TRUE(WaitGone(victim));
     }
+    ASSERT_NO_FATAL_FAILURE(AwaitController());
     ASSERT_NO_FATAL_FAILURE(RemovePods());
     EXPECT_TRUE(WaitGone(pid));
     EXPECT_TRUE(

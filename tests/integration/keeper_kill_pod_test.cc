@@ -18,11 +18,12 @@ class KeeperKillPod : public CriPodTest {
     }
   }
 
-  static void Kill() {
+  void Kill() {
     const pid_t keeper = node().Keeper().pid;
     ASSERT_GT(keeper, 0);
     kill(keeper, SIGKILL);
     ASSERT_TRUE(WaitGone(keeper));
+    AwaitController();
   }
 
   static Words Stubborn(const std::string& up) {
