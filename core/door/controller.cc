@@ -12,6 +12,7 @@
 #include "core/door/updated_resources.h"
 #include "core/log/log.h"
 #include "core/rpc/typed.h"
+#include "core/shim/arguments.h"
 #include "proto/containerd/sandbox.pb.h"
 
 namespace gantry::door {
@@ -39,30 +40,23 @@ SandboxKey KeyOf(const rpc::CallContext& call, const std::string& id) { return {
 }  // namespace
 
 Result<std::string> HandlerOfRuntime(const std::string& runtime) {
-  // The name of the shim that containerd makes of it.
-  std::string name = runtime.substr(runtime.rfind('/') + 1);
-  for (const std::string_view prefix : {"io.containerd.", "containerd-shim-"}) {
-    if (name.starts_with(prefix)) {
-      name.erase(0, prefix.size());
+  // The shim that containerd would execute: "io.containerd.NAME.v1" is containerd-shim-NAME-v1.
+  constexpr std::string_view kType = "io.containerd.";
+  std::string program = runtime.substr(runtime.rfind('/') + 1);
+  if (program.starts_with(kType)) {
+    program.replace(0, kType.size(), "containerd-shim-");
+    if (const size_t dot = program.rfind('.'); dot != std::string::npos) {
+      program[dot] = '-';
     }
   }
-  for (const std::string_view suffix : {".v1", "-v1"}) {
-    if (name.ends_with(suffix)) {
-      name.erase(name.size() - suffix.size());
-    }
+  std::string handler = shim::HandlerOf(program);
+  if (handler.empty() && program != "containerd-shim-gantry-v1") {
+    return Fail(Code::kInvalidArgument,
+                "the runtime '{}' is none of gantry's: runtime_type is to be "
+                "io.containerd.gantry.v1 or io.containerd.gantry-HANDLER.v1",
+                runtime.substr(0, 200));
   }
-  if (name == "gantry") {
-    return std::string();
-  }
-  constexpr std::string_view kOurs = "gantry-";
-  if (!name.starts_with(kOurs) || name.size() == kOurs.size()) {
-    return Fail(
-        Code::kInvalidArgument,
-        "the runtime '{}' is none of gantry's: runtime_type is to be io.containerd.gantry.v1 "
-        "or io.containerd.gantry-HANDLER.v1",
-        runtime.substr(0, 200));
-  }
-  return name.substr(kOurs.size());
+  return handler;
 }
 
 Controller::Controller(async::Loop& loop, async::WorkerPool& pool, const Folders& folders,
@@ -170,7 +164,14 @@ Controller::Answer<controller_pb::ControllerStartResponse> Controller::Start(
     const Call& call, controller_pb::ControllerStartRequest request) {
   const SandboxKey key = KeyOf(call, request.sandbox_id());
   GANTRY_CO_TRY(const std::string socket, co_await sandboxes_.Address(key));
-  GANTRY_CO_CHECK_OK(co_await SetStage(key, Stage::kStarting));
+  // What fails is undone, so only one that has not been started before may be.
+  GANTRY_CO_CHECK_OK(co_await pool_.Run([&]() -> Status {
+    const Stage stage = folders_.StageOf(key);
+    return stage == Stage::kCreated
+               ? folders_.SetStage(key, Stage::kStarting)
+               : Fail(Code::kFailedPrecondition, "start sandbox '{}': it is {}", key.id,
+                      StageName(stage));
+  }));
   sandbox_pb::StartSandboxRequest wanted;
   wanted.set_sandbox_id(key.id);
   auto started = co_await Ask<sandbox_pb::StartSandboxResponse>(key, "StartSandbox",
@@ -339,20 +340,18 @@ async::Task<void> Controller::Undo(SandboxKey key, std::string_view what) {
   }
 }
 
-async::Task<void> Controller::Recover() {
-  Result<std::vector<Folders::Left>> all = co_await pool_.Run([&] { return folders_.All(); });
-  if (!all) {
-    LogError("look for sandboxes: {}", all.error().message);
-    co_return;
-  }
-  for (const Folders::Left& left : *all) {
+async::Task<void> Controller::Recover(std::vector<Folders::Left> all) {
+  for (const Folders::Left& left : all) {
     const std::string& ns = left.key.ns;
     const std::string& id = left.key.id;
     if (left.stage == Stage::kCreating || left.stage == Stage::kStarting) {
       LogInfo({{"ns", ns}, {"id", id}}, "sandbox was {} when this program ended: it is undone",
               StageName(left.stage));
       co_await Undo(left.key, StageName(left.stage));
-    } else if (const auto there = co_await sandboxes_.Address(left.key); !there) {
+      continue;
+    }
+    const auto there = co_await sandboxes_.Address(left.key);
+    if (!there && there.error().code == Code::kNotFound) {
       LogWarning({{"ns", ns}, {"id", id}}, "{}: what is left of it is ended",
                  there.error().message);
       const link::Announce instance = AnnounceOf(left.key);

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <gantry/error.h>
 
@@ -58,7 +59,8 @@ class Controller {
 
   /// Undoes what a program before this one was making, since its caller was told that it has
   /// failed; and ends what is left of sandboxes whose keeper has ended.
-  async::Task<void> Recover();
+  /// `left`: all that there were before the first call.
+  async::Task<void> Recover(std::vector<Folders::Left> left);
 
  private:
   using Call = rpc::CallContext;

@@ -48,6 +48,9 @@ class Folders {
   Status SetAddress(const SandboxKey& key, std::string_view socket) const;
   Status SetStage(const SandboxKey& key, Stage stage) const;
 
+  /// kCreating also where nothing says it.
+  Stage StageOf(const SandboxKey& key) const;
+
   /// The path of its socket. Errors: kNotFound: there is no such sandbox, or not yet.
   Result<std::string> Address(const SandboxKey& key) const;
 
@@ -63,8 +66,6 @@ class Folders {
   Result<std::vector<Left>> All() const;
 
  private:
-  Stage StageOf(const SandboxKey& key) const;
-
   std::string root_;
 };
 

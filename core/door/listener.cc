@@ -58,7 +58,10 @@ void Listener::Accept() {
     if (!accepted) {
       LogWarning("accept a connection: {}", accepted.error().message);
       loop_.Rearm(watch_, 0);
-      pause_ = loop_.After(kAcceptPause, [this] { loop_.Rearm(watch_, EPOLLIN); });
+      pause_ = loop_.After(kAcceptPause, [this] {
+        pause_ = {};
+        loop_.Rearm(watch_, EPOLLIN);
+      });
       return;
     }
     std::optional<UniqueFd>& connection = *accepted;

@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "core/async/loop.h"
 #include "core/async/worker_pool.h"
@@ -62,6 +63,8 @@ Status Serve(const CommandLine& line) {
   // Before gRPC's threads: they inherit what is blocked.
   GANTRY_TRY(const UniqueFd signals, os::OpenSignalFd({SIGTERM, SIGINT}));
   GANTRY_TRY(const std::unique_ptr<Server> server, Server::Start(loop, table, {}));
+  // Before anybody is let in: what is made from then on is not left over.
+  GANTRY_TRY(std::vector<Folders::Left> left, folders.All());
   Listener listener(loop, UniqueFd(line.listen_fd),
                     [&server](UniqueFd connection) { server->Take(std::move(connection)); });
   async::WatchId watch;
@@ -70,7 +73,7 @@ Status Serve(const CommandLine& line) {
     listener.Stop();
     Retire(loop, *server, loop.Now() + kLastCalls);
   });
-  async::Start(controller.Recover());
+  async::Start(controller.Recover(std::move(left)));
   LogInfo("gRPC is served, pid {}", getpid());
   loop.Run();
   std::fflush(stderr);

@@ -166,6 +166,19 @@ Result<task::BackendRef> Engine::FindBackend(std::string name) {
 
 std::string Engine::MountScratch() const { return line_.run_dir + "/layers"; }
 
+std::unique_ptr<rpc::Dispatcher> Engine::MakeDispatcher() {
+  rpc::DispatcherLimits limits;
+  limits.per_connection = config_.limits.max_waits_per_connection;
+  limits.per_account = config_.limits.max_calls_per_sandbox;
+  limits.bytes_per_account = config_.limits.max_bytes_per_sandbox;
+  return std::make_unique<rpc::Dispatcher>(
+      loop_, table_,
+      [this](uint64_t connection, uint32_t stream, std::string response) {
+        link_.Respond(connection, stream, std::move(response));
+      },
+      limits);
+}
+
 async::Task<void> Engine::ComeUp() {
   // The engine before this one has ended.
   const std::string scratch = MountScratch();
@@ -204,16 +217,7 @@ async::Task<void> Engine::ComeUp() {
   if (!registered) {
     LogError("register the services: {}", registered.error().message);
   }
-  rpc::DispatcherLimits limits;
-  limits.per_connection = config_.limits.max_waits_per_connection;
-  limits.per_account = config_.limits.max_calls_per_sandbox;
-  limits.bytes_per_account = config_.limits.max_bytes_per_sandbox;
-  dispatcher_ = std::make_unique<rpc::Dispatcher>(
-      loop_, table_,
-      [this](uint64_t connection, uint32_t stream, std::string response) {
-        link_.Respond(connection, stream, std::move(response));
-      },
-      limits);
+  dispatcher_ = MakeDispatcher();
   up_ = true;
   while (!waiting_.empty()) {
     auto next = std::move(waiting_.front());

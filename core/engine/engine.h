@@ -49,6 +49,7 @@ class Engine final : private keeper_client::KeeperObserver {
 
  private:
   async::Task<void> ComeUp();
+  std::unique_ptr<rpc::Dispatcher> MakeDispatcher();
   /// Where it mounts what it does not keep mounted. In the run directory, and not in a bundle:
   /// who removes a bundle with a mount in it removes what is mounted.
   std::string MountScratch() const;

@@ -80,36 +80,30 @@ void GrpcProgram::Begin() {
   }
 }
 
-Status GrpcProgram::CheckRunning(const keeper_client::WatchedProcess& process) const {
-  GANTRY_TRY(const std::string own, ReadLink(ProcFile(process, "exe")));
+Result<GrpcProgram::Running> GrpcProgram::Look(const keeper_client::WatchedProcess& process) const {
+  Running running;
+  GANTRY_TRY(const std::string program, ReadLink(ProcFile(process, "exe")));
   std::error_code error;
-  if (own != std::filesystem::canonical(program_, error).string()) {
-    return Fail(Code::kFailedPrecondition, "it is '{}'", own);
-  }
+  running.same_program = program == std::filesystem::canonical(program_, error).string();
   GANTRY_TRY(const std::string told, ReadFile(ProcFile(process, "cmdline"), kMaxCommandLine));
   std::string wanted;
   for (const std::string& argument : Arguments()) {
     wanted += argument + '\0';
   }
-  return told == wanted ? Status()
-                        : Fail(Code::kFailedPrecondition, "it has another configuration");
+  running.same_arguments = told == wanted;
+  return running;
 }
 
 async::Task<void> GrpcProgram::TakeUp(keeper_client::WatchedProcessPtr process) {
-  const Status same = config_.address.empty()
-                          ? Fail(Code::kFailedPrecondition, "no grpc.address is configured")
-                          : co_await pool_.Run([&] { return CheckRunning(*process); });
-  if (Result<UniqueFd> listener = DescriptorOf(process->id(), kListenFd);
-      listener && !config_.address.empty()) {
+  const Running running = (co_await pool_.Run([&] { return Look(*process); })).value_or(Running{});
+  const bool wanted = !config_.address.empty() && running.same_arguments;
+  if (Result<UniqueFd> listener = DescriptorOf(process->id(), kListenFd); listener && wanted) {
     listener_ = std::move(*listener);
   }
   Watch(process);
-  if (!same) {
-    LogInfo("gantry-grpc, pid {}, is ended: {}", process->pid().value, same.error().message);
-    // What listens at another address is of no more use.
-    if (!same.error().message.starts_with("it is '")) {
-      listener_.reset();
-    }
+  if (!wanted || !running.same_program) {
+    LogInfo("gantry-grpc, pid {}, is ended: it is another {}", process->pid().value,
+            wanted ? "version" : "configuration's");
     End();
   }
 }

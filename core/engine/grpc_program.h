@@ -38,9 +38,14 @@ class GrpcProgram {
   void Begin();
 
  private:
+  /// What runs, against what would be started.
+  struct Running {
+    bool same_program = false;
+    bool same_arguments = false;
+  };
+
   std::vector<std::string> Arguments() const;
-  /// What runs is what would be started.
-  Status CheckRunning(const keeper_client::WatchedProcess& process) const;
+  Result<Running> Look(const keeper_client::WatchedProcess& process) const;
   async::Task<void> TakeUp(keeper_client::WatchedProcessPtr process);
   async::Task<void> Start();
   async::Task<Status> Spawn();

@@ -207,6 +207,24 @@ TEST_F(ControllerTest, UndoesAStartThatFails) {
   EXPECT_FALSE(HasFolder());
 }
 
+TEST_F(ControllerTest, StartsOnce) {
+  ASSERT_TRUE(Create());
+  ASSERT_TRUE(Start());
+  answers_["StartSandbox"] = Fail(Code::kFailedPrecondition, "it is running");
+  const auto again = Start();
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, Code::kFailedPrecondition);
+  EXPECT_TRUE(HasFolder()) << "what runs is not undone";
+  EXPECT_TRUE(keeper_.deleted().empty());
+}
+
+TEST_F(ControllerTest, LeavesAloneWhatIsMadeAfterItsBeginning) {
+  const auto left = *folders_.All();
+  ASSERT_TRUE(folders_.Make({"k8s.io", "p1"}));
+  test::Await(loop_, controller_.Recover(left));
+  EXPECT_TRUE(HasFolder());
+}
+
 TEST_F(ControllerTest, AsksItsStatus) {
   ASSERT_TRUE(Create());
   sandbox_pb::SandboxStatusResponse told;
@@ -307,14 +325,14 @@ TEST_F(ControllerTest, DoesNotShutDownWhatCannotBe) {
 TEST_F(ControllerTest, KnowsWhatAProgramBeforeItMade) {
   ASSERT_TRUE(Create());
   Controller next(loop_, pool_, folders_, {dir_.path(), "/c.sock", "/c.sock.ttrpc"});
-  test::Await(loop_, next.Recover());
+  test::Await(loop_, next.Recover(*folders_.All()));
   EXPECT_TRUE(HasFolder());
   EXPECT_TRUE(keeper_.deleted().empty());
 }
 
 TEST_F(ControllerTest, UndoesWhatAProgramBeforeItWasMaking) {
   ASSERT_TRUE(folders_.Make({"k8s.io", "p1"}));
-  test::Await(loop_, controller_.Recover());
+  test::Await(loop_, controller_.Recover(*folders_.All()));
   EXPECT_FALSE(HasFolder());
   EXPECT_EQ(keeper_.deleted().size(), 1U);
 }
@@ -324,7 +342,7 @@ TEST_F(ControllerTest, EndsWhatIsLeftOfAKeeper) {
   ASSERT_TRUE(Start());
   sandbox_.GoAway();
   Controller next(loop_, pool_, folders_, {dir_.path(), "/c.sock", "/c.sock.ttrpc"});
-  test::Await(loop_, next.Recover());
+  test::Await(loop_, next.Recover(*folders_.All()));
   EXPECT_EQ(keeper_.deleted().size(), 1U);
   // containerd shuts it down.
   EXPECT_TRUE(HasFolder());
