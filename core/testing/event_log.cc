@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <utility>
-
 #include <gantry/testing/event_log.h>
 
 namespace gantry {
 
-void EventLog::Add(std::string word) {
+void EventLog::Add(const std::string& word) {
+  {
+    const MutexLock lock(mutex_);
+    words_.push_back(word);
+  }
   if (on_word) {
     on_word(word);
   }
-  const MutexLock lock(mutex_);
-  words_.push_back(std::move(word));
 }
 
 std::vector<std::string> EventLog::words() const {

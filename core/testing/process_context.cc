@@ -25,9 +25,9 @@ FakeProcessContext::FakeProcessContext(const std::string& container, const std::
 FakeProcessContext::FakeProcessContext(const std::string& container, EventLog& events)
     : container_(ContainerId::Parse(container).value()), events_(&events) {}
 
-void FakeProcessContext::Tell(std::string word) {
+void FakeProcessContext::Tell(const std::string& word) {
   if (events_ != nullptr) {
-    events_->Add(std::move(word));
+    events_->Add(word);
   }
 }
 
@@ -49,10 +49,10 @@ Status FakeProcessContext::Bind(std::shared_ptr<HostProcess> process) {
 void FakeProcessContext::SetPid(HostPid stands_for_it) { pid = stands_for_it; }
 
 void FakeProcessContext::Exited(ExitStatus status) {
-  Tell(Format("exited {}", status.status));
   if (!exited) {
     exited = status;
   }
+  Tell(Format("exited {}", status.status));
 }
 
 Result<UniqueFd> FakeProcessContext::OpenConsole(ConsoleKind kind) {

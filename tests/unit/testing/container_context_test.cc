@@ -10,12 +10,17 @@
 namespace gantry {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 
 TEST(FakeContainerContext, HearsInWhichOrderItWasTold) {
   FakeContainerContext context("c1");
   std::string last;
-  context.events.on_word = [&last](const std::string& word) { last = word; };
+  context.events.on_word = [&](const std::string& word) {
+    last = word;
+    EXPECT_THAT(context.events.words(), Contains(word)) << "who was told looks there";
+    EXPECT_EQ(context.process.exited.has_value(), word.starts_with("exited"));
+  };
   ASSERT_TRUE(context.init().Bind(RunShell("exit 0").value()));
   context.OutOfMemory();
   context.init().Exited({137, 1});

@@ -13,10 +13,10 @@ namespace gantry {
 /// `bound`, `exited 3` (with the status), `out of memory`. Thread: any.
 class EventLog {
  public:
-  void Add(std::string word);
+  void Add(const std::string& word);
   std::vector<std::string> words() const;
 
-  /// Called with each word before it is added, by the thread that adds it. To be set before there
+  /// Called with each word when `words` has it, by the thread that adds it. To be set before there
   /// is another thread.
   std::function<void(const std::string& word)> on_word;
 

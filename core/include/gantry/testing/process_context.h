@@ -72,7 +72,7 @@ class FakeProcessContext : public ProcessContext {
   std::string blob;
 
  private:
-  void Tell(std::string word);
+  void Tell(const std::string& word);
 
   ContainerId container_;
   ExecId exec_;
