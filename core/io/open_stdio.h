@@ -53,6 +53,10 @@ struct StdioOptions {
   /// How long the heirs of a process that has ended may say nothing before its client sees
   /// the end of such an output.
   std::chrono::milliseconds heirs_limit{10'000};
+  /// Of a start that an engine before this one had begun: its backend may yet find that it never
+  /// took effect, and end what it had made of the process. That is not the end of the process's
+  /// output: until `Started` or `Ended` no end of a copy is passed on.
+  bool undecided = false;
   /// Ends the wait for containerd's ends: containerd has gone.
   GivenUp given_up;
   /// On whose behalf bytes are copied.

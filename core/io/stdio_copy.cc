@@ -354,6 +354,10 @@ void ProcessIo::State::OnOutputEnd(Stream stream, CopyEnd end, uint64_t dropped_
     if (closed_) {
       return;
     }
+    if (undecided_) {
+      ended_copies_.push_back({stream, end, dropped_bytes});
+      return;
+    }
     StreamState& out = StateOf(stream);
     const bool expected = uri_.kind == StdioKind::kNone || PathOf(uri_, stream).empty();
     if (dropped_bytes > 0 && !(expected && uri_.path.empty())) {

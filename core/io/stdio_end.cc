@@ -30,6 +30,7 @@ void ProcessIo::State::StopInputLocked() {
 }
 
 void ProcessIo::State::Ended() {
+  Decide();
   Callbacks callbacks;
   {
     const MutexLock lock(mutex_);

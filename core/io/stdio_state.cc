@@ -46,7 +46,8 @@ ProcessIo::State::State(Relay& relay, StdioHost& host, StdioUri uri, StdioOption
       host_(host),
       uri_(std::move(uri)),
       options_(std::move(options)),
-      terminal_(terminal) {}
+      terminal_(terminal),
+      undecided_(options_.undecided) {}
 
 Status ProcessIo::State::AdoptOpened(OpenedStdio opened) {
   std::vector<StoredFd> fds;
@@ -224,7 +225,20 @@ Result<Stdio> ProcessIo::State::Take() {
   return stdio;
 }
 
+void ProcessIo::State::Decide() {
+  std::vector<EndedCopy> ended;
+  {
+    const MutexLock lock(mutex_);
+    undecided_ = false;
+    ended = std::exchange(ended_copies_, {});
+  }
+  for (const EndedCopy& one : ended) {
+    OnOutputEnd(one.stream, one.end, one.dropped_bytes);
+  }
+}
+
 void ProcessIo::State::Started() {
+  Decide();
   const MutexLock lock(mutex_);
   started_ = true;
   if (waiting_input_ && !ended_ && !closed_) {

@@ -83,6 +83,13 @@ struct StreamState {
   CopyId file_copy = 0;
 };
 
+/// A copy of a stream's that has ended.
+struct EndedCopy {
+  Stream stream = Stream::kStdout;
+  CopyEnd end = CopyEnd::kFinished;
+  uint64_t dropped_bytes = 0;
+};
+
 /// Thread: any. Shared with the relay's callbacks, which hold it weakly.
 class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
  public:
@@ -144,6 +151,8 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   void OnInputEnd(CopyEnd end);
   void LogCutOffLocked(Stream stream, CopyEnd end) GANTRY_REQUIRES(mutex_);
   void OnOutputEnd(Stream stream, CopyEnd end, uint64_t dropped_bytes);
+  /// Whether the start took effect is known: it did.
+  void Decide();
   bool DrainedLocked() const GANTRY_REQUIRES(mutex_);
   Callbacks TakeCallbacksLocked() GANTRY_REQUIRES(mutex_);
   void StopInputLocked() GANTRY_REQUIRES(mutex_);
@@ -174,6 +183,9 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   bool taken_ GANTRY_GUARDED_BY(mutex_) = false;
   bool started_ GANTRY_GUARDED_BY(mutex_) = false;
   bool ended_ GANTRY_GUARDED_BY(mutex_) = false;
+  /// See `StdioOptions::undecided`; and what has ended meanwhile.
+  bool undecided_ GANTRY_GUARDED_BY(mutex_);
+  std::vector<EndedCopy> ended_copies_ GANTRY_GUARDED_BY(mutex_);
   /// By `Close` or `Abandon`: nothing is dropped for a stream's own end any more.
   bool closed_ GANTRY_GUARDED_BY(mutex_) = false;
   Callbacks on_drained_ GANTRY_GUARDED_BY(mutex_);

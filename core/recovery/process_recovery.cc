@@ -59,7 +59,8 @@ async::Task<void> ProcessRecovery::RecoverStreams(TaskProcessPtr process) {
   if (stored.empty() && process->life.exit()) {
     co_return;
   }
-  const io::StdioOptions options = StdioOptionsOf(*process, parts_.config);
+  io::StdioOptions options = StdioOptionsOf(*process, parts_.config);
+  options.undecided = !process->is_init() && process->life.state() == State::kStarting;
   const io::StdioPaths paths = StdioPathsOf(*process);
   const auto recover = [&]() -> Result<std::shared_ptr<io::ProcessIo>> {
     GANTRY_TRY(auto opened, io::ProcessIo::Recover(parts_.relay, *process->stdio_host, paths,
@@ -91,6 +92,7 @@ async::Task<void> ProcessRecovery::RecoverExec(ContainerPtr container,
                                                const store::ExecRecord& saved) {
   const TaskProcessPtr exec = factory_.NewProcess(*container, saved.id);
   exec->SetSpec(saved.spec_json);
+  exec->stdin_closed = saved.stdin_closed;
   Restore(*exec, saved.stdio, saved.state, saved.process);
   container->execs[saved.id] = exec;
   const bool runs = saved.state == State::kStarting || saved.state == State::kRunning;

@@ -58,6 +58,7 @@ struct ExecWire {
   StdioWire stdio;
   uint32_t state = 0;
   ProcessWire process;
+  bool stdin_closed = false;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.id);
@@ -65,6 +66,7 @@ struct ExecWire {
     field(3, self.stdio);
     field(4, self.state);
     field(5, self.process);
+    field(6, self.stdin_closed);
   }
 };
 
@@ -221,7 +223,7 @@ RecordWire ToWire(const Record& record) {
   wire.init = ToWire(record.init);
   for (const ExecRecord& exec : record.execs) {
     wire.execs.push_back({exec.id.str(), exec.spec_json, ToWire(exec.stdio),
-                          std::to_underlying(exec.state), ToWire(exec.process)});
+                          std::to_underlying(exec.state), ToWire(exec.process), exec.stdin_closed});
   }
   for (const MountedRecord& mount : record.mounts) {
     wire.mounts.push_back({mount.type, mount.source, mount.target});
@@ -257,6 +259,7 @@ Status TakeExecs(std::vector<ExecWire> wires, Record& record) {
     exec.spec_json = std::move(wire.spec_json);
     exec.stdio = FromWire(std::move(wire.stdio));
     exec.process = FromWire(std::move(wire.process));
+    exec.stdin_closed = wire.stdin_closed;
     record.execs.push_back(std::move(exec));
   }
   return {};

@@ -86,6 +86,8 @@ struct ExecRecord {
   StdioPaths stdio;
   State state = State::kNone;
   ProcessRecord process;
+  /// CloseIO came before it ran.
+  bool stdin_closed = false;
 
   bool operator==(const ExecRecord&) const = default;
 };

@@ -147,11 +147,11 @@ store::Record ToRecord(const Container& container) {
   record.state = container.init->life.state();
   record.init = ToProcessRecord(*container.init);
   for (const auto& [id, exec] : container.execs) {
-    record.execs.push_back(
-        {id, exec->spec_json, exec->stdio, exec->life.state(), ToProcessRecord(*exec)});
+    record.execs.push_back({id, exec->spec_json, exec->stdio, exec->life.state(),
+                            ToProcessRecord(*exec), exec->stdin_closed});
   }
   for (const auto& [id, process] : container.deleted_execs) {
-    record.execs.push_back({id, "", {}, State::kDeleting, process});
+    record.execs.push_back({id, "", {}, State::kDeleting, process, false});
   }
   record.mounts = container.mounts;
   record.cgroups = container.cgroup_dirs;

@@ -199,6 +199,11 @@ async::Task<Result<wire::Empty>> Service::CloseIO(const CallContext& call,
   if (process->io) {
     process->io->CloseStdin();
   }
+  const State state = process->life.state();
+  if (!process->is_init() && (state == State::kCreated || state == State::kStarting)) {
+    // Its streams are opened by its Start, which another engine may run.
+    GANTRY_CO_CHECK_OK(co_await records_.Save(*container));
+  }
   const bool has_backend =
       process->is_init() ? container->backend != nullptr : process->backend != nullptr;
   if (has_backend && process->life.effective_state() != State::kStopped) {

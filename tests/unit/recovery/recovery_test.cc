@@ -5,12 +5,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <future>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/process_id.h>
 
@@ -253,6 +258,77 @@ TEST_F(TaskRecovery, StartsAnExecWhoseProcessIsOnRecordAndNeverRan) {
   const uint32_t wait = SendWait("c1/e1");
   keeper_.End(again, 9);
   EXPECT_TRUE(Take(wait));
+}
+
+// What its backend had made of it by then is ended, and made again by the Start that is replayed.
+TEST_F(TaskRecovery, AReaderDoesNotSeeThatTheStartOfAnExecIsDoneAnew) {
+  Run("c1");
+  pb::ExecProcessRequest request;
+  request.set_id("c1");
+  request.set_exec_id("e1");
+  request.mutable_spec()->set_value(R"({"args":["/bin/true"],"cwd":"/"})");
+  request.set_stdout(dir_.path() + "/out");
+  ASSERT_EQ(mkfifo(request.stdout().c_str(), 0600), 0);
+  const UniqueFd reader(open(request.stdout().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_TRUE(Ask<wire::Empty>("Exec", request, "c1"));
+  auto ends = UnixSocketPair();
+  ASSERT_TRUE(ends);
+  std::atomic<bool> attached = false;
+  std::promise<void> begun;
+  const auto has_begun = begun.get_future().share();
+  std::promise<void> let_go;
+  const auto goes_on = let_go.get_future().share();
+  backend_.UseProcess([&, goes_on](ProcessContext& context, bool) -> Status {
+    if (!attached.exchange(true)) {
+      GANTRY_CHECK_OK(context.AttachStream(Stream::kStdout, std::move(ends->first)));
+      begun.set_value();
+      goes_on.wait();
+    }
+    return {};
+  });
+  SendStart("c1/e1");
+  ASSERT_TRUE(Until(
+      [&] { return has_begun.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }));
+  backend_.FailNext("recover c1/e1", Error{Code::kAborted, 0, "it never ran", {}});
+  backend_.Hold("recover c1/e1");
+  RestartEngine();
+  ASSERT_TRUE(Until([&] { return backend_.Held("recover c1/e1"); }));
+  ends->second.reset();
+  const auto dropped = [&] {
+    return std::ranges::none_of(
+        keeper_.stored, [](const auto& stored) { return stored.first.ends_with("/stdout-w"); });
+  };
+  for (int turn = 0; turn < 4; ++turn) {
+    engine_->loop().RunOnce(std::chrono::milliseconds(50));
+  }
+  EXPECT_FALSE(dropped()) << "its client has seen an end";
+  backend_.Release("recover c1/e1");
+  let_go.set_value();
+  EXPECT_EQ(State("c1/e1")->status(), pb::CREATED);
+  EXPECT_FALSE(dropped());
+  EXPECT_TRUE(Start("c1/e1", true));
+}
+
+TEST_F(TaskRecovery, AnExecWhoseInputEndedBeforeItsStartSeesThatEnd) {
+  Run("c1");
+  pb::ExecProcessRequest request;
+  request.set_id("c1");
+  request.set_exec_id("e1");
+  request.mutable_spec()->set_value(R"({"args":["/bin/true"],"cwd":"/"})");
+  request.set_stdin(dir_.path() + "/in");
+  ASSERT_EQ(mkfifo(request.stdin().c_str(), 0600), 0);
+  ASSERT_TRUE(Ask<wire::Empty>("Exec", request, "c1"));
+  pb::CloseIORequest close;
+  close.set_id("c1");
+  close.set_exec_id("e1");
+  close.set_stdin(true);
+  ASSERT_TRUE(Ask<wire::Empty>("CloseIO", close, "c1"));
+  RestartEngine();
+  ASSERT_TRUE(Start("c1/e1"));
+  EXPECT_TRUE(Until([&] {
+    return std::ranges::none_of(
+        keeper_.stored, [](const auto& stored) { return stored.first.ends_with("/stdin-w"); });
+  })) << "its input is held open";
 }
 
 TEST_F(TaskRecovery, AnswersAReplayedStartOfARunningExec) {

@@ -40,6 +40,7 @@ Record Full() {
   exec.stdio = {"", "/f/e1", "", true};
   exec.state = State::kStopped;
   exec.process = {HostPid{44}, 5, HostPid{}, true, 137, -1, true, std::string("\0k", 2)};
+  exec.stdin_closed = true;
   record.execs = {exec};
   record.mounts = {{"overlay", "overlay", "/run/b/rootfs"}};
   record.cgroups = {"/sys/fs/cgroup/a", "/sys/fs/cgroup/b"};
