@@ -149,7 +149,10 @@ void Containers::Delete(const protocol::Delete& request, Reply reply) {
 
 void Containers::DeleteExec(Container& container, Process& process, Reply reply) {
   if (process.state == protocol::ProcessState::kMaking) {
-    reply(Fail(Code::kFailedPrecondition, "delete exec '{}': it is being made", process.exec));
+    // Its maker ends what it has made by the time that it finds nobody to tell.
+    const auto gone = container.processes.extract(std::string(process.exec));
+    TellDeleted(*gone.mapped());
+    reply(std::string());
     return;
   }
   if (process.state == protocol::ProcessState::kExited) {

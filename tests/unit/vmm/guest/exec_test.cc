@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/proto/proto_message.h>
 
 #include "tests/unit/vmm/guest/host.h"
 
@@ -53,6 +54,36 @@ TEST_F(AgentExecs, RunInTheContainer) {
   EXPECT_THAT(ReadStream(host_->Stream(streams.output)), HasSubstr("10000"));
   EXPECT_EQ(host_->WaitForExit(made_.id, "one"), 9U);
   EXPECT_TRUE(host_->client().Call(protocol::Delete{.container = made_.id, .exec = "one"}, Soon()));
+}
+
+// An engine that was killed had asked for it; the next one asks for its removal, and for another.
+TEST_F(AgentExecs, AreDeletedWhileTheyAreMade) {
+  const protocol::CreateExec wanted{
+      .container = made_.id,
+      .exec = "one",
+      .process_json = container::Bundle::ProcessOf({.script = "sleep 1000"}),
+      .streams = {}};
+  const protocol::Delete removal{.container = made_.id, .exec = "one"};
+  const auto processes = [&] {
+    const auto pids = host_->client().Call(protocol::Pids{.container = made_.id}, Soon());
+    return pids ? pids->pids.size() : 0;
+  };
+  const size_t before = processes();
+  for (int i = 0; i < 20; ++i) {
+    std::promise<void> answered;
+    ASSERT_TRUE(host_->client().Post(protocol::Kind::kCreateExec, EncodeProto(wanted),
+                                     [&](const Result<std::string>&) { answered.set_value(); }));
+    const auto removed = host_->client().Call(removal, Soon());
+    EXPECT_TRUE(removed) << removed.error().message;
+    answered.get_future().get();
+    const auto again = host_->client().Call(wanted, Soon());
+    EXPECT_TRUE(again) << again.error().message;
+    EXPECT_TRUE(host_->client().Call(removal, Soon()));
+  }
+  const Deadline deadline = Soon();
+  while (processes() != before && std::chrono::steady_clock::now() < deadline) {
+  }
+  EXPECT_EQ(processes(), before);
 }
 
 // K2, K3: containerd closes its end when it likes.
