@@ -48,6 +48,20 @@ void DropLabels(Json& process) {
   process.erase("selinuxLabel");
 }
 
+/// Of hooks, those that are programs of the container's; the node's were run there. Whether there
+/// are some.
+bool KeepStartHooks(Json& document) {
+  constexpr const char* kStart = "startContainer";
+  const Json* const hooks = ObjectOf(document, "hooks");
+  Json start = hooks != nullptr && hooks->contains(kStart) ? (*hooks)[kStart] : Json();
+  document.erase("hooks");
+  if (!start.is_array() || start.empty()) {
+    return false;
+  }
+  document["hooks"] = {{kStart, std::move(start)}};
+  return true;
+}
+
 /// The guest has as many CPUs as it was given, and one node of memory.
 void DropPlaces(Json& resources) {
   if (Json* const cpu = ObjectOf(resources, "cpu")) {
@@ -150,9 +164,10 @@ Status CheckSpec(const oci::Spec& spec, bool further) {
 
 Result<std::string> MakeGuestSpec(const std::string& spec_json, bool terminal) {
   GANTRY_TRY(Json document, ObjectIn(spec_json, "config.json"));
-  // Hooks of the node were run there.
-  document.erase("hooks");
-  KeepOwnAnnotations(document);
+  // They are a part of the state that a hook reads.
+  if (!KeepStartHooks(document)) {
+    KeepOwnAnnotations(document);
+  }
   if (Json* const process = ObjectOf(document, "process")) {
     DropLabels(*process);
     process->erase("terminal");

@@ -35,6 +35,11 @@ Status PauseContainer::Create(const ContainerRequest& request, const BootMachine
   if (Status can = CheckHooks(inside); !can) {
     return std::unexpected(std::move(can).error().Within(what));
   }
+  if (inside.start_container) {
+    return Fail(Code::kFailedPrecondition,
+                "{}: 'hooks.startContainer': a pause container has no process in a virtual machine",
+                what);
+  }
   if (Status made = Make(*spec, boot); !made) {
     IgnoreError(Delete(), "the first error counts");
     return std::unexpected(std::move(made).error().Within(what));

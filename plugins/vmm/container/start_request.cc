@@ -6,11 +6,11 @@
 namespace gantry::vmm {
 
 Status CheckHooks(const InsideHooks& hooks) {
-  if (hooks.create_container || hooks.start_container) {
+  if (hooks.create_container) {
     return Fail(Code::kFailedPrecondition,
-                "'hooks.{}': not in a virtual machine: the programs of the node are not there; use "
-                "createRuntime or poststart, which run on the node",
-                hooks.create_container ? "createContainer" : "startContainer");
+                "'hooks.createContainer': not in a virtual machine: the programs of the node are "
+                "not there; use createRuntime, which runs on the node, or startContainer, whose "
+                "program is in the container");
   }
   return {};
 }

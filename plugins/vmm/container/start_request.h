@@ -15,7 +15,7 @@ namespace gantry::vmm {
 using BootMachine =
     std::function<Status(const oci::Spec& spec, const std::vector<std::string>& cgroups)>;
 
-/// Hooks that belong inside, where nobody runs them. Errors: kFailedPrecondition, naming them.
+/// Hooks whose programs would have to be in the guest. Errors: kFailedPrecondition, naming them.
 Status CheckHooks(const InsideHooks& hooks);
 
 /// The spec of a container that can be in a guest. Errors: as `oci::ParseSpec`, `CheckSpec`;

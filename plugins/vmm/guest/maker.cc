@@ -26,6 +26,7 @@
 #include <gantry/toolkit/proto/proto_message.h>
 
 #include "plugins/vmm/guest/disk_devices.h"
+#include "plugins/vmm/guest/start_hooks.h"
 #include "plugins/vmm/guest/workers.h"
 #include "plugins/vmm/protocol/frames.h"
 
@@ -67,7 +68,7 @@ Status KeepSpec(const MakeOrder& order) {
 /// killed or out of memory at its gate must not take it along.
 Status LeaveCgroup(const cgroup::Cgroup& home) { return home.AddProcess(0); }
 
-Result<container::MadeProcess> MakeContainer(const MakeOrder& order) {
+Result<container::MadeProcess> MakeContainer(const MakeOrder& order, oci::Spec& spec) {
   GANTRY_CHECK_OK(KeepSpec(order));
   container::MakeRequest request;
   GANTRY_TRY(request.spec, oci::ParseSpec(order.spec_json, "config.json"));
@@ -81,6 +82,7 @@ Result<container::MadeProcess> MakeContainer(const MakeOrder& order) {
   GANTRY_TRY(const auto home,
              cgroup::Cgroup::OfProcess(hierarchy, {.pid = ::getpid(), .start_time = 0}));
   GANTRY_CHECK_OK(EnterCgroup(order, request.spec));
+  spec = request.spec;
   request.bundle = order.bundle;
   request.id = order.container;
   request.streams = order.streams;
@@ -133,10 +135,15 @@ Status SayMade(int socket, container::MadeProcess& made) {
 }
 
 Status MakeAndStart(const MakeOrder& order, int socket) {
-  GANTRY_TRY(auto made, order.init >= 0 ? MakeExec(order) : MakeContainer(order));
+  oci::Spec spec;
+  GANTRY_TRY(auto made, order.init >= 0 ? MakeExec(order) : MakeContainer(order, spec));
   GANTRY_CHECK_OK(SayMade(socket, made));
   if (!AwaitGate(socket)) {
     return Fail(Code::kCanceled, "wait at the gate: it was closed");
+  }
+  if (order.init < 0) {
+    GANTRY_CHECK_OK(RunStartHooks(
+        {.id = order.container, .bundle = order.bundle, .spec = spec, .init = made.pidfd().get()}));
   }
   return made.Start();
 }

@@ -62,6 +62,16 @@ TEST(GuestSpec, LeavesOutWhatIsOfTheNode) {
   EXPECT_EQ(InGuest(spec), expected);
 }
 
+TEST(GuestSpec, HasTheHooksOfItsContainerAndTheStateThatTheyRead) {
+  Json spec = Base();
+  const Json start = {{{"path", "/bin/hook"}}};
+  spec["hooks"] = {{"prestart", {{{"path", "/bin/true"}}}}, {"startContainer", start}};
+  spec["annotations"] = {{"a", "1"}};
+  const Json in_guest = InGuest(spec);
+  EXPECT_EQ(in_guest["hooks"], Json({{"startContainer", start}}));
+  EXPECT_EQ(in_guest["annotations"], spec["annotations"]);
+}
+
 TEST(GuestSpec, HasATerminalWhereItsCallerHasOne) {
   Json spec = Base();
   spec["process"]["terminal"] = true;
