@@ -22,8 +22,9 @@ std::string GuestProcess::Name() const {
                        : Format("exec '{}' in container '{}'", exec_, container_);
 }
 
-std::unexpected<Error> GuestProcess::Finished() const {
-  return Fail(Code::kNotFound, "signal {}: process already finished", Name());
+Status GuestProcess::Finished(bool all) const {
+  // A container that has no process any more has none that lacks the signal.
+  return all ? Status() : Fail(Code::kNotFound, "signal {}: process already finished", Name());
 }
 
 void GuestProcess::LogWarnings(const protocol::CreateAnswer& made) {
@@ -51,7 +52,7 @@ bool GuestProcess::IsOverdue() {
 
 Status GuestProcess::Signal(uint32_t signal, bool all) {
   if (!pod_->IsAlive()) {
-    return Finished();
+    return Finished(all);
   }
   const auto asked = std::chrono::steady_clock::now();
   if (signal == SIGKILL && !report_->told() && IsOverdue()) {
@@ -65,8 +66,11 @@ Status GuestProcess::Signal(uint32_t signal, bool all) {
   if (sent) {
     return {};
   }
-  if (sent.error().code == Code::kNotFound || !pod_->IsAlive()) {
-    return Finished();
+  if (!pod_->IsAlive()) {
+    return Finished(all);
+  }
+  if (sent.error().code == Code::kNotFound) {
+    return Finished(false);
   }
   Error error = Error(sent.error()).Within(Format("signal {}", Name()));
   return signal == SIGKILL ? pod_->KillIfItHangs(std::move(error), asked)

@@ -80,7 +80,7 @@ class GuestProcess {
 
  private:
   std::string Name() const;
-  std::unexpected<Error> Finished() const;
+  Status Finished(bool all) const;
   void LogWarnings(const protocol::CreateAnswer& made);
   /// Whether it has been killed before, and time enough since.
   bool IsOverdue();

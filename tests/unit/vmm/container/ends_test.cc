@@ -172,6 +172,7 @@ TEST_F(MachineEnd, IsThatOfAllContainersAndExecs) {
   EXPECT_EQ(its.WaitForExit(), 137U);
   EXPECT_TRUE(sandbox_.WaitForLog("QEMU was killed"));
   EXPECT_EQ(container->Kill(SIGKILL).error().code, Code::kNotFound);
+  EXPECT_TRUE(container->KillAll(SIGKILL));
   EXPECT_EQ(container->Pause().error().code, Code::kUnavailable);
   EXPECT_TRUE(exec.Delete());
   EXPECT_TRUE(container->Delete());
