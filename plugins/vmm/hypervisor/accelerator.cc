@@ -64,7 +64,7 @@ Acceleration BootOf(const Acceleration& before, const std::string& said,
   if (said.contains("Kernel panic")) {
     return {.accelerator = Accelerator::kKvm, .words = before.words + ", and a kernel boots in it"};
   }
-  return Without(Format("a kernel did not boot in it within {} ms; QEMU's last words: {}",
+  return Without(Format("a kernel did not boot in it, which may take {} ms; QEMU's last words: {}",
                         limit.count(), ConsoleTail(said)));
 }
 

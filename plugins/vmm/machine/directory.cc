@@ -20,6 +20,8 @@
 #include <gantry/toolkit/mount/mount.h>
 #include <gantry/toolkit/process/pidfd.h>
 
+#include "plugins/vmm/machine/programs.h"
+
 namespace gantry::vmm {
 namespace {
 
@@ -30,7 +32,6 @@ constexpr mode_t kPassage = 0711;
 constexpr mode_t kGroupsPassage = 0710;
 constexpr std::string_view kNote = ".pid";
 constexpr size_t kMaxNote = 64;
-constexpr std::chrono::seconds kEndOfNoted{10};
 
 /// Of that mode whatever the umask is; one that is there stays as it is.
 Status MakeDirectory(const std::string& path, mode_t mode) {
@@ -149,7 +150,7 @@ Status MachineDirectory::Note(std::string_view name, const HostProcess& process)
 }
 
 Status MachineDirectory::EndNoted() const {
-  const Deadline deadline = std::chrono::steady_clock::now() + kEndOfNoted;
+  const Deadline deadline = std::chrono::steady_clock::now() + kProgramEnds;
   for (const std::string& name : ListDirectory(vm()).value_or(std::vector<std::string>())) {
     if (name.ends_with(kNote)) {
       GANTRY_CHECK_OK(EndNotedIn(Format("{}/{}", vm(), name), deadline));
@@ -158,12 +159,16 @@ Status MachineDirectory::EndNoted() const {
   return {};
 }
 
-// Detached: a process that is being killed may have files of it open yet.
-Status MachineDirectory::Remove() const {
-  if (umount2(vm().c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0 && errno != EINVAL &&
+Status DetachMount(const std::string& path) {
+  if (umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0 && errno != EINVAL &&
       errno != ENOENT) {
-    return FailErrno(errno, "unmount '{}'", vm());
+    return FailErrno(errno, "unmount '{}'", path);
   }
+  return {};
+}
+
+Status MachineDirectory::Remove() const {
+  GANTRY_CHECK_OK(DetachMount(vm()));
   if (rmdir(vm().c_str()) != 0 && errno != ENOENT) {
     return FailErrno(errno, "remove '{}'", vm());
   }

@@ -40,6 +40,10 @@ std::string SandboxDirectory(const VmmOptions& options, std::string_view ns,
 /// Makes `directory`, mode 0700, and what it lies in. Again: nothing.
 Status MakeSandboxDirectory(const std::string& directory);
 
+/// What is mounted on `path` itself is taken away, detached: a process that is being killed may
+/// have files of it open yet. Nothing there: success.
+Status DetachMount(const std::string& path);
+
 /// Thread: any; plain data.
 class MachineDirectory {
  public:

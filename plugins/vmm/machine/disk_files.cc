@@ -2,7 +2,6 @@
 #include "plugins/vmm/machine/disk_files.h"
 
 #include <fcntl.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -62,10 +61,7 @@ Result<std::string> LetOpen(const MachineDirectory& directory, const MachineUser
 
 Status CloseFile(const MachineDirectory& directory, const std::string& serial) {
   const std::string place = PlaceOf(directory, serial);
-  if (umount2(place.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0 && errno != EINVAL &&
-      errno != ENOENT) {
-    return FailErrno(errno, "unmount '{}'", place);
-  }
+  GANTRY_CHECK_OK(DetachMount(place));
   return RemoveFile(place);
 }
 

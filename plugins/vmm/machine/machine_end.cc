@@ -18,7 +18,6 @@ namespace {
 
 /// The keeper tells an end that the kernel has shown already.
 constexpr std::chrono::seconds kTold{5};
-constexpr std::chrono::seconds kKill{10};
 /// What the guest had said last is read within that time.
 constexpr std::chrono::seconds kLastWords{2};
 constexpr size_t kLogBytes = size_t{16} << 10;
@@ -196,8 +195,8 @@ void Machine::Parts::Finish(const Error& why) {
 }
 
 Status Machine::Parts::KillAll() {
-  Status vmm = EndProcess(vmm_.get(), kKill);
-  Status vsock = EndProcess(vsock_.get(), kKill);
+  Status vmm = EndProcess(vmm_.get(), kProgramEnds);
+  Status vsock = EndProcess(vsock_.get(), kProgramEnds);
   return vmm ? vsock : vmm;
 }
 

@@ -16,8 +16,6 @@
 namespace gantry::vmm {
 namespace {
 
-constexpr std::chrono::seconds kReadyEnds{10};
-
 /// What an agent answers to a set-up that no guest can do is the pod's to hear: a VM that boots
 /// would say the same.
 bool IsAnAnswer(const Error& error) {
@@ -28,8 +26,8 @@ bool IsAnAnswer(const Error& error) {
 }  // namespace
 
 Status EndReadyVm(const VmmOptions& options, const ReadyVm& vm) {
-  GANTRY_CHECK_OK(EndProcess(vm.vmm.get(), kReadyEnds));
-  GANTRY_CHECK_OK(EndProcess(vm.vsock.get(), kReadyEnds));
+  GANTRY_CHECK_OK(EndProcess(vm.vmm.get(), kProgramEnds));
+  GANTRY_CHECK_OK(EndProcess(vm.vsock.get(), kProgramEnds));
   GANTRY_CHECK_OK(vm.directory.Remove());
   if (vm.user.uid) {
     FreeUser(options, vm.directory.sandbox(), *vm.user.uid);

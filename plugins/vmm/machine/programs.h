@@ -5,6 +5,7 @@
 // no capability, no network, no process to be seen but its own.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ namespace gantry::vmm {
 
 inline constexpr const char* kVmmTag = "vmm";
 inline constexpr const char* kVsockTag = "vsock";
+
+/// For the kernel to end a program that was killed, which may be busy with the guest's memory.
+inline constexpr std::chrono::seconds kProgramEnds{10};
 
 struct ProgramTerms {
   MachineUser user;

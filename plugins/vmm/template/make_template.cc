@@ -17,6 +17,7 @@
 #include <gantry/toolkit/process/rights.h>
 
 #include "plugins/vmm/hypervisor/vm_end.h"
+#include "plugins/vmm/machine/programs.h"
 #include "plugins/vmm/template/new_vm.h"
 
 namespace gantry::vmm {
@@ -27,7 +28,6 @@ constexpr std::string_view kReady = "gantry-agent: ready";
 /// Beside the memory: what the VMM writes of devices, and its tables.
 constexpr uint64_t kStateBytes = 64 * kMiB;
 constexpr size_t kConsoleBytes = size_t{1} << 20;
-constexpr std::chrono::seconds kKill{10};
 
 /// Waits until the guest has said that it is ready.
 Status AwaitReady(const NewVm& made, const ReadyVm& vm, std::string_view vmm, Deadline deadline) {
@@ -64,7 +64,7 @@ Status WriteDown(NewVm& made, const std::string& place, Deadline deadline) {
   const Snapshot snapshot{.directory = place, .memory = Snapshot::Memory::kSaved};
   GANTRY_CHECK_OK(made.hypervisor().TakeSnapshot(snapshot, deadline));
   // Nobody has the file open any more.
-  return EndProcess(made.vm().vmm.get(), kKill);
+  return EndProcess(made.vm().vmm.get(), kProgramEnds);
 }
 
 Status Fill(NewVm& made, const MachineRequest& request, const std::string& place,

@@ -17,6 +17,8 @@
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/mount/mount.h>
 
+#include "plugins/vmm/machine/directory.h"
+
 namespace gantry::vmm {
 namespace {
 
@@ -31,10 +33,7 @@ constexpr mode_t kReadersFile = 0400;
 std::string NameOf(const std::string& key) { return Format("{:016x}", Fingerprint(key)); }
 
 Status RemoveAt(const std::string& path) {
-  if (umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0 && errno != EINVAL &&
-      errno != ENOENT) {
-    return FailErrno(errno, "unmount '{}'", path);
-  }
+  GANTRY_CHECK_OK(DetachMount(path));
   return RemoveTree(path);
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/oci/json.h>
 
 #include "tests/unit/vmm/guest/stream_io.h"
@@ -43,8 +44,8 @@ std::string BindOf(const std::string& source, const std::string& destination,
 std::unique_ptr<StorageGuest> StorageInGuest::guest_;
 std::string StorageInGuest::why_;
 
-void StorageInGuest::SetUpTestSuite() {
-  auto booted = StorageGuest::Boot();
+void StorageInGuest::BootWith(uint32_t layer_mib) {
+  auto booted = StorageGuest::Boot(layer_mib);
   if (!booted) {  // Without an image: `./run test vmm` makes it.
     why_ = booted.error().message;
     return;
@@ -59,13 +60,20 @@ void StorageInGuest::TearDown() {
   }
 }
 
-Result<std::unique_ptr<StorageGuest>> StorageGuest::Boot() {
+Result<std::unique_ptr<StorageGuest>> StorageGuest::Boot(uint32_t layer_mib) {
   std::unique_ptr<StorageGuest> guest(new StorageGuest);
-  GANTRY_CHECK_OK(guest->Begin());
+  GANTRY_CHECK_OK(guest->Begin(layer_mib));
   return guest;
 }
 
-Status StorageGuest::Begin() {
+// Of each directory of sandboxes there is a folder.
+std::string StorageGuest::layers() const {
+  const std::string all = folder_.path() + "/layers";
+  const auto names = ListDirectory(all, 2);
+  return all + "/" + (names && !names->empty() ? names->front() : "none");
+}
+
+Status StorageGuest::Begin(uint32_t layer_mib) {
   if (const TestImage& image = TestImage::Get(); !image.why_not.empty()) {
     return Fail(Code::kFailedPrecondition, "{}", image.why_not);
   }
@@ -75,7 +83,9 @@ Status StorageGuest::Begin() {
       Storage::Make(
           context_,
           {.directory = run_,
-           .options = {.virtiofsd = Setting("GANTRY_VIRTIOFSD", "/usr/libexec/virtiofsd")},
+           .options = {.virtiofsd = Setting("GANTRY_VIRTIOFSD", "/usr/libexec/virtiofsd"),
+                       .writable_layer_mib = layer_mib,
+                       .layers_directory = layer_mib == 0 ? "" : folder_.path() + "/layers"},
            .cgroups = {},
            .traits = {.disks = true, .file_systems = true},
            .disk_places = 8,

@@ -41,7 +41,8 @@ struct ContainerShape {
 
 class StorageGuest {
  public:
-  static Result<std::unique_ptr<StorageGuest>> Boot();
+  /// `layer_mib`: layers for writing are on a disk, so large; 0: in memory.
+  static Result<std::unique_ptr<StorageGuest>> Boot(uint32_t layer_mib = 0);
   StorageGuest(const StorageGuest&) = delete;
   StorageGuest& operator=(const StorageGuest&) = delete;
   ~StorageGuest();
@@ -60,6 +61,9 @@ class StorageGuest {
 
   std::string folder() const { return folder_.path(); }
 
+  /// Where the layers for writing are on a disk.
+  std::string layers() const;
+
   Hypervisor& vm() { return machine_->vm(); }
 
   Storage& storage() { return *storage_; }
@@ -69,7 +73,7 @@ class StorageGuest {
  private:
   StorageGuest() = default;
 
-  Status Begin();
+  Status Begin(uint32_t layer_mib);
   Status Attach(const ContainerStorage& storage);
 
   FakeSandboxContext context_;
@@ -83,7 +87,10 @@ class StorageGuest {
 /// A suite with such a guest.
 class StorageInGuest : public testing::Test {
  protected:
-  static void SetUpTestSuite();
+  static void SetUpTestSuite() { BootWith(0); }
+
+  /// As `StorageGuest::Boot`.
+  static void BootWith(uint32_t layer_mib);
 
   static void TearDownTestSuite() { guest_.reset(); }
 

@@ -25,7 +25,7 @@ TEST(VmmOptionsOf, EachKeySetsWhatItSays) {
       R"({"vmm":"qemu","vmm_path":"/opt/qemu","machine":"microvm","accelerator":"tcg",
           "kernel":"/k","initrd":"/i","cmdline":"a=b","boot_timeout_ms":1000,"cpus":2,
           "memory_mib":128,"max_cpus":4,"max_memory_mib":512,"balloon":false,"hotplug_ports":3,
-          "virtiofsd":"/v","virtiofs_cache":"never","root_fs":"block","writable_layer_mib":64,"first_user":1000,
+          "virtiofsd":"/v","virtiofs_cache":"never","root_fs":"block","writable_layer_mib":64,"layers_directory":"/l","first_user":1000,
           "users":5,"directory":"/run/x"})",
       VmmOptions(), nullptr);
   ASSERT_TRUE(options) << options.error().message;
@@ -40,6 +40,7 @@ TEST(VmmOptionsOf, EachKeySetsWhatItSays) {
   EXPECT_EQ(options->hotplug_ports, 3U);
   EXPECT_EQ(options->storage.virtiofsd + options->storage.cache, "/vnever");
   EXPECT_EQ(options->storage.writable_layer_mib, 64U);
+  EXPECT_EQ(options->storage.layers_directory, "/l");
   EXPECT_TRUE(options->storage.block_roots);
   EXPECT_FALSE(options->storage.virtiofs_roots);
   EXPECT_EQ(options->first_user + options->users, 1005U);

@@ -9,6 +9,7 @@
 
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/mount/unmount.h>
+#include <gantry/toolkit/proto/proto_message.h>
 
 #include "plugins/vmm/machine/directory.h"
 
@@ -77,6 +78,11 @@ Result<std::unique_ptr<Machine>> MachineRig::Start(MachineRequest request, Deadl
 Result<std::unique_ptr<Machine>> MachineRig::Recover(const std::string& blob) {
   context_.RestartEngine();
   return Machine::Recover(context_, means_, Request(), blob, Events());
+}
+
+Result<std::string> MachineRig::Ping(Machine& machine, Deadline deadline) {
+  return machine.Ask(protocol::Kind::kPause, EncodeProto(protocol::Pause{.container = "c"}),
+                     deadline);
 }
 
 MachineEvents MachineRig::Events() {

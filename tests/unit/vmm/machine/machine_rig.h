@@ -52,6 +52,9 @@ class MachineRig : public testing::Test {
   /// As the engine after this one. `machine` is gone.
   Result<std::unique_ptr<Machine>> Recover(const std::string& blob);
 
+  /// Asks its agent something.
+  static Result<std::string> Ping(Machine& machine, Deadline deadline);
+
   MachineEvents Events();
   /// Why the machine has ended, once it is told.
   std::string WaitForEnd();
