@@ -4,7 +4,6 @@
 // they have no right to, until they say that the container is made.
 #include <linux/sched.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -14,7 +13,6 @@
 #include <cerrno>
 #include <csignal>
 #include <memory>
-#include <span>
 #include <utility>
 
 #include <gantry/format.h>
@@ -93,19 +91,6 @@ Status CheckListener(const MakeRequest& request, const SeccompFilter& filter) {
              : Status();
 }
 
-// By the C library's word, which knows where the stack of each thread ends; none: it does not.
-std::span<char> StackOfThread() {
-  pthread_attr_t attributes{};
-  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) {
-    return {};
-  }
-  void* lowest = nullptr;
-  size_t size = 0;
-  const int failed = ::pthread_attr_getstack(&attributes, &lowest, &size);
-  ::pthread_attr_destroy(&attributes);
-  return failed == 0 ? std::span(static_cast<char*>(lowest), size) : std::span<char>();
-}
-
 Result<Prepared> Prepare(MakeRequest wanted, RootSteps* root, const Joined* joined) {
   Prepared prepared{.request = std::move(wanted), .root = root, .joined = joined};
   const MakeRequest& request = prepared.request;
@@ -117,7 +102,7 @@ Result<Prepared> Prepare(MakeRequest wanted, RootSteps* root, const Joined* join
   }
   GANTRY_TRY(prepared.proc, OpenProc());
   if (request.program != nullptr) {
-    prepared.stack = StackOfThread();
+    prepared.stack = request.program->StackOfThread();
   }
   return prepared;
 }

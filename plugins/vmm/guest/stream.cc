@@ -12,9 +12,10 @@
 namespace gantry::vmm::guest {
 namespace {
 
-/// One for all streams: there is one thread, and what does not go on at once is kept apart.
+/// As much as a pipe holds.
 constexpr size_t kPartBytes = size_t{64} << 10;
-std::array<char, kPartBytes> scratch;
+/// One for all streams: there is one thread, and what does not go on at once is kept apart.
+std::array<char, protocol::kHeaderBytes + kPartBytes> scratch;
 
 bool TryLater(int error) { return error == EAGAIN || error == EINTR; }
 

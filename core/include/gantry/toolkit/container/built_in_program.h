@@ -18,6 +18,7 @@
 #include <linux/filter.h>
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,11 @@ class BuiltInProgram {
 
   /// Runs it to its end: the exit code. From here on `MadeProcess::Start` has succeeded.
   virtual int Run() = 0;
+
+  /// The maker's question before all that, on its own thread: where that one's stack is, by the
+  /// word of the C library; empty: it does not know. Here, so that a maker without such a program
+  /// has nothing of it.
+  virtual std::span<char> StackOfThread() const;
 };
 
 }  // namespace gantry::container
