@@ -242,6 +242,22 @@ TEST_P(EngineKill, DuringStartOfAnExecThatEndsAtOnce) {
   EXPECT_EQ(node().containerd().WaitForTopics(box.id(), expected.size()), expected);
 }
 
+TEST_P(EngineKill, DuringStartOfAnExecEndsNoStream) {
+  Box& box = Running();
+  AtEachMoment([&](size_t moment) {
+    const std::string exec = "x" + std::to_string(moment);
+    const std::string fifo = box.bundle() + "/" + exec;
+    EXPECT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+    auto text = std::async(std::launch::async, [&] { return ReadToEnd(fifo); });
+    EXPECT_OK(box.Exec(exec, {"sh", "-c", "echo out; exit 6"}, false, fifo));
+    const bool in_time = LivesThrough(box, exec, moment);
+    // A reader that nothing came for does not wait for ever.
+    UniqueFd(open(fifo.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)).reset();
+    EXPECT_EQ(text.get(), "out\n");
+    return in_time;
+  });
+}
+
 TEST_P(EngineKill, DuringStartOfAnExecWithATerminalRunsItOnce) {
   Box& box = Running();
   AtEachMoment([&](size_t moment) {

@@ -206,12 +206,11 @@ TEST_P(Limits, OfDevicesAreThoseOfItsSpec) {
   Json spec;
   spec["process"]["capabilities"] = {{"bounding", set}, {"effective", set}, {"permitted", set}};
   spec["linux"]["resources"]["devices"] = {{{"allow", false}, {"access", "rwm"}}};
-  const std::string file = Unique("device");
-  const auto said =
-      Says("cd /tmp; mknod " + file + " " + device + "; (: <" + file +
-               ") 2>/dev/null && echo opened || echo refused; (: </dev/null) && echo null",
-           spec);
-  fs::remove(node().rootfs() + "/tmp/" + file);
+  // Where the root comes by virtiofs no device can be made in it.
+  const auto said = Says(
+      "cd /dev; mknod tried " + device +
+          "; (: <tried) 2>/dev/null && echo opened || echo refused; (: </dev/null) && echo null",
+      spec);
   if (!said) {
     GTEST_SKIP() << refusal();
   }

@@ -58,8 +58,10 @@ std::vector<gantry::contract::Subject> Subjects(const fs::path& tests, const std
        .backend_options = R"({"cache_dir": "@ROOT@/wasm"})"},
       {.name = "vmm",
        .plugin = bin + "/plugins/libgantry_vmm.so",
+       // Nearly each rule has a machine.
        .handler_options = R"({"kernel": ")" + image + R"(/kernel", "initrd": ")" + image +
-                          R"(/initrd", "directory": "@ROOT@/vmm", "accelerator": ")" +
+                          R"(/initrd", "directory": "@ROOT@/vmm", "template": )" +
+                          Env("GANTRY_CONTRACT_TEMPLATE", "1") + R"(, "accelerator": ")" +
                           Env("GANTRY_VMM_ACCEL", "auto") + R"("})",
        .programs = {"qemu-system-x86_64"}}};
 }

@@ -12,6 +12,7 @@
 #include <gantry/protowire.h>
 
 #include "tests/contract/harness/escapes.h"
+#include "tests/contract/harness/own_network.h"
 #include "tests/contract/harness/pod_contract.h"
 #include "tests/harness/host.h"
 
@@ -48,7 +49,7 @@ struct ConfigParts {
   std::string cgroup_parent{};
   std::string sysctl{};
   std::string annotation{};
-  NamespaceMode network = NamespaceMode::kNode;
+  NamespaceMode network = OwnNetworks() ? NamespaceMode::kPod : NamespaceMode::kNode;
   std::optional<NamespaceMode> user{};
 };
 

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "core/ctl/client.h"
 #include "tests/contract/harness/calls.h"
 #include "tests/contract/harness/consoles.h"
 #include "tests/contract/harness/inside.h"
@@ -45,6 +46,13 @@ constexpr std::array kNotSupported = {
     Row{"vmm", kWithoutTheFirst},
 };
 
+/// What the keeper has started: with the option `template: N` the machines that wait, too.
+std::vector<e2e::HostProcess> HelpersOf(const Node& node) {
+  return e2e::Processes([&](const e2e::HostProcess& process) {
+    return process.parent == node.keeper() && process.name != "gantryd";
+  });
+}
+
 /// A connection to the events' socket may come and go.
 constexpr int kDescriptorSlack = 2;
 
@@ -72,8 +80,37 @@ class Environment : public ::testing::Environment {
         failure_ = WarmUp(backend);
       }
     }
+    if (failure_.empty()) {
+      AwaitReady();
+    }
     baseline_ = Measure();
     log_begin_ = LogSize();
+  }
+
+  /// Of a backend that keeps sandboxes ready (`template: N`): what it holds with all of them.
+  void AwaitReady() {
+    EXPECT_TRUE(e2e::Eventually(
+        [&] {
+          auto engine = ctl::OperatorClient::Connect(node_->run_dir() + "/gantry.sock");
+          if (!engine) {
+            return false;
+          }
+          const auto status = engine->EngineStatus();
+          if (!status) {
+            return false;
+          }
+          uint64_t wanted = 0;
+          uint64_t ready = 0;
+          for (const auto& backend : status->backends()) {
+            for (const auto& count : backend.counts()) {
+              wanted += count.name() == "warm_wanted" ? count.value() : 0;
+              ready += count.name() == "warm_ready" ? count.value() : 0;
+            }
+          }
+          return ready == wanted;
+        },
+        e2e::kLong))
+        << node_->Log();
   }
 
   void TearDown() override {
@@ -137,6 +174,7 @@ class Environment : public ::testing::Environment {
 
   Baseline Measure() const {
     Baseline now;
+    now.helpers = HelpersOf(*node_).size();
     if (const auto status = node_->Query()) {
       now.stored = status->descriptors_stored;
       now.watched = status->processes_watched;
@@ -200,10 +238,10 @@ std::string Look(const std::string& prefix) {
     }
   }
   auto processes = e2e::ProcessesInCgroup(node.cgroup() + "/");
-  const auto sandboxes = e2e::Processes([&](const e2e::HostProcess& process) {
-    return process.parent == node.keeper() && process.name != "gantryd";
-  });
-  processes.insert(processes.end(), sandboxes.begin(), sandboxes.end());
+  const auto helpers = HelpersOf(node);
+  if (helpers.size() > before.helpers) {
+    processes.insert(processes.end(), helpers.begin(), helpers.end());
+  }
   if (!processes.empty()) {
     report += "processes" + e2e::Describe(processes) + "\n";
   }

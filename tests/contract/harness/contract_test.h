@@ -24,6 +24,7 @@ struct Baseline {
   uint64_t watched = 0;
   int keeper_fds = 0;
   int engine_fds = 0;
+  size_t helpers = 0;
 };
 
 /// Kills and removes all that the tests have made, and keeps them from making more:

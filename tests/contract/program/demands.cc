@@ -48,6 +48,9 @@ constexpr Demand kDemands[] = {
     {"EngineKill.DuringStartOfAProgramThatEndsAtOnce",
      "a Start in the middle of which the engine is killed runs the program once, and "
      "its exit is known"},
+    {"EngineKill.DuringStartOfAnExecEndsNoStream",
+     "the Start of an exec in the middle of which the engine is killed does not end the client's "
+     "streams"},
     {"EngineKill.DuringStartOfAnExecThatEndsAtOnce",
      "the Start of an exec in the middle of which the engine is killed is answered, "
      "and its exit is known"},
