@@ -2,19 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 # ./run faults [RELEASE-OCI...]: every fault at every step (docs/faults.md), and 5,000
 # lives, with the containerds and OCI runtimes named; 2.3.4-crun by default. Takes about
-# an hour for each. GANTRY_FAULT_FILTER: only these of the tests.
+# an hour for each; of 2.3.4-vmm, take FaultVmm* alone without KVM. GANTRY_FAULT_FILTER: only
+# these of the tests.
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
 . "$GANTRY_ROOT/tools/lib/build.sh"
 . "$GANTRY_ROOT/tools/lib/images.sh"
+. "$GANTRY_ROOT/tools/lib/vmm_image.sh"
 . "$GANTRY_ROOT/tools/lib/cgroups.sh"
 
 need_root faults
 [ "$#" -gt 0 ] || set -- 2.3.4-crun
-"$GANTRY_ROOT/tools/setup" build unit e2e
+parts=(build unit e2e)
+[[ " $* " != *-vmm\ * ]] || parts+=(vmm)
+"$GANTRY_ROOT/tools/setup" "${parts[@]}"
 claim_controllers
 build_preset release
 provide_images
+[[ " $* " != *-vmm\ * ]] || provide_vmm_image
 status=0
 for pair in "$@"; do
   log="$LOG_DIR/faults-$pair.log"

@@ -46,10 +46,10 @@ Step CtrFaultTest::ExecToDelete(const std::string& id, const Words& command,
           .optional = true};
 }
 
-Step CtrFaultTest::KillAndTheEnd(const std::string& id) {
+Step CtrFaultTest::KillAndTheEnd(const std::string& id, const std::string& signal) {
   return {.operation = "Kill and the end",
           .run = [=]() -> Status {
-            GANTRY_CHECK_OK(ToStatus(Ctr({"tasks", "kill", "-s", "TERM", id})));
+            GANTRY_CHECK_OK(ToStatus(Ctr({"tasks", "kill", "-s", signal, id})));
             EXPECT_TRUE(WaitForState(id, "STOPPED"));
             return {};
           },

@@ -24,7 +24,7 @@ class CtrFaultTest : public FaultTest {
   static Step ExecToDelete(const std::string& id, const e2e::Words& command,
                            const e2e::Output& expected);
   /// By SIGTERM.
-  static Step KillAndTheEnd(const std::string& id);
+  static Step KillAndTheEnd(const std::string& id, const std::string& signal = "TERM");
   /// Of one that ended with `code`.
   static Step DeleteAfter(const std::string& id, int code);
 

@@ -11,8 +11,21 @@
 
 namespace gantry::fault {
 
+namespace {
+
+/// Of a point that is passed more often, as where a container's bytes go by beside the operation,
+/// so many times are tried, spread over all of them.
+constexpr uint32_t kMostTimes = 32;
+
+uint32_t DistanceOf(const PassedPoint& point) {
+  return std::max<uint32_t>(1, (point.times + kMostTimes - 1) / kMostTimes);
+}
+
+}  // namespace
+
 void AddFailures(const PassedPoint& point, FaultList& list) {
-  for (uint32_t nth = 1; (point.kinds & kEffect) != 0 && nth <= point.times; ++nth) {
+  for (uint32_t nth = 1; (point.kinds & kEffect) != 0 && nth <= point.times;
+       nth += DistanceOf(point)) {
     list.push_back({point.name, nth, Trouble::kKill});
   }
   if ((point.kinds & kSpace) != 0) {
@@ -26,7 +39,8 @@ void AddFailures(const PassedPoint& point, FaultList& list) {
 void AddUpgrades(const PassedPoint& point, FaultList& list) {
   constexpr Trouble kGivenUp[] = {Trouble::kCrashingUpgrade, Trouble::kRefusedUpgrade,
                                   Trouble::kSilentUpgrade};
-  for (uint32_t nth = 1; (point.kinds & kEffect) != 0 && nth <= point.times; ++nth) {
+  for (uint32_t nth = 1; (point.kinds & kEffect) != 0 && nth <= point.times;
+       nth += DistanceOf(point)) {
     const Trouble given_up = kGivenUp[list.size() / 3 % std::size(kGivenUp)];
     for (const Trouble trouble : {Trouble::kUpgrade, Trouble::kKeeperUpgrade, given_up}) {
       list.push_back({point.name, nth, trouble});

@@ -12,10 +12,10 @@ namespace gantry::fault {
 /// What may go wrong in one step; its last one first.
 using FaultList = std::vector<Fault>;
 
-/// Once at each time that it was passed, and what else can go wrong there once.
+/// Once at each time that it was passed, or at 32 of more, and what else can go wrong there once.
 void AddFailures(const PassedPoint& point, FaultList& list);
 
-/// Each that succeeds at each time that it was passed, and one of those that are given up.
+/// Each that succeeds at each of those times, and one of those that are given up.
 void AddUpgrades(const PassedPoint& point, FaultList& list);
 
 /// GANTRY_FAULT_EVERY=N: leaves every Nth of each kind in all lists, another one with

@@ -48,7 +48,8 @@ mode_t ModeOf(int flags, va_list more) {
 }
 
 /// Whether writing to it changes something: not a stream, not what is only said.
-bool WriteFails(int fd) {
+/// `end`: of what is written, where that is known.
+bool WriteFails(int fd, off_t end = -1) {
   struct stat info{};
   if (fd <= STDERR_FILENO || fstat(fd, &info) != 0 ||
       (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode))) {
@@ -66,7 +67,9 @@ bool WriteFails(int fd) {
   if (S_ISFIFO(info.st_mode) && object != "exec.fifo") {
     return false;
   }
-  return Fails("write", object, kEffect | kSpace);
+  // What a file in memory has by then needs no more of it.
+  const bool within = path.starts_with("/memfd:") && end >= 0 && end <= info.st_size;
+  return Fails("write", object, within ? uint32_t{kEffect} : kEffect | kSpace);
 }
 
 }  // namespace
@@ -191,12 +194,14 @@ ssize_t write(int fd, const void* data, size_t size) {
 
 ssize_t pwrite(int fd, const void* data, size_t size, off_t at) {
   static const auto real = Real<decltype(&pwrite)>("pwrite");
-  return gantry::fault::WriteFails(fd) ? -1 : real(fd, data, size, at);
+  return gantry::fault::WriteFails(fd, at + static_cast<off_t>(size)) ? -1
+                                                                      : real(fd, data, size, at);
 }
 
 ssize_t pwrite64(int fd, const void* data, size_t size, off64_t at) {
   static const auto real = Real<decltype(&pwrite64)>("pwrite64");
-  return gantry::fault::WriteFails(fd) ? -1 : real(fd, data, size, at);
+  return gantry::fault::WriteFails(fd, at + static_cast<off_t>(size)) ? -1
+                                                                      : real(fd, data, size, at);
 }
 
 int ftruncate(int fd, off_t size) noexcept {
