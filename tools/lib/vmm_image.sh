@@ -6,7 +6,7 @@
 
 VMM_IMAGE="$GANTRY_ROOT/build/vmm"
 # Targets of the build; vmm_image_programs is all of them.
-VMM_TEST_GUESTS=(devices streams)
+VMM_TEST_GUESTS=(devices programs streams)
 
 vmm_disk() {
   local root="$VMM_IMAGE/root.part" applet

@@ -55,6 +55,8 @@ std::string WordsFor(FirstProcess first) {
   switch (first) {
     case FirstProcess::kDevices:
       return "rdinit=/tests/devices";
+    case FirstProcess::kPrograms:
+      return "rdinit=/tests/programs";
     case FirstProcess::kStreams:
       return "rdinit=/tests/streams";
     case FirstProcess::kAgent:

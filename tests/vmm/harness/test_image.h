@@ -15,6 +15,8 @@ enum class FirstProcess {
   kAgent,
   /// tests/vmm/guests/devices.cc
   kDevices,
+  /// tests/vmm/guests/programs.cc
+  kPrograms,
   /// tests/vmm/guests/streams.cc
   kStreams,
 };
