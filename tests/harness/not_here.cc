@@ -131,6 +131,9 @@ constexpr const char* kOneMachine = "the pid that containerd sees is the VMM's, 
 constexpr const char* kManyMachines =
     "without KVM so many machines do not boot within any limit: see VmmRestart";
 constexpr const char* kOwnMachine = "the node's namespaces are no part of a virtual machine";
+constexpr const char* kKernelsSysctls = "a pod's sysctls are its own kernel's, and all can be set";
+constexpr const char* kSharesWithTheAgent =
+    "a pod's shared pid namespace is its guest's, whose first process is the agent";
 constexpr const char* kNoSnapshot = "the vmm backend refuses checkpoints by name: see VmmRefused";
 constexpr const char* kNoOciProgram = "the vmm backend runs no OCI binary: see VmmRefused";
 
@@ -154,6 +157,8 @@ constexpr NotHere kNotVmm[] = {
     {"CriPod", "KeepsTheExitCodeOfWhatEndedWithoutContainerd", kOneMachine},
     {"CriInterrupt", "ContainerdDiesWhileAContainerEnds", kOneMachine},
     {"CriNamespaces", "AreTheNodesWhenAsked", kOwnMachine},
+    {"CriShimPod", "SharesItsPidNamespaceWithNobody", kSharesWithTheAgent},
+    {"CriShimPod", "ThatCannotBeLeavesNothing", kKernelsSysctls},
     {"CriForward", "ReachesAPodOnTheNodesNetwork", kOwnMachine},
     {"CriUserNamespace", "MapsRoot", kOwnMachine},
 };

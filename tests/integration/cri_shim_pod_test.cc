@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tests/harness/cri_test.h"
+#include "tests/harness/vmm_test.h"
 
 namespace gantry::e2e {
 namespace {
@@ -28,6 +29,9 @@ class CriShimPod : public CriTest {
   std::vector<HostProcess> Holders() {
     std::vector<HostProcess> holders = ProcessesInCgroup(settings().ns);
     std::erase_if(holders, [this](const HostProcess& one) {
+      if (settings().vmm()) {
+        return !one.command.contains(kQemu);
+      }
       return settings().gvisor() ? !one.command.starts_with("runsc-sandbox ")
                                  : one.name != "gantry-pause";
     });

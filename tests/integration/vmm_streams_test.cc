@@ -125,7 +125,11 @@ TEST_F(VmmStreams, OfATerminalAreOne) {
   options.rows = 31;
   options.columns = 97;
   Program program = StartCtr(
-      node(), ExecWords({"--tty"}, id(), {"sh", "-c", "read x; stty size; echo $x; exit 4"}),
+      node(),
+      // ctr says the size once the process runs.
+      ExecWords({"--tty"}, id(),
+                {"sh", "-c",
+                 "read x; until stty size | grep '31 97'; do sleep 0.1; done; echo $x; exit 4"}),
       options);
   program.Write("word\n");
   EXPECT_TRUE(program.ReadUntil("31 97")) << program.out();

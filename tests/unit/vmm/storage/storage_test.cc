@@ -2,11 +2,13 @@
 //
 // The files of containers, from config.json to what lies below the shared directory.
 #include <fcntl.h>
+#include <sys/inotify.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -117,6 +119,45 @@ TEST_F(StorageTest, AnUpdateByRenameIsSeen) {
   ASSERT_EQ(::symlink("..v2", (volume + "/..new").c_str()), 0);
   ASSERT_EQ(::rename((volume + "/..new").c_str(), (volume + "/..data").c_str()), 0);
   EXPECT_EQ(ReadFile(key, 10).value_or(""), "v2");
+}
+
+/// How often the mounts of this process's namespace were asked for, which takes the longer the more
+/// there are.
+class ReadsOfMounts {
+ public:
+  ReadsOfMounts() {
+    for (const char* const file : {"/proc/self/mountinfo", "/proc/self/mounts"}) {
+      EXPECT_GE(inotify_add_watch(watch_.get(), file, IN_OPEN), 0);
+    }
+  }
+
+  /// Since the last time.
+  size_t Count() const {
+    size_t count = 0;
+    std::array<char, 4096> events{};
+    for (ssize_t got = 0; (got = read(watch_.get(), events.data(), events.size())) > 0;) {
+      count += static_cast<size_t>(got) / sizeof(inotify_event);
+    }
+    return count;
+  }
+
+ private:
+  UniqueFd watch_{inotify_init1(IN_NONBLOCK | IN_CLOEXEC)};
+};
+
+TEST_F(StorageTest, MoreMountsAskTheNodeForItsMountsNoMoreOften) {
+  Start();
+  const ReadsOfMounts reads;
+  ASSERT_TRUE(mount::ListMounts("/"));
+  ASSERT_GT(reads.Count(), 0U) << "it would be seen";
+  std::string many = BindOf(NewFolder("0"), "/0");
+  ASSERT_TRUE(Add("a", many) && storage_->Remove(Id("a")));
+  const size_t of_one = reads.Count();
+  for (int i = 1; i < 10; ++i) {
+    many += "," + BindOf(NewFolder(std::to_string(i)), "/" + std::to_string(i));
+  }
+  ASSERT_TRUE(Add("b", many) && storage_->Remove(Id("b")));
+  EXPECT_LE(reads.Count(), of_one);
 }
 
 TEST_F(StorageTest, FilesAndRelativeSourcesAreBound) {
