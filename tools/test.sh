@@ -19,18 +19,19 @@ set -euo pipefail
 SUITES=(style unit node vmm asan tsan fuzz
   e2e-2.3.4-gvisor contract kit contract-gvisor faults e2e-2.3.4-crun faults-gvisor e2e-2.3.4-runc
   contract-wasm faults-wasm e2e-2.3.4-wasm e2e-1.7.24-wasm
-  contract-vmm kit-vmm e2e-2.3.4-vmm e2e-1.7.24-vmm e2e-2.3.4-vmm-smoke
+  contract-vmm kit-vmm e2e-2.3.4-vmm e2e-1.7.24-vmm e2e-2.3.4-vmm-smoke faults-vmm
   e2e-2.3.4-vmm-ch e2e-2.3.4-vmm-fc
   e2e-2.3.4-gvisor-controller e2e-2.3.4-wasm-controller e2e-2.3.4-vmm-controller
   e2e-2.3.4-gvisor-20240729 e2e-1.7.24-runc e2e-2.3.4-remote e2e-1.7.24-gvisor e2e-1.7.24-crun
-  e2e-1.7.24-shim-crun e2e-2.1.9-runc)
+  e2e-1.7.24-shim-crun e2e-1.6.20-crun e2e-2.0.14-runc e2e-2.1.9-runc e2e-2.2.9-runc e2e-2.4.2-runc)
 # Each pairs anew what others have: 2.3.4 and its CRI server are in e2e-2.3.4-crun, runc and
 # the newer CRI server of 1.7, with pods of the shim, in e2e-1.7.24-runc, gVisor in
 # e2e-2.3.4-gvisor, processes without a pid on the host in `contract` and `kit`. Only the older
 # runsc is nowhere else.
-ONLY_IN_ALL=(vmm contract-vmm kit-vmm e2e-2.3.4-vmm e2e-1.7.24-vmm
+ONLY_IN_ALL=(vmm contract-vmm kit-vmm faults-vmm e2e-2.3.4-vmm e2e-1.7.24-vmm
   e2e-2.3.4-vmm-ch e2e-2.3.4-vmm-fc
-  e2e-2.3.4-gvisor-controller e2e-2.3.4-wasm-controller e2e-2.3.4-vmm-controller e2e-2.3.4-runc e2e-2.3.4-gvisor-20240729 e2e-1.7.24-gvisor e2e-1.7.24-wasm
+  e2e-2.3.4-gvisor-controller e2e-2.3.4-wasm-controller e2e-2.3.4-vmm-controller
+  e2e-1.6.20-crun e2e-2.0.14-runc e2e-2.2.9-runc e2e-2.4.2-runc e2e-2.3.4-runc e2e-2.3.4-gvisor-20240729 e2e-1.7.24-gvisor e2e-1.7.24-wasm
   e2e-1.7.24-shim-crun e2e-2.3.4-remote)
 # What the suites with machines have, too.
 NOT_IN_ALL=(e2e-2.3.4-vmm-smoke)
@@ -39,7 +40,7 @@ UNIT_SECONDS=300
 CONTRACT_SECONDS=900
 E2E_SECONDS=1800
 FAULT_SECONDS=1200
-VMM_SECONDS=1200
+VMM_SECONDS=2400
 FUZZ_SECONDS="${GANTRY_FUZZ_SECONDS:-10}"
 
 # among WORD WORD...: whether the first is one of the others.
@@ -173,7 +174,10 @@ e2e_suite() {
     2.3.4-vmm) filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:CriShimPod.*:*Vmm*' ;;
     1.*-vmm) newer=1 filter='CtrRun.*:CtrExec.*:*CriPod.*:*Vmm*' ;;
     2.3.4-crun) filter='*' ;;
-    2.1.*) filter='CtrRun.*:CtrExec.*:CtrTerminal.*:CtrEvents.*:EngineKill*:*CriPod.*' ;;
+    1.6.* | 2.1.*) filter='CtrRun.*:CtrExec.*:CtrTerminal.*:CtrEvents.*:EngineKill*:*CriPod.*' ;;
+    2.[024].*)
+      filter='CtrRun.*:CtrExec.*:CtrTerminal.*:CtrEvents.*:EngineKill*:*CriPod.*:*/controller'
+      ;;
     1.*-shim-*) newer=1 filter='*Cri*/shim:CriShimPod.*' ;;
     1.*-crun) filter='*Cri*' ;;
     1.*-runc) newer=1 ;;
@@ -197,7 +201,7 @@ faults_suite() {
 # Machines of QEMU's, with the guest image of this build.
 vmm_suite() {
   local program programs=(vmm_agent_tests vmm_hypervisor_tests vmm_machine_tests
-    vmm_network_tests vmm_storage_tests vmm_template_tests vmm_vsock_tests)
+    vmm_maker_tests vmm_network_tests vmm_storage_tests vmm_template_tests vmm_vsock_tests)
   build_or_fail vmm release vmm_image_programs "${programs[@]}" || return 0
   if ! provide_vmm_image || ! choose_vmm_accelerator "$VMM_IMAGE/kernel"; then
     record failed vmm image
@@ -221,8 +225,13 @@ start_node() {
 # Three at a time: each has a gantry of its own, and they wait a lot. For what containerd and
 # the tests wait, the machine is as much slower.
 suites_of_nodes() {
-  local suite
+  local suite releases
   [ "$#" -eq 1 ] || export GANTRY_TEST_SLOWNESS="${GANTRY_TEST_SLOWNESS:-3}"
+  mapfile -t releases < <(printf '%s\n' "$@" | sed -n 's/^e2e-\([0-9.]*\)-.*/\1/p' | sort -u)
+  if ! provide_containerds "${releases[@]}"; then
+    record failed "$1" containerd
+    return 0
+  fi
   if ! build_or_fail "$1" release; then
     return 0
   fi
@@ -263,6 +272,8 @@ run_suite() {
     faults-gvisor) faults_suite faults-gvisor 32 gvisor ;;
     # Of native containers `faults` has the same steps.
     faults-wasm) faults_suite faults-wasm 16 wasm 'FaultWasm.*' ;;
+    # The same; and a machine without KVM takes seconds to boot.
+    faults-vmm) FAULT_SECONDS=$((FAULT_SECONDS * 2)) faults_suite faults-vmm 24 vmm 'FaultVmm*' ;;
     node) node_suite ;;
     vmm) vmm_suite ;;
   esac
@@ -287,7 +298,7 @@ for suite in "$@"; do
   case "$suite" in
     style) parts+=(check) ;;
     fuzz) parts+=(fuzz) ;;
-    contract-vmm | kit-vmm | e2e-*-vmm*) parts+=(e2e vmm) ;;
+    contract-vmm | kit-vmm | faults-vmm | e2e-*-vmm*) parts+=(e2e vmm) ;;
     contract* | kit | faults* | e2e-*) parts+=(e2e) ;;
     node | vmm) parts+=("$suite") ;;
   esac

@@ -110,6 +110,8 @@ std::string Release1(const Settings& settings, const std::string& address) {
 
 std::string Release2(const Settings& settings, const std::string& address) {
   const std::string runtime = "[plugins.'io.containerd.cri.v1.runtime'";
+  const bool before_2_2 =
+      settings.release.starts_with("2.0.") || settings.release.starts_with("2.1.");
   return "version = 3\n" + Base(settings, address) +
          "[plugins.'io.containerd.internal.v1.opt']\n  path = " + Quoted(settings.root + "/opt") +
          "\n[plugins.'io.containerd.nri.v1.nri']\n  disable = true\n"
@@ -118,14 +120,12 @@ std::string Release2(const Settings& settings, const std::string& address) {
          "\n[plugins.'io.containerd.cri.v1.images'.pinned_images]\n"
          "  sandbox = \"registry.k8s.io/pause:gantry\"\n" +
          runtime + "]\n  restrict_oom_score_adj = true\n  disable_apparmor = true\n" +
-         (settings.release.starts_with("2.1.")
-              ? ""
-              : "  enable_experimental_restore_via_create = true\n") +
-         runtime + ".containerd]\n    default_runtime_name = \"gantry\"\n" +
+         (before_2_2 ? "" : "  enable_experimental_restore_via_create = true\n") + runtime +
+         ".containerd]\n    default_runtime_name = \"gantry\"\n" +
          RuntimeTables(settings, runtime + ".containerd") + runtime +
          ".cni]\n    conf_dir = " + Quoted(settings.root + "/cni") + "\n    " +
-         (settings.release.starts_with("2.1.") ? "bin_dir = " : "bin_dirs = [") +
-         Quoted(settings.root + "/cni/bin") + (settings.release.starts_with("2.1.") ? "\n" : "]\n");
+         (before_2_2 ? "bin_dir = " : "bin_dirs = [") + Quoted(settings.root + "/cni/bin") +
+         (before_2_2 ? "\n" : "]\n");
 }
 
 std::string ProxyPlugins(const Settings& settings) {

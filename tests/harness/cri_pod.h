@@ -20,7 +20,7 @@ class CriPodTest : public CriTest, public testing::WithParamInterface<const char
     if (!is_podsandbox() && settings().stock()) {
       GTEST_SKIP() << "the stock shim makes no pods";
     }
-    if (!is_podsandbox() && !settings().sandbox_api()) {
+    if (!is_podsandbox() && !is_controller() && !settings().sandbox_api()) {
       GTEST_SKIP() << settings().no_sandbox_api();
     }
     if (is_controller() && !settings().controllers()) {

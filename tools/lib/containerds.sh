@@ -3,8 +3,9 @@
 # $GANTRY_CACHE/containerd/VERSION/bin. Nothing is installed on the host.
 . "$GANTRY_ROOT/tools/lib/programs.sh"
 
-CONTAINERD_DEBIAN=1.7.24
-CONTAINERD_MODULES=(2.1.9 2.3.4)
+# Those of each run of the tests; suites with others bring them when it is their turn. 1.6.20 is the
+# package of Debian 12, and 1.7.24 that of Debian 13.
+CONTAINERDS=(1.7.24 2.1.9 2.3.4)
 # That of the demo, the benchmark and the node.
 export GANTRY_E2E_CONTAINERD="${GANTRY_E2E_CONTAINERD:-2.3.4}"
 
@@ -18,9 +19,9 @@ containerd_there() {
     "$bin/containerd" --version 2>/dev/null | grep -Eq "[ v]${1//./\\.}([^0-9]|$)"
 }
 
+# containerd_from_debian VERSION
 containerd_from_debian() {
-  from_debian containerd "$CONTAINERD_DEBIAN" "$(containerd_bin "$CONTAINERD_DEBIAN")" \
-    containerd ctr containerd-shim-runc-v2
+  from_debian containerd "$1" "$(containerd_bin "$1")" containerd ctr containerd-shim-runc-v2
 }
 
 # `go install module@version` refuses 2.1.9, whose go.mod excludes versions;
@@ -56,11 +57,11 @@ provide_containerds() {
   local version
   for version in "$@"; do
     containerd_there "$version" && continue
-    if [ "$version" = "$CONTAINERD_DEBIAN" ]; then
-      step "containerd-$version" "containerd $version from Debian" containerd_from_debian
-    else
-      step "containerd-$version" "containerd $version from its Go module" \
-        containerd_from_module "$version"
-    fi
+    case "$version" in
+      1.*) step "containerd-$version" "containerd $version from Debian" \
+        containerd_from_debian "$version" ;;
+      *) step "containerd-$version" "containerd $version from its Go module" \
+        containerd_from_module "$version" ;;
+    esac
   done
 }
