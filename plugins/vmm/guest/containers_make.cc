@@ -179,13 +179,21 @@ void Containers::Start(const protocol::Start& request, Reply reply) {
     reply(std::string());
     return;
   }
+  if (process.state == protocol::ProcessState::kCreated && process.started) {
+    // Hooks take their time: an engine that was killed meanwhile has asked before.
+    process.started = [first = std::move(process.started),
+                       second = std::move(reply)](const Result<std::string>& answer) {
+      first(answer);
+      second(answer);
+    };
+    return;
+  }
   Status opened =
-      process.state == protocol::ProcessState::kCreated && !process.started
+      process.state == protocol::ProcessState::kCreated
           ? process.maker.Open()
           : Fail(Code::kFailedPrecondition, "start '{}{}{}': it {}", request.container,
                  request.exec.empty() ? "" : "/", request.exec,
-                 process.state == protocol::ProcessState::kExited ? "has ended"
-                                                                  : "is being made or started");
+                 process.state == protocol::ProcessState::kExited ? "has ended" : "is being made");
   if (!opened) {
     reply(std::unexpected(std::move(opened).error()));
     return;

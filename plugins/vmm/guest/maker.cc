@@ -82,7 +82,9 @@ Result<container::MadeProcess> MakeContainer(const MakeOrder& order, oci::Spec& 
   GANTRY_TRY(const auto home,
              cgroup::Cgroup::OfProcess(hierarchy, {.pid = ::getpid(), .start_time = 0}));
   GANTRY_CHECK_OK(EnterCgroup(order, request.spec));
-  spec = request.spec;
+  if (HasStartHooks(order.spec_json)) {
+    spec = request.spec;
+  }
   request.bundle = order.bundle;
   request.id = order.container;
   request.streams = order.streams;
@@ -141,7 +143,7 @@ Status MakeAndStart(const MakeOrder& order, int socket) {
   if (!AwaitGate(socket)) {
     return Fail(Code::kCanceled, "wait at the gate: it was closed");
   }
-  if (order.init < 0) {
+  if (order.init < 0 && HasStartHooks(order.spec_json)) {
     GANTRY_CHECK_OK(RunStartHooks(
         {.id = order.container, .bundle = order.bundle, .spec = spec, .init = made.pidfd().get()}));
   }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <gantry/error.h>
 #include <gantry/toolkit/oci/spec.h>
@@ -22,6 +23,12 @@ struct HookedContainer {
   /// A pidfd of the process that waits at its gate.
   int init = -1;
 };
+
+/// Whether there may be some: a look at the text, as the host writes it, which most containers need
+/// no second reading of.
+inline bool HasStartHooks(std::string_view spec_json) {
+  return spec_json.contains("\"startContainer\"");
+}
 
 /// One after the other; none: nothing is done. Errors: kInvalidArgument: it is none, or there is no
 /// such program in the container; kInternal with its status and the last that it said;

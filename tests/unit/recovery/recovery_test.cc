@@ -34,6 +34,15 @@ using testing::Not;
 
 class TaskRecovery : public TaskTest {
  protected:
+  /// "c1/e1".
+  static pb::ExecProcessRequest ExecOfC1() {
+    pb::ExecProcessRequest request;
+    request.set_id("c1");
+    request.set_exec_id("e1");
+    request.mutable_spec()->set_value(R"({"args":["/bin/true"],"cwd":"/"})");
+    return request;
+  }
+
   ProcessId RunBound(const std::string& id, int32_t pid) {
     backend_.BindTo(id, HostPid{pid});
     const ProcessId process = keeper_.AddOrphan(pid);
@@ -263,10 +272,7 @@ TEST_F(TaskRecovery, StartsAnExecWhoseProcessIsOnRecordAndNeverRan) {
 // What its backend had made of it by then is ended, and made again by the Start that is replayed.
 TEST_F(TaskRecovery, AReaderDoesNotSeeThatTheStartOfAnExecIsDoneAnew) {
   Run("c1");
-  pb::ExecProcessRequest request;
-  request.set_id("c1");
-  request.set_exec_id("e1");
-  request.mutable_spec()->set_value(R"({"args":["/bin/true"],"cwd":"/"})");
+  pb::ExecProcessRequest request = ExecOfC1();
   request.set_stdout(dir_.path() + "/out");
   ASSERT_EQ(mkfifo(request.stdout().c_str(), 0600), 0);
   const UniqueFd reader(open(request.stdout().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -311,10 +317,7 @@ TEST_F(TaskRecovery, AReaderDoesNotSeeThatTheStartOfAnExecIsDoneAnew) {
 
 TEST_F(TaskRecovery, AnExecWhoseInputEndedBeforeItsStartSeesThatEnd) {
   Run("c1");
-  pb::ExecProcessRequest request;
-  request.set_id("c1");
-  request.set_exec_id("e1");
-  request.mutable_spec()->set_value(R"({"args":["/bin/true"],"cwd":"/"})");
+  pb::ExecProcessRequest request = ExecOfC1();
   request.set_stdin(dir_.path() + "/in");
   ASSERT_EQ(mkfifo(request.stdin().c_str(), 0600), 0);
   ASSERT_TRUE(Ask<wire::Empty>("Exec", request, "c1"));

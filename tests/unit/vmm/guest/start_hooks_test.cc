@@ -2,6 +2,7 @@
 //
 // Hooks that are programs of the container's: run before its own program, and what comes of those
 // that fail.
+#include <future>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <gantry/format.h>
+#include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/proto/proto_message.h>
 
 #include "tests/unit/vmm/guest/host.h"
 
@@ -72,6 +75,26 @@ TEST_F(StartHooks, ThatFailFailTheStart) {
   EXPECT_THAT(late.message, HasSubstr("not ended in its time: on"));
   const Error missing = FailureOf(R"({"path": "/bin/nosuch"})");
   EXPECT_THAT(missing.message, HasSubstr("/bin/nosuch"));
+}
+
+// An engine that was killed meanwhile has asked for the start, and the next one asks again.
+TEST_F(StartHooks, AreRunOnceThoughTheStartIsAskedForTwice) {
+  const Made made =
+      Create(Hooked(Shell("echo ran >>/ran; while [ ! -e /go ]; do sleep 0.05; done"), "cat /ran"));
+  const std::string start = EncodeProto(protocol::Start{.container = made.id, .exec = ""});
+  std::promise<bool> first;
+  std::promise<bool> second;
+  for (std::promise<bool>* const one : {&first, &second}) {
+    ASSERT_TRUE(host_->client().Post(
+        protocol::Kind::kStart, start,
+        [one](const Result<std::string>& answer) { one->set_value(answer.has_value()); }));
+  }
+  // Answered behind both of those.
+  ASSERT_TRUE(host_->client().Call(protocol::List{}, Soon()));
+  ASSERT_TRUE(WriteFile(bundle_.InRoot("/go"), "", 0600));
+  EXPECT_TRUE(first.get_future().get());
+  EXPECT_TRUE(second.get_future().get());
+  EXPECT_EQ(ReadStream(made.out), "ran\n");
 }
 
 TEST_F(StartHooks, ThatAreNoneAreRefused) {
