@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <unordered_map>
 #include <utility>
 
@@ -80,6 +81,7 @@ async::Task<Result<std::string>> RunHandler(const Handler* handler, Call call) {
 struct Dispatcher::State : std::enable_shared_from_this<Dispatcher::State> {
   /// A request that waits for its answer.
   struct Waiting {
+    const Handler* handler = nullptr;
     async::TimerId timer;
     std::shared_ptr<Abandonment> abandonment;
   };
@@ -97,7 +99,9 @@ struct Dispatcher::State : std::enable_shared_from_this<Dispatcher::State> {
   void Dispatch(IncomingRequest request);
   Status CheckLimits(const Connection& connection, uint32_t stream);
   Status CheckAccount(const async::Account& account, size_t request_bytes);
-  void Respond(uint64_t connection, uint32_t stream, const Result<std::string>& result);
+  /// `handler`: null where there is none.
+  void Respond(uint64_t connection, uint32_t stream, const Handler* handler,
+               const Result<std::string>& result);
   static async::Task<void> Serve(std::shared_ptr<State> self,
                                  std::shared_ptr<Connection> connection, uint32_t stream,
                                  Prepared prepared);
@@ -113,6 +117,7 @@ struct Dispatcher::State : std::enable_shared_from_this<Dispatcher::State> {
   SendResponse send;
   DispatcherLimits limits;
   DispatcherCounters counters;
+  std::map<std::pair<const Handler*, Code>, uint64_t> answers;
   std::unordered_map<uint64_t, std::shared_ptr<Connection>> connections;
 };
 
@@ -169,15 +174,17 @@ void Dispatcher::State::Dispatch(IncomingRequest incoming) {
     limit = CheckLimits(*connection, stream);
   }
   Result<Prepared> prepared = Prepare(table, std::move(incoming));
+  const Handler* const handler = prepared ? prepared->handler : nullptr;
   if (prepared && !limit) {
     prepared = std::unexpected(std::move(limit).error());
   }
   if (!prepared) {
-    Respond(id, stream, std::unexpected(std::move(prepared).error()));
+    Respond(id, stream, handler, std::unexpected(std::move(prepared).error()));
     Forget(id);
     return;
   }
   Waiting& waiting = connection->waiting[stream];
+  waiting.handler = handler;
   waiting.abandonment = prepared->call.abandonment;
   if (prepared->call.timeout.count() > 0) {
     waiting.timer =
@@ -220,7 +227,7 @@ void Dispatcher::State::Finish(Connection& connection, uint32_t stream,
     ++counters.dropped;
   } else {
     loop.Cancel(waiting.mapped().timer);
-    Respond(connection.id, stream, result);
+    Respond(connection.id, stream, waiting.mapped().handler, result);
   }
   Forget(connection.id);
 }
@@ -232,19 +239,22 @@ void Dispatcher::State::AnswerEarly(Connection& connection, uint32_t stream, con
   }
   ++counters.timeouts;
   loop.Cancel(waiting.mapped().timer);
-  Respond(connection.id, stream, std::unexpected(error));
+  Respond(connection.id, stream, waiting.mapped().handler, std::unexpected(error));
   waiting.mapped().abandonment->Happen();
 }
 
-void Dispatcher::State::Respond(uint64_t connection, uint32_t stream,
+void Dispatcher::State::Respond(uint64_t connection, uint32_t stream, const Handler* handler,
                                 const Result<std::string>& result) {
   counters.errors += result ? 0 : 1;
+  Code code = result ? Code::kOk : result.error().code;
   std::string bytes = EncodeResponse(result);
   if (bytes.size() > kMaxFrameBytes) {
     ++counters.errors;
+    code = Code::kResourceExhausted;
     bytes = EncodeResponse(Response{
         Code::kResourceExhausted, Format("answer of {} bytes is too large", bytes.size()), {}});
   }
+  ++answers[{handler, code}];
   if (send) {
     send(connection, stream, std::move(bytes));
   }
@@ -294,5 +304,15 @@ bool Dispatcher::IsBusy() const {
 }
 
 DispatcherCounters Dispatcher::counters() const { return state_->counters; }
+
+std::vector<AnswerCount> Dispatcher::Answers() const {
+  std::vector<AnswerCount> all;
+  all.reserve(state_->answers.size());
+  for (const auto& [key, count] : state_->answers) {
+    auto [service, method] = state_->table.NameOf(key.first);
+    all.push_back({std::move(service), std::move(method), key.second, count});
+  }
+  return all;
+}
 
 }  // namespace gantry::rpc

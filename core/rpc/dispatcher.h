@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/async/account.h"
 #include "core/async/loop.h"
@@ -68,6 +69,15 @@ struct DispatcherCounters {
   size_t running = 0;
 };
 
+/// How often a method was answered with a code.
+struct AnswerCount {
+  /// Both empty: of requests that named no method of the table, or were none.
+  std::string service;
+  std::string method;
+  Code code = Code::kOk;
+  uint64_t count = 0;
+};
+
 /// Thread: loop.
 class Dispatcher {
  public:
@@ -93,6 +103,8 @@ class Dispatcher {
   bool IsBusy() const;
 
   DispatcherCounters counters() const;
+  /// One for each pair that has come up, at most one for each method and code.
+  std::vector<AnswerCount> Answers() const;
 
  private:
   struct State;

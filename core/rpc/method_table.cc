@@ -55,6 +55,17 @@ Result<const Handler*> MethodTable::Find(std::string_view service, std::string_v
   return &handler->second;
 }
 
+std::pair<std::string, std::string> MethodTable::NameOf(const Handler* handler) const {
+  for (const auto& [service, methods] : services_) {
+    for (const auto& [method, one] : methods) {
+      if (&one == handler) {
+        return {service, method};
+      }
+    }
+  }
+  return {};
+}
+
 std::vector<std::string> MethodTable::Names() const {
   std::vector<std::string> names;
   for (const auto& [service, methods] : services_) {

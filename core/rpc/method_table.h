@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gantry/error.h>
@@ -90,6 +91,9 @@ class MethodTable {
   /// from task API 3 to 2 needs this code.
   /// Source: containerd/ttrpc 1.2.7, services.go.
   Result<const Handler*> Find(std::string_view service, std::string_view method) const;
+
+  /// The service and the method of a handler of this table; empty for null.
+  std::pair<std::string, std::string> NameOf(const Handler* handler) const;
 
   /// `service/method` of all, sorted.
   std::vector<std::string> Names() const;

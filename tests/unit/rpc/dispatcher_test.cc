@@ -265,6 +265,34 @@ TEST_F(DispatcherTest, BytesOfOneAccountAreBounded) {
   EXPECT_EQ(*answers_[5], "small");
 }
 
+TEST_F(DispatcherTest, CountsItsAnswersByMethodAndCode) {
+  Make({.per_connection = 2});
+  dispatcher_->Dispatch(Incoming(1, "Echo", "a"));
+  dispatcher_->Dispatch(Incoming(3, "Echo", "b"));
+  dispatcher_->Dispatch(Incoming(5, "Throw", ""));
+  dispatcher_->Dispatch(Incoming(7, "Big", ""));
+  // None of these two names is a label.
+  dispatcher_->Dispatch(Incoming(9, "Undo", ""));
+  dispatcher_->Dispatch(Incoming(11, std::string(60, 'x'), ""));
+  dispatcher_->Dispatch(Incoming(13, "Wait", ""));
+  dispatcher_->Dispatch(Incoming(15, "Wait", ""));
+  dispatcher_->Dispatch(Incoming(17, "Wait", ""));
+  end_.Set("end");
+  ASSERT_TRUE(RunUntil(loop_, [&] { return dispatcher_->counters().running == 0; }));
+  std::map<std::string, uint64_t> counts;
+  for (const AnswerCount& one : dispatcher_->Answers()) {
+    counts[one.service + "/" + one.method + " " + std::string(CodeName(one.code))] = one.count;
+  }
+  const auto code = [](Code of) { return std::string(CodeName(of)); };
+  EXPECT_THAT(counts, testing::UnorderedElementsAre(
+                          testing::Pair("t.Test/Echo " + code(Code::kOk), 2),
+                          testing::Pair("t.Test/Throw " + code(Code::kInternal), 1),
+                          testing::Pair("t.Test/Big " + code(Code::kResourceExhausted), 1),
+                          testing::Pair("/ " + code(Code::kUnimplemented), 2),
+                          testing::Pair("t.Test/Wait " + code(Code::kOk), 2),
+                          testing::Pair("t.Test/Wait " + code(Code::kResourceExhausted), 1)));
+}
+
 TEST_F(DispatcherTest, MayGoWhileHandlersRun) {
   Make();
   dispatcher_->Dispatch(Incoming(1, "Wait", "", 1h));
