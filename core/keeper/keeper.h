@@ -77,7 +77,7 @@ class Keeper {
   void OnDelete(const link::Delete& request, const Control::Reply& reply);
   void OnUpgrade(const link::Upgrade& request, const Control::Reply& reply);
   void OnUpgradeKeeper(const link::UpgradeKeeper& request, const Control::Reply& reply);
-  link::KeeperStatus StatusNow() const;
+  link::KeeperStatus StatusNow(bool brief) const;
 
   // Engine link.
   void OnEngineUp(link::Channel& engine);

@@ -65,7 +65,8 @@ void Keeper::OnControl(link::Message message, const Control::Reply& reply) {
       return serve(std::type_identity<link::UpgradeKeeper>(),
                    [&](const auto& request) { OnUpgradeKeeper(request, reply); });
     case link::Type::kQuery:
-      return reply(StatusNow());
+      return serve(std::type_identity<link::Query>(),
+                   [&](const link::Query& query) { reply(StatusNow(query.brief)); });
     default:
       reply.Fail(Error{Code::kUnimplemented, 0, "the keeper does not know this question", {}});
   }
@@ -154,7 +155,7 @@ void Keeper::OnUpgradeKeeper(const link::UpgradeKeeper& request, const Control::
   reexec_.Begin(request.keeper, reply.client(), [reply](const Error& error) { reply.Fail(error); });
 }
 
-link::KeeperStatus Keeper::StatusNow() const {
+link::KeeperStatus Keeper::StatusNow(bool brief) const {
   link::KeeperStatus status;
   status.keeper_pid = getpid();
   status.started_at_ns = started_at_ns_;
@@ -162,8 +163,11 @@ link::KeeperStatus Keeper::StatusNow() const {
   status.engine_pid = supervisor_.pid();
   status.engine_state = static_cast<uint32_t>(supervisor_.state());
   status.engine_starts = supervisor_.starts();
-  for (const auto& [number, instance] : instances_.all()) {
-    status.instances.push_back(instance.told);
+  status.instance_count = instances_.all().size();
+  if (!brief) {
+    for (const auto& [number, instance] : instances_.all()) {
+      status.instances.push_back(instance.told);
+    }
   }
   status.sockets = front_door_.listeners();
   status.connections = front_door_.connections();
@@ -181,6 +185,8 @@ link::KeeperStatus Keeper::StatusNow() const {
   status.requests_dropped = front_door_.counters().dropped;
   status.fell_back_from = supervisor_.fell_back_from();
   status.fell_back_wait_status = supervisor_.fell_back_wait_status();
+  status.engine_gaps = supervisor_.gaps();
+  status.engine_gap_ns = supervisor_.gap_ns();
   return status;
 }
 

@@ -197,6 +197,11 @@ struct Supervisor {
   /// The path that the last upgrade was to, where it was taken back; and how that engine ended.
   std::string fell_back_from;
   int32_t fell_back_wait_status = 0;
+  /// How often there was none in charge after one that was, and for how long in all.
+  uint64_t gaps = 0;
+  int64_t gap_ns = 0;
+  /// There is none in charge since then, by the steady clock; 0: one is, or none was yet.
+  int64_t left_at_ns = 0;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.path);
@@ -211,6 +216,9 @@ struct Supervisor {
     field(10, self.ever);
     field(11, self.fell_back_from);
     field(12, self.fell_back_wait_status);
+    field(13, self.gaps);
+    field(14, self.gap_ns);
+    field(15, self.left_at_ns);
   }
 };
 

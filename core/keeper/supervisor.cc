@@ -33,6 +33,10 @@ constexpr std::chrono::milliseconds kMaxBackoff = 5s;
 /// After an engine that worked: a caller waits 2 s for the state of a container.
 constexpr std::chrono::milliseconds kMaxBackoffAfterHello = 400ms;
 
+int64_t Nanos(async::TimePoint at) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count();
+}
+
 std::vector<std::string> Environment(const std::string& run_dir, bool standby) {
   const std::string kept_back = std::string(link::kStandbyVariable) + "=";
   std::vector<std::string> all;
@@ -230,6 +234,10 @@ void Supervisor::TakeCharge() {
   ++kept_.generation;
   current_->in_charge = true;
   current_->in_charge_since = loop_.Now();
+  if (const int64_t left_at = std::exchange(kept_.left_at_ns, 0); left_at != 0) {
+    ++kept_.gaps;
+    kept_.gap_ns += Nanos(current_->in_charge_since) - left_at;
+  }
   events_.up(*current_->channel);
   heartbeat_.Begin(current_->answers_within);
 }
@@ -257,6 +265,7 @@ void Supervisor::OnLinkClosed(Engine* engine) {
 
 void Supervisor::LeaveCharge(Engine& engine) {
   if (std::exchange(engine.in_charge, false)) {
+    kept_.left_at_ns = Nanos(loop_.Now());
     heartbeat_.End();
     events_.down();
   }

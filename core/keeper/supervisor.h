@@ -96,6 +96,11 @@ class Supervisor {
   /// How often an engine was found hanging.
   uint64_t hangs() const { return kept_.hangs; }
 
+  /// How often none was in charge between two that were, and for how long in all.
+  uint64_t gaps() const { return kept_.gaps; }
+
+  int64_t gap_ns() const { return kept_.gap_ns; }
+
   /// Counts the engines that were in charge: tells an answer's engine from a later one.
   uint64_t generation() const { return kept_.generation; }
 

@@ -115,11 +115,15 @@ struct Deleted {
   }
 };
 
-/// gantryctl -> keeper: what the keeper holds. Answer: KeeperStatus.
+/// gantryctl, and the engine for its metrics -> keeper: what the keeper holds. Answer:
+/// KeeperStatus.
 struct Query {
   static constexpr Type kType = Type::kQuery;
 
-  void Each(this auto&, auto&&) {}
+  /// Without the instances, only how many there are.
+  bool brief = false;
+
+  void Each(this auto& self, auto&& field) { field(1, self.brief); }
 };
 
 /// gantryctl -> keeper: replace the engine by `engine` (empty: the same path).

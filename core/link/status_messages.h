@@ -55,6 +55,11 @@ struct KeeperStatus {
   /// went back to the one before; "" once another upgrade has come. And how it ended.
   std::string fell_back_from;
   int32_t fell_back_wait_status = 0;
+  uint64_t instance_count = 0;
+  /// How often none was in charge between two engines that were, and for how long in all, since
+  /// the keeper's start.
+  uint64_t engine_gaps = 0;
+  int64_t engine_gap_ns = 0;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.keeper_pid);
@@ -80,6 +85,9 @@ struct KeeperStatus {
     field(21, self.requests_dropped);
     field(22, self.fell_back_from);
     field(23, self.fell_back_wait_status);
+    field(24, self.instance_count);
+    field(25, self.engine_gaps);
+    field(26, self.engine_gap_ns);
   }
 };
 

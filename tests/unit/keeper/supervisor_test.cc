@@ -97,6 +97,37 @@ TEST_F(SupervisorTest, StartsAtOnceWhatWasHealthyForASecond) {
   ReadyEngine(3);
 }
 
+TEST_F(SupervisorTest, CountsTheTimesWithoutAnEngineInCharge) {
+  loop_.clock.Stop();
+  // While there is an engine, time goes in steps in which it answers.
+  loop_.Advance(1h);
+  Announce("c1");
+  ReadyEngine(0);
+  ASSERT_TRUE(Until(
+      [&] { return Status().engine_state == static_cast<uint32_t>(link::EngineState::kUp); }));
+  loop_.Advance(1s);
+  EXPECT_EQ(Status().engine_gaps, 0U) << "before the first there was none to miss";
+  engines[0]->Crash();
+  Engine(1);
+  loop_.Advance(250ms);
+  EXPECT_EQ(Status().engine_gaps, 0U) << "it is not over";
+  ReadyEngine(1);
+  ASSERT_TRUE(Until([&] { return Status().engine_gaps == 1; }));
+  EXPECT_EQ(Status().engine_gap_ns, std::chrono::nanoseconds(250ms).count());
+  loop_.Advance(1s);
+  EXPECT_EQ(Status().engine_gap_ns, std::chrono::nanoseconds(250ms).count());
+}
+
+TEST_F(SupervisorTest, SaysInBriefHowManyInstancesThereAre) {
+  Announce("c1");
+  Announce("c2");
+  const auto brief = *Ask<link::KeeperStatus>(link::Query{.brief = true});
+  EXPECT_EQ(brief.instance_count, 2U);
+  EXPECT_TRUE(brief.instances.empty());
+  EXPECT_EQ(brief.keeper_pid, Status().keeper_pid);
+  EXPECT_EQ(Status().instances.size(), 2U);
+}
+
 TEST_F(SupervisorTest, EndsAnEngineThatDoesNotSayHello) {
   loop_.clock.Stop();
   Announce("c1");
