@@ -9,6 +9,7 @@
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/oci/json.h>
 
+#include "core/config/listen_address.h"
 #include "core/config/yaml.h"
 #include "core/os/fs.h"
 
@@ -201,6 +202,20 @@ Status ReadGrpc(const Yaml& map, Grpc& grpc) {
   return grpc.containerd.empty() ? map.Wrong("containerd is empty") : Status();
 }
 
+Status ReadMetrics(const Yaml& map, Metrics& metrics) {
+  static constexpr Word<bool> kYesOrNo[] = {{"true", true}, {"false", false}};
+  return map.ReadMap({
+      {"address",
+       [&](const Yaml& value) -> Status {
+         GANTRY_CHECK_OK(value.ReadText(metrics.address));
+         return metrics.address.empty() || ParseListenAddress(metrics.address)
+                    ? Status()
+                    : value.Wrong(Format("expected {}", kListenAddressForms));
+       }},
+      {"sandboxes", OneOf(metrics.sandboxes, kYesOrNo, "true or false")},
+  });
+}
+
 // What no single key can tell.
 Status CheckWhole(const Yaml& default_handler, Config& config) {
   if (config.FindHandler("") == nullptr) {
@@ -232,6 +247,7 @@ Result<Config> ReadRoot(const Yaml& root, Config config) {
       {"io", [&](const Yaml& value) { return ReadIo(value, config.io); }},
       {"hang", [&](const Yaml& value) { return ReadHang(value, config.hang); }},
       {"grpc", [&](const Yaml& value) { return ReadGrpc(value, config.grpc); }},
+      {"metrics", [&](const Yaml& value) { return ReadMetrics(value, config.metrics); }},
   }));
   GANTRY_CHECK_OK(CheckWhole(default_handler ? *default_handler : root, config));
   return config;

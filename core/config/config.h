@@ -112,6 +112,17 @@ struct Grpc {
   bool operator==(const Grpc&) const = default;
 };
 
+/// Figures for Prometheus.
+struct Metrics {
+  /// An absolute path of a socket, or a port of this host's alone (listen_address.h); empty: they
+  /// are not served.
+  std::string address;
+  /// Also for each sandbox.
+  bool sandboxes = false;
+
+  bool operator==(const Metrics&) const = default;
+};
+
 struct Config {
   /// What was read; empty: built-in defaults.
   std::string file;
@@ -125,6 +136,7 @@ struct Config {
   Io io;
   Hang hang;
   Grpc grpc;
+  Metrics metrics;
 
   /// Null: no such handler. An empty name is the default handler.
   const Handler* FindHandler(std::string_view name) const;

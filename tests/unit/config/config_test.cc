@@ -64,7 +64,8 @@ TEST(ConfigParse, ReadsValuesWithUnits) {
       "timeouts: {create: 90s, kill: 1500ms, pause: 1h, delete: 2 m}\n"
       "io: {fifo_bytes: 65536}\n"
       "hang: {after: 3s, policy: report}\n"
-      "grpc: {address: /run/g.sock, containerd: /run/c.sock}\n",
+      "grpc: {address: /run/g.sock, containerd: /run/c.sock}\n"
+      "metrics: {address: '[::1]:9477', sandboxes: true}\n",
       "g.yaml");
   ASSERT_TRUE(config.has_value()) << config.error().message;
   EXPECT_EQ(config->log_level, LogLevel::kDebug);
@@ -79,6 +80,8 @@ TEST(ConfigParse, ReadsValuesWithUnits) {
   EXPECT_FALSE(config->hang.restart);
   EXPECT_EQ(config->grpc.address, "/run/g.sock");
   EXPECT_EQ(config->grpc.containerd, "/run/c.sock");
+  EXPECT_EQ(config->metrics.address, "[::1]:9477");
+  EXPECT_TRUE(config->metrics.sandboxes);
 }
 
 TEST(ConfigParse, NamesThePlaceOfAnUnknownKey) {
@@ -117,6 +120,19 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"Overflow", "limits: {max_spec_bytes: 99999999999999999999}", "expected a size"},
         Bad{"OverflowByUnit", "limits: {max_spec_bytes: 18446744073709551615GiB}",
             "expected a size"},
+        Bad{"MetricsOfAllAddresses", "metrics:\n  address: 0.0.0.0:9477\n",
+            "'g.yaml:2:12': metrics.address: expected the absolute path of a socket, of at most "
+            "107 "
+            "bytes, or 127.0.0.1:PORT or [::1]:PORT"},
+        Bad{"MetricsOfAName", "metrics: {address: 'localhost:9477'}", "metrics.address: expected"},
+        Bad{"MetricsWithoutPort", "metrics: {address: '127.0.0.1:'}", "metrics.address: expected"},
+        Bad{"MetricsPortTooLarge", "metrics: {address: '127.0.0.1:65536'}",
+            "metrics.address: expected"},
+        Bad{"MetricsPortZero", "metrics: {address: '127.0.0.1:0'}", "metrics.address: expected"},
+        Bad{"MetricsPortAndMore", "metrics: {address: '[::1]:9477/x'}",
+            "metrics.address: expected"},
+        Bad{"MetricsSandboxes", "metrics: {sandboxes: yes}",
+            "metrics.sandboxes: expected true or false"},
         Bad{"SizeTooSmall", "io: {fifo_bytes: 1KiB}", "1KiB is not within 4KiB to 1MiB"},
         Bad{"UnknownUnit", "io: {fifo_bytes: 1MB}", "expected a size such as 256KiB"},
         Bad{"TimeWithoutUnit", "timeouts: {kill: 10}", "expected a time such as 10s"},

@@ -32,6 +32,9 @@ TEST(ConfigFiles, GantryYamlIsAllDefaults) {
   EXPECT_EQ(config->timeouts, built_in.timeouts);
   EXPECT_EQ(config->events, built_in.events);
   EXPECT_EQ(config->io, built_in.io);
+  EXPECT_EQ(config->hang, built_in.hang);
+  EXPECT_EQ(config->grpc, built_in.grpc);
+  EXPECT_EQ(config->metrics, built_in.metrics);
 }
 
 // A key that a reader knows is named in the errors for unknown keys, so this
@@ -39,7 +42,8 @@ TEST(ConfigFiles, GantryYamlIsAllDefaults) {
 TEST(ConfigFiles, GantryYamlDocumentsEveryKey) {
   const auto text = ReadFile(kFolder + "gantry.yaml", 1 << 20);
   ASSERT_TRUE(text.has_value());
-  for (const std::string section : {"log", "limits", "timeouts", "events", "io"}) {
+  for (const std::string section :
+       {"log", "limits", "timeouts", "events", "io", "hang", "grpc", "metrics"}) {
     const auto error = Parse(section + ": {no_such_key: 1}", "f");
     ASSERT_FALSE(error.has_value());
     std::string known = error.error().message;
