@@ -55,6 +55,8 @@ class Tasks final {
 
   const task::BackendCalls& backend_calls() const { return components_.calls; }
 
+  const metrics::Figures& figures() const { return components_.figures; }
+
   /// Of the sandbox whose calls come on that socket; null: there is none.
   async::AccountPtr AccountAt(const std::string& address) const {
     return components_.instances.AccountAt(address);

@@ -58,6 +58,7 @@ SandboxService::SandboxService(Components& with, PodMap& pods)
       instances_(with.instances),
       sandboxes_(with.sandboxes),
       order_(with.order),
+      meter_(with.meter),
       remover_(with.remover),
       pods_(pods),
       records_(with.parts.services) {}
@@ -66,7 +67,7 @@ SandboxService::~SandboxService() { pods_.Clear(); }
 
 Status SandboxService::Register(rpc::MethodTable& table) {
   Registrar<SandboxService> methods(table, "containerd.runtime.sandbox.v1.Sandbox", *this, calls_,
-                                    order_);
+                                    order_, meter_);
   const config::Timeouts& limits = parts_.config.timeouts;
   methods.Add("CreateSandbox", &SandboxService::Create, limits.create);
   methods.Add("StartSandbox", &SandboxService::Start, limits.start);

@@ -38,6 +38,7 @@ namespace gantry::task {
 class BackendCalls;
 class BackendProxy;
 class Instances;
+class CallMeter;
 class RecoveryOrder;
 class Remover;
 class Sandboxes;
@@ -138,6 +139,7 @@ class SandboxService {
   Instances& instances_;
   Sandboxes& sandboxes_;
   RecoveryOrder& order_;
+  const CallMeter& meter_;
   Remover& remover_;
   PodMap& pods_;
   PodRecords records_;

@@ -65,6 +65,18 @@ size_t BackendCalls::lost() const {
   return sum;
 }
 
+std::map<std::string, async::WorkerPool::Counts> BackendCalls::PoolsOfBackends() const {
+  std::map<std::string, async::WorkerPool::Counts> all;
+  for (const auto& [backend, pool] : pools_) {
+    all.emplace(backend, pool->counts());
+  }
+  return all;
+}
+
+async::WorkerPool::Counts BackendCalls::StreamCounts() const {
+  return streams_ ? streams_->counts() : async::WorkerPool::Counts();
+}
+
 async::WorkerPool& BackendCalls::StreamPool() {
   if (!streams_) {
     async::PoolLimits limits = PoolLimitsOf(parts_.config.limits, parts_.overdue_after);
@@ -79,8 +91,7 @@ async::WorkerPool& BackendCalls::StreamPool() {
 }
 
 size_t BackendCalls::under_way() const {
-  const async::WorkerPool::Counts streams =
-      streams_ ? streams_->counts() : async::WorkerPool::Counts();
+  const async::WorkerPool::Counts streams = StreamCounts();
   return under_way_ + streams.queued + streams.running;
 }
 

@@ -114,6 +114,10 @@ class BackendCalls {
   size_t LostOf(const std::string& backend) const;
   size_t lost() const;
 
+  /// The workers of each backend, by its name, and those for streams, where there are any.
+  std::map<std::string, async::WorkerPool::Counts> PoolsOfBackends() const;
+  async::WorkerPool::Counts StreamCounts() const;
+
   /// Of a call of that sandbox, or of a container in it; `verb` as in "start".
   static Name NameOf(const SandboxEntry& entry, std::string_view verb, std::string_view object);
 

@@ -4,8 +4,10 @@
 // together, since most need others of them.
 #pragma once
 
+#include "core/metrics/figures.h"
 #include "core/task/backend_calls.h"
 #include "core/task/backend_proxy.h"
+#include "core/task/call_meter.h"
 #include "core/task/console_signals.h"
 #include "core/task/containers.h"
 #include "core/task/exit_relay.h"
@@ -33,12 +35,14 @@ struct Components {
   ~Components();
 
   const Parts parts;
+  metrics::Figures figures;
   Records records;
   BackendCalls calls;
   BackendProxy proxy;
   ExitRelay exits;
   Instances instances;
   Sandboxes sandboxes;
+  const CallMeter meter;
   RecoveryOrder order;
   Members members;
   Remover remover;

@@ -178,6 +178,8 @@ struct Container : std::enable_shared_from_this<Container> {
   std::unique_ptr<cgroup::OomWatch> oom;
   /// By that watch, in the time of this engine.
   bool oom_told = false;
+  /// By whomever, in the time of this engine.
+  bool ran_out_of_memory = false;
   SandboxEntryPtr sandbox;
   std::unique_ptr<ContainerContextImpl> context;
   /// Null while it is being made. Shared with calls under way.

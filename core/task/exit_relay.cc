@@ -20,6 +20,7 @@
 #include "core/io/process_io.h"
 #include "core/keeper_client/host_processes.h"
 #include "core/log/log.h"
+#include "core/metrics/figures.h"
 #include "core/os/process.h"
 #include "core/task/backend_call.h"
 #include "core/task/backend_proxy.h"
@@ -106,7 +107,7 @@ void ExitRelay::OnExited(TaskProcess& process, ExitStatus exit) {
       break;
     case ProcessLife::Heard::kNew: {
       const async::Charged charged(container->group->account);
-      async::Start(HandleExit(container, self));
+      async::Start(HandleExit(container, self, false));
       break;
     }
   }
@@ -119,10 +120,11 @@ void ExitRelay::StartPublished(TaskProcess& process) {
 }
 
 void ExitRelay::Repeat(ContainerPtr container, TaskProcessPtr process) {
-  async::Start(HandleExit(std::move(container), std::move(process)));
+  async::Start(HandleExit(std::move(container), std::move(process), true));
 }
 
-async::Task<void> ExitRelay::HandleExit(ContainerPtr container, TaskProcessPtr process) {
+async::Task<void> ExitRelay::HandleExit(ContainerPtr container, TaskProcessPtr process,
+                                        bool repeated) {
   if (process->io) {
     process->io->Ended();
   }
@@ -133,6 +135,9 @@ async::Task<void> ExitRelay::HandleExit(ContainerPtr container, TaskProcessPtr p
       const bool killed = process->life.exit()->status == os::kKilledStatus;
       killed ? container->oom->CheckAfterKill() : container->oom->CheckNow();
     }
+  }
+  if (!repeated) {
+    Count(*container, *process);
   }
   process->life.Stopped();
   const Status saved = co_await records_.Save(*container);
@@ -293,8 +298,17 @@ void ExitRelay::OnOutOfMemory(Container& container) {
   }
 }
 
-void ExitRelay::TellOutOfMemory(const Container& container) {
+void ExitRelay::Count(const Container& container, const TaskProcess& process) {
+  if (const std::optional<ExitStatus>& exit = process.life.exit()) {
+    figures_.Exit(container.backend_name, !process.is_init(),
+                  metrics::EndingOf(exit->status, container.ran_out_of_memory));
+  }
+}
+
+void ExitRelay::TellOutOfMemory(Container& container) {
   if (container.init && container.init->life.state() != State::kStopped) {
+    container.ran_out_of_memory = true;
+    ++figures_.out_of_memory[container.backend_name];
     parts_.publishers.Publish(events::TaskOom(container.subject()));
   }
 }

@@ -20,6 +20,10 @@
 #include "core/task/containers.h"
 #include "core/task/contexts.h"
 
+namespace gantry::metrics {
+struct Figures;
+}
+
 namespace gantry::task {
 
 class BackendProxy;
@@ -30,8 +34,13 @@ struct Parts;
 class ExitRelay final : public ProcessObserver {
  public:
   /// Owner: all of them outlive it.
-  ExitRelay(const Parts& parts, const Containers& containers, Records& records, BackendProxy& proxy)
-      : parts_(parts), containers_(containers), records_(records), proxy_(proxy) {}
+  ExitRelay(const Parts& parts, const Containers& containers, Records& records, BackendProxy& proxy,
+            metrics::Figures& figures)
+      : parts_(parts),
+        containers_(containers),
+        records_(records),
+        proxy_(proxy),
+        figures_(figures) {}
 
   // From the contexts of a container and its processes.
   Status OnBound(TaskProcess& process, keeper_client::WatchedProcessPtr host) override;
@@ -48,17 +57,20 @@ class ExitRelay final : public ProcessObserver {
   void Repeat(ContainerPtr container, TaskProcessPtr process);
 
  private:
-  async::Task<void> HandleExit(ContainerPtr container, TaskProcessPtr process);
+  /// `repeated`: an engine before this one has counted it.
+  async::Task<void> HandleExit(ContainerPtr container, TaskProcessPtr process, bool repeated);
   async::Task<void> EndStarts(ContainerPtr container);
   async::Task<void> EndExecsFirst(ContainerPtr container);
   async::Task<void> AwaitReader(TaskProcessPtr process);
   void FinishExit(TaskProcess& process);
-  void TellOutOfMemory(const Container& container);
+  void TellOutOfMemory(Container& container);
+  void Count(const Container& container, const TaskProcess& process);
 
   const Parts& parts_;
   const Containers& containers_;
   Records& records_;
   BackendProxy& proxy_;
+  metrics::Figures& figures_;
 };
 
 }  // namespace gantry::task

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Enters a service's methods into the table, each watched for a backend that hangs. What a
-// call is about is taken up first, after a restart of the engine.
+// Enters a service's methods into the table, each timed, and watched for a backend that hangs. What
+// a call is about is taken up first, after a restart of the engine.
 #pragma once
 
 #include <chrono>
@@ -10,20 +10,38 @@
 
 #include "core/rpc/typed.h"
 #include "core/task/backend_calls.h"
+#include "core/task/call_meter.h"
 #include "core/task/recovery_order.h"
 
 namespace gantry::task {
 
-/// Thread: loop. `self`, `calls` and `order` live as long as the table.
+/// What a call is about, for its figures. The Sandbox service's requests have no container.
+template <class Request>
+std::string SubjectOf(const Request& request) {
+  if constexpr (requires { request.exec_id(); }) {
+    return request.exec_id().empty() ? "init" : "exec";
+  } else if constexpr (requires { request.sandbox_id(); }) {
+    return "sandbox";
+  } else {
+    return "init";
+  }
+}
+
+/// Thread: loop. `self`, `calls`, `order` and `meter` live as long as the table.
 template <class Self>
 class Registrar {
  public:
   Registrar(rpc::MethodTable& table, std::string service, Self& self, BackendCalls& calls,
-            RecoveryOrder& order)
-      : table_(table), service_(std::move(service)), self_(self), calls_(calls), order_(order) {}
+            RecoveryOrder& order, const CallMeter& meter)
+      : table_(table),
+        service_(std::move(service)),
+        self_(self),
+        calls_(calls),
+        order_(order),
+        meter_(meter) {}
 
   /// `limit`: as of `BackendCalls::Watched`. A call without one is in no hurry: containerd
-  /// waits for every container.
+  /// waits for every container, and that is not timed.
   template <class Req, class Resp>
   void Add(const char* method,
            async::Task<Result<Resp>> (Self::*call)(const rpc::CallContext&, Req),
@@ -31,12 +49,16 @@ class Registrar {
     if (status_) {
       status_ = rpc::AddTyped<Req, Resp>(
           table_, service_, method,
-          [&self = self_, &calls = calls_, &order = order_, call, limit](
+          [&self = self_, &calls = calls_, &order = order_, &meter = meter_, call, limit](
               const rpc::CallContext& context, Req request) {
-            if (limit != kNoLimit) {
-              order.Hurry(context.address);
+            if (limit == kNoLimit) {
+              return calls.Watched((self.*call)(context, std::move(request)), context, limit);
             }
-            return calls.Watched((self.*call)(context, std::move(request)), context, limit);
+            order.Hurry(context.address);
+            metrics::CallKey key{{}, context.method, SubjectOf(request)};
+            return meter.Timed(
+                calls.Watched((self.*call)(context, std::move(request)), context, limit),
+                context.address, std::move(key));
           });
     }
   }
@@ -50,6 +72,7 @@ class Registrar {
   Self& self_;
   BackendCalls& calls_;
   RecoveryOrder& order_;
+  const CallMeter& meter_;
   Status status_;
 };
 

@@ -20,6 +20,7 @@ Service::Service(Components& with, const Pods& pods)
       proxy_(with.proxy),
       instances_(with.instances),
       order_(with.order),
+      meter_(with.meter),
       remover_(with.remover),
       factory_(with.factory),
       replays_(with.replays),
@@ -29,7 +30,7 @@ Service::Service(Components& with, const Pods& pods)
 
 Status Service::Register(rpc::MethodTable& table) {
   for (const std::string service : {"containerd.task.v2.Task", "containerd.task.v3.Task"}) {
-    Registrar<Service> methods(table, service, *this, calls_, order_);
+    Registrar<Service> methods(table, service, *this, calls_, order_, meter_);
     const config::Timeouts& limits = parts_.config.timeouts;
     methods.Add("Create", &Service::Create, limits.create);
     methods.Add("Start", &Service::Start, limits.start);

@@ -40,6 +40,7 @@ using rpc::CallContext;
 
 class BackendCalls;
 class BackendProxy;
+class CallMeter;
 class Pods;
 class ProcessFactory;
 class RecoveryOrder;
@@ -123,6 +124,7 @@ class Service final {
   BackendProxy& proxy_;
   Instances& instances_;
   RecoveryOrder& order_;
+  const CallMeter& meter_;
   Remover& remover_;
   ProcessFactory& factory_;
   ReplayedStarts& replays_;
