@@ -24,6 +24,7 @@
 #include "core/backend/retired.h"
 #include "core/config/config.h"
 #include "core/engine/grpc_program.h"
+#include "core/engine/metrics_source.h"
 #include "core/engine/operator_service.h"
 #include "core/engine/takeover.h"
 #include "core/engine/tasks.h"
@@ -31,6 +32,7 @@
 #include "core/link/channel.h"
 #include "core/link/messages.h"
 #include "core/log/log.h"
+#include "core/metrics/server.h"
 #include "core/os/fs.h"
 #include "core/os/process.h"
 #include "core/task/pool_limits.h"
@@ -73,7 +75,8 @@ Engine::Engine(CommandLine line, config::Config config, std::string config_error
 Engine::~Engine() = default;
 
 int Engine::Run() {
-  loop_.SetSlowTurnObserver(kSlowTurn, [](async::Duration took) {
+  loop_.SetSlowTurnObserver(kSlowTurn, [this](async::Duration took) {
+    ++slow_turns_;
     LogWarning("a turn of the loop took {} ms",
                std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
   });
@@ -228,8 +231,20 @@ async::Task<void> Engine::ComeUp() {
   grpc_ = std::make_unique<GrpcProgram>(loop_, pool_, processes_, config_.grpc, line_.run_dir,
                                         line_.libexec + "/gantry-grpc");
   grpc_->Begin();
+  ServeMetrics();
   trim_.Touch();
   LogInfo("up, {} instances", tasks_->instances().size());
+}
+
+void Engine::ServeMetrics() {
+  if (config_.metrics.address.empty()) {
+    return;
+  }
+  metrics_source_ = std::make_unique<MetricsSource>(
+      MetricsFrom{loop_, pool_, config_, line_.run_dir, *tasks_, backends_, counters_, *publishers_,
+                  *dispatcher_, slow_turns_});
+  metrics_ = std::make_unique<metrics::Server>(
+      metrics::Listener::Options{.address = config_.metrics.address}, metrics_source_->Look());
 }
 
 void Engine::OnInstanceAdded(link::InstanceAdded instance) {

@@ -30,9 +30,14 @@
 #include "core/rpc/method_table.h"
 #include "core/task/parts.h"
 
+namespace gantry::metrics {
+class Server;
+}
+
 namespace gantry::engine {
 
 class GrpcProgram;
+class MetricsSource;
 class Tasks;
 
 /// Thread: the main thread.
@@ -49,6 +54,7 @@ class Engine final : private keeper_client::KeeperObserver {
 
  private:
   async::Task<void> ComeUp();
+  void ServeMetrics();
   std::unique_ptr<rpc::Dispatcher> MakeDispatcher();
   /// Where it mounts what it does not keep mounted. In the run directory, and not in a bundle:
   /// who removes a bundle with a mount in it removes what is mounted.
@@ -104,6 +110,10 @@ class Engine final : private keeper_client::KeeperObserver {
   std::unique_ptr<Tasks> tasks_;
   std::unique_ptr<GrpcProgram> grpc_;
   std::unique_ptr<rpc::Dispatcher> dispatcher_;
+  uint64_t slow_turns_ = 0;
+  /// Null where none are served.
+  std::unique_ptr<MetricsSource> metrics_source_;
+  std::unique_ptr<metrics::Server> metrics_;
   std::vector<std::string> stored_;
   bool up_ = false;
   std::deque<std::move_only_function<void()>> waiting_;
