@@ -110,7 +110,7 @@ void Keeper::SendSnapshot(link::Channel& engine) {
     IgnoreError(engine.Send(message), "its end is reported, and the next one asks again");
   };
   send(link::Welcome{link::kProtocolVersion, getpid(), supervisor_.starts(),
-                     supervisor_.previous_wait_status(), options_.run_dir, true, true});
+                     supervisor_.previous_wait_status(), options_.run_dir, true, true, true});
   for (const auto& [number, instance] : instances_.all()) {
     send(instance.told);
     send(link::Protect{number, instance.last_resort});

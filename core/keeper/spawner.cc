@@ -61,6 +61,9 @@ Status SetConfinement(const link::Spawn& from, os::SpawnRequest& to) {
   to.no_new_privs = from.no_new_privs;
   to.capabilities = from.capabilities;
   to.empty_root = from.empty_root;
+  for (const link::ShownPath& one : from.root_paths) {
+    to.root_paths.push_back({one.path, one.writable});
+  }
   to.propagation = from.propagation;
   return {};
 }

@@ -80,7 +80,8 @@ async::Task<Result<SpawnedProcess>> KeeperLink::Spawn(SpawnRequest request, std:
   std::vector<UniqueFd> fds;
   GANTRY_CO_TRY(link::Spawn spawn, ToSpawnMessage(request, fds));
   const std::string path = spawn.path;
-  if (!keeper_confines_ && IsConfined(spawn)) {
+  if ((!keeper_confines_ && IsConfined(spawn)) ||
+      (!keeper_fills_roots_ && !spawn.root_paths.empty())) {
     co_return Fail(Code::kFailedPrecondition,
                    "start '{}': the keeper that runs is of before it could confine a process as "
                    "this backend asks: gantryctl upgrade --keeper, then gantryctl restart",
@@ -323,6 +324,7 @@ bool KeeperLink::Announce(link::Message& message) {
       return deliver(std::type_identity<link::Welcome>(), [&](const auto& m) {
         hears_recovery_ = m.hears_recovery;
         keeper_confines_ = m.confines;
+        keeper_fills_roots_ = m.fills_roots;
       });
     case link::Type::kProtect:
       return deliver(std::type_identity<link::Protect>(), [&](const auto& m) {

@@ -139,6 +139,7 @@ class KeeperLink {
   uint64_t next_tag_ = 1;
   bool hears_recovery_ = false;
   bool keeper_confines_ = false;
+  bool keeper_fills_roots_ = false;
   std::map<uint64_t, Pending*> pending_;
   /// A digest of what the keeper has, by instance.
   std::unordered_map<uint64_t, size_t> protected_;

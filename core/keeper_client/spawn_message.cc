@@ -63,10 +63,13 @@ unsigned PropagationOf(const SpawnRequest& request) {
   return MS_PRIVATE;
 }
 
-void SetConfinement(const SpawnRequest& request, link::Spawn& spawn) {
+void SetConfinement(SpawnRequest& request, link::Spawn& spawn) {
   spawn.no_new_privs = request.no_new_privs;
   spawn.capabilities = request.capabilities;
   spawn.empty_root = request.empty_root;
+  for (RootPath& one : request.root_paths) {
+    spawn.root_paths.push_back({std::move(one.path), one.writable});
+  }
   spawn.propagation = PropagationOf(request);
   const auto filter = std::as_bytes(std::span(request.seccomp));
   spawn.seccomp.assign(reinterpret_cast<const char*>(filter.data()), filter.size());

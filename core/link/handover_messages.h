@@ -87,6 +87,8 @@ struct Welcome {
   /// It knows all fields of Spawn up to `propagation`, and the name of Adopt. (An older one would
   /// start the process without what confines it.)
   bool confines = false;
+  /// It knows Spawn's `root_paths`.
+  bool fills_roots = false;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.version);
@@ -96,6 +98,7 @@ struct Welcome {
     field(5, self.run_dir);
     field(6, self.hears_recovery);
     field(7, self.confines);
+    field(8, self.fills_roots);
   }
 };
 

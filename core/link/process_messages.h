@@ -52,6 +52,17 @@ struct IdRange {
   }
 };
 
+/// gantry::RootPath.
+struct ShownPath {
+  std::string path;
+  bool writable = false;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.path);
+    field(2, self.writable);
+  }
+};
+
 /// engine -> keeper: start a program as a child of the keeper. Answer: Spawned.
 /// Its exit is always recorded and reported (see Exit).
 ///
@@ -109,6 +120,8 @@ struct Spawn {
   /// MS_PRIVATE or MS_SLAVE: all mounts of a new mount namespace become that. 0: nothing.
   uint32_t propagation = 0;
   bool ignore_sigpipe = false;
+  /// With `empty_root`.
+  std::vector<ShownPath> root_paths;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.tag);
@@ -138,6 +151,7 @@ struct Spawn {
     field(25, self.empty_root);
     field(26, self.propagation);
     field(27, self.ignore_sigpipe);
+    field(28, self.root_paths);
   }
 };
 

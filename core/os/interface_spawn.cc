@@ -75,6 +75,7 @@ SpawnRequest ToRequest(const gantry::SpawnRequest& from) {
   to.uid = from.uid;
   to.gid = from.gid;
   to.empty_root = from.empty_root;
+  to.root_paths = from.root_paths;
   to.no_new_privs = from.no_new_privs;
   to.capabilities = from.capabilities;
   to.seccomp = from.seccomp;

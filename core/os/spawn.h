@@ -24,6 +24,7 @@
 #include <vector>
 
 #include <gantry/error.h>
+#include <gantry/host_process.h>
 #include <gantry/id_mapping.h>
 #include <gantry/toolkit/process/process_id.h>
 #include <gantry/unique_fd.h>
@@ -97,9 +98,10 @@ struct SpawnRequest {
   /// All that the child gets. Of 0, 1 and 2 what is not named is /dev/null.
   std::vector<Descriptor> descriptors{};
 
-  /// In a mount namespace of its own, with nothing else in it. The program is opened before it,
-  /// and has to be static.
+  /// In a mount namespace of its own, with nothing else in it but `root_paths`. The program is
+  /// opened before it, and its libraries are looked up in it.
   bool empty_root = false;
+  std::vector<RootPath> root_paths{};
   /// Empty: the caller's, or "/" after joining a mount namespace or with `empty_root`.
   std::string cwd{};
   /// Supplementary groups are dropped where `gid` is set.

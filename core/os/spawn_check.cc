@@ -6,12 +6,16 @@
 #include <sys/mount.h>
 
 #include <algorithm>
+#include <climits>
+#include <cstddef>
+#include <string_view>
 #include <vector>
 
 namespace gantry::os {
 
 namespace {
 
+constexpr size_t kMostRootPaths = 64;
 /// What clone(2) can make. CLONE_NEWTIME is for clone3 and unshare.
 constexpr int kKnownNamespaces = CLONE_NEWCGROUP | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS |
                                  CLONE_NEWPID | CLONE_NEWUSER | CLONE_NEWUTS;
@@ -37,6 +41,32 @@ Status CheckNamespaces(const SpawnRequest& request) {
   return {};
 }
 
+bool IsPlain(std::string_view path) {
+  return path.starts_with('/') && path.size() > 1 && !path.ends_with('/') && !path.contains("//") &&
+         !path.contains("/./") && !path.contains("/../") && !path.ends_with("/.") &&
+         !path.ends_with("/..") && path != "/proc" && !path.starts_with("/proc/");
+}
+
+Status CheckRootPaths(const SpawnRequest& request) {
+  if (!request.root_paths.empty() && !request.empty_root) {
+    return Fail(Code::kInvalidArgument,
+                "spawn '{}': paths in a root of its own, and none of its own", ProgramOf(request));
+  }
+  if (request.root_paths.size() > kMostRootPaths) {
+    return Fail(Code::kInvalidArgument, "spawn '{}': {} paths in its root, {} are the most",
+                ProgramOf(request), request.root_paths.size(), kMostRootPaths);
+  }
+  for (const RootPath& one : request.root_paths) {
+    if (!IsPlain(one.path) || one.path.size() >= PATH_MAX) {
+      return Fail(Code::kInvalidArgument,
+                  "spawn '{}': '{}' in its root: an absolute path without '.' and '..', not below "
+                  "/proc",
+                  ProgramOf(request), one.path);
+    }
+  }
+  return {};
+}
+
 Status CheckConfinement(const SpawnRequest& request) {
   if (request.propagation != 0 &&
       ((request.new_namespaces & CLONE_NEWNS) == 0 ||
@@ -50,6 +80,7 @@ Status CheckConfinement(const SpawnRequest& request) {
     return Fail(Code::kInvalidArgument, "spawn '{}': an empty root has no directory '{}'",
                 ProgramOf(request), request.cwd);
   }
+  GANTRY_CHECK_OK(CheckRootPaths(request));
   if (request.seccomp.size() > BPF_MAXINSNS) {
     return Fail(Code::kInvalidArgument,
                 "spawn '{}': a filter of {} instructions, {} are the most that the kernel takes",

@@ -21,8 +21,6 @@ namespace {
 
 constexpr int kCapabilities = 64;
 constexpr int kHalf = 32;
-/// Any folder that is there: the empty root is mounted on it for a moment.
-constexpr const char* kPlace = "/proc";
 
 bool Has(uint64_t set, int one) { return (set >> one & 1) != 0; }
 
@@ -68,21 +66,6 @@ int RaiseAmbient(uint64_t keep) {
   return 0;
 }
 
-/// The old root comes to lie on the new one, and is taken away. Source: pivot_root(2).
-int ChangeRoot() {
-  if (syscall(SYS_pivot_root, ".", ".") == 0) {
-    return ErrnoOf(umount2(".", MNT_DETACH));
-  }
-  if (errno != EINVAL) {
-    return errno;
-  }
-  // The node runs from its initramfs: what is there stays, out of reach.
-  if (::mount(".", "/", nullptr, MS_MOVE, nullptr) != 0) {
-    return errno;
-  }
-  return ErrnoOf(chroot("."));
-}
-
 }  // namespace
 
 void SpawnSteps::AddMounts() {
@@ -91,23 +74,6 @@ void SpawnSteps::AddMounts() {
       return ErrnoOf(::mount(nullptr, "/", nullptr, MS_REC | request_.propagation, nullptr));
     });
   }
-}
-
-/// What is mounted stays as it is for all others.
-void SpawnSteps::AddEmptyRoot() {
-  if (!request_.empty_root) {
-    return;
-  }
-  Add("unshare the mounts", [] { return ErrnoOf(unshare(CLONE_NEWNS)); });
-  Add("make the mounts private",
-      [] { return ErrnoOf(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr)); });
-  Add("mount an empty root", [] {
-    return ErrnoOf(::mount("none", kPlace, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-                           "size=4k,nr_inodes=1,mode=555"));
-  });
-  Add("enter the empty root", [] { return ErrnoOf(chdir(kPlace)); });
-  Add("change to the empty root", ChangeRoot);
-  Add("enter the empty root", [] { return ErrnoOf(chdir("/")); });
 }
 
 void SpawnSteps::AddBounding() {

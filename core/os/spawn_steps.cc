@@ -145,7 +145,7 @@ Status SpawnSteps::Prepare() {
   AddDescriptors();
   AddLimits(true);
   AddMounts();
-  AddEmptyRoot();
+  AddOwnRoot();
   AddIdentity();
   AddCapabilities();
   AddPrivileges();
@@ -293,7 +293,9 @@ int SpawnSteps::SetDeathSignal(int signal) const {
 
 void SpawnSteps::AddExec() {
   // What the program needs beside itself, its linker, is not in an empty root.
-  const char* const in = request_.empty_root ? " in an empty root, linked statically" : "";
+  const char* const in = !request_.empty_root          ? ""
+                         : request_.root_paths.empty() ? " in an empty root, linked statically"
+                                                       : " in a root of its own";
   Add(Format("exec '{}'{}", ProgramOf(request_), in), [this, path = ProgramOf(request_).c_str()] {
     if (program_number_ >= 0) {
       // It returns for scripts, whose interpreter would find the descriptor closed.

@@ -91,7 +91,7 @@ class SpawnSteps {
   void AddSession();
   void AddDescriptors();
   void AddMounts();
-  void AddEmptyRoot();
+  void AddOwnRoot();
   void AddIdentity();
   void AddBounding();
   void AddPrivileges();

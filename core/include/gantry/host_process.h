@@ -52,6 +52,18 @@ enum class MountPropagation {
   kUnchanged,
 };
 
+/// What of the node is in a root of a process's own, under the same name.
+struct RootPath {
+  /// Of a directory, file, device or socket: absolute, without `.`, `..`, `//` and a slash at its
+  /// end, and not below /proc. A link is followed: what it leads to is there, under the link's
+  /// name.
+  std::string path;
+  /// Else it is there for reading, but for devices and sockets, with what is mounted below it
+  /// (before Linux 5.12: without). To a writable directory comes, too, what is mounted below it
+  /// later, where the node's mount is a shared one. Source: mount_namespaces(7).
+  bool writable = false;
+};
+
 /// A process to start. The environment is exactly `env`.
 struct SpawnRequest {  // NOLINT(clang-analyzer-optin.performance.Padding): by subject
   /// `argv[0]` is the path that is executed; not looked up in PATH.
@@ -90,6 +102,9 @@ struct SpawnRequest {  // NOLINT(clang-analyzer-optin.performance.Padding): by s
   /// Its root is an empty folder that nobody can write to, in a mount namespace of its own with
   /// nothing else in it. `cwd` is empty or `/`; the program is linked statically, and no script.
   bool empty_root = false;
+  /// With `empty_root`: what is in that root nevertheless, at most 64; a directory before what lies
+  /// in it. The program may be linked dynamically where this has its libraries.
+  std::vector<RootPath> root_paths;
   /// Of CLONE_NEWUSER, and both or neither; `host_id` is in the node's ids.
   /// Empty: every id is mapped to itself.
   std::vector<IdMapping> uid_map;

@@ -115,6 +115,7 @@ TEST_F(KeeperLinkTest, SpawnSaysWhatConfinesIt) {
   request.no_new_privs = true;
   request.capabilities = 0;
   request.empty_root = true;
+  request.root_paths = {{.path = "/usr"}, {.path = "/run/x", .writable = true}};
   request.seccomp = {{.code = 6, .jt = 0, .jf = 0, .k = 0x7fff0000}};
   request.new_namespaces = CLONE_NEWNS;
   ASSERT_TRUE(Await(link_->Spawn(std::move(request))));
@@ -122,6 +123,10 @@ TEST_F(KeeperLinkTest, SpawnSaysWhatConfinesIt) {
   EXPECT_TRUE(asked.no_new_privs);
   EXPECT_EQ(asked.capabilities, 0U);
   EXPECT_TRUE(asked.empty_root);
+  ASSERT_EQ(asked.root_paths.size(), 2U);
+  EXPECT_EQ(asked.root_paths[0].path, "/usr");
+  EXPECT_FALSE(asked.root_paths[0].writable);
+  EXPECT_TRUE(asked.root_paths[1].writable);
   EXPECT_EQ(asked.seccomp, std::string("\6\0\0\0\0\0\xff\x7f", 8));
   EXPECT_EQ(asked.propagation, static_cast<uint32_t>(MS_PRIVATE)) << "unless asked otherwise";
 }
@@ -161,6 +166,19 @@ TEST_F(KeeperLinkTest, SpawnIsNotAskedOfAKeeperThatWouldNotConfineIt) {
   EXPECT_THAT(spawned.error().message, HasSubstr("gantryctl upgrade --keeper"));
   EXPECT_TRUE(keeper_.spawns.empty());
   EXPECT_TRUE(Await(link_->Spawn(Request("/bin/x"))));
+}
+
+TEST_F(KeeperLinkTest, SpawnIsNotAskedOfAKeeperThatWouldLeaveARootEmpty) {
+  keeper_.leaves_roots_empty = true;
+  Connect();
+  SpawnRequest request = Request("/bin/x");
+  request.empty_root = true;
+  ASSERT_TRUE(Await(link_->Spawn(std::move(request))));
+  request = Request("/bin/x");
+  request.empty_root = true;
+  request.root_paths = {{.path = "/usr"}};
+  EXPECT_EQ(Await(link_->Spawn(std::move(request))).error().code, Code::kFailedPrecondition);
+  EXPECT_EQ(keeper_.spawns.size(), 1U);
 }
 
 TEST_F(KeeperLinkTest, SpawnRefusesATerminalThatIsNotPassed) {

@@ -139,7 +139,6 @@ TEST_F(SpawnConfined, FilterIsBoundedAndGoesWithNoNewPrivileges) {
 }
 
 TEST_F(SpawnConfined, SeesNoFileInAnEmptyRoot) {
-  const std::string before = ReadFile("/proc/self/mountinfo", size_t{1} << 20).value();
   SpawnRequest request{.argv = {kBusybox, "sleep", "1000"}};
   request.empty_root = true;
   auto spawned = SpawnProcess(request);
@@ -151,7 +150,8 @@ TEST_F(SpawnConfined, SeesNoFileInAnEmptyRoot) {
   const std::string mounts = ReadFile(proc + "/mountinfo", size_t{1} << 20).value();
   EXPECT_EQ(std::ranges::count(mounts, '\n'), 1) << mounts;
   EXPECT_THAT(mounts, HasSubstr(" / / ro,nosuid,nodev,noexec"));
-  EXPECT_EQ(ReadFile("/proc/self/mountinfo", size_t{1} << 20).value(), before);
+  EXPECT_THAT(ReadFile("/proc/self/mountinfo", size_t{1} << 20).value(),
+              Not(HasSubstr(" / /proc ro,nosuid,nodev,noexec")));
 }
 
 TEST_F(SpawnConfined, EmptyRootIsThereInAUserNamespaceToo) {

@@ -73,6 +73,7 @@ void FakeKeeper::SendSnapshot() {
   welcome.version = link::kProtocolVersion;
   welcome.hears_recovery = !of_before;
   welcome.confines = !of_before;
+  welcome.fills_roots = !of_before && !leaves_roots_empty;
   Tell(welcome);
   for (const auto& [number, instance] : instances) {
     Tell(instance);

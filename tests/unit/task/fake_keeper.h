@@ -59,6 +59,8 @@ class FakeKeeper {
 
   /// It knows no Watched and no Recovering, and of a Take only the first name.
   bool of_before = false;
+  /// It knows no `root_paths` of Spawn.
+  bool leaves_roots_empty = false;
 
   /// Called between a spawn and its answer.
   std::function<void()> when_spawned;
