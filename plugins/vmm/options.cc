@@ -2,6 +2,7 @@
 #include "plugins/vmm/options.h"
 
 #include <array>
+#include <filesystem>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -84,6 +85,7 @@ Status SetCmdline(VmmOptions& options, const std::string& key, const Json& value
 
 Status SetDirectory(VmmOptions& options, const std::string& key, const Json& value) {
   GANTRY_TRY(std::string path, options::AbsolutePathOf(key, value));
+  path = std::filesystem::path(path).lexically_normal().string();
   if (path.size() > kMaxBaseDirectory || path.size() < 2) {
     return Fail(Code::kInvalidArgument,
                 "check option '{}': a path of at most {} bytes, for the sockets below it", key,
@@ -137,6 +139,7 @@ OptionTable<VmmOptions> NodeKeys() {
       {"layers_directory", OfStorage(options::PathOrNone(&StorageOptions::layers_directory))},
       {"first_user", options::Number(&VmmOptions::first_user, 1, kLastUser)},
       {"users", options::Number(&VmmOptions::users, 0, kMostUsers)},
+      {"own_root", options::Flag(&VmmOptions::own_root)},
       {"directory", SetDirectory},
   };
 }

@@ -62,6 +62,8 @@ struct VmmOptions {
   /// gives to anybody. Source: systemd, docs/UIDS-GIDS.md.
   uint32_t first_user = 1'900'000'000;
   uint32_t users = 65'536;
+  /// `own_root`: a VMM sees of the node what it needs, and nothing else. See machine/vmm_root.h.
+  bool own_root = true;
   /// `directory`: of sockets and consoles of all VMs; on a tmpfs, root's, at most
   /// `kMaxBaseDirectory` bytes, since sockets in it have short paths. Not below /run/gantry, where
   /// no VMM's user gets to.

@@ -27,6 +27,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <gantry/deadline.h>
 #include <gantry/error.h>
@@ -96,6 +97,8 @@ class Hypervisor {
   /// Errors: kFailedPrecondition: the VMM is not installed; kInvalidArgument: the VM's
   /// configuration; kUnimplemented: this VMM has not what it asks for.
   virtual Result<SpawnRequest> Describe() = 0;
+  /// What of the node it opens by name: has to be there where it has a root of its own.
+  virtual std::vector<RootPath> Paths() const = 0;
 
   /// Until the VMM has said who it is. `process`, where it is given, is looked at while nobody is
   /// at the socket. Again: nothing where it is connected.
@@ -151,6 +154,9 @@ class Hypervisor {
 
 /// `<VMM> cannot <operation>: <why>`, kUnimplemented. `why` says what to do instead.
 std::unexpected<Error> Unsupported(Vmm vmm, std::string_view operation, std::string_view why);
+
+/// Of `Hypervisor::Paths`: what a configuration names, but for its disks.
+std::vector<RootPath> PathsIn(const VmConfig& config);
 
 /// The program at `path`, to be executed. `package`: what brings it.
 /// Errors: kFailedPrecondition, with path and package.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/vmm/machine/directory.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <filesystem>
 #include <system_error>
 
@@ -17,7 +19,9 @@
 #include <gantry/number.h>
 #include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
+#include <gantry/toolkit/mount/detached.h>
 #include <gantry/toolkit/mount/mount.h>
+#include <gantry/toolkit/mount/unmount.h>
 #include <gantry/toolkit/process/pidfd.h>
 
 #include "plugins/vmm/machine/programs.h"
@@ -31,6 +35,7 @@ constexpr mode_t kOwnersDirectory = 0700;
 constexpr mode_t kPassage = 0711;
 constexpr mode_t kGroupsPassage = 0710;
 constexpr std::string_view kNote = ".pid";
+constexpr const char* kOwnRoot = "/own-root";
 constexpr size_t kMaxNote = 64;
 
 /// Of that mode whatever the umask is; one that is there stays as it is.
@@ -135,6 +140,10 @@ Status MachineDirectory::Make(const MachineUser& user, bool vmm_listens) const {
         .source = "gantry-vmm",
         .options = {"nosuid", "nodev", "noexec", "size=1m", "nr_inodes=64", "mode=0700"}}},
       directory_ + "/scratch"));
+  // What is mounted in it later comes to the VMM's own root, too.
+  if (::mount(nullptr, vm().c_str(), nullptr, MS_SHARED, nullptr) != 0) {
+    return FailErrno(errno, "share the mounts of '{}'", vm());
+  }
   GANTRY_CHECK_OK(LetPass(vm(), user));
   GANTRY_CHECK_OK(MakeDirectory(sockets(), vmm_listens ? kOwnersDirectory : kPassage));
   if (vmm_listens) {
@@ -142,6 +151,29 @@ Status MachineDirectory::Make(const MachineUser& user, bool vmm_listens) const {
   }
   GANTRY_CHECK_OK(WriteFile(console(), "", kOwnersFile));
   return ChangeOwner(console(), user);
+}
+
+Status MachineDirectory::NoteOwnRoot() const {
+  return WriteFile(vm() + kOwnRoot, vm(), kOwnersFile);
+}
+
+Result<std::string> MachineDirectory::Show(const std::string& file, const std::string& name) const {
+  std::string place = Format("{}/{}", vm(), name);
+  GANTRY_TRY(const bool shown, mount::IsMountPoint(place));
+  if (!shown) {
+    const UniqueFd opened(open(file.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (!opened) {
+      return FailErrno(errno, "open '{}'", file);
+    }
+    GANTRY_TRY(const UniqueFd tree, mount::CloneTreeOf(opened.get(), false));
+    GANTRY_CHECK_OK(WriteFile(place, "", kOwnersFile));
+    GANTRY_CHECK_OK(mount::AttachAt(tree.get(), place));
+  }
+  if (!Exists(vm() + kOwnRoot)) {
+    return place;
+  }
+  GANTRY_TRY(const std::string seen, ReadFile(vm() + kOwnRoot, PATH_MAX));
+  return Format("{}/{}", seen, name);
 }
 
 Status MachineDirectory::Note(std::string_view name, const HostProcess& process) const {

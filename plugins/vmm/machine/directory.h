@@ -6,6 +6,8 @@
 //
 //   vm/console     the guest's, which the VMM writes
 //   vm/NAME.pid    which process that is, of a VM that was made for nobody yet
+//   vm/own-root    where `vm` is in the root of a VMM that was made for nobody yet
+//   vm/fs-TAG      where the VMM meets virtiofsd, where it was made before
 //   vm/vmm.log     standard error of the VMM, vm/vsock.log of the vsock device
 //   vm/control     where the VMM is told what to do
 //   vm/front-end   where the VMM meets the vsock device
@@ -55,6 +57,13 @@ class MachineDirectory {
   /// The files of `other`, whose VM runs as `user`, are here from now on, and are there no more.
   /// On failure they may be in neither place.
   Status TakeFrom(const MachineDirectory& other, const MachineUser& user) const;
+  /// Its VMM has a root of its own, in which the directory stays where it is now, wherever its
+  /// files are taken later.
+  Status NoteOwnRoot() const;
+  /// `file`, a socket of the node's, is in the directory under `name`, too: by the path that its
+  /// VMM finds it. It is the VMM that connects, so that an engine that dies ends no connection.
+  /// Again: the same.
+  Result<std::string> Show(const std::string& file, const std::string& name) const;
   /// Which process its VMM is, or its vsock device: for whoever finds the directory, and no record.
   Status Note(std::string_view name, const HostProcess& process) const;
   /// Kills those that were noted. None, or ended: success. Errors: kDeadlineExceeded: the kernel

@@ -24,19 +24,22 @@ std::string PlaceOf(const MachineDirectory& directory, const std::string& serial
 }
 
 /// Root's is shown as the user's, and of a group that nobody is in: VMs may have one in common.
-Status ShowAsUsers(const UniqueFd& mount, uint32_t user) {
+Status ShowAsUsers(const UniqueFd& mount, uint32_t user, const std::string& file) {
   const std::vector<IdMapping> ids = {{.host_id = user, .container_id = 0, .length = 1}};
   GANTRY_TRY(const UniqueFd space, mount::NewUserNamespace(ids, ids));
-  return mount::MapIds(mount.get(), space.get(), false);
+  if (const Status mapped = mount::MapIds(mount.get(), space.get(), false); !mapped) {
+    return Fail(Code::kFailedPrecondition,
+                "let the VMM of user {} open the disk '{}': {}: use QEMU, which gets it open, or "
+                "the option 'users: 0', by which VMMs run as root",
+                user, file, mapped.error().message);
+  }
+  return {};
 }
 
 }  // namespace
 
 Result<std::string> LetOpen(const MachineDirectory& directory, const MachineUser& user,
                             const std::string& serial, const std::string& file) {
-  if (!user.uid) {
-    return file;
-  }
   constexpr mode_t kMode = 0600;
   std::string place = PlaceOf(directory, serial);
   GANTRY_TRY(const bool mounted, mount::IsMountPoint(place));
@@ -48,11 +51,8 @@ Result<std::string> LetOpen(const MachineDirectory& directory, const MachineUser
     return FailErrno(errno, "open the disk '{}'", file);
   }
   GANTRY_TRY(const UniqueFd tree, mount::CloneTreeOf(opened.get(), false));
-  if (const Status shown = ShowAsUsers(tree, *user.uid); !shown) {
-    return Fail(Code::kFailedPrecondition,
-                "let the VMM of user {} open the disk '{}': {}: use QEMU, which gets it open, or "
-                "the option 'users: 0', by which VMMs run as root",
-                *user.uid, file, shown.error().message);
+  if (user.uid) {
+    GANTRY_CHECK_OK(ShowAsUsers(tree, *user.uid, file));
   }
   GANTRY_CHECK_OK(WriteFile(place, "", kMode));
   GANTRY_CHECK_OK(mount::AttachAt(tree.get(), place));

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
 
 #include <gantry/format.h>
@@ -24,7 +25,11 @@ constexpr size_t kMaxVersions = 4096;
 /// `option` is what names it; `chosen`, where the options name none, lies in `directory`.
 Result<std::string> FindFile(const std::string& option, const std::string& chosen,
                              const std::string& directory) {
-  std::string path = chosen.empty() ? Format("{}/{}", directory, option) : chosen;
+  // In a VMM's own root there is but the way to the file: none by which `..` leads back.
+  std::string path =
+      std::filesystem::path(chosen.empty() ? Format("{}/{}", directory, option) : chosen)
+          .lexically_normal()
+          .string();
   if (access(path.c_str(), R_OK) == 0) {
     return path;
   }

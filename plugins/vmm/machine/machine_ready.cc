@@ -109,7 +109,9 @@ Status Machine::Parts::TakePlace(const ReadyVm& vm) {
 Status Machine::Parts::AddFileSystems(Deadline deadline) {
   for (const FileSystem& one : request_.file_systems) {
     GANTRY_CHECK_OK(MachineDirectory::Give(one.socket, user_));
-    GANTRY_CHECK_OK(hypervisor_->AddFileSystem(one, deadline));
+    FileSystem shown = one;
+    GANTRY_TRY(shown.socket, directory_.Show(one.socket, "fs-" + one.tag));
+    GANTRY_CHECK_OK(hypervisor_->AddFileSystem(shown, deadline));
   }
   return {};
 }

@@ -131,7 +131,10 @@ Status Machine::Parts::RunPrograms(Deadline deadline) {
   for (const FileSystem& one : request_.file_systems) {
     GANTRY_CHECK_OK(MachineDirectory::Give(one.socket, user_));
   }
-  const ProgramTerms terms = {.user = user_, .cgroups = request_.cgroups, .netns = request_.netns};
+  const ProgramTerms terms = {.user = user_,
+                              .cgroups = request_.cgroups,
+                              .netns = request_.netns,
+                              .own_root = request_.options.own_root};
   if (!IsHybrid(request_.options.vmm)) {
     GANTRY_TRY(vsock_, StartVsock(context_, means_, directory_, terms));
     GANTRY_CHECK_OK(ends_->Add(EndedPart::kVsock, *vsock_));

@@ -18,7 +18,7 @@ Result<std::unique_ptr<Hypervisor>> MakeHypervisor(VmConfig config,
                                           .machine = options.machine,
                                           .accelerator = request.accelerator,
                                           .control_socket = request.control_socket,
-                                          .opens_disks_for_it = options.users != 0});
+                                          .opens_disks_for_it = true});
     case Vmm::kCloudHypervisor:
       return MakeCloudHypervisor(std::move(config), {.program = VmmProgram(options),
                                                      .control_socket = request.control_socket});

@@ -15,6 +15,8 @@
 #include <gantry/toolkit/process/rights.h>
 #include <gantry/toolkit/process/spawn_builder.h>
 
+#include "plugins/vmm/machine/vmm_root.h"
+
 namespace gantry::vmm {
 namespace {
 
@@ -94,6 +96,12 @@ Result<std::shared_ptr<HostProcess>> StartVmm(SandboxContext& context, Hyperviso
   GANTRY_CHECK_OK(AddLog(directory.vmm_log(), request));
   Confine(terms, 0, request);
   GANTRY_CHECK_OK(AddNetwork(hypervisor.traits().tap_by_name ? terms.netns : "", request));
+  if (terms.own_root) {
+    std::vector<RootPath> shown = terms.shown;
+    shown.push_back({.path = directory.vm(), .writable = true});
+    request.empty_root = true;
+    request.root_paths = RootOf(request.argv.front(), hypervisor, shown);
+  }
   request.tag = kVmmTag;
   return context.Spawn(std::move(request));
 }

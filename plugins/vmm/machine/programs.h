@@ -32,6 +32,9 @@ struct ProgramTerms {
   std::vector<std::string> cgroups;
   /// Of a VMM that opens taps by name (`Traits::tap_by_name`); empty: it gets one of its own.
   std::string netns;
+  /// The VMM sees of the node what `RootOf` says, and `shown`.
+  bool own_root = true;
+  std::vector<RootPath> shown{};
 };
 
 /// `uid`, and the group by which it may open the device of KVM, where it has to. Errors:

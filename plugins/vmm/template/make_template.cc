@@ -69,7 +69,7 @@ Status WriteDown(NewVm& made, const std::string& place, Deadline deadline) {
 
 Status Fill(NewVm& made, const MachineRequest& request, const std::string& place,
             Deadline deadline) {
-  GANTRY_CHECK_OK(made.Run("", deadline));
+  GANTRY_CHECK_OK(made.Run("", place, deadline));
   if (Status booted = made.hypervisor().Boot(deadline); !booted) {
     return std::unexpected(made.WithWords(std::move(booted).error()));
   }

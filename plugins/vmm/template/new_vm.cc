@@ -36,12 +36,19 @@ Status NewVm::MakePlace() {
   GANTRY_TRY(const std::optional<uint32_t> uid, TakeUser(request_.options, request_.directory));
   vm_.user.uid = uid;
   GANTRY_TRY(vm_.user, UserOf(uid, accelerator_));
-  return vm_.directory.Make(vm_.user, false);
+  GANTRY_CHECK_OK(vm_.directory.Make(vm_.user, false));
+  return request_.options.own_root ? vm_.directory.NoteOwnRoot() : Status();
 }
 
-Status NewVm::Run(const std::string& snapshot, Deadline deadline) {
+Status NewVm::Run(const std::string& snapshot, const std::string& writes_to, Deadline deadline) {
   GANTRY_TRY(VmConfig config, ConfigOf(request_, accelerator_, vm_.directory));
-  const ProgramTerms terms = {.user = vm_.user, .cgroups = request_.cgroups, .netns = {}};
+  ProgramTerms terms = {.user = vm_.user,
+                        .cgroups = request_.cgroups,
+                        .netns = {},
+                        .own_root = request_.options.own_root};
+  if (!writes_to.empty()) {
+    terms.shown.push_back({.path = writes_to, .writable = true});
+  }
   if (snapshot.empty()) {
     config.vsock.reset();
   } else {

@@ -34,8 +34,9 @@ class NewVm {
   /// A user, and a directory for it.
   Status MakePlace();
   /// Its processes run, and its VMM answers. `snapshot`: where it is to be restored from; empty: it
-  /// boots, and has no vsock. Blocks: up to `deadline`.
-  Status Run(const std::string& snapshot, Deadline deadline);
+  /// boots, and has no vsock. `writes_to`: where its VMM is to write a snapshot; empty: it writes
+  /// none. Blocks: up to `deadline`.
+  Status Run(const std::string& snapshot, const std::string& writes_to, Deadline deadline);
 
   Hypervisor& hypervisor() { return *hypervisor_; }
 

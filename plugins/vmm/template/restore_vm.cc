@@ -60,7 +60,7 @@ Result<ReadyVm> RestoreVm(SandboxContext& context, const MachineMeans& means,
   GANTRY_TRY(
       UniqueFd listener,
       MachineDirectory::Listen(made.vm().directory.port(protocol::kControlPort), made.vm().user));
-  GANTRY_CHECK_OK(made.Run(snapshot, deadline));
+  GANTRY_CHECK_OK(made.Run(snapshot, "", deadline));
   Status restored = made.hypervisor().Restore(deadline);
   if (restored) {
     restored = made.hypervisor().Resume(deadline);

@@ -22,9 +22,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of a user that may be anybody: his own, as long as it is there.
-Result<std::string> MakeFolder() {
-  std::string path = "/tmp/gantry-double-XXXXXX";
+/// Of a user that may be anybody: his own, as long as it is there. Beside the socket of his vsock
+/// device, of which he has one: in a root of his own there is no other place.
+Result<std::string> MakeFolder(const std::string& uds) {
+  std::string path = (uds.empty() ? fs::path("/tmp") : fs::path(uds).parent_path()) / "d-XXXXXX";
   if (mkdtemp(path.data()) == nullptr) {
     return FailErrno(errno, "make '{}'", path);
   }
@@ -92,7 +93,7 @@ Result<std::string> GuestBehind::StartVsock(uint32_t cid, const std::string& uds
 
 Status GuestBehind::Start(vmm::VmConfig config) {
   const bool restores = config.from.has_value();
-  GANTRY_TRY(folder_, MakeFolder());
+  GANTRY_TRY(folder_, MakeFolder(config.vsock ? config.vsock->uds : std::string()));
   config.id = "behind";
   if (config.vsock) {
     if (vsock_ != 0) {
@@ -166,7 +167,7 @@ Result<std::shared_ptr<vmm::Hypervisor>> GuestBehind::vm() const {
 
 Status GuestBehind::AddVsock(uint32_t cid, const std::string& uds) {
   GANTRY_TRY(const auto machine, vm());
-  GANTRY_TRY(folder_, MakeFolder());
+  GANTRY_TRY(folder_, MakeFolder(uds));
   vmm::Vsock vsock;
   vsock.cid = cid;
   GANTRY_TRY(vsock.vhost_user, StartVsock(cid, uds));

@@ -129,6 +129,13 @@ TEST_F(RealMachine, StartsAsAUserOfItsOwnAndPowersOff) {
       ReadFile(Format("/proc/{}/status", machine->process()->pid().value), 1 << 16).value_or("");
   EXPECT_THAT(status, AllOf(testing::Not(HasSubstr("Uid:\t0")),
                             HasSubstr("CapEff:\t0000000000000000"), HasSubstr("Seccomp:\t2")));
+  const std::string root = Format("/proc/{}/root", machine->process()->pid().value);
+  EXPECT_TRUE(Exists(root + "/usr/bin"));
+  EXPECT_TRUE(Exists(root + request_.directory + "/vm/console"));
+  for (const char* const kept_back :
+       {"/etc/passwd", "/proc/self", "/sys/kernel", "/root", "/home"}) {
+    EXPECT_FALSE(Exists(root + kept_back)) << kept_back;
+  }
   const auto list = machine->Call(protocol::List(), Soon());
   ASSERT_TRUE(list) << list.error().message;
   EXPECT_TRUE(list->containers.empty());

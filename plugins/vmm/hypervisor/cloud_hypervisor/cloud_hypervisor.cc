@@ -78,6 +78,8 @@ class Driver : public Hypervisor {
     return child.Finish(options_.program, program);
   }
 
+  std::vector<RootPath> Paths() const override { return PathsIn(config_); }
+
   Status Connect(Deadline deadline, const HostProcess* process) override {
     GANTRY_CHECK_OK(rest_.Await(deadline, process));
     GANTRY_CHECK_OK(rest_.Get("/api/v1/vmm.ping", deadline));

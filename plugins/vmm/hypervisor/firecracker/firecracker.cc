@@ -96,6 +96,13 @@ class Driver : public Hypervisor {
     return child.Finish(path, program);
   }
 
+  std::vector<RootPath> Paths() const override {
+    std::vector<RootPath> paths = PathsIn(config_);
+    // By which it opens taps, also those that come later.
+    paths.push_back({.path = "/dev/net/tun"});
+    return paths;
+  }
+
   Status Connect(Deadline deadline, const HostProcess* process) override {
     GANTRY_CHECK_OK(rest_.Await(deadline, process));
     GANTRY_CHECK_OK(rest_.Get("/version", deadline));

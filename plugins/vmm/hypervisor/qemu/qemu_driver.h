@@ -29,6 +29,9 @@ class Driver : public Hypervisor {
 
   Traits traits() const override;
   Result<SpawnRequest> Describe() override;
+
+  std::vector<RootPath> Paths() const override { return PathsIn(config_); }
+
   Status Connect(Deadline deadline, const HostProcess* process) override;
   Status Configure(Deadline deadline) override;
   Status Boot(Deadline deadline) override;

@@ -18,6 +18,7 @@ TEST(VmmOptionsOf, NothingAreTheDefaults) {
   EXPECT_EQ(options->accelerator, AcceleratorChoice::kAuto);
   EXPECT_EQ(VmmProgram(*options), "/usr/bin/qemu-system-x86_64");
   EXPECT_GT(options->users, 0U) << "VMMs are strangers to each other";
+  EXPECT_TRUE(options->own_root) << "and to the node";
 }
 
 TEST(VmmOptionsOf, EachKeySetsWhatItSays) {
@@ -26,7 +27,7 @@ TEST(VmmOptionsOf, EachKeySetsWhatItSays) {
           "kernel":"/k","initrd":"/i","cmdline":"a=b","boot_timeout_ms":1000,"cpus":2,
           "memory_mib":128,"max_cpus":4,"max_memory_mib":512,"balloon":false,"hotplug_ports":3,
           "virtiofsd":"/v","virtiofs_cache":"never","root_fs":"block","writable_layer_mib":64,"layers_directory":"/l","first_user":1000,
-          "users":5,"directory":"/run/x"})",
+          "users":5,"own_root":false,"directory":"/run/x"})",
       VmmOptions(), nullptr);
   ASSERT_TRUE(options) << options.error().message;
   EXPECT_EQ(VmmProgram(*options), "/opt/qemu");
@@ -44,7 +45,15 @@ TEST(VmmOptionsOf, EachKeySetsWhatItSays) {
   EXPECT_TRUE(options->storage.block_roots);
   EXPECT_FALSE(options->storage.virtiofs_roots);
   EXPECT_EQ(options->first_user + options->users, 1005U);
+  EXPECT_FALSE(options->own_root);
   EXPECT_EQ(options->directory, "/run/x");
+}
+
+// A VMM in a root of its own finds nothing by a way that leads back.
+TEST(VmmOptionsOf, ADirectoryIsNamedWithoutAWayBack) {
+  const auto options = ParseOptions(R"({"directory":"/run/./x/../y"})", VmmOptions(), nullptr);
+  ASSERT_TRUE(options) << options.error().message;
+  EXPECT_EQ(options->directory, "/run/y");
 }
 
 TEST(VmmOptionsOf, ARequestGoesOnTopOfTheHandlers) {

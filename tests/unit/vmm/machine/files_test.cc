@@ -93,7 +93,10 @@ TEST_F(MachineFiles, AFileOfRootsIsOpenedByTheUserWhoseDiskItIs) {
     EXPECT_EQ(Info(*place).st_ino, Info(file).st_ino) << "by which a guest may know it";
   }
   EXPECT_EQ(Info(file).st_uid, 0U) << "for all others it is root's still";
-  EXPECT_EQ(LetOpen(directory, {}, "d2", file).value(), file) << "a VMM of root's opens it itself";
+  const auto roots = LetOpen(directory, {}, "d2", file);
+  ASSERT_TRUE(roots) << roots.error().message;
+  EXPECT_THAT(*roots, testing::StartsWith(directory.vm())) << "in the VMM's own root, too";
+  EXPECT_EQ(Info(*roots).st_uid, 0U);
   EXPECT_EQ(LetOpen(directory, user, "d3", "/nowhere").error().code, Code::kNotFound);
   for (int round = 0; round < 2; ++round) {
     EXPECT_TRUE(CloseFile(directory, "d1"));
@@ -101,6 +104,27 @@ TEST_F(MachineFiles, AFileOfRootsIsOpenedByTheUserWhoseDiskItIs) {
   EXPECT_TRUE(LetOpen(directory, user, "d4", file)) << "and with the directory it is gone, too";
   EXPECT_TRUE(directory.Remove());
   EXPECT_TRUE(Exists(file));
+}
+
+// A VMM that was made before its pod has the way to its directory as it was then.
+TEST_F(MachineFiles, ASocketIsShownWhereTheVmmHasItsDirectory) {
+  const MachineUser user = {.uid = 5001, .gid = 5001};
+  const std::string socket = folder_.path() + "/served";
+  const auto listener = MachineDirectory::Listen(socket, user);
+  ASSERT_TRUE(listener) << listener.error().message;
+  const MachineDirectory first(NewSandbox("a"));
+  ASSERT_TRUE(first.Make(user, false));
+  EXPECT_EQ(first.Show(socket, "fs-x").value(), first.vm() + "/fs-x");
+  ASSERT_TRUE(first.NoteOwnRoot());
+  const MachineDirectory second(NewSandbox("b"));
+  ASSERT_TRUE(second.TakeFrom(first, user));
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(second.Show(socket, "fs-y").value(), first.vm() + "/fs-y");
+    EXPECT_EQ(Info(second.vm() + "/fs-y").st_ino, Info(socket).st_ino);
+  }
+  EXPECT_EQ(second.Show("/nowhere", "fs-z").error().code, Code::kNotFound);
+  EXPECT_TRUE(second.Remove());
+  EXPECT_TRUE(Exists(socket));
 }
 
 TEST_F(MachineFiles, AVmmThatListensItselfMakesSocketsInOneFolder) {
@@ -212,6 +236,18 @@ TEST_F(MachineFiles, TheInstalledImageIsTakenWhereNoneIsNamed) {
   options_.initrd = images + "/kernel";
   EXPECT_EQ(FindImage(options_, images)->initrd, images + "/kernel");
   EXPECT_EQ(FindImage(options_, images)->versions, "") << "it says nothing of another one";
+}
+
+TEST_F(MachineFiles, TheImageIsNamedWithoutAWayBack) {
+  const std::string images = folder_.path() + "/image";
+  ASSERT_EQ(mkdir(images.c_str(), 0755), 0);
+  ASSERT_TRUE(WriteFile(images + "/kernel", "k", 0644));
+  ASSERT_TRUE(WriteFile(images + "/initrd", "i", 0644));
+  options_.kernel = images + "/../image/kernel";
+  const auto image = FindImage(options_, images + "/.");
+  ASSERT_TRUE(image) << image.error().message;
+  EXPECT_EQ(image->kernel, images + "/kernel");
+  EXPECT_EQ(image->initrd, images + "/initrd");
 }
 
 TEST_F(MachineFiles, AKernelOfAnotherMachineIsNamed) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "plugins/vmm/hypervisor/hypervisor.h"
 
@@ -16,6 +17,8 @@ class IdleVm : public Hypervisor {
   Traits traits() const override { return {.cpus = true, .memory = true}; }
 
   Result<SpawnRequest> Describe() override { return SpawnRequest(); }
+
+  std::vector<RootPath> Paths() const override { return {}; }
 
   Status Connect(Deadline, const HostProcess*) override { return {}; }
 
