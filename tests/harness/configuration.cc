@@ -110,8 +110,7 @@ std::string Release1(const Settings& settings, const std::string& address) {
 
 std::string Release2(const Settings& settings, const std::string& address) {
   const std::string runtime = "[plugins.'io.containerd.cri.v1.runtime'";
-  const bool before_2_2 =
-      settings.release.starts_with("2.0.") || settings.release.starts_with("2.1.");
+  const bool before_2_2 = !settings.AtLeast(2, 2);
   return "version = 3\n" + Base(settings, address) +
          "[plugins.'io.containerd.internal.v1.opt']\n  path = " + Quoted(settings.root + "/opt") +
          "\n[plugins.'io.containerd.nri.v1.nri']\n  disable = true\n"

@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "tests/harness/host.h"
 
@@ -132,6 +134,18 @@ void RemoveCgroups(const Settings& settings) {
 
 }  // namespace
 
+bool Settings::AtLeast(int major, int minor) const {
+  int is_major = 0;
+  int is_minor = 0;
+  const char* const end = release.data() + release.size();
+  const auto [dot, no_major] = std::from_chars(release.data(), end, is_major);
+  if (no_major != std::errc() || dot == end ||
+      std::from_chars(dot + 1, end, is_minor).ec != std::errc()) {
+    return false;
+  }
+  return std::pair(is_major, is_minor) >= std::pair(major, minor);
+}
+
 std::string Settings::no_runsc(const std::string& release_of_runsc) const {
   const std::string path = RunscOf(release_of_runsc);
   std::error_code error;
@@ -155,7 +169,7 @@ Settings ReadSettings() {
   settings.images = Env("GANTRY_E2E_IMAGES", build.parent_path() / "images");
   settings.vmm_image = Env("GANTRY_E2E_VMM_IMAGE", build.parent_path() / "vmm");
   settings.hypervisor = Env("GANTRY_VMM_HYPERVISOR", "qemu");
-  settings.doubles = build / "tests/doubles";
+  settings.doubles = build / "doubles/bin";
   settings.guests = Env("GANTRY_E2E_GUESTS", build / "guests");
   // Each ctr of the tests takes it from there.
   setenv("CONTAINERD_SNAPSHOTTER", settings.snapshotter().c_str(),

@@ -99,8 +99,9 @@ struct Settings {
 
   bool release1() const { return release.starts_with("1."); }
 
-  /// containerd lets a shim make pods. 1.7 has two CRI servers, and only the newer
-  /// one does.
+  /// containerd is MAJOR.MINOR or later.
+  bool AtLeast(int major, int minor) const;
+
   /// containerd asks a sandbox controller of a proxy plugin's.
   bool controllers() const { return !release1() && !stock(); }
 
@@ -113,6 +114,7 @@ struct Settings {
   /// Folders of a controller's pods.
   std::string controller_folders() const { return run_dir + "-sandboxes"; }
 
+  /// containerd lets a shim make pods. 1.7 has two CRI servers, and only the newer one does.
   bool sandbox_api() const { return no_sandbox_api().empty(); }
 
   /// Why it does not.
@@ -120,10 +122,8 @@ struct Settings {
     if (release1() && !newer_cri) {
       return "without ENABLE_CRI_SANDBOXES, containerd 1.7 asks no shim for pods";
     }
-    for (const char* old : {"2.0.", "2.1.", "2.2."}) {
-      if (release.starts_with(old)) {
-        return "containerd before 2.3 dies of a pod without a spec (NewBundle, nil pointer)";
-      }
+    if (!release1() && !AtLeast(2, 3)) {
+      return "containerd before 2.3 dies of a pod without a spec (NewBundle, nil pointer)";
     }
     return "";
   }

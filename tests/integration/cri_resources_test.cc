@@ -58,7 +58,7 @@ TEST_P(CriResources, OfThePodStopWhatIsWithinItsContainersLimits) {
 }
 
 TEST_P(CriResources, AreChangedWhileThePodRuns) {
-  if (!settings().release.starts_with("2.3.")) {
+  if (!settings().AtLeast(2, 3)) {
     GTEST_SKIP() << "containerd " << settings().release << " knows no UpdatePodSandboxResources";
   }
   const PodConfig config = PodOf({.overhead = 16 * kMiB, .resources = 64 * kMiB});

@@ -84,6 +84,22 @@ TEST_F(CtrRun, RunsFromAPlainFolder) {
   EXPECT_EQ(output.out, "plain\n");
 }
 
+// As on a node that may write nothing to the PATH of its containerd.
+TEST_F(CtrRun, RunsByThePathOfTheShim) {
+  if (settings().runtime != "io.containerd.gantry.v1") {
+    GTEST_SKIP() << "the shim's path names the default handler, and this one is another";
+  }
+  const std::string id = Id();
+  const Output started =
+      Ctr({"run", "-d", "--runtime", settings().gantry_bin + "/containerd-shim-gantry-v1",
+           "--fifo-dir", node().fifo_dir(), kImage, id, "sleep", "1000"});
+  ASSERT_EQ(started.status, 0) << started.Text();
+  EXPECT_EQ(Exec(id, {"sh", "-c", "exit 7"}).status, 7);
+  ASSERT_EQ(node().RestartContainerd(), "");
+  EXPECT_EQ(FindTask(id).state, "RUNNING") << "a restarted containerd finds it by the path, too";
+  Remove(id);
+}
+
 TEST_F(CtrRun, RunsDetachedAndIsRemovedLater) {
   const std::string id = Id();
   StartDetached(id, {"sleep", "1000"});
