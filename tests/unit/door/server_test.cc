@@ -92,10 +92,7 @@ class ServerTest : public testing::Test {
     auto server = Server::Start(loop_, table_, {});
     ASSERT_TRUE(server) << server.error().message;
     server_ = std::move(*server);
-    auto pair = UnixSocketPair();
-    ASSERT_TRUE(pair) << pair.error().message;
-    server_->Take(std::move(pair->first));
-    channel_ = ::grpc::CreateInsecureChannelFromFd("gantry", pair->second.release());
+    channel_ = Connect();
     stub_ = std::make_unique<::grpc::GenericStub>(channel_);
   }
 
@@ -106,6 +103,14 @@ class ServerTest : public testing::Test {
     test::RunAllReady(loop_);
     server_.reset();
     test::RunAllReady(loop_);
+  }
+
+  /// Another client, as it were.
+  std::shared_ptr<::grpc::Channel> Connect() {
+    auto pair = UnixSocketPair();
+    EXPECT_TRUE(pair) << pair.error().message;
+    server_->Take(std::move(pair->first));
+    return ::grpc::CreateInsecureChannelFromFd("gantry", pair->second.release());
   }
 
   void Add(const std::string& method, rpc::Handler handler) {
@@ -198,6 +203,84 @@ TEST_F(ServerTest, AnswersManyAtOnce) {
     Finish(*call);
     EXPECT_EQ(call->response(), "end");
   }
+}
+
+TEST_F(ServerTest, LetsCallsBeyondAClientsLimitWaitAndServesAnotherMeanwhile) {
+  constexpr size_t kCalls = 10000;
+  std::vector<std::unique_ptr<ClientCall>> calls;
+  for (size_t i = 0; i < kCalls; ++i) {
+    calls.push_back(std::make_unique<ClientCall>(*stub_, "/t.Test/Wait", ""));
+  }
+  const int limit = ServerLimits().calls_per_connection;
+  ASSERT_TRUE(test::RunUntil(loop_, [&] { return waiting_ == limit; }));
+  const auto other = Connect();
+  ::grpc::GenericStub stub(other);
+  ClientCall echo(stub, "/t.Test/Echo", "said");
+  Finish(echo);
+  EXPECT_EQ(echo.response(), "said");
+  EXPECT_EQ(waiting_, limit) << "the others are not begun";
+  end_.Set("end");
+  for (const auto& call : calls) {
+    Finish(*call);
+    EXPECT_EQ(call->response(), "end");
+  }
+  EXPECT_EQ(waiting_, static_cast<int>(kCalls));
+}
+
+/// A frame of HTTP/2. Source: RFC 9113, 4.1.
+std::string FrameOf(char type, char flags, uint32_t stream, const std::string& payload) {
+  std::string frame;
+  const auto number = [&frame](uint32_t value, int bytes) {
+    for (int shift = (bytes - 1) * 8; shift >= 0; shift -= 8) {
+      frame += static_cast<char>(value >> shift & 0xff);
+    }
+  };
+  number(static_cast<uint32_t>(payload.size()), 3);
+  frame += type;
+  frame += flags;
+  number(stream, 4);
+  return frame + payload;
+}
+
+/// What no entry of HPACK's tables stands for. Source: RFC 7541, 5.2 and 6.2.2.
+std::string Text(const std::string& text) { return static_cast<char>(text.size()) + text; }
+
+/// A client that asks `count` times, takes no answer, and allows none to be sent.
+std::string CallsThatTakeNoAnswer(uint32_t count) {
+  // SETTINGS_INITIAL_WINDOW_SIZE: 0.
+  std::string all =
+      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + FrameOf(4, 0, 0, std::string("\0\4\0\0\0\0", 6));
+  const std::string head = "\x83\x86\x04" + Text("/t.Test/Count") + "\x01" + Text("x") +
+                           std::string(1, '\0') + Text("te") + Text("trailers") + "\x0f\x10" +
+                           Text("application/grpc");
+  const std::string body = std::string("\0\0\0\1\0", 5) + std::string(256, 'b');
+  for (uint32_t stream = 1; stream < 2 * count; stream += 2) {
+    all += FrameOf(1, 4, stream, head) + FrameOf(0, 1, stream, body);
+  }
+  return all;
+}
+
+TEST_F(ServerTest, IsNotHeldUpByWhoTakesNoAnswers) {
+  constexpr uint32_t kCalls = 200;
+  int begun = 0;
+  Add("Count", [&begun](rpc::Call) -> async::Task<Result<std::string>> {
+    ++begun;
+    co_return std::string(65536, 'c');
+  });
+  auto pair = UnixSocketPair();
+  ASSERT_TRUE(pair);
+  server_->Take(std::move(pair->first));
+  ASSERT_TRUE(SendWithFds(pair->second.get(), CallsThatTakeNoAnswer(kCalls), {}));
+  ASSERT_TRUE(test::RunUntil(loop_, [&] { return begun == static_cast<int>(kCalls); }));
+  for (int i = 0; i < 3; ++i) {
+    ClientCall call(*stub_, "/t.Test/Echo", "said");
+    Finish(call);
+    EXPECT_EQ(call.response(), "said");
+  }
+  pair->second.reset();
+  ClientCall call(*stub_, "/t.Test/Echo", "said");
+  Finish(call);
+  EXPECT_EQ(call.response(), "said");
 }
 
 TEST_F(ServerTest, IsHealthy) {
