@@ -80,6 +80,7 @@ std::vector<Group> MakeGroups() {
         "gap-exec-upgrade-100", "gap-exec-keeper-100", "gap-stream-crash-100",
         "gap-stream-upgrade-100", "gap-stream-keeper-100", "recovery-slope"},
        GapRows},
+      {{"metrics-cost", "metrics-scrape"}, MetricsRows},
       {{"churn-growth"}, ChurnRow},
       {{"pod-sandbox", "pod-start", "pod-batch"}, PodRows},
       {{"pod-memory", "pod-holder"}, PodMemoryRows},

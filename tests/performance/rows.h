@@ -50,6 +50,9 @@ Status StateRows(Lab& lab, const Extent& extent, Report& report);
 /// and gap-stream- with 100; recovery-slope
 Status GapRows(Lab& lab, const Extent& extent, Report& report);
 
+/// metrics-cost, metrics-scrape
+Status MetricsRows(Lab& lab, const Extent& extent, Report& report);
+
 /// churn-growth
 Status ChurnRow(Lab& lab, const Extent& extent, Report& report);
 
