@@ -14,12 +14,11 @@
 
 #include <gantry/format.h>
 #include <gantry/host_process.h>
-#include <gantry/toolkit/descriptors/unix_socket.h>
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
 
 #include "core/log/log.h"
-#include "core/os/fs.h"
+#include "core/os/listen.h"
 
 namespace gantry::engine {
 namespace {
@@ -131,9 +130,7 @@ async::Task<void> GrpcProgram::Start() {
 
 Result<SpawnRequest> GrpcProgram::MakeRequest() {
   if (!listener_) {
-    GANTRY_CHECK_OK(os::MakeDirs(config_.address.substr(0, config_.address.rfind('/')), 0700));
-    GANTRY_CHECK_OK(RemoveFile(config_.address));
-    GANTRY_TRY(listener_, ListenUnix(config_.address));
+    GANTRY_TRY(listener_, os::ListenWherePlaced(config_.address));
   }
   SpawnRequest request;
   request.argv = Arguments();

@@ -4,35 +4,16 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <cerrno>
 
-#include <gantry/toolkit/descriptors/unix_socket.h>
-#include <gantry/toolkit/files/files.h>
-
 #include "core/config/listen_address.h"
-#include "core/os/fs.h"
+#include "core/os/listen.h"
 
 namespace gantry::metrics {
 namespace {
 
 constexpr int kBacklog = 128;
-
-Result<UniqueFd> ListenAt(const std::string& path) {
-  GANTRY_CHECK_OK(os::MakeDirs(path.substr(0, path.rfind('/') + 1), 0700));
-  struct stat there{};
-  if (lstat(path.c_str(), &there) == 0) {
-    if (!S_ISSOCK(there.st_mode)) {
-      return Fail(Code::kFailedPrecondition,
-                  "listen at '{}': something is there that is no socket; remove it, or set "
-                  "another metrics.address",
-                  path);
-    }
-    GANTRY_CHECK_OK(RemoveFile(path));
-  }
-  return ListenUnix(path);
-}
 
 Result<UniqueFd> Bind(const std::string& address, const sockaddr* at, socklen_t size) {
   UniqueFd socket_fd(socket(at->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -59,7 +40,7 @@ Result<UniqueFd> Listen(const std::string& address) {
                 config::kListenAddressForms);
   }
   if (!parsed->path.empty()) {
-    return ListenAt(parsed->path);
+    return os::ListenWherePlaced(parsed->path);
   }
   if (parsed->v6) {
     sockaddr_in6 at{};

@@ -275,6 +275,19 @@ TEST(MetricsListen, TakesThePlaceOfASocketThatWasLeft) {
   EXPECT_TRUE(ConnectUnix(path));
 }
 
+// A path that is containerd's, by mistake.
+TEST(MetricsListen, LeavesASocketThatSomebodyServes) {
+  const os::TempDir dir = *os::TempDir::Create();
+  const std::string path = dir.path() + "/others.sock";
+  const auto others = ListenUnix(path);
+  ASSERT_TRUE(others) << others.error().message;
+  const auto listening = Listen(path);
+  ASSERT_FALSE(listening);
+  EXPECT_EQ(listening.error().code, Code::kFailedPrecondition);
+  EXPECT_TRUE(listening.error().message.contains("another process does"));
+  EXPECT_TRUE(ConnectUnix(path)) << "it is served still";
+}
+
 TEST(MetricsListen, LeavesWhatIsNoSocket) {
   const os::TempDir dir = *os::TempDir::Create();
   const std::string path = dir.path() + "/file";
