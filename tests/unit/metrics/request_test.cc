@@ -2,6 +2,8 @@
 #include "core/metrics/request.h"
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -77,11 +79,19 @@ TEST_P(MetricsAccept, ChoosesTheFormat) {
   EXPECT_EQ(FormatFor(GetParam().accept), GetParam().format) << GetParam().accept;
 }
 
+// With nothing behind it that may be read: a sanitizer sees it.
+TEST(MetricsRequest, ReadsNothingBehindATypeInCapitals) {
+  const std::string_view type = "application/openmetrics-texT";
+  const std::vector<char> exactly(type.begin(), type.end());
+  EXPECT_EQ(FormatFor({exactly.data(), exactly.size()}), TextFormat::kOpenMetrics);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, MetricsAccept,
     testing::Values(Accepted{"", TextFormat::kPrometheus}, Accepted{"*/*", TextFormat::kPrometheus},
                     Accepted{"text/plain", TextFormat::kPrometheus},
                     Accepted{"application/openmetrics-text", TextFormat::kOpenMetrics},
+                    Accepted{"Application/OpenMetrics-Text", TextFormat::kOpenMetrics},
                     // As Prometheus 2 and 3 send it.
                     Accepted{
                         "application/openmetrics-text;version=1.0.0;q=0.5,"
