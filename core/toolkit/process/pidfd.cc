@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -93,6 +94,18 @@ Result<UniqueFd> OpenPidfd(const ProcessId& process) {
     }
   }
   return pidfd;
+}
+
+Result<UniqueFd> OpenEndOf(const ProcessId& process) {
+  auto pidfd = OpenPidfd(process);
+  if (pidfd || pidfd.error().code != Code::kNotFound) {
+    return pidfd;
+  }
+  UniqueFd over(eventfd(1, EFD_CLOEXEC));
+  if (!over) {
+    return FailErrno(errno, "make a descriptor for the end of process {}", process.pid);
+  }
+  return over;
 }
 
 Status SendSignal(int pidfd, int signal) {

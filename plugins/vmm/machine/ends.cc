@@ -2,7 +2,6 @@
 #include "plugins/vmm/machine/ends.h"
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -40,12 +39,7 @@ Result<std::unique_ptr<Ends>> Ends::Make() {
 
 Status Ends::Add(EndedPart part, const HostProcess& process) {
   const ProcessId id{.pid = process.pid().value, .start_time = process.start_time()};
-  auto pidfd = OpenPidfd(id);
-  if (!pidfd && pidfd.error().code != Code::kNotFound) {
-    return std::unexpected(std::move(pidfd).error());
-  }
-  // Of one that has ended already something that is readable stands for it.
-  UniqueFd fd = pidfd ? std::move(*pidfd) : UniqueFd(eventfd(1, EFD_CLOEXEC));
+  GANTRY_TRY(UniqueFd fd, OpenEndOf(id));
   GANTRY_CHECK_OK(AddTo(epoll_, fd, part, EPOLLONESHOT));
   processes_.push_back(std::move(fd));
   return {};

@@ -52,12 +52,13 @@ std::vector<std::pair<int, rlimit>> FileLimit() {
 
 }  // namespace
 
-/// What is told of its end, and to whom. A pidfd stays readable, so its watch ends with the first
-/// call, by that call itself.
+/// What is told of its end, and to whom. What is watched stays readable, so the watch ends with the
+/// first call that finds it, by that call itself.
 struct Virtiofsd::End {
   explicit End(std::function<void(Error why)> to) : tell(std::move(to)) {}
 
-  UniqueFd pidfd;
+  /// Readable from its end on.
+  UniqueFd ended;
   UniqueFd log;
   Mutex mutex;
   std::condition_variable returned;
@@ -67,10 +68,15 @@ struct Virtiofsd::End {
   std::function<void(Error why)> tell GANTRY_GUARDED_BY(mutex);
   std::unique_ptr<Watch> watch GANTRY_GUARDED_BY(mutex);
 
+  // Whoever ends a watch waits for its call, unless he is that call: so until it is kept nobody is
+  // told, and the call comes again.
   void Happened() {
     std::unique_ptr<Watch> over;
     std::function<void(Error why)> to;
     MutexLock lock(mutex);
+    if (!watch) {
+      return;
+    }
     over = std::move(watch);
     if (told || !tell) {
       return;
@@ -107,9 +113,7 @@ struct Virtiofsd::End {
 
   void Keep(std::unique_ptr<Watch> begun) {
     const MutexLock lock(mutex);
-    if (!told) {
-      watch = std::move(begun);
-    }
+    watch = std::move(begun);
   }
 };
 
@@ -175,13 +179,8 @@ Result<std::unique_ptr<Virtiofsd>> Virtiofsd::Watched(SandboxContext& context,
   auto end = std::make_shared<End>(request.ended);
   end->log = std::move(log);
   std::unique_ptr<Virtiofsd> virtiofsd(new Virtiofsd(context, process, end));
-  auto pidfd = OpenPidfd(ProcessId{process->pid().value, process->start_time()});
-  if (!pidfd) {
-    end->Happened();  // It has ended and was collected.
-    return virtiofsd;
-  }
-  end->pidfd = std::move(*pidfd);
-  GANTRY_TRY(auto watch, context.WatchReadable(end->pidfd.get(), [end] { end->Happened(); }));
+  GANTRY_TRY(end->ended, OpenEndOf(ProcessId{process->pid().value, process->start_time()}));
+  GANTRY_TRY(auto watch, context.WatchReadable(end->ended.get(), [end] { end->Happened(); }));
   end->Keep(std::move(watch));
   return virtiofsd;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -33,6 +34,23 @@ TEST(Pidfd, SignalsAndTellsTheEnd) {
   EXPECT_TRUE(HasEnded(pidfd->get()));
   EXPECT_EQ(SendSignal(pidfd->get(), SIGTERM).error().code, Code::kNotFound);
   EXPECT_EQ(OpenPidfd(child.process()).error().code, Code::kNotFound);
+}
+
+TEST(Pidfd, TheEndOfWhatWasReapedIsReadable) {
+  auto spawned = SpawnProcess({.argv = {"/bin/sleep", "1000"}});
+  ASSERT_TRUE(spawned);
+  Child child(std::move(*spawned));
+  const auto before = OpenEndOf(child.process());
+  ASSERT_TRUE(before);
+  pollfd ended = {.fd = before->get(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&ended, 1, 0), 0);
+  EXPECT_TRUE(SendSignal(child.pidfd(), SIGKILL));
+  EXPECT_EQ(child.Wait(), 128U + SIGKILL);
+  EXPECT_EQ(poll(&ended, 1, 0), 1);
+  const auto after = OpenEndOf(child.process());
+  ASSERT_TRUE(after);
+  ended.fd = after->get();
+  EXPECT_EQ(poll(&ended, 1, 0), 1);
 }
 
 TEST(Pidfd, TellsWhoseItIs) {

@@ -7,7 +7,10 @@
 #include <sched.h>
 
 #include <cerrno>
+#include <condition_variable>
 #include <csignal>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -105,30 +108,62 @@ TEST_F(VirtiofsdTest, AnEndThatCameWhileNoEngineWasThereIsTold) {
   EXPECT_TRUE(WaitForEnd());
 }
 
+/// Shuts a storage down when it is told of an end, which may come before whoever made it has it.
+class ShutsDownWhenTold {
+ public:
+  std::function<void(Error why)> Told() {
+    return [this](const Error&) {
+      MutexLock lock(mutex_);
+      changed_.wait(lock.native(), [this] { return storage_ != nullptr; });
+      EXPECT_TRUE(storage_->Shutdown());
+      is_down_ = true;
+      changed_.notify_all();
+    };
+  }
+
+  void Await(std::unique_ptr<Storage> made) {
+    MutexLock lock(mutex_);
+    storage_ = std::move(made);
+    changed_.notify_all();
+    EXPECT_TRUE(
+        changed_.wait_for(lock.native(), std::chrono::seconds(60), [this] { return is_down_; }));
+    EXPECT_TRUE(storage_->Shutdown()) << "again";
+  }
+
+ private:
+  Mutex mutex_;
+  std::condition_variable changed_;
+  std::unique_ptr<Storage> storage_;
+  bool is_down_ = false;
+};
+
 // Who shuts down because of the end must be able to.
 TEST_F(VirtiofsdTest, WhoIsToldMayShutDown) {
   WriteProgram("read line; exit 1");
-  std::condition_variable done;
-  Mutex mutex;
-  bool down = false;
-  std::unique_ptr<Storage> storage;
+  ShutsDownWhenTold down;
   StorageRequest request = Request();
-  request.ended = [&](const Error&) {
-    MutexLock lock(mutex);
-    done.wait(lock.native(), [&] { return storage != nullptr; });
-    EXPECT_TRUE(storage->Shutdown());
-    down = true;
-    done.notify_all();
-  };
+  request.ended = down.Told();
   auto made = Storage::Make(context_, request);
   ASSERT_TRUE(made) << made.error().message;
-  {
-    MutexLock lock(mutex);
-    storage = std::move(*made);
-    done.notify_all();
-    EXPECT_TRUE(done.wait_for(lock.native(), std::chrono::seconds(60), [&] { return down; }));
-  }
-  EXPECT_TRUE(storage->Shutdown()) << "again";
+  down.Await(std::move(*made));
+  EXPECT_THAT(*ListDirectory(directory_), testing::IsEmpty());
+}
+
+// It has ended before anybody could watch it: that is told no sooner than of another.
+TEST_F(VirtiofsdTest, WhoIsToldInARecoveryMayShutDown) {
+  Start();
+  const auto process = context_.SpawnedUnder(Virtiofsd::kTag);
+  ASSERT_TRUE(process);
+  storage_.reset();
+  ASSERT_TRUE(process->Signal(SIGKILL));
+  ASSERT_TRUE(process->Wait(std::chrono::seconds(60)));
+  context_.RestartEngine();
+  ShutsDownWhenTold down;
+  StorageRequest request = Request();
+  request.ended = down.Told();
+  auto recovered = Storage::Recover(context_, request);
+  ASSERT_TRUE(recovered) << recovered.error().message;
+  down.Await(std::move(*recovered));
   EXPECT_THAT(*ListDirectory(directory_), testing::IsEmpty());
 }
 

@@ -29,6 +29,8 @@ Result<UniqueFd> OpenPidfd(HostPid pid);
 /// The same of exactly this process. Errors: kNotFound also where the number was used again. A
 /// start time of 0 is not checked.
 Result<UniqueFd> OpenPidfd(const ProcessId& process);
+/// The same for who waits for the end: of a process that was reaped already, something readable.
+Result<UniqueFd> OpenEndOf(const ProcessId& process);
 
 /// Owner: `pidfd` is borrowed. Errors: kNotFound where the process has ended and was reaped;
 /// kInvalidArgument for a number that is no signal.
