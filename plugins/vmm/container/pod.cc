@@ -38,11 +38,12 @@ Deadline Pod::StepDeadline() const {
 }
 
 PodMachineEvents Pod::Events() {
+  const uint64_t machine = ends_.OnMachineStarted();
   return {.exited = [this](const AgentExit& exit) { ends_.OnExited(exit); },
           .out_of_memory = [this](const std::string& container,
                                   uint64_t kills) { ends_.OnOutOfMemory(container, kills); },
           .reconnected = [this] { OnReconnected(); },
-          .ended = [this](const Error& why) { OnMachineEnded(why); }};
+          .ended = [this, machine](const Error& why) { OnMachineEnded(why, machine); }};
 }
 
 // What it told in between is lost, but it keeps how each process has ended. While the machine is
@@ -67,13 +68,13 @@ void Pod::OnReconnected() {
   }
 }
 
-void Pod::OnMachineEnded(const Error& why) {
+void Pod::OnMachineEnded(const Error& why, std::optional<uint64_t> machine) {
   const bool out_of_memory = WasKilledForMemory();
   context_.Log(
       LogLevel::kError,
       Format("its machine has ended, and all containers with it{}: {}",
              out_of_memory ? " (the kernel has killed for want of memory)" : "", why.message));
-  ends_.OnMachineEnded(out_of_memory);
+  ends_.OnMachineEnded(out_of_memory, machine);
 }
 
 bool Pod::WasKilledForMemory() const {
@@ -90,7 +91,9 @@ Status Pod::Boot(std::string root, PodMachineRequest request) {
   Set(record);
   // Before there is anything that the next engine would have to find.
   GANTRY_CHECK_OK(context_.Save(EncodeProto(record)));
-  ends_.OnMachineStarted();
+  // There may be one that was recovered, of a start that the core has undone since.
+  booted_ = false;
+  has_files_ = false;
   const Deadline deadline = std::chrono::steady_clock::now() +
                             std::min<std::chrono::milliseconds>(context_.TimeLeft(), kBoot);
   GANTRY_CHECK_OK(machine_->Start(std::move(request), Events(), deadline));
@@ -131,7 +134,7 @@ Status Pod::Recover(const std::string& blob, PodMachineRequest request) {
   if (!recovered) {
     ends_.OnMachineEnded(WasKilledForMemory());
   } else if (const auto why = machine_->ended()) {
-    OnMachineEnded(*why);
+    OnMachineEnded(*why, {});
   }
   return {};
 }

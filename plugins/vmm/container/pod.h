@@ -103,9 +103,10 @@ class Pod {
   Status Shutdown();
 
  private:
+  /// Of one machine: what is told of one that has been let go is not the next one's.
   PodMachineEvents Events();
   void OnReconnected();
-  void OnMachineEnded(const Error& why);
+  void OnMachineEnded(const Error& why, std::optional<uint64_t> machine);
   /// The kernel has killed in the machine's cgroups since it was started.
   bool WasKilledForMemory() const;
   void ApplyOomScore();

@@ -47,9 +47,10 @@ std::optional<ProcessEnds::Entry> ProcessEnds::Find(const std::string& container
   return found == entries_.end() ? std::nullopt : std::optional(found->second);
 }
 
-void ProcessEnds::OnMachineStarted() {
+uint64_t ProcessEnds::OnMachineStarted() {
   const MutexLock lock(mutex_);
   machine_ended_.reset();
+  return ++machine_;
 }
 
 void ProcessEnds::OnExited(const AgentExit& exit) const {
@@ -81,11 +82,14 @@ void ProcessEnds::OnListed(const protocol::ListAnswer& list) const {
 }
 
 // Execs first, as where one process after the other ends.
-void ProcessEnds::OnMachineEnded(bool out_of_memory) {
+void ProcessEnds::OnMachineEnded(bool out_of_memory, std::optional<uint64_t> machine) {
   std::vector<std::shared_ptr<EndReport>> inits;
   std::vector<std::shared_ptr<EndReport>> execs;
   {
     const MutexLock lock(mutex_);
+    if (machine && *machine != machine_) {
+      return;
+    }
     machine_ended_ = out_of_memory;
     for (const auto& [name, entry] : entries_) {
       (name.second.empty() ? inits : execs).push_back(entry.report);

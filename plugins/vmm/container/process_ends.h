@@ -41,14 +41,15 @@ class ProcessEnds {
   /// Again: nothing.
   void Remove(const std::string& container, const std::string& exec);
 
-  /// From now on ends are those of the guest's processes.
-  void OnMachineStarted();
+  /// From now on ends are those of the guest's processes. What it returns names the machine.
+  uint64_t OnMachineStarted();
   void OnExited(const AgentExit& exit) const;
   void OnOutOfMemory(const std::string& container, uint64_t kills) const;
   /// What the guest has to say to who was away: whoever has ended has not told it to anybody else.
   void OnListed(const protocol::ListAnswer& list) const;
-  /// `out_of_memory`: that is why.
-  void OnMachineEnded(bool out_of_memory);
+  /// `out_of_memory`: that is why. `machine`: which; of one before the last it is no news. Left out:
+  /// the last.
+  void OnMachineEnded(bool out_of_memory, std::optional<uint64_t> machine = {});
 
  private:
   struct Entry {
@@ -62,6 +63,7 @@ class ProcessEnds {
   mutable Mutex mutex_;
   /// By container and exec.
   std::map<std::pair<std::string, std::string>, Entry> entries_ GANTRY_GUARDED_BY(mutex_);
+  uint64_t machine_ GANTRY_GUARDED_BY(mutex_) = 0;
   /// Whether it was for want of memory, once the machine has ended.
   std::optional<bool> machine_ended_ GANTRY_GUARDED_BY(mutex_);
 };

@@ -77,6 +77,8 @@ std::string Machine::agent() const { return parts_->agent(); }
 
 std::string Machine::Console() const { return ConsoleTailOf(parts_->directory().console()); }
 
+void Machine::Silence() { parts_->Silence(); }
+
 Status Machine::Shutdown(std::chrono::milliseconds limit) { return parts_->Shutdown(limit); }
 
 }  // namespace gantry::vmm

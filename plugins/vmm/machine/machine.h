@@ -118,6 +118,9 @@ class Machine final : public GuestCalls {
   /// where nothing else is in it. Again, and by two at once: allowed. Errors: kDeadlineExceeded:
   /// the kernel has not ended a process yet. Blocks: up to `limit`, and for the kills.
   Status Shutdown(std::chrono::milliseconds limit);
+  /// None of its events runs, nor comes any more. Before it is destroyed where they reach it by the
+  /// pointer that goes. Not within one.
+  void Silence();
 
  private:
   class Parts;

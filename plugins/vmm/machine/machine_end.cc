@@ -37,7 +37,9 @@ Machine::Parts::Parts(SandboxContext& context, const MachineMeans& means, Machin
       directory_(request_.directory) {}
 
 // All callbacks end before the first part goes.
-Machine::Parts::~Parts() {
+Machine::Parts::~Parts() { Silence(); }
+
+void Machine::Parts::Silence() {
   {
     const MutexLock lock(mutex_);
     quiet_ = true;

@@ -43,6 +43,7 @@ class Machine::Parts final : public GuestCalls {
   Status Start(Deadline deadline);
   Status Recover(const std::string& blob);
   Status Shutdown(std::chrono::milliseconds limit);
+  void Silence();
 
   std::string Save() const;
   std::optional<Error> ended() const;

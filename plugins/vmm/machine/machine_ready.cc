@@ -118,13 +118,7 @@ Status Machine::Parts::AddFileSystems(Deadline deadline) {
 
 // As it was before, so that the machine can be started another way.
 Status Machine::Parts::LetGo() {
-  if (link_) {
-    link_->Stop();
-  }
-  if (ends_) {
-    ends_->Stop();
-  }
-  dialled_streams_.reset();
+  Silence();
   GANTRY_CHECK_OK(Discard());
   link_.reset();
   ends_.reset();

@@ -163,19 +163,31 @@ Status NodePodMachine::StartParts(PodMachineRequest request, PodMachineEvents ev
   return files_gone_ ? Status(std::unexpected(*files_gone_)) : Status();
 }
 
+Status NodePodMachine::LetGo() {
+  GANTRY_CHECK_OK(Shutdown({}));
+  if (machine_) {
+    machine_->Silence();
+  }
+  machine_.reset();
+  storage_.reset();
+  network_.reset();
+  const MutexLock lock(mutex_);
+  vmm_.reset();
+  files_gone_.reset();
+  return {};
+}
+
+// One that was recovered is there where its start was on no record, and is undone: its VMM is dead,
+// and what serves the files ends after it, while the next one starts.
 Status NodePodMachine::Start(PodMachineRequest request, PodMachineEvents events,
                              Deadline deadline) {
-  is_down_ = false;
-  {
-    const MutexLock lock(mutex_);
-    files_gone_.reset();
+  if (machine_ || storage_ || network_) {
+    GANTRY_CHECK_OK(LetGo());
   }
+  is_down_ = false;
   Status started = StartParts(std::move(request), std::move(events), deadline);
   if (!started) {
-    IgnoreError(Shutdown({}), "the first error counts");
-    machine_.reset();
-    storage_.reset();
-    network_.reset();
+    IgnoreError(LetGo(), "the first error counts");
   }
   return started;
 }

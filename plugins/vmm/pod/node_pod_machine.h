@@ -57,6 +57,8 @@ class NodePodMachine final : public PodMachine {
   Status StartParts(PodMachineRequest request, PodMachineEvents events, Deadline deadline);
   Status RecoverParts(const PodMachineRequest& request, const std::string& saved,
                       PodMachineEvents events);
+  /// Nothing is left of it, and nothing of it is told any more.
+  Status LetGo();
   /// The machine's own, and the network is there. Empty: it was never saved, or cannot be read any
   /// more; then what there is of machine and files is found by its tags, and ends.
   std::string ReadSaved(const std::string& saved);

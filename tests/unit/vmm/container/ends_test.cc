@@ -101,16 +101,21 @@ TEST(ProcessEnds, AreAllTheMachinesWhenThatEndsAndNoneIsSuccess) {
   const auto report = std::make_shared<EndReport>(one.fake);
   const auto after = std::make_shared<EndReport>(late.fake);
   ProcessEnds ends;
+  const uint64_t before = ends.OnMachineStarted();
   ends.Add("one", "", report);
   ends.OnMachineEnded(true);
   EXPECT_THAT(one.words(), ElementsAre("out of memory", "exited 137"));
   ends.Add("late", "", after);
   EXPECT_THAT(late.words(), ElementsAre("out of memory", "exited 137"));
-  ends.OnMachineStarted();
+  const uint64_t machine = ends.OnMachineStarted();
   TestContext anew("anew");
   const auto next = std::make_shared<EndReport>(anew.fake);
   ends.Add("anew", "", next);
   EXPECT_THAT(anew.words(), IsEmpty()) << "it is another machine";
+  ends.OnMachineEnded(false, before);
+  EXPECT_THAT(anew.words(), IsEmpty()) << "that was the one before";
+  ends.OnMachineEnded(false, machine);
+  EXPECT_THAT(anew.words(), ElementsAre("exited 137"));
 }
 
 TEST(ContainerRecord, TellsEachKillOnceOverARestart) {

@@ -6,6 +6,8 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
+#include <csignal>
 #include <memory>
 #include <string>
 
@@ -17,6 +19,7 @@
 
 #include "plugins/vmm/machine/config.h"
 #include "plugins/vmm/machine/directory.h"
+#include "plugins/vmm/storage/virtiofsd.h"
 #include "tests/unit/vmm/machine/machine_rig.h"
 
 namespace gantry::vmm {
@@ -45,6 +48,9 @@ class NodePodMachineTest : public MachineRig {
   VmmOptions Options() const {
     VmmOptions options = Request().options;
     options.directory = base();
+    if (!virtiofsd_.empty()) {
+      options.storage.virtiofsd = virtiofsd_;
+    }
     return options;
   }
 
@@ -57,6 +63,9 @@ class NodePodMachineTest : public MachineRig {
     EXPECT_TRUE(started) << started.error().message;
     return started ? machine->Save() : std::string();
   }
+
+  /// Empty: the real one.
+  std::string virtiofsd_;
 
   void ExpectEndedBy(const std::string& saved) {
     EXPECT_GT(context_.Alive(), 0U);
@@ -114,6 +123,48 @@ TEST_F(NodePodMachineTest, WhoseVmmHasNoDriverAnyMoreIsEnded) {
 TEST_F(NodePodMachineTest, WhoseRecordWasNeverWrittenIsEnded) {
   StartAndSave();
   ExpectEndedBy("");
+}
+
+/// One that has files to show.
+class FilesVm : public ShellVm {
+ public:
+  using ShellVm::ShellVm;
+
+  Traits traits() const override { return {.file_systems = true, .cpus = true, .memory = true}; }
+};
+
+// The engine was killed before its start was on record: the core kills what was bound, and asks for
+// the start once more. What serves the first one's files must not end during that.
+TEST_F(NodePodMachineTest, StartsAnewWhereItsStartWasUndone) {
+  ASSERT_TRUE(WriteFile(folder_.path() + "/virtiofsd", "#!/bin/sh\nexec sleep 1000\n", 0755));
+  virtiofsd_ = folder_.path() + "/virtiofsd";
+  means_.make_hypervisor = [this](VmConfig config, const HypervisorRequest&) {
+    return Result<std::unique_ptr<Hypervisor>>(
+        std::make_unique<FilesVm>(std::move(config), script_));
+  };
+  const std::string saved = StartAndSave();
+  const size_t alive = context_.Alive();
+  context_.RestartEngine();
+  auto machine = Make();
+  ASSERT_TRUE(machine->Recover({}, saved, {}, Soon()));
+  const auto vmm = machine->guest().process();
+  ASSERT_TRUE(vmm->Signal(SIGKILL));
+  ASSERT_TRUE(vmm->Wait(std::chrono::seconds(60)));
+  const auto files = context_.SpawnedUnder(Virtiofsd::kTag);
+  ASSERT_TRUE(files);
+  ASSERT_FALSE(files->Ended());
+  context_.on_spawn = [&files](const SpawnRequest&) {
+    EXPECT_TRUE(files->Ended()) << "its end would be taken for the next one's";
+    return Status();
+  };
+  agent_ = std::make_unique<AgentDouble>(Directory() + "/vm/s/v_1025");
+  const Status started = machine->Start({}, {}, Soon());
+  ASSERT_TRUE(started) << started.error().message;
+  EXPECT_FALSE(machine->ended());
+  EXPECT_EQ(context_.Alive(), alive);
+  EXPECT_TRUE(machine->Shutdown({}));
+  EXPECT_EQ(context_.Alive(), 0U);
+  EXPECT_FALSE(Exists(Directory()));
 }
 
 }  // namespace
