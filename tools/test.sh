@@ -150,7 +150,10 @@ e2e_suite() {
       runsc="${rest##*-}" rest="${rest%-*}"
       filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:*Gvisor*'
       ;;
-    2.3.4-gvisor) filter='-CtrScale.*:*/controller' ;;
+    2.3.4-gvisor)
+      filter='-CtrScale.*:*/controller'
+      [ -n "$whole" ] || filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:CriShimPod.*:CriForward.*:*Gvisor*-*/controller'
+      ;;
     2.3.4-wasm) filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:CriShimPod.*:*Wasm*:ShimCalls.*:CtlCalls.*-*/controller' ;;
     # By the doubles of these hypervisors. Firecracker has no virtiofs, so no volumes of files.
     2.3.4-vmm-ch)
@@ -180,7 +183,10 @@ e2e_suite() {
       ;;
     1.*-shim-*) newer=1 filter='*Cri*/shim:CriShimPod.*' ;;
     1.*-crun) filter='*Cri*' ;;
-    1.*-runc) newer=1 ;;
+    1.*-runc)
+      newer=1
+      [ -n "$whole" ] || filter='CtrRun.*:CtrExec.*:CtrTerminal.*:CtrRestart.*:CtrEvents.*:EngineKill*:*Cri*'
+      ;;
   esac
   ENABLE_CRI_SANDBOXES="$newer" GANTRY_E2E_CONTAINERD="${rest%%-*}" GANTRY_E2E_OCI="${rest##*-}" \
     GANTRY_E2E_RUNSC="$runsc" GANTRY_VMM_HYPERVISOR="$hypervisor" \
@@ -275,12 +281,12 @@ run_suite() {
     e2e-*-vmm*) E2E_SECONDS=$((E2E_SECONDS * 4)) e2e_suite "$1" ;;
     e2e-*) e2e_suite "$1" ;;
     faults) faults_suite faults 16 ;;
-    faults-gvisor) faults_suite faults-gvisor 32 gvisor ;;
+    faults-gvisor) faults_suite faults-gvisor "$([ -n "$whole" ] && echo 32 || echo 64)" gvisor ;;
     # Of native containers `faults` has the same steps.
     faults-wasm) faults_suite faults-wasm 16 wasm 'FaultWasm.*' ;;
     # The same; and a machine without KVM takes seconds to boot.
     faults-vmm) FAULT_SECONDS=$((FAULT_SECONDS * 2)) faults_suite faults-vmm 24 vmm 'FaultVmm*' ;;
-    node) node_suite ;;
+    node) node_suite ${whole:-sample} ;;
     vmm) vmm_suite ;;
   esac
   demand_a_pass "$1"
@@ -291,6 +297,9 @@ if [ "${1:-}" = -l ]; then
   printf '%s\n' "${SUITES[@]}"
   exit 0
 fi
+# Without arguments what other suites show as well is left out of some.
+whole=
+[ "$#" -eq 0 ] || whole=whole
 mapfile -t suites < <(chosen "$@")
 set -- "${suites[@]}"
 for suite in "$@"; do

@@ -92,6 +92,8 @@ guest_choose_accelerator() {
   fi
 }
 
+guest_has_kvm() { [ "${GUEST_ACCELERATOR[*]}" = '-accel kvm -cpu host' ]; }
+
 # Without a look at whether the timer works: a guest without KVM on a busy machine looks broken,
 # and the kernel panics. Source: Linux, admin-guide/kernel-parameters.txt, no_timer_check.
 # guest_command [WORD...]: sets GUEST_COMMAND, which boots the image with these words
