@@ -9,7 +9,6 @@
 #include <gantry/format.h>
 
 #include "core/door/keeper.h"
-#include "core/door/updated_resources.h"
 #include "core/log/log.h"
 #include "core/rpc/typed.h"
 #include "core/shim/arguments.h"
@@ -296,19 +295,10 @@ Controller::Answer<controller_pb::ControllerMetricsResponse> Controller::Metrics
 
 Controller::Answer<controller_pb::ControllerUpdateResponse> Controller::Update(
     const Call& call, controller_pb::ControllerUpdateRequest request) {
-  // What else containerd or its patched kin say here (extensions.tasks) comes with the containers.
-  const auto& extensions = request.sandbox().extensions();
-  const auto updated = extensions.find(kUpdatedResources);
-  if (updated == extensions.end()) {
-    GANTRY_CO_TRY([[maybe_unused]] const std::string socket,
-                  co_await sandboxes_.Address(KeyOf(call, request.sandbox_id())));
-    co_return controller_pb::ControllerUpdateResponse();
-  }
   sandbox_pb::UpdateSandboxRequest wanted;
   wanted.set_sandbox_id(request.sandbox_id());
-  GANTRY_CO_TRY(std::string resources, ReadUpdatedResources(updated->second.value()));
-  wanted.mutable_resources()->set_type_url("runtime.v1.LinuxContainerResources");
-  wanted.mutable_resources()->set_value(std::move(resources));
+  wanted.mutable_sandbox()->Swap(request.mutable_sandbox());
+  wanted.mutable_fields()->Swap(request.mutable_fields());
   GANTRY_CO_TRY(
       [[maybe_unused]] const auto done,
       co_await Ask<sandbox_pb::UpdateSandboxResponse>(

@@ -5,6 +5,8 @@
 #include "core/pod/sandbox_service.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <gantry/pod_config.h>
@@ -15,6 +17,7 @@
 #include "core/cgroup/weight_formula.h"
 #include "core/config/config.h"
 #include "core/log/log.h"
+#include "core/pod/updated_resources.h"
 #include "core/rpc/ttrpc.h"
 #include "core/stats/metrics.h"
 #include "core/task/components.h"
@@ -47,6 +50,21 @@ Result<PodResources> ReadResources(const wire::Any& any) {
   resources.cpuset_mems = std::move(from.cpu.mems);
   resources.unified = std::move(from.unified);
   return resources;
+}
+
+/// None: of what can be changed nothing is said. What else containerd or its patched kin say of a
+/// sandbox (extensions.tasks) comes with the containers.
+Result<std::optional<PodResources>> ReadUpdate(const sandbox_pb::UpdateSandboxRequest& request) {
+  if (request.has_resources()) {
+    return ReadResources(request.resources());
+  }
+  const auto& extensions = request.sandbox().extensions();
+  const auto updated = extensions.find(kUpdatedResources);
+  if (updated == extensions.end()) {
+    return std::optional<PodResources>();
+  }
+  GANTRY_TRY(const std::string resources, ReadUpdatedResources(updated->second.value()));
+  return ParsePodResources(resources);
 }
 
 }  // namespace
@@ -123,28 +141,35 @@ SandboxService::Answer<sandbox_pb::UpdateSandboxResponse> SandboxService::Update
     const Call& call, sandbox_pb::UpdateSandboxRequest request) {
   GANTRY_CO_TRY(const PodPtr pod, co_await Find(call, request.sandbox_id()));
   const async::Slot::Hold hold = co_await pod->slot.Acquire();
-  GANTRY_CO_TRY(const PodResources resources, ReadResources(request.resources()));
-  GANTRY_CO_TRY(const PodConfig config, ParsePodConfig(pod->config));
-  cgroup::CgroupResources limits = PodLimits(resources, config.overhead);
-  const uint64_t first = PodLimits(config.resources, config.overhead).cpu.shares.value_or(0);
-  const cgroup::Cgroup cgroup = pod->cgroups.pod;
-  Status updated =
-      co_await proxy_.Update(pod->entry, resources, DeadlineOf(call, parts_.config.timeouts.pause));
-  if (!updated && updated.error().code == Code::kUnimplemented && !cgroup.empty()) {
-    updated = co_await parts_.services.pool.Run([&]() -> Status {
-      // The kubelet makes it, and may have set these very limits already.
-      const auto formula = cgroup::FindWeightFormula(parts_.services.cgroups, cgroup,
-                                                     {first, limits.cpu.shares.value_or(0)});
-      limits.cpu.weight_formula = formula.value_or(limits.cpu.weight_formula);
-      return cgroup.Update(limits);
-    });
+  GANTRY_CO_TRY(const std::optional<PodResources> resources, ReadUpdate(request));
+  if (resources) {
+    GANTRY_CO_CHECK_OK(
+        co_await UpdateResources(pod, *resources, DeadlineOf(call, parts_.config.timeouts.pause)));
   }
-  GANTRY_CO_CHECK_OK(std::move(updated));
   for (const auto& [key, value] : request.annotations()) {
     pod->annotations[key] = value;
   }
   GANTRY_CO_CHECK_OK(co_await records_.Save(*pod));
   co_return sandbox_pb::UpdateSandboxResponse();
+}
+
+async::Task<Status> SandboxService::UpdateResources(PodPtr pod, PodResources resources,
+                                                    Deadline deadline) {
+  GANTRY_CO_TRY(const PodConfig config, ParsePodConfig(pod->config));
+  cgroup::CgroupResources limits = PodLimits(resources, config.overhead);
+  const uint64_t first = PodLimits(config.resources, config.overhead).cpu.shares.value_or(0);
+  const cgroup::Cgroup cgroup = pod->cgroups.pod;
+  Status updated = co_await proxy_.Update(pod->entry, resources, deadline);
+  if (updated || updated.error().code != Code::kUnimplemented || cgroup.empty()) {
+    co_return updated;
+  }
+  co_return co_await parts_.services.pool.Run([&]() -> Status {
+    // The kubelet makes it, and may have set these very limits already.
+    const auto formula = cgroup::FindWeightFormula(parts_.services.cgroups, cgroup,
+                                                   {first, limits.cpu.shares.value_or(0)});
+    limits.cpu.weight_formula = formula.value_or(limits.cpu.weight_formula);
+    return cgroup.Update(limits);
+  });
 }
 
 SandboxService::Answer<sandbox_pb::WaitSandboxResponse> SandboxService::Wait(

@@ -17,7 +17,9 @@
 #include <string>
 #include <vector>
 
+#include <gantry/deadline.h>
 #include <gantry/error.h>
+#include <gantry/pod_config.h>
 
 #include "core/async/co.h"
 #include "core/pod/pod.h"
@@ -129,6 +131,7 @@ class SandboxService {
   /// The same; what does not go is in the log, and nothing is known of it any more.
   async::Task<void> DiscardAnyway(PodPtr pod, std::string_view why);
 
+  async::Task<Status> UpdateResources(PodPtr pod, PodResources resources, Deadline deadline);
   async::Task<void> AddMounts(PodPtr pod);
   async::Task<void> FreeRemoved(PodPtr pod);
   void Leave(Pod& pod);

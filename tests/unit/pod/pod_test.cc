@@ -260,6 +260,24 @@ TEST_F(PodTest, UpdateTakesBothForms) {
   EXPECT_THAT(backend_.Calls(), Contains("update sandbox p1 8192"));
 }
 
+// As containerd 2.4 says it.
+TEST_F(PodTest, UpdateTakesTheSandboxAsItIsNow) {
+  RunPod();
+  auto request = Of<sandbox_pb::UpdateSandboxRequest>();
+  request.add_fields("extensions");
+  auto& extensions = *request.mutable_sandbox()->mutable_extensions();
+  extensions["tasks"].set_value("{}");
+  ASSERT_TRUE(AskSandbox<sandbox_pb::UpdateSandboxResponse>("UpdateSandbox", request));
+  EXPECT_EQ(backend_.Count("update sandbox p1"), 0U) << "nothing of it is changed here";
+  extensions["updated-resources"].set_value(
+      R"({"Overhead":{},"Resources":{"memory_limit_in_bytes":4096}})");
+  ASSERT_TRUE(AskSandbox<sandbox_pb::UpdateSandboxResponse>("UpdateSandbox", request));
+  EXPECT_THAT(backend_.Calls(), Contains("update sandbox p1 4096"));
+  extensions["updated-resources"].set_value("[]");
+  EXPECT_EQ(CodeOf(AskSandbox<sandbox_pb::UpdateSandboxResponse>("UpdateSandbox", request)),
+            Code::kInvalidArgument);
+}
+
 TEST_F(PodTest, ShutdownEndsWhatStillRuns) {
   RunPod();
   Run("a", kPod);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/door/updated_resources.h"
+#include "core/pod/updated_resources.h"
 
 #include <cstdint>
 #include <map>
@@ -8,7 +8,7 @@
 #include <gantry/toolkit/oci/json.h>
 #include <gantry/toolkit/proto/proto_message.h>
 
-namespace gantry::door {
+namespace gantry::task {
 namespace {
 
 struct HugepageLimit {
@@ -88,4 +88,4 @@ Result<std::string> ReadUpdatedResources(std::string_view json) {
   return EncodeProto(to);
 }
 
-}  // namespace gantry::door
+}  // namespace gantry::task

@@ -11,7 +11,7 @@
 
 #include <gantry/error.h>
 
-namespace gantry::door {
+namespace gantry::task {
 
 inline constexpr char kUpdatedResources[] = "updated-resources";
 
@@ -19,4 +19,4 @@ inline constexpr char kUpdatedResources[] = "updated-resources";
 /// none. Errors: kInvalidArgument. Thread: any.
 Result<std::string> ReadUpdatedResources(std::string_view json);
 
-}  // namespace gantry::door
+}  // namespace gantry::task

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/door/updated_resources.h"
+#include "core/pod/updated_resources.h"
 
 #include <gtest/gtest.h>
 
 #include <gantry/pod_config.h>
 
-namespace gantry::door {
+namespace gantry::task {
 namespace {
 
 TEST(UpdatedResources, AreWhatCriSays) {
@@ -44,4 +44,4 @@ TEST(UpdatedResources, ThatAreNoneAreRefused) {
 }
 
 }  // namespace
-}  // namespace gantry::door
+}  // namespace gantry::task
