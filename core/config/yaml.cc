@@ -2,41 +2,14 @@
 #include "core/config/yaml.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include <gantry/format.h>
 
+#include "core/config/units.h"
+
 namespace gantry::config {
 namespace {
-
-struct Unit {
-  std::string_view name;
-  uint64_t factor;
-};
-
-constexpr Unit kByteUnits[] = {
-    {"", 1}, {"B", 1}, {"KiB", 1ULL << 10}, {"MiB", 1ULL << 20}, {"GiB", 1ULL << 30}};
-constexpr Unit kTimeUnits[] = {{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}};
-
-// A number followed by one of the units, times it; nothing where it is not that.
-template <size_t N>
-std::optional<uint64_t> Scaled(std::string_view text, const Unit (&units)[N]) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc()) {
-    return std::nullopt;
-  }
-  text.remove_prefix(static_cast<size_t>(end - text.data()));
-  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-  for (const Unit& unit : units) {
-    uint64_t product = 0;
-    if (unit.name == text && !__builtin_mul_overflow(number, unit.factor, &product)) {
-      return product;
-    }
-  }
-  return std::nullopt;
-}
 
 std::string BytesText(size_t bytes) {
   if (bytes >= (1U << 20) && bytes % (1U << 20) == 0) {
@@ -123,7 +96,7 @@ Status Yaml::ReadText(std::string& out) const {
 
 Status Yaml::ReadNumber(uint64_t& out, uint64_t least, uint64_t most) const {
   GANTRY_TRY(const std::string text, Scalar("a whole number"));
-  const auto value = Scaled(text, {{Unit{"", 1}}});
+  const auto value = ParsePlain(text);
   if (!value) {
     return Wrong(Format("expected a whole number, found '{}'", text.substr(0, 80)));
   }
@@ -136,7 +109,7 @@ Status Yaml::ReadNumber(uint64_t& out, uint64_t least, uint64_t most) const {
 
 Status Yaml::ReadBytes(size_t& out, size_t least, size_t most) const {
   GANTRY_TRY(const std::string text, Scalar("a size such as 256KiB"));
-  const auto value = Scaled(text, kByteUnits);
+  const auto value = ParseBytes(text);
   if (!value) {
     return Wrong(Format("expected a size such as 256KiB (B, KiB, MiB, GiB), found '{}'",
                         text.substr(0, 80)));
@@ -150,7 +123,7 @@ Status Yaml::ReadBytes(size_t& out, size_t least, size_t most) const {
 
 Status Yaml::ReadDuration(Millis& out, Millis least, Millis most) const {
   GANTRY_TRY(const std::string text, Scalar("a time such as 10s"));
-  const auto value = Scaled(text, kTimeUnits);
+  const auto value = ParseMillis(text);
   if (!value) {
     return Wrong(
         Format("expected a time such as 10s (ms, s, m, h), found '{}'", text.substr(0, 80)));

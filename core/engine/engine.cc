@@ -10,12 +10,14 @@
 
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <utility>
 
 #include <gantry/backend.h>
+#include <gantry/format.h>
 #include <gantry/toolkit/cgroup/cgroup.h>
 #include <gantry/toolkit/descriptors/memfd.h>
 #include <gantry/toolkit/files/files.h>
@@ -36,6 +38,7 @@
 #include "core/os/fs.h"
 #include "core/os/process.h"
 #include "core/task/pool_limits.h"
+#include "core/trace/recorder.h"
 
 namespace gantry::engine {
 namespace {
@@ -103,6 +106,7 @@ void Engine::WatchSignals() {
   signals_ = std::move(*signals);
   signal_watch_ = loop_.Watch(signals_.get(), EPOLLIN, [this](uint32_t) {
     loop_.Rearm(signal_watch_, 0);
+    recorder_.Note(trace::Kind::kEngine, {}, "told to end");
     Retire(loop_.Now() + kLastCalls);
   });
 }
@@ -159,7 +163,7 @@ async::Task<Result<std::unique_ptr<events::Outbox>>> Engine::OpenOutbox() {
   limits.per_container = config_.events.max_queued_per_container;
   limits.bytes_per_container = config_.events.max_bytes_per_container;
   limits.total = config_.events.max_queued;
-  co_return events::Outbox::Open(std::move(memfd), limits);
+  co_return events::Outbox::Open(std::move(memfd), limits, &recorder_);
 }
 
 Result<task::BackendRef> Engine::FindBackend(std::string name) {
@@ -182,8 +186,17 @@ std::unique_ptr<rpc::Dispatcher> Engine::MakeDispatcher() {
       limits);
 }
 
+/// The engine before this one, which wrote there, has ended.
+trace::OpenStep Engine::BeginRecording() {
+  if (const Status opened = recorder_.Open(line_.run_dir); !opened) {
+    LogWarning("{}: gantryctl trace will show nothing", opened.error().message);
+  }
+  return recorder_.Begin(trace::Kind::kEngine, {}, trace::kComeUp);
+}
+
 async::Task<void> Engine::ComeUp() {
   // The engine before this one has ended.
+  const trace::OpenStep step = BeginRecording();
   const std::string scratch = MountScratch();
   if (const Status cleared =
           co_await pool_.Run([&scratch]() -> Status { return mount::ClearMountScratch(scratch); });
@@ -193,6 +206,7 @@ async::Task<void> Engine::ComeUp() {
   Result<std::unique_ptr<events::Outbox>> outbox = co_await OpenOutbox();
   if (!outbox) {
     LogError("come up: {}", outbox.error().message);
+    step.Ended(outbox);
     exit_code_ = 1;
     loop_.Stop();
     co_return;
@@ -207,6 +221,7 @@ async::Task<void> Engine::ComeUp() {
                           relay_,
                           *publishers_,
                           counters_,
+                          recorder_,
                           [this](std::string_view name) { return FindBackend(std::string(name)); },
                           config_error_,
                           task::kOverdueAfter,
@@ -233,6 +248,8 @@ async::Task<void> Engine::ComeUp() {
   grpc_->Begin();
   ServeMetrics();
   trim_.Touch();
+  step.Ended(Code::kOk, Format("version {}, pid {}, {} instances", GANTRY_VERSION, getpid(),
+                               tasks_->instances().size()));
   LogInfo("up, {} instances", tasks_->instances().size());
 }
 

@@ -29,6 +29,7 @@
 #include "core/rpc/dispatcher.h"
 #include "core/rpc/method_table.h"
 #include "core/task/parts.h"
+#include "core/trace/recorder.h"
 
 namespace gantry::metrics {
 class Server;
@@ -54,6 +55,7 @@ class Engine final : private keeper_client::KeeperObserver {
 
  private:
   async::Task<void> ComeUp();
+  trace::OpenStep BeginRecording();
   void ServeMetrics();
   std::unique_ptr<rpc::Dispatcher> MakeDispatcher();
   /// Where it mounts what it does not keep mounted. In the run directory, and not in a bundle:
@@ -104,6 +106,7 @@ class Engine final : private keeper_client::KeeperObserver {
   keeper_client::HostProcesses processes_;
   io::Relay relay_;
   backend::Counters counters_;
+  trace::Recorder recorder_;
   backend::Backends backends_;
   rpc::MethodTable table_;
   std::unique_ptr<events::Publishers> publishers_;

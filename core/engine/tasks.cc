@@ -9,6 +9,7 @@
 #include "core/link/name_owner.h"
 #include "core/log/log.h"
 #include "core/task/container.h"
+#include "core/trace/recorder.h"
 
 namespace gantry::engine {
 
@@ -27,12 +28,21 @@ Status Tasks::Register(rpc::MethodTable& table) {
 
 void Tasks::InstanceAdded(link::InstanceAdded instance) {
   const std::string id = instance.announce.id;
+  const uint64_t number = instance.number;
   const Result<task::GroupPtr> group = components_.instances.Add(std::move(instance));
   if (!group) {
     LogError("instance '{}': {}", id, group.error().message);
     return;
   }
   components_.parts.publishers.Nudge((*group)->ttrpc_address);
+  if (told_) {
+    Note(*components_.instances.Find(number), "announced");
+  }
+}
+
+void Tasks::Note(const link::InstanceAdded& instance, std::string_view what) {
+  components_.parts.recorder.Note(trace::Kind::kKeeper,
+                                  {instance.announce.ns, instance.announce.id, {}}, what);
 }
 
 void Tasks::InstanceRemoved(link::InstanceRemoved gone) {
@@ -41,6 +51,7 @@ void Tasks::InstanceRemoved(link::InstanceRemoved gone) {
   if (!removed) {
     return;
   }
+  Note(removed->instance, "removed");
   const task::InstanceKey key = task::KeyOf(*removed->group, removed->instance.announce.id);
   // Where there are any, the Create never came again.
   for (const std::string& name : components_.left_streams.Take(key)) {
@@ -57,6 +68,7 @@ void Tasks::InstanceRemoved(link::InstanceRemoved gone) {
 }
 
 void Tasks::SnapshotEnd(std::vector<std::string> stored) {
+  told_ = true;
   recovery_.SnapshotEnd(std::move(stored));
 }
 
@@ -67,9 +79,14 @@ void Tasks::DeleteCall(const link::DeleteCall& call) {
 }
 
 async::Task<void> Tasks::AnswerDeleteCall(link::DeleteCall call) {
+  const link::InstanceAdded* const instance = components_.instances.Find(call.instance);
+  const link::Announce announce = instance == nullptr ? link::Announce() : instance->announce;
+  const trace::OpenStep step = components_.parts.recorder.Begin(
+      trace::Kind::kKeeper, {announce.ns, announce.id, {}}, "shim delete");
   if (!co_await sandbox_service_.AnswerDeleteCall(call)) {
     co_await service_.AnswerDeleteCall(call);
   }
+  step.Ended(Code::kOk);
 }
 
 }  // namespace gantry::engine

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gantry/error.h>
@@ -64,12 +65,15 @@ class Tasks final {
 
  private:
   async::Task<void> AnswerDeleteCall(link::DeleteCall call);
+  void Note(const link::InstanceAdded& instance, std::string_view what);
 
   task::PodMap pods_;
   task::Components components_;
   task::SandboxService sandbox_service_;
   task::Recovery recovery_;
   task::Service service_;
+  /// Those of before this engine's time have been told.
+  bool told_ = false;
 };
 
 }  // namespace gantry::engine

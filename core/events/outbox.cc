@@ -37,13 +37,14 @@ size_t SizeOf(const Event& event) {
 
 }  // namespace
 
-Outbox::Outbox(Journal journal, OutboxLimits limits)
-    : journal_(std::move(journal)), limits_(limits) {}
+Outbox::Outbox(Journal journal, OutboxLimits limits, trace::Recorder* recorder)
+    : journal_(std::move(journal)), limits_(limits), recorder_(recorder) {}
 
-Result<std::unique_ptr<Outbox>> Outbox::Open(UniqueFd memfd, OutboxLimits limits) {
+Result<std::unique_ptr<Outbox>> Outbox::Open(UniqueFd memfd, OutboxLimits limits,
+                                             trace::Recorder* recorder) {
   std::vector<Journal::Record> records;
   GANTRY_TRY(Journal journal, Journal::Open(std::move(memfd), &records));
-  std::unique_ptr<Outbox> outbox(new Outbox(std::move(journal), limits));
+  std::unique_ptr<Outbox> outbox(new Outbox(std::move(journal), limits, recorder));
   outbox->Restore(std::move(records));
   return outbox;
 }
@@ -60,7 +61,7 @@ void Outbox::Restore(std::vector<Journal::Record> records) {
       IgnoreError(journal_.Erase(record.position), "it is read, and refused, again");
       continue;
     }
-    Insert(record.seq, std::move(*event), record.position);
+    Insert(record.seq, std::move(*event), record.position, true);
   }
 }
 
@@ -109,7 +110,7 @@ bool Outbox::DropOne(const Event& event, std::string_view limit) {
         entry.event.subject == event.subject;
     if (!entry.taken && same) {
       ++counters_.dropped;
-      Remove(seq);
+      Remove(seq, Code::kAborted, "dropped to make room");
       return true;
     }
   }
@@ -129,6 +130,7 @@ Status Outbox::MakeRoom(const Event& event) {
       return {};
     }
     ++counters_.refused;
+    BeginStep(event, false).Ended(Code::kResourceExhausted, "too many wait");
     return Fail(Code::kResourceExhausted,
                 "queue event '{}' for '{}': too many events {} wait (refused so far: {})",
                 event.topic, event.subject.address, limit, counters_.refused);
@@ -146,11 +148,19 @@ Status Outbox::Add(Event event) {
     position = Journal::Position{};
   }
   ++counters_.added;
-  Insert(seq, std::move(event), *position);
+  Insert(seq, std::move(event), *position, false);
   return {};
 }
 
-void Outbox::Insert(uint64_t seq, Event event, Journal::Position position) {
+trace::OpenStep Outbox::BeginStep(const Event& event, bool again) {
+  if (recorder_ == nullptr) {
+    return {};
+  }
+  const trace::Subject subject{event.subject.ns.str(), event.subject.container.str(), {}};
+  return recorder_->Begin(trace::Kind::kEvent, subject, event.topic, again);
+}
+
+void Outbox::Insert(uint64_t seq, Event event, Journal::Position position, bool again) {
   Address& address = addresses_[event.subject.address];
   Queue& queue = address.queues[event.subject];
   if (event.topic == kTaskDelete) {
@@ -166,7 +176,8 @@ void Outbox::Insert(uint64_t seq, Event event, Journal::Position position) {
   ++address.count;
   ++counters_.queued;
   counters_.queued_bytes += SizeOf(event);
-  entries_.emplace(seq, Entry{std::move(event), position, false});
+  const trace::OpenStep step = BeginStep(event, again);
+  entries_.emplace(seq, Entry{std::move(event), position, false, step});
 }
 
 bool Outbox::Ready(const std::string& address) const {
@@ -196,20 +207,21 @@ void Outbox::GiveBack(uint64_t seq) {
 void Outbox::Published(uint64_t seq) {
   if (entries_.contains(seq)) {
     ++counters_.published;
-    Remove(seq);
+    Remove(seq, Code::kOk);
   }
 }
 
 void Outbox::Rejected(uint64_t seq) {
   if (entries_.contains(seq)) {
     ++counters_.rejected;
-    Remove(seq);
+    Remove(seq, Code::kInvalidArgument, "containerd refuses it");
   }
 }
 
-void Outbox::Remove(uint64_t seq) {
+void Outbox::Remove(uint64_t seq, Code code, std::string_view detail) {
   const auto node = entries_.extract(seq);
   const Entry& entry = node.mapped();
+  entry.step.Ended(code, detail);
   const Subject& subject = entry.event.subject;
   if (entry.position.bytes > 0) {
     if (Status status = journal_.Erase(entry.position); !status) {

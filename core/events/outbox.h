@@ -19,6 +19,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gantry/error.h>
@@ -26,6 +27,7 @@
 
 #include "core/events/event.h"
 #include "core/events/journal.h"
+#include "core/trace/recorder.h"
 
 namespace gantry::events {
 
@@ -63,9 +65,11 @@ class Outbox {
  public:
   /// Takes back what is in the journal. Owner: takes `memfd`; the caller keeps
   /// another descriptor of it where it outlives the engine. An empty memfd, and
-  /// one that holds no journal, begins anew.
+  /// one that holds no journal, begins anew. `recorder`, which outlives it, is told of each event;
+  /// null: nobody is.
   /// Errors: of reading and writing it.
-  static Result<std::unique_ptr<Outbox>> Open(UniqueFd memfd, OutboxLimits limits = {});
+  static Result<std::unique_ptr<Outbox>> Open(UniqueFd memfd, OutboxLimits limits = {},
+                                              trace::Recorder* recorder = nullptr);
   Outbox(const Outbox&) = delete;
   Outbox& operator=(const Outbox&) = delete;
   ~Outbox() = default;
@@ -100,6 +104,7 @@ class Outbox {
     Event event;
     Journal::Position position;
     bool taken = false;
+    trace::OpenStep step;
   };
 
   /// Of one container.
@@ -115,19 +120,22 @@ class Outbox {
     size_t count = 0;
   };
 
-  Outbox(Journal journal, OutboxLimits limits);
+  Outbox(Journal journal, OutboxLimits limits, trace::Recorder* recorder);
   Status Check(const Event& event) const;
   Status MakeRoom(const Event& event);
   /// Which limit `event` would pass; empty: none.
   std::string_view Exceeded(const Event& event) const;
   bool DropOne(const Event& event, std::string_view limit);
   void Restore(std::vector<Journal::Record> records);
-  void Insert(uint64_t seq, Event event, Journal::Position position);
-  void Remove(uint64_t seq);
+  trace::OpenStep BeginStep(const Event& event, bool again);
+  void Insert(uint64_t seq, Event event, Journal::Position position, bool again);
+  /// `detail`: why, where containerd has not taken it.
+  void Remove(uint64_t seq, Code code, std::string_view detail = {});
   void CompactIfWorthIt();
 
   Journal journal_;
   OutboxLimits limits_;
+  trace::Recorder* recorder_;
   uint64_t next_seq_ = 1;
   std::map<uint64_t, Entry> entries_;
   std::map<std::string, Address> addresses_;

@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include <gantry/format.h>
+
 #include "core/async/loop.h"
 #include "core/async/worker_pool.h"
 #include "core/backend/call_deadline.h"
@@ -21,6 +23,7 @@
 #include "core/pod/sandbox_service.h"
 #include "core/task/components.h"
 #include "core/task/container.h"
+#include "core/trace/recorder.h"
 
 namespace gantry::task {
 namespace {
@@ -111,6 +114,8 @@ async::Task<void> Recovery::AwaitReplays() {
 async::Task<void> Recovery::RecoverAll(Groups by_group, Addresses suspects) {
   const auto begin = backend::CallDeadline::Clock::now();
   const size_t count = by_group.size();
+  const trace::OpenStep step =
+      parts_.recorder.Begin(trace::Kind::kEngine, {}, "take up what is left");
   async::Scope turns;
   async::Scope groups;
   for (int i = 0; i < kTurnsAtOnce; ++i) {
@@ -134,6 +139,7 @@ async::Task<void> Recovery::RecoverAll(Groups by_group, Addresses suspects) {
   if (!left_out_ && !group_left_out_) {
     parts_.services.processes.ReleaseUnclaimed();
   }
+  step.Ended(Code::kOk, Format("{} sockets", count));
   if (count > 0) {
     LogInfo(
         "took up what {} sockets had, in {} ms", count,
@@ -191,6 +197,9 @@ async::Task<void> Recovery::RecoverGroup(std::string address, std::vector<ToReco
 
 async::Task<void> Recovery::RecoverInstance(ToRecover one) {
   const ContainerPtr container = one.container;
+  const trace::OpenStep step =
+      parts_.recorder.Begin(trace::Kind::kRecovery,
+                            {container->group->ns.str(), container->id.str(), {}}, "recover", true);
   Found left = std::move(co_await one.found.Wait());
   const link::InstanceAdded* const found = instances_.Find(container->instance);
   link::InstanceAdded instance;
@@ -219,6 +228,7 @@ async::Task<void> Recovery::RecoverInstance(ToRecover one) {
       left_out_ = true;
     }
   }
+  left.is_pod() ? step.Ended(Code::kOk, "a pod") : step.Ended(recovered);
   container->ready.Set();
   if (recovered) {
     records_.Protect(*container);

@@ -5,6 +5,7 @@
 #include "core/task/backend_calls.h"
 
 #include <algorithm>
+#include <array>
 
 #include "core/async/loop.h"
 #include "core/async/worker_pool.h"
@@ -107,7 +108,29 @@ void BackendCalls::Remove(ByGroup<T>& all, const std::string& address,
 
 BackendCalls::Name BackendCalls::NameOf(const SandboxEntry& entry, std::string_view verb,
                                         std::string_view object) {
-  return {entry.backend_name, entry.address, Format("{} '{}'", verb, object), entry.account};
+  return {entry.backend_name,
+          entry.address,
+          Format("{} '{}'", verb, object),
+          entry.account,
+          std::string(verb),
+          std::string(object),
+          entry.ns};
+}
+
+trace::OpenStep BackendCalls::BeginStep(const Name& name) const {
+  // Of recoveries there is a step for each instance; of two thousand they would be all there is.
+  constexpr std::array<std::string_view, 6> kQuestions = {"measure",   "list processes of",
+                                                          "ask about", "ask the platform of",
+                                                          "recover",   "recover sandbox"};
+  if (std::ranges::contains(kQuestions, name.verb)) {
+    return {};
+  }
+  const std::string_view whose = name.whose;
+  const size_t slash = whose.find('/');
+  const trace::Subject subject{
+      name.ns, whose.substr(0, slash),
+      slash == std::string_view::npos ? std::string_view() : whose.substr(slash + 1)};
+  return parts_.recorder.Begin(trace::Kind::kBackend, subject, name.verb);
 }
 
 async::CallTerms BackendCalls::TermsOf(const Name& name, Deadline deadline,
@@ -225,7 +248,11 @@ void BackendCalls::Watch::Expire() {
 
 void BackendCalls::Watch::Answer(const Ticket& ticket) const {
   if (call_.answer_early) {
-    call_.answer_early(Fail(Code::kDeadlineExceeded, "{}", ticket.Complaint()).error());
+    const Error error = Fail(Code::kDeadlineExceeded, "{}", ticket.Complaint()).error();
+    const std::string_view id = call_.account ? call_.account->name : std::string_view();
+    calls_.parts_.recorder.Note(trace::Kind::kCall, {call_.ns, id, {}}, call_.method + " given up",
+                                error.code, error.message);
+    call_.answer_early(error);
   }
 }
 

@@ -35,6 +35,7 @@
 #include "core/rpc/method_table.h"
 #include "core/task/backend_call.h"
 #include "core/task/parts.h"
+#include "core/trace/recorder.h"
 
 namespace gantry::task {
 
@@ -60,11 +61,15 @@ class BackendCalls {
   struct Name {
     std::string backend;
     /// Of the group that its sandbox belongs to.
-    std::string address;
+    std::string address{};
     /// "start 'c1'".
-    std::string what;
+    std::string what{};
     /// Of that sandbox.
-    async::AccountPtr account;
+    async::AccountPtr account{};
+    /// The parts of `what`, and where that is: "start", "c1" or "c1/e1", "k8s.io".
+    std::string verb{};
+    std::string whose{};
+    std::string ns{};
   };
 
   /// Calls `function` on a worker of the backend.
@@ -77,14 +82,19 @@ class BackendCalls {
     const std::string what = name.what;
     async::AccountPtr account = name.account;
     async::CallTerms terms = TermsOf(name, deadline, refusable, kind);
+    trace::OpenStep step = BeginStep(name);
+    std::chrono::steady_clock::time_point at_work = step.begun();
     const Ticket ticket(*this, std::move(name), deadline);
-    co_return co_await pool.RunFor(
+    auto result = co_await pool.RunFor(
         std::move(account),
         [&] {
+          at_work = std::chrono::steady_clock::now();
           const ChildCheck check(backend, what);
           return function();
         },
         std::move(terms));
+    step.Waited(at_work - step.begun()).Ended(result);
+    co_return result;
   }
 
   /// `function(call)`, by the call's deadline; `verb` as in "start". Without a `kind` it is a
@@ -194,6 +204,8 @@ class BackendCalls {
     std::list<Ticket*>::iterator here_;
   };
 
+  /// None of what is asked again and again.
+  trace::OpenStep BeginStep(const Name& name) const;
   async::CallTerms TermsOf(const Name& name, Deadline deadline, async::Refusable refusable,
                            async::CallKind kind) const;
   /// When a backend that keeps to `deadline` has had time to say so.

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Times containerd's calls by the backend of the sandbox that they are for. That is the one which
-// stands when the answer is there, since a Create makes it, else the one that stood when the call
-// came, since a Delete may end it.
+// Times containerd's calls by the backend of the sandbox that they are for, and puts them on the
+// flight recorder. The backend is that which stands when the answer is there, since a Create makes
+// it, else the one that stood when the call came, since a Delete may end it.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <gantry/error.h>
@@ -13,16 +16,50 @@
 #include "core/async/co.h"
 #include "core/async/loop.h"
 #include "core/metrics/figures.h"
+#include "core/rpc/method_table.h"
 #include "core/task/sandboxes.h"
+#include "core/trace/recorder.h"
 
 namespace gantry::task {
+
+/// The names in a request of either service.
+template <class Request>
+trace::Subject NamesOf(const rpc::CallContext& call, const Request& request) {
+  if constexpr (requires { request.exec_id(); }) {
+    return {call.ns, request.id(), request.exec_id()};
+  } else if constexpr (requires { request.sandbox_id(); }) {
+    return {call.ns, request.sandbox_id(), {}};
+  } else {
+    return {call.ns, request.id(), {}};
+  }
+}
 
 /// Thread: loop.
 class CallMeter {
  public:
   /// All outlive it.
-  CallMeter(const async::Loop& loop, const Sandboxes& sandboxes, metrics::Figures& figures)
-      : loop_(loop), sandboxes_(sandboxes), figures_(figures) {}
+  CallMeter(const async::Loop& loop, const Sandboxes& sandboxes, metrics::Figures& figures,
+            trace::Recorder& recorder)
+      : loop_(loop), sandboxes_(sandboxes), figures_(figures), recorder_(recorder) {}
+
+  /// Its step, or none of what is asked again and again and changes nothing: that would leave no
+  /// room to what happens.
+  trace::OpenStep BeginStep(const rpc::CallContext& call, const trace::Subject& subject) const {
+    constexpr std::array<std::string_view, 6> kQuestions = {
+        "State", "Pids", "Stats", "Connect", "SandboxStatus", "SandboxMetrics"};
+    return std::ranges::contains(kQuestions, call.method)
+               ? trace::OpenStep()
+               : recorder_.Begin(trace::Kind::kCall, subject, call.method, call.replay);
+  }
+
+  /// Ends `step` with what `task` gives.
+  template <class Response>
+  static async::Task<Result<Response>> Traced(async::Task<Result<Response>> task,
+                                              trace::OpenStep step) {
+    Result<Response> response = co_await std::move(task);
+    step.Ended(response);
+    co_return response;
+  }
 
   /// `task` serves a call that came on the socket `address`. `key`: but for the backend.
   template <class Response>
@@ -47,6 +84,7 @@ class CallMeter {
   const async::Loop& loop_;
   const Sandboxes& sandboxes_;
   metrics::Figures& figures_;
+  trace::Recorder& recorder_;
 };
 
 }  // namespace gantry::task

@@ -12,7 +12,7 @@ Components::Components(const Parts& from, const Pods& pods)
       proxy(calls),
       exits(parts, containers, records, proxy, figures),
       sandboxes(parts, calls, proxy),
-      meter(parts.services.loop, sandboxes, figures),
+      meter(parts.services.loop, sandboxes, figures, parts.recorder),
       members(parts, instances, containers, records, calls, sandboxes, pods),
       remover(parts, containers, records, calls, proxy, members),
       console_signals(parts, proxy),

@@ -25,6 +25,7 @@
 #include "core/task/backend_call.h"
 #include "core/task/backend_proxy.h"
 #include "core/task/records.h"
+#include "core/trace/recorder.h"
 
 namespace gantry::task {
 namespace {
@@ -50,6 +51,10 @@ std::vector<std::string> DirsOf(const cgroup::Cgroup& cgroup, const cgroup::Cgro
     dirs.push_back(node.unified().mount_dir + cgroup.v1().begin()->second.path);
   }
   return dirs;
+}
+
+trace::Subject SubjectOf(const TaskProcess& process) {
+  return {process.container.group->ns.str(), process.container.id.str(), process.id.str()};
 }
 
 /// Null: it has been deleted.
@@ -99,6 +104,8 @@ void ExitRelay::OnExited(TaskProcess& process, ExitStatus exit) {
   }
   switch (life.Hear(exit, !process.host || !process.host->Ended())) {
     case ProcessLife::Heard::kHeld:
+      parts_.recorder.Note(trace::Kind::kExit, SubjectOf(process), "exit held back", Code::kOk,
+                           Format("status {}", exit.status));
       break;
     case ProcessLife::Heard::kAgain:
       if (life.exited().is_set() && process.host && life.on_record()) {
@@ -125,6 +132,8 @@ void ExitRelay::Repeat(ContainerPtr container, TaskProcessPtr process) {
 
 async::Task<void> ExitRelay::HandleExit(ContainerPtr container, TaskProcessPtr process,
                                         bool repeated) {
+  const trace::OpenStep step =
+      parts_.recorder.Begin(trace::Kind::kExit, SubjectOf(*process), "exit", repeated);
   if (process->io) {
     process->io->Ended();
   }
@@ -155,6 +164,8 @@ async::Task<void> ExitRelay::HandleExit(ContainerPtr container, TaskProcessPtr p
   }
   const bool again = process->life.Published();
   FinishExit(*process);
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): this is about its exit.
+  step.Ended(Code::kOk, Format("status {}", process->life.exit()->status));
   if (again) {
     // Nobody has to wait for that.
     IgnoreError(co_await records_.Save(*container), "then it is published twice");

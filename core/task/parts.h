@@ -34,6 +34,10 @@ namespace gantry::io {
 class Relay;
 }
 
+namespace gantry::trace {
+class Recorder;
+}
+
 namespace gantry::task {
 
 /// A backend that is ready for use.
@@ -51,6 +55,7 @@ struct Parts {
   io::Relay& relay;
   events::Publishers& publishers;
   backend::Counters& counters;
+  trace::Recorder& recorder;
   /// The backend of that name, loaded now if it was not. Errors: why it cannot
   /// be used. Thread: workers.
   std::function<Result<BackendRef>(std::string_view name)> find_backend;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Enters a service's methods into the table, each timed, and watched for a backend that hangs. What
-// a call is about is taken up first, after a restart of the engine.
+// Enters a service's methods into the table, each timed, recorded, and watched for a backend that
+// hangs. What a call is about is taken up first, after a restart of the engine.
 #pragma once
 
 #include <chrono>
@@ -51,14 +51,14 @@ class Registrar {
           table_, service_, method,
           [&self = self_, &calls = calls_, &order = order_, &meter = meter_, call, limit](
               const rpc::CallContext& context, Req request) {
-            if (limit == kNoLimit) {
-              return calls.Watched((self.*call)(context, std::move(request)), context, limit);
-            }
-            order.Hurry(context.address);
+            const trace::OpenStep step = meter.BeginStep(context, NamesOf(context, request));
             metrics::CallKey key{{}, context.method, SubjectOf(request)};
-            return meter.Timed(
-                calls.Watched((self.*call)(context, std::move(request)), context, limit),
-                context.address, std::move(key));
+            auto task = calls.Watched((self.*call)(context, std::move(request)), context, limit);
+            if (limit != kNoLimit) {
+              order.Hurry(context.address);
+              task = meter.Timed(std::move(task), context.address, std::move(key));
+            }
+            return step ? CallMeter::Traced(std::move(task), step) : std::move(task);
           });
     }
   }

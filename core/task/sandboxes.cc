@@ -78,7 +78,7 @@ async::Task<Result<BackendRef>> Sandboxes::FindBackend(std::string name, const N
     co_await found.attached.Wait();
     co_return found.backend;
   }
-  BackendCalls::Name loading{name, {}, "load", {}};
+  BackendCalls::Name loading{.backend = name, .what = "load", .verb = "load " + name};
   if (wanted != nullptr) {
     loading.address = wanted->group->address;
     loading.what = Format("load for '{}'", wanted->group->id);
@@ -112,6 +112,7 @@ async::Task<Result<SandboxEntryPtr>> Sandboxes::Prepare(NewSandbox wanted) {
   entry->handler = std::move(wanted.handler);
   entry->backend_name = backend.name;
   entry->address = wanted.group->address;
+  entry->ns = wanted.group->ns.str();
   entry->account = wanted.group->account;
   entry->backend = backend.backend;
   entry->options_json = std::move(wanted.options_json);

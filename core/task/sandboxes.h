@@ -50,8 +50,9 @@ struct SandboxEntry {
   /// All its containers are of this one.
   std::string handler;
   std::string backend_name;
-  /// Of its group.
+  /// Both of its group.
   std::string address;
+  std::string ns;
   async::AccountPtr account;
   gantry::SandboxBackend* backend = nullptr;
   std::unique_ptr<backend::Context> context;

@@ -96,6 +96,7 @@ Parts TestEngine::MakeParts() {
                *relay_,
                publishers_,
                counters_,
+               recorder_,
                [this](std::string_view name) -> Result<BackendRef> {
                  if (!around_.backend_error.empty()) {
                    return Fail(Code::kFailedPrecondition, "{}", around_.backend_error);

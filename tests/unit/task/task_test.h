@@ -31,6 +31,7 @@
 #include "core/os/fs.h"
 #include "core/rpc/dispatcher.h"
 #include "core/rpc/method_table.h"
+#include "core/trace/recorder.h"
 #include "proto/containerd/task/task.pb.h"
 #include "tests/unit/async/loop_driver.h"
 #include "tests/unit/task/fake_backend.h"
@@ -73,6 +74,9 @@ class TestEngine final : private keeper_client::KeeperObserver {
   async::WorkerPool& pool() { return pool_; }
 
   const engine::Tasks& tasks() const { return tasks_; }
+
+  /// Not open: it records nothing.
+  trace::Recorder& recorder() { return recorder_; }
 
   /// It copies nothing any more, as after kill -9.
   void StopRelay() { relay_.reset(); }
@@ -121,6 +125,7 @@ class TestEngine final : private keeper_client::KeeperObserver {
   keeper_client::HostProcesses processes_;
   std::optional<io::Relay> relay_{std::in_place};
   backend::Counters counters_;
+  trace::Recorder recorder_;
   events::Publishers publishers_;
   engine::Tasks tasks_;
   rpc::MethodTable table_;
