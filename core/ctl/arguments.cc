@@ -4,7 +4,10 @@
 // in commands.cc.
 #include "core/ctl/arguments.h"
 
+#include <algorithm>
 #include <ostream>
+#include <sstream>
+#include <string_view>
 
 #include <boost/program_options.hpp>
 
@@ -26,6 +29,10 @@ constexpr char kHelp[] = R"(usage: gantryctl COMMAND [OPTION...]
   delete ID       ends and forgets what is left out since engines crashed of it
                   (see status); with --all everything that runs: for a node on which
                   containerd is gone for good
+  trace ID        the steps of its life with their times, also of one that is deleted;
+                  with --all of all there were in the last minutes; no engine is needed
+  debug dump [FILE]
+                  what a bug report needs, without secrets: gantry-debug-TIME.tar.gz
   NAME ...        commands of a backend that has some: gantryctl wasm --help
 
 )";
@@ -37,7 +44,7 @@ po::options_description Options(Arguments& arguments) {
       "costs", po::bool_switch(&arguments.costs),
       "ps: what the engine does and holds for each sandbox")(
       "namespace,n", po::value(&arguments.ns)->value_name("NS"),
-      "ps, inspect, delete: of this containerd namespace")(
+      "ps, inspect, delete, trace: of this containerd namespace")(
       "address", po::value(&arguments.address)->value_name("SOCKET"),
       "the engine's socket; default $GANTRY_RUN_DIR/gantry.sock")(
       "config", po::value(&arguments.config)->value_name("FILE"),
@@ -51,11 +58,74 @@ po::options_description Options(Arguments& arguments) {
       "no-fallback", po::bool_switch(&arguments.no_fallback),
       "upgrade: the new engine stays, even where it crashes at once")(
       "all", po::bool_switch(&arguments.all),
-      "delete: every pod and container, without containerd");
+      "delete: every pod and container, without containerd; trace: the steps of all")(
+      "last", po::value(&arguments.last)->value_name("TIME"),
+      "trace: what began no longer ago than this (90s, 5m); default: all that is there");
   return options;
 }
 
+/// Of a line in the list of commands.
+constexpr size_t kTermColumn = 2;
+constexpr size_t kTextColumn = 18;
+
+/// "trace ID        the steps": what is before the text's column, and behind it.
+std::vector<Help::Command> ReadCommands() {
+  std::vector<Help::Command> commands;
+  std::istringstream lines(kHelp);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t begin = line.find_first_not_of(' ');
+    if (begin == kTermColumn) {
+      const std::string term = line.substr(begin, line.find("  ", begin) - begin);
+      const size_t blank = std::min(term.find(' '), term.size());
+      commands.push_back(
+          {term.substr(0, blank), term.substr(std::min(blank + 1, term.size())), ""});
+    }
+    if (begin == std::string::npos || commands.empty() || line.size() <= kTextColumn) {
+      continue;
+    }
+    // A term that reaches into the text's column has the line to itself.
+    const bool alone = begin == kTermColumn && line.find("  ", begin) == std::string::npos;
+    std::string& text = commands.back().text;
+    if (!alone) {
+      text += (text.empty() ? "" : " ") + line.substr(kTextColumn);
+    }
+  }
+  return commands;
+}
+
+/// The names in "ps, inspect: of this namespace; delete: ...": those of commands before a colon.
+std::vector<std::string> CommandsOf(const std::string& text,
+                                    const std::vector<Help::Command>& known) {
+  std::vector<std::string> found;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ';');) {
+    std::istringstream names(part.substr(0, std::min(part.find(':'), part.size())));
+    for (std::string name; part.contains(':') && std::getline(names, name, ',');) {
+      name.erase(0, std::min(name.find_first_not_of(' '), name.size()));
+      if (std::ranges::contains(known, name, &Help::Command::name)) {
+        found.push_back(name);
+      }
+    }
+  }
+  return found;
+}
+
 }  // namespace
+
+Help ReadHelp() {
+  Help help;
+  help.commands = ReadCommands();
+  Arguments arguments;
+  for (const auto& option : Options(arguments).options()) {
+    const std::string letter =
+        option->canonical_display_name(po::command_line_style::allow_dash_for_short);
+    help.options.push_back({option->long_name(), letter.size() == 2 ? letter.substr(1) : "",
+                            option->semantic()->max_tokens() == 0 ? "" : option->semantic()->name(),
+                            option->description(),
+                            CommandsOf(option->description(), help.commands)});
+  }
+  return help;
+}
 
 std::optional<int> Parse(const std::vector<std::string>& words, Arguments& arguments,
                          std::ostream& out, std::ostream& err) {

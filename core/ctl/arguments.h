@@ -28,7 +28,35 @@ struct Arguments {
   bool costs = false;
   bool no_fallback = false;
   bool all = false;
+  std::string last;
 };
+
+/// What --help says, in parts.
+struct Help {
+  struct Command {
+    std::string name;
+    /// As in "[FILE]"; empty: none.
+    std::string operands;
+    std::string text;
+  };
+
+  struct Option {
+    /// "json", without dashes.
+    std::string name;
+    /// "n" of -n; empty: it has none.
+    std::string letter;
+    /// What its value is called; empty: it takes none.
+    std::string value;
+    std::string text;
+    /// The commands that it is for; empty: it is for all.
+    std::vector<std::string> commands;
+  };
+
+  std::vector<Command> commands;
+  std::vector<Option> options;
+};
+
+Help ReadHelp();
 
 /// Into `arguments`, of which the defaults stay where nothing is said. Gives an exit code where
 /// there is nothing more to do: help and version are on `out` then, what is wrong on `err`.

@@ -25,11 +25,6 @@ constexpr auto kTimeout = std::chrono::seconds(10);
 // The keeper gives a new engine ten seconds, and the old one two to leave.
 constexpr auto kRestartTimeout = std::chrono::seconds(30);
 
-std::string RunDirOf(const std::string& socket) {
-  std::error_code error;
-  return std::filesystem::absolute(std::filesystem::path(socket), error).parent_path().string();
-}
-
 Result<link::BlockingChannel> ConnectKeeper(const std::string& socket) {
   const std::string dir = RunDirOf(socket);
   auto connected = link::ConnectIn(dir, link::kControlSocket);
@@ -41,6 +36,11 @@ Result<link::BlockingChannel> ConnectKeeper(const std::string& socket) {
 }
 
 }  // namespace
+
+std::string RunDirOf(const std::string& socket) {
+  std::error_code error;
+  return std::filesystem::absolute(std::filesystem::path(socket), error).parent_path().string();
+}
 
 Result<OperatorClient> OperatorClient::Connect(const std::string& socket) {
   const Status trusted = link::CheckRunDir(RunDirOf(socket));

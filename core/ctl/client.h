@@ -35,6 +35,9 @@ class OperatorClient {
   rpc::BlockingClient client_;
 };
 
+/// The run directory that `socket` lies in.
+std::string RunDirOf(const std::string& socket);
+
 /// What the keeper beside the engine's `socket` says of itself; it answers also
 /// while the engine does not. Blocks: up to ten seconds. Errors: kUnavailable,
 /// kDeadlineExceeded.

@@ -22,9 +22,11 @@
 #include "core/ctl/client.h"
 #include "core/ctl/delete.h"
 #include "core/ctl/doctor.h"
+#include "core/ctl/dump.h"
 #include "core/ctl/node.h"
 #include "core/ctl/operator.h"
 #include "core/ctl/show.h"
+#include "core/ctl/trace.h"
 #include "core/ctl/upgrade.h"
 #include "core/link/paths.h"
 #include "core/log/log.h"
@@ -130,7 +132,8 @@ struct Command {
 constexpr Command kCommands[] = {
     {"ps", 0, 0, Ps},           {"inspect", 1, 1, Inspect}, {"status", 0, 0, ShowStatus},
     {"check", 0, 1, Check},     {"doctor", 0, 0, nullptr},  {"restart", 0, 0, Restart},
-    {"upgrade", 0, 0, Upgrade}, {"delete", 0, 1, Delete},
+    {"upgrade", 0, 0, Upgrade}, {"delete", 0, 1, Delete},   {"trace", 0, 1, ShowTrace},
+    {"debug", 1, 2, Debug},
 };
 
 }  // namespace

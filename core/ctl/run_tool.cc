@@ -3,6 +3,7 @@
 
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include <gantry/host_process.h>
@@ -21,14 +22,14 @@ constexpr rlim_t kMostOutput = 1 << 20;
 
 }  // namespace
 
-Result<std::string> FirstLineOf(const std::vector<std::string>& argv,
-                                std::chrono::milliseconds limit) {
+Result<std::string> OutputOf(const std::vector<std::string>& argv, std::chrono::milliseconds limit,
+                             size_t most_bytes) {
   GANTRY_TRY(const UniqueFd output, CreateMemfd("gantryctl-tool"));
   os::SpawnRequest request;
   request.argv = argv;
   request.env = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"};
   request.descriptors = {{output.get(), 1}, {output.get(), 2}};
-  request.limits = {{RLIMIT_FSIZE, {kMostOutput, kMostOutput}}};
+  request.limits = {{RLIMIT_FSIZE, {most_bytes, most_bytes}}};
   request.parent_death_signal = SIGKILL;
   GANTRY_TRY(const os::SpawnResult child, os::SpawnProcess(request, limit));
   GANTRY_TRY(const uint32_t ended, os::Poll(child.pidfd.get(), EPOLLIN, limit));
@@ -40,12 +41,19 @@ Result<std::string> FirstLineOf(const std::vector<std::string>& argv,
   if (ended == 0) {
     return Fail(Code::kDeadlineExceeded, "run '{}': killed, it took too long", argv[0]);
   }
+  GANTRY_TRY(std::string text, ReadAt(output.get(), 0, kMostOutput));
   if (!reaped || WaitStatus{reaped->wait_status}.code() != 0) {
-    return Fail(Code::kFailedPrecondition, "run '{}': it failed with status {}", argv[0],
-                reaped ? WaitStatus{reaped->wait_status}.code() : 255);
+    return Fail(Code::kFailedPrecondition, "run '{}': it failed with status {}: {}", argv[0],
+                reaped ? WaitStatus{reaped->wait_status}.code() : 255,
+                text.substr(0, std::min(text.find('\n'), kLongestLine)));
   }
-  GANTRY_TRY(std::string text, ReadAt(output.get(), 0, kLongestLine));
-  return text.substr(0, text.find('\n'));
+  return text;
+}
+
+Result<std::string> FirstLineOf(const std::vector<std::string>& argv,
+                                std::chrono::milliseconds limit) {
+  GANTRY_TRY(const std::string text, OutputOf(argv, limit, kMostOutput));
+  return text.substr(0, std::min(text.find('\n'), kLongestLine));
 }
 
 }  // namespace gantry::ctl
