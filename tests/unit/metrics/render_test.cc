@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <regex>
 #include <sstream>
 #include <string>
 
@@ -16,42 +15,14 @@
 #include <gantry/toolkit/files/files.h>
 
 #include "core/metrics/families.h"
+#include "tests/unit/metrics/full_moment.h"
 #include "tests/unit/metrics/grammar.h"
 
 namespace gantry::metrics {
 namespace {
 
+using test::FullMoment;
 using test::SumOf;
-
-/// With something of each.
-Moment FullMoment() {
-  Moment moment;
-  moment.version = "1.2.3";
-  moment.started_at = 1'700'000'000.5;
-  moment.sandboxes = {{{"runc", "running"}, 3}};
-  moment.containers = {{{"runc", "running"}, 4}, {{"wasm", "stopped"}, 1}};
-  moment.execs = {{"runc", 2}};
-  moment.figures.Call({"runc", "Start", "init"}, std::chrono::milliseconds(20), false);
-  moment.figures.Call({"runc", "Start", "exec"}, std::chrono::milliseconds(20), true);
-  moment.figures.Exit("runc", false, Ending::kOutOfMemory);
-  moment.figures.Exit("runc", true, Ending::kZero);
-  moment.figures.out_of_memory = {{"runc", 1}};
-  moment.calls.answers = {{"containerd.task.v3.Task", "Start", "OK", 7}, {"", "", "X", 1}};
-  moment.workers = {{"engine", "", 1, 2, 3, 4}, {"backend", "runc", 5, 6, 0, 7}};
-  moment.backends = {{"runc", "1.0", true}, {"vmm", "", false}};
-  moment.backend_figures = {{"vmm", "", "warm_ready", 5}, {"vmm", "kata", "warm_ready", 6}};
-  moment.backend_counters = {{"vmm", "", "boots", 8}};
-  moment.keeper.emplace();
-  moment.keeper->engine_starts = 9;
-  moment.sandbox_rows = {{{.ns = "k8s.io",
-                           .id = "p1",
-                           .backend = "runc",
-                           .cpu_us = 1'500'000,
-                           .memory_bytes = 4096,
-                           .engine_cpu_ns = 250'000'000},
-                          {.ns = "k8s.io", .id = "p2", .backend = "runc"}}};
-  return moment;
-}
 
 /// What is served, read strictly.
 test::MetricsText Served(const Moment& moment, TextFormat format) {
@@ -145,28 +116,6 @@ TEST(MetricsFamilies, AreNamedByPrometheusRules) {
     EXPECT_TRUE(family->help.ends_with('.')) << name;
     EXPECT_EQ(family->help.find_first_of("\\\"\n"), std::string_view::npos) << name;
   }
-}
-
-/// Also with the labels that are chosen by.
-TEST(MetricsFamilies, AreThoseThatTheAlertsAskFor) {
-  const std::string text =
-      ReadFile(std::string(GANTRY_SOURCE_DIR) + "/config/prometheus/gantry.rules.yaml", 1 << 20)
-          .value_or("");
-  const test::MetricsText served = Served(FullMoment(), TextFormat::kPrometheus);
-  size_t names = 0;
-  const std::regex asked("\\b(gantry_[a-z_]+)(\\{([a-z]+)=)?");
-  for (std::sregex_iterator at(text.begin(), text.end(), asked); at != std::sregex_iterator();
-       ++at) {
-    ++names;
-    const std::string name = (*at)[1];
-    const bool known = std::ranges::any_of(served, [&](const auto& family) {
-      return std::ranges::any_of(family.second.samples, [&](const test::Sample& sample) {
-        return sample.name == name && (!(*at)[3].matched || sample.labels.contains((*at)[3].str()));
-      });
-    });
-    EXPECT_TRUE(known) << at->str();
-  }
-  EXPECT_GT(names, 10U);
 }
 
 TEST(MetricsFamilies, AreInTheDocumentation) {
