@@ -4,7 +4,7 @@
 # the same containerd, with gVisor against runsc's command line, with WebAssembly against
 # crun and WasmEdge under it, and virtual machines against what they stand on, prints the table and
 # writes build/bench.json; with row names, just these. -d also puts the table into
-# docs/performance.md. GANTRY_BENCH_ROUNDS says how often things are repeated (30).
+# docs/performance.md and draws docs/plots of it. GANTRY_BENCH_ROUNDS says how often things are repeated (30).
 # GANTRY_VMM_VHOST_DEVICE_VSOCK names a vhost-device-vsock for vmm-vsock-*; else one is made.
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
@@ -13,6 +13,7 @@ set -euo pipefail
 . "$GANTRY_ROOT/tools/lib/containerds.sh"
 . "$GANTRY_ROOT/tools/lib/runscs.sh"
 . "$GANTRY_ROOT/tools/lib/bench.sh"
+. "$GANTRY_ROOT/tools/lib/plots.sh"
 . "$GANTRY_ROOT/tools/lib/cgroups.sh"
 . "$GANTRY_ROOT/tools/lib/vmm_image.sh"
 . "$GANTRY_ROOT/tools/lib/rust.sh"
@@ -46,5 +47,8 @@ GANTRY_BENCH_OUT="$GANTRY_ROOT/build" "$GANTRY_ROOT/build/release/tests/bench" "
 bench_machine "$begin" >"$GANTRY_ROOT/build/bench-machine.txt"
 say
 cat "$GANTRY_ROOT/build/bench-machine.txt"
-[ -z "$to_docs" ] || bench_into "$GANTRY_ROOT/docs/performance.md"
+if [ -n "$to_docs" ]; then
+  bench_into "$GANTRY_ROOT/docs/performance.md"
+  bench_plots "$GANTRY_ROOT/build" "$GANTRY_ROOT/docs/plots"
+fi
 exit "$status"
