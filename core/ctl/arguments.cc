@@ -116,7 +116,8 @@ Help ReadHelp() {
   Help help;
   help.commands = ReadCommands();
   Arguments arguments;
-  for (const auto& option : Options(arguments).options()) {
+  const po::options_description options = Options(arguments);
+  for (const auto& option : options.options()) {
     const std::string letter =
         option->canonical_display_name(po::command_line_style::allow_dash_for_short);
     help.options.push_back({option->long_name(), letter.size() == 2 ? letter.substr(1) : "",

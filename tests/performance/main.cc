@@ -81,6 +81,7 @@ std::vector<Group> MakeGroups() {
         "gap-stream-upgrade-100", "gap-stream-keeper-100", "recovery-slope"},
        GapRows},
       {{"metrics-cost", "metrics-scrape"}, MetricsRows},
+      {{"trace-cost"}, TraceRow},
       {{"churn-growth"}, ChurnRow},
       {{"pod-sandbox", "pod-start", "pod-batch"}, PodRows},
       {{"pod-memory", "pod-holder"}, PodMemoryRows},

@@ -53,6 +53,9 @@ Status GapRows(Lab& lab, const Extent& extent, Report& report);
 /// metrics-cost, metrics-scrape
 Status MetricsRows(Lab& lab, const Extent& extent, Report& report);
 
+/// trace-cost
+Status TraceRow(Lab& lab, const Extent& extent, Report& report);
+
 /// churn-growth
 Status ChurnRow(Lab& lab, const Extent& extent, Report& report);
 
