@@ -25,7 +25,7 @@ find_package(Threads REQUIRED)
 add_library(gantry_options INTERFACE)
 target_compile_options(
   gantry_options
-  INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
+  INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion $<$<BOOL:${GANTRY_WERROR}>:-Werror>
             -ffunction-sections -fdata-sections)
 target_link_options(gantry_options INTERFACE -Wl,--gc-sections)
 target_include_directories(gantry_options INTERFACE ${CMAKE_SOURCE_DIR})
@@ -163,8 +163,9 @@ function(gantry_freestanding_program name)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/core/include)
   target_compile_options(
     ${name} PRIVATE -Os -g0 -Wall -Wextra -Wpedantic -Werror -ffreestanding -fno-exceptions
-                    -fno-rtti -fno-stack-protector -fno-pic -fno-pie
-                    -fno-asynchronous-unwind-tables -fno-sanitize=all)
+                    -fno-rtti -fno-stack-protector -fno-stack-clash-protection -fcf-protection=none
+                    -U_FORTIFY_SOURCE -fno-pic -fno-pie -fno-asynchronous-unwind-tables
+                    -fno-sanitize=all)
   target_link_options(
     ${name} PRIVATE -nostdlib -static -no-pie -Wl,--build-id=none -Wl,-z,noseparate-code
                     -Wl,-z,noexecstack -s -fno-sanitize=all)
