@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+# How Debian packages are made of the tree: packaging/debian is the recipe, in a copy of the tree.
+. "$GANTRY_ROOT/tools/lib/build.sh"
+. "$GANTRY_ROOT/tools/lib/vmm_kernel.sh"
+
+tree_git() { git -c safe.directory='*' -C "$GANTRY_ROOT" "$@"; }
+
+# Sets PACKAGE_VERSION, and SOURCE_DATE_EPOCH: the time that every file in a package has.
+choose_package_version() {
+  local release name
+  release=$(sed -n 's/^project(gantry VERSION \([0-9.]*\) .*/\1/p' "$GANTRY_ROOT/CMakeLists.txt")
+  if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
+    SOURCE_DATE_EPOCH=$(tree_git log -1 --format=%ct 2>/dev/null) ||
+      die "this tree has no commits to take the time from: set SOURCE_DATE_EPOCH"
+  fi
+  export SOURCE_DATE_EPOCH
+  PACKAGE_VERSION="${GANTRY_PACKAGE_VERSION:-}"
+  [ -z "$PACKAGE_VERSION" ] || return 0
+  PACKAGE_VERSION="$release"
+  if [ "$(tree_git tag --points-at HEAD 2>/dev/null)" != "v$release" ]; then
+    name=$(tree_git rev-parse --short=8 HEAD) ||
+      die "this tree has no commits to take a version from: set GANTRY_PACKAGE_VERSION"
+    # Before the release that it will be.
+    PACKAGE_VERSION+="~$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d%H%M).$name"
+  fi
+}
+
+# copy_tree FOLDER: what is in the tree, and nothing that was built.
+copy_tree() {
+  mkdir -p "$1"
+  tree_git ls-files -z --cached --others --exclude-standard |
+    tar -C "$GANTRY_ROOT" --null --ignore-failed-read -T - -cf - | tar -C "$1" -xf -
+  cp -r "$1/packaging/debian" "$1/debian"
+  cat >"$1/debian/changelog" <<CHANGELOG
+gantry ($PACKAGE_VERSION) unstable; urgency=medium
+
+  * What is new is in /usr/share/doc/gantry/CHANGELOG.md.gz.
+
+ -- $(sed -n 's/^Maintainer: //p' "$1/debian/control")  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
+CHANGELOG
+}
+
+# The compiler's cache and what cargo has loaded are the caller's: debhelper gives a build a home
+# of its own.
+packages_build() {
+  copy_tree "$1"
+  cd "$1"
+  umask 022
+  export CCACHE_DIR="${CCACHE_DIR:-$GANTRY_CACHE/ccache}" CCACHE_MAXSIZE="${CCACHE_MAXSIZE:-5G}"
+  export CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" GANTRY_VMM_KERNEL="$VMM_KERNEL"
+  export LC_ALL=C.UTF-8 DEB_BUILD_OPTIONS="nocheck parallel=$(build_jobs)"
+  dpkg-buildpackage -b -uc -us
+}
+
+# build_packages OUT: the packages in OUT, and with them .changes and .buildinfo. They are built in
+# OUT/work, which stays for who looks for a fault, until the next time.
+build_packages() {
+  local out="$1"
+  rm -rf "$out/work"
+  rm -f "$out"/gantry*_*.{deb,changes,buildinfo}
+  step "packages-${out##*/}" "packages of $PACKAGE_VERSION, in $out" \
+    packages_build "$out/work/gantry"
+  mv "$out"/work/*.{deb,changes,buildinfo} "$out/"
+}
+
+lint_packages() { lintian --allow-root --fail-on error,warning "$1"/gantry_*.changes; }
+
+# compare_packages ONE OTHER
+compare_packages() {
+  local file bad=0
+  for file in "$1"/*.deb; do
+    sha256sum "$file" "$2/${file##*/}"
+    cmp "$file" "$2/${file##*/}" || bad=1
+  done
+  return "$bad"
+}
