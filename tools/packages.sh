@@ -22,8 +22,12 @@ out="${1:-$GANTRY_ROOT/build/packages}"
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 "$GANTRY_ROOT/tools/setup" packages
-choose_package_version
-build_packages "$out"
+if [ "$out" = "$PACKAGES" ]; then
+  provide_packages
+else
+  choose_package_version
+  build_packages "$out"
+fi
 step packages-lintian "lintian" lint_packages "$out"
 if [ "$twice" = yes ]; then
   CCACHE_DISABLE=1 build_packages "$GANTRY_ROOT/build/packages-again"

@@ -16,7 +16,7 @@ set -euo pipefail
 
 # In this order: the longest is not the last, and those of gVisor, of which each takes a
 # processor, are spread.
-SUITES=(style unit node vmm asan tsan fuzz
+SUITES=(style unit node packages vmm asan tsan fuzz
   e2e-2.3.4-gvisor contract kit contract-gvisor faults e2e-2.3.4-crun faults-gvisor e2e-2.3.4-runc
   contract-wasm faults-wasm e2e-2.3.4-wasm e2e-1.7.24-wasm
   contract-vmm kit-vmm e2e-2.3.4-vmm e2e-1.7.24-vmm e2e-2.3.4-vmm-smoke faults-vmm
@@ -28,7 +28,7 @@ SUITES=(style unit node vmm asan tsan fuzz
 # the newer CRI server of 1.7, with pods of the shim, in e2e-1.7.24-runc, gVisor in
 # e2e-2.3.4-gvisor, processes without a pid on the host in `contract` and `kit`. Only the older
 # runsc is nowhere else.
-ONLY_IN_ALL=(vmm contract-vmm kit-vmm faults-vmm e2e-2.3.4-vmm e2e-1.7.24-vmm
+ONLY_IN_ALL=(packages vmm contract-vmm kit-vmm faults-vmm e2e-2.3.4-vmm e2e-1.7.24-vmm
   e2e-2.3.4-vmm-ch e2e-2.3.4-vmm-fc
   e2e-2.3.4-gvisor-controller e2e-2.3.4-wasm-controller e2e-2.3.4-vmm-controller
   e2e-1.6.20-crun e2e-2.0.14-runc e2e-2.2.9-runc e2e-2.4.2-runc e2e-2.3.4-runc e2e-2.3.4-gvisor-20240729 e2e-1.7.24-gvisor e2e-1.7.24-wasm
@@ -287,6 +287,7 @@ run_suite() {
     # The same; and a machine without KVM takes seconds to boot.
     faults-vmm) FAULT_SECONDS=$((FAULT_SECONDS * 2)) faults_suite faults-vmm 24 vmm 'FaultVmm*' ;;
     node) node_suite ${whole:-sample} ;;
+    packages) packages_suite ;;
     vmm) vmm_suite ;;
   esac
   demand_a_pass "$1"
@@ -315,6 +316,7 @@ for suite in "$@"; do
     fuzz) parts+=(fuzz) ;;
     contract-vmm | kit-vmm | faults-vmm | e2e-*-vmm*) parts+=(e2e vmm) ;;
     contract* | kit | faults* | e2e-*) parts+=(e2e) ;;
+    packages) parts+=(node packages) ;;
     node | vmm) parts+=("$suite") ;;
   esac
 done

@@ -6,7 +6,7 @@
 
 GUEST_IMAGE_SIZE=3G
 GUEST_MEMORY_MB="${GANTRY_NODE_MEMORY_MB:-2048}"
-GUEST_IMAGE="$GANTRY_ROOT/build/node/disk.img"
+GUEST_IMAGE="${GUEST_IMAGE:-$GANTRY_ROOT/build/node/disk.img}"
 # Where the tests are in the guest.
 GUEST_TESTS=/opt/gantry-tests
 
@@ -34,19 +34,59 @@ guest_gantry() {
   chroot "$root" systemctl enable containerd gantry
 }
 
+# As docs/packages.md has it, but that the tests do it: three releases, and nothing installed.
+# The one before has the same programs, in other files; what the later one calls gantryd ends at
+# once.
+guest_packages() {
+  local root="$1" folder="$1$GUEST_TESTS/packages" release
+  mkdir -p "$folder"/{before,now,refuses}
+  for release in before now refuses; do
+    guest_release "$folder/$release" "$release"
+  done
+  chroot "$root" systemctl enable containerd
+}
+
+# guest_release FOLDER before|now|refuses
+guest_release() {
+  local work="$1.part" name version wanted
+  for name in gantry gantry-{grpc,gvisor,vmm,wasm}; do
+    rm -rf "$work"
+    dpkg-deb -R "$PACKAGES"/"${name}"_*.deb "$work"
+    version=$(sed -n 's/^Version: //p' "$work/DEBIAN/control")
+    case "$2" in
+      before) wanted="0~$version" ;;
+      now) wanted="$version" ;;
+      refuses) wanted="$version+refuses" ;;
+    esac
+    sed -i "s/^Version: .*/Version: $wanted/; s/gantry (= [^)]*)/gantry (= $wanted)/" \
+      "$work/DEBIAN/control"
+    if [ "$2/$name" = refuses/gantry ]; then
+      printf '#!/bin/sh\necho "this engine refuses" >&2\nexit 1\n' >"$work/usr/libexec/gantry/gantryd"
+    fi
+    # The guest is slow.
+    dpkg-deb -Znone -b "$work" "$1/${name}_${wanted}_amd64.deb"
+  done
+  rm -rf "$work"
+}
+
+# guest_tests ROOT PROGRAM...
 guest_tests() {
   local root="$1" tests="$1$GUEST_TESTS" program
   mkdir -p "$tests/build/tests" "$tests/images" "$tests/cache/containerd/$GANTRY_E2E_CONTAINERD"
   ln -s /usr/local/bin "$tests/cache/containerd/$GANTRY_E2E_CONTAINERD/bin"
-  for program in e2e_tests e2e_logger node_tests bench unit_container_{rootfs,make} unit_init; do
+  for program in "${@:2}"; do
     strip -o "$tests/build/tests/$program" "$GANTRY_ROOT/build/release/tests/$program"
   done
-  guest_maker "$root"
   cp "$IMAGE_DIR"/{busybox,pause,wasm-*}.tar "$tests/images/"
-  cp -r "$GANTRY_ROOT/build/release/guests" "$tests/guests"
   cp "$GANTRY_ROOT/tools/node/guest-tests" "$GANTRY_ROOT/tools/lib/gtest.sh" "$tests/"
   cp "$GANTRY_ROOT/tools/node/gantry-node-tests.service" "$root/etc/systemd/system/"
   chroot "$root" systemctl enable gantry-node-tests
+}
+
+# What else the tests of a node run, where gantry is installed as it was built.
+guest_programs() {
+  guest_maker "$1"
+  cp -r "$GANTRY_ROOT/build/release/guests" "$1$GUEST_TESTS/guests"
 }
 
 # The programs that tests of the maker of containers run, where they were built.

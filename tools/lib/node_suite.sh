@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# The suite `node`: two boots of the guest, and what its tests have said. And the guest's
-# part of the benchmark.
+# The suites `node` and `packages`: boots of the guest, and what its tests have said. And the
+# guest's part of the benchmark.
 . "$GANTRY_ROOT/tools/lib/build.sh"
 . "$GANTRY_ROOT/tools/lib/images.sh"
 . "$GANTRY_ROOT/tools/lib/containerds.sh"
 . "$GANTRY_ROOT/tools/lib/guest.sh"
+. "$GANTRY_ROOT/tools/lib/packages.sh"
 
 # The guest may hang; the suite does not.
 NODE_BOOT_SECONDS=3000
@@ -15,38 +16,55 @@ NODE_SAMPLE='unit-.*|node-.*|e2e-crun|.*-reboot-.*'
 NODE_RUNS=(unit-rootfs unit-make unit-init node-wasm e2e-wasm
   node-crun e2e-crun before-reboot-crun node-runc e2e-runc before-reboot-runc after-reboot-crun after-reboot-runc)
 
+# node_wants RUN...: whether one of them is to be run.
+node_wants() {
+  local run
+  for run in "$@"; do
+    [[ ! "$run" =~ ^($NODE_ONLY)$ ]] || return 0
+  done
+  return 1
+}
+
 provide_guest() {
   build_preset release && provide_images && provide_guest_base &&
     step guest-image "the guest's disk with gantry installed" "$GANTRY_ROOT/tools/node/make-image" &&
     guest_choose_accelerator
 }
 
-# boot_for_tests WHICH: a boot that does not end by itself is one failed test, and
+# boot_for_tests SUITE WHICH: a boot that does not end by itself is one failed test, and
 # what the guest wrote until then is made readable.
 boot_for_tests() {
-  local which="$1" console="$LOG_DIR/guest-$1.log" status=0
+  local suite="$1" which="$2" console="$LOG_DIR/guest-$2.log" status=0
   guest_command "gantry.tests=$which" "gantry.only=$NODE_ONLY" \
     ${GANTRY_E2E_FILTER:+"gantry.e2e_filter=$GANTRY_E2E_FILTER"}
   timeout -k 20 "$NODE_BOOT_SECONDS" "${GUEST_COMMAND[@]}" >"$console" 2>&1 </dev/null || status=$?
   [ "$status" -ne 0 ] || ! grep -q "the $which boot is done" "$console" || return 0
-  show_end "$console" | tell_failed node "the $which boot ended with status $status" "$console"
+  show_end "$console" | tell_failed "$suite" "the $which boot ended with status $status" "$console"
   e2fsck -fy "$GUEST_IMAGE" >/dev/null 2>&1 || true
-  record failed node "$which-boot"
+  record failed "$suite" "$which-boot"
 }
 
-# take_results: each program's log out of the image, counted as the suite's.
+# take_results SUITE BOOTS RUN...: each program's log out of the image, counted as the suite's.
 take_results() {
-  local run log
-  for run in "${NODE_RUNS[@]}"; do
+  local suite="$1" boots="$2" run log boot
+  shift 2
+  for run in "$@"; do
     [[ "$run" =~ ^($NODE_ONLY)$ ]] || continue
-    log="$LOG_DIR/suite-node-$run.log"
+    log="$LOG_DIR/suite-$suite-$run.log"
     if ! guest_file "/var/log/gantry-tests/$run.log" "$log"; then
-      record failed node "$run-did-not-run"
+      record failed "$suite" "$run-did-not-run"
       continue
     fi
-    count_gtest node "$run" "$log"
+    count_gtest "$suite" "$run" "$log"
   done
-  for log in {journal,engine}-{first,second}; do
+  for boot in $boots; do
+    take_logs "$boot"
+  done
+}
+
+take_logs() {
+  local log
+  for log in {journal,engine}-"$1"; do
     guest_file "/var/log/gantry-tests/$log.log" "$LOG_DIR/guest-$log.log" || true
   done
 }
@@ -61,9 +79,24 @@ node_suite() {
   if [ "${1:-}" = sample ] && [ "$NODE_ONLY" = '.*' ] && ! guest_has_kvm; then
     NODE_ONLY="$NODE_SAMPLE"
   fi
-  boot_for_tests first
-  boot_for_tests second
-  take_results
+  boot_for_tests node first
+  boot_for_tests node second
+  take_results node "first second" "${NODE_RUNS[@]}"
+}
+
+# packages_suite: one boot of a guest on which gantry's Debian packages are installed, upgraded and
+# removed.
+packages_suite() {
+  local GUEST_IMAGE="$GANTRY_ROOT/build/node/packages.img"
+  export GUEST_IMAGE
+  if ! provide_packages || ! build_preset release node_tests || ! provide_images || ! provide_guest_base ||
+    ! step packages-image "the guest's disk with gantry's packages" "$GANTRY_ROOT/tools/node/make-image" packages ||
+    ! guest_choose_accelerator; then
+    record failed packages guest
+    return 0
+  fi
+  boot_for_tests packages packages
+  take_results packages packages packages
 }
 
 # What of ./run bench needs such a node.

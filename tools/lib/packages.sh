@@ -3,6 +3,8 @@
 . "$GANTRY_ROOT/tools/lib/build.sh"
 . "$GANTRY_ROOT/tools/lib/vmm_kernel.sh"
 
+PACKAGES="$GANTRY_ROOT/build/packages"
+
 tree_git() { git -c safe.directory='*' -C "$GANTRY_ROOT" "$@"; }
 
 # Sets PACKAGE_VERSION, and SOURCE_DATE_EPOCH: the time that every file in a package has.
@@ -61,6 +63,26 @@ build_packages() {
   step "packages-${out##*/}" "packages of $PACKAGE_VERSION, in $out" \
     packages_build "$out/work/gantry"
   mv "$out"/work/*.{deb,changes,buildinfo} "$out/"
+}
+
+# What the packages are made of: the version, and each file of the tree.
+packages_key() {
+  {
+    printf '%s %s %s\n' "$PACKAGE_VERSION" "$SOURCE_DATE_EPOCH" "$VMM_KERNEL"
+    cd "$GANTRY_ROOT"
+    tree_git ls-files -z --cached --others --exclude-standard | xargs -0 sha256sum 2>/dev/null || true
+  } | sha256sum | cut -c1-16
+}
+
+# provide_packages: in $PACKAGES, built where those that are there are not of this tree.
+provide_packages() {
+  local key
+  choose_package_version
+  key=$(packages_key)
+  [ "$(cat "$PACKAGES/key" 2>/dev/null)" != "$key" ] || return 0
+  mkdir -p "$PACKAGES"
+  rm -f "$PACKAGES/key"
+  build_packages "$PACKAGES" && printf '%s\n' "$key" >"$PACKAGES/key"
 }
 
 lint_packages() { lintian --allow-root --fail-on error,warning "$1"/gantry_*.changes; }
