@@ -26,11 +26,11 @@ if [ "$out" = "$PACKAGES" ]; then
   provide_packages
 else
   choose_package_version
-  build_packages "$out"
+  build_packages "$PACKAGES_WORK" "$out"
 fi
 step packages-lintian "lintian" lint_packages "$out"
 if [ "$twice" = yes ]; then
-  CCACHE_DISABLE=1 build_packages "$GANTRY_ROOT/build/packages-again"
+  CCACHE_DISABLE=1 build_packages "$GANTRY_ROOT/build/packages-work-elsewhere" "$GANTRY_ROOT/build/packages-again"
   step packages-equal "both builds are equal, byte for byte" \
     compare_packages "$out" "$GANTRY_ROOT/build/packages-again"
 fi

@@ -4,6 +4,7 @@
 . "$GANTRY_ROOT/tools/lib/vmm_kernel.sh"
 
 PACKAGES="$GANTRY_ROOT/build/packages"
+PACKAGES_WORK="$GANTRY_ROOT/build/packages-work"
 
 tree_git() { git -c safe.directory='*' -C "$GANTRY_ROOT" "$@"; }
 
@@ -44,25 +45,24 @@ CHANGELOG
 
 # The compiler's cache and what cargo has loaded are the caller's: debhelper gives a build a home
 # of its own.
-packages_build() {
-  copy_tree "$1"
-  cd "$1"
+packages_build() (
+  copy_tree "$1" && cd "$1" || exit
   umask 022
   export CCACHE_DIR="${CCACHE_DIR:-$GANTRY_CACHE/ccache}" CCACHE_MAXSIZE="${CCACHE_MAXSIZE:-5G}"
   export CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" GANTRY_VMM_KERNEL="$VMM_KERNEL"
   export LC_ALL=C.UTF-8 DEB_BUILD_OPTIONS="nocheck parallel=$(build_jobs)"
   dpkg-buildpackage -b -uc -us
-}
+)
 
-# build_packages OUT: the packages in OUT, and with them .changes and .buildinfo. They are built in
-# OUT/work, which stays for who looks for a fault, until the next time.
+# build_packages WORK OUT: the packages in OUT, and with them .changes and .buildinfo. WORK, a folder
+# of our own, stays until the next time, for who looks for a fault.
 build_packages() {
-  local out="$1"
-  rm -rf "$out/work"
+  local work="$1" out="$2"
+  rm -rf "$work"
+  mkdir -p "$out"
+  step "${work##*/}" "packages of $PACKAGE_VERSION, in $out" packages_build "$work/gantry" || return
   rm -f "$out"/gantry*_*.{deb,changes,buildinfo}
-  step "packages-${out##*/}" "packages of $PACKAGE_VERSION, in $out" \
-    packages_build "$out/work/gantry"
-  mv "$out"/work/*.{deb,changes,buildinfo} "$out/"
+  mv "$work"/*.{deb,changes,buildinfo} "$out/"
 }
 
 # What the packages are made of: the version, and each file of the tree.
@@ -80,9 +80,8 @@ provide_packages() {
   choose_package_version
   key=$(packages_key)
   [ "$(cat "$PACKAGES/key" 2>/dev/null)" != "$key" ] || return 0
-  mkdir -p "$PACKAGES"
   rm -f "$PACKAGES/key"
-  build_packages "$PACKAGES" && printf '%s\n' "$key" >"$PACKAGES/key"
+  build_packages "$PACKAGES_WORK" "$PACKAGES" && printf '%s\n' "$key" >"$PACKAGES/key"
 }
 
 lint_packages() { lintian --allow-root --fail-on error,warning "$1"/gantry_*.changes; }
