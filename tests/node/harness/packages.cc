@@ -35,7 +35,7 @@ void PackagesTest::TearDown() {
 }
 
 e2e::Output PackagesTest::Install(const std::string& release) {
-  Words words{"install", "--no-install-recommends", "--allow-downgrades", "--no-download"};
+  Words words{"install", "--no-install-recommends", "--allow-downgrades"};
   for (const std::string& name : e2e::ListFolder(Folder(release))) {
     words.push_back(Folder(release) + "/" + name);
   }
