@@ -93,6 +93,59 @@ std::string ResponseFrame(uint32_t stream, std::string_view response) {
   return out;
 }
 
+std::string StreamOpenFrame(uint32_t stream) {
+  ProtoWriter any;
+  any.Text(1, "google.protobuf.Empty");
+  std::string out;
+  AppendBigEndian(out, static_cast<uint32_t>(any.str().size()));
+  AppendBigEndian(out, stream);
+  out.push_back(static_cast<char>(kFrameData));
+  out.push_back('\0');
+  out.append(any.str());
+  return out;
+}
+
+bool OpensStream(std::string_view request) {
+  ProtoReader in(request);
+  std::string_view service;
+  while (in.Next()) {
+    if (in.field() == 1 && in.is_bytes()) {
+      service = in.bytes();
+    }
+  }
+  return in.ok() && service == "containerd.services.streaming.v1.Streaming" &&
+         RequestMethod(request) == "Stream";
+}
+
+Result<std::string> StreamIdOf(std::string_view message) {
+  constexpr size_t kMaxId = 512;
+  std::string_view type;
+  std::string_view value;
+  ProtoReader any(message);
+  while (any.Next()) {
+    if (any.field() == 1 && any.is_bytes()) {
+      type = any.bytes();
+    } else if (any.field() == 2 && any.is_bytes()) {
+      value = any.bytes();
+    }
+  }
+  if (!any.ok() ||
+      type.substr(type.rfind('/') + 1) != "containerd.services.streaming.v1.StreamInit") {
+    return Fail(Code::kInvalidArgument, "open a stream: its first message is no StreamInit");
+  }
+  std::string id;
+  ProtoReader init(value);
+  while (init.Next()) {
+    if (init.field() == 1 && init.is_bytes()) {
+      id = init.text();
+    }
+  }
+  if (!init.ok() || id.empty() || id.size() > kMaxId) {
+    return Fail(Code::kInvalidArgument, "open a stream: its id has {} bytes", id.size());
+  }
+  return id;
+}
+
 std::string ErrorResponse(Code code, std::string_view message) {
   ProtoWriter status;
   status.Int(1, static_cast<int>(code));

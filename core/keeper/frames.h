@@ -25,6 +25,7 @@ inline constexpr size_t kMaxPayload = 4U << 20;
 
 inline constexpr uint8_t kFrameRequest = 1;
 inline constexpr uint8_t kFrameResponse = 2;
+inline constexpr uint8_t kFrameData = 3;
 inline constexpr uint8_t kFlagRemoteClosed = 0x01;
 inline constexpr uint8_t kFlagRemoteOpen = 0x02;
 
@@ -46,6 +47,12 @@ class FrameSplitter {
   using OnFrame = std::function<void(Frame)>;
 
   void Feed(std::string_view bytes, const OnFrame& on_frame);
+
+  /// So many more bytes are of this frame, or of its header, for sure.
+  size_t wanted() const {
+    return header_got_ < kFrameHeaderBytes ? kFrameHeaderBytes - header_got_
+                                           : frame_.length - payload_got_;
+  }
 
   /// Bytes kept of a frame that is not complete.
   size_t held() const { return frame_.payload.size(); }
@@ -69,6 +76,16 @@ class FrameSplitter {
 
 /// A Response frame around an encoded Response message.
 std::string ResponseFrame(uint32_t stream, std::string_view response);
+
+/// The frame by which a server says that a stream is open: a message without anything in it.
+std::string StreamOpenFrame(uint32_t stream);
+
+/// Whether an encoded Request message opens a stream of containerd's Streaming service.
+bool OpensStream(std::string_view request);
+
+/// The id in the first message on such a stream. Errors: kInvalidArgument.
+/// Source: containerd 2.3.4, core/streaming/proxy/streaming.go.
+Result<std::string> StreamIdOf(std::string_view message);
 
 /// The Response message that says `code`. `message` ends with the class's own words,
 /// as containerd expects it.

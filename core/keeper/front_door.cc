@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace gantry::keeper {
@@ -44,6 +45,10 @@ FrontDoor::~FrontDoor() {
 // --- Reading -------------------------------------------------------------------
 
 void FrontDoor::OnReady(Connection& connection, uint32_t events) {
+  if (connection.streaming == Streaming::kParked) {
+    WatchParked(connection, events);
+    return;
+  }
   if ((events & EPOLLOUT) != 0) {
     Flush(connection);
   }
@@ -57,10 +62,14 @@ void FrontDoor::OnReady(Connection& connection, uint32_t events) {
 }
 
 bool FrontDoor::ReadOnce(Connection& connection) {
-  if (connection.closed || connection.out_bytes > limits_.unread_bytes) {
+  if (connection.closed || connection.out_bytes > limits_.unread_bytes ||
+      connection.streaming == Streaming::kParked) {
     return false;
   }
-  const ssize_t got = recv(connection.fd.get(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+  // Not a byte of what comes after the opening of a stream.
+  const bool exactly = connection.streaming != Streaming::kNo;
+  const size_t most = exactly ? std::min(buffer_.size(), connection.in.wanted()) : buffer_.size();
+  const ssize_t got = recv(connection.fd.get(), buffer_.data(), most, MSG_DONTWAIT);
   if (got <= 0) {
     if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
       CloseConnection(connection);
@@ -101,8 +110,20 @@ void FrontDoor::DropBytes(const Connection& connection, size_t bytes) {
 void FrontDoor::OnFrame(Connection& connection, Frame frame) {
   // Its bytes are no longer held as a part; as a request they are counted anew.
   DropBytes(connection, std::exchange(connection.held, 0));
+  if (connection.streaming == Streaming::kOpening && !connection.closed) {
+    OnStreamFrame(connection, frame);
+    return;
+  }
+  const bool first = connection.streaming == Streaming::kUnknown;
+  connection.streaming = Streaming::kNo;
   // Unknown types are to be ignored; data frames belong to streams, which we refuse.
   if (connection.closed || frame.type != kFrameRequest) {
+    return;
+  }
+  if (first && (frame.flags & kFlagRemoteOpen) != 0 && OpensStream(frame.payload)) {
+    if (const Status opened = OpenStream(connection, frame); !opened) {
+      Refuse(connection, frame.stream, opened.error());
+    }
     return;
   }
   Status fine = CheckStream(connection, frame);
@@ -322,6 +343,10 @@ void FrontDoor::Flush(Connection& connection) {
 }
 
 void FrontDoor::Rearm(Connection& connection) {
+  if (connection.streaming == Streaming::kParked) {
+    loop_.Rearm(connection.watch, EPOLLRDHUP);
+    return;
+  }
   const bool read = connection.out_bytes <= limits_.unread_bytes;
   const bool write = !connection.out.empty();
   loop_.Rearm(connection.watch, (read ? EPOLLIN : 0U) | (write ? EPOLLOUT : 0U));
@@ -336,6 +361,7 @@ void FrontDoor::CloseConnection(Connection& connection) {
   }
   DropBytes(connection, std::exchange(connection.held, 0));
   const std::shared_ptr<const Place> place = connection.place;
+  Unpark(connection);
   --place->use.connections;
   place->use.unread_bytes -= std::exchange(connection.out_bytes, 0);
   if (engine_ != nullptr && connection.engine_knows) {

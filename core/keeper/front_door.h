@@ -12,6 +12,10 @@
 //   was no engine.
 // - Nothing grows without end: see `Limits`. Beyond a limit a new request is
 //   answered with RESOURCE_EXHAUSTED, and those accepted before are unharmed.
+// - A connection on which a client opens a stream of containerd's Streaming service
+//   is not read any further. It is kept for the engine until that has taken it, and
+//   closed only when its client has closed it; or when it has not said which stream
+//   it means; or for want of places, when it has waited for very long.
 // - What crashes engines is not given for ever. A request that an engine had when it
 //   crashed has one death more. With two it is given to the next one last and alone, when
 //   that one has taken up what there is; with three, or two where there was no other, it is
@@ -56,6 +60,11 @@ struct Limits {
   size_t unread_bytes_max = 16U << 20;
   /// A silent connection younger than this is not closed for want of places.
   std::chrono::milliseconds silence = std::chrono::seconds(10);
+  /// Streams of one place that no process has asked for, and how long one waits before it may
+  /// have to go for another.
+  size_t parked_per_place = 512;
+  size_t parked = 2048;
+  std::chrono::milliseconds parked_patience = std::chrono::minutes(10);
   /// A request that may crash engines is alone with one for so long.
   std::chrono::milliseconds trial = std::chrono::seconds(10);
 };
@@ -87,7 +96,7 @@ class FrontDoor {
   /// From now on requests go to `engine`; those waiting go first, in their order, but for
   /// those that may crash it, which go one by one, and where it `tells_recovery` not before
   /// `Recovered`.
-  void EngineUp(link::Channel& engine, bool tells_recovery);
+  void EngineUp(link::Channel& engine, bool tells_recovery, bool takes_streams);
   void EngineDown();
   /// After it: the engine had crashed. `recovering`: it was taking up what there was, and may
   /// have crashed of that.
@@ -99,6 +108,8 @@ class FrontDoor {
   /// Calls on that socket get `why` as their answer, but those that only wait: they go on
   /// waiting. `why` empty: no longer.
   void LeaveOut(const std::string& path, const std::string& why);
+  /// The engine has that stream's connection.
+  void Taken(const link::StreamTaken& taken);
   /// The engine's answer. One that nobody waits for is dropped.
   void Answer(const link::Response& response);
 
@@ -106,7 +117,7 @@ class FrontDoor {
   state::FrontDoor Save() const;
   /// Only into an empty one. `engine`: null where there is none; it is not given again
   /// what it was given. Owner: takes the descriptors.
-  void Restore(const state::FrontDoor& all, link::Channel* engine);
+  void Restore(const state::FrontDoor& all, link::Channel* engine, bool takes_streams);
 
   /// Nobody is connected there.
   bool IsIdle(const std::string& path) const;
@@ -130,6 +141,17 @@ class FrontDoor {
     async::WatchId watch{};
   };
 
+  /// What a connection is for. (state.h has the numbers.)
+  enum class Streaming : uint32_t {
+    /// No whole frame has come.
+    kUnknown = 0,
+    /// Calls.
+    kNo = 1,
+    /// A stream, and it has not been said which.
+    kOpening = 2,
+    kParked = 3,
+  };
+
   struct Connection {
     uint64_t id = 0;
     std::shared_ptr<const Place> place;
@@ -147,6 +169,9 @@ class FrontDoor {
     bool spoke = false;
     bool engine_knows = false;
     bool closed = false;
+    Streaming streaming = Streaming::kUnknown;
+    std::string stream_id;
+    async::TimerId init_timer{};
   };
 
   /// What a waiting request costs besides its payload.
@@ -185,6 +210,17 @@ class FrontDoor {
   void Rearm(Connection& connection);
   void CloseConnection(Connection& connection);
 
+  // Streams (front_door_streams.cc).
+  void OnStreamFrame(Connection& connection, const Frame& frame);
+  Status OpenStream(Connection& connection, const Frame& frame);
+  Status Park(Connection& connection, const Frame& frame);
+  Status MakeRoomToPark(const Connection& connection);
+  void GiveStream(Connection& connection);
+  void GiveStreams();
+  void WatchParked(Connection& connection, uint32_t events);
+  void LimitOpening(Connection& connection);
+  void Unpark(Connection& connection);
+
   void ArmExpiry(TimePoint deadline);
   void Expire();
 
@@ -193,6 +229,9 @@ class FrontDoor {
   std::function<void()> on_parked_;
   std::function<void()> on_closed_;
   link::Channel* engine_ = nullptr;
+  /// The engine in charge does, or would have: that before it did.
+  bool takes_streams_ = true;
+  size_t parked_ = 0;
   std::map<std::string, Listener> listeners_;
   /// By id, so by age.
   std::map<uint64_t, std::shared_ptr<Connection>> connections_;

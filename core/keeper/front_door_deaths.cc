@@ -37,8 +37,9 @@ Error CrashOf(std::string_view request, uint32_t deaths) {
 
 }  // namespace
 
-void FrontDoor::EngineUp(link::Channel& engine, bool tells_recovery) {
+void FrontDoor::EngineUp(link::Channel& engine, bool tells_recovery, bool takes_streams) {
   engine_ = &engine;
+  takes_streams_ = takes_streams;
 
   struct Item {
     Connection* connection;
@@ -59,6 +60,8 @@ void FrontDoor::EngineUp(link::Channel& engine, bool tells_recovery) {
     }
   }
   std::ranges::sort(items, {}, [](const Item& item) { return item.waiting->order; });
+  // Before the calls for the processes whose streams they are.
+  GiveStreams();
   for (const Item& item : items) {
     Give(*item.connection, item.stream, *item.waiting);
   }

@@ -3,6 +3,8 @@
 // FrontDoor: over a change of the keeper's program.
 #include <sys/epoll.h>
 
+#include <algorithm>
+
 #include "core/keeper/front_door.h"
 
 namespace gantry::keeper {
@@ -38,6 +40,8 @@ state::FrontDoor FrontDoor::Save() const {
     one.last_stream = connection->last_stream;
     one.spoke = connection->spoke;
     one.engine_knows = connection->engine_knows;
+    one.streaming = static_cast<uint32_t>(connection->streaming);
+    one.stream_id = connection->stream_id;
     for (const auto& [stream, waiting] : connection->waiting) {
       one.waiting.push_back(waiting);
     }
@@ -50,8 +54,9 @@ state::FrontDoor FrontDoor::Save() const {
   return all;
 }
 
-void FrontDoor::Restore(const state::FrontDoor& all, link::Channel* engine) {
+void FrontDoor::Restore(const state::FrontDoor& all, link::Channel* engine, bool takes_streams) {
   engine_ = engine;
+  takes_streams_ = engine == nullptr || takes_streams;
   next_connection_ = all.next_connection;
   next_order_ = all.next_order;
   counters_ = {all.requests, all.refused, all.replayed, all.dropped};
@@ -87,6 +92,12 @@ void FrontDoor::RestoreConnection(const state::Connection& one, bool knows_engin
   connection->last_stream = one.last_stream;
   connection->spoke = one.spoke;
   connection->engine_knows = one.engine_knows;
+  connection->streaming = Streaming{std::min(one.streaming, uint32_t{3})};
+  connection->stream_id = one.stream_id;
+  if (connection->streaming == Streaming::kUnknown && one.last_stream != 0) {
+    // Of a program of before there were streams.
+    connection->streaming = Streaming::kNo;
+  }
   AddBytes(*connection, connection->held);
   for (Waiting waiting : one.waiting) {
     if (!knows_engine) {
@@ -105,6 +116,12 @@ void FrontDoor::RestoreConnection(const state::Connection& one, bool knows_engin
     connection->out.push_back(one.out);
   }
   Connection& entered = Enter(std::move(connection));
+  if (entered.streaming == Streaming::kParked) {
+    ++parked_;
+    ++entered.place->use.parked;
+  } else if (entered.streaming == Streaming::kOpening) {
+    LimitOpening(entered);
+  }
   Rearm(entered);
 }
 

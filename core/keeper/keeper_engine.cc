@@ -62,7 +62,7 @@ void Keeper::OnEngineUp(link::Channel& engine) {
   deaths_.EngineUp();
   LeaveOut();
   SendSnapshot(engine);
-  front_door_.EngineUp(engine, supervisor_.tells_recovery());
+  front_door_.EngineUp(engine, supervisor_.tells_recovery(), supervisor_.takes_streams());
   deletes_.EngineUp();
   ForgiveLater();
 }
@@ -164,6 +164,8 @@ void Keeper::OnEngineMessage(link::Message message) {
   switch (message.type) {
     case Type::kResponse:
       return Dispatch<link::Response>(message, [&](auto& m) { front_door_.Answer(m); });
+    case Type::kStreamTaken:
+      return Dispatch<link::StreamTaken>(message, [&](auto& m) { front_door_.Taken(m); });
     case Type::kSpawn:
       return Dispatch<link::Spawn>(
           message, [&](auto& m) { spawner_.Begin(supervisor_.generation(), m, message.fds); });

@@ -43,7 +43,7 @@ void Keeper::Restore(const state::Keeper& state) {
   exits_.Restore(state.exits);
   supervisor_.Restore(state.supervisor);
   deaths_.Restore(state.recovering);
-  front_door_.Restore(state.front_door, supervisor_.channel());
+  front_door_.Restore(state.front_door, supervisor_.channel(), supervisor_.takes_streams());
   LeaveOut();
   if (supervisor_.channel() != nullptr) {
     if (!deaths_.recovering()) {

@@ -19,6 +19,7 @@ struct Place {
     size_t connections = 0;
     size_t request_bytes = 0;
     size_t unread_bytes = 0;
+    size_t parked = 0;
   };
 
   mutable Use use{};

@@ -65,6 +65,9 @@ struct Connection {
   std::string out;
   bool spoke = false;
   bool engine_knows = false;
+  /// FrontDoor::Streaming; and, where it is parked, the stream's id.
+  uint32_t streaming = 0;
+  std::string stream_id;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.id);
@@ -77,6 +80,8 @@ struct Connection {
     field(8, self.out);
     field(9, self.spoke);
     field(10, self.engine_knows);
+    field(11, self.streaming);
+    field(12, self.stream_id);
   }
 };
 
@@ -163,6 +168,7 @@ struct Engine {
   bool keep_hanging = false;
   /// CLOCK_MONOTONIC, nanoseconds.
   int64_t in_charge_since_ns = 0;
+  bool takes_streams = false;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.path);
@@ -172,6 +178,7 @@ struct Engine {
     field(5, self.answers_within_ms);
     field(6, self.keep_hanging);
     field(7, self.in_charge_since_ns);
+    field(8, self.takes_streams);
   }
 };
 

@@ -217,6 +217,7 @@ void Supervisor::OnHello(Engine* engine, const link::Message& message) {
   engine->answers_within = std::chrono::milliseconds(hello->answers_within_ms);
   engine->keep_hanging = hello->keep_hanging;
   engine->tells_recovery = hello->tells_recovery;
+  engine->takes_streams = hello->takes_streams;
   loop_.Cancel(engine->timer);
   if (engine == current_.get()) {
     TakeCharge();

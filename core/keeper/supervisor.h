@@ -114,6 +114,9 @@ class Supervisor {
   /// The engine in charge says what it takes up.
   bool tells_recovery() const { return current_ && current_->tells_recovery; }
 
+  /// The engine in charge takes streams.
+  bool takes_streams() const { return current_ && current_->takes_streams; }
+
   std::optional<int> previous_wait_status() const { return kept_.previous_wait_status; }
 
  private:
@@ -131,6 +134,7 @@ class Supervisor {
     std::chrono::milliseconds answers_within{};
     bool keep_hanging = false;
     bool tells_recovery = false;
+    bool takes_streams = false;
     /// It was ended for that.
     bool hung = false;
     /// Where it ends soon, it is started again.

@@ -90,7 +90,8 @@ state::Supervisor Supervisor::Save() const {
                                  current_->channel->fd(),
                                  current_->answers_within.count(),
                                  current_->keep_hanging,
-                                 current_->in_charge_since.time_since_epoch().count()};
+                                 current_->in_charge_since.time_since_epoch().count(),
+                                 current_->takes_streams};
   }
   return state;
 }
@@ -112,6 +113,7 @@ void Supervisor::Restore(const state::Supervisor& state) {
   current_->in_charge = true;
   current_->answers_within = std::chrono::milliseconds(state.engine->answers_within_ms);
   current_->keep_hanging = state.engine->keep_hanging;
+  current_->takes_streams = state.engine->takes_streams;
   current_->in_charge_since = async::TimePoint(async::Duration(state.engine->in_charge_since_ns));
   Connect(*current_, UniqueFd(state.engine->link));
   heartbeat_.Begin(current_->answers_within);

@@ -60,6 +60,8 @@ struct Hello {
   bool keep_hanging = false;
   /// It says Recovering of every group that it takes up, and at the end.
   bool tells_recovery = false;
+  /// It understands StreamOpened. Else clients that would stream are refused.
+  bool takes_streams = false;
 
   void Each(this auto& self, auto&& field) {
     field(1, self.version);
@@ -67,6 +69,7 @@ struct Hello {
     field(3, self.answers_within_ms);
     field(4, self.keep_hanging);
     field(5, self.tells_recovery);
+    field(6, self.takes_streams);
   }
 };
 

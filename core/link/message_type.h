@@ -53,6 +53,9 @@ enum class Type : uint16_t {
   kDeleteDone = 34,
   // Engine link: what it takes up.
   kRecovering = 35,
+  // Engine link: clients that stream.
+  kStreamOpened = 36,
+  kStreamTaken = 37,
   // Engine link: processes.
   kSpawn = 40,
   kSpawned = 41,

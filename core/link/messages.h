@@ -23,6 +23,7 @@
 //      ◀────────────────────────────────────  SnapshotEnd
 //      ◀────────────────────────────────────  Request with `replay`, those unanswered
 //      ◀────────────────────────────────────  DeleteCall, those unanswered
+//      ◀────────────────────────────────────  StreamOpened, those not taken
 //     live traffic in both directions ◀─────▶
 //
 // The keeper handles the engine's messages in the order they were sent and

@@ -69,6 +69,39 @@ struct ConnectionClosed {
   void Each(this auto& self, auto&& field) { field(1, self.connection); }
 };
 
+/// keeper -> engine, with a second descriptor of the connection: a client has opened a stream of
+/// `containerd.services.streaming.v1.Streaming` and said which, and the keeper has answered that;
+/// the rest of what goes over the connection is the engine's. Comes again to the next engine until
+/// StreamTaken. ConnectionClosed: it was closed before that. Only to an engine whose Hello says
+/// `takes_streams`.
+struct StreamOpened {
+  static constexpr Type kType = Type::kStreamOpened;
+
+  uint64_t connection = 0;
+  /// The socket it came on, as InstanceAdded::address.
+  std::string address;
+  /// Of ttrpc, on that connection.
+  uint32_t stream = 0;
+  /// As containerd writes it into the stdio of a process: `streaming_id`.
+  std::string id;
+
+  void Each(this auto& self, auto&& field) {
+    field(1, self.connection);
+    field(2, self.address);
+    field(3, self.stream);
+    field(4, self.id);
+  }
+};
+
+/// engine -> keeper: that stream is stored, or ended. The keeper lets go of the connection.
+struct StreamTaken {
+  static constexpr Type kType = Type::kStreamTaken;
+
+  uint64_t connection = 0;
+
+  void Each(this auto& self, auto&& field) { field(1, self.connection); }
+};
+
 /// keeper -> engine: containerd asks to end the instance. Answer: DeleteDone
 /// within 3 s, else the keeper kills by the last resort of the last Protect. Not sent for
 /// forgotten instances.

@@ -28,6 +28,7 @@ std::vector<std::string_view> Reads(std::string_view input) {
 void CheckRequest(std::string_view bytes) {
   const Result<rpc::Request> request = rpc::DecodeRequest(bytes);
   IgnoreError(rpc::DecodeResponse(bytes), "it only must not crash");
+  IgnoreError(keeper::StreamIdOf(bytes), "the same");
   if (!request) {
     return;
   }
@@ -39,6 +40,10 @@ void CheckRequest(std::string_view bytes) {
           "an encoded request is read as the same");
   Require(keeper::RequestTimeout(bytes) == std::max(request->timeout, std::chrono::nanoseconds(0)),
           "keeper and engine read the same timeout");
+  Require(keeper::OpensStream(rpc::EncodeRequest(*request)) ==
+              (request->service == "containerd.services.streaming.v1.Streaming" &&
+               request->method == "Stream"),
+          "keeper and engine read the same method");
 }
 
 }  // namespace
