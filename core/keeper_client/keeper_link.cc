@@ -50,7 +50,11 @@ KeeperLink::KeeperLink(async::Loop& loop, UniqueFd socket, KeeperObserver& obser
     : observer_(observer),
       channel_(std::make_unique<link::Channel>(
           loop, std::move(socket), [this](link::Message message) { OnMessage(std::move(message)); },
-          [this](Error error) { observer_.OnKeeperLost(std::move(error)); })) {}
+          [this](Error error) { observer_.OnKeeperLost(std::move(error)); })),
+      streams_([this](uint64_t connection) {
+        IgnoreError(channel_->Send(link::StreamTaken{connection}),
+                    "a keeper that is gone ends the engine by itself");
+      }) {}
 
 KeeperLink::~KeeperLink() = default;
 
@@ -61,6 +65,7 @@ Status KeeperLink::SayHello(std::chrono::milliseconds answers_within, bool keep_
   hello.answers_within_ms = static_cast<uint64_t>(answers_within.count());
   hello.keep_hanging = keep_hanging;
   hello.tells_recovery = true;
+  hello.takes_streams = true;
   return channel_->Send(hello);
 }
 
@@ -359,8 +364,18 @@ bool KeeperLink::Announce(link::Message& message) {
       return deliver(std::type_identity<link::Request>(),
                      [&](auto m) { observer_.OnRequest(std::move(m)); });
     case link::Type::kConnectionClosed:
-      return deliver(std::type_identity<link::ConnectionClosed>(),
-                     [&](auto m) { observer_.OnConnectionClosed(m.connection); });
+      return deliver(std::type_identity<link::ConnectionClosed>(), [&](auto m) {
+        streams_.Closed(m.connection);
+        observer_.OnConnectionClosed(m.connection);
+      });
+    case link::Type::kStreamOpened:
+      return deliver(std::type_identity<link::StreamOpened>(), [&](auto m) {
+        if (message.fds.empty()) {
+          LogError("stream '{}' of a client did not arrive (EMFILE?)", m.id);
+          return;
+        }
+        streams_.Opened(m.address, m.id, {m.connection, m.stream, std::move(message.fds.front())});
+      });
     case link::Type::kDeleteCall:
       return deliver(std::type_identity<link::DeleteCall>(),
                      [&](const auto& m) { observer_.OnDeleteCall(m); });

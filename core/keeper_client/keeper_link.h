@@ -20,6 +20,7 @@
 
 #include "core/async/co.h"
 #include "core/async/loop.h"
+#include "core/keeper_client/parked_streams.h"
 #include "core/link/channel.h"
 #include "core/link/messages.h"
 #include "core/os/process.h"
@@ -118,6 +119,10 @@ class KeeperLink {
   void Forget(link::Forget tombstone);
   void Respond(uint64_t connection, uint32_t stream, std::string payload);
   void AnswerDelete(const link::DeleteDone& done);
+
+  /// Clients' streams that no process has yet. Those that are taken, the keeper is told of.
+  ParkedStreams& streams() { return streams_; }
+
   /// What is taken up now, so that a crash is blamed on it. A keeper of before it is not told.
   void TellRecovery(const link::Recovering& said);
 
@@ -144,6 +149,7 @@ class KeeperLink {
   /// A digest of what the keeper has, by instance.
   std::unordered_map<uint64_t, size_t> protected_;
   std::unique_ptr<link::Channel> channel_;
+  ParkedStreams streams_;
 };
 
 }  // namespace gantry::keeper_client
