@@ -16,6 +16,7 @@
 #include <gantry/host_process.h>
 #include <gantry/unique_fd.h>
 
+#include "core/io/stream_wire.h"
 #include "core/os/fifo.h"
 
 namespace gantry::io {
@@ -55,6 +56,9 @@ class StdioHost {
   /// Write ends also where nobody reads yet. After an error some may be held.
   /// Blocks: until the keeper has them. Thread: workers.
   virtual Status Hold(std::vector<HeldFifo> fifos) = 0;
+  /// As `Put`, without waiting: `done` runs on the engine's loop once they are safe, or are not.
+  /// Thread: any.
+  virtual void PutThen(std::vector<StoredFd> fds, std::move_only_function<void(Status)> done) = 0;
   /// Lets descriptors go. A reader sees the end of its stream only when the
   /// last copy is closed, so this must not be put off. Unknown names: nothing.
   virtual void Drop(std::vector<std::string> names) = 0;
@@ -63,6 +67,17 @@ class StdioHost {
   virtual Result<std::shared_ptr<HostProcess>> Spawn(SpawnRequest request) = 0;
   /// What an engine before this one spawned under `tag`; null: none, or ended.
   virtual std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) = 0;
+
+  /// `arrived` runs on the engine's loop with each connection of a client for one of these
+  /// streams, and its place among `ids`: those that wait, then `looked`, then those that come,
+  /// until `ForgetStreams`. The keeper looks after a connection until `TookStream`. Thread: any.
+  virtual void AwaitStreams(std::vector<std::string> ids,
+                            std::function<void(size_t, StreamConnection)> arrived,
+                            std::function<void()> looked) = 0;
+  /// Again, or without `AwaitStreams`: harmless. Thread: any.
+  virtual void ForgetStreams() = 0;
+  /// That connection is in the store, or is of no use to anybody. Again: harmless. Thread: any.
+  virtual void TookStream(uint64_t number) = 0;
 
   /// The foreground processes of the foreign console are to get this signal.
   virtual void ConsoleSignal(uint32_t signal) = 0;

@@ -5,8 +5,12 @@
 // death ends nobody's stream. What fails gives back what the keeper has been given.
 #include "core/io/open_stdio.h"
 
+#include <gantry/toolkit/descriptors/pipe.h>
+
 #include "core/io/fifo.h"
+#include "core/os/fifo.h"
 #include "core/os/fs.h"
+#include "core/os/splice.h"
 
 namespace gantry::io {
 
@@ -54,6 +58,25 @@ Status OpenFifos(OpenedStdio& opened, Relay& relay, StdioHost& host, const Stdio
                                   : OpenOutputFifo(relay, fifo, fifo_options, deadline));
     opened.process[IndexOf(fifo.stream)] = std::move(ends.process);
     opened.hold[IndexOf(fifo.stream)] = std::move(ends.hold);
+  }
+  return {};
+}
+
+/// What the process has where a client streams: the other ends are for who stands between them
+/// and the client's connections (stream_pump.h).
+Status MakePipes(OpenedStdio& opened, const StdioUri& uri, const StdioOptions& options) {
+  for (const Stream stream : kStreams) {
+    if (PathOf(uri, stream).empty()) {
+      continue;
+    }
+    GANTRY_TRY(auto pipe, MakePipe());
+    IgnoreError(os::SetPipeSize(pipe.first.get(), options.pipe_bytes), "only slower");
+    if (options.uid || options.gid) {
+      GANTRY_CHECK_OK(os::ChangeOwner(pipe.first.get(), options.uid, options.gid));
+    }
+    const bool input = stream == Stream::kStdin;
+    opened.process[IndexOf(stream)] = std::move(input ? pipe.first : pipe.second);
+    opened.hold[IndexOf(stream)] = std::move(input ? pipe.second : pipe.first);
   }
   return {};
 }
@@ -118,8 +141,8 @@ Result<OpenedStdio> OpenStdio(Relay& relay, StdioHost& host, const StdioUri& uri
       }
       break;
     case StdioKind::kStreaming:
-      return Fail(Code::kInvalidArgument,
-                  "open stdio: streams over the sandbox API are not opened as files");
+      GANTRY_CHECK_OK(MakePipes(opened, uri, options));
+      break;
   }
   return opened;
 }

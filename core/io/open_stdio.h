@@ -73,7 +73,7 @@ inline constexpr std::array kProcessNames = {"stdin-r", "stdout-w", "stderr-w"};
 struct OpenedStdio {
   /// By `IndexOf`. None: there is no such stream.
   std::array<UniqueFd, 3> process;
-  /// Fifos only: write end of stdin, read ends of stdout and stderr.
+  /// Fifos and streams only: write end of stdin, read ends of stdout and stderr.
   std::array<UniqueFd, 3> hold;
   /// Null: none.
   std::unique_ptr<BinaryLogger> logger;

@@ -37,6 +37,7 @@ Result<std::unique_ptr<ProcessIo>> ProcessIo::Open(Relay& relay, StdioHost& host
     state->Close();
     return failed(std::move(status).error());
   }
+  state->AwaitClients();
   return io;
 }
 
@@ -48,12 +49,18 @@ Result<std::unique_ptr<ProcessIo>> ProcessIo::Recover(Relay& relay, StdioHost& h
       std::make_shared<State>(relay, host, std::move(uri), std::move(options), paths.terminal);
   std::unique_ptr<ProcessIo> io(new ProcessIo(state));
   GANTRY_CHECK_OK(state->AdoptStored(std::move(stored)));
+  state->AwaitClients();
   return io;
 }
 
 bool ProcessIo::RecoverBlocks(const StdioPaths& paths) {
   const Result<StdioUri> uri = ParseStdio(paths);
   return uri && (uri->kind == StdioKind::kFile || IsBinary(*uri));
+}
+
+bool ProcessIo::Streams(const StdioPaths& paths) {
+  const Result<StdioUri> uri = ParseStdio(paths);
+  return uri && uri->kind == StdioKind::kStreaming;
 }
 
 bool ProcessIo::terminal() const { return state_->terminal(); }

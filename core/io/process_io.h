@@ -60,6 +60,8 @@ class ProcessIo {
                                                     const StdioPaths& paths, StdioOptions options,
                                                     std::vector<StoredFd> stored);
   static bool RecoverBlocks(const StdioPaths& paths);
+  /// The client may come back when nothing of the streams is left, to be told that they have ended.
+  static bool Streams(const StdioPaths& paths);
 
   ProcessIo(const ProcessIo&) = delete;
   ProcessIo& operator=(const ProcessIo&) = delete;

@@ -62,14 +62,18 @@ class Relay::CopyThread {
 
   /// On its thread, and done when this returns.
   void Ask(CopyId id, std::move_only_function<void(Copy&)> what) {
+    Do([this, id, what = std::move(what)]() mutable { Apply(id, what); });
+  }
+
+  void Do(std::move_only_function<void()> function) {
     if (loop_.IsLoopThread()) {
-      Apply(id, what);
+      function();
       return;
     }
     // Shared, so that it outlives the call that sets it.
     const auto done = std::make_shared<std::promise<void>>();
-    loop_.Post([this, id, what = std::move(what), done]() mutable {
-      Apply(id, what);
+    loop_.Post([function = std::move(function), done]() mutable {
+      function();
       done->set_value();
     });
     done->get_future().wait();
@@ -136,6 +140,8 @@ void Relay::Stop(CopyId copy) {
 void Relay::Post(std::move_only_function<void()> function) {
   streams_->loop().Post(std::move(function));
 }
+
+void Relay::Do(std::move_only_function<void()> function) { streams_->Do(std::move(function)); }
 
 async::Loop& Relay::loop() { return streams_->loop(); }
 

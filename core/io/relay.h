@@ -126,6 +126,8 @@ class Relay {
 
   /// Runs `function` on the IO thread.
   void Post(std::move_only_function<void()> function);
+  /// The same, and it has run when this returns. Blocks: for its IO thread.
+  void Do(std::move_only_function<void()> function);
 
   /// For watches and timers of the IO thread; only to be used there, but for posting.
   async::Loop& loop();

@@ -35,7 +35,8 @@ Result<ProcessIo::State::FileBuffer> ProcessIo::State::MakeFileBuffer(UniqueFd s
 std::vector<Stream> ProcessIo::State::ClaimOwnPipesLocked() {
   std::vector<Stream> claimed;
   const bool to_file = uri_.kind == StdioKind::kFile;
-  if (terminal_ || closed_ || !(to_file || (options_.own_pipes && uri_.kind == StdioKind::kFifo))) {
+  const bool own = options_.own_pipes && IsPassedOn(uri_);
+  if (terminal_ || closed_ || !(to_file || own)) {
     return claimed;
   }
   for (const Stream stream : {Stream::kStdout, Stream::kStderr}) {

@@ -26,7 +26,10 @@ void ProcessIo::State::StopInputLocked() {
   in.process.reset();
   in.held_input.reset();
   in.frames = {};
-  DropLocked({"stdin-r", "stdin-w", "stream-in", "frames-in", "part-in"});
+  if (in.input) {
+    relay_.Post([input = in.input] { input->Refuse(); });
+  }
+  DropLocked({"stdin-r", "stdin-w", kFeedName, "stream-in", "frames-in", "part-in"});
 }
 
 void ProcessIo::State::Ended() {
@@ -42,11 +45,12 @@ void ProcessIo::State::Ended() {
     }
     for (const StreamState& one : streams_) {
       // Nobody waits for the end of a file.
-      if (one.copying && !console_attached_ && uri_.kind == StdioKind::kFifo) {
+      if (one.copying && !console_attached_ && IsPassedOn(uri_)) {
         relay_.FinishWhenIdle(one.copy, options_.heirs_limit);
       }
     }
     ReleaseEndsLocked();
+    TakeClientsLocked();
     callbacks = TakeCallbacksLocked();
   }
   for (auto& callback : callbacks) {
@@ -56,7 +60,8 @@ void ProcessIo::State::Ended() {
 
 bool ProcessIo::State::DrainedLocked() const {
   return closed_ || (ended_ && std::ranges::none_of(streams_, &StreamState::copying) &&
-                     std::ranges::none_of(streams_, &StreamState::writers));
+                     std::ranges::none_of(streams_, &StreamState::writers) &&
+                     std::ranges::none_of(streams_, AwaitsClient));
 }
 
 ProcessIo::State::Callbacks ProcessIo::State::TakeCallbacksLocked() {
@@ -76,7 +81,7 @@ void ProcessIo::State::WhenDrained(std::move_only_function<void()> done) {
 }
 
 size_t ProcessIo::State::UnreadBytes() {
-  if (uri_.kind != StdioKind::kFifo) {
+  if (!IsPassedOn(uri_)) {
     return 0;
   }
   const MutexLock lock(mutex_);
@@ -87,6 +92,9 @@ size_t ProcessIo::State::UnreadBytes() {
               : one.copying   ? 1
                               : 0;
     unread += one.held_output ? one.held_output->UnreadBytes() : 0;
+    unread += one.output ? one.output->Unsent() : 0;
+    // It has heard all when it has answered the end.
+    unread += ended_ && AwaitsClient(one) ? 1 : 0;
   }
   return unread;
 }
@@ -104,6 +112,7 @@ std::vector<CopyId> ProcessIo::State::TakeCopiesLocked() {
 }
 
 void ProcessIo::State::Abandon() {
+  host_.ForgetStreams();
   CopyId input = 0;
   {
     const MutexLock lock(mutex_);
@@ -121,9 +130,11 @@ void ProcessIo::State::Abandon() {
   for (const CopyId copy : copies) {
     relay_.Stop(copy);
   }
+  AbandonPumps();
 }
 
 void ProcessIo::State::Close() {
+  host_.ForgetStreams();
   std::unique_ptr<BinaryLogger> logger;
   Callbacks callbacks;
   std::vector<CopyId> copies;
@@ -151,6 +162,7 @@ void ProcessIo::State::Close() {
   }
   {
     const MutexLock lock(mutex_);
+    ReleasePumpsLocked();
     for (StreamState& one : streams_) {
       one = StreamState();
     }

@@ -58,10 +58,13 @@ Status ProcessIo::State::AdoptOpened(OpenedStdio opened) {
   }
   for (const Stream stream : kStreams) {
     const size_t i = IndexOf(stream);
-    if (IsBinary(uri_)) {
+    if (IsBinary(uri_) || Streams(stream)) {
       GANTRY_CHECK_OK(AddCopy(fds, kProcessNames[i], opened.process[i]));
     }
     GANTRY_CHECK_OK(AddCopy(fds, kHeldNames[i], opened.hold[i]));
+    if (Streams(stream) && stream == Stream::kStdin) {
+      GANTRY_CHECK_OK(AddCopy(fds, kFeedName, opened.hold[i]));
+    }
   }
   GANTRY_CHECK_OK(Put(std::move(fds)));
   const MutexLock lock(mutex_);
@@ -69,7 +72,9 @@ Status ProcessIo::State::AdoptOpened(OpenedStdio opened) {
   for (const Stream stream : kStreams) {
     const size_t i = IndexOf(stream);
     StateOf(stream).process = std::move(opened.process[i]);
-    if (stream == Stream::kStdin) {
+    if (Streams(stream)) {
+      BeginPumpLocked(stream, std::move(opened.hold[i]));
+    } else if (stream == Stream::kStdin) {
       StateOf(stream).held_input = std::move(opened.hold[i]);
     } else if (opened.hold[i]) {
       KeepOutputLocked(stream, std::move(opened.hold[i]));
@@ -91,7 +96,16 @@ Status ProcessIo::State::AdoptStored(std::vector<StoredFd> stored) {
     StateOf(stream).process = Extract(stored, kProcessNames[i]);
     StateOf(stream).pipe = Extract(stored, kPipeNames[i]);
     UniqueFd hold = Extract(stored, kHeldNames[i]);
-    if (stream == Stream::kStdin) {
+    if (Streams(stream)) {
+      const bool input = stream == Stream::kStdin;
+      BeginPumpLocked(stream, input ? Extract(stored, kFeedName) : std::move(hold));
+      StreamFiles files{.socket = Extract(stored, kConnectionNames[i]),
+                        .state = Extract(stored, kWireNames[i]),
+                        .sent = Extract(stored, kSentNames[i]),
+                        .received = Extract(stored, kReceivedNames[i])};
+      GANTRY_CHECK_OK(TakeUpClientLocked(stream, std::move(files)));
+      StateOf(stream).closing = input && !hold;
+    } else if (stream == Stream::kStdin) {
       StateOf(stream).held_input = std::move(hold);
     } else if (hold) {
       KeepOutputLocked(stream, std::move(hold));
@@ -248,6 +262,7 @@ void ProcessIo::State::Started() {
     }
   }
   ReleaseEndsLocked();
+  TakeClientsLocked();
 }
 
 void ProcessIo::State::ReleaseEndsLocked() {
@@ -284,8 +299,11 @@ Status ProcessIo::State::Resize(ConsoleSize size) {
 
 void ProcessIo::State::CloseStdin() {
   const MutexLock lock(mutex_);
-  StateOf(Stream::kStdin).held_input.reset();
+  StreamState& in = StateOf(Stream::kStdin);
+  in.held_input.reset();
   DropLocked({kHeldNames[IndexOf(Stream::kStdin)]});
+  in.closing = true;
+  EndInputWithClientLocked();
 }
 
 }  // namespace gantry::io

@@ -20,6 +20,13 @@
 //                                   (frames.h); dropped with them, not before
 //   stdout-pipe stderr-pipe         write ends of its own pipes, until it has them
 //   stdout-buf stderr-buf           read end of the pipe before a log file
+//   stdin-feed                      of a client that streams: stdin's write end, until its end
+//   conn-in conn-out conn-err       its connections, until they are closed
+//   wire-in wire-out wire-err       and with them what has been said on these, and what is
+//   sent-... received-...           on its way (stream_wire.h)
+//
+// Where the client streams, stdin-w says that CloseIO has not been called, and stdout-r and
+// stderr-r stay until the client has heard of the end.
 //
 // From these alone `Recover` tells how far things had come. A descriptor is put
 // there before anything depends on it and dropped after its effect is over.
@@ -30,6 +37,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -42,6 +50,7 @@
 #include "core/io/fifo.h"
 #include "core/io/frames.h"
 #include "core/io/process_io.h"
+#include "core/io/stream_pump.h"
 #include "core/io/typed_signals.h"
 
 namespace gantry::io {
@@ -53,6 +62,11 @@ inline constexpr std::array kFramesNames = {"frames-in", "frames-out", "frames-e
 inline constexpr std::array kPartNames = {"part-in", "part-out", "part-err"};
 inline constexpr std::array kPipeNames = {"", "stdout-pipe", "stderr-pipe"};
 inline constexpr std::array kBufferNames = {"", "stdout-buf", "stderr-buf"};
+inline constexpr std::array kConnectionNames = {"conn-in", "conn-out", "conn-err"};
+inline constexpr std::array kWireNames = {"wire-in", "wire-out", "wire-err"};
+inline constexpr std::array kSentNames = {"sent-in", "sent-out", "sent-err"};
+inline constexpr std::array kReceivedNames = {"received-in", "received-out", "received-err"};
+inline constexpr const char* kFeedName = "stdin-feed";
 inline constexpr const char* kConsoleName = "console";
 inline constexpr const char* kForeignName = "console-foreign";
 inline constexpr const char* kReplicaName = "console-replica";
@@ -81,6 +95,17 @@ struct StreamState {
   CopyId copy = 0;
   /// The second half of a copy into a file.
   CopyId file_copy = 0;
+  /// Of a client that streams: one of the two.
+  std::shared_ptr<OutputStream> output;
+  std::shared_ptr<InputStream> input;
+  /// Its connection, where that waits for the process to be started.
+  std::optional<StreamConnection> arrived;
+  /// The number of that in the store; 0: none is.
+  uint64_t connection = 0;
+  /// Connections on their way into the store and to the pump.
+  int arriving = 0;
+  /// CloseIO was called before the pump had them.
+  bool closing = false;
 };
 
 /// A copy of a stream's that has ended.
@@ -89,6 +114,11 @@ struct EndedCopy {
   CopyEnd end = CopyEnd::kFinished;
   uint64_t dropped_bytes = 0;
 };
+
+/// A client is there, or about to be, that has not heard of the output's end.
+inline bool AwaitsClient(const StreamState& one) {
+  return one.output && (!one.output->settled() || one.arriving > 0 || one.arrived);
+}
 
 /// Thread: any. Shared with the relay's callbacks, which hold it weakly.
 class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
@@ -99,6 +129,9 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   Status AdoptStored(std::vector<StoredFd> stored);
 
   bool terminal() const { return terminal_; }
+
+  /// Clients that stream may connect from now on. Once, after one of the two above.
+  void AwaitClients();
 
   Result<Stdio> Take();
   void Started();
@@ -156,6 +189,22 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   bool DrainedLocked() const GANTRY_REQUIRES(mutex_);
   Callbacks TakeCallbacksLocked() GANTRY_REQUIRES(mutex_);
   void StopInputLocked() GANTRY_REQUIRES(mutex_);
+
+  // Of clients that stream (stdio_streaming.cc).
+  bool Streams(Stream stream) const;
+  /// `end`: the pump's; none: the stream has ended.
+  void BeginPumpLocked(Stream stream, UniqueFd end) GANTRY_REQUIRES(mutex_);
+  Status TakeUpClientLocked(Stream stream, StreamFiles files) GANTRY_REQUIRES(mutex_);
+  void OnArrived(Stream stream, StreamConnection connection);
+  void StoreClientLocked(Stream stream, StreamConnection connection) GANTRY_REQUIRES(mutex_);
+  void OnStored(Stream stream, StreamFiles files, uint64_t number, const Status& stored);
+  void Attach(Stream stream, std::unique_ptr<StreamWire> wire);
+  void TakeClientsLocked() GANTRY_REQUIRES(mutex_);
+  void EndInputWithClientLocked() GANTRY_REQUIRES(mutex_);
+  void OnPumpEnded(Stream stream);
+  void OnClientLeft(Stream stream, uint64_t number);
+  void ReleasePumpsLocked() GANTRY_REQUIRES(mutex_);
+  void AbandonPumps();
   void ReleaseEndsLocked() GANTRY_REQUIRES(mutex_);
   std::vector<CopyId> TakeCopiesLocked() GANTRY_REQUIRES(mutex_);
 
@@ -188,6 +237,8 @@ class ProcessIo::State : public std::enable_shared_from_this<ProcessIo::State> {
   std::vector<EndedCopy> ended_copies_ GANTRY_GUARDED_BY(mutex_);
   /// By `Close` or `Abandon`: nothing is dropped for a stream's own end any more.
   bool closed_ GANTRY_GUARDED_BY(mutex_) = false;
+  /// Those clients that had connected before have arrived.
+  bool looked_for_clients_ GANTRY_GUARDED_BY(mutex_) = false;
   Callbacks on_drained_ GANTRY_GUARDED_BY(mutex_);
   std::unique_ptr<BinaryLogger> logger_ GANTRY_GUARDED_BY(mutex_);
 };

@@ -56,6 +56,11 @@ inline bool IsBinary(const StdioUri& uri) {
   return uri.kind == StdioKind::kBinary || uri.kind == StdioKind::kBinaryV2;
 }
 
+/// Whether a client of containerd's reads the output, and may go away and come back.
+inline bool IsPassedOn(const StdioUri& uri) {
+  return uri.kind == StdioKind::kFifo || uri.kind == StdioKind::kStreaming;
+}
+
 /// Errors: kInvalidArgument for a scheme that is none of the above, a malformed
 /// escape, a relative path, a NUL byte, or a text longer than 4096 characters.
 Result<StdioUri> ParseStdio(const StdioPaths& paths);

@@ -56,7 +56,7 @@ async::Task<void> ProcessRecovery::RecoverStreams(TaskProcessPtr process) {
   const std::string& prefix = process->stdio_host->prefix();
   std::vector<io::StoredFd> stored =
       co_await TakeStored(parts_.services.link, prefix, NamesBelow(sandboxes_.stored(), prefix));
-  if (stored.empty() && process->life.exit()) {
+  if (stored.empty() && process->life.exit() && !io::ProcessIo::Streams(StdioPathsOf(*process))) {
     co_return;
   }
   io::StdioOptions options = StdioOptionsOf(*process, parts_.config);

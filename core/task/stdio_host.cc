@@ -24,6 +24,11 @@ using All = std::vector<keeper_client::ToStore>;
 /// the same change nothing.
 constexpr size_t kMaxConsoleSignals = 16;
 
+async::Task<void> StoreAndTell(keeper_client::KeeperLink& link, All all,
+                               std::move_only_function<void(Status)> done) {
+  done(co_await link.PutAll(std::move(all)));
+}
+
 }  // namespace
 
 Status StdioHost::Put(std::vector<io::StoredFd> fds) {
@@ -42,6 +47,45 @@ Status StdioHost::Hold(std::vector<io::HeldFifo> fifos) {
          held.end == os::PipeEnd::kRead ? link::StoreAs::kReadEnd : link::StoreAs::kWriteEnd});
   }
   return async::Ask(services_.loop, [this, all] { return services_.link.PutAll(std::move(*all)); });
+}
+
+void StdioHost::PutThen(std::vector<io::StoredFd> fds, std::move_only_function<void(Status)> done) {
+  All all;
+  for (io::StoredFd& stored : fds) {
+    all.push_back({prefix_ + stored.name, std::move(stored.fd)});
+  }
+  services_.loop.Post(
+      [&link = services_.link, all = std::move(all), done = std::move(done)]() mutable {
+        async::Start(StoreAndTell(link, std::move(all), std::move(done)));
+      });
+}
+
+void StdioHost::AwaitStreams(std::vector<std::string> ids,
+                             std::function<void(size_t, io::StreamConnection)> arrived,
+                             std::function<void()> looked) {
+  services_.loop.Post([&streams = services_.link.streams(), address = group_, ids = std::move(ids),
+                       awaited = awaited_, arrived = std::move(arrived),
+                       looked = std::move(looked)] {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      awaited->push_back(
+          streams.Await(address, ids[i], [arrived, i](keeper_client::ParkedStreams::Stream stream) {
+            arrived(i, {stream.connection, stream.stream, std::move(stream.socket)});
+          }));
+    }
+    looked();
+  });
+}
+
+void StdioHost::ForgetStreams() {
+  services_.loop.Post([&streams = services_.link.streams(), awaited = awaited_] {
+    for (const uint64_t one : std::exchange(*awaited, {})) {
+      streams.Forget(one);
+    }
+  });
+}
+
+void StdioHost::TookStream(uint64_t number) {
+  services_.loop.Post([&streams = services_.link.streams(), number] { streams.Took(number); });
 }
 
 void StdioHost::Drop(std::vector<std::string> names) {

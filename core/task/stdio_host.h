@@ -42,7 +42,13 @@ class StdioHost final : public io::StdioHost {
 
   Status Put(std::vector<io::StoredFd> fds) override;
   Status Hold(std::vector<io::HeldFifo> fifos) override;
+  void PutThen(std::vector<io::StoredFd> fds, std::move_only_function<void(Status)> done) override;
   void Drop(std::vector<std::string> names) override;
+  void AwaitStreams(std::vector<std::string> ids,
+                    std::function<void(size_t, io::StreamConnection)> arrived,
+                    std::function<void()> looked) override;
+  void ForgetStreams() override;
+  void TookStream(uint64_t number) override;
   Result<std::shared_ptr<HostProcess>> Spawn(SpawnRequest request) override;
   std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) override;
   void ConsoleSignal(uint32_t signal) override;
@@ -61,6 +67,9 @@ class StdioHost final : public io::StdioHost {
   const std::function<void()> on_signals_;
   /// A log program was spawned, or asked for, under a name.
   std::atomic<bool> spawned_ = false;
+
+  /// Under which the streams of this process are awaited. Thread: loop.
+  const std::shared_ptr<std::vector<uint64_t>> awaited_ = std::make_shared<std::vector<uint64_t>>();
 
   /// Guards what follows: the IO thread adds, and must not flood the loop.
   Mutex mutex_;

@@ -91,6 +91,9 @@ class IoTest : public ::testing::Test {
   void Restart(std::unique_ptr<ProcessIo>& io, const StdioPaths& paths);
   bool Drained(ProcessIo& io);
 
+  /// What the engine's loop has still to do may use the relay.
+  void TearDown() override { host_.Settle(); }
+
   StdioOptions options_;
   os::TempDir dir_ = os::TempDir::Create().value();
   FakeHost host_;

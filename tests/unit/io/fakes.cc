@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include <gantry/toolkit/process/pidfd.h>
@@ -40,6 +41,88 @@ Result<WaitStatus> ChildProcess::Wait(std::chrono::milliseconds limit) {
     return *ended;
   }
   return Fail(Code::kDeadlineExceeded, "wait for a child");
+}
+
+FakeHost::FakeHost() : thread_([this] { loop_.Run(); }) {}
+
+FakeHost::~FakeHost() {
+  loop_.Stop();
+  thread_.join();
+}
+
+void FakeHost::Settle() {
+  const auto done = std::make_shared<std::promise<void>>();
+  loop_.Post([done] { done->set_value(); });
+  done->get_future().wait();
+}
+
+void FakeHost::PutThen(std::vector<StoredFd> fds, std::move_only_function<void(Status)> done) {
+  loop_.Post([this, fds = std::move(fds), done = std::move(done)]() mutable {
+    done(Put(std::move(fds)));
+  });
+}
+
+void FakeHost::AwaitStreams(std::vector<std::string> ids,
+                            std::function<void(size_t, StreamConnection)> arrived,
+                            std::function<void()> looked) {
+  loop_.Post(
+      [this, ids = std::move(ids), arrived = std::move(arrived), looked = std::move(looked)] {
+        std::vector<std::pair<size_t, StreamConnection>> waiting;
+        {
+          const std::lock_guard lock(mutex_);
+          awaited_ = ids;
+          arrived_ = arrived;
+          for (size_t i = 0; i < ids.size(); ++i) {
+            if (const auto found = parked_.find(ids[i]); found != parked_.end()) {
+              waiting.emplace_back(i, StreamConnection{found->second.number, found->second.stream,
+                                                       found->second.socket.Duplicate().value()});
+            }
+          }
+        }
+        for (auto& [which, connection] : waiting) {
+          arrived(which, std::move(connection));
+        }
+        looked();
+      });
+}
+
+void FakeHost::ForgetStreams() {
+  const std::lock_guard lock(mutex_);
+  awaited_.clear();
+  arrived_ = nullptr;
+}
+
+void FakeHost::TookStream(uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  took_.push_back(number);
+  std::erase_if(parked_, [&](const auto& one) { return one.second.number == number; });
+}
+
+void FakeHost::Connect(const std::string& id, StreamConnection connection) {
+  loop_.Post([this, id, connection = std::move(connection)]() mutable {
+    std::function<void(size_t, StreamConnection)> arrived;
+    size_t which = 0;
+    StreamConnection second{connection.number, connection.stream,
+                            connection.socket.Duplicate().value()};
+    {
+      const std::lock_guard lock(mutex_);
+      parked_[id] = std::move(connection);
+      const auto found = std::ranges::find(awaited_, id);
+      if (found != awaited_.end()) {
+        which = static_cast<size_t>(found - awaited_.begin());
+        arrived = arrived_;
+      }
+    }
+    if (arrived) {
+      arrived(which, std::move(second));
+    }
+  });
+  Settle();
+}
+
+std::vector<uint64_t> FakeHost::Took() {
+  const std::lock_guard lock(mutex_);
+  return took_;
 }
 
 Status FakeHost::Put(std::vector<StoredFd> fds) {

@@ -18,6 +18,7 @@
 #include <gantry/error.h>
 #include <gantry/host_process.h>
 
+#include "core/async/loop.h"
 #include "core/io/host.h"
 #include "core/os/spawn.h"
 
@@ -46,13 +47,28 @@ class ChildProcess : public HostProcess {
 
 class FakeHost : public StdioHost {
  public:
+  FakeHost();
+  ~FakeHost() override;
+
   Status Put(std::vector<StoredFd> fds) override;
   Status Hold(std::vector<HeldFifo> fifos) override;
+  void PutThen(std::vector<StoredFd> fds, std::move_only_function<void(Status)> done) override;
   void Drop(std::vector<std::string> names) override;
+  void AwaitStreams(std::vector<std::string> ids,
+                    std::function<void(size_t, StreamConnection)> arrived,
+                    std::function<void()> looked) override;
+  void ForgetStreams() override;
+  void TookStream(uint64_t number) override;
   Result<std::shared_ptr<HostProcess>> Spawn(SpawnRequest request) override;
   std::shared_ptr<HostProcess> FindSpawned(std::string_view tag) override;
   void ConsoleSignal(uint32_t signal) override;
   void Log(LogLevel level, std::string_view message) override;
+
+  /// A client has opened the stream `id`: it is there for whoever awaits it, until it is taken.
+  void Connect(const std::string& id, StreamConnection connection);
+  std::vector<uint64_t> Took();
+  /// What the engine's loop had to do has been done.
+  void Settle();
 
   /// The names that are stored now.
   std::vector<std::string> Names();
@@ -76,6 +92,12 @@ class FakeHost : public StdioHost {
   std::map<std::string, std::shared_ptr<HostProcess>, std::less<>> spawned_;
   std::vector<std::string> logged_;
   std::vector<uint32_t> signals_;
+  std::vector<std::string> awaited_;
+  std::function<void(size_t, StreamConnection)> arrived_;
+  std::map<std::string, StreamConnection> parked_;
+  std::vector<uint64_t> took_;
+  async::Loop loop_;
+  std::jthread thread_;
 };
 
 /// Starts `/bin/sh -c script`; `fds` as in `SpawnRequest`.
