@@ -29,6 +29,9 @@ std::string RuntimeTable(const Settings& settings, const std::string& table,
                      "    pod_annotations = [\"dev.gvisor.*\", \"io.gantry.wasm/*\", "
                      "\"run.oci.handler\"]\n"
                      "    container_annotations = [\"io.gantry.wasm/*\"]\n";
+  if (!runtime.io_type.empty()) {
+    text += "    io_type = " + Quoted(runtime.io_type) + "\n";
+  }
   if (!runtime.path.empty()) {
     text += "    runtime_path = " + Quoted(runtime.path) + "\n";
   }
@@ -47,6 +50,9 @@ std::string RuntimeTables(const Settings& settings, const std::string& table) {
   runtimes.push_back({"gantry-shim", settings.runtime, "shim", ""});
   if (settings.controllers()) {
     runtimes.push_back({"gantry-controller", settings.runtime, "gantry", ""});
+    runtimes.push_back(
+        {"gantry-controller-streaming", settings.runtime, "gantry", "", "", "streaming"});
+    runtimes.push_back({"gantry-shim-streaming", settings.runtime, "shim", "", "", "streaming"});
   }
   if (settings.runc()) {
     const std::string oci = settings.counted_oci();

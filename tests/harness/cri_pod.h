@@ -2,9 +2,11 @@
 //
 // The fixture of tests of pods that hold for all kinds: those with a pause container
 // ("podsandbox"), those that the shim makes ("shim"), and those that gantry's sandbox controller
-// makes ("controller").
+// makes ("controller"); the latter two also with streams over the sandbox's socket in place of
+// fifos ("shim-streaming", "controller-streaming").
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -26,6 +28,9 @@ class CriPodTest : public CriTest, public testing::WithParamInterface<const char
     if (is_controller() && !settings().controllers()) {
       GTEST_SKIP() << "containerd 1.7 asks no sandbox controller";
     }
+    if (is_streaming() && settings().release1()) {
+      GTEST_SKIP() << "containerd 1.7 knows of fifos alone";
+    }
     CriTest::SetUp();
     if (!IsSkipped() && !HasFatalFailure()) {
       AwaitController();
@@ -34,10 +39,12 @@ class CriPodTest : public CriTest, public testing::WithParamInterface<const char
 
   bool is_podsandbox() const { return std::string_view(GetParam()) == "podsandbox"; }
 
-  bool is_controller() const { return std::string_view(GetParam()) == "controller"; }
+  bool is_controller() const { return std::string_view(GetParam()).starts_with("controller"); }
+
+  bool is_streaming() const { return std::string_view(GetParam()).ends_with("-streaming"); }
 
   std::string handler() const override {
-    return is_podsandbox() ? "gantry" : is_controller() ? "gantry-controller" : "gantry-shim";
+    return is_podsandbox() ? "gantry" : "gantry-" + std::string(GetParam());
   }
 
   /// No shim starts gantry for a controller's pod: on a node it is a service. Here a container
@@ -57,8 +64,12 @@ class CriPodTest : public CriTest, public testing::WithParamInterface<const char
 /// For INSTANTIATE_TEST_SUITE_P.
 inline const auto kSandboxers = testing::Values("podsandbox", "shim", "controller");
 
+inline const auto kStreamingSandboxers = testing::Values("shim-streaming", "controller-streaming");
+
 inline std::string SandboxerName(const testing::TestParamInfo<const char*>& row) {
-  return row.param;
+  std::string name = row.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
 }
 
 }  // namespace gantry::e2e

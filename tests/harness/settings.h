@@ -34,6 +34,8 @@ struct CriRuntime {
   std::string oci;
   /// The shim to execute, whatever the type's name says; empty: as that says.
   std::string path = {};
+  /// containerd's word for how streams are made; empty: fifos.
+  std::string io_type = {};
 };
 
 struct Settings {

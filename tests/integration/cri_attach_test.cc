@@ -47,6 +47,7 @@ class CriAttach : public CriPodTest {
 };
 
 INSTANTIATE_TEST_SUITE_P(Sandboxer, CriAttach, kSandboxers, SandboxerName);
+INSTANTIATE_TEST_SUITE_P(Streaming, CriAttach, kStreamingSandboxers, SandboxerName);
 
 TEST_P(CriAttach, GivesInputAndSeesBothOutputs) {
   const std::string id = RunReader(kAnswers, false);

@@ -29,6 +29,7 @@ class CriLog : public CriPodTest {
 };
 
 INSTANTIATE_TEST_SUITE_P(Sandboxer, CriLog, kSandboxers, SandboxerName);
+INSTANTIATE_TEST_SUITE_P(Streaming, CriLog, kStreamingSandboxers, SandboxerName);
 
 TEST_P(CriLog, LosesNothingWhenRotated) {
   constexpr int kRotations = 5;
