@@ -174,8 +174,8 @@ std::string Instance::CreateRequest() const {
   request.Text(1, id_);
   request.Text(2, bundle_path_);
   request.Text(3, mount.str());
-  request.Text(6, stdio_.out_path());
-  request.Text(7, stdio_.err_path());
+  request.Text(6, out_uri_.empty() ? stdio_.out_path() : out_uri_);
+  request.Text(7, out_uri_.empty() ? stdio_.err_path() : "");
   request.Text(10, RuntimeOptions());
   return request.Take();
 }

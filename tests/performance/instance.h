@@ -39,6 +39,12 @@ class Instance {
   /// In place of that: a bundle of the caller's whose rootfs is there, and no streams.
   void PrepareIn(const std::string& bundle) { bundle_path_ = bundle; }
 
+  /// From now on its one output is a stream over its sandbox's socket, of that id, and no fifo.
+  /// After StartShim.
+  void StreamOutput(const std::string& stream_id) {
+    out_uri_ = "ttrpc+unix://" + socket_ + "?streaming_id=" + stream_id;
+  }
+
   /// Executes `start`; how long that took in ms.
   Result<double> StartShim();
   Status Connect();
@@ -100,6 +106,8 @@ class Instance {
   Bundle bundle_;
   std::string bundle_path_;
   Stdio stdio_;
+  /// Empty: fifos.
+  std::string out_uri_;
   std::unique_ptr<rpc::BlockingClient> client_;
   std::string sent_;
   uint32_t stream_ = 0;

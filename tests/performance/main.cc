@@ -71,6 +71,7 @@ std::vector<Group> MakeGroups() {
       {{"exec-runc"}, ExecRuncRow},
       {{"exec-crun"}, ExecCrunRow},
       {{"stdout", "stdout-cpu"}, StdoutRows},
+      {{"stdout-streaming"}, StdoutStreamingRow},
       {{"exec-stdout", "exec-stdout-cpu"}, ExecStdoutRows},
       {{"exec-tty", "exec-tty-cpu"}, ExecTtyRows},
       {{"update-systemd"}, UpdateSystemdRow},

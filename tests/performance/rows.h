@@ -38,6 +38,8 @@ Status ExecRuncRow(Lab& lab, const Extent& extent, Report& report);
 Status ExecCrunRow(Lab& lab, const Extent& extent, Report& report);
 /// stdout, stdout-cpu
 Status StdoutRows(Lab& lab, const Extent& extent, Report& report);
+/// stdout-streaming
+Status StdoutStreamingRow(Lab& lab, const Extent& extent, Report& report);
 /// exec-stdout, exec-stdout-cpu; exec-tty, exec-tty-cpu
 Status ExecStdoutRows(Lab& lab, const Extent& extent, Report& report);
 Status ExecTtyRows(Lab& lab, const Extent& extent, Report& report);

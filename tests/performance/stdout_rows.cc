@@ -11,6 +11,7 @@
 #include "tests/performance/instance.h"
 #include "tests/performance/rows.h"
 #include "tests/performance/stream.h"
+#include "tests/performance/streaming_client.h"
 
 namespace gantry::bench {
 namespace {
@@ -33,7 +34,52 @@ Result<Phases> OneStream(Lab& lab, const Side& side) {
   return phases;
 }
 
+/// The same over a stream of the sandbox's socket.
+Result<Phases> OneSandboxStream(Lab& lab, const Side& side) {
+  Instance instance(lab, side);
+  GANTRY_CHECK_OK(instance.Prepare({"/bin/bench", "--write", std::to_string(kStreamBytes)}));
+  GANTRY_CHECK_OK(instance.StartShim());
+  const std::string id = instance.id() + "-stdout";
+  GANTRY_TRY(StreamingClient client, StreamingClient::Open(instance.socket(), id));
+  instance.StreamOutput(id);
+  GANTRY_CHECK_OK(instance.Connect());
+  GANTRY_CHECK_OK(instance.Create());
+  GANTRY_CHECK_OK(instance.Start());
+  Phases phases;
+  const auto some = [&]() -> Result<size_t> {
+    GANTRY_TRY(const std::string data, client.Read());
+    return data.size();
+  };
+  GANTRY_CHECK_OK(MeasureStream(lab, side, kStreamBytes, "the container's stream", some, phases));
+  GANTRY_TRY(const std::string rest, client.Read());
+  if (!rest.empty()) {
+    return Fail(Code::kInternal, "read the container's stream: {} bytes too many", rest.size());
+  }
+  GANTRY_CHECK_OK(instance.Wait(0));
+  GANTRY_CHECK_OK(instance.Delete());
+  GANTRY_CHECK_OK(instance.Shutdown());
+  GANTRY_CHECK_OK(instance.DeleteShim());
+  return phases;
+}
+
 }  // namespace
+
+Status StdoutStreamingRow(Lab& lab, const Extent& extent, Report& report) {
+  const Side side = lab.Gantry("runc");
+  const int rounds = std::clamp(extent.rounds / 3, 1, 10);
+  GANTRY_TRY(const Pair pair, Alternate(
+                                  1, rounds, [&] { return OneSandboxStream(lab, side); },
+                                  [&] { return OneStream(lab, side); }));
+  report.Add(Row{.id = "stdout-streaming",
+                 .what = "container's stdout over a stream of its sandbox; as a fifo",
+                 .unit = "MiB/s",
+                 .ours = pair.ours.MedianOf("rate"),
+                 .peer = pair.peer.MedianOf("rate"),
+                 .target = "",
+                 .met = {}});
+  report.AddPhases("stdout-streaming", pair, {"cpu"});
+  return {};
+}
 
 Status StdoutRows(Lab& lab, const Extent& extent, Report& report) {
   const Side ours = lab.Gantry("runc");

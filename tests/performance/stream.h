@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include <gantry/error.h>
@@ -20,6 +21,9 @@ namespace gantry::bench {
 /// Errors: kDeadlineExceeded when nothing comes, kInternal when it ends before; both
 /// name `what`.
 /// Blocks: until the bytes are there.
+/// The same of whatever `read` reads: the next bytes, none at their end.
+Status MeasureStream(const Lab& lab, const Side& side, uint64_t bytes, const std::string& what,
+                     const std::function<Result<size_t>()>& read, Phases& phases);
 Status ReadStream(const Lab& lab, const Side& side, int fd, uint64_t bytes, const std::string& what,
                   Phases& phases);
 
