@@ -195,6 +195,15 @@ Status Journal::Erase(Position position) {
   return {};
 }
 
+Result<std::string> Journal::Read(Position position) const {
+  GANTRY_TRY(std::optional<Scanned> found, ReadRecord(memfd_.get(), position.offset));
+  if (!found || !found->live) {
+    return Fail(Code::kDataLoss, "read the record at {} of a journal: there is none",
+                position.offset);
+  }
+  return std::move(found->record.body);
+}
+
 bool Journal::WorthCompacting() const {
   const uint64_t used = end_ - begin_;
   return used > kSlack && used / 2 > live_bytes_;

@@ -48,6 +48,8 @@ class Journal {
 
   Result<Position> Append(uint64_t seq, std::string_view body);
   Status Erase(Position position);
+  /// The body of a record that is not erased.
+  Result<std::string> Read(Position position) const;
 
   /// Where a live record lies and where it has been moved to.
   struct Live {
