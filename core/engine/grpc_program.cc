@@ -9,6 +9,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -17,13 +18,14 @@
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
 
+#include "core/link/own_names.h"
 #include "core/log/log.h"
 #include "core/os/listen.h"
 
 namespace gantry::engine {
 namespace {
 
-constexpr char kTag[] = "grpc";
+constexpr std::string_view kAddressOption = "--address=";
 constexpr int kListenFd = 3;
 constexpr size_t kMaxCommandLine = size_t{64} << 10;
 constexpr Backoff::Terms kRestarts{.no_event = "a program that cannot run ends at once, each time",
@@ -36,6 +38,16 @@ constexpr std::chrono::seconds kEndLimit(15);
 
 std::string ProcFile(const HostProcess& process, const char* name) {
   return Format("/proc/{}/{}", process.pid().value, name);
+}
+
+/// What follows `option` in a command line as /proc has it.
+std::string ArgumentOf(std::string_view line, std::string_view option) {
+  const size_t at = line.find('\0' + std::string(option));
+  if (at == std::string_view::npos) {
+    return {};
+  }
+  line.remove_prefix(at + 1 + option.size());
+  return std::string(line.substr(0, line.find('\0')));
 }
 
 /// A descriptor of another process. Source: pidfd_getfd(2), Linux 5.6.
@@ -66,12 +78,12 @@ std::vector<std::string> GrpcProgram::Arguments() const {
           "--run-dir=" + run_dir_,
           "--sandboxes-dir=" + run_dir_ + "-sandboxes",
           "--containerd=" + config_.containerd,
-          "--address=" + config_.address,
+          std::string(kAddressOption) + config_.address,
           Format("--listen-fd={}", kListenFd)};
 }
 
 void GrpcProgram::Begin() {
-  keeper_client::WatchedProcessPtr running = processes_.FindSpawned(kTag);
+  keeper_client::WatchedProcessPtr running = processes_.FindSpawned(link::kGrpcProcess);
   if (running && !running->Ended()) {
     async::Start(TakeUp(std::move(running)));
   } else if (!config_.address.empty()) {
@@ -90,6 +102,7 @@ Result<GrpcProgram::Running> GrpcProgram::Look(const keeper_client::WatchedProce
     wanted += argument + '\0';
   }
   running.same_arguments = told == wanted;
+  running.address = ArgumentOf(told, kAddressOption);
   return running;
 }
 
@@ -100,10 +113,22 @@ async::Task<void> GrpcProgram::TakeUp(keeper_client::WatchedProcessPtr process) 
     listener_ = std::move(*listener);
   }
   Watch(process);
+  if (running.address != config_.address) {
+    left_ = running.address;
+  }
   if (!wanted || !running.same_program) {
     LogInfo("gantry-grpc, pid {}, is ended: it is another {}", process->pid().value,
             wanted ? "version" : "configuration's");
     End();
+  }
+}
+
+async::Task<void> GrpcProgram::RemoveLeft() {
+  const std::string path = std::exchange(left_, {});
+  const Status removed = co_await pool_.Run([&path] { return os::RemoveLeftSocket(path); });
+  if (!removed) {
+    LogWarning("remove the socket '{}', which is not configured any more: {}", path,
+               removed.error().message);
   }
 }
 
@@ -146,7 +171,7 @@ Result<SpawnRequest> GrpcProgram::MakeRequest() {
   }
   // Whose it is, for who looks for processes.
   request.env = {"GANTRY_RUN_DIR=" + run_dir_};
-  request.tag = kTag;
+  request.tag = link::kGrpcProcess;
   return request;
 }
 
@@ -165,6 +190,9 @@ void GrpcProgram::Watch(keeper_client::WatchedProcessPtr process) {
     const keeper_client::WatchedProcessPtr ended = std::move(process_);
     processes_.Release(ended->id());
     LogInfo("gantry-grpc, pid {}, has ended with {}", ended->pid().value, status.code());
+    if (!left_.empty()) {
+      async::Start(RemoveLeft());
+    }
     if (config_.address.empty()) {
       return;
     }

@@ -2,7 +2,8 @@
 //
 // gantry-grpc kept running where the configuration names an address. It is a child of the keeper
 // and outlives the engine; the next engine finds it by its name. One that is another program than
-// is installed, or was started for another configuration, is ended and started anew.
+// is installed, or was started for another configuration, is ended and started anew, and its socket
+// removed where the configuration does not name it any more.
 //
 // The engine has the listening socket besides, taken over from the program where that runs already:
 // so who connects while there is none waits.
@@ -42,6 +43,8 @@ class GrpcProgram {
   struct Running {
     bool same_program = false;
     bool same_arguments = false;
+    /// Where it was told to listen.
+    std::string address;
   };
 
   std::vector<std::string> Arguments() const;
@@ -52,6 +55,8 @@ class GrpcProgram {
   Result<SpawnRequest> MakeRequest();
   void Watch(keeper_client::WatchedProcessPtr process);
   void End();
+  /// The socket where the program listened that has ended, where that is another one now.
+  async::Task<void> RemoveLeft();
 
   async::Loop& loop_;
   async::WorkerPool& pool_;
@@ -60,6 +65,8 @@ class GrpcProgram {
   const std::string run_dir_;
   const std::string program_;
   UniqueFd listener_;
+  /// A socket of which nobody knows any more when the program has ended.
+  std::string left_;
   keeper_client::WatchedProcessPtr process_;
   async::TimePoint started_at_{};
   Backoff pause_;

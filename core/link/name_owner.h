@@ -7,7 +7,7 @@
 //                              EXEC: `7//io/stdout-r`
 //   INSTANCE/sandbox/NAME      the sandbox that was made for that instance: `7/sandbox/init/web`,
 //                              its descriptors `7/sandbox/backend/NAME`
-//   backend:BACKEND/own/NAME   what a backend has for no sandbox
+//   backend:BACKEND/own/NAME   what a backend has for no sandbox; the engine's own: own_names.h
 //
 // INSTANCE is a number that never comes again. An exec may be called `sandbox`: what has `io`
 // behind that is of its streams.

@@ -40,4 +40,12 @@ Result<UniqueFd> ListenWherePlaced(const std::string& path) {
   return ListenUnix(path);
 }
 
+Status RemoveLeftSocket(const std::string& path) {
+  struct stat there{};
+  if (lstat(path.c_str(), &there) != 0 || !S_ISSOCK(there.st_mode) || IsServed(path)) {
+    return {};
+  }
+  return RemoveFile(path);
+}
+
 }  // namespace gantry::os

@@ -16,4 +16,9 @@ namespace gantry::os {
 /// INVALID_ARGUMENT: the path is too long. Blocks: for the file system. Thread: any.
 Result<UniqueFd> ListenWherePlaced(const std::string& path);
 
+/// Removes a socket at which nobody listens any more. What is none, or somebody's, stays, without
+/// an error; so does what is not there. Errors: the errno's. Blocks: for the file system. Thread:
+/// any.
+Status RemoveLeftSocket(const std::string& path);
+
 }  // namespace gantry::os
