@@ -25,6 +25,8 @@
 
 #include "core/backend/retired.h"
 #include "core/config/config.h"
+#include "core/engine/ask_keeper.h"
+#include "core/engine/event_feed.h"
 #include "core/engine/grpc_program.h"
 #include "core/engine/metrics_source.h"
 #include "core/engine/operator_service.h"
@@ -33,6 +35,7 @@
 #include "core/events/publisher.h"
 #include "core/link/channel.h"
 #include "core/link/messages.h"
+#include "core/link/own_names.h"
 #include "core/log/log.h"
 #include "core/metrics/server.h"
 #include "core/os/fs.h"
@@ -43,7 +46,6 @@
 namespace gantry::engine {
 namespace {
 
-constexpr char kOutboxName[] = "events";
 /// A turn of the loop that takes longer holds up everybody; it is logged.
 constexpr auto kSlowTurn = std::chrono::milliseconds(50);
 /// What an engine that is to end gives the calls under way. Others wait meanwhile.
@@ -150,15 +152,23 @@ void Engine::WhenUp(std::move_only_function<void()> function) {
   }
 }
 
-async::Task<Result<std::unique_ptr<events::Outbox>>> Engine::OpenOutbox() {
-  UniqueFd memfd;
-  if (Result<UniqueFd> kept = co_await link_.Take(kOutboxName)) {
-    memfd = std::move(*kept);
-  } else {
-    GANTRY_CO_TRY(memfd, CreateMemfd("gantry-events"));
-    GANTRY_CO_TRY(UniqueFd copy, memfd.Duplicate());
-    GANTRY_CO_CHECK_OK(co_await link_.Put(kOutboxName, std::move(copy)));
+async::Task<Result<UniqueFd>> Engine::TakeMemfd(std::string name) {
+  if (Result<UniqueFd> kept = co_await link_.Take(name)) {
+    co_return std::move(*kept);
   }
+  GANTRY_CO_TRY(UniqueFd memfd, CreateMemfd("gantry-" + name));
+  GANTRY_CO_TRY(UniqueFd copy, memfd.Duplicate());
+  GANTRY_CO_CHECK_OK(co_await link_.Put(std::move(name), std::move(copy)));
+  co_return memfd;
+}
+
+async::Task<Result<std::unique_ptr<EventFeed>>> Engine::OpenFeed() {
+  GANTRY_CO_TRY(UniqueFd memfd, co_await TakeMemfd(link::kRecentEventsMemfd));
+  co_return EventFeed::Open(loop_, std::move(memfd));
+}
+
+async::Task<Result<std::unique_ptr<events::Outbox>>> Engine::OpenOutbox() {
+  GANTRY_CO_TRY(UniqueFd memfd, co_await TakeMemfd(link::kOutboxMemfd));
   events::OutboxLimits limits;
   limits.per_container = config_.events.max_queued_per_container;
   limits.bytes_per_container = config_.events.max_bytes_per_container;
@@ -204,9 +214,11 @@ async::Task<void> Engine::ComeUp() {
     LogWarning("{}", cleared.error().message);
   }
   Result<std::unique_ptr<events::Outbox>> outbox = co_await OpenOutbox();
-  if (!outbox) {
-    LogError("come up: {}", outbox.error().message);
-    step.Ended(outbox);
+  Result<std::unique_ptr<EventFeed>> feed = co_await OpenFeed();
+  if (!outbox || !feed) {
+    const Error& why = outbox ? feed.error() : outbox.error();
+    LogError("come up: {}", why.message);
+    step.Ended(why);
     exit_code_ = 1;
     loop_.Stop();
     co_return;
@@ -216,6 +228,11 @@ async::Task<void> Engine::ComeUp() {
   options.backoff_min = config_.events.retry_min;
   options.backoff_max = config_.events.retry_max;
   publishers_ = std::make_unique<events::Publishers>(loop_, std::move(*outbox), options);
+  feed_ = std::move(*feed);
+  feed_->LookFirst([this] { return TellKeeper(false); });
+  publishers_->Observe([this](const events::Event& event) {
+    feed_->OnTask(event, tasks_->SandboxOf(event.subject));
+  });
   const task::Parts parts{{loop_, pool_, link_, processes_, cgroups_},
                           config_,
                           relay_,
@@ -227,10 +244,11 @@ async::Task<void> Engine::ComeUp() {
                           task::kOverdueAfter,
                           MountScratch()};
   tasks_ = std::make_unique<Tasks>(parts);
+  tasks_->Observe([this](const events::SandboxEvent& event) { feed_->OnSandbox(event); });
   Status registered = tasks_->Register(table_);
   if (registered) {
-    registered =
-        RegisterOperator(table_, {loop_, pool_}, *tasks_, backends_, *publishers_, counters_);
+    registered = RegisterOperator(
+        table_, {{loop_, pool_}, *tasks_, backends_, *publishers_, counters_, *feed_});
   }
   if (!registered) {
     LogError("register the services: {}", registered.error().message);
@@ -251,6 +269,20 @@ async::Task<void> Engine::ComeUp() {
   step.Ended(Code::kOk, Format("version {}, pid {}, {} instances", GANTRY_VERSION, getpid(),
                                tasks_->instances().size()));
   LogInfo("up, {} instances", tasks_->instances().size());
+  async::Start(TellKeeper(true));
+}
+
+async::Task<void> Engine::TellKeeper(bool up) {
+  const Result<link::KeeperStatus> keeper =
+      co_await pool_.Run([this] { return AskKeeper(line_.run_dir); });
+  if (up) {
+    feed_->OnUp({.version = GANTRY_VERSION,
+                 .pid = static_cast<uint32_t>(getpid()),
+                 .took_over = line_.standby},
+                keeper ? &*keeper : nullptr);
+  } else if (keeper) {
+    feed_->OnKeeper(*keeper);
+  }
 }
 
 void Engine::ServeMetrics() {

@@ -37,6 +37,7 @@ class Server;
 
 namespace gantry::engine {
 
+class EventFeed;
 class GrpcProgram;
 class MetricsSource;
 class Tasks;
@@ -62,6 +63,11 @@ class Engine final : private keeper_client::KeeperObserver {
   /// who removes a bundle with a mount in it removes what is mounted.
   std::string MountScratch() const;
   async::Task<Result<std::unique_ptr<events::Outbox>>> OpenOutbox();
+  async::Task<Result<std::unique_ptr<EventFeed>>> OpenFeed();
+  /// What the keeper holds under that name; made where it holds none.
+  async::Task<Result<UniqueFd>> TakeMemfd(std::string name);
+  /// Has the feed told what the keeper counts; and of this engine, when it has come `up`.
+  async::Task<void> TellKeeper(bool up);
   /// Thread: workers.
   Result<task::BackendRef> FindBackend(std::string name);
   /// Runs `function` when everything is up: now, or later in its turn.
@@ -109,6 +115,7 @@ class Engine final : private keeper_client::KeeperObserver {
   trace::Recorder recorder_;
   backend::Backends backends_;
   rpc::MethodTable table_;
+  std::unique_ptr<EventFeed> feed_;
   std::unique_ptr<events::Publishers> publishers_;
   std::unique_ptr<Tasks> tasks_;
   std::unique_ptr<GrpcProgram> grpc_;

@@ -14,11 +14,9 @@
 
 #include <gantry/toolkit/files/files.h>
 
+#include "core/engine/ask_keeper.h"
 #include "core/engine/sandbox_usage.h"
 #include "core/engine/tasks.h"
-#include "core/link/channel.h"
-#include "core/link/paths.h"
-#include "core/link/run_dir.h"
 
 namespace gantry::engine {
 namespace {
@@ -27,8 +25,6 @@ using metrics::Moment;
 
 /// Waited for on the loop, while the scraper waits.
 constexpr std::chrono::milliseconds kCountsWait(200);
-/// The keeper answers at once, or is about to be replaced.
-constexpr std::chrono::milliseconds kKeeperWait(500);
 /// Of each scrape, for all sandboxes.
 constexpr std::chrono::milliseconds kUsageLimit(10);
 /// Backends choose their words: so many rows of one are served.
@@ -55,13 +51,6 @@ metrics::Process OwnProcess() {
     process.resident_bytes = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   }
   return process;
-}
-
-Result<link::KeeperStatus> AskKeeper(const std::string& run_dir) {
-  GANTRY_TRY(UniqueFd socket, link::ConnectIn(run_dir, link::kControlSocket));
-  link::BlockingChannel channel(std::move(socket));
-  return channel.Ask<link::KeeperStatus>(link::Query{.brief = true},
-                                         std::chrono::steady_clock::now() + kKeeperWait);
 }
 
 std::optional<metrics::Keeper> KeeperFigures(const std::string& run_dir) {

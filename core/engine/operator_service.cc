@@ -17,12 +17,14 @@
 #include <vector>
 
 #include <gantry/toolkit/cgroup/cgroup.h>
-#include <gantry/toolkit/cgroup/statistics.h>
 
 #include "core/async/co.h"
 #include "core/async/worker_pool.h"
 #include "core/backend/context.h"
+#include "core/ctl/operator.h"
+#include "core/engine/event_feed.h"
 #include "core/engine/tasks.h"
+#include "core/engine/uses.h"
 #include "core/events/publisher.h"
 #include "core/io/process_io.h"
 #include "core/rpc/typed.h"
@@ -31,8 +33,6 @@
 
 namespace gantry::engine {
 namespace {
-
-constexpr char kService[] = "gantry.v1.Operator";
 
 int64_t Now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -121,33 +121,6 @@ class Sums {
   std::map<const async::Account*, Sum> sums_;
 };
 
-constexpr std::chrono::seconds kMemoryLimit(1);
-
-using Bytes = std::vector<uint64_t>;
-
-async::Task<void> ReadMemory(async::WorkerPool& pool, std::vector<cgroup::Cgroup> cgroups,
-                             async::OneShot<Bytes> done) {
-  auto read = co_await pool.Run([&cgroups]() -> Result<Bytes> {
-    Bytes bytes;
-    bytes.reserve(cgroups.size());
-    for (const cgroup::Cgroup& cgroup : cgroups) {
-      bytes.push_back(cgroup::ReadMemoryUse(cgroup).value_or(0));
-    }
-    return bytes;
-  });
-  done.Set(read ? std::move(*read) : Bytes(cgroups.size()));
-}
-
-/// What each of these uses; 0 where that is not known, as while all workers are
-/// busy: an operator looks when something hangs.
-async::Task<Bytes> MemoryOf(const Workers& workers, std::vector<cgroup::Cgroup> cgroups) {
-  const size_t count = cgroups.size();
-  async::OneShot<Bytes> done;
-  async::Start(ReadMemory(workers.pool, std::move(cgroups), done));
-  const std::optional<Bytes> bytes = co_await async::WithDeadline(workers.loop, kMemoryLimit, done);
-  co_return bytes.value_or(Bytes(count));
-}
-
 using Counts = std::map<std::string, std::vector<BackendCount>>;
 
 constexpr std::chrono::seconds kCountsLimit(1);
@@ -189,13 +162,10 @@ void Fill(v1::BackendStatus& out, const std::map<std::string, uint64_t>& counter
 }
 
 /// The services' state is only read here.
-struct Reader {
-  Workers workers;
-  const Tasks& tasks;
-  const backend::Backends& backends;
-  const events::Publishers& publishers;
-  const backend::Counters& counters;
-  int64_t started_at_ns = Now();
+struct Reader : OperatorFrom {
+  explicit Reader(const OperatorFrom& from) : OperatorFrom(from) {}
+
+  const int64_t started_at_ns = Now();
 
   async::Task<Result<v1::ListResponse>> List(const rpc::CallContext&,
                                              v1::ListRequest request) const {
@@ -224,9 +194,13 @@ struct Reader {
         cgroups.push_back(container->cgroup);
       }
     }
-    const Bytes memory = co_await MemoryOf(workers, std::move(cgroups));
-    for (size_t i = 0; i < memory.size(); ++i) {
-      response.mutable_instances(static_cast<int>(i))->set_memory_bytes(memory[i]);
+    const std::vector<Use> uses = co_await UsesOf(workers, std::move(cgroups),
+                                                  request.usage() ? Wanted::kAll : Wanted::kMemory);
+    for (size_t i = 0; i < uses.size(); ++i) {
+      v1::Instance& out = *response.mutable_instances(static_cast<int>(i));
+      out.set_memory_bytes(uses[i].memory);
+      out.set_cpu_ns(uses[i].cpu_ns);
+      out.set_pids(uses[i].pids);
     }
     co_return response;
   }
@@ -265,12 +239,12 @@ struct Reader {
     if (!found->init) {
       co_return Fail(Code::kNotFound, "inspect '{}': it is only being made", request.id());
     }
-    const Bytes memory = co_await MemoryOf(workers, {found->cgroup});
+    const uint64_t memory = co_await MemoryOf(workers, found->cgroup);
     v1::InspectResponse response;
     Fill(*response.mutable_instance(), *found);
     Sums(tasks.containers().All(), publishers.outbox())
         .Fill(*response.mutable_instance(), *found->group->account);
-    response.mutable_instance()->set_memory_bytes(memory.front());
+    response.mutable_instance()->set_memory_bytes(memory);
     response.set_bundle(found->bundle);
     response.set_options_json(found->options_json);
     response.set_address(found->group->address);
@@ -285,12 +259,12 @@ struct Reader {
   }
 
   async::Task<v1::InspectResponse> InspectPod(task::PodPtr pod) const {
-    const Bytes memory = co_await MemoryOf(workers, {pod->cgroups.pod});
+    const uint64_t memory = co_await MemoryOf(workers, pod->cgroups.pod);
     v1::InspectResponse response;
     Fill(*response.mutable_instance(), *pod);
     Sums(tasks.containers().All(), publishers.outbox())
         .Fill(*response.mutable_instance(), *pod->group->account);
-    response.mutable_instance()->set_memory_bytes(memory.front());
+    response.mutable_instance()->set_memory_bytes(memory);
     response.set_bundle(pod->bundle);
     response.set_options_json(pod->options_json);
     response.set_address(pod->group->address);
@@ -353,22 +327,27 @@ struct Reader {
 
 }  // namespace
 
-Status RegisterOperator(rpc::MethodTable& table, const Workers& workers, const Tasks& tasks,
-                        const backend::Backends& backends, const events::Publishers& publishers,
-                        const backend::Counters& counters) {
-  auto reader = std::make_shared<Reader>(workers, tasks, backends, publishers, counters);
+Status RegisterOperator(rpc::MethodTable& table, const OperatorFrom& from) {
+  auto reader = std::make_shared<Reader>(from);
   GANTRY_CHECK_OK((rpc::AddTyped<v1::ListRequest, v1::ListResponse>(
-      table, kService, "List", [reader](const rpc::CallContext& call, v1::ListRequest request) {
+      table, ctl::kService, ctl::kList,
+      [reader](const rpc::CallContext& call, v1::ListRequest request) {
         return reader->List(call, std::move(request));
       })));
   GANTRY_CHECK_OK((rpc::AddTyped<v1::InspectRequest, v1::InspectResponse>(
-      table, kService, "Inspect",
+      table, ctl::kService, ctl::kInspect,
       [reader](const rpc::CallContext& call, v1::InspectRequest request) {
         return reader->Inspect(call, std::move(request));
       })));
-  return rpc::AddTyped<v1::StatusRequest, v1::StatusResponse>(
-      table, kService, "Status", [reader](const rpc::CallContext& call, v1::StatusRequest request) {
+  GANTRY_CHECK_OK((rpc::AddTyped<v1::StatusRequest, v1::StatusResponse>(
+      table, ctl::kService, ctl::kStatus,
+      [reader](const rpc::CallContext& call, v1::StatusRequest request) {
         return reader->GetStatus(call, std::move(request));
+      })));
+  return rpc::AddTyped<v1::EventsRequest, v1::EventsResponse>(
+      table, ctl::kService, ctl::kEvents,
+      [&feed = from.feed](const rpc::CallContext& call, v1::EventsRequest request) {
+        return feed.Read(call, std::move(request));
       });
 }
 

@@ -5,25 +5,28 @@
 
 #include <gantry/error.h>
 
-#include "core/async/worker_pool.h"
 #include "core/backend/backends.h"
 #include "core/backend/context.h"
+#include "core/engine/uses.h"
 #include "core/events/publisher.h"
 #include "core/rpc/method_table.h"
 
 namespace gantry::engine {
 
+class EventFeed;
 class Tasks;
 
-/// What takes time is done there.
-struct Workers {
-  async::Loop& loop;
-  async::WorkerPool& pool;
+/// What it tells of. All of it must outlive the table.
+struct OperatorFrom {
+  Workers workers;
+  const Tasks& tasks;
+  const backend::Backends& backends;
+  const events::Publishers& publishers;
+  const backend::Counters& counters;
+  EventFeed& feed;
 };
 
-/// Everything given must outlive `table`. Thread: loop.
-Status RegisterOperator(rpc::MethodTable& table, const Workers& workers, const Tasks& tasks,
-                        const backend::Backends& backends, const events::Publishers& publishers,
-                        const backend::Counters& counters);
+/// Thread: loop.
+Status RegisterOperator(rpc::MethodTable& table, const OperatorFrom& from);
 
 }  // namespace gantry::engine

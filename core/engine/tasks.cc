@@ -34,6 +34,7 @@ void Tasks::InstanceAdded(link::InstanceAdded instance) {
     LogError("instance '{}': {}", id, group.error().message);
     return;
   }
+  containerd_at_[(*group)->ttrpc_address] = (*group)->grpc_address;
   components_.parts.publishers.Nudge((*group)->ttrpc_address);
   if (told_) {
     Note(*components_.instances.Find(number), "announced");
@@ -43,6 +44,17 @@ void Tasks::InstanceAdded(link::InstanceAdded instance) {
 void Tasks::Note(const link::InstanceAdded& instance, std::string_view what) {
   components_.parts.recorder.Note(trace::Kind::kKeeper,
                                   {instance.announce.ns, instance.announce.id, {}}, what);
+}
+
+std::string Tasks::SandboxOf(const events::Subject& subject) const {
+  const auto containerd = containerd_at_.find(subject.address);
+  const task::ContainerPtr container =
+      containerd == containerd_at_.end()
+          ? nullptr
+          : components_.containers.Find(
+                {containerd->second, subject.ns.str(), subject.container.str()});
+  return container && container->group->id != container->id.str() ? container->group->id
+                                                                  : std::string();
 }
 
 void Tasks::InstanceRemoved(link::InstanceRemoved gone) {

@@ -8,12 +8,15 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gantry/error.h>
 
 #include "core/async/account.h"
 #include "core/async/co.h"
+#include "core/events/event.h"
+#include "core/events/sandbox_event.h"
 #include "core/link/messages.h"
 #include "core/pod/pod_map.h"
 #include "core/pod/sandbox_service.h"
@@ -34,6 +37,12 @@ class Tasks final {
 
   /// Puts the methods of both services into `table`.
   Status Register(rpc::MethodTable& table);
+
+  /// Who hears what happens to pods.
+  void Observe(events::SandboxObserver observer) { sandbox_service_.Observe(std::move(observer)); }
+
+  /// The pod that the container of an event is in; empty: none, or it is not there any more.
+  std::string SandboxOf(const events::Subject& subject) const;
 
   // From the keeper.
   void InstanceAdded(link::InstanceAdded instance);
@@ -67,6 +76,9 @@ class Tasks final {
   async::Task<void> AnswerDeleteCall(link::DeleteCall call);
   void Note(const link::InstanceAdded& instance, std::string_view what);
 
+  /// containerds by where they take events: the addresses by which containers are found. Entries
+  /// are few, and stay.
+  std::map<std::string, std::string> containerd_at_;
   task::PodMap pods_;
   task::Components components_;
   task::SandboxService sandbox_service_;

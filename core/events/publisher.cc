@@ -262,6 +262,9 @@ void Publishers::Start() {
 
 void Publishers::Publish(Event event) {
   loop_.AssertLoopThread();
+  if (observer_) {
+    observer_(event);
+  }
   const Subject subject = event.subject;
   if (subject.address.empty()) {
     LogDebug("event '{}' has nobody to go to", event.topic);

@@ -15,9 +15,11 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <gantry/error.h>
 
@@ -48,6 +50,10 @@ class Publishers {
   /// `Stop` must have ended, or the loop must not run any more.
   ~Publishers();
 
+  /// Who hears of each event when it is published, be there a containerd for it or not. Once,
+  /// before the first one. Thread: loop.
+  void Observe(std::function<void(const Event&)> observer) { observer_ = std::move(observer); }
+
   /// Begins with what the outbox holds already.
   void Start();
   /// Queues `event` and sees to its way to containerd. Refusals are logged and
@@ -68,6 +74,7 @@ class Publishers {
   std::unique_ptr<Outbox> outbox_;
   PublisherOptions options_;
   bool stopping_ = false;
+  std::function<void(const Event&)> observer_;
   std::map<std::string, std::unique_ptr<Publisher>> publishers_;
 };
 

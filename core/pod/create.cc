@@ -93,6 +93,7 @@ SandboxService::Answer<sandbox_pb::CreateSandboxResponse> SandboxService::Create
   if (const Result<PodPtr> there = co_await Find(call, id.str())) {
     if (call.replay && (*there)->life.state() != State::kCreating) {
       // An earlier engine made it and died before it could say so.
+      Tell(**there, "created");
       co_return sandbox_pb::CreateSandboxResponse();
     }
     co_return Fail(Code::kAlreadyExists, "create sandbox '{}': already exists", id.str());
@@ -114,6 +115,8 @@ SandboxService::Answer<sandbox_pb::CreateSandboxResponse> SandboxService::Create
     co_return std::unexpected(std::move(status).error());
   }
   LogInfo({{"ns", group->ns.str()}, {"id", pod->id.str()}}, "sandbox created");
+  pod->told_of = true;
+  Tell(*pod, "created");
   HearHeld(pod);
   co_return sandbox_pb::CreateSandboxResponse();
 }

@@ -88,6 +88,14 @@ async::Task<void> SandboxService::HandleExit(PodPtr pod) {
   LogInfo({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "sandbox exited with {}",
           // NOLINTNEXTLINE(bugprone-unchecked-optional-access): this is about its exit.
           pod->life.exit()->status);
+  Tell(*pod, "exited");
+}
+
+void SandboxService::Tell(const Pod& pod, std::string_view what) const {
+  if (observer_) {
+    observer_(
+        {what, pod.group->ns, pod.id, pod.pid, pod.life.exit().value_or(ExitStatus{0, NowNs()})});
+  }
 }
 
 async::Task<Status> SandboxService::Remove(PodPtr pod, Deadline deadline) {
@@ -129,6 +137,9 @@ async::Task<void> SandboxService::Drop(PodPtr pod) {
     parts_.services.processes.Release({pod->host_pid.value, pod->start_time});
   }
   pod->life.Deleted();
+  if (pod->told_of) {
+    Tell(*pod, "deleted");
+  }
   Leave(*pod);
   records_.Protect(*pod);
 }

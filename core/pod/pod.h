@@ -79,6 +79,8 @@ struct Pod {
   uint64_t start_time = 0;
   /// What containerd is told.
   uint32_t pid = 0;
+  /// Its CreateSandbox has succeeded: `Parts::on_sandbox` has heard of it.
+  bool told_of = false;
   /// Create, Start, Stop, Update and Shutdown, in the order in which they came.
   async::Slot slot;
   /// Set when it has been taken up again after a restart of the engine, or turned

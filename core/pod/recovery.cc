@@ -94,6 +94,7 @@ void SandboxService::Restore(Pod& pod, const store::Record& record) {
   if (record.init.exited) {
     exit = ExitStatus{record.init.exit_status, record.init.exited_at_ns};
   }
+  pod.told_of = record.state != State::kCreating;
   pod.life.Restore(record.state, exit, false);
   if (exit) {
     pod.life.Acknowledge();

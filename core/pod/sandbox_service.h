@@ -22,6 +22,7 @@
 #include <gantry/pod_config.h>
 
 #include "core/async/co.h"
+#include "core/events/sandbox_event.h"
 #include "core/pod/pod.h"
 #include "core/pod/pod_map.h"
 #include "core/pod/pod_records.h"
@@ -61,6 +62,9 @@ class SandboxService {
 
   /// Puts the methods into `table`.
   Status Register(rpc::MethodTable& table);
+
+  /// Who hears what happens to pods. Once, before the first call.
+  void Observe(events::SandboxObserver observer) { observer_ = std::move(observer); }
 
   /// After a restart of the engine: calls to it wait for `Recover`.
   void Expect(const link::InstanceAdded& instance);
@@ -135,6 +139,8 @@ class SandboxService {
   async::Task<void> AddMounts(PodPtr pod);
   async::Task<void> FreeRemoved(PodPtr pod);
   void Leave(Pod& pod);
+  /// To who watches.
+  void Tell(const Pod& pod, std::string_view what) const;
 
   const Parts& parts_;
   BackendCalls& calls_;
@@ -146,6 +152,7 @@ class SandboxService {
   Remover& remover_;
   PodMap& pods_;
   PodRecords records_;
+  events::SandboxObserver observer_;
 };
 
 }  // namespace gantry::task

@@ -62,7 +62,10 @@ SandboxService::Answer<sandbox_pb::StartSandboxResponse> SandboxService::Start(
     records_.Protect(*pod);
     LogInfo({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "sandbox started, pid {}",
             pod->pid);
+    Tell(*pod, "started");
     HearHeld(pod);
+  } else {
+    Tell(*pod, "started");
   }
   sandbox_pb::StartSandboxResponse response;
   response.set_pid(pod->pid);
