@@ -21,6 +21,10 @@ constexpr char kHelp[] = R"(usage: gantryctl COMMAND [OPTION...]
   ps              all sandboxes and containers of all backends
   inspect ID      one of them, with its processes
   status          the engine, its keeper and its backends
+  top             what each sandbox uses: processor, memory, processes; anew each interval
+  events [ID]     what has happened lately to sandboxes, containers, engine and keeper; with
+                  --follow what happens
+  logs [ID]       what engine, keeper and gantry-grpc have logged, about one sandbox or all
   check [FILE]    a configuration file, or a plugin (.so); default: the configuration
   doctor          what this node lacks for which backend, and how to get it
   restart         a newly started engine in place of the one that runs
@@ -44,9 +48,17 @@ po::options_description Options(Arguments& arguments) {
       "costs", po::bool_switch(&arguments.costs),
       "ps: what the engine does and holds for each sandbox")(
       "namespace,n", po::value(&arguments.ns)->value_name("NS"),
-      "ps, inspect, delete, trace: of this containerd namespace")(
+      "ps, inspect, top, events, delete, trace: of this containerd namespace")(
       "address", po::value(&arguments.address)->value_name("SOCKET"),
-      "the engine's socket; default $GANTRY_RUN_DIR/gantry.sock")(
+      "the engine's socket; default $GANTRY_RUN_DIR/gantry.sock. unix://SOCKET: by gRPC, at "
+      "grpc.address of the configuration")("follow,f", po::bool_switch(&arguments.follow),
+                                           "events: also those to come, without end")(
+      "since", po::value(&arguments.since)->value_name("TIME"),
+      "events, logs: nothing before; 30s, 10m, 2h, 7d ago, or as 2026-01-31T08:15:30Z")(
+      "interval", po::value(&arguments.interval)->value_name("SECONDS"),
+      "top: between two tables; default 2")("count", po::value(&arguments.count)->value_name("N"),
+                                            "top: ends after so many tables")(
+      "once", po::bool_switch(&arguments.once), "top: one table")(
       "config", po::value(&arguments.config)->value_name("FILE"),
       "the configuration; default $GANTRY_CONFIG, /etc/gantry/gantry.yaml")(
       "name", po::value(&arguments.name)->value_name("NAME"),

@@ -3,6 +3,7 @@
 // What a command line of gantryctl says.
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
 #include <optional>
 #include <string>
@@ -24,6 +25,13 @@ struct Arguments {
   std::string name;
   std::string engine;
   std::string keeper;
+  std::string since;
+  /// Seconds.
+  double interval = 2;
+  /// So many tables; 0: without end.
+  uint64_t count = 0;
+  bool follow = false;
+  bool once = false;
   bool json = false;
   bool costs = false;
   bool no_fallback = false;

@@ -5,10 +5,12 @@
 // for what it finds. Commands that change something are in upgrade.cc and delete.cc.
 #include "core/ctl/commands.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <ostream>
+#include <iostream>
 #include <utility>
 
 #include <gantry/format.h>
@@ -23,9 +25,13 @@
 #include "core/ctl/delete.h"
 #include "core/ctl/doctor.h"
 #include "core/ctl/dump.h"
+#include "core/ctl/events.h"
+#include "core/ctl/live.h"
+#include "core/ctl/logs.h"
 #include "core/ctl/node.h"
 #include "core/ctl/operator.h"
 #include "core/ctl/show.h"
+#include "core/ctl/top.h"
 #include "core/ctl/trace.h"
 #include "core/ctl/upgrade.h"
 #include "core/link/paths.h"
@@ -127,14 +133,36 @@ struct Command {
   size_t least_operands;
   size_t most_operands;
   Result<std::string> (*run)(const Arguments&);
+  /// Instead, where it writes as it goes.
+  Status (*show)(const Arguments&, const Output&) = nullptr;
 };
 
 constexpr Command kCommands[] = {
-    {"ps", 0, 0, Ps},           {"inspect", 1, 1, Inspect}, {"status", 0, 0, ShowStatus},
-    {"check", 0, 1, Check},     {"doctor", 0, 0, nullptr},  {"restart", 0, 0, Restart},
-    {"upgrade", 0, 0, Upgrade}, {"delete", 0, 1, Delete},   {"trace", 0, 1, ShowTrace},
+    {"ps", 0, 0, Ps},
+    {"inspect", 1, 1, Inspect},
+    {"status", 0, 0, ShowStatus},
+    {"top", 0, 0, nullptr, ShowTop},
+    {"events", 0, 1, nullptr, ShowEvents},
+    {"logs", 0, 1, Logs},
+    {"trace", 0, 1, ShowTrace},
+    {"check", 0, 1, Check},
+    {"doctor", 0, 0, nullptr},
+    {"restart", 0, 0, Restart},
+    {"upgrade", 0, 0, Upgrade},
+    {"delete", 0, 1, Delete},
     {"debug", 1, 2, Debug},
 };
+
+/// Its output, or why there is none.
+Status Run(const Command& command, const Arguments& arguments, std::ostream& out,
+           std::ostream& err) {
+  if (command.show != nullptr) {
+    return command.show(arguments, {out, err, &out == &std::cout && isatty(STDOUT_FILENO) == 1});
+  }
+  GANTRY_TRY(const std::string text, command.run(arguments));
+  out << text;
+  return {};
+}
 
 }  // namespace
 
@@ -166,15 +194,14 @@ int RunCommand(const std::vector<std::string>& words, std::ostream& out, std::os
           << " argument(s); see gantryctl --help\n";
       return kUsage;
     }
-    if (command.run == nullptr) {
+    if (command.run == nullptr && command.show == nullptr) {
       return Doctor(arguments, out);
     }
-    const auto text = command.run(arguments);
-    if (!text) {
-      err << "gantryctl: " << text.error().message << "\n";
+    const Status done = Run(command, arguments, out, err);
+    if (!done) {
+      err << "gantryctl: " << done.error().message << "\n";
       return kFailed;
     }
-    out << *text;
     return 0;
   }
   err << "gantryctl: there is no command '" << arguments.command << "'; see gantryctl --help\n";

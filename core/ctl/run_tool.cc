@@ -17,8 +17,6 @@ namespace gantry::ctl {
 namespace {
 
 constexpr size_t kLongestLine = 200;
-// A tool that writes without end is stopped by the kernel here.
-constexpr rlim_t kMostOutput = 1 << 20;
 
 }  // namespace
 
@@ -41,7 +39,7 @@ Result<std::string> OutputOf(const std::vector<std::string>& argv, std::chrono::
   if (ended == 0) {
     return Fail(Code::kDeadlineExceeded, "run '{}': killed, it took too long", argv[0]);
   }
-  GANTRY_TRY(std::string text, ReadAt(output.get(), 0, kMostOutput));
+  GANTRY_TRY(std::string text, ReadAt(output.get(), 0, kMostToolOutput));
   if (!reaped || WaitStatus{reaped->wait_status}.code() != 0) {
     return Fail(Code::kFailedPrecondition, "run '{}': it failed with status {}: {}", argv[0],
                 reaped ? WaitStatus{reaped->wait_status}.code() : 255,
@@ -52,7 +50,7 @@ Result<std::string> OutputOf(const std::vector<std::string>& argv, std::chrono::
 
 Result<std::string> FirstLineOf(const std::vector<std::string>& argv,
                                 std::chrono::milliseconds limit) {
-  GANTRY_TRY(const std::string text, OutputOf(argv, limit, kMostOutput));
+  GANTRY_TRY(const std::string text, OutputOf(argv, limit));
   return text.substr(0, std::min(text.find('\n'), kLongestLine));
 }
 

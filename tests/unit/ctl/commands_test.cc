@@ -130,6 +130,15 @@ TEST(Commands, SayWhenNobodyIsThere) {
   const Outcome outcome = OutcomeOf({"ps", "--address", "/nonexistent/s"});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("gantryctl: reach gantry at '/nonexistent/s'"));
+  const Outcome grpc = OutcomeOf({"ps", "--address", "unix:///nonexistent/s"});
+  EXPECT_EQ(grpc.code, 1);
+  EXPECT_THAT(grpc.err, HasSubstr("grpc.address"));
+}
+
+TEST(Commands, RefuseAddressesAndTimesThatAreNone) {
+  EXPECT_THAT(OutcomeOf({"ps", "--address", "tcp://1.2.3.4:5"}).err, HasSubstr("unix://PATH"));
+  EXPECT_THAT(OutcomeOf({"events", "--since", "yesterday"}).err, HasSubstr("--since 'yesterday'"));
+  EXPECT_THAT(OutcomeOf({"top", "--interval", "0"}).err, HasSubstr("--interval"));
 }
 
 TEST(CommandCheck, MissesAFileThatTheEngineWouldDoWithout) {
