@@ -22,13 +22,22 @@ po::options_description Describe(CommandLine& line) {
       "containerd's socket")("containerd-ttrpc", po::value(&line.containerd_ttrpc),
                              "its socket for events; default: the other one with '.ttrpc'")(
       "address", po::value(&line.address), "where it listens")(
-      "listen-fd", po::value(&line.listen_fd), "a listening socket");
+      "listen-fd", po::value(&line.listen_fd), "a listening socket")(
+      "dial", po::value(&line.dial),
+      "serves nothing, but passes on what is asked by ttrpc on --socket-fd to the gRPC server at "
+      "this "
+      "socket")("socket-fd", po::value(&line.socket_fd), "a connected socket");
   return options;
 }
 
 Status Check(CommandLine& line) {
   if (line.help || line.version) {
     return {};
+  }
+  if (!line.dial.empty()) {
+    return line.socket_fd >= 3 ? Status()
+                               : Fail(Code::kInvalidArgument,
+                                      "--socket-fd: a descriptor of a connected socket is needed");
   }
   if (line.listen_fd < 3) {
     return Fail(Code::kInvalidArgument,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gantry-grpc's command line. The engine gives it.
+// gantry-grpc's command line. The engine gives it, or gantryctl.
 #pragma once
 
 #include <string>
@@ -21,6 +21,9 @@ struct CommandLine {
   int listen_fd = -1;
   /// Where that is: for who looks at the process.
   std::string address;
+  /// Instead of serving: the path of a server's socket, which is asked what comes on `socket_fd`.
+  std::string dial;
+  int socket_fd = -1;
   bool help = false;
   bool version = false;
 };

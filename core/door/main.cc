@@ -7,6 +7,8 @@
 //
 // Told to end it lets nobody in, and goes as soon as no call has something to do: who waits for the
 // end of a sandbox gets UNAVAILABLE from gRPC, and asks again.
+//
+// With --dial it is gantryctl's end of a connection to such a program (dial.h).
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -15,6 +17,7 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,8 +25,11 @@
 #include "core/async/worker_pool.h"
 #include "core/door/command_line.h"
 #include "core/door/controller.h"
+#include "core/door/descriptors.h"
+#include "core/door/dial.h"
 #include "core/door/listener.h"
 #include "core/door/operator_calls.h"
+#include "core/door/reflection.h"
 #include "core/door/server.h"
 #include "core/link/paths.h"
 #include "core/log/log.h"
@@ -35,6 +41,8 @@
 namespace gantry::door {
 namespace {
 
+/// gRPC's library serves it.
+constexpr char kHealthService[] = "grpc.health.v1.Health";
 constexpr int kWorkers = 8;
 constexpr size_t kMostQueued = 4096;
 /// What calls under way are given when it is told to end.
@@ -56,13 +64,19 @@ Status Serve(const CommandLine& line) {
   const Folders folders(line.sandboxes);
   Controller controller(loop, pool, folders,
                         {line.run_dir, line.containerd, line.containerd_ttrpc});
-  OperatorCalls operator_calls(loop, line.run_dir);
+  OperatorCalls operator_calls(loop, pool, line.run_dir);
   rpc::MethodTable table;
+  StreamTable streams;
   GANTRY_CHECK_OK(controller.Register(table));
-  GANTRY_CHECK_OK(operator_calls.Register(table));
+  GANTRY_CHECK_OK(operator_calls.Register(table, streams));
+  GANTRY_TRY(Descriptors descriptors, Descriptors::Read(ServedFiles()));
+  std::vector<std::string> services = ServicesOf(table, streams);
+  services.emplace_back(kHealthService);
+  Reflection reflection(std::move(descriptors), std::move(services));
+  reflection.Register(streams);
   // Before gRPC's threads: they inherit what is blocked.
   GANTRY_TRY(const UniqueFd signals, os::OpenSignalFd({SIGTERM, SIGINT}));
-  GANTRY_TRY(const std::unique_ptr<Server> server, Server::Start(loop, table, {}));
+  GANTRY_TRY(const std::unique_ptr<Server> server, Server::Start(loop, table, streams, {}));
   // Before anybody is let in: what is made from then on is not left over.
   GANTRY_TRY(std::vector<Folders::Left> left, folders.All());
   Listener listener(loop, UniqueFd(line.listen_fd),
@@ -95,6 +109,11 @@ int main(int argc, char** argv) {
   if (line->help || line->version) {
     std::puts(line->help ? gantry::door::Usage().c_str() : "gantry-grpc " GANTRY_VERSION);
     return 0;
+  }
+  if (!line->dial.empty()) {
+    const gantry::Status dialled =
+        gantry::door::Dial(gantry::UniqueFd(line->socket_fd), line->dial);
+    return dialled ? 0 : 1;
   }
   // Of another keeper's node it would know nothing; its engine starts its own.
   prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/door/operator_calls.h"
 
+#include <chrono>
+#include <optional>
 #include <utility>
 
+#include <gantry/format.h>
+
 #include "core/ctl/operator.h"
+#include "core/rpc/typed.h"
+#include "proto/gantry/operator.pb.h"
 
 namespace gantry::door {
 namespace {
@@ -11,21 +17,75 @@ namespace {
 constexpr std::chrono::seconds kConnectLimit(5);
 /// Of who says none: an engine that restarts is back within a second, what waits longer hangs.
 constexpr std::chrono::seconds kCallLimit(30);
+/// Of one call for events. A client that has gone is noticed between two.
+constexpr std::chrono::milliseconds kEventsWait = std::chrono::seconds(10);
 
 }  // namespace
 
-OperatorCalls::OperatorCalls(async::Loop& loop, const std::string& run_dir)
-    : loop_(loop), socket_(run_dir + "/" + ctl::kSocketName) {}
+OperatorCalls::OperatorCalls(async::Loop& loop, async::WorkerPool& pool, const std::string& run_dir)
+    : loop_(loop), pool_(pool), socket_(run_dir + "/" + ctl::kSocketName), keeper_(run_dir) {}
 
-Status OperatorCalls::Register(rpc::MethodTable& table) {
-  for (const char* method : {ctl::kList, ctl::kInspect, ctl::kStatus}) {
+Status OperatorCalls::Register(rpc::MethodTable& table, StreamTable& streams) {
+  for (const char* method : {ctl::kList, ctl::kInspect, ctl::kStatus, ctl::kEvents}) {
     GANTRY_CHECK_OK(table.Add(ctl::kService, method,
                               [this](rpc::Call call) { return Forward(std::move(call)); }));
   }
-  return {};
+  streams[Format("/{}/{}", ctl::kService, ctl::kWatchEvents)] =
+      [this](std::shared_ptr<Stream> stream) { return WatchEvents(std::move(stream)); };
+  return RegisterKeeper(table);
 }
 
-async::Task<Result<std::string>> OperatorCalls::Forward(rpc::Call call) {
+Status OperatorCalls::RegisterKeeper(rpc::MethodTable& table) {
+  GANTRY_CHECK_OK((rpc::AddTyped<v1::KeeperRequest, v1::KeeperResponse>(
+      table, ctl::kService, ctl::kKeeper,
+      [this](const rpc::CallContext&,
+             v1::KeeperRequest) -> async::Task<Result<v1::KeeperResponse>> {
+        GANTRY_CO_TRY(const link::KeeperStatus status,
+                      co_await pool_.Run([this] { return keeper_.Query(); }));
+        co_return ctl::ToMessage(status);
+      })));
+  GANTRY_CHECK_OK((rpc::AddTyped<v1::UpgradeEngineRequest, v1::UpgradeEngineResponse>(
+      table, ctl::kService, ctl::kUpgradeEngine,
+      [this](const rpc::CallContext&,
+             v1::UpgradeEngineRequest request) -> async::Task<Result<v1::UpgradeEngineResponse>> {
+        const link::Upgrade wanted{request.program(), request.no_fallback()};
+        GANTRY_CO_TRY(const link::Upgraded done,
+                      co_await pool_.Run([&] { return keeper_.UpgradeEngine(wanted); }));
+        v1::UpgradeEngineResponse response;
+        response.set_engine_pid(static_cast<uint32_t>(done.engine_pid));
+        response.set_fallback(done.fallback);
+        co_return response;
+      })));
+  GANTRY_CHECK_OK((rpc::AddTyped<v1::UpgradeKeeperRequest, v1::UpgradeKeeperResponse>(
+      table, ctl::kService, ctl::kUpgradeKeeper,
+      [this](const rpc::CallContext&,
+             v1::UpgradeKeeperRequest request) -> async::Task<Result<v1::UpgradeKeeperResponse>> {
+        GANTRY_CO_TRY(const int32_t pid,
+                      co_await pool_.Run([&] { return keeper_.UpgradeKeeper(request.program()); }));
+        v1::UpgradeKeeperResponse response;
+        response.set_keeper_pid(static_cast<uint32_t>(pid));
+        co_return response;
+      })));
+  return rpc::AddTyped<v1::DeleteRequest, v1::DeleteResponse>(
+      table, ctl::kService, ctl::kDelete,
+      [this](const rpc::CallContext&,
+             v1::DeleteRequest request) -> async::Task<Result<v1::DeleteResponse>> {
+        const link::Delete wanted{request.id(), request.namespace_(), request.bundle(),
+                                  request.containerd()};
+        GANTRY_CO_TRY(const link::Deleted deleted,
+                      co_await pool_.Run([&] { return keeper_.Delete(wanted); }));
+        if (!deleted.known) {
+          co_return Fail(Code::kNotFound, "delete '{}': the keeper has no such instance",
+                         request.id());
+        }
+        v1::DeleteResponse response;
+        response.set_exit_status(deleted.status);
+        co_return response;
+      });
+}
+
+async::Task<Result<std::string>> OperatorCalls::Ask(std::string method, std::string payload,
+                                                    std::chrono::nanoseconds limit) {
   std::shared_ptr<rpc::Client> client = client_;
   if (!client || client->closed()) {
     Result<std::unique_ptr<rpc::Client>> made =
@@ -36,10 +96,35 @@ async::Task<Result<std::string>> OperatorCalls::Forward(rpc::Call call) {
     client = std::move(*made);
     client_ = client;
   }
+  co_return co_await client->Call(ctl::kService, std::move(method), std::move(payload), limit);
+}
+
+async::Task<Result<std::string>> OperatorCalls::Forward(rpc::Call call) {
   const auto limit =
       call.timeout.count() != 0 ? call.timeout : std::chrono::nanoseconds(kCallLimit);
-  co_return co_await client->Call(std::move(call.service), std::move(call.method),
-                                  std::move(call.payload), limit);
+  co_return co_await Ask(std::move(call.method), std::move(call.payload), limit);
+}
+
+async::Task<Status> OperatorCalls::WatchEvents(std::shared_ptr<Stream> stream) {
+  GANTRY_CO_TRY(const std::optional<std::string> bytes, co_await stream->Read());
+  if (!bytes) {
+    co_return Fail(Code::kInvalidArgument, "watch events: there is no request");
+  }
+  v1::EventsRequest request;
+  GANTRY_CO_CHECK_OK(rpc::ParseMessage(*bytes, request));
+  for (bool first = true; !stream->ended(); first = false) {
+    // The first one says where the stream begins, be there anything or not.
+    request.set_wait_ms(first ? 0 : static_cast<uint32_t>(kEventsWait.count()));
+    GANTRY_CO_TRY(std::string answer, co_await Ask(ctl::kEvents, request.SerializeAsString(),
+                                                   kEventsWait + kCallLimit));
+    v1::EventsResponse page;
+    GANTRY_CO_CHECK_OK(rpc::ParseMessage(answer, page));
+    request.set_after(page.last());
+    if (first || page.events_size() > 0 || page.lost() > 0) {
+      GANTRY_CO_CHECK_OK(co_await stream->Write(std::move(answer)));
+    }
+  }
+  co_return Fail(Code::kCanceled, "the client has gone");
 }
 
 }  // namespace gantry::door

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operator's API (proto/gantry/operator.proto) over gRPC: each call is passed on to the
-// engine's socket, at which the keeper listens, as gantryctl calls it.
+// The operator's API (proto/gantry/operator.proto) over gRPC. What the engine answers is passed on
+// to its socket, at which the keeper listens, as gantryctl calls it; what the keeper answers is
+// asked on its own. The stream of events is a row of such calls, each for what has happened since
+// the one before: so it goes on over an engine's end, and holds nothing for who does not read.
 #pragma once
 
 #include <memory>
@@ -11,6 +13,9 @@
 
 #include "core/async/co.h"
 #include "core/async/loop.h"
+#include "core/async/worker_pool.h"
+#include "core/ctl/keeper_calls.h"
+#include "core/door/stream.h"
 #include "core/rpc/client.h"
 #include "core/rpc/method_table.h"
 
@@ -19,20 +24,26 @@ namespace gantry::door {
 /// Thread: loop.
 class OperatorCalls {
  public:
-  /// `loop` outlives it. `run_dir`: where the socket is.
-  OperatorCalls(async::Loop& loop, const std::string& run_dir);
+  /// `loop` and `pool` outlive it. `run_dir`: where the sockets are.
+  OperatorCalls(async::Loop& loop, async::WorkerPool& pool, const std::string& run_dir);
   OperatorCalls(const OperatorCalls&) = delete;
   OperatorCalls& operator=(const OperatorCalls&) = delete;
   ~OperatorCalls() = default;
 
-  /// Puts the methods into `table`, which it outlives.
-  Status Register(rpc::MethodTable& table);
+  /// Puts the methods into `table` and `streams`, which it outlives.
+  Status Register(rpc::MethodTable& table, StreamTable& streams);
 
  private:
+  Status RegisterKeeper(rpc::MethodTable& table);
   async::Task<Result<std::string>> Forward(rpc::Call call);
+  async::Task<Result<std::string>> Ask(std::string method, std::string payload,
+                                       std::chrono::nanoseconds limit);
+  async::Task<Status> WatchEvents(std::shared_ptr<Stream> stream);
 
   async::Loop& loop_;
+  async::WorkerPool& pool_;
   const std::string socket_;
+  const ctl::KeeperCalls keeper_;
   std::shared_ptr<rpc::Client> client_;
 };
 

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -20,7 +21,7 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server_posix.h>
 
-#include "core/log/log.h"
+#include "core/door/grpc_stream.h"
 #include "core/rpc/dispatcher.h"
 #include "core/rpc/ttrpc.h"
 
@@ -71,18 +72,6 @@ std::chrono::nanoseconds TimeLeft(std::chrono::system_clock::time_point deadline
   return left.count() == 0 ? std::chrono::nanoseconds(-1) : left;
 }
 
-std::string BytesOf(const ::grpc::ByteBuffer& buffer) {
-  std::vector<::grpc::Slice> slices;
-  std::string bytes;
-  if (buffer.Dump(&slices).ok()) {
-    bytes.reserve(buffer.Length());
-    for (const ::grpc::Slice& slice : slices) {
-      bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-    }
-  }
-  return bytes;
-}
-
 /// One call. Threads: gRPC's for what is overridden, the loop's for the rest.
 class Exchange final : public ::grpc::ServerGenericBidiReactor {
  public:
@@ -125,8 +114,7 @@ class Exchange final : public ::grpc::ServerGenericBidiReactor {
   /// Once. It may be gone afterwards.
   void Answer(const Result<std::string>& result) {
     if (!result) {
-      Finish({static_cast<::grpc::StatusCode>(result.error().code),
-              rpc::CleanText(result.error().message)});
+      Finish(GrpcStatusOf(std::unexpected(result.error())));
       return;
     }
     const ::grpc::Slice slice(*result);
@@ -148,8 +136,12 @@ class Exchange final : public ::grpc::ServerGenericBidiReactor {
 
 class Server::Core final : public ::grpc::CallbackGenericService {
  public:
-  Core(async::Loop& loop, const rpc::MethodTable& table, const ServerLimits& limits)
+  Core(async::Loop& loop, const rpc::MethodTable& table, const StreamTable& streams,
+       const ServerLimits& limits)
       : loop_(loop),
+        table_(table),
+        handlers_(streams),
+        limits_(limits),
         alive_(std::make_shared<Core*>(this)),
         dispatcher_(loop, table,
                     [this](uint64_t call, uint32_t, const std::string& response) {
@@ -166,24 +158,44 @@ class Server::Core final : public ::grpc::CallbackGenericService {
     for (const auto& [number, exchange] : std::exchange(open_, {})) {
       exchange->Answer(Fail(Code::kUnavailable, "gantry's gRPC server ends: call again"));
     }
+    for (const auto& [number, stream] : std::exchange(streams_, {})) {
+      stream->Cut(Fail(Code::kUnavailable, "gantry's gRPC server ends: call again"));
+    }
     if (server_) {
       server_->Shutdown(std::chrono::system_clock::now() + kShutdownLimit);
     }
   }
 
-  Status Start(const ServerLimits& limits) {
+  Status Start() {
     ::grpc::EnableDefaultHealthCheckService(true);
     ::grpc::ServerBuilder builder;
     builder.RegisterCallbackGenericService(this);
     builder.SetMaxReceiveMessageSize(static_cast<int>(rpc::kMaxFrameBytes));
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, limits.calls_per_connection);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, limits_.calls_per_connection);
     server_ = builder.BuildAndStart();
-    return server_ ? Status() : Fail(Code::kInternal, "start the gRPC server: gRPC gives none");
+    if (!server_) {
+      return Fail(Code::kInternal, "start the gRPC server: gRPC gives none");
+    }
+    for (const std::string& service : ServicesOf(table_, handlers_)) {
+      server_->GetHealthCheckService()->SetServingStatus(service, true);
+    }
+    return {};
   }
 
   /// Thread: gRPC's.
   ::grpc::ServerGenericBidiReactor* CreateReactor(
       ::grpc::GenericCallbackServerContext* context) override {
+    if (const auto handler = handlers_.find(context->method()); handler != handlers_.end()) {
+      GrpcStream::Opened opened = GrpcStream::Open(loop_, *context);
+      loop_.Post([alive = alive_, handler = &handler->second, stream = std::move(opened.stream)] {
+        if (*alive != nullptr) {
+          (*alive)->BeginStream(*handler, stream);
+        } else {
+          stream->End(Fail(Code::kUnavailable, "gantry's gRPC server ends: call again"));
+        }
+      });
+      return opened.reactor;
+    }
     // gRPC deletes it: OnDone.
     return new Exchange(  // NOLINT(cppcoreguidelines-owning-memory)
         next_.fetch_add(1), *context,
@@ -230,6 +242,25 @@ class Server::Core final : public ::grpc::CallbackGenericService {
                           .address = {}});
   }
 
+  void BeginStream(const StreamHandler& handler, const std::shared_ptr<GrpcStream>& stream) {
+    if (streams_.size() >= limits_.streams) {
+      stream->End(Fail(Code::kResourceExhausted, "more than {} streams are open", limits_.streams));
+      return;
+    }
+    const uint64_t number = next_.fetch_add(1);
+    streams_[number] = stream;
+    async::Start(RunStream(handler(stream), stream), [alive = alive_, number] {
+      if (*alive != nullptr) {
+        (*alive)->streams_.erase(number);
+      }
+    });
+  }
+
+  static async::Task<void> RunStream(async::Task<Status> handler,
+                                     std::shared_ptr<GrpcStream> stream) {
+    stream->End(co_await std::move(handler));
+  }
+
   void Answer(uint64_t number, const Result<std::string>& result) {
     if (const auto entry = open_.extract(number)) {
       entry.mapped()->Answer(result);
@@ -242,18 +273,35 @@ class Server::Core final : public ::grpc::CallbackGenericService {
   }
 
   async::Loop& loop_;
+  const rpc::MethodTable& table_;
+  const StreamTable& handlers_;
+  const ServerLimits limits_;
   std::atomic<uint64_t> next_ = 1;
   /// Null when this has gone: what gRPC's threads have posted may come later.
   const std::shared_ptr<Core*> alive_;
   std::unordered_map<uint64_t, Exchange*> open_;
+  /// Whose handlers have not returned.
+  std::unordered_map<uint64_t, std::shared_ptr<GrpcStream>> streams_;
   rpc::Dispatcher dispatcher_;
   std::unique_ptr<::grpc::Server> server_;
 };
 
+std::vector<std::string> ServicesOf(const rpc::MethodTable& table, const StreamTable& streams) {
+  std::set<std::string> services;
+  for (const std::string& name : table.Names()) {
+    services.insert(name.substr(0, name.rfind('/')));
+  }
+  for (const auto& [name, handler] : streams) {
+    services.insert(name.substr(1, name.rfind('/') - 1));
+  }
+  return {services.begin(), services.end()};
+}
+
 Result<std::unique_ptr<Server>> Server::Start(async::Loop& loop, const rpc::MethodTable& table,
+                                              const StreamTable& streams,
                                               const ServerLimits& limits) {
-  auto core = std::make_unique<Core>(loop, table, limits);
-  GANTRY_CHECK_OK(core->Start(limits));
+  auto core = std::make_unique<Core>(loop, table, streams, limits);
+  GANTRY_CHECK_OK(core->Start());
   return std::unique_ptr<Server>(new Server(std::move(core)));
 }
 

@@ -39,6 +39,14 @@ TEST(DoorCommandLine, NeedsASocket) {
   }
 }
 
+TEST(DoorCommandLine, DialsInsteadWithASocketOfItsOwn) {
+  const auto line = Parse({"--dial=/run/s", "--socket-fd=3"});
+  ASSERT_TRUE(line) << line.error().message;
+  EXPECT_EQ(line->dial, "/run/s");
+  EXPECT_EQ(line->socket_fd, 3);
+  EXPECT_FALSE(Parse({"--dial=/run/s"}));
+}
+
 TEST(DoorCommandLine, HelpsWithoutOne) {
   EXPECT_TRUE(Parse({"--help"})->help);
   EXPECT_NE(Usage().find("--listen-fd"), std::string::npos);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A keeper as far as its control socket goes: an instance that is announced is at `socket`.
+// A keeper as far as its control socket goes: an instance that is announced is at `socket`, an
+// engine that is upgraded falls back to what it is upgraded to, and the keeper itself is never
+// upgraded.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,7 +20,9 @@
 #include <gantry/toolkit/sync/mutex.h>
 
 #include "core/link/channel.h"
+#include "core/link/messages.h"
 #include "core/link/paths.h"
+#include "core/link/status_messages.h"
 
 namespace gantry::test {
 
@@ -81,6 +85,17 @@ class FakeKeeper {
     } else if (auto request = message->As<link::Delete>()) {
       deleted_.push_back(std::move(*request));
       Reply(channel, link::Deleted{.pid = 0, .status = 0, .exited_at_ns = 0, .known = true});
+    } else if (message->As<link::Query>()) {
+      link::KeeperStatus status;
+      status.keeper_pid = 4;
+      status.engine_state = static_cast<uint32_t>(link::EngineState::kUp);
+      status.instances.emplace_back().announce.id = "left";
+      Reply(channel, status);
+    } else if (auto upgrade = message->As<link::Upgrade>()) {
+      Reply(channel, link::Upgraded{9, upgrade->engine});
+    } else if (message->As<link::UpgradeKeeper>()) {
+      Reply(channel,
+            link::Failed{static_cast<int32_t>(Code::kFailedPrecondition), "it is no keeper"});
     }
   }
 

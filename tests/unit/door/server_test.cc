@@ -89,7 +89,7 @@ class ServerTest : public testing::Test {
       });
       co_return co_await end.Wait();
     });
-    auto server = Server::Start(loop_, table_, {});
+    auto server = Server::Start(loop_, table_, streams_, {});
     ASSERT_TRUE(server) << server.error().message;
     server_ = std::move(*server);
     channel_ = Connect();
@@ -124,6 +124,7 @@ class ServerTest : public testing::Test {
 
   async::Loop loop_;
   rpc::MethodTable table_;
+  StreamTable streams_;
   std::unique_ptr<Server> server_;
   std::shared_ptr<::grpc::Channel> channel_;
   std::unique_ptr<::grpc::GenericStub> stub_;
@@ -289,6 +290,16 @@ TEST_F(ServerTest, IsHealthy) {
   EXPECT_TRUE(call.status().ok()) << call.status().error_message();
   // HealthCheckResponse{status: SERVING}.
   EXPECT_EQ(call.response(), std::string("\x08\x01", 2));
+}
+
+TEST_F(ServerTest, IsHealthyServiceByService) {
+  // HealthCheckRequest{service}.
+  ClientCall known(*stub_, "/grpc.health.v1.Health/Check", "\x0a\x06t.Test");
+  ClientCall other(*stub_, "/grpc.health.v1.Health/Check", "\x0a\x06t.None");
+  Finish(known);
+  Finish(other);
+  EXPECT_EQ(known.response(), std::string("\x08\x01", 2));
+  EXPECT_EQ(other.status().error_code(), ::grpc::StatusCode::NOT_FOUND);
 }
 
 TEST_F(ServerTest, ClosesAConnectionOfSomethingElse) {
