@@ -91,11 +91,14 @@ Status Lab::SetUp() {
 // One name for each handler, as docs/configuration.md tells users to do it.
 Status Lab::LinkPrograms() {
   settings_.gantry_bin = root() + "/bin";
-  settings_.more_runtimes = {{"stock", "io.containerd.runc.v2", "podsandbox", "runc"},
-                             {"gantry-crun", "io.containerd.gantry-crun.v1", "shim", ""},
-                             {"gantry-runc", "io.containerd.gantry-runc.v1", "shim", ""},
-                             {"stock-crun", "io.containerd.runc.v2", "podsandbox", "crun"},
-                             {"gantry-wasm", "io.containerd.gantry-wasm.v1", "shim", ""}};
+  settings_.more_runtimes = {
+      {"stock", "io.containerd.runc.v2", "podsandbox", "runc"},
+      {"gantry-crun", "io.containerd.gantry-crun.v1", "shim", ""},
+      {"gantry-runc", "io.containerd.gantry-runc.v1", "shim", ""},
+      // Where gantry-grpc runs: WithGrpc.
+      {"gantry-controller-crun", "io.containerd.gantry-crun.v1", "gantry", ""},
+      {"stock-crun", "io.containerd.runc.v2", "podsandbox", "crun"},
+      {"gantry-wasm", "io.containerd.gantry-wasm.v1", "shim", ""}};
   const std::string shim = programs_ + "/containerd-shim-gantry-v1";
   for (const char* handler : {"crun", "ready-vmm", "runc", "vmm", "wasm"}) {
     GANTRY_CHECK_OK(Link(shim, root() + "/bin/containerd-shim-gantry-" + handler + "-v1"));

@@ -83,10 +83,12 @@ std::vector<Group> MakeGroups() {
        GapRows},
       {{"metrics-cost", "metrics-scrape"}, MetricsRows},
       {{"trace-cost"}, TraceRow},
+      {{"memory-grpc"}, GrpcMemoryRow},
       {{"churn-growth"}, ChurnRow},
       {{"pod-sandbox", "pod-start", "pod-batch"}, PodRows},
       {{"pod-memory", "pod-holder"}, PodMemoryRows},
       {{"pod-executions"}, PodExecutionRow},
+      {{"pod-controller"}, PodControllerRow},
       {{"plugin-call"}, PluginCallRow},
   };
   AddGvisor(groups);

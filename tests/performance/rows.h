@@ -52,6 +52,11 @@ Status StateRows(Lab& lab, const Extent& extent, Report& report);
 /// and gap-stream- with 100; recovery-slope
 Status GapRows(Lab& lab, const Extent& extent, Report& report);
 
+/// memory-grpc
+Status GrpcMemoryRow(Lab& lab, const Extent& extent, Report& report);
+/// pod-controller
+Status PodControllerRow(Lab& lab, const Extent& extent, Report& report);
+
 /// metrics-cost, metrics-scrape
 Status MetricsRows(Lab& lab, const Extent& extent, Report& report);
 
