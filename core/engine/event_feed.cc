@@ -97,7 +97,8 @@ void EventFeed::Add(v1::Event event) {
   if (const Status added = recent_->Add(event.SerializeAsString()); !added) {
     LogWarning("an event is lost to who watches: {}", added.error().message);
   }
-  for (auto& [number, wait] : waits_) {
+  // Those who wait may go on at once, and forget their waits.
+  for (auto& [number, wait] : std::exchange(waits_, {})) {
     wait.Set();
   }
 }
