@@ -37,6 +37,7 @@ constexpr char kHelp[] = R"(usage: gantryctl COMMAND [OPTION...]
                   with --all of all there were in the last minutes; no engine is needed
   debug dump [FILE]
                   what a bug report needs, without secrets: gantry-debug-TIME.tar.gz
+  node-setup      has containerd know gantry's runtimes; gantryctl node-setup --help
   NAME ...        commands of a backend that has some: gantryctl wasm --help
 
 )";

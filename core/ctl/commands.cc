@@ -29,6 +29,7 @@
 #include "core/ctl/live.h"
 #include "core/ctl/logs.h"
 #include "core/ctl/node.h"
+#include "core/ctl/node_setup.h"
 #include "core/ctl/operator.h"
 #include "core/ctl/show.h"
 #include "core/ctl/top.h"
@@ -170,6 +171,9 @@ int RunCommand(const std::vector<std::string>& words, std::ostream& out, std::os
   if ((words.size() == 3 || words.size() == 4) && words[0] == "--probe-plugin") {
     return backend::PluginHost::RunProbe(words[1], words[2],
                                          words.size() == 4 ? &words[3] : nullptr);
+  }
+  if (!words.empty() && words.front() == kNodeSetup) {
+    return NodeSetup({words.begin() + 1, words.end()}, DefaultConfig(), out, err);
   }
   if (!words.empty() && !std::ranges::contains(kCommands, words.front(), &Command::name)) {
     if (const auto code = RunBackendTool(words, err)) {
