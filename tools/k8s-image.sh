@@ -30,6 +30,9 @@ version_of_tree() { sed -n 's/^project(gantry VERSION \([0-9.]*\).*/\1/p' "$GANT
 
 is_elf() { [ "$(head -c 4 "$1" | tail -c 3)" = ELF ]; }
 
+# Not by `grep -q`, which ends while readelf still writes: that is a failure then, now and again.
+has() { [[ "$1" = *"$2"* ]]; }
+
 # What a pod needs of an install tree: no headers, no archives, no pages.
 take_tree() {
   local part
@@ -44,7 +47,7 @@ take_tree() {
 elfs() {
   local one
   find "$1" -type f | LC_ALL=C sort | while read -r one; do
-    ! is_elf "$one" || ! readelf -d "$one" 2>/dev/null | grep -q '(NEEDED)' || echo "$one"
+    ! is_elf "$one" || ! has "$(readelf -d "$one" 2>/dev/null)" '(NEEDED)' || echo "$one"
   done
 }
 
@@ -62,7 +65,7 @@ bundle() {
   loader=$(basename "$(ls "$lib"/ld-linux*)")
   { cat "$WORK/elfs"; elfs "$lib"; } | while read -r one; do
     [ "${one##*/}" != "$loader" ] || continue
-    ! readelf -l "$one" | grep -q 'program interpreter' ||
+    ! has "$(readelf -l "$one")" 'program interpreter' ||
       patchelf --set-interpreter "$2/lib/gantry/$loader" "$one"
     patchelf --set-rpath "$2/lib/gantry" "$one"
   done
