@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# ./run cluster [-d] [-i] [-c COLUMN,...] [ROW...]: a Kubernetes of one node on this machine, with
+# gantry below its containerd, and what a cluster asks of a runtime, tried with each backend. The
+# table goes to build/cluster.md, with -d into docs/kubernetes.md, too; -c has some of the columns
+# only, names of rows some of the rows, and -i gives a shell on that cluster instead.
+#
+# All of it is in namespaces of its own (mounts, network, processes, cgroups), whose first process is
+# tools/cluster/inside: when that ends, so does everything. Files are in build/cluster.
+set -euo pipefail
+. "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
+. "$GANTRY_ROOT/tools/lib/build.sh"
+. "$GANTRY_ROOT/tools/lib/bench.sh"
+. "$GANTRY_ROOT/tools/lib/images.sh"
+. "$GANTRY_ROOT/tools/lib/containerds.sh"
+. "$GANTRY_ROOT/tools/lib/runscs.sh"
+. "$GANTRY_ROOT/tools/lib/kubernetes.sh"
+. "$GANTRY_ROOT/tools/lib/vmm_image.sh"
+. "$GANTRY_ROOT/tools/lib/cluster.sh"
+
+to_docs= shell= columns=
+while getopts dic: option; do
+  case "$option" in
+    d) to_docs=1 ;;
+    i) shell=1 ;;
+    c) columns="${OPTARG//,/ }" ;;
+    *) die "./run cluster [-d] [-i] [-c COLUMN,...] [ROW...]" ;;
+  esac
+done
+shift $((OPTIND - 1))
+columns="${columns:-${CLUSTER_COLUMNS[*]}}"
+for column in $columns; do
+  [[ " ${CLUSTER_COLUMNS[*]} " = *" $column "* ]] || die "no column '$column': ${CLUSTER_COLUMNS[*]}"
+done
+[ "$#" -gt 0 ] || set -- "${CLUSTER_ROWS[@]}"
+for row in "$@"; do
+  [[ " ${CLUSTER_ROWS[*]} " = *" $row "* ]] || die "no row '$row': ${CLUSTER_ROWS[*]}"
+done
+
+need_root cluster
+targets=(gantryd gantry-keeper containerd-shim-gantry-v1 gantryctl gantry-grpc gantry_runc)
+parts=(build cluster)
+for column in $columns; do
+  case "$column" in
+    gvisor) targets+=(gantry_gvisor) ;;
+    wasm) wasm_is_off release && die "gantry is configured without wasm" || targets+=(gantry_wasm) ;;
+    vmm)
+      targets+=(gantry_vmm vmm_image_programs)
+      parts+=(vmm) ;;
+  esac
+done
+"$GANTRY_ROOT/tools/setup" "${parts[@]}"
+build_preset release "${targets[@]}"
+provide_images
+[[ " $columns " != *" vmm "* ]] || provide_vmm_image || die "no guest image for the column vmm"
+
+exec 9>"$GANTRY_ROOT/build/cluster.lock"
+flock -n 9 || die "another ./run cluster of this folder is running"
+trap cluster_clean EXIT
+trap 'exit 130' INT TERM HUP
+cluster_prepare
+status=0
+if [ -n "$shell" ]; then
+  cluster_inside shell "$columns" || status=$?
+  exit "$status"
+fi
+# In the background, so that a signal is not left until it ends.
+cluster_inside rows "$columns" "$@" </dev/null &
+wait $! || status=$?
+[ -z "$to_docs" ] || [ "$status" -gt 1 ] || cluster_into "$GANTRY_ROOT/docs/kubernetes.md"
+exit "$status"
