@@ -56,12 +56,12 @@ provide_images
 
 exec 9>"$GANTRY_ROOT/build/cluster.lock"
 flock -n 9 || die "another ./run cluster of this folder is running"
-trap cluster_clean EXIT
+trap cluster_end EXIT
 trap 'exit 130' INT TERM HUP
 cluster_prepare
 status=0
 if [ -n "$shell" ]; then
-  cluster_inside shell "$columns" || status=$?
+  (cluster_inside shell "$columns") || status=$?
   exit "$status"
 fi
 # In the background, so that a signal is not left until it ends.

@@ -41,40 +41,43 @@ cluster_prepare() {
   cluster_groups
 }
 
-# cluster_inside WORD...: runs tools/cluster/inside in the namespaces, with no more of this shell's
-# environment than it needs. It is killed with this shell.
+# cluster_inside WORD...: becomes tools/cluster/inside, in the namespaces and with no more of the
+# environment than it needs. For a subshell: it is killed when the shell that has started it ends.
 cluster_inside() {
   local root
-  (
-    for root in $(cluster_hierarchies); do
-      echo "$BASHPID" >"$root/$CLUSTER_CGROUP/cgroup.procs"
-    done
-    exec 9>&-
-    exec env -i HOME=/root TERM="${TERM:-dumb}" LANG=C.UTF-8 GANTRY_CACHE="$GANTRY_CACHE" \
-      GANTRY_E2E_CONTAINERD="$GANTRY_E2E_CONTAINERD" CLUSTER_SLOWNESS="${CLUSTER_SLOWNESS:-1}" \
-      PATH="$CLUSTER_DIR/bin:$(kubernetes_bin):$(containerd_bin "$GANTRY_E2E_CONTAINERD"):$(runsc_bin "$RUNSC_MODULE"):/usr/sbin:/usr/bin:/sbin:/bin" \
-      setpriv --pdeathsig KILL unshare --mount --net --pid --uts --ipc --cgroup --fork --kill-child --mount-proc \
-      "$GANTRY_ROOT/tools/cluster/inside" "$@"
-  )
+  for root in $(cluster_hierarchies); do
+    echo "$BASHPID" >"$root/$CLUSTER_CGROUP/cgroup.procs"
+  done
+  exec 9>&-
+  exec env -i HOME=/root TERM="${TERM:-dumb}" LANG=C.UTF-8 GANTRY_CACHE="$GANTRY_CACHE" \
+    GANTRY_E2E_CONTAINERD="$GANTRY_E2E_CONTAINERD" GANTRY_KUBERNETES="$KUBERNETES_VERSION" CLUSTER_SLOWNESS="${CLUSTER_SLOWNESS:-1}" \
+    PATH="$CLUSTER_DIR/bin:$(kubernetes_bin):$(containerd_bin "$GANTRY_E2E_CONTAINERD"):$(runsc_bin "$RUNSC_MODULE"):/usr/sbin:/usr/bin:/sbin:/bin" \
+    setpriv --pdeathsig KILL unshare --mount --net --pid --uts --ipc --cgroup --fork --kill-child --mount-proc \
+    "$GANTRY_ROOT/tools/cluster/inside" "$@"
 }
+
+cluster_pids() { find "$1/$CLUSTER_CGROUP" -name cgroup.procs -exec cat {} + 2>/dev/null; }
 
 # Ends what is there, also of a run that was killed: the first process takes the others along. Its
 # mounts, its network and its processes go with the namespaces.
 cluster_clean() {
-  local root pid
-  trap '' INT TERM HUP
+  local root pids
   for root in $(cluster_hierarchies); do
     [ -d "$root/$CLUSTER_CGROUP" ] || continue
-    while find "$root/$CLUSTER_CGROUP" -name cgroup.procs -exec cat {} + 2>/dev/null | grep -q .; do
-      for pid in $(find "$root/$CLUSTER_CGROUP" -name cgroup.procs -exec cat {} + 2>/dev/null); do
-        kill -9 "$pid" 2>/dev/null || true
-      done
+    while pids=$(cluster_pids "$root") && [ -n "$pids" ]; do
+      # shellcheck disable=SC2086
+      kill -9 $pids 2>/dev/null || true
       sleep 0.1
     done
     find "$root/$CLUSTER_CGROUP" -depth -type d -exec rmdir {} + 2>/dev/null || true
   done
-  [ ! -d "$CLUSTER_DIR" ] || find "$CLUSTER_DIR" -mindepth 1 -maxdepth 1 ! -name logs -exec rm -rf {} +
-  trap 'exit 130' INT TERM HUP
+  [ ! -d "$CLUSTER_DIR" ] || find "$CLUSTER_DIR" -mindepth 1 -maxdepth 1 ! -name logs -exec rm -rf --one-file-system {} +
+}
+
+# For the end, which nothing is to cut short.
+cluster_end() {
+  trap '' INT TERM HUP
+  cluster_clean
 }
 
 # cluster_into FILE: puts the table between the two marks in it.
