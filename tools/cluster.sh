@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # ./run cluster [-d] [-i] [-c COLUMN,...] [ROW...]: a Kubernetes of one node on this machine, with
 # gantry below its containerd, and what a cluster asks of a runtime, tried with each backend. The
-# table goes to build/cluster.md, with -d into docs/kubernetes.md, too; -c has some of the columns
-# only, names of rows some of the rows, and -i gives a shell on that cluster instead.
+# table goes to build/cluster.md, with -d into docs/kubernetes.md, too. -c has some of the columns run
+# only, names of rows some of the rows; the table has the other cells as they were found before. -i
+# gives a shell on that cluster instead.
 #
 # All of it is in namespaces of its own (mounts, network, processes, cgroups), whose first process is
 # tools/cluster/inside: when that ends, so does everything. Files are in build/cluster.
@@ -17,6 +18,7 @@ set -euo pipefail
 . "$GANTRY_ROOT/tools/lib/kubernetes.sh"
 . "$GANTRY_ROOT/tools/lib/vmm_image.sh"
 . "$GANTRY_ROOT/tools/lib/cluster.sh"
+. "$GANTRY_ROOT/tools/lib/cluster_table.sh"
 
 to_docs= shell= columns=
 while getopts dic: option; do
@@ -59,6 +61,7 @@ flock -n 9 || die "another ./run cluster of this folder is running"
 trap cluster_end EXIT
 trap 'exit 130' INT TERM HUP
 cluster_prepare
+[ "$columns $*" != "${CLUSTER_COLUMNS[*]} ${CLUSTER_ROWS[*]}" ] || rm -rf "$RESULT_DIR"
 status=0
 if [ -n "$shell" ]; then
   (cluster_inside shell "$columns") || status=$?

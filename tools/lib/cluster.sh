@@ -5,10 +5,10 @@
 CLUSTER_DIR="$GANTRY_ROOT/build/cluster"
 # A column is a RuntimeClass, of tools/cluster/classes.
 CLUSTER_COLUMNS=(runc pauseless controller gvisor wasm vmm)
-# A row is a program in tools/cluster/rows. `reboot` is the last: it takes along what runs.
+# A row is a program in tools/cluster/rows. `gone` is the last: it waits until all others have gone.
 CLUSTER_ROWS=(deployment daemonset job cronjob init sidecar probe-exec probe-http probe-tcp probe-grpc
   probe-fails exec attach logs port-forward cp debug metrics resize oom overhead userns config module
-  eviction restart upgrade reboot)
+  eviction restart upgrade reboot gone)
 # One for each checkout, so that a cluster that was killed is found by the next one.
 CLUSTER_CGROUP="gantry-cluster-$(printf %s "$GANTRY_ROOT" | cksum | cut -d' ' -f1)"
 

@@ -73,6 +73,7 @@ CONFIG
 }
 
 node_keys() {
+  local name
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$ETC/ca.key" \
     -out "$ETC/ca.crt" -subj /CN=gantry-cluster -days 30 2>>"$LOGS/openssl.log"
   openssl genrsa -out "$ETC/accounts.key" 2048 2>>"$LOGS/openssl.log"

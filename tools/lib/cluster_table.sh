@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the rows of ./run cluster came to: a file for each cell, and the table of them.
+# What the rows of ./run cluster came to: a file for each cell, and the table of them. A run of some
+# columns or rows leaves the other cells as an earlier one has found them; of all begins anew.
 
-RESULT_DIR="$CLUSTER_DIR/results"
+RESULT_DIR="$GANTRY_ROOT/build/cluster-results"
 
 # result COLUMN ROW passed|failed|left-out [REASON]
 result() {
@@ -23,21 +24,34 @@ note_of() {
 # What the row is, in its second comment line.
 row_text() { sed -n '3s/^# //p' "$GANTRY_ROOT/tools/cluster/rows/$1"; }
 
-# write_table COLUMNS ROW...: in Markdown, with the notes below it. Equal ones have one number.
+# The columns of which there are results.
+columns_there() {
+  local column
+  for column in "${CLUSTER_COLUMNS[@]}"; do
+    ! compgen -G "$RESULT_DIR/$column.*" >/dev/null || echo "$column"
+  done
+}
+
+# write_table: in Markdown, with the notes below it. Equal ones have one number; a cell that was
+# never tried is empty.
 write_table() {
-  local columns="$1" column row note number cells notes=()
-  shift
+  local columns column row note number cells notes=()
+  columns=$(columns_there)
   printf 'Kubernetes %s, containerd %s, Linux %s with cgroup %s; %s.\n\n' "$KUBERNETES_VERSION" \
     "$GANTRY_E2E_CONTAINERD" "$(uname -r)" \
     "$([ -e /sys/fs/cgroup/cgroup.controllers ] && echo v2 || echo v1)" "$(date -u +%Y-%m-%d)"
   printf '| | |'
   printf ' %s |' $columns
   printf '\n|---|---|'
-  for column in $columns; do printf -- '---|'; done
+  printf -- '---|%.0s' $columns
   printf '\n'
-  for row in "$@"; do
+  for row in "${CLUSTER_ROWS[@]}"; do
     cells=
     for column in $columns; do
+      if [ ! -e "$RESULT_DIR/$column.$row" ]; then
+        cells+=" |"
+        continue
+      fi
       note=$(note_of "$column" "$row")
       number=
       if [ -n "$note" ]; then
