@@ -9,7 +9,7 @@
 KUBERNETES_VERSION="${GANTRY_KUBERNETES:-1.34.4}"
 # That which the k8s.io modules of this version ask for, so that both are built of the same packages.
 ETCD_VERSION=3.6.4
-KUBERNETES_PROGRAMS=(kubectl kube-apiserver kube-controller-manager kube-scheduler kubelet)
+KUBERNETES_PROGRAMS=(kubectl kube-apiserver kubelet kube-scheduler kube-controller-manager)
 
 kubernetes_bin() { echo "$GANTRY_CACHE/kubernetes/$KUBERNETES_VERSION/bin"; }
 
