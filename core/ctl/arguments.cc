@@ -55,7 +55,7 @@ po::options_description Options(Arguments& arguments) {
       "grpc.address of the configuration")("follow,f", po::bool_switch(&arguments.follow),
                                            "events: also those to come, without end")(
       "since", po::value(&arguments.since)->value_name("TIME"),
-      "events, logs: nothing before; 30s, 10m, 2h, 7d ago, or as 2026-01-31T08:15:30Z")(
+      "events, logs, trace: nothing before; 30s, 10m, 2h, 7d ago, or as 2026-01-31T08:15:30Z")(
       "interval", po::value(&arguments.interval)->value_name("SECONDS"),
       "top: between two tables; default 2")("count", po::value(&arguments.count)->value_name("N"),
                                             "top: ends after so many tables")(
@@ -71,9 +71,7 @@ po::options_description Options(Arguments& arguments) {
       "no-fallback", po::bool_switch(&arguments.no_fallback),
       "upgrade: the new engine stays, even where it crashes at once")(
       "all", po::bool_switch(&arguments.all),
-      "delete: every pod and container, without containerd; trace: the steps of all")(
-      "last", po::value(&arguments.last)->value_name("TIME"),
-      "trace: what began no longer ago than this (90s, 5m); default: all that is there");
+      "delete: every pod and container, without containerd; trace: the steps of all");
   return options;
 }
 

@@ -36,7 +36,6 @@ struct Arguments {
   bool costs = false;
   bool no_fallback = false;
   bool all = false;
-  std::string last;
 };
 
 /// What --help says, in parts.

@@ -13,9 +13,9 @@
 
 #include <gantry/format.h>
 
-#include "core/config/units.h"
 #include "core/ctl/client.h"
 #include "core/ctl/output.h"
+#include "core/ctl/since.h"
 #include "core/trace/ring.h"
 
 namespace gantry::ctl {
@@ -88,15 +88,8 @@ Result<TraceFilter> FilterOf(const Arguments& arguments) {
   TraceFilter filter;
   filter.ns = arguments.ns;
   filter.id = arguments.all ? "" : arguments.operands.front();
-  if (!arguments.last.empty()) {
-    const auto last = config::ParseMillis(arguments.last);
-    constexpr uint64_t kYear = uint64_t{366} * 24 * 3'600'000;
-    if (!last || *last > kYear) {
-      return Fail(Code::kInvalidArgument,
-                  "trace: --last: expected a time such as 90s (ms, s, m, h), found '{}'",
-                  arguments.last.substr(0, 80));
-    }
-    filter.since_ns = NowNs() - static_cast<int64_t>(*last) * 1'000'000;
+  if (!arguments.since.empty()) {
+    GANTRY_TRY(filter.since_ns, ParseSince(arguments.since, NowNs()));
   }
   return filter;
 }

@@ -155,9 +155,9 @@ TEST_F(Manual, BashCompletesCommandsAndTheirOptions) {
   EXPECT_THAT(Offered("''"), IsSupersetOf({"ps", "trace", "debug", "--json"}));
   EXPECT_THAT(Offered("tr"), ElementsAre("trace"));
   EXPECT_THAT(Offered("debug ''"), Contains("dump"));
-  EXPECT_THAT(Offered("trace --l"), ElementsAre("--last"));
-  EXPECT_THAT(Offered("-n k8s.io trace --l"), ElementsAre("--last"));
-  EXPECT_THAT(Offered("ps --"), AllOf(Contains("--costs"), Not(Contains("--last"))));
+  EXPECT_THAT(Offered("trace --si"), ElementsAre("--since"));
+  EXPECT_THAT(Offered("-n k8s.io trace --si"), ElementsAre("--since"));
+  EXPECT_THAT(Offered("ps --"), AllOf(Contains("--costs"), Not(Contains("--since"))));
   EXPECT_THAT(Offered("--config " + dir_.path() + "/comp"),
               ElementsAre(dir_.path() + "/completion"));
 }

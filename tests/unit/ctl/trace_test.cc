@@ -142,7 +142,7 @@ TEST_F(TraceCommand, NeedsNoEngine) {
   const Outcome one = Run({"c1"});
   EXPECT_EQ(one.code, 0) << one.err;
   EXPECT_THAT(one.out, AllOf(HasSubstr("Create"), Not(HasSubstr("Start"))));
-  const Outcome all = Run({"--all", "--last", "1h"});
+  const Outcome all = Run({"--all", "--since", "1h"});
   EXPECT_THAT(all.out, AllOf(HasSubstr("c1"), HasSubstr("c2")));
   EXPECT_THAT(Run({"--all", "--json"}).out, HasSubstr("\"id\": \"c2\""));
 }
@@ -153,9 +153,8 @@ TEST_F(TraceCommand, SaysWhatIsWrong) {
   EXPECT_THAT(Run({}).err, HasSubstr("either an ID or --all"));
   EXPECT_THAT(Run({"c1", "--all"}).err, HasSubstr("either an ID or --all"));
   EXPECT_THAT(Run({"c9"}).err, HasSubstr("no step of that id: the oldest step is of "));
-  for (const std::string last : {"soon", "10", "-5s", "99999999999999h"}) {
-    EXPECT_THAT(Run({"--all", "--last=" + last}).err, HasSubstr("expected a time such as 90s"))
-        << last;
+  for (const std::string since : {"soon", "10", "-5s", "99999999999999h"}) {
+    EXPECT_THAT(Run({"--all", "--since=" + since}).err, HasSubstr("it is 30s, 10m")) << since;
   }
 }
 
