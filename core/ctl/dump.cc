@@ -88,7 +88,7 @@ class Collector {
 
   void Programs() {
     std::string text = "gantryctl " GANTRY_VERSION "\n";
-    for (const std::string program : {"gantryd", "gantry-keeper", "gantry-grpc"}) {
+    for (const std::string program : {"gantryd", "gantry-grpc"}) {
       const std::string path = node_.libexec_dir + "/" + program;
       const auto line = Exists(path) ? FirstLineOf({path, "--version"})
                                      : Result<std::string>(Fail(Code::kNotFound, "absent"));

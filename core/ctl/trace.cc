@@ -171,6 +171,10 @@ Result<std::string> ShowTrace(const Arguments& arguments) {
   GANTRY_TRY(const TraceFilter filter, FilterOf(arguments));
   const auto all = trace::ReadRing(RunDirOf(arguments.address));
   if (!all) {
+    if (all.error().code == Code::kNotFound) {
+      return Fail(Code::kNotFound, "trace: {}: no engine has written there yet",
+                  all.error().message);
+    }
     return std::unexpected(Error(all.error()).Within("trace"));
   }
   const std::vector<trace::Step> steps = Select(*all, filter);

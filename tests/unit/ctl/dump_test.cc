@@ -29,8 +29,8 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr char kTar[] = "/usr/bin/tar";
-constexpr auto kLimit = std::chrono::seconds(60);
-constexpr size_t kMost = size_t{64} << 20;
+constexpr auto kTarLimit = std::chrono::seconds(60);
+constexpr size_t kMostOfTar = size_t{64} << 20;
 
 /// A node on which gantry has run and nothing answers.
 class DumpTest : public testing::Test {
@@ -96,11 +96,12 @@ TEST_F(DumpTest, IsOneArchiveForItsOwnerAlone) {
   struct stat info{};
   ASSERT_EQ(stat(archive.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600U);
-  const auto names = OutputOf({kTar, "-tzf", archive}, kLimit, kMost);
+  const auto names = OutputOf({kTar, "-tzf", archive}, kTarLimit, kMostOfTar);
   ASSERT_TRUE(names) << names.error().message;
   EXPECT_THAT(*names,
               AllOf(HasSubstr("gantry-debug/a.txt\n"), HasSubstr("gantry-debug/logs/b.log\n")));
-  const auto readme = OutputOf({kTar, "-xzOf", archive, "gantry-debug/README.txt"}, kLimit, kMost);
+  const auto readme =
+      OutputOf({kTar, "-xzOf", archive, "gantry-debug/README.txt"}, kTarLimit, kMostOfTar);
   ASSERT_TRUE(readme) << readme.error().message;
   EXPECT_THAT(*readme, AllOf(HasSubstr("a.txt"), HasSubstr("the second"), HasSubstr("Left out")));
 }

@@ -27,9 +27,9 @@ using testing::HasSubstr;
 using testing::IsSupersetOf;
 using testing::Not;
 
-constexpr auto kLimit = std::chrono::seconds(60);
-constexpr size_t kMost = size_t{1} << 20;
-constexpr char kPath[] = "/usr/local/bin:/usr/bin:/bin";
+constexpr auto kShellLimit = std::chrono::seconds(60);
+constexpr size_t kMostOfShell = size_t{1} << 20;
+constexpr char kShellPath[] = "/usr/local/bin:/usr/bin:/bin";
 
 std::string HelpText() {
   std::ostringstream out;
@@ -69,7 +69,7 @@ class Manual : public testing::Test {
  protected:
   /// Of `shell`; empty: it is not there.
   static std::string Shell(const std::string& shell) {
-    const auto path = FindInPath(kPath, shell);
+    const auto path = FindInPath(kShellPath, shell);
     return path ? *path : std::string();
   }
 
@@ -85,7 +85,7 @@ class Manual : public testing::Test {
         "compopt() {{ :; }}; . {}; COMP_WORDS=(gantryctl {}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - "
         "1)); _gantryctl; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
         file, words);
-    const auto out = OutputOf({Shell("bash"), "-euc", script}, kLimit, kMost);
+    const auto out = OutputOf({Shell("bash"), "-euc", script}, kShellLimit, kMostOfShell);
     EXPECT_TRUE(out) << out.error().message;
     std::vector<std::string> offered;
     std::istringstream lines(out ? *out : "");
@@ -169,7 +169,7 @@ TEST_F(Manual, OtherShellsTakeTheirs) {
   for (const auto& [shell, file] : {std::pair("zsh", zsh), std::pair("fish", fish)}) {
     if (const std::string path = Shell(shell); !path.empty()) {
       any = true;
-      const auto checked = OutputOf({path, "-n", file}, kLimit, kMost);
+      const auto checked = OutputOf({path, "-n", file}, kShellLimit, kMostOfShell);
       EXPECT_TRUE(checked) << checked.error().message;
     }
   }
@@ -186,7 +186,8 @@ TEST_F(Manual, IsAPageThatManTakesWithoutAWarning) {
   for (const std::string& page :
        {Write("gantryctl.8", ManualPage(help_)),
         std::string(GANTRY_SOURCE_DIR) + "/core/shim/containerd-shim-gantry-v1.8"}) {
-    const auto shown = OutputOf({groff, "-man", "-Tascii", "-ww", "-z", page}, kLimit, kMost);
+    const auto shown =
+        OutputOf({groff, "-man", "-Tascii", "-ww", "-z", page}, kShellLimit, kMostOfShell);
     ASSERT_TRUE(shown) << shown.error().message;
     EXPECT_EQ(*shown, "") << page;
   }

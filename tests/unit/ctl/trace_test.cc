@@ -110,7 +110,7 @@ TEST(TraceJson, HasAllThereIs) {
   EXPECT_THAT(json, HasSubstr("\"detail\": \"under way\""));
 }
 
-struct Outcome {
+struct Traced {
   int code;
   std::string out;
   std::string err;
@@ -118,7 +118,7 @@ struct Outcome {
 
 class TraceCommand : public testing::Test {
  protected:
-  Outcome Run(std::vector<std::string> words) const {
+  Traced Run(std::vector<std::string> words) const {
     words.insert(words.begin(), "trace");
     words.insert(words.end(), {"--address", dir_.path() + "/gantry.sock"});
     std::ostringstream out;
@@ -139,10 +139,10 @@ class TraceCommand : public testing::Test {
 
 TEST_F(TraceCommand, NeedsNoEngine) {
   Record();
-  const Outcome one = Run({"c1"});
+  const Traced one = Run({"c1"});
   EXPECT_EQ(one.code, 0) << one.err;
   EXPECT_THAT(one.out, AllOf(HasSubstr("Create"), Not(HasSubstr("Start"))));
-  const Outcome all = Run({"--all", "--since", "1h"});
+  const Traced all = Run({"--all", "--since", "1h"});
   EXPECT_THAT(all.out, AllOf(HasSubstr("c1"), HasSubstr("c2")));
   EXPECT_THAT(Run({"--all", "--json"}).out, HasSubstr("\"id\": \"c2\""));
 }

@@ -6,7 +6,7 @@
 namespace gantry::trace {
 namespace {
 
-constexpr Subject kSubject{"k8s.io", "c1", "e1"};
+constexpr Subject kOfAnExec{"k8s.io", "c1", "e1"};
 
 std::string Slot(std::string begin, const std::string& end) {
   begin += end;
@@ -15,7 +15,8 @@ std::string Slot(std::string begin, const std::string& end) {
 }
 
 TEST(Step, IsReadAsItWasWritten) {
-  const std::string begin = EncodeBegin(7, 1'000'000'001, Kind::kBackend, true, kSubject, "create");
+  const std::string begin =
+      EncodeBegin(7, 1'000'000'001, Kind::kBackend, true, kOfAnExec, "create");
   const std::string end =
       EncodeEnd(7, begin.size(), {5'000'000, 2'000'000, Code::kNotFound, "no such file"});
 
@@ -38,7 +39,7 @@ TEST(Step, IsReadAsItWasWritten) {
 }
 
 TEST(Step, HasNoEndThatIsAnOlderOnes) {
-  const std::string begin = EncodeBegin(8, 1, Kind::kCall, false, kSubject, "Start");
+  const std::string begin = EncodeBegin(8, 1, Kind::kCall, false, kOfAnExec, "Start");
   const std::string old = EncodeEnd(7, begin.size(), {1, 0, Code::kOk, ""});
 
   const auto step = DecodeSlot(Slot(begin, old));
@@ -48,7 +49,7 @@ TEST(Step, HasNoEndThatIsAnOlderOnes) {
 }
 
 TEST(Step, IsNotThereWhereAnyByteOfItIsTorn) {
-  const std::string begin = EncodeBegin(8, 1, Kind::kCall, false, kSubject, "Start");
+  const std::string begin = EncodeBegin(8, 1, Kind::kCall, false, kOfAnExec, "Start");
   const std::string whole = Slot(begin, "");
   ASSERT_TRUE(DecodeSlot(whole));
   for (size_t i = 0; i < begin.size(); ++i) {
@@ -60,7 +61,7 @@ TEST(Step, IsNotThereWhereAnyByteOfItIsTorn) {
 }
 
 TEST(Step, KeepsItsBeginWhereItsEndIsTorn) {
-  const std::string begin = EncodeBegin(8, 1, Kind::kCall, false, kSubject, "Start");
+  const std::string begin = EncodeBegin(8, 1, Kind::kCall, false, kOfAnExec, "Start");
   const std::string end = EncodeEnd(8, begin.size(), {1, 0, Code::kInternal, "why"});
   for (size_t i = 0; i < end.size(); ++i) {
     std::string torn = Slot(begin, end);
