@@ -70,7 +70,12 @@ size_t EndOf(std::string_view line, std::string_view lower, size_t value) {
       break;
     }
   }
-  return std::min(line.find_first_of(kEnds, value), line.size());
+  size_t end = std::min(line.find_first_of(kEnds, value), line.size());
+  // A name where the value should be: what it names is that.
+  while (end > value && end < line.size() && (line[end - 1] == ':' || line[end - 1] == '=')) {
+    end = std::min(line.find_first_of(kEnds, line.find_first_not_of(kEnds, end)), line.size());
+  }
+  return end;
 }
 
 /// `scheme://user:password@host`.

@@ -3,9 +3,12 @@
 
 #include <chrono>
 
-namespace gantry::metrics::test {
+namespace gantry::test {
 
-Moment FullMoment() {
+using metrics::Ending;
+using metrics::Moment;
+
+metrics::Moment FullMoment() {
   Moment moment;
   moment.version = "1.2.3";
   moment.started_at = 1'700'000'000.5;
@@ -34,4 +37,4 @@ Moment FullMoment() {
   return moment;
 }
 
-}  // namespace gantry::metrics::test
+}  // namespace gantry::test

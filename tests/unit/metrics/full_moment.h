@@ -3,9 +3,9 @@
 
 #include "core/metrics/moment.h"
 
-namespace gantry::metrics::test {
+namespace gantry::test {
 
 /// With something of each.
-Moment FullMoment();
+metrics::Moment FullMoment();
 
-}  // namespace gantry::metrics::test
+}  // namespace gantry::test

@@ -64,7 +64,8 @@ TEST_F(TaskSteps, AreThoseOfALife) {
                             "call Start c1/e1 ok", "backend start c1/e1 ok", "exit exit c1/e1 ok",
                             "exit exit c1 ok", "call Delete c1/e1 ok", "call Delete c1 ok",
                             "backend delete c1 ok"}));
-  EXPECT_THAT(Of(Steps(), "open"), IsEmpty());
+  EXPECT_TRUE(std::ranges::none_of(
+      Steps(), [](const std::string& step) { return step.ends_with(" open"); }));
 }
 
 TEST_F(TaskSteps, SayWhatFailed) {
