@@ -23,8 +23,6 @@ Words AptWords(const Words& words) {
   return all;
 }
 
-std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 }  // namespace
 
 void PackagesTest::SetUp() { ASSERT_EQ(ActiveState(kContainerdUnit), "active"); }
@@ -60,8 +58,9 @@ std::string PackagesTest::Version() {
 std::string PackagesTest::VersionOf(const std::string& release) {
   for (const std::string& name : e2e::ListFolder(Folder(release))) {
     if (name.starts_with("gantry_")) {
-      return FirstLine(
-          e2e::RunProgram({"dpkg-deb", "-f", Folder(release) + "/" + name, "Version"}).out);
+      return e2e::RunProgram(
+                 {"dpkg-deb", "-W", "--showformat=${Version}", Folder(release) + "/" + name})
+          .out;
     }
   }
   return "no package 'gantry' in " + Folder(release);
