@@ -306,7 +306,7 @@ bool InputStream::Move(Wants& wants) {
 
 bool InputStream::Allow(Wants& wants) {
   const uint64_t window = wire()->window();
-  if (!wire()->sending() && !wants.pipe && window <= kStreamWindowBytes / 2) {
+  if (!wire()->sending() && !wire()->receiving() && window <= kStreamWindowBytes / 2) {
     const Status begun = wire()->BeginWindow(static_cast<uint32_t>(kStreamWindowBytes - window));
     if (!begun) {
       GiveUpWire(begun.error().message);

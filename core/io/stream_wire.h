@@ -93,6 +93,11 @@ class StreamWire {
   /// No frame of ours is under way.
   bool sending() const { return state_.send != Send::kIdle && state_.send != Send::kEnded; }
 
+  /// A frame of theirs has begun, and has not been passed on as a whole.
+  bool receiving() const {
+    return state_.receive != Receive::kIdle && state_.receive != Receive::kEnded;
+  }
+
   /// What has been taken out of the pipe and is not in the socket yet.
   size_t InPart() const;
 

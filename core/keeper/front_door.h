@@ -220,6 +220,7 @@ class FrontDoor {
   void WatchParked(Connection& connection, uint32_t events);
   void LimitOpening(Connection& connection);
   void Unpark(Connection& connection);
+  void HangUp(Connection& connection);
 
   void ArmExpiry(TimePoint deadline);
   void Expire();

@@ -32,7 +32,7 @@ void FrontDoor::LimitOpening(Connection& connection) {
   connection.init_timer = loop_.After(limits_.silence, [this, id = connection.id] {
     if (const auto found = connections_.find(id); found != connections_.end()) {
       const auto hold = found->second;
-      CloseConnection(*hold);
+      HangUp(*hold);
     }
   });
 }
@@ -49,7 +49,7 @@ Status FrontDoor::MakeRoomToPark(const Connection& connection) {
       const auto hold = other;
       Note("stream '{}' on '{}' goes for another: no process has asked for it", hold->stream_id,
            hold->place->path);
-      CloseConnection(*hold);
+      HangUp(*hold);
       return {};
     }
   }
@@ -89,6 +89,12 @@ Status FrontDoor::Park(Connection& connection, const Frame& frame) {
   return {};
 }
 
+/// Also where an engine has a descriptor of it.
+void FrontDoor::HangUp(Connection& connection) {
+  shutdown(connection.fd.get(), SHUT_RDWR);
+  CloseConnection(connection);
+}
+
 /// Its client has closed it.
 void FrontDoor::WatchParked(Connection& connection, uint32_t events) {
   if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
@@ -122,7 +128,7 @@ void FrontDoor::GiveStreams() {
     if (takes_streams_) {
       GiveStream(*connection);
     } else {
-      CloseConnection(*connection);
+      HangUp(*connection);
     }
   }
 }

@@ -39,7 +39,8 @@ void FuzzOne(std::string_view input) {
             link::AddMember, link::MemberAdded, link::Request, link::Response,
             link::ConnectionClosed, link::DeleteCall, link::DeleteDone, link::Spawn, link::Spawned,
             link::Adopt, link::Adopted, link::Exit, link::ExitAck, link::Put, link::PutDone,
-            link::Take, link::Taken, link::Drop, link::Protect, link::Forget>(type, input);
+            link::Take, link::Taken, link::Drop, link::Protect, link::Forget, link::StreamOpened,
+            link::StreamTaken>(type, input);
   CheckOne<link::RecordPeek>(input);
 }
 

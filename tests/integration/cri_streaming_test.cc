@@ -89,9 +89,10 @@ TEST_P(CriStreaming, KeepsTheLastWordsOfShortLives) {
 }
 
 TEST_P(CriStreaming, LosesAndDoublesNothingWithoutTheEngine) {
-  const std::string id = RunOne(
-      {"sh", "-c",
-       "i=0; while [ ! -e /stop ]; do i=$((i+1)); echo line-$i; done; echo end-$i; sleep 1000"});
+  const std::string id =
+      RunOne({"sh", "-c",
+              "i=0; while [ ! -e /stop ]; do i=$((i+1)); echo line-$i; "
+              "[ $((i % 100)) -gt 0 ] || sleep 0.01; done; echo end-$i; sleep 1000"});
   for (int i = 0; i < 5; ++i) {
     const size_t before = Numbers("line-").size();
     ASSERT_NO_FATAL_FAILURE(KillEngine());

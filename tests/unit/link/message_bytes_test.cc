@@ -46,6 +46,8 @@ constexpr bool IsKnown(Type type) {
     case Type::kDeleteCall:
     case Type::kDeleteDone:
     case Type::kRecovering:
+    case Type::kStreamOpened:
+    case Type::kStreamTaken:
     case Type::kSpawn:
     case Type::kSpawned:
     case Type::kAdopt:
