@@ -180,6 +180,7 @@ e2e_suite() {
     1.6.* | 2.1.*) filter='CtrRun.*:CtrExec.*:CtrTerminal.*:CtrEvents.*:EngineKill*:*CriPod.*' ;;
     2.[024].*)
       filter='CtrRun.*:CtrExec.*:CtrTerminal.*:CtrEvents.*:EngineKill*:*CriPod.*:*CriResources.*:*/controller'
+      filter+=':*CriStreaming*/controller*'
       ;;
     1.*-shim-*) newer=1 filter='*Cri*/shim:CriShimPod.*' ;;
     1.*-crun) filter='*Cri*' ;;

@@ -100,7 +100,7 @@ TEST_P(CriExec, OfAContainerdThatHasDiedEndsWithItsContainer) {
   const pid_t sleeper = InContainer(id, "sleep 999");
   EXPECT_TRUE(!settings().runc() || (reader > 0 && sleeper > 0));
   EXPECT_EQ(Exec(id, {"echo", "here"}).out, "here\n");
-  EXPECT_EQ(FifosOf(id).empty(), is_streaming());
+  EXPECT_TRUE(is_streaming() || !FifosOf(id).empty());
   EXPECT_TRUE(cri().Stop(id, std::chrono::seconds(0)));
   for (const pid_t pid : {reader, sleeper}) {
     EXPECT_TRUE(pid == 0 || WaitGone(pid));

@@ -4,6 +4,7 @@
 // containers: a connection for one stream, and a window that is kept open.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <gantry/error.h>
