@@ -19,6 +19,9 @@ namespace {
 
 std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
+/// containerd's own runtime. Source: containerd 1.6.20 and 1.7.24, pkg/cri/config/config_unix.go.
+constexpr std::string_view kBuiltIn = "runc";
+
 /// A file that has our block, or may get it.
 struct Place {
   std::optional<std::string> text;
@@ -171,6 +174,11 @@ class SetUp {
             layout_.config, runtime.name, there->second, runtime.handler);
       }
     }
+    if (LosesBuiltIn() && std::ranges::contains(wanted_.runtimes, kBuiltIn, &Runtime::name)) {
+      return Fail(Code::kAlreadyExists,
+                  "containerd has a runtime '{}' of its own: give another name with --handlers",
+                  kBuiltIn);
+    }
     if (wanted_.HasController() && std::ranges::contains(parsed_.proxy_plugins, "gantry")) {
       return Fail(
           Code::kAlreadyExists,
@@ -181,8 +189,19 @@ class SetUp {
     return {};
   }
 
+  /// With containerd 1.x the first runtime that a file has takes the place of the built-in one,
+  /// which pods without a RuntimeClass have.
+  bool LosesBuiltIn() const { return release_.major < 2 && parsed_.runtimes.empty(); }
+
+  std::string Tables() const {
+    const std::string built_in = Format(
+        "[plugins.\"{}\".containerd.runtimes.{}]\n  runtime_type = \"io.containerd.runc.v2\"\n",
+        CriPlugin(parsed_.version), kBuiltIn);
+    return (LosesBuiltIn() ? built_in : "") + TablesOf(wanted_, release_, parsed_.version);
+  }
+
   std::string Body(bool whole) const {
-    const std::string tables = TablesOf(wanted_, release_, parsed_.version);
+    const std::string tables = Tables();
     if (!whole) {
       return tables;
     }
@@ -220,7 +239,7 @@ class SetUp {
 
   /// containerd takes it, and nothing else has become different by it.
   Status CheckResult() {
-    const std::string tables = TablesOf(wanted_, release_, parsed_.version);
+    const std::string tables = Tables();
     const std::string body = Format("version = {}\n{}", parsed_.version, tables);
     const std::string ends = others_.empty() || others_.ends_with('\n') ? "" : "\n";
     const std::string text = others_.empty() ? body : others_ + ends + tables;
@@ -281,6 +300,9 @@ class SetUp {
     }
     for (const Runtime& runtime : wanted_.runtimes) {
       ours.push_back(runtime.name);
+    }
+    if (LosesBuiltIn()) {
+      ours.emplace_back(kBuiltIn);
     }
     return SameBut(was, is, ours);
   }

@@ -147,6 +147,19 @@ TEST_F(PlanTest, EndsTheConfigurationOfContainerd1) {
   }
 }
 
+// The first runtime of a file takes its place.
+TEST_F(PlanTest, KeepsTheBuiltInRuntimeOfContainerd1) {
+  Say("1.7.24");
+  const Layout layout = LayoutOf();
+  Write(layout.config, kDebian);
+  EXPECT_THAT(Planned(layout)->changes.front().after.value(),
+              HasSubstr("containerd.runtimes.runc]\n  runtime_type = \"io.containerd.runc.v2\"\n"));
+  ExpectRefused(layout, "wasm=runc", "of its own");
+  Write(layout.config, kDefault17);
+  const std::string text = Planned(layout)->changes.front().after.value();
+  EXPECT_EQ(text.find("runtimes.runc]"), text.rfind("runtimes.runc]"));
+}
+
 TEST_F(PlanTest, EndsTheConfigurationOfContainerd2WithoutImports) {
   const Layout layout = LayoutOf();
   Write(layout.config, kDefault21);
