@@ -5,12 +5,14 @@
 
 #include <chrono>
 #include <csignal>
+#include <optional>
 #include <utility>
 
 #include <gantry/format.h>
 #include <gantry/toolkit/descriptors/unix_socket.h>
 
 #include "core/link/paths.h"
+#include "core/os/process.h"
 #include "core/os/spawn.h"
 
 namespace gantry::ctl {
@@ -22,6 +24,9 @@ constexpr int kDialSocket = 3;
 }  // namespace
 
 Result<UniqueFd> DialGrpc(const std::string& path) {
+  // Those before it have ended with their connections.
+  while (os::ReapNext().value_or(std::nullopt)) {
+  }
   GANTRY_TRY(const std::string program, link::FindProgram("gantry-grpc"));
   GANTRY_TRY(auto pair, UnixSocketPair());
   os::SpawnRequest request;
