@@ -46,7 +46,8 @@ class EventFeedContract : public ::testing::Test {
     v1::EventsRequest request;
     request.set_id(id);
     std::vector<std::string> types;
-    for (const v1::Event& event : Got(Ask(request)).events()) {
+    const v1::EventsResponse page = Got(Ask(request));
+    for (const v1::Event& event : page.events()) {
       types.push_back(event.type());
     }
     return types;

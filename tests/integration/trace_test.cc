@@ -77,7 +77,7 @@ TEST_F(Trace, HasALifeFromItsCreateToItsDelete) {
 TEST_F(Trace, OutlivesTheEngineThatWasKilled) {
   const std::string id = Id();
   Program program = StartCtr(node(), RunWords({"--rm"}, id, {"sh", "-c", "echo on; cat; exit 4"}),
-                             {.input = true});
+                             {.input = true, .env = {}, .log_path = {}});
   ASSERT_TRUE(program.ReadUntil("on"));
 
   KillEngine();
@@ -121,7 +121,7 @@ TEST_F(Trace, ArchiveHasWhatEngineAndKeeperSay) {
   const std::string id = Id();
   Program program =
       StartCtr(node(), RunWords({"--rm", "--env", "TOKEN=hush"}, id, {"sh", "-c", "echo on; cat"}),
-               {.input = true});
+               {.input = true, .env = {}, .log_path = {}});
   ASSERT_TRUE(program.ReadUntil("on"));
   const std::string archive = scratch_.path() + "/dump.tar.gz";
   const Output output = Gantryctl({"debug", "dump", archive});

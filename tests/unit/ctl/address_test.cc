@@ -30,23 +30,23 @@ TEST(Address, OfAnythingElseIsRefused) {
   }
 }
 
-constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kOneSecond = 1'000'000'000;
 /// 2026-01-31T08:15:30Z.
-constexpr int64_t kNow = 1'769'847'330 * kSecond;
+constexpr int64_t kSinceNow = 1'769'847'330 * kOneSecond;
 
 TEST(Since, IsSoLongAgoOrATime) {
-  EXPECT_EQ(*ParseSince("30s", kNow), kNow - 30 * kSecond);
-  EXPECT_EQ(*ParseSince("10m", kNow), kNow - 600 * kSecond);
-  EXPECT_EQ(*ParseSince("2h", kNow), kNow - 7200 * kSecond);
-  EXPECT_EQ(*ParseSince("7d", kNow), kNow - 7 * 86'400 * kSecond);
-  EXPECT_EQ(*ParseSince("2026-01-31T08:15:30Z", 0), kNow);
-  EXPECT_EQ(*ParseSince("2026-01-31T08:15:30.25Z", 0), kNow + kSecond / 4);
+  EXPECT_EQ(*ParseSince("30s", kSinceNow), kSinceNow - 30 * kOneSecond);
+  EXPECT_EQ(*ParseSince("10m", kSinceNow), kSinceNow - 600 * kOneSecond);
+  EXPECT_EQ(*ParseSince("2h", kSinceNow), kSinceNow - 7200 * kOneSecond);
+  EXPECT_EQ(*ParseSince("7d", kSinceNow), kSinceNow - 7 * 86'400 * kOneSecond);
+  EXPECT_EQ(*ParseSince("2026-01-31T08:15:30Z", 0), kSinceNow);
+  EXPECT_EQ(*ParseSince("2026-01-31T08:15:30.25Z", 0), kSinceNow + kOneSecond / 4);
 }
 
 TEST(Since, OfAnythingElseIsRefused) {
   for (const char* text : {"", "s", "-1s", "1", "1w", "1.5h", "99999999999999999999s", "99999999d",
                            "yesterday", "2026-01-31", "2026-01-31T08:15:30Zx"}) {
-    const auto since = ParseSince(text, kNow);
+    const auto since = ParseSince(text, kSinceNow);
     ASSERT_FALSE(since) << text;
     EXPECT_EQ(since.error().code, Code::kInvalidArgument);
   }

@@ -8,7 +8,7 @@
 namespace gantry::ctl {
 namespace {
 
-const std::vector<LogText>& Logs() {
+const std::vector<LogText>& SomeLogs() {
   static const std::vector<LogText> logs = {
       {"engine",
        "time=2026-01-31T08:15:30.100000Z level=info msg=created ns=k8s.io id=c1\n"
@@ -23,7 +23,7 @@ const std::vector<LogText>& Logs() {
 
 TEST(Logs, AreInTheOrderOfTheirTimes) {
   EXPECT_EQ(
-      LinesAbout(Logs(), {}, 0),
+      LinesAbout(SomeLogs(), {}, 0),
       "keeper  2026-01-31T08:15:29Z an engine ended\n"
       "keeper  with more of it\n"
       "engine  time=2026-01-31T08:15:30.100000Z level=info msg=created ns=k8s.io id=c1\n"
@@ -33,16 +33,16 @@ TEST(Logs, AreInTheOrderOfTheirTimes) {
 }
 
 TEST(Logs, AboutOneAreThoseThatNameIt) {
-  EXPECT_EQ(LinesAbout(Logs(), {"c1"}, 0),
+  EXPECT_EQ(LinesAbout(SomeLogs(), {"c1"}, 0),
             "engine  time=2026-01-31T08:15:30.100000Z level=info msg=created ns=k8s.io id=c1\n"
             "keeper  2026-01-31T08:15:31Z delete instance 'k8s.io/c1'\n"
             "engine  time=2026-01-31T08:15:33.000000Z level=error msg=\"start 'c1': no\" id=pod\n");
-  EXPECT_EQ(LinesAbout(Logs(), {"c"}, 0), "") << "that is no word of any";
+  EXPECT_EQ(LinesAbout(SomeLogs(), {"c"}, 0), "") << "that is no word of any";
 }
 
 TEST(Logs, SinceATimeLeaveOutWhatIsOlder) {
   constexpr int64_t kAt = 1'769'847'332'000'000'000;
-  EXPECT_EQ(LinesAbout(Logs(), {"c1"}, kAt),
+  EXPECT_EQ(LinesAbout(SomeLogs(), {"c1"}, kAt),
             "engine  time=2026-01-31T08:15:33.000000Z level=error msg=\"start 'c1': no\" id=pod\n");
 }
 

@@ -10,10 +10,10 @@ namespace {
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kCpuSecond = 1'000'000'000;
 
-v1::Instance& Add(v1::ListResponse& list, const std::string& id, const std::string& sandbox,
-                  const std::string& kind = "container") {
+v1::Instance& AddTo(v1::ListResponse& list, const std::string& id, const std::string& sandbox,
+                    const std::string& kind = "container") {
   v1::Instance& one = *list.add_instances();
   one.set_namespace_("k8s.io");
   one.set_id(id);
@@ -28,13 +28,13 @@ v1::Instance& Add(v1::ListResponse& list, const std::string& id, const std::stri
 
 TEST(Top, AddsUpWhatIsInAPod) {
   v1::ListResponse list;
-  Add(list, "pod", "").set_cpu_ns(kSecond);
-  Add(list, "c", "pod").set_cpu_ns(2 * kSecond);
+  AddTo(list, "pod", "").set_cpu_ns(kCpuSecond);
+  AddTo(list, "c", "pod").set_cpu_ns(2 * kCpuSecond);
   const auto all = UseSamples().Next(list, seconds(0));
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].id, "pod");
   EXPECT_EQ(all[0].containers, 2U);
-  EXPECT_EQ(all[0].cpu_ns, 3 * kSecond);
+  EXPECT_EQ(all[0].cpu_ns, 3 * kCpuSecond);
   EXPECT_EQ(all[0].memory_bytes, 2048U);
   EXPECT_EQ(all[0].pids, 4U);
   EXPECT_LT(all[0].cpu_percent, 0);
@@ -42,23 +42,23 @@ TEST(Top, AddsUpWhatIsInAPod) {
 
 TEST(Top, CountsAPodThatHasACgroupAroundAllOnce) {
   v1::ListResponse list;
-  Add(list, "c", "pod").set_cpu_ns(2 * kSecond);
-  Add(list, "pod", "", "sandbox").set_cpu_ns(3 * kSecond);
+  AddTo(list, "c", "pod").set_cpu_ns(2 * kCpuSecond);
+  AddTo(list, "pod", "", "sandbox").set_cpu_ns(3 * kCpuSecond);
   const auto all = UseSamples().Next(list, seconds(0));
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].containers, 1U);
-  EXPECT_EQ(all[0].cpu_ns, 3 * kSecond);
+  EXPECT_EQ(all[0].cpu_ns, 3 * kCpuSecond);
   EXPECT_EQ(all[0].memory_bytes, 1024U);
 }
 
 TEST(Top, TellsWhatWasUsedSinceTheLookBefore) {
   v1::ListResponse list;
-  Add(list, "idle", "").set_cpu_ns(9 * kSecond);
-  Add(list, "busy", "").set_cpu_ns(kSecond);
+  AddTo(list, "idle", "").set_cpu_ns(9 * kCpuSecond);
+  AddTo(list, "busy", "").set_cpu_ns(kCpuSecond);
   UseSamples samples;
   samples.Next(list, seconds(0));
-  list.mutable_instances(1)->set_cpu_ns(4 * kSecond);
-  Add(list, "new", "").set_cpu_ns(kSecond);
+  list.mutable_instances(1)->set_cpu_ns(4 * kCpuSecond);
+  AddTo(list, "new", "").set_cpu_ns(kCpuSecond);
   const auto all = samples.Next(list, seconds(2));
   ASSERT_EQ(all.size(), 3U);
   EXPECT_EQ(all[0].id, "busy");
@@ -75,10 +75,10 @@ TEST(Top, TellsWhatWasUsedSinceTheLookBefore) {
 
 TEST(Top, TakesACgroupThatWasMadeAnewForAnother) {
   v1::ListResponse list;
-  Add(list, "c", "").set_cpu_ns(9 * kSecond);
+  AddTo(list, "c", "").set_cpu_ns(9 * kCpuSecond);
   UseSamples samples;
   samples.Next(list, seconds(0));
-  list.mutable_instances(0)->set_cpu_ns(kSecond);
+  list.mutable_instances(0)->set_cpu_ns(kCpuSecond);
   EXPECT_LT(samples.Next(list, seconds(2))[0].cpu_percent, 0);
 }
 

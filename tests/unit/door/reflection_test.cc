@@ -38,7 +38,8 @@ TEST_F(ReflectionTest, ListsTheServices) {
   pb::ServerReflectionRequest request;
   request.set_list_services("*");
   std::vector<std::string> names;
-  for (const auto& service : Ask(request).list_services_response().service()) {
+  const pb::ServerReflectionResponse response = Ask(request);
+  for (const auto& service : response.list_services_response().service()) {
     names.push_back(service.name());
   }
   EXPECT_THAT(names, ElementsAre("gantry.v1.Operator", "grpc.reflection.v1.ServerReflection",
