@@ -99,40 +99,45 @@ class Manual : public testing::Test {
   const os::TempDir dir_ = std::move(*os::TempDir::Create());
 };
 
+/// As roff has words with a minus.
+std::string Escaped(std::string word) {
+  for (size_t at = word.find('-'); at != std::string::npos; at = word.find('-', at + 2)) {
+    word.insert(at, "\\");
+  }
+  return word;
+}
+
 TEST_F(Manual, HasEveryCommandAndOptionOfTheHelp) {
   const auto commands = CommandsInHelp();
   const auto options = OptionsInHelp();
   ASSERT_THAT(commands, IsSupersetOf({"ps", "inspect", "trace", "debug", "NAME"}));
-  ASSERT_THAT(options, IsSupersetOf({"help", "json", "namespace", "last"}));
+  ASSERT_THAT(options, IsSupersetOf({"help", "json", "namespace", "since"}));
   const std::string page = ManualPage(help_);
   const std::string bash = BashCompletion(help_);
   const std::string zsh = ZshCompletion(help_);
   const std::string fish = FishCompletion(help_);
   for (const std::string& command : commands) {
-    EXPECT_THAT(page, HasSubstr("\\fB" + command + "\\fR")) << command;
+    EXPECT_THAT(page, HasSubstr("\\fB" + Escaped(command) + "\\fR")) << command;
     if (command != "NAME") {
       EXPECT_THAT(bash, HasSubstr("    " + command + ") words=")) << command;
       EXPECT_THAT(zsh, AllOf(HasSubstr("'" + command + ":"), HasSubstr("    " + command + ")\n")));
       EXPECT_THAT(fish, HasSubstr("-a " + command + " -d '")) << command;
     }
   }
-  for (std::string option : options) {
+  for (const std::string& option : options) {
     EXPECT_THAT(bash, HasSubstr("--" + option)) << option;
     EXPECT_THAT(zsh, HasSubstr("--" + option)) << option;
     EXPECT_THAT(fish, HasSubstr("-l " + option)) << option;
-    for (size_t at = option.find('-'); at != std::string::npos; at = option.find('-', at + 2)) {
-      option.insert(at, "\\");
-    }
-    EXPECT_THAT(page, HasSubstr("\\fB\\-\\-" + option + "\\fR")) << option;
+    EXPECT_THAT(page, HasSubstr("\\fB\\-\\-" + Escaped(option) + "\\fR")) << option;
   }
 }
 
 TEST_F(Manual, KnowsWhatIsForWhichCommand) {
-  const auto last = std::ranges::find(help_.options, "last", &Help::Option::name);
+  const auto since = std::ranges::find(help_.options, "since", &Help::Option::name);
   const auto all = std::ranges::find(help_.options, "all", &Help::Option::name);
   const auto json = std::ranges::find(help_.options, "json", &Help::Option::name);
-  EXPECT_THAT(last->commands, ElementsAre("trace"));
-  EXPECT_EQ(last->value, "TIME");
+  EXPECT_THAT(since->commands, ElementsAre("events", "logs", "trace"));
+  EXPECT_EQ(since->value, "TIME");
   EXPECT_THAT(all->commands, ElementsAre("delete", "trace"));
   EXPECT_THAT(json->commands, ElementsAre());
   EXPECT_EQ(json->value, "");

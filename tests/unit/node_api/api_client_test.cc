@@ -30,13 +30,13 @@ class ApiClient : public testing::Test {
 
 TEST_F(ApiClient, PatchesLabels) {
   TlsServer server(ca_file(), "127.0.0.1", kGood);
-  const Status done = SetLabels(Of(server), "node-1", {"gantry.io/runc=true"});
+  const Status done = SetLabels(Of(server), "node-1", {"io.gantry/runc=true"});
   ASSERT_TRUE(done.has_value()) << done.error().message;
   EXPECT_THAT(server.asked(), testing::StartsWith("PATCH /api/v1/nodes/node-1 HTTP/1.1\r\n"));
   EXPECT_THAT(server.asked(), HasSubstr("Authorization: Bearer secret\r\n"));
   EXPECT_THAT(server.asked(), HasSubstr("Content-Type: application/merge-patch+json\r\n"));
   EXPECT_THAT(server.asked(),
-              testing::EndsWith(R"({"metadata":{"labels":{"gantry.io/runc":"true"}}})"));
+              testing::EndsWith(R"({"metadata":{"labels":{"io.gantry/runc":"true"}}})"));
 }
 
 TEST_F(ApiClient, TellsWhatTheServerRefuses) {

@@ -10,10 +10,10 @@ namespace {
 using testing::ElementsAre;
 
 TEST(LabelPatch, SetsAndRemoves) {
-  const auto patch = LabelPatch({"gantry.io/runc=true", "gantry.io/vmm-", "a="});
+  const auto patch = LabelPatch({"io.gantry/runc=true", "io.gantry/vmm-", "a="});
   ASSERT_TRUE(patch.has_value()) << patch.error().message;
   EXPECT_EQ(*patch,
-            R"({"metadata":{"labels":{"a":"","gantry.io/runc":"true","gantry.io/vmm":null}}})");
+            R"({"metadata":{"labels":{"a":"","io.gantry/runc":"true","io.gantry/vmm":null}}})");
 }
 
 TEST(LabelPatch, RefusesWhatIsNoLabel) {
