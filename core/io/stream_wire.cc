@@ -22,7 +22,7 @@
 namespace gantry::io {
 namespace {
 
-constexpr size_t kChunk = size_t{64} << 10;
+constexpr size_t kMoveBytes = size_t{64} << 10;
 /// More than any client allows, and what may be added up without harm.
 constexpr uint64_t kMostWindow = uint64_t{1} << 40;
 /// What `Refuse` lets a client write before it learns that nobody reads. containerd counts in 32
@@ -289,7 +289,7 @@ Result<StreamWire::Moved> StreamWire::FillReceived() {
     return Moved::kIdle;
   }
   const auto moved =
-      os::Splice(socket(), received_in_.get(), std::min<size_t>(state_.received_left, kChunk));
+      os::Splice(socket(), received_in_.get(), std::min<size_t>(state_.received_left, kMoveBytes));
   if (!moved && !IsGone(moved.error())) {
     return std::unexpected(moved.error());
   }
