@@ -18,7 +18,7 @@
 
 #include "core/ctl/dial_grpc.h"
 #include "core/ctl/keeper_calls.h"
-#include "core/ctl/operator.h"
+#include "core/link/operator_api.h"
 #include "core/link/paths.h"
 #include "core/link/run_dir.h"
 
@@ -89,7 +89,7 @@ Status OperatorClient::Call(const char* method, const google::protobuf::MessageL
                             google::protobuf::MessageLite& response,
                             std::chrono::nanoseconds timeout) {
   GANTRY_TRY(const std::string bytes,
-             client_.Call(kService, method, request.SerializeAsString(), timeout));
+             client_.Call(operator_api::kService, method, request.SerializeAsString(), timeout));
   if (!response.ParseFromString(bytes)) {
     return Fail(Code::kInternal, "decode the answer to '{}': malformed", method);
   }
@@ -100,7 +100,7 @@ Result<v1::ListResponse> OperatorClient::List(const std::string& ns) {
   v1::ListRequest request;
   v1::ListResponse response;
   request.set_namespace_(ns);
-  GANTRY_CHECK_OK(Call(kList, request, response, kTimeout));
+  GANTRY_CHECK_OK(Call(operator_api::kList, request, response, kTimeout));
   return response;
 }
 
@@ -109,7 +109,7 @@ Result<v1::ListResponse> OperatorClient::ListUse(const std::string& ns) {
   v1::ListResponse response;
   request.set_namespace_(ns);
   request.set_usage(true);
-  GANTRY_CHECK_OK(Call(kList, request, response, kTimeout));
+  GANTRY_CHECK_OK(Call(operator_api::kList, request, response, kTimeout));
   return response;
 }
 
@@ -118,20 +118,20 @@ Result<v1::InspectResponse> OperatorClient::Inspect(const std::string& ns, const
   v1::InspectResponse response;
   request.set_namespace_(ns);
   request.set_id(id);
-  GANTRY_CHECK_OK(Call(kInspect, request, response, kTimeout));
+  GANTRY_CHECK_OK(Call(operator_api::kInspect, request, response, kTimeout));
   return response;
 }
 
 Result<v1::StatusResponse> OperatorClient::EngineStatus() {
   v1::StatusResponse response;
-  GANTRY_CHECK_OK(Call(kStatus, v1::StatusRequest(), response, kTimeout));
+  GANTRY_CHECK_OK(Call(operator_api::kStatus, v1::StatusRequest(), response, kTimeout));
   return response;
 }
 
 Result<v1::EventsResponse> OperatorClient::Events(const v1::EventsRequest& request) {
   v1::EventsResponse response;
   // It waits anew where the engine ends meanwhile.
-  GANTRY_CHECK_OK(Call(kEvents, request, response,
+  GANTRY_CHECK_OK(Call(operator_api::kEvents, request, response,
                        kTimeout + 2 * std::chrono::milliseconds(request.wait_ms())));
   return response;
 }
@@ -156,8 +156,8 @@ Result<link::KeeperStatus> QueryKeeper(const std::string& text) {
   if (address.protocol == Address::Protocol::kTtrpc) {
     return KeeperCalls(FolderOf(address.path)).Query();
   }
-  GANTRY_TRY(const auto response,
-             AskByGrpc<v1::KeeperResponse>(text, kKeeper, v1::KeeperRequest(), kTimeout));
+  GANTRY_TRY(const auto response, AskByGrpc<v1::KeeperResponse>(text, operator_api::kKeeper,
+                                                                v1::KeeperRequest(), kTimeout));
   return FromMessage(response);
 }
 
@@ -171,7 +171,8 @@ Result<link::Upgraded> UpgradeEngine(const std::string& text, const std::string&
   request.set_program(program);
   request.set_no_fallback(no_fallback);
   GANTRY_TRY(const auto response,
-             AskByGrpc<v1::UpgradeEngineResponse>(text, kUpgradeEngine, request, kRestartTimeout));
+             AskByGrpc<v1::UpgradeEngineResponse>(text, operator_api::kUpgradeEngine, request,
+                                                  kRestartTimeout));
   return link::Upgraded{static_cast<int32_t>(response.engine_pid()), response.fallback()};
 }
 
@@ -186,7 +187,8 @@ Result<link::Deleted> DeleteInstance(const std::string& text, const link::Announ
   request.set_id(instance.id);
   request.set_bundle(instance.bundle);
   request.set_containerd(instance.grpc_address);
-  GANTRY_TRY(const auto response, AskByGrpc<v1::DeleteResponse>(text, kDelete, request, kTimeout));
+  GANTRY_TRY(const auto response,
+             AskByGrpc<v1::DeleteResponse>(text, operator_api::kDelete, request, kTimeout));
   link::Deleted deleted;
   deleted.status = response.exit_status();
   deleted.known = true;
@@ -201,7 +203,8 @@ Result<int32_t> UpgradeKeeper(const std::string& text, const std::string& progra
   v1::UpgradeKeeperRequest request;
   request.set_program(program);
   GANTRY_TRY(const auto response,
-             AskByGrpc<v1::UpgradeKeeperResponse>(text, kUpgradeKeeper, request, kRestartTimeout));
+             AskByGrpc<v1::UpgradeKeeperResponse>(text, operator_api::kUpgradeKeeper, request,
+                                                  kRestartTimeout));
   return static_cast<int32_t>(response.keeper_pid());
 }
 

@@ -30,11 +30,11 @@
 #include "core/ctl/logs.h"
 #include "core/ctl/node.h"
 #include "core/ctl/node_setup.h"
-#include "core/ctl/operator.h"
 #include "core/ctl/show.h"
 #include "core/ctl/top.h"
 #include "core/ctl/trace.h"
 #include "core/ctl/upgrade.h"
+#include "core/link/operator_api.h"
 #include "core/link/paths.h"
 #include "core/log/log.h"
 #include "core/os/fs.h"
@@ -183,7 +183,7 @@ int RunCommand(const std::vector<std::string>& words, std::ostream& out, std::os
   // What it finds is its output.
   log::SetLevel(LogLevel::kError);
   Arguments arguments;
-  arguments.address = link::RunDir() + "/" + kSocketName;
+  arguments.address = link::RunDir() + "/" + operator_api::kSocketName;
   arguments.config = DefaultConfig();
   if (const auto code = Parse(words, arguments, out, err)) {
     return *code;

@@ -7,7 +7,7 @@
 
 #include <gantry/format.h>
 
-#include "core/ctl/operator.h"
+#include "core/link/operator_api.h"
 #include "core/rpc/typed.h"
 #include "proto/gantry/operator.pb.h"
 
@@ -23,21 +23,25 @@ constexpr std::chrono::milliseconds kEventsWait = std::chrono::seconds(10);
 }  // namespace
 
 OperatorCalls::OperatorCalls(async::Loop& loop, async::WorkerPool& pool, const std::string& run_dir)
-    : loop_(loop), pool_(pool), socket_(run_dir + "/" + ctl::kSocketName), keeper_(run_dir) {}
+    : loop_(loop),
+      pool_(pool),
+      socket_(run_dir + "/" + operator_api::kSocketName),
+      keeper_(run_dir) {}
 
 Status OperatorCalls::Register(rpc::MethodTable& table, StreamTable& streams) {
-  for (const char* method : {ctl::kList, ctl::kInspect, ctl::kStatus, ctl::kEvents}) {
-    GANTRY_CHECK_OK(table.Add(ctl::kService, method,
+  for (const char* method : {operator_api::kList, operator_api::kInspect, operator_api::kStatus,
+                             operator_api::kEvents}) {
+    GANTRY_CHECK_OK(table.Add(operator_api::kService, method,
                               [this](rpc::Call call) { return Forward(std::move(call)); }));
   }
-  streams[Format("/{}/{}", ctl::kService, ctl::kWatchEvents)] =
+  streams[Format("/{}/{}", operator_api::kService, operator_api::kWatchEvents)] =
       [this](std::shared_ptr<Stream> stream) { return WatchEvents(std::move(stream)); };
   return RegisterKeeper(table);
 }
 
 Status OperatorCalls::RegisterKeeper(rpc::MethodTable& table) {
   GANTRY_CHECK_OK((rpc::AddTyped<v1::KeeperRequest, v1::KeeperResponse>(
-      table, ctl::kService, ctl::kKeeper,
+      table, operator_api::kService, operator_api::kKeeper,
       [this](const rpc::CallContext&,
              v1::KeeperRequest) -> async::Task<Result<v1::KeeperResponse>> {
         GANTRY_CO_TRY(const link::KeeperStatus status,
@@ -45,7 +49,7 @@ Status OperatorCalls::RegisterKeeper(rpc::MethodTable& table) {
         co_return ctl::ToMessage(status);
       })));
   GANTRY_CHECK_OK((rpc::AddTyped<v1::UpgradeEngineRequest, v1::UpgradeEngineResponse>(
-      table, ctl::kService, ctl::kUpgradeEngine,
+      table, operator_api::kService, operator_api::kUpgradeEngine,
       [this](const rpc::CallContext&,
              v1::UpgradeEngineRequest request) -> async::Task<Result<v1::UpgradeEngineResponse>> {
         const link::Upgrade wanted{request.program(), request.no_fallback()};
@@ -57,7 +61,7 @@ Status OperatorCalls::RegisterKeeper(rpc::MethodTable& table) {
         co_return response;
       })));
   GANTRY_CHECK_OK((rpc::AddTyped<v1::UpgradeKeeperRequest, v1::UpgradeKeeperResponse>(
-      table, ctl::kService, ctl::kUpgradeKeeper,
+      table, operator_api::kService, operator_api::kUpgradeKeeper,
       [this](const rpc::CallContext&,
              v1::UpgradeKeeperRequest request) -> async::Task<Result<v1::UpgradeKeeperResponse>> {
         GANTRY_CO_TRY(const int32_t pid,
@@ -67,7 +71,7 @@ Status OperatorCalls::RegisterKeeper(rpc::MethodTable& table) {
         co_return response;
       })));
   return rpc::AddTyped<v1::DeleteRequest, v1::DeleteResponse>(
-      table, ctl::kService, ctl::kDelete,
+      table, operator_api::kService, operator_api::kDelete,
       [this](const rpc::CallContext&,
              v1::DeleteRequest request) -> async::Task<Result<v1::DeleteResponse>> {
         const link::Delete wanted{request.id(), request.namespace_(), request.bundle(),
@@ -96,7 +100,8 @@ async::Task<Result<std::string>> OperatorCalls::Ask(std::string method, std::str
     client = std::move(*made);
     client_ = client;
   }
-  co_return co_await client->Call(ctl::kService, std::move(method), std::move(payload), limit);
+  co_return co_await client->Call(operator_api::kService, std::move(method), std::move(payload),
+                                  limit);
 }
 
 async::Task<Result<std::string>> OperatorCalls::Forward(rpc::Call call) {
@@ -115,8 +120,9 @@ async::Task<Status> OperatorCalls::WatchEvents(std::shared_ptr<Stream> stream) {
   for (bool first = true; !stream->ended(); first = false) {
     // The first one says where the stream begins, be there anything or not.
     request.set_wait_ms(first ? 0 : static_cast<uint32_t>(kEventsWait.count()));
-    GANTRY_CO_TRY(std::string answer, co_await Ask(ctl::kEvents, request.SerializeAsString(),
-                                                   kEventsWait + kCallLimit));
+    GANTRY_CO_TRY(
+        std::string answer,
+        co_await Ask(operator_api::kEvents, request.SerializeAsString(), kEventsWait + kCallLimit));
     v1::EventsResponse page;
     GANTRY_CO_CHECK_OK(rpc::ParseMessage(answer, page));
     request.set_after(page.last());

@@ -21,12 +21,12 @@
 #include "core/async/co.h"
 #include "core/async/worker_pool.h"
 #include "core/backend/context.h"
-#include "core/ctl/operator.h"
 #include "core/engine/event_feed.h"
 #include "core/engine/tasks.h"
 #include "core/engine/uses.h"
 #include "core/events/publisher.h"
 #include "core/io/process_io.h"
+#include "core/link/operator_api.h"
 #include "core/rpc/typed.h"
 #include "core/task/sandboxes.h"
 #include "proto/gantry/operator.pb.h"
@@ -330,22 +330,22 @@ struct Reader : OperatorFrom {
 Status RegisterOperator(rpc::MethodTable& table, const OperatorFrom& from) {
   auto reader = std::make_shared<Reader>(from);
   GANTRY_CHECK_OK((rpc::AddTyped<v1::ListRequest, v1::ListResponse>(
-      table, ctl::kService, ctl::kList,
+      table, operator_api::kService, operator_api::kList,
       [reader](const rpc::CallContext& call, v1::ListRequest request) {
         return reader->List(call, std::move(request));
       })));
   GANTRY_CHECK_OK((rpc::AddTyped<v1::InspectRequest, v1::InspectResponse>(
-      table, ctl::kService, ctl::kInspect,
+      table, operator_api::kService, operator_api::kInspect,
       [reader](const rpc::CallContext& call, v1::InspectRequest request) {
         return reader->Inspect(call, std::move(request));
       })));
   GANTRY_CHECK_OK((rpc::AddTyped<v1::StatusRequest, v1::StatusResponse>(
-      table, ctl::kService, ctl::kStatus,
+      table, operator_api::kService, operator_api::kStatus,
       [reader](const rpc::CallContext& call, v1::StatusRequest request) {
         return reader->GetStatus(call, std::move(request));
       })));
   return rpc::AddTyped<v1::EventsRequest, v1::EventsResponse>(
-      table, ctl::kService, ctl::kEvents,
+      table, operator_api::kService, operator_api::kEvents,
       [&feed = from.feed](const rpc::CallContext& call, v1::EventsRequest request) {
         return feed.Read(call, std::move(request));
       });

@@ -47,8 +47,8 @@ class ProcessEnds {
   void OnOutOfMemory(const std::string& container, uint64_t kills) const;
   /// What the guest has to say to who was away: whoever has ended has not told it to anybody else.
   void OnListed(const protocol::ListAnswer& list) const;
-  /// `out_of_memory`: that is why. `machine`: which; of one before the last it is no news. Left out:
-  /// the last.
+  /// `out_of_memory`: that is why. `machine`: which; of one before the last it is no news. Left
+  /// out: the last.
   void OnMachineEnded(bool out_of_memory, std::optional<uint64_t> machine = {});
 
  private:

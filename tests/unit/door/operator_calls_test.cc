@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/ctl/operator.h"
+#include "core/link/operator_api.h"
 #include "core/os/fs.h"
 #include "core/rpc/typed.h"
 #include "tests/unit/async/loop_driver.h"
@@ -53,7 +53,7 @@ class FakeStream final : public Stream {
 class OperatorCallsTest : public testing::Test {
  protected:
   OperatorCallsTest() {
-    engine_.Listen(dir_.path() + "/" + ctl::kSocketName);
+    engine_.Listen(dir_.path() + "/" + operator_api::kSocketName);
     engine_.on_request = [this](const test::FakeServer::Received& received) {
       v1::EventsRequest request;
       EXPECT_TRUE(request.ParseFromString(received.request.payload));
@@ -76,10 +76,10 @@ class OperatorCallsTest : public testing::Test {
   template <class Response, class Request>
   Result<Response> Call(const char* method, const Request& request) {
     rpc::Call call;
-    call.service = ctl::kService;
+    call.service = operator_api::kService;
     call.method = method;
     call.payload = request.SerializeAsString();
-    GANTRY_TRY(const rpc::Handler* const handler, table_.Find(ctl::kService, method));
+    GANTRY_TRY(const rpc::Handler* const handler, table_.Find(operator_api::kService, method));
     GANTRY_TRY(const std::string bytes, test::Await(loop_, (*handler)(std::move(call))));
     Response response;
     GANTRY_CHECK_OK(rpc::ParseMessage(bytes, response));
@@ -168,7 +168,7 @@ TEST_F(OperatorCallsTest, EndAStreamWhoseEngineFails) {
 }
 
 TEST_F(OperatorCallsTest, TellOfTheKeeper) {
-  const auto keeper = Call<v1::KeeperResponse>(ctl::kKeeper, v1::KeeperRequest());
+  const auto keeper = Call<v1::KeeperResponse>(operator_api::kKeeper, v1::KeeperRequest());
   ASSERT_TRUE(keeper) << keeper.error().message;
   EXPECT_EQ(keeper->keeper_pid(), 4U);
   EXPECT_EQ(keeper->engine_state(), "up");
@@ -182,12 +182,12 @@ TEST_F(OperatorCallsTest, TellOfTheKeeper) {
 TEST_F(OperatorCallsTest, HaveTheKeeperDoWhatItDoes) {
   v1::UpgradeEngineRequest engine;
   engine.set_program("/gantryd");
-  const auto upgraded = Call<v1::UpgradeEngineResponse>(ctl::kUpgradeEngine, engine);
+  const auto upgraded = Call<v1::UpgradeEngineResponse>(operator_api::kUpgradeEngine, engine);
   ASSERT_TRUE(upgraded) << upgraded.error().message;
   EXPECT_EQ(upgraded->engine_pid(), 9U);
   EXPECT_EQ(upgraded->fallback(), "/gantryd");
   const auto refused =
-      Call<v1::UpgradeKeeperResponse>(ctl::kUpgradeKeeper, v1::UpgradeKeeperRequest());
+      Call<v1::UpgradeKeeperResponse>(operator_api::kUpgradeKeeper, v1::UpgradeKeeperRequest());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
   v1::DeleteRequest one;
@@ -195,7 +195,7 @@ TEST_F(OperatorCallsTest, HaveTheKeeperDoWhatItDoes) {
   one.set_id("c");
   one.set_bundle("/b");
   one.set_containerd("/c.sock");
-  ASSERT_TRUE(Call<v1::DeleteResponse>(ctl::kDelete, one));
+  ASSERT_TRUE(Call<v1::DeleteResponse>(operator_api::kDelete, one));
   ASSERT_EQ(keeper_.deleted().size(), 1U);
   EXPECT_EQ(keeper_.deleted()[0].grpc_address, "/c.sock");
 }

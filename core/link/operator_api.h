@@ -4,7 +4,7 @@
 // gantryctl, for the engine that serves it over ttrpc, and for gantry-grpc.
 #pragma once
 
-namespace gantry::ctl {
+namespace gantry::operator_api {
 
 inline constexpr char kService[] = "gantry.v1.Operator";
 inline constexpr char kList[] = "List";
@@ -22,4 +22,4 @@ inline constexpr char kDelete[] = "Delete";
 /// during a restart of the engine waits instead of failing.
 inline constexpr char kSocketName[] = "gantry.sock";
 
-}  // namespace gantry::ctl
+}  // namespace gantry::operator_api
