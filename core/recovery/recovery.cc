@@ -210,10 +210,10 @@ async::Task<void> Recovery::RecoverInstance(ToRecover one) {
     instance.number = container->instance;
     left.record = Fail(Code::kNotFound, "it has been removed");
   }
-  co_await sandbox_service_.Recover(container->group, instance,
-                                    left.is_pod() ? &*left.record : nullptr);
+  const bool is_pod = left.is_pod();
+  co_await sandbox_service_.Recover(container->group, instance, is_pod ? &*left.record : nullptr);
   Status recovered;
-  if (left.is_pod()) {
+  if (is_pod) {
     recovered = Fail(Code::kNotFound, "it is a pod");
   } else if (left.record) {
     recovered = co_await container_recovery_.Recover(container, std::move(left));
@@ -228,7 +228,7 @@ async::Task<void> Recovery::RecoverInstance(ToRecover one) {
       left_out_ = true;
     }
   }
-  left.is_pod() ? step.Ended(Code::kOk, "a pod") : step.Ended(recovered);
+  is_pod ? step.Ended(Code::kOk, "a pod") : step.Ended(recovered);
   container->ready.Set();
   if (recovered) {
     records_.Protect(*container);
