@@ -51,7 +51,7 @@ Result<std::optional<Block>> FindBlock(std::string_view text, std::string_view p
       open = true;
       body = end;
     } else if (here.starts_with(kEnd)) {
-      if (!open) {
+      if (!open || !found) {
         return Edited(path, line, "a block of gantryctl ends that did not begin");
       }
       open = false;

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <gantry/format.h>
 #include <gantry/json.h>
 
 #include "core/oci/toml.h"
@@ -94,7 +95,7 @@ std::string Difference(const json& before, const json& after) {
         continue;
       }
       const std::string below = both ? Difference(before[key], after[key]) : "";
-      return below.empty() ? key : key + "." + below;
+      return below.empty() ? key : Format("{}.{}", key, below);
     }
   }
   return "";

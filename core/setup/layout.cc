@@ -47,7 +47,7 @@ std::vector<std::string> Layout::DropInFolders(const ConfigFile& parsed) const {
   std::vector<std::string> folders;
   for (std::string import : parsed.imports) {
     if (!import.starts_with('/')) {
-      import = FolderOf(config) + "/" + import;
+      import = Format("{}/{}", FolderOf(config), import);
     }
     if (import.ends_with(kEvery) && std::ranges::count(import, '*') == 1) {
       folders.push_back(import.substr(0, import.size() - kEvery.size()));

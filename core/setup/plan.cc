@@ -39,7 +39,7 @@ Result<Place> ReadPlace(const std::string& path) {
 
 FileChange TakenBack(const std::string& path, const Place& place) {
   FileChange change{.path = path, .before = place.text, .after = place.text};
-  if (place.block) {
+  if (place.text && place.block) {
     change.after = WithoutBlock(*place.text, *place.block);
     if (place.block->made_file && change.after->empty()) {
       change.after.reset();
@@ -201,7 +201,7 @@ class SetUp {
   }
 
   std::string Body(bool whole) const {
-    const std::string tables = Tables();
+    std::string tables = Tables();
     if (!whole) {
       return tables;
     }
