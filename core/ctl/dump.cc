@@ -89,7 +89,7 @@ class Collector {
   void Programs() {
     std::string text = "gantryctl " GANTRY_VERSION "\n";
     for (const std::string program : {"gantryd", "gantry-grpc"}) {
-      const std::string path = node_.libexec_dir + "/" + program;
+      const std::string path = Format("{}/{}", node_.libexec_dir, program);
       const auto line = Exists(path) ? FirstLineOf({path, "--version"})
                                      : Result<std::string>(Fail(Code::kNotFound, "absent"));
       text += Format("{}: {}\n", path, line ? *line : line.error().message);
@@ -161,7 +161,7 @@ class Collector {
   void Logs() {
     for (const std::string name :
          {"gantry.log", "gantry.log.1", "keeper.log", "keeper.log.1", "gantry-grpc.log"}) {
-      if (const std::string path = run_dir_ + "/" + name; Exists(path)) {
+      if (const std::string path = Format("{}/{}", run_dir_, name); Exists(path)) {
         AddOrWhy("logs/" + name, "its last 2 MiB", ReadTail(path, kLogTail));
       }
     }
@@ -231,9 +231,9 @@ std::string Readme(const std::vector<DumpFile>& files) {
 Status WriteAll(const std::string& dir, const std::vector<DumpFile>& files) {
   for (const DumpFile& file : files) {
     if (const size_t slash = file.name.find('/'); slash != std::string::npos) {
-      GANTRY_CHECK_OK(os::MakeDirs(dir + "/" + file.name.substr(0, slash), 0700));
+      GANTRY_CHECK_OK(os::MakeDirs(Format("{}/{}", dir, file.name.substr(0, slash)), 0700));
     }
-    GANTRY_CHECK_OK(WriteFile(dir + "/" + file.name, file.text, 0600));
+    GANTRY_CHECK_OK(WriteFile(Format("{}/{}", dir, file.name), file.text, 0600));
   }
   return WriteFile(dir + "/README.txt", Readme(files), 0600);
 }

@@ -52,7 +52,7 @@ std::string ThreadsText(const std::string& process) {
   std::vector<std::string> threads = Numbers(process + "/task");
   threads.resize(std::min(threads.size(), kMostThreads));
   for (const std::string& thread : threads) {
-    const std::string dir = process + "/task/" + thread;
+    const std::string dir = Format("{}/task/{}", process, thread);
     text += FileText(dir + "/stat") + FileText(dir + "/wchan") + FileText(dir + "/syscall") +
             FileText(dir + "/stack");
   }
@@ -67,7 +67,7 @@ std::string DescriptorsText(const std::string& process) {
     numbers.resize(kMostDescriptors);
   }
   for (const std::string& number : numbers) {
-    const auto target = ReadLink(process + "/fd/" + number);
+    const auto target = ReadLink(Format("{}/fd/{}", process, number));
     text += Format("{} -> {}\n", number, target ? *target : "?");
   }
   return text;
@@ -152,9 +152,9 @@ std::vector<std::string> BundlesOf(const link::KeeperStatus* keeper,
       const std::string tasks = state + "/io.containerd.runtime.v2.task";
       const auto namespaces = ListDirectory(tasks);
       for (const std::string& ns : namespaces ? *namespaces : std::vector<std::string>()) {
-        const auto ids = ListDirectory(tasks + "/" + ns);
+        const auto ids = ListDirectory(Format("{}/{}", tasks, ns));
         for (const std::string& id : ids ? *ids : std::vector<std::string>()) {
-          bundles.push_back(tasks + "/" + ns + "/" + id);
+          bundles.push_back(Format("{}/{}/{}", tasks, ns, id));
         }
       }
     }

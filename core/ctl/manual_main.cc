@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 
 #include "core/ctl/arguments.h"
@@ -23,7 +24,8 @@ int main(int argc, char** argv) {
       {"_gantryctl", gantry::ctl::ZshCompletion(help)},
       {"gantryctl.fish", gantry::ctl::FishCompletion(help)}};
   for (const auto& [name, text] : files) {
-    if (const auto done = gantry::WriteFile(std::string(argv[1]) + "/" + name, text, 0644); !done) {
+    if (const auto done = gantry::WriteFile(gantry::Format("{}/{}", argv[1], name), text, 0644);
+        !done) {
       std::fprintf(stderr, "gantryctl-manual: %s\n", done.error().message.c_str());
       return 1;
     }
