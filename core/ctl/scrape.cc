@@ -51,7 +51,7 @@ Result<UniqueFd> Connect(const config::ListenAddress& where) {
 
 Result<std::string> ReadToEnd(int socket, std::chrono::milliseconds limit) {
   std::string answer;
-  std::array<char, 65536> part;
+  std::array<char, 65536> part{};
   while (answer.size() < kMostBytes) {
     GANTRY_TRY(const uint32_t ready, os::Poll(socket, EPOLLIN, limit));
     if (ready == 0) {
