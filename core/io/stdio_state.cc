@@ -98,13 +98,13 @@ Status ProcessIo::State::AdoptStored(std::vector<StoredFd> stored) {
     UniqueFd hold = Extract(stored, kHeldNames[i]);
     if (Streams(stream)) {
       const bool input = stream == Stream::kStdin;
+      StateOf(stream).closing = input && !hold;
       BeginPumpLocked(stream, input ? Extract(stored, kFeedName) : std::move(hold));
       StreamFiles files{.socket = Extract(stored, kConnectionNames[i]),
                         .state = Extract(stored, kWireNames[i]),
                         .sent = Extract(stored, kSentNames[i]),
                         .received = Extract(stored, kReceivedNames[i])};
       GANTRY_CHECK_OK(TakeUpClientLocked(stream, std::move(files)));
-      StateOf(stream).closing = input && !hold;
     } else if (stream == Stream::kStdin) {
       StateOf(stream).held_input = std::move(hold);
     } else if (hold) {

@@ -181,7 +181,7 @@ void ProcessIo::State::StoreClientLocked(Stream stream, StreamConnection connect
   one.connection = number;
   ++one.arriving;
   host_.PutThen(std::move(fds), [weak = weak_from_this(), stream, number,
-                                 files = std::move(*files)](Status stored) mutable {
+                                 files = std::move(*files)](const Status& stored) mutable {
     if (const auto state = weak.lock()) {
       state->OnStored(stream, std::move(files), number, stored);
     }
