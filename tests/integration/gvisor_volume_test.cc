@@ -194,8 +194,9 @@ TEST_P(GvisorVolume, OfSharedMemoryIsTheSentrysOfAPauseContainer) {
   EXPECT_EQ(TypeAt(first, "/dev/shm") == "tmpfs\n", is_podsandbox());
   EXPECT_EQ(Exec(first, {"sh", "-c", "echo seen > /dev/shm/note"}).exit_code, 0);
   EXPECT_EQ(Exec(second, {"cat", "/dev/shm/note"}).out, "seen\n");
-  // A pod of a controller's has its bundle in gantry's own directory.
-  const std::string bundles = is_controller() ? settings().run_dir : settings().root + "/state";
+  // A pod of a controller's has its bundle in a directory of gantry's.
+  const std::string bundles =
+      is_controller() ? settings().run_dir + "-sandboxes" : settings().root + "/state";
   EXPECT_EQ(FindNames(bundles, "note").empty(), is_podsandbox());
 }
 
