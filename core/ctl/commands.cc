@@ -30,6 +30,7 @@
 #include "core/ctl/logs.h"
 #include "core/ctl/node.h"
 #include "core/ctl/node_setup.h"
+#include "core/ctl/output.h"
 #include "core/ctl/show.h"
 #include "core/ctl/top.h"
 #include "core/ctl/trace.h"
@@ -41,12 +42,6 @@
 
 namespace gantry::ctl {
 namespace {
-
-int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 std::string DefaultConfig() {
   const char* const path = std::getenv("GANTRY_CONFIG");

@@ -35,12 +35,6 @@ constexpr size_t kMostConfig = size_t{1} << 20;
 constexpr size_t kMostArchive = size_t{512} << 20;
 constexpr auto kPackLimit = std::chrono::minutes(2);
 
-int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 /// One collection.
 class Collector {
  public:

@@ -25,12 +25,6 @@ constexpr Backoff::Terms kAway{.no_event = "who listens at a socket that is gone
                                .first = std::chrono::milliseconds(50),
                                .longest = std::chrono::seconds(1)};
 
-int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 /// Text that others have chosen, without what a terminal would obey.
 std::string Clean(std::string text) {
   for (char& c : text) {

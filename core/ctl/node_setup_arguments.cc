@@ -12,7 +12,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr char kHelp[] = R"(usage: gantryctl node-setup [OPTION...]
+constexpr char kNodeSetupHelp[] = R"(usage: gantryctl node-setup [OPTION...]
 
 Writes gantry's runtimes into the configuration of this node's containerd, and shows the
 change. Nothing else of it changes, containerd is asked first whether it takes the result,
@@ -70,7 +70,7 @@ std::optional<int> ParseNodeSetup(const std::vector<std::string>& words,
     return kUsage;
   }
   if (values.contains("help")) {
-    out << kHelp << options;
+    out << kNodeSetupHelp << options;
     return 0;
   }
   if (static_cast<int>(arguments.undo) + static_cast<int>(arguments.check) +

@@ -134,4 +134,10 @@ std::string CpuText(uint64_t ns) {
 
 std::string NumberText(uint64_t number) { return number == 0 ? "" : std::to_string(number); }
 
+int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 }  // namespace gantry::ctl

@@ -75,6 +75,8 @@ std::string BytesText(uint64_t bytes);
 std::string AgeText(int64_t then_ns, int64_t now_ns);
 /// RFC 3339 in UTC; empty for 0.
 std::string TimeText(int64_t ns);
+/// Since 1970.
+int64_t NowNs();
 /// `12.345s`: CPU time; empty for 0.
 std::string CpuText(uint64_t ns);
 /// The number; empty for 0.

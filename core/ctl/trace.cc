@@ -21,12 +21,6 @@
 namespace gantry::ctl {
 namespace {
 
-int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 bool IsEngines(const trace::Step& step) { return step.kind == trace::Kind::kEngine; }
 
 /// Steps up to this one are of engines that have ended.

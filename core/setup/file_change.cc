@@ -20,10 +20,8 @@
 namespace gantry::setup {
 namespace {
 
-constexpr size_t kMostBytes = size_t{4} << 20;
+constexpr size_t kMostFileBytes = size_t{4} << 20;
 constexpr size_t kMostAttributes = size_t{64} << 10;
-
-std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
 /// Who may write the folder may put another file into the place of any.
 Status CheckFolder(const std::string& path) {
@@ -124,6 +122,8 @@ Status Remove(const FileChange& change) {
 
 }  // namespace
 
+std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
 Result<std::optional<std::string>> ReadForChange(const std::string& path) {
   struct stat status{};
   GANTRY_CHECK_OK(CheckFolder(path));
@@ -150,7 +150,7 @@ Result<std::optional<std::string>> ReadForChange(const std::string& path) {
         "file of its own",
         path, status.st_nlink);
   }
-  GANTRY_TRY(std::string text, ReadFile(path, kMostBytes));
+  GANTRY_TRY(std::string text, ReadFile(path, kMostFileBytes));
   return std::optional<std::string>(std::move(text));
 }
 

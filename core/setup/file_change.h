@@ -11,6 +11,9 @@
 
 namespace gantry::setup {
 
+/// What an absolute path lies in.
+std::string FolderOf(const std::string& path);
+
 struct FileChange {
   std::string path;
   /// Nothing: there is no such file.

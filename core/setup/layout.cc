@@ -6,10 +6,10 @@
 #include <gantry/format.h>
 #include <gantry/toolkit/files/files.h>
 
+#include "core/setup/file_change.h"
+
 namespace gantry::setup {
 namespace {
-
-std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
 Layout Plain(const std::string& root) {
   return {.distribution = "containerd",

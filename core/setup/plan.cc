@@ -13,11 +13,10 @@
 
 #include "core/setup/block.h"
 #include "core/setup/config_file.h"
+#include "core/setup/file_change.h"
 
 namespace gantry::setup {
 namespace {
-
-std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
 /// containerd's own runtime. Source: containerd 1.6.20 and 1.7.24, pkg/cri/config/config_unix.go.
 constexpr std::string_view kBuiltIn = "runc";
