@@ -40,7 +40,9 @@ class ControllerKill : public ::testing::Test {
         "grpc:\n  address: " + address() + "\n  containerd: " + node_.root() + "/containerd.sock\n";
     ASSERT_EQ(node_.Start(more), "");
     // The keeper starts the engine with the first one that is announced, or that calls.
-    ASSERT_OK(ctl::OperatorClient::Connect(node_.run_dir() + "/gantry.sock")->EngineStatus());
+    auto client = ctl::OperatorClient::Connect(node_.run_dir() + "/gantry.sock");
+    ASSERT_OK(client);
+    ASSERT_OK(client->EngineStatus());
     ASSERT_TRUE(e2e::Eventually([this] { return GrpcProgram() > 0; }));
   }
 
