@@ -34,6 +34,12 @@ void E2eTest::SetUp() {
     // A test that failed had taken it away.
     ASSERT_EQ(node().StartContainerd(), "");
   }
+  if (!settings().stock() && node().Keeper().pid == 0) {
+    // A test before had ended it: the next container brings another.
+    const Output first = RunContainer({"--rm"}, Id("-keeper"), {"true"});
+    ASSERT_EQ(first.status, 0) << first.Text();
+    ASSERT_NE(node().Keeper().pid, 0) << "no keeper runs";
+  }
 }
 
 void E2eTest::TearDown() {

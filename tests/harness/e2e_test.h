@@ -25,6 +25,7 @@ using Words = std::vector<std::string>;
 
 class E2eTest : public ::testing::Test {
  protected:
+  /// containerd and, but with the stock shim, gantry's keeper run then.
   void SetUp() override;
   void TearDown() override;
 

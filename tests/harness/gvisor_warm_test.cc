@@ -50,10 +50,6 @@ PodConfig GvisorWarmTest::NamedPod(const std::string& suffix) {
 void GvisorWarmTest::Restart(uint32_t warm, const std::string& flags) {
   WriteText(settings().root + "/gantry.yaml",
             GantryConfiguration(settings()) + flags + "      warm: " + std::to_string(warm) + "\n");
-  if (node().Keeper().pid == 0) {
-    // A test before has killed it; this brings another.
-    ASSERT_EQ(RunContainer({"--rm"}, Id("-first"), {"true"}).status, 0);
-  }
   const Output restarted = Gantryctl({"restart"});
   ASSERT_EQ(restarted.status, 0) << restarted.Text();
   AwaitReady(warm);

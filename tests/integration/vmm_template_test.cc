@@ -55,9 +55,6 @@ class VmmTemplate : public VmmTest {
   }
 
   void Restart(uint32_t count) {
-    if (node().Keeper().pid == 0) {
-      ASSERT_EQ(RunContainer({"--rm"}, Id("-first"), {"true"}).status, 0);
-    }
     ASSERT_NO_FATAL_FAILURE(Configure(count));
     const Output restarted = Gantryctl({"restart"});
     ASSERT_EQ(restarted.status, 0) << restarted.Text();
