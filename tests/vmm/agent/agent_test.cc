@@ -161,7 +161,10 @@ TEST_F(AgentInGuest, IsSetUp) {
   Delete(made);
   protocol::SetUp missing;
   missing.interfaces = {{.mac = "nobody", .name = "eth0", .mtu = 0, .addresses = {}}};
-  EXPECT_EQ(guest_->Call(missing).error().code, Code::kNotFound);
+  const auto waited = guest_->Call(missing);
+  ASSERT_FALSE(waited);
+  EXPECT_EQ(waited.error().code, Code::kDeadlineExceeded);
+  EXPECT_THAT(waited.error().message, HasSubstr("set up interface 'eth0'")) << "who waited?";
 }
 
 // K10, K11: both families, default routes with and without a gateway, one that is on no link's own

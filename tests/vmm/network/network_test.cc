@@ -142,7 +142,7 @@ class NetworkOfGuest : public testing::Test {
     GANTRY_CHECK_OK(
         guest_->Call(protocol::Attach{.mounts = {{.type = "ext4",
                                                   .source = {},
-                                                  .serial = "container-root",
+                                                  .serial = kRootDisk,
                                                   .target = std::string(kBundle) + "/rootfs",
                                                   .options = {}}},
                                       .wait_ms = 60'000}));
