@@ -163,6 +163,19 @@ skip_reasons() {
     sort | uniq -c
 }
 
+# list_tests KIND: each of these tests, with the first thing that failed in it.
+list_tests() {
+  local kind suite test
+  while read -r kind suite test _; do
+    [ "$kind" = "$1" ] || continue
+    printf '  %s %s' "$suite" "$test"
+    # Where, and the line that says what.
+    awk '/: Failure$/ { sub(/^ +/, ""); sub(/: Failure$/, ""); sub(/^.*\/tests\//, "tests/")
+                        printf ": %s", $0; getline; sub(/^ +/, ""); print " " substr($0, 1, 200); found = 1; exit }
+         END { if (!found) print "" }' "$(failure_file "$suite" "$test")" 2>/dev/null || echo
+  done <"$RESULTS"
+}
+
 # summary: the last lines of a run, what failed behind what was skipped, and the same for
 # programs, in build/logs/junit.xml; fails when a test did. A flaky one is counted as neither passed nor failed.
 summary() {
@@ -175,10 +188,10 @@ summary() {
   if [ "$(count_of failed)" -gt 0 ]; then
     cat "$FAILURES"
     say "failed:"
-    awk '$1 == "failed" { print "  " $2, $3 }' "$RESULTS"
+    list_tests failed
   fi
   say "flaky: $(count_of flaky)"
-  awk '$1 == "flaky" { print "  " $2, $3 }' "$RESULTS"
+  list_tests flaky
   printf 'summary: %d passed, %d failed, %d skipped\n' \
     "$(count_of passed)" "$(count_of failed)" "$(count_of skipped)"
   [ "$(count_of failed)" -eq 0 ] && [ $(($(count_of passed) + $(count_of flaky))) -gt 0 ]
