@@ -6,23 +6,13 @@
 # is needed. Not a part of `./run test`: the builds take minutes.
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib/ui.sh"
-. "$GANTRY_ROOT/tools/lib/programs.sh"
+. "$GANTRY_ROOT/tools/lib/helm.sh"
 
 CHART="$GANTRY_ROOT/packaging/kubernetes/chart"
-HELM_VERSION=v3.16.4
 KUBECONFORM_VERSION=v0.6.7
 KUBERNETES_VERSION=v1.34.4
-HELM="$GANTRY_CACHE/helm/$HELM_VERSION/helm"
 KUBECONFORM="$GANTRY_CACHE/kubeconform/$KUBECONFORM_VERSION/kubeconform"
 SCHEMAS="$GANTRY_CACHE/kubernetes-schemas/$KUBERNETES_VERSION"
-
-# from_go PROGRAM PACKAGE@VERSION
-from_go() {
-  local folder="${1%/*}"
-  mkdir -p "$folder"
-  GOTOOLCHAIN=auto CGO_ENABLED=0 GOFLAGS=-mod=mod GOBIN="$folder" retry 3 \
-    "$(go_command)" install -trimpath -ldflags "-s -w" "$2"
-}
 
 # One file for each kind, as kubeconform looks for them. A key that the type does not have is an error,
 # as with the API server's strict validation.
@@ -48,8 +38,7 @@ make_schemas() {
 }
 
 provide_tools() {
-  [ -x "$HELM" ] || step helm "helm $HELM_VERSION from its Go module" \
-    from_go "$HELM" "helm.sh/helm/v3/cmd/helm@$HELM_VERSION"
+  provide_helm || return
   [ -x "$KUBECONFORM" ] || step kubeconform "kubeconform $KUBECONFORM_VERSION from its Go module" \
     from_go "$KUBECONFORM" "github.com/yannh/kubeconform/cmd/kubeconform@$KUBECONFORM_VERSION"
   [ -d "$SCHEMAS" ] || step schemas "schemas of Kubernetes $KUBERNETES_VERSION" make_schemas

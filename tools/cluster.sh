@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# ./run cluster [-d] [-i] [-c COLUMN,...] [ROW...]: a Kubernetes of one node on this machine, with
+# ./run cluster [-d] [-i] [-k] [-c COLUMN,...] [ROW...]: a Kubernetes of one node on this machine, with
 # gantry below its containerd, and what a cluster asks of a runtime, tried with each backend. The
 # table goes to build/cluster.md, with -d into docs/kubernetes.md, too. -c has some of the columns run
 # only, names of rows some of the rows; the table has the other cells as they were found before. -i
-# gives a shell on that cluster instead.
+# gives a shell on that cluster instead. -k: the node has no gantry, and the Helm chart puts it there
+# and takes it off again.
 #
 # All of it is in namespaces of its own (mounts, network, processes, cgroups), whose first process is
 # tools/cluster/inside: when that ends, so does everything. Files are in build/cluster.
@@ -17,20 +18,22 @@ set -euo pipefail
 . "$GANTRY_ROOT/tools/lib/runscs.sh"
 . "$GANTRY_ROOT/tools/lib/kubernetes.sh"
 . "$GANTRY_ROOT/tools/lib/vmm_image.sh"
+. "$GANTRY_ROOT/tools/lib/helm.sh"
 . "$GANTRY_ROOT/tools/lib/cluster.sh"
 . "$GANTRY_ROOT/tools/lib/cluster_table.sh"
 
-to_docs= shell= columns=
-while getopts dic: option; do
+what=rows to_docs= columns=
+while getopts dikc: option; do
   case "$option" in
     d) to_docs=1 ;;
-    i) shell=1 ;;
+    i) what=shell ;;
+    k) what=installer ;;
     c) columns="${OPTARG//,/ }" ;;
-    *) die "./run cluster [-d] [-i] [-c COLUMN,...] [ROW...]" ;;
+    *) die "./run cluster [-d] [-i] [-k] [-c COLUMN,...] [ROW...]" ;;
   esac
 done
 shift $((OPTIND - 1))
-columns="${columns:-${CLUSTER_COLUMNS[*]}}"
+[ "$what" = installer ] || columns="${columns:-${CLUSTER_COLUMNS[*]}}"
 for column in $columns; do
   [[ " ${CLUSTER_COLUMNS[*]} " = *" $column "* ]] || die "no column '$column': ${CLUSTER_COLUMNS[*]}"
 done
@@ -54,6 +57,10 @@ done
 "$GANTRY_ROOT/tools/setup" "${parts[@]}"
 build_preset release "${targets[@]}"
 provide_images
+if [ "$what" = installer ]; then
+  provide_helm
+  "$GANTRY_ROOT/tools/k8s-image.sh"
+fi
 [[ " $columns " != *" vmm "* ]] || provide_vmm_image || die "no guest image for the column vmm"
 
 exec 9>"$GANTRY_ROOT/build/cluster.lock"
@@ -63,12 +70,12 @@ trap 'exit 130' INT TERM HUP
 cluster_prepare
 [ "$columns $*" != "${CLUSTER_COLUMNS[*]} ${CLUSTER_ROWS[*]}" ] || rm -rf "$RESULT_DIR"
 status=0
-if [ -n "$shell" ]; then
+if [ "$what" = shell ]; then
   (cluster_inside shell "$columns") || status=$?
   exit "$status"
 fi
 # In the background, so that a signal is not left until it ends.
-cluster_inside rows "$columns" "$@" </dev/null &
+cluster_inside "$what" "$columns" "$@" </dev/null &
 wait $! || status=$?
-[ -z "$to_docs" ] || [ "$status" -gt 1 ] || cluster_into "$GANTRY_ROOT/docs/kubernetes.md"
+[ -z "$to_docs" ] || [ "$what" != rows ] || [ "$status" -gt 1 ] || cluster_into "$GANTRY_ROOT/docs/kubernetes.md"
 exit "$status"

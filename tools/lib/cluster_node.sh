@@ -5,7 +5,11 @@
 
 NODE_NAME=gantry-node
 NODE_ADDRESS=10.99.0.1
+# Of the service `kubernetes`, which is the node's own: nobody forwards services here.
+API_ADDRESS=10.96.0.1
 ETC="$CLUSTER_DIR/etc"
+# The installer's cluster has another one.
+CONTAINERD_CONFIG="${CONTAINERD_CONFIG:-$ETC/containerd.toml}"
 # Not below /run: that is empty after a reboot.
 PID_DIR="$CLUSTER_DIR/pids"
 LOGS="$CLUSTER_DIR/logs"
@@ -65,7 +69,7 @@ kubeconfig() {
   cat >"$ETC/$1.kubeconfig" <<CONFIG
 apiVersion: v1
 kind: Config
-clusters: [{name: cluster, cluster: {server: "https://127.0.0.1:6443", certificate-authority: $ETC/ca.crt}}]
+clusters: [{name: cluster, cluster: {server: "https://127.0.0.1", certificate-authority: $ETC/ca.crt}}]
 users: [{name: user, user: {client-certificate: $ETC/$1.crt, client-key: $ETC/$1.key}}]
 contexts: [{name: cluster, context: {cluster: cluster, user: user}}]
 current-context: cluster
@@ -78,7 +82,7 @@ node_keys() {
     -out "$ETC/ca.crt" -subj /CN=gantry-cluster -days 30 2>>"$LOGS/openssl.log"
   openssl genrsa -out "$ETC/accounts.key" 2048 2>>"$LOGS/openssl.log"
   certificate apiserver /CN=kube-apiserver \
-    "IP:127.0.0.1,IP:$NODE_ADDRESS,IP:10.96.0.1,DNS:kubernetes,DNS:kubernetes.default.svc"
+    "IP:127.0.0.1,IP:$NODE_ADDRESS,IP:$API_ADDRESS,DNS:kubernetes,DNS:kubernetes.default.svc"
   certificate apiserver-client /O=system:masters/CN=kube-apiserver-client
   certificate admin /O=system:masters/CN=admin
   certificate controllers /CN=system:kube-controller-manager
@@ -95,9 +99,8 @@ fill() {
 }
 
 # A shim for each handler: links, beside the others of the build.
-node_files() {
+node_programs() {
   local name file
-  mkdir -p "$CLUSTER_DIR/bin" "$ETC/cni"
   for file in "$GANTRY_ROOT"/build/release/bin/*; do
     ln -sf "$file" "$CLUSTER_DIR/bin/${file##*/}"
   done
@@ -105,6 +108,13 @@ node_files() {
     ln -sf "$GANTRY_ROOT/build/release/bin/containerd-shim-gantry-v1" \
       "$CLUSTER_DIR/bin/containerd-shim-gantry-$name-v1"
   done
+}
+
+# node_files gantry|plain
+node_files() {
+  local file
+  mkdir -p "$CLUSTER_DIR/bin" "$ETC/cni"
+  [ "$1" = plain ] || node_programs
   for file in containerd.toml gantry.yaml kubelet.yaml; do
     fill "$GANTRY_ROOT/tools/cluster/$file" >"$ETC/$file"
   done
@@ -117,7 +127,7 @@ start_etcd() {
 }
 
 start_apiserver() {
-  start apiserver kube-apiserver --etcd-servers http://127.0.0.1:2379 --bind-address 0.0.0.0 \
+  start apiserver kube-apiserver --etcd-servers http://127.0.0.1:2379 --bind-address 0.0.0.0 --secure-port 443 \
     --advertise-address "$NODE_ADDRESS" --authorization-mode Node,RBAC --allow-privileged \
     --enable-admission-plugins NodeRestriction --service-cluster-ip-range 10.96.0.0/16 \
     --client-ca-file "$ETC/ca.crt" --tls-cert-file "$ETC/apiserver.crt" \
@@ -137,14 +147,31 @@ start_controllers() {
   start scheduler kube-scheduler --kubeconfig "$ETC/scheduler.kubeconfig" --leader-elect=false
 }
 
+# As gantry.service does it at each boot: containerd may ask the sandbox controller first.
+start_gantry() {
+  start keeper gantry-keeper --foreground
+  await 60 "gantry answers" gantryctl status
+}
+
 start_containerd() {
-  start containerd containerd --config "$ETC/containerd.toml"
+  start containerd containerd --config "$CONTAINERD_CONFIG"
   await 60 "containerd answers" ctr version
+}
+
+# It ends where containerd has not got its CRI server ready, and is started again then.
+start_kubelet() {
+  kubelet_process
+  await 120 "the kubelet is healthy" kubelet_healthy
+}
+
+kubelet_healthy() {
+  runs kubelet || kubelet_process
+  busybox wget -q -T 5 -O - http://127.0.0.1:10248/healthz
 }
 
 # The kubelet sets parameters of the kernel, which are the host's: it finds them as it wants them, in
 # files of this cluster's, in a namespace that otherwise has the same mounts.
-start_kubelet() {
+kubelet_process() {
   # shellcheck disable=SC2016
   start kubelet unshare --mount --propagation unchanged bash -euc '
     mount --make-rprivate /proc
@@ -166,22 +193,25 @@ PARAMETERS
 kubelet_answers() { kubectl get --raw "/api/v1/nodes/$NODE_NAME/proxy/healthz"; }
 node_ready() { kubectl wait --for=condition=Ready "node/$NODE_NAME" --timeout=1s; }
 
-import_images() {
-  local image
-  for image in busybox pause "${WASM_IMAGES[@]}"; do
-    ctr -n k8s.io images import --all-platforms "$IMAGE_DIR/$image.tar" >>"$LOGS/images.log" 2>&1 ||
-      die "image $image cannot be imported: $LOGS/images.log"
-  done
+import_image() {
+  ctr -n k8s.io images import --all-platforms "$IMAGE_DIR/$1.tar" >>"$LOGS/images.log" 2>&1 ||
+    die "image $1 cannot be imported: $LOGS/images.log"
 }
 
-# cluster_start COLUMNS: until the node takes pods of these RuntimeClasses.
+import_images() {
+  local image
+  for image in busybox pause "${WASM_IMAGES[@]}"; do import_image "$image"; done
+}
+
+# cluster_start COLUMNS: until the node takes pods of these RuntimeClasses; of none: without gantry.
 cluster_start() {
   local column begin
   begin=$(date +%s)
   node_keys
-  node_files
+  node_files "$([ -n "$1" ] && echo gantry || echo plain)"
   start_etcd
   start_apiserver
+  [ -z "$1" ] || start_gantry || die "gantry does not answer: $LOGS/keeper.log"
   start_containerd || die "containerd does not answer: $LOGS/containerd.log"
   import_images
   await 180 "the API server is ready" kubectl get --raw /readyz || die "no API server: $LOGS/apiserver.log"
@@ -197,7 +227,7 @@ cluster_start() {
 
 node_stop_all() {
   local name
-  for name in kubelet containerd scheduler controllers apiserver etcd; do stop "$name"; done
+  for name in kubelet containerd keeper scheduler controllers apiserver etcd; do stop "$name"; done
 }
 
 # What a reboot ends: all processes but those of the control plane, which is another node's
@@ -232,7 +262,8 @@ node_reboot() {
   find /run -mindepth 1 -delete
   mkdir -p /run/lock /run/netns
   find /sys/fs/cgroup -mindepth 2 -depth -type d -exec rmdir {} + 2>/dev/null || true
-  rm -f "$PID_DIR"/{containerd,kubelet}
+  rm -f "$PID_DIR"/{containerd,keeper,kubelet}
+  start_gantry
   start_containerd
   start_kubelet
 }
