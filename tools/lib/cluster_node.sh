@@ -15,7 +15,7 @@ PID_DIR="$CLUSTER_DIR/pids"
 LOGS="$CLUSTER_DIR/logs"
 ROW_SECONDS=420
 export KUBECONFIG="$ETC/admin.kubeconfig"
-export GANTRY_CONFIG="$ETC/gantry.yaml"
+[ "$CONTAINERD_CONFIG" != "$ETC/containerd.toml" ] || export GANTRY_CONFIG="$ETC/gantry.yaml"
 
 # await SECONDS TEXT COMMAND...: until it succeeds; the time is there for what never comes.
 await() {
