@@ -38,7 +38,7 @@ write_table() {
   local columns column row note number cells notes=()
   columns=$(columns_there)
   printf 'Kubernetes %s, containerd %s, Linux %s with cgroup %s; %s.\n\n' "$KUBERNETES_VERSION" \
-    "$GANTRY_E2E_CONTAINERD" "$(uname -r)" \
+    "$GANTRY_E2E_CONTAINERD" "$(uname -r | cut -d. -f1,2)" \
     "$([ -e /sys/fs/cgroup/cgroup.controllers ] && echo v2 || echo v1)" "$(date -u +%Y-%m-%d)"
   printf '| | |'
   printf ' %s |' $columns
