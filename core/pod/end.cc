@@ -3,6 +3,8 @@
 // How a pod ends: on request, by itself, with its keeper's instance, and what is
 // removed then.
 #include <csignal>
+#include <filesystem>
+#include <string>
 #include <utility>
 
 #include <gantry/toolkit/files/files.h>
@@ -20,6 +22,17 @@
 #include "core/task/components.h"
 
 namespace gantry::task {
+namespace {
+
+/// What containerd calls a bundle while it deletes it. It does so without the shim where its own
+/// caller's time is up during a start; a mount below keeps it there, and nobody tries again.
+/// Source: containerd 2.3, core/runtime/v2/bundle.go, atomicDelete.
+std::string NameWhileDeleted(const std::string& bundle) {
+  const std::filesystem::path path(bundle);
+  return (path.parent_path() / ("." + path.filename().string())).string();
+}
+
+}  // namespace
 
 async::Task<Status> SandboxService::End(PodPtr pod, Deadline deadline) {
   if (pod->life.state() == State::kStopped) {
@@ -117,7 +130,9 @@ async::Task<Status> SandboxService::Remove(PodPtr pod, Deadline deadline) {
     GANTRY_CHECK_OK(cgroups.Remove(LeftUntil(deadline)));
     if (!bundle.empty()) {
       GANTRY_CHECK_OK(RemoveTree(bundle + "/" + link::kMembersFolder));
-      GANTRY_TRY([[maybe_unused]] const mount::UnmountReport report, mount::UnmountTree(bundle));
+      for (const std::string& place : {bundle, NameWhileDeleted(bundle)}) {
+        GANTRY_TRY([[maybe_unused]] const mount::UnmountReport report, mount::UnmountTree(place));
+      }
     }
     return {};
   };

@@ -19,6 +19,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
 INSTANTIATE_CONTRACT(PodContract);
@@ -94,6 +95,17 @@ TEST_P(PodFilesContract, AreNotLeftMountedWhereTheEngineHangs) {
   // As containerd does.
   std::filesystem::remove_all(pod.bundle());
   EXPECT_TRUE(Signal(engine, SIGCONT));
+}
+
+TEST_P(PodFilesContract, AreNotLeftMountedWhereContainerdDeletesTheBundleFirst) {
+  const PodBox& pod = RunningPod();
+  const std::filesystem::path bundle(pod.bundle());
+  const std::filesystem::path hidden = bundle.parent_path() / ("." + bundle.filename().string());
+  std::filesystem::rename(bundle, hidden);
+  EXPECT_THAT(e2e::MountsBelow(hidden.string()), SizeIs(2));
+  EXPECT_OK(pod.Shutdown());
+  EXPECT_THAT(e2e::MountsBelow(hidden.string()), IsEmpty());
+  std::filesystem::remove_all(hidden);
 }
 
 TEST_P(PodContract, WhoseContainerCannotBeStartedGoesOn) {
