@@ -84,7 +84,20 @@ provide_packages() {
   build_packages "$PACKAGES_WORK" "$PACKAGES" && printf '%s\n' "$key" >"$PACKAGES/key"
 }
 
-lint_packages() { lintian --allow-root --fail-on error,warning "$1"/gantry_*.changes; }
+# Debian's rules, and ours: a package's script stops or restarts nothing, but gantry.prerm, which looks
+# at what runs before.
+lint_packages() {
+  local package scripts bad=0
+  scripts=$(mktemp -d)
+  for package in "$1"/*.deb; do
+    rm -rf "$scripts" && dpkg-deb -e "$package" "$scripts" || return
+    ! (cd "$scripts" && grep -lE 'deb-systemd-invoke +(stop|restart|try-restart)' preinst postinst postrm 2>/dev/null) ||
+      { echo "$package: this script ends what runs" && bad=1; }
+  done
+  rm -rf "$scripts"
+  lintian --allow-root --fail-on error,warning "$1"/gantry_*.changes || bad=1
+  return "$bad"
+}
 
 # compare_packages ONE OTHER
 compare_packages() {
