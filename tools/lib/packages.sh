@@ -84,17 +84,24 @@ provide_packages() {
   build_packages "$PACKAGES_WORK" "$PACKAGES" && printf '%s\n' "$key" >"$PACKAGES/key"
 }
 
-# Debian's rules, and ours: a package's script stops or restarts nothing, but gantry.prerm, which looks
-# at what runs before.
+# scripts_that_stop PACKAGE FOLDER: which of its scripts, taken apart in FOLDER, end or restart what
+# runs. gantry.prerm may: it looks at what runs before.
+scripts_that_stop() {
+  local spared=
+  [[ "${1##*/}" != gantry_* ]] || spared=prerm
+  dpkg-deb -e "$1" "$2" || return
+  grep -rlE --exclude="$spared" '(deb-systemd-invoke|systemctl) .*(stop|restart)' "$2" || true
+}
+
+# Debian's rules, and ours: a package's script stops nothing.
 lint_packages() {
-  local package scripts bad=0
-  scripts=$(mktemp -d)
+  local package found folder bad=0
+  folder=$(mktemp -d)
   for package in "$1"/*.deb; do
-    rm -rf "$scripts" && dpkg-deb -e "$package" "$scripts" || return
-    ! (cd "$scripts" && grep -lE 'deb-systemd-invoke +(stop|restart|try-restart)' preinst postinst postrm 2>/dev/null) ||
-      { echo "$package: this script ends what runs" && bad=1; }
+    found=$(scripts_that_stop "$package" "$folder/${package##*/}") || bad=1
+    [ -z "$found" ] || { echo "$found: ends what runs" && bad=1; }
   done
-  rm -rf "$scripts"
+  rm -rf "$folder"
   lintian --allow-root --fail-on error,warning "$1"/gantry_*.changes || bad=1
   return "$bad"
 }

@@ -163,17 +163,22 @@ skip_reasons() {
     sort | uniq -c
 }
 
-# list_tests KIND: each of these tests, with the first thing that failed in it.
+# list_tests KIND: each of these tests, with the place and the first line of what failed in it first.
 list_tests() {
-  local kind suite test
+  local kind suite test file
   while read -r kind suite test _; do
     [ "$kind" = "$1" ] || continue
-    printf '  %s %s' "$suite" "$test"
-    # Where, and the line that says what.
-    awk '/: Failure$/ { sub(/^ +/, ""); sub(/: Failure$/, ""); sub(/^.*\/tests\//, "tests/")
-                        printf ": %s", $0; getline; sub(/^ +/, ""); print " " substr($0, 1, 200); found = 1; exit }
-         END { if (!found) print "" }' "$(failure_file "$suite" "$test")" 2>/dev/null || echo
+    file=$(failure_file "$suite" "$test")
+    printf '  %s %s%s\n' "$suite" "$test" "$([ ! -e "$file" ] || first_failure "$file")"
   done <"$RESULTS"
+}
+
+# first_failure FILE: `: PLACE WORDS`, or nothing.
+first_failure() {
+  awk '/: Failure$/ {
+    sub(/^.*\/tests\//, "tests/"); sub(/^ +/, ""); sub(/: Failure$/, ""); place = $0
+    getline; sub(/^ +/, ""); print ": " place " " substr($0, 1, 200); exit
+  }' "$1"
 }
 
 # summary: the last lines of a run, what failed behind what was skipped, and the same for
