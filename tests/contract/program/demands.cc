@@ -229,6 +229,8 @@ constexpr Demand kDemands[] = {
     {"PodContract.ThatEndsByItselfEndsItsContainers", "the end of a pod is that of its containers"},
     {"PodContract.WhoseContainerCannotBeStartedGoesOn",
      "a pod goes on where one of its containers cannot be started"},
+    {"PodFilesContract.AreNotLeftMountedWhereContainerdDeletesTheBundleFirst",
+     "the files of a pod do not stay mounted in a bundle that containerd has renamed"},
     {"PodFilesContract.AreNotLeftMountedWhereTheEngineHangs",
      "the files of a pod do not stay mounted where the engine hangs"},
     {"PodFilesContract.CannotFillTheNodesMemory", "the files of a pod are limited in size"},
