@@ -60,33 +60,74 @@ Status Recorder::Continue(const std::string& path) {
   return {};
 }
 
-OpenStep Recorder::Begin(Kind kind, const Subject& subject, std::string_view what, bool again) {
+OpenStep Recorder::Begin(Kind kind, const Subject& subject, std::string_view what, bool again,
+                         const SpanContext* caller) {
   OpenStep step;
-  if (!ring_) {
+  if (!ring_ && spans_ == nullptr) {
     return step;
   }
   step.recorder_ = this;
-  step.number_ = next_++;
   step.begun_ = std::chrono::steady_clock::now();
-  const std::string bytes = EncodeBegin(step.number_, NowNs(), kind, again, subject, what);
-  step.begin_bytes_ = bytes.size();
-  Write(step.number_, 0, bytes);
+  const int64_t now = NowNs();
+  if (spans_ != nullptr) {
+    step.span_ = spans_->Begin({.kind = kind,
+                                .subject = subject,
+                                .what = what,
+                                .again = again,
+                                .begun_ns = now,
+                                .caller = caller});
+  }
+  if (ring_) {
+    step.number_ = next_++;
+    const std::string bytes = EncodeBegin(step.number_, now, kind, again, subject, what);
+    step.begin_bytes_ = bytes.size();
+    Write(step.number_, 0, bytes);
+  }
+  return step;
+}
+
+OpenStep Recorder::BeginUnrecorded(Kind kind, const Subject& subject, std::string_view what,
+                                   const SpanContext& caller) {
+  OpenStep step;
+  if (spans_ != nullptr && caller.sampled) {
+    step.recorder_ = this;
+    step.begun_ = std::chrono::steady_clock::now();
+    step.span_ = spans_->Begin({.kind = kind,
+                                .subject = subject,
+                                .what = what,
+                                .begun_ns = NowNs(),
+                                .caller = &caller,
+                                .has_children = false});
+  }
   return step;
 }
 
 void Recorder::Note(Kind kind, const Subject& subject, std::string_view what, Code code,
                     std::string_view detail, std::chrono::nanoseconds took) {
+  const int64_t begun = NowNs() - took.count();
+  if (spans_ != nullptr) {
+    const OpenSpanPtr span = spans_->Begin({.kind = kind,
+                                            .subject = subject,
+                                            .what = what,
+                                            .begun_ns = begun,
+                                            .has_children = false,
+                                            .is_note = true});
+    spans_->End(*span, {took.count(), 0, code, std::string(detail)});
+  }
   if (!ring_) {
     return;
   }
   const uint64_t number = next_++;
-  std::string bytes = EncodeBegin(number, NowNs() - took.count(), kind, false, subject, what);
+  std::string bytes = EncodeBegin(number, begun, kind, false, subject, what);
   bytes += EncodeEnd(number, bytes.size(), {took.count(), 0, code, std::string(detail)});
   Write(number, 0, bytes);
 }
 
 void Recorder::End(const OpenStep& step, const struct End& end) {
-  if (next_ - step.number_ <= kSlots) {
+  if (step.span_ && spans_ != nullptr) {
+    spans_->End(*step.span_, end);
+  }
+  if (step.number_ != 0 && next_ - step.number_ <= kSlots) {
     Write(step.number_, step.begin_bytes_, EncodeEnd(step.number_, step.begin_bytes_, end));
   }
 }
