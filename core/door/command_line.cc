@@ -12,7 +12,8 @@ namespace po = boost::program_options;
 
 po::options_description Describe(CommandLine& line) {
   po::options_description options(
-      "gantry-grpc, gantry's gRPC server; started by gantryd where grpc.address is configured");
+      "gantry-grpc, gantry's gRPC server; started by gantryd where grpc.address or "
+      "tracing.endpoint is configured");
   options.add_options()("help,h", po::bool_switch(&line.help), "show this")(
       "version,v", po::bool_switch(&line.version), "show the version")(
       "run-dir", po::value(&line.run_dir)->default_value("/run/gantry"), "the keeper's sockets")(
@@ -23,6 +24,8 @@ po::options_description Describe(CommandLine& line) {
                              "its socket for events; default: the other one with '.ttrpc'")(
       "address", po::value(&line.address), "where it listens")(
       "listen-fd", po::value(&line.listen_fd), "a listening socket")(
+      "export-to", po::value(&line.export_to),
+      "the collector that gets the engine's spans: dns:HOST:PORT, unix:/PATH")(
       "dial", po::value(&line.dial),
       "serves nothing, but passes on what is asked by ttrpc on --socket-fd to the gRPC server at "
       "this "
@@ -39,7 +42,8 @@ Status Check(CommandLine& line) {
                                : Fail(Code::kInvalidArgument,
                                       "--socket-fd: a descriptor of a connected socket is needed");
   }
-  if (line.listen_fd < 3) {
+  const bool only_exports = !line.export_to.empty() && line.listen_fd < 0;
+  if (line.listen_fd < 3 && !only_exports) {
     return Fail(Code::kInvalidArgument,
                 "--listen-fd: a descriptor of a listening socket is needed");
   }

@@ -17,10 +17,12 @@ struct CommandLine {
   /// containerd's socket, as it calls itself to its shims.
   std::string containerd;
   std::string containerd_ttrpc;
-  /// A listening socket.
+  /// A listening socket; -1: nothing is served.
   int listen_fd = -1;
   /// Where that is: for who looks at the process.
   std::string address;
+  /// The collector that gets the engine's spans, as gRPC names it; empty: none.
+  std::string export_to;
   /// Instead of serving: the path of a server's socket, which is asked what comes on `socket_fd`.
   std::string dial;
   int socket_fd = -1;

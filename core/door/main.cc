@@ -8,6 +8,8 @@
 // Told to end it lets nobody in, and goes as soon as no call has something to do: who waits for the
 // end of a sandbox gets UNAVAILABLE from gRPC, and asks again.
 //
+// Where a collector is configured it exports the engine's spans to that, whether it serves or not.
+//
 // With --dial it is gantryctl's end of a connection to such a program (dial.h).
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -17,6 +19,7 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +34,7 @@
 #include "core/door/operator_calls.h"
 #include "core/door/reflection.h"
 #include "core/door/server.h"
+#include "core/door/span_export.h"
 #include "core/link/paths.h"
 #include "core/log/log.h"
 #include "core/log/rotation.h"
@@ -56,6 +60,18 @@ void Retire(async::Loop& loop, const Server& server, async::TimePoint until) {
   } else {
     loop.After(kRetirePace, [&loop, &server, until] { Retire(loop, server, until); });
   }
+}
+
+/// Until it is told to end, which it does at once: spans may be lost.
+Status OnlyExport(const CommandLine& line) {
+  async::Loop loop;
+  GANTRY_TRY(const UniqueFd signals, os::OpenSignalFd({SIGTERM, SIGINT}));
+  const SpanExport spans(loop, line.run_dir, line.export_to, GANTRY_VERSION);
+  loop.Watch(signals.get(), EPOLLIN, [&loop](uint32_t) { loop.Stop(); });
+  LogInfo("spans are exported, pid {}", getpid());
+  loop.Run();
+  std::fflush(stderr);
+  _exit(0);
 }
 
 Status Serve(const CommandLine& line) {
@@ -88,6 +104,10 @@ Status Serve(const CommandLine& line) {
     Retire(loop, *server, loop.Now() + kLastCalls);
   });
   async::Start(controller.Recover(std::move(left)));
+  std::optional<SpanExport> spans;
+  if (!line.export_to.empty()) {
+    spans.emplace(loop, line.run_dir, line.export_to, GANTRY_VERSION);
+  }
   LogInfo("gRPC is served, pid {}", getpid());
   loop.Run();
   std::fflush(stderr);
@@ -118,7 +138,9 @@ int main(int argc, char** argv) {
   // Of another keeper's node it would know nothing; its engine starts its own.
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   gantry::log::KeepBounded(line->run_dir + "/grpc.log", gantry::link::kMaxLogBytes);
-  const gantry::Status served = gantry::door::Serve(*line);
-  gantry::LogError("serve gRPC: {}", served.error().message);
+  const gantry::Status served =
+      line->listen_fd < 0 ? gantry::door::OnlyExport(*line) : gantry::door::Serve(*line);
+  gantry::LogError("{}: {}", line->listen_fd < 0 ? "export spans" : "serve gRPC",
+                   served.error().message);
   return 1;
 }

@@ -14,7 +14,6 @@
 namespace gantry::door {
 namespace {
 
-constexpr std::chrono::seconds kConnectLimit(5);
 /// Of who says none: an engine that restarts is back within a second, what waits longer hangs.
 constexpr std::chrono::seconds kCallLimit(30);
 /// Of one call for events. A client that has gone is noticed between two.
@@ -23,10 +22,7 @@ constexpr std::chrono::milliseconds kEventsWait = std::chrono::seconds(10);
 }  // namespace
 
 OperatorCalls::OperatorCalls(async::Loop& loop, async::WorkerPool& pool, const std::string& run_dir)
-    : loop_(loop),
-      pool_(pool),
-      socket_(run_dir + "/" + operator_api::kSocketName),
-      keeper_(run_dir) {}
+    : pool_(pool), keeper_(run_dir), engine_(loop, run_dir) {}
 
 Status OperatorCalls::Register(rpc::MethodTable& table, StreamTable& streams) {
   for (const char* method : {operator_api::kList, operator_api::kInspect, operator_api::kStatus,
@@ -90,18 +86,8 @@ Status OperatorCalls::RegisterKeeper(rpc::MethodTable& table) {
 
 async::Task<Result<std::string>> OperatorCalls::Ask(std::string method, std::string payload,
                                                     std::chrono::nanoseconds limit) {
-  std::shared_ptr<rpc::Client> client = client_;
-  if (!client || client->closed()) {
-    Result<std::unique_ptr<rpc::Client>> made =
-        co_await rpc::Client::Connect(loop_, socket_, kConnectLimit);
-    if (!made) {
-      co_return Fail(Code::kUnavailable, "reach gantry at '{}': {}", socket_, made.error().message);
-    }
-    client = std::move(*made);
-    client_ = client;
-  }
-  co_return co_await client->Call(operator_api::kService, std::move(method), std::move(payload),
-                                  limit);
+  co_return co_await engine_.Ask(operator_api::kService, std::move(method), std::move(payload),
+                                 limit);
 }
 
 async::Task<Result<std::string>> OperatorCalls::Forward(rpc::Call call) {

@@ -15,8 +15,8 @@
 #include "core/async/loop.h"
 #include "core/async/worker_pool.h"
 #include "core/ctl/keeper_calls.h"
+#include "core/door/engine_client.h"
 #include "core/door/stream.h"
-#include "core/rpc/client.h"
 #include "core/rpc/method_table.h"
 
 namespace gantry::door {
@@ -40,11 +40,9 @@ class OperatorCalls {
                                        std::chrono::nanoseconds limit);
   async::Task<Status> WatchEvents(std::shared_ptr<Stream> stream);
 
-  async::Loop& loop_;
   async::WorkerPool& pool_;
-  const std::string socket_;
   const ctl::KeeperCalls keeper_;
-  std::shared_ptr<rpc::Client> client_;
+  EngineClient engine_;
 };
 
 }  // namespace gantry::door

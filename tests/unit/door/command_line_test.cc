@@ -39,6 +39,15 @@ TEST(DoorCommandLine, NeedsASocket) {
   }
 }
 
+TEST(DoorCommandLine, NeedsNoSocketWhereItOnlyExports) {
+  const auto line = Parse({"--export-to=dns:127.0.0.1:4317"});
+  ASSERT_TRUE(line) << line.error().message;
+  EXPECT_EQ(line->export_to, "dns:127.0.0.1:4317");
+  EXPECT_EQ(line->listen_fd, -1);
+  EXPECT_EQ(Parse({"--export-to=unix:/run/s", "--listen-fd=3"})->listen_fd, 3);
+  EXPECT_FALSE(Parse({"--export-to=unix:/run/s", "--listen-fd=2"}));
+}
+
 TEST(DoorCommandLine, DialsInsteadWithASocketOfItsOwn) {
   const auto line = Parse({"--dial=/run/s", "--socket-fd=3"});
   ASSERT_TRUE(line) << line.error().message;
