@@ -12,6 +12,7 @@
 #include "core/log/log.h"
 #include "core/rpc/typed.h"
 #include "core/shim/arguments.h"
+#include "core/trace/span_context.h"
 #include "proto/containerd/sandbox.pb.h"
 
 namespace gantry::door {
@@ -92,13 +93,25 @@ Status Controller::Register(rpc::MethodTable& table) {
 
 template <class Response, class Request>
 Controller::Answer<Response> Controller::Ask(SandboxKey key, const char* method, Request request,
-                                             std::chrono::nanoseconds timeout) {
+                                             Terms terms) {
   GANTRY_CO_TRY(std::string payload, rpc::SerializeMessage(request));
   GANTRY_CO_TRY(const std::string answer,
-                co_await sandboxes_.Call(std::move(key), method, std::move(payload), timeout));
+                co_await sandboxes_.Call(std::move(key), method, std::move(payload), terms.timeout,
+                                         std::move(terms.trace)));
   Response response;
   GANTRY_CO_CHECK_OK(rpc::ParseMessage(answer, response));
   co_return response;
+}
+
+Controller::Terms Controller::TermsOf(const Call& call) {
+  Terms terms;
+  terms.timeout = call.timeout;
+  for (const auto& [key, value] : call.metadata) {
+    if (key == trace::kTraceparentKey || key == trace::kTracestateKey) {
+      terms.trace.emplace_back(key, value);
+    }
+  }
+  return terms;
 }
 
 link::Announce Controller::AnnounceOf(const SandboxKey& key) const {
@@ -119,7 +132,7 @@ Controller::Answer<controller_pb::ControllerCreateResponse> Controller::Create(
   instance.options_type_url = request.sandbox().runtime().options().type_url();
   instance.options = request.sandbox().runtime().options().value();
   GANTRY_CO_CHECK_OK(co_await pool_.Run([&] { return folders_.Make(key); }));
-  Status made = co_await MakeSandbox(key, std::move(instance), std::move(request), call.timeout);
+  Status made = co_await MakeSandbox(key, std::move(instance), std::move(request), TermsOf(call));
   if (made) {
     made = CheckWaitedFor(call);
   }
@@ -134,7 +147,7 @@ Controller::Answer<controller_pb::ControllerCreateResponse> Controller::Create(
 
 async::Task<Status> Controller::MakeSandbox(SandboxKey key, link::Announce instance,
                                             controller_pb::ControllerCreateRequest request,
-                                            std::chrono::nanoseconds timeout) {
+                                            Terms terms) {
   const std::string bundle = instance.bundle;
   GANTRY_CO_CHECK_OK(co_await pool_.Run([&]() -> Status {
     GANTRY_TRY(const std::string socket, AnnounceInstance(places_.run_dir, instance));
@@ -150,8 +163,8 @@ async::Task<Status> Controller::MakeSandbox(SandboxKey key, link::Announce insta
   wanted.set_netns_path(std::move(*request.mutable_netns_path()));
   wanted.mutable_annotations()->swap(*request.mutable_annotations());
   GANTRY_CO_TRY([[maybe_unused]] const auto made,
-                co_await Ask<sandbox_pb::CreateSandboxResponse>(key, "CreateSandbox",
-                                                                std::move(wanted), timeout));
+                co_await Ask<sandbox_pb::CreateSandboxResponse>(
+                    key, "CreateSandbox", std::move(wanted), std::move(terms)));
   co_return co_await SetStage(key, Stage::kCreated);
 }
 
@@ -174,7 +187,7 @@ Controller::Answer<controller_pb::ControllerStartResponse> Controller::Start(
   sandbox_pb::StartSandboxRequest wanted;
   wanted.set_sandbox_id(key.id);
   auto started = co_await Ask<sandbox_pb::StartSandboxResponse>(key, "StartSandbox",
-                                                                std::move(wanted), call.timeout);
+                                                                std::move(wanted), TermsOf(call));
   if (started) {
     Status noted = co_await SetStage(key, Stage::kStarted);
     if (noted) {
@@ -206,7 +219,7 @@ Controller::Answer<controller_pb::ControllerPlatformResponse> Controller::Platfo
   wanted.set_sandbox_id(request.sandbox_id());
   GANTRY_CO_TRY(auto told, co_await Ask<sandbox_pb::PlatformResponse>(
                                KeyOf(call, request.sandbox_id()), "Platform", std::move(wanted),
-                               call.timeout));
+                               TermsOf(call)));
   controller_pb::ControllerPlatformResponse response;
   response.mutable_platform()->Swap(told.mutable_platform());
   co_return response;
@@ -220,7 +233,7 @@ Controller::Answer<controller_pb::ControllerStopResponse> Controller::Stop(
   GANTRY_CO_TRY(
       [[maybe_unused]] const auto stopped,
       co_await Ask<sandbox_pb::StopSandboxResponse>(
-          KeyOf(call, request.sandbox_id()), "StopSandbox", std::move(wanted), call.timeout));
+          KeyOf(call, request.sandbox_id()), "StopSandbox", std::move(wanted), TermsOf(call)));
   co_return controller_pb::ControllerStopResponse();
 }
 
@@ -248,7 +261,7 @@ Controller::Answer<controller_pb::ControllerStatusResponse> Controller::GetStatu
   wanted.set_sandbox_id(key.id);
   wanted.set_verbose(request.verbose());
   GANTRY_CO_TRY(auto told, co_await Ask<sandbox_pb::SandboxStatusResponse>(
-                               key, "SandboxStatus", std::move(wanted), call.timeout));
+                               key, "SandboxStatus", std::move(wanted), TermsOf(call)));
   controller_pb::ControllerStatusResponse response;
   response.set_sandbox_id(key.id);
   response.set_pid(told.pid());
@@ -272,7 +285,7 @@ Controller::Answer<controller_pb::ControllerShutdownResponse> Controller::Shutdo
   sandbox_pb::ShutdownSandboxRequest wanted;
   wanted.set_sandbox_id(key.id);
   const auto down = co_await Ask<sandbox_pb::ShutdownSandboxResponse>(
-      key, "ShutdownSandbox", std::move(wanted), call.timeout);
+      key, "ShutdownSandbox", std::move(wanted), TermsOf(call));
   // Shut down before, or never made; or nobody has it any more, and its folder is what is left.
   if (!down && down.error().code != Code::kNotFound) {
     co_return std::unexpected(down.error());
@@ -287,7 +300,7 @@ Controller::Answer<controller_pb::ControllerMetricsResponse> Controller::Metrics
   wanted.set_sandbox_id(request.sandbox_id());
   GANTRY_CO_TRY(auto told, co_await Ask<sandbox_pb::SandboxMetricsResponse>(
                                KeyOf(call, request.sandbox_id()), "SandboxMetrics",
-                               std::move(wanted), call.timeout));
+                               std::move(wanted), TermsOf(call)));
   controller_pb::ControllerMetricsResponse response;
   response.mutable_metrics()->Swap(told.mutable_metrics());
   co_return response;
@@ -302,7 +315,7 @@ Controller::Answer<controller_pb::ControllerUpdateResponse> Controller::Update(
   GANTRY_CO_TRY(
       [[maybe_unused]] const auto done,
       co_await Ask<sandbox_pb::UpdateSandboxResponse>(
-          KeyOf(call, request.sandbox_id()), "UpdateSandbox", std::move(wanted), call.timeout));
+          KeyOf(call, request.sandbox_id()), "UpdateSandbox", std::move(wanted), TermsOf(call)));
   co_return controller_pb::ControllerUpdateResponse();
 }
 
@@ -321,7 +334,7 @@ async::Task<void> Controller::Undo(SandboxKey key, std::string_view what) {
   sandbox_pb::ShutdownSandboxRequest wanted;
   wanted.set_sandbox_id(id);
   const auto down = co_await Ask<sandbox_pb::ShutdownSandboxResponse>(
-      key, "ShutdownSandbox", std::move(wanted), kUndoLimit);
+      key, "ShutdownSandbox", std::move(wanted), Terms{kUndoLimit, {}});
   IgnoreError(down, "the keeper ends what is left");
   const Status undone = co_await Discard(std::move(key));
   if (!undone) {

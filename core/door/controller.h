@@ -86,15 +86,22 @@ class Controller {
   Answer<controller_pb::ControllerUpdateResponse> Update(
       const Call& call, controller_pb::ControllerUpdateRequest request);
 
+  /// With what a sandbox is called: as the controller was.
+  struct Terms {
+    std::chrono::nanoseconds timeout{0};
+    /// Which trace the call belongs to.
+    rpc::Metadata trace;
+  };
+
+  static Terms TermsOf(const Call& call);
+
   /// Calls `method` of the sandbox's own service.
   template <class Response, class Request>
-  Answer<Response> Ask(SandboxKey key, const char* method, Request request,
-                       std::chrono::nanoseconds timeout);
+  Answer<Response> Ask(SandboxKey key, const char* method, Request request, Terms terms);
 
   link::Announce AnnounceOf(const SandboxKey& key) const;
   async::Task<Status> MakeSandbox(SandboxKey key, link::Announce instance,
-                                  controller_pb::ControllerCreateRequest request,
-                                  std::chrono::nanoseconds timeout);
+                                  controller_pb::ControllerCreateRequest request, Terms terms);
   async::Task<Status> SetStage(SandboxKey key, Stage stage);
   /// Ends what there is of it and forgets it. Again: nothing.
   async::Task<Status> Discard(SandboxKey key);

@@ -45,10 +45,11 @@ async::Task<Result<Sandboxes::EntryPtr>> Sandboxes::Open(SandboxKey key) {
 
 async::Task<Result<std::string>> Sandboxes::Call(SandboxKey key, std::string method,
                                                  std::string payload,
-                                                 std::chrono::nanoseconds timeout) {
+                                                 std::chrono::nanoseconds timeout,
+                                                 rpc::Metadata metadata) {
   GANTRY_CO_TRY(const EntryPtr entry, co_await Open(std::move(key)));
   co_return co_await entry->client->Call(kSandboxService, std::move(method), std::move(payload),
-                                         timeout);
+                                         timeout, std::move(metadata));
 }
 
 async::Task<void> Sandboxes::AskEnd(EntryPtr entry, std::string payload) {

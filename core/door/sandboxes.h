@@ -36,7 +36,7 @@ class Sandboxes {
   /// Calls its Sandbox service. `timeout` 0: none. Errors: kNotFound where there is none, or where
   /// nobody listens any more: the keeper that had it has ended; what the engine answers.
   async::Task<Result<std::string>> Call(SandboxKey key, std::string method, std::string payload,
-                                        std::chrono::nanoseconds timeout);
+                                        std::chrono::nanoseconds timeout, rpc::Metadata metadata);
 
   /// WaitSandbox, asked once for all who wait. Errors:
   /// also kCanceled when it is abandoned.

@@ -78,6 +78,7 @@ class ControllerTest : public testing::Test {
     call.ns = "k8s.io";
     call.payload = request.SerializeAsString();
     call.abandonment = std::move(abandonment);
+    call.metadata = metadata_;
     GANTRY_TRY(const rpc::Handler* const handler, table_.Find(kController, method));
     GANTRY_TRY(const std::string bytes, test::Await(loop_, (*handler)(std::move(call))));
     Response response;
@@ -133,6 +134,8 @@ class ControllerTest : public testing::Test {
   /// This one is not answered.
   std::string held_;
   std::vector<std::string> methods_;
+  /// What callers say beside their requests.
+  rpc::Metadata metadata_;
 };
 
 TEST_F(ControllerTest, CreatesAsTheShimDoes) {
@@ -153,6 +156,18 @@ TEST_F(ControllerTest, CreatesAsTheShimDoes) {
   EXPECT_EQ(sent.bundle_path(), announced[0].bundle);
   EXPECT_EQ(sent.netns_path(), "/run/netns/1");
   EXPECT_EQ(sent.options().value(), "config");
+}
+
+TEST_F(ControllerTest, PassesTheTraceOn) {
+  metadata_ = {{"traceparent", "00-1-2-01"}, {"tracestate", "a=b"}, {"other", "x"}};
+  ASSERT_TRUE(Create());
+  ASSERT_TRUE(Start());
+  ASSERT_FALSE(sandbox_.requests.empty());
+  for (const auto& received : sandbox_.requests) {
+    EXPECT_EQ(received.request.metadata,
+              (rpc::Metadata{{"traceparent", "00-1-2-01"}, {"tracestate", "a=b"}}))
+        << received.request.method;
+  }
 }
 
 TEST_F(ControllerTest, CreatesOnce) {
