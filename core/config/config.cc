@@ -9,6 +9,7 @@
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/oci/json.h>
 
+#include "core/config/collector_endpoint.h"
 #include "core/config/listen_address.h"
 #include "core/config/yaml.h"
 #include "core/os/fs.h"
@@ -216,6 +217,21 @@ Status ReadMetrics(const Yaml& map, Metrics& metrics) {
   });
 }
 
+Status ReadTracing(const Yaml& map, Tracing& tracing) {
+  return map.ReadMap({
+      {"endpoint",
+       [&](const Yaml& value) -> Status {
+         GANTRY_CHECK_OK(value.ReadText(tracing.endpoint));
+         if (tracing.endpoint.empty()) {
+           return {};
+         }
+         const Result<std::string> target = CollectorTarget(tracing.endpoint);
+         return target ? Status() : value.Wrong(target.error().message);
+       }},
+      {"sample", [&](const Yaml& value) { return value.ReadPart(tracing.sample); }},
+  });
+}
+
 // What no single key can tell.
 Status CheckWhole(const Yaml& default_handler, Config& config) {
   if (config.FindHandler("") == nullptr) {
@@ -248,6 +264,7 @@ Result<Config> ReadRoot(const Yaml& root, Config config) {
       {"hang", [&](const Yaml& value) { return ReadHang(value, config.hang); }},
       {"grpc", [&](const Yaml& value) { return ReadGrpc(value, config.grpc); }},
       {"metrics", [&](const Yaml& value) { return ReadMetrics(value, config.metrics); }},
+      {"tracing", [&](const Yaml& value) { return ReadTracing(value, config.tracing); }},
   }));
   GANTRY_CHECK_OK(CheckWhole(default_handler ? *default_handler : root, config));
   return config;

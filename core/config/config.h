@@ -123,6 +123,16 @@ struct Metrics {
   bool operator==(const Metrics&) const = default;
 };
 
+/// Spans of calls and steps, for a collector of OpenTelemetry's.
+struct Tracing {
+  /// As `CollectorTarget` takes it (collector_endpoint.h); empty: none are made.
+  std::string endpoint;
+  /// Of the traces that begin here, the part that is kept: 0 to 1.
+  double sample = 0.1;
+
+  bool operator==(const Tracing&) const = default;
+};
+
 struct Config {
   /// What was read; empty: built-in defaults.
   std::string file;
@@ -137,6 +147,7 @@ struct Config {
   Hang hang;
   Grpc grpc;
   Metrics metrics;
+  Tracing tracing;
 
   /// Null: no such handler. An empty name is the default handler.
   const Handler* FindHandler(std::string_view name) const;

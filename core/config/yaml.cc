@@ -2,7 +2,9 @@
 #include "core/config/yaml.h"
 
 #include <algorithm>
+#include <charconv>
 #include <set>
+#include <system_error>
 
 #include <gantry/format.h>
 
@@ -104,6 +106,19 @@ Status Yaml::ReadNumber(uint64_t& out, uint64_t least, uint64_t most) const {
     return Wrong(Format("{} is not within {} to {}", text, least, most));
   }
   out = *value;
+  return {};
+}
+
+Status Yaml::ReadPart(double& out) const {
+  GANTRY_TRY(const std::string text, Scalar("a number from 0 to 1"));
+  double value = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= 1)) {
+    return Wrong(
+        Format("expected a number from 0 to 1, such as 0.1, found '{}'", text.substr(0, 80)));
+  }
+  out = value;
   return {};
 }
 

@@ -40,6 +40,8 @@ class Yaml {
   Status ReadText(std::string& out) const;
   /// A whole number from `least` to `most`.
   Status ReadNumber(uint64_t& out, uint64_t least, uint64_t most) const;
+  /// A part of a whole, from 0 to 1: digits with at most one point.
+  Status ReadPart(double& out) const;
   /// A number with a unit: B, KiB, MiB, GiB; bytes without one.
   Status ReadBytes(size_t& out, size_t least, size_t most) const;
   /// A number with a unit: ms, s, m, h.

@@ -65,7 +65,8 @@ TEST(ConfigParse, ReadsValuesWithUnits) {
       "io: {fifo_bytes: 65536}\n"
       "hang: {after: 3s, policy: report}\n"
       "grpc: {address: /run/g.sock, containerd: /run/c.sock}\n"
-      "metrics: {address: '[::1]:9477', sandboxes: true}\n",
+      "metrics: {address: '[::1]:9477', sandboxes: true}\n"
+      "tracing: {endpoint: 'unix:///run/otel.sock', sample: 0.25}\n",
       "g.yaml");
   ASSERT_TRUE(config.has_value()) << config.error().message;
   EXPECT_EQ(config->log_level, LogLevel::kDebug);
@@ -82,6 +83,8 @@ TEST(ConfigParse, ReadsValuesWithUnits) {
   EXPECT_EQ(config->grpc.containerd, "/run/c.sock");
   EXPECT_EQ(config->metrics.address, "[::1]:9477");
   EXPECT_TRUE(config->metrics.sandboxes);
+  EXPECT_EQ(config->tracing.endpoint, "unix:///run/otel.sock");
+  EXPECT_EQ(config->tracing.sample, 0.25);
 }
 
 TEST(ConfigParse, NamesThePlaceOfAnUnknownKey) {
@@ -133,6 +136,16 @@ INSTANTIATE_TEST_SUITE_P(
             "metrics.address: expected"},
         Bad{"MetricsSandboxes", "metrics: {sandboxes: yes}",
             "metrics.sandboxes: expected true or false"},
+        Bad{"TracingOfAName", "tracing:\n  endpoint: collector:4317\n",
+            "'g.yaml:2:13': tracing.endpoint: expected http://HOST:PORT"},
+        Bad{"TracingByTls", "tracing: {endpoint: 'https://collector:4317'}",
+            "tracing.endpoint: there is no TLS here: name a collector on this node"},
+        Bad{"TracingSampleTooLarge", "tracing: {sample: 1.1}",
+            "tracing.sample: expected a number from 0 to 1, such as 0.1, found '1.1'"},
+        Bad{"TracingSampleNegative", "tracing: {sample: -0.1}", "expected a number from 0 to 1"},
+        Bad{"TracingSampleIsNoNumber", "tracing: {sample: nan}", "expected a number from 0 to 1"},
+        Bad{"TracingSampleIsAPercentage", "tracing: {sample: 10%}",
+            "expected a number from 0 to 1"},
         Bad{"SizeTooSmall", "io: {fifo_bytes: 1KiB}", "1KiB is not within 4KiB to 1MiB"},
         Bad{"UnknownUnit", "io: {fifo_bytes: 1MB}", "expected a size such as 256KiB"},
         Bad{"TimeWithoutUnit", "timeouts: {kill: 10}", "expected a time such as 10s"},

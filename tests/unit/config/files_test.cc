@@ -35,6 +35,7 @@ TEST(ConfigFiles, GantryYamlIsAllDefaults) {
   EXPECT_EQ(config->hang, built_in.hang);
   EXPECT_EQ(config->grpc, built_in.grpc);
   EXPECT_EQ(config->metrics, built_in.metrics);
+  EXPECT_EQ(config->tracing, built_in.tracing);
 }
 
 // A key that a reader knows is named in the errors for unknown keys, so this
@@ -43,7 +44,7 @@ TEST(ConfigFiles, GantryYamlDocumentsEveryKey) {
   const auto text = ReadFile(kFolder + "gantry.yaml", 1 << 20);
   ASSERT_TRUE(text.has_value());
   for (const std::string section :
-       {"log", "limits", "timeouts", "events", "io", "hang", "grpc", "metrics"}) {
+       {"log", "limits", "timeouts", "events", "io", "hang", "grpc", "metrics", "tracing"}) {
     const auto error = Parse(section + ": {no_such_key: 1}", "f");
     ASSERT_FALSE(error.has_value());
     std::string known = error.error().message;
