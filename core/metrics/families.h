@@ -71,6 +71,12 @@ inline constexpr Family kEventsEnded{
     "gantry_events_ended_total", Kind::kCounter, "outcome",
     "What became of events: published; dropped to make room; refused by a limit; rejected by "
     "containerd."};
+inline constexpr Family kSpansQueued{"gantry_spans_queued", Kind::kGauge, "",
+                                     "Spans that gantry-grpc has not taken. No row of spans where "
+                                     "tracing.endpoint is empty."};
+inline constexpr Family kSpansEnded{"gantry_spans_ended_total", Kind::kCounter, "outcome",
+                                    "What became of spans: exported; dropped to make room; "
+                                    "refused by the collector."};
 inline constexpr Family kBackends{"gantry_backend_in_use", Kind::kGauge, "backend, version",
                                   "1 for a backend that is loaded, 0 for one that cannot be."};
 inline constexpr Family kBackendFigures{"gantry_backend_figure", Kind::kGauge,

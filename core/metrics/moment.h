@@ -54,6 +54,14 @@ struct Events {
   uint64_t limit = 0;
 };
 
+/// Spans on their way to a collector.
+struct Spans {
+  uint64_t queued = 0;
+  uint64_t dropped = 0;
+  uint64_t exported = 0;
+  uint64_t refused = 0;
+};
+
 struct Backend {
   std::string name;
   std::string version;
@@ -127,6 +135,8 @@ struct Moment {
   /// Of each kind's queue.
   uint64_t worker_queue_limit = 0;
   Events events;
+  /// Absent: none are made.
+  std::optional<Spans> spans;
   std::vector<Backend> backends;
   std::vector<BackendFigure> backend_figures;
   std::vector<BackendFigure> backend_counters;

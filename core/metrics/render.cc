@@ -110,6 +110,16 @@ void AddQueues(TextWriter& out, const Moment& moment) {
   out.Add({{"outcome", "rejected"}}, events.rejected);
 }
 
+void AddSpans(TextWriter& out, const Moment& moment) {
+  if (moment.spans) {
+    One(out, kSpansQueued, moment.spans->queued);
+    out.Begin(kSpansEnded);
+    out.Add({{"outcome", "exported"}}, moment.spans->exported);
+    out.Add({{"outcome", "dropped"}}, moment.spans->dropped);
+    out.Add({{"outcome", "refused"}}, moment.spans->refused);
+  }
+}
+
 void AddBackends(TextWriter& out, const Moment& moment) {
   out.Begin(kBackends);
   for (const Backend& one : moment.backends) {
@@ -183,6 +193,7 @@ std::string Render(const Moment& moment, TextFormat format) {
   AddLives(out, moment);
   AddCalls(out, moment.calls);
   AddQueues(out, moment);
+  AddSpans(out, moment);
   AddBackends(out, moment);
   One(out, kKeeperUp, uint64_t{moment.keeper ? 1U : 0U});
   if (moment.keeper) {

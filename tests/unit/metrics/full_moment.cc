@@ -22,6 +22,7 @@ metrics::Moment FullMoment() {
   moment.figures.out_of_memory = {{"runc", 1}};
   moment.calls.answers = {{"containerd.task.v3.Task", "Start", "OK", 7}, {"", "", "X", 1}};
   moment.workers = {{"engine", "", 1, 2, 3, 4}, {"backend", "runc", 5, 6, 0, 7}};
+  moment.spans = metrics::Spans{.queued = 3, .dropped = 2, .exported = 7, .refused = 1};
   moment.backends = {{"runc", "1.0", true}, {"vmm", "", false}};
   moment.backend_figures = {{"vmm", "", "warm_ready", 5}, {"vmm", "kata", "warm_ready", 6}};
   moment.backend_counters = {{"vmm", "", "boots", 8}};
