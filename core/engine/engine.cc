@@ -30,6 +30,7 @@
 #include "core/engine/grpc_program.h"
 #include "core/engine/metrics_source.h"
 #include "core/engine/operator_service.h"
+#include "core/engine/span_feed.h"
 #include "core/engine/takeover.h"
 #include "core/engine/tasks.h"
 #include "core/events/publisher.h"
@@ -42,6 +43,7 @@
 #include "core/os/process.h"
 #include "core/task/pool_limits.h"
 #include "core/trace/recorder.h"
+#include "core/trace/spans.h"
 
 namespace gantry::engine {
 namespace {
@@ -63,6 +65,12 @@ async::PoolLimits WorkerLimits(const config::Limits& configured) {
   return limits;
 }
 
+std::unique_ptr<trace::Spans> SpansFor(const config::Tracing& tracing) {
+  return tracing.endpoint.empty()
+             ? nullptr
+             : std::make_unique<trace::Spans>(trace::SpanOptions{.sample = tracing.sample});
+}
+
 }  // namespace
 
 Engine::Engine(CommandLine line, config::Config config, std::string config_error,
@@ -75,6 +83,7 @@ Engine::Engine(CommandLine line, config::Config config, std::string config_error
       pool_(loop_, WorkerLimits(config_.limits)),
       link_(loop_, std::move(link), *this),
       processes_(loop_, link_),
+      spans_(SpansFor(config_.tracing)),
       backends_(config_, line_.libexec, line_.run_dir, OwnProgram()) {}
 
 Engine::~Engine() = default;
@@ -201,7 +210,19 @@ trace::OpenStep Engine::BeginRecording() {
   if (const Status opened = recorder_.Open(line_.run_dir); !opened) {
     LogWarning("{}: gantryctl trace will show nothing", opened.error().message);
   }
+  recorder_.Export(spans_.get());
   return recorder_.Begin(trace::Kind::kEngine, {}, trace::kComeUp);
+}
+
+Status Engine::Register() {
+  GANTRY_CHECK_OK(tasks_->Register(table_));
+  GANTRY_CHECK_OK(RegisterOperator(
+      table_, {{loop_, pool_}, *tasks_, backends_, *publishers_, counters_, *feed_}));
+  if (!spans_) {
+    return {};
+  }
+  span_feed_ = std::make_unique<SpanFeed>(loop_, *spans_);
+  return span_feed_->Register(table_);
 }
 
 async::Task<void> Engine::ComeUp() {
@@ -245,12 +266,7 @@ async::Task<void> Engine::ComeUp() {
                           MountScratch()};
   tasks_ = std::make_unique<Tasks>(parts);
   tasks_->Observe([this](const events::SandboxEvent& event) { feed_->OnSandbox(event); });
-  Status registered = tasks_->Register(table_);
-  if (registered) {
-    registered = RegisterOperator(
-        table_, {{loop_, pool_}, *tasks_, backends_, *publishers_, counters_, *feed_});
-  }
-  if (!registered) {
+  if (const Status registered = Register(); !registered) {
     LogError("register the services: {}", registered.error().message);
   }
   dispatcher_ = MakeDispatcher();
@@ -261,7 +277,7 @@ async::Task<void> Engine::ComeUp() {
     next();
   }
   publishers_->Start();
-  grpc_ = std::make_unique<GrpcProgram>(loop_, pool_, processes_, config_.grpc, line_.run_dir,
+  grpc_ = std::make_unique<GrpcProgram>(loop_, pool_, processes_, config_, line_.run_dir,
                                         line_.libexec + "/gantry-grpc");
   grpc_->Begin();
   ServeMetrics();
@@ -291,7 +307,7 @@ void Engine::ServeMetrics() {
   }
   metrics_source_ = std::make_unique<MetricsSource>(
       MetricsFrom{loop_, pool_, config_, line_.run_dir, *tasks_, backends_, counters_, *publishers_,
-                  *dispatcher_, slow_turns_});
+                  *dispatcher_, slow_turns_, spans_.get()});
   metrics_ = std::make_unique<metrics::Server>(
       metrics::Listener::Options{.address = config_.metrics.address}, metrics_source_->Look());
 }

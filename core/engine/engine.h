@@ -40,6 +40,7 @@ namespace gantry::engine {
 class EventFeed;
 class GrpcProgram;
 class MetricsSource;
+class SpanFeed;
 class Tasks;
 
 /// Thread: the main thread.
@@ -57,6 +58,7 @@ class Engine final : private keeper_client::KeeperObserver {
  private:
   async::Task<void> ComeUp();
   trace::OpenStep BeginRecording();
+  Status Register();
   void ServeMetrics();
   std::unique_ptr<rpc::Dispatcher> MakeDispatcher();
   /// Where it mounts what it does not keep mounted. In the run directory, and not in a bundle:
@@ -112,10 +114,13 @@ class Engine final : private keeper_client::KeeperObserver {
   keeper_client::HostProcesses processes_;
   io::Relay relay_;
   backend::Counters counters_;
+  /// Null where none are exported.
+  const std::unique_ptr<trace::Spans> spans_;
   trace::Recorder recorder_;
   backend::Backends backends_;
   rpc::MethodTable table_;
   std::unique_ptr<EventFeed> feed_;
+  std::unique_ptr<SpanFeed> span_feed_;
   std::unique_ptr<events::Publishers> publishers_;
   std::unique_ptr<Tasks> tasks_;
   std::unique_ptr<GrpcProgram> grpc_;

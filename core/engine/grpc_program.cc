@@ -18,6 +18,7 @@
 #include <gantry/toolkit/files/files.h>
 #include <gantry/toolkit/process/pidfd.h>
 
+#include "core/config/collector_endpoint.h"
 #include "core/link/own_names.h"
 #include "core/log/log.h"
 #include "core/os/listen.h"
@@ -63,32 +64,49 @@ Result<UniqueFd> DescriptorOf(const ProcessId& process, int number) {
 }  // namespace
 
 GrpcProgram::GrpcProgram(async::Loop& loop, async::WorkerPool& pool,
-                         keeper_client::HostProcesses& processes, const config::Grpc& config,
+                         keeper_client::HostProcesses& processes, const config::Config& config,
                          std::string run_dir, std::string program)
     : loop_(loop),
       pool_(pool),
       processes_(processes),
-      config_(config),
+      config_(config.grpc),
+      tracing_(config.tracing),
       run_dir_(std::move(run_dir)),
       program_(std::move(program)),
       pause_(kRestarts) {}
 
+bool GrpcProgram::IsWanted() const {
+  return !config_.address.empty() || !tracing_.endpoint.empty();
+}
+
 std::vector<std::string> GrpcProgram::Arguments() const {
-  return {program_,
-          "--run-dir=" + run_dir_,
-          "--sandboxes-dir=" + run_dir_ + "-sandboxes",
-          "--containerd=" + config_.containerd,
-          std::string(kAddressOption) + config_.address,
-          Format("--listen-fd={}", kListenFd)};
+  std::vector<std::string> arguments = {program_, "--run-dir=" + run_dir_,
+                                        "--sandboxes-dir=" + run_dir_ + "-sandboxes",
+                                        "--containerd=" + config_.containerd};
+  if (!config_.address.empty()) {
+    arguments.push_back(std::string(kAddressOption) + config_.address);
+    arguments.push_back(Format("--listen-fd={}", kListenFd));
+  }
+  if (!tracing_.endpoint.empty()) {
+    // The configuration was read with it: it is one.
+    arguments.push_back("--export-to=" + config::CollectorTarget(tracing_.endpoint).value_or(""));
+  }
+  return arguments;
 }
 
 void GrpcProgram::Begin() {
   keeper_client::WatchedProcessPtr running = processes_.FindSpawned(link::kGrpcProcess);
   if (running && !running->Ended()) {
     async::Start(TakeUp(std::move(running)));
-  } else if (!config_.address.empty()) {
+  } else if (IsWanted()) {
     async::Start(Start());
   }
+}
+
+std::string GrpcProgram::Purpose() const {
+  const char* const both = config_.address.empty() || tracing_.endpoint.empty() ? "" : " and ";
+  return (config_.address.empty() ? "" : Format("calls at '{}'", config_.address)) + both +
+         (tracing_.endpoint.empty() ? "" : Format("spans to '{}'", tracing_.endpoint));
 }
 
 Result<GrpcProgram::Running> GrpcProgram::Look(const keeper_client::WatchedProcess& process) const {
@@ -108,9 +126,11 @@ Result<GrpcProgram::Running> GrpcProgram::Look(const keeper_client::WatchedProce
 
 async::Task<void> GrpcProgram::TakeUp(keeper_client::WatchedProcessPtr process) {
   const Running running = (co_await pool_.Run([&] { return Look(*process); })).value_or(Running{});
-  const bool wanted = !config_.address.empty() && running.same_arguments;
-  if (Result<UniqueFd> listener = DescriptorOf(process->id(), kListenFd); listener && wanted) {
-    listener_ = std::move(*listener);
+  const bool wanted = IsWanted() && running.same_arguments;
+  if (wanted && !config_.address.empty()) {
+    if (Result<UniqueFd> listener = DescriptorOf(process->id(), kListenFd)) {
+      listener_ = std::move(*listener);
+    }
   }
   Watch(process);
   if (running.address != config_.address) {
@@ -145,22 +165,24 @@ async::Task<void> GrpcProgram::Start() {
   started_at_ = loop_.Now();
   const Status started = co_await Spawn();
   if (started) {
-    LogInfo("gantry-grpc runs, pid {}, at '{}'", process_->pid().value, config_.address);
+    LogInfo("gantry-grpc runs, pid {}, for {}", process_->pid().value, Purpose());
     co_return;
   }
-  LogError("start gantry-grpc at '{}': {}", config_.address, started.error().message);
+  LogError("start gantry-grpc for {}: {}", Purpose(), started.error().message);
   co_await async::Sleep(loop_, pause_.Next());
   async::Start(Start());
 }
 
 Result<SpawnRequest> GrpcProgram::MakeRequest() {
-  if (!listener_) {
-    GANTRY_TRY(listener_, os::ListenWherePlaced(config_.address));
-  }
   SpawnRequest request;
   request.argv = Arguments();
-  GANTRY_TRY(UniqueFd listener, listener_.Duplicate());
-  request.fds.emplace_back(std::move(listener), kListenFd);
+  if (!config_.address.empty()) {
+    if (!listener_) {
+      GANTRY_TRY(listener_, os::ListenWherePlaced(config_.address));
+    }
+    GANTRY_TRY(UniqueFd listener, listener_.Duplicate());
+    request.fds.emplace_back(std::move(listener), kListenFd);
+  }
   const std::string log = run_dir_ + "/grpc.log";
   for (const int number : {STDOUT_FILENO, STDERR_FILENO}) {
     UniqueFd file(open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -193,7 +215,7 @@ void GrpcProgram::Watch(keeper_client::WatchedProcessPtr process) {
     if (!left_.empty()) {
       async::Start(RemoveLeft());
     }
-    if (config_.address.empty()) {
+    if (!IsWanted()) {
       return;
     }
     if (loop_.Now() - started_at_ > kRanWell) {

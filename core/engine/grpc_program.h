@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gantry-grpc kept running where the configuration names an address. It is a child of the keeper
-// and outlives the engine; the next engine finds it by its name. One that is another program than
-// is installed, or was started for another configuration, is ended and started anew, and its socket
-// removed where the configuration does not name it any more.
+// gantry-grpc kept running where the configuration names an address, or a collector to which it is
+// to export spans. It is a child of the keeper and outlives the engine; the next engine finds it by
+// its name. One that is another program than is installed, or was started for another
+// configuration, is ended and started anew, and its socket removed where the configuration does not
+// name it any more.
 //
 // The engine has the listening socket besides, taken over from the program where that runs already:
 // so who connects while there is none waits.
@@ -30,7 +31,7 @@ class GrpcProgram {
  public:
   /// All outlive it. `program`: the path of gantry-grpc.
   GrpcProgram(async::Loop& loop, async::WorkerPool& pool, keeper_client::HostProcesses& processes,
-              const config::Grpc& config, std::string run_dir, std::string program);
+              const config::Config& config, std::string run_dir, std::string program);
   GrpcProgram(const GrpcProgram&) = delete;
   GrpcProgram& operator=(const GrpcProgram&) = delete;
   ~GrpcProgram() = default;
@@ -47,6 +48,9 @@ class GrpcProgram {
     std::string address;
   };
 
+  bool IsWanted() const;
+  /// What it runs for, for messages.
+  std::string Purpose() const;
   std::vector<std::string> Arguments() const;
   Result<Running> Look(const keeper_client::WatchedProcess& process) const;
   async::Task<void> TakeUp(keeper_client::WatchedProcessPtr process);
@@ -62,6 +66,7 @@ class GrpcProgram {
   async::WorkerPool& pool_;
   keeper_client::HostProcesses& processes_;
   const config::Grpc& config_;
+  const config::Tracing& tracing_;
   const std::string run_dir_;
   const std::string program_;
   UniqueFd listener_;

@@ -239,6 +239,13 @@ void MetricsSource::AddQueues(Moment& moment) const {
                    .queued = counters.queued,
                    .queued_bytes = counters.queued_bytes,
                    .limit = from_.config.events.max_queued};
+  if (from_.spans != nullptr) {
+    const trace::SpanCounters& spans = from_.spans->counters();
+    moment.spans = metrics::Spans{.queued = from_.spans->waiting(),
+                                  .dropped = spans.dropped,
+                                  .exported = spans.exported,
+                                  .refused = spans.refused};
+  }
 }
 
 void MetricsSource::AddBackends(Moment& moment) const {

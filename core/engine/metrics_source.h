@@ -24,6 +24,7 @@
 #include "core/metrics/moment.h"
 #include "core/metrics/pages.h"
 #include "core/rpc/dispatcher.h"
+#include "core/trace/spans.h"
 
 namespace gantry::engine {
 
@@ -42,6 +43,8 @@ struct MetricsFrom {
   const events::Publishers& publishers;
   const rpc::Dispatcher& dispatcher;
   const uint64_t& slow_turns;
+  /// Null where none are made.
+  const trace::Spans* spans;
 };
 
 /// Thread: loop.

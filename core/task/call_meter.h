@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "core/rpc/method_table.h"
 #include "core/task/sandboxes.h"
 #include "core/trace/recorder.h"
+#include "core/trace/span_context.h"
 
 namespace gantry::task {
 
@@ -43,13 +45,17 @@ class CallMeter {
       : loop_(loop), sandboxes_(sandboxes), figures_(figures), recorder_(recorder) {}
 
   /// Its step, or none of what is asked again and again and changes nothing: that would leave no
-  /// room to what happens.
+  /// room to what happens. Who asks with a trace of his own has it in there.
   trace::OpenStep BeginStep(const rpc::CallContext& call, const trace::Subject& subject) const {
     constexpr std::array<std::string_view, 6> kQuestions = {
         "State", "Pids", "Stats", "Connect", "SandboxStatus", "SandboxMetrics"};
-    return std::ranges::contains(kQuestions, call.method)
-               ? trace::OpenStep()
-               : recorder_.Begin(trace::Kind::kCall, subject, call.method, call.replay);
+    const std::optional<trace::SpanContext> caller = CallerOf(call);
+    if (!std::ranges::contains(kQuestions, call.method)) {
+      return recorder_.Begin(trace::Kind::kCall, subject, call.method, call.replay,
+                             caller ? &*caller : nullptr);
+    }
+    return caller ? recorder_.BeginUnrecorded(trace::Kind::kCall, subject, call.method, *caller)
+                  : trace::OpenStep();
   }
 
   /// Ends `step` with what `task` gives.
@@ -76,6 +82,13 @@ class CallMeter {
   }
 
  private:
+  std::optional<trace::SpanContext> CallerOf(const rpc::CallContext& call) const {
+    return recorder_.exports()
+               ? trace::ParseTraceparent(rpc::FindMetadata(call.metadata, trace::kTraceparentKey),
+                                         rpc::FindMetadata(call.metadata, trace::kTracestateKey))
+               : std::nullopt;
+  }
+
   std::string BackendAt(const std::string& address) const {
     const SandboxEntryPtr entry = sandboxes_.Find(address);
     return entry ? entry->backend_name : std::string();

@@ -205,6 +205,7 @@ uint32_t TaskTest::SendTo(const std::string& service, const std::string& method,
   rpc::IncomingRequest incoming;
   incoming.connection = kConnection;
   incoming.stream = next_stream_;
+  call.metadata = callers_metadata_;
   incoming.bytes = rpc::EncodeRequest(call);
   incoming.ns = "default";
   const auto known = socket_of_.find(socket);

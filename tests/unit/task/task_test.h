@@ -225,6 +225,8 @@ class TaskTest : public testing::Test {
   std::unique_ptr<TestEngine> engine_;
   /// Of all calls from now on; 0: none.
   std::chrono::nanoseconds callers_timeout_{0};
+  /// The same.
+  rpc::Metadata callers_metadata_;
 
  private:
   void StartEngine();
