@@ -225,35 +225,31 @@ Status Engine::Register() {
   return span_feed_->Register(table_);
 }
 
-async::Task<void> Engine::ComeUp() {
-  // The engine before this one has ended.
-  const trace::OpenStep step = BeginRecording();
+async::Task<void> Engine::ClearMounts() {
   const std::string scratch = MountScratch();
-  if (const Status cleared =
-          co_await pool_.Run([&scratch]() -> Status { return mount::ClearMountScratch(scratch); });
-      !cleared) {
+  const Status cleared =
+      co_await pool_.Run([&scratch]() -> Status { return mount::ClearMountScratch(scratch); });
+  if (!cleared) {
     LogWarning("{}", cleared.error().message);
   }
-  Result<std::unique_ptr<events::Outbox>> outbox = co_await OpenOutbox();
-  Result<std::unique_ptr<EventFeed>> feed = co_await OpenFeed();
-  if (!outbox || !feed) {
-    const Error& why = outbox ? feed.error() : outbox.error();
-    LogError("come up: {}", why.message);
-    step.Ended(why);
-    exit_code_ = 1;
-    loop_.Stop();
-    co_return;
-  }
+}
+
+async::Task<Status> Engine::OpenEvents() {
+  GANTRY_CO_TRY(std::unique_ptr<events::Outbox> outbox, co_await OpenOutbox());
+  GANTRY_CO_TRY(feed_, co_await OpenFeed());
   events::PublisherOptions options;
   options.timeout = config_.events.forward_timeout;
   options.backoff_min = config_.events.retry_min;
   options.backoff_max = config_.events.retry_max;
-  publishers_ = std::make_unique<events::Publishers>(loop_, std::move(*outbox), options);
-  feed_ = std::move(*feed);
+  publishers_ = std::make_unique<events::Publishers>(loop_, std::move(outbox), options);
   feed_->LookFirst([this] { return TellKeeper(false); });
   publishers_->Observe([this](const events::Event& event) {
     feed_->OnTask(event, tasks_->SandboxOf(event.subject));
   });
+  co_return Status();
+}
+
+void Engine::MakeTasks() {
   const task::Parts parts{{loop_, pool_, link_, processes_, cgroups_},
                           config_,
                           relay_,
@@ -266,20 +262,45 @@ async::Task<void> Engine::ComeUp() {
                           MountScratch()};
   tasks_ = std::make_unique<Tasks>(parts);
   tasks_->Observe([this](const events::SandboxEvent& event) { feed_->OnSandbox(event); });
+}
+
+void Engine::RegisterServices() {
   if (const Status registered = Register(); !registered) {
     LogError("register the services: {}", registered.error().message);
   }
-  dispatcher_ = MakeDispatcher();
+}
+
+void Engine::LetThrough() {
   up_ = true;
   while (!waiting_.empty()) {
     auto next = std::move(waiting_.front());
     waiting_.pop_front();
     next();
   }
-  publishers_->Start();
+}
+
+void Engine::StartGrpc() {
   grpc_ = std::make_unique<GrpcProgram>(loop_, pool_, processes_, config_, line_.run_dir,
                                         line_.libexec + "/gantry-grpc");
   grpc_->Begin();
+}
+
+async::Task<void> Engine::ComeUp() {
+  const trace::OpenStep step = BeginRecording();
+  co_await ClearMounts();
+  if (const Status opened = co_await OpenEvents(); !opened) {
+    LogError("come up: {}", opened.error().message);
+    step.Ended(opened.error());
+    exit_code_ = 1;
+    loop_.Stop();
+    co_return;
+  }
+  MakeTasks();
+  RegisterServices();
+  dispatcher_ = MakeDispatcher();
+  LetThrough();
+  publishers_->Start();
+  StartGrpc();
   ServeMetrics();
   trim_.Touch();
   step.Ended(Code::kOk, Format("version {}, pid {}, {} instances", GANTRY_VERSION, getpid(),

@@ -56,9 +56,19 @@ class Engine final : private keeper_client::KeeperObserver {
   int Run();
 
  private:
+  /// The steps that follow it, in their order.
   async::Task<void> ComeUp();
   trace::OpenStep BeginRecording();
+  /// Of what an earlier engine left below `MountScratch`.
+  async::Task<void> ClearMounts();
+  /// The queue of events, those of late, and who publishes them: all of it before `MakeTasks`.
+  async::Task<Status> OpenEvents();
+  void MakeTasks();
   Status Register();
+  void RegisterServices();
+  /// Runs what waits for `WhenUp`.
+  void LetThrough();
+  void StartGrpc();
   void ServeMetrics();
   std::unique_ptr<rpc::Dispatcher> MakeDispatcher();
   /// Where it mounts what it does not keep mounted. In the run directory, and not in a bundle:
