@@ -17,7 +17,7 @@
 #include <gantry/toolkit/descriptors/unix_socket.h>
 
 #include "core/ctl/dial_grpc.h"
-#include "core/ctl/keeper_calls.h"
+#include "core/link/keeper_calls.h"
 #include "core/link/operator_api.h"
 #include "core/link/paths.h"
 #include "core/link/run_dir.h"
@@ -154,18 +154,18 @@ Result<Response> AskByGrpc(const std::string& address, const char* method,
 Result<link::KeeperStatus> QueryKeeper(const std::string& text) {
   GANTRY_TRY(const Address address, ParseAddress(text));
   if (address.protocol == Address::Protocol::kTtrpc) {
-    return KeeperCalls(FolderOf(address.path)).Query();
+    return link::KeeperCalls(FolderOf(address.path)).Query();
   }
   GANTRY_TRY(const auto response, AskByGrpc<v1::KeeperResponse>(text, operator_api::kKeeper,
                                                                 v1::KeeperRequest(), kTimeout));
-  return FromMessage(response);
+  return link::FromMessage(response);
 }
 
 Result<link::Upgraded> UpgradeEngine(const std::string& text, const std::string& program,
                                      bool no_fallback) {
   GANTRY_TRY(const Address address, ParseAddress(text));
   if (address.protocol == Address::Protocol::kTtrpc) {
-    return KeeperCalls(FolderOf(address.path)).UpgradeEngine({program, no_fallback});
+    return link::KeeperCalls(FolderOf(address.path)).UpgradeEngine({program, no_fallback});
   }
   v1::UpgradeEngineRequest request;
   request.set_program(program);
@@ -179,7 +179,7 @@ Result<link::Upgraded> UpgradeEngine(const std::string& text, const std::string&
 Result<link::Deleted> DeleteInstance(const std::string& text, const link::Announce& instance) {
   GANTRY_TRY(const Address address, ParseAddress(text));
   if (address.protocol == Address::Protocol::kTtrpc) {
-    return KeeperCalls(FolderOf(address.path))
+    return link::KeeperCalls(FolderOf(address.path))
         .Delete({instance.id, instance.ns, instance.bundle, instance.grpc_address});
   }
   v1::DeleteRequest request;
@@ -198,7 +198,7 @@ Result<link::Deleted> DeleteInstance(const std::string& text, const link::Announ
 Result<int32_t> UpgradeKeeper(const std::string& text, const std::string& program) {
   GANTRY_TRY(const Address address, ParseAddress(text));
   if (address.protocol == Address::Protocol::kTtrpc) {
-    return KeeperCalls(FolderOf(address.path)).UpgradeKeeper(program);
+    return link::KeeperCalls(FolderOf(address.path)).UpgradeKeeper(program);
   }
   v1::UpgradeKeeperRequest request;
   request.set_program(program);

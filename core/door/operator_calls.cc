@@ -42,7 +42,7 @@ Status OperatorCalls::RegisterKeeper(rpc::MethodTable& table) {
              v1::KeeperRequest) -> async::Task<Result<v1::KeeperResponse>> {
         GANTRY_CO_TRY(const link::KeeperStatus status,
                       co_await pool_.Run([this] { return keeper_.Query(); }));
-        co_return ctl::ToMessage(status);
+        co_return link::ToMessage(status);
       })));
   GANTRY_CHECK_OK((rpc::AddTyped<v1::UpgradeEngineRequest, v1::UpgradeEngineResponse>(
       table, operator_api::kService, operator_api::kUpgradeEngine,

@@ -14,9 +14,9 @@
 #include "core/async/co.h"
 #include "core/async/loop.h"
 #include "core/async/worker_pool.h"
-#include "core/ctl/keeper_calls.h"
 #include "core/door/engine_client.h"
 #include "core/door/stream.h"
+#include "core/link/keeper_calls.h"
 #include "core/rpc/method_table.h"
 
 namespace gantry::door {
@@ -41,7 +41,7 @@ class OperatorCalls {
   async::Task<Status> WatchEvents(std::shared_ptr<Stream> stream);
 
   async::WorkerPool& pool_;
-  const ctl::KeeperCalls keeper_;
+  const link::KeeperCalls keeper_;
   EngineClient engine_;
 };
 

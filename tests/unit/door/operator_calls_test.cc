@@ -174,7 +174,7 @@ TEST_F(OperatorCallsTest, TellOfTheKeeper) {
   EXPECT_EQ(keeper->engine_state(), "up");
   ASSERT_EQ(keeper->instances_size(), 1);
   EXPECT_EQ(keeper->instances(0).id(), "left");
-  const link::KeeperStatus back = ctl::FromMessage(*keeper);
+  const link::KeeperStatus back = link::FromMessage(*keeper);
   EXPECT_EQ(back.engine_state, static_cast<uint32_t>(link::EngineState::kUp));
   EXPECT_EQ(back.instances.at(0).announce.id, "left");
 }

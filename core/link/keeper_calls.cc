@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each call is a connection of its own.
-#include "core/ctl/keeper_calls.h"
+#include "core/link/keeper_calls.h"
 
 #include <algorithm>
 #include <array>
@@ -12,60 +12,59 @@
 #include "core/link/paths.h"
 #include "core/link/run_dir.h"
 
-namespace gantry::ctl {
+namespace gantry::link {
 namespace {
 
 constexpr int kCallSecs = 10;
 /// The keeper gives a new engine ten seconds, and the old one two to leave.
 constexpr int kRestartSecs = 30;
 
-constexpr std::array<std::pair<link::EngineState, const char*>, 4> kStates = {{
-    {link::EngineState::kNever, "never"},
-    {link::EngineState::kStarting, "starting"},
-    {link::EngineState::kUp, "up"},
-    {link::EngineState::kWaiting, "waiting"},
+constexpr std::array<std::pair<EngineState, const char*>, 4> kStates = {{
+    {EngineState::kNever, "never"},
+    {EngineState::kStarting, "starting"},
+    {EngineState::kUp, "up"},
+    {EngineState::kWaiting, "waiting"},
 }};
 
 }  // namespace
 
 template <class Answer, class Request>
 Result<Answer> KeeperCalls::Ask(const Request& request, int seconds) const {
-  auto connected = link::ConnectIn(dir_, link::kControlSocket);
+  auto connected = ConnectIn(dir_, kControlSocket);
   if (!connected) {
-    return Fail(Code::kUnavailable, "reach the keeper at '{}/{}': {}", dir_, link::kControlSocket,
+    return Fail(Code::kUnavailable, "reach the keeper at '{}/{}': {}", dir_, kControlSocket,
                 connected.error().message);
   }
-  link::BlockingChannel channel(std::move(*connected));
+  BlockingChannel channel(std::move(*connected));
   return channel.Ask<Answer>(request,
                              std::chrono::steady_clock::now() + std::chrono::seconds(seconds));
 }
 
-Result<link::KeeperStatus> KeeperCalls::Query() const {
-  return Ask<link::KeeperStatus>(link::Query(), kCallSecs);
+Result<KeeperStatus> KeeperCalls::Query() const {
+  return Ask<KeeperStatus>(link::Query(), kCallSecs);
 }
 
-Result<link::Upgraded> KeeperCalls::UpgradeEngine(const link::Upgrade& request) const {
-  return Ask<link::Upgraded>(request, kRestartSecs);
+Result<Upgraded> KeeperCalls::UpgradeEngine(const Upgrade& request) const {
+  return Ask<Upgraded>(request, kRestartSecs);
 }
 
-Result<link::Deleted> KeeperCalls::Delete(const link::Delete& request) const {
-  return Ask<link::Deleted>(request, kCallSecs);
+Result<Deleted> KeeperCalls::Delete(const link::Delete& request) const {
+  return Ask<Deleted>(request, kCallSecs);
 }
 
 Result<int32_t> KeeperCalls::UpgradeKeeper(const std::string& program) const {
-  GANTRY_TRY(const auto done,
-             Ask<link::KeeperUpgraded>(link::UpgradeKeeper{program}, kRestartSecs));
+  GANTRY_TRY(const auto done, Ask<KeeperUpgraded>(link::UpgradeKeeper{program}, kRestartSecs));
   return done.keeper_pid;
 }
 
-v1::KeeperResponse ToMessage(const link::KeeperStatus& status) {
+v1::KeeperResponse ToMessage(const KeeperStatus& status) {
   v1::KeeperResponse message;
   message.set_keeper_pid(static_cast<uint32_t>(status.keeper_pid));
   message.set_started_at_ns(status.started_at_ns);
   message.set_engine_path(status.engine_path);
   message.set_engine_pid(static_cast<uint32_t>(status.engine_pid));
   const auto* const state =
-      std::ranges::find(kStates, static_cast<link::EngineState>(status.engine_state),
+      std::ranges::find(kStates, static_cast<EngineState>(status.engine_state),
                         [](const auto& one) { return one.first; });
   message.set_engine_state(state == kStates.end() ? "" : state->second);
   message.set_engine_starts(status.engine_starts);
@@ -77,7 +76,7 @@ v1::KeeperResponse ToMessage(const link::KeeperStatus& status) {
   message.set_requests_dropped(status.requests_dropped);
   message.set_fell_back_from(status.fell_back_from);
   message.set_fell_back_wait_status(status.fell_back_wait_status);
-  for (const link::InstanceAdded& instance : status.instances) {
+  for (const InstanceAdded& instance : status.instances) {
     v1::KeptInstance& one = *message.add_instances();
     one.set_namespace_(instance.announce.ns);
     one.set_id(instance.announce.id);
@@ -88,8 +87,8 @@ v1::KeeperResponse ToMessage(const link::KeeperStatus& status) {
   return message;
 }
 
-link::KeeperStatus FromMessage(const v1::KeeperResponse& message) {
-  link::KeeperStatus status;
+KeeperStatus FromMessage(const v1::KeeperResponse& message) {
+  KeeperStatus status;
   status.keeper_pid = static_cast<int32_t>(message.keeper_pid());
   status.started_at_ns = message.started_at_ns();
   status.engine_path = message.engine_path();
@@ -109,7 +108,7 @@ link::KeeperStatus FromMessage(const v1::KeeperResponse& message) {
   status.fell_back_from = message.fell_back_from();
   status.fell_back_wait_status = message.fell_back_wait_status();
   for (const v1::KeptInstance& one : message.instances()) {
-    link::InstanceAdded& instance = status.instances.emplace_back();
+    InstanceAdded& instance = status.instances.emplace_back();
     instance.announce.ns = one.namespace_();
     instance.announce.id = one.id();
     instance.announce.bundle = one.bundle();
@@ -120,4 +119,4 @@ link::KeeperStatus FromMessage(const v1::KeeperResponse& message) {
   return status;
 }
 
-}  // namespace gantry::ctl
+}  // namespace gantry::link

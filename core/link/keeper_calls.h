@@ -14,7 +14,7 @@
 #include "core/link/status_messages.h"
 #include "proto/gantry/operator.pb.h"
 
-namespace gantry::ctl {
+namespace gantry::link {
 
 /// Of the run directory `dir`, whose owner is checked. Thread: any.
 class KeeperCalls {
@@ -22,15 +22,15 @@ class KeeperCalls {
   explicit KeeperCalls(std::string dir) : dir_(std::move(dir)) {}
 
   /// Blocks: up to ten seconds. Errors, here and below: kUnavailable, kDeadlineExceeded.
-  Result<link::KeeperStatus> Query() const;
+  Result<KeeperStatus> Query() const;
 
   /// A newly started engine in the place of the one that runs, if any; with `no_fallback` it stays,
   /// however soon it ends. Blocks: up to half a minute. Errors: kFailedPrecondition: the new one
   /// was given up, and the old one goes on.
-  Result<link::Upgraded> UpgradeEngine(const link::Upgrade& request) const;
+  Result<Upgraded> UpgradeEngine(const Upgrade& request) const;
 
   /// Ends an instance and forgets it, without the engine. Blocks: up to ten seconds.
-  Result<link::Deleted> Delete(const link::Delete& request) const;
+  Result<Deleted> Delete(const link::Delete& request) const;
 
   /// The keeper becomes `program`, an absolute path. Gives its pid, which stays the same. Blocks:
   /// up to half a minute. Errors: kFailedPrecondition with the reason: the old program goes on.
@@ -43,8 +43,8 @@ class KeeperCalls {
   std::string dir_;
 };
 
-v1::KeeperResponse ToMessage(const link::KeeperStatus& status);
+v1::KeeperResponse ToMessage(const KeeperStatus& status);
 /// What the message has of it.
-link::KeeperStatus FromMessage(const v1::KeeperResponse& message);
+KeeperStatus FromMessage(const v1::KeeperResponse& message);
 
-}  // namespace gantry::ctl
+}  // namespace gantry::link
