@@ -68,6 +68,15 @@ TEST_F(ReflectionTest, GivesAFileWithWhatItImportsFirst) {
   EXPECT_EQ(Ask(request).error_response().error_code(), 5);
 }
 
+TEST_F(ReflectionTest, HasTheOlderServiceOverTheMessagesOfVersion1) {
+  const auto files = AskSymbol("grpc.reflection.v1alpha.ServerReflection")
+                         .file_descriptor_response()
+                         .file_descriptor_proto();
+  ASSERT_EQ(files.size(), 2) << "the messages, and it";
+  EXPECT_THAT(files[0], testing::HasSubstr("proto/grpc/reflection.proto"));
+  EXPECT_THAT(files[1], testing::HasSubstr(".grpc.reflection.v1.ServerReflectionRequest"));
+}
+
 TEST_F(ReflectionTest, RefusesWhatIsNoQuestion) {
   EXPECT_EQ(Ask({}).error_response().error_code(), 3) << "INVALID_ARGUMENT";
   pb::ServerReflectionRequest request;
