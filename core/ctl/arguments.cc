@@ -11,6 +11,10 @@
 
 #include <boost/program_options.hpp>
 
+#include "core/ctl/node_setup.h"
+#include "core/ctl/node_setup_arguments.h"
+#include "core/ctl/option_parts.h"
+
 namespace gantry::ctl {
 namespace {
 
@@ -89,7 +93,7 @@ std::vector<Help::Command> ReadCommands() {
       const std::string term = line.substr(begin, line.find("  ", begin) - begin);
       const size_t blank = std::min(term.find(' '), term.size());
       commands.push_back(
-          {term.substr(0, blank), term.substr(std::min(blank + 1, term.size())), ""});
+          {term.substr(0, blank), term.substr(std::min(blank + 1, term.size())), "", {}});
     }
     if (begin == std::string::npos || commands.empty() || line.size() <= kTextColumn) {
       continue;
@@ -126,15 +130,15 @@ std::vector<std::string> CommandsOf(const std::string& text,
 Help ReadHelp() {
   Help help;
   help.commands = ReadCommands();
+  for (Help::Command& command : help.commands) {
+    if (command.name == kNodeSetup) {
+      command.own_options = NodeSetupOptions();
+    }
+  }
   Arguments arguments;
-  const po::options_description options = Options(arguments);
-  for (const auto& option : options.options()) {
-    const std::string letter =
-        option->canonical_display_name(po::command_line_style::allow_dash_for_short);
-    help.options.push_back({option->long_name(), letter.size() == 2 ? letter.substr(1) : "",
-                            option->semantic()->max_tokens() == 0 ? "" : option->semantic()->name(),
-                            option->description(),
-                            CommandsOf(option->description(), help.commands)});
+  help.options = PartsOf(Options(arguments));
+  for (Help::Option& option : help.options) {
+    option.commands = CommandsOf(option.text, help.commands);
   }
   return help;
 }

@@ -40,13 +40,6 @@ struct Arguments {
 
 /// What --help says, in parts.
 struct Help {
-  struct Command {
-    std::string name;
-    /// As in "[FILE]"; empty: none.
-    std::string operands;
-    std::string text;
-  };
-
   struct Option {
     /// "json", without dashes.
     std::string name;
@@ -57,6 +50,16 @@ struct Help {
     std::string text;
     /// The commands that it is for; empty: it is for all.
     std::vector<std::string> commands;
+  };
+
+  struct Command {
+    std::string name;
+    /// As in "[FILE]"; empty: none.
+    std::string operands;
+    std::string text;
+    /// Of a command with a --help of its own: it takes these, and none of `Help::options`. Empty:
+    /// it takes those of them that are for it.
+    std::vector<Option> own_options = {};
   };
 
   std::vector<Command> commands;

@@ -10,6 +10,7 @@
 #include <gantry/toolkit/files/files.h>
 
 #include "core/ctl/arguments.h"
+#include "core/ctl/completions.h"
 #include "core/ctl/manual.h"
 
 int main(int argc, char** argv) {

@@ -5,7 +5,7 @@
 
 #include <boost/program_options.hpp>
 
-#include "core/ctl/arguments.h"
+#include "core/ctl/option_parts.h"
 
 namespace gantry::ctl {
 namespace {
@@ -51,6 +51,11 @@ po::options_description Options(NodeSetupArguments& arguments) {
 }
 
 }  // namespace
+
+std::vector<Help::Option> NodeSetupOptions() {
+  NodeSetupArguments arguments;
+  return PartsOf(Options(arguments));
+}
 
 std::optional<int> ParseNodeSetup(const std::vector<std::string>& words,
                                   NodeSetupArguments& arguments, std::ostream& out,

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/ctl/arguments.h"
+
 namespace gantry::ctl {
 
 struct NodeSetupArguments {
@@ -25,6 +27,9 @@ struct NodeSetupArguments {
   bool runtime_classes = false;
   bool json = false;
 };
+
+/// What its --help says of options.
+std::vector<Help::Option> NodeSetupOptions();
 
 /// As `Parse` of arguments.h.
 std::optional<int> ParseNodeSetup(const std::vector<std::string>& words,

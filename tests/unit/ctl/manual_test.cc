@@ -14,6 +14,7 @@
 #include <gantry/toolkit/files/files.h>
 
 #include "core/ctl/commands.h"
+#include "core/ctl/completions.h"
 #include "core/ctl/run_tool.h"
 #include "core/os/fs.h"
 
@@ -31,10 +32,10 @@ constexpr auto kShellLimit = std::chrono::seconds(60);
 constexpr size_t kMostOfShell = size_t{1} << 20;
 constexpr char kShellPath[] = "/usr/local/bin:/usr/bin:/bin";
 
-std::string HelpText() {
+std::string HelpText(const std::vector<std::string>& words = {"--help"}) {
   std::ostringstream out;
   std::ostringstream err;
-  EXPECT_EQ(RunCommand({"--help"}, out, err), 0);
+  EXPECT_EQ(RunCommand(words, out, err), 0);
   return out.str();
 }
 
@@ -50,9 +51,8 @@ std::vector<std::string> CommandsInHelp() {
   return names;
 }
 
-std::vector<std::string> OptionsInHelp() {
+std::vector<std::string> OptionsIn(const std::string& text) {
   std::vector<std::string> names;
-  const std::string text = HelpText();
   for (size_t at = text.find("--", text.find("\noptions")); at != std::string::npos;
        at = text.find("--", at + 2)) {
     const size_t line = text.rfind('\n', at) + 1;
@@ -109,7 +109,7 @@ std::string Escaped(std::string word) {
 
 TEST_F(Manual, HasEveryCommandAndOptionOfTheHelp) {
   const auto commands = CommandsInHelp();
-  const auto options = OptionsInHelp();
+  const auto options = OptionsIn(HelpText());
   ASSERT_THAT(commands, IsSupersetOf({"ps", "inspect", "trace", "debug", "NAME"}));
   ASSERT_THAT(options, IsSupersetOf({"help", "json", "namespace", "since"}));
   const std::string page = ManualPage(help_);
@@ -130,6 +130,25 @@ TEST_F(Manual, HasEveryCommandAndOptionOfTheHelp) {
     EXPECT_THAT(fish, HasSubstr("-l " + option)) << option;
     EXPECT_THAT(page, HasSubstr("\\fB\\-\\-" + Escaped(option) + "\\fR")) << option;
   }
+}
+
+TEST_F(Manual, HasTheOptionsOfNodeSetupsOwnHelp) {
+  const auto options = OptionsIn(HelpText({"node-setup", "--help"}));
+  ASSERT_THAT(options, IsSupersetOf({"help", "handlers", "containerd-config", "json"}));
+  const std::string page = ManualPage(help_);
+  const std::string own_page = page.substr(page.find(".SH OPTIONS OF node\\-setup\n"));
+  const std::string zsh = ZshCompletion(help_);
+  const size_t begin = zsh.find("    node-setup)\n");
+  const std::string own_zsh = zsh.substr(begin, zsh.find(";;", begin) - begin);
+  const std::string fish = FishCompletion(help_);
+  for (const std::string& option : options) {
+    EXPECT_THAT(own_page, HasSubstr("\\fB\\-\\-" + Escaped(option) + "\\fR")) << option;
+    EXPECT_THAT(own_zsh, HasSubstr("--" + option)) << option;
+    EXPECT_THAT(fish, HasSubstr("-n '__fish_seen_subcommand_from node-setup' -l " + option + " "))
+        << option;
+  }
+  EXPECT_THAT(own_zsh, Not(HasSubstr("--namespace")));
+  EXPECT_THAT(fish, HasSubstr("-n 'not __fish_seen_subcommand_from node-setup' -l version"));
 }
 
 TEST_F(Manual, KnowsWhatIsForWhichCommand) {
@@ -164,6 +183,20 @@ TEST_F(Manual, BashCompletesCommandsAndTheirOptions) {
   EXPECT_THAT(Offered("-n k8s.io trace --si"), ElementsAre("--since"));
   EXPECT_THAT(Offered("ps --"), AllOf(Contains("--costs"), Not(Contains("--since"))));
   EXPECT_THAT(Offered("--config " + dir_.path() + "/comp"),
+              ElementsAre(dir_.path() + "/completion"));
+}
+
+TEST_F(Manual, BashCompletesTheOptionsOfNodeSetup) {
+  if (Shell("bash").empty()) {
+    GTEST_SKIP() << "there is no bash";
+  }
+  const auto offered = Offered("node-setup --");
+  for (const std::string& option : OptionsIn(HelpText({"node-setup", "--help"}))) {
+    EXPECT_THAT(offered, Contains("--" + option));
+  }
+  EXPECT_THAT(offered, Not(Contains("--namespace")));
+  EXPECT_THAT(Offered("node-setup --handlers runc --un"), ElementsAre("--undo"));
+  EXPECT_THAT(Offered("node-setup --shim " + dir_.path() + "/comp"),
               ElementsAre(dir_.path() + "/completion"));
 }
 
