@@ -134,11 +134,13 @@ class KeeperLink {
 
   void OnMessage(link::Message message);
   void OnAnswer(uint64_t tag, link::Message message);
-  bool Announce(link::Message& message);
+  bool Keep(link::Message& message);
+  bool Announce(const link::Message& message);
   async::Task<Result<link::Message>> Ask(uint64_t tag, link::Type type, std::string body,
                                          std::vector<UniqueFd> fds);
+  /// True: it was for `handler`, or is not what its type says, which is logged.
   template <class T, class Handler>
-  void Deliver(const link::Message& message, Handler&& handler);
+  bool Deliver(const link::Message& message, Handler&& handler);
 
   KeeperObserver& observer_;
   uint64_t next_tag_ = 1;
