@@ -61,4 +61,9 @@ Status CheckBundle(const std::string& path) {
   return {};
 }
 
+std::string NameWhileDeleted(const std::string& path) {
+  const fs::path bundle(path);
+  return (bundle.parent_path() / ("." + bundle.filename().string())).string();
+}
+
 }  // namespace gantry::oci

@@ -3,7 +3,6 @@
 // How a pod ends: on request, by itself, with its keeper's instance, and what is
 // removed then.
 #include <csignal>
-#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -18,22 +17,11 @@
 #include "core/link/messages.h"
 #include "core/link/record_peek.h"
 #include "core/log/log.h"
+#include "core/oci/bundle.h"
 #include "core/pod/sandbox_service.h"
 #include "core/task/components.h"
 
 namespace gantry::task {
-namespace {
-
-/// What containerd calls a bundle while it deletes it. It does so without the shim where its own
-/// caller's time is up during a start; a mount below keeps it there, and nobody tries again.
-/// Source: containerd 2.3, core/runtime/v2/bundle.go, atomicDelete.
-std::string NameWhileDeleted(const std::string& bundle) {
-  const std::filesystem::path path(bundle);
-  return (path.parent_path() / ("." + path.filename().string())).string();
-}
-
-}  // namespace
-
 async::Task<Status> SandboxService::End(PodPtr pod, Deadline deadline) {
   if (pod->life.state() == State::kStopped) {
     co_return Status();
@@ -130,7 +118,7 @@ async::Task<Status> SandboxService::Remove(PodPtr pod, Deadline deadline) {
     GANTRY_CHECK_OK(cgroups.Remove(LeftUntil(deadline)));
     if (!bundle.empty()) {
       GANTRY_CHECK_OK(RemoveTree(bundle + "/" + link::kMembersFolder));
-      for (const std::string& place : {bundle, NameWhileDeleted(bundle)}) {
+      for (const std::string& place : {bundle, oci::NameWhileDeleted(bundle)}) {
         GANTRY_TRY([[maybe_unused]] const mount::UnmountReport report, mount::UnmountTree(place));
       }
     }

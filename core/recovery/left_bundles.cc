@@ -15,6 +15,8 @@
 
 #include "core/async/worker_pool.h"
 #include "core/config/config.h"
+#include "core/log/log.h"
+#include "core/oci/bundle.h"
 #include "core/oci/bundle_spec.h"
 #include "core/os/fs.h"
 #include "core/task/contexts.h"
@@ -34,14 +36,25 @@ constexpr auto kOfOneWalk = std::chrono::milliseconds(100);
 /// The system could not read it; it may be as good as ever.
 bool IsUnread(const Result<store::Record>& read) { return !read && read.error().sys_errno != 0; }
 
+/// No record is left of it, so what is mounted there is nobody's any more.
+void UnmountWhatContainerdDeletes(const std::string& bundle) {
+  const std::string hidden = oci::NameWhileDeleted(bundle);
+  if (const auto unmounted = mount::UnmountTree(hidden); !unmounted) {
+    LogWarning("unmount what containerd could not delete at '{}': {}", hidden,
+               unmounted.error().message);
+  }
+}
+
 /// The record of a bundle; one that is damaged is put aside. Where there is none, its first
-/// write may have been killed half-way; of later ones the next write removes what is left.
+/// write may have been killed half-way (of later ones the next write removes what is left), or
+/// containerd has deleted the bundle without asking.
 /// Thread: workers.
 Result<store::Record> ReadRecord(const std::string& bundle) {
   Result<store::Record> read = store::Read(bundle);
   const Code code = read ? Code::kOk : read.error().code;
   if (code == Code::kNotFound) {
     store::RemoveUnfinished(bundle);
+    UnmountWhatContainerdDeletes(bundle);
   }
   // One of a later version is for that version, which may come back.
   if (!read && !IsUnread(read) && code != Code::kNotFound && code != Code::kFailedPrecondition) {

@@ -4,6 +4,7 @@
 // engine, and kill -9 of the engine at every step.
 #include <signal.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <functional>
@@ -23,6 +24,16 @@ using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
 INSTANTIATE_CONTRACT(PodContract);
+
+/// As the kubelet does it with a pod's.
+bool RemoveCgroup(const std::string& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.is_directory() && !RemoveCgroup(entry.path())) {
+      return false;
+    }
+  }
+  return rmdir(folder.c_str()) == 0;
+}
 
 TEST_P(PodContract, LivesAndEnds) {
   PodBox& pod = AnnouncedPod();
@@ -106,6 +117,23 @@ TEST_P(PodFilesContract, AreNotLeftMountedWhereContainerdDeletesTheBundleFirst) 
   EXPECT_OK(pod.Shutdown());
   EXPECT_THAT(e2e::MountsBelow(hidden.string()), IsEmpty());
   std::filesystem::remove_all(hidden);
+}
+
+TEST_P(PodFilesContract, AreNotLeftMountedWhereTheEngineDiesWhileContainerdDeletesTheBundle) {
+  const PodBox& pod = RunningPod();
+  const std::filesystem::path bundle(pod.bundle());
+  const std::filesystem::path hidden = bundle.parent_path() / ("." + bundle.filename().string());
+  std::filesystem::rename(bundle, hidden);
+  EXPECT_THAT(e2e::MountsBelow(hidden.string()), SizeIs(2));
+  // The next one finds no record of the pod.
+  node().KillEngine();
+  EXPECT_FALSE(pod.GetStatus());
+  EXPECT_THAT(e2e::MountsBelow(hidden.string()), IsEmpty());
+  std::filesystem::remove_all(hidden);
+  // Its cgroup was on the record alone, and goes with its parent, as kubelet removes pods'.
+  for (const std::string& folder : e2e::CgroupFolders("/" + pod.cgroup())) {
+    EXPECT_TRUE(e2e::Eventually([&] { return RemoveCgroup(folder); })) << folder;
+  }
 }
 
 TEST_P(PodContract, WhoseContainerCannotBeStartedGoesOn) {

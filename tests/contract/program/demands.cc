@@ -231,6 +231,8 @@ constexpr Demand kDemands[] = {
      "a pod goes on where one of its containers cannot be started"},
     {"PodFilesContract.AreNotLeftMountedWhereContainerdDeletesTheBundleFirst",
      "the files of a pod do not stay mounted in a bundle that containerd has renamed"},
+    {"PodFilesContract.AreNotLeftMountedWhereTheEngineDiesWhileContainerdDeletesTheBundle",
+     "the files of a pod do not stay mounted where an engine is killed and the bundle renamed"},
     {"PodFilesContract.AreNotLeftMountedWhereTheEngineHangs",
      "the files of a pod do not stay mounted where the engine hangs"},
     {"PodFilesContract.CannotFillTheNodesMemory", "the files of a pod are limited in size"},
