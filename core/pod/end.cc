@@ -20,8 +20,10 @@
 #include "core/oci/bundle.h"
 #include "core/pod/sandbox_service.h"
 #include "core/task/components.h"
+#include "core/task/record_writes.h"
 
 namespace gantry::task {
+
 async::Task<Status> SandboxService::End(PodPtr pod, Deadline deadline) {
   if (pod->life.state() == State::kStopped) {
     co_return Status();
@@ -77,8 +79,8 @@ async::Task<void> SandboxService::HandleExit(PodPtr pod) {
   const Status saved = co_await records_.Save(*pod);
   pod->life.Recorded(saved.has_value());
   if (!saved) {
-    LogError({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}}, "record the exit: {}",
-             saved.error().message);
+    log::Log(LevelOfUnwritten(saved.error()), {{"ns", pod->group->ns.str()}, {"id", pod->id.str()}},
+             "record the exit: {}", saved.error().message);
   }
   // What is on no record the keeper keeps until the pod is removed.
   if (pod->host_pid && pod->life.on_record()) {

@@ -15,6 +15,7 @@
 #include "core/log/log.h"
 #include "core/pod/sandbox_service.h"
 #include "core/task/components.h"
+#include "core/task/record_writes.h"
 #include "core/task/timestamp.h"
 
 namespace gantry::task {
@@ -129,7 +130,7 @@ async::Task<void> SandboxService::UndoStart(PodPtr pod) {
   }
   pod->life.StartUndone();
   if (const Status saved = co_await records_.Save(*pod); !saved) {
-    LogError({{"ns", pod->group->ns.str()}, {"id", pod->id.str()}},
+    log::Log(LevelOfUnwritten(saved.error()), {{"ns", pod->group->ns.str()}, {"id", pod->id.str()}},
              "record that it has not started: {}", saved.error().message);
   }
   records_.Protect(*pod);

@@ -24,6 +24,7 @@
 #include "core/os/process.h"
 #include "core/task/backend_call.h"
 #include "core/task/backend_proxy.h"
+#include "core/task/record_writes.h"
 #include "core/task/records.h"
 #include "core/trace/recorder.h"
 
@@ -152,7 +153,8 @@ async::Task<void> ExitRelay::HandleExit(ContainerPtr container, TaskProcessPtr p
   const Status saved = co_await records_.Save(*container);
   process->life.Recorded(saved.has_value());
   if (!saved) {
-    LogError({{"ns", container->group->ns.str()}, {"id", container->id.str()}},
+    log::Log(LevelOfUnwritten(saved.error()),
+             {{"ns", container->group->ns.str()}, {"id", container->id.str()}},
              "record the exit: {}", saved.error().message);
   }
   if (process->io) {

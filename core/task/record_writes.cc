@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/task/record_writes.h"
 
+#include <cerrno>
 #include <utility>
 
 #include "core/async/worker_pool.h"
@@ -14,6 +15,10 @@ async::Task<Status> WriteRecord(const backend::Services& services, async::Accoun
                                 RecordFile file, RecordVersion version) {
   co_return co_await services.pool.RunFor(std::move(account), file.Writer(std::move(version)),
                                           async::Refusable::kNo);
+}
+
+log::Level LevelOfUnwritten(const Error& error) {
+  return error.sys_errno == ENOENT ? log::Level::kInfo : log::Level::kError;
 }
 
 async::Task<void> RemoveRecord(const backend::Services& services, async::AccountPtr account,

@@ -12,6 +12,7 @@
 
 #include "core/async/account.h"
 #include "core/async/co.h"
+#include "core/log/log.h"
 #include "core/task/record_file.h"
 
 namespace gantry::backend {
@@ -28,6 +29,9 @@ namespace gantry::task {
 /// one, is on disk. Errors: of `store::Write`. Thread: loop.
 async::Task<Status> WriteRecord(const backend::Services& services, async::AccountPtr account,
                                 RecordFile file, RecordVersion version);
+/// At which level the log says that a record was not written, which `error` is about: containerd
+/// may have deleted the bundle, and with it the record, while it was written.
+log::Level LevelOfUnwritten(const Error& error);
 /// It goes for good. `bundle`: empty where there has never been one. Thread: loop.
 async::Task<void> RemoveRecord(const backend::Services& services, async::AccountPtr account,
                                RecordFile file, std::string bundle);

@@ -3,6 +3,11 @@
 // The Sandbox service: the life of a pod and of the containers in it.
 #include "tests/unit/pod/pod_test.h"
 
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,10 +16,12 @@
 
 #include "core/link/messages.h"
 #include "core/link/record_peek.h"
+#include "core/log/log.h"
 
 namespace gantry::task {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
@@ -98,6 +105,19 @@ TEST_F(PodTest, ItsEndByItselfEndsItsContainers) {
   EXPECT_EQ(State("a")->status(), pb::STOPPED);
   EXPECT_EQ(SandboxStatus()->state(), "SANDBOX_NOTREADY");
   EXPECT_TRUE(StopSandbox()) << "as often as one likes";
+}
+
+TEST_F(PodTest, ItsEndIsNoErrorWhereContainerdHasDeletedTheBundle) {
+  RunPod();
+  std::filesystem::remove_all(bundle());
+  std::vector<std::string> said;
+  log::SetSinkForTest([&](std::string_view line) { said.emplace_back(line); });
+  const uint32_t wait = SendWaitSandbox();
+  ASSERT_TRUE(backend_.End("sandbox p1", 139));
+  EXPECT_EQ(TakeWait(wait)->exit_status(), 139U);
+  log::SetSinkForTest({});
+  EXPECT_THAT(said, Contains(AllOf(HasSubstr("level=info"), HasSubstr("record the exit"))));
+  EXPECT_THAT(said, Each(Not(HasSubstr("level=error"))));
 }
 
 TEST_F(PodTest, AnEndDuringTheStartIsKnownAfterIt) {
