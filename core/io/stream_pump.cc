@@ -305,22 +305,25 @@ bool InputStream::Move(Wants& wants) {
 }
 
 bool InputStream::Allow(Wants& wants) {
-  const uint64_t window = wire()->window();
-  if (!wire()->sending() && !wire()->receiving() && window <= kStreamWindowBytes / 2) {
+  for (;;) {
+    // First: what an engine that was killed had begun may have been heard and used up by now.
+    const Result<Moved> sent = wire()->SendOn(-1);
+    if (!sent) {
+      GiveUpWire(sent.error().message);
+      return false;
+    }
+    // Of a client that has gone there may still be something to be passed on.
+    wants.to_send = *sent == Moved::kSocketFull;
+    const uint64_t window = wire()->window();
+    if (*sent != Moved::kIdle || wire()->receiving() || window > kStreamWindowBytes / 2) {
+      return true;
+    }
     const Status begun = wire()->BeginWindow(static_cast<uint32_t>(kStreamWindowBytes - window));
     if (!begun) {
       GiveUpWire(begun.error().message);
       return false;
     }
   }
-  const Result<Moved> sent = wire()->SendOn(-1);
-  if (!sent) {
-    GiveUpWire(sent.error().message);
-    return false;
-  }
-  // Of a client that has gone there may still be something to be passed on.
-  wants.to_send = *sent == Moved::kSocketFull;
-  return true;
 }
 
 void InputStream::WithoutWire() {

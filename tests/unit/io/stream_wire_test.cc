@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // That an engine which is killed after any of its system calls has neither lost nor doubled a byte
-// of a stream, nor of what either side may send.
+// of a stream, nor of what either side may send, and that the next one goes on.
 #include "core/io/stream_wire.h"
 
+#include <poll.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -11,6 +12,7 @@
 
 #include <csignal>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <string>
 
@@ -18,6 +20,9 @@
 
 #include <gantry/toolkit/descriptors/pipe.h>
 
+#include "core/async/account.h"
+#include "core/io/relay.h"
+#include "core/io/stream_pump.h"
 #include "core/os/splice.h"
 #include "tests/unit/io/stream_client.h"
 
@@ -26,6 +31,8 @@ namespace {
 
 using Moved = StreamWire::Moved;
 using Role = StreamWire::Role;
+
+constexpr int kComesWithinMs = 10'000;
 
 /// One connection and one pipe, and all that engines leave each other.
 struct Stage {
@@ -109,6 +116,18 @@ bool ReceiveAll(const Stage& stage) {
   return false;
 }
 
+/// False: nothing came in time.
+bool Await(const UniqueFd& end) {
+  pollfd one{.fd = end.get(), .events = POLLIN, .revents = 0};
+  return poll(&one, 1, kComesWithinMs) == 1;
+}
+
+/// So much the client may have sent by then.
+uint64_t Allowed(const std::string& heard) {
+  const StreamFrames frames = ParseStream(heard);
+  return std::accumulate(frames.windows.begin(), frames.windows.end(), uint64_t{0});
+}
+
 /// An engine that is killed when its system call number `calls` has been done. False: it had
 /// come to its end before.
 bool KilledAfter(const std::function<bool()>& run, int calls) {
@@ -185,6 +204,46 @@ TEST(StreamWire, ReceivesWithoutLossThoughEnginesAreKilled) {
         EXPECT_EQ(allowed, wire.value()->window() + first.size() + second.size());
         EXPECT_EQ(frames.rest, 0U);
       });
+}
+
+TEST(StreamPump, AllowsMoreThoughAnEngineIsKilledThatDidAndTheClientHasUsedIt) {
+  const std::string frame(kStreamDataBytes, 'a');
+  int calls = 1;
+  for (bool killed = true; killed; ++calls) {
+    SCOPED_TRACE(::testing::Message() << "killed after " << calls << " calls");
+    Stage stage;
+    killed = KilledAfter(
+        [&] {
+          auto wire = StreamWire::Open(stage.files.Duplicate().value(), Role::kReceiver);
+          return wire && (*wire)->BeginWindow(kStreamWindowBytes) && (*wire)->SendOn(-1);
+        },
+        calls);
+    std::string heard = stage.Heard();
+    uint64_t sent = 0;
+    for (; sent + frame.size() <= Allowed(heard); sent += frame.size()) {
+      stage.Say(DataFrame(frame));
+    }
+    Relay relay;
+    const StreamEvents events{[] {}, [](uint64_t) {}, [](const std::string&) {}};
+    const auto input = std::make_shared<InputStream>(relay, std::move(stage.write_end),
+                                                     async::AccountPtr(), events);
+    relay.Do([&] {
+      input->Attach(StreamWire::Open(stage.files.Duplicate().value(), Role::kReceiver).value());
+    });
+    std::string came;
+    while (came.size() < sent && Await(stage.read_end)) {
+      came += stage.InPipe();
+    }
+    EXPECT_EQ(came, std::string(sent, 'a'));
+    while (Allowed(heard) <= sent && Await(stage.client)) {
+      heard += stage.Heard();
+    }
+    EXPECT_GT(Allowed(heard), sent)
+        << "it may send nothing more, and nobody will tell it that it may";
+    relay.Do([&] { input->Close(); });
+    ASSERT_FALSE(::testing::Test::HasFailure());
+  }
+  EXPECT_GT(calls, 8) << "so few calls are no engine's";
 }
 
 TEST(StreamWire, KnowsItsConnectionAgain) {
