@@ -11,13 +11,15 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_CXX_SCAN_FOR_MODULES OFF)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 
-# Paths are made relative to the build folder, so that one compiler cache
-# serves every build folder and every clone.
+# With GANTRY_SHARED_CCACHE the compiler, and so what debuggers are told, is given paths relative to
+# the build folder: one cache serves every build folder and every clone.
 find_program(GANTRY_CCACHE ccache)
-if(GANTRY_CCACHE)
+if(GANTRY_CCACHE AND GANTRY_SHARED_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
       ${GANTRY_CCACHE})
+elseif(GANTRY_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${GANTRY_CCACHE})
 endif()
 
 find_package(Threads REQUIRED)
