@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For keeper and engine: gives memory back once nothing has happened for a while,
+// For keeper, engine and gantry-grpc: gives memory back once nothing has happened for a while,
 // and now and then where something always does (containerd 2.3 asks for the
 // statistics of pods each second). Costs nothing while nothing happens, and a timer a
 // second while something does.

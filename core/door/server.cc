@@ -21,6 +21,7 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server_posix.h>
 
+#include "core/async/idle_trim.h"
 #include "core/door/grpc_stream.h"
 #include "core/rpc/dispatcher.h"
 #include "core/rpc/ttrpc.h"
@@ -179,6 +180,7 @@ class Server::Core final : public ::grpc::CallbackGenericService {
     for (const std::string& service : ServicesOf(table_, handlers_)) {
       server_->GetHealthCheckService()->SetServingStatus(service, true);
     }
+    trim_.Touch();
     return {};
   }
 
@@ -225,6 +227,7 @@ class Server::Core final : public ::grpc::CallbackGenericService {
 
  private:
   void Begin(Exchange& exchange, bool ok) {
+    trim_.Touch();
     if (!ok || exchange.cancelled()) {
       exchange.Answer(Fail(Code::kInvalidArgument, "read the request: there is none"));
       return;
@@ -243,6 +246,7 @@ class Server::Core final : public ::grpc::CallbackGenericService {
   }
 
   void BeginStream(const StreamHandler& handler, const std::shared_ptr<GrpcStream>& stream) {
+    trim_.Touch();
     if (streams_.size() >= limits_.streams) {
       stream->End(Fail(Code::kResourceExhausted, "more than {} streams are open", limits_.streams));
       return;
@@ -262,6 +266,7 @@ class Server::Core final : public ::grpc::CallbackGenericService {
   }
 
   void Answer(uint64_t number, const Result<std::string>& result) {
+    trim_.Touch();
     if (const auto entry = open_.extract(number)) {
       entry.mapped()->Answer(result);
     }
@@ -273,6 +278,8 @@ class Server::Core final : public ::grpc::CallbackGenericService {
   }
 
   async::Loop& loop_;
+  /// gRPC's code is what this program has most of.
+  async::IdleTrim trim_{loop_};
   const rpc::MethodTable& table_;
   const StreamTable& handlers_;
   const ServerLimits limits_;

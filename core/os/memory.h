@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keeper and engine are on every node all the time: what they do not need, they
+// Keeper, engine and gantry-grpc are on a node all the time: what they do not need, they
 // give back. Thread: any.
 #pragma once
 
