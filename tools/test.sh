@@ -145,7 +145,7 @@ e2e_suite() {
   local suite="$1" rest="${1#e2e-}" filter='-CtrScale.*' newer='' runsc='' hypervisor=''
   case "$rest" in
     # What a sandbox controller makes of a pod is seen with crun; here whether each backend has it.
-    *-controller) rest="${rest%-*}" filter='*/controller' ;;
+    *-controller) rest="${rest%-*}" filter='*/controller:*CriStreaming*' ;;
     *-gvisor-*)
       runsc="${rest##*-}" rest="${rest%-*}"
       filter='CtrRun.*:CtrExec.*:CtrTerminal.*:EngineKill*:CtrRestart.*:*CriPod.*:*Gvisor*'
