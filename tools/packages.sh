@@ -22,14 +22,16 @@ out="${1:-$GANTRY_ROOT/build/packages}"
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 "$GANTRY_ROOT/tools/setup" packages
+choose_package_version
+key=$(packages_key)
 if [ "$out" = "$PACKAGES" ]; then
   provide_packages
 else
-  choose_package_version
   build_packages "$PACKAGES_WORK" "$out"
 fi
 step packages-lintian "lintian" lint_packages "$out"
 if [ "$twice" = yes ]; then
+  [ "$(packages_key)" = "$key" ] || die "the tree has changed since the first build: begin anew"
   CCACHE_DISABLE=1 build_packages "$GANTRY_ROOT/build/packages-work-elsewhere" "$GANTRY_ROOT/build/packages-again"
   step packages-equal "both builds are equal, byte for byte" \
     compare_packages "$out" "$GANTRY_ROOT/build/packages-again"
