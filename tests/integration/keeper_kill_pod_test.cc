@@ -62,11 +62,7 @@ TEST_P(KeeperKillPod, EndsTerminalsAndExecs) {
   EXPECT_TRUE(Eventually([&] { return IsEmpty(config); }));
   // containerd's connection to the controller is one that was refused, and is tried again.
   auto ended = cri().PodStatus(pod);
-  const auto is_told = [&] {
-    ended = cri().PodStatus(pod);
-    return ended.has_value();
-  };
-  EXPECT_TRUE(ended || Eventually(is_told));
+  Eventually([&] { return (ended = cri().PodStatus(pod)).has_value(); });
   ASSERT_TRUE(ended) << ended.error().message;
   EXPECT_EQ(ended->status().state(), cri::SANDBOX_NOTREADY);
   ASSERT_NO_FATAL_FAILURE(RemovePods());

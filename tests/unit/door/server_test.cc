@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -138,6 +140,29 @@ TEST_F(ServerTest, AnswersByTheTable) {
   Finish(call);
   EXPECT_TRUE(call.status().ok()) << call.status().error_message();
   EXPECT_EQ(call.response(), "said");
+}
+
+/// What of gRPC's library is mapped, in KiB. Source: proc(5), smaps.
+size_t GrpcKib() {
+  std::ifstream maps("/proc/self/smaps");
+  size_t kib = 0;
+  bool of_grpc = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.contains(" /")) {
+      of_grpc = line.contains("/libgrpc.so");
+    } else if (of_grpc && line.starts_with("Rss:")) {
+      kib += std::stoul(line.substr(line.find(':') + 1));
+    }
+  }
+  return kib;
+}
+
+TEST_F(ServerTest, GivesGrpcsCodeBackWhenNothingHappens) {
+  ClientCall call(*stub_, "/t.Test/Echo", "said");
+  Finish(call);
+  const size_t used = GrpcKib();
+  EXPECT_GT(used, 0U);
+  EXPECT_TRUE(test::RunUntil(loop_, [&] { return GrpcKib() < used / 2; })) << used << " KiB";
 }
 
 TEST_F(ServerTest, CarriesMegabytes) {
