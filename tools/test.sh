@@ -76,7 +76,7 @@ build_or_fail() {
   local suite="$1" preset="$2"
   shift 2
   build_preset "$preset" "$@" && return 0
-  record failed "$suite" "build-$preset"
+  record_step "$suite" "build-$preset"
   return 1
 }
 
@@ -94,11 +94,15 @@ unit_suite() {
 }
 
 style_suite() {
+  local check FAILED_STEP
   if "$GANTRY_ROOT/tools/check.sh" --no-setup; then
     record passed style check
-  else
-    record failed style check
+    return 0
   fi
+  while read -r check; do
+    FAILED_STEP="$LOG_DIR/$check.log"
+    record_step style "$check"
+  done <"$LOG_DIR/check-failed"
 }
 
 # run_fuzz PROGRAM: the seeds, then what comes of them for a while. Inputs that
@@ -211,7 +215,7 @@ vmm_suite() {
     vmm_maker_tests vmm_network_tests vmm_storage_tests vmm_template_tests vmm_vsock_tests)
   build_or_fail vmm release vmm_image_programs "${programs[@]}" || return 0
   if ! provide_vmm_image || ! choose_vmm_accelerator "$VMM_IMAGE/kernel"; then
-    record failed vmm image
+    record_step vmm image
     return 0
   fi
   for program in "${programs[@]}"; do
@@ -240,7 +244,7 @@ suites_of_nodes() {
     if [ -z "$release" ] || provide_containerds "$release"; then
       ready+=("$suite")
     else
-      record failed "$suite" containerd
+      record_step "$suite" containerd
     fi
   done
   [ "${#ready[@]}" -gt 0 ] || return 0
@@ -249,12 +253,12 @@ suites_of_nodes() {
     return 0
   fi
   if ! provide_images; then
-    record failed "$1" images
+    record_step "$1" images
     return 0
   fi
   if printf '%s\n' "$@" | grep -q -- '-vmm'; then
     if ! provide_vmm_image || ! choose_vmm_accelerator "$VMM_IMAGE/kernel"; then
-      record failed "$1" vmm-image
+      record_step "$1" vmm-image
       return 0
     fi
   fi

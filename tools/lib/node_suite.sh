@@ -73,7 +73,7 @@ take_logs() {
 # sample, without KVM, by one.
 node_suite() {
   if ! provide_guest; then
-    record failed node guest
+    record_step node guest
     return 0
   fi
   if [ "${1:-}" = sample ] && [ "$NODE_ONLY" = '.*' ] && ! guest_has_kvm; then
@@ -92,7 +92,7 @@ packages_suite() {
   if ! provide_packages || ! build_preset release node_tests || ! provide_images || ! provide_guest_base ||
     ! step packages-image "the guest's disk with gantry's packages" "$GANTRY_ROOT/tools/node/make-image" packages ||
     ! guest_choose_accelerator; then
-    record failed packages guest
+    record_step packages guest
     return 0
   fi
   boot_for_tests packages packages

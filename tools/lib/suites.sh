@@ -22,6 +22,12 @@ begin_results() {
 
 record() { printf '%s %s %s\n' "$1" "$2" "$3" >>"$RESULTS"; }
 
+# record_step SUITE WHAT: a step has failed that is no test, and with it WHAT of the suite.
+record_step() {
+  record failed "$1" "$2"
+  [ -z "${FAILED_STEP:-}" ] || show_end "$FAILED_STEP" >"$(failure_file "$1" "$2")"
+}
+
 # tell_failed SUITE WHAT LOG: says so at once, and keeps for the summary what standard
 # input shows of it. tell_flaky is the same for what passed when it was run again.
 tell_failed() { tell -- "$FAILURES" "$@"; }
@@ -163,7 +169,8 @@ skip_reasons() {
     sort | uniq -c
 }
 
-# list_tests KIND: each of these tests, with the place and the first line of what failed in it first.
+# list_tests KIND: each of these tests, with the place and the first line of what failed in it
+# first; of a step that is no test, its first error.
 list_tests() {
   local kind suite test file
   while read -r kind suite test _; do
@@ -173,12 +180,15 @@ list_tests() {
   done <"$RESULTS"
 }
 
-# first_failure FILE: `: PLACE WORDS`, or nothing.
+# first_failure FILE: `: PLACE WORDS`; `: WORDS`, its first error or else its last line,
+# where no test has failed; or nothing.
 first_failure() {
   awk '/: Failure$/ {
     sub(/^.*\/tests\//, "tests/"); sub(/^ +/, ""); sub(/: Failure$/, ""); place = $0
-    getline; sub(/^ +/, ""); print ": " place " " substr($0, 1, 200); exit
-  }' "$1"
+    getline; words = place " " substr($0, match($0, /[^ ]/), 200); exit
+  }
+  NF && !found { words = substr($0, match($0, /[^ ]/), 200); found = /error/ }
+  END { if (words != "") print ": " words }' "$1"
 }
 
 # summary: the last lines of a run, what failed behind what was skipped, and the same for

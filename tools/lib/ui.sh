@@ -22,7 +22,7 @@ die() {
 
 # step NAME TEXT COMMAND...: runs the command with its output in
 # build/logs/NAME.log. One line says how long it took; a failure shows the
-# log's end and returns the command's status.
+# log's end, leaves the log's name in FAILED_STEP, and returns the command's status.
 step() {
   local name="$1" text="$2" log="$LOG_DIR/$1.log" begin status=0
   shift 2
@@ -36,6 +36,7 @@ step() {
   printf '  --  %s FAILED with status %d after %d s; the end of %s:\n' \
     "$text" "$status" "$(($(date +%s) - begin))" "$log"
   tail -n 60 "$log" | sed 's/^/      /'
+  FAILED_STEP="$log"
   return "$status"
 }
 

@@ -252,6 +252,23 @@ TEST_F(Suites, CallARuleOfTheKitFlakyThatIsMetTheSecondTime) {
   EXPECT_THAT(said_, HasSubstr("          why\n"));
 }
 
+TEST_F(Suites, SayWhatAStepThatFailedSaidFirst) {
+  RunScript(
+      "fail() { printf 'a.cc:1:2: error: <b>\\n  ^\\n'; false; }\n"
+      "step build-some 'a build' fail || record_step some build\n");
+  EXPECT_EQ(Results(), "failed some build\n");
+  EXPECT_THAT(said_, HasSubstr("failed:\n  some build: a.cc:1:2: error: <b>\n"));
+  EXPECT_THAT(Read("junit.xml"), HasSubstr("a.cc:1:2: error: &lt;b&gt;"));
+  EXPECT_EQ(status_, 1);
+}
+
+TEST_F(Suites, SayWhatAStepThatFailedSaidLast) {
+  RunScript(
+      "fail() { printf 'one\\ntwo\\n\\n'; false; }\n"
+      "step some-images 'images' fail || record_step some images\n");
+  EXPECT_THAT(said_, HasSubstr("failed:\n  some images: two\n"));
+}
+
 TEST_F(Suites, LeaveTheirResultsAsXml) {
   Run("Sometimes.Passes:Sometimes.IsSkipped:Sometimes.FailsOnce:Sometimes.FailsTwice:"
       "Sometimes.FailsAndThenIsSkipped:Of/Several.FailsOnce/0");
