@@ -96,8 +96,13 @@ TEST_F(GvisorOddFiles, AFifoOfTheImageHasItsOtherEndOnTheNode) {
   Program container =
       StartCtr(node(), Command(Id(), flags, "echo up; cat /f; echo over", Json::array()), {});
   ASSERT_TRUE(container.ReadUntil("up\n")) << container.err();
-  const Output written = RunProgram({"sh", "-c", "echo hi >" + fifo});
-  EXPECT_EQ(written.status, 0) << written.Text();
+  // A sentry opens it twice, the second time as one that waits for a writer: it has to be there.
+  Program::Options options;
+  options.input = true;
+  Program writer({"sh", "-c", "exec >" + fifo + "; echo hi; read -r over"}, options);
+  ASSERT_TRUE(container.ReadUntil("hi\n")) << container.err() << writer.err();
+  writer.Write("over\n");
+  EXPECT_EQ(writer.Wait(), 0) << writer.err();
   EXPECT_EQ(container.Wait(), 0) << container.err();
   EXPECT_EQ(container.out(), "up\nhi\nover\n");
 }
