@@ -187,7 +187,7 @@ first_failure() {
     sub(/^.*\/tests\//, "tests/"); sub(/^ +/, ""); sub(/: Failure$/, ""); place = $0
     getline; words = place " " substr($0, match($0, /[^ ]/), 200); exit
   }
-  NF && !found { words = substr($0, match($0, /[^ ]/), 200); found = /error/ }
+  NF && !found { words = substr($0, match($0, /[^ ]/), 200); found = /(error|ERROR)(:|\[)/ }
   END { if (words != "") print ": " words }' "$1"
 }
 

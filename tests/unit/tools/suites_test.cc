@@ -254,7 +254,7 @@ TEST_F(Suites, CallARuleOfTheKitFlakyThatIsMetTheSecondTime) {
 
 TEST_F(Suites, SayWhatAStepThatFailedSaidFirst) {
   RunScript(
-      "fail() { printf 'a.cc:1:2: error: <b>\\n  ^\\n'; false; }\n"
+      "fail() { printf '[1/2] Building error.cc.o\\na.cc:1:2: error: <b>\\n  ^\\n'; false; }\n"
       "step build-some 'a build' fail || record_step some build\n");
   EXPECT_EQ(Results(), "failed some build\n");
   EXPECT_THAT(said_, HasSubstr("failed:\n  some build: a.cc:1:2: error: <b>\n"));
